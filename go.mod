@@ -1,0 +1,3 @@
+module github.com/triagemq/triagemq
+
+go 1.26
