@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// SeqNo numbers the messages of one queue, from 1, without gaps.
+type SeqNo uint64
+
+// Level is the priority of a message; a higher level is served first.
+type Level uint8
+
+// DefaultLevel is the level of a message that asks for none, as in AMQP.
+const DefaultLevel Level = 4
+
+// Class is the number of the policy class a message was put in; zero is none.
+type Class uint8
+
+// Ref says where the journal keeps a body and how long it is. The queue never
+// reads it.
+type Ref struct {
+	At   uint64
+	Size uint32
+}
+
+// Token proves that its holder has a message locked. Tokens of an earlier epoch
+// of the queue are never valid again.
+type Token struct {
+	Seq   SeqNo
+	Nonce uint64
+}
+
+// Bytes returns the token in the 16 bytes that go onto the wire.
+func (t Token) Bytes() (b [16]byte) {
+	binary.BigEndian.PutUint64(b[:8], t.Nonce)
+	binary.BigEndian.PutUint64(b[8:], uint64(t.Seq))
+	return b
+}
+
+// TokenFrom is the inverse of Token.Bytes.
+func TokenFrom(b [16]byte) Token {
+	return Token{
+		Nonce: binary.BigEndian.Uint64(b[:8]),
+		Seq:   SeqNo(binary.BigEndian.Uint64(b[8:])),
+	}
+}
+
+// State is where a message stands.
+type State uint8
+
+// The states of a message, as the wire numbers them, and Locked, which the wire
+// calls active too. They are on disk and never change.
+const (
+	Ready State = iota
+	Deferred
+	Scheduled
+	Locked
+)
+
+// Arrival is a message on its way into the queue.
+type Arrival struct {
+	Body      Ref
+	Level     Level
+	Class     Class
+	MessageID string        // for duplicate detection; empty is never a duplicate
+	Session   string        // session the message belongs to
+	InSession bool          // Session is set; the empty string is a real session
+	Key       string        // fair key
+	TTL       time.Duration // zero is the queue's own
+	At        time.Time     // when it first arrived, if not now: a message that moves keeps its age
+	NotBefore time.Time     // zero, or past: at once
+	Origin    SeqNo         // its number in the entity it was first sent to, if not here
+	Failures  uint32        // failed deliveries it brings along
+	Hops      uint8         // forwards it has behind it
+}
+
+// Delivery is a message handed out, or looked at.
+type Delivery struct {
+	Token       Token // zero for a peek and for a message taken for good
+	Seq         SeqNo
+	Origin      SeqNo
+	Body        Ref
+	Level       Level
+	Class       Class
+	State       State
+	Failures    uint32 // failed deliveries so far
+	Hops        uint8
+	First       bool // never handed out before in this process's memory
+	Session     string
+	InSession   bool
+	Key         string
+	EnqueuedAt  time.Time
+	LockedUntil time.Time
+	ExpiresAt   time.Time // zero is never
+	NotBefore   time.Time // of a scheduled message
+}
+
+// Settled tells about a message that was settled, for measurement.
+type Settled struct {
+	Seq        SeqNo
+	Body       Ref
+	Level      Level
+	Class      Class
+	Failures   uint32
+	EnqueuedAt time.Time
+	LockedAt   time.Time
+	Dead       bool // it went to the dead letters
+}
+
+// Dead is a message that left the queue for its dead letters. The owner of both
+// enqueues it there in the same group of records.
+type Dead struct {
+	Delivery
+	Reason      string
+	Description string
+}
+
+// Want narrows what a taker accepts.
+type Want struct {
+	Session   SessionLock // of a session receiver; zero otherwise
+	MinLevel  Level
+	MaxLevel  Level // zero is no limit
+	Forgetful bool  // receive and delete: taken for good
+}
+
+// SessionLock proves that its holder has a session. The zero value is none.
+type SessionLock struct {
+	ID    string
+	Nonce uint64
+}
+
+// Counts are the messages of a queue by state, and their bytes.
+type Counts struct {
+	Ready     int64
+	Locked    int64
+	Scheduled int64
+	Deferred  int64
+	Bytes     int64
+}
+
+// Reasons that the queue itself gives for a dead letter, as Service Bus words
+// them.
+const (
+	ReasonDeliveries = "MaxDeliveryCountExceeded"
+	ReasonExpired    = "TTLExpiredException"
+)
