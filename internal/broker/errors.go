@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of naming.
+var (
+	// ErrNotFound means that no entity has that name.
+	ErrNotFound = errors.New("broker: entity not found")
+	// ErrExists means that an entity of that name exists already.
+	ErrExists = errors.New("broker: entity already exists")
+	// ErrInvalid means that a definition or an argument cannot be accepted; the
+	// text around it says every fault.
+	ErrInvalid = errors.New("broker: invalid")
+	// ErrNotAllowed means that the entity does not do that: sending to a dead
+	// letter queue, say, or reading a topic.
+	ErrNotAllowed = errors.New("broker: not allowed")
+	// ErrDisabled means that the entity's status forbids it for now.
+	ErrDisabled = errors.New("broker: entity is disabled")
+)
+
+// Errors of sending.
+var (
+	// ErrTooLarge means that a message is larger than its entity takes.
+	ErrTooLarge = errors.New("broker: message is too large")
+	// ErrQuota means that the entity holds as much as it may.
+	ErrQuota = errors.New("broker: entity is full")
+	// ErrDiskFull means that the store has no room; consumers can go on.
+	ErrDiskFull = errors.New("broker: disk is full")
+	// ErrSessionRequired means that the entity takes only messages of a session.
+	ErrSessionRequired = errors.New("broker: session id is required")
+)
+
+// Errors of receiving and settling.
+var (
+	// ErrLockLost means that the lock ran out, was settled, or never was.
+	ErrLockLost = errors.New("broker: message lock lost")
+	// ErrSessionLockLost means the same of a session.
+	ErrSessionLockLost = errors.New("broker: session lock lost")
+	// ErrSessionLocked means that another receiver has the session.
+	ErrSessionLocked = errors.New("broker: session cannot be locked")
+	// ErrMessageNotFound means that no message has that number, or not in a
+	// state that allows the operation.
+	ErrMessageNotFound = errors.New("broker: message not found")
+	// ErrTimeout means that nothing came in time.
+	ErrTimeout = errors.New("broker: timeout")
+)
+
+// Errors of the moment: the same call may succeed later.
+var (
+	// ErrBusy means that the broker has more work queued than it accepts.
+	ErrBusy = errors.New("broker: busy")
+	// ErrStopping means that the broker is going down.
+	ErrStopping = errors.New("broker: stopping")
+)
+
+// ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
+type ThrottledError struct {
+	Class      string
+	RetryAfter float64 // seconds
+}
+
+func (e *ThrottledError) Error() string {
+	return fmt.Sprintf("broker: class %q is turned away for now; retry after %.1fs", e.Class, e.RetryAfter)
+}
+
+func (e *ThrottledError) Unwrap() error { return ErrBusy }
