@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Right is something that the holder of a key may do.
+type Right string
+
+// The rights, spelt as on the wire. Manage includes the other two.
+const (
+	Send   Right = "Send"
+	Listen Right = "Listen"
+	Manage Right = "Manage"
+)
+
+// ParseRight reads a right in any case.
+func ParseRight(text string) (Right, error) {
+	for _, r := range []Right{Send, Listen, Manage} {
+		if strings.EqualFold(text, string(r)) {
+			return r, nil
+		}
+	}
+	return "", fmt.Errorf("%q is not Send, Listen or Manage", text)
+}
+
+// UnmarshalText reads a right in any case.
+func (r *Right) UnmarshalText(text []byte) error {
+	v, err := ParseRight(string(text))
+	if err != nil {
+		return err
+	}
+	*r = v
+	return nil
+}
+
+// AuthorizationRule lets whoever has one of its keys use its rights.
+type AuthorizationRule struct {
+	KeyName      string    `json:"keyName"`
+	Rights       []Right   `json:"rights"`
+	PrimaryKey   string    `json:"primaryKey,omitzero"`
+	SecondaryKey string    `json:"secondaryKey,omitzero"`
+	CreatedTime  time.Time `json:"createdTime,omitzero"`
+	ModifiedTime time.Time `json:"modifiedTime,omitzero"`
+}
+
+// String leaves the keys out, so that a rule can be printed.
+func (r AuthorizationRule) String() string { return fmt.Sprintf("%s%v", r.KeyName, r.Rights) }
+
+// AuthorizationRules are the rules of one entity, or of the namespace.
+type AuthorizationRules []AuthorizationRule
+
+// Limits of Service Bus.
+const (
+	maxAuthorizationRules = 12
+	maxKeyName            = 256
+	maxKey                = 256
+)
+
+// Validate reports everything that is wrong with rs, as [Faults].
+func (rs AuthorizationRules) Validate() error { return rs.faults().err() }
+
+func (rs AuthorizationRules) faults() Faults {
+	var fs Faults
+	if len(rs) > maxAuthorizationRules {
+		fs.addf("", "%d rules, at most %d are allowed", len(rs), maxAuthorizationRules)
+	}
+	names := map[string]bool{}
+	for i, r := range rs {
+		place := fmt.Sprintf("[%d]", i)
+		fs.nested(place, r.faults())
+		if r.KeyName != "" && names[r.KeyName] {
+			fs.addf(place+".keyName", "%q names two rules", r.KeyName)
+		}
+		names[r.KeyName] = true
+	}
+	return fs
+}
+
+func (r AuthorizationRule) faults() Faults {
+	var fs Faults
+	if r.KeyName == "" {
+		fs.addf("keyName", "missing")
+	}
+	fs.length("keyName", r.KeyName, maxKeyName)
+	if len(r.Rights) == 0 {
+		fs.addf("rights", "none given; there are Send, Listen and Manage")
+	}
+	for _, right := range r.Rights {
+		if _, err := ParseRight(string(right)); err != nil {
+			fs.addf("rights", "%v", err)
+		}
+	}
+	if r.PrimaryKey == "" {
+		fs.addf("primaryKey", "missing")
+	}
+	fs.length("primaryKey", r.PrimaryKey, maxKey)
+	fs.length("secondaryKey", r.SecondaryKey, maxKey)
+	return fs
+}

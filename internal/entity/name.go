@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Longest names, in characters.
+const (
+	MaxPathLength = 260 // of a queue or topic
+	MaxNameLength = 50  // of a subscription or rule
+)
+
+// DefaultRule is the name of the rule that a new subscription has unless it is
+// given others.
+const DefaultRule = "$Default"
+
+// Errors of names.
+var (
+	// ErrName means that a text cannot be the name of anything.
+	ErrName = errors.New("entity: bad name")
+)
+
+// Key returns the form of a name or path under which it is stored and compared:
+// names differ by more than case.
+func Key(name string) string { return strings.ToLower(name) }
+
+// reserved are the words that addresses and HTTP paths are made of. A name may
+// be one of them, but may not have one among several segments: orders/messages
+// as a queue and the messages of orders would be one address.
+var reserved = []string{"subscriptions", "rules", "messages", "consumergroups", "partitions", "publishers"}
+
+// CheckName reports why name cannot be the name of a queue or topic. Names are
+// made of letters, digits and . - _ in segments separated by /; they begin and
+// end with a letter or digit.
+func CheckName(name string) error {
+	if err := checkText(name, MaxPathLength); err != nil {
+		return err
+	}
+	segments := strings.Split(name, "/")
+	if len(segments) == 1 {
+		return nil
+	}
+	for _, segment := range segments {
+		switch segment {
+		case "", ".", "..":
+			return badName(name, "has an empty segment")
+		}
+		for _, word := range reserved {
+			if strings.EqualFold(segment, word) {
+				return badName(name, fmt.Sprintf("has the reserved segment %s", segment))
+			}
+		}
+	}
+	return nil
+}
+
+// CheckSubscriptionName reports why name cannot be the name of a subscription:
+// as for a queue, in one segment.
+func CheckSubscriptionName(name string) error {
+	if err := checkText(name, MaxNameLength); err != nil {
+		return err
+	}
+	if strings.Contains(name, "/") {
+		return badName(name, "has a slash")
+	}
+	return nil
+}
+
+// CheckRuleName reports why name cannot be the name of a rule: as for a
+// subscription, or $Default.
+func CheckRuleName(name string) error {
+	if strings.EqualFold(name, DefaultRule) {
+		return nil
+	}
+	return CheckSubscriptionName(name)
+}
+
+func checkText(name string, most int) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: it is empty", ErrName)
+	case len(name) > most:
+		return fmt.Errorf("%w: %d characters, at most %d are allowed", ErrName, len(name), most)
+	}
+	for _, r := range name {
+		if !alphanumeric(r) && !strings.ContainsRune("._-/", r) {
+			return badName(name, fmt.Sprintf("has the character %q; allowed are letters, digits and . - _ /", r))
+		}
+	}
+	if !alphanumeric(rune(name[0])) || !alphanumeric(rune(name[len(name)-1])) {
+		return badName(name, "must begin and end with a letter or digit")
+	}
+	return nil
+}
+
+func badName(name, why string) error { return fmt.Errorf("%w: %q %s", ErrName, name, why) }
+
+func alphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}

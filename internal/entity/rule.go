@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import "cmp"
+
+// maxSQL is the longest filter or action, in characters.
+const maxSQL = 1024
+
+// Rule is one reason for a subscription to take a message, and what to change in
+// the copy it takes.
+type Rule struct {
+	Name   string `json:"name"`
+	Filter Filter `json:"filter,omitzero"`
+	Action Action `json:"action,omitzero"`
+}
+
+// FilterKind tells the filters apart. The zero value is worked out from what
+// the filter holds: nothing at all lets everything through.
+type FilterKind string
+
+// The kinds of filter.
+const (
+	SQLFilter         FilterKind = "sql"
+	CorrelationFilter FilterKind = "correlation"
+	TrueFilter        FilterKind = "true"
+	FalseFilter       FilterKind = "false"
+)
+
+// Filter chooses messages.
+type Filter struct {
+	Kind        FilterKind       `json:"kind,omitzero"`
+	SQL         string           `json:"sql,omitzero"`
+	Parameters  map[string]Value `json:"parameters,omitempty"` // of the SQL, without the @
+	Correlation *Correlation     `json:"correlation,omitempty"`
+}
+
+// Correlation is a filter of exact matches, all of which must hold. An empty
+// text is not compared.
+type Correlation struct {
+	CorrelationID    string           `json:"correlationId,omitzero"`
+	MessageID        string           `json:"messageId,omitzero"`
+	To               string           `json:"to,omitzero"`
+	ReplyTo          string           `json:"replyTo,omitzero"`
+	Label            string           `json:"label,omitzero"`
+	SessionID        string           `json:"sessionId,omitzero"`
+	ReplyToSessionID string           `json:"replyToSessionId,omitzero"`
+	ContentType      string           `json:"contentType,omitzero"`
+	Properties       map[string]Value `json:"properties,omitempty"`
+}
+
+// Action changes the copy that a rule made. The zero value changes nothing, and
+// then no copy of its own is made.
+type Action struct {
+	SQL        string           `json:"sql,omitzero"`
+	Parameters map[string]Value `json:"parameters,omitempty"`
+}
+
+// WithDefaults returns r with the kind of its filter named.
+func (r Rule) WithDefaults() Rule {
+	r.Filter.Kind = cmp.Or(r.Filter.Kind, r.Filter.kind())
+	return r
+}
+
+func (f Filter) kind() FilterKind {
+	switch {
+	case f.Correlation != nil:
+		return CorrelationFilter
+	case f.SQL != "":
+		return SQLFilter
+	}
+	return TrueFilter
+}
+
+// Validate reports everything that is wrong with r, as [Faults], short of
+// whether its SQL is any.
+func (r Rule) Validate() error { return r.faults().err() }
+
+func (r Rule) faults() Faults {
+	var fs Faults
+	fs.name("name", r.Name, CheckRuleName)
+	fs.nested("filter", r.Filter.faults())
+	fs.length("action.sql", r.Action.SQL, maxSQL)
+	if r.Action.SQL == "" && len(r.Action.Parameters) > 0 {
+		fs.addf("action.parameters", "there is no sql to use them")
+	}
+	return fs
+}
+
+func (f Filter) faults() Faults {
+	var fs Faults
+	switch f.Kind {
+	case SQLFilter:
+		if f.SQL == "" {
+			fs.addf("sql", "missing")
+		}
+	case CorrelationFilter:
+		if f.Correlation == nil || f.Correlation.empty() {
+			fs.addf("correlation", "at least one field or property is needed")
+		}
+	case TrueFilter, FalseFilter:
+	default:
+		fs.addf("kind", "%q is not sql, correlation, true or false", string(f.Kind))
+	}
+	// The service gives true and false filters an SQL text of their own.
+	if f.Kind == CorrelationFilter && f.SQL != "" {
+		fs.addf("sql", "not possible together with correlation")
+	}
+	if f.Kind != CorrelationFilter && f.Correlation != nil {
+		fs.addf("correlation", "not possible in a filter of kind %s", string(f.Kind))
+	}
+	fs.length("sql", f.SQL, maxSQL)
+	return fs
+}
+
+func (c Correlation) empty() bool {
+	fields := cmp.Or(c.CorrelationID, c.MessageID, c.To, c.ReplyTo, c.Label, c.SessionID, c.ReplyToSessionID, c.ContentType)
+	return fields == "" && len(c.Properties) == 0
+}
