@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+func testRules() Rules {
+	return Rules{
+		Namespace: []Rule{
+			{Name: RootRule, Rights: All, PrimaryKey: "first", SecondaryKey: "second"},
+			{Name: "half", Rights: Send, PrimaryKey: "only"},
+		},
+		Entities: map[string][]Rule{
+			"Orders": {{Name: "reader", Rights: Listen, PrimaryKey: "orders key"}},
+		},
+	}
+}
+
+func TestVerify(t *testing.T) {
+	key := func(name, key string) Rule { return Rule{Name: name, PrimaryKey: key} }
+	soon := now.Add(time.Hour)
+	tests := []struct {
+		name  string
+		token string
+		want  Grant
+		err   error
+	}{
+		{"primary key", SignToken(key(RootRule, "first"), "amqp://localhost:5672/orders", soon),
+			Grant{RootRule, All, "orders", soon}, nil},
+		{"secondary key", SignToken(key(RootRule, "second"), "sb://host/orders/", soon),
+			Grant{RootRule, All, "orders", soon}, nil},
+		{"whole namespace", SignToken(key("half", "only"), "https://host.example/", soon),
+			Grant{"half", Send, "", soon}, nil},
+		{"bare host", SignToken(key("half", "only"), "host.example", soon),
+			Grant{"half", Send, "", soon}, nil},
+		{"rule of an entity", SignToken(key("reader", "orders key"), "sb://host/orders/$management", soon),
+			Grant{"reader", Listen, "orders/$management", soon}, nil},
+		{"rule of another entity", SignToken(key("reader", "orders key"), "sb://host/other", soon), Grant{}, ErrSignature},
+		{"rule of an entity, name as prefix", SignToken(key("reader", "orders key"), "sb://host/orders2", soon), Grant{}, ErrSignature},
+		{"rule of an entity for the namespace", SignToken(key("reader", "orders key"), "sb://host/", soon), Grant{}, ErrSignature},
+		{"wrong key", SignToken(key(RootRule, "third"), "sb://host/orders", soon), Grant{}, ErrSignature},
+		{"unset secondary key", SignToken(key("half", ""), "sb://host/orders", soon), Grant{}, ErrSignature},
+		{"unknown rule", SignToken(key("nobody", "first"), "sb://host/orders", soon), Grant{}, ErrSignature},
+		{"expired", SignToken(key(RootRule, "first"), "sb://host/orders", now), Grant{}, ErrExpired},
+		{"expired and wrong", SignToken(key(RootRule, "third"), "sb://host/orders", now), Grant{}, ErrSignature},
+		{"empty", "", Grant{}, ErrMalformed},
+		{"no fields", "SharedAccessSignature ", Grant{}, ErrMalformed},
+		{"no rule", "SharedAccessSignature sr=a&sig=YQ%3D%3D&se=1", Grant{}, ErrMalformed},
+		{"expiry is no number", "SharedAccessSignature sr=a&sig=YQ%3D%3D&se=x&skn=half", Grant{}, ErrMalformed},
+		{"signature is no base64", "SharedAccessSignature sr=a&sig=_&se=1&skn=half", Grant{}, ErrMalformed},
+		{"too long", "SharedAccessSignature " + strings.Repeat("a", maxToken), Grant{}, ErrMalformed},
+	}
+	k := NewKeeper(testRules())
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := k.Verify(tt.token, now)
+			if !errors.Is(err, tt.err) {
+				t.Fatalf("Verify(%q): error %v, want %v", tt.token, err, tt.err)
+			}
+			if got != tt.want {
+				t.Errorf("Verify(%q) = %+v, want %+v", tt.token, got, tt.want)
+			}
+		})
+	}
+}
+
+// The signature covers the resource as the client escaped it: one that escapes
+// in upper case, or orders the fields differently, is right as well.
+func TestVerifyTakesTheResourceAsWritten(t *testing.T) {
+	const sr = "sb%3A%2F%2FHost%2FOrders"
+	se := "1772607967"
+	sig := url.QueryEscape(base64.StdEncoding.EncodeToString(sign("first", sr, se)))
+	token := "SharedAccessSignature sig=" + sig + "&se=" + se + "&skn=" + RootRule + "&sr=" + sr
+	got, err := NewKeeper(testRules()).Verify(token, now)
+	if err != nil || got.Scope != "orders" {
+		t.Fatalf("Verify(%q) = %+v, %v, want scope orders", token, got, err)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	tests := []struct {
+		rule, key string
+		want      Grant
+		err       error
+	}{
+		{RootRule, "first", Grant{Rule: RootRule, Rights: All}, nil},
+		{strings.ToLower(RootRule), "second", Grant{Rule: RootRule, Rights: All}, nil},
+		{"reader", "orders key", Grant{Rule: "reader", Rights: Listen, Scope: "orders"}, nil},
+		{"half", "", Grant{}, ErrSignature},
+		{RootRule, "SAS_KEY_VALUE", Grant{}, ErrSignature},
+		{"", "", Grant{}, ErrSignature},
+	}
+	k := NewKeeper(testRules())
+	for _, tt := range tests {
+		got, err := k.Login(tt.rule, tt.key)
+		if got != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("Login(%q, %q) = %+v, %v, want %+v, %v", tt.rule, tt.key, got, err, tt.want, tt.err)
+		}
+	}
+}
+
+func TestDevelopment(t *testing.T) {
+	token := SignToken(Development, "amqp://localhost/orders", now.Add(time.Hour))
+	k := NewKeeper(testRules())
+	if _, err := k.Verify(token, now); !errors.Is(err, ErrSignature) {
+		t.Errorf("strict: well-known key: %v, want %v", err, ErrSignature)
+	}
+	if _, err := k.VerifyJWT("a.b.c", now); !errors.Is(err, ErrRefused) {
+		t.Errorf("strict: bearer token: %v, want %v", err, ErrRefused)
+	}
+	if _, err := k.Anonymous(); !errors.Is(err, ErrRefused) {
+		t.Errorf("strict: anonymous: %v, want %v", err, ErrRefused)
+	}
+
+	d := ForDevelopment(k)
+	if g, err := d.Verify(token, now); err != nil || !g.Allows(Manage, "orders", now) {
+		t.Errorf("development: well-known key: %+v, %v", g, err)
+	}
+	if g, err := d.Verify(SignToken(testRules().Namespace[1], "sb://h/orders", now.Add(time.Hour)), now); err != nil || g.Allows(Manage, "orders", now) {
+		t.Errorf("development: own rule: %+v, %v, want Send alone", g, err)
+	}
+	if _, err := d.Verify(SignToken(Development, "sb://h/", now.Add(-time.Second)), now); !errors.Is(err, ErrExpired) {
+		t.Errorf("development: expired: %v, want %v", err, ErrExpired)
+	}
+	if _, err := d.VerifyJWT("a.b.c", now); err != nil {
+		t.Errorf("development: bearer token: %v", err)
+	}
+	if _, err := d.Login(RootRule, Development.PrimaryKey); err != nil {
+		t.Errorf("development: login: %v", err)
+	}
+}
+
+func TestGrantAllows(t *testing.T) {
+	g := Grant{Rights: Send, Scope: "a/b", Expires: now}
+	tests := []struct {
+		want Rights
+		path string
+		at   time.Time
+		ok   bool
+	}{
+		{Send, "a/b", now.Add(-1), true},
+		{Send, "a/b/c", now.Add(-1), true},
+		{Send, "a/bc", now.Add(-1), false},
+		{Send, "a", now.Add(-1), false},
+		{Listen, "a/b", now.Add(-1), false},
+		{Send, "a/b", now, false},
+	}
+	for _, tt := range tests {
+		if got := g.Allows(tt.want, tt.path, tt.at); got != tt.ok {
+			t.Errorf("Allows(%v, %q, %v) = %v, want %v", tt.want, tt.path, tt.at, got, tt.ok)
+		}
+	}
+	if !Manage.Has(Send | Listen) {
+		t.Error("Manage does not imply Send and Listen")
+	}
+}
+
+func TestRulesSurviveEncoding(t *testing.T) {
+	b, err := testRules().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(b)
+	if err != nil {
+		t.Fatalf("Decode: %v", err)
+	}
+	if g, err := NewKeeper(got).Login("reader", "orders key"); err != nil || g.Scope != "orders" {
+		t.Errorf("after decoding: Login = %+v, %v", g, err)
+	}
+	for _, bad := range []string{"", "{}", `{"version":2}`, `{"version":1,"namespace":[{"name":"a"}]}`,
+		`{"version":1,"namespace":[{"name":"a","rights":["Fly"],"primaryKey":"k"}]}`} {
+		if _, err := Decode([]byte(bad)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Decode(%q): %v, want %v", bad, err, ErrInvalid)
+		}
+	}
+}
+
+func TestValidateNamesEveryFault(t *testing.T) {
+	err := Rules{
+		Namespace: []Rule{{Name: "a", Rights: Send, PrimaryKey: "k"}, {Name: "A", Rights: Send, PrimaryKey: "k"}},
+		Entities:  map[string][]Rule{"q": {{Name: "b", PrimaryKey: "k"}}},
+	}.Validate()
+	for _, want := range []string{`"A" is there twice`, `entity "q": rule "b" has no rights`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate() = %v, want it to say %q", err, want)
+		}
+	}
+}
+
+func TestNewRuleHasItsOwnKeys(t *testing.T) {
+	a, b := NewRule("a", Send), NewRule("a", Send)
+	if len(a.PrimaryKey) != 44 || a.PrimaryKey == a.SecondaryKey || a.PrimaryKey == b.PrimaryKey {
+		t.Errorf("keys repeat or are short: %q %q %q", a.PrimaryKey, a.SecondaryKey, b.PrimaryKey)
+	}
+}
+
+func FuzzParseToken(f *testing.F) {
+	f.Add(SignToken(Development, "sb://host/q", now))
+	f.Add("SharedAccessSignature sr=%zz&sig=&se=&skn=")
+	f.Fuzz(func(t *testing.T, text string) {
+		tok, err := parseToken(text)
+		if err == nil && (tok.rule == "" || len(tok.signature) == 0) {
+			t.Fatalf("parseToken(%q) = %+v without an error", text, tok)
+		}
+	})
+}

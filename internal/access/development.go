@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"errors"
+	"time"
+)
+
+// ForDevelopment returns an Authority that asks k first and then lets in whom an
+// emulator would: those with the well-known key, with any bearer token, and those
+// with nothing at all. It must only ever be asked for peers on this machine.
+func ForDevelopment(k *Keeper) Authority {
+	return development{
+		Keeper: k,
+		known:  NewKeeper(Rules{Namespace: []Rule{Development}}),
+	}
+}
+
+type development struct {
+	*Keeper
+	known *Keeper
+}
+
+func (d development) Verify(token string, now time.Time) (Grant, error) {
+	g, err := d.Keeper.Verify(token, now)
+	if !errors.Is(err, ErrSignature) {
+		return g, err
+	}
+	return d.known.Verify(token, now)
+}
+
+// VerifyJWT accepts any token: its issuer cannot be asked from a laptop.
+func (d development) VerifyJWT(token string, _ time.Time) (Grant, error) {
+	if token == "" {
+		return Grant{}, ErrMalformed
+	}
+	return d.Anonymous()
+}
+
+func (d development) Login(rule, key string) (Grant, error) {
+	if g, err := d.Keeper.Login(rule, key); err == nil {
+		return g, nil
+	}
+	return d.known.Login(rule, key)
+}
+
+func (d development) Anonymous() (Grant, error) {
+	return Grant{Rule: "development", Rights: All}, nil
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access decides who may do what: shared access rules, the tokens signed
+// with their keys, and what a valid token grants.
+//
+// # Promise
+//
+// Nothing is granted without a key. A token is accepted only if its signature
+// matches one of the two keys of a rule that applies to the resource it names,
+// and it has not expired. Signatures and keys are compared in constant time, and
+// every failed check reads the same from outside, so that a caller cannot tell a
+// wrong key from an unknown rule.
+//
+// # Format
+//
+// A token is the text that Service Bus clients make:
+//
+//	SharedAccessSignature sr=<escaped resource>&sig=<escaped signature>&se=<unix seconds>&skn=<rule>
+//	signature = base64(HMAC-SHA256(key text, sr as it stands in the token + "\n" + se))
+//
+// The rules of a namespace are kept as JSON; see [Rules.Encode].
+//
+// # Concurrency
+//
+// A [Keeper] may be used by any number of goroutines. [Rules] is a plain value:
+// a Keeper takes it over and never changes it afterwards.
+//
+// # Not here
+//
+// Files, sockets and clocks: the server reads and writes the bytes, and the time
+// is an argument. Which right an operation needs is known by the personality
+// that offers it.
+package access

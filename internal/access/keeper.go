@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Development is the rule that the vendor's emulators ship with. Its key is
+// public, so it must open nothing that a stranger can reach.
+var Development = Rule{Name: RootRule, Rights: All, PrimaryKey: "SAS_KEY_VALUE"}
+
+// Grant is what a token or a login allows.
+type Grant struct {
+	Rule    string
+	Rights  Rights
+	Scope   string    // the path at and below which it holds; empty is everywhere
+	Expires time.Time // zero is never
+}
+
+// Allows reports whether the grant gives want on path at now.
+func (g Grant) Allows(want Rights, path string, now time.Time) bool {
+	return g.Rights.Has(want) && Within(path, g.Scope) && (g.Expires.IsZero() || now.Before(g.Expires))
+}
+
+// Authority is what a personality asks. There is one for strangers and, in
+// development, one for peers on this very machine.
+type Authority interface {
+	// Verify checks a shared access signature.
+	Verify(token string, now time.Time) (Grant, error)
+	// VerifyJWT checks a bearer token of an identity provider.
+	VerifyJWT(token string, now time.Time) (Grant, error)
+	// Login checks the name and key of a rule.
+	Login(rule, key string) (Grant, error)
+	// Anonymous says what a peer may do that shows nothing.
+	Anonymous() (Grant, error)
+}
+
+// Keeper is the strict Authority: it knows the rules and nothing else.
+type Keeper struct {
+	rules atomic.Pointer[Rules]
+}
+
+// NewKeeper returns a Keeper of rules, which it takes over.
+func NewKeeper(rules Rules) *Keeper {
+	k := new(Keeper)
+	k.Set(rules)
+	return k
+}
+
+// Set replaces all rules. Grants given before stay what they were until they
+// expire.
+func (k *Keeper) Set(rules Rules) { k.rules.Store(&rules) }
+
+// Rules returns the rules in force; the caller must not change them.
+func (k *Keeper) Rules() Rules { return *k.rules.Load() }
+
+// candidates yields every rule called name that may sign for scope, with the path
+// it is bound to.
+func (k *Keeper) candidates(name, scope string) []bound {
+	rules := k.rules.Load()
+	var found []bound
+	for path, list := range rules.Entities {
+		if path = PathOf(path); Within(scope, path) {
+			found = appendNamed(found, list, name, path)
+		}
+	}
+	return appendNamed(found, rules.Namespace, name, "")
+}
+
+// bound is a rule and the path it belongs to.
+type bound struct {
+	Rule
+	path string
+}
+
+func appendNamed(dst []bound, rules []Rule, name, path string) []bound {
+	for _, r := range rules {
+		if strings.EqualFold(r.Name, name) {
+			dst = append(dst, bound{r, path})
+		}
+	}
+	return dst
+}
+
+// Verify checks a shared access signature. A token grants the rights of its rule
+// at and below the resource it names.
+func (k *Keeper) Verify(text string, now time.Time) (Grant, error) {
+	t, err := parseToken(text)
+	if err != nil {
+		return Grant{}, err
+	}
+	for _, r := range k.candidates(t.rule, t.scope) {
+		if g, ok := t.grant(r.Rule); !ok {
+			continue
+		} else if !now.Before(t.expires) {
+			return Grant{}, &ExpiredError{t.expires}
+		} else {
+			return g, nil
+		}
+	}
+	return Grant{}, ErrSignature
+}
+
+// grant returns what t gives if r signed it. Both keys are always tried, so that
+// the time taken does not tell which one it was.
+func (t token) grant(r Rule) (Grant, bool) {
+	primary, secondary := t.signedWith(r.PrimaryKey), t.signedWith(r.SecondaryKey)
+	return Grant{r.Name, r.Rights, t.scope, t.expires}, primary || secondary
+}
+
+// VerifyJWT refuses: there is no identity provider to ask.
+func (k *Keeper) VerifyJWT(string, time.Time) (Grant, error) { return Grant{}, ErrRefused }
+
+// Login checks the name and key of a rule of the namespace or of any entity; the
+// grant does not expire.
+func (k *Keeper) Login(rule, key string) (Grant, error) {
+	rules := k.rules.Load()
+	found := appendNamed(nil, rules.Namespace, rule, "")
+	for _, path := range slices.Sorted(maps.Keys(rules.Entities)) {
+		found = appendNamed(found, rules.Entities[path], rule, PathOf(path))
+	}
+	for _, r := range found {
+		if sameKey(r.PrimaryKey, key) || sameKey(r.SecondaryKey, key) {
+			return Grant{Rule: r.Name, Rights: r.Rights, Scope: r.path}, nil
+		}
+	}
+	return Grant{}, ErrSignature
+}
+
+// sameKey compares in constant time, also when the lengths differ. An empty key
+// is no key.
+func sameKey(want, got string) bool {
+	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(got))
+	return want != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// Anonymous refuses.
+func (k *Keeper) Anonymous() (Grant, error) { return Grant{}, ErrRefused }
