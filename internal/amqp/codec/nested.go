@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// List reads a list and returns a Reader of its values. Null is an empty list.
+func (r *Reader) List() Reader { return r.nested(KindList) }
+
+// Map reads a map and returns a Reader of its keys and values in turn. Null is an
+// empty map.
+func (r *Reader) Map() Reader { return r.nested(KindMap) }
+
+// Array reads an array and returns a Reader of its elements. Null is an empty
+// array.
+func (r *Reader) Array() Reader { return r.nested(KindArray) }
+
+// Multiple reads a field that holds several values of one type: an array, or a
+// single value in place of an array of one, or null for none [AMQP 1.4].
+func (r *Reader) Multiple() Reader {
+	if kinds[r.peek()] == KindArray {
+		return r.Array()
+	}
+	code, data := r.take()
+	if code == codeNull {
+		return Reader{}
+	}
+	return Reader{rest: data, left: 1, elem: code}
+}
+
+func (r *Reader) nested(want Kind) Reader {
+	code, data := r.take()
+	if code == codeNull {
+		return Reader{}
+	}
+	if kinds[code] != want {
+		r.wrong(want, code)
+		return Reader{}
+	}
+	in, err := elements(code, data)
+	if err != nil {
+		r.Fail(err)
+		return Reader{}
+	}
+	return in
+}
+
+// Composite reads a described list, the form of all performatives and of most
+// structures inside them: the code of its descriptor, be it written as a number
+// or as a symbol, and its fields. Null, or an absent field, has the code 0 and no
+// fields, as has a descriptor nobody knows.
+func (r *Reader) Composite() (code uint64, fields Reader) {
+	d, in := r.Described()
+	fields = in.List()
+	r.Fail(in.err)
+	return d.Code(), fields
+}
+
+// Described reads a described value and returns its descriptor and a Reader of
+// the one value behind it. Null has a null descriptor.
+func (r *Reader) Described() (descriptor Value, value Reader) {
+	code, data := r.take()
+	switch code {
+	case codeNull:
+		return Value{}, Reader{}
+	case codeDescribed:
+		value = Reader{rest: data, left: 2}
+		return value.Value(), value
+	default:
+		r.wrong(KindDescribed, code)
+		return Value{}, Reader{}
+	}
+}
+
+// Value reads the next value, whatever it is.
+func (r *Reader) Value() Value { return makeValue(r.take()) }
+
+// Skip steps over the next value without looking inside.
+func (r *Reader) Skip() { r.take() }
+
+// Raw reads the next value as it is encoded. Elements of an array have no
+// encoding of their own; read them with Value.
+func (r *Reader) Raw() []byte {
+	if r.elem != 0 {
+		r.Fail(fmt.Errorf("%w: element of an array has no constructor", ErrType))
+		return nil
+	}
+	before := r.rest
+	r.take()
+	n := len(before) - len(r.rest)
+	return before[:n:n]
+}
+
+// Check steps over the next value like Skip, but looks at everything inside it:
+// constructors, sizes and counts down to the last leaf.
+func (r *Reader) Check() {
+	if r.err == nil {
+		r.check(MaxDepth)
+	}
+}
+
+func (r *Reader) check(depth int) {
+	if depth == 0 {
+		r.Fail(ErrDepth)
+		return
+	}
+	code, data := r.take()
+	var in Reader
+	switch kinds[code] {
+	default:
+		return
+	case KindDescribed:
+		in = Reader{rest: data, left: 2}
+	case KindList, KindMap, KindArray:
+		var err error
+		if in, err = elements(code, data); err != nil {
+			r.Fail(err)
+			return
+		}
+	}
+	if n := in.elem >> 4; n >= 0x4 && n <= 0x9 {
+		// Elements of fixed width have nothing inside. Multiplying keeps an
+		// array of many elements without bytes from costing more than it took
+		// to send.
+		if in.left*int(widths[n]) != len(in.rest) || !known(in.elem) {
+			r.Fail(ErrCount)
+		}
+		return
+	}
+	for in.left > 0 && in.err == nil {
+		in.check(depth - 1)
+	}
+	r.Fail(in.err)
+	if len(in.rest) > 0 {
+		r.Fail(ErrCount)
+	}
+}
+
+// elements returns a Reader of what is inside a list, map or array.
+func elements(code byte, data []byte) (Reader, error) {
+	var count uint32
+	switch code >> 4 {
+	case 0x4: // list0
+		return Reader{}, nil
+	case 0xc, 0xe:
+		if len(data) < 2 {
+			return Reader{}, ErrCount
+		}
+		count, data = uint32(data[1]), data[2:]
+	default:
+		if len(data) < 8 {
+			return Reader{}, ErrCount
+		}
+		count, data = binary.BigEndian.Uint32(data[4:]), data[8:]
+	}
+	switch kind := kinds[code]; {
+	case kind == KindArray:
+		return arrayElements(data, count)
+	case uint64(count) > uint64(len(data)), kind == KindMap && count%2 != 0:
+		return Reader{}, ErrCount
+	}
+	return Reader{rest: data, left: int(count)}, nil
+}
+
+// arrayElements reads the constructor shared by the elements of an array. A
+// described one stands for itself and is dropped: elements are what it describes.
+func arrayElements(data []byte, count uint32) (Reader, error) {
+	if count == 0 {
+		return Reader{}, nil // some senders leave out the constructor too
+	}
+	for range MaxDepth {
+		if len(data) == 0 {
+			return Reader{}, ErrShort
+		}
+		code := data[0]
+		data = data[1:]
+		if code == codeDescribed {
+			if len(data) == 0 {
+				return Reader{}, ErrShort
+			}
+			n, err := width(data[0], data[1:])
+			if err != nil {
+				return Reader{}, err
+			}
+			data = data[1+n:]
+			continue
+		}
+		limit := len(data)
+		if code>>4 == 0x4 {
+			limit = MaxEmpty
+		}
+		if uint64(count) > uint64(limit) {
+			return Reader{}, ErrCount
+		}
+		return Reader{rest: data, left: int(count), elem: code}, nil
+	}
+	return Reader{}, ErrDepth
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// What can be wrong with encoded values. Errors of a Reader wrap one of these.
+var (
+	// ErrShort says that a value claims more bytes than there are.
+	ErrShort = errors.New("codec: value is cut short")
+	// ErrType says that a value is of another type than the one asked for.
+	ErrType = errors.New("codec: unexpected type")
+	// ErrCode says that a constructor does not exist [AMQP 1.6].
+	ErrCode = errors.New("codec: unknown constructor")
+	// ErrCount says that size and count of a compound value contradict each
+	// other or its content.
+	ErrCount = errors.New("codec: count does not match content")
+	// ErrDepth says that values are nested deeper than MaxDepth.
+	ErrDepth = errors.New("codec: nested too deep")
+)
+
+const (
+	// MaxDepth is how deep values may be nested in one another.
+	MaxDepth = 64
+	// MaxEmpty is how many elements an array may have whose elements take no
+	// bytes. Every other count is bounded by the bytes that came with it.
+	MaxEmpty = 65536
+)
+
+// Reader decodes values from the front of a byte slice. Its first error sticks
+// and every later read returns a zero value, so a caller can decode a whole
+// performative and check Err once.
+//
+// The Reader of a list yields null for fields that the list does not have, since
+// a sender may leave out trailing fields [AMQP 1.4]. The zero Reader is that of
+// an empty list.
+type Reader struct {
+	rest []byte
+	err  error
+	left int  // values left; math.MaxInt when only the bytes bound them
+	elem byte // constructor shared by all values of an array; 0 outside of one
+}
+
+// NewReader returns a Reader of the values in b, one after the other.
+func NewReader(b []byte) Reader { return Reader{rest: b, left: math.MaxInt} }
+
+// Err returns the first error, or nil.
+func (r *Reader) Err() error { return r.err }
+
+// Len returns the number of bytes not read yet.
+func (r *Reader) Len() int { return len(r.rest) }
+
+// Rest returns the bytes not read yet, which for a frame is its payload.
+func (r *Reader) Rest() []byte { return r.rest }
+
+// More reports whether there is another value to read. It is false after an
+// error, so that a loop over it always ends.
+func (r *Reader) More() bool { return r.err == nil && r.left > 0 && (len(r.rest) > 0 || r.counted()) }
+
+// Left returns the number of values left in a list, map (keys and values
+// counted) or array. It bounds what a caller may allocate for them.
+func (r *Reader) Left() int {
+	if !r.counted() {
+		return 0
+	}
+	return r.left
+}
+
+func (r *Reader) counted() bool { return r.left < math.MaxInt/2 }
+
+// Fail makes err the error of r unless it has one already. It hands an error of a
+// nested Reader, or a value the caller does not like, to whoever checks r.
+func (r *Reader) Fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// wrong records that a value of type want was asked for and code was found.
+func (r *Reader) wrong(want Kind, code byte) {
+	r.Fail(fmt.Errorf("%w: want %v, found %v", ErrType, want, kinds[code]))
+}
+
+// take cuts the next value off: its constructor and the data after it, whose
+// length is checked. It returns null after an error and behind the last field.
+func (r *Reader) take() (code byte, data []byte) {
+	if r.err != nil || r.left == 0 {
+		return codeNull, nil
+	}
+	b := r.rest
+	code = r.elem
+	if code == 0 {
+		if len(b) == 0 {
+			r.err = ErrShort
+			return codeNull, nil
+		}
+		code, b = b[0], b[1:]
+	}
+	n, err := width(code, b)
+	if err != nil {
+		r.err = err
+		return codeNull, nil
+	}
+	r.left--
+	r.rest = b[n:]
+	return code, b[:n:n]
+}
+
+// peek returns the constructor that take would return, or null.
+func (r *Reader) peek() byte {
+	switch {
+	case r.err != nil || r.left == 0:
+		return codeNull
+	case r.elem != 0:
+		return r.elem
+	case len(r.rest) == 0:
+		return codeNull
+	default:
+		return r.rest[0]
+	}
+}
+
+// widths of fixed data by the high half of the constructor.
+var widths = [16]uint8{5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+
+// width returns how many of the bytes in b are the data of a value with the
+// constructor code. The result never exceeds len(b).
+func width(code byte, b []byte) (int, error) {
+	if !known(code) {
+		return 0, fmt.Errorf("%w 0x%02x", ErrCode, code)
+	}
+	n := uint64(widths[code>>4])
+	switch code >> 4 {
+	case 0x0:
+		return describedWidth(b)
+	case 0xa, 0xc, 0xe:
+		if len(b) < 1 {
+			return 0, ErrShort
+		}
+		n = 1 + uint64(b[0])
+	case 0xb, 0xd, 0xf:
+		if len(b) < 4 {
+			return 0, ErrShort
+		}
+		n = 4 + uint64(binary.BigEndian.Uint32(b))
+	}
+	if n > uint64(len(b)) {
+		return 0, ErrShort
+	}
+	return int(n), nil
+}
+
+// describedWidth returns the length of a descriptor and the value behind it,
+// which may be described again. It is a loop, not a recursion, because a peer
+// decides how often.
+func describedWidth(b []byte) (int, error) {
+	at := 0
+	for range MaxDepth {
+		if at == len(b) {
+			return 0, ErrShort
+		}
+		// [AMQP 1.3]: any value may be a descriptor, but all except these two
+		// types are reserved.
+		if k := kinds[b[at]]; k != KindUlong && k != KindSymbol {
+			return 0, fmt.Errorf("%w: want ulong or symbol as descriptor, found %v", ErrType, k)
+		}
+		n, err := width(b[at], b[at+1:])
+		if err != nil {
+			return 0, err
+		}
+		at += 1 + n
+		if at == len(b) {
+			return 0, ErrShort
+		}
+		code := b[at]
+		at++
+		if code == codeDescribed {
+			continue
+		}
+		n, err = width(code, b[at:])
+		return at + n, err
+	}
+	return 0, ErrDepth
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"time"
+	"unsafe"
+)
+
+// Value is one AMQP value of any type. The zero Value is null.
+//
+// A Value is a view: its bytes, texts and nested values are those it was read
+// from and share their fate. Clone one that must outlive them.
+type Value struct {
+	kind Kind
+	code byte   // constructor of a compound value
+	num  uint64 // numbers, sign-extended or as bits; booleans; milliseconds
+	// data is the content of texts, binaries, uuids and decimals. For compound
+	// and described values it is everything after the constructor, so that they
+	// are appended again as they came.
+	data []byte
+}
+
+func makeValue(code byte, data []byte) Value {
+	v := Value{kind: kinds[code]}
+	switch v.kind {
+	case KindNull:
+	case KindBinary, KindString, KindSymbol:
+		v.data = content(code, data)
+	case KindUUID, KindDecimal32, KindDecimal64, KindDecimal128:
+		v.data = data
+	case KindList, KindMap, KindArray, KindDescribed:
+		v.code, v.data = code, data
+	case KindBool:
+		if fixed(code, data) != 0 {
+			v.num = 1
+		}
+	default:
+		v.num = fixed(code, data)
+	}
+	return v
+}
+
+// Kind returns the type of v.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsNull reports whether v is null.
+func (v Value) IsNull() bool { return v.kind == KindNull }
+
+// Bool returns a boolean.
+func (v Value) Bool() (b, ok bool) { return v.num != 0, v.kind == KindBool }
+
+// Int returns a number of any integer type, if it fits.
+func (v Value) Int() (n int64, ok bool) {
+	switch v.kind {
+	case KindByte, KindShort, KindInt, KindLong, KindUbyte, KindUshort, KindUint:
+		return int64(v.num), true
+	case KindUlong:
+		if v.num <= math.MaxInt64 {
+			return int64(v.num), true
+		}
+	}
+	return 0, false
+}
+
+// Uint returns a number of any integer type, if it is not negative.
+func (v Value) Uint() (n uint64, ok bool) {
+	switch v.kind {
+	case KindUbyte, KindUshort, KindUint, KindUlong:
+		return v.num, true
+	case KindByte, KindShort, KindInt, KindLong:
+		if int64(v.num) >= 0 {
+			return v.num, true
+		}
+	}
+	return 0, false
+}
+
+// Float returns a float or double.
+func (v Value) Float() (f float64, ok bool) {
+	switch v.kind {
+	case KindFloat:
+		return float64(math.Float32frombits(uint32(v.num))), true
+	case KindDouble:
+		return math.Float64frombits(v.num), true
+	}
+	return 0, false
+}
+
+// Char returns a char.
+func (v Value) Char() (c rune, ok bool) {
+	if v.kind != KindChar {
+		return 0, false
+	}
+	return rune(v.num), true
+}
+
+// Str returns a string or a symbol, sharing its bytes; see [Value].
+func (v Value) Str() (s string, ok bool) {
+	if v.kind != KindString && v.kind != KindSymbol {
+		return "", false
+	}
+	return unsafe.String(unsafe.SliceData(v.data), len(v.data)), true
+}
+
+// Bytes returns a binary, or the bytes of a string or symbol, sharing them.
+func (v Value) Bytes() (b []byte, ok bool) {
+	switch v.kind {
+	case KindBinary, KindString, KindSymbol:
+		return v.data, true
+	}
+	return nil, false
+}
+
+// Time returns a timestamp.
+func (v Value) Time() (t time.Time, ok bool) {
+	if v.kind != KindTimestamp {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(int64(v.num)), true
+}
+
+// UUID returns a uuid, in the byte order of RFC 9562.
+func (v Value) UUID() (id [16]byte, ok bool) {
+	if v.kind != KindUUID {
+		return id, false
+	}
+	copy(id[:], v.data)
+	return id, true
+}
+
+// Elements returns a Reader of the values in a list or array, or of the keys and
+// values of a map in turn. Other values have none.
+func (v Value) Elements() Reader {
+	switch v.kind {
+	case KindList, KindMap, KindArray:
+		in, err := elements(v.code, v.data)
+		if err != nil {
+			return Reader{err: err}
+		}
+		return in
+	}
+	return Reader{}
+}
+
+// List yields the values of a list or array. It ends early at bad encoding; use
+// Elements to learn of it, or Check before.
+func (v Value) List() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		for r := v.Elements(); v.kind != KindMap && r.More(); {
+			e := r.Value()
+			if r.err != nil || !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Map yields the keys and values of a map, in the order they came. It ends early
+// at bad encoding, like List.
+func (v Value) Map() iter.Seq2[Value, Value] {
+	return func(yield func(k, e Value) bool) {
+		for r := v.Elements(); v.kind == KindMap && r.More(); {
+			k, e := r.Value(), r.Value()
+			if r.err != nil || !yield(k, e) {
+				return
+			}
+		}
+	}
+}
+
+// Lookup returns the value of a map under a key that is a string or symbol.
+func (v Value) Lookup(key string) (Value, bool) {
+	if v.kind != KindMap {
+		return Value{}, false
+	}
+	for r := v.Elements(); r.More(); {
+		k, e := r.Value(), r.Value()
+		if s, ok := k.Str(); ok && s == key && r.err == nil {
+			return e, true
+		}
+	}
+	return Value{}, false
+}
+
+// Described returns descriptor and inner value of a described value.
+func (v Value) Described() (descriptor, inner Value, ok bool) {
+	if v.kind != KindDescribed {
+		return Value{}, Value{}, false
+	}
+	r := Reader{rest: v.data, left: 2}
+	descriptor, inner = r.Value(), r.Value()
+	return descriptor, inner, r.err == nil
+}
+
+// Clone returns a Value that shares nothing.
+func (v Value) Clone() Value {
+	v.data = append([]byte(nil), v.data...)
+	return v
+}
+
+// String returns v as text for people: the content of texts, decimal numbers,
+// UUIDs in their usual form, bytes in hexadecimal, times in RFC 3339. Compound
+// values show their type and size only.
+func (v Value) String() string {
+	switch v.kind {
+	case KindNull:
+		return "null"
+	case KindBool:
+		return strconv.FormatBool(v.num != 0)
+	case KindUbyte, KindUshort, KindUint, KindUlong:
+		return strconv.FormatUint(v.num, 10)
+	case KindByte, KindShort, KindInt, KindLong:
+		return strconv.FormatInt(int64(v.num), 10)
+	case KindFloat:
+		return strconv.FormatFloat(float64(math.Float32frombits(uint32(v.num))), 'g', -1, 32)
+	case KindDouble:
+		return strconv.FormatFloat(math.Float64frombits(v.num), 'g', -1, 64)
+	case KindChar:
+		return string(rune(v.num))
+	case KindTimestamp:
+		return time.UnixMilli(int64(v.num)).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	case KindUUID:
+		b := v.data
+		return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	case KindString, KindSymbol:
+		s, _ := v.Str()
+		return s
+	case KindBinary, KindDecimal32, KindDecimal64, KindDecimal128:
+		return hex.EncodeToString(v.data)
+	default:
+		return fmt.Sprintf("%v of %d bytes", v.kind, len(v.data))
+	}
+}
