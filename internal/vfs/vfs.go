@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vfs
+
+import (
+	"errors"
+	"io"
+)
+
+// File is one open file. All methods may be called from any goroutine.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	// Sync returns when everything written so far survives a power cut. After
+	// an error nobody knows what did; the file must not be written again.
+	Sync() error
+	Size() (int64, error)
+	Truncate(size int64) error
+	Close() error
+}
+
+// FS is a directory tree. Names are slash-separated, relative to its root, and
+// cannot leave it; "." is the root itself.
+type FS interface {
+	// Create makes a new file and opens it; a name that exists is fs.ErrExist.
+	Create(name string) (File, error)
+	// Open opens an existing file for reading and writing.
+	Open(name string) (File, error)
+	// Rename replaces what newName was, atomically.
+	Rename(oldName, newName string) error
+	Remove(name string) error
+	// List returns the names in a directory, sorted, without the directory.
+	List(dir string) ([]string, error)
+	MkdirAll(dir string) error
+	// SyncDir makes the creates, renames and removes in dir survive a power
+	// cut; the contents of its files are the files' own business.
+	SyncDir(dir string) error
+	// Lock takes the lock file of that name, creating it if needed, until the
+	// closer is closed or the process ends. A lock that is held is ErrLocked.
+	Lock(name string) (io.Closer, error)
+}
+
+// Errors of a file system, beside those of package io/fs.
+var (
+	// ErrLocked means that someone else holds the lock.
+	ErrLocked = errors.New("vfs: locked by another process")
+	// ErrNoSpace means that the disk, or our share of it, is full.
+	ErrNoSpace = errors.New("vfs: no space left")
+)
