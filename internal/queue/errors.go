@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "errors"
+
+// Errors of a sender. Nothing of the refused batch was stored.
+var (
+	// ErrFull says that the queue would exceed its bytes or its count.
+	ErrFull = errors.New("queue: full")
+	// ErrSendPaused says that an operator has closed the queue to senders.
+	ErrSendPaused = errors.New("queue: sending is paused")
+	// ErrSessionRequired says that a message without a session came to a queue
+	// of sessions.
+	ErrSessionRequired = errors.New("queue: a session is required")
+)
+
+// Errors of a receiver, and of whoever settles.
+var (
+	// ErrReceivePaused says that an operator has closed the queue to receivers.
+	ErrReceivePaused = errors.New("queue: receiving is paused")
+	// ErrNotFound says that no message has that number and a fitting state.
+	ErrNotFound = errors.New("queue: message not found")
+	// ErrLocked says that another receiver holds the message.
+	ErrLocked = errors.New("queue: message is locked")
+	// ErrLockLost says that the token is not, or no longer, valid.
+	ErrLockLost = errors.New("queue: lock lost")
+	// ErrNotAllowed says that this queue never does what was asked of it.
+	ErrNotAllowed = errors.New("queue: not allowed")
+)
+
+// Errors of a session receiver.
+var (
+	// ErrSessionLocked says that another receiver holds the session.
+	ErrSessionLocked = errors.New("queue: session is locked")
+	// ErrSessionLockLost says that the session lock is not, or no longer, valid.
+	ErrSessionLockLost = errors.New("queue: session lock lost")
+)
+
+// ErrCorrupt says that a record cannot be one of this queue, or not at this
+// place. The queue that returned it must be dropped.
+var ErrCorrupt = errors.New("queue: corrupt record")
