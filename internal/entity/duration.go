@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func parseISOPart(s string, units []isoUnit) (sum Duration, ok bool) {
 }
 
 // scale returns a decimal number of units, Forever if that is too much. Digits
-// finer than a nanosecond are dropped.
+// after the ninth of the fraction are dropped.
 func scale(number string, unit Duration) (Duration, bool) {
 	whole, fraction, dotted := strings.Cut(number, ".")
 	if !digits(whole) || dotted && !digits(fraction) {
@@ -132,15 +133,11 @@ func scale(number string, unit Duration) (Duration, bool) {
 	if err != nil || n > int64(Forever/unit) { // digits only, so it is too large
 		return Forever, true
 	}
-	sum, place := Duration(n)*unit, unit
-	for _, digit := range fraction {
-		// Truncating the place at every step would lose nanoseconds on units
-		// that ten does not divide, but all of ours are whole multiples of ten
-		// to the power of nine nanoseconds and no finer digit counts.
-		place /= 10
-		sum = add(sum, Duration(digit-'0')*place)
-	}
-	return sum, true
+	// Nine digits are a nanosecond of a second, and the product fits 128 bits.
+	f, _ := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
+	hi, lo := bits.Mul64(f, uint64(unit))
+	part, _ := bits.Div64(hi, lo, 1e9)
+	return add(Duration(n)*unit, Duration(part)), true
 }
 
 func digits(s string) bool {

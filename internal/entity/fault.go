@@ -81,8 +81,8 @@ func (fs *Faults) nested(place string, part Faults) {
 }
 
 func joinField(place, field string) string {
-	if field == "" {
-		return place
+	if field == "" || field[0] == '[' {
+		return place + field
 	}
 	return place + "." + field
 }

@@ -32,7 +32,7 @@ type Subscription struct {
 	DefaultRule *Rule `json:"defaultRule,omitempty"`
 	// Rules are all the rules there shall be. Nil leaves them as they are, or
 	// as DefaultRule says at creation.
-	Rules []Rule `json:"rules,omitempty"`
+	Rules []Rule `json:"rules,omitzero"`
 }
 
 // WithDefaults returns s with every unset property set, those of its rules too.

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDefaultsAreTheOnesOfServiceBus(t *testing.T) {
+	got := Queue{Name: "q"}.WithDefaults()
+	want := Queue{
+		Name:                                "q",
+		LockDuration:                        Duration(time.Minute),
+		MaxSizeInMegabytes:                  1024,
+		MaxMessageSizeInKilobytes:           256,
+		DuplicateDetectionHistoryTimeWindow: Duration(10 * time.Minute),
+		DefaultMessageTimeToLive:            Forever,
+		MaxDeliveryCount:                    10,
+		EnableBatchedOperations:             new(true),
+		Status:                              Active,
+		AutoDeleteOnIdle:                    Forever,
+		SupportOrdering:                     new(true),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("defaults are\n%+v, want\n%+v", got, want)
+	}
+}
+
+func TestDefaultsLeaveWhatIsSet(t *testing.T) {
+	set := Queue{
+		Name: "q", LockDuration: Duration(5 * time.Second), MaxSizeInMegabytes: 1, MaxMessageSizeInKilobytes: 1,
+		DuplicateDetectionHistoryTimeWindow: Duration(5 * time.Second), DefaultMessageTimeToLive: 1, MaxDeliveryCount: 1,
+		EnableBatchedOperations: new(false), Status: Disabled, AutoDeleteOnIdle: day, SupportOrdering: new(false),
+	}
+	if got := set.WithDefaults(); !reflect.DeepEqual(got, set) {
+		t.Errorf("WithDefaults changed\n%+v into\n%+v", set, got)
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	for _, v := range []interface{ Validate() error }{
+		Queue{Name: "q"}.WithDefaults(),
+		Topic{Name: "t"}.WithDefaults(),
+		Subscription{Name: "s", DefaultRule: &Rule{}}.WithDefaults(),
+		Subscription{Name: "s", Rules: []Rule{{Name: "a"}, {Name: "b"}}}.WithDefaults(),
+		Rule{Name: "$Default"}.WithDefaults(),
+	} {
+		if err := v.Validate(); err != nil {
+			t.Errorf("%T with defaults: %v", v, err)
+		}
+	}
+}
+
+// fields returns the properties that err finds fault with.
+func fields(t *testing.T, err error) []string {
+	t.Helper()
+	fs, ok := errors.AsType[Faults](err)
+	if !ok {
+		t.Fatalf("got %v, want Faults", err)
+	}
+	var names []string
+	for _, f := range fs {
+		names = append(names, f.Field)
+	}
+	return names
+}
+
+func TestQueueReportsEveryFault(t *testing.T) {
+	q := Queue{
+		Name:                                "-",
+		LockDuration:                        Duration(6 * time.Minute),
+		MaxSizeInMegabytes:                  -1,
+		MaxMessageCount:                     -1,
+		MaxMessageSizeInKilobytes:           102401,
+		DuplicateDetectionHistoryTimeWindow: 8 * day,
+		RequiresSession:                     true,
+		DefaultMessageTimeToLive:            -1,
+		MaxDeliveryCount:                    -1,
+		Status:                              "Asleep",
+		ForwardTo:                           "other",
+		ForwardDeadLetteredMessagesTo:       "t/Subscriptions/s",
+		AutoDeleteOnIdle:                    Duration(time.Minute),
+		UserMetadata:                        strings.Repeat("ü", 1025),
+		AuthorizationRules:                  AuthorizationRules{{Rights: []Right{"Fly"}}},
+		Policy:                              json.RawMessage("{"),
+	}
+	want := []string{
+		"name", "lockDuration", "maxSizeInMegabytes", "maxMessageCount", "maxMessageSizeInKilobytes",
+		"duplicateDetectionHistoryTimeWindow", "defaultMessageTimeToLive", "maxDeliveryCount", "status",
+		"forwardDeadLetteredMessagesTo", "forwardTo", "autoDeleteOnIdle", "userMetadata",
+		"authorizationRules[0].keyName", "authorizationRules[0].rights", "authorizationRules[0].primaryKey", "policy",
+	}
+	if got := fields(t, q.Validate()); !reflect.DeepEqual(got, want) {
+		t.Errorf("faults in\n%v, want\n%v", got, want)
+	}
+	if got, want := Faults(q.Validate().(Faults))[1].Error(), "lockDuration: 6m is outside 5s..5m"; got != want {
+		t.Errorf("a fault reads %q, want %q", got, want)
+	}
+}
+
+func TestForwardTargets(t *testing.T) {
+	for target, ok := range map[string]bool{
+		"other": true, "sb://ns/other": true, "https://ns/site/other": true,
+		"Q": false, "sb://ns/q": false, "other/$DeadLetterQueue": false, "a b": false,
+	} {
+		err := Queue{Name: "q", ForwardTo: target}.WithDefaults().Validate()
+		if (err == nil) != ok {
+			t.Errorf("forwarding q to %q: %v, want allowed = %v", target, err, ok)
+		}
+	}
+}
+
+func TestTopicReportsEveryFault(t *testing.T) {
+	topic := Topic{
+		Name: "", DefaultMessageTimeToLive: -1, MaxSizeInMegabytes: -1, MaxMessageSizeInKilobytes: -1,
+		DuplicateDetectionHistoryTimeWindow: 1, Status: "?", AutoDeleteOnIdle: 1, UserMetadata: strings.Repeat("x", 1025),
+		AuthorizationRules: make(AuthorizationRules, 13),
+	}
+	got := fields(t, topic.Validate())
+	want := []string{
+		"name", "defaultMessageTimeToLive", "maxSizeInMegabytes", "maxMessageSizeInKilobytes",
+		"duplicateDetectionHistoryTimeWindow", "status", "autoDeleteOnIdle", "userMetadata", "authorizationRules",
+	}
+	if len(got) < len(want) || !reflect.DeepEqual(got[:len(want)], want) {
+		t.Errorf("faults in\n%v, want them to begin with\n%v", got, want)
+	}
+}
+
+func TestSubscriptionReportsEveryFault(t *testing.T) {
+	s := Subscription{
+		Name: "a/b", LockDuration: 1, DefaultMessageTimeToLive: -1, MaxDeliveryCount: -1, Status: "?", AutoDeleteOnIdle: 1,
+		DefaultRule: &Rule{Name: "$Default", Filter: Filter{Kind: "odd"}},
+		Rules: []Rule{
+			{Name: "a", Filter: Filter{Kind: SQLFilter}},
+			{Name: "A", Filter: Filter{Kind: CorrelationFilter, Correlation: &Correlation{}}},
+			{Name: "b", Filter: Filter{Kind: TrueFilter, Correlation: &Correlation{To: "x"}}, Action: Action{SQL: strings.Repeat("x", 1025)}},
+			{Name: "c", Filter: Filter{Kind: CorrelationFilter, Correlation: &Correlation{To: "x"}, SQL: "1=1"}},
+		},
+	}
+	want := []string{
+		"name", "lockDuration", "defaultMessageTimeToLive", "maxDeliveryCount", "status", "autoDeleteOnIdle",
+		"defaultRule.filter.kind", "defaultRule", "rules[0].filter.sql", "rules[1].filter.correlation", "rules[1].name",
+		"rules[2].filter.correlation", "rules[2].action.sql", "rules[3].filter.sql",
+	}
+	if got := fields(t, s.Validate()); !reflect.DeepEqual(got, want) {
+		t.Errorf("faults in\n%v, want\n%v", got, want)
+	}
+}
+
+func TestInitialRules(t *testing.T) {
+	everything := Rule{Name: "$Default", Filter: Filter{Kind: TrueFilter}}
+	high := Rule{Name: "high", Filter: Filter{Kind: SQLFilter, SQL: "Priority = 'High'"}}
+	for name, c := range map[string]struct {
+		in   Subscription
+		want []Rule
+	}{
+		"nothing said":   {Subscription{}, []Rule{everything}},
+		"a default rule": {Subscription{DefaultRule: &Rule{Filter: high.Filter}}, []Rule{{Name: "$Default", Filter: high.Filter}}},
+		"rules":          {Subscription{Rules: []Rule{{Name: "high", Filter: Filter{SQL: high.Filter.SQL}}}}, []Rule{high}},
+		"no rule at all": {Subscription{Rules: []Rule{}}, []Rule{}},
+	} {
+		if got := c.in.WithDefaults().InitialRules(); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestSubscriptionAsQueue(t *testing.T) {
+	topic := Topic{Name: "news", DefaultMessageTimeToLive: day, MaxSizeInMegabytes: 7}.WithDefaults()
+	sub := Subscription{Name: "high", MaxDeliveryCount: 3, RequiresSession: true}.WithDefaults()
+	q := sub.AsQueue(topic)
+	got := fmt.Sprint(q.Name, q.MaxDeliveryCount, q.RequiresSession, q.DefaultMessageTimeToLive, q.MaxSizeInMegabytes)
+	if want := fmt.Sprint("news/Subscriptions/high", 3, true, day, 7); got != want {
+		t.Errorf("as a queue: %s, want %s", got, want)
+	}
+}
+
+func TestUpdatesThatAreNotAllowed(t *testing.T) {
+	q, top, sub := Queue{Name: "q"}.WithDefaults(), Topic{Name: "t"}.WithDefaults(), Subscription{Name: "s"}.WithDefaults()
+	changed := func(err error, want ...string) {
+		t.Helper()
+		text := ""
+		if err != nil {
+			text = err.Error()
+			if !errors.Is(err, ErrFixed) {
+				t.Errorf("%v does not wrap %v", err, ErrFixed)
+			}
+		}
+		if got, want := text, strings.Join(want, "\n"); got != want {
+			t.Errorf("refused with %q, want %q", got, want)
+		}
+	}
+	next := q
+	next.Name, next.MaxDeliveryCount, next.LockDuration, next.Status = "Q", 3, Duration(10*time.Second), Disabled
+	changed(q.CheckUpdate(next))
+	next.RequiresSession, next.RequiresDuplicateDetection, next.EnablePartitioning = true, true, true
+	changed(q.CheckUpdate(next),
+		"The value for the RequiresSession property of an existing Queue cannot be changed. ",
+		"The value for the RequiresDuplicateDetection property of an existing Queue cannot be changed. ",
+		"Partitioning cannot be changed for Queue. ")
+
+	nextTopic := top
+	nextTopic.EnablePartitioning = true
+	changed(top.CheckUpdate(nextTopic), "Partitioning cannot be changed for Topic. ")
+	nextTopic = top
+	nextTopic.RequiresDuplicateDetection = true
+	changed(top.CheckUpdate(nextTopic), "The value for the RequiresDuplicateDetection property of an existing Topic cannot be changed. ")
+
+	nextSub := sub
+	nextSub.RequiresSession = true
+	changed(sub.CheckUpdate(nextSub), "The value for the RequiresSession property of an existing Subscription cannot be changed. ")
+	nextSub = sub
+	nextSub.Name = "other"
+	changed(sub.CheckUpdate(nextSub), "The value for the Name property of an existing Subscription cannot be changed. ")
+}
+
+func TestStatusSaysWhatMayPass(t *testing.T) {
+	for s, want := range map[Status][2]bool{
+		"": {true, true}, Active: {true, true}, Disabled: {false, false}, SendDisabled: {false, true}, ReceiveDisabled: {true, false},
+	} {
+		if got := [2]bool{s.CanSend(), s.CanReceive()}; got != want {
+			t.Errorf("%q: send, receive = %v, want %v", s, got, want)
+		}
+	}
+	var s Status
+	if err := s.UnmarshalText([]byte("senddisabled")); err != nil || s != SendDisabled {
+		t.Errorf("senddisabled is read as %q, %v", s, err)
+	}
+}
+
+func TestJSONUsesTheNamesOfServiceBus(t *testing.T) {
+	in := `{"name":"q","lockDuration":"30s","requiresSession":true,"enableBatchedOperations":false,"status":"Active",` +
+		`"authorizationRules":[{"keyName":"k","rights":["Send","Listen"],"primaryKey":"p"}],"policy":{"discipline":"aging"}}`
+	var q Queue
+	if err := json.Unmarshal([]byte(in), &q); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(q)
+	if err != nil || string(out) != in {
+		t.Errorf("re-encoded as\n%s, %v, want\n%s", out, err, in)
+	}
+}
+
+func TestAuthorizationRulePrintsNoKey(t *testing.T) {
+	r := AuthorizationRule{KeyName: "root", Rights: []Right{Manage}, PrimaryKey: "secret1", SecondaryKey: "secret2"}
+	if text := fmt.Sprintf("%v %+v %s", r, AuthorizationRules{r}, r); strings.Contains(text, "secret") {
+		t.Errorf("a printed rule shows its keys: %s", text)
+	}
+}
+
+func TestAuthorizationRuleNamesAreUnique(t *testing.T) {
+	r := AuthorizationRule{KeyName: "root", Rights: []Right{Send}, PrimaryKey: "k"}
+	if err := (AuthorizationRules{r}).Validate(); err != nil {
+		t.Errorf("one rule: %v", err)
+	}
+	if got := fields(t, AuthorizationRules{r, r}.Validate()); !reflect.DeepEqual(got, []string{"[1].keyName"}) {
+		t.Errorf("two rules of one name: faults in %v", got)
+	}
+}

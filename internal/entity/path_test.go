@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entity
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestParsePath(t *testing.T) {
+	for addr, want := range map[string]Path{
+		"orders":                                   {Entity: "orders"},
+		"/orders":                                  {Entity: "orders"},
+		"orders/":                                  {Entity: "orders"},
+		"site/orders":                              {Entity: "site/orders"},
+		"amqps://host:5671/site/orders":            {Entity: "site/orders"},
+		"sb://localhost/orders?x=y":                {Entity: "orders"},
+		"sb://localhost/site%2Forders":             {Entity: "site/orders"},
+		"orders/$DeadLetterQueue":                  {Entity: "orders", SubQueue: DeadLetter},
+		"orders/$deadletterqueue":                  {Entity: "orders", SubQueue: DeadLetter},
+		"orders/$Transfer/$DeadLetterQueue":        {Entity: "orders", SubQueue: TransferDeadLetter},
+		"orders/$management":                       {Entity: "orders", Management: true},
+		"orders/$DeadLetterQueue/$management":      {Entity: "orders", SubQueue: DeadLetter, Management: true},
+		"$management":                              {Management: true},
+		"$cbs":                                     {Entity: "$cbs"},
+		"$alerts/Subscriptions/ops":                {Entity: "$alerts", Subscription: "ops"},
+		"news/Subscriptions/high":                  {Entity: "news", Subscription: "high"},
+		"a/b/SUBSCRIPTIONS/High":                   {Entity: "a/b", Subscription: "High"},
+		"news/subscriptions/high/$DeadLetterQueue": {Entity: "news", Subscription: "high", SubQueue: DeadLetter},
+		"sb://h/news/Subscriptions/high/$Transfer/$deadLetterQueue/$Management": {
+			Entity: "news", Subscription: "high", SubQueue: TransferDeadLetter, Management: true,
+		},
+	} {
+		got, err := ParsePath(addr)
+		if err != nil || got != want {
+			t.Errorf("ParsePath(%q) = %+v, %v, want %+v", addr, got, err, want)
+		}
+	}
+}
+
+func TestParsePathRefuses(t *testing.T) {
+	for _, addr := range []string{
+		"", "/", "//", "sb://host", "sb://host/", "a//b", "orders/$other", "orders/$Transfer", "$DeadLetterQueue",
+		"news/Subscriptions", "news/Subscriptions/", "news/Subscriptions/a/b", "news/Subscriptions/$x",
+		"sb://host/%zz", "a b", "a\nb", strings.Repeat("x", 261),
+		"news/Subscriptions/" + strings.Repeat("x", 51),
+	} {
+		if got, err := ParsePath(addr); !errors.Is(err, ErrPath) {
+			t.Errorf("ParsePath(%q) = %+v, %v, want %v", addr, got, err, ErrPath)
+		}
+	}
+}
+
+func TestPathSpelling(t *testing.T) {
+	p, err := ParsePath("/News/SUBSCRIPTIONS/high/$TRANSFER/$deadletterqueue/$MANAGEMENT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.String(), "News/Subscriptions/high/$Transfer/$DeadLetterQueue/$management"; got != want {
+		t.Errorf("String() = %q, want %q", got, want)
+	}
+	if got, want := p.Queue(), "News/Subscriptions/high"; got != want {
+		t.Errorf("Queue() = %q, want %q", got, want)
+	}
+	if got := (Path{Management: true}).String(); got != "$management" {
+		t.Errorf("the namespace's management node is %q, want $management", got)
+	}
+}
+
+func FuzzParsePath(f *testing.F) {
+	for _, seed := range []string{
+		"orders", "/a/b", "sb://h/q", "t/Subscriptions/s/$DeadLetterQueue", "q/$Transfer/$DeadLetterQueue/$management",
+		"$management", "$alerts", "sb://h/%2e%2e/q", "a/Subscriptions/b/Subscriptions/c",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, addr string) {
+		p, err := ParsePath(addr)
+		if err != nil {
+			return // rejecting is fine, panicking is not
+		}
+		if again, err := ParsePath(p.String()); err != nil || again != p {
+			t.Fatalf("round trip: %q -> %+v -> %q -> %+v, %v", addr, p, p.String(), again, err)
+		}
+		if upper, err := ParsePath(strings.ToUpper(p.String())); err != nil || Key(upper.String()) != Key(p.String()) {
+			t.Fatalf("%q in capitals is %+v, %v, want the same address", p.String(), upper, err)
+		}
+	})
+}
