@@ -125,7 +125,7 @@ func (r *Reader) check(depth int) {
 		// Elements of fixed width have nothing inside. Multiplying keeps an
 		// array of many elements without bytes from costing more than it took
 		// to send.
-		if in.left*int(widths[n]) != len(in.rest) || !known(in.elem) {
+		if uint64(in.left)*uint64(widths[n]) != uint64(len(in.rest)) || !known(in.elem) {
 			r.Fail(ErrCount)
 		}
 		return

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+)
+
+// ErrBatch says that an envelope of FormatBatch has no messages in it.
+var ErrBatch = errors.New("message: batch without messages")
+
+// Batch yields the messages in an envelope of FormatBatch, which they share. The
+// envelope itself counts for nothing: parse it to learn a partition key. The first
+// error ends the sequence; a batch is taken as a whole or not at all, so collect
+// before acting.
+func Batch(raw []byte) iter.Seq2[*Message, error] {
+	return func(yield func(*Message, error) bool) {
+		envelope, err := Parse(raw)
+		if err != nil {
+			yield(nil, fmt.Errorf("envelope: %w", err))
+			return
+		}
+		n := 0
+		for data := range envelope.Data() {
+			m, err := Parse(data)
+			if err != nil {
+				yield(nil, fmt.Errorf("message %d of batch: %w", n, err))
+				return
+			}
+			if !yield(m, nil) {
+				return
+			}
+			n++
+		}
+		if n == 0 {
+			yield(nil, ErrBatch)
+		}
+	}
+}
+
+// AppendBatch appends an envelope of FormatBatch with ms, of which there is at
+// least one. As with the SDKs, the envelope repeats all of the first message but
+// its body.
+func AppendBatch(dst []byte, ms ...*Message) []byte {
+	if len(ms) == 0 {
+		return dst
+	}
+	dst = append(dst, ms[0].raw[:ms[0].end[sectionApplication]]...)
+	for _, m := range ms {
+		dst = codec.AppendDescriptor(dst, codeData)
+		dst = codec.AppendBinary(dst, m.raw)
+	}
+	return dst
+}

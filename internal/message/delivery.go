@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+)
+
+// State says where a message that is looked at without being received stands.
+type State uint8
+
+// The states a Stamp can tell. On the wire they count from zero.
+const (
+	StateUntold State = iota
+	StateActive
+	StateDeferred
+	StateScheduled
+)
+
+// Stamp is what the broker adds to a message when it goes out on the wire.
+type Stamp struct {
+	SequenceNumber int64
+	EnqueuedTime   time.Time
+	// LockedUntil is when the lock of the delivery, or of its session, ends; zero
+	// for deliveries without one.
+	LockedUntil time.Time
+	// LockToken identifies the lock, in the byte order of RFC 9562, if HasLock.
+	LockToken [16]byte
+	HasLock   bool
+	// DeliveryCount is the number of earlier deliveries that failed.
+	DeliveryCount uint32
+	// EnqueuedSequenceNumber is the number the message had where it was first
+	// sent to, if it was published to a topic or forwarded; else zero.
+	EnqueuedSequenceNumber int64
+	// DeadLetterSource names the entity whose dead-letter queue the message came
+	// from by forwarding; else empty.
+	DeadLetterSource string
+	// State is told for messages peeked at and for deferred ones, never for
+	// plain deliveries.
+	State State
+}
+
+// AppendDelivery appends m as a consumer gets to see it. Header and properties
+// are always there, as SDKs read the delivery count and the message-id without
+// asking; the annotations are the sender's with the broker's added; everything
+// from the properties on is as the sender wrote it, unless it lacks a message-id.
+func AppendDelivery(dst []byte, m *Message, s Stamp) []byte {
+	dst = appendHeader(dst, m, s.DeliveryCount)
+	dst = appendDeliveryAnnotations(dst, m, &s)
+	dst = appendAnnotations(dst, m, &s)
+	if m.hasID() {
+		return append(dst, m.raw[m.end[sectionAnnotations]:]...)
+	}
+	dst = appendWithID(dst, m, &s)
+	return append(dst, m.raw[m.end[sectionProperties]:]...)
+}
+
+// appendHeader appends the header as sent, but without first-acquirer, which we
+// cannot vouch for, and with our delivery count. Its fields are at most 14 bytes
+// long, so that the short form of a list always does.
+func appendHeader(dst []byte, m *Message, count uint32) []byte {
+	if m.end[sectionHeader] == 0 && count == 0 {
+		return append(dst, "\x00\x53\x70\xc0\x06\x05\x40\x40\x40\x40\x43"...)
+	}
+	section := m.reader(sectionHeader)
+	r := section.List()
+	dst = codec.AppendDescriptor(dst, codeHeader)
+	dst, at := codec.BeginList(dst)
+	for range 3 { // durable, priority, ttl
+		dst = appendField(dst, &r)
+	}
+	dst = codec.AppendNull(dst)
+	dst = codec.AppendUint(dst, count)
+	return codec.EndList(dst, at, 5)
+}
+
+// appendField appends the next field of r as it is encoded, or null.
+func appendField(dst []byte, r *codec.Reader) []byte {
+	if raw := r.Raw(); len(raw) > 0 {
+		return append(dst, raw...)
+	}
+	return codec.AppendNull(dst)
+}
+
+// The sections of a delivery whose message came without annotations, with holes
+// for the numbers. Most messages are such, and copying these is all they need.
+const (
+	lockOnly = "\x00\x53\x71\xc1\x24\x02" +
+		"\xa3\x10x-opt-lock-token\x98"
+
+	stampPairs = "\xa3\x15x-opt-sequence-number\x81________" +
+		"\xa3\x13x-opt-enqueued-time\x83________"
+	stampOnly   = "\x00\x53\x72\xc1\x3f\x04" + stampPairs
+	stampLocked = "\x00\x53\x72\xc1\x5c\x06" + stampPairs +
+		"\xa3\x12x-opt-locked-until\x83________"
+
+	sequenceHole = 6 + 2 + 21 + 1
+	enqueuedHole = sequenceHole + 8 + 2 + 19 + 1
+	lockedHole   = enqueuedHole + 8 + 2 + 18 + 1
+)
+
+// appendDeliveryAnnotations appends the sender's delivery annotations with the
+// lock token in place of any they may have put there.
+func appendDeliveryAnnotations(dst []byte, m *Message, s *Stamp) []byte {
+	if m.end[sectionDelivery] == m.end[sectionHeader] {
+		if !s.HasLock {
+			return dst
+		}
+		return append(append(dst, lockOnly...), s.LockToken[:]...)
+	}
+	w := openMap(dst, codeDelivery)
+	w.copyExcept(m.reader(sectionDelivery), func(name string) bool { return name == AnnotationLockToken })
+	if s.HasLock {
+		w.key(AnnotationLockToken)
+		w.dst = codec.AppendUUID(w.dst, s.LockToken)
+	}
+	return w.close()
+}
+
+// appendAnnotations appends the sender's message annotations with the broker's.
+func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
+	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.State == StateUntold
+	if plain && m.end[sectionAnnotations] == m.end[sectionDelivery] {
+		return appendStamp(dst, s)
+	}
+	w := openMap(dst, codeAnnotations)
+	w.copyExcept(m.reader(sectionAnnotations), s.owns)
+	w.key(AnnotationSequenceNumber)
+	w.dst = codec.AppendLong(w.dst, s.SequenceNumber)
+	w.key(AnnotationEnqueuedTime)
+	w.dst = codec.AppendTimestamp(w.dst, s.EnqueuedTime)
+	if !s.LockedUntil.IsZero() {
+		w.key(AnnotationLockedUntil)
+		w.dst = codec.AppendTimestamp(w.dst, s.LockedUntil)
+	}
+	if s.EnqueuedSequenceNumber != 0 {
+		w.key(AnnotationEnqueuedSequenceNumber)
+		w.dst = codec.AppendLong(w.dst, s.EnqueuedSequenceNumber)
+	}
+	if s.DeadLetterSource != "" {
+		w.key(AnnotationDeadLetterSource)
+		w.dst = codec.AppendString(w.dst, s.DeadLetterSource)
+	}
+	if s.State != StateUntold {
+		w.key(AnnotationState)
+		w.dst = codec.AppendInt(w.dst, int32(s.State-StateActive))
+	}
+	return w.close()
+}
+
+// appendStamp appends the message annotations that every delivery has.
+func appendStamp(dst []byte, s *Stamp) []byte {
+	at := len(dst)
+	if s.LockedUntil.IsZero() {
+		dst = append(dst, stampOnly...)
+	} else {
+		dst = append(dst, stampLocked...)
+		binary.BigEndian.PutUint64(dst[at+lockedHole:], uint64(s.LockedUntil.UnixMilli()))
+	}
+	binary.BigEndian.PutUint64(dst[at+sequenceHole:], uint64(s.SequenceNumber))
+	binary.BigEndian.PutUint64(dst[at+enqueuedHole:], uint64(s.EnqueuedTime.UnixMilli()))
+	return dst
+}
+
+// owns reports whether a message annotation is for the broker to tell, so that
+// the sender's, left over from an earlier delivery perhaps, is dropped. Go clients
+// panic at a null among the first three.
+func (s *Stamp) owns(name string) bool {
+	switch name {
+	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
+		AnnotationEnqueuedSequenceNumber, AnnotationState:
+		return true
+	case AnnotationDeadLetterSource:
+		return s.DeadLetterSource != ""
+	}
+	return false
+}
+
+// hasID reports whether m has properties with a message-id in them.
+func (m *Message) hasID() bool {
+	return m.end[sectionProperties] > m.end[sectionAnnotations] && !m.MessageID().IsNull()
+}
+
+// appendWithID appends the properties with a message-id made up from the stamp.
+// Enqueued time and sequence number make it, not the lock, so that each delivery
+// of the message shows the same one.
+func appendWithID(dst []byte, m *Message, s *Stamp) []byte {
+	section := m.reader(sectionProperties)
+	r := section.List()
+	n := max(r.Left(), 1)
+	dst = codec.AppendDescriptor(dst, codeProperties)
+	dst, at := codec.BeginList(dst)
+	dst = append(dst, "\xa1\x20"...) // a string of 32 bytes
+	dst = appendHex(dst, uint64(s.EnqueuedTime.UnixMilli()))
+	dst = appendHex(dst, uint64(s.SequenceNumber))
+	r.Skip()
+	for r.More() {
+		dst = append(dst, r.Raw()...)
+	}
+	return codec.EndList(dst, at, n)
+}
+
+func appendHex(dst []byte, v uint64) []byte {
+	for shift := 60; shift >= 0; shift -= 4 {
+		dst = append(dst, "0123456789abcdef"[v>>shift&0xf])
+	}
+	return dst
+}

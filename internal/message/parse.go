@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+)
+
+// What can be wrong with a message. Encoding faults wrap an error of codec.
+var (
+	// ErrSize says that a message is larger than MaxSize.
+	ErrSize = errors.New("message: too large")
+	// ErrSection says that something other than a message section was found.
+	ErrSection = errors.New("message: not a message section")
+	// ErrOrder says that a section is repeated or out of order, or that the body
+	// mixes kinds.
+	ErrOrder = errors.New("message: section out of order")
+	// ErrField says that a field or key has a type it must not have, or that
+	// there are more fields than the specification knows.
+	ErrField = errors.New("message: field of wrong type")
+)
+
+// errSpelling says that a descriptor is not written 00 53 xx.
+var errSpelling = errors.New("message: descriptor in another form")
+
+// Parse reads the sections of raw, which the Message keeps and which must not
+// change from here on. Bodies are stepped over, not decoded.
+func Parse(raw []byte) (*Message, error) {
+	if len(raw) > MaxSize {
+		return nil, ErrSize
+	}
+	m := &Message{raw: raw}
+	err := m.scan()
+	if err == errSpelling {
+		if m.raw, err = respell(raw); err == nil {
+			err = m.scan()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// scan finds where each section ends and checks what is inside.
+func (m *Message) scan() error {
+	var (
+		next section // the first one whose end is not known yet
+		at   int
+		body byte // code of the body sections, 0 before the first
+	)
+	for at < len(m.raw) {
+		b := m.raw[at:]
+		if len(b) < descriptorLen || b[0] != 0x00 || b[1] != 0x53 {
+			return errSpelling
+		}
+		code := b[2]
+		s, ok := sectionOf(code)
+		if !ok {
+			return fmt.Errorf("%w: descriptor 0x%02x at byte %d", ErrSection, code, at)
+		}
+		more := s == sectionBody && code == body && code != codeValue
+		if s < next && !more {
+			return fmt.Errorf("%w: 0x%02x at byte %d", ErrOrder, code, at)
+		}
+		r := codec.NewReader(b[descriptorLen:])
+		if checkSection(&r, code); r.Err() != nil {
+			return fmt.Errorf("message: section 0x%02x at byte %d: %w", code, at, r.Err())
+		}
+		for ; next < s; next++ {
+			m.end[next] = uint32(at)
+		}
+		at = len(m.raw) - r.Len()
+		if s == sectionBody {
+			body = code
+		}
+		if s < sectionFooter {
+			m.end[s] = uint32(at)
+		}
+		next = s + 1
+	}
+	for ; next < sectionFooter; next++ {
+		m.end[next] = uint32(at)
+	}
+	return nil
+}
+
+func sectionOf(code byte) (section, bool) {
+	switch {
+	case code >= codeHeader && code <= codeData:
+		return section(code - codeHeader), true
+	case code == codeSequence, code == codeValue:
+		return sectionBody, true
+	case code == codeFooter:
+		return sectionFooter, true
+	}
+	return 0, false
+}
+
+// checkSection steps over the value of a section and records in r what is wrong
+// with it.
+func checkSection(r *codec.Reader, code byte) {
+	switch code {
+	case codeHeader:
+		checkFields(r, headerFields[:])
+	case codeProperties:
+		checkFields(r, propertyFields[:])
+	case codeDelivery, codeAnnotations, codeFooter:
+		checkMap(r, symbolKeys)
+	case codeApplication:
+		checkMap(r, stringKeys)
+	case codeData:
+		if k := r.Value().Kind(); k != codec.KindBinary {
+			r.Fail(fmt.Errorf("%w: data is %v", ErrField, k))
+		}
+	case codeSequence:
+		peek := *r
+		if k := peek.Value().Kind(); k != codec.KindList {
+			r.Fail(fmt.Errorf("%w: sequence is %v", ErrField, k))
+		}
+		r.Check()
+	case codeValue:
+		r.Check()
+	}
+}
+
+// checkFields checks a list of fields against the types they may have.
+func checkFields(r *codec.Reader, allowed []kinds) {
+	v := r.Value()
+	if r.Err() == nil && v.Kind() != codec.KindList {
+		r.Fail(fmt.Errorf("%w: fields in a %v", ErrField, v.Kind()))
+		return
+	}
+	fields := v.Elements()
+	if fields.Left() > len(allowed) {
+		r.Fail(fmt.Errorf("%w: %d fields, at most %d exist", ErrField, fields.Left(), len(allowed)))
+		return
+	}
+	for i := 0; fields.More(); i++ {
+		if k := fields.Value().Kind(); !allowed[i].has(k) {
+			r.Fail(fmt.Errorf("%w: field %d is %v", ErrField, i, k))
+			return
+		}
+	}
+	checkEnd(r, &fields)
+}
+
+// checkMap checks the types of the keys of a map and the encoding of its values.
+func checkMap(r *codec.Reader, keys kinds) {
+	v := r.Value()
+	if r.Err() == nil && v.Kind() != codec.KindMap {
+		r.Fail(fmt.Errorf("%w: map is a %v", ErrField, v.Kind()))
+		return
+	}
+	pairs := v.Elements()
+	for pairs.More() {
+		if k := pairs.Value().Kind(); !keys.has(k) {
+			r.Fail(fmt.Errorf("%w: key is %v", ErrField, k))
+			return
+		}
+		pairs.Check()
+	}
+	checkEnd(r, &pairs)
+}
+
+// checkEnd hands the error of a nested Reader to r, one being that its values
+// ended before its bytes.
+func checkEnd(r, nested *codec.Reader) {
+	r.Fail(nested.Err())
+	if nested.Len() > 0 {
+		r.Fail(codec.ErrCount)
+	}
+}
+
+// respell returns raw with all descriptors written 00 53 xx.
+func respell(raw []byte) ([]byte, error) {
+	out := make([]byte, 0, len(raw))
+	for r := codec.NewReader(raw); r.Len() > 0; {
+		descriptor, value := r.Described()
+		if r.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", ErrSection, r.Err())
+		}
+		code := descriptor.Code()
+		if code < codeHeader || code > codeFooter {
+			return nil, fmt.Errorf("%w: descriptor %v", ErrSection, descriptor)
+		}
+		out = codec.AppendDescriptor(out, code)
+		out = append(out, value.Raw()...)
+	}
+	return out, nil
+}
