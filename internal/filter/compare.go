@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"cmp"
+	"math"
+	"strings"
+)
+
+// order is the outcome of comparing two values.
+type order int8
+
+const (
+	less    order = -1
+	same    order = 0
+	greater order = 1
+	apart   order = 2 // not the same, and neither is the greater: NaN, booleans
+	unlike  order = 3 // not comparable: types differ, or one is unknown or null
+)
+
+// compare orders two values. Numbers compare by what they are worth, exactly,
+// whatever their types: no rounding makes unlike numbers equal.
+func compare(a, b Value) order {
+	if a.kind != b.kind {
+		switch {
+		case a.kind == Int && b.kind == Double:
+			return compareIntDouble(a, b.Double())
+		case a.kind == Double && b.kind == Int:
+			return compareIntDouble(b, a.Double()).reversed()
+		default:
+			return unlike
+		}
+	}
+	switch a.kind {
+	case String:
+		return order(strings.Compare(a.text, b.text))
+	case Int:
+		return compareInts(a, b)
+	case Double:
+		return compareDoubles(a.Double(), b.Double())
+	case Time, Duration:
+		return order(cmp.Compare(int64(a.bits), int64(b.bits)))
+	case Bool, UUID:
+		if a.bits == b.bits && a.low == b.low {
+			return same
+		}
+		return apart
+	default:
+		return unlike
+	}
+}
+
+func (o order) reversed() order {
+	if o == less || o == greater {
+		return -o
+	}
+	return o
+}
+
+func compareInts(a, b Value) order {
+	if a.big || b.big { // a big one is above every other
+		switch {
+		case !b.big:
+			return greater
+		case !a.big:
+			return less
+		}
+		return order(cmp.Compare(a.bits, b.bits))
+	}
+	return order(cmp.Compare(int64(a.bits), int64(b.bits)))
+}
+
+func compareDoubles(a, b float64) order {
+	if a != a || b != b {
+		return apart
+	}
+	return order(cmp.Compare(a, b))
+}
+
+func compareIntDouble(a Value, f float64) order {
+	if f != f {
+		return apart
+	}
+	whole, ok := wholeValue(math.Floor(f))
+	if !ok { // f is beyond every integer
+		if f > 0 {
+			return less
+		}
+		return greater
+	}
+	if o := compareInts(a, whole); o != same {
+		return o
+	}
+	if math.Floor(f) < f {
+		return less
+	}
+	return same
+}
+
+// wholeValue returns the integer that f is, if it is one that an Int can hold.
+func wholeValue(f float64) (Value, bool) {
+	switch {
+	case f != math.Floor(f) || f < math.MinInt64 || f >= 1<<64:
+		return Value{}, false
+	case f < 1<<63:
+		return IntValue(int64(f)), true
+	default:
+		return UintValue(uint64(f)), true
+	}
+}
+
+// key returns v in the one form that all values equal to it share, for use in
+// hash tables; ok is false when v equals nothing, not even itself.
+func (v Value) key() (k Value, ok bool) {
+	v.width = Widest
+	switch v.kind {
+	case Unknown, Null, Opaque:
+		return Value{}, false
+	case Double:
+		if f := v.Double(); f == math.Floor(f) {
+			if whole, ok := wholeValue(f); ok {
+				return whole, true
+			}
+		}
+		return v, v.Double() == v.Double() // not NaN
+	default:
+		return v, true
+	}
+}
+
+// verdict is a truth value. The numbers make AND the smaller and OR the larger.
+type verdict uint8
+
+const (
+	no verdict = iota
+	maybe
+	yes
+)
+
+var verdictNames = [...]string{"false", "unknown", "true"}
+
+// String returns true, false or unknown.
+func (v verdict) String() string { return verdictNames[v] }
+
+func (v verdict) not() verdict { return yes - v }
+
+func verdictOf(b bool) verdict {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// value returns the verdict as a value of the language.
+func (v verdict) value() Value {
+	if v == maybe {
+		return Value{}
+	}
+	return BoolValue(v == yes)
+}
+
+// judge turns an order into the verdict of the comparison o.
+func judge(o op, got order) verdict {
+	switch {
+	case got == unlike:
+		return maybe
+	case got == apart:
+		if o == opEqual || o == opNotEqual {
+			return verdictOf(o == opNotEqual)
+		}
+		return no
+	}
+	switch o {
+	case opEqual:
+		return verdictOf(got == same)
+	case opNotEqual:
+		return verdictOf(got != same)
+	case opLess:
+		return verdictOf(got == less)
+	case opLessEqual:
+		return verdictOf(got != greater)
+	case opGreater:
+		return verdictOf(got == greater)
+	default:
+		return verdictOf(got != less)
+	}
+}

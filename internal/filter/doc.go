@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package filter decides which messages a rule wants, and what a rule changes.
+//
+// It holds the SQL language of Service Bus rules (conditions and actions), the
+// correlation filters that are its fast cousins, and the compiled set of all
+// rules of one topic. The same language chooses priority classes and fair keys.
+//
+// # Promise
+//
+//   - [Parse] either returns an expression that can be evaluated against any
+//     message, or a [*SyntaxError] that says where the text went wrong, what
+//     stands there and what was expected. It never panics and never recurses
+//     deeper than [Limits.Depth].
+//   - (*Expr).String is a canonical form: it parses again, to an expression with
+//     the same String and the same result for every message.
+//   - Match does not allocate, with two exceptions that need new bytes: joining
+//     strings with + and an evaluation error.
+//   - The hits of [RuleSet.Match] are those of calling Match on each rule, in a
+//     fixed order for one set and one message.
+//
+// # Language
+//
+//	condition  = condition OR condition | condition AND condition | NOT condition
+//	           | value ( = | <> | != | < | <= | > | >= ) value
+//	           | value IS [NOT] NULL
+//	           | value [NOT] IN ( value, … )
+//	           | value [NOT] LIKE value [ ESCAPE value ]
+//	           | EXISTS ( property ) | value
+//	value      = value ( * | / | % ) value | value ( + | - ) value | +value | -value
+//	           | constant | property | @parameter | ( condition )
+//	           | newid() | property( value ) | p( value )
+//	property   = [ sys. | user. ] name
+//	name       = letters, digits, _ | [any ]] text] | "any "" text"
+//	constant   = 1 | 1.5 | 1.5E3 | 'text with '' quotes' | N'text' | TRUE | FALSE | NULL
+//	action     = statement { ; statement } [ ; ]
+//	statement  = SET property = value | REMOVE property
+//
+// Keywords, scopes, function names and property names ignore case; strings do
+// not. docs/guide/filters.md tells the same to users, with examples.
+//
+// # Semantics
+//
+// Logic has three values. A user property that the message does not carry is
+// unknown; so is NULL, a comparison of unlike types, and anything computed from
+// an unknown. A filter matches only when its condition is true. Numbers compare
+// by value whatever their width. Sums that leave the range of 64 bits are
+// unknown; a division of integers by zero is an [*EvalError], as is a system
+// property that has no value yet at the time of evaluation (a lock token before
+// the lock) and a system property that p() names but does not exist.
+//
+// # Concurrency
+//
+// Everything parsed or compiled is immutable and may be shared by goroutines.
+// A [Message] view belongs to one goroutine at a time.
+//
+// # Invariants
+//
+//  1. a = b is true exactly when both values have the same index key; the index
+//     relies on it.
+//  2. An action names only system properties that a sender may set.
+//
+// # Not here
+//
+// Which subscription a rule belongs to, how many copies it gives and what is done
+// about an evaluation error are the broker's; levels and classes are policy's.
+package filter

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Errors of parsing and of evaluation. The types below unwrap to them.
+var (
+	// ErrSyntax is what every [*SyntaxError] unwraps to.
+	ErrSyntax = errors.New("filter: syntax error")
+	// ErrEvaluation is what every [*EvalError] unwraps to. The message that
+	// caused it is not matched; subscriptions may dead-letter it.
+	ErrEvaluation = errors.New("filter: evaluation failed")
+	// ErrNoCondition is returned for a correlation filter without any field.
+	ErrNoCondition = errors.New("filter: a correlation filter needs at least one field or property")
+)
+
+// Pos is a place in the text of an expression.
+type Pos struct {
+	Offset int // in bytes, from 0
+	Line   int // from 1
+	Col    int // in characters, from 1
+}
+
+// String returns line:column.
+func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
+
+// SyntaxError says where an expression went wrong.
+type SyntaxError struct {
+	Pos   Pos
+	Found string // what stands at Pos: "')'", "end of text", "number 5"
+	Want  string // what would have been right there
+	Text  string // the line of the expression that holds Pos
+}
+
+// Error is one line; [SyntaxError.Caret] draws the place.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("filter: %v: found %s, expected %s", e.Pos, e.Found, e.Want)
+}
+
+// Unwrap makes errors.Is(err, ErrSyntax) hold.
+func (e *SyntaxError) Unwrap() error { return ErrSyntax }
+
+// Caret returns the faulty line and, below it, a mark under the faulty place.
+func (e *SyntaxError) Caret() string {
+	line, col := e.Text, e.Pos.Col
+	if r := []rune(line); len(r) > caretWidth {
+		from := max(0, min(col-caretWidth/2, len(r)-caretWidth))
+		line, col = string(r[from:from+caretWidth]), col-from
+	}
+	// Tabs are kept in the padding, so that the mark stands below its place.
+	pad := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, firstRunes(line, col-1))
+	return line + "\n" + pad + "^"
+}
+
+// caretWidth is how much of a long line Caret shows.
+const caretWidth = 100
+
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// EvalError says why an expression has no value for a message.
+type EvalError struct {
+	Expr   string // the part that failed, in canonical form
+	Reason string
+}
+
+// Error returns the part of the expression and the reason.
+func (e *EvalError) Error() string {
+	return fmt.Sprintf("filter: cannot evaluate %s: %s", e.Expr, e.Reason)
+}
+
+// Unwrap makes errors.Is(err, ErrEvaluation) hold.
+func (e *EvalError) Unwrap() error { return ErrEvaluation }
+
+// positionOf finds line, column and line text of an offset.
+func positionOf(text string, offset int) (Pos, string) {
+	offset = min(offset, len(text))
+	start := strings.LastIndexByte(text[:offset], '\n') + 1
+	line, _, _ := strings.Cut(text[start:], "\n")
+	return Pos{
+		Offset: offset,
+		Line:   strings.Count(text[:offset], "\n") + 1,
+		Col:    utf8.RuneCountInString(text[start:offset]) + 1,
+	}, strings.TrimSuffix(line, "\r")
+}
