@@ -2,6 +2,8 @@
 
 package frame
 
+import "github.com/triagemq/triagemq/internal/amqp/codec"
+
 // Error is an AMQP error [AMQP 2.8.14]. It is a Go error as well, so that code
 // which decides what a peer is told can return it like any other.
 type Error struct {
@@ -16,4 +18,20 @@ func (e *Error) Error() string {
 		return e.Condition
 	}
 	return e.Condition + ": " + e.Description
+}
+
+// Append appends e, descriptor included.
+func (e *Error) Append(dst []byte) []byte {
+	w := compose(dst, CodeError)
+	w.present(codec.AppendSymbol(w.dst, e.Condition))
+	w.string(e.Description)
+	w.raw(e.Info)
+	return w.close()
+}
+
+// Decode reads the fields of an error.
+func (e *Error) Decode(r *codec.Reader) {
+	e.Condition = r.Str()
+	e.Description = r.Str()
+	e.Info = rawMap(r)
 }

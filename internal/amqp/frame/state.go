@@ -2,6 +2,8 @@
 
 package frame
 
+import "github.com/triagemq/triagemq/internal/amqp/codec"
+
 // StateKind names a delivery state.
 type StateKind uint8
 
@@ -53,3 +55,90 @@ func Rejected(err *Error) State { return State{Kind: StateRejected, Error: err} 
 
 // Released is the state of a delivery handed back untouched [AMQP 3.4.4].
 func Released() State { return State{Kind: StateReleased} }
+
+// Terminal reports whether s is an outcome: nothing changes it any more
+// [AMQP 3.4].
+func (s *State) Terminal() bool {
+	switch s.Kind {
+	case StateAccepted, StateRejected, StateReleased, StateModified:
+		return true
+	}
+	return false
+}
+
+// Append appends s, descriptor included; StateNone and StateUnknown are null.
+func (s *State) Append(dst []byte) []byte {
+	var w writer
+	switch s.Kind {
+	case StateAccepted:
+		w = compose(dst, CodeAccepted)
+	case StateReleased:
+		w = compose(dst, CodeReleased)
+	case StateRejected:
+		w = compose(dst, CodeRejected)
+		w.failure(s.Error)
+	case StateModified:
+		w = compose(dst, CodeModified)
+		w.flag(s.DeliveryFailed)
+		w.flag(s.UndeliverableHere)
+		w.raw(s.Annotations)
+	case StateReceived:
+		w = compose(dst, CodeReceived)
+		w.uint(s.Section.Number)
+		w.ulong(s.Section.Offset)
+	case StateDeclared:
+		w = compose(dst, CodeDeclared)
+		w.present(codec.AppendBinary(w.dst, s.Transaction.ID))
+	case StateTransactional:
+		w = compose(dst, CodeTransactional)
+		w.present(codec.AppendBinary(w.dst, s.Transaction.ID))
+		if s.Transaction.Outcome != nil {
+			w.present(s.Transaction.Outcome.Append(w.dst))
+		}
+	default:
+		return codec.AppendNull(dst)
+	}
+	return w.close()
+}
+
+// Decode reads a state, which is a field of its own; absent is StateNone.
+func (s *State) Decode(r *codec.Reader) { s.decode(r, 1) }
+
+// decode reads a state that may hold as many others in one another as nested.
+func (s *State) decode(r *codec.Reader, nested int) {
+	*s = State{}
+	if r.Null() {
+		return
+	}
+	code, f := r.Composite()
+	switch Code(code) {
+	case CodeAccepted:
+		s.Kind = StateAccepted
+	case CodeReleased:
+		s.Kind = StateReleased
+	case CodeRejected:
+		s.Kind = StateRejected
+		s.Error = failure(&f)
+	case CodeModified:
+		s.Kind = StateModified
+		s.DeliveryFailed = f.Bool()
+		s.UndeliverableHere = f.Bool()
+		s.Annotations = rawMap(&f)
+	case CodeReceived:
+		s.Kind = StateReceived
+		s.Section = &Section{Number: f.Uint(), Offset: f.Ulong()}
+	case CodeDeclared:
+		s.Kind = StateDeclared
+		s.Transaction = &Transaction{ID: f.Binary()}
+	case CodeTransactional:
+		s.Kind = StateTransactional
+		s.Transaction = &Transaction{ID: f.Binary()}
+		if nested > 0 && !f.Null() {
+			s.Transaction.Outcome = new(State)
+			s.Transaction.Outcome.decode(&f, nested-1)
+		}
+	default:
+		s.Kind = StateUnknown
+	}
+	r.Fail(f.Err())
+}

@@ -2,6 +2,8 @@
 
 package frame
 
+import "github.com/triagemq/triagemq/internal/amqp/codec"
+
 // Target is the terminus a link puts messages into [AMQP 3.5.4].
 type Target struct {
 	Address      string // empty stands for null
@@ -13,7 +15,26 @@ type Target struct {
 	Capabilities []string
 }
 
-// Coordinator is the target of a link that controls transactions [AMQP 4.5.1].
-type Coordinator struct {
-	Capabilities []string
+// Append appends t, descriptor included.
+func (t *Target) Append(dst []byte) []byte {
+	w := compose(dst, CodeTarget)
+	w.string(t.Address)
+	w.uintUnless(t.Durable, 0)
+	w.symbol(t.ExpiryPolicy)
+	w.uintUnless(t.Timeout, 0)
+	w.flag(t.Dynamic)
+	w.raw(t.DynamicNode)
+	w.symbols(t.Capabilities)
+	return w.close()
+}
+
+// Decode reads the fields of a target.
+func (t *Target) Decode(r *codec.Reader) {
+	t.Address = r.Str()
+	t.Durable = r.Uint()
+	t.ExpiryPolicy = r.Str()
+	t.Timeout = r.Uint()
+	t.Dynamic = r.Bool()
+	t.DynamicNode = rawMap(r)
+	t.Capabilities = symbols(r)
 }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frame
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+)
+
+// ErrMissing says that a field which must be there is not.
+var ErrMissing = errors.New("frame: mandatory field is missing")
+
+// writer writes the fields of a composite in order and leaves out the trailing
+// ones that are absent.
+type writer struct {
+	dst  []byte
+	at   codec.Mark
+	n    int // fields written
+	keep int // fields up to the last that is present
+	end  int // where that one ends
+}
+
+func compose(dst []byte, code Code) writer {
+	dst = codec.AppendDescriptor(dst, uint64(code))
+	w := writer{}
+	w.dst, w.at = codec.BeginList(dst)
+	w.end = len(w.dst)
+	return w
+}
+
+func (w *writer) close() []byte {
+	return codec.EndList(w.dst[:w.end], w.at, w.keep)
+}
+
+// absent writes a field as null; it takes no room if nothing follows.
+func (w *writer) absent() {
+	w.dst = codec.AppendNull(w.dst)
+	w.n++
+}
+
+// present takes over dst, to which the caller appended a field.
+func (w *writer) present(dst []byte) {
+	w.dst = dst
+	w.n++
+	w.keep, w.end = w.n, len(dst)
+}
+
+func (w *writer) uint(v uint32)  { w.present(codec.AppendUint(w.dst, v)) }
+func (w *writer) ulong(v uint64) { w.present(codec.AppendUlong(w.dst, v)) }
+func (w *writer) bool(v bool)    { w.present(codec.AppendBool(w.dst, v)) }
+
+// uintUnless writes v unless it is the default of its field.
+func (w *writer) uintUnless(v, unset uint32) {
+	if v == unset {
+		w.absent()
+		return
+	}
+	w.uint(v)
+}
+
+// uintIf writes v if it is set.
+func (w *writer) uintIf(set bool, v uint32) {
+	if !set {
+		w.absent()
+		return
+	}
+	w.uint(v)
+}
+
+// flag writes a boolean whose default is false.
+func (w *writer) flag(v bool) {
+	if !v {
+		w.absent()
+		return
+	}
+	w.bool(true)
+}
+
+func (w *writer) string(v string) {
+	if v == "" {
+		w.absent()
+		return
+	}
+	w.present(codec.AppendString(w.dst, v))
+}
+
+func (w *writer) symbol(v string) {
+	if v == "" {
+		w.absent()
+		return
+	}
+	w.present(codec.AppendSymbol(w.dst, v))
+}
+
+// raw writes an encoded value as it is.
+func (w *writer) raw(v []byte) {
+	if len(v) == 0 {
+		w.absent()
+		return
+	}
+	w.present(append(w.dst, v...))
+}
+
+func (w *writer) symbols(v []string) {
+	if len(v) == 0 {
+		w.absent()
+		return
+	}
+	w.present(codec.AppendSymbolArray(w.dst, v))
+}
+
+func (w *writer) failure(e *Error) {
+	if e == nil {
+		w.absent()
+		return
+	}
+	w.present(e.Append(w.dst))
+}
+
+// mandatory makes r fail when its next field is missing.
+func mandatory(r *codec.Reader, name string) {
+	if r.Null() {
+		r.Fail(fmt.Errorf("%w: %s", ErrMissing, name))
+	}
+}
+
+// uintOr reads a uint that has a default.
+func uintOr(r *codec.Reader, unset uint32) uint32 {
+	if r.Null() {
+		return unset
+	}
+	return r.Uint()
+}
+
+// rawField reads a field as it is encoded, after a check that all of it can be
+// decoded later; nil when absent.
+func rawField(r *codec.Reader) []byte {
+	if r.Null() {
+		return nil
+	}
+	look := *r
+	if look.Check(); look.Err() != nil {
+		r.Fail(look.Err())
+		return nil
+	}
+	return r.Raw()
+}
+
+// rawMap is rawField for a field that must be a map.
+func rawMap(r *codec.Reader) []byte {
+	look := *r
+	if look.Map(); look.Err() != nil {
+		r.Fail(look.Err())
+		return nil
+	}
+	return rawField(r)
+}
+
+// symbols reads a field of several symbols; nil when absent.
+func symbols(r *codec.Reader) []string {
+	many := r.Multiple()
+	if !many.More() {
+		r.Fail(many.Err())
+		return nil
+	}
+	list := make([]string, 0, min(many.Left(), 16))
+	for many.More() {
+		list = append(list, many.Str())
+	}
+	if many.Err() != nil {
+		r.Fail(many.Err())
+		return nil
+	}
+	return list
+}
+
+// failure reads a field that holds an error; nil when absent.
+func failure(r *codec.Reader) *Error {
+	if r.Null() {
+		return nil
+	}
+	code, fields := r.Composite()
+	if r.Err() == nil && Code(code) != CodeError {
+		r.Fail(fmt.Errorf("frame: want an error, found descriptor 0x%02x", code))
+	}
+	e := new(Error)
+	e.Decode(&fields)
+	r.Fail(fields.Err())
+	return e
+}
+
+// Lookup returns what an encoded map, such as the properties of a link, holds
+// under key.
+func Lookup(encoded []byte, key string) (codec.Value, bool) {
+	if len(encoded) == 0 {
+		return codec.Value{}, false
+	}
+	v, err := codec.ParseValue(encoded)
+	if err != nil {
+		return codec.Value{}, false
+	}
+	return v.Lookup(key)
+}
