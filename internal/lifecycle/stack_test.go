@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	errSignal = errors.New("signal")
+	errDisk   = errors.New("disk on fire")
+)
+
+// diary notes who stopped when. Layers stop one after another, so it needs no
+// lock: each write happens before the close of that layer's done.
+type diary struct{ lines []string }
+
+// layer runs until told to stop, then takes some time.
+func (d *diary) layer(name string, takes time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		<-ctx.Done()
+		d.lines = append(d.lines, name+" told: "+context.Cause(ctx).Error())
+		time.Sleep(takes)
+		d.lines = append(d.lines, name+" gone")
+		return context.Cause(ctx)
+	}
+}
+
+func TestLayersStopTopDownOneAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s, d := New(ctx), new(diary)
+		s.Go("journal", d.layer("journal", time.Second))
+		s.Go("shards", d.layer("shards", time.Second))
+		s.Go("amqp", d.layer("amqp", time.Second))
+		cancel(errSignal)
+		if err := s.Wait(time.Minute); err != nil {
+			t.Errorf("Wait: %v, want nil", err)
+		}
+		want := []string{
+			"amqp told: signal", "amqp gone",
+			"shards told: signal", "shards gone",
+			"journal told: signal", "journal gone",
+		}
+		if !slices.Equal(d.lines, want) {
+			t.Errorf("stopped in the order\n%v, want\n%v", d.lines, want)
+		}
+	})
+}
+
+func TestLayerThatFailsTakesTheOthersDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := New(t.Context()), new(diary)
+		s.Go("journal", func(context.Context) error { time.Sleep(time.Hour); return errDisk })
+		s.Go("amqp", d.layer("amqp", 0))
+		err := s.Wait(time.Minute)
+		if !errors.Is(err, errDisk) || err.Error() != "journal: disk on fire" {
+			t.Errorf("Wait: %v, want journal: %v, once", err, errDisk)
+		}
+		if want := []string{"amqp told: journal: disk on fire", "amqp gone"}; !slices.Equal(d.lines, want) {
+			t.Errorf("the others saw %v, want %v", d.lines, want)
+		}
+	})
+}
+
+func TestLayerThatReturnsNilUnaskedIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(t.Context())
+		s.Go("admin", func(context.Context) error { return nil })
+		if err := s.Wait(time.Minute); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "admin") {
+			t.Errorf("Wait: %v, want %v with the name", err, ErrEnded)
+		}
+	})
+}
+
+func TestLayerThatOverstaysIsNamedAndLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s, d := New(ctx), new(diary)
+		s.Go("journal", d.layer("journal", 0))
+		s.Go("amqp", func(context.Context) error { time.Sleep(time.Hour); return nil })
+		cancel(errSignal)
+		began := time.Now()
+		err := s.Wait(10 * time.Second)
+		if !errors.Is(err, ErrOverstayed) || !strings.Contains(err.Error(), "amqp") || strings.Contains(err.Error(), "journal") {
+			t.Errorf("Wait: %v, want %v with the name of amqp", err, ErrOverstayed)
+		}
+		if got := time.Since(began); got != 10*time.Second {
+			t.Errorf("Wait took %v, want 10s", got)
+		}
+		if len(d.lines) != 2 {
+			t.Errorf("the layer below saw %v, want it to be stopped all the same", d.lines)
+		}
+		time.Sleep(time.Hour) // let the straggler go, or the bubble would not end
+	})
+}
+
+func TestNoGraceWaitsAsLongAsItTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s, d := New(ctx), new(diary)
+		s.Go("amqp", d.layer("amqp", 24*time.Hour))
+		cancel(errSignal)
+		if err := s.Wait(0); err != nil {
+			t.Errorf("Wait: %v, want nil", err)
+		}
+	})
+}
+
+func TestErrorsWhileStoppingAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := New(ctx)
+		ends := func(why func(context.Context) error) func(context.Context) error {
+			return func(ctx context.Context) error { <-ctx.Done(); return why(ctx) }
+		}
+		s.Go("journal", ends(func(ctx context.Context) error { return errors.Join(context.Cause(ctx), errDisk) }))
+		s.Go("shards", ends(func(ctx context.Context) error { return fmt.Errorf("run: %w", errors.Join(context.Cause(ctx), nil)) }))
+		s.Go("admin", ends(func(ctx context.Context) error { return ctx.Err() }))
+		s.Go("amqp", ends(func(context.Context) error { return errDisk }))
+		cancel(errSignal)
+		err := s.Wait(time.Minute)
+		if want := "amqp: disk on fire\njournal: signal\ndisk on fire"; err == nil || err.Error() != want {
+			t.Errorf("Wait: %v, want %s", err, want)
+		}
+	})
+}
