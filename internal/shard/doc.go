@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shard is the single writer: where the state of many queues meets time
+// and disk.
+//
+// A shard owns a number of entities, each of them a few queue machines (its
+// messages, its dead letters), and one history in the journal. Everything that
+// happens to them is an operation in its mailbox. The shard takes the whole
+// mailbox at once, applies each operation to the machines in memory, appends the
+// records they wrote as one group, and lets go of the answers when the journal
+// says that the group is safe.
+//
+// # Promise
+//
+// Nothing is observable before it is durable. An operation's callback runs, and a
+// message reaches a sink, only after every record it depends on is on disk. A
+// message that nobody has failed depends on its own arrival alone, so a long
+// standing message is handed out without waiting for the sync in progress.
+//
+// # Records
+//
+// A body is a record of its own, appended before the small queue record that
+// refers to it by position: a body without a reference is garbage, never the
+// other way round. Everything else one step wrote is one group. The bytes are
+// drawn in docs/format/shard-records.md.
+//
+// # Snapshots
+//
+// A snapshot is written into the same journal in small steps between
+// operations, so that no caller waits for it. It is fuzzy: each piece shows the
+// state at its own place in the log, and replay ignores what touches a piece that
+// has not come yet. The same pass moves bodies out of blocks that are mostly
+// dead. When its end is durable, the shard truncates its history to where the
+// snapshot began, and keeps of older blocks only those with live bodies.
+//
+// # Concurrency
+//
+// Run owns every field of Shard except the mailbox. Step and the methods it calls
+// need no goroutine, which is how the simulator drives them. Methods that post to
+// the mailbox may be called from anywhere and never block; their callbacks run on
+// the shard's goroutine and must return at once.
+//
+// # Invariants
+//
+//  1. Positions in waiting ascend; nothing in it is released before its turn.
+//  2. For each block, live counts the bytes of exactly those bodies that some
+//     machine refers to.
+//  3. A consumer's deliveries are released in the order they were taken.
+//
+// # Not here
+//
+// Names, rules and rights are the broker's; bytes on the wire are the
+// endpoint's; the order of messages is the queue's.
+package shard

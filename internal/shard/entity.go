@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// ID numbers an entity within its shard; it is never used twice.
+type ID uint32
+
+// Part is one of the queues an entity consists of.
+type Part uint8
+
+// The parts. They are on disk and never change.
+const (
+	Main Part = iota
+	DeadLetter
+	TransferDeadLetter
+	parts = 4 // slots reserved for each entity
+)
+
+// Definition is an entity as the shard's owner sees it: the meta bytes are the
+// owner's own and come back unread.
+type Definition struct {
+	ID   ID
+	Name string
+	Meta []byte
+	// Sessions says that every message of the main queue belongs to one.
+	Sessions bool
+	// Published is how many messages a topic has seen.
+	Published uint64
+}
+
+// entity is one entity and its queues.
+type entity struct {
+	Definition
+	parts [TransferDeadLetter + 1]*slot
+	// counted is set while the step has yet to record Published.
+	counted bool
+}
+
+// slot is one queue machine and what the shard keeps beside it.
+type slot struct {
+	id     uint64 // ID*parts + Part, on disk
+	entity *entity
+	part   Part
+	q      *queue.Queue
+	load   func(queue.SeqNo, queue.Ref) (*message.Message, error)
+
+	consumers []*Consumer // attached; served in turns
+	turn      int         // of the consumer that is served next
+	seekers   []*seeker   // callers that wait for a free session
+	dirty     bool        // on Shard.dirty
+
+	last  queue.SeqNo // highest number given out
+	safe  queue.SeqNo // highest number whose arrival is durable
+	risen bool        // on Shard.risen
+
+	due   time.Time // when Tick is next needed
+	index int       // in Shard.deadlines; -1 if not there
+}
+
+func (s *Shard) newEntity(def Definition) *entity {
+	epoch := s.claim.Epoch
+	e := &entity{Definition: def}
+	for p := range e.parts {
+		e.parts[p] = &slot{
+			id:     uint64(def.ID)*parts + uint64(p),
+			entity: e,
+			part:   Part(p),
+			q: queue.New(queue.Config{
+				Sessions: def.Sessions && Part(p) == Main,
+				IsDead:   Part(p) != Main,
+			}, epoch),
+			index: -1,
+		}
+		e.parts[p].load = s.loader(e.parts[p])
+	}
+	s.entities[def.ID] = e
+	s.nextID = max(s.nextID, def.ID+1)
+	return e
+}
+
+// end tells everyone who waits at the slot that it is over.
+func (sl *slot) end(err error) {
+	for _, c := range sl.consumers {
+		c.gone = true
+		c.sink.Ended(err)
+	}
+	sl.consumers = nil
+	for _, k := range sl.seekers {
+		k.done(nil, err)
+	}
+	sl.seekers = nil
+}
+
+// slot finds a queue by its entity and part.
+func (s *Shard) slot(id ID, part Part) (*slot, error) {
+	e, ok := s.entities[id]
+	if !ok || int(part) >= len(e.parts) {
+		return nil, ErrNoEntity
+	}
+	return e.parts[part], nil
+}
+
+// sorted returns the entities in the order of their numbers.
+func (s *Shard) sorted() []*entity {
+	es := make([]*entity, 0, len(s.entities))
+	for _, id := range slices.Sorted(maps.Keys(s.entities)) {
+		es = append(es, s.entities[id])
+	}
+	return es
+}
+
+// touch makes the step look at the slot before it ends: there may be something
+// to hand out, or another deadline.
+func (s *Shard) touch(sl *slot) {
+	if !sl.dirty {
+		sl.dirty = true
+		s.dirty = append(s.dirty, sl)
+	}
+}
+
+// absorb takes over what a machine just did: its records join the group of the
+// step, bodies are counted, dead letters buried in the same group.
+func (s *Shard) absorb(sl *slot) {
+	for _, r := range s.eff.Records() {
+		s.record(kindQueue, sl.id)
+		s.step.arena = append(s.step.arena, r...)
+		s.recorded()
+	}
+	s.account()
+	var dead []queue.Dead
+	if len(s.eff.Dead) > 0 {
+		dead = slices.Clone(s.eff.Dead)
+	}
+	s.eff.Reset()
+	s.touch(sl)
+	for _, d := range dead {
+		s.bury(sl, d)
+	}
+}
+
+// account follows which bodies are referred to.
+func (s *Shard) account() {
+	for _, ref := range s.eff.Placed {
+		s.live.place(ref)
+	}
+	for _, ref := range s.eff.Freed {
+		s.live.free(ref)
+		s.cache.drop(ref)
+	}
+}
+
+// Define adds an entity; def.ID is ignored. done learns its number when the
+// definition is durable.
+func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID, error)) error {
+	return s.mail.push(&task{
+		do: func(s *Shard) error {
+			def.ID = s.nextID
+			e := s.newEntity(def)
+			s.record(kindDefine, uint64(def.ID))
+			s.recordDefinition(e)
+			s.recorded()
+			s.configure(e, cfgs)
+			return nil
+		},
+		done: func(err error) { done(def.ID, err) },
+	})
+}
+
+// recordDefinition appends what newEntity needs to know, without the number.
+func (s *Shard) recordDefinition(e *entity) {
+	var flags byte
+	if e.Sessions {
+		flags |= 1
+	}
+	s.step.arena = append(s.step.arena, flags)
+	s.recordBytes([]byte(e.Name))
+	s.recordBytes(e.Meta)
+}
+
+// readDefinition is the inverse of recordDefinition.
+func readDefinition(r *reader, id ID) Definition {
+	def := Definition{ID: id}
+	if len(r.rest) == 0 {
+		r.err = errRecord
+		return def
+	}
+	def.Sessions = r.rest[0]&1 != 0
+	r.rest = r.rest[1:]
+	def.Name = string(r.bytes())
+	def.Meta = slices.Clone(r.bytes())
+	return def
+}
+
+// Redefine changes an entity's meta bytes and the configuration of its queues.
+func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done func(error)) error {
+	return s.mail.push(&task{
+		do: func(s *Shard) error {
+			e, ok := s.entities[id]
+			if !ok {
+				return ErrNoEntity
+			}
+			e.Meta = slices.Clone(meta)
+			s.record(kindRedefine, uint64(id))
+			s.recordBytes(meta)
+			s.recorded()
+			s.configure(e, cfgs)
+			return nil
+		},
+		done: done,
+	})
+}
+
+func (s *Shard) configure(e *entity, cfgs map[Part]queue.Config) {
+	for _, p := range slices.Sorted(maps.Keys(cfgs)) {
+		e.parts[p].q.Configure(s.now, cfgs[p], &s.eff)
+		s.absorb(e.parts[p])
+	}
+}
+
+// Drop removes an entity with everything in it; its receivers end with reason.
+func (s *Shard) Drop(id ID, reason error, done func(error)) error {
+	return s.mail.push(&task{
+		do: func(s *Shard) error {
+			e, ok := s.entities[id]
+			if !ok {
+				return ErrNoEntity
+			}
+			s.record(kindDrop, uint64(id))
+			s.recorded()
+			for _, sl := range e.parts {
+				sl.end(reason)
+			}
+			s.forget(e)
+			return nil
+		},
+		done: done,
+	})
+}
+
+// forget takes an entity out of memory, live and on replay.
+func (s *Shard) forget(e *entity) {
+	for _, sl := range e.parts {
+		sl.q.Refs(s.live.free)
+		s.deadlines.remove(sl)
+	}
+	delete(s.entities, e.ID)
+}
+
+// Definitions lists the entities, as recovery found them. It is for the owner
+// that has just opened the shard, before Run.
+func (s *Shard) Definitions() []Definition {
+	defs := make([]Definition, 0, len(s.entities))
+	for _, e := range s.sorted() {
+		defs = append(defs, e.Definition)
+	}
+	return defs
+}
+
+// bury moves a message that is dead to its entity's dead letters. The reason is
+// written into the message, which therefore gets a new body; a message that
+// cannot be read is buried as it is.
+func (s *Shard) bury(from *slot, d queue.Dead) {
+	to := from.entity.parts[DeadLetter]
+	a := queue.Arrival{
+		Body: d.Body, Level: d.Level, Class: d.Class, Key: d.Key,
+		Session: d.Session, InSession: d.InSession,
+		At: d.EnqueuedAt, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
+	}
+	if d.Reason != "" || d.Description != "" {
+		if raw, err := s.explained(d); err == nil {
+			ref, err := s.body(raw)
+			if err != nil {
+				s.failed = err
+				return
+			}
+			a.Body = ref
+		}
+	}
+	var seq [1]queue.SeqNo
+	if err := to.q.Enqueue(s.now, []queue.Arrival{a}, seq[:], &s.eff); err != nil {
+		s.failed = fmt.Errorf("bury message %d of %s: %w", d.Seq, from.entity.Name, err)
+		return
+	}
+	s.rose(to, seq[0])
+	s.absorb(to)
+}
+
+// rose notes that the slot gave out numbers up to seq in this step.
+func (s *Shard) rose(sl *slot, seq queue.SeqNo) {
+	if seq <= sl.last {
+		return
+	}
+	if sl.last = seq; !sl.risen {
+		sl.risen = true
+		s.risen = append(s.risen, sl)
+	}
+}
+
+// highWaters collects the slots that gave out numbers since the last commit.
+func (s *Shard) highWaters() []highWater {
+	if len(s.risen) == 0 {
+		return nil
+	}
+	hs := make([]highWater, len(s.risen))
+	for i, sl := range s.risen {
+		sl.risen = false
+		hs[i] = highWater{sl, sl.last}
+	}
+	s.risen = s.risen[:0]
+	return hs
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// liveness counts, for each block of the journal, what this shard wrote into it
+// and how much of that is bodies some machine still refers to (invariant 2).
+type liveness struct {
+	blockSize uint64
+	blocks    map[uint64]*usage
+	written   uint64 // sum over blocks
+	total     uint64 // all that was ever written, as far as this life knows
+	live      uint64 // sum over blocks
+	freed     uint64 // all that ever stopped being live
+}
+
+type usage struct {
+	written uint64
+	live    uint64
+}
+
+func newLiveness(blockSize uint64) liveness {
+	return liveness{blockSize: blockSize, blocks: make(map[uint64]*usage)}
+}
+
+func (l *liveness) at(p uint64) *usage {
+	b := p / l.blockSize
+	u, ok := l.blocks[b]
+	if !ok {
+		u = &usage{}
+		l.blocks[b] = u
+	}
+	return u
+}
+
+func (l *liveness) wrote(p journal.Position, n int) {
+	l.at(uint64(p)).written += uint64(n)
+	l.written += uint64(n)
+	l.total += uint64(n)
+}
+
+// restore takes over what an earlier life had written into a block.
+func (l *liveness) restore(block, written uint64) {
+	u := l.at(block * l.blockSize)
+	l.written += written - u.written
+	u.written = written
+}
+
+func (l *liveness) place(ref queue.Ref) {
+	l.at(ref.At).live += uint64(ref.Size)
+	l.live += uint64(ref.Size)
+}
+
+func (l *liveness) free(ref queue.Ref) {
+	l.at(ref.At).live -= uint64(ref.Size)
+	l.live -= uint64(ref.Size)
+	l.freed += uint64(ref.Size)
+}
+
+// keep returns the blocks before the one of from that hold live bodies, and
+// forgets the others.
+func (l *liveness) keep(from journal.Position) []uint64 {
+	first := uint64(from) / l.blockSize
+	var kept []uint64
+	for _, b := range slices.Sorted(maps.Keys(l.blocks)) {
+		u := l.blocks[b]
+		switch {
+		case b >= first:
+		case u.live > 0:
+			kept = append(kept, b)
+		default:
+			l.written -= u.written
+			delete(l.blocks, b)
+		}
+	}
+	return kept
+}
+
+// sparse returns the blocks before the one of tail in which less than half of
+// what was written lives, emptiest first, as long as what lives in them is at
+// most budget bytes together.
+func (l *liveness) sparse(tail journal.Position, budget uint64) map[uint64]bool {
+	current := uint64(tail) / l.blockSize
+	var bs []uint64
+	for b, u := range l.blocks {
+		if b < current && u.live > 0 && u.live*2 < u.written {
+			bs = append(bs, b)
+		}
+	}
+	slices.SortFunc(bs, func(a, b uint64) int {
+		ua, ub := l.blocks[a], l.blocks[b]
+		if ua.live != ub.live {
+			return int(int64(ua.live) - int64(ub.live))
+		}
+		return int(int64(a) - int64(b))
+	})
+	victims := make(map[uint64]bool)
+	for _, b := range bs {
+		u := l.blocks[b]
+		if u.live > budget {
+			break
+		}
+		budget -= u.live
+		victims[b] = true
+	}
+	return victims
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// op is one operation in the mailbox. Exactly one of its methods is called,
+// once, on the shard's goroutine.
+type op interface {
+	run(*Shard)
+	fail(error)
+}
+
+// mailbox is how other goroutines reach a shard: operations, and the journal's
+// status. It is bounded for what adds work and open for what takes work away.
+type mailbox struct {
+	limit int
+	wake  chan struct{} // capacity 1: look again
+
+	mu     sync.Mutex
+	ops    []op // guarded by mu
+	spare  []op // guarded by mu; the slice that take returned before
+	status journal.Status
+	closed bool
+}
+
+func newMailbox(limit int) *mailbox {
+	return &mailbox{limit: limit, wake: make(chan struct{}, 1)}
+}
+
+// offer posts an operation that adds work. ErrBusy means that it was not taken.
+func (m *mailbox) offer(o op) error { return m.post(o, m.limit) }
+
+// push posts an operation that is bounded elsewhere, by credit or by a waiting
+// caller, and is therefore always taken while the shard lives.
+func (m *mailbox) push(o op) error { return m.post(o, 1<<62) }
+
+func (m *mailbox) post(o op, limit int) error {
+	m.mu.Lock()
+	switch {
+	case m.closed:
+		m.mu.Unlock()
+		return ErrStopped
+	case len(m.ops) >= limit:
+		m.mu.Unlock()
+		return ErrBusy
+	}
+	m.ops = append(m.ops, o)
+	m.mu.Unlock()
+	m.ring()
+	return nil
+}
+
+// report takes the journal's status.
+func (m *mailbox) report(st journal.Status) {
+	m.mu.Lock()
+	m.status = st
+	m.mu.Unlock()
+	m.ring()
+}
+
+func (m *mailbox) ring() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // a look is already due and will see it
+	}
+}
+
+// take empties the mailbox. The slice is valid until the next take.
+func (m *mailbox) take() ([]op, journal.Status) {
+	m.mu.Lock()
+	ops := m.ops
+	clear(m.spare)
+	m.ops, m.spare = m.spare[:0], ops
+	st := m.status
+	m.mu.Unlock()
+	return ops, st
+}
+
+// close makes every later post fail and returns what was left.
+func (m *mailbox) close() []op {
+	m.mu.Lock()
+	ops := m.ops
+	m.ops, m.closed = nil, true
+	m.mu.Unlock()
+	return ops
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// The kinds of record. They are on disk and never change; zero is none.
+const (
+	kindBody          = 1 // the rest is the body
+	kindQueue         = 2 // slot, queue record
+	kindDefine        = 3 // entity, name, meta: a new entity
+	kindRedefine      = 4 // entity, meta
+	kindDrop          = 5 // entity
+	kindPublished     = 6 // entity, count: messages a topic has seen
+	kindSnapshotBegin = 7 // number, next entity, blocks with bytes written
+	kindSnapshotPart  = 8 // number, entity, name, meta, count
+	kindSnapshotQueue = 9 // number, slot, queue record
+	kindSnapshotEnd   = 10
+)
+
+var errRecord = errors.New("shard: malformed record")
+
+// record starts a record of the step; the caller appends to s.step.arena and
+// calls recorded.
+func (s *Shard) record(kind byte, id uint64) {
+	s.step.arena = binary.AppendUvarint(append(s.step.arena, kind), id)
+}
+
+func (s *Shard) recorded() { s.step.ends = append(s.step.ends, len(s.step.arena)) }
+
+func (s *Shard) recordBytes(b []byte) {
+	s.step.arena = append(binary.AppendUvarint(s.step.arena, uint64(len(b))), b...)
+}
+
+// append adds the records that end at ends in arena to the journal as one group.
+func (s *Shard) append(arena []byte, ends []int) error {
+	from := 0
+	for _, end := range ends {
+		s.group.records = append(s.group.records, arena[from:end])
+		from = end
+	}
+	_, err := s.appendGroup()
+	return err
+}
+
+// group is the argument of one journal append, kept for reuse.
+type group struct {
+	records [][]byte
+	at      []journal.Position
+	arena   []byte
+}
+
+// appendGroup appends s.group and returns where its records are, valid until
+// the next one.
+func (s *Shard) appendGroup() ([]journal.Position, error) {
+	g := &s.group
+	g.at = slices.Grow(g.at[:0], len(g.records))[:len(g.records)]
+	err := s.journal.Append(s.claim, g.records, g.at)
+	if err == nil {
+		for i, p := range g.at {
+			s.live.wrote(p, len(g.records[i]))
+		}
+		s.tail = g.at[len(g.at)-1]
+	} else {
+		err = fmt.Errorf("append %d records: %w", len(g.records), err)
+	}
+	clear(g.records)
+	g.records = g.records[:0]
+	return g.at, err
+}
+
+// bodies appends messages and stores where each one is. Nothing refers to them
+// yet: a crash before the queue's record leaves garbage, no message.
+func (s *Shard) bodies(raws [][]byte, refs []queue.Ref) error {
+	g := &s.group
+	g.arena = g.arena[:0]
+	var size int
+	for _, raw := range raws {
+		size += 1 + len(raw)
+	}
+	g.arena = slices.Grow(g.arena, size)
+	for _, raw := range raws {
+		from := len(g.arena)
+		g.arena = append(append(g.arena, kindBody), raw...)
+		g.records = append(g.records, g.arena[from:])
+	}
+	at, err := s.appendGroup()
+	if err != nil {
+		return err
+	}
+	for i, p := range at {
+		refs[i] = queue.Ref{At: uint64(p), Size: uint32(len(raws[i]))}
+	}
+	return nil
+}
+
+// body appends one message.
+func (s *Shard) body(raw []byte) (queue.Ref, error) {
+	var ref [1]queue.Ref
+	err := s.bodies([][]byte{raw}, ref[:])
+	return ref[0], err
+}
+
+// readBody reads a message from the journal.
+func readBody(j journal.Journal, ref queue.Ref) (*message.Message, error) {
+	raw, err := j.Read(journal.Position(ref.At), make([]byte, 0, ref.Size+1))
+	if err != nil {
+		return nil, fmt.Errorf("read body at %d: %w", ref.At, err)
+	}
+	if len(raw) == 0 || raw[0] != kindBody {
+		return nil, fmt.Errorf("read body at %d: %w: not a body", ref.At, journal.ErrCorrupt)
+	}
+	m, err := message.Parse(raw[1:])
+	if err != nil {
+		return nil, fmt.Errorf("parse body at %d: %w", ref.At, err)
+	}
+	return m, nil
+}
+
+// reader takes the fields of a record apart; its first error sticks.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.err, r.rest = errRecord, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) {
+		r.err, r.rest = errRecord, nil
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// Open claims a shard of the journal and replays its history. The caller then
+// calls Run, or Step by hand.
+func Open(j journal.Journal, number journal.Shard, opts Options) (*Shard, error) {
+	claim, records, err := j.Claim(number)
+	if err != nil {
+		return nil, fmt.Errorf("claim shard %d: %w", number, err)
+	}
+	opts = opts.withDefaults()
+	s := &Shard{
+		opts:     opts,
+		journal:  j,
+		claim:    claim,
+		mail:     newMailbox(opts.Mailbox),
+		entities: make(map[ID]*entity),
+		nextID:   1,
+		cache:    newCache(opts.CacheBytes),
+		live:     newLiveness(claim.BlockSize),
+	}
+	r := replayer{s: s}
+	for rec, err := range records {
+		if err != nil {
+			return nil, fmt.Errorf("replay shard %d: %w", number, err)
+		}
+		if err := r.apply(rec); err != nil {
+			return nil, fmt.Errorf("replay shard %d: record at %d: %w", number, rec.At, err)
+		}
+	}
+	if err := r.finish(); err != nil {
+		return nil, fmt.Errorf("replay shard %d: %w", number, err)
+	}
+	j.Watch(claim, s.mail.report)
+	return s, nil
+}
+
+// replayer brings a shard back from its records.
+type replayer struct {
+	s *Shard
+	// loading is the number of the snapshot that the history begins with; zero
+	// if it begins with nothing. Pieces of any other snapshot only repeat what
+	// is known, but for the bodies they moved.
+	loading uint64
+	// loaded says that the end of that snapshot has come.
+	loaded bool
+	first  journal.Position
+}
+
+func (r *replayer) apply(rec journal.Record) error {
+	s := r.s
+	if len(rec.Payload) == 0 {
+		return errRecord
+	}
+	s.live.wrote(rec.At, len(rec.Payload))
+	s.tail = rec.At
+	if r.first == 0 {
+		r.first = rec.At
+	}
+	kind := rec.Payload[0]
+	if kind == kindBody {
+		return nil
+	}
+	in := &reader{rest: rec.Payload[1:]}
+	id := in.uvarint()
+	switch kind {
+	case kindQueue:
+		return r.queue(id, in)
+	case kindSnapshotQueue:
+		return r.snapshotQueue(id, in)
+	case kindDefine:
+		def := readDefinition(in, ID(id))
+		if in.err == nil {
+			s.newEntity(def)
+		}
+	case kindRedefine:
+		if e, ok := s.entities[ID(id)]; ok {
+			e.Meta = append([]byte(nil), in.bytes()...)
+		} else if !r.partial() {
+			return fmt.Errorf("%w: entity %d is not defined", journal.ErrCorrupt, id)
+		}
+	case kindDrop:
+		if e, ok := s.entities[ID(id)]; ok {
+			s.forget(e)
+		}
+	case kindPublished:
+		if e, ok := s.entities[ID(id)]; ok {
+			e.Published = in.uvarint()
+		}
+	case kindSnapshotBegin:
+		r.begin(id, in, rec.At)
+	case kindSnapshotPart:
+		r.part(id, in)
+	case kindSnapshotEnd:
+		r.loaded = r.loaded || id == r.loading
+		s.snapshot.number = max(s.snapshot.number, id)
+	default:
+		return fmt.Errorf("%w: unknown kind %d", errRecord, kind)
+	}
+	return in.err
+}
+
+// partial reports whether entities may be missing because the snapshot has not
+// brought them yet.
+func (r *replayer) partial() bool { return r.loading != 0 && !r.loaded }
+
+func (r *replayer) queue(id uint64, in *reader) error {
+	sl := r.find(id)
+	if sl == nil {
+		if r.partial() {
+			return nil // the snapshot will bring the queue as this left it
+		}
+		return fmt.Errorf("%w: queue %d is not defined", journal.ErrCorrupt, id)
+	}
+	if in.err != nil {
+		return in.err
+	}
+	return r.replay(sl, in.rest)
+}
+
+func (r *replayer) snapshotQueue(number uint64, in *reader) error {
+	sl := r.find(in.uvarint())
+	if in.err != nil || sl == nil {
+		return in.err // an entity that was dropped while its snapshot was written
+	}
+	if r.loading == 0 || number == r.loading || r.loaded {
+		return r.replay(sl, in.rest)
+	}
+	return nil
+}
+
+func (r *replayer) replay(sl *slot, rec []byte) error {
+	s := r.s
+	if err := sl.q.Replay(rec, &s.eff); err != nil {
+		return err
+	}
+	s.account()
+	s.eff.Reset()
+	return nil
+}
+
+func (r *replayer) find(id uint64) *slot {
+	e, ok := r.s.entities[ID(id/parts)]
+	if !ok || id%parts >= uint64(len(e.parts)) {
+		return nil
+	}
+	return e.parts[id%parts]
+}
+
+func (r *replayer) begin(number uint64, in *reader, at journal.Position) {
+	s := r.s
+	s.snapshot.number = number
+	next := ID(in.uvarint())
+	if at != r.first {
+		return // a snapshot within the history: its beginning says nothing new
+	}
+	r.loading = number
+	s.nextID = max(s.nextID, next)
+	for range in.uvarint() {
+		b, written := in.uvarint(), in.uvarint()
+		if in.err != nil {
+			return
+		}
+		s.live.restore(b, written)
+	}
+	s.snapshot.since = s.live.total
+	s.snapshot.freed = s.live.freed
+}
+
+func (r *replayer) part(number uint64, in *reader) {
+	id := ID(in.uvarint())
+	published := in.uvarint()
+	def := readDefinition(in, id)
+	def.Published = published
+	if in.err == nil && number == r.loading && !r.loaded {
+		r.s.newEntity(def)
+	}
+}
+
+// finish checks that the history was whole and readies the slots.
+func (r *replayer) finish() error {
+	if r.partial() {
+		return fmt.Errorf("%w: snapshot %d has no end", journal.ErrCorrupt, r.loading)
+	}
+	s := r.s
+	for _, e := range s.sorted() {
+		for _, sl := range e.parts {
+			if !sl.q.Whole() {
+				return fmt.Errorf("%w: a queue of %q is not whole", journal.ErrCorrupt, e.Name)
+			}
+			s.deadlines.set(sl)
+			s.touch(sl)
+			sl.last = sl.q.Last()
+			sl.safe = sl.last
+		}
+	}
+	// What was replayed is durable, whatever the journal has yet to say.
+	s.durable = s.tail
+	s.now = time.Time{}
+	return nil
+}

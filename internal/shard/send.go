@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Send stores messages, all of them or none, in one or more queues of the shard.
+type Send struct {
+	// Bodies are the distinct messages to store.
+	Bodies []*message.Message
+	// Copies say which queue gets which body.
+	Copies []Copy
+	// Topic counts the messages as published there, and numbers them.
+	Topic ID
+	// Published is how many messages Topic counts.
+	Published int
+	// Settle, if not zero, completes a message of the shard in the same group:
+	// it moves instead of being copied.
+	Settle Locked
+	// Done learns the numbers, one for each copy, when all is durable. A
+	// duplicate has number zero. It runs on the shard's goroutine, and seqs is
+	// valid during the call.
+	Done func(seqs []queue.SeqNo, err error)
+}
+
+// Copy is one message in one queue.
+type Copy struct {
+	ID      ID
+	Part    Part
+	Body    int // index into Send.Bodies
+	Arrival queue.Arrival
+}
+
+// Locked names a message that is locked.
+type Locked struct {
+	ID    ID
+	Part  Part
+	Token queue.Token
+}
+
+// Send posts a Send; it never blocks. ErrBusy means that the mailbox is full.
+func (s *Shard) Send(send *Send) error { return s.mail.offer((*sending)(send)) }
+
+type sending Send
+
+func (o *sending) fail(err error) { o.Done(nil, err) }
+
+func (o *sending) run(s *Shard) {
+	if s.full {
+		o.Done(nil, ErrDiskFull)
+		return
+	}
+	seqs, err := o.store(s)
+	if err != nil {
+		o.Done(nil, err)
+		return
+	}
+	s.then(func(err error) { o.Done(seqs, err) }, nil)
+}
+
+// store does the work. An error leaves nothing but unreferenced bodies: the
+// queues are asked before the first of them changes.
+func (o *sending) store(s *Shard) ([]queue.SeqNo, error) {
+	slots, err := o.admit(s)
+	if err != nil {
+		return nil, err
+	}
+	raws := make([][]byte, len(o.Bodies))
+	refs := make([]queue.Ref, len(o.Bodies))
+	uses := make([]int, len(o.Bodies))
+	for i, m := range o.Bodies {
+		raws[i] = m.Bytes()
+	}
+	if len(raws) > 0 {
+		if err := s.bodies(raws, refs); err != nil {
+			s.failed = err
+			return nil, err
+		}
+	}
+	for i := range o.Copies {
+		o.Copies[i].Arrival.Body = refs[o.Copies[i].Body]
+		uses[o.Copies[i].Body]++
+	}
+	for i, m := range o.Bodies {
+		if uses[i] > 0 {
+			s.cache.put(refs[i], m, uses[i])
+		}
+	}
+	o.count(s)
+	seqs := make([]queue.SeqNo, len(o.Copies))
+	for from := 0; from < len(o.Copies); {
+		to := from + 1
+		for to < len(o.Copies) && slots[to] == slots[from] {
+			to++
+		}
+		if err := s.enqueue(slots[from], o.Copies[from:to], seqs[from:to]); err != nil {
+			s.failed = err // admit said yes: the machine contradicts itself
+			return nil, err
+		}
+		from = to
+	}
+	if o.Settle != (Locked{}) {
+		s.settleMoved(o.Settle)
+	}
+	return seqs, nil
+}
+
+// admit finds the queues and asks each whether it takes what is meant for it.
+func (o *sending) admit(s *Shard) ([]*slot, error) {
+	slots := make([]*slot, len(o.Copies))
+	arrivals := s.arrivals[:0]
+	for i := range o.Copies {
+		sl, err := s.slot(o.Copies[i].ID, o.Copies[i].Part)
+		if err != nil {
+			return nil, err
+		}
+		slots[i] = sl
+		a := o.Copies[i].Arrival
+		a.Body.Size = uint32(o.Bodies[o.Copies[i].Body].Size())
+		arrivals = append(arrivals, a)
+		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].Part != o.Copies[i].Part {
+			if err := sl.q.Admit(s.now, arrivals); err != nil {
+				return nil, err
+			}
+			arrivals = arrivals[:0]
+		}
+	}
+	s.arrivals = arrivals[:0]
+	return slots, nil
+}
+
+// enqueue puts copies that go to the same queue there with one record.
+func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
+	arrivals := s.arrivals[:0]
+	for i := range copies {
+		arrivals = append(arrivals, copies[i].Arrival)
+	}
+	err := sl.q.Enqueue(s.now, arrivals, seqs, &s.eff)
+	clear(arrivals)
+	s.arrivals = arrivals[:0]
+	if err != nil {
+		s.eff.Reset()
+		return err
+	}
+	for _, seq := range seqs {
+		s.rose(sl, seq)
+	}
+	s.absorb(sl)
+	return nil
+}
+
+// count numbers what a topic publishes: each copy carries the number that the
+// message has in the topic.
+func (o *sending) count(s *Shard) {
+	if o.Published == 0 {
+		return
+	}
+	e, ok := s.entities[o.Topic]
+	if !ok {
+		return
+	}
+	for i := range o.Copies {
+		c := &o.Copies[i]
+		if c.Arrival.Origin == 0 {
+			c.Arrival.Origin = queue.SeqNo(e.Published + 1)
+		} else {
+			c.Arrival.Origin += queue.SeqNo(e.Published)
+		}
+	}
+	e.Published += uint64(o.Published)
+	if !e.counted {
+		e.counted = true
+		s.step.touched = append(s.step.touched, e)
+	}
+}
+
+// recordPublished writes down how many messages the topics of the step have
+// seen.
+func (s *Shard) recordPublished() {
+	for _, e := range s.step.touched {
+		e.counted = false
+		s.record(kindPublished, uint64(e.ID))
+		s.uvarint(e.Published)
+		s.recorded()
+	}
+}
+
+// settleMoved completes a message whose copy the same group has stored. A lock
+// that ran out meanwhile leaves a duplicate, which at-least-once allows.
+func (s *Shard) settleMoved(l Locked) {
+	sl, err := s.slot(l.ID, l.Part)
+	if err != nil {
+		return
+	}
+	if _, err := sl.q.Complete(s.now, l.Token, &s.eff); err == nil {
+		s.absorb(sl)
+	}
+}

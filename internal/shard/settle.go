@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Verdict is what a consumer decides about a message.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Complete Verdict = iota
+	Abandon          // failed: counts toward the dead letters
+	Release          // not started: does not count
+	Defer
+	Reject // to the dead letters
+)
+
+// Settle decides about messages of one queue.
+type Settle struct {
+	ID      ID
+	Part    Part
+	Tokens  []queue.Token
+	Verdict Verdict
+	// Reason and Description are written into a rejected message.
+	Reason, Description string
+	// Properties are merged into a message that is abandoned, deferred or
+	// rejected.
+	Properties []message.Change
+	// Done learns, when all is durable, nil if every token was good, else an
+	// error or nil for each. It runs on the shard's goroutine.
+	Done func(errs []error)
+	// Measure is told about each message that was settled.
+	Measure func(now time.Time, v Verdict, m queue.Settled)
+}
+
+// Settle posts a Settle; it never blocks.
+func (s *Shard) Settle(settle *Settle) error { return s.mail.push((*settling)(settle)) }
+
+type settling Settle
+
+func (o *settling) fail(err error) {
+	errs := make([]error, len(o.Tokens))
+	for i := range errs {
+		errs[i] = err
+	}
+	o.Done(errs)
+}
+
+func (o *settling) run(s *Shard) {
+	sl, err := s.slot(o.ID, o.Part)
+	if err != nil {
+		o.fail(err)
+		return
+	}
+	var errs []error
+	for i, t := range o.Tokens {
+		m, err := o.one(s, sl, t)
+		if err != nil {
+			if errs == nil {
+				errs = make([]error, len(o.Tokens))
+			}
+			errs[i] = err
+			continue
+		}
+		if o.Measure != nil {
+			o.Measure(s.now, o.Verdict, m)
+		}
+	}
+	s.absorb(sl)
+	s.then(func(err error) {
+		if err != nil {
+			o.fail(err)
+			return
+		}
+		o.Done(errs)
+	}, nil)
+}
+
+func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error) {
+	if len(o.Properties) > 0 && o.Verdict != Complete && o.Verdict != Release {
+		if err := s.rewrite(sl, t, o.Properties); err != nil {
+			return queue.Settled{}, err
+		}
+	}
+	switch o.Verdict {
+	case Complete:
+		return sl.q.Complete(s.now, t, &s.eff)
+	case Abandon:
+		return sl.q.Abandon(s.now, t, &s.eff)
+	case Release:
+		return sl.q.Release(s.now, t, &s.eff)
+	case Defer:
+		return sl.q.Defer(s.now, t, &s.eff)
+	case Reject:
+		return sl.q.Reject(s.now, t, o.Reason, o.Description, &s.eff)
+	}
+	return queue.Settled{}, errors.New("shard: unknown verdict")
+}
+
+// rewrite merges properties into a locked message.
+func (s *Shard) rewrite(sl *slot, t queue.Token, set []message.Change) error {
+	d, ok := sl.q.Lookup(t.Seq)
+	if !ok || d.Token != t {
+		return queue.ErrLockLost
+	}
+	m, err := s.loadBody(d.Body)
+	if err != nil {
+		return err
+	}
+	ref, err := s.body(m.Edit(message.Edit{Properties: set}))
+	if err != nil {
+		s.failed = err
+		return err
+	}
+	return sl.q.Rewrite(s.now, t, ref, &s.eff)
+}
+
+// explained returns a dead letter with the reason written into it.
+func (s *Shard) explained(d queue.Dead) ([]byte, error) {
+	m, err := s.loadBody(d.Body)
+	if err != nil {
+		return nil, err
+	}
+	return m.Edit(message.Edit{Properties: []message.Change{
+		{Name: "DeadLetterReason", Value: codec.String(d.Reason)},
+		{Name: "DeadLetterErrorDescription", Value: codec.String(d.Description)},
+	}}), nil
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Errors of operations.
+var (
+	// ErrNoEntity means that the entity was dropped, or never was.
+	ErrNoEntity = errors.New("shard: no such entity")
+	// ErrBusy means that the mailbox is full.
+	ErrBusy = errors.New("shard: mailbox is full")
+	// ErrDiskFull means that the journal has no room for anything new.
+	ErrDiskFull = errors.New("shard: disk is full")
+	// ErrStopped means that the shard has stopped and answers nothing more.
+	ErrStopped = errors.New("shard: stopped")
+)
+
+// Options tune a shard; the zero value is useful.
+type Options struct {
+	// Mailbox is how many operations may wait; default 65,536.
+	Mailbox int
+	// CacheBytes bounds the bodies kept in memory; default 64 MiB.
+	CacheBytes int
+	// SnapshotAfter is how many bytes a shard writes at least between two
+	// snapshots; default 64 MiB.
+	SnapshotAfter uint64
+	// SnapshotStep is how many messages one step of a snapshot visits; default
+	// 2,000.
+	SnapshotStep int
+}
+
+func (o Options) withDefaults() Options {
+	o.Mailbox = cmp.Or(o.Mailbox, 1<<16)
+	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
+	o.SnapshotAfter = cmp.Or(o.SnapshotAfter, 64<<20)
+	o.SnapshotStep = cmp.Or(o.SnapshotStep, 2000)
+	return o
+}
+
+// Shard is one single writer. All fields but mail and status are owned by the
+// goroutine that calls Step.
+type Shard struct {
+	opts    Options
+	journal journal.Journal
+	claim   journal.Claim
+	mail    *mailbox
+
+	entities  map[ID]*entity
+	nextID    ID
+	deadlines deadlines // slots by the time they next need Tick
+
+	step     step        // what the operations of this step have written
+	waiting  []commit    // appended, not yet durable; ascending (invariant 1)
+	holding  []*Consumer // with deliveries that wait for the disk
+	handing  []*Consumer // with deliveries for their sinks in this step
+	dirty    []*slot     // slots to look at before the step ends
+	risen    []*slot     // slots that gave out numbers in this step
+	eff      queue.Effects
+	group    group
+	arrivals []queue.Arrival // scratch of one send
+	cache    *cache
+	live     liveness
+	snapshot snapshotter
+	tail     journal.Position // of the last record appended
+	durable  journal.Position
+	full     bool
+	failed   error
+	now      time.Time // never goes back
+}
+
+// step gathers what the operations of one Step wrote.
+type step struct {
+	arena   []byte    // the records, end to end
+	ends    []int     // where each record ends in arena
+	acks    []ack     // answers that wait for the group
+	touched []*entity // entities with a published count to record
+}
+
+// ack is an answer.
+type ack struct {
+	done func(error)
+	err  error
+}
+
+// commit is a group on its way to the disk and the answers that wait for it.
+type commit struct {
+	at   journal.Position
+	acks []ack
+	// settled says up to which number the messages of some slots are safe once
+	// the group is.
+	settled []highWater
+}
+
+type highWater struct {
+	slot *slot
+	seq  queue.SeqNo
+}
+
+// Run serves the mailbox until ctx ends, and then answers what is left with
+// ErrStopped. It returns the reason it ended; a failed journal is one.
+func (s *Shard) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		s.Step(time.Now())
+		if s.failed != nil {
+			s.stop(s.failed)
+			return fmt.Errorf("shard %d: %w", s.claim.Shard, s.failed)
+		}
+		var due <-chan time.Time // nil, so never ready, while nothing is due
+		if at, ok := s.NextDeadline(); ok {
+			timer.Reset(time.Until(at))
+			due = timer.C
+		}
+		select {
+		case <-s.mail.wake:
+		case <-due:
+		case <-ctx.Done():
+			s.drain()
+			s.stop(ErrStopped)
+			return s.failed
+		}
+	}
+}
+
+// drain applies what is in the mailbox before a stop, so that operations that
+// were accepted are at least on their way to the disk.
+func (s *Shard) drain() { s.Step(time.Now()) }
+
+// stop answers everything that still waits.
+func (s *Shard) stop(err error) {
+	for _, op := range s.mail.close() {
+		op.fail(err)
+	}
+	for _, c := range s.waiting {
+		for _, a := range c.acks {
+			a.done(cmp.Or(a.err, err))
+		}
+	}
+	s.waiting = nil
+	for _, e := range s.sorted() {
+		for _, sl := range e.parts {
+			sl.end(err)
+		}
+	}
+}
+
+// Step does everything there is to do at now: takes what became durable, applies
+// the mailbox, ticks what is due, hands out messages, and appends what all of it
+// wrote as one group.
+func (s *Shard) Step(now time.Time) {
+	if now.After(s.now) {
+		s.now = now
+	}
+	ops, status := s.mail.take()
+	s.observe(status)
+	if s.failed != nil {
+		for _, op := range ops {
+			op.fail(s.failed)
+		}
+		return
+	}
+	for _, op := range ops {
+		op.run(s)
+	}
+	s.tick()
+	s.serve()
+	s.maintain()
+	s.commit()
+	s.hand()
+}
+
+// NextDeadline reports when Step next has work of its own accord, if ever.
+func (s *Shard) NextDeadline() (time.Time, bool) {
+	if s.snapshot.active() {
+		return s.now, true
+	}
+	return s.deadlines.next()
+}
+
+// observe takes the journal's news and releases what became durable.
+func (s *Shard) observe(st journal.Status) {
+	if st.Err != nil && s.failed == nil {
+		s.failed = st.Err
+	}
+	s.full = st.Full
+	if st.Durable <= s.durable {
+		return
+	}
+	s.durable = st.Durable
+	n := 0
+	for n < len(s.waiting) && s.waiting[n].at <= s.durable {
+		c := &s.waiting[n]
+		for _, h := range c.settled {
+			h.slot.safe = max(h.slot.safe, h.seq)
+		}
+		for _, a := range c.acks {
+			a.done(a.err)
+		}
+		n++
+	}
+	if n > 0 {
+		rest := copy(s.waiting, s.waiting[n:])
+		clear(s.waiting[rest:])
+		s.waiting = s.waiting[:rest]
+	}
+	s.snapshot.durable(s)
+	s.unhold()
+}
+
+// tick runs the machines whose time has come.
+func (s *Shard) tick() {
+	for range 64 { // slots; the rest has its turn in the next step
+		sl := s.deadlines.due(s.now)
+		if sl == nil {
+			return
+		}
+		sl.q.Tick(s.now, &s.eff)
+		s.absorb(sl)
+		sl.checkSessions(s)
+		s.deadlines.set(sl)
+	}
+}
+
+// commit appends what the step wrote and files its answers under the position
+// that makes them true. Without records the answers wait for what was appended
+// before: they may speak of it.
+func (s *Shard) commit() {
+	s.recordPublished()
+	if n := len(s.step.ends); n > 0 {
+		if err := s.append(s.step.arena, s.step.ends); err != nil {
+			s.failed = err
+			for _, a := range s.step.acks {
+				a.done(err)
+			}
+			s.step.reset()
+			return
+		}
+	}
+	c := commit{at: s.tail, settled: s.highWaters()}
+	if s.tail <= s.durable {
+		for _, a := range s.step.acks {
+			a.done(a.err)
+		}
+	} else if len(s.step.acks) > 0 || len(c.settled) > 0 {
+		c.acks = append([]ack(nil), s.step.acks...)
+		s.waiting = append(s.waiting, c)
+	}
+	s.step.reset()
+}
+
+func (st *step) reset() {
+	st.arena = st.arena[:0]
+	st.ends = st.ends[:0]
+	clear(st.acks)
+	st.acks = st.acks[:0]
+	st.touched = st.touched[:0]
+}
+
+// then answers done when everything the step has written so far is durable.
+func (s *Shard) then(done func(error), err error) {
+	if done != nil {
+		s.step.acks = append(s.step.acks, ack{done, err})
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"context"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// task is an operation made of functions, for what is not on the hot path. do
+// runs on the shard's goroutine; done, if there is one, gets its error when what
+// it wrote is durable, and lost an operation that was never run.
+type task struct {
+	do   func(*Shard) error
+	done func(error)
+	lost func(error)
+}
+
+func (t *task) run(s *Shard) {
+	if err := t.do(s); t.done != nil {
+		s.then(t.done, err)
+	}
+}
+
+func (t *task) fail(err error) {
+	switch {
+	case t.lost != nil:
+		t.lost(err)
+	case t.done != nil:
+		t.done(err)
+	}
+}
+
+// Tx lets a caller of Call use the machines of a shard. It is valid during the
+// call only.
+type Tx struct {
+	s *Shard
+}
+
+// Now is the time of the step.
+func (tx *Tx) Now() time.Time { return tx.s.now }
+
+// Call runs fn on the shard's goroutine and returns its error when everything fn
+// did is durable.
+func (s *Shard) Call(ctx context.Context, fn func(*Tx) error) error {
+	answer := make(chan error, 1)
+	err := s.mail.push(&task{
+		do:   func(s *Shard) error { return fn(&Tx{s}) },
+		done: func(err error) { answer <- err },
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Apply has fn change the queue of a part; what it does joins the group of the
+// step.
+func (tx *Tx) Apply(id ID, part Part, fn func(q *queue.Queue, out *queue.Effects) error) error {
+	sl, err := tx.s.slot(id, part)
+	if err != nil {
+		return err
+	}
+	err = fn(sl.q, &tx.s.eff)
+	tx.s.absorb(sl)
+	return err
+}
+
+// Inspect shows the queue of a part without changing it.
+func (tx *Tx) Inspect(id ID, part Part) (*queue.Queue, error) {
+	sl, err := tx.s.slot(id, part)
+	if err != nil {
+		return nil, err
+	}
+	return sl.q, nil
+}
+
+// Consumers returns how many consumers are attached to a part.
+func (tx *Tx) Consumers(id ID, part Part) int {
+	sl, err := tx.s.slot(id, part)
+	if err != nil {
+		return 0
+	}
+	return len(sl.consumers)
+}
+
+// Delivery dresses a delivery taken or peeked in the call.
+func (tx *Tx) Delivery(id ID, part Part, qd queue.Delivery) (Delivery, error) {
+	sl, err := tx.s.slot(id, part)
+	if err != nil {
+		return Delivery{}, err
+	}
+	return tx.s.delivery(sl, qd), nil
+}
+
+// Load returns a body now, from memory or from the disk.
+func (tx *Tx) Load(ref queue.Ref) (*message.Message, error) { return tx.s.loadBody(ref) }
+
+// Loaded is Delivery with the body in hand, for messages taken for good.
+func (tx *Tx) Loaded(id ID, part Part, qd queue.Delivery) (Delivery, error) {
+	d, err := tx.Delivery(id, part, qd)
+	if err != nil || d.msg != nil {
+		return d, err
+	}
+	d.msg, err = readBody(tx.s.journal, qd.Body)
+	return d, err
+}
+
+// Store appends a body that the call is about to refer to.
+func (tx *Tx) Store(raw []byte) (queue.Ref, error) { return tx.s.body(raw) }
+
+// loadBody returns a body from the cache or the disk.
+func (s *Shard) loadBody(ref queue.Ref) (*message.Message, error) {
+	if m := s.cache.get(ref); m != nil {
+		return m, nil
+	}
+	return readBody(s.journal, ref)
+}
