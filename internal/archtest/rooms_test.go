@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+// room says what a package may import. Packages go by their path below the module,
+// without internal/. A trailing /* stands for the packages below, a lone * for
+// everything.
+type room struct {
+	may   []string // of ours
+	never []string // of the standard library, with everything below it
+}
+
+// pure are the imports that a state machine has no use for: it is given the time,
+// the randomness and the bytes it needs, and runs on its caller's goroutine.
+var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
+
+// coreRooms are the state machines. Their sources are also searched for clocks.
+var coreRooms = []string{"queue", "stream", "filter", "policy"}
+
+// rooms is the table of arrows. A package that is not in it takes the row of the
+// nearest package above it; a package with no row at all fails the test.
+var rooms = map[string]room{
+	// Standing on nothing of ours.
+	"vfs":        {},
+	"lifecycle":  {},
+	"invariant":  {},
+	"script":     {},
+	"archtest":   {},
+	"entity":     {},
+	"amqp/codec": {},
+
+	// The log.
+	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
+
+	// The state.
+	"message": {may: []string{"amqp/codec"}},
+	"queue":   {may: []string{"message", "invariant"}, never: pure},
+	"stream":  {may: []string{"message", "invariant"}, never: pure},
+	"filter":  {may: []string{"message"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "amqp/codec"}, never: pure},
+
+	// The broker.
+	"access": {may: []string{"entity"}},
+	"shard":  {may: []string{"queue", "stream", "message", "journal", "invariant"}, never: []string{"net", "os"}},
+	"broker": {
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "message", "entity", "access", "journal"},
+		never: []string{"net", "os"},
+	},
+
+	// The wire.
+	"amqp/frame":    {may: []string{"amqp/codec"}, never: []string{"net"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message"}, never: []string{"os"}},
+	"servicebus":    {may: []string{"amqp/*", "broker", "message", "entity", "access"}, never: []string{"os"}},
+	"eventhubs":     {may: []string{"amqp/*", "broker", "message", "entity", "access"}, never: []string{"os"}},
+	"admin":         {may: []string{"broker", "message", "entity", "access", "filter", "policy", "web"}},
+
+	// Assembly.
+	"config": {may: []string{"entity"}},
+	"server": {may: []string{"*"}},
+	"sim":    {may: []string{"*"}},
+
+	// What users run and import.
+	"cmd/triagemq": {may: []string{"server", "config", "client", "worker", "processor", "entity", "filter", "policy", "journal", "journal/*", "vfs", "bench"}},
+	"client":       {may: []string{"amqp/*"}},
+	"worker":       {may: []string{"client"}},
+	"processor":    {may: []string{"client"}},
+	"triagetest":   {may: []string{"server", "config", "vfs", "client", "entity"}},
+	"web":          {},
+
+	// The load generator speaks the wire with our own codec.
+	"bench": {may: []string{"amqp/*", "message", "entity"}},
+
+	// Examples show what users can do; the first one shows the core, before
+	// there is a wire to show it through.
+	"examples":           {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
+	"examples/firstdemo": {may: []string{"*"}},
+	"test":               {may: []string{"*"}},
+}

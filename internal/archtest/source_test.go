@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const licence = "// SPDX-License-Identifier: Apache-2.0\n"
+
+// source is one Go file.
+type source struct {
+	path string // relative to the module, with slashes
+	text string
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+// room returns the name of the package's room: its directory, without internal/.
+func (s source) room() string {
+	dir := filepath.ToSlash(filepath.Dir(s.path))
+	return strings.TrimPrefix(dir, "internal/")
+}
+
+// clocks are the functions of package time that look at, or wait for, the time.
+var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}
+
+// sourceFaults reports what is wrong with one file.
+func sourceFaults(s source) []string {
+	var faults []string
+	if !strings.HasPrefix(s.text, licence) {
+		faults = append(faults, s.path+": the first line is not "+strings.TrimSpace(licence))
+	}
+	if s.isTest() {
+		return faults
+	}
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, s.path, s.text, parser.SkipObjectResolution)
+	if err != nil {
+		return append(faults, err.Error())
+	}
+	for call := range calls(file, "time", clocks) {
+		if isBelow(s.room(), coreRooms) {
+			faults = append(faults, fmt.Sprintf("%s: time.%s in a state machine; time is an argument there", set.Position(call.Pos()), call.Sel.Name))
+		}
+	}
+	for call := range calls(file, "context", []string{"Background", "TODO"}) {
+		if file.Name.Name != "main" {
+			faults = append(faults, fmt.Sprintf("%s: context.%s outside main", set.Position(call.Pos()), call.Sel.Name))
+		}
+	}
+	return faults
+}
+
+// calls yields each mention of the named functions of an imported package, under
+// whatever name the file imports it.
+func calls(file *ast.File, importPath string, names []string) func(yield func(*ast.SelectorExpr) bool) {
+	return func(yield func(*ast.SelectorExpr) bool) {
+		local := localName(file, importPath)
+		if local == "" {
+			return
+		}
+		for node := range ast.Preorder(file) {
+			sel, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				continue
+			}
+			on, ok := sel.X.(*ast.Ident)
+			if ok && on.Name == local && slices.Contains(names, sel.Sel.Name) && !yield(sel) {
+				return
+			}
+		}
+	}
+}
+
+// localName returns what a file calls an imported package; empty if it does not
+// import it.
+func localName(file *ast.File, importPath string) string {
+	for _, spec := range file.Imports {
+		if imported, _ := strconv.Unquote(spec.Path.Value); imported != importPath {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return importPath
+	}
+	return ""
+}
+
+// sources returns every Go file of the repository, nested modules included.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var files []source
+	top := root(t)
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(path) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, path)
+		files = append(files, source{filepath.ToSlash(rel), string(text)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestSources(t *testing.T) {
+	for _, s := range sources(t) {
+		report(t, sourceFaults(s))
+	}
+}
+
+func TestSourcesNoticeWhatIsForbidden(t *testing.T) {
+	const clock = licence + "package p\nimport \"time\"\nvar t = time.Now()\n"
+	const renamed = licence + "package p\nimport clock \"time\"\nvar t = clock.After\n"
+	const harmless = licence + "package p\nimport \"time\"\nvar t time.Time\n"
+	const background = licence + "package p\nimport \"context\"\nvar c = context.Background()\n"
+	const inMain = licence + "package main\nimport \"context\"\nvar c = context.Background()\n"
+	for _, c := range []struct {
+		path, text string
+		want       int
+	}{
+		{"internal/queue/a.go", clock, 1},
+		{"internal/queue/a.go", renamed, 1},
+		{"internal/queue/a.go", harmless, 0},
+		{"internal/queue/a_test.go", clock, 0},
+		{"internal/policy/sub/a.go", clock, 1},
+		{"internal/shard/a.go", clock, 0},
+		{"internal/shard/a.go", background, 1},
+		{"internal/shard/a_test.go", background, 0},
+		{"cmd/triagemq/main.go", inMain, 0},
+		{"client/a.go", "package p\n", 1},
+		{"client/a.go", licence + "package\n", 1},
+	} {
+		if got := sourceFaults(source{c.path, c.text}); len(got) != c.want {
+			t.Errorf("%s:\n%sfaults %q, want %d", c.path, c.text, got, c.want)
+		}
+	}
+}
