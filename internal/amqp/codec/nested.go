@@ -53,6 +53,10 @@ func (r *Reader) nested(want Kind) Reader {
 // or as a symbol, and its fields. Null, or an absent field, has the code 0 and no
 // fields, as has a descriptor nobody knows.
 func (r *Reader) Composite() (code uint64, fields Reader) {
+	if b := r.rest; len(b) > 3 && b[0] == codeDescribed && b[1] == codeUlong8 && r.left > 0 && r.elem == 0 && r.err == nil {
+		r.rest = b[3:] // the form nearly all peers use, without detours
+		return uint64(b[2]), r.List()
+	}
 	d, in := r.Described()
 	fields = in.List()
 	r.Fail(in.err)
@@ -96,12 +100,9 @@ func (r *Reader) Raw() []byte {
 
 // Check steps over the next value like Skip, but looks at everything inside it:
 // constructors, sizes and counts down to the last leaf.
-func (r *Reader) Check() {
-	if r.err == nil {
-		r.check(MaxDepth)
-	}
-}
+func (r *Reader) Check() { r.check(MaxDepth) }
 
+// check is Check with depth levels of nesting left to go into.
 func (r *Reader) check(depth int) {
 	if depth == 0 {
 		r.Fail(ErrDepth)
@@ -121,11 +122,11 @@ func (r *Reader) check(depth int) {
 			return
 		}
 	}
-	if n := in.elem >> 4; n >= 0x4 && n <= 0x9 {
+	if n := widths[in.elem]; n != variable {
 		// Elements of fixed width have nothing inside. Multiplying keeps an
 		// array of many elements without bytes from costing more than it took
 		// to send.
-		if uint64(in.left)*uint64(widths[n]) != uint64(len(in.rest)) || !known(in.elem) {
+		if uint64(in.left)*uint64(n) != uint64(len(in.rest)) {
 			r.Fail(ErrCount)
 		}
 		return

@@ -101,10 +101,13 @@ func (r *Reader) take() (code byte, data []byte) {
 		}
 		code, b = b[0], b[1:]
 	}
-	n, err := width(code, b)
-	if err != nil {
-		r.err = err
-		return codeNull, nil
+	n := int(widths[code])
+	if n > 16 || n > len(b) {
+		var err error
+		if n, err = width(code, b); err != nil {
+			r.err = err
+			return codeNull, nil
+		}
 	}
 	r.left--
 	r.rest = b[n:]
@@ -125,8 +128,22 @@ func (r *Reader) peek() byte {
 	}
 }
 
-// widths of fixed data by the high half of the constructor.
-var widths = [16]uint8{5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+// variable marks constructors whose data says itself how long it is, and those
+// that do not exist.
+const variable = 0xff
+
+// widths holds the length of the data behind each constructor, which its high half
+// tells, or variable.
+var widths = func() (w [256]uint8) {
+	fixed := [16]uint8{4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+	for code := range w {
+		w[code] = variable
+		if known(byte(code)) && code>>4 >= 0x4 && code>>4 <= 0x9 {
+			w[code] = fixed[code>>4]
+		}
+	}
+	return w
+}()
 
 // width returns how many of the bytes in b are the data of a value with the
 // constructor code. The result never exceeds len(b).
@@ -134,7 +151,7 @@ func width(code byte, b []byte) (int, error) {
 	if !known(code) {
 		return 0, fmt.Errorf("%w 0x%02x", ErrCode, code)
 	}
-	n := uint64(widths[code>>4])
+	n := uint64(widths[code])
 	switch code >> 4 {
 	case 0x0:
 		return describedWidth(b)

@@ -198,6 +198,22 @@ func (v Value) Described() (descriptor, inner Value, ok bool) {
 	return descriptor, inner, r.err == nil
 }
 
+// Check reports what is wrong inside a compound value. Values of a Reader have
+// their own extent checked, but not yet what they contain.
+func (v Value) Check() error {
+	var r Reader
+	switch v.kind {
+	case KindDescribed:
+		r = Reader{rest: v.data, left: 2}
+		r.check(MaxDepth - 1)
+		r.check(MaxDepth - 1)
+	case KindList, KindMap, KindArray:
+		r = Reader{rest: v.data, left: 1, elem: v.code}
+		r.check(MaxDepth)
+	}
+	return r.err
+}
+
 // Clone returns a Value that shares nothing.
 func (v Value) Clone() Value {
 	v.data = append([]byte(nil), v.data...)
