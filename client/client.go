@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// Options are what a client may be told besides the address. The zero value, or
+// nil, is a good choice.
+type Options struct {
+	// Name shows who this is in the broker's list of connections. A random one
+	// is used when it is empty.
+	Name string
+	// TLS adds to the system's settings, such as a CA of one's own.
+	TLS *tls.Config
+	// DialContext opens TCP connections; default [net.Dialer].
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// RetryFor is how long an operation goes on trying while the broker cannot
+	// be reached; default one minute. Negative means not at all.
+	RetryFor time.Duration
+	// ReplyQueue is a queue that requires sessions, for the replies to Request
+	// on brokers without temporary nodes, such as Azure Service Bus.
+	ReplyQueue string
+	// Log is told of lost and new connections; default: nobody.
+	Log *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	out.RetryFor = cmp.Or(out.RetryFor, time.Minute)
+	out.Log = cmp.Or(out.Log, slog.New(slog.DiscardHandler))
+	return out
+}
+
+// Client is a connection to a broker that renews itself. It is safe for
+// concurrent use, as are its senders and, except for Receive, its receivers.
+type Client struct {
+	options Options
+	target  target
+	live    *slot[*connection]
+	outbox  outbox
+
+	life context.Context // ends with Close
+	end  context.CancelCauseFunc
+	done sync.WaitGroup // the watchers of connections
+}
+
+// Dial connects to a broker. The address is a Service Bus connection string, or
+// a URL: amqp://host and amqps://host, with user:password@ for a rule's name and
+// key, or ws:// and wss:// for AMQP through a WebSocket.
+//
+// Dial tries once; the client it returns reconnects by itself whenever it has
+// to, with growing pauses. What was in flight is then done again: messages may
+// be sent and received twice, but none is lost. ctx is for dialling only.
+func Dial(ctx context.Context, address string, o *Options) (*Client, error) {
+	t, err := parseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{options: o.withDefaults(), target: t, live: newSlot[*connection]()}
+	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	if _, err := c.connection(ctx); err != nil {
+		c.end(ErrClosed)
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends the connection and everything on it. Locks on messages stay until
+// they run out.
+func (c *Client) Close(ctx context.Context) error {
+	c.end(ErrClosed)
+	var err error
+	if conn := c.live.take(); conn != nil {
+		err = conn.close(ctx)
+	}
+	c.done.Wait()
+	return err
+}
+
+// connection returns the live connection, after opening one if need be.
+func (c *Client) connection(ctx context.Context) (*connection, error) {
+	return c.live.get(ctx, (*connection).alive, func() (*connection, error) {
+		if c.life.Err() != nil {
+			return nil, ErrClosed
+		}
+		conn, err := c.options.open(ctx, c.target, c.life)
+		if err != nil {
+			return nil, err
+		}
+		opened := newConnection(conn, c.target, c.life)
+		c.done.Go(func() { c.watch(opened) })
+		return opened, nil
+	})
+}
+
+// watch waits for the end of a connection, says so, and picks up what is left.
+func (c *Client) watch(conn *connection) {
+	log := c.options.Log.With("broker", c.target.host)
+	log.Debug("connected")
+	<-conn.amqp.Done()
+	if c.life.Err() == nil {
+		log.Warn("connection lost", "err", conn.amqp.Err())
+	}
+	conn.work.Wait()
+}
+
+// entity returns the entity that is meant by what the caller said.
+func (c *Client) entity(name string) string { return cmp.Or(name, c.target.entity) }

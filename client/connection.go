@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/go-amqp"
+)
+
+// connection is one AMQP connection with what belongs to it: the tokens that
+// were put on it and the request/response links that were opened on it.
+type connection struct {
+	amqp   *amqp.Conn
+	target target
+	life   context.Context
+	work   sync.WaitGroup // the goroutines of this connection; they end with it
+
+	cbs     *slot[*rpc]
+	replies *slot[*inbox] // where answers to Request arrive
+
+	mu     sync.Mutex
+	tokens map[string]*slot[*grant] // by path; guarded by mu
+	nodes  map[string]*slot[*rpc]   // $management, by entity; guarded by mu
+}
+
+// grant is a token that the peer has accepted.
+type grant struct{ expires time.Time }
+
+func newConnection(conn *amqp.Conn, t target, life context.Context) *connection {
+	c := &connection{
+		amqp: conn, target: t, life: life,
+		cbs: newSlot[*rpc](), replies: newSlot[*inbox](),
+		tokens: map[string]*slot[*grant]{}, nodes: map[string]*slot[*rpc]{},
+	}
+	if t.key != "" {
+		c.work.Go(c.refreshTokens)
+	}
+	return c
+}
+
+func (c *connection) alive() bool {
+	select {
+	case <-c.amqp.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// close ends the connection. go-amqp waits for the peer to agree, for ever if
+// need be; a caller in a hurry leaves that to the goroutine that Wait knows.
+func (c *connection) close(ctx context.Context) error {
+	closed := make(chan error, 1)
+	c.work.Go(func() { closed <- c.amqp.Close() })
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// authorize puts a token for the entity at path, once per connection.
+func (c *connection) authorize(ctx context.Context, path string) error {
+	if !c.target.tokens() {
+		return nil
+	}
+	c.mu.Lock()
+	s, ok := c.tokens[path]
+	if !ok {
+		s = newSlot[*grant]()
+		c.tokens[path] = s
+	}
+	c.mu.Unlock()
+	_, err := s.get(ctx, func(*grant) bool { return true }, func() (*grant, error) {
+		return c.putToken(ctx, path)
+	})
+	return err
+}
+
+func (c *connection) putToken(ctx context.Context, path string) (*grant, error) {
+	node, err := c.cbs.get(ctx, (*rpc).usable, func() (*rpc, error) { return openRPC(ctx, c, "$cbs") })
+	if err != nil {
+		return nil, err
+	}
+	audience := c.target.audience(path)
+	token, expires := c.target.token(audience, time.Now())
+	until := "0" // as the other clients say of a token they did not make
+	if !expires.IsZero() {
+		until = strconv.FormatInt(expires.Unix(), 10)
+	}
+	_, err = node.call(ctx, &amqp.Message{
+		Value: token,
+		ApplicationProperties: map[string]any{
+			"operation":  "put-token",
+			"type":       "servicebus.windows.net:sastoken",
+			"name":       audience,
+			"expiration": until,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("put token: %w", err)
+	}
+	return &grant{expires}, nil
+}
+
+// refreshTokens replaces every token well before it expires, as long as the
+// connection lives. A failure is left alone: the next round comes in time, and
+// if none succeeds the peer closes the links, whose users then see why.
+func (c *connection) refreshTokens() {
+	ticker := time.NewTicker(tokenRefresh)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.amqp.Done():
+			return
+		case <-ticker.C:
+		}
+		ctx, cancel := context.WithTimeout(c.life, tokenRefresh/10)
+		for _, path := range c.granted() {
+			if _, err := c.putToken(ctx, path); err != nil {
+				break
+			}
+		}
+		cancel()
+	}
+}
+
+func (c *connection) granted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	paths := make([]string, 0, len(c.tokens))
+	for path := range c.tokens {
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// management returns the request/response links of an entity.
+func (c *connection) management(ctx context.Context, entity string) (*rpc, error) {
+	c.mu.Lock()
+	s, ok := c.nodes[entity]
+	if !ok {
+		s = newSlot[*rpc]()
+		c.nodes[entity] = s
+	}
+	c.mu.Unlock()
+	return s.get(ctx, (*rpc).usable, func() (*rpc, error) {
+		address := entity + "/$management"
+		for _, path := range []string{entity, address} {
+			if err := c.authorize(ctx, path); err != nil {
+				return nil, err
+			}
+		}
+		return openRPC(ctx, c, address)
+	})
+}
+
+// link is a sender or a receiver on a session of its own, so that ending the
+// session ends it for certain, even in the middle of an attach.
+type link struct {
+	conn     *connection
+	session  *amqp.Session
+	sender   *amqp.Sender   // one of the two
+	receiver *amqp.Receiver // is set
+	broken   atomic.Bool
+}
+
+func (l *link) usable() bool { return !l.broken.Load() && l.conn.alive() }
+
+// closeTimeout bounds how long tidying up waits for a peer that says nothing.
+const closeTimeout = 2 * time.Second
+
+// close ends the link for good.
+func (l *link) close(ctx context.Context) error {
+	l.broken.Store(true)
+	return endSession(ctx, l.session)
+}
+
+// endSession ends a session also when ctx has ended already.
+func endSession(ctx context.Context, s *amqp.Session) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return s.Close(ctx)
+}
+
+// openSender attaches a sender to address.
+func (c *connection) openSender(ctx context.Context, address string, o *amqp.SenderOptions) (*link, error) {
+	s, err := c.amqp.NewSession(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	sender, err := s.NewSender(ctx, address, o)
+	if err != nil {
+		_ = endSession(ctx, s) // the reason above is the one that counts
+		return nil, err
+	}
+	return &link{conn: c, session: s, sender: sender}, nil
+}
+
+// openReceiver attaches a receiver to address.
+func (c *connection) openReceiver(ctx context.Context, address string, o *amqp.ReceiverOptions) (*link, error) {
+	s, err := c.amqp.NewSession(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := s.NewReceiver(ctx, address, o)
+	if err != nil {
+		_ = endSession(ctx, s) // as above
+		return nil, err
+	}
+	return &link{conn: c, session: s, receiver: receiver}, nil
+}

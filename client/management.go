@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/Azure/go-amqp"
+)
+
+// defaultServerTimeout is what the peer is told when ctx has no deadline.
+const defaultServerTimeout = time.Minute
+
+// manage asks an entity's management node and returns the fields of its answer,
+// none for an answer without a map.
+func (c *Client) manage(ctx context.Context, entity, operation string, request request) (map[string]any, error) {
+	var fields map[string]any
+	err := c.retry(ctx, func(*outage) error {
+		conn, err := c.connection(ctx)
+		if err != nil {
+			return err
+		}
+		node, err := conn.management(ctx, entity)
+		if err != nil {
+			return err
+		}
+		reply, err := node.call(ctx, request.encode(ctx, operation))
+		if err != nil {
+			return err
+		}
+		fields, _ = reply.Value.(map[string]any)
+		return nil
+	})
+	return fields, err
+}
+
+// request is the content of a management request.
+type request struct {
+	fields map[string]any
+	link   string // name of the receiver it is about, if there is one
+}
+
+func (r request) encode(ctx context.Context, operation string) *amqp.Message {
+	timeout := defaultServerTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(deadline), time.Millisecond)
+	}
+	properties := map[string]any{
+		"operation":                    operation,
+		"com.microsoft:server-timeout": uint32(min(timeout, time.Hour).Milliseconds()),
+	}
+	if r.link != "" {
+		properties["associated-link-name"] = r.link
+	}
+	return &amqp.Message{Value: r.fields, ApplicationProperties: properties}
+}
+
+// manage asks on behalf of a receiver: with its session and its link.
+func (r *Receiver) manage(ctx context.Context, operation string, fields map[string]any) (map[string]any, error) {
+	if r.group != nil {
+		fields["session-id"] = *r.group
+	}
+	ask := request{fields: fields}
+	if name := r.name.Load(); name != nil {
+		ask.link = *name
+	}
+	return r.client.manage(ctx, r.entity, operation, ask)
+}
+
+// Renew moves a message's lock into the future and notes the new end in it.
+func (r *Receiver) Renew(ctx context.Context, m *Received) error {
+	err := error(ErrLockLost)
+	if m.token != (amqp.UUID{}) {
+		var reply map[string]any
+		reply, err = r.manage(ctx, "com.microsoft:renew-lock", map[string]any{
+			"lock-tokens": []amqp.UUID{m.token},
+		})
+		if until, ok := reply["expirations"].([]time.Time); ok && len(until) == 1 {
+			m.LockedUntil = until[0]
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("renew lock of message %d of %q: %w", m.SeqNo, r.entity, err)
+	}
+	return nil
+}
+
+// Peek returns up to limit messages whose numbers are from or higher, in the
+// order of their numbers, whatever their state, without locking them. It does
+// not wait: none means that there is none. Start with 0 and go on after the last
+// number seen.
+func (r *Receiver) Peek(ctx context.Context, from SeqNo, limit int) ([]*Received, error) {
+	reply, err := r.manage(ctx, "com.microsoft:peek-message", map[string]any{
+		"from-sequence-number": int64(from),
+		"message-count":        int32(limit),
+	})
+	var ms []*Received
+	if err == nil {
+		ms, err = messages(reply)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("peek at %q: %w", r.entity, err)
+	}
+	return ms, nil
+}
+
+// ReceiveDeferred takes back messages that were deferred, by their numbers, in
+// the receiver's mode.
+func (r *Receiver) ReceiveDeferred(ctx context.Context, numbers ...SeqNo) ([]*Received, error) {
+	settle := uint32(1) // lock
+	if r.mode == ReceiveAndDelete {
+		settle = 0
+	}
+	reply, err := r.manage(ctx, "com.microsoft:receive-by-sequence-number", map[string]any{
+		"sequence-numbers":     wireNumbers(numbers),
+		"receiver-settle-mode": settle,
+	})
+	var ms []*Received
+	if err == nil {
+		ms, err = messages(reply)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("receive deferred from %q: %w", r.entity, err)
+	}
+	return ms, nil
+}
+
+// messages reads the encoded messages of an answer.
+func messages(reply map[string]any) ([]*Received, error) {
+	list, _ := reply["messages"].([]any)
+	out := make([]*Received, 0, len(list))
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		encoded, _ := fields["message"].([]byte)
+		var raw amqp.Message
+		if err := raw.UnmarshalBinary(encoded); err != nil {
+			return nil, fmt.Errorf("%w: undecodable message in a reply: %w", ErrInvalid, err)
+		}
+		m := decode(&raw)
+		m.token, _ = fields["lock-token"].(amqp.UUID)
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// Schedule hands messages over now that become available at the given time, and
+// returns their numbers, by which [Sender.Cancel] takes them back.
+func (s *Sender) Schedule(ctx context.Context, at time.Time, ms ...*Message) ([]SeqNo, error) {
+	list := make([]any, 0, len(ms))
+	for _, m := range ms {
+		later := *m.withID()
+		later.ScheduleAt = at
+		entry, err := later.entry()
+		if err != nil {
+			return nil, fmt.Errorf("schedule on %q: %w", s.entity, err)
+		}
+		list = append(list, entry)
+	}
+	reply, err := s.client.manage(ctx, s.entity, "com.microsoft:schedule-message",
+		request{fields: map[string]any{"messages": list}})
+	if err != nil {
+		return nil, fmt.Errorf("schedule on %q: %w", s.entity, err)
+	}
+	numbers, _ := reply["sequence-numbers"].([]int64)
+	out := make([]SeqNo, len(numbers))
+	for i, n := range numbers {
+		out[i] = SeqNo(n)
+	}
+	return out, nil
+}
+
+// entry is a message as schedule-message wants it.
+func (m *Message) entry() (map[string]any, error) {
+	wire, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := wire.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	entry := map[string]any{"message-id": m.ID, "message": encoded}
+	if m.Session != "" {
+		entry["session-id"] = m.Session
+	}
+	if m.PartitionKey != "" {
+		entry["partition-key"] = m.PartitionKey
+	}
+	return entry, nil
+}
+
+// Cancel takes back messages that were scheduled and are not available yet.
+func (s *Sender) Cancel(ctx context.Context, numbers ...SeqNo) error {
+	_, err := s.client.manage(ctx, s.entity, "com.microsoft:cancel-scheduled-message",
+		request{fields: map[string]any{"sequence-numbers": wireNumbers(numbers)}})
+	if err != nil {
+		return fmt.Errorf("cancel on %q: %w", s.entity, err)
+	}
+	return nil
+}
+
+func wireNumbers(numbers []SeqNo) []int64 {
+	out := make([]int64, len(numbers))
+	for i, n := range numbers {
+		out[i] = int64(n)
+	}
+	return out
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/go-amqp"
+)
+
+// Mode is how a receiver takes messages.
+type Mode uint8
+
+const (
+	// PeekLock hands a message out under a lock until it is settled. It is the
+	// default: a message is lost to nobody, but may come twice.
+	PeekLock Mode = iota
+	// ReceiveAndDelete removes a message as it is handed out: it comes once, or
+	// not at all if the receiver dies.
+	ReceiveAndDelete
+)
+
+// ReceiverOptions are what a receiver may be told; nil is a good choice.
+type ReceiverOptions struct {
+	Mode Mode
+}
+
+// Receiver takes messages from one queue, subscription or dead letter queue. Its
+// methods are safe for concurrent use; calls of Receive take turns.
+type Receiver struct {
+	client *Client
+	entity string
+	mode   Mode
+	link   *slot[*link]
+	turn   chan struct{} // capacity 1: full while someone receives
+	attach func(context.Context, *connection) (*link, error)
+	group  *string                // the session of a session receiver, once granted
+	name   atomic.Pointer[string] // of the latest link
+	closed atomic.Bool
+}
+
+// maxCredit bounds one Receive to what an AMQP session's window takes at once.
+const maxCredit = 2000
+
+// linger is how long Receive waits for more after the messages at hand have
+// come, so that a batch which is on its way arrives whole.
+const linger = 5 * time.Millisecond
+
+// Receiver opens a receiver; "" means the entity that the address names.
+// [DeadLetters] and [Subscription] give the addresses of those.
+func (c *Client) Receiver(ctx context.Context, entity string, o *ReceiverOptions) (*Receiver, error) {
+	r := c.newReceiver(entity, o)
+	err := c.retry(ctx, func(*outage) error {
+		_, err := r.open(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open receiver of %q: %w", r.entity, err)
+	}
+	return r, nil
+}
+
+func (c *Client) newReceiver(entity string, o *ReceiverOptions) *Receiver {
+	r := &Receiver{
+		client: c, entity: c.entity(entity),
+		link: newSlot[*link](), turn: make(chan struct{}, 1),
+	}
+	if o != nil {
+		r.mode = o.Mode
+	}
+	r.attach = func(ctx context.Context, conn *connection) (*link, error) {
+		return conn.openReceiver(ctx, r.entity, r.linkOptions())
+	}
+	return r
+}
+
+// linkOptions says how the link settles. In the second mode the peer confirms
+// each settlement, so that Complete returns when it is durable.
+func (r *Receiver) linkOptions() *amqp.ReceiverOptions {
+	o := &amqp.ReceiverOptions{Credit: -1}
+	if r.mode == ReceiveAndDelete {
+		settled := amqp.SenderSettleModeSettled
+		o.RequestedSenderSettleMode = &settled
+		return o
+	}
+	second := amqp.ReceiverSettleModeSecond
+	o.SettlementMode = &second
+	return o
+}
+
+// open returns the receiver's link, after attaching it if need be.
+func (r *Receiver) open(ctx context.Context) (*link, error) {
+	if r.closed.Load() {
+		return nil, ErrClosed
+	}
+	conn, err := r.client.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.link.get(ctx, (*link).usable, func() (*link, error) {
+		if err := conn.authorize(ctx, r.entity); err != nil {
+			return nil, err
+		}
+		l, err := r.attach(ctx, conn)
+		if err == nil {
+			name := l.receiver.LinkName()
+			r.name.Store(&name)
+		}
+		return l, err
+	})
+}
+
+// Receive waits for messages and returns at least one and at most limit of them,
+// best first. When ctx ends before one came it returns ctx's error. It asks for
+// no more than limit and takes back what it asked for before it returns, so no
+// message waits unseen behind a slow receiver.
+func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Received, error) {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-r.turn }()
+
+	var out []*Received
+	err := r.client.retry(ctx, func(o *outage) error {
+		l, err := r.open(ctx)
+		if err != nil {
+			return err
+		}
+		o.over(time.Now())
+		raw, err := l.receive(ctx, max(1, min(limit, maxCredit)))
+		for _, m := range raw {
+			out = append(out, r.accept(l, m))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("receive from %q: %w", r.entity, err)
+	}
+	return out, nil
+}
+
+// Messages yields messages as they come, one at a time, until ctx ends or
+// receiving fails; the failure is yielded last.
+func (r *Receiver) Messages(ctx context.Context) iter.Seq2[*Received, error] {
+	return func(yield func(*Received, error) bool) {
+		for ctx.Err() == nil {
+			ms, err := r.Receive(ctx, 1)
+			if err != nil {
+				if ctx.Err() == nil {
+					yield(nil, err)
+				}
+				return
+			}
+			if !yield(ms[0], nil) {
+				return
+			}
+		}
+	}
+}
+
+// Close ends the receiver. Messages that it locked can still be settled until
+// their locks run out.
+func (r *Receiver) Close(ctx context.Context) error {
+	r.closed.Store(true)
+	if l := r.link.take(); l != nil && l.conn.alive() {
+		return l.close(ctx)
+	}
+	return nil
+}
+
+// accept makes a message of a delivery.
+func (r *Receiver) accept(l *link, raw *amqp.Message) *Received {
+	m := decode(raw)
+	if r.mode == PeekLock {
+		m.raw, m.link, m.token = raw, l, lockToken(raw)
+	}
+	return m
+}
+
+// receive asks for limit messages, waits for the first, and takes the rest of
+// the credit back. It returns messages or an error, never both.
+func (l *link) receive(ctx context.Context, limit int) ([]*amqp.Message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := l.receiver.IssueCredit(uint32(limit)); err != nil {
+		return nil, l.failed(ctx, err)
+	}
+	var out []*amqp.Message
+	first, err := l.receiver.Receive(ctx, nil)
+	if err == nil {
+		out = l.fill(ctx, append(out, first), limit)
+	} else if ctx.Err() == nil {
+		return nil, l.failed(ctx, err)
+	}
+	if len(out) == limit {
+		return out, nil
+	}
+	out = l.drain(ctx, out)
+	if len(out) == 0 {
+		return nil, err
+	}
+	return out, nil
+}
+
+// fill adds what arrives within the linger of the message before.
+func (l *link) fill(ctx context.Context, out []*amqp.Message, limit int) []*amqp.Message {
+	for len(out) < limit {
+		m := l.receiver.Prefetched()
+		if m == nil {
+			short, cancel := context.WithTimeout(ctx, linger)
+			m, _ = l.receiver.Receive(short, nil)
+			cancel()
+		}
+		if m == nil {
+			break
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// drain takes the credit back and adds what was on its way. A peer that does not
+// answer loses the link, and with it the credit.
+func (l *link) drain(ctx context.Context, out []*amqp.Message) []*amqp.Message {
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if err := l.receiver.DrainCredit(brief, nil); err != nil {
+		l.broken.Store(true)
+		_ = endSession(ctx, l.session) // it may be gone; we only tidy up
+	}
+	for m := l.receiver.Prefetched(); m != nil; m = l.receiver.Prefetched() {
+		out = append(out, m)
+	}
+	return out
+}

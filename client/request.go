@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/Azure/go-amqp"
+)
+
+// Request sends a message and waits for the reply to it. The reply comes to this
+// very client, over a temporary node of its connection; on brokers that have
+// none, over a session of [Options.ReplyQueue]. Request overwrites the ReplyTo
+// fields.
+//
+// If the connection is lost meanwhile, the request is sent again with the same
+// ID, so it may be served twice.
+func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Received, error) {
+	ask := *m.withID()
+	sender := c.outbox.sender(ctx, c, c.entity(entity))
+	var reply *Received
+	err := c.retry(ctx, func(o *outage) error {
+		conn, err := c.connection(ctx)
+		if err != nil {
+			return err
+		}
+		box, err := conn.replyInbox(ctx, c.options.ReplyQueue)
+		if err != nil {
+			return err
+		}
+		ask.ReplyTo, ask.ReplyToSession = box.address, box.session
+		wire, err := ask.encode()
+		if err != nil {
+			return err
+		}
+		wait := box.expect(ask.ID)
+		defer box.forget(ask.ID)
+		l, err := sender.open(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.send(ctx, wire); err != nil {
+			return err
+		}
+		o.over(time.Now())
+		raw, err := box.await(ctx, wait)
+		if err != nil {
+			return err
+		}
+		reply = decode(raw)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("request to %q: %w", sender.entity, err)
+	}
+	return reply, nil
+}
+
+// Reply answers a message that asks for it. It fills in where the answer goes
+// and what it answers.
+func (c *Client) Reply(ctx context.Context, to *Received, m *Message) error {
+	if to.ReplyTo == "" {
+		return fmt.Errorf("reply to message %d: %w", to.SeqNo, ErrNoReplyTo)
+	}
+	answer := *m
+	answer.Session, answer.CorrelationID = to.ReplyToSession, to.ID
+	return c.outbox.sender(ctx, c, to.ReplyTo).Send(ctx, &answer)
+}
+
+// retire gives up the sender's link without closing the sender.
+func (s *Sender) retire(ctx context.Context) {
+	if l := s.link.take(); l != nil && l.conn.alive() {
+		_ = l.close(ctx) // nobody waits for it
+	}
+}
+
+// replyInbox returns where replies to requests on this connection arrive.
+func (c *connection) replyInbox(ctx context.Context, queue string) (*inbox, error) {
+	return c.replies.get(ctx, (*inbox).usable, func() (*inbox, error) {
+		settled := amqp.SenderSettleModeSettled
+		l, err := c.openReceiver(ctx, "", &amqp.ReceiverOptions{
+			DynamicAddress:            true,
+			RequestedSenderSettleMode: &settled,
+			Credit:                    inboxCredit,
+		})
+		if err == nil && l.receiver.Address() != "" {
+			return newInbox(l, l.receiver.Address(), ""), nil
+		}
+		if err != nil && (ctx.Err() != nil || !c.alive()) {
+			return nil, err
+		}
+		if queue == "" {
+			return nil, fmt.Errorf("%w: the broker has no temporary nodes and no ReplyQueue is set: %w",
+				ErrNotAllowed, err)
+		}
+		return c.sessionInbox(ctx, queue)
+	})
+}
+
+// sessionInbox takes a session of its own on the reply queue.
+func (c *connection) sessionInbox(ctx context.Context, queue string) (*inbox, error) {
+	if err := c.authorize(ctx, queue); err != nil {
+		return nil, err
+	}
+	id := rand.Text()
+	settled := amqp.SenderSettleModeSettled
+	l, err := c.openReceiver(ctx, queue, &amqp.ReceiverOptions{
+		RequestedSenderSettleMode: &settled,
+		Credit:                    inboxCredit,
+		Filters:                   []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, id)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newInbox(l, queue, id), nil
+}
+
+// outboxLimit bounds how many senders are kept open for requests and replies.
+const outboxLimit = 64
+
+// outbox keeps senders for addresses that are written to now and then. The zero
+// value is empty.
+type outbox struct {
+	mu      sync.Mutex
+	senders map[string]*Sender // guarded by mu
+	oldest  []string           // addresses in the order they were added; guarded by mu
+}
+
+// sender returns the kept sender to an address, which opens its link when it is
+// first used. When there are too many, the oldest loses its link; whoever is
+// just using that one opens it once more.
+func (b *outbox) sender(ctx context.Context, c *Client, address string) *Sender {
+	b.mu.Lock()
+	s, ok := b.senders[address]
+	var surplus *Sender
+	if !ok {
+		if b.senders == nil {
+			b.senders = map[string]*Sender{}
+		}
+		s = c.newSender(address)
+		b.senders[address] = s
+		b.oldest = append(b.oldest, address)
+		if len(b.oldest) > outboxLimit {
+			surplus = b.senders[b.oldest[0]]
+			delete(b.senders, b.oldest[0])
+			b.oldest = b.oldest[1:]
+		}
+	}
+	b.mu.Unlock()
+	if surplus != nil {
+		surplus.retire(ctx)
+	}
+	return s
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// The waits between attempts: doubled from the first to the last, with jitter so
+// that a thousand clients do not come back in the same instant.
+const (
+	firstWait = 50 * time.Millisecond
+	lastWait  = 5 * time.Second
+)
+
+// outage counts one stretch of failures of one operation.
+type outage struct {
+	limit  time.Duration // how long it may last
+	since  time.Time     // of the first failure; zero while things work
+	worked time.Time     // when over was last called
+	failed int           // in a row, for the wait
+}
+
+// next says how long to wait after a failure at now, or that the outage has
+// lasted long enough.
+func (o *outage) next(now time.Time) (time.Duration, bool) {
+	if o.since.IsZero() {
+		o.since = now
+		if now.Sub(o.worked) > lastWait {
+			o.failed = 0
+		}
+	}
+	if now.Sub(o.since) >= o.limit {
+		return 0, false
+	}
+	wait := min(firstWait<<min(o.failed, 10), lastWait)
+	o.failed++
+	return wait/2 + rand.N(wait/2), true
+}
+
+// over says that the operation has got as far as it can by itself and now waits
+// for something that may take for ever: a message, a reply. A later failure is a
+// new outage. Its waits start from the shortest only if things worked for a
+// while, so that a peer which accepts and drops us at once is not hammered.
+func (o *outage) over(now time.Time) { o.since, o.worked = time.Time{}, now }
+
+// retry runs op until it succeeds, fails for good, the outage lasts too long, or
+// ctx ends.
+func (c *Client) retry(ctx context.Context, op func(*outage) error) error {
+	o := outage{limit: c.options.RetryFor}
+	for {
+		err := op(&o)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if c.life.Err() != nil {
+			return ErrClosed
+		}
+		err = translate(err)
+		if final(err) {
+			return err
+		}
+		wait, ok := o.next(time.Now())
+		if !ok {
+			return err
+		}
+		c.options.Log.DebugContext(ctx, "trying again", "err", err, "after", wait)
+		c.pause(ctx, wait)
+	}
+}
+
+// pause waits, at most until something ends: the next attempt then says what.
+func (c *Client) pause(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-c.life.Done():
+	}
+}

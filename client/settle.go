@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/Azure/go-amqp"
+)
+
+// Complete says that messages are done with: the broker forgets them. Several
+// are settled side by side; the errors are joined.
+func (r *Receiver) Complete(ctx context.Context, ms ...*Received) error {
+	done := outcome{status: "completed", onLink: func(ctx context.Context, m *Received) error {
+		return m.link.receiver.AcceptMessage(ctx, m.raw)
+	}}
+	if len(ms) == 1 {
+		return r.settle(ctx, ms[0], done)
+	}
+	errs := make([]error, len(ms))
+	var wg sync.WaitGroup
+	for i, m := range ms {
+		wg.Go(func() { errs[i] = r.settle(ctx, m, done) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Abandon gives a message back after a failure: it becomes available at its old
+// place, and the failure counts toward its dead-lettering. The properties, which
+// may be nil, are merged into the message's own.
+func (r *Receiver) Abandon(ctx context.Context, m *Received, properties map[string]any) error {
+	return r.settle(ctx, m, outcome{
+		status: "abandoned", properties: properties,
+		onLink: func(ctx context.Context, m *Received) error {
+			return m.link.receiver.ModifyMessage(ctx, m.raw, &amqp.ModifyMessageOptions{
+				Annotations: annotations(properties),
+			})
+		},
+	})
+}
+
+// Defer puts a message aside: only [Receiver.ReceiveDeferred] brings it back, by
+// its number. The properties, which may be nil, are merged into its own.
+func (r *Receiver) Defer(ctx context.Context, m *Received, properties map[string]any) error {
+	return r.settle(ctx, m, outcome{
+		status:     "defered", // as the wire spells it
+		properties: properties,
+		onLink: func(ctx context.Context, m *Received) error {
+			return m.link.receiver.ModifyMessage(ctx, m.raw, &amqp.ModifyMessageOptions{
+				UndeliverableHere: true,
+				Annotations:       annotations(properties),
+			})
+		},
+	})
+}
+
+// DeadLetter moves a message to the dead letter queue and says why.
+func (r *Receiver) DeadLetter(ctx context.Context, m *Received, reason, description string) error {
+	return r.settle(ctx, m, outcome{
+		status: "suspended",
+		extra:  map[string]any{"deadletter-reason": reason, "deadletter-description": description},
+		onLink: func(ctx context.Context, m *Received) error {
+			return m.link.receiver.RejectMessage(ctx, m.raw, &amqp.Error{
+				Condition: "com.microsoft:dead-letter",
+				Info: map[string]any{
+					"DeadLetterReason":           reason,
+					"DeadLetterErrorDescription": description,
+				},
+			})
+		},
+	})
+}
+
+// Release gives a message back untouched: nothing counts against it. When the
+// connection it came over is gone, the broker offers only Abandon, which is then
+// used.
+func (r *Receiver) Release(ctx context.Context, m *Received) error {
+	return r.settle(ctx, m, outcome{status: "abandoned", onLink: func(ctx context.Context, m *Received) error {
+		return m.link.receiver.ReleaseMessage(ctx, m.raw)
+	}})
+}
+
+// outcome is a verdict in the two forms that it has on the wire.
+type outcome struct {
+	onLink     func(context.Context, *Received) error
+	status     string         // of update-disposition
+	properties map[string]any // to merge
+	extra      map[string]any // further fields of update-disposition
+}
+
+// errLinkGone leads to settling by token.
+var errLinkGone = errors.New("client: link gone")
+
+// settle tells the peer on the link that brought the message, or by its lock
+// when that link is gone: locks belong to the entity and outlive connections.
+func (r *Receiver) settle(ctx context.Context, m *Received, o outcome) error {
+	if m.token == (amqp.UUID{}) {
+		return fmt.Errorf("settle message %d of %q: %w: it is not locked", m.SeqNo, r.entity, ErrLockLost)
+	}
+	err := errLinkGone
+	if m.link != nil && m.link.usable() {
+		err = o.onLink(ctx, m)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = translate(err)
+		if !final(err) {
+			err = r.settleByToken(ctx, m, o)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("settle message %d of %q: %w", m.SeqNo, r.entity, err)
+	}
+	return nil
+}
+
+func (r *Receiver) settleByToken(ctx context.Context, m *Received, o outcome) error {
+	fields := map[string]any{
+		"disposition-status": o.status,
+		"lock-tokens":        []amqp.UUID{m.token},
+	}
+	maps.Copy(fields, o.extra)
+	if len(o.properties) > 0 {
+		fields["properties-to-modify"] = o.properties
+	}
+	_, err := r.manage(ctx, "com.microsoft:update-disposition", fields)
+	return err
+}
+
+// annotations carries property changes to the peer, which merges them into the
+// application properties.
+func annotations(properties map[string]any) amqp.Annotations {
+	if len(properties) == 0 {
+		return nil
+	}
+	out := amqp.Annotations{}
+	for k, v := range properties {
+		out[k] = v
+	}
+	return out
+}
