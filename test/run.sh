@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# Runs the test suites and prints one line for each: N passed, N failed.
+#
+#   test/run.sh                 all suites
+#   test/run.sh unit interop/js the named ones
+#
+# A suite is a directory below test/. One with a run.sh of its own is run by it;
+# others by what they hold: a Go module or package, package.json, *_test.py. The
+# suites find the broker's binary in $TRIAGEMQ.
+#
+# A suite that needs something which is missing and cannot be installed is named
+# as not run; with CI=true that is a failure.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+top=$PWD
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+readonly cannot_run=77 # exit status of a run.sh whose needs cannot be met
+
+total_passed=0
+total_failed=0
+summary=()
+
+# count LOG PATTERN: how many lines match.
+count() { grep -cE -- "$2" "$1" || true; }
+
+# finish SUITE PASSED FAILED STATUS: a suite that fails without naming a test
+# (it did not build, it hung) counts as one failure.
+finish() {
+	local passed=$2 failed=$3
+	if (($4 != 0 && failed == 0)); then failed=1; fi
+	total_passed=$((total_passed + passed))
+	total_failed=$((total_failed + failed))
+	summary+=("$1: $passed passed, $failed failed")
+}
+
+not_run() { # SUITE REASON
+	summary+=("$1: not run: $2")
+	if [[ ${CI:-} == true ]]; then total_failed=$((total_failed + 1)); fi
+}
+
+# go_tests SUITE DIR ARGS...: shows the packages as they finish, and what failed.
+go_tests() {
+	local suite=$1 dir=$2 log status
+	shift 2
+	log=$logs/${suite//\//-}
+	(cd "$dir" && go test -v "$@") >"$log" 2>&1
+	status=$?
+	grep -E '^(ok|FAIL|panic:)' "$log"
+	if ((status != 0)); then
+		grep -vE '^ *(=== (RUN|PAUSE|CONT|NAME)|--- PASS|ok|PASS)' "$log" | tail -n 300
+	fi
+	finish "$suite" "$(count "$log" '^ *--- PASS')" "$(count "$log" '^ *--- FAIL')" "$status"
+}
+
+js_tests() { # SUITE DIR
+	local log=$logs/${1//\//-} status
+	if ! command -v npm >/dev/null && ! install nodejs npm; then
+		not_run "$1" 'npm is missing'
+		return
+	fi
+	if ! (cd "$2" && npm ci --no-audit --no-fund) >"$log" 2>&1; then
+		tail -n 20 "$log"
+		not_run "$1" 'npm ci failed'
+		return
+	fi
+	(cd "$2" && timeout 600 node --test --test-reporter=tap) >"$log" 2>&1
+	status=$?
+	if ((status != 0)); then grep -vE '^ *(ok|  duration_ms|  type:|  ---|  \.\.\.)' "$log" | tail -n 200; fi
+	finish "$1" "$(awk '/^# pass /{print $3}' "$log")" "$(awk '/^# fail /{print $3}' "$log")" "$status"
+}
+
+python_tests() { # SUITE DIR
+	local log=$logs/${1//\//-} status failed ran
+	# Debian's module is for Debian's own Python, whichever else is installed.
+	local python=/usr/bin/python3
+	if ! "$python" -c 'import proton' 2>/dev/null && ! install python3-qpid-proton; then
+		not_run "$1" 'Qpid Proton for Python is missing'
+		return
+	fi
+	(cd "$2" && timeout 600 "$python" -m unittest discover -v -p '*_test.py') >"$log" 2>&1
+	status=$?
+	if ((status != 0)); then tail -n 200 "$log"; fi
+	ran=$(awk '/^Ran [0-9]+ test/{print $2}' "$log")
+	failed=$(count "$log" '\.\.\. (FAIL|ERROR)$')
+	finish "$1" $((${ran:-0} - failed)) "$failed" "$status"
+}
+
+# install PACKAGES...: from the distribution, where we may.
+install() {
+	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then return 1; fi
+	(apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@") >"$logs/apt" 2>&1 ||
+		{ tail -n 5 "$logs/apt"; return 1; }
+}
+
+# own_runner SUITE DIR: its last line of the common form counts.
+own_runner() {
+	local log=$logs/${1//\//-} status line
+	(cd "$2" && ./run.sh) 2>&1 | tee "$log"
+	status=${PIPESTATUS[0]}
+	if ((status == cannot_run)); then
+		not_run "$1" "$(tail -n 1 "$log")"
+		return
+	fi
+	line=$(grep -oE '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
+	finish "$1" "$(awk '{print $1}' <<<"${line:-0}")" "$(awk '{print $3 + 0}' <<<"${line:-0 0 0}")" "$status"
+}
+
+run_suite() {
+	local suite=$1 dir=test/$1
+	echo "== $suite"
+	if [[ $suite == unit ]]; then
+		# shellcheck disable=SC2046 # one argument for each package
+		go_tests unit . -race -shuffle=on -timeout 10m $(go list ./... | grep -v "^$(go list -m)/test/")
+	elif [[ -x $dir/run.sh ]]; then
+		own_runner "$suite" "$dir"
+	elif [[ -f $dir/go.mod ]]; then
+		go_tests "$suite" "$dir" -count=1 -timeout 10m ./...
+	elif [[ -f $dir/package.json ]]; then
+		js_tests "$suite" "$dir"
+	elif compgen -G "$dir/*_test.py" >/dev/null; then
+		python_tests "$suite" "$dir"
+	elif compgen -G "$dir/*_test.go" >/dev/null; then
+		go_tests "$suite" . -count=1 -timeout 10m "./$dir/..."
+	else
+		not_run "$suite" 'there is no such suite'
+	fi
+}
+
+# suites lists what there is to run: unit tests first, then test/*, where interop
+# has a suite for each language.
+suites() {
+	echo unit
+	for dir in test/*/ test/interop/*/; do
+		dir=${dir%/}
+		case $dir in
+		test/interop | 'test/*' | 'test/interop/*') ;;
+		*) if [[ -n $(find "$dir" -maxdepth 1 -name '*_test.*' -o -maxdepth 1 -name run.sh -o -maxdepth 1 -name package.json -o -maxdepth 1 -name go.mod) ]]; then
+			echo "${dir#test/}"
+		fi ;;
+		esac
+	done
+}
+
+if (($# == 0)); then mapfile -t chosen < <(suites); else chosen=("$@"); fi
+if [[ ${chosen[*]} != unit && -z ${TRIAGEMQ:-} && -d cmd/triagemq ]]; then
+	mkdir -p bin
+	if compgen -G 'cmd/triagemq/*.go' >/dev/null; then
+		go build -o bin/triagemq ./cmd/triagemq || exit 1
+		export TRIAGEMQ=$top/bin/triagemq
+	fi
+fi
+for suite in "${chosen[@]}"; do run_suite "$suite"; done
+
+echo
+printf '%s\n' "${summary[@]}"
+echo "total: $total_passed passed, $total_failed failed"
+((total_failed == 0))
