@@ -163,3 +163,31 @@ func (s *Session) SetState(ctx context.Context, state []byte) error {
 	}
 	return nil
 }
+
+// allSessions is the time that asks for every session with messages or state,
+// instead of those whose state changed since: the first instant of year 10000.
+var allSessions = time.UnixMilli(253402300800000)
+
+// sessionsPage is how many ids one answer may hold.
+const sessionsPage = 100
+
+// Sessions returns the ids of an entity's sessions that have messages or state.
+func (c *Client) Sessions(ctx context.Context, entity string) ([]string, error) {
+	entity = c.entity(entity)
+	var out []string
+	for {
+		reply, err := c.manage(ctx, entity, "com.microsoft:get-message-sessions", request{fields: map[string]any{
+			"last-updated-time": allSessions,
+			"skip":              int32(len(out)),
+			"top":               int32(sessionsPage),
+		}})
+		if err != nil {
+			return nil, fmt.Errorf("sessions of %q: %w", entity, err)
+		}
+		page, _ := reply["sessions-ids"].([]string)
+		out = append(out, page...)
+		if len(page) < sessionsPage {
+			return out, nil
+		}
+	}
+}
