@@ -23,7 +23,8 @@ type FieldChange struct {
 }
 
 // Edit says how a copy of a message differs from it. Of several changes to one
-// thing the last counts. The zero Edit changes nothing.
+// thing the last counts. A value that is badly encoded inside counts as removal:
+// it would make the copy unreadable. The zero Edit changes nothing.
 type Edit struct {
 	Properties  []Change // application properties
 	Annotations []Change // message annotations
@@ -141,7 +142,7 @@ func (m *Message) editMap(dst []byte, s section, changes []Change) []byte {
 		return changed
 	})
 	for i, c := range changes {
-		if c.Remove || last[c.Name] != i {
+		if c.Remove || last[c.Name] != i || c.Value.Check() != nil {
 			continue
 		}
 		if s == sectionApplication {

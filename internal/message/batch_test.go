@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+)
+
+func TestBatchRoundTrip(t *testing.T) {
+	d := full()
+	big := Draft{Body: make([]byte, 1000)}
+	ms := []*Message{d.Message(), big.Message(), parse(t, nil)}
+	raw := AppendBatch(nil, ms...)
+
+	envelope := parse(t, raw)
+	if envelope.PartitionKey() != "pk" || envelope.MessageIDString() != "id-1" {
+		t.Errorf("envelope has key %q and id %q, want those of the first", envelope.PartitionKey(), envelope.MessageIDString())
+	}
+	i := 0
+	for m, err := range Batch(raw) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(m.Bytes(), ms[i].Bytes()) {
+			t.Errorf("message %d changed", i)
+		}
+		i++
+	}
+	if i != len(ms) {
+		t.Errorf("%d messages, want %d", i, len(ms))
+	}
+	for range Batch(raw) {
+		break // must not go on
+	}
+}
+
+func TestBatchRefuses(t *testing.T) {
+	inner := Draft{Body: []byte("x")}
+	good := AppendBatch(nil, inner.Message())
+	tests := []struct {
+		name string
+		raw  []byte
+		want error
+		n    int
+	}{
+		{"nothing", nil, ErrBatch, 0},
+		{"no data", unhex(t, "00537345"), ErrBatch, 0},
+		{"value body", unhex(t, "00537740"), ErrBatch, 0},
+		{"broken envelope", good[:len(good)-1], codec.ErrShort, 0},
+		{"broken message", append(good, unhex(t, "005375a0020053")...), ErrSection, 1},
+	}
+	for _, tt := range tests {
+		n := 0
+		var last error
+		for m, err := range Batch(tt.raw) {
+			if last != nil {
+				t.Errorf("%s: went on after %v", tt.name, last)
+			}
+			if last = err; m != nil {
+				n++
+			}
+		}
+		if !errors.Is(last, tt.want) || n != tt.n {
+			t.Errorf("%s: %d messages and error %v, want %d and %v", tt.name, n, last, tt.n, tt.want)
+		}
+	}
+}

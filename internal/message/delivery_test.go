@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package message
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+)
+
+var (
+	enqueued = time.UnixMilli(1700000000000)
+	until    = time.UnixMilli(1700000060000)
+	token    = [16]byte{0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf}
+)
+
+func locked() Stamp {
+	return Stamp{SequenceNumber: 42, EnqueuedTime: enqueued, LockedUntil: until, LockToken: token, HasLock: true}
+}
+
+// show lists the pairs of a map section as "name kind value", sorted.
+func show(m *Message, s section) []string {
+	var out []string
+	for k, v := range m.pairs(s) {
+		out = append(out, fmt.Sprintf("%s %v %v", k, v.Kind(), v))
+	}
+	slices.Sort(out)
+	return out
+}
+
+const (
+	showSequence = "x-opt-sequence-number long 42"
+	showEnqueued = "x-opt-enqueued-time timestamp 2023-11-14T22:13:20.000Z"
+	showUntil    = "x-opt-locked-until timestamp 2023-11-14T22:14:20.000Z"
+	showToken    = "x-opt-lock-token uuid a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf"
+)
+
+func equal(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\ngot  %s\nwant %s", what, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+// The SDK's own test sends all this and wants it back exactly, with only the four
+// annotations of the broker added.
+func TestDeliveryIsTheSendersPlusFour(t *testing.T) {
+	d := full()
+	d.Annotations = []Pair{{"hello", codec.String("annotation")}}
+	raw := d.Encode(nil)
+	raw = append(raw, unhex(t, "005375a00178 005378c10602a3016b5401")...) // second data, footer
+	sent := parse(t, raw)
+	got := parse(t, AppendDelivery(nil, sent, locked()))
+
+	equal(t, "delivery annotations", show(got, sectionDelivery), []string{"hello string delivery", showToken})
+	equal(t, "message annotations", show(got, sectionAnnotations),
+		[]string{"hello string annotation", showEnqueued, showUntil, showSequence})
+	if bare := sent.raw[sent.end[sectionAnnotations]:]; !bytes.HasSuffix(got.Bytes(), bare) ||
+		len(got.Bytes())-len(bare) != int(got.end[sectionAnnotations]) {
+		t.Error("the bare message changed")
+	}
+	if got, want := got.Header(), sent.Header(); got != want {
+		t.Errorf("header %+v, want %+v", got, want)
+	}
+}
+
+func TestDeliveryOfABareMessage(t *testing.T) {
+	sent := parse(t, unhex(t, "005375a00161"))
+	tests := []struct {
+		name       string
+		stamp      func(*Stamp)
+		delivery   []string
+		annotation []string
+	}{
+		{"locked", func(*Stamp) {}, []string{showToken}, []string{showEnqueued, showUntil, showSequence}},
+		{"received and deleted", func(s *Stamp) { s.HasLock, s.LockedUntil = false, time.Time{} },
+			nil, []string{showEnqueued, showSequence}},
+		{"peeked", func(s *Stamp) { s.HasLock, s.LockedUntil, s.State = false, time.Time{}, StateScheduled },
+			nil, []string{showEnqueued, "x-opt-message-state int 2", showSequence}},
+		{"active", func(s *Stamp) { s.HasLock, s.LockedUntil, s.State = false, time.Time{}, StateActive },
+			nil, []string{showEnqueued, "x-opt-message-state int 0", showSequence}},
+		{"forwarded from a dead-letter queue", func(s *Stamp) { s.EnqueuedSequenceNumber, s.DeadLetterSource = 7, "q" },
+			[]string{showToken}, []string{"x-opt-deadletter-source string q", "x-opt-enqueue-sequence-number long 7",
+				showEnqueued, showUntil, showSequence}},
+		{"with a source that makes the map long", func(s *Stamp) { s.DeadLetterSource = strings.Repeat("q", 260) },
+			[]string{showToken}, []string{"x-opt-deadletter-source string " + strings.Repeat("q", 260),
+				showEnqueued, showUntil, showSequence}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := locked()
+			tt.stamp(&s)
+			got := parse(t, AppendDelivery(nil, sent, s))
+			equal(t, "delivery annotations", show(got, sectionDelivery), tt.delivery)
+			equal(t, "message annotations", show(got, sectionAnnotations), tt.annotation)
+			if !bytes.HasSuffix(got.Bytes(), sent.Bytes()) {
+				t.Errorf("body lost: % x", got.Bytes())
+			}
+		})
+	}
+}
+
+// What a client got once and sends again carries old stamps, or nulls in their
+// place. A null lock time or a long of another type makes Go clients panic.
+func TestDeliveryReplacesForeignStamps(t *testing.T) {
+	d := Draft{
+		DeliveryAnnotations: []Pair{{AnnotationLockToken, codec.UUID([16]byte{9})}},
+		Annotations: []Pair{
+			{AnnotationSequenceNumber, codec.Value{}}, {AnnotationEnqueuedTime, codec.String("x")},
+			{AnnotationLockedUntil, codec.Value{}}, {AnnotationState, codec.Int(1)},
+			{AnnotationEnqueuedSequenceNumber, codec.Long(3)}, {AnnotationSequenceNumber, codec.Long(3)},
+			{AnnotationPartitionKey, codec.Value{}}, {AnnotationDeadLetterSource, codec.Value{}},
+		},
+	}
+	sent := d.Message()
+	got := parse(t, AppendDelivery(nil, sent, locked()))
+	equal(t, "delivery annotations", show(got, sectionDelivery), []string{showToken})
+	equal(t, "message annotations", show(got, sectionAnnotations),
+		[]string{"x-opt-deadletter-source null null", showEnqueued, showUntil, "x-opt-partition-key null null", showSequence})
+
+	s := locked()
+	s.HasLock, s.LockedUntil, s.DeadLetterSource = false, time.Time{}, "q"
+	got = parse(t, AppendDelivery(nil, sent, s))
+	equal(t, "delivery annotations without a lock", show(got, sectionDelivery), nil)
+	equal(t, "message annotations without a lock", show(got, sectionAnnotations),
+		[]string{"x-opt-deadletter-source string q", showEnqueued, "x-opt-partition-key null null", showSequence})
+}
+
+func TestDeliveryHeader(t *testing.T) {
+	tests := []struct {
+		name, sent string
+		count      uint32
+		want       string // after the descriptor
+	}{
+		{"none", "", 0, "c00605 40404040 43"},
+		{"none, third attempt", "", 2, "c00705 40404040 5202"},
+		{"durable", "005370c0020141", 0, "c00605 41404040 43"},
+		{"durable false is kept", "005370c003015600", 0, "c00705 5600404040 43"},
+		{"priority 0 is kept", "005370c004024050 00", 0, "c00705 405000 4040 43"},
+		{"ttl", "005370c0080340407000015f90", 300, "c00e05 40407000015f90 40 700000012c"},
+		{"first-acquirer and count are ours", "005370c0070540404041 5209", 1, "c00705 40404040 5201"},
+	}
+	for _, tt := range tests {
+		out := AppendDelivery(nil, parse(t, unhex(t, tt.sent)), Stamp{DeliveryCount: tt.count, EnqueuedTime: enqueued})
+		got := parse(t, out).bytes(sectionHeader)
+		if want := append([]byte{0, 0x53, 0x70}, unhex(t, tt.want)...); !bytes.Equal(got, want) {
+			t.Errorf("%s:\ngot  %x\nwant %x", tt.name, got, want)
+		}
+	}
+}
+
+func TestDeliveryFillsInAMessageID(t *testing.T) {
+	const id = "0000018bcfe56800000000000000002a"
+	for _, raw := range []string{"", "00537345", "005373c0020140", "005373c00603 4040 a10161", "005374c10100"} {
+		sent := parse(t, unhex(t, raw))
+		first := parse(t, AppendDelivery(nil, sent, locked()))
+		again := locked()
+		again.LockToken[0]++
+		again.DeliveryCount++
+		second := parse(t, AppendDelivery(nil, sent, again))
+		if first.MessageIDString() != id || second.MessageIDString() != id {
+			t.Errorf("%q: ids %q and %q, want %q both times", raw, first.MessageIDString(), second.MessageIDString(), id)
+		}
+		if first.MessageID().Kind() != codec.KindString || first.To() != sent.To() {
+			t.Errorf("%q: id is %v, to %q", raw, first.MessageID().Kind(), first.To())
+		}
+	}
+	d := Draft{MessageID: codec.Ulong(0)}
+	if got := parse(t, AppendDelivery(nil, d.Message(), locked())); got.MessageIDString() != "0" {
+		t.Errorf("id 0 became %q", got.MessageIDString())
+	}
+}
+
+func TestDeliveryAppends(t *testing.T) {
+	d := full()
+	prefix := []byte("frame header")
+	got := AppendDelivery(slices.Clone(prefix), d.Message(), locked())
+	if !bytes.HasPrefix(got, prefix) {
+		t.Fatal("what was there is gone")
+	}
+	parse(t, got[len(prefix):])
+}
