@@ -4,19 +4,33 @@ package endpoint
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"sync"
+	"time"
 )
 
 // Conn is one peer on a socket: a [Machine] with a reader and a writer around it.
 type Conn struct {
 	nc  net.Conn
 	cfg Config
+
+	mu      sync.Mutex
+	machine *Machine // guarded by mu; calls of the App run under it
+
+	todoMu sync.Mutex
+	todo   []func() // guarded by todoMu
+	over   bool     // guarded by todoMu; nothing will run any more
+
+	wake chan struct{} // capacity 1: the writer is to look again
 }
 
 // NewConn makes a connection that is served by Serve. The App gets it before
 // that, because Do is how it comes back from other goroutines.
 func NewConn(nc net.Conn, cfg Config) *Conn {
-	return &Conn{nc: nc, cfg: cfg.withDefaults()}
+	return &Conn{nc: nc, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1)}
 }
 
 // RemoteAddr returns the address of the peer.
@@ -25,14 +39,134 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 // Serve speaks AMQP with the peer until it leaves, ctx ends or it breaks the
 // protocol, and reports why; a peer that closed cleanly is nil. When Serve
 // returns, the socket is closed and no goroutine of it is left. When ctx ends
-// the peer is told amqp:connection:forced with the cause.
-func (c *Conn) Serve(ctx context.Context, app App) error { return nil }
+// the peer is told amqp:connection:forced, or the cause if that is an [Error].
+func (c *Conn) Serve(ctx context.Context, app App) error {
+	defer c.nc.Close()
+	c.mu.Lock()
+	c.machine = NewMachine(app, c.cfg, time.Now())
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	// A deadline in the past wakes the reader. The socket stays open for the
+	// writer, which still has to tell the peer why.
+	poked := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(poked)
+		c.nc.SetReadDeadline(time.Unix(1, 0))
+	})
+
+	var wg sync.WaitGroup
+	wg.Go(func() { cancel(c.readLoop()) })
+	wg.Go(func() { cancel(c.writeLoop(ctx)) })
+	wg.Wait()
+	c.drop()
+	if !stop() {
+		<-poked
+	}
+	err := context.Cause(ctx)
+	if explained(err) {
+		c.linger()
+	}
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	return err
+}
 
 // Do runs f in the connection's context, soon, in the order of the calls. It may
 // be called from any goroutine, also from inside the connection's context,
 // and never blocks. After the App's Closed, f is dropped.
-func (c *Conn) Do(f func()) {}
+func (c *Conn) Do(f func()) {
+	c.todoMu.Lock()
+	if !c.over {
+		c.todo = append(c.todo, f)
+	}
+	c.todoMu.Unlock()
+	c.signal()
+}
 
-// Close closes the connection with err, which the peer is told. It may be called
-// from any goroutine.
-func (c *Conn) Close(err error) {}
+// Close closes the connection with err, which the peer is told and Serve returns.
+// It may be called from any goroutine.
+func (c *Conn) Close(err error) {
+	c.Do(func() { c.machine.doom = err })
+}
+
+func (c *Conn) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // the writer is going to look anyway
+	}
+}
+
+// drop forgets what was to be done: there is no connection to do it in.
+func (c *Conn) drop() {
+	c.todoMu.Lock()
+	c.todo, c.over = nil, true
+	c.todoMu.Unlock()
+}
+
+// Buffers grow with what the peer sends, so that a thousand idle connections
+// cost little.
+const (
+	minRead = 4 << 10
+	maxRead = 64 << 10
+)
+
+// readLoop feeds the machine until it or the transport ends.
+func (c *Conn) readLoop() error {
+	buf := make([]byte, minRead)
+	for {
+		n, err := c.nc.Read(buf)
+		if n > 0 {
+			if err := c.feed(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			err = fmt.Errorf("endpoint: read: %w", err)
+			// A timeout is Serve waking us up; then the writer has the last word.
+			if e, ok := errors.AsType[net.Error](err); !ok || !e.Timeout() {
+				c.abort(err)
+			}
+			return err
+		}
+		if n == len(buf) && n < maxRead {
+			buf = make([]byte, 4*n)
+		}
+	}
+}
+
+func (c *Conn) feed(b []byte) error {
+	c.mu.Lock()
+	err := c.machine.Feed(time.Now(), b)
+	work := c.machine.Pending()
+	c.mu.Unlock()
+	if work {
+		c.signal()
+	}
+	return err
+}
+
+// abort ends the machine because the transport broke.
+func (c *Conn) abort(err error) {
+	c.mu.Lock()
+	c.machine.Abort(err)
+	c.mu.Unlock()
+}
+
+// linger waits a moment for the peer to read the reason we closed for: closing a
+// socket that has unread input resets it and may take that reason away again.
+func (c *Conn) linger() {
+	if w, ok := c.nc.(interface{ CloseWrite() error }); !ok || w.CloseWrite() != nil {
+		return
+	}
+	const patience, most = time.Second, 1 << 20
+	c.nc.SetReadDeadline(time.Now().Add(patience))
+	io.CopyN(io.Discard, c.nc, most)
+}
+
+// explained reports whether the connection ended with words of ours to the peer.
+func explained(err error) bool {
+	return !errors.Is(err, ErrClosed) && !errors.Is(err, io.EOF)
+}

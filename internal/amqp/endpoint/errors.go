@@ -50,6 +50,7 @@ const (
 var (
 	ErrNoCredit = errors.New("endpoint: the peer granted no credit")
 	ErrDetached = errors.New("endpoint: link is not attached")
+	ErrTooLarge = errors.New("endpoint: message is larger than the peer takes")
 )
 
 // Errorf makes an Error with a condition and a formatted description.

@@ -4,6 +4,16 @@ package endpoint
 
 import "github.com/triagemq/triagemq/internal/amqp/frame"
 
+// linkState is how far a link has come. Only attached links carry anything.
+type linkState uint8
+
+const (
+	asked     linkState = iota // the App has not answered the attach
+	attached                   // both ends are
+	detaching                  // we detached; the peer has not answered
+	gone
+)
+
 // Link is our end of a link. Its methods are valid only in the connection's
 // context: inside a call of the App, or inside [Conn.Do]. On a link that is gone
 // they do nothing, so that an answer which comes too late is no special case.
@@ -13,6 +23,27 @@ type Link struct {
 
 	session *Session
 	remote  *frame.Attach
+	handle  uint32
+	state   linkState
+
+	count   uint32 // delivery-count: deliveries begun, in either direction
+	credit  uint32 // deliveries that may follow
+	flowDue bool   // in Session.flows
+
+	// As receiver.
+	window     uint32 // what credit and unsettled are kept at; 0 for Grant
+	unsettled  uint32 // deliveries the App has not settled
+	maxMessage uint64
+	receiving  bool     // between the first and the last transfer of a delivery
+	head       Incoming // of that delivery
+	body       []byte   // what came of it
+
+	// As sender.
+	draining bool
+	drained  bool   // DrainDone waits for what is queued
+	queued   uint32 // deliveries in Session.queue that have no id yet
+	out      uint32 // deliveries in Session.sent
+	starved  bool   // in Machine.starved
 }
 
 // Name returns the link's name. Names are unique per session and role.
@@ -28,49 +59,70 @@ func (l *Link) Remote() *frame.Attach { return l.remote }
 // Session returns the session the link lives in.
 func (l *Link) Session() *Session { return l.session }
 
+// Attached reports whether the link was accepted and is still there.
+func (l *Link) Attached() bool { return l.state == attached && l.session.m.phase != done }
+
 // Address returns the address of the node on our side: the source of a link on
 // which we send, the target of one on which we receive. It is empty for a
 // coordinator, for a dynamic node and for the anonymous terminus.
-func (l *Link) Address() string { return "" }
-
-// Accept attaches our end of the link.
-func (l *Link) Accept(a Accept) {}
-
-// Refuse turns the peer's attach down with err. An err that is no [Error] is
-// reported without its text.
-func (l *Link) Refuse(err error) {}
-
-// Detach closes the link with err, or without a reason when err is nil.
-func (l *Link) Detach(err error) {}
-
-// Attached reports whether the link was accepted and is still there.
-func (l *Link) Attached() bool { return false }
+func (l *Link) Address() string {
+	switch {
+	case l.Role() == frame.Sender && l.remote.Source != nil:
+		return l.remote.Source.Address
+	case l.Role() == frame.Receiver && l.remote.Target != nil:
+		return l.remote.Target.Address
+	}
+	return ""
+}
 
 // Grant sets the credit of a link on which we receive, instead of the window
 // that Accept.Credit keeps up by itself.
-func (l *Link) Grant(credit uint32) {}
-
-// Settle answers a delivery we received. Consecutive deliveries with the same
-// outcome leave as one disposition.
-func (l *Link) Settle(d Delivery, s frame.State) {}
+func (l *Link) Grant(credit uint32) {
+	if !l.Attached() || l.Role() != frame.Receiver {
+		return
+	}
+	l.window, l.credit = 0, credit
+	l.tellFlow()
+}
 
 // Credit returns how many deliveries Send would take now on a link on which we
 // send: at most Config.MaxCredit, and zero while the peer is too slow to read
 // what it was sent already. When it rises from zero the App's Credit is called.
-func (l *Link) Credit() uint32 { return 0 }
+func (l *Link) Credit() uint32 {
+	if !l.Attached() || l.Role() != frame.Sender || l.credit <= l.queued {
+		return 0
+	}
+	m := l.session.m
+	if len(l.session.queue) > 0 || m.congested() {
+		l.starve()
+		return 0
+	}
+	return min(l.credit-l.queued, m.cfg.MaxCredit)
+}
+
+// starve has the App called when the link may have become usable.
+func (l *Link) starve() {
+	if !l.starved {
+		l.starved = true
+		l.session.m.starved = append(l.session.m.starved, l)
+	}
+}
 
 // Draining reports whether the peer asked us to use up its credit now or give
 // it up with DrainDone.
-func (l *Link) Draining() bool { return false }
+func (l *Link) Draining() bool { return l.Attached() && l.draining }
 
 // DrainDone gives up the credit that is left and tells the peer, after what was
 // sent before. It does nothing when the peer did not ask.
-func (l *Link) DrainDone() {}
-
-// Send sends a delivery. It fails with [ErrNoCredit] or [ErrDetached], and then
-// the delivery did not happen; the App has to put it back.
-func (l *Link) Send(o Outgoing) error { return nil }
-
-// SettleOut settles a delivery we sent and tells the peer its final state.
-// Consecutive deliveries with the same state leave as one disposition.
-func (l *Link) SettleOut(id uint32, s frame.State) {}
+func (l *Link) DrainDone() {
+	if !l.Draining() {
+		return
+	}
+	if l.drained = l.queued > 0; l.drained {
+		return // when the last of them has left
+	}
+	l.draining = false
+	l.count += l.credit
+	l.credit = 0
+	l.sendFlow(true)
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+)
+
+// onAttach asks the App for a link [AMQP 2.6.3].
+func (s *Session) onAttach(fields *codec.Reader) {
+	remote := new(frame.Attach)
+	if remote.Decode(fields); fields.Err() != nil {
+		return
+	}
+	m := s.m
+	if remote.Handle > m.cfg.HandleMax { // [AMQP 2.7.2] handle-max
+		m.fail(Errorf(CondFramingError, "handle %d; the highest is %d", remote.Handle, m.cfg.HandleMax))
+		return
+	}
+	if s.links.get(remote.Handle) != nil {
+		s.fail(Errorf(CondHandleInUse, "handle %d is attached", remote.Handle))
+		return
+	}
+	l := &Link{session: s, remote: remote, handle: remote.Handle}
+	if remote.Role == frame.Sender {
+		l.count = remote.InitialDeliveryCount
+	}
+	s.steal(l)
+	s.links.set(l.handle, l)
+	m.links++
+
+	if err := m.unfit(l); err != nil {
+		l.Refuse(err)
+		return
+	}
+	m.app.Attach(l)
+}
+
+// steal detaches the link that has the name of l now. A peer that attaches a name
+// twice has lost its first link somehow; the new one counts [AMQP 2.6.1].
+func (s *Session) steal(l *Link) {
+	key := linkKey{l.remote.Name, l.remote.Role}
+	if old := s.names[key]; old != nil {
+		old.breakOff(Errorf(CondStolen, "link %q was attached again", l.remote.Name))
+	}
+	if s.names == nil {
+		s.names = make(map[linkKey]*Link)
+	}
+	s.names[key] = l
+}
+
+// unfit returns why a link cannot be, whatever the App thinks of it.
+func (m *Machine) unfit(l *Link) error {
+	switch {
+	case resumes(l.remote):
+		return Errorf(CondNotImplemented, "links cannot be resumed; attach without unsettled deliveries")
+	case m.links > m.cfg.MaxLinks:
+		return Errorf(CondResourceLimitExceeded, "more than %d links in a connection", m.cfg.MaxLinks)
+	case l.handle > l.session.handleMax:
+		return Errorf(CondNotAllowed, "handle %d is above your own handle-max", l.handle)
+	}
+	return nil
+}
+
+// resumes reports whether the peer wants to go on with deliveries of an earlier
+// link [AMQP 2.6.13]. An empty map says that there are none.
+func resumes(a *frame.Attach) bool {
+	if a.Unsettled == nil {
+		return false
+	}
+	v, err := codec.ParseValue(a.Unsettled)
+	if err != nil {
+		return true
+	}
+	for range v.Map() {
+		return true
+	}
+	return a.IncompleteUnsettled
+}
+
+// Accept attaches our end of the link.
+func (l *Link) Accept(a Accept) {
+	if l.state != asked || l.session.m.phase == done {
+		return
+	}
+	l.state = attached
+	m := l.session.m
+	reply := l.reply()
+	reply.Source = cmp.Or(a.Source, l.remote.Source)
+	if a.Target != nil {
+		reply.Target = a.Target
+	} else {
+		reply.Target, reply.Coordinator = l.remote.Target, l.remote.Coordinator
+	}
+	l.maxMessage = cmp.Or(a.MaxMessageSize, m.cfg.MaxMessageSize)
+	reply.MaxMessageSize = l.maxMessage
+	reply.Properties = a.Properties
+	reply.OfferedCapabilities = a.OfferedCapabilities
+	m.send(l.session.channel, reply)
+
+	if l.Role() == frame.Sender {
+		if l.credit > 0 || l.draining {
+			l.starve() // the peer did not wait for the answer
+		}
+		return
+	}
+	if a.Credit > 0 {
+		l.window, l.credit = a.Credit, a.Credit
+		l.sendFlow(false)
+	}
+}
+
+// reply is the part of our attach that is the same for yes and no.
+func (l *Link) reply() *frame.Attach {
+	return &frame.Attach{
+		Name: l.remote.Name, Handle: l.handle, Role: l.Role(),
+		SenderSettleMode:   l.remote.SenderSettleMode,
+		ReceiverSettleMode: l.remote.ReceiverSettleMode,
+	}
+}
+
+// Refuse turns the peer's attach down with err. An err that is no [Error] is
+// reported without its text.
+//
+// The link is attached without source and target and detached at once, which is
+// how AMQP says no [AMQP 2.6.3]. Both are left out, and both frames leave in one
+// write, because some clients look at one of them only, or do not wait.
+func (l *Link) Refuse(err error) {
+	if l.state != asked || l.session.m.phase == done {
+		return
+	}
+	l.session.m.send(l.session.channel, l.reply())
+	l.detach(wireError(err))
+}
+
+// Detach closes the link with err, or without a reason when err is nil.
+func (l *Link) Detach(err error) {
+	switch {
+	case l.state == asked:
+		l.Refuse(err)
+	case l.Attached() && err == nil:
+		l.detach(nil)
+	case l.Attached():
+		l.detach(wireError(err))
+	}
+}
+
+// detach closes our end. The handle stays taken until the peer has answered.
+func (l *Link) detach(err *Error) {
+	s := l.session
+	s.flush() // what was settled on the link is said while it is there
+	s.m.send(s.channel, &frame.Detach{Handle: l.handle, Closed: true, Error: err})
+	l.state = detaching
+	l.release()
+}
+
+// breakOff closes the link because the peer broke a rule, and tells the App.
+func (l *Link) breakOff(err *Error) {
+	if l.state == asked {
+		l.Refuse(err)
+	} else {
+		l.Detach(err)
+	}
+	l.session.m.app.Detached(l, err)
+}
+
+// onDetach answers the peer's detach, or takes it for the answer to ours
+// [AMQP 2.6.6].
+func (s *Session) onDetach(d *frame.Detach) {
+	l := s.link(d.Handle)
+	if l == nil {
+		return
+	}
+	s.links.set(l.handle, nil)
+	if l.state == detaching {
+		l.leave()
+		return
+	}
+	if l.state == asked {
+		s.m.send(s.channel, l.reply())
+	}
+	s.flush()
+	s.m.send(s.channel, &frame.Detach{Handle: l.handle, Closed: d.Closed})
+	var reason error
+	if d.Error != nil {
+		reason = fmt.Errorf("endpoint: the peer detached the link: %w", d.Error)
+	}
+	l.release()
+	l.leave()
+	s.m.app.Detached(l, reason)
+}
+
+// release gives back what the session keeps for the link.
+func (l *Link) release() {
+	s := l.session
+	key := linkKey{l.remote.Name, l.remote.Role}
+	if s.names[key] == l {
+		delete(s.names, key)
+	}
+	if l.queued > 0 || len(s.queue) > 0 {
+		s.forget(func(w *waiting) bool { return w.link == l })
+	}
+	if l.out > 0 {
+		s.sent.forget(l)
+		l.out = 0
+	}
+	s.m.partial -= len(l.body)
+	l.body, l.receiving = nil, false
+}
+
+// leave ends the link and reports whether the App has yet to be told.
+func (l *Link) leave() bool {
+	tell := l.state != detaching
+	l.state = gone
+	l.session.m.links--
+	l.session.m.partial -= len(l.body)
+	l.body, l.receiving = nil, false
+	return tell
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+)
+
+// minHeartbeat is how often we send heartbeats at most, however impatient a peer
+// claims to be.
+const minHeartbeat = 250 * time.Millisecond
+
+// NextDeadline reports when Tick next has work, if ever.
+func (m *Machine) NextDeadline() (time.Time, bool) {
+	switch m.phase {
+	case done:
+		return time.Time{}, false
+	case running:
+		idle, beat := m.idleAt(), m.spoke.Add(m.heartbeat)
+		if idle.Before(beat) {
+			return idle, true
+		}
+		return beat, true
+	default:
+		return m.started.Add(m.cfg.HandshakeTimeout), true
+	}
+}
+
+// idleAt is when the peer has been silent for twice what we advertised
+// [AMQP 2.4.5].
+func (m *Machine) idleAt() time.Time { return m.heard.Add(2 * m.cfg.IdleTimeout) }
+
+// Tick drops a peer that is late and sends a heartbeat when one is due.
+func (m *Machine) Tick(now time.Time) error {
+	m.now = now
+	switch {
+	case m.phase == done:
+	case m.phase != running:
+		if !now.Before(m.started.Add(m.cfg.HandshakeTimeout)) {
+			m.finish(ErrHandshake)
+		}
+	case !now.Before(m.idleAt()):
+		m.send(0, &frame.Close{Error: Errorf(CondResourceLimitExceeded, "idle timeout expired")})
+		m.finish(ErrIdle)
+	case !now.Before(m.spoke.Add(m.heartbeat)):
+		m.heartBeat()
+	}
+	return m.err
+}
+
+func (m *Machine) heartBeat() {
+	if m.out.len() == 0 {
+		start := len(m.out.bytes)
+		m.out.bytes = frame.AppendHeader(m.out.bytes, frame.TypeAMQP, 0)
+		frame.SetSize(m.out.bytes, start)
+	}
+	m.spoke = m.now
+	// A good moment to give back what a burst of input has left behind.
+	if len(m.in) == 0 {
+		m.in = nil
+	}
+	m.out.spare = nil
+}

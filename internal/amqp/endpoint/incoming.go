@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"bytes"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+)
+
+// onTransfer takes a transfer of the peer [AMQP 2.6.12].
+func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
+	if s.inWindow == 0 {
+		s.fail(Errorf(CondWindowViolation, "transfer %d is outside of the window", s.nextIn))
+		return
+	}
+	s.nextIn++
+	s.inWindow--
+	if s.inWindow < s.m.cfg.IncomingWindow/2 && !s.flowDue {
+		s.flowDue = true
+		s.touch()
+	}
+	l := s.link(t.Handle)
+	switch {
+	case l == nil || l.state == detaching:
+	case l.Role() != frame.Receiver:
+		s.fail(Errorf(CondNotAllowed, "transfer on handle %d, on which you receive", t.Handle))
+	case l.receiving:
+		l.receiveMore(t, payload)
+	default:
+		l.receive(t, payload)
+	}
+}
+
+// receive takes the first transfer of a delivery, which is the only one of most.
+func (l *Link) receive(t *frame.Transfer, payload []byte) {
+	switch {
+	case l.credit == 0:
+		l.breakOff(Errorf(CondTransferLimitExceeded, "transfer without credit"))
+		return
+	case !t.HasDeliveryID || t.DeliveryTag == nil:
+		l.breakOff(Errorf(CondInvalidField, "first transfer of a delivery without delivery-id or delivery-tag"))
+		return
+	case t.Resume:
+		l.breakOff(Errorf(CondNotImplemented, "deliveries cannot be resumed"))
+		return
+	}
+	l.credit--
+	l.count++
+	l.unsettled++
+	if t.More || t.Aborted {
+		l.receiving = true
+		l.head = Incoming{
+			Delivery: Delivery{ID: t.DeliveryID},
+			Tag:      bytes.Clone(t.DeliveryTag),
+			Format:   t.MessageFormat,
+		}
+		l.receiveMore(t, payload)
+		return
+	}
+	if uint64(len(payload)) > l.maxMessage {
+		l.tooLarge()
+		return
+	}
+	in := &l.session.m.scratch.incoming
+	*in = Incoming{
+		Delivery: Delivery{ID: t.DeliveryID, Settled: t.Settled},
+		Tag:      t.DeliveryTag, Format: t.MessageFormat, State: t.State, Payload: payload,
+	}
+	l.session.m.app.Transfer(l, in)
+}
+
+// receiveMore adds a transfer to the delivery that is being received.
+func (l *Link) receiveMore(t *frame.Transfer, payload []byte) {
+	m := l.session.m
+	switch {
+	case t.HasDeliveryID && t.DeliveryID != l.head.ID:
+		l.breakOff(Errorf(CondInvalidField, "delivery %d begins before delivery %d is complete", t.DeliveryID, l.head.ID))
+		return
+	case t.Aborted: // [AMQP 2.7.5] aborted deliveries count as settled
+		l.endPartial()
+		l.unsettled--
+		l.topUp()
+		return
+	case uint64(len(l.body)+len(payload)) > l.maxMessage:
+		l.tooLarge()
+		return
+	case m.partial+len(payload) > m.cfg.MaxPartial:
+		l.breakOff(Errorf(CondResourceLimitExceeded, "too many unfinished deliveries"))
+		return
+	}
+	m.partial += len(payload)
+	l.body = append(l.body, payload...)
+	l.head.Settled = l.head.Settled || t.Settled
+	if t.State.Kind != frame.StateNone {
+		l.head.State = frame.State{Kind: t.State.Kind} // the rest belongs to the frame
+	}
+	if t.More {
+		return
+	}
+	in := &m.scratch.incoming
+	*in = l.head
+	in.Payload = l.body
+	l.endPartial()
+	m.app.Transfer(l, in)
+}
+
+// endPartial forgets what was received of a delivery.
+func (l *Link) endPartial() {
+	l.session.m.partial -= len(l.body)
+	l.body, l.head, l.receiving = nil, Incoming{}, false
+}
+
+func (l *Link) tooLarge() {
+	l.breakOff(Errorf(CondMessageSizeExceeded, "message is larger than %d bytes", l.maxMessage))
+}
+
+// Settle answers a delivery we received. Consecutive deliveries with the same
+// outcome leave as one disposition.
+func (l *Link) Settle(d Delivery, s frame.State) {
+	if !l.Attached() || l.unsettled == 0 {
+		return
+	}
+	l.unsettled--
+	if !d.Settled {
+		// A peer that settles second waits for our state, not for our settling.
+		first := l.remote.ReceiverSettleMode == frame.ReceiverFirst
+		l.session.received.add(l.session, settlement{first: d.ID, last: d.ID, settled: first, state: s}, frame.Receiver)
+	}
+	l.topUp()
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"iter"
+	"slices"
+)
+
+// entry is a delivery we sent that is not settled. The zero entry is none.
+type entry struct {
+	link  *Link
+	ref   uint64
+	value any
+	told  bool // the App was told an outcome
+}
+
+// maxRing bounds the ring of a ledger; older deliveries move into a map.
+const maxRing = 1 << 14
+
+// ledger keeps the unsettled deliveries of a session by id. Ids are handed out in
+// sequence, so a ring holds the recent ones at the cost of an array; a delivery
+// that stays unsettled while thousands pass moves to a map.
+//
+// Invariant: next-base <= len(ring), and ring holds exactly the entries of
+// [base, next); old holds only ids before base.
+type ledger struct {
+	ring       []entry // length is a power of two
+	base, next uint32
+	old        map[uint32]*entry
+}
+
+// put adds an entry and returns its id.
+func (g *ledger) put(e entry) uint32 {
+	if int(g.next-g.base) == len(g.ring) {
+		g.makeRoom()
+	}
+	id := g.next
+	g.ring[g.slot(id)] = e
+	g.next++
+	return id
+}
+
+// skip hands out an id that nobody will ask for.
+func (g *ledger) skip() uint32 {
+	if g.base == g.next {
+		g.base++
+		g.next++
+		return g.next - 1
+	}
+	return g.put(entry{})
+}
+
+func (g *ledger) slot(id uint32) int { return int(id) & (len(g.ring) - 1) }
+
+// makeRoom lets the ring start later, grow, or shed its oldest entries.
+func (g *ledger) makeRoom() {
+	g.trim()
+	n := len(g.ring)
+	if int(g.next-g.base) <= n/2 && n > 0 {
+		return
+	}
+	if n < maxRing {
+		ring := make([]entry, max(16, 2*n))
+		for id := g.base; id != g.next; id++ {
+			ring[int(id)&(len(ring)-1)] = g.ring[g.slot(id)]
+		}
+		g.ring = ring
+		return
+	}
+	if g.old == nil {
+		g.old = make(map[uint32]*entry)
+	}
+	for range n / 4 {
+		e := &g.ring[g.slot(g.base)]
+		if e.link != nil {
+			kept := *e
+			g.old[g.base] = &kept
+		}
+		*e = entry{}
+		g.base++
+	}
+}
+
+// trim moves base over entries that are settled.
+func (g *ledger) trim() {
+	for g.base != g.next && g.ring[g.slot(g.base)].link == nil {
+		g.base++
+	}
+}
+
+// get returns the entry of a delivery, or nil.
+func (g *ledger) get(id uint32) *entry {
+	if id-g.base < g.next-g.base {
+		if e := &g.ring[g.slot(id)]; e.link != nil {
+			return e
+		}
+		return nil
+	}
+	return g.old[id]
+}
+
+func (g *ledger) remove(id uint32) {
+	if id-g.base < g.next-g.base {
+		g.ring[g.slot(id)] = entry{}
+		if id == g.base {
+			g.trim()
+		}
+		return
+	}
+	delete(g.old, id)
+}
+
+// between yields the entries with ids from first to last, which may be removed
+// meanwhile. It looks at what there is, not at every id of a range that a peer
+// made up.
+func (g *ledger) between(first, last uint32) iter.Seq2[uint32, *entry] {
+	return func(yield func(uint32, *entry) bool) {
+		for _, id := range g.oldBetween(first, last) {
+			if !yield(id, g.old[id]) {
+				return
+			}
+		}
+		from, to := g.base, g.next // [from, to)
+		if int32(first-from) > 0 {
+			from = first
+		}
+		if int32(to-1-last) > 0 {
+			to = last + 1
+		}
+		for id := from; int32(to-id) > 0; id++ {
+			if id-g.base >= g.next-g.base {
+				continue // everything up to there was removed by the caller
+			}
+			if e := &g.ring[g.slot(id)]; e.link != nil && !yield(id, e) {
+				return
+			}
+		}
+	}
+}
+
+// oldBetween returns the ids in old from first to last, in order.
+func (g *ledger) oldBetween(first, last uint32) []uint32 {
+	if len(g.old) == 0 {
+		return nil
+	}
+	if first == last {
+		if g.old[first] == nil {
+			return nil
+		}
+		return []uint32{first}
+	}
+	ids := slices.Collect(func(yield func(uint32) bool) {
+		for id := range g.old {
+			if id-first <= last-first && !yield(id) {
+				return
+			}
+		}
+	})
+	slices.SortFunc(ids, func(a, b uint32) int { return int(int32(a - b)) })
+	return ids
+}
+
+// forget removes the entries of a link.
+func (g *ledger) forget(l *Link) {
+	for id, e := range g.old {
+		if e.link == l {
+			delete(g.old, id)
+		}
+	}
+	for id := g.base; id != g.next; id++ {
+		if e := &g.ring[g.slot(id)]; e.link == l {
+			*e = entry{}
+		}
+	}
+	g.trim()
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+)
+
+// Why a machine is done, apart from an [Error] that was sent to the peer.
+var (
+	// ErrClosed says that the peer closed the connection without an error.
+	ErrClosed = errors.New("endpoint: the peer closed the connection")
+	// ErrProtocol says that the peer does not speak AMQP 1.0 as we do.
+	ErrProtocol = errors.New("endpoint: unsupported protocol header")
+	// ErrLogin says that the peer failed to log in.
+	ErrLogin = errors.New("endpoint: login refused")
+	// ErrHandshake says that the peer took too long to log in and open.
+	ErrHandshake = errors.New("endpoint: handshake took too long")
+	// ErrIdle says that the peer was silent for too long.
+	ErrIdle = errors.New("endpoint: the peer fell silent")
+	// ErrSlow says that the peer does not read what it asked for.
+	ErrSlow = errors.New("endpoint: the peer reads too slowly")
+)
+
+// phase is how far a connection has come.
+type phase uint8
+
+const (
+	awaitHeader   phase = iota // the first protocol header
+	awaitInit                  // sasl-init
+	awaitResponse              // sasl-response, after a challenge
+	awaitAMQP                  // the protocol header after SASL
+	awaitOpen
+	running
+	done
+)
+
+// Machine is the protocol state of one peer. It has no goroutine, no socket and
+// no clock: bytes and the time go in, calls of the App and bytes come out. It is
+// not safe for concurrent use; Conn sees to that.
+type Machine struct {
+	app App
+	cfg Config
+
+	phase phase
+	err   error // why the machine is done
+	doom  error // close with this before anything else is sent
+
+	in  []byte // the beginning of a frame whose end has not come
+	out output
+
+	started time.Time // when the handshake began
+	now     time.Time // of the call that is running
+	heard   time.Time // when the peer last sent anything
+	spoke   time.Time // when output was last taken
+
+	mechanism string        // chosen in sasl-init, while its response is awaited
+	opened    bool          // our open was sent
+	maxFrame  int           // largest frame the peer takes
+	heartbeat time.Duration // longest silence the peer is to hear
+
+	sessions []*Session // by the peer's channel, which is ours as well
+	dirty    []*Session // with something to flush
+	starved  []*Link    // that saw no credit although the peer granted some
+	links    int
+	partial  int // bytes of unfinished deliveries
+
+	scratch scratch
+}
+
+// scratch holds what is decoded into again and again.
+type scratch struct {
+	transfer    frame.Transfer
+	flow        frame.Flow
+	disposition frame.Disposition
+	incoming    Incoming
+	outcome     Outcome
+	found       []told
+	reply       frame.Disposition
+	send        frame.Transfer
+}
+
+// NewMachine makes the machine of a peer that connected just now.
+func NewMachine(app App, cfg Config, now time.Time) *Machine {
+	cfg = cfg.withDefaults()
+	return &Machine{
+		app: app, cfg: cfg,
+		started: now, now: now, heard: now, spoke: now,
+		maxFrame: frame.MinFrameSize, heartbeat: cfg.Heartbeat,
+	}
+}
+
+// Feed consumes what the peer sent, in pieces of any size. After an error the
+// machine is done: what Take returns is the last the peer gets.
+func (m *Machine) Feed(now time.Time, b []byte) error {
+	m.now, m.heard = now, now
+	for len(b) > 0 && m.phase != done {
+		if len(m.in) == 0 {
+			// The usual case: frames are handled where they lie.
+			n := m.need(b)
+			if n > len(b) {
+				m.in = append(m.in, b...)
+				break
+			}
+			m.unit(b[:n])
+			b = b[n:]
+			continue
+		}
+		n := min(max(m.need(m.in)-len(m.in), 0), len(b))
+		m.in = append(m.in, b[:n]...)
+		b = b[n:]
+		if n := m.need(m.in); m.phase != done && n <= len(m.in) {
+			unit := m.in
+			m.in = m.in[:0]
+			m.unit(unit)
+		}
+	}
+	m.settleUp()
+	return m.err
+}
+
+// Advance sets the time for calls that come from the App's side, and makes good
+// what waited for output to be written.
+func (m *Machine) Advance(now time.Time) error {
+	m.now = now
+	m.settleUp()
+	return m.err
+}
+
+// Close closes the connection and tells the peer err.
+func (m *Machine) Close(err error) {
+	m.fail(err)
+}
+
+// Abort ends the machine because the transport broke; nobody can be told.
+func (m *Machine) Abort(err error) {
+	m.finish(err)
+}
+
+// settleUp does what may not happen in the middle of a call of the App.
+func (m *Machine) settleUp() {
+	m.revive()
+	if m.doom != nil {
+		m.fail(m.doom)
+	}
+}
+
+// need returns how many bytes the protocol header or frame at the front of b
+// has, as far as that can be told from b.
+func (m *Machine) need(b []byte) int {
+	if m.phase == awaitHeader || m.phase == awaitAMQP {
+		const magic = "AMQP"
+		if n := min(len(b), len(magic)); string(b[:n]) != magic[:n] {
+			return n // garbage; no need to wait for more of it
+		}
+		return 8
+	}
+	if len(b) < frame.HeaderSize {
+		return frame.HeaderSize
+	}
+	h := frame.ParseHeader(b)
+	limit := m.cfg.MaxFrameSize
+	if m.phase != running {
+		limit = min(limit, maxEarlyFrame)
+	}
+	if h.Size < frame.HeaderSize || h.Size > limit {
+		m.fail(Errorf(CondFramingError, "frame of %d bytes; the limit is %d", h.Size, limit))
+		return 0
+	}
+	return int(h.Size)
+}
+
+// unit handles one protocol header or frame.
+func (m *Machine) unit(b []byte) {
+	switch m.phase {
+	case done:
+	case awaitHeader:
+		m.onFirstHeader(b)
+	case awaitAMQP:
+		m.onSecondHeader(b)
+	default:
+		m.onFrame(b)
+	}
+}
+
+func (m *Machine) onFrame(b []byte) {
+	h := frame.ParseHeader(b)
+	body, err := h.Body(b)
+	if err != nil {
+		m.fail(Errorf(CondFramingError, "data offset of %d words in a frame of %d bytes", h.Doff, h.Size))
+		return
+	}
+	sasl := m.phase == awaitInit || m.phase == awaitResponse
+	if sasl != (h.Type == frame.TypeSASL) || h.Type > frame.TypeSASL {
+		m.fail(Errorf(CondFramingError, "unexpected frame type %d", h.Type))
+		return
+	}
+	if len(body) == 0 {
+		return // a heartbeat
+	}
+	r := codec.NewReader(body)
+	code, fields := r.Composite()
+	if c := frame.Code(code); c == frame.CodeAttach || c == frame.CodeOpen {
+		// These live longer than their frame.
+		r = codec.NewReader(bytes.Clone(body))
+		code, fields = r.Composite()
+	}
+	if r.Err() != nil {
+		m.fail(decodeError("performative", r.Err()))
+		return
+	}
+	switch {
+	case sasl:
+		m.onSASL(frame.Code(code), &fields)
+	case m.phase == awaitOpen:
+		m.onOpen(frame.Code(code), &fields)
+	default:
+		m.onPerformative(h.Channel, frame.Code(code), &fields, r.Rest())
+	}
+}
+
+// onPerformative hands a performative to whom it concerns. payload is what comes
+// after it in its frame.
+func (m *Machine) onPerformative(channel uint16, code frame.Code, fields *codec.Reader, payload []byte) {
+	if channel > m.cfg.ChannelMax { // [AMQP 2.7.1] channel-max
+		m.fail(Errorf(CondFramingError, "channel %d; the highest is %d", channel, m.cfg.ChannelMax))
+		return
+	}
+	switch code {
+	case frame.CodeOpen:
+		m.fail(Errorf(CondNotAllowed, "second open"))
+		return
+	case frame.CodeClose:
+		m.onClose(fields)
+		return
+	case frame.CodeBegin:
+		m.onBegin(channel, fields)
+		return
+	}
+	s := m.session(channel)
+	if s == nil {
+		m.fail(Errorf(CondNotAllowed, "%v on channel %d, which has no session", code, channel))
+		return
+	}
+	s.onPerformative(code, fields, payload)
+}
+
+// session returns the session on a channel, or nil.
+func (m *Machine) session(channel uint16) *Session {
+	if int(channel) < len(m.sessions) {
+		return m.sessions[channel]
+	}
+	return nil
+}
+
+func (m *Machine) onClose(fields *codec.Reader) {
+	var c frame.Close
+	c.Decode(fields)
+	m.flush()
+	m.send(0, new(frame.Close))
+	if c.Error != nil {
+		m.finish(fmt.Errorf("endpoint: the peer closed the connection: %w", c.Error))
+		return
+	}
+	m.finish(ErrClosed)
+}
+
+// fail ends the connection because of err, which the peer is told if it got so
+// far as to understand it.
+func (m *Machine) fail(err error) {
+	if m.phase == done {
+		return
+	}
+	m.flush()
+	if m.phase == awaitOpen || m.phase == running {
+		m.sendOpen() // [AMQP 2.4.1]: close is legal only after open
+		m.send(0, &frame.Close{Error: wireError(err)})
+	}
+	m.finish(err)
+}
+
+// finish tells the App that all is over.
+func (m *Machine) finish(err error) {
+	if m.phase == done {
+		return
+	}
+	m.phase, m.err, m.in = done, err, nil
+	m.starved = nil
+	reason := err
+	if errors.Is(err, ErrClosed) {
+		reason = nil
+	}
+	for _, s := range m.sessions {
+		if s != nil {
+			s.drop(reason)
+		}
+	}
+	m.sessions, m.dirty = nil, nil
+	m.app.Closed(reason)
+}
+
+func decodeError(what string, err error) *Error {
+	return Errorf(CondDecodeError, "%s: %v", what, err)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+)
+
+// output collects what the peer is sent.
+type output struct {
+	bytes []byte
+	spare []byte // the buffer before, while its bytes are being written
+	cut   int    // Take stops here once; 0 for nowhere
+	queue int    // bytes of deliveries that wait for a session window
+}
+
+func (o *output) len() int { return len(o.bytes) }
+
+// split makes the bytes so far leave in a write of their own.
+func (o *output) split() { o.cut = len(o.bytes) }
+
+// maxSpare is the largest buffer kept for reuse; more than that was a burst.
+const maxSpare = 2 << 20
+
+// Take returns what the peer is to be sent next, or nothing. The bytes are valid
+// until the next call of Take; each call is one write.
+func (m *Machine) Take() []byte {
+	m.flush()
+	o := &m.out
+	if len(o.bytes) == 0 {
+		return nil
+	}
+	m.spoke = m.now
+	taken := o.bytes
+	fresh := o.spare[:0]
+	if cap(fresh) > maxSpare {
+		fresh = nil
+	}
+	if o.cut > 0 {
+		fresh = append(fresh, taken[o.cut:]...)
+		taken = taken[:o.cut]
+		o.cut = 0
+	}
+	o.bytes, o.spare = fresh, taken
+	return taken
+}
+
+// Pending reports whether Take would return anything.
+func (m *Machine) Pending() bool { return len(m.out.bytes) > 0 || len(m.dirty) > 0 }
+
+// flush turns what was collected by the sessions into frames.
+func (m *Machine) flush() {
+	for _, s := range m.dirty {
+		s.flush()
+	}
+	m.dirty = m.dirty[:0]
+}
+
+// performative is what send takes.
+type performative interface{ Append(dst []byte) []byte }
+
+// send appends a frame without payload.
+func (m *Machine) send(channel uint16, p performative) {
+	start := len(m.out.bytes)
+	m.out.bytes = p.Append(frame.AppendHeader(m.out.bytes, frame.TypeAMQP, channel))
+	frame.SetSize(m.out.bytes, start)
+}
+
+func (m *Machine) sendSASL(p performative) {
+	start := len(m.out.bytes)
+	m.out.bytes = p.Append(frame.AppendHeader(m.out.bytes, frame.TypeSASL, 0))
+	frame.SetSize(m.out.bytes, start)
+}
+
+// congested reports whether so much waits to be written that links pretend to
+// have no credit.
+func (m *Machine) congested() bool { return m.out.len()+m.out.queue >= m.cfg.HighOutput }
+
+// checkOutput dooms a peer that makes us keep more than it may. It is called
+// from inside the App, which must not be called back here.
+func (m *Machine) checkOutput() {
+	if m.out.len()+m.out.queue > m.cfg.MaxOutput && m.doom == nil {
+		m.doom = fmt.Errorf("%w: %w", ErrSlow,
+			Errorf(CondResourceLimitExceeded, "too much output waits to be read"))
+	}
+}
+
+// revive calls the App for links that saw no credit because of congestion or a
+// closed window and may go on now.
+func (m *Machine) revive() {
+	if len(m.starved) == 0 || m.congested() || m.phase == done {
+		return
+	}
+	links := m.starved
+	m.starved = nil
+	for _, l := range links {
+		l.starved = false
+		if l.Credit() > 0 || l.Draining() {
+			m.app.Credit(l)
+		}
+		if m.phase == done {
+			return
+		}
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxWrite is how much is written under one deadline, so that the deadline asks
+// for a speed and not for a size.
+const maxWrite = 256 << 10
+
+// writeLoop runs what was handed to Do, keeps the machine's time and writes its
+// output, all that has come together since the last write at once.
+func (c *Conn) writeLoop(ctx context.Context) error {
+	timer := time.NewTimer(c.cfg.HandshakeTimeout)
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			return c.farewell(context.Cause(ctx))
+		}
+		next, err := c.pump()
+		if err != nil {
+			return err
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// farewell closes the connection because of cause, unless the machine is done
+// already, and writes what is left to write.
+func (c *Conn) farewell(cause error) error {
+	if _, ok := errors.AsType[*Error](cause); !ok {
+		cause = fmt.Errorf("%w: %w", cause, Errorf(CondConnectionForced, "the server is closing the connection"))
+	}
+	c.mu.Lock()
+	c.machine.Close(cause)
+	c.mu.Unlock()
+	_, err := c.pump()
+	return err
+}
+
+// pump works until there is nothing left to do and returns when to come back.
+func (c *Conn) pump() (next time.Time, err error) {
+	for {
+		out, next, err := c.step(time.Now(), c.takeTodo())
+		if len(out) == 0 {
+			return next, err
+		}
+		if err := c.write(out); err != nil {
+			c.abort(err)
+			return next, err
+		}
+	}
+}
+
+// step runs what was handed to Do and returns what to write.
+func (c *Conn) step(now time.Time, todo []func()) (out []byte, next time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.machine
+	for _, f := range todo {
+		if m.phase == done {
+			break
+		}
+		f()
+	}
+	if err = m.Advance(now); err == nil {
+		err = m.Tick(now)
+	}
+	out = m.Take()
+	next, _ = m.NextDeadline()
+	return out, next, err
+}
+
+func (c *Conn) takeTodo() []func() {
+	c.todoMu.Lock()
+	defer c.todoMu.Unlock()
+	todo := c.todo
+	c.todo = nil
+	return todo
+}
+
+func (c *Conn) write(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), maxWrite)
+		c.nc.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
+		if _, err := c.nc.Write(b[:n]); err != nil {
+			return fmt.Errorf("endpoint: write: %w", err)
+		}
+		b = b[n:]
+	}
+	return nil
+}
