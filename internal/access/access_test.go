@@ -6,23 +6,33 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func testRules() Rules {
 	return Rules{
-		Namespace: []Rule{
-			{Name: RootRule, Rights: All, PrimaryKey: "first", SecondaryKey: "second"},
-			{Name: "half", Rights: Send, PrimaryKey: "only"},
-		},
-		Entities: map[string][]Rule{
-			"Orders": {{Name: "reader", Rights: Listen, PrimaryKey: "orders key"}},
-		},
+		{Name: RootRule, Rights: All, PrimaryKey: "first", SecondaryKey: "second"},
+		{Name: "half", Rights: Send, PrimaryKey: "only"},
 	}
+}
+
+// testKeeper has the rules above, and one of its own for an entity.
+func testKeeper() *Keeper {
+	return NewKeeper(testRules(), func(path string) Rules {
+		if path != "orders" {
+			return nil
+		}
+		return OfEntity(entity.AuthorizationRules{
+			{KeyName: "reader", Rights: []entity.Right{entity.Listen}, PrimaryKey: "orders key"},
+		})
+	})
 }
 
 func TestVerify(t *testing.T) {
@@ -59,7 +69,7 @@ func TestVerify(t *testing.T) {
 		{"signature is no base64", "SharedAccessSignature sr=a&sig=_&se=1&skn=half", Grant{}, ErrMalformed},
 		{"too long", "SharedAccessSignature " + strings.Repeat("a", maxToken), Grant{}, ErrMalformed},
 	}
-	k := NewKeeper(testRules())
+	k := testKeeper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := k.Verify(tt.token, now)
@@ -80,7 +90,7 @@ func TestVerifyTakesTheResourceAsWritten(t *testing.T) {
 	se := "1772607967"
 	sig := url.QueryEscape(base64.StdEncoding.EncodeToString(sign("first", sr, se)))
 	token := "SharedAccessSignature sig=" + sig + "&se=" + se + "&skn=" + RootRule + "&sr=" + sr
-	got, err := NewKeeper(testRules()).Verify(token, now)
+	got, err := testKeeper().Verify(token, now)
 	if err != nil || got.Scope != "orders" {
 		t.Fatalf("Verify(%q) = %+v, %v, want scope orders", token, got, err)
 	}
@@ -94,12 +104,12 @@ func TestLogin(t *testing.T) {
 	}{
 		{RootRule, "first", Grant{Rule: RootRule, Rights: All}, nil},
 		{strings.ToLower(RootRule), "second", Grant{Rule: RootRule, Rights: All}, nil},
-		{"reader", "orders key", Grant{Rule: "reader", Rights: Listen, Scope: "orders"}, nil},
+		{"reader", "orders key", Grant{}, ErrSignature},
 		{"half", "", Grant{}, ErrSignature},
 		{RootRule, "SAS_KEY_VALUE", Grant{}, ErrSignature},
 		{"", "", Grant{}, ErrSignature},
 	}
-	k := NewKeeper(testRules())
+	k := testKeeper()
 	for _, tt := range tests {
 		got, err := k.Login(tt.rule, tt.key)
 		if got != tt.want || !errors.Is(err, tt.err) {
@@ -110,7 +120,7 @@ func TestLogin(t *testing.T) {
 
 func TestDevelopment(t *testing.T) {
 	token := SignToken(Development, "amqp://localhost/orders", now.Add(time.Hour))
-	k := NewKeeper(testRules())
+	k := testKeeper()
 	if _, err := k.Verify(token, now); !errors.Is(err, ErrSignature) {
 		t.Errorf("strict: well-known key: %v, want %v", err, ErrSignature)
 	}
@@ -125,7 +135,7 @@ func TestDevelopment(t *testing.T) {
 	if g, err := d.Verify(token, now); err != nil || !g.Allows(Manage, "orders", now) {
 		t.Errorf("development: well-known key: %+v, %v", g, err)
 	}
-	if g, err := d.Verify(SignToken(testRules().Namespace[1], "sb://h/orders", now.Add(time.Hour)), now); err != nil || g.Allows(Manage, "orders", now) {
+	if g, err := d.Verify(SignToken(testRules()[1], "sb://h/orders", now.Add(time.Hour)), now); err != nil || g.Allows(Manage, "orders", now) {
 		t.Errorf("development: own rule: %+v, %v, want Send alone", g, err)
 	}
 	if _, err := d.Verify(SignToken(Development, "sb://h/", now.Add(-time.Second)), now); !errors.Is(err, ErrExpired) {
@@ -173,11 +183,11 @@ func TestRulesSurviveEncoding(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Decode: %v", err)
 	}
-	if g, err := NewKeeper(got).Login("reader", "orders key"); err != nil || g.Scope != "orders" {
-		t.Errorf("after decoding: Login = %+v, %v", g, err)
+	if !slices.Equal(got, testRules()) {
+		t.Errorf("after decoding: %+v, want %+v", got, testRules())
 	}
-	for _, bad := range []string{"", "{}", `{"version":2}`, `{"version":1,"namespace":[{"name":"a"}]}`,
-		`{"version":1,"namespace":[{"name":"a","rights":["Fly"],"primaryKey":"k"}]}`} {
+	for _, bad := range []string{"", "{}", `{"version":2}`, `{"version":1,"rules":[{"name":"a"}]}`,
+		`{"version":1,"rules":[{"name":"a","rights":["Fly"],"primaryKey":"k"}]}`} {
 		if _, err := Decode([]byte(bad)); !errors.Is(err, ErrInvalid) {
 			t.Errorf("Decode(%q): %v, want %v", bad, err, ErrInvalid)
 		}
@@ -186,13 +196,21 @@ func TestRulesSurviveEncoding(t *testing.T) {
 
 func TestValidateNamesEveryFault(t *testing.T) {
 	err := Rules{
-		Namespace: []Rule{{Name: "a", Rights: Send, PrimaryKey: "k"}, {Name: "A", Rights: Send, PrimaryKey: "k"}},
-		Entities:  map[string][]Rule{"q": {{Name: "b", PrimaryKey: "k"}}},
+		{Name: "a", Rights: Send, PrimaryKey: "k"},
+		{Name: "A", Rights: Send, PrimaryKey: "k"},
+		{Name: "b", PrimaryKey: "k"},
 	}.Validate()
-	for _, want := range []string{`"A" is there twice`, `entity "q": rule "b" has no rights`} {
+	for _, want := range []string{`"A" is there twice`, `rule "b" has no rights`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Validate() = %v, want it to say %q", err, want)
 		}
+	}
+}
+
+func TestWithReplacesByName(t *testing.T) {
+	got := testRules().With(Rules{{Name: "HALF", Rights: Listen, PrimaryKey: "new"}})
+	if len(got) != 2 || got[1].PrimaryKey != "new" || got[0].Name != RootRule {
+		t.Errorf("With = %+v", got)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func ForDevelopment(k *Keeper) Authority {
 	return development{
 		Keeper: k,
-		known:  NewKeeper(Rules{Namespace: []Rule{Development}}),
+		known:  NewKeeper(Rules{Development}, nil),
 	}
 }
 

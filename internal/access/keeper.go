@@ -5,8 +5,6 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"maps"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -44,49 +42,49 @@ type Authority interface {
 
 // Keeper is the strict Authority: it knows the rules and nothing else.
 type Keeper struct {
-	rules atomic.Pointer[Rules]
+	rules    atomic.Pointer[Rules]
+	entities func(path string) Rules
 }
 
-// NewKeeper returns a Keeper of rules, which it takes over.
-func NewKeeper(rules Rules) *Keeper {
-	k := new(Keeper)
+// NewKeeper returns a Keeper of the rules of a namespace, which it takes over.
+// entities looks up the rules of the entity at a path, as [PathOf] writes it; nil
+// means that entities have none.
+func NewKeeper(rules Rules, entities func(path string) Rules) *Keeper {
+	if entities == nil {
+		entities = func(string) Rules { return nil }
+	}
+	k := &Keeper{entities: entities}
 	k.Set(rules)
 	return k
 }
 
-// Set replaces all rules. Grants given before stay what they were until they
-// expire.
+// Set replaces the rules of the namespace. Grants given before stay what they
+// were until they expire.
 func (k *Keeper) Set(rules Rules) { k.rules.Store(&rules) }
 
-// Rules returns the rules in force; the caller must not change them.
+// Rules returns the rules of the namespace; the caller must not change them.
 func (k *Keeper) Rules() Rules { return *k.rules.Load() }
 
-// candidates yields every rule called name that may sign for scope, with the path
-// it is bound to.
-func (k *Keeper) candidates(name, scope string) []bound {
-	rules := k.rules.Load()
-	var found []bound
-	for path, list := range rules.Entities {
-		if path = PathOf(path); Within(scope, path) {
-			found = appendNamed(found, list, name, path)
+// candidates returns every rule called name that may sign for scope: those of the
+// namespace, and of the entities at and above it.
+func (k *Keeper) candidates(name, scope string) []Rule {
+	found := k.Rules().named(name)
+	for i := range len(scope) + 1 {
+		if i == len(scope) || scope[i] == '/' {
+			found = append(found, k.entities(scope[:i]).named(name)...)
 		}
 	}
-	return appendNamed(found, rules.Namespace, name, "")
+	return found
 }
 
-// bound is a rule and the path it belongs to.
-type bound struct {
-	Rule
-	path string
-}
-
-func appendNamed(dst []bound, rules []Rule, name, path string) []bound {
-	for _, r := range rules {
-		if strings.EqualFold(r.Name, name) {
-			dst = append(dst, bound{r, path})
+func (r Rules) named(name string) []Rule {
+	var found []Rule
+	for _, rule := range r {
+		if strings.EqualFold(rule.Name, name) {
+			found = append(found, rule)
 		}
 	}
-	return dst
+	return found
 }
 
 // Verify checks a shared access signature. A token grants the rights of its rule
@@ -97,7 +95,7 @@ func (k *Keeper) Verify(text string, now time.Time) (Grant, error) {
 		return Grant{}, err
 	}
 	for _, r := range k.candidates(t.rule, t.scope) {
-		if g, ok := t.grant(r.Rule); !ok {
+		if g, ok := t.grant(r); !ok {
 			continue
 		} else if !now.Before(t.expires) {
 			return Grant{}, &ExpiredError{t.expires}
@@ -118,17 +116,12 @@ func (t token) grant(r Rule) (Grant, bool) {
 // VerifyJWT refuses: there is no identity provider to ask.
 func (k *Keeper) VerifyJWT(string, time.Time) (Grant, error) { return Grant{}, ErrRefused }
 
-// Login checks the name and key of a rule of the namespace or of any entity; the
-// grant does not expire.
+// Login checks the name and key of a rule of the namespace; the grant does not
+// expire. Rules of entities need a token, which says for which entity it is.
 func (k *Keeper) Login(rule, key string) (Grant, error) {
-	rules := k.rules.Load()
-	found := appendNamed(nil, rules.Namespace, rule, "")
-	for _, path := range slices.Sorted(maps.Keys(rules.Entities)) {
-		found = appendNamed(found, rules.Entities[path], rule, PathOf(path))
-	}
-	for _, r := range found {
+	for _, r := range k.Rules().named(rule) {
 		if sameKey(r.PrimaryKey, key) || sameKey(r.SecondaryKey, key) {
-			return Grant{Rule: r.Name, Rights: r.Rights, Scope: r.path}, nil
+			return Grant{Rule: r.Name, Rights: r.Rights}, nil
 		}
 	}
 	return Grant{}, ErrSignature

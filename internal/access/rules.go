@@ -8,7 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // RootRule is the name of the rule that a new namespace starts with.
@@ -42,11 +45,31 @@ func NewKey() string {
 	return base64.StdEncoding.EncodeToString(b[:])
 }
 
-// Rules are all rules of a namespace. The zero value has none and lets nobody in.
-type Rules struct {
-	Namespace []Rule `json:"namespace"`
-	// Entities holds the rules of single entities by path; see [PathOf].
-	Entities map[string][]Rule `json:"entities,omitempty"`
+// Rules are the rules of a namespace, which hold for all that is in it. The zero
+// value has none and lets nobody in. Entities have rules of their own, in their
+// definitions; see [OfEntity].
+type Rules []Rule
+
+// OfEntity returns the rules in the definition of an entity.
+func OfEntity(defined entity.AuthorizationRules) Rules {
+	rules := make(Rules, len(defined))
+	for i, d := range defined {
+		rules[i] = Rule{Name: d.KeyName, PrimaryKey: d.PrimaryKey, SecondaryKey: d.SecondaryKey}
+		for _, right := range d.Rights {
+			r, _ := ParseRights([]string{string(right)}) // one that is unknown grants nothing
+			rules[i].Rights |= r
+		}
+	}
+	return rules
+}
+
+// With returns the rules with others put in place of those of the same name, or
+// added.
+func (r Rules) With(others Rules) Rules {
+	all := slices.DeleteFunc(slices.Clone(r), func(old Rule) bool {
+		return slices.ContainsFunc(others, func(o Rule) bool { return strings.EqualFold(o.Name, old.Name) })
+	})
+	return append(all, others...)
 }
 
 // version of the encoded form. It is on disk; a change needs a reader for the
@@ -54,8 +77,8 @@ type Rules struct {
 const version = 1
 
 type encoded struct {
-	Version int `json:"version"`
-	Rules
+	Version int   `json:"version"`
+	Rules   Rules `json:"rules"`
 }
 
 // Encode returns the rules in the form that is kept on disk. It holds keys in
@@ -72,33 +95,25 @@ func (r Rules) Encode() ([]byte, error) {
 func Decode(b []byte) (Rules, error) {
 	var e encoded
 	if err := json.Unmarshal(b, &e); err != nil {
-		return Rules{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if e.Version != version {
-		return Rules{}, fmt.Errorf("%w: version %d is not known here", ErrInvalid, e.Version)
+		return nil, fmt.Errorf("%w: version %d is not known here", ErrInvalid, e.Version)
 	}
 	return e.Rules, e.Rules.Validate()
 }
 
 // Validate reports every fault at once.
 func (r Rules) Validate() error {
-	errs := []error{validate("namespace", r.Namespace)}
-	for path, rules := range r.Entities {
-		errs = append(errs, validate(fmt.Sprintf("entity %q", path), rules))
-	}
-	return errors.Join(errs...)
-}
-
-func validate(where string, rules []Rule) error {
 	var errs []error
 	fault := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: %s: %s", ErrInvalid, where, fmt.Sprintf(format, args...)))
+		errs = append(errs, fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...)))
 	}
-	if len(rules) > maxRules {
-		fault("%d rules, at most %d are allowed", len(rules), maxRules)
+	if len(r) > maxRules {
+		fault("%d rules, at most %d are allowed", len(r), maxRules)
 	}
 	seen := map[string]bool{}
-	for _, rule := range rules {
+	for _, rule := range r {
 		name := strings.ToLower(rule.Name)
 		switch {
 		case rule.Name == "" || len(rule.Name) > maxRuleName:
