@@ -5,12 +5,15 @@ package broker
 import (
 	"errors"
 	"fmt"
+
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // Errors of naming.
 var (
 	// ErrNotFound means that no entity has that name.
-	ErrNotFound = errors.New("broker: entity not found")
+	ErrNotFound = shard.ErrNoEntity
 	// ErrExists means that an entity of that name exists already.
 	ErrExists = errors.New("broker: entity already exists")
 	// ErrInvalid means that a definition or an argument cannot be accepted; the
@@ -28,24 +31,24 @@ var (
 	// ErrTooLarge means that a message is larger than its entity takes.
 	ErrTooLarge = errors.New("broker: message is too large")
 	// ErrQuota means that the entity holds as much as it may.
-	ErrQuota = errors.New("broker: entity is full")
+	ErrQuota = queue.ErrFull
 	// ErrDiskFull means that the store has no room; consumers can go on.
-	ErrDiskFull = errors.New("broker: disk is full")
+	ErrDiskFull = shard.ErrDiskFull
 	// ErrSessionRequired means that the entity takes only messages of a session.
-	ErrSessionRequired = errors.New("broker: session id is required")
+	ErrSessionRequired = queue.ErrSessionRequired
 )
 
 // Errors of receiving and settling.
 var (
 	// ErrLockLost means that the lock ran out, was settled, or never was.
-	ErrLockLost = errors.New("broker: message lock lost")
+	ErrLockLost = queue.ErrLockLost
 	// ErrSessionLockLost means the same of a session.
-	ErrSessionLockLost = errors.New("broker: session lock lost")
+	ErrSessionLockLost = queue.ErrSessionLockLost
 	// ErrSessionLocked means that another receiver has the session.
-	ErrSessionLocked = errors.New("broker: session cannot be locked")
+	ErrSessionLocked = queue.ErrSessionLocked
 	// ErrMessageNotFound means that no message has that number, or not in a
 	// state that allows the operation.
-	ErrMessageNotFound = errors.New("broker: message not found")
+	ErrMessageNotFound = queue.ErrNotFound
 	// ErrTimeout means that nothing came in time.
 	ErrTimeout = errors.New("broker: timeout")
 )
@@ -53,9 +56,9 @@ var (
 // Errors of the moment: the same call may succeed later.
 var (
 	// ErrBusy means that the broker has more work queued than it accepts.
-	ErrBusy = errors.New("broker: busy")
+	ErrBusy = shard.ErrBusy
 	// ErrStopping means that the broker is going down.
-	ErrStopping = errors.New("broker: stopping")
+	ErrStopping = shard.ErrStopped
 )
 
 // ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
@@ -69,3 +72,17 @@ func (e *ThrottledError) Error() string {
 }
 
 func (e *ThrottledError) Unwrap() error { return ErrBusy }
+
+// translate turns what a machine says about being paused into the broker's word
+// for it.
+func translate(err error) error {
+	switch {
+	case errors.Is(err, queue.ErrSendPaused), errors.Is(err, queue.ErrReceivePaused):
+		return fmt.Errorf("%w: %w", ErrDisabled, err)
+	case errors.Is(err, queue.ErrLocked):
+		return fmt.Errorf("%w: %w", ErrMessageNotFound, err)
+	case errors.Is(err, queue.ErrNotAllowed):
+		return fmt.Errorf("%w: %w", ErrNotAllowed, err)
+	}
+	return err
+}

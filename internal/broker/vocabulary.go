@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // Mode is how a receiver takes messages.
@@ -21,15 +22,15 @@ const (
 )
 
 // Verdict is what a consumer decides about a message.
-type Verdict uint8
+type Verdict = shard.Verdict
 
 // The verdicts.
 const (
-	Complete Verdict = iota
-	Abandon          // failed: counts toward the dead letters
-	Release          // not started: does not count
-	Defer
-	DeadLetter
+	Complete   = shard.Complete
+	Abandon    = shard.Abandon // failed: counts toward the dead letters
+	Release    = shard.Release // not started: does not count
+	Defer      = shard.Defer
+	DeadLetter = shard.Reject
 )
 
 // Outcome settles a message.
@@ -39,48 +40,15 @@ type Outcome struct {
 	Description string // of a dead letter
 	// Properties are merged into the application properties of a message that
 	// is abandoned, deferred or dead-lettered.
-	Properties []message.Property
+	Properties []message.Change
 }
 
 // Delivery is a message handed to a receiver, or shown by a peek.
-type Delivery struct {
-	queue.Delivery
-	// DeadLetterSource is the path of the entity a forwarded dead letter
-	// came from.
-	DeadLetterSource string
-
-	msg  *message.Message // nil until loaded
-	load func(queue.SeqNo, queue.Ref) (*message.Message, error)
-}
-
-// Message returns the message itself. It may read the disk, so it must not be
-// called from a Sink's methods. ErrMessageNotFound means that the message was
-// settled meanwhile: drop the delivery.
-func (d *Delivery) Message() (*message.Message, error) {
-	if d.msg != nil {
-		return d.msg, nil
-	}
-	m, err := d.load(d.Seq, d.Body)
-	if err != nil {
-		return nil, err
-	}
-	d.msg = m
-	return m, nil
-}
+type Delivery = shard.Delivery
 
 // Sink is the receiving end of a link. Its methods are called in order, from the
 // broker's own goroutines, and must return at once.
-type Sink interface {
-	// Deliver hands over messages; each uses one credit. The slice is the
-	// sink's to keep.
-	Deliver(ds []Delivery)
-	// Drained answers Receiver.Drain: nothing more comes until new credit is
-	// given.
-	Drained()
-	// Ended says that the receiver is over: its entity was deleted or
-	// disabled, its session lock lost, or the broker is stopping.
-	Ended(err error)
-}
+type Sink = shard.Sink
 
 // ReceiverOptions are the wishes of a receiver.
 type ReceiverOptions struct {

@@ -368,14 +368,15 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 			if sl, err := s.slot(a.ID, a.Part); err == nil {
 				sl.seekers = slices.DeleteFunc(sl.seekers, func(o *seeker) bool { return o == k })
 			}
-			k.done(nil, errGaveUp)
+			k.done(nil, ErrGaveUp)
 			return nil
 		}})
 	}
 	return cancel, err
 }
 
-var errGaveUp = errors.New("shard: gave up waiting for a session")
+// ErrGaveUp answers a Seek that was called off.
+var ErrGaveUp = errors.New("shard: gave up waiting for a session")
 
 // seat gives free sessions to those who wait for one, first come first served.
 func (s *Shard) seat(sl *slot) {

@@ -227,20 +227,22 @@ func (s *Shard) configure(e *entity, cfgs map[Part]queue.Config) {
 	}
 }
 
-// Drop removes an entity with everything in it; its receivers end with reason.
-func (s *Shard) Drop(id ID, reason error, done func(error)) error {
+// Drop removes entities with everything in them; their receivers end with reason.
+func (s *Shard) Drop(ids []ID, reason error, done func(error)) error {
 	return s.mail.push(&task{
 		do: func(s *Shard) error {
-			e, ok := s.entities[id]
-			if !ok {
-				return ErrNoEntity
+			for _, id := range ids {
+				e, ok := s.entities[id]
+				if !ok {
+					return ErrNoEntity
+				}
+				s.record(kindDrop, uint64(id))
+				s.recorded()
+				for _, sl := range e.parts {
+					sl.end(reason)
+				}
+				s.forget(e)
 			}
-			s.record(kindDrop, uint64(id))
-			s.recorded()
-			for _, sl := range e.parts {
-				sl.end(reason)
-			}
-			s.forget(e)
 			return nil
 		},
 		done: done,

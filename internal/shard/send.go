@@ -3,6 +3,9 @@
 package shard
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -13,9 +16,9 @@ type Send struct {
 	Bodies []*message.Message
 	// Copies say which queue gets which body.
 	Copies []Copy
-	// Topic counts the messages as published there, and numbers them.
-	Topic ID
-	// Published is how many messages Topic counts.
+	// Published is how many messages Topic counts. An Origin in Copies is the
+	// place of the message among them, from 1; the topic makes it a number.
+	Topic     ID
 	Published int
 	// Settle, if not zero, completes a message of the shard in the same group:
 	// it moves instead of being copied.
@@ -64,30 +67,23 @@ func (o *sending) run(s *Shard) {
 // store does the work. An error leaves nothing but unreferenced bodies: the
 // queues are asked before the first of them changes.
 func (o *sending) store(s *Shard) ([]queue.SeqNo, error) {
+	if o.Published > 0 {
+		// What goes to one queue is admitted and stored together.
+		slices.SortStableFunc(o.Copies, func(a, b Copy) int {
+			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Part, b.Part))
+		})
+	}
 	slots, err := o.admit(s)
 	if err != nil {
 		return nil, err
 	}
-	raws := make([][]byte, len(o.Bodies))
-	refs := make([]queue.Ref, len(o.Bodies))
-	uses := make([]int, len(o.Bodies))
-	for i, m := range o.Bodies {
-		raws[i] = m.Bytes()
-	}
-	if len(raws) > 0 {
-		if err := s.bodies(raws, refs); err != nil {
-			s.failed = err
-			return nil, err
-		}
+	refs, err := o.keep(s)
+	if err != nil {
+		s.failed = err
+		return nil, err
 	}
 	for i := range o.Copies {
 		o.Copies[i].Arrival.Body = refs[o.Copies[i].Body]
-		uses[o.Copies[i].Body]++
-	}
-	for i, m := range o.Bodies {
-		if uses[i] > 0 {
-			s.cache.put(refs[i], m, uses[i])
-		}
 	}
 	o.count(s)
 	seqs := make([]queue.SeqNo, len(o.Copies))
@@ -106,6 +102,38 @@ func (o *sending) store(s *Shard) ([]queue.SeqNo, error) {
 		s.settleMoved(o.Settle)
 	}
 	return seqs, nil
+}
+
+// keep appends the bodies that some queue takes and returns where each one is.
+func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
+	uses := make([]int, len(o.Bodies))
+	for i := range o.Copies {
+		uses[o.Copies[i].Body]++
+	}
+	raws := make([][]byte, 0, len(o.Bodies))
+	for i, m := range o.Bodies {
+		if uses[i] > 0 {
+			raws = append(raws, m.Bytes())
+		}
+	}
+	refs := make([]queue.Ref, len(o.Bodies))
+	if len(raws) == 0 {
+		return refs, nil
+	}
+	if err := s.bodies(raws, refs[:len(raws)]); err != nil {
+		return nil, err
+	}
+	// Spread the references out to the bodies they belong to, from the end.
+	for i, n := len(o.Bodies)-1, len(raws); i >= 0; i-- {
+		if uses[i] == 0 {
+			refs[i] = queue.Ref{}
+			continue
+		}
+		n--
+		refs[i] = refs[n]
+		s.cache.put(refs[i], o.Bodies[i], uses[i])
+	}
+	return refs, nil
 }
 
 // admit finds the queues and asks each whether it takes what is meant for it.
@@ -163,12 +191,7 @@ func (o *sending) count(s *Shard) {
 		return
 	}
 	for i := range o.Copies {
-		c := &o.Copies[i]
-		if c.Arrival.Origin == 0 {
-			c.Arrival.Origin = queue.SeqNo(e.Published + 1)
-		} else {
-			c.Arrival.Origin += queue.SeqNo(e.Published)
-		}
+		o.Copies[i].Arrival.Origin += queue.SeqNo(e.Published)
 	}
 	e.Published += uint64(o.Published)
 	if !e.counted {

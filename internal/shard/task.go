@@ -124,3 +124,17 @@ func (s *Shard) loadBody(ref queue.Ref) (*message.Message, error) {
 	}
 	return readBody(s.journal, ref)
 }
+
+// SessionOf returns the lock that a consumer of the part has on a session.
+func (tx *Tx) SessionOf(id ID, part Part, session string) (queue.SessionLock, bool) {
+	sl, err := tx.s.slot(id, part)
+	if err != nil {
+		return queue.SessionLock{}, false
+	}
+	for _, c := range sl.consumers {
+		if l := c.want.Session; l != (queue.SessionLock{}) && l.ID == session {
+			return l, true
+		}
+	}
+	return queue.SessionLock{}, false
+}

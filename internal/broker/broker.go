@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Broker knows every entity of a namespace and the shards they live in.
+type Broker struct {
+	shards []*shard.Shard
+	log    *slog.Logger
+	movers *movers
+
+	// admin holds one token: whoever has it may change entities. It is a
+	// channel and not a mutex because it is held while the disk is waited for.
+	admin chan struct{}
+
+	mu    sync.RWMutex
+	nodes map[string]*node // guarded by mu; by entity.Key of the path
+}
+
+// Open returns a broker over recovered shards. Run must be called for messages to
+// be moved on and idle entities deleted.
+func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
+	b := &Broker{
+		shards: shards,
+		log:    log,
+		admin:  make(chan struct{}, 1),
+		nodes:  make(map[string]*node),
+	}
+	b.movers = newMovers(b)
+	b.admin <- struct{}{}
+	for _, s := range shards {
+		if err := b.recoverShard(s); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range b.sorted() {
+		if n.kind == KindTopic {
+			if err := b.reroute(n); err != nil {
+				return nil, fmt.Errorf("recover %q: %w", n.path, err)
+			}
+		}
+	}
+	return b, nil
+}
+
+// recoverShard takes over the definitions of one shard. Topics come before their
+// subscriptions, whose properties follow from them in part.
+func (b *Broker) recoverShard(s *shard.Shard) error {
+	type found struct {
+		shard.Definition
+		def *definition
+	}
+	var all []found
+	for _, sd := range s.Definitions() {
+		def, err := decodeDefinition(sd.Meta)
+		if err != nil {
+			return fmt.Errorf("recover %q: %w", sd.Name, err)
+		}
+		all = append(all, found{sd, def})
+	}
+	slices.SortStableFunc(all, func(x, y found) int {
+		return cmp.Compare(order(x.def.Kind), order(y.def.Kind))
+	})
+	for _, f := range all {
+		n := &node{kind: f.def.Kind, path: f.Name, shard: s, id: f.ID}
+		var topic *definition
+		if n.kind == KindSubscription {
+			p, err := entity.ParsePath(f.Name)
+			if err != nil {
+				return fmt.Errorf("recover %q: %w", f.Name, err)
+			}
+			n.topic = b.nodes[entity.Key(p.Entity)]
+			if n.topic == nil {
+				return fmt.Errorf("recover %q: %w: its topic", f.Name, ErrNotFound)
+			}
+			topic = n.topic.def.Load()
+		}
+		f.def.derive(topic)
+		n.def.Store(f.def)
+		b.nodes[entity.Key(n.path)] = n
+	}
+	return nil
+}
+
+func order(k Kind) int { return slices.Index([]Kind{KindQueue, KindTopic, KindSubscription}, k) }
+
+// Run moves messages on and deletes idle entities until ctx ends.
+func (b *Broker) Run(ctx context.Context) error {
+	for _, n := range b.sorted() {
+		b.movers.watch(n)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { b.movers.run(ctx) })
+	wg.Go(func() { b.reap(ctx) })
+	wg.Wait()
+	return nil
+}
+
+// home returns the shard for an entity: that of its queue's or topic's name.
+func (b *Broker) home(name string) *shard.Shard {
+	h := fnv.New32a()
+	h.Write([]byte(entity.Key(name)))
+	return b.shards[h.Sum32()%uint32(len(b.shards))]
+}
+
+// Address is where a name leads.
+type Address struct {
+	Path     string // of the entity, as its creator spelled it
+	Kind     Kind
+	SubQueue entity.SubQueue
+}
+
+// Resolve finds the entity that an address names.
+func (b *Broker) Resolve(addr string) (Address, error) {
+	n, sub, err := b.find(addr)
+	if err != nil {
+		return Address{}, err
+	}
+	return Address{Path: n.path, Kind: n.kind, SubQueue: sub}, nil
+}
+
+// find returns the node that an address names, and which of its queues.
+func (b *Broker) find(addr string) (*node, entity.SubQueue, error) {
+	p, err := entity.ParsePath(addr)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %q: %w", ErrNotFound, addr, err)
+	}
+	n := b.node(p.Queue())
+	if n == nil {
+		return nil, 0, fmt.Errorf("%w: %q", ErrNotFound, addr)
+	}
+	return n, p.SubQueue, nil
+}
+
+// node returns the entity of that path, nil if there is none.
+func (b *Broker) node(path string) *node {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.nodes[entity.Key(path)]
+}
+
+// readable returns the node and part of an address that can be received from.
+func (b *Broker) readable(addr string) (*node, shard.Part, error) {
+	n, sub, err := b.find(addr)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n.kind == KindTopic {
+		return nil, 0, fmt.Errorf("%w: %q is a topic; receive from its subscriptions", ErrNotAllowed, n.path)
+	}
+	return n, shard.Part(sub), nil
+}
+
+// sorted returns all nodes by path.
+func (b *Broker) sorted() []*node {
+	b.mu.RLock()
+	ns := make([]*node, 0, len(b.nodes))
+	for _, n := range b.nodes {
+		ns = append(ns, n)
+	}
+	b.mu.RUnlock()
+	slices.SortFunc(ns, func(x, y *node) int {
+		return strings.Compare(entity.Key(x.path), entity.Key(y.path))
+	})
+	return ns
+}
+
+// change runs fn while no other change of entities is under way.
+func (b *Broker) change(ctx context.Context, fn func() error) error {
+	select {
+	case <-b.admin:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { b.admin <- struct{}{} }()
+	return fn()
+}
+
+// create defines an entity in its shard and makes it known. It is called within
+// change.
+func (b *Broker) create(n *node, def *definition) error {
+	if b.node(n.path) != nil {
+		return fmt.Errorf("%w: %q", ErrExists, n.path)
+	}
+	var topic *definition
+	if n.topic != nil {
+		topic = n.topic.def.Load()
+	}
+	def.Created = time.Now().UTC()
+	def.Updated = def.Created
+	def.derive(topic)
+	meta, err := def.encode()
+	if err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	err = n.shard.Define(shard.Definition{
+		Name: n.path, Meta: meta, Sessions: def.queue.RequiresSession,
+	}, def.configs(), func(id shard.ID, err error) {
+		n.id = id
+		answer <- err
+	})
+	if err != nil {
+		return err
+	}
+	if err := <-answer; err != nil {
+		return fmt.Errorf("create %q: %w", n.path, err)
+	}
+	n.def.Store(def)
+	b.mu.Lock()
+	b.nodes[entity.Key(n.path)] = n
+	b.mu.Unlock()
+	b.movers.watch(n)
+	return nil
+}
+
+// redefine makes a changed definition durable and then effective. It is called
+// within change.
+func (b *Broker) redefine(n *node, def definition) error {
+	var topic *definition
+	if n.topic != nil {
+		topic = n.topic.def.Load()
+	}
+	def.Updated = time.Now().UTC()
+	def.derive(topic)
+	meta, err := def.encode()
+	if err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	if err := n.shard.Redefine(n.id, meta, def.configs(), func(err error) { answer <- err }); err != nil {
+		return err
+	}
+	if err := <-answer; err != nil {
+		return fmt.Errorf("update %q: %w", n.path, err)
+	}
+	n.def.Store(&def)
+	b.movers.watch(n)
+	return nil
+}
+
+// remove drops entities that live in one shard. It is called within change.
+func (b *Broker) remove(ns ...*node) error {
+	ids := make([]shard.ID, len(ns))
+	for i, n := range ns {
+		ids[i] = n.id
+	}
+	reason := fmt.Errorf("%w: %q was deleted", ErrNotFound, ns[0].path)
+	answer := make(chan error, 1)
+	if err := ns[0].shard.Drop(ids, reason, func(err error) { answer <- err }); err != nil {
+		return err
+	}
+	if err := <-answer; err != nil {
+		return fmt.Errorf("delete %q: %w", ns[0].path, err)
+	}
+	b.mu.Lock()
+	for _, n := range ns {
+		delete(b.nodes, entity.Key(n.path))
+	}
+	b.mu.Unlock()
+	for _, n := range ns {
+		b.movers.unwatch(n)
+	}
+	return nil
+}
+
+// invalid says that a definition cannot be accepted, and every reason.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ErrInvalid) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package broker is the switchboard: entity names, topic rules and fan-out, dead
+// letter and forward targets. Its methods are the whole vocabulary of the wire.
+//
+// # Promise
+//
+// An entity that Create returned is durable; so is a message whose Send called
+// back without an error, and a verdict whose Settle did. A message published to a
+// topic is in all of its matching subscriptions or in none.
+//
+// # Where things live
+//
+// A queue lives in the shard that the hash of its name picks; a topic and all its
+// subscriptions live in one shard together, which is what makes publishing
+// atomic. A definition is kept as the shard's opaque meta bytes, in JSON. What a
+// sender needs of it is compiled once, when it changes, and read through an atomic
+// pointer: no lock is taken to send or to receive.
+//
+// # Movers
+//
+// Forwarding, forwarded dead letters, and messages that a topic had to keep for a
+// while (scheduled ones, and all of a topic with duplicate detection) are moved on
+// by the broker as a consumer of its own queues. Within one shard the move is one
+// group of records; between shards a crash may leave a copy in both, never none.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine. Changes of entities are made one
+// at a time. Send, Settle, Allow and Drain never block. Run owns the movers and
+// the timer of idle entities.
+//
+// # Not here
+//
+// Rights are checked by whoever speaks for a client; see package access.
+package broker

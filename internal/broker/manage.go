@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Settle decides about messages by token alone, whoever received them.
+func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome) error {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	settle(n, part, tokens, o, func(errs []error) { answer <- errors.Join(errs...) })
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Renew extends message locks and returns until when each holds.
+func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token) ([]time.Time, error) {
+	until := make([]time.Time, len(tokens))
+	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
+		for i, t := range tokens {
+			at, err := q.Renew(tx.Now(), t)
+			if err != nil {
+				return err
+			}
+			until[i] = at
+		}
+		return nil
+	})
+	return until, err
+}
+
+// Peek shows messages in the order of their numbers, from the first that is not
+// below from, whatever their state.
+func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]Delivery, error) {
+	n, sub, err := b.find(addr) // a topic can be peeked: at what it holds back
+	if err != nil {
+		return nil, err
+	}
+	part := shard.Part(sub)
+	var ds []Delivery
+	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+		q, err := tx.Inspect(n.id, part)
+		if err != nil {
+			return err
+		}
+		for _, qd := range q.Peek(tx.Now(), from, max, session) {
+			d, err := tx.Delivery(n.id, part, qd)
+			if err != nil {
+				return err
+			}
+			ds = append(ds, d)
+		}
+		return nil
+	})
+	return ds, err
+}
+
+// ReceiveDeferred takes deferred messages by their numbers, all of them or none.
+func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.SeqNo, mode Mode, session *string) ([]Delivery, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return nil, err
+	}
+	ds := make([]Delivery, 0, len(seqs))
+	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+		q, err := tx.Inspect(n.id, part)
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			d, ok := q.Lookup(seq)
+			if !ok || d.State != queue.Deferred || session != nil && d.Session != *session {
+				return fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
+			}
+		}
+		w := queue.Want{Forgetful: mode == ReceiveAndDelete}
+		if session != nil {
+			lock, ok := tx.SessionOf(n.id, part, *session)
+			if !ok {
+				return ErrSessionLockLost
+			}
+			w.Session = lock
+		}
+		return tx.Apply(n.id, part, func(q *queue.Queue, out *queue.Effects) error {
+			for _, seq := range seqs {
+				qd, err := q.TakeSeq(tx.Now(), seq, w, out)
+				if err != nil {
+					return err
+				}
+				d, err := tx.Loaded(n.id, part, qd)
+				if err != nil {
+					return err
+				}
+				ds = append(ds, d)
+			}
+			return nil
+		})
+	})
+	return ds, translate(err)
+}
+
+// RenewSession extends a session lock.
+func (b *Broker) RenewSession(ctx context.Context, addr, id string) (time.Time, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var until time.Time
+	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+		lock, ok := tx.SessionOf(n.id, part, id)
+		if !ok {
+			return ErrSessionLockLost
+		}
+		return tx.Apply(n.id, part, func(q *queue.Queue, _ *queue.Effects) (err error) {
+			until, err = q.RenewSession(tx.Now(), lock)
+			return err
+		})
+	})
+	return until, err
+}
+
+// SessionState returns the state that was set for a session, nil if none was.
+func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return nil, err
+	}
+	var state []byte
+	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+		q, err := tx.Inspect(n.id, part)
+		if err != nil {
+			return err
+		}
+		ref, ok := q.SessionState(id)
+		if !ok {
+			return nil
+		}
+		m, err := tx.Load(ref)
+		if err != nil {
+			return err
+		}
+		state = []byte{}
+		for data := range m.Data() {
+			state = append(state, data...)
+		}
+		return nil
+	})
+	return state, err
+}
+
+// SetSessionState sets the state of a session; nil clears it.
+func (b *Broker) SetSessionState(ctx context.Context, addr, id string, state []byte) error {
+	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
+		var ref queue.Ref
+		if state != nil {
+			var err error
+			draft := message.Draft{Body: state}
+			if ref, err = tx.Store(draft.Encode(nil)); err != nil {
+				return err
+			}
+		}
+		q.SetSessionState(tx.Now(), id, ref, out)
+		return nil
+	})
+}
+
+// Sessions lists the sessions that have messages or a state, or with since those
+// whose state changed after it.
+func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, skip, top int) ([]string, error) {
+	var ids []string
+	err := b.apply(ctx, addr, func(_ *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
+		ids = q.Sessions(since)
+		return nil
+	})
+	ids = ids[min(max(skip, 0), len(ids)):]
+	return slices.Clip(ids[:min(max(top, 0), len(ids))]), err
+}
+
+// DeleteMessages removes up to max unlocked messages that were enqueued before a
+// time, oldest first, and returns how many.
+func (b *Broker) DeleteMessages(ctx context.Context, addr string, before time.Time, max int) (int, error) {
+	var n int
+	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
+		n = q.Purge(tx.Now(), queue.Purge{Before: before, Max: max}, out)
+		return nil
+	})
+	return n, err
+}
+
+// Purge removes all unlocked messages and returns how many.
+func (b *Broker) Purge(ctx context.Context, addr string) (int, error) {
+	return b.DeleteMessages(ctx, addr, time.Time{}, 0)
+}
+
+// Remove removes single messages that are not locked.
+func (b *Broker) Remove(ctx context.Context, addr string, seqs []queue.SeqNo) error {
+	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
+		var errs []error
+		for _, seq := range seqs {
+			errs = append(errs, q.Remove(tx.Now(), seq, out))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// apply runs fn on the queue that an address names, on its shard, and returns
+// when what it did is durable.
+func (b *Broker) apply(ctx context.Context, addr string, fn func(*shard.Tx, *queue.Queue, *queue.Effects) error) error {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return err
+	}
+	n.touch(time.Now())
+	return translate(n.shard.Call(ctx, func(tx *shard.Tx) error {
+		return tx.Apply(n.id, part, func(q *queue.Queue, out *queue.Effects) error { return fn(tx, q, out) })
+	}))
+}
+
+// Runtime tells what an entity is like at the moment.
+func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
+	n, _, err := b.find(addr)
+	if err != nil {
+		return Runtime{}, err
+	}
+	def := n.def.Load()
+	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated}
+	if at := n.accessed.Load(); at != 0 {
+		rt.AccessedAt = time.UnixMilli(at).UTC()
+	}
+	if n.kind == KindTopic {
+		rt.Subscriptions = len(b.subscriptions(n))
+	}
+	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+		for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
+			q, err := tx.Inspect(n.id, part)
+			if err != nil {
+				return err
+			}
+			rt.add(part, q.Counts())
+			if part == shard.Main {
+				for level, st := range q.Levels() {
+					rt.Levels = append(rt.Levels, LevelCount{Level: level, Ready: st.Ready, Oldest: st.Oldest})
+				}
+			}
+			rt.Receivers += tx.Consumers(n.id, part)
+		}
+		return nil
+	})
+	return rt, err
+}
+
+func (rt *Runtime) add(part shard.Part, c queue.Counts) {
+	rt.Bytes += c.Bytes
+	switch part {
+	case shard.Main:
+		rt.Active = c.Ready + c.Locked
+		rt.Locked, rt.Deferred, rt.Scheduled = c.Locked, c.Deferred, c.Scheduled
+	case shard.DeadLetter:
+		rt.Dead = c.Total()
+	case shard.TransferDeadLetter:
+		rt.TransferDead = c.Total()
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Kind is what an entity is.
+type Kind string
+
+// The kinds. They are on disk and never change.
+const (
+	KindQueue        Kind = "queue"
+	KindTopic        Kind = "topic"
+	KindSubscription Kind = "subscription"
+)
+
+// Pause suspends sending or receiving without losing anything: consumers stay
+// attached and get nothing.
+type Pause struct {
+	Sending   bool `json:"sending,omitzero"`
+	Receiving bool `json:"receiving,omitzero"`
+}
+
+// definition is everything about an entity that is not its messages. It is
+// immutable: a change makes a new one. The JSON is on disk.
+type definition struct {
+	Kind         Kind                 `json:"kind"`
+	Queue        *entity.Queue        `json:"queue,omitempty"`
+	Topic        *entity.Topic        `json:"topic,omitempty"`
+	Subscription *entity.Subscription `json:"subscription,omitempty"`
+	Paused       Pause                `json:"paused,omitzero"`
+	Created      time.Time            `json:"created"`
+	Updated      time.Time            `json:"updated"`
+
+	// queue is what a subscription is as a queue, or the queue itself; of a
+	// topic, what its own holding queue is. It is derived, not stored.
+	queue entity.Queue
+}
+
+// node is an entity as the broker knows it.
+type node struct {
+	kind  Kind
+	path  string // as its creator spelled it
+	shard *shard.Shard
+	id    shard.ID
+	topic *node // of a subscription
+
+	def      atomic.Pointer[definition]
+	routes   atomic.Pointer[routes] // of a topic
+	accessed atomic.Int64           // last use, in Unix milliseconds; zero is never
+}
+
+func (n *node) touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
+
+// derive fills in what follows from a definition.
+func (d *definition) derive(topic *definition) {
+	switch d.Kind {
+	case KindQueue:
+		d.queue = *d.Queue
+	case KindSubscription:
+		d.queue = d.Subscription.AsQueue(*topic.Topic)
+	case KindTopic:
+		t := d.Topic
+		d.queue = entity.Queue{
+			Name:                                t.Name,
+			MaxSizeInMegabytes:                  t.MaxSizeInMegabytes,
+			MaxMessageSizeInKilobytes:           t.MaxMessageSizeInKilobytes,
+			DefaultMessageTimeToLive:            t.DefaultMessageTimeToLive,
+			RequiresDuplicateDetection:          t.RequiresDuplicateDetection,
+			DuplicateDetectionHistoryTimeWindow: t.DuplicateDetectionHistoryTimeWindow,
+			Status:                              t.Status,
+			AutoDeleteOnIdle:                    t.AutoDeleteOnIdle,
+		}.WithDefaults()
+	}
+}
+
+// configs returns how the machines of the entity are set.
+func (d *definition) configs() map[shard.Part]queue.Config {
+	q := d.queue
+	lock := q.LockDuration.Std()
+	cfg := queue.Config{
+		LockFor:           lock,
+		MaxFailures:       uint32(q.MaxDeliveryCount),
+		DeadLetterExpired: q.DeadLetteringOnMessageExpiration,
+		MaxBytes:          q.MaxSizeInMegabytes << 20,
+		MaxCount:          q.MaxMessageCount,
+		SendPaused:        d.Paused.Sending || !q.Status.CanSend(),
+		ReceivePaused:     d.Paused.Receiving || !q.Status.CanReceive(),
+		Sessions:          q.RequiresSession,
+	}
+	if d.Kind == KindSubscription {
+		cfg.SendPaused = false // its topic decides what is published
+	}
+	if q.DefaultMessageTimeToLive < entity.Forever {
+		cfg.TTL = q.DefaultMessageTimeToLive.Std()
+	}
+	if q.RequiresDuplicateDetection {
+		cfg.Duplicates = q.DuplicateDetectionHistoryTimeWindow.Std()
+	}
+	dead := queue.Config{LockFor: lock, IsDead: true}
+	return map[shard.Part]queue.Config{
+		shard.Main:               cfg,
+		shard.DeadLetter:         dead,
+		shard.TransferDeadLetter: dead,
+	}
+}
+
+func (d *definition) encode() ([]byte, error) { return json.Marshal(d) }
+
+func decodeDefinition(b []byte) (*definition, error) {
+	var d definition
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, err
+	}
+	ok := d.Kind == KindQueue && d.Queue != nil ||
+		d.Kind == KindTopic && d.Topic != nil ||
+		d.Kind == KindSubscription && d.Subscription != nil
+	if !ok {
+		return nil, fmt.Errorf("%w: a %q without its properties", ErrInvalid, d.Kind)
+	}
+	return &d, nil
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// CreateQueue makes a queue and returns it with its defaults filled in.
+func (b *Broker) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
+	q = q.WithDefaults()
+	if err := q.Validate(); err != nil {
+		return entity.Queue{}, invalid(err)
+	}
+	err := b.change(ctx, func() error {
+		if err := b.checkForwards(q.Name, q.ForwardTo); err != nil {
+			return err
+		}
+		n := &node{kind: KindQueue, path: q.Name, shard: b.home(q.Name)}
+		return b.create(n, &definition{Kind: KindQueue, Queue: &q})
+	})
+	return q, err
+}
+
+// UpdateQueue changes a queue; what may not change is an entity.UpdateError.
+func (b *Broker) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
+	q = q.WithDefaults()
+	if err := q.Validate(); err != nil {
+		return entity.Queue{}, invalid(err)
+	}
+	err := b.change(ctx, func() error {
+		n, err := b.kind(q.Name, KindQueue)
+		if err != nil {
+			return err
+		}
+		def := *n.def.Load()
+		if err := def.Queue.CheckUpdate(q); err != nil {
+			return invalid(err)
+		}
+		if err := b.checkForwards(q.Name, q.ForwardTo); err != nil {
+			return err
+		}
+		q.Name = def.Queue.Name
+		def.Queue = &q
+		return b.redefine(n, def)
+	})
+	return q, err
+}
+
+// Queue returns the definition of a queue.
+func (b *Broker) Queue(name string) (entity.Queue, error) {
+	n, err := b.kind(name, KindQueue)
+	if err != nil {
+		return entity.Queue{}, err
+	}
+	return *n.def.Load().Queue, nil
+}
+
+// Queues returns the definitions of all queues, by name.
+func (b *Broker) Queues() []entity.Queue {
+	var qs []entity.Queue
+	for _, n := range b.sorted() {
+		if n.kind == KindQueue {
+			qs = append(qs, *n.def.Load().Queue)
+		}
+	}
+	return qs
+}
+
+// DeleteQueue removes a queue with all its messages and dead letters.
+func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
+	return b.change(ctx, func() error {
+		n, err := b.kind(name, KindQueue)
+		if err != nil {
+			return err
+		}
+		return b.remove(n)
+	})
+}
+
+// Pause suspends a queue or subscription, or lets it go on.
+func (b *Broker) Pause(ctx context.Context, addr string, p Pause) error {
+	return b.change(ctx, func() error {
+		n, _, err := b.find(addr)
+		if err != nil {
+			return err
+		}
+		def := *n.def.Load()
+		def.Paused = p
+		return b.redefine(n, def)
+	})
+}
+
+// Paused returns what of an entity is suspended.
+func (b *Broker) Paused(addr string) (Pause, error) {
+	n, _, err := b.find(addr)
+	if err != nil {
+		return Pause{}, err
+	}
+	return n.def.Load().Paused, nil
+}
+
+// kind returns the entity of that name if it is of that kind.
+func (b *Broker) kind(name string, k Kind) (*node, error) {
+	n := b.node(name)
+	if n == nil || n.kind != k {
+		return nil, fmt.Errorf("%w: %s %q", ErrNotFound, k, name)
+	}
+	return n, nil
+}
+
+// checkForwards refuses a chain of forwards that comes back to its start. A
+// target that does not exist yet is allowed: messages wait for it.
+func (b *Broker) checkForwards(from, to string) error {
+	for next := to; next != ""; {
+		p, err := entity.ParsePath(next)
+		if err != nil {
+			return invalid(err)
+		}
+		if entity.Key(p.Entity) == entity.Key(from) {
+			return fmt.Errorf("%w: forwarding from %q to %q comes back to %q", ErrInvalid, from, to, from)
+		}
+		n := b.node(p.Entity)
+		if n == nil || n.kind != KindQueue {
+			return nil
+		}
+		next = n.def.Load().queue.ForwardTo
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Receiver takes messages from one queue or subscription, or from one of its
+// sessions.
+type Receiver struct {
+	n     *node
+	part  shard.Part
+	c     *shard.Consumer
+	until time.Time // of the session lock when it was granted
+}
+
+// OpenReceiver attaches a receiver; it is given nothing before Allow. With
+// NextSession it waits for a session until ctx ends, which is ErrTimeout.
+func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOptions) (*Receiver, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return nil, err
+	}
+	def := n.def.Load()
+	inSession := o.Session != nil || o.NextSession
+	switch {
+	case !def.queue.Status.CanReceive():
+		return nil, fmt.Errorf("%w: %q hands out no messages", ErrDisabled, n.path)
+	case part == shard.Main && def.queue.ForwardTo != "":
+		return nil, fmt.Errorf("%w: %q forwards its messages to %q", ErrNotAllowed, n.path, def.queue.ForwardTo)
+	case part == shard.Main && def.queue.RequiresSession && !inSession:
+		return nil, fmt.Errorf("%w: It is not possible for an entity that requires sessions to create a non-sessionful message receiver", ErrNotAllowed)
+	case inSession && (part != shard.Main || !def.queue.RequiresSession):
+		return nil, fmt.Errorf("%w: It is not possible for an entity that does not require sessions to create a sessionful message receiver", ErrNotAllowed)
+	}
+	n.touch(time.Now())
+	r := &Receiver{n: n, part: part}
+	a := shard.Attachment{
+		ID: n.id, Part: part, Sink: o.Sink,
+		Want: queue.Want{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, Forgetful: o.Mode == ReceiveAndDelete},
+	}
+	if inSession {
+		return r, r.seek(ctx, a, o)
+	}
+	return r, r.attach(a)
+}
+
+func (r *Receiver) attach(a shard.Attachment) error {
+	answer := make(chan error, 1)
+	err := r.n.shard.Attach(a, func(c *shard.Consumer, err error) {
+		r.c = c
+		answer <- err
+	})
+	if err != nil {
+		return err
+	}
+	return <-answer
+}
+
+// seek waits for a session. If ctx ends first, the wait is called off; the shard
+// then answers in any case, and a session that was granted just before is kept.
+func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptions) error {
+	answer := make(chan error, 1)
+	cancel, err := r.n.shard.Seek(a, o.Session, func(c *shard.Consumer, until time.Time, err error) {
+		r.c, r.until = c, until
+		answer <- err
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		cancel()
+	}
+	if err := <-answer; errors.Is(err, shard.ErrGaveUp) {
+		return fmt.Errorf("%w: no session of %q became free", ErrTimeout, r.n.path)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// Session returns the session that the receiver has, and until when it was
+// granted.
+func (r *Receiver) Session() (id string, until time.Time) { return r.c.SessionLock().ID, r.until }
+
+// Allow lets the sink have messages up to the total-th since the receiver was
+// opened. It counts every delivery handed to the sink, so a caller that has seen n
+// of them and has room for c more says n+c, whatever is still on its way.
+func (r *Receiver) Allow(total uint64) {
+	// A shard that has stopped has told the sink so.
+	_ = r.c.Allow(total)
+}
+
+// Drain has the sink given what there is and then told that it is Drained; what
+// was left of the allowance is void.
+func (r *Receiver) Drain() { _ = r.c.Drain() }
+
+// Settle decides about messages of the receiver's queue. It never blocks; done
+// gets nil if every token was good, else an error or nil for each.
+func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []error)) {
+	settle(r.n, r.part, tokens, o, done)
+}
+
+// Close ends the receiver. Its message locks stay, a session goes back.
+func (r *Receiver) Close() { _ = r.c.Detach() }
+
+func settle(n *node, part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
+	op := &shard.Settle{
+		ID: n.id, Part: part, Tokens: tokens, Verdict: o.Verdict,
+		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
+		Done: func(errs []error) {
+			for i, err := range errs {
+				errs[i] = translate(err)
+			}
+			done(errs)
+		},
+	}
+	if err := n.shard.Settle(op); err != nil {
+		errs := make([]error, len(tokens))
+		for i := range errs {
+			errs[i] = err
+		}
+		done(errs)
+	}
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// routes are the rules of a topic's subscriptions, compiled. They are immutable:
+// a change of a rule makes new ones, effective for the next message.
+type routes struct {
+	set   *filter.RuleSet
+	rules []route
+	subs  []*node
+}
+
+// route is one rule.
+type route struct {
+	sub    int // index into routes.subs
+	name   string
+	action *filter.Action // nil if it has none
+}
+
+// ruleNameProperty tells a consumer which rule's action shaped its copy.
+const ruleNameProperty = "RuleName"
+
+// Reasons for dead letters that routing gives.
+const (
+	reasonNoSession = "Session ID is null."
+	reasonFilter    = "FilterEvaluationException"
+)
+
+// compileRoutes compiles the rules of all subscriptions.
+func compileRoutes(subs []*node) (*routes, error) {
+	rt := &routes{subs: subs}
+	var filters []filter.Filter
+	for i, n := range subs {
+		for _, rule := range n.def.Load().Subscription.Rules {
+			f, action, err := compileRule(rule)
+			if err != nil {
+				return nil, fmt.Errorf("rule %q of %q: %w", rule.Name, n.path, err)
+			}
+			filters = append(filters, f)
+			rt.rules = append(rt.rules, route{sub: i, name: rule.Name, action: action})
+		}
+	}
+	rt.set = filter.Compile(filters)
+	return rt, nil
+}
+
+// compileRule compiles one rule, or says what is wrong with it.
+func compileRule(r entity.Rule) (filter.Filter, *filter.Action, error) {
+	f, err := compileFilter(r.Filter)
+	if err != nil || r.Action.SQL == "" {
+		return f, nil, invalid(err)
+	}
+	params, err := parameters(r.Action.Parameters)
+	if err != nil {
+		return nil, nil, invalid(err)
+	}
+	action, err := filter.ParseAction(r.Action.SQL, params)
+	return f, action, invalid(err)
+}
+
+func compileFilter(f entity.Filter) (filter.Filter, error) {
+	switch f.Kind {
+	case entity.TrueFilter:
+		return filter.Constant(true), nil
+	case entity.FalseFilter:
+		return filter.Constant(false), nil
+	case entity.CorrelationFilter:
+		return correlation(f.Correlation)
+	}
+	params, err := parameters(f.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return filter.Parse(f.SQL, params)
+}
+
+func correlation(c *entity.Correlation) (filter.Filter, error) {
+	properties, err := parameters(c.Properties)
+	if err != nil {
+		return nil, err
+	}
+	fc := &filter.Correlation{
+		CorrelationID: c.CorrelationID, MessageID: c.MessageID, To: c.To, ReplyTo: c.ReplyTo,
+		Subject: c.Label, SessionID: c.SessionID, ReplyToSessionID: c.ReplyToSessionID,
+		ContentType: c.ContentType, Properties: properties,
+	}
+	return fc, fc.Validate()
+}
+
+func parameters(values map[string]entity.Value) (filter.Params, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	params := make(filter.Params, len(values))
+	for name, v := range values {
+		fv, err := filter.ParseTyped(v.Type(), v.String())
+		if err != nil {
+			return nil, fmt.Errorf("parameter %q: %w", name, err)
+		}
+		params[name] = fv
+	}
+	return params, nil
+}
+
+// reroute compiles a topic's rules anew. It is called within change.
+func (b *Broker) reroute(topic *node) error {
+	rt, err := compileRoutes(b.subscriptions(topic))
+	if err != nil {
+		return err
+	}
+	topic.routes.Store(rt)
+	return nil
+}
+
+// route adds the copies of message i to send: one for each subscription with a
+// matching rule, and one for each matching rule that has an action.
+func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, r policy.Reading) {
+	rt := topic.routes.Load()
+	view := &filter.Envelope{Message: send.Bodies[i], IDs: newID}
+	view.Stamp.EnqueuedTime = now
+	w := routing{send: send, source: i, reading: r}
+	served := w.words[:]
+	if n := len(rt.subs)/64 + 1; n > len(served) {
+		served = make([]uint64, n)
+	}
+	send.Topic = topic.id
+	send.Published++
+	rt.set.Match(view, func(rule int, err error) {
+		ro := &rt.rules[rule]
+		sub := rt.subs[ro.sub]
+		word, bit := ro.sub/64, uint64(1)<<(ro.sub%64)
+		switch {
+		case err != nil:
+			if *sub.def.Load().Subscription.DeadLetteringOnFilterEvaluationExceptions {
+				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %v", ro.name, err))
+			}
+		case ro.action != nil:
+			w.shaped(sub, ro, view)
+		case served[word]&bit == 0:
+			served[word] |= bit
+			w.add(sub, shard.Main, w.source)
+		}
+	})
+}
+
+// routing is one message on its way into subscriptions.
+type routing struct {
+	send    *shard.Send
+	source  int // of send.Bodies
+	reading policy.Reading
+	words   [16]uint64 // room for a bit for each of the first 1,024 subscriptions
+}
+
+// add gives a subscription a body. A subscription of sessions keeps a message
+// without one among its dead letters.
+func (w *routing) add(sub *node, part shard.Part, body int) {
+	def := sub.def.Load()
+	a := def.arrival(w.send.Bodies[body], w.reading, 0)
+	if part == shard.Main && def.queue.RequiresSession && !a.InSession {
+		w.dead(sub, reasonNoSession, "")
+		return
+	}
+	a.NotBefore = time.Time{} // the topic has waited already
+	a.Origin = queue.SeqNo(w.source + 1)
+	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.id, Part: part, Body: body, Arrival: a})
+}
+
+// shaped gives a subscription the copy that a rule's action makes.
+func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
+	changes, err := ro.action.Apply(view)
+	if err != nil {
+		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %v", ro.name, err))
+		return
+	}
+	e := filter.Edit(view.Message, changes)
+	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
+	w.edited(sub, shard.Main, e)
+}
+
+// dead gives the message to the dead letters of a subscription.
+func (w *routing) dead(sub *node, reason, description string) {
+	w.edited(sub, shard.DeadLetter, reasons(reason, description))
+}
+
+// edited gives a subscription a changed copy.
+func (w *routing) edited(sub *node, part shard.Part, e message.Edit) {
+	m, err := message.Parse(w.send.Bodies[w.source].Edit(e))
+	if err != nil {
+		// An edit of a message that parsed parses: see FuzzEdit of package message.
+		panic(fmt.Sprintf("broker: edited message: %v", err))
+	}
+	w.send.Bodies = append(w.send.Bodies, m)
+	w.add(sub, part, len(w.send.Bodies)-1)
+}
+
+// reasons writes into a message why it is a dead letter.
+func reasons(reason, description string) message.Edit {
+	return message.Edit{Properties: []message.Change{
+		{Name: "DeadLetterReason", Value: codec.String(reason)},
+		{Name: "DeadLetterErrorDescription", Value: codec.String(description)},
+	}}
+}
+
+func newID() (id [16]byte) {
+	rand.Read(id[:]) // never fails
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

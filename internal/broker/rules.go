@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+var compiledNothing = filter.Compile(nil)
+
+// checkRules compiles rules and reports every one that is wrong.
+func checkRules(rules []entity.Rule) error {
+	if len(rules) > maxRules {
+		return fmt.Errorf("%w: %d rules, a subscription can have %d", ErrQuota, len(rules), maxRules)
+	}
+	var errs []error
+	for _, r := range rules {
+		if _, _, err := compileRule(r); err != nil {
+			errs = append(errs, fmt.Errorf("rule %q: %w", r.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// CreateRule adds a rule to a subscription, effective for the next message.
+func (b *Broker) CreateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
+	return b.putRule(ctx, topic, sub, r, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i >= 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrExists, r.Name)
+		}
+		return append(rules, r.WithDefaults()), nil
+	})
+}
+
+// UpdateRule replaces a rule.
+func (b *Broker) UpdateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
+	return b.putRule(ctx, topic, sub, r, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i < 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, r.Name)
+		}
+		rules[i] = r.WithDefaults()
+		return rules, nil
+	})
+}
+
+func (b *Broker) putRule(ctx context.Context, topic, sub string, r entity.Rule, put func([]entity.Rule, int) ([]entity.Rule, error)) (entity.Rule, error) {
+	r = r.WithDefaults()
+	if err := r.Validate(); err != nil {
+		return entity.Rule{}, invalid(err)
+	}
+	return r, b.changeRules(ctx, topic, sub, r.Name, put)
+}
+
+// Rule returns one rule of a subscription.
+func (b *Broker) Rule(topic, sub, name string) (entity.Rule, error) {
+	rules, err := b.Rules(topic, sub)
+	if err != nil {
+		return entity.Rule{}, err
+	}
+	i := ruleIndex(rules, name)
+	if i < 0 {
+		return entity.Rule{}, fmt.Errorf("%w: rule %q", ErrNotFound, name)
+	}
+	return rules[i], nil
+}
+
+// Rules returns the rules of a subscription, in the order they were added.
+func (b *Broker) Rules(topic, sub string) ([]entity.Rule, error) {
+	n, err := b.subscription(topic, sub)
+	if err != nil {
+		return nil, err
+	}
+	return n.def.Load().Subscription.Rules, nil
+}
+
+// DeleteRule removes a rule from a subscription.
+func (b *Broker) DeleteRule(ctx context.Context, topic, sub, name string) error {
+	return b.changeRules(ctx, topic, sub, name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i < 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, name)
+		}
+		return slices.Delete(rules, i, i+1), nil
+	})
+}
+
+// changeRules gives fn a copy of the rules and the place of the one named, and
+// makes what it returns effective.
+func (b *Broker) changeRules(ctx context.Context, topic, sub, name string, fn func([]entity.Rule, int) ([]entity.Rule, error)) error {
+	return b.change(ctx, func() error {
+		n, err := b.subscription(topic, sub)
+		if err != nil {
+			return err
+		}
+		def := *n.def.Load()
+		s := *def.Subscription
+		s.Rules, err = fn(slices.Clone(s.Rules), ruleIndex(s.Rules, name))
+		if err != nil {
+			return err
+		}
+		if err := checkRules(s.Rules); err != nil {
+			return err
+		}
+		def.Subscription = &s
+		if err := b.redefine(n, def); err != nil {
+			return err
+		}
+		return b.reroute(n.topic)
+	})
+}
+
+func ruleIndex(rules []entity.Rule, name string) int {
+	return slices.IndexFunc(rules, func(r entity.Rule) bool { return entity.Key(r.Name) == entity.Key(name) })
+}
+
+// Trial says what one rule would do with a message.
+type Trial struct {
+	Subscription string `json:"subscription"`
+	Rule         string `json:"rule"`
+	Matched      bool   `json:"matched"`
+	Why          string `json:"why"`
+}
+
+// TryRules says which subscriptions of a topic would take a message, and why.
+func (b *Broker) TryRules(topic string, m *message.Message) ([]Trial, error) {
+	t, err := b.kind(topic, KindTopic)
+	if err != nil {
+		return nil, err
+	}
+	view := &filter.Envelope{Message: m, IDs: newID}
+	view.Stamp.EnqueuedTime = time.Now()
+	var trials []Trial
+	for _, n := range b.subscriptions(t) {
+		s := n.def.Load().Subscription
+		for _, r := range s.Rules {
+			f, _, err := compileRule(r)
+			if err != nil {
+				return nil, err
+			}
+			matched, err := f.Match(view)
+			why := f.Explain(view).String()
+			if err != nil {
+				why = err.Error()
+			}
+			trials = append(trials, Trial{Subscription: s.Name, Rule: r.Name, Matched: matched, Why: why})
+		}
+	}
+	return trials, nil
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Sender puts messages into one queue or topic.
+type Sender struct {
+	b       *Broker
+	n       *node
+	reading policy.Reading
+}
+
+// OpenSender returns a sender to a queue or topic.
+func (b *Broker) OpenSender(addr string, o SenderOptions) (*Sender, error) {
+	n, err := b.writable(addr)
+	if err != nil {
+		return nil, err
+	}
+	if !n.def.Load().queue.Status.CanSend() {
+		return nil, fmt.Errorf("%w: %q takes no messages", ErrDisabled, n.path)
+	}
+	n.touch(time.Now())
+	return &Sender{b: b, n: n, reading: policy.Reading{ZeroIsUnset: o.ZeroPriorityUnset}}, nil
+}
+
+// writable returns the node of an address that can be sent to.
+func (b *Broker) writable(addr string) (*node, error) {
+	n, sub, err := b.find(addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case sub != entity.MainQueue:
+		return nil, fmt.Errorf("%w: nothing can be sent to the dead letters of %q", ErrNotAllowed, n.path)
+	case n.kind == KindSubscription:
+		return nil, fmt.Errorf("%w: %q is a subscription; send to its topic", ErrNotAllowed, n.path)
+	}
+	return n, nil
+}
+
+// MaxMessageSize is the size in bytes of the largest message the entity takes.
+func (s *Sender) MaxMessageSize() int64 {
+	return s.n.def.Load().queue.MaxMessageSizeInKilobytes << 10
+}
+
+// Send stores a batch, all of it or nothing. It never blocks; done is called
+// exactly once, when the batch is durable or refused. A message that carries a
+// scheduled time waits for it.
+func (s *Sender) Send(batch []*message.Message, done func(error)) {
+	s.b.send(s.n, s.reading, batch, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) { done(err) })
+}
+
+// Close ends the sender.
+func (s *Sender) Close() {}
+
+// Schedule stores messages that carry a scheduled time and returns their numbers.
+func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Message, o SenderOptions) ([]queue.SeqNo, error) {
+	n, err := b.writable(addr)
+	if err != nil {
+		return nil, err
+	}
+	type answer struct {
+		seqs []queue.SeqNo
+		err  error
+	}
+	got := make(chan answer, 1)
+	s := &Sender{b: b, n: n, reading: policy.Reading{ZeroIsUnset: o.ZeroPriorityUnset}}
+	b.send(n, s.reading, batch, shard.Locked{}, 0, func(seqs []queue.SeqNo, err error) {
+		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
+	})
+	select {
+	case a := <-got:
+		return a.seqs, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// CancelScheduled removes scheduled messages, all of them or none.
+func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.SeqNo) error {
+	n, err := b.writable(addr)
+	if err != nil {
+		return err
+	}
+	return n.shard.Call(ctx, func(tx *shard.Tx) error {
+		q, err := tx.Inspect(n.id, shard.Main)
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			if d, ok := q.Lookup(seq); !ok || d.State != queue.Scheduled {
+				return fmt.Errorf("%w: scheduled message %d", ErrMessageNotFound, seq)
+			}
+		}
+		return tx.Apply(n.id, shard.Main, func(q *queue.Queue, out *queue.Effects) error {
+			for _, seq := range seqs {
+				if err := q.Cancel(tx.Now(), seq, out); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// send stores a batch in a queue, or publishes it to a topic. settle, if not
+// zero, is the message of the same shard that it replaces.
+func (b *Broker) send(n *node, r policy.Reading, batch []*message.Message, settle shard.Locked, hops uint8, done func([]queue.SeqNo, error)) {
+	def := n.def.Load()
+	now := time.Now()
+	n.touch(now)
+	if err := def.accepts(batch); err != nil {
+		done(nil, err)
+		return
+	}
+	send := &shard.Send{Bodies: batch, Settle: settle, Done: func(seqs []queue.SeqNo, err error) {
+		done(seqs, translate(err))
+	}}
+	send.Copies = make([]shard.Copy, 0, len(batch))
+	for i, m := range batch {
+		if n.kind == KindTopic && !def.keeps(m, now, settle) {
+			b.route(n, send, i, now, r)
+			continue
+		}
+		send.Copies = append(send.Copies, shard.Copy{ID: n.id, Body: i, Arrival: def.arrival(m, r, hops)})
+	}
+	if err := n.shard.Send(send); err != nil {
+		done(nil, err)
+	}
+}
+
+// accepts checks what can be checked before the shard is asked.
+func (d *definition) accepts(batch []*message.Message) error {
+	if d.Paused.Sending || !d.queue.Status.CanSend() {
+		return fmt.Errorf("%w: %q takes no messages", ErrDisabled, d.queue.Name)
+	}
+	limit := d.queue.MaxMessageSizeInKilobytes << 10
+	for _, m := range batch {
+		if int64(m.Size()) > limit {
+			return fmt.Errorf("%w: %d bytes, %q takes up to %d", ErrTooLarge, m.Size(), d.queue.Name, limit)
+		}
+	}
+	return nil
+}
+
+// keeps reports whether a topic has to hold a message before it is routed: one
+// that is scheduled, or may be a duplicate.
+func (d *definition) keeps(m *message.Message, now time.Time, settle shard.Locked) bool {
+	if settle != (shard.Locked{}) {
+		return false // it has been held, and is on its way out
+	}
+	if d.queue.RequiresDuplicateDetection {
+		return true
+	}
+	at, ok := m.ScheduledEnqueueTime()
+	return ok && at.After(now)
+}
+
+// arrival reads from a message what its queue needs to know.
+func (d *definition) arrival(m *message.Message, r policy.Reading, hops uint8) queue.Arrival {
+	a := queue.Arrival{Level: queue.Level(r.Level(m)), TTL: lifetime(m), Hops: hops}
+	a.Session, a.InSession = m.SessionID()
+	if d.queue.RequiresDuplicateDetection {
+		a.MessageID = m.MessageIDString()
+	}
+	if at, ok := m.ScheduledEnqueueTime(); ok {
+		a.NotBefore = at
+	}
+	return a
+}
+
+// lifetime is how long a message asks to live; zero is as long as its queue lets
+// it. Lifetimes beyond what the header can hold come as two times.
+func lifetime(m *message.Message) time.Duration {
+	if from, to := m.CreationTime(), m.AbsoluteExpiry(); !from.IsZero() && to.After(from) {
+		return to.Sub(from)
+	}
+	if h := m.Header(); h.TTLSet {
+		return h.TTL
+	}
+	return 0
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// Unset is the level of a message that asks for none, as in AMQP.
+const Unset = 4
+
+// PriorityProperty is the application property in which a sender names the
+// priority of a message.
+const PriorityProperty = "Priority"
+
+// names are the levels that have a name.
+var names = map[string]uint8{
+	"critical":   9,
+	"high":       7,
+	"normal":     4,
+	"low":        2,
+	"background": 0,
+}
+
+// ParseLevel reads a level: a number from 0 to 255, or a name in any case.
+func ParseLevel(text string) (uint8, bool) {
+	text = strings.TrimSpace(text)
+	if l, ok := names[strings.ToLower(text)]; ok {
+		return l, true
+	}
+	n, err := strconv.ParseUint(text, 10, 8)
+	return uint8(n), err == nil
+}
+
+// Reading says how the header of a message is to be read.
+type Reading struct {
+	// ZeroIsUnset is set for clients that write priority zero into the header
+	// when their user chose none.
+	ZeroIsUnset bool
+}
+
+// Level returns the level that a message itself asks for: by the application
+// property Priority, else by its header, else Unset.
+func (r Reading) Level(m *message.Message) uint8 {
+	if v, ok := m.Property(PriorityProperty); ok {
+		if l, ok := levelOf(v); ok {
+			return l
+		}
+	}
+	h := m.Header()
+	if !h.PrioritySet || h.Priority == 0 && r.ZeroIsUnset {
+		return Unset
+	}
+	return h.Priority
+}
+
+// levelOf reads a level from a property; a value that is none is as good as no
+// property.
+func levelOf(v codec.Value) (uint8, bool) {
+	if text, ok := v.Str(); ok {
+		if l, ok := shortNames(text); ok {
+			return l, true
+		}
+		return ParseLevel(text)
+	}
+	if n, ok := v.Int(); ok && n >= 0 && n <= 255 {
+		return uint8(n), true
+	}
+	return 0, false
+}
+
+// shortNames answers the spellings of the documents' own example without
+// allocating.
+func shortNames(text string) (uint8, bool) {
+	switch text {
+	case "High":
+		return names["high"], true
+	case "Low":
+		return names["low"], true
+	}
+	l, ok := names[text]
+	return l, ok
+}
