@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config turns a file, the environment and flags into one checked value.
+//
+// The file is YAML, usually triagemq.yaml; see [Example]. The Config.json files of
+// the Service Bus and Event Hubs emulators are read too.
+//
+// # Promise
+//
+// Every fault of a file is reported at once, with line, column and what was
+// expected. Unknown keys are faults. A value that Load or Parse returned is
+// complete: nothing in it has to be checked again, except what other rooms parse
+// (SQL, policies); they can ask [Config.Fault] where a thing was written.
+//
+// A zero setting means the default of the room that uses it; here only what no
+// other room decides has one. Entities are kept as they were written, without
+// their defaults, so that what a file leaves out can be told from what it sets.
+//
+// # Format
+//
+// Values that aliases and merge keys repeat count as often as they are used, and
+// a file may have a limited number of values: a small one cannot become large.
+//
+// # Concurrency
+//
+// A Config is a plain value. Nothing here starts a goroutine.
+//
+// # Not here
+//
+// Whether an entity can be created or changed is the broker's to know. Flags are
+// the command line's; it hands them in as one more Config to [Config.Merge].
+package config

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// LoadEmulator reads and checks a Config.json of the Service Bus emulator or of
+// the Event Hubs emulator.
+func LoadEmulator(path string) (Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read emulator configuration: %w", err)
+	}
+	return parseEmulator(filepath.Base(path), text)
+}
+
+// ParseEmulator reads and checks the text of such a file. Like the emulators, it
+// accepts comments, trailing commas and numbers in quotes. Properties that a file
+// leaves out have the defaults of the service, not the tighter ones of the
+// emulators: a message does not expire after an hour here.
+func ParseEmulator(text []byte) (Config, error) { return parseEmulator("Config.json", text) }
+
+// emulatorFile is the part of both formats that we use. Keys are read in any
+// case, as .NET does it.
+type emulatorFile struct {
+	UserConfig struct {
+		Namespaces []struct {
+			Name   string
+			Queues []struct {
+				Name       string
+				Properties entity.Queue
+			}
+			Topics []emulatorTopic
+		}
+		NamespaceConfig []struct {
+			Name     string
+			Entities []struct {
+				Name           string
+				PartitionCount int32
+				ConsumerGroups []struct{ Name string }
+			}
+		}
+	}
+}
+
+type emulatorTopic struct {
+	Name          string
+	Properties    entity.Topic
+	Subscriptions []struct {
+		Name       string
+		Properties entity.Subscription
+		Rules      []emulatorRule
+	}
+}
+
+type emulatorRule struct {
+	Name       string
+	Properties struct {
+		FilterType        string
+		CorrelationFilter *entity.Correlation
+		SQLFilter         struct{ SQLExpression string }
+		Action            struct{ SQLExpression string }
+	}
+}
+
+func parseEmulator(file string, text []byte) (Config, error) {
+	c := Config{source: source{file: file}}
+	clean := plainJSON(text)
+	var any any
+	decoder := json.NewDecoder(bytes.NewReader(clean))
+	decoder.UseNumber()
+	if err := decoder.Decode(&any); err != nil {
+		return Config{}, Faults{jsonFault(file, clean, err)}
+	}
+	loosen(any)
+	var in emulatorFile
+	again, err := json.Marshal(any)
+	if err == nil {
+		err = json.Unmarshal(again, &in)
+	}
+	if err != nil {
+		return Config{}, Faults{c.Fault("", jsonProblem(err))}
+	}
+	if err := c.takeEmulator(in); err != nil {
+		return Config{}, err
+	}
+	return c, c.Validate()
+}
+
+func (c *Config) takeEmulator(in emulatorFile) error {
+	user := in.UserConfig
+	if len(user.Namespaces)+len(user.NamespaceConfig) == 0 {
+		return Faults{c.Fault("", "neither UserConfig.Namespaces (Service Bus) nor UserConfig.NamespaceConfig (Event Hubs) is there")}
+	}
+	for _, ns := range user.Namespaces {
+		c.Namespace = ns.Name
+		for _, q := range ns.Queues {
+			q.Properties.Name = q.Name
+			c.Queues = append(c.Queues, q.Properties)
+		}
+		for _, t := range ns.Topics {
+			c.Topics = append(c.Topics, t.topic())
+		}
+	}
+	for _, ns := range user.NamespaceConfig {
+		c.Namespace = ns.Name
+		for _, h := range ns.Entities {
+			hub := Hub{Name: h.Name, PartitionCount: h.PartitionCount}
+			for _, group := range h.ConsumerGroups {
+				if !strings.EqualFold(group.Name, "$Default") { // listed in some samples; always there
+					hub.ConsumerGroups = append(hub.ConsumerGroups, group.Name)
+				}
+			}
+			c.Hubs = append(c.Hubs, hub)
+		}
+	}
+	return nil
+}
+
+func (t emulatorTopic) topic() Topic {
+	topic := Topic{Topic: t.Properties}
+	topic.Name = t.Name
+	for _, s := range t.Subscriptions {
+		s.Properties.Name = s.Name
+		for _, r := range s.Rules {
+			s.Properties.Rules = append(s.Properties.Rules, r.rule())
+		}
+		topic.Subscriptions = append(topic.Subscriptions, s.Properties)
+	}
+	return topic
+}
+
+func (r emulatorRule) rule() entity.Rule {
+	rule := entity.Rule{Name: r.Name, Action: entity.Action{SQL: r.Properties.Action.SQLExpression}}
+	rule.Filter.Kind = entity.FilterKind(strings.ToLower(r.Properties.FilterType))
+	switch rule.Filter.Kind {
+	case entity.CorrelationFilter:
+		rule.Filter.Correlation = r.Properties.CorrelationFilter
+	case entity.SQLFilter:
+		rule.Filter.SQL = r.Properties.SQLFilter.SQLExpression
+	}
+	return rule
+}
+
+// quotable are the properties whose values circulate in quotes, in lower case.
+var quotable = map[string]bool{
+	"partitioncount": true, "maxdeliverycount": true, "maxsizeinmegabytes": true, "maxmessagesizeinkilobytes": true,
+	"requiressession": true, "requiresduplicatedetection": true, "deadletteringonmessageexpiration": true,
+	"deadletteringonfilterevaluationexceptions": true, "enablebatchedoperations": true, "enablepartitioning": true,
+}
+
+// loosen takes quotes off numbers and booleans, and empty texts away: they mean
+// that nothing is set. What a correlation filter compares is left alone.
+func loosen(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			loosen(item)
+		}
+	case map[string]any:
+		for key, value := range v {
+			text, isText := value.(string)
+			switch {
+			case isText && text == "":
+				delete(v, key)
+			case isText && quotable[strings.ToLower(key)]:
+				if plain := []byte(strings.ToLower(strings.TrimSpace(text))); json.Valid(plain) {
+					v[key] = json.RawMessage(plain)
+				}
+			case strings.EqualFold(key, "CorrelationFilter"):
+			default:
+				loosen(value)
+			}
+		}
+	}
+}
+
+// plainJSON takes comments and trailing commas out of a text. Everything else
+// stays where it was, so that positions hold.
+func plainJSON(text []byte) []byte {
+	text = bytes.TrimPrefix(bytes.Clone(text), []byte("\ufeff"))
+	comma := -1 // position of a comma that nothing has followed yet
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			comma = -1
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case c == '/' && i+1 < len(text) && text[i+1] == '/':
+			i = blank(text, i, []byte("\n")) - 1
+		case c == '/' && i+1 < len(text) && text[i+1] == '*':
+			i = blank(text, i, []byte("*/")) - 1
+		case c == ',':
+			comma = i
+		case c == ']' || c == '}':
+			if comma >= 0 {
+				text[comma] = ' '
+			}
+			comma = -1
+		case c != ' ' && c != '\t' && c != '\n' && c != '\r':
+			comma = -1
+		}
+	}
+	return text
+}
+
+// blank overwrites a comment, which begins at from, and returns where it ends.
+func blank(text []byte, from int, end []byte) int {
+	to := len(text)
+	if n := bytes.Index(text[min(from+2, len(text)):], end); n >= 0 {
+		to = from + 2 + n + len(end)
+	}
+	for i := from; i < to; i++ {
+		if text[i] != '\n' {
+			text[i] = ' '
+		}
+	}
+	return to
+}
+
+// jsonFault places a syntax error.
+func jsonFault(file string, text []byte, err error) Fault {
+	f := Fault{File: file, Problem: "not JSON: " + err.Error()}
+	offset := len(text)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = min(int(syntax.Offset), len(text))
+	}
+	before := text[:max(offset-1, 0)]
+	f.Line = 1 + bytes.Count(before, []byte("\n"))
+	f.Column = len(before) - bytes.LastIndexByte(before, '\n')
+	return f
+}
+
+// jsonProblem says in our words that a value is of the wrong type.
+func jsonProblem(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Sprintf("%s: expected %v, found a %s", wrong.Field, wrong.Type, wrong.Value)
+	}
+	return err.Error()
+}

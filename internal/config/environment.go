@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Environment returns the settings of the process's environment, which lookup
+// gives access to (os.LookupEnv). An empty variable counts as unset.
+//
+//	TRIAGEMQ_NAMESPACE  TRIAGEMQ_DATA      TRIAGEMQ_LISTEN (host:port, separated by commas)
+//	TRIAGEMQ_TLS_CERT   TRIAGEMQ_TLS_KEY   TRIAGEMQ_TLS_CLIENT_CA
+//	TRIAGEMQ_DEV        TRIAGEMQ_INSECURE  (true or false)
+func Environment(lookup func(string) (string, bool)) (Config, error) {
+	var c Config
+	var fs Faults
+	get := func(name string) string { v, _ := lookup(name); return strings.TrimSpace(v) }
+	flag := func(name string) bool {
+		text := get(name)
+		if text == "" {
+			return false
+		}
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			fs = append(fs, Fault{Path: name, Problem: fmt.Sprintf("%q is neither true nor false", text)})
+		}
+		return v
+	}
+	c.Namespace = get("TRIAGEMQ_NAMESPACE")
+	c.Data = get("TRIAGEMQ_DATA")
+	c.TLS = TLS{get("TRIAGEMQ_TLS_CERT"), get("TRIAGEMQ_TLS_KEY"), get("TRIAGEMQ_TLS_CLIENT_CA")}
+	c.Security.Dev = flag("TRIAGEMQ_DEV")
+	c.Security.Insecure = flag("TRIAGEMQ_INSECURE")
+	for _, address := range strings.FieldsFunc(get("TRIAGEMQ_LISTEN"), func(r rune) bool { return r == ',' || r == ' ' }) {
+		if problem := checkAddress(address); problem != "" {
+			fs = append(fs, Fault{Path: "TRIAGEMQ_LISTEN", Problem: problem})
+		}
+		c.Listeners = append(c.Listeners, address)
+	}
+	return c, fs.err()
+}
