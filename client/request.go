@@ -24,11 +24,12 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 	sender := c.outbox.sender(ctx, c, c.entity(entity))
 	var reply *Received
 	err := c.retry(ctx, func(o *outage) error {
-		conn, err := c.connection(ctx)
+		// The sender comes first: it brings the token that proves who we are.
+		l, err := sender.open(ctx)
 		if err != nil {
 			return err
 		}
-		box, err := conn.replyInbox(ctx, c.options.ReplyQueue)
+		box, err := l.conn.replyInbox(ctx, c.options.ReplyQueue)
 		if err != nil {
 			return err
 		}
@@ -39,10 +40,6 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 		}
 		wait := box.expect(ask.ID)
 		defer box.forget(ask.ID)
-		l, err := sender.open(ctx)
-		if err != nil {
-			return err
-		}
 		if err := l.send(ctx, wire); err != nil {
 			return err
 		}

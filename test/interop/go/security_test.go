@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interop
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/coder/websocket"
+)
+
+func TestUnknownEntity(t *testing.T) {
+	t.Parallel()
+	q := open(t, "no-such-queue")
+	wantCode(t, "send", q.SendMessage(q.ctx, &azservicebus.Message{}, nil), azservicebus.CodeNotFound)
+	_, err := q.ReceiveMessages(q.ctx, 1, nil)
+	wantCode(t, "receive", err, azservicebus.CodeNotFound)
+}
+
+func TestWrongKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	q := openOn(t, connect(t, shared.connectionWith(devKeyName, "wrong")), "secured")
+	err := q.SendMessage(q.ctx, &azservicebus.Message{}, nil)
+	wantCode(t, "send with a wrong key", err, azservicebus.CodeUnauthorizedAccess)
+	q = openOn(t, connect(t, shared.connectionWith("NoSuchRule", devKey)), "secured")
+	_, err = q.ReceiveMessages(q.ctx, 1, nil)
+	wantCode(t, "receive with an unknown rule", err, azservicebus.CodeUnauthorizedAccess)
+}
+
+// signature makes a ready token for one queue.
+func (b *broker) signature(queue string, expires time.Time) string {
+	resource := url.QueryEscape("sb://127.0.0.1:" + b.port + "/" + queue)
+	until := fmt.Sprint(expires.Unix())
+	mac := hmac.New(sha256.New, []byte(devKey))
+	mac.Write([]byte(resource + "\n" + until))
+	return fmt.Sprintf("Endpoint=sb://127.0.0.1:%s;UseDevelopmentEmulator=true;SharedAccessSignature=SharedAccessSignature sr=%s&sig=%s&se=%s&skn=%s",
+		b.port, resource, url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil))), until, devKeyName)
+}
+
+func TestExpiredTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	q := openOn(t, connect(t, shared.signature("secured", time.Now().Add(-time.Hour))), "secured")
+	err := q.SendMessage(q.ctx, &azservicebus.Message{}, nil)
+	e := wantCode(t, "send with an expired token", err, azservicebus.CodeUnauthorizedAccess)
+	if !strings.Contains(e.Error(), "ExpiredToken: The token is expired. Expiration time:") {
+		t.Errorf("the error does not say that the token is expired: %v", e)
+	}
+}
+
+func TestReadyTokenWorksWhereItIsMeantFor(t *testing.T) {
+	t.Parallel()
+	c := connect(t, shared.signature("secured", time.Now().Add(time.Hour)))
+	q := openOn(t, c, "secured")
+	q.send("a")
+	q.complete(q.one())
+	elsewhere := openOn(t, c, "modes")
+	err := elsewhere.SendMessage(q.ctx, &azservicebus.Message{}, nil)
+	wantCode(t, "send to another queue", err, azservicebus.CodeUnauthorizedAccess)
+}
+
+func TestWebSocket(t *testing.T) {
+	t.Parallel()
+	c := connectWith(t, shared.secureConnection(), &azservicebus.ClientOptions{
+		NewWebSocketConn: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			ws, _, err := websocket.Dial(ctx, args.Host, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
+			if err != nil {
+				return nil, err
+			}
+			return websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary), nil
+		},
+	})
+	q := openOn(t, c, "websocket")
+	q.send("through", "a", "socket")
+	ms := q.receive(3)
+	if got := bodies(ms); got != "through a socket" {
+		t.Errorf("received %q", got)
+	}
+	q.complete(ms...)
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	q := openOn(t, connect(t, shared.secureConnection()), "tls")
+	q.send("secret")
+	m := q.one()
+	if string(m.Body) != "secret" {
+		t.Errorf("received %q", m.Body)
+	}
+	q.complete(m)
+}
