@@ -187,6 +187,9 @@ func (s *Shard) give(c *Consumer) bool {
 		return false
 	}
 	c.given++
+	if c.slot.observer != nil {
+		c.slot.observer.Delivered(s.now, &qd)
+	}
 	d := s.delivery(c.slot, qd)
 	h := held{d: d}
 	switch {

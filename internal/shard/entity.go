@@ -36,6 +36,8 @@ type Definition struct {
 	Sessions bool
 	// Published is how many messages a topic has seen.
 	Published uint64
+	// Note is what the owner noted of it last.
+	Note []byte
 }
 
 // entity is one entity and its queues.
@@ -54,6 +56,7 @@ type slot struct {
 	q      *queue.Queue
 	load   func(queue.SeqNo, queue.Ref) (*message.Message, error)
 
+	observer  Observer    // nil if nobody watches
 	consumers []*Consumer // attached; served in turns
 	turn      int         // of the consumer that is served next
 	seekers   []*seeker   // callers that wait for a free session
@@ -143,8 +146,11 @@ func (s *Shard) absorb(sl *slot) {
 	}
 	s.eff.Reset()
 	s.touch(sl)
-	for _, d := range dead {
-		s.bury(sl, d)
+	for i := range dead {
+		if sl.observer != nil {
+			sl.observer.Died(s.now, &dead[i])
+		}
+		s.bury(sl, dead[i])
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	kindSnapshotPart  = 8 // number, entity, name, meta, count
 	kindSnapshotQueue = 9 // number, slot, queue record
 	kindSnapshotEnd   = 10
+	kindNote          = 11 // entity, bytes
 )
 
 var errRecord = errors.New("shard: malformed record")

@@ -95,6 +95,10 @@ func (r *replayer) apply(rec journal.Record) error {
 		if e, ok := s.entities[ID(id)]; ok {
 			e.Published = in.uvarint()
 		}
+	case kindNote:
+		if e, ok := s.entities[ID(id)]; ok {
+			e.Note = append([]byte(nil), in.bytes()...)
+		}
 	case kindSnapshotBegin:
 		r.begin(id, in, rec.At)
 	case kindSnapshotPart:

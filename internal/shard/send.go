@@ -153,6 +153,9 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 			if err := sl.q.Admit(s.now, arrivals); err != nil {
 				return nil, err
 			}
+			if err := s.ask(sl, arrivals); err != nil {
+				return nil, err
+			}
 			arrivals = arrivals[:0]
 		}
 	}
@@ -167,6 +170,9 @@ func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
 		arrivals = append(arrivals, copies[i].Arrival)
 	}
 	err := sl.q.Enqueue(s.now, arrivals, seqs, &s.eff)
+	if err == nil && sl.observer != nil {
+		sl.observer.Arrived(s.now, arrivals)
+	}
 	clear(arrivals)
 	s.arrivals = arrivals[:0]
 	if err != nil {

@@ -4,7 +4,6 @@ package shard
 
 import (
 	"errors"
-	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
@@ -37,8 +36,6 @@ type Settle struct {
 	// Done learns, when all is durable, nil if every token was good, else an
 	// error or nil for each. It runs on the shard's goroutine.
 	Done func(errs []error)
-	// Measure is told about each message that was settled.
-	Measure func(now time.Time, v Verdict, m queue.Settled)
 }
 
 // Settle posts a Settle; it never blocks.
@@ -70,8 +67,8 @@ func (o *settling) run(s *Shard) {
 			errs[i] = err
 			continue
 		}
-		if o.Measure != nil {
-			o.Measure(s.now, o.Verdict, m)
+		if sl.observer != nil {
+			sl.observer.Settled(s.now, o.Verdict, m)
 		}
 	}
 	s.absorb(sl)

@@ -125,6 +125,9 @@ func (s *Shard) stepSnapshot() {
 			s.uvarint(e.Published)
 			s.recordDefinition(e)
 			s.recorded()
+			if len(e.Note) > 0 {
+				s.recordNote(e)
+			}
 		}
 		s.visit(e.parts[n.part])
 	}
