@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "math/bits"
+
+// bitmap is a set of levels.
+type bitmap [4]uint64
+
+func (b *bitmap) set(l Level)      { b[l>>6] |= 1 << (l & 63) }
+func (b *bitmap) clear(l Level)    { b[l>>6] &^= 1 << (l & 63) }
+func (b *bitmap) has(l Level) bool { return b[l>>6]&(1<<(l&63)) != 0 }
+func (b *bitmap) empty() bool      { return b[0]|b[1]|b[2]|b[3] == 0 }
+
+// highest returns the highest level between lo and hi in the set.
+func (b *bitmap) highest(lo, hi Level) (Level, bool) {
+	for w := int(hi >> 6); w >= int(lo>>6); w-- {
+		x := b[w]
+		if w == int(hi>>6) {
+			x &= ^uint64(0) >> (63 - hi&63)
+		}
+		if w == int(lo>>6) {
+			x &= ^uint64(0) << (lo & 63)
+		}
+		if x != 0 {
+			return Level(w<<6 + 63 - bits.LeadingZeros64(x)), true
+		}
+	}
+	return 0, false
+}

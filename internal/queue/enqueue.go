@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "time"
+
+// Enqueue stores all messages of as, or none and an error, with one record. It
+// writes their numbers to seqs, which is as long as as; a duplicate is dropped
+// and gets zero. The strings of as may be reused afterwards.
+func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects) error {
+	at := q.at(now)
+	in := max(at, q.lastIn)
+	stored, err := q.admit(as, seqs, in)
+	if err != nil || stored == 0 {
+		return err
+	}
+	q.lastIn = in
+	out.begin(kindEnqueue)
+	out.time(in)
+	out.seq(q.msgs.last + 1)
+	out.uint(uint64(stored))
+	ids := q.ids
+	for i := range as {
+		if seqs[i] == 0 {
+			continue
+		}
+		it := q.itemFrom(&as[i], at, in)
+		if q.window.applies(as[i].MessageID) {
+			it.hashed, it.id, ids = true, ids[0], ids[1:]
+			q.window.keep(it.id, in)
+		}
+		out.item(&it, in)
+		seqs[i] = q.msgs.last + 1
+		q.place(seqs[i], &it, out)
+	}
+	out.end()
+	return nil
+}
+
+// admit decides whether the arrivals may enter at time in, and which of them. It
+// leaves zero in seqs for a duplicate and one for a message to store, and in
+// q.ids the digests of the ids of those to store that have one.
+func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err error) {
+	if q.cfg.SendPaused {
+		return 0, ErrSendPaused
+	}
+	q.window.forget(in, 2*len(as))
+	q.ids = q.ids[:0]
+	bytes := int64(0)
+	for i := range as {
+		if q.cfg.Sessions && !as[i].InSession {
+			err = ErrSessionRequired
+		}
+		seqs[i] = 1
+		if q.window.applies(as[i].MessageID) {
+			id := digestOf(as[i].MessageID)
+			if q.window.seen(id, in) {
+				seqs[i] = 0
+				continue
+			}
+			q.window.reserve(id, in) // its like in this batch is a duplicate, too
+			q.ids = append(q.ids, id)
+		}
+		stored++
+		bytes += int64(as[i].Body.Size)
+	}
+	if err == nil && stored > 0 && !q.fits(int64(stored), bytes) {
+		err = ErrFull
+	}
+	if err != nil {
+		q.unreserve()
+	}
+	return stored, err
+}
+
+// unreserve undoes what admit did to the window.
+func (q *Queue) unreserve() {
+	for _, id := range q.ids {
+		q.window.cancel(id)
+	}
+}
+
+// fits reports whether the queue has room for so much more.
+func (q *Queue) fits(count, bytes int64) bool {
+	return (q.cfg.MaxCount == 0 || q.counts.Total()+count <= q.cfg.MaxCount) &&
+		(q.cfg.MaxBytes == 0 || q.counts.Bytes+bytes <= q.cfg.MaxBytes)
+}
+
+// itemFrom makes an item of an arrival at time at, whose enqueue time is in
+// unless it brings an older one along.
+func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
+	it := item{
+		belonging: belonging{session: a.Session, inSession: a.InSession, key: a.Key},
+		body:      a.Body,
+		origin:    a.Origin,
+		enqueued:  in,
+		failures:  a.Failures,
+		level:     a.Level,
+		class:     a.Class,
+		hops:      a.Hops,
+	}
+	if !a.InSession {
+		it.session = ""
+	}
+	if !a.At.IsZero() {
+		it.enqueued = min(in, nanos(a.At))
+	}
+	if nb := nanos(a.NotBefore); nb > at {
+		it.state, it.notBefore = Scheduled, nb
+	}
+	if life := q.lifeOf(a); life > 0 {
+		if it.state != Scheduled { // from now on, whatever age it brought along
+			life = later(life, at-it.enqueued)
+		}
+		var e entry
+		e.setLife(life)
+		it.life, it.seconds = e.life, e.flags&flagSeconds
+	}
+	return it
+}
+
+// lifeOf returns the shorter of what the sender and the queue allow; zero is
+// for ever.
+func (q *Queue) lifeOf(a *Arrival) time.Duration {
+	switch {
+	case q.cfg.IsDead:
+		return 0
+	case a.TTL == 0:
+		return q.cfg.TTL
+	case q.cfg.TTL == 0:
+		return a.TTL
+	}
+	return min(a.TTL, q.cfg.TTL)
+}
+
+// later adds to a life, which stays longer than nothing and shorter than for
+// ever.
+func later(life time.Duration, by int64) time.Duration {
+	if by > 0 && int64(life) > never-by {
+		return never
+	}
+	return max(life+time.Duration(by), 1)
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+// item is a message as records know it: what an entry holds, with its names
+// spelled out.
+type item struct {
+	belonging
+	body      Ref
+	origin    SeqNo
+	enqueued  int64
+	notBefore int64 // if state is Scheduled
+	life      uint32
+	seconds   uint8 // flagSeconds or zero
+	failures  uint32
+	level     Level
+	class     Class
+	hops      uint8
+	state     State // Ready, Deferred or Scheduled
+	hashed    bool
+	id        digest // if hashed
+}
+
+// The flags of an item in a record, on disk.
+const (
+	itemHashed    = 0x01
+	itemSession   = 0x02
+	itemKey       = 0x04
+	itemLife      = 0x08
+	itemTime      = 0x10 // its enqueue time is not the record's
+	itemScheduled = 0x20
+	itemTravelled = 0x40 // has an origin, failures or hops
+	itemDeferred  = 0x80
+)
+
+// item appends it to a record whose own time is at.
+func (e *Effects) item(it *item, at int64) {
+	flags := byte(0)
+	set := func(bit byte, on bool) {
+		if on {
+			flags |= bit
+		}
+	}
+	set(itemHashed, it.hashed)
+	set(itemSession, it.inSession)
+	set(itemKey, it.key != "")
+	set(itemLife, it.life != 0)
+	set(itemTime, it.enqueued != at)
+	set(itemScheduled, it.state == Scheduled)
+	set(itemTravelled, it.origin != 0 || it.failures != 0 || it.hops != 0)
+	set(itemDeferred, it.state == Deferred)
+
+	e.buf = append(e.buf, flags, byte(it.level), byte(it.class))
+	e.ref(it.body)
+	if flags == 0 {
+		return
+	}
+	if it.hashed {
+		e.buf = append(e.buf, it.id[:]...)
+	}
+	if it.inSession {
+		e.string(it.session)
+	}
+	if it.key != "" {
+		e.string(it.key)
+	}
+	if it.life != 0 {
+		e.uint(uint64(it.life)<<1 | uint64(it.seconds/flagSeconds))
+	}
+	if it.enqueued != at {
+		e.time(it.enqueued)
+	}
+	if it.state == Scheduled {
+		e.time(it.notBefore)
+	}
+	if flags&itemTravelled != 0 {
+		e.seq(it.origin)
+		e.uint(uint64(it.failures))
+		e.byte(it.hops)
+	}
+}
+
+// item reads what Effects.item wrote.
+func (r *reader) item(at int64) (it item) {
+	flags := r.byte()
+	it.level, it.class = Level(r.byte()), Class(r.byte())
+	it.body = r.ref()
+	it.enqueued = at
+	if flags&itemHashed != 0 {
+		it.hashed = true
+		copy(it.id[:], r.take(uint64(len(it.id))))
+	}
+	if flags&itemSession != 0 {
+		it.inSession, it.session = true, r.string()
+	}
+	if flags&itemKey != 0 {
+		it.key = r.string()
+	}
+	if flags&itemLife != 0 {
+		life := r.upTo(1<<33 - 1)
+		it.life, it.seconds = uint32(life>>1), uint8(life&1)*flagSeconds
+	}
+	if flags&itemTime != 0 {
+		it.enqueued = r.time()
+	}
+	if flags&itemScheduled != 0 {
+		it.state, it.notBefore = Scheduled, r.time()
+	}
+	if flags&itemTravelled != 0 {
+		it.origin, it.failures, it.hops = SeqNo(r.uint()), r.uint32(), r.byte()
+	}
+	if flags&itemDeferred != 0 {
+		if it.state == Scheduled {
+			r.fail()
+		}
+		it.state = Deferred
+	}
+	return it
+}
+
+// itemOf is the item of a message that the queue has.
+func (q *Queue) itemOf(e *entry) item {
+	it := item{
+		belonging: q.groups.all[e.group].belonging,
+		body:      e.body(),
+		origin:    e.origin,
+		enqueued:  e.enqueued,
+		life:      e.life,
+		seconds:   e.flags & flagSeconds,
+		failures:  e.failures,
+		level:     e.level,
+		class:     e.class,
+		hops:      e.hops,
+		state:     e.resting(),
+	}
+	if it.state == Scheduled {
+		it.notBefore = q.schedule.all[e.slot].at
+	}
+	return it
+}
+
+// place gives an item the number seq. Live commands and replay both come here.
+func (q *Queue) place(seq SeqNo, it *item, out *Effects) {
+	e := q.msgs.put(seq)
+	*e = entry{
+		bodyAt:   it.body.At,
+		bodySize: it.body.Size,
+		enqueued: it.enqueued,
+		origin:   it.origin,
+		group:    q.join(it.belonging),
+		life:     it.life,
+		failures: it.failures,
+		level:    it.level,
+		class:    it.class,
+		flags:    it.seconds,
+		hops:     it.hops,
+	}
+	q.counts.Bytes += int64(it.body.Size)
+	out.Placed = append(out.Placed, it.body)
+	switch it.state {
+	case Scheduled:
+		e.setState(Scheduled)
+		e.slot = q.schedule.add(seq, it.notBefore)
+		q.counts.Scheduled++
+	case Deferred:
+		e.setState(Deferred)
+		q.counts.Deferred++
+	default:
+		q.stand(seq, e)
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+// picker is a discipline: it chooses the level to serve next. It sees levels
+// only by what is first in them, which is enough, because nothing that ranks
+// higher can stand behind it.
+type picker interface {
+	// touch says that what is first in a level may have changed.
+	touch(l Level)
+	// pick chooses among the open levels between lo and hi.
+	pick(q *Queue, now int64, lo, hi Level) (Level, bool)
+	// served says that a message of l was handed out.
+	served(l Level)
+	// rank returns the effective level of a message of l that came at some time.
+	rank(l Level, enqueued, now int64) int
+}
+
+// lane orders what waits inside one level.
+type lane interface {
+	// add says that a message stands in the lane from now on.
+	add(q *Queue, k key, e *entry)
+	// leave says that a message stands in it no more.
+	leave(q *Queue, k key, e *entry)
+	// first returns the message to hand out next.
+	first(q *Queue) (key, bool)
+	// oldest returns the key by which the lane as a whole is ranked.
+	oldest(q *Queue) (key, bool)
+	// pop removes the message that first returned.
+	pop(q *Queue, k key, e *entry)
+	// open reports whether first would find something.
+	open() bool
+}
+
+// levels are the lanes of a queue and the discipline that chooses among them.
+type levels struct {
+	all    []level // by level, as far as one was ever used
+	open   bitmap  // lanes that have something to hand out
+	picker picker
+}
+
+type level struct {
+	lane  lane
+	ready int64 // ready messages, whether the lane offers them or not
+}
+
+// at returns the level l, and makes it on first use.
+func (ls *levels) at(q *Queue, l Level) *level {
+	for int(l) >= len(ls.all) {
+		ls.all = append(ls.all, level{})
+	}
+	lv := &ls.all[l]
+	if lv.lane == nil {
+		lv.lane = q.newLane(l)
+	}
+	return lv
+}
+
+func (ls *levels) add(q *Queue, k key, e *entry) {
+	ls.at(q, e.level).lane.add(q, k, e)
+	ls.changed(e.level)
+}
+
+func (ls *levels) leave(q *Queue, k key, e *entry) {
+	ls.all[e.level].lane.leave(q, k, e)
+	ls.changed(e.level)
+}
+
+func (ls *levels) pop(q *Queue, k key, e *entry) {
+	ls.all[e.level].lane.pop(q, k, e)
+	ls.changed(e.level)
+}
+
+// changed keeps the set of open levels and the discipline up to date.
+func (ls *levels) changed(l Level) {
+	if ls.all[l].lane.open() {
+		ls.open.set(l)
+	} else {
+		ls.open.clear(l)
+	}
+	ls.picker.touch(l)
+}
+
+// newLane returns an empty lane for level l by the settings of the queue.
+func (q *Queue) newLane(l Level) lane {
+	kind := uint8(placeLevel)
+	if q.cfg.Sessions {
+		kind = placeHead
+	}
+	return &plainLane{line: line{place: place{kind: kind, level: l}}}
+}
+
+// plainLane is first in, first out.
+type plainLane struct {
+	line line
+	n    int // messages that stand in line
+}
+
+func (p *plainLane) add(_ *Queue, k key, _ *entry) {
+	p.line.push(k)
+	p.n++
+}
+
+func (p *plainLane) leave(q *Queue, _ key, _ *entry) {
+	p.n--
+	p.line.tidy(q, p.n)
+}
+
+func (p *plainLane) first(q *Queue) (key, bool)  { return p.line.first(q) }
+func (p *plainLane) oldest(q *Queue) (key, bool) { return p.line.first(q) }
+func (p *plainLane) open() bool                  { return p.n > 0 }
+
+func (p *plainLane) pop(_ *Queue, k key, _ *entry) {
+	p.line.popFirst(k)
+	p.n--
+}

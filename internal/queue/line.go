@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "slices"
+
+// key is the place of a message among its like: the older first, then the lower
+// number.
+type key struct {
+	at  int64
+	seq SeqNo
+}
+
+func (a key) before(b key) bool {
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
+}
+
+func (a key) compare(b key) int {
+	switch {
+	case a.before(b):
+		return -1
+	case b.before(a):
+		return 1
+	}
+	return 0
+}
+
+// place says which messages stand in a line, so that one that left it, and is
+// still mentioned there, can be told from one that stands.
+type place struct {
+	kind    uint8
+	level   Level
+	fairKey uint32 // in keys
+	session uint32 // in sessions
+}
+
+const (
+	placeLevel   = iota // ready messages of a level
+	placeKey            // ready messages of a level and a fair key
+	placeSession        // ready messages of a session
+	placeHead           // at a level: first ready messages of free sessions
+)
+
+// line keeps messages in the order of their keys. Most come and go in order and
+// wait in the fifo. One that returns, or brought its age along, is older than
+// the last of the fifo and waits in the heap. So does everyone in a very short
+// line: a heap of few is smaller than a chunk.
+//
+// A message that leaves from the middle is still mentioned until it gets to the
+// front, and may be mentioned twice when it came back meanwhile: a mention is no
+// more than a hint, its key never changes, and only the state of the message
+// says whether it stands here.
+type line struct {
+	place
+	back heap[key]
+	fifo fifo[SeqNo]
+	tail key // of the last in fifo
+}
+
+const (
+	shortLine = 16
+	slack     = 64 // mentions beyond twice the messages that are tolerated
+)
+
+// mentions returns how many mentions there are, stale ones included.
+func (l *line) mentions() int { return len(l.back) + l.fifo.n }
+
+func (l *line) push(k key) {
+	if l.fifo.n == 0 && len(l.back) < shortLine || l.fifo.n > 0 && k.before(l.tail) {
+		l.back.push(k)
+		return
+	}
+	l.fifo.push(k.seq)
+	l.tail = k
+}
+
+// first returns the first message that stands in the line, and forgets the
+// stale mentions before it.
+func (l *line) first(q *Queue) (k key, ok bool) {
+	for len(l.back) > 0 {
+		if k = l.back[0]; q.stands(k.seq, &l.place) != nil {
+			ok = true
+			break
+		}
+		l.back.pop()
+	}
+	for l.fifo.n > 0 {
+		seq := *l.fifo.at(0)
+		if e := q.stands(seq, &l.place); e != nil {
+			if f := (key{l.age(e), seq}); !ok || f.before(k) {
+				return f, true
+			}
+			break
+		}
+		l.fifo.pop()
+	}
+	return k, ok
+}
+
+// age returns the first half of a key: inside a session only numbers count.
+func (l *line) age(e *entry) int64 {
+	if l.kind == placeSession {
+		return 0
+	}
+	return e.enqueued
+}
+
+// popFirst removes what first just returned.
+func (l *line) popFirst(k key) {
+	if len(l.back) > 0 && l.back[0] == k {
+		l.back.pop()
+		return
+	}
+	l.fifo.pop()
+}
+
+// tidy rewrites the line when most of its mentions are stale or so many are in
+// the heap that the fifo is the better place. live is how many stand in it.
+func (l *line) tidy(q *Queue, live int) {
+	switch {
+	case live == 0:
+		l.back = l.back[:0]
+		l.fifo.reset()
+	case l.mentions() > 2*live+slack, len(l.back) > slack+l.fifo.n/2:
+		l.rewrite(q)
+	}
+}
+
+// rewrite leaves one mention of each message, all in the fifo.
+func (l *line) rewrite(q *Queue) {
+	back := slices.SortedFunc(slices.Values(l.back), key.compare)
+	old, last := l.fifo, key{}
+	l.back = nil
+	l.fifo = fifo[SeqNo]{}
+	add := func(k key) {
+		if k != last && q.stands(k.seq, &l.place) != nil {
+			l.fifo.push(k.seq)
+			l.tail, last = k, k
+		}
+	}
+	for i := range old.n {
+		seq := *old.at(i)
+		e := q.stands(seq, &l.place)
+		if e == nil {
+			continue
+		}
+		k := key{l.age(e), seq}
+		for len(back) > 0 && !k.before(back[0]) {
+			add(back[0])
+			back = back[1:]
+		}
+		add(k)
+	}
+	for _, k := range back {
+		add(k)
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "time"
+
+// lock is a message, or a session, in somebody's hands. Locks are not logged.
+type lock struct {
+	seq        SeqNo  // zero: the lock of a session
+	nonce      uint64 // of the token
+	at         int64  // taken at
+	until      int64  // of a message in a session the session's lock counts instead
+	session    uint32 // of a session queue
+	prev, next uint32 // in the ring
+	span       uint32 // timeline it is in; inSession if in its session's ring
+}
+
+// inSession is the span of a lock that ends with its session's.
+const inSession = ^uint32(0)
+
+// ring is a list of locks, linked through their prev and next.
+type ring struct{ head, tail uint32 }
+
+// timeline is the locks that were taken for the same time: taken later, or
+// renewed, means ending later, so the first to end is always in front.
+type timeline struct {
+	ring
+	lasts int64
+}
+
+// locks keeps locks in one slice; entries refer to them by index. Zero is none.
+type locks struct {
+	all     []lock
+	free    []uint32
+	spans   []timeline
+	current uint32 // timeline of new locks
+}
+
+// configure directs new locks to the timeline of their duration. A duration
+// that nobody uses any more gives its timeline away.
+func (ls *locks) configure(d time.Duration) {
+	unused := len(ls.spans)
+	for i := range ls.spans {
+		if ls.spans[i].lasts == int64(d) {
+			ls.current = uint32(i)
+			return
+		}
+		if ls.spans[i].head == 0 {
+			unused = i
+		}
+	}
+	if unused == len(ls.spans) {
+		ls.spans = append(ls.spans, timeline{})
+	}
+	ls.spans[unused].lasts = int64(d)
+	ls.current = uint32(unused)
+}
+
+// put stores a lock and returns its slot. It is in no ring yet.
+func (ls *locks) put(l lock) uint32 {
+	if k := len(ls.free); k > 0 {
+		slot := ls.free[k-1]
+		ls.free = ls.free[:k-1]
+		ls.all[slot] = l
+		return slot
+	}
+	if len(ls.all) == 0 {
+		ls.all = append(ls.all, lock{}) // slot zero is none
+	}
+	ls.all = append(ls.all, l)
+	return uint32(len(ls.all) - 1)
+}
+
+// begin lets the lock run from now in the current timeline.
+func (ls *locks) begin(slot uint32, now int64) {
+	l := &ls.all[slot]
+	t := &ls.spans[ls.current]
+	l.span, l.until = ls.current, now+t.lasts
+	ls.link(&t.ring, slot)
+}
+
+// renew lets a running lock begin again.
+func (ls *locks) renew(slot uint32, now int64) {
+	ls.unlink(&ls.spans[ls.all[slot].span].ring, slot)
+	ls.begin(slot, now)
+}
+
+// end frees a slot whose lock was in ring r.
+func (ls *locks) end(r *ring, slot uint32) {
+	ls.unlink(r, slot)
+	ls.all[slot] = lock{}
+	ls.free = append(ls.free, slot)
+}
+
+func (ls *locks) link(r *ring, slot uint32) {
+	l := &ls.all[slot]
+	l.prev, l.next = r.tail, 0
+	if r.tail != 0 {
+		ls.all[r.tail].next = slot
+	} else {
+		r.head = slot
+	}
+	r.tail = slot
+}
+
+func (ls *locks) unlink(r *ring, slot uint32) {
+	l := &ls.all[slot]
+	if l.prev != 0 {
+		ls.all[l.prev].next = l.next
+	} else {
+		r.head = l.next
+	}
+	if l.next != 0 {
+		ls.all[l.next].prev = l.prev
+	} else {
+		r.tail = l.prev
+	}
+}
+
+// first returns the lock that ends first, and when; zero if there is none.
+func (ls *locks) first() (slot uint32, until int64) {
+	until = never
+	for i := range ls.spans {
+		if h := ls.spans[i].head; h != 0 && ls.all[h].until < until {
+			slot, until = h, ls.all[h].until
+		}
+	}
+	return slot, until
+}

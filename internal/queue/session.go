@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// session is a line of messages that one receiver at a time works through. It
+// exists while it has messages, a lock or a state.
+type session struct {
+	id      string
+	line    line
+	ready   int
+	offered SeqNo  // its first message, if that is in the levels; zero is none
+	lock    uint32 // in locks; zero is free
+	held    ring   // locks of its messages
+	state   Ref    // zero is none
+	changed int64  // when state was set or cleared
+	groups  int    // that refer to it
+}
+
+// sessions numbers sessions. Number zero is none.
+type sessions struct {
+	byID map[string]uint32
+	all  []session
+	free []uint32
+}
+
+// open returns the number of a session, which it makes if needed.
+func (ss *sessions) open(id string) uint32 {
+	if n, ok := ss.byID[id]; ok {
+		return n
+	}
+	if ss.byID == nil {
+		ss.byID = make(map[string]uint32)
+	}
+	var n uint32
+	if k := len(ss.free); k > 0 {
+		n, ss.free = ss.free[k-1], ss.free[:k-1]
+	} else {
+		n = uint32(len(ss.all))
+		ss.all = append(ss.all, session{})
+	}
+	id = strings.Clone(id)
+	ss.all[n] = session{id: id, line: line{place: place{kind: placeSession, session: n}}}
+	ss.byID[id] = n
+	return n
+}
+
+// join counts a group of messages.
+func (ss *sessions) join(id string) uint32 {
+	n := ss.open(id)
+	ss.all[n].groups++
+	return n
+}
+
+func (ss *sessions) leave(n uint32) {
+	ss.all[n].groups--
+	ss.close(n)
+}
+
+// close forgets a session that nothing needs any more.
+func (ss *sessions) close(n uint32) {
+	s := &ss.all[n]
+	if s.groups > 0 || s.lock != 0 || s.state != (Ref{}) {
+		return
+	}
+	delete(ss.byID, s.id)
+	*s = session{}
+	ss.free = append(ss.free, n)
+}
+
+// clearLines empties the lines, for reorder.
+func (ss *sessions) clearLines() {
+	for i := range ss.all {
+		s := &ss.all[i]
+		s.line.tidy(nil, 0)
+		s.ready, s.offered = 0, 0
+	}
+}
+
+func (q *Queue) sessionOf(e *entry) *session {
+	return &q.sessions.all[q.groups.all[e.group].sessionNo]
+}
+
+// heldSession returns the session that l holds, nil if l is lost.
+func (q *Queue) heldSession(l SessionLock, at int64) *session {
+	n, ok := q.sessions.byID[l.ID]
+	if !ok || q.sessions.all[n].lock == 0 {
+		return nil
+	}
+	s := &q.sessions.all[n]
+	if k := &q.locks.all[s.lock]; k.nonce != l.Nonce || k.until <= at {
+		return nil
+	}
+	return s
+}
+
+// queueUp puts a ready message into the line of its session.
+func (q *Queue) queueUp(seq SeqNo, e *entry) {
+	s := q.sessionOf(e)
+	s.line.push(key{0, seq})
+	s.ready++
+	q.offer(s)
+}
+
+// dropOut says that a message is no longer in the line of its session.
+func (q *Queue) dropOut(_ SeqNo, e *entry) {
+	s := q.sessionOf(e)
+	s.ready--
+	s.line.tidy(q, s.ready)
+	q.offer(s)
+}
+
+// offer keeps the levels up to date: they know a free session by its first
+// message, and other sessions not at all. So the discipline that ranks messages
+// ranks sessions.
+func (q *Queue) offer(s *session) {
+	first := key{}
+	if s.lock == 0 {
+		first, _ = s.line.first(q)
+	}
+	if first.seq == s.offered {
+		return
+	}
+	if old := s.offered; old != 0 {
+		e := q.msgs.get(old)
+		s.offered = 0
+		q.levels.leave(q, key{e.enqueued, old}, e)
+	}
+	if s.offered = first.seq; s.offered != 0 {
+		e := q.msgs.get(s.offered)
+		q.levels.add(q, key{e.enqueued, s.offered}, e)
+	}
+}
+
+// LockSession locks a session by its id, which need not have messages;
+// ErrSessionLocked. A queue without sessions answers ErrNotAllowed.
+func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, error) {
+	at := q.at(now)
+	if !q.cfg.Sessions {
+		return SessionLock{}, time.Time{}, ErrNotAllowed
+	}
+	n := q.sessions.open(id)
+	if q.sessions.all[n].lock != 0 {
+		return SessionLock{}, time.Time{}, ErrSessionLocked
+	}
+	l, until := q.lockSession(n, at)
+	return l, until, nil
+}
+
+// LockNextSession locks the free session whose first message ranks best among
+// those whose level w accepts.
+func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, bool) {
+	at := q.at(now)
+	if !q.cfg.Sessions || q.cfg.ReceivePaused {
+		return SessionLock{}, time.Time{}, false
+	}
+	l, ok := q.levels.picker.pick(q, at, w.lowest(), w.highest())
+	if !ok {
+		return SessionLock{}, time.Time{}, false
+	}
+	k, _ := q.levels.all[l].lane.first(q)
+	e := q.msgs.get(k.seq)
+	q.levels.picker.served(e.level)
+	lock, until := q.lockSession(q.groups.all[e.group].sessionNo, at)
+	return lock, until, true
+}
+
+func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
+	slot := q.locks.put(lock{nonce: q.nonce(), at: at, session: n})
+	q.locks.begin(slot, at)
+	s := &q.sessions.all[n]
+	s.lock = slot
+	q.offer(s)
+	l := &q.locks.all[slot]
+	return SessionLock{ID: s.id, Nonce: l.nonce}, moment(l.until)
+}
+
+// RenewSession extends a session lock, and with it the locks on its messages.
+func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
+	at := q.at(now)
+	s := q.heldSession(l, at)
+	if s == nil {
+		return time.Time{}, ErrSessionLockLost
+	}
+	q.locks.renew(s.lock, at)
+	return moment(q.locks.all[s.lock].until), nil
+}
+
+// HoldsSession reports whether l is still valid.
+func (q *Queue) HoldsSession(now time.Time, l SessionLock) bool {
+	return q.heldSession(l, q.at(now)) != nil
+}
+
+// ReleaseSession gives a session back. Its locked messages return uncounted. A
+// lock that is lost already is ignored.
+func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
+	s := q.heldSession(l, q.at(now))
+	if s == nil {
+		return
+	}
+	for s.held.head != 0 {
+		seq := q.locks.all[s.held.head].seq
+		e := q.msgs.get(seq)
+		q.unlock(seq, e)
+		q.rest(seq, e)
+	}
+	q.freeSession(s)
+}
+
+// expireSession ends a session lock that ran out. What its holder had and did
+// not settle has failed.
+func (q *Queue) expireSession(slot uint32, out *Effects) {
+	n := q.locks.all[slot].session
+	for q.sessions.all[n].held.head != 0 {
+		seq := q.locks.all[q.sessions.all[n].held.head].seq
+		q.fail(seq, q.msgs.get(seq), out)
+	}
+	q.freeSession(&q.sessions.all[n])
+}
+
+func (q *Queue) freeSession(s *session) {
+	q.locks.end(&q.locks.spans[q.locks.all[s.lock].span].ring, s.lock)
+	s.lock = 0
+	q.offer(s)
+	q.sessions.close(q.sessions.byID[s.id])
+}
+
+// SessionState returns where the state of a session is kept, if it has one.
+func (q *Queue) SessionState(id string) (Ref, bool) {
+	n, ok := q.sessions.byID[id]
+	if !ok {
+		return Ref{}, false
+	}
+	state := q.sessions.all[n].state
+	return state, state != Ref{}
+}
+
+// SetSessionState sets the state of a session, or clears it with the zero Ref.
+func (q *Queue) SetSessionState(now time.Time, id string, state Ref, out *Effects) {
+	at := q.at(now)
+	q.setState(id, state, at, out)
+	out.begin(kindState)
+	out.state(id, state, at)
+	out.end()
+}
+
+func (e *Effects) state(id string, state Ref, changed int64) {
+	e.string(id)
+	e.ref(state)
+	e.time(changed)
+}
+
+func (q *Queue) setState(id string, state Ref, changed int64, out *Effects) {
+	n := q.sessions.open(id)
+	s := &q.sessions.all[n]
+	if s.state != (Ref{}) {
+		out.Freed = append(out.Freed, s.state)
+	}
+	if state != (Ref{}) {
+		out.Placed = append(out.Placed, state)
+	}
+	s.state, s.changed = state, changed
+	q.sessions.close(n)
+}
+
+// Sessions returns the ids, sorted, of the sessions that have messages or a
+// state; with since not zero, of those whose state changed after it.
+func (q *Queue) Sessions(since time.Time) []string {
+	var ids []string
+	for i := range q.sessions.all {
+		s := &q.sessions.all[i]
+		listed := s.groups > 0 || s.state != Ref{}
+		if !since.IsZero() {
+			listed = s.state != Ref{} && s.changed > nanos(since)
+		}
+		if listed && i > 0 {
+			ids = append(ids, s.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Renew extends a lock to now plus the lock duration. Inside a session the lock
+// is the session's, and Renew only tells until when.
+func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
+	at := q.at(now)
+	e, err := q.held(t, at)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if q.locks.all[e.slot].span != inSession {
+		q.locks.renew(e.slot, at)
+	}
+	return moment(q.lockedUntil(e.slot)), nil
+}
+
+// Complete removes a message for good.
+func (q *Queue) Complete(now time.Time, t Token, out *Effects) (Settled, error) {
+	e, err := q.held(t, q.at(now))
+	if err != nil {
+		return Settled{}, err
+	}
+	s := q.unlock(t.Seq, e)
+	q.erase(t.Seq, e, out)
+	out.gone(t.Seq)
+	return s, nil
+}
+
+// Abandon returns a message to its place and counts a failed delivery; at the
+// limit the message becomes a dead letter instead. A deferred one stays deferred.
+func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
+	e, err := q.held(t, q.at(now))
+	if err != nil {
+		return Settled{}, err
+	}
+	return q.fail(t.Seq, e, out), nil
+}
+
+// Release returns a message to its place and counts nothing.
+func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
+	e, err := q.held(t, q.at(now))
+	if err != nil {
+		return Settled{}, err
+	}
+	s := q.unlock(t.Seq, e)
+	q.rest(t.Seq, e)
+	return s, nil
+}
+
+// Defer sets a message aside until somebody takes it by its number.
+func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
+	e, err := q.held(t, q.at(now))
+	if err != nil {
+		return Settled{}, err
+	}
+	s := q.unlock(t.Seq, e)
+	e.flags |= flagDeferred
+	q.rest(t.Seq, e)
+	out.begin(kindDeferred)
+	out.seq(t.Seq)
+	out.end()
+	return s, nil
+}
+
+// Reject makes a message a dead letter. A queue of dead letters answers
+// ErrNotAllowed.
+func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *Effects) (Settled, error) {
+	e, err := q.held(t, q.at(now))
+	if err != nil {
+		return Settled{}, err
+	}
+	if q.cfg.IsDead {
+		return Settled{}, ErrNotAllowed
+	}
+	return q.bury(t.Seq, e, reason, description, out), nil
+}
+
+// Rewrite gives a locked message a new body.
+func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
+	e, err := q.held(t, q.at(now))
+	if err != nil {
+		return err
+	}
+	q.rebody(e, body, out)
+	out.begin(kindRewrite)
+	out.seq(t.Seq)
+	out.ref(body)
+	out.end()
+	return nil
+}
+
+// held returns the message that a token holds. A lock that has run out is lost
+// even before Tick returns the message.
+func (q *Queue) held(t Token, at int64) (*entry, error) {
+	e := q.msgs.get(t.Seq)
+	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
+		return nil, q.lost()
+	}
+	if q.lockedUntil(e.slot) <= at {
+		return nil, q.lost()
+	}
+	return e, nil
+}
+
+// lost is the error for a token that holds nothing.
+func (q *Queue) lost() error {
+	if q.cfg.Sessions {
+		return ErrSessionLockLost
+	}
+	return ErrLockLost
+}
+
+func (q *Queue) lockedUntil(slot uint32) int64 {
+	l := &q.locks.all[slot]
+	if l.span == inSession {
+		return q.locks.all[q.sessions.all[l.session].lock].until
+	}
+	return l.until
+}
+
+// unlock ends the lock of a message, which the caller puts somewhere else.
+func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
+	l := &q.locks.all[e.slot]
+	s := Settled{
+		Seq:        seq,
+		Body:       e.body(),
+		Level:      e.level,
+		Class:      e.class,
+		Failures:   e.failures,
+		EnqueuedAt: moment(e.enqueued),
+		LockedAt:   moment(l.at),
+	}
+	if l.span == inSession {
+		q.locks.end(&q.sessions.all[l.session].held, e.slot)
+	} else {
+		q.locks.end(&q.locks.spans[l.span].ring, e.slot)
+	}
+	e.slot = 0
+	q.counts.Locked--
+	return s
+}
+
+// rest puts an unlocked message back where it was before it was taken.
+func (q *Queue) rest(seq SeqNo, e *entry) {
+	if e.flags&flagDeferred == 0 {
+		q.stand(seq, e)
+		return
+	}
+	e.flags &^= flagDeferred
+	e.setState(Deferred)
+	q.counts.Deferred++
+}
+
+// fail ends a delivery that did not succeed.
+func (q *Queue) fail(seq SeqNo, e *entry, out *Effects) Settled {
+	if q.cfg.IsDead {
+		s := q.unlock(seq, e)
+		q.rest(seq, e)
+		return s
+	}
+	if e.failures < math.MaxUint32 {
+		e.failures++
+	}
+	if q.cfg.MaxFailures > 0 && e.failures >= q.cfg.MaxFailures {
+		return q.bury(seq, e, ReasonDeliveries, fmt.Sprintf(
+			"Message could not be consumed after %d delivery attempts.", e.failures), out)
+	}
+	s := q.unlock(seq, e)
+	q.rest(seq, e)
+	out.begin(kindFailed)
+	out.seq(seq)
+	out.uint(uint64(e.failures))
+	out.end()
+	return s
+}
+
+// bury makes a locked message a dead letter.
+func (q *Queue) bury(seq SeqNo, e *entry, reason, description string, out *Effects) Settled {
+	d := Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description}
+	d.LockedUntil = time.Time{}
+	s := q.unlock(seq, e)
+	s.Dead = true
+	out.Dead = append(out.Dead, d)
+	q.erase(seq, e, out)
+	out.gone(seq)
+	return s
+}
+
+// rebody gives a message another body.
+func (q *Queue) rebody(e *entry, body Ref, out *Effects) {
+	out.Freed = append(out.Freed, e.body())
+	out.Placed = append(out.Placed, body)
+	q.counts.Bytes += int64(body.Size) - int64(e.bodySize)
+	e.setBody(body)
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Cursor is how far a snapshot has come. The zero value is the beginning.
+type Cursor struct {
+	phase phase
+	next  uint64 // next sighting, session or message
+	seen  uint64 // sightings when the snapshot began
+	high  SeqNo  // highest number when the snapshot began
+}
+
+type phase uint8
+
+const (
+	phaseHeader phase = iota
+	phaseWindow
+	phaseStates
+	phaseEntries
+	phaseEnd
+)
+
+// Snapshot writes the next part of a snapshot to out: the first step the
+// settings and counters, the following ones up to max items each, the last one
+// an end. Commands may run between the steps: what they change is either in a
+// chunk that comes later or in a record that comes after. move may give a body
+// that the owner wants elsewhere a new place; nil moves nothing.
+func (q *Queue) Snapshot(c Cursor, max int, move func(Ref) (Ref, bool), out *Effects) (next Cursor, done bool) {
+	if move == nil {
+		move = func(r Ref) (Ref, bool) { return r, false }
+	}
+	switch c.phase {
+	case phaseHeader:
+		out.begin(kindSnapshot)
+		out.uint(uint64(q.msgs.last))
+		out.time(q.lastIn)
+		out.config(q.cfg)
+		out.end()
+		w := &q.window.order
+		return Cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.msgs.last}, false
+	case phaseWindow:
+		return q.snapWindow(c, max, out), false
+	case phaseStates:
+		return q.snapStates(c, max, move, out), false
+	case phaseEntries:
+		return q.snapEntries(c, max, move, out), false
+	}
+	out.begin(kindEnd)
+	out.end()
+	return c, true
+}
+
+func (q *Queue) snapWindow(c Cursor, most int, out *Effects) Cursor {
+	w := &q.window.order
+	c.next = max(c.next, w.popped)
+	if c.next >= c.seen {
+		return Cursor{phase: phaseStates, next: 1, high: c.high}
+	}
+	out.begin(kindWindow)
+	for ; most > 0 && c.next < c.seen; most-- {
+		s := w.at(int(c.next - w.popped))
+		out.buf = append(out.buf, s.id[:]...)
+		out.time(s.at)
+		c.next++
+	}
+	out.end()
+	return c
+}
+
+func (q *Queue) snapStates(c Cursor, most int, move func(Ref) (Ref, bool), out *Effects) Cursor {
+	began := false
+	for ; most > 0 && c.next < uint64(len(q.sessions.all)); c.next++ {
+		s := &q.sessions.all[c.next]
+		if s.state == (Ref{}) {
+			continue
+		}
+		if to, ok := move(s.state); ok {
+			out.Freed, out.Placed = append(out.Freed, s.state), append(out.Placed, to)
+			s.state = to
+		}
+		if !began {
+			out.begin(kindStates)
+			began = true
+		}
+		out.state(s.id, s.state, s.changed)
+		most--
+	}
+	if began {
+		out.end()
+	}
+	if c.next >= uint64(len(q.sessions.all)) {
+		return Cursor{phase: phaseEntries, next: 1, high: c.high}
+	}
+	return c
+}
+
+func (q *Queue) snapEntries(c Cursor, most int, move func(Ref) (Ref, bool), out *Effects) Cursor {
+	to, n := c.high, 0
+	seq, e := q.msgs.next(SeqNo(c.next))
+	if e == nil || seq > c.high {
+		return Cursor{phase: phaseEnd}
+	}
+	at := e.enqueued
+	out.begin(kindEntries)
+	out.time(at)
+	for ; e != nil && seq <= c.high; seq, e = q.msgs.next(seq + 1) {
+		if n == most {
+			to = seq - 1
+			break
+		}
+		if body, ok := move(e.body()); ok {
+			q.rebody(e, body, out)
+		}
+		it := q.itemOf(e)
+		out.seq(seq)
+		out.item(&it, at)
+		n++
+	}
+	out.seq(0)
+	out.seq(to)
+	out.end()
+	c.next = uint64(to) + 1
+	return c
+}
+
+// replaySnapshot applies a part of a snapshot. To a queue that is whole already
+// it brings nothing but new places of bodies.
+func (q *Queue) replaySnapshot(k kind, r *reader, out *Effects) error {
+	if k == kindSnapshot {
+		q.replayHeader(r, out)
+		return nil
+	}
+	if !q.restore.begun {
+		return fmt.Errorf("%w: part %#02x of a snapshot without its beginning", ErrCorrupt, byte(k))
+	}
+	switch k {
+	case kindWindow:
+		for len(r.rest) > 0 {
+			var s sighting
+			copy(s.id[:], r.take(uint64(len(s.id))))
+			s.at = r.time()
+			if !r.bad && q.restore.building && q.window.lasts > 0 {
+				q.window.add(s)
+			}
+		}
+	case kindStates:
+		for len(r.rest) > 0 {
+			q.replayState(r, out)
+		}
+	case kindEntries:
+		return q.replayEntries(r, out)
+	case kindEnd:
+		return q.replayEnd()
+	}
+	return nil
+}
+
+func (q *Queue) replayHeader(r *reader, out *Effects) {
+	last, in, cfg := r.upTo(never-1), r.time(), r.config()
+	if r.bad || q.restore.begun && !q.restore.building {
+		return
+	}
+	// A snapshot that follows one that never ended takes its place.
+	q.Refs(func(r Ref) { out.Freed = append(out.Freed, r) })
+	*q = *New(cfg, q.epoch)
+	q.msgs.last, q.lastIn = SeqNo(last), in
+	q.restore = restore{begun: true, building: true, high: SeqNo(last)}
+}
+
+func (q *Queue) replayEntries(r *reader, out *Effects) error {
+	at := r.time()
+	for !r.bad {
+		seq := SeqNo(r.uint())
+		if seq == 0 {
+			break
+		}
+		it := r.item(at)
+		if err := q.fitting(r, &it); err != nil || r.bad {
+			return err
+		}
+		if err := q.bring(seq, &it, out); err != nil {
+			return err
+		}
+	}
+	to := r.seq()
+	if q.restore.building && !r.bad {
+		if to < q.restore.brought || to > q.restore.high {
+			return fmt.Errorf("%w: a chunk up to message %d", ErrCorrupt, to)
+		}
+		q.restore.brought = to
+	}
+	return nil
+}
+
+// bring takes a message out of a snapshot.
+func (q *Queue) bring(seq SeqNo, it *item, out *Effects) error {
+	if !q.restore.building {
+		e := q.msgs.get(seq)
+		if e == nil {
+			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
+		}
+		if e.body() != it.body {
+			q.rebody(e, it.body, out)
+		}
+		return nil
+	}
+	if seq <= q.restore.brought || seq > q.restore.high {
+		return fmt.Errorf("%w: message %d is in the wrong chunk", ErrCorrupt, seq)
+	}
+	q.restore.brought = seq
+	q.place(seq, it, out)
+	return nil
+}
+
+func (q *Queue) replayEnd() error {
+	if !q.restore.building {
+		return nil
+	}
+	q.restore.building = false
+	q.reorder()
+	return nil
+}
+
+// Digest sums up everything that a restart must find again at a time. Two
+// queues with the same digest are the same but for their locks.
+func (q *Queue) Digest(now time.Time) [32]byte {
+	var out Effects
+	out.uint(uint64(q.msgs.last))
+	out.time(q.lastIn)
+	out.config(q.cfg)
+	for i := range q.window.order.n {
+		if s := q.window.order.at(i); s.at+q.window.lasts > nanos(now) {
+			out.buf = append(out.buf, s.id[:]...)
+			out.time(s.at)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(q.sessions.byID)) {
+		if s := &q.sessions.all[q.sessions.byID[id]]; s.state != (Ref{}) {
+			out.state(id, s.state, s.changed)
+		}
+	}
+	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+		it := q.itemOf(e)
+		out.seq(seq)
+		out.item(&it, 0)
+	}
+	return sha256.Sum256(out.buf)
+}

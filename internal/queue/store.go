@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	pageBits = 7
+	pageLen  = 1 << pageBits // entries: 6 KiB, one size class of the allocator
+	dirBits  = 6
+	dirLen   = 1 << dirBits // pages
+	fewLen   = 8            // at most so many entries make a page "few"
+	maxSpare = 2            // emptied pages kept for reuse
+)
+
+// store finds the entry of a number in three steps, without a map: directory,
+// page, place. A page without messages costs nothing, and an old page with only
+// a few left is packed, so that stragglers do not keep a backlog's memory.
+type store struct {
+	dirs []*directory // by number; only those that have messages, and the last
+	last SeqNo        // highest number ever given; its page is never packed
+
+	expiries  expiryHeap
+	spareFull []*[pageLen]entry
+	spareFew  []*fewEntries
+}
+
+type directory struct {
+	no    uint64
+	live  int // pages in use
+	pages [dirLen]page
+}
+
+// page has its entries in full or in few; neither if it is empty.
+type page struct {
+	full   *[pageLen]entry
+	few    *fewEntries
+	expiry int64 // no ready entry expires before it; meaningless if the page is empty
+	live   int   // entries in use
+}
+
+// fewEntries are the entries of a nearly empty page, in no order.
+type fewEntries struct {
+	entries [fewLen]entry
+	at      [fewLen]uint8 // place of each in its page
+}
+
+// directory returns the index of directory no, or where it belongs. Without
+// gaps it is as far from the first as its number, or as far from the last; only
+// between two gaps there is a search.
+func (s *store) directory(no uint64) (i int, found bool) {
+	n := len(s.dirs)
+	if n == 0 || no < s.dirs[0].no {
+		return 0, false
+	}
+	if no > s.dirs[n-1].no {
+		return n, false
+	}
+	if i := no - s.dirs[0].no; i < uint64(n) && s.dirs[i].no == no {
+		return int(i), true
+	}
+	if i := s.dirs[n-1].no - no; i < uint64(n) && s.dirs[n-1-int(i)].no == no {
+		return n - 1 - int(i), true
+	}
+	return slices.BinarySearchFunc(s.dirs, no, func(d *directory, no uint64) int {
+		return cmp.Compare(d.no, no)
+	})
+}
+
+// page returns page n, nil if there is none.
+func (s *store) page(n uint64) *page {
+	i, found := s.directory(n >> dirBits)
+	if !found {
+		return nil
+	}
+	return &s.dirs[i].pages[n&(dirLen-1)]
+}
+
+// get returns the entry of a message, nil if there is none. It is valid until
+// the next delete or put.
+func (s *store) get(seq SeqNo) *entry {
+	p := s.page(uint64(seq) >> pageBits)
+	if p == nil {
+		return nil
+	}
+	return p.get(uint8(seq & (pageLen - 1)))
+}
+
+func (p *page) get(at uint8) *entry {
+	if p.full != nil {
+		if e := &p.full[at&(pageLen-1)]; e.live() {
+			return e
+		}
+		return nil
+	}
+	if p.few != nil {
+		for i := range p.few.entries {
+			if e := &p.few.entries[i]; p.few.at[i] == at && e.live() {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// put makes a place for seq, which must be new, and returns it zeroed. The
+// caller sets its state at once: only that makes it live.
+func (s *store) put(seq SeqNo) *entry {
+	s.last = max(s.last, seq)
+	n := uint64(seq) >> pageBits
+	i, found := s.directory(n >> dirBits)
+	if !found {
+		s.dirs = slices.Insert(s.dirs, i, &directory{no: n >> dirBits})
+	}
+	d := s.dirs[i]
+	p := &d.pages[n&(dirLen-1)]
+	switch {
+	case p.few != nil:
+		s.unpack(p)
+	case p.full == nil:
+		p.full, p.expiry = s.newFull(), never
+		d.live++
+	}
+	p.live++
+	return &p.full[seq&(pageLen-1)]
+}
+
+// delete frees the place of seq, which must be in use.
+func (s *store) delete(seq SeqNo) {
+	n := uint64(seq) >> pageBits
+	p := s.page(n)
+	*p.get(uint8(seq & (pageLen - 1))) = entry{}
+	p.live--
+	switch {
+	case p.live == 0:
+		s.drop(n, p)
+	case p.live <= fewLen && p.full != nil && n != uint64(s.last)>>pageBits:
+		s.pack(p)
+	}
+}
+
+// drop gives an empty page back, and its directory if that became useless.
+func (s *store) drop(n uint64, p *page) {
+	s.recycle(p)
+	*p = page{}
+	i, _ := s.directory(n >> dirBits)
+	d := s.dirs[i]
+	d.live--
+	if d.live == 0 && d.no != uint64(s.last)>>pageBits>>dirBits {
+		s.dirs = slices.Delete(s.dirs, i, i+1)
+	}
+}
+
+func (s *store) recycle(p *page) {
+	if p.full != nil && len(s.spareFull) < maxSpare {
+		s.spareFull = append(s.spareFull, p.full) // all zero by now
+	}
+	if p.few != nil && len(s.spareFew) < maxSpare {
+		s.spareFew = append(s.spareFew, p.few)
+	}
+}
+
+func (s *store) newFull() *[pageLen]entry {
+	if n := len(s.spareFull); n > 0 {
+		full := s.spareFull[n-1]
+		s.spareFull = s.spareFull[:n-1]
+		return full
+	}
+	return new([pageLen]entry)
+}
+
+// pack moves the last entries of a page into a small one.
+func (s *store) pack(p *page) {
+	few := new(fewEntries)
+	if n := len(s.spareFew); n > 0 {
+		few, s.spareFew = s.spareFew[n-1], s.spareFew[:n-1]
+	}
+	n := 0
+	for i := range p.full {
+		if e := &p.full[i]; e.live() {
+			few.entries[n], few.at[n] = *e, uint8(i)
+			*e = entry{}
+			n++
+		}
+	}
+	s.recycle(p)
+	p.full, p.few = nil, few
+}
+
+// unpack is the inverse of pack.
+func (s *store) unpack(p *page) {
+	full := s.newFull()
+	for i := range p.few.entries {
+		if e := &p.few.entries[i]; e.live() {
+			full[p.few.at[i]] = *e
+			*e = entry{}
+		}
+	}
+	s.recycle(&page{few: p.few})
+	p.full, p.few = full, nil
+}
+
+// next returns the first message whose number is not below seq; nil at the end.
+func (s *store) next(seq SeqNo) (SeqNo, *entry) {
+	n, at := uint64(seq)>>pageBits, uint64(seq)&(pageLen-1)
+	i, found := s.directory(n >> dirBits)
+	for ; i < len(s.dirs); i, found = i+1, false {
+		d, from := s.dirs[i], uint64(0)
+		if found {
+			from = n & (dirLen - 1)
+		} else {
+			at = 0
+		}
+		for p := from; p < dirLen; p, at = p+1, 0 {
+			if place, e := d.pages[p].next(at); e != nil {
+				return SeqNo((d.no<<dirBits|p)<<pageBits | place), e
+			}
+		}
+	}
+	return 0, nil
+}
+
+// next returns the entry of p with the lowest place not below at.
+func (p *page) next(at uint64) (place uint64, e *entry) {
+	if p.full != nil {
+		for i := at; i < pageLen; i++ {
+			if p.full[i].live() {
+				return i, &p.full[i]
+			}
+		}
+	}
+	if p.few != nil {
+		place = pageLen
+		for i := range p.few.entries {
+			if w := uint64(p.few.at[i]); p.few.entries[i].live() && w >= at && w < place {
+				place, e = w, &p.few.entries[i]
+			}
+		}
+	}
+	return place, e
+}

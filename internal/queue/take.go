@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "time"
+
+// maxExpired is how many expired messages a Take clears away before it leaves
+// the rest to Tick.
+const maxExpired = 64
+
+// Take hands out the best ready message that w accepts, locked unless w is
+// Forgetful. In a queue of sessions it is the oldest of w.Session. It gives up
+// after a bounded number of messages that turn out to have expired; Tick, which
+// is due then, removes the rest.
+func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
+	at := q.at(now)
+	if q.cfg.ReceivePaused {
+		return Delivery{}, false
+	}
+	for range maxExpired {
+		k, e, ok := q.best(at, w)
+		if !ok {
+			return Delivery{}, false
+		}
+		if e.expiry() <= at {
+			q.expire(k.seq, e, out)
+			continue
+		}
+		q.uncount(e)
+		q.counts.Ready--
+		if q.cfg.Sessions {
+			s := &q.sessions.all[q.groups.all[e.group].sessionNo]
+			s.line.popFirst(k)
+			s.ready--
+		} else {
+			q.levels.pop(q, k, e)
+			q.levels.picker.served(e.level)
+		}
+		return q.handOut(k.seq, e, w, at, out), true
+	}
+	return Delivery{}, false
+}
+
+// best returns the message that Take would hand out.
+func (q *Queue) best(at int64, w Want) (key, *entry, bool) {
+	var k key
+	ok := false
+	if q.cfg.Sessions {
+		if s := q.heldSession(w.Session, at); s != nil {
+			k, ok = s.line.first(q)
+		}
+	} else if l, found := q.levels.picker.pick(q, at, w.lowest(), w.highest()); found {
+		k, ok = q.levels.all[l].lane.first(q)
+	}
+	if !ok {
+		return key{}, nil, false
+	}
+	return k, q.msgs.get(k.seq), true
+}
+
+func (w *Want) lowest() Level { return w.MinLevel }
+
+func (w *Want) highest() Level {
+	if w.MaxLevel == 0 {
+		return 255
+	}
+	return w.MaxLevel
+}
+
+// TakeSeq hands out the deferred or ready message seq: ErrNotFound, ErrLocked,
+// ErrReceivePaused, ErrSessionLockLost. Of w only Session and Forgetful count.
+func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Delivery, error) {
+	at := q.at(now)
+	if q.cfg.ReceivePaused {
+		return Delivery{}, ErrReceivePaused
+	}
+	var mine *session
+	if q.cfg.Sessions {
+		if mine = q.heldSession(w.Session, at); mine == nil {
+			return Delivery{}, ErrSessionLockLost
+		}
+	}
+	e := q.msgs.get(seq)
+	switch {
+	case e == nil || mine != nil && q.sessionOf(e) != mine:
+		return Delivery{}, ErrNotFound
+	case e.is(Locked):
+		return Delivery{}, ErrLocked
+	case e.is(Scheduled):
+		return Delivery{}, ErrNotFound
+	case e.is(Ready) && e.expiry() <= at:
+		q.expire(seq, e, out)
+		return Delivery{}, ErrNotFound
+	case e.is(Ready):
+		q.unstand(seq, e, Locked)
+	default:
+		q.counts.Deferred--
+		e.flags |= flagDeferred
+	}
+	return q.handOut(seq, e, w, at, out), nil
+}
+
+// HasReady reports cheaply whether Take with w would find something. It may say
+// yes although what is ready has expired.
+func (q *Queue) HasReady(now time.Time, w Want) bool {
+	if q.cfg.ReceivePaused {
+		return false
+	}
+	if q.cfg.Sessions {
+		s := q.heldSession(w.Session, q.at(now))
+		return s != nil && s.ready > 0
+	}
+	_, ok := q.levels.open.highest(w.lowest(), w.highest())
+	return ok
+}
+
+// handOut gives away a message that has left its place already.
+func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Delivery {
+	e.setState(Locked)
+	if w.Forgetful {
+		d := q.delivery(seq, e)
+		d.State = e.resting()
+		q.erase(seq, e, out)
+		out.gone(seq)
+		return d
+	}
+	l := lock{seq: seq, nonce: q.nonce(), at: at}
+	if q.cfg.Sessions {
+		l.session, l.span = q.groups.all[e.group].sessionNo, inSession
+		e.slot = q.locks.put(l)
+		q.locks.link(&q.sessions.all[l.session].held, e.slot)
+	} else {
+		e.slot = q.locks.put(l)
+		q.locks.begin(e.slot, at)
+	}
+	q.counts.Locked++
+	d := q.delivery(seq, e)
+	d.Token = Token{Seq: seq, Nonce: l.nonce}
+	e.flags |= flagSeen
+	return d
+}
+
+// nonce returns a number that no other token of this queue has.
+func (q *Queue) nonce() uint64 {
+	q.nonces++
+	if q.nonces == 0 {
+		q.nonces = 1 // with epoch zero it would be no token
+	}
+	return uint64(q.epoch)<<32 | uint64(q.nonces)
+}
+
+// expire removes a ready message that has outlived its use.
+func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
+	if q.cfg.DeadLetterExpired && !q.cfg.IsDead {
+		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
+			Description: "The message expired and was dead lettered."})
+	}
+	q.remove(seq, e, out)
+	out.gone(seq)
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "time"
+
+// tickWork is how many messages a Tick touches, so that a million that are due
+// at the same moment do not stop everything else.
+const tickWork = 256
+
+// Tick does what is due: locks and lives that end, schedules that begin. It
+// does a bounded amount of work and reports whether more is due at now.
+func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
+	at := q.at(now)
+	work := tickWork
+	work -= q.endLocks(at, work, out)
+	work -= q.activate(at, work, out)
+	q.endLives(at, work, out)
+	q.window.forget(at, tickWork)
+	q.admitKeys(at)
+	return q.deadline() <= at
+}
+
+// NextDeadline returns when Tick has work next. It may be early, never late.
+func (q *Queue) NextDeadline() (time.Time, bool) {
+	d := q.deadline()
+	return moment(d), d != never
+}
+
+func (q *Queue) deadline() int64 {
+	_, lock := q.locks.first()
+	_, begin := q.schedule.first()
+	_, end := q.msgs.nextExpiry()
+	return min(lock, begin, end, q.window.deadline(), q.keysDeadline())
+}
+
+// endLocks returns the messages whose locks ran out.
+func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
+	for done < work {
+		slot, until := q.locks.first()
+		if slot == 0 || until > at {
+			break
+		}
+		if seq := q.locks.all[slot].seq; seq != 0 {
+			q.fail(seq, q.msgs.get(seq), out)
+		} else {
+			q.expireSession(slot, out)
+		}
+		done++
+	}
+	return done
+}
+
+// activate turns scheduled messages that are due into new ones at the end.
+func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
+	if _, due := q.schedule.first(); due > at || work <= 0 {
+		return 0
+	}
+	in := max(at, q.lastIn)
+	q.lastIn = in
+	out.begin(kindActivate)
+	out.time(in)
+	for done < work {
+		old, due := q.schedule.first()
+		if due > at {
+			break
+		}
+		it := q.itemOf(q.msgs.get(old))
+		it.state, it.notBefore, it.enqueued = Ready, 0, in
+		out.seq(old)
+		out.item(&it, in)
+		q.renumber(old, q.msgs.last+1, &it, out)
+		done++
+	}
+	out.end()
+	return done
+}
+
+// renumber replaces a scheduled message by a ready one.
+func (q *Queue) renumber(old, seq SeqNo, it *item, out *Effects) {
+	q.place(seq, it, out) // first, so that its group lives on
+	q.remove(old, q.msgs.get(old), out)
+}
+
+// endLives removes the messages that expired, page by page.
+func (q *Queue) endLives(at int64, work int, out *Effects) {
+	for work > 0 {
+		page, due := q.msgs.nextExpiry()
+		if due > at {
+			return
+		}
+		q.due = q.msgs.expired(page, at, q.due[:0])
+		for _, seq := range q.due {
+			q.expire(seq, q.msgs.get(seq), out)
+		}
+		work -= 1 + len(q.due)
+	}
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"crypto/sha256"
+	"time"
+)
+
+// digest stands for a message id. It is on disk: the first half of SHA-256,
+// because senders choose their ids and must not be able to make two collide.
+type digest [16]byte
+
+func digestOf(id string) digest {
+	sum := sha256.Sum256([]byte(id))
+	return digest(sum[:16])
+}
+
+// sighting is a message id and when it came.
+type sighting struct {
+	id digest
+	at int64
+}
+
+// window remembers the message ids of a time. It forgets late rather than
+// early; seen decides by the clock.
+type window struct {
+	lasts int64 // zero: off
+	at    map[digest]int64
+	order fifo[sighting]
+}
+
+// configure changes the length of the window; zero forgets everything.
+func (w *window) configure(d time.Duration) {
+	w.lasts = int64(d)
+	if d == 0 {
+		*w = window{}
+	}
+}
+
+// applies reports whether a message with this id is subject to the window.
+func (w *window) applies(id string) bool { return w.lasts > 0 && id != "" }
+
+func (w *window) seen(id digest, now int64) bool {
+	at, ok := w.at[id]
+	return ok && now < at+w.lasts
+}
+
+// reserve makes seen true for id without remembering when to forget it. The
+// caller goes on with keep or with cancel.
+func (w *window) reserve(id digest, now int64) {
+	if w.at == nil {
+		w.at = make(map[digest]int64)
+	}
+	w.at[id] = now
+}
+
+func (w *window) keep(id digest, now int64) { w.order.push(sighting{id, now}) }
+func (w *window) cancel(id digest)          { delete(w.at, id) }
+
+// add is reserve and keep.
+func (w *window) add(s sighting) {
+	w.reserve(s.id, s.at)
+	w.keep(s.id, s.at)
+}
+
+// forget drops up to max ids that are out of the window.
+func (w *window) forget(now int64, max int) {
+	for ; max > 0 && w.order.n > 0 && w.order.at(0).at+w.lasts <= now; max-- {
+		s := w.order.pop()
+		if w.at[s.id] == s.at { // not seen again later
+			delete(w.at, s.id)
+		}
+	}
+}
+
+// deadline returns when forgetting is worth waking up for: a few times in each
+// window, not once for each id.
+func (w *window) deadline() int64 {
+	if w.order.n == 0 {
+		return never
+	}
+	return w.order.at(0).at + w.lasts + w.lasts/8
+}
