@@ -173,7 +173,7 @@ func negate(v Value) Value {
 		if int64(v.bits) == math.MinInt64 {
 			return Value{}
 		}
-		v.bits = -v.bits
+		v.bits, v.width = -v.bits, Widest
 		return v
 	default:
 		return Value{}

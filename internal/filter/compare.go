@@ -15,13 +15,13 @@ const (
 	less    order = -1
 	same    order = 0
 	greater order = 1
-	apart   order = 2 // not the same, and neither is the greater: NaN, booleans
+	apart   order = 2 // not the same, and neither is the greater: NaN, booleans, ids
 	unlike  order = 3 // not comparable: types differ, or one is unknown or null
 )
 
 // compare orders two values. Numbers compare by what they are worth, exactly,
 // whatever their types: no rounding makes unlike numbers equal.
-func compare(a, b Value) order {
+func compare(a, b *Value) order {
 	if a.kind != b.kind {
 		switch {
 		case a.kind == Int && b.kind == Double:
@@ -41,8 +41,8 @@ func compare(a, b Value) order {
 		return compareDoubles(a.Double(), b.Double())
 	case Time, Duration:
 		return order(cmp.Compare(int64(a.bits), int64(b.bits)))
-	case Bool, UUID:
-		if a.bits == b.bits && a.low == b.low {
+	case Bool, UUID, Binary:
+		if a.bits == b.bits && a.low == b.low && a.text == b.text {
 			return same
 		}
 		return apart
@@ -58,7 +58,7 @@ func (o order) reversed() order {
 	return o
 }
 
-func compareInts(a, b Value) order {
+func compareInts(a, b *Value) order {
 	if a.big || b.big { // a big one is above every other
 		switch {
 		case !b.big:
@@ -78,7 +78,7 @@ func compareDoubles(a, b float64) order {
 	return order(cmp.Compare(a, b))
 }
 
-func compareIntDouble(a Value, f float64) order {
+func compareIntDouble(a *Value, f float64) order {
 	if f != f {
 		return apart
 	}
@@ -89,7 +89,7 @@ func compareIntDouble(a Value, f float64) order {
 		}
 		return greater
 	}
-	if o := compareInts(a, whole); o != same {
+	if o := compareInts(a, &whole); o != same {
 		return o
 	}
 	if math.Floor(f) < f {
@@ -158,6 +158,17 @@ func (v verdict) value() Value {
 		return Value{}
 	}
 	return BoolValue(v == yes)
+}
+
+// equal is compare for = and <>, which need not know which string is the greater.
+func equal(a, b *Value) order {
+	if a.kind != String || b.kind != String {
+		return compare(a, b)
+	}
+	if a.text == b.text {
+		return same
+	}
+	return apart
 }
 
 // judge turns an order into the verdict of the comparison o.

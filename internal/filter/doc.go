@@ -52,7 +52,7 @@
 // # Concurrency
 //
 // Everything parsed or compiled is immutable and may be shared by goroutines.
-// A [Message] view belongs to one goroutine at a time.
+// A [View] belongs to one goroutine at a time.
 //
 // # Invariants
 //

@@ -11,9 +11,8 @@ const cached = 24
 // to it or pass it through an interface.
 type env struct {
 	view  View
-	remap []uint16 // slot of the expression -> slot of the rule set; nil: the same
-	have  uint32   // bit per cache entry that is filled
-	cache [cached]Value
+	remap []uint32 // slot of the expression -> slot of the rule set; nil: the same
+	cache [cached]*Value
 	err   *EvalError // the first failure; once set, results mean nothing
 }
 
@@ -24,50 +23,44 @@ func (e *env) fail(n *node, reason string) {
 }
 
 // slot returns the property at a slot, looking it up the first time.
-func (e *env) slot(slot int, name *Name) Value {
+func (e *env) slot(slot int, name *Name) *Value {
 	if slot >= cached {
 		return e.fetch(name)
 	}
-	if e.have&(1<<slot) == 0 {
+	if e.cache[slot] == nil {
 		e.cache[slot] = e.fetch(name)
-		e.have |= 1 << slot
 	}
 	return e.cache[slot]
 }
 
 // fetch returns a property of the message. Of a user property, unknown means that
 // it is not there; of a system property, that it has no value yet.
-func (e *env) fetch(name *Name) Value {
-	var v Value
-	var ok bool
+func (e *env) fetch(name *Name) *Value {
+	var v *Value
 	if name.System == NotSystem {
-		v, ok = e.view.User(name.User)
+		v = e.view.User(name.User)
 	} else {
-		v, ok = e.view.System(name.System)
+		v = e.view.System(name.System)
 	}
-	if !ok {
-		return Value{}
+	if v == nil {
+		return &absent
 	}
 	return v
 }
 
 // raw returns what a property or property(e) finds, without minding absence.
-func (e *env) raw(n *node) Value {
+func (e *env) raw(n *node) *Value {
 	if n.op == opProperty {
-		slot := n.slot
-		if e.remap != nil {
-			slot = int(e.remap[slot])
-		}
-		return e.slot(slot, &n.name)
+		return e.slot(e.number(n), &n.name)
 	}
 	arg := e.value(n.kids[0])
 	if arg.kind != String {
-		return Value{}
+		return &absent
 	}
 	name, ok := scoped(arg.text)
 	if !ok {
 		e.fail(n, "there is no system property "+shorten(arg.text))
-		return Value{}
+		return &absent
 	}
 	v := e.fetch(&name)
 	if name.System != NotSystem && v.kind == Unknown {
@@ -76,7 +69,32 @@ func (e *env) raw(n *node) Value {
 	return v
 }
 
+// number returns the slot of a property in this evaluation.
+func (e *env) number(n *node) int {
+	if e.remap != nil {
+		return int(e.remap[n.slot])
+	}
+	return n.slot
+}
+
 func (e *env) noValue(n *node) { e.fail(n, "it has no value at this point") }
+
+// lent returns the value of n from where it lies, if n is a constant or a
+// property, as most operands are; else nil. It must not call value: the compiler
+// would move every operand of a recursive evaluation to the heap.
+func (e *env) lent(n *node) *Value {
+	if n.op == opConst || n.fixed {
+		return &n.val
+	}
+	if n.op != opProperty {
+		return nil
+	}
+	v := e.slot(e.number(n), &n.name)
+	if v.kind == Unknown && n.name.System != NotSystem {
+		e.noValue(n)
+	}
+	return v
+}
 
 // value evaluates n.
 func (e *env) value(n *node) Value {
@@ -87,15 +105,15 @@ func (e *env) value(n *node) Value {
 	case opConst:
 		return n.val
 	case opProperty:
-		v := e.raw(n)
-		if v.kind == Unknown && n.name.System != NotSystem {
-			e.noValue(n)
-		}
-		return v
+		return *e.lent(n)
 	case opNamed:
-		return e.raw(n)
+		return *e.raw(n)
 	case opNewID:
-		return UUIDValue(e.view.NewID())
+		id, ok := e.view.NewID()
+		if !ok {
+			e.fail(n, "there is no source of new ids here")
+		}
+		return UUIDValue(id)
 	case opNegate:
 		return negate(e.value(n.kids[0]))
 	case opPlus:
@@ -139,7 +157,7 @@ func (e *env) test(n *node) verdict {
 	case opNot:
 		return e.test(n.kids[0]).not()
 	case opEqual, opNotEqual, opLess, opLessEqual, opGreater, opGreaterEqual:
-		return judge(n.op, compare(e.value(n.kids[0]), e.value(n.kids[1])))
+		return e.compare(n)
 	case opIsNull:
 		return verdictOf(e.isNull(n.kids[0]) != n.negated)
 	case opExists:
@@ -151,6 +169,19 @@ func (e *env) test(n *node) verdict {
 	default:
 		return truth(e.value(n))
 	}
+}
+
+// compare evaluates a comparison.
+func (e *env) compare(n *node) verdict {
+	a, b := e.lent(n.kids[0]), e.lent(n.kids[1])
+	if a == nil || b == nil {
+		x, y := e.value(n.kids[0]), e.value(n.kids[1])
+		return judge(n.op, compare(&x, &y))
+	}
+	if n.op == opEqual || n.op == opNotEqual {
+		return judge(n.op, equal(a, b))
+	}
+	return judge(n.op, compare(a, b))
 }
 
 // truth reads a value as a condition.
@@ -182,29 +213,45 @@ func (e *env) exists(n *node) bool {
 // in compares the first kid with the others. Only an unknown left side makes the
 // result unknown; an unknown element is just not equal.
 func (e *env) in(n *node) verdict {
-	left := e.value(n.kids[0])
+	left := e.lent(n.kids[0])
+	if left == nil {
+		v := e.value(n.kids[0])
+		left = &v
+	}
 	if !left.known() {
 		return maybe
 	}
-	found := false
+	return verdictOf(e.among(n, left) != n.negated)
+}
+
+func (e *env) among(n *node, left *Value) bool {
 	if n.set != nil {
-		if key, ok := left.key(); ok {
-			_, found = n.set[key]
+		key, ok := left.key()
+		if ok {
+			_, ok = n.set[key]
 		}
-		return verdictOf(found != n.negated)
+		return ok
 	}
 	for _, kid := range n.kids[1:] {
-		if compare(left, e.value(kid)) == same {
-			found = true
-			break
+		element := e.lent(kid)
+		if element == nil {
+			v := e.value(kid)
+			element = &v
+		}
+		if equal(left, element) == same {
+			return true
 		}
 	}
-	return verdictOf(found != n.negated)
+	return false
 }
 
 // matches evaluates LIKE.
 func (e *env) matches(n *node) verdict {
-	left := e.value(n.kids[0])
+	left := e.lent(n.kids[0])
+	if left == nil {
+		v := e.value(n.kids[0])
+		left = &v
+	}
 	if n.like != nil {
 		if left.kind != String {
 			return maybe

@@ -65,7 +65,7 @@ func (x *Expr) prepare(n *node) {
 }
 
 func (x *Expr) slot(name Name) int {
-	if i := slices.IndexFunc(x.names, name.same); i >= 0 {
+	if i := slices.Index(x.names, name); i >= 0 {
 		return i
 	}
 	x.names = append(x.names, name)

@@ -136,8 +136,8 @@ func (p *pattern) match(s string) bool {
 // later, lets that % swallow one more character: an earlier % never needs to be
 // tried again, so the work is at most len(s) times len(pattern).
 func walk(s, pat string, escape rune) bool {
-	star, resume := none, ""
-	starPat := ""
+	star := false           // a % came by:
+	resume, again := "", "" // what it has not swallowed, and the pattern after it
 	for s != "" || pat != "" {
 		if pat != "" {
 			w, n, ok := nextWild(pat, escape)
@@ -146,7 +146,7 @@ func walk(s, pat string, escape rune) bool {
 			}
 			if w == anyRun {
 				pat = pat[n:]
-				star, starPat, resume = '%', pat, s
+				star, resume, again = true, s, pat
 				continue
 			}
 			if size := fitsOne(s, pat[:n], w); size > 0 {
@@ -154,12 +154,12 @@ func walk(s, pat string, escape rune) bool {
 				continue
 			}
 		}
-		if star == none || resume == "" {
+		if !star || resume == "" {
 			return false
 		}
 		_, n := utf8.DecodeRuneInString(resume)
 		resume = resume[n:]
-		s, pat = resume, starPat
+		s, pat = resume, again
 	}
 	return true
 }

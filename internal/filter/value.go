@@ -24,10 +24,11 @@ const (
 	Time                 // an instant, to 100 ns
 	Duration             // a time span, to 100 ns
 	UUID                 // 16 bytes
-	Opaque               // there, but nothing this language can look into: maps, binary
+	Binary               // bytes; they have no literal, but equal bytes are equal
+	Opaque               // there, but nothing this language can look into: decimals, maps
 )
 
-var kindNames = [...]string{"unknown", "null", "boolean", "integer", "double", "string", "dateTime", "duration", "uuid", "opaque"}
+var kindNames = [...]string{"unknown", "null", "boolean", "integer", "double", "string", "dateTime", "duration", "uuid", "binary", "opaque"}
 
 // String returns the name of the kind in the words of error messages.
 func (k Kind) String() string { return kindNames[k] }
@@ -57,7 +58,7 @@ type Value struct {
 	big   bool   // Int only: bits is a uint64 above math.MaxInt64
 	bits  uint64 // Bool, Int, Double, Time and Duration (ticks); first half of UUID
 	low   uint64 // second half of UUID
-	text  string // String
+	text  string // String, Binary
 }
 
 // ticksPerSecond is the resolution of Time and Duration: 100 ns, which is that of
@@ -96,6 +97,9 @@ func DoubleValue(f float64) Value { return Value{kind: Double, bits: math.Float6
 
 // StringValue returns a string.
 func StringValue(s string) Value { return Value{kind: String, text: s} }
+
+// BinaryValue returns bytes, given as a string.
+func BinaryValue(b string) Value { return Value{kind: Binary, text: b} }
 
 // TimeValue returns an instant.
 func TimeValue(t time.Time) Value {
@@ -156,7 +160,7 @@ func (v Value) Double() float64 {
 	return math.Float64frombits(v.bits)
 }
 
-// Str returns the value of a String.
+// Str returns the value of a String, or the bytes of a Binary.
 func (v Value) Str() string { return v.text }
 
 // Time returns the value of a Time, in UTC.
@@ -232,6 +236,8 @@ func (v Value) Text() string {
 		return formatDuration(int64(v.bits))
 	case UUID:
 		return formatUUID(v.UUID())
+	case Binary:
+		return "0x" + hex.EncodeToString([]byte(v.text))
 	default:
 		return v.kind.String()
 	}

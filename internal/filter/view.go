@@ -2,20 +2,27 @@
 
 package filter
 
-// View is a message as an expression sees it. [Message] is the one for messages
+// View is a message as an expression sees it. [Envelope] is the one for messages
 // of the broker.
+//
+// Values are lent, not copied, because that is most of the cost of a comparison:
+// they stay as they are for as long as the evaluation runs.
 type View interface {
-	// User returns the application property of that name. A property spelled
-	// exactly so wins; otherwise case does not count. It reports false when the
-	// message carries none.
-	User(name string) (Value, bool)
+	// User returns the application property of that name, or nil if the message
+	// carries none. A property spelled exactly so wins; otherwise case does not
+	// count.
+	User(name string) *Value
 
-	// System returns a system property. What the sender left out is null; false
+	// System returns a system property. What the sender left out is null; nil
 	// means that the property has no value yet (a lock token before the lock),
 	// which makes the evaluation fail.
-	System(name SystemName) (Value, bool)
+	System(name SystemName) *Value
 
 	// NewID returns a fresh random id, for newid(). It comes from outside so
-	// that evaluation is repeatable in tests and in replay.
-	NewID() [16]byte
+	// that evaluation is repeatable in tests and in replay; false means that
+	// there is no source of ids here, which makes the evaluation fail.
+	NewID() (id [16]byte, ok bool)
 }
+
+// absent is the value of what is not there.
+var absent Value

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Action is a parsed rule action: what a rule changes in its copy of a message.
+// It never changes itself.
+type Action struct {
+	statements []statement
+}
+
+// statement is SET name = expr, or REMOVE name when expr is nil.
+type statement struct {
+	name Name
+	expr *Expr
+}
+
+// Change is what an action does to one property.
+type Change struct {
+	Name   Name
+	Value  Value // null is a value that user properties can have
+	Remove bool  // instead of setting Value
+}
+
+// ParseAction reads the statements of an action, within the default limits. The
+// error is a [*SyntaxError].
+func ParseAction(sql string, params Params) (*Action, error) {
+	return Limits{}.ParseAction(sql, params)
+}
+
+// ParseAction reads the statements of an action.
+func (l Limits) ParseAction(sql string, params Params) (*Action, error) {
+	p, err := newParser(sql, params, l)
+	if err != nil {
+		return nil, err
+	}
+	a := &Action{}
+	for {
+		if len(a.statements) == p.limits.Statements {
+			return nil, p.lex.fail(p.tok.pos, "one more statement", fmt.Sprintf("at most %d", p.limits.Statements))
+		}
+		s, err := p.statement()
+		if err != nil {
+			return nil, err
+		}
+		a.statements = append(a.statements, s)
+		more, err := p.accept(tokSymbol, ";")
+		if err != nil {
+			return nil, err
+		}
+		if p.tok.kind == tokEnd {
+			return a, nil
+		}
+		if !more {
+			return nil, p.unexpected(afterStatement(s))
+		}
+	}
+}
+
+func afterStatement(s statement) string {
+	if s.expr == nil {
+		return "';' or the end of the text"
+	}
+	return afterOperand(s.expr.root, "';' or the end of the text")
+}
+
+// statement reads SET property = value, or REMOVE property.
+func (p *parser) statement() (s statement, err *SyntaxError) {
+	set := p.at(tokKeyword, "SET")
+	if !set && !p.at(tokKeyword, "REMOVE") {
+		return s, p.unexpected("SET or REMOVE")
+	}
+	if err = p.advance(); err != nil {
+		return s, err
+	}
+	if s.name, err = p.target(); err != nil || !set {
+		return s, err
+	}
+	if err = p.expect(tokSymbol, "=", "'='"); err != nil {
+		return s, err
+	}
+	root, err := p.expression(precNone)
+	if err != nil {
+		return s, err
+	}
+	if bad := checkKinds(root); bad != nil {
+		return s, p.lex.fail(bad.node.pos, bad.found, bad.want)
+	}
+	s.expr = &Expr{root: root}
+	s.expr.compile()
+	if bad := s.checkValue(); bad != nil {
+		return s, p.lex.fail(bad.node.pos, bad.found, bad.want)
+	}
+	return s, nil
+}
+
+// target reads the property that a statement changes. Invariant 2: of the system
+// properties only those a sender may set.
+func (p *parser) target() (Name, *SyntaxError) {
+	t := p.tok
+	if t.kind != tokName && t.kind != tokDelimited {
+		return Name{}, p.unexpected("the name of a property")
+	}
+	if err := p.advance(); err != nil {
+		return Name{}, err
+	}
+	n, err := p.property(t)
+	if err != nil {
+		return Name{}, err
+	}
+	if n.name.System != NotSystem && !n.name.System.Settable() {
+		return Name{}, p.lex.fail(n.pos, n.name.String()+", which only the broker sets", "a property that a sender can set")
+	}
+	return n.name, nil
+}
+
+// checkValue finds a constant that its system property can never take.
+func (s statement) checkValue() *kindError {
+	n := s.expr.root
+	if s.name.System == NotSystem || !n.constant() || !n.val.known() {
+		return nil
+	}
+	kind := s.name.System.kind()
+	if _, ok := convert(n.val, kind); !ok {
+		return &kindError{n, n.describe(), "a " + kind.String() + " for " + s.name.String()}
+	}
+	return nil
+}
+
+// String returns the canonical form.
+func (a *Action) String() string {
+	var b strings.Builder
+	for i, s := range a.statements {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if s.expr == nil {
+			b.WriteString("REMOVE " + s.name.String())
+		} else {
+			b.WriteString("SET " + s.name.String() + " = " + s.expr.String())
+		}
+	}
+	return b.String()
+}
+
+// Apply returns what the action changes in the message, each property once.
+// Statements see what those before them did. On an error, which is an
+// [*EvalError], nothing is to be changed.
+func (a *Action) Apply(v View) ([]Change, error) {
+	o := overlay{View: v}
+	for _, s := range a.statements {
+		c, err := s.apply(&o)
+		if err != nil {
+			return nil, err
+		}
+		o.put(c)
+	}
+	return o.changes, nil
+}
+
+func (s statement) apply(o *overlay) (Change, error) {
+	if s.expr == nil {
+		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil
+	}
+	v, err := s.expr.Eval(o)
+	if err != nil {
+		return Change{}, err
+	}
+	switch {
+	case v.kind == Opaque:
+		return Change{}, s.refuse("its type cannot be copied")
+	case s.name.System != NotSystem:
+		return s.applySystem(v)
+	case !v.known():
+		return Change{Name: s.name, Value: NullValue()}, nil
+	}
+	if existing := o.User(s.name.User); existing != nil {
+		v = v.as(*existing)
+	}
+	return Change{Name: s.name, Value: v}, nil
+}
+
+// applySystem converts to the one type that the property has. Null clears it.
+func (s statement) applySystem(v Value) (Change, error) {
+	if !v.known() {
+		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil
+	}
+	c, ok := convert(v, s.name.System.kind())
+	if !ok {
+		return Change{}, s.refuse(fmt.Sprintf("%v is not a %v", v, s.name.System.kind()))
+	}
+	return Change{Name: s.name, Value: c}, nil
+}
+
+func (s statement) refuse(reason string) *EvalError {
+	return &EvalError{Expr: "SET " + s.name.String() + " = " + shorten(s.expr.String()), Reason: reason}
+}
+
+// overlay is a message with the changes made so far.
+type overlay struct {
+	View
+	changes []Change
+}
+
+func (o *overlay) find(name Name) int {
+	return slices.IndexFunc(o.changes, func(c Change) bool { return c.Name.same(name) })
+}
+
+// put adds a change, or replaces the earlier one of the same property.
+func (o *overlay) put(c Change) {
+	if i := o.find(c.Name); i >= 0 {
+		o.changes[i] = c
+		return
+	}
+	o.changes = append(o.changes, c)
+}
+
+// User returns a user property as changed.
+func (o *overlay) User(name string) *Value {
+	if i := o.find(Name{User: name}); i >= 0 {
+		if o.changes[i].Remove {
+			return nil
+		}
+		return &o.changes[i].Value
+	}
+	return o.View.User(name)
+}
+
+// System returns a system property as changed. One that was removed has the null
+// that its change carries.
+func (o *overlay) System(name SystemName) *Value {
+	if i := o.find(Name{System: name}); i >= 0 {
+		return &o.changes[i].Value
+	}
+	return o.View.System(name)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// order is a message of the size and shape that shops send.
+func orderMessage() *Envelope {
+	d := message.Draft{
+		MessageID: codec.String("order-4711"), Subject: "order.created", ContentType: "application/json",
+		CorrelationID: codec.String("cart-9"),
+		Application: []message.Pair{
+			{Name: "Priority", Value: codec.String("High")},
+			{Name: "tenant", Value: codec.String("contoso")},
+			{Name: "amount", Value: codec.Int(250)},
+			{Name: "weight", Value: codec.Double(1.5)},
+			{Name: "express", Value: codec.Bool(true)},
+		},
+		Body: []byte("{}"),
+	}
+	return &Envelope{Message: d.Message()}
+}
+
+func BenchmarkFiveComparisons(b *testing.B) {
+	x, err := Parse("Priority = 'High' AND tenant <> 'fabrikam' AND amount > 100 AND weight <= 2.5 AND sys.Label LIKE 'order.%'", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := orderMessage()
+	b.ReportAllocs()
+	for b.Loop() {
+		if ok, err := x.Match(m); !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+	}
+}
+
+// BenchmarkCorrelationRules shows that the number of rules does not matter.
+func BenchmarkCorrelationRules(b *testing.B) {
+	for _, n := range []int{10, 100, 1000, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			rules := make([]Filter, n)
+			for i := range rules {
+				rules[i] = &Correlation{Subject: "order.created", Properties: map[string]Value{"tenant": StringValue(fmt.Sprint("tenant-", i))}}
+			}
+			rules[n/2].(*Correlation).Properties["tenant"] = StringValue("contoso")
+			benchmarkSet(b, rules)
+		})
+	}
+}
+
+// BenchmarkSQLRules does the same for SQL whose equality the index can use.
+func BenchmarkSQLRules(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			rules := make([]Filter, n)
+			for i := range rules {
+				rules[i] = mustParse(b, fmt.Sprintf("tenant = 'tenant-%d' AND amount > 10", i))
+			}
+			rules[n/2] = mustParse(b, "tenant = 'contoso' AND amount > 10")
+			benchmarkSet(b, rules)
+		})
+	}
+}
+
+// BenchmarkScannedRules is for rules without an equality to look up.
+func BenchmarkScannedRules(b *testing.B) {
+	rules := make([]Filter, 100)
+	for i := range rules {
+		rules[i] = mustParse(b, fmt.Sprintf("amount > %d AND amount <= %d", i*10, i*10+10))
+	}
+	benchmarkSet(b, rules)
+}
+
+func benchmarkSet(b *testing.B, rules []Filter) {
+	set := Compile(rules)
+	m := orderMessage()
+	hits := 0
+	hit := func(int, error) { hits++ }
+	b.ReportAllocs()
+	for b.Loop() {
+		set.Match(m, hit)
+	}
+	if hits != b.N {
+		b.Fatalf("%d hits for %d messages, want one each", hits, b.N)
+	}
+}
+
+func mustParse(t testing.TB, sql string) *Expr {
+	t.Helper()
+	x, err := Parse(sql, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// Envelope is the [View] of a message together with what the broker knows of it.
+// Message is required. Fields of Stamp left at zero have no value yet: rules that
+// ask for them fail. Keep one Envelope and refill it; as an interface value it
+// then costs no allocation.
+type Envelope struct {
+	Message   *message.Message
+	Stamp     message.Stamp
+	ExpiresAt time.Time // zero: computed from the enqueued time and the time to live
+
+	// IDs makes the results of newid(). Without it rules that ask for one fail.
+	IDs func() [16]byte
+
+	// What was read of a message is kept, because several rules ask for the same
+	// and every search in the message would start at its front. Application
+	// properties are read in one go when the first is asked for.
+	read   *message.Message   // the message that the following is of
+	props  []property         // reused from message to message
+	system [systemNames]Value // the sender's, if in filled; the broker's as last asked for
+	filled uint32             // bit per element of system
+}
+
+// property is an application property of the message at hand.
+type property struct {
+	name  string
+	value Value
+}
+
+// endOfTime is what Service Bus tells of messages that do not expire.
+var endOfTime = time.Date(9999, time.December, 31, 23, 59, 59, 999_999_900, time.UTC)
+
+// forever is the time to live of messages whose sender set none.
+const forever = math.MaxInt64
+
+// User returns an application property.
+func (e *Envelope) User(name string) *Value {
+	if e.read != e.Message {
+		e.open()
+	}
+	for i := range e.props {
+		if p := &e.props[i]; p.name == name {
+			return &p.value
+		}
+	}
+	for i := range e.props {
+		if p := &e.props[i]; strings.EqualFold(p.name, name) {
+			return &p.value
+		}
+	}
+	return nil
+}
+
+// open forgets the message before and reads the properties of the new one.
+func (e *Envelope) open() {
+	e.read, e.props, e.filled = e.Message, e.props[:0], 0
+	for name, v := range e.Message.Properties() {
+		e.props = append(e.props, property{name, FromWire(v)})
+	}
+}
+
+// NewID returns a fresh id.
+func (e *Envelope) NewID() (id [16]byte, ok bool) {
+	if e.IDs == nil {
+		return id, false
+	}
+	return e.IDs(), true
+}
+
+// System returns a system property.
+func (e *Envelope) System(name SystemName) *Value {
+	if !name.Settable() {
+		v, ok := e.stamped(name)
+		if !ok {
+			return nil
+		}
+		e.system[name] = v
+		return &e.system[name]
+	}
+	if e.read != e.Message {
+		e.open()
+	}
+	if e.filled&(1<<name) == 0 {
+		e.system[name] = e.fromSender(name)
+		e.filled |= 1 << name
+	}
+	return &e.system[name]
+}
+
+// fromSender reads what the sender wrote.
+func (e *Envelope) fromSender(name SystemName) Value {
+	if f, ok := fieldOf(name); ok {
+		return fieldValue(e.Message.Field(f))
+	}
+	switch name {
+	case PartitionKey:
+		return e.annotation(message.AnnotationPartitionKey)
+	case ViaPartitionKey:
+		return e.annotation(message.AnnotationViaPartitionKey)
+	case ScheduledEnqueueTimeUTC:
+		return e.annotation(message.AnnotationScheduledEnqueueTime)
+	case TimeToLive:
+		return TicksValue(e.ttl())
+	case ForcePersistence:
+		return BoolValue(e.Message.Header().Durable)
+	default:
+		return NullValue()
+	}
+}
+
+// fieldOf returns the field of the properties section behind a system property.
+func fieldOf(name SystemName) (message.Field, bool) {
+	switch name {
+	case MessageID:
+		return message.FieldMessageID, true
+	case CorrelationID:
+		return message.FieldCorrelationID, true
+	case ContentType:
+		return message.FieldContentType, true
+	case Subject:
+		return message.FieldSubject, true
+	case To:
+		return message.FieldTo, true
+	case ReplyTo:
+		return message.FieldReplyTo, true
+	case SessionID:
+		return message.FieldSessionID, true
+	case ReplyToSessionID:
+		return message.FieldReplyToSessionID, true
+	default:
+		return 0, false
+	}
+}
+
+// fieldValue returns a field as text: ids of other types read as what they look
+// like, because expressions and correlation filters can only write strings.
+func fieldValue(v codec.Value) Value {
+	if s, ok := v.Str(); ok {
+		return StringValue(s)
+	}
+	if v.IsNull() {
+		return NullValue()
+	}
+	return StringValue(v.String())
+}
+
+func (e *Envelope) annotation(name string) Value {
+	v, _ := e.Message.Annotation(name)
+	return FromWire(v)
+}
+
+// ttl returns the time to live in ticks. Times beyond what the header can hold
+// are told by two instants instead.
+func (e *Envelope) ttl() int64 {
+	if end := e.Message.AbsoluteExpiry(); !end.IsZero() {
+		if from := e.Message.CreationTime(); !from.IsZero() {
+			return int64(TimeValue(end).bits) - int64(TimeValue(from).bits)
+		}
+	}
+	if h := e.Message.Header(); h.TTLSet {
+		return int64(h.TTL / nanosPerTick)
+	}
+	return forever
+}
+
+// stamped returns what the broker wrote, if it has.
+func (e *Envelope) stamped(name SystemName) (Value, bool) {
+	s := &e.Stamp
+	switch name {
+	case SequenceNumber:
+		return IntValue(s.SequenceNumber), s.SequenceNumber != 0
+	case EnqueuedSequenceNumber:
+		return IntValue(s.EnqueuedSequenceNumber), s.EnqueuedSequenceNumber != 0
+	case EnqueuedTimeUTC:
+		return TimeValue(s.EnqueuedTime), !s.EnqueuedTime.IsZero()
+	case ExpiresAtUTC:
+		return e.expiresAt()
+	case LockedUntilUTC:
+		return TimeValue(s.LockedUntil), !s.LockedUntil.IsZero()
+	case LockToken:
+		return UUIDValue(s.LockToken), s.HasLock
+	case Size:
+		return IntValue(int64(e.Message.Size())), true
+	case DeliveryCount:
+		return IntValue(int64(s.DeliveryCount)), true
+	case State: // counts from zero, which is active
+		return IntValue(int64(max(s.State, message.StateActive) - message.StateActive)), true
+	case DeadLetterSource:
+		if s.DeadLetterSource == "" {
+			return NullValue(), true
+		}
+		return StringValue(s.DeadLetterSource), true
+	default:
+		return Value{}, false
+	}
+}
+
+func (e *Envelope) expiresAt() (Value, bool) {
+	if !e.ExpiresAt.IsZero() {
+		return TimeValue(e.ExpiresAt), true
+	}
+	if e.Stamp.EnqueuedTime.IsZero() {
+		return Value{}, false
+	}
+	at, _ := arithmetic(opAdd, TimeValue(e.Stamp.EnqueuedTime), TicksValue(e.ttl()))
+	if end := TimeValue(endOfTime); compare(&at, &end) != less {
+		return end, true
+	}
+	return at, true
+}

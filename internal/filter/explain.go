@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Explanation says how a filter came to its answer.
+type Explanation struct {
+	Matched bool
+	Result  string   // true, false, unknown or error
+	Reasons []string // the comparisons that decided, in the order of the text
+}
+
+// String returns the reasons as one line.
+func (x Explanation) String() string { return strings.Join(x.Reasons, "; ") }
+
+// Explain evaluates the condition and names the comparisons that decided: of an
+// AND that was false the first false part, of an OR that was true the first true
+// one, and so on.
+func (x *Expr) Explain(v View) Explanation {
+	e := env{view: v}
+	got := e.test(x.root)
+	if e.err != nil {
+		return Explanation{Result: "error", Reasons: []string{e.err.Expr + " failed: " + e.err.Reason}}
+	}
+	return Explanation{Matched: got == yes, Result: got.String(), Reasons: x.reasons(&e, x.root, nil)}
+}
+
+// reasons appends what made n come out as it did.
+func (x *Expr) reasons(e *env, n *node, dst []string) []string {
+	switch n.op {
+	case opNot:
+		return x.reasons(e, n.kids[0], dst)
+	case opAnd, opOr:
+		return x.junction(e, n, dst)
+	default:
+		return append(dst, x.reason(e, n))
+	}
+}
+
+// junction picks the parts of an AND or OR that count: one part with the deciding
+// verdict is enough, and without one all parts that agree with the outcome are
+// to blame.
+func (x *Expr) junction(e *env, n *node, dst []string) []string {
+	deciding := no
+	if n.op == opOr {
+		deciding = yes
+	}
+	got := e.test(n)
+	for _, kid := range n.kids {
+		if e.test(kid) != got {
+			continue
+		}
+		dst = x.reasons(e, kid, dst)
+		if got == deciding {
+			break
+		}
+	}
+	return dst
+}
+
+// reason tells one comparison: what it was, how it came out, and what the
+// properties in it were.
+func (x *Expr) reason(e *env, n *node) string {
+	said := fmt.Sprintf("%s was %v", n, e.test(n))
+	var facts []string
+	told := map[string]bool{}
+	missing := false
+	n.visit(func(p *node) {
+		if p.op != opProperty && p.op != opNamed {
+			return
+		}
+		v := *e.raw(p)
+		missing = missing || !v.known()
+		if fact := p.String() + " is " + describe(v); !told[fact] {
+			told[fact] = true
+			facts = append(facts, fact)
+		}
+	})
+	if len(facts) > 0 {
+		said += ": " + strings.Join(facts, " and ")
+	}
+	if e.test(n) == maybe && len(facts) > 0 && !missing {
+		said += ", which is of another type"
+	}
+	return said
+}
+
+// describe tells the value of a property.
+func describe(v Value) string {
+	switch v.kind {
+	case Unknown:
+		return "not set"
+	case Null:
+		return "null"
+	case String:
+		return StringValue(shorten(v.text)).String()
+	case Binary, Opaque:
+		return "of a type that cannot be compared"
+	default:
+		return v.String()
+	}
+}
+
+// visit calls f for n and everything below, in the order of the text.
+func (n *node) visit(f func(*node)) {
+	f(n)
+	for _, kid := range n.kids {
+		kid.visit(f)
+	}
+}
+
+// Explain says that no property was asked.
+func (c Constant) Explain(View) Explanation {
+	if c {
+		return Explanation{Matched: true, Result: yes.String(), Reasons: []string{"the filter takes every message"}}
+	}
+	return Explanation{Result: no.String(), Reasons: []string{"the filter takes no message"}}
+}
+
+// Explain names the first field that differs, or all when all agree.
+func (c *Correlation) Explain(v View) Explanation {
+	x := Explanation{Matched: true, Result: yes.String()}
+	e := env{view: v}
+	for _, eq := range c.equalities() {
+		got := e.fetch(&eq.name)
+		verdict := judge(opEqual, equal(got, &eq.value))
+		reason := fmt.Sprintf("%v was %v: %v is %s", eq, verdict, eq.name, describe(*got))
+		if verdict != yes {
+			return Explanation{Result: verdict.String(), Reasons: []string{reason}}
+		}
+		x.Reasons = append(x.Reasons, reason)
+	}
+	if len(x.Reasons) == 0 {
+		return Explanation{Result: no.String(), Reasons: []string{"the filter asks for nothing, so it takes nothing"}}
+	}
+	return x
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+)
+
+// Descriptors that .NET clients use for types AMQP lacks. They are on the wire and
+// never change.
+const (
+	descTimeSpan       = "com.microsoft:timespan"        // long, 100 ns
+	descDateTimeOffset = "com.microsoft:datetime-offset" // long, 100 ns since year 1
+	descURI            = "com.microsoft:uri"             // string
+)
+
+// ticksAtEpoch is 1970 on the scale that counts from year 1.
+const ticksAtEpoch = 621_355_968_000_000_000
+
+// FromWire returns an AMQP value as the language sees it. Strings share the bytes
+// of v.
+func FromWire(v codec.Value) Value {
+	switch v.Kind() {
+	case codec.KindNull:
+		return NullValue()
+	case codec.KindBool:
+		b, _ := v.Bool()
+		return BoolValue(b)
+	case codec.KindString, codec.KindSymbol:
+		s, _ := v.Str()
+		return StringValue(s)
+	case codec.KindChar:
+		c, _ := v.Char()
+		return charValue(c)
+	case codec.KindFloat, codec.KindDouble:
+		f, _ := v.Float()
+		return DoubleValue(f).WithWidth(wireWidth[v.Kind()])
+	case codec.KindTimestamp:
+		t, _ := v.Time()
+		return MilliValue(t.UnixMilli())
+	case codec.KindUUID:
+		id, _ := v.UUID()
+		return UUIDValue(id)
+	case codec.KindBinary:
+		b, _ := v.Bytes()
+		return BinaryValue(unsafe.String(unsafe.SliceData(b), len(b))) // messages never change
+	case codec.KindDescribed:
+		return fromDescribed(v)
+	default:
+		return fromInteger(v)
+	}
+}
+
+// wireWidth tells which width an AMQP type has; a long is Widest.
+var wireWidth = [...]Width{
+	codec.KindInt: Int32, codec.KindShort: Int16, codec.KindByte: Int8,
+	codec.KindUlong: Uint64, codec.KindUint: Uint32, codec.KindUshort: Uint16, codec.KindUbyte: Uint8,
+	codec.KindFloat: Float32, codec.KindDescribed: Widest,
+}
+
+func fromInteger(v codec.Value) Value {
+	if n, ok := v.Int(); ok {
+		return IntValue(n).WithWidth(wireWidth[v.Kind()])
+	}
+	if u, ok := v.Uint(); ok {
+		return UintValue(u).WithWidth(Uint64)
+	}
+	return OpaqueValue()
+}
+
+// charValue returns a string of one character, of ASCII without allocating.
+func charValue(c rune) Value {
+	if c >= 0 && int(c) < len(ascii) {
+		return StringValue(ascii[c : c+1])
+	}
+	return StringValue(string(c))
+}
+
+var ascii = func() string {
+	var b [128]byte
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return string(b[:])
+}()
+
+func fromDescribed(v codec.Value) Value {
+	descriptor, inner, _ := v.Described()
+	name, _ := descriptor.Str()
+	ticks, isInt := inner.Int()
+	switch {
+	case name == descTimeSpan && isInt:
+		return TicksValue(ticks)
+	case name == descDateTimeOffset && isInt:
+		return Value{kind: Time, bits: uint64(ticks - ticksAtEpoch)}
+	case name == descURI && inner.Kind() == codec.KindString:
+		return FromWire(inner)
+	default:
+		return OpaqueValue()
+	}
+}
+
+// ToWire returns v as an AMQP value, in the type that its width asks for. Unknown
+// and opaque values become null.
+func ToWire(v Value) codec.Value {
+	switch v.kind {
+	case Bool:
+		return codec.Bool(v.Bool())
+	case Int:
+		return integerToWire(v)
+	case Double:
+		if v.width == Float32 {
+			return codec.Float(float32(v.Double()))
+		}
+		return codec.Double(v.Double())
+	case String:
+		return codec.String(v.text)
+	case Binary:
+		return codec.Binary([]byte(v.text))
+	case Time:
+		return codec.Timestamp(time.UnixMilli(v.milli()))
+	case Duration:
+		b := codec.AppendSymbol([]byte{0}, descTimeSpan)
+		return codec.Raw(codec.AppendLong(b, v.Ticks()))
+	case UUID:
+		return codec.UUID(v.UUID())
+	default:
+		return codec.Value{}
+	}
+}
+
+func integerToWire(v Value) codec.Value {
+	switch v.width {
+	case Int32:
+		return codec.Int(int32(v.bits))
+	case Int16:
+		return codec.Short(int16(v.bits))
+	case Int8:
+		return codec.Byte(int8(v.bits))
+	case Uint32:
+		return codec.Uint(uint32(v.bits))
+	case Uint16:
+		return codec.Ushort(uint16(v.bits))
+	case Uint8:
+		return codec.Ubyte(uint8(v.bits))
+	}
+	if v.width == Uint64 || v.big {
+		return codec.Ulong(v.bits)
+	}
+	return codec.Long(int64(v.bits))
+}
+
+// milli returns a Time in milliseconds since 1970, rounded down.
+func (v Value) milli() int64 {
+	ticks := int64(v.bits)
+	if ticks%ticksPerMilli < 0 {
+		return ticks/ticksPerMilli - 1
+	}
+	return ticks / ticksPerMilli
+}
