@@ -181,7 +181,9 @@ func (s *Stamp) owns(name string) bool {
 
 // hasID reports whether m has properties with a message-id in them.
 func (m *Message) hasID() bool {
-	return m.end[sectionProperties] > m.end[sectionAnnotations] && !m.MessageID().IsNull()
+	section := m.reader(sectionProperties)
+	fields := section.List()
+	return fields.Kind() != codec.KindNull
 }
 
 // appendWithID appends the properties with a message-id made up from the stamp.

@@ -78,8 +78,9 @@ func (m *Message) PartitionKey() string {
 func (m *Message) find(s section, name string) (codec.Value, bool) {
 	section := m.reader(s)
 	for r := section.Map(); r.More(); {
-		key := r.Value()
-		if k, ok := key.Str(); ok && k == name {
+		if r.Kind() == codec.KindUlong {
+			r.Skip()
+		} else if string(r.Text()) == name {
 			return r.Value(), true
 		}
 		r.Skip()

@@ -113,54 +113,51 @@ func checkSection(r *codec.Reader, code byte) {
 	case codeApplication:
 		checkMap(r, stringKeys)
 	case codeData:
-		if k := r.Value().Kind(); k != codec.KindBinary {
-			r.Fail(fmt.Errorf("%w: data is %v", ErrField, k))
-		}
+		expect(r, codec.KindBinary)
+		r.Skip()
 	case codeSequence:
-		peek := *r
-		if k := peek.Value().Kind(); k != codec.KindList {
-			r.Fail(fmt.Errorf("%w: sequence is %v", ErrField, k))
-		}
+		expect(r, codec.KindList)
 		r.Check()
 	case codeValue:
 		r.Check()
 	}
 }
 
+// expect records an error if the next value is not of the type want.
+func expect(r *codec.Reader, want codec.Kind) {
+	if k := r.Kind(); k != want && r.Len() > 0 {
+		r.Fail(fmt.Errorf("%w: want %v, found %v", ErrField, want, k))
+	}
+}
+
 // checkFields checks a list of fields against the types they may have.
 func checkFields(r *codec.Reader, allowed []kinds) {
-	v := r.Value()
-	if r.Err() == nil && v.Kind() != codec.KindList {
-		r.Fail(fmt.Errorf("%w: fields in a %v", ErrField, v.Kind()))
-		return
-	}
-	fields := v.Elements()
+	expect(r, codec.KindList)
+	fields := r.List()
 	if fields.Left() > len(allowed) {
 		r.Fail(fmt.Errorf("%w: %d fields, at most %d exist", ErrField, fields.Left(), len(allowed)))
 		return
 	}
 	for i := 0; fields.More(); i++ {
-		if k := fields.Value().Kind(); !allowed[i].has(k) {
+		if k := fields.Kind(); !allowed[i].has(k) {
 			r.Fail(fmt.Errorf("%w: field %d is %v", ErrField, i, k))
 			return
 		}
+		fields.Skip()
 	}
 	checkEnd(r, &fields)
 }
 
 // checkMap checks the types of the keys of a map and the encoding of its values.
 func checkMap(r *codec.Reader, keys kinds) {
-	v := r.Value()
-	if r.Err() == nil && v.Kind() != codec.KindMap {
-		r.Fail(fmt.Errorf("%w: map is a %v", ErrField, v.Kind()))
-		return
-	}
-	pairs := v.Elements()
+	expect(r, codec.KindMap)
+	pairs := r.Map()
 	for pairs.More() {
-		if k := pairs.Value().Kind(); !keys.has(k) {
+		if k := pairs.Kind(); !keys.has(k) {
 			r.Fail(fmt.Errorf("%w: key is %v", ErrField, k))
 			return
 		}
+		pairs.Skip()
 		pairs.Check()
 	}
 	checkEnd(r, &pairs)

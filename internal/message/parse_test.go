@@ -36,7 +36,7 @@ func TestParseRefuses(t *testing.T) {
 		{"priority is a uint", "005370c00402405201", ErrField},
 		{"six header fields", "005370c0070640404040 4040", ErrField},
 		{"bytes behind the header fields", "005370c003014040", codec.ErrCount},
-		{"header field cut short", "005370c0020152", codec.ErrShort},
+		{"header field cut short", "005370c0020156", codec.ErrShort},
 		{"message-id is an int", "005373c003015401", ErrField},
 		{"to is a binary", "005373c005034040a000", ErrField},
 		{"fourteen properties", "005373c00f0e" + "4040404040404040404040404040", ErrField},

@@ -21,7 +21,7 @@ func (r *Reader) Array() Reader { return r.nested(KindArray) }
 // Multiple reads a field that holds several values of one type: an array, or a
 // single value in place of an array of one, or null for none [AMQP 1.4].
 func (r *Reader) Multiple() Reader {
-	if kinds[r.peek()] == KindArray {
+	if r.Kind() == KindArray {
 		return r.Array()
 	}
 	code, data := r.take()
@@ -78,6 +78,10 @@ func (r *Reader) Described() (descriptor Value, value Reader) {
 		return Value{}, Reader{}
 	}
 }
+
+// Kind returns the type of the next value without reading it; null also if there
+// is none.
+func (r *Reader) Kind() Kind { return kinds[r.peek()] }
 
 // Value reads the next value, whatever it is.
 func (r *Reader) Value() Value { return makeValue(r.take()) }
