@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wal keeps a journal on one disk.
 package wal
 
 import (
-	"context"
+	"cmp"
 	"errors"
-	"iter"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -17,46 +19,156 @@ type Options struct {
 	// SegmentSize is the block of the journal, in bytes; default 64 MiB. A
 	// store keeps the size it was made with.
 	SegmentSize uint64
-	// Seed, if not zero, makes the salts of segments predictable.
-	Seed uint64
 }
+
+const defaultSegmentSize = 64 << 20
 
 // ErrFull means that the disk is full and the reserve used up. The group was
 // not appended; the journal goes on when space is freed.
 var ErrFull = errors.New("wal: disk is full")
 
 // WAL is a journal on one disk.
-type WAL struct{}
+type WAL struct {
+	fs    vfs.FS
+	lock  io.Closer
+	block uint64 // the segment size; fixed
+
+	// Tokens: whoever has put its value in does the work alone. They are
+	// taken in this order, and never with mu held.
+	governing chan struct{} // Claim, Truncate, Close: the manifest
+	making    chan struct{} // of segments that become ready
+	writing   chan struct{} // of batches, and telling watchers about them
+
+	wake    chan struct{} // for Run: something is pending or the status changed
+	low     chan struct{} // for Run's supplier: the stock is low
+	helped  atomic.Bool   // Run's supplier is there, Commit need not do its work
+	spareID atomic.Uint64 // the last one used
+
+	due []func(journal.Status) // owned by tell
+
+	mu      sync.Mutex // guards everything below, and never is held across IO
+	log     tail
+	stock   stock
+	shards  map[journal.Shard]*shard
+	watched []*shard            // those of shards with a watcher, in order of their number
+	segs    map[uint64]*segment // every one that can be read, the active one included
+	status  journal.Status      // what watchers are told
+	closed  bool
+}
+
+// tail is the end of the log, where appending happens.
+type tail struct {
+	active *segment
+	off    uint64 // in active: where the next batch, or the next group of the last one, begins
+	number uint64 // of the next record
+	// pending are the batches not yet written, oldest first; the last one is
+	// open for more if it holds records.
+	pending []*batch
+	// writing is the batch that the committer has in hand.
+	writing *batch
+	unused  *batch           // one whose buffer can be used again
+	synced  journal.Position // behind the last batch that is safe
+}
+
+// shard is what is known of one shard.
+type shard struct {
+	number journal.Shard
+	shardManifest
+	watch func(journal.Status)
+	told  journal.Status // the last one that watch was given
+}
 
 var _ journal.Journal = (*WAL)(nil)
 
-// Open recovers the store in the root of fs, or makes a new one.
-func Open(fs vfs.FS, opts Options) (*WAL, error) { panic("being written") }
+// Close commits what is pending, marks the store as closed in good order, and
+// releases it. Run must have returned before.
+func (w *WAL) Close() error {
+	w.governing <- struct{}{}
+	defer func() { <-w.governing }()
 
-// Run commits until ctx ends or the disk fails.
-func (w *WAL) Run(ctx context.Context) error { panic("being written") }
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return journal.ErrClosed
+	}
+	w.closed = true
+	if w.status.Err == nil {
+		w.mark()
+	}
+	w.mu.Unlock()
 
-// Commit does one commit step: one batch written and synced, watchers told.
-func (w *WAL) Commit() error { panic("being written") }
-
-// Close commits what is pending, and closes the store. Run must have returned.
-func (w *WAL) Close() error { panic("being written") }
-
-// Claim implements journal.Journal.
-func (w *WAL) Claim(shard journal.Shard) (journal.Claim, iter.Seq2[journal.Record, error], error) {
-	panic("being written")
+	err := w.flush()
+	return errors.Join(err, w.release())
 }
 
-// Append implements journal.Journal.
-func (w *WAL) Append(c journal.Claim, records [][]byte, at []journal.Position) error {
-	panic("being written")
+// mark puts an empty batch at the end of the log; mu is held. Whoever opens the
+// store then knows that the batch before it was synced, so that damage to it
+// does not pass for a torn write. When there is no room for it the seal, for
+// which there always is, says the same.
+func (w *WAL) mark() {
+	k := kindStop
+	if w.log.active.room(w.log.off) < batchHeader {
+		k = kindSeal
+	}
+	w.push(k)
 }
 
-// Read implements journal.Journal.
-func (w *WAL) Read(at journal.Position, dst []byte) ([]byte, error) { panic("being written") }
+// release closes every file and the lock.
+func (w *WAL) release() error {
+	w.mu.Lock()
+	segs, stock := w.segs, w.stock
+	w.segs = nil
+	w.stock = stock.emptied()
+	w.mu.Unlock()
 
-// Truncate implements journal.Journal.
-func (w *WAL) Truncate(c journal.Claim, keep journal.Keep) error { panic("being written") }
+	var errs []error
+	for _, s := range segs {
+		errs = append(errs, s.file.Close())
+	}
+	for _, s := range stock.ready {
+		errs = append(errs, s.file.Close())
+	}
+	for _, p := range stock.spares {
+		errs = append(errs, p.file.Close())
+	}
+	return errors.Join(append(errs, w.lock.Close())...)
+}
 
-// Watch implements journal.Journal.
-func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) { panic("being written") }
+// usable returns why nothing can be written any more, if so; mu is held.
+func (w *WAL) usable() error {
+	if w.closed {
+		return journal.ErrClosed
+	}
+	return w.status.Err
+}
+
+// owner returns the state of the claim's shard, if the claim still holds; mu is
+// held.
+func (w *WAL) owner(c journal.Claim) (*shard, error) {
+	if err := w.usable(); err != nil {
+		return nil, err
+	}
+	s := w.shards[c.Shard]
+	if s == nil || s.Epoch != c.Epoch {
+		return nil, journal.ErrFenced
+	}
+	return s, nil
+}
+
+// fail makes err final and returns it as everyone will see it from now on.
+func (w *WAL) fail(err error) error {
+	w.mu.Lock()
+	w.status.Err = cmp.Or(w.status.Err, fmt.Errorf("%w: %w", journal.ErrFailed, err))
+	err = w.status.Err
+	w.mu.Unlock()
+	poke(w.wake)
+	return err
+}
+
+// poke wakes whoever waits on c, now or next time.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // already due
+	}
+}

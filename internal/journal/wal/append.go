@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// Append implements journal.Journal. It touches the disk in one case only: when
+// a burst has used up the segments that are ready and outruns the making of the
+// next. It is then the one to make it.
+func (w *WAL) Append(c journal.Claim, records [][]byte, at []journal.Position) error {
+	size := 0
+	for _, r := range records {
+		size += frameSize(len(r))
+	}
+	if uint64(size) > w.largest() {
+		return journal.ErrTooLarge
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	at = at[:len(records)] // panics here, before anything is done, if the caller erred
+
+	w.mu.Lock()
+	for {
+		if _, err := w.owner(c); err != nil {
+			w.mu.Unlock()
+			return err
+		}
+		if w.fit(size) {
+			break
+		}
+		w.mu.Unlock()
+		if err := w.supply(uint64(size)); err != nil {
+			return err
+		}
+		w.mu.Lock()
+	}
+	first := w.put(c, records, at, size)
+	w.mu.Unlock()
+
+	if first {
+		poke(w.wake)
+	}
+	return nil
+}
+
+// largest returns the bytes that a group of frames may take.
+func (w *WAL) largest() uint64 { return w.block - headerSize - 2*batchHeader - alignment }
+
+// room returns the bytes left behind off. Some are kept back: for the seal, and
+// so that no segment ends at the very end of its block, which would be the
+// address of the next.
+func (s *segment) room(off uint64) uint64 {
+	kept := off + batchHeader + alignment
+	if s.head.capacity <= kept {
+		return 0
+	}
+	return s.head.capacity - kept
+}
+
+// fit makes the active segment one that has room for size bytes of frames and
+// reports whether it could; mu is held.
+func (w *WAL) fit(size int) bool {
+	need := uint64(size) + batchHeader
+	if w.log.active.room(w.log.off) >= need {
+		return true
+	}
+	next := w.stock.first()
+	if next == nil || next.room(headerSize) < need {
+		return false
+	}
+	w.push(kindSeal)
+	w.stock.ready = w.stock.ready[1:]
+	w.activate(next)
+	poke(w.low)
+	return true
+}
+
+// activate makes next the segment that is appended to; mu is held.
+func (w *WAL) activate(next *segment) {
+	w.segs[next.number] = next
+	w.log.active, w.log.off = next, headerSize
+}
+
+// push adds an empty batch to pending and returns it; mu is held.
+func (w *WAL) push(k kind) *batch {
+	b := w.log.unused
+	if b == nil {
+		b = new(batch)
+	}
+	w.log.unused = nil
+	b.reset(w.log.active, w.log.off, k, w.log.number)
+	w.log.pending = append(w.log.pending, b)
+	w.log.off += batchHeader
+	return b
+}
+
+// put copies records, for which there is room, into the open batch and reports
+// whether they are the first in it; mu is held. What it leaves to the committer
+// is what would take time here: the checksums.
+func (w *WAL) put(c journal.Claim, records [][]byte, at []journal.Position, size int) (first bool) {
+	b := w.open(size)
+	first = b.count == 0
+	n := len(b.buf)
+	if cap(b.buf)-n < size {
+		b.buf = slices.Grow(b.buf, max(size, n)) // at least twice: few copies on the way up
+	}
+	b.buf = b.buf[:n+size]
+	for i, r := range records {
+		end := n + frameSize(len(r))
+		frame{c.Shard, c.Epoch, w.log.number, r}.put(b.buf[n:end])
+		b.last = b.seg.position(b.off + uint64(n))
+		at[i] = b.last
+		w.log.number++
+		n = end
+	}
+	b.count += uint32(len(records))
+	w.log.off = b.end()
+	return first
+}
+
+// open returns the batch that takes the next group; mu is held.
+func (w *WAL) open(size int) *batch {
+	if n := len(w.log.pending); n > 0 {
+		b := w.log.pending[n-1]
+		if b.kind == kindRecords && b.seg == w.log.active && len(b.buf)+size <= maxBatch {
+			return b
+		}
+	}
+	return w.push(kindRecords)
+}

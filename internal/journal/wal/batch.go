@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"hash/crc32"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// maxBatch is the size at which a batch takes no more groups, in bytes: beyond
+// it a longer write saves nothing and delays the first of its records.
+const maxBatch = 4 << 20
+
+// batch is what one commit writes: a header, then frames. It is the unit that
+// recovery finds whole or not at all.
+type batch struct {
+	seg   *segment
+	off   uint64 // of the header, in seg
+	kind  kind
+	first uint64 // number of the first record
+	count uint32
+	last  journal.Position // of the last record; zero if there is none
+
+	// buf is the header and the frames. Append writes it under the mutex of
+	// the WAL, all but header and checksums; from the moment it is taken out
+	// of pending the committer fills in those, and nobody else touches them.
+	buf []byte
+}
+
+// end returns the offset behind the batch.
+func (b *batch) end() uint64 { return b.off + uint64(len(b.buf)) }
+
+// reset makes b an empty batch at off.
+func (b *batch) reset(seg *segment, off uint64, k kind, first uint64) {
+	buf := b.buf[:0]
+	if cap(buf) < batchHeader {
+		buf = make([]byte, 0, 64<<10)
+	}
+	*b = batch{seg: seg, off: off, kind: k, first: first, buf: buf[:batchHeader]}
+}
+
+// finish fills in checksums and header.
+func (b *batch) finish(synced journal.Position) {
+	digest := uint32(0)
+	for at := batchHeader; at < len(b.buf); {
+		size := frameSize(int(le.Uint32(b.buf[at+4:])))
+		sumFrame(b.buf[at:at+size], b.seg.seed, b.off+uint64(at))
+		digest = crc32.Update(digest, castagnoli, b.buf[at:at+4])
+		at += size
+	}
+	batchHead{
+		kind: b.kind, length: uint32(len(b.buf)), count: b.count,
+		digest: digest, first: b.first, synced: synced,
+	}.encode(b.buf, b.seg.seed, b.off)
+}

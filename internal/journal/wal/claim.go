@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// Claim implements journal.Journal. What the claim before has appended, and not
+// yet committed, is committed first, so that the new owner finds it.
+func (w *WAL) Claim(number journal.Shard) (journal.Claim, iter.Seq2[journal.Record, error], error) {
+	if number == noShard {
+		return journal.Claim{}, nil, fmt.Errorf("wal: shard %d is reserved", number)
+	}
+	w.governing <- struct{}{}
+	defer func() { <-w.governing }()
+
+	s, err := w.fence(number)
+	if err != nil {
+		return journal.Claim{}, nil, err
+	}
+	if err := w.flush(); err != nil {
+		return journal.Claim{}, nil, err
+	}
+	w.mu.Lock()
+	if s.From == 0 {
+		// Not the place of the next append: a crash may lose what is pending
+		// before it, and then its own records would come to lie before From.
+		s.From = w.log.synced
+	}
+	from, epoch, end := s.From, s.Epoch, w.log.synced
+	m := w.manifest()
+	w.mu.Unlock()
+
+	if err := w.govern(m); err != nil {
+		return journal.Claim{}, nil, err
+	}
+	return journal.Claim{Shard: number, Epoch: epoch, BlockSize: w.block}, w.replay(number, from, end), nil
+}
+
+// fence begins a new epoch of a shard: from here on the former owner is refused.
+func (w *WAL) fence(number journal.Shard) (*shard, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.usable(); err != nil {
+		return nil, err
+	}
+	s := w.shards[number]
+	if s == nil {
+		s = &shard{number: number}
+		w.shards[number] = s
+	}
+	s.Epoch++
+	s.watch = nil
+	return s, nil
+}
+
+// Watch implements journal.Journal. A void claim is told nothing.
+func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
+	w.mu.Lock()
+	s := w.shards[c.Shard]
+	if s != nil && s.Epoch == c.Epoch {
+		s.watch, s.told = fn, journal.Status{}
+		at, found := slices.BinarySearchFunc(w.watched, s, func(a, b *shard) int {
+			return cmp.Compare(a.number, b.number)
+		})
+		if !found {
+			w.watched = slices.Insert(w.watched, at, s)
+		}
+	}
+	w.mu.Unlock()
+	poke(w.wake) // it is told where things stand with the next commit
+}
+
+// Truncate implements journal.Journal. It commits what is pending before
+// keep.From: what replaces the past must be safe before the past is dropped.
+func (w *WAL) Truncate(c journal.Claim, keep journal.Keep) error {
+	w.governing <- struct{}{}
+	defer func() { <-w.governing }()
+
+	w.mu.Lock()
+	s, err := w.owner(c)
+	safe := keep.From <= w.log.synced
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if !safe {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+
+	w.mu.Lock()
+	old := s.shardManifest
+	err = w.checkKeep(s, keep)
+	if err == nil {
+		s.From, s.Blocks = keep.From, slices.Clone(keep.Blocks)
+	}
+	m := w.manifest()
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := w.govern(m); err != nil {
+		w.mu.Lock()
+		s.From, s.Blocks = old.From, old.Blocks
+		w.mu.Unlock()
+		return err
+	}
+	return w.free(m)
+}
+
+// checkKeep refuses to keep what is not there: a store that is told to do so
+// would not open again. mu is held.
+func (w *WAL) checkKeep(s *shard, keep journal.Keep) error {
+	if keep.From < s.From || keep.From > w.log.synced {
+		return fmt.Errorf("wal: keep from %d: not between %d and %d", keep.From, s.From, w.log.synced)
+	}
+	from := uint64(keep.From) / w.block
+	for i, b := range keep.Blocks {
+		if i > 0 && b <= keep.Blocks[i-1] || b > from {
+			return fmt.Errorf("wal: keep block %d: not in order before block %d", b, from)
+		}
+		if w.segs[b] == nil {
+			return fmt.Errorf("wal: keep block %d: %w", b, journal.ErrGone)
+		}
+	}
+	return nil
+}
+
+// manifest returns what is to be written; mu is held. The last segment with a
+// batch is always kept, since the numbering goes on from it: see needs.
+func (w *WAL) manifest() *manifest {
+	m := &manifest{SegmentSize: w.block, Synced: w.log.synced, Shards: make(map[journal.Shard]*shardManifest)}
+	for n, s := range w.shards {
+		if s.From != 0 { // a first claim that failed has none
+			kept := s.shardManifest // its Blocks are never changed in place
+			m.Shards[n] = &kept
+		}
+	}
+	return m
+}
+
+// govern writes the manifest. A full disk may be tried again; any other failure
+// is final.
+func (w *WAL) govern(m *manifest) error {
+	err := m.write(w.fs)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, vfs.ErrNoSpace):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return w.fail(err)
+}
+
+// free gives up the segments that m, which is durable, does not need.
+func (w *WAL) free(m *manifest) error {
+	from, blocks := m.needs()
+	var freed []*segment
+	w.mu.Lock()
+	for n, seg := range w.segs {
+		if n < from && !blocks[n] {
+			seg.gone.Store(true) // before anything can be written over it
+			delete(w.segs, n)
+			freed = append(freed, seg)
+		}
+	}
+	w.mu.Unlock()
+	if len(freed) == 0 {
+		return nil
+	}
+	slices.SortFunc(freed, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
+	for _, seg := range freed {
+		if err := w.retire(seg); err != nil {
+			return w.fail(err)
+		}
+	}
+	if err := w.fs.SyncDir("."); err != nil {
+		return w.fail(err)
+	}
+	poke(w.low)
+	return nil
+}
+
+// retire makes a spare of a segment, or removes it.
+func (w *WAL) retire(seg *segment) error {
+	size, err := seg.file.Size()
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	keep := w.keepable(uint64(size))
+	w.mu.Unlock()
+	if !keep {
+		return errors.Join(w.fs.Remove(seg.name), seg.file.Close())
+	}
+	p := &spare{spareName(w.spareID.Add(1)), seg.file, uint64(size)}
+	if err := w.fs.Rename(seg.name, p.name); err != nil {
+		return err
+	}
+	w.putSpare(p)
+	return nil
+}
+
+// replay yields the records of a shard between from and end.
+func (w *WAL) replay(number journal.Shard, from, end journal.Position) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		for rec, err := range w.records(from, end) {
+			if err != nil {
+				yield(journal.Record{}, err)
+				return
+			}
+			if rec.shard == number && !yield(journal.Record{At: rec.at, Payload: rec.payload}, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// retryFull is how often a full disk is tried again when nothing else, such as
+// a Truncate, gives reason to.
+const retryFull = time.Second
+
+// Run commits whatever is appended until ctx ends, then commits what is left and
+// returns the cause. It returns early, with an error that wraps
+// journal.ErrFailed, when a write or sync fails: the process must then end. No
+// timer is involved: while one batch is synced, the next one gathers.
+func (w *WAL) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	w.helped.Store(true)
+	wg.Go(func() { w.keepStocked(ctx) })
+	defer func() {
+		cancel()
+		wg.Wait()
+		w.helped.Store(false)
+	}()
+
+	for {
+		select {
+		case <-w.wake:
+			if err := w.Commit(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			err := w.flush()
+			w.tell()
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// keepStocked makes segments ahead of need, so that no commit waits for one.
+func (w *WAL) keepStocked(ctx context.Context) {
+	for {
+		if err := w.restock(); err != nil {
+			return // w.fail has told Run
+		}
+		var retry <-chan time.Time // nil, so never ready, while there is space
+		w.mu.Lock()
+		if w.stock.full {
+			retry = time.After(retryFull)
+		}
+		w.mu.Unlock()
+		select {
+		case <-w.low:
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Commit does one step: it writes and syncs the oldest pending batch, if there
+// is one, and tells the watchers. Run is nothing but Commit in a loop; a
+// simulator calls it by hand, and then it also does the work of Run's helper,
+// which is to have the next segments ready.
+func (w *WAL) Commit() error {
+	var err error
+	if !w.helped.Load() {
+		err = w.restock()
+	}
+	if err == nil {
+		err = w.commit()
+	}
+	w.tell()
+	return err
+}
+
+// commit is the only place that writes batches.
+func (w *WAL) commit() error {
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
+
+	b, synced, err := w.takeBatch()
+	if b == nil {
+		return err
+	}
+	b.finish(synced)
+	if _, err := b.seg.file.WriteAt(b.buf, int64(b.off)); err != nil {
+		return w.fail(err)
+	}
+	if err := b.seg.file.Sync(); err != nil {
+		return w.fail(err)
+	}
+	w.putBatch(b)
+	return nil
+}
+
+// takeBatch takes the oldest pending batch in hand and returns, with it, up to
+// where the log is safe.
+func (w *WAL) takeBatch() (*batch, journal.Position, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.status.Err != nil {
+		return nil, 0, w.status.Err
+	}
+	if len(w.log.pending) == 0 {
+		if w.segs == nil {
+			return nil, 0, journal.ErrClosed
+		}
+		return nil, 0, nil
+	}
+	b := w.log.pending[0]
+	w.log.pending[0] = nil
+	w.log.pending = w.log.pending[1:]
+	if len(w.log.pending) == 0 {
+		w.log.pending = nil
+	} else {
+		poke(w.wake) // never blocks, so it may be done here
+	}
+	w.log.writing = b
+	return b, w.log.synced, nil
+}
+
+// putBatch records that b is safe.
+func (w *WAL) putBatch(b *batch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log.writing = nil
+	w.log.synced = b.seg.position(b.end())
+	if b.count > 0 {
+		w.status.Durable = b.last
+	}
+	if cap(b.buf) <= 2*maxBatch { // a giant's buffer is not kept
+		w.log.unused = b
+	}
+}
+
+// flush commits all that is pending now. Watchers learn of it from the next
+// Commit, because only that may tell them.
+func (w *WAL) flush() error {
+	w.mu.Lock()
+	target := w.log.active.position(w.log.off)
+	w.mu.Unlock()
+	for {
+		w.mu.Lock()
+		done := w.log.synced >= target || len(w.log.pending) == 0 && w.log.writing == nil
+		err := w.status.Err
+		w.mu.Unlock()
+		if err != nil || done {
+			return err
+		}
+		if err := w.commit(); err != nil {
+			return err
+		}
+		poke(w.wake)
+	}
+}
+
+// tell calls the watchers whose status changed.
+func (w *WAL) tell() {
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
+
+	w.mu.Lock()
+	status := w.status
+	w.due = w.due[:0]
+	for _, s := range w.watched {
+		if s.watch != nil && s.told != status {
+			s.told = status
+			w.due = append(w.due, s.watch)
+		}
+	}
+	w.mu.Unlock()
+	for _, fn := range w.due {
+		fn(status)
+	}
+}

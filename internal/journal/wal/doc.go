@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wal keeps a journal in the files of one directory of one disk.
+//
+// # Promise
+//
+// That of package journal. Beyond it:
+//
+//   - One write and one sync make everything durable that was appended, by all
+//     shards, while the sync before was under way. There are no timers.
+//   - A batch that a crash left unfinished is cut off. Anything else that is not
+//     as it was written is damage: Open, Claim and Read refuse it with a
+//     [DamageError] that says where, and [Verify] and [Repair] deal with it.
+//   - A full disk is found when a segment is made, never in the middle of a
+//     batch. There always is a segment in reserve; Status.Full tells owners
+//     when it is the last. Truncate needs no space.
+//
+// # Assumptions
+//
+// A disk writes a sector of 512 bytes whole or not at all, and what it says is
+// synced is synced. A store has one process at a time, which a lock ensures.
+// The last batch before a crash has nothing behind it that proves that it was
+// synced, so damage to that one batch, between the crash and the next start,
+// cannot be told from a torn write; Close leaves a mark that can.
+//
+// # Format
+//
+// Segments hold batches, batches hold frames, a frame holds a record; the
+// MANIFEST says what is still needed. docs/format/journal.md draws every byte.
+//
+//	segment:  header | batch | batch | … | seal | not yet used
+//	batch:    header | frame | frame | …
+//	frame:    checksum, length, shard, epoch, number | payload | padding
+//
+// The address of a record is the number of its segment times the segment size,
+// plus the offset of its frame.
+//
+// # Concurrency
+//
+// Append copies into a buffer under a short mutex. Commit, which Run calls in a
+// loop, swaps that buffer, writes and syncs it. A helper of Run makes the next
+// segments. Truncate and Claim write the manifest from their caller's goroutine.
+// Work that must not be done by two at once has a token, a channel of one; no
+// mutex is held across a call to the disk.
+//
+// # Invariants
+//
+//  1. A batch is written only when the one before it has been synced.
+//  2. Groups span neither batches nor segments.
+//  3. Record numbers are dense, across shards, batches and segments.
+//  4. A segment is freed only after a manifest that does not need it is durable,
+//     and the last one with a batch in it never.
+//  5. Ready segments are numbered on from the active one, and durable.
+//
+// # Not here
+//
+// When to truncate and what to copy forward: the owner of a shard knows which of
+// its records are alive.
+package wal

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// Open recovers the store in the root of fsys, or makes a new one. A batch that
+// a crash left unfinished is cut off: nobody was told of it. Damage to anything
+// that was synced is refused, with a DamageError that says where. Of the log
+// only the last segment is read here; Claim reads the rest.
+func Open(fsys vfs.FS, opts Options) (*WAL, error) {
+	if err := fsys.MkdirAll("."); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	lock, err := fsys.Lock(lockName)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	w := &WAL{
+		fs: fsys, lock: lock,
+		governing: make(chan struct{}, 1),
+		making:    make(chan struct{}, 1),
+		writing:   make(chan struct{}, 1),
+		wake:      make(chan struct{}, 1),
+		low:       make(chan struct{}, 1),
+		shards:    make(map[journal.Shard]*shard),
+		segs:      make(map[uint64]*segment),
+	}
+	if err := w.recover(cmp.Or(opts.SegmentSize, defaultSegmentSize)); err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal: %w", err), w.release())
+	}
+	return w, nil
+}
+
+func (w *WAL) recover(block uint64) error {
+	files, err := list(w.fs)
+	if err != nil {
+		return err
+	}
+	m, err := readManifest(w.fs)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		if m, err = found(w.fs, files, block); err != nil {
+			return err
+		}
+	}
+	w.block = m.SegmentSize
+	for n, s := range m.Shards {
+		w.shards[n] = &shard{number: n, shardManifest: *s}
+	}
+	end, err := w.openSegments(m, files)
+	if err != nil {
+		return err
+	}
+	if err := w.tidy(files); err != nil {
+		return err
+	}
+	if end.seg == nil {
+		from, _ := m.needs()
+		if end.seg, err = w.firstSegment(from); err != nil {
+			return err
+		}
+		end.off = headerSize
+	}
+	return w.resume(end)
+}
+
+// firstSegment makes the segment with which a new store begins.
+func (w *WAL) firstSegment(number uint64) (*segment, error) {
+	p, err := w.makeSpare(min(w.block, firstCapacity))
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.format(w.fs, number, w.block)
+	if err != nil {
+		return nil, errors.Join(err, p.file.Close())
+	}
+	w.stock.newest = s.head.capacity
+	return s, nil
+}
+
+// listing is what the directory of a store holds.
+type listing struct {
+	segments []uint64 // in order
+	spares   []string
+}
+
+func list(fsys vfs.FS) (listing, error) {
+	names, err := fsys.List(".")
+	if err != nil {
+		return listing{}, fmt.Errorf("list files: %w", err)
+	}
+	var l listing
+	for _, name := range names {
+		if n, ok := segmentNumber(name); ok {
+			l.segments = append(l.segments, n)
+		} else if strings.HasSuffix(name, spareSuffix) {
+			l.spares = append(l.spares, name)
+		}
+	}
+	slices.Sort(l.segments)
+	return l, nil
+}
+
+// found makes the manifest of a new store. It comes before any segment, so
+// segments without one are the remains of a store.
+func found(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
+	if len(files.segments) > 0 {
+		return nil, &DamageError{manifestName, 0, errMissing}
+	}
+	if err := checkBlock(block); err != nil {
+		return nil, err
+	}
+	m := &manifest{
+		SegmentSize: block,
+		Synced:      journal.Position(block + headerSize),
+		Shards:      make(map[journal.Shard]*shardManifest),
+	}
+	return m, m.write(fsys)
+}
+
+// ending is where a log ends.
+type ending struct {
+	seg    *segment // the last with a batch in it; nil if there is none yet
+	off    uint64   // behind its last batch
+	number uint64   // of the next record
+	sealed bool     // seg takes no more
+}
+
+// openSegments opens every segment that is needed and finds the end of the log.
+func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
+	from, blocks := m.needs()
+	last := from
+	for _, n := range files.segments {
+		if n < from && !blocks[n] {
+			continue
+		}
+		seg, err := openSegment(w.fs, n)
+		if errors.Is(err, errForeign) {
+			continue // if it is needed, it will be missed below
+		}
+		if err != nil {
+			return ending{}, err
+		}
+		w.segs[n] = seg
+		last = max(last, n)
+	}
+	for b := range blocks {
+		if w.segs[b] == nil {
+			return ending{}, &DamageError{segmentName(b), 0, errMissing}
+		}
+	}
+	end, err := findEnd(w.segs, from, last)
+	if err != nil {
+		return ending{}, err
+	}
+	if at := m.Synced; end.before(at, w.block, from) {
+		n := m.block(at)
+		return ending{}, &DamageError{segmentName(n), uint64(at) - n*w.block, errors.New("log ends before this place, which was synced")}
+	}
+	return end, nil
+}
+
+// before reports whether the log ends before at.
+func (e ending) before(at journal.Position, block, from uint64) bool {
+	if e.seg == nil {
+		return journal.Position(from*block+headerSize) < at
+	}
+	return e.seg.position(e.off) < at
+}
+
+// findEnd finds the end of the log among the segments from..last. Only the
+// segment that holds it is read, and the one behind if that must be looked at
+// for the remains of a damaged batch.
+func findEnd(segs map[uint64]*segment, from, last uint64) (ending, error) {
+	n := last
+	for ; n > from; n-- {
+		if segs[n] == nil {
+			continue
+		}
+		if ok, err := segs[n].begins(); err != nil {
+			return ending{}, err
+		} else if ok {
+			break
+		}
+	}
+	for missing := from; missing < n; missing++ {
+		if segs[missing] == nil {
+			return ending{}, &DamageError{segmentName(missing), 0, errMissing}
+		}
+	}
+	if segs[n] == nil {
+		return ending{number: 1}, nil // new: the first segment was not made yet
+	}
+	end, err := segs[n].end()
+	if err != nil {
+		return ending{}, err
+	}
+	if next := segs[n+1]; end.sealed && next != nil {
+		if _, _, found, err := next.stray(headerSize + alignment); err != nil || found {
+			return ending{}, errors.Join(err, next.damage(headerSize, errNoBatch))
+		}
+	}
+	return end, nil
+}
+
+// begins reports whether the segment starts with a whole batch.
+func (s *segment) begins() (bool, error) {
+	_, _, err := newScanner(s, s.head.capacity, nil).next()
+	if errors.Is(err, journal.ErrCorrupt) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// end reads the segment up to its last whole batch. Behind that there may be
+// the torn remains of a batch, but no other batch.
+func (s *segment) end() (ending, error) {
+	e := ending{seg: s, off: headerSize, number: 1}
+	sc := newScanner(s, s.head.capacity, nil)
+	for !e.sealed {
+		off := sc.off
+		head, _, err := sc.next()
+		switch {
+		case errors.Is(err, journal.ErrCorrupt):
+			if _, _, found, strayErr := s.stray(off + alignment); strayErr != nil || found {
+				return ending{}, errors.Join(strayErr, err)
+			}
+			return e, nil
+		case err != nil:
+			return ending{}, err
+		case off > headerSize && head.first != e.number:
+			return ending{}, s.damage(off, errNumber)
+		}
+		e.sealed, e.number, e.off = head.kind == kindSeal, head.first+uint64(head.count), sc.off
+	}
+	return e, nil
+}
+
+// tidy turns the files that nobody needs into spares, and removes the rest of
+// them.
+func (w *WAL) tidy(files listing) error {
+	var useless []*spare
+	keep := func(name string) error {
+		file, err := w.fs.Open(name)
+		if err != nil {
+			return fmt.Errorf("open spare: %w", err)
+		}
+		size, err := file.Size()
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		p := &spare{name, file, uint64(size)}
+		if !w.keepable(p.size) {
+			useless = append(useless, p)
+			return nil
+		}
+		p.name = spareName(w.spareID.Add(1))
+		if err := w.fs.Rename(name, p.name); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		w.stock.spares = append(w.stock.spares, p)
+		return nil
+	}
+	for _, name := range files.spares {
+		id, err := strconv.ParseUint(strings.TrimSuffix(name, spareSuffix), 10, 64)
+		if err == nil {
+			w.spareID.Store(max(w.spareID.Load(), id))
+		}
+	}
+	for _, seg := range w.segs {
+		w.stock.newest = max(w.stock.newest, seg.head.capacity)
+	}
+	for _, name := range files.spares {
+		if err := keep(name); err != nil {
+			return err
+		}
+	}
+	for _, n := range files.segments {
+		if w.segs[n] == nil {
+			if err := keep(segmentName(n)); err != nil {
+				return err
+			}
+		}
+	}
+	return w.discard(useless)
+}
+
+// resume makes the end of the log the place to append to.
+func (w *WAL) resume(end ending) error {
+	// Segments behind the last are of a former life of ours. They may hold the
+	// remains of a torn batch, so they start afresh, with a new salt.
+	for _, n := range slices.Sorted(maps.Keys(w.segs)) {
+		if n > end.seg.number {
+			seg := w.segs[n]
+			delete(w.segs, n)
+			if err := w.retire(seg); err != nil {
+				return err
+			}
+		}
+	}
+	w.log.active, w.log.off, w.log.number = end.seg, end.off, end.number
+	w.log.synced = end.seg.position(end.off)
+	w.status.Durable = w.log.synced - 1
+	w.segs[end.seg.number] = end.seg
+
+	// A process that was killed may have written what it never synced. We have
+	// read it, so it must not be lost any more.
+	if err := end.seg.file.Sync(); err != nil {
+		return err
+	}
+	if err := w.fs.SyncDir("."); err != nil {
+		return err
+	}
+	if !end.sealed {
+		return nil
+	}
+	if err := w.supply(0); err != nil {
+		return err
+	}
+	next := w.stock.first()
+	w.stock.ready = w.stock.ready[1:]
+	w.activate(next)
+	return nil
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+const (
+	segmentSuffix = ".seg"
+	spareSuffix   = ".spare"
+	zeroStep      = 1 << 20 // bytes of zeros between syncs, so that commits get their turn
+)
+
+var zeros [zeroStep]byte // never written
+
+// segment is one block of the journal: a file that holds batches.
+type segment struct {
+	number uint64
+	name   string
+	file   vfs.File
+	seed   uint32
+	head   segmentHead // capacity guarded by the mutex of the WAL, the rest fixed
+
+	// gone is set before the file is put to another use, so that a reader who
+	// finds foreign bytes knows why.
+	gone atomic.Bool
+}
+
+func segmentName(number uint64) string { return fmt.Sprintf("%010d%s", number, segmentSuffix) }
+
+// segmentNumber is the reverse of segmentName.
+func segmentNumber(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, segmentSuffix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && n > 0 && segmentName(n) == name
+}
+
+// position returns the address of an offset in the segment.
+func (s *segment) position(off uint64) journal.Position {
+	return journal.Position(s.number*s.head.block + off)
+}
+
+func (s *segment) damage(off uint64, err error) error { return &DamageError{s.name, off, err} }
+
+// openSegment opens the segment of that number and checks its header, both
+// copies. A file that was caught being recycled has the header of another
+// number: that is errForeign, and not damage.
+func openSegment(fsys vfs.FS, number uint64) (*segment, error) {
+	s := &segment{number: number, name: segmentName(number)}
+	var err error
+	if s.file, err = fsys.Open(s.name); err != nil {
+		return nil, fmt.Errorf("open segment: %w", err)
+	}
+	if err := s.readHead(); err != nil {
+		return nil, errors.Join(err, s.file.Close())
+	}
+	return s, nil
+}
+
+var errForeign = errors.New("segment was being recycled")
+
+func (s *segment) readHead() error {
+	var b [headerSize]byte
+	if _, err := s.file.ReadAt(b[:], 0); err != nil {
+		return s.damage(0, err)
+	}
+	one, err1 := decodeSegmentHead(b[:])
+	two, err2 := decodeSegmentHead(b[headerCopy:])
+	if err := cmp.Or(err1, err2); err != nil {
+		return s.damage(0, err)
+	}
+	if one != two {
+		return s.damage(headerCopy, errChecksum)
+	}
+	if one.number != s.number {
+		return errForeign
+	}
+	size, err := s.file.Size()
+	if err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	if uint64(size) < one.capacity {
+		return s.damage(uint64(size), errLength)
+	}
+	s.head, s.seed = one, one.seed()
+	return nil
+}
+
+// spare is a file of written bytes that can become a segment.
+type spare struct {
+	name string
+	file vfs.File
+	size uint64
+}
+
+func spareName(id uint64) string { return fmt.Sprintf("%d%s", id, spareSuffix) }
+
+// makeSpare makes a file of size zeros. On error nothing is left of it.
+func makeSpare(fsys vfs.FS, name string, size uint64) (*spare, error) {
+	file, err := fsys.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("make segment: %w", err)
+	}
+	if err := zero(file, 0, size); err != nil {
+		return nil, errors.Join(fmt.Errorf("make segment: %w", err), file.Close(), fsys.Remove(name))
+	}
+	return &spare{name, file, size}, nil
+}
+
+// zero writes zeros to [from, to) and syncs them. Written space costs a commit
+// no metadata, and cannot run out.
+func zero(file vfs.File, from, to uint64) error {
+	for from < to {
+		n := min(to-from, zeroStep)
+		if _, err := file.WriteAt(zeros[:n], int64(from)); err != nil {
+			return err
+		}
+		if err := file.Sync(); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
+}
+
+// format turns a spare into the empty segment of that number. It is durable,
+// name and all, when it returns.
+func (p *spare) format(fsys vfs.FS, number, block uint64) (*segment, error) {
+	s := &segment{number: number, name: segmentName(number), file: p.file}
+	s.head = segmentHead{number, block, min(p.size, block), rand.Uint64()}
+	s.seed = s.head.seed()
+	if err := s.writeHead(); err != nil {
+		return nil, fmt.Errorf("format %s: %w", s.name, err)
+	}
+	if err := fsys.Rename(p.name, s.name); err != nil {
+		return nil, fmt.Errorf("format %s: %w", s.name, err)
+	}
+	p.name = s.name
+	if err := fsys.SyncDir("."); err != nil {
+		return nil, fmt.Errorf("format %s: %w", s.name, err)
+	}
+	return s, nil
+}
+
+func (s *segment) writeHead() error {
+	if _, err := s.file.WriteAt(s.head.encode(), 0); err != nil {
+		return err
+	}
+	return s.file.Sync()
+}
+
+// checkBlock reports whether a block size can be used.
+func checkBlock(size uint64) error {
+	if size < 4<<10 || size > 1<<30 || size%512 != 0 {
+		return fmt.Errorf("wal: segment size %d is not a multiple of 512 between 4 KiB and 1 GiB", size)
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	pageSize   = 4096
+	sectorSize = 512 // what a disk writes whole or not at all
+)
+
+type page [pageSize]byte
+
+// pages is the contents of a file; a nil page is zeros.
+type pages struct {
+	table []*page
+	size  int64
+}
+
+// inode is a file, whatever its names. Pages are shared between now, synced and
+// clones, and copied before the first write after a sync: only the pages in
+// dirty belong to now alone.
+type inode struct {
+	mu     sync.Mutex
+	now    pages        // guarded by mu: what a program sees
+	dirty  map[int]bool // guarded by mu: pages of now written since the sync
+	synced pages        // guarded by mu: what survives for certain
+	writes []write      // guarded by mu: all since the sync, oldest first
+}
+
+// write is one unsynced change: bytes at an offset, or, with no bytes, a new
+// size.
+type write struct {
+	off  int64
+	data []byte
+}
+
+// set writes data at off; own says which pages may be changed in place.
+func (p *pages) set(off int64, data []byte, own map[int]bool) {
+	p.resize(max(p.size, off+int64(len(data))), own)
+	for len(data) > 0 {
+		i, at := int(off/pageSize), int(off%pageSize)
+		n := min(len(data), pageSize-at)
+		if p.table[i] != nil || !zeros(data[:n]) {
+			copy(p.own(i, own)[at:], data[:n])
+		}
+		data, off = data[n:], off+int64(n)
+	}
+}
+
+// own returns page i ready to be changed.
+func (p *pages) own(i int, own map[int]bool) *page {
+	if !own[i] || p.table[i] == nil {
+		fresh := new(page)
+		if p.table[i] != nil {
+			*fresh = *p.table[i]
+		}
+		p.table[i], own[i] = fresh, true
+	}
+	return p.table[i]
+}
+
+func (p *pages) resize(size int64, own map[int]bool) {
+	n := int((size + pageSize - 1) / pageSize)
+	if size < p.size {
+		clear(p.table[n:])
+		p.table = p.table[:n]
+		if at := size % pageSize; at != 0 && p.table[n-1] != nil {
+			clear(p.own(n-1, own)[at:])
+		}
+	}
+	for len(p.table) < n {
+		p.table = append(p.table, nil)
+	}
+	p.size = size
+}
+
+func (p *pages) readAt(b []byte, off int64) int {
+	total := 0
+	for len(b) > 0 && off < p.size {
+		at := int(off % pageSize)
+		n := min(len(b), pageSize-at, int(p.size-off))
+		if page := p.table[off/pageSize]; page != nil {
+			copy(b[:n], page[at:])
+		} else {
+			clear(b[:n])
+		}
+		b, off, total = b[n:], off+int64(n), total+n
+	}
+	return total
+}
+
+func (p *pages) clone() pages { return pages{slices.Clone(p.table), p.size} }
+
+func zeros(b []byte) bool {
+	for len(b) > 0 {
+		n := min(len(b), pageSize)
+		if string(b[:n]) != string(zeroPage[:n]) {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+var zeroPage page // never written
+
+// memFile is an open file of a Mem.
+type memFile struct {
+	*inode
+	name   string
+	closed atomic.Bool
+}
+
+func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
+	if err := f.check("read", off); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.now.readAt(b, off)
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
+	if err := f.check("write", off); err != nil {
+		return 0, err
+	}
+	if len(b) == 0 {
+		return 0, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.set(off, b, f.dirty)
+	f.writes = append(f.writes, write{off, slices.Clone(b)})
+	return len(b), nil
+}
+
+func (f *memFile) Truncate(size int64) error {
+	if err := f.check("truncate", size); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.resize(size, f.dirty)
+	f.writes = append(f.writes, write{off: size})
+	return nil
+}
+
+func (f *memFile) Sync() error {
+	if err := f.check("sync", 0); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.writes) == 0 {
+		return nil
+	}
+	own := make(map[int]bool)
+	f.synced.resize(f.now.size, own)
+	for i := range f.dirty {
+		if i < len(f.now.table) {
+			f.synced.table[i] = f.now.table[i]
+		}
+	}
+	// A page that fell to a Truncate and came back as zeros is not dirty.
+	for _, w := range f.writes {
+		if w.data == nil {
+			f.synced = f.now.clone()
+			break
+		}
+	}
+	clear(f.dirty)
+	f.writes = nil
+	return nil
+}
+
+func (f *memFile) Size() (int64, error) {
+	if err := f.check("size", 0); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now.size, nil
+}
+
+func (f *memFile) Close() error {
+	if f.closed.Swap(true) {
+		return &fs.PathError{Op: "close", Path: f.name, Err: fs.ErrClosed}
+	}
+	return nil
+}
+
+func (f *memFile) check(op string, off int64) error {
+	switch {
+	case f.closed.Load():
+		return &fs.PathError{Op: op, Path: f.name, Err: fs.ErrClosed}
+	case off < 0:
+		return &fs.PathError{Op: op, Path: f.name, Err: fs.ErrInvalid}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vfs
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// disk is the real file system below a directory.
+type disk struct{ root string }
+
+// OS returns the real disk below the directory root, which need not exist yet:
+// MkdirAll(".") makes it.
+func OS(root string) FS { return disk{root} }
+
+// within runs fn inside the root, which symbolic links cannot leave either. The
+// root is opened anew each time: none of these calls is hot, and so OS has
+// nothing to close.
+func (d disk) within(fn func(*os.Root) error) error {
+	root, err := os.OpenRoot(d.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // opened for reading only: nothing to lose
+	return noSpace(fn(root))
+}
+
+func (d disk) open(name string, flag int) (File, error) {
+	var f *os.File
+	err := d.within(func(root *os.Root) (err error) {
+		f, err = root.OpenFile(filepath.FromSlash(name), flag, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d disk) Create(name string) (File, error) {
+	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+func (d disk) Open(name string) (File, error) { return d.open(name, os.O_RDWR) }
+
+func (d disk) Rename(oldName, newName string) error {
+	return d.within(func(root *os.Root) error {
+		return root.Rename(filepath.FromSlash(oldName), filepath.FromSlash(newName))
+	})
+}
+
+func (d disk) Remove(name string) error {
+	return d.within(func(root *os.Root) error { return root.Remove(filepath.FromSlash(name)) })
+}
+
+func (d disk) List(dir string) ([]string, error) {
+	var names []string
+	err := d.within(func(root *os.Root) error {
+		entries, err := fs.ReadDir(root.FS(), dir)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+func (d disk) MkdirAll(dir string) error {
+	if dir == "." {
+		return noSpace(os.MkdirAll(d.root, 0o700))
+	}
+	return d.within(func(root *os.Root) error { return root.MkdirAll(filepath.FromSlash(dir), 0o700) })
+}
+
+func (d disk) SyncDir(dir string) error {
+	return d.within(func(root *os.Root) error {
+		f, err := root.Open(filepath.FromSlash(dir))
+		if err != nil {
+			return err
+		}
+		defer f.Close() // opened for reading only
+		return syncDir(f)
+	})
+}
+
+func (d disk) Lock(name string) (io.Closer, error) {
+	f, err := d.open(name, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f.(osFile).File); err != nil {
+		f.Close() // nothing was written
+		return nil, fmt.Errorf("%s: %w", filepath.Join(d.root, name), err)
+	}
+	return f, nil
+}
+
+// osFile is a file of the real disk.
+type osFile struct{ *os.File }
+
+func (f osFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	return n, noSpace(err)
+}
+
+func (f osFile) Sync() error { return noSpace(syncData(f.File)) }
+
+func (f osFile) Truncate(size int64) error { return noSpace(f.File.Truncate(size)) }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// noSpace makes the many ways in which systems say "full" look like one.
+func noSpace(err error) error {
+	if err != nil && isNoSpace(err) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !aix && !solaris
+
+package vfs
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFile takes an advisory lock that dies with the process, so that a crash
+// never leaves a store locked. Two opens of one process exclude each other too.
+func lockFile(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrLocked
+	}
+	return err
+}
+
+func syncDir(f *os.File) error { return f.Sync() }
+
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
