@@ -44,8 +44,8 @@ type App interface {
 
 	// Detached says that l is gone, and why; nil when the peer detached it
 	// without an error, or ended its session or the connection. It is called
-	// once for each link passed to Attach, and also when the link was refused
-	// or detached by the App itself. It is the last call about l.
+	// at most once for each link passed to Attach, and not for a link that the
+	// App refused or detached itself. It is the last call about l.
 	Detached(l *Link, err error)
 
 	// Closed is the last call of all, after Detached for every link; nil when
@@ -103,7 +103,8 @@ type Accept struct {
 	Source *frame.Source // instead of the peer's
 	Target *frame.Target // instead of the peer's
 
-	// MaxMessageSize bounds one delivery; zero takes Config.MaxMessageSize.
+	// MaxMessageSize bounds one delivery. Zero takes Config.MaxMessageSize on a
+	// link on which we receive, and says nothing on one on which we send.
 	MaxMessageSize uint64
 
 	// Credit is the window of a link on which we receive: at most so many

@@ -96,21 +96,25 @@ func (l *Link) Accept(a Accept) {
 	} else {
 		reply.Target, reply.Coordinator = l.remote.Target, l.remote.Coordinator
 	}
-	l.maxMessage = cmp.Or(a.MaxMessageSize, m.cfg.MaxMessageSize)
-	reply.MaxMessageSize = l.maxMessage
+	reply.MaxMessageSize = a.MaxMessageSize
+	if l.Role() == frame.Receiver {
+		l.maxMessage = cmp.Or(a.MaxMessageSize, m.cfg.MaxMessageSize)
+		reply.MaxMessageSize = l.maxMessage
+	}
 	reply.Properties = a.Properties
 	reply.OfferedCapabilities = a.OfferedCapabilities
 	m.send(l.session.channel, reply)
 
 	if l.Role() == frame.Sender {
-		if l.credit > 0 || l.draining {
-			l.starve() // the peer did not wait for the answer
+		if l.credit > 0 || l.draining { // the peer did not wait for the answer
+			l.starve()
+			m.recheck = true
 		}
 		return
 	}
 	if a.Credit > 0 {
 		l.window, l.credit = a.Credit, a.Credit
-		l.sendFlow(false)
+		l.sendFlow()
 	}
 }
 

@@ -94,14 +94,14 @@ func (l *Link) tellFlow() {
 }
 
 // sendFlow sends the link's state now. Credit and count are always there: clients
-// that send cannot do without [azure: rhea, go-amqp].
-func (l *Link) sendFlow(drained bool) {
+// that send (go-amqp, rhea) cannot do without.
+func (l *Link) sendFlow() {
 	l.flowDue = false
 	l.session.sendFlow(&frame.Flow{
 		Handle: l.handle, HasHandle: true,
 		DeliveryCount: l.count, HasDeliveryCount: true,
 		LinkCredit: l.credit, HasLinkCredit: true,
-		Drain: drained || l.draining,
+		Drain: l.draining,
 	})
 }
 

@@ -121,8 +121,8 @@ func (l *Link) DrainDone() {
 	if l.drained = l.queued > 0; l.drained {
 		return // when the last of them has left
 	}
-	l.draining = false
 	l.count += l.credit
 	l.credit = 0
-	l.sendFlow(true)
+	l.sendFlow()
+	l.draining = false
 }

@@ -68,6 +68,7 @@ type Machine struct {
 	sessions []*Session // by the peer's channel, which is ours as well
 	dirty    []*Session // with something to flush
 	starved  []*Link    // that saw no credit although the peer granted some
+	recheck  bool       // starved links may have become usable
 	links    int
 	partial  int // bytes of unfinished deliveries
 

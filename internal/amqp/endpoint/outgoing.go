@@ -113,8 +113,9 @@ func (s *Session) drain() {
 	}
 	clear(s.queue[:n])
 	s.queue = s.queue[n:]
-	if len(s.queue) == 0 {
+	if n > 0 && len(s.queue) == 0 {
 		s.queue = nil
+		s.m.recheck = true
 	}
 }
 
@@ -133,4 +134,5 @@ func (s *Session) forget(match func(*waiting) bool) {
 	}
 	clear(s.queue[len(kept):])
 	s.queue = kept
+	s.m.recheck = true
 }

@@ -33,6 +33,7 @@ func (m *Machine) Take() []byte {
 		return nil
 	}
 	m.spoke = m.now
+	m.recheck = m.recheck || m.congested()
 	taken := o.bytes
 	fresh := o.spare[:0]
 	if cap(fresh) > maxSpare {
@@ -88,20 +89,18 @@ func (m *Machine) checkOutput() {
 }
 
 // revive calls the App for links that saw no credit because of congestion or a
-// closed window and may go on now.
+// closed window, once that may have changed.
 func (m *Machine) revive() {
-	if len(m.starved) == 0 || m.congested() || m.phase == done {
+	if !m.recheck || m.congested() || m.phase == done {
 		return
 	}
+	m.recheck = false
 	links := m.starved
 	m.starved = nil
 	for _, l := range links {
 		l.starved = false
-		if l.Credit() > 0 || l.Draining() {
+		if l.Credit() > 0 || l.Draining() && !l.starved {
 			m.app.Credit(l)
-		}
-		if m.phase == done {
-			return
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (s *Session) flush() {
 	s.settled.flush(s, frame.Sender)
 	for _, l := range s.flows {
 		if l.flowDue && l.state == attached {
-			l.sendFlow(false)
+			l.sendFlow()
 		}
 		l.flowDue = false
 	}
