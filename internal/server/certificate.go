@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// Files of the development certificate. A client that trusts caFile needs nothing
+// else.
+const (
+	tlsDir   = "tls"
+	caFile   = tlsDir + "/ca.pem"
+	certFile = tlsDir + "/cert.pem"
+	keyFile  = tlsDir + "/key.pem"
+)
+
+const (
+	certLife = 5 * 365 * 24 * time.Hour
+	// renewBefore makes a new certificate rather than one that ends soon.
+	renewBefore = 30 * 24 * time.Hour
+)
+
+// devCertificate returns the certificate for localhost, made at the first start
+// together with a CA whose key is thrown away: it can never sign anything else.
+func devCertificate(fsys vfs.FS, now time.Time) (*tls.Certificate, error) {
+	cert, err := loadCertificate(fsys)
+	if err == nil && now.Before(cert.Leaf.NotAfter.Add(-renewBefore)) {
+		return cert, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the certificate in %s: %w", tlsDir, err)
+	}
+	if err := makeCertificate(fsys, now); err != nil {
+		return nil, fmt.Errorf("make a certificate in %s: %w", tlsDir, err)
+	}
+	return loadCertificate(fsys)
+}
+
+func loadCertificate(fsys vfs.FS) (*tls.Certificate, error) {
+	cert, err := readFile(fsys, certFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readFile(fsys, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	return &pair, err
+}
+
+func makeCertificate(fsys vfs.FS, now time.Time) error {
+	ca, caKey, err := newCertificate(&x509.Certificate{
+		Subject:               pkix.Name{CommonName: "TriageMQ development CA", Organization: []string{"TriageMQ"}},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}, now, nil, nil)
+	if err != nil {
+		return err
+	}
+	leaf, leafKey, err := newCertificate(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "localhost", Organization: []string{"TriageMQ"}},
+		DNSNames:    []string{"localhost", "*.localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, now, ca, caKey)
+	if err != nil {
+		return err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(leafKey)
+	if err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(tlsDir); err != nil {
+		return err
+	}
+	caPEM := encodePEM("CERTIFICATE", ca.Raw)
+	for _, f := range []struct {
+		name string
+		b    []byte
+	}{
+		{caFile, caPEM},
+		{keyFile, encodePEM("PRIVATE KEY", key)},
+		{certFile, append(encodePEM("CERTIFICATE", leaf.Raw), caPEM...)}, // last: it makes the set complete
+	} {
+		if err := writeFile(fsys, f.name, f.b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newCertificate completes a template and signs it with the parent, or with
+// itself.
+func newCertificate(t *x509.Certificate, now time.Time, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, nil, err
+	}
+	t.SerialNumber = serial
+	t.NotBefore = now.Add(-time.Hour)
+	t.NotAfter = now.Add(certLife)
+	if parent == nil {
+		parent, parentKey = t, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return cert, key, err
+}
+
+func encodePEM(kind string, b []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b})
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/servicebus"
+)
+
+// front is everything that faces the network: the top layer.
+type front struct {
+	cfg       Config
+	log       *slog.Logger
+	service   *servicebus.Service
+	strict    access.Authority // for peers elsewhere
+	local     access.Authority // for peers on this machine
+	listeners []net.Listener
+	tls       *tls.Config // nil without a certificate
+	ca        string
+	gate      *gate
+	handler   http.Handler // of requests that are not ours
+	web       *handoff
+
+	serving sync.WaitGroup // a goroutine for each connection
+}
+
+// listen opens the sockets. Nothing is accepted before run.
+func listen(cfg Config, service *servicebus.Service, b *broker.Broker, keeper *access.Keeper, log *slog.Logger) (*front, error) {
+	f := &front{cfg: cfg, log: log, service: service, strict: keeper, local: keeper,
+		gate: newGate(cfg.Limits), web: newHandoff()}
+	if cfg.Dev {
+		f.local = access.ForDevelopment(keeper)
+	}
+	if err := f.prepareTLS(); err != nil {
+		return nil, err
+	}
+	f.handler = notImplemented()
+	if cfg.Handler != nil {
+		f.handler = cfg.Handler(b, keeper)
+	}
+	for _, addr := range cfg.Listen {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			f.close()
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		f.listeners = append(f.listeners, l)
+	}
+	return f, nil
+}
+
+func (f *front) prepareTLS() error {
+	cert := f.cfg.TLS
+	if cert == nil && f.cfg.Dev {
+		var err error
+		if cert, err = devCertificate(f.cfg.FS, time.Now()); err != nil {
+			return err
+		}
+		f.ca = caFile
+	}
+	if cert != nil {
+		f.tls = &tls.Config{
+			Certificates: []tls.Certificate{*cert},
+			MinVersion:   tls.VersionTLS12,
+			NextProtos:   []string{"http/1.1"}, // there is no HTTP/2 here
+		}
+	}
+	return nil
+}
+
+func (f *front) close() {
+	for _, l := range f.listeners {
+		l.Close()
+	}
+}
+
+func (f *front) addresses() []string {
+	var as []string
+	for _, l := range f.listeners {
+		as = append(as, l.Addr().String())
+	}
+	return as
+}
+
+// run accepts and serves connections until ctx ends, then tells every peer and
+// waits for them.
+func (f *front) run(ctx context.Context) error {
+	web := f.httpServer(ctx)
+	var accepting sync.WaitGroup
+	accepting.Go(func() { _ = web.Serve(f.web) }) // ends with the hand-off, always with an error
+	stop := context.AfterFunc(ctx, func() {
+		f.close()
+		f.web.Close()
+	})
+	defer stop()
+	for _, l := range f.listeners {
+		accepting.Go(func() { f.accept(ctx, l) })
+	}
+	<-ctx.Done()
+	// The layer's own time to stop bounds this, not the context that has ended.
+	err := web.Shutdown(context.WithoutCancel(ctx))
+	accepting.Wait()
+	f.serving.Wait()
+	return err
+}
+
+// accept takes connections until the listener is closed. When it fails for lack
+// of something, it waits for it to come back.
+func (f *front) accept(ctx context.Context, l net.Listener) {
+	const pause = 50 * time.Millisecond
+	for {
+		nc, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			f.log.Warn("cannot accept connections", "address", l.Addr().String(), "err", err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		f.serving.Go(func() { f.greet(ctx, nc) })
+	}
+}
+
+// greet finds out what a connection speaks and has it served.
+func (f *front) greet(ctx context.Context, nc net.Conn) {
+	defer nc.Close()
+	t, ok := f.gate.enter(nc)
+	if !ok {
+		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.cfg.Limits.MaxConnections)
+		return
+	}
+	defer t.leave()
+	// A peer that has not said what it speaks need not be told that we stop.
+	quiet := context.AfterFunc(ctx, func() { nc.SetReadDeadline(time.Unix(1, 0)) })
+	speaks, c, err := f.identify(ctx, nc)
+	quiet()
+	if err != nil {
+		f.log.Debug("connection ended before it began", "peer", nc.RemoteAddr().String(), "err", err)
+		return
+	}
+	switch speaks {
+	case protoAMQP:
+		f.serveAMQP(ctx, c, t)
+	case protoHTTP:
+		f.web.serve(c, t)
+	}
+}
+
+// identify reads the first bytes, and behind TLS the first of what it protects.
+func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, error) {
+	nc.SetReadDeadline(time.Now().Add(f.cfg.Limits.FirstBytes))
+	speaks, c, err := sniff(nc)
+	if err != nil {
+		return protoUnknown, nil, err
+	}
+	v := &visitor{Conn: c}
+	if speaks == protoTLS {
+		if speaks, v, err = f.unwrap(ctx, c); err != nil {
+			return protoUnknown, nil, err
+		}
+	}
+	nc.SetDeadline(time.Time{})
+	if speaks == protoAMQP && !f.mayTalk(v) {
+		return protoUnknown, nil, errPlainText
+	}
+	return speaks, v, nil
+}
+
+// errPlainText turns away who would send secrets in the clear.
+var errPlainText = errors.New("server: plain text from another machine; use TLS, or serve with --insecure")
+
+func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, error) {
+	if f.tls == nil {
+		return protoUnknown, nil, errors.New("server: TLS asked for, but there is no certificate")
+	}
+	c.SetDeadline(time.Now().Add(f.cfg.Limits.Handshake))
+	tc := tls.Server(c, f.tls)
+	if err := tc.HandshakeContext(ctx); err != nil {
+		return protoUnknown, nil, err
+	}
+	speaks, inner, err := sniff(tc)
+	if err == nil && speaks == protoTLS {
+		err = errors.New("server: TLS inside TLS")
+	}
+	return speaks, &visitor{Conn: inner, encrypted: true}, err
+}
+
+// visitor is a connection and what is known about its way here.
+type visitor struct {
+	net.Conn
+	encrypted bool
+}
+
+// mayTalk reports whether anything but a health check may pass on v.
+func (f *front) mayTalk(v *visitor) bool {
+	return v.encrypted || f.cfg.Insecure || fromHere(v.RemoteAddr())
+}
+
+// serveAMQP serves an AMQP connection to its end.
+func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket) {
+	ec := endpoint.NewConn(nc, endpoint.Config{HandshakeTimeout: f.cfg.Limits.Handshake})
+	peer := servicebus.Peer{Authority: f.strict, Known: t.known}
+	if fromHere(nc.RemoteAddr()) {
+		peer.Authority = f.local
+	}
+	if err := f.service.Serve(ctx, ec, peer); err != nil {
+		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
+	}
+}

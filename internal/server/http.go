@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	maxHeader   = 64 << 10
+	webIdleTime = 2 * time.Minute
+
+	pathWebSocket = "/$servicebus/websocket"
+)
+
+// connKey is the context key of the connection that a request came on.
+type connKey struct{}
+
+// httpServer serves the HTTP side of every listener.
+func (f *front) httpServer(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler:           f.routes(ctx),
+		ReadHeaderTimeout: f.cfg.Limits.Handshake,
+		IdleTimeout:       webIdleTime,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
+	}
+}
+
+// routes tells health checks, WebSockets and all others apart by hand: entity
+// names of the management API may look like anything, and a ServeMux would
+// clean them.
+func (f *front) routes(ctx context.Context) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := r.Context().Value(connKey{}).(*handed)
+		switch path := r.URL.Path; {
+		case path == "/healthz" || path == "/readyz":
+			respond(w, http.StatusOK, "text/plain; charset=utf-8", "ok\n")
+		case path == "/health": // what the vendor's emulator answers
+			respond(w, http.StatusOK, "application/json", `{"status":"healthy","message":"Service is healthy."}`)
+		case !f.mayTalk(conn.visitor):
+			respond(w, http.StatusForbidden, "text/plain; charset=utf-8",
+				"Plain text from another machine is not served: use https, or start the broker with --insecure.\n")
+		case strings.EqualFold(path, pathWebSocket):
+			f.serveWebSocket(ctx, w, r, conn)
+		default:
+			conn.ticket.known() // whoever asks has to prove itself in the request
+			f.handler.ServeHTTP(w, r)
+		}
+	})
+}
+
+func respond(w http.ResponseWriter, status int, kind, body string) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body) // the client has left, then
+}
+
+// notImplemented answers for what is not built yet, so that a client gets an error
+// it can show instead of a hang.
+func notImplemented() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		respond(w, http.StatusNotImplemented, "text/plain; charset=utf-8",
+			"The management API is not implemented yet. AMQP works on this port.\n")
+	})
+}

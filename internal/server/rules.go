@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// rulesFile holds the access rules of the namespace, keys in clear. The store's
+// files are readable by their owner alone.
+const rulesFile = "namespace.json"
+
+// loadRules reads the access rules. At the first start there are none: a root
+// rule with random keys is made, kept, and returned to be shown once.
+func loadRules(fsys vfs.FS) (rules access.Rules, fresh *access.Rule, err error) {
+	b, err := readFile(fsys, rulesFile)
+	if err == nil {
+		rules, err = access.Decode(b)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", rulesFile, err)
+		}
+		return rules, nil, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("read %s: %w", rulesFile, err)
+	}
+	root := access.NewRule(access.RootRule, access.All)
+	rules = access.Rules{root}
+	if b, err = rules.Encode(); err != nil {
+		return nil, nil, err
+	}
+	if err := writeFile(fsys, rulesFile, b); err != nil {
+		return nil, nil, fmt.Errorf("write %s: %w", rulesFile, err)
+	}
+	return rules, &root, nil
+}
+
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read: nothing to lose
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b, nil
+}
+
+// writeFile puts a whole file in place, so that a crash leaves the old one or the
+// new one.
+func writeFile(fsys vfs.FS, name string, b []byte) error {
+	draft := name + ".new"
+	if err := fsys.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := fsys.Create(draft)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(draft, name); err != nil {
+		return err
+	}
+	return fsys.SyncDir(path.Dir(name))
+}

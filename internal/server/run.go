@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/lifecycle"
+	"github.com/triagemq/triagemq/internal/servicebus"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Run serves until ctx ends or something breaks. It returns nil only if every
+// layer stopped in good order.
+func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if err := cfg.FS.MkdirAll("."); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	log0, err := wal.Open(cfg.FS, wal.Options{})
+	if err != nil {
+		return fmt.Errorf("open the journal: %w", err)
+	}
+	err = serve(ctx, cfg, log0, log)
+	return errors.Join(err, log0.Close())
+}
+
+// serve starts the layers on an open journal, bottom up.
+func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error {
+	shards, err := openShards(j, cfg.Shards)
+	if err != nil {
+		return err
+	}
+	b, err := broker.Open(shards, log)
+	if err != nil {
+		return fmt.Errorf("recover the entities: %w", err)
+	}
+	rules, fresh, err := loadRules(cfg.FS)
+	if err != nil {
+		return err
+	}
+	keeper := access.NewKeeper(rules.With(cfg.Rules), entityRules(b))
+	front, err := listen(cfg, servicebus.New(b, log), b, keeper, log)
+	if err != nil {
+		return err
+	}
+
+	s := lifecycle.New(ctx)
+	s.Go("journal", j.Run)
+	s.Go("shards", runAll(shards))
+	s.Go("broker", b.Run)
+	if err := define(ctx, b, cfg.Entities, log); err != nil {
+		front.close()
+		s.Go("entities", func(context.Context) error { return err })
+		return s.Wait(cfg.Limits.Grace)
+	}
+	s.Go("front", front.run)
+	if cfg.Ready != nil {
+		cfg.Ready(Ready{Addresses: front.addresses(), NewKey: fresh, CA: front.ca})
+	}
+	return s.Wait(cfg.Limits.Grace)
+}
+
+func openShards(j journal.Journal, n int) ([]*shard.Shard, error) {
+	shards := make([]*shard.Shard, n)
+	for i := range shards {
+		s, err := shard.Open(j, journal.Shard(i), shard.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("recover shard %d: %w", i, err)
+		}
+		shards[i] = s
+	}
+	return shards, nil
+}
+
+// runAll runs the shards as one layer. One that fails takes the others with it.
+func runAll(shards []*shard.Shard) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		errs := make([]error, len(shards))
+		var wg sync.WaitGroup
+		for i, s := range shards {
+			wg.Go(func() {
+				errs[i] = s.Run(ctx)
+				stop(errs[i])
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	}
+}
+
+// entityRules looks up the access rules in the definition of a queue or topic.
+func entityRules(b *broker.Broker) func(path string) access.Rules {
+	return func(path string) access.Rules {
+		var defined entity.AuthorizationRules
+		if q, err := b.Queue(path); err == nil {
+			defined = q.AuthorizationRules
+		} else if t, err := b.Topic(path); err == nil {
+			defined = t.AuthorizationRules
+		}
+		return access.OfEntity(defined)
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+)
+
+// protocol is what a connection speaks, judged by its first bytes.
+type protocol int
+
+const (
+	protoUnknown protocol = iota
+	protoAMQP
+	protoTLS
+	protoHTTP
+)
+
+// sniffLen is enough to tell the protocols apart: the first word of AMQP, the
+// longest HTTP method with its space being longer does not matter.
+const sniffLen = 4
+
+// sniffed is a connection whose first bytes were read and are read again.
+type sniffed struct {
+	net.Conn
+	first []byte
+}
+
+func (s *sniffed) Read(b []byte) (int, error) {
+	if len(s.first) == 0 {
+		return s.Conn.Read(b)
+	}
+	n := copy(b, s.first)
+	s.first = s.first[n:]
+	return n, nil
+}
+
+// sniff reads just enough of nc to tell what it speaks.
+func sniff(nc net.Conn) (protocol, *sniffed, error) {
+	first := make([]byte, sniffLen)
+	if _, err := io.ReadFull(nc, first[:1]); err != nil {
+		return protoUnknown, nil, err
+	}
+	s := &sniffed{Conn: nc, first: first[:1]}
+	if first[0] == 0x16 { // handshake record of TLS
+		return protoTLS, s, nil
+	}
+	if _, err := io.ReadFull(nc, first[1:]); err != nil {
+		return protoUnknown, nil, err
+	}
+	s.first = first
+	switch {
+	case bytes.Equal(first, []byte("AMQP")):
+		return protoAMQP, s, nil
+	case isMethod(first):
+		return protoHTTP, s, nil
+	}
+	return protoUnknown, nil, fmt.Errorf("server: neither AMQP, TLS nor HTTP: % x", first)
+}
+
+// isMethod reports whether an HTTP request may begin with b: a method is a word
+// in capitals, and GET is the shortest.
+func isMethod(b []byte) bool {
+	for i, c := range b {
+		if (c < 'A' || c > 'Z') && (c != ' ' || i < 3) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/coder/websocket"
+)
+
+// subprotocols are the names under which clients carry AMQP: the registered one,
+// and the vendor's.
+var subprotocols = []string{"amqp", "AMQPWSB10"}
+
+// serveWebSocket carries AMQP over a WebSocket, as a stream of bytes: frames may
+// straddle messages.
+func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, conn *handed) {
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: subprotocols,
+		// Keys are proved in the stream, not by cookies, so that a page of any
+		// origin may connect. Not so in development, where the key is known to
+		// every page on the web.
+		InsecureSkipVerify: !f.cfg.Dev,
+		CompressionMode:    websocket.CompressionDisabled,
+	})
+	if err != nil {
+		f.log.Debug("WebSocket refused", "peer", r.RemoteAddr, "err", err)
+		return
+	}
+	ws.SetReadLimit(-1) // the endpoint bounds frames itself
+	// The stream must outlive ctx: the peer is told why it ends.
+	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
+	defer stream.Close()
+	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket)
+}
+
+// webStream is a WebSocket with the address of its peer, which decides what it is
+// allowed.
+type webStream struct {
+	net.Conn
+	peer net.Addr
+}
+
+// RemoteAddr returns the address of the connection below.
+func (s webStream) RemoteAddr() net.Addr { return s.peer }

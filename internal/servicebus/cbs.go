@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"errors"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+const (
+	tokenSAS = "servicebus.windows.net:sastoken"
+	tokenJWT = "jwt"
+)
+
+// attachCBS attaches to the node that takes tokens. There is one pair of links
+// for a connection; the Go SDK relies on a second being refused to find out that
+// an earlier one was left open.
+func (c *conn) attachCBS(l *endpoint.Link, sends bool) error {
+	taken := func() error {
+		return endpoint.Errorf(endpoint.CondNotAllowed, "A link to $cbs is open already on this connection.")
+	}
+	if sends {
+		if c.cbs.requests != nil {
+			return taken()
+		}
+		c.cbs.requests = l
+		c.attached(l, &requests{c: c, link: l, node: cbsAddress, serve: c.putToken,
+			done: func() { c.cbs.requests = nil }})
+		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxRequest})
+		return nil
+	}
+	if c.cbs.replies != nil {
+		return taken()
+	}
+	c.cbs.replies = l
+	c.attached(l, &replies{c: c, link: l, node: cbsAddress,
+		done: func() { c.cbs.replies = nil }})
+	l.Accept(endpoint.Accept{})
+	return nil
+}
+
+// putToken serves a request to $cbs.
+func (c *conn) putToken(r *request) {
+	audience := r.property("name")
+	if err := c.checkToken(r, audience); err != nil {
+		c.log.Info("token refused", "audience", audience, "err", err)
+		a := c.failed(c.entityOf(audience), err)
+		r.from.answer(r, a)
+		return
+	}
+	r.from.answer(r, reply{status: statusAccepted, text: "Accepted"})
+}
+
+func (c *conn) checkToken(r *request, audience string) error {
+	if op := r.property("operation"); op != "put-token" {
+		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known on $cbs.", op)
+	}
+	c.grants.usesTokens = true
+	body, _ := r.message.Value()
+	token, ok := body.Str()
+	if !ok {
+		return access.ErrMalformed
+	}
+	grant, err := c.verify(r.property("type"), token)
+	if err != nil {
+		return err
+	}
+	path := access.PathOf(audience)
+	if !access.Within(path, grant.Scope) {
+		return access.ErrSignature // signed, but for something else
+	}
+	// Only whoever holds a key may learn which entities exist.
+	if err := c.checkAudience(path); err != nil {
+		return err
+	}
+	return c.grants.put(path, grant)
+}
+
+func (c *conn) verify(kind, token string) (access.Grant, error) {
+	switch kind {
+	case tokenSAS:
+		return c.peer.Authority.Verify(token, time.Now())
+	case tokenJWT:
+		return c.peer.Authority.VerifyJWT(token, time.Now())
+	}
+	return access.Grant{}, endpoint.Errorf(endpoint.CondNotImplemented, "Tokens of type '%s' are not known here.", kind)
+}
+
+// checkAudience reports an audience that names no entity. It has to be said here:
+// the Go SDK knows a missing entity only by the status of this reply.
+func (c *conn) checkAudience(path string) error {
+	if isManagement(path) {
+		path = managedEntity(path)
+	}
+	if path == "" || path == cbsAddress || isTemporary(path) {
+		return nil
+	}
+	_, err := c.svc.broker.Resolve(path)
+	if err != nil && !errors.Is(err, broker.ErrNotFound) {
+		return endpoint.Errorf(endpoint.CondNotFound, "The messaging entity '%s' could not be found.", c.urlOf(path))
+	}
+	return err
+}
+
+// entityOf names the entity of an audience in texts.
+func (c *conn) entityOf(audience string) string {
+	if isManagement(audience) {
+		return managedEntity(audience)
+	}
+	return pathOf(audience)
+}

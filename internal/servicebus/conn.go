@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+// patience is how long Azure waits for a connection to put its first token.
+const patience = 20 * time.Second
+
+// conn is one connection. Everything in it belongs to the connection's context,
+// except what has a lock or says otherwise.
+type conn struct {
+	svc    *Service
+	peer   Peer
+	do     func(func()) // endpoint.Conn.Do
+	close  func(error)  // endpoint.Conn.Close
+	log    *slog.Logger
+	ctx    context.Context // ends with the connection
+	cancel context.CancelCauseFunc
+	helper sync.WaitGroup // loaders, requests, waiting receivers
+
+	out    outbox
+	loader loader
+	desk   desk
+
+	host    string // what the peer calls us
+	sending broker.SenderOptions
+	grants  grants
+	links   map[*endpoint.Link]node
+	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
+	// opening holds the receivers whose broker end is not in our hands yet.
+	opening map[*receiver]struct{}
+}
+
+// node is what a link is attached to.
+type node interface {
+	// transfer takes a delivery from the peer.
+	transfer(in *endpoint.Incoming)
+	// credit is told that the peer's credit changed, or that it drains.
+	credit()
+	// disposition takes what the peer says about deliveries it got.
+	disposition(o *endpoint.Outcome)
+	// right is what the link's user must be allowed to do, and where.
+	right() (access.Rights, string)
+	// detached is the last call.
+	detached()
+}
+
+func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *conn {
+	c := &conn{
+		svc:     s,
+		peer:    peer,
+		do:      ec.Do,
+		close:   ec.Close,
+		log:     s.log.With("peer", ec.RemoteAddr().String()),
+		links:   map[*endpoint.Link]node{},
+		opening: map[*receiver]struct{}{},
+	}
+	c.peer.Patience = cmp.Or(peer.Patience, patience)
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.out.init(c.do)
+	c.loader.init(c)
+	c.desk.init(c)
+	c.grants.init(c)
+	return c
+}
+
+// finish runs after the connection's context is over, so that nothing else
+// touches c any more: it waits for the helpers and gives back what they opened.
+func (c *conn) finish() {
+	c.cancel(errGone)
+	c.loader.close()
+	c.helper.Wait()
+	for r := range c.opening {
+		r.close()
+	}
+	c.out.pass() // deliveries that no link takes any more go back
+}
+
+// Opened learns what the peer is. An unnamed host is fine: it only appears in
+// texts.
+func (c *conn) Opened(open *frame.Open) error {
+	c.host = cmp.Or(open.Hostname, "localhost")
+	if product, ok := lookupText(open.Properties, "product"); ok && product == "MSGolangClient" {
+		// Its zero value of a header is written as priority 0, which its user
+		// never asked for.
+		c.sending.ZeroPriorityUnset = true
+	}
+	c.grants.expectToken(c.peer.Patience)
+	return nil
+}
+
+// lookupText finds a text in an encoded map of an open or attach.
+func lookupText(encoded []byte, key string) (string, bool) {
+	v, ok := lookup(encoded, key)
+	if !ok {
+		return "", false
+	}
+	return v.Str()
+}
+
+func lookup(encoded []byte, key string) (codec.Value, bool) {
+	if len(encoded) == 0 {
+		return codec.Value{}, false
+	}
+	r := codec.NewReader(encoded)
+	v := r.Value()
+	if r.Err() != nil {
+		return codec.Value{}, false
+	}
+	return v.Lookup(key)
+}
+
+// Attach finds what the peer wants to be attached to.
+func (c *conn) Attach(l *endpoint.Link) {
+	if err := c.attach(l); err != nil {
+		l.Refuse(c.wireError(l.Address(), err))
+	}
+}
+
+func (c *conn) attach(l *endpoint.Link) error {
+	remote := l.Remote()
+	sends := remote.Role == frame.Sender // from the peer's side
+	switch addr := l.Address(); {
+	case remote.Coordinator != nil:
+		return endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
+	case isCBS(addr):
+		return c.attachCBS(l, sends)
+	case isManagement(addr):
+		return c.attachManagement(l, sends)
+	case !sends && remote.Source != nil && remote.Source.Dynamic:
+		return c.attachTemporary(l)
+	case sends && isTemporary(addr):
+		return c.attachToTemporary(l)
+	case sends && addr == "" && remote.Target != nil && !remote.Target.Dynamic:
+		return c.attachRelay(l)
+	case sends:
+		return c.attachSender(l)
+	default:
+		return c.attachReceiver(l)
+	}
+}
+
+// attached notes what l is attached to. From now on its events go there.
+func (c *conn) attached(l *endpoint.Link, n node) {
+	l.Value = n
+	c.links[l] = n
+}
+
+func nodeOf(l *endpoint.Link) node {
+	n, _ := l.Value.(node)
+	return n
+}
+
+// Transfer hands a delivery to the link's node.
+func (c *conn) Transfer(l *endpoint.Link, in *endpoint.Incoming) {
+	if n := nodeOf(l); n != nil {
+		n.transfer(in)
+	}
+}
+
+// Credit tells the link's node of new credit.
+func (c *conn) Credit(l *endpoint.Link) {
+	if n := nodeOf(l); n != nil {
+		n.credit()
+	}
+}
+
+// Disposition tells the link's node what the peer decided.
+func (c *conn) Disposition(l *endpoint.Link, o *endpoint.Outcome) {
+	if n := nodeOf(l); n != nil {
+		n.disposition(o)
+	}
+}
+
+// Detached lets go of the link's node.
+func (c *conn) Detached(l *endpoint.Link, err error) {
+	if n := nodeOf(l); n != nil {
+		delete(c.links, l)
+		n.detached()
+	}
+	if err != nil {
+		c.log.Debug("link detached", "link", l.Name(), "err", err)
+	}
+}
+
+// Closed ends what the connection has under way; Service.Serve waits for it.
+func (c *conn) Closed(err error) {
+	c.grants.stop()
+	c.cancel(errGone)
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package servicebus is the Service Bus personality: what links, addresses and
+// messages mean to the clients of Azure Service Bus, and to plain AMQP 1.0
+// clients, which get the same without the vendor's extras.
+//
+// # Promise
+//
+// An unmodified Service Bus client finds what it expects byte for byte: types of
+// annotations, spelling of keys, error conditions and texts. Where a client would
+// break on something else, the comment at that line names the client.
+//
+// No link is attached and no request served without a grant that covers it; see
+// package access. When a grant ends, so do the links that stand on it.
+//
+// A disposition to a sender says what the broker said, after it was durable.
+//
+// # Addresses
+//
+//	$cbs                       put-token requests
+//	<entity>/$management       requests about an entity
+//	$temporary/<id>            a node made for a dynamic source; lives with its link
+//	anything else              a queue, topic, subscription or sub-queue
+//
+// # Concurrency
+//
+// All state of a connection belongs to the connection's context, as package
+// endpoint defines it. Results from elsewhere come in through the connection's
+// outbox, many at a time: one pass of the endpoint writes the answers to a whole
+// journal batch. Three kinds of goroutine help a connection, all waited for by
+// [Service.Serve]: one that reads bodies for deliveries, a few that run
+// management requests, and one for each receiver that waits for a session.
+//
+// # Not here
+//
+// Protocol state (package endpoint), what is stored (package broker), who has
+// which key (package access). Transactions: a coordinator is refused.
+package servicebus

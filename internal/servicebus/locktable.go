@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import "github.com/triagemq/triagemq/internal/queue"
+
+// lockTable remembers the token behind each delivery of a link until the peer
+// settles it. Deliveries carry the place in the table, so that nothing is
+// allocated for one.
+type lockTable struct {
+	tokens []queue.Token
+	free   []uint64
+}
+
+func (t *lockTable) put(token queue.Token) (ref uint64) {
+	if n := len(t.free); n > 0 {
+		ref = t.free[n-1]
+		t.free = t.free[:n-1]
+		t.tokens[ref] = token
+		return ref
+	}
+	t.tokens = append(t.tokens, token)
+	return uint64(len(t.tokens) - 1)
+}
+
+func (t *lockTable) take(ref uint64) queue.Token {
+	token := t.tokens[ref]
+	t.free = append(t.free, ref)
+	return token
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"bytes"
+
+	"github.com/triagemq/triagemq/internal/access"
+)
+
+// Mechanisms offers ANONYMOUS first, because go-amqp takes the first it knows and
+// proves itself with a token afterwards; so does MSSBCBS, the vendor's own name
+// for the same. PLAIN is for clients that know no tokens.
+func (c *conn) Mechanisms() []string { return []string{"ANONYMOUS", "PLAIN", "MSSBCBS"} }
+
+// Login checks what SASL brought. Only PLAIN proves anything; the others may put
+// a token later, or are let in by an authority that trusts this machine.
+func (c *conn) Login(mechanism string, response []byte) error {
+	switch mechanism {
+	case "PLAIN":
+		rule, key, err := parsePlain(response)
+		if err != nil {
+			return err
+		}
+		g, err := c.peer.Authority.Login(rule, key)
+		if err != nil {
+			return err
+		}
+		c.grants.login = &g
+		c.grants.known()
+		return nil
+	case "ANONYMOUS", "MSSBCBS":
+		if g, err := c.peer.Authority.Anonymous(); err == nil {
+			c.grants.anonymous = &g
+			c.grants.known()
+		}
+		return nil
+	}
+	return access.ErrRefused
+}
+
+// parsePlain takes the message of PLAIN apart: an identity to act as, which is
+// not used here, the name of a rule, and its key [RFC 4616].
+func parsePlain(response []byte) (rule, key string, err error) {
+	parts := bytes.Split(response, []byte{0})
+	if len(parts) != 3 {
+		return "", "", access.ErrMalformed
+	}
+	return string(parts[1]), string(parts[2]), nil
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+)
+
+const (
+	// maxClerks is how many requests of one connection run at a time.
+	maxClerks = 8
+	// maxRequests is how many may wait beyond that.
+	maxRequests = 1024
+	// requestTimeout bounds a request whose sender says nothing.
+	requestTimeout = time.Minute
+)
+
+// attachManagement attaches to the node for requests about an entity. Whoever may
+// do anything to the entity may attach; each request is checked by itself.
+func (c *conn) attachManagement(l *endpoint.Link, sends bool) error {
+	path := pathOf(l.Address())
+	if err := c.grants.requireAny(path); err != nil {
+		return err
+	}
+	if entity := managedEntity(path); entity != "" {
+		if _, err := c.svc.broker.Resolve(entity); err != nil {
+			return err
+		}
+	}
+	if sends {
+		c.attached(l, &requests{c: c, link: l, node: path, serve: c.desk.take})
+		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxRequest})
+		return nil
+	}
+	c.attached(l, &replies{c: c, link: l, node: path})
+	l.Accept(endpoint.Accept{})
+	return nil
+}
+
+// desk runs management requests beside the connection, a few at a time, because
+// the broker may make them wait. Replies leave in the order of completion.
+type desk struct {
+	c *conn
+
+	mu      sync.Mutex
+	waiting []*call // guarded by mu
+	clerks  int     // goroutines at work; guarded by mu
+}
+
+// call is a request on its way through the desk.
+type call struct {
+	request *request
+	op      operation
+	reply   reply
+	entity  string
+	c       *conn
+	body    codec.Value
+}
+
+// operation is one entry of the table of operations.
+type operation struct {
+	needs access.Rights
+	run   func(ctx context.Context, k *call) (codec.Value, error)
+}
+
+// operations are those of the service, by the name in the request.
+var operations = map[string]operation{
+	"com.microsoft:renew-lock":                 {access.Listen, renewLock},
+	"com.microsoft:update-disposition":         {access.Listen, updateDisposition},
+	"com.microsoft:peek-message":               {access.Listen, peekMessage},
+	"com.microsoft:receive-by-sequence-number": {access.Listen, receiveBySequenceNumber},
+	"com.microsoft:batch-delete-messages":      {access.Listen, batchDeleteMessages},
+	"com.microsoft:schedule-message":           {access.Send, scheduleMessage},
+	"com.microsoft:cancel-scheduled-message":   {access.Send, cancelScheduledMessage},
+	"com.microsoft:renew-session-lock":         {access.Listen, renewSessionLock},
+	"com.microsoft:get-session-state":          {access.Listen, sessionState},
+	"com.microsoft:set-session-state":          {access.Listen, setSessionState},
+	"com.microsoft:get-message-sessions":       {access.Listen, messageSessions},
+	"com.microsoft:add-rule":                   {access.Listen, addRule},
+	"com.microsoft:remove-rule":                {access.Listen, removeRule},
+	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules},
+}
+
+func (d *desk) init(c *conn) { d.c = c }
+
+// take accepts a request in the connection's context: rights are known there.
+func (d *desk) take(r *request) {
+	k := &call{request: r, entity: managedEntity(r.from.node), c: d.c}
+	if err := d.admit(k); err != nil {
+		r.from.answer(r, d.c.failed(k.entity, err))
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting = append(d.waiting, k)
+	if d.clerks < maxClerks {
+		d.clerks++
+		d.c.helper.Go(d.work)
+	}
+}
+
+func (d *desk) admit(k *call) error {
+	name := k.request.property("operation")
+	op, ok := operations[name]
+	if !ok {
+		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
+	}
+	if err := d.c.grants.require(op.needs, k.request.from.node); err != nil {
+		return err
+	}
+	k.op = op
+	k.body, _ = k.request.message.Value()
+	if k.body.Kind() != codec.KindMap {
+		return endpoint.Errorf(condArgument, "The body of '%s' must be a map.", name)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.waiting) >= maxRequests {
+		return endpoint.Errorf(condServerBusy, "Too many requests wait on this connection.")
+	}
+	return nil
+}
+
+// work runs requests until none waits.
+func (d *desk) work() {
+	for {
+		d.mu.Lock()
+		if len(d.waiting) == 0 {
+			d.clerks--
+			d.mu.Unlock()
+			return
+		}
+		k := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		d.mu.Unlock()
+		k.run(d.c.ctx)
+		d.c.out.post(event{to: k})
+	}
+}
+
+// run does what was asked for, away from the connection.
+func (k *call) run(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, k.timeout())
+	defer cancel()
+	body, err := k.op.run(ctx, k)
+	switch {
+	case err != nil:
+		k.reply = k.c.failed(k.entity, err)
+	case body.IsNull():
+		// Clients ask for exactly this status to see that there is nothing.
+		k.reply = reply{status: statusNoContent, text: "No Content", body: dummy}
+	default:
+		k.reply = reply{status: statusOK, text: "OK", body: body}
+	}
+}
+
+// timeout reads how long the client waits. Its spelling depends on the operation.
+func (k *call) timeout() time.Duration {
+	for _, name := range []string{"server-timeout", "com.microsoft:server-timeout"} {
+		v, ok := k.request.message.Property(name)
+		if !ok {
+			continue
+		}
+		if ms, ok := number(v); ok && ms > 0 && ms < requestTimeout.Milliseconds() {
+			return time.Duration(ms) * time.Millisecond
+		}
+	}
+	return requestTimeout
+}
+
+// happened answers, back in the connection's context.
+func (k *call) happened(*event) { k.request.from.answer(k.request, k.reply) }

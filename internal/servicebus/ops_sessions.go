@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+)
+
+// everySession is the time by which clients ask for all sessions with active
+// messages: the first instant after the last that .NET knows.
+const everySession = 253402300800000
+
+func renewSessionLock(ctx context.Context, k *call) (codec.Value, error) {
+	id, err := k.mustText("session-id")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	until, err := k.c.svc.broker.RenewSession(ctx, k.entity, id)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	return result("expiration", codec.Timestamp(until)), nil
+}
+
+// sessionState answers with the key in any case: clients look it up unasked.
+func sessionState(ctx context.Context, k *call) (codec.Value, error) {
+	id, err := k.mustText("session-id")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	state, err := k.c.svc.broker.SessionState(ctx, k.entity, id)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	value := codec.Value{}
+	if state != nil {
+		value = codec.Binary(state)
+	}
+	return result("session-state", value), nil
+}
+
+func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
+	id, err := k.mustText("session-id")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	v, _ := k.body.Lookup("session-state")
+	state, ok := v.Bytes()
+	if !ok && !v.IsNull() {
+		return codec.Value{}, badArgument("session-state", "binary or null")
+	}
+	if ok && state == nil {
+		state = []byte{} // an empty state is one
+	}
+	return dummy, k.c.svc.broker.SetSessionState(ctx, k.entity, id, state)
+}
+
+func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
+	since, err := k.time("last-updated-time")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	skip, err := k.count("skip", math.MaxInt32)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	top, err := k.count("top", maxPeek)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	if since.UnixMilli() >= everySession-1 {
+		since = time.Time{}
+	}
+	ids, err := k.c.svc.broker.Sessions(ctx, k.entity, since, skip, top)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	if len(ids) == 0 {
+		return codec.Value{}, endpoint.Errorf(condSessionNotFound, "session not found")
+	}
+	return result("skip", codec.Int(int32(skip+len(ids))),
+		"sessions-ids", codec.Raw(codec.AppendStringArray(nil, ids))), nil
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+// openTimeout bounds the opening of a receiver that waits for no session.
+const openTimeout = 30 * time.Second
+
+// receiver is a link on which the peer receives from an entity. It is the
+// broker's Sink as well: those methods say so and may run on any goroutine.
+type receiver struct {
+	c    *conn
+	link *endpoint.Link
+	path string
+	mode broker.Mode
+	wish sessionWish
+
+	cancel context.CancelFunc // ends the wait for a session
+	// from is the broker's end, set once by the opening goroutine. It settles
+	// also after it was closed.
+	from   atomic.Pointer[broker.Receiver]
+	closed bool  // from is
+	gone   bool  // detached
+	over   error // the broker ended it before it was accepted
+
+	// handled counts what the broker delivered and we have dealt with; allowed
+	// is how many it may deliver in all. Both are counted from the beginning, so
+	// that what is on its way between us needs no thought.
+	handled, allowed uint64
+	locks   lockTable
+	stash   []endpoint.Outgoing // taken for good, waiting for credit
+}
+
+func (c *conn) attachReceiver(l *endpoint.Link) error {
+	path := pathOf(l.Address())
+	if err := c.grants.require(access.Listen, path); err != nil {
+		return err
+	}
+	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source)}
+	if l.Remote().SenderSettleMode == frame.SenderSettled {
+		r.mode = broker.ReceiveAndDelete
+	}
+	o := broker.ReceiverOptions{
+		Mode:        r.mode,
+		Name:        l.Name(),
+		Sink:        r,
+		Session:     r.wish.id,
+		NextSession: r.wish.asked && r.wish.id == nil,
+	}
+	timeout := openTimeout
+	if o.NextSession {
+		timeout = acceptTimeoutOf(l.Remote().Properties)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	r.cancel = cancel
+	c.attached(l, r)
+	c.opening[r] = struct{}{}
+	addr := l.Address()
+	c.helper.Go(func() {
+		defer cancel()
+		from, err := c.svc.broker.OpenReceiver(ctx, addr, o)
+		if err == nil {
+			r.from.Store(from)
+		}
+		c.do(func() { r.opened(err) })
+	})
+	return nil
+}
+
+// opened answers the attach, unless the peer has left meanwhile.
+func (r *receiver) opened(err error) {
+	delete(r.c.opening, r)
+	switch {
+	case r.gone:
+		r.close()
+	case err != nil:
+		r.link.Refuse(r.refusal(err))
+	case r.over != nil:
+		r.link.Refuse(r.c.wireError(r.path, r.over))
+	default:
+		r.accept()
+	}
+}
+
+// refusal gives the errors of an attach the texts that SDKs match on.
+func (r *receiver) refusal(err error) *endpoint.Error {
+	switch {
+	case errors.Is(err, broker.ErrSessionRequired):
+		return endpoint.Errorf(endpoint.CondNotAllowed, textSessionRequired)
+	case errors.Is(err, broker.ErrSessionLocked) && r.wish.id != nil:
+		return endpoint.Errorf(condSessionLocked,
+			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.wish.id)
+	}
+	return r.c.wireError(r.path, err)
+}
+
+func (r *receiver) accept() {
+	var a endpoint.Accept
+	id, until := "", time.Time{}
+	if r.wish.asked {
+		id, until = r.from.Load().Session()
+		a.Properties = lockedUntilProperty(until)
+	}
+	a.Source = r.wish.granted(r.link.Remote().Source, id)
+	r.link.Accept(a)
+	r.credit()
+}
+
+// close closes the broker's end, if there is one yet. It runs in the connection's
+// context, or after it.
+func (r *receiver) close() {
+	if from := r.from.Load(); from != nil && !r.closed {
+		r.closed = true
+		from.Close()
+	}
+}
+
+func (r *receiver) detached() {
+	r.gone = true
+	r.cancel()
+	if _, opening := r.c.opening[r]; !opening {
+		r.close()
+	}
+}
+
+// credit passes on what the peer is ready to take.
+func (r *receiver) credit() {
+	from := r.from.Load()
+	if from == nil || !r.link.Attached() {
+		return
+	}
+	r.unstash()
+	r.allow(from)
+	if r.link.Draining() {
+		from.Drain()
+	}
+}
+
+// Deliver takes messages from the broker, on its goroutine.
+func (r *receiver) Deliver(ds []broker.Delivery) {
+	r.c.loader.add(work{to: r, deliveries: ds})
+}
+
+// Drained takes its turn behind the deliveries before it.
+func (r *receiver) Drained() { r.c.loader.add(work{to: r, kind: eventDrained}) }
+
+// Ended takes its turn behind the deliveries before it.
+func (r *receiver) Ended(err error) { r.c.loader.add(work{to: r, kind: eventEnded, err: err}) }
+
+func (r *receiver) happened(e *event) {
+	switch e.kind {
+	case eventLoaded:
+		r.send(e.load)
+	case eventSettled:
+		r.settled(e.sent, e.errs)
+	case eventDrained:
+		r.link.DrainDone()
+	case eventEnded:
+		r.ended(e.err)
+	}
+}
+
+func (r *receiver) ended(err error) {
+	if _, opening := r.c.opening[r]; opening {
+		r.over = err
+		return
+	}
+	r.link.Detach(r.c.wireError(r.path, err))
+}
+
+// send sends what was loaded. What the peer has no credit for goes back to its
+// place uncounted, or, when it was taken for good, waits for credit.
+func (r *receiver) send(l *loaded) {
+	r.handled += uint64(l.taken)
+	back := l.unreadable
+	for _, p := range l.parcels {
+		payload := l.buf[p.from:p.to]
+		if r.mode == broker.ReceiveAndDelete {
+			r.sendForGood(p, payload)
+		} else if !r.sendLocked(p, payload) {
+			back = append(back, p.token)
+		}
+	}
+	if from := r.from.Load(); from != nil {
+		if len(back) > 0 {
+			from.Settle(slices.Clone(back), broker.Outcome{Verdict: broker.Release}, ignore)
+		}
+		r.topUp(from)
+	}
+	r.c.loader.recycle(l)
+}
+
+func (r *receiver) sendLocked(p parcel, payload []byte) bool {
+	ref := r.locks.put(p.token)
+	if r.link.Send(endpoint.Outgoing{Tag: p.tag[:], Payload: payload, Ref: ref}) != nil {
+		r.locks.take(ref)
+		return false
+	}
+	return true
+}
+
+func (r *receiver) sendForGood(p parcel, payload []byte) {
+	o := endpoint.Outgoing{Tag: p.tag[:], Payload: payload, Settled: true}
+	if len(r.stash) > 0 || errors.Is(r.link.Send(o), endpoint.ErrNoCredit) {
+		o.Tag, o.Payload = slices.Clone(o.Tag), slices.Clone(payload)
+		r.stash = append(r.stash, o)
+	}
+}
+
+// unstash sends what was waiting for credit, oldest first.
+func (r *receiver) unstash() {
+	for len(r.stash) > 0 && r.link.Send(r.stash[0]) == nil {
+		r.stash = slices.Delete(r.stash, 0, 1)
+	}
+}
+
+// allow lets the broker deliver what the link has credit for.
+func (r *receiver) allow(from *broker.Receiver) {
+	room := int64(r.link.Credit()) - int64(len(r.stash))
+	r.allowed = r.handled + uint64(max(0, room))
+	from.Allow(r.allowed)
+}
+
+// topUp fetches the next portion of the peer's credit, which the endpoint reports
+// in portions, before the broker runs out of this one.
+func (r *receiver) topUp(from *broker.Receiver) {
+	left := int64(r.allowed - r.handled)
+	if room := int64(r.link.Credit()) - int64(len(r.stash)); left < room/2 {
+		r.allow(from)
+	}
+}
+
+func ignore([]error) {}
+
+func (r *receiver) transfer(*endpoint.Incoming)    {}
+func (r *receiver) right() (access.Rights, string) { return access.Listen, r.path }

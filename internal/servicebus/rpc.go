@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+const (
+	// requestWindow bounds the requests of one link that are being served.
+	requestWindow = 100
+	// maxReplies bounds the replies that wait for a peer's credit.
+	maxReplies = 1000
+	// maxRequest is the largest request: a batch of messages to schedule, say.
+	maxRequest = 4 << 20
+)
+
+// requests is a link on which the peer sends requests to a node.
+type requests struct {
+	c     *conn
+	link  *endpoint.Link
+	node  string // path of the node
+	serve func(*request)
+	done  func() // runs when the link is gone; may be nil
+}
+
+// replies is a link on which the peer receives the answers of a node.
+type replies struct {
+	c       *conn
+	link    *endpoint.Link
+	node    string
+	backlog [][]byte // waiting for credit, oldest first
+	next    uint64   // makes delivery tags
+	done    func()
+}
+
+// request is one request, with bytes of its own.
+type request struct {
+	from     *requests
+	delivery endpoint.Delivery
+	message  *message.Message
+}
+
+// reply is the answer to a request.
+type reply struct {
+	status    int32
+	text      string
+	condition string
+	body      codec.Value // null, or a map with at least one key
+}
+
+func (q *requests) transfer(in *endpoint.Incoming) {
+	ms, err := unpack(in)
+	if err != nil {
+		q.link.Settle(in.Delivery, frame.Rejected(q.c.wireError(q.node, err)))
+		return
+	}
+	q.serve(&request{from: q, delivery: in.Delivery, message: ms[0]})
+}
+
+// property returns an application property of the request as text.
+func (r *request) property(name string) string {
+	v, _ := r.message.Property(name)
+	s, _ := v.Str()
+	return s
+}
+
+// answer settles the request, for which the Go SDK waits, and sends the reply.
+func (q *requests) answer(r *request, a reply) {
+	q.link.Settle(r.delivery, frame.Accepted())
+	payload := a.encode(r.message)
+	if isTemporary(r.message.ReplyTo()) {
+		if m, err := message.Parse(payload); err == nil {
+			_ = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader has left
+		}
+		return
+	}
+	if to := q.replyLink(r.message.ReplyTo()); to != nil {
+		to.send(payload)
+		return
+	}
+	q.c.log.Debug("no link for a reply", "node", q.node)
+}
+
+// replyLink finds the link that replyTo means. SDKs name the target address of
+// their receiver, or its link name; what they write need not be an address at
+// all. Failing that, the only receiver on the node will be it.
+func (q *requests) replyLink(replyTo string) *replies {
+	var session, everywhere []*replies
+	for _, n := range q.c.links {
+		if to, ok := n.(*replies); ok && to.node == q.node {
+			everywhere = append(everywhere, to)
+			if to.link.Session() == q.link.Session() {
+				session = append(session, to)
+			}
+		}
+	}
+	for _, group := range [][]*replies{session, everywhere} {
+		for _, match := range []func(*replies) bool{
+			func(to *replies) bool { return to.target() == replyTo },
+			func(to *replies) bool { return to.link.Name() == replyTo },
+			func(*replies) bool { return len(group) == 1 },
+		} {
+			for _, to := range group {
+				if match(to) {
+					return to
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (to *replies) target() string {
+	if t := to.link.Remote().Target; t != nil {
+		return t.Address
+	}
+	return ""
+}
+
+// send sends a reply, settled, as all these receivers ask for.
+func (to *replies) send(payload []byte) {
+	if len(to.backlog) >= maxReplies {
+		to.link.Detach(endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
+		return
+	}
+	to.backlog = append(to.backlog, payload)
+	to.credit()
+}
+
+func (to *replies) credit() {
+	for len(to.backlog) > 0 {
+		to.next++
+		o := endpoint.Outgoing{Tag: tagOf(to.next), Settled: true, Payload: to.backlog[0]}
+		if to.link.Send(o) != nil {
+			return
+		}
+		to.backlog = to.backlog[1:]
+	}
+	to.link.DrainDone()
+}
+
+// tagOf makes the delivery tag of a delivery that nobody settles.
+func tagOf(n uint64) []byte {
+	tag := make([]byte, 8)
+	for i := range tag {
+		tag[i] = byte(n >> (8 * i))
+	}
+	return tag
+}
+
+// encode makes the message. Every key is there in both spellings, because
+// clients differ in which one they read, and the status is an int, because the Go
+// SDK accepts no other type.
+func (a reply) encode(request *message.Message) []byte {
+	id := request.MessageID()
+	if id.IsNull() {
+		id = request.CorrelationID()
+	}
+	d := message.Draft{
+		CorrelationID: id,
+		To:            request.ReplyTo(),
+		Application: []message.Pair{
+			{Name: "status-code", Value: codec.Int(a.status)},
+			{Name: "statusCode", Value: codec.Int(a.status)},
+			{Name: "status-description", Value: codec.String(a.text)},
+			{Name: "statusDescription", Value: codec.String(a.text)},
+		},
+		Value: &a.body,
+	}
+	if a.condition != "" {
+		d.Application = append(d.Application,
+			message.Pair{Name: "error-condition", Value: codec.Symbol(a.condition)},
+			message.Pair{Name: "errorCondition", Value: codec.Symbol(a.condition)})
+	}
+	return d.Encode(nil)
+}
+
+// failed is the reply that tells of an error.
+func (c *conn) failed(addr string, err error) reply {
+	f := c.failureOf(addr, err)
+	return reply{status: f.status, text: f.Description, condition: f.Condition, body: dummy}
+}
+
+// dummy is the body of a reply that has nothing to say: the Go SDK chokes on an
+// empty map.
+var dummy = codec.Map(codec.String("result"), codec.Bool(true))
+
+func (q *requests) credit()                       {}
+func (q *requests) disposition(*endpoint.Outcome) {}
+func (q *requests) right() (access.Rights, string) {
+	return 0, "" // every request is checked by itself
+}
+func (q *requests) detached() {
+	if q.done != nil {
+		q.done()
+	}
+}
+
+func (to *replies) transfer(*endpoint.Incoming) {}
+func (to *replies) disposition(o *endpoint.Outcome) {
+	for _, d := range o.Deliveries {
+		to.link.SettleOut(d.ID, frame.Accepted())
+	}
+}
+func (to *replies) right() (access.Rights, string) { return 0, "" }
+func (to *replies) detached() {
+	if to.done != nil {
+		to.done()
+	}
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+const (
+	// senderWindow is the credit that Azure gives a sender. The JavaScript SDK
+	// gives up if it has none a second after the attach.
+	senderWindow = 1000
+	// maxBatchSize is what clients may put in one batch however large a single
+	// message may be; it is Azure's.
+	maxBatchSize = 1 << 20
+
+	propMaxBatchSize = "com.microsoft:max-message-batch-size"
+)
+
+// sender is a link on which the peer sends to an entity.
+type sender struct {
+	c    *conn
+	link *endpoint.Link
+	path string
+	to   *broker.Sender
+}
+
+func (c *conn) attachSender(l *endpoint.Link) error {
+	path := pathOf(l.Address())
+	if err := c.grants.require(access.Send, path); err != nil {
+		return err
+	}
+	to, err := c.svc.broker.OpenSender(l.Address(), c.sending)
+	if err != nil {
+		return err
+	}
+	c.attached(l, &sender{c: c, link: l, path: path, to: to})
+	size := to.MaxMessageSize()
+	l.Accept(endpoint.Accept{
+		MaxMessageSize: uint64(size),
+		Credit:         senderWindow,
+		Properties:     batchSizeProperty(size),
+	})
+	return nil
+}
+
+// batchSizeProperty bounds batches on links whose messages may be larger. The Go
+// SDK builds its batches against it.
+func batchSizeProperty(size int64) []byte {
+	if size <= maxBatchSize {
+		return nil
+	}
+	b, at := codec.BeginMap(nil)
+	b = codec.AppendSymbol(b, propMaxBatchSize)
+	b = codec.AppendUlong(b, maxBatchSize)
+	return codec.EndMap(b, at, 1)
+}
+
+// transfer sends a message, or a batch as a whole. The answer comes as an event,
+// when the broker has made it durable.
+func (s *sender) transfer(in *endpoint.Incoming) {
+	d := in.Delivery
+	ms, err := unpack(in)
+	if err != nil {
+		s.answer(d, err)
+		return
+	}
+	s.to.Send(ms, func(err error) {
+		s.c.out.post(event{to: s, kind: eventAnswer, in: d, err: err})
+	})
+}
+
+// unpack returns the messages of a transfer, with bytes of their own.
+func unpack(in *endpoint.Incoming) ([]*message.Message, error) {
+	if in.State.Kind == frame.StateTransactional {
+		return nil, endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
+	}
+	payload := bytes.Clone(in.Payload)
+	switch message.Format(in.Format) {
+	case message.FormatAMQP:
+		m, err := message.Parse(payload)
+		return []*message.Message{m}, err
+	case message.FormatBatch:
+		var ms []*message.Message
+		for m, err := range message.Batch(payload) {
+			if err != nil {
+				return nil, err
+			}
+			ms = append(ms, m)
+		}
+		return ms, nil
+	}
+	return nil, endpoint.Errorf(endpoint.CondNotImplemented, "Message format 0x%x is not known here.", in.Format)
+}
+
+func (s *sender) happened(e *event) { s.answer(e.in, e.err) }
+
+// answer tells the peer what became of a delivery. One that is too large costs
+// the sender its link, as it should have known from the attach.
+func (s *sender) answer(d endpoint.Delivery, err error) {
+	if err == nil {
+		s.link.Settle(d, frame.Accepted())
+		return
+	}
+	we := s.c.wireError(s.path, err)
+	s.link.Settle(d, frame.Rejected(we))
+	if errors.Is(err, broker.ErrTooLarge) {
+		s.link.Detach(we)
+	}
+}
+
+func (s *sender) credit()                        {}
+func (s *sender) disposition(*endpoint.Outcome)  {}
+func (s *sender) right() (access.Rights, string) { return access.Send, s.path }
+func (s *sender) detached()                      { s.to.Close() }

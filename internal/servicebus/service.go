@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+// Service speaks Service Bus for one broker. Any number of connections share it.
+type Service struct {
+	broker *broker.Broker
+	nodes  *nodes
+	log    *slog.Logger
+}
+
+// New returns the personality of b.
+func New(b *broker.Broker, log *slog.Logger) *Service {
+	return &Service{broker: b, nodes: newNodes(), log: log}
+}
+
+// Peer is who a connection belongs to, as far as the listener knows.
+type Peer struct {
+	// Authority decides what the peer may do.
+	Authority access.Authority
+	// Known is called once, in the connection's context, when the peer has
+	// proved something; nil is fine. Until then a listener may think little of
+	// it.
+	Known func()
+	// Patience is how long a peer may take to prove anything after it opened
+	// the connection; zero is a default.
+	Patience time.Duration
+}
+
+// Serve speaks with the peer on ec until it leaves or ctx ends, and reports why.
+// When it returns nothing of the connection is left.
+func (s *Service) Serve(ctx context.Context, ec *endpoint.Conn, peer Peer) error {
+	c := newConn(ctx, s, ec, peer)
+	err := ec.Serve(ctx, c)
+	c.finish()
+	return err
+}

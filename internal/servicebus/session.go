@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+)
+
+const (
+	sessionFilter   = "com.microsoft:session-filter"
+	propTimeout     = "com.microsoft:timeout"
+	propLockedUntil = "com.microsoft:locked-until-utc"
+
+	// acceptTimeout is how long a client that says nothing else waits for the
+	// next free session.
+	acceptTimeout = 65 * time.Second
+	// maxAcceptTimeout bounds what it may ask for.
+	maxAcceptTimeout = time.Hour
+)
+
+// sessionWish is what the filter of a source asks for.
+type sessionWish struct {
+	asked bool    // there is a filter: the link is about a session
+	id    *string // nil is the next one that is free
+	// value is the filter as it came. The Go SDK wants a described value back,
+	// the JavaScript SDK a plain one: each gets the form it sent.
+	value codec.Value
+}
+
+func sessionWishOf(source *frame.Source) sessionWish {
+	if source == nil {
+		return sessionWish{}
+	}
+	v, ok := lookup(source.Filter, sessionFilter)
+	if !ok {
+		return sessionWish{}
+	}
+	w := sessionWish{asked: true, value: v}
+	inner := v
+	if _, in, ok := v.Described(); ok {
+		inner = in
+	}
+	if s, ok := inner.Str(); ok {
+		id := string([]byte(s)) // the attach's bytes are not ours
+		w.id = &id
+	}
+	return w
+}
+
+// granted returns the source to answer with: the peer's own, its filter naming
+// the session it got. Filters that we do not apply are left out, which is how
+// AMQP says so [AMQP 3.5.3].
+func (w sessionWish) granted(source *frame.Source, id string) *frame.Source {
+	answer := *source
+	answer.Filter = nil
+	if w.asked {
+		b, at := codec.BeginMap(nil)
+		b = codec.AppendSymbol(b, sessionFilter)
+		if descriptor, _, ok := w.value.Described(); ok {
+			b = append(b, 0x00) // constructor of a described value
+			b = codec.AppendValue(b, descriptor)
+		}
+		b = codec.AppendString(b, id)
+		answer.Filter = codec.EndMap(b, at, 1)
+	}
+	return &answer
+}
+
+// lockedUntilProperty tells when a session lock ends. The JavaScript SDK reads the
+// eight bytes of the long, so it must not be shortened.
+func lockedUntilProperty(until time.Time) []byte {
+	b, at := codec.BeginMap(nil)
+	b = codec.AppendSymbol(b, propLockedUntil)
+	b = codec.AppendLong8(b, ticks(until))
+	return codec.EndMap(b, at, 1)
+}
+
+// ticks is a time as .NET counts it: 100 ns since the first of January of year 1.
+func ticks(t time.Time) int64 {
+	const epoch = 621355968000000000 // 1970
+	return epoch + t.Unix()*1e7 + int64(t.Nanosecond()/100)
+}
+
+// acceptTimeoutOf returns how long the peer is ready to wait for a session.
+func acceptTimeoutOf(properties []byte) time.Duration {
+	v, ok := lookup(properties, propTimeout)
+	if !ok {
+		return acceptTimeout
+	}
+	ms, ok := number(v)
+	if !ok || ms <= 0 {
+		return acceptTimeout
+	}
+	return min(time.Duration(min(ms, maxAcceptTimeout.Milliseconds()))*time.Millisecond, maxAcceptTimeout)
+}
+
+// number reads an integer in whichever type the client found fit: JavaScript
+// knows only doubles.
+func number(v codec.Value) (int64, bool) {
+	if n, ok := v.Int(); ok {
+		return n, true
+	}
+	if f, ok := v.Float(); ok && f == float64(int64(f)) {
+		return int64(f), true
+	}
+	return 0, false
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+const (
+	keyReason      = "DeadLetterReason"
+	keyDescription = "DeadLetterErrorDescription"
+)
+
+// settlement is one disposition of the peer on its way through the broker.
+type settlement struct {
+	ids     []uint32
+	verdict broker.Verdict
+}
+
+// disposition settles what the peer decided about, a whole range at once.
+func (r *receiver) disposition(o *endpoint.Outcome) {
+	outcome, final, err := outcomeOf(o)
+	if !final {
+		return
+	}
+	from := r.from.Load()
+	if from == nil || r.mode == broker.ReceiveAndDelete {
+		return
+	}
+	tokens := make([]queue.Token, len(o.Deliveries))
+	for i, d := range o.Deliveries {
+		tokens[i] = r.locks.take(d.Ref)
+	}
+	if o.Settled {
+		from.Settle(tokens, outcome, ignore)
+		return
+	}
+	s := &settlement{ids: make([]uint32, len(o.Deliveries)), verdict: outcome.Verdict}
+	for i, d := range o.Deliveries {
+		s.ids[i] = d.ID
+	}
+	if err != nil {
+		for _, id := range s.ids {
+			r.link.SettleOut(id, frame.Rejected(r.c.wireError(r.path, err)))
+		}
+		return
+	}
+	from.Settle(tokens, outcome, func(errs []error) {
+		r.c.out.post(event{to: r, kind: eventSettled, sent: s, errs: errs})
+	})
+}
+
+// settled tells the peer how its settlement went. The answer to a rejection is a
+// rejection without an error: with one, both SDKs would take the settlement as
+// failed.
+func (r *receiver) settled(s *settlement, errs []error) {
+	success := frame.Accepted()
+	if s.verdict == broker.DeadLetter {
+		success = frame.Rejected(nil)
+	}
+	for i, id := range s.ids {
+		state := success
+		if errs != nil && errs[i] != nil {
+			state = frame.Rejected(r.c.wireError(r.path, errs[i]))
+		}
+		r.link.SettleOut(id, state)
+	}
+}
+
+// outcomeOf reads a delivery state as a verdict. It is not final while the peer
+// only reports progress.
+func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err error) {
+	switch s := o.State; s.Kind {
+	case frame.StateAccepted:
+		return broker.Outcome{Verdict: broker.Complete}, true, nil
+	case frame.StateReleased:
+		return broker.Outcome{Verdict: broker.Release}, true, nil
+	case frame.StateModified:
+		outcome.Verdict = broker.Abandon
+		if s.UndeliverableHere {
+			outcome.Verdict = broker.Defer
+		}
+		outcome.Properties = changesOf(s.Annotations)
+		return outcome, true, nil
+	case frame.StateRejected:
+		return deadLetterOf(s.Error), true, nil
+	case frame.StateNone:
+		// The peer forgot the delivery without a word: someone else may have it.
+		return broker.Outcome{Verdict: broker.Release}, o.Settled, nil
+	case frame.StateTransactional:
+		err = endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
+		return broker.Outcome{Verdict: broker.Release}, true, err
+	}
+	return broker.Outcome{Verdict: broker.Release}, o.Settled, nil
+}
+
+// deadLetterOf reads why a message is rejected. SDKs say it in the info of the
+// vendor's condition; of plain clients we take the error itself.
+func deadLetterOf(e *frame.Error) broker.Outcome {
+	o := broker.Outcome{Verdict: broker.DeadLetter}
+	if e == nil {
+		return o
+	}
+	if e.Condition != condDeadLetter {
+		o.Reason, o.Description = e.Condition, e.Description
+	}
+	for _, p := range changesOf(e.Info) {
+		text, isText := p.Value.Str()
+		switch {
+		case p.Name == keyReason && isText:
+			o.Reason = text
+		case p.Name == keyDescription && isText:
+			o.Description = text
+		default:
+			o.Properties = append(o.Properties, p)
+		}
+	}
+	return o
+}
+
+// changesOf reads the changes to application properties that a peer hides in a
+// map of annotations, with bytes of their own.
+func changesOf(encoded []byte) []message.Change {
+	if len(encoded) == 0 {
+		return nil
+	}
+	v, err := codec.ParseValue(append([]byte(nil), encoded...))
+	if err != nil {
+		return nil
+	}
+	return changesIn(v)
+}
+
+func changesIn(v codec.Value) []message.Change {
+	var ps []message.Change
+	for key, value := range v.Map() {
+		if name, ok := key.Str(); ok {
+			ps = append(ps, message.Change{Name: name, Value: value})
+		}
+	}
+	return ps
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+	"sync/atomic"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+const (
+	// maxTemporary bounds the bytes that wait for the reader of a temporary node.
+	maxTemporary = 8 << 20
+	// temporaryCost is what a message counts beyond its own bytes.
+	temporaryCost = 256
+)
+
+// nodes are the temporary nodes of all connections, by path. Messages for them
+// are never stored: they live as long as the link that asked for them.
+type nodes struct {
+	mu sync.RWMutex
+	m  map[string]*temporary
+}
+
+func newNodes() *nodes { return &nodes{m: map[string]*temporary{}} }
+
+// temporary is the link of a reader that asked for a node of its own. Its name
+// cannot be guessed, so that knowing it is the right to send there.
+type temporary struct {
+	replies // sends, keeps what waits for credit, makes tags
+	name    string
+	waiting atomic.Int64 // bytes forwarded and not sent yet
+}
+
+func (c *conn) attachTemporary(l *endpoint.Link) error {
+	if !c.grants.proved {
+		return c.grants.require(access.Listen, "")
+	}
+	var id [16]byte
+	rand.Read(id[:]) // never fails, says its documentation
+	name := temporaryPrefix + hex.EncodeToString(id[:])
+	t := &temporary{name: name, replies: replies{c: c, link: l, node: name}}
+	c.attached(l, t)
+	c.svc.nodes.add(t)
+	source := *l.Remote().Source
+	source.Address = name
+	l.Accept(endpoint.Accept{Source: &source})
+	return nil
+}
+
+func (ns *nodes) add(t *temporary) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	ns.m[t.name] = t
+}
+
+func (ns *nodes) remove(t *temporary) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	delete(ns.m, t.name)
+}
+
+func (ns *nodes) find(addr string) (*temporary, error) {
+	ns.mu.RLock()
+	defer ns.mu.RUnlock()
+	if t, ok := ns.m[pathOf(addr)]; ok {
+		return t, nil
+	}
+	return nil, endpoint.Errorf(endpoint.CondNotFound, "The temporary node '%s' does not exist any more.", addr)
+}
+
+// forward hands messages to the reader of a node, on its own connection.
+func (ns *nodes) forward(addr string, ms []*message.Message) error {
+	t, err := ns.find(addr)
+	if err != nil {
+		return err
+	}
+	for _, m := range ms {
+		if t.waiting.Add(cost(m.Bytes())) > maxTemporary {
+			t.waiting.Add(-cost(m.Bytes()))
+			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "The temporary node '%s' has too many messages waiting.", addr)
+		}
+		t.c.out.post(event{to: t, kind: eventForward, load: &loaded{buf: m.Bytes()}})
+	}
+	return nil
+}
+
+func cost(payload []byte) int64 { return int64(len(payload) + temporaryCost) }
+
+func (t *temporary) happened(e *event) {
+	t.backlog = append(t.backlog, e.load.buf)
+	t.credit()
+}
+
+func (t *temporary) credit() {
+	before := t.backlog
+	t.replies.credit()
+	for _, sent := range before[:len(before)-len(t.backlog)] {
+		t.waiting.Add(-cost(sent))
+	}
+}
+
+func (t *temporary) detached() { t.c.svc.nodes.remove(t) }
+
+// toTemporary is a link on which the peer sends to a temporary node, usually of
+// another connection.
+type toTemporary struct {
+	c    *conn
+	link *endpoint.Link
+	addr string
+}
+
+func (c *conn) attachToTemporary(l *endpoint.Link) error {
+	if !c.grants.proved {
+		return c.grants.require(access.Send, pathOf(l.Address()))
+	}
+	if _, err := c.svc.nodes.find(l.Address()); err != nil {
+		return err
+	}
+	c.attached(l, &toTemporary{c: c, link: l, addr: l.Address()})
+	l.Accept(endpoint.Accept{Credit: senderWindow})
+	return nil
+}
+
+func (s *toTemporary) transfer(in *endpoint.Incoming) {
+	ms, err := unpack(in)
+	if err == nil {
+		err = s.c.svc.nodes.forward(s.addr, ms)
+	}
+	if err != nil {
+		s.link.Settle(in.Delivery, frame.Rejected(s.c.wireError(s.addr, err)))
+		return
+	}
+	s.link.Settle(in.Delivery, frame.Accepted())
+}
+
+func (s *toTemporary) credit()                        {}
+func (s *toTemporary) disposition(*endpoint.Outcome)  {}
+func (s *toTemporary) right() (access.Rights, string) { return 0, "" }
+func (s *toTemporary) detached()                      {}
