@@ -65,7 +65,8 @@ func (d *decoder) document(text []byte) (ast.Node, error) {
 			continue
 		}
 		if body != nil {
-			return nil, Faults{d.source.fault("", "a file has one document; there is a second one below ---")}
+			d.note("", doc.Body)
+			return nil, Faults{d.source.fault("", "a second document; a file has one")}
 		}
 		body = doc.Body
 	}

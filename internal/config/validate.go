@@ -102,7 +102,9 @@ func (c Config) entityFaults() Faults {
 
 func (c Config) hubFaults(path string, h Hub) Faults {
 	var fs Faults
-	if err := entity.CheckName(h.Name); err != nil {
+	if h.Name == "" {
+		fs = append(fs, c.Fault(path+".name", "missing"))
+	} else if err := entity.CheckName(h.Name); err != nil {
 		fs = append(fs, c.Fault(path+".name", err.Error()))
 	} else if len(h.Name) > maxHubName || strings.Contains(h.Name, "/") {
 		fs = append(fs, c.Fault(path+".name", fmt.Sprintf("%q has a slash or more than %d characters", h.Name, maxHubName)))

@@ -49,6 +49,10 @@ func (fs *Faults) addf(field, format string, args ...any) {
 
 // name adds the fault that check finds in a name, if any.
 func (fs *Faults) name(field, name string, check func(string) error) {
+	if name == "" {
+		fs.addf(field, "missing")
+		return
+	}
 	if err := check(name); err != nil {
 		fs.addf(field, "%v", err)
 	}

@@ -81,7 +81,7 @@ func ParseValue(typ, text string) (Value, error) {
 		return Value{}, fmt.Errorf("%w: type %q is not one of %s", ErrValue, typ, valueTypes)
 	}
 	if err != nil {
-		return Value{}, fmt.Errorf("%w: %q is not a %s", ErrValue, text, typ)
+		return Value{}, fmt.Errorf("%w: %q is not of type %s", ErrValue, text, typ)
 	}
 	return Value{v}, nil
 }

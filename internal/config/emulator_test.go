@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+const serviceBusFile = "\ufeff" + `{
+  // The namespace's name is fixed.
+  "UserConfig": {
+    "Namespaces": [
+      {
+        "Name": "sbemulatorns",
+        "Queues": [
+          {
+            "Name": "queue.1", /* a comment // in a comment */
+            "Properties": {
+              "DeadLetteringOnMessageExpiration": "False",
+              "DefaultMessageTimeToLive": "PT1H",
+              "DuplicateDetectionHistoryTimeWindow": "PT20S",
+              "ForwardDeadLetteredMessagesTo": "",
+              "ForwardTo": "",
+              "LockDuration": "PT1M",
+              "MaxDeliveryCount": "3",
+              "RequiresDuplicateDetection": false,
+              "RequiresSession": true,
+            }
+          },
+          { "Name": "queue.2" }
+        ],
+        "Topics": [
+          {
+            "Name": "topic.1",
+            "Properties": { "DefaultMessageTimeToLive": "PT1H" },
+            "Subscriptions": [
+              {
+                "Name": "subscription.1",
+                "Properties": { "MaxDeliveryCount": 3 },
+                "Rules": [
+                  {
+                    "Name": "app-prop-filter-1",
+                    "Properties": {
+                      "FilterType": "Correlation",
+                      "CorrelationFilter": {
+                        "ContentType": "application/text",
+                        "CorrelationId": "id1",
+                        "Label": "subject1",
+                        "MessageId": "msgid1",
+                        "ReplyTo": "someQueue",
+                        "ReplyToSessionId": "sessionId",
+                        "SessionId": "session1",
+                        "To": "xyz",
+                        "Properties": { "prop1": "value//1", "MaxDeliveryCount": "3" }
+                      }
+                    }
+                  },
+                  {
+                    "Name": "sql",
+                    "Properties": {
+                      "FilterType": "Sql",
+                      "SqlFilter": { "SqlExpression": "sys.MessageId = '123456' AND userProp1 = 'value1'" },
+                      "Action": { "SqlExpression": "SET sys.To = 'Entity'" },
+                    },
+                  },
+                ]
+              },
+              { "Name": "subscription.2" }
+            ]
+          }
+        ]
+      }
+    ],
+    "Logging": { "Type": "File" }
+  }
+}`
+
+func TestServiceBusEmulatorFile(t *testing.T) {
+	c, err := ParseEmulator([]byte(serviceBusFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(s string) entity.Value {
+		v, err := entity.NewValue(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	c.source = source{}
+	want := Config{
+		Namespace: "sbemulatorns",
+		Queues: []entity.Queue{
+			{
+				Name: "queue.1", DefaultMessageTimeToLive: entity.Duration(time.Hour), MaxDeliveryCount: 3, RequiresSession: true,
+				DuplicateDetectionHistoryTimeWindow: entity.Duration(20 * time.Second), LockDuration: entity.Duration(time.Minute),
+			},
+			{Name: "queue.2"},
+		},
+		Topics: []Topic{{
+			Topic: entity.Topic{Name: "topic.1", DefaultMessageTimeToLive: entity.Duration(time.Hour)},
+			Subscriptions: []entity.Subscription{
+				{Name: "subscription.1", MaxDeliveryCount: 3, Rules: []entity.Rule{
+					{Name: "app-prop-filter-1", Filter: entity.Filter{Kind: entity.CorrelationFilter, Correlation: &entity.Correlation{
+						ContentType: "application/text", CorrelationID: "id1", Label: "subject1", MessageID: "msgid1", ReplyTo: "someQueue",
+						ReplyToSessionID: "sessionId", SessionID: "session1", To: "xyz",
+						Properties: map[string]entity.Value{"prop1": text("value//1"), "MaxDeliveryCount": text("3")},
+					}}},
+					{
+						Name:   "sql",
+						Filter: entity.Filter{Kind: entity.SQLFilter, SQL: "sys.MessageId = '123456' AND userProp1 = 'value1'"},
+						Action: entity.Action{SQL: "SET sys.To = 'Entity'"},
+					},
+				}},
+				{Name: "subscription.2"},
+			},
+		}},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("read as\n%+v, want\n%+v", c, want)
+	}
+}
+
+func TestEventHubsEmulatorFile(t *testing.T) {
+	c, err := ParseEmulator([]byte(`{"UserConfig": {"NamespaceConfig": [{"Type": "EventHub", "Name": "emulatorNs1", "Entities": [
+		{"Name": "eh1", "PartitionCount": "2", "ConsumerGroups": [{"Name": "cg1"}, {"Name": "$default"}]},
+		{"Name": "eh2", "PartitionCount": 4}]}], "LoggingConfig": {"Type": "File"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Hub{{Name: "eh1", PartitionCount: 2, ConsumerGroups: []string{"cg1"}}, {Name: "eh2", PartitionCount: 4}}
+	if c.Namespace != "emulatorNs1" || !reflect.DeepEqual(c.Hubs, want) {
+		t.Errorf("read as %q, %+v, want emulatorNs1, %+v", c.Namespace, c.Hubs, want)
+	}
+}
+
+func TestEmulatorFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n  \"UserConfig\": }": "Config.json:2:17: not JSON",
+		`{}`:                     "neither UserConfig.Namespaces",
+		`{"UserConfig": [`:       "Config.json:1:",
+		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"LockDuration": "PT1H"}}, {"Name": "A"}]}]}}`:                                           "queues[0].lockDuration: 1h is outside 5s..5m",
+		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"LockDuration": "long"}}]}]}}`:                                                          "not a duration",
+		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"MaxDeliveryCount": "many"}}]}]}}`:                                                      "expected int32, found a string",
+		`{"UserConfig": {"Namespaces": [{"Topics": [{"Name": "a", "Subscriptions": [{"Name": "s", "Rules": [{"Name": "r", "Properties": {"FilterType": "Odd"}}]}]}]}]}}`: "topics[0].subscriptions[0].rules[0].filter.kind",
+	} {
+		_, err := ParseEmulator([]byte(text))
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\n%v, want %s", text, err, want)
+		}
+	}
+}
+
+func FuzzParseEmulator(f *testing.F) {
+	f.Add(serviceBusFile)
+	f.Add(`{"UserConfig": {"NamespaceConfig": [{"Entities": [{"PartitionCount": "2"}]}]}}`)
+	f.Add(`/* // "`)
+	f.Add(`{"a": "\`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := ParseEmulator([]byte(text)); err != nil && !errors.Is(err, ErrInvalid) {
+			t.Fatalf("%v is not %v", err, ErrInvalid)
+		}
+	})
+}
