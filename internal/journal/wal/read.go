@@ -94,6 +94,9 @@ func (s *segment) read(off, limit uint64, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, s.damage(off, err)
 	}
+	if f.shard == noShard {
+		return dst, journal.ErrGone // Repair dropped it
+	}
 	return append(dst, f.payload...), nil
 }
 
@@ -109,6 +112,9 @@ func (s *segment) readLarge(off uint64, size int, front, dst []byte) ([]byte, er
 	f, _, err := decodeFrame(whole, s.seed, off)
 	if err != nil {
 		return dst, s.damage(off, err)
+	}
+	if f.shard == noShard {
+		return dst, journal.ErrGone
 	}
 	return grown[:n+copy(grown[n:n+size], f.payload)], nil
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/journaltest"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+func TestConformance(t *testing.T) {
+	t.Run("stepped in memory", func(t *testing.T) {
+		journaltest.Run(t, func(t *testing.T) journaltest.Store { return &stepped{fs: vfs.NewMem()} })
+	})
+	t.Run("running in memory", func(t *testing.T) {
+		journaltest.Run(t, func(t *testing.T) journaltest.Store { return &running{stepped{fs: vfs.NewMem()}} })
+	})
+	t.Run("running on disk", func(t *testing.T) {
+		journaltest.Run(t, func(t *testing.T) journaltest.Store { return &running{stepped{fs: vfs.OS(t.TempDir())}} })
+	})
+}
+
+// stepped is a store whose journal commits when it is told to.
+type stepped struct {
+	fs   vfs.FS
+	w    *WAL
+	stop func()
+}
+
+func (s *stepped) Open(t *testing.T) journal.Journal {
+	t.Helper()
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+	}
+	if s.w != nil {
+		if err := s.w.Close(); err != nil {
+			t.Fatalf("close: %v", err)
+		}
+		if _, err := Verify(s.fs); err != nil {
+			t.Fatalf("verify: %v", err)
+		}
+	}
+	s.w = open(t, s.fs)
+	return s.w
+}
+
+func (s *stepped) Settle(t *testing.T) { commit(t, s.w) }
+
+// running is a store whose journal commits by itself.
+type running struct{ stepped }
+
+func (s *running) Open(t *testing.T) journal.Journal {
+	t.Helper()
+	s.stepped.Open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	w := s.w
+	go func() { done <- w.Run(ctx) }() // owned by the store, which waits for it in stop
+	stopped := false
+	s.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("run: %v", err)
+		}
+	}
+	t.Cleanup(s.stop)
+	return s.w
+}
+
+// Settle steps beside Run, which is what Claim and Truncate do too.
+func (s *running) Settle(t *testing.T) {
+	t.Helper()
+	if err := s.w.flush(); err != nil {
+		t.Fatalf("flush: %v", err)
+	}
+	s.w.tell()
+}

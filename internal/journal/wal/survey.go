@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// span is a stretch of a segment: a batch, or bytes that should be one.
+type span struct {
+	off, end uint64
+	head     batchHead
+	body     []byte // of a batch; valid until the next span
+	err      error  // why this is no batch
+	rest     bool   // nothing behind it is a batch: the log, or the damage, ends here
+}
+
+// spans yields what is in the segment, up to its seal. Behind damage it goes on
+// with the next batch that it can find. The error is that of the disk.
+func (s *segment) spans() iter.Seq2[span, error] {
+	return func(yield func(span, error) bool) {
+		sc := newScanner(s, s.head.capacity, nil)
+		for {
+			off := sc.off
+			head, body, err := sc.next()
+			switch {
+			case err == nil:
+				if !yield(span{off: off, end: sc.off, head: head, body: body}, nil) || head.kind == kindSeal {
+					return
+				}
+			case !errors.Is(err, journal.ErrCorrupt):
+				yield(span{}, err)
+				return
+			default:
+				_, at, found, strayErr := s.stray(off + alignment)
+				if strayErr != nil {
+					yield(span{}, strayErr)
+					return
+				}
+				bad := span{off: off, end: at, err: err}
+				if !found {
+					bad.end, bad.rest = s.head.capacity, true
+				}
+				if !yield(bad, nil) || bad.rest {
+					return
+				}
+				sc.off = at
+			}
+		}
+	}
+}
+
+// surveyed is one needed segment as it was found.
+type surveyed struct {
+	number  uint64
+	seg     *segment // nil if it cannot be read
+	err     error    // why
+	batches int
+	records uint64
+	first   uint64 // number of the first record, as far as is known
+	next    uint64 // number behind the last
+	end     uint64 // behind the last batch
+	sealed  bool
+	rest    error  // what is wrong behind end, if it is not sealed
+	damaged []span // without bodies; the rest not among them
+}
+
+// store is a store that is not running, opened to be looked at.
+type store struct {
+	fs       vfs.FS
+	lock     interface{ Close() error }
+	files    listing
+	manifest *manifest
+	segments []*surveyed // those needed, in order
+	last     int         // index of the last with a batch; -1 if there is none
+}
+
+// inspect opens a store for the offline tools, and reads nothing yet.
+func inspect(fsys vfs.FS) (*store, error) {
+	lock, err := fsys.Lock(lockName)
+	if err != nil {
+		return nil, fmt.Errorf("inspect journal: %w", err)
+	}
+	st := &store{fs: fsys, lock: lock, last: -1}
+	if st.files, err = list(fsys); err == nil {
+		st.manifest, err = readManifest(fsys)
+	}
+	if err == nil && st.manifest == nil {
+		err = &DamageError{manifestName, 0, errMissing}
+	}
+	if err != nil {
+		return st, fmt.Errorf("inspect journal: %w", err) // the caller closes st
+	}
+	return st, nil
+}
+
+func (st *store) close() error {
+	var errs []error
+	for _, s := range st.segments {
+		if s.seg != nil {
+			errs = append(errs, s.seg.file.Close())
+		}
+	}
+	return errors.Join(append(errs, st.lock.Close())...)
+}
+
+// needed returns the numbers of the segments that should be there: the blocks
+// that are kept, and all from the first on up to the last file.
+func (st *store) needed() []uint64 {
+	from, blocks := st.manifest.needs()
+	numbers := slices.Sorted(func(yield func(uint64) bool) {
+		for b := range blocks {
+			if b < from && !yield(b) {
+				return
+			}
+		}
+	})
+	last := from
+	if n := len(st.files.segments); n > 0 {
+		last = max(last, st.files.segments[n-1])
+	}
+	for n := from; n <= last; n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// survey reads every segment that is needed.
+func (st *store) survey() error {
+	for i, n := range st.needed() {
+		s := &surveyed{number: n, end: headerSize}
+		st.segments = append(st.segments, s)
+		if _, found := slices.BinarySearch(st.files.segments, n); !found {
+			s.err = &DamageError{segmentName(n), 0, errMissing}
+			continue
+		}
+		seg, err := openSegment(st.fs, n)
+		switch {
+		case errors.Is(err, errForeign):
+			s.err = &DamageError{segmentName(n), 0, errMissing}
+		case errors.Is(err, journal.ErrCorrupt):
+			s.err = err
+		case err != nil:
+			return err
+		default:
+			s.seg = seg
+			if err := s.read(); err != nil {
+				return err
+			}
+		}
+		if s.batches > 0 {
+			st.last = i
+		}
+	}
+	return nil
+}
+
+// read goes through the segment.
+func (s *surveyed) read() error {
+	for sp, err := range s.seg.spans() {
+		switch {
+		case err != nil:
+			return err
+		case sp.rest:
+			s.rest = sp.err
+		case sp.err != nil:
+			s.damaged = append(s.damaged, sp)
+		default:
+			if s.batches == 0 {
+				s.first = sp.head.first
+			} else if sp.head.first != s.next && len(s.damaged) == 0 {
+				s.damaged = append(s.damaged, span{off: sp.off, end: sp.off, err: s.seg.damage(sp.off, errNumber)})
+			}
+			s.batches++
+			s.records += uint64(sp.head.count)
+			s.next = sp.head.first + uint64(sp.head.count)
+			s.end, s.sealed = sp.end, sp.head.kind == kindSeal
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// Report is what Verify found.
+type Report struct {
+	Segments int
+	Batches  int
+	Records  uint64
+	Bytes    uint64           // in batches
+	End      journal.Position // behind the last batch
+	Problems []error          // each a *DamageError
+}
+
+// Verify checks every byte that matters in a store that is not running: the
+// manifest, and of every segment that it needs the header and all batches, that
+// none is missing, and that the log reaches as far as it was synced. The error
+// wraps journal.ErrCorrupt if there are problems.
+func Verify(fsys vfs.FS) (r Report, err error) {
+	st, err := inspect(fsys)
+	if st != nil {
+		defer func() { err = errors.Join(err, st.close()) }()
+	}
+	if err != nil {
+		if damage, ok := errors.AsType[*DamageError](err); ok {
+			r.Problems = append(r.Problems, damage)
+		}
+		return r, err
+	}
+	if err := st.survey(); err != nil {
+		return r, fmt.Errorf("verify: %w", err)
+	}
+	return st.report()
+}
+
+// report judges what survey found.
+func (st *store) report() (Report, error) {
+	var r Report
+	from, _ := st.manifest.needs()
+	r.End = journal.Position(from*st.manifest.SegmentSize + headerSize)
+	for i, s := range st.segments {
+		if s.err != nil {
+			// A missing file behind the last batch is one that was being made.
+			if i <= st.last || s.number < from || !errors.Is(s.err, errMissing) {
+				r.Problems = append(r.Problems, s.err)
+			}
+			continue
+		}
+		r.Segments++
+		r.Batches += s.batches
+		r.Records += s.records
+		r.Bytes += s.end - headerSize
+		for _, d := range s.damaged {
+			r.Problems = append(r.Problems, d.err)
+		}
+		if !s.sealed && (i < st.last || s.number < from) {
+			r.Problems = append(r.Problems, s.seg.damage(s.end, errors.Join(errNoSeal, s.rest)))
+		}
+		if i > 0 && i <= st.last {
+			before := st.segments[i-1]
+			if before.number+1 == s.number && before.batches > 0 && s.batches > 0 && s.first != before.next {
+				r.Problems = append(r.Problems, s.seg.damage(headerSize, errNumber))
+			}
+		}
+		if i == st.last {
+			r.End = s.seg.position(s.end)
+		}
+	}
+	if at := st.manifest.Synced; r.End < at {
+		n := st.manifest.block(at)
+		r.Problems = append(r.Problems, &DamageError{segmentName(n), uint64(at) - n*st.manifest.SegmentSize,
+			errors.New("log ends before this place, which was synced")})
+	}
+	if len(r.Problems) > 0 {
+		return r, fmt.Errorf("verify: %d problems, the first: %w", len(r.Problems), r.Problems[0])
+	}
+	return r, nil
+}
+
+// Entry is a record as Dump shows it.
+type Entry struct {
+	File    string
+	At      journal.Position
+	Shard   journal.Shard
+	Epoch   uint32
+	Number  uint64
+	Payload []byte // valid until the next entry
+}
+
+// Dump yields every record in the segments of a store that is not running, also
+// those that no shard needs any more but that are still there. Damage is yielded
+// as an error that wraps journal.ErrCorrupt; the sequence goes on behind it.
+func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		lock, err := fsys.Lock(lockName)
+		if err != nil {
+			yield(Entry{}, fmt.Errorf("dump: %w", err))
+			return
+		}
+		defer lock.Close() // nothing was written
+		files, err := list(fsys)
+		if err != nil {
+			yield(Entry{}, fmt.Errorf("dump: %w", err))
+			return
+		}
+		for _, n := range files.segments {
+			seg, err := openSegment(fsys, n)
+			if errors.Is(err, errForeign) {
+				continue
+			}
+			if err != nil {
+				if !yield(Entry{}, err) {
+					return
+				}
+				continue
+			}
+			more := seg.dump(yield)
+			if err := seg.file.Close(); err != nil && more {
+				more = yield(Entry{}, err)
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// dump yields the records of one segment and reports whether more are wanted.
+func (s *segment) dump(yield func(Entry, error) bool) bool {
+	for sp, err := range s.spans() {
+		if err != nil {
+			return yield(Entry{}, err)
+		}
+		if sp.rest {
+			break // the end, or what a crash tore
+		}
+		if sp.err != nil {
+			if !yield(Entry{}, sp.err) {
+				return false
+			}
+			continue
+		}
+		for at, f := range frames(sp.body) {
+			if f.shard == noShard {
+				continue
+			}
+			e := Entry{s.name, s.position(sp.off + uint64(at)), f.shard, f.epoch, f.number, f.payload}
+			if !yield(e, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
