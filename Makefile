@@ -41,4 +41,4 @@ bench: ## the benchmarks that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 api: ## rewrite api/*.txt, the exported names of the public packages
-	$(GO) test ./internal/archtest -run TestAPI -rewrite
+	$(GO) test ./api -update

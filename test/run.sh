@@ -5,8 +5,8 @@
 #   test/run.sh unit interop/js the named ones
 #
 # A suite is a directory below test/. One with a run.sh of its own is run by it;
-# others by what they hold: a Go module or package, package.json, *_test.py. The
-# suites find the broker's binary in $TRIAGEMQ.
+# others by what they hold: a Go module or package, package.json, test*.py. The
+# suites find the broker's binary in $TRIAGEMQ_BINARY.
 #
 # A suite that needs something which is missing and cannot be installed is named
 # as not run; with CI=true that is a failure.
@@ -78,7 +78,7 @@ python_tests() { # SUITE DIR
 		not_run "$1" 'Qpid Proton for Python is missing'
 		return
 	fi
-	(cd "$2" && timeout 600 "$python" -m unittest discover -v -p '*_test.py') >"$log" 2>&1
+	(cd "$2" && timeout 600 "$python" -m unittest discover -v) >"$log" 2>&1
 	status=$?
 	if ((status != 0)); then tail -n 200 "$log"; fi
 	ran=$(awk '/^Ran [0-9]+ test/{print $2}' "$log")
@@ -118,7 +118,7 @@ run_suite() {
 		go_tests "$suite" "$dir" -count=1 -timeout 10m ./...
 	elif [[ -f $dir/package.json ]]; then
 		js_tests "$suite" "$dir"
-	elif compgen -G "$dir/*_test.py" >/dev/null; then
+	elif compgen -G "$dir/test*.py" >/dev/null; then
 		python_tests "$suite" "$dir"
 	elif compgen -G "$dir/*_test.go" >/dev/null; then
 		go_tests "$suite" . -count=1 -timeout 10m "./$dir/..."
@@ -135,7 +135,7 @@ suites() {
 		dir=${dir%/}
 		case $dir in
 		test/interop | 'test/*' | 'test/interop/*') ;;
-		*) if [[ -n $(find "$dir" -maxdepth 1 -name '*_test.*' -o -maxdepth 1 -name run.sh -o -maxdepth 1 -name package.json -o -maxdepth 1 -name go.mod) ]]; then
+		*) if [[ -n $(find "$dir" -maxdepth 1 -name '*_test.go' -o -maxdepth 1 -name 'test*.py' -o -maxdepth 1 -name run.sh -o -maxdepth 1 -name package.json -o -maxdepth 1 -name go.mod) ]]; then
 			echo "${dir#test/}"
 		fi ;;
 		esac
@@ -143,11 +143,11 @@ suites() {
 }
 
 if (($# == 0)); then mapfile -t chosen < <(suites); else chosen=("$@"); fi
-if [[ ${chosen[*]} != unit && -z ${TRIAGEMQ:-} && -d cmd/triagemq ]]; then
+if [[ ${chosen[*]} != unit && -z ${TRIAGEMQ_BINARY:-} && -d cmd/triagemq ]]; then
 	mkdir -p bin
 	if compgen -G 'cmd/triagemq/*.go' >/dev/null; then
 		go build -o bin/triagemq ./cmd/triagemq || exit 1
-		export TRIAGEMQ=$top/bin/triagemq
+		export TRIAGEMQ_BINARY=$top/bin/triagemq
 	fi
 fi
 for suite in "${chosen[@]}"; do run_suite "$suite"; done

@@ -36,23 +36,23 @@ var rooms = map[string]room{
 	"message": {may: []string{"amqp/codec"}},
 	"queue":   {may: []string{"message", "invariant"}, never: pure},
 	"stream":  {may: []string{"message", "invariant"}, never: pure},
-	"filter":  {may: []string{"message"}, never: pure},
+	"filter":  {may: []string{"message", "amqp/codec"}, never: pure},
 	"policy":  {may: []string{"filter", "message", "amqp/codec"}, never: pure},
 
 	// The broker.
 	"access": {may: []string{"entity"}},
-	"shard":  {may: []string{"queue", "stream", "message", "journal", "invariant"}, never: []string{"net", "os"}},
+	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "message", "entity", "access", "journal"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "message", "amqp/codec", "entity", "access", "journal"},
 		never: []string{"net", "os"},
 	},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec"}, never: []string{"net"}},
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message"}, never: []string{"os"}},
-	"servicebus":    {may: []string{"amqp/*", "broker", "message", "entity", "access"}, never: []string{"os"}},
-	"eventhubs":     {may: []string{"amqp/*", "broker", "message", "entity", "access"}, never: []string{"os"}},
-	"admin":         {may: []string{"broker", "message", "entity", "access", "filter", "policy", "web"}},
+	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access"}, never: []string{"os"}},
+	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
+	"admin":         {may: []string{"broker", "queue", "message", "entity", "access", "filter", "policy", "web"}},
 
 	// Assembly.
 	"config": {may: []string{"entity"}},
@@ -66,6 +66,7 @@ var rooms = map[string]room{
 	"processor":    {may: []string{"client"}},
 	"triagetest":   {may: []string{"server", "config", "vfs", "client", "entity"}},
 	"web":          {},
+	"api":          {},
 
 	// The load generator speaks the wire with our own codec.
 	"bench": {may: []string{"amqp/*", "message", "entity"}},
