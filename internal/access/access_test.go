@@ -118,6 +118,16 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+func TestCertificate(t *testing.T) {
+	k := testKeeper()
+	if g, err := k.Certificate("half"); err != nil || g.Rights != Send {
+		t.Errorf("Certificate(half) = %+v, %v, want Send", g, err)
+	}
+	if _, err := k.Certificate("stranger"); !errors.Is(err, ErrRefused) {
+		t.Errorf("Certificate(stranger): %v, want %v", err, ErrRefused)
+	}
+}
+
 func TestDevelopment(t *testing.T) {
 	token := SignToken(Development, "amqp://localhost/orders", now.Add(time.Hour))
 	k := testKeeper()

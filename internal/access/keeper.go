@@ -36,6 +36,8 @@ type Authority interface {
 	VerifyJWT(token string, now time.Time) (Grant, error)
 	// Login checks the name and key of a rule.
 	Login(rule, key string) (Grant, error)
+	// Certificate says what the holder of a verified client certificate may do.
+	Certificate(name string) (Grant, error)
 	// Anonymous says what a peer may do that shows nothing.
 	Anonymous() (Grant, error)
 }
@@ -125,6 +127,15 @@ func (k *Keeper) Login(rule, key string) (Grant, error) {
 		}
 	}
 	return Grant{}, ErrSignature
+}
+
+// Certificate gives the rights of the rule that is named like the certificate's
+// subject: having it signed took the place of the key.
+func (k *Keeper) Certificate(name string) (Grant, error) {
+	for _, r := range k.Rules().named(name) {
+		return Grant{Rule: r.Name, Rights: r.Rights}, nil
+	}
+	return Grant{}, ErrRefused
 }
 
 // sameKey compares in constant time, also when the lengths differ. An empty key

@@ -4,7 +4,6 @@ package server
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,57 +11,43 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
-	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// Config is what a broker is made of. FS is required; every other zero value is a
-// useful default.
+// Config is what a broker is made of: what its user set, and the parts that the
+// caller brings along.
 type Config struct {
-	FS     vfs.FS   // where everything is kept
-	Listen []string // addresses; default 127.0.0.1:5672 and 127.0.0.1:5300
-	Shards int      // default one for each core
+	config.Config
 
-	// Dev lets peers on this machine in with the emulators' key, and makes a
-	// certificate if TLS is nil.
-	Dev bool
-	// Insecure serves plain text to other machines too.
-	Insecure bool
-	TLS      *tls.Certificate
+	// FS is where everything is kept; nil is the directory Data on disk.
+	FS vfs.FS
 
-	Rules    access.Rules // in place of, or beside, those in the store
-	Entities Entities     // created if they are not there yet
-
-	Limits Limits
+	// MaxStrangers is how many connections of one address may have proved
+	// nothing yet; zero is 100.
+	MaxStrangers int
+	// FirstBytes is how long a peer may take to say anything; zero is 5s.
+	FirstBytes time.Duration
 
 	// Handler makes the handler of HTTP requests other than health checks and
 	// WebSockets; nil answers that there is none.
-	Handler func(*broker.Broker, access.Authority) http.Handler
+	Handler func(Parts) http.Handler
 
 	// Ready is called once everything is up; nil is fine.
 	Ready func(Ready)
 }
 
-// Entities are definitions from a file.
-type Entities struct {
-	Queues []entity.Queue
-	Topics []Topic
-}
-
-// Topic is a topic with its subscriptions.
-type Topic struct {
-	entity.Topic
-	Subscriptions []entity.Subscription
-}
-
-// Limits bound what peers may use.
-type Limits struct {
-	MaxConnections int           // at a time; default 10,000
-	MaxStrangers   int           // connections of one address that have proved nothing; default 100
-	FirstBytes     time.Duration // to send something; default 5s
-	Handshake      time.Duration // for TLS, and for AMQP up to open; default 10s
-	Grace          time.Duration // for each layer to stop; default 10s
+// Parts is what an HTTP handler works with.
+type Parts struct {
+	Broker *broker.Broker
+	Keeper *access.Keeper
+	// Authority returns who decides about a request, which depends on where it
+	// comes from: in development, peers on this machine are let in easily.
+	Authority func(*http.Request) access.Authority
 }
 
 // Ready tells what came up.
@@ -70,6 +55,7 @@ type Ready struct {
 	Addresses []string // what is listened on, with ports
 	// NewKey is the rule that a first start made; its keys are shown this once.
 	NewKey *access.Rule
+	TLS    bool
 	CA     string // path of the development CA below the store; empty without one
 }
 
@@ -77,33 +63,52 @@ type Ready struct {
 const maxShards = 16
 
 func (c Config) withDefaults() Config {
-	if len(c.Listen) == 0 {
-		c.Listen = []string{"127.0.0.1:5672", "127.0.0.1:5300"}
+	c.Config = config.Default().Merge(c.Config)
+	if c.FS == nil {
+		c.FS = vfs.OS(c.Data)
 	}
-	c.Shards = cmp.Or(c.Shards, min(runtime.GOMAXPROCS(0), maxShards))
+	c.Storage.Shards = cmp.Or(c.Storage.Shards, min(runtime.GOMAXPROCS(0), maxShards))
 	c.Limits.MaxConnections = cmp.Or(c.Limits.MaxConnections, 10_000)
-	c.Limits.MaxStrangers = cmp.Or(c.Limits.MaxStrangers, 100)
-	c.Limits.FirstBytes = cmp.Or(c.Limits.FirstBytes, 5*time.Second)
-	c.Limits.Handshake = cmp.Or(c.Limits.Handshake, 10*time.Second)
-	c.Limits.Grace = cmp.Or(c.Limits.Grace, 10*time.Second)
+	c.MaxStrangers = cmp.Or(c.MaxStrangers, 100)
+	c.FirstBytes = cmp.Or(c.FirstBytes, 5*time.Second)
 	return c
 }
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	var errs []error
-	if c.FS == nil {
-		errs = append(errs, errors.New("server: no store is given"))
-	}
-	for _, addr := range c.Listen {
+	errs := []error{c.Config.Validate()}
+	for _, addr := range c.Listeners {
 		local, err := isLocal(addr)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("listen on %q: %w", addr, err))
-		case !local && c.TLS == nil && !c.Insecure:
-			errs = append(errs, fmt.Errorf("listen on %q: other machines could read everything; "+
-				"give a certificate, or say that plain text is fine with --insecure", addr))
+		if err == nil && !local && c.TLS.CertFile == "" && !c.Security.Insecure {
+			errs = append(errs, fmt.Errorf("listen on %s: other machines could read everything; "+
+				"give --tls-cert and --tls-key, or say with --insecure that plain text is fine", addr))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (c Config) endpoint() endpoint.Config {
+	return endpoint.Config{
+		MaxFrameSize:     uint32(c.Limits.MaxFrameSize),
+		MaxLinks:         c.Limits.MaxLinks,
+		HandshakeTimeout: c.Limits.HandshakeTimeout.Std(),
+		IdleTimeout:      c.Limits.IdleTimeout.Std(),
+		WriteTimeout:     c.Limits.WriteTimeout.Std(),
+	}
+}
+
+// handshake bounds what comes before AMQP's own.
+func (c Config) handshake() time.Duration {
+	return cmp.Or(c.Limits.HandshakeTimeout.Std(), 10*time.Second)
+}
+
+func (c Config) wal() wal.Options {
+	return wal.Options{SegmentSize: uint64(c.Storage.SegmentSize)}
+}
+
+func (c Config) shard() shard.Options {
+	return shard.Options{
+		CacheBytes:    int(c.Storage.CacheSize) / c.Storage.Shards,
+		SnapshotAfter: uint64(c.Storage.SnapshotAfter),
+	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
-	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
@@ -37,47 +36,67 @@ type front struct {
 }
 
 // listen opens the sockets. Nothing is accepted before run.
-func listen(cfg Config, service *servicebus.Service, b *broker.Broker, keeper *access.Keeper, log *slog.Logger) (*front, error) {
-	f := &front{cfg: cfg, log: log, service: service, strict: keeper, local: keeper,
-		gate: newGate(cfg.Limits), web: newHandoff()}
-	if cfg.Dev {
-		f.local = access.ForDevelopment(keeper)
+func listen(cfg Config, service *servicebus.Service, parts Parts, log *slog.Logger) (*front, error) {
+	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
+		gate: newGate(cfg.Limits.MaxConnections, cfg.MaxStrangers), web: newHandoff()}
+	if cfg.Security.Dev {
+		f.local = access.ForDevelopment(parts.Keeper)
 	}
 	if err := f.prepareTLS(); err != nil {
 		return nil, err
 	}
 	f.handler = notImplemented()
 	if cfg.Handler != nil {
-		f.handler = cfg.Handler(b, keeper)
-	}
-	for _, addr := range cfg.Listen {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			f.close()
-			return nil, fmt.Errorf("listen: %w", err)
+		parts.Authority = func(r *http.Request) access.Authority {
+			return f.authority(r.Context().Value(connKey{}).(*handed).RemoteAddr())
 		}
-		f.listeners = append(f.listeners, l)
+		f.handler = cfg.Handler(parts)
+	}
+	for _, addr := range cfg.Listeners {
+		if err := f.open(addr); err != nil {
+			f.close()
+			return nil, fmt.Errorf("listen on %s: %w", addr, err)
+		}
 	}
 	return f, nil
 }
 
-func (f *front) prepareTLS() error {
-	cert := f.cfg.TLS
-	if cert == nil && f.cfg.Dev {
-		var err error
-		if cert, err = devCertificate(f.cfg.FS, time.Now()); err != nil {
-			return err
-		}
-		f.ca = caFile
+// open listens on an address. The name localhost has two, and clients may try
+// either first; a machine without IPv6 has only one.
+func (f *front) open(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
 	}
-	if cert != nil {
-		f.tls = &tls.Config{
-			Certificates: []tls.Certificate{*cert},
-			MinVersion:   tls.VersionTLS12,
-			NextProtos:   []string{"http/1.1"}, // there is no HTTP/2 here
-		}
+	if host != "localhost" {
+		return f.openOne(addr)
+	}
+	if err := f.openOne(net.JoinHostPort("127.0.0.1", port)); err != nil {
+		return err
+	}
+	if port == "0" {
+		_, port, _ = net.SplitHostPort(f.listeners[len(f.listeners)-1].Addr().String())
+	}
+	if err := f.openOne(net.JoinHostPort("::1", port)); err != nil {
+		f.log.Debug("no IPv6 for localhost", "err", err)
 	}
 	return nil
+}
+
+func (f *front) openOne(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err == nil {
+		f.listeners = append(f.listeners, l)
+	}
+	return err
+}
+
+// authority returns who decides about a peer at addr.
+func (f *front) authority(addr net.Addr) access.Authority {
+	if fromHere(addr) {
+		return f.local
+	}
+	return f.strict
 }
 
 func (f *front) close() {
@@ -157,7 +176,7 @@ func (f *front) greet(ctx context.Context, nc net.Conn) {
 	}
 	switch speaks {
 	case protoAMQP:
-		f.serveAMQP(ctx, c, t)
+		f.serveAMQP(ctx, c, t, c.certificate)
 	case protoHTTP:
 		f.web.serve(c, t)
 	}
@@ -165,7 +184,7 @@ func (f *front) greet(ctx context.Context, nc net.Conn) {
 
 // identify reads the first bytes, and behind TLS the first of what it protects.
 func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, error) {
-	nc.SetReadDeadline(time.Now().Add(f.cfg.Limits.FirstBytes))
+	nc.SetReadDeadline(time.Now().Add(f.cfg.FirstBytes))
 	speaks, c, err := sniff(nc)
 	if err != nil {
 		return protoUnknown, nil, err
@@ -190,7 +209,7 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	if f.tls == nil {
 		return protoUnknown, nil, errors.New("server: TLS asked for, but there is no certificate")
 	}
-	c.SetDeadline(time.Now().Add(f.cfg.Limits.Handshake))
+	c.SetDeadline(time.Now().Add(f.cfg.handshake()))
 	tc := tls.Server(c, f.tls)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		return protoUnknown, nil, err
@@ -199,27 +218,33 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	if err == nil && speaks == protoTLS {
 		err = errors.New("server: TLS inside TLS")
 	}
-	return speaks, &visitor{Conn: inner, encrypted: true}, err
+	return speaks, &visitor{Conn: inner, encrypted: true, certificate: nameIn(tc.ConnectionState())}, err
+}
+
+// nameIn returns the name in a client's certificate, which TLS has verified.
+func nameIn(state tls.ConnectionState) string {
+	if len(state.VerifiedChains) == 0 {
+		return ""
+	}
+	return state.PeerCertificates[0].Subject.CommonName
 }
 
 // visitor is a connection and what is known about its way here.
 type visitor struct {
 	net.Conn
-	encrypted bool
+	encrypted   bool
+	certificate string // name in the client's certificate, if it showed one
 }
 
 // mayTalk reports whether anything but a health check may pass on v.
 func (f *front) mayTalk(v *visitor) bool {
-	return v.encrypted || f.cfg.Insecure || fromHere(v.RemoteAddr())
+	return v.encrypted || f.cfg.Security.Insecure || fromHere(v.RemoteAddr())
 }
 
 // serveAMQP serves an AMQP connection to its end.
-func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket) {
-	ec := endpoint.NewConn(nc, endpoint.Config{HandshakeTimeout: f.cfg.Limits.Handshake})
-	peer := servicebus.Peer{Authority: f.strict, Known: t.known}
-	if fromHere(nc.RemoteAddr()) {
-		peer.Authority = f.local
-	}
+func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, certificate string) {
+	ec := endpoint.NewConn(nc, f.cfg.endpoint())
+	peer := servicebus.Peer{Authority: f.authority(nc.RemoteAddr()), Known: t.known, Certificate: certificate}
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}

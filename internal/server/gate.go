@@ -27,8 +27,8 @@ type ticket struct {
 	nc   net.Conn
 }
 
-func newGate(l Limits) *gate {
-	return &gate{maxOpen: l.MaxConnections, maxStrangers: l.MaxStrangers, strangers: map[netip.Addr][]*ticket{}}
+func newGate(maxOpen, maxStrangers int) *gate {
+	return &gate{maxOpen: maxOpen, maxStrangers: maxStrangers, strangers: map[netip.Addr][]*ticket{}}
 }
 
 // enter lets a connection in; false means that there are too many altogether.

@@ -26,7 +26,7 @@ type connKey struct{}
 func (f *front) httpServer(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           f.routes(ctx),
-		ReadHeaderTimeout: f.cfg.Limits.Handshake,
+		ReadHeaderTimeout: f.cfg.handshake(),
 		IdleTimeout:       webIdleTime,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),

@@ -29,17 +29,17 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.FS.MkdirAll("."); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	log0, err := wal.Open(cfg.FS, wal.Options{})
+	j, err := wal.Open(cfg.FS, cfg.wal())
 	if err != nil {
 		return fmt.Errorf("open the journal: %w", err)
 	}
-	err = serve(ctx, cfg, log0, log)
-	return errors.Join(err, log0.Close())
+	err = serve(ctx, cfg, j, log)
+	return errors.Join(err, j.Close())
 }
 
 // serve starts the layers on an open journal, bottom up.
 func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error {
-	shards, err := openShards(j, cfg.Shards)
+	shards, err := openShards(j, cfg.Storage.Shards, cfg.shard())
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	keeper := access.NewKeeper(rules.With(cfg.Rules), entityRules(b))
-	front, err := listen(cfg, servicebus.New(b, log), b, keeper, log)
+	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b))
+	f, err := listen(cfg, servicebus.New(b, log), Parts{Broker: b, Keeper: keeper}, log)
 	if err != nil {
 		return err
 	}
@@ -61,22 +61,22 @@ func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error 
 	s.Go("journal", j.Run)
 	s.Go("shards", runAll(shards))
 	s.Go("broker", b.Run)
-	if err := define(ctx, b, cfg.Entities, log); err != nil {
-		front.close()
+	if err := define(ctx, b, cfg.Config, log); err != nil {
+		f.close()
 		s.Go("entities", func(context.Context) error { return err })
-		return s.Wait(cfg.Limits.Grace)
+		return s.Wait(cfg.Grace.Std())
 	}
-	s.Go("front", front.run)
+	s.Go("front", f.run)
 	if cfg.Ready != nil {
-		cfg.Ready(Ready{Addresses: front.addresses(), NewKey: fresh, CA: front.ca})
+		cfg.Ready(Ready{Addresses: f.addresses(), NewKey: fresh, TLS: f.tls != nil, CA: f.ca})
 	}
-	return s.Wait(cfg.Limits.Grace)
+	return s.Wait(cfg.Grace.Std())
 }
 
-func openShards(j journal.Journal, n int) ([]*shard.Shard, error) {
+func openShards(j journal.Journal, n int, opts shard.Options) ([]*shard.Shard, error) {
 	shards := make([]*shard.Shard, n)
 	for i := range shards {
-		s, err := shard.Open(j, journal.Shard(i), shard.Options{})
+		s, err := shard.Open(j, journal.Shard(i), opts)
 		if err != nil {
 			return nil, fmt.Errorf("recover shard %d: %w", i, err)
 		}

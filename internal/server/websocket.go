@@ -22,7 +22,7 @@ func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *ht
 		// Keys are proved in the stream, not by cookies, so that a page of any
 		// origin may connect. Not so in development, where the key is known to
 		// every page on the web.
-		InsecureSkipVerify: !f.cfg.Dev,
+		InsecureSkipVerify: !f.cfg.Security.Dev,
 		CompressionMode:    websocket.CompressionDisabled,
 	})
 	if err != nil {
@@ -33,7 +33,7 @@ func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *ht
 	// The stream must outlive ctx: the peer is told why it ends.
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
-	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket)
+	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket, conn.certificate)
 }
 
 // webStream is a WebSocket with the address of its peer, which decides what it is

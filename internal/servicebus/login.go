@@ -10,11 +10,18 @@ import (
 
 // Mechanisms offers ANONYMOUS first, because go-amqp takes the first it knows and
 // proves itself with a token afterwards; so does MSSBCBS, the vendor's own name
-// for the same. PLAIN is for clients that know no tokens.
-func (c *conn) Mechanisms() []string { return []string{"ANONYMOUS", "PLAIN", "MSSBCBS"} }
+// for the same. PLAIN is for clients that know no tokens, EXTERNAL for those that
+// came with a certificate.
+func (c *conn) Mechanisms() []string {
+	offered := []string{"ANONYMOUS", "PLAIN", "MSSBCBS"}
+	if c.peer.Certificate != "" {
+		offered = append(offered, "EXTERNAL")
+	}
+	return offered
+}
 
-// Login checks what SASL brought. Only PLAIN proves anything; the others may put
-// a token later, or are let in by an authority that trusts this machine.
+// Login checks what SASL brought. ANONYMOUS proves nothing: it may put a token
+// later, or are let in by an authority that trusts this machine.
 func (c *conn) Login(mechanism string, response []byte) error {
 	switch mechanism {
 	case "PLAIN":
@@ -22,13 +29,12 @@ func (c *conn) Login(mechanism string, response []byte) error {
 		if err != nil {
 			return err
 		}
-		g, err := c.peer.Authority.Login(rule, key)
-		if err != nil {
-			return err
+		return c.loggedIn(c.peer.Authority.Login(rule, key))
+	case "EXTERNAL":
+		if c.peer.Certificate == "" {
+			return access.ErrRefused
 		}
-		c.grants.login = &g
-		c.grants.known()
-		return nil
+		return c.loggedIn(c.peer.Authority.Certificate(c.peer.Certificate))
 	case "ANONYMOUS", "MSSBCBS":
 		if g, err := c.peer.Authority.Anonymous(); err == nil {
 			c.grants.anonymous = &g
@@ -37,6 +43,15 @@ func (c *conn) Login(mechanism string, response []byte) error {
 		return nil
 	}
 	return access.ErrRefused
+}
+
+func (c *conn) loggedIn(g access.Grant, err error) error {
+	if err != nil {
+		return err
+	}
+	c.grants.login = &g
+	c.grants.known()
+	return nil
 }
 
 // parsePlain takes the message of PLAIN apart: an identity to act as, which is

@@ -39,8 +39,8 @@ type receiver struct {
 	// is how many it may deliver in all. Both are counted from the beginning, so
 	// that what is on its way between us needs no thought.
 	handled, allowed uint64
-	locks   lockTable
-	stash   []endpoint.Outgoing // taken for good, waiting for credit
+	locks            lockTable
+	stash            []endpoint.Outgoing // taken for good, waiting for credit
 }
 
 func (c *conn) attachReceiver(l *endpoint.Link) error {

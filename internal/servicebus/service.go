@@ -28,6 +28,9 @@ func New(b *broker.Broker, log *slog.Logger) *Service {
 type Peer struct {
 	// Authority decides what the peer may do.
 	Authority access.Authority
+	// Certificate is the name in the peer's verified client certificate; empty
+	// without one.
+	Certificate string
 	// Known is called once, in the connection's context, when the peer has
 	// proved something; nil is fine. Until then a listener may think little of
 	// it.

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/server"
+)
+
+// serveFlags are what serve can be told on its command line.
+type serveFlags struct {
+	config.Config        // what flags set
+	file          string // YAML
+	emulator      string // Config.json of the vendor's emulators
+	verbose       bool
+}
+
+func serveCommand(s streams) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a broker",
+		Long: `Run a broker until it is interrupted.
+
+AMQP, HTTP and WebSocket are served on every address, with and without TLS.
+Settings come from the file, the environment (TRIAGEMQ_DATA, TRIAGEMQ_LISTEN, …)
+and flags; later ones win.`,
+		Example: `  triagemq serve --dev
+  triagemq serve --data /var/lib/triagemq --listen 0.0.0.0:5671 --tls-cert cert.pem --tls-key key.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := f.settings(os.LookupEnv)
+			if err != nil {
+				return usageError{err}
+			}
+			return serve(cmd.Context(), cfg, f.verbose, s)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.Data, "data", "", "`directory` of the store (default ./triagemq-data)")
+	fs.StringSliceVar(&f.Listeners, "listen", nil, "`host:port` to listen on; may be repeated (default localhost:5672 and localhost:5300)")
+	fs.BoolVar(&f.Security.Dev, "dev", false, "let this machine in with the emulators' key, make a certificate, and create the queues orders and demo")
+	fs.StringVar(&f.file, "config", "", "YAML `file` with settings and entities")
+	fs.StringVar(&f.emulator, "emulator-config", "", "Config.json `file` of the Service Bus or Event Hubs emulator")
+	fs.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file`, PEM")
+	fs.StringVar(&f.TLS.KeyFile, "tls-key", "", "key `file`, PEM")
+	fs.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "CA `file` whose client certificates are accepted")
+	fs.BoolVar(&f.Security.Insecure, "insecure", false, "serve plain text to other machines too")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log each connection")
+	return cmd
+}
+
+// settings merges defaults, files, environment and flags.
+func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config, error) {
+	cfg := config.Default()
+	if f.file != "" {
+		file, err := config.Load(f.file)
+		if err != nil {
+			return cfg, err
+		}
+		cfg = cfg.Merge(file)
+	}
+	if f.emulator != "" {
+		file, err := config.LoadEmulator(f.emulator)
+		if err != nil {
+			return cfg, err
+		}
+		cfg = cfg.Merge(file)
+	}
+	env, err := config.Environment(lookup)
+	if err != nil {
+		return cfg, err
+	}
+	cfg = cfg.Merge(env).Merge(f.Config)
+	if cfg.Security.Dev && f.file == "" && f.emulator == "" {
+		cfg.Queues = []entity.Queue{{Name: "orders"}, {Name: "demo"}}
+	}
+	return cfg, cfg.Validate()
+}
+
+func serve(ctx context.Context, cfg config.Config, verbose bool, s streams) error {
+	level := slog.LevelInfo
+	if verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
+	err := server.Run(ctx, server.Config{
+		Config: cfg,
+		Ready:  func(r server.Ready) { welcome(s.out, cfg, r) },
+	}, log)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// welcome says where the broker listens and how to connect.
+func welcome(w io.Writer, cfg config.Config, r server.Ready) {
+	fmt.Fprintf(w, "TriageMQ is ready. Data in %s\n", cfg.Data)
+	for _, addr := range r.Addresses {
+		fmt.Fprintf(w, "  listening on %s\n", addr)
+	}
+	endpoint := endpointOf(r.Addresses)
+	if cfg.Security.Dev {
+		fmt.Fprintf(w, "\nDevelopment: from this machine, connect with\n  "+
+			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", endpoint)
+	}
+	if r.CA != "" {
+		fmt.Fprintf(w, "For TLS, trust %s (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).\n", filepath.Join(cfg.Data, filepath.FromSlash(r.CA)))
+	}
+	if r.NewKey != nil && !cfg.Security.Dev {
+		flag := ""
+		if !r.TLS {
+			flag = ";UseDevelopmentEmulator=true" // how SDKs are told to do without TLS
+		}
+		fmt.Fprintf(w, "\nA root key was made. It is shown this once; it is kept in %s\n  "+
+			"Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s%s\n",
+			filepath.Join(cfg.Data, "namespace.json"), endpoint, r.NewKey.Name, r.NewKey.PrimaryKey, flag)
+	}
+}
+
+// endpointOf returns the host to put into a connection string: with a port unless
+// it is the one that clients assume.
+func endpointOf(addresses []string) string {
+	if len(addresses) == 0 {
+		return "localhost"
+	}
+	if slices.ContainsFunc(addresses, func(a string) bool {
+		_, port, _ := net.SplitHostPort(a)
+		return port == "5672"
+	}) {
+		return "localhost"
+	}
+	_, port, _ := net.SplitHostPort(addresses[0])
+	return net.JoinHostPort("localhost", port)
+}
