@@ -80,20 +80,21 @@ type guard struct {
 }
 
 // guardOf finds an equality (property = constant, or property IN (constants))
-// that the whole expression depends on. It looks only as far as nothing before it
-// can fail: a rule that fails must be heard of, not skipped.
+// that the whole expression depends on. There is none where a part can fail: a
+// rule that fails must be heard of, and even behind an equality that is unknown
+// the parts after it are evaluated.
 func guardOf(n *node) (guard, bool) {
 	if n.op != opAnd {
 		g, ok := guardAt(n)
 		g.whole = true
 		return g, ok
 	}
+	if mayFail(n) {
+		return guard{}, false
+	}
 	for _, kid := range n.kids {
 		if g, ok := guardAt(kid); ok {
 			return g, true
-		}
-		if mayFail(kid) {
-			break
 		}
 	}
 	return guard{}, false

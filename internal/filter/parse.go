@@ -329,7 +329,9 @@ func (p *parser) prefix(floor int) (*node, *SyntaxError) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	if o == opNegate && p.tok.kind == tokNumber {
+	// Minus zero is not one constant: as an integer it would lose its sign, and
+	// the canonical form of --0 with it.
+	if o == opNegate && p.tok.kind == tokNumber && p.tok.val != IntValue(0) {
 		return p.negative(pos)
 	}
 	kid, err := p.expression(prec)

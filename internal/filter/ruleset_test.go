@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestCorrelation(t *testing.T) {
+	m := sample()
+	m.system[CorrelationID] = StringValue("c")
+	for _, tt := range []struct {
+		name string
+		c    Correlation
+		want bool
+	}{
+		{"a field", Correlation{Subject: "order.created"}, true},
+		{"case counts", Correlation{Subject: "Order.Created"}, false},
+		{"two fields", Correlation{Subject: "order.created", CorrelationID: "c"}, true},
+		{"one of two differs", Correlation{Subject: "order.created", CorrelationID: "d"}, false},
+		{"a field the message lacks", Correlation{To: "x"}, false},
+		{"every field", Correlation{MessageID: "m-1", CorrelationID: "c", To: "x", ReplyTo: "x", Subject: "order.created", SessionID: "x", ReplyToSessionID: "x", ContentType: "x"}, false},
+		{"a string property", Correlation{Properties: map[string]Value{"Priority": StringValue("High")}}, true},
+		{"names ignore case", Correlation{Properties: map[string]Value{"PRIORITY": StringValue("High")}}, true},
+		{"values do not", Correlation{Properties: map[string]Value{"Priority": StringValue("high")}}, false},
+		{"numbers by value", Correlation{Properties: map[string]Value{"n": DoubleValue(5)}}, true},
+		{"types count", Correlation{Properties: map[string]Value{"n": StringValue("5")}}, false},
+		{"several", Correlation{Subject: "order.created", Properties: map[string]Value{"n": IntValue(5), "yes": BoolValue(true), "sent": TimeValue(noon)}}, true},
+		{"a missing property", Correlation{Properties: map[string]Value{"missing": IntValue(5)}}, false},
+		{"null equals nothing", Correlation{Properties: map[string]Value{"nothing": NullValue()}}, false},
+		{"nothing asked", Correlation{}, false},
+	} {
+		if got, err := tt.c.Match(m); got != tt.want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", tt.name, got, err, tt.want)
+		}
+		if got := tt.c.Explain(m); got.Matched != tt.want {
+			t.Errorf("%s: explained as %v: %v", tt.name, got.Matched, got)
+		}
+		hits := 0
+		Compile([]Filter{&tt.c}).Match(m, func(int, error) { hits++ })
+		if (hits == 1) != tt.want {
+			t.Errorf("%s: %d hits through the index, want match %v", tt.name, hits, tt.want)
+		}
+	}
+}
+
+func TestCorrelationValidate(t *testing.T) {
+	if err := (&Correlation{}).Validate(); !errors.Is(err, ErrNoCondition) {
+		t.Errorf("an empty filter: %v, want %v", err, ErrNoCondition)
+	}
+	if err := (&Correlation{Properties: map[string]Value{"a": NullValue(), "": IntValue(1)}}).Validate(); err == nil {
+		t.Error("a null property and an empty name are accepted")
+	}
+	if err := (&Correlation{SessionID: "s"}).Validate(); err != nil {
+		t.Errorf("one field: %v", err)
+	}
+}
+
+func TestCorrelationAsSQL(t *testing.T) {
+	c := &Correlation{Subject: "it's", To: "x", Properties: map[string]Value{"b": IntValue(1), "a b": StringValue("v")}}
+	if got, want := c.String(), "sys.Label = 'it''s' AND sys.To = 'x' AND [a b] = 'v' AND b = 1"; got != want {
+		t.Errorf("String() = %s, want %s", got, want)
+	}
+	if got := parse(t, c.String()).String(); got != c.String() {
+		t.Errorf("parsed again it is %s", got)
+	}
+}
+
+// TestRuleSetAgreesWithRules checks the promise of Match on random sets: the
+// index finds what asking each rule would.
+func TestRuleSetAgreesWithRules(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	name := func() string {
+		return pick("a", "b", "A", "sys.Label", "sys.SequenceNumber", "missing", "sys.LockToken")
+	}
+	constant := func() string { return pick("1", "2", "1.0", "'1'", "'x'", "TRUE", "NULL", "-1") }
+	term := func() string {
+		switch random.IntN(7) {
+		case 0:
+			return constant() + " = " + name()
+		case 1:
+			return name() + " IN (" + constant() + ", " + constant() + ", 1)"
+		case 2:
+			return name() + pick(" < ", " <> ", " >= ") + constant()
+		case 3:
+			return "a / " + pick("0", "1", "b") + " = 1"
+		case 4:
+			return pick("p('a') = 1", "p('sys.' + b) = 1", "NOT a = 1", "a NOT IN (1)", "EXISTS(a)")
+		default:
+			return name() + " = " + constant()
+		}
+	}
+	value := func() Value {
+		return []Value{IntValue(1), IntValue(2), DoubleValue(1), StringValue("1"), StringValue("x"), BoolValue(true), NullValue(), {}}[random.IntN(8)]
+	}
+	for range 300 {
+		var rules []Filter
+		for range 40 {
+			switch random.IntN(10) {
+			case 0:
+				rules = append(rules, Constant(random.IntN(2) == 0))
+			case 1, 2:
+				rules = append(rules, &Correlation{Subject: pick("", "x"), Properties: map[string]Value{pick("a", "A"): value(), "b": value()}})
+			default:
+				sql := term()
+				for range random.IntN(3) {
+					sql += pick(" AND ", " AND ", " OR ") + term()
+				}
+				rules = append(rules, parse(t, sql))
+			}
+		}
+		m := &bag{user: map[string]Value{}, system: map[SystemName]Value{SequenceNumber: value()}}
+		for _, key := range []string{"a", "A", "b"} {
+			if v := value(); v.kind != Unknown {
+				m.user[key] = v
+			}
+		}
+		if v := value(); v.kind == String {
+			m.system[Subject] = v
+		}
+		checkSet(t, rules, m)
+	}
+}
+
+func checkSet(t *testing.T, rules []Filter, m View) {
+	t.Helper()
+	var got, want []string
+	Compile(rules).Match(m, func(rule int, err error) { got = append(got, fmt.Sprint(rule, " ", rules[rule], " ", err)) })
+	for i, r := range rules {
+		if ok, err := r.Match(m); ok || err != nil {
+			want = append(want, fmt.Sprint(i, " ", r, " ", err))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("message %+v\n got %q\nwant %q", m, got, want)
+	}
+}
+
+// odd is a filter that is not of this package.
+type odd struct{ Constant }
+
+func TestRuleSetAsksForeignFilters(t *testing.T) {
+	checkSet(t, []Filter{odd{True}, odd{False}}, sample())
+}
+
+func TestRuleSetWithManyProperties(t *testing.T) {
+	m := &bag{user: map[string]Value{}}
+	var rules []Filter
+	for i := range 3 * cached {
+		name := fmt.Sprint("p", i)
+		m.user[name] = IntValue(int64(i))
+		rules = append(rules, parse(t, fmt.Sprintf("%s = %d", name, i)), parse(t, fmt.Sprintf("%s > %d", name, i)),
+			&Correlation{Properties: map[string]Value{name: IntValue(int64(i)), "p0": IntValue(0)}})
+	}
+	checkSet(t, rules, m)
+}
+
+func TestManyRulesShareOneLookUp(t *testing.T) {
+	var rules []Filter
+	for i := range 1000 {
+		rules = append(rules, &Correlation{Subject: "s", Properties: map[string]Value{"tenant": IntValue(int64(i))}})
+		rules = append(rules, parse(t, fmt.Sprintf("tenant = %d AND n > 1", i)))
+	}
+	set := Compile(rules)
+	if len(set.indexes) != 2 || len(set.scan) != 0 {
+		t.Errorf("%d indexes and %d rules to scan, want 2 and 0", len(set.indexes), len(set.scan))
+	}
+}
