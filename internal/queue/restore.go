@@ -10,6 +10,7 @@ type restore struct {
 	building bool  // inside the snapshot that the queue begins with
 	high     SeqNo // highest number when that snapshot began
 	brought  SeqNo // its chunks have come this far
+	seen     []sighting
 }
 
 // Whole reports whether everything replayed so far makes a queue: false inside
@@ -75,9 +76,8 @@ func (q *Queue) replayEnqueue(r *reader, out *Effects) error {
 		if err := q.fitting(r, &it); err != nil || r.bad {
 			return err
 		}
-		if it.hashed && q.window.lasts > 0 {
-			q.window.forget(in, 2)
-			q.window.add(sighting{it.id, in})
+		if it.hashed {
+			q.sight(sighting{it.id, in})
 		}
 		q.place(q.msgs.last+1, &it, out)
 	}

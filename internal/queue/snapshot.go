@@ -147,8 +147,8 @@ func (q *Queue) replaySnapshot(k kind, r *reader, out *Effects) error {
 			var s sighting
 			copy(s.id[:], r.take(uint64(len(s.id))))
 			s.at = r.time()
-			if !r.bad && q.restore.building && q.window.lasts > 0 {
-				q.window.add(s)
+			if !r.bad && q.restore.building {
+				q.sight(s)
 			}
 		}
 	case kindStates:
@@ -225,8 +225,26 @@ func (q *Queue) replayEnd() error {
 		return nil
 	}
 	q.restore.building = false
+	slices.SortFunc(q.restore.seen, sighting.compare)
+	for _, s := range q.restore.seen {
+		q.window.add(s)
+	}
+	q.restore.seen = nil
 	q.reorder()
 	return nil
+}
+
+// sight remembers a message id. Inside a snapshot the newer ones come before the
+// older ones, which the window could not forget in order.
+func (q *Queue) sight(s sighting) {
+	switch {
+	case q.window.lasts == 0:
+	case q.restore.building:
+		q.restore.seen = append(q.restore.seen, s)
+	default:
+		q.window.forget(s.at, 2)
+		q.window.add(s)
+	}
 }
 
 // Digest sums up everything that a restart must find again at a time. Two
@@ -236,11 +254,9 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 	out.uint(uint64(q.msgs.last))
 	out.time(q.lastIn)
 	out.config(q.cfg)
-	for i := range q.window.order.n {
-		if s := q.window.order.at(i); s.at+q.window.lasts > nanos(now) {
-			out.buf = append(out.buf, s.id[:]...)
-			out.time(s.at)
-		}
+	for _, s := range q.window.within(nanos(now)) {
+		out.buf = append(out.buf, s.id[:]...)
+		out.time(s.at)
 	}
 	for _, id := range slices.Sorted(maps.Keys(q.sessions.byID)) {
 		if s := &q.sessions.all[q.sessions.byID[id]]; s.state != (Ref{}) {

@@ -3,7 +3,10 @@
 package queue
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
+	"slices"
 	"time"
 )
 
@@ -20,6 +23,10 @@ func digestOf(id string) digest {
 type sighting struct {
 	id digest
 	at int64
+}
+
+func (s sighting) compare(t sighting) int {
+	return cmp.Or(cmp.Compare(s.at, t.at), bytes.Compare(s.id[:], t.id[:]))
 }
 
 // window remembers the message ids of a time. It forgets late rather than
@@ -72,6 +79,18 @@ func (w *window) forget(now int64, max int) {
 			delete(w.at, s.id)
 		}
 	}
+}
+
+// within returns what is in the window at a time, sorted.
+func (w *window) within(now int64) []sighting {
+	var in []sighting
+	for i := range w.order.n {
+		if s := *w.order.at(i); w.at[s.id] == s.at && s.at+w.lasts > now {
+			in = append(in, s)
+		}
+	}
+	slices.SortFunc(in, sighting.compare)
+	return in
 }
 
 // deadline returns when forgetting is worth waking up for: a few times in each

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "fmt"
+
+// Check compares everything the queue counts and refers to with its messages. It
+// returns the first invariant that does not hold, by its number in doc.go. It
+// looks at every message: for tests, and for the owner after a replay.
+func (q *Queue) Check() error {
+	var counts Counts
+	perLevel := make(map[Level]int64)
+	perClass := make(map[Class]int64)
+	perGroup := make(map[uint32]int)
+	last := SeqNo(0)
+	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+		if seq <= last || seq > q.msgs.last {
+			return fmt.Errorf("invariant 1: message %d after %d, highest %d", seq, last, q.msgs.last)
+		}
+		last = seq
+		counts.Bytes += int64(e.bodySize)
+		perGroup[e.group]++
+		switch e.state() {
+		case Ready:
+			counts.Ready++
+			perLevel[e.level]++
+			perClass[e.class]++
+		case Locked:
+			counts.Locked++
+			if l := q.locks.all[e.slot]; l.seq != seq {
+				return fmt.Errorf("invariant 2: message %d has the lock of %d", seq, l.seq)
+			}
+		case Scheduled:
+			counts.Scheduled++
+			if a := q.schedule.all[e.slot]; a.seq != seq {
+				return fmt.Errorf("invariant 2: message %d has the appointment of %d", seq, a.seq)
+			}
+		case Deferred:
+			counts.Deferred++
+		}
+	}
+	if counts != q.counts {
+		return fmt.Errorf("invariant 3: counted %+v, found %+v", q.counts, counts)
+	}
+	for l := range q.levels.all {
+		if got := q.levels.all[l].ready; got != perLevel[Level(l)] {
+			return fmt.Errorf("invariant 3: level %d counts %d ready, found %d", l, got, perLevel[Level(l)])
+		}
+	}
+	for c := range q.classes {
+		if got := q.classes[c].ready; got != perClass[Class(c)] {
+			return fmt.Errorf("invariant 3: class %d counts %d ready, found %d", c, got, perClass[Class(c)])
+		}
+	}
+	for n := 1; n < len(q.groups.all); n++ {
+		if got := q.groups.all[n].refs; got != perGroup[uint32(n)] {
+			return fmt.Errorf("invariant 4: group %d counts %d messages, found %d", n, got, perGroup[uint32(n)])
+		}
+	}
+	return q.checkOrder()
+}
+
+// checkOrder verifies that every ready message can be found by who should find
+// it: in its lane, or in its session, which is in a lane if it is free.
+func (q *Queue) checkOrder() error {
+	lanes := make(map[Level]int)
+	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+		if !e.is(Ready) {
+			continue
+		}
+		if q.cfg.Sessions {
+			s := q.sessionOf(e)
+			first, ok := s.line.first(q)
+			if !ok || first.seq > seq {
+				return fmt.Errorf("invariant 5: session %q begins with %d, but has %d", s.id, first.seq, seq)
+			}
+			if free := s.lock == 0; free != (s.offered == first.seq) {
+				return fmt.Errorf("invariant 5: session %q, free %t, begins with %d, offers %d", s.id, free, first.seq, s.offered)
+			}
+			if s.offered != seq {
+				continue
+			}
+		}
+		lanes[e.level]++
+		first, ok := q.levels.all[e.level].lane.oldest(q)
+		if ok && (key{e.enqueued, seq}).before(first) {
+			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.level, first.seq, seq)
+		}
+	}
+	for l := range q.levels.all {
+		if lane, ok := q.levels.all[l].lane.(*plainLane); ok && lane.n != lanes[Level(l)] {
+			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, lane.n, lanes[Level(l)])
+		}
+		if q.levels.all[l].lane != nil && q.levels.open.has(Level(l)) != q.levels.all[l].lane.open() {
+			return fmt.Errorf("invariant 6: level %d: open %t", l, q.levels.open.has(Level(l)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queue is the state machine of one queue: which messages there are, in
+// which state, who holds them, and which one goes next. Commands and the time go
+// in; answers, records and effects come out.
+//
+// # Promise
+//
+// The order is exact. Inside a level the older message goes first, then the
+// lower number; the discipline chooses among the levels. A message that returns
+// (abandoned, released, its lock run out) stands where it stood before.
+//
+// A message has at most one holder. Its token is valid until the lock ends, and
+// never in another epoch.
+//
+// Records replayed into a new queue give the same messages in the same states,
+// except that nobody holds any: locks are not logged. What a command changed is
+// changed when it returns; the owner shows nobody an answer before the records
+// are durable.
+//
+// # Assumptions
+//
+// The owner writes the records of a command, all or none, in the order of the
+// commands. What ends in Effects.Dead it stores elsewhere in the same write.
+//
+// Time may stand still but does not go back; if it does, the queue goes on with
+// the latest time it has seen.
+//
+// # Format
+//
+// docs/format/queue-records.md draws every record. The first byte is its kind; a
+// new layout gets a new kind, and old ones are read for ever.
+//
+// # A snapshot while the queue works
+//
+// Snapshot writes the messages in steps, commands in between. Its first record
+// names the highest number H at that time; the chunks bring the messages up to H
+// as they are when the chunk is written. So a record between the two that is
+// about a number up to H which no chunk has brought yet must be ignored: the
+// chunk, written later, shows its effect.
+//
+//	snapshot H=3     chunk {1,2}    gone 3     chunk {} end
+//	            gone 1          failed 2
+//	            ignored: the    counts: 2     ignored, and the last
+//	            chunk has no 1  was brought   chunk has no 3
+//
+// # Memory
+//
+// A waiting message is an entry of 48 bytes without pointers and a mention of 8
+// in its line. Names of sessions and fair keys are kept once. Bodies are the
+// journal's.
+//
+// # Concurrency
+//
+// A queue has no goroutine and no lock; it belongs to the goroutine of its owner.
+//
+// # Invariants
+//
+//  1. Numbers rise without gaps as messages are stored, and are never reused.
+//  2. A locked message has exactly one lock, a scheduled one exactly one
+//     appointment, and each of these has its message.
+//  3. Every count equals what a walk over all messages finds.
+//  4. A name is kept while a message, a lock or a state refers to it, no longer.
+//  5. A ready message stands in exactly one line: its level's, its level's and
+//     key's, or its session's; a free session that has ready messages is in the
+//     levels by the first of them.
+//  6. A level is open if and only if its lane has something to hand out.
+//  7. The key of a message (enqueue time, number) never changes while it is ready,
+//     so a mention of it is never in the wrong place.
+//
+// # Not here
+//
+// Bodies and their places: the journal. Durability and waiting receivers: the
+// shard. Which level and class a message gets: the policy.
+package queue

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// modelMessage is a message as simply as it can be written down.
+type modelMessage struct {
+	seq       SeqNo
+	a         Arrival
+	enqueued  time.Time
+	expires   time.Time // zero is never
+	state     State
+	deferred  bool // locked, was deferred
+	failures  uint32
+	token     Token
+	until     time.Time
+	notBefore time.Time
+	ttl       time.Duration
+}
+
+// model is a queue as a slice that is searched from end to end.
+type model struct {
+	cfg      Config
+	last     SeqNo
+	messages []*modelMessage
+	seen     map[string]time.Time
+	holders  map[string]SessionLock
+	ends     map[string]time.Time // of the session locks
+	dead     []SeqNo
+}
+
+func newModel(cfg Config) *model {
+	return &model{cfg: cfg, seen: map[string]time.Time{}, holders: map[string]SessionLock{}, ends: map[string]time.Time{}}
+}
+
+func (m *model) find(seq SeqNo) *modelMessage {
+	for _, x := range m.messages {
+		if x.seq == seq {
+			return x
+		}
+	}
+	return nil
+}
+
+func (m *model) remove(seq SeqNo) {
+	m.messages = slices.DeleteFunc(m.messages, func(x *modelMessage) bool { return x.seq == seq })
+}
+
+func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
+	seqs := make([]SeqNo, len(as))
+	for i, a := range as {
+		if at, ok := m.seen[a.MessageID]; ok && m.cfg.Duplicates > 0 && now.Before(at.Add(m.cfg.Duplicates)) {
+			continue
+		}
+		if a.MessageID != "" {
+			m.seen[a.MessageID] = now
+		}
+		m.last++
+		seqs[i] = m.last
+		x := &modelMessage{seq: m.last, a: a, enqueued: now, state: Ready, failures: a.Failures, ttl: a.TTL}
+		if m.cfg.TTL > 0 && (x.ttl == 0 || m.cfg.TTL < x.ttl) {
+			x.ttl = m.cfg.TTL
+		}
+		if !a.At.IsZero() && a.At.Before(now) {
+			x.enqueued = a.At
+		}
+		if a.NotBefore.After(now) {
+			x.state, x.notBefore = Scheduled, a.NotBefore
+		} else if x.ttl > 0 {
+			x.expires = now.Add(x.ttl)
+		}
+		m.messages = append(m.messages, x)
+	}
+	return seqs
+}
+
+// tick does what is due at now, in the order that the queue promises.
+func (m *model) tick(now time.Time) {
+	for id, end := range m.ends {
+		if !end.After(now) {
+			m.freeSession(id, (*model).fail)
+		}
+	}
+	for _, x := range slices.Clone(m.messages) {
+		if x.state == Locked && !m.cfg.Sessions && !x.until.After(now) {
+			m.fail(x)
+		}
+	}
+	var due []*modelMessage
+	for _, x := range m.messages {
+		if x.state == Scheduled && !x.notBefore.After(now) {
+			due = append(due, x)
+		}
+	}
+	slices.SortFunc(due, func(a, b *modelMessage) int {
+		return cmp.Or(a.notBefore.Compare(b.notBefore), cmp.Compare(a.seq, b.seq))
+	})
+	for _, x := range due {
+		m.remove(x.seq)
+		m.last++
+		x.seq, x.enqueued, x.state = m.last, now, Ready
+		if x.ttl > 0 {
+			x.expires = now.Add(x.ttl)
+		}
+		m.messages = append(m.messages, x)
+	}
+	for _, x := range slices.Clone(m.messages) {
+		if m.expired(x, now) {
+			if m.cfg.DeadLetterExpired {
+				m.dead = append(m.dead, x.seq)
+			}
+			m.remove(x.seq)
+		}
+	}
+}
+
+func (m *model) expired(x *modelMessage, now time.Time) bool {
+	return x.state == Ready && !x.expires.IsZero() && !x.expires.After(now)
+}
+
+func (m *model) freeSession(id string, end func(*model, *modelMessage)) {
+	delete(m.holders, id)
+	delete(m.ends, id)
+	for _, x := range slices.Clone(m.messages) {
+		if x.state == Locked && x.a.Session == id {
+			end(m, x)
+		}
+	}
+}
+
+func (m *model) rest(x *modelMessage) {
+	x.state = Ready
+	if x.deferred {
+		x.state, x.deferred = Deferred, false
+	}
+}
+
+func (m *model) fail(x *modelMessage) {
+	x.failures++
+	if m.cfg.MaxFailures > 0 && x.failures >= m.cfg.MaxFailures {
+		m.dead = append(m.dead, x.seq)
+		m.remove(x.seq)
+		return
+	}
+	m.rest(x)
+}
+
+// best returns the ready message that goes first by before.
+func (m *model) best(now time.Time, keep func(*modelMessage) bool) *modelMessage {
+	var best *modelMessage
+	for _, x := range m.messages {
+		if x.state == Ready && !m.expired(x, now) && keep(x) && (best == nil || m.before(x, best, now)) {
+			best = x
+		}
+	}
+	return best
+}
+
+// before is the discipline, straight from its definition.
+func (m *model) before(a, b *modelMessage, now time.Time) bool {
+	oldest := cmp.Or(a.enqueued.Compare(b.enqueued), cmp.Compare(a.seq, b.seq))
+	switch o := m.cfg.Order; o.Discipline {
+	case Aging:
+		return cmp.Or(cmp.Compare(m.aged(b, now), m.aged(a, now)), oldest) < 0
+	case Deadline:
+		return cmp.Or(m.deadline(a).Compare(m.deadline(b)), cmp.Compare(b.a.Level, a.a.Level), oldest) < 0
+	}
+	return cmp.Or(cmp.Compare(b.a.Level, a.a.Level), oldest) < 0
+}
+
+func (m *model) aged(x *modelMessage, now time.Time) int {
+	o, l := m.cfg.Order, int(x.a.Level)
+	if o.Every == 0 || l >= int(o.UpTo) {
+		return l
+	}
+	return min(l+int(now.Sub(x.enqueued)/o.Every), int(o.UpTo))
+}
+
+func (m *model) deadline(x *modelMessage) time.Time {
+	if o := m.cfg.Order.Objective; int(x.a.Level) < len(o) && o[x.a.Level] > 0 {
+		return x.enqueued.Add(o[x.a.Level])
+	}
+	return time.Unix(1<<40, 0)
+}
+
+// bestSession returns the free session whose first message goes first.
+func (m *model) bestSession(now time.Time) (string, bool) {
+	best := m.best(now, func(x *modelMessage) bool {
+		return m.ends[x.a.Session].IsZero() && m.first(x.a.Session) == x
+	})
+	if best == nil {
+		return "", false
+	}
+	return best.a.Session, true
+}
+
+// first returns the ready message of a session with the lowest number.
+func (m *model) first(session string) *modelMessage {
+	var first *modelMessage
+	for _, x := range m.messages {
+		if x.state == Ready && x.a.Session == session && (first == nil || x.seq < first.seq) {
+			first = x
+		}
+	}
+	return first
+}
+
+func (m *model) counts() (c Counts) {
+	for _, x := range m.messages {
+		c.Bytes += int64(x.a.Body.Size)
+		switch x.state {
+		case Ready:
+			c.Ready++
+		case Locked:
+			c.Locked++
+		case Deferred:
+			c.Deferred++
+		case Scheduled:
+			c.Scheduled++
+		}
+	}
+	return c
+}

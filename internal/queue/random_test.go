@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The random tests give the same commands to a queue and to the model, replay
+// what the queue wrote into other queues, and want all of them to agree.
+
+var epochStart = time.Unix(1_700_000_000, 0).UTC()
+
+// player is a queue under test with everything that watches it.
+type player struct {
+	t   *testing.T
+	rnd *rand.Rand
+	now time.Time
+	q   *Queue
+	m   *model
+	out Effects
+
+	log    [][]byte // all records
+	live   map[Ref]int
+	nextAt uint64
+	dead   []SeqNo
+
+	cursor  *Cursor // of the snapshot being written
+	began   int     // where it began in log
+	twin    *Queue  // replays log as it grows
+	twinAt  int
+	history []string
+}
+
+func newPlayer(t *testing.T, seed uint64, cfg Config) *player {
+	p := &player{t: t, rnd: rand.New(rand.NewPCG(seed, 7)), now: epochStart, live: map[Ref]int{}}
+	p.q, p.m, p.twin = New(cfg, 1), newModel(cfg), New(cfg, 2)
+	return p
+}
+
+func (p *player) fatalf(format string, args ...any) {
+	p.t.Helper()
+	for _, h := range p.history[max(0, len(p.history)-25):] {
+		p.t.Log(h)
+	}
+	p.t.Fatalf(format, args...)
+}
+
+func (p *player) note(format string, args ...any) {
+	p.history = append(p.history, p.now.Sub(epochStart).String()+" "+fmt.Sprintf(format, args...))
+}
+
+// absorb takes over what the last command did.
+func (p *player) absorb() {
+	p.t.Helper()
+	for _, rec := range p.out.Records() {
+		p.log = append(p.log, slices.Clone(rec))
+	}
+	for _, r := range p.out.Placed {
+		p.live[r]++
+	}
+	for _, r := range p.out.Freed {
+		p.live[r]--
+		if p.live[r] == 0 {
+			delete(p.live, r)
+		}
+	}
+	for _, d := range p.out.Dead {
+		p.dead = append(p.dead, d.Seq)
+	}
+	p.out.Reset()
+}
+
+func (p *player) tick() {
+	for p.q.Tick(p.now, &p.out) {
+	}
+	p.m.tick(p.now)
+	p.absorb()
+}
+
+// verify compares the queue with the model and with its twin.
+func (p *player) verify() {
+	p.t.Helper()
+	if err := p.q.Check(); err != nil {
+		p.fatalf("%v", err)
+	}
+	if got, want := p.q.Counts(), p.m.counts(); got != want {
+		p.fatalf("counts: got %+v, want %+v", got, want)
+	}
+	slices.Sort(p.dead)
+	slices.Sort(p.m.dead)
+	if !slices.Equal(p.dead, p.m.dead) {
+		p.fatalf("dead letters: got %v, want %v", p.dead, p.m.dead)
+	}
+	p.verifyPeek()
+	p.verifyRefs()
+	var out Effects
+	for ; p.twinAt < len(p.log); p.twinAt++ {
+		if err := p.twin.Replay(p.log[p.twinAt], &out); err != nil {
+			p.fatalf("replay of %x: %v", p.log[p.twinAt], err)
+		}
+	}
+	if p.twin.Whole() { // it may have begun inside a snapshot
+		p.same(p.twin, "replay of everything")
+	}
+}
+
+func (p *player) same(other *Queue, how string) {
+	p.t.Helper()
+	if err := other.Check(); err != nil {
+		p.fatalf("%s: %v", how, err)
+	}
+	if p.q.Digest(p.now) != other.Digest(p.now) {
+		got, want := other.Peek(p.now, 0, 999, nil), p.q.Peek(p.now, 0, 999, nil)
+		for i := range min(len(got), len(want)) {
+			if got[i] != want[i] && (want[i].State != Locked || got[i].Seq != want[i].Seq) {
+				p.fatalf("%s:\ngot  %+v\nwant %+v", how, got[i], want[i])
+			}
+		}
+		p.fatalf("%s gives another queue: %d messages, want %d", how, len(got), len(want))
+	}
+}
+
+func (p *player) verifyPeek() {
+	p.t.Helper()
+	got := p.q.Peek(p.now, 0, 1<<30, nil)
+	want := slices.SortedFunc(slices.Values(p.m.messages), func(a, b *modelMessage) int { return int(a.seq) - int(b.seq) })
+	if len(got) != len(want) {
+		p.fatalf("peek: %d messages, want %d", len(got), len(want))
+	}
+	for i, d := range got {
+		w := want[i]
+		if d.Seq != w.seq || d.State != w.state || d.Failures != w.failures || d.Level != w.a.Level ||
+			d.Body != w.a.Body || d.Session != w.a.Session || d.Key != w.a.Key || d.Origin != w.a.Origin ||
+			!d.NotBefore.Equal(w.notBefore) && w.state == Scheduled ||
+			!d.EnqueuedAt.Equal(w.enqueued) && w.state != Scheduled {
+			p.fatalf("peek: got %+v, want %+v", d, *w)
+		}
+	}
+}
+
+// verifyRefs checks that what was placed and not freed is what is needed.
+func (p *player) verifyRefs() {
+	p.t.Helper()
+	need := map[Ref]int{}
+	p.q.Refs(func(r Ref) { need[r]++ })
+	if len(need) != len(p.live) {
+		p.fatalf("%d bodies are needed, %d placed and not freed", len(need), len(p.live))
+	}
+	for r, n := range need {
+		if p.live[r] != n {
+			p.fatalf("body %v is needed %d times, placed %d times more than freed", r, n, p.live[r])
+		}
+	}
+}
+
+// snapshot writes the next part of a snapshot and, at its end, tries it.
+func (p *player) snapshot() {
+	if p.cursor == nil {
+		p.cursor, p.began = new(Cursor), len(p.log)
+	}
+	move := func(r Ref) (Ref, bool) {
+		if p.rnd.IntN(4) > 0 {
+			return r, false
+		}
+		to := p.body(int(r.Size))
+		for _, x := range p.m.messages {
+			if x.a.Body == r {
+				x.a.Body = to
+			}
+		}
+		return to, true
+	}
+	next, done := p.q.Snapshot(*p.cursor, 1+p.rnd.IntN(4), move, &p.out)
+	p.absorb()
+	p.cursor = &next
+	if !done {
+		return
+	}
+	p.cursor = nil
+	fresh := New(Config{}, 3)
+	p.restoreFrom(fresh, p.began)
+	p.same(fresh, "snapshot and replay")
+	p.twin, p.twinAt = fresh, len(p.log)
+}
+
+func (p *player) restoreFrom(q *Queue, at int) {
+	p.t.Helper()
+	var out Effects
+	for _, rec := range p.log[at:] {
+		if err := q.Replay(rec, &out); err != nil {
+			p.fatalf("replay after snapshot: %v", err)
+		}
+	}
+	if !q.Whole() {
+		p.fatalf("the snapshot has ended but the queue is not whole")
+	}
+}
+
+func (p *player) body(size int) Ref {
+	p.nextAt += 1000
+	return Ref{At: p.nextAt, Size: uint32(size)}
+}
+
+func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
+	order := Order{Objective: []time.Duration{0, time.Minute, 30 * time.Second, 5 * time.Second}, Every: 7 * time.Second, UpTo: 3}
+	base := Config{LockFor: 10 * time.Second, MaxFailures: 3, Duplicates: 15 * time.Second, DeadLetterExpired: true}
+	for _, d := range []Discipline{Strict} {
+		for _, sessions := range []bool{false, true} {
+			cfg := base
+			cfg.Sessions, cfg.Order = sessions, order
+			cfg.Order.Discipline = d
+			for seed := range uint64(12) {
+				t.Run(fmt.Sprintf("discipline=%d/sessions=%t/seed=%d", d, sessions, seed), func(t *testing.T) {
+					p := newPlayer(t, seed, cfg)
+					for range 1500 {
+						p.step()
+						p.tick() // what came back expired goes
+						p.verify()
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// sample returns the log of a queue in which a bit of everything happened.
+func sample(cfg Config) [][]byte {
+	q := New(cfg, 1)
+	var out Effects
+	now := epochStart
+	seqs := make([]SeqNo, 3)
+	arrivals := []Arrival{
+		{Body: Ref{1, 10}, Level: 4, Session: "s", InSession: true, MessageID: "a"},
+		{Body: Ref{2, 10}, Level: 7, Session: "s", InSession: true, Key: "k", TTL: time.Minute},
+		{Body: Ref{3, 10}, Level: 1, Session: "t", InSession: true, NotBefore: now.Add(time.Minute), At: now.Add(-time.Hour), Origin: 9, Hops: 2},
+	}
+	if err := q.Enqueue(now, arrivals, seqs, &out); err != nil {
+		panic(err)
+	}
+	l, _, _ := q.LockNextSession(now, Want{})
+	for range 2 {
+		d, ok := q.Take(now, Want{Session: l}, &out)
+		if !ok {
+			d, ok = q.Take(now, Want{}, &out)
+		}
+		if !ok {
+			panic("nothing to take")
+		}
+		if d.Seq == 1 {
+			_, _ = q.Defer(now, d.Token, &out)
+		} else {
+			_ = q.Rewrite(now, d.Token, Ref{4, 11}, &out)
+			_, _ = q.Abandon(now, d.Token, &out)
+		}
+	}
+	q.SetSessionState(now, "s", Ref{5, 12}, &out)
+	_ = q.Reclass(now, 2, Reclass{Level: 3, Key: "m"}, &out)
+	for c, done := (Cursor{}), false; !done; {
+		c, done = q.Snapshot(c, 2, nil, &out)
+	}
+	q.Tick(now.Add(2*time.Minute), &out)
+	q.Configure(now, cfg, &out)
+	q.Purge(now, Purge{}, &out)
+	return out.Records()
+}
+
+func sampleConfig() Config {
+	return Config{
+		LockFor: time.Minute, Sessions: true, Duplicates: time.Hour, TTL: time.Hour, MaxFailures: 5,
+		Order: Order{
+			Discipline: Deadline, Every: time.Second, UpTo: 9, Objective: []time.Duration{0, time.Second},
+			Weight: []uint32{1, 2}, Fair: true, Others: Share{Weight: 1}, Shares: []Share{{Key: "k", Weight: 3, Cap: 1, Rate: 2.5, Burst: 4}},
+		},
+	}
+}
+
+func TestReplayOfEveryPrefixOfARecordIsAnError(t *testing.T) {
+	log := sample(sampleConfig())
+	for i, rec := range log {
+		for cut := range len(rec) {
+			q := New(sampleConfig(), 2)
+			var out Effects
+			for _, before := range log[:i] {
+				if err := q.Replay(before, &out); err != nil {
+					t.Fatalf("record %d: %v", i, err)
+				}
+			}
+			err := q.Replay(rec[:cut], &out)
+			if cut == 0 && !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("empty record: %v, want %v", err, ErrCorrupt)
+			}
+			// A list of items may end early at an item and still be a record.
+			if err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("record %d cut to %d of %d bytes: %v, want %v", i, cut, len(rec), err, ErrCorrupt)
+			}
+		}
+	}
+}
+
+func TestReplayRefuses(t *testing.T) {
+	enqueue := func(seq SeqNo) []byte {
+		var out Effects
+		out.begin(kindEnqueue)
+		out.time(1)
+		out.seq(seq)
+		out.uint(1)
+		out.item(&item{body: Ref{1, 1}, enqueued: 1}, 1)
+		return out.buf
+	}
+	record := func(k kind, tail ...byte) []byte { return append([]byte{byte(k)}, tail...) }
+	tests := []struct {
+		what string
+		log  [][]byte
+	}{
+		{"an unknown kind", [][]byte{{0x7f}}},
+		{"a gap in the numbers", [][]byte{enqueue(1), enqueue(3)}},
+		{"a number twice", [][]byte{enqueue(1), enqueue(1)}},
+		{"bytes behind the record", [][]byte{append(enqueue(1), 0)}},
+		{"an unknown message that goes", [][]byte{record(kindGone, 9)}},
+		{"an unknown message that fails", [][]byte{record(kindFailed, 9, 1)}},
+		{"an unknown message that is deferred", [][]byte{record(kindDeferred, 9)}},
+		{"number zero", [][]byte{record(kindGone, 0)}},
+		{"a chunk without its snapshot", [][]byte{record(kindEntries, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)}},
+		{"an unknown message that begins", [][]byte{append(record(kindActivate, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
+	}
+	for _, test := range tests {
+		q := New(Config{}, 1)
+		var out Effects
+		var err error
+		for _, rec := range test.log {
+			if err = q.Replay(rec, &out); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v, want %v", test.what, err, ErrCorrupt)
+		}
+	}
+}
+
+func TestSecondSnapshotReplacesOneThatNeverEnded(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	var out Effects
+	as := []Arrival{{Body: Ref{1, 1}}, {Body: Ref{2, 1}}, {Body: Ref{3, 1}}}
+	if err := q.Enqueue(epochStart, as, make([]SeqNo, 3), &out); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	for c, n := (Cursor{}), 0; n < 4; n++ { // as far as its first message
+		c, _ = q.Snapshot(c, 1, nil, &out)
+	}
+	q.Purge(epochStart, Purge{Max: 1}, &out)
+	for c, done := (Cursor{}), false; !done; {
+		c, done = q.Snapshot(c, 1, nil, &out)
+	}
+	fresh := New(Config{}, 2)
+	var replayed Effects
+	for _, rec := range out.Records() {
+		if err := fresh.Replay(rec, &replayed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !fresh.Whole() || fresh.Digest(epochStart) != q.Digest(epochStart) {
+		t.Errorf("got %+v, want %+v", fresh.Peek(epochStart, 0, 9, nil), q.Peek(epochStart, 0, 9, nil))
+	}
+	if got, want := len(replayed.Placed)-len(replayed.Freed), 2; got != want {
+		t.Errorf("%d bodies placed and not freed, want %d", got, want)
+	}
+}
+
+func FuzzReplay(f *testing.F) {
+	plain := sampleConfig()
+	plain.Sessions = false
+	for _, cfg := range []Config{sampleConfig(), plain} {
+		var all []byte
+		for _, rec := range sample(cfg) {
+			all = append(all, byte(len(rec)))
+			all = append(all, rec...)
+		}
+		f.Add(all, cfg.Sessions)
+	}
+	f.Fuzz(func(t *testing.T, log []byte, sessions bool) {
+		cfg := sampleConfig()
+		cfg.Sessions = sessions
+		q := New(cfg, 2)
+		var out Effects
+		for len(log) > 0 {
+			n := min(int(log[0]), len(log)-1)
+			err := q.Replay(log[1:1+n], &out)
+			log = log[1+n:]
+			if err != nil {
+				return // refusing is fine, panicking is not
+			}
+		}
+		if !q.Whole() {
+			return
+		}
+		if err := q.Check(); err != nil {
+			t.Fatal(err)
+		}
+		exercise(t, q, epochStart)
+	})
+}
+
+// exercise does to a replayed queue what its owner would do next.
+func exercise(t *testing.T, q *Queue, now time.Time) {
+	var out Effects
+	for range 50 {
+		q.Tick(now, &out)
+		q.NextDeadline()
+		w := Want{}
+		w.Session, _, _ = q.LockNextSession(now, w)
+		for range 5 {
+			if d, ok := q.Take(now, w, &out); ok {
+				if _, err := q.Complete(now, d.Token, &out); err != nil && q.cfg.LockFor > 0 {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if err := q.Check(); err != nil {
+		t.Fatal(err)
+	}
+}

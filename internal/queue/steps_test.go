@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// step does one random thing to the queue and to the model.
+func (p *player) step() {
+	steps := []struct {
+		weight int
+		name   string
+		do     func()
+	}{
+		{10, "enqueue", p.enqueue},
+		{8, "take", p.take},
+		{12, "settle", p.settle},
+		{3, "take by number", p.takeSeq},
+		{2, "cancel", p.cancel},
+		{1, "remove", p.remove},
+		{2, "reclass", p.reclass},
+		{1, "purge", p.purge},
+		{1, "configure", p.configure},
+		{4, "wait", p.wait},
+		{5, "snapshot", p.snapshot},
+		{4, "session", p.session},
+		{1, "state", p.state},
+	}
+	total := 0
+	for _, s := range steps {
+		total += s.weight
+	}
+	n := p.rnd.IntN(total)
+	for _, s := range steps {
+		if n -= s.weight; n < 0 {
+			p.note("%s", s.name)
+			s.do()
+			break
+		}
+	}
+	p.absorb()
+}
+
+func (p *player) wait() {
+	p.now = p.now.Add(time.Duration(p.rnd.IntN(4000)) * time.Millisecond)
+	p.tick()
+}
+
+func (p *player) sessionID() string { return fmt.Sprintf("s%d", p.rnd.IntN(4)) }
+
+func (p *player) arrival() Arrival {
+	a := Arrival{Body: p.body(1 + p.rnd.IntN(100)), Level: Level(p.rnd.IntN(5)), Class: Class(p.rnd.IntN(3))}
+	if p.q.cfg.Sessions {
+		a.Session, a.InSession = p.sessionID(), true
+	}
+	if p.rnd.IntN(3) == 0 {
+		a.Key = fmt.Sprintf("k%d", p.rnd.IntN(3))
+	}
+	if p.rnd.IntN(3) == 0 {
+		a.MessageID = fmt.Sprintf("id%d", p.rnd.IntN(20))
+	}
+	if p.rnd.IntN(3) == 0 {
+		a.TTL = time.Duration(1+p.rnd.IntN(20000)) * time.Millisecond
+	}
+	if p.rnd.IntN(5) == 0 {
+		a.NotBefore = p.now.Add(time.Duration(p.rnd.IntN(8000)-1000) * time.Millisecond)
+	} else if p.rnd.IntN(5) == 0 {
+		a.At, a.Origin, a.Hops = p.now.Add(-time.Duration(p.rnd.IntN(30000))*time.Millisecond), 77, 1
+	}
+	return a
+}
+
+func (p *player) enqueue() {
+	as := make([]Arrival, 1+p.rnd.IntN(3))
+	for i := range as {
+		as[i] = p.arrival()
+	}
+	seqs := make([]SeqNo, len(as))
+	if err := p.q.Admit(p.now, as); err != nil {
+		p.fatalf("admit: %v", err)
+	}
+	if err := p.q.Enqueue(p.now, as, seqs, &p.out); err != nil {
+		p.fatalf("enqueue: %v", err)
+	}
+	for i, want := range p.m.enqueue(p.now, as) {
+		if seqs[i] != want {
+			p.fatalf("enqueue %+v: number %d, want %d", as[i], seqs[i], want)
+		}
+	}
+}
+
+func (p *player) take() {
+	w := Want{Forgetful: p.rnd.IntN(8) == 0}
+	var want *modelMessage
+	if p.q.cfg.Sessions {
+		for id := range p.m.holders {
+			w.Session = p.m.holders[id]
+			want = p.m.first(id)
+			break
+		}
+	} else {
+		w.MinLevel = Level(p.rnd.IntN(3))
+		w.MaxLevel = w.MinLevel + Level(p.rnd.IntN(5))
+		lo, hi := w.lowest(), w.highest()
+		want = p.m.best(p.now, func(x *modelMessage) bool { return x.a.Level >= lo && x.a.Level <= hi })
+	}
+	ready := p.q.HasReady(p.now, w)
+	d, ok := p.q.Take(p.now, w, &p.out)
+	if ok != ready || ok != (want != nil) {
+		p.fatalf("take %+v: %t, ready %t, want %t", w, ok, ready, want != nil)
+	}
+	if ok {
+		p.handed(d, want, w)
+	}
+}
+
+// handed checks a delivery and follows it in the model.
+func (p *player) handed(d Delivery, want *modelMessage, w Want) {
+	p.note("handed out %d %v", d.Seq, d.Token)
+	if d.Seq != want.seq {
+		p.fatalf("handed out %d, want %d", d.Seq, want.seq)
+	}
+	if w.Forgetful {
+		p.m.remove(d.Seq)
+		return
+	}
+	want.deferred = want.state == Deferred
+	want.state, want.token, want.until = Locked, d.Token, p.now.Add(p.m.cfg.LockFor)
+	if p.q.cfg.Sessions {
+		want.until = p.m.ends[want.a.Session]
+	}
+	if !d.LockedUntil.Equal(want.until) {
+		p.fatalf("message %d is locked until %v, want %v", d.Seq, d.LockedUntil, want.until)
+	}
+}
+
+func (p *player) pick(state State) *modelMessage {
+	var of []*modelMessage
+	for _, x := range p.m.messages {
+		if x.state == state {
+			of = append(of, x)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return of[p.rnd.IntN(len(of))]
+}
+
+func (p *player) settle() {
+	x := p.pick(Locked)
+	if x == nil {
+		if _, err := p.q.Complete(p.now, Token{Seq: 1, Nonce: 9}, &p.out); err == nil {
+			p.fatalf("completed with a token nobody gave")
+		}
+		return
+	}
+	var err error
+	switch p.rnd.IntN(8) {
+	case 0:
+		_, err = p.q.Abandon(p.now, x.token, &p.out)
+		p.m.fail(x)
+	case 1:
+		_, err = p.q.Release(p.now, x.token, &p.out)
+		p.m.rest(x)
+	case 2:
+		_, err = p.q.Defer(p.now, x.token, &p.out)
+		x.state, x.deferred = Deferred, false
+	case 3:
+		_, err = p.q.Reject(p.now, x.token, "why", "because", &p.out)
+		p.m.dead = append(p.m.dead, x.seq)
+		p.m.remove(x.seq)
+	case 4:
+		x.a.Body = p.body(50)
+		err = p.q.Rewrite(p.now, x.token, x.a.Body, &p.out)
+	case 5:
+		var until time.Time
+		until, err = p.q.Renew(p.now, x.token)
+		if !p.q.cfg.Sessions {
+			x.until = p.now.Add(p.m.cfg.LockFor)
+		}
+		if !until.Equal(x.until) {
+			p.fatalf("renewed until %v, want %v", until, x.until)
+		}
+	default:
+		_, err = p.q.Complete(p.now, x.token, &p.out)
+		p.m.remove(x.seq)
+		if _, err := p.q.Complete(p.now, x.token, &p.out); err == nil {
+			p.fatalf("completed message %d twice", x.seq)
+		}
+	}
+	if err != nil {
+		p.fatalf("settle %d: %v", x.seq, err)
+	}
+}
+
+func (p *player) takeSeq() {
+	seq := SeqNo(1 + p.rnd.IntN(int(p.m.last)+1))
+	if x := p.pick(Deferred); x != nil && p.rnd.IntN(2) == 0 {
+		seq = x.seq
+	}
+	x := p.m.find(seq)
+	w := Want{}
+	if x != nil {
+		w.Session = p.m.holders[x.a.Session]
+	}
+	d, err := p.q.TakeSeq(p.now, seq, w, &p.out)
+	want := error(nil)
+	switch {
+	case p.q.cfg.Sessions && w.Session.Nonce == 0:
+		want = ErrSessionLockLost
+	case x == nil || x.state == Scheduled:
+		want = ErrNotFound
+	case x.state == Locked:
+		want = ErrLocked
+	}
+	if !errors.Is(err, want) {
+		p.fatalf("take %d: %v, want %v", seq, err, want)
+	}
+	if err == nil {
+		p.handed(d, x, w)
+	}
+}
+
+func (p *player) cancel() {
+	if x := p.pick(Scheduled); x != nil {
+		if err := p.q.Cancel(p.now, x.seq, &p.out); err != nil {
+			p.fatalf("cancel %d: %v", x.seq, err)
+		}
+		p.m.remove(x.seq)
+	}
+}
+
+func (p *player) remove() {
+	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
+		err := p.q.Remove(p.now, x.seq, &p.out)
+		if (err == nil) == (x.state == Locked) {
+			p.fatalf("remove %d: %v", x.seq, err)
+		}
+		if err == nil {
+			p.m.remove(x.seq)
+		}
+	}
+}
+
+func (p *player) reclass() {
+	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
+		x.a.Level, x.a.Class, x.a.Key = Level(p.rnd.IntN(5)), Class(p.rnd.IntN(3)), fmt.Sprintf("k%d", p.rnd.IntN(3))
+		if err := p.q.Reclass(p.now, x.seq, Reclass{x.a.Level, x.a.Class, x.a.Key}, &p.out); err != nil {
+			p.fatalf("reclass %d: %v", x.seq, err)
+		}
+	}
+}
+
+func (p *player) purge() {
+	id := p.sessionID()
+	arg := Purge{Before: p.now.Add(-10 * time.Second), Max: 1 + p.rnd.IntN(3)}
+	if p.q.cfg.Sessions {
+		arg.Session = &id
+	}
+	want := 0
+	for _, d := range p.q.Peek(p.now, 0, 1<<30, arg.Session) {
+		if want < arg.Max && d.State != Locked && d.EnqueuedAt.Before(arg.Before) {
+			p.m.remove(d.Seq)
+			want++
+		}
+	}
+	if got := p.q.Purge(p.now, arg, &p.out); got != want {
+		p.fatalf("purged %d, want %d", got, want)
+	}
+}
+
+func (p *player) configure() {
+	cfg := p.q.Config()
+	cfg.LockFor = time.Duration(5+5*p.rnd.IntN(3)) * time.Second
+	cfg.MaxFailures = uint32(2 + p.rnd.IntN(3))
+	p.q.Configure(p.now, cfg, &p.out)
+	p.m.cfg = cfg
+}
+
+func (p *player) session() {
+	if !p.q.cfg.Sessions {
+		return
+	}
+	id := p.sessionID()
+	held := !p.m.ends[id].IsZero()
+	switch p.rnd.IntN(4) {
+	case 0:
+		l, until, err := p.q.LockSession(p.now, id)
+		if (err == nil) == held {
+			p.fatalf("lock session %s: %v, held %t", id, err, held)
+		}
+		if err == nil {
+			p.m.holders[id], p.m.ends[id] = l, until
+		}
+	case 1:
+		want, ok := p.m.bestSession(p.now)
+		l, until, got := p.q.LockNextSession(p.now, Want{})
+		if got != ok || l.ID != want {
+			p.fatalf("next session: %q %t, want %q %t", l.ID, got, want, ok)
+		}
+		if ok {
+			p.m.holders[l.ID], p.m.ends[l.ID] = l, until
+		}
+	case 2:
+		if !held {
+			return
+		}
+		until, err := p.q.RenewSession(p.now, p.m.holders[id])
+		if err != nil {
+			p.fatalf("renew session: %v", err)
+		}
+		p.m.ends[id] = until
+		for _, x := range p.m.messages {
+			if x.state == Locked && x.a.Session == id {
+				x.until = until
+			}
+		}
+	case 3:
+		p.q.ReleaseSession(p.now, p.m.holders[id], &p.out)
+		p.m.freeSession(id, (*model).rest)
+	}
+}
+
+func (p *player) state() {
+	id, state := p.sessionID(), p.body(9)
+	if p.rnd.IntN(3) == 0 {
+		state = Ref{}
+	}
+	p.q.SetSessionState(p.now, id, state, &p.out)
+	if got, ok := p.q.SessionState(id); got != state || ok != (state != Ref{}) {
+		p.fatalf("state of %s: %v %t, want %v", id, got, ok, state)
+	}
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/script"
+)
+
+func TestTranscripts(t *testing.T) {
+	script.Run(t, "testdata/*.txt", func(t *testing.T) func(script.Command) string {
+		s := &stage{t: t, now: epochStart, tokens: map[SeqNo]Token{}, locks: map[string]SessionLock{}, names: map[Ref]string{}}
+		s.q = New(Config{LockFor: 30 * time.Second}, 1)
+		return s.run
+	})
+}
+
+// stage is the queue of a transcript and what its clients remember.
+type stage struct {
+	t      *testing.T
+	now    time.Time
+	q      *Queue
+	out    Effects
+	log    [][]byte
+	tokens map[SeqNo]Token
+	locks  map[string]SessionLock
+	names  map[Ref]string
+}
+
+func (s *stage) run(c script.Command) string {
+	reply := s.command(c)
+	for _, rec := range s.out.Records() {
+		s.log = append(s.log, slices.Clone(rec))
+	}
+	for _, d := range s.out.Dead {
+		reply += fmt.Sprintf("dead letter %s: %s\n", s.name(d.Body), d.Reason)
+	}
+	s.out.Reset()
+	if err := s.q.Check(); err != nil {
+		s.t.Fatalf("line %d: %v", c.Line, err)
+	}
+	return reply
+}
+
+func (s *stage) name(r Ref) string { return s.names[r] }
+
+func (s *stage) command(c script.Command) string {
+	switch c.Name {
+	case "queue":
+		s.q = New(s.config(c), 1)
+		return ""
+	case "configure":
+		s.q.Configure(s.now, s.config(c), &s.out)
+		return ""
+	case "send":
+		return s.send(c)
+	case "take":
+		return s.take(c)
+	case "take-number":
+		d, err := s.q.TakeSeq(s.now, SeqNo(c.WordInt(0)), Want{Session: s.locks[c.Text("session", "")]}, &s.out)
+		return s.delivered(d, err)
+	case "complete", "abandon", "release", "defer", "reject":
+		return s.settle(c)
+	case "renew":
+		until, err := s.q.Renew(s.now, s.tokens[SeqNo(c.WordInt(0))])
+		return s.until(until, err)
+	case "cancel":
+		return answer(s.q.Cancel(s.now, SeqNo(c.WordInt(0)), &s.out))
+	case "remove":
+		return answer(s.q.Remove(s.now, SeqNo(c.WordInt(0)), &s.out))
+	case "reclass":
+		r := Reclass{Level: Level(c.Int("level", 4)), Key: c.Text("key", "")}
+		return answer(s.q.Reclass(s.now, SeqNo(c.WordInt(0)), r, &s.out))
+	case "purge":
+		return fmt.Sprintf("%d gone\n", s.q.Purge(s.now, Purge{Max: c.Int("max", 0)}, &s.out))
+	case "wait":
+		return s.wait(c)
+	case "peek":
+		return s.peek()
+	case "counts":
+		n := s.q.Counts()
+		return fmt.Sprintf("%d ready, %d locked, %d scheduled, %d deferred\n", n.Ready, n.Locked, n.Scheduled, n.Deferred)
+	case "explain":
+		return s.explain(c)
+	case "crash":
+		return s.crash()
+	}
+	return s.sessionCommand(c)
+}
+
+func (s *stage) sessionCommand(c script.Command) string {
+	switch c.Name {
+	case "lock-session":
+		l, until, err := s.q.LockSession(s.now, c.Word(0))
+		if err == nil {
+			s.locks[l.ID] = l
+		}
+		return s.until(until, err)
+	case "next-session":
+		l, _, ok := s.q.LockNextSession(s.now, Want{})
+		if !ok {
+			return "none\n"
+		}
+		s.locks[l.ID] = l
+		return l.ID + "\n"
+	case "renew-session":
+		until, err := s.q.RenewSession(s.now, s.locks[c.Word(0)])
+		return s.until(until, err)
+	case "release-session":
+		s.q.ReleaseSession(s.now, s.locks[c.Word(0)], &s.out)
+		return ""
+	case "sessions":
+		return strings.Join(s.q.Sessions(time.Time{}), " ") + "\n"
+	case "set-state":
+		r := Ref{At: uint64(len(c.Text("to", ""))), Size: 1}
+		if !c.Has("to") {
+			r = Ref{}
+		}
+		s.names[r] = c.Text("to", "")
+		s.q.SetSessionState(s.now, c.Word(0), r, &s.out)
+		return ""
+	case "state":
+		r, ok := s.q.SessionState(c.Word(0))
+		if !ok {
+			return "none\n"
+		}
+		return s.name(r) + "\n"
+	}
+	s.t.Fatalf("line %d: unknown command %q", c.Line, c.Name)
+	return ""
+}
+
+func (s *stage) config(c script.Command) Config {
+	cfg := Config{
+		LockFor:     c.Duration("lock", 30*time.Second),
+		TTL:         c.Duration("ttl", 0),
+		MaxFailures: uint32(c.Int("failures", 0)),
+		Duplicates:  c.Duration("duplicates", 0),
+		MaxCount:    int64(c.Int("count", 0)),
+	}
+	for _, w := range c.Words {
+		switch w {
+		case "sessions":
+			cfg.Sessions = true
+		case "dead-letter-expired":
+			cfg.DeadLetterExpired = true
+		case "dead":
+			cfg.IsDead = true
+		case "send-paused":
+			cfg.SendPaused = true
+		case "receive-paused":
+			cfg.ReceivePaused = true
+		case "fair":
+			cfg.Order.Fair = true
+		case "aging":
+			cfg.Order.Discipline, cfg.Order.Every, cfg.Order.UpTo = Aging, c.Duration("every", time.Minute), Level(c.Int("up-to", 9))
+		case "deadline":
+			cfg.Order.Discipline = Deadline
+			cfg.Order.Objective = make([]time.Duration, 10)
+			for l := range cfg.Order.Objective {
+				cfg.Order.Objective[l] = c.Duration(fmt.Sprintf("objective%d", l), 0)
+			}
+		case "weighted":
+			cfg.Order.Discipline = Weighted
+			cfg.Order.Weight = make([]uint32, 10)
+			for l := range cfg.Order.Weight {
+				cfg.Order.Weight[l] = uint32(c.Int(fmt.Sprintf("weight%d", l), 1))
+			}
+		default:
+			s.t.Fatalf("line %d: unknown setting %q", c.Line, w)
+		}
+	}
+	cfg.Order.Others = Share{Cap: uint32(c.Int("cap", 0)), Rate: float64(c.Int("rate", 0))}
+	return cfg
+}
+
+func (s *stage) send(c script.Command) string {
+	var as []Arrival
+	for _, name := range c.Words {
+		body := Ref{At: uint64(len(s.names) + 1000), Size: 10}
+		s.names[body] = name
+		as = append(as, Arrival{
+			Body: body, Level: Level(c.Int("level", int(DefaultLevel))), MessageID: c.Text("id", ""),
+			Session: c.Text("session", ""), InSession: c.Has("session"), Key: c.Text("key", ""),
+			TTL: c.Duration("ttl", 0),
+		})
+		if c.Has("in") {
+			as[len(as)-1].NotBefore = s.now.Add(c.Duration("in", 0))
+		}
+		if c.Has("age") {
+			as[len(as)-1].At = s.now.Add(-c.Duration("age", 0))
+		}
+	}
+	seqs := make([]SeqNo, len(as))
+	if err := s.q.Enqueue(s.now, as, seqs, &s.out); err != nil {
+		return err.Error() + "\n"
+	}
+	return strings.Trim(fmt.Sprint(seqs), "[]") + "\n"
+}
+
+func (s *stage) take(c script.Command) string {
+	var b strings.Builder
+	w := Want{
+		MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0)),
+		Session: s.locks[c.Text("session", "")], Forgetful: c.Has("forget"),
+	}
+	for range c.Int("times", 1) {
+		d, ok := s.q.Take(s.now, w, &s.out)
+		if !ok {
+			b.WriteString("nothing\n")
+			break
+		}
+		b.WriteString(s.delivered(d, nil))
+	}
+	return b.String()
+}
+
+func (s *stage) delivered(d Delivery, err error) string {
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	s.tokens[d.Seq] = d.Token
+	if d.Failures > 0 {
+		return fmt.Sprintf("%d %s, failed %d times\n", d.Seq, s.name(d.Body), d.Failures)
+	}
+	return fmt.Sprintf("%d %s\n", d.Seq, s.name(d.Body))
+}
+
+func (s *stage) settle(c script.Command) string {
+	t := s.tokens[SeqNo(c.WordInt(0))]
+	var err error
+	switch c.Name {
+	case "complete":
+		_, err = s.q.Complete(s.now, t, &s.out)
+	case "abandon":
+		_, err = s.q.Abandon(s.now, t, &s.out)
+	case "release":
+		_, err = s.q.Release(s.now, t, &s.out)
+	case "defer":
+		_, err = s.q.Defer(s.now, t, &s.out)
+	case "reject":
+		_, err = s.q.Reject(s.now, t, c.Text("reason", ""), "", &s.out)
+	}
+	return answer(err)
+}
+
+func (s *stage) wait(c script.Command) string {
+	for at := s.now.Add(mustDuration(c)); ; {
+		due, ok := s.q.NextDeadline()
+		if !ok || due.After(at) {
+			s.now = at
+			return ""
+		}
+		if due.After(s.now) {
+			s.now = due
+		}
+		s.q.Tick(s.now, &s.out)
+	}
+}
+
+func mustDuration(c script.Command) time.Duration {
+	d, err := time.ParseDuration(c.Word(0))
+	if err != nil {
+		c.T.Fatalf("line %d: %v", c.Line, err)
+	}
+	return d
+}
+
+func (s *stage) peek() string {
+	var b strings.Builder
+	for _, d := range s.q.Peek(s.now, 0, 100, nil) {
+		state := [...]string{"ready", "deferred", "scheduled", "locked"}[d.State]
+		fmt.Fprintf(&b, "%d %s level %d %s\n", d.Seq, s.name(d.Body), d.Level, state)
+	}
+	return b.String()
+}
+
+func (s *stage) explain(c script.Command) string {
+	p, err := s.q.Explain(s.now, SeqNo(c.WordInt(0)))
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	held := [...]string{"nothing", "a lock", "its schedule", "its deferral", "a pause", "its session", "the cap of its key", "the rate of its key"}
+	return fmt.Sprintf("rank %d, ahead %v, held by %s\n", p.Rank, p.Ahead, held[p.Held])
+}
+
+// crash replays the log into a new queue, as a restart does.
+func (s *stage) crash() string {
+	q := New(s.q.Config(), s.q.epoch+1)
+	var out Effects
+	for _, rec := range s.log {
+		if err := q.Replay(rec, &out); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.q = q
+	return ""
+}
+
+func (s *stage) until(until time.Time, err error) string {
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return fmt.Sprintf("for %v\n", until.Sub(s.now))
+}
+
+func answer(err error) string {
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return ""
+}
