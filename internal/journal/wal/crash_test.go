@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// crashPoints is how many disks, each left by another crash, must be recovered.
+const crashPoints = 12_000
+
+// TestCrashAtEveryDiskCall runs random work and cuts the power before every
+// single call that changes the disk, in each of the ways that vfs.Mem knows.
+// Every time it recovers what is left and compares it with what it was promised.
+func TestCrashAtEveryDiskCall(t *testing.T) {
+	points, again := 0, 0
+	for seed := uint64(1); points < crashPoints; seed++ {
+		h := newHistory(t, seed)
+		h.run()
+		points += h.points
+		again += h.again
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d crash points, %d of them during recovery from another crash", points, again)
+}
+
+// history is one run of random work, with a model of what must survive it.
+type history struct {
+	t     *testing.T
+	rng   *rand.Rand
+	mem   *vfs.Mem
+	fault *vfs.Fault
+	w     *WAL
+
+	points, again int
+
+	// groups are all ever appended, in order; a crash may leave any prefix of
+	// them that contains those up to durable.
+	groups  []group
+	durable journal.Position
+	shards  []*modelShard
+}
+
+type group struct {
+	shard   journal.Shard
+	at      []journal.Position
+	payload []string
+}
+
+func (g group) last() journal.Position { return g.at[len(g.at)-1] }
+
+type modelShard struct {
+	claim journal.Claim
+	epoch uint32 // of the last claim that returned
+	// keeps are those that a crash may leave: the last one that Truncate
+	// returned from, and the one it is at work on.
+	keeps []journal.Keep
+}
+
+func newHistory(t *testing.T, seed uint64) *history {
+	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, 0)), mem: vfs.NewMem()}
+	h.fault = vfs.NewFault(h.mem)
+	for range 3 {
+		h.shards = append(h.shards, &modelShard{keeps: make([]journal.Keep, 1)})
+	}
+	return h
+}
+
+// run does some work and crashes before every call of it.
+func (h *history) run() {
+	h.fault.Before(func(op vfs.Op, _ string) error {
+		switch op {
+		case vfs.OpRead, vfs.OpOpen, vfs.OpList, vfs.OpMkdir, vfs.OpLock:
+			return nil // changes nothing
+		}
+		for way := range uint64(4) {
+			h.crash(h.rng.Uint64()&^3 | way)
+		}
+		return nil
+	})
+	h.open()
+	for range 40 {
+		if h.t.Failed() {
+			return
+		}
+		h.step()
+	}
+	h.fault.Before(nil)
+	if err := h.w.Close(); err != nil {
+		h.t.Errorf("close: %v", err)
+	}
+}
+
+func (h *history) open() {
+	w, err := Open(h.fault, Options{SegmentSize: 8 << 10})
+	if err != nil {
+		h.t.Fatalf("open: %v", err)
+	}
+	h.w = w
+	for i := range h.shards {
+		h.claim(journal.Shard(i))
+	}
+}
+
+func (h *history) claim(shard journal.Shard) {
+	m := h.shards[shard]
+	c, records, err := h.w.Claim(shard)
+	if err != nil {
+		h.t.Fatalf("claim: %v", err)
+	}
+	for _, err := range records {
+		if err != nil {
+			h.t.Fatalf("replay: %v", err)
+		}
+	}
+	m.claim, m.epoch = c, c.Epoch
+	h.w.Watch(c, func(s journal.Status) { h.durable = s.Durable })
+}
+
+func (h *history) step() {
+	switch n := h.rng.IntN(40); {
+	case n < 24:
+		h.append()
+	case n < 35:
+		if err := h.w.Commit(); err != nil {
+			h.t.Fatalf("commit: %v", err)
+		}
+	case n < 38:
+		h.truncate(h.shards[h.rng.IntN(len(h.shards))])
+	case n < 39:
+		h.claim(journal.Shard(h.rng.IntN(len(h.shards))))
+	default:
+		if err := h.w.Close(); err != nil {
+			h.t.Fatalf("close: %v", err)
+		}
+		h.open()
+	}
+}
+
+func (h *history) append() {
+	shard := journal.Shard(h.rng.IntN(len(h.shards)))
+	g := group{shard: shard}
+	var records [][]byte
+	for i := range 1 + h.rng.IntN(4) {
+		// Sizes at which a frame fills whole sectors are the ones to fear.
+		size := []int{0, 100, 232, 488, 1000}[h.rng.IntN(5)] + 9*h.rng.IntN(2)
+		b := make([]byte, size)
+		copy(b, fmt.Sprintf("%d.%d", len(h.groups), i))
+		records = append(records, b)
+		g.payload = append(g.payload, string(b))
+	}
+	g.at = make([]journal.Position, len(records))
+	// Append may touch the disk, and so crash, but not once the group is in.
+	if err := h.w.Append(h.shards[shard].claim, records, g.at); err != nil {
+		h.t.Fatalf("append: %v", err)
+	}
+	h.groups = append(h.groups, g)
+}
+
+// truncate keeps a random suffix, and some blocks before it.
+func (h *history) truncate(m *modelShard) {
+	var own []journal.Position
+	for _, g := range h.groups {
+		if g.shard == m.claim.Shard {
+			own = append(own, g.at...)
+		}
+	}
+	old := m.keeps[0]
+	own = slices.DeleteFunc(own, func(p journal.Position) bool { return p < old.From })
+	if len(own) == 0 {
+		return
+	}
+	keep := journal.Keep{From: own[h.rng.IntN(len(own))]}
+	for _, b := range old.Blocks {
+		if h.rng.IntN(2) == 0 {
+			keep.Blocks = append(keep.Blocks, b)
+		}
+	}
+	for _, p := range own {
+		if b := m.claim.Block(p); b < m.claim.Block(keep.From) && h.rng.IntN(8) == 0 && !slices.Contains(keep.Blocks, b) {
+			keep.Blocks = append(keep.Blocks, b)
+		}
+	}
+	slices.Sort(keep.Blocks)
+	m.keeps = append(m.keeps, keep)
+	if err := h.w.Truncate(m.claim, keep); err != nil {
+		h.t.Fatalf("truncate: %v", err)
+	}
+	m.keeps = []journal.Keep{keep}
+}
+
+// crash cuts the power now and checks what is left; then, now and then, cuts it
+// again in the middle of recovering from that.
+func (h *history) crash(seed uint64) {
+	if h.t.Failed() {
+		return
+	}
+	disk := h.mem.CrashClone(seed)
+	h.points++
+	if h.rng.IntN(4) == 0 {
+		disk = h.crashRecovery(disk)
+	}
+	if err := h.check(disk); err != nil {
+		h.t.Errorf("crash %d with seed %d: %v", h.points, seed, err)
+	}
+}
+
+// crashRecovery opens the store and crashes at a random call of that.
+func (h *history) crashRecovery(disk *vfs.Mem) *vfs.Mem {
+	fault := vfs.NewFault(disk)
+	left, crashed := h.rng.IntN(12), disk
+	seed := h.rng.Uint64()
+	fault.Before(func(vfs.Op, string) error {
+		if left--; left == 0 {
+			crashed = disk.CrashClone(seed)
+		}
+		return nil
+	})
+	w, err := Open(fault, Options{})
+	if err != nil {
+		h.t.Errorf("recover: %v", err)
+		return disk
+	}
+	if crashed == disk {
+		// Never reached: go on with a process that was merely killed.
+		return disk.CrashClone(seed)
+	}
+	_ = w // killed: never closed
+	h.points++
+	h.again++
+	return crashed
+}
+
+// check recovers a disk and compares it with the model, then makes sure that the
+// store goes on.
+func (h *history) check(disk *vfs.Mem) error {
+	if _, err := disk.Open(manifestName); err != nil && h.w != nil {
+		return fmt.Errorf("the manifest is lost: %w", err)
+	}
+	w, err := Open(disk, Options{SegmentSize: 8 << 10})
+	if err != nil {
+		return err
+	}
+	got := make([][]journal.Record, len(h.shards))
+	claims := make([]journal.Claim, len(h.shards))
+	survived := h.durable
+	for i := range h.shards {
+		var epoch uint32
+		if claims[i], got[i], err = replayed(w, journal.Shard(i)); err != nil {
+			return err
+		}
+		if epoch = claims[i].Epoch; epoch <= h.shards[i].epoch {
+			return fmt.Errorf("shard %d: epoch %d again", i, epoch)
+		}
+		if n := len(got[i]); n > 0 {
+			survived = max(survived, got[i][n-1].At)
+		}
+	}
+	for i, m := range h.shards {
+		if err := h.compare(w, journal.Shard(i), m, got[i], survived); err != nil {
+			return err
+		}
+	}
+	return h.goOn(disk, w, claims[0], len(got[0]))
+}
+
+// compare checks the replay of one shard: it must be what was appended up to
+// survived, whole groups only, from one of the places that it may start from.
+func (h *history) compare(w *WAL, shard journal.Shard, m *modelShard, got []journal.Record, survived journal.Position) error {
+	var err error
+	for _, keep := range m.keeps {
+		if err = h.compareKeep(w, shard, keep, got, survived); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Keep, got []journal.Record, survived journal.Position) error {
+	for i, g := range h.groups {
+		if g.at[0] <= survived && survived < g.last() {
+			return fmt.Errorf("group %d is torn: it is at %v, and the log survived up to %d", i, g.at, survived)
+		}
+		if g.shard != shard || g.last() > survived {
+			continue
+		}
+		for n, at := range g.at {
+			switch {
+			case at >= keep.From:
+				if len(got) == 0 {
+					return fmt.Errorf("record %d.%d at %d is lost; survived %d, durable %d", i, n, at, survived, h.durable)
+				}
+				if got[0].At != at || string(got[0].Payload) != g.payload[n] {
+					return fmt.Errorf("record %d.%d at %d: got %.10q at %d", i, n, at, got[0].Payload, got[0].At)
+				}
+				got = got[1:]
+			case slices.Contains(keep.Blocks, uint64(at)/w.block):
+				b, err := w.Read(at, nil)
+				if err != nil || string(b) != g.payload[n] {
+					return fmt.Errorf("kept record %d.%d at %d: got %.10q, %v", i, n, at, b, err)
+				}
+			}
+		}
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("shard %d: record %.10q at %d was never appended, or not there", shard, got[0].Payload, got[0].At)
+	}
+	return nil
+}
+
+// goOn appends to a recovered store, kills it and looks again.
+func (h *history) goOn(disk *vfs.Mem, w *WAL, c journal.Claim, before int) error {
+	at := make([]journal.Position, 1)
+	if err := w.Append(c, [][]byte{[]byte("after the crash")}, at); err != nil {
+		return fmt.Errorf("append after recovery: %w", err)
+	}
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("commit after recovery: %w", err)
+	}
+	w, err := Open(disk.CrashClone(0), Options{})
+	if err != nil {
+		return fmt.Errorf("second recovery: %w", err)
+	}
+	_, got, err := replayed(w, c.Shard)
+	if err != nil {
+		return err
+	}
+	if len(got) != before+1 || got[before].At != at[0] || string(got[before].Payload) != "after the crash" {
+		return fmt.Errorf("second recovery: %d records, want %d", len(got), before+1)
+	}
+	return nil
+}
+
+// replayed claims a shard and returns its records.
+func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, error) {
+	c, records, err := w.Claim(shard)
+	if err != nil {
+		return c, nil, fmt.Errorf("claim shard %d: %w", shard, err)
+	}
+	var got []journal.Record
+	for rec, err := range records {
+		if err != nil {
+			return c, nil, fmt.Errorf("replay shard %d: %w", shard, err)
+		}
+		got = append(got, journal.Record{At: rec.At, Payload: slices.Clone(rec.Payload)})
+	}
+	return c, got, nil
+}
