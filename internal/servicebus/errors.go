@@ -142,7 +142,7 @@ func (c *conn) failureOf(addr string, err error) failure {
 		}
 		text := known.text
 		if text == "" {
-			text = strings.TrimPrefix(err.Error(), known.err.Error()+": ")
+			text = strings.TrimSuffix(strings.TrimPrefix(err.Error(), known.err.Error()+": "), ".") + "."
 		}
 		text = strings.ReplaceAll(text, "{entity}", c.urlOf(addr))
 		return failure{&endpoint.Error{Condition: known.condition, Description: text}, known.status}

@@ -54,8 +54,8 @@ func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
 	if !ok && !v.IsNull() {
 		return codec.Value{}, badArgument("session-state", "binary or null")
 	}
-	if ok && state == nil {
-		state = []byte{} // an empty state is one
+	if len(state) == 0 {
+		state = nil // the Go SDK clears a state by an empty one
 	}
 	return dummy, k.c.svc.broker.SetSessionState(ctx, k.entity, id, state)
 }
