@@ -146,8 +146,6 @@ func (l *Link) Detach(err error) {
 	switch {
 	case l.state == asked:
 		l.Refuse(err)
-	case l.Attached() && err == nil:
-		l.detach(nil)
 	case l.Attached():
 		l.detach(wireError(err))
 	}

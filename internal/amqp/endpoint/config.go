@@ -5,6 +5,8 @@ package endpoint
 import (
 	"cmp"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
 // Config holds what a connection allows its peer. Every zero value is a useful
@@ -32,7 +34,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.ContainerID = cmp.Or(c.ContainerID, "triagemq")
-	c.MaxFrameSize = cmp.Or(c.MaxFrameSize, 64<<10)
+	c.MaxFrameSize = max(cmp.Or(c.MaxFrameSize, 64<<10), frame.MinFrameSize)
 	c.ChannelMax = cmp.Or(c.ChannelMax, 4999)
 	c.HandleMax = cmp.Or(c.HandleMax, 1023)
 	c.MaxLinks = cmp.Or(c.MaxLinks, 10000)

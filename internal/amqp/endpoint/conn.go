@@ -86,9 +86,13 @@ func (c *Conn) Do(f func()) {
 	c.signal()
 }
 
-// Close closes the connection with err, which the peer is told and Serve returns.
+// Close closes the connection with err, which the peer is told and Serve returns;
+// nil stands for amqp:connection:forced.
 // It may be called from any goroutine.
 func (c *Conn) Close(err error) {
+	if err == nil {
+		err = Errorf(CondConnectionForced, "the server is closing the connection")
+	}
 	c.Do(func() { c.machine.doom = err })
 }
 

@@ -38,13 +38,13 @@ func serve(t *testing.T, app App, cfg Config) *served {
 	return s
 }
 
-// say writes what a peer says, and hear reads everything it is told until the
-// connection rests.
+// say writes what a peer says and waits until all of it was dealt with.
 func (s *served) say(t *testing.T, b ...[]byte) {
 	t.Helper()
 	if _, err := s.peer.Write(slicesOf(b...)); err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait()
 }
 
 // hear collects what the peer is told from now on.

@@ -58,9 +58,12 @@ func Errorf(condition, format string, args ...any) *Error {
 	return &Error{Condition: condition, Description: fmt.Sprintf(format, args...)}
 }
 
-// wireError returns what to tell the peer for err. An error nobody translated
-// goes out without its text, which may name files.
+// wireError returns what to tell the peer for err, which is nothing for nil. An
+// error nobody translated goes out without its text, which may name files.
 func wireError(err error) *Error {
+	if err == nil {
+		return nil
+	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}

@@ -87,7 +87,7 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 	if d.Role != frame.Receiver || int32(d.Last-d.First) < 0 {
 		return
 	}
-	if !d.Settled && !d.State.Terminal() && d.State.Kind != frame.StateTransactional {
+	if !d.Settled && (d.State.Kind == frame.StateNone || d.State.Kind == frame.StateReceived) {
 		return // on its way; we want the end of it
 	}
 	found := s.m.scratch.found[:0]

@@ -56,16 +56,6 @@ func Rejected(err *Error) State { return State{Kind: StateRejected, Error: err} 
 // Released is the state of a delivery handed back untouched [AMQP 3.4.4].
 func Released() State { return State{Kind: StateReleased} }
 
-// Terminal reports whether s is an outcome: nothing changes it any more
-// [AMQP 3.4].
-func (s *State) Terminal() bool {
-	switch s.Kind {
-	case StateAccepted, StateRejected, StateReleased, StateModified:
-		return true
-	}
-	return false
-}
-
 // Append appends s, descriptor included; StateNone and StateUnknown are null.
 func (s *State) Append(dst []byte) []byte {
 	var w writer
