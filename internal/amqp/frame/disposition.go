@@ -21,11 +21,7 @@ func (d *Disposition) Append(dst []byte) []byte {
 	w.uint(d.First)
 	w.uintUnless(d.Last, d.First)
 	w.bool(d.Settled)
-	if d.State.Kind == StateNone {
-		w.absent()
-	} else {
-		w.present(d.State.Append(w.dst))
-	}
+	w.state(&d.State)
 	w.flag(d.Batchable)
 	return w.close()
 }

@@ -119,6 +119,15 @@ func (w *writer) failure(e *Error) {
 	w.present(e.Append(w.dst))
 }
 
+// state writes a state; one we do not know cannot be written.
+func (w *writer) state(s *State) {
+	if s == nil || s.Kind == StateNone || s.Kind == StateUnknown {
+		w.absent()
+		return
+	}
+	w.present(s.Append(w.dst))
+}
+
 // mandatory makes r fail when its next field is missing.
 func mandatory(r *codec.Reader, name string) {
 	if r.Null() {

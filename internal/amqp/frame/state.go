@@ -82,9 +82,7 @@ func (s *State) Append(dst []byte) []byte {
 	case StateTransactional:
 		w = compose(dst, CodeTransactional)
 		w.present(codec.AppendBinary(w.dst, s.Transaction.ID))
-		if s.Transaction.Outcome != nil {
-			w.present(s.Transaction.Outcome.Append(w.dst))
-		}
+		w.state(s.Transaction.Outcome)
 	default:
 		return codec.AppendNull(dst)
 	}
