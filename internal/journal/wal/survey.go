@@ -67,6 +67,7 @@ type surveyed struct {
 	next    uint64 // number behind the last
 	end     uint64 // behind the last batch
 	sealed  bool
+	ends    bool   // it is not the last, so it must be sealed
 	rest    error  // what is wrong behind end, if it is not sealed
 	damaged []span // without bodies; the rest not among them
 }

@@ -98,6 +98,14 @@ func (w *WAL) Close() error {
 	w.mu.Unlock()
 
 	err := w.flush()
+	if err == nil {
+		w.mu.Lock()
+		m := w.manifest() // knows where the log ends, should the last file be lost
+		w.mu.Unlock()
+		if err = w.govern(m); errors.Is(err, ErrFull) {
+			err = nil // a courtesy only
+		}
+	}
 	return errors.Join(err, w.release())
 }
 

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// RepairMode says what Repair may do. The zero value is nothing.
+type RepairMode int
+
+// DropDamaged lets Repair give up what is damaged, so that the rest can be used.
+const DropDamaged RepairMode = 1
+
+// Dropped is something that Repair gave up.
+type Dropped struct {
+	File   string
+	Offset uint64
+	// First and Records say which records are lost, by their number; none if
+	// only bookkeeping was. Which shards they were of nobody knows any more.
+	First   uint64
+	Records uint64
+	Reason  error
+}
+
+// Repair makes a damaged store usable again by giving up what is damaged, record
+// by record where it can: a record that is whole is kept, wherever it lies. It
+// reports what it dropped, nothing if the store was sound. It may be run again
+// after a crash in the middle of it.
+func Repair(fsys vfs.FS, mode RepairMode) (dropped []Dropped, err error) {
+	if mode != DropDamaged {
+		return nil, errors.New("wal: repair drops data, and was not told that it may")
+	}
+	st, err := inspect(fsys)
+	if st != nil {
+		defer func() { err = errors.Join(err, st.close()) }()
+	}
+	r := &repairer{store: st}
+	if errors.Is(err, journal.ErrCorrupt) {
+		err = r.rebuildManifest(err)
+	}
+	if err != nil {
+		return r.dropped, fmt.Errorf("repair: %w", err)
+	}
+	if err := r.run(); err != nil {
+		return r.dropped, fmt.Errorf("repair: %w", err)
+	}
+	return r.dropped, nil
+}
+
+// repairer is a store being repaired.
+type repairer struct {
+	*store
+	dropped []Dropped
+}
+
+func (r *repairer) drop(d Dropped) { r.dropped = append(r.dropped, d) }
+
+func (r *repairer) run() error {
+	if err := r.restoreHeads(); err != nil {
+		return err
+	}
+	if err := r.survey(); err != nil {
+		return err
+	}
+	r.forgetBlocks()
+	from, _ := r.manifest.needs()
+	number := uint64(0) // of the next record; zero is not known
+	var err error
+	for i, s := range r.segments {
+		if i > 0 && r.segments[i-1].number+1 != s.number {
+			number = 0
+		}
+		if s.seg == nil {
+			if i > r.last || s.number < from {
+				continue // behind the end, or forgotten: Open makes do without
+			}
+			if err := r.replace(s, number, r.nextKnown(i)); err != nil {
+				return err
+			}
+			number = r.nextKnown(i)
+			continue
+		}
+		s.ends = i < r.last || s.number < from
+		if number, err = r.mend(s, number, r.nextKnown(i)); err != nil {
+			return err
+		}
+	}
+	return r.settle()
+}
+
+// nextKnown returns the number with which the first segment behind i that has
+// any begins; zero if there is none.
+func (r *repairer) nextKnown(i int) uint64 {
+	for j := i + 1; j < len(r.segments) && r.segments[j].number == r.segments[i].number+uint64(j-i); j++ {
+		if r.segments[j].batches > 0 {
+			return r.segments[j].first
+		}
+	}
+	return 0
+}
+
+// restoreHeads rewrites segment headers of which one copy is whole.
+func (r *repairer) restoreHeads() error {
+	for _, n := range r.files.segments {
+		s := &segment{number: n, name: segmentName(n)}
+		var err error
+		if s.file, err = r.fs.Open(s.name); err != nil {
+			return err
+		}
+		err = s.readHead()
+		if errors.Is(err, journal.ErrCorrupt) {
+			err = s.restoreHead()
+		}
+		if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+			err = nil // of no use, or beyond help: seen to later
+		}
+		if err := errors.Join(err, s.file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *segment) restoreHead() error {
+	var b [headerSize]byte
+	if _, err := s.file.ReadAt(b[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	head, err := decodeSegmentHead(b[:])
+	if err != nil {
+		if head, err = decodeSegmentHead(b[headerCopy:]); err != nil {
+			return s.damage(0, err)
+		}
+	}
+	size, err := s.file.Size()
+	if err != nil {
+		return err
+	}
+	if uint64(size) < head.capacity { // the file was cut: its end is lost, and free
+		if err := zero(s.file, uint64(size), head.capacity); err != nil {
+			return err
+		}
+	}
+	s.head = head
+	return s.writeHead()
+}
+
+// forgetBlocks drops kept blocks whose segment cannot be read.
+func (r *repairer) forgetBlocks() {
+	from, _ := r.manifest.needs()
+	for _, s := range r.segments {
+		if s.number >= from || s.seg != nil {
+			continue
+		}
+		r.drop(Dropped{File: segmentName(s.number), Reason: s.err})
+		for _, m := range r.manifest.Shards {
+			m.Blocks = slices.DeleteFunc(m.Blocks, func(b uint64) bool { return b == s.number })
+		}
+	}
+}
+
+// settle writes a manifest that asks for no more than there is.
+func (r *repairer) settle() error {
+	for _, s := range r.segments {
+		if s.seg != nil {
+			if err := s.seg.file.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	r.segments, r.last = nil, -1
+	var err error
+	if r.files, err = list(r.fs); err != nil {
+		return err
+	}
+	if err := r.survey(); err != nil {
+		return err
+	}
+	from, _ := r.manifest.needs()
+	end := journal.Position(from*r.manifest.SegmentSize + headerSize)
+	if r.last >= 0 {
+		s := r.segments[r.last]
+		end = s.seg.position(s.end)
+	}
+	if end < r.manifest.Synced {
+		r.drop(Dropped{File: segmentName(r.manifest.block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
+			Reason: errors.New("the end of the log is lost")})
+	}
+	r.manifest.Synced = min(r.manifest.Synced, end)
+	for _, m := range r.manifest.Shards {
+		m.From = min(m.From, end)
+	}
+	if err := r.manifest.write(r.fs); err != nil {
+		return err
+	}
+	_, err = r.report()
+	return err
+}
+
+// rebuildManifest makes a manifest from the segments. Where each shard wanted to
+// start is lost with the old one, so they start at the first segment there is.
+func (r *repairer) rebuildManifest(reason error) error {
+	if r.store == nil || len(r.files.segments) == 0 {
+		return reason
+	}
+	m := &manifest{Shards: make(map[journal.Shard]*shardManifest)}
+	if err := r.restoreHeads(); err != nil {
+		return err
+	}
+	first := uint64(0)
+	for _, n := range r.files.segments {
+		seg, err := openSegment(r.fs, n)
+		if err != nil {
+			continue // damaged, or being recycled: not one to start from
+		}
+		if m.SegmentSize == 0 {
+			m.SegmentSize, first = seg.head.block, n
+		}
+		err = seg.epochs(m.Shards)
+		if err := errors.Join(err, seg.file.Close()); err != nil {
+			return err
+		}
+	}
+	if m.SegmentSize == 0 {
+		return reason
+	}
+	start := journal.Position(first*m.SegmentSize + headerSize)
+	m.Synced = start
+	for _, s := range m.Shards {
+		s.From = start
+	}
+	if err := m.write(r.fs); err != nil {
+		return err
+	}
+	r.manifest = m
+	r.drop(Dropped{File: manifestName, Reason: reason})
+	return nil
+}
+
+// epochs notes the highest epoch of each shard.
+func (s *segment) epochs(shards map[journal.Shard]*shardManifest) error {
+	for sp, err := range s.spans() {
+		if err != nil {
+			return err
+		}
+		for _, f := range frames(sp.body) {
+			if f.shard == noShard {
+				continue
+			}
+			if shards[f.shard] == nil {
+				shards[f.shard] = new(shardManifest)
+			}
+			shards[f.shard].Epoch = max(shards[f.shard].Epoch, f.epoch)
+		}
+	}
+	return nil
+}
