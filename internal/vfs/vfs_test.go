@@ -31,18 +31,18 @@ func create(t *testing.T, fsys FS, name, contents string) File {
 			t.Errorf("close %s: %v", name, err)
 		}
 	})
-	write(t, f, 0, contents)
+	put(t, f, 0, contents)
 	return f
 }
 
-func write(t *testing.T, f File, off int64, contents string) {
+func put(t *testing.T, f File, off int64, contents string) {
 	t.Helper()
 	if n, err := f.WriteAt([]byte(contents), off); n != len(contents) || err != nil {
 		t.Fatalf("write: %d, %v", n, err)
 	}
 }
 
-func sync(t *testing.T, f File) {
+func mustSync(t *testing.T, f File) {
 	t.Helper()
 	if err := f.Sync(); err != nil {
 		t.Fatalf("sync: %v", err)
@@ -81,8 +81,8 @@ func contents(t *testing.T, fsys FS, name string) string {
 func TestFiles(t *testing.T) {
 	each(t, func(t *testing.T, fsys FS) {
 		f := create(t, fsys, "a", "hello")
-		write(t, f, 5000, "far")
-		write(t, f, 1, "E")
+		put(t, f, 5000, "far")
+		put(t, f, 1, "E")
 		want := "hEllo" + string(make([]byte, 4995)) + "far"
 		if got := contents(t, fsys, "a"); got != want {
 			t.Errorf("after writes: %d bytes, %.10q, want %d", len(got), got, len(want))
@@ -93,7 +93,7 @@ func TestFiles(t *testing.T) {
 		if err := f.Truncate(6); err != nil {
 			t.Fatal(err)
 		}
-		sync(t, f)
+		mustSync(t, f)
 		if got := contents(t, fsys, "a"); got != "hEl\x00\x00\x00" {
 			t.Errorf("after truncating to 3 and to 6: %q", got)
 		}
@@ -182,7 +182,7 @@ func TestLock(t *testing.T) {
 func TestCrashKeepsWhatWasSynced(t *testing.T) {
 	m := NewMem()
 	f := create(t, m, "a", "synced")
-	sync(t, f)
+	mustSync(t, f)
 	syncRoot(t, m)
 	for seed := range uint64(100) {
 		if got := contents(t, m.CrashClone(seed), "a"); got != "synced" {
@@ -200,10 +200,10 @@ func TestCrashLosesWhatWasNot(t *testing.T) {
 	m := NewMem()
 	old, one, two := bytes.Repeat([]byte{'o'}, 4*sectorSize), bytes.Repeat([]byte{'1'}, 4*sectorSize), bytes.Repeat([]byte{'2'}, sectorSize)
 	f := create(t, m, "a", string(old))
-	sync(t, f)
+	mustSync(t, f)
 	syncRoot(t, m)
-	write(t, f, 0, string(one))
-	write(t, f, int64(len(old)), string(two))
+	put(t, f, 0, string(one))
+	put(t, f, int64(len(old)), string(two))
 
 	seen := make(map[string]bool)
 	for seed := range uint64(400) {
@@ -232,9 +232,9 @@ func TestCrashLosesWhatWasNot(t *testing.T) {
 
 func TestCrashLosesNamesThatWereNotSynced(t *testing.T) {
 	m := NewMem()
-	sync(t, create(t, m, "old", "1"))
+	mustSync(t, create(t, m, "old", "1"))
 	syncRoot(t, m)
-	sync(t, create(t, m, "new", "2"))
+	mustSync(t, create(t, m, "new", "2"))
 	if err := m.Rename("new", "old"); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestCrashLosesNamesThatWereNotSynced(t *testing.T) {
 func TestCrashCloneIsIndependent(t *testing.T) {
 	m := NewMem()
 	f := create(t, m, "a", "before")
-	sync(t, f)
+	mustSync(t, f)
 	syncRoot(t, m)
 	l, err := m.Lock("LOCK")
 	if err != nil {
@@ -269,7 +269,7 @@ func TestCrashCloneIsIndependent(t *testing.T) {
 	}
 	defer l.Close()
 	c := m.CrashClone(0)
-	write(t, f, 0, "after!")
+	put(t, f, 0, "after!")
 	if got := contents(t, c, "a"); got != "before" {
 		t.Errorf("the clone follows the original: %q", got)
 	}
@@ -284,11 +284,11 @@ func TestFaults(t *testing.T) {
 	f := NewFault(NewMem())
 	file := create(t, f, "a", "hello")
 	f.FailNth(OpSync, 2, errTest)
-	sync(t, file)
+	mustSync(t, file)
 	if err := file.Sync(); !errors.Is(err, errTest) {
 		t.Errorf("second sync: %v, want %v", err, errTest)
 	}
-	sync(t, file)
+	mustSync(t, file)
 	if got := f.Calls(OpSync); got != 3 {
 		t.Errorf("%d syncs counted, want 3", got)
 	}
@@ -297,7 +297,7 @@ func TestFaults(t *testing.T) {
 	if n, err := file.WriteAt([]byte("LOWORLD"), 3); n != 6 || !errors.Is(err, ErrNoSpace) {
 		t.Errorf("write of 5 new bytes into 4: %d, %v, want 6, %v", n, err, ErrNoSpace)
 	}
-	write(t, file, 0, "HEL") // over bytes that are there: needs no space
+	put(t, file, 0, "HEL") // over bytes that are there: needs no space
 	if got := contents(t, f, "a"); got != "HELLOWORL" {
 		t.Errorf("got %q", got)
 	}
@@ -317,7 +317,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("write to a full disk: %v, want %v", err, ErrNoSpace)
 	}
 	f.Drain()
-	write(t, b, 9, "x")
+	put(t, b, 9, "x")
 
 	if err := f.FlipBit("b", 8); err != nil {
 		t.Fatal(err)
