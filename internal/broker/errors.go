@@ -77,6 +77,8 @@ func (e *ThrottledError) Unwrap() error { return ErrBusy }
 // for it.
 func translate(err error) error {
 	switch {
+	case errors.Is(err, shard.ErrTooLarge):
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case errors.Is(err, queue.ErrSendPaused), errors.Is(err, queue.ErrReceivePaused):
 		return fmt.Errorf("%w: %w", ErrDisabled, err)
 	case errors.Is(err, queue.ErrLocked):

@@ -286,12 +286,9 @@ func (s *Shard) bury(from *slot, d queue.Dead) {
 	}
 	if d.Reason != "" || d.Description != "" {
 		if raw, err := s.explained(d); err == nil {
-			ref, err := s.body(raw)
-			if err != nil {
-				s.failed = err
-				return
+			if ref, err := s.body(raw); err == nil {
+				a.Body = ref
 			}
-			a.Body = ref
 		}
 	}
 	var seq [1]queue.SeqNo

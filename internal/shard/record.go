@@ -80,15 +80,31 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 }
 
 // bodies appends messages and stores where each one is. Nothing refers to them
-// yet: a crash before the queue's record leaves garbage, no message.
+// yet: a crash before the queue's record leaves garbage, no message, which is why
+// they need not be one group. ErrTooLarge means that one does not fit into the
+// journal; any other error is the shard's end.
 func (s *Shard) bodies(raws [][]byte, refs []queue.Ref) error {
-	g := &s.group
-	g.arena = g.arena[:0]
-	var size int
-	for _, raw := range raws {
-		size += 1 + len(raw)
+	const piece = 1 << 20 // more than this in one group gains nothing
+	for from := 0; from < len(raws); {
+		size, to := 0, from
+		for to < len(raws) && (to == from || size+len(raws[to]) < piece) {
+			size += 1 + len(raws[to])
+			to++
+		}
+		if err := s.bodyGroup(raws[from:to], refs[from:to], size); err != nil {
+			if !errors.Is(err, journal.ErrTooLarge) {
+				s.failed = err
+			}
+			return err
+		}
+		from = to
 	}
-	g.arena = slices.Grow(g.arena, size)
+	return nil
+}
+
+func (s *Shard) bodyGroup(raws [][]byte, refs []queue.Ref, size int) error {
+	g := &s.group
+	g.arena = slices.Grow(g.arena[:0], size)
 	for _, raw := range raws {
 		from := len(g.arena)
 		g.arena = append(append(g.arena, kindBody), raw...)

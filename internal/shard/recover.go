@@ -26,6 +26,8 @@ func Open(j journal.Journal, number journal.Shard, opts Options) (*Shard, error)
 		nextID:   1,
 		cache:    newCache(opts.CacheBytes),
 		live:     newLiveness(claim.BlockSize),
+
+		groupLimit: int(min(claim.BlockSize/4, 1<<20)),
 	}
 	r := replayer{s: s}
 	for rec, err := range records {

@@ -79,7 +79,6 @@ func (o *sending) store(s *Shard) ([]queue.SeqNo, error) {
 	}
 	refs, err := o.keep(s)
 	if err != nil {
-		s.failed = err
 		return nil, err
 	}
 	for i := range o.Copies {

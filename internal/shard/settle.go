@@ -102,10 +102,11 @@ func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error)
 	return queue.Settled{}, errors.New("shard: unknown verdict")
 }
 
-// rewrite merges properties into a locked message.
+// rewrite merges properties into a locked message. A token that turns out to be
+// void leaves a body that nothing refers to.
 func (s *Shard) rewrite(sl *slot, t queue.Token, set []message.Change) error {
 	d, ok := sl.q.Lookup(t.Seq)
-	if !ok || d.Token != t {
+	if !ok || d.State != queue.Locked {
 		return queue.ErrLockLost
 	}
 	m, err := s.loadBody(d.Body)
@@ -114,7 +115,6 @@ func (s *Shard) rewrite(sl *slot, t queue.Token, set []message.Change) error {
 	}
 	ref, err := s.body(m.Edit(message.Edit{Properties: set}))
 	if err != nil {
-		s.failed = err
 		return err
 	}
 	return sl.q.Rewrite(s.now, t, ref, &s.eff)

@@ -21,6 +21,8 @@ var (
 	ErrBusy = errors.New("shard: mailbox is full")
 	// ErrDiskFull means that the journal has no room for anything new.
 	ErrDiskFull = errors.New("shard: disk is full")
+	// ErrTooLarge means that a message does not fit into the journal.
+	ErrTooLarge = journal.ErrTooLarge
 	// ErrStopped means that the shard has stopped and answers nothing more.
 	ErrStopped = errors.New("shard: stopped")
 )
@@ -72,10 +74,13 @@ type Shard struct {
 	live     liveness
 	snapshot snapshotter
 	tail     journal.Position // of the last record appended
-	durable  journal.Position
-	full     bool
-	failed   error
-	now      time.Time // never goes back
+	// groupLimit is how much a step gathers before it appends: a group must
+	// fit into a block.
+	groupLimit int
+	durable    journal.Position
+	full       bool
+	failed     error
+	now        time.Time // never goes back
 }
 
 // step gathers what the operations of one Step wrote.
@@ -172,6 +177,9 @@ func (s *Shard) Step(now time.Time) {
 	}
 	for _, op := range ops {
 		op.run(s)
+		if len(s.step.arena) > s.groupLimit {
+			s.commit()
+		}
 	}
 	s.tick()
 	s.serve()

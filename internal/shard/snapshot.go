@@ -178,7 +178,6 @@ func (s *Shard) move(ref queue.Ref) (queue.Ref, bool) {
 	}
 	to, err := s.body(raw[1:])
 	if err != nil {
-		s.failed = err
 		return ref, false
 	}
 	n.moved[ref] = to
