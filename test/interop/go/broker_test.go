@@ -77,13 +77,19 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-func run(m *testing.M) int {
+func run(m *testing.M) (code int) {
 	dir, err := os.MkdirTemp("", "triagemq-interop-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		if code == 0 {
+			os.RemoveAll(dir)
+		} else {
+			fmt.Fprintln(os.Stderr, "the broker's log and data are kept in", dir)
+		}
+	}()
 	if binary = os.Getenv("TRIAGEMQ_BINARY"); binary == "" {
 		binary = filepath.Join(dir, "triagemq")
 		build := exec.Command("go", "build", "-o", binary, "./cmd/triagemq")

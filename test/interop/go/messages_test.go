@@ -213,7 +213,7 @@ func TestOversizedMessageIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	huge := &azservicebus.Message{Body: []byte(strings.Repeat("x", 110<<20))}
+	huge := &azservicebus.Message{Body: []byte(strings.Repeat("x", 1<<20))}
 	if err := batch.AddMessage(huge, nil); !errors.Is(err, azservicebus.ErrMessageTooLarge) {
 		t.Errorf("add to batch: %v, want %v", err, azservicebus.ErrMessageTooLarge)
 	}

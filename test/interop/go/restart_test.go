@@ -25,7 +25,7 @@ func TestReconnectAfterRestart(t *testing.T) {
 	b := ownBroker(t)
 	q := openOn(t, patient(t, b), "restart")
 	q.send("before-1", "before-2")
-	locked := q.one()
+	q.one() // the crash drops its lock
 
 	waiting := make(chan string, 1) // a receiver that waits through the restart
 	other := openOn(t, patient(t, b), "site/nested")
@@ -43,7 +43,6 @@ func TestReconnectAfterRestart(t *testing.T) {
 	if got := bodies(ms); got != "before-1 before-2 after" {
 		t.Errorf("received %q, want \"before-1 before-2 after\"", got)
 	}
-	wantCode(t, "complete with a lock of before", q.CompleteMessage(q.ctx, locked, nil), azservicebus.CodeLockLost)
 	q.complete(ms...)
 
 	late := openOn(t, patient(t, b), "site/nested")

@@ -23,7 +23,7 @@ func TestExactRoundTrip(t *testing.T) {
 			"bool": true, "int8": int8(-1), "int16": int16(-2), "int32": int32(-3), "int64": int64(-4),
 			"uint8": uint8(1), "uint16": uint16(2), "uint32": uint32(3), "uint64": uint64(4),
 			"float32": float32(1.5), "float64": 2.5, "string": "text",
-			"time": time.Date(2024, 2, 29, 12, 30, 15, 123e6, time.UTC),
+			"time": time.UnixMilli(1709209815123), // local time, as the SDK decodes it
 		},
 		Body:                azservicebus.AMQPAnnotatedMessageBody{Data: [][]byte{[]byte("hello "), []byte("world")}},
 		DeliveryAnnotations: map[any]any{"x-opt-delivery-test": "delivery"},
@@ -57,7 +57,7 @@ func TestExactRoundTrip(t *testing.T) {
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s came as\n%+v, want\n%+v", what, got, want)
+		t.Errorf("%s came as\n%#v, want\n%#v", what, got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ package interop
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -77,10 +78,14 @@ func TestNamedSessionWithState(t *testing.T) {
 func TestNextAvailableSession(t *testing.T) {
 	t.Parallel()
 	q := open(t, "next-session")
-	short, cancel := context.WithTimeout(q.ctx, 700*time.Millisecond)
+	short, cancel := context.WithTimeout(q.ctx, time.Second)
 	defer cancel()
+	// The SDK tells the broker a timeout that is only a random hundredth shorter
+	// than its own, so either may be first.
 	_, err := q.AcceptNextSessionForQueue(short, q.name, nil)
-	wantCode(t, "accept the next of no sessions", err, azservicebus.CodeTimeout)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		wantCode(t, "accept the next of no sessions", err, azservicebus.CodeTimeout)
+	}
 
 	q.sendTo("one", "1a")
 	q.sendTo("two", "2a")

@@ -43,7 +43,7 @@ func TestAbandonWithProperties(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = q.one()
-	if got, want := fmt.Sprint(string(m.Body), m.DeliveryCount, m.ApplicationProperties), "a2map[added:1 changed:new kept:yes]"; got != want {
+	if got, want := fmt.Sprint(string(m.Body), m.DeliveryCount, m.ApplicationProperties), "a2 map[added:1 changed:new kept:yes]"; got != want {
 		t.Errorf("redelivered %s, want %s", got, want)
 	}
 	q.complete(m)

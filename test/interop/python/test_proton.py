@@ -182,6 +182,7 @@ class ProtonTest(unittest.TestCase):
 
     def test_messages_survive_a_crash(self):
         self.send("restart", "kept")
+        self.connection.close()
         broker.kill()
         broker.start()
         self.connection = self.connect()
