@@ -136,6 +136,9 @@ func (w *WAL) putBatch(b *batch) {
 	if b.count > 0 {
 		w.status.Durable = b.last
 	}
+	w.stats.Batches++
+	w.stats.Records += uint64(b.count)
+	w.stats.Bytes += uint64(len(b.buf))
 	if cap(b.buf) <= 2*maxBatch { // a giant's buffer is not kept
 		w.log.unused = b
 	}

@@ -40,15 +40,15 @@ func (s *stock) first() *segment {
 
 func (s *stock) emptied() stock { return stock{newest: s.newest} }
 
-// capacity returns the size that the next segment should have.
+// capacity returns the size that the next segment should have; mu is held.
 func (w *WAL) capacity() uint64 {
 	return min(w.block, max(firstCapacity, 4*w.stock.newest))
 }
 
 // keepable reports whether a file of size bytes is worth keeping as a spare; mu
-// is held.
+// is held. One that is too small would stop the growth.
 func (w *WAL) keepable(size uint64) bool {
-	return len(w.stock.spares) < spareTarget && size >= min(w.block, max(firstCapacity, w.stock.newest))
+	return len(w.stock.spares) < spareTarget && size >= w.capacity()
 }
 
 // supply sees to it that the first ready segment has room for size bytes of

@@ -53,6 +53,7 @@ type WAL struct {
 	watched []*shard            // those of shards with a watcher, in order of their number
 	segs    map[uint64]*segment // every one that can be read, the active one included
 	status  journal.Status      // what watchers are told
+	stats   Stats
 	closed  bool
 }
 
@@ -140,6 +141,24 @@ func (w *WAL) release() error {
 		errs = append(errs, p.file.Close())
 	}
 	return errors.Join(append(errs, w.lock.Close())...)
+}
+
+// Stats counts what a WAL did since it was opened, and says what it holds.
+type Stats struct {
+	Batches  uint64 // written and synced
+	Records  uint64 // in them
+	Bytes    uint64 // of them
+	Segments int    // that hold records, or may soon
+	Reserve  int    // segments ready to follow
+}
+
+// Stats returns the counts as they are now.
+func (w *WAL) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stats
+	s.Segments, s.Reserve = len(w.segs), len(w.stock.ready)
+	return s
 }
 
 // usable returns why nothing can be written any more, if so; mu is held.
