@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/go-amqp"
+	"github.com/coder/websocket"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// running is a server in memory on a port of its own.
+type running struct {
+	t    *testing.T
+	addr string
+	fs   *vfs.Mem
+	up   Ready
+	stop func() error
+}
+
+// run starts a server with the queue q and stops it when the test ends.
+func run(t *testing.T, change func(*Config)) *running {
+	t.Helper()
+	r := &running{t: t, fs: vfs.NewMem()}
+	cfg := Config{FS: r.fs}
+	cfg.Listeners = []string{"127.0.0.1:0"}
+	cfg.Security.Dev = true
+	cfg.Storage = config.Storage{Shards: 1, SegmentSize: 1 << 20}
+	cfg.Queues = []entity.Queue{{Name: "q"}}
+	if change != nil {
+		change(&cfg)
+	}
+	r.start(cfg)
+	return r
+}
+
+func (r *running) start(cfg Config) {
+	r.t.Helper()
+	up := make(chan Ready, 1)
+	cfg.Ready = func(x Ready) { up <- x }
+	ctx, cancel := context.WithCancelCause(r.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, cfg, slog.New(slog.DiscardHandler)) }() // stop waits for it
+	select {
+	case r.up = <-up:
+	case err := <-done:
+		r.t.Fatalf("server did not start: %v", err)
+	}
+	r.addr = r.up.Addresses[0]
+	stopped := false
+	r.stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel(errors.New("test is over"))
+		return <-done
+	}
+	r.t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			r.t.Errorf("server ended with %v", err)
+		}
+	})
+}
+
+func (r *running) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	r.t.Cleanup(cancel)
+	return ctx
+}
+
+// tlsConfig trusts the server's development CA.
+func (r *running) tlsConfig() *tls.Config {
+	r.t.Helper()
+	pem, err := readFile(r.fs, r.up.CA)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		r.t.Fatal("no certificate in the CA file")
+	}
+	return &tls.Config{RootCAs: pool, ServerName: "localhost"}
+}
+
+// roundTrip sends a message and receives it again.
+func (r *running) roundTrip(nc net.Conn, o *amqp.ConnOptions) {
+	r.t.Helper()
+	c, err := amqp.NewConn(r.ctx(), nc, o)
+	if err != nil {
+		r.t.Fatalf("connect: %v", err)
+	}
+	defer c.Close()
+	s, err := c.NewSession(r.ctx(), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	send, err := s.NewSender(r.ctx(), "q", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := send.Send(r.ctx(), &amqp.Message{Value: "hello"}, nil); err != nil {
+		r.t.Fatal(err)
+	}
+	receive, err := s.NewReceiver(r.ctx(), "q", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m, err := receive.Receive(r.ctx(), nil)
+	if err != nil || m.Value != "hello" {
+		r.t.Fatalf("received %v, %v", m, err)
+	}
+	if err := receive.AcceptMessage(r.ctx(), m); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *running) dial() net.Conn {
+	r.t.Helper()
+	nc, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { nc.Close() })
+	return nc
+}
+
+func TestOnePortSpeaksEverything(t *testing.T) {
+	r := run(t, nil)
+	t.Run("AMQP", func(t *testing.T) {
+		r.roundTrip(r.dial(), nil)
+	})
+	t.Run("AMQP over TLS", func(t *testing.T) {
+		r.roundTrip(tls.Client(r.dial(), r.tlsConfig()), nil)
+	})
+	for _, name := range []string{"amqp", "AMQPWSB10"} {
+		t.Run("AMQP over WebSocket as "+name, func(t *testing.T) {
+			ws, _, err := websocket.Dial(r.ctx(), "ws://"+r.addr+"/$servicebus/websocket", &websocket.DialOptions{Subprotocols: []string{name}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ws.Subprotocol() != name {
+				t.Errorf("subprotocol %q, want %q", ws.Subprotocol(), name)
+			}
+			r.roundTrip(websocket.NetConn(r.ctx(), ws, websocket.MessageBinary), nil)
+		})
+	}
+	t.Run("WebSocket over TLS", func(t *testing.T) {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tlsConfig()}}
+		ws, _, err := websocket.Dial(r.ctx(), "wss://"+r.addr+"/$servicebus/websocket",
+			&websocket.DialOptions{Subprotocols: []string{"amqp"}, HTTPClient: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.roundTrip(websocket.NetConn(r.ctx(), ws, websocket.MessageBinary), nil)
+	})
+}
+
+func TestHTTP(t *testing.T) {
+	r := run(t, nil)
+	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tlsConfig(), ForceAttemptHTTP2: true}}
+	defer secure.CloseIdleConnections()
+	tests := []struct {
+		path   string
+		status int
+		body   string
+	}{
+		{"/healthz", 200, "ok\n"},
+		{"/readyz", 200, "ok\n"},
+		{"/health", 200, `{"status":"healthy","message":"Service is healthy."}`},
+		{"/$Resources/Queues", 501, "The management API is not implemented yet. AMQP works on this port.\n"},
+	}
+	for _, tt := range tests {
+		for scheme, client := range map[string]*http.Client{"http": http.DefaultClient, "https": secure} {
+			res, err := client.Get(scheme + "://" + r.addr + tt.path)
+			if err != nil {
+				t.Fatalf("%s %s: %v", scheme, tt.path, err)
+			}
+			body, err := io.ReadAll(res.Body)
+			if err != nil || res.StatusCode != tt.status || string(body) != tt.body {
+				t.Errorf("%s %s: %d %q, %v, want %d %q", scheme, tt.path, res.StatusCode, body, err, tt.status, tt.body)
+			}
+			res.Body.Close()
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestForeignPagesAreKeptOutInDevelopment(t *testing.T) {
+	r := run(t, nil)
+	_, _, err := websocket.Dial(r.ctx(), "ws://"+r.addr+"/$servicebus/websocket", &websocket.DialOptions{
+		Subprotocols: []string{"amqp"}, HTTPHeader: http.Header{"Origin": {"https://elsewhere.example"}},
+	})
+	if err == nil {
+		t.Error("a page of another origin got in")
+	}
+}
+
+func TestGarbageIsClosed(t *testing.T) {
+	r := run(t, nil)
+	for _, garbage := range []string{"\x00\x00\x00\x00\x00", "hello\r\n", "\x16\x03\x01\x00\x02ab", "AMQPxxxx", "GET / nonsense\r\n\r\n"} {
+		nc := r.dial()
+		if _, err := io.WriteString(nc, garbage); err != nil {
+			t.Fatal(err)
+		}
+		nc.(*net.TCPConn).CloseWrite()
+		if _, err := io.ReadAll(nc); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("after %q: %v, want the connection closed", garbage, err)
+		}
+	}
+	r.roundTrip(r.dial(), nil)
+}
+
+func TestSilenceIsNotWaitedFor(t *testing.T) {
+	r := run(t, func(c *Config) { c.FirstBytes = 10 * time.Millisecond })
+	for _, start := range []string{"", "AM", "\x16"} {
+		nc := r.dial()
+		if _, err := io.WriteString(nc, start); err != nil {
+			t.Fatal(err)
+		}
+		if start == "\x16" {
+			continue // has as long as a handshake may take
+		}
+		if _, err := io.ReadAll(nc); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("after %q: %v, want the connection closed", start, err)
+		}
+	}
+}
+
+// However many connections of an address say nothing, one that speaks is served.
+func TestSilentCrowdDoesNotKeepOthersOut(t *testing.T) {
+	r := run(t, func(c *Config) {
+		c.MaxStrangers = 10
+		c.FirstBytes = time.Hour
+	})
+	for range 200 {
+		r.dial()
+	}
+	r.roundTrip(r.dial(), nil)
+}
+
+func TestTooManyConnections(t *testing.T) {
+	r := run(t, func(c *Config) { c.Limits.MaxConnections = 1 })
+	first, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := amqp.NewConn(r.ctx(), r.dial(), nil); err == nil {
+		t.Error("a second connection got in")
+	}
+	first.Close()
+}
+
+func TestFirstStartMakesAKey(t *testing.T) {
+	var cfg Config
+	r := run(t, func(c *Config) {
+		c.Security.Dev = false
+		cfg = *c
+	})
+	if r.up.NewKey == nil || r.up.NewKey.Name != access.RootRule || r.up.CA != "" {
+		t.Fatalf("first start: %+v, want a new key and no certificate", r.up)
+	}
+	key := *r.up.NewKey
+	login := func() *amqp.ConnOptions {
+		return &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)}
+	}
+	r.roundTrip(r.dial(), login())
+	if _, err := amqp.NewConn(r.ctx(), r.dial(), &amqp.ConnOptions{
+		SASLType: amqp.SASLTypePlain(access.Development.Name, access.Development.PrimaryKey),
+	}); err == nil {
+		t.Error("the well-known key opened a broker that is not for development")
+	}
+
+	if err := r.stop(); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	r.start(cfg)
+	if r.up.NewKey != nil {
+		t.Error("a second start made another key")
+	}
+	r.roundTrip(r.dial(), login())
+}
+
+func TestStopTellsPeers(t *testing.T) {
+	r := run(t, nil)
+	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	<-c.Done()
+	var e *amqp.ConnError
+	if !errors.As(c.Err(), &e) || e.RemoteErr == nil || e.RemoteErr.Condition != amqp.ErrCondConnectionForced {
+		t.Errorf("peer was told %v, want amqp:connection:forced", c.Err())
+	}
+	if _, err := net.Dial("tcp", r.addr); err == nil {
+		t.Error("the port is still open")
+	}
+}
+
+func TestConfigurationIsFollowed(t *testing.T) {
+	var cfg Config
+	r := run(t, func(c *Config) {
+		c.Topics = []config.Topic{{Topic: entity.Topic{Name: "t"}, Subscriptions: []entity.Subscription{{Name: "s"}}}}
+		cfg = *c
+	})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Queues = []entity.Queue{{Name: "q", MaxDeliveryCount: 3}, {Name: "more", ForwardTo: "q"}}
+	r.start(cfg)
+	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.NewSession(r.ctx(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range []string{"q", "more", "t"} {
+		if _, err := s.NewSender(r.ctx(), addr, nil); err != nil {
+			t.Errorf("sender to %s: %v", addr, err)
+		}
+	}
+	if _, err := s.NewReceiver(r.ctx(), "t/Subscriptions/s", nil); err != nil {
+		t.Errorf("receiver from the subscription: %v", err)
+	}
+}
+
+func TestPlainTextElsewhereNeedsAWord(t *testing.T) {
+	tests := []struct {
+		listen   string
+		insecure bool
+		ok       bool
+	}{
+		{"127.0.0.1:0", false, true},
+		{"[::1]:0", false, true},
+		{"localhost:0", false, true},
+		{"0.0.0.0:0", false, false},
+		{":0", false, false},
+		{"example.com:0", false, false},
+		{"0.0.0.0:0", true, true},
+		{"nonsense", false, false},
+	}
+	for _, tt := range tests {
+		var cfg Config
+		cfg.Listeners = []string{tt.listen}
+		cfg.Security.Insecure = tt.insecure
+		if err := cfg.Validate(); (err == nil) != tt.ok {
+			t.Errorf("listen on %q, insecure %v: %v, want ok %v", tt.listen, tt.insecure, err, tt.ok)
+		}
+	}
+}
