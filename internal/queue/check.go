@@ -82,8 +82,14 @@ func (q *Queue) checkOrder() error {
 			}
 		}
 		lanes[e.level]++
-		first, ok := q.levels.all[e.level].lane.oldest(q)
-		if ok && (key{e.enqueued, seq}).before(first) {
+		lane := q.levels.all[e.level].lane
+		if fair, ok := lane.(*fairLane); ok {
+			if err := q.checkFair(fair, key{e.enqueued, seq}, e); err != nil {
+				return err
+			}
+			continue
+		}
+		if first, ok := lane.first(q); !ok || (key{e.enqueued, seq}).before(first) {
 			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.level, first.seq, seq)
 		}
 	}
@@ -94,6 +100,23 @@ func (q *Queue) checkOrder() error {
 		if q.levels.all[l].lane != nil && q.levels.open.has(Level(l)) != q.levels.all[l].lane.open() {
 			return fmt.Errorf("invariant 6: level %d: open %t", l, q.levels.open.has(Level(l)))
 		}
+	}
+	return nil
+}
+
+// checkFair verifies that the line of a key has a message, and that it takes
+// turns only below its cap.
+func (q *Queue) checkFair(f *fairLane, k key, e *entry) error {
+	n := q.groups.all[e.group].fairKey
+	l := f.find(q, n)
+	if l == nil {
+		return fmt.Errorf("invariant 5: message %d is in no line of key %q", k.seq, q.keys.all[n].name)
+	}
+	if first, ok := l.line.first(q); !ok || k.before(first) || f.aged && first != l.first {
+		return fmt.Errorf("invariant 5: key %q begins with %d, but has %d", q.keys.all[n].name, first.seq, k.seq)
+	}
+	if l.enlisted && (q.keys.all[n].full() || l.load != q.keys.all[n].load()) {
+		return fmt.Errorf("invariant 5: key %q has a turn at load %d", q.keys.all[n].name, l.load)
 	}
 	return nil
 }

@@ -45,12 +45,79 @@ func (q *Queue) Explain(now time.Time, seq SeqNo) (Position, error) {
 	if !e.is(Ready) {
 		return p, nil
 	}
+	if q.cfg.Sessions {
+		q.aheadOfSession(&p, seq, e, at)
+	} else {
+		q.ahead(&p, key{e.enqueued, seq}, e, at)
+	}
+	return p, nil
+}
+
+// ahead counts the ready messages that go before e. Where turns and shares
+// decide, it counts the turns that others have until e has its own.
+func (q *Queue) ahead(p *Position, k key, e *entry, at int64) {
+	mine := q.groups.all[e.group].fairKey
+	byKey, byLevel := make(map[uint32]int), make(map[Level]int)
+	for seq, o := q.msgs.next(0); o != nil; seq, o = q.msgs.next(seq + 1) {
+		first := key{o.enqueued, seq}.before(k)
+		fairKey := q.groups.all[o.group].fairKey
+		switch {
+		case !o.is(Ready) || o.expiry() <= at || seq == k.seq:
+		case o.level == e.level && fairKey != mine: // only in a fair order
+			byKey[fairKey]++
+		case o.level == e.level && first, o.level != e.level && q.outranks(seq, o, k.seq, e, at):
+			p.Ahead[o.level]++
+		case o.level != e.level:
+			byLevel[o.level]++
+		}
+	}
+	turns, own := 0, p.Ahead[e.level]+1
+	for n, waiting := range byKey {
+		if k := &q.keys.all[n]; !k.full() && k.opens() <= at {
+			turns += min(waiting, own*int(k.weight)/int(q.keys.all[mine].weight))
+		}
+	}
+	if turns > 0 {
+		p.Ahead[e.level] += turns
+	}
+	w, ok := q.levels.picker.(*ranked)
+	if !ok {
+		return
+	}
+	if shares, ok := w.ranking.(*weighted); ok {
+		for l, waiting := range byLevel {
+			// A cost is a share turned around.
+			p.Ahead[l] = min(waiting, int(int64(p.Ahead[e.level]+1)*shares.cost[e.level]/shares.cost[l]))
+		}
+	}
+}
+
+// outranks reports whether a message of another level goes before e. Shares have
+// no such thing.
+func (q *Queue) outranks(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) bool {
+	if q.cfg.Order.Discipline == Weighted {
+		return false
+	}
+	s, _ := q.levels.picker.score(o.level, key{o.enqueued, other}, at)
+	t, _ := q.levels.picker.score(e.level, key{e.enqueued, seq}, at)
+	return s.before(t)
+}
+
+// aheadOfSession counts what is before a message in its session, and the
+// sessions that go first, by the level of their first messages.
+func (q *Queue) aheadOfSession(p *Position, seq SeqNo, e *entry, at int64) {
+	mine := q.sessionOf(e)
+	head, _ := mine.line.first(q)
 	for other, o := q.msgs.next(0); o != nil; other, o = q.msgs.next(other + 1) {
-		if o.is(Ready) && o.expiry() > at && q.goesFirst(other, o, seq, e, at) {
+		if !o.is(Ready) {
+			continue
+		}
+		s := q.sessionOf(o)
+		if s == mine && other < seq || s != mine && s.offered == other &&
+			q.outranks(other, o, head.seq, q.msgs.get(head.seq), at) {
 			p.Ahead[o.level]++
 		}
 	}
-	return p, nil
 }
 
 // holdOf returns what keeps a message from being taken.

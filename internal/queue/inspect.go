@@ -32,7 +32,7 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 // LevelStat tells about the ready messages of one level or class.
 type LevelStat struct {
 	Ready  int64
-	Oldest time.Time // enqueue time of the oldest
+	Oldest time.Time // enqueue time of the oldest that may be handed out
 }
 
 // Levels yields the levels that have ready messages, the highest first. In a
@@ -45,7 +45,7 @@ func (q *Queue) Levels() iter.Seq2[Level, LevelStat] {
 				continue
 			}
 			st := LevelStat{Ready: lv.ready}
-			if k, ok := lv.lane.oldest(q); ok {
+			if k, ok := lv.lane.eldest(q); ok {
 				st.Oldest = moment(k.at)
 			}
 			if !yield(Level(l), st) {

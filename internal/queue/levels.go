@@ -12,8 +12,13 @@ type picker interface {
 	pick(q *Queue, now int64, lo, hi Level) (Level, bool)
 	// served says that a message of l was handed out.
 	served(l Level)
-	// rank returns the effective level of a message of l that came at some time.
+	// score places a message that might be first in its level: the least goes
+	// first. It holds until the returned time.
+	score(l Level, k key, now int64) (s score, until int64)
+	// rank returns the effective level of a message.
 	rank(l Level, enqueued, now int64) int
+	// aged reports whether score depends on the age of a message.
+	aged() bool
 }
 
 // lane orders what waits inside one level.
@@ -28,8 +33,12 @@ type lane interface {
 	oldest(q *Queue) (key, bool)
 	// pop removes the message that first returned.
 	pop(q *Queue, k key, e *entry)
+	// served says that a message was handed out; it has left already.
+	served(q *Queue, e *entry)
 	// open reports whether first would find something.
 	open() bool
+	// eldest returns the oldest message that may be handed out. It may take long.
+	eldest(q *Queue) (key, bool)
 }
 
 // levels are the lanes of a queue and the discipline that chooses among them.
@@ -71,6 +80,13 @@ func (ls *levels) pop(q *Queue, k key, e *entry) {
 	ls.changed(e.level)
 }
 
+// served says that a message, which has left its place, was handed out.
+func (ls *levels) served(q *Queue, e *entry) {
+	ls.picker.served(e.level)
+	ls.all[e.level].lane.served(q, e)
+	ls.changed(e.level)
+}
+
 // changed keeps the set of open levels and the discipline up to date.
 func (ls *levels) changed(l Level) {
 	if ls.all[l].lane.open() {
@@ -83,11 +99,15 @@ func (ls *levels) changed(l Level) {
 
 // newLane returns an empty lane for level l by the settings of the queue.
 func (q *Queue) newLane(l Level) lane {
-	kind := uint8(placeLevel)
+	p := place{tests: ofLevel, level: l}
 	if q.cfg.Sessions {
-		kind = placeHead
+		p.tests |= atHead
 	}
-	return &plainLane{line: line{place: place{kind: kind, level: l}}}
+	if q.cfg.Order.Fair {
+		p.tests |= ofKey
+		return &fairLane{place: p, aged: q.levels.picker.aged()}
+	}
+	return &plainLane{line: line{place: p}}
 }
 
 // plainLane is first in, first out.
@@ -108,7 +128,9 @@ func (p *plainLane) leave(q *Queue, _ key, _ *entry) {
 
 func (p *plainLane) first(q *Queue) (key, bool)  { return p.line.first(q) }
 func (p *plainLane) oldest(q *Queue) (key, bool) { return p.line.first(q) }
+func (p *plainLane) eldest(q *Queue) (key, bool) { return p.line.first(q) }
 func (p *plainLane) open() bool                  { return p.n > 0 }
+func (p *plainLane) served(*Queue, *entry)       {}
 
 func (p *plainLane) pop(_ *Queue, k key, _ *entry) {
 	p.line.popFirst(k)

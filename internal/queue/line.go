@@ -26,19 +26,22 @@ func (a key) compare(b key) int {
 }
 
 // place says which messages stand in a line, so that one that left it, and is
-// still mentioned there, can be told from one that stands.
+// still mentioned there, can be told from one that stands: those that are ready
+// and pass every test that is set.
 type place struct {
-	kind    uint8
+	tests   tests
 	level   Level
 	fairKey uint32 // in keys
 	session uint32 // in sessions
 }
 
+type tests uint8
+
 const (
-	placeLevel   = iota // ready messages of a level
-	placeKey            // ready messages of a level and a fair key
-	placeSession        // ready messages of a session
-	placeHead           // at a level: first ready messages of free sessions
+	ofLevel   tests = 1 << iota
+	ofKey           // the fair key
+	ofSession       // the session
+	atHead          // it is offered as the first of a free session
 )
 
 // line keeps messages in the order of their keys. Most come and go in order and
@@ -99,7 +102,7 @@ func (l *line) first(q *Queue) (k key, ok bool) {
 
 // age returns the first half of a key: inside a session only numbers count.
 func (l *line) age(e *entry) int64 {
-	if l.kind == placeSession {
+	if l.tests&ofSession != 0 {
 		return 0
 	}
 	return e.enqueued

@@ -188,15 +188,62 @@ func (m *model) deadline(x *modelMessage) time.Time {
 	return time.Unix(1<<40, 0)
 }
 
-// bestSession returns the free session whose first message goes first.
-func (m *model) bestSession(now time.Time) (string, bool) {
-	best := m.best(now, func(x *modelMessage) bool {
+// eligible reports whether the fair key of a message is below its cap.
+func (m *model) eligible(x *modelMessage) bool {
+	o := m.cfg.Order
+	return !o.Fair || o.Others.Cap == 0 || m.inFlight(x.a.Key) < int(o.Others.Cap)
+}
+
+func (m *model) inFlight(key string) (n int) {
+	for _, x := range m.messages {
+		if x.state == Locked && x.a.Key == key {
+			n++
+		}
+	}
+	return n
+}
+
+// choices returns the messages that may be handed out next, of those that keep
+// accepts: the level is that of the best one, unless levels have shares; inside
+// it, keys take turns.
+func (m *model) choices(now time.Time, keep func(*modelMessage) bool) (of []*modelMessage) {
+	may := func(x *modelMessage) bool { return keep(x) && m.eligible(x) }
+	best := m.best(now, may)
+	if best == nil {
+		return nil
+	}
+	if !m.cfg.Order.Fair && m.cfg.Order.Discipline != Weighted {
+		return []*modelMessage{best}
+	}
+	least := make(map[Level]int)
+	for _, x := range m.messages {
+		if x.state != Ready || m.expired(x, now) || !may(x) {
+			continue
+		}
+		if x.a.Level != best.a.Level && m.cfg.Order.Discipline != Weighted {
+			continue
+		}
+		first := m.best(now, func(y *modelMessage) bool {
+			return may(y) && y.a.Level == x.a.Level && (!m.cfg.Order.Fair || y.a.Key == x.a.Key)
+		})
+		if first == x {
+			of = append(of, x)
+			if n, ok := least[x.a.Level]; !ok || m.inFlight(x.a.Key) < n {
+				least[x.a.Level] = m.inFlight(x.a.Key)
+			}
+		}
+	}
+	if m.cfg.Order.Fair { // the least loaded only
+		of = slices.DeleteFunc(of, func(x *modelMessage) bool { return m.inFlight(x.a.Key) > least[x.a.Level] })
+	}
+	return of
+}
+
+// nextSessions returns the free sessions that may be next: their first messages.
+func (m *model) nextSessions(now time.Time) []*modelMessage {
+	return m.choices(now, func(x *modelMessage) bool {
 		return m.ends[x.a.Session].IsZero() && m.first(x.a.Session) == x
 	})
-	if best == nil {
-		return "", false
-	}
-	return best.a.Session, true
 }
 
 // first returns the ready message of a session with the lowest number.

@@ -62,7 +62,7 @@ func (q *Queue) reclass(seq SeqNo, e *entry, r Reclass) {
 		q.unstand(seq, e, Deferred)
 	}
 	if held {
-		q.landKey(e)
+		q.land(e)
 	}
 	b := q.groups.all[e.group].belonging
 	b.key = r.Key
@@ -71,7 +71,7 @@ func (q *Queue) reclass(seq SeqNo, e *entry, r Reclass) {
 	q.leave(old)
 	e.level, e.class = r.Level, r.Class
 	if held {
-		q.flyKey(e)
+		q.takeOff(e)
 	}
 	if ready {
 		q.stand(seq, e)

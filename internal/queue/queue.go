@@ -21,6 +21,7 @@ type Queue struct {
 	schedule schedule
 	window   window
 	sessions sessions
+	keys     keys
 	restore  restore
 
 	due  []SeqNo  // scratch of Tick
@@ -69,14 +70,16 @@ func (q *Queue) apply(cfg Config) {
 	q.locks.configure(cfg.LockFor)
 	q.window.configure(cfg.Duplicates)
 	q.levels.picker = newPicker(cfg.Order)
+	q.rekey()
 }
 
 // reorder builds the order of the ready messages anew.
 func (q *Queue) reorder() {
-	q.levels.all, q.levels.open = nil, bitmap{}
+	q.levels = levels{picker: newPicker(q.cfg.Order)}
 	clear(q.classes)
 	q.counts.Ready = 0
 	q.sessions.clearLines()
+	q.rekey()
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if e.is(Ready) {
 			q.stand(seq, e)
@@ -90,9 +93,15 @@ func (q *Queue) join(b belonging) uint32 {
 		return 0
 	}
 	n, first := q.groups.join(b)
-	if first && q.cfg.Sessions {
-		g := &q.groups.all[n]
+	if !first {
+		return n
+	}
+	g := &q.groups.all[n]
+	if q.cfg.Sessions {
 		g.sessionNo = q.sessions.join(g.session)
+	}
+	if q.cfg.Order.Fair && g.key != "" {
+		g.fairKey = q.keys.join(g.key)
 	}
 	return n
 }
@@ -102,9 +111,15 @@ func (q *Queue) leave(n uint32) {
 	if n == 0 {
 		return
 	}
-	s := q.groups.all[n].sessionNo
-	if q.groups.leave(n) && s != 0 {
-		q.sessions.leave(s)
+	session, fairKey := q.groups.all[n].sessionNo, q.groups.all[n].fairKey
+	if !q.groups.leave(n) {
+		return
+	}
+	if session != 0 {
+		q.sessions.leave(session)
+	}
+	if fairKey != 0 {
+		q.keys.leave(fairKey, q.clock)
 	}
 }
 
@@ -114,18 +129,11 @@ func (q *Queue) stands(seq SeqNo, p *place) *entry {
 	if e == nil || !e.is(Ready) {
 		return nil
 	}
-	ok := false
-	switch p.kind {
-	case placeLevel:
-		ok = e.level == p.level
-	case placeKey:
-		ok = e.level == p.level && q.groups.all[e.group].fairKey == p.fairKey
-	case placeSession:
-		ok = q.groups.all[e.group].sessionNo == p.session
-	case placeHead:
-		ok = e.level == p.level && q.sessions.all[q.groups.all[e.group].sessionNo].offered == seq
-	}
-	if !ok {
+	g := &q.groups.all[e.group]
+	if p.tests&ofLevel != 0 && e.level != p.level ||
+		p.tests&ofKey != 0 && g.fairKey != p.fairKey ||
+		p.tests&ofSession != 0 && g.sessionNo != p.session ||
+		p.tests&atHead != 0 && q.sessions.all[g.sessionNo].offered != seq {
 		return nil
 	}
 	return e

@@ -207,17 +207,20 @@ func (p *player) body(size int) Ref {
 }
 
 func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
-	order := Order{Objective: []time.Duration{0, time.Minute, 30 * time.Second, 5 * time.Second}, Every: 7 * time.Second, UpTo: 3}
 	base := Config{LockFor: 10 * time.Second, MaxFailures: 3, Duplicates: 15 * time.Second, DeadLetterExpired: true}
-	for _, d := range []Discipline{Strict} {
-		for _, sessions := range []bool{false, true} {
+	base.Order = Order{
+		Objective: []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
+		Weight:    []uint32{1, 2, 3}, Every: 17 * time.Second, UpTo: 3, Others: Share{Cap: 4},
+	}
+	for _, d := range []Discipline{Strict, Aging, Deadline, Weighted} {
+		for i := range 4 {
 			cfg := base
-			cfg.Sessions, cfg.Order = sessions, order
-			cfg.Order.Discipline = d
-			for seed := range uint64(12) {
-				t.Run(fmt.Sprintf("discipline=%d/sessions=%t/seed=%d", d, sessions, seed), func(t *testing.T) {
+			cfg.Order.Discipline, cfg.Sessions, cfg.Order.Fair = d, i&1 != 0, i&2 != 0
+			for seed := range uint64(4) {
+				name := fmt.Sprintf("discipline=%d/sessions=%t/fair=%t/seed=%d", d, cfg.Sessions, cfg.Order.Fair, seed)
+				t.Run(name, func(t *testing.T) {
 					p := newPlayer(t, seed, cfg)
-					for range 1500 {
+					for range 600 {
 						p.step()
 						p.tick() // what came back expired goes
 						p.verify()

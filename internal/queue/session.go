@@ -45,7 +45,7 @@ func (ss *sessions) open(id string) uint32 {
 		ss.all = append(ss.all, session{})
 	}
 	id = strings.Clone(id)
-	ss.all[n] = session{id: id, line: line{place: place{kind: placeSession, session: n}}}
+	ss.all[n] = session{id: id, line: line{place: place{tests: ofSession, session: n}}}
 	ss.byID[id] = n
 	return n
 }
@@ -165,8 +165,8 @@ func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, 
 	}
 	k, _ := q.levels.all[l].lane.first(q)
 	e := q.msgs.get(k.seq)
-	q.levels.picker.served(e.level)
 	lock, until := q.lockSession(q.groups.all[e.group].sessionNo, at)
+	q.levels.served(q, e)
 	return lock, until, true
 }
 

@@ -145,6 +145,7 @@ func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
 	}
 	e.slot = 0
 	q.counts.Locked--
+	q.land(e)
 	return s
 }
 

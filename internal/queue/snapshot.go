@@ -29,14 +29,15 @@ const (
 )
 
 // Snapshot writes the next part of a snapshot to out: the first step the
-// settings and counters, the following ones up to max items each, the last one
+// settings and counters, the following ones up to most items each, the last one
 // an end. Commands may run between the steps: what they change is either in a
 // chunk that comes later or in a record that comes after. move may give a body
 // that the owner wants elsewhere a new place; nil moves nothing.
-func (q *Queue) Snapshot(c Cursor, max int, move func(Ref) (Ref, bool), out *Effects) (next Cursor, done bool) {
+func (q *Queue) Snapshot(c Cursor, most int, move func(Ref) (Ref, bool), out *Effects) (next Cursor, done bool) {
 	if move == nil {
 		move = func(r Ref) (Ref, bool) { return r, false }
 	}
+	most = max(most, 1)
 	switch c.phase {
 	case phaseHeader:
 		out.begin(kindSnapshot)
@@ -47,11 +48,11 @@ func (q *Queue) Snapshot(c Cursor, max int, move func(Ref) (Ref, bool), out *Eff
 		w := &q.window.order
 		return Cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.msgs.last}, false
 	case phaseWindow:
-		return q.snapWindow(c, max, out), false
+		return q.snapWindow(c, most, out), false
 	case phaseStates:
-		return q.snapStates(c, max, move, out), false
+		return q.snapStates(c, most, move, out), false
 	case phaseEntries:
-		return q.snapEntries(c, max, move, out), false
+		return q.snapEntries(c, most, move, out), false
 	}
 	out.begin(kindEnd)
 	out.end()

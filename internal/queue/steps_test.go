@@ -5,6 +5,8 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -94,27 +96,37 @@ func (p *player) enqueue() {
 
 func (p *player) take() {
 	w := Want{Forgetful: p.rnd.IntN(8) == 0}
-	var want *modelMessage
+	var want []*modelMessage
 	if p.q.cfg.Sessions {
-		for id := range p.m.holders {
-			w.Session = p.m.holders[id]
-			want = p.m.first(id)
-			break
+		for _, id := range slices.Sorted(maps.Keys(p.m.holders)) {
+			if first := p.m.first(id); first != nil {
+				w.Session, want = p.m.holders[id], append(want, first)
+				break
+			}
 		}
 	} else {
-		w.MinLevel = Level(p.rnd.IntN(3))
-		w.MaxLevel = w.MinLevel + Level(p.rnd.IntN(5))
+		if p.rnd.IntN(2) == 0 {
+			w.MinLevel = Level(p.rnd.IntN(3))
+			w.MaxLevel = w.MinLevel + Level(p.rnd.IntN(5))
+		}
 		lo, hi := w.lowest(), w.highest()
-		want = p.m.best(p.now, func(x *modelMessage) bool { return x.a.Level >= lo && x.a.Level <= hi })
+		want = p.m.choices(p.now, func(x *modelMessage) bool { return x.a.Level >= lo && x.a.Level <= hi })
 	}
 	ready := p.q.HasReady(p.now, w)
 	d, ok := p.q.Take(p.now, w, &p.out)
-	if ok != ready || ok != (want != nil) {
-		p.fatalf("take %+v: %t, ready %t, want %t", w, ok, ready, want != nil)
+	if ok != ready || ok != (len(want) > 0) {
+		p.fatalf("take %+v: %t, ready %t, want one of %d", w, ok, ready, len(want))
 	}
-	if ok {
-		p.handed(d, want, w)
+	if !ok {
+		return
 	}
+	for _, x := range want {
+		if x.seq == d.Seq {
+			p.handed(d, x, w)
+			return
+		}
+	}
+	p.fatalf("take %+v: %+v, want one of %d, the first %+v", w, d, len(want), *want[0])
 }
 
 // handed checks a delivery and follows it in the model.
@@ -297,13 +309,15 @@ func (p *player) session() {
 			p.m.holders[id], p.m.ends[id] = l, until
 		}
 	case 1:
-		want, ok := p.m.bestSession(p.now)
+		want := p.m.nextSessions(p.now)
 		l, until, got := p.q.LockNextSession(p.now, Want{})
-		if got != ok || l.ID != want {
-			p.fatalf("next session: %q %t, want %q %t", l.ID, got, want, ok)
-		}
-		if ok {
+		right := got == (len(want) > 0)
+		if got {
+			right = slices.ContainsFunc(want, func(x *modelMessage) bool { return x.a.Session == l.ID })
 			p.m.holders[l.ID], p.m.ends[l.ID] = l, until
+		}
+		if !right {
+			p.fatalf("next session: %q %t, want one of %d", l.ID, got, len(want))
 		}
 	case 2:
 		if !held {

@@ -28,13 +28,14 @@ func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
 		}
 		q.uncount(e)
 		q.counts.Ready--
+		e.setState(Locked)
 		if q.cfg.Sessions {
-			s := &q.sessions.all[q.groups.all[e.group].sessionNo]
+			s := q.sessionOf(e)
 			s.line.popFirst(k)
 			s.ready--
 		} else {
 			q.levels.pop(q, k, e)
-			q.levels.picker.served(e.level)
+			q.levels.served(q, e)
 		}
 		return q.handOut(k.seq, e, w, at, out), true
 	}
@@ -134,6 +135,7 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 		q.locks.begin(e.slot, at)
 	}
 	q.counts.Locked++
+	q.takeOff(e)
 	d := q.delivery(seq, e)
 	d.Token = Token{Seq: seq, Nonce: l.nonce}
 	e.flags |= flagSeen

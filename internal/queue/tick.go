@@ -17,7 +17,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	work -= q.activate(at, work, out)
 	q.endLives(at, work, out)
 	q.window.forget(at, tickWork)
-	q.admitKeys(at)
+	q.wakeKeys(at)
 	return q.deadline() <= at
 }
 
@@ -31,7 +31,7 @@ func (q *Queue) deadline() int64 {
 	_, lock := q.locks.first()
 	_, begin := q.schedule.first()
 	_, end := q.msgs.nextExpiry()
-	return min(lock, begin, end, q.window.deadline(), q.keysDeadline())
+	return min(lock, begin, end, q.window.deadline(), q.keys.deadline())
 }
 
 // endLocks returns the messages whose locks ran out.

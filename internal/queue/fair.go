@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// maxLoad is the load from which on keys are not told apart.
+const maxLoad = 64*64 - 1
+
+// fairLane lets the keys of a level take turns. The key that has the least in
+// flight, by its weight, goes first; among equals, whoever has waited longest
+// for a turn. A key has as many turns in a row as its weight. All of this takes
+// the same time for two keys and for a million.
+type fairLane struct {
+	place
+	rings []fairRing // by load: the keys that may be served
+	used  [64]uint64 // rings that are not empty
+	words uint64     // words of used that are not zero
+	ages  ages       // the same keys by their first message, if aged
+	aged  bool
+	spare []*fairLine
+}
+
+// fairRing is the keys of one load in the order of their turns.
+type fairRing struct{ head, tail *fairLine }
+
+// fairLine is the messages of one key in one level. It is in a ring unless its
+// key is at a limit.
+type fairLine struct {
+	line
+	n          int // messages that stand in it
+	turns      int64
+	load       int // ring it is in
+	prev, next *fairLine
+	enlisted   bool
+	first      key // if the lane is aged
+	age        int // position in ages
+}
+
+// find returns the line of a key, nil if it has no messages here.
+func (f *fairLane) find(q *Queue, n uint32) *fairLine {
+	for _, l := range q.keys.all[n].lines {
+		if l.level == f.level {
+			return l
+		}
+	}
+	return nil
+}
+
+func (f *fairLane) add(q *Queue, k key, e *entry) {
+	n := q.groups.all[e.group].fairKey
+	l := f.find(q, n)
+	fresh := l == nil
+	if fresh {
+		l = f.newLine(n)
+		q.keys.all[n].lines = append(q.keys.all[n].lines, l)
+	}
+	l.push(k)
+	l.n++
+	if fresh {
+		if owner := &q.keys.all[n]; !owner.full() && owner.opens() <= q.clock {
+			f.enlist(l, owner.load())
+		}
+	}
+	f.refresh(q, l)
+}
+
+func (f *fairLane) newLine(n uint32) *fairLine {
+	l := new(fairLine)
+	if k := len(f.spare); k > 0 {
+		l, f.spare = f.spare[k-1], f.spare[:k-1]
+	}
+	l.place = f.place
+	l.fairKey = n
+	return l
+}
+
+func (f *fairLane) leave(q *Queue, _ key, e *entry) {
+	l := f.find(q, q.groups.all[e.group].fairKey)
+	l.n--
+	l.tidy(q, l.n)
+	f.shrunk(q, l)
+}
+
+func (f *fairLane) pop(q *Queue, k key, e *entry) {
+	l := f.find(q, q.groups.all[e.group].fairKey)
+	l.popFirst(k)
+	l.n--
+	f.shrunk(q, l)
+}
+
+// shrunk forgets a line that became empty.
+func (f *fairLane) shrunk(q *Queue, l *fairLine) {
+	if l.n > 0 {
+		f.refresh(q, l)
+		return
+	}
+	f.withdraw(l)
+	owner := &q.keys.all[l.fairKey]
+	i := slices.Index(owner.lines, l)
+	owner.lines = slices.Delete(owner.lines, i, i+1)
+	l.tidy(q, 0)
+	*l = fairLine{line: line{back: l.back}}
+	if len(f.spare) < 1024 {
+		f.spare = append(f.spare, l)
+	}
+}
+
+func (f *fairLane) first(q *Queue) (key, bool) {
+	l := f.next()
+	if l == nil {
+		return key{}, false
+	}
+	return l.line.first(q)
+}
+
+// next returns the line whose turn it is.
+func (f *fairLane) next() *fairLine {
+	if f.words == 0 {
+		return nil
+	}
+	w := bits.TrailingZeros64(f.words)
+	return f.rings[w<<6+bits.TrailingZeros64(f.used[w])].head
+}
+
+// oldest ranks the lane as a whole: the old messages of one key lift the level,
+// and then all its keys take their turns. Where age does not count, it is enough
+// that it finds something.
+func (f *fairLane) oldest(q *Queue) (key, bool) {
+	if f.aged {
+		if len(f.ages) == 0 {
+			return key{}, false
+		}
+		return f.ages[0].first, true
+	}
+	l := f.next()
+	if l == nil {
+		return key{}, false
+	}
+	return l.line.first(q)
+}
+
+func (f *fairLane) eldest(q *Queue) (eldest key, ok bool) {
+	for i := range f.rings {
+		for l := f.rings[i].head; l != nil; l = l.next {
+			if k, _ := l.line.first(q); !ok || k.before(eldest) {
+				eldest, ok = k, true
+			}
+		}
+	}
+	return eldest, ok
+}
+
+func (f *fairLane) served(q *Queue, e *entry) {
+	n := q.groups.all[e.group].fairKey
+	owner := &q.keys.all[n]
+	if owner.every > 0 {
+		owner.booked = max(owner.booked, q.clock) + owner.every
+	}
+	if l := f.find(q, n); l != nil && l.enlisted {
+		if l.turns++; l.turns >= owner.weight {
+			f.withdraw(l)
+			f.enlist(l, owner.load())
+		}
+	}
+	if owner.every > 0 {
+		q.regulate(n)
+	}
+}
+
+func (f *fairLane) open() bool { return f.words != 0 }
+
+// enlist lets a line take turns in the ring of its load, at the end of it.
+func (f *fairLane) enlist(l *fairLine, load int) {
+	if l.enlisted && l.load == load {
+		return
+	}
+	f.withdraw(l)
+	for load >= len(f.rings) {
+		f.rings = append(f.rings, fairRing{})
+	}
+	r := &f.rings[load]
+	l.enlisted, l.load, l.turns = true, load, 0
+	l.prev, l.next = r.tail, nil
+	if r.tail != nil {
+		r.tail.next = l
+	} else {
+		r.head = l
+		f.used[load>>6] |= 1 << (load & 63)
+		f.words |= 1 << (load >> 6)
+	}
+	r.tail = l
+	if f.aged {
+		f.ages.push(l)
+	}
+}
+
+// withdraw takes a line out of its ring, if it is in one.
+func (f *fairLane) withdraw(l *fairLine) {
+	if !l.enlisted {
+		return
+	}
+	r := &f.rings[l.load]
+	if l.prev != nil {
+		l.prev.next = l.next
+	} else {
+		r.head = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	} else {
+		r.tail = l.prev
+	}
+	if r.head == nil {
+		f.used[l.load>>6] &^= 1 << (l.load & 63)
+		if f.used[l.load>>6] == 0 {
+			f.words &^= 1 << (l.load >> 6)
+		}
+	}
+	l.prev, l.next, l.enlisted = nil, nil, false
+	if f.aged {
+		f.ages.remove(l)
+	}
+}
+
+// refresh notes which message is the first of a line.
+func (f *fairLane) refresh(q *Queue, l *fairLine) {
+	if !f.aged {
+		return
+	}
+	l.first, _ = l.line.first(q)
+	if l.enlisted {
+		f.ages.fix(l)
+	}
+}
+
+// ages is a heap of lines by their first messages, each of which knows where it
+// is, so that it can be moved.
+type ages []*fairLine
+
+func (h *ages) push(l *fairLine) {
+	l.age = len(*h)
+	*h = append(*h, l)
+	h.fix(l)
+}
+
+func (h *ages) remove(l *fairLine) {
+	s, i := *h, l.age
+	last := s[len(s)-1]
+	*h = s[:len(s)-1]
+	if last != l {
+		s[i], last.age = last, i
+		h.fix(last)
+	}
+}
+
+// fix restores the order after the first message of l has changed.
+func (h *ages) fix(l *fairLine) {
+	s, i := *h, l.age
+	for i > 0 && l.first.before(s[(i-1)/2].first) {
+		s[i] = s[(i-1)/2]
+		s[i].age = i
+		i = (i - 1) / 2
+	}
+	for {
+		c := 2*i + 1
+		if c >= len(s) {
+			break
+		}
+		if c+1 < len(s) && s[c+1].first.before(s[c].first) {
+			c++
+		}
+		if !s[c].first.before(l.first) {
+			break
+		}
+		s[i] = s[c]
+		s[i].age = i
+		i = c
+	}
+	s[i], l.age = l, i
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"strings"
+	"time"
+)
+
+// fairKey is one whose messages take turns with those of others. It exists while
+// it has messages, or was served so recently that its rate still counts.
+type fairKey struct {
+	name     string
+	groups   int   // that refer to it
+	weight   int64 // turns in a row, and messages in flight that count as one
+	cap      int64 // messages in flight; zero is no limit
+	every    int64 // nanoseconds between two messages; zero is no rate
+	burst    int64 // nanoseconds that may be used in advance
+	inFlight int64
+	booked   int64       // its rate is used up to this time
+	wakes    int64       // when its item in keys.wakes is due; zero is none
+	lines    []*fairLine // its messages, by level
+}
+
+// keys numbers fair keys. Number zero is that of messages without a key, which
+// together are like one; it is always there.
+type keys struct {
+	byName map[string]uint32
+	all    []fairKey
+	free   []uint32
+	shares map[string]Share
+	others Share
+	wakes  heap[wake]
+}
+
+// wake is when a key may be served again, or forgotten.
+type wake struct {
+	at  int64
+	key uint32
+}
+
+func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
+
+// configure prepares for an order. It forgets all keys; rekey finds them again.
+func (ks *keys) configure(o Order) {
+	*ks = keys{byName: map[string]uint32{"": 0}, shares: make(map[string]Share, len(o.Shares)), others: o.Others}
+	for _, s := range o.Shares {
+		ks.shares[s.Key] = s
+	}
+	ks.all = []fairKey{ks.newKey("")}
+}
+
+func (ks *keys) newKey(name string) fairKey {
+	s, ok := ks.shares[name]
+	if !ok {
+		s = ks.others
+	}
+	k := fairKey{name: name, weight: max(int64(s.Weight), 1), cap: int64(s.Cap)}
+	if s.Rate > 0 {
+		k.every = int64(min(max(float64(time.Second)/s.Rate, 1), float64(time.Hour)))
+		k.burst = k.every * (max(int64(s.Burst), 1) - 1)
+	}
+	return k
+}
+
+// join counts a group of messages.
+func (ks *keys) join(name string) uint32 {
+	n, ok := ks.byName[name]
+	if !ok {
+		name = strings.Clone(name)
+		if k := len(ks.free); k > 0 {
+			n, ks.free = ks.free[k-1], ks.free[:k-1]
+		} else {
+			n = uint32(len(ks.all))
+			ks.all = append(ks.all, fairKey{})
+		}
+		lines := ks.all[n].lines
+		ks.all[n] = ks.newKey(name)
+		ks.all[n].lines = lines[:0]
+		ks.byName[name] = n
+	}
+	ks.all[n].groups++
+	return n
+}
+
+// leave counts a group less. A key whose rate is used up stays until it is not,
+// or whoever sends one message at a time would never be slowed.
+func (ks *keys) leave(n uint32, now int64) {
+	k := &ks.all[n]
+	k.groups--
+	if k.groups > 0 || n == 0 {
+		return
+	}
+	if k.booked > now {
+		ks.wakeAt(n, k.booked)
+		return
+	}
+	ks.forget(n)
+}
+
+func (ks *keys) forget(n uint32) {
+	k := &ks.all[n]
+	delete(ks.byName, k.name)
+	*k = fairKey{lines: k.lines[:0]}
+	ks.free = append(ks.free, n)
+}
+
+// wakeAt makes Tick look at a key at some time, or earlier.
+func (ks *keys) wakeAt(n uint32, at int64) {
+	if k := &ks.all[n]; k.wakes == 0 || at < k.wakes {
+		k.wakes = at
+		ks.wakes.push(wake{at, n})
+	}
+}
+
+func (ks *keys) deadline() int64 {
+	if len(ks.wakes) == 0 {
+		return never
+	}
+	return ks.wakes[0].at
+}
+
+// opens returns when the rate of a key lets it be served.
+func (k *fairKey) opens() int64 {
+	if k.every == 0 {
+		return 0
+	}
+	return k.booked - k.burst
+}
+
+// full reports whether a key has as much in flight as it may.
+func (k *fairKey) full() bool { return k.cap > 0 && k.inFlight >= k.cap }
+
+// load is how much of its share a key has in flight. The least loaded goes first.
+func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
+
+// rekey counts all keys anew, for reorder.
+func (q *Queue) rekey() {
+	q.keys.configure(q.cfg.Order)
+	for n := range q.groups.all {
+		g := &q.groups.all[n]
+		g.fairKey = 0
+		if q.cfg.Order.Fair && n > 0 && g.refs > 0 && g.key != "" {
+			g.fairKey = q.keys.join(g.key)
+		}
+	}
+	if !q.cfg.Order.Fair {
+		return
+	}
+	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+		if e.is(Locked) {
+			q.keys.all[q.groups.all[e.group].fairKey].inFlight++
+		}
+	}
+}
+
+// takeOff counts a message of its key in flight, land counts it out.
+func (q *Queue) takeOff(e *entry) { q.flight(e, 1) }
+func (q *Queue) land(e *entry)    { q.flight(e, -1) }
+
+func (q *Queue) flight(e *entry, by int64) {
+	if !q.cfg.Order.Fair {
+		return
+	}
+	n := q.groups.all[e.group].fairKey
+	q.keys.all[n].inFlight += by
+	q.regulate(n)
+}
+
+// wakeKeys lets keys be served whose rate allows it by now.
+func (q *Queue) wakeKeys(at int64) {
+	for len(q.keys.wakes) > 0 && q.keys.wakes[0].at <= at {
+		w := q.keys.wakes.pop()
+		k := &q.keys.all[w.key]
+		if k.wakes != w.at {
+			continue // an earlier item did its work
+		}
+		k.wakes = 0
+		switch {
+		case k.groups > 0 || w.key == 0:
+			q.regulate(w.key)
+		case k.booked > at:
+			q.keys.wakeAt(w.key, k.booked)
+		default:
+			q.keys.forget(w.key)
+		}
+	}
+}
+
+// regulate puts the lines of a key where its load and its limits want them.
+func (q *Queue) regulate(n uint32) {
+	k := &q.keys.all[n]
+	opens := k.opens()
+	shut := k.full() || opens > q.clock
+	if opens > q.clock {
+		q.keys.wakeAt(n, opens)
+	}
+	for _, line := range k.lines {
+		lane := q.levels.all[line.level].lane.(*fairLane)
+		if shut {
+			lane.withdraw(line)
+		} else {
+			lane.enlist(line, k.load())
+		}
+		q.levels.changed(line.level)
+	}
+}
+
+// holdOfKey returns what limit keeps a message from being taken.
+func (q *Queue) holdOfKey(e *entry) (Hold, time.Time) {
+	k := &q.keys.all[q.groups.all[e.group].fairKey]
+	switch {
+	case !q.cfg.Order.Fair:
+	case k.full():
+		return HeldByCap, time.Time{}
+	case k.opens() > q.clock:
+		return HeldByRate, moment(k.opens())
+	}
+	return HeldByNothing, time.Time{}
+}
