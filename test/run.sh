@@ -27,7 +27,7 @@ count() { grep -cE -- "$2" "$1" || true; }
 # finish SUITE PASSED FAILED STATUS: a suite that fails without naming a test
 # (it did not build, it hung) counts as one failure.
 finish() {
-	local passed=$2 failed=$3
+	local passed=${2:-0} failed=${3:-0}
 	if (($4 != 0 && failed == 0)); then failed=1; fi
 	total_passed=$((total_passed + passed))
 	total_failed=$((total_failed + failed))
