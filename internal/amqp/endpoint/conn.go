@@ -22,6 +22,7 @@ type Conn struct {
 
 	todoMu sync.Mutex
 	todo   []func() // guarded by todoMu
+	spare  []func() // owned by the writer: room for the next todo
 	over   bool     // guarded by todoMu; nothing will run any more
 
 	wake chan struct{} // capacity 1: the writer is to look again

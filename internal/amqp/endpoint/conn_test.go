@@ -109,8 +109,9 @@ func TestServeReportsPeerThatVanished(t *testing.T) {
 		if err := <-s.result; !errors.Is(err, io.EOF) {
 			t.Errorf("Serve returned %v, want %v", err, io.EOF)
 		}
-		if err := <-app.closed; !errors.Is(err, io.EOF) {
-			t.Errorf("the App was told %v, want %v", err, io.EOF)
+		err := <-app.closed
+		if _, told := errors.AsType[*Error](err); told || !errors.Is(err, io.EOF) {
+			t.Errorf("the App was told %v, want %v and nothing for the peer", err, io.EOF)
 		}
 	})
 }

@@ -59,6 +59,53 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
+// FuzzPerformatives does the same with input that gets further: each piece of it
+// becomes the body of a well-formed frame of a peer that has opened.
+func FuzzPerformatives(f *testing.F) {
+	body := func(p performative, payload string) []byte {
+		b := append(p.Append(nil), payload...)
+		return append([]byte{byte(len(b))}, b...)
+	}
+	begin := body(&frame.Begin{IncomingWindow: 3, HandleMax: 9}, "")
+	f.Add(slicesOf(begin,
+		body(&frame.Attach{Name: "s", Target: &frame.Target{Address: "q"}}, ""),
+		body(&frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t")}, "payload"),
+		body(&frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t"), DeliveryID: 1, More: true}, "pay"),
+		body(&frame.Transfer{}, "load"),
+		body(&frame.Detach{Closed: true}, ""),
+		body(new(frame.End), ""),
+		begin,
+	))
+	f.Add(slicesOf(begin,
+		body(&frame.Attach{Name: "s", Target: &frame.Target{Address: "q"}}, ""),
+		body(&frame.Attach{Name: "r", Handle: 1, Role: frame.Receiver, Source: &frame.Source{Address: "q"}}, ""),
+		body(&frame.Attach{Name: "r", Handle: 2, Role: frame.Receiver, Source: &frame.Source{Address: "q"}}, ""),
+		body(&frame.Flow{HasNextIncomingID: true, IncomingWindow: 1, HasHandle: true, Handle: 2, HasLinkCredit: true, LinkCredit: 4}, ""),
+		body(&frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t")}, "one"),
+		body(&frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t"), DeliveryID: 1}, "two"),
+		body(&frame.Disposition{Role: frame.Receiver, Last: 5, State: frame.Released()}, ""),
+		body(&frame.Flow{HasNextIncomingID: true, NextIncomingID: 1, IncomingWindow: 9, HasHandle: true, Handle: 2, HasLinkCredit: true, LinkCredit: 9, Drain: true}, ""),
+		body(&frame.Disposition{Role: frame.Receiver, Last: 5, Settled: true, State: frame.Accepted()}, ""),
+		body(new(frame.Close), ""),
+	))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		stream := slicesOf(
+			frame.AppendProtocol(nil, frame.ProtocolAMQP),
+			encode(0, 0, &frame.Open{MaxFrameSize: 512}, nil),
+		)
+		for len(in) > 0 {
+			n := min(int(in[0]), len(in)-1)
+			stream = append(stream, amqpFrame(0, in[1:1+n]...)...)
+			in = in[1+n:]
+		}
+		whole, wholeErr := play(t, stream, len(stream))
+		split, splitErr := play(t, stream, 7)
+		if whole != split {
+			t.Fatalf("at once the peer is told\n%s%v\nin pieces\n%s%v", whole, wholeErr, split, splitErr)
+		}
+	})
+}
+
 // play feeds in to a fresh machine in pieces and returns what the peer is told.
 func play(t *testing.T, in []byte, piece int) (told string, err error) {
 	app := newQueueApp()

@@ -49,7 +49,9 @@ func (c *Conn) farewell(cause error) error {
 // pump works until there is nothing left to do and returns when to come back.
 func (c *Conn) pump() (next time.Time, err error) {
 	for {
-		out, next, err := c.step(time.Now(), c.takeTodo())
+		todo := c.takeTodo()
+		out, next, err := c.step(time.Now(), todo)
+		c.recycle(todo)
 		if len(out) == 0 {
 			return next, err
 		}
@@ -83,8 +85,17 @@ func (c *Conn) takeTodo() []func() {
 	c.todoMu.Lock()
 	defer c.todoMu.Unlock()
 	todo := c.todo
-	c.todo = nil
+	c.todo, c.spare = c.spare, nil
 	return todo
+}
+
+// recycle keeps the room of a todo list that was run, unless it was a long one.
+func (c *Conn) recycle(todo []func()) {
+	const most = 1024
+	clear(todo)
+	if cap(todo) <= most {
+		c.spare = todo[:0]
+	}
 }
 
 func (c *Conn) write(b []byte) error {
