@@ -66,7 +66,8 @@ func (e *Envelope) User(name string) *Value {
 func (e *Envelope) open() {
 	e.read, e.props, e.filled = e.Message, e.props[:0], 0
 	for name, v := range e.Message.Properties() {
-		e.props = append(e.props, property{name, FromWire(v)})
+		e.props = append(e.props, property{name: name})
+		e.props[len(e.props)-1].value.read(&v)
 	}
 }
 

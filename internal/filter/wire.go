@@ -3,6 +3,7 @@
 package filter
 
 import (
+	"math"
 	"time"
 	"unsafe"
 
@@ -22,22 +23,45 @@ const ticksAtEpoch = 621_355_968_000_000_000
 
 // FromWire returns an AMQP value as the language sees it. Strings share the bytes
 // of v.
-func FromWire(v codec.Value) Value {
-	switch v.Kind() {
+func FromWire(v codec.Value) (to Value) {
+	to.read(&v)
+	return to
+}
+
+// read makes v, which must be zero, the AMQP value from. It works in place because
+// copying values is most of the cost of reading the properties of a message.
+func (v *Value) read(from *codec.Value) {
+	switch kind := from.Kind(); kind {
 	case codec.KindNull:
-		return NullValue()
+		v.kind = Null
+	case codec.KindString, codec.KindSymbol:
+		v.kind = String
+		v.text, _ = from.Str()
+	case codec.KindByte, codec.KindShort, codec.KindInt, codec.KindLong,
+		codec.KindUbyte, codec.KindUshort, codec.KindUint, codec.KindUlong:
+		v.kind, v.width = Int, wireWidth[kind]
+		n, fits := from.Int()
+		v.bits = uint64(n)
+		if !fits {
+			v.bits, v.big = from.Uint()
+		}
+	case codec.KindFloat, codec.KindDouble:
+		f, _ := from.Float()
+		v.kind, v.width, v.bits = Double, wireWidth[kind], math.Float64bits(f)
+	default:
+		*v = fromOther(*from)
+	}
+}
+
+// fromOther reads the types that are rare in properties.
+func fromOther(v codec.Value) Value {
+	switch v.Kind() {
 	case codec.KindBool:
 		b, _ := v.Bool()
 		return BoolValue(b)
-	case codec.KindString, codec.KindSymbol:
-		s, _ := v.Str()
-		return StringValue(s)
 	case codec.KindChar:
 		c, _ := v.Char()
 		return charValue(c)
-	case codec.KindFloat, codec.KindDouble:
-		f, _ := v.Float()
-		return DoubleValue(f).WithWidth(wireWidth[v.Kind()])
 	case codec.KindTimestamp:
 		t, _ := v.Time()
 		return MilliValue(t.UnixMilli())
@@ -50,7 +74,7 @@ func FromWire(v codec.Value) Value {
 	case codec.KindDescribed:
 		return fromDescribed(v)
 	default:
-		return fromInteger(v)
+		return OpaqueValue()
 	}
 }
 
@@ -59,16 +83,6 @@ var wireWidth = [...]Width{
 	codec.KindInt: Int32, codec.KindShort: Int16, codec.KindByte: Int8,
 	codec.KindUlong: Uint64, codec.KindUint: Uint32, codec.KindUshort: Uint16, codec.KindUbyte: Uint8,
 	codec.KindFloat: Float32, codec.KindDescribed: Widest,
-}
-
-func fromInteger(v codec.Value) Value {
-	if n, ok := v.Int(); ok {
-		return IntValue(n).WithWidth(wireWidth[v.Kind()])
-	}
-	if u, ok := v.Uint(); ok {
-		return UintValue(u).WithWidth(Uint64)
-	}
-	return OpaqueValue()
 }
 
 // charValue returns a string of one character, of ASCII without allocating.
