@@ -117,14 +117,15 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 
 // handOut gives away a message that has left its place already.
 func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Delivery {
-	e.setState(Locked)
 	if w.Forgetful {
+		e.setState(e.resting()) // there is no lock to show
 		d := q.delivery(seq, e)
-		d.State = e.resting()
+		e.setState(Locked)
 		q.erase(seq, e, out)
 		out.gone(seq)
 		return d
 	}
+	e.setState(Locked)
 	l := lock{seq: seq, nonce: q.nonce(), at: at}
 	if q.cfg.Sessions {
 		l.session, l.span = q.groups.all[e.group].sessionNo, inSession
