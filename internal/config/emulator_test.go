@@ -33,7 +33,7 @@ const serviceBusFile = "\ufeff" + `{
               "RequiresSession": true,
             }
           },
-          { "Name": "queue.2" }
+          { "Name": "queue.2", "Properties": { "LockDuration": "", "MaxDeliveryCount": "" } }
         ],
         "Topics": [
           {
