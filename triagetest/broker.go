@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package triagetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/server"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// Broker is a broker that lives as long as a test.
+type Broker struct {
+	t       testing.TB
+	config  config.Config
+	address string
+	crashes uint64
+	disk    *vfs.Mem
+	stop    func() // ends the running broker and waits for it
+}
+
+// segmentSize keeps the disk in memory small: tests have little to store.
+const segmentSize = 4 << 20
+
+// patience bounds how long starting and stopping may take.
+const patience = 30 * time.Second
+
+// Start starts a broker with the entities of a configuration in YAML, as
+// `triagemq serve --config` takes it. The emulators' well-known connection string
+// opens it. The test fails if the broker does not start, or does not stop in good
+// order when the test ends.
+func Start(t testing.TB, yaml string) *Broker {
+	t.Helper()
+	cfg, err := config.Parse([]byte(yaml))
+	if err != nil {
+		t.Fatalf("triagetest: %v", err)
+	}
+	cfg.Security.Dev = true
+	cfg.Storage.SegmentSize = segmentSize
+	b := &Broker{t: t, config: cfg, address: "127.0.0.1:0", disk: vfs.NewMem()}
+	b.start()
+	t.Cleanup(func() { b.stop() }) // the one that runs then
+	return b
+}
+
+// start runs the broker on its disk, at its address.
+func (b *Broker) start() {
+	b.t.Helper()
+	cfg := server.Config{Config: b.config, FS: b.disk}
+	cfg.Listeners = []string{b.address}
+	ready := make(chan server.Ready, 1)
+	cfg.Ready = func(r server.Ready) { ready <- r }
+
+	// The broker outlives the test's own context, which ends before the
+	// clean-up in which clients say goodbye.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(b.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx, cfg, slog.New(slog.DiscardHandler)) }() // stop waits for it
+	select {
+	case r := <-ready:
+		b.address = r.Addresses[0]
+	case err := <-done:
+		cancel(nil)
+		b.t.Fatalf("triagetest: start the broker: %v", err)
+	case <-time.After(patience):
+		cancel(nil)
+		b.t.Fatal("triagetest: the broker does not get ready")
+	}
+	b.stop = func() {
+		cancel(errStop)
+		select {
+		case err := <-done:
+			if err != nil && !errors.Is(err, errStop) {
+				b.t.Errorf("triagetest: stop the broker: %v", err)
+			}
+		case <-time.After(patience):
+			b.t.Error("triagetest: the broker does not stop")
+		}
+	}
+}
+
+// errStop ends a broker.
+var errStop = errors.New("triagetest: stop")
+
+// ConnectionString opens the broker with any Service Bus SDK, and with
+// [client.Dial].
+func (b *Broker) ConnectionString() string {
+	return "Endpoint=sb://" + b.address +
+		";SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+}
+
+// Port is the port on 127.0.0.1 that serves AMQP, HTTP and WebSockets, with and
+// without TLS.
+func (b *Broker) Port() string {
+	_, port, _ := net.SplitHostPort(b.address)
+	return port
+}
+
+// Client returns a new client, which is closed when the test ends.
+func (b *Broker) Client() *client.Client {
+	b.t.Helper()
+	c, err := client.Dial(b.t.Context(), b.ConnectionString(), nil)
+	if err != nil {
+		b.t.Fatalf("triagetest: %v", err)
+	}
+	b.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.t.Context()), patience)
+		defer cancel()
+		_ = c.Close(ctx) // the broker may have gone first
+	})
+	return c
+}
+
+// Crash ends the broker as a power failure would, and starts it again with what
+// its disk then holds: all that was acknowledged, and by chance some of what was
+// not. Clients reconnect to the same address by themselves.
+func (b *Broker) Crash() {
+	b.t.Helper()
+	b.crashes++
+	after := b.disk.CrashClone(b.crashes)
+	b.stop()
+	b.disk = after
+	b.start()
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package triagetest runs a broker inside a Go test.
+//
+//	b := triagetest.Start(t, "queues: [{name: orders}]")
+//	c := b.Client()
+//
+// # Promise
+//
+// It is the broker that `triagemq serve` runs, on a loopback port of its own,
+// with its disk in memory. It is ready when Start returns and gone when the test
+// ends. Tests that each start their own do not see each other.
+//
+// # Assumptions
+//
+// A loopback interface. Nothing is written to the real disk.
+//
+// # Concurrency
+//
+// A Broker belongs to its test; [Broker.Crash] must not be called twice at once.
+//
+// # Not here
+//
+// Speed: measure against a real broker on a real disk.
+package triagetest
