@@ -26,24 +26,22 @@ func (m *Machine) onFrame(b []byte) {
 	if len(body) == 0 {
 		return // a heartbeat
 	}
-	r := codec.NewReader(body)
-	code, fields := r.Composite()
-	if c := frame.Code(code); c == frame.CodeAttach || c == frame.CodeOpen {
+	code, fields, payload, err := frame.Parse(body)
+	if code == frame.CodeAttach || code == frame.CodeOpen {
 		// These live longer than their frame.
-		r = codec.NewReader(bytes.Clone(body))
-		code, fields = r.Composite()
+		code, fields, payload, err = frame.Parse(bytes.Clone(body))
 	}
-	if r.Err() != nil {
-		m.fail(decodeError("performative", r.Err()))
+	if err != nil {
+		m.fail(decodeError("performative", err))
 		return
 	}
 	switch {
 	case sasl:
-		m.onSASL(frame.Code(code), &fields)
+		m.onSASL(code, &fields)
 	case m.phase == awaitOpen:
-		m.onOpen(frame.Code(code), &fields)
+		m.onOpen(code, &fields)
 	default:
-		m.onPerformative(h.Channel, frame.Code(code), &fields, r.Rest())
+		m.onPerformative(h.Channel, code, &fields, payload)
 	}
 }
 

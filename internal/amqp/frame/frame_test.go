@@ -137,6 +137,26 @@ func TestMissingFieldsAreReported(t *testing.T) {
 	}
 }
 
+func TestParse(t *testing.T) {
+	end := &End{Error: &Error{Condition: "amqp:not-found"}}
+	short := end.Append(nil)
+	long := append([]byte{0x00, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x17}, short[3:]...)
+	symbolic := append([]byte("\x00\xa3\x0damqp:end:list"), short[3:]...)
+	for _, body := range [][]byte{short, long, symbolic} {
+		code, fields, payload, err := Parse(append(bytes.Clone(body), "payload"...))
+		var got End
+		got.Decode(&fields)
+		if code != CodeEnd || string(payload) != "payload" || err != nil || !reflect.DeepEqual(&got, end) {
+			t.Errorf("% x is %v %+v with %q, %v", body, code, got.Error, payload, err)
+		}
+	}
+	for _, bad := range []string{"\x00", "\x00\x53\x17", "\x00\x53\x17\x41", "\x00\x53\x17\xc0\x09\x01", "\x45"} {
+		if _, _, _, err := Parse([]byte(bad)); err == nil {
+			t.Errorf("% x is a performative", bad)
+		}
+	}
+}
+
 func TestLookup(t *testing.T) {
 	if v, ok := Lookup(encodedMap(), "key"); !ok || v.Kind() != codec.KindInt {
 		t.Errorf("key is %v, %v, want the int 7", v, ok)

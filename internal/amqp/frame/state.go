@@ -98,6 +98,11 @@ func (s *State) decode(r *codec.Reader, nested int) {
 	if r.Null() {
 		return
 	}
+	if b := r.Rest(); len(b) >= 4 && b[0] == 0x00 && b[1] == 0x53 && b[2] == byte(CodeAccepted) && b[3] == 0x45 {
+		s.Kind = StateAccepted // what most are, without the detour
+		r.Skip()
+		return
+	}
 	code, f := r.Composite()
 	switch Code(code) {
 	case CodeAccepted:
