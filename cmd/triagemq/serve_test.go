@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/server"
+)
+
+func noEnvironment(string) (string, bool) { return "", false }
+
+func TestServeSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("data: from-file\nqueues:\n- name: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) (string, bool) {
+		if name == "TRIAGEMQ_DATA" {
+			return "from-environment", true
+		}
+		return "", false
+	}
+	tests := []struct {
+		name   string
+		flags  serveFlags
+		env    func(string) (string, bool)
+		data   string
+		queues []string
+	}{
+		{"nothing", serveFlags{}, noEnvironment, "triagemq-data", nil},
+		{"development", serveFlags{Config: config.Config{Security: config.Security{Dev: true}}}, noEnvironment, "triagemq-data", []string{"orders", "demo"}},
+		{"file", serveFlags{file: file}, noEnvironment, "from-file", []string{"a"}},
+		{"development with a file", serveFlags{file: file, Config: config.Config{Security: config.Security{Dev: true}}}, noEnvironment, "from-file", []string{"a"}},
+		{"environment", serveFlags{file: file}, env, "from-environment", []string{"a"}},
+		{"flag", serveFlags{file: file, Config: config.Config{Data: "from-flag"}}, env, "from-flag", []string{"a"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg, err := tt.flags.settings(tt.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var queues []string
+			for _, q := range cfg.Queues {
+				queues = append(queues, q.Name)
+			}
+			if cfg.Data != tt.data || strings.Join(queues, " ") != strings.Join(tt.queues, " ") {
+				t.Errorf("data %q, queues %v, want %q, %v", cfg.Data, queues, tt.data, tt.queues)
+			}
+		})
+	}
+}
+
+func TestServeRefusesNonsense(t *testing.T) {
+	tests := []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"serve", "--fly"}, exitUsage, "unknown flag: --fly"},
+		{[]string{"serve", "--config", "none.yaml"}, exitUsage, "none.yaml"},
+		{[]string{"serve", "--listen", "nonsense"}, exitUsage, "is not host:port"},
+		{[]string{"serve", "--data", t.TempDir(), "--listen", "0.0.0.0:0"}, exitFailed, "--insecure"},
+		{[]string{"serve", "--tls-cert", "a.pem"}, exitUsage, "certFile and keyFile are needed together"},
+	}
+	for _, tt := range tests {
+		var out, err bytes.Buffer
+		code := run(t.Context(), tt.args, streams{strings.NewReader(""), &out, &err})
+		if code != tt.code || !strings.Contains(err.String(), tt.text) {
+			t.Errorf("%v: code %d, %q, want %d and %q", tt.args, code, err.String(), tt.code, tt.text)
+		}
+	}
+}
+
+// stopOnWrite ends ctx when the broker says that it is ready.
+type stopOnWrite struct {
+	bytes.Buffer
+	stop context.CancelFunc
+}
+
+func (w *stopOnWrite) Write(b []byte) (int, error) {
+	defer w.stop()
+	return w.Buffer.Write(b)
+}
+
+func TestServeStartsAndStops(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out := &stopOnWrite{stop: stop}
+	var err bytes.Buffer
+	code := run(ctx, []string{"serve", "--dev", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, streams{strings.NewReader(""), out, &err})
+	if code != 0 || !strings.HasPrefix(out.String(), "TriageMQ is ready.") {
+		t.Errorf("code %d\n%s\n%s", code, out.String(), err.String())
+	}
+}
+
+func TestWelcome(t *testing.T) {
+	var w bytes.Buffer
+	welcome(&w, config.Config{Data: "d"}, server.Ready{
+		Addresses: []string{"127.0.0.1:5672"},
+		NewKey:    &access.Rule{Name: "root", PrimaryKey: "key"},
+	})
+	want := `TriageMQ is ready. Data in d
+  listening on 127.0.0.1:5672
+
+A root key was made. It is shown this once; it is kept in ` + filepath.Join("d", "namespace.json") + `
+  Endpoint=sb://localhost;SharedAccessKeyName=root;SharedAccessKey=key;UseDevelopmentEmulator=true
+`
+	if w.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", w.String(), want)
+	}
+
+	w.Reset()
+	dev := config.Config{Data: "d", Security: config.Security{Dev: true}}
+	welcome(&w, dev, server.Ready{Addresses: []string{"127.0.0.1:7000"}, TLS: true, CA: "tls/ca.pem", NewKey: &access.Rule{PrimaryKey: "secret"}})
+	for _, part := range []string{"sb://localhost:7000;", "SAS_KEY_VALUE", filepath.Join("d", "tls", "ca.pem")} {
+		if !strings.Contains(w.String(), part) {
+			t.Errorf("development: %q is missing in\n%s", part, w.String())
+		}
+	}
+	if strings.Contains(w.String(), "secret") {
+		t.Error("development: the real key is shown too")
+	}
+}
