@@ -37,7 +37,7 @@ var rooms = map[string]room{
 	"queue":   {may: []string{"message", "invariant"}, never: pure},
 	"stream":  {may: []string{"message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec"}, never: pure},
-	"policy":  {may: []string{"filter", "message", "amqp/codec"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity"}, never: pure},
 
 	// The broker.
 	"access": {may: []string{"entity"}},
