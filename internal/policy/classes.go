@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/triagemq/triagemq/internal/filter"
+)
+
+// maxName is how long the name of a class may be: it becomes a label of metrics
+// and a word in errors.
+const maxName = 64
+
+func (r *reader) classes(v value, p *Policy) {
+	first := map[string]string{} // path by name
+	r.list(v, func(v value) {
+		c := r.class(v)
+		name := strings.ToLower(c.Name)
+		if earlier, ok := first[name]; ok && name != "" {
+			r.faultf(value{join(v.path, "name"), nil}, "%q is the name of %s already", c.Name, earlier)
+		} else {
+			first[name] = v.path
+		}
+		p.Classes = append(p.Classes, c)
+	})
+	if len(p.Classes) > MaxClasses {
+		r.faultf(v, "%d classes, at most %d are allowed", len(p.Classes), MaxClasses)
+	}
+}
+
+func (r *reader) class(v value) (c Class) {
+	c.OwnLevel = true
+	r.object(v, fields{
+		{"name", func(v value) { c.Name = r.className(v) }},
+		{"level", func(v value) {
+			l, ok := r.level(v)
+			c.Level, c.OwnLevel = l, !ok
+		}},
+		{"when", func(v value) { c.When, c.when = r.condition(v) }},
+		{"objective", func(v value) { c.Objective = r.objective(v) }},
+		{"weight", func(v value) { c.Weight = r.weight(v) }},
+		{"rate", func(v value) { c.Rate = r.rate(v) }},
+		{"limit", func(v value) { c.Limit = r.integer(v, 1, maxInteger) }},
+		{"bytes", func(v value) { c.Bytes = r.size(v) }},
+		{"shed", func(v value) { c.Shed = Shed(r.word(v, sheds)) }},
+		{"expected", func(v value) { c.Expected = r.rate(v) }},
+	})
+	if _, ok := v.child("name"); !ok && v.isObject() {
+		r.faultf(value{join(v.path, "name"), nil}, "missing")
+	}
+	return c
+}
+
+func (r *reader) className(v value) string {
+	name := r.text(v)
+	if _, wrong := v.any.(string); !wrong {
+		return ""
+	}
+	bad := strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) })
+	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "$") {
+		r.faultf(v, "%q is no name: it must have 1 to %d letters, no spaces, and no $ in front", name, maxName)
+	}
+	return name
+}
+
+// condition reads SQL. Only blanks are as good as none: the class takes all.
+func (r *reader) condition(v value) (string, *filter.Expr) {
+	text := r.text(v)
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	x, err := filter.Parse(text, nil)
+	if err != nil {
+		r.faultf(v, "%s", sqlProblem(err))
+	}
+	return text, x
+}
+
+// sqlProblem returns what is wrong with SQL: the place in it, then the words.
+func sqlProblem(err error) string {
+	if e, ok := errors.AsType[*filter.SyntaxError](err); ok {
+		return e.Error()
+	}
+	return err.Error()
+}
+
+func (r *reader) objective(v value) (o Objective) {
+	o.Share = DefaultShare
+	r.object(v, fields{
+		{"wait", func(v value) {
+			if o.Wait = r.duration(v); o.Wait <= 0 {
+				r.faultf(v, "must be longer than zero")
+			}
+		}},
+		{"share", func(v value) {
+			if o.Share = r.number(v); o.Share <= 0 || o.Share >= 1 {
+				r.faultf(v, "%v is outside 0..1: a share of 1 would leave no message to be late", o.Share)
+			}
+		}},
+	})
+	if _, ok := v.child("wait"); !ok && v.isObject() {
+		r.faultf(value{join(v.path, "wait"), nil}, "missing")
+	}
+	return o
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter"
+)
+
+// Verdict is what a policy says about a message.
+type Verdict struct {
+	Class uint8 // from 1, in the order of the policy; zero is none
+	Level uint8
+	Key   string // fair key; empty if there is none
+}
+
+// Classify says what the message in e is worth. The first class whose condition
+// is true has it; a condition that fails to be evaluated is not true. Keep one
+// envelope for each goroutine and refill it: then only a fair key that is no
+// string costs an allocation.
+func (p *Policy) Classify(e *filter.Envelope, r Reading) Verdict {
+	v := Verdict{Key: p.keyOf(e)}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		if c.when != nil {
+			if ok, _ := c.when.Match(e); !ok { // an error is never true
+				continue
+			}
+		}
+		v.Class = uint8(i + 1)
+		if v.Level = c.Level; c.OwnLevel {
+			v.Level = r.Level(e.Message)
+		}
+		return v
+	}
+	v.Level = r.Level(e.Message)
+	return v
+}
+
+// keyOf returns the fair key of a message. Messages that have none share the
+// empty one.
+func (p *Policy) keyOf(e *filter.Envelope) string {
+	if p.fairKey == nil {
+		return ""
+	}
+	v, err := p.fairKey.Eval(e)
+	if err != nil {
+		return ""
+	}
+	switch v.Kind() {
+	case filter.Unknown, filter.Null, filter.Opaque:
+		return ""
+	case filter.String, filter.Binary:
+		return strings.Clone(v.Str()) // the message may be gone before the key is
+	default:
+		return v.Text()
+	}
+}
+
+// Why tells in words how the message in e came by its class, level and key.
+func (p *Policy) Why(e *filter.Envelope, r Reading) string {
+	v := p.Classify(e, r)
+	var b strings.Builder
+	c := p.class(v.Class)
+	switch {
+	case c == nil && len(p.Classes) == 0:
+		b.WriteString("the queue has no classes; ")
+	case c == nil:
+		b.WriteString("no class takes it; ")
+	case c.when == nil:
+		fmt.Fprintf(&b, "class %q takes every message that no class before it takes", c.Name)
+	default:
+		fmt.Fprintf(&b, "class %q takes it, because %s", c.Name, c.when.Explain(e))
+	}
+	switch {
+	case c == nil:
+		fmt.Fprintf(&b, "level %d, because %s", v.Level, r.reason(e.Message))
+	case c.OwnLevel:
+		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, r.reason(e.Message))
+	default:
+		fmt.Fprintf(&b, "; the class has level %d", v.Level)
+	}
+	p.whyNot(&b, e, int(v.Class))
+	if p.fairKey != nil {
+		fmt.Fprintf(&b, "; it takes turns as %s = %q", p.fairKey, v.Key)
+	}
+	return b.String()
+}
+
+// whyNot tells why the classes before the one chosen did not take the message;
+// of those after it nothing needs to be said.
+func (p *Policy) whyNot(b *strings.Builder, e *filter.Envelope, chosen int) {
+	before := p.Classes
+	if chosen > 0 {
+		before = p.Classes[:chosen-1]
+	}
+	for _, c := range before {
+		if c.when != nil {
+			fmt.Fprintf(b, "; not %q, because %s", c.Name, c.when.Explain(e))
+		}
+	}
+}

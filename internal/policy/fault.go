@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrInvalid is what the faults of a policy unwrap to.
+var ErrInvalid = errors.New("policy: invalid")
+
+// Fault is one thing wrong, or doubtful, in a policy.
+type Fault struct {
+	At      string // file:line:column, if known; see Faults.Locate
+	Path    string // classes[1].when
+	Problem string
+}
+
+func (f Fault) Error() string {
+	text := f.Problem
+	if f.Path != "" {
+		text = f.Path + ": " + text
+	}
+	if f.At != "" {
+		text = f.At + ": " + text
+	}
+	return text
+}
+
+// Unwrap makes every Fault an ErrInvalid.
+func (f Fault) Unwrap() error { return ErrInvalid }
+
+// Faults are all faults of a policy, in the order of its fields.
+type Faults []Fault
+
+func (fs Faults) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes Faults an ErrInvalid.
+func (fs Faults) Unwrap() error { return ErrInvalid }
+
+// Locate returns the faults with the places that position knows for their paths.
+func (fs Faults) Locate(position func(path string) string) Faults {
+	located := make(Faults, len(fs))
+	for i, f := range fs {
+		f.At = position(f.Path)
+		located[i] = f
+	}
+	return located
+}
+
+// err returns fs as an error; nil when there is none.
+func (fs Faults) err() error {
+	if len(fs) == 0 {
+		return nil
+	}
+	return fs
+}
+
+func (fs *Faults) addf(path, format string, args ...any) {
+	*fs = append(*fs, Fault{Path: path, Problem: fmt.Sprintf(format, args...)})
+}

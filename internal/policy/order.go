@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"math"
+	"time"
+)
+
+// Order is what the queue machine must know of a policy. Its fields are those of
+// the machine's own order, so that the two can be copied one to the other.
+type Order struct {
+	Discipline Discipline
+	Every      time.Duration
+	UpTo       uint8
+	Objective  []time.Duration // by level; missing or zero is none
+	Weight     []uint32        // by level; missing or zero is one
+
+	Fair   bool
+	Others KeyShare   // of a key that Shares does not name
+	Shares []KeyShare // of single keys
+}
+
+// KeyShare is what the queue machine must know of the share of a fair key.
+type KeyShare struct {
+	Key    string
+	Weight uint32  // zero is one
+	Cap    uint32  // messages in flight at a time; zero is no limit
+	Rate   float64 // messages handed out per second; zero is no limit
+	Burst  uint32  // messages handed out at once before Rate holds
+}
+
+// Order returns the order that the policy asks for. Classes that share a level
+// are one to the queue machine: the shortest of their objectives holds, and
+// their weights add up.
+func (p *Policy) Order() Order {
+	o := Order{Discipline: p.Discipline, Fair: p.FairKey != ""}
+	switch p.Discipline {
+	case Aging:
+		o.Every, o.UpTo = p.Aging.Every, p.Aging.UpTo
+	case Deadline:
+		o.Objective = p.objectives()
+	case Weighted:
+		o.Weight = p.weights()
+	}
+	if !o.Fair {
+		return o
+	}
+	o.Others = p.KeyDefaults.machine()
+	for _, s := range p.Keys {
+		o.Shares = append(o.Shares, s.inherit(p.KeyDefaults).machine())
+	}
+	return o
+}
+
+// objectives returns the shortest objective of each level.
+func (p *Policy) objectives() []time.Duration {
+	var all [256]time.Duration
+	for _, c := range p.Classes {
+		if o := &all[c.Level]; c.Objective.Wait > 0 && (*o == 0 || c.Objective.Wait < *o) {
+			*o = c.Objective.Wait
+		}
+	}
+	return cut(all[:])
+}
+
+// weights returns the weight of each level that a class has.
+func (p *Policy) weights() []uint32 {
+	var all [256]uint64
+	for _, c := range p.Classes {
+		all[c.Level] += uint64(max(c.Weight, 1))
+	}
+	ws := make([]uint32, len(all))
+	for l, w := range all {
+		ws[l] = uint32(min(w, math.MaxUint32))
+	}
+	return cut(ws)
+}
+
+// cut drops the zeros at the end.
+func cut[T comparable](all []T) []T {
+	var zero T
+	n := len(all)
+	for n > 0 && all[n-1] == zero {
+		n--
+	}
+	return all[:n:n]
+}
+
+// inherit fills what a share leaves open from the defaults.
+func (s Share) inherit(d Share) Share {
+	if s.Weight == 0 {
+		s.Weight = d.Weight
+	}
+	if s.Concurrency == 0 {
+		s.Concurrency = d.Concurrency
+	}
+	if s.Rate == (Rate{}) {
+		s.Rate = d.Rate
+	}
+	if s.Pace == (Rate{}) {
+		s.Pace = d.Pace
+	}
+	return s
+}
+
+func (s Share) machine() KeyShare {
+	k := KeyShare{Key: s.Key, Weight: max(s.Weight, 1), Cap: s.Concurrency}
+	if s.Pace.PerSecond() > 0 {
+		k.Rate, k.Burst = s.Pace.PerSecond(), uint32(min(s.Pace.Burst(), math.MaxUint32))
+	}
+	return k
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter"
+)
+
+// Parse reads a policy. Nothing, and null, is the zero Policy. The error is
+// Faults: everything that is wrong, each with its path.
+func Parse(raw []byte) (*Policy, error) {
+	p := new(Policy)
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return p, nil
+	}
+	var r reader
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		r.faults.addf("", "not JSON: %v", err)
+		return nil, r.faults
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		r.faults.addf("", "not JSON: more after the end of it")
+		return nil, r.faults
+	}
+	r.policy(value{"", tree}, p)
+	if err := r.faults.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (r *reader) policy(v value, p *Policy) {
+	r.object(v, fields{
+		{"revision", func(v value) { p.Revision = r.integer(v, 0, maxInteger) }},
+		{"discipline", func(v value) { p.Discipline = Discipline(r.word(v, disciplines)) }},
+		{"aging", func(v value) { r.lift(v, &p.Aging) }},
+		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
+		{"keys", func(v value) { r.keys(v, p) }},
+		{"keyDefaults", func(v value) { p.KeyDefaults = r.share(v, keyDefaults) }},
+		{"watermarks", func(v value) {
+			r.object(v, fields{
+				{"depth", func(v value) { p.Watermarks.Count = r.integer(v, 1, maxInteger) }},
+				{"bytes", func(v value) { p.Watermarks.Bytes = r.size(v) }},
+			})
+		}},
+		{"classes", func(v value) { r.classes(v, p) }},
+		{"alerts", func(v value) {
+			r.object(v, fields{
+				{"webhook", func(v value) { p.Alerts.Webhook = r.address(v) }},
+				{"secret", func(v value) { p.Alerts.Secret = r.text(v) }},
+			})
+		}},
+	})
+	r.bounded(v, p)
+	r.secondLook(v, p)
+}
+
+func (r *reader) lift(v value, l *Lift) {
+	r.object(v, fields{
+		{"every", func(v value) {
+			if l.Every = r.duration(v); l.Every <= 0 {
+				r.faultf(v, "must be longer than zero: without waiting nothing rises")
+			}
+		}},
+		{"upTo", func(v value) { l.UpTo, _ = r.level(v) }},
+	})
+}
+
+// bounded refuses aging that never lifts anything, or has no end.
+func (r *reader) bounded(v value, p *Policy) {
+	if p.Discipline != Aging {
+		return
+	}
+	aging, _ := v.child("aging")
+	for _, name := range []string{"every", "upTo"} {
+		if _, ok := aging.child(name); !ok {
+			r.faultf(value{join(join(v.path, "aging"), name), nil}, "missing: without it aging has no bound")
+		}
+	}
+}
+
+// secondLook finds what is wrong between fields.
+func (r *reader) secondLook(v value, p *Policy) {
+	if p.FairKey == "" {
+		for _, name := range []string{"keys", "keyDefaults"} {
+			if c, ok := v.child(name); ok {
+				r.faultf(c, "there is no fairKey whose values these could be")
+			}
+		}
+	}
+	for i, c := range p.Classes {
+		path := index(join(v.path, "classes"), i)
+		if !c.OwnLevel || p.Discipline == Strict || p.Discipline == Aging {
+			continue
+		}
+		r.faultf(value{join(path, "level"), nil}, "missing: under %s it is the level that counts", p.Discipline)
+	}
+}
+
+func (r *reader) fairKey(v value) (string, *filter.Expr) {
+	text := r.text(v)
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	x, err := filter.ParseValue(text, nil)
+	if err != nil {
+		r.faultf(v, "%s", sqlProblem(err))
+	}
+	return text, x
+}
+
+func (r *reader) keys(v value, p *Policy) {
+	seen := map[string]bool{}
+	r.list(v, func(v value) {
+		s := r.share(v, singleKey)
+		if seen[s.Key] {
+			r.faultf(v, "key %q has a share already", s.Key)
+		}
+		seen[s.Key] = true
+		p.Keys = append(p.Keys, s)
+	})
+}
+
+// shareKind tells the share of one key from that of all others.
+type shareKind uint8
+
+const (
+	singleKey shareKind = iota
+	keyDefaults
+)
+
+func (r *reader) share(v value, kind shareKind) (s Share) {
+	fs := fields{
+		{"weight", func(v value) { s.Weight = r.weight(v) }},
+		{"concurrency", func(v value) { s.Concurrency = uint32(r.integer(v, 1, 1<<31)) }},
+		{"rate", func(v value) { s.Rate = r.rate(v) }},
+		{"pace", func(v value) { s.Pace = r.rate(v) }},
+	}
+	if kind == singleKey {
+		fs = append(fields{{"key", func(v value) { s.Key = r.keyText(v) }}}, fs...)
+		if _, ok := v.child("key"); !ok {
+			r.faultf(value{join(v.path, "key"), nil}, "missing")
+		}
+	}
+	r.object(v, fs)
+	return s
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// maxInteger is the largest number that every JSON implementation keeps exact.
+const maxInteger = 1<<53 - 1
+
+// reader turns a tree of JSON into a policy. It reads on after a fault, so that
+// all come to light at once.
+type reader struct{ faults Faults }
+
+// value is a part of the tree and its place in it.
+type value struct {
+	path string
+	any
+}
+
+// field is a name that an object may have and what to do with its value.
+type field struct {
+	name string
+	read func(value)
+}
+
+// fields are in the order in which their faults are told.
+type fields []field
+
+func (v value) isObject() bool {
+	_, ok := v.any.(map[string]any)
+	return ok
+}
+
+// child returns a field of an object, if it is there and not null.
+func (v value) child(name string) (value, bool) {
+	o, _ := v.any.(map[string]any)
+	c, ok := o[name]
+	return value{join(v.path, name), c}, ok && c != nil
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+func (r *reader) faultf(v value, format string, args ...any) { r.faults.addf(v.path, format, args...) }
+
+// object reads the known fields of an object that are there.
+func (r *reader) object(v value, known fields) {
+	o, ok := v.any.(map[string]any)
+	if !ok {
+		if v.any != nil {
+			r.faultf(v, "must be an object")
+		}
+		return
+	}
+	for _, f := range known {
+		if c, ok := v.child(f.name); ok {
+			f.read(c)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if !slices.ContainsFunc(known, func(f field) bool { return f.name == name }) {
+			r.faultf(value{join(v.path, name), nil}, "unknown; %s", known.suggestion(name))
+		}
+	}
+}
+
+// suggestion names the field that was probably meant, else all there are.
+func (fs fields) suggestion(name string) string {
+	var names []string
+	for _, f := range fs {
+		if strings.EqualFold(f.name, name) || len(name) > 2 && strings.HasPrefix(f.name, name) || strings.EqualFold(f.name+"s", name) {
+			return "did you mean " + f.name + "?"
+		}
+		names = append(names, f.name)
+	}
+	return "known are " + strings.Join(names, ", ")
+}
+
+func (r *reader) list(v value, read func(value)) {
+	items, ok := v.any.([]any)
+	if !ok {
+		r.faultf(v, "must be a list")
+		return
+	}
+	for i, item := range items {
+		at := value{index(v.path, i), item}
+		if !at.isObject() {
+			r.faultf(at, "must be an object")
+			continue
+		}
+		read(at)
+	}
+}
+
+func (r *reader) text(v value) string {
+	s, ok := v.any.(string)
+	if !ok {
+		r.faultf(v, "must be text")
+	}
+	return s
+}
+
+// scalar returns a string or a number as it was written. The file's own language
+// reads 30 and 30s as different kinds, and people do not care.
+func (r *reader) scalar(v value, what string) (string, bool) {
+	switch s := v.any.(type) {
+	case string:
+		return s, true
+	case json.Number:
+		return s.String(), true
+	}
+	r.faultf(v, "must be %s", what)
+	return "", false
+}
+
+// word returns the place of a word in a list of them.
+func (r *reader) word(v value, words []string) int {
+	i := slices.Index(words, r.text(v))
+	if i < 0 {
+		if s, ok := v.any.(string); ok {
+			r.faultf(v, "%q is not one of %s", s, strings.Join(words, ", "))
+		}
+		return 0
+	}
+	return i
+}
+
+func (r *reader) number(v value) float64 {
+	n, ok := v.any.(json.Number)
+	f, err := n.Float64()
+	if !ok || err != nil || math.IsInf(f, 0) {
+		r.faultf(v, "must be a number")
+		return math.NaN()
+	}
+	return f
+}
+
+func (r *reader) integer(v value, least, most int64) int64 {
+	number, ok := v.any.(json.Number)
+	if !ok {
+		r.faultf(v, "must be a number")
+		return 0
+	}
+	n, err := strconv.ParseInt(number.String(), 10, 64)
+	if f, ferr := number.Float64(); err != nil && ferr == nil && f == math.Trunc(f) && math.Abs(f) <= maxInteger {
+		n, err = int64(f), nil // 1e6
+	}
+	if err != nil || n < least || n > most {
+		r.faultf(v, "%s is not a whole number in %d..%d", number, least, most)
+		return 0
+	}
+	return n
+}
+
+// weight refuses zero: a class that is never served wants no class at all, and
+// zero in our own fields means that none is given.
+func (r *reader) weight(v value) uint32 { return uint32(r.integer(v, 1, 1e6)) }
+
+func (r *reader) duration(v value) time.Duration {
+	text, ok := r.scalar(v, "a duration such as 30s, 5m or 1h30m")
+	if !ok {
+		return 1 // a fault is enough; no second one about zero
+	}
+	d, err := entity.ParseDuration(text)
+	if err != nil {
+		r.faultf(v, "%v", err)
+		return 1
+	}
+	return d.Std()
+}
+
+func (r *reader) level(v value) (uint8, bool) {
+	text, ok := r.scalar(v, "a level")
+	if !ok {
+		return 0, true
+	}
+	l, ok := ParseLevel(text)
+	if !ok {
+		r.faultf(v, "%q is not a level: 0..255, critical, high, normal, low or background", text)
+	}
+	return l, true
+}
+
+func (r *reader) rate(v value) Rate {
+	text, ok := r.scalar(v, "a rate such as 500/s or 30/m")
+	if !ok {
+		return Rate{}
+	}
+	rate, err := ParseRate(text)
+	if err == nil && rate.Count <= 0 {
+		err = fmt.Errorf("%q lets nothing through", text)
+	}
+	if err != nil {
+		r.faultf(v, "%v", err)
+	}
+	return rate
+}
+
+// sizeUnits are tried in this order: longer names first.
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{
+	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
+	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"b", 1}, {"", 1},
+}
+
+func (r *reader) size(v value) int64 {
+	text, ok := r.scalar(v, "a size such as 4096 or 64MiB")
+	if !ok {
+		return 0
+	}
+	for _, unit := range sizeUnits {
+		number, ok := strings.CutSuffix(strings.ToLower(strings.TrimSpace(text)), unit.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		if err != nil || n < 1 || n > math.MaxInt64/unit.bytes {
+			break
+		}
+		return n * unit.bytes
+	}
+	r.faultf(v, "%q is not a size such as 4096 or 64MiB", text)
+	return 0
+}
+
+// keyText returns a fair key as the expression will give it: a number may be
+// written as one.
+func (r *reader) keyText(v value) string {
+	s, _ := r.scalar(v, "text")
+	return s
+}
+
+// address checks an address roughly: its use will tell the rest.
+func (r *reader) address(v value) string {
+	s := r.text(v)
+	_, rest, ok := strings.Cut(s, "://")
+	scheme := strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
+	if _, isText := v.any.(string); isText && (!ok || !scheme || rest == "" || rest[0] == '/' || strings.ContainsAny(s, " \t\r\n")) {
+		r.faultf(v, "%q is not an address such as https://example.com/hook", s)
+	}
+	return s
+}

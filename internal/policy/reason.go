@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// reason tells in words why Level returns what it returns.
+func (r Reading) reason(m *message.Message) string {
+	v, given := m.Property(PriorityProperty)
+	if given {
+		if _, ok := levelOf(v); ok {
+			return fmt.Sprintf("its property %s is %s", PriorityProperty, v)
+		}
+	}
+	because := "it asks for none"
+	switch h := m.Header(); {
+	case h.PrioritySet && h.Priority == 0 && r.ZeroIsUnset:
+		because = "the 0 in its header is how its client says none"
+	case h.PrioritySet:
+		because = fmt.Sprintf("its header has priority %d", h.Priority)
+	}
+	if given {
+		because += fmt.Sprintf(" (its property %s is %s, which is no level)", PriorityProperty, v)
+	}
+	return because
+}
