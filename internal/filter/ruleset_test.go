@@ -90,7 +90,7 @@ func TestRuleSetAgreesWithRules(t *testing.T) {
 		case 3:
 			return "a / " + pick("0", "1", "b") + " = 1"
 		case 4:
-			return pick("p('a') = 1", "p('sys.' + b) = 1", "NOT a = 1", "a NOT IN (1)", "EXISTS(a)")
+			return pick("a = b", "a IN (b, 2)", "p('a') = 1", "p('sys.' + b) = 1", "NOT a = 1", "a NOT IN (1)", "EXISTS(a)")
 		default:
 			return name() + " = " + constant()
 		}
