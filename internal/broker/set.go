@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Rule is how a receiver over several queues chooses among them.
+type Rule uint8
+
+// The rules.
+const (
+	// ByOrder serves the first queue, in the order given, that has a message.
+	ByOrder Rule = iota
+	// ByLevel serves the queue whose best message has the highest level; among
+	// equals the first in the order given.
+	ByLevel
+)
+
+// SetSink takes what a Set delivers. Its methods are called in order from the
+// set's own goroutine and must return at once.
+type SetSink interface {
+	// Deliver hands over a message of the queue with that place in the set.
+	Deliver(source int, d Delivery)
+	// Ended says that the set is over.
+	Ended(err error)
+}
+
+// Set receives from several queues as if they were one. It looks at them by its
+// rule, takes from the first that has something, and when all are empty waits at
+// all of them at once: an idle set costs nothing.
+//
+// Queues of one set may lie in different shards, so two of them can answer a wait
+// at the same moment. What is more than was asked for goes back to its place,
+// uncounted, before anybody has seen it.
+type Set struct {
+	sink    SetSink
+	rule    Rule
+	sources []*setSource
+
+	mu     sync.Mutex
+	limit  uint64 // guarded by mu; messages the sink takes in all
+	given  uint64 // guarded by mu; messages the sink was given
+	events []setEvent
+	wake   chan struct{} // capacity 1: look again
+
+	cancel context.CancelCauseFunc
+	done   sync.WaitGroup
+}
+
+// setEvent is what a source has to say.
+type setEvent struct {
+	source  int
+	ds      []Delivery
+	drained bool
+	ended   error
+}
+
+// setSource is one queue of a set. It is a Sink.
+type setSource struct {
+	set   *Set
+	index int
+	n     *node
+	part  shard.Part
+	rec   *Receiver
+	seen  uint64 // owned by the set's goroutine; deliveries it has had
+}
+
+// OpenSet attaches a receiver to queues or subscriptions, at least one, in order
+// of preference. Messages are locked; the options' Mode, sessions and Sink are not
+// for sets. It is given nothing before Allow.
+func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule Rule, o ReceiverOptions, sink SetSink) (*Set, error) {
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("%w: a set needs at least one queue", ErrInvalid)
+	}
+	if o.Mode != PeekLock || o.Session != nil || o.NextSession {
+		return nil, fmt.Errorf("%w: a set locks messages and knows no sessions", ErrNotAllowed)
+	}
+	s := &Set{sink: sink, rule: rule, wake: make(chan struct{}, 1)}
+	for i, addr := range addrs {
+		src := &setSource{set: s, index: i}
+		o.Sink = src
+		rec, err := b.OpenReceiver(ctx, addr, o)
+		if err != nil {
+			s.closeSources()
+			return nil, err
+		}
+		src.n, src.part, src.rec = rec.n, rec.part, rec
+		s.sources = append(s.sources, src)
+	}
+	ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.done.Go(func() {
+		err := s.run(ctx)
+		s.closeSources()
+		if !errors.Is(err, errSetClosed) {
+			s.sink.Ended(err)
+		}
+	})
+	return s, nil
+}
+
+var errSetClosed = errors.New("broker: set closed")
+
+// Allow lets the sink have messages up to the total-th since the set was opened.
+func (s *Set) Allow(total uint64) {
+	s.mu.Lock()
+	s.limit = total
+	s.mu.Unlock()
+	s.ring()
+}
+
+// Settle decides about a message of one of the set's queues.
+func (s *Set) Settle(source int, tokens []queue.Token, o Outcome, done func([]error)) {
+	s.sources[source].rec.Settle(tokens, o, done)
+}
+
+// Close ends the set and waits for its goroutine. Message locks stay.
+func (s *Set) Close() {
+	s.cancel(errSetClosed)
+	s.done.Wait()
+}
+
+func (s *Set) closeSources() {
+	for _, src := range s.sources {
+		src.rec.Close()
+	}
+}
+
+func (s *Set) ring() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // a look is due
+	}
+}
+
+// Deliver implements Sink.
+func (src *setSource) Deliver(ds []Delivery) { src.set.post(setEvent{source: src.index, ds: ds}) }
+
+// Drained implements Sink.
+func (src *setSource) Drained() { src.set.post(setEvent{source: src.index, drained: true}) }
+
+// Ended implements Sink.
+func (src *setSource) Ended(err error) { src.set.post(setEvent{source: src.index, ended: err}) }
+
+func (s *Set) post(e setEvent) {
+	s.mu.Lock()
+	s.events = append(s.events, e)
+	s.mu.Unlock()
+	s.ring()
+}
+
+// room is how many messages the sink takes now.
+func (s *Set) room() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limit - min(s.given, s.limit)
+}
+
+// run serves the sink until ctx ends or a source does.
+func (s *Set) run(ctx context.Context) error {
+	for {
+		for s.room() == 0 {
+			if _, err := s.next(ctx); err != nil {
+				return err
+			}
+		}
+		served, err := s.probe(ctx)
+		if err != nil {
+			return err
+		}
+		if served {
+			continue // begin again with the best queue
+		}
+		if err := s.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// next waits for something to happen and hands over what came.
+func (s *Set) next(ctx context.Context) ([]setEvent, error) {
+	select {
+	case <-s.wake:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	events := s.events
+	s.events = nil
+	s.mu.Unlock()
+	for _, e := range events {
+		if e.ended != nil {
+			return nil, e.ended
+		}
+		s.take(e.source, e.ds)
+	}
+	return events, nil
+}
+
+// take gives the sink what it has room for and returns the rest to its place.
+func (s *Set) take(source int, ds []Delivery) {
+	src := s.sources[source]
+	src.seen += uint64(len(ds))
+	for i, d := range ds {
+		s.mu.Lock()
+		fits := s.given < s.limit
+		if fits {
+			s.given++
+		}
+		s.mu.Unlock()
+		if !fits {
+			var tokens []queue.Token
+			for _, d := range ds[i:] {
+				tokens = append(tokens, d.Token)
+			}
+			src.rec.Settle(tokens, Outcome{Verdict: Release}, func([]error) {})
+			return
+		}
+		s.sink.Deliver(source, d)
+	}
+}
+
+// probe asks the queues one after the other, best first, for one message, and
+// reports whether one gave it.
+func (s *Set) probe(ctx context.Context) (bool, error) {
+	for _, src := range s.ranked(ctx) {
+		before := src.seen
+		src.rec.Allow(src.seen + 1)
+		src.rec.Drain()
+		for drained := false; !drained; {
+			events, err := s.next(ctx)
+			if err != nil {
+				return false, err
+			}
+			drained = slices.ContainsFunc(events, func(e setEvent) bool { return e.drained && e.source == src.index })
+		}
+		if src.seen > before {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// ranked returns the sources in the order in which the rule asks them.
+func (s *Set) ranked(ctx context.Context) []*setSource {
+	if s.rule == ByOrder {
+		return s.sources
+	}
+	best := make([]int, len(s.sources)) // level of the best message, -1 if none
+	for i, src := range s.sources {
+		best[i] = -1
+		// A source that cannot be asked ranks last and says why when probed.
+		_ = src.n.shard.Call(ctx, func(tx *shard.Tx) error {
+			q, err := tx.Inspect(src.n.id, src.part)
+			if err != nil {
+				return err
+			}
+			for level := range q.Levels() {
+				best[i] = int(level)
+				break
+			}
+			return nil
+		})
+	}
+	ranked := slices.Clone(s.sources)
+	slices.SortStableFunc(ranked, func(x, y *setSource) int { return best[y.index] - best[x.index] })
+	return ranked
+}
+
+// wait stands at all queues at once until one of them gives a message, and then
+// stops standing at them.
+func (s *Set) wait(ctx context.Context) error {
+	var before uint64
+	for _, src := range s.sources {
+		before += src.seen
+		src.rec.Allow(src.seen + 1)
+	}
+	for s.room() > 0 {
+		if _, err := s.next(ctx); err != nil {
+			return err
+		}
+		var now uint64
+		for _, src := range s.sources {
+			now += src.seen
+		}
+		if now > before {
+			break
+		}
+	}
+	for _, src := range s.sources {
+		src.rec.Allow(src.seen)
+	}
+	return nil
+}

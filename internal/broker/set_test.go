@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+type setSink struct {
+	ds    chan setDelivery
+	ended chan error
+}
+
+type setDelivery struct {
+	source int
+	d      Delivery
+}
+
+func newSetSink() *setSink {
+	return &setSink{ds: make(chan setDelivery, 1000), ended: make(chan error, 1)}
+}
+
+func (k *setSink) Deliver(source int, d Delivery) { k.ds <- setDelivery{source, d} }
+func (k *setSink) Ended(err error)                { k.ended <- err }
+
+// P4: one pool over several queues always takes from the better one.
+func TestSetServesTheFirstQueueThatHasSomething(t *testing.T) {
+	r := start(t)
+	names := []string{"urgent", "high", "normal", "low"} // they lie in both shards
+	for _, name := range names {
+		r.queue(entity.Queue{Name: name})
+	}
+	for i := range 3 {
+		for _, name := range slices.Backward(names) {
+			r.send(name, msg(fmt.Sprint(name, i)))
+		}
+	}
+	k := newSetSink()
+	s, err := r.OpenSet(t.Context(), names, ByOrder, ReceiverOptions{}, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 12 {
+		s.Allow(uint64(i + 1))
+		got := <-k.ds
+		want := fmt.Sprint(names[i/3], i%3)
+		if b := body(t, got.d); b != want || got.source != i/3 {
+			t.Fatalf("message %d: %q of queue %d, want %q", i, b, got.source, want)
+		}
+	}
+	// All are empty: the set waits at all of them and takes what comes.
+	s.Allow(13)
+	r.send("low", msg("late"))
+	if got := <-k.ds; body(t, got.d) != "late" {
+		t.Fatalf("got %q", body(t, got.d))
+	}
+	for _, name := range names {
+		rt, err := r.Runtime(t.Context(), name)
+		if err != nil || rt.Locked != rt.Active {
+			t.Fatalf("%s: %d locked of %d (%v)", name, rt.Locked, rt.Active, err)
+		}
+	}
+}
+
+func TestSetByLevelServesTheBestMessageOfAll(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "a"})
+	r.queue(entity.Queue{Name: "b"})
+	r.send("a", msg("a low", "Priority", "Low"))
+	r.send("b", msg("b high", "Priority", "High"))
+	r.send("a", msg("a normal"))
+	k := newSetSink()
+	s, err := r.OpenSet(t.Context(), []string{"a", "b"}, ByLevel, ReceiverOptions{}, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Allow(3)
+	for _, want := range []string{"b high", "a normal", "a low"} {
+		if got := body(t, (<-k.ds).d); got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestSetEndsWithItsQueue(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "a"})
+	k := newSetSink()
+	if _, err := r.OpenSet(t.Context(), []string{"a"}, ByOrder, ReceiverOptions{}, k); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.DeleteQueue(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	<-k.ended
+}
