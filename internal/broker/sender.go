@@ -49,8 +49,14 @@ func (b *Broker) writable(addr string) (*node, error) {
 }
 
 // MaxMessageSize is the size in bytes of the largest message the entity takes.
-func (s *Sender) MaxMessageSize() int64 {
-	return s.n.def.Load().queue.MaxMessageSizeInKilobytes << 10
+func (s *Sender) MaxMessageSize() int64 { return s.n.def.Load().maxMessage() }
+
+// largestMessage is what fits into a block of the journal, with room to spare for
+// what the broker writes into a dead letter.
+const largestMessage = 60 << 20
+
+func (d *definition) maxMessage() int64 {
+	return min(d.queue.MaxMessageSizeInKilobytes<<10, largestMessage)
 }
 
 // Send stores a batch, all of it or nothing. It never blocks; done is called
@@ -144,7 +150,7 @@ func (d *definition) accepts(batch []*message.Message) error {
 	if d.Paused.Sending || !d.queue.Status.CanSend() {
 		return fmt.Errorf("%w: %q takes no messages", ErrDisabled, d.queue.Name)
 	}
-	limit := d.queue.MaxMessageSizeInKilobytes << 10
+	limit := d.maxMessage()
 	for _, m := range batch {
 		if int64(m.Size()) > limit {
 			return fmt.Errorf("%w: %d bytes, %q takes up to %d", ErrTooLarge, m.Size(), d.queue.Name, limit)
