@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objective
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// DefaultHeadroom is how many workers more than busy ones there are to be, as a
+// share of the busy ones: with less, queues form by chance alone.
+const DefaultHeadroom = 0.25
+
+// DefaultDrain is how soon the backlog of a class that promises nothing is to be
+// worked off.
+const DefaultDrain = 5 * time.Minute
+
+// leastLeft is the part of an objective in which messages that are late already
+// are to be worked off. In no time at all would take workers without number.
+const leastLeft = 0.1
+
+// Load is what one class brings.
+type Load struct {
+	Name    string
+	Arrival float64       // messages per second
+	Service time.Duration // work on one; zero is not known yet
+	Waiting int64
+	Oldest  time.Duration // age of the oldest waiting
+	Wait    time.Duration // objective; zero is none
+}
+
+// DemandInput is what Demand must know.
+type DemandInput struct {
+	Classes  []Load
+	Headroom float64 // zero is DefaultHeadroom; negative is none
+	Running  int     // messages in work, if known: so many workers at least
+	Floor    int     // fewest workers
+	Ceiling  int     // most workers; zero is no limit
+}
+
+// DemandResult is how many workers are needed, and why.
+type DemandResult struct {
+	Workers int     `json:"workers"`
+	Steady  float64 `json:"steady"`  // workers busy with what comes in
+	Spare   float64 `json:"spare"`   // more of them for head-room
+	Backlog float64 `json:"backlog"` // more of them to work off what waits in time
+	Why     string  `json:"why"`
+}
+
+// Demand returns how many workers the objectives need now:
+//
+//	steady  = sum over classes of arrival rate × service time      (Little's law)
+//	spare   = head-room × steady
+//	backlog = max over deadlines D of (work that is due by D) / D
+//	workers = steady + spare + backlog, rounded up, within floor and ceiling
+//
+// The work that is due by D is the sum of waiting × service time over the classes
+// of which no more than D is left of the objective: the objective less the age
+// of the oldest, but at least a tenth of it.
+func Demand(in DemandInput) DemandResult {
+	var r DemandResult
+	waiting := int64(0)
+	for _, c := range in.Classes {
+		r.Steady += max(c.Arrival, 0) * c.Service.Seconds()
+		waiting += max(c.Waiting, 0)
+	}
+	headroom := max(cmp.Or(in.Headroom, DefaultHeadroom), 0)
+	r.Spare = headroom * r.Steady
+	due, name := dueFirst(in.Classes)
+	r.Backlog = due
+
+	sum := r.Steady + r.Spare + r.Backlog
+	// A fast service still rounds to one worker, and dust of floating point to none.
+	workers := int(math.Ceil(min(sum, math.MaxInt32) - 1e-9))
+	if waiting > 0 {
+		workers = max(workers, 1)
+	}
+	workers = max(workers, in.Running, in.Floor, 0)
+	if in.Ceiling > 0 {
+		workers = min(workers, in.Ceiling)
+	}
+	r.Workers = workers
+	r.Why = r.why(in, name)
+	return r
+}
+
+// left returns how much time is left to start what waits of a class.
+func (c Load) left() time.Duration {
+	wait := cmp.Or(c.Wait, DefaultDrain)
+	return max(wait-c.Oldest, time.Duration(leastLeft*float64(wait)), time.Millisecond)
+}
+
+// dueFirst returns how many workers the backlog needs and the class whose
+// deadline asks for most.
+func dueFirst(classes []Load) (workers float64, name string) {
+	byDeadline := slices.SortedFunc(slices.Values(classes), func(a, b Load) int { return cmp.Compare(a.left(), b.left()) })
+	var work float64
+	for _, c := range byDeadline {
+		work += float64(max(c.Waiting, 0)) * c.Service.Seconds()
+		if need := work / c.left().Seconds(); need > workers {
+			workers, name = need, c.Name
+		}
+	}
+	return workers, name
+}
+
+func (r *DemandResult) why(in DemandInput, name string) string {
+	text := fmt.Sprintf("%.3g busy with what comes in, %.3g spare", r.Steady, r.Spare)
+	if r.Backlog > 0 {
+		text += fmt.Sprintf(", %.3g for the backlog", r.Backlog)
+		if name != "" {
+			text += fmt.Sprintf(" (class %s is the most pressing)", name)
+		}
+	}
+	switch need := r.Steady + r.Spare + r.Backlog; {
+	case in.Ceiling > 0 && r.Workers == in.Ceiling && need > float64(in.Ceiling):
+		text += "; the ceiling holds it down"
+	case r.Workers == in.Floor && need <= float64(in.Floor-1):
+		text += "; the floor holds it up"
+	case r.Workers == in.Running && need <= float64(in.Running-1):
+		text += "; so many are at work"
+	case need < 1 && r.Workers == 1:
+		text += "; less than one is one"
+	}
+	return text
+}
+
+// Load returns what a class brings by its report: the arrivals of the last minute
+// and the mean of the recent service times.
+func (c ClassReport) Load() Load {
+	l := Load{
+		Name: c.Name, Arrival: c.Arrived.Minute, Service: seconds(c.Service.Mean),
+		Waiting: c.Waiting, Oldest: seconds(c.OldestAge),
+	}
+	if c.Objective != nil {
+		l.Wait = seconds(c.Objective.Wait)
+	}
+	return l
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

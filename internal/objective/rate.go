@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objective
+
+import (
+	"math"
+	"time"
+)
+
+// spans are the times over which a Rate looks back.
+var spans = [3]time.Duration{time.Second, time.Minute, 15 * time.Minute}
+
+// foldAfter is how long events are only counted before they are folded into the
+// averages, which costs exponentials.
+const foldAfter = 200 * time.Millisecond
+
+// Rate is how often something happens, as averages over a second, a minute and
+// a quarter of an hour in which the past fades exponentially. The zero value is
+// ready. It does not start at zero and creep up: an average whose span has not
+// passed yet is that of the time so far.
+type Rate struct {
+	pending uint64
+	total   uint64
+	from    int64 // first event or look, in nanoseconds; zero is none yet
+	folded  int64 // averages are as of
+	average [3]float64
+}
+
+// Rates are events per second over the three spans.
+type Rates struct {
+	Second  float64 `json:"1s"`
+	Minute  float64 `json:"1m"`
+	Quarter float64 `json:"15m"`
+}
+
+// Add counts n events at now.
+func (r *Rate) Add(now time.Time, n int) { r.add(now.UnixNano(), uint64(n)) }
+
+func (r *Rate) add(now int64, n uint64) {
+	if now-r.folded >= int64(foldAfter) {
+		r.fold(now)
+	}
+	r.pending += n
+	r.total += n
+}
+
+// fold takes the pending events into the averages. Time that goes back is taken
+// as standing still.
+func (r *Rate) fold(now int64) {
+	if r.from == 0 {
+		r.from, r.folded = now, now
+		return
+	}
+	past := now - r.folded
+	if past <= 0 {
+		return
+	}
+	rate := float64(r.pending) / time.Duration(past).Seconds()
+	for i, span := range spans {
+		r.average[i] += (rate - r.average[i]) * -math.Expm1(-float64(past)/float64(span))
+	}
+	r.pending, r.folded = 0, now
+}
+
+// Total returns how many events there were.
+func (r *Rate) Total() uint64 { return r.total }
+
+// At returns the rates at now.
+func (r *Rate) At(now time.Time) Rates {
+	at := now.UnixNano()
+	if r.from == 0 || at <= r.from {
+		return Rates{}
+	}
+	if at-r.folded >= int64(foldAfter) || r.folded == r.from {
+		r.fold(at)
+	}
+	var out [3]float64
+	for i, span := range spans {
+		// An average that began at zero holds only this part of the truth so far.
+		seen := -math.Expm1(-float64(r.folded-r.from) / float64(span))
+		if seen > 0 {
+			out[i] = r.average[i] / seen
+		}
+	}
+	return Rates{out[0], out[1], out[2]}
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objective
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+// version is the first byte of a snapshot. A new layout gets a new number, and
+// old ones are read for ever.
+const version = 1
+
+// Snapshot returns all that was measured, for Restore. doc.go has the layout.
+func (m *Meter) Snapshot() []byte {
+	dst := []byte{version}
+	dst = binary.AppendUvarint(dst, uint64(operations))
+	for o := range m.kinds {
+		dst = m.kinds[o].append(dst)
+	}
+	dst = binary.AppendUvarint(dst, uint64(max(m.rotated, 0)))
+	dst = binary.AppendUvarint(dst, uint64(len(m.classes)))
+	for _, c := range m.classes {
+		dst = c.append(dst)
+	}
+	return dst
+}
+
+// Restore brings back what was measured of the classes that still exist, by
+// their names. After an error, which is ErrSnapshot, nothing has changed.
+func (m *Meter) Restore(snapshot []byte) error {
+	if len(snapshot) == 0 || snapshot[0] != version {
+		return ErrSnapshot
+	}
+	s := &source{rest: snapshot[1:]}
+	var kinds [operations]Rate
+	n := s.uvarint()
+	if n > uint64(operations) {
+		return ErrSnapshot
+	}
+	for o := range n {
+		kinds[o].read(s)
+	}
+	rotated := s.time()
+	var restored []*class
+	for range min(s.uvarint(), 256) {
+		c := new(class)
+		c.read(s)
+		restored = append(restored, c)
+	}
+	if s.err != nil || len(s.rest) > 0 {
+		return ErrSnapshot
+	}
+	m.kinds, m.rotated = kinds, rotated
+	m.adopt(restored)
+	return nil
+}
+
+// adopt takes over what was measured by the names of the classes.
+func (m *Meter) adopt(restored []*class) {
+	for i, c := range m.classes {
+		for _, r := range restored {
+			if r.Name != c.Name {
+				continue
+			}
+			if r.Wait != c.Wait || r.Share != c.Share {
+				r.promise, r.state = window{}, c.state
+			}
+			r.Class, r.number, r.slot, r.pace, r.backlog = c.Class, c.number, c.slot, c.pace, c.backlog
+			m.classes[i] = r
+		}
+	}
+}
+
+func (c *class) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(c.Name)))
+	dst = append(dst, c.Name...)
+	dst = binary.AppendUvarint(dst, uint64(c.Wait))
+	dst = binary.AppendUvarint(dst, math.Float64bits(c.Share))
+	for _, r := range c.rates() {
+		dst = r.append(dst)
+	}
+	dst = append(dst, byte(c.state))
+	dst = c.promise.append(dst)
+	if c.wait == nil {
+		return append(dst, 0)
+	}
+	dst = append(dst, 1)
+	return c.total.append(c.service.append(c.wait.append(dst)))
+}
+
+func (c *class) read(s *source) {
+	c.Name = s.text()
+	c.Wait, c.Share = time.Duration(s.time()), s.float()
+	for _, r := range c.rates() {
+		r.read(s)
+	}
+	if c.state = State(s.byte()); c.state > Missed {
+		s.err = ErrSnapshot
+		return
+	}
+	c.promise.read(s)
+	if s.byte() == 0 {
+		return
+	}
+	c.ready()
+	c.wait.read(s)
+	c.service.read(s)
+	c.total.read(s)
+}
+
+// rates lists the rates in the order of the snapshot, which never changes.
+func (c *class) rates() [5]*Rate {
+	return [...]*Rate{&c.arrived, &c.completed, &c.died, &c.refused, &c.evicted}
+}
+
+func (r *Rate) append(dst []byte) []byte {
+	for _, n := range [...]uint64{r.total, r.pending, uint64(max(r.from, 0)), uint64(max(r.folded, 0))} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	for _, a := range r.average {
+		dst = binary.AppendUvarint(dst, math.Float64bits(a))
+	}
+	return dst
+}
+
+func (r *Rate) read(s *source) {
+	*r = Rate{total: s.uvarint(), pending: s.uvarint(), from: s.time(), folded: s.time()}
+	for i := range r.average {
+		r.average[i] = s.float()
+	}
+}
+
+func (w *window) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(w.at)), uint64(max(w.ends, 0)))
+	for _, c := range w.slots {
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(c.good)), uint64(c.bad))
+	}
+	return dst
+}
+
+func (w *window) read(s *source) {
+	at, ends := s.uvarint(), s.time()
+	if at >= longSlots {
+		s.err = ErrSnapshot
+		return
+	}
+	*w = window{at: int(at), ends: ends}
+	for i := range w.slots {
+		c := slot{s.count(), s.count()}
+		w.slots[i] = c
+		w.long.good += c.good
+		w.long.bad += c.bad
+	}
+}

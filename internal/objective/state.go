@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objective
+
+import (
+	"fmt"
+	"time"
+)
+
+// State says whether a promise is kept.
+type State uint8
+
+// The states. They are in snapshots and never change.
+const (
+	NoObjective State = iota // nothing is promised
+	Met                      // neither window breaks the promise
+	AtRisk                   // one of them does
+	Missed                   // both do
+)
+
+var stateNames = [...]string{"none", "met", "at risk", "missed"}
+
+// String returns the state in words.
+func (s State) String() string { return stateNames[s] }
+
+// MarshalText writes the state in words.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a state in words.
+func (s *State) UnmarshalText(text []byte) error {
+	for i, name := range stateNames {
+		if name == string(text) {
+			*s = State(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("objective: %q is no state", text)
+}
+
+// Subject says what a Change is about.
+type Subject string
+
+// The subjects.
+const (
+	OfObjective Subject = "objective"
+	OfRate      Subject = "expected rate"
+)
+
+// Change is a state that has become another.
+type Change struct {
+	At      time.Time `json:"at"`
+	Subject Subject   `json:"subject"`
+	Class   uint8     `json:"-"`
+	Name    string    `json:"class"`
+	From    State     `json:"from"`
+	To      State     `json:"to"`
+	Why     string    `json:"why"`
+}
+
+// Tick brings everything up to now and returns the states that have changed
+// since the last call, by class. Call it every second or so, after Observe.
+func (m *Meter) Tick(now time.Time) []Change {
+	at := now.UnixNano()
+	if m.rotated == 0 {
+		m.rotated = at
+	}
+	rotate := at-m.rotated >= int64(recentFor)
+	if rotate {
+		m.rotated = at
+	}
+	var changes []Change
+	for _, c := range m.classes {
+		if rotate && c.wait != nil {
+			c.wait.rotate()
+			c.service.rotate()
+			c.total.rotate()
+		}
+		changes = c.judge(now, changes)
+	}
+	return changes
+}
+
+// judge adds what has changed about a class.
+func (c *class) judge(now time.Time, changes []Change) []Change {
+	if c.Wait > 0 {
+		c.promise.advance(now.UnixNano(), c.slot)
+		b := c.burn(now)
+		if next := b.state(); next != c.state {
+			changes = append(changes, Change{now, OfObjective, c.number, c.Name, c.state, next, c.why(b)})
+			c.state = next
+		}
+	}
+	if next := c.judgePace(now); next != c.pace.state {
+		changes = append(changes, Change{now, OfRate, c.number, c.Name, c.pace.state, next, c.whyPace(now)})
+		c.pace.state = next
+	}
+	return changes
+}
+
+// burn is how fast the messages that may be late are used up, in the two windows:
+// at 1 exactly as many are late as may be.
+type burn struct {
+	short, long float64
+	overdue     float64 // waiting already longer than promised
+}
+
+func (b burn) state() State {
+	switch {
+	case b.short >= 1 && b.long >= 1:
+		return Missed
+	case b.short >= 1 || b.long >= 1:
+		return AtRisk
+	}
+	return Met
+}
+
+func (c *class) burn(now time.Time) burn {
+	overdue := c.overdue(now)
+	allowed := 1 - c.Share
+	return burn{
+		short:   c.promise.short().broken(overdue) / allowed,
+		long:    c.promise.long.broken(overdue) / allowed,
+		overdue: overdue,
+	}
+}
+
+// overdue returns how many of the waiting messages have waited longer than
+// promised. Only the age of the oldest is known, so they are taken to have come
+// evenly since then. Without them a queue that nobody serves would look perfect:
+// no message would ever start late.
+func (c *class) overdue(now time.Time) float64 {
+	if c.backlog.Waiting <= 0 || c.backlog.Oldest.IsZero() {
+		return 0
+	}
+	age := now.Sub(c.backlog.Oldest)
+	if age <= c.Wait {
+		return 0
+	}
+	return max(1, float64(c.backlog.Waiting)*(1-float64(c.Wait)/float64(age)))
+}
+
+func (c *class) why(b burn) string {
+	short := c.slot * shortSlots
+	text := fmt.Sprintf("%s of the messages of the last %v and %s of those of the last %v started within %v; %s is promised",
+		percent(1-b.short*(1-c.Share)), brief(short), percent(1-b.long*(1-c.Share)), brief(short*longSlots/shortSlots), c.Wait, percent(c.Share))
+	if b.overdue >= 1 {
+		text += fmt.Sprintf("; about %.0f waiting messages are late already", b.overdue)
+	}
+	return text
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+
+// brief drops the zeros that time.Duration ends in: 5m, not 5m0s.
+func brief(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if n := len(s) - len(zero); n > 0 && s[n:] == zero {
+			s = s[:n+1]
+		}
+	}
+	return s
+}
