@@ -20,9 +20,10 @@ func newPicker(o Order) picker {
 // strict serves the highest open level. It remembers nothing.
 type strict struct{}
 
-func (strict) touch(Level)  {}
-func (strict) served(Level) {}
-func (strict) aged() bool   { return false }
+func (strict) touch(Level)       {}
+func (strict) joined(Level, key) {}
+func (strict) served(Level)      {}
+func (strict) aged() bool        { return false }
 
 func (strict) pick(q *Queue, _ int64, lo, hi Level) (Level, bool) {
 	return q.levels.open.highest(lo, hi)

@@ -32,12 +32,13 @@ type fairRing struct{ head, tail *fairLine }
 type fairLine struct {
 	line
 	n          int // messages that stand in it
+	prev, next *fairLine
 	turns      int64
 	load       int // ring it is in
-	prev, next *fairLine
 	enlisted   bool
-	first      key // if the lane is aged
-	age        int // position in ages
+	first      key    // if the lane is aged
+	age        int    // position in ages
+	few        [2]key // room for back: most keys have one message or two
 }
 
 // find returns the line of a key, nil if it has no messages here.
@@ -75,6 +76,9 @@ func (f *fairLane) newLine(n uint32) *fairLine {
 	}
 	l.place = f.place
 	l.fairKey = n
+	if l.back == nil {
+		l.back = l.few[:0]
+	}
 	return l
 }
 
@@ -161,7 +165,7 @@ func (f *fairLane) served(q *Queue, e *entry) {
 		owner.booked = max(owner.booked, q.clock) + owner.every
 	}
 	if l := f.find(q, n); l != nil && l.enlisted {
-		if l.turns++; l.turns >= owner.weight {
+		if l.turns++; l.turns >= owner.weight && l.next != nil {
 			f.withdraw(l)
 			f.enlist(l, owner.load())
 		}

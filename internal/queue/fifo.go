@@ -59,8 +59,3 @@ func (f *fifo[T]) pop() T {
 	}
 	return x
 }
-
-// reset empties f and gives its memory back.
-func (f *fifo[T]) reset() {
-	*f = fifo[T]{popped: f.popped + uint64(f.n)}
-}

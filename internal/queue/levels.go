@@ -8,6 +8,8 @@ package queue
 type picker interface {
 	// touch says that what is first in a level may have changed.
 	touch(l Level)
+	// joined says that a message was added to an open level.
+	joined(l Level, k key)
 	// pick chooses among the open levels between lo and hi.
 	pick(q *Queue, now int64, lo, hi Level) (Level, bool)
 	// served says that a message of l was handed out.
@@ -66,8 +68,12 @@ func (ls *levels) at(q *Queue, l Level) *level {
 }
 
 func (ls *levels) add(q *Queue, k key, e *entry) {
-	ls.at(q, e.level).lane.add(q, k, e)
-	ls.changed(e.level)
+	lane := ls.at(q, e.level).lane
+	lane.add(q, k, e)
+	if lane.open() {
+		ls.open.set(e.level)
+		ls.picker.joined(e.level, k)
+	}
 }
 
 func (ls *levels) leave(q *Queue, k key, e *entry) {
@@ -75,9 +81,10 @@ func (ls *levels) leave(q *Queue, k key, e *entry) {
 	ls.changed(e.level)
 }
 
-func (ls *levels) pop(q *Queue, k key, e *entry) {
+// take removes the first message of its level, which is being handed out.
+func (ls *levels) take(q *Queue, k key, e *entry) {
 	ls.all[e.level].lane.pop(q, k, e)
-	ls.changed(e.level)
+	ls.served(q, e)
 }
 
 // served says that a message, which has left its place, was handed out.
@@ -112,27 +119,40 @@ func (q *Queue) newLane(l Level) lane {
 
 // plainLane is first in, first out.
 type plainLane struct {
-	line line
-	n    int // messages that stand in line
+	line  line
+	n     int  // messages that stand in line
+	front key  // the first of them
+	known bool // front is right
 }
 
 func (p *plainLane) add(_ *Queue, k key, _ *entry) {
 	p.line.push(k)
 	p.n++
+	if p.known && k.before(p.front) {
+		p.front = k
+	}
 }
 
-func (p *plainLane) leave(q *Queue, _ key, _ *entry) {
+func (p *plainLane) leave(q *Queue, k key, _ *entry) {
 	p.n--
+	p.known = p.known && k != p.front
 	p.line.tidy(q, p.n)
 }
 
-func (p *plainLane) first(q *Queue) (key, bool)  { return p.line.first(q) }
-func (p *plainLane) oldest(q *Queue) (key, bool) { return p.line.first(q) }
-func (p *plainLane) eldest(q *Queue) (key, bool) { return p.line.first(q) }
-func (p *plainLane) open() bool                  { return p.n > 0 }
-func (p *plainLane) served(*Queue, *entry)       {}
+func (p *plainLane) first(q *Queue) (key, bool) {
+	if !p.known {
+		p.front, p.known = p.line.first(q)
+	}
+	return p.front, p.known
+}
 
 func (p *plainLane) pop(_ *Queue, k key, _ *entry) {
 	p.line.popFirst(k)
 	p.n--
+	p.known = false
 }
+
+func (p *plainLane) oldest(q *Queue) (key, bool) { return p.first(q) }
+func (p *plainLane) eldest(q *Queue) (key, bool) { return p.first(q) }
+func (p *plainLane) open() bool                  { return p.n > 0 }
+func (p *plainLane) served(*Queue, *entry)       {}

@@ -56,8 +56,8 @@ const (
 type line struct {
 	place
 	back heap[key]
-	fifo fifo[SeqNo]
-	tail key // of the last in fifo
+	fifo *fifo[SeqNo] // nil until the line is long
+	tail key          // of the last in fifo
 }
 
 const (
@@ -66,12 +66,24 @@ const (
 )
 
 // mentions returns how many mentions there are, stale ones included.
-func (l *line) mentions() int { return len(l.back) + l.fifo.n }
+func (l *line) mentions() int { return len(l.back) + l.queued() }
+
+// queued returns how many of them are in the fifo.
+func (l *line) queued() int {
+	if l.fifo == nil {
+		return 0
+	}
+	return l.fifo.n
+}
 
 func (l *line) push(k key) {
-	if l.fifo.n == 0 && len(l.back) < shortLine || l.fifo.n > 0 && k.before(l.tail) {
+	n := l.queued()
+	if n == 0 && len(l.back) < shortLine || n > 0 && k.before(l.tail) {
 		l.back.push(k)
 		return
+	}
+	if l.fifo == nil {
+		l.fifo = new(fifo[SeqNo])
 	}
 	l.fifo.push(k.seq)
 	l.tail = k
@@ -87,7 +99,7 @@ func (l *line) first(q *Queue) (k key, ok bool) {
 		}
 		l.back.pop()
 	}
-	for l.fifo.n > 0 {
+	for l.queued() > 0 {
 		seq := *l.fifo.at(0)
 		if e := q.stands(seq, &l.place); e != nil {
 			if f := (key{l.age(e), seq}); !ok || f.before(k) {
@@ -122,9 +134,8 @@ func (l *line) popFirst(k key) {
 func (l *line) tidy(q *Queue, live int) {
 	switch {
 	case live == 0:
-		l.back = l.back[:0]
-		l.fifo.reset()
-	case l.mentions() > 2*live+slack, len(l.back) > slack+l.fifo.n/2:
+		l.back, l.fifo = l.back[:0], nil
+	case l.mentions() > 2*live+slack, len(l.back) > slack+l.queued()/2:
 		l.rewrite(q)
 	}
 }
@@ -132,16 +143,15 @@ func (l *line) tidy(q *Queue, live int) {
 // rewrite leaves one mention of each message, all in the fifo.
 func (l *line) rewrite(q *Queue) {
 	back := slices.SortedFunc(slices.Values(l.back), key.compare)
-	old, last := l.fifo, key{}
-	l.back = nil
-	l.fifo = fifo[SeqNo]{}
+	old, n, last := l.fifo, l.queued(), key{}
+	l.back, l.fifo = nil, new(fifo[SeqNo])
 	add := func(k key) {
 		if k != last && q.stands(k.seq, &l.place) != nil {
 			l.fifo.push(k.seq)
 			l.tail, last = k, k
 		}
 	}
-	for i := range old.n {
+	for i := range n {
 		seq := *old.at(i)
 		e := q.stands(seq, &l.place)
 		if e == nil {

@@ -2,7 +2,11 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/invariant"
+)
 
 // Queue is one queue. It belongs to one goroutine.
 type Queue struct {
@@ -85,6 +89,7 @@ func (q *Queue) reorder() {
 			q.stand(seq, e)
 		}
 	}
+	invariant.Check(q.Check)
 }
 
 // join returns the group of b for one more message.

@@ -26,6 +26,7 @@ func (s score) before(t score) bool {
 type ranked struct {
 	ranking
 	scores [256]score
+	heads  [256]key   // what the scores are of
 	wins   [256]int16 // winner of match m, whose players come from 2m and 2m+1; nobody if none came
 	in     bitmap     // levels that take part
 	dirty  bitmap     // levels whose first may have changed
@@ -44,6 +45,12 @@ func newRanked(by ranking) *ranked {
 }
 
 func (r *ranked) touch(l Level) { r.dirty.set(l) }
+
+func (r *ranked) joined(l Level, k key) {
+	if !r.in.has(l) || k.before(r.heads[l]) {
+		r.dirty.set(l)
+	}
+}
 
 func (r *ranked) served(l Level) {
 	r.ranking.served(l)
@@ -90,11 +97,15 @@ func (r *ranked) refresh(q *Queue, l Level, now int64) {
 		}
 		k, _ := q.levels.all[l].lane.oldest(q)
 		s, until := r.score(l, k, now)
-		r.scores[l], r.until = s, min(r.until, until)
+		r.scores[l], r.heads[l], r.until = s, k, min(r.until, until)
 		r.in.set(l)
 	}
 	for m := (256 + int(l)) / 2; m > 0; m /= 2 {
+		was := r.wins[m]
 		r.wins[m] = r.match(r.player(2*m), r.player(2*m+1))
+		if r.wins[m] == was && was != int16(l) {
+			return // further up nobody met l, or will
+		}
 	}
 }
 

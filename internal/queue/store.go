@@ -12,20 +12,19 @@ const (
 	pageLen  = 1 << pageBits // entries: 6 KiB, one size class of the allocator
 	dirBits  = 6
 	dirLen   = 1 << dirBits // pages
-	fewLen   = 8            // at most so many entries make a page "few"
 	maxSpare = 2            // emptied pages kept for reuse
 )
 
 // store finds the entry of a number in three steps, without a map: directory,
-// page, place. A page without messages costs nothing, and an old page with only
-// a few left is packed, so that stragglers do not keep a backlog's memory.
+// page, place. A page without messages costs nothing, and one that has lost many
+// is packed, so that a few that stay do not keep the memory of all that went.
 type store struct {
 	dirs []*directory // by number; only those that have messages, and the last
 	last SeqNo        // highest number ever given; its page is never packed
 
 	expiries  expiryHeap
 	spareFull []*[pageLen]entry
-	spareFew  []*fewEntries
+	sparePack []*packed // of fewLen entries
 }
 
 type directory struct {
@@ -34,18 +33,12 @@ type directory struct {
 	pages [dirLen]page
 }
 
-// page has its entries in full or in few; neither if it is empty.
+// page has its entries in full or in pack; neither if it is empty.
 type page struct {
 	full   *[pageLen]entry
-	few    *fewEntries
+	pack   *packed
 	expiry int64 // no ready entry expires before it; meaningless if the page is empty
 	live   int   // entries in use
-}
-
-// fewEntries are the entries of a nearly empty page, in no order.
-type fewEntries struct {
-	entries [fewLen]entry
-	at      [fewLen]uint8 // place of each in its page
 }
 
 // directory returns the index of directory no, or where it belongs. Without
@@ -90,20 +83,17 @@ func (s *store) get(seq SeqNo) *entry {
 }
 
 func (p *page) get(at uint8) *entry {
-	if p.full != nil {
-		if e := &p.full[at&(pageLen-1)]; e.live() {
-			return e
-		}
+	var e *entry
+	switch {
+	case p.full != nil:
+		e = &p.full[at&(pageLen-1)]
+	case p.pack != nil:
+		e = p.pack.get(at)
+	}
+	if e == nil || !e.live() {
 		return nil
 	}
-	if p.few != nil {
-		for i := range p.few.entries {
-			if e := &p.few.entries[i]; p.few.at[i] == at && e.live() {
-				return e
-			}
-		}
-	}
-	return nil
+	return e
 }
 
 // put makes a place for seq, which must be new, and returns it zeroed. The
@@ -118,11 +108,12 @@ func (s *store) put(seq SeqNo) *entry {
 	d := s.dirs[i]
 	p := &d.pages[n&(dirLen-1)]
 	switch {
-	case p.few != nil:
+	case p.pack != nil:
 		s.unpack(p)
 	case p.full == nil:
 		p.full, p.expiry = s.newFull(), never
 		d.live++
+		s.packOlder(n)
 	}
 	p.live++
 	return &p.full[seq&(pageLen-1)]
@@ -134,11 +125,10 @@ func (s *store) delete(seq SeqNo) {
 	p := s.page(n)
 	*p.get(uint8(seq & (pageLen - 1))) = entry{}
 	p.live--
-	switch {
-	case p.live == 0:
+	if p.live == 0 {
 		s.drop(n, p)
-	case p.live <= fewLen && p.full != nil && n != uint64(s.last)>>pageBits:
-		s.pack(p)
+	} else {
+		s.packEmptier(n, p)
 	}
 }
 
@@ -152,55 +142,6 @@ func (s *store) drop(n uint64, p *page) {
 	if d.live == 0 && d.no != uint64(s.last)>>pageBits>>dirBits {
 		s.dirs = slices.Delete(s.dirs, i, i+1)
 	}
-}
-
-func (s *store) recycle(p *page) {
-	if p.full != nil && len(s.spareFull) < maxSpare {
-		s.spareFull = append(s.spareFull, p.full) // all zero by now
-	}
-	if p.few != nil && len(s.spareFew) < maxSpare {
-		s.spareFew = append(s.spareFew, p.few)
-	}
-}
-
-func (s *store) newFull() *[pageLen]entry {
-	if n := len(s.spareFull); n > 0 {
-		full := s.spareFull[n-1]
-		s.spareFull = s.spareFull[:n-1]
-		return full
-	}
-	return new([pageLen]entry)
-}
-
-// pack moves the last entries of a page into a small one.
-func (s *store) pack(p *page) {
-	few := new(fewEntries)
-	if n := len(s.spareFew); n > 0 {
-		few, s.spareFew = s.spareFew[n-1], s.spareFew[:n-1]
-	}
-	n := 0
-	for i := range p.full {
-		if e := &p.full[i]; e.live() {
-			few.entries[n], few.at[n] = *e, uint8(i)
-			*e = entry{}
-			n++
-		}
-	}
-	s.recycle(p)
-	p.full, p.few = nil, few
-}
-
-// unpack is the inverse of pack.
-func (s *store) unpack(p *page) {
-	full := s.newFull()
-	for i := range p.few.entries {
-		if e := &p.few.entries[i]; e.live() {
-			full[p.few.at[i]] = *e
-			*e = entry{}
-		}
-	}
-	s.recycle(&page{few: p.few})
-	p.full, p.few = full, nil
 }
 
 // next returns the first message whose number is not below seq; nil at the end.
@@ -225,20 +166,13 @@ func (s *store) next(seq SeqNo) (SeqNo, *entry) {
 
 // next returns the entry of p with the lowest place not below at.
 func (p *page) next(at uint64) (place uint64, e *entry) {
-	if p.full != nil {
-		for i := at; i < pageLen; i++ {
-			if p.full[i].live() {
-				return i, &p.full[i]
-			}
+	if p.full == nil && p.pack == nil {
+		return 0, nil
+	}
+	for ; at < pageLen; at++ {
+		if e := p.get(uint8(at)); e != nil {
+			return at, e
 		}
 	}
-	if p.few != nil {
-		place = pageLen
-		for i := range p.few.entries {
-			if w := uint64(p.few.at[i]); p.few.entries[i].live() && w >= at && w < place {
-				place, e = w, &p.few.entries[i]
-			}
-		}
-	}
-	return place, e
+	return 0, nil
 }

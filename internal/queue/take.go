@@ -34,8 +34,7 @@ func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
 			s.line.popFirst(k)
 			s.ready--
 		} else {
-			q.levels.pop(q, k, e)
-			q.levels.served(q, e)
+			q.levels.take(q, k, e)
 		}
 		return q.handOut(k.seq, e, w, at, out), true
 	}
