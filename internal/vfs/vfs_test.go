@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -211,15 +212,15 @@ func TestCrashLosesWhatWasNot(t *testing.T) {
 		if again := contents(t, m.CrashClone(seed), "a"); again != got {
 			t.Fatalf("seed %d gives two results", seed)
 		}
-		shape := ""
+		var shape strings.Builder
 		for at := 0; at < len(got); at += sectorSize {
 			sector := got[at:min(at+sectorSize, len(got))]
 			if len(sector) != sectorSize || sector != string(bytes.Repeat([]byte{sector[0]}, sectorSize)) {
 				t.Fatalf("seed %d: a sector is torn", seed)
 			}
-			shape += sector[:1]
+			shape.WriteString(sector[:1])
 		}
-		seen[shape] = true
+		seen[shape.String()] = true
 	}
 	for shape, what := range map[string]string{
 		"oooo": "nothing kept", "11112": "all kept", "1111": "the later write lost", "oooo2": "the earlier write lost", "11oo": "the earlier write torn",

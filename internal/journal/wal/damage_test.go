@@ -372,3 +372,41 @@ func cut(t *testing.T, disk *vfs.Mem, name string, size int64) {
 		t.Fatal(err)
 	}
 }
+
+// TestDamageIsToldFromATornTail damages each batch of a store whose process was
+// killed. All but the last are known to have been synced, by those behind them:
+// the store refuses to open and says where. The last may as well have torn, and
+// is cut off.
+func TestDamageIsToldFromATornTail(t *testing.T) {
+	const batches = 12
+	disk := vfs.NewMem()
+	w := open(t, disk)
+	c, _ := claim(t, w, 1)
+	var at [batches]journal.Position
+	for i := range at {
+		at[i] = appendOne(t, w, c, numbered(i))
+		commit(t, w)
+	}
+	for i, p := range at {
+		off := int64(p) % (16 << 10)
+		for where, bit := range map[string]int64{"header": (off - batchHeader + 12) * 8, "payload": (off + frameHeader) * 8} {
+			killed := disk.CrashClone(0)
+			flip(t, killed, segmentName(1), bit)
+			w, err := Open(killed, Options{})
+			if i == batches-1 {
+				if err != nil {
+					t.Errorf("%s of the last batch: %v", where, err)
+					continue
+				}
+				if _, got, err := replayed(w, 1); err != nil || len(got) != batches-1 {
+					t.Errorf("%s of the last batch: %d records, %v, want %d", where, len(got), err, batches-1)
+				}
+				continue
+			}
+			damage, ok := errors.AsType[*DamageError](err)
+			if !ok || damage.File != segmentName(1) || damage.Offset/512 < uint64(off-batchHeader)/512 || damage.Offset > uint64(off) {
+				t.Errorf("%s of batch %d at %d: %v, want damage there", where, i, off, err)
+			}
+		}
+	}
+}

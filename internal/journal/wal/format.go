@@ -54,6 +54,7 @@ var (
 	errNoBatch  = errors.New("no batch begins here")
 	errNoSeal   = errors.New("segment ends without its seal")
 	errMissing  = errors.New("file is missing")
+	errShort    = errors.New("log ends before this place, which was synced")
 )
 
 // DamageError says where stored bytes are not what was written. It wraps

@@ -27,7 +27,7 @@ type stock struct {
 	// holder of the making token adds to them.
 	ready  []*segment
 	spares []*spare
-	newest uint64 // capacity of the last segment formatted
+	newest uint64 // largest capacity of a segment so far; the next is larger
 	full   bool   // the last attempt to make one met a full disk
 }
 
@@ -60,25 +60,26 @@ func (w *WAL) supply(size uint64) error {
 
 	need := size + headerSize + 2*batchHeader + alignment
 	need = min(w.block, (need+511)&^511)
+	var p *spare
 	w.mu.Lock()
-	err, first, spare := w.usable(), w.stock.first(), w.takeSpare()
+	err, first := w.usable(), w.stock.first()
+	if err == nil && first == nil {
+		p = w.takeSpare()
+	}
 	w.mu.Unlock()
 	if err != nil {
-		w.putSpare(spare)
 		return err
 	}
 	if first == nil {
-		if spare == nil {
+		if p == nil {
 			// The caller waits, and so does its shard: no larger than need be.
-			if spare, err = w.makeSpare(min(w.block, max(firstCapacity, need))); err != nil {
+			if p, err = w.makeSpare(min(w.block, max(firstCapacity, need))); err != nil {
 				return w.lacking(err)
 			}
 		}
-		if first, err = w.format(spare); err != nil {
+		if first, err = w.format(p); err != nil {
 			return w.lacking(err)
 		}
-	} else {
-		w.putSpare(spare)
 	}
 	if first.head.capacity < need { // only the holder of making changes it
 		return w.enlarge(first, need)
@@ -169,7 +170,7 @@ func (w *WAL) format(p *spare) (*segment, error) {
 	}
 	w.mu.Lock()
 	w.stock.ready = append(w.stock.ready, s)
-	w.stock.newest = s.head.capacity
+	w.stock.newest = max(w.stock.newest, s.head.capacity)
 	w.mu.Unlock()
 	return s, nil
 }
@@ -220,11 +221,8 @@ func (w *WAL) takeSpare() *spare {
 	return p
 }
 
-// putSpare keeps a spare for later; nil is none.
+// putSpare keeps a spare for later.
 func (w *WAL) putSpare(p *spare) {
-	if p == nil {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stock.spares = append(w.stock.spares, p)

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 
@@ -75,7 +76,7 @@ type surveyed struct {
 // store is a store that is not running, opened to be looked at.
 type store struct {
 	fs       vfs.FS
-	lock     interface{ Close() error }
+	lock     io.Closer
 	files    listing
 	manifest *manifest
 	segments []*surveyed // those needed, in order

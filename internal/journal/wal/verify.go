@@ -77,8 +77,7 @@ func (st *store) report() (Report, error) {
 	}
 	if at := st.manifest.Synced; r.End < at {
 		n := st.manifest.block(at)
-		r.Problems = append(r.Problems, &DamageError{segmentName(n), uint64(at) - n*st.manifest.SegmentSize,
-			errors.New("log ends before this place, which was synced")})
+		r.Problems = append(r.Problems, &DamageError{segmentName(n), uint64(at) - n*st.manifest.SegmentSize, errShort})
 	}
 	if len(r.Problems) > 0 {
 		return r, fmt.Errorf("verify: %d problems, the first: %w", len(r.Problems), r.Problems[0])
