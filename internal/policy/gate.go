@@ -2,20 +2,11 @@
 
 package policy
 
-import "time"
-
-// Depth is a number of waiting messages and their bytes.
-type Depth struct{ Count, Bytes int64 }
-
-// Depths tells what waits in the queue.
-type Depths interface {
-	// Total is everything that waits.
-	Total() Depth
-	// OfClass is what waits of a class; zero is the messages in none.
-	OfClass(class uint8) Depth
-	// AtLeast is what waits at a level or above it.
-	AtLeast(level uint8) Depth
-}
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Ask is one message that wants in.
 type Ask struct {
@@ -35,8 +26,8 @@ func (d Decision) OK() bool { return d.Refusal == nil }
 
 // Refusal says who was turned away, why and for how long.
 type Refusal struct {
-	Class      string // empty for messages in no class
-	Key        string // if the rate of a fair key was the reason
+	Number     uint8  // of the class; zero for messages in none
+	Class      string // empty for messages in none
 	Reason     string
 	RetryAfter time.Duration
 }
@@ -46,4 +37,193 @@ type Refusal struct {
 type Eviction struct {
 	Class uint8
 	Depth
+}
+
+// Gate lets messages into a queue or turns them away. It belongs to one goroutine
+// at a time. Its memory is that of the classes and of the fair keys whose rate
+// was used recently.
+type Gate struct {
+	policy  *Policy
+	classes []*bucket          // by class number; nil has no rate
+	keys    map[string]*bucket // those that are not full
+	shares  map[string]Rate    // of the keys that the policy names
+	sweepAt int                // number of keys at which full ones are dropped
+	limited bool               // there are limits of depth to keep
+
+	claims []claim // of the batch that is being judged
+	batch  batch
+}
+
+// claim is what a batch wants of one rate.
+type claim struct {
+	*bucket
+	class uint8 // of the first message that wants it
+	key   string
+	keyed bool // the rate is that of the key
+}
+
+// leastSweep is the number of keys below which looking for full ones is not
+// worth it.
+const leastSweep = 64
+
+// NewGate returns the gate of a policy.
+func NewGate(p *Policy) *Gate {
+	g := &Gate{keys: map[string]*bucket{}, sweepAt: leastSweep}
+	g.Replace(p)
+	return g
+}
+
+// Replace changes the policy. Rates that stay the same stay used up as they are.
+func (g *Gate) Replace(p *Policy) {
+	old, oldPolicy := g.classes, g.policy
+	g.policy = p
+	g.classes = make([]*bucket, len(p.Classes)+1)
+	g.limited = p.Watermarks != (Depth{})
+	for i, c := range p.Classes {
+		g.limited = g.limited || c.Limit > 0 || c.Bytes > 0
+		for j, b := range old {
+			if b != nil && oldPolicy.Classes[j-1].Name == c.Name && b.rate == c.Rate {
+				g.classes[i+1] = b
+			}
+		}
+	}
+	g.shares = make(map[string]Rate, len(p.Keys))
+	for _, s := range p.Keys {
+		g.shares[s.Key] = s.inherit(p.KeyDefaults).Rate
+	}
+	for key, b := range g.keys {
+		if b.rate != g.keyRate(key) {
+			delete(g.keys, key)
+		}
+	}
+}
+
+// Admit decides about a batch, which is let in as a whole or not at all. What is
+// let in has used up its rates; Refund gives them back if it was not stored after
+// all.
+func (g *Gate) Admit(now time.Time, asks []Ask, d Depths) Decision {
+	defer g.forget()
+	for _, a := range asks {
+		g.want(now, a)
+	}
+	if r := g.tooFast(); r != nil {
+		return Decision{Refusal: r}
+	}
+	if g.limited {
+		g.batch.begin(g.policy, d)
+		for _, a := range asks {
+			if r := g.batch.fit(a); r != nil {
+				return Decision{Refusal: r}
+			}
+		}
+	}
+	for _, c := range g.claims {
+		c.tokens -= c.wanted
+	}
+	return Decision{Evict: slices.Clone(g.batch.evicted)}
+}
+
+// want notes what a message needs of its rates.
+func (g *Gate) want(now time.Time, a Ask) {
+	if c := g.policy.class(a.Class); c != nil && c.Rate.PerSecond() > 0 {
+		if g.classes[a.Class] == nil {
+			g.classes[a.Class] = newBucket(now, c.Rate)
+		}
+		g.touch(now, claim{bucket: g.classes[a.Class], class: a.Class})
+	}
+	rate := g.keyRate(a.Key)
+	if rate.PerSecond() <= 0 {
+		return
+	}
+	b, ok := g.keys[a.Key]
+	if !ok {
+		g.sweep(now)
+		b = newBucket(now, rate)
+		g.keys[a.Key] = b
+	}
+	g.touch(now, claim{b, a.Class, a.Key, true})
+}
+
+func (g *Gate) touch(now time.Time, c claim) {
+	if c.wanted == 0 {
+		c.refill(now)
+		g.claims = append(g.claims, c)
+	}
+	c.wanted++
+}
+
+// keyRate returns the rate of a fair key; without fair keys there is none.
+func (g *Gate) keyRate(key string) Rate {
+	if g.policy.FairKey == "" {
+		return Rate{}
+	}
+	if r, ok := g.shares[key]; ok {
+		return r
+	}
+	return g.policy.KeyDefaults.Rate
+}
+
+// sweep drops the keys whose rate is not used, each time that their number has
+// doubled.
+func (g *Gate) sweep(now time.Time) {
+	if len(g.keys) < g.sweepAt {
+		return
+	}
+	for key, b := range g.keys {
+		if b.wanted == 0 && b.full(now) {
+			delete(g.keys, key)
+		}
+	}
+	g.sweepAt = max(2*len(g.keys), leastSweep)
+}
+
+// tooFast refuses a batch whose rates are used up, for as long as the slowest of
+// them needs.
+func (g *Gate) tooFast() *Refusal {
+	var longest time.Duration
+	var worst claim
+	for _, c := range g.claims {
+		if wait := c.lacks(); wait > longest {
+			longest, worst = wait, c
+		}
+	}
+	if longest == 0 {
+		return nil
+	}
+	reason := fmt.Sprintf("the rate of %v is used up", worst.rate)
+	if worst.keyed {
+		reason = fmt.Sprintf("the rate of %v of key %q is used up", worst.rate, worst.key)
+	}
+	return &Refusal{worst.class, g.policy.ClassName(worst.class), reason, longest}
+}
+
+// known returns the number of a class, zero if the policy does not have it.
+func (g *Gate) known(class uint8) uint8 {
+	if int(class) < len(g.classes) {
+		return class
+	}
+	return 0
+}
+
+// forget ends the judgement of a batch.
+func (g *Gate) forget() {
+	for _, c := range g.claims {
+		c.wanted = 0
+	}
+	clear(g.claims)
+	g.claims = g.claims[:0]
+	g.batch.end()
+}
+
+// Refund gives back the rates that a batch has used, if it was not stored after
+// it was let in.
+func (g *Gate) Refund(asks []Ask) {
+	for _, a := range asks {
+		if b := g.classes[g.known(a.Class)]; b != nil {
+			b.tokens = min(b.tokens+1, b.rate.Burst())
+		}
+		if b := g.keys[a.Key]; b != nil {
+			b.tokens = min(b.tokens+1, b.rate.Burst())
+		}
+	}
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// Depth is a number of waiting messages and their bytes.
+type Depth struct{ Count, Bytes int64 }
+
+func (d Depth) plus(e Depth) Depth  { return Depth{d.Count + e.Count, d.Bytes + e.Bytes} }
+func (d Depth) minus(e Depth) Depth { return Depth{d.Count - e.Count, d.Bytes - e.Bytes} }
+
+// over returns by how much d exceeds the limits that are set.
+func (d Depth) over(limit Depth) (excess Depth) {
+	if limit.Count > 0 {
+		excess.Count = max(d.Count-limit.Count, 0)
+	}
+	if limit.Bytes > 0 {
+		excess.Bytes = max(d.Bytes-limit.Bytes, 0)
+	}
+	return excess
+}
+
+// atMost returns the smaller of each.
+func (d Depth) atMost(e Depth) Depth { return Depth{min(d.Count, e.Count), min(d.Bytes, e.Bytes)} }
+
+// covers reports whether d is at least e in both.
+func (d Depth) covers(e Depth) bool { return d.Count >= e.Count && d.Bytes >= e.Bytes }
+
+// Depths tells a Gate what waits in the queue.
+type Depths interface {
+	// Total is everything that waits.
+	Total() Depth
+	// OfClass is what waits of a class; zero is the messages in none.
+	OfClass(class uint8) Depth
+	// AtLeast is what waits at a level or above it.
+	AtLeast(level uint8) Depth
+	// Leaving is how many messages leave the queue per second; zero is not known.
+	Leaving() float64
+}
+
+// Tally counts what waits, as Depths. The zero value is an empty queue.
+type Tally struct {
+	Rate float64 // what Leaving returns
+
+	total   Depth
+	classes [256]Depth
+	levels  [256]Depth
+}
+
+// Add counts a message that waits from now on.
+func (t *Tally) Add(class, level uint8, bytes int64) { t.change(class, level, Depth{1, bytes}) }
+
+// Remove counts a message that no longer waits.
+func (t *Tally) Remove(class, level uint8, bytes int64) { t.change(class, level, Depth{-1, -bytes}) }
+
+func (t *Tally) change(class, level uint8, by Depth) {
+	t.total = t.total.plus(by)
+	t.classes[class] = t.classes[class].plus(by)
+	t.levels[level] = t.levels[level].plus(by)
+}
+
+// Total returns everything that waits.
+func (t *Tally) Total() Depth { return t.total }
+
+// OfClass returns what waits of a class.
+func (t *Tally) OfClass(class uint8) Depth { return t.classes[class] }
+
+// AtLeast returns what waits at a level or above it.
+func (t *Tally) AtLeast(level uint8) (d Depth) {
+	for _, l := range t.levels[level:] {
+		d = d.plus(l)
+	}
+	return d
+}
+
+// Leaving returns Rate.
+func (t *Tally) Leaving() float64 { return t.Rate }

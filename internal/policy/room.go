@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// batch finds room for the messages of one batch, one after the other: each sees
+// those before it as if they were waiting already.
+type batch struct {
+	policy *Policy
+	depths Depths
+
+	added   *Tally // of the batch so far
+	evicted []Eviction
+}
+
+func (b *batch) begin(p *Policy, d Depths) {
+	b.policy, b.depths = p, d
+	if b.added == nil {
+		b.added = new(Tally)
+	}
+}
+
+func (b *batch) end() {
+	if b.policy == nil { // it was not begun
+		return
+	}
+	*b.added = Tally{}
+	*b = batch{added: b.added, evicted: b.evicted[:0]}
+}
+
+// fit finds room for a message, or says why there is none.
+func (b *batch) fit(a Ask) *Refusal {
+	c := b.policy.class(a.Class)
+	size := Depth{1, a.Bytes}
+	if c != nil {
+		limit := Depth{c.Limit, c.Bytes}
+		if excess := b.ofClass(a.Class).plus(size).over(limit); excess != (Depth{}) && !b.evictOwn(a.Class, c, excess) {
+			return b.refuse(a, "the class has as many waiting as it may", excess)
+		}
+	}
+	if b.policy.Watermarks != (Depth{}) {
+		if r := b.fitQueue(a, c, size); r != nil {
+			return r
+		}
+	}
+	b.added.Add(a.Class, a.Level, a.Bytes)
+	return nil
+}
+
+// fitQueue keeps the watermarks. A message sees only what waits at its level or
+// above: for that it must stand back. What waits below it stands back itself, by
+// being evicted if its class says so; else the queue grows over the mark. So a
+// level is turned away only after every level below it.
+func (b *batch) fitQueue(a Ask, c *Class, size Depth) *Refusal {
+	mark := b.policy.Watermarks
+	excess := b.total().plus(size).over(mark)
+	if excess == (Depth{}) {
+		return nil
+	}
+	if own := b.atLeast(a.Level).plus(size).over(mark); own != (Depth{}) && !b.evictOwn(a.Class, c, own) {
+		return b.refuse(a, "the queue has as much waiting as it may, at this level and above", own)
+	}
+	excess = b.total().plus(size).over(mark)
+	for _, victim := range b.lower(a.Level) {
+		if excess == (Depth{}) {
+			break
+		}
+		b.evict(victim, excess.atMost(b.waiting(victim)))
+		excess = b.total().plus(size).over(mark)
+	}
+	return nil
+}
+
+// lower returns the classes below a level that make room for others, the lowest
+// first.
+func (b *batch) lower(level uint8) []uint8 {
+	var victims []uint8
+	for i, c := range b.policy.Classes {
+		if c.Shed == Evict && c.rank() < level && b.waiting(uint8(i+1)).Count > 0 {
+			victims = append(victims, uint8(i+1))
+		}
+	}
+	slices.SortStableFunc(victims, func(x, y uint8) int {
+		return cmp.Compare(b.policy.class(x).rank(), b.policy.class(y).rank())
+	})
+	return victims
+}
+
+// rank returns the level of a class; one without a level of its own counts as
+// what most of its messages will have.
+func (c *Class) rank() uint8 {
+	if c.OwnLevel {
+		return Unset
+	}
+	return c.Level
+}
+
+// evictOwn makes room inside a class, if it says so and there is enough to evict.
+func (b *batch) evictOwn(class uint8, c *Class, excess Depth) bool {
+	if c == nil || c.Shed != Evict || !b.waiting(class).covers(excess) {
+		return false
+	}
+	b.evict(class, excess)
+	return true
+}
+
+func (b *batch) evict(class uint8, d Depth) {
+	if d == (Depth{}) {
+		return
+	}
+	for i := range b.evicted {
+		if e := &b.evicted[i]; e.Class == class {
+			e.Depth = e.plus(d)
+			return
+		}
+	}
+	b.evicted = append(b.evicted, Eviction{class, d})
+}
+
+// waiting returns what can still be evicted of a class: the batch itself cannot.
+func (b *batch) waiting(class uint8) Depth {
+	d := b.depths.OfClass(class)
+	for _, e := range b.evicted {
+		if e.Class == class {
+			d = d.minus(e.Depth)
+		}
+	}
+	return d
+}
+
+func (b *batch) ofClass(class uint8) Depth {
+	return b.waiting(class).plus(b.added.OfClass(class))
+}
+
+func (b *batch) total() Depth {
+	return b.withoutEvicted(b.depths.Total().plus(b.added.Total()), 0)
+}
+
+func (b *batch) atLeast(level uint8) Depth {
+	return b.withoutEvicted(b.depths.AtLeast(level).plus(b.added.AtLeast(level)), level)
+}
+
+// withoutEvicted takes off d what was evicted from a level on.
+func (b *batch) withoutEvicted(d Depth, level uint8) Depth {
+	for _, e := range b.evicted {
+		if b.policy.class(e.Class).rank() >= level {
+			d = d.minus(e.Depth)
+		}
+	}
+	return d
+}
+
+// How long a sender is told to wait for room: by the speed at which messages
+// leave if that is known, but never so long that nobody notices when it is gone.
+const (
+	retryUnknown  = time.Second
+	retryShortest = 100 * time.Millisecond
+	retryLongest  = 30 * time.Second
+)
+
+func (b *batch) refuse(a Ask, reason string, excess Depth) *Refusal {
+	after := retryUnknown
+	if speed := b.depths.Leaving(); speed > 0 {
+		after = retryLongest
+		if s := float64(max(excess.Count, 1)) / speed; s < retryLongest.Seconds() {
+			after = max(time.Duration(s*float64(time.Second)), retryShortest)
+		}
+	}
+	return &Refusal{a.Class, b.policy.ClassName(a.Class), reason, after}
+}

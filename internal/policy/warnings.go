@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+)
+
+// Warnings returns what is allowed but probably not meant, in the order of the
+// fields. lock is how long a consumer of the queue may hold a message.
+func (p *Policy) Warnings(lock time.Duration) Faults {
+	var w Faults
+	if p.Aging != (Lift{}) && p.Discipline != Aging {
+		w.addf("aging", "counts only under the discipline aging, and this one is %s", p.Discipline)
+	}
+	if p.Discipline == Aging {
+		p.warnCap(&w)
+	}
+	for i := range p.Classes {
+		p.warnClass(&w, i, lock)
+	}
+	if p.Discipline == Deadline && !p.catchesAll() {
+		w.addf("classes", "messages that no class takes have no objective and are served after all that have one; end with a class without when")
+	}
+	switch {
+	case p.Alerts.Webhook != "" && p.Alerts.Secret == "":
+		w.addf("alerts.secret", "missing: whoever receives the alerts cannot tell that they are ours")
+	case p.Alerts.Webhook == "" && p.Alerts.Secret != "":
+		w.addf("alerts.secret", "there is no webhook to sign for")
+	}
+	return w
+}
+
+// warnCap warns of classes that nobody can rise to.
+func (p *Policy) warnCap(w *Faults) {
+	for i, c := range p.Classes {
+		if !c.OwnLevel && c.Level > p.Aging.UpTo {
+			w.addf("aging.upTo", "class %q (level %d) is above %d: however long others wait, it goes ahead of them", p.Classes[i].Name, c.Level, p.Aging.UpTo)
+		}
+	}
+}
+
+func (p *Policy) warnClass(w *Faults, i int, lock time.Duration) {
+	c, at := &p.Classes[i], index("classes", i)
+	p.warnShadow(w, i)
+	p.warnLevel(w, i)
+	if c.when != nil {
+		for _, n := range c.when.Names() {
+			if unknownOnArrival(n.System) {
+				w.addf(join(at, "when"), "sys.%s has no value yet when a message arrives, so the class takes none then", n.System)
+			}
+		}
+	}
+	if o := c.Objective; o.Wait > 0 && o.Wait < lock {
+		w.addf(join(at, "objective.wait"), "%v is shorter than the lock of %v: a message whose consumer dies comes back too late",
+			entity.Duration(o.Wait), entity.Duration(lock))
+	}
+	if p.Discipline == Deadline && c.Objective.Wait == 0 {
+		w.addf(join(at, "objective"), "missing: under deadline class %q is served after all that have one, and may wait for ever", c.Name)
+	}
+	if c.Weight > 0 && p.Discipline != Weighted {
+		w.addf(join(at, "weight"), "counts only under the discipline weighted, and this one is %s", p.Discipline)
+	}
+	if c.Shed == Evict && c.Limit == 0 && c.Bytes == 0 && p.Watermarks == (Depth{}) {
+		w.addf(join(at, "shed"), "there is neither a limit nor a watermark to keep, so nothing is ever evicted")
+	}
+}
+
+// warnShadow warns of a class that never gets a message.
+func (p *Policy) warnShadow(w *Faults, i int) {
+	c, at := p.Classes[i], index("classes", i)
+	for _, before := range p.Classes[:i] {
+		switch {
+		case before.when == nil:
+			w.addf(at, "class %q never gets a message: class %q before it takes all", c.Name, before.Name)
+			return
+		case c.when != nil && before.when.String() == c.when.String():
+			w.addf(join(at, "when"), "class %q never gets a message: class %q before it has the same condition", c.Name, before.Name)
+			return
+		}
+	}
+}
+
+// warnLevel warns of classes that the discipline cannot tell apart.
+func (p *Policy) warnLevel(w *Faults, i int) {
+	if p.Discipline != Deadline && p.Discipline != Weighted {
+		return
+	}
+	c := p.Classes[i]
+	for _, before := range p.Classes[:i] {
+		if before.Level != c.Level {
+			continue
+		}
+		how := "their weights add up"
+		if p.Discipline == Deadline {
+			how = "the shorter of their objectives holds for both"
+		}
+		w.addf(join(index("classes", i), "level"), "class %q has the level of class %q: under %s %s", c.Name, before.Name, p.Discipline, how)
+		return
+	}
+}
+
+// catchesAll reports whether every message is in a class.
+func (p *Policy) catchesAll() bool {
+	for _, c := range p.Classes {
+		if c.when == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownOnArrival reports whether the broker writes a property only after a
+// message has been classified.
+func unknownOnArrival(n filter.SystemName) bool {
+	switch n {
+	case filter.ExpiresAtUTC, filter.EnqueuedTimeUTC, filter.SequenceNumber, filter.EnqueuedSequenceNumber,
+		filter.LockedUntilUTC, filter.LockToken:
+		return true
+	}
+	return false
+}
