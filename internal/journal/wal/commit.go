@@ -67,7 +67,7 @@ func (w *WAL) keepStocked(ctx context.Context) {
 
 // Commit does one step: it writes and syncs the oldest pending batch, if there
 // is one, and tells the watchers. Run is nothing but Commit in a loop; a
-// simulator calls it by hand, and then it also does the work of Run's helper,
+// simulator calls it by hand, and then it also does the work of Run's supplier,
 // which is to have the next segments ready.
 func (w *WAL) Commit() error {
 	var err error

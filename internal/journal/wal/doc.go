@@ -38,7 +38,7 @@
 // # Concurrency
 //
 // Append copies into a buffer under a short mutex. Commit, which Run calls in a
-// loop, swaps that buffer, writes and syncs it. A helper of Run makes the next
+// loop, swaps that buffer, writes and syncs it. A supplier within Run makes the next
 // segments. Truncate and Claim write the manifest from their caller's goroutine.
 // Work that must not be done by two at once has a token, a channel of one; no
 // mutex is held across a call to the disk.

@@ -54,7 +54,7 @@ func (w *WAL) keepable(size uint64) bool {
 // supply sees to it that the first ready segment has room for size bytes of
 // frames. It is called by an Append that cannot go on without.
 func (w *WAL) supply(size uint64) error {
-	defer poke(w.low) // Run's helper has the rest to do, or to try again later
+	defer poke(w.low) // Run's supplier has the rest to do, or to try again later
 	w.making <- struct{}{}
 	defer func() { <-w.making }()
 
