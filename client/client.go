@@ -81,7 +81,7 @@ func Dial(ctx context.Context, address string, o *Options) (*Client, error) {
 func (c *Client) Close(ctx context.Context) error {
 	c.end(ErrClosed)
 	var err error
-	if conn := c.live.take(); conn != nil {
+	if conn := c.live.take(); conn != nil && conn.alive() {
 		err = conn.close(ctx)
 	}
 	c.done.Wait()
@@ -94,11 +94,11 @@ func (c *Client) connection(ctx context.Context) (*connection, error) {
 		if c.life.Err() != nil {
 			return nil, ErrClosed
 		}
-		conn, err := c.options.open(ctx, c.target, c.life)
+		conn, socket, err := c.options.open(ctx, c.target, c.life)
 		if err != nil {
 			return nil, err
 		}
-		opened := newConnection(conn, c.target, c.life)
+		opened := newConnection(conn, socket, c.target, c.life)
 		c.done.Go(func() { c.watch(opened) })
 		return opened, nil
 	})

@@ -5,6 +5,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 // were put on it and the request/response links that were opened on it.
 type connection struct {
 	amqp   *amqp.Conn
+	socket net.Conn
 	target target
 	life   context.Context
 	work   sync.WaitGroup // the goroutines of this connection; they end with it
@@ -32,9 +34,9 @@ type connection struct {
 // grant is a token that the peer has accepted.
 type grant struct{ expires time.Time }
 
-func newConnection(conn *amqp.Conn, t target, life context.Context) *connection {
+func newConnection(conn *amqp.Conn, socket net.Conn, t target, life context.Context) *connection {
 	c := &connection{
-		amqp: conn, target: t, life: life,
+		amqp: conn, socket: socket, target: t, life: life,
 		cbs: newSlot[*rpc](), replies: newSlot[*inbox](),
 		tokens: map[string]*slot[*grant]{}, nodes: map[string]*slot[*rpc]{},
 	}
@@ -53,17 +55,11 @@ func (c *connection) alive() bool {
 	}
 }
 
-// close ends the connection. go-amqp waits for the peer to agree, for ever if
-// need be; a caller in a hurry leaves that to the goroutine that Wait knows.
+// close ends the connection. go-amqp takes its time with a peer that does not
+// read; when the caller's is up, the socket is closed under it.
 func (c *connection) close(ctx context.Context) error {
-	closed := make(chan error, 1)
-	c.work.Go(func() { closed <- c.amqp.Close() })
-	select {
-	case err := <-closed:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	defer context.AfterFunc(ctx, func() { c.socket.Close() })()
+	return c.amqp.Close()
 }
 
 // authorize puts a token for the entity at path, once per connection.

@@ -17,11 +17,12 @@ import (
 // are at most 64 KiB here, and a peer may put several into one.
 const maxWebSocketMessage = 1 << 20
 
-// open makes a connection and logs in; tokens come later, one per entity.
-func (o *Options) open(ctx context.Context, t target, lifetime context.Context) (*amqp.Conn, error) {
+// open makes a connection and logs in; tokens come later, one per entity. It
+// also returns the socket, whose closing ends a connection that does not listen.
+func (o *Options) open(ctx context.Context, t target, lifetime context.Context) (*amqp.Conn, net.Conn, error) {
 	raw, err := o.transport(ctx, t, lifetime)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sasl := amqp.SASLTypeAnonymous()
 	if t.user != "" {
@@ -35,9 +36,9 @@ func (o *Options) open(ctx context.Context, t target, lifetime context.Context) 
 		Properties:  map[string]any{"product": "triagemq-client", "platform": "go"},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", t.host, translate(err))
+		return nil, nil, fmt.Errorf("connect to %s: %w", t.host, translate(err))
 	}
-	return conn, nil
+	return conn, raw, nil
 }
 
 // transport opens the byte stream that AMQP runs on. A WebSocket lives as long

@@ -112,6 +112,9 @@ func translate(err error) error {
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.translate()
 	}
+	if _, ok := errors.AsType[*amqp.ConnError](err); ok {
+		return err // of all that it carried, not of this operation
+	}
 	if e, ok := errors.AsType[*amqp.Error](err); ok {
 		if known, ok := conditions[string(e.Condition)]; ok {
 			return fmt.Errorf("%w: %s", known, e.Description)

@@ -51,14 +51,17 @@ func (o *outage) over(now time.Time) { o.since, o.worked = time.Time{}, now }
 func (c *Client) retry(ctx context.Context, op func(*outage) error) error {
 	o := outage{limit: c.options.RetryFor}
 	for {
-		err := op(&o)
+		// go-amqp answers a context that has ended with half-open sessions.
+		err := context.Cause(ctx)
 		if err == nil {
+			err = op(&o)
+		}
+		switch {
+		case err == nil:
 			return nil
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		if c.life.Err() != nil {
+		case c.life.Err() != nil:
 			return ErrClosed
 		}
 		err = translate(err)

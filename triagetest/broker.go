@@ -23,7 +23,8 @@ type Broker struct {
 	address string
 	crashes uint64
 	disk    *vfs.Mem
-	stop    func() // ends the running broker and waits for it
+	power   *vfs.Fault   // in front of disk
+	stop    func() error // ends the running broker and waits for it
 }
 
 // segmentSize keeps the disk in memory small: tests have little to store.
@@ -46,14 +47,19 @@ func Start(t testing.TB, yaml string) *Broker {
 	cfg.Storage.SegmentSize = segmentSize
 	b := &Broker{t: t, config: cfg, address: "127.0.0.1:0", disk: vfs.NewMem()}
 	b.start()
-	t.Cleanup(func() { b.stop() }) // the one that runs then
+	t.Cleanup(func() {
+		if err := b.stop(); err != nil && !errors.Is(err, errStop) {
+			t.Errorf("triagetest: stop the broker: %v", err)
+		}
+	})
 	return b
 }
 
 // start runs the broker on its disk, at its address.
 func (b *Broker) start() {
 	b.t.Helper()
-	cfg := server.Config{Config: b.config, FS: b.disk}
+	b.power = vfs.NewFault(b.disk)
+	cfg := server.Config{Config: b.config, FS: b.power}
 	cfg.Listeners = []string{b.address}
 	ready := make(chan server.Ready, 1)
 	cfg.Ready = func(r server.Ready) { ready <- r }
@@ -73,21 +79,22 @@ func (b *Broker) start() {
 		cancel(nil)
 		b.t.Fatal("triagetest: the broker does not get ready")
 	}
-	b.stop = func() {
+	b.stop = func() error {
 		cancel(errStop)
 		select {
 		case err := <-done:
-			if err != nil && !errors.Is(err, errStop) {
-				b.t.Errorf("triagetest: stop the broker: %v", err)
-			}
+			return err
 		case <-time.After(patience):
-			b.t.Error("triagetest: the broker does not stop")
+			return errors.New("it takes too long")
 		}
 	}
 }
 
-// errStop ends a broker.
-var errStop = errors.New("triagetest: stop")
+// errStop ends a broker, errPower its disk.
+var (
+	errStop  = errors.New("triagetest: stop")
+	errPower = errors.New("triagetest: power failure")
+)
 
 // ConnectionString opens the broker with any Service Bus SDK, and with
 // [client.Dial].
@@ -123,9 +130,10 @@ func (b *Broker) Client() *client.Client {
 // not. Clients reconnect to the same address by themselves.
 func (b *Broker) Crash() {
 	b.t.Helper()
+	// Nothing becomes durable from here on, so nothing more is acknowledged.
+	b.power.Before(func(vfs.Op, string) error { return errPower })
+	_ = b.stop() // it has every reason to complain
 	b.crashes++
-	after := b.disk.CrashClone(b.crashes)
-	b.stop()
-	b.disk = after
+	b.disk = b.disk.CrashClone(b.crashes)
 	b.start()
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/triagetest"
+)
+
+// serve answers requests in capital letters until ctx ends.
+func serve(ctx context.Context, t *testing.T, c *client.Client, queue string) {
+	r, err := c.Receiver(ctx, queue, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	task := context.WithoutCancel(ctx) // what was begun is finished
+	for m, err := range r.Messages(ctx) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := c.Reply(task, m, &client.Message{Body: []byte(strings.ToUpper(string(m.Body)))}); err != nil {
+			t.Error(err)
+		}
+		if err := r.Complete(task, m); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestReplyReachesTheOneWhoAsked(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	ctx, stop := context.WithCancel(deadline(t))
+	var serving, asking sync.WaitGroup
+	server := b.Client()
+	serving.Go(func() { serve(ctx, t, server, "work") })
+	for i := range 3 {
+		c := b.Client()
+		for j := range 10 {
+			asking.Go(func() {
+				body := fmt.Sprintf("client %d question %d", i, j)
+				reply, err := c.Request(ctx, "work", &client.Message{Body: []byte(body)})
+				if err != nil {
+					t.Error(err)
+				} else if got := string(reply.Body); got != strings.ToUpper(body) {
+					t.Errorf("asked %q, got %q", body, got)
+				}
+			})
+		}
+	}
+	asking.Wait()
+	stop()
+	serving.Wait()
+}
+
+// The way that works without temporary nodes: the reply goes to a session of a
+// queue, and whoever has that session gets it.
+func TestReplyToASession(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	c, ctx := b.Client(), deadline(t)
+	q := open(t, c, "work", nil)
+	mine, err := c.Session(ctx, "replies", "me", nil)
+	must(t, err)
+	q.send(client.Message{ID: "q1", Body: []byte("ping"), ReplyTo: "replies", ReplyToSession: "me"})
+	request := q.take(1)[0]
+	must(t, c.Reply(ctx, request, &client.Message{Body: []byte("pong")}))
+	must(t, q.Complete(ctx, request))
+	reply := take(t, ctx, mine.Receiver, 1)[0]
+	if reply.CorrelationID != "q1" || string(reply.Body) != "pong" {
+		t.Errorf("reply %q to %q, want \"pong\" to \"q1\"", reply.Body, reply.CorrelationID)
+	}
+}
+
+func TestReplyNeedsAnAddress(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	q := open(t, b.Client(), "work", nil)
+	q.say("no answer wanted")
+	wantError(t, "reply", b.Client().Reply(q.ctx, q.take(1)[0], &client.Message{}), client.ErrNoReplyTo)
+}

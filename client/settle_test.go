@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/triagetest"
+)
+
+func TestAbandonCountsAndReleaseDoesNot(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	q := open(t, b.Client(), "strict", nil)
+	q.say("a")
+	for range 5 {
+		m := q.take(1)[0]
+		if m.DeliveryCount != 0 {
+			t.Fatalf("after releasing the count is %d, want 0", m.DeliveryCount)
+		}
+		must(t, q.Release(q.ctx, m))
+	}
+	must(t, q.Abandon(q.ctx, q.take(1)[0], map[string]any{"try": "again"}))
+	m := q.take(1)[0]
+	if m.DeliveryCount != 1 || m.Properties["try"] != "again" {
+		t.Errorf("after abandoning: count %d, properties %v", m.DeliveryCount, m.Properties)
+	}
+	must(t, q.Abandon(q.ctx, m, nil)) // the second failure is one too many
+	dead := open(t, b.Client(), "orders", nil)
+	r, err := b.Client().Receiver(dead.ctx, client.DeadLetters("strict"), nil)
+	must(t, err)
+	letter := take(t, dead.ctx, r, 1)[0]
+	if letter.DeadLetterReason != "MaxDeliveryCountExceeded" {
+		t.Errorf("dead letter for %q", letter.DeadLetterReason)
+	}
+	must(t, r.Complete(dead.ctx, letter))
+}
+
+func TestDeadLetterSaysWhy(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	c := b.Client()
+	q := open(t, c, "orders", nil)
+	q.say("bad")
+	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", "no such format"))
+	q.none()
+	r, err := c.Receiver(q.ctx, client.DeadLetters("orders"), nil)
+	must(t, err)
+	m := take(t, q.ctx, r, 1)[0]
+	if m.DeadLetterReason != "Unreadable" || m.DeadLetterDescription != "no such format" {
+		t.Errorf("dead letter for %q: %q", m.DeadLetterReason, m.DeadLetterDescription)
+	}
+	// Redrive: what was received can be sent as it is.
+	must(t, q.Send(q.ctx, &m.Message))
+	must(t, r.Complete(q.ctx, m))
+	wantBodies(t, q.take(1), "bad")
+}
+
+func TestDeferredMessageComesBackByNumber(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	q := open(t, b.Client(), "orders", nil)
+	q.say("later", "now")
+	m := q.take(1)[0]
+	must(t, q.Defer(q.ctx, m, map[string]any{"why": "busy"}))
+	now := q.take(1)
+	wantBodies(t, now, "now")
+	must(t, q.Complete(q.ctx, now...))
+	q.none()
+	ms, err := q.ReceiveDeferred(q.ctx, m.SeqNo)
+	must(t, err)
+	wantBodies(t, ms, "later")
+	if ms[0].Properties["why"] != "busy" {
+		t.Errorf("properties %v, want why=busy", ms[0].Properties)
+	}
+	must(t, q.Renew(q.ctx, ms[0]))
+	must(t, q.Complete(q.ctx, ms[0]))
+	_, err = q.ReceiveDeferred(q.ctx, m.SeqNo)
+	wantError(t, "receive it again", err, client.ErrMessageNotFound)
+}
+
+func TestRenewMovesTheLock(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	q := open(t, b.Client(), "orders", nil)
+	q.say("a")
+	m := q.take(1)[0]
+	before := m.LockedUntil
+	must(t, q.Renew(q.ctx, m))
+	if m.LockedUntil.Before(before) {
+		t.Errorf("renewed from %v to %v", before, m.LockedUntil)
+	}
+	must(t, q.Complete(q.ctx, m))
+	wantError(t, "renew what is settled", q.Renew(q.ctx, m), client.ErrLockLost)
+}
+
+func TestPeekSeesEverythingAndTakesNothing(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	q := open(t, b.Client(), "orders", nil)
+	q.say("deferred", "locked", "ready")
+	must(t, q.Defer(q.ctx, q.take(1)[0], nil))
+	locked := q.take(1)[0]
+	_, err := q.Schedule(q.ctx, time.Now().Add(time.Hour), &client.Message{Body: []byte("scheduled")})
+	must(t, err)
+	ms, err := q.Peek(q.ctx, 0, 10)
+	must(t, err)
+	wantBodies(t, ms, "deferred locked ready scheduled")
+	var states []string
+	for _, m := range ms {
+		states = append(states, m.State.String())
+	}
+	for i, want := range []string{"deferred", "active", "active", "scheduled"} {
+		if states[i] != want {
+			t.Errorf("states %q, want %q at %d", states, want, i)
+		}
+	}
+	rest, err := q.Peek(q.ctx, ms[2].SeqNo, 1)
+	must(t, err)
+	wantBodies(t, rest, "ready")
+	wantError(t, "complete a peeked message", q.Complete(q.ctx, rest[0]), client.ErrLockLost)
+	must(t, q.Complete(q.ctx, locked))
+}
+
+func TestScheduleAndCancel(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	q := open(t, b.Client(), "orders", nil)
+	late, err := q.Schedule(q.ctx, time.Now().Add(time.Hour), &client.Message{}, &client.Message{})
+	must(t, err)
+	if len(late) != 2 {
+		t.Fatalf("numbers %v, want two", late)
+	}
+	soon := time.Now().Add(300 * time.Millisecond)
+	_, err = q.Schedule(q.ctx, soon, &client.Message{Body: []byte("soon")})
+	must(t, err)
+	must(t, q.Cancel(q.ctx, late...))
+	wantError(t, "cancel twice", q.Cancel(q.ctx, late[0]), client.ErrMessageNotFound)
+	m := q.take(1)[0]
+	if string(m.Body) != "soon" || time.Now().Before(soon) {
+		t.Errorf("received %q at %v, want \"soon\" not before %v", m.Body, time.Now(), soon)
+	}
+	must(t, q.Complete(q.ctx, m))
+	q.none()
+}
