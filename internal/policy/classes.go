@@ -56,8 +56,8 @@ func (r *reader) class(v value) (c Class) {
 
 func (r *reader) className(v value) string {
 	name := r.text(v)
-	if _, wrong := v.any.(string); !wrong {
-		return ""
+	if _, isText := v.any.(string); !isText {
+		return "" // a fault is noted
 	}
 	bad := strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "$") {

@@ -63,7 +63,7 @@ type Class struct {
 	Limit     int64  // messages that may wait; zero is any number
 	Bytes     int64  // that may wait; zero is any number
 	Shed      Shed
-	Expected  Rate // at which messages should come in; zero is not known
+	Expected  Rate // at which messages should be worked off; zero is not known
 
 	when *filter.Expr
 }

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// Consequences tells in words what follows from the policy: who is served when,
+// how long each class can be passed over, who is turned away first. lock is how
+// long a consumer of the queue may hold a message.
+func (p *Policy) Consequences(lock time.Duration) []string {
+	var t told
+	t.addf("%s", p.served())
+	for _, c := range p.byLevel() {
+		t.add(p.fate(c)...)
+	}
+	t.add(p.unclassified()...)
+	t.add(p.turns()...)
+	t.add(p.shedding()...)
+	t.add(p.promises(lock)...)
+	return t
+}
+
+// told are sentences.
+type told []string
+
+func (t *told) add(lines ...string) { *t = append(*t, lines...) }
+
+func (t *told) addf(format string, args ...any) { t.add(fmt.Sprintf(format, args...)) }
+
+// byLevel returns the classes, the highest first; those without a level last.
+func (p *Policy) byLevel() []*Class {
+	var cs []*Class
+	for i := range p.Classes {
+		cs = append(cs, &p.Classes[i])
+	}
+	slices.SortStableFunc(cs, func(a, b *Class) int { return cmp.Compare(b.order(), a.order()) })
+	return cs
+}
+
+func (c *Class) order() int {
+	if c.OwnLevel {
+		return -1
+	}
+	return int(c.Level)
+}
+
+// served says how the next message is chosen.
+func (p *Policy) served() string {
+	switch p.Discipline {
+	case Aging:
+		return fmt.Sprintf("aging: a message gains one level for every %v it waits, up to level %d; the highest goes first, among equals the oldest.",
+			brief(p.Aging.Every), p.Aging.UpTo)
+	case Deadline:
+		return "deadline: the message goes first whose enqueue time plus the objective of its class is earliest; without an objective it comes after all that have one."
+	case Weighted:
+		return "weighted: classes that have messages share the deliveries by their weights; a class that has none leaves its share to the others."
+	}
+	return "strict: the highest level goes first, inside a level the oldest."
+}
+
+// fate says what can keep a message of a class waiting.
+func (p *Policy) fate(c *Class) []string {
+	if c.OwnLevel {
+		return []string{fmt.Sprintf("class %s: each message has the level that it asks for.", c.Name)}
+	}
+	switch p.Discipline {
+	case Aging:
+		return p.fateAging(c)
+	case Deadline:
+		return p.fateDeadline(c)
+	case Weighted:
+		return p.fateWeighted(c)
+	}
+	above := p.names(func(o *Class) bool { return !o.OwnLevel && o.Level > c.Level })
+	if above == "" {
+		return []string{fmt.Sprintf("class %s (level %d): served before all other classes.", c.Name, c.Level)}
+	}
+	return []string{fmt.Sprintf("class %s (level %d): served only when nothing of %s waits; while they keep coming it waits for ever.", c.Name, c.Level, above)}
+}
+
+// fateAging states the bound. A message of level L has risen to a level H above it
+// after (H-L) × every, at most to the cap. One of level H that comes later than
+// that finds it there, older, and as both rise alike it never gets ahead of it.
+func (p *Policy) fateAging(c *Class) []string {
+	name := fmt.Sprintf("class %s (level %d)", c.Name, c.Level)
+	var t told
+	var passed []string
+	for _, o := range p.byLevel() {
+		if !o.OwnLevel && o.Level > c.Level && o.Level <= p.Aging.UpTo {
+			passed = append(passed, fmt.Sprintf("of %s within %v", o.Name, brief(p.rise(c.Level, o.Level))))
+		}
+	}
+	switch {
+	case c.Level >= p.Aging.UpTo:
+		t.addf("%s: stands at or above the cap from the start and does not rise.", name)
+	case len(passed) == 0:
+		t.addf("%s: rises to level %d in %v; no other class that comes later goes ahead of it.", name, p.Aging.UpTo, brief(p.rise(c.Level, p.Aging.UpTo)))
+	default:
+		t.addf("%s: later messages go ahead of it only if they come soon after it: those %s. What comes later than %v after it, at any level up to %d, waits behind it.",
+			name, list(passed), brief(p.rise(c.Level, p.Aging.UpTo)), p.Aging.UpTo)
+	}
+	beyond := p.names(func(o *Class) bool { return !o.OwnLevel && o.Level > max(c.Level, p.Aging.UpTo) })
+	if beyond != "" {
+		t.addf("%s: there is no bound against %s, above the cap of %d.", name, beyond, p.Aging.UpTo)
+	}
+	return t
+}
+
+// rise returns how long a message waits until it has risen from one level to
+// another.
+func (p *Policy) rise(from, to uint8) time.Duration {
+	steps := time.Duration(to - from)
+	if p.Aging.Every > time.Duration(entity.Forever)/max(steps, 1) {
+		return time.Duration(entity.Forever)
+	}
+	return steps * p.Aging.Every
+}
+
+// fateDeadline states the bound: who comes later goes ahead only if its deadline is
+// earlier, which it is for at most the difference of the objectives.
+func (p *Policy) fateDeadline(c *Class) []string {
+	due := append(p.objectives(), make([]time.Duration, 256)...) // by every level
+	mine := due[c.Level]
+	if mine == 0 {
+		above := p.names(func(o *Class) bool { return o.Objective.Wait > 0 })
+		if above == "" {
+			return []string{fmt.Sprintf("class %s (level %d): has no objective, and neither has any other; the highest level goes first.", c.Name, c.Level)}
+		}
+		return []string{fmt.Sprintf("class %s (level %d): has no objective; served only when nothing of %s waits; while they keep coming it waits for ever.", c.Name, c.Level, above)}
+	}
+	var passed []string
+	for _, o := range p.byLevel() {
+		if o.Level != c.Level && o.Objective.Wait > 0 && due[o.Level] < mine {
+			passed = append(passed, fmt.Sprintf("of %s within %v", o.Name, brief(mine-due[o.Level])))
+		}
+	}
+	if len(passed) == 0 {
+		return []string{fmt.Sprintf("class %s (objective %v): nothing that comes later goes ahead of it.", c.Name, brief(mine))}
+	}
+	return []string{fmt.Sprintf("class %s (objective %v): later messages go ahead of it only if they come soon after it: those %s.", c.Name, brief(mine), list(passed))}
+}
+
+// fateWeighted states the share, and how many deliveries of others come between
+// two of a class. A delivery moves a class on by 1/weight; another one of weight w
+// can be at most as far behind as the class was moved.
+func (p *Policy) fateWeighted(c *Class) []string {
+	weights := p.weights()
+	var sum, between uint64
+	for l, w := range weights {
+		if w == 0 {
+			continue
+		}
+		sum += uint64(w)
+		if l != int(c.Level) {
+			between += uint64(w)/uint64(weights[c.Level]) + 1
+		}
+	}
+	own := uint64(weights[c.Level])
+	text := fmt.Sprintf("class %s (weight %d): at least %.3g %% of the deliveries while it has messages", c.Name, max(c.Weight, 1), 100*float64(own)/float64(sum))
+	if same := p.names(func(o *Class) bool { return o != c && o.Level == c.Level }); same != "" {
+		text += fmt.Sprintf(", together with %s at the same level", same)
+	}
+	if between > 0 {
+		text += fmt.Sprintf("; at most %d deliveries of other classes between two of its own", between)
+	}
+	return []string{text + "."}
+}
+
+// names lists the classes that are wanted, the highest first.
+func (p *Policy) names(want func(*Class) bool) string {
+	var names []string
+	for _, c := range p.byLevel() {
+		if want(c) {
+			names = append(names, c.Name)
+		}
+	}
+	return list(names)
+}
+
+// list joins as people do: a, b and c.
+func list(items []string) string {
+	n := len(items)
+	if n < 2 {
+		return strings.Join(items, "")
+	}
+	return strings.Join(items[:n-1], ", ") + " and " + items[n-1]
+}
+
+// brief writes a length of time as a policy spells it.
+func brief(d time.Duration) string { return entity.Duration(d).String() }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// unclassified says what becomes of messages that no class takes.
+func (p *Policy) unclassified() []string {
+	if len(p.Classes) == 0 || p.catchesAll() {
+		return nil
+	}
+	text := "messages that no class takes keep the level that they ask for, 4 if none"
+	switch p.Discipline {
+	case Aging:
+		text += fmt.Sprintf("; one that asks for more than %d goes ahead of everything that has risen", p.Aging.UpTo)
+	case Deadline:
+		text += "; unless a class with an objective has that level, they are served last"
+	case Weighted:
+		text += "; unless a class has that level, it takes part with weight 1"
+	}
+	return []string{text + "."}
+}
+
+// turns says how the fair keys take turns.
+func (p *Policy) turns() []string {
+	if p.FairKey == "" {
+		return nil
+	}
+	var t told
+	t.addf("inside a level the values of %s take turns, by weight, whoever has least in flight first; messages without one are one value.", p.FairKey)
+	if p.Discipline == Aging || p.Discipline == Deadline {
+		t.addf("the oldest message of a level decides when the level is served; whose turn it is then is up to the keys, so what is said above of a message holds for its level.")
+	}
+	t.add(p.KeyDefaults.limits("every key")...)
+	for _, s := range p.Keys {
+		t.add(s.inherit(p.KeyDefaults).limits(fmt.Sprintf("key %q", s.Key))...)
+	}
+	return t
+}
+
+func (s Share) limits(who string) []string {
+	var parts []string
+	if s.Weight > 1 {
+		parts = append(parts, fmt.Sprintf("has %d turns in a row", s.Weight))
+	}
+	if s.Concurrency > 0 {
+		parts = append(parts, fmt.Sprintf("has at most %d messages in flight", s.Concurrency))
+	}
+	if s.Pace != (Rate{}) {
+		parts = append(parts, fmt.Sprintf("is handed out at most %v", s.Pace))
+	}
+	if s.Rate != (Rate{}) {
+		parts = append(parts, fmt.Sprintf("may send at most %v; more is turned away", s.Rate))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{who + " " + list(parts) + "."}
+}
+
+// shedding says who is turned away when, and who first.
+func (p *Policy) shedding() []string {
+	var t told
+	for _, c := range p.byLevel() {
+		if c.Rate != (Rate{}) {
+			t.addf("class %s: more than %v is turned away.", c.Name, c.Rate)
+		}
+		if c.Limit > 0 || c.Bytes > 0 {
+			t.addf("class %s: with %s waiting, %s.", c.Name, Depth{c.Limit, c.Bytes}, c.Shed.sentence())
+		}
+	}
+	if p.Watermarks == (Depth{}) {
+		return t
+	}
+	t.addf("with %s waiting in the queue, the lowest level is turned away first: a message is refused only if so much waits at its level and above.", p.Watermarks)
+	levels := p.distinctLevels()
+	if len(levels) > 1 {
+		t.addf("the order in which they are turned away: %s.", list(levels))
+	}
+	if evicted := p.names(func(c *Class) bool { return c.Shed == Evict }); evicted != "" {
+		t.addf("the oldest waiting messages of %s are evicted to make room for higher ones and for newer ones of their own.", evicted)
+	}
+	return t
+}
+
+func (s Shed) sentence() string {
+	if s == Evict {
+		return "the oldest of it is evicted for each new one"
+	}
+	return "new ones are turned away"
+}
+
+// String returns the limits that are set.
+func (d Depth) String() string {
+	switch {
+	case d.Bytes == 0:
+		return fmt.Sprintf("%d messages", d.Count)
+	case d.Count == 0:
+		return fmt.Sprintf("%d bytes", d.Bytes)
+	}
+	return fmt.Sprintf("%d messages or %d bytes", d.Count, d.Bytes)
+}
+
+// distinctLevels returns the names of the classes, those of a level together, the
+// lowest first.
+func (p *Policy) distinctLevels() []string {
+	var groups []string
+	cs := p.byLevel()
+	for i := len(cs) - 1; i >= 0; i-- {
+		if cs[i].OwnLevel {
+			continue
+		}
+		level := cs[i].Level
+		groups = append(groups, p.names(func(c *Class) bool { return !c.OwnLevel && c.Level == level }))
+		for i > 0 && cs[i-1].Level == level {
+			i--
+		}
+	}
+	return groups
+}
+
+// promises says what is promised and what a lost consumer does to it.
+func (p *Policy) promises(lock time.Duration) []string {
+	var t told
+	for _, c := range p.byLevel() {
+		if c.Objective.Wait == 0 {
+			continue
+		}
+		text := fmt.Sprintf("class %s: %.4g %% are to start within %v", c.Name, 100*c.Objective.Share, brief(c.Objective.Wait))
+		if lock > 0 {
+			text += fmt.Sprintf("; one whose consumer dies can start again after the lock of %v", brief(lock))
+		}
+		t.add(text + ".")
+	}
+	return t
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Diff tells in words what a new policy changes; nothing if it changes nothing.
+func Diff(old, new *Policy) []string {
+	var t told
+	t.change("the discipline", old.Discipline, new.Discipline)
+	t.change("aging", old.Aging, new.Aging)
+	t.change("the fair key", quoted(old.FairKey), quoted(new.FairKey))
+	t.change("the share of a key", old.KeyDefaults, new.KeyDefaults)
+	t.diffKeys(old, new)
+	t.change("the watermark", orNone(old.Watermarks), orNone(new.Watermarks))
+	t.diffClasses(old, new)
+	t.change("the webhook of alerts", quoted(old.Alerts.Webhook), quoted(new.Alerts.Webhook))
+	if old.Alerts.Secret != new.Alerts.Secret { // which nobody is to read here
+		t.addf("the secret of alerts changes.")
+	}
+	return t
+}
+
+// change tells of one thing that was one way and is to be another.
+func (t *told) change(what string, from, to fmt.Stringer) {
+	if from.String() != to.String() {
+		t.addf("%s changes from %s to %s.", what, from, to)
+	}
+}
+
+// words are text that is told as it is.
+type words string
+
+func (w words) String() string { return string(w) }
+
+func quoted(s string) words {
+	if s == "" {
+		return "none"
+	}
+	return words(fmt.Sprintf("%q", s))
+}
+
+func orNone[T interface {
+	comparable
+	fmt.Stringer
+}](v T) words {
+	var zero T
+	if v == zero {
+		return "none"
+	}
+	return words(v.String())
+}
+
+// String returns the lift in words.
+func (l Lift) String() string {
+	if l == (Lift{}) {
+		return "none"
+	}
+	return fmt.Sprintf("a level every %v up to %d", brief(l.Every), l.UpTo)
+}
+
+// String returns the share in words.
+func (s Share) String() string {
+	var parts []string
+	for _, part := range []struct {
+		name  string
+		value string
+		set   bool
+	}{
+		{"weight", fmt.Sprint(s.Weight), s.Weight > 0},
+		{"concurrency", fmt.Sprint(s.Concurrency), s.Concurrency > 0},
+		{"rate", s.Rate.String(), s.Rate != Rate{}},
+		{"pace", s.Pace.String(), s.Pace != Rate{}},
+	} {
+		if part.set {
+			parts = append(parts, part.name+" "+part.value)
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return list(parts)
+}
+
+func (t *told) diffKeys(old, new *Policy) {
+	find := func(in []Share, key string) int {
+		return slices.IndexFunc(in, func(s Share) bool { return s.Key == key })
+	}
+	for _, s := range old.Keys {
+		if i := find(new.Keys, s.Key); i < 0 {
+			t.addf("key %q loses its own share.", s.Key)
+		} else {
+			t.change(fmt.Sprintf("the share of key %q", s.Key), s, new.Keys[i])
+		}
+	}
+	for _, s := range new.Keys {
+		if find(old.Keys, s.Key) < 0 {
+			t.addf("key %q gets its own share: %s.", s.Key, s)
+		}
+	}
+}
+
+func (t *told) diffClasses(old, new *Policy) {
+	for _, c := range old.Classes {
+		if new.find(c.Name) < 0 {
+			t.addf("class %s goes.", c.Name)
+		}
+	}
+	for i, c := range new.Classes {
+		was := old.find(c.Name)
+		if was < 0 {
+			t.addf("class %s is new, as number %d: level %s, %s.", c.Name, i+1, c.levelText(), c.whenText())
+			continue
+		}
+		t.diffClass(&old.Classes[was], &c)
+	}
+	if slices.Equal(sorted(old), sorted(new)) && !slices.Equal(classNames(old), classNames(new)) {
+		t.addf("the classes are asked in another order: %s.", list(classNames(new)))
+	}
+}
+
+func (t *told) diffClass(old, new *Class) {
+	for _, part := range []struct {
+		what     string
+		from, to words
+	}{
+		{"level", words(old.levelText()), words(new.levelText())},
+		{"condition", words(old.whenText()), words(new.whenText())},
+		{"objective", orNone(old.Objective), orNone(new.Objective)},
+		{"weight", words(fmt.Sprint(max(old.Weight, 1))), words(fmt.Sprint(max(new.Weight, 1)))},
+		{"rate", orNone(old.Rate), orNone(new.Rate)},
+		{"limit", orNone(Depth{old.Limit, old.Bytes}), orNone(Depth{new.Limit, new.Bytes})},
+		{"way to shed", words(old.Shed.String()), words(new.Shed.String())},
+		{"expected rate", orNone(old.Expected), orNone(new.Expected)},
+	} {
+		t.change(fmt.Sprintf("the %s of class %s", part.what, new.Name), part.from, part.to)
+	}
+}
+
+// String returns the objective in words.
+func (o Objective) String() string {
+	return fmt.Sprintf("%.4g %% within %v", 100*o.Share, brief(o.Wait))
+}
+
+// find returns the place of a class by its name, -1 if there is none.
+func (p *Policy) find(name string) int {
+	return slices.IndexFunc(p.Classes, func(c Class) bool { return c.Name == name })
+}
+
+func classNames(p *Policy) []string {
+	var names []string
+	for _, c := range p.Classes {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func sorted(p *Policy) []string { return slices.Sorted(slices.Values(classNames(p))) }
+
+func (c *Class) levelText() string {
+	if c.OwnLevel {
+		return "as each message asks"
+	}
+	return fmt.Sprint(c.Level)
+}
+
+func (c *Class) whenText() string {
+	if c.when == nil {
+		return "every message"
+	}
+	return "when " + c.when.String()
+}
