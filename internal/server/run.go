@@ -39,7 +39,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 
 // serve starts the layers on an open journal, bottom up.
 func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error {
-	shards, err := openShards(j, cfg.Storage.Shards, cfg.shard())
+	// A store keeps at least the shards it was made with, whatever the machine.
+	shards, err := openShards(j, max(cfg.Storage.Shards, j.Shards()), cfg.shard())
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,7 @@ func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error 
 	s.Go("broker", b.Run)
 	if err := define(ctx, b, cfg.Config, log); err != nil {
 		f.close()
+		// A layer that fails at once brings down those below in good order.
 		s.Go("entities", func(context.Context) error { return err })
 		return s.Wait(cfg.Grace.Std())
 	}

@@ -225,3 +225,15 @@ func (w *WAL) replay(number journal.Shard, from, end journal.Position) iter.Seq2
 		}
 	}
 }
+
+// Shards returns how many shards the store has: one more than the highest number
+// ever claimed. An owner that opened fewer would leave some of its history out.
+func (w *WAL) Shards() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for number := range w.shards {
+		n = max(n, int(number)+1)
+	}
+	return n
+}
