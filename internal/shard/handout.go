@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// serve hands out messages in every queue in which something changed.
+func (s *Shard) serve() {
+	for i := 0; i < len(s.dirty); i++ { // serving may make more slots dirty
+		sl := s.dirty[i]
+		s.seat(sl)
+		s.serveSlot(sl)
+		sl.dirty = false
+		if _, ok := s.entities[sl.entity.ID]; ok {
+			s.deadlines.set(sl)
+		}
+	}
+	clear(s.dirty)
+	s.dirty = s.dirty[:0]
+}
+
+// serveSlot gives messages to the consumers in turns until there is nothing to
+// give or nobody to give it to.
+func (s *Shard) serveSlot(sl *slot) {
+	refused := 0 // consumers in a row that got nothing
+	for refused < len(sl.consumers) {
+		sl.turn %= len(sl.consumers)
+		c := sl.consumers[sl.turn]
+		sl.turn++
+		if c.given < c.limit && s.give(c) {
+			refused = 0
+			continue
+		}
+		refused++
+	}
+	for _, c := range sl.consumers {
+		if c.draining {
+			c.draining = false
+			c.limit = c.given
+			s.hold(c, held{at: 0, drained: true})
+		}
+	}
+}
+
+// give takes one message for the consumer.
+func (s *Shard) give(c *Consumer) bool {
+	qd, ok := c.slot.q.Take(s.now, c.want, &s.eff)
+	if !ok {
+		return false
+	}
+	c.given++
+	if c.slot.observer != nil {
+		c.slot.observer.Delivered(s.now, &qd)
+	}
+	d := s.delivery(c.slot, qd)
+	h := held{d: d}
+	switch {
+	case c.want.Forgetful:
+		// The body must be in hand before its last reference goes.
+		if d.msg == nil {
+			m, err := readBody(s.journal, qd.Body)
+			if err != nil {
+				s.failed = err
+				return false
+			}
+			h.d.msg = m
+		}
+		h.at = pending
+	case qd.Failures > 0 || qd.Seq > c.slot.safe:
+		h.at = pending
+	}
+	s.absorb(c.slot)
+	s.hold(c, h)
+	return true
+}
+
+// pending stands for the position that the step's own group will get.
+const pending = ^journal.Position(0)
+
+// hold queues a delivery behind those that already wait, or lets it out at once
+// (invariant 3).
+func (s *Shard) hold(c *Consumer, h held) {
+	if len(c.held) == 0 && h.at <= s.durable && !h.drained {
+		c.out = append(c.out, h.d)
+		s.ready(c)
+		return
+	}
+	if len(c.held) == 0 {
+		s.holding = append(s.holding, c)
+	}
+	c.held = append(c.held, h)
+}
+
+// ready has the consumer looked at when the step hands out.
+func (s *Shard) ready(c *Consumer) {
+	if n := len(s.handing); n == 0 || s.handing[n-1] != c {
+		s.handing = append(s.handing, c)
+	}
+}
+
+// stamp gives the step's position to the deliveries that depend on it; they are
+// at the end of each list.
+func (s *Shard) stamp() {
+	for _, c := range s.holding {
+		for i := len(c.held) - 1; i >= 0 && c.held[i].at == pending; i-- {
+			c.held[i].at = s.tail
+		}
+	}
+}
+
+// unhold lets out what has become safe.
+func (s *Shard) unhold() {
+	for _, c := range s.holding {
+		s.flush(c)
+	}
+	s.holding = slices.DeleteFunc(s.holding, func(c *Consumer) bool { return len(c.held) == 0 })
+}
+
+// flush moves the safe prefix of what a consumer waits for to its sink's turn.
+func (s *Shard) flush(c *Consumer) {
+	n := 0
+	for n < len(c.held) && c.held[n].at <= s.durable {
+		if h := &c.held[n]; h.drained {
+			s.handOver(c)
+			c.sink.Drained()
+		} else {
+			c.out = append(c.out, h.d)
+		}
+		n++
+	}
+	rest := copy(c.held, c.held[n:])
+	clear(c.held[rest:])
+	c.held = c.held[:rest]
+	if len(c.out) > 0 {
+		s.ready(c)
+	}
+}
+
+// hand gives the sinks what the step has for them.
+func (s *Shard) hand() {
+	s.stamp()
+	s.unhold()
+	for _, c := range s.handing {
+		s.handOver(c)
+	}
+	clear(s.handing)
+	s.handing = s.handing[:0]
+}
+
+func (s *Shard) handOver(c *Consumer) {
+	if len(c.out) == 0 || c.gone {
+		return
+	}
+	out := c.out
+	c.out = nil // the sink keeps it
+	c.sink.Deliver(out)
+}

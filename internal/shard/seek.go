@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// seeker waits for a free session.
+type seeker struct {
+	a    Attachment
+	done func(*Consumer, error)
+	over bool
+}
+
+// Seek attaches a consumer to a session: the named one, at once or not at all, or
+// the best free one as soon as there is one. cancel gives up; a session that was
+// granted meanwhile goes back.
+func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time, error)) (cancel func(), err error) {
+	var until time.Time
+	k := &seeker{a: a}
+	k.done = func(c *Consumer, err error) { k.over = true; done(c, until, err) }
+	err = s.mail.push(&task{do: func(s *Shard) error {
+		sl, err := s.slot(a.ID, a.Part)
+		if err != nil {
+			k.done(nil, err)
+			return nil
+		}
+		if name == nil {
+			sl.seekers = append(sl.seekers, k)
+			s.touch(sl)
+			return nil
+		}
+		lock, at, err := sl.q.LockSession(s.now, *name)
+		if err != nil {
+			k.done(nil, err)
+			return nil
+		}
+		until = at
+		s.sit(sl, k, lock)
+		return nil
+	}, lost: func(err error) { k.done(nil, err) }})
+	cancel = func() {
+		// A shard that has stopped has nothing left to give up.
+		_ = s.mail.push(&task{do: func(s *Shard) error {
+			if k.over {
+				return nil
+			}
+			if sl, err := s.slot(a.ID, a.Part); err == nil {
+				sl.seekers = slices.DeleteFunc(sl.seekers, func(o *seeker) bool { return o == k })
+			}
+			k.done(nil, ErrGaveUp)
+			return nil
+		}})
+	}
+	return cancel, err
+}
+
+// ErrGaveUp answers a Seek that was called off.
+var ErrGaveUp = errors.New("shard: gave up waiting for a session")
+
+// seat gives free sessions to those who wait for one, first come first served.
+func (s *Shard) seat(sl *slot) {
+	for len(sl.seekers) > 0 {
+		k := sl.seekers[0]
+		lock, _, ok := sl.q.LockNextSession(s.now, k.a.Want)
+		if !ok {
+			return
+		}
+		sl.seekers = slices.Delete(sl.seekers, 0, 1)
+		s.sit(sl, k, lock)
+	}
+}
+
+// sit attaches a seeker that got a session.
+func (s *Shard) sit(sl *slot, k *seeker, lock queue.SessionLock) {
+	want := k.a.Want
+	want.Session = lock
+	c := &Consumer{shard: s, slot: sl, sink: k.a.Sink, want: want}
+	sl.consumers = append(sl.consumers, c)
+	s.touch(sl)
+	k.done(c, nil)
+}
+
+// SessionLock returns the session of a consumer that Seek attached.
+func (c *Consumer) SessionLock() queue.SessionLock { return c.want.Session }
+
+// checkSessions ends the consumers whose session lock ran out.
+func (sl *slot) checkSessions(s *Shard) {
+	for i := 0; i < len(sl.consumers); i++ {
+		c := sl.consumers[i]
+		if c.want.Session == (queue.SessionLock{}) || sl.q.HoldsSession(s.now, c.want.Session) {
+			continue
+		}
+		sl.consumers = slices.Delete(sl.consumers, i, i+1)
+		i--
+		c.gone = true
+		c.held = nil
+		c.sink.Ended(queue.ErrSessionLockLost)
+	}
+}
