@@ -128,11 +128,21 @@ func (f *front) run(ctx context.Context) error {
 		accepting.Go(func() { f.accept(ctx, l) })
 	}
 	<-ctx.Done()
-	// The layer's own time to stop bounds this, not the context that has ended.
-	err := web.Shutdown(context.WithoutCancel(ctx))
+	f.stopWeb(ctx, web)
 	accepting.Wait()
 	f.serving.Wait()
-	return err
+	return nil
+}
+
+// stopWeb lets requests finish for half of the time that the layer has, and then
+// cuts them off.
+func (f *front) stopWeb(ctx context.Context, web *http.Server) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.cfg.Grace.Std()/2)
+	defer cancel()
+	if err := web.Shutdown(ctx); err != nil {
+		f.log.Warn("HTTP requests were cut off", "err", err)
+		web.Close()
+	}
 }
 
 // accept takes connections until the listener is closed. When it fails for lack

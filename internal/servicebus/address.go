@@ -3,20 +3,35 @@
 package servicebus
 
 import (
+	"net"
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 const (
 	cbsAddress       = "$cbs"
 	managementSuffix = "/$management"
 	temporaryPrefix  = "$temporary/"
+
+	// nowhere is the path of an address that cannot be one.
+	nowhere = "*"
 )
 
-// pathOf returns an address in the form in which rights are compared and in which
-// nodes of our own are recognised: clients write $cbs, /$cbs and amqps://h/$cbs.
-func pathOf(addr string) string { return access.PathOf(addr) }
+// pathOf returns an address in the one form in which rights are compared, nodes of
+// our own recognised, and the broker asked: clients write $cbs, /$cbs and
+// amqps://h/$cbs. Since the broker is given the same text that was checked, no
+// spelling leads past a check.
+func pathOf(addr string) string {
+	if p, err := entity.ParsePath(addr); err == nil {
+		return entity.Key(p.String())
+	}
+	if access.PathOf(addr) == "" {
+		return "" // the namespace
+	}
+	return nowhere
+}
 
 func isCBS(addr string) bool { return pathOf(addr) == cbsAddress }
 
@@ -33,6 +48,9 @@ func managedEntity(addr string) string {
 
 // urlOf names an entity in error texts, which clients match on.
 func (c *conn) urlOf(addr string) string {
-	host, _, _ := strings.Cut(c.host, ":")
+	host, _, err := net.SplitHostPort(c.host)
+	if err != nil {
+		host = c.host // it has no port
+	}
 	return "sb://" + host + "/" + strings.TrimPrefix(addr, "/")
 }

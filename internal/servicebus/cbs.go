@@ -47,7 +47,7 @@ func (c *conn) attachCBS(l *endpoint.Link, sends bool) error {
 func (c *conn) putToken(r *request) {
 	audience := r.property("name")
 	if err := c.checkToken(r, audience); err != nil {
-		c.log.Info("token refused", "audience", audience, "err", err)
+		c.log.Debug("token refused", "audience", audience, "err", err)
 		a := c.failed(c.entityOf(audience), err)
 		r.from.answer(r, a)
 		return
@@ -69,7 +69,7 @@ func (c *conn) checkToken(r *request, audience string) error {
 	if err != nil {
 		return err
 	}
-	path := access.PathOf(audience)
+	path := pathOf(audience)
 	if !access.Within(path, grant.Scope) {
 		return access.ErrSignature // signed, but for something else
 	}
@@ -106,10 +106,11 @@ func (c *conn) checkAudience(path string) error {
 	return err
 }
 
-// entityOf names the entity of an audience in texts.
+// entityOf names the entity of an audience in texts, as the peer wrote it.
 func (c *conn) entityOf(audience string) string {
-	if isManagement(audience) {
-		return managedEntity(audience)
+	path := access.PathOf(audience)
+	if isManagement(path) {
+		return managedEntity(path)
 	}
-	return pathOf(audience)
+	return path
 }

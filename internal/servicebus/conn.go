@@ -144,7 +144,9 @@ func (c *conn) attach(l *endpoint.Link) error {
 		return c.attachTemporary(l)
 	case sends && isTemporary(addr):
 		return c.attachToTemporary(l)
-	case sends && addr == "" && remote.Target != nil && !remote.Target.Dynamic:
+	case sends && remote.Target != nil && remote.Target.Dynamic:
+		return endpoint.Errorf(endpoint.CondNotImplemented, "A temporary node is made by a dynamic source, not by a target.")
+	case sends && addr == "" && remote.Target != nil:
 		return c.attachRelay(l)
 	case sends:
 		return c.attachSender(l)

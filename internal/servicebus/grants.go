@@ -64,8 +64,12 @@ func (g *grants) allow(want access.Rights, path string) bool {
 	if !g.usesTokens && g.anonymous != nil && g.anonymous.Allows(want, path, now) {
 		return true
 	}
-	for audience, grant := range g.byAudience {
-		if access.Within(path, audience) && grant.Allows(want, path, now) {
+	for i := range len(path) + 1 {
+		// The audiences at and above path, the namespace being the empty one.
+		if i != 0 && i != len(path) && path[i] != '/' {
+			continue
+		}
+		if grant, ok := g.byAudience[path[:i]]; ok && grant.Allows(want, path, now) {
 			return true
 		}
 	}

@@ -15,8 +15,14 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
-// openTimeout bounds the opening of a receiver that waits for no session.
-const openTimeout = 30 * time.Second
+const (
+	// openTimeout bounds the opening of a receiver that waits for no session.
+	openTimeout = 30 * time.Second
+	// portion bounds the bytes on their way from the broker to one link.
+	portion = 8 << 20
+	// unknownSize is how large messages are taken to be before one was seen.
+	unknownSize = 64 << 10
+)
 
 // receiver is a link on which the peer receives from an entity. It is the
 // broker's Sink as well: those methods say so and may run on any goroutine.
@@ -35,6 +41,10 @@ type receiver struct {
 	gone   bool  // detached
 	over   error // the broker ended it before it was accepted
 
+	// typical is the size of a message here, in bytes: a moving average.
+	typical int64
+	// drainFrom is handled when the peer's drain was passed on.
+	drainFrom uint64
 	// handled counts what the broker delivered and we have dealt with; allowed
 	// is how many it may deliver in all. Both are counted from the beginning, so
 	// that what is on its way between us needs no thought.
@@ -48,7 +58,7 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	if err := c.grants.require(access.Listen, path); err != nil {
 		return err
 	}
-	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source)}
+	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source), typical: unknownSize}
 	if l.Remote().SenderSettleMode == frame.SenderSettled {
 		r.mode = broker.ReceiveAndDelete
 	}
@@ -67,10 +77,9 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	r.cancel = cancel
 	c.attached(l, r)
 	c.opening[r] = struct{}{}
-	addr := l.Address()
 	c.helper.Go(func() {
 		defer cancel()
-		from, err := c.svc.broker.OpenReceiver(ctx, addr, o)
+		from, err := c.svc.broker.OpenReceiver(ctx, path, o)
 		if err == nil {
 			r.from.Store(from)
 		}
@@ -144,8 +153,25 @@ func (r *receiver) credit() {
 	r.unstash()
 	r.allow(from)
 	if r.link.Draining() {
-		from.Drain()
+		r.drain(from)
 	}
+}
+
+func (r *receiver) drain(from *broker.Receiver) {
+	r.drainFrom = r.handled
+	from.Drain()
+}
+
+// drained answers the peer's drain. As long as that brought messages there may be
+// more than one portion holds, so it is asked again.
+func (r *receiver) drained() {
+	from := r.from.Load()
+	if r.handled > r.drainFrom && r.link.Draining() && r.link.Credit() > 0 {
+		r.allow(from)
+		r.drain(from)
+		return
+	}
+	r.link.DrainDone()
 }
 
 // Deliver takes messages from the broker, on its goroutine.
@@ -166,7 +192,7 @@ func (r *receiver) happened(e *event) {
 	case eventSettled:
 		r.settled(e.sent, e.errs)
 	case eventDrained:
-		r.link.DrainDone()
+		r.drained()
 	case eventEnded:
 		r.ended(e.err)
 	}
@@ -184,6 +210,9 @@ func (r *receiver) ended(err error) {
 // place uncounted, or, when it was taken for good, waits for credit.
 func (r *receiver) send(l *loaded) {
 	r.handled += uint64(l.taken)
+	if n := int64(len(l.parcels)); n > 0 {
+		r.typical = (3*r.typical + int64(len(l.buf))/n) / 4
+	}
 	back := l.unreadable
 	for _, p := range l.parcels {
 		payload := l.buf[p.from:p.to]
@@ -226,18 +255,22 @@ func (r *receiver) unstash() {
 	}
 }
 
-// allow lets the broker deliver what the link has credit for.
+// room is how many deliveries the link takes now: what it has credit for, but no
+// more than a portion of memory, because the peer may be slow to read them.
+func (r *receiver) room() int64 {
+	room := min(int64(r.link.Credit()), max(1, portion/max(1, r.typical)))
+	return max(0, room-int64(len(r.stash)))
+}
+
+// allow lets the broker deliver what there is room for.
 func (r *receiver) allow(from *broker.Receiver) {
-	room := int64(r.link.Credit()) - int64(len(r.stash))
-	r.allowed = r.handled + uint64(max(0, room))
+	r.allowed = r.handled + uint64(r.room())
 	from.Allow(r.allowed)
 }
 
-// topUp fetches the next portion of the peer's credit, which the endpoint reports
-// in portions, before the broker runs out of this one.
+// topUp makes the next portion known before the broker has used up this one.
 func (r *receiver) topUp(from *broker.Receiver) {
-	left := int64(r.allowed - r.handled)
-	if room := int64(r.link.Credit()) - int64(len(r.stash)); left < room/2 {
+	if left := int64(r.allowed) - int64(r.handled); left < r.room()/2 {
 		r.allow(from)
 	}
 }

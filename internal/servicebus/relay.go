@@ -64,7 +64,7 @@ func (r *relay) sender(addr string) (*broker.Sender, error) {
 	if s, ok := r.open[path]; ok {
 		return s, nil
 	}
-	s, err := r.c.svc.broker.OpenSender(addr, r.c.sending)
+	s, err := r.c.svc.broker.OpenSender(path, r.c.sending)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (c *conn) attachSender(l *endpoint.Link) error {
 	if err := c.grants.require(access.Send, path); err != nil {
 		return err
 	}
-	to, err := c.svc.broker.OpenSender(l.Address(), c.sending)
+	to, err := c.svc.broker.OpenSender(path, c.sending)
 	if err != nil {
 		return err
 	}

@@ -40,10 +40,7 @@ func TestNamedSession(t *testing.T) {
 	if got := r.LinkSourceFilterValue(sessionFilter); got != "a" {
 		t.Errorf("granted session %v, want a", got)
 	}
-	until, ok := r.Properties()[propLockedUntil].(int64)
-	if at := time.Unix(0, (until-621355968000000000)*100); !ok || time.Until(at) < 30*time.Second {
-		t.Errorf("locked until %T %[1]v, want ticks of a time to come", r.Properties()[propLockedUntil])
-	}
+	checkLockedUntil(t, r)
 	for _, want := range []string{"one", "two"} {
 		m := p.next(r)
 		if m.Value != want {
@@ -65,6 +62,15 @@ func TestNamedSession(t *testing.T) {
 	p.receiver("sessions", inSession("a", 0)) // free again
 }
 
+// checkLockedUntil checks that the link tells when its session lock ends.
+func checkLockedUntil(t *testing.T, r *amqp.Receiver) {
+	t.Helper()
+	until, ok := r.Properties()[propLockedUntil].(int64)
+	if !ok || until < ticks(time.Now().Add(30*time.Second)) {
+		t.Errorf("locked until %T %[1]v, want ticks of a time to come", r.Properties()[propLockedUntil])
+	}
+}
+
 func TestNextSessionIsWaitedFor(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
@@ -78,9 +84,11 @@ func TestNextSessionIsWaitedFor(t *testing.T) {
 		got <- r
 	}()
 	p.sendInSession("late", "x") // on the same connection, which must not be held up
-	if r := <-got; r.LinkSourceFilterValue(sessionFilter) != "late" {
-		t.Errorf("granted %v, want late", r.LinkSourceFilterValue(sessionFilter))
+	r := <-got
+	if id := r.LinkSourceFilterValue(sessionFilter); id != "late" {
+		t.Errorf("granted %v, want late", id)
 	}
+	checkLockedUntil(t, r)
 }
 
 func TestNextSessionTimesOut(t *testing.T) {
