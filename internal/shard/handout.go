@@ -89,8 +89,12 @@ func (s *Shard) hold(c *Consumer, h held) {
 		s.ready(c)
 		return
 	}
-	if len(c.held) == 0 {
+	if n := len(c.held); n == 0 {
 		s.holding = append(s.holding, c)
+	} else {
+		// It cannot leave before the one ahead of it. Saying so keeps the
+		// positions ascending, and what is pending at the end.
+		h.at = max(h.at, c.held[n-1].at)
 	}
 	c.held = append(c.held, h)
 }
