@@ -88,12 +88,18 @@ func (c *Client) Close(ctx context.Context) error {
 	return err
 }
 
+// connectTimeout bounds one attempt, so that a peer which takes a connection and
+// says nothing is an outage and not the end of everything.
+const connectTimeout = 30 * time.Second
+
 // connection returns the live connection, after opening one if need be.
 func (c *Client) connection(ctx context.Context) (*connection, error) {
 	return c.live.get(ctx, (*connection).alive, func() (*connection, error) {
 		if c.life.Err() != nil {
 			return nil, ErrClosed
 		}
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
 		conn, socket, err := c.options.open(ctx, c.target, c.life)
 		if err != nil {
 			return nil, err

@@ -32,7 +32,9 @@ type connection struct {
 }
 
 // grant is a token that the peer has accepted.
-type grant struct{ expires time.Time }
+type grant struct{ expires time.Time } // zero when only its maker knows
+
+func (g *grant) usable() bool { return g.expires.IsZero() || time.Now().Before(g.expires) }
 
 func newConnection(conn *amqp.Conn, socket net.Conn, t target, life context.Context) *connection {
 	c := &connection{
@@ -62,7 +64,7 @@ func (c *connection) close(ctx context.Context) error {
 	return c.amqp.Close()
 }
 
-// authorize puts a token for the entity at path, once per connection.
+// authorize puts a token for the entity at path, unless a good one is there.
 func (c *connection) authorize(ctx context.Context, path string) error {
 	if !c.target.tokens() {
 		return nil
@@ -74,10 +76,20 @@ func (c *connection) authorize(ctx context.Context, path string) error {
 		c.tokens[path] = s
 	}
 	c.mu.Unlock()
-	_, err := s.get(ctx, func(*grant) bool { return true }, func() (*grant, error) {
+	_, err := s.get(ctx, (*grant).usable, func() (*grant, error) {
 		return c.putToken(ctx, path)
 	})
+	if err != nil {
+		c.forget(path)
+	}
 	return err
+}
+
+// forget leaves the token for an entity to expire.
+func (c *connection) forget(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.tokens, path)
 }
 
 func (c *connection) putToken(ctx context.Context, path string) (*grant, error) {
@@ -120,12 +132,21 @@ func (c *connection) refreshTokens() {
 		}
 		ctx, cancel := context.WithTimeout(c.life, tokenRefresh/10)
 		for _, path := range c.granted() {
-			if _, err := c.putToken(ctx, path); err != nil {
-				break
-			}
+			c.refresh(ctx, path)
 		}
 		cancel()
 	}
+}
+
+func (c *connection) refresh(ctx context.Context, path string) {
+	c.mu.Lock()
+	s := c.tokens[path]
+	c.mu.Unlock()
+	if s == nil {
+		return // forgotten meanwhile
+	}
+	anew := func(*grant) bool { return false }
+	_, _ = s.get(ctx, anew, func() (*grant, error) { return c.putToken(ctx, path) })
 }
 
 func (c *connection) granted() []string {

@@ -72,6 +72,7 @@ func (c *Client) Reply(ctx context.Context, to *Received, m *Message) error {
 func (s *Sender) retire(ctx context.Context) {
 	if l := s.link.take(); l != nil && l.conn.alive() {
 		_ = l.close(ctx) // nobody waits for it
+		l.conn.forget(s.entity)
 	}
 }
 

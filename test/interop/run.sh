@@ -15,14 +15,24 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 status=0
 
-# report SUITE PASSED FAILED EXIT: says how a suite went, with its output if it
-# went badly.
+# report SUITE PASSED FAILED EXIT: says how a suite went, and what went wrong.
 report() {
 	echo "$1: $2 passed, $3 failed"
 	if [ "$4" -ne 0 ] || [ "$3" -ne 0 ] || [ "$2" -eq 0 ]; then
-		sed "s/^/    /" "$work/$1.log"
+		failures "$1" >"$work/failures"
+		[ -s "$work/failures" ] || cp "$work/$1.log" "$work/failures"
+		sed "s/^/    /" "$work/failures"
 		status=1
 	fi
+}
+
+# failures SUITE: the part of a suite's output that is about failures.
+failures() {
+	case $1 in
+	go) grep -v -e '^=== ' -e '^ *--- PASS' "$work/go.log" ;;
+	js) sed -n '/failing tests:/,$p' "$work/js.log" ;;
+	python) sed -n '/^=====/,$p' "$work/python.log" ;;
+	esac
 }
 
 # not_run SUITE WHY: says that a suite could not be run.
@@ -51,7 +61,7 @@ run_js() {
 		not_run js "npm ci failed: $(tail -n 1 "$work/npm.log")"
 		return
 	fi
-	(cd "$here/js" && node --test --test-reporter=tap) >"$work/js.log" 2>&1
+	(cd "$here/js" && node --test --test-reporter=spec) >"$work/js.log" 2>&1
 	code=$?
 	report js "$(number_after pass "$work/js.log")" "$(number_after fail "$work/js.log")" $code
 }
