@@ -163,19 +163,21 @@ func (f *front) accept(ctx context.Context, l net.Listener) {
 			}
 			continue
 		}
-		f.serving.Go(func() { f.greet(ctx, nc) })
+		// Here, so that connections are counted in the order they came.
+		t, ok := f.gate.enter(nc)
+		if !ok {
+			f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.cfg.Limits.MaxConnections)
+			nc.Close()
+			continue
+		}
+		f.serving.Go(func() { f.greet(ctx, nc, t) })
 	}
 }
 
 // greet finds out what a connection speaks and has it served.
-func (f *front) greet(ctx context.Context, nc net.Conn) {
-	defer nc.Close()
-	t, ok := f.gate.enter(nc)
-	if !ok {
-		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.cfg.Limits.MaxConnections)
-		return
-	}
+func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 	defer t.leave()
+	defer nc.Close()
 	// A peer that has not said what it speaks need not be told that we stop.
 	quiet := context.AfterFunc(ctx, func() { nc.SetReadDeadline(time.Unix(1, 0)) })
 	speaks, c, err := f.identify(ctx, nc)
@@ -184,6 +186,7 @@ func (f *front) greet(ctx context.Context, nc net.Conn) {
 		f.log.Debug("connection ended before it began", "peer", nc.RemoteAddr().String(), "err", err)
 		return
 	}
+	t.speaks()
 	switch speaks {
 	case protoAMQP:
 		f.serveAMQP(ctx, c, t, c.certificate)

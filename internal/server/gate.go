@@ -10,8 +10,9 @@ import (
 )
 
 // gate counts connections. A stranger is one that has proved nothing yet; when an
-// address has too many, the oldest is shut out, so that a client which speaks
-// gets through however many others of its address stay silent.
+// address has too many, one is shut out: the oldest that has not said a word, or
+// else the oldest. So a client which speaks gets through however many others of
+// its address stay silent.
 type gate struct {
 	maxOpen, maxStrangers int
 
@@ -22,9 +23,10 @@ type gate struct {
 
 // ticket is one connection that got in.
 type ticket struct {
-	gate *gate
-	ip   netip.Addr
-	nc   net.Conn
+	gate  *gate
+	ip    netip.Addr
+	nc    net.Conn
+	spoke bool // guarded by gate.mu
 }
 
 func newGate(maxOpen, maxStrangers int) *gate {
@@ -49,11 +51,19 @@ func (g *gate) add(t *ticket) (evicted *ticket, ok bool) {
 	}
 	g.open++
 	g.strangers[t.ip] = append(g.strangers[t.ip], t)
-	if len(g.strangers[t.ip]) > g.maxStrangers {
-		evicted = g.strangers[t.ip][0]
+	if all := g.strangers[t.ip]; len(all) > g.maxStrangers {
+		silent := slices.IndexFunc(all, func(o *ticket) bool { return !o.spoke })
+		evicted = all[max(0, silent)]
 		g.forget(evicted)
 	}
 	return evicted, true
+}
+
+// speaks says that the peer has said what it speaks.
+func (t *ticket) speaks() {
+	t.gate.mu.Lock()
+	defer t.gate.mu.Unlock()
+	t.spoke = true
 }
 
 // known says that the peer has proved something.
