@@ -9,8 +9,8 @@ import "fmt"
 // looks at every message: for tests, and for the owner after a replay.
 func (q *Queue) Check() error {
 	var counts Counts
-	perLevel := make(map[Level]int64)
-	perClass := make(map[Class]int64)
+	perLevel := make(map[Level]readyStat)
+	perClass := make(map[Class]readyStat)
 	perGroup := make(map[uint32]int)
 	last := SeqNo(0)
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
@@ -23,8 +23,8 @@ func (q *Queue) Check() error {
 		switch e.state() {
 		case Ready:
 			counts.Ready++
-			perLevel[e.level]++
-			perClass[e.class]++
+			perLevel[e.level] = perLevel[e.level].plus(e)
+			perClass[e.class] = perClass[e.class].plus(e)
 		case Locked:
 			counts.Locked++
 			if l := q.locks.all[e.slot]; l.seq != seq {
@@ -43,13 +43,15 @@ func (q *Queue) Check() error {
 		return fmt.Errorf("invariant 3: counted %+v, found %+v", q.counts, counts)
 	}
 	for l := range q.levels.all {
-		if got := q.levels.all[l].ready; got != perLevel[Level(l)] {
-			return fmt.Errorf("invariant 3: level %d counts %d ready, found %d", l, got, perLevel[Level(l)])
+		lv := &q.levels.all[l]
+		if got := (readyStat{lv.ready, lv.bytes}); got != perLevel[Level(l)] {
+			return fmt.Errorf("invariant 3: level %d counts %+v ready, found %+v", l, got, perLevel[Level(l)])
 		}
 	}
 	for c := range q.classes {
-		if got := q.classes[c].ready; got != perClass[Class(c)] {
-			return fmt.Errorf("invariant 3: class %d counts %d ready, found %d", c, got, perClass[Class(c)])
+		st := &q.classes[c]
+		if got := (readyStat{st.ready, st.bytes}); got != perClass[Class(c)] {
+			return fmt.Errorf("invariant 3: class %d counts %+v ready, found %+v", c, got, perClass[Class(c)])
 		}
 	}
 	for n := 1; n < len(q.groups.all); n++ {
@@ -58,6 +60,13 @@ func (q *Queue) Check() error {
 		}
 	}
 	return q.checkOrder()
+}
+
+// readyStat is what a level or class counts.
+type readyStat struct{ ready, bytes int64 }
+
+func (s readyStat) plus(e *entry) readyStat {
+	return readyStat{s.ready + 1, s.bytes + int64(e.bodySize)}
 }
 
 // checkOrder verifies that every ready message can be found by who should find

@@ -32,6 +32,7 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 // LevelStat tells about the ready messages of one level or class.
 type LevelStat struct {
 	Ready  int64
+	Bytes  int64     // of their bodies
 	Oldest time.Time // enqueue time of the oldest that may be handed out
 }
 
@@ -44,7 +45,7 @@ func (q *Queue) Levels() iter.Seq2[Level, LevelStat] {
 			if lv.ready == 0 {
 				continue
 			}
-			st := LevelStat{Ready: lv.ready}
+			st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
 			if k, ok := lv.lane.eldest(q); ok {
 				st.Oldest = moment(k.at)
 			}
@@ -63,22 +64,64 @@ func (q *Queue) LevelCount(l Level) int64 {
 	return q.levels.all[l].ready
 }
 
+// ReadyFrom returns how many messages are ready at a level or above it, and their
+// bytes.
+func (q *Queue) ReadyFrom(l Level) (count, bytes int64) {
+	for i := int(l); i < len(q.levels.all); i++ {
+		count += q.levels.all[i].ready
+		bytes += q.levels.all[i].bytes
+	}
+	return count, bytes
+}
+
+// ReadyOf returns how many messages of a class are ready, and their bytes.
+func (q *Queue) ReadyOf(c Class) (count, bytes int64) {
+	if int(c) >= len(q.classes) {
+		return 0, 0
+	}
+	return q.classes[c].ready, q.classes[c].bytes
+}
+
+// OldestOf yields the ready messages of a class, the lowest number first. It goes
+// on from where it found the first one the last time, so that to ask again and
+// again for the oldest takes one walk over the queue in all.
+func (q *Queue) OldestOf(c Class) iter.Seq2[SeqNo, Ref] {
+	return func(yield func(SeqNo, Ref) bool) {
+		if int(c) >= len(q.classes) || q.classes[c].ready == 0 {
+			return
+		}
+		q.oldestOf(c)
+		left := q.classes[c].ready
+		for seq, e := q.msgs.next(q.classes[c].from); e != nil && left > 0; seq, e = q.msgs.next(seq + 1) {
+			if !e.is(Ready) || e.class != c {
+				continue
+			}
+			left--
+			if !yield(seq, e.body()) {
+				return
+			}
+		}
+	}
+}
+
 // classStat counts the ready messages of a class.
 type classStat struct {
 	ready int64
+	bytes int64 // of their bodies
 	from  SeqNo // none of them has a lower number
 }
 
 // countClass counts one more ready message.
-func countClass(cs []classStat, c Class, seq SeqNo) []classStat {
-	for int(c) >= len(cs) {
+func countClass(cs []classStat, seq SeqNo, e *entry) []classStat {
+	for int(e.class) >= len(cs) {
 		cs = append(cs, classStat{})
 	}
-	st := &cs[c]
+	st := &cs[e.class]
 	if st.ready == 0 || seq < st.from {
 		st.from = seq
 	}
 	st.ready++
+	st.bytes += int64(e.bodySize)
 	return cs
 }
 
@@ -90,7 +133,7 @@ func (q *Queue) Classes() iter.Seq2[Class, LevelStat] {
 			if q.classes[c].ready == 0 {
 				continue
 			}
-			st := LevelStat{Ready: q.classes[c].ready, Oldest: q.oldestOf(Class(c))}
+			st := LevelStat{Ready: q.classes[c].ready, Bytes: q.classes[c].bytes, Oldest: q.oldestOf(Class(c))}
 			if !yield(Class(c), st) {
 				return
 			}

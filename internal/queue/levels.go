@@ -53,6 +53,7 @@ type levels struct {
 type level struct {
 	lane  lane
 	ready int64 // ready messages, whether the lane offers them or not
+	bytes int64 // of their bodies
 }
 
 // at returns the level l, and makes it on first use.

@@ -152,8 +152,10 @@ func (q *Queue) stand(seq SeqNo, e *entry) {
 	if q.restore.building {
 		return // the end of the snapshot puts everything in order at once
 	}
-	q.levels.at(q, e.level).ready++
-	q.classes = countClass(q.classes, e.class, seq)
+	lv := q.levels.at(q, e.level)
+	lv.ready++
+	lv.bytes += int64(e.bodySize)
+	q.classes = countClass(q.classes, seq, e)
 	q.msgs.noteExpiry(seq, e.expiry())
 	if q.cfg.Sessions {
 		q.queueUp(seq, e)
@@ -178,8 +180,11 @@ func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
 }
 
 func (q *Queue) uncount(e *entry) {
-	q.levels.all[e.level].ready--
-	q.classes[e.class].ready--
+	lv, st := &q.levels.all[e.level], &q.classes[e.class]
+	lv.ready--
+	st.ready--
+	lv.bytes -= int64(e.bodySize)
+	st.bytes -= int64(e.bodySize)
 }
 
 // remove forgets a message that is not locked.

@@ -199,6 +199,11 @@ func (q *Queue) bury(seq SeqNo, e *entry, reason, description string, out *Effec
 func (q *Queue) rebody(e *entry, body Ref, out *Effects) {
 	out.Freed = append(out.Freed, e.body())
 	out.Placed = append(out.Placed, body)
-	q.counts.Bytes += int64(body.Size) - int64(e.bodySize)
+	grown := int64(body.Size) - int64(e.bodySize)
+	q.counts.Bytes += grown
+	if e.is(Ready) && !q.restore.building { // on replay: locks are not logged
+		q.levels.all[e.level].bytes += grown
+		q.classes[e.class].bytes += grown
+	}
 	e.setBody(body)
 }

@@ -61,7 +61,7 @@ func (q *Queue) best(at int64, w Want) (key, *entry, bool) {
 func (w *Want) lowest() Level { return w.MinLevel }
 
 func (w *Want) highest() Level {
-	if w.MaxLevel == 0 {
+	if w.MaxLevel == 0 && !w.Capped {
 		return 255
 	}
 	return w.MaxLevel

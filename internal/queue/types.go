@@ -122,7 +122,8 @@ type Dead struct {
 type Want struct {
 	Session   SessionLock // of a session receiver; zero otherwise
 	MinLevel  Level
-	MaxLevel  Level // zero is no limit
+	MaxLevel  Level // zero is no limit, unless Capped
+	Capped    bool  // MaxLevel is a limit even if it is zero
 	Forgetful bool  // receive and delete: taken for good
 }
 
