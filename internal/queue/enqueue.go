@@ -133,11 +133,11 @@ func (q *Queue) lifeOf(a *Arrival) time.Duration {
 	return min(a.TTL, q.cfg.TTL)
 }
 
-// later adds to a life, which stays longer than nothing and shorter than for
-// ever.
-func later(life time.Duration, by int64) time.Duration {
-	if by > 0 && int64(life) > never-by {
-		return never
+// later adds to a duration, or a duration to a moment. What is left is longer
+// than nothing and shorter than for ever.
+func later(d time.Duration, by int64) time.Duration {
+	if by > 0 && int64(d) > never-by {
+		return never - 1
 	}
-	return max(life+time.Duration(by), 1)
+	return max(d+time.Duration(by), 1)
 }

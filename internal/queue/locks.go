@@ -75,7 +75,7 @@ func (ls *locks) put(l lock) uint32 {
 func (ls *locks) begin(slot uint32, now int64) {
 	l := &ls.all[slot]
 	t := &ls.spans[ls.current]
-	l.span, l.until = ls.current, now+t.lasts
+	l.span, l.until = ls.current, int64(later(time.Duration(t.lasts), now))
 	ls.link(&t.ring, slot)
 }
 

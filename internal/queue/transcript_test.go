@@ -33,18 +33,19 @@ type stage struct {
 }
 
 func (s *stage) run(c script.Command) string {
-	reply := s.command(c)
+	var reply strings.Builder
+	reply.WriteString(s.command(c))
 	for _, rec := range s.out.Records() {
 		s.log = append(s.log, slices.Clone(rec))
 	}
 	for _, d := range s.out.Dead {
-		reply += fmt.Sprintf("dead letter %s: %s\n", s.name(d.Body), d.Reason)
+		fmt.Fprintf(&reply, "dead letter %s: %s\n", s.name(d.Body), d.Reason)
 	}
 	s.out.Reset()
 	if err := s.q.Check(); err != nil {
 		s.t.Fatalf("line %d: %v", c.Line, err)
 	}
-	return reply
+	return reply.String()
 }
 
 func (s *stage) name(r Ref) string { return s.names[r] }

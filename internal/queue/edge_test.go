@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// take hands out a message and fails the test if there is none.
+func take(t *testing.T, q *Queue, now time.Time) Delivery {
+	t.Helper()
+	var out Effects
+	d, ok := q.Take(now, Want{}, &out)
+	if !ok {
+		t.Fatal("nothing to take")
+	}
+	return d
+}
+
+func TestLockThatRanOutIsLostBeforeTick(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	send(t, q, epochStart, Arrival{}, 1)
+	d := take(t, q, epochStart)
+	var out Effects
+	if _, err := q.Complete(epochStart.Add(time.Minute), d.Token, &out); !errors.Is(err, ErrLockLost) {
+		t.Errorf("complete at the end of the lock: %v, want %v", err, ErrLockLost)
+	}
+}
+
+func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
+	q := New(Config{MaxBytes: 10, Duplicates: time.Hour}, 1)
+	var out Effects
+	seqs := make([]SeqNo, 1)
+	big, small := []Arrival{{MessageID: "x", Body: Ref{1, 11}}}, []Arrival{{MessageID: "x", Body: Ref{2, 10}}}
+	if err := q.Enqueue(epochStart, big, seqs, &out); !errors.Is(err, ErrFull) {
+		t.Fatalf("11 bytes into a queue of 10: %v, want %v", err, ErrFull)
+	}
+	if err := q.Admit(epochStart, small); err != nil {
+		t.Fatalf("admit: %v", err)
+	}
+	if err := q.Enqueue(epochStart, small, seqs, &out); err != nil || seqs[0] != 1 {
+		t.Fatalf("number %d, %v; the first attempt was refused, so want 1", seqs[0], err)
+	}
+	if err := q.Enqueue(epochStart, big, seqs, &out); err != nil || seqs[0] != 0 {
+		t.Fatalf("number %d, %v; a duplicate needs no room, so want 0", seqs[0], err)
+	}
+}
+
+func TestExpiredMessageIsNotTakenByNumber(t *testing.T) {
+	q := New(Config{LockFor: time.Minute, DeadLetterExpired: true}, 1)
+	send(t, q, epochStart, Arrival{TTL: time.Second}, 1)
+	var out Effects
+	if _, err := q.TakeSeq(epochStart.Add(time.Second), 1, Want{}, &out); !errors.Is(err, ErrNotFound) {
+		t.Errorf("take by number: %v, want %v", err, ErrNotFound)
+	}
+	if len(out.Dead) != 1 || out.Dead[0].Reason != ReasonExpired {
+		t.Errorf("dead letters %+v, want one that expired", out.Dead)
+	}
+}
+
+func TestConfigureKeepsWhatIsFixed(t *testing.T) {
+	q := New(Config{Sessions: true, IsDead: true}, 1)
+	var out Effects
+	q.Configure(epochStart, Config{LockFor: time.Second}, &out)
+	if cfg := q.Config(); !cfg.Sessions || !cfg.IsDead || cfg.LockFor != time.Second {
+		t.Errorf("got %+v, want the new lock duration and the old kind of queue", cfg)
+	}
+}
+
+func TestClockThatGoesBackStandsStill(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	past := epochStart.Add(-time.Hour)
+	send(t, q, epochStart, Arrival{}, 1)
+	send(t, q, past, Arrival{}, 1)
+	first, second := take(t, q, past), take(t, q, past)
+	if first.Seq != 1 || !second.EnqueuedAt.Equal(epochStart) || !second.LockedUntil.Equal(epochStart.Add(time.Minute)) {
+		t.Errorf("took %+v and then %+v; want the order of arrival and no time before the first", first, second)
+	}
+}
+
+func TestRestartWithAnEarlierClockKeepsTheOrder(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	var out Effects
+	if err := q.Enqueue(epochStart, make([]Arrival, 1), make([]SeqNo, 1), &out); err != nil {
+		t.Fatal(err)
+	}
+	again := New(Config{LockFor: time.Minute}, 2)
+	for _, rec := range out.Records() {
+		if err := again.Replay(rec, new(Effects)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := epochStart.Add(-time.Hour)
+	send(t, again, past, Arrival{TTL: time.Minute}, 1)
+	if d := take(t, again, past); d.Seq != 1 {
+		t.Errorf("took %d, want 1", d.Seq)
+	}
+	// Life is counted by the clock that there is.
+	if d := take(t, again, past); d.ExpiresAt.After(epochStart.Add(time.Minute)) {
+		t.Errorf("message %d expires at %v", d.Seq, d.ExpiresAt)
+	}
+}
+
+func TestLinesForgetWhoLeft(t *testing.T) {
+	q := New(Config{LockFor: time.Hour}, 1)
+	var out Effects
+	send(t, q, epochStart, Arrival{}, 1000)
+	for range 10_000 { // away from the middle and back
+		d, err := q.TakeSeq(epochStart, 500, Want{}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Release(epochStart, d.Token, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lane := q.levels.all[0].lane.(*plainLane)
+	if got := lane.line.mentions(); got > 2*1000+slack+1 {
+		t.Errorf("%d mentions of 1000 messages", got)
+	}
+	for seq := SeqNo(1); seq <= 1000; seq++ {
+		if d := serve(t, q, epochStart); d.Seq != seq {
+			t.Fatalf("took %d, want %d", d.Seq, seq)
+		}
+	}
+}
+
+func TestTickDoesBoundedWork(t *testing.T) {
+	q := New(Config{LockFor: time.Minute, TTL: time.Second}, 1)
+	send(t, q, epochStart, Arrival{}, 10_000)
+	var out Effects
+	ticks := 1
+	for later := epochStart.Add(time.Hour); q.Tick(later, &out); ticks++ {
+		if got := len(out.Records()); got > 2*tickWork {
+			t.Fatalf("one tick removed %d messages", got)
+		}
+		out.Reset()
+	}
+	if ticks < 10 || q.Counts() != (Counts{}) {
+		t.Errorf("%d ticks left %+v", ticks, q.Counts())
+	}
+}
+
+func TestTokensOfAnotherEpochAreLost(t *testing.T) {
+	for epoch := range uint32(2) {
+		q := New(Config{LockFor: time.Minute}, epoch)
+		send(t, q, epochStart, Arrival{}, 1)
+		d := take(t, q, epochStart)
+		other := Token{Seq: d.Seq, Nonce: d.Token.Nonce + 1<<32}
+		var out Effects
+		if _, err := q.Complete(epochStart, other, &out); !errors.Is(err, ErrLockLost) {
+			t.Errorf("epoch %d: %v, want %v", epoch, err, ErrLockLost)
+		}
+		if back := TokenFrom(d.Token.Bytes()); back != d.Token {
+			t.Errorf("token %v came back from the wire as %v", d.Token, back)
+		}
+	}
+}
+
+func TestQueueWithoutSessionsHasNoSessionLocks(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	if _, _, err := q.LockSession(epochStart, "a"); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("lock session: %v, want %v", err, ErrNotAllowed)
+	}
+	if _, _, ok := q.LockNextSession(epochStart, Want{}); ok {
+		t.Error("locked a session of a queue that has none")
+	}
+}
+
+func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	send(t, q, epochStart, Arrival{Level: 3, Class: 2}, 2)
+	send(t, q, epochStart.Add(time.Second), Arrival{Level: 7, Class: 1}, 1)
+	send(t, q, epochStart.Add(2*time.Second), Arrival{Level: 3, Class: 1}, 1)
+	var levels []Level
+	for l, st := range q.Levels() {
+		levels = append(levels, l)
+		if want := q.LevelCount(l); st.Ready != want {
+			t.Errorf("level %d: %d ready, want %d", l, st.Ready, want)
+		}
+	}
+	if len(levels) != 2 || levels[0] != 7 {
+		t.Errorf("levels %v, want 7 and 3", levels)
+	}
+	serve(t, q, epochStart)
+	for c, st := range q.Classes() {
+		want := LevelStat{Ready: 1, Oldest: epochStart.Add(2 * time.Second)}
+		if c == 2 {
+			want = LevelStat{Ready: 2, Oldest: epochStart}
+		}
+		if st != want {
+			t.Errorf("class %d: %+v, want %+v", c, st, want)
+		}
+	}
+}
