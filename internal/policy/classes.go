@@ -3,7 +3,6 @@
 package policy
 
 import (
-	"errors"
 	"strings"
 	"unicode"
 
@@ -79,13 +78,9 @@ func (r *reader) condition(v value) (string, *filter.Expr) {
 	return text, x
 }
 
-// sqlProblem returns what is wrong with SQL: the place in it, then the words.
-func sqlProblem(err error) string {
-	if e, ok := errors.AsType[*filter.SyntaxError](err); ok {
-		return e.Error()
-	}
-	return err.Error()
-}
+// sqlProblem returns what is wrong with SQL: the place in it, then the words. That
+// it is SQL says the path.
+func sqlProblem(err error) string { return strings.TrimPrefix(err.Error(), "filter: ") }
 
 func (r *reader) objective(v value) (o Objective) {
 	o.Share = DefaultShare

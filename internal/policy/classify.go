@@ -18,25 +18,52 @@ type Verdict struct {
 
 // Classify says what the message in e is worth. The first class whose condition
 // is true has it; a condition that fails to be evaluated is not true. Keep one
-// envelope for each goroutine and refill it: then only a fair key that is no
-// string costs an allocation.
+// envelope for each goroutine and refill it: then only a fair key costs an
+// allocation.
 func (p *Policy) Classify(e *filter.Envelope, r Reading) Verdict {
 	v := Verdict{Key: p.keyOf(e)}
-	for i := range p.Classes {
-		c := &p.Classes[i]
-		if c.when != nil {
-			if ok, _ := c.when.Match(e); !ok { // an error is never true
-				continue
-			}
-		}
-		v.Class = uint8(i + 1)
-		if v.Level = c.Level; c.OwnLevel {
-			v.Level = r.Level(e.Message)
-		}
+	n := p.first(e)
+	if n == len(p.Classes) {
+		v.Level = r.Level(e.Message)
 		return v
 	}
-	v.Level = r.Level(e.Message)
+	c := &p.Classes[n]
+	v.Class = uint8(n + 1)
+	if v.Level = c.Level; c.OwnLevel {
+		v.Level = r.Level(e.Message)
+	}
 	return v
+}
+
+// first returns the place of the first class that takes the message, or the
+// number of classes if none does. The conditions are asked together, which looks
+// up each property once; one that fails is not true.
+func (p *Policy) first(e *filter.Envelope) int {
+	if p.rules == nil {
+		return len(p.Classes)
+	}
+	first := len(p.Classes)
+	p.rules.Match(e, func(rule int, err error) {
+		if err == nil && rule < first {
+			first = rule
+		}
+	})
+	return first
+}
+
+// compile makes one set of the conditions of all classes.
+func (p *Policy) compile() {
+	var rules []filter.Filter
+	for _, c := range p.Classes {
+		if c.when == nil {
+			rules = append(rules, filter.True)
+			break // no message gets past it
+		}
+		rules = append(rules, c.when)
+	}
+	if len(rules) > 0 {
+		p.rules = filter.Compile(rules)
+	}
 }
 
 // keyOf returns the fair key of a message. Messages that have none share the

@@ -34,6 +34,7 @@ func Parse(raw []byte) (*Policy, error) {
 	if err := r.faults.err(); err != nil {
 		return nil, err
 	}
+	p.compile()
 	return p, nil
 }
 

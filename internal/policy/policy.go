@@ -27,6 +27,7 @@ type Policy struct {
 	Alerts      Alerts
 
 	fairKey *filter.Expr
+	rules   *filter.RuleSet // the conditions of the classes; nil without classes
 }
 
 // Discipline is the rule by which the next message is chosen among the levels.

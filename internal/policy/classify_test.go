@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+func envelope(d message.Draft) *filter.Envelope { return &filter.Envelope{Message: d.Message()} }
+
+func properties(pairs ...any) message.Draft {
+	var d message.Draft
+	for i := 0; i < len(pairs); i += 2 {
+		v, ok := pairs[i+1].(codec.Value)
+		if !ok {
+			v = codec.String(pairs[i+1].(string))
+		}
+		d.Application = append(d.Application, message.Pair{Name: pairs[i].(string), Value: v})
+	}
+	return d
+}
+
+func TestClassify(t *testing.T) {
+	p := parse(t, `{"fairKey": "tenant", "classes": [
+		{"name": "broken", "level": 9, "when": "1 / amount = 1"},
+		{"name": "paying", "level": 8, "when": "plan = 'paid'"},
+		{"name": "asking", "when": "plan = 'own'"},
+		{"name": "also", "level": 1, "when": "plan IN ('paid', 'test')"}]}`)
+	high := properties("Priority", "High")
+	high.Priority = 2
+	header := message.Draft{Priority: 6}
+	zero := message.Draft{Priority: 0, PrioritySet: true}
+	for _, tt := range []struct {
+		name string
+		in   message.Draft
+		r    Reading
+		want Verdict
+	}{
+		{"first match", properties("plan", "paid", "tenant", "t"), Reading{}, Verdict{2, 8, "t"}},
+		{"later match", properties("plan", "test"), Reading{}, Verdict{4, 1, ""}},
+		{"class without a level", properties("plan", "own", "Priority", codec.Int(200)), Reading{}, Verdict{3, 200, ""}},
+		{"an error is no match", properties("amount", codec.Int(0), "plan", "paid"), Reading{}, Verdict{2, 8, ""}},
+		{"no class, property", high, Reading{}, Verdict{0, 7, ""}},
+		{"no class, header", header, Reading{}, Verdict{0, 6, ""}},
+		{"no class, zero header", zero, Reading{}, Verdict{0, 0, ""}},
+		{"no class, zero is unset", zero, Reading{ZeroIsUnset: true}, Verdict{0, 4, ""}},
+		{"nothing at all", message.Draft{}, Reading{}, Verdict{0, 4, ""}},
+		{"a number as key", properties("tenant", codec.Int(17)), Reading{}, Verdict{0, 4, "17"}},
+		{"null as key", properties("tenant", codec.Value{}), Reading{}, Verdict{0, 4, ""}},
+	} {
+		if got := p.Classify(envelope(tt.in), tt.r); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestClassNames(t *testing.T) {
+	p := parse(t, shop)
+	if got := p.ClassName(0) + "," + p.ClassName(1) + "," + p.ClassName(2) + "," + p.ClassName(3); got != ",paying,free," {
+		t.Errorf("names %q", got)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	p := parse(t, shop)
+	own := parse(t, `{"classes": [{"name": "any"}]}`)
+	some := parse(t, `{"classes": [{"name": "paying", "level": 8, "when": "plan = 'paid'"}]}`)
+	odd := properties("Priority", "urgent!")
+	odd.Priority = 6
+	for _, tt := range []struct {
+		p    *Policy
+		in   message.Draft
+		r    Reading
+		want []string
+	}{
+		{p, properties("plan", "paid", "kind", "order", "tenant", "t"), Reading{}, []string{`class "paying" takes it, because `, "level 8", `tenant = "t"`}},
+		{p, properties("plan", "gratis"), Reading{}, []string{`class "free" takes every message that no class before it takes`, "level 2", `not "paying", because plan`}},
+		{own, properties("Priority", "High"), Reading{}, []string{`class "any"`, "level 7, because its property Priority is"}},
+		{some, message.Draft{}, Reading{}, []string{"no class takes it; level 4, because it asks for none", `not "paying"`}},
+		{new(Policy), message.Draft{Priority: 3}, Reading{}, []string{"the queue has no classes; level 3, because its header has priority 3"}},
+		{new(Policy), message.Draft{PrioritySet: true}, Reading{ZeroIsUnset: true}, []string{"level 4, because the 0 in its header is how its client says none"}},
+		{new(Policy), odd, Reading{}, []string{"level 6, because its header has priority 6 (its property Priority is", "which is no level"}},
+	} {
+		got := tt.p.Why(envelope(tt.in), tt.r)
+		for _, want := range tt.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q does not say %q", got, want)
+			}
+		}
+	}
+}
+
+// tenRules is a policy whose last of ten rules takes the message.
+func tenRules(t testing.TB) (*Policy, *filter.Envelope) {
+	var b strings.Builder
+	b.WriteString(`{"classes": [`)
+	for i := range 9 {
+		fmt.Fprintf(&b, `{"name": "c%d", "level": %d, "when": "plan = 'p%d' AND amount > %d"},`, i, i, i, i)
+	}
+	b.WriteString(`{"name": "last", "level": 9, "when": "plan = 'paid' AND kind <> 'report'"}]}`)
+	e := envelope(properties("Priority", "High", "plan", "paid", "kind", "order", "amount", codec.Int(12), "region", "eu"))
+	return parse(t, b.String()), e
+}
+
+func TestClassifyDoesNotAllocate(t *testing.T) {
+	p, e := tenRules(t)
+	messages := []*message.Message{e.Message, envelope(properties("plan", "x")).Message}
+	i := 0
+	if got := testing.AllocsPerRun(100, func() {
+		i++
+		e.Message = messages[i%2]
+		p.Classify(e, Reading{})
+	}); got != 0 {
+		t.Errorf("%v allocations, want none", got)
+	}
+}
+
+func BenchmarkClassify(b *testing.B) {
+	p, e := tenRules(b)
+	d := properties("Priority", "High", "plan", "paid", "kind", "order", "amount", codec.Int(12), "region", "eu")
+	messages := []*message.Message{e.Message, d.Message()}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		e.Message = messages[i&1] // so that its properties are read anew
+		if v := p.Classify(e, Reading{}); v.Class != 10 {
+			b.Fatal(v)
+		}
+	}
+}

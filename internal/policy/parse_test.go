@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shop is the policy that the guide explains.
+const shop = `{
+	"revision": 3,
+	"discipline": "deadline",
+	"fairKey": "tenant",
+	"keys": [{"key": "contoso", "weight": 3, "concurrency": 10, "rate": "100/s", "pace": "30/m"}],
+	"keyDefaults": {"concurrency": 5},
+	"watermarks": {"depth": 200000, "bytes": "64MiB"},
+	"classes": [
+		{"name": "paying", "level": 8, "when": "plan = 'paid' AND kind <> 'report'", "objective": {"wait": "10s", "share": 0.99}},
+		{"name": "free", "level": "low", "objective": {"wait": "10m"}, "rate": "500/s", "limit": 100000, "bytes": 4096, "shed": "evict", "expected": 40}
+	],
+	"alerts": {"webhook": "https://example.com/hook", "secret": "s"}
+}`
+
+func parse(t testing.TB, text string) *Policy {
+	t.Helper()
+	p, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("parse %s: %v", text, err)
+	}
+	return p
+}
+
+func TestParseReadsEveryField(t *testing.T) {
+	p := parse(t, shop)
+	want := &Policy{
+		Revision: 3, Discipline: Deadline, FairKey: "tenant",
+		Keys:        []Share{{"contoso", 3, 10, Rate{100, time.Second}, Rate{30, time.Minute}}},
+		KeyDefaults: Share{Concurrency: 5},
+		Watermarks:  Depth{200000, 64 << 20},
+		Classes: []Class{
+			{Name: "paying", Level: 8, When: "plan = 'paid' AND kind <> 'report'", Objective: Objective{10 * time.Second, .99}},
+			{
+				Name: "free", Level: 2, Objective: Objective{10 * time.Minute, DefaultShare}, Rate: Rate{500, time.Second},
+				Limit: 100000, Bytes: 4096, Shed: Evict, Expected: Rate{40, time.Second},
+			},
+		},
+		Alerts: Alerts{"https://example.com/hook", "s"},
+	}
+	if p.fairKey == nil || p.Classes[0].when == nil || p.Classes[1].when != nil {
+		t.Errorf("expressions: key %v, paying %v, free %v", p.fairKey, p.Classes[0].when, p.Classes[1].when)
+	}
+	p.fairKey, p.rules, p.Classes[0].when = nil, nil, nil
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("got  %+v\nwant %+v", p, want)
+	}
+}
+
+func TestParseOfNothingIsThePlainQueue(t *testing.T) {
+	for _, text := range []string{"", " ", "null", "{}"} {
+		if p := parse(t, text); !reflect.DeepEqual(p, new(Policy)) {
+			t.Errorf("%q: %+v, want the zero policy", text, p)
+		}
+	}
+}
+
+func TestParseFindsFaults(t *testing.T) {
+	for _, tt := range []struct{ policy, want string }{
+		{`{`, "not JSON"},
+		{`{} {}`, "not JSON: more"},
+		{`[]`, "must be an object"},
+		{`{"colour": "red"}`, "colour: unknown; known are revision, discipline"},
+		{`{"disciplin": "strict"}`, "disciplin: unknown; did you mean discipline?"},
+		{`{"Classes": []}`, "Classes: unknown; did you mean classes?"},
+		{`{"discipline": "random"}`, `discipline: "random" is not one of strict, aging, deadline, weighted`},
+		{`{"discipline": 3}`, "discipline: must be text"},
+		{`{"discipline": "aging"}`, "aging.every: missing"},
+		{`{"discipline": "aging", "aging": {"every": "1m"}}`, "aging.upTo: missing: without it aging has no bound"},
+		{`{"discipline": "aging", "aging": {"every": "0s", "upTo": 9}}`, "aging.every: must be longer than zero"},
+		{`{"discipline": "aging", "aging": {"every": "soon", "upTo": 9}}`, `aging.every: "soon" is not a duration`},
+		{`{"aging": {"upTo": 256}}`, `aging.upTo: "256" is not a level`},
+		{`{"revision": -1}`, "revision: -1 is not a whole number"},
+		{`{"revision": 1.5}`, "revision: 1.5 is not a whole number"},
+		{`{"fairKey": "a ="}`, "fairKey: 1:4: "},
+		{`{"fairKey": 5}`, "fairKey: must be text"},
+		{`{"keys": [{"key": "a"}]}`, "keys: there is no fairKey"},
+		{`{"fairKey": "t", "keys": [{"weight": 2}]}`, "keys[0].key: missing"},
+		{`{"fairKey": "t", "keys": [{"key": "a"}, {"key": "a"}]}`, `keys[1]: key "a" has a share already`},
+		{`{"fairKey": "t", "keyDefaults": {"key": "a"}}`, "keyDefaults.key: unknown"},
+		{`{"fairKey": "t", "keyDefaults": {"weight": 0}}`, "keyDefaults.weight: 0 is not a whole number in 1"},
+		{`{"watermarks": {"depth": 0}}`, "watermarks.depth: 0 is not"},
+		{`{"watermarks": {"bytes": "5 apples"}}`, `watermarks.bytes: "5 apples" is not a size`},
+		{`{"classes": {}}`, "classes: must be a list"},
+		{`{"classes": [1]}`, "classes[0]: must be an object"},
+		{`{"classes": [{"level": 1}]}`, "classes[0].name: missing"},
+		{`{"classes": [{"name": "two words"}]}`, `classes[0].name: "two words" is no name`},
+		{`{"classes": [{"name": ""}]}`, `classes[0].name: "" is no name`},
+		{`{"classes": [{"name": "$x"}]}`, `classes[0].name: "$x" is no name`},
+		{`{"classes": [{"name": "a"}, {"name": "A"}]}`, `classes[1].name: "A" is the name of classes[0] already`},
+		{`{"classes": [{"name": "a", "level": "top"}]}`, `classes[0].level: "top" is not a level`},
+		{`{"classes": [{"name": "a", "level": true}]}`, `classes[0].level: must be a level`},
+		{`{"classes": [{"name": "a", "when": "plan = = 1"}]}`, "classes[0].when: 1:8: "},
+		{`{"classes": [{"name": "a", "weight": 0}]}`, "classes[0].weight: 0 is not"},
+		{`{"classes": [{"name": "a", "objective": {}}]}`, "classes[0].objective.wait: missing"},
+		{`{"classes": [{"name": "a", "objective": {"wait": "0s"}}]}`, "classes[0].objective.wait: must be longer"},
+		{`{"classes": [{"name": "a", "objective": {"wait": "1s", "share": 1}}]}`, "classes[0].objective.share: 1 is outside"},
+		{`{"classes": [{"name": "a", "rate": "500/y"}]}`, `classes[0].rate: "500/y" is not a rate`},
+		{`{"classes": [{"name": "a", "rate": "0/s"}]}`, `classes[0].rate: "0/s" lets nothing through`},
+		{`{"classes": [{"name": "a", "shed": "drop"}]}`, `classes[0].shed: "drop" is not one of refuse, evict`},
+		{`{"classes": [{"name": "a", "limits": 3}]}`, "classes[0].limits: unknown; did you mean limit?"},
+		{`{"discipline": "weighted", "classes": [{"name": "a"}]}`, "classes[0].level: missing: under weighted"},
+		{`{"alerts": {"webhook": "ftp://x"}}`, `alerts.webhook: "ftp://x" is not an address`},
+		{`{"alerts": {"webhook": "https://"}}`, `alerts.webhook: "https://" is not an address`},
+	} {
+		p, err := Parse([]byte(tt.policy))
+		if !errors.Is(err, ErrInvalid) || !strings.HasPrefix(err.Error(), tt.want) || p != nil {
+			t.Errorf("%s: %v, %v; want %q", tt.policy, p, err, tt.want)
+		}
+	}
+}
+
+func TestParseFindsAllFaultsAtOnce(t *testing.T) {
+	_, err := Parse([]byte(`{"discipline": "x", "classes": [{"name": "a", "when": "(", "weight": 0}, {"name": "a", "colour": 1}]}`))
+	faults, _ := errors.AsType[Faults](err)
+	var paths []string
+	for _, f := range faults {
+		paths = append(paths, f.Path)
+	}
+	want := "discipline classes[0].when classes[0].weight classes[1].colour classes[1].name"
+	if got := strings.Join(paths, " "); got != want {
+		t.Errorf("faults at %s, want %s", got, want)
+	}
+	located := faults.Locate(func(path string) string { return "f.yaml:" + path })
+	if got := located[1].Error(); !strings.HasPrefix(got, "f.yaml:classes[0].when: classes[0].when: 1:2: ") {
+		t.Errorf("located: %s", got)
+	}
+}
+
+func TestTooManyClasses(t *testing.T) {
+	classes := make([]map[string]string, MaxClasses+1)
+	for i := range classes {
+		classes[i] = map[string]string{"name": "c" + strings.Repeat("x", i%32) + string(rune('A'+i/32))}
+	}
+	raw, err := json.Marshal(map[string]any{"classes": classes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse(raw); err == nil || !strings.Contains(err.Error(), "256 classes, at most 255") {
+		t.Errorf("error %v, want one about the number of classes", err)
+	}
+}
+
+func TestRate(t *testing.T) {
+	for _, tt := range []struct {
+		text, back       string
+		perSecond, burst float64
+	}{
+		{"500/s", "500/s", 500, 500}, {"30/m", "30/m", .5, 30}, {" 3600 / h ", "3600/h", 1, 3600},
+		{"7", "7/s", 7, 7}, {"0.5/s", "0.5/s", .5, 1}, {"86400/d", "86400/d", 1, 86400},
+	} {
+		r, err := ParseRate(tt.text)
+		if err != nil || r.PerSecond() != tt.perSecond || r.Burst() != tt.burst || r.String() != tt.back {
+			t.Errorf("%q: %v (%v/s, burst %v), %v; want %s, %v, %v", tt.text, r, r.PerSecond(), r.Burst(), err, tt.back, tt.perSecond, tt.burst)
+		}
+	}
+	for _, text := range []string{"", "/s", "x/s", "-1/s", "NaN/s", "Inf", "1/", "1/s/s"} {
+		if r, err := ParseRate(text); err == nil {
+			t.Errorf("%q is read as %v", text, r)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(shop))
+	f.Add([]byte(`{"discipline":"aging","aging":{"every":"1m","upTo":9},"classes":[{"name":"a","level":"9"}]}`))
+	f.Add([]byte(`{"classes":[null,{"name":null,"level":1e2,"when":"","rate":5}],"keys":[{}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		p, err := Parse(raw)
+		if err != nil {
+			for _, fault := range err.(Faults) {
+				if fault.Problem == "" {
+					t.Fatalf("a fault without words at %q", fault.Path)
+				}
+			}
+			return
+		}
+		// Whatever is accepted can be used.
+		p.Order()
+		p.Warnings(time.Minute)
+		p.Consequences(time.Minute)
+		if d := Diff(p, p); len(d) > 0 {
+			t.Fatalf("differs from itself: %q", d)
+		}
+		NewGate(p).Admit(time.Unix(1, 0), []Ask{{Verdict: Verdict{Class: 1, Key: "k"}, Bytes: 1}}, new(Tally))
+	})
+}
