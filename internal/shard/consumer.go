@@ -30,7 +30,9 @@ type Consumer struct {
 
 	limit    uint64 // messages it takes in all, since it was attached
 	given    uint64 // messages handed out to it
+	drained  uint64 // given when it last drained
 	draining bool
+	probing  bool // its drains are nobody's waits
 	gone     bool
 
 	held []held     // taken, waiting for the disk; if any, on Shard.holding
@@ -51,6 +53,9 @@ type Attachment struct {
 	Part Part
 	Sink Sink
 	Want queue.Want
+	// Probing is set by who only looks into the queue, again and again: its
+	// drains are not told to an IdleObserver.
+	Probing bool
 }
 
 // Attach adds a consumer; it is given nothing before Allow. done runs on the
@@ -62,7 +67,7 @@ func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 			done(nil, err)
 			return nil
 		}
-		c := &Consumer{shard: s, slot: sl, sink: a.Sink, want: a.Want}
+		c := &Consumer{shard: s, slot: sl, sink: a.Sink, want: a.Want, probing: a.Probing}
 		sl.consumers = append(sl.consumers, c)
 		done(c, nil)
 		return nil

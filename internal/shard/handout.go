@@ -41,6 +41,10 @@ func (s *Shard) serveSlot(sl *slot) {
 		if c.draining {
 			c.draining = false
 			c.limit = c.given
+			if o, ok := sl.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
+				o.Idle(s.now)
+			}
+			c.drained = c.given
 			s.hold(c, held{at: 0, drained: true})
 		}
 	}

@@ -27,6 +27,18 @@ type Observer interface {
 	Died(now time.Time, d *queue.Dead)
 }
 
+// IdleObserver is an Observer that also learns of waits that were in vain.
+type IdleObserver interface {
+	Observer
+	// Idle tells that a consumer took back its allowance without having got
+	// anything for it.
+	Idle(now time.Time)
+}
+
+// Observe sets the observer of a part. It is for the owner that has just opened
+// the shard, before Run; later there is Tx.Observe.
+func (s *Shard) Observe(id ID, part Part, o Observer) error { return (&Tx{s}).Observe(id, part, o) }
+
 // Observe sets the observer of a part; nil removes it.
 func (tx *Tx) Observe(id ID, part Part, o Observer) error {
 	sl, err := tx.s.slot(id, part)
@@ -55,21 +67,26 @@ func (s *Shard) recordNote(e *entity) {
 	s.recorded()
 }
 
+// eviction is what an observer gives up to make room.
+type eviction struct {
+	slot *slot
+	seqs []queue.SeqNo
+}
+
 // ask lets the observer of a slot decide about arrivals.
-func (s *Shard) ask(sl *slot, as []queue.Arrival) error {
+func (s *Shard) ask(sl *slot, as []queue.Arrival) (eviction, error) {
 	if sl.observer == nil {
-		return nil
+		return eviction{}, nil
 	}
-	evict, err := sl.observer.Admit(s.now, sl.q, as)
-	if err != nil {
-		return err
-	}
-	for _, seq := range evict {
+	seqs, err := sl.observer.Admit(s.now, sl.q, as)
+	return eviction{sl, seqs}, err
+}
+
+// evict removes what makes room.
+func (s *Shard) evict(e eviction) {
+	for _, seq := range e.seqs {
 		// A message that is gone or was taken meanwhile makes room by itself.
-		_ = sl.q.Remove(s.now, seq, &s.eff)
+		_ = e.slot.q.Remove(s.now, seq, &s.eff)
 	}
-	if len(evict) > 0 {
-		s.absorb(sl)
-	}
-	return nil
+	s.absorb(e.slot)
 }

@@ -135,9 +135,11 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	return refs, nil
 }
 
-// admit finds the queues and asks each whether it takes what is meant for it.
+// admit finds the queues and asks each whether it takes what is meant for it. Only
+// when all do is anything evicted to make room.
 func (o *sending) admit(s *Shard) ([]*slot, error) {
 	slots := make([]*slot, len(o.Copies))
+	var room []eviction
 	arrivals := s.arrivals[:0]
 	for i := range o.Copies {
 		sl, err := s.slot(o.Copies[i].ID, o.Copies[i].Part)
@@ -152,11 +154,18 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 			if err := sl.q.Admit(s.now, arrivals); err != nil {
 				return nil, err
 			}
-			if err := s.ask(sl, arrivals); err != nil {
+			e, err := s.ask(sl, arrivals)
+			if err != nil {
 				return nil, err
+			}
+			if len(e.seqs) > 0 {
+				room = append(room, e)
 			}
 			arrivals = arrivals[:0]
 		}
+	}
+	for _, e := range room {
+		s.evict(e)
 	}
 	s.arrivals = arrivals[:0]
 	return slots, nil
