@@ -39,11 +39,14 @@ var rooms = map[string]room{
 	"filter":  {may: []string{"message", "amqp/codec"}, never: pure},
 	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity"}, never: pure},
 
+	// What is promised and measured: numbers only.
+	"objective": {never: pure},
+
 	// The broker.
 	"access": {may: []string{"entity"}},
 	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "message", "amqp/codec", "entity", "access", "journal"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal"},
 		never: []string{"net", "os"},
 	},
 
@@ -52,7 +55,7 @@ var rooms = map[string]room{
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message"}, never: []string{"os"}},
 	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access"}, never: []string{"os"}},
 	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
-	"admin":         {may: []string{"broker", "queue", "message", "entity", "access", "filter", "policy", "web"}},
+	"admin":         {may: []string{"broker", "queue", "message", "entity", "access", "filter", "policy", "objective", "web"}},
 
 	// Assembly.
 	"config": {may: []string{"entity"}},
@@ -60,7 +63,7 @@ var rooms = map[string]room{
 	"sim":    {may: []string{"*"}},
 
 	// What users run and import.
-	"cmd/triagemq": {may: []string{"server", "config", "client", "worker", "processor", "entity", "filter", "policy", "journal", "journal/*", "vfs", "bench"}},
+	"cmd/triagemq": {may: []string{"server", "config", "client", "worker", "processor", "entity", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},
@@ -68,8 +71,10 @@ var rooms = map[string]room{
 	"web":          {},
 	"api":          {},
 
-	// The load generator speaks the wire with our own codec.
-	"bench": {may: []string{"amqp/*", "message", "entity"}},
+	// The load generator speaks the wire with our own codec; what is in bench
+	// measures other clients and other brokers.
+	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
+	"bench": {may: []string{"objective"}},
 
 	// Examples show what users can do; the first one shows the core, before
 	// there is a wire to show it through.
