@@ -46,7 +46,11 @@ and flags; later ones win.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return serve(cmd.Context(), cfg, f.verbose, s)
+			level := slog.LevelInfo
+			if f.verbose {
+				level = slog.LevelDebug
+			}
+			return serve(cmd.Context(), cfg, level, s)
 		},
 	}
 	fs := cmd.Flags()
@@ -91,11 +95,7 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 	return cfg, cfg.Validate()
 }
 
-func serve(ctx context.Context, cfg config.Config, verbose bool, s streams) error {
-	level := slog.LevelInfo
-	if verbose {
-		level = slog.LevelDebug
-	}
+func serve(ctx context.Context, cfg config.Config, level slog.Level, s streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
 	err := server.Run(ctx, server.Config{
 		Config: cfg,

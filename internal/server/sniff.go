@@ -19,8 +19,8 @@ const (
 	protoHTTP
 )
 
-// sniffLen is enough to tell the protocols apart: the first word of AMQP, the
-// longest HTTP method with its space being longer does not matter.
+// sniffLen is enough to tell the protocols apart: it is the first word of AMQP,
+// and no method of HTTP is shorter than three letters and a space.
 const sniffLen = 4
 
 // sniffed is a connection whose first bytes were read and are read again.

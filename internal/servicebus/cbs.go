@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
@@ -19,11 +20,11 @@ const (
 // attachCBS attaches to the node that takes tokens. There is one pair of links
 // for a connection; the Go SDK relies on a second being refused to find out that
 // an earlier one was left open.
-func (c *conn) attachCBS(l *endpoint.Link, sends bool) error {
+func (c *conn) attachCBS(l *endpoint.Link) error {
 	taken := func() error {
 		return endpoint.Errorf(endpoint.CondNotAllowed, "A link to $cbs is open already on this connection.")
 	}
-	if sends {
+	if l.Role() == frame.Receiver {
 		if c.cbs.requests != nil {
 			return taken()
 		}

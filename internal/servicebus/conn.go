@@ -137,9 +137,9 @@ func (c *conn) attach(l *endpoint.Link) error {
 	case remote.Coordinator != nil:
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
 	case isCBS(addr):
-		return c.attachCBS(l, sends)
+		return c.attachCBS(l)
 	case isManagement(addr):
-		return c.attachManagement(l, sends)
+		return c.attachManagement(l)
 	case !sends && remote.Source != nil && remote.Source.Dynamic:
 		return c.attachTemporary(l)
 	case sends && isTemporary(addr):

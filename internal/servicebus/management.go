@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // attachManagement attaches to the node for requests about an entity. Whoever may
 // do anything to the entity may attach; each request is checked by itself.
-func (c *conn) attachManagement(l *endpoint.Link, sends bool) error {
+func (c *conn) attachManagement(l *endpoint.Link) error {
 	path := pathOf(l.Address())
 	if err := c.grants.requireAny(path); err != nil {
 		return err
@@ -33,7 +34,7 @@ func (c *conn) attachManagement(l *endpoint.Link, sends bool) error {
 			return err
 		}
 	}
-	if sends {
+	if l.Role() == frame.Receiver {
 		c.attached(l, &requests{c: c, link: l, node: path, serve: c.desk.take})
 		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxRequest})
 		return nil
