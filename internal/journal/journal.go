@@ -99,6 +99,9 @@ var (
 	ErrFenced = errors.New("journal: claim is void")
 	// ErrTooLarge means that a group does not fit into one block.
 	ErrTooLarge = errors.New("journal: group is larger than a block")
+	// ErrFull means that the disk is full and what was reserved is used up.
+	// The group was not appended; the journal goes on when space is freed.
+	ErrFull = errors.New("journal: disk is full")
 	// ErrFailed means that an earlier write or sync failed; the process must
 	// end and recover by replay.
 	ErrFailed = errors.New("journal: failed")

@@ -81,11 +81,10 @@ func (m *mailbox) take() ([]op, journal.Status) {
 	return ops, st
 }
 
-// close makes every later post fail and returns what was left.
-func (m *mailbox) close() []op {
+// close makes every later post fail. What was posted before can still be taken,
+// and the journal goes on reporting.
+func (m *mailbox) close() {
 	m.mu.Lock()
-	ops := m.ops
-	m.ops, m.closed = nil, true
+	m.closed = true
 	m.mu.Unlock()
-	return ops
 }

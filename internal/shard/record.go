@@ -81,8 +81,8 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 
 // bodies appends messages and stores where each one is. Nothing refers to them
 // yet: a crash before the queue's record leaves garbage, no message, which is why
-// they need not be one group. ErrTooLarge means that one does not fit into the
-// journal; any other error is the shard's end.
+// they need not be one group. ErrTooLarge and ErrDiskFull refuse them; any other
+// error is the shard's end.
 func (s *Shard) bodies(raws [][]byte, refs []queue.Ref) error {
 	const piece = 1 << 20 // more than this in one group gains nothing
 	for from := 0; from < len(raws); {
@@ -92,7 +92,10 @@ func (s *Shard) bodies(raws [][]byte, refs []queue.Ref) error {
 			to++
 		}
 		if err := s.bodyGroup(raws[from:to], refs[from:to], size); err != nil {
-			if !errors.Is(err, journal.ErrTooLarge) {
+			switch {
+			case errors.Is(err, journal.ErrFull):
+				return ErrDiskFull
+			case !errors.Is(err, journal.ErrTooLarge):
 				s.failed = err
 			}
 			return err

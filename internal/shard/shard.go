@@ -111,8 +111,8 @@ type highWater struct {
 	seq  queue.SeqNo
 }
 
-// Run serves the mailbox until ctx ends, and then answers what is left with
-// ErrStopped. It returns the reason it ended; a failed journal is one.
+// Run serves the mailbox until ctx ends and what was accepted is durable. It
+// returns nil then, or what the journal failed with.
 func (s *Shard) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -138,13 +138,22 @@ func (s *Shard) Run(ctx context.Context) error {
 	}
 }
 
-// drain applies what is in the mailbox before a stop, so that operations that
-// were accepted are at least on their way to the disk.
-func (s *Shard) drain() { s.Step(time.Now()) }
+// drain takes nothing new, applies what was accepted, and waits until it is
+// durable: a stop in good order leaves nobody in doubt. The journal must run on.
+func (s *Shard) drain() {
+	s.mail.close()
+	s.Step(time.Now())
+	for len(s.waiting) > 0 && s.failed == nil {
+		<-s.mail.wake
+		s.Step(time.Now())
+	}
+}
 
 // stop answers everything that still waits.
 func (s *Shard) stop(err error) {
-	for _, op := range s.mail.close() {
+	s.mail.close()
+	ops, _ := s.mail.take()
+	for _, op := range ops {
 		op.fail(err)
 	}
 	for _, c := range s.waiting {

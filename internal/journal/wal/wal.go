@@ -23,9 +23,8 @@ type Options struct {
 
 const defaultSegmentSize = 64 << 20
 
-// ErrFull means that the disk is full and the reserve used up. The group was
-// not appended; the journal goes on when space is freed.
-var ErrFull = errors.New("wal: disk is full")
+// ErrFull is the journal's word for a full disk.
+var ErrFull = journal.ErrFull
 
 // WAL is a journal on one disk.
 type WAL struct {
