@@ -51,7 +51,7 @@ func bounds(b int) (from, to uint64) {
 
 // Record counts d; below zero counts as zero.
 func (h *Histogram) Record(d time.Duration) {
-	us := uint64(max(d, 0)) / uint64(time.Microsecond)
+	us := min(uint64(max(d, 0))/uint64(time.Microsecond), 1<<topBit-1)
 	if c := &h.counts[bucketOf(us)]; *c != math.MaxUint32 {
 		*c++
 	}

@@ -92,19 +92,19 @@ func (m *Meter) Arrived(now time.Time, class uint8, n int) {
 
 // Delivered counts the first delivery of a message that was enqueued then.
 func (m *Meter) Delivered(now time.Time, class uint8, enqueued time.Time) {
-	c := m.of(class)
+	c, at := m.of(class), now.UnixNano()
 	c.ready()
-	waited := now.Sub(enqueued)
+	waited := time.Duration(at - enqueued.UnixNano())
 	c.wait.current.Record(waited)
-	c.promised(now, waited)
+	c.promised(at, waited)
 }
 
 // promised counts a wait for or against the promise.
-func (c *class) promised(now time.Time, waited time.Duration) {
+func (c *class) promised(now int64, waited time.Duration) {
 	if c.Wait == 0 {
 		return
 	}
-	c.promise.advance(now.UnixNano(), c.slot)
+	c.promise.advance(now, c.slot)
 	if waited <= c.Wait {
 		c.promise.good()
 	} else {
@@ -121,11 +121,11 @@ func (c *class) ready() {
 
 // Settled counts a message that was completed: enqueued and last delivered then.
 func (m *Meter) Settled(now time.Time, class uint8, enqueued, delivered time.Time) {
-	c := m.of(class)
+	c, at := m.of(class), now.UnixNano()
 	c.ready()
-	c.service.current.Record(now.Sub(delivered))
-	c.total.current.Record(now.Sub(enqueued))
-	c.completed.add(now.UnixNano(), 1)
+	c.service.current.Record(time.Duration(at - delivered.UnixNano()))
+	c.total.current.Record(time.Duration(at - enqueued.UnixNano()))
+	c.completed.add(at, 1)
 }
 
 // Died counts a message that became a dead letter after it was delivered.
@@ -138,7 +138,7 @@ func (m *Meter) Expired(now time.Time, class uint8, enqueued time.Time) {
 	c := m.of(class)
 	c.died.add(now.UnixNano(), 1)
 	if waited := now.Sub(enqueued); waited > c.Wait {
-		c.promised(now, waited)
+		c.promised(now.UnixNano(), waited)
 	}
 }
 

@@ -44,8 +44,9 @@ func (r *Rate) add(now int64, n uint64) {
 	r.total += n
 }
 
-// fold takes the pending events into the averages. Time that goes back is taken
-// as standing still.
+// fold takes the pending events, which all came within foldAfter of the last time,
+// into the averages, and the silence after them. Time that goes back is taken as
+// standing still.
 func (r *Rate) fold(now int64) {
 	if r.from == 0 {
 		r.from, r.folded = now, now
@@ -55,9 +56,13 @@ func (r *Rate) fold(now int64) {
 	if past <= 0 {
 		return
 	}
-	rate := float64(r.pending) / time.Duration(past).Seconds()
+	busy := min(past, int64(foldAfter))
+	rate := float64(r.pending) / time.Duration(busy).Seconds()
 	for i, span := range spans {
-		r.average[i] += (rate - r.average[i]) * -math.Expm1(-float64(past)/float64(span))
+		r.average[i] += (rate - r.average[i]) * -math.Expm1(-float64(busy)/float64(span))
+		if past > busy {
+			r.average[i] *= math.Exp(-float64(past-busy) / float64(span))
+		}
 	}
 	r.pending, r.folded = 0, now
 }

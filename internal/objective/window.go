@@ -9,13 +9,16 @@ const (
 	shortSlots = 5
 	longSlots  = 60
 
-	leastSlot = time.Minute // so that the windows are five minutes and an hour
+	leastSlot = time.Minute    // so that the windows are five minutes and an hour
+	mostSlot  = 24 * time.Hour // five days and two months: longer is no news
 )
 
 // slotFor returns the length of a slot for an objective. The short window spans
 // at least five times the wait that is promised, because in less a single stop
 // of that length would look like a broken promise.
-func slotFor(wait time.Duration) time.Duration { return max(leastSlot, wait) }
+func slotFor(wait time.Duration) time.Duration {
+	return min(max(leastSlot, wait), mostSlot)
+}
 
 // window counts messages that kept the promise and that broke it, by slots of
 // time: the last five are the short window, the last sixty the long one.

@@ -117,11 +117,7 @@ func (p *Policy) fateAging(c *Class) []string {
 // rise returns how long a message waits until it has risen from one level to
 // another.
 func (p *Policy) rise(from, to uint8) time.Duration {
-	steps := time.Duration(to - from)
-	if p.Aging.Every > time.Duration(entity.Forever)/max(steps, 1) {
-		return time.Duration(entity.Forever)
-	}
-	return steps * p.Aging.Every
+	return time.Duration(to-from) * p.Aging.Every // at most 255 years
 }
 
 // fateDeadline states the bound: who comes later goes ahead only if its deadline is

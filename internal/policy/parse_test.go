@@ -82,6 +82,7 @@ func TestParseFindsFaults(t *testing.T) {
 		{`{"discipline": "aging", "aging": {"every": "1m"}}`, "aging.upTo: missing: without it aging has no bound"},
 		{`{"discipline": "aging", "aging": {"every": "0s", "upTo": 9}}`, "aging.every: must be longer than zero"},
 		{`{"discipline": "aging", "aging": {"every": "soon", "upTo": 9}}`, `aging.every: "soon" is not a duration`},
+		{`{"discipline": "aging", "aging": {"every": "forever", "upTo": 9}}`, "aging.every: forever is longer than a year"},
 		{`{"aging": {"upTo": 256}}`, `aging.upTo: "256" is not a level`},
 		{`{"revision": -1}`, "revision: -1 is not a whole number"},
 		{`{"revision": 1.5}`, "revision: 1.5 is not a whole number"},

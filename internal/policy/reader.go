@@ -18,6 +18,9 @@ import (
 // maxInteger is the largest number that every JSON implementation keeps exact.
 const maxInteger = 1<<53 - 1
 
+// longest is the longest time that a policy may speak of.
+const longest = 366 * 24 * time.Hour
+
 // reader turns a tree of JSON into a policy. It reads on after a fault, so that
 // all come to light at once.
 type reader struct{ faults Faults }
@@ -179,6 +182,9 @@ func (r *reader) duration(v value) time.Duration {
 		return 1 // a fault is enough; no second one about zero
 	}
 	d, err := entity.ParseDuration(text)
+	if err == nil && d.Std() > longest {
+		err = fmt.Errorf("%v is longer than a year", d)
+	}
 	if err != nil {
 		r.faultf(v, "%v", err)
 		return 1
