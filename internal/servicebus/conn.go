@@ -16,8 +16,13 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
-// patience is how long Azure waits for a connection to put its first token.
-const patience = 20 * time.Second
+const (
+	// patience is how long Azure waits for a connection to put its first token.
+	patience = 20 * time.Second
+	// maxPending bounds what one connection may have waiting for the disk. The
+	// credit of many links adds up, and messages may be large.
+	maxPending = 64 << 20
+)
 
 // conn is one connection. Everything in it belongs to the connection's context,
 // except what has a lock or says otherwise.
@@ -40,6 +45,7 @@ type conn struct {
 	grants  grants
 	links   map[*endpoint.Link]node
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
+	pending int                                        // bytes of the peer's deliveries that wait for the broker
 	// opening holds the receivers whose broker end is not in our hands yet.
 	opening map[*receiver]struct{}
 }
@@ -153,6 +159,16 @@ func (c *conn) attach(l *endpoint.Link) error {
 	default:
 		return c.attachReceiver(l)
 	}
+}
+
+// admit makes room for a delivery of n bytes that the broker is asked to store. A
+// peer that sends faster than the disk takes it is told to try again later.
+func (c *conn) admit(n int) error {
+	if c.pending > 0 && c.pending+n > maxPending {
+		return endpoint.Errorf(condServerBusy, "Too much waits to be stored on this connection; try again later.")
+	}
+	c.pending += n
+	return nil
 }
 
 // attached notes what l is attached to. From now on its events go there.

@@ -56,6 +56,25 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	}
 }
 
+// What a connection has waiting for the disk is bounded; a single message always
+// gets its turn.
+func TestPendingBytesAreBounded(t *testing.T) {
+	var c conn
+	if err := c.admit(maxPending + 1); err != nil {
+		t.Fatalf("first message: %v", err)
+	}
+	c.pending -= maxPending
+	if err := c.admit(maxPending - 1); err != nil {
+		t.Fatalf("up to the limit: %v", err)
+	}
+	if err := c.admit(1); err == nil {
+		t.Fatal("beyond the limit: admitted")
+	}
+	if c.pending != maxPending {
+		t.Errorf("%d bytes pending, want %d", c.pending, maxPending)
+	}
+}
+
 func TestLockTableReusesPlaces(t *testing.T) {
 	var table lockTable
 	for i := range 100 {

@@ -26,6 +26,7 @@ type event struct {
 	to eventHandler
 
 	in   endpoint.Delivery // a delivery of the peer that was dealt with
+	size int               // of that delivery, in bytes
 	sent *settlement       // deliveries to the peer that were settled
 	load *loaded           // deliveries ready to leave
 	kind eventKind

@@ -30,7 +30,7 @@ func (c *conn) attachRelay(l *endpoint.Link) error {
 }
 
 func (r *relay) transfer(in *endpoint.Incoming) {
-	d := in.Delivery
+	d, size := in.Delivery, len(in.Payload)
 	ms, err := unpack(in)
 	if err != nil {
 		r.answer(d, err)
@@ -42,12 +42,15 @@ func (r *relay) transfer(in *endpoint.Incoming) {
 		return
 	}
 	s, err := r.sender(to)
+	if err == nil {
+		err = r.c.admit(size)
+	}
 	if err != nil {
 		r.answer(d, r.c.wireError(to, err))
 		return
 	}
 	s.Send(ms, func(err error) {
-		r.c.out.post(event{to: r, kind: eventAnswer, in: d, err: err})
+		r.c.out.post(event{to: r, kind: eventAnswer, in: d, size: size, err: err})
 	})
 }
 
@@ -76,6 +79,7 @@ func (r *relay) sender(addr string) (*broker.Sender, error) {
 }
 
 func (r *relay) happened(e *event) {
+	r.c.pending -= e.size
 	if e.err != nil {
 		// A sender whose entity is gone must not be used again.
 		r.detached()

@@ -67,14 +67,17 @@ func batchSizeProperty(size int64) []byte {
 // transfer sends a message, or a batch as a whole. The answer comes as an event,
 // when the broker has made it durable.
 func (s *sender) transfer(in *endpoint.Incoming) {
-	d := in.Delivery
+	d, size := in.Delivery, len(in.Payload)
 	ms, err := unpack(in)
+	if err == nil {
+		err = s.c.admit(size)
+	}
 	if err != nil {
 		s.answer(d, err)
 		return
 	}
 	s.to.Send(ms, func(err error) {
-		s.c.out.post(event{to: s, kind: eventAnswer, in: d, err: err})
+		s.c.out.post(event{to: s, kind: eventAnswer, in: d, size: size, err: err})
 	})
 }
 
@@ -101,7 +104,10 @@ func unpack(in *endpoint.Incoming) ([]*message.Message, error) {
 	return nil, endpoint.Errorf(endpoint.CondNotImplemented, "Message format 0x%x is not known here.", in.Format)
 }
 
-func (s *sender) happened(e *event) { s.answer(e.in, e.err) }
+func (s *sender) happened(e *event) {
+	s.c.pending -= e.size
+	s.answer(e.in, e.err)
+}
 
 // answer tells the peer what became of a delivery. One that is too large costs
 // the sender its link, as it should have known from the attach.
