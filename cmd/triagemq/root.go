@@ -26,5 +26,6 @@ spoken over AMQP 1.0, so that Azure Service Bus SDKs work unmodified.`,
 func commands(s streams) []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(s),
+		benchCommand(s),
 	}
 }

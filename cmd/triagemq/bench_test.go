@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/load"
+)
+
+func TestBenchOfItsOwnBroker(t *testing.T) {
+	var out, err bytes.Buffer
+	args := []string{"bench", "--self", "--data", t.TempDir(), "--count", "1000", "--backlog", "500", "--json", "-q"}
+	if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &err}); code != 0 {
+		t.Fatalf("code %d: %s", code, err.String())
+	}
+	var report load.Report
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatalf("%v in\n%s", err, out.String())
+	}
+	if report.In.Messages != 1000 || report.Out.Messages != 1500 || report.Missing != 0 {
+		t.Errorf("report %+v, want 1000 in, 1500 out, none missing", report)
+	}
+}
+
+func TestBenchRefusesNonsense(t *testing.T) {
+	tests := []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"bench", "--mode", "sideways"}, exitUsage, "none of send, receive, inout"},
+		{[]string{"bench", "--url", "http://localhost"}, exitUsage, "neither amqp nor amqps"},
+		{[]string{"bench", "--url", "amqp://127.0.0.1:1"}, exitFailed, "connection refused"},
+		{[]string{"bench", "--self", "--data", "/none/such"}, exitFailed, "make a store"},
+	}
+	for _, tt := range tests {
+		var out, err bytes.Buffer
+		code := run(t.Context(), tt.args, streams{strings.NewReader(""), &out, &err})
+		if code != tt.code || !strings.Contains(err.String(), tt.text) {
+			t.Errorf("%v: code %d, %q, want %d and %q", tt.args, code, err.String(), tt.code, tt.text)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Mode says which way the load goes.
+type Mode string
+
+// The modes.
+const (
+	Send    Mode = "send"
+	Receive Mode = "receive"
+	InOut   Mode = "inout"
+)
+
+// Config is what a run does. Zero values mean the defaults.
+type Config struct {
+	Target Target
+	Queue  string // default bench
+	Mode   Mode   // default inout
+
+	Senders   int // connections; default 4
+	Receivers int // connections; default 4
+	Size      int // bytes of a body; default 256
+	Levels    int // priority levels that messages take turns in; default 10
+	Window    int // deliveries of a sender that may wait for their answer; default 500
+	Batch     int // messages in a delivery; more than one makes batches
+	Credit    int // messages a receiver is ready to hold; default 1000
+
+	// Duration or Count ends the load; default 10s.
+	Duration time.Duration
+	Count    uint64
+
+	// Backlog is how many messages are waiting before anything is measured.
+	Backlog uint64
+	// Urgent makes the run one of urgent messages past the backlog: so many are
+	// sent, one at a time, while Receivers connections hold one message each.
+	Urgent int
+	// Pause is what lies between an urgent message's receipt and the next one.
+	Pause time.Duration
+
+	// Progress is called once a second; nil is fine.
+	Progress func(Progress)
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	Phase   string // fill, load, urgent or drain
+	Elapsed time.Duration
+	In, Out uint64  // in the phase so far
+	InRate  float64 // per second, since the last report
+	OutRate float64
+}
+
+func (c Config) withDefaults() Config {
+	c.Queue = cmp.Or(c.Queue, "bench")
+	c.Mode = cmp.Or(c.Mode, InOut)
+	c.Senders = cmp.Or(c.Senders, 4)
+	c.Receivers = cmp.Or(c.Receivers, 4)
+	c.Size = cmp.Or(c.Size, 256)
+	c.Levels = cmp.Or(c.Levels, 10)
+	c.Window = cmp.Or(c.Window, 500)
+	c.Credit = cmp.Or(c.Credit, 1000)
+	if c.Duration == 0 && c.Count == 0 {
+		c.Duration = 10 * time.Second
+	}
+	return c
+}
+
+// Validate reports every fault at once.
+func (c Config) Validate() error {
+	var errs []error
+	wrong := func(when bool, format string, args ...any) {
+		if when {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	wrong(c.Mode != Send && c.Mode != Receive && c.Mode != InOut, "mode: %q is none of send, receive, inout", c.Mode)
+	wrong(c.Size < minSize, "size: %d is below %d", c.Size, minSize)
+	wrong(c.Levels < 1 || c.Levels > 256, "levels: %d is outside 1..256", c.Levels)
+	wrong(c.Senders < 1 || c.Receivers < 1, "senders and receivers: at least one of each")
+	wrong(c.Window < 1 || c.Credit < 1, "window and credit: at least 1")
+	wrong(c.Batch < 0 || c.Urgent < 0 || c.Duration < 0 || c.Pause < 0, "batch, urgent, duration and pause cannot be negative")
+	return errors.Join(errs...)
+}

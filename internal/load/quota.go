@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// quota hands out messages to senders: so many, or for so long.
+type quota struct {
+	until time.Duration // since the run began; zero for no limit
+	total uint64        // messages; zero for no limit
+	given atomic.Uint64
+	ended atomic.Bool
+}
+
+// take takes up to n messages and returns the number of the first; none are left
+// when it returns zero of them.
+func (q *quota) take(now time.Duration, n int) (first uint64, got int) {
+	if q.until > 0 && now >= q.until || q.ended.Load() {
+		return 0, 0
+	}
+	end := q.given.Add(uint64(n))
+	first = end - uint64(n)
+	if q.total == 0 || end <= q.total {
+		return first, n
+	}
+	if first >= q.total {
+		return 0, 0
+	}
+	return first, int(q.total - first)
+}
+
+// end makes every later take come back empty.
+func (q *quota) end() { q.ended.Store(true) }
