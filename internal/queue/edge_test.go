@@ -195,3 +195,16 @@ func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
 		}
 	}
 }
+
+func TestForgetfulTakerNeedsNoLock(t *testing.T) {
+	q := New(Config{}, 1)
+	send(t, q, epochStart, Arrival{Body: Ref{1, 5}}, 1)
+	var out Effects
+	d, ok := q.Take(epochStart, Want{Forgetful: true}, &out)
+	if !ok || d.State != Ready || d.Token != (Token{}) || !d.LockedUntil.IsZero() {
+		t.Errorf("took %+v, %t; want a ready message without a lock", d, ok)
+	}
+	if len(out.Freed) != 1 || q.Counts() != (Counts{}) {
+		t.Errorf("freed %v, left %+v; want it gone for good", out.Freed, q.Counts())
+	}
+}

@@ -101,7 +101,8 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 }
 
 // HasReady reports cheaply whether Take with w would find something. It may say
-// yes although what is ready has expired.
+// yes although what is ready has expired. Not only an arrival makes it true: a
+// settlement may bring a fair key below its cap, and Tick may open its rate.
 func (q *Queue) HasReady(now time.Time, w Want) bool {
 	if q.cfg.ReceivePaused {
 		return false
