@@ -80,9 +80,13 @@ func TestRefund(t *testing.T) {
 		g.Refund(batch)
 	}
 	g.Refund(batch) // more than was taken
-	g.Admit(noon, batch, new(Tally))
-	if d := g.Admit(noon, asks(1, 1, 4, "x", 1), new(Tally)); d.OK() {
-		t.Error("a refund has filled the bucket over its brim")
+	for _, one := range [][]Ask{asks(1, 1, 4, "", 1), asks(1, 0, 4, "x", 1)} { // of the class, of the key
+		for range 3 {
+			g.Admit(noon, one, new(Tally))
+		}
+		if d := g.Admit(noon, one, new(Tally)); d.OK() {
+			t.Errorf("a refund has filled the bucket of %+v over its brim", one)
+		}
 	}
 }
 
@@ -202,6 +206,19 @@ func TestWatermark(t *testing.T) {
 		if got.OK() == tt.refused || !reflect.DeepEqual(got.Evict, want) {
 			t.Errorf("%s: refusal %+v, evict %+v; want refused %t, evict %+v", tt.name, got.Refusal, got.Evict, tt.refused, want)
 		}
+	}
+}
+
+func TestNobodyMakesRoomForTheSameLevel(t *testing.T) {
+	g := NewGate(parse(t, `{"watermarks": {"depth": 10}, "classes": [
+		{"name": "a", "level": 5, "when": "a = 1"}, {"name": "b", "level": 5, "when": "a = 2", "shed": "evict"}, {"name": "low", "level": 2}]}`))
+	d := new(Tally)
+	for range 5 {
+		d.Add(2, 5, 1)
+		d.Add(3, 2, 1)
+	}
+	if got := g.Admit(noon, asks(1, 1, 5, "", 1), d); !got.OK() || got.Evict != nil {
+		t.Errorf("%+v, want a to be let in, as low stands back but need not go", got)
 	}
 }
 

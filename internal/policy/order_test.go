@@ -27,6 +27,11 @@ func TestOrder(t *testing.T) {
 	if got := shared.Order().Weight; !slices.Equal(got, []uint32{0, 2, 0, 6}) {
 		t.Errorf("weights %v, want 6 at level 3 and 2 at level 1", got)
 	}
+	due := parse(t, `{"discipline": "deadline", "classes": [{"name": "a", "level": 1, "when": "x = 1", "objective": {"wait": "2m"}},
+		{"name": "b", "level": 1, "when": "x = 2", "objective": {"wait": "1m"}}, {"name": "c", "level": 1, "objective": {"wait": "3m"}}]}`)
+	if got := due.Order().Objective; !slices.Equal(got, []time.Duration{1: time.Minute}) {
+		t.Errorf("objectives %v, want the shortest", got)
+	}
 	aging := parse(t, `{"discipline": "aging", "aging": {"every": "1m", "upTo": "high"}}`).Order()
 	if !reflect.DeepEqual(aging, Order{Discipline: Aging, Every: time.Minute, UpTo: 7}) {
 		t.Errorf("aging: %+v", aging)
