@@ -99,7 +99,7 @@ func (sl *slot) end(err error) {
 	}
 	sl.consumers = nil
 	for _, k := range sl.seekers {
-		k.done(nil, err)
+		k.done(nil, time.Time{}, err)
 	}
 	sl.seekers = nil
 }
@@ -166,7 +166,9 @@ func (s *Shard) account() {
 }
 
 // Define adds an entity; def.ID is ignored. done learns its number when the
-// definition is durable.
+// definition is durable. A part that cfgs leaves out is configured all the same:
+// a queue that has no record of its own would take the first snapshot, which may
+// never end, for its beginning.
 func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID, error)) error {
 	return s.mail.push(&task{
 		do: func(s *Shard) error {
@@ -175,7 +177,10 @@ func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID,
 			s.record(kindDefine, uint64(def.ID))
 			s.recordDefinition(e)
 			s.recorded()
-			s.configure(e, cfgs)
+			for p := range e.parts {
+				e.parts[p].q.Configure(s.now, cfgs[Part(p)], &s.eff)
+				s.absorb(e.parts[p])
+			}
 			return nil
 		},
 		done: func(err error) { done(def.ID, err) },

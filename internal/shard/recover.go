@@ -29,7 +29,7 @@ func Open(j journal.Journal, number journal.Shard, opts Options) (*Shard, error)
 
 		groupLimit: int(min(claim.BlockSize/4, 1<<20)),
 	}
-	r := replayer{s: s}
+	r := replayer{s: s, brought: make(map[uint64]bool)}
 	for rec, err := range records {
 		if err != nil {
 			return nil, fmt.Errorf("replay shard %d: %w", number, err)
@@ -54,7 +54,11 @@ type replayer struct {
 	loading uint64
 	// loaded says that the end of that snapshot has come.
 	loaded bool
-	first  journal.Position
+	// brought are the queues, by their slot, that the snapshot has begun to
+	// bring or that were defined after it began. Until it ends, records of
+	// other queues are about what it will show.
+	brought map[uint64]bool
+	first   journal.Position
 }
 
 func (r *replayer) apply(rec journal.Record) error {
@@ -81,7 +85,9 @@ func (r *replayer) apply(rec journal.Record) error {
 	case kindDefine:
 		def := readDefinition(in, ID(id))
 		if in.err == nil {
-			s.newEntity(def)
+			for _, sl := range s.newEntity(def).parts {
+				r.brought[sl.id] = true
+			}
 		}
 	case kindRedefine:
 		if e, ok := s.entities[ID(id)]; ok {
@@ -120,10 +126,10 @@ func (r *replayer) partial() bool { return r.loading != 0 && !r.loaded }
 
 func (r *replayer) queue(id uint64, in *reader) error {
 	sl := r.find(id)
+	if r.partial() && !r.brought[id] {
+		return nil // the snapshot will bring the queue as this left it
+	}
 	if sl == nil {
-		if r.partial() {
-			return nil // the snapshot will bring the queue as this left it
-		}
 		return fmt.Errorf("%w: queue %d is not defined", journal.ErrCorrupt, id)
 	}
 	if in.err != nil {
@@ -133,10 +139,12 @@ func (r *replayer) queue(id uint64, in *reader) error {
 }
 
 func (r *replayer) snapshotQueue(number uint64, in *reader) error {
-	sl := r.find(in.uvarint())
+	id := in.uvarint()
+	sl := r.find(id)
 	if in.err != nil || sl == nil {
 		return in.err // an entity that was dropped while its snapshot was written
 	}
+	r.brought[id] = true
 	if r.loading == 0 || number == r.loading || r.loaded {
 		return r.replay(sl, in.rest)
 	}

@@ -13,7 +13,7 @@ import (
 // seeker waits for a free session.
 type seeker struct {
 	a    Attachment
-	done func(*Consumer, error)
+	done func(*Consumer, time.Time, error)
 	over bool
 }
 
@@ -21,13 +21,12 @@ type seeker struct {
 // the best free one as soon as there is one. cancel gives up; a session that was
 // granted meanwhile goes back.
 func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time, error)) (cancel func(), err error) {
-	var until time.Time
 	k := &seeker{a: a}
-	k.done = func(c *Consumer, err error) { k.over = true; done(c, until, err) }
+	k.done = func(c *Consumer, until time.Time, err error) { k.over = true; done(c, until, err) }
 	err = s.mail.push(&task{do: func(s *Shard) error {
 		sl, err := s.slot(a.ID, a.Part)
 		if err != nil {
-			k.done(nil, err)
+			k.done(nil, time.Time{}, err)
 			return nil
 		}
 		if name == nil {
@@ -35,15 +34,14 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 			s.touch(sl)
 			return nil
 		}
-		lock, at, err := sl.q.LockSession(s.now, *name)
+		lock, until, err := sl.q.LockSession(s.now, *name)
 		if err != nil {
-			k.done(nil, err)
+			k.done(nil, time.Time{}, err)
 			return nil
 		}
-		until = at
-		s.sit(sl, k, lock)
+		s.sit(sl, k, lock, until)
 		return nil
-	}, lost: func(err error) { k.done(nil, err) }})
+	}, lost: func(err error) { k.done(nil, time.Time{}, err) }})
 	cancel = func() {
 		// A shard that has stopped has nothing left to give up.
 		_ = s.mail.push(&task{do: func(s *Shard) error {
@@ -53,7 +51,7 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 			if sl, err := s.slot(a.ID, a.Part); err == nil {
 				sl.seekers = slices.DeleteFunc(sl.seekers, func(o *seeker) bool { return o == k })
 			}
-			k.done(nil, ErrGaveUp)
+			k.done(nil, time.Time{}, ErrGaveUp)
 			return nil
 		}})
 	}
@@ -67,23 +65,23 @@ var ErrGaveUp = errors.New("shard: gave up waiting for a session")
 func (s *Shard) seat(sl *slot) {
 	for len(sl.seekers) > 0 {
 		k := sl.seekers[0]
-		lock, _, ok := sl.q.LockNextSession(s.now, k.a.Want)
+		lock, until, ok := sl.q.LockNextSession(s.now, k.a.Want)
 		if !ok {
 			return
 		}
 		sl.seekers = slices.Delete(sl.seekers, 0, 1)
-		s.sit(sl, k, lock)
+		s.sit(sl, k, lock, until)
 	}
 }
 
 // sit attaches a seeker that got a session.
-func (s *Shard) sit(sl *slot, k *seeker, lock queue.SessionLock) {
+func (s *Shard) sit(sl *slot, k *seeker, lock queue.SessionLock, until time.Time) {
 	want := k.a.Want
 	want.Session = lock
 	c := &Consumer{shard: s, slot: sl, sink: k.a.Sink, want: want}
 	sl.consumers = append(sl.consumers, c)
 	s.touch(sl)
-	k.done(c, nil)
+	k.done(c, until, nil)
 }
 
 // SessionLock returns the session of a consumer that Seek attached.

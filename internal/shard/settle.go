@@ -82,7 +82,9 @@ func (o *settling) run(s *Shard) {
 }
 
 func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error) {
-	if len(o.Properties) > 0 && o.Verdict != Complete && o.Verdict != Release {
+	// A settlement that is refused must leave the message as it was.
+	allowed := o.Verdict != Reject || !sl.q.Config().IsDead
+	if len(o.Properties) > 0 && allowed && o.Verdict != Complete && o.Verdict != Release {
 		if err := s.rewrite(sl, t, o.Properties); err != nil {
 			return queue.Settled{}, err
 		}
@@ -107,7 +109,8 @@ func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error)
 func (s *Shard) rewrite(sl *slot, t queue.Token, set []message.Change) error {
 	d, ok := sl.q.Lookup(t.Seq)
 	if !ok || d.State != queue.Locked {
-		return queue.ErrLockLost
+		_, err := sl.q.Release(s.now, t, &s.eff) // holds nothing, so this only says what is lost
+		return err
 	}
 	m, err := s.loadBody(d.Body)
 	if err != nil {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// What the simulator found, each as small as it could be made.
+
+func TestRecordsBeforeTheirQueueInASnapshot(t *testing.T) {
+	r := newRig(t, Options{SnapshotAfter: 2 << 10, SnapshotStep: 1})
+	cfg := minute
+	cfg.MaxFailures = 1
+	id := r.define("orders", cfg)
+	k := r.attach(id, Main, queue.Want{MinLevel: 5})
+	k.c.Allow(1000)
+	dead := r.attach(id, DeadLetter, queue.Want{Forgetful: true})
+	dead.c.Allow(1000)
+	for i := range 5 {
+		r.send(id, 4, fmt.Sprint(i))
+	}
+	// A dead letter in every step, wherever the snapshot is.
+	for i := range 100 {
+		r.send(id, 9, fmt.Sprintf("%0100d", i))
+		r.step()
+		if err := r.wal.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		r.step()
+		k.settle(Abandon, k.got[i])
+		r.step()
+		for range 3 { // the end of a segment is a batch of its own
+			if err := r.wal.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		image, s := r.disk.CrashClone(0), r.s
+		again := &rig{t: t, disk: image, opts: r.opts, now: r.now}
+		again.open() // a history that cannot be replayed fails here
+		got, want := again.s.entities[id].parts[DeadLetter].q, s.entities[id].parts[DeadLetter].q
+		if got.Digest(r.now) != want.Digest(r.now) {
+			t.Fatalf("after dead letter %d: recovered %+v, had %+v", i, got.Counts(), want.Counts())
+		}
+	}
+	if r.s.snapshot.number < 2 {
+		t.Fatalf("%d snapshots; the test shows nothing", r.s.snapshot.number)
+	}
+}
+
+func TestPartWithoutSettingsSurvivesAnUnfinishedSnapshot(t *testing.T) {
+	r := newRig(t, Options{SnapshotAfter: 1 << 10, SnapshotStep: 1})
+	if err := r.s.Define(Definition{Name: "orders"}, map[Part]queue.Config{Main: minute}, func(ID, error) {}); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	for i := range 40 {
+		r.send(1, 4, fmt.Sprintf("%0100d", i))
+		r.step()
+		if err := r.wal.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		again := &rig{t: t, disk: r.disk.CrashClone(0), opts: r.opts, now: r.now}
+		again.open() // a history that cannot be replayed fails here
+	}
+}
+
+func TestNextSessionSaysUntilWhen(t *testing.T) {
+	r := newRig(t, Options{})
+	cfg := minute
+	cfg.Sessions = true
+	id := r.define("orders", cfg)
+	var until time.Time
+	if _, err := r.s.Seek(Attachment{ID: id, Sink: &taker{r: r}}, nil, func(_ *Consumer, at time.Time, err error) {
+		if err != nil {
+			t.Errorf("seek: %v", err)
+		}
+		until = at
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.s.Send(&Send{
+		Bodies: []*message.Message{text("a")},
+		Copies: []Copy{{ID: id, Arrival: queue.Arrival{Session: "s", InSession: true}}},
+		Done:   func([]queue.SeqNo, error) {},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	if want := r.now.Add(time.Minute); !until.Equal(want) {
+		t.Fatalf("the session is held until %v, want %v", until, want)
+	}
+}
+
+func TestRefusedSettlementChangesNothing(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	r.send(id, 4, "a")
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.settle()
+	k.settle(Reject, k.got[0])
+	dead := r.attach(id, DeadLetter, queue.Want{})
+	dead.c.Allow(1)
+	r.settle()
+	before, _ := r.s.entities[id].parts[DeadLetter].q.Lookup(1)
+	var got []error
+	if err := r.s.Settle(&Settle{ID: id, Part: DeadLetter, Tokens: []queue.Token{dead.got[0].Token}, Verdict: Reject,
+		Properties: []message.Change{{Name: "x", Value: codec.Int(1)}},
+		Done:       func(errs []error) { got = errs },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	if len(got) != 1 || !errors.Is(got[0], queue.ErrNotAllowed) {
+		t.Fatalf("reject a dead letter: %v, want %v", got, queue.ErrNotAllowed)
+	}
+	if after, _ := r.s.entities[id].parts[DeadLetter].q.Lookup(1); after.Body != before.Body {
+		t.Fatalf("the refused settlement gave the message another body")
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// What a caller that steps a shard by hand needs beside Step. None of it is for
+// use while Run is running, but for Post.
+
+// Post has do run on the shard's goroutine, in its turn among the operations;
+// done, which may be nil, gets its error when everything do did is durable. It is
+// Call for those who cannot wait.
+func (s *Shard) Post(do func(*Tx) error, done func(error)) error {
+	return s.mail.push(&task{do: func(s *Shard) error { return do(&Tx{s}) }, done: done})
+}
+
+// Look runs fn at once.
+func (s *Shard) Look(fn func(*Tx)) { fn(&Tx{s}) }
+
+// Failed returns why the shard can go no further, nil while it can.
+func (s *Shard) Failed() error { return s.failed }
+
+// Posted returns how many operations wait in the mailbox.
+func (s *Shard) Posted() int {
+	s.mail.mu.Lock()
+	defer s.mail.mu.Unlock()
+	return len(s.mail.ops)
+}
+
+// Snapshots returns how many snapshots were begun, earlier lives included.
+func (s *Shard) Snapshots() uint64 { return s.snapshot.number }
+
+// Check compares everything the shard counts with what its machines hold.
+func (s *Shard) Check() error {
+	live := make(map[uint64]uint64)
+	for _, e := range s.sorted() {
+		for _, sl := range e.parts {
+			if err := sl.q.Check(); err != nil {
+				return fmt.Errorf("queue %d of %q: %w", sl.part, e.Name, err)
+			}
+			sl.q.Refs(func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
+		}
+	}
+	for b, u := range s.live.blocks {
+		if u.live != live[b] {
+			return fmt.Errorf("invariant 2: block %d counts %d live bytes, found %d", b, u.live, live[b])
+		}
+		delete(live, b)
+	}
+	for b, n := range live {
+		return fmt.Errorf("invariant 2: block %d has %d live bytes and is not counted", b, n)
+	}
+	for i := 1; i < len(s.waiting); i++ {
+		if s.waiting[i].at < s.waiting[i-1].at {
+			return fmt.Errorf("invariant 1: %d waits behind %d", s.waiting[i].at, s.waiting[i-1].at)
+		}
+	}
+	return nil
+}
