@@ -59,7 +59,7 @@ func (l *Link) receive(t *frame.Transfer, payload []byte) {
 		return
 	}
 	if uint64(len(payload)) > l.maxMessage {
-		l.tooLarge()
+		l.tooLarge(Delivery{ID: t.DeliveryID, Settled: t.Settled})
 		return
 	}
 	in := &l.session.m.scratch.incoming
@@ -83,7 +83,7 @@ func (l *Link) receiveMore(t *frame.Transfer, payload []byte) {
 		l.topUp()
 		return
 	case uint64(len(l.body)+len(payload)) > l.maxMessage:
-		l.tooLarge()
+		l.tooLarge(l.head.Delivery)
 		return
 	case m.partial+len(payload) > m.cfg.MaxPartial:
 		l.breakOff(Errorf(CondResourceLimitExceeded, "too many unfinished deliveries"))
@@ -111,8 +111,13 @@ func (l *Link) endPartial() {
 	l.body, l.head, l.receiving = nil, Incoming{}, false
 }
 
-func (l *Link) tooLarge() {
-	l.breakOff(Errorf(CondMessageSizeExceeded, "message is larger than %d bytes", l.maxMessage))
+// tooLarge refuses a delivery and closes its link. The delivery is rejected as
+// well, because the JavaScript SDK waits for a disposition until it times out,
+// whatever happens to the link.
+func (l *Link) tooLarge(d Delivery) {
+	err := Errorf(CondMessageSizeExceeded, "message is larger than %d bytes", l.maxMessage)
+	l.Settle(d, frame.Rejected(err))
+	l.breakOff(err)
 }
 
 // Settle answers a delivery we received. Consecutive deliveries with the same
