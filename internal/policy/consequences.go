@@ -17,7 +17,8 @@ import (
 // long a consumer of the queue may hold a message.
 func (p *Policy) Consequences(lock time.Duration) []string {
 	var t told
-	t.addf("%s", p.served())
+	t.add(p.served())
+	t.add(p.idle()...)
 	for _, c := range p.byLevel() {
 		t.add(p.fate(c)...)
 	}
@@ -64,6 +65,20 @@ func (p *Policy) served() string {
 		return "weighted: classes that have messages share the deliveries by their weights; a class that has none leaves its share to the others."
 	}
 	return "strict: the highest level goes first, inside a level the oldest."
+}
+
+// idle names what is given for another discipline: it may stay there, for the day
+// when that one is tried.
+func (p *Policy) idle() []string {
+	var t told
+	if p.Aging != (Lift{}) && p.Discipline != Aging {
+		t.add("aging is given, but counts only under the discipline aging.")
+	}
+	weighs := func(c Class) bool { return c.Weight > 0 }
+	if slices.ContainsFunc(p.Classes, weighs) && p.Discipline != Weighted {
+		t.add("weights are given, but count only under the discipline weighted.")
+	}
+	return t
 }
 
 // fate says what can keep a message of a class waiting.
@@ -164,7 +179,9 @@ func (p *Policy) fateWeighted(c *Class) []string {
 	if same := p.names(func(o *Class) bool { return o != c && o.Level == c.Level }); same != "" {
 		text += fmt.Sprintf(", together with %s at the same level", same)
 	}
-	if between > 0 {
+	if between == 1 {
+		text += "; at most one delivery of another class between two of its own"
+	} else if between > 1 {
 		text += fmt.Sprintf("; at most %d deliveries of other classes between two of its own", between)
 	}
 	return []string{text + "."}

@@ -13,9 +13,6 @@ import (
 // fields. lock is how long a consumer of the queue may hold a message.
 func (p *Policy) Warnings(lock time.Duration) Faults {
 	var w Faults
-	if p.Aging != (Lift{}) && p.Discipline != Aging {
-		w.addf("aging", "counts only under the discipline aging, and this one is %s", p.Discipline)
-	}
 	if p.Discipline == Aging {
 		p.warnCap(&w)
 	}
@@ -60,9 +57,6 @@ func (p *Policy) warnClass(w *Faults, i int, lock time.Duration) {
 	}
 	if p.Discipline == Deadline && c.Objective.Wait == 0 {
 		w.addf(join(at, "objective"), "missing: under deadline class %q is served after all that have one, and may wait for ever", c.Name)
-	}
-	if c.Weight > 0 && p.Discipline != Weighted {
-		w.addf(join(at, "weight"), "counts only under the discipline weighted, and this one is %s", p.Discipline)
 	}
 	if c.Shed == Evict && c.Limit == 0 && c.Bytes == 0 && p.Watermarks == (Depth{}) {
 		w.addf(join(at, "shed"), "there is neither a limit nor a watermark to keep, so nothing is ever evicted")

@@ -11,7 +11,7 @@ import (
 func TestWarnings(t *testing.T) {
 	for _, tt := range []struct{ policy, want string }{
 		{`{}`, ""},
-		{`{"aging": {"every": "1m", "upTo": 9}}`, "aging: counts only under"},
+		{`{"aging": {"every": "1m", "upTo": 9}, "classes": [{"name": "a", "weight": 2}]}`, ""},
 		{`{"discipline": "aging", "aging": {"every": "1m", "upTo": 5}, "classes": [{"name": "a", "level": 8}]}`, `aging.upTo: class "a" (level 8) is above 5`},
 		{`{"classes": [{"name": "a"}, {"name": "b", "when": "x = 1"}]}`, `classes[1]: class "b" never gets a message: class "a" before it takes all`},
 		{`{"classes": [{"name": "a", "when": "x = 1"}, {"name": "b", "when": "X=1"}]}`, ""},
@@ -25,7 +25,6 @@ func TestWarnings(t *testing.T) {
 			`{"discipline": "weighted", "classes": [{"name": "a", "level": 1, "when": "x = 1"}, {"name": "b", "level": 1}]}`,
 			`classes[1].level: class "b" has the level of class "a": under weighted their weights add up`,
 		},
-		{`{"classes": [{"name": "a", "weight": 2}]}`, "classes[0].weight: counts only under"},
 		{`{"classes": [{"name": "a", "shed": "evict"}]}`, "classes[0].shed: there is neither"},
 		{`{"alerts": {"webhook": "http://x"}}`, "alerts.secret: missing"},
 		{`{"alerts": {"secret": "x"}}`, "alerts.secret: there is no webhook"},
@@ -49,6 +48,7 @@ func TestConsequences(t *testing.T) {
 		{`{}`, []string{"strict: the highest level goes first, inside a level the oldest."}},
 		{`{"watermarks": {"depth": 50, "bytes": 60}, ` + classes, []string{
 			"class urgent (level 9): served before all other classes.",
+			"weights are given, but count only under the discipline weighted.",
 			"class free (level 2): served only when nothing of urgent and paying waits; while they keep coming it waits for ever.",
 			"class paying: more than 10/s is turned away.",
 			"class free: with 100 messages waiting, the oldest of it is evicted for each new one.",
@@ -76,7 +76,8 @@ func TestConsequences(t *testing.T) {
 			"class urgent (weight 6): at least 60 % of the deliveries while it has messages; at most 2 deliveries of other classes between two of its own.",
 			"class free (weight 1): at least 10 % of the deliveries while it has messages; at most 11 deliveries of other classes between two of its own.",
 		}},
-		{`{"classes": [{"name": "own", "when": "a = 1"}]}`, []string{
+		{`{"aging": {"every": "1m", "upTo": 9}, "classes": [{"name": "own", "when": "a = 1"}]}`, []string{
+			"aging is given, but counts only under the discipline aging.",
 			"class own: each message has the level that it asks for.",
 			"messages that no class takes keep the level that they ask for, 4 if none.",
 		}},
