@@ -22,6 +22,10 @@ import (
 // entities is what every broker of this suite starts with. Tests do not share
 // queues, so that they can run side by side.
 const entities = `
+security:
+  rules:
+    - {name: SendOnly, rights: [Send], primaryKey: c2VuZC1vbmx5LWtleQ==}
+    - {name: ListenOnly, rights: [Listen], primaryKey: bGlzdGVuLW9ubHkta2V5, secondaryKey: bGlzdGVuLXNwYXJlLWtleQ==}
 queues:
   - {name: modes}
   - {name: deleting}
@@ -46,6 +50,8 @@ queues:
   - {name: lock-lost, lockDuration: 5s}
   - {name: settled-elsewhere}
   - {name: secured}
+  - {name: rights}
+  - {name: bearer}
   - {name: websocket}
   - {name: tls}
   - {name: priorities}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -15,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/coder/websocket"
 )
 
@@ -66,6 +70,64 @@ func TestReadyTokenWorksWhereItIsMeantFor(t *testing.T) {
 	elsewhere := openOn(t, c, "modes")
 	err := elsewhere.SendMessage(q.ctx, &azservicebus.Message{}, nil)
 	wantCode(t, "send to another queue", err, azservicebus.CodeUnauthorizedAccess)
+}
+
+// A right that is missing is told when a link is opened, and by its name.
+func TestRightsAreKept(t *testing.T) {
+	t.Parallel()
+	send := openOn(t, connect(t, shared.connectionWith("SendOnly", "c2VuZC1vbmx5LWtleQ==")), "rights")
+	listen := openOn(t, connect(t, shared.connectionWith("ListenOnly", "bGlzdGVuLXNwYXJlLWtleQ==")), "rights")
+	send.send("a")
+	listen.complete(listen.one())
+	_, err := send.ReceiveMessages(send.ctx, 1, nil)
+	if e := wantCode(t, "receive with Send only", err, azservicebus.CodeUnauthorizedAccess); !strings.Contains(e.Error(), "'Listen' claim(s) are required") {
+		t.Errorf("the error does not name the missing right: %v", e)
+	}
+	err = listen.SendMessage(listen.ctx, &azservicebus.Message{}, nil)
+	if e := wantCode(t, "send with Listen only", err, azservicebus.CodeUnauthorizedAccess); !strings.Contains(e.Error(), "'Send' claim(s) are required") {
+		t.Errorf("the error does not name the missing right: %v", e)
+	}
+}
+
+// bearer is a credential of an identity provider that nobody knows.
+type bearer struct{}
+
+func (bearer) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "eyJhbGciOiJub25lIn0.e30.", ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// In development a token credential works without its identity provider.
+func TestTokenCredential(t *testing.T) {
+	t.Parallel()
+	c, err := azservicebus.NewClient("localhost:"+shared.port, bearer{}, &azservicebus.ClientOptions{
+		TLSConfig: &tls.Config{ServerName: "localhost"}, RetryOptions: azservicebus.RetryOptions{MaxRetries: -1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := openOn(t, c, "bearer")
+	q.send("a")
+	q.complete(q.one())
+	if err := c.Close(q.ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever the administration API can do, it answers.
+func TestAdministrationDoesNotHang(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	c, err := admin.NewClientFromConnectionString(shared.secureConnection(), &admin.ClientOptions{
+		ClientOptions: azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.GetQueue(ctx, "modes", nil)
+	var refusal *azcore.ResponseError
+	if err != nil && !errors.As(err, &refusal) {
+		t.Errorf("get a queue: %v (%T), want an answer", err, err)
+	}
 }
 
 func TestWebSocket(t *testing.T) {

@@ -111,18 +111,22 @@ func TestNextAvailableSession(t *testing.T) {
 	}
 
 	// One that waits gets a session that comes later.
-	granted := make(chan string, 1)
-	go func() {
+	type answer struct {
+		*azservicebus.SessionReceiver
+		error
+	}
+	granted := make(chan answer, 1)
+	go func() { // ends with the receive below
 		r, err := q.AcceptNextSessionForQueue(q.ctx, q.name, nil)
-		if err != nil {
-			granted <- err.Error()
-			return
-		}
-		granted <- r.SessionID()
+		granted <- answer{r, err}
 	}()
 	q.sendTo("three", "3a")
-	if id := <-granted; id != "three" {
-		t.Errorf("the waiting receiver got %q, want \"three\"", id)
+	late := <-granted
+	if late.error != nil || late.SessionID() != "three" {
+		t.Fatalf("the waiting receiver got %v, want session \"three\"", late)
+	}
+	if err := late.CompleteMessage(q.ctx, take(t, q.ctx, late, 1)[0], nil); err != nil {
+		t.Fatal(err)
 	}
 }
 
