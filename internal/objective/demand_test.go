@@ -32,6 +32,9 @@ func TestDemand(t *testing.T) {
 			{Name: "later", Waiting: 4000, Service: time.Second, Wait: 100 * time.Second},
 			{Name: "soon", Waiting: 100, Service: time.Second, Wait: 10 * time.Second},
 		}}, 41, "class later is the most pressing"},
+		{"the example of the guide", DemandInput{Classes: []Load{
+			{Name: "paying", Arrival: 10, Service: 2 * time.Second, Waiting: 300, Oldest: 4 * time.Second, Wait: 10 * time.Second},
+		}}, 125, "20 busy with what comes in, 5 spare, 100 for the backlog (class paying is the most pressing)"},
 		{"service not known", DemandInput{Classes: []Load{{Waiting: 5}}}, 1, "less than one is one"},
 		{"ceiling", DemandInput{Ceiling: 8, Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 8, "the ceiling holds it down"},
 		{"at work", DemandInput{Running: 3}, 3, "so many are at work"},
