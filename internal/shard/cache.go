@@ -12,7 +12,7 @@ import (
 type cache struct {
 	limit int
 	size  int
-	by    map[uint64]*cached
+	by    map[uint64]cached
 	// order holds positions in the order of arrival; some are no longer in by.
 	order []uint64
 	head  int
@@ -24,7 +24,7 @@ type cached struct {
 }
 
 func newCache(limit int) *cache {
-	return &cache{limit: limit, by: make(map[uint64]*cached)}
+	return &cache{limit: limit, by: make(map[uint64]cached)}
 }
 
 // put adds a body that refs queues refer to.
@@ -32,7 +32,7 @@ func (c *cache) put(ref queue.Ref, m *message.Message, refs int) {
 	if int(ref.Size) > c.limit/8 {
 		return // one large body must not push out all others
 	}
-	c.by[ref.At] = &cached{m, refs}
+	c.by[ref.At] = cached{m, refs}
 	c.size += int(ref.Size)
 	c.order = append(c.order, ref.At)
 	for c.size > c.limit && c.head < len(c.order) {
@@ -61,10 +61,7 @@ func (c *cache) compact() {
 
 // get returns a body, nil if it is not here.
 func (c *cache) get(ref queue.Ref) *message.Message {
-	if e, ok := c.by[ref.At]; ok {
-		return e.msg
-	}
-	return nil
+	return c.by[ref.At].msg
 }
 
 // drop tells that one reference is gone; with the last one the body goes.
@@ -73,8 +70,10 @@ func (c *cache) drop(ref queue.Ref) {
 	if !ok {
 		return
 	}
-	if e.refs--; e.refs <= 0 {
-		c.size -= e.msg.Size()
-		delete(c.by, ref.At)
+	if e.refs--; e.refs > 0 {
+		c.by[ref.At] = e
+		return
 	}
+	c.size -= e.msg.Size()
+	delete(c.by, ref.At)
 }

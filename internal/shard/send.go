@@ -27,6 +27,10 @@ type Send struct {
 	// duplicate has number zero. It runs on the shard's goroutine, and seqs is
 	// valid during the call.
 	Done func(seqs []queue.SeqNo, err error)
+
+	// The shard's own: the numbers for Done, and room for one.
+	seqs []queue.SeqNo
+	one  [1]queue.SeqNo
 }
 
 // Copy is one message in one queue.
@@ -56,17 +60,37 @@ func (o *sending) run(s *Shard) {
 		o.Done(nil, ErrDiskFull)
 		return
 	}
-	seqs, err := o.store(s)
-	if err != nil {
+	if err := o.store(s); err != nil {
 		o.Done(nil, err)
 		return
 	}
-	s.then(func(err error) { o.Done(seqs, err) }, nil)
+	s.then(o, nil)
+}
+
+func (o *sending) answer(err error) { o.Done(o.seqs, err) }
+
+// scratch is what a send needs while it runs, kept for the next.
+type scratch struct {
+	slots    []*slot         // of each copy
+	arrivals []queue.Arrival // for one queue
+	uses     []int           // copies of each body
+	raws     [][]byte        // bodies with a use
+	refs     []queue.Ref     // of each body
+}
+
+// sized returns s with n elements, all of them zero.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
 }
 
 // store does the work. An error leaves nothing but unreferenced bodies: the
 // queues are asked before the first of them changes.
-func (o *sending) store(s *Shard) ([]queue.SeqNo, error) {
+func (o *sending) store(s *Shard) error {
 	if o.Published > 0 {
 		// What goes to one queue is admitted and stored together.
 		slices.SortStableFunc(o.Copies, func(a, b Copy) int {
@@ -75,47 +99,55 @@ func (o *sending) store(s *Shard) ([]queue.SeqNo, error) {
 	}
 	slots, err := o.admit(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	refs, err := o.keep(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range o.Copies {
 		o.Copies[i].Arrival.Body = refs[o.Copies[i].Body]
 	}
 	o.count(s)
-	seqs := make([]queue.SeqNo, len(o.Copies))
+	if o.seqs = o.one[:]; len(o.Copies) != 1 {
+		o.seqs = make([]queue.SeqNo, len(o.Copies))
+	}
 	for from := 0; from < len(o.Copies); {
 		to := from + 1
 		for to < len(o.Copies) && slots[to] == slots[from] {
 			to++
 		}
-		if err := s.enqueue(slots[from], o.Copies[from:to], seqs[from:to]); err != nil {
+		if err := s.enqueue(slots[from], o.Copies[from:to], o.seqs[from:to]); err != nil {
 			s.failed = err // admit said yes: the machine contradicts itself
-			return nil, err
+			return err
 		}
 		from = to
 	}
 	if o.Settle != (Locked{}) {
 		s.settleMoved(o.Settle)
 	}
-	return seqs, nil
+	return nil
 }
 
-// keep appends the bodies that some queue takes and returns where each one is.
+// keep appends the bodies that some queue takes and returns where each one is,
+// valid until the next send.
 func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
-	uses := make([]int, len(o.Bodies))
+	scratch := &s.sending
+	uses := sized(scratch.uses, len(o.Bodies))
+	scratch.uses = uses
 	for i := range o.Copies {
 		uses[o.Copies[i].Body]++
 	}
-	raws := make([][]byte, 0, len(o.Bodies))
+	raws := scratch.raws[:0]
 	for i, m := range o.Bodies {
 		if uses[i] > 0 {
 			raws = append(raws, m.Bytes())
 		}
 	}
-	refs := make([]queue.Ref, len(o.Bodies))
+	scratch.raws = raws
+	defer clear(raws)
+	refs := sized(scratch.refs, len(o.Bodies))
+	scratch.refs = refs
 	if len(raws) == 0 {
 		return refs, nil
 	}
@@ -135,12 +167,14 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	return refs, nil
 }
 
-// admit finds the queues and asks each whether it takes what is meant for it. Only
-// when all do is anything evicted to make room.
+// admit finds the queues, which are valid until the next send, and asks each
+// whether it takes what is meant for it. Only when all do is anything evicted to
+// make room.
 func (o *sending) admit(s *Shard) ([]*slot, error) {
-	slots := make([]*slot, len(o.Copies))
+	slots := sized(s.sending.slots, len(o.Copies))
+	s.sending.slots = slots
 	var room []eviction
-	arrivals := s.arrivals[:0]
+	arrivals := s.sending.arrivals[:0]
 	for i := range o.Copies {
 		sl, err := s.slot(o.Copies[i].ID, o.Copies[i].Part)
 		if err != nil {
@@ -167,13 +201,13 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 	for _, e := range room {
 		s.evict(e)
 	}
-	s.arrivals = arrivals[:0]
+	s.sending.arrivals = arrivals[:0]
 	return slots, nil
 }
 
 // enqueue puts copies that go to the same queue there with one record.
 func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
-	arrivals := s.arrivals[:0]
+	arrivals := s.sending.arrivals[:0]
 	for i := range copies {
 		arrivals = append(arrivals, copies[i].Arrival)
 	}
@@ -182,7 +216,7 @@ func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
 		sl.observer.Arrived(s.now, arrivals)
 	}
 	clear(arrivals)
-	s.arrivals = arrivals[:0]
+	s.sending.arrivals = arrivals[:0]
 	if err != nil {
 		s.eff.Reset()
 		return err

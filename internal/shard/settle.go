@@ -36,6 +36,8 @@ type Settle struct {
 	// Done learns, when all is durable, nil if every token was good, else an
 	// error or nil for each. It runs on the shard's goroutine.
 	Done func(errs []error)
+
+	errs []error // the shard's own: what to tell Done
 }
 
 // Settle posts a Settle; it never blocks.
@@ -57,14 +59,13 @@ func (o *settling) run(s *Shard) {
 		o.fail(err)
 		return
 	}
-	var errs []error
 	for i, t := range o.Tokens {
 		m, err := o.one(s, sl, t)
 		if err != nil {
-			if errs == nil {
-				errs = make([]error, len(o.Tokens))
+			if o.errs == nil {
+				o.errs = make([]error, len(o.Tokens))
 			}
-			errs[i] = err
+			o.errs[i] = err
 			continue
 		}
 		if sl.observer != nil {
@@ -72,13 +73,15 @@ func (o *settling) run(s *Shard) {
 		}
 	}
 	s.absorb(sl)
-	s.then(func(err error) {
-		if err != nil {
-			o.fail(err)
-			return
-		}
-		o.Done(errs)
-	}, nil)
+	s.then(o, nil)
+}
+
+func (o *settling) answer(err error) {
+	if err != nil {
+		o.fail(err)
+		return
+	}
+	o.Done(o.errs)
 }
 
 func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error) {

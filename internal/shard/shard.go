@@ -69,7 +69,7 @@ type Shard struct {
 	risen    []*slot     // slots that gave out numbers in this step
 	eff      queue.Effects
 	group    group
-	arrivals []queue.Arrival // scratch of one send
+	sending  scratch // of one send
 	cache    *cache
 	live     liveness
 	snapshot snapshotter
@@ -88,14 +88,26 @@ type step struct {
 	arena   []byte    // the records, end to end
 	ends    []int     // where each record ends in arena
 	acks    []ack     // answers that wait for the group
+	spare   []ack     // room for the next step's
 	touched []*entity // entities with a published count to record
 }
 
-// ack is an answer.
+// ack is an answer that is owed.
 type ack struct {
-	done func(error)
-	err  error
+	to  answerer
+	err error
 }
+
+func (a ack) give() { a.to.answer(a.err) }
+
+// answerer is who is owed an answer. What is on the hot path answers by a method
+// of its own, so that no function has to be made for each message.
+type answerer interface{ answer(error) }
+
+// answerFunc makes a function an answerer.
+type answerFunc func(error)
+
+func (f answerFunc) answer(err error) { f(err) }
 
 // commit is a group on its way to the disk and the answers that wait for it.
 type commit struct {
@@ -158,7 +170,7 @@ func (s *Shard) stop(err error) {
 	}
 	for _, c := range s.waiting {
 		for _, a := range c.acks {
-			a.done(cmp.Or(a.err, err))
+			a.to.answer(cmp.Or(a.err, err))
 		}
 	}
 	s.waiting = nil
@@ -222,8 +234,9 @@ func (s *Shard) observe(st journal.Status) {
 			h.slot.safe = max(h.slot.safe, h.seq)
 		}
 		for _, a := range c.acks {
-			a.done(a.err)
+			a.give()
 		}
+		s.step.recycle(c.acks)
 		n++
 	}
 	if n > 0 {
@@ -258,7 +271,7 @@ func (s *Shard) commit() {
 		if err := s.append(s.step.arena, s.step.ends); err != nil {
 			s.failed = err
 			for _, a := range s.step.acks {
-				a.done(err)
+				a.to.answer(err)
 			}
 			s.step.reset()
 			return
@@ -267,10 +280,10 @@ func (s *Shard) commit() {
 	c := commit{at: s.tail, settled: s.highWaters()}
 	if s.tail <= s.durable {
 		for _, a := range s.step.acks {
-			a.done(a.err)
+			a.give()
 		}
 	} else if len(s.step.acks) > 0 || len(c.settled) > 0 {
-		c.acks = append([]ack(nil), s.step.acks...)
+		c.acks = s.step.lend()
 		s.waiting = append(s.waiting, c)
 	}
 	s.step.reset()
@@ -284,9 +297,23 @@ func (st *step) reset() {
 	st.touched = st.touched[:0]
 }
 
-// then answers done when everything the step has written so far is durable.
-func (s *Shard) then(done func(error), err error) {
-	if done != nil {
-		s.step.acks = append(s.step.acks, ack{done, err})
+// lend hands the answers of the step to a commit, and goes on with room that an
+// earlier commit has given back.
+func (st *step) lend() []ack {
+	acks := st.acks
+	st.acks, st.spare = st.spare, nil
+	return acks
+}
+
+// recycle takes back what lend gave.
+func (st *step) recycle(acks []ack) {
+	if cap(acks) > cap(st.spare) {
+		clear(acks)
+		st.spare = acks[:0]
 	}
+}
+
+// then answers to when everything the step has written so far is durable.
+func (s *Shard) then(to answerer, err error) {
+	s.step.acks = append(s.step.acks, ack{to, err})
 }

@@ -21,7 +21,7 @@ type task struct {
 
 func (t *task) run(s *Shard) {
 	if err := t.do(s); t.done != nil {
-		s.then(t.done, err)
+		s.then(answerFunc(t.done), err)
 	}
 }
 
