@@ -109,7 +109,10 @@ func (l *line) first(q *Queue) (k key, ok bool) {
 		}
 		l.fifo.pop()
 	}
-	return k, ok
+	if !ok {
+		return key{}, false // not the last of the stale ones
+	}
+	return k, true
 }
 
 // age returns the first half of a key: inside a session only numbers count.

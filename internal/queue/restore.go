@@ -186,6 +186,9 @@ func (q *Queue) replayConfig(r *reader) {
 	}
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.apply(cfg)
+	if cfg.Duplicates == 0 {
+		q.restore.seen = nil // the window forgets, also what it is yet to hear of
+	}
 	if !q.restore.building {
 		q.reorder()
 	}

@@ -37,11 +37,14 @@ type window struct {
 	order fifo[sighting]
 }
 
-// configure changes the length of the window; zero forgets everything.
+// configure changes the length of the window; zero forgets everything. How many
+// ids have gone is kept: a snapshot in progress counts its way by it.
 func (w *window) configure(d time.Duration) {
 	w.lasts = int64(d)
 	if d == 0 {
+		gone := w.order.popped + uint64(w.order.n)
 		*w = window{}
+		w.order.popped = gone
 	}
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestWindowSwitchedOffInsideASnapshot switches the duplicate window off and on
+// again after each of the steps that a snapshot takes.
+func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
+	for at := range 8 {
+		q := New(Config{Duplicates: time.Minute}, 1)
+		var out Effects
+		now := epochStart
+		enqueue := func(id string) {
+			var seq [1]SeqNo
+			now = now.Add(time.Millisecond)
+			if err := q.Enqueue(now, []Arrival{{Body: Ref{1, 5}, MessageID: id}}, seq[:], &out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 5 {
+			enqueue(fmt.Sprint(i))
+		}
+		out.Reset()
+		var c Cursor
+		for step, done := 0, false; !done; step++ {
+			if step == at {
+				q.Configure(now, Config{}, &out)
+				q.Configure(now, Config{Duplicates: time.Minute}, &out)
+				enqueue("new")
+			}
+			c, done = q.Snapshot(c, 1, nil, &out)
+		}
+		again := New(Config{}, 2)
+		var sink Effects
+		for _, rec := range out.Records()[first(at):] {
+			if err := again.Replay(rec, &sink); err != nil {
+				t.Fatalf("off before step %d: %v", at, err)
+			}
+		}
+		if got, want := again.Digest(now), q.Digest(now); got != want {
+			t.Errorf("off before step %d: the window remembers what it was told to forget", at)
+		}
+	}
+}
+
+// first skips the records before the snapshot, if something was done before it.
+func first(at int) int {
+	if at == 0 {
+		return 3
+	}
+	return 0
+}
+
+// TestSessionThatEndsWithItsLastMessageOffersNothing lets a session's lock run
+// out, and its messages die, while its line still mentions one that was taken by
+// its number.
+func TestSessionThatEndsWithItsLastMessageOffersNothing(t *testing.T) {
+	q := New(Config{LockFor: time.Minute, MaxFailures: 1, Sessions: true}, 1)
+	now := epochStart
+	send(t, q, now, Arrival{Body: Ref{1, 5}, Session: "s", InSession: true}, 2)
+	var out Effects
+	lock, _, ok := q.LockNextSession(now, Want{})
+	if !ok {
+		t.Fatal("no session")
+	}
+	if _, err := q.TakeSeq(now, 2, Want{Session: lock}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := q.Take(now, Want{Session: lock}, &out); !ok {
+		t.Fatal("no message")
+	}
+	q.Tick(now.Add(time.Hour), &out)
+	if len(out.Dead) != 2 || q.Counts() != (Counts{}) {
+		t.Errorf("dead %v, left %+v; want both messages dead", out.Dead, q.Counts())
+	}
+	if err := q.Check(); err != nil {
+		t.Error(err)
+	}
+}
