@@ -54,11 +54,13 @@ func (s *Shard) serveSlot(sl *slot) {
 func (s *Shard) give(c *Consumer) bool {
 	qd, ok := c.slot.q.Take(s.now, c.want, &s.eff)
 	if !ok {
+		s.absorb(c.slot) // it may have cleared away what had expired
 		return false
 	}
 	c.given++
 	if c.slot.observer != nil {
-		c.slot.observer.Delivered(s.now, &qd)
+		seen := qd // so that only what is watched goes to the heap
+		c.slot.observer.Delivered(s.now, &seen)
 	}
 	d := s.delivery(c.slot, qd)
 	h := held{d: d}
@@ -74,7 +76,9 @@ func (s *Shard) give(c *Consumer) bool {
 			h.d.msg = m
 		}
 		h.at = pending
-	case qd.Failures > 0 || qd.Seq > c.slot.safe:
+	case qd.Failures > 0 || qd.Seq > c.slot.safe || c.slot.part != Main:
+		// It may have changed and come back: failures tell, but for dead letters
+		// nobody counts them.
 		h.at = pending
 	}
 	s.absorb(c.slot)
