@@ -59,11 +59,12 @@ var rooms = map[string]room{
 
 	// Assembly.
 	"config": {may: []string{"entity"}},
+	"apply":  {may: []string{"config", "entity"}, never: pure},
 	"server": {may: []string{"*"}},
 	"sim":    {may: []string{"*"}},
 
 	// What users run and import.
-	"cmd/triagemq": {may: []string{"server", "config", "client", "worker", "processor", "entity", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
+	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},

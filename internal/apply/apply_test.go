@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// read returns the entities of a file.
+func read(t *testing.T, yaml string) Namespace {
+	t.Helper()
+	c, err := config.Parse([]byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Namespace{c.Queues, c.Topics}
+}
+
+// tell writes a plan down, a line for each step, change and thing that is kept.
+func tell(p Plan) string {
+	var b strings.Builder
+	for _, s := range p.Steps {
+		fmt.Fprintln(&b, s)
+		for _, c := range s.Changes {
+			fmt.Fprintf(&b, "  %s: %s -> %s\n", c.Property, c.From, c.To)
+		}
+		if s.Blocked != nil {
+			fmt.Fprintf(&b, "  blocked: %v\n", s.Blocked)
+		}
+	}
+	for _, place := range p.Kept {
+		fmt.Fprintln(&b, "keep", place)
+	}
+	return b.String()
+}
+
+func TestDiff(t *testing.T) {
+	tests := []struct{ name, want, have, plan string }{
+		{"nothing at all", "", "", ""},
+		{"a new queue",
+			"queues: [{name: a, lockDuration: 30s}]", "",
+			"create queue a\n  lockDuration: 1m -> 30s\n"},
+		{"the same queue, differently said",
+			"queues: [{name: A, lockDuration: PT1M, policy: {discipline: aging, aging: {every: 1m}}}]",
+			`queues: [{name: a, policy: {"aging": {"every": "1m"}, "discipline": "aging"}}]`, ""},
+		{"a property goes back to its default",
+			"queues: [{name: a}]", "queues: [{name: a, maxDeliveryCount: 3}]",
+			"update queue a\n  maxDeliveryCount: 3 -> 10\n"},
+		{"what lives its own life stays",
+			"queues: [{name: a}]",
+			"queues: [{name: a, status: SendDisabled, policy: {discipline: strict}, authorizationRules: [{keyName: k, rights: [Send], primaryKey: p}]}]",
+			""},
+		{"unless the file speaks of it",
+			"queues: [{name: a, status: Active, policy: {discipline: aging}}]",
+			"queues: [{name: a, status: SendDisabled, policy: {discipline: strict}}]",
+			"update queue a\n  policy: {\"discipline\":\"strict\"} -> {\"discipline\":\"aging\"}\n  status: SendDisabled -> Active\n"},
+		{"keys are not shown",
+			"queues: [{name: a, authorizationRules: [{keyName: k, rights: [Send], primaryKey: new}]}]",
+			"queues: [{name: a, authorizationRules: [{keyName: k, rights: [Send], primaryKey: old}]}]",
+			"update queue a\n  authorizationRules: [k[Send]] -> [k[Send]]\n"},
+		{"what cannot change",
+			"queues: [{name: a, requiresSession: true}]", "queues: [{name: a}]",
+			"update queue a\n  requiresSession: false -> true\n  blocked: The value for the RequiresSession property of an existing Queue cannot be changed. \n"},
+		{"a queue where a topic is", "queues: [{name: a}]", "topics: [{name: A}]",
+			"create queue a\n  blocked: there is a topic of this name\nkeep topic A\n"},
+		{"a topic where a queue is", "topics: [{name: a}]", "queues: [{name: A}]",
+			"create topic a\n  blocked: there is a queue of this name\nkeep queue A\n"},
+		{"a new topic with everything",
+			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: \"a = 1\", action: \"SET b = 2\"}]}, {name: all}]}]", "",
+			"create topic t\ncreate subscription t/s\n  rule r:  -> a = 1; SET b = 2\ncreate subscription t/all\n  rule $Default:  -> everything\n"},
+		{"rules one by one",
+			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: \"a = 2\"}, {name: new, filter: true}, {name: same, filter: \"x = 1\"}]}]}]",
+			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: R, filter: \"a = 1\"}, {name: old, filter: true}, {name: same, filter: \"x = 1\"}]}]}]",
+			"update rule t/s/r\n  filter: {\"kind\":\"sql\",\"sql\":\"a = 1\"} -> {\"kind\":\"sql\",\"sql\":\"a = 2\"}\ncreate rule t/s/new\n  rule new:  -> everything\nkeep rule t/s/old\n"},
+		{"rules that the file does not speak of",
+			"topics: [{name: t, subscriptions: [{name: s, lockDuration: 5s}]}]",
+			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: \"a = 1\"}]}]}]",
+			"update subscription t/s\n  lockDuration: 1m -> 5s\n"},
+		{"an empty list of rules",
+			"topics: [{name: t, subscriptions: [{name: s, rules: []}]}]",
+			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: \"a = 1\"}]}]}]",
+			"keep rule t/s/r\n"},
+		{"what the file does not name",
+			"topics: [{name: t}]",
+			"queues: [{name: q}]\ntopics: [{name: t, subscriptions: [{name: s}]}, {name: u, subscriptions: [{name: s}]}]",
+			"keep queue q\nkeep subscription t/s\nkeep topic u\n"},
+		{"a topic's property", "topics: [{name: t, defaultMessageTimeToLive: 1h}]", "topics: [{name: t, status: Disabled}]",
+			"update topic t\n  defaultMessageTimeToLive: forever -> 1h\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tell(Diff(read(t, tt.want), read(t, tt.have))); got != tt.plan {
+				t.Errorf("got\n%swant\n%s", got, tt.plan)
+			}
+		})
+	}
+}
+
+func TestPruneDeletesLast(t *testing.T) {
+	p := Diff(read(t, "queues: [{name: new}]"), read(t, "queues: [{name: old}]\ntopics: [{name: t}]")).Prune()
+	if got, want := tell(p), "create queue new\ndelete queue old\ndelete topic t\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if p.Count(Delete) != 2 || p.Count(Create) != 1 || p.Count(Update) != 0 {
+		t.Errorf("counts %d %d %d", p.Count(Delete), p.Count(Create), p.Count(Update))
+	}
+}
+
+// TestBrokersOwnEntitiesAreLeftAlone: names with a dollar cannot be in a file.
+func TestBrokersOwnEntitiesAreLeftAlone(t *testing.T) {
+	have := Namespace{Queues: []entity.Queue{{Name: "$q"}}, Topics: []config.Topic{{Topic: entity.Topic{Name: "$alerts"}}}}
+	if p := Diff(Namespace{}, have).Prune(); len(p.Steps) > 0 {
+		t.Errorf("got %v, want nothing", p.Steps)
+	}
+}
+
+func TestTrueFilterOfOtherClients(t *testing.T) {
+	have := read(t, "topics: [{name: t, subscriptions: [{name: s}]}]")
+	have.Topics[0].Subscriptions[0].Rules = []entity.Rule{{Name: "r", Filter: entity.Filter{Kind: entity.TrueFilter, SQL: "1=1"}}}
+	want := read(t, "topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: true}]}]}]")
+	if p := Diff(want, have); len(p.Steps) > 0 {
+		t.Errorf("got\n%swant nothing", tell(p))
+	}
+}
+
+// TestTimesOfKeysAreNotCompared: no file knows when a rule was made.
+func TestTimesOfKeysAreNotCompared(t *testing.T) {
+	want := read(t, "queues: [{name: a, authorizationRules: [{keyName: k, rights: [Send], primaryKey: p}]}]")
+	have := read(t, "queues: [{name: a, authorizationRules: [{keyName: k, rights: [Send], primaryKey: p}]}]")
+	have.Queues[0].AuthorizationRules[0].CreatedTime = have.Queues[0].AuthorizationRules[0].CreatedTime.AddDate(2000, 0, 0)
+	if p := Diff(want, have); len(p.Steps) > 0 {
+		t.Errorf("got\n%swant nothing", tell(p))
+	}
+}
+
+// TestAppliedTwiceIsNothing carries a plan out on plain values.
+func TestAppliedTwiceIsNothing(t *testing.T) {
+	want := read(t, config.Example())
+	var have Namespace
+	for _, s := range Diff(want, have).Steps {
+		switch s.Kind {
+		case Queue:
+			have.Queues = append(have.Queues, *s.NewQueue)
+		case Topic:
+			have.Topics = append(have.Topics, config.Topic{Topic: *s.NewTopic})
+		case Subscription:
+			i := slices.IndexFunc(have.Topics, func(t config.Topic) bool { return t.Name == s.Place.Topic })
+			s.NewSubscription.Rules = s.NewSubscription.InitialRules()
+			have.Topics[i].Subscriptions = append(have.Topics[i].Subscriptions, *s.NewSubscription)
+		}
+	}
+	if p := Diff(want, have); len(p.Steps)+len(p.Kept) > 0 {
+		t.Errorf("the second time:\n%s", tell(p))
+	}
+}
+
+func TestBlocked(t *testing.T) {
+	p := Diff(read(t, "queues: [{name: a, requiresSession: true}, {name: b}]"), read(t, "queues: [{name: a}]\ntopics: [{name: b}]"))
+	err := p.Blocked()
+	if err == nil || !strings.Contains(err.Error(), "queue a: ") || !strings.Contains(err.Error(), "queue b: there is a topic") {
+		t.Errorf("blocked by %v, want both reasons", err)
+	}
+	if err := (Plan{}).Blocked(); err != nil {
+		t.Errorf("an empty plan is blocked by %v", err)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	five, err := entity.NewValue("5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, filter := range map[string]entity.Filter{
+		"everything":                         {},
+		"nothing":                            {Kind: entity.FalseFilter},
+		`a = @x (@x = "5")`:                  {SQL: "a = @x", Parameters: map[string]entity.Value{"x": five}},
+		`label is "l" and property n is "5"`: {Correlation: &entity.Correlation{Label: "l", Properties: map[string]entity.Value{"n": five}}},
+		`messageId is "m" and contentType is "a b"`: {Correlation: &entity.Correlation{ContentType: "a b", MessageID: "m"}},
+	} {
+		if got := DescribeFilter(filter); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

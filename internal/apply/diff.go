@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// Diff plans the way from have to want.
+func Diff(want, have Namespace) Plan {
+	d := differ{queues: map[string]entity.Queue{}, topics: map[string]config.Topic{}}
+	for _, q := range have.Queues {
+		d.queues[entity.Key(q.Name)] = q
+	}
+	for _, t := range have.Topics {
+		d.topics[entity.Key(t.Name)] = t
+	}
+	for _, q := range want.Queues {
+		d.queue(q)
+	}
+	for _, t := range want.Topics {
+		d.topic(t)
+	}
+	d.leaveQueues(want, have)
+	d.leaveTopics(want, have)
+	return d.plan
+}
+
+// differ gathers a plan.
+type differ struct {
+	queues map[string]entity.Queue // that are there, by key
+	topics map[string]config.Topic
+	plan   Plan
+}
+
+func (d *differ) add(s Step) { d.plan.Steps = append(d.plan.Steps, s) }
+
+func (d *differ) queue(q entity.Queue) {
+	s := Step{Verb: Create, Place: Place{Kind: Queue, Name: q.Name}}
+	if _, taken := d.topics[entity.Key(q.Name)]; taken {
+		s.Blocked = fmt.Errorf("there is a topic of this name")
+	}
+	have, found := d.queues[entity.Key(q.Name)]
+	if !found {
+		s.NewQueue = new(q.WithDefaults())
+		s.Changes = changes(entity.Queue{}.WithDefaults(), *s.NewQueue)
+		d.add(s)
+		return
+	}
+	have = have.WithDefaults()
+	q.Status = cmp.Or(q.Status, have.Status)
+	if q.Policy == nil {
+		q.Policy = have.Policy
+	}
+	if q.AuthorizationRules == nil {
+		q.AuthorizationRules = have.AuthorizationRules
+	}
+	q = q.WithDefaults()
+	s.Verb, s.NewQueue, s.Changes, s.Blocked = Update, &q, changes(have, q), have.CheckUpdate(q)
+	d.change(s)
+}
+
+// change adds an update if there is something to it.
+func (d *differ) change(s Step) {
+	if len(s.Changes) > 0 {
+		d.add(s)
+	}
+}
+
+func (d *differ) topic(t config.Topic) {
+	s := Step{Verb: Create, Place: Place{Kind: Topic, Name: t.Name}}
+	if _, taken := d.queues[entity.Key(t.Name)]; taken {
+		s.Blocked = fmt.Errorf("there is a queue of this name")
+	}
+	have, found := d.topics[entity.Key(t.Name)]
+	if !found {
+		s.NewTopic = new(t.Topic.WithDefaults())
+		s.Changes = changes(entity.Topic{}.WithDefaults(), *s.NewTopic)
+		d.add(s)
+	} else {
+		old := have.Topic.WithDefaults()
+		next := t.Topic
+		next.Status = cmp.Or(next.Status, old.Status)
+		if next.AuthorizationRules == nil {
+			next.AuthorizationRules = old.AuthorizationRules
+		}
+		next = next.WithDefaults()
+		s.Verb, s.NewTopic, s.Changes, s.Blocked = Update, &next, changes(old, next), old.CheckUpdate(next)
+		d.change(s)
+	}
+	d.subscriptions(t, have)
+}
+
+func (d *differ) subscriptions(t, have config.Topic) {
+	there := map[string]entity.Subscription{}
+	for _, s := range have.Subscriptions {
+		there[entity.Key(s.Name)] = s
+	}
+	for _, want := range t.Subscriptions {
+		s := Step{Verb: Create, Place: Place{Kind: Subscription, Topic: t.Name, Name: want.Name}}
+		old, found := there[entity.Key(want.Name)]
+		if !found {
+			s.NewSubscription = new(want.WithDefaults())
+			s.Changes = append(changes(entity.Subscription{}.WithDefaults(), *s.NewSubscription), ruleChanges(s.NewSubscription.InitialRules())...)
+			d.add(s)
+			continue
+		}
+		d.subscription(s, want, old.WithDefaults())
+	}
+}
+
+// subscription compares a subscription that exists, and its rules one by one.
+func (d *differ) subscription(s Step, want, old entity.Subscription) {
+	next := want
+	next.Status = cmp.Or(next.Status, old.Status)
+	if next.Policy == nil {
+		next.Policy = old.Policy
+	}
+	next.Rules, next.DefaultRule = nil, nil
+	next = next.WithDefaults()
+	s.Verb, s.NewSubscription, s.Changes, s.Blocked = Update, &next, changes(old, next), old.CheckUpdate(next)
+	d.change(s)
+	if want.Rules == nil {
+		return
+	}
+	there := map[string]entity.Rule{}
+	for _, r := range old.Rules {
+		there[entity.Key(r.Name)] = r
+	}
+	for _, r := range want.Rules {
+		r = r.WithDefaults()
+		place := Place{Kind: Rule, Topic: s.Topic, Subscription: s.Name, Name: r.Name}
+		have, found := there[entity.Key(r.Name)]
+		delete(there, entity.Key(r.Name))
+		switch cs := changes(plain(have), plain(r)); {
+		case !found:
+			d.add(Step{Verb: Create, Place: place, Changes: ruleChanges([]entity.Rule{r}), NewRule: &r})
+		case len(cs) > 0:
+			d.add(Step{Verb: Update, Place: place, Changes: cs, NewRule: &r})
+		}
+	}
+	for _, r := range old.Rules {
+		if _, left := there[entity.Key(r.Name)]; left {
+			d.keep(Place{Kind: Rule, Topic: s.Topic, Subscription: s.Name, Name: r.Name})
+		}
+	}
+}
+
+func (d *differ) keep(p Place) { d.plan.Kept = append(d.plan.Kept, p) }
+
+func (d *differ) leaveQueues(want, have Namespace) {
+	named := map[string]bool{}
+	for _, q := range want.Queues {
+		named[entity.Key(q.Name)] = true
+	}
+	for _, q := range have.Queues {
+		if !named[entity.Key(q.Name)] && !ours(q.Name) {
+			d.keep(Place{Kind: Queue, Name: q.Name})
+		}
+	}
+}
+
+func (d *differ) leaveTopics(want, have Namespace) {
+	named := map[string]bool{}
+	for _, t := range want.Topics {
+		named[entity.Key(t.Name)] = true
+		for _, s := range t.Subscriptions {
+			named[entity.Key(entity.SubscriptionPath(t.Name, s.Name))] = true
+		}
+	}
+	for _, t := range have.Topics {
+		if ours(t.Name) {
+			continue
+		}
+		if !named[entity.Key(t.Name)] {
+			d.keep(Place{Kind: Topic, Name: t.Name}) // with its subscriptions
+			continue
+		}
+		for _, s := range t.Subscriptions {
+			if !named[entity.Key(entity.SubscriptionPath(t.Name, s.Name))] {
+				d.keep(Place{Kind: Subscription, Topic: t.Name, Name: s.Name})
+			}
+		}
+	}
+}
+
+// ours reports whether the broker made the entity itself, such as $alerts.
+func ours(name string) bool { return strings.HasPrefix(name, "$") }

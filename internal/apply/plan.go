@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// Namespace is a set of entities: those that are wanted, or those that are there.
+type Namespace struct {
+	Queues []entity.Queue
+	Topics []config.Topic
+}
+
+// Verb is what a step does.
+type Verb string
+
+// The verbs.
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Delete Verb = "delete"
+)
+
+// Kind tells what a step is about.
+type Kind string
+
+// The kinds.
+const (
+	Queue        Kind = "queue"
+	Topic        Kind = "topic"
+	Subscription Kind = "subscription"
+	Rule         Kind = "rule"
+)
+
+// Place says where something is. A queue or topic has a Name; what belongs to a
+// topic names the topic, and a rule its subscription as well.
+type Place struct {
+	Kind         Kind   `json:"kind"`
+	Topic        string `json:"topic,omitzero"`
+	Subscription string `json:"subscription,omitzero"`
+	Name         string `json:"name"`
+}
+
+// Path is the names from the outside in: jobs/high/urgent.
+func (p Place) Path() string {
+	var names []string
+	for _, name := range []string{p.Topic, p.Subscription, p.Name} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "/")
+}
+
+// String is what people call it.
+func (p Place) String() string { return string(p.Kind) + " " + p.Path() }
+
+// Step is one change. Of the definitions the one of its kind is set, with its
+// defaults, unless it deletes.
+type Step struct {
+	Verb Verb `json:"verb"`
+	Place
+	Changes []Change `json:"changes,omitempty"` // of a new thing: what is not the default
+	// Blocked is why the step cannot be taken; nil if it can.
+	Blocked error `json:"-"`
+
+	NewQueue        *entity.Queue        `json:"-"`
+	NewTopic        *entity.Topic        `json:"-"`
+	NewSubscription *entity.Subscription `json:"-"` // with rules when it is created, without afterwards
+	NewRule         *entity.Rule         `json:"-"`
+}
+
+// String is the step in a few words: create queue orders.
+func (s Step) String() string { return string(s.Verb) + " " + s.Place.String() }
+
+// Plan is what to do, in order, and what is left alone although the file does not
+// name it.
+type Plan struct {
+	Steps []Step  `json:"steps"`
+	Kept  []Place `json:"kept"`
+}
+
+// Blocked returns why the plan cannot be carried out, every reason at once.
+func (p Plan) Blocked() error {
+	var errs []error
+	for _, s := range p.Steps {
+		if s.Blocked != nil {
+			errs = append(errs, fmt.Errorf("%v: %w", s.Place, s.Blocked))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Count returns how many steps have the verb.
+func (p Plan) Count(v Verb) int {
+	n := 0
+	for _, s := range p.Steps {
+		if s.Verb == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Prune turns what would be kept into steps that delete it, after all others.
+func (p Plan) Prune() Plan {
+	steps := append([]Step(nil), p.Steps...)
+	for _, place := range p.Kept {
+		steps = append(steps, Step{Verb: Delete, Place: place})
+	}
+	return Plan{Steps: steps}
+}
