@@ -24,6 +24,9 @@ type Broker struct {
 	log    *slog.Logger
 	movers *movers
 
+	reclasser *reclasser
+	alerts    *alerts
+
 	// admin holds one token: whoever has it may change entities. It is a
 	// channel and not a mutex because it is held while the disk is waited for.
 	admin chan struct{}
@@ -42,6 +45,8 @@ func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 		nodes:  make(map[string]*node),
 	}
 	b.movers = newMovers(b)
+	b.reclasser = newReclasser(b)
+	b.alerts = newAlerts()
 	b.admin <- struct{}{}
 	for _, s := range shards {
 		if err := b.recoverShard(s); err != nil {
@@ -90,23 +95,42 @@ func (b *Broker) recoverShard(s *shard.Shard) error {
 			}
 			topic = n.topic.def.Load()
 		}
-		f.def.derive(topic)
+		if err := f.def.derive(topic, nil); err != nil {
+			return fmt.Errorf("recover %q: its policy: %w", f.Name, err)
+		}
 		n.def.Store(f.def)
 		b.nodes[entity.Key(n.path)] = n
+		if n.kind == KindTopic {
+			continue
+		}
+		n.watch = newWatch(f.def.worth.policy)
+		if err := n.watch.restore(f.Note); err != nil {
+			b.log.Warn("measurements are lost", "entity", n.path, "err", err)
+		}
+		if err := s.Observe(n.id, shard.Main, n.watch); err != nil {
+			return fmt.Errorf("recover %q: %w", f.Name, err)
+		}
 	}
 	return nil
 }
 
 func order(k Kind) int { return slices.Index([]Kind{KindQueue, KindTopic, KindSubscription}, k) }
 
-// Run moves messages on and deletes idle entities until ctx ends.
+// Run moves messages on, measures, classifies anew what a changed policy asks for,
+// and deletes idle entities, until ctx ends.
 func (b *Broker) Run(ctx context.Context) error {
 	for _, n := range b.sorted() {
 		b.movers.watch(n)
+		if def := n.def.Load(); def.Classified != def.PolicyRevision {
+			b.reclasser.add(n) // the last process did not get to the end of it
+		}
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { b.movers.run(ctx) })
 	wg.Go(func() { b.reap(ctx) })
+	wg.Go(func() { b.measure(ctx) })
+	wg.Go(func() { b.reclasser.run(ctx) })
+	wg.Go(func() { b.announce(ctx) })
 	wg.Wait()
 	return nil
 }
@@ -203,7 +227,10 @@ func (b *Broker) create(n *node, def *definition) error {
 	}
 	def.Created = time.Now().UTC()
 	def.Updated = def.Created
-	def.derive(topic)
+	if err := def.derive(topic, nil); err != nil {
+		return invalid(err)
+	}
+	def.Classified = def.PolicyRevision // there is nothing to classify yet
 	meta, err := def.encode()
 	if err != nil {
 		return err
@@ -222,6 +249,9 @@ func (b *Broker) create(n *node, def *definition) error {
 		return fmt.Errorf("create %q: %w", n.path, err)
 	}
 	n.def.Store(def)
+	if err := b.watchOver(n); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	b.nodes[entity.Key(n.path)] = n
 	b.mu.Unlock()
@@ -236,8 +266,11 @@ func (b *Broker) redefine(n *node, def definition) error {
 	if n.topic != nil {
 		topic = n.topic.def.Load()
 	}
+	before := n.def.Load()
 	def.Updated = time.Now().UTC()
-	def.derive(topic)
+	if err := def.derive(topic, before); err != nil {
+		return invalid(err)
+	}
 	meta, err := def.encode()
 	if err != nil {
 		return err
@@ -249,8 +282,16 @@ func (b *Broker) redefine(n *node, def definition) error {
 	if err := <-answer; err != nil {
 		return fmt.Errorf("update %q: %w", n.path, err)
 	}
+	if def.worth != before.worth {
+		if err := b.rewatch(n, def.worth.policy); err != nil {
+			return err
+		}
+	}
 	n.def.Store(&def)
 	b.movers.watch(n)
+	if def.Classified != def.PolicyRevision {
+		b.reclasser.add(n)
+	}
 	return nil
 }
 

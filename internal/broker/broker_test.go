@@ -52,17 +52,20 @@ func startOn(t testing.TB, disk *vfs.Mem) *rig {
 		t.Fatalf("open the broker: %v", err)
 	}
 	top, stopTop := context.WithCancel(t.Context())
+	middle, stopMiddle := context.WithCancel(context.WithoutCancel(t.Context()))
 	low, stopLow := context.WithCancel(context.WithoutCancel(t.Context()))
-	var upper, lower sync.WaitGroup
+	var upper, mid, lower sync.WaitGroup
 	upper.Go(func() { b.Run(top) })
 	for _, s := range shards {
-		upper.Go(func() { s.Run(top) })
+		mid.Go(func() { s.Run(middle) })
 	}
 	lower.Go(func() { w.Run(low) })
 	r := &rig{Broker: b, t: t, disk: disk}
 	r.stop = sync.OnceFunc(func() {
 		stopTop()
 		upper.Wait()
+		stopMiddle()
+		mid.Wait()
 		stopLow()
 		lower.Wait()
 		if err := w.Close(); err != nil {

@@ -63,12 +63,17 @@ var (
 
 // ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
 type ThrottledError struct {
-	Class      string
+	Class      string // empty for messages in none
+	Reason     string
 	RetryAfter float64 // seconds
 }
 
 func (e *ThrottledError) Error() string {
-	return fmt.Sprintf("broker: class %q is turned away for now; retry after %.1fs", e.Class, e.RetryAfter)
+	who := "messages in no class are"
+	if e.Class != "" {
+		who = fmt.Sprintf("class %q is", e.Class)
+	}
+	return fmt.Sprintf("broker: %s turned away for now: %s; retry after %.1fs", who, e.Reason, e.RetryAfter)
 }
 
 func (e *ThrottledError) Unwrap() error { return ErrBusy }

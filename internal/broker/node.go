@@ -41,9 +41,16 @@ type definition struct {
 	Created      time.Time            `json:"created"`
 	Updated      time.Time            `json:"updated"`
 
+	// PolicyRevision counts the changes of the policy; zero is that there never
+	// was one. Classified is the revision by which what waits was classified.
+	PolicyRevision int64 `json:"policyRevision,omitzero"`
+	Classified     int64 `json:"classified,omitzero"`
+
 	// queue is what a subscription is as a queue, or the queue itself; of a
 	// topic, what its own holding queue is. It is derived, not stored.
 	queue entity.Queue
+	// worth is the compiled policy. It is the same as long as the policy is.
+	worth *classifier
 }
 
 // node is an entity as the broker knows it.
@@ -52,7 +59,8 @@ type node struct {
 	path  string // as its creator spelled it
 	shard *shard.Shard
 	id    shard.ID
-	topic *node // of a subscription
+	topic *node  // of a subscription
+	watch *watch // of a queue or subscription; nil for a topic
 
 	def      atomic.Pointer[definition]
 	routes   atomic.Pointer[routes] // of a topic
@@ -61,8 +69,9 @@ type node struct {
 
 func (n *node) touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
 
-// derive fills in what follows from a definition.
-func (d *definition) derive(topic *definition) {
+// derive fills in what follows from a definition, and from the one before it, if
+// there was one. The error is that of a policy that cannot be.
+func (d *definition) derive(topic, before *definition) error {
 	switch d.Kind {
 	case KindQueue:
 		d.queue = *d.Queue
@@ -81,6 +90,7 @@ func (d *definition) derive(topic *definition) {
 			AutoDeleteOnIdle:                    t.AutoDeleteOnIdle,
 		}.WithDefaults()
 	}
+	return d.derivePolicy(before)
 }
 
 // configs returns how the machines of the entity are set.
@@ -96,6 +106,7 @@ func (d *definition) configs() map[shard.Part]queue.Config {
 		SendPaused:        d.Paused.Sending || !q.Status.CanSend(),
 		ReceivePaused:     d.Paused.Receiving || !q.Status.CanReceive(),
 		Sessions:          q.RequiresSession,
+		Order:             orderOf(d.worth.policy),
 	}
 	if d.Kind == KindSubscription {
 		cfg.SendPaused = false // its topic decides what is published

@@ -15,6 +15,7 @@ func (b *Broker) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 	if err := q.Validate(); err != nil {
 		return entity.Queue{}, invalid(err)
 	}
+	q.Policy = compact(q.Policy)
 	err := b.change(ctx, func() error {
 		if err := b.checkForwards(q.Name, q.ForwardTo); err != nil {
 			return err
@@ -26,6 +27,7 @@ func (b *Broker) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 }
 
 // UpdateQueue changes a queue; what may not change is an entity.UpdateError.
+// Without a policy the one it has stays; null takes it away.
 func (b *Broker) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
 	if err := q.Validate(); err != nil {
@@ -44,6 +46,7 @@ func (b *Broker) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 			return err
 		}
 		q.Name = def.Queue.Name
+		q.Policy = replaced(def.Queue.Policy, q.Policy)
 		def.Queue = &q
 		return b.redefine(n, def)
 	})

@@ -174,7 +174,11 @@ func (d *definition) keeps(m *message.Message, now time.Time, settle shard.Locke
 
 // arrival reads from a message what its queue needs to know.
 func (d *definition) arrival(m *message.Message, r policy.Reading, hops uint8) queue.Arrival {
-	a := queue.Arrival{Level: queue.Level(r.Level(m)), TTL: lifetime(m), Hops: hops}
+	v := d.worth.verdict(m, r)
+	a := queue.Arrival{
+		Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key,
+		TTL: lifetime(m), Hops: hops,
+	}
 	a.Session, a.InSession = m.SessionID()
 	if d.queue.RequiresDuplicateDetection {
 		a.MessageID = m.MessageIDString()

@@ -23,11 +23,17 @@ func (b *Broker) CreateTopic(ctx context.Context, t entity.Topic) (entity.Topic,
 		return entity.Topic{}, invalid(err)
 	}
 	err := b.change(ctx, func() error {
-		n := &node{kind: KindTopic, path: t.Name, shard: b.home(t.Name)}
-		n.routes.Store(&routes{set: compiledNothing})
-		return b.create(n, &definition{Kind: KindTopic, Topic: &t})
+		return b.createTopic(t)
 	})
 	return t, err
+}
+
+// createTopic makes a topic whose name is not looked at. It is called within
+// change.
+func (b *Broker) createTopic(t entity.Topic) error {
+	n := &node{kind: KindTopic, path: t.Name, shard: b.home(t.Name)}
+	n.routes.Store(&routes{set: compiledNothing})
+	return b.create(n, &definition{Kind: KindTopic, Topic: &t})
 }
 
 // UpdateTopic changes a topic; what may not change is an entity.UpdateError.
@@ -104,11 +110,15 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.
 	if err := s.Validate(); err != nil {
 		return entity.Subscription{}, invalid(err)
 	}
+	s.Policy = compact(s.Policy)
 	s.Rules, s.DefaultRule = slices.Clone(s.InitialRules()), nil
 	if err := checkRules(s.Rules); err != nil {
 		return entity.Subscription{}, err
 	}
 	err := b.change(ctx, func() error {
+		if err := b.provide(topic); err != nil {
+			return err
+		}
 		t, err := b.kind(topic, KindTopic)
 		if err != nil {
 			return err
@@ -128,7 +138,8 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.
 	return s, err
 }
 
-// UpdateSubscription changes a subscription; without Rules they stay as they are.
+// UpdateSubscription changes a subscription; without Rules they stay as they are,
+// and so does its policy without one.
 func (b *Broker) UpdateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
 	s = s.WithDefaults()
 	if err := s.Validate(); err != nil {
@@ -151,6 +162,7 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic string, s entity.
 			s.Rules = def.Subscription.Rules
 		}
 		s.DefaultRule = nil
+		s.Policy = replaced(def.Subscription.Policy, s.Policy)
 		def.Subscription = &s
 		if err := b.redefine(n, def); err != nil {
 			return err

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/objective"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// AlertsTopic is the topic on which the broker tells of objectives whose state
+// has changed. It comes into being with its first subscription.
+const AlertsTopic = "$alerts"
+
+// Alert tells that the state of an objective, or of an expected rate, has changed.
+type Alert struct {
+	At      time.Time         `json:"at"`
+	Entity  string            `json:"entity"`
+	Class   string            `json:"class"`
+	Subject objective.Subject `json:"subject"`
+	From    objective.State   `json:"from"`
+	To      objective.State   `json:"to"`
+	Why     string            `json:"why"`
+
+	// Hook is whom the policy wants to be told.
+	Hook policy.Alerts `json:"-"`
+}
+
+// alerts are on their way from the shards to whoever wants to know.
+type alerts struct {
+	wake chan struct{} // capacity 1: look again
+
+	mu      sync.Mutex
+	hooks   []func(Alert) // guarded by mu
+	pending []Alert       // guarded by mu; at most maxAlerts
+	lost    int           // guarded by mu; that did not fit
+}
+
+// maxAlerts is how many alerts may wait to be told. States change rarely; so many
+// come only if nobody listens.
+const maxAlerts = 4096
+
+func newAlerts() *alerts { return &alerts{wake: make(chan struct{}, 1)} }
+
+// OnAlert has fn told of every alert, one at a time. It must return soon.
+func (b *Broker) OnAlert(fn func(Alert)) {
+	b.alerts.mu.Lock()
+	defer b.alerts.mu.Unlock()
+	b.alerts.hooks = append(b.alerts.hooks, fn)
+}
+
+// raise hands over what has changed. It is called on a shard's goroutine and
+// never blocks.
+func (b *Broker) raise(n *node, changes []objective.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	hook := n.watch.policy.Alerts
+	a := b.alerts
+	a.mu.Lock()
+	for _, c := range changes {
+		if len(a.pending) >= maxAlerts {
+			a.lost++
+			continue
+		}
+		a.pending = append(a.pending, Alert{
+			At: c.At.UTC(), Entity: n.path, Class: c.Name, Subject: c.Subject, From: c.From, To: c.To, Why: c.Why, Hook: hook,
+		})
+	}
+	a.mu.Unlock()
+	select {
+	case a.wake <- struct{}{}:
+	default: // a look is due
+	}
+}
+
+// announce tells of alerts until ctx ends.
+func (b *Broker) announce(ctx context.Context) {
+	for {
+		select {
+		case <-b.alerts.wake:
+		case <-ctx.Done():
+			return
+		}
+		b.alerts.mu.Lock()
+		pending, hooks, lost := b.alerts.pending, b.alerts.hooks, b.alerts.lost
+		b.alerts.pending, b.alerts.lost = nil, 0
+		b.alerts.mu.Unlock()
+		if lost > 0 {
+			b.log.LogAttrs(ctx, slog.LevelError, "alerts lost: too many at once", slog.Int("count", lost))
+		}
+		for _, a := range pending {
+			b.log.LogAttrs(ctx, a.level(), "objective changed", slog.String("entity", a.Entity), slog.String("class", a.Class),
+				slog.String("subject", string(a.Subject)), slog.String("from", a.From.String()), slog.String("to", a.To.String()),
+				slog.String("why", a.Why))
+			b.publish(ctx, a)
+			for _, fn := range hooks {
+				fn(a)
+			}
+		}
+	}
+}
+
+// level is that of the log line: a promise that is broken is for someone to act.
+func (a Alert) level() slog.Level {
+	switch a.To {
+	case objective.Missed:
+		return slog.LevelError
+	case objective.AtRisk:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// priority of an alert as a message: bad news first.
+func (a Alert) priority() string {
+	switch a.To {
+	case objective.Missed:
+		return "critical"
+	case objective.AtRisk:
+		return "high"
+	}
+	return "normal"
+}
+
+// Body returns the alert as it is sent, in JSON.
+func (a Alert) Body() []byte {
+	body, err := json.Marshal(a)
+	if err != nil {
+		panic("broker: an alert is not JSON: " + err.Error()) // it has only text and time
+	}
+	return body
+}
+
+// publish sends an alert to those who have subscribed.
+func (b *Broker) publish(ctx context.Context, a Alert) {
+	topic := b.node(AlertsTopic)
+	if topic == nil {
+		return // nobody has
+	}
+	d := message.Draft{Body: a.Body()}
+	for name, value := range map[string]string{
+		"entity": a.Entity, "class": a.Class, "subject": string(a.Subject),
+		"from": a.From.String(), "to": a.To.String(), policy.PriorityProperty: a.priority(),
+	} {
+		d.Application = append(d.Application, message.Pair{Name: name, Value: codec.String(value)})
+	}
+	b.send(topic, policy.Reading{}, []*message.Message{d.Message()}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
+		if err != nil && ctx.Err() == nil {
+			b.log.LogAttrs(ctx, slog.LevelWarn, "alert not published", slog.String("entity", a.Entity), slog.Any("err", err))
+		}
+	})
+}
+
+// provide makes the topics that are the broker's own as they are first needed. It
+// is called within change.
+func (b *Broker) provide(topic string) error {
+	if entity.Key(topic) != AlertsTopic || b.node(topic) != nil {
+		return nil
+	}
+	return b.createTopic(entity.Topic{Name: AlertsTopic}.WithDefaults())
+}

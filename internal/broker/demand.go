@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+
+	"github.com/triagemq/triagemq/internal/objective"
+)
+
+// DemandOptions are the limits within which workers may be asked for.
+type DemandOptions struct {
+	Headroom float64 // zero is objective.DefaultHeadroom; negative is none
+	Floor    int
+	Ceiling  int // zero is no limit
+}
+
+// Demand is how many workers a queue needs now. Its JSON is what KEDA's
+// metrics-api scaler reads at valueLocation "value".
+type Demand struct {
+	Value  int    `json:"value"`
+	Entity string `json:"entity"`
+	objective.DemandResult
+}
+
+// Demand returns how many workers the objectives of a queue or subscription need
+// now; see objective.Demand for the formula.
+func (b *Broker) Demand(ctx context.Context, addr string, o DemandOptions) (Demand, error) {
+	r, err := b.Objectives(ctx, addr)
+	if err != nil {
+		return Demand{}, err
+	}
+	return r.Demand(o), nil
+}
+
+// Demand returns how many workers it takes to keep what was promised.
+func (r Objectives) Demand(o DemandOptions) Demand {
+	in := objective.DemandInput{
+		Headroom: o.Headroom, Floor: o.Floor, Ceiling: o.Ceiling,
+		Running: int(r.Locked),
+	}
+	for _, c := range r.Classes {
+		in.Classes = append(in.Classes, c.Load())
+	}
+	d := Demand{Entity: r.Entity, DemandResult: objective.Demand(in)}
+	d.Value = d.Workers
+	return d
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Explanation says why a message is where it is and when it should start.
+type Explanation struct {
+	Entity     string      `json:"entity"`
+	Seq        queue.SeqNo `json:"sequenceNumber"`
+	State      string      `json:"state"`
+	Class      string      `json:"class"` // empty is none
+	Why        string      `json:"why"`   // it is in that class and has that level
+	Level      queue.Level `json:"level"`
+	Rank       int         `json:"rank"` // effective level now
+	Discipline string      `json:"discipline"`
+	EnqueuedAt time.Time   `json:"enqueuedAt"`
+	Waited     float64     `json:"waited"` // seconds
+	Failures   uint32      `json:"failures"`
+
+	Ahead   int     `json:"ahead"` // messages that go first
+	AheadBy []Ahead `json:"aheadBy"`
+
+	Held      string     `json:"held,omitempty"` // what keeps it from being handed out
+	HeldUntil *time.Time `json:"heldUntil,omitempty"`
+	Consumers int        `json:"consumers"`
+
+	// Start is the estimate, in seconds from now; nil is that there is none.
+	// Arithmetic says how it was made, or why it could not be.
+	Start      *float64 `json:"start"`
+	Arithmetic string   `json:"arithmetic"`
+
+	At time.Time `json:"at"`
+}
+
+// Ahead is how many messages of a level go first.
+type Ahead struct {
+	Level   queue.Level `json:"level"`
+	Classes []string    `json:"classes"` // that have the level
+	Count   int         `json:"count"`
+}
+
+// Explain says why the message with that number is where it is. It looks at every
+// message that waits, so it is for people, not for programs.
+func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Explanation, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return Explanation{}, err
+	}
+	def := n.def.Load()
+	var pos queue.Position
+	var d Delivery
+	x := Explanation{Entity: n.path, Seq: seq}
+	rate := 0.0
+	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+		q, err := tx.Inspect(n.id, part)
+		if err != nil {
+			return err
+		}
+		if pos, err = q.Explain(tx.Now(), seq); err != nil {
+			return fmt.Errorf("message %d of %q: %w", seq, n.path, err)
+		}
+		if part == shard.Main {
+			rate = n.watch.done.At(tx.Now()).Minute
+		}
+		x.At, x.Consumers = tx.Now().UTC(), tx.Consumers(n.id, part)
+		d, err = tx.Delivery(n.id, part, pos.Delivery)
+		return err
+	})
+	if err != nil {
+		return Explanation{}, err
+	}
+	m, err := d.Message()
+	if err != nil {
+		return Explanation{}, err
+	}
+	x.stand(pos, def.worth.policy)
+	x.Why = why(m, d, def.worth)
+	x.hold(pos, def)
+	x.estimate(pos, rate)
+	return x, nil
+}
+
+// stand says where the message is and who is before it.
+func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
+	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
+	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
+	x.Discipline = p.Discipline.String()
+	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
+	x.AheadBy = []Ahead{}
+	for _, level := range slices.Backward(slices.Sorted(maps.Keys(pos.Ahead))) {
+		a := Ahead{Level: level, Count: pos.Ahead[level], Classes: []string{}}
+		for _, c := range p.Classes {
+			if !c.OwnLevel && c.Level == uint8(level) {
+				a.Classes = append(a.Classes, c.Name)
+			}
+		}
+		x.Ahead += a.Count
+		x.AheadBy = append(x.AheadBy, a)
+	}
+}
+
+// why returns how the message came by its class and level. A policy that has
+// changed since, and has not been applied yet, shows as a difference.
+func why(m *message.Message, d Delivery, worth *classifier) string {
+	r := policy.Reading{ZeroIsUnset: d.Level == policy.Unset}
+	text := worth.policy.Why(&filter.Envelope{Message: m, IDs: newID}, r)
+	if v := worth.verdict(m, r); queue.Level(v.Level) != d.Level || queue.Class(v.Class) != d.Class {
+		text += fmt.Sprintf("; it still has level %d of an earlier policy", d.Level)
+	}
+	return text
+}
+
+// hold says what keeps the message from being handed out, if anything does.
+func (x *Explanation) hold(pos queue.Position, def *definition) {
+	switch pos.Held {
+	case queue.HeldByLock:
+		x.Held = "a consumer has it locked"
+	case queue.HeldBySchedule:
+		x.Held = "it is scheduled for later"
+	case queue.HeldByDeferral:
+		x.Held = "it was deferred and comes only to who asks for its number"
+	case queue.HeldByPause:
+		x.Held = "receiving is paused"
+		if !def.queue.Status.CanReceive() {
+			x.Held = fmt.Sprintf("the entity is disabled (status %s)", def.queue.Status)
+		}
+	case queue.HeldBySession:
+		x.Held = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)
+	case queue.HeldByCap:
+		x.Held = fmt.Sprintf("its key %q has as many messages in flight as it may", pos.Key)
+	case queue.HeldByRate:
+		x.Held = fmt.Sprintf("its key %q was served as often as it may", pos.Key)
+	default:
+		if x.Consumers == 0 {
+			x.Held = "no consumer is attached"
+		}
+	}
+	if !pos.Until.IsZero() {
+		x.HeldUntil = &pos.Until
+	}
+}
+
+// estimate says when the message should start: what is ahead of it, at the speed
+// at which messages were worked off lately.
+func (x *Explanation) estimate(pos queue.Position, rate float64) {
+	switch {
+	case pos.Held == queue.HeldByLock:
+		x.Arithmetic = "it has started already"
+		return
+	case pos.Held == queue.HeldByDeferral, pos.Held == queue.HeldByPause:
+		x.Arithmetic = "unknown: " + x.Held
+		return
+	case pos.Held == queue.HeldBySchedule && x.HeldUntil != nil:
+		s := max(x.HeldUntil.Sub(x.At), 0).Seconds()
+		x.Start = &s
+		x.Arithmetic = fmt.Sprintf("at %s at the earliest, and then by its place", x.HeldUntil.Format(time.RFC3339))
+		return
+	case x.Consumers == 0:
+		x.Arithmetic = "unknown: no consumer is attached"
+		return
+	case rate < 1e-3:
+		x.Arithmetic = "unknown: nothing was completed in the last minutes"
+		return
+	}
+	s := float64(x.Ahead) / rate
+	if x.HeldUntil != nil {
+		s = max(s, x.HeldUntil.Sub(x.At).Seconds())
+	}
+	x.Start = &s
+	x.Arithmetic = fmt.Sprintf("%d ahead / %.3g completed per second = %s", x.Ahead, rate, brief(s))
+}
+
+// Text reads like the answer of a colleague.
+func (x Explanation) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Message %d of %s is %s, since %s (%s).\n", x.Seq, x.Entity, x.State,
+		x.EnqueuedAt.Format(time.RFC3339), brief(x.Waited))
+	fmt.Fprintf(&b, "Why this priority: %s.\n", x.Why)
+	if x.Rank != int(x.Level) {
+		fmt.Fprintf(&b, "By waiting it has risen from level %d to %d.\n", x.Level, x.Rank)
+	}
+	if x.Failures > 0 {
+		fmt.Fprintf(&b, "It was delivered and failed %s before.\n", times(int(x.Failures)))
+	}
+	if x.State == "waiting" {
+		b.WriteString(x.aheadText())
+	}
+	if x.Held != "" {
+		fmt.Fprintf(&b, "What holds it: %s", x.Held)
+		if x.HeldUntil != nil {
+			fmt.Fprintf(&b, ", until %s", x.HeldUntil.Format(time.RFC3339))
+		}
+		b.WriteString(".\n")
+	}
+	if x.Start != nil {
+		fmt.Fprintf(&b, "It should start in about %s: %s.\n", brief(*x.Start), x.Arithmetic)
+	} else if x.State != "locked" {
+		fmt.Fprintf(&b, "When it will start is %s.\n", x.Arithmetic)
+	}
+	return b.String()
+}
+
+func (x Explanation) aheadText() string {
+	if x.Ahead == 0 {
+		return fmt.Sprintf("Nothing is ahead of it; it is next (%s).\n", x.Discipline)
+	}
+	var parts []string
+	for _, a := range x.AheadBy {
+		who := cmp.Or(strings.Join(a.Classes, " and "), "no class")
+		parts = append(parts, fmt.Sprintf("%d of %s (level %d)", a.Count, who, a.Level))
+	}
+	return fmt.Sprintf("Ahead of it (%s): %s.\n", x.Discipline, strings.Join(parts, ", "))
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// brief writes seconds as people say them.
+func brief(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// reclassChunk is how many messages are looked at between two operations of
+// others.
+const reclassChunk = 500
+
+// reclasser classifies anew what waits in queues whose policy has changed, one
+// queue after the other. What it has to do is durable: a definition says by which
+// revision its messages were classified.
+type reclasser struct {
+	b    *Broker
+	wake chan struct{} // capacity 1: look again
+
+	mu      sync.Mutex
+	waiting []*node                // guarded by mu; in the order they were added
+	callers map[*node][]chan error // guarded by mu; who waits for the end of it
+}
+
+func newReclasser(b *Broker) *reclasser {
+	return &reclasser{b: b, wake: make(chan struct{}, 1), callers: make(map[*node][]chan error)}
+}
+
+// add has a queue classified anew.
+func (r *reclasser) add(n *node) {
+	r.mu.Lock()
+	r.waiting = append(r.waiting, n)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default: // a look is due
+	}
+}
+
+// wait returns when what waits in a queue is classified by its policy.
+func (r *reclasser) wait(ctx context.Context, n *node) error {
+	done := make(chan error, 1)
+	r.mu.Lock()
+	if def := n.def.Load(); def.Classified == def.PolicyRevision {
+		r.mu.Unlock()
+		return nil
+	}
+	r.callers[n] = append(r.callers[n], done)
+	r.mu.Unlock()
+	r.add(n) // once more, in case that it has failed before anybody asked
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// run classifies until ctx ends.
+func (r *reclasser) run(ctx context.Context) {
+	for {
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			r.stop()
+			return
+		}
+		for n := r.next(); n != nil && ctx.Err() == nil; n = r.next() {
+			err := r.b.reclassify(ctx, n)
+			switch {
+			case errors.Is(err, errOvertaken):
+				continue // a newer policy is in line, with its callers
+			case err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound):
+				r.b.log.LogAttrs(ctx, slog.LevelError, "messages not classified by the new policy",
+					slog.String("entity", n.path), slog.Any("err", err))
+			}
+			r.answer(n, err)
+		}
+	}
+}
+
+func (r *reclasser) next() *node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	n := r.waiting[0]
+	r.waiting = r.waiting[1:]
+	return n
+}
+
+// stop answers everybody; what is left to do is found by the next process.
+func (r *reclasser) stop() {
+	r.mu.Lock()
+	all := r.callers
+	r.callers = make(map[*node][]chan error)
+	r.mu.Unlock()
+	for _, callers := range all {
+		for _, c := range callers {
+			c <- ErrStopping
+		}
+	}
+}
+
+func (r *reclasser) answer(n *node, err error) {
+	r.mu.Lock()
+	callers := r.callers[n]
+	delete(r.callers, n)
+	r.mu.Unlock()
+	for _, c := range callers {
+		c <- err
+	}
+}
+
+// errOvertaken ends the work for a policy that was replaced meanwhile.
+var errOvertaken = errors.New("broker: policy was replaced")
+
+// reclassify brings everything in a queue in line with its policy.
+func (b *Broker) reclassify(ctx context.Context, n *node) error {
+	def := n.def.Load()
+	if def.Classified == def.PolicyRevision {
+		return nil
+	}
+	// Senders that had the old policy in hand may still bring messages. So what
+	// came since is looked at twice.
+	mark, err := b.walk(ctx, n, 0, b.sorter(ctx, n, def.worth))
+	if err == nil {
+		_, err = b.walk(ctx, n, mark, b.sorter(ctx, n, def.worth))
+	}
+	if err != nil {
+		return err
+	}
+	return b.classified(ctx, n, def.worth)
+}
+
+// judged is a message and what a policy thinks of it.
+type judged struct {
+	was  queue.Delivery
+	next queue.Reclass
+}
+
+func (j judged) changes() bool {
+	return j.was.Level != j.next.Level || j.was.Class != j.next.Class || j.was.Key != j.next.Key
+}
+
+// walk shows every message from a number on, in all states, to fn, by chunks. It
+// returns the number of the first that came after it had begun.
+func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func([]Delivery) error) (mark queue.SeqNo, err error) {
+	for first := true; ; first = false {
+		var ds []Delivery
+		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
+			q, err := tx.Inspect(n.id, shard.Main)
+			if err != nil {
+				return err
+			}
+			if first {
+				mark = q.Last() + 1
+			}
+			for _, qd := range q.Peek(tx.Now(), from, reclassChunk, nil) {
+				d, err := tx.Delivery(n.id, shard.Main, qd)
+				if err != nil {
+					return err
+				}
+				ds = append(ds, d)
+			}
+			return nil
+		})
+		if err != nil || len(ds) == 0 {
+			return mark, err
+		}
+		if err := fn(ds); err != nil {
+			return mark, err
+		}
+		from = ds[len(ds)-1].Seq + 1
+	}
+}
+
+// judge says what a policy thinks of a stored message. How its sender's header
+// was read is not stored; a level of 4 beside a header that says 0 tells that the
+// 0 was taken for none.
+func (c *classifier) judge(d *Delivery) (judged, error) {
+	m, err := d.Message()
+	if err != nil {
+		return judged{}, err
+	}
+	v := c.verdict(m, policy.Reading{ZeroIsUnset: d.Level == policy.Unset})
+	return judged{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
+}
+
+// sorter returns a function that classifies a chunk. Messages are read outside of
+// the shard; one that is gone by then, or has changed hands, is not looked for.
+func (b *Broker) sorter(ctx context.Context, n *node, worth *classifier) func([]Delivery) error {
+	return func(ds []Delivery) error {
+		var js []judged
+		for i := range ds {
+			j, err := worth.judge(&ds[i])
+			switch {
+			case errors.Is(err, ErrMessageNotFound):
+			case err != nil:
+				return fmt.Errorf("read message %d: %w", ds[i].Seq, err)
+			case j.changes():
+				js = append(js, j)
+			}
+		}
+		if len(js) == 0 {
+			return nil
+		}
+		return n.shard.Call(ctx, func(tx *shard.Tx) error {
+			if n.def.Load().worth != worth {
+				return errOvertaken
+			}
+			return tx.Apply(n.id, shard.Main, func(q *queue.Queue, out *queue.Effects) error {
+				for _, j := range js {
+					if err := q.Reclass(tx.Now(), j.was.Seq, j.next, out); err != nil && !errors.Is(err, ErrMessageNotFound) {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// classified writes down that a queue is in line with its policy.
+func (b *Broker) classified(ctx context.Context, n *node, worth *classifier) error {
+	return b.change(ctx, func() error {
+		def := *n.def.Load()
+		if def.worth != worth {
+			return errOvertaken
+		}
+		def.Classified = def.PolicyRevision
+		meta, err := def.encode()
+		if err != nil {
+			return err
+		}
+		answer := make(chan error, 1)
+		if err := n.shard.Redefine(n.id, meta, nil, func(err error) { answer <- err }); err != nil {
+			return err
+		}
+		if err := <-answer; err != nil {
+			return err
+		}
+		n.def.Store(&def)
+		return nil
+	})
+}
+
+// Shift is how many messages would change from one class and level to another.
+type Shift struct {
+	From  Standing `json:"from"`
+	To    Standing `json:"to"`
+	Count int64    `json:"count"`
+}
+
+// Standing is a class and a level.
+type Standing struct {
+	Class string      `json:"class"` // empty is none
+	Level queue.Level `json:"level"`
+}
+
+// DryRun is what a policy would do.
+type DryRun struct {
+	Entity  string `json:"entity"`
+	Looked  int64  `json:"looked"`  // messages looked at, in all states
+	Changed int64  `json:"changed"` // of those, whose class, level or key would change
+	// Shifts counts all messages by where they are and would be, the most first.
+	Shifts       []Shift  `json:"shifts"`
+	Changes      []string `json:"changes"` // of the policy itself
+	Warnings     []string `json:"warnings"`
+	Consequences []string `json:"consequences"`
+}
+
+// DryRun says what would become of the messages of a queue or subscription if it
+// had another policy, and changes nothing.
+func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, error) {
+	p, err := parsePolicy(raw)
+	if err != nil {
+		return DryRun{}, err
+	}
+	n, err := b.ranked(addr)
+	if err != nil {
+		return DryRun{}, err
+	}
+	def := n.def.Load()
+	old, next := def.worth.policy, newClassifier(p)
+	r := DryRun{Entity: n.path, Changes: policy.Diff(old, p)}
+	r.Warnings, r.Consequences = advice(def, p)
+	counts := make(map[[2]Standing]int64)
+	_, err = b.walk(ctx, n, 0, func(ds []Delivery) error {
+		for i := range ds {
+			j, err := next.judge(&ds[i])
+			if errors.Is(err, ErrMessageNotFound) {
+				continue
+			} else if err != nil {
+				return err
+			}
+			r.Looked++
+			if j.changes() {
+				r.Changed++
+			}
+			counts[[2]Standing{
+				{old.ClassName(uint8(j.was.Class)), j.was.Level},
+				{p.ClassName(uint8(j.next.Class)), j.next.Level},
+			}]++
+		}
+		return nil
+	})
+	r.Shifts = shifts(counts)
+	return r, err
+}
+
+func shifts(counts map[[2]Standing]int64) []Shift {
+	all := []Shift{}
+	for at, n := range counts {
+		all = append(all, Shift{at[0], at[1], n})
+	}
+	slices.SortFunc(all, func(x, y Shift) int {
+		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(y.From.Level, x.From.Level), cmp.Compare(y.To.Level, x.To.Level),
+			cmp.Compare(x.From.Class, y.From.Class), cmp.Compare(x.To.Class, y.To.Class))
+	})
+	return all
+}
