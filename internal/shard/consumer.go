@@ -85,6 +85,9 @@ type allowance struct {
 }
 
 func (a *allowance) run(s *Shard) {
+	if a.c.draining {
+		s.serveSlot(a.c.slot) // the drain came first, and must not void this
+	}
 	a.c.limit = a.total
 	s.touch(a.c.slot)
 }

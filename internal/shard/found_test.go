@@ -126,3 +126,46 @@ func TestRefusedSettlementChangesNothing(t *testing.T) {
 		t.Fatalf("the refused settlement gave the message another body")
 	}
 }
+
+func TestAllowanceAfterADrainIsNotVoid(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(5)
+	k.c.Drain()
+	k.c.Allow(3) // in the same turn as the drain
+	r.settle()
+	if k.drained != 1 {
+		t.Fatalf("told %d times that it is drained, want 1", k.drained)
+	}
+	r.send(id, 4, "a")
+	r.settle()
+	if len(k.got) != 1 {
+		t.Fatalf("got %d messages, want the one that was sent", len(k.got))
+	}
+}
+
+func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
+	r := newRig(t, Options{})
+	cfg := minute
+	cfg.LockFor, cfg.TTL = 3*time.Hour, time.Hour
+	id, other := r.define("orders", cfg), r.define("other", minute)
+	r.send(id, 4, "a")
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(2)
+	r.settle()
+	r.now = r.now.Add(2 * time.Hour)
+	k.settle(Release, k.got[0]) // too late to be handed out again
+	r.step()
+	r.send(other, 4, "b")
+	r.settle()
+	r.crash(0)
+	for _, c := range []struct {
+		id   ID
+		want int64
+	}{{id, 0}, {other, 1}} {
+		if got := r.s.entities[c.id].parts[Main].q.Counts().Total(); got != c.want {
+			t.Errorf("entity %d has %d messages after a crash, want %d", c.id, got, c.want)
+		}
+	}
+}
