@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// client does one thing that a client might do.
+func (h *home) client() {
+	w := h.w
+	if len(h.entities) == 0 || len(h.entities) < 4 && w.chance(20) {
+		h.define()
+		return
+	}
+	switch n := w.rng.IntN(100); {
+	case n < 34:
+		h.send()
+	case n < 44:
+		h.attach()
+	case n < 56:
+		h.allow()
+	case n < 80:
+		h.settle()
+	case n < 83:
+		h.detach()
+	case n < 93:
+		h.manage()
+	case n < 95:
+		h.redefine()
+	case n < 96 && w.chance(3):
+		h.drop()
+	case len(h.unread) > 0:
+		i := w.rng.IntN(len(h.unread))
+		u := h.unread[i]
+		h.unread = slices.Delete(h.unread, i, i+1)
+		h.read(u)
+	}
+}
+
+// anyEntity returns one of the entities.
+func (h *home) anyEntity() *modelEntity {
+	es := h.sorted()
+	return es[h.w.rng.IntN(len(es))]
+}
+
+// anyPlace returns a queue, mostly a main one.
+func (h *home) anyPlace() place {
+	p := place{id: h.anyEntity().ID}
+	if h.w.chance(4) {
+		p.part = shard.DeadLetter
+	}
+	return p
+}
+
+// window is the one length that duplicate windows have: a window that grows has
+// forgotten what it would now remember, and may.
+const window = 30 * time.Second
+
+// config makes up the settings of a queue.
+func (w *world) config() queue.Config {
+	cfg := queue.Config{
+		LockFor:           time.Duration(w.pick(1, 5, 30)) * time.Second,
+		TTL:               time.Duration(w.pick(0, 0, 0, 10)) * time.Second,
+		MaxFailures:       uint32(w.pick(0, 1, 2, 5)),
+		MaxCount:          int64(w.pick(0, 0, 0, 10, 40)),
+		MaxBytes:          int64(w.pick(0, 0, 0, 5000)),
+		DeadLetterExpired: w.chance(2),
+		SendPaused:        w.chance(12),
+		ReceivePaused:     w.chance(12),
+	}
+	if w.chance(3) {
+		cfg.Duplicates = window
+	}
+	return cfg
+}
+
+func (h *home) define() {
+	w := h.w
+	cfg := w.config()
+	cfg.Sessions = w.chance(4)
+	w.made++
+	def := shard.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: []byte(fmt.Sprint("meta ", w.made)), Sessions: cfg.Sessions}
+	dead := queue.Config{LockFor: cfg.LockFor}
+	cfgs := map[shard.Part]queue.Config{shard.Main: cfg, shard.DeadLetter: dead, shard.TransferDeadLetter: dead}
+	if w.chance(3) {
+		delete(cfgs, shard.TransferDeadLetter)
+	}
+	h.do("define "+def.Name, nil, func(o *op) error {
+		return h.s.Define(def, cfgs, func(_ shard.ID, err error) { h.answered(o, err) })
+	}, func(*op) {
+		i := slices.IndexFunc(h.s.Definitions(), func(d shard.Definition) bool { return d.Name == def.Name })
+		if i < 0 {
+			w.failf("define %s: it is not there", def.Name)
+		}
+		def.ID = h.s.Definitions()[i].ID
+		if _, used := h.entities[def.ID]; used {
+			w.failf("define %s: number %d is taken", def.Name, def.ID)
+		}
+		e := &modelEntity{Definition: def}
+		for part := range e.parts {
+			c := cfgs[shard.Part(part)]
+			c.Sessions = cfg.Sessions && part == 0
+			c.IsDead = part != 0
+			e.parts[part] = newModelQueue(c)
+		}
+		h.entities[def.ID] = e
+		h.observe(def.ID)
+	})
+}
+
+func (h *home) redefine() {
+	w, id := h.w, h.anyEntity().ID
+	cfg := w.config()
+	w.made++
+	meta := []byte(fmt.Sprint("meta ", w.made))
+	var want error
+	h.do(fmt.Sprint("redefine ", id), func() {
+		if h.entities[id] == nil {
+			want = shard.ErrNoEntity
+		}
+	}, func(o *op) error {
+		return h.s.Redefine(id, meta, map[shard.Part]queue.Config{shard.Main: cfg}, func(err error) { h.expect(o, err, want) })
+	}, func(*op) {
+		if e := h.entities[id]; e != nil {
+			e.Meta = meta
+			e.parts[shard.Main].configure(cfg, h.version())
+		}
+	})
+}
+
+// errDropped is why consumers of a dropped entity end.
+var errDropped = errors.New("dropped")
+
+func (h *home) drop() {
+	id := h.anyEntity().ID
+	var want error
+	h.do(fmt.Sprint("drop ", id), func() {
+		if h.entities[id] == nil {
+			want = shard.ErrNoEntity
+		}
+	}, func(o *op) error {
+		return h.s.Drop([]shard.ID{id}, errDropped, func(err error) { h.expect(o, err, want) })
+	}, func(*op) {
+		if e := h.entities[id]; e != nil {
+			h.dropped[id] = e
+		}
+		delete(h.entities, id)
+		for _, c := range h.consumers {
+			if c.id == id && !c.over {
+				h.w.failf("%v: its queue was dropped and it was not told", c.place)
+			}
+		}
+	})
+}
+
+// expect compares an answer with the model's. A process that is about to end
+// may give any error.
+func (h *home) expect(o *op, got, want error) {
+	if !errors.Is(got, want) && !h.excused(got) {
+		h.w.failf("%s: got %v, want %v", o.name, got, want)
+	}
+	h.answered(o, got)
+}
+
+// excused reports whether an error is the disk's.
+func (h *home) excused(err error) bool {
+	return err != nil && (h.s.Failed() != nil || h.w.full && errors.Is(err, shard.ErrDiskFull))
+}
+
+// body makes a message that no other is like.
+func (w *world) body() *message.Message {
+	w.made++
+	size := w.pick(10, 50, 200, 200, 900)
+	d := message.Draft{Body: []byte(fmt.Sprintf("%d %s", w.made, strings.Repeat("x", w.rng.IntN(size)+1)))}
+	if w.chance(3) {
+		d.Application = []message.Pair{{Name: "made", Value: codec.Int(int32(w.made))}}
+	}
+	return d.Message()
+}
+
+func (h *home) attach() {
+	w, p := h.w, h.anyPlace()
+	if len(h.consumers) > 12 {
+		h.consumers = slices.DeleteFunc(h.consumers, func(c *consumer) bool { return c.over })
+		if len(h.consumers) > 12 {
+			h.detach()
+			return
+		}
+	}
+	c := &consumer{h: h, place: p}
+	c.want.Forgetful = w.chance(4)
+	if h.queue(p).cfg.Sessions {
+		h.seek(c)
+		return
+	}
+	if w.chance(4) {
+		c.want.MinLevel = queue.Level(w.rng.IntN(4))
+		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
+	}
+	var want, got error
+	h.do(fmt.Sprint("attach ", p), func() {
+		if h.queue(p) == nil {
+			want = shard.ErrNoEntity
+		}
+	}, func(o *op) error {
+		return h.s.Attach(shard.Attachment{ID: p.id, Part: p.part, Sink: c, Want: c.want}, func(real *shard.Consumer, err error) {
+			c.c, got = real, err
+			h.open--
+		})
+	}, func(o *op) {
+		if !errors.Is(got, want) {
+			w.failf("%s: got %v, want %v", o.name, got, want)
+		}
+		if got == nil {
+			h.consumers = append(h.consumers, c)
+		}
+	})
+	n := uint64(w.rng.IntN(6))
+	h.mark(func() {
+		if c.c != nil {
+			h.allowMore(c, n)
+		}
+	})
+}
+
+// seek attaches to a session: a named one, or the best there is.
+func (h *home) seek(c *consumer) {
+	w := h.w
+	var name *string
+	if w.chance(2) {
+		s := w.session()
+		name = &s
+	}
+	settled := false
+	o := &op{name: fmt.Sprint("seek ", c.place)}
+	w.event("post %d %s", h.number, o.name)
+	_, err := h.s.Seek(shard.Attachment{ID: c.id, Part: c.part, Sink: c, Want: c.want}, name,
+		func(real *shard.Consumer, until time.Time, err error) {
+			settled = true
+			h.seated(c, real, name, until, err)
+		})
+	if err != nil {
+		w.failf("seek: %v", err)
+	}
+	h.mark(func() {
+		if name != nil && !settled {
+			w.failf("%s: a named session was neither granted nor refused", o.name)
+		}
+	})
+}
+
+// seated checks the answer to seek.
+func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until time.Time, err error) {
+	w, q := h.w, h.queue(c.place)
+	w.event("seated %d %v %v", h.number, c.place, err)
+	if err != nil {
+		refused := q == nil || errors.Is(err, errDropped) || name != nil && q.held[*name].nonce != 0
+		if !refused && !h.excused(err) {
+			w.failf("%v: no session: %v", c.place, err)
+		}
+		return
+	}
+	c.c = real
+	l := real.SessionLock()
+	c.want.Session = l
+	if q.held[l.ID].nonce != 0 {
+		w.failf("%v: session %q was given to two", c.place, l.ID)
+	}
+	if name != nil && l.ID != *name {
+		w.failf("%v: got session %q, want %q", c.place, l.ID, *name)
+	}
+	if name == nil && !slices.ContainsFunc(q.messages, func(m *modelMessage) bool { return m.expired(h.now) }) {
+		best := q.best(h.now, func(m *modelMessage) bool {
+			return q.held[m.session].nonce == 0 && q.first(h.now, m.session) == m
+		})
+		if best == nil || best.session != l.ID {
+			w.failf("%v: session %q was given, and is not the best", c.place, l.ID)
+		}
+	}
+	q.held[l.ID] = sessionHold{l.Nonce, h.now.Add(q.cfg.LockFor)}
+	if !until.Equal(h.now.Add(q.cfg.LockFor)) {
+		w.failf("%v: session %q is locked until %v, want %v", c.place, l.ID, until, h.now.Add(q.cfg.LockFor))
+	}
+	h.consumers = append(h.consumers, c)
+	h.mark(func() { h.allowMore(c, 3) })
+}
+
+// session makes up a session id; the empty one is one too.
+func (w *world) session() string { return strings.Repeat("s", w.rng.IntN(4)) }
+
+// allowMore raises a consumer's limit from inside the shard's turn.
+func (h *home) allowMore(c *consumer, n uint64) {
+	total := c.delivered + n
+	if err := c.c.Allow(total); err != nil {
+		h.w.failf("allow: %v", err)
+	}
+	h.mark(func() {
+		c.limit, c.most, c.idle, c.draining = total, max(c.most, total), false, false
+	})
+}
+
+// alive returns a consumer that is attached.
+func (h *home) alive() *consumer {
+	var cs []*consumer
+	for _, c := range h.consumers {
+		if !c.over && c.c != nil {
+			cs = append(cs, c)
+		}
+	}
+	if len(cs) == 0 {
+		return nil
+	}
+	return cs[h.w.rng.IntN(len(cs))]
+}
+
+func (h *home) allow() {
+	c := h.alive()
+	if c == nil {
+		return
+	}
+	if h.w.chance(6) {
+		h.w.event("post %d drain %v", h.number, c.place)
+		h.mark(func() { c.draining = true })
+		if err := c.c.Drain(); err != nil {
+			h.w.failf("drain: %v", err)
+		}
+		return
+	}
+	h.w.event("post %d allow %v", h.number, c.place)
+	h.allowMore(c, uint64(h.w.rng.IntN(8)))
+}
+
+func (h *home) detach() {
+	c := h.alive()
+	if c == nil {
+		return
+	}
+	h.w.event("post %d detach %v", h.number, c.place)
+	if err := c.c.Detach(); err != nil {
+		h.w.failf("detach: %v", err)
+	}
+	h.mark(func() {
+		if c.over {
+			return // it ended by itself before its turn came
+		}
+		c.over = true
+		if q := h.queue(c.place); q != nil {
+			l := c.want.Session
+			if s := q.held[l.ID]; l.Nonce != 0 && s.nonce == l.Nonce && s.until.After(h.now) {
+				q.freeSession(l.ID, q.rest)
+			}
+		}
+		h.addVersion()
+	})
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// consumer is a client that takes messages, and the sink they come to.
+type consumer struct {
+	h *home
+	place
+	c    *shard.Consumer
+	want queue.Want
+
+	delivered uint64
+	limit     uint64 // as the shard knows it
+	most      uint64 // highest limit it ever had
+	draining  bool   // asked to, and not told so yet
+	idle      bool   // told that it is drained, and not allowed more since
+	nonce     uint64 // of the latest delivery
+	over      bool
+}
+
+var _ shard.Sink = (*consumer)(nil)
+
+// may reports whether m is what this consumer must be given next.
+func (c *consumer) may(now time.Time, q *modelQueue, m *modelMessage) bool {
+	if c.over {
+		return false
+	}
+	if q.cfg.Sessions {
+		l := c.want.Session
+		return l.Nonce != 0 && l.ID == m.session && q.held[l.ID].nonce == l.Nonce && q.first(now, l.ID) == m
+	}
+	return q.best(now, c.accepts) == m
+}
+
+func (c *consumer) accepts(m *modelMessage) bool {
+	return m.level >= c.want.MinLevel && (c.want.MaxLevel == 0 || m.level <= c.want.MaxLevel)
+}
+
+// Deliver implements shard.Sink. Whatever comes here a client may act upon: no
+// crash may undo it.
+func (c *consumer) Deliver(ds []shard.Delivery) {
+	w := c.h.w
+	if c.over || c.idle {
+		w.failf("%v: a consumer got %d messages when it was over or drained", c.place, len(ds))
+	}
+	for _, d := range ds {
+		w.event("deliver %d %v %d", c.h.number, c.place, d.Seq)
+		key := taking{c.place, d.Seq, d.Token.Nonce}
+		t, ok := c.h.taken[key]
+		if !ok {
+			w.failf("%v: message %d was delivered twice, or never taken", c.place, d.Seq)
+		}
+		delete(c.h.taken, key)
+		if d.Token.Nonce != 0 && d.Token.Nonce <= c.nonce {
+			w.failf("%v: message %d came out of turn", c.place, d.Seq)
+		}
+		c.nonce = max(c.nonce, d.Token.Nonce)
+		if c.delivered++; c.delivered > c.most {
+			w.failf("%v: %d messages for a consumer that may have %d", c.place, c.delivered, c.most)
+		}
+		c.h.tell(t.version)
+		c.h.unread = append(c.h.unread, unread{c.place, d, t.body})
+		if d.Token != (queue.Token{}) {
+			c.h.stale = append(c.h.stale, token{c.place, d.Token})
+		}
+	}
+}
+
+// Drained implements shard.Sink.
+func (c *consumer) Drained() {
+	c.h.w.event("drained %d %v", c.h.number, c.place)
+	if c.over {
+		c.h.w.failf("%v: a consumer was drained when it was over", c.place)
+	}
+	if c.draining {
+		c.draining, c.idle, c.limit = false, true, c.delivered
+	}
+}
+
+// Ended implements shard.Sink.
+func (c *consumer) Ended(err error) {
+	c.h.w.event("ended %d %v %v", c.h.number, c.place, err)
+	if c.over {
+		c.h.w.failf("%v: a consumer ended twice: %v", c.place, err)
+	}
+	c.over = true
+}
+
+// unread is a delivery whose body its client has not looked at yet.
+type unread struct {
+	place
+	d    shard.Delivery
+	want *message.Message
+}
+
+// read looks at a body, which may have been moved since it was delivered: then
+// the shard is asked, and has to be stepped for its answer.
+func (h *home) read(u unread) {
+	type answer struct {
+		m   *message.Message
+		err error
+	}
+	if _, err := h.w.wal.Read(journal.Position(u.d.Body.At), nil); !errors.Is(err, journal.ErrGone) {
+		m, err := u.d.Message()
+		h.check(u, m, err)
+		return
+	}
+	posted := h.s.Posted()
+	got := make(chan answer, 1)
+	go func() { // ends with the answer, which is waited for below
+		m, err := u.d.Message()
+		got <- answer{m, err}
+	}()
+	var a answer
+	for asked := false; ; {
+		select {
+		case a = <-got:
+		default:
+			if !asked && h.s.Posted() > posted {
+				asked = true
+				h.step()
+			}
+			runtime.Gosched()
+			if h.w.broken != nil {
+				return // nobody answers any more, as after a crash
+			}
+			continue
+		}
+		break
+	}
+	h.check(u, a.m, a.err)
+}
+
+// check compares a body that was read with the one that was sent.
+func (h *home) check(u unread, got *message.Message, err error) {
+	h.w.event("read %d %v %d %v", h.number, u.place, u.d.Seq, err)
+	if err != nil {
+		q := h.queue(u.place)
+		if errors.Is(err, queue.ErrNotFound) && (q == nil || q.find(u.d.Seq) == nil) {
+			return // settled meanwhile
+		}
+		h.w.failf("%v: read message %d: %v", u.place, u.d.Seq, err)
+	}
+	if bytes.Equal(got.Bytes(), u.want.Bytes()) {
+		return
+	}
+	if q := h.queue(u.place); q != nil {
+		if m := q.find(u.d.Seq); m != nil && bytes.Equal(got.Bytes(), m.body.Bytes()) {
+			return // somebody else got it meanwhile, and changed it
+		}
+	}
+	h.w.failf("%v: message %d has another body than was sent", u.place, u.d.Seq)
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// look recovers what a crash at this moment would leave, and goes on as if
+// nothing had happened.
+func (w *world) look() {
+	w.result.Looks++
+	w.recovered(w.disk.CrashClone(w.rng.Uint64()))
+}
+
+// crash ends the process here and starts it again on what the disk kept.
+func (w *world) crash() {
+	w.result.Crashes++
+	seed := w.rng.Uint64()
+	w.event("crash %d", seed)
+	w.now = later(w.now, w.high)
+	w.floor = w.now
+	image := w.disk.CrashClone(seed)
+	found := w.recovered(image.CrashClone(0)) // nothing in it is unsynced: a copy
+	w.start(image)
+	for i, h := range w.homes {
+		h.adopt(found[i])
+	}
+	for i, f := range w.survey(w.homes) {
+		if f.exact != found[i].exact {
+			w.failf("shard %d: recovered twice from one disk, with two results", i)
+		}
+	}
+}
+
+// finding is what a recovery found of one shard.
+type finding struct {
+	version int // that the state is the one of
+	exact   sum // of everything, places of bodies included
+}
+
+// recovered opens a disk after a crash and checks that each shard is in a state
+// it had, no earlier than anyone was told.
+func (w *world) recovered(disk *vfs.Mem) []finding {
+	_, shards, err := w.open(disk)
+	if err != nil {
+		w.failf("recover: %v", err)
+	}
+	real := make([]*home, len(shards))
+	for i, s := range shards {
+		real[i] = &home{w: w, number: w.homes[i].number, s: s}
+	}
+	found := w.survey(real)
+	for i, h := range w.homes {
+		r := real[i]
+		r.load()
+		state := r.digest()
+		v := -1
+		for j, s := range slices.Backward(h.versions) {
+			if s == state {
+				v = j
+				break
+			}
+		}
+		switch {
+		case v < 0:
+			w.failf("shard %d: recovered a state that never was\n%s", h.number, h.difference(r))
+		case v < h.told:
+			w.failf("shard %d: recovered version %d of %d, but %d was told\n%s", h.number, v, len(h.versions), h.told, h.difference(r))
+		}
+		found[i].version = v
+		w.event("recovered %d %d of %d", h.number, v, len(h.versions))
+	}
+	return found
+}
+
+// survey sums up what shards hold to the last reference.
+func (w *world) survey(homes []*home) []finding {
+	found := make([]finding, len(homes))
+	for i, h := range homes {
+		var b bytes.Buffer
+		h.s.Look(func(tx *shard.Tx) {
+			for _, d := range h.s.Definitions() {
+				spellEntity(&b, d)
+				for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
+					q, err := tx.Inspect(d.ID, part)
+					if err != nil {
+						w.failf("inspect: %v", err)
+					}
+					s := q.Digest(time.Time{})
+					b.Write(s[:])
+				}
+			}
+		})
+		found[i].exact = sha256.Sum256(b.Bytes())
+	}
+	return found
+}
+
+// load makes the model of what a shard holds, bodies and all.
+func (h *home) load() {
+	h.entities = make(map[shard.ID]*modelEntity)
+	h.s.Look(func(tx *shard.Tx) {
+		for _, d := range h.s.Definitions() {
+			e := &modelEntity{Definition: d}
+			for part := range e.parts {
+				e.parts[part] = h.loadQueue(tx, place{d.ID, shard.Part(part)})
+			}
+			h.entities[d.ID] = e
+		}
+	})
+}
+
+func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
+	real, err := tx.Inspect(p.id, p.part)
+	if err != nil {
+		h.w.failf("inspect: %v", err)
+	}
+	q := newModelQueue(real.Config())
+	q.last = real.Last()
+	for _, d := range real.Peek(time.Time{}, 0, math.MaxInt, nil) {
+		m := &modelMessage{
+			seq: d.Seq, origin: d.Origin, level: d.Level, session: d.Session, inSession: d.InSession,
+			enqueued: d.EnqueuedAt, notBefore: d.NotBefore, failures: d.Failures, state: d.State,
+		}
+		if !d.ExpiresAt.IsZero() {
+			m.life = d.ExpiresAt.Sub(d.EnqueuedAt)
+		}
+		body, err := tx.Load(d.Body)
+		if err != nil {
+			h.w.failf("%v: body of message %d: %v", p, d.Seq, err)
+		}
+		m.setBody(body)
+		q.messages = append(q.messages, m)
+	}
+	if got := real.Counts(); got.Total() != int64(len(q.messages)) {
+		h.w.failf("%v: counts %+v and shows %d messages", p, got, len(q.messages))
+	}
+	for _, id := range real.Sessions(time.Time{}) {
+		if ref, ok := real.SessionState(id); ok {
+			state, err := tx.Load(ref)
+			if err != nil {
+				h.w.failf("%v: state of session %q: %v", p, id, err)
+			}
+			q.states[id] = string(state.Bytes())
+		}
+	}
+	return q
+}
+
+// adopt goes on from what a recovery found. What the model knew and recovery
+// does not show, which is the ids that the windows have seen, stays as far as it
+// was durable.
+func (h *home) adopt(f finding) {
+	old := h.dropped
+	maps.Copy(old, h.entities)
+	h.dropped = make(map[shard.ID]*modelEntity)
+	h.load()
+	for id, e := range h.entities {
+		before, ok := old[id]
+		if !ok || before.Name != e.Name {
+			continue
+		}
+		for part, q := range e.parts {
+			for _, s := range before.parts[part].seen {
+				if s.version <= f.version && (s.forgotten == 0 || s.forgotten > f.version) {
+					s.version, s.forgotten = 0, 0
+					q.seen = append(q.seen, s)
+				}
+			}
+		}
+	}
+	for _, c := range h.consumers {
+		c.over = true
+	}
+	h.consumers, h.unread, h.sending = nil, nil, nil
+	h.taken = make(map[taking]take)
+	h.versions, h.told, h.open = nil, 0, 0
+	h.now = time.Time{}
+	h.addVersion()
+	for _, e := range h.sorted() {
+		h.observe(e.ID)
+	}
+}
+
+// observe has the model watch the queues of an entity.
+func (h *home) observe(id shard.ID) {
+	h.s.Look(func(tx *shard.Tx) {
+		for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
+			if err := tx.Observe(id, part, &observer{h, place{id, part}}); err != nil {
+				h.w.failf("observe: %v", err)
+			}
+		}
+	})
+}
+
+// difference tells how the model at its latest and what was recovered differ.
+func (h *home) difference(r *home) string {
+	var b bytes.Buffer
+	for _, e := range h.sorted() {
+		got, ok := r.entities[e.ID]
+		if !ok {
+			fmt.Fprintf(&b, "entity %d is missing\n", e.ID)
+			continue
+		}
+		if fmt.Sprint(e.Definition) != fmt.Sprint(got.Definition) {
+			fmt.Fprintf(&b, "entity %+v, model %+v\n", got.Definition, e.Definition)
+		}
+		for part, q := range e.parts {
+			g := got.parts[part]
+			if have, want := fmt.Sprintf("%+v", g.cfg), fmt.Sprintf("%+v", q.cfg); have != want {
+				fmt.Fprintf(&b, "%v: %s, model %s\n", place{e.ID, shard.Part(part)}, have, want)
+			}
+			if !maps.Equal(g.states, q.states) {
+				fmt.Fprintf(&b, "%v: states %q, model %q\n", place{e.ID, shard.Part(part)}, g.states, q.states)
+			}
+			if g.last != q.last {
+				fmt.Fprintf(&b, "%v: last %d, model %d\n", place{e.ID, shard.Part(part)}, g.last, q.last)
+			}
+			differ(&b, place{e.ID, shard.Part(part)}, g, q)
+		}
+	}
+	for _, e := range r.sorted() {
+		if _, ok := h.entities[e.ID]; !ok {
+			fmt.Fprintf(&b, "entity %d should be gone\n", e.ID)
+		}
+	}
+	return b.String()
+}
+
+func differ(b *bytes.Buffer, p place, got, want *modelQueue) {
+	for _, m := range want.messages {
+		g := got.find(m.seq)
+		if g == nil {
+			fmt.Fprintf(b, "%v: message %d is missing\n", p, m.seq)
+			continue
+		}
+		gv, mv := expected(g), expected(m)
+		if mv.state == queue.Locked {
+			mv.state = m.resting()
+		}
+		if gv != mv || g.sum != m.sum {
+			fmt.Fprintf(b, "%v: message %d is %+v, model %+v, same body %t\n", p, m.seq, gv, mv, g.sum == m.sum)
+		}
+	}
+	for _, g := range got.messages {
+		if want.find(g.seq) == nil {
+			fmt.Fprintf(b, "%v: message %d should be gone\n", p, g.seq)
+		}
+	}
+}

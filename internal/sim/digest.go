@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// sum stands for the state of a shard as a crash must leave it: without locks.
+type sum = [sha256.Size]byte
+
+// The functions below spell a state out, the same way for the model and for what
+// a recovery found.
+
+func spellEntity(b *bytes.Buffer, d shard.Definition) {
+	fmt.Fprintf(b, "entity %d %q %q %t published %d note %q\n", d.ID, d.Name, d.Meta, d.Sessions, d.Published, d.Note)
+}
+
+func spellQueue(b *bytes.Buffer, cfg queue.Config, last queue.SeqNo) {
+	fmt.Fprintf(b, "queue %+v last %d\n", cfg, last)
+}
+
+func spellMessage(b *bytes.Buffer, m *modelMessage) {
+	notBefore := int64(0)
+	if m.state == queue.Scheduled {
+		notBefore = m.notBefore.UnixNano()
+	}
+	line := b.AvailableBuffer()
+	for _, n := range [...]uint64{
+		uint64(m.seq), uint64(m.origin), uint64(m.level), uint64(m.resting()), uint64(m.failures),
+		uint64(m.enqueued.UnixNano()), uint64(m.life), uint64(notBefore),
+	} {
+		line = binary.AppendUvarint(line, n)
+	}
+	line = strconv.AppendBool(strconv.AppendQuote(line, m.session), m.inSession)
+	b.Write(append(line, m.sum[:]...))
+}
+
+func spellState(b *bytes.Buffer, id, state string) { fmt.Fprintf(b, "state %q %q\n", id, state) }
+
+// digest sums up the queue, again only if it has changed.
+func (q *modelQueue) digest() sum {
+	if !q.dirty {
+		return q.sum
+	}
+	var b bytes.Buffer
+	spellQueue(&b, q.cfg, q.last)
+	for _, m := range q.messages {
+		spellMessage(&b, m)
+	}
+	for _, id := range slices.Sorted(maps.Keys(q.states)) {
+		spellState(&b, id, q.states[id])
+	}
+	q.sum, q.dirty = sha256.Sum256(b.Bytes()), false
+	return q.sum
+}
+
+// digest sums up the shard.
+func (h *home) digest() sum {
+	var b bytes.Buffer
+	for _, e := range h.sorted() {
+		spellEntity(&b, e.Definition)
+		for _, q := range e.parts {
+			s := q.digest()
+			b.Write(s[:])
+		}
+	}
+	return sha256.Sum256(b.Bytes())
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// home is one shard, the model of it, and the clients that use it.
+type home struct {
+	w      *world
+	number journal.Shard
+	s      *shard.Shard
+
+	entities map[shard.ID]*modelEntity
+	dropped  map[shard.ID]*modelEntity // in this life: a crash may bring them back
+	now      time.Time                 // of the shard: never goes back in one life
+
+	// versions are the states since the start of this life, one after each
+	// operation and one at the end of each step. A crash leaves one of them,
+	// not before told.
+	versions []sum
+	told     int
+
+	open      int // operations that have no answer yet
+	sending   *sendOp
+	consumers []*consumer
+	stale     []token // of lives and locks that are over, most likely
+	unread    []unread
+	taken     map[taking]take // by the observer, not yet at its sink
+}
+
+// modelEntity is an entity of the model.
+type modelEntity struct {
+	shard.Definition
+	parts [3]*modelQueue
+}
+
+// place names a queue.
+type place struct {
+	id   shard.ID
+	part shard.Part
+}
+
+// token is a lock that some client believes to have.
+type token struct {
+	place
+	queue.Token
+}
+
+func newHome(w *world, n journal.Shard) *home {
+	h := &home{w: w, number: n, entities: make(map[shard.ID]*modelEntity),
+		dropped: make(map[shard.ID]*modelEntity), taken: make(map[taking]take)}
+	h.addVersion()
+	return h
+}
+
+func (h *home) sorted() []*modelEntity {
+	es := make([]*modelEntity, 0, len(h.entities))
+	for _, id := range slices.Sorted(maps.Keys(h.entities)) {
+		es = append(es, h.entities[id])
+	}
+	return es
+}
+
+// queue returns the model of a queue, nil if its entity was dropped.
+func (h *home) queue(p place) *modelQueue {
+	e, ok := h.entities[p.id]
+	if !ok {
+		return nil
+	}
+	return e.parts[p.part]
+}
+
+// version is the number that the next version will have.
+func (h *home) version() int { return len(h.versions) }
+
+func (h *home) addVersion() { h.versions = append(h.versions, h.digest()) }
+
+// tell notes that somebody was told of a version: no crash may undo it now.
+func (h *home) tell(version int) { h.told = max(h.told, version) }
+
+// op is an operation on its way through a shard.
+type op struct {
+	name    string
+	version int // that it made; known once it was run
+	ran     bool
+}
+
+// do posts an operation between two markers: before learns what the model says
+// of it, and after compares once it has been applied.
+func (h *home) do(name string, before func(), post func(*op) error, after func(*op)) {
+	o := &op{name: name}
+	h.w.event("post %d %s", h.number, name)
+	h.mark(before)
+	if err := post(o); err != nil {
+		h.w.failf("%s: %v", name, err)
+	}
+	h.open++
+	h.mark(func() {
+		o.ran, o.version = true, h.version()
+		if after != nil {
+			after(o)
+		}
+		h.addVersion()
+	})
+}
+
+// mark has fn run between operations.
+func (h *home) mark(fn func()) {
+	if fn == nil {
+		return
+	}
+	err := h.s.Post(func(*shard.Tx) error {
+		fn()
+		return nil
+	}, nil)
+	if err != nil {
+		h.w.failf("post: %v", err)
+	}
+}
+
+// answered counts an answer. One that came without an error tells the client
+// that everything up to its operation is safe.
+func (h *home) answered(o *op, err error) {
+	h.open--
+	h.w.event("answer %d %s %v", h.number, o.name, err)
+	if err == nil && o.ran {
+		h.tell(o.version)
+	}
+}
+
+// step lets the shard work once and compares.
+func (h *home) step() {
+	h.now = later(h.now, h.w.now)
+	h.mark(func() { // behind all operations, and before what is due
+		for _, e := range h.sorted() {
+			for _, q := range e.parts {
+				q.tick(h.now, h.version())
+			}
+		}
+	})
+	h.w.event("step %d", h.number)
+	h.s.Step(h.w.now)
+	if err := h.s.Failed(); err != nil {
+		h.w.stopped(err)
+		h.addVersion() // what it did before it failed may be on the disk
+		return
+	}
+	h.compare()
+	h.addVersion()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// compare checks the queues that the step touched against the model.
+func (h *home) compare() {
+	every := h.w.turn%16 == 0
+	if got, want := len(h.s.Definitions()), len(h.entities); got != want {
+		h.w.failf("shard %d has %d entities, want %d", h.number, got, want)
+	}
+	h.s.Look(func(tx *shard.Tx) {
+		for _, e := range h.sorted() {
+			for part, q := range e.parts {
+				if q.touched || every {
+					h.compareQueue(tx, place{e.ID, shard.Part(part)}, q)
+				}
+			}
+		}
+	})
+	if every {
+		if err := h.s.Check(); err != nil {
+			h.w.failf("shard %d: %v", h.number, err)
+		}
+	}
+}
+
+func (h *home) compareQueue(tx *shard.Tx, p place, q *modelQueue) {
+	q.touched = false
+	real, err := tx.Inspect(p.id, p.part)
+	if err != nil {
+		h.w.failf("%v is missing: %v", p, err)
+	}
+	if len(q.dead) > 0 {
+		h.w.failf("%v: message %d should have become a dead letter", p, q.dead[0].m.seq)
+	}
+	for _, m := range slices.Clone(q.messages) {
+		d, ok := real.Lookup(m.seq)
+		if m.expired(h.now) {
+			if !ok && !(q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+				q.remove(m)
+			} else if at, due := real.NextDeadline(); !due || at.After(h.now) {
+				h.w.failf("%v: message %d expired at %v and nobody will clear it away", p, m.seq, m.expires())
+			}
+			q.touched = true // until it is gone
+			continue
+		}
+		if !ok {
+			h.w.failf("%v: message %d (%v) is missing", p, m.seq, m.state)
+		}
+		if got, want := seen(d), expected(m); got != want {
+			h.w.failf("%v: message %d\n got %+v\nwant %+v", p, m.seq, got, want)
+		}
+	}
+	if got, want := real.Counts(), q.counts(); got != want {
+		h.w.failf("%v: counts %+v, want %+v", p, got, want)
+	}
+	if got := real.Last(); got != q.last {
+		h.w.failf("%v: highest number %d, want %d", p, got, q.last)
+	}
+}
+
+// view is what can be seen of a message without its body.
+type view struct {
+	state     queue.State
+	level     queue.Level
+	origin    queue.SeqNo
+	failures  uint32
+	size      int
+	session   string
+	inSession bool
+	enqueued  int64
+	expires   int64
+	notBefore int64
+}
+
+func seen(d queue.Delivery) view {
+	return view{d.State, d.Level, d.Origin, d.Failures, int(d.Body.Size), d.Session, d.InSession,
+		nano(d.EnqueuedAt), nano(d.ExpiresAt), nano(d.NotBefore)}
+}
+
+func expected(m *modelMessage) view {
+	return view{m.state, m.level, m.origin, m.failures, m.body.Size(), m.session, m.inSession,
+		nano(m.enqueued), nano(m.expires()), nano(m.notBefore)}
+}
+
+func nano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}

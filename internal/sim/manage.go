@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// manage posts an operation on one queue that is not on the hot path. The model
+// does the same in the same moment.
+func (h *home) manage() {
+	p := h.anyPlace()
+	ops := []struct {
+		name string
+		do   func(*managing) error
+	}{
+		{"peek", (*managing).peek},
+		{"renew", (*managing).renew},
+		{"cancel", (*managing).cancel},
+		{"take", (*managing).take},
+		{"take", (*managing).take},
+		{"purge", (*managing).purge},
+		{"remove", (*managing).remove},
+		{"reclass", (*managing).reclass},
+		{"state", (*managing).state},
+		{"renew session", (*managing).renewSession},
+		{"note", (*managing).note},
+	}
+	x := ops[h.w.rng.IntN(len(ops))]
+	var want error
+	h.do(fmt.Sprint(x.name, " ", p), nil, func(o *op) error {
+		return h.s.Post(func(tx *shard.Tx) error {
+			q := h.queue(p)
+			if q == nil {
+				want = shard.ErrNoEntity
+			}
+			return tx.Apply(p.id, p.part, func(real *queue.Queue, out *queue.Effects) error {
+				m := &managing{h, p, tx, q, real, out}
+				want = x.do(m)
+				return want
+			})
+		}, func(err error) { h.expect(o, err, want) })
+	}, nil)
+}
+
+// managing is one such operation at work.
+type managing struct {
+	h *home
+	place
+	tx    *shard.Tx
+	model *modelQueue
+	real  *queue.Queue
+	out   *queue.Effects
+}
+
+func (x *managing) failf(format string, args ...any) {
+	x.h.w.failf("%v: %s", x.place, fmt.Sprintf(format, args...))
+}
+
+// number returns that of some message, mostly one that is there.
+func (x *managing) number() queue.SeqNo {
+	if len(x.model.messages) == 0 || x.h.w.chance(8) {
+		return queue.SeqNo(x.h.w.rng.IntN(int(x.model.last) + 2))
+	}
+	return x.model.messages[x.h.w.rng.IntN(len(x.model.messages))].seq
+}
+
+func (x *managing) peek() error {
+	from, most := x.number(), 1+x.h.w.rng.IntN(10)
+	got := x.real.Peek(x.tx.Now(), from, most, nil)
+	for _, m := range x.model.messages {
+		if m.seq < from || most == 0 || m.expired(x.h.now) {
+			continue
+		}
+		most--
+		if len(got) == 0 || got[0].Seq != m.seq || seen(got[0]) != expected(m) {
+			x.failf("peek from %d: message %d is not shown as it is", from, m.seq)
+		}
+		got = got[1:]
+	}
+	if len(got) > 0 {
+		x.failf("peek from %d: message %d should not be there", from, got[0].Seq)
+	}
+	return nil
+}
+
+func (x *managing) renew() error {
+	t, ok := x.h.anyToken()
+	if !ok || t.place != x.place {
+		return nil
+	}
+	until, err := x.real.Renew(x.tx.Now(), t.Token)
+	m := x.model.holder(x.h.now, t.Token)
+	if m == nil {
+		if !errors.Is(err, x.model.lost()) {
+			x.failf("renew %v: got %v, want %v", t, err, x.model.lost())
+		}
+		return err
+	}
+	want := x.h.now.Add(x.model.cfg.LockFor)
+	if x.model.cfg.Sessions {
+		want = x.model.held[m.session].until
+	}
+	m.until = want
+	if err != nil || !until.Equal(want) {
+		x.failf("renew %v: got %v, %v, want %v", t, until, err, want)
+	}
+	return nil
+}
+
+func (x *managing) cancel() error {
+	seq := x.number()
+	err := x.real.Cancel(x.tx.Now(), seq, x.out)
+	m := x.model.find(seq)
+	if m == nil || m.state != queue.Scheduled {
+		if !errors.Is(err, queue.ErrNotFound) {
+			x.failf("cancel %d: got %v, want %v", seq, err, queue.ErrNotFound)
+		}
+		return err
+	}
+	x.model.remove(m)
+	if err != nil {
+		x.failf("cancel %d: %v", seq, err)
+	}
+	return nil
+}
+
+// takeable returns the error that a take by number must get.
+func (x *managing) takeable(m *modelMessage, w queue.Want) error {
+	q := x.model
+	held := q.held[w.Session.ID]
+	switch {
+	case q.cfg.ReceivePaused:
+		return queue.ErrReceivePaused
+	case q.cfg.Sessions && (held.nonce == 0 || held.nonce != w.Session.Nonce || !held.until.After(x.h.now)):
+		return queue.ErrSessionLockLost
+	case m == nil || q.cfg.Sessions && m.session != w.Session.ID:
+		return queue.ErrNotFound
+	case m.state == queue.Locked:
+		return queue.ErrLocked
+	case m.state == queue.Scheduled || m.expired(x.h.now):
+		return queue.ErrNotFound
+	}
+	return nil
+}
+
+func (x *managing) take() error {
+	seq, w := x.number(), queue.Want{Forgetful: x.h.w.chance(4)}
+	if c := x.h.alive(); c != nil && c.place == x.place {
+		w.Session = c.want.Session
+	}
+	m := x.model.find(seq)
+	want := x.takeable(m, w)
+	d, err := x.real.TakeSeq(x.tx.Now(), seq, w, x.out)
+	if !errors.Is(err, want) || (err == nil) != (want == nil) {
+		x.failf("take %d: got %v, want %v", seq, err, want)
+	}
+	if want != nil {
+		if _, ok := x.real.Lookup(seq); m != nil && !ok && !x.model.cfg.DeadLetterExpired {
+			x.model.remove(m) // it had expired
+		}
+		return err
+	}
+	// It is looked at in the same turn, so that a body taken for good is read
+	// before it can go.
+	real, err := x.tx.Loaded(x.id, x.part, d)
+	if err != nil {
+		x.failf("take %d: %v", seq, err)
+	}
+	if body, err := real.Message(); err != nil || string(body.Bytes()) != string(m.body.Bytes()) {
+		x.failf("take %d: another body, or none: %v", seq, err)
+	}
+	if w.Forgetful {
+		x.model.remove(m)
+		return nil
+	}
+	x.model.change()
+	m.deferred = m.state == queue.Deferred
+	m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, x.h.now.Add(x.model.cfg.LockFor)
+	x.h.stale = append(x.h.stale, token{x.place, d.Token})
+	return nil
+}
+
+func (x *managing) purge() error {
+	p := queue.Purge{Max: x.h.w.pick(0, 1, 5)}
+	if x.h.w.chance(2) {
+		p.Before = x.h.now.Add(-time.Duration(x.h.w.rng.IntN(30)) * time.Second)
+	}
+	want := 0
+	for _, m := range append([]*modelMessage(nil), x.model.messages...) {
+		if m.state == queue.Locked || p.Max > 0 && want == p.Max || !p.Before.IsZero() && !m.enqueued.Before(p.Before) {
+			continue
+		}
+		if m.expired(x.h.now) {
+			if _, ok := x.real.Lookup(m.seq); !ok {
+				continue // cleared away already
+			}
+		}
+		x.model.remove(m)
+		want++
+	}
+	if got := x.real.Purge(x.tx.Now(), p, x.out); got != want {
+		x.failf("purge: %d messages, want %d", got, want)
+	}
+	return nil
+}
+
+func (x *managing) remove() error {
+	seq := x.number()
+	err := x.real.Remove(x.tx.Now(), seq, x.out)
+	m := x.model.find(seq)
+	var want error
+	switch {
+	case m == nil:
+		want = queue.ErrNotFound
+	case m.state == queue.Locked:
+		want = queue.ErrLocked
+	default:
+		x.model.remove(m)
+	}
+	if !errors.Is(err, want) {
+		x.failf("remove %d: got %v, want %v", seq, err, want)
+	}
+	return err
+}
+
+func (x *managing) reclass() error {
+	seq, level := x.number(), queue.Level(x.h.w.rng.IntN(10))
+	err := x.real.Reclass(x.tx.Now(), seq, queue.Reclass{Level: level}, x.out)
+	m := x.model.find(seq)
+	if (m == nil) != errors.Is(err, queue.ErrNotFound) {
+		x.failf("reclass %d: %v", seq, err)
+	}
+	if m != nil {
+		x.model.change()
+		m.level = level
+	}
+	return err
+}
+
+func (x *managing) state() error {
+	if !x.model.cfg.Sessions {
+		return nil
+	}
+	id, now := x.h.w.session(), x.tx.Now()
+	x.model.change()
+	if x.h.w.chance(3) {
+		delete(x.model.states, id)
+		x.real.SetSessionState(now, id, queue.Ref{}, x.out)
+		return nil
+	}
+	x.h.w.made++
+	d := message.Draft{Body: []byte(fmt.Sprint("state ", x.h.w.made))}
+	ref, err := x.tx.Store(d.Encode(nil))
+	if err != nil {
+		return err // the disk is full, and that is the end
+	}
+	x.model.states[id] = string(d.Encode(nil))
+	x.real.SetSessionState(now, id, ref, x.out)
+	return nil
+}
+
+func (x *managing) renewSession() error {
+	c := x.h.alive()
+	if c == nil || c.place != x.place || c.want.Session.Nonce == 0 {
+		return nil
+	}
+	l := c.want.Session
+	until, err := x.real.RenewSession(x.tx.Now(), l)
+	held := x.model.held[l.ID]
+	if held.nonce != l.Nonce || !held.until.After(x.h.now) {
+		if !errors.Is(err, queue.ErrSessionLockLost) {
+			x.failf("renew session %q: got %v, want %v", l.ID, err, queue.ErrSessionLockLost)
+		}
+		return err
+	}
+	held.until = x.h.now.Add(x.model.cfg.LockFor)
+	x.model.held[l.ID] = held
+	if err != nil || !until.Equal(held.until) {
+		x.failf("renew session %q: got %v, %v, want %v", l.ID, until, err, held.until)
+	}
+	return nil
+}
+
+func (x *managing) note() error {
+	x.h.w.made++
+	note := fmt.Append(nil, "note ", x.h.w.made)
+	x.h.entities[x.id].Note = note
+	return x.tx.Note(x.id, note)
+}

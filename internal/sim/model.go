@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// modelMessage is a message as simply as it can be written down.
+type modelMessage struct {
+	seq       queue.SeqNo
+	origin    queue.SeqNo
+	body      *message.Message
+	sum       [sha256.Size]byte // of body
+	level     queue.Level
+	session   string
+	inSession bool
+	enqueued  time.Time
+	life      time.Duration // zero is for ever
+	notBefore time.Time     // if scheduled
+	failures  uint32
+	state     queue.State
+	deferred  bool // locked, and was deferred
+	nonce     uint64
+	until     time.Time
+	// changed is the version in which something about it last changed that a
+	// receiver can see.
+	changed int
+}
+
+func (m *modelMessage) expires() time.Time {
+	if m.life == 0 {
+		return time.Time{}
+	}
+	return m.enqueued.Add(m.life)
+}
+
+func (m *modelMessage) expired(now time.Time) bool {
+	return m.state == queue.Ready && m.life > 0 && !m.expires().After(now)
+}
+
+func (m *modelMessage) setBody(b *message.Message) { m.body, m.sum = b, sha256.Sum256(b.Bytes()) }
+
+// resting is the state it has when nobody holds it.
+func (m *modelMessage) resting() queue.State {
+	switch {
+	case m.state != queue.Locked:
+		return m.state
+	case m.deferred:
+		return queue.Deferred
+	}
+	return queue.Ready
+}
+
+// sighting is a message id that the duplicate window has seen.
+type sighting struct {
+	id        string
+	at        time.Time
+	version   int // that it is part of
+	forgotten int // version in which the window was switched off; zero is none
+}
+
+// sessionHold is a session in somebody's hands.
+type sessionHold struct {
+	nonce uint64
+	until time.Time
+}
+
+// death is a message that must turn up among the dead letters.
+type death struct {
+	m      *modelMessage
+	reason string
+}
+
+// modelQueue is a queue as a slice that is searched from end to end.
+type modelQueue struct {
+	cfg      queue.Config
+	last     queue.SeqNo
+	messages []*modelMessage // by number
+	seen     []sighting
+	held     map[string]sessionHold
+	states   map[string]string
+	dead     []death
+	dirty    bool              // sum is out of date
+	touched  bool              // to be compared at the end of the step
+	sum      [sha256.Size]byte // of what a crash must leave
+}
+
+func newModelQueue(cfg queue.Config) *modelQueue {
+	return &modelQueue{cfg: cfg, held: map[string]sessionHold{}, states: map[string]string{}, dirty: true, touched: true}
+}
+
+func (q *modelQueue) change() { q.dirty, q.touched = true, true }
+
+func (q *modelQueue) find(seq queue.SeqNo) *modelMessage {
+	for _, m := range q.messages {
+		if m.seq == seq {
+			return m
+		}
+	}
+	return nil
+}
+
+func (q *modelQueue) remove(m *modelMessage) {
+	q.change()
+	q.messages = slices.DeleteFunc(q.messages, func(x *modelMessage) bool { return x == m })
+}
+
+func (q *modelQueue) add(m *modelMessage) {
+	q.change()
+	q.last++
+	m.seq = q.last
+	q.messages = append(q.messages, m)
+}
+
+// isDuplicate reports whether the window has seen the id.
+func (q *modelQueue) isDuplicate(now time.Time, id string) bool {
+	if q.cfg.Duplicates == 0 || id == "" {
+		return false
+	}
+	return slices.ContainsFunc(q.seen, func(s sighting) bool {
+		return s.id == id && s.forgotten == 0 && now.Before(s.at.Add(q.cfg.Duplicates))
+	})
+}
+
+// configure changes the settings.
+func (q *modelQueue) configure(cfg queue.Config, version int) {
+	q.change()
+	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
+	q.cfg = cfg
+	for i := range q.seen {
+		if cfg.Duplicates == 0 && q.seen[i].forgotten == 0 {
+			q.seen[i].forgotten = version
+		}
+	}
+}
+
+// refusal returns the error that a batch must get.
+func (q *modelQueue) refusal(now time.Time, as []queue.Arrival, bodies []*message.Message) error {
+	if q.cfg.SendPaused {
+		return queue.ErrSendPaused
+	}
+	var count, bytes int64
+	inBatch := map[string]bool{}
+	for i, a := range as {
+		if q.cfg.Sessions && !a.InSession {
+			return queue.ErrSessionRequired
+		}
+		if q.isDuplicate(now, a.MessageID) || q.cfg.Duplicates > 0 && inBatch[a.MessageID] {
+			continue
+		}
+		inBatch[a.MessageID] = a.MessageID != ""
+		count++
+		bytes += int64(bodies[i].Size())
+	}
+	have := q.counts()
+	if count > 0 && (q.cfg.MaxCount > 0 && have.Total()+count > q.cfg.MaxCount ||
+		q.cfg.MaxBytes > 0 && have.Bytes+bytes > q.cfg.MaxBytes) {
+		return queue.ErrFull
+	}
+	return nil
+}
+
+// enqueue stores a batch and returns the numbers it gets.
+func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bodies []*message.Message) []queue.SeqNo {
+	seqs := make([]queue.SeqNo, len(as))
+	for i, a := range as {
+		if q.isDuplicate(now, a.MessageID) {
+			continue
+		}
+		if q.cfg.Duplicates > 0 && a.MessageID != "" {
+			q.seen = append(q.seen, sighting{id: a.MessageID, at: now, version: version})
+		}
+		m := &modelMessage{
+			origin: a.Origin, level: a.Level, session: a.Session, inSession: a.InSession,
+			enqueued: now, failures: a.Failures, changed: version,
+		}
+		m.setBody(bodies[i])
+		if m.life = a.TTL; q.cfg.TTL > 0 && (m.life == 0 || q.cfg.TTL < m.life) {
+			m.life = q.cfg.TTL
+		}
+		if a.NotBefore.After(now) {
+			m.state, m.notBefore = queue.Scheduled, a.NotBefore
+		}
+		q.add(m)
+		seqs[i] = m.seq
+	}
+	return seqs
+}
+
+// best returns the ready message that goes first by level and age, of those that
+// keep accepts.
+func (q *modelQueue) best(now time.Time, keep func(*modelMessage) bool) *modelMessage {
+	var best *modelMessage
+	for _, m := range q.messages {
+		if m.state == queue.Ready && !m.expired(now) && keep(m) && (best == nil || before(m, best)) {
+			best = m
+		}
+	}
+	return best
+}
+
+func before(a, b *modelMessage) bool {
+	return cmp.Or(cmp.Compare(b.level, a.level), a.enqueued.Compare(b.enqueued), cmp.Compare(a.seq, b.seq)) < 0
+}
+
+// first returns the ready message of a session that goes first: its oldest.
+func (q *modelQueue) first(now time.Time, session string) *modelMessage {
+	for _, m := range q.messages {
+		if m.state == queue.Ready && m.session == session && !m.expired(now) {
+			return m
+		}
+	}
+	return nil
+}
+
+// holder returns the message that a token holds, nil if it holds none.
+func (q *modelQueue) holder(now time.Time, t queue.Token) *modelMessage {
+	m := q.find(t.Seq)
+	if m == nil || m.state != queue.Locked || m.nonce != t.Nonce {
+		return nil
+	}
+	until := m.until
+	if q.cfg.Sessions {
+		until = q.held[m.session].until
+	}
+	if !until.After(now) {
+		return nil
+	}
+	return m
+}
+
+func (q *modelQueue) lost() error {
+	if q.cfg.Sessions {
+		return queue.ErrSessionLockLost
+	}
+	return queue.ErrLockLost
+}
+
+// rest puts a message that was held back where it was.
+func (q *modelQueue) rest(m *modelMessage) {
+	q.change()
+	m.state, m.deferred, m.nonce = m.resting(), false, 0
+}
+
+// fail ends a delivery that did not succeed.
+func (q *modelQueue) fail(m *modelMessage, version int) {
+	if q.cfg.IsDead {
+		q.rest(m)
+		return
+	}
+	m.failures++
+	m.changed = version
+	if q.cfg.MaxFailures > 0 && m.failures >= q.cfg.MaxFailures {
+		q.die(m, queue.ReasonDeliveries)
+		return
+	}
+	q.rest(m)
+}
+
+func (q *modelQueue) die(m *modelMessage, reason string) {
+	q.remove(m)
+	q.dead = append(q.dead, death{m, reason})
+}
+
+// freeSession ends the hold on a session; end says what becomes of its messages.
+func (q *modelQueue) freeSession(id string, end func(*modelMessage)) {
+	q.change()
+	delete(q.held, id)
+	for _, m := range slices.Clone(q.messages) {
+		if m.state == queue.Locked && m.session == id {
+			end(m)
+		}
+	}
+}
+
+// tick does what is due: locks that end, schedules that begin. Lives that end are
+// left to compare, because the queue may clear them away a step later.
+func (q *modelQueue) tick(now time.Time, version int) {
+	for id, h := range q.held {
+		if !h.until.After(now) {
+			q.freeSession(id, func(m *modelMessage) { q.fail(m, version) })
+		}
+	}
+	var due []*modelMessage
+	for _, m := range slices.Clone(q.messages) {
+		if m.state == queue.Locked && !q.cfg.Sessions && !m.until.After(now) {
+			q.fail(m, version)
+		}
+		if m.state == queue.Scheduled && !m.notBefore.After(now) {
+			due = append(due, m)
+		}
+		q.touched = q.touched || m.expired(now)
+	}
+	slices.SortFunc(due, func(a, b *modelMessage) int {
+		return cmp.Or(a.notBefore.Compare(b.notBefore), cmp.Compare(a.seq, b.seq))
+	})
+	for _, m := range due {
+		q.remove(m)
+		m.state, m.notBefore, m.enqueued, m.changed = queue.Ready, time.Time{}, now, version
+		q.add(m)
+	}
+}
+
+func (q *modelQueue) counts() (c queue.Counts) {
+	for _, m := range q.messages {
+		c.Bytes += int64(m.body.Size())
+		switch m.state {
+		case queue.Ready:
+			c.Ready++
+		case queue.Locked:
+			c.Locked++
+		case queue.Deferred:
+			c.Deferred++
+		case queue.Scheduled:
+			c.Scheduled++
+		}
+	}
+	return c
+}

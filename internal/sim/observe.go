@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// observer is told by the shard of what happens to one queue, at the moment it
+// does, and has the model do the same.
+type observer struct {
+	h *home
+	place
+}
+
+var _ shard.Observer = (*observer)(nil)
+
+func (o *observer) model() *modelQueue { return o.h.queue(o.place) }
+
+// Admit implements shard.Observer.
+func (o *observer) Admit(time.Time, *queue.Queue, []queue.Arrival) ([]queue.SeqNo, error) {
+	return nil, nil
+}
+
+// Arrived implements shard.Observer.
+func (o *observer) Arrived(_ time.Time, as []queue.Arrival) { o.h.sending.arrived(o, as) }
+
+// taking names a delivery: tokens are never given twice in one life, and what is
+// taken for good is taken once.
+type taking struct {
+	place
+	seq   queue.SeqNo
+	nonce uint64
+}
+
+// take is a message that the observer saw leave.
+type take struct {
+	body    *message.Message
+	version int // that its consumer will be told of
+}
+
+// Delivered implements shard.Observer: the choice is checked here.
+func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
+	h, q := o.h, o.model()
+	h.w.event("take %d %v %d", h.number, o.place, d.Seq)
+	h.w.result.Takes++
+	m := q.find(d.Seq)
+	switch {
+	case m == nil:
+		h.w.failf("%v: message %d was handed out and is not there", o.place, d.Seq)
+	case m.state != queue.Ready:
+		h.w.failf("%v: message %d was handed out and is %v", o.place, d.Seq, m.state)
+	case q.cfg.ReceivePaused:
+		h.w.failf("%v: message %d was handed out while receiving is paused", o.place, d.Seq)
+	case m.expired(now):
+		h.w.failf("%v: message %d was handed out after its end", o.place, d.Seq)
+	}
+	if !slices.ContainsFunc(h.consumers, func(c *consumer) bool {
+		return c.place == o.place && c.may(now, q, m)
+	}) {
+		h.w.failf("%v: message %d at level %d was handed out and is nobody's first", o.place, m.seq, m.level)
+	}
+	t := take{body: m.body, version: m.changed}
+	if d.Token == (queue.Token{}) {
+		t.version = h.version()
+		q.remove(m)
+	} else {
+		q.change()
+		m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, now.Add(q.cfg.LockFor)
+		want := m.until
+		if q.cfg.Sessions {
+			want = q.held[m.session].until
+		}
+		if !d.LockedUntil.Equal(want) {
+			h.w.failf("%v: message %d is locked until %v, want %v", o.place, d.Seq, d.LockedUntil, want)
+		}
+	}
+	h.taken[taking{o.place, d.Seq, d.Token.Nonce}] = t
+}
+
+// Settled implements shard.Observer.
+func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
+	h, q := o.h, o.model()
+	m := q.find(s.Seq)
+	if m == nil || m.state != queue.Locked {
+		h.w.failf("%v: message %d was settled, which nobody holds", o.place, s.Seq)
+	}
+	h.w.event("settle %d %v %d %d", h.number, o.place, s.Seq, v)
+	switch v {
+	case shard.Complete:
+		q.remove(m)
+	case shard.Abandon:
+		q.fail(m, h.version())
+	case shard.Release:
+		q.rest(m)
+	case shard.Defer:
+		q.change()
+		m.state, m.deferred, m.changed = queue.Deferred, false, h.version()
+	case shard.Reject:
+		q.die(m, "because")
+	}
+}
+
+// Died implements shard.Observer: what dies must turn up among the dead letters
+// of the same entity, with its reason.
+func (o *observer) Died(now time.Time, d *queue.Dead) {
+	h, q := o.h, o.model()
+	i := slices.IndexFunc(q.dead, func(x death) bool { return x.m.seq == d.Seq })
+	if i < 0 {
+		m := q.find(d.Seq)
+		if m == nil || !m.expired(now) || !q.cfg.DeadLetterExpired {
+			h.w.failf("%v: message %d became a dead letter: %s", o.place, d.Seq, d.Reason)
+		}
+		q.die(m, queue.ReasonExpired)
+		i = len(q.dead) - 1
+	}
+	x := q.dead[i]
+	q.dead = slices.Delete(q.dead, i, i+1)
+	if d.Reason != x.reason {
+		h.w.failf("%v: message %d died of %q, want %q", o.place, d.Seq, d.Reason, x.reason)
+	}
+	h.w.event("died %d %v %d", h.number, o.place, d.Seq)
+	dead := *x.m
+	dead.state, dead.deferred, dead.nonce, dead.life = queue.Ready, false, 0, 0
+	dead.changed = h.version()
+	dead.setBody(edited(dead.body, []message.Change{
+		{Name: "DeadLetterReason", Value: codec.String(d.Reason)},
+		{Name: "DeadLetterErrorDescription", Value: codec.String(d.Description)},
+	}))
+	h.queue(place{o.id, shard.DeadLetter}).add(&dead)
+}
+
+// edited returns a message with properties merged into it.
+func edited(m *message.Message, set []message.Change) *message.Message {
+	out, err := message.Parse(m.Edit(message.Edit{Properties: set}))
+	if err != nil {
+		panic(err)
+	}
+	return out
+}

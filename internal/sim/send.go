@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// sendOp is a send on its way.
+type sendOp struct {
+	h       *home
+	send    shard.Send
+	places  []queue.SeqNo // what Origin was before the topic counted
+	want    error
+	refused error
+	done    bool // answered before it was durable: refused
+	cursor  int  // copies that have arrived
+	seqs    []queue.SeqNo
+}
+
+// send posts messages for one queue or for several, of which all get theirs or
+// none.
+func (h *home) send() {
+	w := h.w
+	x := &sendOp{h: h}
+	for range w.pick(1, 1, 1, 2, 5) {
+		x.send.Bodies = append(x.send.Bodies, w.body())
+	}
+	for _, id := range h.targets() {
+		for i := range x.send.Bodies {
+			x.send.Copies = append(x.send.Copies, shard.Copy{ID: id, Body: i, Arrival: w.arrival(h.entities[id])})
+		}
+	}
+	if w.chance(6) {
+		x.send.Topic = h.anyEntity().ID
+		x.send.Published = len(x.send.Bodies)
+		for i := range x.send.Copies {
+			x.send.Copies[i].Arrival.Origin = queue.SeqNo(x.send.Copies[i].Body + 1)
+		}
+	}
+	if t, ok := h.anyToken(); ok && w.chance(8) {
+		x.send.Settle = shard.Locked{ID: t.id, Part: t.part, Token: t.Token}
+	}
+	for _, c := range x.send.Copies {
+		x.places = append(x.places, c.Arrival.Origin)
+	}
+	h.do(fmt.Sprintf("send %d", len(x.send.Copies)), x.before, func(o *op) error {
+		x.send.Done = func(seqs []queue.SeqNo, err error) { x.answer(o, seqs, err) }
+		return h.s.Send(&x.send)
+	}, x.after)
+}
+
+// targets chooses the queues of a send, by number, none that is crowded.
+func (h *home) targets() []shard.ID {
+	var ids []shard.ID
+	for _, e := range h.sorted() {
+		if len(e.parts[shard.Main].messages) < 100 && (len(ids) == 0 || h.w.chance(4)) {
+			ids = append(ids, e.ID)
+		}
+	}
+	if len(ids) > 1 && h.w.chance(2) {
+		ids = ids[len(ids)-1:]
+	}
+	return ids
+}
+
+// arrival makes up what a sender says of a message.
+func (w *world) arrival(e *modelEntity) queue.Arrival {
+	a := queue.Arrival{Level: queue.Level(w.pick(0, 4, 4, 5, 9, 255))}
+	if w.chance(2) {
+		a.Level = queue.Level(w.rng.IntN(8))
+	}
+	if w.chance(2) {
+		a.MessageID = fmt.Sprint("id ", w.rng.IntN(30))
+	}
+	if e.Sessions && !w.chance(20) || w.chance(10) {
+		a.Session, a.InSession = w.session(), true
+	}
+	if w.chance(8) {
+		a.TTL = time.Duration(1+w.rng.IntN(20_000)) * time.Millisecond
+	}
+	if w.chance(8) {
+		a.NotBefore = w.now.Add(time.Duration(w.rng.IntN(30_000)-3000) * time.Millisecond)
+	}
+	return a
+}
+
+// runs calls fn for the copies that go to one queue, as the shard takes them.
+func (x *sendOp) runs(fn func(p place, from, to int) error) error {
+	for from := 0; from < len(x.send.Copies); {
+		to := from + 1
+		for to < len(x.send.Copies) && x.send.Copies[to].ID == x.send.Copies[from].ID {
+			to++
+		}
+		if err := fn(place{id: x.send.Copies[from].ID}, from, to); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+func (x *sendOp) bodies(from, to int) (bs []*message.Message) {
+	for _, c := range x.send.Copies[from:to] {
+		bs = append(bs, x.send.Bodies[c.Body])
+	}
+	return bs
+}
+
+// before learns what the answer must be.
+func (x *sendOp) before() {
+	h := x.h
+	h.sending = x
+	x.want = x.runs(func(p place, from, to int) error {
+		q := h.queue(p)
+		if q == nil {
+			return shard.ErrNoEntity
+		}
+		var as []queue.Arrival
+		for _, c := range x.send.Copies[from:to] {
+			as = append(as, c.Arrival)
+		}
+		return q.refusal(h.now, as, x.bodies(from, to))
+	})
+}
+
+// arrived has the model store what the queue has just stored.
+func (x *sendOp) arrived(o *observer, as []queue.Arrival) {
+	from, to := x.cursor, x.cursor+len(as)
+	for i, c := range x.send.Copies[from:to] {
+		want := x.places[from+i]
+		if e := x.h.entities[x.send.Topic]; x.send.Published > 0 && e != nil {
+			want += queue.SeqNo(e.Published)
+		}
+		if c.ID != o.id || as[i].Origin != want {
+			x.h.w.failf("%v: message from %d in %d, want %d in %d", o.place, as[i].Origin, o.id, want, c.ID)
+		}
+	}
+	x.seqs = append(x.seqs, o.model().enqueue(x.h.now, x.h.version(), as, x.bodies(from, to))...)
+	x.cursor = to
+}
+
+// after checks that it was all or nothing.
+func (x *sendOp) after(o *op) {
+	h := x.h
+	h.sending = nil
+	switch {
+	case !x.done && x.want != nil:
+		h.w.failf("%s: was taken, want %v", o.name, x.want)
+	case x.done && !h.excused(x.refused) && (x.want == nil || !errors.Is(x.refused, x.want)):
+		h.w.failf("%s: got %v, want %v", o.name, x.refused, x.want)
+	case x.done && x.cursor > 0 || !x.done && x.cursor != len(x.send.Copies):
+		h.w.failf("%s: %d of %d copies were stored", o.name, x.cursor, len(x.send.Copies))
+	case x.done:
+		return
+	}
+	if e := h.entities[x.send.Topic]; x.send.Published > 0 && e != nil {
+		e.Published += uint64(x.send.Published)
+	}
+	if l := x.send.Settle; l != (shard.Locked{}) {
+		if q := h.queue(place{l.ID, l.Part}); q != nil {
+			if m := q.holder(h.now, l.Token); m != nil {
+				q.remove(m)
+			}
+		}
+	}
+}
+
+func (x *sendOp) answer(o *op, seqs []queue.SeqNo, err error) {
+	if !o.ran {
+		x.done, x.refused = true, err
+	} else if err == nil && !slices.Equal(seqs, x.seqs) {
+		x.h.w.failf("%s: got numbers %v, want %v", o.name, seqs, x.seqs)
+	}
+	x.h.answered(o, err)
+}
+
+// anyToken returns a token that somebody was given, be it good or not.
+func (h *home) anyToken() (token, bool) {
+	if len(h.stale) == 0 {
+		return token{}, false
+	}
+	if len(h.stale) > 60 {
+		h.stale = slices.Delete(h.stale, 0, 20)
+	}
+	// Mostly a recent one, which still holds.
+	i := len(h.stale) - 1 - h.w.rng.IntN(min(len(h.stale), h.w.pick(4, 10, 60)))
+	return h.stale[i], true
+}
+
+// settle decides about messages, also with tokens that are no longer good.
+func (h *home) settle() {
+	w := h.w
+	t, ok := h.anyToken()
+	if !ok {
+		return
+	}
+	x := &shard.Settle{ID: t.id, Part: t.part, Tokens: []queue.Token{t.Token}, Reason: "because", Description: "at length"}
+	for range w.rng.IntN(4) {
+		if more, _ := h.anyToken(); more.place == t.place {
+			x.Tokens = append(x.Tokens, more.Token)
+		}
+	}
+	x.Verdict = []shard.Verdict{shard.Complete, shard.Complete, shard.Abandon, shard.Release, shard.Defer, shard.Reject}[w.rng.IntN(6)]
+	if w.chance(3) {
+		w.made++
+		x.Properties = []message.Change{{Name: "note", Value: codec.Int(int32(w.made))}}
+	}
+	wants := make([]error, len(x.Tokens))
+	h.do(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Verdict), func() { h.judge(x, wants) }, func(o *op) error {
+		x.Done = func(errs []error) {
+			for i := range wants {
+				var got error
+				if errs != nil {
+					got = errs[i]
+				}
+				if !errors.Is(got, wants[i]) && !h.excused(got) {
+					w.failf("%s: token %d: got %v, want %v", o.name, i, got, wants[i])
+				}
+			}
+			h.answered(o, h.s.Failed())
+		}
+		return h.s.Settle(x)
+	}, nil)
+}
+
+// judge says what becomes of each token, and changes the bodies that the
+// settlement changes; the rest is the observer's.
+func (h *home) judge(x *shard.Settle, wants []error) {
+	q := h.queue(place{x.ID, x.Part})
+	used := map[queue.Token]bool{}
+	for i, t := range x.Tokens {
+		if q == nil {
+			wants[i] = shard.ErrNoEntity
+			continue
+		}
+		m := q.holder(h.now, t)
+		switch {
+		case m == nil || used[t]:
+			wants[i] = q.lost()
+			continue
+		case x.Verdict == shard.Reject && q.cfg.IsDead:
+			wants[i] = queue.ErrNotAllowed
+			continue
+		}
+		used[t] = true
+		if len(x.Properties) > 0 && x.Verdict != shard.Complete && x.Verdict != shard.Release {
+			q.change()
+			m.setBody(edited(m.body, x.Properties))
+			m.changed = h.version()
+		}
+	}
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// world is one run: a disk, a journal on it, shards on that, and a clock.
+type world struct {
+	rng   *rand.Rand
+	trace hash.Hash
+	out   io.Writer // nil: nobody reads along
+
+	now   time.Time
+	high  time.Time // latest now
+	floor time.Time // when this life began; no clock goes back behind it
+	turn  int
+	disk  *vfs.Mem
+	fault *vfs.Fault
+	wal   *wal.WAL
+	opts  options
+	homes []*home
+
+	faulty bool  // the disk was told to fail
+	full   bool  // the disk was full in this life
+	broken error // why the process must end; nil while it lives
+	made   int   // messages so far
+	result Result
+}
+
+// options are the sizes that a seed chose; small ones make rare things frequent.
+type options struct {
+	segment uint64
+	shards  int
+	shard   shard.Options
+}
+
+// Result tells what a run did.
+type Result struct {
+	Trace     [sha256.Size]byte // the same for the same seed
+	Messages  int
+	Takes     int
+	Crashes   int
+	Looks     int // crashes that were only looked at
+	Snapshots uint64
+	Full      int // disks that were full
+}
+
+// violation is a promise that was broken.
+type violation struct{ error }
+
+// Run plays a seed for a number of turns. trace, if not nil, gets a line for
+// everything that happens. The error is the first promise that was broken.
+func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
+	w := &world{
+		rng:   rand.New(rand.NewPCG(seed, 1)),
+		trace: sha256.New(),
+		out:   trace,
+		now:   time.Unix(1_700_000_000, 0).UTC(),
+		disk:  vfs.NewMem(),
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			broken, ok := v.(violation)
+			if !ok {
+				panic(v)
+			}
+			err = fmt.Errorf("seed %d, turn %d: %w", seed, w.turn, broken.error)
+		}
+		w.result.Messages = w.made
+		w.trace.Sum(w.result.Trace[:0])
+		r = w.result
+	}()
+	w.high, w.floor = w.now, w.now
+	w.opts = options{
+		segment: uint64(w.pick(16, 32, 64)) << 10,
+		shards:  w.pick(1, 1, 2),
+		shard: shard.Options{
+			CacheBytes:    w.pick(1, 2<<10, 64<<10),
+			SnapshotAfter: uint64(w.pick(1, 2, 4, 16)) << 10,
+			SnapshotStep:  w.pick(1, 7, 150),
+		},
+	}
+	for n := range w.opts.shards {
+		w.homes = append(w.homes, newHome(w, journal.Shard(n)))
+	}
+	w.start(w.disk)
+	for w.turn = range turns {
+		w.play()
+	}
+	w.finish()
+	return r, nil
+}
+
+// pick returns one of several numbers.
+func (w *world) pick(of ...int) int { return of[w.rng.IntN(len(of))] }
+
+// chance is true once in n times.
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+func (w *world) event(format string, args ...any) {
+	if w.out == nil {
+		fmt.Fprintf(w.trace, format, args...)
+		return
+	}
+	line := fmt.Sprintf(format, args...)
+	io.WriteString(w.trace, line)
+	fmt.Fprintln(w.out, line)
+}
+
+func (w *world) failf(format string, args ...any) { panic(violation{fmt.Errorf(format, args...)}) }
+
+// start opens what is on a disk.
+func (w *world) start(disk *vfs.Mem) {
+	w.disk, w.fault = disk, vfs.NewFault(disk)
+	w.broken, w.faulty, w.full = nil, false, false
+	j, shards, err := w.open(w.fault)
+	if err != nil {
+		w.failf("start: %v", err)
+	}
+	w.wal = j
+	for i, h := range w.homes {
+		h.s = shards[i]
+	}
+}
+
+// open recovers a store.
+func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
+	j, err := wal.Open(disk, wal.Options{SegmentSize: w.opts.segment})
+	if err != nil {
+		return nil, nil, err
+	}
+	var shards []*shard.Shard
+	for _, h := range w.homes {
+		s, err := shard.Open(j, h.number, w.opts.shard)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := s.Check(); err != nil {
+			return nil, nil, err
+		}
+		shards = append(shards, s)
+	}
+	return j, shards, nil
+}
+
+// play is one turn: clients, clock and disk each may do something.
+func (w *world) play() {
+	if w.broken != nil {
+		w.crash()
+		return
+	}
+	h := w.homes[w.rng.IntN(len(w.homes))]
+	for range w.rng.IntN(5) {
+		h.client()
+	}
+	switch n := w.rng.IntN(100); {
+	case n < 60:
+		h.step()
+		w.commit()
+	case n < 80: // a slow disk: many steps to one commit
+		h.step()
+	case n < 85:
+		w.commit()
+	case n < 88:
+		w.settle()
+	case n < 93:
+		w.clock()
+	case n < 95:
+		w.disrupt()
+	case n < 97:
+		w.crash()
+	default:
+		h.step()
+	}
+	if w.broken == nil && w.chance(9) {
+		w.look()
+	}
+}
+
+// clock moves on: a little, by a lock's time, by a day; or back, which the shard
+// must take for standing still.
+func (w *world) clock() {
+	defer func() { w.high = later(w.high, w.now) }()
+	switch {
+	case w.chance(8):
+		w.now = w.now.Add(24 * time.Hour)
+	case w.chance(8):
+		w.now = later(w.floor, w.now.Add(-time.Duration(w.rng.IntN(5000))*time.Millisecond))
+		w.event("clock back")
+		return
+	default:
+		w.now = w.now.Add(time.Duration(w.rng.IntN(20_000)) * time.Millisecond)
+	}
+	w.event("clock %d", w.now.UnixMilli())
+}
+
+// commit makes one batch durable.
+func (w *world) commit() {
+	if w.broken != nil {
+		return
+	}
+	if err := w.wal.Commit(); err != nil {
+		w.stopped(err)
+	}
+	w.event("commit %+v", w.wal.Stats())
+}
+
+// stopped notes that the process must end. Only a disk that was told to fail is
+// a reason.
+func (w *world) stopped(err error) {
+	if !w.faulty && !(w.full && errors.Is(err, wal.ErrFull)) {
+		w.failf("stopped without a reason: %v", err)
+	}
+	w.event("stopped %v", err)
+	w.broken = err
+}
+
+// settle lets everything come to rest, and then nobody may be left waiting.
+func (w *world) settle() {
+	for range 40 {
+		rest := true
+		for _, h := range w.homes {
+			if w.broken == nil {
+				h.step()
+				_, due := h.s.NextDeadline()
+				rest = rest && h.open == 0 && !due
+			}
+		}
+		w.commit()
+		if w.broken != nil || rest {
+			break
+		}
+	}
+	for _, h := range w.homes {
+		for _, u := range h.unread {
+			if w.broken == nil {
+				h.read(u)
+			}
+		}
+		h.unread = nil
+	}
+	for _, h := range w.homes {
+		if w.broken == nil {
+			h.step()
+			w.commit()
+		}
+	}
+	for _, h := range w.homes {
+		if w.broken == nil {
+			h.rested()
+		}
+	}
+}
+
+// rested checks what must hold when there is nothing left to do.
+func (h *home) rested() {
+	h.step()
+	if h.w.broken != nil {
+		return
+	}
+	if h.open > 0 && !h.w.full {
+		h.w.failf("shard %d: %d operations have no answer", h.number, h.open)
+	}
+	for _, c := range h.consumers {
+		q := h.queue(c.place)
+		if c.over || c.c == nil || q == nil || c.delivered >= c.limit || q.cfg.ReceivePaused {
+			continue
+		}
+		next := q.best(h.now, c.accepts)
+		if q.cfg.Sessions {
+			next = q.first(h.now, c.want.Session.ID)
+		}
+		if next != nil {
+			h.w.failf("%v: message %d waits for a consumer that has room for %d more", c.place, next.seq, c.limit-c.delivered)
+		}
+	}
+}
+
+// disrupt makes the disk fail, fills it, or frees it again.
+func (w *world) disrupt() {
+	err := errors.New("sim: input/output error")
+	switch w.rng.IntN(4) {
+	case 0:
+		w.event("full")
+		w.full = true
+		w.result.Full++
+		w.fault.SetFree(int64(w.rng.IntN(3)) * int64(w.opts.segment) / 2)
+	case 1:
+		w.event("free")
+		w.fault.SetFree(-1)
+	default:
+		ops := []vfs.Op{vfs.OpSync, vfs.OpSync, vfs.OpWrite, vfs.OpWrite, vfs.OpCreate, vfs.OpRename, vfs.OpSyncDir, vfs.OpRemove}
+		op := ops[w.rng.IntN(len(ops))]
+		w.event("fail %s", op)
+		w.faulty = true
+		w.fault.FailNth(op, 1+w.rng.IntN(3), err)
+	}
+}
+
+// finish ends a run: everything comes to rest, crashes once more, and is found
+// again.
+func (w *world) finish() {
+	if w.broken == nil {
+		w.fault.Before(nil)
+		w.fault.SetFree(-1)
+		w.settle()
+	}
+	w.crash()
+	for _, h := range w.homes {
+		w.result.Snapshots += h.s.Snapshots()
+	}
+}
