@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -32,8 +33,15 @@ func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, 
 
 // Renew extends message locks and returns until when each holds.
 func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token) ([]time.Time, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return nil, err
+	}
 	until := make([]time.Time, len(tokens))
-	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
+	err = b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
+		if part == shard.Main {
+			n.watch.count(tx.Now(), objective.Renew, len(tokens))
+		}
 		for i, t := range tokens {
 			at, err := q.Renew(tx.Now(), t)
 			if err != nil {
@@ -59,6 +67,9 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 		q, err := tx.Inspect(n.id, part)
 		if err != nil {
 			return err
+		}
+		if part == shard.Main && n.watch != nil {
+			n.watch.count(tx.Now(), objective.Peek, 1)
 		}
 		for _, qd := range q.Peek(tx.Now(), from, max, session) {
 			d, err := tx.Delivery(n.id, part, qd)

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+func (r *rig) explain(addr string, seq queue.SeqNo) Explanation {
+	r.t.Helper()
+	x, err := r.Explain(r.t.Context(), addr, seq)
+	if err != nil {
+		r.t.Fatalf("explain message %d of %q: %v", seq, addr, err)
+	}
+	return x
+}
+
+func TestExplainAStarvingMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("orders", paidFirst)
+		r.send("orders", msg("starving", "plan", "free"))
+		time.Sleep(90 * time.Second)
+		rec, k := r.receive("orders", 0, ReceiverOptions{})
+		for i := range uint64(60) { // one a second is worked off, and one a second comes
+			r.send("orders", msg("p", "plan", "paid"))
+			rec.Allow(i + 1)
+			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+			time.Sleep(time.Second)
+		}
+		r.send("orders", msg("p", "plan", "paid"), msg("p", "plan", "paid"), msg("p", "plan", "paid"))
+		x := r.explain("orders", 1)
+		if x.Class != "free" || x.Level != 3 || x.Ahead != 3 || x.AheadBy[0].Classes[0] != "paid" {
+			t.Errorf("got %+v", x)
+		}
+		if x.Start == nil || *x.Start < 2.5 || *x.Start > 3.5 {
+			t.Errorf("should start in %v s, want about 3", x.Start)
+		}
+		for _, part := range []string{
+			"Message 1 of orders is waiting, since ", " (2m30s).",
+			`class "free" takes every message that no class before it takes; the class has level 3; not "paid", because`,
+			"Ahead of it (strict): 3 of paid (level 8).",
+			"It should start in about ", "3 ahead / ", " completed per second = ",
+		} {
+			if !strings.Contains(x.Text(), part) {
+				t.Errorf("%q is missing in\n%s", part, x.Text())
+			}
+		}
+	})
+}
+
+func TestExplainWhatHoldsAMessage(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"fairKey": "tenant", "keyDefaults": {"concurrency": 1}}`)
+	r.queue(entity.Queue{Name: "s", RequiresSession: true})
+	wantHeld := func(addr string, seq queue.SeqNo, held string) {
+		t.Helper()
+		x := r.explain(addr, seq)
+		if !strings.Contains(x.Held, held) || held == "" && x.Held != "" {
+			t.Errorf("message %d of %s: held by %q, want %q", seq, addr, x.Held, held)
+		}
+		if held != "" && !strings.Contains(x.Text(), "What holds it: "+x.Held) {
+			t.Errorf("%q is missing in\n%s", x.Held, x.Text())
+		}
+	}
+	r.send("q", msg("a", "tenant", "x"), msg("b", "tenant", "x"))
+	wantHeld("q", 1, "no consumer is attached")
+	rec, k := r.receive("q", 1, ReceiverOptions{})
+	<-k.ds
+	wantHeld("q", 1, "a consumer has it locked")
+	wantHeld("q", 2, `its key "x" has as many messages in flight as it may`)
+	r.send("q", msg("c", "tenant", "y"))
+	wantHeld("q", 3, "")
+	if err := r.Pause(t.Context(), "q", Pause{Receiving: true}); err != nil {
+		t.Fatal(err)
+	}
+	wantHeld("q", 3, "receiving is paused")
+	rec.Close()
+	if _, err := r.UpdateQueue(t.Context(), entity.Queue{Name: "q", Status: entity.ReceiveDisabled}); err != nil {
+		t.Fatal(err)
+	}
+	wantHeld("q", 3, "the entity is disabled (status ReceiveDisabled)")
+	if _, err := r.Explain(t.Context(), "q", 99); !errors.Is(err, ErrMessageNotFound) {
+		t.Errorf("a message that is not there: %v, want %v", err, ErrMessageNotFound)
+	}
+}
+
+func TestExplainAScheduledMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.queue(entity.Queue{Name: "q"})
+		d := message.Draft{Body: []byte("later"), Annotations: []message.Pair{{
+			Name: message.AnnotationScheduledEnqueueTime, Value: codec.Timestamp(time.Now().Add(time.Hour))}}}
+		seqs, err := r.Schedule(t.Context(), "q", []*message.Message{d.Message()}, SenderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := r.explain("q", seqs[0])
+		if x.State != "scheduled" || x.Start == nil || *x.Start != 3600 || x.HeldUntil == nil {
+			t.Errorf("got %+v", x)
+		}
+	})
+}

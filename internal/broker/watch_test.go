@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/objective"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// class returns the report of a class.
+func (r *rig) class(addr, name string) objective.ClassReport {
+	r.t.Helper()
+	o, err := r.Objectives(r.t.Context(), addr)
+	if err != nil {
+		r.t.Fatalf("objectives of %q: %v", addr, err)
+	}
+	for _, c := range o.Classes {
+		if c.Name == name {
+			return c
+		}
+	}
+	r.t.Fatalf("objectives of %q: no class %q in %+v", addr, name, o.Classes)
+	return objective.ClassReport{}
+}
+
+func TestRateTurnsTheClassAwayAndSaysForHowLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("q", `{"classes": [
+			{"name": "paid", "level": 8, "when": "plan = 'paid'"},
+			{"name": "free", "level": 3, "rate": "10/s"}]}`)
+		for range 10 {
+			r.send("q", msg("m"))
+		}
+		err := r.trySend("q", msg("m"))
+		refused, ok := errors.AsType[*ThrottledError](err)
+		if !ok || refused.Class != "free" || !errors.Is(err, ErrBusy) {
+			t.Fatalf("the eleventh: got %v, want a refusal of class free", err)
+		}
+		if d := refused.RetryAfter; d < 0.09 || d > 0.11 {
+			t.Errorf("retry after %.3f s, want 0.1", d)
+		}
+		r.send("q", msg("m", "plan", "paid"))
+		time.Sleep(time.Duration(refused.RetryAfter * float64(time.Second)))
+		r.send("q", msg("m"))
+		if c := r.class("q", "free"); c.Refused.Total != 1 || c.Arrived.Total != 11 {
+			t.Errorf("counted %d refused and %d arrived, want 1 and 11", c.Refused.Total, c.Arrived.Total)
+		}
+	})
+}
+
+func TestWatermarkTurnsTheLowestAwayFirst(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"watermarks": {"depth": 4}, "classes": [
+		{"name": "paid", "level": 8, "when": "plan = 'paid'"}, {"name": "free", "level": 3}]}`)
+	r.send("q", msg("f0"), msg("f1"), msg("p0", "plan", "paid"), msg("p1", "plan", "paid"))
+	if err := r.trySend("q", msg("f2")); !errors.Is(err, ErrBusy) {
+		t.Errorf("free at the watermark: got %v, want %v", err, ErrBusy)
+	}
+	r.send("q", msg("p2", "plan", "paid"))
+	r.send("q", msg("p3", "plan", "paid"))
+	if err := r.trySend("q", msg("p4", "plan", "paid")); !errors.Is(err, ErrBusy) {
+		t.Errorf("paid at its own watermark: got %v, want %v", err, ErrBusy)
+	}
+	// Settling and receiving go on.
+	wantBodies(t, "q", r.take("q"), "p0", "p1", "p2", "p3", "f0", "f1")
+}
+
+func TestOverflowEvictsTheLowestClassOldestFirst(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"watermarks": {"depth": 3}, "classes": [
+		{"name": "paid", "level": 8, "when": "plan = 'paid'"}, {"name": "free", "level": 3, "shed": "evict"}]}`)
+	r.send("q", msg("f0"), msg("f1"), msg("f2"))
+	r.send("q", msg("p0", "plan", "paid"))
+	r.send("q", msg("f3"))
+	if c := r.class("q", "free"); c.Evicted.Total != 2 {
+		t.Errorf("%d evicted, want 2", c.Evicted.Total)
+	}
+	wantBodies(t, "q", r.take("q"), "p0", "f2", "f3")
+}
+
+func TestLimitOnBytesOfAClass(t *testing.T) {
+	r := start(t)
+	size := msg(strings.Repeat("x", 1000)).Size()
+	r.ranked("q", fmt.Sprintf(`{"classes": [{"name": "all", "level": 4, "bytes": %d}]}`, 2*size))
+	for range 2 {
+		r.send("q", msg(strings.Repeat("x", 1000)))
+	}
+	if err := r.trySend("q", msg("y")); !errors.Is(err, ErrBusy) {
+		t.Errorf("beyond the bytes: got %v, want %v", err, ErrBusy)
+	}
+	r.take("q")
+	r.send("q", msg("y"))
+}
+
+// A topic publishes to all or none, and evicts nothing if one of them refuses.
+func TestRefusalOfOneSubscriptionEvictsFromNone(t *testing.T) {
+	r := start(t)
+	r.topic(entity.Topic{Name: "t"},
+		entity.Subscription{Name: "a", Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 4, "limit": 1, "shed": "evict"}]}`)},
+		entity.Subscription{Name: "b", Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 4, "limit": 1}]}`)})
+	r.send("t", msg("first"))
+	if err := r.trySend("t", msg("second")); !errors.Is(err, ErrBusy) {
+		t.Fatalf("got %v, want %v", err, ErrBusy)
+	}
+	wantBodies(t, "a", r.take("t/Subscriptions/a"), "first")
+}
+
+func TestMeasurementsOfAClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("q", `{"classes": [{"name": "all", "level": 4, "objective": {"wait": "10s"}}]}`)
+		r.send("q", msg("a"), msg("b"))
+		time.Sleep(4 * time.Second)
+		rec, k := r.receive("q", 2, ReceiverOptions{})
+		d := <-k.ds
+		time.Sleep(2 * time.Second)
+		r.settle(rec, d, Outcome{Verdict: Complete})
+		c := r.class("q", "all")
+		within := func(what string, got, want float64) {
+			t.Helper()
+			if got < want*0.96 || got > want*1.04 {
+				t.Errorf("%s: got %.2f s, want %.2f", what, got, want)
+			}
+		}
+		within("wait", c.Wait.P50, 4)
+		within("service", c.Service.P50, 2)
+		within("end to end", c.EndToEnd.P50, 6)
+		if c.Arrived.Total != 2 || c.Completed.Total != 1 || c.Waiting != 0 {
+			t.Errorf("arrived %d, completed %d, waiting %d; want 2, 1, 0", c.Arrived.Total, c.Completed.Total, c.Waiting)
+		}
+		if c.Objective == nil || c.Objective.State != objective.Met {
+			t.Errorf("objective: %+v, want met", c.Objective)
+		}
+	})
+}
+
+func TestMeasurementsSurviveARestart(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"classes": [{"name": "all", "level": 4}]}`)
+	r.send("q", msg("a"), msg("b"))
+	r.take("q")
+	r = r.restart()
+	if c := r.class("q", "all"); c.Arrived.Total != 2 || c.Completed.Total != 2 || c.Wait.Total != 2 {
+		t.Errorf("after a restart: arrived %d, completed %d, waits %d; want 2 each", c.Arrived.Total, c.Completed.Total, c.Wait.Total)
+	}
+}
+
+func TestOperationsAreCounted(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.send("q", msg("a"), msg("b")) // one operation for the batch
+	r.take("q")
+	r.take("q") // a wait in vain
+	if _, err := r.Peek(t.Context(), "q", 0, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	rec, k := r.receive("q", 1, ReceiverOptions{})
+	r.send("q", msg("c"))
+	d := <-k.ds
+	if _, err := r.Renew(t.Context(), "q", []queue.Token{d.Token}); err != nil {
+		t.Fatal(err)
+	}
+	rec.Close()
+	o, err := r.Objectives(t.Context(), "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, op := range o.Operations {
+		got = append(got, fmt.Sprintf("%s %d", op.Operation, op.Total))
+	}
+	want := []string{"receive 3", "send 2", "settle 2", "renew 1", "peek 1", "emptyWait 1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("operations %q, want %q", got, want)
+	}
+}
+
+// A queue that nobody serves must not look perfect.
+func TestAlertsWhenAPromiseIsBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		told := make(chan Alert, 10)
+		r.OnAlert(func(a Alert) { told <- a })
+		r.ranked("q", `{"classes": [{"name": "paid", "level": 4, "objective": {"wait": "10s"}}], "alerts": {"webhook": "https://example.com/x", "secret": "s"}}`)
+		if _, err := r.CreateSubscription(t.Context(), AlertsTopic, entity.Subscription{Name: "pager"}); err != nil {
+			t.Fatalf("subscribe to alerts: %v", err)
+		}
+		r.send("q", msg("m"))
+		time.Sleep(9 * time.Second)
+		if len(told) > 0 {
+			t.Fatalf("told too early: %+v", <-told)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(told) == 0 {
+			t.Fatal("nobody was told that nothing is started in time")
+		}
+		a := <-told
+		if a.Entity != "q" || a.Class != "paid" || a.To != objective.Missed || a.Hook.Secret != "s" {
+			t.Errorf("alert %+v", a)
+		}
+		_, k := r.receive("$alerts/Subscriptions/pager", 1, ReceiverOptions{})
+		var onTopic Alert
+		if err := json.Unmarshal([]byte(body(t, <-k.ds)), &onTopic); err != nil || onTopic.To != objective.Missed || onTopic.Why == "" {
+			t.Errorf("message on the topic: %+v, %v", onTopic, err)
+		}
+	})
+}
+
+func TestUsersCannotMakeTheBrokersTopics(t *testing.T) {
+	r := start(t)
+	if _, err := r.CreateTopic(t.Context(), entity.Topic{Name: "$alerts"}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v, want %v", err, ErrInvalid)
+	}
+}
+
+func TestIdleQueuesAreNotLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("q", `{"classes": [{"name": "all", "level": 4, "objective": {"wait": "10s"}}]}`)
+		r.send("q", msg("m"))
+		r.take("q")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		w := r.node("q").watch
+		if w.changed.Load() || w.restless.Load() {
+			t.Errorf("an idle queue: changed %t, restless %t", w.changed.Load(), w.restless.Load())
+		}
+		r.send("q", msg("m"))
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if !w.restless.Load() {
+			t.Error("a queue with a message that waits is not looked at")
+		}
+	})
+}
+
+func TestDemandFollowsArrivalsAndService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("q", `{"classes": [{"name": "all", "level": 4, "objective": {"wait": "10s"}}]}`)
+		rec, k := r.receive("q", 1, ReceiverOptions{})
+		for i := range uint64(20) { // one a second, each worked on for two
+			r.send("q", msg("m"))
+			time.Sleep(time.Second)
+			if i == 0 {
+				continue
+			}
+			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+			rec.Allow(i + 1)
+		}
+		d, err := r.Demand(t.Context(), "q", DemandOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Value < 2 || d.Value > 4 || d.Value != d.Workers {
+			t.Errorf("demand %+v, want about 1/s × 1..2 s and head-room", d)
+		}
+		if d, _ := r.Demand(t.Context(), "q", DemandOptions{Ceiling: 1}); d.Value != 1 {
+			t.Errorf("with a ceiling of 1: %d", d.Value)
+		}
+		text, _ := json.Marshal(d)
+		if !strings.HasPrefix(string(text), fmt.Sprintf(`{"value":%d,`, d.Value)) {
+			t.Errorf("JSON %s, want the number under value", text)
+		}
+	})
+}
