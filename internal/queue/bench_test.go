@@ -21,91 +21,12 @@ func BenchmarkCycle(b *testing.B) {
 }
 
 func benchCycle(b *testing.B, cfg Config, levels, waiting int) {
-	q := New(cfg, 1)
-	var out Effects
-	now := time.Unix(1_700_000_000, 0)
-	as, seqs := make([]Arrival, 1), make([]SeqNo, 1)
-	n := uint64(0)
-	enqueue := func() {
-		n++
-		now = now.Add(time.Microsecond)
-		as[0] = Arrival{Body: Ref{At: n * 300, Size: 256}, Level: Level(n % uint64(levels))}
-		if err := q.Enqueue(now, as, seqs, &out); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for range waiting {
-		enqueue()
-		out.Reset()
-	}
+	c := newCycler(b, cfg, levels)
+	c.fill(waiting)
 	runtime.GC()
 	b.ReportAllocs()
 	for b.Loop() {
-		enqueue()
-		d, ok := q.Take(now, Want{}, &out)
-		if !ok {
-			b.Fatal("nothing to take")
-		}
-		if _, err := q.Complete(now, d.Token, &out); err != nil {
-			b.Fatal(err)
-		}
-		out.Records()
-		out.Reset()
-	}
-}
-
-// BenchmarkDisciplines shows what they cost beside strict, at ten and 256 levels.
-func BenchmarkDisciplines(b *testing.B) {
-	names := []string{"strict", "aging", "deadline", "weighted"}
-	for d, name := range names {
-		for _, levels := range []int{10, 256} {
-			b.Run(fmt.Sprintf("%s/levels=%d", name, levels), func(b *testing.B) {
-				order := Order{Discipline: Discipline(d), Every: time.Minute, UpTo: 255, Weight: make([]uint32, 256)}
-				for l := range 256 {
-					order.Objective = append(order.Objective, time.Duration(256-l)*time.Second)
-					order.Weight[l] = uint32(l + 1)
-				}
-				benchCycle(b, Config{LockFor: time.Minute, Order: order}, levels, 100_000)
-			})
-		}
-	}
-}
-
-// BenchmarkFair has 100,000 keys with messages, the number that strict handles
-// next to it without keys.
-func BenchmarkFair(b *testing.B) {
-	for _, fair := range []bool{false, true} {
-		b.Run(fmt.Sprintf("fair=%t", fair), func(b *testing.B) {
-			names := make([]string, 100_000)
-			for i := range names {
-				names[i] = fmt.Sprintf("tenant-%06d", i)
-			}
-			q := New(Config{LockFor: time.Minute, Order: Order{Fair: fair}}, 1)
-			var out Effects
-			as, seqs := make([]Arrival, 1), make([]SeqNo, 1)
-			n := 0
-			enqueue := func() {
-				as[0] = Arrival{Body: Ref{At: uint64(n), Size: 256}, Key: names[n%len(names)]}
-				if err := q.Enqueue(epochStart, as, seqs, &out); err != nil {
-					b.Fatal(err)
-				}
-				n++
-			}
-			for range len(names) {
-				enqueue()
-				out.Reset()
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				enqueue()
-				d, _ := q.Take(epochStart, Want{}, &out)
-				if _, err := q.Complete(epochStart, d.Token, &out); err != nil {
-					b.Fatal(err)
-				}
-				out.Records()
-				out.Reset()
-			}
-		})
+		c.cycle()
 	}
 }
 
