@@ -9,7 +9,7 @@ func (v Value) Code() uint64 {
 	case KindUlong:
 		return v.num
 	case KindSymbol:
-		return descriptors[string(v.data)]
+		return descriptors[v.data]
 	}
 	return 0
 }

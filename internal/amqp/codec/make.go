@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"time"
-	"unsafe"
 )
 
 // AppendValue appends v with its own type, numbers in the shortest encoding,
@@ -50,7 +49,7 @@ func AppendValue(dst []byte, v Value) []byte {
 	case KindUUID:
 		return append(append(dst, codeUUID), v.data...)
 	case KindBinary:
-		return AppendBinary(dst, v.data)
+		return append(appendSize(dst, codeBinary8, len(v.data)), v.data...)
 	case KindString:
 		return append(appendSize(dst, codeString8, len(v.data)), v.data...)
 	case KindSymbol:
@@ -120,19 +119,16 @@ func Timestamp(t time.Time) Value {
 }
 
 // UUID returns a uuid Value; id is in the byte order of RFC 9562.
-func UUID(id [16]byte) Value { return Value{kind: KindUUID, data: id[:]} }
+func UUID(id [16]byte) Value { return Value{kind: KindUUID, data: string(id[:])} }
 
 // Binary returns a binary Value, which shares b.
-func Binary(b []byte) Value { return Value{kind: KindBinary, data: b} }
+func Binary(b []byte) Value { return Value{kind: KindBinary, data: stringOf(b)} }
 
 // String returns a string Value.
-func String(s string) Value { return Value{kind: KindString, data: bytesOf(s)} }
+func String(s string) Value { return Value{kind: KindString, data: s} }
 
 // Symbol returns a symbol Value.
-func Symbol(s string) Value { return Value{kind: KindSymbol, data: bytesOf(s)} }
-
-// bytesOf returns the bytes of s without copying; Values never write to them.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+func Symbol(s string) Value { return Value{kind: KindSymbol, data: s} }
 
 // List returns a list Value.
 func List(vs ...Value) Value {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 )
@@ -16,6 +17,10 @@ import (
 //
 // A Value is a view: its bytes, texts and nested values are those it was read
 // from and share their fate. Clone one that must outlive them.
+//
+// Its four fields are of four words because that is the most the compiler keeps in
+// registers; a Value that is copied through memory costs several times as much to
+// read.
 type Value struct {
 	kind Kind
 	code byte   // constructor of a compound value
@@ -23,28 +28,32 @@ type Value struct {
 	// data is the content of texts, binaries, uuids and decimals. For compound
 	// and described values it is everything after the constructor, so that they
 	// are appended again as they came.
-	data []byte
+	data string
 }
 
 func makeValue(code byte, data []byte) Value {
-	v := Value{kind: kinds[code]}
-	switch v.kind {
+	switch kind := kinds[code]; kind {
 	case KindNull:
+		return Value{}
 	case KindBinary, KindString, KindSymbol:
-		v.data = content(code, data)
+		return Value{kind: kind, data: stringOf(content(code, data))}
 	case KindUUID, KindDecimal32, KindDecimal64, KindDecimal128:
-		v.data = data
+		return Value{kind: kind, data: stringOf(data)}
 	case KindList, KindMap, KindArray, KindDescribed:
-		v.code, v.data = code, data
+		return Value{kind: kind, code: code, data: stringOf(data)}
 	case KindBool:
-		if fixed(code, data) != 0 {
-			v.num = 1
-		}
+		return Bool(fixed(code, data) != 0)
 	default:
-		v.num = fixed(code, data)
+		return Value{kind: kind, num: fixed(code, data)}
 	}
-	return v
 }
+
+// stringOf returns b as a string without copying; see the assumptions of the
+// package.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf returns the bytes of s without copying; nobody may write to them.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // Kind returns the type of v.
 func (v Value) Kind() Kind { return v.kind }
@@ -105,14 +114,14 @@ func (v Value) Str() (s string, ok bool) {
 	if v.kind != KindString && v.kind != KindSymbol {
 		return "", false
 	}
-	return unsafe.String(unsafe.SliceData(v.data), len(v.data)), true
+	return v.data, true
 }
 
 // Bytes returns a binary, or the bytes of a string or symbol, sharing them.
 func (v Value) Bytes() (b []byte, ok bool) {
 	switch v.kind {
 	case KindBinary, KindString, KindSymbol:
-		return v.data, true
+		return bytesOf(v.data), true
 	}
 	return nil, false
 }
@@ -139,7 +148,7 @@ func (v Value) UUID() (id [16]byte, ok bool) {
 func (v Value) Elements() Reader {
 	switch v.kind {
 	case KindList, KindMap, KindArray:
-		in, err := elements(v.code, v.data)
+		in, err := elements(v.code, bytesOf(v.data))
 		if err != nil {
 			return Reader{err: err}
 		}
@@ -193,7 +202,7 @@ func (v Value) Described() (descriptor, inner Value, ok bool) {
 	if v.kind != KindDescribed {
 		return Value{}, Value{}, false
 	}
-	r := Reader{rest: v.data, left: 2}
+	r := Reader{rest: bytesOf(v.data), left: 2}
 	descriptor, inner = r.Value(), r.Value()
 	return descriptor, inner, r.err == nil
 }
@@ -204,11 +213,11 @@ func (v Value) Check() error {
 	var r Reader
 	switch v.kind {
 	case KindDescribed:
-		r = Reader{rest: v.data, left: 2}
+		r = Reader{rest: bytesOf(v.data), left: 2}
 		r.check(MaxDepth - 1)
 		r.check(MaxDepth - 1)
 	case KindList, KindMap, KindArray:
-		r = Reader{rest: v.data, left: 1, elem: v.code}
+		r = Reader{rest: bytesOf(v.data), left: 1, elem: v.code}
 		r.check(MaxDepth)
 	}
 	return r.err
@@ -216,7 +225,7 @@ func (v Value) Check() error {
 
 // Clone returns a Value that shares nothing.
 func (v Value) Clone() Value {
-	v.data = append([]byte(nil), v.data...)
+	v.data = strings.Clone(v.data)
 	return v
 }
 
@@ -245,10 +254,9 @@ func (v Value) String() string {
 		b := v.data
 		return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 	case KindString, KindSymbol:
-		s, _ := v.Str()
-		return s
+		return v.data
 	case KindBinary, KindDecimal32, KindDecimal64, KindDecimal128:
-		return hex.EncodeToString(v.data)
+		return hex.EncodeToString(bytesOf(v.data))
 	default:
 		return fmt.Sprintf("%v of %d bytes", v.kind, len(v.data))
 	}
