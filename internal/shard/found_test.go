@@ -155,6 +155,7 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 	k.c.Allow(2)
 	r.settle()
 	r.now = r.now.Add(2 * time.Hour)
+	r.step()
 	k.settle(Release, k.got[0]) // too late to be handed out again
 	r.step()
 	r.send(other, 4, "b")
