@@ -50,15 +50,18 @@ func (b *Broker) look(ctx context.Context, every time.Duration) {
 		}
 	}
 	b.mu.RUnlock()
-	b.visit(ctx, busy, func(tx *shard.Tx, n *node, q *queue.Queue) {
+	visit(ctx, b, busy, func(tx *shard.Tx, n *node, q *queue.Queue) struct{} {
 		b.raise(n, n.watch.look(tx.Now(), q))
 		n.watch.note(tx, n.id, every)
+		return struct{}{}
 	})
 }
 
-// visit runs fn for each of the queues on its shard, a few at a time. One that is
-// gone is left out, and so is a shard that has stopped.
-func (b *Broker) visit(ctx context.Context, ns []*node, fn func(*shard.Tx, *node, *queue.Queue)) {
+// visit runs fn for each of the queues on its shard, a few at a time, and returns
+// what it returned. A queue that is gone is left out, and so is a shard that has
+// stopped or does not answer before ctx ends.
+func visit[T any](ctx context.Context, b *Broker, ns []*node, fn func(*shard.Tx, *node, *queue.Queue) T) []T {
+	var all []T
 	byShard := make(map[*shard.Shard][]*node)
 	for _, n := range ns {
 		byShard[n.shard] = append(byShard[n.shard], n)
@@ -67,17 +70,21 @@ func (b *Broker) visit(ctx context.Context, ns []*node, fn func(*shard.Tx, *node
 		for ns := byShard[s]; len(ns) > 0; {
 			few := ns[:min(len(ns), lookAtOnce)]
 			ns = ns[len(few):]
-			// What was measured is worth no error: it is measured again.
-			_ = s.Call(ctx, func(tx *shard.Tx) error {
+			var found []T
+			err := s.Call(ctx, func(tx *shard.Tx) error {
 				for _, n := range few {
 					if q, err := tx.Inspect(n.id, shard.Main); err == nil {
-						fn(tx, n, q)
+						found = append(found, fn(tx, n, q))
 					}
 				}
 				return nil
 			})
+			if err == nil { // else the call may still be under way
+				all = append(all, found...)
+			}
 		}
 	}
+	return all
 }
 
 // look brings everything up to now and returns the states that have changed.
@@ -165,15 +172,13 @@ func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
 }
 
 func (b *Broker) reports(ctx context.Context, ns []*node) []Objectives {
-	var all []Objectives
-	b.visit(ctx, ns, func(tx *shard.Tx, n *node, q *queue.Queue) {
+	return visit(ctx, b, ns, func(tx *shard.Tx, n *node, q *queue.Queue) Objectives {
 		w := n.watch
 		b.raise(n, w.look(tx.Now(), q))
-		all = append(all, Objectives{
+		return Objectives{
 			Entity: n.path, Discipline: w.policy.Discipline.String(), Revision: w.policy.Revision,
 			Locked: q.Counts().Locked, Consumers: tx.Consumers(n.id, shard.Main),
 			Report: w.meter.Report(tx.Now()),
-		})
+		}
 	})
-	return all
 }

@@ -224,3 +224,35 @@ func TestPolicyChangeUnderLoadLosesNothing(t *testing.T) {
 		t.Errorf("levels %v, want %d at 19 and at 4", levels, n/2)
 	}
 }
+
+func TestRangeReceiversGetTheirClasses(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"classes": [
+		{"name": "paid", "level": 8, "when": "plan = 'paid'"},
+		{"name": "trial", "level": 5, "when": "plan = 'trial'"},
+		{"name": "free", "level": 0}]}`)
+	all := func(o ReceiverOptions) []string {
+		t.Helper()
+		rec, k := r.receive("q", 100, o)
+		defer rec.Close()
+		rec.Drain()
+		<-k.drained
+		var got []string
+		for len(k.ds) > 0 {
+			d := <-k.ds
+			got = append(got, body(t, d))
+			r.settle(rec, d, Outcome{Verdict: Release})
+		}
+		return got
+	}
+	r.send("q", msg("f"), msg("p", "plan", "paid"), msg("t", "plan", "trial"))
+	wantBodies(t, "all", all(ReceiverOptions{}), "p", "t", "f")
+	wantBodies(t, "from trial on", all(ReceiverOptions{MinClass: "Trial"}), "p", "t")
+	wantBodies(t, "up to trial", all(ReceiverOptions{MaxClass: "trial"}), "t", "f")
+	wantBodies(t, "free alone", all(ReceiverOptions{MaxClass: "free"}), "f")
+	wantBodies(t, "up to level 0", all(ReceiverOptions{Capped: true}), "f")
+	wantBodies(t, "by level", all(ReceiverOptions{MinLevel: 5, MaxLevel: 7}), "t")
+	if _, err := r.OpenReceiver(t.Context(), "q", ReceiverOptions{MinClass: "nobody", Sink: newSink()}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("an unknown class: got %v, want %v", err, ErrInvalid)
+	}
+}

@@ -40,12 +40,13 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	case inSession && (part != shard.Main || !def.queue.RequiresSession):
 		return nil, fmt.Errorf("%w: It is not possible for an entity that does not require sessions to create a sessionful message receiver", ErrNotAllowed)
 	}
+	want, err := o.want(def.worth.policy)
+	if err != nil {
+		return nil, err
+	}
 	n.touch(time.Now())
 	r := &Receiver{n: n, part: part}
-	a := shard.Attachment{
-		ID: n.id, Part: part, Sink: o.Sink,
-		Want: queue.Want{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, Forgetful: o.Mode == ReceiveAndDelete},
-	}
+	a := shard.Attachment{ID: n.id, Part: part, Sink: o.Sink, Want: want, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}

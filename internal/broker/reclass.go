@@ -159,14 +159,13 @@ func (j judged) changes() bool {
 func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func([]Delivery) error) (mark queue.SeqNo, err error) {
 	for first := true; ; first = false {
 		var ds []Delivery
+		var next queue.SeqNo
 		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
 			q, err := tx.Inspect(n.id, shard.Main)
 			if err != nil {
 				return err
 			}
-			if first {
-				mark = q.Last() + 1
-			}
+			next = q.Last() + 1
 			for _, qd := range q.Peek(tx.Now(), from, reclassChunk, nil) {
 				d, err := tx.Delivery(n.id, shard.Main, qd)
 				if err != nil {
@@ -176,8 +175,14 @@ func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func([]
 			}
 			return nil
 		})
-		if err != nil || len(ds) == 0 {
-			return mark, err
+		if err != nil {
+			return mark, err // the call may still be under way, so nothing of it is looked at
+		}
+		if first {
+			mark = next
+		}
+		if len(ds) == 0 {
+			return mark, nil
 		}
 		if err := fn(ds); err != nil {
 			return mark, err

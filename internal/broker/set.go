@@ -30,6 +30,8 @@ const (
 type SetSink interface {
 	// Deliver hands over a message of the queue with that place in the set.
 	Deliver(source int, d Delivery)
+	// Drained answers Drain.
+	Drained()
 	// Ended says that the set is over.
 	Ended(err error)
 }
@@ -49,6 +51,7 @@ type Set struct {
 	mu     sync.Mutex
 	limit  uint64 // guarded by mu; messages the sink takes in all
 	given  uint64 // guarded by mu; messages the sink was given
+	drain  bool   // guarded by mu; the sink wants its answer
 	events []setEvent
 	wake   chan struct{} // capacity 1: look again
 
@@ -87,7 +90,7 @@ func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule Rule, o Recei
 	s := &Set{sink: sink, rule: rule, wake: make(chan struct{}, 1)}
 	for i, addr := range addrs {
 		src := &setSource{set: s, index: i}
-		o.Sink = src
+		o.Sink, o.probing = src, true
 		rec, err := b.OpenReceiver(ctx, addr, o)
 		if err != nil {
 			s.closeSources()
@@ -116,6 +119,39 @@ func (s *Set) Allow(total uint64) {
 	s.mu.Unlock()
 	s.ring()
 }
+
+// Drain has the sink given what there is and then told that it is Drained; what
+// was left of the allowance is void.
+func (s *Set) Drain() {
+	s.mu.Lock()
+	s.drain = true
+	s.mu.Unlock()
+	s.ring()
+}
+
+// draining reports whether the sink waits for the answer to Drain.
+func (s *Set) draining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.drain
+}
+
+// drained answers Drain, if that was asked.
+func (s *Set) drained() bool {
+	s.mu.Lock()
+	asked := s.drain
+	if asked {
+		s.drain, s.limit = false, s.given
+	}
+	s.mu.Unlock()
+	if asked {
+		s.sink.Drained()
+	}
+	return asked
+}
+
+// Source returns the path of the queue with that place in the set.
+func (s *Set) Source(i int) string { return s.sources[i].n.path }
 
 // Settle decides about a message of one of the set's queues.
 func (s *Set) Settle(source int, tokens []queue.Token, o Outcome, done func([]error)) {
@@ -167,16 +203,19 @@ func (s *Set) room() uint64 {
 // run serves the sink until ctx ends or a source does.
 func (s *Set) run(ctx context.Context) error {
 	for {
-		for s.room() == 0 {
+		for s.room() == 0 && !s.drained() {
 			if _, err := s.next(ctx); err != nil {
 				return err
 			}
+		}
+		if s.room() == 0 {
+			continue
 		}
 		served, err := s.probe(ctx)
 		if err != nil {
 			return err
 		}
-		if served {
+		if served || s.drained() {
 			continue // begin again with the best queue
 		}
 		if err := s.wait(ctx); err != nil {
@@ -283,7 +322,7 @@ func (s *Set) wait(ctx context.Context) error {
 		before += src.seen
 		src.rec.Allow(src.seen + 1)
 	}
-	for s.room() > 0 {
+	for s.room() > 0 && !s.draining() {
 		if _, err := s.next(ctx); err != nil {
 			return err
 		}

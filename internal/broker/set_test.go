@@ -11,8 +11,9 @@ import (
 )
 
 type setSink struct {
-	ds    chan setDelivery
-	ended chan error
+	ds      chan setDelivery
+	drained chan struct{}
+	ended   chan error
 }
 
 type setDelivery struct {
@@ -21,10 +22,11 @@ type setDelivery struct {
 }
 
 func newSetSink() *setSink {
-	return &setSink{ds: make(chan setDelivery, 1000), ended: make(chan error, 1)}
+	return &setSink{ds: make(chan setDelivery, 1000), drained: make(chan struct{}, 10), ended: make(chan error, 1)}
 }
 
 func (k *setSink) Deliver(source int, d Delivery) { k.ds <- setDelivery{source, d} }
+func (k *setSink) Drained()                       { k.drained <- struct{}{} }
 func (k *setSink) Ended(err error)                { k.ended <- err }
 
 // P4: one pool over several queues always takes from the better one.
@@ -99,4 +101,52 @@ func TestSetEndsWithItsQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-k.ended
+}
+
+func TestSetDrains(t *testing.T) {
+	r := start(t)
+	names := []string{"urgent", "high", "normal", "low"}
+	for _, name := range names {
+		r.queue(entity.Queue{Name: name})
+	}
+	r.send("low", msg("l"))
+	r.send("urgent", msg("u"))
+	k := newSetSink()
+	s, err := r.OpenSet(t.Context(), names, ByOrder, ReceiverOptions{}, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Allow(5)
+	s.Drain()
+	<-k.drained
+	if got := []string{body(t, (<-k.ds).d), body(t, (<-k.ds).d)}; !slices.Equal(got, []string{"u", "l"}) {
+		t.Errorf("got %q, want u and l", got)
+	}
+	// What was allowed is void: nothing comes before it is allowed again.
+	r.send("high", msg("h"))
+	s.Drain()
+	<-k.drained
+	if len(k.ds) != 0 {
+		t.Errorf("%q came without an allowance", body(t, (<-k.ds).d))
+	}
+	s.Allow(3)
+	if got := body(t, (<-k.ds).d); got != "h" {
+		t.Errorf("got %q, want h", got)
+	}
+	// A wait that is called off ends at once.
+	s.Allow(4)
+	s.Drain()
+	<-k.drained
+	for _, name := range names {
+		o, err := r.Objectives(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range o.Operations {
+			if op.Operation == "emptyWait" && op.Total > 0 {
+				t.Errorf("%s: the set's own looks count as %d waits", name, op.Total)
+			}
+		}
+	}
 }

@@ -3,9 +3,12 @@
 package broker
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -60,8 +63,50 @@ type ReceiverOptions struct {
 	// NextSession asks for the best free session instead.
 	NextSession bool
 	// MinLevel and MaxLevel restrict what the receiver is given; zero MaxLevel
-	// is no limit.
+	// is no limit, unless Capped.
 	MinLevel, MaxLevel queue.Level
+	Capped             bool
+	// MinClass and MaxClass do the same by classes of the queue's policy: they
+	// stand for the levels that these have when the receiver is opened.
+	MinClass, MaxClass string
+
+	probing bool // see shard.Attachment
+}
+
+// want resolves what a receiver asks for by name.
+func (o *ReceiverOptions) want(p *policy.Policy) (queue.Want, error) {
+	w := queue.Want{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, Capped: o.Capped, Forgetful: o.Mode == ReceiveAndDelete}
+	if o.MinClass != "" {
+		level, err := levelOf(p, o.MinClass)
+		if err != nil {
+			return w, err
+		}
+		w.MinLevel = max(w.MinLevel, level)
+	}
+	if o.MaxClass != "" {
+		level, err := levelOf(p, o.MaxClass)
+		if err != nil {
+			return w, err
+		}
+		if w.MaxLevel == 0 && !w.Capped || level < w.MaxLevel {
+			w.MaxLevel, w.Capped = level, true
+		}
+	}
+	return w, nil
+}
+
+// levelOf returns the level of a class.
+func levelOf(p *policy.Policy, name string) (queue.Level, error) {
+	for _, c := range p.Classes {
+		switch {
+		case !strings.EqualFold(c.Name, name):
+		case c.OwnLevel:
+			return 0, fmt.Errorf("%w: class %q has no level of its own", ErrInvalid, c.Name)
+		default:
+			return queue.Level(c.Level), nil
+		}
+	}
+	return 0, fmt.Errorf("%w: the policy has no class %q", ErrInvalid, name)
 }
 
 // SenderOptions are the facts about a sender that change how its messages are
