@@ -181,13 +181,14 @@ func TestReceiveTakesNoMoreThanAsked(t *testing.T) {
 
 func TestReceiveAndDelete(t *testing.T) {
 	b := triagetest.Start(t, entities)
-	c := b.Client()
-	q := open(t, c, "orders", &client.ReceiverOptions{Mode: client.ReceiveAndDelete})
+	q := open(t, b.Client(), "orders", &client.ReceiverOptions{Mode: client.ReceiveAndDelete})
 	q.say("a", "b")
 	ms := q.take(2)
 	wantBodies(t, ms, "a b")
 	wantError(t, "complete what is not locked", q.Complete(q.ctx, ms[0]), client.ErrLockLost)
-	open(t, c, "orders", nil).none()
+	if left, err := q.Peek(q.ctx, 0, 1); err != nil || len(left) != 0 {
+		t.Errorf("left in the queue: %q, %v, want nothing", bodies(left), err)
+	}
 }
 
 func TestMessagesIterates(t *testing.T) {

@@ -121,6 +121,8 @@ func TestCrashesLoseNothingAcknowledged(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := b.Client()
+	r, err := b.Client().Receiver(ctx, "orders", nil)
+	must(t, err)
 
 	var sending sync.WaitGroup
 	sent := make(chan struct{}, senders*each) // one for each acknowledged message
@@ -147,8 +149,6 @@ func TestCrashesLoseNothingAcknowledged(t *testing.T) {
 		}
 	})
 
-	r, err := b.Client().Receiver(ctx, "orders", nil)
-	must(t, err)
 	next := make([]int, senders)
 	for missing := senders * each; missing > 0; {
 		ms, err := r.Receive(ctx, 10)
@@ -177,14 +177,19 @@ func TestSessionIsTakenUpAgain(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	c, w := wired(t, b)
 	ctx := deadline(t)
-	session, err := c.Session(ctx, "sessions", "s", nil)
-	must(t, err)
-	w.cut()
 	sender, err := b.Client().Sender(ctx, "sessions")
 	must(t, err)
-	must(t, sender.Send(ctx, &client.Message{Session: "s", Body: []byte("a")}))
+	must(t, sender.Send(ctx, &client.Message{Session: "mine", Body: []byte("a")}))
+	session, err := c.NextSession(ctx, "sessions", nil)
+	must(t, err)
+	// Another session would now be the next one, and the better one.
+	must(t, sender.Send(ctx, &client.Message{Session: "other", Body: []byte("b"), Priority: client.Critical}))
+	w.cut()
 	ms := take(t, ctx, session.Receiver, 1)
 	wantBodies(t, ms, "a")
+	if session.ID() != "mine" {
+		t.Errorf("the session is now %q", session.ID())
+	}
 	must(t, session.Complete(ctx, ms...))
 }
 

@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -79,7 +80,7 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 	l, err := conn.openReceiver(ctx, s.entity, o)
 	if err != nil {
 		if again && hasCondition(err, "com.microsoft:session-cannot-be-locked") {
-			return nil, fmt.Errorf("%w: another receiver took the session during an outage", ErrSessionLockLost)
+			err = s.notBack()
 		}
 		return nil, err
 	}
@@ -96,6 +97,19 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 		s.group = &granted
 	}
 	return l, nil
+}
+
+// errStillLocked is waited out like any outage.
+var errStillLocked = errors.New("client: session is still locked")
+
+// notBack says what it means that the session cannot be had again after an
+// outage: while our own lock lasts, most likely that the broker has not noticed
+// yet that the old connection is gone; after that, that someone else has it.
+func (s *Session) notBack() error {
+	if time.Now().Before(s.LockedUntil()) {
+		return errStillLocked
+	}
+	return fmt.Errorf("%w: another receiver took the session during an outage", ErrSessionLockLost)
 }
 
 // waitFor is how long the peer may look for a session, in milliseconds: a little

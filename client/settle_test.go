@@ -127,7 +127,7 @@ func TestScheduleAndCancel(t *testing.T) {
 	if len(late) != 2 {
 		t.Fatalf("numbers %v, want two", late)
 	}
-	soon := time.Now().Add(300 * time.Millisecond)
+	soon := time.Now().Add(300 * time.Millisecond).Truncate(time.Millisecond) // as the wire does
 	_, err = q.Schedule(q.ctx, soon, &client.Message{Body: []byte("soon")})
 	must(t, err)
 	must(t, q.Cancel(q.ctx, late...))
