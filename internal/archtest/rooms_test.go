@@ -55,7 +55,9 @@ var rooms = map[string]room{
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message"}, never: []string{"os"}},
 	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access"}, never: []string{"os"}},
 	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
-	"admin":         {may: []string{"broker", "queue", "message", "entity", "access", "filter", "policy", "objective", "web"}},
+	"admin": {
+		may: []string{"admin/*", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "web"},
+	},
 
 	// Assembly.
 	"config": {may: []string{"entity"}},

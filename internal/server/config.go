@@ -34,7 +34,7 @@ type Config struct {
 	FirstBytes time.Duration
 
 	// Handler makes the handler of HTTP requests other than health checks and
-	// WebSockets; nil answers that there is none.
+	// WebSockets; nil is the administration API.
 	Handler func(Parts) http.Handler
 
 	// Ready is called once everything is up; nil is fine.

@@ -45,11 +45,11 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, log *slog.Logg
 	if err := f.prepareTLS(); err != nil {
 		return nil, err
 	}
-	f.handler = notImplemented()
+	parts.Authority = func(r *http.Request) access.Authority {
+		return f.authority(r.Context().Value(connKey{}).(*handed).RemoteAddr())
+	}
+	f.handler = f.adminHandler(parts)
 	if cfg.Handler != nil {
-		parts.Authority = func(r *http.Request) access.Authority {
-			return f.authority(r.Context().Value(connKey{}).(*handed).RemoteAddr())
-		}
 		f.handler = cfg.Handler(parts)
 	}
 	for _, addr := range cfg.Listeners {

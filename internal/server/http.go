@@ -30,6 +30,8 @@ func (f *front) httpServer(ctx context.Context) *http.Server {
 		IdleTimeout:       webIdleTime,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		// Requests that wait for a message end when the server does.
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
@@ -63,13 +65,4 @@ func respond(w http.ResponseWriter, status int, kind, body string) {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body) // the client has left, then
-}
-
-// notImplemented answers for what is not built yet, so that a client gets an error
-// it can show instead of a hang.
-func notImplemented() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		respond(w, http.StatusNotImplemented, "text/plain; charset=utf-8",
-			"The management API is not implemented yet. AMQP works on this port.\n")
-	})
 }

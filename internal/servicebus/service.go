@@ -17,6 +17,8 @@ type Service struct {
 	broker *broker.Broker
 	nodes  *nodes
 	log    *slog.Logger
+
+	registry registry
 }
 
 // New returns the personality of b.
@@ -44,7 +46,9 @@ type Peer struct {
 // When it returns nothing of the connection is left.
 func (s *Service) Serve(ctx context.Context, ec *endpoint.Conn, peer Peer) error {
 	c := newConn(ctx, s, ec, peer)
-	err := ec.Serve(ctx, c)
+	x := s.registry.enter(c, ec.RemoteAddr().String())
+	defer s.registry.leave(x)
+	err := ec.Serve(ctx, x)
 	c.finish()
 	return err
 }

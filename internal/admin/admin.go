@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/admin/atom"
+	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/rest"
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+// Parts is what the handlers work with. Broker, Callers and Log are required.
+type Parts struct {
+	Broker  *broker.Broker
+	Callers caller.Authorities
+	Log     *slog.Logger
+	// Namespace is what the broker calls itself; empty is triagemq.
+	Namespace string
+	// Encrypted reports whether a request came by TLS, for the links in
+	// answers; nil looks at the request alone.
+	Encrypted func(*http.Request) bool
+	// Connections lists who is connected; nil is nobody.
+	Connections func(context.Context) []Connection
+	// Site answers GET requests for paths that no API knows: the dashboard. Nil
+	// is none.
+	Site http.Handler
+}
+
+// Connection is a client that is connected by AMQP.
+type Connection struct {
+	Peer   string    `json:"peer"`
+	Since  time.Time `json:"since"`
+	Client string    `json:"client,omitzero"` // what it calls itself
+	Links  []Link    `json:"links"`
+}
+
+// Link is one of a connection's links.
+type Link struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Role    string `json:"role"`   // sender or receiver, as the client sees it
+	Credit  uint32 `json:"credit"` // messages that may still pass
+}
+
+// defaultNamespace is the name of a namespace that was given none.
+const defaultNamespace = "triagemq"
+
+// New returns the handler of everything HTTP but health checks and WebSockets.
+func New(p Parts) http.Handler {
+	if p.Namespace == "" {
+		p.Namespace = defaultNamespace
+	}
+	if p.Encrypted == nil {
+		p.Encrypted = func(r *http.Request) bool { return r.TLS != nil }
+	}
+	if p.Connections == nil {
+		p.Connections = func(context.Context) []Connection { return nil }
+	}
+	return &front{
+		api:     newAPI(p, time.Now()),
+		metrics: newMetrics(p),
+		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
+			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now()}),
+		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted}),
+		site: p.Site,
+	}
+}
+
+// front sends requests to the interface they belong to. Entities may be called
+// almost anything, so the api-version of the service's own clients decides first.
+type front struct {
+	api, metrics, atom, rest http.Handler
+	site                     http.Handler // nil without one
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	path, get := r.URL.Path, r.Method == http.MethodGet || r.Method == http.MethodHead
+	versioned := r.URL.Query().Has("api-version")
+	switch {
+	case !versioned && (path == apiRoot || strings.HasPrefix(path, apiRoot+"/")):
+		f.api.ServeHTTP(w, r)
+	case rest.Handles(r):
+		f.rest.ServeHTTP(w, r)
+	case versioned:
+		f.atom.ServeHTTP(w, r)
+	case path == "/metrics" && get:
+		f.metrics.ServeHTTP(w, r)
+	case f.site != nil && get && !strings.HasPrefix(path, "/$"):
+		f.site.ServeHTTP(w, r)
+	default:
+		f.atom.ServeHTTP(w, r)
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atom
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+// Parts is what the handler works with; all of it is required.
+type Parts struct {
+	Broker    *broker.Broker
+	Callers   caller.Authorities
+	Log       *slog.Logger
+	Namespace string
+	Started   time.Time // told as the age of the namespace
+	Encrypted func(*http.Request) bool
+}
+
+// Handler answers requests of the administration clients.
+type Handler struct{ Parts }
+
+// New returns the handler.
+func New(p Parts) *Handler { return &Handler{p} }
+
+// contentType is what the service calls its answers.
+const contentType = "application/atom+xml;type=entry;charset=utf-8"
+
+// call is one request under way.
+type call struct {
+	*Handler
+	*http.Request
+	target
+	grant access.Grant
+	out   writer
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{Handler: h, Request: r}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	status, err := c.serve()
+	if err != nil {
+		status = c.fail(w, err)
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(c.out.Bytes()) // the client has left, then
+}
+
+// serve authorizes the request and does what it asks.
+func (c *call) serve() (status int, err error) {
+	if c.grant, err = c.Callers.Identify(c.Request); err != nil {
+		return 0, err
+	}
+	if c.target, err = parsePath(c.URL.Path); err != nil {
+		return 0, err
+	}
+	if err := caller.Require(c.grant, access.Manage, access.PathOf(c.URL.Path)); err != nil {
+		return 0, c.unauthorized(err)
+	}
+	switch c.Method {
+	case http.MethodGet, http.MethodHead:
+		return http.StatusOK, c.get()
+	case http.MethodPut:
+		return c.put()
+	case http.MethodDelete:
+		return http.StatusOK, c.remove()
+	}
+	return 0, problem.Method(http.MethodGet, http.MethodPut, http.MethodDelete)
+}
+
+// get answers with an entry or a feed.
+func (c *call) get() error {
+	switch c.kind {
+	case namespaceInfo:
+		c.writeNamespace()
+		return nil
+	case feedQueues, feedTopics, feedSubscriptions, feedRules:
+		return c.feed()
+	case kindSubscription:
+		return c.writeSubscription()
+	case kindRule:
+		return c.writeRule()
+	}
+	if _, err := c.Broker.Queue(c.entity); err == nil {
+		return c.writeQueue()
+	}
+	if _, err := c.Broker.Topic(c.entity); err != nil {
+		return problem.NotFound("No queue or topic is called '%s'.", c.entity)
+	}
+	return c.writeTopic()
+}
+
+func (c *call) remove() error {
+	ctx := c.Context()
+	switch c.kind {
+	case kindSubscription:
+		return c.Broker.DeleteSubscription(ctx, c.entity, c.subscription)
+	case kindRule:
+		return c.Broker.DeleteRule(ctx, c.entity, c.subscription, c.rule)
+	case kindEntity:
+		if _, err := c.Broker.Topic(c.entity); err == nil {
+			return c.Broker.DeleteTopic(ctx, c.entity)
+		}
+		return c.Broker.DeleteQueue(ctx, c.entity)
+	}
+	return problem.Method(http.MethodGet)
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+)
+
+// Errors of a request's credentials.
+var (
+	// ErrMissing means that the request proves nothing, and had to.
+	ErrMissing = errors.New("caller: no credentials")
+	// ErrForeign means that a browser made the request for another site.
+	ErrForeign = errors.New("caller: request of another site")
+	// ErrRights means that the caller is known and may not do this.
+	ErrRights = errors.New("caller: not allowed")
+)
+
+// RightsError says which right is missing where. It unwraps to ErrRights.
+type RightsError struct {
+	Want access.Rights
+	Path string
+}
+
+func (e *RightsError) Error() string {
+	return fmt.Sprintf("caller: the right %s is needed on %q", e.Want, "/"+e.Path)
+}
+
+func (e *RightsError) Unwrap() error { return ErrRights }
+
+// Authorities returns who decides about a request: it depends on where it came
+// from.
+type Authorities func(*http.Request) access.Authority
+
+// Header is where credentials are looked for. The administration clients send two
+// more of them, for the entities that are forwarded to.
+const (
+	Header           = "Authorization"
+	HeaderForward    = "ServiceBusSupplementaryAuthorization"
+	HeaderForwardDLQ = "ServiceBusDlqSupplementaryAuthorization"
+)
+
+// Identify returns what the sender of r may do.
+func (as Authorities) Identify(r *http.Request) (access.Grant, error) {
+	a := as(r)
+	anonymous, err := a.Anonymous()
+	if err == nil {
+		if err := fromHere(r); err != nil {
+			return access.Grant{}, err
+		}
+	}
+	text := r.Header.Get(Header)
+	switch {
+	case text != "":
+		return verify(a, text)
+	case err != nil:
+		return access.Grant{}, ErrMissing
+	}
+	return anonymous, nil
+}
+
+// Supplement returns what the credentials in another header allow, nothing if it
+// is absent.
+func (as Authorities) Supplement(r *http.Request, header string) (access.Grant, error) {
+	text := r.Header.Get(header)
+	if text == "" {
+		return access.Grant{}, nil
+	}
+	return verify(as(r), text)
+}
+
+const schemeSAS = "SharedAccessSignature"
+
+// verify checks credentials in any of the spellings that clients use. The
+// administration client for Go sends a bearer token without saying that it is one.
+func verify(a access.Authority, text string) (access.Grant, error) {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	rest = strings.TrimSpace(rest)
+	now := time.Now()
+	switch {
+	case strings.EqualFold(scheme, schemeSAS):
+		return a.Verify(schemeSAS+" "+rest, now)
+	case strings.EqualFold(scheme, "Basic"):
+		r := http.Request{Header: http.Header{Header: {text}}}
+		rule, key, ok := r.BasicAuth()
+		if !ok {
+			return access.Grant{}, access.ErrMalformed
+		}
+		return a.Login(rule, key)
+	case strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(rest, schemeSAS+" "):
+		return a.Verify(rest, now)
+	case strings.EqualFold(scheme, "Bearer"):
+		return a.VerifyJWT(rest, now)
+	case rest == "" && strings.Count(scheme, ".") == 2:
+		return a.VerifyJWT(scheme, now)
+	}
+	return access.Grant{}, access.ErrMalformed
+}
+
+// Require reports that g does not give want on path, as access.PathOf writes it.
+func Require(g access.Grant, want access.Rights, path string) error {
+	if !g.Allows(want, path, time.Now()) {
+		return &RightsError{Want: want, Path: path}
+	}
+	return nil
+}
+
+// fromHere refuses what a browser sends on behalf of a page of another site. The
+// host of such a request is a name that the site chose, unless it is one that can
+// only mean this machine.
+func fromHere(r *http.Request) error {
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		return ErrForeign
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return nil
+	}
+	if host = strings.ToLower(host); host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return nil
+	}
+	return ErrForeign
+}

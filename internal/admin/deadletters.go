@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"net/http"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Redrive says which dead letters to give another chance.
+type Redrive struct {
+	// To is a queue or topic; empty is where they died.
+	To string `json:"to,omitzero"`
+	// Filter chooses among them, in the language of subscription rules; empty
+	// takes all.
+	Filter string `json:"filter,omitzero"`
+	// From is the lowest sequence number to look at.
+	From queue.SeqNo `json:"from,omitzero"`
+	// Max is how many to move at most; zero is all.
+	Max int `json:"max,omitzero"`
+}
+
+func (a *api) deadLetterRoutes() []route {
+	var rs []route
+	for _, at := range []struct{ path, noun string }{
+		{"/queues/{queue}/deadletters", "Queue"},
+		{"/topics/{topic}/subscriptions/{subscription}/deadletters", "Subscription"},
+	} {
+		rs = append(rs, route{
+			method: http.MethodPost, path: at.path + "/redrive", id: "redrive" + at.noun + "DeadLetters", right: access.Manage,
+			summary: "Move dead letters back to where they died, or elsewhere. Each one moves as a whole or stays.",
+			query:   []parameter{{"transfer", "boolean", "Take those that could not be forwarded."}},
+			body:    Redrive{}, result: broker.Redriven{}, handle: redrive,
+		})
+	}
+	return rs
+}
+
+func redrive(c *call) (any, error) {
+	var r Redrive
+	if c.ContentLength != 0 { // a body is not needed to move everything
+		if err := c.decode(&r, maxBody); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.mayForward(r.To); err != nil {
+		return nil, err
+	}
+	match, err := c.chooser(r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	return c.Broker.Redrive(c.Context(), deadLetters(c), broker.Redrive{To: r.To, From: r.From, Max: max(r.Max, 0), Match: match})
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/admin/property"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// fields are what messages have on their way in and out.
+type fields struct {
+	MessageID        string          `json:"messageId,omitzero"`
+	CorrelationID    string          `json:"correlationId,omitzero"`
+	SessionID        *string         `json:"sessionId,omitempty"` // the empty string is a session too
+	Subject          string          `json:"subject,omitzero"`
+	To               string          `json:"to,omitzero"`
+	ReplyTo          string          `json:"replyTo,omitzero"`
+	ReplyToSessionID string          `json:"replyToSessionId,omitzero"`
+	ContentType      string          `json:"contentType,omitzero"`
+	PartitionKey     string          `json:"partitionKey,omitzero"`
+	TimeToLive       entity.Duration `json:"timeToLive,omitzero"`
+	Priority         *uint8          `json:"priority,omitempty"` // of the AMQP header
+	ScheduledTime    time.Time       `json:"scheduledEnqueueTime,omitzero"`
+}
+
+// BodyType says how a body is written in JSON.
+type BodyType string
+
+// The ways.
+const (
+	BodyText   BodyType = "text"   // a string with the bytes as they are
+	BodyBase64 BodyType = "base64" // a string with the bytes in base64
+	BodyJSON   BodyType = "json"   // any JSON; of received messages, a value of AMQP
+)
+
+// Outgoing is a message to send.
+type Outgoing struct {
+	fields
+	// Properties are those of the application. A value can be given a type:
+	// {"type": "int", "value": "5"}.
+	Properties map[string]json.RawMessage `json:"properties,omitempty"`
+	// Body is a string, taken as it is or as BodyType says, or anything else,
+	// which is sent as JSON.
+	Body     json.RawMessage `json:"body,omitempty"`
+	BodyType BodyType        `json:"bodyType,omitzero"`
+}
+
+// message makes the message.
+func (o *Outgoing) message() (*message.Message, error) {
+	d := message.Draft{
+		To: o.To, Subject: o.Subject, ReplyTo: o.ReplyTo, ReplyToSessionID: o.ReplyToSessionID,
+		ContentType: o.ContentType,
+	}
+	if o.MessageID != "" {
+		d.MessageID = codec.String(o.MessageID)
+	}
+	if o.CorrelationID != "" {
+		d.CorrelationID = codec.String(o.CorrelationID)
+	}
+	if o.SessionID != nil {
+		d.SessionID, d.HasSession = *o.SessionID, true
+	}
+	if o.Priority != nil {
+		d.Priority, d.PrioritySet = *o.Priority, true
+	}
+	if o.PartitionKey != "" {
+		d.Annotations = append(d.Annotations, message.Pair{Name: message.AnnotationPartitionKey, Value: codec.String(o.PartitionKey)})
+	}
+	if !o.ScheduledTime.IsZero() {
+		d.Annotations = append(d.Annotations, message.Pair{Name: message.AnnotationScheduledEnqueueTime, Value: codec.Timestamp(o.ScheduledTime)})
+	}
+	o.setTTL(&d)
+	for _, name := range slices.Sorted(maps.Keys(o.Properties)) {
+		v, err := property.Parse(o.Properties[name])
+		if err != nil {
+			return nil, problem.Bad("Property %q: %v.", name, err)
+		}
+		d.Application = append(d.Application, message.Pair{Name: name, Value: v})
+	}
+	if err := o.setBody(&d); err != nil {
+		return nil, err
+	}
+	return d.Message(), nil
+}
+
+// setTTL writes a time to live; one that the header cannot hold becomes two
+// times.
+func (o *Outgoing) setTTL(d *message.Draft) {
+	const most = (1<<32 - 1) * time.Millisecond
+	switch ttl := o.TimeToLive.Std(); {
+	case o.TimeToLive == entity.Forever:
+	case ttl <= most:
+		d.TTL = ttl
+	default:
+		d.CreationTime = time.Now()
+		d.AbsoluteExpiry = d.CreationTime.Add(ttl)
+	}
+}
+
+func (o *Outgoing) setBody(d *message.Draft) error {
+	if len(o.Body) == 0 {
+		return nil
+	}
+	var text string
+	isText := o.Body[0] == '"' && json.Unmarshal(o.Body, &text) == nil
+	switch {
+	case o.BodyType == BodyJSON || o.BodyType == "" && !isText:
+		d.Body = o.Body
+		if d.ContentType == "" {
+			d.ContentType = "application/json"
+		}
+	case !isText:
+		return problem.Bad("A body of type %s is a string.", o.BodyType)
+	case o.BodyType == BodyText || o.BodyType == "":
+		d.Body = []byte(text)
+	case o.BodyType == BodyBase64:
+		b, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return problem.Bad("The body is not base64.")
+		}
+		d.Body = b
+	default:
+		return problem.Bad("The bodyType is %q; it is text, base64 or json.", o.BodyType)
+	}
+	return nil
+}
+
+// Message is a message as it is shown.
+type Message struct {
+	fields
+	SequenceNumber         queue.SeqNo `json:"sequenceNumber"`
+	EnqueuedSequenceNumber queue.SeqNo `json:"enqueuedSequenceNumber,omitzero"` // in the topic, say
+	State                  string      `json:"state"`                           // ready, locked, deferred or scheduled
+	Level                  queue.Level `json:"level"`
+	DeliveryCount          uint32      `json:"deliveryCount"` // deliveries that failed
+	EnqueuedAt             time.Time   `json:"enqueuedAt"`
+	LockedUntil            time.Time   `json:"lockedUntil,omitzero"`
+	ExpiresAt              time.Time   `json:"expiresAt,omitzero"`
+
+	DeadLetterReason      string `json:"deadLetterReason,omitzero"`
+	DeadLetterDescription string `json:"deadLetterDescription,omitzero"`
+	DeadLetterSource      string `json:"deadLetterSource,omitzero"`
+
+	Properties map[string]any `json:"properties"`
+	Size       int            `json:"size"` // of the whole message, in bytes
+	Body       any            `json:"body,omitempty"`
+	BodyType   BodyType       `json:"bodyType,omitzero"`
+	Truncated  bool           `json:"truncated,omitzero"` // the body goes on
+}
+
+var stateNames = map[queue.State]string{
+	queue.Ready: "ready", queue.Locked: "locked", queue.Deferred: "deferred", queue.Scheduled: "scheduled",
+}
+
+// show describes a message, with at most limit bytes of its body.
+func show(d *broker.Delivery, m *message.Message, limit int) Message {
+	s := Message{
+		SequenceNumber: d.Seq, EnqueuedSequenceNumber: d.Origin, State: stateNames[d.State], Level: d.Level,
+		DeliveryCount: d.Failures, EnqueuedAt: d.EnqueuedAt.UTC(), LockedUntil: d.LockedUntil.UTC(), ExpiresAt: d.ExpiresAt.UTC(),
+		Properties: map[string]any{}, Size: m.Size(),
+	}
+	s.fields = fields{
+		MessageID: m.MessageIDString(), Subject: m.Subject(), To: m.To(), ReplyTo: m.ReplyTo(),
+		ReplyToSessionID: m.ReplyToSessionID(), ContentType: m.ContentType(), PartitionKey: m.PartitionKey(),
+	}
+	if id := m.CorrelationID(); !id.IsNull() {
+		s.CorrelationID = fmt.Sprint(property.JSON(id))
+	}
+	if id, ok := m.SessionID(); ok {
+		s.SessionID = &id
+	}
+	h := m.Header()
+	if h.PrioritySet {
+		s.Priority = &h.Priority
+	}
+	s.TimeToLive = entity.Duration(h.TTL)
+	if at, ok := m.ScheduledEnqueueTime(); ok {
+		s.ScheduledTime = at.UTC()
+	}
+	for name, v := range m.Properties() {
+		s.Properties[name] = property.JSON(v)
+	}
+	text := func(name string) string {
+		v, _ := m.Property(name)
+		str, _ := v.Str()
+		return str
+	}
+	s.DeadLetterReason, s.DeadLetterDescription = text(message.PropertyDeadLetterReason), text(message.PropertyDeadLetterDescription)
+	if v, ok := m.Annotation(message.AnnotationDeadLetterSource); ok {
+		s.DeadLetterSource, _ = v.Str()
+	}
+	s.showBody(m, limit)
+	return s
+}
+
+func (s *Message) showBody(m *message.Message, limit int) {
+	if v, ok := m.Value(); ok {
+		s.BodyType = BodyJSON
+		if s.Truncated = m.BodySize() > limit; !s.Truncated {
+			s.Body = property.JSON(v)
+		}
+		return
+	}
+	var body []byte
+	for data := range m.Data() {
+		if room := limit - len(body); len(data) > room {
+			data, s.Truncated = data[:room], true
+		}
+		body = append(body, data...)
+	}
+	if s.Truncated {
+		body = cutRune(body)
+	}
+	if body != nil || s.Truncated {
+		s.BodyType, s.Body = encodeBody(body)
+		return
+	}
+	var lists []any
+	for l := range m.Sequences() {
+		lists = append(lists, property.JSON(l))
+	}
+	if lists != nil {
+		s.BodyType = BodyJSON
+		if s.Truncated = m.BodySize() > limit; !s.Truncated {
+			s.Body = lists
+		}
+	}
+}
+
+// encodeBody writes bytes as text if they are some.
+func encodeBody(body []byte) (BodyType, any) {
+	if utf8.Valid(body) {
+		return BodyText, string(body)
+	}
+	return BodyBase64, base64.StdEncoding.EncodeToString(body)
+}
+
+// cutRune takes off a character that a cut went through the middle of.
+func cutRune(body []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
+		if last := body[len(body)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return body[:len(body)-i]
+			}
+			break
+		}
+	}
+	return body
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Limits of one request.
+const (
+	defaultPeek = 50
+	maxPeek     = 1000
+	maxSearch   = 20_000 // messages that a filter looks at
+	peekWindow  = 256
+	bodyPreview = 4 << 10 // of each body in a list
+	maxSend     = 1000    // messages
+	sendSpace   = 64 << 10
+)
+
+// Messages is a part of a queue's messages.
+type Messages struct {
+	Messages []Message `json:"messages"`
+	// Next is the number to go on from; it is left out at the end.
+	Next queue.SeqNo `json:"next,omitzero"`
+}
+
+// Sent says how many messages were stored.
+type Sent struct {
+	Sent int `json:"sent"`
+}
+
+// Removed says how many messages were removed.
+type Removed struct {
+	Removed int `json:"removed"`
+}
+
+// Batch is one message to send, or a list of them.
+type Batch []Outgoing
+
+// UnmarshalJSON reads either.
+func (b *Batch) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '[' {
+		var all []Outgoing
+		err := unmarshal(data, &all)
+		*b = all
+		return err
+	}
+	var one Outgoing
+	err := unmarshal(data, &one)
+	*b = Batch{one}
+	return err
+}
+
+var peekQuery = []parameter{
+	{"from", "integer", "The lowest sequence number to show."},
+	{"max", "integer", "How many to return, 50 unless told, at most 1000."},
+	{"session", "string", "Only messages of this session."},
+	{"filter", "string", "Only messages for which this condition is true, in the language of subscription rules."},
+}
+
+var purgeQuery = []parameter{
+	{"before", "string", "Only messages enqueued before this time, RFC 3339."},
+	{"max", "integer", "How many to remove at most; all unless told."},
+}
+
+// box is one of the queues at a path: the messages, or the dead letters.
+type box struct {
+	path, noun string
+	address    func(*call) string
+}
+
+// boxes are the places where messages can be looked at.
+func boxes() []box {
+	main := func(c *call) string { return c.address() }
+	return []box{
+		{"/queues/{queue}/messages", "QueueMessage", main},
+		{"/topics/{topic}/subscriptions/{subscription}/messages", "SubscriptionMessage", main},
+		{"/queues/{queue}/deadletters", "QueueDeadLetter", deadLetters},
+		{"/topics/{topic}/subscriptions/{subscription}/deadletters", "SubscriptionDeadLetter", deadLetters},
+	}
+}
+
+func (a *api) messageRoutes() []route {
+	var rs []route
+	for _, at := range boxes() {
+		rs = append(rs, a.boxRoutes(at)...)
+	}
+	held := box{"/topics/{topic}/messages", "TopicMessage", func(c *call) string { return c.address() }}
+	rs = append(rs, a.boxRoutes(held)[0]) // a topic can be looked at: it holds scheduled messages
+	for _, to := range []struct{ path, id, what string }{
+		{"/queues/{queue}/messages", "sendToQueue", "queue"},
+		{"/topics/{topic}/messages", "sendToTopic", "topic"},
+	} {
+		rs = append(rs, route{
+			method: http.MethodPost, path: to.path, id: to.id, right: access.Send, status: http.StatusCreated,
+			summary: "Send a message, or a list of them as a whole, to a " + to.what + ".",
+			body:    Batch{}, result: Sent{}, handle: send,
+		})
+	}
+	return rs
+}
+
+func (a *api) boxRoutes(at box) []route {
+	return []route{
+		{
+			method: http.MethodGet, path: at.path, id: "peek" + at.noun + "s", right: access.Listen,
+			summary: "Show messages in the order of their numbers, whatever their state, without taking them. Long bodies are cut.",
+			query:   peekQuery, result: Messages{},
+			handle: func(c *call) (any, error) { return peek(c, at.address(c)) },
+		},
+		{
+			method: http.MethodGet, path: at.path + "/{seq}", id: "get" + at.noun, right: access.Listen,
+			summary: "Show one message with all of its body.", result: Message{},
+			handle: func(c *call) (any, error) { return showOne(c, at.address(c)) },
+		},
+		{
+			method: http.MethodDelete, path: at.path + "/{seq}", id: "delete" + at.noun, right: access.Listen, status: http.StatusNoContent,
+			summary: "Remove one message that is not locked.",
+			handle: func(c *call) (any, error) {
+				seq, err := c.seq()
+				if err != nil {
+					return nil, err
+				}
+				return nil, c.Broker.Remove(c.Context(), at.address(c), []queue.SeqNo{seq})
+			},
+		},
+		{
+			method: http.MethodDelete, path: at.path, id: "purge" + at.noun + "s", right: access.Listen,
+			summary: "Remove messages that are not locked, all of them unless told.", query: purgeQuery, result: Removed{},
+			handle: func(c *call) (any, error) { return purge(c, at.address(c)) },
+		},
+	}
+}
+
+func (c *call) seq() (queue.SeqNo, error) {
+	n, err := strconv.ParseUint(c.PathValue("seq"), 10, 64)
+	if err != nil {
+		return 0, problem.Bad("%q is not a sequence number.", c.PathValue("seq"))
+	}
+	return queue.SeqNo(n), nil
+}
+
+// chooser is a condition over messages; nil takes all.
+func (c *call) chooser(text string) (func(*broker.Delivery, *message.Message) bool, error) {
+	if text == "" {
+		return nil, nil
+	}
+	cond, err := filter.Parse(text, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(d *broker.Delivery, m *message.Message) bool {
+		view := &filter.Envelope{Message: m, ExpiresAt: d.ExpiresAt}
+		view.Stamp = message.Stamp{
+			SequenceNumber: int64(d.Seq), EnqueuedTime: d.EnqueuedAt, LockedUntil: d.LockedUntil,
+			DeliveryCount: d.Failures, EnqueuedSequenceNumber: int64(d.Origin), State: wireStates[d.State],
+		}
+		matched, err := cond.Match(view)
+		return err == nil && matched // one that has no answer for a message does not choose it
+	}, nil
+}
+
+var wireStates = map[queue.State]message.State{
+	queue.Ready: message.StateActive, queue.Locked: message.StateActive,
+	queue.Deferred: message.StateDeferred, queue.Scheduled: message.StateScheduled,
+}
+
+func peek(c *call, addr string) (any, error) {
+	q := c.URL.Query()
+	var from queue.SeqNo
+	if text := q.Get("from"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return nil, problem.Bad("from is %q, not a sequence number.", text)
+		}
+		from = queue.SeqNo(n)
+	}
+	most, err := c.number("max", defaultPeek, maxPeek)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := c.chooser(q.Get("filter"))
+	if err != nil {
+		return nil, err
+	}
+	var session *string
+	if q.Has("session") {
+		id := q.Get("session")
+		session = &id
+	}
+	out := Messages{Messages: []Message{}}
+	for looked := 0; len(out.Messages) < most; {
+		ds, err := c.Broker.Peek(c.Context(), addr, from, min(peekWindow, most), session)
+		if err != nil || len(ds) == 0 {
+			return out, err
+		}
+		for i := range ds {
+			if len(out.Messages) == most || looked == maxSearch {
+				out.Next = ds[i].Seq
+				return out, nil
+			}
+			looked++
+			m, err := ds[i].Message()
+			if errors.Is(err, broker.ErrMessageNotFound) {
+				continue // settled meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
+			if wanted == nil || wanted(&ds[i], m) {
+				out.Messages = append(out.Messages, show(&ds[i], m, bodyPreview))
+			}
+		}
+		from = ds[len(ds)-1].Seq + 1
+		out.Next = from
+	}
+	return out, nil
+}
+
+// lookup returns one message.
+func lookup(ctx context.Context, b *broker.Broker, addr string, seq queue.SeqNo) (*broker.Delivery, *message.Message, error) {
+	ds, err := b.Peek(ctx, addr, seq, 1, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(ds) == 0 || ds[0].Seq != seq {
+		return nil, nil, broker.ErrMessageNotFound
+	}
+	m, err := ds[0].Message()
+	return &ds[0], m, err
+}
+
+func showOne(c *call, addr string) (any, error) {
+	seq, err := c.seq()
+	if err != nil {
+		return nil, err
+	}
+	d, m, err := lookup(c.Context(), c.Broker, addr, seq)
+	if err != nil {
+		return nil, err
+	}
+	return show(d, m, m.Size()), nil
+}
+
+func purge(c *call, addr string) (any, error) {
+	var before time.Time
+	if text := c.URL.Query().Get("before"); text != "" {
+		var err error
+		if before, err = time.Parse(time.RFC3339, text); err != nil {
+			return nil, problem.Bad("before is %q, not a time such as 2026-01-31T12:00:00Z.", text)
+		}
+	}
+	most, err := c.number("max", 0, 1<<30)
+	if err != nil {
+		return nil, err
+	}
+	n, err := c.Broker.DeleteMessages(c.Context(), addr, before, most)
+	return Removed{n}, err
+}
+
+func send(c *call) (any, error) {
+	to, err := c.Broker.OpenSender(c.address(), broker.SenderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close()
+	var batch Batch
+	// Text takes up to six bytes in JSON for one, but then few do so often.
+	if err := c.decode(&batch, max(2*to.MaxMessageSize(), maxBody)+sendSpace); err != nil {
+		return nil, err
+	}
+	if len(batch) == 0 || len(batch) > maxSend {
+		return nil, problem.Bad("%d messages; 1 to %d can be sent at a time.", len(batch), maxSend)
+	}
+	var ms []*message.Message
+	for i := range batch {
+		m, err := batch[i].message()
+		if err != nil {
+			return nil, err
+		}
+		ms = append(ms, m)
+	}
+	done := make(chan error, 1)
+	to.Send(ms, func(err error) { done <- err })
+	return Sent{len(ms)}, <-done
+}
+
+// deadLetters is the address of an entity's dead letters; ?transfer=true asks for
+// those that could not be forwarded.
+func deadLetters(c *call) string {
+	part := entity.DeadLetter
+	if transfer, _ := strconv.ParseBool(c.URL.Query().Get("transfer")); transfer {
+		part = entity.TransferDeadLetter
+	}
+	return entity.Path{Entity: c.address(), SubQueue: part}.String()
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
+)
+
+const (
+	// maxSeries bounds what one scrape costs, here and at Prometheus: entities
+	// beyond are counted and not told one by one.
+	maxSeries = 50_000
+)
+
+// newMetrics returns the handler of /metrics. What it tells is collected when it
+// is asked.
+func newMetrics(p Parts) http.Handler {
+	process := prometheus.NewRegistry()
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	opts := promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn)}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		grant, err := p.Callers.Identify(r)
+		if err == nil {
+			err = caller.Require(grant, access.Listen, "")
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		// A collector knows no context, so that each scrape has its own.
+		scrape := prometheus.NewRegistry()
+		scrape.MustRegister(&collector{Parts: p, ctx: r.Context()})
+		promhttp.HandlerFor(prometheus.Gatherers{scrape, process}, opts).ServeHTTP(w, r)
+	})
+}
+
+// refuse answers in the plain text that people see in Prometheus.
+func refuse(w http.ResponseWriter, err error) {
+	p, _ := problem.Of(err)
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="triagemq"`)
+	}
+	http.Error(w, p.Message, p.Status)
+}
+
+var entityLabels = []string{"entity", "kind"}
+
+// gauge is a number that every entity has.
+type gauge struct {
+	desc *prometheus.Desc
+	of   func(broker.Runtime) int64
+}
+
+func newGauge(name, help string, of func(broker.Runtime) int64) gauge {
+	return gauge{prometheus.NewDesc("triagemq_"+name, help, entityLabels, nil), of}
+}
+
+// The metrics. Their names are part of the API and never change.
+var (
+	gauges = []gauge{
+		newGauge("messages_active", "Messages that are ready or locked.", func(r broker.Runtime) int64 { return r.Active }),
+		newGauge("messages_locked", "Messages that a consumer holds.", func(r broker.Runtime) int64 { return r.Locked }),
+		newGauge("messages_scheduled", "Messages whose time has not come.", func(r broker.Runtime) int64 { return r.Scheduled }),
+		newGauge("messages_deferred", "Messages that a consumer put aside.", func(r broker.Runtime) int64 { return r.Deferred }),
+		newGauge("messages_dead", "Dead letters.", func(r broker.Runtime) int64 { return r.Dead }),
+		newGauge("messages_transfer_dead", "Messages that could not be forwarded.", func(r broker.Runtime) int64 { return r.TransferDead }),
+		newGauge("bytes", "Size of all messages.", func(r broker.Runtime) int64 { return r.Bytes }),
+		newGauge("receivers", "Consumers that are attached.", func(r broker.Runtime) int64 { return int64(r.Receivers) }),
+	}
+	levelReady = prometheus.NewDesc("triagemq_level_messages_ready", "Messages of a level that can be handed out.",
+		append(entityLabels, "level"), nil)
+	levelOldest = prometheus.NewDesc("triagemq_level_oldest_seconds", "How long the oldest ready message of a level has waited.",
+		append(entityLabels, "level"), nil)
+	entityCount = prometheus.NewDesc("triagemq_entities", "Entities by kind.", []string{"kind"}, nil)
+	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities beyond those that are told one by one.", nil, nil)
+	connected   = prometheus.NewDesc("triagemq_connections", "Clients that are connected by AMQP.", nil, nil)
+)
+
+// collector asks the broker for one scrape. It is a prometheus.Collector.
+type collector struct {
+	Parts
+	ctx context.Context // of the request that scrapes
+}
+
+// Describe tells the names.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, g := range gauges {
+		to <- g.desc
+	}
+	for _, d := range []*prometheus.Desc{levelReady, levelOldest, entityCount, hiddenCount, connected} {
+		to <- d
+	}
+}
+
+// Collect tells the numbers.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	now := time.Now()
+	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0}
+	series, hidden := 0, 0
+	for addr := range addresses(c.Broker) {
+		kinds[addr.kind]++
+		if series >= maxSeries {
+			hidden++
+			continue
+		}
+		rt, err := c.Broker.Runtime(c.ctx, addr.path)
+		if errors.Is(err, broker.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			c.Log.Warn("cannot collect metrics", "entity", addr.path, "err", err)
+			return
+		}
+		series += len(gauges) + 2*len(rt.Levels)
+		tell(to, addr, rt, now)
+	}
+	set := func(d *prometheus.Desc, n int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	for kind, n := range kinds {
+		set(entityCount, n, string(kind))
+	}
+	set(hiddenCount, hidden)
+	set(connected, len(c.Connections(c.ctx)))
+}
+
+func tell(to chan<- prometheus.Metric, addr located, rt broker.Runtime, now time.Time) {
+	kind := string(addr.kind)
+	for _, g := range gauges {
+		to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.of(rt)), addr.path, kind)
+	}
+	for _, l := range rt.Levels {
+		level := strconv.Itoa(int(l.Level))
+		to <- prometheus.MustNewConstMetric(levelReady, prometheus.GaugeValue, float64(l.Ready), addr.path, kind, level)
+		if !l.Oldest.IsZero() {
+			to <- prometheus.MustNewConstMetric(levelOldest, prometheus.GaugeValue, now.Sub(l.Oldest).Seconds(), addr.path, kind, level)
+		}
+	}
+}

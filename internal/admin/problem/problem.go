@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package problem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+)
+
+// Problem is an error as a client is told it.
+type Problem struct {
+	Status  int      // of HTTP
+	Code    string   // one word, for programs; it never changes
+	Message string   // for people
+	Details []Detail // every single fault, if there are several or they have a place
+	// RetryAfter is how many seconds to wait before trying again; zero is not
+	// told.
+	RetryAfter float64
+}
+
+// Detail is one fault of a request.
+type Detail struct {
+	Field   string `json:"field,omitzero"` // the property at fault, as a path
+	Problem string `json:"problem"`
+}
+
+// Error makes a Problem an error, so that handlers can return one.
+func (p *Problem) Error() string { return p.Message }
+
+// Bad is a request that cannot be understood.
+func Bad(format string, args ...any) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Code: "bad_request", Message: fmt.Sprintf(format, args...)}
+}
+
+// NotFound is a path that leads nowhere.
+func NotFound(format string, args ...any) *Problem {
+	return &Problem{Status: http.StatusNotFound, Code: "not_found", Message: fmt.Sprintf(format, args...)}
+}
+
+// Method is a path that does not know the method; allow lists those it knows.
+func Method(allow ...string) *Problem {
+	return &Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed",
+		Message: "Allowed here: " + strings.Join(allow, ", ") + "."}
+}
+
+// TooLarge is a body of more than limit bytes.
+func TooLarge(limit int64) *Problem {
+	return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "too_large",
+		Message: fmt.Sprintf("The request is larger than %d bytes.", limit)}
+}
+
+// known says what a client is told about each error. An empty text is the error's
+// own, which is fit for a client.
+var known = []struct {
+	err    error
+	status int
+	code   string
+	text   string
+}{
+	{broker.ErrNotFound, http.StatusNotFound, "not_found", ""},
+	{broker.ErrExists, http.StatusConflict, "exists", ""},
+	{broker.ErrInvalid, http.StatusBadRequest, "invalid", ""},
+	{broker.ErrNotAllowed, http.StatusBadRequest, "not_allowed", ""},
+	{broker.ErrDisabled, http.StatusForbidden, "disabled", ""},
+	{broker.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large", ""},
+	{broker.ErrQuota, http.StatusForbidden, "quota", ""},
+	{broker.ErrDiskFull, http.StatusInsufficientStorage, "disk_full", "The broker's disk is full. Receiving and settling still work."},
+	{broker.ErrSessionRequired, http.StatusBadRequest, "session_required", "The entity takes only messages of a session."},
+	{broker.ErrLockLost, http.StatusGone, "lock_lost", "The lock ran out, was settled, or never was."},
+	{broker.ErrSessionLockLost, http.StatusGone, "lock_lost", "The session lock was lost."},
+	{broker.ErrSessionLocked, http.StatusConflict, "session_locked", "Another receiver has the session."},
+	{broker.ErrMessageNotFound, http.StatusNotFound, "message_not_found", "No message has that number, or it is locked."},
+	{broker.ErrTimeout, http.StatusRequestTimeout, "timeout", "Nothing came in time."},
+	{broker.ErrBusy, http.StatusServiceUnavailable, "busy", ""},
+	{broker.ErrStopping, http.StatusServiceUnavailable, "stopping", "The broker is stopping."},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, "timeout", "The operation did not end in time."},
+	{context.Canceled, http.StatusServiceUnavailable, "cancelled", "The operation was cancelled."},
+
+	{filter.ErrSyntax, http.StatusBadRequest, "syntax", ""},
+	{filter.ErrEvaluation, http.StatusBadRequest, "evaluation", ""},
+	{filter.ErrNoCondition, http.StatusBadRequest, "invalid", ""},
+	{entity.ErrName, http.StatusBadRequest, "invalid", ""},
+	{entity.ErrPath, http.StatusBadRequest, "invalid", ""},
+
+	{caller.ErrMissing, http.StatusUnauthorized, "unauthorized", "Credentials are needed: a shared access signature, or the name and key of a rule."},
+	{caller.ErrForeign, http.StatusForbidden, "foreign", "In development, requests of other sites and by other host names than localhost are refused."},
+	{caller.ErrRights, http.StatusForbidden, "forbidden", ""},
+	{access.ErrMalformed, http.StatusUnauthorized, "unauthorized", "MalformedToken: The credentials are malformed."},
+	{access.ErrSignature, http.StatusUnauthorized, "unauthorized", "InvalidSignature: The token has an invalid signature."},
+	{access.ErrRefused, http.StatusUnauthorized, "unauthorized", "InvalidAudience: Tokens of this type are not accepted here."},
+}
+
+// Of returns what a client is told about err. Of an error nobody planned for,
+// planned is false: it is the caller's to log.
+func Of(err error) (p *Problem, planned bool) {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p, true
+	}
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return TooLarge(e.Limit), true
+	}
+	if e, ok := errors.AsType[*access.ExpiredError](err); ok {
+		return &Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: fmt.Sprintf(
+			"ExpiredToken: The token is expired. Expiration time:'%s'.", e.At.UTC().Format("2006-01-02T15:04:05.000Z"))}, true
+	}
+	for _, k := range known {
+		if !errors.Is(err, k.err) {
+			continue
+		}
+		p := &Problem{Status: k.status, Code: k.code, Message: k.text, Details: details(err)}
+		if p.Message == "" {
+			p.Message = text(err)
+		}
+		if t, ok := errors.AsType[*broker.ThrottledError](err); ok {
+			p.RetryAfter = t.RetryAfter
+		}
+		return p, true
+	}
+	return &Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "Internal error; see the server's log."}, false
+}
+
+// text is an error's own, without the names of packages that wrapping left in it.
+func text(err error) string {
+	var kept []string
+	for part := range strings.SplitSeq(err.Error(), ": ") {
+		if !isPackage(part) {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, ": ")
+}
+
+func isPackage(word string) bool {
+	switch word {
+	case "broker", "entity", "filter", "queue", "shard", "policy", "caller":
+		return true
+	}
+	return false
+}
+
+// details lists single faults for clients that show them where they belong.
+func details(err error) []Detail {
+	var ds []Detail
+	if fs, ok := errors.AsType[entity.Faults](err); ok {
+		for _, f := range fs {
+			ds = append(ds, Detail{Field: f.Field, Problem: f.Problem})
+		}
+		return ds
+	}
+	for _, u := range Updates(err) {
+		ds = append(ds, Detail{Field: u.Property, Problem: strings.TrimSpace(u.Text)})
+	}
+	return ds
+}
+
+// Updates returns the forbidden changes in an error, however it wraps them.
+func Updates(err error) []*entity.UpdateError {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *entity.UpdateError:
+		return []*entity.UpdateError{e}
+	case interface{ Unwrap() error }:
+		return Updates(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var us []*entity.UpdateError
+		for _, inner := range e.Unwrap() {
+			us = append(us, Updates(inner)...)
+		}
+		return us
+	}
+	return nil
+}

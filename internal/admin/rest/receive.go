@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/admin/property"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// How long a request waits for a message, in seconds.
+const (
+	defaultWait = 60
+	maxWait     = 600
+)
+
+// hand takes one message. It is a Sink; each channel has room for all that can
+// come.
+type hand struct {
+	got     chan broker.Delivery
+	drained chan struct{}
+	ended   chan error
+}
+
+func (h *hand) Deliver(ds []broker.Delivery) {
+	for _, d := range ds {
+		h.got <- d
+	}
+}
+func (h *hand) Drained()        { h.drained <- struct{}{} }
+func (h *hand) Ended(err error) { h.ended <- err }
+
+// receive answers with the next message, or with 204 if none came in time.
+func (c *call) receive(mode broker.Mode) error {
+	wait, err := c.wait()
+	if err != nil {
+		return err
+	}
+	h := &hand{make(chan broker.Delivery, 1), make(chan struct{}, 1), make(chan error, 1)}
+	from, err := c.Broker.OpenReceiver(c.Context(), c.entity, broker.ReceiverOptions{Mode: mode, Name: "http", Sink: h})
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	d, err := c.await(from, h, wait)
+	if err != nil {
+		return err
+	}
+	if d == nil {
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if c.Context().Err() != nil && mode == broker.PeekLock { // nobody is there to settle it
+		from.Settle([]queue.Token{d.Token}, broker.Outcome{Verdict: broker.Release}, func([]error) {})
+		return nil
+	}
+	m, err := d.Message()
+	if err != nil {
+		return err
+	}
+	return c.answer(d, m)
+}
+
+// await waits for a message. When the time is up it drains, so that a message
+// that is just on its way is not left behind under a lock.
+func (c *call) await(from *broker.Receiver, h *hand, wait time.Duration) (*broker.Delivery, error) {
+	from.Allow(1)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case d := <-h.got:
+		return &d, nil
+	case err := <-h.ended:
+		return nil, err
+	case <-timer.C:
+	case <-c.Context().Done():
+	}
+	from.Drain()
+	select {
+	case d := <-h.got:
+		return &d, nil
+	case err := <-h.ended:
+		return nil, err
+	case <-h.drained:
+	}
+	select {
+	case d := <-h.got: // it came before the drain was done
+		return &d, nil
+	default:
+		return nil, nil
+	}
+}
+
+func (c *call) wait() (time.Duration, error) {
+	text := c.URL.Query().Get("timeout")
+	if text == "" {
+		return defaultWait * time.Second, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, problem.Bad("The timeout is %q, not a number of seconds.", text)
+	}
+	return time.Duration(min(n, maxWait)) * time.Second, nil
+}
+
+// answer writes a message. One that is locked comes with the address by which it
+// is settled.
+func (c *call) answer(d *broker.Delivery, m *message.Message) error {
+	p := received(d, m)
+	head := c.w.Header()
+	setHeaders(head, m)
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	head[headerProperties] = []string{ascii(string(b))} // in its own spelling
+	head.Set("Content-Type", "application/octet-stream")
+	if m.ContentType() != "" {
+		head.Set("Content-Type", m.ContentType())
+	}
+	status := http.StatusOK
+	if p.LockToken != "" {
+		status = http.StatusCreated
+		head.Set("Location", c.location(p))
+	}
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(bodyOf(m)) // the client has left, then; the lock runs out
+	return nil
+}
+
+// location is the address of a locked message. It names the number and not the
+// message-id, which may be missing or contain anything.
+func (c *call) location(p brokerProperties) string {
+	scheme := "http"
+	if c.Encrypted(c.Request) {
+		scheme = "https"
+	}
+	path := url.URL{Path: "/" + c.entity + "/messages/" + strconv.FormatUint(uint64(p.SequenceNumber), 10) + "/" + p.LockToken}
+	return scheme + "://" + c.Host + path.EscapedPath()
+}
+
+// bodyOf returns the body as bytes: data as it is, text and binary values as
+// their content, others in JSON.
+func bodyOf(m *message.Message) []byte {
+	if v, ok := m.Value(); ok {
+		switch v.Kind() {
+		case codec.KindString, codec.KindSymbol, codec.KindBinary:
+			b, _ := v.Bytes()
+			return b
+		}
+		b, _ := json.Marshal(property.JSON(v)) // property makes nothing that JSON has not
+		return b
+	}
+	var body []byte
+	for data := range m.Data() {
+		body = append(body, data...)
+	}
+	var lists []any
+	for list := range m.Sequences() {
+		lists = append(lists, property.JSON(list))
+	}
+	if lists != nil {
+		body, _ = json.Marshal(lists)
+	}
+	return body
+}
+
+// token reads the lock in the path. One that cannot be a lock is one that is lost.
+func (c *call) token() ([]queue.Token, error) {
+	id, ok := property.ParseUUID(c.lock)
+	if !ok {
+		return nil, broker.ErrLockLost
+	}
+	return []queue.Token{queue.TokenFrom(id)}, nil
+}
+
+// settle completes or unlocks a message.
+func (c *call) settle(v broker.Verdict) error {
+	tokens, err := c.token()
+	if err != nil {
+		return err
+	}
+	if err := c.Broker.Settle(c.Context(), c.entity, tokens, broker.Outcome{Verdict: v}); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// renew extends a lock and says until when.
+func (c *call) renew() error {
+	tokens, err := c.token()
+	if err != nil {
+		return err
+	}
+	until, err := c.Broker.Renew(c.Context(), c.entity, tokens)
+	if err != nil {
+		return err
+	}
+	if len(until) != 1 {
+		return errors.New("rest: one lock was renewed, but not one end came back")
+	}
+	b, err := json.Marshal(brokerProperties{LockToken: c.lock, LockedUntil: formatTime(until[0])})
+	if err != nil {
+		return err
+	}
+	c.w.Header()[headerProperties] = []string{string(b)}
+	c.w.WriteHeader(http.StatusOK)
+	return nil
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/admin/property"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+const (
+	typeBatch = "application/vnd.microsoft.servicebus.json"
+	// maxBatch bounds the bytes and the number of messages of one request.
+	maxBatch    = 4 << 20
+	maxMessages = 1000
+)
+
+// send stores one message, or a batch as a whole.
+func (c *call) send() error {
+	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{})
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	kind, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type")) // anything may be sent
+	limit := to.MaxMessageSize()
+	if kind == typeBatch {
+		limit = max(limit, maxBatch)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, limit))
+	if err != nil {
+		return err
+	}
+	var batch []*message.Message
+	if kind == typeBatch {
+		batch, err = readBatch(body)
+	} else {
+		batch, err = c.readOne(body)
+	}
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	to.Send(batch, func(err error) { done <- err })
+	if err := <-done; err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "application/xml; charset=utf-8")
+	c.w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+func (c *call) readOne(body []byte) ([]*message.Message, error) {
+	d := message.Draft{Body: body, ContentType: c.Header.Get("Content-Type"), ContentEncoding: c.Header.Get("Content-Encoding")}
+	if text := c.Header.Get(headerProperties); text != "" {
+		var p brokerProperties
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			return nil, problem.Bad("The header %s: %v.", headerProperties, err)
+		}
+		if err := p.fill(&d); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if d.Application, err = fromHeaders(c.Header); err != nil {
+		return nil, err
+	}
+	return []*message.Message{d.Message()}, nil
+}
+
+// batched is a message of a batch.
+type batched struct {
+	Body             string
+	BrokerProperties brokerProperties
+	UserProperties   map[string]json.RawMessage
+}
+
+func readBatch(body []byte) ([]*message.Message, error) {
+	var items []batched
+	if err := json.Unmarshal(body, &items); err != nil {
+		return nil, problem.Bad("The batch: %v.", err)
+	}
+	if len(items) == 0 || len(items) > maxMessages {
+		return nil, problem.Bad("The batch has %d messages; it may have 1 to %d.", len(items), maxMessages)
+	}
+	var batch []*message.Message
+	for i, item := range items {
+		d := message.Draft{Body: []byte(item.Body)}
+		if err := item.BrokerProperties.fill(&d); err != nil {
+			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(item.UserProperties)) {
+			v, err := property.Parse(item.UserProperties[name])
+			if err != nil {
+				return nil, problem.Bad("Message %d of the batch, property %q: %v.", i, name, err)
+			}
+			d.Application = append(d.Application, message.Pair{Name: name, Value: v})
+		}
+		batch = append(batch, d.Message())
+	}
+	return batch, nil
+}

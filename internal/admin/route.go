@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+const (
+	apiRoot = "/api/v1"
+	// maxBody bounds definitions; messages have the limit of their entity.
+	maxBody = 1 << 20
+)
+
+// route is one operation of the API, and all that the OpenAPI document says about
+// it.
+type route struct {
+	method  string
+	path    string // below apiRoot, in the syntax of http.ServeMux
+	id      string // of the operation; it never changes
+	summary string
+	right   access.Rights // zero is open to all
+	query   []parameter
+	body    any // a value of the type that is sent; nil without a body
+	result  any // a value of the type that is answered; nil without a body
+	status  int // of success; zero is 200
+	handle  func(*call) (any, error)
+}
+
+// parameter is one in the query.
+type parameter struct {
+	name, kind, about string // kind is a type of JSON Schema
+}
+
+// created is an answer of 201.
+type created struct{ value any }
+
+// api serves the table of routes.
+type api struct {
+	Parts
+	started  time.Time
+	routes   []route
+	mux      *http.ServeMux
+	document []byte
+}
+
+func newAPI(p Parts, started time.Time) *api {
+	a := &api{Parts: p, started: started, mux: http.NewServeMux()}
+	a.routes = a.table()
+	for i := range a.routes {
+		rt := &a.routes[i]
+		a.mux.HandleFunc(rt.method+" "+apiRoot+rt.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, rt) })
+	}
+	a.document = a.describe()
+	return a
+}
+
+// table is every operation there is.
+func (a *api) table() []route {
+	var rs []route
+	rs = append(rs, a.namespaceRoutes()...)
+	rs = append(rs, a.queueRoutes()...)
+	rs = append(rs, a.topicRoutes()...)
+	rs = append(rs, a.subscriptionRoutes()...)
+	rs = append(rs, a.ruleRoutes()...)
+	rs = append(rs, a.messageRoutes()...)
+	rs = append(rs, a.deadLetterRoutes()...)
+	return rs
+}
+
+// ServeHTTP finds the route. What has none is told in JSON as well.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, pattern := a.mux.Handler(r); pattern == "" {
+		a.fail(w, r, a.lost(r))
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// lost says why a request has no route: its path, or its method.
+func (a *api) lost(r *http.Request) error {
+	var allow []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := a.mux.Handler(other); pattern != "" {
+			allow = append(allow, method)
+		}
+	}
+	if allow == nil {
+		return problem.NotFound("There is nothing at %s; %s/openapi.json lists what there is.", r.URL.Path, apiRoot)
+	}
+	return problem.Method(allow...)
+}
+
+// call is one request under way.
+type call struct {
+	*api
+	*http.Request
+	w     http.ResponseWriter
+	grant access.Grant
+}
+
+func (a *api) serve(w http.ResponseWriter, r *http.Request, rt *route) {
+	c := &call{api: a, Request: r, w: w}
+	value, err := c.do(rt)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	status := max(rt.status, http.StatusOK)
+	if made, ok := value.(created); ok {
+		status, value = http.StatusCreated, made.value
+	}
+	answer(w, status, value)
+}
+
+func (c *call) do(rt *route) (any, error) {
+	if rt.right != 0 {
+		var err error
+		if c.grant, err = c.Callers.Identify(c.Request); err != nil {
+			return nil, err
+		}
+		if err := caller.Require(c.grant, rt.right, access.PathOf(c.address())); err != nil {
+			return nil, err
+		}
+	}
+	return rt.handle(c)
+}
+
+// address is the entity that the path names; empty is the namespace.
+func (c *call) address() string {
+	if q := c.PathValue("queue"); q != "" {
+		return q
+	}
+	t, s := c.PathValue("topic"), c.PathValue("subscription")
+	if t == "" || s == "" {
+		return t
+	}
+	return entity.SubscriptionPath(t, s)
+}
+
+func answer(w http.ResponseWriter, status int, value any) {
+	if value == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	if raw, ok := value.(json.RawMessage); ok {
+		_, _ = w.Write(raw) // the client has left, then
+		return
+	}
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// failure is how an error is told.
+type failure struct {
+	Error failed `json:"error"`
+}
+
+type failed struct {
+	Code    string           `json:"code"`
+	Message string           `json:"message"`
+	Details []problem.Detail `json:"details,omitempty"`
+}
+
+func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p, planned := problem.Of(err)
+	if !planned {
+		a.Log.Error("unexpected error of an API request", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="triagemq"`)
+	}
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(p.RetryAfter)+1))
+	}
+	answer(w, p.Status, failure{failed{p.Code, p.Message, p.Details}})
+}
+
+// decode reads the body into to, which must know every field of it.
+func (c *call) decode(to any, limit int64) error {
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, limit))
+	if err != nil {
+		return err
+	}
+	return unmarshal(body, to)
+}
+
+func unmarshal(body []byte, to any) error {
+	d := json.NewDecoder(strings.NewReader(string(body)))
+	d.DisallowUnknownFields()
+	err := d.Decode(to)
+	if err == nil && d.More() {
+		return problem.Bad("There is something after the end of the JSON.")
+	}
+	if inner, ok := errors.AsType[*problem.Problem](err); ok {
+		return inner // of a type that reads itself
+	}
+	if err == nil {
+		return nil
+	}
+	p := problem.Bad("The body is not the JSON that is wanted here: %s.", strings.TrimPrefix(err.Error(), "json: "))
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		p.Details = []problem.Detail{{Field: e.Field, Problem: fmt.Sprintf("a %s is not a %s", e.Value, kindOf(e.Type))}}
+	}
+	return p
+}
+
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice:
+		return "list"
+	}
+	return t.Kind().String()
+}
+
+// merge lays the fields of a patch over those of a value [RFC 7396]; null takes a
+// field away, which gives it its default.
+func merge[T any](c *call, old T) (T, error) {
+	var next T
+	var fields, patch map[string]json.RawMessage
+	if err := c.decode(&patch, maxBody); err != nil {
+		return next, err
+	}
+	b, err := json.Marshal(old)
+	if err != nil {
+		return next, err
+	}
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return next, err
+	}
+	for name, value := range patch {
+		if string(value) == "null" {
+			delete(fields, name)
+		} else {
+			fields[name] = value
+		}
+	}
+	if b, err = json.Marshal(fields); err != nil {
+		return next, err
+	}
+	return next, unmarshal(b, &next)
+}
+
+// number reads a number from the query.
+func (c *call) number(name string, otherwise, most int) (int, error) {
+	text := c.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, problem.Bad("%s is %q; it is a number from 0 to %d.", name, text, most)
+	}
+	return n, nil
+}
+
+// list is a page of something.
+type list[T any] struct {
+	Items []T `json:"items"`
+	Total int `json:"total"` // with the prefix asked for
+}
+
+var listQuery = []parameter{
+	{"prefix", "string", "Only names that begin with this, in any case."},
+	{"skip", "integer", "How many to leave out."},
+	{"top", "integer", "How many to return, 100 unless told, at most 1000."},
+}
+
+// page cuts a list to what the query asks for.
+func page[D, V any](c *call, all []D, name func(D) string, view func(D) (V, error)) (list[V], error) {
+	out := list[V]{Items: []V{}}
+	skip, err := c.number("skip", 0, 1<<30)
+	if err != nil {
+		return out, err
+	}
+	top, err := c.number("top", 100, 1000)
+	if err != nil {
+		return out, err
+	}
+	prefix := entity.Key(c.URL.Query().Get("prefix"))
+	for _, d := range all {
+		if !strings.HasPrefix(entity.Key(name(d)), prefix) {
+			continue
+		}
+		if out.Total++; out.Total <= skip || len(out.Items) >= top {
+			continue
+		}
+		v, err := view(d)
+		if err != nil {
+			return out, err
+		}
+		out.Items = append(out.Items, v)
+	}
+	return out, nil
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"net/http"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+func (a *api) topicRoutes() []route {
+	const one = "/topics/{topic}"
+	type item = Entity[entity.Topic]
+	answer := func(c *call, t entity.Topic, err error) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		return view(c, t.Name, t)
+	}
+	return append([]route{
+		{
+			method: http.MethodGet, path: "/topics", id: "listTopics", right: access.Manage,
+			summary: "List topics by name.", query: listQuery, result: list[item]{},
+			handle: func(c *call) (any, error) {
+				return page(c, c.Broker.Topics(), func(t entity.Topic) string { return t.Name },
+					func(t entity.Topic) (item, error) { return view(c, t.Name, t) })
+			},
+		},
+		{
+			method: http.MethodPost, path: "/topics", id: "createTopic", right: access.Manage, status: http.StatusCreated,
+			summary: "Create a topic; 409 if there is one of that name.", body: entity.Topic{}, result: item{},
+			handle: func(c *call) (any, error) {
+				var t entity.Topic
+				if err := c.decode(&t, maxBody); err != nil {
+					return nil, err
+				}
+				t, err := c.Broker.CreateTopic(c.Context(), t)
+				return answer(c, t, err)
+			},
+		},
+		{
+			method: http.MethodGet, path: one, id: "getTopic", right: access.Manage,
+			summary: "Show a topic. Its counts are the messages it holds back itself.", result: item{},
+			handle: func(c *call) (any, error) {
+				t, err := c.Broker.Topic(c.PathValue("topic"))
+				return answer(c, t, err)
+			},
+		},
+		{
+			method: http.MethodPut, path: one, id: "putTopic", right: access.Manage,
+			summary: "Create a topic, or give it this definition: what is left out goes back to its default.", body: entity.Topic{}, result: item{},
+			handle: func(c *call) (any, error) {
+				var t entity.Topic
+				if err := c.decode(&t, maxBody); err != nil {
+					return nil, err
+				}
+				if err := named(&t.Name, c.PathValue("topic")); err != nil {
+					return nil, err
+				}
+				t, made, err := putting(
+					func() (entity.Topic, error) { return c.Broker.CreateTopic(c.Context(), t) },
+					func() (entity.Topic, error) { return c.Broker.UpdateTopic(c.Context(), t) })
+				if err != nil {
+					return nil, err
+				}
+				return reply(c, t.Name, t, made)
+			},
+		},
+		{
+			method: http.MethodPatch, path: one, id: "patchTopic", right: access.Manage,
+			summary: "Change the given properties of a topic; null brings back a default.", body: entity.Topic{}, result: item{},
+			handle: func(c *call) (any, error) {
+				old, err := c.Broker.Topic(c.PathValue("topic"))
+				if err != nil {
+					return nil, err
+				}
+				t, err := merge(c, old)
+				if err == nil {
+					err = named(&t.Name, old.Name)
+				}
+				if err == nil {
+					t, err = c.Broker.UpdateTopic(c.Context(), t)
+				}
+				return answer(c, t, err)
+			},
+		},
+		{
+			method: http.MethodDelete, path: one, id: "deleteTopic", right: access.Manage, status: http.StatusNoContent,
+			summary: "Delete a topic with its subscriptions and all their messages.",
+			handle: func(c *call) (any, error) {
+				return nil, c.Broker.DeleteTopic(c.Context(), c.PathValue("topic"))
+			},
+		},
+		{
+			method: http.MethodPost, path: one + "/try", id: "tryTopic", right: access.Manage,
+			summary: "Say which subscriptions would take a message, by which rule and why, without sending it.",
+			body:    Outgoing{}, result: Trials{}, handle: tryTopic,
+		},
+	}, a.pauseRoutes(one, "Topic")...)
+}
+
+// Trials says what the rules of a topic would do with a message.
+type Trials struct {
+	Subscriptions []string       `json:"subscriptions"` // that would take it
+	Rules         []broker.Trial `json:"rules"`         // all of them
+}
+
+func tryTopic(c *call) (any, error) {
+	var out Outgoing
+	if err := c.decode(&out, maxBody); err != nil {
+		return nil, err
+	}
+	m, err := out.message()
+	if err != nil {
+		return nil, err
+	}
+	trials, err := c.Broker.TryRules(c.PathValue("topic"), m)
+	if err != nil {
+		return nil, err
+	}
+	answer := Trials{Subscriptions: []string{}, Rules: []broker.Trial{}}
+	for _, t := range trials {
+		answer.Rules = append(answer.Rules, t)
+		n := len(answer.Subscriptions)
+		if t.Matched && (n == 0 || answer.Subscriptions[n-1] != t.Subscription) {
+			answer.Subscriptions = append(answer.Subscriptions, t.Subscription)
+		}
+	}
+	return answer, nil
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// redriveWindow is how many dead letters are on their way at a time.
+const redriveWindow = 128
+
+// Redrive says which dead letters to give another chance. The zero value is all of
+// them, back to where they died.
+type Redrive struct {
+	// To is the queue or topic they go to; empty is the queue or subscription
+	// they died in.
+	To string
+	// From is the lowest number to look at.
+	From queue.SeqNo
+	// Max is how many to move at most; zero is no limit.
+	Max int
+	// Match chooses among them; nil takes all. It may be called from the
+	// goroutine of the caller only.
+	Match func(*Delivery, *message.Message) bool
+}
+
+// Redriven says what a Redrive did.
+type Redriven struct {
+	Moved int `json:"moved"`
+	// Left is how many were looked at and stay: not chosen, or locked.
+	Left int `json:"left"`
+	// Next is where to go on when Max was reached; zero is nothing left to do.
+	Next queue.SeqNo `json:"next,omitzero"`
+}
+
+// Redrive moves dead letters of an entity. In the same shard a move is one group
+// of records; between shards a crash may leave a message in both, never in none.
+// What moved before an error stays moved.
+func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return Redriven{}, err
+	}
+	if part == shard.Main {
+		part = shard.DeadLetter
+	}
+	source := entity.Path{Entity: n.path, SubQueue: entity.SubQueue(part)}.String()
+	d := redrive{Redrive: r, b: b, n: n, part: part}
+	if r.To != "" {
+		if d.target, err = b.writable(r.To); err != nil {
+			return Redriven{}, err
+		}
+	}
+	for from := r.From; ; {
+		window := redriveWindow
+		if r.Max > 0 {
+			window = min(window, r.Max-d.done.Moved)
+		}
+		if window == 0 {
+			d.done.Next = from
+			return d.done, nil
+		}
+		ds, err := b.Peek(ctx, source, from, window, nil)
+		if err != nil || len(ds) == 0 {
+			return d.done, err
+		}
+		if err := d.move(ctx, ds); err != nil {
+			return d.done, err
+		}
+		from = ds[len(ds)-1].Seq + 1
+	}
+}
+
+// redrive is a Redrive under way.
+type redrive struct {
+	Redrive
+	b      *Broker
+	n      *node
+	part   shard.Part
+	target *node // nil is where they died
+	done   Redriven
+}
+
+// chosen is a dead letter that is to be moved.
+type chosen struct {
+	Delivery
+	msg *message.Message
+}
+
+// move moves those of ds that are wanted, and returns when all of it is durable.
+func (r *redrive) move(ctx context.Context, ds []Delivery) error {
+	var wanted []chosen
+	for i := range ds {
+		m, err := ds[i].Message()
+		switch {
+		case errors.Is(err, queue.ErrNotFound):
+			continue // settled meanwhile
+		case err != nil:
+			return err
+		case ds[i].State == queue.Locked || r.Match != nil && !r.Match(&ds[i], m):
+			r.done.Left++
+		default:
+			wanted = append(wanted, chosen{ds[i], m})
+		}
+	}
+	if err := r.lock(ctx, wanted); err != nil {
+		return err
+	}
+	results := make(chan error, len(wanted))
+	sent := 0
+	for i := range wanted {
+		if wanted[i].Token == (queue.Token{}) {
+			r.done.Left++ // somebody was faster
+			continue
+		}
+		sent++
+		r.send(&wanted[i], func(err error) { results <- err })
+	}
+	var errs []error
+	for range sent {
+		if err := <-results; err != nil {
+			r.done.Left++
+			errs = append(errs, err)
+			continue
+		}
+		r.done.Moved++
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("redrive to %q: %w", r.destination(), errs[0]) // the others read alike
+	}
+	return nil
+}
+
+func (r *redrive) destination() string {
+	if r.target != nil {
+		return r.target.path
+	}
+	return r.n.path
+}
+
+// lock takes the messages, so that nobody else does while they move. One that
+// cannot be had stays without a token.
+func (r *redrive) lock(ctx context.Context, wanted []chosen) error {
+	return r.n.shard.Call(ctx, func(tx *shard.Tx) error {
+		return tx.Apply(r.n.id, r.part, func(q *queue.Queue, out *queue.Effects) error {
+			for i := range wanted {
+				if d, err := q.TakeSeq(tx.Now(), wanted[i].Seq, queue.Want{}, out); err == nil {
+					wanted[i].Token = d.Token
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// send moves one message and gives it back if it cannot.
+func (r *redrive) send(c *chosen, done func(error)) {
+	token := []queue.Token{c.Token}
+	finish := func(err error) {
+		if err == nil {
+			done(nil)
+			return
+		}
+		settle(r.n, r.part, token, Outcome{Verdict: Release}, func([]error) { done(err) })
+	}
+	m, err := message.Parse(c.msg.Edit(revived))
+	if err != nil {
+		finish(err)
+		return
+	}
+	here := shard.Locked{ID: r.n.id, Part: r.part, Token: c.Token}
+	switch {
+	case r.target == nil:
+		r.back(c, m, here, finish)
+	case r.target.shard == r.n.shard:
+		r.b.send(r.target, policy.Reading{}, []*message.Message{m}, here, 0, func(_ []queue.SeqNo, err error) { finish(err) })
+	default:
+		r.b.send(r.target, policy.Reading{}, []*message.Message{m}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
+			if err != nil {
+				finish(err)
+				return
+			}
+			settle(r.n, r.part, token, Outcome{Verdict: Complete}, func(errs []error) { done(errors.Join(errs...)) })
+		})
+	}
+}
+
+// back puts a message where it died. It is no duplicate of itself, has waited for
+// its time already, and begins to age anew.
+func (r *redrive) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
+	a := queue.Arrival{Level: c.Level, Class: c.Class, Key: c.Key, TTL: lifetime(m), Origin: c.Origin}
+	a.Session, a.InSession = m.SessionID()
+	err := r.n.shard.Send(&shard.Send{
+		Bodies: []*message.Message{m},
+		Copies: []shard.Copy{{ID: r.n.id, Part: shard.Main, Arrival: a}},
+		Settle: here,
+		Done:   func(_ []queue.SeqNo, err error) { done(translate(err)) },
+	})
+	if err != nil {
+		done(err)
+	}
+}
+
+// revived takes from a message what its death wrote into it.
+var revived = message.Edit{
+	Properties: []message.Change{
+		{Name: message.PropertyDeadLetterReason, Remove: true},
+		{Name: message.PropertyDeadLetterDescription, Remove: true},
+	},
+	Annotations: []message.Change{{Name: message.AnnotationDeadLetterSource, Remove: true}},
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// bury puts n messages into the dead letters of an address.
+func (r *rig) bury(addr string, n int) {
+	r.t.Helper()
+	rec, k := r.receive(addr, uint64(n), ReceiverOptions{})
+	defer rec.Close()
+	for range n {
+		d := <-k.ds
+		err := r.Settle(r.t.Context(), addr, []queue.Token{d.Token}, Outcome{Verdict: DeadLetter, Reason: "bad", Description: "very"})
+		if err != nil {
+			r.t.Fatalf("dead-letter: %v", err)
+		}
+	}
+}
+
+func (r *rig) counts(addr string) Counts {
+	r.t.Helper()
+	rt, err := r.Runtime(r.t.Context(), addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return rt.Counts
+}
+
+func TestRedriveBringsDeadLettersBack(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q", RequiresDuplicateDetection: true})
+	for i := range 300 { // more than one window
+		d := message.Draft{Body: fmt.Append(nil, i)}
+		r.send("q", d.Message())
+	}
+	r.bury("q", 300)
+	got, err := r.Redrive(t.Context(), "q", Redrive{})
+	if err != nil || got != (Redriven{Moved: 300}) {
+		t.Fatalf("Redrive = %+v, %v, want 300 moved", got, err)
+	}
+	r = r.restart()
+	if c := r.counts("q"); c.Active != 300 || c.Dead != 0 {
+		t.Errorf("after redrive and restart: %+v, want 300 active and none dead", c)
+	}
+	_, k := r.receive("q", 1, ReceiverOptions{})
+	d := <-k.ds
+	m, err := d.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := m.Property(message.PropertyDeadLetterReason); ok {
+		t.Errorf("the message still says why it died: %v", v)
+	}
+}
+
+func TestRedriveElsewhereWithFilterAndLimit(t *testing.T) {
+	r := start(t)
+	// Names that live in either shard, so that both ways of moving are taken.
+	for _, name := range []string{"a", "b", "c", "d"} {
+		r.queue(entity.Queue{Name: name})
+	}
+	for _, to := range []string{"b", "c", "d"} {
+		for i := range 4 {
+			r.send("a", msg(fmt.Sprint(i), "odd", fmt.Sprint(i%2)))
+		}
+		r.bury("a", 4)
+		odd := func(_ *Delivery, m *message.Message) bool {
+			v, _ := m.Property("odd")
+			s, _ := v.Str()
+			return s == "1"
+		}
+		got, err := r.Redrive(t.Context(), "a/$DeadLetterQueue", Redrive{To: to, Match: odd})
+		if err != nil || got.Moved != 2 || got.Left != 2 {
+			t.Errorf("to %q: %+v, %v, want 2 moved and 2 left", to, got, err)
+		}
+		if c := r.counts(to); c.Active != 2 {
+			t.Errorf("%q has %d, want 2", to, c.Active)
+		}
+		first, err := r.Redrive(t.Context(), "a", Redrive{To: to, Max: 1})
+		if err != nil || first.Moved != 1 || first.Next == 0 {
+			t.Errorf("one of two to %q: %+v, %v, want 1 moved and a place to go on", to, first, err)
+		}
+		rest, err := r.Redrive(t.Context(), "a", Redrive{To: to, Max: 5, From: first.Next})
+		if err != nil || rest != (Redriven{Moved: 1}) {
+			t.Errorf("the rest to %q: %+v, %v, want 1 moved", to, rest, err)
+		}
+	}
+}
+
+func TestRedriveOfASubscriptionReachesItAlone(t *testing.T) {
+	r := start(t)
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "one"}, entity.Subscription{Name: "two"})
+	r.send("t", msg("x"))
+	r.bury("t/Subscriptions/one", 1)
+	if got, err := r.Redrive(t.Context(), "t/Subscriptions/one", Redrive{}); err != nil || got.Moved != 1 {
+		t.Fatalf("Redrive = %+v, %v", got, err)
+	}
+	for name, want := range map[string]int64{"one": 1, "two": 1} {
+		if c := r.counts("t/Subscriptions/" + name); c.Active != want || c.Dead != 0 {
+			t.Errorf("%s: %+v, want %d active", name, c, want)
+		}
+	}
+}
+
+func TestRedriveThatIsRefusedLosesNothing(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.send("q", msg("x"))
+	r.bury("q", 1)
+	if _, err := r.Redrive(t.Context(), "q", Redrive{To: "nowhere"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("to nowhere: %v, want %v", err, ErrNotFound)
+	}
+	if err := r.Pause(t.Context(), "q", Pause{Sending: true}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Redrive(t.Context(), "q", Redrive{})
+	if !errors.Is(err, ErrDisabled) || got.Moved != 0 || got.Left != 1 {
+		t.Errorf("to a paused queue: %+v, %v, want %v", got, err, ErrDisabled)
+	}
+	if err := r.Pause(t.Context(), "q", Pause{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Redrive(t.Context(), "q", Redrive{}); err != nil || got.Moved != 1 {
+		t.Errorf("when it goes on: %+v, %v, want 1 moved: nothing may stay locked", got, err)
+	}
+}

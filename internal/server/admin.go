@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/triagemq/triagemq/internal/admin"
+	"github.com/triagemq/triagemq/internal/servicebus"
+)
+
+// adminHandler is the HTTP side of the broker.
+func (f *front) adminHandler(parts Parts) http.Handler {
+	return admin.New(admin.Parts{
+		Broker:  parts.Broker,
+		Callers: parts.Authority,
+		Log:     f.log,
+		Encrypted: func(r *http.Request) bool {
+			return r.Context().Value(connKey{}).(*handed).encrypted
+		},
+		Connections: func(ctx context.Context) []admin.Connection { return connections(f.service.Connections(ctx)) },
+	})
+}
+
+// connections puts what the personality knows into the words of the API.
+func connections(cs []servicebus.Connection) []admin.Connection {
+	var out []admin.Connection
+	for _, c := range cs {
+		ac := admin.Connection{Peer: c.Peer, Since: c.Since, Client: c.Client, Links: []admin.Link{}}
+		for _, l := range c.Links {
+			ac.Links = append(ac.Links, admin.Link(l))
+		}
+		out = append(out, ac)
+	}
+	return out
+}
