@@ -301,11 +301,12 @@ func (w *world) session() string { return strings.Repeat("s", w.rng.IntN(4)) }
 // allowMore raises a consumer's limit from inside the shard's turn.
 func (h *home) allowMore(c *consumer, n uint64) {
 	total := c.delivered + n
+	h.mark(c.drain) // the shard serves a drain before it allows more
 	if err := c.c.Allow(total); err != nil {
 		h.w.failf("allow: %v", err)
 	}
 	h.mark(func() {
-		c.limit, c.most, c.idle, c.draining = total, max(c.most, total), false, false
+		c.limit, c.most, c.idle, c.void = total, max(c.most, total), false, false
 	})
 }
 

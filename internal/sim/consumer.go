@@ -24,8 +24,10 @@ type consumer struct {
 	delivered uint64
 	limit     uint64 // as the shard knows it
 	most      uint64 // highest limit it ever had
-	draining  bool   // asked to, and not told so yet
-	idle      bool   // told that it is drained, and not allowed more since
+	draining  bool   // asked to, and not served since
+	drains    int    // served, and not told so yet
+	void      bool   // nothing was allowed since the last drain was served
+	idle      bool   // told of the last drain, and not allowed more since
 	nonce     uint64 // of the latest delivery
 	over      bool
 }
@@ -84,8 +86,17 @@ func (c *consumer) Drained() {
 	if c.over {
 		c.h.w.failf("%v: a consumer was drained when it was over", c.place)
 	}
+	c.drain()
+	if c.drains--; c.drains == 0 && c.void {
+		c.idle, c.limit = true, c.delivered
+	}
+}
+
+// drain notes that the shard has served the consumer to the last.
+func (c *consumer) drain() {
 	if c.draining {
-		c.draining, c.idle, c.limit = false, true, c.delivered
+		c.draining, c.void = false, true
+		c.drains++
 	}
 }
 

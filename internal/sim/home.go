@@ -153,6 +153,9 @@ func (h *home) step() {
 		h.addVersion() // what it did before it failed may be on the disk
 		return
 	}
+	for _, c := range h.consumers {
+		c.drain()
+	}
 	h.compare()
 	h.addVersion()
 }
