@@ -27,6 +27,7 @@ type snapshotter struct {
 	victims map[uint64]bool         // blocks to move bodies out of
 	moved   map[queue.Ref]queue.Ref // bodies this pass has moved, by where they were
 	end     journal.Position        // of its last record; zero while it is being written
+	kept    []uint64                // blocks with live bodies when the end was written
 	busy    bool
 }
 
@@ -110,7 +111,7 @@ func (s *Shard) stepSnapshot() {
 			s.record(kindSnapshotEnd, n.number)
 			s.recorded()
 			s.commit()
-			n.end = s.tail
+			n.end, n.kept = s.tail, s.live.keep(n.began)
 			return
 		}
 		e, ok := s.entities[n.left[0]]
@@ -184,13 +185,15 @@ func (s *Shard) move(ref queue.Ref) (queue.Ref, bool) {
 	return to, true
 }
 
-// durable truncates the history once the snapshot's end is safe.
+// durable truncates the history once the snapshot's end is safe. It keeps the
+// blocks that had live bodies at that end: what was settled since may not be
+// durable, and then a crash brings the message back, which needs its body.
 func (n *snapshotter) durable(s *Shard) {
 	if !n.busy || n.end == 0 || n.end > s.durable {
 		return
 	}
-	n.busy, n.moved, n.victims = false, nil, nil
-	keep := journal.Keep{From: n.began, Blocks: s.live.keep(n.began)}
+	keep := journal.Keep{From: n.began, Blocks: n.kept}
+	n.busy, n.moved, n.victims, n.kept = false, nil, nil, nil
 	if err := s.journal.Truncate(s.claim, keep); err != nil {
 		s.failed = fmt.Errorf("truncate: %w", err)
 	}
