@@ -105,6 +105,7 @@ func (s *Shard) hold(c *Consumer, h held) {
 		h.at = max(h.at, c.held[n-1].at)
 	}
 	c.held = append(c.held, h)
+	s.step.awaited = s.step.awaited || h.at == pending
 }
 
 // ready has the consumer looked at when the step hands out.

@@ -34,7 +34,8 @@ type Settle struct {
 	// rejected.
 	Properties []message.Change
 	// Done learns, when all is durable, nil if every token was good, else an
-	// error or nil for each. It runs on the shard's goroutine.
+	// error or nil for each. It runs on the shard's goroutine. Nil says that
+	// nobody waits: the settlement may then take a moment longer to the disk.
 	Done func(errs []error)
 
 	errs []error // the shard's own: what to tell Done
@@ -46,6 +47,9 @@ func (s *Shard) Settle(settle *Settle) error { return s.mail.push((*settling)(se
 type settling Settle
 
 func (o *settling) fail(err error) {
+	if o.Done == nil {
+		return
+	}
 	errs := make([]error, len(o.Tokens))
 	for i := range errs {
 		errs[i] = err
@@ -73,7 +77,9 @@ func (o *settling) run(s *Shard) {
 		}
 	}
 	s.absorb(sl)
-	s.then(o, nil)
+	if o.Done != nil {
+		s.then(o, nil)
+	}
 }
 
 func (o *settling) answer(err error) {

@@ -81,46 +81,7 @@ type Shard struct {
 	full       bool
 	failed     error
 	now        time.Time // never goes back
-}
-
-// step gathers what the operations of one Step wrote.
-type step struct {
-	arena   []byte    // the records, end to end
-	ends    []int     // where each record ends in arena
-	acks    []ack     // answers that wait for the group
-	spare   []ack     // room for the next step's
-	touched []*entity // entities with a published count to record
-}
-
-// ack is an answer that is owed.
-type ack struct {
-	to  answerer
-	err error
-}
-
-func (a ack) give() { a.to.answer(a.err) }
-
-// answerer is who is owed an answer. What is on the hot path answers by a method
-// of its own, so that no function has to be made for each message.
-type answerer interface{ answer(error) }
-
-// answerFunc makes a function an answerer.
-type answerFunc func(error)
-
-func (f answerFunc) answer(err error) { f(err) }
-
-// commit is a group on its way to the disk and the answers that wait for it.
-type commit struct {
-	at   journal.Position
-	acks []ack
-	// settled says up to which number the messages of some slots are safe once
-	// the group is.
-	settled []highWater
-}
-
-type highWater struct {
-	slot *slot
-	seq  queue.SeqNo
+	lazy       time.Time // when to commit at the latest what nobody waits for; zero without any
 }
 
 // Run serves the mailbox until ctx ends and what was accepted is durable. It
@@ -155,6 +116,9 @@ func (s *Shard) Run(ctx context.Context) error {
 func (s *Shard) drain() {
 	s.mail.close()
 	s.Step(time.Now())
+	if s.failed == nil {
+		s.commit()
+	}
 	for len(s.waiting) > 0 && s.failed == nil {
 		<-s.mail.wake
 		s.Step(time.Now())
@@ -205,7 +169,9 @@ func (s *Shard) Step(now time.Time) {
 	s.tick()
 	s.serve()
 	s.maintain()
-	s.commit()
+	if s.due() {
+		s.commit()
+	}
 	s.hand()
 }
 
@@ -214,7 +180,11 @@ func (s *Shard) NextDeadline() (time.Time, bool) {
 	if s.snapshot.active() {
 		return s.now, true
 	}
-	return s.deadlines.next()
+	at, ok := s.deadlines.next()
+	if !s.lazy.IsZero() && (!ok || s.lazy.Before(at)) {
+		return s.lazy, true
+	}
+	return at, ok
 }
 
 // observe takes the journal's news and releases what became durable.
@@ -260,60 +230,4 @@ func (s *Shard) tick() {
 		sl.checkSessions(s)
 		s.deadlines.set(sl)
 	}
-}
-
-// commit appends what the step wrote and files its answers under the position
-// that makes them true. Without records the answers wait for what was appended
-// before: they may speak of it.
-func (s *Shard) commit() {
-	s.recordPublished()
-	if n := len(s.step.ends); n > 0 {
-		if err := s.append(s.step.arena, s.step.ends); err != nil {
-			s.failed = err
-			for _, a := range s.step.acks {
-				a.to.answer(err)
-			}
-			s.step.reset()
-			return
-		}
-	}
-	c := commit{at: s.tail, settled: s.highWaters()}
-	if s.tail <= s.durable {
-		for _, a := range s.step.acks {
-			a.give()
-		}
-	} else if len(s.step.acks) > 0 || len(c.settled) > 0 {
-		c.acks = s.step.lend()
-		s.waiting = append(s.waiting, c)
-	}
-	s.step.reset()
-}
-
-func (st *step) reset() {
-	st.arena = st.arena[:0]
-	st.ends = st.ends[:0]
-	clear(st.acks)
-	st.acks = st.acks[:0]
-	st.touched = st.touched[:0]
-}
-
-// lend hands the answers of the step to a commit, and goes on with room that an
-// earlier commit has given back.
-func (st *step) lend() []ack {
-	acks := st.acks
-	st.acks, st.spare = st.spare, nil
-	return acks
-}
-
-// recycle takes back what lend gave.
-func (st *step) recycle(acks []ack) {
-	if cap(acks) > cap(st.spare) {
-		clear(acks)
-		st.spare = acks[:0]
-	}
-}
-
-// then answers to when everything the step has written so far is durable.
-func (s *Shard) then(to answerer, err error) {
-	s.step.acks = append(s.step.acks, ack{to, err})
 }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// step gathers what the operations of one Step wrote.
+type step struct {
+	arena   []byte    // the records, end to end
+	ends    []int     // where each record ends in arena
+	acks    []ack     // answers that wait for the group
+	spare   []ack     // room for the next step's
+	touched []*entity // entities with a published count to record
+	awaited bool      // a delivery of the step waits for its group
+}
+
+// ack is an answer that is owed.
+type ack struct {
+	to  answerer
+	err error
+}
+
+func (a ack) give() { a.to.answer(a.err) }
+
+// answerer is who is owed an answer. What is on the hot path answers by a method
+// of its own, so that no function has to be made for each message.
+type answerer interface{ answer(error) }
+
+// answerFunc makes a function an answerer.
+type answerFunc func(error)
+
+func (f answerFunc) answer(err error) { f(err) }
+
+// commit is a group on its way to the disk and the answers that wait for it.
+type commit struct {
+	at   journal.Position
+	acks []ack
+	// settled says up to which number the messages of some slots are safe once
+	// the group is.
+	settled []highWater
+}
+
+type highWater struct {
+	slot *slot
+	seq  queue.SeqNo
+}
+
+// How long records that nobody waits for may wait for company, and how many
+// bytes of them.
+const (
+	patience  = 5 * time.Millisecond
+	lazyBytes = 64 << 10
+)
+
+// due reports whether the step has to be committed now. What nobody waits for, as
+// the settlement of a consumer that wants no answer, can be appended with what
+// comes next: the disk is then free for a sender who does wait.
+func (s *Shard) due() bool {
+	st := &s.step
+	if len(st.ends) == 0 || len(st.acks) > 0 || len(st.touched) > 0 || len(s.risen) > 0 ||
+		st.awaited || len(st.arena) > lazyBytes || s.snapshot.active() {
+		return true
+	}
+	if s.lazy.IsZero() {
+		s.lazy = s.now.Add(patience)
+	}
+	return !s.now.Before(s.lazy)
+}
+
+// commit appends what the step wrote and files its answers under the position
+// that makes them true. Without records the answers wait for what was appended
+// before: they may speak of it.
+func (s *Shard) commit() {
+	s.lazy = time.Time{}
+	s.recordPublished()
+	if n := len(s.step.ends); n > 0 {
+		if err := s.append(s.step.arena, s.step.ends); err != nil {
+			s.failed = err
+			for _, a := range s.step.acks {
+				a.to.answer(err)
+			}
+			s.step.reset()
+			return
+		}
+	}
+	c := commit{at: s.tail, settled: s.highWaters()}
+	if s.tail <= s.durable {
+		for _, a := range s.step.acks {
+			a.give()
+		}
+	} else if len(s.step.acks) > 0 || len(c.settled) > 0 {
+		c.acks = s.step.lend()
+		s.waiting = append(s.waiting, c)
+	}
+	s.step.reset()
+}
+
+func (st *step) reset() {
+	st.arena = st.arena[:0]
+	st.ends = st.ends[:0]
+	clear(st.acks)
+	st.acks = st.acks[:0]
+	st.touched = st.touched[:0]
+	st.awaited = false
+}
+
+// lend hands the answers of the step to a commit, and goes on with room that an
+// earlier commit has given back.
+func (st *step) lend() []ack {
+	acks := st.acks
+	st.acks, st.spare = st.spare, nil
+	return acks
+}
+
+// recycle takes back what lend gave.
+func (st *step) recycle(acks []ack) {
+	if cap(acks) > cap(st.spare) {
+		clear(acks)
+		st.spare = acks[:0]
+	}
+}
+
+// then answers to when everything the step has written so far is durable.
+func (s *Shard) then(to answerer, err error) {
+	s.step.acks = append(s.step.acks, ack{to, err})
+}

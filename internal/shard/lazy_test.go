@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// silently completes without waiting for an answer.
+func (k *taker) silently(ds ...Delivery) {
+	k.r.t.Helper()
+	var tokens []queue.Token
+	for _, d := range ds {
+		tokens = append(tokens, d.Token)
+	}
+	if err := k.r.s.Settle(&Settle{ID: k.c.slot.entity.ID, Part: k.c.slot.part, Tokens: tokens}); err != nil {
+		k.r.t.Fatal(err)
+	}
+}
+
+// records is how many records the journal has been given.
+func (r *rig) records() uint64 {
+	r.t.Helper()
+	if err := r.wal.Commit(); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.wal.Stats().Records
+}
+
+// waiting is how many messages a queue has.
+func (r *rig) waiting(id ID) int64 {
+	r.t.Helper()
+	sl, err := r.s.slot(id, Main)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := sl.q.Counts()
+	return c.Ready + c.Locked
+}
+
+func TestSettlementThatNobodyWaitsForIsAppendedInTime(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("q", queue.Config{LockFor: time.Minute})
+	r.send(id, 4, "one")
+	r.settle()
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.settle()
+	before := r.records()
+
+	k.silently(k.got...)
+	r.step()
+	if got := r.records(); got != before {
+		t.Fatalf("at once: %d records appended, want none", got-before)
+	}
+	at, ok := r.s.NextDeadline()
+	if !ok || at.Sub(r.now) > patience {
+		t.Fatalf("next deadline %v, %v, want one within %v", at, ok, patience)
+	}
+	r.now = at
+	r.step()
+	if got := r.records(); got != before+1 {
+		t.Fatalf("at the deadline: %d records appended, want 1", got-before)
+	}
+	r.settle()
+	r.crash(1)
+	if n := r.waiting(id); n != 0 {
+		t.Fatalf("after a crash: %d messages, want none", n)
+	}
+}
+
+func TestSettlementThatNobodyWaitsForGoesWithWhatSomebodyDoes(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("q", queue.Config{LockFor: time.Minute})
+	r.send(id, 4, "one")
+	r.settle()
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.settle()
+
+	k.silently(k.got...)
+	r.step()
+	acked := r.send(id, 4, "two")
+	r.settle()
+	if !*acked {
+		t.Fatal("the sender has no answer")
+	}
+	r.crash(1)
+	if n := r.waiting(id); n != 1 {
+		t.Fatalf("after a crash: %d messages, want the second alone", n)
+	}
+}
