@@ -107,7 +107,8 @@ func (r *Receiver) Allow(total uint64) {
 func (r *Receiver) Drain() { _ = r.c.Drain() }
 
 // Settle decides about messages of the receiver's queue. It never blocks; done
-// gets nil if every token was good, else an error or nil for each.
+// gets nil if every token was good, else an error or nil for each. Without a done
+// nobody waits for it, and it may take a moment longer.
 func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []error)) {
 	settle(r.n, r.part, tokens, o, done)
 }
@@ -119,14 +120,16 @@ func settle(n *node, part shard.Part, tokens []queue.Token, o Outcome, done func
 	op := &shard.Settle{
 		ID: n.id, Part: part, Tokens: tokens, Verdict: o.Verdict,
 		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
-		Done: func(errs []error) {
+	}
+	if done != nil {
+		op.Done = func(errs []error) {
 			for i, err := range errs {
 				errs[i] = translate(err)
 			}
 			done(errs)
-		},
+		}
 	}
-	if err := n.shard.Settle(op); err != nil {
+	if err := n.shard.Settle(op); err != nil && done != nil {
 		errs := make([]error, len(tokens))
 		for i := range errs {
 			errs[i] = err

@@ -33,6 +33,9 @@ func (d *Delivery) Message() (*message.Message, error) {
 	return m, nil
 }
 
+// Loaded reports whether Message returns at once.
+func (d *Delivery) Loaded() bool { return d.msg != nil }
+
 // delivery dresses a machine's delivery with its body, or the way to it.
 func (s *Shard) delivery(sl *slot, qd queue.Delivery) Delivery {
 	return Delivery{Delivery: qd, msg: s.cache.get(qd.Body), load: sl.load}
