@@ -20,6 +20,9 @@ const (
 	StateScheduled
 )
 
+// AnnotationSource is a message annotation of ours: see Stamp.Source.
+const AnnotationSource = "x-triage-source"
+
 // Stamp is what the broker adds to a message when it goes out on the wire.
 type Stamp struct {
 	SequenceNumber int64
@@ -38,6 +41,9 @@ type Stamp struct {
 	// DeadLetterSource names the entity whose dead-letter queue the message came
 	// from by forwarding; else empty.
 	DeadLetterSource string
+	// Source names the entity that a receiver over several got the message from;
+	// else empty.
+	Source string
 	// State is told for messages peeked at and for deferred ones, never for
 	// plain deliveries.
 	State State
@@ -122,7 +128,7 @@ func appendDeliveryAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 
 // appendAnnotations appends the sender's message annotations with the broker's.
 func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
-	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.State == StateUntold
+	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.Source == "" && s.State == StateUntold
 	if plain && m.end[sectionAnnotations] == m.end[sectionDelivery] {
 		return appendStamp(dst, s)
 	}
@@ -143,6 +149,10 @@ func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 	if s.DeadLetterSource != "" {
 		w.key(AnnotationDeadLetterSource)
 		w.dst = codec.AppendString(w.dst, s.DeadLetterSource)
+	}
+	if s.Source != "" {
+		w.key(AnnotationSource)
+		w.dst = codec.AppendString(w.dst, s.Source)
 	}
 	if s.State != StateUntold {
 		w.key(AnnotationState)
@@ -171,7 +181,7 @@ func appendStamp(dst []byte, s *Stamp) []byte {
 func (s *Stamp) owns(name string) bool {
 	switch name {
 	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
-		AnnotationEnqueuedSequenceNumber, AnnotationState:
+		AnnotationEnqueuedSequenceNumber, AnnotationState, AnnotationSource:
 		return true
 	case AnnotationDeadLetterSource:
 		return s.DeadLetterSource != ""

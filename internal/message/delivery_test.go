@@ -87,6 +87,8 @@ func TestDeliveryOfABareMessage(t *testing.T) {
 		{"forwarded from a dead-letter queue", func(s *Stamp) { s.EnqueuedSequenceNumber, s.DeadLetterSource = 7, "q" },
 			[]string{showToken}, []string{"x-opt-deadletter-source string q", "x-opt-enqueue-sequence-number long 7",
 				showEnqueued, showUntil, showSequence}},
+		{"of one queue among several", func(s *Stamp) { s.Source = "orders" },
+			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-source string orders"}},
 		{"with a source that makes the map long", func(s *Stamp) { s.DeadLetterSource = strings.Repeat("q", 260) },
 			[]string{showToken}, []string{"x-opt-deadletter-source string " + strings.Repeat("q", 260),
 				showEnqueued, showUntil, showSequence}},

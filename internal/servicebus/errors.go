@@ -5,6 +5,7 @@ package servicebus
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -136,6 +137,9 @@ func (c *conn) failureOf(addr string, err error) failure {
 		return failure{endpoint.Errorf(endpoint.CondUnauthorizedAccess,
 			"ExpiredToken: The token is expired. Expiration time:'%s'.", e.At.UTC().Format("2006-01-02T15:04:05.000Z")), statusUnauthorized}
 	}
+	if e, ok := errors.AsType[*broker.ThrottledError](err); ok {
+		return failure{throttled(e), statusUnavailable}
+	}
 	for _, known := range conditions {
 		if !errors.Is(err, known.err) {
 			continue
@@ -149,6 +153,26 @@ func (c *conn) failureOf(addr string, err error) failure {
 	}
 	c.log.Error("unexpected error", "entity", addr, "err", err)
 	return failure{endpoint.Errorf(endpoint.CondInternalError, "internal error; see the server log"), statusInternal}
+}
+
+// What a sender that is turned away learns besides the text. The names are on the
+// wire and never change.
+const (
+	infoClass      = "triagemq:class"
+	infoRetryAfter = "triagemq:retry-after" // milliseconds
+)
+
+// throttled tells a sender which class was refused and when to come back. SDKs
+// know the condition and wait; our own client knows for how long.
+func throttled(e *broker.ThrottledError) *endpoint.Error {
+	info, at := codec.BeginMap(nil)
+	info = codec.AppendString(codec.AppendSymbol(info, infoClass), e.Class)
+	info = codec.AppendUint(codec.AppendSymbol(info, infoRetryAfter), uint32(math.Ceil(e.RetryAfter*1000)))
+	text := strings.TrimPrefix(e.Error(), "broker: ")
+	return &endpoint.Error{
+		Condition: condServerBusy, Description: strings.ToUpper(text[:1]) + text[1:] + ".",
+		Info: codec.EndMap(info, at, 2),
+	}
 }
 
 // wireError is failureOf for links, which know no status.

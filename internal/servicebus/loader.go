@@ -4,6 +4,7 @@ package servicebus
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/broker"
@@ -31,6 +32,7 @@ type loader struct {
 type work struct {
 	to         *receiver
 	deliveries []broker.Delivery
+	source     int       // of a set, that they are from
 	kind       eventKind // of a call without deliveries
 	err        error
 }
@@ -41,6 +43,7 @@ type loaded struct {
 	parcels    []parcel
 	unreadable []queue.Token // could not be read; they go back
 	taken      int           // how many deliveries the broker made
+	source     int           // of a set, that they are from
 }
 
 type parcel struct {
@@ -60,6 +63,12 @@ func (l *loader) add(w work) {
 	defer l.mu.Unlock()
 	if l.closed {
 		w.giveBack()
+		return
+	}
+	if !l.running && w.inMemory() {
+		// What has just come is sent without a detour. Under mu, so that close
+		// is either before or after.
+		l.c.out.post(event{to: w.to, kind: eventReady, ready: &w})
 		return
 	}
 	l.waiting = append(l.waiting, w)
@@ -104,24 +113,29 @@ func (l *loader) load(w *work) {
 	}
 }
 
+// inMemory reports whether nothing has to be read from disk.
+func (w *work) inMemory() bool {
+	return w.deliveries != nil && !slices.ContainsFunc(w.deliveries, func(d broker.Delivery) bool { return !d.Loaded() })
+}
+
 // giveBack returns messages that no peer will get. They were never seen, so it
 // does not count against them.
 func (w *work) giveBack() {
-	from := w.to.from.Load()
-	if from == nil || w.to.mode == broker.ReceiveAndDelete || len(w.deliveries) == 0 {
+	if w.to.origin() == nil || w.to.mode == broker.ReceiveAndDelete || len(w.deliveries) == 0 {
 		return
 	}
 	tokens := make([]queue.Token, len(w.deliveries))
 	for i := range w.deliveries {
 		tokens[i] = w.deliveries[i].Token
 	}
-	from.Settle(tokens, broker.Outcome{Verdict: broker.Release}, ignore)
+	w.to.settle(w.source, tokens, broker.Outcome{Verdict: broker.Release}, ignore)
 }
 
 func (l *loader) encode(w *work) *loaded {
 	out := l.spare.Get().(*loaded)
 	out.reset()
-	out.taken = len(w.deliveries)
+	out.taken, out.source = len(w.deliveries), w.source
+	source := w.to.source(w.source)
 	for i := range w.deliveries {
 		d := &w.deliveries[i]
 		m, err := d.Message()
@@ -135,7 +149,9 @@ func (l *loader) encode(w *work) *loaded {
 		}
 		from := len(out.buf)
 		rfc := d.Token.Bytes()
-		out.buf = message.AppendDelivery(out.buf, m, stampOf(d, w.to.mode))
+		stamp := stampOf(d, w.to.mode)
+		stamp.Source = source
+		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.parcels = append(out.parcels, parcel{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
 	}
 	return out
@@ -152,7 +168,7 @@ func (l *loader) recycle(out *loaded) {
 }
 
 func (out *loaded) reset() {
-	out.buf, out.parcels, out.unreadable, out.taken = out.buf[:0], out.parcels[:0], out.unreadable[:0], 0
+	out.buf, out.parcels, out.unreadable, out.taken, out.source = out.buf[:0], out.parcels[:0], out.unreadable[:0], 0, 0
 }
 
 // stampOf says what goes onto a message that is delivered on a link.

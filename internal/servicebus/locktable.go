@@ -8,9 +8,20 @@ import "github.com/triagemq/triagemq/internal/queue"
 // settles it. Deliveries carry the place in the table, so that nothing is
 // allocated for one.
 type lockTable struct {
-	tokens []queue.Token
-	free   []uint64
+	tokens  []queue.Token
+	sources []int // beside tokens, if the link is one to a set
+	free    []uint64
 }
+
+// from notes which source of a set a delivery came from.
+func (t *lockTable) from(ref uint64, source int) {
+	for uint64(len(t.sources)) <= ref {
+		t.sources = append(t.sources, 0)
+	}
+	t.sources[ref] = source
+}
+
+func (t *lockTable) source(ref uint64) int { return t.sources[ref] }
 
 func (t *lockTable) put(token queue.Token) (ref uint64) {
 	if n := len(t.free); n > 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -33,10 +34,11 @@ type receiver struct {
 	mode broker.Mode
 	wish sessionWish
 
+	wishes wishes             // of our own clients
 	cancel context.CancelFunc // ends the wait for a session
 	// from is the broker's end, set once by the opening goroutine. It settles
 	// also after it was closed.
-	from   atomic.Pointer[broker.Receiver]
+	from   atomic.Pointer[origin]
 	closed bool  // from is
 	gone   bool  // detached
 	over   error // the broker ended it before it was accepted
@@ -69,6 +71,13 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 		Session:     r.wish.id,
 		NextSession: r.wish.asked && r.wish.id == nil,
 	}
+	var err error
+	if r.wishes, err = wishesOf(l.Remote().Properties, &o); err != nil {
+		return err
+	}
+	if err := r.wishes.requireAll(&c.grants); err != nil {
+		return err
+	}
 	timeout := openTimeout
 	if o.NextSession {
 		timeout = acceptTimeoutOf(l.Remote().Properties)
@@ -79,9 +88,9 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	c.opening[r] = struct{}{}
 	c.helper.Go(func() {
 		defer cancel()
-		from, err := c.svc.broker.OpenReceiver(ctx, path, o)
+		from, err := r.open(ctx, o)
 		if err == nil {
-			r.from.Store(from)
+			r.from.Store(&from)
 		}
 		c.do(func() { r.opened(err) })
 	})
@@ -117,20 +126,39 @@ func (r *receiver) refusal(err error) *endpoint.Error {
 
 func (r *receiver) accept() {
 	var a endpoint.Accept
-	id, until := "", time.Time{}
-	if r.wish.asked {
-		id, until = r.from.Load().Session()
-		a.Properties = lockedUntilProperty(until)
+	id := ""
+	properties, at := codec.BeginMap(nil)
+	n := 0
+	if from, ok := r.origin().(*broker.Receiver); ok && r.wish.asked {
+		var until time.Time
+		id, until = from.Session()
+		properties = appendLockedUntil(properties, until)
+		n++
+	}
+	if r.wishes.any {
+		properties = r.wishes.appendGranted(properties)
+		n++
+	}
+	if n > 0 {
+		a.Properties = codec.EndMap(properties, at, n)
 	}
 	a.Source = r.wish.granted(r.link.Remote().Source, id)
 	r.link.Accept(a)
 	r.credit()
 }
 
+// origin returns the broker's end, nil if there is none yet.
+func (r *receiver) origin() origin {
+	if from := r.from.Load(); from != nil {
+		return *from
+	}
+	return nil
+}
+
 // close closes the broker's end, if there is one yet. It runs in the connection's
 // context, or after it.
 func (r *receiver) close() {
-	if from := r.from.Load(); from != nil && !r.closed {
+	if from := r.origin(); from != nil && !r.closed {
 		r.closed = true
 		from.Close()
 	}
@@ -146,7 +174,7 @@ func (r *receiver) detached() {
 
 // credit passes on what the peer is ready to take.
 func (r *receiver) credit() {
-	from := r.from.Load()
+	from := r.origin()
 	if from == nil || !r.link.Attached() {
 		return
 	}
@@ -157,7 +185,7 @@ func (r *receiver) credit() {
 	}
 }
 
-func (r *receiver) drain(from *broker.Receiver) {
+func (r *receiver) drain(from origin) {
 	r.drainFrom = r.handled
 	from.Drain()
 }
@@ -165,7 +193,7 @@ func (r *receiver) drain(from *broker.Receiver) {
 // drained answers the peer's drain. As long as that brought messages there may be
 // more than one portion holds, so it is asked again.
 func (r *receiver) drained() {
-	from := r.from.Load()
+	from := r.origin()
 	if r.handled > r.drainFrom && r.link.Draining() && r.link.Credit() > 0 {
 		r.allow(from)
 		r.drain(from)
@@ -189,6 +217,8 @@ func (r *receiver) happened(e *event) {
 	switch e.kind {
 	case eventLoaded:
 		r.send(e.load)
+	case eventReady:
+		r.send(r.c.loader.encode(e.ready))
 	case eventSettled:
 		r.settled(e.sent, e.errs)
 	case eventDrained:
@@ -218,22 +248,28 @@ func (r *receiver) send(l *loaded) {
 		payload := l.buf[p.from:p.to]
 		if r.mode == broker.ReceiveAndDelete {
 			r.sendForGood(p, payload)
-		} else if !r.sendLocked(p, payload) {
+		} else if !r.sendLocked(p, l.source, payload) {
 			back = append(back, p.token)
 		}
 	}
-	if from := r.from.Load(); from != nil {
+	if from := r.origin(); from != nil {
 		if len(back) > 0 {
-			from.Settle(slices.Clone(back), broker.Outcome{Verdict: broker.Release}, ignore)
+			r.settle(l.source, slices.Clone(back), broker.Outcome{Verdict: broker.Release}, ignore)
 		}
 		r.topUp(from)
 	}
 	r.c.loader.recycle(l)
 }
 
-func (r *receiver) sendLocked(p parcel, payload []byte) bool {
+func (r *receiver) sendLocked(p parcel, source int, payload []byte) bool {
 	ref := r.locks.put(p.token)
-	if r.link.Send(endpoint.Outgoing{Tag: p.tag[:], Payload: payload, Ref: ref}) != nil {
+	tag := p.tag[:]
+	if len(r.wishes.sources) > 0 {
+		r.locks.from(ref, source)
+		// Messages of two queues may have equal tokens.
+		tag = append(tag, byte(source>>8), byte(source))
+	}
+	if r.link.Send(endpoint.Outgoing{Tag: tag, Payload: payload, Ref: ref}) != nil {
 		r.locks.take(ref)
 		return false
 	}
@@ -263,13 +299,13 @@ func (r *receiver) room() int64 {
 }
 
 // allow lets the broker deliver what there is room for.
-func (r *receiver) allow(from *broker.Receiver) {
+func (r *receiver) allow(from origin) {
 	r.allowed = r.handled + uint64(r.room())
 	from.Allow(r.allowed)
 }
 
 // topUp makes the next portion known before the broker has used up this one.
-func (r *receiver) topUp(from *broker.Receiver) {
+func (r *receiver) topUp(from origin) {
 	if left := int64(r.allowed) - int64(r.handled); left < r.room()/2 {
 		r.allow(from)
 	}

@@ -69,13 +69,11 @@ func (w sessionWish) granted(source *frame.Source, id string) *frame.Source {
 	return &answer
 }
 
-// lockedUntilProperty tells when a session lock ends. The JavaScript SDK reads the
+// appendLockedUntil tells when a session lock ends. The JavaScript SDK reads the
 // eight bytes of the long, so it must not be shortened.
-func lockedUntilProperty(until time.Time) []byte {
-	b, at := codec.BeginMap(nil)
+func appendLockedUntil(b []byte, until time.Time) []byte {
 	b = codec.AppendSymbol(b, propLockedUntil)
-	b = codec.AppendLong8(b, ticks(until))
-	return codec.EndMap(b, at, 1)
+	return codec.AppendLong8(b, ticks(until))
 }
 
 // ticks is a time as .NET counts it: 100 ns since the first of January of year 1.

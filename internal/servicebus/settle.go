@@ -28,16 +28,23 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 	if !final {
 		return
 	}
-	from := r.from.Load()
-	if from == nil || r.mode == broker.ReceiveAndDelete {
+	if r.origin() == nil || r.mode == broker.ReceiveAndDelete {
 		return
 	}
 	tokens := make([]queue.Token, len(o.Deliveries))
+	var sources []int // of a set
 	for i, d := range o.Deliveries {
+		if len(r.wishes.sources) > 0 {
+			sources = append(sources, r.locks.source(d.Ref))
+		}
 		tokens[i] = r.locks.take(d.Ref)
 	}
 	if o.Settled {
-		from.Settle(tokens, outcome, ignore)
+		if sources != nil {
+			r.settleSet(tokens, sources, outcome, &settlement{})
+		} else {
+			r.settle(0, tokens, outcome, nil)
+		}
 		return
 	}
 	s := &settlement{ids: make([]uint32, len(o.Deliveries)), verdict: outcome.Verdict}
@@ -50,7 +57,11 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 		}
 		return
 	}
-	from.Settle(tokens, outcome, func(errs []error) {
+	if sources != nil {
+		r.settleSet(tokens, sources, outcome, s)
+		return
+	}
+	r.settle(0, tokens, outcome, func(errs []error) {
 		r.c.out.post(event{to: r, kind: eventSettled, sent: s, errs: errs})
 	})
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"context"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// origin is the broker's end of a receiver: one queue, or several as if they were
+// one.
+type origin interface {
+	Allow(total uint64)
+	Drain()
+	Close()
+}
+
+// requireAll asks for the right to listen at every source of a set.
+func (w *wishes) requireAll(g *grants) error {
+	for _, path := range w.sources {
+		if err := g.require(access.Listen, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the broker's end as the peer wishes.
+func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (origin, error) {
+	if len(r.wishes.sources) == 0 {
+		from, err := r.c.svc.broker.OpenReceiver(ctx, r.path, o)
+		if err != nil {
+			return nil, err
+		}
+		return from, nil
+	}
+	if r.wishes.sources[0] != r.path {
+		return nil, endpoint.Errorf(condArgument, "The first of %s is not the address of the link.", propSources)
+	}
+	set, err := r.c.svc.broker.OpenSet(ctx, r.wishes.sources, r.wishes.rule, o, setSink{r})
+	if err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// setSink takes what a set delivers, on the set's goroutine.
+type setSink struct{ r *receiver }
+
+func (k setSink) Deliver(source int, d broker.Delivery) {
+	k.r.c.loader.add(work{to: k.r, deliveries: []broker.Delivery{d}, source: source})
+}
+func (k setSink) Drained()        { k.r.Drained() }
+func (k setSink) Ended(err error) { k.r.Ended(err) }
+
+// settle decides about messages of one of the receiver's sources.
+func (r *receiver) settle(source int, tokens []queue.Token, o broker.Outcome, done func([]error)) {
+	switch from := r.origin().(type) {
+	case *broker.Receiver:
+		from.Settle(tokens, o, done)
+	case *broker.Set:
+		from.Settle(source, tokens, o, done)
+	}
+}
+
+// settleSet settles a disposition on a set, source by source. As s is the answer
+// for all of them, each part gets one of its own.
+func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outcome, s *settlement) {
+	distinct := slices.Compact(slices.Sorted(slices.Values(sources)))
+	for _, source := range distinct {
+		part := &settlement{verdict: s.verdict}
+		var own []queue.Token
+		for i := range tokens {
+			if sources[i] == source {
+				own = append(own, tokens[i])
+				if len(s.ids) > 0 {
+					part.ids = append(part.ids, s.ids[i])
+				}
+			}
+		}
+		done := ignore
+		if len(s.ids) > 0 {
+			done = func(errs []error) { r.c.out.post(event{to: r, kind: eventSettled, sent: part, errs: errs}) }
+		}
+		r.settle(source, own, o, done)
+	}
+}
+
+// source returns the path of the queue that a message of a set came from; empty
+// for a plain receiver.
+func (r *receiver) source(i int) string {
+	if set, ok := r.origin().(*broker.Set); ok {
+		return set.Source(i)
+	}
+	return ""
+}

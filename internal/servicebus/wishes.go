@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"math"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Properties of a receiver's attach that are ours. Clients of other brokers do not
+// send them; a broker that is not ours does not send back propGranted, by which
+// our clients notice that their wishes were not understood. They are on the wire
+// and never change.
+const (
+	propMinLevel = "triagemq:min-level"
+	propMaxLevel = "triagemq:max-level"
+	propMinClass = "triagemq:min-class"
+	propMaxClass = "triagemq:max-class"
+	propSources  = "triagemq:sources"
+	propRule     = "triagemq:rule"
+	propGranted  = "triagemq:granted"
+)
+
+// maxSources bounds the queues of one receiver.
+const maxSources = 256
+
+// wishes are what our own clients ask for beyond what others know.
+type wishes struct {
+	any     bool     // there is one
+	sources []string // paths, in order of preference; none for a plain receiver
+	rule    broker.Rule
+}
+
+// wishesOf reads the wishes of an attach and puts those about levels into o.
+func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error) {
+	level := func(key string, to *queue.Level) bool {
+		v, ok := lookup(properties, key)
+		if !ok || err != nil {
+			return false
+		}
+		n, isNumber := number(v)
+		if !isNumber || n < 0 || n > math.MaxUint8 {
+			err = endpoint.Errorf(condArgument, "The link property %s is not a level of 0 to 255.", key)
+			return false
+		}
+		*to, w.any = queue.Level(n), true
+		return true
+	}
+	level(propMinLevel, &o.MinLevel)
+	o.Capped = level(propMaxLevel, &o.MaxLevel)
+	for key, to := range map[string]*string{propMinClass: &o.MinClass, propMaxClass: &o.MaxClass} {
+		if text, ok := lookupText(properties, key); ok {
+			*to, w.any = string([]byte(text)), true // the attach's bytes are not ours
+		}
+	}
+	if err == nil {
+		err = w.readSources(properties)
+	}
+	return w, err
+}
+
+func (w *wishes) readSources(properties []byte) error {
+	v, ok := lookup(properties, propSources)
+	if !ok {
+		return nil
+	}
+	for item := range v.List() {
+		addr, isText := item.Str()
+		if !isText || len(w.sources) == maxSources {
+			return endpoint.Errorf(condArgument, "The link property %s is not a list of up to %d addresses.", propSources, maxSources)
+		}
+		w.sources = append(w.sources, pathOf(addr))
+	}
+	rule, _ := lookupText(properties, propRule)
+	switch rule {
+	case "", "order":
+		w.rule = broker.ByOrder
+	case "level":
+		w.rule = broker.ByLevel
+	default:
+		return endpoint.Errorf(condArgument, "The link property %s is neither order nor level.", propRule)
+	}
+	w.any = w.any || len(w.sources) > 0
+	return nil
+}
+
+// appendGranted adds to the answer of an attach that its wishes were understood.
+func (w *wishes) appendGranted(b []byte) []byte {
+	return codec.AppendBool(codec.AppendSymbol(b, propGranted), true)
+}
