@@ -53,6 +53,13 @@ func (m *Message) PropertyFold(name string) (codec.Value, bool) {
 // Properties yields the application properties in the order they came.
 func (m *Message) Properties() iter.Seq2[string, codec.Value] { return m.pairs(sectionApplication) }
 
+// PropertyReader returns a Reader of the names and values of the application
+// properties in turn: for those who read them all, of every message.
+func (m *Message) PropertyReader() codec.Reader {
+	section := m.reader(sectionApplication)
+	return section.Map()
+}
+
 // Annotation returns the message annotation of that name.
 func (m *Message) Annotation(name string) (codec.Value, bool) {
 	return m.find(sectionAnnotations, name)
@@ -77,7 +84,8 @@ func (m *Message) PartitionKey() string {
 
 func (m *Message) find(s section, name string) (codec.Value, bool) {
 	section := m.reader(s)
-	for r := section.Map(); r.More(); {
+	r := section.Map() // not in the for clause, which would copy it for each turn
+	for r.More() {
 		if r.Kind() == codec.KindUlong {
 			r.Skip()
 		} else if string(r.Text()) == name {
@@ -91,7 +99,8 @@ func (m *Message) find(s section, name string) (codec.Value, bool) {
 func (m *Message) pairs(s section) iter.Seq2[string, codec.Value] {
 	return func(yield func(string, codec.Value) bool) {
 		section := m.reader(s)
-		for r := section.Map(); r.More(); {
+		r := section.Map()
+		for r.More() {
 			key, v := r.Value(), r.Value()
 			if k, ok := key.Str(); ok && !yield(k, v) {
 				return

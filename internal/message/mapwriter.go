@@ -27,7 +27,8 @@ func (w *mapWriter) key(name string) {
 // copyExcept copies the pairs of a map as they are encoded, but for those whose
 // names drop reports true.
 func (w *mapWriter) copyExcept(section codec.Reader, drop func(name string) bool) {
-	for r := section.Map(); r.More(); {
+	r := section.Map()
+	for r.More() {
 		before := r.Rest()
 		key := r.Value()
 		r.Skip()

@@ -40,12 +40,11 @@ func (r *Reader) nested(want Kind) Reader {
 		r.wrong(want, code)
 		return Reader{}
 	}
-	in, err := elements(code, data)
+	in, elem, err := elements(code, data)
 	if err != nil {
 		r.Fail(err)
-		return Reader{}
 	}
-	return in
+	return Reader{rest: in.rest, left: in.left, elem: elem}
 }
 
 // Composite reads a described list, the form of all performatives and of most
@@ -120,13 +119,14 @@ func (r *Reader) check(depth int) {
 	case KindDescribed:
 		in = Reader{rest: data, left: 2}
 	case KindList, KindMap, KindArray:
-		var err error
-		if in, err = elements(code, data); err != nil {
+		inside, elem, err := elements(code, data)
+		if err != nil {
 			r.Fail(err)
 			return
 		}
+		in = Reader{rest: inside.rest, left: inside.left, elem: elem}
 	}
-	if n := widths[in.elem]; n != variable {
+	if n := widths[in.elem]; n < sized {
 		// Elements of fixed width have nothing inside. Multiplying keeps an
 		// array of many elements without bytes from costing more than it took
 		// to send.
@@ -144,20 +144,28 @@ func (r *Reader) check(depth int) {
 	}
 }
 
-// elements returns a Reader of what is inside a list, map or array.
-func elements(code byte, data []byte) (Reader, error) {
+// extent is where the elements of a compound value are. It has few enough words to
+// be returned in registers, as a whole Reader has not.
+type extent struct {
+	rest []byte
+	left int
+}
+
+// elements returns what is inside a list, map or array, and the constructor that
+// the elements of an array share.
+func elements(code byte, data []byte) (in extent, elem byte, err error) {
 	var count uint32
 	switch code >> 4 {
 	case 0x4: // list0
-		return Reader{}, nil
+		return extent{}, 0, nil
 	case 0xc, 0xe:
 		if len(data) < 2 {
-			return Reader{}, ErrCount
+			return extent{}, 0, ErrCount
 		}
 		count, data = uint32(data[1]), data[2:]
 	default:
 		if len(data) < 8 {
-			return Reader{}, ErrCount
+			return extent{}, 0, ErrCount
 		}
 		count, data = binary.BigEndian.Uint32(data[4:]), data[8:]
 	}
@@ -165,30 +173,30 @@ func elements(code byte, data []byte) (Reader, error) {
 	case kind == KindArray:
 		return arrayElements(data, count)
 	case uint64(count) > uint64(len(data)), kind == KindMap && count%2 != 0:
-		return Reader{}, ErrCount
+		return extent{}, 0, ErrCount
 	}
-	return Reader{rest: data, left: int(count)}, nil
+	return extent{data, int(count)}, 0, nil
 }
 
 // arrayElements reads the constructor shared by the elements of an array. A
 // described one stands for itself and is dropped: elements are what it describes.
-func arrayElements(data []byte, count uint32) (Reader, error) {
+func arrayElements(data []byte, count uint32) (in extent, elem byte, err error) {
 	if count == 0 {
-		return Reader{}, nil // some senders leave out the constructor too
+		return extent{}, 0, nil // some senders leave out the constructor too
 	}
 	for range MaxDepth {
 		if len(data) == 0 {
-			return Reader{}, ErrShort
+			return extent{}, 0, ErrShort
 		}
 		code := data[0]
 		data = data[1:]
 		if code == codeDescribed {
 			if len(data) == 0 {
-				return Reader{}, ErrShort
+				return extent{}, 0, ErrShort
 			}
 			n, err := width(data[0], data[1:])
 			if err != nil {
-				return Reader{}, err
+				return extent{}, 0, err
 			}
 			data = data[1+n:]
 			continue
@@ -198,9 +206,9 @@ func arrayElements(data []byte, count uint32) (Reader, error) {
 			limit = MaxEmpty
 		}
 		if uint64(count) > uint64(limit) {
-			return Reader{}, ErrCount
+			return extent{}, 0, ErrCount
 		}
-		return Reader{rest: data, left: int(count), elem: code}, nil
+		return extent{data, int(count)}, code, nil
 	}
-	return Reader{}, ErrDepth
+	return extent{}, 0, ErrDepth
 }

@@ -102,7 +102,13 @@ func (r *Reader) take() (code byte, data []byte) {
 		code, b = b[0], b[1:]
 	}
 	n := int(widths[code])
-	if n > 16 || n > len(b) {
+	switch {
+	case n == sized && len(b) > 0: // texts and small compounds, most of what comes
+		n = 1 + int(b[0])
+	case n > 16:
+		n = math.MaxInt
+	}
+	if n > len(b) {
 		var err error
 		if n, err = width(code, b); err != nil {
 			r.err = err
@@ -128,18 +134,20 @@ func (r *Reader) peek() byte {
 	}
 }
 
-// variable marks constructors whose data says itself how long it is, and those
-// that do not exist.
-const variable = 0xff
+// Marks of constructors whose data has no length of its own.
+const (
+	sized    = 0xfe // the first byte of the data says how many follow
+	variable = 0xff // longer sizes, descriptors, and what does not exist
+)
 
 // widths holds the length of the data behind each constructor, which its high half
-// tells, or variable.
+// tells, or a mark.
 var widths = func() (w [256]uint8) {
-	fixed := [16]uint8{4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+	fixed := [16]uint8{4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16, 0xa: sized, 0xc: sized, 0xe: sized}
 	for code := range w {
 		w[code] = variable
-		if known(byte(code)) && code>>4 >= 0x4 && code>>4 <= 0x9 {
-			w[code] = fixed[code>>4]
+		if n := fixed[code>>4]; known(byte(code)) && (n > 0 || code>>4 == 0x4) {
+			w[code] = n
 		}
 	}
 	return w

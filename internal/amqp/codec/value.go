@@ -148,11 +148,8 @@ func (v Value) UUID() (id [16]byte, ok bool) {
 func (v Value) Elements() Reader {
 	switch v.kind {
 	case KindList, KindMap, KindArray:
-		in, err := elements(v.code, bytesOf(v.data))
-		if err != nil {
-			return Reader{err: err}
-		}
-		return in
+		in, elem, err := elements(v.code, bytesOf(v.data))
+		return Reader{rest: in.rest, err: err, left: in.left, elem: elem}
 	}
 	return Reader{}
 }
@@ -161,7 +158,8 @@ func (v Value) Elements() Reader {
 // Elements to learn of it, or Check before.
 func (v Value) List() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
-		for r := v.Elements(); v.kind != KindMap && r.More(); {
+		r := v.Elements()
+		for v.kind != KindMap && r.More() {
 			e := r.Value()
 			if r.err != nil || !yield(e) {
 				return
@@ -174,7 +172,8 @@ func (v Value) List() iter.Seq[Value] {
 // at bad encoding, like List.
 func (v Value) Map() iter.Seq2[Value, Value] {
 	return func(yield func(k, e Value) bool) {
-		for r := v.Elements(); v.kind == KindMap && r.More(); {
+		r := v.Elements()
+		for v.kind == KindMap && r.More() {
 			k, e := r.Value(), r.Value()
 			if r.err != nil || !yield(k, e) {
 				return
@@ -188,7 +187,8 @@ func (v Value) Lookup(key string) (Value, bool) {
 	if v.kind != KindMap {
 		return Value{}, false
 	}
-	for r := v.Elements(); r.More(); {
+	r := v.Elements()
+	for r.More() {
 		k, e := r.Value(), r.Value()
 		if s, ok := k.Str(); ok && s == key && r.err == nil {
 			return e, true
