@@ -63,18 +63,20 @@ var infix = map[op]struct {
 // node is one operation. AND and OR take any number of kids, so that a long list
 // of alternatives is not a deep tree. A parsed node never changes.
 type node struct {
+	// What evaluation looks at comes first, to share a line of the cache.
 	op      op
 	negated bool // IS NOT NULL, NOT IN, NOT LIKE
 	fixed   bool // val holds the result, whatever the message
-	depth   int  // of the tree below, this node included
-	pos     int  // where the operation begins in the text
+	slot    int  // opProperty: index into Expr.names
 	kids    []*node
-	val     Value              // opConst, opParam, or fixed
-	param   string             // opParam
+	held    *Value             // &val of constants, once the expression is compiled
 	name    Name               // opProperty
-	slot    int                // opProperty: index into Expr.names
 	like    *pattern           // opLike whose pattern is fixed
 	set     map[Value]struct{} // opIn over many constants, by index key
+	val     Value              // opConst, opParam, or fixed
+	param   string             // opParam
+	depth   int                // of the tree below, this node included
+	pos     int                // where the operation begins in the text
 }
 
 // prec returns how tightly the outermost operation of n binds.

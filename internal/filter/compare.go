@@ -172,28 +172,16 @@ func equal(a, b *Value) order {
 }
 
 // judge turns an order into the verdict of the comparison o.
-func judge(o op, got order) verdict {
-	switch {
-	case got == unlike:
-		return maybe
-	case got == apart:
-		if o == opEqual || o == opNotEqual {
-			return verdictOf(o == opNotEqual)
-		}
-		return no
-	}
-	switch o {
-	case opEqual:
-		return verdictOf(got == same)
-	case opNotEqual:
-		return verdictOf(got != same)
-	case opLess:
-		return verdictOf(got == less)
-	case opLessEqual:
-		return verdictOf(got != greater)
-	case opGreater:
-		return verdictOf(got == greater)
-	default:
-		return verdictOf(got != less)
-	}
+func judge(o op, got order) verdict { return judgements[o-opEqual][got-less] }
+
+// judgements holds a row for each comparison, in the order of the operators, and in
+// it a verdict for each order.
+var judgements = [...][5]verdict{
+	//                  less same greater apart unlike
+	opEqual - opEqual:        {no, yes, no, no, maybe},
+	opNotEqual - opEqual:     {yes, no, yes, yes, maybe},
+	opLess - opEqual:         {yes, no, no, no, maybe},
+	opLessEqual - opEqual:    {yes, yes, no, no, maybe},
+	opGreater - opEqual:      {no, no, yes, no, maybe},
+	opGreaterEqual - opEqual: {no, yes, yes, no, maybe},
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -65,9 +64,12 @@ func (e *Envelope) User(name string) *Value {
 // open forgets the message before and reads the properties of the new one.
 func (e *Envelope) open() {
 	e.read, e.props, e.filled = e.Message, e.props[:0], 0
-	for name, v := range e.Message.Properties() {
-		e.props = append(e.props, property{name: name})
-		e.props[len(e.props)-1].value.read(&v)
+	r := e.Message.PropertyReader() // not in the for clause, which would copy it for each turn
+	for r.More() {
+		e.props = append(e.props, property{})
+		p := &e.props[len(e.props)-1]
+		p.name, _ = r.Value().Str()
+		p.value.read(r.Value())
 	}
 }
 
@@ -92,18 +94,20 @@ func (e *Envelope) System(name SystemName) *Value {
 	if e.read != e.Message {
 		e.open()
 	}
+	v := &e.system[name]
 	if e.filled&(1<<name) == 0 {
-		e.system[name] = e.fromSender(name)
 		e.filled |= 1 << name
+		if f, ok := fieldOf(name); ok {
+			v.readField(e.Message.Field(f))
+		} else {
+			*v = e.fromSender(name)
+		}
 	}
-	return &e.system[name]
+	return v
 }
 
-// fromSender reads what the sender wrote.
+// fromSender reads what the sender wrote elsewhere than in the properties section.
 func (e *Envelope) fromSender(name SystemName) Value {
-	if f, ok := fieldOf(name); ok {
-		return fieldValue(e.Message.Field(f))
-	}
 	switch name {
 	case PartitionKey:
 		return e.annotation(message.AnnotationPartitionKey)
@@ -120,40 +124,23 @@ func (e *Envelope) fromSender(name SystemName) Value {
 	}
 }
 
-// fieldOf returns the field of the properties section behind a system property.
-func fieldOf(name SystemName) (message.Field, bool) {
-	switch name {
-	case MessageID:
-		return message.FieldMessageID, true
-	case CorrelationID:
-		return message.FieldCorrelationID, true
-	case ContentType:
-		return message.FieldContentType, true
-	case Subject:
-		return message.FieldSubject, true
-	case To:
-		return message.FieldTo, true
-	case ReplyTo:
-		return message.FieldReplyTo, true
-	case SessionID:
-		return message.FieldSessionID, true
-	case ReplyToSessionID:
-		return message.FieldReplyToSessionID, true
-	default:
-		return 0, false
-	}
+// fields holds the field of the properties section behind each system property,
+// counted from one; zero where there is none.
+var fields = [systemNames]message.Field{
+	MessageID:        message.FieldMessageID + 1,
+	CorrelationID:    message.FieldCorrelationID + 1,
+	ContentType:      message.FieldContentType + 1,
+	Subject:          message.FieldSubject + 1,
+	To:               message.FieldTo + 1,
+	ReplyTo:          message.FieldReplyTo + 1,
+	SessionID:        message.FieldSessionID + 1,
+	ReplyToSessionID: message.FieldReplyToSessionID + 1,
 }
 
-// fieldValue returns a field as text: ids of other types read as what they look
-// like, because expressions and correlation filters can only write strings.
-func fieldValue(v codec.Value) Value {
-	if s, ok := v.Str(); ok {
-		return StringValue(s)
-	}
-	if v.IsNull() {
-		return NullValue()
-	}
-	return StringValue(v.String())
+// fieldOf returns the field of the properties section behind a system property.
+func fieldOf(name SystemName) (message.Field, bool) {
+	f := fields[name]
+	return f - 1, f > 0
 }
 
 func (e *Envelope) annotation(name string) Value {

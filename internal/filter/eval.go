@@ -22,19 +22,28 @@ func (e *env) fail(n *node, reason string) {
 	}
 }
 
-// slot returns the property at a slot, looking it up the first time.
+// slot returns the property at a slot, looking it up the first time. Of a user
+// property, unknown means that it is not there; of a system property, that it has
+// no value yet.
 func (e *env) slot(slot int, name *Name) *Value {
-	if slot >= cached {
-		return e.fetch(name)
+	if slot < cached && e.cache[slot] != nil {
+		return e.cache[slot]
 	}
-	if e.cache[slot] == nil {
-		e.cache[slot] = e.fetch(name)
-	}
-	return e.cache[slot]
+	return e.fill(slot, name)
 }
 
-// fetch returns a property of the message. Of a user property, unknown means that
-// it is not there; of a system property, that it has no value yet.
+// fill is the part of slot that happens once, kept apart so that slot is inlined.
+//
+//go:noinline
+func (e *env) fill(slot int, name *Name) *Value {
+	v := e.fetch(name)
+	if slot < cached {
+		e.cache[slot] = v
+	}
+	return v
+}
+
+// fetch returns a property of the message.
 func (e *env) fetch(name *Name) *Value {
 	var v *Value
 	if name.System == NotSystem {
@@ -83,11 +92,8 @@ func (e *env) noValue(n *node) { e.fail(n, "it has no value at this point") }
 // property, as most operands are; else nil. It must not call value: the compiler
 // would move every operand of a recursive evaluation to the heap.
 func (e *env) lent(n *node) *Value {
-	if n.op == opConst || n.fixed {
-		return &n.val
-	}
 	if n.op != opProperty {
-		return nil
+		return n.held
 	}
 	v := e.slot(e.number(n), &n.name)
 	if v.kind == Unknown && n.name.System != NotSystem {

@@ -62,6 +62,9 @@ func (x *Expr) prepare(n *node) {
 	case n.op == opLike:
 		prepareLike(n)
 	}
+	if n.fixed || n.op == opConst {
+		n.held = &n.val
+	}
 }
 
 func (x *Expr) slot(name Name) int {

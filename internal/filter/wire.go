@@ -24,13 +24,13 @@ const ticksAtEpoch = 621_355_968_000_000_000
 // FromWire returns an AMQP value as the language sees it. Strings share the bytes
 // of v.
 func FromWire(v codec.Value) (to Value) {
-	to.read(&v)
+	to.read(v)
 	return to
 }
 
 // read makes v, which must be zero, the AMQP value from. It works in place because
 // copying values is most of the cost of reading the properties of a message.
-func (v *Value) read(from *codec.Value) {
+func (v *Value) read(from codec.Value) {
 	switch kind := from.Kind(); kind {
 	case codec.KindNull:
 		v.kind = Null
@@ -48,17 +48,34 @@ func (v *Value) read(from *codec.Value) {
 	case codec.KindFloat, codec.KindDouble:
 		f, _ := from.Float()
 		v.kind, v.width, v.bits = Double, wireWidth[kind], math.Float64bits(f)
+	case codec.KindBool:
+		v.kind = Bool
+		if b, _ := from.Bool(); b {
+			v.bits = 1
+		}
 	default:
-		*v = fromOther(*from)
+		*v = fromOther(from)
 	}
+}
+
+// readField makes v a field of the properties section as text: ids of other types
+// read as what they look like, because expressions and correlation filters can
+// only write strings.
+func (v *Value) readField(from codec.Value) {
+	if from.IsNull() {
+		*v = NullValue()
+		return
+	}
+	text, ok := from.Str()
+	if !ok {
+		text = from.String()
+	}
+	*v = StringValue(text)
 }
 
 // fromOther reads the types that are rare in properties.
 func fromOther(v codec.Value) Value {
 	switch v.Kind() {
-	case codec.KindBool:
-		b, _ := v.Bool()
-		return BoolValue(b)
 	case codec.KindChar:
 		c, _ := v.Char()
 		return charValue(c)
