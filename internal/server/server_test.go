@@ -183,7 +183,8 @@ func TestHTTP(t *testing.T) {
 		{"/healthz", 200, "ok\n"},
 		{"/readyz", 200, "ok\n"},
 		{"/health", 200, `{"status":"healthy","message":"Service is healthy."}`},
-		{"/$Resources/Queues", 501, "The management API is not implemented yet. AMQP works on this port.\n"},
+		{"/api/v1/connections", 200, "{\"connections\":[]}\n"},
+		{"/nobody?api-version=2021-05", 404, "<Error><Code>404</Code><Detail>SubCode=40400. Not Found. No queue or topic is called 'nobody'.</Detail></Error>"},
 	}
 	for _, tt := range tests {
 		for scheme, client := range map[string]*http.Client{"http": http.DefaultClient, "https": secure} {

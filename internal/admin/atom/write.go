@@ -4,10 +4,10 @@ package atom
 
 import (
 	"bytes"
-	"encoding/xml"
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -29,7 +29,7 @@ func (w *writer) open(name string, attrs ...attr) {
 		w.WriteByte(' ')
 		w.WriteString(a.name)
 		w.WriteString(`="`)
-		w.escaped(a.value)
+		w.escaped(a.value, "&quot;")
 		w.WriteByte('"')
 	}
 	w.WriteByte('>')
@@ -41,13 +41,32 @@ func (w *writer) close(name string) {
 	w.WriteByte('>')
 }
 
-func (w *writer) escaped(text string) {
-	_ = xml.EscapeText(w, []byte(text)) // a buffer takes everything
+// escaped writes text. Quotes are left as they are where they may be: users of
+// the Go client see the text of an error as it stands in the reply.
+func (w *writer) escaped(text string, quote string) {
+	for _, r := range text {
+		switch {
+		case r == '&':
+			w.WriteString("&amp;")
+		case r == '<':
+			w.WriteString("&lt;")
+		case r == '>':
+			w.WriteString("&gt;")
+		case r == '"':
+			w.WriteString(quote)
+		case r == '\t', r == '\n', r >= ' ' && r != utf8.RuneError && r != 0xfffe && r != 0xffff:
+			w.WriteRune(r)
+		case r == '\r':
+			w.WriteString("&#xD;")
+		default:
+			w.WriteRune(utf8.RuneError) // XML has no way to write it
+		}
+	}
 }
 
 func (w *writer) leaf(name, text string, attrs ...attr) {
 	w.open(name, attrs...)
-	w.escaped(text)
+	w.escaped(text, `"`)
 	w.close(name)
 }
 
