@@ -19,8 +19,8 @@ func TestSendAndReceiveWithPeekLock(t *testing.T) {
 	t.Parallel()
 	q := open(t, "modes")
 	q.sendMessage(&azservicebus.Message{
-		Body: []byte("hello"), MessageID: ptr("m1"), Subject: ptr("greeting"), ContentType: ptr("text/plain"),
-		CorrelationID: ptr("c1"), ReplyTo: ptr("answers"), ReplyToSessionID: ptr("s9"), To: ptr("you"),
+		Body: []byte("hello"), MessageID: new("m1"), Subject: new("greeting"), ContentType: new("text/plain"),
+		CorrelationID: new("c1"), ReplyTo: new("answers"), ReplyToSessionID: new("s9"), To: new("you"),
 		ApplicationProperties: map[string]any{"tenant": "contoso", "size": int64(7), "vip": true},
 		TimeToLive:            ptr(time.Hour),
 	})
@@ -156,7 +156,7 @@ func TestScheduleAndCancel(t *testing.T) {
 		t.Errorf("scheduled for %v, want %v", m.ScheduledEnqueueTime, soon)
 	}
 	q.complete(m)
-	q.sendMessage(&azservicebus.Message{Body: []byte("field"), ScheduledEnqueueTime: ptr(time.Now().Add(time.Second))})
+	q.sendMessage(&azservicebus.Message{Body: []byte("field"), ScheduledEnqueueTime: new(time.Now().Add(time.Second))})
 	q.empty()
 	q.complete(q.one())
 	q.empty()
@@ -167,7 +167,7 @@ func TestDuplicateDetection(t *testing.T) {
 	q := open(t, "duplicates")
 	run := rand.Text() // the queue remembers ids of earlier runs
 	for _, id := range []string{"1", "2", "1", "1", "3", "2"} {
-		q.sendMessage(&azservicebus.Message{Body: []byte(id), MessageID: ptr(run + id)})
+		q.sendMessage(&azservicebus.Message{Body: []byte(id), MessageID: new(run + id)})
 	}
 	ms := q.receive(3)
 	if got := bodies(ms); got != "1 2 3" {

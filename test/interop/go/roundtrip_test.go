@@ -31,9 +31,9 @@ func TestExactRoundTrip(t *testing.T) {
 		Footer:              map[any]any{"x-opt-footer-test": "footer"},
 		Header:              &azservicebus.AMQPAnnotatedMessageHeader{Priority: 100, Durable: true, TTL: time.Hour},
 		Properties: &azservicebus.AMQPAnnotatedMessageProperties{
-			MessageID: "message-id", UserID: []byte("user"), To: ptr("to"), Subject: ptr("subject"), ReplyTo: ptr("reply"),
-			CorrelationID: "correlation", ContentType: ptr("text/plain"), ContentEncoding: ptr("utf-8"),
-			GroupID: ptr("group"), GroupSequence: ptr(uint32(3)), ReplyToGroupID: ptr("reply-group"),
+			MessageID: "message-id", UserID: []byte("user"), To: new("to"), Subject: new("subject"), ReplyTo: new("reply"),
+			CorrelationID: "correlation", ContentType: new("text/plain"), ContentEncoding: new("utf-8"),
+			GroupID: new("group"), GroupSequence: new(uint32(3)), ReplyToGroupID: new("reply-group"),
 		},
 	}
 	if err := q.SendAMQPAnnotatedMessage(q.ctx, sent, nil); err != nil {
@@ -109,8 +109,8 @@ func TestReceiveResendReceive(t *testing.T) {
 	t.Parallel()
 	q := open(t, "resend")
 	q.sendMessage(&azservicebus.Message{
-		Body: []byte("x"), PartitionKey: ptr("same"), SessionID: ptr("same"), TimeToLive: ptr(time.Hour),
-		ScheduledEnqueueTime: ptr(time.Now().Add(-time.Minute)),
+		Body: []byte("x"), PartitionKey: new("same"), SessionID: new("same"), TimeToLive: ptr(time.Hour),
+		ScheduledEnqueueTime: new(time.Now().Add(-time.Minute)),
 	})
 	for range 2 {
 		m := q.one()

@@ -108,7 +108,7 @@ func TestDeadLetterWithReason(t *testing.T) {
 	q := open(t, "dead-letters")
 	q.send("bad")
 	err := q.DeadLetterMessage(q.ctx, q.one(), &azservicebus.DeadLetterOptions{
-		Reason: ptr("Unreadable"), ErrorDescription: ptr("no such format"), PropertiesToModify: map[string]any{"by": "test"},
+		Reason: new("Unreadable"), ErrorDescription: new("no such format"), PropertiesToModify: map[string]any{"by": "test"},
 	})
 	if err != nil {
 		t.Fatal(err)
