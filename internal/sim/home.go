@@ -34,6 +34,7 @@ type home struct {
 	stale     []token // of lives and locks that are over, most likely
 	unread    []unread
 	taken     map[taking]take // by the observer, not yet at its sink
+	given     map[taking]bool // tokens, in all lives
 }
 
 // modelEntity is an entity of the model.
@@ -56,7 +57,7 @@ type token struct {
 
 func newHome(w *world, n journal.Shard) *home {
 	h := &home{w: w, number: n, entities: make(map[shard.ID]*modelEntity),
-		dropped: make(map[shard.ID]*modelEntity), taken: make(map[taking]take)}
+		dropped: make(map[shard.ID]*modelEntity), taken: make(map[taking]take), given: make(map[taking]bool)}
 	h.addVersion()
 	return h
 }

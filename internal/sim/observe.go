@@ -81,7 +81,12 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 			h.w.failf("%v: message %d is locked until %v, want %v", o.place, d.Seq, d.LockedUntil, want)
 		}
 	}
-	h.taken[taking{o.place, d.Seq, d.Token.Nonce}] = t
+	key := taking{o.place, d.Seq, d.Token.Nonce}
+	if d.Token.Nonce != 0 && h.given[key] {
+		h.w.failf("%v: the token of message %d was given before, perhaps in another life", o.place, d.Seq)
+	}
+	h.given[key] = true
+	h.taken[key] = t
 }
 
 // Settled implements shard.Observer.

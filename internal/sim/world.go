@@ -159,6 +159,9 @@ func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
 // play is one turn: clients, clock and disk each may do something.
 func (w *world) play() {
 	if w.broken != nil {
+		for _, h := range w.homes {
+			h.step() // a process that is about to end may still say what it knows
+		}
 		w.crash()
 		return
 	}
