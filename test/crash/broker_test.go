@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// queues are the ones that every store here has.
+var queues = []string{"orders", "invoices", "mail"}
+
+// node is a broker without a wire.
+type node struct {
+	*broker.Broker
+	stop func() error
+}
+
+// open starts a broker on a disk and makes its queues. Small segments and
+// frequent snapshots make a kill likely to hit them.
+func open(ctx context.Context, disk vfs.FS) (*node, error) {
+	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 20})
+	if err != nil {
+		return nil, err
+	}
+	var shards []*shard.Shard
+	for i := range 2 {
+		s, err := shard.Open(w, journal.Shard(i), shard.Options{CacheBytes: 16 << 10, SnapshotAfter: 128 << 10, SnapshotStep: 100})
+		if err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+		shards = append(shards, s)
+	}
+	b, err := broker.Open(shards, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	upper, stopUpper := context.WithCancel(ctx)
+	lower, stopLower := context.WithCancel(context.WithoutCancel(ctx))
+	var up, low sync.WaitGroup
+	up.Go(func() { b.Run(upper) })
+	for _, s := range shards {
+		up.Go(func() { s.Run(upper) })
+	}
+	low.Go(func() { w.Run(lower) })
+	n := &node{Broker: b, stop: func() error {
+		stopUpper()
+		up.Wait()
+		stopLower()
+		low.Wait()
+		return w.Close()
+	}}
+	for _, name := range queues {
+		_, err := b.CreateQueue(ctx, entity.Queue{Name: name, MaxDeliveryCount: 3})
+		if err != nil && !errors.Is(err, broker.ErrExists) {
+			return nil, errors.Join(err, n.stop())
+		}
+	}
+	return n, nil
+}
+
+// addresses are the queues and their dead letters.
+func addresses() (as []string) {
+	for _, name := range queues {
+		as = append(as, name, name+"/$DeadLetterQueue")
+	}
+	return as
+}
+
+// found is a message as a listing or a drain shows it.
+type found struct {
+	address string
+	id      string
+	level   queue.Level
+	seq     queue.SeqNo
+}
+
+// list peeks at every message there is, bodies included.
+func (n *node) list(ctx context.Context) ([]found, error) {
+	var all []found
+	for _, a := range addresses() {
+		for from := queue.SeqNo(0); ; {
+			ds, err := n.Peek(ctx, a, from, 500, nil)
+			if err != nil {
+				return nil, err
+			}
+			for i := range ds {
+				f, err := read(a, &ds[i])
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, f)
+				from = ds[i].Seq + 1
+			}
+			if len(ds) == 0 {
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// drain takes every message there is, for good, in the order it is handed out.
+func (n *node) drain(ctx context.Context) ([]found, error) {
+	var all []found
+	for _, a := range addresses() {
+		s := &collector{done: make(chan error, 1)}
+		r, err := n.OpenReceiver(ctx, a, broker.ReceiverOptions{Mode: broker.ReceiveAndDelete, Sink: s})
+		if err != nil {
+			return nil, err
+		}
+		r.Allow(math.MaxInt32)
+		r.Drain()
+		if err := <-s.done; err != nil {
+			return nil, err
+		}
+		r.Close()
+		for i := range s.got {
+			f, err := read(a, &s.got[i])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+func read(address string, d *broker.Delivery) (found, error) {
+	m, err := d.Message()
+	if err != nil {
+		return found{}, err
+	}
+	id, err := verify(m)
+	return found{address, id, d.Level, d.Seq}, err
+}
+
+// collector is a sink that waits for the end.
+type collector struct {
+	got  []broker.Delivery
+	done chan error // capacity 1: the first of Drained and Ended
+}
+
+func (c *collector) Deliver(ds []broker.Delivery) { c.got = append(c.got, ds...) }
+func (c *collector) Drained()                     { c.end(nil) }
+func (c *collector) Ended(err error)              { c.end(err) }
+
+func (c *collector) end(err error) {
+	select {
+	case c.done <- err:
+	default:
+	}
+}
+
+// compose makes the message of an id: its body follows from it, so that whoever
+// reads it can tell whether it is as it was.
+func compose(id string, level uint8) *message.Message {
+	d := message.Draft{Priority: level, PrioritySet: true, Subject: id, Body: bodyOf(id)}
+	return d.Message()
+}
+
+// verify returns the id of a message, or an error if it is not as it was sent.
+func verify(m *message.Message) (string, error) {
+	id := m.Subject()
+	var body []byte
+	for data := range m.Data() {
+		body = append(body, data...)
+	}
+	if string(body) != string(bodyOf(id)) {
+		return id, errors.New("message " + id + " has another body than was sent")
+	}
+	return id, nil
+}
+
+// bodyOf is 20 to 500 bytes that nobody would take for those of another id.
+func bodyOf(id string) []byte {
+	h := uint32(2166136261)
+	for _, c := range []byte(id) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	body := make([]byte, 20+h%480)
+	for i := range body {
+		h = h*1664525 + 1013904223
+		body[i] = byte(h >> 24)
+	}
+	return body
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// ledger is what the parent knows about every message.
+type ledger struct {
+	t       *testing.T
+	safe    map[string]bool // acknowledged, or seen after a kill; not completed
+	trying  map[string]bool // completed perhaps
+	done    map[string]bool // completed for sure
+	listed  map[string]bool // by the child that is starting
+	sent    int
+	settled int
+}
+
+func newLedger(t *testing.T) *ledger {
+	return &ledger{t: t, safe: map[string]bool{}, trying: map[string]bool{}, done: map[string]bool{}, listed: map[string]bool{}}
+}
+
+// hear takes in one line of a child and reports whether it is ready for load.
+func (l *ledger) hear(line string) (ready bool) {
+	words := strings.Fields(line)
+	switch words[0] {
+	case saysHas:
+		l.listed[words[1]] = true
+	case saysReady:
+		l.compare()
+		return true
+	case saysSent:
+		size, err := strconv.Atoi(words[2])
+		if err != nil {
+			l.t.Fatalf("the child says %q", line)
+		}
+		for i := range size {
+			if id := member(words[1], i, size); !l.done[id] {
+				l.safe[id] = true
+			}
+		}
+		l.sent += size
+	case saysTrying:
+		l.trying[words[1]] = true
+	case saysCompleted:
+		l.done[words[1]] = true
+		delete(l.safe, words[1])
+		l.settled++
+	default:
+		l.t.Fatalf("the child says %q", line)
+	}
+	return false
+}
+
+// compare checks what a start found against what was acknowledged.
+func (l *ledger) compare() {
+	lost, back, torn := 0, 0, 0
+	for id := range l.safe {
+		if !l.listed[id] && !l.trying[id] {
+			lost++
+			l.t.Errorf("message %s was acknowledged and is lost", id)
+		}
+	}
+	for id := range l.listed {
+		if l.done[id] {
+			back++
+			l.t.Errorf("message %s was completed and is back", id)
+		}
+		for _, other := range batchOf(id) {
+			if !l.listed[other] && !l.trying[other] && !l.done[other] {
+				torn++
+				l.t.Errorf("message %s is there and %s of the same batch is not", id, other)
+			}
+		}
+	}
+	if lost+back+torn > 0 {
+		l.t.Fatalf("%d lost, %d back, %d torn from their batch", lost, back, torn)
+	}
+	// What was being completed is now known to be gone or not.
+	for id := range l.trying {
+		if !l.listed[id] {
+			l.done[id] = true
+		}
+	}
+	l.safe, l.listed, l.trying = l.listed, map[string]bool{}, map[string]bool{}
+}
+
+// batchOf returns the ids of all messages that were sent with one.
+func batchOf(id string) (ids []string) {
+	parts := strings.Split(id, "/")
+	size, err := strconv.Atoi(parts[2])
+	if err != nil {
+		return nil
+	}
+	for i := range size {
+		ids = append(ids, member(parts[0], i, size))
+	}
+	return ids
+}
+
+// life runs a child until it is killed, some time after it was ready.
+func (l *ledger) life(dir string, n int, after time.Duration) {
+	l.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childLife, n))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	var timer *time.Timer
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // the pipe ends with the child, and half a line was never said
+		}
+		if l.hear(line) {
+			timer = time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // fails if it has ended, which Wait tells
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	if timer == nil {
+		l.t.Fatalf("life %d: the child ended before it was ready", n)
+	}
+	if timer.Stop() {
+		l.t.Fatalf("life %d: the child ended by itself: %v", n, cmd.ProcessState)
+	}
+}
+
+func TestKilledBrokerKeepsItsWord(t *testing.T) {
+	loops := 50
+	if s := os.Getenv("CRASH_LOOPS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("CRASH_LOOPS: %v", err)
+		}
+		loops = n
+	}
+	dir, l := t.TempDir(), newLedger(t)
+	for n := range loops {
+		l.life(dir, n, time.Duration(rand.IntN(300))*time.Millisecond)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b, err := open(ctx, vfs.OS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := b.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	all, err := b.list(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		l.listed[f.id] = true
+	}
+	l.compare()
+	drained, err := b.drain(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(drained) != len(l.safe) {
+		t.Errorf("drained %d messages, %d were there", len(drained), len(l.safe))
+	}
+	if !slices.IsSortedFunc(drained, func(a, b found) int {
+		if a.address != b.address {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.seq, b.seq))
+	}) {
+		t.Error("the last messages did not come by level and age")
+	}
+	t.Logf("%d kills: %d messages acknowledged, %d completed, %d drained at the end; nothing lost, nothing back",
+		loops, l.sent, l.settled, len(drained))
+}
