@@ -65,6 +65,7 @@ func (m *Received) decodeAnnotations(in *amqp.Message) {
 	m.ScheduleAt, _ = in.Annotations[annotationScheduled].(time.Time)
 	m.PartitionKey, _ = in.Annotations[annotationPartition].(string)
 	m.DeadLetterSource, _ = in.Annotations[annotationSource].(string)
+	m.Source, _ = in.Annotations[annotationFrom].(string)
 }
 
 // lockToken finds the lock of a delivery: in its annotation, else in the tag,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/Azure/go-amqp"
 )
@@ -56,6 +57,26 @@ var (
 	// ErrMessageNotFound means that no message has that sequence number, or not
 	// in a state that allows the operation.
 	ErrMessageNotFound = errors.New("client: message not found")
+)
+
+// BusyError means that the broker turns messages of a class away for now, as the
+// queue's policy asks. Send waits and tries again by itself, unless that would
+// take longer than [Options.RetryFor]. It unwraps to ErrBusy.
+type BusyError struct {
+	Class      string // empty for messages in none
+	RetryAfter time.Duration
+	text       string
+}
+
+func (e *BusyError) Error() string { return ErrBusy.Error() + ": " + e.text }
+
+// Unwrap returns ErrBusy.
+func (e *BusyError) Unwrap() error { return ErrBusy }
+
+// What our own broker adds to a refusal.
+const (
+	infoClass      = "triagemq:class"
+	infoRetryAfter = "triagemq:retry-after" // milliseconds
 )
 
 // conditions says what each AMQP condition means to a caller. Conditions that
@@ -118,6 +139,10 @@ func translate(err error) error {
 	if e, ok := errors.AsType[*amqp.Error](err); ok {
 		if known, ok := conditions[string(e.Condition)]; ok {
 			return fmt.Errorf("%w: %s", known, e.Description)
+		}
+		if after, ok := integer(e.Info[infoRetryAfter]); ok && e.Condition == conditionBusy {
+			class, _ := e.Info[infoClass].(string)
+			return &BusyError{Class: class, RetryAfter: time.Duration(after) * time.Millisecond, text: e.Description}
 		}
 		if e.Condition == conditionBusy {
 			return fmt.Errorf("%w: %s", ErrBusy, e.Description)

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -59,6 +60,11 @@ func (r request) encode(ctx context.Context, operation string) *amqp.Message {
 
 // manage asks on behalf of a receiver: with its session and its link.
 func (r *Receiver) manage(ctx context.Context, operation string, fields map[string]any) (map[string]any, error) {
+	return r.manageAt(ctx, r.entity, operation, fields)
+}
+
+// manageAt is manage at one of the receiver's sources.
+func (r *Receiver) manageAt(ctx context.Context, entity, operation string, fields map[string]any) (map[string]any, error) {
 	if r.group != nil {
 		fields["session-id"] = *r.group
 	}
@@ -66,7 +72,7 @@ func (r *Receiver) manage(ctx context.Context, operation string, fields map[stri
 	if name := r.name.Load(); name != nil {
 		ask.link = *name
 	}
-	return r.client.manage(ctx, r.entity, operation, ask)
+	return r.client.manage(ctx, entity, operation, ask)
 }
 
 // Renew moves a message's lock into the future and notes the new end in it.
@@ -74,7 +80,7 @@ func (r *Receiver) Renew(ctx context.Context, m *Received) error {
 	err := error(ErrLockLost)
 	if m.token != (amqp.UUID{}) {
 		var reply map[string]any
-		reply, err = r.manage(ctx, "com.microsoft:renew-lock", map[string]any{
+		reply, err = r.manageAt(ctx, cmp.Or(m.Source, r.entity), "com.microsoft:renew-lock", map[string]any{
 			"lock-tokens": []amqp.UUID{m.token},
 		})
 		if until, ok := reply["expirations"].([]time.Time); ok && len(until) == 1 {

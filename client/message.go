@@ -80,6 +80,8 @@ type Received struct {
 
 	SeqNo    SeqNo
 	Enqueued time.Time
+	// Source is the queue or subscription that a receiver got it from.
+	Source string
 	// LockedUntil is when the lock runs out; [Receiver.Renew] moves it. It is
 	// zero for messages that are not locked.
 	LockedUntil time.Time

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -27,14 +28,28 @@ const (
 // ReceiverOptions are what a receiver may be told; nil is a good choice.
 type ReceiverOptions struct {
 	Mode Mode
+
+	// MinPriority and MaxPriority narrow what the receiver is given: levels,
+	// names, or classes of the queue's policy. A dedicated worker asks for its
+	// own class; a spare one for nothing below what may preempt.
+	MinPriority, MaxPriority Priority
+
+	// Sources are more queues and subscriptions to receive from, in order of
+	// preference, the receiver's own being the first. The broker waits at all
+	// of them at once; Received.Source tells where a message came from.
+	Sources []string
+	// Rule is how the broker chooses among the sources.
+	Rule Rule
 }
 
-// Receiver takes messages from one queue, subscription or dead letter queue. Its
-// methods are safe for concurrent use; calls of Receive take turns.
+// Receiver takes messages from one queue, subscription or dead letter queue, or
+// from several as if they were one. Its methods are safe for concurrent use; calls of Receive take turns.
 type Receiver struct {
 	client *Client
 	entity string
 	mode   Mode
+	wishes map[string]any // properties of the link
+	more   []string       // sources after the first
 	link   *slot[*link]
 	turn   chan struct{} // capacity 1: full while someone receives
 	attach func(context.Context, *connection) (*link, error)
@@ -70,10 +85,11 @@ func (c *Client) newReceiver(entity string, o *ReceiverOptions) *Receiver {
 		link: newSlot[*link](), turn: make(chan struct{}, 1),
 	}
 	if o != nil {
-		r.mode = o.Mode
+		r.mode, r.more = o.Mode, o.Sources
+		r.wishes = o.wishes(r.entity)
 	}
 	r.attach = func(ctx context.Context, conn *connection) (*link, error) {
-		return conn.openReceiver(ctx, r.entity, r.linkOptions())
+		return r.granted(conn.openReceiver(ctx, r.entity, r.linkOptions()))
 	}
 	return r
 }
@@ -81,7 +97,7 @@ func (c *Client) newReceiver(entity string, o *ReceiverOptions) *Receiver {
 // linkOptions says how the link settles. In the second mode the peer confirms
 // each settlement, so that Complete returns when it is durable.
 func (r *Receiver) linkOptions() *amqp.ReceiverOptions {
-	o := &amqp.ReceiverOptions{Credit: -1}
+	o := &amqp.ReceiverOptions{Credit: -1, Properties: maps.Clone(r.wishes)}
 	if r.mode == ReceiveAndDelete {
 		settled := amqp.SenderSettleModeSettled
 		o.RequestedSenderSettleMode = &settled
@@ -102,8 +118,10 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	return r.link.get(ctx, (*link).usable, func() (*link, error) {
-		if err := conn.authorize(ctx, r.entity); err != nil {
-			return nil, err
+		for _, entity := range append([]string{r.entity}, r.more...) {
+			if err := conn.authorize(ctx, entity); err != nil {
+				return nil, err
+			}
 		}
 		l, err := r.attach(ctx, conn)
 		if err == nil {
@@ -177,6 +195,9 @@ func (r *Receiver) Close(ctx context.Context) error {
 // accept makes a message of a delivery.
 func (r *Receiver) accept(l *link, raw *amqp.Message) *Received {
 	m := decode(raw)
+	if m.Source == "" {
+		m.Source = r.entity
+	}
 	if r.mode == PeekLock {
 		m.raw, m.link, m.token = raw, l, lockToken(raw)
 	}

@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -69,6 +70,12 @@ func (c *Client) retry(ctx context.Context, op func(*outage) error) error {
 			return err
 		}
 		wait, ok := o.next(time.Now())
+		if busy, is := errors.AsType[*BusyError](err); is {
+			// There is no use in asking before, nor in waiting for what comes
+			// too late.
+			wait = max(wait, busy.RetryAfter)
+			ok = ok && time.Since(o.since)+wait < o.limit
+		}
 		if !ok {
 			return err
 		}

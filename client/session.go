@@ -74,7 +74,10 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 	case id != nil:
 		wanted = *id
 	default:
-		o.Properties = map[string]any{sessionTimeout: waitFor(ctx)}
+		if o.Properties == nil {
+			o.Properties = map[string]any{}
+		}
+		o.Properties[sessionTimeout] = waitFor(ctx)
 	}
 	o.Filters = []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, wanted)}
 	l, err := conn.openReceiver(ctx, s.entity, o)

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ func (r *Receiver) settleByToken(ctx context.Context, m *Received, o outcome) er
 	if len(o.properties) > 0 {
 		fields["properties-to-modify"] = o.properties
 	}
-	_, err := r.manage(ctx, "com.microsoft:update-disposition", fields)
+	_, err := r.manageAt(ctx, cmp.Or(m.Source, r.entity), "com.microsoft:update-disposition", fields)
 	return err
 }
 

@@ -66,8 +66,9 @@ type ReceiverOptions struct {
 	// is no limit, unless Capped.
 	MinLevel, MaxLevel queue.Level
 	Capped             bool
-	// MinClass and MaxClass do the same by classes of the queue's policy: they
-	// stand for the levels that these have when the receiver is opened.
+	// MinClass and MaxClass do the same by classes of the queue's policy, or by
+	// the names that levels have without one: they stand for the levels that
+	// these have when the receiver is opened.
 	MinClass, MaxClass string
 
 	probing bool // see shard.Attachment
@@ -95,7 +96,8 @@ func (o *ReceiverOptions) want(p *policy.Policy) (queue.Want, error) {
 	return w, nil
 }
 
-// levelOf returns the level of a class.
+// levelOf returns the level of a class, or of a name that levels have by
+// themselves.
 func levelOf(p *policy.Policy, name string) (queue.Level, error) {
 	for _, c := range p.Classes {
 		switch {
@@ -105,6 +107,9 @@ func levelOf(p *policy.Policy, name string) (queue.Level, error) {
 		default:
 			return queue.Level(c.Level), nil
 		}
+	}
+	if level, ok := policy.ParseLevel(name); ok {
+		return queue.Level(level), nil
 	}
 	return 0, fmt.Errorf("%w: the policy has no class %q", ErrInvalid, name)
 }

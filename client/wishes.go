@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+)
+
+// Rule is how the broker chooses among the sources of a receiver.
+type Rule uint8
+
+// The rules.
+const (
+	// ByOrder serves the first source, in the order given, that has a message.
+	ByOrder Rule = iota
+	// ByLevel serves the source whose best message has the highest level; among
+	// equals the first in the order given.
+	ByLevel
+)
+
+// Properties of a receiver's link that only our own broker knows. It says that it
+// does by propGranted in its answer.
+const (
+	propMinLevel = "triagemq:min-level"
+	propMaxLevel = "triagemq:max-level"
+	propMinClass = "triagemq:min-class"
+	propMaxClass = "triagemq:max-class"
+	propSources  = "triagemq:sources"
+	propRule     = "triagemq:rule"
+	propGranted  = "triagemq:granted"
+)
+
+// annotationFrom is the message annotation that names the source of a message.
+const annotationFrom = "x-triage-source"
+
+// wishes returns the link properties that say what o wants; nil if nothing.
+func (o *ReceiverOptions) wishes(entity string) map[string]any {
+	wishes := map[string]any{}
+	bound := func(p Priority, level, class string) {
+		if p == "" {
+			return
+		}
+		if n, name, err := p.split(); err == nil && name == "" {
+			wishes[level] = n
+		} else {
+			wishes[class] = string(p) // the broker says what is wrong with it
+		}
+	}
+	bound(o.MinPriority, propMinLevel, propMinClass)
+	bound(o.MaxPriority, propMaxLevel, propMaxClass)
+	if len(o.Sources) > 0 {
+		wishes[propSources] = append([]string{entity}, o.Sources...)
+		wishes[propRule] = "order"
+		if o.Rule == ByLevel {
+			wishes[propRule] = "level"
+		}
+	}
+	if len(wishes) == 0 {
+		return nil
+	}
+	return wishes
+}
+
+// granted passes a link on if the peer has understood what it was asked for.
+// Brokers that do not would silently give the wrong messages.
+func (r *Receiver) granted(l *link, err error) (*link, error) {
+	if err != nil || r.wishes == nil || l.receiver.Properties()[propGranted] == true {
+		return l, err
+	}
+	_ = l.close(context.WithoutCancel(l.conn.life)) // the reason below is the one that counts
+	return nil, fmt.Errorf("%w: this broker does not know receivers of priorities or of several queues", ErrNotAllowed)
+}
