@@ -66,7 +66,7 @@ var rooms = map[string]room{
 	"sim":    {may: []string{"*"}},
 
 	// What users run and import.
-	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
+	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},

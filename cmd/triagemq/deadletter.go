@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/triagemq/triagemq/client"
+)
+
+// deadLetters is what the commands about dead letters have in common.
+type deadLetters struct {
+	*target
+	subscription string
+	transfer     bool
+}
+
+func deadLetterCommand(s streams) *cobra.Command {
+	var d deadLetters
+	cmd, t := clientCommand(s, &cobra.Command{
+		Use:     "deadletter",
+		Aliases: []string{"dlq"},
+		Short:   "List, show, redrive and purge dead letters",
+		Long: `Dead letters are messages that could not be processed: they failed too often, ran out
+of time, or a consumer said so. They are kept, with the reason, until somebody decides.
+
+Filters are in the language of rules. The reason is a property like any other:
+--filter "DeadLetterReason = 'MaxDeliveryCountExceeded'".`,
+	})
+	d.target = t
+	fs := cmd.PersistentFlags()
+	fs.StringVarP(&d.subscription, "subscription", "s", "", "`name` of the topic's subscription")
+	fs.BoolVar(&d.transfer, "transfer", false, "those that could not be forwarded")
+	return group(cmd, d.list(), d.show(), d.redrive(), d.purge())
+}
+
+// on runs an operation on the dead letters of the entity that is named first.
+func (d *deadLetters) on(do func(context.Context, *api, box, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		in, err := source{subscription: d.subscription, dead: true}.box(args[0])
+		if err != nil {
+			return err
+		}
+		if d.transfer {
+			in.query.Set("transfer", "true")
+		}
+		a, err := d.api()
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), a, in, args[1:])
+	}
+}
+
+func (d *deadLetters) list() *cobra.Command {
+	var f browseFlags
+	cmd := &cobra.Command{
+		Use: "list QUEUE|TOPIC", Short: "List dead letters with their reasons", Args: exactly("QUEUE|TOPIC"),
+		Example: `  triagemq deadletter list orders
+  triagemq deadletter list jobs --subscription high --filter "region = 'eu'"`,
+		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
+			return f.print(ctx, d.target, a, in)
+		}),
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+func (d *deadLetters) show() *cobra.Command {
+	return &cobra.Command{
+		Use: "show QUEUE|TOPIC NUMBER", Short: "Show one dead letter, all of it", Args: exactly("QUEUE|TOPIC", "NUMBER"),
+		RunE: d.on(func(ctx context.Context, a *api, in box, args []string) error {
+			if _, err := strconv.ParseUint(args[0], 10, 63); err != nil {
+				return usageError{fmt.Errorf("%q is not a sequence number", args[0])}
+			}
+			var m shownMessage
+			if err := a.do(ctx, http.MethodGet, in.at("/"+args[0], nil), nil, &m); err != nil {
+				return err
+			}
+			if d.json {
+				return answerJSON(d.out, m)
+			}
+			m.print(d.out)
+			return nil
+		}),
+	}
+}
+
+// redriveFlags are what redrive and purge can be told.
+type redriveFlags struct {
+	browseFlags
+	to    string
+	rate  float64
+	quiet bool
+}
+
+func (f *redriveFlags) progress(d *deadLetters) *progress {
+	p := d.progress(time.Now())
+	if f.quiet || d.json {
+		p.w = io.Discard
+	}
+	return p
+}
+
+func (d *deadLetters) redrive() *cobra.Command {
+	var f redriveFlags
+	cmd := &cobra.Command{
+		Use: "redrive QUEUE|TOPIC", Short: "Give dead letters another chance", Args: exactly("QUEUE|TOPIC"),
+		Long: `Move dead letters back to where they died, or elsewhere with --to. Each one moves as a
+whole or stays. With --rate they trickle, so that consumers are not flooded.`,
+		Example: `  triagemq deadletter redrive orders
+  triagemq deadletter redrive orders --filter "region = 'eu'" --rate 50
+  triagemq deadletter redrive orders --to repair --count 10`,
+		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
+			return d.moveAll(ctx, a, in, &f)
+		}),
+	}
+	f.choose(cmd)
+	fs := cmd.Flags()
+	fs.IntVarP(&f.count, "count", "n", 0, "how many to move at most; 0 is all")
+	fs.StringVar(&f.to, "to", "", "queue or topic to move them `to` (default: where they died)")
+	fs.Float64Var(&f.rate, "rate", 0, "move at most so many a `second`; 0 is as fast as possible")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
+	return cmd
+}
+
+// moveAtOnce is how many dead letters one request moves: few enough to tell how far
+// it is, many enough to be quick.
+const moveAtOnce = 1000
+
+// redriveRequest and redriven are what the API takes and answers.
+type redriveRequest struct {
+	To     string       `json:"to,omitzero"`
+	Filter string       `json:"filter,omitzero"`
+	From   client.SeqNo `json:"from,omitzero"`
+	Max    int          `json:"max,omitzero"`
+}
+
+type redriven struct {
+	Moved int          `json:"moved"`
+	Left  int          `json:"left"`
+	Next  client.SeqNo `json:"next,omitzero"`
+}
+
+func (d *deadLetters) moveAll(ctx context.Context, a *api, in box, f *redriveFlags) error {
+	if f.rate < 0 || f.count < 0 || f.from < 0 {
+		return usageError{fmt.Errorf("--rate, --count and --from are not negative")}
+	}
+	r := redriveRequest{To: f.to, Filter: f.filter, From: client.SeqNo(f.from)}
+	p, start := f.progress(d), time.Now()
+	var sum redriven
+	for {
+		r.Max = moveAtOnce
+		if f.rate > 0 {
+			r.Max = max(1, min(moveAtOnce, int(f.rate/10))) // ten requests a second
+		}
+		if f.count > 0 {
+			r.Max = min(r.Max, f.count-sum.Moved)
+		}
+		var done redriven
+		if err := a.do(ctx, http.MethodPost, in.at("/redrive", nil), r, &done); err != nil {
+			return fmt.Errorf("%w\n  %s moved before that", err, count(sum.Moved, "dead letter"))
+		}
+		sum.Moved, sum.Left = sum.Moved+done.Moved, sum.Left+done.Left
+		p.at(time.Now(), sum.Moved, f.count)
+		if done.Next == 0 || f.count > 0 && sum.Moved >= f.count {
+			break
+		}
+		r.From = done.Next
+		if f.rate > 0 {
+			due := start.Add(time.Duration(float64(sum.Moved) / f.rate * float64(time.Second)))
+			if err := until(ctx, due); err != nil {
+				return err
+			}
+		}
+	}
+	p.finish()
+	if d.json {
+		return answerJSON(d.out, redriven{Moved: sum.Moved, Left: sum.Left})
+	}
+	fmt.Fprintf(d.out, "Moved %s of %s", count(sum.Moved, "dead letter"), in.name)
+	if f.to != "" {
+		fmt.Fprintf(d.out, " to %s", f.to)
+	}
+	if sum.Left > 0 {
+		fmt.Fprintf(d.out, "; %d stay", sum.Left)
+	}
+	fmt.Fprintln(d.out, ".")
+	return nil
+}
+
+// until waits for a time, or for the end of ctx.
+func until(ctx context.Context, due time.Time) error {
+	select {
+	case <-time.After(time.Until(due)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (d *deadLetters) purge() *cobra.Command {
+	var f redriveFlags
+	cmd := &cobra.Command{
+		Use: "purge QUEUE|TOPIC", Short: "Remove dead letters for good", Args: exactly("QUEUE|TOPIC"),
+		Example: `  triagemq deadletter purge orders
+  triagemq deadletter purge orders --filter "DeadLetterReason = 'TTLExpiredException'"`,
+		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
+			if f.filter == "" && f.from == 0 && f.count == 0 {
+				return d.purgeWhole(ctx, a, in)
+			}
+			return d.purgeChosen(ctx, a, in, &f)
+		}),
+	}
+	f.choose(cmd)
+	fs := cmd.Flags()
+	fs.IntVarP(&f.count, "count", "n", 0, "how many to remove at most; 0 is all")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
+	return cmd
+}
+
+// removed is what the API answers to a purge.
+type removed struct {
+	Removed int `json:"removed"`
+}
+
+func (d *deadLetters) purgeWhole(ctx context.Context, a *api, in box) error {
+	var answer removed
+	if err := a.do(ctx, http.MethodDelete, in.at("", url.Values{}), nil, &answer); err != nil {
+		return err
+	}
+	return d.purged(answer, in)
+}
+
+// purgeChosen removes dead letters one by one: the API chooses them, but removes
+// only by number.
+func (d *deadLetters) purgeChosen(ctx context.Context, a *api, in box, f *redriveFlags) error {
+	var answer removed
+	p := f.progress(d)
+	for m, err := range f.browse(ctx, a, in) {
+		if err != nil {
+			return err
+		}
+		err = a.do(ctx, http.MethodDelete, in.at(fmt.Sprintf("/%d", m.SequenceNumber), nil), nil, nil)
+		if err != nil && !notFound(err) { // settled meanwhile
+			return err
+		}
+		answer.Removed++
+		p.at(time.Now(), answer.Removed, f.count)
+	}
+	p.finish()
+	return d.purged(answer, in)
+}
+
+func (d *deadLetters) purged(answer removed, in box) error {
+	if d.json {
+		return answerJSON(d.out, answer)
+	}
+	fmt.Fprintf(d.out, "Removed %s of %s.\n", count(answer.Removed, "dead letter"), in.name)
+	return nil
+}

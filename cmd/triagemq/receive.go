@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/triagemq/triagemq/client"
+)
+
+// source is where messages are read.
+type source struct {
+	subscription string
+	dead         bool
+}
+
+func (s *source) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.subscription, "subscription", "s", "", "`name` of the topic's subscription to read")
+	cmd.Flags().BoolVar(&s.dead, "dead", false, "read the dead letters")
+}
+
+// of returns the address to read for what the user named.
+func (s source) of(name string) string {
+	if s.subscription != "" {
+		name = client.Subscription(name, s.subscription)
+	}
+	if s.dead {
+		name = client.DeadLetters(name)
+	}
+	return name
+}
+
+// receiveFlags are what receive can be told.
+type receiveFlags struct {
+	*target
+	source
+	count       int
+	wait        time.Duration
+	verdict     string
+	remove      bool
+	complete    bool
+	reason      string
+	description string
+	session     string
+	nextSession bool
+	bodyOnly    bool
+}
+
+// errNothing is the end of a command that got no message at all.
+var errNothing = errors.New("no message came")
+
+func receiveCommand(s streams) *cobra.Command {
+	var f receiveFlags
+	cmd, t := clientCommand(s, &cobra.Command{
+		Use:   "receive QUEUE|TOPIC",
+		Short: "Receive messages, the most urgent first",
+		Long: `Receive messages from a queue or subscription, the most urgent first.
+
+A message is completed, which removes it, after it was printed. With --peek-lock it
+gets another verdict: release (back, as if nothing had been), abandon (back, counted as
+a failure), defer or dead-letter. With --delete it is gone as it is handed out.
+
+The exit code is 1 if no message came.`,
+		Example: `  triagemq receive orders
+  triagemq receive orders --count 0 --wait 1s --body-only > bodies.txt
+  triagemq receive jobs --subscription high --peek-lock release
+  triagemq receive orders --peek-lock dead-letter --reason "wrong address"`,
+		Args: exactly("QUEUE|TOPIC"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },
+	})
+	f.target = t
+	f.flags(cmd)
+	fs := cmd.Flags()
+	fs.IntVarP(&f.count, "count", "n", 1, "how many to receive; 0 is all that come")
+	fs.DurationVarP(&f.wait, "wait", "w", 5*time.Second, "how long to wait for the next one")
+	fs.BoolVar(&f.complete, "complete", false, "complete each message after it was printed (the default)")
+	fs.StringVar(&f.verdict, "peek-lock", "", "another `verdict`: release, abandon, defer or dead-letter")
+	fs.BoolVar(&f.remove, "delete", false, "remove messages as they are handed out")
+	fs.StringVar(&f.reason, "reason", "", "`text`: why they are dead letters")
+	fs.StringVar(&f.description, "description", "", "`text`: more about why")
+	fs.StringVar(&f.session, "session", "", "`id` of the session to read")
+	fs.BoolVar(&f.nextSession, "next-session", false, "read the next session that is free")
+	fs.BoolVar(&f.bodyOnly, "body-only", false, "print nothing but bodies, each with a line end")
+	exclusive(cmd, "complete", "peek-lock", "delete")
+	exclusive(cmd, "session", "next-session")
+	exclusive(cmd, "json", "body-only")
+	return cmd
+}
+
+// verdicts are what can become of a message.
+var verdicts = map[string]func(context.Context, *client.Receiver, *client.Received, *receiveFlags) error{
+	"": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
+		return r.Complete(ctx, m)
+	},
+	"release": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
+		return r.Release(ctx, m)
+	},
+	"abandon": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
+		return r.Abandon(ctx, m, nil)
+	},
+	"defer": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
+		return r.Defer(ctx, m, nil)
+	},
+	"dead-letter": func(ctx context.Context, r *client.Receiver, m *client.Received, f *receiveFlags) error {
+		return r.DeadLetter(ctx, m, f.reason, f.description)
+	},
+}
+
+func (f *receiveFlags) run(ctx context.Context, name string) error {
+	verdict, ok := verdicts[f.verdict]
+	if !ok {
+		return usageError{fmt.Errorf("--peek-lock %q is none of release, abandon, defer, dead-letter", f.verdict)}
+	}
+	if f.count < 0 || f.wait < 0 {
+		return usageError{fmt.Errorf("--count and --wait are not negative")}
+	}
+	if f.reason != "" && f.verdict != "dead-letter" {
+		return usageError{fmt.Errorf("--reason belongs to --peek-lock dead-letter")}
+	}
+	c, done, err := f.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r, err := f.open(ctx, c, f.of(name))
+	if err != nil {
+		return err
+	}
+	got := 0
+	// What was printed and given back must not come again at once, so verdicts
+	// that keep a message in the queue are given at the end.
+	var held []*client.Received
+	for f.count == 0 || got < f.count {
+		m, err := f.next(ctx, r)
+		if errors.Is(err, errNothing) {
+			break
+		}
+		if err != nil {
+			return errors.Join(advise(err), f.settle(ctx, r, verdict, held))
+		}
+		got++
+		if err := f.print(m, got); err != nil {
+			return err
+		}
+		switch {
+		case f.remove:
+		case f.verdict == "release" || f.verdict == "abandon":
+			held = append(held, m)
+		default:
+			if err := verdict(ctx, r, m, f); err != nil {
+				return advise(err)
+			}
+		}
+	}
+	if err := f.settle(ctx, r, verdict, held); err != nil {
+		return err
+	}
+	if got == 0 {
+		return fmt.Errorf("%w from %s within %v", errNothing, f.of(name), f.wait)
+	}
+	return nil
+}
+
+// settle gives the verdict on what was held back.
+func (f *receiveFlags) settle(ctx context.Context, r *client.Receiver, verdict func(context.Context, *client.Receiver, *client.Received, *receiveFlags) error, held []*client.Received) error {
+	var errs []error
+	for _, m := range held {
+		errs = append(errs, verdict(ctx, r, m, f))
+	}
+	return advise(errors.Join(errs...))
+}
+
+func (f *receiveFlags) open(ctx context.Context, c *client.Client, address string) (*client.Receiver, error) {
+	o := &client.ReceiverOptions{}
+	if f.remove {
+		o.Mode = client.ReceiveAndDelete
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.wait+retryFor)
+	defer cancel()
+	var s *client.Session
+	var err error
+	switch {
+	case f.session != "":
+		s, err = c.Session(ctx, address, f.session, o)
+	case f.nextSession:
+		wait, cancel := context.WithTimeout(ctx, f.wait)
+		defer cancel()
+		s, err = c.NextSession(wait, address, o)
+		if wait.Err() != nil {
+			return nil, fmt.Errorf("no session of %s has messages and is free", address)
+		}
+	default:
+		r, err := c.Receiver(ctx, address, o)
+		return r, f.sessionAdvice(err)
+	}
+	if err != nil {
+		return nil, advise(err)
+	}
+	return s.Receiver, nil
+}
+
+// sessionAdvice tells those who forgot it that an entity wants a session.
+func (f *receiveFlags) sessionAdvice(err error) error {
+	if errors.Is(err, client.ErrNotAllowed) {
+		return &advised{err, "if it requires sessions, name one with --session, or take any with --next-session"}
+	}
+	return advise(err)
+}
+
+// next waits for one message.
+func (f *receiveFlags) next(ctx context.Context, r *client.Receiver) (*client.Received, error) {
+	wait, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	ms, err := r.Receive(wait, 1)
+	switch {
+	case err == nil:
+		return ms[0], nil
+	case wait.Err() != nil && ctx.Err() == nil:
+		return nil, errNothing
+	}
+	return nil, f.sessionAdvice(err)
+}
+
+func (f *receiveFlags) print(m *client.Received, n int) error {
+	shown := present(m)
+	switch {
+	case f.json:
+		return jsonLine(f.out, shown)
+	case f.bodyOnly && m.Value == nil:
+		_, err := f.out.Write(append(m.Body, '\n'))
+		return err
+	case f.bodyOnly:
+		_, err := fmt.Fprintln(f.out, shown.bodyText())
+		return err
+	}
+	if n > 1 {
+		fmt.Fprintln(f.out)
+	}
+	shown.print(f.out)
+	return nil
+}

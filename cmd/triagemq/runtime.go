@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// runtimeView is what an entity is like at the moment, as the API tells it.
+type runtimeView struct {
+	Active       int64 `json:"active"` // ready and locked
+	Locked       int64 `json:"locked"`
+	Deferred     int64 `json:"deferred"`
+	Scheduled    int64 `json:"scheduled"`
+	Dead         int64 `json:"deadLetter"`
+	Transfer     int64 `json:"transfer"`
+	TransferDead int64 `json:"transferDeadLetter"`
+	Bytes        int64 `json:"sizeInBytes"`
+
+	Levels        []levelView `json:"levels"`
+	Receivers     int         `json:"receivers"`
+	Subscriptions int         `json:"subscriptions"`
+	CreatedAt     time.Time   `json:"createdAt"`
+	UpdatedAt     time.Time   `json:"updatedAt"`
+	AccessedAt    time.Time   `json:"accessedAt"`
+}
+
+type levelView struct {
+	Level  int       `json:"level"`
+	Ready  int64     `json:"ready"`
+	Oldest time.Time `json:"oldest"`
+}
+
+func (r runtimeView) total() int64 {
+	return r.Active + r.Deferred + r.Scheduled + r.Dead + r.Transfer + r.TransferDead
+}
+
+// print shows everything about an entity: its properties, then its counts.
+func (e entityView) print(w io.Writer) {
+	t := newTable("  state", e.state())
+	for _, name := range slices.Sorted(maps.Keys(e.Definition)) {
+		switch name {
+		case "name", "status", "rules", "authorizationRules": // told elsewhere, or not for every eye
+		default:
+			t.add("  "+name, e.Definition[name])
+		}
+	}
+	r := e.Runtime
+	for _, c := range []struct {
+		name  string
+		value any
+	}{
+		{"created", timeText(r.CreatedAt)}, {"changed", timeText(r.UpdatedAt)}, {"used", timeText(r.AccessedAt)},
+		{"receivers", r.Receivers}, {"size", bytesText(r.Bytes)},
+		{"active", fmt.Sprintf("%d, of which %d locked", r.Active, r.Locked)},
+		{"scheduled", r.Scheduled}, {"deferred", r.Deferred}, {"dead letters", r.Dead},
+		{"to be forwarded", fmt.Sprintf("%d, and %d that could not be", r.Transfer, r.TransferDead)},
+	} {
+		t.add("  "+c.name, c.value)
+	}
+	t.print(w)
+	if len(r.Levels) > 0 {
+		fmt.Fprintln(w)
+		levels := newTable("#LEVEL", "#READY", "OLDEST")
+		for _, l := range r.Levels {
+			levels.add(l.Level, l.Ready, timeText(l.Oldest))
+		}
+		levels.print(w)
+	}
+}
+
+// readerTable lists entities that are read: queues and subscriptions.
+func readerTable(views []entityView) *table {
+	t := newTable("NAME", "STATE", "#ACTIVE", "#LOCKED", "#SCHEDULED", "#DEFERRED", "#DEAD", "#SIZE", "#RECEIVERS")
+	for _, v := range views {
+		r := v.Runtime
+		t.add(v.text("name"), v.state(), r.Active, r.Locked, r.Scheduled, r.Deferred, r.Dead, bytesText(r.Bytes), r.Receivers)
+	}
+	return t
+}

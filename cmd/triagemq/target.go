@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/triagemq/triagemq/client"
+)
+
+// The broker that a command talks to when it is told of none: one that
+// `triagemq serve --dev` started on this machine.
+const (
+	connectionVariable = "TRIAGEMQ_CONNECTION_STRING"
+	devConnection      = "Endpoint=sb://localhost;SharedAccessKeyName=RootManageSharedAccessKey;" +
+		"SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+)
+
+// target is the broker that a command talks to, and how it answers.
+type target struct {
+	streams
+	connection string
+	json       bool
+}
+
+// clientCommand makes a command that talks to a broker. Its sub-commands, if any,
+// do so too.
+func clientCommand(s streams, cmd *cobra.Command) (*cobra.Command, *target) {
+	t := &target{streams: s}
+	fs := cmd.PersistentFlags()
+	fs.StringVar(&t.connection, "connection-string", "",
+		"connection `string` or URL of the broker (default $"+connectionVariable+", else a development broker on localhost:5672)")
+	fs.BoolVar(&t.json, "json", false, "answer in JSON")
+	return cmd, t
+}
+
+// address is where the broker is, and with which key to go there.
+func (t *target) address() string {
+	return cmp.Or(t.connection, os.Getenv(connectionVariable), devConnection)
+}
+
+// retryFor is how long a command goes on trying when the broker goes away under
+// it; whoever waits at a terminal wants to know sooner than a service.
+const retryFor = 10 * time.Second
+
+// dial connects with AMQP. The function it returns says goodbye.
+func (t *target) dial(ctx context.Context) (*client.Client, func(), error) {
+	c, err := client.Dial(ctx, t.address(), &client.Options{Name: "triagemq", RetryFor: retryFor})
+	if err != nil {
+		return nil, nil, advise(err)
+	}
+	return c, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = c.Close(ctx) // everything that mattered was answered before
+	}, nil
+}
+
+// advice is what to do about errors that users can do something about.
+var advice = []struct {
+	err  error
+	text string
+}{
+	{client.ErrNotFound, "`triagemq queue list` and `triagemq topic list` show what there is; `triagemq queue create NAME` makes a queue"},
+	{client.ErrUnauthorized, "check the key in --connection-string or $" + connectionVariable + "; the broker prints one at its first start"},
+	{client.ErrAddress, "a connection string is Endpoint=sb://HOST;SharedAccessKeyName=NAME;SharedAccessKey=KEY, a URL amqp://HOST:PORT"},
+	{client.ErrDisabled, "its status or a pause forbids it: `triagemq queue show NAME` tells, `triagemq queue resume NAME` ends a pause"},
+	{client.ErrQuota, "receive or purge messages, or raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update`"},
+	{client.ErrTooLarge, "raise maxMessageSizeInKilobytes with `triagemq queue update`"},
+	{client.ErrSessionLocked, "wait for the other receiver, or take whatever session is free with --next-session"},
+	{syscall.ECONNREFUSED, "no broker is listening there: start one with `triagemq serve --dev`, or name another with --connection-string"},
+	{context.DeadlineExceeded, "the broker did not answer in time: is it the right address?"},
+}
+
+// advise adds what to do about it to an error, if that is known.
+func advise(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	for _, a := range advice {
+		if errors.Is(err, a.err) {
+			return &advised{err, a.text}
+		}
+	}
+	return err
+}
+
+// advised is an error with what to do about it.
+type advised struct {
+	error
+	text string
+}
+
+// Error is the error without the names of packages, and the advice below it.
+func (e *advised) Error() string {
+	return strings.ReplaceAll(e.error.Error(), "client: ", "") + "\n  " + e.text
+}
+
+func (e *advised) Unwrap() error { return e.error }
+
+// exactly is cobra.ExactArgs that says which arguments are wanted, as a mistake on
+// the command line.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		wanted := "no arguments"
+		if len(names) > 0 {
+			wanted = count(len(names), "argument") + " (" + strings.Join(names, " ") + ")"
+		}
+		return usageError{fmt.Errorf("%s takes %s; see %s --help", cmd.CommandPath(), wanted, cmd.CommandPath())}
+	}
+}
+
+// exclusive makes it a mistake on the command line to give more than one of the
+// flags.
+func exclusive(cmd *cobra.Command, flags ...string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var given []string
+		for _, name := range flags {
+			if cmd.Flags().Changed(name) {
+				given = append(given, "--"+name)
+			}
+		}
+		if len(given) > 1 {
+			return usageError{fmt.Errorf("%s do not go together", strings.Join(given, " and "))}
+		}
+		return run(cmd, args)
+	}
+}
+
+// group is a command that only holds others.
+func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := "see " + cmd.CommandPath() + " --help"
+		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+			hint = "did you mean " + strings.Join(similar, " or ") + "?"
+		}
+		return usageError{fmt.Errorf("%q is no command of %s; %s", args[0], cmd.CommandPath(), hint)}
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
+}
