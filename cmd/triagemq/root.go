@@ -18,14 +18,17 @@ spoken over AMQP 1.0, so that Azure Service Bus SDKs work unmodified.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(commands(s)...)
-	return root
+	return group(root, commands(s)...)
 }
 
 // commands is the table of commands, in the order of their help.
 func commands(s streams) []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(s),
+		sendCommand(s), receiveCommand(s), peekCommand(s),
+		queueCommand(s), topicCommand(s), subscriptionCommand(s), ruleCommand(s), deadLetterCommand(s),
+		applyCommand(s), exportCommand(s), configCommand(s),
 		benchCommand(s),
+		journalCommand(s),
 	}
 }

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// journalFlags are what the journal commands can be told.
+type journalFlags struct {
+	data        string
+	asJSON      bool
+	shard       int
+	dropDamaged bool
+}
+
+// exitCannotLook is the exit code for a store that is in use, or is none.
+const exitCannotLook = 3
+
+// cannotLook is an error that says nothing about the state of a store.
+type cannotLook struct{ error }
+
+// ExitCode returns the code for stores that could not be looked at.
+func (cannotLook) ExitCode() int { return exitCannotLook }
+
+func (e cannotLook) Unwrap() error { return e.error }
+
+func journalCommand(s streams) *cobra.Command {
+	var f journalFlags
+	cmd := &cobra.Command{
+		Use:   "journal",
+		Short: "Look into a store that is not running, and repair it",
+		Long: `Look into a store that is not running, and repair it.
+
+Exit code 0: the store is sound. 1: it is damaged, or something had to be dropped.
+2: the command line makes no sense. 3: the store could not be looked at, because a
+broker has it open or because it is none.`,
+	}
+	cmd.PersistentFlags().StringVar(&f.data, "data", "triagemq-data", "`directory` of the store")
+	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
+
+	verify := &cobra.Command{
+		Use:   "verify",
+		Short: "Check every byte that matters",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return f.verify(s.out) },
+	}
+	dump := &cobra.Command{
+		Use:   "dump",
+		Short: "List every record, also those that are no longer needed",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return f.dump(s.out) },
+	}
+	dump.Flags().IntVar(&f.shard, "shard", -1, "only records of this shard")
+	repair := &cobra.Command{
+		Use:   "repair",
+		Short: "Give up what is damaged, so that the rest can be used",
+		Long: `Give up what is damaged, so that the rest can be used, and list what was given up.
+Make a copy of the directory first.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.repair(s.out) },
+	}
+	repair.Flags().BoolVar(&f.dropDamaged, "drop-damaged", false, "yes, drop what is damaged")
+	cmd.AddCommand(verify, dump, repair)
+	return cmd
+}
+
+// open returns the disk of a store. The calls on it take the store's lock.
+func (f *journalFlags) open() (vfs.FS, error) {
+	info, err := os.Stat(f.data)
+	switch {
+	case err != nil:
+		return nil, cannotLook{err}
+	case !info.IsDir():
+		return nil, cannotLook{fmt.Errorf("%s is not a directory", f.data)}
+	}
+	disk := vfs.OS(f.data)
+	if names, err := disk.List("."); err != nil || len(names) == 0 {
+		return nil, cannotLook{errors.Join(fmt.Errorf("%s holds no store", f.data), err)}
+	}
+	return disk, nil
+}
+
+// problem explains an error of the journal that is not damage.
+func (f *journalFlags) problem(err error) error {
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return cannotLook{fmt.Errorf("a broker has %s open; stop it first", f.data)}
+	case errors.Is(err, fs.ErrNotExist):
+		return cannotLook{fmt.Errorf("%s holds no store: %w", f.data, err)}
+	}
+	return err
+}
+
+// problemJSON is a place that is damaged.
+type problemJSON struct {
+	File   string `json:"file"`
+	Offset uint64 `json:"offset"`
+	Reason string `json:"reason"`
+}
+
+func problemOf(err error) problemJSON {
+	if d, ok := errors.AsType[*wal.DamageError](err); ok {
+		return problemJSON{d.File, d.Offset, d.Err.Error()}
+	}
+	return problemJSON{Reason: err.Error()}
+}
+
+func (f *journalFlags) verify(out io.Writer) error {
+	disk, err := f.open()
+	if err != nil {
+		return err
+	}
+	r, err := wal.Verify(disk)
+	if err != nil && !errors.Is(err, journal.ErrCorrupt) {
+		return f.problem(err)
+	}
+	problems := []problemJSON{}
+	for _, p := range r.Problems {
+		problems = append(problems, problemOf(p))
+	}
+	if f.asJSON {
+		err := writeJSON(out, struct {
+			Segments int           `json:"segments"`
+			Batches  int           `json:"batches"`
+			Records  uint64        `json:"records"`
+			Bytes    uint64        `json:"bytes"`
+			End      uint64        `json:"end"`
+			Problems []problemJSON `json:"problems"`
+		}{r.Segments, r.Batches, r.Records, r.Bytes, uint64(r.End), problems})
+		if err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, "%d segments, %d batches, %d records, %d bytes; the log ends at %d\n",
+			r.Segments, r.Batches, r.Records, r.Bytes, r.End)
+		for _, p := range problems {
+			fmt.Fprintf(out, "damaged: %s at %d: %s\n", p.File, p.Offset, p.Reason)
+		}
+		if len(problems) == 0 {
+			fmt.Fprintln(out, "no damage")
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("%s is damaged in %d places; `journal repair` may help", f.data, len(problems))
+	}
+	return nil
+}
+
+func (f *journalFlags) dump(out io.Writer) error {
+	disk, err := f.open()
+	if err != nil {
+		return err
+	}
+	const layout = "%12v %5v %5v %8v %7v  %-16v %v\n"
+	if !f.asJSON {
+		fmt.Fprintf(out, layout, "POSITION", "SHARD", "EPOCH", "NUMBER", "BYTES", "RECORD", "ABOUT")
+	}
+	damaged := 0
+	for e, err := range wal.Dump(disk) {
+		switch {
+		case errors.Is(err, journal.ErrCorrupt):
+			damaged++
+			p := problemOf(err)
+			if f.asJSON {
+				err = writeJSON(out, map[string]problemJSON{"damaged": p})
+			} else {
+				_, err = fmt.Fprintf(out, "damaged: %s at %d: %s\n", p.File, p.Offset, p.Reason)
+			}
+		case err != nil:
+			return f.problem(err)
+		case f.shard >= 0 && e.Shard != journal.Shard(f.shard):
+			continue
+		default:
+			kind, about := describe(e.Payload)
+			if f.asJSON {
+				err = writeJSON(out, entryJSON{e.File, uint64(e.At), uint32(e.Shard), e.Epoch, e.Number, len(e.Payload), kind, about})
+			} else {
+				_, err = fmt.Fprintf(out, layout, e.At, e.Shard, e.Epoch, e.Number, len(e.Payload), kind, about)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if damaged > 0 {
+		return fmt.Errorf("%s is damaged in %d places", f.data, damaged)
+	}
+	return nil
+}
+
+// entryJSON is one record of a dump.
+type entryJSON struct {
+	File   string `json:"file"`
+	At     uint64 `json:"position"`
+	Shard  uint32 `json:"shard"`
+	Epoch  uint32 `json:"epoch"`
+	Number uint64 `json:"number"`
+	Bytes  int    `json:"bytes"`
+	Record string `json:"record"`
+	About  string `json:"about,omitempty"`
+}
+
+func (f *journalFlags) repair(out io.Writer) error {
+	if !f.dropDamaged {
+		return usageError{errors.New("repair gives up what is damaged: say --drop-damaged if that is what you want")}
+	}
+	disk, err := f.open()
+	if err != nil {
+		return err
+	}
+	dropped, err := wal.Repair(disk, wal.DropDamaged)
+	if err != nil {
+		return f.problem(err)
+	}
+	for _, d := range dropped {
+		if f.asJSON {
+			err = writeJSON(out, struct {
+				problemJSON
+				First   uint64 `json:"firstRecord,omitzero"`
+				Records uint64 `json:"records"`
+			}{problemJSON{d.File, d.Offset, d.Reason.Error()}, d.First, d.Records})
+		} else {
+			_, err = fmt.Fprintf(out, "dropped: %s at %d: %d records from %d on: %v\n", d.File, d.Offset, d.Records, d.First, d.Reason)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(dropped) > 0 {
+		return fmt.Errorf("dropped %d damaged places of %s; the rest can be used", len(dropped), f.data)
+	}
+	if !f.asJSON {
+		fmt.Fprintln(out, "no damage, nothing dropped")
+	}
+	return nil
+}
+
+// writeJSON writes one value on one line.
+func writeJSON(out io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(b, '\n'))
+	return err
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// makeStore makes a store with one record of each kind that matters.
+func makeStore(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := wal.Open(vfs.OS(dir), wal.Options{SegmentSize: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := w.Claim(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time := "\x00\x00\x00\x00\x00\x00\x00\x00"
+	records := [][]byte{
+		[]byte("\x03\x01\x00\x06orders\x02{}"),
+		[]byte("\x01Hello"),
+		[]byte("\x02\x04\x01" + time + "\x01\x01\x00\x04\x00\x08\x05"),
+		[]byte("\x02\x04\x03\x01\x02"),
+		[]byte("\x02\x04\x02\x01\x02"),
+		[]byte("\x02\x05\x01" + time + "\x01\x01\x00\x04\x00\x08\x05"),
+		[]byte("\x07\x01\x02\x00"),
+		[]byte("\x08\x01\x01\x00\x00\x06orders\x02{}"),
+		[]byte("\x09\x01\x04\x14"),
+		[]byte("\x0a\x01"),
+		[]byte("\x05\x01"),
+	}
+	if err := w.Append(c, records, make([]journal.Position, len(records))); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// journalRun runs a journal command and returns what it printed and its exit code.
+func journalRun(t *testing.T, dir string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), append([]string{"journal"}, append(args, "--data", dir)...), streams{strings.NewReader(""), &o, &e})
+	return strings.ReplaceAll(o.String(), dir, "DIR"), strings.ReplaceAll(e.String(), dir, "DIR"), code
+}
+
+func wantText(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n got %q\nwant %q\n%s", what, got, want, got)
+	}
+}
+
+func TestJournalOfASoundStore(t *testing.T) {
+	dir := makeStore(t)
+	out, errs, code := journalRun(t, dir, "verify")
+	wantText(t, "verify", out, "3 segments, 2 batches, 11 records, 480 bytes; the log ends at 66528\nno damage\n")
+	if code != 0 || errs != "" {
+		t.Errorf("verify: code %d, %q", code, errs)
+	}
+	out, _, _ = journalRun(t, dir, "verify", "--json")
+	wantText(t, "verify --json", out, `{"segments":3,"batches":2,"records":11,"bytes":480,"end":66528,"problems":[]}`+"\n")
+
+	out, _, code = journalRun(t, dir, "dump")
+	want, err := os.ReadFile(filepath.Join("testdata", "journal-dump.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, "dump", out, string(want))
+	if code != 0 {
+		t.Errorf("dump: code %d", code)
+	}
+	if out, _, _ := journalRun(t, dir, "dump", "--shard", "0"); strings.Count(out, "\n") != 1 {
+		t.Errorf("dump of a shard that has nothing:\n%s", out)
+	}
+	out, _, _ = journalRun(t, dir, "dump", "--json")
+	wantText(t, "dump --json", strings.SplitAfter(out, "\n")[4],
+		`{"file":"0000000001.seg","position":66240,"shard":1,"epoch":1,"number":5,"bytes":5,"record":"gone","about":"entity 1: message 1, 2"}`+"\n")
+	out, _, code = journalRun(t, dir, "repair", "--drop-damaged")
+	wantText(t, "repair", out, "no damage, nothing dropped\n")
+	if code != 0 {
+		t.Errorf("repair: code %d", code)
+	}
+}
+
+// damage flips a bit in the middle of a body.
+func damage(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(b, []byte("Hello")); i >= 0 {
+			b[i] ^= 4
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("no file holds the body")
+}
+
+func TestJournalOfADamagedStore(t *testing.T) {
+	dir := makeStore(t)
+	damage(t, dir)
+	for _, command := range []string{"verify", "dump"} {
+		out, errs, code := journalRun(t, dir, command)
+		if code != exitFailed || !strings.Contains(out, "damaged: ") || !strings.Contains(errs, "DIR is damaged in 1 places") {
+			t.Errorf("%s: code %d, said %q and %q", command, code, out, errs)
+		}
+	}
+	if out, errs, code := journalRun(t, dir, "repair"); code != exitUsage || out != "" {
+		t.Errorf("repair without a word: code %d, %q, %q", code, out, errs)
+	}
+	out, errs, code := journalRun(t, dir, "repair", "--drop-damaged")
+	if code != exitFailed || !strings.Contains(out, "dropped: ") || !strings.Contains(errs, "dropped 1 damaged places") {
+		t.Errorf("repair: code %d, said %q and %q", code, out, errs)
+	}
+	if out, _, code := journalRun(t, dir, "verify"); code != 0 {
+		t.Errorf("verify after the repair: code %d, %q", code, out)
+	}
+	if out, _, _ := journalRun(t, dir, "dump"); !strings.Contains(out, `"orders"`) || strings.Contains(out, "body") {
+		t.Errorf("dump after the repair:\n%s", out)
+	}
+}
+
+func TestJournalLeavesARunningStoreAlone(t *testing.T) {
+	dir := makeStore(t)
+	w, err := wal.Open(vfs.OS(dir), wal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, args := range [][]string{{"verify"}, {"dump"}, {"repair", "--drop-damaged"}} {
+		_, errs, code := journalRun(t, dir, args...)
+		wantText(t, args[0], errs, "triagemq: a broker has DIR open; stop it first\n")
+		if code != exitCannotLook {
+			t.Errorf("%s: code %d, want %d", args[0], code, exitCannotLook)
+		}
+	}
+}
+
+func TestJournalOfNoStore(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
+		if out, errs, code := journalRun(t, dir, "verify"); code != exitCannotLook || out != "" || errs == "" {
+			t.Errorf("verify %s: code %d, %q, %q", dir, code, out, errs)
+		}
+	}
+}
