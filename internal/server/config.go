@@ -76,7 +76,7 @@ func (c Config) withDefaults() Config {
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate()}
+	errs := []error{c.Config.Validate(), CheckPolicies(c.Config)}
 	for _, addr := range c.Listeners {
 		local, err := isLocal(addr)
 		if err == nil && !local && c.TLS.CertFile == "" && !c.Security.Insecure {

@@ -58,9 +58,13 @@ func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error 
 		return err
 	}
 
+	hooks := newWebhooks(log)
+	b.OnAlert(hooks.notify)
+
 	s := lifecycle.New(ctx)
 	s.Go("journal", j.Run)
 	s.Go("shards", runAll(shards))
+	s.Go("webhooks", hooks.run)
 	s.Go("broker", b.Run)
 	if err := define(ctx, b, cfg.Config, log); err != nil {
 		f.close()
