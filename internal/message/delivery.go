@@ -71,8 +71,7 @@ func appendHeader(dst []byte, m *Message, count uint32) []byte {
 	if m.end[sectionHeader] == 0 && count == 0 {
 		return append(dst, "\x00\x53\x70\xc0\x06\x05\x40\x40\x40\x40\x43"...)
 	}
-	section := m.reader(sectionHeader)
-	r := section.List()
+	r := m.reader(sectionHeader)
 	dst = codec.AppendDescriptor(dst, codeHeader)
 	dst, at := codec.BeginList(dst)
 	for range 3 { // durable, priority, ttl
@@ -191,8 +190,8 @@ func (s *Stamp) owns(name string) bool {
 
 // hasID reports whether m has properties with a message-id in them.
 func (m *Message) hasID() bool {
-	section := m.reader(sectionProperties)
-	fields := section.List()
+	var fields codec.Reader
+	m.enter(sectionProperties, &fields)
 	return fields.Kind() != codec.KindNull
 }
 
@@ -200,8 +199,7 @@ func (m *Message) hasID() bool {
 // Enqueued time and sequence number make it, not the lock, so that each delivery
 // of the message shows the same one.
 func appendWithID(dst []byte, m *Message, s *Stamp) []byte {
-	section := m.reader(sectionProperties)
-	r := section.List()
+	r := m.reader(sectionProperties)
 	n := max(r.Left(), 1)
 	dst = codec.AppendDescriptor(dst, codeProperties)
 	dst, at := codec.BeginList(dst)

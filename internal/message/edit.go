@@ -100,10 +100,9 @@ func (s *fieldSet) put(i int, v codec.Value) { s.values[i], s.set[i] = v, true }
 
 // append appends a section whose fields are those of s, and of the old one where
 // s has none. Trailing nulls are left out, and a section of nothing else.
-func (s *fieldSet) append(dst []byte, code uint64, old codec.Reader) []byte {
+func (s *fieldSet) append(dst []byte, code uint64, fields codec.Reader) []byte {
 	from := len(dst)
 	dst, at := codec.BeginList(codec.AppendDescriptor(dst, code))
-	fields := old.List()
 	n, end := 0, from
 	for i := range s.values {
 		raw := fields.Raw()

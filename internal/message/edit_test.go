@@ -76,8 +76,7 @@ func TestEditDeadLetters(t *testing.T) {
 	}}))
 	equal(t, "properties", show(got, sectionApplication),
 		[]string{"DeadLetterErrorDescription string very", "DeadLetterReason string bad"})
-	r := got.reader(sectionApplication)
-	pairs := r.Map()
+	pairs := got.reader(sectionApplication)
 	if k := pairs.Value(); k.Kind() != codec.KindString {
 		t.Errorf("key is %v, want string", k.Kind())
 	}
@@ -86,8 +85,7 @@ func TestEditDeadLetters(t *testing.T) {
 func TestEditAnnotationsHaveSymbolKeys(t *testing.T) {
 	m := parse(t, nil)
 	got := parse(t, m.Edit(Edit{Annotations: []Change{{Name: AnnotationPartitionKey, Value: codec.String("p")}}}))
-	r := got.reader(sectionAnnotations)
-	pairs := r.Map()
+	pairs := got.reader(sectionAnnotations)
 	if k := pairs.Value(); k.Kind() != codec.KindSymbol || got.PartitionKey() != "p" {
 		t.Errorf("key is %v, partition key %q", k.Kind(), got.PartitionKey())
 	}

@@ -85,8 +85,8 @@ type Header struct {
 
 // Header returns the header; that of a message without one is the default.
 func (m *Message) Header() Header {
-	section := m.reader(sectionHeader)
-	r := section.List()
+	var r codec.Reader
+	m.enter(sectionHeader, &r)
 	h := Header{Durable: r.Bool(), Priority: DefaultPriority}
 	if !r.Null() {
 		h.Priority, h.PrioritySet = r.Ubyte(), true
@@ -101,8 +101,8 @@ func (m *Message) Header() Header {
 
 // Field returns a field of the properties, null if it is absent.
 func (m *Message) Field(f Field) codec.Value {
-	section := m.reader(sectionProperties)
-	r := section.List()
+	var r codec.Reader
+	m.enter(sectionProperties, &r)
 	for range f {
 		r.Skip()
 	}

@@ -53,12 +53,10 @@ func (m *Message) PropertyFold(name string) (codec.Value, bool) {
 // Properties yields the application properties in the order they came.
 func (m *Message) Properties() iter.Seq2[string, codec.Value] { return m.pairs(sectionApplication) }
 
-// PropertyReader returns a Reader of the names and values of the application
-// properties in turn: for those who read them all, of every message.
-func (m *Message) PropertyReader() codec.Reader {
-	section := m.reader(sectionApplication)
-	return section.Map()
-}
+// ReadProperties makes r, which must be a zero Reader, one of the names and values
+// of the application properties in turn: for those who read them all, of every
+// message.
+func (m *Message) ReadProperties(r *codec.Reader) { m.enter(sectionApplication, r) }
 
 // Annotation returns the message annotation of that name.
 func (m *Message) Annotation(name string) (codec.Value, bool) {
@@ -83,8 +81,8 @@ func (m *Message) PartitionKey() string {
 }
 
 func (m *Message) find(s section, name string) (codec.Value, bool) {
-	section := m.reader(s)
-	r := section.Map() // not in the for clause, which would copy it for each turn
+	var r codec.Reader
+	m.enter(s, &r)
 	for r.More() {
 		if r.Kind() == codec.KindUlong {
 			r.Skip()
@@ -98,8 +96,7 @@ func (m *Message) find(s section, name string) (codec.Value, bool) {
 
 func (m *Message) pairs(s section) iter.Seq2[string, codec.Value] {
 	return func(yield func(string, codec.Value) bool) {
-		section := m.reader(s)
-		r := section.Map()
+		r := m.reader(s) // not in the for clause, which would copy it for each turn
 		for r.More() {
 			key, v := r.Value(), r.Value()
 			if k, ok := key.Str(); ok && !yield(k, v) {

@@ -26,8 +26,7 @@ func (w *mapWriter) key(name string) {
 
 // copyExcept copies the pairs of a map as they are encoded, but for those whose
 // names drop reports true.
-func (w *mapWriter) copyExcept(section codec.Reader, drop func(name string) bool) {
-	r := section.Map()
+func (w *mapWriter) copyExcept(r codec.Reader, drop func(name string) bool) {
 	for r.More() {
 		before := r.Rest()
 		key := r.Value()

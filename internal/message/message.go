@@ -80,14 +80,18 @@ func (m *Message) bytes(s section) []byte {
 	return m.raw[from:to:to]
 }
 
-// reader returns a Reader of the value of a section. For one that is absent it is
-// that of an empty list or map.
-func (m *Message) reader(s section) codec.Reader {
-	b := m.bytes(s)
-	if len(b) == 0 {
-		return codec.Reader{}
+// reader returns a Reader of the fields of a section that is a list, or of the
+// keys and values of one that is a map. One that is absent has none.
+func (m *Message) reader(s section) (r codec.Reader) {
+	m.enter(s, &r)
+	return r
+}
+
+// enter is reader without the copy, for what is done with every message.
+func (m *Message) enter(s section, r *codec.Reader) {
+	if b := m.bytes(s); len(b) > 0 {
+		r.Enter(b[descriptorLen:])
 	}
-	return codec.NewReader(b[descriptorLen:])
 }
 
 // Data yields the contents of the data sections of the body, usually one. Bodies

@@ -31,6 +31,23 @@ func (r *Reader) Multiple() Reader {
 	return Reader{rest: data, left: 1, elem: code}
 }
 
+// Enter makes r, which must be a zero Reader, that of the values in the list, map
+// or array that b begins with. Other values have none. It works in place because
+// copying a Reader costs as much as reading a value or two.
+func (r *Reader) Enter(b []byte) {
+	if len(b) > 2 && (b[0] == codeList8 || b[0] == codeMap8) {
+		// Nearly all are such and right. What is wrong is told below.
+		size, count := int(b[1]), int(b[2])
+		if size <= len(b)-2 && count < size && (count%2 == 0 || b[0] == codeList8) {
+			r.rest, r.left = b[3:2+size:2+size], count
+			return
+		}
+	}
+	outer := NewReader(b)
+	*r = outer.Value().Elements()
+	r.Fail(outer.err)
+}
+
 func (r *Reader) nested(want Kind) Reader {
 	code, data := r.take()
 	if code == codeNull {
@@ -84,6 +101,21 @@ func (r *Reader) Kind() Kind { return kinds[r.peek()] }
 
 // Value reads the next value, whatever it is.
 func (r *Reader) Value() Value { return makeValue(r.take()) }
+
+// Pair reads a key of a map, which must be a string or a symbol, and the value
+// behind it. The key shares its bytes; see [Value].
+func (r *Reader) Pair() (key string, v Value) {
+	b := r.rest
+	if len(b) < 2 || b[0] != codeString8 && b[0] != codeSymbol8 || int(b[1]) > len(b)-2 ||
+		r.left == 0 || r.elem != 0 || r.err != nil {
+		return stringOf(r.Text()), r.Value()
+	}
+	n := 2 + int(b[1])
+	key = stringOf(b[2:n])
+	r.rest = b[n:] // the form of nearly all keys, without detours
+	r.left--
+	return key, makeValue(r.take())
+}
 
 // Skip steps over the next value without looking inside.
 func (r *Reader) Skip() { r.take() }

@@ -5,6 +5,7 @@ package codec
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -227,4 +228,32 @@ func deepLists(n int) string {
 		b = EndList(append(list, b...), at, 1)
 	}
 	return hex.EncodeToString(b)
+}
+
+// TestShortCuts checks that Enter and Pair find in maps and lists of every form,
+// good and bad, what the long way finds.
+func TestShortCuts(t *testing.T) {
+	for _, in := range []string{
+		"c1 0a 04 a10161 5001 a30162 5002", "d1 0000000d 00000004 a10161 5001 a30162 5002",
+		"c1 01 00", "c1 09 02 b10000000161 5001", "c0 04 03 43 5001", "45", "e0 04 02 50 0102",
+		"c1 08 03 a10161 5001 a3", "c1 ff 02 a10161 5001", "c1 04 02 a1ff61 40", "c1 04 06 a10161 40",
+		"c1 05 02 5301 5001", "c1 04 02 a10561 40", "c1 00", "c1", "5001", "40", "", "c2 03 02 40 40", "c1 05 02 a10161 50",
+	} {
+		b := unhex(t, in)
+		outer := NewReader(b)
+		v := outer.Value()
+		want, got := v.Elements(), Reader{}
+		want.Fail(outer.Err())
+		got.Enter(b)
+		for range 3 {
+			if got.Left() != want.Left() || got.More() != want.More() || got.Len() != want.Len() ||
+				fmt.Sprint(got.Err()) != fmt.Sprint(want.Err()) {
+				t.Fatalf("%s: %d left, %d bytes, %v; want %d, %d, %v", in, got.Left(), got.Len(), got.Err(), want.Left(), want.Len(), want.Err())
+			}
+			wantKey, wantValue := string(want.Text()), want.Value()
+			if k, v := got.Pair(); k != wantKey || v != wantValue {
+				t.Fatalf("%s: %q %v, want %q %v", in, k, v, wantKey, wantValue)
+			}
+		}
+	}
 }
