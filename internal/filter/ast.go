@@ -79,6 +79,11 @@ type node struct {
 	pos     int                // where the operation begins in the text
 }
 
+// comparison reports whether n compares two values that are not both fixed.
+func (n *node) comparison() bool {
+	return n.op >= opEqual && n.op <= opGreaterEqual && !n.fixed
+}
+
 // prec returns how tightly the outermost operation of n binds.
 func (n *node) prec() int {
 	if in, ok := infix[n.op]; ok {

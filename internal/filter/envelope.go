@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -49,7 +50,9 @@ func (e *Envelope) User(name string) *Value {
 		e.open()
 	}
 	for i := range e.props {
-		if p := &e.props[i]; p.name == name {
+		// Names of one length mostly differ at their ends, and comparing those
+		// saves a call.
+		if p := &e.props[i]; len(p.name) == len(name) && last(p.name) == last(name) && p.name == name {
 			return &p.value
 		}
 	}
@@ -61,15 +64,24 @@ func (e *Envelope) User(name string) *Value {
 	return nil
 }
 
+func last(s string) byte {
+	if s == "" {
+		return 0
+	}
+	return s[len(s)-1]
+}
+
 // open forgets the message before and reads the properties of the new one.
 func (e *Envelope) open() {
 	e.read, e.props, e.filled = e.Message, e.props[:0], 0
-	r := e.Message.PropertyReader() // not in the for clause, which would copy it for each turn
+	var r codec.Reader
+	e.Message.ReadProperties(&r)
 	for r.More() {
 		e.props = append(e.props, property{})
 		p := &e.props[len(e.props)-1]
-		p.name, _ = r.Value().Str()
-		p.value.read(r.Value())
+		name, v := r.Pair()
+		p.name = name
+		p.value.read(v)
 	}
 }
 

@@ -147,7 +147,13 @@ func (e *env) test(n *node) verdict {
 	case opAnd:
 		all := yes
 		for _, kid := range n.kids {
-			if all = min(all, e.test(kid)); all == no || e.err != nil {
+			got := no
+			if kid.comparison() { // as most parts are: one call less
+				got = e.compare(kid)
+			} else {
+				got = e.test(kid)
+			}
+			if all = min(all, got); all == no || e.err != nil {
 				break
 			}
 		}
@@ -179,15 +185,27 @@ func (e *env) test(n *node) verdict {
 
 // compare evaluates a comparison.
 func (e *env) compare(n *node) verdict {
-	a, b := e.lent(n.kids[0]), e.lent(n.kids[1])
+	a, b := n.kids[0].held, n.kids[1].held
+	if a == nil {
+		a = e.lent(n.kids[0])
+	}
+	if b == nil {
+		b = e.lent(n.kids[1])
+	}
 	if a == nil || b == nil {
-		x, y := e.value(n.kids[0]), e.value(n.kids[1])
-		return judge(n.op, compare(&x, &y))
+		return e.compareComputed(n)
 	}
 	if n.op == opEqual || n.op == opNotEqual {
 		return judge(n.op, equal(a, b))
 	}
 	return judge(n.op, compare(a, b))
+}
+
+// compareComputed is compare for operands that have to be computed. It is apart
+// because the room for them would cost every comparison.
+func (e *env) compareComputed(n *node) verdict {
+	x, y := e.value(n.kids[0]), e.value(n.kids[1])
+	return judge(n.op, compare(&x, &y))
 }
 
 // truth reads a value as a condition.
