@@ -12,6 +12,14 @@ func (b *bitmap) clear(l Level)    { b[l>>6] &^= 1 << (l & 63) }
 func (b *bitmap) has(l Level) bool { return b[l>>6]&(1<<(l&63)) != 0 }
 func (b *bitmap) empty() bool      { return b[0]|b[1]|b[2]|b[3] == 0 }
 
+// only returns the one level of a set of one.
+func (b *bitmap) only() (Level, bool) {
+	l, ok := b.highest(0, 255)
+	rest := *b
+	rest.clear(l)
+	return l, ok && rest.empty()
+}
+
 // highest returns the highest level between lo and hi in the set.
 func (b *bitmap) highest(lo, hi Level) (Level, bool) {
 	for w := int(hi >> 6); w >= int(lo>>6); w-- {

@@ -2,7 +2,10 @@
 
 package queue
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // score orders what is first in each level; the least goes first.
 type score struct {
@@ -20,28 +23,46 @@ func (s score) before(t score) bool {
 	return s.seq < t.seq
 }
 
+// last is the score of a level that does not take part. Whoever does is before
+// it, also with a deadline that never comes, because no message has such a number.
+var last = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
+
 // ranked picks the level with the least score by a tournament: after a change in
-// one level only its eight matches are played again, however many levels there
-// are.
+// one level only its matches are played again, one for each doubling of the
+// number of levels.
 type ranked struct {
 	ranking
 	scores [256]score
 	heads  [256]key   // what the scores are of
-	wins   [256]int16 // winner of match m, whose players come from 2m and 2m+1; nobody if none came
+	wins   [512]Level // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
+	size   int        // levels that the tournament has room for, a power of two
 	in     bitmap     // levels that take part
 	dirty  bitmap     // levels whose first may have changed
 	until  int64      // scores hold until
 }
 
-// nobody wins a match to which no level comes.
-const nobody = -1
-
 func newRanked(by ranking) *ranked {
 	r := &ranked{ranking: by, until: never}
-	for m := range r.wins {
-		r.wins[m] = nobody
+	for l := range r.scores {
+		r.scores[l] = last
 	}
+	r.resize(8)
 	return r
+}
+
+// resize plays all matches of a tournament of so many levels.
+func (r *ranked) resize(size int) {
+	r.size = size
+	for l := range size {
+		r.wins[size+l] = Level(l)
+	}
+	for m := size - 1; m > 0; m-- {
+		a, b := r.wins[2*m], r.wins[2*m+1]
+		if r.scores[b].before(r.scores[a]) {
+			a = b
+		}
+		r.wins[m] = a
+	}
 }
 
 func (r *ranked) touch(l Level) { r.dirty.set(l) }
@@ -58,6 +79,10 @@ func (r *ranked) served(l Level) {
 }
 
 func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
+	if l, ok := q.levels.open.only(); ok {
+		r.alone(l)
+		return l, lo <= l && l <= hi
+	}
 	if now >= r.until { // somebody has risen
 		r.until = never
 		for w := range r.dirty {
@@ -72,9 +97,20 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 		}
 	}
 	if lo == 0 && hi == 255 {
-		return Level(r.wins[1]), r.wins[1] != nobody
+		return r.wins[1], !r.in.empty()
 	}
 	return r.bestOf(lo, hi)
+}
+
+// alone spares the only open level its matches. It stays dirty, and so do those
+// that have closed: they are played when there is another to play against.
+func (r *ranked) alone(l Level) {
+	if !r.in.has(l) {
+		r.entered(l)
+	}
+	r.in = bitmap{}
+	r.in.set(l)
+	r.dirty.set(l)
 }
 
 // bestOf looks at every level between lo and hi: few receivers ask for a range.
@@ -89,40 +125,36 @@ func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
 
 // refresh works out the score of a level and plays its matches.
 func (r *ranked) refresh(q *Queue, l Level, now int64) {
-	was := r.in.has(l)
-	r.in.clear(l)
+	s := last
 	if q.levels.open.has(l) {
-		if !was {
+		if !r.in.has(l) {
 			r.entered(l)
+			r.in.set(l)
 		}
+		var until int64
 		k, _ := q.levels.all[l].lane.oldest(q)
-		s, until := r.score(l, k, now)
-		r.scores[l], r.heads[l], r.until = s, k, min(r.until, until)
-		r.in.set(l)
+		s, until = r.score(l, k, now)
+		r.heads[l], r.until = k, min(r.until, until)
+	} else {
+		r.in.clear(l)
 	}
-	for m := (256 + int(l)) / 2; m > 0; m /= 2 {
-		was := r.wins[m]
-		r.wins[m] = r.match(r.player(2*m), r.player(2*m+1))
-		if r.wins[m] == was && was != int16(l) {
+	r.scores[l] = s
+	for int(l) >= r.size {
+		r.resize(2 * r.size)
+	}
+	r.play(l)
+}
+
+// play plays the matches of a level whose score has changed.
+func (r *ranked) play(l Level) {
+	best, s := l, &r.scores[l]
+	for m := r.size + int(l); m > 1; m >>= 1 {
+		if o := r.wins[m^1]; r.scores[o].before(*s) {
+			best, s = o, &r.scores[o]
+		}
+		if best != l && r.wins[m>>1] == best {
 			return // further up nobody met l, or will
 		}
+		r.wins[m>>1] = best
 	}
-}
-
-// player returns who comes to a match: the winner of an earlier one, or a level.
-func (r *ranked) player(m int) int16 {
-	switch {
-	case m < 256:
-		return r.wins[m]
-	case r.in.has(Level(m - 256)):
-		return int16(m - 256)
-	}
-	return nobody
-}
-
-func (r *ranked) match(a, b int16) int16 {
-	if a == nobody || b != nobody && r.scores[b].before(r.scores[a]) {
-		return b
-	}
-	return a
 }

@@ -20,6 +20,7 @@ const (
 // is packed, so that a few that stay do not keep the memory of all that went.
 type store struct {
 	dirs []*directory // by number; only those that have messages, and the last
+	base uint64       // number of the first of them
 	last SeqNo        // highest number ever given; its page is never packed
 
 	expiries  expiryHeap
@@ -63,8 +64,18 @@ func (s *store) directory(no uint64) (i int, found bool) {
 	})
 }
 
-// page returns page n, nil if there is none.
+// page returns page n, nil if there is none. Without gaps, which is how it
+// nearly always is, it is a few instructions.
 func (s *store) page(n uint64) *page {
+	if i := n>>dirBits - s.base; i < uint64(len(s.dirs)) {
+		if d := s.dirs[i]; d.no == n>>dirBits {
+			return &d.pages[n&(dirLen-1)]
+		}
+	}
+	return s.search(n)
+}
+
+func (s *store) search(n uint64) *page {
 	i, found := s.directory(n >> dirBits)
 	if !found {
 		return nil
@@ -83,17 +94,23 @@ func (s *store) get(seq SeqNo) *entry {
 }
 
 func (p *page) get(at uint8) *entry {
-	var e *entry
-	switch {
-	case p.full != nil:
-		e = &p.full[at&(pageLen-1)]
-	case p.pack != nil:
-		e = p.pack.get(at)
-	}
+	e := p.find(at)
 	if e == nil || !e.live() {
 		return nil
 	}
 	return e
+}
+
+// find returns the memory for the entry at a place, nil if there is none. It
+// does not look at the entry.
+func (p *page) find(at uint8) *entry {
+	switch {
+	case p.full != nil:
+		return &p.full[at&(pageLen-1)]
+	case p.pack != nil:
+		return p.pack.get(at)
+	}
+	return nil
 }
 
 // put makes a place for seq, which must be new, and returns it zeroed. The
@@ -104,6 +121,7 @@ func (s *store) put(seq SeqNo) *entry {
 	i, found := s.directory(n >> dirBits)
 	if !found {
 		s.dirs = slices.Insert(s.dirs, i, &directory{no: n >> dirBits})
+		s.base = s.dirs[0].no
 	}
 	d := s.dirs[i]
 	p := &d.pages[n&(dirLen-1)]
@@ -141,6 +159,9 @@ func (s *store) drop(n uint64, p *page) {
 	d.live--
 	if d.live == 0 && d.no != uint64(s.last)>>pageBits>>dirBits {
 		s.dirs = slices.Delete(s.dirs, i, i+1)
+		if len(s.dirs) > 0 {
+			s.base = s.dirs[0].no
+		}
 	}
 }
 
