@@ -78,6 +78,7 @@ func (a *api) table() []route {
 	rs = append(rs, a.ruleRoutes()...)
 	rs = append(rs, a.messageRoutes()...)
 	rs = append(rs, a.deadLetterRoutes()...)
+	rs = append(rs, a.policyRoutes()...)
 	return rs
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/objective"
 )
 
 // schema is a JSON Schema, in the words of OpenAPI 3.1.
@@ -37,6 +38,8 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[entity.Right]():      {string(entity.Send), string(entity.Listen), string(entity.Manage)},
 	reflect.TypeFor[entity.FilterKind](): {string(entity.SQLFilter), string(entity.CorrelationFilter), string(entity.TrueFilter), string(entity.FalseFilter)},
 	reflect.TypeFor[BodyType]():          {string(BodyText), string(BodyBase64), string(BodyJSON)},
+	reflect.TypeFor[objective.State](): {objective.NoObjective.String(), objective.Met.String(), objective.AtRisk.String(),
+		objective.Missed.String()},
 }
 
 // special are the types that write themselves.
@@ -96,10 +99,12 @@ func (ss schemas) object(t reflect.Type) *schema {
 	s := &schema{Type: "object", Properties: map[string]*schema{}}
 	ss[name] = s // before its fields, which may refer to it
 	for _, f := range reflect.VisibleFields(t) {
-		if f.Anonymous || !f.IsExported() {
+		field, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		// A part that is embedded under a name of its own is a field, and what is
+		// in it is not.
+		if f.Anonymous && field == "" || !f.IsExported() || field == "-" || belowNamed(t, f.Index) {
 			continue
 		}
-		field, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		s.Properties[field] = ss.of(f.Type)
 		if options == "" {
 			s.Required = append(s.Required, field)
@@ -107,6 +112,17 @@ func (ss schemas) object(t reflect.Type) *schema {
 	}
 	slices.Sort(s.Required)
 	return ref
+}
+
+// belowNamed reports whether a field is promoted from an embedded part that has a
+// name of its own in JSON.
+func belowNamed(t reflect.Type, index []int) bool {
+	for n := 1; n < len(index); n++ {
+		if t.FieldByIndex(index[:n]).Tag.Get("json") != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // nameOf names a type in the document. Pages and entities are named after what

@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/policy"
 )
 
 // Problem is an error as a client is told it.
@@ -153,6 +154,12 @@ func details(err error) []Detail {
 	if fs, ok := errors.AsType[entity.Faults](err); ok {
 		for _, f := range fs {
 			ds = append(ds, Detail{Field: f.Field, Problem: f.Problem})
+		}
+		return ds
+	}
+	if fs, ok := errors.AsType[policy.Faults](err); ok {
+		for _, f := range fs {
+			ds = append(ds, Detail{Field: f.Path, Problem: f.Problem})
 		}
 		return ds
 	}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// AllObjectives is what was measured of every queue and subscription.
+type AllObjectives struct {
+	Items []broker.Objectives `json:"items"`
+}
+
+// Explained is why a message is where it is, also in words.
+type Explained struct {
+	broker.Explanation
+	Text string `json:"text"`
+}
+
+var demandQuery = []parameter{
+	{"headroom", "number", "Workers beyond the busy ones, as a share of them; 0.25 unless told."},
+	{"floor", "integer", "The fewest workers to ask for."},
+	{"ceiling", "integer", "The most workers to ask for."},
+}
+
+// policyRoutes are about what messages are worth and whether that is honoured. A
+// subscription is named by its address: events%2Fsubscriptions%2Fall.
+func (a *api) policyRoutes() []route {
+	const one = "/policies/{queue}"
+	return []route{
+		{
+			method: http.MethodGet, path: one, id: "getPolicy", right: access.Manage,
+			summary: "Show the policy of a queue or subscription and what follows from it.", result: broker.PolicyState{},
+			handle: func(c *call) (any, error) { return c.Broker.Policy(c.address()) },
+		},
+		{
+			method: http.MethodPut, path: one, id: "setPolicy", right: access.Manage,
+			summary: "Change the policy. What waits is classified anew, each message keeping its age.",
+			body:    json.RawMessage(nil), result: broker.PolicyState{},
+			handle: func(c *call) (any, error) {
+				raw, err := c.raw()
+				if err != nil {
+					return nil, err
+				}
+				return c.Broker.SetPolicy(c.Context(), c.address(), raw)
+			},
+		},
+		{
+			method: http.MethodDelete, path: one, id: "deletePolicy", right: access.Manage,
+			summary: "Take the policy away: messages have the priority that they ask for.", result: broker.PolicyState{},
+			handle: func(c *call) (any, error) { return c.Broker.SetPolicy(c.Context(), c.address(), nil) },
+		},
+		{
+			method: http.MethodPost, path: one + "/dry-run", id: "tryPolicy", right: access.Manage,
+			summary: "Say what a policy would make of the messages now waiting, and change nothing.",
+			body:    json.RawMessage(nil), result: broker.DryRun{},
+			handle: func(c *call) (any, error) {
+				raw, err := c.raw()
+				if err != nil {
+					return nil, err
+				}
+				return c.Broker.DryRun(c.Context(), c.address(), raw)
+			},
+		},
+		{
+			method: http.MethodGet, path: "/objectives", id: "listObjectives", right: access.Listen,
+			summary: "Show what was measured of every queue and subscription, class by class.", result: AllObjectives{},
+			handle: func(c *call) (any, error) {
+				return AllObjectives{append([]broker.Objectives{}, c.Broker.AllObjectives(c.Context())...)}, nil
+			},
+		},
+		{
+			method: http.MethodGet, path: "/objectives/{queue}", id: "getObjectives", right: access.Listen,
+			summary: "Show what was measured of a queue or subscription, class by class.", result: broker.Objectives{},
+			handle: func(c *call) (any, error) { return c.Broker.Objectives(c.Context(), c.address()) },
+		},
+		{
+			method: http.MethodGet, path: "/demand/{queue}", id: "getDemand", right: access.Listen,
+			summary: "Say how many workers the objectives need now. KEDA's metrics-api scaler reads it at valueLocation value.",
+			query:   demandQuery, result: broker.Demand{}, handle: demand,
+		},
+		explainRoute("/queues/{queue}/messages/{seq}/explain", "Queue"),
+		explainRoute("/topics/{topic}/subscriptions/{subscription}/messages/{seq}/explain", "Subscription"),
+	}
+}
+
+// raw reads the body as it is.
+func (c *call) raw() ([]byte, error) { return io.ReadAll(http.MaxBytesReader(c.w, c.Body, maxBody)) }
+
+func demand(c *call) (any, error) {
+	floor, err := c.number("floor", 0, 1e6)
+	if err != nil {
+		return nil, err
+	}
+	ceiling, err := c.number("ceiling", 0, 1e6)
+	if err != nil {
+		return nil, err
+	}
+	o := broker.DemandOptions{Floor: floor, Ceiling: ceiling}
+	if text := c.URL.Query().Get("headroom"); text != "" {
+		if o.Headroom, err = strconv.ParseFloat(text, 64); err != nil || o.Headroom < 0 || o.Headroom > 100 {
+			return nil, problem.Bad("headroom is %q; it is a share such as 0.25.", text)
+		}
+		if o.Headroom == 0 {
+			o.Headroom = -1 // none, and not the default
+		}
+	}
+	return c.Broker.Demand(c.Context(), c.address(), o)
+}
+
+func explainRoute(path, noun string) route {
+	return route{
+		method: http.MethodGet, path: path, id: "explain" + noun + "Message", right: access.Manage,
+		summary: "Say why a message is where it is, what is ahead of it, what holds it and when it should start.",
+		result:  Explained{},
+		handle: func(c *call) (any, error) {
+			seq, err := strconv.ParseUint(c.PathValue("seq"), 10, 64)
+			if err != nil {
+				return nil, problem.Bad("%q is not a sequence number.", c.PathValue("seq"))
+			}
+			x, err := c.Broker.Explain(c.Context(), c.address(), queue.SeqNo(seq))
+			if err != nil {
+				return nil, err
+			}
+			return Explained{x, x.Text()}, nil
+		},
+	}
+}
