@@ -102,15 +102,15 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 	return r.bestOf(lo, hi)
 }
 
-// alone spares the only open level its matches. It stays dirty, and so do those
-// that have closed: they are played when there is another to play against.
+// alone spares the only open level its matches. If its first has changed it is
+// dirty, as those are that have closed, and stays so: the matches are played when
+// there is somebody to play against.
 func (r *ranked) alone(l Level) {
 	if !r.in.has(l) {
 		r.entered(l)
 	}
 	r.in = bitmap{}
 	r.in.set(l)
-	r.dirty.set(l)
 }
 
 // bestOf looks at every level between lo and hi: few receivers ask for a range.
