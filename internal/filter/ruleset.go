@@ -11,11 +11,13 @@ import "encoding/binary"
 // Priority = 'High' AND …) are found through hash tables, one for each
 // combination of properties that some rule compares. The cost of a message is one
 // look-up per combination, however many rules there are, and the evaluation of
-// those it finds; other SQL rules are evaluated one by one.
+// those it finds. Rules that bound a property by whole numbers are evaluated if it
+// is within their bounds; other SQL rules are evaluated one by one.
 type RuleSet struct {
-	names   []Name   // the properties that rules use, numbered for all of them
-	always  []int    // rules that take every message
-	indexes []*index // one per combination of properties
+	names   []Name    // the properties that rules use, numbered for all of them
+	always  []int     // rules that take every message
+	indexes []*index  // one per combination of properties
+	ranges  []*ranges // one per property
 	scan    []sqlRule
 	foreign []foreignRule
 }
@@ -35,7 +37,7 @@ type foreignRule struct {
 
 // Compile makes a set of rules, which are known by their place in filters.
 func Compile(filters []Filter) *RuleSet {
-	c := compiler{RuleSet: &RuleSet{}, numbers: map[Name]int{}, bySlots: map[string]*index{}}
+	c := compiler{RuleSet: &RuleSet{}, numbers: map[Name]int{}, bySlots: map[string]*index{}, byBound: map[int]*ranges{}}
 	for i, f := range filters {
 		switch f := f.(type) {
 		case Constant:
@@ -58,6 +60,7 @@ type compiler struct {
 	*RuleSet
 	numbers map[Name]int
 	bySlots map[string]*index
+	byBound map[int]*ranges
 }
 
 func (c *compiler) addCorrelation(rule int, f *Correlation) {
@@ -81,7 +84,7 @@ func (c *compiler) addExpr(rule int, x *Expr) {
 	}
 	g, ok := guardOf(x.root)
 	if !ok {
-		c.scan = append(c.scan, sql)
+		c.addScanned(sql)
 		return
 	}
 	ix := c.indexOf([]int{c.number(g.name)})
@@ -92,6 +95,22 @@ func (c *compiler) addExpr(rule int, x *Expr) {
 		}
 		ix.add(e)
 	}
+}
+
+// addScanned adds a rule that no equality finds.
+func (c *compiler) addScanned(sql sqlRule) {
+	name, b, ok := boundsOf(sql.expr.root)
+	if !ok {
+		c.scan = append(c.scan, sql)
+		return
+	}
+	slot := c.number(name)
+	g, ok := c.byBound[slot]
+	if !ok {
+		g = &ranges{slot: slot}
+		c.ranges, c.byBound[slot] = append(c.ranges, g), g
+	}
+	g.rules = append(g.rules, ranged{b, sql})
 }
 
 // number returns the slot of a property, giving it one the first time. Spellings
@@ -139,6 +158,9 @@ func (s *RuleSet) Match(v View, hit func(rule int, err error)) {
 				entry.rest.match(&e, hit)
 			}
 		}
+	}
+	for _, g := range s.ranges {
+		g.match(&e, s.names, hit)
 	}
 	for i := range s.scan {
 		s.scan[i].match(&e, hit)

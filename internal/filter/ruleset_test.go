@@ -5,6 +5,7 @@ package filter
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -79,8 +80,12 @@ func TestRuleSetAgreesWithRules(t *testing.T) {
 		return pick("a", "b", "A", "sys.Label", "sys.SequenceNumber", "missing", "sys.LockToken")
 	}
 	constant := func() string { return pick("1", "2", "1.0", "'1'", "'x'", "TRUE", "NULL", "-1") }
+	number := func() string {
+		return pick("0", "1", "2", "1.5", "-1", "9223372036854775807", "-9223372036854775808", "1 + 1")
+	}
+	order := func() string { return pick(" < ", " <= ", " > ", " >= ") }
 	term := func() string {
-		switch random.IntN(7) {
+		switch random.IntN(9) {
 		case 0:
 			return constant() + " = " + name()
 		case 1:
@@ -91,12 +96,20 @@ func TestRuleSetAgreesWithRules(t *testing.T) {
 			return "a / " + pick("0", "1", "b") + " = 1"
 		case 4:
 			return pick("a = b", "a IN (b, 2)", "p('a') = 1", "p('sys.' + b) = 1", "NOT a = 1", "a NOT IN (1)", "EXISTS(a)")
+		case 5:
+			return name() + order() + number()
+		case 6:
+			return number() + order() + name()
 		default:
 			return name() + " = " + constant()
 		}
 	}
 	value := func() Value {
-		return []Value{IntValue(1), IntValue(2), DoubleValue(1), StringValue("1"), StringValue("x"), BoolValue(true), NullValue(), {}}[random.IntN(8)]
+		of := []Value{
+			IntValue(1), IntValue(2), DoubleValue(1), StringValue("1"), StringValue("x"), BoolValue(true), NullValue(), {},
+			IntValue(math.MaxInt64), IntValue(math.MinInt64), UintValue(1 << 63), DoubleValue(1.5),
+		}
+		return of[random.IntN(len(of))]
 	}
 	for range 300 {
 		var rules []Filter
