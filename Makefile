@@ -10,8 +10,8 @@ BENCH    ?= .
 build: ## the binary, into bin/
 	$(GO) build -o bin/ ./cmd/...
 
-demo: ## the product at work, in a minute
-	$(GO) run ./examples/firstdemo
+demo: ## the product at work, in a minute: the priority queue pattern, a queue that sorts, kill -9
+	$(GO) run ./examples/demo
 
 test: format ## everything: format, vet, unit tests with the race detector, the suites in test/
 	$(GO) vet ./...

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+)
+
+// deadline ends a demo that hangs. Building, which a cold cache makes slow, is not
+// part of it.
+const deadline = 45 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := demo(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// demo tells the story.
+func demo(ctx context.Context, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "triagemq-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) // the demo's own, and empty of value when it ends
+
+	b := &broker{binary: filepath.Join(dir, "triagemq"), data: filepath.Join(dir, "data"), out: out}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	defer b.kill()
+	fmt.Fprintf(out, "A broker is running at %s, with an empty store.\n", b.address)
+
+	for _, chapter := range []func(context.Context, *broker) error{pattern, plainQueue, crash} {
+		if err := chapter(ctx, b); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, "\nThat is all. Everything was cleaned up.")
+	return nil
+}
