@@ -85,6 +85,18 @@ func (e *Envelope) open() {
 	}
 }
 
+// Forget lets go of the message, so that an Envelope kept for the next one does
+// not keep the memory of the last.
+func (e *Envelope) Forget() {
+	clear(e.props)
+	for name := range e.system {
+		if e.filled&(1<<name) != 0 {
+			e.system[name] = Value{}
+		}
+	}
+	e.Message, e.read, e.props, e.filled = nil, nil, e.props[:0], 0
+}
+
 // NewID returns a fresh id.
 func (e *Envelope) NewID() (id [16]byte, ok bool) {
 	if e.IDs == nil {

@@ -204,3 +204,27 @@ func TestEditLongTimeToLive(t *testing.T) {
 		t.Errorf("time to live is %v, want %v", got, year)
 	}
 }
+
+func TestForgottenMessageLeavesNothing(t *testing.T) {
+	e := orderMessage()
+	if e.User("tenant") == nil || e.System(Subject).text == "" {
+		t.Fatal("the message was not read")
+	}
+	e.Forget()
+	if e.Message != nil || e.read != nil || e.system[Subject] != (Value{}) {
+		t.Errorf("kept %+v", e)
+	}
+	for _, p := range e.props[:cap(e.props)] {
+		if p != (property{}) {
+			t.Errorf("kept %+v", p)
+		}
+	}
+	d := message.Draft{Subject: "other"}
+	e.Message = d.Message()
+	if v := e.User("tenant"); v != nil {
+		t.Errorf("tenant is %v after a message without one", v)
+	}
+	if got := e.System(Subject).text; got != "other" {
+		t.Errorf("label is %q, want other", got)
+	}
+}
