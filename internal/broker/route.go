@@ -5,6 +5,7 @@ package broker
 import (
 	"crypto/rand"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -22,6 +23,23 @@ type routes struct {
 	set   *filter.RuleSet
 	rules []route
 	subs  []*node
+	spare sync.Pool // of *filter.Envelope
+}
+
+// view returns a message as rules see it, to be handed back with done.
+func (rt *routes) view(m *message.Message, now time.Time) *filter.Envelope {
+	e, ok := rt.spare.Get().(*filter.Envelope)
+	if !ok {
+		e = &filter.Envelope{IDs: newID}
+	}
+	e.Message, e.Stamp.EnqueuedTime = m, now
+	return e
+}
+
+// done takes a view back, and lets go of its message.
+func (rt *routes) done(e *filter.Envelope) {
+	e.Forget()
+	rt.spare.Put(e)
 }
 
 // route is one rule.
@@ -130,8 +148,8 @@ func (b *Broker) reroute(topic *node) error {
 // matching rule, and one for each matching rule that has an action.
 func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, r policy.Reading) {
 	rt := topic.routes.Load()
-	view := &filter.Envelope{Message: send.Bodies[i], IDs: newID}
-	view.Stamp.EnqueuedTime = now
+	view := rt.view(send.Bodies[i], now)
+	defer rt.done(view)
 	w := routing{send: send, source: i, reading: r}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
