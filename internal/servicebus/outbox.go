@@ -25,13 +25,14 @@ type outbox struct {
 type event struct {
 	to eventHandler
 
-	in   endpoint.Delivery // a delivery of the peer that was dealt with
-	size int               // of that delivery, in bytes
-	sent *settlement       // deliveries to the peer that were settled
-	load *loaded           // deliveries ready to leave
-	kind eventKind
-	err  error
-	errs []error
+	in    endpoint.Delivery // a delivery of the peer that was dealt with
+	size  int               // of that delivery, in bytes
+	sent  *settlement       // deliveries to the peer that were settled
+	load  *loaded           // deliveries ready to leave
+	ready *work             // deliveries to be encoded
+	kind  eventKind
+	err   error
+	errs  []error
 }
 
 type eventKind uint8
@@ -40,6 +41,7 @@ const (
 	eventAnswer  eventKind = iota // in, err
 	eventSettled                  // sent, errs
 	eventLoaded                   // load
+	eventReady                    // ready: deliveries that need no loading
 	eventDrained
 	eventEnded   // err
 	eventForward // load: a message for a temporary node
