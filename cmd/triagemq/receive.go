@@ -49,6 +49,9 @@ type receiveFlags struct {
 	session     string
 	nextSession bool
 	bodyOnly    bool
+	from        []string // queues, in order of preference
+	byLevel     bool
+	min, max    string // priorities
 }
 
 // errNothing is the end of a command that got no message at all.
@@ -69,10 +72,19 @@ The exit code is 1 if no message came.`,
 		Example: `  triagemq receive orders
   triagemq receive orders --count 0 --wait 1s --body-only > bodies.txt
   triagemq receive jobs --subscription high --peek-lock release
-  triagemq receive orders --peek-lock dead-letter --reason "wrong address"`,
-		Args: exactly("QUEUE|TOPIC"),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },
+  triagemq receive orders --peek-lock dead-letter --reason "wrong address"
+  triagemq receive --from urgent,orders,reports
+  triagemq receive orders --min high`,
 	})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(f.from) == 0 {
+			return exactly("QUEUE|TOPIC")(cmd, args)
+		}
+		return exactly()(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.run(cmd.Context(), append(args, f.from...)[0])
+	}
 	f.target = t
 	f.flags(cmd)
 	fs := cmd.Flags()
@@ -85,9 +97,14 @@ The exit code is 1 if no message came.`,
 	fs.StringVar(&f.description, "description", "", "`text`: more about why")
 	fs.StringVar(&f.session, "session", "", "`id` of the session to read")
 	fs.BoolVar(&f.nextSession, "next-session", false, "read the next session that is free")
+	fs.StringSliceVar(&f.from, "from", nil, "receive from several queues, `a,b,c`, the first that has a message first")
+	fs.BoolVar(&f.byLevel, "by-level", false, "with --from, take the most urgent message of all of them")
+	fs.StringVar(&f.min, "min", "", "receive nothing below this `priority`: a level, a name or a class")
+	fs.StringVar(&f.max, "max", "", "receive nothing above this `priority`")
 	fs.BoolVar(&f.bodyOnly, "body-only", false, "print nothing but bodies, each with a line end")
 	exclusive(cmd, "complete", "peek-lock", "delete")
-	exclusive(cmd, "session", "next-session")
+	exclusive(cmd, "session", "next-session", "from")
+	exclusive(cmd, "subscription", "from")
 	exclusive(cmd, "json", "body-only")
 	return cmd
 }
@@ -176,7 +193,13 @@ func (f *receiveFlags) settle(ctx context.Context, r *client.Receiver, verdict f
 }
 
 func (f *receiveFlags) open(ctx context.Context, c *client.Client, address string) (*client.Receiver, error) {
-	o := &client.ReceiverOptions{}
+	o := &client.ReceiverOptions{MinPriority: client.Priority(f.min), MaxPriority: client.Priority(f.max)}
+	if len(f.from) > 0 {
+		o.Sources = f.from[1:]
+	}
+	if f.byLevel {
+		o.Rule = client.ByLevel
+	}
 	if f.remove {
 		o.Mode = client.ReceiveAndDelete
 	}

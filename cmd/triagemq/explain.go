@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+func explainCommand(s streams) *cobra.Command {
+	var from source
+	cmd, t := clientCommand(s, &cobra.Command{
+		Use:   "explain QUEUE|TOPIC NUMBER",
+		Short: "Say why a message is where it is and when it should start",
+		Long: `Say of a message, by its sequence number: which class it is in and why, what is ahead
+of it, what holds it, and when it should start, with the arithmetic. peek shows the
+numbers.`,
+		Example: `  triagemq explain orders 17
+  triagemq explain events 4 --subscription audit`,
+		Args: exactly("QUEUE|TOPIC", "NUMBER"),
+	})
+	cmd.Flags().StringVarP(&from.subscription, "subscription", "s", "", "`name` of the topic's subscription that is meant")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		number, err := strconv.ParseUint(args[1], 10, 64)
+		if err != nil {
+			return usageError{fmt.Errorf("%q is not a sequence number", args[1])}
+		}
+		a, err := t.api()
+		if err != nil {
+			return err
+		}
+		at := path("queues", args[0])
+		if from.subscription != "" {
+			at = path("topics", args[0], "subscriptions", from.subscription)
+		}
+		var raw json.RawMessage
+		if err := a.do(cmd.Context(), http.MethodGet, fmt.Sprintf("%s/messages/%d/explain", at, number), nil, &raw); err != nil {
+			return err
+		}
+		var told struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(raw, &told); err != nil {
+			return err
+		}
+		if t.json {
+			return answerJSON(t.out, raw)
+		}
+		_, err = fmt.Fprint(t.out, told.Text)
+		return err
+	}
+	return cmd
+}
