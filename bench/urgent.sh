@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Urgent messages past a backlog, with 16 workers that hold one message each and
+# drain it as fast as they can: TriageMQ, every message synced, and beanstalkd,
+# which keeps everything in memory, in turns.
+#
+#	bench/urgent.sh [backlog] [rounds]
+#
+# Needs Debian's beanstalkd; installs it as root.
+. "$(dirname "$0")/broker.sh"
+backlog=${1:-1000000} rounds=${2:-3}
+peer=
+
+if ! command -v beanstalkd >/dev/null && [ "$(id -u)" = 0 ]; then
+	apt-get install -y -qq beanstalkd >/dev/null
+fi
+(cd "$here/.." && go build -o "$work/beanprobe" ./bench/beanstalkd)
+stop_peer() { [ -z "$peer" ] || { kill "$peer" && wait "$peer" || true; } 2>/dev/null; peer=; }
+trap 'stop_peer; cleanup' EXIT
+
+for _ in $(seq "$rounds"); do
+	start_broker
+	"$binary" bench -q --url "amqp://$host:$port" --queue demo --urgent 1000 --backlog "$backlog" --receivers 16
+	stop_broker
+	rm -rf "$work/data"
+
+	beanstalkd -l 127.0.0.1 -p 11399 &
+	peer=$!
+	sleep 0.5
+	"$work/beanprobe" -address 127.0.0.1:11399 -urgent 1000 -backlog "$backlog"
+	stop_peer
+done
