@@ -106,15 +106,27 @@ func (r *Reader) Value() Value { return makeValue(r.take()) }
 // behind it. The key shares its bytes; see [Value].
 func (r *Reader) Pair() (key string, v Value) {
 	b := r.rest
-	if len(b) < 2 || b[0] != codeString8 && b[0] != codeSymbol8 || int(b[1]) > len(b)-2 ||
-		r.left == 0 || r.elem != 0 || r.err != nil {
+	n := shortText(b)
+	if n == 0 || r.left < 2 || r.elem != 0 || r.err != nil {
 		return stringOf(r.Text()), r.Value()
 	}
-	n := 2 + int(b[1])
-	key = stringOf(b[2:n])
-	r.rest = b[n:] // the form of nearly all keys, without detours
-	r.left--
+	// Nearly all keys are short texts, and so are many values.
+	key, b = stringOf(b[2:n]), b[n:]
+	if n = shortText(b); n > 0 {
+		r.rest, r.left = b[n:], r.left-2
+		return key, Value{kind: kinds[b[0]], data: stringOf(b[2:n])}
+	}
+	r.rest, r.left = b, r.left-1
 	return key, makeValue(r.take())
+}
+
+// shortText returns the length of the string or symbol that b begins with, its
+// constructor and size included, or 0 if b begins with anything else.
+func shortText(b []byte) int {
+	if len(b) < 2 || b[0] != codeString8 && b[0] != codeSymbol8 || int(b[1]) > len(b)-2 {
+		return 0
+	}
+	return 2 + int(b[1])
 }
 
 // Skip steps over the next value without looking inside.
