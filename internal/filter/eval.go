@@ -29,22 +29,12 @@ func (e *env) slot(slot int, name *Name) *Value {
 	if slot < cached && e.cache[slot] != nil {
 		return e.cache[slot]
 	}
-	return e.fill(slot, name)
+	return e.fetch(name, slot)
 }
 
-// fill is the part of slot that happens once, kept apart so that slot is inlined.
-//
-//go:noinline
-func (e *env) fill(slot int, name *Name) *Value {
-	v := e.fetch(name)
-	if slot < cached {
-		e.cache[slot] = v
-	}
-	return v
-}
-
-// fetch returns a property of the message.
-func (e *env) fetch(name *Name) *Value {
+// fetch returns a property of the message and remembers it in slot, unless that is
+// beyond those there are.
+func (e *env) fetch(name *Name, slot int) *Value {
 	var v *Value
 	if name.System == NotSystem {
 		v = e.view.User(name.User)
@@ -52,7 +42,10 @@ func (e *env) fetch(name *Name) *Value {
 		v = e.view.System(name.System)
 	}
 	if v == nil {
-		return &absent
+		v = &absent
+	}
+	if slot < cached {
+		e.cache[slot] = v
 	}
 	return v
 }
@@ -71,7 +64,7 @@ func (e *env) raw(n *node) *Value {
 		e.fail(n, "there is no system property "+shorten(arg.text))
 		return &absent
 	}
-	v := e.fetch(&name)
+	v := e.fetch(&name, cached)
 	if name.System != NotSystem && v.kind == Unknown {
 		e.noValue(n)
 	}

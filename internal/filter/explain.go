@@ -126,7 +126,7 @@ func (c *Correlation) Explain(v View) Explanation {
 	x := Explanation{Matched: true, Result: yes.String()}
 	e := env{view: v}
 	for _, eq := range c.equalities() {
-		got := e.fetch(&eq.name)
+		got := e.fetch(&eq.name, cached)
 		verdict := judge(opEqual, equal(got, &eq.value))
 		reason := fmt.Sprintf("%v was %v: %v is %s", eq, verdict, eq.name, describe(*got))
 		if verdict != yes {
