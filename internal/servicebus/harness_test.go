@@ -52,17 +52,24 @@ func start(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wg sync.WaitGroup
-	for _, run := range []func(context.Context) error{j.Run, s.Run, b.Run} {
+	// The journal stops last: what stands on it waits for it at the end.
+	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
+	var upper, lower sync.WaitGroup
+	layer := func(wg *sync.WaitGroup, ctx context.Context, run func(context.Context) error) {
 		wg.Go(func() {
 			if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("layer ended: %v", err)
 			}
 		})
 	}
+	layer(&lower, below, j.Run)
+	layer(&upper, ctx, s.Run)
+	layer(&upper, ctx, b.Run)
 	t.Cleanup(func() {
 		cancel()
-		wg.Wait()
+		upper.Wait()
+		stopBelow()
+		lower.Wait()
 		if err := j.Close(); err != nil {
 			t.Errorf("close the journal: %v", err)
 		}
