@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/objective"
+	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -92,7 +93,11 @@ func (w *watch) look(now time.Time, q *queue.Queue) []objective.Change {
 	w.changed.Store(false)
 	w.observe(q)
 	changes := w.meter.Tick(now)
-	restless := q.Counts().Ready > 0
+	restless := false
+	for _, c := range w.policy.Classes {
+		restless = restless || c.Objective.Wait > 0 || c.Expected != (policy.Rate{})
+	}
+	restless = restless && q.Counts().Ready > 0
 	for _, state := range w.meter.States {
 		restless = restless || state != objective.Met
 	}
