@@ -84,8 +84,8 @@ func (f *browseFlags) flags(cmd *cobra.Command) {
 	fs.BoolVar(&f.full, "full", false, "show properties and whole bodies")
 }
 
-// window is how many messages are asked for in one request.
-const window = 500
+// browseWindow is how many messages are asked for in one request.
+const browseWindow = 500
 
 // browse yields the messages that the flags choose, whole if that was asked for.
 func (f *browseFlags) browse(ctx context.Context, a *api, in box) iter.Seq2[shownMessage, error] {
@@ -103,9 +103,9 @@ func (f *browseFlags) browse(ctx context.Context, a *api, in box) iter.Seq2[show
 		}
 		next := client.SeqNo(f.from)
 		for shown := 0; f.count == 0 || shown < f.count; {
-			limit := window
+			limit := browseWindow
 			if f.count > 0 {
-				limit = min(window, f.count-shown)
+				limit = min(browseWindow, f.count-shown)
 			}
 			query.Set("from", strconv.FormatInt(int64(next), 10))
 			query.Set("max", strconv.Itoa(limit))

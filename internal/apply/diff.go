@@ -14,6 +14,7 @@ import (
 // Diff plans the way from have to want.
 func Diff(want, have Namespace) Plan {
 	d := differ{queues: map[string]entity.Queue{}, topics: map[string]config.Topic{}}
+	d.plan = Plan{Steps: []Step{}, Kept: []Place{}} // empty, not null, in JSON
 	for _, q := range have.Queues {
 		d.queues[entity.Key(q.Name)] = q
 	}

@@ -5,6 +5,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/config"
@@ -110,9 +111,9 @@ func (p Plan) Count(v Verb) int {
 
 // Prune turns what would be kept into steps that delete it, after all others.
 func (p Plan) Prune() Plan {
-	steps := append([]Step(nil), p.Steps...)
+	steps := slices.Clone(p.Steps)
 	for _, place := range p.Kept {
 		steps = append(steps, Step{Verb: Delete, Place: place})
 	}
-	return Plan{Steps: steps}
+	return Plan{Steps: steps, Kept: []Place{}}
 }

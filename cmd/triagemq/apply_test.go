@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const wanted = `
+queues:
+  - name: orders
+    lockDuration: 30s
+topics:
+  - name: jobs
+    subscriptions:
+      - name: high
+        rules: [{name: high, filter: "Priority = 'High'"}]
+`
+
+func TestApply(t *testing.T) {
+	c := startCLI(t, "queues: [{name: other}]")
+	file := c.file(wanted)
+	const diff = `+ queue         orders
+      lockDuration: 30s
++ topic         jobs
++ subscription  jobs/high
+      rule high: Priority = 'High'
+= queue         other is not in the file and stays; --prune would delete it
+3 to create, 0 to change, 0 to delete.
+`
+	c.want(diff+"Nothing was changed: this was a dry run.\n", "apply", "-f", file, "--dry-run")
+	c.want(diff+"Done.\n", "apply", "-f", file)
+	const nothing = `= queue         other is not in the file and stays; --prune would delete it
+Nothing to do: everything is as the file says.
+`
+	c.want(nothing, "apply", "-f", file)
+	if o := c.with(wanted, "apply", "-f", "-"); o.out != nothing {
+		t.Errorf("from standard input: %+v", o)
+	}
+
+	c.do("queue", "update", "orders", "--max-delivery-count", "3")
+	c.do("rule", "update", "jobs", "high", "high", "--filter", "Priority = 'Highest'")
+	c.do("rule", "create", "jobs", "high", "more")
+	c.want(`~ queue         orders
+      maxDeliveryCount: 3 -> 10
+~ rule          jobs/high/high
+      filter: {"kind":"sql","sql":"Priority = 'Highest'"} -> {"kind":"sql","sql":"Priority = 'High'"}
+- rule          jobs/high/more
+- queue         other
+0 to create, 2 to change, 2 to delete.
+Done.
+`, "apply", "-f", file, "--prune")
+	c.want("Nothing to do: everything is as the file says.\n", "apply", "-f", file, "--prune")
+	c.want("{\n  \"steps\": [],\n  \"kept\": [],\n  \"applied\": true\n}\n", "apply", "-f", file, "--json")
+}
+
+func TestApplyChangesNothingIfSomethingCannotChange(t *testing.T) {
+	c := startCLI(t, "queues: [{name: orders}]")
+	o := c.with("queues: [{name: new}, {name: orders, requiresSession: true}]", "apply", "-f", "-")
+	if o.code != exitFailed || !strings.Contains(o.err, "nothing was changed") || !strings.Contains(o.out, "impossible: The value for the RequiresSession") {
+		t.Errorf("got %+v", o)
+	}
+	if list := c.do("queue", "list"); strings.Contains(list, "new") {
+		t.Errorf("something was changed:\n%s", list)
+	}
+}
+
+func TestExportIsWhatApplyReads(t *testing.T) {
+	c := startCLI(t, wanted+`
+      - name: both
+        requiresSession: true
+        policy: {discipline: aging, aging: {every: 1m, upTo: 9}}
+        rules:
+          - {name: a, filter: {sql: "x = @y", parameters: {y: 5}}, action: "SET z = 1"}
+          - {name: b, filter: {correlation: {label: invoice, properties: {eu: true}}}}
+          - {name: c, filter: false}
+`)
+	text := c.do("export")
+	if o := c.with(text, "apply", "-f", "-", "--prune"); o.out != "Nothing to do: everything is as the file says.\n" {
+		t.Errorf("exported\n%sapplied: %+v", text, o)
+	}
+	if !strings.HasPrefix(text, "queues:\n  - name: orders\n    lockDuration: 30s\ntopics:\n") {
+		t.Errorf("exported\n%s", text)
+	}
+}
+
+func TestExportHidesKeys(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q, authorizationRules: [{keyName: k, rights: [Send], primaryKey: secret}]}]")
+	if text := c.do("export"); strings.Contains(text, "secret") {
+		t.Errorf("a key is exported:\n%s", text)
+	}
+	text := c.do("export", "--keys")
+	if !strings.Contains(text, "secret") {
+		t.Errorf("no key is exported:\n%s", text)
+	}
+	if o := c.with(text, "apply", "-f", "-", "--prune"); o.out != "Nothing to do: everything is as the file says.\n" {
+		t.Errorf("exported\n%sapplied: %+v", text, o)
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	c := cli{t: t}
+	good := c.file(wanted)
+	c.want(good+" is fine: 1 queue, 1 topic, 1 subscription, 1 rule.\n", "config", "check", good)
+	bad := c.file("queues: [{name: a b, lockDuration: 1h}]\ntopics:\n- {name: t, subscriptions: [{name: s, rules: [{name: r, filter: 'a ='}]}]}\n")
+	c.fails(exitFailed, "has 2 faults", "config", "check", bad)
+	sql := c.file("topics:\n- {name: t, subscriptions: [{name: s, rules: [{name: r, filter: 'a =', action: 'SET'}]}]}\n")
+	c.fails(exitFailed, "f.yaml:2:65: topics[0].subscriptions[0].rules[0].filter: 1:4: found the end of the text", "config", "check", sql)
+	c.fails(exitFailed, "has 2 faults", "config", "check", sql)
+	aging := c.file("queues: [{name: q, policy: {discipline: aging, aging: {every: 1m, upTo: 9}}}]")
+	if text := c.do("config", "check", aging); !strings.HasPrefix(text, "q:\n  ") {
+		t.Errorf("what follows from a policy is not told: %s", text)
+	}
+	policy := c.file("queues: [{name: q, policy: {discipline: magic}}]")
+	c.fails(exitFailed, "queues[0].policy.discipline", "config", "check", policy)
+	example := c.file(c.do("config", "example"))
+	c.want(example+" is fine: 1 queue, 1 topic, 3 subscriptions, 3 rules.\n", "config", "check", example)
+}

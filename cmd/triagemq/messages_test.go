@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestSendAndReceiveByPriority(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}]")
+	c.want("Sent 1 message to q.\n", "send", "q", "--body", "low", "-p", "low")
+	c.want("Sent 2 messages to q.\n", "send", "q", "--body", "a", "--body", "b")
+	c.want("Sent 1 message to q.\n", "send", "q", "--body", "high", "--property", "Priority=High")
+	c.want("high\na\nb\nlow\n", "receive", "q", "--count", "0", "--wait", "100ms", "--body-only")
+	c.fails(exitFailed, "no message came from q within 50ms", "receive", "q", "--wait", "50ms")
+}
+
+func TestSendReadsInput(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}]")
+	if o := c.with("one\ntwo\n\nthree", "send", "q", "--lines"); o.out != "Sent 4 messages to q.\n" {
+		t.Errorf("lines: %+v", o)
+	}
+	c.want("one\ntwo\n\nthree\n", "receive", "q", "-n", "4", "--body-only")
+	if o := c.with("all\nof it", "send", "q"); o.out != "Sent 1 message to q.\n" {
+		t.Errorf("input: %+v", o)
+	}
+	c.want("all\nof it\n", "receive", "q", "--body-only")
+	c.want("Sent 1 message to q.\n", "send", "q", "--file", c.file("from a file"))
+	c.want("from a file\n", "receive", "q", "--body-only", "--delete")
+	c.want("Sent 250 messages to q.\n", "send", "q", "--body", "x", "--count", "250", "--batch", "7")
+	if got := c.do("receive", "q", "-n", "0", "--wait", "100ms", "--body-only"); strings.Count(got, "x\n") != 250 {
+		t.Errorf("%d came, want 250", strings.Count(got, "x\n"))
+	}
+	c.want("", "send", "q", "--body", "x", "--quiet")
+}
+
+func TestReceiveShowsWhatThereIs(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}]")
+	c.do("send", "q", "--body", "hi\nthere", "--id", "7", "--subject", "greeting", "--correlation-id", "6", "-p", "9",
+		"--property", "amount=5", "--property", "eu=true", "--property", `text="5"`, "--property", "name=x y")
+	c.want(`#1  9  <a time, to the second>  id 7  subject greeting  correlation 6
+    amount = 5
+    eu = true
+    name = x y
+    text = 5
+  hi
+  there
+`, "receive", "q", "--peek-lock", "release")
+	var m shownMessage
+	if err := json.Unmarshal([]byte(c.do("receive", "q", "--json")), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Body != "hi\nthere" || m.BodyType != "text" || m.Properties["amount"] != 5.0 || m.Properties["text"] != "5" || m.Properties["eu"] != true {
+		t.Errorf("as JSON: %+v", m)
+	}
+}
+
+func TestReceiveVerdicts(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 2}]")
+	c.do("send", "q", "--body", "a", "--body", "b")
+	c.want("a\nb\n", "receive", "q", "-n", "2", "--body-only", "--peek-lock", "release")
+	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "abandon")
+	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "defer")
+	c.want("b\n", "receive", "q", "--body-only", "--peek-lock", "dead-letter", "--reason", "no good")
+	c.want("NUMBER  STATE     LEVEL  ENQUEUED                 FAILED  SESSION  BODY\n     1  deferred      4  <a time, to the second>       1           a\n", "peek", "q")
+}
+
+func TestSessions(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q, requiresSession: true}]")
+	c.do("send", "q", "--body", "a", "--session", "s1")
+	c.do("send", "q", "--body", "b", "--session", "s2")
+	c.fails(exitFailed, "--next-session", "receive", "q", "--wait", "50ms")
+	c.want("b\n", "receive", "q", "--session", "s2", "--body-only")
+	c.want("a\n", "receive", "q", "--next-session", "--body-only")
+	c.fails(exitFailed, "no session of q", "receive", "q", "--next-session", "--wait", "50ms")
+}
+
+func TestSchedule(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}]")
+	c.want("Sent 1 message to q, due at <a time, to the second>.\n", "send", "q", "--body", "later", "--schedule", "1h")
+	c.want("Sent 1 message to q, due at <a time, to the second>.\n", "send", "q", "--body", "at", "--schedule", "2099-01-31T12:00:00Z")
+	c.want("NUMBER  STATE      LEVEL  ENQUEUED                 FAILED  SESSION  BODY\n"+
+		"     1  scheduled      4  <a time, to the second>       0           later\n"+
+		"     2  scheduled      4  <a time, to the second>       0           at\n", "peek", "q")
+}
+
+func TestPeekChooses(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}]")
+	for _, region := range []string{"eu", "us", "eu"} {
+		c.do("send", "q", "--body", region, "--property", "region="+region, "--id", "i")
+	}
+	c.want("#1  level 4  <a time, to the second>  id i\n    region = eu\n  eu\n\n#3  level 4  <a time, to the second>  id i\n    region = eu\n  eu\n",
+		"peek", "q", "--full", "--filter", "region = 'eu'")
+	if got := c.do("peek", "q", "--json", "--from", "2", "-n", "1"); !strings.HasPrefix(got, `{"sequenceNumber":2,"state":"ready","level":4,`) {
+		t.Errorf("as JSON: %s", got)
+	}
+	long := strings.Repeat("long ", 2000)
+	c.do("send", "q", "--body", long)
+	if got := c.do("peek", "q", "--full", "--from", "4"); !strings.Contains(got, long) {
+		t.Errorf("a long body is cut: %d bytes", len(got))
+	}
+	if o := c.with("", "peek", "q", "--filter", "region = 'none'"); o.code != 0 || o.err != "There are no such messages in q.\n" {
+		t.Errorf("nothing found: %+v", o)
+	}
+}
+
+func TestDeadLetters(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}, {name: repair}]\ntopics: [{name: t, subscriptions: [{name: s}]}]")
+	kill := func(entity string, more ...string) {
+		c.do(append([]string{"receive", entity, "-n", "3", "--body-only", "--peek-lock", "dead-letter", "--reason", "no good"}, more...)...)
+	}
+	c.do("send", "q", "--body", "a", "--property", "n=1", "--id", "i")
+	c.do("send", "q", "--body", "b", "--property", "n=2", "--id", "i")
+	c.do("send", "q", "--body", "c", "--property", "n=3", "--id", "i")
+	kill("q", "--description", "really")
+	c.want("NUMBER  ENQUEUED                 FAILED  REASON   DESCRIPTION  BODY\n"+
+		"     1  <a time, to the second>       0  no good  really       a\n"+
+		"     2  <a time, to the second>       0  no good  really       b\n"+
+		"     3  <a time, to the second>       0  no good  really       c\n", "deadletter", "list", "q")
+	c.want("#2  level 4  <a time, to the second>  id i  dead letter no good  because really\n    n = 2\n  b\n", "deadletter", "show", "q", "2")
+	c.want("Moved 1 dead letter of q/$DeadLetterQueue to repair; 2 stay.\n", "deadletter", "redrive", "q", "--to", "repair", "--filter", "n = 2")
+	c.want("b\n", "receive", "repair", "--body-only")
+	c.want("Removed 1 dead letter of q/$DeadLetterQueue.\n", "deadletter", "purge", "q", "--filter", "n = 3")
+	c.want("Moved 1 dead letter of q/$DeadLetterQueue.\n", "deadletter", "redrive", "q", "--rate", "100")
+	c.want("a\n", "receive", "q", "--body-only")
+
+	c.do("send", "t", "--body", "x", "--count", "3")
+	kill("t", "-s", "s")
+	c.want("{\n  \"moved\": 2,\n  \"left\": 0\n}\n", "dlq", "redrive", "t", "-s", "s", "--count", "2", "--json")
+	c.want("Removed 1 dead letter of t/Subscriptions/s/$DeadLetterQueue.\n", "dlq", "purge", "t", "-s", "s")
+	c.fails(exitUsage, "not a sequence number", "deadletter", "show", "q", "x")
+	c.fails(exitFailed, "No message has that number", "deadletter", "show", "q", "99")
+}
