@@ -65,7 +65,7 @@ func FuzzReader(f *testing.F) {
 			r := readers[len(readers)-1]
 			before, failed := r.Len(), r.Err()
 			var nested Reader
-			switch op % 20 {
+			switch op % 22 {
 			case 0:
 				_, nested = r.Composite()
 			case 1:
@@ -105,16 +105,20 @@ func FuzzReader(f *testing.F) {
 			case 18:
 				r.Double()
 			case 19:
+				r.Pair()
+			case 20:
+				nested.Enter(r.Rest())
+			case 21:
 				if len(readers) > 1 {
 					readers = readers[:len(readers)-1]
 				}
 				continue
 			}
 			if r.Len() > before || failed != nil && r.Err() != failed {
-				t.Fatalf("op %d: %d bytes became %d, error %v became %v", op%20, before, r.Len(), failed, r.Err())
+				t.Fatalf("op %d: %d bytes became %d, error %v became %v", op%22, before, r.Len(), failed, r.Err())
 			}
 			if nested.Len() > before || nested.Left() > max(before, MaxEmpty) {
-				t.Fatalf("op %d: %d bytes hold %d with %d values", op%20, before, nested.Len(), nested.Left())
+				t.Fatalf("op %d: %d bytes hold %d with %d values", op%22, before, nested.Len(), nested.Left())
 			}
 			if nested.More() {
 				readers = append(readers, &nested)
