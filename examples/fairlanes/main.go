@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/triagemq/triagemq/client"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	host := flag.String("host", "localhost:5672", "`host:port` of a development broker")
+	length := flag.Duration("for", 6*time.Second, "how long each discipline is watched")
+	flag.Parse()
+	b := &broker{
+		http:   "http://" + *host,
+		amqp:   "amqp://RootManageSharedAccessKey:SAS_KEY_VALUE@" + *host,
+		key:    "SAS_KEY_VALUE",
+		length: *length,
+	}
+	for _, lane := range lanes {
+		if _, err := b.run(ctx, os.Stdout, lane); err != nil {
+			fmt.Fprintln(os.Stderr, "fairlanes:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// lane is one discipline and what it promises to bronze.
+type lane struct {
+	name   string
+	policy string        // the fields that differ
+	bound  time.Duration // what comes later than this after a bronze message waits behind it; zero is no bound
+}
+
+var lanes = []lane{
+	{"strict", `"discipline": "strict"`, 0},
+	{"aging", `"discipline": "aging", "aging": {"every": "250ms", "upTo": 8}`, 1500 * time.Millisecond},
+	{"deadline", `"discipline": "deadline"`, 1800 * time.Millisecond},
+}
+
+// classes are the same in every lane.
+const classes = `"fairKey": "tenant", "classes": [
+	{"name": "gold",   "level": 8, "when": "plan = 'gold'",   "objective": {"wait": "200ms"}},
+	{"name": "silver", "level": 5, "when": "plan = 'silver'", "objective": {"wait": "1s"}},
+	{"name": "bronze", "level": 2, "objective": {"wait": "2s"}}]`
+
+// Speeds, in messages per second.
+const (
+	workSpeed  = 100
+	floodSpeed = 120
+	calmSpeed  = 4 // of silver and of bronze
+)
+
+// served is a message that was worked off.
+type served struct {
+	plan     string
+	enqueued time.Time
+	waited   time.Duration
+}
+
+// run floods the queue of a lane, works as fast as it may, and tells what became
+// of each class.
+func (b *broker) run(ctx context.Context, w io.Writer, l lane) ([]served, error) {
+	queue := "fairlanes-" + l.name
+	consequences, err := b.define(ctx, queue, "{"+l.policy+", "+classes+"}")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(w, "\n== %s\n", l.name)
+	for _, text := range consequences {
+		fmt.Fprintln(w, "  "+text)
+	}
+	c, err := client.Dial(ctx, b.amqp, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithTimeout(ctx, b.length)
+	defer cancel()
+	errs := make(chan error, 2)
+	go func() { errs <- send(ctx, c, queue) }() // waited for below
+	done, err := work(ctx, c, queue)
+	if sent := <-errs; err == nil {
+		err = sent
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.tell(w, l, done)
+	return done, b.objectives(context.WithoutCancel(ctx), w, queue)
+}
+
+// send floods the queue with gold of one tenant, and sends a little of another.
+func send(ctx context.Context, c *client.Client, queue string) error {
+	s, err := c.Sender(ctx, queue)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second / floodSpeed)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		batch := []*client.Message{{Properties: map[string]any{"plan": "gold", "tenant": "flood"}}}
+		if n%(floodSpeed/calmSpeed) == 0 {
+			for _, plan := range []string{"silver", "bronze"} {
+				batch = append(batch, &client.Message{Properties: map[string]any{"plan": plan, "tenant": "calm"}})
+			}
+		}
+		for _, m := range batch {
+			if err := s.Send(ctx, m); err != nil {
+				return unlessOver(ctx, err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// work is one worker that takes a message at a time.
+func work(ctx context.Context, c *client.Client, queue string) ([]served, error) {
+	r, err := c.Receiver(ctx, queue, nil)
+	if err != nil {
+		return nil, err
+	}
+	var done []served
+	tick := time.NewTicker(time.Second / workSpeed)
+	defer tick.Stop()
+	for m, err := range r.Messages(ctx) {
+		if err != nil {
+			return done, err
+		}
+		plan, _ := m.Properties["plan"].(string)
+		done = append(done, served{plan, m.Enqueued, time.Since(m.Enqueued)})
+		if err := r.Complete(ctx, m); err != nil {
+			return done, unlessOver(ctx, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	return done, nil
+}
+
+// unlessOver drops the error of an operation that the end of the show cut off.
+func unlessOver(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// tell writes how each class fared, and whether the bound held.
+func (b *broker) tell(w io.Writer, l lane, done []served) {
+	for _, plan := range []string{"gold", "silver", "bronze"} {
+		n, longest := 0, time.Duration(0)
+		for _, s := range done {
+			if s.plan == plan {
+				n++
+				longest = max(longest, s.waited)
+			}
+		}
+		fmt.Fprintf(w, "  %-6s %4d served, the longest wait of them %v\n", plan, n, longest.Round(time.Millisecond))
+	}
+	if l.bound > 0 {
+		fmt.Fprintf(w, "  of what came more than %v after a bronze message, %d went ahead of it\n", l.bound, violations(done, l.bound))
+	}
+}
+
+// violations counts the messages that went ahead of a bronze one although they
+// came later than the bound allows.
+func violations(done []served, bound time.Duration) int {
+	n := 0
+	for i, s := range done {
+		if s.plan != "bronze" {
+			continue
+		}
+		for _, before := range done[:i] {
+			if before.enqueued.After(s.enqueued.Add(bound)) {
+				n++
+			}
+		}
+	}
+	return n
+}
