@@ -215,7 +215,9 @@ func (s *Message) showBody(m *message.Message, limit int) {
 		return
 	}
 	var body []byte
+	hasData := false
 	for data := range m.Data() {
+		hasData = true
 		if room := limit - len(body); len(data) > room {
 			data, s.Truncated = data[:room], true
 		}
@@ -224,7 +226,7 @@ func (s *Message) showBody(m *message.Message, limit int) {
 	if s.Truncated {
 		body = cutRune(body)
 	}
-	if body != nil || s.Truncated {
+	if hasData {
 		s.BodyType, s.Body = encodeBody(body)
 		return
 	}

@@ -203,8 +203,12 @@ func peek(c *call, addr string) (any, error) {
 	out := Messages{Messages: []Message{}}
 	for looked := 0; len(out.Messages) < most; {
 		ds, err := c.Broker.Peek(c.Context(), addr, from, min(peekWindow, most), session)
-		if err != nil || len(ds) == 0 {
-			return out, err
+		if err != nil {
+			return nil, err
+		}
+		if len(ds) == 0 {
+			out.Next = 0
+			return out, nil
 		}
 		for i := range ds {
 			if len(out.Messages) == most || looked == maxSearch {

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// rig is a broker on a memory disk behind the handler.
+type rig struct {
+	t       testing.TB
+	b       *broker.Broker
+	handler http.Handler
+	api     *api
+	doc     document
+}
+
+var testRules = access.Rules{
+	{Name: "root", Rights: access.All, PrimaryKey: "root key"},
+	{Name: "sender", Rights: access.Send, PrimaryKey: "sender key"},
+	{Name: "listener", Rights: access.Listen, PrimaryKey: "listener key"},
+}
+
+// start runs a broker that knows testRules.
+func start(t testing.TB) *rig {
+	return startWith(t, func(k *access.Keeper) access.Authority { return k })
+}
+
+func startWith(t testing.TB, authority func(*access.Keeper) access.Authority) *rig {
+	t.Helper()
+	w, err := wal.Open(vfs.NewMem(), wal.Options{SegmentSize: 1 << 20})
+	if err != nil {
+		t.Fatalf("open the journal: %v", err)
+	}
+	var shards []*shard.Shard
+	for i := range 2 {
+		s, err := shard.Open(w, journal.Shard(i), shard.Options{})
+		if err != nil {
+			t.Fatalf("open shard %d: %v", i, err)
+		}
+		shards = append(shards, s)
+	}
+	log := slog.New(slog.DiscardHandler)
+	b, err := broker.Open(shards, log)
+	if err != nil {
+		t.Fatalf("open the broker: %v", err)
+	}
+	top, stopTop := context.WithCancel(t.Context())
+	low, stopLow := context.WithCancel(context.WithoutCancel(t.Context()))
+	var upper, lower sync.WaitGroup
+	upper.Go(func() { b.Run(top) })
+	for _, s := range shards {
+		upper.Go(func() { s.Run(top) })
+	}
+	lower.Go(func() { w.Run(low) })
+	t.Cleanup(func() {
+		stopTop()
+		upper.Wait()
+		stopLow()
+		lower.Wait()
+		if err := w.Close(); err != nil {
+			t.Errorf("close the journal: %v", err)
+		}
+	})
+	keeper := access.NewKeeper(testRules, func(path string) access.Rules {
+		q, _ := b.Queue(path)
+		return access.OfEntity(q.AuthorizationRules)
+	})
+	who := authority(keeper)
+	h := New(Parts{Broker: b, Log: log, Callers: func(*http.Request) access.Authority { return who },
+		Connections: func(context.Context) []Connection {
+			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
+		}})
+	r := &rig{t: t, b: b, handler: h, api: h.(*front).api.(*api)}
+	if err := json.Unmarshal(r.api.document, &r.doc); err != nil {
+		t.Fatalf("the document: %v", err)
+	}
+	return r
+}
+
+// answered is a response that was read to its end.
+type answered struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// as sends a request with the credentials of a rule; nobody has none.
+func (r *rig) as(rule, method, path, body string, headers ...string) answered {
+	r.t.Helper()
+	req := httptest.NewRequestWithContext(r.t.Context(), method, "http://localhost"+path, strings.NewReader(body))
+	if rule != "nobody" {
+		req.SetBasicAuth(rule, rule+" key")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, req)
+	got := answered{w.Code, w.Header(), w.Body.String()}
+	if strings.HasPrefix(path, apiRoot) && !req.URL.Query().Has("api-version") {
+		r.checkAnswer(req, got)
+	}
+	return got
+}
+
+// do is as for the rule that may do everything.
+func (r *rig) do(method, path, body string, headers ...string) answered {
+	r.t.Helper()
+	return r.as("root", method, path, body, headers...)
+}
+
+// want is do for a request whose status is known.
+func (r *rig) want(status int, method, path, body string, headers ...string) answered {
+	r.t.Helper()
+	got := r.do(method, path, body, headers...)
+	if got.status != status {
+		r.t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, got.status, got.body, status)
+	}
+	return got
+}
+
+// into decodes the body.
+func (got answered) into(t testing.TB, to any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(got.body), to); err != nil {
+		t.Fatalf("decode %s: %v", got.body, err)
+	}
+}
+
+// code is the code of an error.
+func (got answered) code() string {
+	var f failure
+	_ = json.Unmarshal([]byte(got.body), &f)
+	return f.Error.Code
+}
+
+func (r *rig) queue(q entity.Queue) {
+	r.t.Helper()
+	if _, err := r.b.CreateQueue(r.t.Context(), q); err != nil {
+		r.t.Fatalf("create %q: %v", q.Name, err)
+	}
+}
+
+func (r *rig) topic(name string, subs ...entity.Subscription) {
+	r.t.Helper()
+	if _, err := r.b.CreateTopic(r.t.Context(), entity.Topic{Name: name}); err != nil {
+		r.t.Fatalf("create %q: %v", name, err)
+	}
+	for _, s := range subs {
+		if _, err := r.b.CreateSubscription(r.t.Context(), name, s); err != nil {
+			r.t.Fatalf("create %q: %v", s.Name, err)
+		}
+	}
+}
+
+func (r *rig) counts(addr string) broker.Counts {
+	r.t.Helper()
+	rt, err := r.b.Runtime(r.t.Context(), addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return rt.Counts
+}
+
+// wellFormed reports whether a body is a single JSON value.
+func wellFormed(body string) bool {
+	d := json.NewDecoder(bytes.NewReader([]byte(body)))
+	var v any
+	if d.Decode(&v) != nil {
+		return false
+	}
+	_, err := d.Token()
+	return err == io.EOF
+}

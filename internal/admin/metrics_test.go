@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+func TestMetrics(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.topic("t", entity.Subscription{Name: "s"})
+	r.want(201, "POST", "/q/messages", "x", "Priority", "High")
+	r.want(201, "POST", "/q/messages", "x")
+	r.want(201, "POST", "/q/messages/head?timeout=5", "")
+	got := r.want(200, "GET", "/metrics", "")
+	for _, want := range []string{
+		`triagemq_messages_active{entity="q",kind="queue"} 2`,
+		`triagemq_messages_locked{entity="q",kind="queue"} 1`,
+		`triagemq_messages_dead{entity="t/Subscriptions/s",kind="subscription"} 0`,
+		`triagemq_level_messages_ready{entity="q",kind="queue",level="4"} 1`,
+		`triagemq_level_oldest_seconds{entity="q",kind="queue",level="4"} `,
+		`triagemq_entities{kind="queue"} 1`,
+		`triagemq_connections 1`,
+		"go_goroutines ", "process_start_time_seconds ",
+	} {
+		if !strings.Contains(got.body, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if got := r.as("nobody", "GET", "/metrics", ""); got.status != 401 {
+		t.Errorf("for a stranger: %d, want 401", got.status)
+	}
+	if got := r.as("listener", "GET", "/metrics", ""); got.status != 200 {
+		t.Errorf("for who may listen: %d, want 200", got.status)
+	}
+}
