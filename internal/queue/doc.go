@@ -50,6 +50,22 @@
 // in its line. Names of sessions and fair keys are kept once. Bodies are the
 // journal's.
 //
+// # Cost
+//
+// No command walks over messages that it is not about, except those that say so.
+// Strict finds the best level in a set of bits. The other disciplines hold a
+// tournament among the levels, in which only levels that have changed play again;
+// a level that is alone does not play at all.
+//
+// What is left to pay for a long queue is memory that is far away: an entry is
+// first touched, a million messages after it was written, when it becomes the
+// head of its line. Entries lie in the order of their numbers, so with few levels
+// the processor fetches the next ones by itself. With many levels, or with shares
+// that change level all the time, it does not: consecutive messages of one level
+// are pages of memory apart. Asking for entries ahead of time has been tried, one
+// and eight at a time, and costs as much as it saves. bench/README.md has the
+// figures.
+//
 // # Concurrency
 //
 // A queue has no goroutine and no lock; it belongs to the goroutine of its owner.

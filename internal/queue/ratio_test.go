@@ -98,7 +98,7 @@ func BenchmarkFlat(b *testing.B) {
 func BenchmarkDisciplines(b *testing.B) {
 	names := []string{"strict", "aging", "deadline", "weighted"}
 	for _, levels := range []int{10, 256} {
-		for _, waiting := range []int{0, 1_000_000} {
+		for _, waiting := range []int{0, 1000, 1_000_000} {
 			b.Run(fmt.Sprintf("levels=%d/waiting=%d", levels, waiting), func(b *testing.B) {
 				var vs []*variant
 				for d, name := range names {
