@@ -36,6 +36,8 @@ func serveCommand(s streams) *cobra.Command {
 		Long: `Run a broker until it is interrupted.
 
 AMQP, HTTP and WebSocket are served on every address, with and without TLS.
+The entities of the file are created, and those that exist are brought in line with it;
+SIGHUP reads it again and does the same. What it does not name is left alone.
 Settings come from the file, the environment (TRIAGEMQ_DATA, TRIAGEMQ_LISTEN, …)
 and flags; later ones win.`,
 		Example: `  triagemq serve --dev
@@ -50,7 +52,7 @@ and flags; later ones win.`,
 			if f.verbose {
 				level = slog.LevelDebug
 			}
-			return serve(cmd.Context(), cfg, level, s)
+			return serve(cmd.Context(), cfg, f.changes(cmd.Context(), s), level, s)
 		},
 	}
 	fs := cmd.Flags()
@@ -95,11 +97,12 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 	return cfg, cfg.Validate()
 }
 
-func serve(ctx context.Context, cfg config.Config, level slog.Level, s streams) error {
+func serve(ctx context.Context, cfg config.Config, changes <-chan config.Config, level slog.Level, s streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
 	err := server.Run(ctx, server.Config{
-		Config: cfg,
-		Ready:  func(r server.Ready) { welcome(s.out, cfg, r) },
+		Config:  cfg,
+		Changes: changes,
+		Ready:   func(r server.Ready) { welcome(s.out, cfg, r) },
 	}, log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil

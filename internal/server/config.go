@@ -37,6 +37,10 @@ type Config struct {
 	// WebSockets; nil is the administration API.
 	Handler func(Parts) http.Handler
 
+	// Changes brings configurations whose entities are applied while the broker
+	// runs; nil is none. Settings in them are not looked at.
+	Changes <-chan config.Config
+
 	// Ready is called once everything is up; nil is fine.
 	Ready func(Ready)
 }

@@ -7,79 +7,91 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 
+	"github.com/triagemq/triagemq/internal/apply"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/config"
-	"github.com/triagemq/triagemq/internal/entity"
 )
-
-// wish is one entity of a file.
-type wish struct {
-	path   string
-	have   func() (any, error)
-	want   any
-	create func() error
-	update func() error
-}
 
 // define creates the entities of a file and brings those that exist in line with
 // it. What cannot be changed in place is reported and left as it is, because the
-// messages in it are worth more than the file.
+// messages in it are worth more than the file; what the file does not name is left
+// alone.
 func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) error {
+	have, err := present(b)
+	if err != nil {
+		return err
+	}
 	var errs []error
-	for _, w := range wishesOf(ctx, b, cfg) {
-		if err := w.grant(log); err != nil {
-			errs = append(errs, fmt.Errorf("create %q: %w", w.path, err))
+	for _, s := range apply.Diff(apply.Namespace{Queues: cfg.Queues, Topics: cfg.Topics}, have).Steps {
+		err := s.Blocked
+		if err == nil {
+			err = take(ctx, b, s)
+		}
+		switch {
+		case err == nil:
+			log.Info("entity follows the configuration", "step", s.Verb, "kind", s.Kind, "entity", s.Path())
+		case s.Verb == apply.Create:
+			errs = append(errs, fmt.Errorf("%v: %w", s, err))
+		default:
+			log.Warn("entity differs from the configuration and cannot follow it", "kind", s.Kind, "entity", s.Path(), "err", err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func wishesOf(ctx context.Context, b *broker.Broker, cfg config.Config) []wish {
-	var ws []wish
-	for _, q := range cfg.Queues {
-		ws = append(ws, wish{
-			path:   q.Name,
-			have:   func() (any, error) { return b.Queue(q.Name) },
-			want:   q.WithDefaults(),
-			create: func() error { _, err := b.CreateQueue(ctx, q); return err },
-			update: func() error { _, err := b.UpdateQueue(ctx, q); return err },
-		})
-	}
-	for _, t := range cfg.Topics {
-		ws = append(ws, wish{
-			path:   t.Name,
-			have:   func() (any, error) { return b.Topic(t.Name) },
-			want:   t.Topic.WithDefaults(),
-			create: func() error { _, err := b.CreateTopic(ctx, t.Topic); return err },
-			update: func() error { _, err := b.UpdateTopic(ctx, t.Topic); return err },
-		})
-		for _, s := range t.Subscriptions {
-			ws = append(ws, wish{
-				path:   entity.SubscriptionPath(t.Name, s.Name),
-				have:   func() (any, error) { return b.Subscription(t.Name, s.Name) },
-				want:   s.WithDefaults(),
-				create: func() error { _, err := b.CreateSubscription(ctx, t.Name, s); return err },
-				update: func() error { _, err := b.UpdateSubscription(ctx, t.Name, s); return err },
-			})
+// present returns the entities that there are.
+func present(b *broker.Broker) (apply.Namespace, error) {
+	n := apply.Namespace{Queues: b.Queues()}
+	for _, t := range b.Topics() {
+		subs, err := b.Subscriptions(t.Name)
+		if err != nil && !errors.Is(err, broker.ErrNotFound) { // deleted meanwhile
+			return n, err
 		}
+		n.Topics = append(n.Topics, config.Topic{Topic: t, Subscriptions: subs})
 	}
-	return ws
+	return n, nil
 }
 
-func (w wish) grant(log *slog.Logger) error {
-	have, err := w.have()
-	switch {
-	case errors.Is(err, broker.ErrNotFound):
-		return w.create()
-	case err != nil:
-		return err
-	case reflect.DeepEqual(have, w.want):
-		return nil
+// take takes one step of a plan that deletes nothing.
+func take(ctx context.Context, b *broker.Broker, s apply.Step) error {
+	var err error
+	switch s.Kind {
+	case apply.Queue:
+		_, err = either(s, b.CreateQueue, b.UpdateQueue)(ctx, *s.NewQueue)
+	case apply.Topic:
+		_, err = either(s, b.CreateTopic, b.UpdateTopic)(ctx, *s.NewTopic)
+	case apply.Subscription:
+		_, err = either(s, b.CreateSubscription, b.UpdateSubscription)(ctx, s.Topic, *s.NewSubscription)
+	case apply.Rule:
+		_, err = either(s, b.CreateRule, b.UpdateRule)(ctx, s.Topic, s.Subscription, *s.NewRule)
 	}
-	if err := w.update(); err != nil {
-		log.Warn("entity differs from the configuration and cannot follow it", "entity", w.path, "err", err)
+	return err
+}
+
+// either returns what a step asks for.
+func either[F any](s apply.Step, create, update F) F {
+	if s.Verb == apply.Create {
+		return create
 	}
-	return nil
+	return update
+}
+
+// follow brings the entities in line with each configuration that comes. One that
+// cannot be followed is reported and does not end the broker.
+func follow(b *broker.Broker, changes <-chan config.Config, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case cfg := <-changes: // never, if there is no channel
+				if err := define(ctx, b, cfg, log); err != nil {
+					log.Error("the configuration could not be followed in full", "err", err)
+					continue
+				}
+				log.Info("the configuration was applied again")
+			}
+		}
+	}
 }

@@ -72,6 +72,7 @@ func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error 
 		s.Go("entities", func(context.Context) error { return err })
 		return s.Wait(cfg.Grace.Std())
 	}
+	s.Go("entities", follow(b, cfg.Changes, log))
 	s.Go("front", f.run)
 	if cfg.Ready != nil {
 		cfg.Ready(Ready{Addresses: f.addresses(), NewKey: fresh, TLS: f.tls != nil, CA: f.ca})
