@@ -92,8 +92,14 @@ func acceptTimeoutOf(properties []byte) time.Duration {
 	if !ok || ms <= 0 {
 		return acceptTimeout
 	}
-	return min(time.Duration(min(ms, maxAcceptTimeout.Milliseconds()))*time.Millisecond, maxAcceptTimeout)
+	wait := time.Duration(min(ms, maxAcceptTimeout.Milliseconds())) * time.Millisecond
+	return wait - min(wait/10, answerAhead)
 }
+
+// answerAhead is how much earlier than asked a wait for a session ends. The Go
+// SDK asks for all but a hundredth of its own patience, and must hear of the end
+// before that runs out to report it as what it is.
+const answerAhead = 100 * time.Millisecond
 
 // number reads an integer in whichever type the client found fit: JavaScript
 // knows only doubles.

@@ -64,11 +64,15 @@ func (m *Machine) onPerformative(channel uint16, code frame.Code, fields *codec.
 		return
 	}
 	s := m.session(channel)
-	if s == nil {
+	switch {
+	case s != nil:
+		s.onPerformative(code, fields, payload)
+	case code == frame.CodeEnd:
+		// go-amqp sends it for a session whose begin it gave up on before it
+		// was written. There is nothing to end, and nothing to be angry about.
+	default:
 		m.fail(Errorf(CondNotAllowed, "%v on channel %d, which has no session", code, channel))
-		return
 	}
-	s.onPerformative(code, fields, payload)
 }
 
 // session returns the session on a channel, or nil.
