@@ -18,13 +18,14 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# start_broker starts a broker and sets host and port; queues orders and demo are
-# there. A second call starts it again on the same store.
+# start_broker starts a broker, with more flags if given, and sets host and port;
+# queues orders and demo are there unless a file says otherwise. A second call
+# starts it again on the same store.
 start_broker() {
 	binary=${TRIAGEMQ:-$work/triagemq}
 	[ -x "$binary" ] || (cd "$here/.." && go build -o "$binary" ./cmd/triagemq)
 	: >"$work/out"
-	"$binary" serve --dev --data "$work/data" --listen 127.0.0.1:0 >"$work/out" 2>"$work/err" &
+	"$binary" serve --dev --data "$work/data" --listen 127.0.0.1:0 "$@" >"$work/out" 2>"$work/err" &
 	broker=$!
 	for _ in $(seq 3000); do
 		if address=$(grep -m1 -o '127\.0\.0\.1:[0-9]*' "$work/out"); then

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"runtime/pprof"
 	"time"
@@ -59,7 +60,7 @@ then is the time from sending to receipt.`,
 	fs.StringVar(&f.connection, "connection-string", "", "connection `string` of the broker, instead of --url")
 	fs.BoolVar(&f.self, "self", false, "run a broker in this process and measure that")
 	fs.StringVar(&f.data, "data", "", "`directory` in which --self makes its store (default: where temporary files go)")
-	fs.StringVar(&f.Queue, "queue", "bench", "`name` of the queue; nobody else should use it")
+	fs.StringVar(&f.Queue, "queue", "bench", "`name` of the queue, which is created if need be; nobody else should use it")
 	fs.StringVar(&f.mode, "mode", string(load.InOut), "send, receive or inout")
 	fs.IntVar(&f.Senders, "senders", 4, "connections that send")
 	fs.IntVar(&f.Receivers, "receivers", 4, "connections that receive")
@@ -96,6 +97,8 @@ func bench(ctx context.Context, f benchFlags, s streams) error {
 		}
 		defer stop()
 		address = own
+	} else if err := createMissing(ctx, address, cfg.Queue); err != nil {
+		return err
 	}
 	var err error
 	if cfg.Target, err = load.ParseTarget(address); err != nil {
@@ -121,6 +124,22 @@ func bench(ctx context.Context, f benchFlags, s streams) error {
 		return enc.Encode(report)
 	}
 	report.Print(s.out)
+	return nil
+}
+
+// createMissing creates the queue if a broker of ours says that there is none. Of
+// others, and of those that do not let us manage, the load will tell.
+func createMissing(ctx context.Context, address, queue string) error {
+	api, err := (&target{connection: address}).api()
+	if err != nil {
+		return err
+	}
+	if err := api.do(ctx, http.MethodGet, path("queues", queue), nil, nil); !notFound(err) {
+		return nil
+	}
+	if err := api.do(ctx, http.MethodPut, path("queues", queue), struct{}{}, nil); err != nil {
+		return fmt.Errorf("create queue %q: %w", queue, err)
+	}
 	return nil
 }
 
