@@ -46,7 +46,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	}
 	n.touch(time.Now())
 	r := &Receiver{n: n, part: part}
-	a := shard.Attachment{ID: n.id, Part: part, Sink: o.Sink, Want: want, Probing: o.probing}
+	a := shard.Attachment{ID: n.id, Part: part, Sink: o.Sink, Want: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}

@@ -53,6 +53,9 @@ type Delivery = shard.Delivery
 // broker's own goroutines, and must return at once.
 type Sink = shard.Sink
 
+// Recaller is a Sink that can be asked for messages back.
+type Recaller = shard.Recaller
+
 // ReceiverOptions are the wishes of a receiver.
 type ReceiverOptions struct {
 	Mode Mode
@@ -70,6 +73,10 @@ type ReceiverOptions struct {
 	// the names that levels have without one: they stand for the levels that
 	// these have when the receiver is opened.
 	MinClass, MaxClass string
+
+	// Recall says that the receiver gives back what it has not started, if it is
+	// asked to: its Sink must be a Recaller.
+	Recall bool
 
 	probing bool // see shard.Attachment
 }

@@ -29,6 +29,39 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 	return q.delivery(seq, e), true
 }
 
+// First returns the message that Take would hand out next.
+func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
+	at := q.at(now)
+	if q.cfg.ReceivePaused {
+		return Delivery{}, false
+	}
+	k, e, ok := q.best(at, w)
+	if !ok {
+		return Delivery{}, false
+	}
+	return q.delivery(k.seq, e), true
+}
+
+// Precedes reports whether a ready message goes before one that is locked by t,
+// should that come back. It is false if the token is not valid any more.
+func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
+	at := q.at(now)
+	held, err := q.held(t, at)
+	e := q.msgs.get(ready)
+	if err != nil || e == nil {
+		return false
+	}
+	x, _ := q.levels.picker.score(e.level, key{e.enqueued, ready}, at)
+	y, _ := q.levels.picker.score(held.level, key{held.enqueued, t.Seq}, at)
+	return x.before(y)
+}
+
+// Holds reports whether a token is valid.
+func (q *Queue) Holds(now time.Time, t Token) bool {
+	_, err := q.held(t, q.at(now))
+	return err == nil
+}
+
 // LevelStat tells about the ready messages of one level or class.
 type LevelStat struct {
 	Ready  int64

@@ -35,6 +35,11 @@ type Consumer struct {
 	probing  bool // its drains are nobody's waits
 	gone     bool
 
+	recaller Recaller    // nil if it gives nothing back
+	lent     []lent      // what it was handed out, and perhaps has settled
+	lowest   queue.Level // no level in lent is below it
+	tidyAt   int         // length of lent at which settled ones are forgotten
+
 	held []held     // taken, waiting for the disk; if any, on Shard.holding
 	out  []Delivery // taken and safe, for the sink at the end of the step
 }
@@ -53,6 +58,9 @@ type Attachment struct {
 	Part Part
 	Sink Sink
 	Want queue.Want
+	// Recall says that the consumer gives back what it has not started, if it is
+	// asked to. Its Sink must be a Recaller.
+	Recall bool
 	// Probing is set by who only looks into the queue, again and again: its
 	// drains are not told to an IdleObserver.
 	Probing bool
@@ -68,6 +76,9 @@ func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 			return nil
 		}
 		c := &Consumer{shard: s, slot: sl, sink: a.Sink, want: a.Want, probing: a.Probing}
+		if a.Recall {
+			c.recaller, _ = a.Sink.(Recaller)
+		}
 		sl.consumers = append(sl.consumers, c)
 		done(c, nil)
 		return nil

@@ -48,6 +48,7 @@ func (s *Shard) serveSlot(sl *slot) {
 			s.hold(c, held{at: 0, drained: true})
 		}
 	}
+	s.recall(sl)
 }
 
 // give takes one message for the consumer.
@@ -58,6 +59,9 @@ func (s *Shard) give(c *Consumer) bool {
 		return false
 	}
 	c.given++
+	if c.recaller != nil && !c.want.Forgetful {
+		c.lend(s, &qd)
+	}
 	if c.slot.observer != nil {
 		seen := qd // so that only what is watched goes to the heap
 		c.slot.observer.Delivered(s.now, &seen)

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// lender is a sink that is asked for messages back.
+type lender struct {
+	*sink
+	asked chan []queue.Token
+}
+
+func (l *lender) Recall(tokens []queue.Token) { l.asked <- tokens }
+
+func (r *rig) lender(addr string, n uint64, o ReceiverOptions) (*Receiver, *lender) {
+	r.t.Helper()
+	l := &lender{newSink(), make(chan []queue.Token, 100)}
+	o.Sink, o.Recall = l, true
+	rec, err := r.OpenReceiver(r.t.Context(), addr, o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rec.Allow(n)
+	return rec, l
+}
+
+func (r *rig) giveBack(rec *Receiver, tokens []queue.Token) {
+	r.t.Helper()
+	done := make(chan error, 1)
+	rec.Settle(tokens, Outcome{Verdict: Release}, func(errs []error) { done <- errors.Join(errs...) })
+	if err := <-done; err != nil {
+		r.t.Fatalf("release: %v", err)
+	}
+}
+
+func TestRecallMakesRoomForAHigherMessage(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	for _, name := range []string{"l0", "l1", "l2"} {
+		r.send("q", msg(name, "Priority", "low"))
+	}
+	r.send("q", msg("n0"))
+	rec, l := r.lender("q", 4, ReceiverOptions{})
+	defer rec.Close()
+	var ds []Delivery
+	for range 4 {
+		ds = append(ds, <-l.ds) // n0 l0 l1 l2
+	}
+	r.send("q", msg("h0", "Priority", "high"))
+	asked := <-l.asked
+	if len(asked) != 1 || asked[0] != ds[3].Token {
+		t.Fatalf("asked for %v, want the low one handed out last, %v", asked, ds[3].Token)
+	}
+	// Whatever happens meanwhile, it is asked for once.
+	r.send("q", msg("l3", "Priority", "low"))
+	r.giveBack(rec, asked)
+	rec.Allow(5)
+	if got := body(t, <-l.ds); got != "h0" {
+		t.Fatalf("next is %q, want h0", got)
+	}
+	if len(l.asked) != 0 {
+		t.Errorf("asked again: %v", <-l.asked)
+	}
+	// A second one is worth a second message, and the first token is not asked
+	// for again.
+	r.send("q", msg("h1", "Priority", "high"))
+	if asked := <-l.asked; asked[0] != ds[2].Token {
+		t.Errorf("asked for %v, want %v", asked, ds[2].Token)
+	}
+	// What was given back stands where it stood, and nothing counts against it.
+	other, k := r.receive("q", 1, ReceiverOptions{MaxLevel: 2})
+	defer other.Close()
+	if d := <-k.ds; body(t, d) != "l2" || d.Failures != 0 {
+		t.Errorf("%q with %d failures is next among the low, want l2 with none", body(t, d), d.Failures)
+	}
+}
+
+func TestNothingIsRecalledWithoutNeed(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.send("q", msg("n0"), msg("n1"))
+	rec, l := r.lender("q", 2, ReceiverOptions{})
+	defer rec.Close()
+	<-l.ds
+	<-l.ds
+	r.send("q", msg("n2"), msg("low", "Priority", "low")) // no better than what it has
+	foreign, k := r.receive("q", 1, ReceiverOptions{MinLevel: 7})
+	defer foreign.Close()
+	r.send("q", msg("high", "Priority", "high")) // has a taker
+	<-k.ds
+	capped, m := r.lender("q", 1, ReceiverOptions{MaxLevel: 4})
+	defer capped.Close()
+	<-m.ds
+	if len(l.asked)+len(m.asked) != 0 {
+		t.Error("something was asked back")
+	}
+}
