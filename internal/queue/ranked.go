@@ -39,6 +39,16 @@ type ranked struct {
 	in     bitmap     // levels that take part
 	dirty  bitmap     // levels whose first may have changed
 	until  int64      // scores hold until
+	guest  guest
+}
+
+// guest is a level that has opened and ranks before all others. It does not play:
+// most likely it is served and closed before anybody else has changed, and then
+// no match has to be played again.
+type guest struct {
+	level   Level
+	present bool
+	score   score
 }
 
 func newRanked(by ranking) *ranked {
@@ -96,7 +106,15 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 			r.refresh(q, l, now)
 		}
 	}
-	if lo == 0 && hi == 255 {
+	all := lo == 0 && hi == 255
+	if g := r.guest; g.present {
+		if all && g.score.before(r.scores[r.wins[1]]) {
+			return g.level, true
+		}
+		r.guest.present = false
+		r.enter(g.level, g.score)
+	}
+	if all {
 		return r.wins[1], !r.in.empty()
 	}
 	return r.bestOf(lo, hi)
@@ -123,7 +141,7 @@ func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
 	return best, found
 }
 
-// refresh works out the score of a level and plays its matches.
+// refresh works out the score of a level, which plays its matches or is a guest.
 func (r *ranked) refresh(q *Queue, l Level, now int64) {
 	s := last
 	if q.levels.open.has(l) {
@@ -138,6 +156,20 @@ func (r *ranked) refresh(q *Queue, l Level, now int64) {
 	} else {
 		r.in.clear(l)
 	}
+	switch outside := r.scores[l] == last; {
+	case outside && s == last:
+		if r.guest.level == l {
+			r.guest.present = false
+		}
+	case outside && (!r.guest.present || r.guest.level == l):
+		r.guest = guest{l, true, s}
+	default:
+		r.enter(l, s)
+	}
+}
+
+// enter gives a level its score in the tournament.
+func (r *ranked) enter(l Level, s score) {
 	r.scores[l] = s
 	for int(l) >= r.size {
 		r.resize(2 * r.size)
