@@ -55,7 +55,8 @@
 // No command walks over messages that it is not about, except those that say so.
 // Strict finds the best level in a set of bits. The other disciplines hold a
 // tournament among the levels, in which only levels that have changed play again;
-// a level that is alone does not play at all.
+// a level that is alone does not play at all, nor does one that has just opened
+// and goes before all others.
 //
 // What is left to pay for a long queue is memory that is far away: an entry is
 // first touched, a million messages after it was written, when it becomes the
