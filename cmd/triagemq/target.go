@@ -5,8 +5,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -85,6 +87,12 @@ var advice = []struct {
 func advise(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = fmt.Errorf("the broker cannot be reached: %w", e.Err) // without the URL, which says little
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return &advised{err, "to trust the broker's CA, set SSL_CERT_FILE to its file; of a development broker that is tls/ca.pem in its data directory"}
 	}
 	for _, a := range advice {
 		if errors.Is(err, a.err) {
