@@ -54,6 +54,7 @@ func TestATOMRefusesBadXML(t *testing.T) {
 		status int
 	}{
 		"bomb":              {bomb, 400},
+		"document type":     {`<!DOCTYPE entry>` + entry(`<QueueDescription/>`), 400},
 		"entity":            {entry(`<QueueDescription><UserMetadata>&unknown;</UserMetadata></QueueDescription>`), 400},
 		"deep":              {strings.Repeat("<a>", 1000) + strings.Repeat("</a>", 1000), 400},
 		"many":              {"<a>" + strings.Repeat("<b/>", 100_000) + "</a>", 400},
