@@ -208,3 +208,20 @@ func TestForgetfulTakerNeedsNoLock(t *testing.T) {
 		t.Errorf("freed %v, left %+v; want it gone for good", out.Freed, q.Counts())
 	}
 }
+
+func TestTimesBeyondTheClockStandForTheNearest(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	var out Effects
+	var seqs [2]SeqNo
+	err := q.Enqueue(now, []Arrival{
+		{NotBefore: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)}, // the far future: scheduled
+		{NotBefore: time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC)}, // the past: at once
+	}, seqs[:], &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := q.Counts(); c.Scheduled != 1 || c.Ready != 1 {
+		t.Fatalf("%d scheduled and %d ready, want one each", c.Scheduled, c.Ready)
+	}
+}

@@ -88,10 +88,22 @@ func (e *entry) setLife(d time.Duration) {
 	}
 }
 
+// The times that nanoseconds can tell: from 1970, because zero is none, to the
+// year 2262. Others stand for the nearest one.
+var (
+	firstMoment = time.Unix(0, 1)
+	lastMoment  = time.Unix(0, never-1)
+)
+
 // nanos and moment translate between the clock of the owner and ours.
 func nanos(t time.Time) int64 {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return 0
+	case t.Before(firstMoment):
+		return firstMoment.UnixNano()
+	case t.After(lastMoment):
+		return lastMoment.UnixNano()
 	}
 	return t.UnixNano()
 }
