@@ -28,11 +28,18 @@ const (
 	propMaxClass = "triagemq:max-class"
 	propSources  = "triagemq:sources"
 	propRule     = "triagemq:rule"
+	propRecall   = "triagemq:recall"
+	propLink     = "triagemq:link"
 	propGranted  = "triagemq:granted"
+
+	recallSuffix = "/$recall" // of the address at which messages are asked back
 )
 
-// annotationFrom is the message annotation that names the source of a message.
-const annotationFrom = "x-triage-source"
+// Message annotations that only our own broker writes.
+const (
+	annotationFrom  = "x-triage-source"
+	annotationLevel = "x-triage-level"
+)
 
 // wishes returns the link properties that say what o wants; nil if nothing.
 func (o *ReceiverOptions) wishes(entity string) map[string]any {
@@ -65,7 +72,13 @@ func (o *ReceiverOptions) wishes(entity string) map[string]any {
 // granted passes a link on if the peer has understood what it was asked for.
 // Brokers that do not would silently give the wrong messages.
 func (r *Receiver) granted(l *link, err error) (*link, error) {
-	if err != nil || r.wishes == nil || l.receiver.Properties()[propGranted] == true {
+	// To give messages back is an offer; a broker that does not take it up does
+	// no harm.
+	needed := len(r.wishes)
+	if _, offered := r.wishes[propRecall]; offered {
+		needed--
+	}
+	if err != nil || needed == 0 || l.receiver.Properties()[propGranted] == true {
 		return l, err
 	}
 	_ = l.close(context.WithoutCancel(l.conn.life)) // the reason below is the one that counts

@@ -20,8 +20,12 @@ const (
 	StateScheduled
 )
 
-// AnnotationSource is a message annotation of ours: see Stamp.Source.
-const AnnotationSource = "x-triage-source"
+// Message annotations of ours: see Stamp.Source and Stamp.Level. They are on the
+// wire and never change.
+const (
+	AnnotationSource = "x-triage-source"
+	AnnotationLevel  = "x-triage-level"
+)
 
 // Stamp is what the broker adds to a message when it goes out on the wire.
 type Stamp struct {
@@ -44,6 +48,10 @@ type Stamp struct {
 	// Source names the entity that a receiver over several got the message from;
 	// else empty.
 	Source string
+	// Level is that by which the queue serves the message, for receivers that
+	// keep several at a time and ask for it with HasLevel.
+	Level    uint8
+	HasLevel bool
 	// State is told for messages peeked at and for deferred ones, never for
 	// plain deliveries.
 	State State
@@ -127,7 +135,7 @@ func appendDeliveryAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 
 // appendAnnotations appends the sender's message annotations with the broker's.
 func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
-	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.Source == "" && s.State == StateUntold
+	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.Source == "" && !s.HasLevel && s.State == StateUntold
 	if plain && m.end[sectionAnnotations] == m.end[sectionDelivery] {
 		return appendStamp(dst, s)
 	}
@@ -152,6 +160,10 @@ func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 	if s.Source != "" {
 		w.key(AnnotationSource)
 		w.dst = codec.AppendString(w.dst, s.Source)
+	}
+	if s.HasLevel {
+		w.key(AnnotationLevel)
+		w.dst = codec.AppendUbyte(w.dst, s.Level)
 	}
 	if s.State != StateUntold {
 		w.key(AnnotationState)
@@ -180,7 +192,7 @@ func appendStamp(dst []byte, s *Stamp) []byte {
 func (s *Stamp) owns(name string) bool {
 	switch name {
 	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
-		AnnotationEnqueuedSequenceNumber, AnnotationState, AnnotationSource:
+		AnnotationEnqueuedSequenceNumber, AnnotationState, AnnotationSource, AnnotationLevel:
 		return true
 	case AnnotationDeadLetterSource:
 		return s.DeadLetterSource != ""

@@ -89,6 +89,8 @@ func TestDeliveryOfABareMessage(t *testing.T) {
 				showEnqueued, showUntil, showSequence}},
 		{"of one queue among several", func(s *Stamp) { s.Source = "orders" },
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-source string orders"}},
+		{"to one who keeps several", func(s *Stamp) { s.Level, s.HasLevel = 7, true },
+			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-level ubyte 7"}},
 		{"with a source that makes the map long", func(s *Stamp) { s.DeadLetterSource = strings.Repeat("q", 260) },
 			[]string{showToken}, []string{"x-opt-deadletter-source string " + strings.Repeat("q", 260),
 				showEnqueued, showUntil, showSequence}},

@@ -146,6 +146,8 @@ func (c *conn) attach(l *endpoint.Link) error {
 		return c.attachCBS(l)
 	case isManagement(addr):
 		return c.attachManagement(l)
+	case !sends && isRecall(addr):
+		return c.attachRecalls(l)
 	case !sends && remote.Source != nil && remote.Source.Dynamic:
 		return c.attachTemporary(l)
 	case sends && isTemporary(addr):

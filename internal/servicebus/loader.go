@@ -151,6 +151,7 @@ func (l *loader) encode(w *work) *loaded {
 		rfc := d.Token.Bytes()
 		stamp := stampOf(d, w.to.mode)
 		stamp.Source = source
+		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.wishes.recall
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.parcels = append(out.parcels, parcel{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
 	}

@@ -34,8 +34,9 @@ type receiver struct {
 	mode broker.Mode
 	wish sessionWish
 
-	wishes wishes             // of our own clients
-	cancel context.CancelFunc // ends the wait for a session
+	wishes  wishes             // of our own clients
+	recalls *recalls           // where it is asked for messages back; nil while there is none
+	cancel  context.CancelFunc // ends the wait for a session
 	// from is the broker's end, set once by the opening goroutine. It settles
 	// also after it was closed.
 	from   atomic.Pointer[origin]

@@ -22,6 +22,8 @@ const (
 	propMaxClass = "triagemq:max-class"
 	propSources  = "triagemq:sources"
 	propRule     = "triagemq:rule"
+	propRecall   = "triagemq:recall"
+	propLink     = "triagemq:link" // of a link about recalls: the name of the receiver's
 	propGranted  = "triagemq:granted"
 )
 
@@ -33,6 +35,7 @@ type wishes struct {
 	any     bool     // there is one
 	sources []string // paths, in order of preference; none for a plain receiver
 	rule    broker.Rule
+	recall  bool // it keeps messages that it has not started and gives them back
 }
 
 // wishesOf reads the wishes of an attach and puts those about levels into o.
@@ -59,6 +62,10 @@ func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error
 	}
 	if err == nil {
 		err = w.readSources(properties)
+	}
+	if v, ok := lookup(properties, propRecall); ok {
+		w.recall, _ = v.Bool()
+		o.Recall, w.any = w.recall, true
 	}
 	return w, err
 }

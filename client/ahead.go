@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/Azure/go-amqp"
+)
+
+// ahead keeps messages that were fetched before Receive asked for them. Nobody has
+// seen them, so they can be given back without a trace: when the broker has a
+// better one and asks for them, before their locks run out, and at the end.
+type ahead struct {
+	r       *Receiver
+	limit   int
+	arrived chan struct{} // capacity 1: look again
+
+	mu    sync.Mutex
+	kept  []kept                 // guarded by mu; best first
+	early map[amqp.UUID]struct{} // guarded by mu; asked for before they came
+	link  *link                  // guarded by mu; that they come on
+	asked int                    // guarded by mu; credit of link that is not used up
+	stop  context.CancelFunc     // guarded by mu; ends read
+	over  chan struct{}          // guarded by mu; closed when read has ended
+}
+
+// kept is a message that nobody has seen.
+type kept struct {
+	*Received
+	level uint8
+	since time.Time
+}
+
+// maxEarly bounds the tokens that never come: messages that were settled before
+// the broker's wish arrived.
+const maxEarly = 4096
+
+func newAhead(r *Receiver, limit int) *ahead {
+	return &ahead{
+		r: r, limit: min(limit, maxCredit), arrived: make(chan struct{}, 1),
+		early: map[amqp.UUID]struct{}{},
+	}
+}
+
+// attach starts to fetch on a new link.
+func (a *ahead) attach(ctx context.Context, l *link) error {
+	if l.receiver.Properties()[propGranted] == true {
+		settled := amqp.SenderSettleModeSettled
+		wishes, err := l.conn.openReceiver(ctx, a.r.entity+recallSuffix, &amqp.ReceiverOptions{
+			Credit: inboxCredit, RequestedSenderSettleMode: &settled,
+			Properties: map[string]any{propLink: l.receiver.LinkName()},
+		})
+		if err != nil {
+			return err
+		}
+		l.conn.work.Go(func() { a.listen(l, wishes) })
+	}
+	reading, stop := context.WithCancel(l.conn.life)
+	over := make(chan struct{})
+	a.mu.Lock()
+	a.link, a.asked, a.stop, a.over = l, 0, stop, over
+	a.mu.Unlock()
+	l.conn.work.Go(func() {
+		defer close(over)
+		defer stop()
+		a.read(reading, l)
+	})
+	l.conn.work.Go(func() { a.tend(l) })
+	a.refill()
+	return nil
+}
+
+// current reports whether l is the link that messages come on.
+func (a *ahead) current(l *link) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.link == l && l.usable()
+}
+
+// refill asks for as many messages as there is room for.
+func (a *ahead) refill() {
+	a.mu.Lock()
+	l := a.link
+	n := a.limit - len(a.kept) - a.asked
+	if n > 0 {
+		a.asked += n
+	}
+	a.mu.Unlock()
+	if n > 0 && l.receiver.IssueCredit(uint32(n)) != nil {
+		l.broken.Store(true) // whoever receives opens another
+	}
+}
+
+// read takes in what comes until the link or ctx ends.
+func (a *ahead) read(ctx context.Context, l *link) {
+	for {
+		raw, err := l.receiver.Receive(ctx, nil)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.broken.Store(true)
+			}
+			a.wake()
+			return
+		}
+		m := a.r.accept(l, raw)
+		level, _ := integer(raw.Annotations[annotationLevel])
+		if a.add(l, kept{m, uint8(level), time.Now()}) {
+			a.wake()
+		} else {
+			a.giveBack(l.conn.life, m)
+		}
+	}
+}
+
+func (a *ahead) wake() {
+	select {
+	case a.arrived <- struct{}{}:
+	default: // a look is due
+	}
+}
+
+// add keeps a message in its place, unless it was asked for already.
+func (a *ahead) add(l *link, k kept) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.link == l {
+		a.asked--
+	}
+	if _, wanted := a.early[k.token]; wanted {
+		delete(a.early, k.token)
+		return false
+	}
+	at := slices.IndexFunc(a.kept, func(o kept) bool { return o.level < k.level })
+	if at < 0 {
+		at = len(a.kept)
+	}
+	a.kept = slices.Insert(a.kept, at, k)
+	return true
+}
+
+// take hands over up to n of the best.
+func (a *ahead) take(n int) []*Received {
+	a.mu.Lock()
+	n = min(n, len(a.kept))
+	out := make([]*Received, n)
+	for i := range n {
+		out[i] = a.kept[i].Received
+	}
+	a.kept = slices.Delete(a.kept, 0, n)
+	a.mu.Unlock()
+	if n > 0 {
+		a.refill()
+	}
+	return out
+}
+
+// listen gives back what the broker asks for, until the link ends.
+func (a *ahead) listen(main, wishes *link) {
+	defer func() { _ = wishes.close(main.conn.life) }() // it may be gone; we only tidy up
+	for a.current(main) || main.usable() {
+		m, err := wishes.receiver.Receive(main.conn.life, nil)
+		if err != nil {
+			return
+		}
+		tokens, _ := m.Value.([]any)
+		for _, v := range tokens {
+			if token, ok := v.(amqp.UUID); ok {
+				a.recalled(main.conn.life, token)
+			}
+		}
+	}
+}
+
+// recalled gives a message back if it is still here.
+func (a *ahead) recalled(ctx context.Context, token amqp.UUID) {
+	a.mu.Lock()
+	at := slices.IndexFunc(a.kept, func(k kept) bool { return k.token == token })
+	if at < 0 {
+		if len(a.early) >= maxEarly {
+			clear(a.early)
+		}
+		a.early[token] = struct{}{}
+		a.mu.Unlock()
+		return
+	}
+	m := a.kept[at].Received
+	a.kept = slices.Delete(a.kept, at, at+1)
+	a.mu.Unlock()
+	a.giveBack(ctx, m)
+}
+
+// giveBack releases a message that nobody has seen, and asks for another. If it
+// cannot be released, its lock runs out.
+func (a *ahead) giveBack(ctx context.Context, m *Received) {
+	if err := a.r.Release(ctx, m); err != nil {
+		a.r.client.options.Log.Debug("message not given back", "err", err)
+	}
+	a.refill()
+}
+
+// tendEvery is how often messages are looked at whose locks run out.
+const tendEvery = time.Second
+
+// tend gives back what has been kept for two thirds of its lock, so that nobody
+// counts a failure that was none.
+func (a *ahead) tend(l *link) {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for a.current(l) {
+		select {
+		case now := <-tick.C:
+			for _, m := range a.stale(now) {
+				a.giveBack(l.conn.life, m)
+			}
+		case <-l.conn.amqp.Done():
+			return
+		case <-l.conn.life.Done():
+			return
+		}
+	}
+}
+
+// stale takes out what has been kept for too long.
+func (a *ahead) stale(now time.Time) []*Received {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []*Received
+	a.kept = slices.DeleteFunc(a.kept, func(k kept) bool {
+		old := !k.LockedUntil.IsZero() && k.LockedUntil.Sub(now) < k.LockedUntil.Sub(k.since)/3
+		if old {
+			out = append(out, k.Received)
+		}
+		return old
+	})
+	return out
+}
+
+// receive waits for messages that were fetched.
+func (a *ahead) receive(ctx context.Context, limit int) ([]*Received, error) {
+	var out []*Received
+	err := a.r.client.retry(ctx, func(o *outage) error {
+		l, err := a.r.open(ctx)
+		if err != nil {
+			return err
+		}
+		o.over(time.Now())
+		for {
+			if out = a.take(max(limit, 1)); len(out) > 0 {
+				return nil
+			}
+			if !l.usable() {
+				return errLinkGone
+			}
+			select {
+			case <-a.arrived:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("receive from %q: %w", a.r.entity, err)
+	}
+	return out, nil
+}
+
+// close gives everything back, also what is on its way.
+func (a *ahead) close(ctx context.Context) {
+	a.mu.Lock()
+	l, stop, over := a.link, a.stop, a.over
+	a.limit = 0
+	a.mu.Unlock()
+	if l == nil {
+		return
+	}
+	stop()
+	<-over
+	var all []*Received
+	if l.usable() {
+		for _, raw := range l.drain(ctx, nil) {
+			all = append(all, a.r.accept(l, raw))
+		}
+	}
+	a.mu.Lock()
+	for _, k := range a.kept {
+		all = append(all, k.Received)
+	}
+	a.kept = nil
+	a.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, m := range all {
+		wg.Go(func() { _ = a.r.Release(ctx, m) }) // else its lock runs out
+	}
+	wg.Wait()
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// recallSuffix makes the address of an entity that of its recalls. It is on the
+// wire and never changes.
+const recallSuffix = "/$recall"
+
+// maxRecalls bounds what waits for a peer that does not read its recalls. One that
+// is lost costs a better message its place at the front, and nothing else.
+const maxRecalls = 1000
+
+func isRecall(addr string) bool { return strings.HasSuffix(strings.ToLower(addr), recallSuffix) }
+
+// recalls is a link on which a peer is asked for messages back that it got on
+// another link of the connection and has not started. Each message is a list of
+// lock tokens.
+type recalls struct {
+	replies // sends, keeps what waits for credit, makes tags
+	main    *receiver
+}
+
+func (c *conn) attachRecalls(l *endpoint.Link) error {
+	addr := l.Address()
+	path := pathOf(addr[:len(addr)-len(recallSuffix)])
+	if err := c.grants.require(access.Listen, path); err != nil {
+		return err
+	}
+	name, _ := lookupText(l.Remote().Properties, propLink)
+	for _, n := range c.links {
+		if r, ok := n.(*receiver); ok && r.link.Name() == name && r.path == path && r.wishes.recall {
+			r.recalls = &recalls{replies: replies{c: c, link: l, node: addr}, main: r}
+			c.attached(l, r.recalls)
+			l.Accept(endpoint.Accept{})
+			return nil
+		}
+	}
+	return endpoint.Errorf(endpoint.CondNotFound, "There is no receiver '%s' that gives messages back.", name)
+}
+
+func (n *recalls) right() (access.Rights, string) { return access.Listen, n.main.path }
+
+func (n *recalls) detached() {
+	if n.main.recalls == n {
+		n.main.recalls = nil
+	}
+}
+
+// Recall asks the peer for messages back; it is called on the broker's goroutine.
+func (r *receiver) Recall(tokens []queue.Token) {
+	r.c.do(func() {
+		if n := r.recalls; n != nil && len(n.backlog) < maxRecalls {
+			n.backlog = append(n.backlog, encodeRecall(tokens))
+			n.credit()
+		}
+	})
+}
+
+func encodeRecall(tokens []queue.Token) []byte {
+	var list []codec.Value
+	for _, t := range tokens {
+		list = append(list, codec.UUID(t.Bytes()))
+	}
+	value := codec.List(list...)
+	d := message.Draft{Value: &value}
+	return d.Encode(nil)
+}
