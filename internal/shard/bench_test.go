@@ -22,7 +22,9 @@ import (
 // BenchmarkInOut sends, receives and completes messages of 256 bytes on a real
 // disk, every send and every completion synced before it is answered: 64 senders
 // and 64 receivers over one queue in each of two shards.
-func BenchmarkInOut(b *testing.B) {
+func BenchmarkInOut(b *testing.B) { inOut(b, func() Observer { return nil }) }
+
+func inOut(b *testing.B, observer func() Observer) {
 	const peers, window = 64, 32
 	store := openStore(b, 2)
 	body := text(strings.Repeat("x", 256))
@@ -32,6 +34,11 @@ func BenchmarkInOut(b *testing.B) {
 	ids := make([]ID, len(store.shards))
 	for i, s := range store.shards {
 		ids[i] = store.define(b, s, fmt.Sprint("queue", i))
+		if o := observer(); o != nil {
+			if err := s.Call(b.Context(), func(tx *Tx) error { return tx.Observe(ids[i], Main, o) }); err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 	b.ResetTimer()
 	for i := range peers {

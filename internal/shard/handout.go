@@ -63,8 +63,8 @@ func (s *Shard) give(c *Consumer) bool {
 		c.lend(s, &qd)
 	}
 	if c.slot.observer != nil {
-		seen := qd // so that only what is watched goes to the heap
-		c.slot.observer.Delivered(s.now, &seen)
+		s.seen = qd
+		c.slot.observer.Delivered(s.now, &s.seen)
 	}
 	d := s.delivery(c.slot, qd)
 	h := held{d: d}

@@ -19,7 +19,7 @@ type Observer interface {
 	Admit(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, err error)
 	// Arrived tells that messages were stored.
 	Arrived(now time.Time, as []queue.Arrival)
-	// Delivered tells that a message was handed out.
+	// Delivered tells that a message was handed out; d is lent.
 	Delivered(now time.Time, d *queue.Delivery)
 	// Settled tells what a consumer decided.
 	Settled(now time.Time, v Verdict, s queue.Settled)

@@ -69,7 +69,8 @@ type Shard struct {
 	risen    []*slot     // slots that gave out numbers in this step
 	eff      queue.Effects
 	group    group
-	sending  scratch // of one send
+	sending  scratch        // of one send
+	seen     queue.Delivery // lent to an observer, so that it costs no memory
 	cache    *cache
 	live     liveness
 	snapshot snapshotter

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// watcher looks on and lets everything pass.
+type watcher struct{ told int }
+
+func (w *watcher) Admit(time.Time, *queue.Queue, []queue.Arrival) ([]queue.SeqNo, error) {
+	return nil, nil
+}
+func (w *watcher) Arrived(_ time.Time, as []queue.Arrival)   { w.told += len(as) }
+func (w *watcher) Delivered(time.Time, *queue.Delivery)      { w.told++ }
+func (w *watcher) Settled(time.Time, Verdict, queue.Settled) { w.told++ }
+func (w *watcher) Died(time.Time, *queue.Dead)               { w.told++ }
+func (w *watcher) Idle(time.Time)                            { w.told++ }
+
+var _ IdleObserver = (*watcher)(nil)
+
+// BenchmarkInOutObserved is BenchmarkInOut with somebody who looks on.
+func BenchmarkInOutObserved(b *testing.B) { inOut(b, func() Observer { return new(watcher) }) }
