@@ -106,6 +106,9 @@ func (ss schemas) object(t reflect.Type) *schema {
 			continue
 		}
 		s.Properties[field] = ss.of(f.Type)
+		if f.Type.Kind() == reflect.Pointer && options == "" { // it is always there, and may be null
+			s.Properties[field] = &schema{OneOf: []*schema{ss.of(f.Type), {Type: "null"}}}
+		}
 		if options == "" {
 			s.Required = append(s.Required, field)
 		}

@@ -132,8 +132,8 @@ func TestSetPolicyClassifiesWhatWaitsAndKeepsItsAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Shift{
-		{Standing{"", 2}, Standing{"free", 3}, 514},
-		{Standing{"", 2}, Standing{"paid", 8}, 6},
+		{Place{"", 2}, Place{"free", 3}, 514},
+		{Place{"", 2}, Place{"paid", 8}, 6},
 	}
 	if dry.Looked != 520 || dry.Changed != 520 || !slices.Equal(dry.Shifts, want) {
 		t.Errorf("dry run: looked %d, changed %d, shifts %+v; want 520, 520, %+v", dry.Looked, dry.Changed, dry.Shifts, want)

@@ -263,13 +263,13 @@ func (b *Broker) classified(ctx context.Context, n *node, worth *classifier) err
 
 // Shift is how many messages would change from one class and level to another.
 type Shift struct {
-	From  Standing `json:"from"`
-	To    Standing `json:"to"`
-	Count int64    `json:"count"`
+	From  Place `json:"from"`
+	To    Place `json:"to"`
+	Count int64 `json:"count"`
 }
 
-// Standing is a class and a level.
-type Standing struct {
+// Place is a class and a level that a message has.
+type Place struct {
 	Class string      `json:"class"` // empty is none
 	Level queue.Level `json:"level"`
 }
@@ -301,7 +301,7 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 	old, next := def.worth.policy, newClassifier(p)
 	r := DryRun{Entity: n.path, Changes: policy.Diff(old, p)}
 	r.Warnings, r.Consequences = advice(def, p)
-	counts := make(map[[2]Standing]int64)
+	counts := make(map[[2]Place]int64)
 	_, err = b.walk(ctx, n, 0, func(ds []Delivery) error {
 		for i := range ds {
 			j, err := next.judge(&ds[i])
@@ -314,7 +314,7 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 			if j.changes() {
 				r.Changed++
 			}
-			counts[[2]Standing{
+			counts[[2]Place{
 				{old.ClassName(uint8(j.was.Class)), j.was.Level},
 				{p.ClassName(uint8(j.next.Class)), j.next.Level},
 			}]++
@@ -325,7 +325,7 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 	return r, err
 }
 
-func shifts(counts map[[2]Standing]int64) []Shift {
+func shifts(counts map[[2]Place]int64) []Shift {
 	all := []Shift{}
 	for at, n := range counts {
 		all = append(all, Shift{at[0], at[1], n})
