@@ -256,3 +256,37 @@ func TestRangeReceiversGetTheirClasses(t *testing.T) {
 		t.Errorf("an unknown class: got %v, want %v", err, ErrInvalid)
 	}
 }
+
+// A process that dies in the middle of classifying anew leaves the rest to the
+// next one.
+func TestRestartGoesOnClassifying(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.send("q", msg("p", "plan", "paid"))
+	n := r.node("q")
+	def := *n.def.Load()
+	def.setPolicy([]byte(paidFirst))
+	def.PolicyRevision = 1 // and nothing classified by it
+	meta, err := def.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	if err := n.shard.Redefine(n.id, meta, nil, func(err error) { done <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	r = r.restart()
+	if err := r.reclasser.wait(t.Context(), r.node("q")); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := r.Peek(t.Context(), "q", 0, 1, nil)
+	if err != nil || ds[0].Level != 8 {
+		t.Errorf("after the restart: %+v, %v; want level 8", ds, err)
+	}
+	if s, err := r.Policy("q"); err != nil || !s.Applied || s.Revision != 1 {
+		t.Errorf("policy %+v, %v", s, err)
+	}
+}

@@ -25,8 +25,10 @@ type watch struct {
 	gate   *policy.Gate
 	gated  bool // the policy turns something away
 	meter  *objective.Meter
+	q      *queue.Queue   // that it stands at; set by the first Admit
 	done   objective.Rate // messages that left for good
 	asks   []policy.Ask   // scratch of Admit
+	last   queue.SeqNo    // highest number before what is being admitted
 
 	unnoted bool      // something happened since the last note
 	noted   time.Time // when the last note was written
@@ -117,6 +119,7 @@ func (w *watch) touch() {
 func (w *watch) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
 	w.touch()
 	w.meter.Count(now, objective.Send, 1)
+	w.q, w.last = q, q.Last()
 	if !w.gated {
 		return nil, nil
 	}
@@ -169,8 +172,10 @@ func (d depths) OfClass(number uint8) policy.Depth { return depth(d.q.ReadyOf(qu
 
 func depth(count, bytes int64) policy.Depth { return policy.Depth{Count: count, Bytes: bytes} }
 
-// Arrived implements shard.Observer.
+// Arrived implements shard.Observer. Duplicates were dropped and got no number;
+// which ones they were is not told, so the last are taken to be.
 func (w *watch) Arrived(now time.Time, as []queue.Arrival) {
+	as = as[:min(uint64(len(as)), uint64(w.q.Last()-w.last))]
 	for from := 0; from < len(as); {
 		to := from + 1
 		for to < len(as) && as[to].Class == as[from].Class {

@@ -12,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -275,4 +277,18 @@ func TestDemandFollowsArrivalsAndService(t *testing.T) {
 			t.Errorf("JSON %s, want the number under value", text)
 		}
 	})
+}
+
+func TestDuplicatesDoNotCountAsArrivals(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q", RequiresDuplicateDetection: true})
+	same := func() *message.Message {
+		d := message.Draft{Body: []byte("m"), MessageID: codec.String("same")}
+		return d.Message()
+	}
+	r.send("q", same(), msg("other"), same())
+	r.send("q", same())
+	if c := r.class("q", ""); c.Arrived.Total != 2 {
+		t.Errorf("%d arrived, want 2", c.Arrived.Total)
+	}
 }
