@@ -195,7 +195,8 @@ func TestAlertsWhenAPromiseIsBroken(t *testing.T) {
 		told := make(chan Alert, 10)
 		r.OnAlert(func(a Alert) { told <- a })
 		r.ranked("q", `{"classes": [{"name": "paid", "level": 4, "objective": {"wait": "10s"}}], "alerts": {"webhook": "https://example.com/x", "secret": "s"}}`)
-		if _, err := r.CreateSubscription(t.Context(), AlertsTopic, entity.Subscription{Name: "pager"}); err != nil {
+		pager := entity.Subscription{Name: "pager", Rules: []entity.Rule{sql("bad", "class = 'paid' AND to = 'missed'")}}
+		if _, err := r.CreateSubscription(t.Context(), AlertsTopic, pager); err != nil {
 			t.Fatalf("subscribe to alerts: %v", err)
 		}
 		r.send("q", msg("m"))
