@@ -31,17 +31,11 @@ func TestRecordsBeforeTheirQueueInASnapshot(t *testing.T) {
 	for i := range 100 {
 		r.send(id, 9, fmt.Sprintf("%0100d", i))
 		r.step()
-		if err := r.wal.Commit(); err != nil {
-			t.Fatal(err)
-		}
+		r.sync()
 		r.step()
 		k.settle(Abandon, k.got[i])
 		r.step()
-		for range 3 { // the end of a segment is a batch of its own
-			if err := r.wal.Commit(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		r.sync()
 		image, s := r.disk.CrashClone(0), r.s
 		again := &rig{t: t, disk: image, opts: r.opts, now: r.now}
 		again.open() // a history that cannot be replayed fails here

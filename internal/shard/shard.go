@@ -178,7 +178,7 @@ func (s *Shard) Step(now time.Time) {
 
 // NextDeadline reports when Step next has work of its own accord, if ever.
 func (s *Shard) NextDeadline() (time.Time, bool) {
-	if s.snapshot.active() {
+	if s.snapshot.due(s.durable) {
 		return s.now, true
 	}
 	at, ok := s.deadlines.next()

@@ -62,6 +62,17 @@ func (r *rig) step() {
 	}
 }
 
+// sync makes durable what was appended. The end of a segment is a batch of its
+// own, so one commit is not always enough.
+func (r *rig) sync() {
+	r.t.Helper()
+	for range 3 {
+		if err := r.wal.Commit(); err != nil {
+			r.t.Fatalf("commit: %v", err)
+		}
+	}
+}
+
 // settle works until everything is durable and every answer out.
 func (r *rig) settle() {
 	r.t.Helper()

@@ -29,9 +29,15 @@ type snapshotter struct {
 	end     journal.Position        // of its last record; zero while it is being written
 	kept    []uint64                // blocks with live bodies when the end was written
 	busy    bool
+	// behind is the end of the last step. The next one waits until that is
+	// durable: a sender's record must not queue behind a whole snapshot.
+	behind journal.Position
 }
 
 func (n *snapshotter) active() bool { return n.busy && n.end == 0 }
+
+// due reports whether the next step may be taken.
+func (n *snapshotter) due(durable journal.Position) bool { return n.active() && n.behind <= durable }
 
 // maintain begins a snapshot when there is enough to gain, and goes on with the
 // one in progress.
@@ -42,8 +48,12 @@ func (s *Shard) maintain() {
 		if !s.full && s.worthwhile() {
 			s.beginSnapshot()
 		}
-	case n.end == 0:
+	case n.due(s.durable):
 		s.stepSnapshot()
+		if n.active() {
+			s.commit()
+			n.behind = s.tail
+		}
 	}
 }
 

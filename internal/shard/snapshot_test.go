@@ -155,3 +155,37 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 		}
 	}
 }
+
+// A sender must not wait behind a whole snapshot.
+func TestSnapshotHasOneStepOnItsWayAtATime(t *testing.T) {
+	r := newRig(t, Options{SnapshotAfter: 1 << 20, SnapshotStep: 100})
+	id := r.define("orders", minute)
+	for i := range 3000 {
+		r.send(id, 4, fmt.Sprintf("%0400d", i))
+		if i%100 == 0 {
+			r.step()
+			r.sync()
+		}
+		if r.s.snapshot.active() {
+			break
+		}
+	}
+	if !r.s.snapshot.active() {
+		t.Fatal("no snapshot began; the test shows nothing")
+	}
+	r.step()
+	before := r.s.tail
+	for range 50 {
+		r.step()
+	}
+	if r.s.tail != before {
+		t.Fatalf("the snapshot went on by %d bytes before its last step was durable", r.s.tail-before)
+	}
+	for range 10 { // whatever still waited before it
+		r.sync()
+	}
+	r.step()
+	if r.s.tail == before {
+		t.Fatal("the snapshot did not go on when its last step was durable")
+	}
+}
