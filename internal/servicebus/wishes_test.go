@@ -156,3 +156,49 @@ func TestSenderLearnsWhichClassIsRefused(t *testing.T) {
 		t.Errorf("info %v, want class all and an hour", e.Info)
 	}
 }
+
+func TestRecallAsksForTheLowestOnASecondLink(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	p.send("q", withPriority("low 0", 1), withPriority("low 1", 1))
+	r := p.receiver("q", wish(map[string]any{propRecall: true}))
+	asked, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{
+		Properties: map[string]any{propLink: r.LinkName()}, Credit: 10,
+	})
+	if err != nil {
+		t.Fatalf("attach to the recalls: %v", err)
+	}
+	p.next(r)
+	last := p.next(r)
+	if last.Annotations["x-triage-level"] != uint8(1) {
+		t.Errorf("level %v on the message, want 1", last.Annotations["x-triage-level"])
+	}
+	p.send("q", withPriority("high", 8))
+	m, err := asked.Receive(p.ctx(), nil)
+	if err != nil {
+		t.Fatalf("receive a recall: %v", err)
+	}
+	tokens, _ := m.Value.([]any)
+	if len(tokens) != 1 || tokens[0] != last.DeliveryAnnotations["x-opt-lock-token"] {
+		t.Errorf("asked for %v, want the lock of the last, %v", m.Value, last.DeliveryAnnotations["x-opt-lock-token"])
+	}
+	if err := r.ReleaseMessage(p.ctx(), last); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(p.next(r).GetData()); got != "high" {
+		t.Errorf("next is %q, want high", got)
+	}
+}
+
+func TestRecallsNeedTheirReceiver(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	plain := p.receiver("q", peekLock())
+	for _, name := range []string{"nobody", plain.LinkName()} { // or one that did not offer it
+		_, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{Properties: map[string]any{propLink: name}})
+		wantCondition(t, name, err, "amqp:not-found")
+	}
+	s := b.login(t, sendRule)
+	_, err := s.session().NewReceiver(s.ctx(), "q/$recall", &amqp.ReceiverOptions{Properties: map[string]any{propLink: plain.LinkName()}})
+	wantCondition(t, "without the right to listen", err, "amqp:unauthorized-access")
+}
