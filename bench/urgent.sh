@@ -3,7 +3,8 @@
 #
 # Urgent messages past a backlog, with 16 workers that hold one message each and
 # drain it as fast as they can: TriageMQ, every message synced, and beanstalkd,
-# which keeps everything in memory, in turns.
+# which keeps everything in memory, in turns; and what the disk alone takes for a
+# sync, below which no synced broker can be.
 #
 #	bench/urgent.sh [backlog] [rounds]
 #
@@ -15,11 +16,12 @@ peer=
 if ! command -v beanstalkd >/dev/null && [ "$(id -u)" = 0 ]; then
 	apt-get install -y -qq beanstalkd >/dev/null
 fi
-(cd "$here/.." && go build -o "$work/beanprobe" ./bench/beanstalkd)
+(cd "$here/.." && go build -o "$work/beanprobe" ./bench/beanstalkd && go build -o "$work/fdatasync" ./bench/fdatasync)
 stop_peer() { [ -z "$peer" ] || { kill "$peer" && wait "$peer" || true; } 2>/dev/null; peer=; }
 trap 'stop_peer; cleanup' EXIT
 
 for _ in $(seq "$rounds"); do
+	"$work/fdatasync" -dir "$work"
 	start_broker
 	"$binary" bench -q --url "amqp://$host:$port" --queue demo --urgent 1000 --backlog "$backlog" --receivers 16
 	stop_broker
