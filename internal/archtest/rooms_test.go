@@ -75,9 +75,9 @@ var rooms = map[string]room{
 	"api":          {},
 
 	// The load generator speaks the wire with our own codec; what is in bench
-	// measures other clients and other brokers.
+	// measures other clients, other brokers and the disk.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
-	"bench": {may: []string{"objective"}},
+	"bench": {may: []string{"objective", "vfs"}},
 
 	// Examples show what users can do; the first one shows the core, before
 	// there is a wire to show it through.

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -511,5 +512,20 @@ func TestManyCopiesAreAllOrNone(t *testing.T) {
 	r.settle()
 	if len(k.got) != 0 {
 		t.Fatal("a refused message is in one of its queues")
+	}
+}
+
+func TestCallThatWasGivenUpIsNotRunLater(t *testing.T) {
+	r := newRig(t, Options{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("no patience")
+	cancel(reason)
+	ran := false
+	if err := r.s.Call(ctx, func(*Tx) error { ran = true; return nil }); !errors.Is(err, reason) {
+		t.Fatalf("got %v, want %v", err, reason)
+	}
+	r.settle()
+	if ran {
+		t.Fatal("it was run for a caller that had left")
 	}
 }

@@ -44,11 +44,22 @@ type Tx struct {
 func (tx *Tx) Now() time.Time { return tx.s.now }
 
 // Call runs fn on the shard's goroutine and returns its error when everything fn
-// did is durable.
+// did is durable. If ctx ends first, fn has either been run to its end or never
+// will be: in both cases what it wrote for its caller can be read.
 func (s *Shard) Call(ctx context.Context, fn func(*Tx) error) error {
 	answer := make(chan error, 1)
+	turn := make(chan struct{}, 1) // whoever fills it decides: fn runs, or it does not
+	ran := make(chan struct{})
 	err := s.mail.push(&task{
-		do:   func(s *Shard) error { return fn(&Tx{s}) },
+		do: func(s *Shard) error {
+			defer close(ran)
+			select {
+			case turn <- struct{}{}:
+				return fn(&Tx{s})
+			default:
+				return nil // nobody waits for it any more
+			}
+		},
 		done: func(err error) { answer <- err },
 	})
 	if err != nil {
@@ -58,8 +69,13 @@ func (s *Shard) Call(ctx context.Context, fn func(*Tx) error) error {
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	select {
+	case turn <- struct{}{}:
+	default:
+		<-ran // it has begun, and soon ends
+	}
+	return context.Cause(ctx)
 }
 
 // Apply has fn change the queue of a part; what it does joins the group of the
