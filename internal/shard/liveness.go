@@ -16,7 +16,6 @@ type liveness struct {
 	blockSize uint64
 	blocks    map[uint64]*usage
 	written   uint64 // sum over blocks
-	total     uint64 // all that was ever written, as far as this life knows
 	live      uint64 // sum over blocks
 	freed     uint64 // all that ever stopped being live
 }
@@ -43,7 +42,6 @@ func (l *liveness) at(p uint64) *usage {
 func (l *liveness) wrote(p journal.Position, n int) {
 	l.at(uint64(p)).written += uint64(n)
 	l.written += uint64(n)
-	l.total += uint64(n)
 }
 
 // restore takes over what an earlier life had written into a block.

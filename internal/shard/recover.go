@@ -185,8 +185,6 @@ func (r *replayer) begin(number uint64, in *reader, at journal.Position) {
 		}
 		s.live.restore(b, written)
 	}
-	s.snapshot.since = s.live.total
-	s.snapshot.freed = s.live.freed
 }
 
 func (r *replayer) part(number uint64, in *reader) {
@@ -218,6 +216,8 @@ func (r *replayer) finish() error {
 	}
 	// What was replayed is durable, whatever the journal has yet to say.
 	s.durable = s.tail
+	s.snapshot.began = r.first
+	s.snapshot.freed = s.live.freed
 	s.now = time.Time{}
 	return nil
 }

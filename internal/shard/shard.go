@@ -198,6 +198,9 @@ func (s *Shard) observe(st journal.Status) {
 		return
 	}
 	s.durable = st.Durable
+	if s.snapshot.began == 0 { // a shard without a history: nothing before now is its own
+		s.snapshot.began = st.Durable
+	}
 	n := 0
 	for n < len(s.waiting) && s.waiting[n].at <= s.durable {
 		c := &s.waiting[n]

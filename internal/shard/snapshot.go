@@ -16,10 +16,9 @@ import (
 // of blocks that are mostly dead.
 type snapshotter struct {
 	number  uint64           // of the snapshot in progress, or of the last one
-	began   journal.Position // of its first record
-	since   uint64           // bytes this shard had written when it began
+	began   journal.Position // of its first record: where a replay would begin
 	freed   uint64           // bytes this shard had freed when it began
-	check   uint64           // bytes written before which the next is not considered
+	check   uint64           // length of a replay before which the next is not considered
 	left    []ID             // entities still to visit
 	part    Part             // of the first entity in left
 	cursor  queue.Cursor
@@ -45,7 +44,7 @@ func (s *Shard) maintain() {
 	n := &s.snapshot
 	switch {
 	case !n.busy:
-		if !s.full && s.worthwhile() {
+		if s.worthwhile() {
 			s.beginSnapshot()
 		}
 	case n.due(s.durable):
@@ -58,24 +57,42 @@ func (s *Shard) maintain() {
 }
 
 // worthwhile reports whether replay has become long, or the shard keeps much
-// more than it needs.
+// more than it needs. How long a replay is counts in all that was written since
+// it would begin, by whichever shard: a shard that has nothing to do would
+// otherwise keep the journal from freeing what the others are done with.
 func (s *Shard) worthwhile() bool {
+	n := &s.snapshot
 	after := s.opts.SnapshotAfter
-	if s.live.freed-s.snapshot.freed >= after && s.live.written > 2*s.live.live+after {
+	freed := s.live.freed - n.freed
+	var behind uint64
+	if end := max(s.durable, s.tail); end > n.began {
+		behind = uint64(end - n.began)
+	}
+	if s.full {
+		// It is what frees space, and must not need much of it.
+		return (freed >= after/4 || behind >= s.live.blockSize) && s.snapshotSize() < s.live.blockSize/8
+	}
+	if freed >= after && s.live.written > 2*s.live.live+after {
 		return true
 	}
-	if s.live.total < s.snapshot.check {
+	if behind < n.check {
 		return false
 	}
+	need := max(after, 2*s.snapshotSize())
+	n.check = max(need, behind+after/16)
+	return behind >= need
+}
+
+// snapshotSize is about how many bytes a snapshot takes.
+func (s *Shard) snapshotSize() uint64 {
+	const perMessage = 64
 	var messages uint64
 	for _, e := range s.entities {
 		for _, sl := range e.parts {
 			messages += uint64(sl.q.Counts().Total())
 		}
 	}
-	const perMessage = 64 // bytes of a snapshot, about
-	s.snapshot.check = max(s.live.total+after/16, s.snapshot.since+2*perMessage*messages)
-	return s.live.total-s.snapshot.since >= max(after, 2*perMessage*messages)
+	return perMessage * messages
 }
 
 // beginSnapshot writes the first record of a snapshot. What the step has
@@ -87,14 +104,14 @@ func (s *Shard) beginSnapshot() {
 	}
 	n := &s.snapshot
 	*n = snapshotter{
-		number:  n.number + 1,
-		since:   s.live.total,
-		freed:   s.live.freed,
-		check:   s.live.total + s.opts.SnapshotAfter,
-		left:    slices.Sorted(maps.Keys(s.entities)),
-		victims: s.live.sparse(s.tail, 2*s.live.blockSize),
-		moved:   make(map[queue.Ref]queue.Ref),
-		busy:    true,
+		number: n.number + 1,
+		freed:  s.live.freed,
+		left:   slices.Sorted(maps.Keys(s.entities)),
+		moved:  make(map[queue.Ref]queue.Ref),
+		busy:   true,
+	}
+	if !s.full { // there is no room to move anything to
+		n.victims = s.live.sparse(s.tail, 2*s.live.blockSize)
 	}
 	s.record(kindSnapshotBegin, n.number)
 	s.uvarint(uint64(s.nextID))

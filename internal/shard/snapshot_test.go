@@ -3,13 +3,17 @@
 package shard
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // Small numbers make snapshots frequent and their steps many.
@@ -187,5 +191,81 @@ func TestSnapshotHasOneStepOnItsWayAtATime(t *testing.T) {
 	}
 	if r.s.tail == before {
 		t.Fatal("the snapshot did not go on when its last step was durable")
+	}
+}
+
+// A shard with nothing to do must not keep the journal from freeing what another
+// is done with.
+func TestIdleShardDoesNotHoldTheJournalBack(t *testing.T) {
+	r := newRig(t, eager)
+	idle, err := Open(r.wal, 1, eager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := idle.Define(Definition{Name: "quiet"}, map[Part]queue.Config{Main: minute}, func(ID, error) {}); err != nil {
+		t.Fatal(err)
+	}
+	id := r.define("orders", minute)
+	k := r.attach(id, Main, queue.Want{})
+	for i := range 5000 {
+		r.send(id, 4, fmt.Sprintf("%0200d", i))
+		k.c.Allow(uint64(i + 1))
+		r.settle()
+		k.settle(Complete, k.got[i])
+		idle.Step(r.now)
+	}
+	r.settle()
+	idle.Step(r.now)
+	if size := r.size(); size > 20*(1<<16) {
+		t.Fatalf("%d bytes in the store, and nothing in its queues", size)
+	}
+}
+
+// Consumers that drain a full disk make room for senders again.
+func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
+	disk := vfs.NewFault(vfs.NewMem())
+	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(w, 0, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, wal: w, s: s, opts: Options{}, now: time.Unix(1_700_000_000, 0)}
+	r.s.opts.SnapshotAfter = 1 << 18
+	id := r.define("orders", minute)
+	disk.SetFree(1 << 20)
+	var refused bool
+	try := func() (err error) {
+		if perr := r.s.Send(&Send{
+			Bodies: []*message.Message{text(strings.Repeat("x", 1000))},
+			Copies: []Copy{{ID: id}},
+			Done:   func(_ []queue.SeqNo, e error) { err = e },
+		}); perr != nil {
+			t.Fatal(perr)
+		}
+		r.settle()
+		return err
+	}
+	sent := 0
+	for ; sent < 5000 && !refused; sent++ {
+		refused = errors.Is(try(), ErrDiskFull)
+	}
+	if !refused {
+		t.Fatal("the disk never was full; the test shows nothing")
+	}
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(uint64(sent))
+	r.settle()
+	for some := range slices.Chunk(k.got, 50) {
+		k.settle(Complete, some...)
+		r.settle()
+	}
+	for range 10 {
+		r.settle()
+	}
+	if err := try(); err != nil {
+		t.Fatalf("after %d messages were drained: %v", sent-1, err)
 	}
 }
