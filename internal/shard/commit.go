@@ -77,6 +77,15 @@ func (s *Shard) due() bool {
 // before: they may speak of it.
 func (s *Shard) commit() {
 	s.lazy = time.Time{}
+	if s.failed != nil {
+		// The step broke off in the middle: what it gathered may be half of
+		// something, and must never reach the disk.
+		for _, a := range s.step.acks {
+			a.to.answer(s.failed)
+		}
+		s.step.reset()
+		return
+	}
 	s.recordPublished()
 	if n := len(s.step.ends); n > 0 {
 		if err := s.append(s.step.arena, s.step.ends); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -163,4 +164,50 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 			t.Errorf("entity %d has %d messages after a crash, want %d", c.id, got, c.want)
 		}
 	}
+}
+
+// A body that cannot be read ends the shard. Nothing of the step in which that
+// happened may reach the disk: half of it would be filed under another queue.
+func TestStepThatBreaksOffWritesNothing(t *testing.T) {
+	r := newRig(t, Options{CacheBytes: 1})
+	id, other := r.define("orders", minute), r.define("others", minute)
+	r.send(id, 4, "damaged")
+	r.settle()
+	body, _ := r.s.entities[id].parts[Main].q.Lookup(1)
+	r.s.journal = damaged{r.s.journal, journal.Position(body.Body.At)}
+	before := r.s.tail
+	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k.c.Allow(1)
+	var got error
+	if err := r.s.Redefine(other, []byte("changed"), nil, func(err error) { got = err }); err != nil {
+		t.Fatal(err)
+	}
+	r.s.Step(r.now)
+	if !errors.Is(r.s.Failed(), journal.ErrCorrupt) {
+		t.Fatalf("failed with %v, want %v", r.s.Failed(), journal.ErrCorrupt)
+	}
+	if got == nil || r.s.tail != before {
+		t.Fatalf("the change beside it was answered with %v, and %d bytes written", got, r.s.tail-before)
+	}
+	r.sync()
+	r.crash(0) // what cannot be replayed fails here
+	k = r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.settle()
+	if len(k.got) != 1 {
+		t.Fatal("the message is gone")
+	}
+}
+
+// damaged is a journal with one record that fails its checksum.
+type damaged struct {
+	journal.Journal
+	at journal.Position
+}
+
+func (d damaged) Read(at journal.Position, dst []byte) ([]byte, error) {
+	if at == d.at {
+		return nil, journal.ErrCorrupt
+	}
+	return d.Journal.Read(at, dst)
 }

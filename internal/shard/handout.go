@@ -74,6 +74,7 @@ func (s *Shard) give(c *Consumer) bool {
 		if d.msg == nil {
 			m, err := readBody(s.journal, qd.Body)
 			if err != nil {
+				s.eff.Reset() // its removal is nobody else's record
 				s.failed = err
 				return false
 			}
@@ -159,6 +160,9 @@ func (s *Shard) flush(c *Consumer) {
 
 // hand gives the sinks what the step has for them.
 func (s *Shard) hand() {
+	if s.failed != nil {
+		return
+	}
 	s.stamp()
 	s.unhold()
 	for _, c := range s.handing {
