@@ -280,3 +280,19 @@ func TestDeletedEntityDetachesItsLinks(t *testing.T) {
 	_, err := r.Receive(p.ctx(), nil)
 	wantCondition(t, "receive from a deleted queue", err, "amqp:not-found")
 }
+
+// A message that a receiver cannot take must not come to it again for ever.
+func TestMessageLargerThanTheReceiverTakesBecomesADeadLetter(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	p.send("q", &amqp.Message{Value: strings.Repeat("x", 2000)})
+	p.send("q", &amqp.Message{Value: "small"})
+	r := p.receiver("q", &amqp.ReceiverOptions{MaxMessageSize: 1000, Credit: -1})
+	if m := p.next(r); m.Value != "small" {
+		t.Errorf("got %v, want the small one", m.Value)
+	}
+	dead := p.receiver("q/$DeadLetterQueue", &amqp.ReceiverOptions{Credit: -1})
+	if m := p.next(dead); m.ApplicationProperties["DeadLetterReason"] != "MaxDeliveryCountExceeded" {
+		t.Errorf("dead letter with %v", m.ApplicationProperties)
+	}
+}

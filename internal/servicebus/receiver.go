@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 const (
@@ -238,31 +239,42 @@ func (r *receiver) ended(err error) {
 }
 
 // send sends what was loaded. What the peer has no credit for goes back to its
-// place uncounted, or, when it was taken for good, waits for credit.
+// place uncounted, or, when it was taken for good, waits for credit. What cannot
+// be read, or is larger than the peer takes, counts as failed: it would otherwise
+// come again at once, for ever.
 func (r *receiver) send(l *loaded) {
 	r.handled += uint64(l.taken)
 	if n := int64(len(l.parcels)); n > 0 {
 		r.typical = (3*r.typical + int64(len(l.buf))/n) / 4
 	}
-	back := l.unreadable
+	var back []queue.Token
+	failed := slices.Clone(l.unreadable)
 	for _, p := range l.parcels {
 		payload := l.buf[p.from:p.to]
 		if r.mode == broker.ReceiveAndDelete {
 			r.sendForGood(p, payload)
-		} else if !r.sendLocked(p, l.source, payload) {
+			continue
+		}
+		switch err := r.sendLocked(p, l.source, payload); {
+		case errors.Is(err, endpoint.ErrTooLarge):
+			failed = append(failed, p.token)
+		case err != nil:
 			back = append(back, p.token)
 		}
 	}
 	if from := r.origin(); from != nil {
 		if len(back) > 0 {
-			r.settle(l.source, slices.Clone(back), broker.Outcome{Verdict: broker.Release}, ignore)
+			r.settle(l.source, back, broker.Outcome{Verdict: broker.Release}, ignore)
+		}
+		if len(failed) > 0 {
+			r.settle(l.source, failed, broker.Outcome{Verdict: broker.Abandon}, ignore)
 		}
 		r.topUp(from)
 	}
 	r.c.loader.recycle(l)
 }
 
-func (r *receiver) sendLocked(p parcel, source int, payload []byte) bool {
+func (r *receiver) sendLocked(p parcel, source int, payload []byte) error {
 	ref := r.locks.put(p.token)
 	tag := p.tag[:]
 	if len(r.wishes.sources) > 0 {
@@ -270,11 +282,11 @@ func (r *receiver) sendLocked(p parcel, source int, payload []byte) bool {
 		// Messages of two queues may have equal tokens.
 		tag = append(tag, byte(source>>8), byte(source))
 	}
-	if r.link.Send(endpoint.Outgoing{Tag: tag, Payload: payload, Ref: ref}) != nil {
+	err := r.link.Send(endpoint.Outgoing{Tag: tag, Payload: payload, Ref: ref})
+	if err != nil {
 		r.locks.take(ref)
-		return false
 	}
-	return true
+	return err
 }
 
 func (r *receiver) sendForGood(p parcel, payload []byte) {
@@ -307,7 +319,7 @@ func (r *receiver) allow(from origin) {
 
 // topUp makes the next portion known before the broker has used up this one.
 func (r *receiver) topUp(from origin) {
-	if left := int64(r.allowed) - int64(r.handled); left < r.room()/2 {
+	if left, room := int64(r.allowed)-int64(r.handled), r.room(); left < room && left <= room/2 {
 		r.allow(from)
 	}
 }
