@@ -32,6 +32,8 @@ type Explanation struct {
 	Waited     float64     `json:"waited"` // seconds
 	Failures   uint32      `json:"failures"`
 
+	Lifted *Lifted `json:"lifted,omitempty"` // its session goes as something better
+
 	Ahead   int     `json:"ahead"` // messages that go first
 	AheadBy []Ahead `json:"aheadBy"`
 
@@ -45,6 +47,13 @@ type Explanation struct {
 	Arithmetic string   `json:"arithmetic"`
 
 	At time.Time `json:"at"`
+}
+
+// Lifted is what a session goes as, and by which of its messages.
+type Lifted struct {
+	By    queue.SeqNo `json:"by"`
+	Level queue.Level `json:"level"`
+	Rank  int         `json:"rank"` // effective level now
 }
 
 // Ahead is how many messages of a level go first.
@@ -101,6 +110,9 @@ func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
 	x.Discipline = p.Discipline.String()
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
+	if l := pos.Lift; l.Seq != 0 {
+		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}
+	}
 	x.AheadBy = []Ahead{}
 	for _, level := range slices.Backward(slices.Sorted(maps.Keys(pos.Ahead))) {
 		a := Ahead{Level: level, Count: pos.Ahead[level], Classes: []string{}}
@@ -193,6 +205,9 @@ func (x Explanation) Text() string {
 	fmt.Fprintf(&b, "Why this priority: %s.\n", x.Why)
 	if x.Rank != int(x.Level) {
 		fmt.Fprintf(&b, "By waiting it has risen from level %d to %d.\n", x.Level, x.Rank)
+	}
+	if l := x.Lifted; l != nil {
+		fmt.Fprintf(&b, "Its session goes as level %d, lifted by message %d.\n", l.Rank, l.By)
 	}
 	if x.Failures > 0 {
 		fmt.Fprintf(&b, "It was delivered and failed %s before.\n", times(int(x.Failures)))

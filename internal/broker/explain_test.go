@@ -94,6 +94,36 @@ func TestExplainWhatHoldsAMessage(t *testing.T) {
 	}
 }
 
+func TestExplainALiftedSession(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "s", RequiresSession: true})
+	r.send("s", inSession("a", 2), inSession("b", 5), inSession("a", 8))
+	x := r.explain("s", 1)
+	if want := (Lifted{By: 3, Level: 8, Rank: 8}); x.Lifted == nil || *x.Lifted != want || x.Ahead != 0 {
+		t.Errorf("lifted %+v, %d ahead, want %+v and nothing", x.Lifted, x.Ahead, want)
+	}
+	if want := "Its session goes as level 8, lifted by message 3.\n"; !strings.Contains(x.Text(), want) {
+		t.Errorf("%q is missing in\n%s", want, x.Text())
+	}
+	for seq, ahead := range map[queue.SeqNo]queue.Level{2: 8, 3: 2} {
+		if x := r.explain("s", seq); x.Lifted != nil || x.Ahead != 1 || x.AheadBy[0].Level != ahead {
+			t.Errorf("message %d: lifted %+v, ahead %+v, want not lifted behind one of level %d", seq, x.Lifted, x.AheadBy, ahead)
+		}
+	}
+	_, k := r.receive("s", 3, ReceiverOptions{NextSession: true})
+	for _, want := range []queue.SeqNo{1, 3} {
+		if d := <-k.ds; d.Seq != want {
+			t.Errorf("got message %d, want %d", d.Seq, want)
+		}
+	}
+}
+
+// inSession returns a message of a session with a level of its own.
+func inSession(id string, level int32) *message.Message {
+	d := message.Draft{Body: []byte("x"), SessionID: id, Application: []message.Pair{{Name: "Priority", Value: codec.Int(level)}}}
+	return d.Message()
+}
+
 func TestExplainAScheduledMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

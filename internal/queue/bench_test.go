@@ -30,6 +30,51 @@ func benchCycle(b *testing.B, cfg Config, levels, waiting int) {
 	}
 }
 
+// BenchmarkSession enqueues a message to one of a thousand sessions, locks the
+// next session, takes and completes the message and gives the session back.
+func BenchmarkSession(b *testing.B) {
+	for _, levels := range []int{1, 10} {
+		for _, waiting := range []int{0, 100_000} {
+			b.Run(fmt.Sprintf("levels=%d/waiting=%d", levels, waiting), func(b *testing.B) {
+				benchSession(b, levels, waiting)
+			})
+		}
+	}
+}
+
+func benchSession(b *testing.B, levels, waiting int) {
+	q := New(Config{LockFor: time.Minute, Sessions: true}, 1)
+	var out Effects
+	now, n, seqs := time.Unix(1_700_000_000, 0), 0, make([]SeqNo, 1)
+	enqueue := func() {
+		n++
+		a := Arrival{Body: Ref{At: uint64(n) * 300, Size: 256}, Level: Level(n % levels), Session: fmt.Sprint(n % 1000), InSession: true}
+		if err := q.Enqueue(now, []Arrival{a}, seqs, &out); err != nil {
+			b.Fatal(err)
+		}
+		out.Reset()
+		now = now.Add(time.Microsecond)
+	}
+	for range waiting {
+		enqueue()
+	}
+	runtime.GC()
+	b.ReportAllocs()
+	for b.Loop() {
+		enqueue()
+		l, _, _ := q.LockNextSession(now, Want{})
+		d, ok := q.Take(now, Want{Session: l}, &out)
+		if !ok {
+			b.Fatal("no message")
+		}
+		if _, err := q.Complete(now, d.Token, &out); err != nil {
+			b.Fatal(err)
+		}
+		q.ReleaseSession(now, l, &out)
+		out.Reset()
+	}
+}
+
 // BenchmarkMemory prints the bytes that a waiting message takes.
 func BenchmarkMemory(b *testing.B) {
 	for _, n := range []int{1_000_000, 10_000_000} {

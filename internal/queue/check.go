@@ -70,9 +70,9 @@ func (s readyStat) plus(e *entry) readyStat {
 }
 
 // checkOrder verifies that every ready message can be found by who should find
-// it: in its lane, or in its session, which is in a lane if it is free.
+// it: in its lane, or in its session, which is in the lanes if it is free.
 func (q *Queue) checkOrder() error {
-	lanes := make(map[Level]int)
+	lanes, offers := make(map[Level]int), make(map[*offer]int)
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if !e.is(Ready) {
 			continue
@@ -83,10 +83,11 @@ func (q *Queue) checkOrder() error {
 			if !ok || first.seq > seq {
 				return fmt.Errorf("invariant 5: session %q begins with %d, but has %d", s.id, first.seq, seq)
 			}
-			if free := s.lock == 0; free != (s.offered == first.seq) {
-				return fmt.Errorf("invariant 5: session %q, free %t, begins with %d, offers %d", s.id, free, first.seq, s.offered)
+			if err := q.checkOffer(s, key{e.enqueued, seq}, e); err != nil {
+				return err
 			}
-			if s.offered != seq {
+			offers[s.offerOf(e.level)]++
+			if !s.shows(seq, e.level) {
 				continue
 			}
 		}
@@ -102,6 +103,11 @@ func (q *Queue) checkOrder() error {
 			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.level, first.seq, seq)
 		}
 	}
+	for o, n := range offers {
+		if o.n != n {
+			return fmt.Errorf("invariant 5: a session counts %d messages of level %d, found %d", o.n, o.level, n)
+		}
+	}
 	for l := range q.levels.all {
 		if lane, ok := q.levels.all[l].lane.(*plainLane); ok && lane.n != lanes[Level(l)] {
 			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, lane.n, lanes[Level(l)])
@@ -109,6 +115,23 @@ func (q *Queue) checkOrder() error {
 		if q.levels.all[l].lane != nil && q.levels.open.has(Level(l)) != q.levels.all[l].lane.open() {
 			return fmt.Errorf("invariant 6: level %d: open %t", l, q.levels.open.has(Level(l)))
 		}
+	}
+	return nil
+}
+
+// checkOffer verifies that a message is among those by which its session is
+// ranked, and that a free session is in the levels by the oldest of each.
+func (q *Queue) checkOffer(s *session, k key, e *entry) error {
+	o := s.offerOf(e.level)
+	if o == nil {
+		return fmt.Errorf("invariant 5: session %q has message %d, and nothing in level %d", s.id, k.seq, e.level)
+	}
+	first, ok := o.first(q)
+	if !ok || k.before(first) {
+		return fmt.Errorf("invariant 5: session %q begins with %d in level %d, but has %d", s.id, first.seq, e.level, k.seq)
+	}
+	if free := s.lock == 0; free != (o.shown == first.seq) {
+		return fmt.Errorf("invariant 5: session %q, free %t, is in level %d by %d, not by %d", s.id, free, e.level, o.shown, first.seq)
 	}
 	return nil
 }

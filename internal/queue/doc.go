@@ -8,7 +8,9 @@
 //
 // The order is exact. Inside a level the older message goes first, then the
 // lower number; the discipline chooses among the levels. A message that returns
-// (abandoned, released, its lock run out) stands where it stood before.
+// (abandoned, released, its lock run out) stands where it stood before. A session
+// is served in the order of its numbers, and goes as the best message in it: a
+// high message lifts the low ones that it has to wait for.
 //
 // A message has at most one holder. Its token is valid until the lock ends, and
 // never in another epoch.
@@ -47,7 +49,7 @@
 // # Memory
 //
 // A waiting message is an entry of 48 bytes without pointers and a mention of 8
-// in its line. Names of sessions and fair keys are kept once. Bodies are the
+// in its line; two mentions in a queue of sessions. Names of sessions and fair keys are kept once. Bodies are the
 // journal's.
 //
 // # Cost
@@ -78,9 +80,10 @@
 //     appointment, and each of these has its message.
 //  3. Every count equals what a walk over all messages finds.
 //  4. A name is kept while a message, a lock or a state refers to it, no longer.
-//  5. A ready message stands in exactly one line: its level's, its level's and
-//     key's, or its session's; a free session that has ready messages is in the
-//     levels by the first of them.
+//  5. A ready message stands in its place: in the line of its level, or of its
+//     level and key; or, in a queue of sessions, in that of its session and that
+//     of its session and level. A free session is in every level in which it has
+//     ready messages, by the oldest of them; a locked one is in none.
 //  6. A level is open if and only if its lane has something to hand out.
 //  7. The key of a message (enqueue time, number) never changes while it is ready,
 //     so a mention of it is never in the wrong place.

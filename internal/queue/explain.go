@@ -23,6 +23,7 @@ const (
 type Position struct {
 	Delivery
 	Rank  int           // effective level
+	Lift  Lift          // by which its session goes before its turn
 	Ahead map[Level]int // ready messages that go first, by level
 	Held  Hold
 	Until time.Time // when Held ends, if that is known
@@ -101,23 +102,6 @@ func (q *Queue) outranks(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) b
 	s, _ := q.levels.picker.score(o.level, key{o.enqueued, other}, at)
 	t, _ := q.levels.picker.score(e.level, key{e.enqueued, seq}, at)
 	return s.before(t)
-}
-
-// aheadOfSession counts what is before a message in its session, and the
-// sessions that go first, by the level of their first messages.
-func (q *Queue) aheadOfSession(p *Position, seq SeqNo, e *entry, at int64) {
-	mine := q.sessionOf(e)
-	head, _ := mine.line.first(q)
-	for other, o := q.msgs.next(0); o != nil; other, o = q.msgs.next(other + 1) {
-		if !o.is(Ready) {
-			continue
-		}
-		s := q.sessionOf(o)
-		if s == mine && other < seq || s != mine && s.offered == other &&
-			q.outranks(other, o, head.seq, q.msgs.get(head.seq), at) {
-			p.Ahead[o.level]++
-		}
-	}
 }
 
 // holdOf returns what keeps a message from being taken.

@@ -70,7 +70,7 @@ type LevelStat struct {
 }
 
 // Levels yields the levels that have ready messages, the highest first. In a
-// queue of sessions Oldest is that of the first messages of free sessions.
+// queue of sessions Oldest leaves out the sessions that are locked.
 func (q *Queue) Levels() iter.Seq2[Level, LevelStat] {
 	return func(yield func(Level, LevelStat) bool) {
 		for l := len(q.levels.all) - 1; l >= 0; l-- {

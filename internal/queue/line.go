@@ -41,7 +41,7 @@ const (
 	ofLevel   tests = 1 << iota
 	ofKey           // the fair key
 	ofSession       // the session
-	atHead          // it is offered as the first of a free session
+	atHead          // a free session is offered by it
 )
 
 // line keeps messages in the order of their keys. Most come and go in order and
@@ -115,9 +115,10 @@ func (l *line) first(q *Queue) (k key, ok bool) {
 	return k, true
 }
 
-// age returns the first half of a key: inside a session only numbers count.
+// age returns the first half of a key. Inside a session only numbers count, if
+// the line is not that of one level.
 func (l *line) age(e *entry) int64 {
-	if l.tests&ofSession != 0 {
+	if l.tests == ofSession {
 		return 0
 	}
 	return e.enqueued

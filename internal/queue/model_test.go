@@ -239,10 +239,19 @@ func (m *model) choices(now time.Time, keep func(*modelMessage) bool) (of []*mod
 	return of
 }
 
-// nextSessions returns the free sessions that may be next: their first messages.
-func (m *model) nextSessions(now time.Time) []*modelMessage {
+// nextSessions returns the free sessions that may be next for w: the messages
+// that rank them.
+func (m *model) nextSessions(now time.Time, w Want) []*modelMessage {
 	return m.choices(now, func(x *modelMessage) bool {
-		return m.ends[x.a.Session].IsZero() && m.first(x.a.Session) == x
+		return x.a.Level >= w.lowest() && x.a.Level <= w.highest() && m.ends[x.a.Session].IsZero() && m.oldest(x)
+	})
+}
+
+// oldest reports whether no message of the session and level of x is older.
+func (m *model) oldest(x *modelMessage) bool {
+	return !slices.ContainsFunc(m.messages, func(y *modelMessage) bool {
+		return y.state == Ready && y.a.Session == x.a.Session && y.a.Level == x.a.Level &&
+			cmp.Or(y.enqueued.Compare(x.enqueued), cmp.Compare(y.seq, x.seq)) < 0
 	})
 }
 

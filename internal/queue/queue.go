@@ -138,7 +138,7 @@ func (q *Queue) stands(seq SeqNo, p *place) *entry {
 	if p.tests&ofLevel != 0 && e.level != p.level ||
 		p.tests&ofKey != 0 && g.fairKey != p.fairKey ||
 		p.tests&ofSession != 0 && g.sessionNo != p.session ||
-		p.tests&atHead != 0 && q.sessions.all[g.sessionNo].offered != seq {
+		p.tests&atHead != 0 && !q.sessions.all[g.sessionNo].shows(seq, e.level) {
 		return nil
 	}
 	return e

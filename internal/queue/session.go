@@ -12,9 +12,9 @@ import (
 // exists while it has messages, a lock or a state.
 type session struct {
 	id      string
-	line    line
+	line    line    // its messages by number, whatever their levels
+	offers  []offer // the same messages, by level
 	ready   int
-	offered SeqNo  // its first message, if that is in the levels; zero is none
 	lock    uint32 // in locks; zero is free
 	held    ring   // locks of its messages
 	state   Ref    // zero is none
@@ -78,7 +78,7 @@ func (ss *sessions) clearLines() {
 	for i := range ss.all {
 		s := &ss.all[i]
 		s.line.tidy(nil, 0)
-		s.ready, s.offered = 0, 0
+		s.ready, s.offers = 0, nil
 	}
 }
 
@@ -99,44 +99,6 @@ func (q *Queue) heldSession(l SessionLock, at int64) *session {
 	return s
 }
 
-// queueUp puts a ready message into the line of its session.
-func (q *Queue) queueUp(seq SeqNo, e *entry) {
-	s := q.sessionOf(e)
-	s.line.push(key{0, seq})
-	s.ready++
-	q.offer(s)
-}
-
-// dropOut says that a message is no longer in the line of its session.
-func (q *Queue) dropOut(_ SeqNo, e *entry) {
-	s := q.sessionOf(e)
-	s.ready--
-	s.line.tidy(q, s.ready)
-	q.offer(s)
-}
-
-// offer keeps the levels up to date: they know a free session by its first
-// message, and other sessions not at all. So the discipline that ranks messages
-// ranks sessions.
-func (q *Queue) offer(s *session) {
-	first := key{}
-	if s.lock == 0 {
-		first, _ = s.line.first(q)
-	}
-	if first.seq == s.offered {
-		return
-	}
-	if old := s.offered; old != 0 {
-		e := q.msgs.get(old)
-		s.offered = 0
-		q.levels.leave(q, key{e.enqueued, old}, e)
-	}
-	if s.offered = first.seq; s.offered != 0 {
-		e := q.msgs.get(s.offered)
-		q.levels.add(q, key{e.enqueued, s.offered}, e)
-	}
-}
-
 // LockSession locks a session by its id, which need not have messages;
 // ErrSessionLocked. A queue without sessions answers ErrNotAllowed.
 func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, error) {
@@ -152,8 +114,8 @@ func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, e
 	return l, until, nil
 }
 
-// LockNextSession locks the free session whose first message ranks best among
-// those whose level w accepts.
+// LockNextSession locks the free session whose best message ranks best, among
+// the messages whose level w accepts. Who has a session gets all of it in order.
 func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, bool) {
 	at := q.at(now)
 	if !q.cfg.Sessions || q.cfg.ReceivePaused {
@@ -175,7 +137,7 @@ func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
 	q.locks.begin(slot, at)
 	s := &q.sessions.all[n]
 	s.lock = slot
-	q.offer(s)
+	q.hideAll(s)
 	l := &q.locks.all[slot]
 	return SessionLock{ID: s.id, Nonce: l.nonce}, moment(l.until)
 }
@@ -226,7 +188,7 @@ func (q *Queue) expireSession(slot uint32, out *Effects) {
 func (q *Queue) freeSession(s *session) {
 	q.locks.end(&q.locks.spans[q.locks.all[s.lock].span].ring, s.lock)
 	s.lock = 0
-	q.offer(s)
+	q.showAll(s)
 	q.sessions.close(q.sessions.byID[s.id])
 }
 

@@ -105,10 +105,8 @@ func (p *player) take() {
 			}
 		}
 	} else {
-		if p.rnd.IntN(2) == 0 {
-			w.MinLevel = Level(p.rnd.IntN(3))
-			w.MaxLevel = w.MinLevel + Level(p.rnd.IntN(5))
-		}
+		r := p.levelsWanted()
+		w.MinLevel, w.MaxLevel = r.MinLevel, r.MaxLevel
 		lo, hi := w.lowest(), w.highest()
 		want = p.m.choices(p.now, func(x *modelMessage) bool { return x.a.Level >= lo && x.a.Level <= hi })
 	}
@@ -127,6 +125,15 @@ func (p *player) take() {
 		}
 	}
 	p.fatalf("take %+v: %+v, want one of %d, the first %+v", w, d, len(want), *want[0])
+}
+
+// levelsWanted is what a receiver of some range of levels, or of all, asks for.
+func (p *player) levelsWanted() (w Want) {
+	if p.rnd.IntN(2) == 0 {
+		w.MinLevel = Level(p.rnd.IntN(3))
+		w.MaxLevel = w.MinLevel + Level(p.rnd.IntN(5))
+	}
+	return w
 }
 
 // handed checks a delivery and follows it in the model.
@@ -309,8 +316,9 @@ func (p *player) session() {
 			p.m.holders[id], p.m.ends[id] = l, until
 		}
 	case 1:
-		want := p.m.nextSessions(p.now)
-		l, until, got := p.q.LockNextSession(p.now, Want{})
+		w := p.levelsWanted()
+		want := p.m.nextSessions(p.now, w)
+		l, until, got := p.q.LockNextSession(p.now, w)
 		right := got == (len(want) > 0)
 		if got {
 			right = slices.ContainsFunc(want, func(x *modelMessage) bool { return x.a.Session == l.ID })

@@ -33,6 +33,7 @@ func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
 			s := q.sessionOf(e)
 			s.line.popFirst(k)
 			s.ready--
+			q.unoffer(s, k.seq, e)
 		} else {
 			q.levels.take(q, k, e)
 		}
@@ -57,6 +58,9 @@ func (q *Queue) best(at int64, w Want) (key, *entry, bool) {
 	}
 	return k, q.msgs.get(k.seq), true
 }
+
+// AllLevels reports whether w accepts messages of every level.
+func (w *Want) AllLevels() bool { return w.lowest() == 0 && w.highest() == 255 }
 
 func (w *Want) lowest() Level { return w.MinLevel }
 

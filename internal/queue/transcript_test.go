@@ -53,7 +53,7 @@ func (s *stage) name(r Ref) string { return s.names[r] }
 func (s *stage) command(c script.Command) string {
 	switch c.Name {
 	case "queue":
-		s.q = New(s.config(c), 1)
+		s.q, s.log = New(s.config(c), 1), nil
 		return ""
 	case "configure":
 		s.q.Configure(s.now, s.config(c), &s.out)
@@ -103,7 +103,7 @@ func (s *stage) sessionCommand(c script.Command) string {
 		}
 		return s.until(until, err)
 	case "next-session":
-		l, _, ok := s.q.LockNextSession(s.now, Want{})
+		l, _, ok := s.q.LockNextSession(s.now, Want{MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0))})
 		if !ok {
 			return "none\n"
 		}
@@ -287,7 +287,11 @@ func (s *stage) explain(c script.Command) string {
 		return err.Error() + "\n"
 	}
 	held := [...]string{"nothing", "a lock", "its schedule", "its deferral", "a pause", "its session", "the cap of its key", "the rate of its key"}
-	return fmt.Sprintf("rank %d, ahead %v, held by %s\n", p.Rank, p.Ahead, held[p.Held])
+	lifted := ""
+	if p.Lift.Seq != 0 {
+		lifted = fmt.Sprintf("its session goes as %d, lifted by %d, ", p.Lift.Rank, p.Lift.Seq)
+	}
+	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, lifted, p.Ahead, held[p.Held])
 }
 
 // crash replays the log into a new queue, as a restart does.

@@ -5,6 +5,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -91,6 +92,47 @@ func TestNextSessionSaysUntilWhen(t *testing.T) {
 	r.settle()
 	if want := r.now.Add(time.Minute); !until.Equal(want) {
 		t.Fatalf("the session is held until %v, want %v", until, want)
+	}
+}
+
+func TestSeekersOfALevelDoNotHoldUpOthers(t *testing.T) {
+	r := newRig(t, Options{})
+	cfg := minute
+	cfg.Sessions = true
+	id := r.define("orders", cfg)
+	got := make(map[string]string)
+	seek := func(who string, w queue.Want) {
+		if _, err := r.s.Seek(Attachment{ID: id, Sink: &taker{r: r}, Want: w}, nil, func(c *Consumer, _ time.Time, err error) {
+			if err != nil {
+				t.Errorf("seek: %v", err)
+			}
+			got[who] = c.SessionLock().ID
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send := func(session string, level queue.Level) {
+		if err := r.s.Send(&Send{
+			Bodies: []*message.Message{text(session)},
+			Copies: []Copy{{ID: id, Arrival: queue.Arrival{Level: level, Session: session, InSession: true}}},
+			Done:   func([]queue.SeqNo, error) {},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seek("urgent", queue.Want{MinLevel: 8})
+	seek("any", queue.Want{})
+	send("a", 2)
+	r.settle()
+	send("b", 2)
+	r.settle()
+	if want := map[string]string{"any": "a"}; !maps.Equal(got, want) {
+		t.Fatalf("low sessions only: got %v, want %v", got, want)
+	}
+	send("b", 9) // what is behind 2 lifts it
+	r.settle()
+	if want := map[string]string{"any": "a", "urgent": "b"}; !maps.Equal(got, want) {
+		t.Fatalf("after a high message: got %v, want %v", got, want)
 	}
 }
 

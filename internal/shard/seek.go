@@ -62,15 +62,20 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 var ErrGaveUp = errors.New("shard: gave up waiting for a session")
 
 // seat gives free sessions to those who wait for one, first come first served.
+// Who wants certain levels only, and finds none, does not keep the others waiting.
 func (s *Shard) seat(sl *slot) {
-	for len(sl.seekers) > 0 {
-		k := sl.seekers[0]
+	for i := 0; i < len(sl.seekers); {
+		k := sl.seekers[i]
 		lock, until, ok := sl.q.LockNextSession(s.now, k.a.Want)
-		if !ok {
-			return
+		switch {
+		case ok:
+			sl.seekers = slices.Delete(sl.seekers, i, i+1)
+			s.sit(sl, k, lock, until)
+		case k.a.Want.AllLevels():
+			return // no session is free
+		default:
+			i++
 		}
-		sl.seekers = slices.Delete(sl.seekers, 0, 1)
-		s.sit(sl, k, lock, until)
 	}
 }
 

@@ -199,13 +199,13 @@ func (h *home) attach() {
 	}
 	c := &consumer{h: h, place: p}
 	c.want.Forgetful = w.chance(4)
-	if h.queue(p).cfg.Sessions {
-		h.seek(c)
-		return
-	}
 	if w.chance(4) {
 		c.want.MinLevel = queue.Level(w.rng.IntN(4))
 		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
+	}
+	if h.queue(p).cfg.Sessions {
+		h.seek(c)
+		return
 	}
 	var want, got error
 	h.do(fmt.Sprint("attach ", p), func() {
@@ -281,7 +281,7 @@ func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until tim
 	}
 	if name == nil && !slices.ContainsFunc(q.messages, func(m *modelMessage) bool { return m.expired(h.now) }) {
 		best := q.best(h.now, func(m *modelMessage) bool {
-			return q.held[m.session].nonce == 0 && q.first(h.now, m.session) == m
+			return q.held[m.session].nonce == 0 && c.accepts(m)
 		})
 		if best == nil || best.session != l.ID {
 			w.failf("%v: session %q was given, and is not the best", c.place, l.ID)
