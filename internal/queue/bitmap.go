@@ -12,6 +12,13 @@ func (b *bitmap) clear(l Level)    { b[l>>6] &^= 1 << (l & 63) }
 func (b *bitmap) has(l Level) bool { return b[l>>6]&(1<<(l&63)) != 0 }
 func (b *bitmap) empty() bool      { return b[0]|b[1]|b[2]|b[3] == 0 }
 
+// several reports at a glance that there is more than one level. It may overlook
+// it; only does not.
+func (b *bitmap) several() bool {
+	any := b[0] | b[1] | b[2] | b[3]
+	return any&(any-1) != 0
+}
+
 // only returns the one level of a set of one.
 func (b *bitmap) only() (Level, bool) {
 	l, ok := b.highest(0, 255)

@@ -33,12 +33,14 @@ var last = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
 type ranked struct {
 	ranking
 	scores [256]score
-	heads  [256]key   // what the scores are of
+	heads  [256]key   // what the scores are of, if byAge
 	wins   [512]Level // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
 	size   int        // levels that the tournament has room for, a power of two
 	in     bitmap     // levels that take part
+	plays  bitmap     // those of them that are in the tournament; the others have the score last
 	dirty  bitmap     // levels whose first may have changed
 	until  int64      // scores hold until
+	byAge  bool       // scores depend on heads
 	guest  guest
 }
 
@@ -52,7 +54,7 @@ type guest struct {
 }
 
 func newRanked(by ranking) *ranked {
-	r := &ranked{ranking: by, until: never}
+	r := &ranked{ranking: by, until: never, byAge: by.aged()}
 	for l := range r.scores {
 		r.scores[l] = last
 	}
@@ -78,7 +80,7 @@ func (r *ranked) resize(size int) {
 func (r *ranked) touch(l Level) { r.dirty.set(l) }
 
 func (r *ranked) joined(l Level, k key) {
-	if !r.in.has(l) || k.before(r.heads[l]) {
+	if !r.in.has(l) || r.byAge && k.before(r.heads[l]) {
 		r.dirty.set(l)
 	}
 }
@@ -89,9 +91,11 @@ func (r *ranked) served(l Level) {
 }
 
 func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
-	if l, ok := q.levels.open.only(); ok {
-		r.alone(l)
-		return l, lo <= l && l <= hi
+	if open := &q.levels.open; !open.several() {
+		if l, ok := open.only(); ok {
+			r.alone(l)
+			return l, lo <= l && l <= hi
+		}
 	}
 	if now >= r.until { // somebody has risen
 		r.until = never
@@ -99,19 +103,22 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 			r.dirty[w] |= r.in[w]
 		}
 	}
-	for w := range r.dirty {
-		for r.dirty[w] != 0 {
-			l := Level(w<<6 + bits.TrailingZeros64(r.dirty[w]))
-			r.dirty.clear(l)
-			r.refresh(q, l, now)
+	for w, set := range r.dirty {
+		for ; set != 0; set &= set - 1 {
+			if l := Level(w<<6 + bits.TrailingZeros64(set)); q.levels.open.has(l) {
+				r.refresh(q, l, now)
+			} else {
+				r.close(l)
+			}
 		}
 	}
+	r.dirty = bitmap{}
 	all := lo == 0 && hi == 255
-	if g := r.guest; g.present {
+	if g := &r.guest; g.present {
 		if all && g.score.before(r.scores[r.wins[1]]) {
 			return g.level, true
 		}
-		r.guest.present = false
+		g.present = false
 		r.enter(g.level, g.score)
 	}
 	if all {
@@ -141,35 +148,40 @@ func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
 	return best, found
 }
 
-// refresh works out the score of a level, which plays its matches or is a guest.
+// refresh works out the score of an open level, which plays its matches or is a guest.
 func (r *ranked) refresh(q *Queue, l Level, now int64) {
-	s := last
-	if q.levels.open.has(l) {
-		if !r.in.has(l) {
-			r.entered(l)
-			r.in.set(l)
-		}
-		var until int64
-		k, _ := q.levels.all[l].lane.oldest(q)
-		s, until = r.score(l, k, now)
-		r.heads[l], r.until = k, min(r.until, until)
-	} else {
-		r.in.clear(l)
+	if !r.in.has(l) {
+		r.entered(l)
+		r.in.set(l)
 	}
-	switch outside := r.scores[l] == last; {
-	case outside && s == last:
-		if r.guest.level == l {
-			r.guest.present = false
-		}
-	case outside && (!r.guest.present || r.guest.level == l):
+	if r.byAge {
+		r.heads[l], _ = q.levels.all[l].lane.oldest(q)
+	}
+	s, until := r.score(l, r.heads[l], now)
+	r.until = min(r.until, until)
+	if !r.plays.has(l) && (!r.guest.present || r.guest.level == l) {
 		r.guest = guest{l, true, s}
-	default:
-		r.enter(l, s)
+		return
+	}
+	r.enter(l, s)
+}
+
+// close says that a level takes part no more.
+func (r *ranked) close(l Level) {
+	r.in.clear(l)
+	if r.guest.level == l {
+		r.guest.present = false
+	}
+	if r.plays.has(l) {
+		r.plays.clear(l)
+		r.scores[l] = last
+		r.play(l)
 	}
 }
 
 // enter gives a level its score in the tournament.
 func (r *ranked) enter(l Level, s score) {
+	r.plays.set(l)
 	r.scores[l] = s
 	for int(l) >= r.size {
 		r.resize(2 * r.size)
