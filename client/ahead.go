@@ -22,6 +22,7 @@ type ahead struct {
 
 	mu    sync.Mutex
 	kept  []kept                 // guarded by mu; best first
+	begun map[amqp.UUID]struct{} // guarded by mu; handed over and not settled
 	early map[amqp.UUID]struct{} // guarded by mu; asked for before they came
 	link  *link                  // guarded by mu; that they come on
 	asked int                    // guarded by mu; credit of link that is not used up
@@ -36,23 +37,30 @@ type kept struct {
 	since time.Time
 }
 
-// maxEarly bounds the tokens that never come: messages that were settled before
-// the broker's wish arrived.
-const maxEarly = 4096
+// maxTokens bounds the tokens that never come, of messages that were settled before
+// the broker's wish arrived, and those of messages that nobody settles.
+const maxTokens = 4096
 
 func newAhead(r *Receiver, limit int) *ahead {
 	return &ahead{
 		r: r, limit: min(limit, maxCredit), arrived: make(chan struct{}, 1),
-		early: map[amqp.UUID]struct{}{},
+		begun: map[amqp.UUID]struct{}{}, early: map[amqp.UUID]struct{}{},
 	}
+}
+
+// note adds a token to those in set. To forget the others costs a recall or two.
+func note(set map[amqp.UUID]struct{}, token amqp.UUID) {
+	if len(set) >= maxTokens {
+		clear(set)
+	}
+	set[token] = struct{}{}
 }
 
 // attach starts to fetch on a new link.
 func (a *ahead) attach(ctx context.Context, l *link) error {
 	if l.receiver.Properties()[propGranted] == true {
-		settled := amqp.SenderSettleModeSettled
 		wishes, err := l.conn.openReceiver(ctx, a.r.entity+recallSuffix, &amqp.ReceiverOptions{
-			Credit: inboxCredit, RequestedSenderSettleMode: &settled,
+			Credit:     inboxCredit,
 			Properties: map[string]any{propLink: l.receiver.LinkName()},
 		})
 		if err != nil {
@@ -150,6 +158,7 @@ func (a *ahead) take(n int) []*Received {
 	out := make([]*Received, n)
 	for i := range n {
 		out[i] = a.kept[i].Received
+		note(a.begun, out[i].token)
 	}
 	a.kept = slices.Delete(a.kept, 0, n)
 	a.mu.Unlock()
@@ -159,7 +168,15 @@ func (a *ahead) take(n int) []*Received {
 	return out
 }
 
-// listen gives back what the broker asks for, until the link ends.
+// settled forgets a message that the caller is done with.
+func (a *ahead) settled(token amqp.UUID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.begun, token)
+}
+
+// listen gives back what the broker asks for, until the link ends, or says that it
+// has been started: then the broker asks for something else.
 func (a *ahead) listen(main, wishes *link) {
 	defer func() { _ = wishes.close(main.conn.life) }() // it may be gone; we only tidy up
 	for a.current(main) || main.usable() {
@@ -167,31 +184,37 @@ func (a *ahead) listen(main, wishes *link) {
 		if err != nil {
 			return
 		}
+		answer := wishes.receiver.AcceptMessage
 		tokens, _ := m.Value.([]any)
 		for _, v := range tokens {
-			if token, ok := v.(amqp.UUID); ok {
-				a.recalled(main.conn.life, token)
+			if token, ok := v.(amqp.UUID); ok && !a.recalled(main.conn.life, token) {
+				answer = wishes.receiver.ReleaseMessage
 			}
+		}
+		if err := answer(main.conn.life, m); err != nil {
+			return
 		}
 	}
 }
 
-// recalled gives a message back if it is still here.
-func (a *ahead) recalled(ctx context.Context, token amqp.UUID) {
+// recalled gives a message back, now or when it comes. It reports false if it was
+// handed over.
+func (a *ahead) recalled(ctx context.Context, token amqp.UUID) bool {
 	a.mu.Lock()
 	at := slices.IndexFunc(a.kept, func(k kept) bool { return k.token == token })
 	if at < 0 {
-		if len(a.early) >= maxEarly {
-			clear(a.early)
+		defer a.mu.Unlock()
+		if _, begun := a.begun[token]; begun {
+			return false
 		}
-		a.early[token] = struct{}{}
-		a.mu.Unlock()
-		return
+		note(a.early, token)
+		return true
 	}
 	m := a.kept[at].Received
 	a.kept = slices.Delete(a.kept, at, at+1)
 	a.mu.Unlock()
 	a.giveBack(ctx, m)
+	return true
 }
 
 // giveBack releases a message that nobody has seen, and asks for another. If it

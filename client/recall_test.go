@@ -45,6 +45,30 @@ func TestAskRabbitMQ249PrefetchDoesNotDefeatPriority(t *testing.T) {
 	}
 }
 
+// The lowest messages that a client has may all be started. Then the broker asks for
+// the lowest that is not.
+func TestWhatIsStartedMakesTheNextLowestGiveWay(t *testing.T) {
+	c := triagetest.Start(t, entities).Client()
+	q := open(t, c, "orders", &client.ReceiverOptions{Prefetch: 3})
+	for i := range 3 {
+		q.send(client.Message{Body: fmt.Appendf(nil, "low %d", i), Priority: client.Low})
+	}
+	started := q.take(3)
+	q.say("normal 0", "normal 1", "normal 2") // are held, and the client has no room
+	q.send(client.Message{Body: []byte("high"), Priority: client.High})
+	// What is given back is the last of those that it holds.
+	other := open(t, c, "orders", &client.ReceiverOptions{MaxPriority: client.Normal})
+	wantBodies(t, other.take(1), "normal 2")
+	for i := 0; string(q.take(1)[0].Body) != "high"; i++ {
+		if i == 2 {
+			t.Fatal("the high message is not among the next three")
+		}
+	}
+	if err := q.Complete(q.ctx, started...); err != nil {
+		t.Errorf("complete what was begun: %v", err)
+	}
+}
+
 func TestWhatIsGivenBackKeepsItsPlaceAndItsCount(t *testing.T) {
 	c := triagetest.Start(t, entities).Client()
 	q := open(t, c, "orders", &client.ReceiverOptions{Prefetch: 5})

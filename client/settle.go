@@ -103,6 +103,9 @@ func (r *Receiver) settle(ctx context.Context, m *Received, o outcome) error {
 	if m.token == (amqp.UUID{}) {
 		return fmt.Errorf("settle message %d of %q: %w: it is not locked", m.SeqNo, r.entity, ErrLockLost)
 	}
+	if r.ahead != nil {
+		r.ahead.settled(m.token)
+	}
 	err := errLinkGone
 	if m.link != nil && m.link.usable() {
 		err = o.onLink(ctx, m)

@@ -101,3 +101,69 @@ func TestNothingIsRecalledWithoutNeed(t *testing.T) {
 		t.Error("something was asked back")
 	}
 }
+
+func TestAnotherIsRecalledInPlaceOfOneThatWasStarted(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.send("q", msg("n0"), msg("l0", "Priority", "low"), msg("l1", "Priority", "low"), msg("l2", "Priority", "low"))
+	rec, l := r.lender("q", 4, ReceiverOptions{})
+	defer rec.Close()
+	var ds []Delivery
+	for range 4 {
+		ds = append(ds, <-l.ds) // n0 l0 l1 l2
+	}
+	wantAsked := func(which Delivery) []queue.Token {
+		t.Helper()
+		asked := <-l.asked
+		if len(asked) != 1 || asked[0] != which.Token {
+			t.Fatalf("asked for %v, want %v", asked, which.Token)
+		}
+		return asked
+	}
+	r.send("q", msg("h0", "Priority", "high"))
+	rec.Keep(wantAsked(ds[3])) // has been started
+	// Settled otherwise than by giving it back, it makes no room either.
+	r.settle(rec, Delivery{Delivery: queue.Delivery{Token: wantAsked(ds[2])[0]}}, Outcome{Verdict: Complete})
+	rec.Keep([]queue.Token{ds[0].Token}) // nobody asked for that
+	rec.Keep(wantAsked(ds[1]))
+	r.giveBack(rec, wantAsked(ds[0])) // the next level, when the lowest is used up
+	r.send("q", msg("n1"))
+	rec.Allow(5)
+	if got := body(t, <-l.ds); got != "h0" {
+		t.Errorf("next is %q, want h0", got)
+	}
+	// Everything that is left has been started, and nothing is asked for twice.
+	r.send("q", msg("h1", "Priority", "high"))
+	if len(l.asked) != 0 {
+		t.Errorf("asked for %v", <-l.asked)
+	}
+}
+
+func TestAnotherIsRecalledWhenItsConsumerLeaves(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.send("q", msg("l0", "Priority", "low"))
+	one, l := r.lender("q", 1, ReceiverOptions{})
+	defer one.Close()
+	d0 := <-l.ds
+	r.send("q", msg("l1", "Priority", "low"))
+	other, m := r.lender("q", 1, ReceiverOptions{})
+	defer other.Close()
+	d1 := <-m.ds
+	r.send("q", msg("h0", "Priority", "high"))
+	// Which of the two is asked first is not promised.
+	var left <-chan []queue.Token
+	var want queue.Token
+	select {
+	case <-l.asked:
+		one.Close()
+		left, want = m.asked, d1.Token
+	case <-m.asked:
+		other.Close()
+		left, want = l.asked, d0.Token
+	}
+	r.send("q", msg("l2", "Priority", "low")) // a reason to look again
+	if asked := <-left; asked[0] != want {
+		t.Errorf("asked for %v, want %v of who is still there", asked, want)
+	}
+}

@@ -113,6 +113,10 @@ func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []erro
 	settle(r.n, r.part, tokens, o, done)
 }
 
+// Keep answers a Recall of the sink: these messages have been started, so others
+// must make room.
+func (r *Receiver) Keep(tokens []queue.Token) { _ = r.c.Keep(tokens) }
+
 // Close ends the receiver. Its message locks stay, a session goes back.
 func (r *Receiver) Close() { _ = r.c.Detach() }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -24,10 +26,13 @@ func isRecall(addr string) bool { return strings.HasSuffix(strings.ToLower(addr)
 
 // recalls is a link on which a peer is asked for messages back that it got on
 // another link of the connection and has not started. Each message is a list of
-// lock tokens.
+// lock tokens. The peer accepts it if it gives them back; it releases it if it has
+// started them, and is then asked for others.
 type recalls struct {
-	replies // sends, keeps what waits for credit, makes tags
+	replies // makes tags
 	main    *receiver
+	waiting [][]queue.Token // for credit, oldest first
+	open    int             // sent, and not answered
 }
 
 func (c *conn) attachRecalls(l *endpoint.Link) error {
@@ -59,11 +64,41 @@ func (n *recalls) detached() {
 // Recall asks the peer for messages back; it is called on the broker's goroutine.
 func (r *receiver) Recall(tokens []queue.Token) {
 	r.c.do(func() {
-		if n := r.recalls; n != nil && len(n.backlog) < maxRecalls {
-			n.backlog = append(n.backlog, encodeRecall(tokens))
+		if n := r.recalls; n != nil && len(n.waiting) < maxRecalls {
+			n.waiting = append(n.waiting, tokens)
 			n.credit()
 		}
 	})
+}
+
+func (n *recalls) credit() {
+	for len(n.waiting) > 0 {
+		n.next++
+		// A peer that answers nothing costs nothing.
+		silent := n.link.Remote().SenderSettleMode == frame.SenderSettled || n.open >= maxRecalls
+		o := endpoint.Outgoing{Tag: tagOf(n.next), Settled: silent, Payload: encodeRecall(n.waiting[0]), Value: n.waiting[0]}
+		if n.link.Send(o) != nil {
+			return
+		}
+		if !silent {
+			n.open++
+		}
+		n.waiting = n.waiting[1:]
+	}
+	n.link.DrainDone()
+}
+
+// disposition passes on what the peer does not give back.
+func (n *recalls) disposition(o *endpoint.Outcome) {
+	from, _ := n.main.origin().(*broker.Receiver)
+	kept := o.State.Kind == frame.StateReleased || o.State.Kind == frame.StateModified || o.State.Kind == frame.StateRejected
+	for _, d := range o.Deliveries {
+		n.open--
+		if tokens, ok := d.Value.([]queue.Token); ok && kept && from != nil {
+			from.Keep(tokens)
+		}
+		n.link.SettleOut(d.ID, frame.Accepted())
+	}
 }
 
 func encodeRecall(tokens []queue.Token) []byte {

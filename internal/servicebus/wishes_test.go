@@ -190,6 +190,43 @@ func TestRecallAsksForTheLowestOnASecondLink(t *testing.T) {
 	}
 }
 
+func TestRecallThatIsReleasedIsFollowedByAnother(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	p.send("q", withPriority("low 0", 1), withPriority("low 1", 1))
+	r := p.receiver("q", wish(map[string]any{propRecall: true}))
+	asked, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{
+		Properties: map[string]any{propLink: r.LinkName()}, Credit: 10,
+	})
+	if err != nil {
+		t.Fatalf("attach to the recalls: %v", err)
+	}
+	first, last := p.next(r), p.next(r)
+	p.send("q", withPriority("high", 8))
+	for i, want := range []*amqp.Message{last, first} {
+		m, err := asked.Receive(p.ctx(), nil)
+		if err != nil {
+			t.Fatalf("recall %d: %v", i, err)
+		}
+		if tokens, _ := m.Value.([]any); len(tokens) != 1 || tokens[0] != want.DeliveryAnnotations["x-opt-lock-token"] {
+			t.Errorf("recall %d: asked for %v, want the lock of %q", i, m.Value, want.GetData())
+		}
+		answer := asked.ReleaseMessage // it has been started
+		if want == first {
+			answer = asked.AcceptMessage
+		}
+		if err := answer(p.ctx(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.ReleaseMessage(p.ctx(), first); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(p.next(r).GetData()); got != "high" {
+		t.Errorf("next is %q, want high", got)
+	}
+}
+
 func TestRecallsNeedTheirReceiver(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)

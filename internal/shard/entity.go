@@ -61,9 +61,9 @@ type slot struct {
 	turn      int         // of the consumer that is served next
 	seekers   []*seeker   // callers that wait for a free session
 	dirty     bool        // on Shard.dirty
-	// recalled are the ready messages that something was asked back for: once
-	// each is enough.
-	recalled map[queue.SeqNo]struct{}
+	// recalled are the ready messages for which something was asked back, each
+	// with what that is.
+	recalled map[queue.SeqNo]*asking
 
 	last  queue.SeqNo // highest number given out
 	safe  queue.SeqNo // highest number whose arrival is durable

@@ -14,8 +14,8 @@ import (
 type Recaller interface {
 	Sink
 	// Recall asks for messages back. What the consumer has not started it
-	// releases, and makes room for as many; the rest it keeps. A message may be
-	// asked for before it has been delivered.
+	// releases, and makes room for as many; of the rest it says so with
+	// Consumer.Keep. A message may be asked for before it has been delivered.
 	Recall(tokens []queue.Token)
 }
 
@@ -24,6 +24,18 @@ type lent struct {
 	token queue.Token
 	level queue.Level
 	asked bool // never twice for the same token
+}
+
+// asking is what a consumer was asked for on behalf of a message that waits.
+type asking struct {
+	token queue.Token
+	from  *Consumer
+	given bool // it came back: the room that it leaves is on its way
+}
+
+// open reports whether there is still something to expect from it.
+func (a *asking) open(s *Shard) bool {
+	return !a.from.gone && (a.given || a.from.slot.q.Holds(s.now, a.token))
 }
 
 // leastTidy is how many messages a consumer has been lent before it is worth the
@@ -51,9 +63,11 @@ func (c *Consumer) tidy(s *Shard) {
 	}
 }
 
-// recall asks for a message back, if something better waits for room. It asks once
-// for each message that waits, the lowest first, of equals the one handed out last:
-// it is the least likely to have been started.
+// recall asks for a message back, if something better waits for room: the lowest
+// first, of equals the one handed out last, which is the least likely to have been
+// started. For each message that waits it asks for one at a time, and for the next
+// when that turns out to have been started. As no token is asked for twice, there
+// are never more requests than messages that were lent.
 func (s *Shard) recall(sl *slot) {
 	if !slices.ContainsFunc(sl.consumers, func(c *Consumer) bool { return len(c.lent) > 0 }) {
 		return
@@ -62,7 +76,7 @@ func (s *Shard) recall(sl *slot) {
 	if !ok {
 		return
 	}
-	if _, asked := sl.recalled[best.Seq]; asked {
+	if a := sl.recalled[best.Seq]; a != nil && a.open(s) {
 		return
 	}
 	c, victim := s.victim(sl, &best)
@@ -76,9 +90,9 @@ func (s *Shard) recall(sl *slot) {
 		}
 	}
 	if sl.recalled == nil {
-		sl.recalled = make(map[queue.SeqNo]struct{})
+		sl.recalled = make(map[queue.SeqNo]*asking)
 	}
-	sl.recalled[best.Seq] = struct{}{}
+	sl.recalled[best.Seq] = &asking{token: victim.token, from: c}
 	c.recaller.Recall([]queue.Token{victim.token})
 }
 
@@ -99,6 +113,30 @@ func (s *Shard) victim(sl *slot, best *queue.Delivery) (*Consumer, *lent) {
 		}
 	}
 	return from, victim
+}
+
+// givenBack notes that a message was released. If it was asked for, the room that
+// it leaves is worth waiting for.
+func (sl *slot) givenBack(t queue.Token) {
+	for _, a := range sl.recalled {
+		if a.token == t {
+			a.given = true
+		}
+	}
+}
+
+// Keep answers a Recall: the consumer has started these messages and goes on with
+// them. It is asked for others in their place, if there are any.
+func (c *Consumer) Keep(tokens []queue.Token) error {
+	return c.shard.mail.push(&task{do: func(s *Shard) error {
+		for seq, a := range c.slot.recalled {
+			if a.from == c && slices.Contains(tokens, a.token) {
+				delete(c.slot.recalled, seq)
+				s.touch(c.slot)
+			}
+		}
+		return nil
+	}})
 }
 
 // accepts reports whether a consumer wants messages of a level.

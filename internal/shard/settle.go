@@ -72,6 +72,9 @@ func (o *settling) run(s *Shard) {
 			o.errs[i] = err
 			continue
 		}
+		if o.Verdict == Release {
+			sl.givenBack(t)
+		}
 		if sl.observer != nil {
 			sl.observer.Settled(s.now, o.Verdict, m)
 		}
