@@ -25,10 +25,10 @@ type watch struct {
 	gate   *policy.Gate
 	gated  bool // the policy turns something away
 	meter  *objective.Meter
-	q      *queue.Queue   // that it stands at; set by the first Admit
 	done   objective.Rate // messages that left for good
-	asks   []policy.Ask   // scratch of Admit
-	last   queue.SeqNo    // highest number before what is being admitted
+	asks   []policy.Ask   // that were let in last
+	// evicted are those that make room for asks, by class.
+	evicted []policy.Eviction
 
 	unnoted bool      // something happened since the last note
 	noted   time.Time // when the last note was written
@@ -119,11 +119,10 @@ func (w *watch) touch() {
 func (w *watch) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
 	w.touch()
 	w.meter.Count(now, objective.Send, 1)
-	w.q, w.last = q, q.Last()
+	w.asks, w.evicted = w.asks[:0], w.evicted[:0]
 	if !w.gated {
 		return nil, nil
 	}
-	w.asks = w.asks[:0]
 	for i := range as {
 		a := &as[i]
 		w.asks = append(w.asks, policy.Ask{
@@ -140,9 +139,16 @@ func (w *watch) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queu
 	for _, e := range d.Evict {
 		before := len(seqs)
 		seqs = victims(q, e, seqs)
-		w.meter.Evicted(now, e.Class, len(seqs)-before)
+		w.evicted = append(w.evicted, policy.Eviction{Class: e.Class, Depth: policy.Depth{Count: int64(len(seqs) - before)}})
 	}
 	return seqs, nil
+}
+
+// Declined implements shard.Observer: what was let in and is not stored has used
+// up nothing.
+func (w *watch) Declined(time.Time, []queue.Arrival) {
+	w.gate.Refund(w.asks)
+	w.asks, w.evicted = w.asks[:0], w.evicted[:0]
 }
 
 // victims appends the oldest messages of a class until enough would be gone.
@@ -172,10 +178,11 @@ func (d depths) OfClass(number uint8) policy.Depth { return depth(d.q.ReadyOf(qu
 
 func depth(count, bytes int64) policy.Depth { return policy.Depth{Count: count, Bytes: bytes} }
 
-// Arrived implements shard.Observer. Duplicates were dropped and got no number;
-// which ones they were is not told, so the last are taken to be.
+// Arrived implements shard.Observer.
 func (w *watch) Arrived(now time.Time, as []queue.Arrival) {
-	as = as[:min(uint64(len(as)), uint64(w.q.Last()-w.last))]
+	for _, e := range w.evicted {
+		w.meter.Evicted(now, e.Class, int(e.Count))
+	}
 	for from := 0; from < len(as); {
 		to := from + 1
 		for to < len(as) && as[to].Class == as[from].Class {

@@ -118,6 +118,45 @@ func TestRefusalOfOneSubscriptionEvictsFromNone(t *testing.T) {
 	wantBodies(t, "a", r.take("t/Subscriptions/a"), "first")
 }
 
+// What one subscription refuses has used up no rate of another and is not counted.
+func TestRefusalOfOneSubscriptionUsesNoRateOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.topic(entity.Topic{Name: "t"},
+			entity.Subscription{Name: "a", Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 4, "rate": "2/m", "limit": 1, "shed": "evict"}]}`)},
+			entity.Subscription{Name: "b", Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 4, "limit": 1}]}`)})
+		r.send("t", msg("first"))
+		for range 3 {
+			if err := r.trySend("t", msg("second")); !errors.Is(err, ErrBusy) {
+				t.Fatalf("got %v, want %v", err, ErrBusy)
+			}
+		}
+		wantBodies(t, "b", r.take("t/Subscriptions/b"), "first")
+		r.send("t", msg("third")) // the second in this minute
+		if c := r.class("t/Subscriptions/a", "all"); c.Arrived.Total != 2 || c.Evicted.Total != 1 {
+			t.Errorf("counted %d arrived and %d evicted, want 2 and 1", c.Arrived.Total, c.Evicted.Total)
+		}
+	})
+}
+
+// A duplicate is not stored, so nothing has to make room for it.
+func TestDuplicateEvictsNothing(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q", RequiresDuplicateDetection: true,
+		Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 4, "limit": 2, "shed": "evict"}]}`)})
+	numbered := func(id, body string) *message.Message {
+		d := message.Draft{MessageID: codec.String(id), Body: []byte(body)}
+		return d.Message()
+	}
+	r.send("q", numbered("1", "a"))
+	r.send("q", numbered("2", "b"))
+	r.send("q", numbered("2", "b"))
+	if c := r.class("q", "all"); c.Arrived.Total != 2 || c.Evicted.Total != 0 {
+		t.Errorf("counted %d arrived and %d evicted, want 2 and 0", c.Arrived.Total, c.Evicted.Total)
+	}
+	wantBodies(t, "q", r.take("q"), "a", "b")
+}
+
 func TestMeasurementsOfAClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

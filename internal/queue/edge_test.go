@@ -37,7 +37,7 @@ func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
 	if err := q.Enqueue(epochStart, big, seqs, &out); !errors.Is(err, ErrFull) {
 		t.Fatalf("11 bytes into a queue of 10: %v, want %v", err, ErrFull)
 	}
-	if err := q.Admit(epochStart, small); err != nil {
+	if _, err := q.Admit(epochStart, small); err != nil {
 		t.Fatalf("admit: %v", err)
 	}
 	if err := q.Enqueue(epochStart, small, seqs, &out); err != nil || seqs[0] != 1 {
@@ -45,6 +45,15 @@ func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
 	}
 	if err := q.Enqueue(epochStart, big, seqs, &out); err != nil || seqs[0] != 0 {
 		t.Fatalf("number %d, %v; a duplicate needs no room, so want 0", seqs[0], err)
+	}
+}
+
+func TestAdmitLeavesOutDuplicates(t *testing.T) {
+	q := New(Config{Duplicates: time.Hour}, 1)
+	send(t, q, epochStart, Arrival{MessageID: "x"}, 1)
+	fresh, err := q.Admit(epochStart, []Arrival{{MessageID: "x"}, {MessageID: "y"}, {}, {MessageID: "y"}, {}})
+	if err != nil || len(fresh) != 3 || fresh[0].MessageID != "y" || fresh[1].MessageID != "" {
+		t.Errorf("got %+v, %v; want the first y and the two without an id", fresh, err)
 	}
 }
 

@@ -27,11 +27,24 @@ func (q *Queue) Refs(fn func(Ref)) {
 
 // Admit reports the error that Enqueue of as would return now, without storing
 // anything: a message that goes to several queues is in all of them or in none.
-func (q *Queue) Admit(now time.Time, as []Arrival) error {
+// It moves those that Enqueue would store to the front of as and returns them;
+// the others are duplicates.
+func (q *Queue) Admit(now time.Time, as []Arrival) ([]Arrival, error) {
 	q.seqs = append(q.seqs[:0], make([]SeqNo, len(as))...)
-	_, err := q.admit(as, q.seqs, max(q.at(now), q.lastIn))
-	if err == nil {
-		q.unreserve()
+	stored, err := q.admit(as, q.seqs, max(q.at(now), q.lastIn))
+	if err != nil {
+		return nil, err
 	}
-	return err
+	q.unreserve()
+	if stored == len(as) {
+		return as, nil
+	}
+	n := 0
+	for i := range as {
+		if q.seqs[i] != 0 {
+			as[n] = as[i]
+			n++
+		}
+	}
+	return as[:n], nil
 }

@@ -81,7 +81,7 @@ func (p *player) enqueue() {
 		as[i] = p.arrival()
 	}
 	seqs := make([]SeqNo, len(as))
-	if err := p.q.Admit(p.now, as); err != nil {
+	if _, err := p.q.Admit(p.now, slices.Clone(as)); err != nil {
 		p.fatalf("admit: %v", err)
 	}
 	if err := p.q.Enqueue(p.now, as, seqs, &p.out); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -252,4 +253,97 @@ func (d damaged) Read(at journal.Position, dst []byte) ([]byte, error) {
 		return nil, journal.ErrCorrupt
 	}
 	return d.Journal.Read(at, dst)
+}
+
+// keeper lets everything in and evicts for it what it was told to.
+type keeper struct {
+	watcher
+	refuse   error
+	evict    []queue.SeqNo
+	asked    int // arrivals
+	declined int
+}
+
+func (k *keeper) Admit(_ time.Time, _ *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
+	k.asked += len(as)
+	return k.evict, k.refuse
+}
+func (k *keeper) Declined(_ time.Time, as []queue.Arrival) { k.declined += len(as) }
+
+// observe sets the observer of a queue.
+func (r *rig) observe(id ID, o Observer) {
+	r.t.Helper()
+	if err := r.s.Observe(id, Main, o); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// trySend sends one message to several queues and returns the answer.
+func (r *rig) trySend(m *message.Message, a queue.Arrival, ids ...ID) (err error) {
+	r.t.Helper()
+	x := &Send{Bodies: []*message.Message{m}, Done: func(_ []queue.SeqNo, e error) { err = e }}
+	for _, id := range ids {
+		x.Copies = append(x.Copies, Copy{ID: id, Arrival: a})
+	}
+	if err := r.s.Send(x); err != nil {
+		r.t.Fatal(err)
+	}
+	r.settle()
+	return err
+}
+
+// A message that no block can hold is refused after everybody has let it in. What
+// should make room for it must stay.
+func TestRefusedMessageEvictsNothing(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	r.send(id, 4, "a")
+	r.settle()
+	k := &keeper{evict: []queue.SeqNo{1}}
+	r.observe(id, k)
+	if err := r.trySend(text(strings.Repeat("x", 1<<17)), queue.Arrival{}, id); !errors.Is(err, journal.ErrTooLarge) {
+		t.Fatalf("got %v, want %v", err, journal.ErrTooLarge)
+	}
+	if got := r.s.entities[id].parts[Main].q.Counts().Ready; got != 1 {
+		t.Errorf("%d messages, want the one that was there", got)
+	}
+	if k.declined != 1 {
+		t.Errorf("the observer was told of %d messages that are not stored, want 1", k.declined)
+	}
+}
+
+// Of a message that goes to two queues, of which one refuses, the other is told.
+func TestObserverIsToldOfWhatAnotherRefuses(t *testing.T) {
+	r := newRig(t, Options{})
+	first, second := r.define("first", minute), r.define("second", minute)
+	refusal := errors.New("no")
+	k := new(keeper)
+	r.observe(first, k)
+	r.observe(second, &keeper{refuse: refusal})
+	if err := r.trySend(text("a"), queue.Arrival{}, first, second); !errors.Is(err, refusal) {
+		t.Fatalf("got %v, want %v", err, refusal)
+	}
+	if k.asked != 1 || k.declined != 1 {
+		t.Errorf("asked about %d and told of %d that are not stored, want 1 and 1", k.asked, k.declined)
+	}
+	if err := r.trySend(text("b"), queue.Arrival{}, first); err != nil || k.declined != 1 || k.told != 1 {
+		t.Errorf("alone: %v, %d declined, %d arrived; want none and 1", err, k.declined, k.told)
+	}
+}
+
+func TestObserverIsNotAskedAboutDuplicates(t *testing.T) {
+	r := newRig(t, Options{})
+	cfg := minute
+	cfg.Duplicates = time.Hour
+	id := r.define("orders", cfg)
+	k := new(keeper)
+	r.observe(id, k)
+	for range 3 {
+		if err := r.trySend(text("a"), queue.Arrival{MessageID: "1"}, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k.asked != 1 || k.told != 1 {
+		t.Errorf("asked about %d and told of %d, want the first alone", k.asked, k.told)
+	}
 }

@@ -15,6 +15,7 @@ type watcher struct{ told int }
 func (w *watcher) Admit(time.Time, *queue.Queue, []queue.Arrival) ([]queue.SeqNo, error) {
 	return nil, nil
 }
+func (w *watcher) Declined(time.Time, []queue.Arrival)       {}
 func (w *watcher) Arrived(_ time.Time, as []queue.Arrival)   { w.told += len(as) }
 func (w *watcher) Delivered(time.Time, *queue.Delivery)      { w.told++ }
 func (w *watcher) Settled(time.Time, Verdict, queue.Settled) { w.told++ }

@@ -13,11 +13,14 @@ import (
 // happens to messages. Its methods run on the shard's goroutine, before what they
 // tell of is durable.
 type Observer interface {
-	// Admit decides about arrivals that the queue itself would take. An error
-	// turns all of them away; otherwise the messages of evict, which must not
-	// be locked, make room for them.
+	// Admit decides about arrivals that the queue itself would store; there may
+	// be none, if all are duplicates. An error turns all of them away; otherwise
+	// the messages of evict, which must not be locked, make room for them.
 	Admit(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, err error)
-	// Arrived tells that messages were stored.
+	// Declined tells that arrivals which Admit has just let in are not stored
+	// and evict nothing, because another queue or the disk has no room.
+	Declined(now time.Time, as []queue.Arrival)
+	// Arrived tells that messages were stored, the same that Admit let in.
 	Arrived(now time.Time, as []queue.Arrival)
 	// Delivered tells that a message was handed out; d is lent.
 	Delivered(now time.Time, d *queue.Delivery)
@@ -67,26 +70,41 @@ func (s *Shard) recordNote(e *entity) {
 	s.recorded()
 }
 
-// eviction is what an observer gives up to make room.
-type eviction struct {
-	slot *slot
-	seqs []queue.SeqNo
+// admission is what an observer has let into its queue.
+type admission struct {
+	slot  *slot
+	as    []queue.Arrival
+	evict []queue.SeqNo // what it gives up to make room
 }
 
 // ask lets the observer of a slot decide about arrivals.
-func (s *Shard) ask(sl *slot, as []queue.Arrival) (eviction, error) {
+func (s *Shard) ask(sl *slot, as []queue.Arrival) error {
 	if sl.observer == nil {
-		return eviction{}, nil
+		return nil
 	}
-	seqs, err := sl.observer.Admit(s.now, sl.q, as)
-	return eviction{sl, seqs}, err
+	evict, err := sl.observer.Admit(s.now, sl.q, as)
+	if err == nil {
+		s.sending.admitted = append(s.sending.admitted, admission{sl, as, evict})
+	}
+	return err
+}
+
+// decline tells observers that nothing comes of what they have let in.
+func (s *Shard) decline() {
+	for _, a := range s.sending.admitted {
+		a.slot.observer.Declined(s.now, a.as)
+	}
 }
 
 // evict removes what makes room.
-func (s *Shard) evict(e eviction) {
-	for _, seq := range e.seqs {
-		// A message that is gone or was taken meanwhile makes room by itself.
-		_ = e.slot.q.Remove(s.now, seq, &s.eff)
+func (s *Shard) evict() {
+	for _, a := range s.sending.admitted {
+		for _, seq := range a.evict {
+			// A message that is gone or was taken meanwhile makes room by itself.
+			_ = a.slot.q.Remove(s.now, seq, &s.eff)
+		}
+		if len(a.evict) > 0 {
+			s.absorb(a.slot)
+		}
 	}
-	s.absorb(e.slot)
 }

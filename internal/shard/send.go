@@ -72,7 +72,8 @@ func (o *sending) answer(err error) { o.Done(o.seqs, err) }
 // scratch is what a send needs while it runs, kept for the next.
 type scratch struct {
 	slots    []*slot         // of each copy
-	arrivals []queue.Arrival // for one queue
+	arrivals []queue.Arrival // for one queue, or while they are admitted for all
+	admitted []admission     // by observers
 	uses     []int           // copies of each body
 	raws     [][]byte        // bodies with a use
 	refs     []queue.Ref     // of each body
@@ -89,7 +90,7 @@ func sized[T any](s []T, n int) []T {
 }
 
 // store does the work. An error leaves nothing but unreferenced bodies: the
-// queues are asked before the first of them changes.
+// queues are asked, and the bodies appended, before the first of them changes.
 func (o *sending) store(s *Shard) error {
 	if o.Published > 0 {
 		// What goes to one queue is admitted and stored together.
@@ -97,14 +98,18 @@ func (o *sending) store(s *Shard) error {
 			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Part, b.Part))
 		})
 	}
+	defer s.sending.forget()
 	slots, err := o.admit(s)
 	if err != nil {
+		s.decline()
 		return err
 	}
 	refs, err := o.keep(s)
 	if err != nil {
+		s.decline()
 		return err
 	}
+	s.evict()
 	for i := range o.Copies {
 		o.Copies[i].Arrival.Body = refs[o.Copies[i].Body]
 	}
@@ -167,14 +172,21 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	return refs, nil
 }
 
+// forget drops what observers were asked about.
+func (x *scratch) forget() {
+	clear(x.arrivals)
+	x.arrivals = x.arrivals[:0]
+	clear(x.admitted)
+	x.admitted = x.admitted[:0]
+}
+
 // admit finds the queues, which are valid until the next send, and asks each
-// whether it takes what is meant for it. Only when all do is anything evicted to
-// make room.
+// whether it takes what is meant for it.
 func (o *sending) admit(s *Shard) ([]*slot, error) {
 	slots := sized(s.sending.slots, len(o.Copies))
 	s.sending.slots = slots
-	var room []eviction
-	arrivals := s.sending.arrivals[:0]
+	s.sending.arrivals = sized(s.sending.arrivals, len(o.Copies))
+	arrivals := s.sending.arrivals[:0] // one piece for each queue
 	for i := range o.Copies {
 		sl, err := s.slot(o.Copies[i].ID, o.Copies[i].Part)
 		if err != nil {
@@ -185,23 +197,16 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 		a.Body.Size = uint32(o.Bodies[o.Copies[i].Body].Size())
 		arrivals = append(arrivals, a)
 		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].Part != o.Copies[i].Part {
-			if err := sl.q.Admit(s.now, arrivals); err != nil {
-				return nil, err
-			}
-			e, err := s.ask(sl, arrivals)
+			fresh, err := sl.q.Admit(s.now, arrivals)
 			if err != nil {
 				return nil, err
 			}
-			if len(e.seqs) > 0 {
-				room = append(room, e)
+			if err := s.ask(sl, fresh); err != nil {
+				return nil, err
 			}
-			arrivals = arrivals[:0]
+			arrivals = arrivals[len(arrivals):]
 		}
 	}
-	for _, e := range room {
-		s.evict(e)
-	}
-	s.sending.arrivals = arrivals[:0]
 	return slots, nil
 }
 
@@ -211,21 +216,33 @@ func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
 	for i := range copies {
 		arrivals = append(arrivals, copies[i].Arrival)
 	}
-	err := sl.q.Enqueue(s.now, arrivals, seqs, &s.eff)
-	if err == nil && sl.observer != nil {
-		sl.observer.Arrived(s.now, arrivals)
-	}
-	clear(arrivals)
-	s.sending.arrivals = arrivals[:0]
-	if err != nil {
+	if err := sl.q.Enqueue(s.now, arrivals, seqs, &s.eff); err != nil {
 		s.eff.Reset()
 		return err
+	}
+	if sl.observer != nil {
+		sl.observer.Arrived(s.now, stored(arrivals, seqs))
 	}
 	for _, seq := range seqs {
 		s.rose(sl, seq)
 	}
 	s.absorb(sl)
 	return nil
+}
+
+// stored moves the arrivals that got a number to the front, and returns them.
+func stored(as []queue.Arrival, seqs []queue.SeqNo) []queue.Arrival {
+	n := 0
+	for i, seq := range seqs {
+		if seq == 0 {
+			continue
+		}
+		if n < i {
+			as[n] = as[i]
+		}
+		n++
+	}
+	return as[:n]
 }
 
 // count numbers what a topic publishes: each copy carries the number that the

@@ -28,6 +28,9 @@ func (o *observer) Admit(time.Time, *queue.Queue, []queue.Arrival) ([]queue.SeqN
 	return nil, nil
 }
 
+// Declined implements shard.Observer.
+func (o *observer) Declined(time.Time, []queue.Arrival) {}
+
 // Arrived implements shard.Observer.
 func (o *observer) Arrived(_ time.Time, as []queue.Arrival) { o.h.sending.arrived(o, as) }
 

@@ -132,20 +132,39 @@ func (x *sendOp) before() {
 	})
 }
 
-// arrived has the model store what the queue has just stored.
+// arrived has the model store what the queue has just stored, and the duplicates
+// that it has dropped.
 func (x *sendOp) arrived(o *observer, as []queue.Arrival) {
-	from, to := x.cursor, x.cursor+len(as)
-	for i, c := range x.send.Copies[from:to] {
-		want := x.places[from+i]
+	var run []queue.Arrival
+	from := x.cursor
+	for _, c := range x.send.Copies[from:] {
+		if c.ID != o.id {
+			break
+		}
+		want := x.places[x.cursor]
 		if e := x.h.entities[x.send.Topic]; x.send.Published > 0 && e != nil {
 			want += queue.SeqNo(e.Published)
 		}
-		if c.ID != o.id || as[i].Origin != want {
-			x.h.w.failf("%v: message from %d in %d, want %d in %d", o.place, as[i].Origin, o.id, want, c.ID)
+		if c.Arrival.Origin != want {
+			x.h.w.failf("%v: message from %d, want %d", o.place, c.Arrival.Origin, want)
 		}
+		run = append(run, c.Arrival)
+		x.cursor++
 	}
-	x.seqs = append(x.seqs, o.model().enqueue(x.h.now, x.h.version(), as, x.bodies(from, to))...)
-	x.cursor = to
+	seqs := o.model().enqueue(x.h.now, x.h.version(), run, x.bodies(from, x.cursor))
+	x.seqs = append(x.seqs, seqs...)
+	for i, a := range run {
+		if seqs[i] == 0 {
+			continue
+		}
+		if len(as) == 0 || as[0].MessageID != a.MessageID || as[0].Origin != a.Origin {
+			x.h.w.failf("%v: stored %+v, want %+v", o.place, as, a)
+		}
+		as = as[1:]
+	}
+	if len(as) > 0 {
+		x.h.w.failf("%v: stored %+v, which are duplicates", o.place, as)
+	}
 }
 
 // after checks that it was all or nothing.
