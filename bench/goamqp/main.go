@@ -17,10 +17,11 @@ import (
 	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/load"
 )
 
 type settings struct {
@@ -67,7 +68,7 @@ func measure(ctx context.Context, s settings) error {
 	}
 	draining, drained := context.WithCancel(ctx)
 	defer drained()
-	began, cpu := time.Now(), processorTime()
+	began, cpu := time.Now(), load.ProcessorTime()
 	sending, cancel := context.WithTimeout(ctx, s.duration)
 	defer cancel()
 	for range s.receivers {
@@ -84,7 +85,7 @@ func measure(ctx context.Context, s settings) error {
 			last, since = now, time.Now()
 		}
 	}
-	out, tookOut, used := n.out.Load(), time.Since(began), processorTime()-cpu
+	out, tookOut, used := n.out.Load(), time.Since(began), load.ProcessorTime()-cpu
 	drained()
 	receivers.Wait()
 	if err := failed.Load(); err != nil {
@@ -172,12 +173,4 @@ func connect(ctx context.Context, url string) (*amqp.Conn, *amqp.Session, error)
 	}
 	session, err := conn.NewSession(ctx, nil)
 	return conn, session, err
-}
-
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -77,7 +77,7 @@ var rooms = map[string]room{
 	// The load generator speaks the wire with our own codec; what is in bench
 	// measures other clients, other brokers and the disk.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
-	"bench": {may: []string{"objective", "vfs"}},
+	"bench": {may: []string{"load", "objective", "vfs"}},
 
 	// Examples show what users can do; the first one shows the core, before
 	// there is a wire to show it through.

@@ -27,13 +27,13 @@ func (r *run) probe(ctx context.Context) error {
 	defer cancel()
 	came := make(chan time.Duration, 1) // one is under way at a time
 	before := r.in.Load()
-	from, cpu := r.since(), processorTime()
+	from, cpu := r.since(), ProcessorTime()
 	stop, err := r.receivers(ctx, 1, func(d time.Duration) { came <- d })
 	if err != nil {
 		return err
 	}
 	latency, confirms, err := r.sendUrgent(ctx, came)
-	r.report.Out = throughput(r.out.Load(), r.since()-from, processorTime()-cpu)
+	r.report.Out = throughput(r.out.Load(), r.since()-from, ProcessorTime()-cpu)
 	_, also := stop()
 	if err := errors.Join(err, also); err != nil {
 		return err

@@ -6,5 +6,5 @@ package load
 
 import "time"
 
-// processorTime is not known here.
-func processorTime() time.Duration { return 0 }
+// ProcessorTime is not known here, and zero.
+func ProcessorTime() time.Duration { return 0 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// processorTime is how long this process was on a processor since it began.
-func processorTime() time.Duration {
+// ProcessorTime is how long this process was on a processor since it began.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0

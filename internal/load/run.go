@@ -69,13 +69,13 @@ func (r *run) fill(ctx context.Context) error {
 	}
 	stop := r.watch("fill")
 	defer stop()
-	from, cpu := r.since(), processorTime()
+	from, cpu := r.since(), ProcessorTime()
 	q := &quota{total: r.cfg.Backlog}
 	_, err := r.send(ctx, newStencil(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
 	if err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
 	}
-	r.report.Fill = throughput(r.in.Load(), r.since()-from, processorTime()-cpu)
+	r.report.Fill = throughput(r.in.Load(), r.since()-from, ProcessorTime()-cpu)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (r *run) load(ctx context.Context) error {
 	backlog := r.in.Load()
 	stopWatch := r.watch("load")
 	defer stopWatch()
-	from, cpu := r.since(), processorTime()
+	from, cpu := r.since(), ProcessorTime()
 	q := &quota{total: r.cfg.Count}
 	if r.cfg.Duration > 0 {
 		q.until = from + r.cfg.Duration
@@ -175,7 +175,7 @@ func (r *run) load(ctx context.Context) error {
 			_, also := stop()
 			return errors.Join(err, also)
 		}
-		r.report.In = throughput(r.in.Load()-backlog, r.since()-from, processorTime()-cpu)
+		r.report.In = throughput(r.in.Load()-backlog, r.since()-from, ProcessorTime()-cpu)
 		r.report.Confirm = quantiles(&s.confirms)
 		r.report.Refused, r.report.Reason = s.refused, s.reason
 	}
@@ -185,7 +185,7 @@ func (r *run) load(ctx context.Context) error {
 		} else {
 			r.drain(ctx, backlog)
 		}
-		r.report.Out = throughput(r.out.Load(), r.since()-from, processorTime()-cpu)
+		r.report.Out = throughput(r.out.Load(), r.since()-from, ProcessorTime()-cpu)
 	}
 	in, err := stop()
 	r.report.Latency = quantiles(&in.latency)
