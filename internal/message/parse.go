@@ -23,8 +23,9 @@ var (
 	ErrField = errors.New("message: field of wrong type")
 )
 
-// errSpelling says that a descriptor is not written 00 53 xx.
-var errSpelling = errors.New("message: descriptor in another form")
+// errSpelling says that a descriptor is not written 00 53 xx, or that the footer
+// stands before the body.
+var errSpelling = errors.New("message: in another form")
 
 // Parse reads the sections of raw, which the Message keeps and which must not
 // change from here on. Bodies are stepped over, not decoded.
@@ -62,7 +63,10 @@ func (m *Message) scan() error {
 		if !ok {
 			return fmt.Errorf("%w: descriptor 0x%02x at byte %d", ErrSection, code, at)
 		}
-		more := s == sectionBody && code == body && code != codeValue
+		more := s == sectionBody && next == s+1 && code == body && code != codeValue
+		if s == sectionBody && s < next && body == 0 { // all that was before it is the footer
+			return errSpelling
+		}
 		if s < next && !more {
 			return fmt.Errorf("%w: 0x%02x at byte %d", ErrOrder, code, at)
 		}
@@ -172,9 +176,11 @@ func checkEnd(r, nested *codec.Reader) {
 	}
 }
 
-// respell returns raw with all descriptors written 00 53 xx.
+// respell returns raw with all descriptors written 00 53 xx, and the footer at the
+// end.
 func respell(raw []byte) ([]byte, error) {
 	out := make([]byte, 0, len(raw))
+	var footer []byte
 	for r := codec.NewReader(raw); r.Len() > 0; {
 		descriptor, value := r.Described()
 		if r.Err() != nil {
@@ -184,8 +190,12 @@ func respell(raw []byte) ([]byte, error) {
 		if code < codeHeader || code > codeFooter {
 			return nil, fmt.Errorf("%w: descriptor %v", ErrSection, descriptor)
 		}
-		out = codec.AppendDescriptor(out, code)
-		out = append(out, value.Raw()...)
+		to := &out
+		if code == codeFooter {
+			to = &footer
+		}
+		*to = codec.AppendDescriptor(*to, code)
+		*to = append(*to, value.Raw()...)
 	}
-	return out, nil
+	return append(out, footer...), nil
 }

@@ -25,7 +25,10 @@ func TestParseRefuses(t *testing.T) {
 		{"header twice", "00537045 00537045", ErrOrder},
 		{"header after properties", "00537345 00537045", ErrOrder},
 		{"properties after the body", "005375a000 00537345", ErrOrder},
-		{"body after the footer", "005378c10100 005375a000", ErrOrder},
+		{"body on both sides of the footer", "005375a000 005378c10100 005375a000", ErrOrder},
+		{"footer on both sides of the body", "005378c10100 005375a000 005378c10100", ErrOrder},
+		{"data and value after the footer", "005378c10100 005375a000 00537740", ErrOrder},
+		{"properties after the footer", "005378c10100 00537345", ErrOrder},
 		{"footer twice", "005378c10100 005378c10100", ErrOrder},
 		{"data, then sequence", "005375a000 00537645", ErrOrder},
 		{"sequence, then value", "00537645 00537740", ErrOrder},
@@ -88,6 +91,17 @@ func TestOtherDescriptorsAreRespelled(t *testing.T) {
 		}
 		if m.MessageIDString() != "a" || !m.Header().Durable {
 			t.Errorf("%s: id %q, header %+v", in, m.MessageIDString(), m.Header())
+		}
+	}
+}
+
+// rhea writes the footer before the body, in every message that has one.
+func TestFooterBeforeTheBodyIsMovedBehindIt(t *testing.T) {
+	const footer = "005378d10000000900000002a101615201"
+	for _, body := range []string{"005377a1026869", "005375a00161 005375a00162", "00537645"} {
+		want := unhex(t, "00537045 00537345"+body+footer)
+		if m := parse(t, unhex(t, "00537045 00537345"+footer+body)); !bytes.Equal(m.Bytes(), want) {
+			t.Errorf("became %x, want %x", m.Bytes(), want)
 		}
 	}
 }

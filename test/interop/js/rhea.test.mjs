@@ -96,11 +96,11 @@ const bodies = (contexts) => contexts.map((c) => text(c.message.body)).join(" ")
 describe("rhea", () => {
   it("sends, receives and accepts", async () => {
     const s = await sender("plain");
-    await send(s, { message_id: "m1", subject: "greeting", application_properties: { tenant: "contoso" }, body: "hello" });
+    await send(s, { message_id: "m1", subject: "greeting", application_properties: { tenant: "contoso" }, body: "hello", footer: { sum: 7 } });
     const r = await receiver({ source: "plain" });
     const [{ message, delivery }] = await take(r, 1);
-    assert.deepEqual([message.message_id, message.subject, message.application_properties.tenant, message.body],
-      ["m1", "greeting", "contoso", "hello"]);
+    assert.deepEqual([message.message_id, message.subject, message.application_properties.tenant, message.body, message.footer],
+      ["m1", "greeting", "contoso", "hello", { sum: 7 }]);
     delivery.accept();
     const again = await receiver({ source: "plain" });
     again.drain = true;
