@@ -37,7 +37,7 @@ func TestATOMReadsAnyPrefix(t *testing.T) {
 	}
 	got := r.want(200, "GET", "/T/subscriptions/S/rules/R"+apiVersion, "")
 	for _, want := range []string{
-		`<title type="text">r</title>`, `<Filter i:type="SqlFilter">`, `<Action i:type="EmptyRuleAction"></Action>`,
+		`<title type="text">r</title>`, `<CreatedAt>` + rule.CreatedAt.Format("2006-01-02T15:04:05"), `<Filter i:type="SqlFilter">`, `<Action i:type="EmptyRuleAction"></Action>`,
 		`<Value xmlns:d6p1="http://www.w3.org/2001/XMLSchema" i:type="d6p1:int">5</Value>`, `/T/Subscriptions/S/Rules/r?`,
 	} {
 		if !strings.Contains(got.body, want) {

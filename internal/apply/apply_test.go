@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -129,7 +130,17 @@ func TestTrueFilterOfOtherClients(t *testing.T) {
 	}
 }
 
-// TestTimesOfKeysAreNotCompared: no file knows when a rule was made.
+// TestTimesOfRulesAreNotCompared: no file knows when a rule was made.
+func TestTimesOfRulesAreNotCompared(t *testing.T) {
+	const file = "topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: \"a = 1\"}]}]}]"
+	want, have := read(t, file), read(t, file)
+	have.Topics[0].Subscriptions[0].Rules[0].CreatedAt = time.Unix(1, 0)
+	if p := Diff(want, have); len(p.Steps) > 0 {
+		t.Errorf("got\n%swant nothing", tell(p))
+	}
+}
+
+// TestTimesOfKeysAreNotCompared: no file knows when a key was made.
 func TestTimesOfKeysAreNotCompared(t *testing.T) {
 	want := read(t, "queues: [{name: a, authorizationRules: [{keyName: k, rights: [Send], primaryKey: p}]}]")
 	have := read(t, "queues: [{name: a, authorizationRules: [{keyName: k, rights: [Send], primaryKey: p}]}]")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
 )
@@ -110,10 +111,11 @@ func show(name string, raw json.RawMessage) string {
 	return string(raw)
 }
 
-// plain returns a rule without the SQL that clients put into filters that let
-// everything or nothing through.
+// plain returns a rule without what no file knows: when it was made, and the SQL
+// that clients put into filters that let everything or nothing through.
 func plain(r entity.Rule) entity.Rule {
 	r = r.WithDefaults()
+	r.CreatedAt = time.Time{}
 	if r.Filter.Kind == entity.TrueFilter || r.Filter.Kind == entity.FalseFilter {
 		r.Filter.SQL, r.Filter.Parameters = "", nil
 	}

@@ -32,31 +32,35 @@ func checkRules(rules []entity.Rule) error {
 
 // CreateRule adds a rule to a subscription, effective for the next message.
 func (b *Broker) CreateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
-	return b.putRule(ctx, topic, sub, r, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
-		if i >= 0 {
-			return nil, fmt.Errorf("%w: rule %q", ErrExists, r.Name)
-		}
-		return append(rules, r.WithDefaults()), nil
-	})
-}
-
-// UpdateRule replaces a rule.
-func (b *Broker) UpdateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
-	return b.putRule(ctx, topic, sub, r, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
-		if i < 0 {
-			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, r.Name)
-		}
-		rules[i] = r.WithDefaults()
-		return rules, nil
-	})
-}
-
-func (b *Broker) putRule(ctx context.Context, topic, sub string, r entity.Rule, put func([]entity.Rule, int) ([]entity.Rule, error)) (entity.Rule, error) {
 	r = r.WithDefaults()
 	if err := r.Validate(); err != nil {
 		return entity.Rule{}, invalid(err)
 	}
-	return r, b.changeRules(ctx, topic, sub, r.Name, put)
+	err := b.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i >= 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrExists, r.Name)
+		}
+		r.CreatedAt = time.Now().UTC()
+		return append(rules, r), nil
+	})
+	return r, err
+}
+
+// UpdateRule replaces a rule.
+func (b *Broker) UpdateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
+	r = r.WithDefaults()
+	if err := r.Validate(); err != nil {
+		return entity.Rule{}, invalid(err)
+	}
+	err := b.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i < 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, r.Name)
+		}
+		r.CreatedAt = rules[i].CreatedAt
+		rules[i] = r
+		return rules, nil
+	})
+	return r, err
 }
 
 // Rule returns one rule of a subscription.
@@ -114,6 +118,18 @@ func (b *Broker) changeRules(ctx context.Context, topic, sub, name string, fn fu
 		}
 		return b.reroute(n.topic)
 	})
+}
+
+// date gives each rule the time at which it was made: that of the rule of its
+// name among those before, or now.
+func date(rules, before []entity.Rule) {
+	now := time.Now().UTC()
+	for i := range rules {
+		rules[i].CreatedAt = now
+		if was := ruleIndex(before, rules[i].Name); was >= 0 {
+			rules[i].CreatedAt = before[was].CreatedAt
+		}
+	}
 }
 
 func ruleIndex(rules []entity.Rule, name string) int {

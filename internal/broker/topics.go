@@ -112,6 +112,7 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.
 	}
 	s.Policy = compact(s.Policy)
 	s.Rules, s.DefaultRule = slices.Clone(s.InitialRules()), nil
+	date(s.Rules, nil)
 	if err := checkRules(s.Rules); err != nil {
 		return entity.Subscription{}, err
 	}
@@ -161,6 +162,8 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic string, s entity.
 		if s.Rules == nil {
 			s.Rules = def.Subscription.Rules
 		}
+		s.Rules = slices.Clone(s.Rules)
+		date(s.Rules, def.Subscription.Rules)
 		s.DefaultRule = nil
 		s.Policy = replaced(def.Subscription.Policy, s.Policy)
 		def.Subscription = &s

@@ -2,7 +2,10 @@
 
 package entity
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // maxSQL is the longest filter or action, in characters.
 const maxSQL = 1024
@@ -13,6 +16,10 @@ type Rule struct {
 	Name   string `json:"name"`
 	Filter Filter `json:"filter,omitzero"`
 	Action Action `json:"action,omitzero"`
+
+	// CreatedAt is when the broker made the rule, which keeps it through every
+	// change of the rule. What a caller says is not looked at.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
 }
 
 // FilterKind tells the filters apart. The zero value is worked out from what

@@ -115,6 +115,9 @@ func (c *call) ruleEntry(rule entity.Rule) error {
 	if err != nil {
 		return err
 	}
+	// Rules of stores that did not date them are as old as their subscription.
+	rule.CreatedAt = cmp.Or(rule.CreatedAt, rt.CreatedAt)
+	rt.CreatedAt = rule.CreatedAt
 	t := target{kind: kindRule, entity: c.entity, subscription: c.subscription, rule: rule.Name}
 	c.entry(t, rule.Name, rt, func(w *writer) { w.rule(rule) })
 	return nil

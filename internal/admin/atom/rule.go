@@ -132,6 +132,7 @@ func (w *writer) rule(rule entity.Rule) {
 	w.describe(elementRule)
 	w.filter(rule.Filter)
 	w.action(rule.Action)
+	w.instant("CreatedAt", rule.CreatedAt)
 	w.leaf("Name", rule.Name)
 	w.close(elementRule)
 }
