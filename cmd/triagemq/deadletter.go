@@ -214,10 +214,7 @@ func (d *deadLetters) purge() *cobra.Command {
 		Example: `  triagemq deadletter purge orders
   triagemq deadletter purge orders --filter "DeadLetterReason = 'TTLExpiredException'"`,
 		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
-			if f.filter == "" && f.from == 0 && f.count == 0 {
-				return d.purgeWhole(ctx, a, in)
-			}
-			return d.purgeChosen(ctx, a, in, &f)
+			return d.purgeAll(ctx, a, in, &f)
 		}),
 	}
 	f.choose(cmd)
@@ -229,35 +226,39 @@ func (d *deadLetters) purge() *cobra.Command {
 
 // removed is what the API answers to a purge.
 type removed struct {
-	Removed int `json:"removed"`
+	Removed int          `json:"removed"`
+	Next    client.SeqNo `json:"next,omitzero"`
 }
 
-func (d *deadLetters) purgeWhole(ctx context.Context, a *api, in box) error {
-	var answer removed
-	if err := a.do(ctx, http.MethodDelete, in.at("", url.Values{}), nil, &answer); err != nil {
-		return err
+// purgeAll removes what is chosen, in as many requests as the API wants.
+func (d *deadLetters) purgeAll(ctx context.Context, a *api, in box, f *redriveFlags) error {
+	if f.count < 0 || f.from < 0 {
+		return usageError{fmt.Errorf("--count and --from are not negative")}
 	}
-	return d.purged(answer, in)
-}
-
-// purgeChosen removes dead letters one by one: the API chooses them, but removes
-// only by number.
-func (d *deadLetters) purgeChosen(ctx context.Context, a *api, in box, f *redriveFlags) error {
-	var answer removed
-	p := f.progress(d)
-	for m, err := range f.browse(ctx, a, in) {
-		if err != nil {
-			return err
-		}
-		err = a.do(ctx, http.MethodDelete, in.at(fmt.Sprintf("/%d", m.SequenceNumber), nil), nil, nil)
-		if err != nil && !notFound(err) { // settled meanwhile
-			return err
-		}
-		answer.Removed++
-		p.at(time.Now(), answer.Removed, f.count)
+	query := url.Values{}
+	if f.filter != "" {
+		query.Set("filter", f.filter)
 	}
-	p.finish()
-	return d.purged(answer, in)
+	next, p := client.SeqNo(f.from), f.progress(d)
+	var sum removed
+	for {
+		if next > 0 {
+			query.Set("from", fmt.Sprint(next))
+		}
+		if f.count > 0 {
+			query.Set("max", fmt.Sprint(f.count-sum.Removed))
+		}
+		var done removed
+		if err := a.do(ctx, http.MethodDelete, in.at("", query), nil, &done); err != nil {
+			return fmt.Errorf("%w\n  %s removed before that", err, count(sum.Removed, "dead letter"))
+		}
+		sum.Removed += done.Removed
+		p.at(time.Now(), sum.Removed, f.count)
+		if next = done.Next; next == 0 {
+			p.finish()
+			return d.purged(sum, in)
+		}
+	}
 }
 
 func (d *deadLetters) purged(answer removed, in box) error {

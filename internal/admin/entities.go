@@ -142,7 +142,7 @@ func (a *api) queueRoutes() []route {
 		},
 		{
 			method: http.MethodPut, path: one, id: "putQueue", right: access.Manage,
-			summary: "Create a queue, or give it this definition: what is left out goes back to its default.", body: entity.Queue{}, result: item{},
+			summary: "Create a queue, or give it this definition: what is left out goes back to its default, except that the policy stays unless it is null.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var q entity.Queue
 				if err := c.decode(&q, maxBody); err != nil {
@@ -165,7 +165,7 @@ func (a *api) queueRoutes() []route {
 		},
 		{
 			method: http.MethodPatch, path: one, id: "patchQueue", right: access.Manage,
-			summary: "Change the given properties of a queue; null brings back a default.", body: entity.Queue{}, result: item{},
+			summary: "Change the given properties of a queue; null brings back a default, and takes the policy away.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Queue(c.PathValue("queue"))
 				if err != nil {

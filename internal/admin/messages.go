@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
@@ -41,11 +40,6 @@ type Sent struct {
 	Sent int `json:"sent"`
 }
 
-// Removed says how many messages were removed.
-type Removed struct {
-	Removed int `json:"removed"`
-}
-
 // Batch is one message to send, or a list of them.
 type Batch []Outgoing
 
@@ -68,11 +62,6 @@ var peekQuery = []parameter{
 	{"max", "integer", "How many to return, 50 unless told, at most 1000."},
 	{"session", "string", "Only messages of this session."},
 	{"filter", "string", "Only messages for which this condition is true, in the language of subscription rules."},
-}
-
-var purgeQuery = []parameter{
-	{"before", "string", "Only messages enqueued before this time, RFC 3339."},
-	{"max", "integer", "How many to remove at most; all unless told."},
 }
 
 // box is one of the queues at a path: the messages, or the dead letters.
@@ -152,6 +141,19 @@ func (c *call) seq() (queue.SeqNo, error) {
 	return queue.SeqNo(n), nil
 }
 
+// from is the sequence number that a request begins at.
+func (c *call) from() (queue.SeqNo, error) {
+	text := c.URL.Query().Get("from")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, problem.Bad("from is %q, not a sequence number.", text)
+	}
+	return queue.SeqNo(n), nil
+}
+
 // chooser is a condition over messages; nil takes all.
 func (c *call) chooser(text string) (func(*broker.Delivery, *message.Message) bool, error) {
 	if text == "" {
@@ -179,13 +181,9 @@ var wireStates = map[queue.State]message.State{
 
 func peek(c *call, addr string) (any, error) {
 	q := c.URL.Query()
-	var from queue.SeqNo
-	if text := q.Get("from"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return nil, problem.Bad("from is %q, not a sequence number.", text)
-		}
-		from = queue.SeqNo(n)
+	from, err := c.from()
+	if err != nil {
+		return nil, err
 	}
 	most, err := c.number("max", defaultPeek, maxPeek)
 	if err != nil {
@@ -256,22 +254,6 @@ func showOne(c *call, addr string) (any, error) {
 		return nil, err
 	}
 	return show(d, m, m.Size()), nil
-}
-
-func purge(c *call, addr string) (any, error) {
-	var before time.Time
-	if text := c.URL.Query().Get("before"); text != "" {
-		var err error
-		if before, err = time.Parse(time.RFC3339, text); err != nil {
-			return nil, problem.Bad("before is %q, not a time such as 2026-01-31T12:00:00Z.", text)
-		}
-	}
-	most, err := c.number("max", 0, 1<<30)
-	if err != nil {
-		return nil, err
-	}
-	n, err := c.Broker.DeleteMessages(c.Context(), addr, before, most)
-	return Removed{n}, err
 }
 
 func send(c *call) (any, error) {

@@ -4,6 +4,7 @@ package admin
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,6 +52,42 @@ func TestPolicyIsReadTriedAndChanged(t *testing.T) {
 		t.Errorf("a listener changes the policy: %d", got.status)
 	}
 	r.want(404, http.MethodGet, "/api/v1/policies/none", "")
+}
+
+// A definition that does not speak of the policy leaves it; null takes it away.
+func TestDefinitionsKeepThePolicyUnlessToldNull(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.topic("t", entity.Subscription{Name: "s"})
+	for _, path := range []string{apiRoot + "/queues/q", apiRoot + "/topics/t/subscriptions/s"} {
+		for _, method := range []string{http.MethodPut, http.MethodPatch} {
+			for body, want := range map[string]bool{
+				`{"lockDuration": "1m"}`: true, `{"lockDuration": null}`: true, `{"policy": null}`: false,
+			} {
+				r.want(200, http.MethodPatch, path, `{"policy": `+testPolicy+`}`)
+				var got struct{ Definition map[string]any }
+				r.want(200, method, path, body).into(t, &got)
+				if has := got.Definition["policy"] != nil; has != want {
+					t.Errorf("%s %s with %s: policy kept is %t, want %t", method, path, body, has, want)
+				}
+			}
+		}
+	}
+}
+
+// Every property of a definition takes null for its default.
+func TestPatchTakesNullForEveryProperty(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.topic("t", entity.Subscription{Name: "s"})
+	for path, definition := range map[string]any{
+		"/queues/q": entity.Queue{}, "/topics/t": entity.Topic{}, "/topics/t/subscriptions/s": entity.Subscription{},
+	} {
+		for field := range reflect.TypeOf(definition).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			r.want(200, http.MethodPatch, apiRoot+path, `{"`+name+`": null}`)
+		}
+	}
 }
 
 func TestObjectivesDemandAndExplanations(t *testing.T) {

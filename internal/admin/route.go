@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -233,8 +234,9 @@ func kindOf(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// merge lays the fields of a patch over those of a value [RFC 7396]; null takes a
-// field away, which gives it its default.
+// merge lays the fields of a patch over those of a value [RFC 7396]. A null is
+// kept, because it says more than a field that is not there: no policy, where
+// without a word the old one stays. Of all other fields it is the default.
 func merge[T any](c *call, old T) (T, error) {
 	var next T
 	var fields, patch map[string]json.RawMessage
@@ -248,13 +250,7 @@ func merge[T any](c *call, old T) (T, error) {
 	if err := json.Unmarshal(b, &fields); err != nil {
 		return next, err
 	}
-	for name, value := range patch {
-		if string(value) == "null" {
-			delete(fields, name)
-		} else {
-			fields[name] = value
-		}
-	}
+	maps.Copy(fields, patch)
 	if b, err = json.Marshal(fields); err != nil {
 		return next, err
 	}

@@ -60,12 +60,12 @@ func (a *api) subscriptionRoutes() []route {
 		},
 		{
 			method: http.MethodPut, path: one, id: "putSubscription", right: access.Manage,
-			summary: "Create a subscription, or give it this definition. Rules that are left out stay as they are.", body: entity.Subscription{}, result: item{},
+			summary: "Create a subscription, or give it this definition: what is left out goes back to its default, except that rules stay, and the policy unless it is null.", body: entity.Subscription{}, result: item{},
 			handle: putSubscription,
 		},
 		{
 			method: http.MethodPatch, path: one, id: "patchSubscription", right: access.Manage,
-			summary: "Change the given properties of a subscription; null brings back a default.", body: entity.Subscription{}, result: item{},
+			summary: "Change the given properties of a subscription; null brings back a default, and takes the policy away.", body: entity.Subscription{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Subscription(c.PathValue("topic"), c.PathValue("subscription"))
 				if err != nil {

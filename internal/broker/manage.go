@@ -231,6 +231,24 @@ func (b *Broker) Remove(ctx context.Context, addr string, seqs []queue.SeqNo) er
 	})
 }
 
+// RemoveUnlocked removes those of the messages that are there and not locked, and
+// returns how many.
+func (b *Broker) RemoveUnlocked(ctx context.Context, addr string, seqs []queue.SeqNo) (int, error) {
+	if len(seqs) == 0 {
+		return 0, nil
+	}
+	var n int
+	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
+		for _, seq := range seqs {
+			if q.Remove(tx.Now(), seq, out) == nil {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
 // apply runs fn on the queue that an address names, on its shard, and returns
 // when what it did is durable.
 func (b *Broker) apply(ctx context.Context, addr string, fn func(*shard.Tx, *queue.Queue, *queue.Effects) error) error {

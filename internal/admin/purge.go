@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"errors"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+var purgeQuery = []parameter{
+	{"before", "string", "Only messages enqueued before this time, RFC 3339."},
+	{"max", "integer", "How many to remove at most; all unless told."},
+	{"filter", "string", "Only messages for which this condition is true, in the language of subscription rules."},
+	{"from", "integer", "The lowest sequence number to look at."},
+}
+
+// Removed says how many messages were removed.
+type Removed struct {
+	Removed int `json:"removed"`
+	// Next is the number to go on from where one request cannot look at
+	// everything, as with a filter; it is left out at the end.
+	Next queue.SeqNo `json:"next,omitzero"`
+}
+
+func purge(c *call, addr string) (any, error) {
+	q := c.URL.Query()
+	var before time.Time
+	if text := q.Get("before"); text != "" {
+		var err error
+		if before, err = time.Parse(time.RFC3339, text); err != nil {
+			return nil, problem.Bad("before is %q, not a time such as 2026-01-31T12:00:00Z.", text)
+		}
+	}
+	most, err := c.number("max", 0, 1<<30)
+	if err != nil {
+		return nil, err
+	}
+	from, err := c.from()
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := c.chooser(q.Get("filter"))
+	if err != nil {
+		return nil, err
+	}
+	if wanted == nil && from == 0 { // the queue can do it without a look at any message
+		n, err := c.Broker.DeleteMessages(c.Context(), addr, before, most)
+		return Removed{Removed: n}, err
+	}
+	return purgeChosen(c, addr, from, most, func(d *broker.Delivery, m *message.Message) bool {
+		return (before.IsZero() || d.EnqueuedAt.Before(before)) && (wanted == nil || wanted(d, m))
+	})
+}
+
+// purgeChosen removes up to most of the messages that are wanted; zero is all. It
+// looks at a bounded number of them, and says where to go on.
+func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*broker.Delivery, *message.Message) bool) (any, error) {
+	var out Removed
+	for looked := 0; looked < maxSearch; {
+		ds, err := c.Broker.Peek(c.Context(), addr, from, peekWindow, nil)
+		if err != nil || len(ds) == 0 {
+			return out, err
+		}
+		var chosen []queue.SeqNo
+		for i := range ds {
+			if most > 0 && out.Removed+len(chosen) == most {
+				break
+			}
+			from = ds[i].Seq + 1
+			m, err := ds[i].Message()
+			if errors.Is(err, broker.ErrMessageNotFound) {
+				continue // settled meanwhile
+			}
+			if err != nil {
+				return out, err
+			}
+			if ds[i].State != queue.Locked && wanted(&ds[i], m) {
+				chosen = append(chosen, ds[i].Seq)
+			}
+		}
+		n, err := c.Broker.RemoveUnlocked(c.Context(), addr, chosen)
+		out.Removed += n
+		if err != nil || most > 0 && out.Removed >= most {
+			return out, err
+		}
+		looked += len(ds)
+	}
+	out.Next = from
+	return out, nil
+}
