@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -49,9 +50,7 @@ func (s source) box(name string) (box, error) {
 func (b box) at(below string, query url.Values) string {
 	all := url.Values{}
 	for _, q := range []url.Values{b.query, query} {
-		for name, values := range q {
-			all[name] = values
-		}
+		maps.Copy(all, q)
 	}
 	if len(all) == 0 {
 		return b.path + below

@@ -5,6 +5,8 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // The names of records, as docs/format/shard-records.md and queue-records.md have
@@ -119,14 +121,11 @@ func (f *fields) queue() (kind, about string) {
 }
 
 func messages(seqs []uint64) string {
-	s := "message"
+	numbers := make([]string, len(seqs))
 	for i, n := range seqs {
-		if i > 0 {
-			s += ","
-		}
-		s += fmt.Sprint(" ", n)
+		numbers[i] = strconv.FormatUint(n, 10)
 	}
-	return s
+	return "message " + strings.Join(numbers, ", ")
 }
 
 func more(rest []byte) string {

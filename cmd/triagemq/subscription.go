@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,14 +62,11 @@ func subscriptionTable(views []entityView) *table {
 	t := newTable("NAME", "STATE", "#ACTIVE", "#LOCKED", "#SCHEDULED", "#DEFERRED", "#DEAD", "#RECEIVERS", "TAKES")
 	for _, v := range views {
 		r := v.Runtime
-		takes := ""
-		for i, rule := range v.rules() {
-			if i > 0 {
-				takes += " or "
-			}
-			takes += apply.DescribeFilter(rule.Filter)
+		var takes []string
+		for _, rule := range v.rules() {
+			takes = append(takes, apply.DescribeFilter(rule.Filter))
 		}
-		t.add(v.text("name"), v.state(), r.Active, r.Locked, r.Scheduled, r.Deferred, r.Dead, r.Receivers, short(takes, bodyColumn))
+		t.add(v.text("name"), v.state(), r.Active, r.Locked, r.Scheduled, r.Deferred, r.Dead, r.Receivers, short(strings.Join(takes, " or "), bodyColumn))
 	}
 	return t
 }

@@ -42,7 +42,7 @@ func story(t *testing.T, workers string, priorities ...string) string {
 func TestEachPoolProcessesItsPriority(t *testing.T) {
 	b := start(t, "")
 	text := story(t, "high=3,low=1", "Low", "High")
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		_, rest, _ := strings.Cut(line, "  ")
 		who, what, processed := strings.Cut(rest, "processed")
 		pool, _, _ := strings.Cut(who, "-")

@@ -48,8 +48,8 @@ func fill(t *testing.T, v reflect.Value, next *int) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem())) // false, where the default is true
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), next)
+		for _, field := range v.Fields() {
+			fill(t, field, next)
 		}
 	default:
 		t.Fatalf("fill does not know %v", v.Type())

@@ -2,6 +2,8 @@
 
 package filter
 
+import "slices"
+
 // kindError is an operand of a type that its operation can do nothing with.
 type kindError struct {
 	node  *node
@@ -102,10 +104,8 @@ func wantKind(n *node, want string, kinds ...Kind) *kindError {
 	if got <= Null { // open, or a NULL that makes the whole unknown
 		return nil
 	}
-	for _, k := range kinds {
-		if got == k {
-			return nil
-		}
+	if slices.Contains(kinds, got) {
+		return nil
 	}
 	return &kindError{n, n.describe(), want}
 }

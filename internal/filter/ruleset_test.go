@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -120,11 +121,11 @@ func TestRuleSetAgreesWithRules(t *testing.T) {
 			case 1, 2:
 				rules = append(rules, &Correlation{Subject: pick("", "x"), Properties: map[string]Value{pick("a", "A"): value(), "b": value()}})
 			default:
-				sql := term()
+				sql := []string{term()}
 				for range random.IntN(3) {
-					sql += pick(" AND ", " AND ", " OR ") + term()
+					sql = append(sql, pick("AND", "AND", "OR"), term())
 				}
-				rules = append(rules, parse(t, sql))
+				rules = append(rules, parse(t, strings.Join(sql, " ")))
 			}
 		}
 		m := &bag{user: map[string]Value{}, system: map[SystemName]Value{SequenceNumber: value()}}

@@ -16,11 +16,11 @@ func sample(*testing.T) func(Command) string {
 	return func(c Command) string {
 		switch c.Name {
 		case "echo":
-			out := strings.Join(c.Words, "|")
+			out := []string{strings.Join(c.Words, "|")}
 			for _, key := range slices.Sorted(maps.Keys(c.Args)) {
-				out += fmt.Sprintf(" %s=%s", key, c.Args[key])
+				out = append(out, key+"="+c.Args[key])
 			}
-			return out
+			return strings.Join(out, " ")
 		case "lines":
 			return "first\n\nlast\n"
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
 	"testing"
@@ -238,9 +239,7 @@ func (r *rpc) call(operation string, body any, properties map[string]any) *amqp.
 		ApplicationProperties: map[string]any{"operation": operation},
 		Value:                 body,
 	}
-	for k, v := range properties {
-		m.ApplicationProperties[k] = v
-	}
+	maps.Copy(m.ApplicationProperties, properties)
 	if err := r.send.Send(r.p.ctx(), m, nil); err != nil {
 		r.p.t.Fatalf("%s: %v", operation, err)
 	}

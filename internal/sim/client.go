@@ -89,7 +89,7 @@ func (h *home) define() {
 	cfg := w.config()
 	cfg.Sessions = w.chance(4)
 	w.made++
-	def := shard.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: []byte(fmt.Sprint("meta ", w.made)), Sessions: cfg.Sessions}
+	def := shard.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: fmt.Append(nil, "meta ", w.made), Sessions: cfg.Sessions}
 	dead := queue.Config{LockFor: cfg.LockFor}
 	cfgs := map[shard.Part]queue.Config{shard.Main: cfg, shard.DeadLetter: dead, shard.TransferDeadLetter: dead}
 	if w.chance(3) {
@@ -122,7 +122,7 @@ func (h *home) redefine() {
 	w, id := h.w, h.anyEntity().ID
 	cfg := w.config()
 	w.made++
-	meta := []byte(fmt.Sprint("meta ", w.made))
+	meta := fmt.Append(nil, "meta ", w.made)
 	var want error
 	h.do(fmt.Sprint("redefine ", id), func() {
 		if h.entities[id] == nil {
@@ -181,7 +181,7 @@ func (h *home) excused(err error) bool {
 func (w *world) body() *message.Message {
 	w.made++
 	size := w.pick(10, 50, 200, 200, 900)
-	d := message.Draft{Body: []byte(fmt.Sprintf("%d %s", w.made, strings.Repeat("x", w.rng.IntN(size)+1)))}
+	d := message.Draft{Body: fmt.Appendf(nil, "%d %s", w.made, strings.Repeat("x", w.rng.IntN(size)+1))}
 	if w.chance(3) {
 		d.Application = []message.Pair{{Name: "made", Value: codec.Int(int32(w.made))}}
 	}

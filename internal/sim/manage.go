@@ -256,7 +256,7 @@ func (x *managing) state() error {
 		return nil
 	}
 	x.h.w.made++
-	d := message.Draft{Body: []byte(fmt.Sprint("state ", x.h.w.made))}
+	d := message.Draft{Body: fmt.Append(nil, "state ", x.h.w.made)}
 	ref, err := x.tx.Store(d.Encode(nil))
 	if err != nil {
 		return err // the disk is full, and that is the end
