@@ -15,6 +15,7 @@ import (
 type measured struct {
 	Entity     string          `json:"entity"`
 	Discipline string          `json:"discipline"`
+	Saturated  bool            `json:"saturated"`
 	Locked     int64           `json:"locked"`
 	Consumers  int             `json:"consumers"`
 	Classes    []measuredClass `json:"classes"`
@@ -174,6 +175,11 @@ func statsCommand(s streams) *cobra.Command {
 			}
 		}
 		rows.print(t.out)
+		for _, m := range all {
+			if m.Saturated {
+				fmt.Fprintf(t.out, "%s is saturated: classes share the deliveries by weight\n", m.Entity)
+			}
+		}
 		if len(all) != 1 {
 			return
 		}

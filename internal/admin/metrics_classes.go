@@ -32,6 +32,7 @@ var (
 	classShare    = classDesc("objective_share", "Share of messages that started in time.", "window")
 	classBurn     = classDesc("objective_burn", "Late messages in proportion to those that may be late.", "window")
 	demandWorkers = prometheus.NewDesc("triagemq_demand_workers", "Workers that the objectives need now.", []string{"entity"}, nil)
+	saturated     = prometheus.NewDesc("triagemq_saturated", "Whether classes share the deliveries because too much waits: 1 or 0; only where a policy says when.", []string{"entity"}, nil)
 	operations    = prometheus.NewDesc("triagemq_operations_total", "What clients asked for.", []string{"entity", "operation"}, nil)
 )
 
@@ -44,7 +45,7 @@ type classCollector struct {
 // Describe tells the names.
 func (c *classCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{classWait, classService, classEndToEnd, classRecent, classFlow, classRate,
-		classWaiting, classOldest, classState, classShare, classBurn, demandWorkers, operations} {
+		classWaiting, classOldest, classState, classShare, classBurn, demandWorkers, saturated, operations} {
 		to <- d
 	}
 }
@@ -60,6 +61,13 @@ func (c *classCollector) Collect(to chan<- prometheus.Metric) {
 			return // hidden, like the entities beyond
 		}
 		single(to, demandWorkers, float64(o.Demand(broker.DemandOptions{}).Value), o.Entity)
+		if o.Saturated != nil {
+			mode := 0.0
+			if *o.Saturated {
+				mode = 1
+			}
+			single(to, saturated, mode, o.Entity)
+		}
 		for _, op := range o.Operations {
 			to <- prometheus.MustNewConstMetric(operations, prometheus.CounterValue, float64(op.Total), o.Entity, op.Operation)
 		}

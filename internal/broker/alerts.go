@@ -22,7 +22,8 @@ import (
 // has changed. It comes into being with its first subscription.
 const AlertsTopic = "$alerts"
 
-// Alert tells that the state of an objective, or of an expected rate, has changed.
+// Alert tells that the state of an objective, of an expected rate, or of a queue that
+// may be saturated, has changed.
 type Alert struct {
 	At      time.Time         `json:"at"`
 	Entity  string            `json:"entity"`

@@ -126,36 +126,65 @@ func TestAskRqueue276StrictMeansStrict(t *testing.T) {
 	})
 }
 
-// "Weighted across bands when saturated, with a bounded wait; nothing lost when
-// not."
-func TestAskLLMDRouter1995WeightedIsWorkConserving(t *testing.T) {
-	r := start(t)
-	r.ranked("q", `{"discipline": "weighted", "classes": [
-		{"name": "high", "level": 8, "weight": 9, "when": "p = 'high'"}, {"name": "low", "level": 3, "weight": 1}]}`)
-	var batch []*message.Message
-	for range 300 {
-		batch = append(batch, msg("high", "p", "high"), msg("low"))
-	}
-	r.send("q", batch...)
-	rec, k := r.receive("q", 200, ReceiverOptions{})
-	low, since := 0, 0
-	for i := range 200 {
-		if d := <-k.ds; d.Level == 3 {
-			low, since = low+1, i
-		} else if i-since > 10 {
-			t.Fatalf("%d of others in a row, the bound is 10", i-since)
+// "Strict priority normally, weighted across the bands when saturated, with a bounded
+// wait."
+func TestAskLLMDRouter1995StrictUntilSaturatedThenWeighted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("q", `{"discipline": "strict", "saturation": {"waiting": 200, "oldest": "5m"}, "classes": [
+			{"name": "high", "level": 8, "weight": 9, "when": "p = 'high'"}, {"name": "low", "level": 3, "weight": 1}]}`)
+		var pair []*message.Message
+		for range 90 {
+			pair = append(pair, msg("high", "p", "high"), msg("low"))
 		}
-	}
-	if low < 18 || low > 22 {
-		t.Errorf("%d of 200 were low, want a tenth", low)
-	}
-	rec.Close()
-	// When nothing else waits, the low ones have everything.
-	if _, err := r.Purge(t.Context(), "q"); err != nil {
-		t.Fatal(err)
-	}
-	r.send("q", msg("a"), msg("b"))
-	wantBodies(t, "alone", r.take("q"), "a", "b")
+		r.send("q", pair...)
+		for i := range 50 { // not saturated: strictly the high ones
+			if got := r.one("q"); got != "high" {
+				t.Fatalf("delivery %d of a queue that keeps up is %q", i, got)
+			}
+		}
+		r.send("q", pair...) // 310 wait
+		if text := r.explain("q", 2).Text(); !strings.Contains(text, "strict, by weight while the queue is saturated") {
+			t.Errorf("the mode is not explained:\n%s", text)
+		}
+		low, since := 0, 0
+		for i := range 100 {
+			if r.one("q") == "low" {
+				low, since = low+1, i
+			} else if i-since > 10 {
+				t.Fatalf("%d of others in a row, the bound is 10", i-since)
+			}
+		}
+		if low != 10 {
+			t.Errorf("%d of 100 were low, want a tenth", low)
+		}
+		r = r.restart() // 210 wait; the settings are on disk, and the mode follows
+		if o, err := r.Objectives(t.Context(), "q"); err != nil || o.Saturated == nil || !*o.Saturated {
+			t.Errorf("saturated %v, %v after a restart, want true", o.Saturated, err)
+		}
+		if _, err := r.Purge(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		}
+		// The bounded wait: five minutes and ten deliveries of others, whatever comes.
+		r.send("q", msg("low"))
+		begin := time.Now()
+		for late := 0; ; time.Sleep(time.Second) {
+			r.send("q", msg("high", "p", "high"))
+			waited := time.Since(begin)
+			if waited >= 5*time.Minute {
+				late++
+			}
+			if r.one("q") == "low" {
+				if late == 0 || late > 11 {
+					t.Errorf("served after %v, at delivery %d from five minutes on, want one of the first 11", waited, late)
+				}
+				break
+			}
+			if late > 100 {
+				t.Fatal("the low one starves")
+			}
+		}
+	})
 }
 
 // "Requeued messages break the order." They return to where they were.

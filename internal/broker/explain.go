@@ -28,6 +28,7 @@ type Explanation struct {
 	Level      queue.Level `json:"level"`
 	Rank       int         `json:"rank"` // effective level now
 	Discipline string      `json:"discipline"`
+	Saturated  bool        `json:"saturated"` // levels have shares for the time being
 	EnqueuedAt time.Time   `json:"enqueuedAt"`
 	Waited     float64     `json:"waited"` // seconds
 	Failures   uint32      `json:"failures"`
@@ -108,7 +109,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
-	x.Discipline = p.Discipline.String()
+	x.Discipline, x.Saturated = p.Discipline.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
 	if l := pos.Lift; l.Seq != 0 {
 		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}
@@ -232,14 +233,22 @@ func (x Explanation) Text() string {
 
 func (x Explanation) aheadText() string {
 	if x.Ahead == 0 {
-		return fmt.Sprintf("Nothing is ahead of it; it is next (%s).\n", x.Discipline)
+		return fmt.Sprintf("Nothing is ahead of it; it is next (%s).\n", x.mode())
 	}
 	var parts []string
 	for _, a := range x.AheadBy {
 		who := cmp.Or(strings.Join(a.Classes, " and "), "no class")
 		parts = append(parts, fmt.Sprintf("%d of %s (level %d)", a.Count, who, a.Level))
 	}
-	return fmt.Sprintf("Ahead of it (%s): %s.\n", x.Discipline, strings.Join(parts, ", "))
+	return fmt.Sprintf("Ahead of it (%s): %s.\n", x.mode(), strings.Join(parts, ", "))
+}
+
+// mode is the discipline that holds now.
+func (x Explanation) mode() string {
+	if x.Saturated {
+		return x.Discipline + ", by weight while the queue is saturated"
+	}
+	return x.Discipline
 }
 
 func times(n int) string {

@@ -92,17 +92,33 @@ func visit[T any](ctx context.Context, b *Broker, ns []*node, fn func(*shard.Tx,
 func (w *watch) look(now time.Time, q *queue.Queue) []objective.Change {
 	w.changed.Store(false)
 	w.observe(q)
-	changes := w.meter.Tick(now)
+	changes := append(w.meter.Tick(now), w.crowding(now, q)...)
 	restless := false
 	for _, c := range w.policy.Classes {
 		restless = restless || c.Objective.Wait > 0 || c.Expected != (policy.Rate{})
 	}
-	restless = restless && q.Counts().Ready > 0
+	restless = (restless || w.policy.Saturation.Oldest > 0) && q.Counts().Ready > 0
 	for _, state := range w.meter.States {
 		restless = restless || state != objective.Met
 	}
 	w.restless.Store(restless)
 	return changes
+}
+
+// crowding tells when a queue becomes saturated, and when that is over.
+func (w *watch) crowding(now time.Time, q *queue.Queue) []objective.Change {
+	saturated := q.Saturated(now)
+	if saturated == w.saturated {
+		return nil
+	}
+	w.saturated = saturated
+	c := objective.Change{At: now, Subject: objective.OfSaturation, From: objective.Met, To: objective.AtRisk}
+	c.Why = fmt.Sprintf("%d messages wait; classes share the deliveries by weight", q.Counts().Ready)
+	if !saturated {
+		c.From, c.To = c.To, c.From
+		c.Why = fmt.Sprintf("%d messages wait; the highest level goes first again", q.Counts().Ready)
+	}
+	return []objective.Change{c}
 }
 
 // observe tells the meter what waits.
@@ -135,6 +151,9 @@ type Objectives struct {
 	Revision   int64  `json:"policyRevision"`
 	Locked     int64  `json:"locked"`
 	Consumers  int    `json:"consumers"`
+	// Saturated says whether classes share the deliveries for the time being. It is
+	// missing if the policy does not know of it.
+	Saturated *bool `json:"saturated,omitempty"`
 	objective.Report
 }
 
@@ -180,10 +199,15 @@ func (b *Broker) reports(ctx context.Context, ns []*node) []Objectives {
 	return visit(ctx, b, ns, func(tx *shard.Tx, n *node, q *queue.Queue) Objectives {
 		w := n.watch
 		b.raise(n, w.look(tx.Now(), q))
-		return Objectives{
+		o := Objectives{
 			Entity: n.path, Discipline: w.policy.Discipline.String(), Revision: w.policy.Revision,
 			Locked: q.Counts().Locked, Consumers: tx.Consumers(n.id, shard.Main),
 			Report: w.meter.Report(tx.Now()),
 		}
+		if q.Config().Order.Saturation != (queue.Saturation{}) {
+			saturated := w.saturated
+			o.Saturated = &saturated
+		}
+		return o
 	})
 }

@@ -66,7 +66,7 @@ func orderOf(p *policy.Policy) queue.Order {
 	from := p.Order()
 	o := queue.Order{
 		Discipline: queue.Discipline(from.Discipline), Every: from.Every, UpTo: queue.Level(from.UpTo),
-		Objective: from.Objective, Weight: from.Weight,
+		Objective: from.Objective, Weight: from.Weight, Saturation: queue.Saturation(from.Saturation),
 		Fair: from.Fair, Others: queue.Share(from.Others),
 	}
 	for _, s := range from.Shares {

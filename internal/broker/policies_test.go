@@ -290,3 +290,33 @@ func TestRestartGoesOnClassifying(t *testing.T) {
 		t.Errorf("policy %+v, %v", s, err)
 	}
 }
+
+func TestWeightedSharesAndLeavesNobodyIdle(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"discipline": "weighted", "classes": [
+		{"name": "high", "level": 8, "weight": 9, "when": "p = 'high'"}, {"name": "low", "level": 3, "weight": 1}]}`)
+	var batch []*message.Message
+	for range 300 {
+		batch = append(batch, msg("high", "p", "high"), msg("low"))
+	}
+	r.send("q", batch...)
+	rec, k := r.receive("q", 200, ReceiverOptions{})
+	low, since := 0, 0
+	for i := range 200 {
+		if d := <-k.ds; d.Level == 3 {
+			low, since = low+1, i
+		} else if i-since > 10 {
+			t.Fatalf("%d of others in a row, the bound is 10", i-since)
+		}
+	}
+	if low < 18 || low > 22 {
+		t.Errorf("%d of 200 were low, want a tenth", low)
+	}
+	rec.Close()
+	// When nothing else waits, the low ones have everything.
+	if _, err := r.Purge(t.Context(), "q"); err != nil {
+		t.Fatal(err)
+	}
+	r.send("q", msg("a"), msg("b"))
+	wantBodies(t, "alone", r.take("q"), "a", "b")
+}

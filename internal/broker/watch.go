@@ -30,6 +30,8 @@ type watch struct {
 	// evicted are those that make room for asks, by class.
 	evicted []policy.Eviction
 
+	saturated bool // when last looked at
+
 	unnoted bool      // something happened since the last note
 	noted   time.Time // when the last note was written
 }

@@ -332,3 +332,34 @@ func TestDuplicatesDoNotCountAsArrivals(t *testing.T) {
 		t.Errorf("%d arrived, want 2", c.Arrived.Total)
 	}
 }
+
+func TestAlertsWhenAQueueIsSaturated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		told := make(chan Alert, 10)
+		r.OnAlert(func(a Alert) { told <- a })
+		r.ranked("q", `{"saturation": {"oldest": "1m"}, "classes": [{"name": "all", "level": 4, "weight": 1}]}`)
+		next := func() Alert {
+			t.Helper()
+			synctest.Wait()
+			if len(told) != 1 {
+				t.Fatalf("%d alerts, want one", len(told))
+			}
+			return <-told
+		}
+		r.send("q", msg("m"))
+		time.Sleep(59 * time.Second)
+		if len(told) > 0 {
+			t.Fatalf("told too early: %+v", <-told)
+		}
+		time.Sleep(3 * time.Second) // nothing happens but time
+		if a := next(); a.Entity != "q" || a.Subject != objective.OfSaturation || a.To != objective.AtRisk || a.Why == "" {
+			t.Errorf("alert %+v", a)
+		}
+		r.one("q")
+		time.Sleep(3 * time.Second)
+		if a := next(); a.Subject != objective.OfSaturation || a.From != objective.AtRisk || a.To != objective.Met {
+			t.Errorf("alert %+v", a)
+		}
+	})
+}

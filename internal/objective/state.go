@@ -42,8 +42,9 @@ type Subject string
 
 // The subjects.
 const (
-	OfObjective Subject = "objective"
-	OfRate      Subject = "expected rate"
+	OfObjective  Subject = "objective"
+	OfRate       Subject = "expected rate"
+	OfSaturation Subject = "saturation" // of a whole queue: at risk while it lasts; told by whoever has the queue
 )
 
 // Change is a state that has become another.

@@ -64,7 +64,12 @@ func (p *Policy) served() string {
 	case Weighted:
 		return "weighted: classes that have messages share the deliveries by their weights; a class that has none leaves its share to the others."
 	}
-	return "strict: the highest level goes first, inside a level the oldest."
+	text := "strict: the highest level goes first, inside a level the oldest."
+	if p.saturable() {
+		text += fmt.Sprintf(" When %s, the classes that have messages share the deliveries by their weights, until %s.",
+			p.Saturation.begins(), p.Saturation.ends())
+	}
+	return text
 }
 
 // idle names what is given for another discipline: it may stay there, for the day
@@ -74,9 +79,12 @@ func (p *Policy) idle() []string {
 	if p.Aging != (Lift{}) && p.Discipline != Aging {
 		t.add("aging is given, but counts only under the discipline aging.")
 	}
-	weighs := func(c Class) bool { return c.Weight > 0 }
-	if slices.ContainsFunc(p.Classes, weighs) && p.Discipline != Weighted {
-		t.add("weights are given, but count only under the discipline weighted.")
+	if p.Saturation != (Saturation{}) && p.Discipline != Strict {
+		t.add("saturation is given, but counts only under the discipline strict.")
+	}
+	weighted := func(c Class) bool { return c.Weight > 0 }
+	if slices.ContainsFunc(p.Classes, weighted) && !p.weighs() {
+		t.add("weights are given, but count only under the discipline weighted, or when strict is saturated.")
 	}
 	return t
 }
@@ -93,6 +101,9 @@ func (p *Policy) fate(c *Class) []string {
 		return p.fateDeadline(c)
 	case Weighted:
 		return p.fateWeighted(c)
+	}
+	if p.saturable() {
+		return p.fateSaturable(c)
 	}
 	above := p.names(func(o *Class) bool { return !o.OwnLevel && o.Level > c.Level })
 	if above == "" {
@@ -159,32 +170,43 @@ func (p *Policy) fateDeadline(c *Class) []string {
 	return []string{fmt.Sprintf("class %s (objective %v): later messages go ahead of it only if they come soon after it: those %s.", c.Name, brief(mine), list(passed))}
 }
 
-// fateWeighted states the share, and how many deliveries of others come between
-// two of a class. A delivery moves a class on by 1/weight; another one of weight w
-// can be at most as far behind as the class was moved.
+// fateWeighted states the share.
 func (p *Policy) fateWeighted(c *Class) []string {
+	return []string{fmt.Sprintf("class %s (weight %d): %s.", c.Name, max(c.Weight, 1), p.portion(c))}
+}
+
+// portion says which share of the deliveries a class has, and how many deliveries
+// of others come between two of its own.
+func (p *Policy) portion(c *Class) string {
 	weights := p.weights()
-	var sum, between uint64
-	for l, w := range weights {
-		if w == 0 {
-			continue
-		}
+	var sum uint64
+	for _, w := range weights {
 		sum += uint64(w)
-		if l != int(c.Level) {
-			between += uint64(w)/uint64(weights[c.Level]) + 1
-		}
 	}
-	own := uint64(weights[c.Level])
-	text := fmt.Sprintf("class %s (weight %d): at least %.3g %% of the deliveries while it has messages", c.Name, max(c.Weight, 1), 100*float64(own)/float64(sum))
+	text := fmt.Sprintf("at least %.3g %% of the deliveries while it has messages", 100*float64(weights[c.Level])/float64(sum))
 	if same := p.names(func(o *Class) bool { return o != c && o.Level == c.Level }); same != "" {
 		text += fmt.Sprintf(", together with %s at the same level", same)
 	}
-	if between == 1 {
+	switch n := p.between(c); {
+	case n == 1:
 		text += "; at most one delivery of another class between two of its own"
-	} else if between > 1 {
-		text += fmt.Sprintf("; at most %d deliveries of other classes between two of its own", between)
+	case n > 1:
+		text += fmt.Sprintf("; at most %d deliveries of other classes between two of its own", n)
 	}
-	return []string{text + "."}
+	return text
+}
+
+// between returns how many deliveries of others come at most between two of a
+// class. A delivery moves a class on by 1/weight; another one of weight w can be at
+// most as far behind as the class was moved.
+func (p *Policy) between(c *Class) (n uint64) {
+	weights := p.weights()
+	for l, w := range weights {
+		if w > 0 && l != int(c.Level) {
+			n += uint64(w)/uint64(weights[c.Level]) + 1
+		}
+	}
+	return n
 }
 
 // names lists the classes that are wanted, the highest first.

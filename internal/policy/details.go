@@ -21,6 +21,9 @@ func (p *Policy) unclassified() []string {
 	case Weighted:
 		text += "; unless a class has that level, it takes part with weight 1"
 	}
+	if p.saturable() {
+		text += "; when saturated, it takes part with weight 1 unless a class has that level"
+	}
 	return []string{text + "."}
 }
 
@@ -31,7 +34,10 @@ func (p *Policy) turns() []string {
 	}
 	var t told
 	t.addf("inside a level the values of %s take turns, by weight, whoever has least in flight first; messages without one are one value.", p.FairKey)
-	if p.Discipline == Aging || p.Discipline == Deadline {
+	switch {
+	case p.saturable() && p.Saturation.Oldest > 0:
+		t.addf("a message whose key is at a limit makes nothing saturated; whose turn it is inside a level is up to the keys, so what is said above of a message holds for its level.")
+	case p.Discipline == Aging || p.Discipline == Deadline:
 		t.addf("the oldest message of a level decides when the level is served; whose turn it is then is up to the keys, so what is said above of a message holds for its level.")
 	}
 	t.add(p.KeyDefaults.limits("every key")...)

@@ -15,6 +15,7 @@ type Order struct {
 	UpTo       uint8
 	Objective  []time.Duration // by level; missing or zero is none
 	Weight     []uint32        // by level; missing or zero is one
+	Saturation Saturation
 
 	Fair   bool
 	Others KeyShare   // of a key that Shares does not name
@@ -42,6 +43,9 @@ func (p *Policy) Order() Order {
 		o.Objective = p.objectives()
 	case Weighted:
 		o.Weight = p.weights()
+	}
+	if p.saturable() {
+		o.Saturation, o.Weight = p.Saturation, p.weights()
 	}
 	if !o.Fair {
 		return o

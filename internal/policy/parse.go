@@ -43,6 +43,7 @@ func (r *reader) policy(v value, p *Policy) {
 		{"revision", func(v value) { p.Revision = r.integer(v, 0, maxInteger) }},
 		{"discipline", func(v value) { p.Discipline = Discipline(r.word(v, disciplines)) }},
 		{"aging", func(v value) { r.lift(v, &p.Aging) }},
+		{"saturation", func(v value) { p.Saturation = r.saturation(v) }},
 		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
 		{"keys", func(v value) { r.keys(v, p) }},
 		{"keyDefaults", func(v value) { p.KeyDefaults = r.share(v, keyDefaults) }},
@@ -99,10 +100,14 @@ func (r *reader) secondLook(v value, p *Policy) {
 	}
 	for i, c := range p.Classes {
 		path := index(join(v.path, "classes"), i)
-		if !c.OwnLevel || p.Discipline == Strict || p.Discipline == Aging {
-			continue
+		missing := value{join(path, "level"), nil}
+		switch {
+		case !c.OwnLevel:
+		case p.Discipline == Deadline || p.Discipline == Weighted:
+			r.faultf(missing, "missing: under %s it is the level that counts", p.Discipline)
+		case p.saturable():
+			r.faultf(missing, "missing: it is levels that have shares when the queue is saturated")
 		}
-		r.faultf(value{join(path, "level"), nil}, "missing: under %s it is the level that counts", p.Discipline)
 	}
 }
 

@@ -18,7 +18,8 @@ const MaxClasses = 255
 type Policy struct {
 	Revision    int64 // counts the changes; given by whoever stores it
 	Discipline  Discipline
-	Aging       Lift    // for the discipline of that name
+	Aging       Lift // for the discipline of that name
+	Saturation  Saturation
 	FairKey     string  // an expression; empty means that nobody takes turns
 	Keys        []Share // of single fair keys
 	KeyDefaults Share   // of all other fair keys

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -15,6 +16,9 @@ func (p *Policy) Warnings(lock time.Duration) Faults {
 	var w Faults
 	if p.Discipline == Aging {
 		p.warnCap(&w)
+	}
+	if p.saturable() {
+		p.warnShares(&w)
 	}
 	for i := range p.Classes {
 		p.warnClass(&w, i, lock)
@@ -80,7 +84,7 @@ func (p *Policy) warnShadow(w *Faults, i int) {
 
 // warnLevel warns of classes that the discipline cannot tell apart.
 func (p *Policy) warnLevel(w *Faults, i int) {
-	if p.Discipline != Deadline && p.Discipline != Weighted {
+	if p.Discipline != Deadline && !p.weighs() {
 		return
 	}
 	c := p.Classes[i]
@@ -88,11 +92,14 @@ func (p *Policy) warnLevel(w *Faults, i int) {
 		if before.Level != c.Level {
 			continue
 		}
-		how := "their weights add up"
-		if p.Discipline == Deadline {
-			how = "the shorter of their objectives holds for both"
+		how := fmt.Sprintf("under %s their weights add up", p.Discipline)
+		switch {
+		case p.Discipline == Deadline:
+			how = "under deadline the shorter of their objectives holds for both"
+		case p.saturable():
+			how = "when saturated their weights add up"
 		}
-		w.addf(join(index("classes", i), "level"), "class %q has the level of class %q: under %s %s", c.Name, before.Name, p.Discipline, how)
+		w.addf(join(index("classes", i), "level"), "class %q has the level of class %q: %s", c.Name, before.Name, how)
 		return
 	}
 }

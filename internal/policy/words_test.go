@@ -25,6 +25,11 @@ func TestWarnings(t *testing.T) {
 			`{"discipline": "weighted", "classes": [{"name": "a", "level": 1, "when": "x = 1"}, {"name": "b", "level": 1}]}`,
 			`classes[1].level: class "b" has the level of class "a": under weighted their weights add up`,
 		},
+		{`{"saturation": {"waiting": 9}, "classes": [{"name": "a", "level": 1}]}`, "saturation: no class has a weight"},
+		{
+			`{"saturation": {"waiting": 9}, "classes": [{"name": "a", "level": 1, "weight": 2, "when": "x = 1"}, {"name": "b", "level": 1}]}`,
+			`classes[1].level: class "b" has the level of class "a": when saturated their weights add up`,
+		},
 		{`{"classes": [{"name": "a", "shed": "evict"}]}`, "classes[0].shed: there is neither"},
 		{`{"alerts": {"webhook": "http://x"}}`, "alerts.secret: missing"},
 		{`{"alerts": {"secret": "x"}}`, "alerts.secret: there is no webhook"},
@@ -48,7 +53,7 @@ func TestConsequences(t *testing.T) {
 		{`{}`, []string{"strict: the highest level goes first, inside a level the oldest."}},
 		{`{"watermarks": {"depth": 50, "bytes": 60}, ` + classes, []string{
 			"class urgent (level 9): served before all other classes.",
-			"weights are given, but count only under the discipline weighted.",
+			"weights are given, but count only under the discipline weighted, or when strict is saturated.",
 			"class free (level 2): served only when nothing of urgent and paying waits; while they keep coming it waits for ever.",
 			"class paying: more than 10/s is turned away.",
 			"class free: with 100 messages waiting, the oldest of it is evicted for each new one.",

@@ -21,12 +21,14 @@ const (
 	kindReclass  kind = 0x07
 	kindState    kind = 0x08
 	kindConfig   kind = 0x09
+	kindSettings kind = 0x0a // kindConfig with more
 
 	kindSnapshot kind = 0x10 // header
 	kindWindow   kind = 0x11 // chunk of the duplicate window
 	kindStates   kind = 0x12 // chunk of the session states
 	kindEntries  kind = 0x13 // chunk of the messages
 	kindEnd      kind = 0x14
+	kindHeader   kind = 0x15 // kindSnapshot with more settings
 )
 
 // begin starts a record; the caller appends to e.buf and calls end.

@@ -28,7 +28,8 @@ type Discipline uint8
 
 // The disciplines. They are on disk and never change.
 const (
-	// Strict serves the highest level first, inside it the oldest.
+	// Strict serves the highest level first, inside it the oldest, and goes over
+	// to the shares of Weighted while there is Order.Saturation.
 	Strict Discipline = iota
 	// Aging lifts a message by one level for every Order.Every it waited, up to
 	// Order.UpTo; among equals the oldest goes first.
@@ -47,7 +48,8 @@ type Order struct {
 	Every      time.Duration   // Aging: wait that lifts by one level; zero lifts never
 	UpTo       Level           // Aging: no message rises above it by waiting
 	Objective  []time.Duration // Deadline: by level; missing or zero is none
-	Weight     []uint32        // Weighted: by level; missing or zero is one
+	Weight     []uint32        // Weighted, and Strict when saturated: by level; missing or zero is one
+	Saturation Saturation      // Strict: when there is too much for it
 
 	Fair   bool    // inside a level the fair keys take turns
 	Others Share   // Fair: of a key that Shares does not name

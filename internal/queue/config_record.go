@@ -36,6 +36,41 @@ func (c *Config) switches() [6]struct {
 	}
 }
 
+// What the settings may have behind them, on disk.
+const (
+	moreEnd        = 0
+	moreSaturation = 1
+)
+
+// plain reports whether a Config has nothing but what the first layout has room
+// for. It is then written so, and an older program can read it.
+func (c *Config) plain() bool { return c.Order.Saturation == Saturation{} }
+
+// kindOf returns the kind of a record that has c in it: plain, if that has room.
+func (c *Config) kindOf(plain, more kind) kind {
+	if c.plain() {
+		return plain
+	}
+	return more
+}
+
+// settings appends a Config to a record of the kind that kindOf returned.
+func (e *Effects) settings(c Config) {
+	e.config(c)
+	if !c.plain() {
+		e.more(c)
+	}
+}
+
+func (e *Effects) more(c Config) {
+	if s := c.Order.Saturation; s != (Saturation{}) {
+		e.byte(moreSaturation)
+		e.uint(uint64(s.Waiting))
+		e.time(int64(s.Oldest))
+	}
+	e.byte(moreEnd)
+}
+
 func (e *Effects) config(c Config) {
 	bits := byte(0)
 	for _, s := range c.switches() {
@@ -106,6 +141,25 @@ func (r *reader) config() (c Config) {
 	}
 	if o.Discipline > Weighted {
 		r.fail()
+	}
+	return c
+}
+
+// settings reads the Config of a record of kind k.
+func (r *reader) settings(k kind) Config {
+	c := r.config()
+	if k != kindSettings && k != kindHeader {
+		return c
+	}
+	for !r.bad {
+		switch r.byte() {
+		case moreEnd:
+			return c
+		case moreSaturation:
+			c.Order.Saturation = Saturation{Waiting: int64(r.upTo(math.MaxInt64)), Oldest: time.Duration(r.time())}
+		default:
+			r.fail()
+		}
 	}
 	return c
 }

@@ -14,6 +14,9 @@ func newPicker(o Order) picker {
 	case Weighted:
 		return newRanked(newWeighted(o.Weight))
 	}
+	if o.Saturation != (Saturation{}) {
+		return &saturable{limit: o.Saturation, weight: o.Weight}
+	}
 	return strict{}
 }
 

@@ -55,7 +55,8 @@
 // # Cost
 //
 // No command walks over messages that it is not about, except those that say so.
-// Strict finds the best level in a set of bits. The other disciplines hold a
+// Strict finds the best level in a set of bits; if it may be saturated by age, it
+// looks at the first message of each level before that. The other disciplines hold a
 // tournament among the levels, in which only levels that have changed play again;
 // a level that is alone does not play at all, nor does one that has just opened
 // and goes before all others.

@@ -27,6 +27,8 @@ type Position struct {
 	Ahead map[Level]int // ready messages that go first, by level
 	Held  Hold
 	Until time.Time // when Held ends, if that is known
+
+	Saturated bool // levels have shares for the time being
 }
 
 // Explain tells what stands between a message and its delivery. It looks at
@@ -38,9 +40,10 @@ func (q *Queue) Explain(now time.Time, seq SeqNo) (Position, error) {
 		return Position{}, ErrNotFound
 	}
 	p := Position{
-		Delivery: q.delivery(seq, e),
-		Rank:     q.levels.picker.rank(e.level, e.enqueued, at),
-		Ahead:    make(map[Level]int),
+		Delivery:  q.delivery(seq, e),
+		Saturated: q.judge(at),
+		Rank:      q.levels.picker.rank(e.level, e.enqueued, at),
+		Ahead:     make(map[Level]int),
 	}
 	p.Held, p.Until = q.holdOf(e)
 	if !e.is(Ready) {
@@ -81,11 +84,7 @@ func (q *Queue) ahead(p *Position, k key, e *entry, at int64) {
 	if turns > 0 {
 		p.Ahead[e.level] += turns
 	}
-	w, ok := q.levels.picker.(*ranked)
-	if !ok {
-		return
-	}
-	if shares, ok := w.ranking.(*weighted); ok {
+	if shares := q.sharing(); shares != nil {
 		for l, waiting := range byLevel {
 			// A cost is a share turned around.
 			p.Ahead[l] = min(waiting, int(int64(p.Ahead[e.level]+1)*shares.cost[e.level]/shares.cost[l]))
@@ -96,7 +95,7 @@ func (q *Queue) ahead(p *Position, k key, e *entry, at int64) {
 // outranks reports whether a message of another level goes before e. Shares have
 // no such thing.
 func (q *Queue) outranks(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) bool {
-	if q.cfg.Order.Discipline == Weighted {
+	if q.sharing() != nil {
 		return false
 	}
 	s, _ := q.levels.picker.score(o.level, key{o.enqueued, other}, at)

@@ -49,11 +49,9 @@ func (q *Queue) lead(s *session, at int64) (k key, e *entry) {
 }
 
 func (q *Queue) leads(k key, e *entry, than key, o *entry, at int64) bool {
-	if r, ok := q.levels.picker.(*ranked); ok {
-		if shares, ok := r.ranking.(*weighted); ok {
-			a, b := shares.cost[e.level], shares.cost[o.level]
-			return a < b || a == b && e.level > o.level
-		}
+	if shares := q.sharing(); shares != nil {
+		a, b := shares.cost[e.level], shares.cost[o.level]
+		return a < b || a == b && e.level > o.level
 	}
 	return q.outranks(k.seq, e, than.seq, o, at)
 }

@@ -32,6 +32,7 @@ type model struct {
 	holders  map[string]SessionLock
 	ends     map[string]time.Time // of the session locks
 	dead     []SeqNo
+	shares   *modelShares // while it is saturated
 }
 
 func newModel(cfg Config) *model {
@@ -208,6 +209,10 @@ func (m *model) inFlight(key string) (n int) {
 // it, keys take turns.
 func (m *model) choices(now time.Time, keep func(*modelMessage) bool) (of []*modelMessage) {
 	may := func(x *modelMessage) bool { return keep(x) && m.eligible(x) }
+	if m.judge(now); m.shares != nil {
+		l, _ := m.shareOf(now, may)
+		may = func(x *modelMessage) bool { return x.a.Level == l && keep(x) && m.eligible(x) }
+	}
 	best := m.best(now, may)
 	if best == nil {
 		return nil

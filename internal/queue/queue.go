@@ -50,8 +50,8 @@ func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.apply(cfg)
 	q.reorder()
-	out.begin(kindConfig)
-	out.config(cfg)
+	out.begin(cfg.kindOf(kindConfig, kindSettings))
+	out.settings(cfg)
 	out.end()
 }
 

@@ -212,12 +212,23 @@ func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
 		Objective: []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
 		Weight:    []uint32{1, 2, 3}, Every: 17 * time.Second, UpTo: 3, Others: Share{Cap: 4},
 	}
-	for _, d := range []Discipline{Strict, Aging, Deadline, Weighted} {
+	for _, d := range []struct {
+		name string
+		with func(*Order)
+	}{
+		{"strict", func(*Order) {}},
+		{"crowded", func(o *Order) { o.Saturation = Saturation{Waiting: 8} }},
+		{"belated", func(o *Order) { o.Saturation = Saturation{Waiting: 30, Oldest: 15 * time.Second} }},
+		{"aging", func(o *Order) { o.Discipline = Aging }},
+		{"deadline", func(o *Order) { o.Discipline = Deadline }},
+		{"weighted", func(o *Order) { o.Discipline = Weighted }},
+	} {
 		for i := range 4 {
 			cfg := base
-			cfg.Order.Discipline, cfg.Sessions, cfg.Order.Fair = d, i&1 != 0, i&2 != 0
+			cfg.Sessions, cfg.Order.Fair = i&1 != 0, i&2 != 0
+			d.with(&cfg.Order)
 			for seed := range uint64(4) {
-				name := fmt.Sprintf("discipline=%d/sessions=%t/fair=%t/seed=%d", d, cfg.Sessions, cfg.Order.Fair, seed)
+				name := fmt.Sprintf("%s/sessions=%t/fair=%t/seed=%d", d.name, cfg.Sessions, cfg.Order.Fair, seed)
 				t.Run(name, func(t *testing.T) {
 					p := newPlayer(t, seed, cfg)
 					for range 600 {

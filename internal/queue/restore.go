@@ -49,9 +49,9 @@ func (q *Queue) replay(k kind, r *reader, out *Effects) error {
 		return q.replayChange(k, r, out)
 	case kindState:
 		q.replayState(r, out)
-	case kindConfig:
-		q.replayConfig(r)
-	case kindSnapshot, kindWindow, kindStates, kindEntries, kindEnd:
+	case kindConfig, kindSettings:
+		q.replayConfig(k, r)
+	case kindSnapshot, kindHeader, kindWindow, kindStates, kindEntries, kindEnd:
 		return q.replaySnapshot(k, r, out)
 	default:
 		return fmt.Errorf("%w: unknown kind %#02x", ErrCorrupt, byte(k))
@@ -179,8 +179,8 @@ func (q *Queue) replayState(r *reader, out *Effects) {
 	}
 }
 
-func (q *Queue) replayConfig(r *reader) {
-	cfg := r.config()
+func (q *Queue) replayConfig(k kind, r *reader) {
+	cfg := r.settings(k)
 	if r.bad {
 		return
 	}

@@ -40,10 +40,10 @@ func (q *Queue) Snapshot(c Cursor, most int, move func(Ref) (Ref, bool), out *Ef
 	most = max(most, 1)
 	switch c.phase {
 	case phaseHeader:
-		out.begin(kindSnapshot)
+		out.begin(q.cfg.kindOf(kindSnapshot, kindHeader))
 		out.uint(uint64(q.msgs.last))
 		out.time(q.lastIn)
-		out.config(q.cfg)
+		out.settings(q.cfg)
 		out.end()
 		w := &q.window.order
 		return Cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.msgs.last}, false
@@ -135,8 +135,8 @@ func (q *Queue) snapEntries(c Cursor, most int, move func(Ref) (Ref, bool), out 
 // replaySnapshot applies a part of a snapshot. To a queue that is whole already
 // it brings nothing but new places of bodies.
 func (q *Queue) replaySnapshot(k kind, r *reader, out *Effects) error {
-	if k == kindSnapshot {
-		q.replayHeader(r, out)
+	if k == kindSnapshot || k == kindHeader {
+		q.replayHeader(k, r, out)
 		return nil
 	}
 	if !q.restore.begun {
@@ -164,8 +164,8 @@ func (q *Queue) replaySnapshot(k kind, r *reader, out *Effects) error {
 	return nil
 }
 
-func (q *Queue) replayHeader(r *reader, out *Effects) {
-	last, in, cfg := r.upTo(never-1), r.time(), r.config()
+func (q *Queue) replayHeader(k kind, r *reader, out *Effects) {
+	last, in, cfg := r.upTo(never-1), r.time(), r.settings(k)
 	if r.bad || q.restore.begun && !q.restore.building {
 		return
 	}
@@ -254,7 +254,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 	var out Effects
 	out.uint(uint64(q.msgs.last))
 	out.time(q.lastIn)
-	out.config(q.cfg)
+	out.settings(q.cfg)
 	for _, s := range q.window.within(nanos(now)) {
 		out.buf = append(out.buf, s.id[:]...)
 		out.time(s.at)

@@ -120,6 +120,9 @@ func (p *player) take() {
 	}
 	for _, x := range want {
 		if x.seq == d.Seq {
+			if !p.q.cfg.Sessions { // a session was served when it was locked
+				p.m.served(d.Level)
+			}
 			p.handed(d, x, w)
 			return
 		}
@@ -297,7 +300,7 @@ func (p *player) configure() {
 	cfg.LockFor = time.Duration(5+5*p.rnd.IntN(3)) * time.Second
 	cfg.MaxFailures = uint32(2 + p.rnd.IntN(3))
 	p.q.Configure(p.now, cfg, &p.out)
-	p.m.cfg = cfg
+	p.m.cfg, p.m.shares = cfg, nil
 }
 
 func (p *player) session() {
@@ -323,6 +326,9 @@ func (p *player) session() {
 		if got {
 			right = slices.ContainsFunc(want, func(x *modelMessage) bool { return x.a.Session == l.ID })
 			p.m.holders[l.ID], p.m.ends[l.ID] = l, until
+			if right {
+				p.m.served(want[0].a.Level)
+			}
 		}
 		if !right {
 			p.fatalf("next session: %q %t, want one of %d", l.ID, got, len(want))

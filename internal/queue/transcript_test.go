@@ -88,6 +88,8 @@ func (s *stage) command(c script.Command) string {
 		return fmt.Sprintf("%d ready, %d locked, %d scheduled, %d deferred\n", n.Ready, n.Locked, n.Scheduled, n.Deferred)
 	case "explain":
 		return s.explain(c)
+	case "saturated":
+		return fmt.Sprintln(s.q.Saturated(s.now))
 	case "crash":
 		return s.crash()
 	}
@@ -168,16 +170,24 @@ func (s *stage) config(c script.Command) Config {
 			}
 		case "weighted":
 			cfg.Order.Discipline = Weighted
-			cfg.Order.Weight = make([]uint32, 10)
-			for l := range cfg.Order.Weight {
-				cfg.Order.Weight[l] = uint32(c.Int(fmt.Sprintf("weight%d", l), 1))
-			}
+			cfg.Order.Weight = weights(c)
+		case "saturable":
+			cfg.Order.Saturation = Saturation{Waiting: int64(c.Int("waiting", 0)), Oldest: c.Duration("oldest", 0)}
+			cfg.Order.Weight = weights(c)
 		default:
 			s.t.Fatalf("line %d: unknown setting %q", c.Line, w)
 		}
 	}
 	cfg.Order.Others = Share{Cap: uint32(c.Int("cap", 0)), Rate: float64(c.Int("rate", 0))}
 	return cfg
+}
+
+func weights(c script.Command) []uint32 {
+	ws := make([]uint32, 10)
+	for l := range ws {
+		ws[l] = uint32(c.Int(fmt.Sprintf("weight%d", l), 1))
+	}
+	return ws
 }
 
 func (s *stage) send(c script.Command) string {

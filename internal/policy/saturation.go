@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// Saturation says when a strict queue has more than it can keep up with, and its
+// classes share the deliveries instead. Either limit is enough; the zero value is
+// never.
+type Saturation struct {
+	Waiting int64         // messages that wait; zero is any number
+	Oldest  time.Duration // that one of them has waited; zero is any time
+}
+
+// saturable reports whether the policy goes over to shares when there is too much.
+func (p *Policy) saturable() bool { return p.Discipline == Strict && p.Saturation != Saturation{} }
+
+// weighs reports whether the weights of classes count, now or at times.
+func (p *Policy) weighs() bool { return p.Discipline == Weighted || p.saturable() }
+
+func (r *reader) saturation(v value) (s Saturation) {
+	r.object(v, fields{
+		{"waiting", func(v value) { s.Waiting = r.integer(v, 1, maxInteger) }},
+		{"oldest", func(v value) {
+			if s.Oldest = r.duration(v); s.Oldest <= 0 {
+				r.faultf(v, "must be longer than zero")
+			}
+		}},
+	})
+	if o, _ := v.any.(map[string]any); v.isObject() && len(o) == 0 {
+		r.faultf(v, "says neither how many may be waiting nor how long the oldest")
+	}
+	return s
+}
+
+// begins says what makes a queue saturated.
+func (s Saturation) begins() string {
+	switch {
+	case s.Oldest == 0:
+		return fmt.Sprintf("%d messages wait", s.Waiting)
+	case s.Waiting == 0:
+		return fmt.Sprintf("one has waited %v", brief(s.Oldest))
+	}
+	return fmt.Sprintf("%d messages wait, or one has waited %v", s.Waiting, brief(s.Oldest))
+}
+
+// ends says when it is over.
+func (s Saturation) ends() string {
+	switch {
+	case s.Oldest == 0:
+		return fmt.Sprintf("at most %d wait", s.Waiting/2)
+	case s.Waiting == 0:
+		return fmt.Sprintf("none has waited more than %v", brief(s.Oldest/2))
+	}
+	return fmt.Sprintf("at most %d wait and none has waited more than %v", s.Waiting/2, brief(s.Oldest/2))
+}
+
+// String returns the limits in words.
+func (s Saturation) String() string { return "when " + s.begins() }
+
+// fateSaturable states what a class gets once the queue is saturated, and the bound
+// that follows. A message that has waited for Oldest keeps the queue saturated
+// until it is served; by then those of its level before it have been, each with
+// the deliveries of others that lie between two of the class.
+func (p *Policy) fateSaturable(c *Class) []string {
+	var t told
+	above := p.names(func(o *Class) bool { return o.Level > c.Level })
+	if above == "" {
+		t.addf("class %s (level %d): served before all other classes; when saturated %s.", c.Name, c.Level, p.portion(c))
+		return t
+	}
+	t.addf("class %s (level %d): served only when nothing of %s waits; when saturated %s.", c.Name, c.Level, above, p.portion(c))
+	if p.Saturation.Oldest == 0 {
+		t.addf("class %s (level %d): while fewer than %d messages wait and those of %s keep coming, there is no bound.",
+			c.Name, c.Level, p.Saturation.Waiting, above)
+		return t
+	}
+	n := p.between(c)
+	t.addf("class %s (level %d): one that has waited %v has at most %d deliveries of other classes ahead of it, and %d for each older message of its level.",
+		c.Name, c.Level, brief(p.Saturation.Oldest), n, n+1)
+	return t
+}
+
+// warnShares warns of shares that nobody has thought of.
+func (p *Policy) warnShares(w *Faults) {
+	for _, c := range p.Classes {
+		if c.Weight > 0 {
+			return
+		}
+	}
+	w.addf("saturation", "no class has a weight: when saturated all levels have the same share")
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// settingsIn returns the records that a queue writes of its settings: those of a
+// change and of a snapshot.
+func settingsIn(t *testing.T, cfg Config) (change, header []byte) {
+	t.Helper()
+	q := New(Config{}, 1)
+	var out Effects
+	q.Configure(epochStart, cfg, &out)
+	q.Snapshot(Cursor{}, 1, nil, &out)
+	recs := out.Records()
+	if len(recs) != 2 {
+		t.Fatalf("%d records, want two", len(recs))
+	}
+	return recs[0], recs[1]
+}
+
+func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
+	plain := sampleConfig()
+	plain.Sessions = false
+	saturable := plain
+	saturable.Order.Saturation = Saturation{Waiting: 1 << 40, Oldest: time.Hour}
+	for _, tt := range []struct {
+		what           string
+		cfg            Config
+		change, header kind
+	}{
+		{"what was always there", plain, 0x09, 0x10},
+		{"saturation", saturable, 0x0a, 0x15},
+	} {
+		change, header := settingsIn(t, tt.cfg)
+		if kind(change[0]) != tt.change || kind(header[0]) != tt.header {
+			t.Errorf("%s: kinds %#02x and %#02x, want %#02x and %#02x", tt.what, change[0], header[0], tt.change, tt.header)
+		}
+		for _, rec := range [][]byte{change, header} {
+			q := New(Config{}, 2)
+			var out Effects
+			if err := q.Replay(rec, &out); err != nil {
+				t.Errorf("%s: replay of %#02x: %v", tt.what, rec[0], err)
+			}
+			if got := q.Config(); !reflect.DeepEqual(got, tt.cfg) {
+				t.Errorf("%s: replay of %#02x gives\n%+v, want\n%+v", tt.what, rec[0], got, tt.cfg)
+			}
+			if tt.change == kindConfig {
+				continue
+			}
+			for cut := range rec { // unlike the items of a list, settings have an end
+				if err := New(Config{}, 2).Replay(rec[:cut], &out); !errors.Is(err, ErrCorrupt) {
+					t.Errorf("%s: %#02x cut to %d bytes: %v, want %v", tt.what, rec[0], cut, err, ErrCorrupt)
+				}
+			}
+		}
+	}
+}
+
+func TestUnknownSettingsAreRefused(t *testing.T) {
+	cfg := Config{Order: Order{Saturation: Saturation{Waiting: 1}}}
+	rec, _ := settingsIn(t, cfg)
+	rec = append(rec[:len(rec)-1:len(rec)-1], 0x7f, moreEnd)
+	var out Effects
+	if err := New(Config{}, 1).Replay(rec, &out); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("settings of a later version: %v, want %v", err, ErrCorrupt)
+	}
+}
