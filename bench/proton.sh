@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Throughput with the C examples of Qpid Proton as clients: send alone, receive
-# alone, both at once. They send small maps, one connection each way.
+# alone, both at once. They send small maps, one connection each way. The null
+# server, the null server with a journal, and the broker take turns.
 #
 #	bench/proton.sh [messages]
 #
+# ROUNDS is how often each has its turn (3); the medians are compared at the end.
 # Needs Debian's libqpid-proton11-dev and its examples; installs them as root.
 . "$(dirname "$0")/broker.sh"
 count=${1:-1000000}
@@ -17,24 +19,15 @@ fi
 for program in send receive; do
 	gcc -O2 -o "$work/$program" "$examples/$program.c" -lqpid-proton
 done
-start_broker
 
-# seconds runs a command and prints how long it took.
-seconds() {
-	local from to
-	from=$(date +%s.%N)
-	"$@" >/dev/null
-	to=$(date +%s.%N)
-	echo "$from $to" | awk '{print $2 - $1}'
-}
-
+# measure runs a command and notes how long it took.
 measure() {
-	local what=$1 before took
-	shift
+	local server=$1 what=$2 before from
+	shift 2
 	before=$(broker_ticks)
-	took=$(seconds "$@")
-	awk -v what="$what" -v n="$count" -v t="$took" -v cpu="$(per_message $(($(broker_ticks) - before)) "$count")" \
-		'BEGIN {printf "proton %-8s %9.0f/s   %d in %.2fs, %s µs of the broker each\n", what, n / t, n, t, cpu}'
+	from=$(date +%s%N)
+	"$@" >/dev/null
+	note "$server" "$what" "$((count * 1000000000 / ($(date +%s%N) - from)))" "$(per_message $(($(broker_ticks) - before)) "$count")"
 }
 
 both() {
@@ -42,9 +35,16 @@ both() {
 	local receiver=$!
 	"$work/send" "$host" "$port" demo "$count" >/dev/null
 	wait "$receiver"
+	grep -q "^$count messages received" "$work/received"
 }
 
-measure send "$work/send" "$host" "$port" demo "$count"
-measure receive "$work/receive" "$host" "$port" demo "$count"
-measure both both
-tail -1 "$work/received"
+for _ in $(seq "${ROUNDS:-3}"); do
+	for server in $servers; do
+		start_server "$server"
+		measure "$server" send "$work/send" "$host" "$port" demo "$count"
+		measure "$server" receive "$work/receive" "$host" "$port" demo "$count"
+		measure "$server" both both
+		stop_broker
+	done
+done
+compare

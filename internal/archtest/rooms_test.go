@@ -75,9 +75,10 @@ var rooms = map[string]room{
 	"api":          {},
 
 	// The load generator speaks the wire with our own codec; what is in bench
-	// measures other clients, other brokers and the disk.
+	// measures other clients, other brokers and the disk, and has a server that
+	// does nothing to compare with.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
-	"bench": {may: []string{"load", "objective", "vfs"}},
+	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "objective", "vfs"}},
 
 	// Examples show what users can do; the first one shows the core, before
 	// there is a wire to show it through.
