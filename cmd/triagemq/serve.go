@@ -26,6 +26,7 @@ type serveFlags struct {
 	file          string // YAML
 	emulator      string // Config.json of the vendor's emulators
 	verbose       bool
+	profile       string
 }
 
 func serveCommand(s streams) *cobra.Command {
@@ -52,7 +53,12 @@ and flags; later ones win.`,
 			if f.verbose {
 				level = slog.LevelDebug
 			}
-			return serve(cmd.Context(), cfg, f.changes(cmd.Context(), s), level, s)
+			stop, err := startProfile(f.profile)
+			if err != nil {
+				return err
+			}
+			err = serve(cmd.Context(), cfg, f.changes(cmd.Context(), s), level, s)
+			return errors.Join(err, stop())
 		},
 	}
 	fs := cmd.Flags()
@@ -66,6 +72,7 @@ and flags; later ones win.`,
 	fs.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "CA `file` whose client certificates are accepted")
 	fs.BoolVar(&f.Security.Insecure, "insecure", false, "serve plain text to other machines too")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log each connection")
+	fs.StringVar(&f.profile, "cpu-profile", "", "write a processor profile of the whole run to a `file`")
 	return cmd
 }
 
@@ -99,6 +106,7 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 
 func serve(ctx context.Context, cfg config.Config, changes <-chan config.Config, level slog.Level, s streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
+	defer ballast()()
 	err := server.Run(ctx, server.Config{
 		Config:  cfg,
 		Changes: changes,
