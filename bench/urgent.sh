@@ -3,8 +3,8 @@
 #
 # Urgent messages past a backlog, with 16 workers that hold one message each and
 # drain it as fast as they can: TriageMQ, every message synced, and beanstalkd,
-# which keeps everything in memory, in turns; and what the disk alone takes for a
-# sync, below which no synced broker can be.
+# which keeps everything in memory, in turns; and what the disk takes for a sync,
+# alone and while beanstalkd drains its backlog, below which no synced broker can be.
 #
 #	bench/urgent.sh [backlog] [rounds]
 #
@@ -27,9 +27,15 @@ for _ in $(seq "$rounds"); do
 	stop_broker
 	rm -rf "$work/data"
 
-	beanstalkd -l 127.0.0.1 -p 11399 &
+	beanstalkd -l 127.0.0.1 -p 11399 2>/dev/null &
 	peer=$!
 	sleep 0.5
 	"$work/beanprobe" -address 127.0.0.1:11399 -urgent 1000 -backlog "$backlog"
+	"$work/beanprobe" -address 127.0.0.1:11399 -urgent 4000 -backlog 200000 >/dev/null &
+	probe=$!
+	sleep 2.5 # filled by then, and draining
+	"$work/fdatasync" -dir "$work" -count 500 -pause 1ms -beside "a draining beanstalkd"
+	kill "$probe" 2>/dev/null || true
+	wait "$probe" 2>/dev/null || true
 	stop_peer
 done

@@ -2,7 +2,8 @@
 
 // Command fdatasync measures what the disk alone takes to make a small record
 // durable: write and sync, one at a time, over space that was written before. No
-// broker that syncs before it answers can be quicker than that.
+// broker that syncs before it answers can be quicker than that; run beside another
+// load, it shows what a busy processor adds to it.
 package main
 
 import (
@@ -20,6 +21,7 @@ func main() {
 	dir := flag.String("dir", os.TempDir(), "directory on the disk to measure")
 	count := flag.Int("count", 3000, "syncs")
 	pause := flag.Duration("pause", 200*time.Microsecond, "between them")
+	beside := flag.String("beside", "", "what else runs meanwhile, for the heading")
 	flag.Parse()
 	took, err := measure(*dir, *count, *pause)
 	if err != nil {
@@ -29,7 +31,11 @@ func main() {
 	at := func(share float64) time.Duration {
 		return took[int(share*float64(len(took)-1))].Round(time.Microsecond)
 	}
-	fmt.Printf("disk alone, %d writes of 512 bytes, each synced\n", len(took))
+	heading := "disk alone"
+	if *beside != "" {
+		heading = "disk beside " + *beside
+	}
+	fmt.Printf("%s, %d writes of 512 bytes, each synced\n", heading, len(took))
 	fmt.Printf("  sync     p50 %v  p90 %v  p99 %v  p99.9 %v  max %v\n", at(0.5), at(0.9), at(0.99), at(0.999), at(1))
 }
 
