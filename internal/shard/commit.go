@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // step gathers what the operations of one Step wrote.
@@ -40,14 +39,6 @@ func (f answerFunc) answer(err error) { f(err) }
 type commit struct {
 	at   journal.Position
 	acks []ack
-	// settled says up to which number the messages of some slots are safe once
-	// the group is.
-	settled []highWater
-}
-
-type highWater struct {
-	slot *slot
-	seq  queue.SeqNo
 }
 
 // How long records that nobody waits for may wait for company, and how many
@@ -97,14 +88,13 @@ func (s *Shard) commit() {
 			return
 		}
 	}
-	c := commit{at: s.tail, settled: s.highWaters()}
+	s.place()
 	if s.tail <= s.durable {
 		for _, a := range s.step.acks {
 			a.give()
 		}
-	} else if len(s.step.acks) > 0 || len(c.settled) > 0 {
-		c.acks = s.step.lend()
-		s.waiting = append(s.waiting, c)
+	} else if len(s.step.acks) > 0 {
+		s.waiting = append(s.waiting, commit{s.tail, s.step.lend()})
 	}
 	s.step.reset()
 }

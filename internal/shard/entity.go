@@ -65,9 +65,10 @@ type slot struct {
 	// with what that is.
 	recalled map[queue.SeqNo]*asking
 
-	last  queue.SeqNo // highest number given out
-	safe  queue.SeqNo // highest number whose arrival is durable
-	risen bool        // on Shard.risen
+	last   queue.SeqNo // highest number given out
+	safe   queue.SeqNo // highest number whose arrival is known to be durable
+	coming []arrivals  // those after it, as far as they are appended; ascending
+	risen  bool        // on Shard.risen
 
 	due   time.Time // when Tick is next needed
 	index int       // in Shard.deadlines; -1 if not there
@@ -317,18 +318,4 @@ func (s *Shard) rose(sl *slot, seq queue.SeqNo) {
 		sl.risen = true
 		s.risen = append(s.risen, sl)
 	}
-}
-
-// highWaters collects the slots that gave out numbers since the last commit.
-func (s *Shard) highWaters() []highWater {
-	if len(s.risen) == 0 {
-		return nil
-	}
-	hs := make([]highWater, len(s.risen))
-	for i, sl := range s.risen {
-		sl.risen = false
-		hs[i] = highWater{sl, sl.last}
-	}
-	s.risen = s.risen[:0]
-	return hs
 }

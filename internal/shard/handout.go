@@ -81,10 +81,12 @@ func (s *Shard) give(c *Consumer) bool {
 			h.d.msg = m
 		}
 		h.at = pending
-	case qd.Failures > 0 || qd.Seq > c.slot.safe || c.slot.part != Main:
+	case qd.Failures > 0 || c.slot.part != Main:
 		// It may have changed and come back: failures tell, but for dead letters
 		// nobody counts them.
 		h.at = pending
+	default:
+		h.at = c.slot.arrived(qd.Seq, s.durable)
 	}
 	s.absorb(c.slot)
 	s.hold(c, h)

@@ -93,3 +93,37 @@ func TestSettlementThatNobodyWaitsForGoesWithWhatSomebodyDoes(t *testing.T) {
 		t.Fatalf("after a crash: %d messages, want the second alone", n)
 	}
 }
+
+// A consumer becomes free, and settles what it had, while an urgent message is on its
+// way to the disk. The message depends on its own arrival: the settlement behind it
+// neither holds it up nor costs a sync.
+func TestFreshMessageWaitsForItsOwnArrivalOnly(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("q", queue.Config{LockFor: time.Minute})
+	r.send(id, 4, "one")
+	r.settle()
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.settle()
+	got := k.got
+
+	r.send(id, 9, "urgent")
+	r.step() // appended, not synced
+	k.silently(got...)
+	k.c.Allow(2)
+	r.step()
+	if n := len(k.got); n != 1 {
+		t.Fatalf("%d deliveries before the urgent message is durable, want 1", n)
+	}
+	before := r.wal.Stats().Records
+	if err := r.wal.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	r.step()
+	if n := len(k.got); n != 2 {
+		t.Fatalf("%d deliveries when it is durable, want 2", n)
+	}
+	if n := r.records(); n != before+2 { // a body and an arrival
+		t.Fatalf("%d records appended, want 2: the settlement can wait", n-before)
+	}
+}

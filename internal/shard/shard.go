@@ -204,9 +204,6 @@ func (s *Shard) observe(st journal.Status) {
 	n := 0
 	for n < len(s.waiting) && s.waiting[n].at <= s.durable {
 		c := &s.waiting[n]
-		for _, h := range c.settled {
-			h.slot.safe = max(h.slot.safe, h.seq)
-		}
 		for _, a := range c.acks {
 			a.give()
 		}
