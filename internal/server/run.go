@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 // serve starts the layers on an open journal, bottom up.
 func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error {
 	// A store keeps at least the shards it was made with, whatever the machine.
-	shards, err := openShards(j, max(cfg.Storage.Shards, j.Shards()), cfg.shard())
+	shards, err := openShards(&disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), cfg.shard())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// disk is a journal that tells the operator when its disk is full, and when there
+// is room again. Senders learn it from their refusals; nobody else would.
+type disk struct {
+	journal.Journal
+	log  *slog.Logger
+	full atomic.Bool // what was told last
+}
+
+// Watch passes on what the journal tells each shard. All of them hear the same.
+func (d *disk) Watch(c journal.Claim, fn func(journal.Status)) {
+	d.Journal.Watch(c, func(s journal.Status) {
+		if s.Err == nil && d.full.Swap(s.Full) != s.Full {
+			d.tell(s.Full)
+		}
+		fn(s)
+	})
+}
+
+func (d *disk) tell(full bool) {
+	if full {
+		d.log.Error("disk is full: senders are turned away, consumers go on; free space on it, or receive or purge messages")
+		return
+	}
+	d.log.Info("disk has room again: senders are let in")
+}
