@@ -86,13 +86,21 @@ func TestExportIsWhatApplyReads(t *testing.T) {
 }
 
 func TestExportHidesKeys(t *testing.T) {
-	c := startCLI(t, "queues: [{name: q, authorizationRules: [{keyName: k, rights: [Send], primaryKey: secret}]}]")
-	if text := c.do("export"); strings.Contains(text, "secret") {
-		t.Errorf("a key is exported:\n%s", text)
+	c := startCLI(t, "queues: [{name: q, authorizationRules: [{keyName: k, rights: [Send], primaryKey: hidden key}], "+
+		"policy: {classes: [{name: a}], alerts: {webhook: \"https://example.com\", secret: hidden word}}}]")
+	o := c.with("", "export")
+	if strings.Contains(o.out, "hidden") {
+		t.Errorf("a key is exported:\n%s", o.out)
+	}
+	if want := "The secret of the webhook of q is left out; --keys includes it.\n"; o.err != want {
+		t.Errorf("told %q, want %q", o.err, want)
 	}
 	text := c.do("export", "--keys")
-	if !strings.Contains(text, "secret") {
-		t.Errorf("no key is exported:\n%s", text)
+	if strings.Count(text, "hidden") != 2 {
+		t.Errorf("no keys are exported:\n%s", text)
+	}
+	if text := c.do("queue", "show", "q"); strings.Contains(text, "hidden") || !strings.Contains(text, "  strict: a\n") {
+		t.Errorf("shown with its secret, or without the classes:\n%s", text)
 	}
 	if o := c.with(text, "apply", "-f", "-", "--prune"); o.out != "Nothing to do: everything is as the file says.\n" {
 		t.Errorf("exported\n%sapplied: %+v", text, o)

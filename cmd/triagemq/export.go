@@ -30,13 +30,13 @@ func exportCommand(s streams) *cobra.Command {
 		Short: "Print a broker's entities as a file for apply",
 		Long: `Print the queues, topics, subscriptions and rules of a broker as a file that apply and
 serve --config read. Properties that have their default are left out, and so are access
-keys unless --keys asks for them.`,
+keys and the secrets of webhooks unless --keys asks for them.`,
 		Example: "  triagemq export > triagemq.yaml",
 		Args:    exactly(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	})
 	f.target = t
-	cmd.Flags().BoolVar(&f.keys, "keys", false, "include authorization rules with their keys")
+	cmd.Flags().BoolVar(&f.keys, "keys", false, "include authorization rules with their keys, and the secrets of webhooks")
 	return cmd
 }
 
@@ -110,12 +110,26 @@ func (f *exportFlags) properties(definition, defaults any) yaml.MapSlice {
 		if name == "name" || name == "authorizationRules" && !f.keys || same(fields[name], usual[name]) {
 			continue
 		}
-		if name == "authorizationRules" {
+		switch {
+		case name == "authorizationRules":
 			forgetTimes(fields[name])
+		case name == "policy" && !f.keys:
+			f.forgetSecret(fields["name"], fields[name])
 		}
 		out = append(out, yaml.MapItem{Key: name, Value: fields[name]})
 	}
 	return out
+}
+
+// forgetSecret drops what signs the alerts of a policy, and says so: applied as it
+// is, the file would have them sent unsigned.
+func (f *exportFlags) forgetSecret(entity, policy any) {
+	fields, _ := policy.(map[string]any)
+	alerts, _ := fields["alerts"].(map[string]any)
+	if _, has := alerts["secret"]; has {
+		delete(alerts, "secret")
+		fmt.Fprintf(f.err, "The secret of the webhook of %v is left out; --keys includes it.\n", entity)
+	}
 }
 
 // forgetTimes drops when authorization rules were made, which no file can say.

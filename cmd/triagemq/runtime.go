@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,6 +46,8 @@ func (e entityView) print(w io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(e.Definition)) {
 		switch name {
 		case "name", "status", "rules", "authorizationRules": // told elsewhere, or not for every eye
+		case "policy":
+			t.add("  "+name, policyInShort(e.Definition[name]))
 		default:
 			t.add("  "+name, e.Definition[name])
 		}
@@ -71,6 +74,26 @@ func (e entityView) print(w io.Writer) {
 		}
 		levels.print(w)
 	}
+}
+
+// policyInShort names the discipline and the classes of a policy; policy get shows
+// all of it.
+func policyInShort(policy any) string {
+	fields, _ := policy.(map[string]any)
+	discipline, ok := fields["discipline"].(string)
+	if !ok {
+		discipline = "strict"
+	}
+	var names []string
+	classes, _ := fields["classes"].([]any)
+	for _, c := range classes {
+		class, _ := c.(map[string]any)
+		names = append(names, fmt.Sprint(class["name"]))
+	}
+	if len(names) == 0 {
+		return discipline
+	}
+	return discipline + ": " + strings.Join(names, ", ")
 }
 
 // readerTable lists entities that are read: queues and subscriptions.

@@ -95,8 +95,12 @@ func forgetTimes(rules any) {
 // secrets is the property whose values hold keys.
 const secrets = "authorizationRules"
 
-// show returns a value for people: text without its quotes, rules without keys.
+// show returns a value for people: text without its quotes, rules without keys, a
+// policy without the secret that signs its alerts.
 func show(name string, raw json.RawMessage) string {
+	if name == "policy" {
+		return string(withoutSecret(raw))
+	}
 	if name == secrets {
 		var rules entity.AuthorizationRules
 		if len(raw) == 0 || json.Unmarshal(raw, &rules) != nil {
@@ -109,6 +113,20 @@ func show(name string, raw json.RawMessage) string {
 		return text
 	}
 	return string(raw)
+}
+
+// withoutSecret returns a policy with dots for the secret of its webhook.
+func withoutSecret(raw json.RawMessage) json.RawMessage {
+	var policy map[string]any
+	if json.Unmarshal(raw, &policy) != nil {
+		return raw
+	}
+	alerts, _ := policy["alerts"].(map[string]any)
+	if _, has := alerts["secret"]; !has {
+		return raw
+	}
+	alerts["secret"] = "…"
+	return canonical(policy)
 }
 
 // plain returns a rule without what no file knows: when it was made, and the SQL
