@@ -107,6 +107,9 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 func serve(ctx context.Context, cfg config.Config, changes <-chan config.Config, level slog.Level, s streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
 	defer ballast()()
+	if len(cfg.Hubs) > 0 {
+		log.Warn("event hubs are not served yet", "ignored", len(cfg.Hubs))
+	}
 	err := server.Run(ctx, server.Config{
 		Config:  cfg,
 		Changes: changes,
