@@ -3,6 +3,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -150,7 +151,7 @@ func (t target) withHost(u *url.URL) (target, error) {
 
 // hideUserinfo keeps the address, which may hold a password, out of the error.
 func hideUserinfo(err error) error {
-	if e, ok := err.(*url.Error); ok {
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err

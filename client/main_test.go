@@ -37,7 +37,7 @@ func runWithBroker(m *testing.M) (code int, err error) {
 	cfg.Security.Dev = true
 	cfg.Storage.SegmentSize = 4 << 20
 
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // TestMain is a main
 	ready := make(chan server.Ready, 1)
 	done := make(chan error, 1)
 	go func() { // waited for below

@@ -77,7 +77,7 @@ func (r *Receiver) manageAt(ctx context.Context, entity, operation string, field
 
 // Renew moves a message's lock into the future and notes the new end in it.
 func (r *Receiver) Renew(ctx context.Context, m *Received) error {
-	err := error(ErrLockLost)
+	err := ErrLockLost
 	if m.token != (amqp.UUID{}) {
 		var reply map[string]any
 		reply, err = r.manageAt(ctx, cmp.Or(m.Source, r.entity), "com.microsoft:renew-lock", map[string]any{

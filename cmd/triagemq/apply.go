@@ -128,12 +128,11 @@ func printPlan(w io.Writer, p apply.Plan) {
 	for _, s := range p.Steps {
 		fmt.Fprintf(w, "%s %-12s  %s\n", marks[s.Verb], s.Kind, s.Path())
 		for _, c := range s.Changes {
-			switch {
-			case s.Verb == apply.Create:
+			if s.Verb == apply.Create {
 				fmt.Fprintf(w, "      %s: %s\n", c.Property, c.To)
-			default:
-				fmt.Fprintf(w, "      %s: %s -> %s\n", c.Property, orNone(c.From), orNone(c.To))
+				continue
 			}
+			fmt.Fprintf(w, "      %s: %s -> %s\n", c.Property, orNone(c.From), orNone(c.To))
 		}
 		if s.Blocked != nil {
 			fmt.Fprintf(w, "      impossible: %s\n", strings.TrimSpace(s.Blocked.Error()))

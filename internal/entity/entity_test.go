@@ -99,7 +99,7 @@ func TestQueueReportsEveryFault(t *testing.T) {
 	if got := fields(t, q.Validate()); !reflect.DeepEqual(got, want) {
 		t.Errorf("faults in\n%v, want\n%v", got, want)
 	}
-	if got, want := Faults(q.Validate().(Faults))[1].Error(), "lockDuration: 6m is outside 5s..5m"; got != want {
+	if got, want := q.Validate().(Faults)[1].Error(), "lockDuration: 6m is outside 5s..5m"; got != want {
 		t.Errorf("a fault reads %q, want %q", got, want)
 	}
 }

@@ -178,7 +178,7 @@ func judge(o op, got order) verdict { return judgements[o-opEqual][got-less] }
 // it a verdict for each order.
 var judgements = [...][5]verdict{
 	//                  less same greater apart unlike
-	opEqual - opEqual:        {no, yes, no, no, maybe},
+	opEqual - opEqual:        {no, yes, no, no, maybe}, //nolint:staticcheck // zero, spelt like the others
 	opNotEqual - opEqual:     {yes, no, yes, yes, maybe},
 	opLess - opEqual:         {yes, no, no, no, maybe},
 	opLessEqual - opEqual:    {yes, yes, no, no, maybe},

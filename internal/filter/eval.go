@@ -140,7 +140,7 @@ func (e *env) test(n *node) verdict {
 	case opAnd:
 		all := yes
 		for _, kid := range n.kids {
-			got := no
+			var got verdict
 			if kid.comparison() { // as most parts are: one call less
 				got = e.compare(kid)
 			} else {

@@ -93,16 +93,16 @@ const (
 // escaped element is two characters, of which the second stands for itself.
 func nextWild(s string, escape rune) (w wild, n int, ok bool) {
 	r, n := utf8.DecodeRuneInString(s)
-	switch {
-	case r == escape:
+	switch r {
+	case escape: // which may be one of the others
 		if n == len(s) {
 			return itself, n, false
 		}
 		_, m := utf8.DecodeRuneInString(s[n:])
 		return itself, n + m, true
-	case r == '%':
+	case '%':
 		return anyRun, n, true
-	case r == '_':
+	case '_':
 		return anyOne, n, true
 	default:
 		return itself, n, true

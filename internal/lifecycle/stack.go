@@ -98,10 +98,10 @@ func (l *layer) end(cause error, grace time.Duration) error {
 // obeys reports whether err says nothing but that the layer was told to stop.
 // errors.Is would not do: a layer that also failed to sync joins both errors.
 func obeys(err, cause error) bool {
-	if err == nil || err == cause || err == context.Canceled {
+	if err == nil || err == cause || err == context.Canceled { //nolint:errorlint // see above
 		return true
 	}
-	switch err := err.(type) {
+	switch err := err.(type) { //nolint:errorlint // see above
 	case interface{ Unwrap() error }:
 		return err.Unwrap() != nil && obeys(err.Unwrap(), cause)
 	case interface{ Unwrap() []error }:

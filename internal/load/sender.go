@@ -199,7 +199,7 @@ func (s *sender) answered(fields *codec.Reader, now time.Duration) (accepted int
 		} else {
 			s.refused += uint64(p.messages)
 			if s.reason == nil && d.State.Error != nil {
-				s.reason = fmt.Errorf("load: the broker refuses a message: %s", d.State.Error)
+				s.reason = fmt.Errorf("load: the broker refuses a message: %w", d.State.Error)
 			}
 		}
 		*p = pending{}

@@ -35,7 +35,7 @@ func Parse(raw []byte) (*Message, error) {
 	}
 	m := &Message{raw: raw}
 	err := m.scan()
-	if err == errSpelling {
+	if errors.Is(err, errSpelling) {
 		if m.raw, err = respell(raw); err == nil {
 			err = m.scan()
 		}

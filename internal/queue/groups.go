@@ -27,12 +27,6 @@ type groups struct {
 	free   []uint32
 }
 
-// find returns the number of b if a message has it.
-func (g *groups) find(b belonging) (uint32, bool) {
-	n, ok := g.byName[b]
-	return n, ok
-}
-
 // join counts one more message of b and reports whether it is the first.
 func (g *groups) join(b belonging) (n uint32, first bool) {
 	if n, ok := g.byName[b]; ok {

@@ -47,7 +47,7 @@ func parse(body io.Reader) (*element, error) {
 	var root *element
 	for n := 0; ; {
 		token, err := d.Token()
-		if err == io.EOF && root != nil && len(open) == 0 {
+		if errors.Is(err, io.EOF) && root != nil && len(open) == 0 {
 			return root, nil
 		}
 		if err != nil {

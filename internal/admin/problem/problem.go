@@ -171,7 +171,7 @@ func details(err error) []Detail {
 
 // Updates returns the forbidden changes in an error, however it wraps them.
 func Updates(err error) []*entity.UpdateError {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself, to find them all
 	case nil:
 		return nil
 	case *entity.UpdateError:

@@ -32,7 +32,6 @@ type player struct {
 	now   time.Time
 	log   strings.Builder
 	links map[string]*Link // by name and our role
-	taken bool             // whether the output is only taken when asked
 }
 
 func (p *player) say(format string, args ...any) { fmt.Fprintf(&p.log, format+"\n", args...) }
