@@ -90,7 +90,7 @@ func visit[T any](ctx context.Context, b *Broker, ns []*node, fn func(*shard.Tx,
 
 // look brings everything up to now and returns the states that have changed.
 func (w *watch) look(now time.Time, q *queue.Queue) []objective.Change {
-	w.changed.Store(false)
+	w.changed.Store(w.unnoted) // what is not written down yet is looked at until it is
 	w.observe(q)
 	changes := append(w.meter.Tick(now), w.crowding(now, q)...)
 	restless := false
@@ -139,6 +139,7 @@ func (w *watch) note(tx *shard.Tx, id shard.ID, every time.Duration) {
 		return
 	}
 	w.unnoted, w.noted = false, tx.Now()
+	w.changed.Store(false)
 	// An entity that is gone needs no note.
 	_ = tx.Note(id, w.meter.Snapshot())
 }

@@ -16,7 +16,8 @@ import (
 // asks, and measures what becomes of the others. All of it but the two flags is
 // owned by the shard's goroutine.
 type watch struct {
-	// changed says that something happened since the last look; restless that
+	// changed says that something happened since the last look, or was not
+	// written down by it; restless that
 	// time alone can change what a look finds. A queue of which neither is true
 	// costs nothing.
 	changed, restless atomic.Bool
