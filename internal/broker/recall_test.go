@@ -5,6 +5,7 @@ package broker
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -165,5 +166,46 @@ func TestAnotherIsRecalledWhenItsConsumerLeaves(t *testing.T) {
 	r.send("q", msg("l2", "Priority", "low")) // a reason to look again
 	if asked := <-left; asked[0] != want {
 		t.Errorf("asked for %v, want %v of who is still there", asked, want)
+	}
+}
+
+// A message is asked back by what it is worth now, not by what it was worth when
+// it was handed out.
+func TestRecallGoesByTheNewPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.ranked("q", `{"classes": [{"name": "a", "level": 2, "when": "kind = 'a'"}]}`)
+		r.send("q", msg("older")) // level 4
+		other, k := r.receive("q", 1, ReceiverOptions{})
+		defer other.Close()
+		older := <-k.ds
+		r.send("q", msg("a", "kind", "a"))
+		rec, l := r.lender("q", 1, ReceiverOptions{})
+		defer rec.Close()
+		<-l.ds
+		if _, err := r.SetPolicy(t.Context(), "q", []byte(`{"classes": [{"name": "a", "level": 4, "when": "kind = 'a'"}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		r.settle(other, older, Outcome{Verdict: Release})
+		synctest.Wait()
+		if len(l.asked) != 0 {
+			t.Errorf("asked for %v, which is at the same level by now", <-l.asked)
+		}
+	})
+}
+
+func TestRecallSeesThatAMessageIsWorthLessNow(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"classes": [{"name": "all", "level": 8, "when": "kind = 'a'"}]}`)
+	r.send("q", msg("a", "kind", "a"))
+	rec, l := r.lender("q", 1, ReceiverOptions{})
+	defer rec.Close()
+	a := <-l.ds
+	r.send("q", msg("n")) // level 4, and nobody below it
+	if _, err := r.SetPolicy(t.Context(), "q", []byte(`{"classes": [{"name": "all", "level": 1, "when": "kind = 'a'"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if asked := <-l.asked; len(asked) != 1 || asked[0] != a.Token {
+		t.Errorf("asked for %v, want %v", asked, a.Token)
 	}
 }

@@ -62,6 +62,15 @@ func (q *Queue) Holds(now time.Time, t Token) bool {
 	return err == nil
 }
 
+// HeldLevel returns the level of the message that a token holds, if it is valid.
+func (q *Queue) HeldLevel(now time.Time, t Token) (Level, bool) {
+	e, err := q.held(t, q.at(now))
+	if err != nil {
+		return 0, false
+	}
+	return e.level, true
+}
+
 // LevelStat tells about the ready messages of one level or class.
 type LevelStat struct {
 	Ready  int64

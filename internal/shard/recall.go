@@ -22,8 +22,8 @@ type Recaller interface {
 // lent is a message in the hands of a consumer that can be asked for it.
 type lent struct {
 	token queue.Token
-	level queue.Level
-	asked bool // never twice for the same token
+	level queue.Level // when it was lent, or last looked at
+	asked bool        // never twice for the same token
 }
 
 // asking is what a consumer was asked for on behalf of a message that waits.
@@ -54,12 +54,26 @@ func (c *Consumer) lend(s *Shard, d *queue.Delivery) {
 	c.lent = append(c.lent, lent{token: d.Token, level: d.Level})
 }
 
-// tidy forgets what is settled.
+// tidy forgets what is settled, and learns what the rest is worth by now.
 func (c *Consumer) tidy(s *Shard) {
-	c.lent = slices.DeleteFunc(c.lent, func(l lent) bool { return !c.slot.q.Holds(s.now, l.token) })
+	kept := c.lent[:0]
 	c.lowest = 255
 	for _, l := range c.lent {
-		c.lowest = min(c.lowest, l.level)
+		level, held := c.slot.q.HeldLevel(s.now, l.token)
+		if !held {
+			continue
+		}
+		l.level = level
+		c.lowest = min(c.lowest, level)
+		kept = append(kept, l)
+	}
+	c.lent = kept
+}
+
+// reclassed says that messages may have other levels than when they were lent.
+func (sl *slot) reclassed() {
+	for _, c := range sl.consumers {
+		c.lowest = 0 // has tidy look
 	}
 }
 

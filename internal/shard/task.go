@@ -86,6 +86,7 @@ func (tx *Tx) Apply(id ID, part Part, fn func(q *queue.Queue, out *queue.Effects
 		return err
 	}
 	err = fn(sl.q, &tx.s.eff)
+	sl.reclassed()
 	tx.s.absorb(sl)
 	return err
 }
