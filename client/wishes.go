@@ -14,7 +14,7 @@ type Rule uint8
 const (
 	// ByOrder serves the first source, in the order given, that has a message.
 	ByOrder Rule = iota
-	// ByLevel serves the source whose best message has the highest level; among
+	// ByLevel serves the source whose next message has the highest level; among
 	// equals the first in the order given.
 	ByLevel
 )

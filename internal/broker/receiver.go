@@ -19,6 +19,7 @@ type Receiver struct {
 	part  shard.Part
 	c     *shard.Consumer
 	until time.Time // of the session lock when it was granted
+	want  queue.Want
 }
 
 // OpenReceiver attaches a receiver; it is given nothing before Allow. With
@@ -45,7 +46,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 		return nil, err
 	}
 	n.touch(time.Now())
-	r := &Receiver{n: n, part: part}
+	r := &Receiver{n: n, part: part, want: want}
 	a := shard.Attachment{ID: n.id, Part: part, Sink: o.Sink, Want: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)

@@ -20,8 +20,9 @@ type Rule uint8
 const (
 	// ByOrder serves the first queue, in the order given, that has a message.
 	ByOrder Rule = iota
-	// ByLevel serves the queue whose best message has the highest level; among
-	// equals the first in the order given.
+	// ByLevel serves the queue whose next message, by its own discipline and of
+	// the levels that the receiver wants, has the highest level; among equals
+	// the first in the order given.
 	ByLevel
 )
 
@@ -293,7 +294,7 @@ func (s *Set) ranked(ctx context.Context) []*setSource {
 	if s.rule == ByOrder {
 		return s.sources
 	}
-	best := make([]int, len(s.sources)) // level of the best message, -1 if none
+	best := make([]int, len(s.sources)) // level of the next message, -1 if none
 	for i, src := range s.sources {
 		best[i] = -1
 		// A source that cannot be asked ranks last and says why when probed.
@@ -302,9 +303,8 @@ func (s *Set) ranked(ctx context.Context) []*setSource {
 			if err != nil {
 				return err
 			}
-			for level := range q.Levels() {
-				best[i] = int(level)
-				break
+			if next, ok := q.First(tx.Now(), src.rec.want); ok {
+				best[i] = int(next.Level)
 			}
 			return nil
 		})

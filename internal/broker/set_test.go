@@ -150,3 +150,43 @@ func TestSetDrains(t *testing.T) {
 		}
 	}
 }
+
+// By level counts what a queue would hand out: not what the receiver does not want,
+// nor what stands behind something else by the discipline of its queue.
+func TestSetByLevelCountsWhatCanBeHandedOut(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "a"})
+	r.queue(entity.Queue{Name: "b"})
+	r.send("a", msg("a high", "Priority", "high"))
+	r.send("a", msg("a background", "Priority", "background"))
+	r.send("b", msg("b low", "Priority", "low"))
+	k := newSetSink()
+	s, err := r.OpenSet(t.Context(), []string{"a", "b"}, ByLevel, ReceiverOptions{MaxLevel: 3}, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i, want := range []string{"b low", "a background"} {
+		s.Allow(uint64(i + 1))
+		if got := body(t, (<-k.ds).d); got != want {
+			t.Errorf("message %d is %q, want %q", i, got, want)
+		}
+	}
+
+	r.ranked("due", `{"discipline": "deadline", "classes": [
+		{"name": "due", "level": 1, "when": "kind = 'due'", "objective": {"wait": "1s"}}, {"name": "rest", "level": 9}]}`)
+	r.send("due", msg("rest"))
+	r.send("due", msg("due", "kind", "due"))
+	r.send("b", msg("b normal"))
+	by, err := r.OpenSet(t.Context(), []string{"due", "b"}, ByLevel, ReceiverOptions{}, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer by.Close()
+	for i, want := range []string{"b normal", "due", "rest"} {
+		by.Allow(uint64(i + 1))
+		if got := body(t, (<-k.ds).d); got != want {
+			t.Errorf("message %d is %q, want %q", i, got, want)
+		}
+	}
+}
