@@ -35,7 +35,7 @@ fuzz: ## every fuzz test for FUZZTIME, one after another
 	./test/fuzz.sh $(FUZZTIME)
 
 sim: ## the whole core from SEEDS seeds
-	$(GO) test ./internal/sim -run Sim -timeout 60m -seeds $(SEEDS)
+	$(GO) test ./internal/sim -run "Sim|Front" -timeout 60m -seeds $(SEEDS)
 
 bench: ## the benchmarks that match BENCH
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...

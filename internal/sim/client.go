@@ -22,6 +22,10 @@ func (h *home) client() {
 		h.define()
 		return
 	}
+	if len(h.recalls.open) > 0 && w.chance(3) {
+		h.giveBack()
+		return
+	}
 	switch n := w.rng.IntN(100); {
 	case n < 34:
 		h.send()
@@ -66,8 +70,8 @@ func (h *home) anyPlace() place {
 // forgotten what it would now remember, and may.
 const window = 30 * time.Second
 
-// config makes up the settings of a queue.
-func (w *world) config() queue.Config {
+// config makes up the settings of a queue that has a policy.
+func (w *world) config(r *rules) queue.Config {
 	cfg := queue.Config{
 		LockFor:           time.Duration(w.pick(1, 5, 30)) * time.Second,
 		TTL:               time.Duration(w.pick(0, 0, 0, 10)) * time.Second,
@@ -77,6 +81,7 @@ func (w *world) config() queue.Config {
 		DeadLetterExpired: w.chance(2),
 		SendPaused:        w.chance(12),
 		ReceivePaused:     w.chance(12),
+		Order:             orderOf(r.real),
 	}
 	if w.chance(3) {
 		cfg.Duplicates = window
@@ -86,10 +91,10 @@ func (w *world) config() queue.Config {
 
 func (h *home) define() {
 	w := h.w
-	cfg := w.config()
+	r, meta := w.policy()
+	cfg := w.config(r)
 	cfg.Sessions = w.chance(4)
-	w.made++
-	def := shard.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: fmt.Append(nil, "meta ", w.made), Sessions: cfg.Sessions}
+	def := shard.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: meta, Sessions: cfg.Sessions}
 	dead := queue.Config{LockFor: cfg.LockFor}
 	cfgs := map[shard.Part]queue.Config{shard.Main: cfg, shard.DeadLetter: dead, shard.TransferDeadLetter: dead}
 	if w.chance(3) {
@@ -106,12 +111,12 @@ func (h *home) define() {
 		if _, used := h.entities[def.ID]; used {
 			w.failf("define %s: number %d is taken", def.Name, def.ID)
 		}
-		e := &modelEntity{Definition: def}
+		e := &modelEntity{Definition: def, rules: r, door: newDoor(r)}
 		for part := range e.parts {
 			c := cfgs[shard.Part(part)]
 			c.Sessions = cfg.Sessions && part == 0
 			c.IsDead = part != 0
-			e.parts[part] = newModelQueue(c)
+			e.parts[part] = newModelQueue(c, &h.now)
 		}
 		h.entities[def.ID] = e
 		h.observe(def.ID)
@@ -120,9 +125,8 @@ func (h *home) define() {
 
 func (h *home) redefine() {
 	w, id := h.w, h.anyEntity().ID
-	cfg := w.config()
-	w.made++
-	meta := fmt.Append(nil, "meta ", w.made)
+	r, meta := w.policy()
+	cfg := w.config(r)
 	var want error
 	h.do(fmt.Sprint("redefine ", id), func() {
 		if h.entities[id] == nil {
@@ -132,7 +136,8 @@ func (h *home) redefine() {
 		return h.s.Redefine(id, meta, map[shard.Part]queue.Config{shard.Main: cfg}, func(err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
-			e.Meta = meta
+			e.Meta, e.rules = meta, r
+			e.door.replace(r)
 			e.parts[shard.Main].configure(cfg, h.version())
 		}
 	})
@@ -182,9 +187,19 @@ func (w *world) body() *message.Message {
 	w.made++
 	size := w.pick(10, 50, 200, 200, 900)
 	d := message.Draft{Body: fmt.Appendf(nil, "%d %s", w.made, strings.Repeat("x", w.rng.IntN(size)+1))}
-	if w.chance(3) {
-		d.Application = []message.Pair{{Name: "made", Value: codec.Int(int32(w.made))}}
+	say := func(name string, v codec.Value) {
+		if !w.chance(5) {
+			d.Application = append(d.Application, message.Pair{Name: name, Value: v})
+		}
 	}
+	say("kind", codec.String(string(rune('a'+w.rng.IntN(3)))))
+	say("n", codec.Int(int32(w.rng.IntN(6))))
+	say("tenant", codec.String(fmt.Sprint("t", w.pick(0, 0, 0, 1, 2, 3, 11))))
+	level := w.pick(0, 4, 4, 5, 9, 255)
+	if w.chance(2) {
+		level = w.rng.IntN(8)
+	}
+	say("Priority", codec.Int(int32(level)))
 	return d.Message()
 }
 
@@ -199,10 +214,12 @@ func (h *home) attach() {
 	}
 	c := &consumer{h: h, place: p}
 	c.want.Forgetful = w.chance(4)
-	if w.chance(4) {
+	if w.chance(4) && (h.queue(p).cfg.Order.Discipline != queue.Weighted || w.chance(4)) {
 		c.want.MinLevel = queue.Level(w.rng.IntN(4))
 		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
+		c.want.Capped = w.chance(2)
 	}
+	c.gives = w.chance(2) && !h.queue(p).cfg.Sessions
 	if h.queue(p).cfg.Sessions {
 		h.seek(c)
 		return
@@ -213,7 +230,7 @@ func (h *home) attach() {
 			want = shard.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return h.s.Attach(shard.Attachment{ID: p.id, Part: p.part, Sink: c, Want: c.want}, func(real *shard.Consumer, err error) {
+		return h.s.Attach(shard.Attachment{ID: p.id, Part: p.part, Sink: c, Want: c.want, Recall: c.gives}, func(real *shard.Consumer, err error) {
 			c.c, got = real, err
 			h.open--
 		})
@@ -223,6 +240,7 @@ func (h *home) attach() {
 		}
 		if got == nil {
 			h.consumers = append(h.consumers, c)
+			h.queue(p).turns.unjust = h.queue(p).turns.unjust || c.ranged()
 		}
 	})
 	n := uint64(w.rng.IntN(6))
@@ -232,71 +250,6 @@ func (h *home) attach() {
 		}
 	})
 }
-
-// seek attaches to a session: a named one, or the best there is.
-func (h *home) seek(c *consumer) {
-	w := h.w
-	var name *string
-	if w.chance(2) {
-		s := w.session()
-		name = &s
-	}
-	settled := false
-	o := &op{name: fmt.Sprint("seek ", c.place)}
-	w.event("post %d %s", h.number, o.name)
-	_, err := h.s.Seek(shard.Attachment{ID: c.id, Part: c.part, Sink: c, Want: c.want}, name,
-		func(real *shard.Consumer, until time.Time, err error) {
-			settled = true
-			h.seated(c, real, name, until, err)
-		})
-	if err != nil {
-		w.failf("seek: %v", err)
-	}
-	h.mark(func() {
-		if name != nil && !settled {
-			w.failf("%s: a named session was neither granted nor refused", o.name)
-		}
-	})
-}
-
-// seated checks the answer to seek.
-func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until time.Time, err error) {
-	w, q := h.w, h.queue(c.place)
-	w.event("seated %d %v %v", h.number, c.place, err)
-	if err != nil {
-		refused := q == nil || errors.Is(err, errDropped) || name != nil && q.held[*name].nonce != 0
-		if !refused && !h.excused(err) {
-			w.failf("%v: no session: %v", c.place, err)
-		}
-		return
-	}
-	c.c = real
-	l := real.SessionLock()
-	c.want.Session = l
-	if q.held[l.ID].nonce != 0 {
-		w.failf("%v: session %q was given to two", c.place, l.ID)
-	}
-	if name != nil && l.ID != *name {
-		w.failf("%v: got session %q, want %q", c.place, l.ID, *name)
-	}
-	if name == nil && !slices.ContainsFunc(q.messages, func(m *modelMessage) bool { return m.expired(h.now) }) {
-		best := q.best(h.now, func(m *modelMessage) bool {
-			return q.held[m.session].nonce == 0 && c.accepts(m)
-		})
-		if best == nil || best.session != l.ID {
-			w.failf("%v: session %q was given, and is not the best", c.place, l.ID)
-		}
-	}
-	q.held[l.ID] = sessionHold{l.Nonce, h.now.Add(q.cfg.LockFor)}
-	if !until.Equal(h.now.Add(q.cfg.LockFor)) {
-		w.failf("%v: session %q is locked until %v, want %v", c.place, l.ID, until, h.now.Add(q.cfg.LockFor))
-	}
-	h.consumers = append(h.consumers, c)
-	h.mark(func() { h.allowMore(c, 3) })
-}
-
-// session makes up a session id; the empty one is one too.
-func (w *world) session() string { return strings.Repeat("s", w.rng.IntN(4)) }
 
 // allowMore raises a consumer's limit from inside the shard's turn.
 func (h *home) allowMore(c *consumer, n uint64) {

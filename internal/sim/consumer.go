@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -30,6 +31,7 @@ type consumer struct {
 	idle      bool   // told of the last drain, and not allowed more since
 	nonce     uint64 // of the latest delivery
 	over      bool
+	gives     bool // back what it is asked for
 }
 
 var _ shard.Sink = (*consumer)(nil)
@@ -41,14 +43,22 @@ func (c *consumer) may(now time.Time, q *modelQueue, m *modelMessage) bool {
 	}
 	if q.cfg.Sessions {
 		l := c.want.Session
-		return l.Nonce != 0 && l.ID == m.session && q.held[l.ID].nonce == l.Nonce && q.first(now, l.ID) == m
+		return l.Nonce != 0 && l.ID == m.session && q.held[l.ID].nonce == l.Nonce && slices.Contains(q.first(now, l.ID), m)
 	}
-	return q.best(now, c.accepts) == m
+	if q.paced() && !c.h.ticked {
+		// A key whose pace allows more by now is let go by Tick, or a little
+		// earlier.
+		return c.accepts(m) && q.eligible(now, m.key)
+	}
+	return slices.Contains(q.choices(now, c.accepts), m)
 }
 
 func (c *consumer) accepts(m *modelMessage) bool {
-	return m.level >= c.want.MinLevel && (c.want.MaxLevel == 0 || m.level <= c.want.MaxLevel)
+	return m.level >= c.want.MinLevel && (c.want.MaxLevel == 0 && !c.want.Capped || m.level <= c.want.MaxLevel)
 }
+
+// ranged reports whether the consumer wants only some levels.
+func (c *consumer) ranged() bool { return c.want.MinLevel > 0 || c.want.MaxLevel > 0 || c.want.Capped }
 
 // Deliver implements shard.Sink. Whatever comes here a client may act upon: no
 // crash may undo it.
@@ -74,6 +84,9 @@ func (c *consumer) Deliver(ds []shard.Delivery) {
 		}
 		c.h.tell(t.version)
 		c.h.unread = append(c.h.unread, unread{c.place, d, t.body})
+		if c.gives && !c.want.Forgetful {
+			c.h.recalls.lent[key] = c
+		}
 		if d.Token != (queue.Token{}) {
 			c.h.stale = append(c.h.stale, token{c.place, d.Token})
 		}

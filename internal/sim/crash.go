@@ -112,7 +112,7 @@ func (h *home) load() {
 	h.entities = make(map[shard.ID]*modelEntity)
 	h.s.Look(func(tx *shard.Tx) {
 		for _, d := range h.s.Definitions() {
-			e := &modelEntity{Definition: d}
+			e := &modelEntity{Definition: d, rules: h.w.policies[string(d.Meta)]}
 			for part := range e.parts {
 				e.parts[part] = h.loadQueue(tx, place{d.ID, shard.Part(part)})
 			}
@@ -126,11 +126,11 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 	if err != nil {
 		h.w.failf("inspect: %v", err)
 	}
-	q := newModelQueue(real.Config())
+	q := newModelQueue(real.Config(), &h.now)
 	q.last = real.Last()
 	for _, d := range real.Peek(time.Time{}, 0, math.MaxInt, nil) {
 		m := &modelMessage{
-			seq: d.Seq, origin: d.Origin, level: d.Level, session: d.Session, inSession: d.InSession,
+			seq: d.Seq, origin: d.Origin, level: d.Level, class: d.Class, key: d.Key, session: d.Session, inSession: d.InSession,
 			enqueued: d.EnqueuedAt, notBefore: d.NotBefore, failures: d.Failures, state: d.State,
 		}
 		if !d.ExpiresAt.IsZero() {
@@ -167,6 +167,7 @@ func (h *home) adopt(f finding) {
 	h.dropped = make(map[shard.ID]*modelEntity)
 	h.load()
 	for id, e := range h.entities {
+		e.door = newDoor(e.rules)
 		before, ok := old[id]
 		if !ok || before.Name != e.Name {
 			continue
@@ -184,7 +185,7 @@ func (h *home) adopt(f finding) {
 		c.over = true
 	}
 	h.consumers, h.unread, h.sending = nil, nil, nil
-	h.taken = make(map[taking]take)
+	h.taken, h.recalls = make(map[taking]take), newRecalls()
 	h.versions, h.told, h.open = nil, 0, 0
 	h.now = time.Time{}
 	h.addVersion()

@@ -22,7 +22,11 @@ type sum = [sha256.Size]byte
 // a recovery found.
 
 func spellEntity(b *bytes.Buffer, d shard.Definition) {
-	fmt.Fprintf(b, "entity %d %q %q %t published %d note %q\n", d.ID, d.Name, d.Meta, d.Sessions, d.Published, d.Note)
+	fmt.Fprintf(b, "entity %d %q %t published %d\n", d.ID, d.Name, d.Sessions, d.Published)
+	for _, raw := range [...][]byte{d.Meta, d.Note} {
+		b.Write(binary.AppendUvarint(b.AvailableBuffer(), uint64(len(raw))))
+		b.Write(raw)
+	}
 }
 
 func spellQueue(b *bytes.Buffer, cfg queue.Config, last queue.SeqNo) {
@@ -36,12 +40,12 @@ func spellMessage(b *bytes.Buffer, m *modelMessage) {
 	}
 	line := b.AvailableBuffer()
 	for _, n := range [...]uint64{
-		uint64(m.seq), uint64(m.origin), uint64(m.level), uint64(m.resting()), uint64(m.failures),
+		uint64(m.seq), uint64(m.origin), uint64(m.level), uint64(m.class), uint64(m.resting()), uint64(m.failures),
 		uint64(m.enqueued.UnixNano()), uint64(m.life), uint64(notBefore),
 	} {
 		line = binary.AppendUvarint(line, n)
 	}
-	line = strconv.AppendBool(strconv.AppendQuote(line, m.session), m.inSession)
+	line = strconv.AppendQuote(strconv.AppendBool(strconv.AppendQuote(line, m.session), m.inSession), m.key)
 	b.Write(append(line, m.sum[:]...))
 }
 

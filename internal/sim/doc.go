@@ -10,8 +10,20 @@
 // Beside the real thing a model is kept, made of plain slices. After every step
 // the two are compared:
 //
-//   - The message handed out is the one that is due: the highest level, then the
-//     oldest, of those that are available; and nobody else holds it.
+//   - The message handed out is the one that is due by the policy of its queue,
+//     and nobody else holds it. Under strict, aging and deadline that is one
+//     message; where fair keys take turns, the oldest of a key that has the least
+//     in flight and is below its cap and pace. Whose turn it is, and which level
+//     under weighted, is held to a bound: of two keys that wait, each goes no
+//     oftener than its weight before the other does, and of two levels none gets
+//     more than one message above its share. Nothing waits for a receiver that
+//     has room for it. The same holds for the next session, by its best message.
+//   - A message has the level, class and key that the policy says, from the time
+//     it is sent, and after a change of policy from the time it is classified
+//     anew; its age, number and count stay as they were.
+//   - A batch is turned away, or others make room for it, exactly if the policy
+//     says so; what is turned away changes nothing and uses up nothing.
+//   - A message is asked back for a better one only, the least first.
 //   - Every queue holds exactly the messages that were sent and not settled, each
 //     in its state, with its count of failures, and counts them right.
 //   - Every answer is the one that the model gives.
@@ -23,9 +35,15 @@
 //
 // The same seed gives the same run, to the last byte of its trace.
 //
+// RunFront does the same one storey up, with a whole broker and one client: a
+// policy that changes reaches everything that waits, also if the power fails on
+// the way; a receiver over several queues is served by its rule; and what was
+// measured equals what the model has counted, also after a stop.
+//
 // # Concurrency
 //
-// One goroutine, which is the point. A body that was moved while its reader was
+// One goroutine, which is the point. (A front has those of its broker, and goes on
+// when they are all at rest.) A body that was moved while its reader was
 // looking for it is the one exception: the reader has a goroutine that the
 // simulator waits for before it goes on.
 //

@@ -21,6 +21,7 @@ type home struct {
 	entities map[shard.ID]*modelEntity
 	dropped  map[shard.ID]*modelEntity // in this life: a crash may bring them back
 	now      time.Time                 // of the shard: never goes back in one life
+	ticked   bool                      // in this step what is due was done
 
 	// versions are the states since the start of this life, one after each
 	// operation and one at the end of each step. A crash leaves one of them,
@@ -35,12 +36,15 @@ type home struct {
 	unread    []unread
 	taken     map[taking]take // by the observer, not yet at its sink
 	given     map[taking]bool // tokens, in all lives
+	recalls   recalls
 }
 
 // modelEntity is an entity of the model.
 type modelEntity struct {
 	shard.Definition
 	parts [3]*modelQueue
+	rules *rules
+	door  *door
 }
 
 // place names a queue.
@@ -57,7 +61,7 @@ type token struct {
 
 func newHome(w *world, n journal.Shard) *home {
 	h := &home{w: w, number: n, entities: make(map[shard.ID]*modelEntity),
-		dropped: make(map[shard.ID]*modelEntity), taken: make(map[taking]take), given: make(map[taking]bool)}
+		dropped: make(map[shard.ID]*modelEntity), taken: make(map[taking]take), given: make(map[taking]bool), recalls: newRecalls()}
 	h.addVersion()
 	return h
 }
@@ -140,7 +144,9 @@ func (h *home) answered(o *op, err error) {
 // step lets the shard work once and compares.
 func (h *home) step() {
 	h.now = later(h.now, h.w.now)
+	h.ticked = false
 	h.mark(func() { // behind all operations, and before what is due
+		h.ticked = true
 		for _, e := range h.sorted() {
 			for _, q := range e.parts {
 				q.tick(h.now, h.version())
@@ -229,6 +235,8 @@ func (h *home) compareQueue(tx *shard.Tx, p place, q *modelQueue) {
 type view struct {
 	state     queue.State
 	level     queue.Level
+	class     queue.Class
+	key       string
 	origin    queue.SeqNo
 	failures  uint32
 	size      int
@@ -240,12 +248,12 @@ type view struct {
 }
 
 func seen(d queue.Delivery) view {
-	return view{d.State, d.Level, d.Origin, d.Failures, int(d.Body.Size), d.Session, d.InSession,
+	return view{d.State, d.Level, d.Class, d.Key, d.Origin, d.Failures, int(d.Body.Size), d.Session, d.InSession,
 		nano(d.EnqueuedAt), nano(d.ExpiresAt), nano(d.NotBefore)}
 }
 
 func expected(m *modelMessage) view {
-	return view{m.state, m.level, m.origin, m.failures, m.body.Size(), m.session, m.inSession,
+	return view{m.state, m.level, m.class, m.key, m.origin, m.failures, m.body.Size(), m.session, m.inSession,
 		nano(m.enqueued), nano(m.expires()), nano(m.notBefore)}
 }
 

@@ -28,6 +28,8 @@ func (h *home) manage() {
 		{"purge", (*managing).purge},
 		{"remove", (*managing).remove},
 		{"reclass", (*managing).reclass},
+		{"classify", (*managing).classify},
+		{"classify", (*managing).classify},
 		{"state", (*managing).state},
 		{"renew session", (*managing).renewSession},
 		{"note", (*managing).note},
@@ -181,6 +183,7 @@ func (x *managing) take() error {
 		return nil
 	}
 	x.model.change()
+	x.model.moved(m.key)
 	m.deferred = m.state == queue.Deferred
 	m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, x.h.now.Add(x.model.cfg.LockFor)
 	x.h.stale = append(x.h.stale, token{x.place, d.Token})
@@ -226,20 +229,6 @@ func (x *managing) remove() error {
 	}
 	if !errors.Is(err, want) {
 		x.failf("remove %d: got %v, want %v", seq, err, want)
-	}
-	return err
-}
-
-func (x *managing) reclass() error {
-	seq, level := x.number(), queue.Level(x.h.w.rng.IntN(10))
-	err := x.real.Reclass(x.tx.Now(), seq, queue.Reclass{Level: level}, x.out)
-	m := x.model.find(seq)
-	if (m == nil) != errors.Is(err, queue.ErrNotFound) {
-		x.failf("reclass %d: %v", seq, err)
-	}
-	if m != nil {
-		x.model.change()
-		m.level = level
 	}
 	return err
 }

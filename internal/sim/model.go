@@ -19,6 +19,8 @@ type modelMessage struct {
 	body      *message.Message
 	sum       [sha256.Size]byte // of body
 	level     queue.Level
+	class     queue.Class
+	key       string
 	session   string
 	inSession bool
 	enqueued  time.Time
@@ -90,10 +92,14 @@ type modelQueue struct {
 	dirty    bool              // sum is out of date
 	touched  bool              // to be compared at the end of the step
 	sum      [sha256.Size]byte // of what a crash must leave
+	now      *time.Time        // the home's
+	booked   map[string]time.Time
+	turns    rounds
 }
 
-func newModelQueue(cfg queue.Config) *modelQueue {
-	return &modelQueue{cfg: cfg, held: map[string]sessionHold{}, states: map[string]string{}, dirty: true, touched: true}
+func newModelQueue(cfg queue.Config, now *time.Time) *modelQueue {
+	return &modelQueue{cfg: cfg, held: map[string]sessionHold{}, states: map[string]string{}, dirty: true, touched: true,
+		now: now, booked: map[string]time.Time{}, turns: newRounds()}
 }
 
 func (q *modelQueue) change() { q.dirty, q.touched = true, true }
@@ -109,6 +115,7 @@ func (q *modelQueue) find(seq queue.SeqNo) *modelMessage {
 
 func (q *modelQueue) remove(m *modelMessage) {
 	q.change()
+	q.moved(m.key)
 	q.messages = slices.DeleteFunc(q.messages, func(x *modelMessage) bool { return x == m })
 }
 
@@ -116,7 +123,18 @@ func (q *modelQueue) add(m *modelMessage) {
 	q.change()
 	q.last++
 	m.seq = q.last
+	q.joins(m)
 	q.messages = append(q.messages, m)
+}
+
+// joins says that a message is about to be ready. If it is the only one of its
+// key at its level, the key is new there.
+func (q *modelQueue) joins(m *modelMessage) {
+	if !slices.ContainsFunc(q.messages, func(o *modelMessage) bool {
+		return o != m && o.state == queue.Ready && o.level == m.level && o.key == m.key && !o.expired(*q.now)
+	}) {
+		q.moved(m.key)
+	}
 }
 
 // isDuplicate reports whether the window has seen the id.
@@ -134,6 +152,9 @@ func (q *modelQueue) configure(cfg queue.Config, version int) {
 	q.change()
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.cfg = cfg
+	unjust := q.turns.unjust
+	q.booked, q.turns = map[string]time.Time{}, newRounds()
+	q.turns.unjust = unjust
 	for i := range q.seen {
 		if cfg.Duplicates == 0 && q.seen[i].forgotten == 0 {
 			q.seen[i].forgotten = version
@@ -178,7 +199,7 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 			q.seen = append(q.seen, sighting{id: a.MessageID, at: now, version: version})
 		}
 		m := &modelMessage{
-			origin: a.Origin, level: a.Level, session: a.Session, inSession: a.InSession,
+			origin: a.Origin, level: a.Level, class: a.Class, key: a.Key, session: a.Session, inSession: a.InSession,
 			enqueued: now, failures: a.Failures, changed: version,
 		}
 		m.setBody(bodies[i])
@@ -194,27 +215,12 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 	return seqs
 }
 
-// best returns the ready message that goes first by level and age, of those that
-// keep accepts.
-func (q *modelQueue) best(now time.Time, keep func(*modelMessage) bool) *modelMessage {
-	var best *modelMessage
-	for _, m := range q.messages {
-		if m.state == queue.Ready && !m.expired(now) && keep(m) && (best == nil || before(m, best)) {
-			best = m
-		}
-	}
-	return best
-}
-
-func before(a, b *modelMessage) bool {
-	return cmp.Or(cmp.Compare(b.level, a.level), a.enqueued.Compare(b.enqueued), cmp.Compare(a.seq, b.seq)) < 0
-}
-
-// first returns the ready message of a session that goes first: its oldest.
-func (q *modelQueue) first(now time.Time, session string) *modelMessage {
+// first returns the ready message of a session that goes first: its oldest. There
+// is at most one.
+func (q *modelQueue) first(now time.Time, session string) []*modelMessage {
 	for _, m := range q.messages {
 		if m.state == queue.Ready && m.session == session && !m.expired(now) {
-			return m
+			return []*modelMessage{m}
 		}
 	}
 	return nil
@@ -246,6 +252,8 @@ func (q *modelQueue) lost() error {
 // rest puts a message that was held back where it was.
 func (q *modelQueue) rest(m *modelMessage) {
 	q.change()
+	q.moved(m.key)
+	q.joins(m)
 	m.state, m.deferred, m.nonce = m.resting(), false, 0
 }
 

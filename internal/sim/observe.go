@@ -24,12 +24,18 @@ var _ shard.Observer = (*observer)(nil)
 func (o *observer) model() *modelQueue { return o.h.queue(o.place) }
 
 // Admit implements shard.Observer.
-func (o *observer) Admit(time.Time, *queue.Queue, []queue.Arrival) ([]queue.SeqNo, error) {
-	return nil, nil
+func (o *observer) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
+	if o.part != shard.Main {
+		return nil, nil
+	}
+	return o.h.sending.admit(o, now, q, as)
 }
 
 // Declined implements shard.Observer.
-func (o *observer) Declined(time.Time, []queue.Arrival) {}
+func (o *observer) Declined(time.Time, []queue.Arrival) {
+	d := o.h.entities[o.id].door
+	d.real.Refund(d.asks)
+}
 
 // Arrived implements shard.Observer.
 func (o *observer) Arrived(_ time.Time, as []queue.Arrival) { o.h.sending.arrived(o, as) }
@@ -67,7 +73,12 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	if !slices.ContainsFunc(h.consumers, func(c *consumer) bool {
 		return c.place == o.place && c.may(now, q, m)
 	}) {
-		h.w.failf("%v: message %d at level %d was handed out and is nobody's first", o.place, m.seq, m.level)
+		h.w.failf("%v: message %d at level %d was handed out and is nobody's first\n%s", o.place, m.seq, m.level, q.why(now, m))
+	}
+	if !q.cfg.Sessions { // inside a session there are no turns
+		if err := q.served(now, m); err != nil {
+			h.w.failf("%v: message %d: %v", o.place, m.seq, err)
+		}
 	}
 	t := take{body: m.body, version: m.changed}
 	if d.Token == (queue.Token{}) {

@@ -24,6 +24,14 @@ type sendOp struct {
 	done    bool // answered before it was durable: refused
 	cursor  int  // copies that have arrived
 	seqs    []queue.SeqNo
+	doors   []asking // what the gates were asked, if they said yes
+	evicted []eviction
+}
+
+// eviction is a message that must make room if the send is stored.
+type eviction struct {
+	q *modelQueue
+	m *modelMessage
 }
 
 // send posts messages for one queue or for several, of which all get theirs or
@@ -36,7 +44,7 @@ func (h *home) send() {
 	}
 	for _, id := range h.targets() {
 		for i := range x.send.Bodies {
-			x.send.Copies = append(x.send.Copies, shard.Copy{ID: id, Body: i, Arrival: w.arrival(h.entities[id])})
+			x.send.Copies = append(x.send.Copies, shard.Copy{ID: id, Body: i, Arrival: w.arrival(h.entities[id], x.send.Bodies[i])})
 		}
 	}
 	if w.chance(6) {
@@ -73,11 +81,9 @@ func (h *home) targets() []shard.ID {
 }
 
 // arrival makes up what a sender says of a message.
-func (w *world) arrival(e *modelEntity) queue.Arrival {
-	a := queue.Arrival{Level: queue.Level(w.pick(0, 4, 4, 5, 9, 255))}
-	if w.chance(2) {
-		a.Level = queue.Level(w.rng.IntN(8))
-	}
+func (w *world) arrival(e *modelEntity, m *message.Message) queue.Arrival {
+	worth := w.worth(e.rules, m)
+	a := queue.Arrival{Level: worth.Level, Class: worth.Class, Key: worth.Key}
 	if w.chance(2) {
 		a.MessageID = fmt.Sprint("id ", w.rng.IntN(30))
 	}
@@ -181,6 +187,13 @@ func (x *sendOp) after(o *op) {
 	case x.done:
 		return
 	}
+	for _, a := range x.doors {
+		a.use()
+	}
+	for _, e := range x.evicted {
+		e.q.remove(e.m)
+		h.w.result.Evicted++
+	}
 	if e := h.entities[x.send.Topic]; x.send.Published > 0 && e != nil {
 		e.Published += uint64(x.send.Published)
 	}
@@ -235,20 +248,23 @@ func (h *home) settle() {
 	}
 	wants := make([]error, len(x.Tokens))
 	h.do(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Verdict), func() { h.judge(x, wants) }, func(o *op) error {
-		x.Done = func(errs []error) {
-			for i := range wants {
-				var got error
-				if errs != nil {
-					got = errs[i]
-				}
-				if !errors.Is(got, wants[i]) && !h.excused(got) {
-					w.failf("%s: token %d: got %v, want %v", o.name, i, got, wants[i])
-				}
-			}
-			h.answered(o, h.s.Failed())
-		}
+		x.Done = func(errs []error) { h.verdicts(o, errs, wants) }
 		return h.s.Settle(x)
 	}, nil)
+}
+
+// verdicts compares the answers to a settlement.
+func (h *home) verdicts(o *op, errs, wants []error) {
+	for i := range wants {
+		var got error
+		if errs != nil {
+			got = errs[i]
+		}
+		if !errors.Is(got, wants[i]) && !h.excused(got) {
+			h.w.failf("%s: token %d: got %v, want %v", o.name, i, got, wants[i])
+		}
+	}
+	h.answered(o, h.s.Failed())
 }
 
 // judge says what becomes of each token, and changes the bodies that the

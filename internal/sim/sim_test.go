@@ -4,9 +4,11 @@ package sim
 
 import (
 	"flag"
+	"io"
 	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 )
 
 var (
@@ -41,13 +43,43 @@ func TestSim(t *testing.T) {
 					all.Looks += r.Looks
 					all.Snapshots += r.Snapshots
 					all.Full += r.Full
+					all.Refused += r.Refused
+					all.Evicted += r.Evicted
+					all.Recalls += r.Recalls
 					mu.Unlock()
 				}
 			})
 		}
 	})
-	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full",
-		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full)
+	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full, %d sends refused, %d messages evicted, %d asked back",
+		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Refused, all.Evicted, all.Recalls)
+}
+
+// TestFront plays seeds against a whole broker, each in a bubble of its own.
+func TestFront(t *testing.T) {
+	for i := range (*seeds + 4) / 5 {
+		seed := *first + uint64(i)
+		var trace io.Writer
+		if *one != 0 {
+			seed, trace = *one, os.Stdout
+		}
+		var traces [2][32]byte
+		for n := range traces {
+			synctest.Test(t, func(t *testing.T) {
+				r, err := RunFront(t.Context(), seed, *turns, synctest.Wait, trace)
+				if err != nil {
+					t.Errorf("%v\nreplay with: go test ./internal/sim -run Front -seed %d -turns %d", err, seed, *turns)
+				}
+				traces[n] = r.Trace
+			})
+		}
+		if traces[0] != traces[1] && !t.Failed() {
+			t.Errorf("broker, seed %d: two runs, two traces", seed)
+		}
+		if *one != 0 {
+			return
+		}
+	}
 }
 
 // playTwice plays a seed two times and compares the traces: what differs would

@@ -32,6 +32,9 @@ type world struct {
 	wal   *wal.WAL
 	opts  options
 	homes []*home
+	// policies are all that were ever drawn, by the meta bytes of the entities
+	// that had them.
+	policies map[string]*rules
 
 	faulty bool  // the disk was told to fail
 	full   bool  // the disk was full in this life
@@ -56,6 +59,9 @@ type Result struct {
 	Looks     int // crashes that were only looked at
 	Snapshots uint64
 	Full      int // disks that were full
+	Refused   int // sends that a policy turned away
+	Evicted   int // messages that made room
+	Recalls   int // messages asked back
 }
 
 // violation is a promise that was broken.
@@ -70,6 +76,8 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 		out:   trace,
 		now:   time.Unix(1_700_000_000, 0).UTC(),
 		disk:  vfs.NewMem(),
+
+		policies: make(map[string]*rules),
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -277,16 +285,21 @@ func (h *home) rested() {
 	if h.open > 0 && !h.w.full {
 		h.w.failf("shard %d: %d operations have no answer", h.number, h.open)
 	}
+	for _, e := range h.sorted() {
+		for part, q := range e.parts {
+			h.askedBack(place{e.ID, shard.Part(part)}, q)
+		}
+	}
 	for _, c := range h.consumers {
 		q := h.queue(c.place)
 		if c.over || c.c == nil || q == nil || c.delivered >= c.limit || q.cfg.ReceivePaused {
 			continue
 		}
-		next := q.best(h.now, c.accepts)
+		next := q.choices(h.now, c.accepts)
 		if q.cfg.Sessions {
 			next = q.first(h.now, c.want.Session.ID)
 		}
-		if next != nil {
+		for _, next := range next {
 			h.w.failf("%v: message %d waits for a consumer that has room for %d more", c.place, next.seq, c.limit-c.delivered)
 		}
 	}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// admit has the gate of a queue decide about what is meant for it, and compares.
+func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
+	h, q, d := x.h, o.model(), x.h.entities[o.id].door
+	evict, refused := d.ask(now, real, as)
+	var ms []*modelMessage
+	for _, c := range x.send.Copies {
+		if a := c.Arrival; c.ID == o.id {
+			m := &modelMessage{level: a.Level, class: a.Class, key: a.Key}
+			m.body = x.send.Bodies[c.Body]
+			ms = append(ms, m)
+		}
+	}
+	if q.cfg.Duplicates > 0 {
+		ms = x.fresh(o.id, q, ms)
+	}
+	want, refuse := d.judge(now, q, ms)
+	if q.clear(now, d.rules) && want.certain(ms) {
+		if refused != refuse {
+			h.w.failf("%v: policy %s: refused %t, want %t", o.place, d.rules.text, refused, refuse)
+		}
+		if !refused && !slices.EqualFunc(evict, want.evict, func(seq queue.SeqNo, m *modelMessage) bool { return seq == m.seq }) {
+			h.w.failf("%v: policy %s: evicts %v, want %v", o.place, d.rules.text, evict, want.evict)
+		}
+	}
+	if refused {
+		h.w.result.Refused++
+		x.want = errThrottled
+		return nil, errThrottled
+	}
+	x.doors = append(x.doors, want)
+	for _, seq := range evict {
+		m := q.find(seq)
+		if m == nil || m.state != queue.Ready || d.rules.class(m.class) == nil || !d.rules.class(m.class).evict {
+			h.w.failf("%v: policy %s: evicts message %d", o.place, d.rules.text, seq)
+		}
+		x.evicted = append(x.evicted, eviction{q, m})
+	}
+	return evict, nil
+}
+
+// certain reports whether the real gate must come to the same end. It does not
+// look at single messages: where bytes are counted it may miss that what makes
+// room for one makes room for the next, too, and take more than it needs.
+func (a *asking) certain(batch []*modelMessage) bool {
+	if !a.bytes {
+		return true
+	}
+	return len(batch) == 1 && !slices.ContainsFunc(a.evict, func(m *modelMessage) bool { return m.class != a.evict[0].class })
+}
+
+// fresh leaves out what the queue will drop as a duplicate.
+func (x *sendOp) fresh(id shard.ID, q *modelQueue, ms []*modelMessage) (fresh []*modelMessage) {
+	inBatch := map[string]bool{}
+	for _, c := range x.send.Copies {
+		if c.ID != id {
+			continue
+		}
+		if a := c.Arrival; !q.isDuplicate(x.h.now, a.MessageID) && !inBatch[a.MessageID] {
+			fresh = append(fresh, ms[0])
+			inBatch[a.MessageID] = a.MessageID != ""
+		}
+		ms = ms[1:]
+	}
+	return fresh
+}
+
+// ask has the real gate decide.
+func (d *door) ask(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, refused bool) {
+	d.asks = nil
+	for _, a := range as {
+		d.asks = append(d.asks, policy.Ask{
+			Verdict: policy.Verdict{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
+			Bytes:   int64(a.Body.Size),
+		})
+	}
+	decision := d.real.Admit(now, d.asks, depths{q})
+	for _, e := range decision.Evict {
+		var count, bytes int64
+		for seq, body := range q.OldestOf(queue.Class(e.Class)) {
+			if count >= e.Count && bytes >= e.Bytes {
+				break
+			}
+			evict = append(evict, seq)
+			count++
+			bytes += int64(body.Size)
+		}
+	}
+	return evict, !decision.OK()
+}
+
+// depths is a queue as a gate sees it.
+type depths struct{ q *queue.Queue }
+
+func (d depths) Total() policy.Depth          { return d.AtLeast(0) }
+func (d depths) Leaving() float64             { return 0 }
+func (d depths) AtLeast(l uint8) policy.Depth { return room(d.q.ReadyFrom(queue.Level(l))) }
+func (d depths) OfClass(n uint8) policy.Depth { return room(d.q.ReadyOf(queue.Class(n))) }
+func room(count, bytes int64) policy.Depth    { return policy.Depth{Count: count, Bytes: bytes} }

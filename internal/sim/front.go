@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// front is a run one storey up: a whole broker with its goroutines, and one
+// client that does one thing at a time and waits until all is quiet. What is
+// checked here is what only the broker does: policies that change, receivers over
+// several queues, measuring, and finding all of it again.
+type front struct {
+	*world
+	ctx   context.Context
+	quiet func() // returns when nobody has anything left to do
+	now   time.Time
+	life  *life
+	lanes []*lane
+	desk  *desk // the one receiver there is, if there is one
+}
+
+// lane is a queue and its model.
+type lane struct {
+	name   string
+	rules  *rules
+	q      *modelQueue
+	door   *door
+	counts map[string]tally // by class
+	past   map[string]tally // of classes that earlier policies had
+}
+
+// tally is what a class has seen.
+type tally struct{ arrived, completed, refused, evicted uint64 }
+
+func (t tally) plus(o tally) tally {
+	return tally{t.arrived + o.arrived, t.completed + o.completed, t.refused + o.refused, t.evicted + o.evicted}
+}
+
+const laneLock = 30 * time.Second
+
+// RunFront plays a seed against a broker. It must be called in a bubble of
+// testing/synctest, whose Wait is quiet: time passes only when the client sleeps.
+// trace, if not nil, gets a line for everything that happens.
+func RunFront(ctx context.Context, seed uint64, turns int, quiet func(), trace io.Writer) (r Result, err error) {
+	f := &front{
+		world: &world{rng: rand.New(rand.NewPCG(seed, 2)), trace: sha256.New(), out: trace, policies: make(map[string]*rules)},
+		ctx:   ctx, quiet: quiet, now: time.Now(),
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			broken, ok := v.(violation)
+			if !ok {
+				panic(v)
+			}
+			err = fmt.Errorf("broker, seed %d, turn %d: %w", seed, f.turn, broken.error)
+		}
+		if f.life != nil {
+			f.life.stop()
+		}
+		f.result.Messages = f.made
+		f.trace.Sum(f.result.Trace[:0])
+		r = f.result
+	}()
+	f.life = f.open(vfs.NewMem())
+	for i := range 1 + f.rng.IntN(3) {
+		f.create(fmt.Sprint("lane-", i))
+	}
+	for f.turn = range turns {
+		f.play()
+		f.quiet()
+		f.compare()
+	}
+	f.leave()
+	return r, nil
+}
+
+// life is a broker and all below it, from start to end.
+type life struct {
+	*broker.Broker
+	disk  *vfs.Mem
+	fault *vfs.Fault
+	stop  func()
+}
+
+func (f *front) open(disk *vfs.Mem) *life {
+	l := &life{disk: disk, fault: vfs.NewFault(disk)}
+	j, err := wal.Open(l.fault, wal.Options{SegmentSize: 1 << 20})
+	if err != nil {
+		f.failf("open: %v", err)
+	}
+	var shards []*shard.Shard
+	for n := range 2 {
+		s, err := shard.Open(j, journal.Shard(n), shard.Options{})
+		if err != nil {
+			f.failf("open: %v", err)
+		}
+		shards = append(shards, s)
+	}
+	if l.Broker, err = broker.Open(shards, slog.New(slog.DiscardHandler)); err != nil {
+		f.failf("open: %v", err)
+	}
+	storeys := []*storey{f.storey(l.Run), f.storey(shards[0].Run, shards[1].Run), f.storey(j.Run)}
+	l.stop = sync.OnceFunc(func() {
+		for _, s := range storeys {
+			s.end()
+			s.done.Wait()
+		}
+		_ = j.Close() // everything is durable
+	})
+	return l
+}
+
+// storey is what starts and ends together.
+type storey struct {
+	end  context.CancelFunc
+	done sync.WaitGroup
+}
+
+func (f *front) storey(runs ...func(context.Context) error) *storey {
+	ctx, end := context.WithCancel(f.ctx)
+	s := &storey{end: end}
+	for _, run := range runs {
+		s.done.Go(func() { _ = run(ctx) }) // the disk does not fail
+	}
+	return s
+}
+
+// create makes a queue.
+func (f *front) create(name string) {
+	l := &lane{name: name, rules: f.counting(), counts: map[string]tally{}, past: map[string]tally{}}
+	l.q = newModelQueue(queue.Config{LockFor: laneLock, Order: orderOf(l.rules.real)}, &f.now)
+	l.door = newDoor(l.rules)
+	_, err := f.life.CreateQueue(f.ctx, entity.Queue{
+		Name: name, Policy: []byte(l.rules.text), LockDuration: entity.Duration(laneLock), MaxDeliveryCount: 2000,
+	})
+	if err != nil {
+		f.failf("create %s: %v", name, err)
+	}
+	f.lanes = append(f.lanes, l)
+}
+
+// counting draws a policy that counts messages, not bytes: of those it is always
+// certain what they do.
+func (f *front) counting() *rules {
+	for {
+		if r := f.rules(); !r.inBytes() {
+			return r
+		}
+	}
+}
+
+// play is one turn.
+func (f *front) play() {
+	l := f.lanes[f.rng.IntN(len(f.lanes))]
+	switch n := f.rng.IntN(100); {
+	case n < 40:
+		f.send(l)
+	case n < 62:
+		f.receive()
+	case n < 80:
+		f.settle(l)
+	case n < 87:
+		f.leave()
+		f.change(l)
+	case n < 93:
+		f.leave()
+		time.Sleep(time.Duration(f.rng.IntN(45_000)) * time.Millisecond)
+	case n < 96:
+		f.restart()
+	case n < 98:
+		f.crash()
+	default:
+		f.leave()
+	}
+}
+
+// restart stops the broker in good order and starts it again.
+func (f *front) restart() {
+	f.leave()
+	f.event("restart")
+	f.life.stop()
+	f.reopen(f.life.disk)
+}
+
+// crash starts the broker again on what a power failure leaves. Everything was
+// answered, so all of it must be there, but for the last measurements.
+func (f *front) crash() {
+	f.leave()
+	f.event("crash")
+	f.result.Crashes++
+	image := f.life.disk.CrashClone(f.rng.Uint64())
+	f.life.stop()
+	f.reopen(image)
+	f.quiet()
+	for _, l := range f.lanes {
+		for name, got := range f.measured(f.life, l) {
+			// The last measurements may be those of a class that was gone since.
+			if want := l.counts[name].plus(l.past[name]); got.arrived > want.arrived || got.completed > want.completed ||
+				got.refused > want.refused || got.evicted > want.evicted {
+				f.failf("%s: class %q: measured %+v after a crash, there were %+v", l.name, name, got, want)
+			}
+			l.counts[name] = got
+		}
+	}
+}
+
+// reopen starts the broker. Nobody holds anything, and no rate is used up.
+func (f *front) reopen(disk *vfs.Mem) {
+	f.life = f.open(disk)
+	for _, l := range f.lanes {
+		for _, m := range l.q.messages {
+			if m.state == queue.Locked {
+				l.q.rest(m)
+			}
+		}
+		l.q.configure(l.q.cfg, 0)
+		l.door = newDoor(l.rules)
+	}
+}

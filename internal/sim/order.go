@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// The disciplines, straight from their definitions.
+
+// standing returns the ready messages that take part in the choice of the next
+// one: all of them, or of sessions those by which a free one is ranked.
+func (q *modelQueue) standing(now time.Time) (ms []*modelMessage) {
+	if q.cfg.Sessions {
+		return q.freeSessions(now)
+	}
+	for _, m := range q.messages {
+		if m.state == queue.Ready && !m.expired(now) {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// freeSessions returns the messages by which free sessions are ranked: of each
+// session the oldest at each level.
+func (q *modelQueue) freeSessions(now time.Time) (ms []*modelMessage) {
+	for _, m := range q.messages {
+		if m.state != queue.Ready || m.expired(now) || q.held[m.session].nonce != 0 {
+			continue
+		}
+		i := slices.IndexFunc(ms, func(o *modelMessage) bool { return o.session == m.session && o.level == m.level })
+		if i < 0 {
+			ms = append(ms, m)
+		} else if m.enqueued.Before(ms[i].enqueued) {
+			ms[i] = m
+		}
+	}
+	return ms
+}
+
+// before is the discipline as far as it is one of messages.
+func (q *modelQueue) before(now time.Time, a, b *modelMessage) bool {
+	level, oldest := cmp.Compare(b.level, a.level), cmp.Or(a.enqueued.Compare(b.enqueued), cmp.Compare(a.seq, b.seq))
+	switch q.cfg.Order.Discipline {
+	case queue.Aging:
+		return cmp.Or(cmp.Compare(q.aged(now, b), q.aged(now, a)), oldest) < 0
+	case queue.Deadline:
+		return cmp.Or(cmp.Compare(q.due(a), q.due(b)), level, oldest) < 0
+	}
+	return cmp.Or(level, oldest) < 0
+}
+
+// aged is the level to which waiting has lifted a message.
+func (q *modelQueue) aged(now time.Time, m *modelMessage) int {
+	l, o := int(m.level), q.cfg.Order
+	if l >= int(o.UpTo) {
+		return l
+	}
+	return min(l+int(now.Sub(m.enqueued)/o.Every), int(o.UpTo))
+}
+
+// due is when a message must have started; what has no objective never must.
+func (q *modelQueue) due(m *modelMessage) int64 {
+	if o := q.cfg.Order.Objective; int(m.level) < len(o) && o[m.level] > 0 {
+		return m.enqueued.Add(o[m.level]).UnixNano()
+	}
+	return 1<<63 - 1
+}
+
+// choices returns the messages that may be handed out next, of those that keep
+// accepts. The level is that of the best message, unless levels have shares;
+// inside it, the fair keys with the least in flight take turns; and of a key the
+// oldest goes first.
+func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of []*modelMessage) {
+	var may []*modelMessage
+	var best *modelMessage
+	loads, closed := map[string]uint32{}, map[string]bool{}
+	for _, m := range q.standing(now) {
+		if _, known := loads[m.key]; !known {
+			loads[m.key], closed[m.key] = q.load(m.key), !q.eligible(now, m.key)
+		}
+		if !keep(m) || closed[m.key] {
+			continue
+		}
+		may = append(may, m)
+		if best == nil || q.before(now, m, best) {
+			best = m
+		}
+	}
+	// What has just expired may still lift a level that its keys share.
+	anyLevel := q.cfg.Order.Discipline == queue.Weighted || q.cfg.Order.Fair && q.blurred(now)
+	first := map[lineName]*modelMessage{}
+	for _, m := range may {
+		if m.level != best.level && !anyLevel {
+			continue
+		}
+		if was := first[q.line(m)]; was == nil || q.before(now, m, was) {
+			first[q.line(m)] = m
+		}
+	}
+	for _, m := range first {
+		if !slices.ContainsFunc(may, func(o *modelMessage) bool {
+			return o.level == m.level && loads[o.key] < loads[m.key]
+		}) {
+			of = append(of, m)
+		}
+	}
+	return of
+}
+
+// lineName names the messages that go one after the other.
+type lineName struct {
+	level queue.Level
+	key   string // empty unless keys take turns
+}
+
+func (q *modelQueue) line(m *modelMessage) lineName {
+	if !q.cfg.Order.Fair {
+		return lineName{level: m.level}
+	}
+	return lineName{m.level, m.key}
+}
+
+// blurred reports whether something has expired that may or may not have been
+// cleared away.
+func (q *modelQueue) blurred(now time.Time) bool {
+	return slices.ContainsFunc(q.messages, func(m *modelMessage) bool { return m.expired(now) })
+}
+
+// share is what a fair key may have.
+func (q *modelQueue) share(key string) queue.Share {
+	for _, s := range q.cfg.Order.Shares {
+		if s.Key == key {
+			return s
+		}
+	}
+	return q.cfg.Order.Others
+}
+
+func (q *modelQueue) inFlight(key string) (n uint32) {
+	for _, m := range q.messages {
+		if m.state == queue.Locked && m.key == key {
+			n++
+		}
+	}
+	return n
+}
+
+// load is how much of its share a key has in flight.
+func (q *modelQueue) load(key string) uint32 {
+	if !q.cfg.Order.Fair {
+		return 0
+	}
+	return q.inFlight(key) / max(q.share(key).Weight, 1)
+}
+
+// eligible reports whether a key is below its cap and its pace.
+func (q *modelQueue) eligible(now time.Time, key string) bool {
+	s := q.share(key)
+	switch {
+	case !q.cfg.Order.Fair:
+		return true
+	case s.Cap > 0 && q.inFlight(key) >= s.Cap:
+		return false
+	case s.Rate > 0:
+		every := time.Duration(float64(time.Second) / s.Rate)
+		return !q.booked[key].Add(-every * time.Duration(max(s.Burst, 1)-1)).After(now)
+	}
+	return true
+}
+
+// book uses up the pace of a key by one message.
+func (q *modelQueue) book(now time.Time, key string) {
+	if s := q.share(key); q.cfg.Order.Fair && s.Rate > 0 {
+		q.booked[key] = later(q.booked[key], now).Add(time.Duration(float64(time.Second) / s.Rate))
+	}
+}
+
+// paced reports whether some key has a pace.
+func (q *modelQueue) paced() bool {
+	o := q.cfg.Order
+	return o.Fair && (o.Others.Rate > 0 || slices.ContainsFunc(o.Shares, func(s queue.Share) bool { return s.Rate > 0 }))
+}
+
+// clear reports whether it is certain what waits and what it is worth: nothing
+// has just expired, and everything is classified by the policy.
+func (q *modelQueue) clear(now time.Time, r *rules) bool {
+	return !slices.ContainsFunc(q.messages, func(m *modelMessage) bool {
+		return m.state == queue.Ready && (m.expired(now) ||
+			queue.Reclass{Level: m.level, Class: m.class, Key: m.key} != r.judge(factsOf(m.body)))
+	})
+}
+
+// why tells what was expected when a message was handed out that is nobody's
+// first.
+func (q *modelQueue) why(now time.Time, m *modelMessage) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "order %+v, level %d, key %q\n", q.cfg.Order, m.level, m.key)
+	for _, o := range q.standing(now) {
+		fmt.Fprintf(&b, "message %d, level %d, key %q, waits %v, load %d, eligible %t\n",
+			o.seq, o.level, o.key, now.Sub(o.enqueued), q.load(o.key), q.eligible(now, o.key))
+	}
+	return b.String()
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+var _ shard.Recaller = (*consumer)(nil)
+
+// recalls is what a home knows of messages that were asked back.
+type recalls struct {
+	lent  map[taking]*consumer // who has a message and gives it back if asked
+	asked map[taking]bool
+	// why are the messages that somebody was asked for.
+	why  map[place]map[queue.SeqNo]bool
+	open []asked // nobody has answered yet
+}
+
+type asked struct {
+	c *consumer
+	token
+}
+
+func newRecalls() recalls {
+	return recalls{lent: map[taking]*consumer{}, asked: map[taking]bool{}, why: map[place]map[queue.SeqNo]bool{}}
+}
+
+// Recall implements shard.Recaller: something better must wait, and nobody else
+// may hold anything that is worth less.
+func (c *consumer) Recall(tokens []queue.Token) {
+	h, q := c.h, c.h.queue(c.place)
+	h.w.event("recall %d %v %v", h.number, c.place, tokens)
+	h.w.result.Recalls++
+	for _, t := range tokens {
+		key := taking{c.place, t.Seq, t.Nonce}
+		m := q.holder(h.now, t)
+		switch {
+		case c.over || !c.gives || c.want.Forgetful:
+			h.w.failf("%v: message %d was asked of a consumer that gives nothing back", c.place, t.Seq)
+		case m == nil:
+			h.w.failf("%v: message %d was asked back, which nobody holds", c.place, t.Seq)
+		case h.recalls.asked[key]:
+			h.w.failf("%v: message %d was asked back twice", c.place, t.Seq)
+		}
+		h.recalls.asked[key] = true
+		h.recalls.open = append(h.recalls.open, asked{c, token{c.place, t}})
+		if q.blurred(h.now) || q.paced() && !h.ticked {
+			h.askedFor(c.place, q.messages) // any of them
+			continue
+		}
+		h.checkRecall(c, q, m)
+	}
+}
+
+func (h *home) checkRecall(c *consumer, q *modelQueue, m *modelMessage) {
+	best := q.choices(h.now, func(*modelMessage) bool { return true })
+	reasons := slices.DeleteFunc(best, func(b *modelMessage) bool { return !c.accepts(b) || !q.worthMore(b, m) })
+	if len(reasons) == 0 {
+		h.w.failf("%v: message %d at level %d was asked back for nothing better\n%s", c.place, m.seq, m.level, q.why(h.now, m))
+	}
+	h.askedFor(c.place, reasons)
+	if len(reasons) > 1 || q.cfg.Order.Discipline == queue.Weighted {
+		return // it is not known for which, or what goes before what
+	}
+	for _, o := range h.recallable(c.place, q, reasons[0]) {
+		if o.level < m.level {
+			h.w.failf("%v: message %d at level %d was asked back before %d at level %d", c.place, m.seq, m.level, o.seq, o.level)
+		}
+	}
+}
+
+// askedFor notes for which messages somebody was asked.
+func (h *home) askedFor(p place, ms []*modelMessage) {
+	if h.recalls.why[p] == nil {
+		h.recalls.why[p] = map[queue.SeqNo]bool{}
+	}
+	for _, m := range ms {
+		h.recalls.why[p][m.seq] = true
+	}
+}
+
+// worthMore reports whether a ready message goes before one that is held, should
+// that come back. Between levels that have shares there is no telling.
+func (q *modelQueue) worthMore(ready, held *modelMessage) bool {
+	if q.cfg.Order.Discipline == queue.Weighted {
+		return ready.level > held.level
+	}
+	return ready.level > held.level && q.before(*q.now, ready, held)
+}
+
+// recallable returns the messages that could be asked back for one that waits,
+// as far as it is known who has them.
+func (h *home) recallable(p place, q *modelQueue, best *modelMessage) (ms []*modelMessage) {
+	for _, m := range q.messages {
+		key := taking{p, m.seq, m.nonce}
+		c := h.recalls.lent[key]
+		if c == nil || c.over || h.recalls.asked[key] || q.holder(h.now, queue.Token{Seq: m.seq, Nonce: m.nonce}) == nil {
+			continue
+		}
+		if c.accepts(best) && q.worthMore(best, m) {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// askedBack checks, when there is nothing left to do, that nobody keeps a message
+// while a better one waits, without having been asked. It is only certain where
+// time and turns change nothing.
+func (h *home) askedBack(p place, q *modelQueue) {
+	o := q.cfg.Order
+	if o.Discipline != queue.Strict || o.Fair || q.cfg.Sessions || q.cfg.ReceivePaused || q.blurred(h.now) {
+		return
+	}
+	for _, best := range q.choices(h.now, func(*modelMessage) bool { return true }) {
+		if h.recalls.why[p][best.seq] {
+			continue
+		}
+		for _, m := range h.recallable(p, q, best) {
+			h.w.failf("%v: message %d at level %d waits, and %d at level %d was not asked back", p, best.seq, best.level, m.seq, m.level)
+		}
+	}
+}
+
+// giveBack answers a recall: the message was not started, and there is room for a
+// better one; or it was, and somebody else has to make room.
+func (h *home) giveBack() {
+	a := h.recalls.open[0]
+	h.recalls.open = h.recalls.open[1:]
+	if h.w.chance(3) {
+		h.w.event("post %d keep %v %v", h.number, a.place, a.Token)
+		if err := a.c.c.Keep([]queue.Token{a.Token}); err != nil {
+			h.w.failf("keep: %v", err)
+		}
+		return
+	}
+	x := &shard.Settle{ID: a.id, Part: a.part, Tokens: []queue.Token{a.Token}, Verdict: shard.Release}
+	wants := make([]error, 1)
+	h.do(fmt.Sprintf("give back %v %v", a.place, a.Token), func() { h.judge(x, wants) }, func(o *op) error {
+		x.Done = func(errs []error) { h.verdicts(o, errs, wants) }
+		return h.s.Settle(x)
+	}, nil)
+	if !a.c.over {
+		h.allowMore(a.c, 1)
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// policy draws a policy and the meta bytes by which it is found again.
+func (w *world) policy() (*rules, []byte) {
+	r := w.rules()
+	w.made++
+	meta := fmt.Sprintf("%d %s", w.made, r.text)
+	w.policies[meta] = r
+	return r, []byte(meta)
+}
+
+// reclass gives a message any level, class and key.
+func (x *managing) reclass() error {
+	w := x.h.w
+	return x.change(x.number(), queue.Reclass{
+		Level: queue.Level(w.rng.IntN(10)), Class: queue.Class(w.rng.IntN(4)), Key: []string{"", "t0", "t1"}[w.rng.IntN(3)],
+	})
+}
+
+// classify brings some messages in line with the policy of their queue, whatever
+// they were before and whatever state they are in.
+func (x *managing) classify() error {
+	from, most := x.number(), 1+x.h.w.rng.IntN(20)
+	r := x.h.entities[x.id].rules
+	for _, d := range x.real.Peek(x.tx.Now(), from, most, nil) {
+		body, err := x.tx.Load(d.Body)
+		if err != nil {
+			x.failf("body of message %d: %v", d.Seq, err)
+		}
+		if err := x.change(d.Seq, x.h.w.worth(r, body)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change has a message reclassified: nothing else about it changes.
+func (x *managing) change(seq queue.SeqNo, to queue.Reclass) error {
+	err := x.real.Reclass(x.tx.Now(), seq, to, x.out)
+	m := x.model.find(seq)
+	if (m == nil) != errors.Is(err, queue.ErrNotFound) {
+		x.failf("reclass %d: %v", seq, err)
+	}
+	if m == nil {
+		return err
+	}
+	x.model.change()
+	x.model.moved(m.key)
+	x.model.moved(to.Key)
+	m.level, m.class, m.key = to.Level, to.Class, to.Key
+	return err
+}

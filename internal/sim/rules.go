@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// rules are a policy twice: as the text that the real thing reads, and as what
+// the model knows of it.
+type rules struct {
+	text    string
+	real    *policy.Policy
+	classes []class
+	shares  map[string]keyShare // of single keys; "*" is all others
+	fair    bool                // by the property tenant
+	mark    depth
+}
+
+// class is what the model knows of one.
+type class struct {
+	name      string
+	level     int // -1: that of the message
+	when      condition
+	objective time.Duration
+	weight    uint32
+	rate      int // messages per second; zero is any number
+	limit     depth
+	evict     bool
+}
+
+// keyShare is what the model knows of a fair key.
+type keyShare struct {
+	weight, concurrency uint32
+	rate, pace          int // messages per second; zero is any number
+}
+
+// condition is a rule in SQL and what it means.
+type condition struct {
+	sql   string
+	holds func(facts) bool
+}
+
+// facts are what rules may ask of a message.
+type facts struct {
+	kind, tenant string      // empty: not there
+	n            int64       // -1: not there
+	level        queue.Level // that it asks for
+}
+
+// conditions are what classes can ask for. The last takes everything.
+var conditions = []condition{
+	{"kind = 'a'", func(f facts) bool { return f.kind == "a" }},
+	{"kind <> 'a'", func(f facts) bool { return f.kind != "" && f.kind != "a" }},
+	{"kind IN ('a', 'b') AND n > 2", func(f facts) bool { return (f.kind == "a" || f.kind == "b") && f.n > 2 }},
+	{"kind IS NULL OR n = 0", func(f facts) bool { return f.kind == "" || f.n == 0 }},
+	{"n >= 3", func(f facts) bool { return f.n >= 3 }},
+	{"tenant LIKE 't1%'", func(f facts) bool { return strings.HasPrefix(f.tenant, "t1") }},
+	{"NOT (n < 2)", func(f facts) bool { return f.n >= 2 }},
+	{"", func(facts) bool { return true }},
+}
+
+func (s keyShare) machine(key string) queue.Share {
+	return queue.Share{Key: key, Weight: max(s.weight, 1), Cap: s.concurrency, Rate: float64(s.pace), Burst: uint32(s.pace)}
+}
+
+// ranks says what the levels are worth, straight from the classes: of those that
+// share a level the shortest objective holds, and weights add up.
+func (r *rules) ranks(o *queue.Order) {
+	for _, c := range r.classes {
+		for o.Discipline == queue.Deadline && c.objective > 0 && len(o.Objective) <= c.level {
+			o.Objective = append(o.Objective, 0)
+		}
+		for o.Discipline == queue.Weighted && len(o.Weight) <= c.level {
+			o.Weight = append(o.Weight, 0)
+		}
+		switch {
+		case o.Discipline == queue.Weighted:
+			o.Weight[c.level] += c.weight
+		case o.Discipline == queue.Deadline && c.objective > 0:
+			if at := &o.Objective[c.level]; *at == 0 || c.objective < *at {
+				*at = c.objective
+			}
+		}
+	}
+}
+
+// orderOf copies what the queue machine must know of a policy.
+func orderOf(p *policy.Policy) queue.Order {
+	from := p.Order()
+	o := queue.Order{
+		Discipline: queue.Discipline(from.Discipline), Every: from.Every, UpTo: queue.Level(from.UpTo),
+		Objective: from.Objective, Weight: from.Weight, Saturation: queue.Saturation(from.Saturation),
+		Fair: from.Fair, Others: queue.Share(from.Others),
+	}
+	for _, s := range from.Shares {
+		o.Shares = append(o.Shares, queue.Share(s))
+	}
+	return o
+}
+
+// factsOf reads what rules may ask of a message.
+func factsOf(m *message.Message) (f facts) {
+	f.level, f.n = queue.DefaultLevel, -1
+	if v, ok := m.Property("kind"); ok {
+		f.kind, _ = v.Str()
+	}
+	if v, ok := m.Property("tenant"); ok {
+		f.tenant, _ = v.Str()
+	}
+	if v, ok := m.Property("n"); ok {
+		f.n, _ = v.Int()
+	}
+	if v, ok := m.Property("Priority"); ok {
+		l, _ := v.Int()
+		f.level = queue.Level(l)
+	}
+	return f
+}
+
+// worth is what a policy thinks of a message: the model's view, which the real
+// one must share.
+func (w *world) worth(r *rules, m *message.Message) queue.Reclass {
+	want := r.judge(factsOf(m))
+	v := r.real.Classify(&filter.Envelope{Message: m}, policy.Reading{})
+	got := queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}
+	if got != want {
+		w.failf("policy %s: message %+v is worth %+v, want %+v", r.text, factsOf(m), got, want)
+	}
+	return want
+}
+
+// judge puts a message into the first class that takes it.
+func (r *rules) judge(f facts) (v queue.Reclass) {
+	v.Level = f.level
+	if r.fair {
+		v.Key = f.tenant
+	}
+	for i, c := range r.classes {
+		if !c.when.holds(f) {
+			continue
+		}
+		v.Class = queue.Class(i + 1)
+		if c.level >= 0 {
+			v.Level = queue.Level(c.level)
+		}
+		break
+	}
+	return v
+}
+
+// class returns a class by its number, nil if there is none.
+func (r *rules) class(n queue.Class) *class {
+	if n == 0 || int(n) > len(r.classes) {
+		return nil
+	}
+	return &r.classes[n-1]
+}
+
+// inBytes reports whether a limit is one of bytes.
+func (r *rules) inBytes() bool {
+	return r.mark.bytes > 0 || slices.ContainsFunc(r.classes, func(c class) bool { return c.limit.bytes > 0 })
+}

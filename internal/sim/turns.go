@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// rounds is what the model remembers of who was served, to tell whether turns and
+// shares are just. It is no more than a bound: which of several keys or levels
+// is next is left to the queue.
+type rounds struct {
+	// passed counts how often one key was served while another, which had as
+	// little in flight, waited in the same level.
+	passed map[passing]uint32
+	// lags compares two levels that have had messages all the time.
+	lags map[[2]queue.Level]*lag
+	// unjust is set when a receiver that wants only some levels comes: it is
+	// served out of turn, and so may others be afterwards.
+	unjust bool
+	// vague is set when it is not known whose pace was used.
+	vague bool
+}
+
+type passing struct {
+	level         queue.Level
+	waiting, same string
+}
+
+// lag is how much more, by its weight, one level got than another.
+type lag struct{ now, least, most float64 }
+
+func newRounds() rounds {
+	return rounds{passed: map[passing]uint32{}, lags: map[[2]queue.Level]*lag{}}
+}
+
+// served notes that a message is about to be handed out because it was next, and
+// returns what is unjust about it.
+func (q *modelQueue) served(now time.Time, m *modelMessage) error {
+	q.closed(now)
+	if q.turns.unjust {
+		q.book(now, m.key)
+		return nil
+	}
+	if q.cfg.Order.Fair && !q.cfg.Sessions {
+		if err := q.passes(now, m); err != nil {
+			return err
+		}
+	}
+	if q.cfg.Order.Discipline == queue.Weighted {
+		for l := range q.open(now) {
+			if l == m.level {
+				continue
+			}
+			if err := q.weigh(m.level, l); err != nil {
+				return err
+			}
+		}
+	}
+	q.book(now, m.key)
+	q.moved(m.key)
+	return nil
+}
+
+// passes counts those who wait while m goes. A key that was here before another
+// came, or that has had its turn, goes at most as often as its weight says.
+func (q *modelQueue) passes(now time.Time, m *modelMessage) error {
+	seen := map[string]bool{m.key: true}
+	for _, o := range q.standing(now) {
+		if o.level != m.level || seen[o.key] || !q.eligible(now, o.key) || q.load(o.key) != q.load(m.key) {
+			continue
+		}
+		seen[o.key] = true
+		at := passing{m.level, o.key, m.key}
+		if q.turns.passed[at]++; q.turns.passed[at] > max(q.share(m.key).Weight, 1) {
+			return fmt.Errorf("key %q was served %d times at level %d while %q waited for its turn",
+				m.key, q.turns.passed[at], m.level, o.key)
+		}
+	}
+	return nil
+}
+
+// weigh counts a message of one level while another had some. The difference of
+// what two levels got, each by its weight, is at most one message of each.
+func (q *modelQueue) weigh(got, other queue.Level) error {
+	pair, sign := [2]queue.Level{got, other}, 1.0
+	if other < got {
+		pair, sign = [2]queue.Level{other, got}, -1
+	}
+	l := q.turns.lags[pair]
+	if l == nil {
+		l = new(lag)
+		q.turns.lags[pair] = l
+	}
+	l.now += sign / q.weight(got)
+	l.least, l.most = min(l.least, l.now), max(l.most, l.now)
+	if most := 1/q.weight(got) + 1/q.weight(other); l.most-l.least > most+1e-6 {
+		return fmt.Errorf("levels %v with weights %v and %v: one got %v more than its share of the other, at most %v is just",
+			pair, q.weight(pair[0]), q.weight(pair[1]), l.most-l.least, most)
+	}
+	return nil
+}
+
+func (q *modelQueue) weight(l queue.Level) float64 {
+	if w := q.cfg.Order.Weight; int(l) < len(w) && w[l] > 0 {
+		return float64(w[l])
+	}
+	return 1
+}
+
+// open returns the levels that have something to hand out.
+func (q *modelQueue) open(now time.Time) map[queue.Level]bool {
+	open := map[queue.Level]bool{}
+	for _, m := range q.standing(now) {
+		if q.eligible(now, m.key) {
+			open[m.level] = true
+		}
+	}
+	return open
+}
+
+// closed forgets what levels without messages had got: they do not save up.
+func (q *modelQueue) closed(now time.Time) {
+	if len(q.turns.lags) == 0 {
+		return
+	}
+	open := q.open(now)
+	for pair := range q.turns.lags {
+		if !open[pair[0]] || !open[pair[1]] {
+			delete(q.turns.lags, pair)
+		}
+	}
+}
+
+// moved says that a key may stand at the end of the line again: it was served, or
+// what it has in flight has changed, or it was not there.
+func (q *modelQueue) moved(key string) {
+	for at := range q.turns.passed {
+		if at.waiting == key {
+			delete(q.turns.passed, at)
+		}
+	}
+}
