@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"math"
@@ -19,8 +20,19 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// queues are the ones that every store here has.
-var queues = []string{"orders", "invoices", "mail"}
+// queues are the ones that every store here has, one for each discipline.
+var queues = []string{"orders", "invoices", "mail", "reports"}
+
+// policies say in which order the queues hand out. The class of a message follows
+// from its place in its batch, so that a message that lost it would be noticed.
+var policies = map[string]string{
+	"invoices": `{"discipline": "aging", "aging": {"every": "1ms", "upTo": 9}}`,
+	"mail": `{"discipline": "weighted", "fairKey": "sys.Label", "classes": [
+		{"name": "first", "level": 8, "when": "sys.Label LIKE '%/0/%'", "weight": 3}, {"name": "rest", "level": 2}]}`,
+	"reports": `{"discipline": "deadline", "classes": [
+		{"name": "first", "level": 2, "when": "sys.Label LIKE '%/0/%'", "objective": {"wait": "1h"}},
+		{"name": "rest", "level": 8, "objective": {"wait": "30h"}}]}`,
+}
 
 // node is a broker without a wire.
 type node struct {
@@ -63,7 +75,7 @@ func open(ctx context.Context, disk vfs.FS) (*node, error) {
 		return w.Close()
 	}}
 	for _, name := range queues {
-		_, err := b.CreateQueue(ctx, entity.Queue{Name: name, MaxDeliveryCount: 3})
+		_, err := b.CreateQueue(ctx, entity.Queue{Name: name, MaxDeliveryCount: 3, Policy: json.RawMessage(policies[name])})
 		if err != nil && !errors.Is(err, broker.ErrExists) {
 			return nil, errors.Join(err, n.stop())
 		}
