@@ -59,6 +59,9 @@ func (q *Queue) Check() error {
 			return fmt.Errorf("invariant 4: group %d counts %d messages, found %d", n, got, perGroup[uint32(n)])
 		}
 	}
+	if err := q.checkShelves(); err != nil {
+		return err
+	}
 	return q.checkOrder()
 }
 

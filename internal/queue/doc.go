@@ -48,9 +48,10 @@
 //
 // # Memory
 //
-// A waiting message is an entry of 48 bytes without pointers and a mention of 8
-// in its line; two mentions in a queue of sessions. Names of sessions and fair keys are kept once. Bodies are the
-// journal's.
+// A waiting message is an entry of 56 bytes without pointers, on a shelf with
+// others, and 4 bytes in a page that finds it by its number. Outside of long lines
+// it has a mention of 8 or 16 bytes, too. Names of sessions and fair keys are kept
+// once. Bodies are the journal's.
 //
 // # Cost
 //
@@ -61,14 +62,17 @@
 // a level that is alone does not play at all, nor does one that has just opened
 // and goes before all others.
 //
-// What is left to pay for a long queue is memory that is far away: an entry is
-// first touched, a million messages after it was written, when it becomes the
-// head of its line. Entries lie in the order of their numbers, so with few levels
-// the processor fetches the next ones by itself. With many levels, or with shares
-// that change level all the time, it does not: consecutive messages of one level
-// are pages of memory apart. Asking for entries ahead of time has been tried, one
-// and eight at a time, and costs as much as it saves. bench/README.md has the
-// figures.
+// What a long queue could cost beyond that is the way to memory that is far away:
+// an entry is first touched, a million messages after it was written, when it
+// becomes the head of its line. So a long line has shelves of its own, a row, and
+// walks along it: the next message lies beside the last one, however many levels
+// there are, and the processor fetches it in time. Pages, which are in the order of
+// numbers, are not looked at on this way: a lane and a lock remember where their
+// message lies, and one that goes leaves its place in the page as it is. A shelf is
+// free when the line has gone by and the last message on it is gone; stragglers
+// are moved together. Only shares that change between hundreds of levels all the
+// time still wait for memory, because hundreds of rows are more than the processor
+// can follow. bench/README.md has the figures.
 //
 // # Concurrency
 //
@@ -88,6 +92,9 @@
 //  6. A level is open if and only if its lane has something to hand out.
 //  7. The key of a message (enqueue time, number) never changes while it is ready,
 //     so a mention of it is never in the wrong place.
+//  8. An entry lies in one place, where the page of its number says. A shelf is
+//     kept while a row refers to it or an entry is on it, and its places are not
+//     given away twice meanwhile.
 //
 // # Not here
 //

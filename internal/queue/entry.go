@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// entry is all that memory keeps of a message: 48 bytes without a pointer, so
+// entry is all that memory keeps of a message: 56 bytes without a pointer, so
 // that the garbage collector never looks at a backlog. The zero entry is a free
 // place.
 type entry struct {
+	seq      SeqNo
 	bodyAt   uint64
 	enqueued int64  // nanoseconds since 1970; of a scheduled message, when it was sent
 	origin   SeqNo  // zero is none

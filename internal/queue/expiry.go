@@ -33,7 +33,7 @@ func (s *store) noteExpiry(seq SeqNo, at int64) {
 func (s *store) nextExpiry() (n uint64, at int64) {
 	for len(s.expiries) > 0 {
 		top := s.expiries[0]
-		if p := s.page(top.page); p != nil && p.live > 0 && p.expiry == top.at {
+		if p := s.page(top.page); p != nil && p.has != (places{}) && p.expiry == top.at {
 			return top.page, top.at
 		}
 		s.expiries.pop()
@@ -47,7 +47,7 @@ func (s *store) expired(n uint64, now int64, due []SeqNo) []SeqNo {
 	p := s.page(n)
 	p.expiry = never
 	next := int64(never)
-	for at, e := p.next(0); e != nil; at, e = p.next(at + 1) {
+	for at, e := s.nextOf(p, 0); e != nil; at, e = s.nextOf(p, at+1) {
 		if !e.is(Ready) {
 			continue
 		}

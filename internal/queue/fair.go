@@ -91,7 +91,7 @@ func (f *fairLane) leave(q *Queue, _ key, e *entry) {
 
 func (f *fairLane) pop(q *Queue, k key, e *entry) {
 	l := f.find(q, q.groups.all[e.group].fairKey)
-	l.popFirst(k)
+	l.popFirst(q, k)
 	l.n--
 	f.shrunk(q, l)
 }

@@ -141,8 +141,13 @@ func (q *Queue) itemOf(e *entry) item {
 
 // place gives an item the number seq. Live commands and replay both come here.
 func (q *Queue) place(seq SeqNo, it *item, out *Effects) {
-	e := q.msgs.put(seq)
+	var r *row
+	if it.state == Ready {
+		r = q.rowFor(key{it.enqueued, seq}, it.level)
+	}
+	e := q.msgs.put(seq, r)
 	*e = entry{
+		seq:      seq,
 		bodyAt:   it.body.At,
 		bodySize: it.body.Size,
 		enqueued: it.enqueued,

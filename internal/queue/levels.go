@@ -123,6 +123,7 @@ type plainLane struct {
 	line  line
 	n     int  // messages that stand in line
 	front key  // the first of them
+	lies  spot // where it lies: a hint
 	known bool // front is right
 }
 
@@ -141,14 +142,17 @@ func (p *plainLane) leave(q *Queue, k key, _ *entry) {
 }
 
 func (p *plainLane) first(q *Queue) (key, bool) {
-	if !p.known {
+	if p.known {
+		q.msgs.hot = p.lies
+	} else {
 		p.front, p.known = p.line.first(q)
+		p.lies = q.msgs.hot
 	}
 	return p.front, p.known
 }
 
-func (p *plainLane) pop(_ *Queue, k key, _ *entry) {
-	p.line.popFirst(k)
+func (p *plainLane) pop(q *Queue, k key, _ *entry) {
+	p.line.popFirst(q, k)
 	p.n--
 	p.known = false
 }

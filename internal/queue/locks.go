@@ -34,6 +34,7 @@ type locks struct {
 	free    []uint32
 	spans   []timeline
 	current uint32 // timeline of new locks
+	hints   []spot // where the message of a token lies, by the end of its nonce; a power of two
 }
 
 // configure directs new locks to the timeline of their duration. A duration
@@ -69,6 +70,23 @@ func (ls *locks) put(l lock) uint32 {
 	}
 	ls.all = append(ls.all, l)
 	return uint32(len(ls.all) - 1)
+}
+
+// note remembers where the message of a token lies, so that to settle it takes as
+// long in a long queue as in a short one. It may be overwritten, and the message
+// may move: what hint returns is no more than that.
+func (ls *locks) note(nonce uint64, n spot) {
+	if len(ls.hints) < 2*len(ls.all) {
+		ls.hints = make([]spot, max(16, 2*len(ls.hints)))
+	}
+	ls.hints[nonce&uint64(len(ls.hints)-1)] = n
+}
+
+func (ls *locks) hint(nonce uint64) spot {
+	if len(ls.hints) == 0 {
+		return 0
+	}
+	return ls.hints[nonce&uint64(len(ls.hints)-1)]
 }
 
 // begin lets the lock run from now in the current timeline.

@@ -4,86 +4,53 @@ package queue
 
 import "math/bits"
 
-// packed is the entries of a page that has lost many, without the gaps.
+// places is a set of places in a page.
+type places [pageLen / 64]uint64
+
+func (b *places) set(at uint64)     { b[at>>6] |= 1 << (at & 63) }
+func (b *places) clear(at uint64)   { b[at>>6] &^= 1 << (at & 63) }
+func (b *places) is(at uint64) bool { return b[at>>6]&(1<<(at&63)) != 0 }
+func (b *places) count() int        { return bits.OnesCount64(b[0]) + bits.OnesCount64(b[1]) }
+
+// before returns how many places there are below at.
+func (b *places) before(at uint64) int {
+	n := bits.OnesCount64(b[at>>6] & (1<<(at&63) - 1))
+	if at >= 64 {
+		n += bits.OnesCount64(b[0])
+	}
+	return n
+}
+
+// next returns the lowest place that is not below at.
+func (b *places) next(at uint64) (uint64, bool) {
+	for ; at < pageLen; at = at&^63 + 64 {
+		if w := b[at>>6] >> (at & 63); w != 0 {
+			return at + uint64(bits.TrailingZeros64(w)), true
+		}
+	}
+	return 0, false
+}
+
+// packed is the spots of a page that has lost many, without the gaps.
 type packed struct {
-	has     [pageLen / 64]uint64 // places that entries has room for
-	entries []entry              // in the order of their places
+	has   places // that spots has room for
+	spots [fewLen]spot
 }
 
-const (
-	fewLen = 8  // a page with no more messages is packed at once
-	young  = 64 // pages: one this close to the last is likely to be emptied soon
-)
+// fewLen is how few messages a page must have to be packed.
+const fewLen = 16
 
-// get returns the entry at a place, nil if there is no room for it.
-func (k *packed) get(at uint8) *entry {
-	w, bit := at>>6, uint64(1)<<(at&63)
-	if k.has[w]&bit == 0 {
-		return nil
-	}
-	i := bits.OnesCount64(k.has[w] & (bit - 1))
-	if w > 0 {
-		i += bits.OnesCount64(k.has[0])
-	}
-	return &k.entries[i]
-}
+// maxSpare is how many pages of each kind are kept for reuse.
+const maxSpare = 2
 
-// room returns for how many entries the page has memory.
-func (p *page) room() int {
-	if p.pack != nil {
-		return len(p.pack.entries)
-	}
-	return pageLen
-}
+func (k *packed) get(at uint64) *spot { return &k.spots[k.has.before(at)] }
 
-// drained reports whether what is gone from a page was in front of what is
-// left, as it is when messages go in the order they came.
-func (p *page) drained() bool {
-	var entries []entry
-	if p.pack != nil {
-		entries = p.pack.entries
-	} else {
-		entries = p.full[:]
-	}
-	for i := range entries {
-		if entries[i].live() {
-			return len(entries)-i == p.live
-		}
-	}
-	return true
-}
-
-// packEmptier packs page n, which just lost a message, if it is nearly empty, or
-// old and half empty. One that is young, or drained from the front, will most
-// likely lose the rest soon.
-func (s *store) packEmptier(n uint64, p *page) {
-	last := uint64(s.last) >> pageBits
-	few := p.live == fewLen && p.room() > fewLen
-	half := p.live > fewLen && p.live == p.room()/2 && n+young < last
-	if n != last && (few || half && !p.drained()) {
-		s.repack(p)
-	}
-}
-
-// packOlder looks, when page n is new, at a few pages that came before it. What
-// is in them by now will stay for a while.
-func (s *store) packOlder(n uint64) {
-	for back := uint64(young); back <= n && back <= 64*64*young; back *= 8 {
-		if p := s.page(n - back); p != nil && p.live > fewLen && 8*p.live <= 7*p.room() {
-			s.repack(p)
-		}
-	}
-}
-
-// repack moves the entries of a page into a smaller one that they fill.
+// repack moves the spots of a page with few messages into a smaller one.
 func (s *store) repack(p *page) {
-	to := s.newPack(p.live)
-	i := 0
-	for at, e := p.next(0); e != nil; at, e = p.next(at + 1) {
-		to.has[at>>6] |= 1 << (at & 63)
-		to.entries[i] = *e
-		*e = entry{}
-		i++
+	to := s.newPack()
+	to.has = p.has
+	for at, ok := p.has.next(0); ok; at, ok = p.has.next(at + 1) {
+		*to.get(at) = p.full[at]
 	}
 	s.recycle(p)
 	p.full, p.pack = nil, to
@@ -92,40 +59,37 @@ func (s *store) repack(p *page) {
 // unpack is the inverse of repack.
 func (s *store) unpack(p *page) {
 	full := s.newFull()
-	for at, e := p.next(0); e != nil; at, e = p.next(at + 1) {
-		full[at] = *e
-		*e = entry{}
+	for at, ok := p.has.next(0); ok; at, ok = p.has.next(at + 1) {
+		full[at] = *p.pack.get(at)
 	}
 	s.recycle(p)
 	p.full, p.pack = full, nil
 }
 
-// recycle keeps the memory of a page, whose entries are all zero, if it is of
-// use.
+// recycle keeps the memory of a page for another.
 func (s *store) recycle(p *page) {
 	if p.full != nil && len(s.spareFull) < maxSpare {
 		s.spareFull = append(s.spareFull, p.full)
 	}
-	if p.pack != nil && len(p.pack.entries) == fewLen && len(s.sparePack) < maxSpare {
+	if p.pack != nil && len(s.sparePack) < maxSpare {
 		s.sparePack = append(s.sparePack, p.pack)
 	}
 }
 
-func (s *store) newFull() *[pageLen]entry {
+func (s *store) newFull() *[pageLen]spot {
 	if n := len(s.spareFull); n > 0 {
 		full := s.spareFull[n-1]
 		s.spareFull = s.spareFull[:n-1]
 		return full
 	}
-	return new([pageLen]entry)
+	return new([pageLen]spot)
 }
 
-func (s *store) newPack(live int) *packed {
-	if n := len(s.sparePack); n > 0 && live == fewLen {
+func (s *store) newPack() *packed {
+	if n := len(s.sparePack); n > 0 {
 		pack := s.sparePack[n-1]
 		s.sparePack = s.sparePack[:n-1]
-		clear(pack.has[:])
 		return pack
 	}
-	return &packed{entries: make([]entry, live)}
+	return new(packed)
 }

@@ -80,14 +80,19 @@ func (q *Queue) apply(cfg Config) {
 // reorder builds the order of the ready messages anew.
 func (q *Queue) reorder() {
 	q.levels = levels{picker: newPicker(q.cfg.Order)}
+	q.msgs.leaveAll()
 	clear(q.classes)
 	q.counts.Ready = 0
 	q.sessions.clearLines()
 	q.rekey()
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
-		if e.is(Ready) {
-			q.stand(seq, e)
+		if !e.is(Ready) {
+			continue
 		}
+		if r := q.rowFor(key{e.enqueued, seq}, e.level); r != nil {
+			e = q.msgs.move(seq, r)
+		}
+		q.stand(seq, e)
 	}
 	invariant.Check(q.Check)
 }
@@ -130,18 +135,35 @@ func (q *Queue) leave(n uint32) {
 
 // stands returns the message seq if it stands at p, nil if it does not.
 func (q *Queue) stands(seq SeqNo, p *place) *entry {
-	e := q.msgs.get(seq)
-	if e == nil || !e.is(Ready) {
-		return nil
+	if e := q.msgs.get(seq); e != nil && q.standsAt(e, p) {
+		return e
+	}
+	return nil
+}
+
+// standsAt reports whether a message stands at p. A place that is free does not.
+func (q *Queue) standsAt(e *entry, p *place) bool {
+	if !e.is(Ready) || p.tests&ofLevel != 0 && e.level != p.level {
+		return false
+	}
+	if p.tests&^ofLevel == 0 {
+		return true
 	}
 	g := &q.groups.all[e.group]
-	if p.tests&ofLevel != 0 && e.level != p.level ||
-		p.tests&ofKey != 0 && g.fairKey != p.fairKey ||
-		p.tests&ofSession != 0 && g.sessionNo != p.session ||
-		p.tests&atHead != 0 && !q.sessions.all[g.sessionNo].shows(seq, e.level) {
+	return (p.tests&ofKey == 0 || g.fairKey == p.fairKey) &&
+		(p.tests&ofSession == 0 || g.sessionNo == p.session) &&
+		(p.tests&atHead == 0 || q.sessions.all[g.sessionNo].shows(e.seq, e.level))
+}
+
+// rowFor returns the row in which to lay a message that is about to be ready.
+func (q *Queue) rowFor(k key, l Level) *row {
+	if q.restore.building {
 		return nil
 	}
-	return e
+	if p, ok := q.levels.at(q, l).lane.(*plainLane); ok {
+		return p.line.end(k)
+	}
+	return nil
 }
 
 // stand makes a message ready, at its place.

@@ -9,23 +9,23 @@ import (
 
 const (
 	pageBits = 7
-	pageLen  = 1 << pageBits // entries: 6 KiB, one size class of the allocator
+	pageLen  = 1 << pageBits // spots
 	dirBits  = 6
 	dirLen   = 1 << dirBits // pages
-	maxSpare = 2            // emptied pages kept for reuse
 )
 
-// store finds the entry of a number in three steps, without a map: directory,
-// page, place. A page without messages costs nothing, and one that has lost many
-// is packed, so that a few that stay do not keep the memory of all that went.
+// store finds the entry of a number without a map: directory, page, spot. A page
+// without messages costs nothing, and one that has lost nearly all is packed.
 type store struct {
+	shelves
 	dirs []*directory // by number; only those that have messages, and the last
 	base uint64       // number of the first of them
 	last SeqNo        // highest number ever given; its page is never packed
+	hot  spot         // where the next message to be asked for probably lies: a hint
 
 	expiries  expiryHeap
-	spareFull []*[pageLen]entry
-	sparePack []*packed // of fewLen entries
+	spareFull []*[pageLen]spot
+	sparePack []*packed
 }
 
 type directory struct {
@@ -34,12 +34,13 @@ type directory struct {
 	pages [dirLen]page
 }
 
-// page has its entries in full or in pack; neither if it is empty.
+// page has its spots in full or in pack; neither if it is empty. A message that
+// goes leaves its spot behind: to clear it would fetch memory that nobody needs.
 type page struct {
-	full   *[pageLen]entry
+	full   *[pageLen]spot
 	pack   *packed
-	expiry int64 // no ready entry expires before it; meaningless if the page is empty
-	live   int   // entries in use
+	has    places // spots that count
+	expiry int64  // no ready entry expires before it; meaningless if the page is empty
 }
 
 // directory returns the index of directory no, or where it belongs. Without
@@ -86,36 +87,33 @@ func (s *store) search(n uint64) *page {
 // get returns the entry of a message, nil if there is none. It is valid until
 // the next delete or put.
 func (s *store) get(seq SeqNo) *entry {
+	if e := s.lies(seq, s.hot); e != nil {
+		return e
+	}
 	p := s.page(uint64(seq) >> pageBits)
 	if p == nil {
 		return nil
 	}
-	return p.get(uint8(seq & (pageLen - 1)))
-}
-
-func (p *page) get(at uint8) *entry {
-	e := p.find(at)
-	if e == nil || !e.live() {
+	at := uint64(seq) & (pageLen - 1)
+	if !p.has.is(at) {
 		return nil
 	}
-	return e
+	s.hot = *p.get(at)
+	return s.at(s.hot)
 }
 
-// find returns the memory for the entry at a place, nil if there is none. It
-// does not look at the entry.
-func (p *page) find(at uint8) *entry {
-	switch {
-	case p.full != nil:
+// get returns the memory for the spot at a place that the page has.
+func (p *page) get(at uint64) *spot {
+	if p.full != nil {
 		return &p.full[at&(pageLen-1)]
-	case p.pack != nil:
-		return p.pack.get(at)
 	}
-	return nil
+	return p.pack.get(at)
 }
 
-// put makes a place for seq, which must be new, and returns it zeroed. The
-// caller sets its state at once: only that makes it live.
-func (s *store) put(seq SeqNo) *entry {
+// put makes a place for seq, which must be new, at the end of a row, or with the
+// rest if that is nil. But for its number it is zero; the caller sets its state.
+func (s *store) put(seq SeqNo, r *row) *entry {
+	s.clearSparse()
 	s.last = max(s.last, seq)
 	n := uint64(seq) >> pageBits
 	i, found := s.directory(n >> dirBits)
@@ -131,23 +129,60 @@ func (s *store) put(seq SeqNo) *entry {
 	case p.full == nil:
 		p.full, p.expiry = s.newFull(), never
 		d.live++
-		s.packOlder(n)
 	}
-	p.live++
-	return &p.full[seq&(pageLen-1)]
+	to := s.lay(r)
+	p.has.set(uint64(seq) & (pageLen - 1))
+	p.full[seq&(pageLen-1)] = to
+	e := s.at(to)
+	e.seq = seq
+	return e
+}
+
+// move moves a message to the end of a row, or to the rest if that is nil, and
+// returns where it is now.
+func (s *store) move(seq SeqNo, r *row) *entry {
+	n := s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
+	from, to := *n, s.lay(r)
+	e := s.at(to)
+	*e, *n = *s.at(from), to
+	s.vacate(from)
+	return e
+}
+
+// clearSparse moves what is left on sparse shelves to the rest.
+func (s *store) clearSparse() {
+	for len(s.left) > 0 {
+		k := len(s.left) - 1
+		no := s.left[k]
+		s.left = s.left[:k]
+		sh := s.all[no]
+		if sh.entries == nil || sh.kept || sh.live > sparse {
+			continue // it was emptied, or is in use again
+		}
+		for i := range sh.used {
+			if e := &sh.entries[i]; e.live() {
+				s.move(e.seq, nil)
+			}
+		}
+	}
 }
 
 // delete frees the place of seq, which must be in use.
 func (s *store) delete(seq SeqNo) {
-	n := uint64(seq) >> pageBits
+	n, at := uint64(seq)>>pageBits, uint64(seq)&(pageLen-1)
 	p := s.page(n)
-	*p.get(uint8(seq & (pageLen - 1))) = entry{}
-	p.live--
-	if p.live == 0 {
-		s.drop(n, p)
-	} else {
-		s.packEmptier(n, p)
+	if s.lies(seq, s.hot) == nil {
+		s.hot = *p.get(at)
 	}
+	s.vacate(s.hot)
+	p.has.clear(at)
+	switch live := p.has.count(); {
+	case live == 0:
+		s.drop(n, p)
+	case live == fewLen && p.full != nil && n != uint64(s.last)>>pageBits:
+		s.repack(p)
+	}
+	s.clearSparse()
 }
 
 // drop gives an empty page back, and its directory if that became useless.
@@ -177,7 +212,7 @@ func (s *store) next(seq SeqNo) (SeqNo, *entry) {
 			at = 0
 		}
 		for p := from; p < dirLen; p, at = p+1, 0 {
-			if place, e := d.pages[p].next(at); e != nil {
+			if place, e := s.nextOf(&d.pages[p], at); e != nil {
 				return SeqNo((d.no<<dirBits|p)<<pageBits | place), e
 			}
 		}
@@ -185,15 +220,11 @@ func (s *store) next(seq SeqNo) (SeqNo, *entry) {
 	return 0, nil
 }
 
-// next returns the entry of p with the lowest place not below at.
-func (p *page) next(at uint64) (place uint64, e *entry) {
-	if p.full == nil && p.pack == nil {
+// nextOf returns the entry of p with the lowest place not below at.
+func (s *store) nextOf(p *page, at uint64) (place uint64, e *entry) {
+	place, ok := p.has.next(at)
+	if !ok {
 		return 0, nil
 	}
-	for ; at < pageLen; at++ {
-		if e := p.get(uint8(at)); e != nil {
-			return at, e
-		}
-	}
-	return 0, nil
+	return place, s.at(*p.get(place))
 }

@@ -16,8 +16,8 @@ func TestStoreFindsWhatIsInIt(t *testing.T) {
 	var s store
 	in := map[SeqNo]bool{}
 	put := func(seq SeqNo) {
-		e := s.put(seq)
-		if *e != (entry{}) {
+		e := s.put(seq, nil)
+		if *e != (entry{seq: seq}) {
 			t.Fatalf("the place of %d is not clean: %+v", seq, *e)
 		}
 		e.setState(Ready)

@@ -31,7 +31,7 @@ func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
 		e.setState(Locked)
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
-			s.line.popFirst(k)
+			s.line.popFirst(q, k)
 			s.ready--
 			q.unoffer(s, k.seq, e)
 		} else {
@@ -139,6 +139,7 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 		e.slot = q.locks.put(l)
 		q.locks.begin(e.slot, at)
 	}
+	q.locks.note(l.nonce, q.msgs.hot)
 	q.counts.Locked++
 	q.takeOff(e)
 	d := q.delivery(seq, e)
