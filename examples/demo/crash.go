@@ -20,11 +20,11 @@ func crash(ctx context.Context, b *broker) error {
 	if err != nil {
 		return err
 	}
-	b.kill()
+	b.Kill()
 	fmt.Fprintf(b.out, "   %d messages were acknowledged, one of them is with a worker; then the broker was killed (SIGKILL).\n", len(acknowledged))
 
 	begin := time.Now()
-	if err := b.start(ctx); err != nil {
+	if err := b.Start(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(b.out, "   It is back after %d ms, on the same directory.\n", time.Since(begin).Milliseconds())

@@ -33,17 +33,18 @@ func demo(ctx context.Context, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir) // the demo's own, and empty of value when it ends
 
-	b := &broker{binary: filepath.Join(dir, "triagemq"), data: filepath.Join(dir, "data"), out: out}
-	if err := b.build(ctx); err != nil {
+	b := &broker{out: out}
+	b.Binary, b.Data = filepath.Join(dir, "triagemq"), filepath.Join(dir, "data")
+	if err := b.Build(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	if err := b.start(ctx); err != nil {
+	if err := b.Start(ctx); err != nil {
 		return err
 	}
-	defer b.kill()
-	fmt.Fprintf(out, "A broker is running at %s, with an empty store.\n", b.address)
+	defer b.Kill()
+	fmt.Fprintf(out, "A broker is running at %s, with an empty store.\n", b.Address)
 
 	for _, chapter := range []func(context.Context, *broker) error{pattern, plainQueue, crash} {
 		if err := chapter(ctx, b); err != nil {

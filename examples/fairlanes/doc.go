@@ -8,6 +8,5 @@
 // Under aging and under deadline bronze is served, within the bound that the
 // policy's check prints.
 //
-//	triagemq serve --dev &
 //	go run ./examples/fairlanes
 package main

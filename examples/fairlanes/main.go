@@ -9,29 +9,55 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/examples/process"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	host := flag.String("host", "localhost:5672", "`host:port` of a development broker")
+	host := flag.String("host", "", "`host:port` of a development broker that runs already; without it the example starts its own")
 	length := flag.Duration("for", 6*time.Second, "how long each discipline is watched")
 	flag.Parse()
+	if err := show(ctx, os.Stdout, *host, *length); err != nil {
+		fmt.Fprintln(os.Stderr, "fairlanes:", err)
+		os.Exit(1)
+	}
+}
+
+// show runs every lane on the broker at host, or on one of its own.
+func show(ctx context.Context, w io.Writer, host string, length time.Duration) error {
+	if host == "" {
+		dir, err := os.MkdirTemp("", "triagemq-fairlanes-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir) // the example's own, and empty of value when it ends
+		own := process.Broker{Binary: filepath.Join(dir, "triagemq"), Data: filepath.Join(dir, "data")}
+		if err := own.Build(ctx); err != nil {
+			return err
+		}
+		if err := own.Start(ctx); err != nil {
+			return err
+		}
+		defer own.Kill()
+		host = own.Address
+	}
 	b := &broker{
-		http:   "http://" + *host,
-		amqp:   "amqp://RootManageSharedAccessKey:SAS_KEY_VALUE@" + *host,
+		http:   "http://" + host,
+		amqp:   "amqp://RootManageSharedAccessKey:SAS_KEY_VALUE@" + host,
 		key:    "SAS_KEY_VALUE",
-		length: *length,
+		length: length,
 	}
 	for _, lane := range lanes {
-		if _, err := b.run(ctx, os.Stdout, lane); err != nil {
-			fmt.Fprintln(os.Stderr, "fairlanes:", err)
-			os.Exit(1)
+		if _, err := b.run(ctx, w, lane); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // lane is one discipline and what it promises to bronze.
