@@ -11,17 +11,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/journal/wal"
-	"github.com/triagemq/triagemq/internal/shard"
-	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // rig is a broker on a memory disk behind the handler.
@@ -46,40 +42,7 @@ func start(t testing.TB) *rig {
 
 func startWith(t testing.TB, authority func(*access.Keeper) access.Authority) *rig {
 	t.Helper()
-	w, err := wal.Open(vfs.NewMem(), wal.Options{SegmentSize: 1 << 20})
-	if err != nil {
-		t.Fatalf("open the journal: %v", err)
-	}
-	var shards []*shard.Shard
-	for i := range 2 {
-		s, err := shard.Open(w, journal.Shard(i), shard.Options{})
-		if err != nil {
-			t.Fatalf("open shard %d: %v", i, err)
-		}
-		shards = append(shards, s)
-	}
-	log := slog.New(slog.DiscardHandler)
-	b, err := broker.Open(shards, log)
-	if err != nil {
-		t.Fatalf("open the broker: %v", err)
-	}
-	top, stopTop := context.WithCancel(t.Context())
-	low, stopLow := context.WithCancel(context.WithoutCancel(t.Context()))
-	var upper, lower sync.WaitGroup
-	upper.Go(func() { b.Run(top) })
-	for _, s := range shards {
-		upper.Go(func() { s.Run(top) })
-	}
-	lower.Go(func() { w.Run(low) })
-	t.Cleanup(func() {
-		stopTop()
-		upper.Wait()
-		stopLow()
-		lower.Wait()
-		if err := w.Close(); err != nil {
-			t.Errorf("close the journal: %v", err)
-		}
-	})
+	b, log := brokertest.Start(t), slog.New(slog.DiscardHandler)
 	keeper := access.NewKeeper(testRules, func(path string) access.Rules {
 		q, _ := b.Queue(path)
 		return access.OfEntity(q.AuthorizationRules)

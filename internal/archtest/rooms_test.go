@@ -65,6 +65,9 @@ var rooms = map[string]room{
 	"server": {may: []string{"*"}},
 	"sim":    {may: []string{"*"}},
 
+	// A broker without a wire, for tests.
+	"brokertest": {may: []string{"broker", "shard", "journal", "journal/wal", "vfs"}},
+
 	// What users run and import.
 	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*"}},

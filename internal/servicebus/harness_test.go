@@ -17,10 +17,8 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/journal/wal"
-	"github.com/triagemq/triagemq/internal/shard"
-	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 var (
@@ -40,42 +38,7 @@ type bench struct {
 // subscription s, until the test ends.
 func start(t *testing.T) *bench {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	j, err := wal.Open(vfs.NewMem(), wal.Options{SegmentSize: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := shard.Open(j, 0, shard.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := broker.Open([]*shard.Shard{s}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The journal stops last: what stands on it waits for it at the end.
-	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
-	var upper, lower sync.WaitGroup
-	layer := func(wg *sync.WaitGroup, ctx context.Context, run func(context.Context) error) {
-		wg.Go(func() {
-			if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("layer ended: %v", err)
-			}
-		})
-	}
-	layer(&lower, below, j.Run)
-	layer(&upper, ctx, s.Run)
-	layer(&upper, ctx, b.Run)
-	t.Cleanup(func() {
-		cancel()
-		upper.Wait()
-		stopBelow()
-		lower.Wait()
-		if err := j.Close(); err != nil {
-			t.Errorf("close the journal: %v", err)
-		}
-	})
-
+	b, ctx := brokertest.Start(t), t.Context()
 	for _, q := range []entity.Queue{{Name: "q"}, {Name: "sessions", RequiresSession: true}, {Name: "off", Status: entity.Disabled}} {
 		if _, err := b.CreateQueue(ctx, q); err != nil {
 			t.Fatal(err)

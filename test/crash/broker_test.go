@@ -6,14 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"math"
-	"sync"
 
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -35,52 +32,22 @@ var policies = map[string]string{
 }
 
 // node is a broker without a wire.
-type node struct {
-	*broker.Broker
-	stop func() error
-}
+type node struct{ *brokertest.Broker }
 
 // open starts a broker on a disk and makes its queues. Small segments and
 // frequent snapshots make a kill likely to hit them.
 func open(ctx context.Context, disk vfs.FS) (*node, error) {
-	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 20})
+	b, err := brokertest.Open(ctx, disk, shard.Options{CacheBytes: 16 << 10, SnapshotAfter: 128 << 10, SnapshotStep: 100})
 	if err != nil {
 		return nil, err
 	}
-	var shards []*shard.Shard
-	for i := range 2 {
-		s, err := shard.Open(w, journal.Shard(i), shard.Options{CacheBytes: 16 << 10, SnapshotAfter: 128 << 10, SnapshotStep: 100})
-		if err != nil {
-			return nil, errors.Join(err, w.Close())
-		}
-		shards = append(shards, s)
-	}
-	b, err := broker.Open(shards, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	upper, stopUpper := context.WithCancel(ctx)
-	lower, stopLower := context.WithCancel(context.WithoutCancel(ctx))
-	var up, low sync.WaitGroup
-	up.Go(func() { b.Run(upper) })
-	for _, s := range shards {
-		up.Go(func() { s.Run(upper) })
-	}
-	low.Go(func() { w.Run(lower) })
-	n := &node{Broker: b, stop: func() error {
-		stopUpper()
-		up.Wait()
-		stopLower()
-		low.Wait()
-		return w.Close()
-	}}
 	for _, name := range queues {
 		_, err := b.CreateQueue(ctx, entity.Queue{Name: name, MaxDeliveryCount: 3, Policy: json.RawMessage(policies[name])})
 		if err != nil && !errors.Is(err, broker.ErrExists) {
-			return nil, errors.Join(err, n.stop())
+			return nil, errors.Join(err, b.Stop())
 		}
 	}
-	return n, nil
+	return &node{b}, nil
 }
 
 // addresses are the queues and their dead letters.

@@ -189,7 +189,7 @@ func TestKilledBrokerKeepsItsWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := b.stop(); err != nil {
+		if err := b.Stop(); err != nil {
 			t.Error(err)
 		}
 	}()

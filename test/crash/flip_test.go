@@ -36,7 +36,7 @@ func fill(t *testing.T) (*vfs.Mem, map[string]bool) {
 		}
 		want[id] = true
 	}
-	if err := n.stop(); err != nil {
+	if err := n.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if err := disk.SyncDir("."); err != nil { // clones are to have every file
@@ -121,7 +121,7 @@ func drainAll(ctx context.Context, disk *vfs.Mem) (got []found, started bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { err = errors.Join(err, n.stop()) }()
+	defer func() { err = errors.Join(err, n.Stop()) }()
 	if _, err := n.list(ctx); err != nil {
 		return nil, true, err
 	}

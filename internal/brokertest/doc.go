@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package brokertest is a broker without a wire, for the tests of the rooms that
+// stand on it.
+//
+// # Concurrency
+//
+// [Open] starts the goroutines of the journal, the shards and the broker; Stop ends
+// them from the top down and waits for them.
+//
+// # Not here
+//
+// A broker behind a socket, as users see it: that is triagetest. The tests of
+// package broker, which cannot import what imports it.
+package brokertest
