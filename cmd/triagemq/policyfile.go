@@ -59,15 +59,18 @@ func parsePolicyFile(name string, text []byte) (policyFile, error) {
 	f.policy = f.config.Queues[0].Policy
 	_, err = policy.Parse(f.policy)
 	faults, _ := errors.AsType[policy.Faults](err)
-	var errs []error
+	var placed config.Faults
 	for _, fault := range faults {
-		errs = append(errs, f.place(fault))
+		placed = append(placed, f.place(fault))
 	}
-	return f, errors.Join(errs...)
+	if placed != nil {
+		return f, placed
+	}
+	return f, nil
 }
 
 // place says where in the file something is.
-func (f policyFile) place(p policy.Fault) error {
+func (f policyFile) place(p policy.Fault) config.Fault {
 	at := policyPath
 	if p.Path != "" {
 		at += "." + p.Path

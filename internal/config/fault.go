@@ -45,9 +45,10 @@ func (f Fault) Unwrap() error { return ErrInvalid }
 type Faults []Fault
 
 func (fs Faults) Error() string {
-	lines := make([]string, len(fs))
-	for i, f := range fs {
-		lines[i] = f.Error()
+	// Those who look deeper, as into policies, add what they find at the end.
+	lines := make([]string, 0, len(fs))
+	for _, f := range slices.SortedStableFunc(slices.Values(fs), byPlace) {
+		lines = append(lines, f.Error())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -60,10 +61,12 @@ func (fs Faults) err() error {
 	if len(fs) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(fs, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+	slices.SortStableFunc(fs, byPlace)
 	return fs
+}
+
+func byPlace(a, b Fault) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
 // source remembers where each value of a file was written.

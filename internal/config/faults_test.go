@@ -32,3 +32,12 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// What other rooms find is added at the end, and told where it belongs.
+func TestFaultsAreToldInTheOrderOfTheFile(t *testing.T) {
+	fs := Faults{{File: "f", Line: 9, Column: 2, Problem: "c"}, {File: "f", Line: 2, Column: 5, Problem: "b"}, {File: "f", Line: 2, Column: 1, Problem: "a"}}
+	want := strings.Join([]string{fs[2].Error(), fs[1].Error(), fs[0].Error()}, "\n")
+	if got := fs.Error(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
