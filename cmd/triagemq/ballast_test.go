@@ -4,6 +4,7 @@ package main
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 )
 
@@ -16,5 +17,16 @@ func TestBallastPutsCollectionsOff(t *testing.T) {
 	runtime.ReadMemStats(&m)
 	if garbage := m.NextGC - m.HeapAlloc; garbage < 64<<20 {
 		t.Errorf("the next collection is after %d bytes, want at least 64 MiB", garbage)
+	}
+}
+
+func TestNoBallastWithinAMemoryLimit(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
+	defer ballast()()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapAlloc >= 64<<20 {
+		t.Errorf("%d bytes in use, want no ballast among them", m.HeapAlloc)
 	}
 }
