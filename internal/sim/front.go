@@ -209,14 +209,15 @@ func (f *front) crash() {
 	f.reopen(image)
 	f.quiet()
 	for _, l := range f.lanes {
-		for name, got := range f.measured(f.life, l) {
+		found := f.measured(f.life, l)
+		for name, got := range found {
 			// The last measurements may be those of a class that was gone since.
 			if want := l.counts[name].plus(l.past[name]); got.arrived > want.arrived || got.completed > want.completed ||
 				got.refused > want.refused || got.evicted > want.evicted {
 				f.failf("%s: class %q: measured %+v after a crash, there were %+v", l.name, name, got, want)
 			}
-			l.counts[name] = got
 		}
+		l.counts = found // a class of which nothing was noted yet is not among them
 	}
 }
 
