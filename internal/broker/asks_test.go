@@ -361,8 +361,27 @@ func TestAskAsynq542CapsPerKey(t *testing.T) {
 	}
 }
 
-// "Finish what is started before starting more; a priority for each step."
-func TestAskHatchet4483FinishWhatIsStarted(t *testing.T) {
+// "Finish what is started before starting more": the steps of a run that is under way
+// go before runs that have not begun, at the same priority.
+func TestAskHatchet4483FinishWhatIsStartedBeforeStartingMore(t *testing.T) {
+	r := start(t)
+	r.ranked("q", `{"within": "finishFirst", "fairKey": "run", "classes": [{"name": "step", "level": 4}]}`)
+	step := func(run, name string) *message.Message { return msg(run+name, "run", run) }
+	r.send("q", step("a", "1"), step("b", "1"), step("c", "1"))
+	rec, k := r.receive("q", 1, ReceiverOptions{})
+	first := <-k.ds // a1 is at work, and sends its next step before it ends
+	r.send("q", step("a", "2"), step("a", "3"))
+	r.settle(rec, first, Outcome{Verdict: Complete})
+	rec.Close()
+	if text := r.explain("q", 2).Text(); !strings.Contains(text, "(strict, finishFirst inside a level): 2 of step") {
+		t.Errorf("why b1 waits for a2 and a3 is not explained:\n%s", text)
+	}
+	r = r.restart() // which does not forget that a is under way
+	wantBodies(t, "order", r.take("q"), "a2", "a3", "b1", "c1")
+}
+
+// … "and a priority for each step", where that is what is wanted.
+func TestAskHatchet4483APriorityForEachStep(t *testing.T) {
 	r := start(t)
 	r.ranked("q", `{"classes": [
 		{"name": "closing", "level": 9, "when": "step = '3'"},

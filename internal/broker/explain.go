@@ -28,6 +28,7 @@ type Explanation struct {
 	Level      queue.Level `json:"level"`
 	Rank       int         `json:"rank"` // effective level now
 	Discipline string      `json:"discipline"`
+	Within     string      `json:"within"`    // the order inside its level
 	Saturated  bool        `json:"saturated"` // levels have shares for the time being
 	EnqueuedAt time.Time   `json:"enqueuedAt"`
 	Waited     float64     `json:"waited"` // seconds
@@ -109,7 +110,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
-	x.Discipline, x.Saturated = p.Discipline.String(), pos.Saturated
+	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.Within.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
 	if l := pos.Lift; l.Seq != 0 {
 		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}
@@ -243,12 +244,16 @@ func (x Explanation) aheadText() string {
 	return fmt.Sprintf("Ahead of it (%s): %s.\n", x.mode(), strings.Join(parts, ", "))
 }
 
-// mode is the discipline that holds now.
+// mode is the order that holds now.
 func (x Explanation) mode() string {
+	text := x.Discipline
 	if x.Saturated {
-		return x.Discipline + ", by weight while the queue is saturated"
+		text += ", by weight while the queue is saturated"
 	}
-	return x.Discipline
+	if x.Within != policy.Fifo.String() {
+		text += ", " + x.Within + " inside a level"
+	}
+	return text
 }
 
 func times(n int) string {

@@ -67,7 +67,7 @@ func orderOf(p *policy.Policy) queue.Order {
 	o := queue.Order{
 		Discipline: queue.Discipline(from.Discipline), Every: from.Every, UpTo: queue.Level(from.UpTo),
 		Objective: from.Objective, Weight: from.Weight, Saturation: queue.Saturation(from.Saturation),
-		Fair: from.Fair, Others: queue.Share(from.Others),
+		Within: queue.Within(from.Within), Fair: from.Fair, Others: queue.Share(from.Others),
 	}
 	for _, s := range from.Shares {
 		o.Shares = append(o.Shares, queue.Share(s))

@@ -23,6 +23,7 @@ func (p *Policy) Consequences(lock time.Duration) []string {
 		t.add(p.fate(c)...)
 	}
 	t.add(p.unclassified()...)
+	t.add(p.inside()...)
 	t.add(p.turns()...)
 	t.add(p.shedding()...)
 	t.add(p.promises(lock)...)
@@ -65,6 +66,9 @@ func (p *Policy) served() string {
 		return "weighted: classes that have messages share the deliveries by their weights; a class that has none leaves its share to the others."
 	}
 	text := "strict: the highest level goes first, inside a level the oldest."
+	if p.Within != Fifo {
+		text = "strict: the highest level goes first."
+	}
 	if p.saturable() {
 		text += fmt.Sprintf(" When %s, the classes that have messages share the deliveries by their weights, until %s.",
 			p.Saturation.begins(), p.Saturation.ends())
@@ -78,6 +82,10 @@ func (p *Policy) idle() []string {
 	var t told
 	if p.Aging != (Lift{}) && p.Discipline != Aging {
 		t.add("aging is given, but counts only under the discipline aging.")
+	}
+	keyed := func(s Share) bool { return s.Weight > 0 }
+	if p.Within == FinishFirst && (keyed(p.KeyDefaults) || slices.ContainsFunc(p.Keys, keyed)) {
+		t.add("keys are given weights, but those count only where keys take turns, under fifo.")
 	}
 	if p.Saturation != (Saturation{}) && p.Discipline != Strict {
 		t.add("saturation is given, but counts only under the discipline strict.")

@@ -29,7 +29,7 @@ func (p *Policy) unclassified() []string {
 
 // turns says how the fair keys take turns.
 func (p *Policy) turns() []string {
-	if p.FairKey == "" {
+	if p.FairKey == "" || p.Within == FinishFirst {
 		return nil
 	}
 	var t told
@@ -40,9 +40,21 @@ func (p *Policy) turns() []string {
 	case p.Discipline == Aging || p.Discipline == Deadline:
 		t.addf("the oldest message of a level decides when the level is served; whose turn it is then is up to the keys, so what is said above of a message holds for its level.")
 	}
-	t.add(p.KeyDefaults.limits("every key")...)
+	return append(t, p.limits()...)
+}
+
+// limits says what keys may have at most.
+func (p *Policy) limits() []string {
+	var t told
+	tell := func(s Share, who string) {
+		if p.Within == FinishFirst {
+			s.Weight = 0 // there are no turns
+		}
+		t.add(s.limits(who)...)
+	}
+	tell(p.KeyDefaults, "every key")
 	for _, s := range p.Keys {
-		t.add(s.inherit(p.KeyDefaults).limits(fmt.Sprintf("key %q", s.Key))...)
+		tell(s.inherit(p.KeyDefaults), fmt.Sprintf("key %q", s.Key))
 	}
 	return t
 }

@@ -17,6 +17,7 @@ type Order struct {
 	Weight     []uint32        // by level; missing or zero is one
 	Saturation Saturation
 
+	Within Within
 	Fair   bool
 	Others KeyShare   // of a key that Shares does not name
 	Shares []KeyShare // of single keys
@@ -35,7 +36,7 @@ type KeyShare struct {
 // are one to the queue machine: the shortest of their objectives holds, and
 // their weights add up.
 func (p *Policy) Order() Order {
-	o := Order{Discipline: p.Discipline, Fair: p.FairKey != ""}
+	o := Order{Discipline: p.Discipline, Within: p.Within, Fair: p.FairKey != ""}
 	switch p.Discipline {
 	case Aging:
 		o.Every, o.UpTo = p.Aging.Every, p.Aging.UpTo

@@ -44,6 +44,7 @@ func (r *reader) policy(v value, p *Policy) {
 		{"discipline", func(v value) { p.Discipline = Discipline(r.word(v, disciplines)) }},
 		{"aging", func(v value) { r.lift(v, &p.Aging) }},
 		{"saturation", func(v value) { p.Saturation = r.saturation(v) }},
+		{"within", func(v value) { p.Within = Within(r.word(v, withins)) }},
 		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
 		{"keys", func(v value) { r.keys(v, p) }},
 		{"keyDefaults", func(v value) { p.KeyDefaults = r.share(v, keyDefaults) }},
@@ -91,6 +92,7 @@ func (r *reader) bounded(v value, p *Policy) {
 
 // secondLook finds what is wrong between fields.
 func (r *reader) secondLook(v value, p *Policy) {
+	r.fitting(v, p)
 	if p.FairKey == "" {
 		for _, name := range []string{"keys", "keyDefaults"} {
 			if c, ok := v.child(name); ok {

@@ -20,6 +20,7 @@ type Policy struct {
 	Discipline  Discipline
 	Aging       Lift // for the discipline of that name
 	Saturation  Saturation
+	Within      Within  // the order inside a level
 	FairKey     string  // an expression; empty means that nobody takes turns
 	Keys        []Share // of single fair keys
 	KeyDefaults Share   // of all other fair keys

@@ -102,7 +102,7 @@ func (q *Queue) checkOrder() error {
 			}
 			continue
 		}
-		if first, ok := lane.first(q); !ok || (key{e.enqueued, seq}).before(first) {
+		if first, ok := lane.first(q); !ok || q.precedes(key{e.enqueued, seq}, first) {
 			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.level, first.seq, seq)
 		}
 	}
@@ -112,8 +112,15 @@ func (q *Queue) checkOrder() error {
 		}
 	}
 	for l := range q.levels.all {
-		if lane, ok := q.levels.all[l].lane.(*plainLane); ok && lane.n != lanes[Level(l)] {
-			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, lane.n, lanes[Level(l)])
+		counted := lanes[Level(l)]
+		switch lane := q.levels.all[l].lane.(type) {
+		case *plainLane:
+			counted = lane.n
+		case *lifoLane:
+			counted = lane.n
+		}
+		if counted != lanes[Level(l)] {
+			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, counted, lanes[Level(l)])
 		}
 		if q.levels.all[l].lane != nil && q.levels.open.has(Level(l)) != q.levels.all[l].lane.open() {
 			return fmt.Errorf("invariant 6: level %d: open %t", l, q.levels.open.has(Level(l)))
@@ -147,10 +154,13 @@ func (q *Queue) checkFair(f *fairLane, k key, e *entry) error {
 	if l == nil {
 		return fmt.Errorf("invariant 5: message %d is in no line of key %q", k.seq, q.keys.all[n].name)
 	}
-	if first, ok := l.line.first(q); !ok || k.before(first) || f.aged && first != l.first {
+	if first, ok := l.line.first(q); !ok || k.before(first) || (f.aged || f.finish) && first != l.first {
 		return fmt.Errorf("invariant 5: key %q begins with %d, but has %d", q.keys.all[n].name, first.seq, k.seq)
 	}
-	if l.enlisted && (q.keys.all[n].full() || l.load != q.keys.all[n].load()) {
+	if l.started != q.keys.all[n].started {
+		return fmt.Errorf("invariant 5: key %q was started as %d, its line as %d", q.keys.all[n].name, q.keys.all[n].started, l.started)
+	}
+	if l.enlisted && (q.keys.all[n].full() || !f.finish && l.load != q.keys.all[n].load()) {
 		return fmt.Errorf("invariant 5: key %q has a turn at load %d", q.keys.all[n].name, l.load)
 	}
 	return nil

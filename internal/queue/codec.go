@@ -22,6 +22,7 @@ const (
 	kindState    kind = 0x08
 	kindConfig   kind = 0x09
 	kindSettings kind = 0x0a // kindConfig with more
+	kindStarted  kind = 0x0b // keys that were started; also a chunk of a snapshot
 
 	kindSnapshot kind = 0x10 // header
 	kindWindow   kind = 0x11 // chunk of the duplicate window

@@ -51,6 +51,7 @@ type Order struct {
 	Weight     []uint32        // Weighted, and Strict when saturated: by level; missing or zero is one
 	Saturation Saturation      // Strict: when there is too much for it
 
+	Within Within  // inside a level
 	Fair   bool    // inside a level the fair keys take turns
 	Others Share   // Fair: of a key that Shares does not name
 	Shares []Share // Fair: of single keys

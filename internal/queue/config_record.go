@@ -40,11 +40,14 @@ func (c *Config) switches() [6]struct {
 const (
 	moreEnd        = 0
 	moreSaturation = 1
+	moreWithin     = 2
 )
 
 // plain reports whether a Config has nothing but what the first layout has room
 // for. It is then written so, and an older program can read it.
-func (c *Config) plain() bool { return c.Order.Saturation == Saturation{} }
+func (c *Config) plain() bool {
+	return c.Order.Saturation == Saturation{} && c.Order.Within == Fifo
+}
 
 // kindOf returns the kind of a record that has c in it: plain, if that has room.
 func (c *Config) kindOf(plain, more kind) kind {
@@ -67,6 +70,10 @@ func (e *Effects) more(c Config) {
 		e.byte(moreSaturation)
 		e.uint(uint64(s.Waiting))
 		e.time(int64(s.Oldest))
+	}
+	if w := c.Order.Within; w != Fifo {
+		e.byte(moreWithin)
+		e.byte(byte(w))
 	}
 	e.byte(moreEnd)
 }
@@ -157,6 +164,10 @@ func (r *reader) settings(k kind) Config {
 			return c
 		case moreSaturation:
 			c.Order.Saturation = Saturation{Waiting: int64(r.upTo(math.MaxInt64)), Oldest: time.Duration(r.time())}
+		case moreWithin:
+			if c.Order.Within = Within(r.byte()); c.Order.Within > FinishFirst {
+				r.fail()
+			}
 		default:
 			r.fail()
 		}

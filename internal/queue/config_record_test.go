@@ -29,6 +29,8 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 	plain.Sessions = false
 	saturable := plain
 	saturable.Order.Saturation = Saturation{Waiting: 1 << 40, Oldest: time.Hour}
+	finishing, both := plain, saturable
+	finishing.Order.Within, both.Order.Within = FinishFirst, Lifo
 	for _, tt := range []struct {
 		what           string
 		cfg            Config
@@ -36,6 +38,8 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 	}{
 		{"what was always there", plain, 0x09, 0x10},
 		{"saturation", saturable, 0x0a, 0x15},
+		{"an order inside levels", finishing, 0x0a, 0x15},
+		{"both", both, 0x0a, 0x15},
 	} {
 		change, header := settingsIn(t, tt.cfg)
 		if kind(change[0]) != tt.change || kind(header[0]) != tt.header {
@@ -65,9 +69,11 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 func TestUnknownSettingsAreRefused(t *testing.T) {
 	cfg := Config{Order: Order{Saturation: Saturation{Waiting: 1}}}
 	rec, _ := settingsIn(t, cfg)
-	rec = append(rec[:len(rec)-1:len(rec)-1], 0x7f, moreEnd)
-	var out Effects
-	if err := New(Config{}, 1).Replay(rec, &out); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("settings of a later version: %v, want %v", err, ErrCorrupt)
+	head := rec[: len(rec)-1 : len(rec)-1]
+	for _, tail := range [][]byte{{0x7f, moreEnd}, {moreWithin, 3, moreEnd}} {
+		var out Effects
+		if err := New(Config{}, 1).Replay(append(head, tail...), &out); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("settings of a later version, %v: %v, want %v", tail, err, ErrCorrupt)
+		}
 	}
 }

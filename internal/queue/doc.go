@@ -7,7 +7,8 @@
 // # Promise
 //
 // The order is exact. Inside a level the older message goes first, then the
-// lower number; the discipline chooses among the levels. A message that returns
+// lower number, unless Order.Within says otherwise; the discipline chooses among the
+// levels. A message that returns
 // (abandoned, released, its lock run out) stands where it stood before. A session
 // is served in the order of its numbers, and goes as the best message in it: a
 // high message lifts the low ones that it has to wait for.
@@ -60,7 +61,8 @@
 // looks at the first message of each level before that. The other disciplines hold a
 // tournament among the levels, in which only levels that have changed play again;
 // a level that is alone does not play at all, nor does one that has just opened
-// and goes before all others.
+// and goes before all others. Keys that take turns cost the same however many there
+// are; keys that are finished first, and aged ones, are in a heap.
 //
 // What a long queue could cost beyond that is the way to memory that is far away:
 // an entry is first touched, a million messages after it was written, when it

@@ -63,13 +63,17 @@ func (q *Queue) ahead(p *Position, k key, e *entry, at int64) {
 	mine := q.groups.all[e.group].fairKey
 	byKey, byLevel := make(map[uint32]int), make(map[Level]int)
 	for seq, o := q.msgs.next(0); o != nil; seq, o = q.msgs.next(seq + 1) {
-		first := key{o.enqueued, seq}.before(k)
+		other := key{o.enqueued, seq}
 		fairKey := q.groups.all[o.group].fairKey
 		switch {
 		case !o.is(Ready) || o.expiry() <= at || seq == k.seq:
 		case o.level == e.level && fairKey != mine: // only in a fair order
-			byKey[fairKey]++
-		case o.level == e.level && first, o.level != e.level && q.outranks(seq, o, k.seq, e, at):
+			if !q.cfg.Order.finishes() {
+				byKey[fairKey]++
+			} else if q.worksBefore(e.level, fairKey, other, mine, k) {
+				p.Ahead[o.level]++
+			}
+		case o.level == e.level && q.precedes(other, k), o.level != e.level && q.outranks(seq, o, k.seq, e, at):
 			p.Ahead[o.level]++
 		case o.level != e.level:
 			byLevel[o.level]++

@@ -13,15 +13,18 @@ const maxLoad = 64*64 - 1
 // fairLane lets the keys of a level take turns. The key that has the least in
 // flight, by its weight, goes first; among equals, whoever has waited longest
 // for a turn. A key has as many turns in a row as its weight. All of this takes
-// the same time for two keys and for a million.
+// the same time for two keys and for a million. Or the keys that were started go
+// first, which takes longer for a million of them, as a heap does.
 type fairLane struct {
 	place
-	rings []fairRing // by load: the keys that may be served
-	used  [64]uint64 // rings that are not empty
-	words uint64     // words of used that are not zero
-	ages  ages       // the same keys by their first message, if aged
-	aged  bool
-	spare []*fairLine
+	rings  []fairRing       // by load: the keys that may be served
+	used   [64]uint64       // rings that are not empty
+	words  uint64           // words of used that are not zero
+	ages   lineHeap[byAge]  // the same keys by their first message, if aged
+	works  lineHeap[byWork] // instead of rings, if what was started is finished first
+	aged   bool
+	finish bool
+	spare  []*fairLine
 }
 
 // fairRing is the keys of one load in the order of their turns.
@@ -36,8 +39,9 @@ type fairLine struct {
 	turns      int64
 	load       int // ring it is in
 	enlisted   bool
-	first      key    // if the lane is aged
-	age        int    // position in ages
+	first      key    // if the lane is aged, or finishes first
+	age, work  int    // position in ages and works
+	started    uint64 // of its key
 	few        [2]key // room for back: most keys have one message or two
 }
 
@@ -57,6 +61,7 @@ func (f *fairLane) add(q *Queue, k key, e *entry) {
 	fresh := l == nil
 	if fresh {
 		l = f.newLine(n)
+		l.started = q.keys.all[n].started
 		q.keys.all[n].lines = append(q.keys.all[n].lines, l)
 	}
 	l.push(k)
@@ -123,6 +128,9 @@ func (f *fairLane) first(q *Queue) (key, bool) {
 
 // next returns the line whose turn it is.
 func (f *fairLane) next() *fairLine {
+	if len(f.works) > 0 {
+		return f.works[0]
+	}
 	if f.words == 0 {
 		return nil
 	}
@@ -148,12 +156,18 @@ func (f *fairLane) oldest(q *Queue) (key, bool) {
 }
 
 func (f *fairLane) eldest(q *Queue) (eldest key, ok bool) {
+	older := func(l *fairLine) {
+		if k, _ := l.line.first(q); !ok || k.before(eldest) {
+			eldest, ok = k, true
+		}
+	}
 	for i := range f.rings {
 		for l := f.rings[i].head; l != nil; l = l.next {
-			if k, _ := l.line.first(q); !ok || k.before(eldest) {
-				eldest, ok = k, true
-			}
+			older(l)
 		}
+	}
+	for _, l := range f.works {
+		older(l)
 	}
 	return eldest, ok
 }
@@ -164,7 +178,7 @@ func (f *fairLane) served(q *Queue, e *entry) {
 	if owner.every > 0 {
 		owner.booked = max(owner.booked, q.clock) + owner.every
 	}
-	if l := f.find(q, n); l != nil && l.enlisted {
+	if l := f.find(q, n); l != nil && l.enlisted && !f.finish {
 		if l.turns++; l.turns >= owner.weight && l.next != nil {
 			f.withdraw(l)
 			f.enlist(l, owner.load())
@@ -175,14 +189,28 @@ func (f *fairLane) served(q *Queue, e *entry) {
 	}
 }
 
-func (f *fairLane) open() bool { return f.words != 0 }
+func (f *fairLane) open() bool { return f.words != 0 || len(f.works) > 0 }
 
-// enlist lets a line take turns in the ring of its load, at the end of it.
+// enlist lets a line take part: by what was started, or in turns in the ring of its
+// load, at the end of it.
 func (f *fairLane) enlist(l *fairLine, load int) {
-	if l.enlisted && l.load == load {
+	if l.enlisted && (f.finish || l.load == load) {
 		return
 	}
 	f.withdraw(l)
+	if f.finish {
+		l.enlisted = true
+		f.works.push(l)
+	} else {
+		f.lineUp(l, load)
+	}
+	if f.aged {
+		f.ages.push(l)
+	}
+}
+
+// lineUp puts a line at the end of a ring.
+func (f *fairLane) lineUp(l *fairLine, load int) {
 	for load >= len(f.rings) {
 		f.rings = append(f.rings, fairRing{})
 	}
@@ -197,16 +225,26 @@ func (f *fairLane) enlist(l *fairLine, load int) {
 		f.words |= 1 << (load >> 6)
 	}
 	r.tail = l
-	if f.aged {
-		f.ages.push(l)
-	}
 }
 
-// withdraw takes a line out of its ring, if it is in one.
+// withdraw makes a line take part no more, if it does.
 func (f *fairLane) withdraw(l *fairLine) {
 	if !l.enlisted {
 		return
 	}
+	if f.finish {
+		f.works.remove(l)
+	} else {
+		f.stepOut(l)
+	}
+	l.enlisted = false
+	if f.aged {
+		f.ages.remove(l)
+	}
+}
+
+// stepOut takes a line out of its ring.
+func (f *fairLane) stepOut(l *fairLine) {
 	r := &f.rings[l.load]
 	if l.prev != nil {
 		l.prev.next = l.next
@@ -224,65 +262,19 @@ func (f *fairLane) withdraw(l *fairLine) {
 			f.words &^= 1 << (l.load >> 6)
 		}
 	}
-	l.prev, l.next, l.enlisted = nil, nil, false
-	if f.aged {
-		f.ages.remove(l)
-	}
+	l.prev, l.next = nil, nil
 }
 
 // refresh notes which message is the first of a line.
 func (f *fairLane) refresh(q *Queue, l *fairLine) {
-	if !f.aged {
+	if !f.aged && !f.finish {
 		return
 	}
 	l.first, _ = l.line.first(q)
-	if l.enlisted {
+	if l.enlisted && f.aged {
 		f.ages.fix(l)
 	}
-}
-
-// ages is a heap of lines by their first messages, each of which knows where it
-// is, so that it can be moved.
-type ages []*fairLine
-
-func (h *ages) push(l *fairLine) {
-	l.age = len(*h)
-	*h = append(*h, l)
-	h.fix(l)
-}
-
-func (h *ages) remove(l *fairLine) {
-	s, i := *h, l.age
-	last := s[len(s)-1]
-	*h = s[:len(s)-1]
-	if last != l {
-		s[i], last.age = last, i
-		h.fix(last)
+	if l.enlisted && f.finish {
+		f.works.fix(l)
 	}
-}
-
-// fix restores the order after the first message of l has changed.
-func (h *ages) fix(l *fairLine) {
-	s, i := *h, l.age
-	for i > 0 && l.first.before(s[(i-1)/2].first) {
-		s[i] = s[(i-1)/2]
-		s[i].age = i
-		i = (i - 1) / 2
-	}
-	for {
-		c := 2*i + 1
-		if c >= len(s) {
-			break
-		}
-		if c+1 < len(s) && s[c+1].first.before(s[c].first) {
-			c++
-		}
-		if !s[c].first.before(l.first) {
-			break
-		}
-		s[i] = s[c]
-		s[i].age = i
-		i = c
-	}
-	s[i], l.age = l, i
 }

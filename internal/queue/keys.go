@@ -18,6 +18,7 @@ type fairKey struct {
 	burst    int64 // nanoseconds that may be used in advance
 	inFlight int64
 	booked   int64       // its rate is used up to this time
+	started  uint64      // its number among those started; zero is not started
 	wakes    int64       // when its item in keys.wakes is due; zero is none
 	lines    []*fairLine // its messages, by level
 }
@@ -31,6 +32,7 @@ type keys struct {
 	shares map[string]Share
 	others Share
 	wakes  heap[wake]
+	starts uint64 // highest number of a key started
 }
 
 // wake is when a key may be served again, or forgotten.
@@ -91,6 +93,7 @@ func (ks *keys) leave(n uint32, now int64) {
 	if k.groups > 0 || n == 0 {
 		return
 	}
+	k.started = 0
 	if k.booked > now {
 		ks.wakeAt(n, k.booked)
 		return
@@ -136,7 +139,9 @@ func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
 // rekey counts all keys anew, for reorder.
 func (q *Queue) rekey() {
+	started, starts := q.keys.startedKeys(), q.keys.starts
 	q.keys.configure(q.cfg.Order)
+	q.keys.starts = starts
 	for n := range q.groups.all {
 		g := &q.groups.all[n]
 		g.fairKey = 0
@@ -146,6 +151,11 @@ func (q *Queue) rekey() {
 	}
 	if !q.cfg.Order.Fair {
 		return
+	}
+	for _, k := range started {
+		if n, ok := q.keys.byName[k.name]; ok && q.cfg.Order.finishes() {
+			q.keys.all[n].started = k.started
+		}
 	}
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if e.is(Locked) {

@@ -105,19 +105,6 @@ func (ls *levels) changed(l Level) {
 	ls.picker.touch(l)
 }
 
-// newLane returns an empty lane for level l by the settings of the queue.
-func (q *Queue) newLane(l Level) lane {
-	p := place{tests: ofLevel, level: l}
-	if q.cfg.Sessions {
-		p.tests |= atHead
-	}
-	if q.cfg.Order.Fair {
-		p.tests |= ofKey
-		return &fairLane{place: p, aged: q.levels.picker.aged()}
-	}
-	return &plainLane{line: line{place: p}}
-}
-
 // plainLane is first in, first out.
 type plainLane struct {
 	line  line

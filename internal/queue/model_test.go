@@ -33,6 +33,7 @@ type model struct {
 	ends     map[string]time.Time // of the session locks
 	dead     []SeqNo
 	shares   *modelShares // while it is saturated
+	started  []string     // keys, in the order in which they were
 }
 
 func newModel(cfg Config) *model {
@@ -216,6 +217,9 @@ func (m *model) choices(now time.Time, keep func(*modelMessage) bool) (of []*mod
 	best := m.best(now, may)
 	if best == nil {
 		return nil
+	}
+	if o := m.cfg.Order; o.finishes() || o.Within == Lifo && !o.Fair {
+		return m.firsts(now, best.a.Level, may)
 	}
 	if !m.cfg.Order.Fair && m.cfg.Order.Discipline != Weighted {
 		return []*modelMessage{best}

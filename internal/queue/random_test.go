@@ -85,6 +85,7 @@ func (p *player) tick() {
 // verify compares the queue with the model and with its twin.
 func (p *player) verify() {
 	p.t.Helper()
+	p.m.forget()
 	if err := p.q.Check(); err != nil {
 		p.fatalf("%v", err)
 	}
@@ -219,6 +220,10 @@ func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
 		{"strict", func(*Order) {}},
 		{"crowded", func(o *Order) { o.Saturation = Saturation{Waiting: 8} }},
 		{"belated", func(o *Order) { o.Saturation = Saturation{Waiting: 30, Oldest: 15 * time.Second} }},
+		{"newest first", func(o *Order) { o.Within, o.Saturation = Lifo, Saturation{Waiting: 8} }},
+		{"weighted newest first", func(o *Order) { o.Discipline, o.Within = Weighted, Lifo }},
+		{"finish first", func(o *Order) { o.Within = FinishFirst }},
+		{"aging finish first", func(o *Order) { o.Discipline, o.Within = Aging, FinishFirst }},
 		{"aging", func(o *Order) { o.Discipline = Aging }},
 		{"deadline", func(o *Order) { o.Discipline = Deadline }},
 		{"weighted", func(o *Order) { o.Discipline = Weighted }},

@@ -98,6 +98,8 @@ func TestReplayRefuses(t *testing.T) {
 		log  [][]byte
 	}{
 		{"an unknown kind", [][]byte{{0x7f}}},
+		{"an unknown key that starts", [][]byte{record(kindStarted, 1, 1, 'k')}},
+		{"a key that starts as none", [][]byte{record(kindStarted, 0, 1, 'k')}},
 		{"a gap in the numbers", [][]byte{enqueue(1), enqueue(3)}},
 		{"a number twice", [][]byte{enqueue(1), enqueue(1)}},
 		{"bytes behind the record", [][]byte{append(enqueue(1), 0)}},

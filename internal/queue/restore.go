@@ -49,6 +49,8 @@ func (q *Queue) replay(k kind, r *reader, out *Effects) error {
 		return q.replayChange(k, r, out)
 	case kindState:
 		q.replayState(r, out)
+	case kindStarted:
+		return q.replayStarted(r)
 	case kindConfig, kindSettings:
 		q.replayConfig(k, r)
 	case kindSnapshot, kindHeader, kindWindow, kindStates, kindEntries, kindEnd:

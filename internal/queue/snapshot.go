@@ -25,6 +25,7 @@ const (
 	phaseWindow
 	phaseStates
 	phaseEntries
+	phaseStarted
 	phaseEnd
 )
 
@@ -53,6 +54,8 @@ func (q *Queue) Snapshot(c Cursor, most int, move func(Ref) (Ref, bool), out *Ef
 		return q.snapStates(c, most, move, out), false
 	case phaseEntries:
 		return q.snapEntries(c, most, move, out), false
+	case phaseStarted:
+		return q.snapStarted(c, most, out), false
 	}
 	out.begin(kindEnd)
 	out.end()
@@ -107,7 +110,7 @@ func (q *Queue) snapEntries(c Cursor, most int, move func(Ref) (Ref, bool), out 
 	to, n := c.high, 0
 	seq, e := q.msgs.next(SeqNo(c.next))
 	if e == nil || seq > c.high {
-		return Cursor{phase: phaseEnd}
+		return Cursor{phase: phaseStarted}
 	}
 	at := e.enqueued
 	out.begin(kindEntries)
@@ -268,6 +271,9 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 		it := q.itemOf(e)
 		out.seq(seq)
 		out.item(&it, 0)
+	}
+	for _, k := range q.keys.startedKeys() {
+		out.started(&k)
 	}
 	return sha256.Sum256(out.buf)
 }

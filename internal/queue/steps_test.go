@@ -145,6 +145,7 @@ func (p *player) handed(d Delivery, want *modelMessage, w Want) {
 	if d.Seq != want.seq {
 		p.fatalf("handed out %d, want %d", d.Seq, want.seq)
 	}
+	p.m.hand(want)
 	if w.Forgetful {
 		p.m.remove(d.Seq)
 		return

@@ -121,6 +121,7 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 
 // handOut gives away a message that has left its place already.
 func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Delivery {
+	q.start(e, out)
 	if w.Forgetful {
 		e.setState(e.resting()) // there is no lock to show
 		d := q.delivery(seq, e)

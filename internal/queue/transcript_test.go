@@ -160,6 +160,10 @@ func (s *stage) config(c script.Command) Config {
 			cfg.ReceivePaused = true
 		case "fair":
 			cfg.Order.Fair = true
+		case "finish":
+			cfg.Order.Within = FinishFirst
+		case "lifo":
+			cfg.Order.Within = Lifo
 		case "aging":
 			cfg.Order.Discipline, cfg.Order.Every, cfg.Order.UpTo = Aging, c.Duration("every", time.Minute), Level(c.Int("up-to", 9))
 		case "deadline":

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// byWork orders the lines of a lane that finishes first: the keys that were started,
+// in the order in which they were, then the others by their first messages.
+type byWork struct{}
+
+func (byWork) slot(l *fairLine) *int { return &l.work }
+
+func (byWork) before(a, b *fairLine) bool {
+	switch {
+	case a.started != 0 && b.started != 0:
+		return a.started < b.started
+	case a.started != 0 || b.started != 0:
+		return a.started != 0
+	}
+	return a.first.before(b.first)
+}
+
+// start notes that a message is handed out, the first of its key perhaps. It is
+// logged, so that a restart goes on with what was begun.
+func (q *Queue) start(e *entry, out *Effects) {
+	n := q.groups.all[e.group].fairKey
+	if n == 0 || !q.cfg.Order.finishes() || q.keys.all[n].started != 0 {
+		return
+	}
+	q.begin(n, q.keys.starts+1)
+	out.begin(kindStarted)
+	out.started(&q.keys.all[n])
+	out.end()
+}
+
+func (e *Effects) started(k *fairKey) {
+	e.uint(k.started)
+	e.string(k.name)
+}
+
+// begin makes a key one that was started, as the number-th.
+func (q *Queue) begin(n uint32, number uint64) {
+	k := &q.keys.all[n]
+	k.started, q.keys.starts = number, max(q.keys.starts, number)
+	for _, line := range k.lines {
+		line.started = number
+		if line.enlisted {
+			q.levels.all[line.level].lane.(*fairLane).works.fix(line)
+		}
+		q.levels.changed(line.level)
+	}
+}
+
+// startedKeys returns the keys that were started, in that order.
+func (ks *keys) startedKeys() []fairKey {
+	var all []fairKey
+	for _, k := range ks.all {
+		if k.started != 0 {
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(a, b fairKey) int { return cmp.Compare(a.started, b.started) })
+	return all
+}
+
+// snapStarted writes which keys were started. One that is while this goes on has
+// its own record.
+func (q *Queue) snapStarted(c Cursor, most int, out *Effects) Cursor {
+	began := false
+	for ; most > 0 && c.next < uint64(len(q.keys.all)); c.next++ {
+		k := &q.keys.all[c.next]
+		if k.started == 0 {
+			continue
+		}
+		if !began {
+			out.begin(kindStarted)
+			began = true
+		}
+		out.started(k)
+		most--
+	}
+	if began {
+		out.end()
+	}
+	if c.next >= uint64(len(q.keys.all)) {
+		return Cursor{phase: phaseEnd}
+	}
+	return c
+}
+
+// replayStarted reads which keys were started. Inside a snapshot the messages of a
+// key may not have come yet: the part about keys, at its end, will tell again.
+func (q *Queue) replayStarted(r *reader) error {
+	for len(r.rest) > 0 {
+		number, name := r.uint(), r.string()
+		if r.bad || number == 0 {
+			r.fail()
+			return nil
+		}
+		n, ok := q.keys.byName[name]
+		switch {
+		case ok && n != 0 && q.cfg.Order.finishes():
+			if q.keys.all[n].started == 0 {
+				q.begin(n, number)
+			}
+		case !q.restore.building:
+			return fmt.Errorf("%w: no key %q to start", ErrCorrupt, name)
+		}
+	}
+	return nil
+}
+
+// worksBefore reports whether a message of another key of the level goes before one
+// of mine, should nothing else come. When the first of a key is served, the others
+// are next.
+func (q *Queue) worksBefore(l Level, other uint32, o key, mine uint32, k key) bool {
+	a, b := q.standIn(l, other, o), q.standIn(l, mine, k)
+	return !q.keys.all[other].full() && q.keys.all[other].opens() <= q.clock && byWork{}.before(a, b)
+}
+
+// standIn returns the line of a key, or one of a message that has none.
+func (q *Queue) standIn(l Level, n uint32, k key) *fairLine {
+	if line := q.levels.all[l].lane.(*fairLane).find(q, n); n != 0 && line != nil {
+		return line
+	}
+	return &fairLine{first: k}
+}
