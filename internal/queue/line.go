@@ -157,9 +157,10 @@ func (l *line) ahead(q *Queue) *entry {
 	return nil
 }
 
-// age returns the first half of a key: inside a session only numbers count.
+// age returns the first half of a key. Inside a session only numbers count, if
+// the line is not that of one level.
 func (l *line) age(e *entry) int64 {
-	if l.tests&ofSession != 0 {
+	if l.tests == ofSession {
 		return 0
 	}
 	return e.enqueued
