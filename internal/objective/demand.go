@@ -123,7 +123,7 @@ func (r *DemandResult) why(in DemandInput, name string) string {
 	case r.Workers == in.Running && need <= float64(in.Running-1):
 		text += "; so many are at work"
 	case need < 1 && r.Workers == 1:
-		text += "; less than one is one"
+		text += "; one is the least while there is work"
 	}
 	return text
 }

@@ -35,7 +35,7 @@ func TestDemand(t *testing.T) {
 		{"the example of the guide", DemandInput{Classes: []Load{
 			{Name: "paying", Arrival: 10, Service: 2 * time.Second, Waiting: 300, Oldest: 4 * time.Second, Wait: 10 * time.Second},
 		}}, 125, "20 busy with what comes in, 5 spare, 100 for the backlog (class paying is the most pressing)"},
-		{"service not known", DemandInput{Classes: []Load{{Waiting: 5}}}, 1, "less than one is one"},
+		{"service not known", DemandInput{Classes: []Load{{Waiting: 5}}}, 1, "one is the least while there is work"},
 		{"ceiling", DemandInput{Ceiling: 8, Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 8, "the ceiling holds it down"},
 		{"at work", DemandInput{Running: 3}, 3, "so many are at work"},
 		{"the ceiling is above all", DemandInput{Running: 30, Floor: 20, Ceiling: 5}, 5, ""},

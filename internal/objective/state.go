@@ -145,7 +145,7 @@ func (c *class) why(b burn) string {
 	text := fmt.Sprintf("%s of the messages of the last %v and %s of those of the last %v started within %v; %s is promised",
 		percent(1-b.short*(1-c.Share)), brief(short), percent(1-b.long*(1-c.Share)), brief(short*longSlots/shortSlots), c.Wait, percent(c.Share))
 	if b.overdue >= 1 {
-		text += fmt.Sprintf("; about %.0f waiting messages are late already", b.overdue)
+		text += fmt.Sprintf("; of those that wait about %.0f are late already", b.overdue)
 	}
 	return text
 }
