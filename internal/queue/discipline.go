@@ -62,10 +62,10 @@ func (*aging) entered(Level) {}
 func (*aging) served(Level)  {}
 
 func (a *aging) rank(l Level, enqueued, now int64) int {
-	if a.every <= 0 || l >= a.upTo {
-		return int(l)
+	if now-enqueued < a.every || a.every <= 0 || l >= a.upTo {
+		return int(l) // mostly so, and to divide takes long
 	}
-	return int(min(int64(l)+max(now-enqueued, 0)/a.every, int64(a.upTo)))
+	return int(min(int64(l)+(now-enqueued)/a.every, int64(a.upTo)))
 }
 
 func (a *aging) score(l Level, k key, now int64) (score, int64) {

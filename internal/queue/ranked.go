@@ -189,16 +189,20 @@ func (r *ranked) enter(l Level, s score) {
 	r.play(l)
 }
 
-// play plays the matches of a level whose score has changed.
+// play plays the matches of a level whose score has changed. Who wins one cannot
+// be guessed, so it is chosen without a branch unless the scores begin alike.
 func (r *ranked) play(l Level) {
-	best, s := l, &r.scores[l]
+	best, a := l, r.scores[l].a
 	for m := r.size + int(l); m > 1; m >>= 1 {
-		if o := r.wins[m^1]; r.scores[o].before(*s) {
-			best, s = o, &r.scores[o]
+		o := r.wins[m^1]
+		other := r.scores[o].a
+		if other == a && r.scores[o].before(r.scores[best]) {
+			best = o
 		}
-		if best != l && r.wins[m>>1] == best {
-			return // further up nobody met l, or will
+		if other < a {
+			best = o
 		}
+		a = min(a, other)
 		r.wins[m>>1] = best
 	}
 }
