@@ -7,6 +7,7 @@ const (
 	shelfLen  = 121          // entries: they fill a size class of the allocator, 6784 bytes
 	minSpare  = 4            // emptied shelves kept for reuse, and one for each sixteen in use
 	sparse    = shelfLen / 4 // a shelf nobody walks along that has no more is cleared
+	few       = 4            // the same, also if the rest seemed to go soon
 )
 
 // spot says where the entry of a message lies: on which shelf, at which place.
@@ -116,9 +117,20 @@ func (s *shelves) vacate(n spot) {
 	sh := &s.all[n.shelf()]
 	sh.entries[n.place()] = entry{}
 	sh.live--
-	if !sh.kept && (sh.live == 0 || sh.live == sparse) {
+	if !sh.kept && (sh.live == 0 || sh.live == few || sh.live == sparse && !sh.drained()) {
 		s.thinOut(n.shelf())
 	}
+}
+
+// drained reports whether what is gone from a shelf was in front of what is left.
+// Most likely the rest goes soon, too, and need not be moved.
+func (sh *shelf) drained() bool {
+	for i := sh.used - sh.live; i < sh.used; i++ {
+		if !sh.entries[i].live() {
+			return false
+		}
+	}
+	return true
 }
 
 // letGo says that no row refers to a shelf any more.
