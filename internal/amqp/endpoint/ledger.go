@@ -15,12 +15,14 @@ type entry struct {
 	told  bool // the App was told an outcome
 }
 
-// maxRing bounds the ring of a ledger; older deliveries move into a map.
+// maxRing bounds a ring that is mostly empty.
 const maxRing = 1 << 14
 
 // ledger keeps the unsettled deliveries of a session by id. Ids are handed out in
-// sequence, so a ring holds the recent ones at the cost of an array; a delivery
-// that stays unsettled while thousands pass moves to a map.
+// sequence, so a ring holds the recent ones at the cost of an array; a few that
+// stay unsettled while thousands pass move to a map. A peer with credit for
+// everything leaves many thousands unsettled: then the ring grows, which costs less
+// than a map of them.
 //
 // Invariant: next-base <= len(ring), and ring holds exactly the entries of
 // [base, next); old holds only ids before base.
@@ -60,7 +62,7 @@ func (g *ledger) makeRoom() {
 	if int(g.next-g.base) <= n/2 && n > 0 {
 		return
 	}
-	if n < maxRing {
+	if n < maxRing || g.dense() {
 		ring := make([]entry, max(16, 2*n))
 		for id := g.base; id != g.next; id++ {
 			ring[int(id)&(len(ring)-1)] = g.ring[g.slot(id)]
@@ -82,10 +84,25 @@ func (g *ledger) makeRoom() {
 	}
 }
 
-// trim moves base over entries that are settled.
+// dense reports whether at least half of the ring is unsettled.
+func (g *ledger) dense() bool {
+	n := 0
+	for i := range g.ring {
+		if g.ring[i].link != nil {
+			n++
+		}
+	}
+	return n >= len(g.ring)/2
+}
+
+// trim moves base over entries that are settled, and gives a large ring back when
+// that were all.
 func (g *ledger) trim() {
 	for g.base != g.next && g.ring[g.slot(g.base)].link == nil {
 		g.base++
+	}
+	if g.base == g.next && len(g.ring) > maxRing {
+		g.ring = nil
 	}
 }
 

@@ -58,9 +58,6 @@ func TestLedgerAgainstMap(t *testing.T) {
 				}
 			}
 		}
-		if len(g.ring) > maxRing {
-			t.Fatalf("ring of %d entries, want at most %d", len(g.ring), maxRing)
-		}
 		g.forget(links[0])
 		g.forget(links[1])
 		for id := range model {
@@ -68,5 +65,38 @@ func TestLedgerAgainstMap(t *testing.T) {
 				t.Fatalf("entry %d outlived its link", id)
 			}
 		}
+	}
+}
+
+// One delivery that is never settled does not make a ring grow for those that are.
+func TestLedgerMovesWhatStaysBehind(t *testing.T) {
+	var g ledger
+	stays := g.put(entry{link: new(Link), ref: 7})
+	for range 10 * maxRing {
+		g.remove(g.put(entry{link: new(Link)}))
+	}
+	if len(g.ring) > maxRing {
+		t.Errorf("ring of %d entries for one, want at most %d", len(g.ring), maxRing)
+	}
+	if e := g.get(stays); e == nil || e.ref != 7 {
+		t.Errorf("entry %d is %v, want the one with 7", stays, e)
+	}
+}
+
+// A peer that settles late costs a ring while it does, and no map.
+func TestLedgerGrowsWhileMuchIsUnsettled(t *testing.T) {
+	var g ledger
+	l := new(Link)
+	for range 10 * maxRing {
+		g.put(entry{link: l})
+	}
+	if len(g.old) > 0 || len(g.ring) > 16*maxRing {
+		t.Errorf("%d entries in a map and a ring of %d, want none and at most %d", len(g.old), len(g.ring), 16*maxRing)
+	}
+	for id := range g.between(0, 10*maxRing) {
+		g.remove(id)
+	}
+	if len(g.ring) > maxRing {
+		t.Errorf("ring of %d entries for none, want at most %d", len(g.ring), maxRing)
 	}
 }
