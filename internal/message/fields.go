@@ -87,6 +87,9 @@ type Header struct {
 func (m *Message) Header() Header {
 	var r codec.Reader
 	m.enter(sectionHeader, &r)
+	if r.Left() == 0 {
+		return Header{Priority: DefaultPriority}
+	}
 	h := Header{Durable: r.Bool(), Priority: DefaultPriority}
 	if !r.Null() {
 		h.Priority, h.PrioritySet = r.Ubyte(), true
@@ -103,6 +106,9 @@ func (m *Message) Header() Header {
 func (m *Message) Field(f Field) codec.Value {
 	var r codec.Reader
 	m.enter(sectionProperties, &r)
+	if r.Left() <= int(f) {
+		return codec.Value{} // as most fields of most messages are
+	}
 	for range f {
 		r.Skip()
 	}
