@@ -26,6 +26,7 @@ type Broker struct {
 
 	reclasser *reclasser
 	alerts    *alerts
+	posts     sync.Pool // of *post
 
 	// admin holds one token: whoever has it may change entities. It is a
 	// channel and not a mutex because it is held while the disk is waited for.

@@ -107,8 +107,8 @@ func (r *Receiver) Allow(total uint64) {
 // was left of the allowance is void.
 func (r *Receiver) Drain() { _ = r.c.Drain() }
 
-// Settle decides about messages of the receiver's queue. It never blocks; done
-// gets nil if every token was good, else an error or nil for each. Without a done
+// Settle decides about messages of the receiver's queue. It never blocks and does
+// not keep tokens; done gets nil if every token was good, else an error or nil for each. Without a done
 // nobody waits for it, and it may take a moment longer.
 func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []error)) {
 	settle(r.n, r.part, tokens, o, done)
@@ -118,12 +118,21 @@ func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []erro
 // must make room.
 func (r *Receiver) Keep(tokens []queue.Token) { _ = r.c.Keep(tokens) }
 
+// Recycle takes back a slice of deliveries that the sink has no use for any more;
+// it may, and need not, be called for each.
+func (r *Receiver) Recycle(ds []Delivery) { r.c.Recycle(ds) }
+
 // Close ends the receiver. Its message locks stay, a session goes back.
 func (r *Receiver) Close() { _ = r.c.Detach() }
 
 func settle(n *node, part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
-	op := &shard.Settle{
-		ID: n.id, Part: part, Tokens: tokens, Verdict: o.Verdict,
+	x := new(struct {
+		shard.Settle
+		one [1]queue.Token // room for a single token
+	})
+	op := &x.Settle
+	*op = shard.Settle{
+		ID: n.id, Part: part, Tokens: append(x.one[:0], tokens...), Verdict: o.Verdict,
 		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
 	}
 	if done != nil {

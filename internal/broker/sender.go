@@ -59,8 +59,8 @@ func (d *definition) maxMessage() int64 {
 	return min(d.queue.MaxMessageSizeInKilobytes<<10, largestMessage)
 }
 
-// Send stores a batch, all of it or nothing. It never blocks; done is called
-// exactly once, when the batch is durable or refused. A message that carries a
+// Send stores a batch, all of it or nothing. It never blocks and does not keep the
+// slice; done is called exactly once, when the batch is durable or refused. A message that carries a
 // scheduled time waits for it.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
 	s.b.send(s.n, s.reading, batch, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) { done(err) })
@@ -129,19 +129,17 @@ func (b *Broker) send(n *node, r policy.Reading, batch []*message.Message, settl
 		done(nil, err)
 		return
 	}
-	send := &shard.Send{Bodies: batch, Settle: settle, Done: func(seqs []queue.SeqNo, err error) {
-		done(seqs, translate(err))
-	}}
-	send.Copies = make([]shard.Copy, 0, len(batch))
+	p := b.newPost(batch, done)
+	p.Settle = settle
 	for i, m := range batch {
 		if n.kind == KindTopic && !def.keeps(m, now, settle) {
-			b.route(n, send, i, now, r)
+			b.route(n, &p.Send, i, now, r)
 			continue
 		}
-		send.Copies = append(send.Copies, shard.Copy{ID: n.id, Body: i, Arrival: def.arrival(m, r, hops)})
+		p.Copies = append(p.Copies, shard.Copy{ID: n.id, Body: i, Arrival: def.arrival(m, r, hops)})
 	}
-	if err := n.shard.Send(send); err != nil {
-		done(nil, err)
+	if err := n.shard.Send(&p.Send); err != nil {
+		p.answer(nil, err)
 	}
 }
 
@@ -192,8 +190,10 @@ func (d *definition) arrival(m *message.Message, r policy.Reading, hops uint8) q
 // lifetime is how long a message asks to live; zero is as long as its queue lets
 // it. Lifetimes beyond what the header can hold come as two times.
 func lifetime(m *message.Message) time.Duration {
-	if from, to := m.CreationTime(), m.AbsoluteExpiry(); !from.IsZero() && to.After(from) {
-		return to.Sub(from)
+	if from := m.CreationTime(); !from.IsZero() {
+		if to := m.AbsoluteExpiry(); to.After(from) {
+			return to.Sub(from)
+		}
 	}
 	if h := m.Header(); h.TTLSet {
 		return h.TTL

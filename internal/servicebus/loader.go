@@ -131,6 +131,7 @@ func (w *work) giveBack() {
 	w.to.settle(w.source, tokens, broker.Outcome{Verdict: broker.Release}, ignore)
 }
 
+// encode encodes the deliveries of w, and is the last to see them.
 func (l *loader) encode(w *work) *loaded {
 	out := l.spare.Get().(*loaded)
 	out.reset()
@@ -155,6 +156,10 @@ func (l *loader) encode(w *work) *loaded {
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.parcels = append(out.parcels, parcel{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
 	}
+	if from, ok := w.to.origin().(*broker.Receiver); ok {
+		from.Recycle(w.deliveries)
+	}
+	w.deliveries = nil
 	return out
 }
 

@@ -54,6 +54,7 @@ type receiver struct {
 	// that what is on its way between us needs no thought.
 	handled, allowed uint64
 	locks            lockTable
+	tokens           []queue.Token       // scratch of disposition
 	stash            []endpoint.Outgoing // taken for good, waiting for credit
 }
 
@@ -249,7 +250,8 @@ func (r *receiver) send(l *loaded) {
 	}
 	var back []queue.Token
 	failed := slices.Clone(l.unreadable)
-	for _, p := range l.parcels {
+	for i := range l.parcels {
+		p := &l.parcels[i]
 		payload := l.buf[p.from:p.to]
 		if r.mode == broker.ReceiveAndDelete {
 			r.sendForGood(p, payload)
@@ -274,7 +276,7 @@ func (r *receiver) send(l *loaded) {
 	r.c.loader.recycle(l)
 }
 
-func (r *receiver) sendLocked(p parcel, source int, payload []byte) error {
+func (r *receiver) sendLocked(p *parcel, source int, payload []byte) error {
 	ref := r.locks.put(p.token)
 	tag := p.tag[:]
 	if len(r.wishes.sources) > 0 {
@@ -289,7 +291,7 @@ func (r *receiver) sendLocked(p parcel, source int, payload []byte) error {
 	return err
 }
 
-func (r *receiver) sendForGood(p parcel, payload []byte) {
+func (r *receiver) sendForGood(p *parcel, payload []byte) {
 	o := endpoint.Outgoing{Tag: p.tag[:], Payload: payload, Settled: true}
 	if len(r.stash) > 0 || errors.Is(r.link.Send(o), endpoint.ErrNoCredit) {
 		o.Tag, o.Payload = slices.Clone(o.Tag), slices.Clone(payload)

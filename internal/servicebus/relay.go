@@ -31,7 +31,7 @@ func (c *conn) attachRelay(l *endpoint.Link) error {
 
 func (r *relay) transfer(in *endpoint.Incoming) {
 	d, size := in.Delivery, len(in.Payload)
-	ms, err := unpack(in)
+	ms, err := unpack(nil, in)
 	if err != nil {
 		r.answer(d, err)
 		return

@@ -54,7 +54,7 @@ type reply struct {
 }
 
 func (q *requests) transfer(in *endpoint.Incoming) {
-	ms, err := unpack(in)
+	ms, err := unpack(nil, in)
 	if err != nil {
 		q.link.Settle(in.Delivery, frame.Rejected(q.c.wireError(q.node, err)))
 		return

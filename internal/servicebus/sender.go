@@ -31,6 +31,8 @@ type sender struct {
 	link *endpoint.Link
 	path string
 	to   *broker.Sender
+
+	batch [1]*message.Message // scratch of transfer
 }
 
 func (c *conn) attachSender(l *endpoint.Link) error {
@@ -68,7 +70,8 @@ func batchSizeProperty(size int64) []byte {
 // when the broker has made it durable.
 func (s *sender) transfer(in *endpoint.Incoming) {
 	d, size := in.Delivery, len(in.Payload)
-	ms, err := unpack(in)
+	ms, err := unpack(s.batch[:0], in)
+	defer clear(ms)
 	if err == nil {
 		err = s.c.admit(size)
 	}
@@ -81,8 +84,9 @@ func (s *sender) transfer(in *endpoint.Incoming) {
 	})
 }
 
-// unpack returns the messages of a transfer, with bytes of their own.
-func unpack(in *endpoint.Incoming) ([]*message.Message, error) {
+// unpack returns the messages of a transfer, with bytes of their own, appended to
+// dst.
+func unpack(dst []*message.Message, in *endpoint.Incoming) ([]*message.Message, error) {
 	if in.State.Kind == frame.StateTransactional {
 		return nil, endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
 	}
@@ -90,9 +94,9 @@ func unpack(in *endpoint.Incoming) ([]*message.Message, error) {
 	switch message.Format(in.Format) {
 	case message.FormatAMQP:
 		m, err := message.Parse(payload)
-		return []*message.Message{m}, err
+		return append(dst, m), err
 	case message.FormatBatch:
-		var ms []*message.Message
+		ms := dst
 		for m, err := range message.Batch(payload) {
 			if err != nil {
 				return nil, err

@@ -3,12 +3,13 @@
 package servicebus
 
 import (
+	"slices"
+
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/queue"
 )
 
 const (
@@ -22,6 +23,9 @@ type settlement struct {
 	verdict broker.Verdict
 }
 
+// maxTokens bounds the room that a link keeps for the tokens of a disposition.
+const maxTokens = 1024
+
 // disposition settles what the peer decided about, a whole range at once.
 func (r *receiver) disposition(o *endpoint.Outcome) {
 	outcome, final, err := outcomeOf(o)
@@ -31,13 +35,16 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 	if r.origin() == nil || r.mode == broker.ReceiveAndDelete {
 		return
 	}
-	tokens := make([]queue.Token, len(o.Deliveries))
+	tokens := slices.Grow(r.tokens[:0], len(o.Deliveries))
 	var sources []int // of a set
-	for i, d := range o.Deliveries {
+	for _, d := range o.Deliveries {
 		if len(r.wishes.sources) > 0 {
 			sources = append(sources, r.locks.source(d.Ref))
 		}
-		tokens[i] = r.locks.take(d.Ref)
+		tokens = append(tokens, r.locks.take(d.Ref))
+	}
+	if cap(tokens) <= maxTokens {
+		r.tokens = tokens
 	}
 	if o.Settled {
 		if sources != nil {

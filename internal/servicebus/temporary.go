@@ -129,7 +129,7 @@ func (c *conn) attachToTemporary(l *endpoint.Link) error {
 }
 
 func (s *toTemporary) transfer(in *endpoint.Incoming) {
-	ms, err := unpack(in)
+	ms, err := unpack(nil, in)
 	if err == nil {
 		err = s.c.svc.nodes.forward(s.addr, ms)
 	}

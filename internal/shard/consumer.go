@@ -12,7 +12,8 @@ import (
 // Sink is where a consumer's messages go. Its methods are called in order, on the
 // shard's goroutine, and must return at once.
 type Sink interface {
-	// Deliver hands over messages. The slice is the sink's to keep.
+	// Deliver hands over messages. The slice is the sink's to keep; it may give
+	// it back with Consumer.Recycle.
 	Deliver(ds []Delivery)
 	// Drained answers Drain: nothing more comes until the limit is raised.
 	Drained()

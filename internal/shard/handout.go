@@ -100,6 +100,9 @@ const pending = ^journal.Position(0)
 // (invariant 3).
 func (s *Shard) hold(c *Consumer, h held) {
 	if len(c.held) == 0 && h.at <= s.durable && !h.drained {
+		if c.out == nil {
+			c.out = s.room(1)
+		}
 		c.out = append(c.out, h.d)
 		s.ready(c)
 		return
@@ -142,17 +145,22 @@ func (s *Shard) unhold() {
 
 // flush moves the safe prefix of what a consumer waits for to its sink's turn.
 func (s *Shard) flush(c *Consumer) {
-	n := 0
-	for n < len(c.held) && c.held[n].at <= s.durable {
+	safe := 0
+	for safe < len(c.held) && c.held[safe].at <= s.durable {
+		safe++
+	}
+	if c.out == nil && safe > 0 {
+		c.out = s.room(safe)
+	}
+	for n := range safe {
 		if h := &c.held[n]; h.drained {
 			s.handOver(c)
 			c.sink.Drained()
 		} else {
 			c.out = append(c.out, h.d)
 		}
-		n++
 	}
-	rest := copy(c.held, c.held[n:])
+	rest := copy(c.held, c.held[safe:])
 	clear(c.held[rest:])
 	c.held = c.held[:rest]
 	if len(c.out) > 0 {
@@ -181,4 +189,20 @@ func (s *Shard) handOver(c *Consumer) {
 	out := c.out
 	c.out = nil // the sink keeps it
 	c.sink.Deliver(out)
+}
+
+// room returns an empty slice for n deliveries, if there is one an old one.
+func (s *Shard) room(n int) []Delivery {
+	if old, ok := s.spare.Get().(*[]Delivery); ok && cap(*old) >= n {
+		return *old
+	}
+	return make([]Delivery, 0, max(n, 8))
+}
+
+// Recycle takes back a slice that the consumer's sink was given and has no use for
+// any more. It may be called from any goroutine.
+func (c *Consumer) Recycle(ds []Delivery) {
+	clear(ds) // the messages must not live on in it
+	ds = ds[:0]
+	c.shard.spare.Put(&ds)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -49,13 +50,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Shard is one single writer. All fields but mail and status are owned by the
+// Shard is one single writer. All fields but mail and spare are owned by the
 // goroutine that calls Step.
 type Shard struct {
 	opts    Options
 	journal journal.Journal
 	claim   journal.Claim
 	mail    *mailbox
+	spare   sync.Pool // of *[]Delivery: room for deliveries to sinks
 
 	entities  map[ID]*entity
 	nextID    ID
