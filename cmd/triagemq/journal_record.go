@@ -20,7 +20,7 @@ var (
 	queueRecords = map[byte]string{
 		0x01: "enqueue", 0x02: "gone", 0x03: "failed", 0x04: "deferred", 0x05: "rewrite",
 		0x06: "activate", 0x07: "reclass", 0x08: "state", 0x09: "configure",
-		0x0a: "configure", 0x0b: "started",
+		0x0a: "configure", 0x0b: "started", 0x0c: "arrived",
 		0x10: "snapshot", 0x11: "window", 0x12: "states", 0x13: "entries", 0x14: "end", 0x15: "snapshot",
 	}
 	queueParts = []string{"", " dead letters", " transfer dead letters"}
@@ -113,7 +113,7 @@ func (f *fields) queue() (kind, about string) {
 		return kind, fmt.Sprintf("%s: %s%s", of, messages(seqs), more(f.rest))
 	case "failed":
 		return kind, fmt.Sprintf("%s: message %d, %d times", of, f.number(), f.number())
-	case "deferred", "rewrite", "reclass":
+	case "deferred", "rewrite", "reclass", "arrived":
 		return kind, fmt.Sprintf("%s: message %d", of, f.number())
 	case "state":
 		return kind, fmt.Sprintf("%s: session %q", of, f.text())

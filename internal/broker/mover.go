@@ -241,7 +241,7 @@ func (m *mover) bury(d *Delivery, msg *message.Message, reason, description stri
 	if err != nil {
 		dead = msg
 	}
-	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
+	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
 	a.Session, a.InSession = d.Session, d.InSession
 	token := d.Token
 	err = m.n.shard.Send(&shard.Send{

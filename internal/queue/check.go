@@ -12,13 +12,16 @@ func (q *Queue) Check() error {
 	perLevel := make(map[Level]readyStat)
 	perClass := make(map[Class]readyStat)
 	perGroup := make(map[uint32]int)
-	last := SeqNo(0)
+	last, lent := SeqNo(0), 0
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if seq <= last || seq > q.msgs.last {
 			return fmt.Errorf("invariant 1: message %d after %d, highest %d", seq, last, q.msgs.last)
 		}
 		last = seq
 		counts.Bytes += int64(e.bodySize)
+		if e.flags&flagLent != 0 {
+			lent++
+		}
 		perGroup[e.group]++
 		switch e.state() {
 		case Ready:
@@ -38,6 +41,9 @@ func (q *Queue) Check() error {
 		case Deferred:
 			counts.Deferred++
 		}
+	}
+	if lent != len(q.arrived) {
+		return fmt.Errorf("invariant 4: %d times of arrival are kept, for %d messages", len(q.arrived), lent)
 	}
 	if counts != q.counts {
 		return fmt.Errorf("invariant 3: counted %+v, found %+v", q.counts, counts)

@@ -23,6 +23,7 @@ const (
 	kindConfig   kind = 0x09
 	kindSettings kind = 0x0a // kindConfig with more
 	kindStarted  kind = 0x0b // keys that were started; also a chunk of a snapshot
+	kindArrived  kind = 0x0c
 
 	kindSnapshot kind = 0x10 // header
 	kindWindow   kind = 0x11 // chunk of the duplicate window

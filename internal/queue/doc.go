@@ -7,8 +7,8 @@
 // # Promise
 //
 // The order is exact. Inside a level the older message goes first, then the
-// lower number, unless Order.Within says otherwise; the discipline chooses among the
-// levels. A message that returns
+// lower number, unless Order.Within says otherwise; a reply is as old as its
+// request. The discipline chooses among the levels. A message that returns
 // (abandoned, released, its lock run out) stands where it stood before. A session
 // is served in the order of its numbers, and goes as the best message in it: a
 // high message lifts the low ones that it has to wait for.
@@ -86,7 +86,8 @@
 //  2. A locked message has exactly one lock, a scheduled one exactly one
 //     appointment, and each of these has its message.
 //  3. Every count equals what a walk over all messages finds.
-//  4. A name is kept while a message, a lock or a state refers to it, no longer.
+//  4. A name is kept while a message, a lock or a state refers to it, no longer;
+//     so is a time of arrival, of the messages whose age is another.
 //  5. A ready message stands in its place: in the line of its level, or of its
 //     level and key; or, in a queue of sessions, in that of its session and that
 //     of its session and level. A free session is in every level in which it has

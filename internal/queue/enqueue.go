@@ -4,8 +4,7 @@ package queue
 
 import "time"
 
-// Enqueue stores all messages of as, or none and an error, with one record. It
-// writes their numbers to seqs, which is as long as as; a duplicate is dropped
+// Enqueue stores all messages of as, or none and an error. It writes their numbers to seqs, which is as long as as; a duplicate is dropped
 // and gets zero. The strings of as may be reused afterwards.
 func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects) error {
 	at := q.at(now)
@@ -19,12 +18,13 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	out.time(in)
 	out.seq(q.msgs.last + 1)
 	out.uint(uint64(stored))
-	ids := q.ids
+	ids, first, lent := q.ids, q.msgs.last+1, false
 	for i := range as {
 		if seqs[i] == 0 {
 			continue
 		}
 		it := q.itemFrom(&as[i], at, in)
+		lent = lent || it.arrived != 0
 		if q.window.applies(as[i].MessageID) {
 			it.hashed, it.id, ids = true, ids[0], ids[1:]
 			q.window.keep(it.id, in)
@@ -34,6 +34,9 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		q.place(seqs[i], &it, out)
 	}
 	out.end()
+	if lent {
+		q.lent(first, q.msgs.last, out)
+	}
 	return nil
 }
 
@@ -107,6 +110,8 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
 	}
 	if nb := nanos(a.NotBefore); nb > at {
 		it.state, it.notBefore = Scheduled, nb
+	} else if since := nanos(a.Since); since != 0 && since < it.enqueued {
+		it.arrived, it.enqueued = it.enqueued, since
 	}
 	if life := q.lifeOf(a); life > 0 {
 		if it.state != Scheduled { // from now on, whatever age it brought along

@@ -13,7 +13,7 @@ import (
 type entry struct {
 	seq      SeqNo
 	bodyAt   uint64
-	enqueued int64  // nanoseconds since 1970; of a scheduled message, when it was sent
+	enqueued int64  // nanoseconds since 1970: its age; of a scheduled message, when it was sent
 	origin   SeqNo  // zero is none
 	bodySize uint32 //
 	slot     uint32 // in locks if it is locked, in schedule if it is scheduled
@@ -32,6 +32,7 @@ const (
 	flagSeen     = 0x08 // was handed out in this process's memory
 	flagDeferred = 0x10 // locked, and deferred again when the lock ends
 	flagSeconds  = 0x20 // life counts seconds, not milliseconds
+	flagLent     = 0x40 // when it arrived is in Queue.arrived
 )
 
 func (e *entry) live() bool       { return e.flags&flagState != 0 }

@@ -89,7 +89,7 @@ func (q *Queue) Levels() iter.Seq2[Level, LevelStat] {
 			}
 			st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
 			if k, ok := lv.lane.eldest(q); ok {
-				st.Oldest = moment(k.at)
+				st.Oldest = moment(q.enqueuedAt(k.seq, q.msgs.get(k.seq)))
 			}
 			if !yield(Level(l), st) {
 				return
@@ -190,7 +190,7 @@ func (q *Queue) oldestOf(c Class) time.Time {
 	for ; e != nil; seq, e = q.msgs.next(seq + 1) {
 		if e.is(Ready) && e.class == c {
 			q.classes[c].from = seq
-			return moment(e.enqueued)
+			return moment(q.enqueuedAt(seq, e))
 		}
 	}
 	return time.Time{}

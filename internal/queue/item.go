@@ -9,6 +9,7 @@ type item struct {
 	body      Ref
 	origin    SeqNo
 	enqueued  int64
+	arrived   int64 // if it was lent an age; in a record of its own
 	notBefore int64 // if state is Scheduled
 	life      uint32
 	seconds   uint8 // flagSeconds or zero
@@ -159,6 +160,9 @@ func (q *Queue) place(seq SeqNo, it *item, out *Effects) {
 		class:    it.class,
 		flags:    it.seconds,
 		hops:     it.hops,
+	}
+	if it.arrived != 0 {
+		q.lend(seq, e, it.arrived)
 	}
 	q.counts.Bytes += int64(it.body.Size)
 	out.Placed = append(out.Placed, it.body)

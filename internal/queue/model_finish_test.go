@@ -25,7 +25,7 @@ func (m *model) forget() {
 
 // within compares two messages of a level, straight from the definition.
 func (m *model) within(a, b *modelMessage) int {
-	oldest := cmp.Or(a.enqueued.Compare(b.enqueued), cmp.Compare(a.seq, b.seq))
+	oldest := cmp.Or(a.since.Compare(b.since), cmp.Compare(a.seq, b.seq))
 	switch o := m.cfg.Order; {
 	case o.finishes():
 		return cmp.Or(cmp.Compare(m.turn(a), m.turn(b)), oldest)

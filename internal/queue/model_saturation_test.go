@@ -22,8 +22,8 @@ func (m *model) judge(now time.Time) {
 			continue
 		}
 		ready++
-		if m.offered(x) && x.enqueued.Before(oldest) {
-			oldest = x.enqueued
+		if m.offered(x) && x.since.Before(oldest) {
+			oldest = x.since
 		}
 	}
 	crowd, wait := limit.Waiting > 0 && ready >= limit.Waiting, limit.Oldest > 0 && now.Sub(oldest) >= limit.Oldest

@@ -13,6 +13,7 @@ type modelMessage struct {
 	seq       SeqNo
 	a         Arrival
 	enqueued  time.Time
+	since     time.Time // from when its age counts
 	expires   time.Time // zero is never
 	state     State
 	deferred  bool // locked, was deferred
@@ -71,10 +72,14 @@ func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
 		if !a.At.IsZero() && a.At.Before(now) {
 			x.enqueued = a.At
 		}
+		x.since = x.enqueued
 		if a.NotBefore.After(now) {
 			x.state, x.notBefore = Scheduled, a.NotBefore
 		} else if x.ttl > 0 {
 			x.expires = now.Add(x.ttl)
+		}
+		if x.state == Ready && !a.Since.IsZero() && a.Since.Before(x.since) {
+			x.since = a.Since
 		}
 		m.messages = append(m.messages, x)
 	}
@@ -105,7 +110,7 @@ func (m *model) tick(now time.Time) {
 	for _, x := range due {
 		m.remove(x.seq)
 		m.last++
-		x.seq, x.enqueued, x.state = m.last, now, Ready
+		x.seq, x.enqueued, x.since, x.state = m.last, now, now, Ready
 		if x.ttl > 0 {
 			x.expires = now.Add(x.ttl)
 		}
@@ -165,7 +170,7 @@ func (m *model) best(now time.Time, keep func(*modelMessage) bool) *modelMessage
 
 // before is the discipline, straight from its definition.
 func (m *model) before(a, b *modelMessage, now time.Time) bool {
-	oldest := cmp.Or(a.enqueued.Compare(b.enqueued), cmp.Compare(a.seq, b.seq))
+	oldest := cmp.Or(a.since.Compare(b.since), cmp.Compare(a.seq, b.seq))
 	switch o := m.cfg.Order; o.Discipline {
 	case Aging:
 		return cmp.Or(cmp.Compare(m.aged(b, now), m.aged(a, now)), oldest) < 0
@@ -180,12 +185,12 @@ func (m *model) aged(x *modelMessage, now time.Time) int {
 	if o.Every == 0 || l >= int(o.UpTo) {
 		return l
 	}
-	return min(l+int(now.Sub(x.enqueued)/o.Every), int(o.UpTo))
+	return min(l+int(now.Sub(x.since)/o.Every), int(o.UpTo))
 }
 
 func (m *model) deadline(x *modelMessage) time.Time {
 	if o := m.cfg.Order.Objective; int(x.a.Level) < len(o) && o[x.a.Level] > 0 {
-		return x.enqueued.Add(o[x.a.Level])
+		return x.since.Add(o[x.a.Level])
 	}
 	return time.Unix(1<<40, 0)
 }
@@ -260,7 +265,7 @@ func (m *model) nextSessions(now time.Time, w Want) []*modelMessage {
 func (m *model) oldest(x *modelMessage) bool {
 	return !slices.ContainsFunc(m.messages, func(y *modelMessage) bool {
 		return y.state == Ready && y.a.Session == x.a.Session && y.a.Level == x.a.Level &&
-			cmp.Or(y.enqueued.Compare(x.enqueued), cmp.Compare(y.seq, x.seq)) < 0
+			cmp.Or(y.since.Compare(x.since), cmp.Compare(y.seq, x.seq)) < 0
 	})
 }
 

@@ -90,7 +90,7 @@ func (q *Queue) Purge(now time.Time, p Purge, out *Effects) int {
 	q.at(now)
 	n := 0
 	for seq, e := q.msgs.next(0); e != nil && (p.Max == 0 || n < p.Max); seq, e = q.msgs.next(seq + 1) {
-		if e.is(Locked) || !q.inSession(e, p.Session) || !p.Before.IsZero() && e.enqueued >= nanos(p.Before) {
+		if e.is(Locked) || !q.inSession(e, p.Session) || !p.Before.IsZero() && q.enqueuedAt(seq, e) >= nanos(p.Before) {
 			continue
 		}
 		if n == 0 {

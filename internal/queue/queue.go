@@ -26,6 +26,7 @@ type Queue struct {
 	window   window
 	sessions sessions
 	keys     keys
+	arrived  map[SeqNo]int64 // of messages with flagLent
 	restore  restore
 
 	due  []SeqNo  // scratch of Tick
@@ -228,6 +229,9 @@ func (q *Queue) erase(seq SeqNo, e *entry, out *Effects) {
 	q.counts.Bytes -= int64(e.bodySize)
 	out.Freed = append(out.Freed, e.body())
 	q.leave(e.group)
+	if e.flags&flagLent != 0 {
+		delete(q.arrived, seq)
+	}
 	q.msgs.delete(seq)
 }
 
@@ -254,7 +258,10 @@ func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
 		Session:    g.session,
 		InSession:  g.inSession,
 		Key:        g.key,
-		EnqueuedAt: moment(e.enqueued),
+		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
+	}
+	if e.flags&flagLent != 0 {
+		d.Since = moment(e.enqueued)
 	}
 	if e.life != 0 {
 		d.ExpiresAt = moment(e.expiry())

@@ -47,6 +47,8 @@ func (q *Queue) replay(k kind, r *reader, out *Effects) error {
 		return q.replayGone(r, out)
 	case kindFailed, kindDeferred, kindRewrite, kindReclass:
 		return q.replayChange(k, r, out)
+	case kindArrived:
+		return q.replayArrived(r)
 	case kindState:
 		q.replayState(r, out)
 	case kindStarted:

@@ -136,7 +136,7 @@ func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
 		Level:      e.level,
 		Class:      e.class,
 		Failures:   e.failures,
-		EnqueuedAt: moment(e.enqueued),
+		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
 		LockedAt:   moment(l.at),
 	}
 	if l.span == inSession {

@@ -131,6 +131,9 @@ func (q *Queue) snapEntries(c Cursor, most int, move func(Ref) (Ref, bool), out 
 	out.seq(0)
 	out.seq(to)
 	out.end()
+	if len(q.arrived) > 0 {
+		q.lent(SeqNo(c.next), to, out)
+	}
 	c.next = uint64(to) + 1
 	return c
 }
@@ -271,6 +274,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 		it := q.itemOf(e)
 		out.seq(seq)
 		out.item(&it, 0)
+		out.time(q.enqueuedAt(seq, e))
 	}
 	for _, k := range q.keys.startedKeys() {
 		out.started(&k)

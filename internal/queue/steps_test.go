@@ -72,6 +72,9 @@ func (p *player) arrival() Arrival {
 	} else if p.rnd.IntN(5) == 0 {
 		a.At, a.Origin, a.Hops = p.now.Add(-time.Duration(p.rnd.IntN(30000))*time.Millisecond), 77, 1
 	}
+	if p.rnd.IntN(5) == 0 {
+		a.Since = p.now.Add(-time.Duration(p.rnd.IntN(60000)) * time.Millisecond)
+	}
 	return a
 }
 

@@ -207,6 +207,9 @@ func (s *stage) send(c script.Command) string {
 		if c.Has("in") {
 			as[len(as)-1].NotBefore = s.now.Add(c.Duration("in", 0))
 		}
+		if c.Has("since") {
+			as[len(as)-1].Since = s.now.Add(-c.Duration("since", 0))
+		}
 		if c.Has("age") {
 			as[len(as)-1].At = s.now.Add(-c.Duration("age", 0))
 		}
@@ -290,7 +293,11 @@ func (s *stage) peek() string {
 	var b strings.Builder
 	for _, d := range s.q.Peek(s.now, 0, 100, nil) {
 		state := [...]string{"ready", "deferred", "scheduled", "locked"}[d.State]
-		fmt.Fprintf(&b, "%d %s level %d %s\n", d.Seq, s.name(d.Body), d.Level, state)
+		fmt.Fprintf(&b, "%d %s level %d %s", d.Seq, s.name(d.Body), d.Level, state)
+		if !d.Since.IsZero() {
+			fmt.Fprintf(&b, ", %v old, as if %v", s.now.Sub(d.EnqueuedAt), s.now.Sub(d.Since))
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

@@ -71,6 +71,7 @@ type Arrival struct {
 	Key       string        // fair key
 	TTL       time.Duration // zero is the queue's own
 	At        time.Time     // when it first arrived, if not now: a message that moves keeps its age
+	Since     time.Time     // from when its age counts, if from before it arrived: a reply goes as its request
 	NotBefore time.Time     // zero, or past: at once
 	Origin    SeqNo         // its number in the entity it was first sent to, if not here
 	Failures  uint32        // failed deliveries it brings along
@@ -93,6 +94,7 @@ type Delivery struct {
 	InSession   bool
 	Key         string
 	EnqueuedAt  time.Time
+	Since       time.Time // from when its age counts; zero is EnqueuedAt
 	LockedUntil time.Time
 	ExpiresAt   time.Time // zero is never
 	NotBefore   time.Time // of a scheduled message

@@ -291,7 +291,7 @@ func (s *Shard) bury(from *slot, d queue.Dead) {
 	a := queue.Arrival{
 		Body: d.Body, Level: d.Level, Class: d.Class, Key: d.Key,
 		Session: d.Session, InSession: d.InSession,
-		At: d.EnqueuedAt, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
+		At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
 	}
 	if d.Reason != "" || d.Description != "" {
 		if raw, err := s.explained(d); err == nil {

@@ -131,7 +131,7 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 	for _, d := range real.Peek(time.Time{}, 0, math.MaxInt, nil) {
 		m := &modelMessage{
 			seq: d.Seq, origin: d.Origin, level: d.Level, class: d.Class, key: d.Key, session: d.Session, inSession: d.InSession,
-			enqueued: d.EnqueuedAt, notBefore: d.NotBefore, failures: d.Failures, state: d.State,
+			enqueued: d.EnqueuedAt, since: since(d), notBefore: d.NotBefore, failures: d.Failures, state: d.State,
 		}
 		if !d.ExpiresAt.IsZero() {
 			m.life = d.ExpiresAt.Sub(d.EnqueuedAt)

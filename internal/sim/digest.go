@@ -41,7 +41,7 @@ func spellMessage(b *bytes.Buffer, m *modelMessage) {
 	line := b.AvailableBuffer()
 	for _, n := range [...]uint64{
 		uint64(m.seq), uint64(m.origin), uint64(m.level), uint64(m.class), uint64(m.resting()), uint64(m.failures),
-		uint64(m.enqueued.UnixNano()), uint64(m.life), uint64(notBefore),
+		uint64(m.enqueued.UnixNano()), uint64(m.since.UnixNano()), uint64(m.life), uint64(notBefore),
 	} {
 		line = binary.AppendUvarint(line, n)
 	}

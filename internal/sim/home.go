@@ -243,18 +243,27 @@ type view struct {
 	session   string
 	inSession bool
 	enqueued  int64
+	since     int64
 	expires   int64
 	notBefore int64
 }
 
 func seen(d queue.Delivery) view {
 	return view{d.State, d.Level, d.Class, d.Key, d.Origin, d.Failures, int(d.Body.Size), d.Session, d.InSession,
-		nano(d.EnqueuedAt), nano(d.ExpiresAt), nano(d.NotBefore)}
+		nano(d.EnqueuedAt), nano(since(d)), nano(d.ExpiresAt), nano(d.NotBefore)}
 }
 
 func expected(m *modelMessage) view {
 	return view{m.state, m.level, m.class, m.key, m.origin, m.failures, m.body.Size(), m.session, m.inSession,
-		nano(m.enqueued), nano(m.expires()), nano(m.notBefore)}
+		nano(m.enqueued), nano(m.since), nano(m.expires()), nano(m.notBefore)}
+}
+
+// since is from when the age of a message counts.
+func since(d queue.Delivery) time.Time {
+	if d.Since.IsZero() {
+		return d.EnqueuedAt
+	}
+	return d.Since
 }
 
 func nano(t time.Time) int64 {

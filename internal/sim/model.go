@@ -24,6 +24,7 @@ type modelMessage struct {
 	session   string
 	inSession bool
 	enqueued  time.Time
+	since     time.Time     // from when its age counts
 	life      time.Duration // zero is for ever
 	notBefore time.Time     // if scheduled
 	failures  uint32
@@ -200,7 +201,7 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 		}
 		m := &modelMessage{
 			origin: a.Origin, level: a.Level, class: a.Class, key: a.Key, session: a.Session, inSession: a.InSession,
-			enqueued: now, failures: a.Failures, changed: version,
+			enqueued: now, since: now, failures: a.Failures, changed: version,
 		}
 		m.setBody(bodies[i])
 		if m.life = a.TTL; q.cfg.TTL > 0 && (m.life == 0 || q.cfg.TTL < m.life) {
@@ -208,6 +209,8 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 		}
 		if a.NotBefore.After(now) {
 			m.state, m.notBefore = queue.Scheduled, a.NotBefore
+		} else if !a.Since.IsZero() && a.Since.Before(now) {
+			m.since = a.Since
 		}
 		q.add(m)
 		seqs[i] = m.seq
@@ -311,7 +314,7 @@ func (q *modelQueue) tick(now time.Time, version int) {
 	})
 	for _, m := range due {
 		q.remove(m)
-		m.state, m.notBefore, m.enqueued, m.changed = queue.Ready, time.Time{}, now, version
+		m.state, m.notBefore, m.enqueued, m.since, m.changed = queue.Ready, time.Time{}, now, now, version
 		q.add(m)
 	}
 }

@@ -38,7 +38,7 @@ func (q *modelQueue) freeSessions(now time.Time) (ms []*modelMessage) {
 		i := slices.IndexFunc(ms, func(o *modelMessage) bool { return o.session == m.session && o.level == m.level })
 		if i < 0 {
 			ms = append(ms, m)
-		} else if m.enqueued.Before(ms[i].enqueued) {
+		} else if m.since.Before(ms[i].since) {
 			ms[i] = m
 		}
 	}
@@ -47,7 +47,7 @@ func (q *modelQueue) freeSessions(now time.Time) (ms []*modelMessage) {
 
 // before is the discipline as far as it is one of messages.
 func (q *modelQueue) before(now time.Time, a, b *modelMessage) bool {
-	level, oldest := cmp.Compare(b.level, a.level), cmp.Or(a.enqueued.Compare(b.enqueued), cmp.Compare(a.seq, b.seq))
+	level, oldest := cmp.Compare(b.level, a.level), cmp.Or(a.since.Compare(b.since), cmp.Compare(a.seq, b.seq))
 	switch q.cfg.Order.Discipline {
 	case queue.Aging:
 		return cmp.Or(cmp.Compare(q.aged(now, b), q.aged(now, a)), oldest) < 0
@@ -63,13 +63,13 @@ func (q *modelQueue) aged(now time.Time, m *modelMessage) int {
 	if l >= int(o.UpTo) {
 		return l
 	}
-	return min(l+int(now.Sub(m.enqueued)/o.Every), int(o.UpTo))
+	return min(l+int(now.Sub(m.since)/o.Every), int(o.UpTo))
 }
 
 // due is when a message must have started; what has no objective never must.
 func (q *modelQueue) due(m *modelMessage) int64 {
 	if o := q.cfg.Order.Objective; int(m.level) < len(o) && o[m.level] > 0 {
-		return m.enqueued.Add(o[m.level]).UnixNano()
+		return m.since.Add(o[m.level]).UnixNano()
 	}
 	return 1<<63 - 1
 }
@@ -205,7 +205,7 @@ func (q *modelQueue) why(now time.Time, m *modelMessage) string {
 	fmt.Fprintf(&b, "order %+v, level %d, key %q\n", q.cfg.Order, m.level, m.key)
 	for _, o := range q.standing(now) {
 		fmt.Fprintf(&b, "message %d, level %d, key %q, waits %v, load %d, eligible %t\n",
-			o.seq, o.level, o.key, now.Sub(o.enqueued), q.load(o.key), q.eligible(now, o.key))
+			o.seq, o.level, o.key, now.Sub(o.since), q.load(o.key), q.eligible(now, o.key))
 	}
 	return b.String()
 }

@@ -96,6 +96,9 @@ func (w *world) arrival(e *modelEntity, m *message.Message) queue.Arrival {
 	if w.chance(8) {
 		a.NotBefore = w.now.Add(time.Duration(w.rng.IntN(30_000)-3000) * time.Millisecond)
 	}
+	if w.chance(8) { // a reply
+		a.Since = w.now.Add(-time.Duration(w.rng.IntN(30_000)) * time.Millisecond)
+	}
 	return a
 }
 
