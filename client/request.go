@@ -58,7 +58,8 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 }
 
 // Reply answers a message that asks for it. It fills in where the answer goes
-// and what it answers.
+// and what it answers. In a queue the answer is as urgent as the question, unless
+// m has a priority of its own.
 func (c *Client) Reply(ctx context.Context, to *Received, m *Message) error {
 	if to.ReplyTo == "" {
 		return fmt.Errorf("reply to message %d: %w", to.SeqNo, ErrNoReplyTo)

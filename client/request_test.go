@@ -78,6 +78,31 @@ func TestReplyToASession(t *testing.T) {
 	}
 }
 
+func TestReplyGoesAsItsRequest(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	c, ctx := b.Client(), deadline(t)
+	work, replies := open(t, c, "work", nil), open(t, c, "orders", nil)
+	work.send(
+		client.Message{ID: "q1", Body: []byte("slow"), ReplyTo: "orders", Priority: client.Low},
+		client.Message{ID: "q2", Body: []byte("fast"), ReplyTo: "orders", Priority: client.Critical},
+	)
+	asked := work.take(2)
+	replies.say("other")
+	must(t, c.Reply(ctx, asked[1], &client.Message{Body: asked[1].Body}))
+	must(t, c.Reply(ctx, asked[0], &client.Message{Body: asked[0].Body}))
+	must(t, c.Reply(ctx, asked[0], &client.Message{Body: []byte("own"), Priority: client.Background}))
+	var got []string
+	for _, m := range replies.take(4) {
+		got = append(got, string(m.Body))
+		if m.Enqueued.Before(asked[1].Enqueued) {
+			t.Errorf("%s was enqueued at %v, before its request", m.Body, m.Enqueued)
+		}
+	}
+	if want := "fast other slow own"; strings.Join(got, " ") != want {
+		t.Errorf("replies %q, want %q", got, want)
+	}
+}
+
 func TestReplyNeedsAnAddress(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	q := open(t, b.Client(), "work", nil)

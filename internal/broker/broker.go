@@ -27,6 +27,7 @@ type Broker struct {
 	reclasser *reclasser
 	alerts    *alerts
 	posts     sync.Pool // of *post
+	requests  *requests
 
 	// admin holds one token: whoever has it may change entities. It is a
 	// channel and not a mutex because it is held while the disk is waited for.
@@ -48,6 +49,7 @@ func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 	b.movers = newMovers(b)
 	b.reclasser = newReclasser(b)
 	b.alerts = newAlerts()
+	b.requests = newRequests()
 	b.admin <- struct{}{}
 	for _, s := range shards {
 		if err := b.recoverShard(s); err != nil {

@@ -15,7 +15,7 @@
 // subscriptions live in one shard together, which is what makes publishing
 // atomic. A definition is kept as the shard's opaque meta bytes, in JSON. What a
 // sender needs of it is compiled once, when it changes, and read through an atomic
-// pointer: no lock is taken to send or to receive.
+// pointer: no lock is taken to send or to receive, but for requests and replies.
 //
 // # Movers
 //
@@ -36,6 +36,14 @@
 //
 // What was measured is noted in the journal now and then and at a stop. Queues in
 // which nothing happens are not looked at.
+//
+// # Requests and replies
+//
+// What was handed out and asks for a reply is remembered for a while, so that the
+// reply, which any client may send, is worth as much. What the broker lends it is
+// written into the reply as annotations before it is stored. From then on the
+// message itself is all that classifying, forwarding and explaining need, and all
+// that a restart has to find.
 //
 // # Concurrency
 //

@@ -31,7 +31,8 @@ type Explanation struct {
 	Within     string      `json:"within"`    // the order inside its level
 	Saturated  bool        `json:"saturated"` // levels have shares for the time being
 	EnqueuedAt time.Time   `json:"enqueuedAt"`
-	Waited     float64     `json:"waited"` // seconds
+	Since      *time.Time  `json:"since,omitempty"` // from when its age counts, of a reply
+	Waited     float64     `json:"waited"`          // seconds
 	Failures   uint32      `json:"failures"`
 
 	Lifted *Lifted `json:"lifted,omitempty"` // its session goes as something better
@@ -114,6 +115,9 @@ func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
 	if l := pos.Lift; l.Seq != 0 {
 		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}
+	}
+	if !pos.Since.IsZero() {
+		x.Since = &pos.Since
 	}
 	x.AheadBy = []Ahead{}
 	for _, level := range slices.Backward(slices.Sorted(maps.Keys(pos.Ahead))) {
@@ -205,6 +209,9 @@ func (x Explanation) Text() string {
 	fmt.Fprintf(&b, "Message %d of %s is %s, since %s (%s).\n", x.Seq, x.Entity, x.State,
 		x.EnqueuedAt.Format(time.RFC3339), brief(x.Waited))
 	fmt.Fprintf(&b, "Why this priority: %s.\n", x.Why)
+	if x.Since != nil {
+		fmt.Fprintf(&b, "Its age counts from %s, when the request came that it answers.\n", x.Since.Format(time.RFC3339))
+	}
 	if x.Rank != int(x.Level) {
 		fmt.Fprintf(&b, "By waiting it has risen from level %d to %d.\n", x.Level, x.Rank)
 	}

@@ -63,6 +63,7 @@ func (d *definition) maxMessage() int64 {
 // slice; done is called exactly once, when the batch is durable or refused. A message that carries a
 // scheduled time waits for it.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
+	batch = s.b.lend(s.n, s.reading, batch)
 	s.b.send(s.n, s.reading, batch, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) { done(err) })
 }
 
@@ -81,6 +82,7 @@ func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Mes
 	}
 	got := make(chan answer, 1)
 	s := &Sender{b: b, n: n, reading: policy.Reading{ZeroIsUnset: o.ZeroPriorityUnset}}
+	batch = b.lend(n, s.reading, batch)
 	b.send(n, s.reading, batch, shard.Locked{}, 0, func(seqs []queue.SeqNo, err error) {
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})
@@ -178,6 +180,9 @@ func (d *definition) arrival(m *message.Message, r policy.Reading, hops uint8) q
 		TTL: lifetime(m), Hops: hops,
 	}
 	a.Session, a.InSession = m.SessionID()
+	if lent, ok := m.Lent(); ok && d.worth.policy.Within != policy.Lifo { // there age is no merit
+		a.Since = lent.Since
+	}
 	if d.queue.RequiresDuplicateDetection {
 		a.MessageID = m.MessageIDString()
 	}

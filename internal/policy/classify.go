@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/filter"
@@ -20,19 +21,35 @@ type Verdict struct {
 // is true has it; a condition that fails to be evaluated is not true. Keep one
 // envelope for each goroutine and refill it: then only a fair key costs an
 // allocation.
+//
+// A reply that no condition takes has the class of its request, if there is one
+// of that name here, or at least its level.
 func (p *Policy) Classify(e *filter.Envelope, r Reading) Verdict {
 	v := Verdict{Key: p.keyOf(e)}
 	n := p.first(e)
+	request, isReply := lent(e.Message)
+	isReply = isReply && (n == len(p.Classes) || p.Classes[n].when == nil)
+	if isReply {
+		if named := p.named(request.Class); named >= 0 {
+			n, isReply = named, false
+		}
+	}
 	if n == len(p.Classes) {
 		v.Level = r.Level(e.Message)
 		return v
 	}
 	c := &p.Classes[n]
 	v.Class = uint8(n + 1)
-	if v.Level = c.Level; c.OwnLevel {
+	if v.Level = c.Level; c.OwnLevel || isReply {
 		v.Level = r.Level(e.Message)
 	}
 	return v
+}
+
+// named returns the place of the class of a name, in any case; -1 if there is
+// none.
+func (p *Policy) named(name string) int {
+	return slices.IndexFunc(p.Classes, func(c Class) bool { return name != "" && strings.EqualFold(c.Name, name) })
 }
 
 // first returns the place of the first class that takes the message, or the
@@ -91,7 +108,10 @@ func (p *Policy) Why(e *filter.Envelope, r Reading) string {
 	v := p.Classify(e, r)
 	var b strings.Builder
 	c := p.class(v.Class)
+	request, isReply := lent(e.Message)
 	switch {
+	case isReply && c != nil && strings.EqualFold(c.Name, request.Class) && p.first(e) != int(v.Class)-1:
+		fmt.Fprintf(&b, "class %q takes it, because it answers a request of that class", c.Name)
 	case c == nil && len(p.Classes) == 0:
 		b.WriteString("the queue has no classes; ")
 	case c == nil:
@@ -106,6 +126,8 @@ func (p *Policy) Why(e *filter.Envelope, r Reading) string {
 		fmt.Fprintf(&b, "level %d, because %s", v.Level, r.reason(e.Message))
 	case c.OwnLevel:
 		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, r.reason(e.Message))
+	case v.Level != c.Level:
+		fmt.Fprintf(&b, "; the class has level %d, but this one has %d, because %s", c.Level, v.Level, r.reason(e.Message))
 	default:
 		fmt.Fprintf(&b, "; the class has level %d", v.Level)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/filter"
@@ -36,6 +37,14 @@ func TestClassify(t *testing.T) {
 	high.Priority = 2
 	header := message.Draft{Priority: 6}
 	zero := message.Draft{Priority: 0, PrioritySet: true}
+	reply := func(d message.Draft, class string) message.Draft {
+		for _, c := range (message.Lent{Level: 5, Class: class, Since: time.Unix(1, 0)}).Changes() {
+			if !c.Remove {
+				d.Annotations = append(d.Annotations, message.Pair{Name: c.Name, Value: c.Value})
+			}
+		}
+		return d
+	}
 	for _, tt := range []struct {
 		name string
 		in   message.Draft
@@ -51,6 +60,12 @@ func TestClassify(t *testing.T) {
 		{"no class, zero header", zero, Reading{}, Verdict{0, 0, ""}},
 		{"no class, zero is unset", zero, Reading{ZeroIsUnset: true}, Verdict{0, 4, ""}},
 		{"nothing at all", message.Draft{}, Reading{}, Verdict{0, 4, ""}},
+		{"a reply", reply(zero, ""), Reading{}, Verdict{0, 5, ""}},
+		{"a reply to one of a class", reply(message.Draft{}, "PAYING"), Reading{}, Verdict{2, 8, ""}},
+		{"a reply to one of a class without a level", reply(message.Draft{}, "asking"), Reading{}, Verdict{3, 5, ""}},
+		{"a reply to one of a foreign class", reply(message.Draft{}, "other"), Reading{}, Verdict{0, 5, ""}},
+		{"a reply that a condition takes", reply(properties("plan", "test"), "paying"), Reading{}, Verdict{4, 1, ""}},
+		{"a reply that a rule gave a priority", reply(high, "paying"), Reading{}, Verdict{0, 7, ""}},
 		{"a number as key", properties("tenant", codec.Int(17)), Reading{}, Verdict{0, 4, "17"}},
 		{"null as key", properties("tenant", codec.Value{}), Reading{}, Verdict{0, 4, ""}},
 	} {

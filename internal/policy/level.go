@@ -44,18 +44,47 @@ type Reading struct {
 }
 
 // Level returns the level that a message itself asks for: by the application
-// property Priority, else by its header, else Unset.
+// property Priority, else by its header, else Unset. A reply that asked for none
+// when it came has that of its request.
 func (r Reading) Level(m *message.Message) uint8 {
-	if v, ok := m.Property(PriorityProperty); ok {
-		if l, ok := levelOf(v); ok {
-			return l
-		}
+	if l, ok := lent(m); ok {
+		return l.Level
+	}
+	l, _ := r.Asks(m)
+	return l
+}
+
+// lent returns what a reply has of its request. A rule of a topic may have given
+// it a priority since; that counts.
+func lent(m *message.Message) (message.Lent, bool) {
+	l, ok := m.Lent()
+	if ok {
+		_, asks := property(m)
+		ok = !asks
+	}
+	return l, ok
+}
+
+// property returns the level that the application property Priority asks for.
+func property(m *message.Message) (level uint8, ok bool) {
+	v, ok := m.Property(PriorityProperty)
+	if !ok {
+		return 0, false
+	}
+	return levelOf(v)
+}
+
+// Asks returns the level that the sender of a message asks for, and whether he
+// does. A header that says what no header would is no wish.
+func (r Reading) Asks(m *message.Message) (level uint8, ok bool) {
+	if l, ok := property(m); ok {
+		return l, true
 	}
 	h := m.Header()
-	if !h.PrioritySet || h.Priority == 0 && r.ZeroIsUnset {
-		return Unset
+	if !h.PrioritySet || h.Priority == Unset || h.Priority == 0 && r.ZeroIsUnset {
+		return Unset, false
 	}
-	return h.Priority
+	return h.Priority, true
 }
 
 // levelOf reads a level from a property; a value that is none is as good as no

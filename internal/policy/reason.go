@@ -10,6 +10,9 @@ import (
 
 // reason tells in words why Level returns what it returns.
 func (r Reading) reason(m *message.Message) string {
+	if l, ok := lent(m); ok {
+		return fmt.Sprintf("it answers a request of level %d and asks for none itself", l.Level)
+	}
 	v, given := m.Property(PriorityProperty)
 	if given {
 		if _, ok := levelOf(v); ok {

@@ -3,6 +3,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -148,6 +149,7 @@ func (l *loader) encode(w *work) *loaded {
 			out.unreadable = append(out.unreadable, d.Token)
 			continue
 		}
+		l.c.svc.broker.HandedOut(cmp.Or(source, w.to.path), d, m)
 		from := len(out.buf)
 		rfc := d.Token.Bytes()
 		stamp := stampOf(d, w.to.mode)

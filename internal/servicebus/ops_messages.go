@@ -101,14 +101,15 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return messagesOf(ds, func(d *broker.Delivery) message.Stamp {
+	return messagesOf(ds, func(d *broker.Delivery, m *message.Message) message.Stamp {
+		k.c.svc.broker.HandedOut(k.entity, d, m)
 		s := stampOf(d, mode)
 		s.State = message.StateDeferred
 		return s
 	})
 }
 
-func peekedStamp(d *broker.Delivery) message.Stamp {
+func peekedStamp(d *broker.Delivery, _ *message.Message) message.Stamp {
 	s := stampOf(d, broker.ReceiveAndDelete) // no lock to tell of
 	switch d.State {
 	case queue.Deferred:
@@ -122,7 +123,7 @@ func peekedStamp(d *broker.Delivery) message.Stamp {
 }
 
 // messagesOf makes the body of a reply with messages; null when there is none.
-func messagesOf(ds []broker.Delivery, stamp func(*broker.Delivery) message.Stamp) (codec.Value, error) {
+func messagesOf(ds []broker.Delivery, stamp func(*broker.Delivery, *message.Message) message.Stamp) (codec.Value, error) {
 	var list []codec.Value
 	size := 0
 	for i := range ds {
@@ -134,7 +135,7 @@ func messagesOf(ds []broker.Delivery, stamp func(*broker.Delivery) message.Stamp
 		if err != nil {
 			return codec.Value{}, err
 		}
-		s := stamp(d)
+		s := stamp(d, m)
 		if !s.HasLock && size > 0 && size+m.Size() > maxReplyBytes {
 			break // the rest of a peek; the client asks again
 		}

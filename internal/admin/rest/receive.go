@@ -68,6 +68,7 @@ func (c *call) receive(mode broker.Mode) error {
 	if err != nil {
 		return err
 	}
+	c.Broker.HandedOut(c.entity, d, m)
 	return c.answer(d, m)
 }
 

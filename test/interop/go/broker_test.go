@@ -57,6 +57,9 @@ queues:
   - {name: priorities}
   - {name: header-priorities}
   - {name: urgent-late}
+  - {name: asking}
+  - {name: answers}
+  - {name: lifted, requiresSession: true}
   - {name: roundtrip}
   - {name: bodies}
   - {name: resend}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
+)
+
+// maxRequests is how many requests the broker remembers. Beyond that the oldest
+// is forgotten, and a reply to it is a message like any other.
+const maxRequests = 1 << 16
+
+// requests are the messages handed out lately that ask for a reply: what they
+// were worth, so that the reply is worth as much. Any consumer can use it without
+// knowing: it suffices that the reply goes where the request said and has the
+// request's message-id for its correlation-id.
+//
+// They are not logged: a request whose consumer has not answered before a restart
+// is handed out again.
+type requests struct {
+	seed  maphash.Seed
+	known atomic.Bool // there is one
+
+	mu     sync.Mutex
+	all    map[requestKey]request // guarded by mu
+	oldest []requestKey           // guarded by mu; a ring, in the order they came
+	next   int                    // guarded by mu; place of the oldest in a full ring
+}
+
+// requestKey is where replies go and a sum of the message-id: ids can be long.
+type requestKey struct {
+	to *node
+	id uint64
+}
+
+type request struct {
+	lent  message.Lent
+	until time.Time // end of the life that its sender gave it; zero is none
+}
+
+func newRequests() *requests {
+	return &requests{seed: maphash.MakeSeed(), all: make(map[requestKey]request)}
+}
+
+func (rs *requests) put(to *node, id string, r request) {
+	k := requestKey{to, maphash.String(rs.seed, id)}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.known.Store(true)
+	if _, again := rs.all[k]; !again {
+		if len(rs.oldest) < maxRequests {
+			rs.oldest = append(rs.oldest, k)
+		} else {
+			delete(rs.all, rs.oldest[rs.next])
+			rs.oldest[rs.next] = k
+			rs.next = (rs.next + 1) % maxRequests
+		}
+	}
+	rs.all[k] = r
+}
+
+func (rs *requests) find(to *node, id string) (request, bool) {
+	k := requestKey{to, maphash.String(rs.seed, id)}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r, ok := rs.all[k]
+	return r, ok
+}
+
+// HandedOut says that a consumer of addr gets to see a message. If that asks for a
+// reply, the broker remembers what it is worth.
+func (b *Broker) HandedOut(addr string, d *Delivery, m *message.Message) {
+	replyTo := m.ReplyTo()
+	if replyTo == "" {
+		return
+	}
+	id := m.MessageIDString()
+	to, err := b.writable(replyTo)
+	if err != nil || id == "" {
+		return // a temporary node, a foreign broker, or nothing at all
+	}
+	from, _, err := b.readable(addr)
+	if err != nil {
+		return
+	}
+	r := request{lent: message.Lent{
+		Level: uint8(d.Level), Since: d.EnqueuedAt,
+		Class: from.def.Load().worth.policy.ClassName(uint8(d.Class)),
+	}}
+	if !d.Since.IsZero() {
+		r.lent.Since = d.Since // it is a reply itself
+	}
+	if lifetime(m) > 0 {
+		r.until = d.ExpiresAt
+	}
+	b.requests.put(to, id, r)
+}
+
+// lend gives the replies of a batch from outside what their requests were worth,
+// and takes away what a sender has lent himself.
+func (b *Broker) lend(n *node, r policy.Reading, batch []*message.Message) []*message.Message {
+	owned := false
+	for i, m := range batch {
+		fit := m
+		if m.ClaimsLoan() {
+			fit = edited(fit, message.Edit{Annotations: message.Unlent()})
+		}
+		if q, ok := b.answered(n, r, m); ok {
+			// What its sender may send is not refused for our additions.
+			if lent := edited(fit, q.edit(m)); int64(lent.Size()) <= n.def.Load().maxMessage() {
+				fit = lent
+			}
+		}
+		if fit == m {
+			continue
+		}
+		if !owned {
+			batch, owned = slices.Clone(batch), true
+		}
+		batch[i] = fit
+	}
+	return batch
+}
+
+// answered returns the request that a message answers, if it is to be worth as
+// much: that is, if it asks for no priority of its own.
+func (b *Broker) answered(n *node, r policy.Reading, m *message.Message) (request, bool) {
+	if !b.requests.known.Load() {
+		return request{}, false
+	}
+	id := m.CorrelationID()
+	if id.IsNull() {
+		return request{}, false
+	}
+	if _, asks := r.Asks(m); asks {
+		return request{}, false
+	}
+	return b.requests.find(n, id.String())
+}
+
+// edit says how a reply to q changes. It lives no longer than the request would
+// have, unless its sender says how long.
+func (q *request) edit(m *message.Message) message.Edit {
+	e := message.Edit{Annotations: q.lent.Changes()}
+	if !q.until.IsZero() && lifetime(m) == 0 {
+		e.SetTTL, e.TTL = true, max(time.Until(q.until), time.Millisecond)
+	}
+	return e
+}
+
+// edited returns a changed copy of a message.
+func edited(m *message.Message, e message.Edit) *message.Message {
+	out, err := message.Parse(m.Edit(e))
+	if err != nil {
+		// An edit of a message that parsed parses: see FuzzEdit of package message.
+		panic(fmt.Sprintf("broker: edited message: %v", err))
+	}
+	return out
+}
