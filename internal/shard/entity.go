@@ -99,6 +99,7 @@ func (s *Shard) newEntity(def Definition) *entity {
 func (sl *slot) end(err error) {
 	for _, c := range sl.consumers {
 		c.gone = true
+		c.held = nil // a drain that waits has no one to be told
 		c.sink.Ended(err)
 	}
 	sl.consumers = nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -134,6 +135,48 @@ func TestSeekersOfALevelDoNotHoldUpOthers(t *testing.T) {
 	r.settle()
 	if want := map[string]string{"any": "a", "urgent": "b"}; !maps.Equal(got, want) {
 		t.Fatalf("after a high message: got %v, want %v", got, want)
+	}
+}
+
+// A shard in which nothing ever happened once began its history with a snapshot,
+// because others wrote much; a crash then left a snapshot without an end.
+func TestShardWithoutHistoryTakesNoSnapshot(t *testing.T) {
+	r := newRig(t, Options{SnapshotAfter: 1 << 10, SnapshotStep: 1})
+	idle, err := Open(r.wal, 1, r.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.define("orders", minute)
+	for i := range 20 {
+		r.send(id, 4, fmt.Sprintf("%0100d", i))
+		r.settle()
+		idle.Step(r.now)
+		r.sync()
+		w, err := wal.Open(r.disk.CrashClone(0), wal.Options{SegmentSize: 1 << 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(w, 1, r.opts); err != nil {
+			t.Fatalf("after %d messages elsewhere: %v", i+1, err)
+		}
+	}
+}
+
+func TestConsumerIsToldNothingAfterItsEnd(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	k := r.attach(id, Main, queue.Want{})
+	r.send(id, 4, "a")
+	k.c.Allow(1)
+	r.step() // the message is handed out when it is durable, and the drain waits behind it
+	k.c.Drain()
+	r.step()
+	if err := r.s.Drop([]ID{id}, errors.New("dropped"), func(error) {}); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	if k.ended == nil || k.drained > 0 || len(k.got) > 0 {
+		t.Errorf("ended %v, drained %d times, %d messages, want only the end", k.ended, k.drained, len(k.got))
 	}
 }
 

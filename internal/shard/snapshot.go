@@ -61,6 +61,11 @@ func (s *Shard) maintain() {
 // it would begin, by whichever shard: a shard that has nothing to do would
 // otherwise keep the journal from freeing what the others are done with.
 func (s *Shard) worthwhile() bool {
+	if s.tail == 0 {
+		// It has no history. A snapshot would be the beginning of one, and a crash
+		// before its end would leave something that looks like a loss.
+		return false
+	}
 	n := &s.snapshot
 	after := s.opts.SnapshotAfter
 	freed := s.live.freed - n.freed
