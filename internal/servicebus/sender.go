@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// senderWindow is the credit that Azure gives a sender. The JavaScript SDK
-	// gives up if it has none a second after the attach.
-	senderWindow = 1000
 	// maxBatchSize is what clients may put in one batch however large a single
 	// message may be; it is Azure's.
 	maxBatchSize = 1 << 20
@@ -32,7 +29,8 @@ type sender struct {
 	path string
 	to   *broker.Sender
 
-	batch [1]*message.Message // scratch of transfer
+	window window
+	batch  [1]*message.Message // scratch of transfer
 }
 
 func (c *conn) attachSender(l *endpoint.Link) error {
@@ -70,6 +68,9 @@ func batchSizeProperty(size int64) []byte {
 // when the broker has made it durable.
 func (s *sender) transfer(in *endpoint.Incoming) {
 	d, size := in.Delivery, len(in.Payload)
+	if n, changed := s.window.after(size); changed {
+		s.link.SetWindow(n)
+	}
 	ms, err := unpack(s.batch[:0], in)
 	defer clear(ms)
 	if err == nil {

@@ -85,6 +85,15 @@ func (l *Link) Grant(credit uint32) {
 	l.tellFlow()
 }
 
+// SetWindow changes the window that Accept.Credit keeps up. A narrower one takes
+// effect as what was granted is used.
+func (l *Link) SetWindow(n uint32) {
+	if l.Attached() && l.window > 0 {
+		l.window = n
+		l.topUp()
+	}
+}
+
 // Credit returns how many deliveries Send would take now on a link on which we
 // send: at most Config.MaxCredit, and zero while the peer is too slow to read
 // what it was sent already. When it rises from zero the App's Credit is called.

@@ -153,6 +153,8 @@ func (p *player) app(c script.Command) {
 		l.Refuse(Errorf(CondUnauthorizedAccess, "no"))
 	case "detach":
 		l.Detach(Errorf(CondDetachForced, "enough"))
+	case "window":
+		l.SetWindow(uint32(c.Int("credit", 0)))
 	case "grant":
 		l.Grant(uint32(c.Int("credit", 0)))
 	case "settle":
