@@ -15,7 +15,9 @@
 // Nothing is observable before it is durable. An operation's callback runs, and a
 // message reaches a sink, only after every record it depends on is on disk. A
 // message that nobody has failed depends on its own arrival alone, so a long
-// standing message is handed out without waiting for the sync in progress.
+// standing message is handed out without waiting for the sync in progress; but for
+// the first of a key, where what was started is finished first: that it was started
+// must be safe, too.
 // Records that nobody waits for, such as the settlement of a consumer that wants
 // no answer, may stay in memory for a few milliseconds, to go with the next that
 // somebody does wait for.

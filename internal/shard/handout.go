@@ -81,6 +81,9 @@ func (s *Shard) give(c *Consumer) bool {
 			h.d.msg = m
 		}
 		h.at = pending
+	case len(s.eff.Records()) > 0:
+		// Its key is started by it, and stays so after a crash if it was seen.
+		h.at = pending
 	case qd.Failures > 0 || c.slot.part != Main:
 		// It may have changed and come back: failures tell, but for dead letters
 		// nobody counts them.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -70,5 +71,33 @@ func TestRecycledSlicesAreClean(t *testing.T) {
 	}
 	if got := k.bodies(); !slices.Equal(got, want) {
 		t.Errorf("delivered %v, want %v", got, want)
+	}
+}
+
+func TestMessageThatStartsItsKeyWaitsUntilThatIsDurable(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", queue.Config{LockFor: time.Minute, Order: queue.Order{Fair: true, Within: queue.FinishFirst}})
+	for _, body := range []string{"first", "second"} {
+		err := r.s.Send(&Send{
+			Bodies: []*message.Message{text(body)},
+			Copies: []Copy{{ID: id, Arrival: queue.Arrival{Key: "run"}}},
+			Done:   func([]queue.SeqNo, error) {},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle()
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.step()
+	if len(k.got) != 0 {
+		t.Fatal("delivered before it was durable that its key is started")
+	}
+	r.settle()
+	k.c.Allow(2)
+	r.step() // the key is started: nothing to wait for
+	if got, want := k.bodies(), []string{"first", "second"}; !slices.Equal(got, want) {
+		t.Fatalf("got %q, want %q", got, want)
 	}
 }
