@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,9 @@ import (
 
 // The random tests give the same commands to a queue and to the model, replay
 // what the queue wrote into other queues, and want all of them to agree.
+
+// seeds is how many games are played of each kind; make sim plays more.
+var seeds = flag.Uint64("seeds", 2, "how many seeds to play of each order")
 
 var epochStart = time.Unix(1_700_000_000, 0).UTC()
 
@@ -232,7 +236,7 @@ func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
 			cfg := base
 			cfg.Sessions, cfg.Order.Fair = i&1 != 0, i&2 != 0
 			d.with(&cfg.Order)
-			for seed := range uint64(4) {
+			for seed := range *seeds {
 				name := fmt.Sprintf("%s/sessions=%t/fair=%t/seed=%d", d.name, cfg.Sessions, cfg.Order.Fair, seed)
 				t.Run(name, func(t *testing.T) {
 					p := newPlayer(t, seed, cfg)
