@@ -56,6 +56,16 @@ func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
 	return x.before(y)
 }
 
+// Started returns the fair keys that were started and are not finished, in the order
+// in which they were.
+func (q *Queue) Started() []string {
+	var names []string
+	for _, k := range q.keys.startedKeys() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
 // Holds reports whether a token is valid.
 func (q *Queue) Holds(now time.Time, t Token) bool {
 	_, err := q.held(t, q.at(now))

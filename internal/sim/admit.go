@@ -27,7 +27,7 @@ func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue
 		ms = x.fresh(o.id, q, ms)
 	}
 	want, refuse := d.judge(now, q, ms)
-	if q.clear(now, d.rules) && want.certain(ms) {
+	if q.clear(now, d.rules) && want.certain(q, ms, evict) {
 		if refused != refuse {
 			h.w.failf("%v: policy %s: refused %t, want %t", o.place, d.rules.text, refused, refuse)
 		}
@@ -64,11 +64,17 @@ func (a *asking) evicted() (seqs []queue.SeqNo) {
 // certain reports whether the real gate must come to the same end. It does not
 // look at single messages: where bytes are counted it may miss that what makes
 // room for one makes room for the next, too, and take more than it needs.
-func (a *asking) certain(batch []*modelMessage) bool {
+func (a *asking) certain(q *modelQueue, batch []*modelMessage, evict []queue.SeqNo) bool {
 	if !a.bytes {
 		return true
 	}
-	return len(batch) == 1 && !slices.ContainsFunc(a.evict, func(m *modelMessage) bool { return m.class != a.evict[0].class })
+	classes := map[queue.Class]bool{}
+	for _, seq := range append(a.evicted(), evict...) {
+		if m := q.find(seq); m != nil {
+			classes[m.class] = true
+		}
+	}
+	return len(batch) == 1 && len(classes) <= 1
 }
 
 // fresh leaves out what the queue will drop as a duplicate.

@@ -214,7 +214,7 @@ func (h *home) attach() {
 	}
 	c := &consumer{h: h, place: p}
 	c.want.Forgetful = w.chance(4)
-	if w.chance(4) && (h.queue(p).cfg.Order.Discipline != queue.Weighted || w.chance(4)) {
+	if w.chance(4) && (!h.queue(p).shares() || w.chance(4)) {
 		c.want.MinLevel = queue.Level(w.rng.IntN(4))
 		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
 		c.want.Capped = w.chance(2)

@@ -127,7 +127,7 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 		h.w.failf("inspect: %v", err)
 	}
 	q := newModelQueue(real.Config(), &h.now)
-	q.last = real.Last()
+	q.last, q.started = real.Last(), real.Started()
 	for _, d := range real.Peek(time.Time{}, 0, math.MaxInt, nil) {
 		m := &modelMessage{
 			seq: d.Seq, origin: d.Origin, level: d.Level, class: d.Class, key: d.Key, session: d.Session, inSession: d.InSession,
@@ -227,6 +227,9 @@ func (h *home) difference(r *home) string {
 			}
 			if g.last != q.last {
 				fmt.Fprintf(&b, "%v: last %d, model %d\n", place{e.ID, shard.Part(part)}, g.last, q.last)
+			}
+			if !slices.Equal(g.started, q.started) {
+				fmt.Fprintf(&b, "%v: started %q, model %q\n", place{e.ID, shard.Part(part)}, g.started, q.started)
 			}
 			differ(&b, place{e.ID, shard.Part(part)}, g, q)
 		}

@@ -16,7 +16,11 @@
 //     in flight and is below its cap and pace. Whose turn it is, and which level
 //     under weighted, is held to a bound: of two keys that wait, each goes no
 //     oftener than its weight before the other does, and of two levels none gets
-//     more than one message above its share. Nothing waits for a receiver that
+//     more than one message above its share. A strict queue has shares exactly
+//     while it is saturated; where it cannot be known whether it was looked at
+//     between the half and the whole of a limit, either will do. Where the newest
+//     or what was started goes first, that is one message of a level, and which
+//     keys were started survives a crash if a receiver knows of it. Nothing waits for a receiver that
 //     has room for it. The same holds for the next session, by its best message.
 //   - A message has the level, class and key that the policy says, from the time
 //     it is sent, and after a change of policy from the time it is classified

@@ -23,9 +23,13 @@ func (w *world) rules() *rules {
 		want.Every, want.UpTo = time.Duration(w.pick(1, 3, 20))*time.Second, queue.Level(w.pick(3, 5, 9, 255))
 		text = append(text, fmt.Sprintf(`"aging": {"every": %q, "upTo": %d}`, want.Every, want.UpTo))
 	}
+	if discipline == policy.Strict && w.chance(2) {
+		text = append(text, w.saturation(&want))
+	}
 	if w.chance(2) {
 		text = append(text, w.fairness(r, &want))
 	}
+	text = append(text, w.within(&want)...)
 	// A limit counts messages or bytes, not both in one policy: by both, the
 	// real thing may make more room than it has to.
 	measure := func(n int64) depth { return depth{count: n} }
@@ -38,7 +42,7 @@ func (w *world) rules() *rules {
 	}
 	var cs []string
 	for i := range w.pick(0, 1, 2, 3, 4) {
-		c, spelled := w.class(i, discipline, measure)
+		c, spelled := w.class(i, &want, measure)
 		r.classes = append(r.classes, c)
 		cs = append(cs, spelled)
 	}
@@ -57,7 +61,7 @@ func (w *world) rules() *rules {
 }
 
 // class draws the i-th class of a policy.
-func (w *world) class(i int, d policy.Discipline, measure func(int64) depth) (c class, spelled string) {
+func (w *world) class(i int, o *queue.Order, measure func(int64) depth) (c class, spelled string) {
 	c = class{name: fmt.Sprint("c", i), level: w.rng.IntN(8), when: conditions[w.rng.IntN(len(conditions))], weight: 1}
 	text := []string{fmt.Sprintf(`"name": %q, "when": %q`, c.name, c.when.sql)}
 	if w.chance(3) {
@@ -67,7 +71,7 @@ func (w *world) class(i int, d policy.Discipline, measure func(int64) depth) (c 
 	if w.chance(2) {
 		c.evict = true
 		text = append(text, `"shed": "evict"`)
-	} else if d != policy.Deadline && d != policy.Weighted && w.chance(3) {
+	} else if (o.Discipline == queue.Aging || o.Discipline == queue.Strict && o.Saturation == queue.Saturation{}) && w.chance(3) {
 		c.level = -1 // what makes room has a level of its own, or the real thing must guess
 	}
 	if c.level >= 0 {
@@ -86,6 +90,38 @@ func (w *world) class(i int, d policy.Discipline, measure func(int64) depth) (c 
 		text = append(text, fmt.Sprintf(`"rate": "%d/s"`, c.rate))
 	}
 	return c, "{" + strings.Join(text, ", ") + "}"
+}
+
+// saturation draws what is too much for a strict queue: little, so that it goes to
+// and fro.
+func (w *world) saturation(o *queue.Order) (spelled string) {
+	var text []string
+	by := w.pick(1, 2, 3)
+	if by&1 != 0 {
+		o.Saturation.Waiting = int64(w.pick(2, 5, 8, 12))
+		text = append(text, fmt.Sprintf(`"waiting": %d`, o.Saturation.Waiting))
+	}
+	if by&2 != 0 {
+		o.Saturation.Oldest = time.Duration(w.pick(2, 10, 40)) * time.Second
+		text = append(text, fmt.Sprintf(`"oldest": %q`, o.Saturation.Oldest))
+	}
+	return `"saturation": {` + strings.Join(text, ", ") + `}`
+}
+
+// within draws the order inside a level, of those that go with the rest.
+func (w *world) within(o *queue.Order) (spelled []string) {
+	byAge := o.Discipline == queue.Aging || o.Discipline == queue.Deadline || o.Saturation.Oldest > 0
+	switch {
+	case !w.chance(2):
+		return nil
+	case o.Fair:
+		o.Within = queue.FinishFirst
+		return []string{`"within": "finishFirst"`}
+	case !byAge:
+		o.Within = queue.Lifo
+		return []string{`"within": "lifo"`}
+	}
+	return []string{`"within": "fifo"`}
 }
 
 // fairness draws fair keys, their shares and what becomes of these.

@@ -11,6 +11,9 @@ import (
 
 // compare lets the model catch up and looks at everything.
 func (f *front) compare() {
+	for _, l := range f.lanes {
+		l.q.glance() // before time goes on
+	}
 	f.now = time.Now()
 	for _, l := range f.lanes {
 		l.q.tick(f.now, 0)

@@ -115,6 +115,7 @@ func (f *front) served() {
 		if err := l.q.served(f.now, m); err != nil {
 			f.failf("%s: message %d: %v", l.name, m.seq, err)
 		}
+		l.q.hand(m)
 		l.q.change()
 		m.state, m.nonce, m.until = queue.Locked, a.d.Token.Nonce, f.now.Add(laneLock)
 	}

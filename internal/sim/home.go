@@ -143,6 +143,11 @@ func (h *home) answered(o *op, err error) {
 
 // step lets the shard work once and compares.
 func (h *home) step() {
+	for _, e := range h.sorted() {
+		for _, q := range e.parts {
+			q.glance() // before time goes on
+		}
+	}
 	h.now = later(h.now, h.w.now)
 	h.ticked = false
 	h.mark(func() { // behind all operations, and before what is due
@@ -222,6 +227,9 @@ func (h *home) compareQueue(tx *shard.Tx, p place, q *modelQueue) {
 		if got, want := seen(d), expected(m); got != want {
 			h.w.failf("%v: message %d\n got %+v\nwant %+v", p, m.seq, got, want)
 		}
+	}
+	if got := real.Started(); !q.blurred(h.now) && !slices.Equal(got, q.started) {
+		h.w.failf("%v: started %q, want %q", p, got, q.started)
 	}
 	if got, want := real.Counts(), q.counts(); got != want {
 		h.w.failf("%v: counts %+v, want %+v", p, got, want)

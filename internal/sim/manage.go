@@ -178,6 +178,7 @@ func (x *managing) take() error {
 	if body, err := real.Message(); err != nil || string(body.Bytes()) != string(m.body.Bytes()) {
 		x.failf("take %d: another body, or none: %v", seq, err)
 	}
+	x.model.hand(m)
 	if w.Forgetful {
 		x.model.remove(m)
 		return nil

@@ -96,6 +96,7 @@ type modelQueue struct {
 	now      *time.Time        // the home's
 	booked   map[string]time.Time
 	turns    rounds
+	started  []string // keys, in the order in which they were
 }
 
 func newModelQueue(cfg queue.Config, now *time.Time) *modelQueue {
@@ -103,7 +104,11 @@ func newModelQueue(cfg queue.Config, now *time.Time) *modelQueue {
 		now: now, booked: map[string]time.Time{}, turns: newRounds()}
 }
 
-func (q *modelQueue) change() { q.dirty, q.touched = true, true }
+// change says that something is about to change.
+func (q *modelQueue) change() {
+	q.glance()
+	q.dirty, q.touched = true, true
+}
 
 func (q *modelQueue) find(seq queue.SeqNo) *modelMessage {
 	for _, m := range q.messages {
@@ -115,6 +120,12 @@ func (q *modelQueue) find(seq queue.SeqNo) *modelMessage {
 }
 
 func (q *modelQueue) remove(m *modelMessage) {
+	q.takeOut(m)
+	q.forget()
+}
+
+// takeOut removes a message that may come back at once.
+func (q *modelQueue) takeOut(m *modelMessage) {
 	q.change()
 	q.moved(m.key)
 	q.messages = slices.DeleteFunc(q.messages, func(x *modelMessage) bool { return x == m })
@@ -156,6 +167,7 @@ func (q *modelQueue) configure(cfg queue.Config, version int) {
 	unjust := q.turns.unjust
 	q.booked, q.turns = map[string]time.Time{}, newRounds()
 	q.turns.unjust = unjust
+	q.forget()
 	for i := range q.seen {
 		if cfg.Duplicates == 0 && q.seen[i].forgotten == 0 {
 			q.seen[i].forgotten = version
@@ -313,7 +325,7 @@ func (q *modelQueue) tick(now time.Time, version int) {
 		return cmp.Or(a.notBefore.Compare(b.notBefore), cmp.Compare(a.seq, b.seq))
 	})
 	for _, m := range due {
-		q.remove(m)
+		q.takeOut(m)
 		m.state, m.notBefore, m.enqueued, m.since, m.changed = queue.Ready, time.Time{}, now, now, version
 		q.add(m)
 	}

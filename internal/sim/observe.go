@@ -25,6 +25,7 @@ func (o *observer) model() *modelQueue { return o.h.queue(o.place) }
 
 // Admit implements shard.Observer.
 func (o *observer) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
+	o.model().catchUp(q)
 	if o.part != shard.Main {
 		return nil, nil
 	}
@@ -81,6 +82,9 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 		}
 	}
 	t := take{body: m.body, version: m.changed}
+	if q.hand(m) {
+		t.version = h.version()
+	}
 	if d.Token == (queue.Token{}) {
 		t.version = h.version()
 		q.remove(m)

@@ -47,7 +47,7 @@ func (q *modelQueue) freeSessions(now time.Time) (ms []*modelMessage) {
 
 // before is the discipline as far as it is one of messages.
 func (q *modelQueue) before(now time.Time, a, b *modelMessage) bool {
-	level, oldest := cmp.Compare(b.level, a.level), cmp.Or(a.since.Compare(b.since), cmp.Compare(a.seq, b.seq))
+	level, oldest := cmp.Compare(b.level, a.level), ages(a, b)
 	switch q.cfg.Order.Discipline {
 	case queue.Aging:
 		return cmp.Or(cmp.Compare(q.aged(now, b), q.aged(now, a)), oldest) < 0
@@ -76,8 +76,8 @@ func (q *modelQueue) due(m *modelMessage) int64 {
 
 // choices returns the messages that may be handed out next, of those that keep
 // accepts. The level is that of the best message, unless levels have shares;
-// inside it, the fair keys with the least in flight take turns; and of a key the
-// oldest goes first.
+// inside it, the fair keys with the least in flight take turns, or those that were
+// started go first; and of a key the oldest goes first.
 func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of []*modelMessage) {
 	var may []*modelMessage
 	var best *modelMessage
@@ -95,18 +95,18 @@ func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of [
 		}
 	}
 	// What has just expired may still lift a level that its keys share.
-	anyLevel := q.cfg.Order.Discipline == queue.Weighted || q.cfg.Order.Fair && q.blurred(now)
+	anyLevel := q.mayShare(now) || q.cfg.Order.Fair && q.blurred(now)
 	first := map[lineName]*modelMessage{}
 	for _, m := range may {
 		if m.level != best.level && !anyLevel {
 			continue
 		}
-		if was := first[q.line(m)]; was == nil || q.before(now, m, was) {
+		if was := first[q.line(m)]; was == nil || q.inside(m, was) < 0 {
 			first[q.line(m)] = m
 		}
 	}
 	for _, m := range first {
-		if !slices.ContainsFunc(may, func(o *modelMessage) bool {
+		if q.finishes() || !slices.ContainsFunc(may, func(o *modelMessage) bool {
 			return o.level == m.level && loads[o.key] < loads[m.key]
 		}) {
 			of = append(of, m)
@@ -122,7 +122,7 @@ type lineName struct {
 }
 
 func (q *modelQueue) line(m *modelMessage) lineName {
-	if !q.cfg.Order.Fair {
+	if !q.cfg.Order.Fair || q.finishes() {
 		return lineName{level: m.level}
 	}
 	return lineName{m.level, m.key}
@@ -202,7 +202,7 @@ func (q *modelQueue) clear(now time.Time, r *rules) bool {
 // first.
 func (q *modelQueue) why(now time.Time, m *modelMessage) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "order %+v, level %d, key %q\n", q.cfg.Order, m.level, m.key)
+	fmt.Fprintf(&b, "order %+v, level %d, key %q, by %+v, started %q\n", q.cfg.Order, m.level, m.key, q.judged(now), q.started)
 	for _, o := range q.standing(now) {
 		fmt.Fprintf(&b, "message %d, level %d, key %q, waits %v, load %d, eligible %t\n",
 			o.seq, o.level, o.key, now.Sub(o.since), q.load(o.key), q.eligible(now, o.key))

@@ -64,7 +64,7 @@ func (h *home) checkRecall(c *consumer, q *modelQueue, m *modelMessage) {
 		h.w.failf("%v: message %d at level %d was asked back for nothing better\n%s", c.place, m.seq, m.level, q.why(h.now, m))
 	}
 	h.askedFor(c.place, reasons)
-	if len(reasons) > 1 || q.cfg.Order.Discipline == queue.Weighted {
+	if len(reasons) > 1 || q.mayShare(h.now) {
 		return // it is not known for which, or what goes before what
 	}
 	for _, o := range h.recallable(c.place, q, reasons[0]) {
@@ -87,7 +87,7 @@ func (h *home) askedFor(p place, ms []*modelMessage) {
 // worthMore reports whether a ready message goes before one that is held, should
 // that come back. Between levels that have shares there is no telling.
 func (q *modelQueue) worthMore(ready, held *modelMessage) bool {
-	if q.cfg.Order.Discipline == queue.Weighted {
+	if q.mayShare(*q.now) {
 		return ready.level > held.level
 	}
 	return ready.level > held.level && q.before(*q.now, ready, held)
@@ -114,7 +114,7 @@ func (h *home) recallable(p place, q *modelQueue, best *modelMessage) (ms []*mod
 // time and turns change nothing.
 func (h *home) askedBack(p place, q *modelQueue) {
 	o := q.cfg.Order
-	if o.Discipline != queue.Strict || o.Fair || q.cfg.Sessions || q.cfg.ReceivePaused || q.blurred(h.now) {
+	if o.Discipline != queue.Strict || q.mayShare(h.now) || o.Fair || q.cfg.Sessions || q.cfg.ReceivePaused || q.blurred(h.now) {
 		return
 	}
 	for _, best := range q.choices(h.now, func(*modelMessage) bool { return true }) {

@@ -53,9 +53,11 @@ func (x *managing) change(seq queue.SeqNo, to queue.Reclass) error {
 	if m == nil {
 		return err
 	}
+	x.model.catchUp(x.real)
 	x.model.change()
 	x.model.moved(m.key)
 	x.model.moved(to.Key)
 	m.level, m.class, m.key = to.Level, to.Class, to.Key
+	x.model.forget()
 	return err
 }

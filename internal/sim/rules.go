@@ -74,15 +74,16 @@ func (s keyShare) machine(key string) queue.Share {
 // ranks says what the levels are worth, straight from the classes: of those that
 // share a level the shortest objective holds, and weights add up.
 func (r *rules) ranks(o *queue.Order) {
+	shares := o.Discipline == queue.Weighted || o.Saturation != queue.Saturation{}
 	for _, c := range r.classes {
 		for o.Discipline == queue.Deadline && c.objective > 0 && len(o.Objective) <= c.level {
 			o.Objective = append(o.Objective, 0)
 		}
-		for o.Discipline == queue.Weighted && len(o.Weight) <= c.level {
+		for shares && len(o.Weight) <= c.level {
 			o.Weight = append(o.Weight, 0)
 		}
 		switch {
-		case o.Discipline == queue.Weighted:
+		case shares:
 			o.Weight[c.level] += c.weight
 		case o.Discipline == queue.Deadline && c.objective > 0:
 			if at := &o.Objective[c.level]; *at == 0 || c.objective < *at {
@@ -98,7 +99,7 @@ func orderOf(p *policy.Policy) queue.Order {
 	o := queue.Order{
 		Discipline: queue.Discipline(from.Discipline), Every: from.Every, UpTo: queue.Level(from.UpTo),
 		Objective: from.Objective, Weight: from.Weight, Saturation: queue.Saturation(from.Saturation),
-		Fair: from.Fair, Others: queue.Share(from.Others),
+		Within: queue.Within(from.Within), Fair: from.Fair, Others: queue.Share(from.Others),
 	}
 	for _, s := range from.Shares {
 		o.Shares = append(o.Shares, queue.Share(s))

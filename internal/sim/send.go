@@ -144,6 +144,7 @@ func (x *sendOp) before() {
 // arrived has the model store what the queue has just stored, and the duplicates
 // that it has dropped.
 func (x *sendOp) arrived(o *observer, as []queue.Arrival) {
+	x.makeRoom()
 	var run []queue.Arrival
 	from := x.cursor
 	for _, c := range x.send.Copies[from:] {
@@ -176,6 +177,15 @@ func (x *sendOp) arrived(o *observer, as []queue.Arrival) {
 	}
 }
 
+// makeRoom removes what makes room, which goes before the first message comes.
+func (x *sendOp) makeRoom() {
+	for _, e := range x.evicted {
+		e.q.remove(e.m)
+		x.h.w.result.Evicted++
+	}
+	x.evicted = nil
+}
+
 // after checks that it was all or nothing.
 func (x *sendOp) after(o *op) {
 	h := x.h
@@ -193,10 +203,7 @@ func (x *sendOp) after(o *op) {
 	for _, a := range x.doors {
 		a.use()
 	}
-	for _, e := range x.evicted {
-		e.q.remove(e.m)
-		h.w.result.Evicted++
-	}
+	x.makeRoom()
 	if e := h.entities[x.send.Topic]; x.send.Published > 0 && e != nil {
 		e.Published += uint64(x.send.Published)
 	}

@@ -64,6 +64,7 @@ func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until tim
 	if name == nil {
 		h.nextSession(c, q)
 	}
+	q.glance()
 	q.held[l.ID] = sessionHold{l.Nonce, h.now.Add(q.cfg.LockFor)}
 	if !until.Equal(h.now.Add(q.cfg.LockFor)) {
 		w.failf("%v: session %q is locked until %v, want %v", c.place, l.ID, until, h.now.Add(q.cfg.LockFor))

@@ -21,6 +21,8 @@ type rounds struct {
 	// unjust is set when a receiver that wants only some levels comes: it is
 	// served out of turn, and so may others be afterwards.
 	unjust bool
+	// mode is how a strict queue chooses.
+	mode modes
 	// vague is set when it is not known whose pace was used.
 	vague bool
 }
@@ -34,23 +36,24 @@ type passing struct {
 type lag struct{ now, least, most float64 }
 
 func newRounds() rounds {
-	return rounds{passed: map[passing]uint32{}, lags: map[[2]queue.Level]*lag{}}
+	return rounds{passed: map[passing]uint32{}, lags: map[[2]queue.Level]*lag{}, mode: onlyStrict}
 }
 
 // served notes that a message is about to be handed out because it was next, and
 // returns what is unjust about it.
 func (q *modelQueue) served(now time.Time, m *modelMessage) error {
+	q.decide(now)
 	q.closed(now)
 	if q.turns.unjust {
 		q.book(now, m.key)
 		return nil
 	}
-	if q.cfg.Order.Fair && !q.cfg.Sessions {
+	if q.cfg.Order.Fair && !q.finishes() && !q.cfg.Sessions {
 		if err := q.passes(now, m); err != nil {
 			return err
 		}
 	}
-	if q.cfg.Order.Discipline == queue.Weighted {
+	if q.shared() {
 		for l := range q.open(now) {
 			if l == m.level {
 				continue
