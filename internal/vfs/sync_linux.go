@@ -12,6 +12,8 @@ import (
 // that was written before, costs a third less than fsync. It does flush a
 // changed size.
 func syncData(f *os.File) error {
+	p := quicken()
+	defer p.restore()
 	for {
 		err := syscall.Fdatasync(int(f.Fd()))
 		if !errors.Is(err, syscall.EINTR) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vfs
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestQuickenIsUndone(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	attributes := func() unix.SchedAttr {
+		t.Helper()
+		a, err := unix.SchedGetAttr(0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *a
+	}
+	before := attributes()
+	p := quicken()
+	during := attributes()
+	p.restore()
+	if after := attributes(); after != before {
+		t.Errorf("after: %+v, before: %+v", after, before)
+	}
+	if during.Nice != before.Nice || during.Policy != before.Policy {
+		t.Errorf("more than the turn was changed: from %+v to %+v", before, during)
+	}
+	// Before 6.12 the kernel takes the wish, and forgets it.
+	if during.Runtime != turn && during.Runtime != before.Runtime {
+		t.Errorf("turns of %d ns, want %d or, in an old kernel, %d", during.Runtime, turn, before.Runtime)
+	}
+}
