@@ -106,7 +106,7 @@ func (d *definition) configs() map[shard.Part]queue.Config {
 		SendPaused:        d.Paused.Sending || !q.Status.CanSend(),
 		ReceivePaused:     d.Paused.Receiving || !q.Status.CanReceive(),
 		Sessions:          q.RequiresSession,
-		Order:             orderOf(d.worth.policy),
+		Order:             OrderOf(d.worth.policy),
 	}
 	if d.Kind == KindSubscription {
 		cfg.SendPaused = false // its topic decides what is published

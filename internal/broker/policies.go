@@ -61,8 +61,8 @@ func (d *definition) derivePolicy(before *definition) error {
 	return nil
 }
 
-// orderOf copies what the queue machine must know of a policy.
-func orderOf(p *policy.Policy) queue.Order {
+// OrderOf copies what the queue machine must know of a policy.
+func OrderOf(p *policy.Policy) queue.Order {
 	from := p.Order()
 	o := queue.Order{
 		Discipline: queue.Discipline(from.Discipline), Every: from.Every, UpTo: queue.Level(from.UpTo),

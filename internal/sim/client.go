@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -81,7 +82,7 @@ func (w *world) config(r *rules) queue.Config {
 		DeadLetterExpired: w.chance(2),
 		SendPaused:        w.chance(12),
 		ReceivePaused:     w.chance(12),
-		Order:             orderOf(r.real),
+		Order:             broker.OrderOf(r.real),
 	}
 	if w.chance(3) {
 		cfg.Duplicates = window

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -54,7 +55,7 @@ func (w *world) rules() *rules {
 		w.failf("policy %s: %v", r.text, err)
 	}
 	r.ranks(&want)
-	if got := orderOf(r.real); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := broker.OrderOf(r.real); fmt.Sprint(got) != fmt.Sprint(want) {
 		w.failf("policy %s\n got order %+v\nwant order %+v", r.text, got, want)
 	}
 	return r

@@ -120,7 +120,7 @@ func (f *front) change(l *lane) {
 	}
 	l.rules = next
 	cfg := l.q.cfg
-	cfg.Order = orderOf(next.real)
+	cfg.Order = broker.OrderOf(next.real)
 	l.q.configure(cfg, 0)
 	for _, m := range l.q.messages {
 		to := next.judge(factsOf(m.body))

@@ -93,20 +93,6 @@ func (r *rules) ranks(o *queue.Order) {
 	}
 }
 
-// orderOf copies what the queue machine must know of a policy.
-func orderOf(p *policy.Policy) queue.Order {
-	from := p.Order()
-	o := queue.Order{
-		Discipline: queue.Discipline(from.Discipline), Every: from.Every, UpTo: queue.Level(from.UpTo),
-		Objective: from.Objective, Weight: from.Weight, Saturation: queue.Saturation(from.Saturation),
-		Within: queue.Within(from.Within), Fair: from.Fair, Others: queue.Share(from.Others),
-	}
-	for _, s := range from.Shares {
-		o.Shares = append(o.Shares, queue.Share(s))
-	}
-	return o
-}
-
 // factsOf reads what rules may ask of a message.
 func factsOf(m *message.Message) (f facts) {
 	f.level, f.n = queue.DefaultLevel, -1
