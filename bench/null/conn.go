@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -38,7 +39,7 @@ func newConn(nc net.Conn, f *fifo) *conn {
 func (c *conn) serve() {
 	var writer sync.WaitGroup
 	writer.Go(c.write)
-	if err := c.read(); err != nil && err != io.EOF {
+	if err := c.read(); !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "null:", err)
 	}
 	c.f.leave(c)
