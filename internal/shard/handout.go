@@ -82,7 +82,8 @@ func (s *Shard) give(c *Consumer) bool {
 		}
 		h.at = pending
 	case len(s.eff.Records()) > 0:
-		// Its key is started by it, and stays so after a crash if it was seen.
+		// Its key is started by it, and stays so after a crash if it was seen. To
+		// have cleared away what had expired leaves records, too, and is as rare.
 		h.at = pending
 	case qd.Failures > 0 || c.slot.part != Main:
 		// It may have changed and come back: failures tell, but for dead letters

@@ -21,6 +21,19 @@ func (k *taker) silently(ds ...Delivery) {
 	}
 }
 
+// holding returns a queue whose only message a consumer holds.
+func holding(t *testing.T) (*rig, ID, *taker) {
+	t.Helper()
+	r := newRig(t, Options{})
+	id := r.define("q", queue.Config{LockFor: time.Minute})
+	r.send(id, 4, "one")
+	r.settle()
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.settle()
+	return r, id, k
+}
+
 // records is how many records the journal has been given.
 func (r *rig) records() uint64 {
 	r.t.Helper()
@@ -42,13 +55,7 @@ func (r *rig) waiting(id ID) int64 {
 }
 
 func TestSettlementThatNobodyWaitsForIsAppendedInTime(t *testing.T) {
-	r := newRig(t, Options{})
-	id := r.define("q", queue.Config{LockFor: time.Minute})
-	r.send(id, 4, "one")
-	r.settle()
-	k := r.attach(id, Main, queue.Want{})
-	k.c.Allow(1)
-	r.settle()
+	r, id, k := holding(t)
 	before := r.records()
 
 	k.silently(k.got...)
@@ -73,13 +80,7 @@ func TestSettlementThatNobodyWaitsForIsAppendedInTime(t *testing.T) {
 }
 
 func TestSettlementThatNobodyWaitsForGoesWithWhatSomebodyDoes(t *testing.T) {
-	r := newRig(t, Options{})
-	id := r.define("q", queue.Config{LockFor: time.Minute})
-	r.send(id, 4, "one")
-	r.settle()
-	k := r.attach(id, Main, queue.Want{})
-	k.c.Allow(1)
-	r.settle()
+	r, id, k := holding(t)
 
 	k.silently(k.got...)
 	r.step()
@@ -98,13 +99,7 @@ func TestSettlementThatNobodyWaitsForGoesWithWhatSomebodyDoes(t *testing.T) {
 // way to the disk. The message depends on its own arrival: the settlement behind it
 // neither holds it up nor costs a sync.
 func TestFreshMessageWaitsForItsOwnArrivalOnly(t *testing.T) {
-	r := newRig(t, Options{})
-	id := r.define("q", queue.Config{LockFor: time.Minute})
-	r.send(id, 4, "one")
-	r.settle()
-	k := r.attach(id, Main, queue.Want{})
-	k.c.Allow(1)
-	r.settle()
+	r, id, k := holding(t)
 	got := k.got
 
 	r.send(id, 9, "urgent")
