@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,13 +42,13 @@ func sourceFaults(s source) []string {
 	if !strings.HasPrefix(s.text, licence) {
 		faults = append(faults, s.path+": the first line is not "+strings.TrimSpace(licence))
 	}
-	if s.isTest() {
-		return faults
-	}
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, s.path, s.text, parser.SkipObjectResolution)
 	if err != nil {
 		return append(faults, err.Error())
+	}
+	if s.isTest() {
+		return append(faults, sleepFaults(set, file)...)
 	}
 	for call := range calls(file, "time", clocks) {
 		if isBelow(s.room(), coreRooms) {
@@ -60,6 +61,34 @@ func sourceFaults(s source) []string {
 		}
 	}
 	return faults
+}
+
+// sleepFaults reports every sleep of a test outside a bubble: there it takes real
+// time, and is too short on a busy day.
+func sleepFaults(set *token.FileSet, file *ast.File) []string {
+	var faults []string
+	bubbles := bubbles(file)
+	for call := range calls(file, "time", []string{"Sleep"}) {
+		inside := func(b *ast.CallExpr) bool { return b.Pos() <= call.Pos() && call.End() <= b.End() }
+		if !slices.ContainsFunc(bubbles, inside) {
+			faults = append(faults, fmt.Sprintf("%s: time.Sleep outside synctest.Test", set.Position(call.Pos())))
+		}
+	}
+	return faults
+}
+
+// bubbles returns the calls of synctest.Test, with what they run.
+func bubbles(file *ast.File) []*ast.CallExpr {
+	tests := slices.Collect(calls(file, "testing/synctest", []string{"Test"}))
+	var all []*ast.CallExpr
+	for node := range ast.Preorder(file) {
+		if call, ok := node.(*ast.CallExpr); ok {
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains(tests, sel) {
+				all = append(all, call)
+			}
+		}
+	}
+	return all
 }
 
 // calls yields each mention of the named functions of an imported package, under
@@ -93,7 +122,7 @@ func localName(file *ast.File, importPath string) string {
 		if spec.Name != nil {
 			return spec.Name.Name
 		}
-		return importPath
+		return path.Base(importPath)
 	}
 	return ""
 }
@@ -139,10 +168,15 @@ func TestSourcesNoticeWhatIsForbidden(t *testing.T) {
 	const harmless = licence + "package p\nimport \"time\"\nvar t time.Time\n"
 	const background = licence + "package p\nimport \"context\"\nvar c = context.Background()\n"
 	const inMain = licence + "package main\nimport \"context\"\nvar c = context.Background()\n"
+	const sleep = licence + "package p\nimport \"time\"\nfunc f() { time.Sleep(1) }\n"
+	const bubble = licence + "package p\nimport (\n\"testing/synctest\"\n\"time\"\n)\nfunc f() { synctest.Test(nil, func() { time.Sleep(1) }) }\n"
 	for _, c := range []struct {
 		path, text string
 		want       int
 	}{
+		{"internal/shard/a_test.go", sleep, 1},
+		{"internal/shard/a_test.go", bubble, 0},
+		{"internal/shard/a.go", sleep, 0},
 		{"internal/queue/a.go", clock, 1},
 		{"internal/queue/a.go", renamed, 1},
 		{"internal/queue/a.go", harmless, 0},

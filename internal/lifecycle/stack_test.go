@@ -27,7 +27,7 @@ func (d *diary) layer(name string, takes time.Duration) func(context.Context) er
 	return func(ctx context.Context) error {
 		<-ctx.Done()
 		d.lines = append(d.lines, name+" told: "+context.Cause(ctx).Error())
-		time.Sleep(takes)
+		<-time.After(takes)
 		d.lines = append(d.lines, name+" gone")
 		return context.Cause(ctx)
 	}
