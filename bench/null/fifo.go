@@ -53,7 +53,7 @@ func (f *fifo) openJournal(dir string) (run func(context.Context) error, err err
 	if f.log, err = wal.Open(vfs.OS(dir), wal.Options{}); err != nil {
 		return nil, err
 	}
-	claim, history, err := f.log.Claim(1)
+	claim, history, err := journal.ClaimOne(f.log, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (f *fifo) put(a arrivals) error {
 		}
 	}
 	f.at = slices.Grow(f.at[:0], len(a.bodies))[:len(a.bodies)]
-	if err := f.log.Append(f.claim, a.bodies, f.at); err != nil {
+	if err := f.log.Append(f.claim, &journal.Group{Records: a.bodies, At: f.at}); err != nil {
 		return err
 	}
 	a.at = f.at[len(f.at)-1]

@@ -22,7 +22,7 @@ func makeStore(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := w.Claim(1)
+	c, _, err := journal.ClaimOne(w, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func makeStore(t *testing.T) string {
 		[]byte("\x0a\x01"),
 		[]byte("\x05\x01"),
 	}
-	if err := w.Append(c, records, make([]journal.Position, len(records))); err != nil {
+	if err := w.Append(c, &journal.Group{Records: records, At: make([]journal.Position, len(records))}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Commit(); err != nil {

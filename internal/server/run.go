@@ -81,13 +81,13 @@ func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error 
 }
 
 func openShards(j journal.Journal, n int, opts shard.Options) ([]*shard.Shard, error) {
-	shards := make([]*shard.Shard, n)
-	for i := range shards {
-		s, err := shard.Open(j, journal.Shard(i), opts)
-		if err != nil {
-			return nil, fmt.Errorf("recover shard %d: %w", i, err)
-		}
-		shards[i] = s
+	numbers := make([]journal.Shard, n)
+	for i := range numbers {
+		numbers[i] = journal.Shard(i)
+	}
+	shards, err := shard.OpenAll(j, numbers, opts)
+	if err != nil {
+		return nil, fmt.Errorf("recover: %w", err)
 	}
 	return shards, nil
 }

@@ -58,6 +58,7 @@ type group struct {
 	records [][]byte
 	at      []journal.Position
 	arena   []byte
+	purpose journal.Purpose
 }
 
 // appendGroup appends s.group and returns where its records are, valid until
@@ -65,7 +66,7 @@ type group struct {
 func (s *Shard) appendGroup() ([]journal.Position, error) {
 	g := &s.group
 	g.at = slices.Grow(g.at[:0], len(g.records))[:len(g.records)]
-	err := s.journal.Append(s.claim, g.records, g.at)
+	err := s.journal.Append(s.claim, &journal.Group{Records: g.records, At: g.at, For: g.purpose})
 	if err == nil {
 		for i, p := range g.at {
 			s.live.wrote(p, len(g.records[i]))

@@ -12,12 +12,45 @@ import (
 // Open claims a shard of the journal and replays its history. The caller then
 // calls Run, or Step by hand.
 func Open(j journal.Journal, number journal.Shard, opts Options) (*Shard, error) {
-	claim, records, err := j.Claim(number)
+	shards, err := OpenAll(j, []journal.Shard{number}, opts)
 	if err != nil {
-		return nil, fmt.Errorf("claim shard %d: %w", number, err)
+		return nil, err
 	}
+	return shards[0], nil
+}
+
+// OpenAll opens several shards in one pass over the journal.
+func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard, error) {
+	claims, records, err := j.Claim(numbers...)
+	if err != nil {
+		return nil, fmt.Errorf("claim %d shards: %w", len(numbers), err)
+	}
+	shards := make([]*Shard, len(claims))
+	replayers := make(map[journal.Shard]*replayer, len(claims))
+	for i, claim := range claims {
+		shards[i] = newShard(j, claim, opts)
+		replayers[claim.Shard] = &replayer{s: shards[i], brought: make(map[uint64]bool)}
+	}
+	for rec, err := range records {
+		if err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+		if err := replayers[rec.Shard].apply(rec); err != nil {
+			return nil, fmt.Errorf("replay shard %d: record at %d: %w", rec.Shard, rec.At, err)
+		}
+	}
+	for _, s := range shards {
+		if err := replayers[s.claim.Shard].finish(); err != nil {
+			return nil, fmt.Errorf("replay shard %d: %w", s.claim.Shard, err)
+		}
+		j.Watch(s.claim, s.mail.report)
+	}
+	return shards, nil
+}
+
+func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
 	opts = opts.withDefaults()
-	s := &Shard{
+	return &Shard{
 		opts:     opts,
 		journal:  j,
 		claim:    claim,
@@ -29,20 +62,6 @@ func Open(j journal.Journal, number journal.Shard, opts Options) (*Shard, error)
 
 		groupLimit: int(min(claim.BlockSize/4, 1<<20)),
 	}
-	r := replayer{s: s, brought: make(map[uint64]bool)}
-	for rec, err := range records {
-		if err != nil {
-			return nil, fmt.Errorf("replay shard %d: %w", number, err)
-		}
-		if err := r.apply(rec); err != nil {
-			return nil, fmt.Errorf("replay shard %d: record at %d: %w", number, rec.At, err)
-		}
-	}
-	if err := r.finish(); err != nil {
-		return nil, fmt.Errorf("replay shard %d: %w", number, err)
-	}
-	j.Watch(claim, s.mail.report)
-	return s, nil
 }
 
 // replayer brings a shard back from its records.

@@ -107,7 +107,7 @@ func unknownIsGone(t *testing.T, s Store) {
 func groupTooLarge(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	half := make([]byte, o.BlockSize/2)
-	err := o.j.Append(o.Claim, [][]byte{half, half, half}, make([]journal.Position, 3))
+	err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{half, half, half}, At: make([]journal.Position, 3)})
 	if !errors.Is(err, journal.ErrTooLarge) {
 		t.Fatalf("append of one and a half blocks: %v, want %v", err, journal.ErrTooLarge)
 	}
@@ -129,7 +129,7 @@ func emptyGroup(t *testing.T, s Store) {
 func appendCopies(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	b, at := []byte("before"), make([]journal.Position, 1)
-	if err := o.j.Append(o.Claim, [][]byte{b}, at); err != nil {
+	if err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{b}, At: at}); err != nil {
 		t.Fatal(err)
 	}
 	copy(b, "AFTER!")
@@ -153,7 +153,7 @@ func manyShards(t *testing.T, s Store) {
 			at := make([]journal.Position, 2)
 			for n := range groups {
 				p := fmt.Sprintf("shard %d group %d", i, n)
-				if err := o.j.Append(o.Claim, [][]byte{[]byte(p), []byte(p)}, at); err != nil {
+				if err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{[]byte(p), []byte(p)}, At: at}); err != nil {
 					t.Errorf("append: %v", err)
 					return
 				}

@@ -36,7 +36,7 @@ func claimFences(t *testing.T, s Store) {
 	want := old.add(t, "from the first")
 	now, _ := claim(t, j, 1)
 
-	err := j.Append(old.Claim, [][]byte{[]byte("late")}, make([]journal.Position, 1))
+	err := j.Append(old.Claim, &journal.Group{Records: [][]byte{[]byte("late")}, At: make([]journal.Position, 1)})
 	if !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("append with the old claim: %v, want %v", err, journal.ErrFenced)
 	}
@@ -186,4 +186,36 @@ func watchersLearn(t *testing.T, s Store) {
 			t.Fatalf("after settling, status %+v, want durable up to %d", got, e[1].at)
 		}
 	}
+}
+
+// oneScan claims several shards and gets the history of each in one pass.
+func oneScan(t *testing.T, s Store) {
+	j := s.Open(t)
+	a, _ := claim(t, j, 1)
+	b, _ := claim(t, j, 2)
+	other, _ := claim(t, j, 3)
+	var want []entry
+	want = append(want, a.add(t, "a1")...)
+	want = append(want, b.add(t, "b1", "b2")...)
+	other.add(t, "not asked for")
+	want = append(want, a.add(t, "a2")...)
+	s.Settle(t)
+	claims, records, err := s.Open(t).Claim(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(claims) != 2 || claims[0].Shard != 2 || claims[1].Shard != 1 || claims[0].Epoch != 2 {
+		t.Fatalf("claimed shards 2 and 1, got %+v", claims)
+	}
+	var got []entry
+	for rec, err := range records {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wantShard := journal.Shard(1 + (rec.Payload[0] - 'a')); rec.Shard != wantShard {
+			t.Fatalf("record %q is said to be of shard %d", rec.Payload, rec.Shard)
+		}
+		got = append(got, entry{rec.At, string(rec.Payload)})
+	}
+	wantEntries(t, got, want)
 }

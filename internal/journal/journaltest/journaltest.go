@@ -35,6 +35,7 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"a later claim fences the earlier", claimFences},
 		{"a new claim sees what the old one appended", claimSeesPending},
 		{"epochs grow by one, across restarts", epochsGrow},
+		{"several shards are claimed in one pass", oneScan},
 		{"replay starts where it was told to keep", replayStartsAtFrom},
 		{"kept blocks can be read", keptBlocksCanBeRead},
 		{"blocks not kept are freed", blocksAreFreed},
@@ -59,7 +60,7 @@ type owner struct {
 // claim claims a shard and returns what it replays.
 func claim(t *testing.T, j journal.Journal, shard journal.Shard) (owner, []entry) {
 	t.Helper()
-	c, records, err := j.Claim(shard)
+	c, records, err := journal.ClaimOne(j, shard)
 	if err != nil {
 		t.Fatalf("claim shard %d: %v", shard, err)
 	}
@@ -89,7 +90,7 @@ func (o owner) add(t *testing.T, payloads ...string) []entry {
 	for i, p := range payloads {
 		records[i] = []byte(p)
 	}
-	if err := o.j.Append(o.Claim, records, at); err != nil {
+	if err := o.j.Append(o.Claim, &journal.Group{Records: records, At: at}); err != nil {
 		t.Fatalf("append %d records: %v", len(records), err)
 	}
 	added := make([]entry, len(payloads))

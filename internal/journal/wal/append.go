@@ -11,7 +11,8 @@ import (
 // Append implements journal.Journal. It touches the disk in one case only: when
 // a burst has used up the segments that are ready and outruns the making of the
 // next. It is then the one to make it.
-func (w *WAL) Append(c journal.Claim, records [][]byte, at []journal.Position) error {
+func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
+	records, at := g.Records, g.At
 	size := 0
 	for _, r := range records {
 		size += frameSize(len(r))
@@ -26,7 +27,11 @@ func (w *WAL) Append(c journal.Claim, records [][]byte, at []journal.Position) e
 
 	w.mu.Lock()
 	for {
-		if _, err := w.owner(c); err != nil {
+		_, err := w.owner(c)
+		if err == nil && g.For == journal.Senders {
+			err = w.admits()
+		}
+		if err != nil {
 			w.mu.Unlock()
 			return err
 		}
@@ -44,6 +49,17 @@ func (w *WAL) Append(c journal.Claim, records [][]byte, at []journal.Position) e
 
 	if first {
 		poke(w.wake)
+	}
+	return nil
+}
+
+// admits returns why a group for senders is refused, if so; mu is held.
+func (w *WAL) admits() error {
+	switch {
+	case w.status.Full:
+		return journal.ErrFull
+	case w.status.Busy:
+		return journal.ErrBusy
 	}
 	return nil
 }

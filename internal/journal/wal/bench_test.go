@@ -126,7 +126,7 @@ func benchWAL(b *testing.B) float64 {
 		b.Fatal(err)
 	}
 	start(b, w)
-	c, _, err := w.Claim(1)
+	c, _, err := journal.ClaimOne(w, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func benchWAL(b *testing.B) float64 {
 		var at [1]journal.Position
 		// One claim from many goroutines: a WAL does not mind, only the order
 		// is then anyone's guess.
-		if err := w.Append(c, [][]byte{record}, at[:]); err != nil {
+		if err := w.Append(c, &journal.Group{Records: [][]byte{record}, At: at[:]}); err != nil {
 			b.Error(err)
 			return
 		}
@@ -225,7 +225,7 @@ func BenchmarkAppendCPU(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.Close()
-	c, _, err := w.Claim(1)
+	c, _, err := journal.ClaimOne(w, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func BenchmarkAppendCPU(b *testing.B) {
 	from := journal.Position(0)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if err := w.Append(c, records, at); err != nil {
+		if err := w.Append(c, &journal.Group{Records: records, At: at}); err != nil {
 			b.Fatal(err)
 		}
 		if i%4096 == 0 {
@@ -258,7 +258,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	start(b, w)
-	c, _, err := w.Claim(1)
+	c, _, err := journal.ClaimOne(w, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func BenchmarkRead(b *testing.B) {
 	for i := range records {
 		records[i] = make([]byte, benchRecord)
 	}
-	if err := w.Append(c, records, at); err != nil {
+	if err := w.Append(c, &journal.Group{Records: records, At: at}); err != nil {
 		b.Fatal(err)
 	}
 	if err := w.flush(); err != nil {
@@ -297,12 +297,12 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	const total = 256 << 20
 	for size, shard := 0, journal.Shard(1); size < total; size, shard = size+benchRecord*len(records), 3-shard {
-		c, _, err := w.Claim(shard)
+		c, _, err := journal.ClaimOne(w, shard)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for range 8 {
-			if err := w.Append(c, records, at); err != nil {
+			if err := w.Append(c, &journal.Group{Records: records, At: at}); err != nil {
 				b.Fatal(err)
 			}
 			size += benchRecord * len(records)
@@ -310,7 +310,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	b.SetBytes(total)
 	for b.Loop() {
-		_, seq, err := w.Claim(1)
+		_, seq, err := journal.ClaimOne(w, 1)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -15,51 +16,66 @@ import (
 
 // Claim implements journal.Journal. What the claim before has appended, and not
 // yet committed, is committed first, so that the new owner finds it.
-func (w *WAL) Claim(number journal.Shard) (journal.Claim, iter.Seq2[journal.Record, error], error) {
-	if number == noShard {
-		return journal.Claim{}, nil, fmt.Errorf("wal: shard %d is reserved", number)
+func (w *WAL) Claim(numbers ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
+	if slices.Contains(numbers, noShard) {
+		return nil, nil, fmt.Errorf("wal: shard %d is reserved", noShard)
 	}
 	w.governing <- struct{}{}
 	defer func() { <-w.governing }()
 
-	s, err := w.fence(number)
+	shards, err := w.fence(numbers)
 	if err != nil {
-		return journal.Claim{}, nil, err
+		return nil, nil, err
 	}
 	if err := w.flush(); err != nil {
-		return journal.Claim{}, nil, err
+		return nil, nil, err
 	}
 	w.mu.Lock()
-	if s.From == 0 {
-		// Not the place of the next append: a crash may lose what is pending
-		// before it, and then its own records would come to lie before From.
-		s.From = w.log.synced
+	claims := make([]journal.Claim, len(shards))
+	froms := make(map[journal.Shard]journal.Position, len(shards))
+	for i, s := range shards {
+		if s.From == 0 {
+			// Not the place of the next append: a crash may lose what is pending
+			// before it, and then its own records would come to lie before From.
+			s.From = w.log.synced
+		}
+		froms[s.number] = s.From
+		claims[i] = journal.Claim{Shard: s.number, Epoch: s.Epoch, BlockSize: w.block, MaxGroup: w.maxGroup()}
 	}
-	from, epoch, end := s.From, s.Epoch, w.log.synced
+	end := w.log.synced
 	m := w.manifest()
 	w.mu.Unlock()
 
 	if err := w.govern(m); err != nil {
-		return journal.Claim{}, nil, err
+		return nil, nil, err
 	}
-	return journal.Claim{Shard: number, Epoch: epoch, BlockSize: w.block}, w.replay(number, from, end), nil
+	return claims, w.replay(froms, end), nil
 }
 
-// fence begins a new epoch of a shard: from here on the former owner is refused.
-func (w *WAL) fence(number journal.Shard) (*shard, error) {
+// maxGroup returns what Claim.MaxGroup promises: whatever the number of records,
+// they fit.
+func (w *WAL) maxGroup() int { return int(w.largest()) - headerSize }
+
+// fence begins a new epoch of shards: from here on the former owners are refused.
+func (w *WAL) fence(numbers []journal.Shard) ([]*shard, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.usable(); err != nil {
 		return nil, err
 	}
-	s := w.shards[number]
-	if s == nil {
-		s = &shard{number: number}
-		w.shards[number] = s
+	shards := make([]*shard, len(numbers))
+	for i, number := range numbers {
+		s := w.shards[number]
+		if s == nil {
+			s = &shard{number: number}
+			w.shards[number] = s
+		}
+		s.Epoch++
+		s.watch = nil
+		s.reserved = 0
+		shards[i] = s
 	}
-	s.Epoch++
-	s.watch = nil
-	return s, nil
+	return shards, nil
 }
 
 // Watch implements journal.Journal. A void claim is told nothing.
@@ -211,15 +227,21 @@ func (w *WAL) retire(seg *segment) error {
 	return nil
 }
 
-// replay yields the records of a shard between from and end.
-func (w *WAL) replay(number journal.Shard, from, end journal.Position) iter.Seq2[journal.Record, error] {
+// replay yields the records of shards between where each begins and end, in one
+// pass over the log.
+func (w *WAL) replay(froms map[journal.Shard]journal.Position, end journal.Position) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
-		for rec, err := range w.records(from, end) {
+		if len(froms) == 0 {
+			return
+		}
+		first := slices.Min(slices.Collect(maps.Values(froms)))
+		for rec, err := range w.records(first, end) {
 			if err != nil {
 				yield(journal.Record{}, err)
 				return
 			}
-			if rec.shard == number && !yield(journal.Record{At: rec.at, Payload: rec.payload}, nil) {
+			from, wanted := froms[rec.shard]
+			if wanted && rec.at >= from && !yield(journal.Record{Shard: rec.shard, At: rec.at, Payload: rec.payload}, nil) {
 				return
 			}
 		}

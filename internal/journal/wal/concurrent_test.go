@@ -65,7 +65,7 @@ func TestManyAppenders(t *testing.T) {
 				want := fmt.Sprintf("appender %d round %d %0*d", n, round, n, n)
 				var at [1]journal.Position
 				o.mu.Lock()
-				err := w.Append(o.c, [][]byte{[]byte(want)}, at[:])
+				err := w.Append(o.c, &journal.Group{Records: [][]byte{[]byte(want)}, At: at[:]})
 				o.mu.Unlock()
 				if err != nil {
 					t.Errorf("append: %v", err)
@@ -209,10 +209,10 @@ func TestClosedJournalSaysSo(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, _, claimErr := w.Claim(1)
+	_, _, claimErr := journal.ClaimOne(w, 1)
 	_, readErr := w.Read(at, nil)
 	for name, err := range map[string]error{
-		"append":   w.Append(c, [][]byte{nil}, make([]journal.Position, 1)),
+		"append":   w.Append(c, &journal.Group{Records: [][]byte{nil}, At: make([]journal.Position, 1)}),
 		"claim":    claimErr,
 		"read":     readErr,
 		"truncate": w.Truncate(c, journal.Keep{From: at}),

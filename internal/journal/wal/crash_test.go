@@ -112,7 +112,7 @@ func (h *history) open() {
 
 func (h *history) claim(shard journal.Shard) {
 	m := h.shards[shard]
-	c, records, err := h.w.Claim(shard)
+	c, records, err := journal.ClaimOne(h.w, shard)
 	if err != nil {
 		h.t.Fatalf("claim: %v", err)
 	}
@@ -159,7 +159,7 @@ func (h *history) append() {
 	}
 	g.at = make([]journal.Position, len(records))
 	// Append may touch the disk, and so crash, but not once the group is in.
-	if err := h.w.Append(h.shards[shard].claim, records, g.at); err != nil {
+	if err := h.w.Append(h.shards[shard].claim, &journal.Group{Records: records, At: g.at}); err != nil {
 		h.t.Fatalf("append: %v", err)
 	}
 	h.groups = append(h.groups, g)
@@ -319,7 +319,7 @@ func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Keep, go
 // goOn appends to a recovered store, kills it and looks again.
 func (h *history) goOn(disk *vfs.Mem, w *WAL, c journal.Claim, before int) error {
 	at := make([]journal.Position, 1)
-	if err := w.Append(c, [][]byte{[]byte("after the crash")}, at); err != nil {
+	if err := w.Append(c, &journal.Group{Records: [][]byte{[]byte("after the crash")}, At: at}); err != nil {
 		return fmt.Errorf("append after recovery: %w", err)
 	}
 	if err := w.flush(); err != nil {
@@ -341,7 +341,7 @@ func (h *history) goOn(disk *vfs.Mem, w *WAL, c journal.Claim, before int) error
 
 // replayed claims a shard and returns its records.
 func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, error) {
-	c, records, err := w.Claim(shard)
+	c, records, err := journal.ClaimOne(w, shard)
 	if err != nil {
 		return c, nil, fmt.Errorf("claim shard %d: %w", shard, err)
 	}

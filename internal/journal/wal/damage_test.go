@@ -185,7 +185,7 @@ func (s stored) wantNothingElse(t *testing.T, disk *vfs.Mem) {
 			t.Errorf("read at %d: served %.20q for %.20q", at, b, want)
 		}
 	}
-	_, records, err := w.Claim(1)
+	_, records, err := journal.ClaimOne(w, 1)
 	if err != nil {
 		return
 	}

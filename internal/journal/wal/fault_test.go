@@ -28,7 +28,7 @@ func errand(fsys vfs.FS) (r errandResult) {
 		return errandResult{err: err}
 	}
 	r.w = w
-	c, _, err := w.Claim(1)
+	c, _, err := journal.ClaimOne(w, 1)
 	if err != nil {
 		r.err = err
 		return r
@@ -47,7 +47,7 @@ func errand(fsys vfs.FS) (r errandResult) {
 	at := make([]journal.Position, 1)
 	for i := range 60 {
 		p := fmt.Sprintf("%d %0600d", i, i)
-		if r.err = w.Append(c, [][]byte{[]byte(p)}, at); r.err != nil {
+		if r.err = w.Append(c, &journal.Group{Records: [][]byte{[]byte(p)}, At: at}); r.err != nil {
 			return r
 		}
 		all = append(all, appended{at[0], p})
@@ -142,13 +142,13 @@ func TestFailedSyncIsFinal(t *testing.T) {
 		if !errors.Is(told.Err, journal.ErrFailed) || told.Durable >= at {
 			t.Errorf("%s fails: told %+v", op, told)
 		}
-		if err := w.Append(c, [][]byte{nil}, make([]journal.Position, 1)); !errors.Is(err, journal.ErrFailed) {
+		if err := w.Append(c, &journal.Group{Records: [][]byte{nil}, At: make([]journal.Position, 1)}); !errors.Is(err, journal.ErrFailed) {
 			t.Errorf("%s fails: append: %v, want %v", op, err, journal.ErrFailed)
 		}
 		if err := w.Commit(); !errors.Is(err, journal.ErrFailed) {
 			t.Errorf("%s fails: commit again: %v, want %v", op, err, journal.ErrFailed)
 		}
-		if _, _, err := w.Claim(1); !errors.Is(err, journal.ErrFailed) {
+		if _, _, err := journal.ClaimOne(w, 1); !errors.Is(err, journal.ErrFailed) {
 			t.Errorf("%s fails: claim: %v, want %v", op, err, journal.ErrFailed)
 		}
 	}
@@ -177,7 +177,7 @@ func TestFullDisk(t *testing.T) {
 		var at [1]journal.Position
 		for i := 0; ; i++ {
 			p := fmt.Sprintf("%d %0*d", i, rng.IntN(900), i)
-			err := w.Append(c, [][]byte{[]byte(p)}, at[:])
+			err := w.Append(c, &journal.Group{Records: [][]byte{[]byte(p)}, At: at[:]})
 			if errors.Is(err, ErrFull) {
 				refused++
 				break

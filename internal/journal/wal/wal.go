@@ -74,8 +74,9 @@ type tail struct {
 type shard struct {
 	number journal.Shard
 	shardManifest
-	watch func(journal.Status)
-	told  journal.Status // the last one that watch was given
+	watch    func(journal.Status)
+	told     journal.Status // the last one that watch was given
+	reserved uint64         // bytes for upkeep that its owner may need at once
 }
 
 var _ journal.Journal = (*WAL)(nil)

@@ -30,7 +30,7 @@ func open(t testing.TB, fsys vfs.FS) *WAL {
 // claim claims a shard and returns what it replays.
 func claim(t testing.TB, w *WAL, shard journal.Shard) (journal.Claim, []string) {
 	t.Helper()
-	c, records, err := w.Claim(shard)
+	c, records, err := journal.ClaimOne(w, shard)
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}
@@ -48,7 +48,7 @@ func claim(t testing.TB, w *WAL, shard journal.Shard) (journal.Claim, []string) 
 func appendOne(t testing.TB, w *WAL, c journal.Claim, payload string) journal.Position {
 	t.Helper()
 	var at [1]journal.Position
-	if err := w.Append(c, [][]byte{[]byte(payload)}, at[:]); err != nil {
+	if err := w.Append(c, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:]}); err != nil {
 		t.Fatalf("append: %v", err)
 	}
 	return at[0]

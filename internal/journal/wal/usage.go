@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import "github.com/triagemq/triagemq/internal/journal"
+
+// Reserve implements journal.Journal.
+func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, err := w.owner(c); err == nil {
+		s.reserved = bytes
+	}
+}
+
+// Usage implements journal.Journal.
+func (w *WAL) Usage(c journal.Claim) journal.Usage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, err := w.owner(c)
+	if err != nil {
+		return journal.Usage{}
+	}
+	u := journal.Usage{Behind: w.since(s.From), Oldest: true}
+	for _, other := range w.shards {
+		u.Reserved += other.reserved
+		if other.From != 0 && other.From < s.From {
+			u.Oldest = false
+		}
+	}
+	return u
+}
+
+// since returns the bytes of the log behind a position; mu is held. A segment
+// that is sealed counts whole: what is left free in it is less than a group.
+func (w *WAL) since(from journal.Position) uint64 {
+	first, off := uint64(from)/w.block, uint64(from)%w.block
+	var sum uint64
+	for n, seg := range w.segs {
+		switch {
+		case n < first:
+		case seg == w.log.active:
+			sum += w.log.off
+		default:
+			sum += seg.head.capacity
+		}
+	}
+	return sum - min(sum, off)
+}
