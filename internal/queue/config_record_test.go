@@ -16,7 +16,7 @@ func settingsIn(t *testing.T, cfg Config) (change, header []byte) {
 	q := New(Config{}, 1)
 	var out Effects
 	q.Configure(epochStart, cfg, &out)
-	q.Snapshot(Cursor{}, 1, nil, &out)
+	q.Snapshot(Cursor{}, items(1), nil, &out)
 	recs := out.Records()
 	if len(recs) != 2 {
 		t.Fatalf("%d records, want two", len(recs))

@@ -26,6 +26,9 @@ func (e *Effects) Records() [][]byte {
 	return e.recs
 }
 
+// Size returns the bytes of the records so far.
+func (e *Effects) Size() int { return len(e.buf) }
+
 // Reset forgets everything and keeps the memory.
 func (e *Effects) Reset() {
 	clear(e.Dead) // lets go of their strings

@@ -69,9 +69,9 @@ func (ks *keys) startedKeys() []fairKey {
 
 // snapStarted writes which keys were started. One that is while this goes on has
 // its own record.
-func (q *Queue) snapStarted(c Cursor, most int, out *Effects) Cursor {
-	began := false
-	for ; most > 0 && c.next < uint64(len(q.keys.all)); c.next++ {
+func (q *Queue) snapStarted(c Cursor, b *Budget, out *Effects) Cursor {
+	part, first, began := b.chunk(out), c.next, false
+	for ; c.next < uint64(len(q.keys.all)) && part.more(c.next == first); c.next++ {
 		k := &q.keys.all[c.next]
 		if k.started == 0 {
 			continue
@@ -81,7 +81,6 @@ func (q *Queue) snapStarted(c Cursor, most int, out *Effects) Cursor {
 			began = true
 		}
 		out.started(k)
-		most--
 	}
 	if began {
 		out.end()

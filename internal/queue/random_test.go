@@ -180,7 +180,7 @@ func (p *player) snapshot() {
 		}
 		return to, true
 	}
-	next, done := p.q.Snapshot(*p.cursor, 1+p.rnd.IntN(4), move, &p.out)
+	next, done := p.q.Snapshot(*p.cursor, items(1+p.rnd.IntN(4)), move, &p.out)
 	p.absorb()
 	p.cursor = &next
 	if !done {

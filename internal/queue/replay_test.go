@@ -41,7 +41,7 @@ func sample(cfg Config) [][]byte {
 	q.SetSessionState(now, "s", Ref{5, 12}, &out)
 	_ = q.Reclass(now, 2, Reclass{Level: 3, Key: "m"}, &out)
 	for c, done := (Cursor{}), false; !done; {
-		c, done = q.Snapshot(c, 2, nil, &out)
+		c, done = q.Snapshot(c, items(2), nil, &out)
 	}
 	q.Tick(now.Add(2*time.Minute), &out)
 	q.Configure(now, cfg, &out)
@@ -134,11 +134,11 @@ func TestSecondSnapshotReplacesOneThatNeverEnded(t *testing.T) {
 	}
 	out.Reset()
 	for c, n := (Cursor{}), 0; n < 4; n++ { // as far as its first message
-		c, _ = q.Snapshot(c, 1, nil, &out)
+		c, _ = q.Snapshot(c, items(1), nil, &out)
 	}
 	q.Purge(epochStart, Purge{Max: 1}, &out)
 	for c, done := (Cursor{}), false; !done; {
-		c, done = q.Snapshot(c, 1, nil, &out)
+		c, done = q.Snapshot(c, items(1), nil, &out)
 	}
 	fresh := New(Config{}, 2)
 	var replayed Effects
@@ -209,3 +209,6 @@ func exercise(t *testing.T, q *Queue, now time.Time) {
 		t.Fatal(err)
 	}
 }
+
+// items is a budget of n items and any number of bytes.
+func items(n int) *Budget { return &Budget{Items: n, Bytes: 1 << 30} }

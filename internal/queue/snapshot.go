@@ -29,16 +29,29 @@ const (
 	phaseEnd
 )
 
+// Budget bounds one step of work: items to visit, whether or not anything is
+// written about them, and bytes to write. Whoever does the work counts it down;
+// the last item may take it below zero.
+type Budget struct{ Items, Bytes int }
+
+// Left reports whether there is anything left of it.
+func (b *Budget) Left() bool { return b.Items > 0 && b.Bytes > 0 }
+
+// wrote charges what was written to out since it held from bytes.
+func (b *Budget) wrote(out *Effects, from int) { b.Bytes -= len(out.buf) - from }
+
 // Snapshot writes the next part of a snapshot to out: the first step the
-// settings and counters, the following ones up to most items each, the last one
-// an end. Commands may run between the steps: what they change is either in a
-// chunk that comes later or in a record that comes after. move may give a body
-// that the owner wants elsewhere a new place; nil moves nothing.
-func (q *Queue) Snapshot(c Cursor, most int, move func(Ref) (Ref, bool), out *Effects) (next Cursor, done bool) {
+// settings and counters, the following ones as much as the budget allows, but at
+// least one item, and the last one an end. Commands may run between the steps:
+// what they change is either in a chunk that comes later or in a record that comes
+// after. move may give a body that the owner wants elsewhere a new place; nil
+// moves nothing.
+func (q *Queue) Snapshot(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) (next Cursor, done bool) {
 	if move == nil {
 		move = func(r Ref) (Ref, bool) { return r, false }
 	}
-	most = max(most, 1)
+	defer b.wrote(out, len(out.buf))
+	b.Items-- // a part without items is work, too
 	switch c.phase {
 	case phaseHeader:
 		out.begin(q.cfg.kindOf(kindSnapshot, kindHeader))
@@ -49,27 +62,47 @@ func (q *Queue) Snapshot(c Cursor, most int, move func(Ref) (Ref, bool), out *Ef
 		w := &q.window.order
 		return Cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.msgs.last}, false
 	case phaseWindow:
-		return q.snapWindow(c, most, out), false
+		return q.snapWindow(c, b, out), false
 	case phaseStates:
-		return q.snapStates(c, most, move, out), false
+		return q.snapStates(c, b, move, out), false
 	case phaseEntries:
-		return q.snapEntries(c, most, move, out), false
+		return q.snapEntries(c, b, move, out), false
 	case phaseStarted:
-		return q.snapStarted(c, most, out), false
+		return q.snapStarted(c, b, out), false
 	}
 	out.begin(kindEnd)
 	out.end()
 	return c, true
 }
 
-func (q *Queue) snapWindow(c Cursor, most int, out *Effects) Cursor {
+// chunk counts the items of one part of a snapshot down from a budget; there is
+// room for one at least.
+type chunk struct {
+	b    *Budget
+	out  *Effects
+	from int // bytes in out when it began
+}
+
+func (b *Budget) chunk(out *Effects) chunk { return chunk{b, out, len(out.buf)} }
+
+// more reports whether another item may be visited, and charges it.
+func (c *chunk) more(first bool) bool {
+	if !first && (c.b.Items <= 0 || len(c.out.buf)-c.from >= c.b.Bytes) {
+		return false
+	}
+	c.b.Items--
+	return true
+}
+
+func (q *Queue) snapWindow(c Cursor, b *Budget, out *Effects) Cursor {
 	w := &q.window.order
 	c.next = max(c.next, w.popped)
 	if c.next >= c.seen {
 		return Cursor{phase: phaseStates, next: 1, high: c.high}
 	}
+	part, first := b.chunk(out), c.next
 	out.begin(kindWindow)
-	for ; most > 0 && c.next < c.seen; most-- {
+	for c.next < c.seen && part.more(c.next == first) {
 		s := w.at(int(c.next - w.popped))
 		out.buf = append(out.buf, s.id[:]...)
 		out.time(s.at)
@@ -79,9 +112,9 @@ func (q *Queue) snapWindow(c Cursor, most int, out *Effects) Cursor {
 	return c
 }
 
-func (q *Queue) snapStates(c Cursor, most int, move func(Ref) (Ref, bool), out *Effects) Cursor {
-	began := false
-	for ; most > 0 && c.next < uint64(len(q.sessions.all)); c.next++ {
+func (q *Queue) snapStates(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) Cursor {
+	part, first, began := b.chunk(out), c.next, false
+	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
 		s := &q.sessions.all[c.next]
 		if s.state == (Ref{}) {
 			continue
@@ -95,7 +128,6 @@ func (q *Queue) snapStates(c Cursor, most int, move func(Ref) (Ref, bool), out *
 			began = true
 		}
 		out.state(s.id, s.state, s.changed)
-		most--
 	}
 	if began {
 		out.end()
@@ -106,17 +138,17 @@ func (q *Queue) snapStates(c Cursor, most int, move func(Ref) (Ref, bool), out *
 	return c
 }
 
-func (q *Queue) snapEntries(c Cursor, most int, move func(Ref) (Ref, bool), out *Effects) Cursor {
-	to, n := c.high, 0
+func (q *Queue) snapEntries(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) Cursor {
+	to, part := c.high, b.chunk(out)
 	seq, e := q.msgs.next(SeqNo(c.next))
 	if e == nil || seq > c.high {
 		return Cursor{phase: phaseStarted}
 	}
-	at := e.enqueued
+	at, first := e.enqueued, seq
 	out.begin(kindEntries)
 	out.time(at)
 	for ; e != nil && seq <= c.high; seq, e = q.msgs.next(seq + 1) {
-		if n == most {
+		if !part.more(seq == first) {
 			to = seq - 1
 			break
 		}
@@ -126,7 +158,6 @@ func (q *Queue) snapEntries(c Cursor, most int, move func(Ref) (Ref, bool), out 
 		it := q.itemOf(e)
 		out.seq(seq)
 		out.item(&it, at)
-		n++
 	}
 	out.seq(0)
 	out.seq(to)
@@ -136,6 +167,59 @@ func (q *Queue) snapEntries(c Cursor, most int, move func(Ref) (Ref, bool), out 
 	}
 	c.next = uint64(to) + 1
 	return c
+}
+
+// Upcoming yields the bodies that the next step of a snapshot, with the same
+// budget, will mention. What commands change in between it cannot know.
+func (q *Queue) Upcoming(c Cursor, b Budget, yield func(Ref)) {
+	switch c.phase {
+	case phaseStates:
+		for ; b.Items > 0 && c.next < uint64(len(q.sessions.all)); c.next++ {
+			b.Items--
+			if s := &q.sessions.all[c.next]; s.state != (Ref{}) {
+				yield(s.state)
+			}
+		}
+	case phaseEntries:
+		for seq, e := q.msgs.next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.msgs.next(seq + 1) {
+			b.Items--
+			yield(e.body())
+		}
+	}
+}
+
+// SnapshotSize is about how many bytes a snapshot takes, rather more than less. It
+// looks at a few messages only.
+func (q *Queue) SnapshotSize() uint64 {
+	const (
+		fixed     = 512     // header, end, and what they are wrapped in
+		perSight  = 24      // a message id in the duplicate window
+		perState  = 64 + 32 // a session's state, its name, a name's share of a record
+		samples   = 32
+		perRecord = 64 // of samples that were not found
+	)
+	size := uint64(fixed) + perSight*uint64(q.window.order.n) + perState*uint64(len(q.sessions.all)+len(q.keys.all))
+	total := uint64(q.counts.Total())
+	if total == 0 {
+		return size
+	}
+	var out Effects
+	found := uint64(0)
+	stride := max(uint64(q.msgs.last)/samples, 1)
+	for i := range uint64(samples) {
+		seq, e := q.msgs.next(SeqNo(i * stride))
+		if e == nil {
+			break
+		}
+		it := q.itemOf(e)
+		out.seq(seq)
+		out.item(&it, 0)
+		found++
+	}
+	if found == 0 {
+		return size + perRecord*total
+	}
+	return size + (uint64(len(out.buf))*5/4/found+1)*total
 }
 
 // replaySnapshot applies a part of a snapshot. To a queue that is whole already

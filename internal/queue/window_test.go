@@ -33,7 +33,7 @@ func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
 				q.Configure(now, Config{Duplicates: time.Minute}, &out)
 				enqueue("new")
 			}
-			c, done = q.Snapshot(c, 1, nil, &out)
+			c, done = q.Snapshot(c, items(1), nil, &out)
 		}
 		again := New(Config{}, 2)
 		var sink Effects

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"errors"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -78,8 +79,13 @@ func (s *Shard) commit() {
 		return
 	}
 	s.recordPublished()
-	if n := len(s.step.ends); n > 0 {
-		if err := s.append(s.step.arena, s.step.ends); err != nil {
+	if len(s.step.ends) > 0 {
+		switch err := s.append(s.step.arena, s.step.ends); {
+		case errors.Is(err, journal.ErrFull):
+			// Nothing is lost and nobody has been told anything: it stays as it is.
+			s.stuck, s.retryAt = true, s.now.Add(retryFull)
+			return
+		case err != nil:
 			s.failed = err
 			for _, a := range s.step.acks {
 				a.to.answer(err)
@@ -97,6 +103,29 @@ func (s *Shard) commit() {
 		s.waiting = append(s.waiting, commit{s.tail, s.step.lend()})
 	}
 	s.step.reset()
+}
+
+// retryFull is how often something is tried again for which there was no space. A
+// change of the journal's status is a reason, too.
+const retryFull = 200 * time.Millisecond
+
+// retry appends the group that found no space, and reports whether it could.
+func (s *Shard) retry() bool {
+	s.observe(s.mail.look())
+	s.stuck = false
+	s.commit()
+	if !s.stuck && s.snapshot.end == pending {
+		s.snapshot.end = s.tail
+	}
+	return !s.stuck
+}
+
+// filled commits what the step has gathered if it is enough for a group. It is
+// called between operations, and within those that need not be one group.
+func (s *Shard) filled() {
+	if len(s.step.arena) > s.groupLimit {
+		s.commit()
+	}
 }
 
 func (st *step) reset() {

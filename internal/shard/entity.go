@@ -70,6 +70,10 @@ type slot struct {
 	coming []arrivals  // those after it, as far as they are appended; ascending
 	risen  bool        // on Shard.risen
 
+	size    uint64 // in a snapshot, as of the last look
+	resized bool   // on Shard.resized
+	dropped bool   // its entity is gone
+
 	due   time.Time // when Tick is next needed
 	index int       // in Shard.deadlines; -1 if not there
 }
@@ -151,6 +155,7 @@ func (s *Shard) absorb(sl *slot) {
 	}
 	s.eff.Reset()
 	s.touch(sl)
+	s.resize(sl)
 	for i := range dead {
 		if sl.observer != nil {
 			sl.observer.Died(s.now, &dead[i])
@@ -270,6 +275,9 @@ func (s *Shard) forget(e *entity) {
 	for _, sl := range e.parts {
 		sl.q.Refs(s.live.free)
 		s.deadlines.remove(sl)
+		s.size -= sl.size
+		sl.size = 0
+		sl.dropped = true
 	}
 	delete(s.entities, e.ID)
 }

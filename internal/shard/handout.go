@@ -174,8 +174,8 @@ func (s *Shard) flush(c *Consumer) {
 
 // hand gives the sinks what the step has for them.
 func (s *Shard) hand() {
-	if s.failed != nil {
-		return
+	if s.failed != nil || s.stuck {
+		return // the group that some of it depends on has no position yet
 	}
 	s.stamp()
 	s.unhold()

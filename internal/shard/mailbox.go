@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -79,6 +80,20 @@ func (m *mailbox) take() ([]op, journal.Status) {
 	st := m.status
 	m.mu.Unlock()
 	return ops, st
+}
+
+// look returns the journal's status and leaves the operations where they are.
+func (m *mailbox) look() journal.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.status
+}
+
+// putBack returns operations that were taken and not run; they come first again.
+func (m *mailbox) putBack(ops []op) {
+	m.mu.Lock()
+	m.ops = append(slices.Clone(ops), m.ops...)
+	m.mu.Unlock()
 }
 
 // close makes every later post fail. What was posted before can still be taken,

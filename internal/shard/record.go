@@ -70,6 +70,7 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 	if err == nil {
 		for i, p := range g.at {
 			s.live.wrote(p, len(g.records[i]))
+			s.written.all += uint64(len(g.records[i]))
 		}
 		s.tail = g.at[len(g.at)-1]
 	} else {
@@ -82,9 +83,11 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 
 // bodies appends messages and stores where each one is. Nothing refers to them
 // yet: a crash before the queue's record leaves garbage, no message, which is why
-// they need not be one group. ErrTooLarge and ErrDiskFull refuse them; any other
-// error is the shard's end.
-func (s *Shard) bodies(raws [][]byte, refs []queue.Ref) error {
+// they need not be one group. ErrTooLarge, ErrDiskFull and ErrBusy refuse them; any
+// other error is the shard's end.
+func (s *Shard) bodies(purpose journal.Purpose, raws [][]byte, refs []queue.Ref) error {
+	s.group.purpose = purpose
+	defer func() { s.group.purpose = journal.Upkeep }()
 	const piece = 1 << 20 // more than this in one group gains nothing
 	for from := 0; from < len(raws); {
 		size, to := 0, from
@@ -96,6 +99,8 @@ func (s *Shard) bodies(raws [][]byte, refs []queue.Ref) error {
 			switch {
 			case errors.Is(err, journal.ErrFull):
 				return ErrDiskFull
+			case errors.Is(err, journal.ErrBusy):
+				return ErrBusy
 			case !errors.Is(err, journal.ErrTooLarge):
 				s.failed = err
 			}
@@ -127,7 +132,7 @@ func (s *Shard) bodyGroup(raws [][]byte, refs []queue.Ref, size int) error {
 // body appends one message.
 func (s *Shard) body(raw []byte) (queue.Ref, error) {
 	var ref [1]queue.Ref
-	err := s.bodies([][]byte{raw}, ref[:])
+	err := s.bodies(journal.Upkeep, [][]byte{raw}, ref[:])
 	return ref[0], err
 }
 

@@ -60,7 +60,7 @@ func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
 		cache:    newCache(opts.CacheBytes),
 		live:     newLiveness(claim.BlockSize),
 
-		groupLimit: int(min(claim.BlockSize/4, 1<<20)),
+		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}
 }
 
@@ -86,6 +86,7 @@ func (r *replayer) apply(rec journal.Record) error {
 		return errRecord
 	}
 	s.live.wrote(rec.At, len(rec.Payload))
+	s.written.all += uint64(len(rec.Payload))
 	s.tail = rec.At
 	if r.first == 0 {
 		r.first = rec.At
@@ -100,6 +101,7 @@ func (r *replayer) apply(rec journal.Record) error {
 	case kindQueue:
 		return r.queue(id, in)
 	case kindSnapshotQueue:
+		s.written.snapshots += uint64(len(rec.Payload))
 		return r.snapshotQueue(id, in)
 	case kindDefine:
 		def := readDefinition(in, ID(id))
@@ -127,8 +129,10 @@ func (r *replayer) apply(rec journal.Record) error {
 			e.Note = append([]byte(nil), in.bytes()...)
 		}
 	case kindSnapshotBegin:
+		s.written.snapshots += uint64(len(rec.Payload))
 		r.begin(id, in, rec.At)
 	case kindSnapshotPart:
+		s.written.snapshots += uint64(len(rec.Payload))
 		r.part(id, in)
 	case kindSnapshotEnd:
 		r.loaded = r.loaded || id == r.loading
@@ -229,6 +233,7 @@ func (r *replayer) finish() error {
 			}
 			s.deadlines.set(sl)
 			s.touch(sl)
+			s.resize(sl)
 			sl.last = sl.q.Last()
 			sl.safe = sl.last
 		}
@@ -238,5 +243,6 @@ func (r *replayer) finish() error {
 	s.snapshot.began = r.first
 	s.snapshot.freed = s.live.freed
 	s.now = time.Time{}
+	s.reserve()
 	return nil
 }

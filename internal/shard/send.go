@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -99,6 +100,9 @@ func (o *sending) store(s *Shard) error {
 		})
 	}
 	defer s.sending.forget()
+	if err := o.fits(s); err != nil {
+		return err
+	}
 	slots, err := o.admit(s)
 	if err != nil {
 		s.decline()
@@ -134,6 +138,27 @@ func (o *sending) store(s *Shard) error {
 	return nil
 }
 
+// fits refuses what would not fit into one group, before anything has changed, and
+// sees to it that the rest has room in the one that is open.
+func (o *sending) fits(s *Shard) error {
+	const fixed = 96 // of a copy's record, whatever its names
+	size := 0
+	for i := range o.Copies {
+		a := &o.Copies[i].Arrival
+		size += fixed + len(a.Session) + len(a.Key)
+	}
+	if size > s.claim.MaxGroup/2 {
+		return ErrTooLarge
+	}
+	if size > s.groupLimit && len(s.step.arena) > 0 {
+		s.commit() // it may have the next group to itself
+		if s.stuck {
+			return ErrDiskFull
+		}
+	}
+	return s.failed
+}
+
 // keep appends the bodies that some queue takes and returns where each one is,
 // valid until the next send.
 func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
@@ -156,7 +181,7 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	if len(raws) == 0 {
 		return refs, nil
 	}
-	if err := s.bodies(raws, refs[:len(raws)]); err != nil {
+	if err := s.bodies(journal.Senders, raws, refs[:len(raws)]); err != nil {
 		return nil, err
 	}
 	// Spread the references out to the bodies they belong to, from the end.
@@ -274,6 +299,7 @@ func (s *Shard) recordPublished() {
 		s.uvarint(e.Published)
 		s.recorded()
 	}
+	s.step.touched = s.step.touched[:0]
 }
 
 // settleMoved completes a message whose copy the same group has stored. A lock

@@ -78,6 +78,10 @@ func (o *settling) run(s *Shard) {
 		if sl.observer != nil {
 			sl.observer.Settled(s.now, o.Verdict, m)
 		}
+		if s.eff.Size() > s.groupLimit { // each is settled by itself: many need not be one group
+			s.absorb(sl)
+			s.filled()
+		}
 	}
 	s.absorb(sl)
 	if o.Done != nil {

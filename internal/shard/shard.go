@@ -40,6 +40,10 @@ type Options struct {
 	// SnapshotStep is how many messages one step of a snapshot visits; default
 	// 2,000.
 	SnapshotStep int
+	// Go runs work beside the writer: reading bodies that are moved, telling the
+	// journal what it may free. Default: on a goroutine that Run waits for. Who
+	// steps a shard by hand decides for himself; the work must be done some time.
+	Go func(work func())
 }
 
 func (o Options) withDefaults() Options {
@@ -76,6 +80,11 @@ type Shard struct {
 	cache    *cache
 	live     liveness
 	snapshot snapshotter
+	looked   look             // when it was last asked whether one is worth its while
+	written  written          // bytes of records
+	size     uint64           // of a snapshot, as of the last look
+	resized  []*slot          // queues whose part of it may have changed since
+	work     sync.WaitGroup   // what runs beside the writer
 	tail     journal.Position // of the last record appended
 	// groupLimit is how much a step gathers before it appends: a group must
 	// fit into a block.
@@ -83,8 +92,13 @@ type Shard struct {
 	durable    journal.Position
 	full       bool
 	failed     error
-	now        time.Time // never goes back
-	lazy       time.Time // when to commit at the latest what nobody waits for; zero without any
+	// stuck says that the step's group could not be appended, because the disk is
+	// full and the reserve used up. Nothing else happens before it is.
+	stuck   bool
+	retryAt time.Time // when to try again what failed for lack of space
+	heardAt time.Time // when the journal last said that something became durable
+	now     time.Time // never goes back
+	lazy    time.Time // when to commit at the latest what nobody waits for; zero without any
 }
 
 // Run serves the mailbox until ctx ends and what was accepted is durable. It
@@ -92,6 +106,7 @@ type Shard struct {
 func (s *Shard) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	defer s.work.Wait()
 	for {
 		s.Step(time.Now())
 		if s.failed != nil {
@@ -135,12 +150,13 @@ func (s *Shard) stop(err error) {
 	for _, op := range ops {
 		op.fail(err)
 	}
-	for _, c := range s.waiting {
+	for _, c := range append(s.waiting, commit{acks: s.step.acks}) {
 		for _, a := range c.acks {
 			a.to.answer(cmp.Or(a.err, err))
 		}
 	}
 	s.waiting = nil
+	s.step.reset()
 	for _, e := range s.sorted() {
 		for _, sl := range e.parts {
 			sl.end(err)
@@ -155,6 +171,9 @@ func (s *Shard) Step(now time.Time) {
 	if now.After(s.now) {
 		s.now = now
 	}
+	if s.stuck && !s.retry() {
+		return
+	}
 	ops, status := s.mail.take()
 	s.observe(status)
 	if s.failed != nil {
@@ -163,10 +182,11 @@ func (s *Shard) Step(now time.Time) {
 		}
 		return
 	}
-	for _, op := range ops {
+	for i, op := range ops {
 		op.run(s)
-		if len(s.step.arena) > s.groupLimit {
-			s.commit()
+		if s.filled(); s.stuck {
+			s.mail.putBack(ops[i+1:])
+			return
 		}
 	}
 	s.tick()
@@ -180,14 +200,37 @@ func (s *Shard) Step(now time.Time) {
 
 // NextDeadline reports when Step next has work of its own accord, if ever.
 func (s *Shard) NextDeadline() (time.Time, bool) {
-	if s.snapshot.due(s.durable) {
+	switch {
+	case s.stuck:
+		return s.retryAt, true
+	case s.snapshot.due(s.durable):
 		return s.now, true
 	}
 	at, ok := s.deadlines.next()
-	if !s.lazy.IsZero() && (!ok || s.lazy.Before(at)) {
-		return s.lazy, true
+	sooner := func(t time.Time) {
+		if !ok || t.Before(at) {
+			at, ok = t, true
+		}
+	}
+	if !s.lazy.IsZero() {
+		sooner(s.lazy)
+	}
+	if s.snapshot.keep != nil {
+		sooner(s.retryAt)
+	}
+	if t, quiet := s.quietAt(); quiet {
+		sooner(t)
 	}
 	return at, ok
+}
+
+// background runs work beside the writer.
+func (s *Shard) background(work func()) {
+	if s.opts.Go != nil {
+		s.opts.Go(work)
+		return
+	}
+	s.work.Go(work)
 }
 
 // observe takes the journal's news and releases what became durable.
@@ -199,10 +242,7 @@ func (s *Shard) observe(st journal.Status) {
 	if st.Durable <= s.durable {
 		return
 	}
-	s.durable = st.Durable
-	if s.snapshot.began == 0 { // a shard without a history: nothing before now is its own
-		s.snapshot.began = st.Durable
-	}
+	s.durable, s.heardAt = st.Durable, s.now
 	n := 0
 	for n < len(s.waiting) && s.waiting[n].at <= s.durable {
 		c := &s.waiting[n]

@@ -40,6 +40,7 @@ func (r *rig) open() {
 	if err != nil {
 		r.t.Fatalf("open the journal: %v", err)
 	}
+	r.opts.Go = func(work func()) { work() }
 	s, err := Open(w, 0, r.opts)
 	if err != nil {
 		r.t.Fatalf("open the shard: %v", err)

@@ -4,6 +4,7 @@ package shard
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,11 +15,16 @@ import (
 
 // snapshotter writes a snapshot in steps and, in the same pass, moves bodies out
 // of blocks that are mostly dead.
+//
+//	begin ─► step, step, …, end ─► durable ─► truncate ─► done
+//	           │    ▲
+//	           ▼    │ bodies to move are read beside the writer
+//	         reading
 type snapshotter struct {
 	number  uint64           // of the snapshot in progress, or of the last one
 	began   journal.Position // of its first record: where a replay would begin
 	freed   uint64           // bytes this shard had freed when it began
-	check   uint64           // length of a replay before which the next is not considered
+	own     uint64           // bytes this shard had written by itself when it began
 	left    []ID             // entities still to visit
 	part    Part             // of the first entity in left
 	cursor  queue.Cursor
@@ -31,93 +37,84 @@ type snapshotter struct {
 	// behind is the end of the last step. The next one waits until that is
 	// durable: a sender's record must not queue behind a whole snapshot.
 	behind journal.Position
+	budget queue.Budget // of the step in progress
+
+	reading bool                 // the bodies that the next step moves are being read
+	ahead   int                  // messages among which they are
+	fetched map[queue.Ref][]byte // those that were read, as records; nil if none was asked for
+
+	truncating bool          // the journal is being told
+	keep       *journal.Keep // what it could not be told yet, because the disk is full
 }
 
 func (n *snapshotter) active() bool { return n.busy && n.end == 0 }
 
 // due reports whether the next step may be taken.
-func (n *snapshotter) due(durable journal.Position) bool { return n.active() && n.behind <= durable }
+func (n *snapshotter) due(durable journal.Position) bool {
+	return n.active() && !n.reading && n.behind <= durable
+}
+
+const (
+	// stepBytes is how many bytes a step of a snapshot writes, bodies that it
+	// moves included; one message may exceed it.
+	stepBytes = 128 << 10
+	// movedWhenFull is how many bytes of bodies a snapshot may move on a full
+	// disk: they come out of the reserve.
+	movedWhenFull = 1 << 20
+)
 
 // maintain begins a snapshot when there is enough to gain, and goes on with the
 // one in progress.
 func (s *Shard) maintain() {
 	n := &s.snapshot
 	switch {
+	case n.keep != nil:
+		if !s.now.Before(s.retryAt) {
+			s.truncate(*n.keep)
+		}
 	case !n.busy:
-		if s.worthwhile() {
+		if s.shouldSnapshot() {
 			s.beginSnapshot()
 		}
 	case n.due(s.durable):
 		s.stepSnapshot()
-		if n.active() {
+		if n.active() && !n.reading {
 			s.commit()
 			n.behind = s.tail
 		}
 	}
 }
 
-// worthwhile reports whether replay has become long, or the shard keeps much
-// more than it needs. How long a replay is counts in all that was written since
-// it would begin, by whichever shard: a shard that has nothing to do would
-// otherwise keep the journal from freeing what the others are done with.
-func (s *Shard) worthwhile() bool {
-	if s.tail == 0 {
-		// It has no history. A snapshot would be the beginning of one, and a crash
-		// before its end would leave something that looks like a loss.
-		return false
-	}
-	n := &s.snapshot
-	after := s.opts.SnapshotAfter
-	freed := s.live.freed - n.freed
-	var behind uint64
-	if end := max(s.durable, s.tail); end > n.began {
-		behind = uint64(end - n.began)
-	}
-	if s.full {
-		// It is what frees space, and must not need much of it.
-		return (freed >= after/4 || behind >= s.live.blockSize) && s.snapshotSize() < s.live.blockSize/8
-	}
-	if freed >= after && s.live.written > 2*s.live.live+after {
-		return true
-	}
-	if behind < n.check {
-		return false
-	}
-	need := max(after, 2*s.snapshotSize())
-	n.check = max(need, behind+after/16)
-	return behind >= need
-}
-
-// snapshotSize is about how many bytes a snapshot takes.
-func (s *Shard) snapshotSize() uint64 {
-	const perMessage = 64
-	var messages uint64
-	for _, e := range s.entities {
-		for _, sl := range e.parts {
-			messages += uint64(sl.q.Counts().Total())
-		}
-	}
-	return perMessage * messages
-}
-
 // beginSnapshot writes the first record of a snapshot. What the step has
 // gathered so far is appended first: it precedes the snapshot.
 func (s *Shard) beginSnapshot() {
 	s.commit()
-	if s.failed != nil {
+	if s.failed != nil || s.stuck {
 		return
 	}
 	n := &s.snapshot
+	if s.tail == 0 {
+		// Without a history there is nothing to write: a later beginning will do. A
+		// snapshot would be the beginning of one, and a crash before its end would
+		// leave something that looks like a loss.
+		n.busy, n.end = true, s.durable
+		s.truncate(journal.Keep{From: s.durable})
+		return
+	}
 	*n = snapshotter{
 		number: n.number + 1,
+		began:  n.began,
 		freed:  s.live.freed,
+		own:    s.written.own(),
 		left:   slices.Sorted(maps.Keys(s.entities)),
 		moved:  make(map[queue.Ref]queue.Ref),
 		busy:   true,
 	}
-	if !s.full { // there is no room to move anything to
-		n.victims = s.live.sparse(s.tail, 2*s.live.blockSize)
+	movable := 2 * s.live.blockSize
+	if s.full {
+		movable = movedWhenFull
 	}
+	n.victims = s.live.sparse(s.tail, movable)
 	s.record(kindSnapshotBegin, n.number)
 	s.uvarint(uint64(s.nextID))
 	blocks := slices.Sorted(maps.Keys(s.live.blocks))
@@ -127,7 +124,13 @@ func (s *Shard) beginSnapshot() {
 		s.uvarint(s.live.blocks[b].written)
 	}
 	s.recorded()
+	s.written.snapshots += uint64(len(s.step.arena))
 	if err := s.append(s.step.arena, s.step.ends); err != nil {
+		s.step.reset()
+		if errors.Is(err, journal.ErrFull) {
+			n.busy = false // another time
+			return
+		}
 		s.failed = err
 		return
 	}
@@ -135,50 +138,73 @@ func (s *Shard) beginSnapshot() {
 	s.step.reset()
 }
 
-// stepSnapshot visits a bounded number of messages.
+// stepSnapshot visits a bounded number of messages and writes a bounded number of
+// bytes.
 func (s *Shard) stepSnapshot() {
 	n := &s.snapshot
-	for budget := s.opts.SnapshotStep; budget > 0 && s.failed == nil; budget -= 100 {
+	n.budget = queue.Budget{Items: s.opts.SnapshotStep, Bytes: stepBytes}
+	for n.budget.Left() && s.failed == nil {
 		if len(n.left) == 0 {
 			s.record(kindSnapshotEnd, n.number)
 			s.recorded()
 			s.commit()
 			n.end, n.kept = s.tail, s.live.keep(n.began)
+			if s.stuck {
+				n.end = pending
+			}
 			return
 		}
 		e, ok := s.entities[n.left[0]]
 		if !ok { // dropped meanwhile, and its record says so
+			n.budget.Items--
 			n.next()
 			continue
 		}
 		if !n.started {
-			n.started = true
-			s.record(kindSnapshotPart, n.number)
-			s.uvarint(uint64(e.ID))
-			s.uvarint(e.Published)
-			s.recordDefinition(e)
-			s.recorded()
-			if len(e.Note) > 0 {
-				s.recordNote(e)
-			}
+			s.announce(e)
 		}
-		s.visit(e.parts[n.part])
+		sl := e.parts[n.part]
+		if s.fetchUpcoming(sl) {
+			return
+		}
+		s.visit(sl)
 	}
+}
+
+// announce writes what replay needs to know of an entity before its queues.
+func (s *Shard) announce(e *entity) {
+	n, before := &s.snapshot, len(s.step.arena)
+	n.started = true
+	s.record(kindSnapshotPart, n.number)
+	s.uvarint(uint64(e.ID))
+	s.uvarint(e.Published)
+	s.recordDefinition(e)
+	s.recorded()
+	if len(e.Note) > 0 {
+		s.recordNote(e)
+	}
+	n.budget.Items--
+	n.budget.Bytes -= len(s.step.arena) - before
+	s.written.snapshots += uint64(len(s.step.arena) - before)
 }
 
 // visit writes one piece of a queue.
 func (s *Shard) visit(sl *slot) {
-	n := &s.snapshot
-	cursor, done := sl.q.Snapshot(n.cursor, s.opts.SnapshotStep, s.move, &s.eff)
+	n, before := &s.snapshot, len(s.step.arena)
+	if n.fetched != nil { // no further than what was looked at
+		n.budget.Items = min(n.budget.Items, n.ahead+1)
+	}
+	cursor, done := sl.q.Snapshot(n.cursor, &n.budget, s.move, &s.eff)
 	for _, r := range s.eff.Records() {
 		s.record(kindSnapshotQueue, n.number)
 		s.uvarint(sl.id)
 		s.step.arena = append(s.step.arena, r...)
 		s.recorded()
 	}
+	s.written.snapshots += uint64(len(s.step.arena) - before)
 	s.account()
 	s.eff.Reset()
-	n.cursor = cursor
+	n.cursor, n.fetched = cursor, nil
 	if !done {
 		return
 	}
@@ -193,26 +219,80 @@ func (n *snapshotter) next() {
 	n.part, n.cursor, n.started = Main, queue.Cursor{}, false
 }
 
+// fetchUpcoming has the bodies read that the next piece of a queue will move, and
+// reports whether there are any to wait for.
+func (s *Shard) fetchUpcoming(sl *slot) bool {
+	n := &s.snapshot
+	if len(n.victims) == 0 || n.fetched != nil {
+		return false
+	}
+	var wanted []queue.Ref
+	size, items := 0, 0
+	sl.q.Upcoming(n.cursor, n.budget, func(ref queue.Ref) {
+		if items++; size >= n.budget.Bytes || !n.victims[ref.At/s.live.blockSize] {
+			return
+		}
+		if _, ok := n.moved[ref]; ok {
+			return
+		}
+		wanted = append(wanted, ref)
+		size += int(ref.Size)
+	})
+	n.budget.Items -= items / 2 // to look is work, too
+	if len(wanted) == 0 {
+		return false
+	}
+	n.reading, n.ahead = true, items
+	s.background(func() {
+		read := make(map[queue.Ref][]byte, len(wanted))
+		for _, ref := range wanted {
+			if _, ok := read[ref]; ok {
+				continue // queues that share it
+			}
+			// What cannot be read stays where it is: whoever asks for it is told.
+			raw, err := s.journal.Read(journal.Position(ref.At), make([]byte, 0, ref.Size+1))
+			if err != nil || len(raw) == 0 {
+				raw = nil
+			}
+			read[ref] = raw
+		}
+		// A shard that has stopped needs them no more.
+		_ = s.mail.push(&task{do: func(s *Shard) error {
+			s.snapshot.reading, s.snapshot.fetched = false, read
+			return nil
+		}})
+	})
+	return true
+}
+
 // move gives a body in a block that is mostly dead a new place. Queues that share
-// a body go on sharing it.
+// a body go on sharing it. A body that was not read beforehand ends the step: the
+// next one reads it.
 func (s *Shard) move(ref queue.Ref) (queue.Ref, bool) {
 	n := &s.snapshot
-	if !n.victims[ref.At/s.live.blockSize] {
+	block := ref.At / s.live.blockSize
+	if !n.victims[block] {
 		return ref, false
 	}
 	if to, ok := n.moved[ref]; ok {
 		return to, true
 	}
-	raw, err := s.journal.Read(journal.Position(ref.At), nil)
-	if err != nil {
-		// Leave it where it is: whoever asks for it will be told.
-		delete(n.victims, ref.At/s.live.blockSize)
+	raw, ok := n.fetched[ref]
+	switch {
+	case !ok:
+		n.budget.Items = 0
+		return ref, false
+	case raw == nil: // unreadable
+		delete(n.victims, block)
 		return ref, false
 	}
 	to, err := s.body(raw[1:])
 	if err != nil {
+		n.victims = nil // no room to move anything to
 		return ref, false
 	}
+	s.written.snapshots += uint64(len(raw))
+	n.budget.Bytes -= len(raw)
 	n.moved[ref] = to
 	return to, true
 }
@@ -221,12 +301,39 @@ func (s *Shard) move(ref queue.Ref) (queue.Ref, bool) {
 // blocks that had live bodies at that end: what was settled since may not be
 // durable, and then a crash brings the message back, which needs its body.
 func (n *snapshotter) durable(s *Shard) {
-	if !n.busy || n.end == 0 || n.end > s.durable {
+	if !n.busy || n.truncating || n.keep != nil || n.end == 0 || n.end > s.durable {
 		return
 	}
 	keep := journal.Keep{From: n.began, Blocks: n.kept}
-	n.busy, n.moved, n.victims, n.kept = false, nil, nil, nil
-	if err := s.journal.Truncate(s.claim, keep); err != nil {
+	n.moved, n.victims, n.kept = nil, nil, nil
+	s.truncate(keep)
+}
+
+// truncate tells the journal what is still needed, beside the writer: it syncs.
+func (s *Shard) truncate(keep journal.Keep) {
+	n := &s.snapshot
+	n.truncating, n.keep = true, nil
+	s.background(func() {
+		err := s.journal.Truncate(s.claim, keep)
+		// A shard that has stopped leaves it to its successor.
+		_ = s.mail.push(&task{do: func(s *Shard) error {
+			s.truncated(keep, err)
+			return nil
+		}})
+	})
+}
+
+// truncated takes the journal's answer. On a full disk it is asked again.
+func (s *Shard) truncated(keep journal.Keep, err error) {
+	n := &s.snapshot
+	n.truncating = false
+	switch {
+	case err == nil, errors.Is(err, journal.ErrClosed):
+		n.busy = false
+	case errors.Is(err, journal.ErrFull):
+		n.keep = &keep
+		s.retryAt = s.now.Add(retryFull)
+	default:
 		s.failed = fmt.Errorf("truncate: %w", err)
 	}
 }

@@ -99,6 +99,7 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 			CacheBytes:    w.pick(1, 2<<10, 64<<10),
 			SnapshotAfter: uint64(w.pick(1, 2, 4, 16)) << 10,
 			SnapshotStep:  w.pick(1, 7, 150),
+			Go:            func(work func()) { work() },
 		},
 	}
 	for n := range w.opts.shards {
@@ -246,8 +247,8 @@ func (w *world) settle() {
 		for _, h := range w.homes {
 			if w.broken == nil {
 				h.step()
-				_, due := h.s.NextDeadline()
-				rest = rest && h.open == 0 && !due
+				at, due := h.s.NextDeadline()
+				rest = rest && h.open == 0 && !(due && at.Before(w.now.Add(100*time.Millisecond)))
 			}
 		}
 		w.commit()

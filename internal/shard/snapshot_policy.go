@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// The decision to take a snapshot.
+//
+// A snapshot costs its size S in writing and gains two things: the shard's own
+// history before it need not be replayed, and blocks that hold nothing alive can
+// be freed. A shard looks at what it wrote itself, at what it keeps without need,
+// and, if its history begins first, at how much of everybody's log it holds back:
+//
+//	own     >= max(A, 2 S)        records since the last snapshot: replay is long
+//	garbage >= max(A, 2 S)        bodies freed since then, and more than half
+//	                              of what is kept is dead
+//	behind  >= 2 T + A            the oldest shard; T is the sum of S over all
+//	                              shards
+//
+// A is Options.SnapshotAfter, an eighth of it while the shard is quiet, a
+// sixteenth while the disk is full. What snapshots write counts in none of the
+// first two, and a round of snapshots by all shards writes T: after it the third
+// is at most T until T + A more bytes have come. So snapshots never trigger each
+// other, and an idle broker comes to rest.
+//
+// The bound on what is written: for each byte that a shard appends, half a byte of
+// its snapshots by the first rule, half by the second (a byte is freed once), one
+// by the third, and one of bodies moved, because a block is given up only while
+// less than half of it lives. A broker writes at most four times what its clients
+// make it write, and typically 1.1 times.
+type upkeep struct {
+	after   uint64 // Options.SnapshotAfter
+	own     uint64 // bytes of records since the last snapshot began, its own not counted
+	size    uint64 // of a snapshot: S
+	garbage uint64 // bytes of bodies freed since the last snapshot began
+	written uint64 // bytes in the blocks that the shard keeps
+	live    uint64 // of them
+	log     journal.Usage
+	quiet   bool // the shard has written nothing for a while
+	full    bool // the disk is full
+}
+
+// worthwhile reports whether it is time for a snapshot.
+func (u upkeep) worthwhile() bool {
+	after, factor := u.after, uint64(2)
+	switch {
+	case u.full:
+		after, factor = after/16, 1
+	case u.quiet:
+		after /= 8
+	}
+	need := max(after, factor*u.size)
+	return u.own >= need ||
+		u.garbage >= need && u.written > 2*u.live+after ||
+		u.log.Oldest && u.log.Behind >= factor*u.log.Reserved+after
+}
+
+const (
+	// quietAfter is how long the log has not grown when it is quiet.
+	quietAfter = time.Second
+	// looks is how often a shard looks whether a snapshot is worth its while, in
+	// parts of Options.SnapshotAfter: what was written since the last look.
+	looks = 64
+)
+
+// look is when a shard last asked whether a snapshot is worth its while, and what
+// it was then.
+type look struct {
+	at    journal.Position
+	quiet bool
+	full  bool
+}
+
+// shouldSnapshot decides. It is cheap unless much has been written since it was
+// last asked, by whichever shard.
+func (s *Shard) shouldSnapshot() bool {
+	end := max(s.durable, s.tail)
+	if end == 0 {
+		return false // the journal has not said anything yet
+	}
+	l := look{end, s.now.Sub(s.heardAt) >= quietAfter, s.full}
+	if last := s.looked; uint64(end-last.at) < s.opts.SnapshotAfter/looks && l.quiet == last.quiet && l.full == last.full {
+		return false
+	}
+	s.looked = l
+	n := &s.snapshot
+	u := upkeep{
+		after:   s.opts.SnapshotAfter,
+		own:     s.written.own() - n.own,
+		size:    s.reserve(),
+		garbage: s.live.freed - n.freed,
+		written: s.live.written,
+		live:    s.live.live,
+		log:     s.journal.Usage(s.claim),
+		quiet:   l.quiet,
+		full:    l.full,
+	}
+	return u.worthwhile()
+}
+
+// reserve tells the journal how much a snapshot takes, which it then keeps free of
+// senders, and returns it. Only queues that have changed are asked.
+func (s *Shard) reserve() uint64 {
+	for _, sl := range s.resized {
+		sl.resized = false
+		if sl.dropped {
+			continue
+		}
+		size := sl.snapshotSize()
+		s.size += size - sl.size
+		sl.size = size
+	}
+	clear(s.resized)
+	s.resized = s.resized[:0]
+	s.journal.Reserve(s.claim, s.size)
+	return s.size
+}
+
+// snapshotSize is about how many bytes a queue takes in a snapshot. The first one
+// of an entity counts what the entity itself takes.
+func (sl *slot) snapshotSize() uint64 {
+	size := sl.q.SnapshotSize()
+	if sl.part == Main {
+		size += 256 + uint64(len(sl.entity.Name)+len(sl.entity.Meta)+len(sl.entity.Note))
+	}
+	return size
+}
+
+// resize has the next look ask the queue for its size again.
+func (s *Shard) resize(sl *slot) {
+	if !sl.resized {
+		sl.resized = true
+		s.resized = append(s.resized, sl)
+	}
+}
+
+// quietAt returns when the log, if nobody writes to it before, has been quiet for
+// long enough to look once more whether a snapshot is worth its while.
+func (s *Shard) quietAt() (time.Time, bool) {
+	if s.snapshot.busy || s.looked.quiet && s.looked.at >= s.durable {
+		return time.Time{}, false
+	}
+	return s.heardAt.Add(quietAfter), true
+}
+
+// written counts the bytes of records that a shard has appended.
+type written struct {
+	all       uint64
+	snapshots uint64 // of them for snapshots, bodies that were moved included
+}
+
+func (w *written) own() uint64 { return w.all - w.snapshots }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// A2: when a snapshot is worth its while, case by case.
+func TestWhenASnapshotIsWorthwhile(t *testing.T) {
+	const kib, mib = 1 << 10, 1 << 20
+	for _, tt := range []struct {
+		name string
+		u    upkeep
+		want bool
+	}{
+		{"nothing was written", upkeep{}, false},
+		{"a little was written", upkeep{own: 63 * mib}, false},
+		{"much was written", upkeep{own: 64 * mib}, true},
+		{"much, but a snapshot is larger", upkeep{own: 64 * mib, size: 40 * mib}, false},
+		{"twice the size of a snapshot", upkeep{own: 80 * mib, size: 40 * mib}, true},
+		{"much was freed, and little of it holds a block", upkeep{garbage: 64 * mib, written: 400 * mib, live: 300 * mib}, false},
+		{"much was freed, most is dead", upkeep{garbage: 64 * mib, written: 400 * mib, live: 100 * mib}, true},
+		{"others have written, and are held back", upkeep{log: journal.Usage{Behind: 64 * mib, Oldest: true}}, true},
+		{"others have written, another holds them back", upkeep{log: journal.Usage{Behind: 64 * mib}}, false},
+		{"others have taken snapshots", upkeep{log: journal.Usage{Behind: 640 * mib, Oldest: true, Reserved: 320 * mib}}, false},
+		{"quiet: a little was written", upkeep{own: 8 * mib, quiet: true}, true},
+		{"quiet: next to nothing was written", upkeep{own: 100 * kib, quiet: true}, false},
+		{"full: what was freed is worth a snapshot", upkeep{garbage: 5 * mib, written: 64 * mib, size: 5 * mib, full: true}, true},
+		{"full: a snapshot is larger than what was freed", upkeep{garbage: 5 * mib, written: 64 * mib, size: 6 * mib, full: true}, false},
+	} {
+		tt.u.after = 64 * mib
+		if got := tt.u.worthwhile(); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A3: one step of a snapshot visits no more messages, and writes no more bytes,
+// than it may, bodies that it moves included.
+func TestSnapshotStepsAreBounded(t *testing.T) {
+	const step = 50
+	r := newRig(t, Options{SnapshotAfter: 64 << 10, SnapshotStep: step, CacheBytes: 1})
+	id := r.define("q", minute)
+	k := r.attach(id, Main, queue.Want{})
+	for i := range 2000 { // most die, so that the rest is moved
+		r.send(id, 4, fmt.Sprintf("%0500d", i))
+		r.settle()
+		if i%10 != 0 {
+			k.c.Allow(k.c.given + 1)
+			r.settle()
+			k.settle(Complete, k.got[len(k.got)-1])
+		}
+	}
+	steps, moved := 0, 0
+	for n := range 4000 {
+		r.send(id, 4, fmt.Sprintf("%0500d", n))
+		before, movedBefore := r.s.written.snapshots, len(r.s.snapshot.moved)
+		active := r.s.snapshot.active()
+		r.step()
+		r.sync()
+		if !active {
+			continue
+		}
+		steps++
+		moved += max(0, len(r.s.snapshot.moved)-movedBefore)
+		if wrote := r.s.written.snapshots - before; wrote > stepBytes+4096 {
+			t.Fatalf("a step wrote %d bytes", wrote)
+		}
+		if items := len(r.s.snapshot.moved) - movedBefore; items > step {
+			t.Fatalf("a step moved %d bodies, want at most %d", items, step)
+		}
+	}
+	if steps < 20 || moved < 50 {
+		t.Fatalf("%d steps, %d bodies moved: the test shows nothing", steps, moved)
+	}
+}
