@@ -192,13 +192,13 @@ func (q *Queue) Upcoming(c Cursor, b Budget, yield func(Ref)) {
 // looks at a few messages only.
 func (q *Queue) SnapshotSize() uint64 {
 	const (
-		fixed     = 512     // header, end, and what they are wrapped in
+		fixed     = 160     // header, end, and what they are wrapped in
 		perSight  = 24      // a message id in the duplicate window
 		perState  = 64 + 32 // a session's state, its name, a name's share of a record
 		samples   = 32
 		perRecord = 64 // of samples that were not found
 	)
-	size := uint64(fixed) + perSight*uint64(q.window.order.n) + perState*uint64(len(q.sessions.all)+len(q.keys.all))
+	size := uint64(fixed) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, len(q.keys.all)-1))
 	total := uint64(q.counts.Total())
 	if total == 0 {
 		return size

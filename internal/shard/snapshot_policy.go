@@ -125,7 +125,7 @@ func (s *Shard) reserve() uint64 {
 func (sl *slot) snapshotSize() uint64 {
 	size := sl.q.SnapshotSize()
 	if sl.part == Main {
-		size += 256 + uint64(len(sl.entity.Name)+len(sl.entity.Meta)+len(sl.entity.Note))
+		size += 32 + uint64(len(sl.entity.Name)+len(sl.entity.Meta)+len(sl.entity.Note))
 	}
 	return size
 }

@@ -94,7 +94,7 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 	w.high, w.floor = w.now, w.now
 	w.opts = options{
 		segment: uint64(w.pick(16, 32, 64)) << 10,
-		shards:  w.pick(1, 1, 2),
+		shards:  w.pick(1, 1, 1, 2, 2, 2, 2, 3, 3, 5, 8, 64),
 		shard: shard.Options{
 			CacheBytes:    w.pick(1, 2<<10, 64<<10),
 			SnapshotAfter: uint64(w.pick(1, 2, 4, 16)) << 10,
@@ -151,16 +151,18 @@ func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var shards []*shard.Shard
-	for _, h := range w.homes {
-		s, err := shard.Open(j, h.number, w.opts.shard)
-		if err != nil {
-			return nil, nil, err
-		}
+	numbers := make([]journal.Shard, len(w.homes))
+	for i, h := range w.homes {
+		numbers[i] = h.number
+	}
+	shards, err := shard.OpenAll(j, numbers, w.opts.shard)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range shards {
 		if err := s.Check(); err != nil {
 			return nil, nil, err
 		}
-		shards = append(shards, s)
 	}
 	return j, shards, nil
 }
@@ -248,7 +250,7 @@ func (w *world) settle() {
 			if w.broken == nil {
 				h.step()
 				at, due := h.s.NextDeadline()
-				rest = rest && h.open == 0 && !(due && at.Before(w.now.Add(100*time.Millisecond)))
+				rest = rest && h.open == 0 && !(due && at.Before(later(h.now, w.now).Add(100*time.Millisecond)))
 			}
 		}
 		w.commit()
