@@ -25,6 +25,8 @@ func TestMetrics(t *testing.T) {
 		`triagemq_level_oldest_seconds{entity="q",kind="queue",level="4"} `,
 		`triagemq_entities{kind="queue"} 1`,
 		`triagemq_connections 1`,
+		`triagemq_shard_step_seconds_count{shard="0"} `,
+		`triagemq_shard_step_longest_seconds{shard="0"} `,
 		"go_goroutines ", "process_start_time_seconds ",
 	} {
 		if !strings.Contains(got.body, want) {

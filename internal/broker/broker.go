@@ -145,6 +145,15 @@ func (b *Broker) home(name string) *shard.Shard {
 	return b.shards[h.Sum32()%uint32(len(b.shards))]
 }
 
+// ShardStats returns what each shard did since the start.
+func (b *Broker) ShardStats() []shard.Stats {
+	stats := make([]shard.Stats, len(b.shards))
+	for i, s := range b.shards {
+		stats[i] = s.Stats()
+	}
+	return stats
+}
+
 // Address is where a name leads.
 type Address struct {
 	Path     string // of the entity, as its creator spelled it

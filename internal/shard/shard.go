@@ -54,8 +54,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Shard is one single writer. All fields but mail and spare are owned by the
-// goroutine that calls Step.
+// Shard is one single writer. All fields but mail, spare and counters are owned by
+// the goroutine that calls Step.
 type Shard struct {
 	opts    Options
 	journal journal.Journal
@@ -80,11 +80,12 @@ type Shard struct {
 	cache    *cache
 	live     liveness
 	snapshot snapshotter
-	looked   look             // when it was last asked whether one is worth its while
-	written  written          // bytes of records
-	size     uint64           // of a snapshot, as of the last look
-	resized  []*slot          // queues whose part of it may have changed since
-	work     sync.WaitGroup   // what runs beside the writer
+	looked   look           // when it was last asked whether one is worth its while
+	written  written        // bytes of records
+	size     uint64         // of a snapshot, as of the last look
+	resized  []*slot        // queues whose part of it may have changed since
+	work     sync.WaitGroup // what runs beside the writer
+	counters counters
 	tail     journal.Position // of the last record appended
 	// groupLimit is how much a step gathers before it appends: a group must
 	// fit into a block.
@@ -108,7 +109,10 @@ func (s *Shard) Run(ctx context.Context) error {
 	defer timer.Stop()
 	defer s.work.Wait()
 	for {
-		s.Step(time.Now())
+		began := time.Now()
+		s.Step(began)
+		s.counters.stepped(time.Since(began))
+		s.tell()
 		if s.failed != nil {
 			s.stop(s.failed)
 			return fmt.Errorf("shard %d: %w", s.claim.Shard, s.failed)
