@@ -28,7 +28,7 @@ func (s *Shard) Failed() error { return s.failed }
 func (s *Shard) Posted() int {
 	s.mail.mu.Lock()
 	defer s.mail.mu.Unlock()
-	return len(s.mail.ops)
+	return len(s.mail.ops) - s.mail.head
 }
 
 // Snapshots returns how many snapshots were begun, earlier lives included.

@@ -24,7 +24,8 @@ type mailbox struct {
 
 	mu     sync.Mutex
 	ops    []op // guarded by mu
-	spare  []op // guarded by mu; the slice that take returned before
+	head   int  // guarded by mu; those before it were taken
+	spare  []op // guarded by mu; the slice that was emptied before
 	status journal.Status
 	closed bool
 }
@@ -46,7 +47,7 @@ func (m *mailbox) post(o op, limit int) error {
 	case m.closed:
 		m.mu.Unlock()
 		return ErrStopped
-	case len(m.ops) >= limit:
+	case len(m.ops)-m.head >= limit:
 		m.mu.Unlock()
 		return ErrBusy
 	}
@@ -71,13 +72,29 @@ func (m *mailbox) ring() {
 	}
 }
 
-// take empties the mailbox. The slice is valid until the next take.
+// most is how many operations one step takes: however many wait, what became
+// durable in the meantime is released, and messages are handed out, in between.
+const most = 512
+
+// take returns the operations that waited longest, valid until the next take.
 func (m *mailbox) take() ([]op, journal.Status) {
 	m.mu.Lock()
-	ops := m.ops
-	clear(m.spare)
-	m.ops, m.spare = m.spare[:0], ops
 	st := m.status
+	if m.head > 0 && m.head >= len(m.ops)/2 { // what was taken before is done
+		n := copy(m.ops, m.ops[m.head:])
+		clear(m.ops[n:])
+		m.ops, m.head = m.ops[:n], 0
+	}
+	clear(m.ops[:m.head])
+	if left := m.ops[m.head:]; len(left) > most {
+		m.head += most
+		m.mu.Unlock()
+		m.ring()
+		return left[:most:most], st
+	}
+	ops := m.ops[m.head:]
+	clear(m.spare)
+	m.ops, m.head, m.spare = m.spare[:0], 0, m.ops
 	m.mu.Unlock()
 	return ops, st
 }
@@ -92,7 +109,7 @@ func (m *mailbox) look() journal.Status {
 // putBack returns operations that were taken and not run; they come first again.
 func (m *mailbox) putBack(ops []op) {
 	m.mu.Lock()
-	m.ops = append(slices.Clone(ops), m.ops...)
+	m.ops, m.head = append(slices.Clone(ops), m.ops[m.head:]...), 0
 	m.mu.Unlock()
 }
 

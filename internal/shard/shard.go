@@ -137,7 +137,9 @@ func (s *Shard) Run(ctx context.Context) error {
 // durable: a stop in good order leaves nobody in doubt. The journal must run on.
 func (s *Shard) drain() {
 	s.mail.close()
-	s.Step(time.Now())
+	for s.Step(time.Now()); s.Posted() > 0 && s.failed == nil && !s.stuck; {
+		s.Step(time.Now())
+	}
 	if s.failed == nil {
 		s.commit()
 	}
@@ -150,9 +152,14 @@ func (s *Shard) drain() {
 // stop answers everything that still waits.
 func (s *Shard) stop(err error) {
 	s.mail.close()
-	ops, _ := s.mail.take()
-	for _, op := range ops {
-		op.fail(err)
+	for {
+		ops, _ := s.mail.take()
+		for _, op := range ops {
+			op.fail(err)
+		}
+		if len(ops) < most {
+			break
+		}
 	}
 	for _, c := range append(s.waiting, commit{acks: s.step.acks}) {
 		for _, a := range c.acks {

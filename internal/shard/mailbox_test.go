@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// numbered is an operation that is nothing but its number.
+type numbered struct{ n int }
+
+func (numbered) run(*Shard) {}
+func (numbered) fail(error) {}
+
+// A3: a step takes a bounded number of operations, in order, none twice, whatever
+// is posted or put back in between.
+func TestMailboxIsTakenInBoundedPieces(t *testing.T) {
+	m := newMailbox(1 << 20)
+	posted, next := 0, 0
+	post := func(n int) {
+		for range n {
+			if err := m.offer(numbered{posted}); err != nil {
+				t.Fatal(err)
+			}
+			posted++
+		}
+	}
+	post(3*most + 7)
+	for round := 0; next < posted; round++ {
+		if round < 3 {
+			post(most / 2)
+		}
+		select {
+		case <-m.wake:
+		default:
+			t.Fatalf("%d operations left and nobody was woken", posted-next)
+		}
+		ops, _ := m.take()
+		if len(ops) > most {
+			t.Fatalf("took %d operations, want at most %d", len(ops), most)
+		}
+		if round == 1 { // the disk was full after two of them
+			m.putBack(ops[2:])
+			m.report(journal.Status{})
+			ops = ops[:2]
+		}
+		for _, o := range ops {
+			if got := o.(numbered).n; got != next {
+				t.Fatalf("took operation %d, want %d", got, next)
+			}
+			next++
+		}
+	}
+}
+
+func TestFullMailboxRefusesWhatAddsWork(t *testing.T) {
+	m := newMailbox(most + 2)
+	for range most + 2 {
+		if err := m.offer(numbered{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.offer(numbered{}); err != ErrBusy {
+		t.Fatalf("one too many: %v, want %v", err, ErrBusy)
+	}
+	m.take()
+	if err := m.offer(numbered{}); err != nil {
+		t.Fatalf("after a step has taken some: %v", err)
+	}
+}
