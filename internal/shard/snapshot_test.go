@@ -229,7 +229,7 @@ func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(w, 0, Options{})
+	s, err := Open(w, 0, Options{Go: func(work func()) { work() }})
 	if err != nil {
 		t.Fatal(err)
 	}
