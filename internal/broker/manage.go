@@ -178,6 +178,9 @@ func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, err
 
 // SetSessionState sets the state of a session; nil clears it.
 func (b *Broker) SetSessionState(ctx context.Context, addr, id string, state []byte) error {
+	if err := checkName("session id", id); err != nil {
+		return err
+	}
 	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
 		var ref queue.Ref
 		if state != nil {

@@ -55,6 +55,7 @@ const ruleNameProperty = "RuleName"
 // Reasons for dead letters that routing gives.
 const (
 	reasonNoSession = "Session ID is null."
+	reasonNames     = "Name is too long."
 	reasonFilter    = "FilterEvaluationException"
 )
 
@@ -191,6 +192,13 @@ func (w *routing) add(sub *node, part shard.Part, body int) {
 	if part == shard.Main && def.queue.RequiresSession && !a.InSession {
 		w.dead(sub, reasonNoSession, "")
 		return
+	}
+	if err := checkNames(&a); err != nil { // a rule or the subscription's policy made it so
+		if part == shard.Main {
+			w.dead(sub, reasonNames, err.Error())
+			return
+		}
+		a.Session, a.InSession, a.Key = "", false, ""
 	}
 	a.NotBefore = time.Time{} // the topic has waited already
 	a.Origin = queue.SeqNo(w.source + 1)

@@ -135,10 +135,20 @@ func (b *Broker) send(n *node, r policy.Reading, batch []*message.Message, settl
 	p.Settle = settle
 	for i, m := range batch {
 		if n.kind == KindTopic && !def.keeps(m, now, settle) {
+			session, _ := m.SessionID()
+			if err := checkName("session id", session); err != nil {
+				p.answer(nil, err)
+				return
+			}
 			b.route(n, &p.Send, i, now, r)
 			continue
 		}
-		p.Copies = append(p.Copies, shard.Copy{ID: n.id, Body: i, Arrival: def.arrival(m, r, hops)})
+		a := def.arrival(m, r, hops)
+		if err := checkNames(&a); err != nil {
+			p.answer(nil, err)
+			return
+		}
+		p.Copies = append(p.Copies, shard.Copy{ID: n.id, Body: i, Arrival: a})
 	}
 	if err := n.shard.Send(&p.Send); err != nil {
 		p.answer(nil, err)

@@ -142,7 +142,7 @@ func (s *Shard) beginSnapshot() {
 // bytes.
 func (s *Shard) stepSnapshot() {
 	n := &s.snapshot
-	n.budget = queue.Budget{Items: s.opts.SnapshotStep, Bytes: stepBytes}
+	n.budget = queue.Budget{Items: s.opts.SnapshotStep, Bytes: min(stepBytes, s.groupLimit)}
 	for n.budget.Left() && s.failed == nil {
 		if len(n.left) == 0 {
 			s.record(kindSnapshotEnd, n.number)
