@@ -188,3 +188,27 @@ func TestSnapshotsDoNotTriggerEachOther(t *testing.T) {
 		})
 	}
 }
+
+// A shard that has nothing to do asks for no step: the writing of others wakes it
+// once, when they have been quiet for a while.
+func TestIdleShardComesToRest(t *testing.T) {
+	f := newFleet(t, 2, Options{})
+	busy, idle := f.shards[0], f.shards[1]
+	id := busy.define("q", minute)
+	for range 3 {
+		busy.send(id, 4, "x")
+		f.settle()
+		looks := 0
+		for ; looks < 10; looks++ {
+			at, ok := idle.s.NextDeadline()
+			if !ok {
+				break
+			}
+			f.now = at
+			f.settle()
+		}
+		if looks == 0 || looks == 10 {
+			t.Fatalf("the idle shard asked for %d steps after another wrote something, want a few", looks)
+		}
+	}
+}

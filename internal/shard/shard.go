@@ -254,6 +254,7 @@ func (s *Shard) observe(st journal.Status) {
 		return
 	}
 	s.durable, s.heardAt = st.Durable, s.now
+	s.looked.quiet = false
 	n := 0
 	for n < len(s.waiting) && s.waiting[n].at <= s.durable {
 		c := &s.waiting[n]
