@@ -12,7 +12,6 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -179,7 +178,7 @@ func (m *mover) move(d *Delivery) {
 	}
 	b := m.ms.b
 	if m.n.kind == KindTopic {
-		m.send(m.n, d, msg, 0)
+		m.send(m.n, d, msg, d.Hops) // to publish what was held is no hop
 		return
 	}
 	def := m.n.def.Load()
@@ -189,7 +188,7 @@ func (m *mover) move(d *Delivery) {
 		msg = sourced(msg, entity.Path{Entity: m.n.path}.String())
 	}
 	if d.Hops >= maxHops {
-		m.bury(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to))
+		m.setAside(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to))
 		return
 	}
 	target, err := b.writable(to)
@@ -208,7 +207,8 @@ func (m *mover) send(target *node, d *Delivery, msg *message.Message, hops uint8
 		settled = shard.Locked{ID: m.n.id, Part: m.part, Token: d.Token}
 	}
 	token := d.Token
-	m.ms.b.send(target, policy.Reading{}, []*message.Message{msg}, settled, hops, func(_ []queue.SeqNo, err error) {
+	o := sendOptions{settle: settled, hops: hops, held: target == m.n}
+	m.ms.b.store(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
 		switch {
 		case err == nil && settled != (shard.Locked{}):
 			m.next()
@@ -237,6 +237,12 @@ func (m *mover) bury(d *Delivery, msg *message.Message, reason, description stri
 		m.retry(d.Token)
 		return
 	}
+	m.setAside(d, msg, reason, description)
+}
+
+// setAside moves a message that can never be forwarded to the transfer dead
+// letters.
+func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description string) {
 	dead, err := message.Parse(msg.Edit(reasons(reason, description)))
 	if err != nil {
 		dead = msg

@@ -42,8 +42,10 @@ func (b *Broker) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 		if err := def.Queue.CheckUpdate(q); err != nil {
 			return invalid(err)
 		}
-		if err := b.checkForwards(q.Name, q.ForwardTo); err != nil {
-			return err
+		if q.ForwardTo != def.Queue.ForwardTo {
+			if err := b.checkForwards(q.Name, q.ForwardTo); err != nil {
+				return err
+			}
 		}
 		q.Name = def.Queue.Name
 		q.Policy = replaced(def.Queue.Policy, q.Policy)
@@ -115,22 +117,56 @@ func (b *Broker) kind(name string, k Kind) (*node, error) {
 	return n, nil
 }
 
-// checkForwards refuses a chain of forwards that comes back to its start. A
-// target that does not exist yet is allowed: messages wait for it.
+// checkForwards refuses a forward that leads back to where it starts: the queue
+// from, or the topic from whose subscription forwards. It follows queues, and of
+// topics all subscriptions, whatever their rules let through. Targets that do not
+// exist lead nowhere. Forwarded dead letters are not followed: to come back after
+// a while is what they are used for. It is called within change.
 func (b *Broker) checkForwards(from, to string) error {
-	for next := to; next != ""; {
-		p, err := entity.ParsePath(next)
+	var subs map[*node][]*node // by topic; made when the first topic is met
+	seen := make(map[string]bool)
+	for next := []string{to}; len(next) > 0; {
+		target := next[0]
+		next = next[1:]
+		if target == "" {
+			continue
+		}
+		p, err := entity.ParsePath(target)
 		if err != nil {
 			return invalid(err)
 		}
-		if entity.Key(p.Entity) == entity.Key(from) {
+		key := entity.Key(p.Entity)
+		if key == entity.Key(from) {
 			return fmt.Errorf("%w: forwarding from %q to %q comes back to %q", ErrInvalid, from, to, from)
 		}
 		n := b.node(p.Entity)
-		if n == nil || n.kind != KindQueue {
-			return nil
+		if n == nil || seen[key] {
+			continue
 		}
-		next = n.def.Load().queue.ForwardTo
+		seen[key] = true
+		if n.kind == KindQueue {
+			next = append(next, n.def.Load().queue.ForwardTo)
+			continue
+		}
+		if subs == nil {
+			subs = b.subscriptionsByTopic()
+		}
+		for _, sub := range subs[n] {
+			next = append(next, sub.def.Load().queue.ForwardTo)
+		}
 	}
 	return nil
+}
+
+// subscriptionsByTopic returns the subscriptions of all topics, in no order.
+func (b *Broker) subscriptionsByTopic() map[*node][]*node {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	subs := make(map[*node][]*node)
+	for _, n := range b.nodes {
+		if n.topic != nil {
+			subs[n.topic] = append(subs[n.topic], n)
+		}
+	}
+	return subs
 }

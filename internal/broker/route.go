@@ -147,11 +147,11 @@ func (b *Broker) reroute(topic *node) error {
 
 // route adds the copies of message i to send: one for each subscription with a
 // matching rule, and one for each matching rule that has an action.
-func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, r policy.Reading) {
+func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, o sendOptions) {
 	rt := topic.routes.Load()
 	view := rt.view(send.Bodies[i], now)
 	defer rt.done(view)
-	w := routing{send: send, source: i, reading: r}
+	w := routing{send: send, source: i, reading: o.reading, hops: o.hops}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
 		served = make([]uint64, n)
@@ -181,6 +181,7 @@ type routing struct {
 	send    *shard.Send
 	source  int // of send.Bodies
 	reading policy.Reading
+	hops    uint8
 	words   [16]uint64 // room for a bit for each of the first 1,024 subscriptions
 }
 
@@ -188,7 +189,7 @@ type routing struct {
 // without one among its dead letters.
 func (w *routing) add(sub *node, part shard.Part, body int) {
 	def := sub.def.Load()
-	a := def.arrival(w.send.Bodies[body], w.reading, 0)
+	a := def.arrival(w.send.Bodies[body], w.reading, w.hops)
 	if part == shard.Main && def.queue.RequiresSession && !a.InSession {
 		w.dead(sub, reasonNoSession, "")
 		return

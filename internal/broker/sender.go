@@ -121,29 +121,52 @@ func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.
 	})
 }
 
+// sendOptions say where the messages of a batch come from.
+type sendOptions struct {
+	reading policy.Reading
+	// settle, if not zero, is the message of the same shard that the batch
+	// replaces.
+	settle shard.Locked
+	// hops is how often the messages were forwarded before.
+	hops uint8
+	// held says that a topic need not hold the messages: their time has come,
+	// and they are no duplicates.
+	held bool
+}
+
 // send stores a batch in a queue, or publishes it to a topic. settle, if not
-// zero, is the message of the same shard that it replaces.
+// zero, is the message of the same shard that it replaces; a topic does not hold
+// that again.
 func (b *Broker) send(n *node, r policy.Reading, batch []*message.Message, settle shard.Locked, hops uint8, done func([]queue.SeqNo, error)) {
+	b.store(n, batch, sendOptions{reading: r, settle: settle, hops: hops, held: settle != (shard.Locked{})}, done)
+}
+
+// store is send with all its options.
+func (b *Broker) store(n *node, batch []*message.Message, o sendOptions, done func([]queue.SeqNo, error)) {
 	def := n.def.Load()
 	now := time.Now()
 	n.touch(now)
-	if err := def.accepts(batch); err != nil {
+	err := def.sendable()
+	if own := o.settle != (shard.Locked{}) && o.settle.ID == n.id; err == nil && !own {
+		err = def.fits(batch) // what a topic has held fitted when it came
+	}
+	if err != nil {
 		done(nil, err)
 		return
 	}
 	p := b.newPost(batch, done)
-	p.Settle = settle
+	p.Settle = o.settle
 	for i, m := range batch {
-		if n.kind == KindTopic && !def.keeps(m, now, settle) {
+		if n.kind == KindTopic && (o.held || !def.keeps(m, now)) {
 			session, _ := m.SessionID()
 			if err := checkName("session id", session); err != nil {
 				p.answer(nil, err)
 				return
 			}
-			b.route(n, &p.Send, i, now, r)
+			b.route(n, &p.Send, i, now, o)
 			continue
 		}
-		a := def.arrival(m, r, hops)
+		a := def.arrival(m, o.reading, o.hops)
 		if err := checkNames(&a); err != nil {
 			p.answer(nil, err)
 			return
@@ -155,11 +178,16 @@ func (b *Broker) send(n *node, r policy.Reading, batch []*message.Message, settl
 	}
 }
 
-// accepts checks what can be checked before the shard is asked.
-func (d *definition) accepts(batch []*message.Message) error {
+// sendable reports whether the entity takes messages at present.
+func (d *definition) sendable() error {
 	if d.Paused.Sending || !d.queue.Status.CanSend() {
 		return fmt.Errorf("%w: %q takes no messages", ErrDisabled, d.queue.Name)
 	}
+	return nil
+}
+
+// fits reports whether no message of the batch is too large for the entity.
+func (d *definition) fits(batch []*message.Message) error {
 	limit := d.maxMessage()
 	for _, m := range batch {
 		if int64(m.Size()) > limit {
@@ -171,10 +199,7 @@ func (d *definition) accepts(batch []*message.Message) error {
 
 // keeps reports whether a topic has to hold a message before it is routed: one
 // that is scheduled, or may be a duplicate.
-func (d *definition) keeps(m *message.Message, now time.Time, settle shard.Locked) bool {
-	if settle != (shard.Locked{}) {
-		return false // it has been held, and is on its way out
-	}
+func (d *definition) keeps(m *message.Message, now time.Time) bool {
 	if d.queue.RequiresDuplicateDetection {
 		return true
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -203,7 +202,7 @@ func BenchmarkRoute(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				send.Copies = send.Copies[:0]
-				br.route(topic, &send, 0, now, policy.Reading{})
+				br.route(topic, &send, 0, now, sendOptions{})
 				if len(send.Copies) != 1 {
 					b.Fatalf("%d copies, want one", len(send.Copies))
 				}

@@ -124,6 +124,9 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.
 		if err != nil {
 			return err
 		}
+		if err := b.checkForwards(t.path, s.ForwardTo); err != nil {
+			return err
+		}
 		if len(b.subscriptions(t)) >= maxSubscriptions {
 			return fmt.Errorf("%w: topic %q has %d subscriptions, which is the most it can have", ErrQuota, t.path, maxSubscriptions)
 		}
@@ -157,6 +160,11 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic string, s entity.
 		def := *n.def.Load()
 		if err := def.Subscription.CheckUpdate(s); err != nil {
 			return invalid(err)
+		}
+		if s.ForwardTo != def.Subscription.ForwardTo {
+			if err := b.checkForwards(n.topic.path, s.ForwardTo); err != nil {
+				return err
+			}
 		}
 		s.Name = def.Subscription.Name
 		if s.Rules == nil {
