@@ -212,6 +212,8 @@ func (b *Broker) DeleteSubscription(ctx context.Context, topic, name string) err
 		if err != nil {
 			return err
 		}
+		// Until the rules are compiled anew, publishers still choose the
+		// subscription; the shard leaves their copies out.
 		if err := b.remove(n); err != nil {
 			return err
 		}

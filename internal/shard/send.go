@@ -19,12 +19,15 @@ type Send struct {
 	Copies []Copy
 	// Published is how many messages Topic counts. An Origin in Copies is the
 	// place of the message among them, from 1; the topic makes it a number.
+	// Copies of what is published, for queues that were dropped after the sender
+	// had chosen them, are left out; without the topic nothing is stored.
 	Topic     ID
 	Published int
 	// Settle, if not zero, completes a message of the shard in the same group:
 	// it moves instead of being copied.
 	Settle Locked
-	// Done learns the numbers, one for each copy, when all is durable. A
+	// Done learns the numbers, one for each copy that was not left out, when all
+	// is durable. A
 	// duplicate has number zero. It runs on the shard's goroutine, and seqs is
 	// valid during the call.
 	Done func(seqs []queue.SeqNo, err error)
@@ -94,6 +97,9 @@ func sized[T any](s []T, n int) []T {
 // queues are asked, and the bodies appended, before the first of them changes.
 func (o *sending) store(s *Shard) error {
 	if o.Published > 0 {
+		if err := o.leaveOut(s); err != nil {
+			return err
+		}
 		// What goes to one queue is admitted and stored together.
 		slices.SortStableFunc(o.Copies, func(a, b Copy) int {
 			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Part, b.Part))
@@ -157,6 +163,20 @@ func (o *sending) fits(s *Shard) error {
 		}
 	}
 	return s.failed
+}
+
+// leaveOut removes the copies for queues that are gone. Who publishes chooses the
+// subscriptions before the shard has its turn; one that is dropped in between has
+// no claim to the message, and must not keep it from the others.
+func (o *sending) leaveOut(s *Shard) error {
+	if _, ok := s.entities[o.Topic]; !ok {
+		return ErrNoEntity
+	}
+	o.Copies = slices.DeleteFunc(o.Copies, func(c Copy) bool {
+		_, ok := s.entities[c.ID]
+		return !ok
+	})
+	return nil
 }
 
 // keep appends the bodies that some queue takes and returns where each one is,

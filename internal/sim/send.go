@@ -128,9 +128,20 @@ func (x *sendOp) bodies(from, to int) (bs []*message.Message) {
 func (x *sendOp) before() {
 	h := x.h
 	h.sending = x
+	published := x.send.Published > 0
+	if published {
+		if h.entities[x.send.Topic] == nil {
+			x.want = shard.ErrNoEntity
+			return
+		}
+		x.leaveOut()
+	}
 	x.want = x.runs(func(p place, from, to int) error {
 		q := h.queue(p)
-		if q == nil {
+		switch {
+		case q == nil && published:
+			return nil
+		case q == nil:
 			return shard.ErrNoEntity
 		}
 		var as []queue.Arrival
@@ -139,6 +150,18 @@ func (x *sendOp) before() {
 		}
 		return q.refusal(h.now, as, x.bodies(from, to))
 	})
+}
+
+// leaveOut forgets the places of copies for queues that are gone: what is published
+// goes to those that are left.
+func (x *sendOp) leaveOut() {
+	places := x.places[:0]
+	for i, c := range x.send.Copies {
+		if x.h.entities[c.ID] != nil {
+			places = append(places, x.places[i])
+		}
+	}
+	x.places = places
 }
 
 // arrived has the model store what the queue has just stored, and the duplicates
