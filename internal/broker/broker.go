@@ -268,6 +268,7 @@ func (b *Broker) create(n *node, def *definition) error {
 	b.nodes[entity.Key(n.path)] = n
 	b.mu.Unlock()
 	b.movers.watch(n)
+	b.movers.changed(n)
 	return nil
 }
 
@@ -301,6 +302,7 @@ func (b *Broker) redefine(n *node, def definition) error {
 	}
 	n.def.Store(&def)
 	b.movers.watch(n)
+	b.movers.changed(n)
 	if def.Classified != def.PolicyRevision {
 		b.reclasser.add(n)
 	}

@@ -26,14 +26,14 @@ import (
 type rig struct {
 	*Broker
 	t    testing.TB
-	disk *vfs.Mem
+	disk vfs.FS
 	stop func()
 }
 
 // start runs a broker on a fresh disk and stops it when the test ends.
 func start(t testing.TB) *rig { return startOn(t, vfs.NewMem()) }
 
-func startOn(t testing.TB, disk *vfs.Mem) *rig {
+func startOn(t testing.TB, disk vfs.FS) *rig {
 	t.Helper()
 	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 20})
 	if err != nil {

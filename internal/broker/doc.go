@@ -23,6 +23,12 @@
 // while (scheduled ones, and all of a topic with duplicate detection) are moved on
 // by the broker as a consumer of its own queues. Within one shard the move is one
 // group of records; between shards a crash may leave a copy in both, never none.
+// A target that takes nothing at present, because it is paused, disabled or full,
+// is waited for, in order; what can never be forwarded becomes a transfer dead
+// letter. Hops are counted through topics and dead letters.
+//
+// Movers do not wait for each other. One that has messages is served by a worker
+// goroutine, of which there are 64 at most; beyond that the movers take turns.
 //
 // # Policies
 //

@@ -3,7 +3,6 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -17,100 +16,53 @@ import (
 )
 
 const (
-	moverWindow = 256 // messages on their way from one queue
+	moverWindow = 256 // messages that a mover has taken and not dealt with
 	maxHops     = 4
-	moveRetry   = time.Second
+
+	// How long a mover waits for a target that takes nothing before it tries
+	// again: the first time, and at most.
+	minMoveRetry = 100 * time.Millisecond
+	maxMoveRetry = 5 * time.Second
+	// throttleRetry is the longest that a mover keeps a message of a throttled
+	// class locked; no lock is shorter than five seconds.
+	throttleRetry = time.Second
 )
 
-// reasonHops is why a message that was forwarded too often is a dead letter.
-const reasonHops = "MaxTransferHopCountExceeded"
+// Reasons for transfer dead letters.
+const (
+	reasonHops    = "MaxTransferHopCountExceeded"
+	reasonForward = "ForwardingFailed"
+)
 
-// movers are the broker's own consumers: they forward what is to be forwarded and
-// publish what a topic has held.
-type movers struct {
-	b    *Broker
-	wake chan struct{} // capacity 1: look again
-
-	mu      sync.Mutex
-	sources map[source]*mover // guarded by mu
-	inbox   []moved           // guarded by mu; bounded by the movers' windows
-}
-
-// source is a queue that is moved from.
-type source struct {
-	n    *node
-	part shard.Part
-}
-
-// moved is a message on its way.
-type moved struct {
-	m *mover
-	d Delivery
-}
-
-func newMovers(b *Broker) *movers {
-	return &movers{b: b, wake: make(chan struct{}, 1), sources: make(map[source]*mover)}
-}
-
-// watch starts and stops the movers of a node as its definition asks.
-func (ms *movers) watch(n *node) {
-	def := n.def.Load()
-	ms.set(source{n, shard.Main}, n.kind == KindTopic || def.queue.ForwardTo != "")
-	ms.set(source{n, shard.DeadLetter}, def.queue.ForwardDeadLetteredMessagesTo != "")
-}
-
-// unwatch stops the movers of a node that is gone.
-func (ms *movers) unwatch(n *node) {
-	ms.set(source{n, shard.Main}, false)
-	ms.set(source{n, shard.DeadLetter}, false)
-}
-
-func (ms *movers) set(src source, wanted bool) {
-	ms.mu.Lock()
-	m, running := ms.sources[src]
-	switch {
-	case wanted && !running:
-		m = &mover{ms: ms, source: src}
-		ms.sources[src] = m
-	case !wanted && running:
-		delete(ms.sources, src)
-	}
-	ms.mu.Unlock()
-	switch {
-	case wanted && !running:
-		m.start()
-	case !wanted && running:
-		m.stop()
-	}
-}
-
-// run moves messages until ctx ends.
-func (ms *movers) run(ctx context.Context) {
-	for {
-		select {
-		case <-ms.wake:
-		case <-ctx.Done():
-			return
-		}
-		ms.mu.Lock()
-		inbox := ms.inbox
-		ms.inbox = nil
-		ms.mu.Unlock()
-		for i := range inbox {
-			inbox[i].m.move(&inbox[i].d)
-		}
-	}
-}
-
-// mover moves messages out of one queue. It is a Sink.
+// mover moves messages out of one queue: it forwards them, or publishes what a
+// topic has held. It is a Sink; the movers' workers call move, one at a time for
+// each mover, so that messages leave in the order in which they were taken.
+//
+// A message that can never be forwarded goes to the transfer dead letters. If the
+// target takes nothing at present (it is paused, disabled, full, or the disk is),
+// everything goes back to its place, uncounted, and the mover waits: it tries a
+// single message after a while, or when the target's definition changes, and twice
+// as many after each that has got through. So an operator can pause any part of a chain, and
+// the messages wait in front of it.
 type mover struct {
 	ms *movers
 	source
 
 	mu      sync.Mutex
 	c       *shard.Consumer // guarded by mu; nil until attached
-	stopped bool            // guarded by mu
+	inbox   []Delivery      // guarded by mu; taken and not moved yet
+	lined   bool            // guarded by mu; in the movers' line, or with a worker
 	done    uint64          // guarded by mu; messages dealt with
+	window  uint64          // guarded by mu; messages it may have in hand
+	stopped bool            // guarded by mu
+	retry   *time.Timer     // guarded by mu; not nil while it waits for its target
+	delay   time.Duration   // guarded by mu; how long it waited last
+}
+
+// source is a queue that is moved from.
+type source struct {
+	n    *node
+	part shard.Part
 }
 
 func (m *mover) start() {
@@ -120,37 +72,42 @@ func (m *mover) start() {
 			return
 		}
 		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.c = c
-		stopped := m.stopped
-		m.mu.Unlock()
-		if stopped {
+		if m.stopped {
 			_ = c.Detach()
 			return
 		}
-		_ = c.Allow(moverWindow)
+		m.allow()
 	})
 }
 
+// stop ends the mover. What it has in hand goes back, but for what is on its way
+// to its target already.
 func (m *mover) stop() {
 	m.mu.Lock()
 	m.stopped = true
-	c := m.c
+	m.endWait()
+	if m.c != nil {
+		_ = m.c.Detach()
+	}
+	inbox := m.inbox
+	m.inbox = nil
 	m.mu.Unlock()
-	if c != nil {
-		_ = c.Detach()
+	for i := range inbox {
+		m.release(inbox[i].Token)
 	}
 }
 
 // Deliver implements Sink.
 func (m *mover) Deliver(ds []Delivery) {
-	m.ms.mu.Lock()
-	for _, d := range ds {
-		m.ms.inbox = append(m.ms.inbox, moved{m, d})
-	}
-	m.ms.mu.Unlock()
-	select {
-	case m.ms.wake <- struct{}{}:
-	default: // a look is due
+	m.mu.Lock()
+	m.inbox = append(m.inbox, ds...)
+	join := !m.lined
+	m.lined = true
+	m.mu.Unlock()
+	if join {
+		m.ms.join(m)
 	}
 }
 
@@ -160,40 +117,167 @@ func (m *mover) Drained() {}
 // Ended implements Sink.
 func (m *mover) Ended(error) {}
 
-// next lets another message come.
+// take returns the message to be moved next. Without one the mover leaves the
+// line.
+func (m *mover) take() (Delivery, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.inbox) == 0 {
+		m.lined, m.inbox = false, nil
+		return Delivery{}, false
+	}
+	d := m.inbox[0]
+	m.inbox[0] = Delivery{}
+	m.inbox = m.inbox[1:]
+	return d, true
+}
+
+// turn moves some messages and reports whether that was all there are.
+func (m *mover) turn() (finished bool) {
+	for range moverTurn {
+		d, ok := m.take()
+		if !ok {
+			return true
+		}
+		m.move(&d)
+	}
+	return false
+}
+
+// allow lets as many messages come as the mover may have in hand. The caller has
+// mu: allowances must reach the shard in the order in which they were computed, or
+// the lower of two would hold. To post one never blocks and never calls back.
+func (m *mover) allow() {
+	if m.c != nil && !m.stopped && m.retry == nil {
+		_ = m.c.Allow(m.done + m.window)
+	}
+}
+
+// next counts a message that was dealt with, and lets another come.
 func (m *mover) next() {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.done++
-	total, c := m.done+moverWindow, m.c
+	m.allow()
+}
+
+// arrived counts a message that is safe at its target, which therefore takes
+// messages.
+func (m *mover) arrived() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done++
+	if m.retry == nil {
+		m.window, m.delay = min(2*m.window, moverWindow), 0
+	}
+	m.allow()
+}
+
+// refused puts a message back in its place because the target takes nothing, and
+// has the mover wait.
+func (m *mover) refused(t queue.Token) {
+	m.mu.Lock()
+	if m.retry == nil && !m.stopped {
+		m.window = 1
+		m.delay = min(max(2*m.delay, minMoveRetry), maxMoveRetry)
+		m.retry = time.AfterFunc(m.delay, m.resume)
+		m.ms.waiting.Add(1)
+		if m.c != nil {
+			_ = m.c.Allow(m.done) // not more than it has
+		}
+	}
 	m.mu.Unlock()
-	_ = c.Allow(total)
+	m.release(t)
+}
+
+// waits reports whether the mover waits for its target.
+func (m *mover) waits() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.retry != nil
+}
+
+// idle reports whether the mover is to move nothing.
+func (m *mover) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.retry != nil || m.stopped
+}
+
+// resume ends the wait for the target: one message is tried.
+func (m *mover) resume() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.endWait()
+	m.allow()
+}
+
+// endWait forgets that the mover waits, if it does. The caller has mu.
+func (m *mover) endWait() {
+	if m.retry != nil {
+		m.retry.Stop()
+		m.retry = nil
+		m.ms.waiting.Add(-1)
+	}
+}
+
+// release puts a message back in its place, uncounted.
+func (m *mover) release(t queue.Token) {
+	settle(m.n, m.part, []queue.Token{t}, Outcome{Verdict: Release}, func([]error) { m.next() })
+}
+
+// to returns the name of what the mover forwards to; empty is nothing.
+func (m *mover) to() string {
+	q := &m.n.def.Load().queue
+	if m.part == shard.DeadLetter {
+		return q.ForwardDeadLetteredMessagesTo
+	}
+	return q.ForwardTo
+}
+
+// follows reports whether the mover may find its target changed by a change of n.
+func (m *mover) follows(n *node) bool {
+	if m.n == n || m.n == n.topic {
+		return true
+	}
+	to := m.to()
+	if to == "" {
+		return false
+	}
+	target, err := m.ms.b.writable(to)
+	return err == nil && (target == n || target == n.topic)
 }
 
 // move takes one message to where it belongs.
 func (m *mover) move(d *Delivery) {
+	if m.idle() {
+		m.release(d.Token)
+		return
+	}
 	msg, err := d.Message()
 	if err != nil {
 		m.next() // settled by somebody else, or unreadable and left where it is
 		return
 	}
-	b := m.ms.b
 	if m.n.kind == KindTopic {
 		m.send(m.n, d, msg, d.Hops) // to publish what was held is no hop
 		return
 	}
-	def := m.n.def.Load()
-	to := def.queue.ForwardTo
+	to := m.to()
+	if to == "" { // no longer
+		m.release(d.Token)
+		return
+	}
 	if m.part == shard.DeadLetter {
-		to = def.queue.ForwardDeadLetteredMessagesTo
 		msg = sourced(msg, entity.Path{Entity: m.n.path}.String())
 	}
 	if d.Hops >= maxHops {
 		m.setAside(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to))
 		return
 	}
-	target, err := b.writable(to)
+	target, err := m.ms.b.writable(to)
 	if err != nil {
-		m.bury(d, msg, "ForwardingFailed", err.Error())
+		m.failed(d, msg, err)
 		return
 	}
 	m.send(target, d, msg, d.Hops+1)
@@ -202,46 +286,46 @@ func (m *mover) move(d *Delivery) {
 // send stores the message at its target. In the same shard that and its removal
 // here are one group; otherwise it is removed when it is safe there.
 func (m *mover) send(target *node, d *Delivery, msg *message.Message, hops uint8) {
-	var settled shard.Locked
-	if target.shard == m.n.shard {
-		settled = shard.Locked{ID: m.n.id, Part: m.part, Token: d.Token}
+	o := sendOptions{hops: hops, held: target == m.n}
+	moves := target.shard == m.n.shard
+	if moves {
+		o.settle = shard.Locked{ID: m.n.id, Part: m.part, Token: d.Token}
 	}
-	token := d.Token
-	o := sendOptions{settle: settled, hops: hops, held: target == m.n}
 	m.ms.b.store(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
 		switch {
-		case err == nil && settled != (shard.Locked{}):
-			m.next()
-		case err == nil:
-			settle(m.n, m.part, []queue.Token{token}, Outcome{Verdict: Complete}, func([]error) { m.next() })
-		case errors.Is(err, ErrStopping):
-		case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSessionRequired), errors.Is(err, ErrNotFound), errors.Is(err, ErrDisabled):
-			m.bury(d, msg, "ForwardingFailed", err.Error())
+		case err != nil:
+			m.failed(d, msg, err)
+		case moves:
+			m.arrived()
 		default:
-			m.retry(token)
+			settle(m.n, m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.arrived() })
 		}
 	})
 }
 
-// retry gives the message back after a while.
-func (m *mover) retry(token queue.Token) {
-	time.AfterFunc(moveRetry, func() {
-		settle(m.n, m.part, []queue.Token{token}, Outcome{Verdict: Release}, func([]error) { m.next() })
-	})
-}
-
-// bury moves a message that cannot be forwarded to the transfer dead letters. A
-// dead letter stays where it is and is tried again.
-func (m *mover) bury(d *Delivery, msg *message.Message, reason, description string) {
-	if m.part == shard.DeadLetter {
-		m.retry(d.Token)
-		return
+// failed decides what becomes of a message that its target does not take.
+func (m *mover) failed(d *Delivery, msg *message.Message, err error) {
+	throttled, ok := errors.AsType[*ThrottledError](err)
+	switch {
+	case errors.Is(err, ErrStopping):
+		// Locks end with the process.
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSessionRequired):
+		m.setAside(d, msg, reasonForward, err.Error())
+	case m.part == shard.Main && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotAllowed)):
+		// Dead letters can wait for a target where they are: nobody misses them
+		// there.
+		m.setAside(d, msg, reasonForward, err.Error())
+	case ok:
+		// Messages of other classes may pass it.
+		after := time.Duration(throttled.RetryAfter * float64(time.Second))
+		token := d.Token
+		time.AfterFunc(min(max(after, minMoveRetry), throttleRetry), func() { m.release(token) })
+	default:
+		m.refused(d.Token)
 	}
-	m.setAside(d, msg, reason, description)
 }
 
-// setAside moves a message that can never be forwarded to the transfer dead
-// letters.
+// setAside moves a message that cannot be forwarded to the transfer dead letters.
 func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description string) {
 	dead, err := message.Parse(msg.Edit(reasons(reason, description)))
 	if err != nil {
@@ -249,21 +333,22 @@ func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description 
 	}
 	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
 	a.Session, a.InSession = d.Session, d.InSession
-	token := d.Token
+	done := func(_ []queue.SeqNo, err error) {
+		switch {
+		case err == nil:
+			m.next()
+		case !errors.Is(err, ErrStopping):
+			m.refused(d.Token)
+		}
+	}
 	err = m.n.shard.Send(&shard.Send{
 		Bodies: []*message.Message{dead},
 		Copies: []shard.Copy{{ID: m.n.id, Part: shard.TransferDeadLetter, Arrival: a}},
-		Settle: shard.Locked{ID: m.n.id, Part: m.part, Token: token},
-		Done: func(_ []queue.SeqNo, err error) {
-			if err != nil {
-				m.retry(token)
-				return
-			}
-			m.next()
-		},
+		Settle: shard.Locked{ID: m.n.id, Part: m.part, Token: d.Token},
+		Done:   done,
 	})
 	if err != nil {
-		m.retry(token)
+		done(nil, err)
 	}
 }
 
