@@ -25,7 +25,9 @@ type box struct {
 	query url.Values // what every request says
 }
 
-// box returns the place that the user means by a name and the flags.
+// box returns the place that the user means by a name and the flags. The paths of a
+// queue's messages take the name of a topic as well: only the broker knows which it
+// is.
 func (s source) box(name string) (box, error) {
 	p, err := entity.ParsePath(s.of(name))
 	if err != nil {

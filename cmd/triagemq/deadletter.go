@@ -31,6 +31,8 @@ func deadLetterCommand(s streams) *cobra.Command {
 		Short:   "List, show, redrive and purge dead letters",
 		Long: `Dead letters are messages that could not be processed: they failed too often, ran out
 of time, or a consumer said so. They are kept, with the reason, until somebody decides.
+Messages that could not be forwarded are kept apart, by the queue or subscription that
+forwards, or by the topic; --transfer chooses those.
 
 Filters are in the language of rules. The reason is a property like any other:
 --filter "DeadLetterReason = 'MaxDeliveryCountExceeded'".`,
@@ -45,12 +47,9 @@ Filters are in the language of rules. The reason is a property like any other:
 // on runs an operation on the dead letters of the entity that is named first.
 func (d *deadLetters) on(do func(context.Context, *api, box, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		in, err := source{subscription: d.subscription, dead: true}.box(args[0])
+		in, err := source{subscription: d.subscription, dead: !d.transfer, transfer: d.transfer}.box(args[0])
 		if err != nil {
 			return err
-		}
-		if d.transfer {
-			in.query.Set("transfer", "true")
 		}
 		a, err := d.api()
 		if err != nil {
@@ -65,7 +64,8 @@ func (d *deadLetters) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list QUEUE|TOPIC", Short: "List dead letters with their reasons", Args: exactly("QUEUE|TOPIC"),
 		Example: `  triagemq deadletter list orders
-  triagemq deadletter list jobs --subscription high --filter "region = 'eu'"`,
+  triagemq deadletter list jobs --subscription high --filter "region = 'eu'"
+  triagemq deadletter list jobs --transfer`,
 		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
 			return f.print(ctx, d.target, a, in)
 		}),

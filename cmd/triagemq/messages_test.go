@@ -106,6 +106,30 @@ func TestPeekChooses(t *testing.T) {
 	}
 }
 
+// B3: those that could not be forwarded, and those of topics.
+func TestTransferDeadLetters(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q, forwardTo: nowhere}]\ntopics: [{name: t}]")
+	c.do("send", "q", "--body", "a")
+	c.want("a\n", "receive", "q/$Transfer/$DeadLetterQueue", "--body-only", "--peek-lock", "release")
+	if got := c.do("deadletter", "list", "q", "--transfer"); !strings.Contains(got, "ForwardingFailed") {
+		t.Errorf("the list does not say why: %s", got)
+	}
+	c.do("queue", "create", "nowhere")
+	c.want("Moved 1 dead letter of q/$Transfer/$DeadLetterQueue.\n", "deadletter", "redrive", "q", "--transfer")
+	c.want("a\n", "receive", "nowhere", "--body-only")
+
+	for _, flags := range [][]string{nil, {"--transfer"}} {
+		if o := c.with("", append([]string{"deadletter", "list", "t"}, flags...)...); o.code != 0 || !strings.HasPrefix(o.err, "There are no such dead letters in t/$") {
+			t.Errorf("list those of a topic: %+v", o)
+		}
+		for verb, done := range map[string]string{"redrive": "Moved", "purge": "Removed"} {
+			if got := c.do(append([]string{"deadletter", verb, "t"}, flags...)...); !strings.HasPrefix(got, done+" 0 dead letters of t/$") {
+				t.Errorf("%s those of a topic: %s", verb, got)
+			}
+		}
+	}
+}
+
 func TestDeadLetters(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}, {name: repair}]\ntopics: [{name: t, subscriptions: [{name: s}]}]")
 	kill := func(entity string, more ...string) {

@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // source is where messages are read.
 type source struct {
 	subscription string
 	dead         bool
+	transfer     bool // those that could not be forwarded
 }
 
 func (s *source) flags(cmd *cobra.Command) {
@@ -28,6 +30,9 @@ func (s *source) flags(cmd *cobra.Command) {
 func (s source) of(name string) string {
 	if s.subscription != "" {
 		name = client.Subscription(name, s.subscription)
+	}
+	if s.transfer {
+		name += "/" + entity.TransferDeadLetter.String()
 	}
 	if s.dead {
 		name = client.DeadLetters(name)

@@ -28,11 +28,12 @@ func (a *api) deadLetterRoutes() []route {
 	for _, at := range []struct{ path, noun string }{
 		{"/queues/{queue}/deadletters", "Queue"},
 		{"/topics/{topic}/subscriptions/{subscription}/deadletters", "Subscription"},
+		{"/topics/{topic}/deadletters", "Topic"},
 	} {
 		rs = append(rs, route{
 			method: http.MethodPost, path: at.path + "/redrive", id: "redrive" + at.noun + "DeadLetters", right: access.Manage,
 			summary: "Move dead letters back to where they died, or elsewhere. Each one moves as a whole or stays.",
-			query:   []parameter{{"transfer", "boolean", "Take those that could not be forwarded."}},
+			query:   deadLetterQuery,
 			body:    Redrive{}, result: broker.Redriven{}, handle: redrive,
 		})
 	}

@@ -42,7 +42,12 @@ func start(t testing.TB) *rig {
 
 func startWith(t testing.TB, authority func(*access.Keeper) access.Authority) *rig {
 	t.Helper()
-	b, log := brokertest.Start(t), slog.New(slog.DiscardHandler)
+	return startOn(t, brokertest.Start(t), authority)
+}
+
+func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) access.Authority) *rig {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
 	keeper := access.NewKeeper(testRules, func(path string) access.Rules {
 		q, _ := b.Queue(path)
 		return access.OfEntity(q.AuthorizationRules)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -68,16 +69,18 @@ var peekQuery = []parameter{
 type box struct {
 	path, noun string
 	address    func(*call) string
+	query      []parameter // that address reads
 }
 
 // boxes are the places where messages can be looked at.
 func boxes() []box {
 	main := func(c *call) string { return c.address() }
 	return []box{
-		{"/queues/{queue}/messages", "QueueMessage", main},
-		{"/topics/{topic}/subscriptions/{subscription}/messages", "SubscriptionMessage", main},
-		{"/queues/{queue}/deadletters", "QueueDeadLetter", deadLetters},
-		{"/topics/{topic}/subscriptions/{subscription}/deadletters", "SubscriptionDeadLetter", deadLetters},
+		{"/queues/{queue}/messages", "QueueMessage", main, nil},
+		{"/topics/{topic}/subscriptions/{subscription}/messages", "SubscriptionMessage", main, nil},
+		{"/queues/{queue}/deadletters", "QueueDeadLetter", deadLetters, deadLetterQuery},
+		{"/topics/{topic}/subscriptions/{subscription}/deadletters", "SubscriptionDeadLetter", deadLetters, deadLetterQuery},
+		{"/topics/{topic}/deadletters", "TopicDeadLetter", deadLetters, deadLetterQuery},
 	}
 }
 
@@ -86,7 +89,7 @@ func (a *api) messageRoutes() []route {
 	for _, at := range boxes() {
 		rs = append(rs, a.boxRoutes(at)...)
 	}
-	held := box{"/topics/{topic}/messages", "TopicMessage", func(c *call) string { return c.address() }}
+	held := box{"/topics/{topic}/messages", "TopicMessage", func(c *call) string { return c.address() }, nil}
 	rs = append(rs, a.boxRoutes(held)[0]) // a topic can be looked at: it holds scheduled messages
 	for _, to := range []struct{ path, id, what string }{
 		{"/queues/{queue}/messages", "sendToQueue", "queue"},
@@ -106,17 +109,17 @@ func (a *api) boxRoutes(at box) []route {
 		{
 			method: http.MethodGet, path: at.path, id: "peek" + at.noun + "s", right: access.Listen,
 			summary: "Show messages in the order of their numbers, whatever their state, without taking them. Long bodies are cut.",
-			query:   peekQuery, result: Messages{},
+			query:   slices.Concat(peekQuery, at.query), result: Messages{},
 			handle: func(c *call) (any, error) { return peek(c, at.address(c)) },
 		},
 		{
 			method: http.MethodGet, path: at.path + "/{seq}", id: "get" + at.noun, right: access.Listen,
-			summary: "Show one message with all of its body.", result: Message{},
+			summary: "Show one message with all of its body.", query: at.query, result: Message{},
 			handle: func(c *call) (any, error) { return showOne(c, at.address(c)) },
 		},
 		{
 			method: http.MethodDelete, path: at.path + "/{seq}", id: "delete" + at.noun, right: access.Listen, status: http.StatusNoContent,
-			summary: "Remove one message that is not locked.",
+			summary: "Remove one message that is not locked.", query: at.query,
 			handle: func(c *call) (any, error) {
 				seq, err := c.seq()
 				if err != nil {
@@ -127,7 +130,7 @@ func (a *api) boxRoutes(at box) []route {
 		},
 		{
 			method: http.MethodDelete, path: at.path, id: "purge" + at.noun + "s", right: access.Listen,
-			summary: "Remove messages that are not locked, all of them unless told.", query: purgeQuery, result: Removed{},
+			summary: "Remove messages that are not locked, all of them unless told.", query: slices.Concat(purgeQuery, at.query), result: Removed{},
 			handle: func(c *call) (any, error) { return purge(c, at.address(c)) },
 		},
 	}
@@ -282,6 +285,8 @@ func send(c *call) (any, error) {
 	to.Send(ms, func(err error) { done <- err })
 	return Sent{len(ms)}, <-done
 }
+
+var deadLetterQuery = []parameter{{"transfer", "boolean", "Take those that could not be forwarded."}}
 
 // deadLetters is the address of an entity's dead letters; ?transfer=true asks for
 // those that could not be forwarded.

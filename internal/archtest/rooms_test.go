@@ -66,7 +66,7 @@ var rooms = map[string]room{
 	"sim":    {may: []string{"*"}},
 
 	// A broker without a wire, for tests.
-	"brokertest": {may: []string{"broker", "shard", "journal", "journal/wal", "vfs"}},
+	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
 	// What users run and import.
 	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "filter", "policy", "journal", "journal/*", "vfs", "load"}},

@@ -190,13 +190,14 @@ func (b *Broker) node(path string) *node {
 	return b.nodes[entity.Key(path)]
 }
 
-// readable returns the node and part of an address that can be received from.
+// readable returns the node and part of an address that can be received from. Of a
+// topic that is its dead letters.
 func (b *Broker) readable(addr string) (*node, shard.Part, error) {
 	n, sub, err := b.find(addr)
 	if err != nil {
 		return nil, 0, err
 	}
-	if n.kind == KindTopic {
+	if n.kind == KindTopic && sub == entity.MainQueue {
 		return nil, 0, fmt.Errorf("%w: %q is a topic; receive from its subscriptions", ErrNotAllowed, n.path)
 	}
 	return n, shard.Part(sub), nil

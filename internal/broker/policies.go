@@ -138,7 +138,10 @@ func (b *Broker) Policy(addr string) (PolicyState, error) {
 
 // ranked returns the node of an address that can have a policy.
 func (b *Broker) ranked(addr string) (*node, error) {
-	n, _, err := b.readable(addr)
+	n, _, err := b.find(addr)
+	if err == nil && n.kind == KindTopic {
+		return nil, fmt.Errorf("%w: %q is a topic; its subscriptions have policies", ErrNotAllowed, n.path)
+	}
 	return n, err
 }
 

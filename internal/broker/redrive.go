@@ -20,8 +20,8 @@ const redriveWindow = 128
 // Redrive says which dead letters to give another chance. The zero value is all of
 // them, back to where they died.
 type Redrive struct {
-	// To is the queue or topic they go to; empty is the queue or subscription
-	// they died in.
+	// To is the queue or topic they go to; empty is the queue, subscription or
+	// topic they died in. A topic publishes them.
 	To string
 	// From is the lowest number to look at.
 	From queue.SeqNo
@@ -45,10 +45,11 @@ type Redriven struct {
 // of records; between shards a crash may leave a message in both, never in none.
 // What moved before an error stays moved.
 func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven, error) {
-	n, part, err := b.readable(addr)
+	n, sub, err := b.find(addr)
 	if err != nil {
 		return Redriven{}, err
 	}
+	part := shard.Part(sub)
 	if part == shard.Main {
 		part = shard.DeadLetter
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // B2: while subscriptions are deleted, publishers are not refused, and the other
@@ -99,6 +101,107 @@ func TestDeletedTopicAcceptsNothing(t *testing.T) {
 		s.Send([]*message.Message{m}, func(err error) { done <- err })
 		if err := <-done; !errors.Is(err, ErrNotFound) {
 			t.Errorf("got %v, want %v", err, ErrNotFound)
+		}
+	}
+}
+
+// strand puts messages among the dead letters of an entity.
+func (r *rig) strand(path string, part shard.Part, bodies ...string) {
+	r.t.Helper()
+	n := r.node(path)
+	for _, b := range bodies {
+		done := make(chan error, 1)
+		err := n.shard.Send(&shard.Send{
+			Bodies: []*message.Message{msg(b)},
+			Copies: []shard.Copy{{ID: n.id, Part: part, Arrival: queue.Arrival{Level: queue.DefaultLevel}}},
+			Done:   func(_ []queue.SeqNo, err error) { done <- err },
+		})
+		if err == nil {
+			err = <-done
+		}
+		if err != nil {
+			r.t.Fatalf("strand %q: %v", b, err)
+		}
+	}
+}
+
+// B3: the dead letters of a topic are those of a queue in all that can be done with
+// them.
+func TestDeadLettersOfATopic(t *testing.T) {
+	for sub, part := range map[entity.SubQueue]shard.Part{
+		entity.DeadLetter: shard.DeadLetter, entity.TransferDeadLetter: shard.TransferDeadLetter,
+	} {
+		t.Run(sub.String(), func(t *testing.T) {
+			r := start(t)
+			r.topic(entity.Topic{Name: "t", RequiresDuplicateDetection: true}, entity.Subscription{Name: "s"})
+			r.queue(entity.Queue{Name: "elsewhere"})
+			addr := "t/" + sub.String()
+			ctx := t.Context()
+
+			r.strand("t", part, "a", "b", "c", "d", "e")
+			rec, k := r.receive(addr, 2, ReceiverOptions{})
+			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+			d := <-k.ds
+			if _, err := r.Renew(ctx, addr, []queue.Token{d.Token}); err != nil {
+				t.Errorf("renew: %v", err)
+			}
+			if err := r.Settle(ctx, addr, []queue.Token{d.Token}, Outcome{Verdict: Defer}); err != nil {
+				t.Errorf("settle: %v", err)
+			}
+			rec.Close()
+			if ds, err := r.ReceiveDeferred(ctx, addr, []queue.SeqNo{d.Seq}, ReceiveAndDelete, nil); err != nil || len(ds) != 1 {
+				t.Errorf("receive a deferred one: %d, %v", len(ds), err)
+			}
+			if ds, err := r.Peek(ctx, addr, 0, 10, nil); err != nil || len(ds) != 3 {
+				t.Errorf("peek: %d, %v, want 3", len(ds), err)
+			}
+			if err := r.Remove(ctx, addr, []queue.SeqNo{5}); err != nil {
+				t.Errorf("remove: %v", err)
+			}
+			if got, err := r.Redrive(ctx, addr, Redrive{To: "elsewhere", Max: 1}); err != nil || got.Moved != 1 {
+				t.Errorf("redrive elsewhere: %+v, %v", got, err)
+			}
+			wantBodies(t, "elsewhere", r.take("elsewhere"), "c")
+			if got, err := r.Redrive(ctx, addr, Redrive{}); err != nil || got.Moved != 1 {
+				t.Errorf("redrive: %+v, %v", got, err)
+			}
+			_, published := r.receive("t/Subscriptions/s", 1, ReceiverOptions{})
+			if got := body(t, <-published.ds); got != "d" {
+				t.Errorf("the topic published %q, want d", got)
+			}
+			r.strand("t", part, "f")
+			if n, err := r.Purge(ctx, addr); err != nil || n != 1 {
+				t.Errorf("purge: %d, %v, want 1", n, err)
+			}
+		})
+	}
+}
+
+// B3: by its name alone, too, as with queues; and the topic's own messages stay its
+// own.
+func TestRedriveByTheNameOfATopic(t *testing.T) {
+	r := start(t)
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s"})
+	r.strand("t", shard.DeadLetter, "a")
+	if got, err := r.Redrive(t.Context(), "t", Redrive{}); err != nil || got.Moved != 1 {
+		t.Errorf("redrive: %+v, %v", got, err)
+	}
+	_, k := r.receive("t/Subscriptions/s", 1, ReceiverOptions{})
+	if got := body(t, <-k.ds); got != "a" {
+		t.Errorf("the topic published %q, want a", got)
+	}
+	for what, err := range map[string]error{
+		"receive from a topic":  func() error { _, err := r.OpenReceiver(t.Context(), "t", ReceiverOptions{Sink: newSink()}); return err }(),
+		"a policy for a topic":  func() error { _, err := r.SetPolicy(t.Context(), "t/$DeadLetterQueue", []byte(`{}`)); return err }(),
+		"the policy of a topic": func() error { _, err := r.Broker.Policy("t/$DeadLetterQueue"); return err }(),
+		"purge a topic's own":   func() error { _, err := r.Purge(t.Context(), "t"); return err }(),
+		"a session of a topic's": func() error {
+			_, err := r.OpenReceiver(t.Context(), "t/$DeadLetterQueue", ReceiverOptions{Sink: newSink(), NextSession: true})
+			return err
+		}(),
+	} {
+		if !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("%s: %v, want %v", what, err, ErrNotAllowed)
 		}
 	}
 }

@@ -17,8 +17,12 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// shards are two, so that what crosses from one to another is met.
-const shards = 2
+const (
+	// shards are two, so that what crosses from one to another is met.
+	shards = 2
+	// segmentSize is small, so that stores have several.
+	segmentSize = 1 << 20
+)
 
 // Broker is a broker and what it stands on.
 type Broker struct {
@@ -34,7 +38,13 @@ type Broker struct {
 // Start runs a broker on a disk in memory until the test ends.
 func Start(t testing.TB) *broker.Broker {
 	t.Helper()
-	b, err := Open(t.Context(), vfs.NewMem(), shard.Options{})
+	return StartOn(t, vfs.NewMem())
+}
+
+// StartOn runs a broker on a disk until the test ends.
+func StartOn(t testing.TB, disk vfs.FS) *broker.Broker {
+	t.Helper()
+	b, err := Open(t.Context(), disk, shard.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +59,7 @@ func Start(t testing.TB) *broker.Broker {
 // Open recovers a broker from a disk, with small segments, and runs it until ctx
 // ends or it is stopped.
 func Open(ctx context.Context, disk vfs.FS, o shard.Options) (*Broker, error) {
-	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 20})
+	w, err := wal.Open(disk, wal.Options{SegmentSize: segmentSize})
 	if err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)
 	}

@@ -50,6 +50,11 @@ func start(t *testing.T) *bench {
 	if _, err := b.CreateSubscription(ctx, "t", entity.Subscription{Name: "s"}); err != nil {
 		t.Fatal(err)
 	}
+	return serving(b)
+}
+
+// serving puts the personality on top of a broker.
+func serving(b *broker.Broker) *bench {
 	return &bench{
 		broker:  b,
 		service: New(b, slog.New(slog.DiscardHandler)),

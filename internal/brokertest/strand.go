@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package brokertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// Strand writes a store with one topic that has messages among its dead letters
+// and as many among its transfer dead letters. Earlier versions put them there when
+// a topic was paused; there is no such way any more, but stores that have them.
+func Strand(t testing.TB, topic string, bodies ...string) *vfs.Mem {
+	t.Helper()
+	disk := vfs.NewMem()
+	w, err := wal.Open(disk, wal.Options{SegmentSize: segmentSize})
+	if err != nil {
+		t.Fatalf("open the journal: %v", err)
+	}
+	s, err := shard.Open(w, 0, shard.Options{})
+	if err != nil {
+		t.Fatalf("open the shard: %v", err)
+	}
+	low, stopLow := context.WithCancel(t.Context())
+	upper, stopUpper := context.WithCancel(t.Context())
+	var lower, higher sync.WaitGroup
+	lower.Go(func() { _ = w.Run(low) })
+	higher.Go(func() { _ = s.Run(upper) })
+	if err := strand(s, topic, bodies); err != nil {
+		t.Fatalf("strand messages in %q: %v", topic, err)
+	}
+	stopUpper()
+	higher.Wait()
+	stopLow()
+	lower.Wait()
+	if err := w.Close(); err != nil {
+		t.Fatalf("close the journal: %v", err)
+	}
+	return disk
+}
+
+func strand(s *shard.Shard, topic string, bodies []string) error {
+	meta, err := json.Marshal(map[string]any{
+		"kind": "topic", "topic": entity.Topic{Name: topic}.WithDefaults(), "created": time.Now(), "updated": time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	var id shard.ID
+	dead := queue.Config{LockFor: time.Minute, IsDead: true}
+	err = s.Define(shard.Definition{Name: topic, Meta: meta}, map[shard.Part]queue.Config{
+		shard.Main: {LockFor: time.Minute}, shard.DeadLetter: dead, shard.TransferDeadLetter: dead,
+	}, func(made shard.ID, err error) { id = made; answer <- err })
+	if err == nil {
+		err = <-answer
+	}
+	if err != nil {
+		return fmt.Errorf("define: %w", err)
+	}
+	send := &shard.Send{Done: func(_ []queue.SeqNo, err error) { answer <- err }}
+	for _, part := range []shard.Part{shard.DeadLetter, shard.TransferDeadLetter} {
+		for _, b := range bodies {
+			d := message.Draft{Body: []byte(b)}
+			send.Copies = append(send.Copies, shard.Copy{ID: id, Part: part, Body: len(send.Bodies), Arrival: queue.Arrival{Level: queue.DefaultLevel}})
+			send.Bodies = append(send.Bodies, d.Message())
+		}
+	}
+	if err := s.Send(send); err != nil {
+		return err
+	}
+	return <-answer
+}
