@@ -190,8 +190,8 @@ func (b *Broker) node(path string) *node {
 	return b.nodes[entity.Key(path)]
 }
 
-// readable returns the node and part of an address that can be received from. Of a
-// topic that is its dead letters.
+// readable returns the node and part of an address that can be received from, and
+// counts as use. Of a topic that is its dead letters.
 func (b *Broker) readable(addr string) (*node, shard.Part, error) {
 	n, sub, err := b.find(addr)
 	if err != nil {
@@ -200,6 +200,7 @@ func (b *Broker) readable(addr string) (*node, shard.Part, error) {
 	if n.kind == KindTopic && sub == entity.MainQueue {
 		return nil, 0, fmt.Errorf("%w: %q is a topic; receive from its subscriptions", ErrNotAllowed, n.path)
 	}
+	n.touch(time.Now())
 	return n, shard.Part(sub), nil
 }
 
@@ -311,14 +312,18 @@ func (b *Broker) redefine(n *node, def definition) error {
 }
 
 // remove drops entities that live in one shard. It is called within change.
-func (b *Broker) remove(ns ...*node) error {
+func (b *Broker) remove(ns ...*node) error { return b.removeIf(nil, ns...) }
+
+// removeIf is remove if check returns nil, on the shard's goroutine and with nothing
+// in between; otherwise it returns the error.
+func (b *Broker) removeIf(check func(*shard.Tx) error, ns ...*node) error {
 	ids := make([]shard.ID, len(ns))
 	for i, n := range ns {
 		ids[i] = n.id
 	}
 	reason := fmt.Errorf("%w: %q was deleted", ErrNotFound, ns[0].path)
 	answer := make(chan error, 1)
-	if err := ns[0].shard.Drop(ids, reason, func(err error) { answer <- err }); err != nil {
+	if err := ns[0].shard.DropIf(ids, check, reason, func(err error) { answer <- err }); err != nil {
 		return err
 	}
 	if err := <-answer; err != nil {

@@ -61,6 +61,7 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 	if err != nil {
 		return nil, err
 	}
+	n.touch(time.Now())
 	part := shard.Part(sub)
 	var ds []Delivery
 	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
@@ -259,7 +260,6 @@ func (b *Broker) apply(ctx context.Context, addr string, fn func(*shard.Tx, *que
 	if err != nil {
 		return err
 	}
-	n.touch(time.Now())
 	return translate(n.shard.Call(ctx, func(tx *shard.Tx) error {
 		return tx.Apply(n.id, part, func(q *queue.Queue, out *queue.Effects) error { return fn(tx, q, out) })
 	}))

@@ -4,6 +4,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -156,7 +157,9 @@ func TestForwardGoesOnBesideAThrottledClass(t *testing.T) {
 		synctest.Wait()
 		wantBodies(t, "to", r.take("to"), "p", "f0")
 		time.Sleep(5 * time.Minute)
-		wantBodies(t, "to", r.take("to"), "f1", "f2")
+		late := r.take("to")
+		slices.Sort(late) // whoever tries first when there is room
+		wantBodies(t, "to", late, "f1", "f2")
 	})
 }
 

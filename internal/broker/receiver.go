@@ -45,7 +45,6 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	if err != nil {
 		return nil, err
 	}
-	n.touch(time.Now())
 	r := &Receiver{n: n, part: part, want: want}
 	a := shard.Attachment{ID: n.id, Part: part, Sink: o.Sink, Want: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
@@ -123,7 +122,10 @@ func (r *Receiver) Keep(tokens []queue.Token) { _ = r.c.Keep(tokens) }
 func (r *Receiver) Recycle(ds []Delivery) { r.c.Recycle(ds) }
 
 // Close ends the receiver. Its message locks stay, a session goes back.
-func (r *Receiver) Close() { _ = r.c.Detach() }
+func (r *Receiver) Close() {
+	r.n.touch(time.Now()) // it was in use until now
+	_ = r.c.Detach()
+}
 
 func settle(n *node, part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
 	x := new(struct {

@@ -100,6 +100,7 @@ func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.
 	if err != nil {
 		return err
 	}
+	n.touch(time.Now())
 	return n.shard.Call(ctx, func(tx *shard.Tx) error {
 		q, err := tx.Inspect(n.id, shard.Main)
 		if err != nil {

@@ -250,8 +250,19 @@ func (s *Shard) configure(e *entity, cfgs map[Part]queue.Config) {
 
 // Drop removes entities with everything in them; their receivers end with reason.
 func (s *Shard) Drop(ids []ID, reason error, done func(error)) error {
+	return s.DropIf(ids, nil, reason, done)
+}
+
+// DropIf is Drop if check returns nil; otherwise done gets its error. No operation
+// comes between the check and the drop. A nil check agrees.
+func (s *Shard) DropIf(ids []ID, check func(*Tx) error, reason error, done func(error)) error {
 	return s.mail.push(&task{
 		do: func(s *Shard) error {
+			if check != nil {
+				if err := check(&Tx{s}); err != nil {
+					return err
+				}
+			}
 			for _, id := range ids {
 				e, ok := s.entities[id]
 				if !ok {
