@@ -42,21 +42,27 @@ const (
 // target takes nothing at present (it is paused, disabled, full, or the disk is),
 // everything goes back to its place, uncounted, and the mover waits: it tries a
 // single message after a while, or when the target's definition changes, and twice
-// as many after each that has got through. So an operator can pause any part of a chain, and
-// the messages wait in front of it.
+// as many after each that has got through. So an operator can pause any part of a
+// chain, and the messages wait in front of it.
 type mover struct {
 	ms *movers
 	source
 
 	mu      sync.Mutex
 	c       *shard.Consumer // guarded by mu; nil until attached
-	inbox   []Delivery      // guarded by mu; taken and not moved yet
+	inbox   []transfer      // guarded by mu; at most as many as it has in hand
 	lined   bool            // guarded by mu; in the movers' line, or with a worker
 	done    uint64          // guarded by mu; messages dealt with
 	window  uint64          // guarded by mu; messages it may have in hand
 	stopped bool            // guarded by mu
 	retry   *time.Timer     // guarded by mu; not nil while it waits for its target
 	delay   time.Duration   // guarded by mu; how long it waited last
+}
+
+// transfer is a message that a worker has to deal with.
+type transfer struct {
+	Delivery
+	failure error // why it can never be forwarded; nil is not known
 }
 
 // source is a queue that is moved from.
@@ -101,8 +107,17 @@ func (m *mover) stop() {
 
 // Deliver implements Sink.
 func (m *mover) Deliver(ds []Delivery) {
+	ts := make([]transfer, len(ds))
+	for i := range ds {
+		ts[i].Delivery = ds[i]
+	}
+	m.put(ts...)
+}
+
+// put has a worker deal with messages.
+func (m *mover) put(ts ...transfer) {
 	m.mu.Lock()
-	m.inbox = append(m.inbox, ds...)
+	m.inbox = append(m.inbox, ts...)
 	join := !m.lined
 	m.lined = true
 	m.mu.Unlock()
@@ -119,27 +134,27 @@ func (m *mover) Ended(error) {}
 
 // take returns the message to be moved next. Without one the mover leaves the
 // line.
-func (m *mover) take() (Delivery, bool) {
+func (m *mover) take() (transfer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.inbox) == 0 {
 		m.lined, m.inbox = false, nil
-		return Delivery{}, false
+		return transfer{}, false
 	}
-	d := m.inbox[0]
-	m.inbox[0] = Delivery{}
+	t := m.inbox[0]
+	m.inbox[0] = transfer{}
 	m.inbox = m.inbox[1:]
-	return d, true
+	return t, true
 }
 
 // turn moves some messages and reports whether that was all there are.
 func (m *mover) turn() (finished bool) {
 	for range moverTurn {
-		d, ok := m.take()
+		t, ok := m.take()
 		if !ok {
 			return true
 		}
-		m.move(&d)
+		m.move(&t)
 	}
 	return false
 }
@@ -161,9 +176,8 @@ func (m *mover) next() {
 	m.allow()
 }
 
-// arrived counts a message that is safe at its target, which therefore takes
-// messages.
-func (m *mover) arrived() {
+// moved counts a message that is safe where it belongs, so that more may follow.
+func (m *mover) moved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done++
@@ -248,8 +262,10 @@ func (m *mover) follows(n *node) bool {
 	return err == nil && (target == n || target == n.topic)
 }
 
-// move takes one message to where it belongs.
-func (m *mover) move(d *Delivery) {
+// move takes one message to where it belongs. It may read the disk and evaluate
+// rules.
+func (m *mover) move(t *transfer) {
+	d := &t.Delivery
 	if m.idle() {
 		m.release(d.Token)
 		return
@@ -257,6 +273,10 @@ func (m *mover) move(d *Delivery) {
 	msg, err := d.Message()
 	if err != nil {
 		m.next() // settled by somebody else, or unreadable and left where it is
+		return
+	}
+	if t.failure != nil {
+		m.setAside(d, msg, reasonForward, t.failure.Error())
 		return
 	}
 	if m.n.kind == KindTopic {
@@ -277,7 +297,7 @@ func (m *mover) move(d *Delivery) {
 	}
 	target, err := m.ms.b.writable(to)
 	if err != nil {
-		m.failed(d, msg, err)
+		m.failed(d, err)
 		return
 	}
 	m.send(target, d, msg, d.Hops+1)
@@ -294,27 +314,24 @@ func (m *mover) send(target *node, d *Delivery, msg *message.Message, hops uint8
 	m.ms.b.store(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
 		switch {
 		case err != nil:
-			m.failed(d, msg, err)
+			m.failed(d, err)
 		case moves:
-			m.arrived()
+			m.moved()
 		default:
-			settle(m.n, m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.arrived() })
+			settle(m.n, m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.moved() })
 		}
 	})
 }
 
-// failed decides what becomes of a message that its target does not take.
-func (m *mover) failed(d *Delivery, msg *message.Message, err error) {
+// failed decides what becomes of a message that its target does not take. It may
+// run on the goroutine of a shard, so it leaves the work to a worker.
+func (m *mover) failed(d *Delivery, err error) {
 	throttled, ok := errors.AsType[*ThrottledError](err)
 	switch {
 	case errors.Is(err, ErrStopping):
 		// Locks end with the process.
-	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSessionRequired):
-		m.setAside(d, msg, reasonForward, err.Error())
-	case m.part == shard.Main && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotAllowed)):
-		// Dead letters can wait for a target where they are: nobody misses them
-		// there.
-		m.setAside(d, msg, reasonForward, err.Error())
+	case m.final(err):
+		m.put(transfer{*d, err})
 	case ok:
 		// Messages of other classes may pass it.
 		after := time.Duration(throttled.RetryAfter * float64(time.Second))
@@ -323,6 +340,13 @@ func (m *mover) failed(d *Delivery, msg *message.Message, err error) {
 	default:
 		m.refused(d.Token)
 	}
+}
+
+// final reports whether a message that was refused so can never be forwarded. For
+// a target that does not exist dead letters can wait where they are.
+func (m *mover) final(err error) bool {
+	return errors.Is(err, ErrTooLarge) || errors.Is(err, ErrSessionRequired) ||
+		m.part == shard.Main && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotAllowed))
 }
 
 // setAside moves a message that cannot be forwarded to the transfer dead letters.
@@ -336,7 +360,7 @@ func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description 
 	done := func(_ []queue.SeqNo, err error) {
 		switch {
 		case err == nil:
-			m.next()
+			m.moved()
 		case !errors.Is(err, ErrStopping):
 			m.refused(d.Token)
 		}

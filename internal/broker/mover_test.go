@@ -290,3 +290,36 @@ func TestWorkersOfMoversAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// B3: what can never be forwarded is set aside, dead letters too, and keeps nothing
+// else waiting.
+func TestWhatCanNeverBeForwardedIsSetAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		for i := range 4 { // names of either shard
+			to, from := fmt.Sprint("to", i), fmt.Sprint("from", i)
+			r.queue(entity.Queue{Name: to, RequiresSession: true, MaxMessageSizeInKilobytes: 1})
+			r.queue(entity.Queue{Name: from, ForwardTo: to})
+			r.queue(entity.Queue{Name: "dead" + from, ForwardDeadLetteredMessagesTo: to})
+			in := message.Draft{Body: []byte("in"), SessionID: "s"}
+			large := message.Draft{Body: make([]byte, 2000), SessionID: "s"}
+			for range moverWindow { // as many as a mover takes at a time
+				r.send(from, msg("none"))
+				r.send("dead"+from, msg("none"))
+			}
+			for _, addr := range []string{from, "dead" + from} {
+				r.send(addr, large.Message(), in.Message())
+			}
+			r.bury("dead"+from, moverWindow+2)
+			synctest.Wait()
+			for _, addr := range []string{from, "dead" + from} {
+				if c := r.counts(addr); c.TransferDead != moverWindow+1 || c.Total() != c.TransferDead {
+					t.Errorf("%s: %+v, want %d transfer dead letters", addr, c, moverWindow+1)
+				}
+			}
+			if c := r.counts(to); c.Active != 2 {
+				t.Errorf("%s: %+v, want the two messages that it takes", to, c)
+			}
+		}
+	})
+}
