@@ -111,13 +111,17 @@ func (m *mover) Deliver(ds []Delivery) {
 	for i := range ds {
 		ts[i].Delivery = ds[i]
 	}
-	m.put(ts...)
+	m.put(ts)
 }
 
 // put has a worker deal with messages.
-func (m *mover) put(ts ...transfer) {
+func (m *mover) put(ts []transfer) {
 	m.mu.Lock()
-	m.inbox = append(m.inbox, ts...)
+	if m.inbox == nil {
+		m.inbox = ts
+	} else {
+		m.inbox = append(m.inbox, ts...)
+	}
 	join := !m.lined
 	m.lined = true
 	m.mu.Unlock()
@@ -132,31 +136,26 @@ func (m *mover) Drained() {}
 // Ended implements Sink.
 func (m *mover) Ended(error) {}
 
-// take returns the message to be moved next. Without one the mover leaves the
-// line.
-func (m *mover) take() (transfer, bool) {
+// take returns the messages of one turn. Without any the mover leaves the line.
+func (m *mover) take() []transfer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.inbox) == 0 {
-		m.lined, m.inbox = false, nil
-		return transfer{}, false
+	n := min(len(m.inbox), moverTurn)
+	ts := m.inbox[:n:n]
+	if m.inbox = m.inbox[n:]; len(m.inbox) == 0 {
+		m.inbox = nil // not to grow behind what was taken
 	}
-	t := m.inbox[0]
-	m.inbox[0] = transfer{}
-	m.inbox = m.inbox[1:]
-	return t, true
+	m.lined = n > 0
+	return ts
 }
 
-// turn moves some messages and reports whether that was all there are.
-func (m *mover) turn() (finished bool) {
-	for range moverTurn {
-		t, ok := m.take()
-		if !ok {
-			return true
-		}
-		m.move(&t)
+// turn moves some messages and reports whether there were any.
+func (m *mover) turn() bool {
+	ts := m.take()
+	for i := range ts {
+		m.move(&ts[i])
 	}
-	return false
+	return len(ts) > 0
 }
 
 // allow lets as many messages come as the mover may have in hand. The caller has
@@ -331,7 +330,7 @@ func (m *mover) failed(d *Delivery, err error) {
 	case errors.Is(err, ErrStopping):
 		// Locks end with the process.
 	case m.final(err):
-		m.put(transfer{*d, err})
+		m.put([]transfer{{*d, err}})
 	case ok:
 		// Messages of other classes may pass it.
 		after := time.Duration(throttled.RetryAfter * float64(time.Second))

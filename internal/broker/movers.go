@@ -131,20 +131,20 @@ func (ms *movers) hire() {
 func (ms *movers) work() {
 	for m := ms.next(nil); m != nil; {
 		if m.turn() {
-			m = ms.next(nil)
+			m = ms.next(m) // there may be more
 		} else {
-			m = ms.next(m)
+			m = ms.next(nil)
 		}
 	}
 }
 
-// next takes the first mover out of the line, after it has put unfinished at its
-// end, if there is one. Without a mover the worker is done.
-func (ms *movers) next(unfinished *mover) *mover {
+// next takes the first mover out of the line, after it has put again at its end, if
+// that is not nil. Without a mover the worker is done.
+func (ms *movers) next(again *mover) *mover {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if unfinished != nil {
-		ms.line = append(ms.line, unfinished)
+	if again != nil {
+		ms.line = append(ms.line, again)
 	}
 	if len(ms.line) == 0 || !ms.running {
 		ms.workers--
