@@ -37,12 +37,17 @@ const (
 
 // devCertificate returns the certificate for localhost, made at the first start
 // together with a CA whose key is thrown away: it can never sign anything else.
+//
+// The set is three files, and a crash may leave some of an old set with some of a
+// new one. So each start checks that the files belong together, and makes a new
+// set if they do not. Clients that trust the old CA have to trust the new one, as
+// after any renewal.
 func devCertificate(fsys vfs.FS, now time.Time) (*tls.Certificate, error) {
 	cert, err := loadCertificate(fsys)
 	if err == nil && now.Before(cert.Leaf.NotAfter.Add(-renewBefore)) {
 		return cert, nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errMismatch) {
 		return nil, fmt.Errorf("read the certificate in %s: %w", tlsDir, err)
 	}
 	if err := makeCertificate(fsys, now); err != nil {
@@ -51,17 +56,32 @@ func devCertificate(fsys vfs.FS, now time.Time) (*tls.Certificate, error) {
 	return loadCertificate(fsys)
 }
 
+// errMismatch means that the files of a certificate were all read but do not
+// belong together.
+var errMismatch = errors.New("server: certificate, key and CA do not match")
+
+// loadCertificate reads the set of files and checks that the key is that of the
+// certificate, and that the CA signed it.
 func loadCertificate(fsys vfs.FS) (*tls.Certificate, error) {
-	cert, err := readFile(fsys, certFile)
-	if err != nil {
-		return nil, err
+	var files [3][]byte
+	for i, name := range []string{certFile, keyFile, caFile} {
+		var err error
+		if files[i], err = readFile(fsys, name); err != nil {
+			return nil, err
+		}
 	}
-	key, err := readFile(fsys, keyFile)
+	pair, err := tls.X509KeyPair(files[0], files[1])
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errMismatch, err)
 	}
-	pair, err := tls.X509KeyPair(cert, key)
-	return &pair, err
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(files[2])
+	// Whether it is still valid is the caller's question.
+	valid := x509.VerifyOptions{Roots: roots, CurrentTime: pair.Leaf.NotBefore}
+	if _, err := pair.Leaf.Verify(valid); err != nil {
+		return nil, fmt.Errorf("%w: %w", errMismatch, err)
+	}
+	return &pair, nil
 }
 
 func makeCertificate(fsys vfs.FS, now time.Time) error {
@@ -98,7 +118,7 @@ func makeCertificate(fsys vfs.FS, now time.Time) error {
 	}{
 		{caFile, caPEM},
 		{keyFile, encodePEM("PRIVATE KEY", key)},
-		{certFile, append(encodePEM("CERTIFICATE", leaf.Raw), caPEM...)}, // last: it makes the set complete
+		{certFile, append(encodePEM("CERTIFICATE", leaf.Raw), caPEM...)},
 	} {
 		if err := writeFile(fsys, f.name, f.b); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,6 +44,76 @@ func TestDevelopmentCertificate(t *testing.T) {
 	later, err := devCertificate(fsys, now.Add(certLife-time.Hour))
 	if err != nil || later.Leaf.Equal(first.Leaf) {
 		t.Errorf("a certificate about to end was kept, %v", err)
+	}
+}
+
+// Line A15 of the hardening list: the certificate is several files, and a crash
+// while they are renewed must not leave a set that the next start cannot use.
+func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	later := now.Add(certLife - time.Hour)
+	for n := 1; ; n++ {
+		disk := vfs.NewMem()
+		if _, err := devCertificate(disk, now); err != nil {
+			t.Fatal(err)
+		}
+		// Everything from the nth call on fails, as it would for a process that
+		// is not there any more.
+		power, calls := vfs.NewFault(disk), 0
+		power.Before(func(op vfs.Op, _ string) error {
+			if op == vfs.OpRead || op == vfs.OpOpen {
+				return nil
+			}
+			if calls++; calls >= n {
+				return errors.New("power failure")
+			}
+			return nil
+		})
+		_, err := devCertificate(power, later)
+		if calls < n {
+			if err != nil || n < 10 {
+				t.Fatalf("renewal makes %d calls that write: %v", calls, err)
+			}
+			return
+		}
+		for seed := range uint64(8) {
+			after := disk.CrashClone(seed)
+			cert, err := devCertificate(after, later)
+			if err != nil {
+				t.Fatalf("start after a crash at call %d: %v", n, err)
+			}
+			pem, err := readFile(after, caFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := x509.NewCertPool()
+			pool.AppendCertsFromPEM(pem)
+			if _, err := cert.Leaf.Verify(x509.VerifyOptions{DNSName: "localhost", Roots: pool, CurrentTime: later}); err != nil {
+				t.Errorf("after a crash at call %d clients that trust %s refuse the certificate: %v", n, caFile, err)
+			}
+		}
+	}
+}
+
+// A certificate that cannot be read is not replaced: the disk is to blame.
+func TestUnreadableCertificateIsKept(t *testing.T) {
+	disk := vfs.NewMem()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	if _, err := devCertificate(disk, now); err != nil {
+		t.Fatal(err)
+	}
+	broken, input := vfs.NewFault(disk), errors.New("input/output error")
+	broken.Before(func(op vfs.Op, _ string) error {
+		if op == vfs.OpRead {
+			return input
+		}
+		return nil
+	})
+	if _, err := devCertificate(broken, now); !errors.Is(err, input) {
+		t.Errorf("with a disk that cannot be read: %v, want %v", err, input)
+	}
+	if n := broken.Calls(vfs.OpCreate); n > 0 {
+		t.Errorf("%d files were made", n)
 	}
 }
 
