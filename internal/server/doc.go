@@ -15,7 +15,8 @@
 //
 // A peer that has not proved anything is given little: some seconds to speak, a
 // small number of connections for each address, of which the oldest go first,
-// and no memory to fill.
+// and no memory to fill. It gives way to others when there are too many
+// connections. Connections never use up the descriptors that the store needs.
 //
 // # Concurrency
 //

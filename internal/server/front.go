@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -32,13 +33,20 @@ type front struct {
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
 
-	serving sync.WaitGroup // a goroutine for each connection
+	serving     sync.WaitGroup            // a goroutine for each connection
+	saidCrowded atomic.Pointer[time.Time] // when crowded last wrote to the log
 }
 
 // listen opens the sockets. Nothing is accepted before run.
-func listen(cfg Config, service *servicebus.Service, parts Parts, log *slog.Logger) (*front, error) {
+func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
+	files := maxFiles()
+	limit := func() int { return connectionLimit(cfg.Limits.MaxConnections, files, segments()) }
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(cfg.Limits.MaxConnections, cfg.MaxStrangers), web: newHandoff()}
+		gate: newGate(limit, cfg.MaxStrangers), web: newHandoff()}
+	if n := limit(); n < cfg.Limits.MaxConnections {
+		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
+			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
+	}
 	if cfg.Security.Dev {
 		f.local = access.ForDevelopment(parts.Keeper)
 	}
@@ -145,33 +153,51 @@ func (f *front) stopWeb(ctx context.Context, web *http.Server) {
 	}
 }
 
-// accept takes connections until the listener is closed. When it fails for lack
-// of something, it waits for it to come back.
+// accept takes connections until the listener is closed. When it fails, which is
+// for lack of descriptors or memory, it waits for some to come back: a connection
+// that was not accepted stays with the system meanwhile.
 func (f *front) accept(ctx context.Context, l net.Listener) {
-	const pause = 50 * time.Millisecond
+	const shortest, longest = 5 * time.Millisecond, time.Second
+	var pause time.Duration // zero while connections are accepted
 	for {
 		nc, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			f.log.Warn("cannot accept connections", "address", l.Addr().String(), "err", err)
+			if pause == 0 {
+				f.log.Error("cannot accept connections", "address", l.Addr().String(), "err", err)
+			}
+			pause = min(max(2*pause, shortest), longest)
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
 				return
 			}
 			continue
+		case pause > 0:
+			pause = 0
+			f.log.Info("connections are accepted again", "address", l.Addr().String())
 		}
 		// Here, so that connections are counted in the order they came.
 		t, ok := f.gate.enter(nc)
 		if !ok {
-			f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.cfg.Limits.MaxConnections)
-			nc.Close()
+			f.crowded(nc)
 			continue
 		}
 		f.serving.Go(func() { f.greet(ctx, nc, t) })
 	}
+}
+
+// crowded turns a connection away and says so, but not for each of a crowd.
+func (f *front) crowded(nc net.Conn) {
+	const every = 10 * time.Second
+	now := time.Now()
+	if last := f.saidCrowded.Load(); last == nil || now.Sub(*last) >= every {
+		f.saidCrowded.Store(&now)
+		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.gate.maxOpen())
+	}
+	nc.Close()
 }
 
 // greet finds out what a connection speaks and has it served.

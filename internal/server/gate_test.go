@@ -3,8 +3,15 @@
 package server
 
 import (
+	"bytes"
+	"log/slog"
+	"math"
 	"net"
+	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // from is a connection from an address that records whether it was closed.
@@ -18,7 +25,7 @@ func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.ip)
 func (f *from) Close() error         { f.closed = true; return nil }
 
 func TestGate(t *testing.T) {
-	g := newGate(6, 2)
+	g := newGate(func() int { return 6 }, 2)
 	enter := func(ip string) (*from, *ticket) {
 		t.Helper()
 		c := &from{ip: ip}
@@ -48,12 +55,120 @@ func TestGate(t *testing.T) {
 	_, last := enter("10.0.0.1")
 	last.speaks()
 	enter("10.0.0.3")
-	if _, ok := g.enter(&from{ip: "10.0.0.4"}); ok {
-		t.Error("more than the limit were let in")
-	}
 	speakerTicket.leave()
 	enter("10.0.0.4")
 	if n := len(g.strangers[thirdTicket.ip]); n != 2 {
 		t.Errorf("%d strangers of one address, want 2", n)
 	}
+}
+
+// Line A11 of the hardening list: the number of connections is bounded by the
+// descriptors there are. Strangers give way to who comes; who is known does not.
+func TestFullGate(t *testing.T) {
+	limit := 4
+	g := newGate(func() int { return limit }, 100)
+	enter := func(ip string) (*from, *ticket) {
+		t.Helper()
+		c := &from{ip: ip}
+		x, ok := g.enter(c)
+		if !ok {
+			t.Fatalf("%s was not let in", ip)
+		}
+		return c, x
+	}
+	alone, aloneTicket := enter("10.0.0.1")
+	oldest, oldestTicket := enter("10.0.0.2")
+	oldestTicket.speaks()
+	silent, silentTicket := enter("10.0.0.2")
+	enter("10.0.0.2")
+	_, third := enter("10.0.0.3")
+	if !silent.closed || oldest.closed || alone.closed {
+		t.Errorf("closed: silent %v, oldest %v, alone %v; want the silent one of the address with the most strangers",
+			silent.closed, oldest.closed, alone.closed)
+	}
+	if g.open != 4 {
+		t.Errorf("%d connections count, want 4", g.open)
+	}
+	silentTicket.known() // too late
+	silentTicket.leave()
+	if g.open != 4 {
+		t.Errorf("after the one that was shut out has left, %d count, want 4", g.open)
+	}
+	for _, x := range []*ticket{third, aloneTicket, oldestTicket} {
+		x.known()
+	}
+	_, last := enter("10.0.0.4") // in place of the last stranger
+	last.known()
+	if _, ok := g.enter(&from{ip: "10.0.0.5"}); ok {
+		t.Error("more than the limit were let in")
+	}
+	limit = 5
+	enter("10.0.0.5")
+}
+
+func TestConnectionLimit(t *testing.T) {
+	for _, tt := range []struct{ configured, files, segments, want int }{
+		{10_000, math.MaxInt, 50, 10_000},
+		{10_000, 20_000, 50, 10_000},
+		{10_000, 1024, 4, 764},
+		{10_000, 1024, 600, 168},
+		{100, 1024, 4, 100},
+		{10_000, 128, 4, 60},
+		{10_000, 32, 4, 12},
+		{10_000, 1024, 2000, 1},
+	} {
+		if got := connectionLimit(tt.configured, tt.files, tt.segments); got != tt.want {
+			t.Errorf("%d wanted, %d descriptors, %d segments: %d connections, want %d", tt.configured, tt.files, tt.segments, got, tt.want)
+		}
+	}
+}
+
+// starved is a listener that has no descriptor for a while.
+type starved struct {
+	net.Listener
+	fail  int
+	conns chan net.Conn
+}
+
+func (s *starved) Addr() net.Addr { return &net.TCPAddr{} }
+func (s *starved) Accept() (net.Conn, error) {
+	if s.fail > 0 {
+		s.fail--
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	c, ok := <-s.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+// Line A11: accepting goes on when there are descriptors again, and a long lack of
+// them is told once.
+func TestAcceptSurvivesALackOfDescriptors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := &front{log: slog.New(slog.NewTextHandler(&log, nil)), gate: newGate(func() int { return 0 }, 1)}
+		l := &starved{fail: 100, conns: make(chan net.Conn, 2)}
+		done := make(chan struct{})
+		began := time.Now()
+		go func() { defer close(done); f.accept(t.Context(), l) }()
+		first, second := &from{ip: "10.0.0.1"}, &from{ip: "10.0.0.1"}
+		l.conns <- first
+		l.conns <- second
+		close(l.conns)
+		<-done
+		if !first.closed || !second.closed {
+			t.Error("connections behind the lack of descriptors were not looked at")
+		}
+		if took := time.Since(began); took > 100*time.Second {
+			t.Errorf("accepting came back after %v", took)
+		}
+		text := log.String()
+		for what, want := range map[string]int{"cannot accept": 1, "accepted again": 1, "too many connections": 1} {
+			if got := strings.Count(text, what); got != want {
+				t.Errorf("the log says %q %d times, want %d", what, got, want)
+			}
+		}
+	})
 }

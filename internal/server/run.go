@@ -53,7 +53,8 @@ func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error 
 		return err
 	}
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b))
-	f, err := listen(cfg, servicebus.New(b, log), Parts{Broker: b, Keeper: keeper}, log)
+	segments := func() int { st := j.Stats(); return st.Segments + st.Reserve }
+	f, err := listen(cfg, servicebus.New(b, log), Parts{Broker: b, Keeper: keeper}, segments, log)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limits runs the real binary with little of what a system gives out, and
+// looks whether it goes on serving. It has tests only.
+//
+// TRIAGEMQ_BINARY names the binary; without it the tests build one.
+package limits
