@@ -115,7 +115,7 @@ func serve(ctx context.Context, cfg config.Config, changes <-chan config.Config,
 		Changes: changes,
 		Ready:   func(r server.Ready) { welcome(s.out, cfg, r) },
 	}, log)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, server.ErrUnfinished) {
 		return nil
 	}
 	return err

@@ -283,7 +283,12 @@ func send(c *call) (any, error) {
 	}
 	done := make(chan error, 1)
 	to.Send(ms, func(err error) { done <- err })
-	return Sent{len(ms)}, <-done
+	select {
+	case err = <-done:
+	case <-c.Context().Done(): // the client has left, or the broker stops
+		err = c.Context().Err()
+	}
+	return Sent{len(ms)}, err
 }
 
 var deadLetterQuery = []parameter{{"transfer", "boolean", "Take those that could not be forwarded."}}

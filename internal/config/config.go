@@ -22,7 +22,7 @@ type Config struct {
 	Security  Security
 	Storage   Storage
 	Limits    Limits
-	Grace     entity.Duration // for clients, when the process is told to stop
+	Grace     entity.Duration // in all, when the process is told to stop
 
 	Queues []entity.Queue
 	Topics []Topic

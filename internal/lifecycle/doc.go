@@ -6,10 +6,13 @@
 // # Promise
 //
 // A layer is told to stop, through its own context, only after every layer above
-// it has returned: the journal outlives the shards, the shards outlive the
-// connections. The context ends with the cause that ended the whole. A layer that
-// returns unasked takes the others down. A layer that overstays its time is named
-// in the error and left behind; the layers below it are stopped all the same.
+// it has returned, or has used up its part of the time: the journal outlives the
+// shards, the shards outlive the connections. The context ends with the cause that
+// ended the whole, and then says until when the layer may take.
+//
+// A layer that returns unasked takes the others down. All layers together stop
+// within the grace, whatever they do: one that is still running then is named in
+// the error and left behind.
 //
 // # Concurrency
 //

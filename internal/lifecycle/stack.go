@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,9 +29,25 @@ type Stack struct {
 
 type layer struct {
 	name string
+	ctx  *layerContext
 	stop context.CancelCauseFunc
 	done chan struct{}
 	err  error // set before done is closed
+}
+
+// layerContext is the context of a layer. It has no deadline while the layer runs;
+// from the moment it ends it says until when the layer may take to return.
+type layerContext struct {
+	context.Context
+	until atomic.Pointer[time.Time] // nil without a limit
+}
+
+// Deadline returns until when a layer that was told to stop may take.
+func (c *layerContext) Deadline() (time.Time, bool) {
+	if at := c.until.Load(); at != nil {
+		return *at, true
+	}
+	return time.Time{}, false
 }
 
 // New returns an empty Stack that stops when ctx ends.
@@ -39,13 +56,14 @@ func New(ctx context.Context) *Stack {
 }
 
 // Go starts a layer on top of the others. Its context has the values of the
-// Stack's, but ends only when it is the layer's turn.
+// Stack's, but ends only when it is the layer's turn. Once it has ended, its
+// Deadline is until when the layer may take to return, if there is a limit.
 func (s *Stack) Go(name string, run func(context.Context) error) {
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(s.ctx))
-	l := &layer{name: name, stop: stop, done: make(chan struct{})}
+	l := &layer{name: name, ctx: &layerContext{Context: ctx}, stop: stop, done: make(chan struct{})}
 	s.layers = append(s.layers, l)
 	go func() { // owned by s; Wait waits for done
-		l.err = run(ctx)
+		l.err = run(l.ctx)
 		close(l.done)
 		select {
 		case s.ended <- l:
@@ -55,43 +73,77 @@ func (s *Stack) Go(name string, run func(context.Context) error) {
 }
 
 // Wait returns when the Stack's context has ended, or a layer has, and all layers
-// have stopped since; each may take up to grace to do so, any time if grace is
-// zero. The error joins those of all layers, with their names. It is nil if every
-// layer returned, when asked to, nil or the cause of its context.
+// have stopped since. That takes no longer than grace, for all of them together;
+// as long as they take if grace is zero. The error joins those of all layers, with
+// their names. It is nil if every layer returned, when asked to, nil or the cause
+// of its context.
+//
+// A layer has half of the time that is left when its turn comes, the last one all
+// of it. One that takes longer does not hold up the layers below it any more, and
+// may still return as long as these take.
 func (s *Stack) Wait(grace time.Duration) error {
 	var first *layer
 	var cause error
-	var errs []error
 	select {
 	case <-s.ctx.Done():
 		cause = context.Cause(s.ctx)
 	case first = <-s.ended:
 		cause = fmt.Errorf("%s: %w", first.name, cmp.Or(first.err, ErrEnded))
+	}
+	late := make(chan struct{}) // closed when the grace is over; never without one
+	if grace > 0 {
+		defer time.AfterFunc(grace, func() { close(late) }).Stop()
+	}
+	deadline := time.Now().Add(grace)
+	for i, l := range slices.Backward(s.layers) {
+		switch left := time.Until(deadline); {
+		case grace == 0:
+			l.stop(cause)
+			<-l.done
+		case i == 0:
+			l.end(cause, left)
+		default:
+			l.end(cause, left/2)
+		}
+	}
+	var errs []error
+	if first != nil {
 		errs = append(errs, cause)
 	}
 	for _, l := range slices.Backward(s.layers) {
-		if err := l.end(cause, grace); err != nil && l != first {
-			errs = append(errs, fmt.Errorf("%s: %w", l.name, err))
+		switch {
+		case !l.returned(late):
+			errs = append(errs, fmt.Errorf("%s: %w after %v", l.name, ErrOverstayed, grace))
+		case l != first && !obeys(l.err, cause):
+			errs = append(errs, fmt.Errorf("%s: %w", l.name, l.err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// end asks l to stop and returns what it did wrong.
-func (l *layer) end(cause error, grace time.Duration) error {
+// end asks l to stop and waits for it, but no longer than part.
+func (l *layer) end(cause error, part time.Duration) {
+	until := time.Now().Add(part)
+	l.ctx.until.Store(&until) // first: who sees that ctx has ended may ask for it
 	l.stop(cause)
-	var late <-chan time.Time // nil, so never ready, without a limit
-	if grace > 0 {
-		late = time.After(grace)
-	}
 	select {
 	case <-l.done:
-		if obeys(l.err, cause) {
-			return nil
-		}
-		return l.err
+	case <-time.After(part):
+	}
+}
+
+// returned reports whether l has returned, for which it waits until late is closed.
+func (l *layer) returned(late <-chan struct{}) bool {
+	select {
+	case <-l.done:
+		return true
 	case <-late:
-		return fmt.Errorf("%w after %v", ErrOverstayed, grace)
+	}
+	select {
+	case <-l.done: // both at once
+		return true
+	default:
+		return false
 	}
 }
 

@@ -132,3 +132,90 @@ func TestErrorsWhileStoppingAreReported(t *testing.T) {
 		}
 	})
 }
+
+// Line A12 of the hardening list: when the disk hangs, every layer that stands on
+// it overstays. The grace is for all of them together.
+func TestGraceIsForAllLayersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := New(ctx)
+		hangs := func(context.Context) error { time.Sleep(time.Hour); return nil }
+		for _, name := range []string{"journal", "shards", "broker", "amqp"} {
+			s.Go(name, hangs)
+		}
+		cancel(errSignal)
+		began := time.Now()
+		err := s.Wait(10 * time.Second)
+		if got := time.Since(began); got != 10*time.Second {
+			t.Errorf("Wait took %v, want 10s", got)
+		}
+		for _, name := range []string{"journal", "shards", "broker", "amqp"} {
+			if !errors.Is(err, ErrOverstayed) || !strings.Contains(err.Error(), name) {
+				t.Errorf("Wait: %v, want %v with the name of %s", err, ErrOverstayed, name)
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// Each layer has some of the time, whatever those above make of theirs.
+func TestLayerBelowOneThatHangsHasTimeToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s, d := New(ctx), new(diary)
+		s.Go("journal", d.layer("journal", 4*time.Second))
+		s.Go("amqp", func(context.Context) error { time.Sleep(time.Hour); return nil })
+		cancel(errSignal)
+		err := s.Wait(10 * time.Second)
+		if err == nil || strings.Contains(err.Error(), "journal") || len(d.lines) != 2 {
+			t.Errorf("Wait: %v, the journal saw %v; want it to have stopped", err, d.lines)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// A layer that waits for one below it to give up is late, and no more.
+func TestLayerThatIsLateIsNotNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := New(ctx)
+		gaveUp := make(chan struct{})
+		s.Go("shards", func(ctx context.Context) error { <-ctx.Done(); close(gaveUp); return nil })
+		s.Go("amqp", func(context.Context) error { <-gaveUp; return nil })
+		cancel(errSignal)
+		if err := s.Wait(10 * time.Second); err != nil {
+			t.Errorf("Wait: %v, want nil", err)
+		}
+	})
+}
+
+// A layer knows until when it may take, as soon as it is told to stop.
+func TestLayerKnowsItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := New(ctx)
+		began := time.Now()
+		has := func(name string, want time.Duration) {
+			s.Go(name, func(ctx context.Context) error {
+				if at, ok := ctx.Deadline(); ok {
+					t.Errorf("%s runs with a deadline, %v", name, at)
+				}
+				ctx, stop := context.WithCancelCause(ctx) // as layers do that have parts
+				defer stop(nil)
+				<-ctx.Done()
+				if at, ok := ctx.Deadline(); !ok || at.Sub(began) != want {
+					t.Errorf("%s has %v, %v to stop, want %v", name, at.Sub(began), ok, want)
+				}
+				return nil
+			})
+		}
+		has("journal", 10*time.Second)
+		has("shards", 5*time.Second) // the layer above was quick
+		has("amqp", 5*time.Second)
+		synctest.Wait()
+		cancel(errSignal)
+		if err := s.Wait(10 * time.Second); err != nil {
+			t.Errorf("Wait: %v, want nil", err)
+		}
+	})
+}

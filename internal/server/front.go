@@ -145,7 +145,11 @@ func (f *front) run(ctx context.Context) error {
 // stopWeb lets requests finish for half of the time that the layer has, and then
 // cuts them off.
 func (f *front) stopWeb(ctx context.Context, web *http.Server) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.cfg.Grace.Std()/2)
+	patience := f.cfg.Grace.Std() / 2
+	if at, ok := ctx.Deadline(); ok {
+		patience = time.Until(at) / 2
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err := web.Shutdown(ctx); err != nil {
 		f.log.Warn("HTTP requests were cut off", "err", err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -19,66 +20,158 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
+// ErrUnfinished means that the broker was told to stop and something could not be
+// finished within the grace, such as what waits for a disk that hangs. Nothing is
+// lost that anyone was told is safe.
+var ErrUnfinished = errors.New("server: stopped before everything was finished")
+
 // Run serves until ctx ends or something breaks. It returns nil only if every
-// layer stopped in good order.
+// layer stopped in good order. It returns within the grace after ctx has ended,
+// whatever the disk does; goroutines that wait for it are then left behind.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	if err := cfg.FS.MkdirAll("."); err != nil {
-		return fmt.Errorf("make the data directory: %w", err)
-	}
-	j, err := wal.Open(cfg.FS, cfg.wal())
-	if err != nil {
-		return fmt.Errorf("open the journal: %w", err)
-	}
-	err = serve(ctx, cfg, j, log)
-	return errors.Join(err, j.Close())
-}
-
-// serve starts the layers on an open journal, bottom up.
-func serve(ctx context.Context, cfg Config, j *wal.WAL, log *slog.Logger) error {
-	// A store keeps at least the shards it was made with, whatever the machine.
-	shards, err := openShards(&disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), cfg.shard())
+	b, err := open(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
-	b, err := broker.Open(shards, log)
+	err = b.serve(ctx)
+	if errors.Is(err, lifecycle.ErrOverstayed) || errors.Is(err, shard.ErrUnfinished) {
+		err = fmt.Errorf("%w within %v: %w", ErrUnfinished, cfg.Grace.Std(), err)
+	}
+	return err
+}
+
+// built is a broker that was recovered, with its sockets, before it runs.
+type built struct {
+	cfg    Config
+	log    *slog.Logger
+	wal    *wal.WAL
+	shards []*shard.Shard
+	broker *broker.Broker
+	hooks  *webhooks
+	front  *front
+	newKey *access.Rule // nil unless this is the first start
+}
+
+// open recovers the broker. To read a large store takes its time, and a disk that
+// hangs takes for ever: when ctx ends, open gives up after the grace.
+func open(ctx context.Context, cfg Config, log *slog.Logger) (*built, error) {
+	type result struct {
+		b   *built
+		err error
+	}
+	done := make(chan result, 1)
+	go func() { // waited for below, unless the disk hangs
+		b, err := recoverFrom(cfg, log)
+		done <- result{b, err}
+	}()
+	select {
+	case r := <-done:
+		return r.b, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, r.err
+		}
+		r.b.front.close()
+		return nil, errors.Join(context.Cause(ctx), r.b.wal.Close())
+	case <-time.After(cfg.Grace.Std()):
+		return nil, fmt.Errorf("%w within %v: the store is still being opened", ErrUnfinished, cfg.Grace.Std())
+	}
+}
+
+// recoverFrom opens the journal and makes the layers on it.
+func recoverFrom(cfg Config, log *slog.Logger) (*built, error) {
+	if err := cfg.FS.MkdirAll("."); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	j, err := wal.Open(cfg.FS, cfg.wal())
 	if err != nil {
+		return nil, fmt.Errorf("open the journal: %w", err)
+	}
+	b := &built{cfg: cfg, log: log, wal: j}
+	if err := b.build(); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return b, nil
+}
+
+// build makes the layers on the journal, bottom up.
+func (b *built) build() (err error) {
+	cfg, j, log := b.cfg, b.wal, b.log
+	// A store keeps at least the shards it was made with, whatever the machine.
+	b.shards, err = openShards(&disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), cfg.shard())
+	if err != nil {
+		return err
+	}
+	if b.broker, err = broker.Open(b.shards, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
 	rules, fresh, err := loadRules(cfg.FS)
 	if err != nil {
 		return err
 	}
-	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b))
+	b.newKey = fresh
+	b.hooks = newWebhooks(log)
+	b.broker.OnAlert(b.hooks.notify)
+	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
 	segments := func() int { st := j.Stats(); return st.Segments + st.Reserve }
-	f, err := listen(cfg, servicebus.New(b, log), Parts{Broker: b, Keeper: keeper}, segments, log)
-	if err != nil {
-		return err
-	}
+	b.front, err = listen(cfg, servicebus.New(b.broker, log), Parts{Broker: b.broker, Keeper: keeper}, segments, log)
+	return err
+}
 
-	hooks := newWebhooks(log)
-	b.OnAlert(hooks.notify)
-
+// serve runs the layers until ctx ends, and stops them.
+func (b *built) serve(ctx context.Context) error {
 	s := lifecycle.New(ctx)
-	s.Go("journal", j.Run)
-	s.Go("shards", runAll(shards))
-	s.Go("webhooks", hooks.run)
-	s.Go("broker", b.Run)
-	if err := define(ctx, b, cfg.Config, log); err != nil {
-		f.close()
-		// A layer that fails at once brings down those below in good order.
-		s.Go("entities", func(context.Context) error { return err })
-		return s.Wait(cfg.Grace.Std())
+	runJournal(s, b.wal)
+	s.Go("shards", runAll(b.shards))
+	s.Go("webhooks", b.hooks.run)
+	s.Go("broker", b.broker.Run)
+	defined := make(chan error, 1)
+	s.Go("entities", func(ctx context.Context) error {
+		err := define(ctx, b.broker, b.cfg.Config, b.log)
+		defined <- err
+		if err != nil {
+			return err // a layer that fails brings down those below in good order
+		}
+		return follow(b.broker, b.cfg.Changes, b.log)(ctx)
+	})
+	var err error
+	select {
+	case err = <-defined:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
 	}
-	s.Go("entities", follow(b, cfg.Changes, log))
-	s.Go("front", f.run)
-	if cfg.Ready != nil {
-		cfg.Ready(Ready{Addresses: f.addresses(), NewKey: fresh, TLS: f.tls != nil, CA: f.ca})
+	if err != nil {
+		b.front.close()
+		return s.Wait(b.cfg.Grace.Std())
 	}
-	return s.Wait(cfg.Grace.Std())
+	s.Go("front", b.front.run)
+	if b.cfg.Ready != nil {
+		b.cfg.Ready(Ready{Addresses: b.front.addresses(), NewKey: b.newKey, TLS: b.front.tls != nil, CA: b.front.ca})
+	}
+	return s.Wait(b.cfg.Grace.Std())
+}
+
+// runJournal runs the journal, and below it what closes it when everything that
+// reads from it has stopped. Both are layers, because a disk that hangs may hold up
+// either, and the process has to end all the same.
+func runJournal(s *lifecycle.Stack, j *wal.WAL) {
+	ran := make(chan struct{})
+	s.Go("store", func(ctx context.Context) error {
+		<-ctx.Done()
+		<-ran
+		return j.Close()
+	})
+	s.Go("journal", func(ctx context.Context) error {
+		defer close(ran)
+		return j.Run(ctx)
+	})
 }
 
 func openShards(j journal.Journal, n int, opts shard.Options) ([]*shard.Shard, error) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/lifecycle"
+	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -368,5 +371,145 @@ func TestPlainTextElsewhereNeedsAWord(t *testing.T) {
 		if err := cfg.Validate(); (err == nil) != tt.ok {
 			t.Errorf("listen on %q, insecure %v: %v, want ok %v", tt.listen, tt.insecure, err, tt.ok)
 		}
+	}
+}
+
+// hanging is a disk that stops to answer, with its first sync after hang, until it
+// is released.
+type hanging struct {
+	*vfs.Fault
+	hangs, released chan struct{}
+}
+
+func newHanging(disk vfs.FS) *hanging {
+	return &hanging{Fault: vfs.NewFault(disk), hangs: make(chan struct{}), released: make(chan struct{})}
+}
+
+func (h *hanging) hang() {
+	first := sync.OnceFunc(func() { close(h.hangs) })
+	h.Before(func(op vfs.Op, _ string) error {
+		if op == vfs.OpSync {
+			first()
+			<-h.released
+		}
+		return nil
+	})
+}
+
+// Line A12 of the hardening list: the broker obeys an order to stop within its
+// grace although the disk does not answer, and says what it could not finish.
+func TestStopWhileTheDiskHangs(t *testing.T) {
+	var disk *hanging
+	r := run(t, func(c *Config) {
+		disk = newHanging(c.FS)
+		c.FS = disk
+		c.Grace = entity.Duration(200 * time.Millisecond)
+	})
+	defer close(disk.released)
+	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.NewSession(r.ctx(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send, err := s.NewSender(r.ctx(), "q", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.hang()
+	sent := make(chan error, 1)
+	go func() { sent <- send.Send(r.ctx(), amqp.NewMessage([]byte("late")), nil) }()
+	post := make(chan error, 1)
+	go func() {
+		res, err := http.Post("http://"+r.addr+"/q/messages", "text/plain", strings.NewReader("late"))
+		if err == nil {
+			res.Body.Close()
+			err = errors.New(res.Status)
+		}
+		post <- err
+	}()
+	<-disk.hangs
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	select {
+	case err = <-stopped:
+	case <-time.After(30 * time.Second): // 150 times the grace
+		t.Fatal("the broker does not stop")
+	}
+	if !errors.Is(err, ErrUnfinished) || !errors.Is(err, lifecycle.ErrOverstayed) || !errors.Is(err, shard.ErrUnfinished) {
+		t.Errorf("stopped with %v; want to be told of the journal that does not return, and of the shard's groups", err)
+	}
+	if err := <-sent; err == nil {
+		t.Error("the sender was told that its message is safe")
+	}
+	if err := <-post; err == nil || strings.HasPrefix(err.Error(), "2") {
+		t.Errorf("the HTTP client was told %v", err)
+	}
+}
+
+// Line A12: neither does a start on a disk that hangs keep the process from ending.
+func TestStopWhileTheStoreIsOpened(t *testing.T) {
+	for _, op := range []vfs.Op{vfs.OpList, vfs.OpSync} { // while it is read, and written
+		disk, hangs, released := vfs.NewFault(vfs.NewMem()), make(chan struct{}), make(chan struct{})
+		first := sync.OnceFunc(func() { close(hangs) })
+		disk.Before(func(got vfs.Op, _ string) error {
+			if got == op {
+				first()
+				<-released
+			}
+			return nil
+		})
+		cfg := Config{FS: disk}
+		cfg.Listeners, cfg.Grace = []string{"127.0.0.1:0"}, entity.Duration(50*time.Millisecond)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- Run(ctx, cfg, slog.New(slog.DiscardHandler)) }()
+		<-hangs
+		cancel(errors.New("told to stop"))
+		select {
+		case err := <-done:
+			if !errors.Is(err, ErrUnfinished) {
+				t.Errorf("hanging in %s: ended with %v, want %v", op, err, ErrUnfinished)
+			}
+		case <-time.After(30 * time.Second):
+			t.Errorf("hanging in %s: does not stop", op)
+		}
+		close(released)
+	}
+}
+
+// Line A12: the entities of a file are made durable before anybody is served.
+func TestStopWhileEntitiesAreDefined(t *testing.T) {
+	disk, hangs, released := vfs.NewFault(vfs.NewMem()), make(chan struct{}), make(chan struct{})
+	defer close(released)
+	opened := false
+	cfg := Config{FS: disk}
+	cfg.Listeners, cfg.Grace = []string{"127.0.0.1:0"}, entity.Duration(50*time.Millisecond)
+	cfg.Queues = []entity.Queue{{Name: "q"}}
+	cfg.Storage = config.Storage{Shards: 1, SegmentSize: 1 << 20}
+	first := sync.OnceFunc(func() { close(hangs) })
+	disk.Before(func(op vfs.Op, name string) error {
+		// The access rules are written when the store is open.
+		opened = opened || op == vfs.OpRename && strings.HasPrefix(name, rulesFile)
+		if op == vfs.OpSync && opened {
+			first()
+			<-released
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, cfg, slog.New(slog.DiscardHandler)) }()
+	<-hangs
+	cancel(errors.New("told to stop"))
+	select {
+	case err := <-done:
+		if !errors.Is(err, ErrUnfinished) {
+			t.Errorf("ended with %v, want %v", err, ErrUnfinished)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("does not stop")
 	}
 }

@@ -26,6 +26,9 @@ var (
 	ErrTooLarge = journal.ErrTooLarge
 	// ErrStopped means that the shard has stopped and answers nothing more.
 	ErrStopped = errors.New("shard: stopped")
+	// ErrUnfinished is what Run returns if the disk took too long when it was
+	// told to stop. Nobody was told that what is missing is safe.
+	ErrUnfinished = errors.New("shard: stopped before everything was durable")
 )
 
 // Options tune a shard; the zero value is useful.
@@ -103,7 +106,8 @@ type Shard struct {
 }
 
 // Run serves the mailbox until ctx ends and what was accepted is durable. It
-// returns nil then, or what the journal failed with.
+// returns nil then, or what the journal failed with. If ctx, once it has ended, has
+// a deadline, Run waits for the disk until then and returns ErrUnfinished.
 func (s *Shard) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -126,16 +130,17 @@ func (s *Shard) Run(ctx context.Context) error {
 		case <-s.mail.wake:
 		case <-due:
 		case <-ctx.Done():
-			s.drain()
+			err := s.drain(ctx)
 			s.stop(ErrStopped)
-			return s.failed
+			return err
 		}
 	}
 }
 
 // drain takes nothing new, applies what was accepted, and waits until it is
-// durable: a stop in good order leaves nobody in doubt. The journal must run on.
-func (s *Shard) drain() {
+// durable: a stop in good order leaves nobody in doubt. The journal must run on. A
+// disk that hangs is waited for until the deadline of ctx.
+func (s *Shard) drain(ctx context.Context) error {
 	s.mail.close()
 	for s.Step(time.Now()); s.Posted() > 0 && s.failed == nil && !s.stuck; {
 		s.Step(time.Now())
@@ -143,10 +148,19 @@ func (s *Shard) drain() {
 	if s.failed == nil {
 		s.commit()
 	}
-	for len(s.waiting) > 0 && s.failed == nil {
-		<-s.mail.wake
-		s.Step(time.Now())
+	var late <-chan time.Time // nil, so never ready, without a limit
+	if at, ok := ctx.Deadline(); ok {
+		late = time.After(time.Until(at))
 	}
+	for len(s.waiting) > 0 && s.failed == nil {
+		select {
+		case <-s.mail.wake:
+			s.Step(time.Now())
+		case <-late:
+			return fmt.Errorf("shard %d: %w: %d groups wait for the disk", s.claim.Shard, ErrUnfinished, len(s.waiting))
+		}
+	}
+	return s.failed
 }
 
 // stop answers everything that still waits.

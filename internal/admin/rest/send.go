@@ -50,7 +50,12 @@ func (c *call) send() error {
 	}
 	done := make(chan error, 1)
 	to.Send(batch, func(err error) { done <- err })
-	if err := <-done; err != nil {
+	select {
+	case err = <-done:
+	case <-c.Context().Done(): // the client has left, or the broker stops
+		err = c.Context().Err()
+	}
+	if err != nil {
 		return err
 	}
 	c.w.Header().Set("Content-Type", "application/xml; charset=utf-8")
