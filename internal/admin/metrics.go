@@ -108,7 +108,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect tells the numbers.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	now := time.Now()
+	now := c.Broker.Now()
 	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0}
 	series, hidden := 0, 0
 	for addr := range addresses(c.Broker) {

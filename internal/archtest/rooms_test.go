@@ -23,6 +23,7 @@ var rooms = map[string]room{
 	// Standing on nothing of ours.
 	"vfs":        {},
 	"lifecycle":  {},
+	"clock":      {},
 	"invariant":  {},
 	"script":     {},
 	"archtest":   {},
@@ -44,9 +45,9 @@ var rooms = map[string]room{
 
 	// The broker.
 	"access": {may: []string{"entity"}},
-	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "invariant"}, never: []string{"net", "os"}},
+	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock"},
 		never: []string{"net", "os"},
 	},
 

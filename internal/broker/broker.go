@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -21,6 +22,7 @@ import (
 // Broker knows every entity of a namespace and the shards they live in.
 type Broker struct {
 	shards []*shard.Shard
+	clock  *clock.Clock // the shards'
 	log    *slog.Logger
 	movers *movers
 
@@ -42,6 +44,7 @@ type Broker struct {
 func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 	b := &Broker{
 		shards: shards,
+		clock:  shards[0].Clock(),
 		log:    log,
 		admin:  make(chan struct{}, 1),
 		nodes:  make(map[string]*node),
@@ -138,6 +141,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	return nil
 }
 
+// Now returns the time by which the broker decides about messages.
+func (b *Broker) Now() time.Time { return b.clock.Now() }
+
 // home returns the shard for an entity: that of its queue's or topic's name.
 func (b *Broker) home(name string) *shard.Shard {
 	h := fnv.New32a()
@@ -200,7 +206,7 @@ func (b *Broker) readable(addr string) (*node, shard.Part, error) {
 	if n.kind == KindTopic && sub == entity.MainQueue {
 		return nil, 0, fmt.Errorf("%w: %q is a topic; receive from its subscriptions", ErrNotAllowed, n.path)
 	}
-	n.touch(time.Now())
+	n.touch(b.clock.Now())
 	return n, shard.Part(sub), nil
 }
 
@@ -239,7 +245,7 @@ func (b *Broker) create(n *node, def *definition) error {
 	if n.topic != nil {
 		topic = n.topic.def.Load()
 	}
-	def.Created = time.Now().UTC()
+	def.Created = b.clock.Now().UTC()
 	def.Updated = def.Created
 	if err := def.derive(topic, nil); err != nil {
 		return invalid(err)
@@ -282,7 +288,7 @@ func (b *Broker) redefine(n *node, def definition) error {
 		topic = n.topic.def.Load()
 	}
 	before := n.def.Load()
-	def.Updated = time.Now().UTC()
+	def.Updated = b.clock.Now().UTC()
 	if err := def.derive(topic, before); err != nil {
 		return invalid(err)
 	}

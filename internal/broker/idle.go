@@ -21,17 +21,16 @@ var errInUse = errors.New("broker: entity is in use")
 // happened before this process started is not known, so the start counts as use. So
 // does a step of the clock: how long ago something was used is not known then.
 func (b *Broker) reap(ctx context.Context) {
-	since := time.Now()
+	since, stepped := b.clock.Now(), b.clock.State().Stepped
 	tick := time.NewTicker(reapEvery)
 	defer tick.Stop()
-	for last := since; ; {
+	for {
 		select {
-		case now := <-tick.C:
-			// With and without the monotonic clock.
-			if step := now.Round(0).Sub(last.Round(0)) - now.Sub(last); step > reapEvery {
-				since = now
+		case <-tick.C:
+			now := b.clock.Now()
+			if s := b.clock.State().Stepped; s != stepped {
+				since, stepped = now, s
 			}
-			last = now
 			for _, n := range b.sorted() {
 				if n.outlived(since, now) {
 					b.expire(ctx, n, since)
@@ -91,7 +90,7 @@ func (b *Broker) expire(ctx context.Context, n *node, since time.Time) {
 // checkIdle returns errInUse if an entity, or one of its subscriptions, is in use:
 // then it is looked at again when it may have outlived that.
 func (n *node) checkIdle(tx *shard.Tx, since time.Time, subs []*node) error {
-	now, accessed := time.Now(), n.accessed.Load()
+	now, accessed := tx.Now(), n.accessed.Load()
 	used := n.used(since)
 	for _, at := range append([]*node{n}, subs...) {
 		last, err := at.lastUse(tx, now)

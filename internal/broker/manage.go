@@ -61,7 +61,7 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 	if err != nil {
 		return nil, err
 	}
-	n.touch(time.Now())
+	n.touch(b.clock.Now())
 	part := shard.Part(sub)
 	var ds []Delivery
 	err = n.shard.Call(ctx, func(tx *shard.Tx) error {

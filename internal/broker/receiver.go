@@ -123,7 +123,7 @@ func (r *Receiver) Recycle(ds []Delivery) { r.c.Recycle(ds) }
 
 // Close ends the receiver. Its message locks stay, a session goes back.
 func (r *Receiver) Close() {
-	r.n.touch(time.Now()) // it was in use until now
+	r.n.touch(r.n.shard.Clock().Now()) // it was in use until now
 	_ = r.c.Detach()
 }
 

@@ -115,7 +115,7 @@ func (b *Broker) lend(n *node, r policy.Reading, batch []*message.Message) []*me
 		}
 		if q, ok := b.answered(n, r, m); ok {
 			// What its sender may send is not refused for our additions.
-			if lent := edited(fit, q.edit(m)); int64(lent.Size()) <= n.def.Load().maxMessage() {
+			if lent := edited(fit, q.edit(m, b.clock.Now())); int64(lent.Size()) <= n.def.Load().maxMessage() {
 				fit = lent
 			}
 		}
@@ -148,10 +148,10 @@ func (b *Broker) answered(n *node, r policy.Reading, m *message.Message) (reques
 
 // edit says how a reply to q changes. It lives no longer than the request would
 // have, unless its sender says how long.
-func (q *request) edit(m *message.Message) message.Edit {
+func (q *request) edit(m *message.Message, now time.Time) message.Edit {
 	e := message.Edit{Annotations: q.lent.Changes()}
 	if !q.until.IsZero() && lifetime(m) == 0 {
-		e.SetTTL, e.TTL = true, max(time.Until(q.until), time.Millisecond)
+		e.SetTTL, e.TTL = true, max(q.until.Sub(now), time.Millisecond)
 	}
 	return e
 }

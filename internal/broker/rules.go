@@ -40,7 +40,7 @@ func (b *Broker) CreateRule(ctx context.Context, topic, sub string, r entity.Rul
 		if i >= 0 {
 			return nil, fmt.Errorf("%w: rule %q", ErrExists, r.Name)
 		}
-		r.CreatedAt = time.Now().UTC()
+		r.CreatedAt = b.clock.Now().UTC()
 		return append(rules, r), nil
 	})
 	return r, err
@@ -151,7 +151,7 @@ func (b *Broker) TryRules(topic string, m *message.Message) ([]Trial, error) {
 		return nil, err
 	}
 	view := &filter.Envelope{Message: m, IDs: newID}
-	view.Stamp.EnqueuedTime = time.Now()
+	view.Stamp.EnqueuedTime = b.clock.Now()
 	var trials []Trial
 	for _, n := range b.subscriptions(t) {
 		s := n.def.Load().Subscription

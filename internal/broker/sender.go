@@ -30,7 +30,7 @@ func (b *Broker) OpenSender(addr string, o SenderOptions) (*Sender, error) {
 	if !n.def.Load().queue.Status.CanSend() {
 		return nil, fmt.Errorf("%w: %q takes no messages", ErrDisabled, n.path)
 	}
-	n.touch(time.Now())
+	n.touch(b.clock.Now())
 	return &Sender{b: b, n: n, reading: policy.Reading{ZeroIsUnset: o.ZeroPriorityUnset}}, nil
 }
 
@@ -100,7 +100,7 @@ func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.
 	if err != nil {
 		return err
 	}
-	n.touch(time.Now())
+	n.touch(b.clock.Now())
 	return n.shard.Call(ctx, func(tx *shard.Tx) error {
 		q, err := tx.Inspect(n.id, shard.Main)
 		if err != nil {
@@ -145,7 +145,7 @@ func (b *Broker) send(n *node, r policy.Reading, batch []*message.Message, settl
 // store is send with all its options.
 func (b *Broker) store(n *node, batch []*message.Message, o sendOptions, done func([]queue.SeqNo, error)) {
 	def := n.def.Load()
-	now := time.Now()
+	now := b.clock.Now()
 	n.touch(now)
 	err := def.sendable()
 	if own := o.settle != (shard.Locked{}) && o.settle.ID == n.id; err == nil && !own {

@@ -12,6 +12,10 @@ func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Defe
 // Last returns the highest number given out so far.
 func (q *Queue) Last() SeqNo { return q.msgs.last }
 
+// LastEnqueued returns the latest enqueue time given so far, in this life or an
+// earlier one; zero if there is none.
+func (q *Queue) LastEnqueued() time.Time { return moment(q.lastIn) }
+
 // Refs calls fn for every body that the queue refers to, session states included:
 // the owner is about to drop the whole queue.
 func (q *Queue) Refs(fn func(Ref)) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
@@ -49,6 +50,7 @@ type built struct {
 	cfg    Config
 	log    *slog.Logger
 	wal    *wal.WAL
+	clock  *clock.Clock
 	shards []*shard.Shard
 	broker *broker.Broker
 	hooks  *webhooks
@@ -105,7 +107,10 @@ func recoverFrom(cfg Config, log *slog.Logger) (*built, error) {
 func (b *built) build() (err error) {
 	cfg, j, log := b.cfg, b.wal, b.log
 	// A store keeps at least the shards it was made with, whatever the machine.
-	b.shards, err = openShards(&disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), cfg.shard())
+	opts := cfg.shard()
+	opts.Clock = clock.New(nil)
+	b.clock = opts.Clock
+	b.shards, err = openShards(&disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts)
 	if err != nil {
 		return err
 	}
@@ -130,6 +135,7 @@ func (b *built) serve(ctx context.Context) error {
 	s := lifecycle.New(ctx)
 	runJournal(s, b.wal)
 	s.Go("shards", runAll(b.shards))
+	s.Go("clock", watchClock(b.clock, b.log))
 	s.Go("webhooks", b.hooks.run)
 	s.Go("broker", b.broker.Run)
 	defined := make(chan error, 1)

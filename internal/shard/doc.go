@@ -22,6 +22,12 @@
 // no answer, may stay in memory for a few milliseconds, to go with the next that
 // somebody does wait for.
 //
+// # Time
+//
+// Locks, schedules and lives end by the clock of package clock, which goes on
+// whatever is done to the wall clock. A shard that is opened makes that clock begin
+// no earlier than the latest time it finds in its history.
+//
 // # Records
 //
 // A body is a record of its own, appended before the small queue record that

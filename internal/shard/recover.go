@@ -25,6 +25,7 @@ func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard
 	if err != nil {
 		return nil, fmt.Errorf("claim %d shards: %w", len(numbers), err)
 	}
+	opts = opts.withDefaults() // once: all of them share a clock
 	shards := make([]*Shard, len(claims))
 	replayers := make(map[journal.Shard]*replayer, len(claims))
 	for i, claim := range claims {
@@ -43,13 +44,27 @@ func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard
 		if err := replayers[s.claim.Shard].finish(); err != nil {
 			return nil, fmt.Errorf("replay shard %d: %w", s.claim.Shard, err)
 		}
+		// The wall clock may have been set back since the last life.
+		opts.Clock.AtLeast(s.latest())
 		j.Watch(s.claim, s.mail.report)
 	}
 	return shards, nil
 }
 
+// latest returns the latest time at which anything was stored.
+func (s *Shard) latest() time.Time {
+	var at time.Time
+	for _, e := range s.entities {
+		for _, sl := range e.parts {
+			if t := sl.q.LastEnqueued(); t.After(at) {
+				at = t
+			}
+		}
+	}
+	return at
+}
+
 func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
-	opts = opts.withDefaults()
 	return &Shard{
 		opts:     opts,
 		journal:  j,

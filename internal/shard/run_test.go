@@ -5,10 +5,12 @@ package shard
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/lifecycle"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -68,4 +70,111 @@ func TestDrainAnswersWhatWasAccepted(t *testing.T) {
 			t.Error("what was accepted was not answered")
 		}
 	})
+}
+
+// machine is a machine whose wall clock is set while a shard runs on it.
+type machine struct {
+	start time.Time
+	set   atomic.Int64 // by how much the wall clock is off, in nanoseconds
+}
+
+func (m *machine) read() clock.Reading {
+	now := time.Now()
+	return clock.Reading{Wall: now.Add(time.Duration(m.set.Load())), Elapsed: now.Sub(m.start)}
+}
+
+func newMachine() (*machine, Options) {
+	m := &machine{start: time.Now()}
+	return m, Options{Clock: clock.New(m.read)}
+}
+
+// inbox is a sink that counts.
+type inbox struct{ got int }
+
+func (i *inbox) Deliver(ds []Delivery) { i.got += len(ds) }
+func (i *inbox) Drained()              {}
+func (i *inbox) Ended(error)           {}
+
+// runs starts a shard and its journal; they end with the test.
+func (r *rig) runs(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stack := lifecycle.New(ctx)
+	stack.Go("journal", r.wal.Run)
+	stack.Go("shard", r.s.Run)
+	return func() {
+		cancel(errTold)
+		if err := stack.Wait(0); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	}
+}
+
+// Line A10 of the hardening list: a wall clock that is set back by an hour freezes
+// no lock, no schedule and no life; nor does it after a restart.
+func TestWallClockSetBackFreezesNothing(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m, opts := newMachine()
+			r := newRig(t, opts)
+			r.now = time.Now()
+			id := r.define("q", queue.Config{LockFor: 30 * time.Second})
+			stop := r.runs(t)
+			store := func(body string, a queue.Arrival) {
+				t.Helper()
+				done := make(chan error, 1)
+				err := r.s.Send(&Send{Bodies: []*message.Message{text(body)}, Copies: []Copy{{ID: id, Arrival: a}},
+					Done: func(_ []queue.SeqNo, err error) { done <- err }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+			}
+			store("before", queue.Arrival{TTL: 10 * time.Minute})
+			m.set.Store(-int64(time.Hour))
+			if restart {
+				stop()
+				r.opts.Clock = clock.New(m.read)
+				r.crash(1)
+				stop = r.runs(t)
+			}
+			defer func() { stop() }()
+			store("after", queue.Arrival{TTL: time.Minute})
+			store("scheduled", queue.Arrival{NotBefore: r.s.Clock().Now().Add(time.Minute)})
+			box := new(inbox)
+			attached := make(chan *Consumer, 1)
+			err := r.s.Attach(Attachment{ID: id, Sink: box}, func(c *Consumer, err error) { attached <- c })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := (<-attached).Allow(100); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if box.got != 2 {
+				t.Fatalf("%d deliveries, want the two that are not scheduled", box.got)
+			}
+			time.Sleep(34 * time.Second)
+			if box.got != 4 {
+				t.Errorf("restart %v: %d deliveries after the locks of 30s should have run out, want 4", restart, box.got)
+			}
+			time.Sleep(36 * time.Second)
+			synctest.Wait()
+			var counts queue.Counts
+			if err := r.s.Call(t.Context(), func(tx *Tx) error {
+				q, err := tx.Inspect(id, Main)
+				counts = q.Counts()
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if counts.Scheduled != 0 || counts.Total() != 2 {
+				t.Errorf("restart %v: after the minute of the schedule and of a life: %+v, want two messages, none scheduled", restart, counts)
+			}
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -47,6 +48,9 @@ type Options struct {
 	// journal what it may free. Default: on a goroutine that Run waits for. Who
 	// steps a shard by hand decides for himself; the work must be done some time.
 	Go func(work func())
+	// Clock is the time by which Run decides about messages; nil is one over
+	// the clocks of the system. All shards of a broker should share one.
+	Clock *clock.Clock
 }
 
 func (o Options) withDefaults() Options {
@@ -54,6 +58,9 @@ func (o Options) withDefaults() Options {
 	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
 	o.SnapshotAfter = cmp.Or(o.SnapshotAfter, 64<<20)
 	o.SnapshotStep = cmp.Or(o.SnapshotStep, 2000)
+	if o.Clock == nil {
+		o.Clock = clock.New(nil)
+	}
 	return o
 }
 
@@ -101,9 +108,13 @@ type Shard struct {
 	stuck   bool
 	retryAt time.Time // when to try again what failed for lack of space
 	heardAt time.Time // when the journal last said that something became durable
-	now     time.Time // never goes back
+	now     time.Time // of the step; never goes back
 	lazy    time.Time // when to commit at the latest what nobody waits for; zero without any
 }
+
+// Clock returns the time by which the shard decides. It may be called from any
+// goroutine.
+func (s *Shard) Clock() *clock.Clock { return s.opts.Clock }
 
 // Run serves the mailbox until ctx ends and what was accepted is durable. It
 // returns nil then, or what the journal failed with. If ctx, once it has ended, has
@@ -111,19 +122,19 @@ type Shard struct {
 func (s *Shard) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	defer s.work.Wait()
 	for {
 		began := time.Now()
-		s.Step(began)
+		s.Step(s.opts.Clock.Now())
 		s.counters.stepped(time.Since(began))
 		s.tell()
 		if s.failed != nil {
 			s.stop(s.failed)
+			s.work.Wait()
 			return fmt.Errorf("shard %d: %w", s.claim.Shard, s.failed)
 		}
 		var due <-chan time.Time // nil, so never ready, while nothing is due
 		if at, ok := s.NextDeadline(); ok {
-			timer.Reset(time.Until(at))
+			timer.Reset(s.opts.Clock.Until(at))
 			due = timer.C
 		}
 		select {
@@ -132,6 +143,9 @@ func (s *Shard) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			err := s.drain(ctx)
 			s.stop(ErrStopped)
+			if !errors.Is(err, ErrUnfinished) { // else the disk hangs, and so does the work
+				s.work.Wait()
+			}
 			return err
 		}
 	}
@@ -142,8 +156,8 @@ func (s *Shard) Run(ctx context.Context) error {
 // disk that hangs is waited for until the deadline of ctx.
 func (s *Shard) drain(ctx context.Context) error {
 	s.mail.close()
-	for s.Step(time.Now()); s.Posted() > 0 && s.failed == nil && !s.stuck; {
-		s.Step(time.Now())
+	for s.Step(s.opts.Clock.Now()); s.Posted() > 0 && s.failed == nil && !s.stuck; {
+		s.Step(s.opts.Clock.Now())
 	}
 	if s.failed == nil {
 		s.commit()
@@ -155,7 +169,7 @@ func (s *Shard) drain(ctx context.Context) error {
 	for len(s.waiting) > 0 && s.failed == nil {
 		select {
 		case <-s.mail.wake:
-			s.Step(time.Now())
+			s.Step(s.opts.Clock.Now())
 		case <-late:
 			return fmt.Errorf("shard %d: %w: %d groups wait for the disk", s.claim.Shard, ErrUnfinished, len(s.waiting))
 		}

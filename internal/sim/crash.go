@@ -28,8 +28,6 @@ func (w *world) crash() {
 	w.result.Crashes++
 	seed := w.rng.Uint64()
 	w.event("crash %d", seed)
-	w.now = later(w.now, w.high)
-	w.floor = w.now
 	image := w.disk.CrashClone(seed)
 	found := w.recovered(image.CrashClone(0)) // nothing in it is unsynced: a copy
 	w.start(image)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sim runs the whole core in one goroutine from one seed: shards over a
-// journal over a disk in memory, clients that send, take and settle, clocks that
-// jump or stand still, and disks that are slow, full, failing, or gone with the
+// journal over a disk in memory, clients that send, take and settle, a clock on the
+// wall that is set to and fro, and disks that are slow, full, failing, or gone with the
 // power.
 //
 // # Promise
@@ -36,6 +36,8 @@
 //     nothing acknowledged or delivered is lost, nothing completed comes back,
 //     and every batch, every message to many queues is there or is not.
 //   - A disk that is recovered twice gives the same state twice.
+//   - Time goes on, nearly as fast as it passes, whatever is done to the clock on
+//     the wall, and comes closer to it; also after a crash.
 //
 // The same seed gives the same run, to the last byte of its trace.
 //

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
@@ -29,7 +30,9 @@ type front struct {
 	*world
 	ctx   context.Context
 	quiet func() // returns when nobody has anything left to do
-	now   time.Time
+	start time.Time
+	set   time.Duration // by how much the wall clock was set, in all
+	now   time.Time     // by the broker's clock
 	life  *life
 	lanes []*lane
 	desk  *desk // the one receiver there is, if there is one
@@ -60,7 +63,7 @@ const laneLock = 30 * time.Second
 func RunFront(ctx context.Context, seed uint64, turns int, quiet func(), trace io.Writer) (r Result, err error) {
 	f := &front{
 		world: &world{rng: rand.New(rand.NewPCG(seed, 2)), trace: sha256.New(), out: trace, policies: make(map[string]*rules)},
-		ctx:   ctx, quiet: quiet, now: time.Now(),
+		ctx:   ctx, quiet: quiet, start: time.Now(),
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -78,6 +81,7 @@ func RunFront(ctx context.Context, seed uint64, turns int, quiet func(), trace i
 		r = f.result
 	}()
 	f.life = f.open(vfs.NewMem())
+	f.now = f.life.Now()
 	for i := range 1 + f.rng.IntN(3) {
 		f.create(fmt.Sprint("lane-", i))
 	}
@@ -104,13 +108,9 @@ func (f *front) open(disk *vfs.Mem) *life {
 	if err != nil {
 		f.failf("open: %v", err)
 	}
-	var shards []*shard.Shard
-	for n := range 2 {
-		s, err := shard.Open(j, journal.Shard(n), shard.Options{})
-		if err != nil {
-			f.failf("open: %v", err)
-		}
-		shards = append(shards, s)
+	shards, err := shard.OpenAll(j, []journal.Shard{0, 1}, shard.Options{Clock: clock.New(f.read)})
+	if err != nil {
+		f.failf("open: %v", err)
 	}
 	if l.Broker, err = broker.Open(shards, slog.New(slog.DiscardHandler)); err != nil {
 		f.failf("open: %v", err)
@@ -180,13 +180,35 @@ func (f *front) play() {
 		f.change(l)
 	case n < 93:
 		f.leave()
-		time.Sleep(time.Duration(f.rng.IntN(45_000)) * time.Millisecond)
+		f.pass()
 	case n < 96:
 		f.restart()
 	case n < 98:
 		f.crash()
 	default:
 		f.leave()
+	}
+}
+
+// read shows the clocks of the bubble, one of which is set now and then.
+func (f *front) read() clock.Reading {
+	now := time.Now()
+	return clock.Reading{Wall: now.Add(f.set), Elapsed: now.Sub(f.start)}
+}
+
+// pass lets time pass, perhaps with another clock on the wall. It has to go on
+// nearly as fast for the broker.
+func (f *front) pass() {
+	if f.chance(3) {
+		by := f.setting(f.read().Wall, f.now)
+		f.set += by
+		f.result.Set++
+		f.event("set the clock by %v", by)
+	}
+	before, d := f.life.Now(), time.Duration(f.rng.IntN(45_000))*time.Millisecond
+	time.Sleep(d)
+	if got := f.life.Now().Sub(before); got < d-d/10 {
+		f.failf("%v have passed, and %v for the broker", d, got)
 	}
 }
 

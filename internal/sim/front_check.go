@@ -4,7 +4,6 @@ package sim
 
 import (
 	"maps"
-	"time"
 
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -14,7 +13,7 @@ func (f *front) compare() {
 	for _, l := range f.lanes {
 		l.q.glance() // before time goes on
 	}
-	f.now = time.Now()
+	f.now = f.life.Now()
 	for _, l := range f.lanes {
 		l.q.tick(f.now, 0)
 	}

@@ -46,13 +46,14 @@ func TestSim(t *testing.T) {
 					all.Refused += r.Refused
 					all.Evicted += r.Evicted
 					all.Recalls += r.Recalls
+					all.Set += r.Set
 					mu.Unlock()
 				}
 			})
 		}
 	})
-	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full, %d sends refused, %d messages evicted, %d asked back",
-		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Refused, all.Evicted, all.Recalls)
+	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full, %d sends refused, %d messages evicted, %d asked back, the clock set %d times",
+		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Refused, all.Evicted, all.Recalls, all.Set)
 }
 
 // TestFront plays seeds against a whole broker, each in a bubble of its own.

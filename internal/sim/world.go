@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -23,9 +24,11 @@ type world struct {
 	trace hash.Hash
 	out   io.Writer // nil: nobody reads along
 
-	now   time.Time
-	high  time.Time // latest now
-	floor time.Time // when this life began; no clock goes back behind it
+	machine machine
+	steady  *clock.Clock  // of this life, over the clocks of machine
+	now     time.Time     // by steady
+	off     time.Duration // by which the wall clock is ahead of now
+
 	turn  int
 	disk  *vfs.Mem
 	fault *vfs.Fault
@@ -62,6 +65,7 @@ type Result struct {
 	Refused   int // sends that a policy turned away
 	Evicted   int // messages that made room
 	Recalls   int // messages asked back
+	Set       int // times that the wall clock was set
 }
 
 // violation is a promise that was broken.
@@ -74,8 +78,9 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 		rng:   rand.New(rand.NewPCG(seed, 1)),
 		trace: sha256.New(),
 		out:   trace,
-		now:   time.Unix(1_700_000_000, 0).UTC(),
 		disk:  vfs.NewMem(),
+
+		machine: machine{wall: time.Unix(1_700_000_000, 0).UTC()},
 
 		policies: make(map[string]*rules),
 	}
@@ -91,7 +96,6 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 		w.trace.Sum(w.result.Trace[:0])
 		r = w.result
 	}()
-	w.high, w.floor = w.now, w.now
 	w.opts = options{
 		segment: uint64(w.pick(16, 32, 64)) << 10,
 		shards:  w.pick(1, 1, 1, 2, 2, 2, 2, 3, 3, 5, 8, 64),
@@ -135,11 +139,14 @@ func (w *world) failf(format string, args ...any) { panic(violation{fmt.Errorf(f
 func (w *world) start(disk *vfs.Mem) {
 	w.disk, w.fault = disk, vfs.NewFault(disk)
 	w.broken, w.faulty, w.full = nil, false, false
+	w.boot()
 	j, shards, err := w.open(w.fault)
 	if err != nil {
 		w.failf("start: %v", err)
 	}
 	w.wal = j
+	w.now = w.steady.Now()
+	w.off = w.machine.wall.Sub(w.now)
 	for i, h := range w.homes {
 		h.s = shards[i]
 	}
@@ -202,23 +209,6 @@ func (w *world) play() {
 	if w.broken == nil && w.chance(9) {
 		w.look()
 	}
-}
-
-// clock moves on: a little, by a lock's time, by a day; or back, which the shard
-// must take for standing still.
-func (w *world) clock() {
-	defer func() { w.high = later(w.high, w.now) }()
-	switch {
-	case w.chance(8):
-		w.now = w.now.Add(24 * time.Hour)
-	case w.chance(8):
-		w.now = later(w.floor, w.now.Add(-time.Duration(w.rng.IntN(5000))*time.Millisecond))
-		w.event("clock back")
-		return
-	default:
-		w.now = w.now.Add(time.Duration(w.rng.IntN(20_000)) * time.Millisecond)
-	}
-	w.event("clock %d", w.now.UnixMilli())
 }
 
 // commit makes one batch durable.
