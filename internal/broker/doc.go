@@ -54,8 +54,8 @@
 // # Concurrency
 //
 // All methods may be called from any goroutine. Changes of entities are made one
-// at a time. Send, Settle, Allow and Drain never block. Run owns the movers, the
-// timer of idle entities, the looks at what was measured, the worker that
+// at a time. Send, Settle, Allow and Drain never block. Run owns the workers of
+// the movers, the timer of idle entities, the looks at what was measured, the worker that
 // classifies anew, and the telling of alerts. The fields of a watch belong to the
 // goroutine of its shard.
 //
