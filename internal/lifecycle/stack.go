@@ -121,9 +121,10 @@ func (s *Stack) Wait(grace time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// end asks l to stop and waits for it, but no longer than part.
+// end asks l to stop and waits for it, but no longer than part. The layer is told
+// nine tenths of it: the rest is for coming back.
 func (l *layer) end(cause error, part time.Duration) {
-	until := time.Now().Add(part)
+	until := time.Now().Add(part - part/10)
 	l.ctx.until.Store(&until) // first: who sees that ctx has ended may ask for it
 	l.stop(cause)
 	select {

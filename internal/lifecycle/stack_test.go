@@ -209,9 +209,9 @@ func TestLayerKnowsItsDeadline(t *testing.T) {
 				return nil
 			})
 		}
-		has("journal", 10*time.Second)
-		has("shards", 5*time.Second) // the layer above was quick
-		has("amqp", 5*time.Second)
+		has("journal", 9*time.Second)
+		has("shards", 4500*time.Millisecond) // the layer above was quick
+		has("amqp", 4500*time.Millisecond)
 		synctest.Wait()
 		cancel(errSignal)
 		if err := s.Wait(10 * time.Second); err != nil {
