@@ -12,6 +12,7 @@ import (
 // It never changes itself.
 type Action struct {
 	statements []statement
+	steps      int // of all statements together
 }
 
 // statement is SET name = expr, or REMOVE name when expr is nil.
@@ -39,7 +40,7 @@ func (l Limits) ParseAction(sql string, params Params) (*Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Action{}
+	a := &Action{steps: p.limits.Steps}
 	for {
 		if len(a.statements) == p.limits.Statements {
 			return nil, p.lex.fail(p.tok.pos, "one more statement", fmt.Sprintf("at most %d", p.limits.Statements))
@@ -49,6 +50,9 @@ func (l Limits) ParseAction(sql string, params Params) (*Action, error) {
 			return nil, err
 		}
 		a.statements = append(a.statements, s)
+		if s.expr != nil {
+			a.steps = max(a.steps-(p.limits.Steps-s.expr.steps), 0) // its nodes
+		}
 		more, err := p.accept(tokSymbol, ";")
 		if err != nil {
 			return nil, err
@@ -92,7 +96,7 @@ func (p *parser) statement() (s statement, err *SyntaxError) {
 		return s, p.lex.fail(bad.node.pos, bad.found, bad.want)
 	}
 	s.expr = &Expr{root: root}
-	s.expr.compile()
+	s.expr.compile(p.limits.Steps)
 	if bad := s.checkValue(); bad != nil {
 		return s, p.lex.fail(bad.node.pos, bad.found, bad.want)
 	}
@@ -153,8 +157,9 @@ func (a *Action) String() string {
 // [*EvalError], nothing is to be changed.
 func (a *Action) Apply(v View) ([]Change, error) {
 	o := overlay{View: v}
+	steps := a.steps
 	for _, s := range a.statements {
-		c, err := s.apply(&o)
+		c, err := s.apply(&o, &steps)
 		if err != nil {
 			return nil, err
 		}
@@ -163,11 +168,11 @@ func (a *Action) Apply(v View) ([]Change, error) {
 	return o.changes, nil
 }
 
-func (s statement) apply(o *overlay) (Change, error) {
+func (s statement) apply(o *overlay, steps *int) (Change, error) {
 	if s.expr == nil {
 		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil
 	}
-	v, err := s.expr.Eval(o)
+	v, err := s.expr.eval(o, steps)
 	if err != nil {
 		return Change{}, err
 	}
@@ -192,7 +197,7 @@ func (s statement) applySystem(v Value) (Change, error) {
 	}
 	c, ok := convert(v, s.name.System.kind())
 	if !ok {
-		return Change{}, s.refuse(fmt.Sprintf("%v is not a %v", v, s.name.System.kind()))
+		return Change{}, s.refuse(fmt.Sprintf("%s is not a %v", shorten(v.String()), s.name.System.kind()))
 	}
 	return Change{Name: s.name, Value: c}, nil
 }

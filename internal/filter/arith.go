@@ -10,7 +10,7 @@ import (
 // arithmetic applies o to two values. It reports false for a division of whole
 // numbers by zero. What has no meaning (unlike types) or no room (a sum beyond 64
 // bits) is unknown, so that no wrong number is ever compared.
-func arithmetic(o op, a, b Value) (Value, bool) {
+func arithmetic(o op, a, b *Value) (Value, bool) {
 	if !a.known() || !b.known() {
 		return Value{}, true
 	}
@@ -22,7 +22,7 @@ func arithmetic(o op, a, b Value) (Value, bool) {
 	case a.kind == String && b.kind == String && o == opAdd:
 		return StringValue(a.text + b.text), true
 	case a.isSpan() || b.isSpan():
-		return spans(o, a, b)
+		return spans(o, *a, *b)
 	default:
 		return Value{}, true
 	}

@@ -84,6 +84,21 @@ func BenchmarkScannedRules(b *testing.B) {
 	benchmarkSet(b, rules)
 }
 
+// BenchmarkStepLimit shows how long an evaluation takes that runs out of steps.
+func BenchmarkStepLimit(b *testing.B) {
+	for _, tt := range expensive() {
+		b.Run(tt.name, func(b *testing.B) {
+			x := mustParse(b, tt.sql)
+			m := &bag{user: tt.user}
+			for b.Loop() {
+				if _, err := x.Match(m); err == nil {
+					b.Fatal("no error")
+				}
+			}
+		})
+	}
+}
+
 func benchmarkSet(b *testing.B, rules []Filter) {
 	set := Compile(rules)
 	m := orderMessage()

@@ -14,10 +14,13 @@
 //     deeper than [Limits.Depth].
 //   - (*Expr).String is a canonical form: it parses again, to an expression with
 //     the same String and the same result for every message.
-//   - Match does not allocate, with two exceptions that need new bytes: joining
-//     strings with + and an evaluation error.
+//   - The work of one evaluation is limited, whatever the message ([Limits.Steps]):
+//     a few milliseconds. What would take more is an evaluation error.
+//   - Match does not allocate, with three exceptions: joining strings with +, an
+//     evaluation error, and a message with more than 64 properties.
 //   - The hits of [RuleSet.Match] are those of calling Match on each rule, in a
-//     fixed order for one set and one message.
+//     fixed order for one set and one message; but a rule that an equality or a
+//     bound rules out is not evaluated, and so does not run out of steps.
 //
 // # Language
 //
@@ -47,7 +50,11 @@
 // by value whatever their width. Sums that leave the range of 64 bits are
 // unknown; a division of integers by zero is an [*EvalError], as is a system
 // property that has no value yet at the time of evaluation (a lock token before
-// the lock) and a system property that p() names but does not exist.
+// the lock), a system property that p() names but does not exist, and an evaluation
+// that takes more steps than it may.
+//
+// LIKE looks at each character of the text once, unless there is a _ between two %:
+// then it may try that part of the pattern at every character, which steps bound.
 //
 // # Concurrency
 //

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
@@ -27,9 +29,11 @@ type Envelope struct {
 	// and every search in the message would start at its front. Application
 	// properties are read in one go when the first is asked for.
 	read   *message.Message   // the message that the following is of
-	props  []property         // reused from message to message
+	props  []property         // reused from message to message; empty if they are many
 	system [systemNames]Value // the sender's, if in filled; the broker's as last asked for
 	filled uint32             // bit per element of system
+	many   []property         // all properties if they are many
+	index  *nameIndex         // of many, once one was asked for
 }
 
 // property is an application property of the message at hand.
@@ -61,6 +65,9 @@ func (e *Envelope) User(name string) *Value {
 			return &p.value
 		}
 	}
+	if len(e.many) > 0 {
+		return e.search(name)
+	}
 	return nil
 }
 
@@ -71,9 +78,70 @@ func last(s string) byte {
 	return s[len(s)-1]
 }
 
+// scanned is how many properties are looked through one by one.
+const scanned = 64
+
+// nameIndex finds properties by name where there are many: with a million of them,
+// which fit into one message, every look-up would take milliseconds.
+type nameIndex struct {
+	exact  map[string]int32 // first property of a name
+	folded map[string]int32 // first property of a name in any case, by fold
+}
+
+// search is User for many properties.
+func (e *Envelope) search(name string) *Value {
+	if e.index == nil {
+		e.index = indexNames(e.many)
+	}
+	i, ok := e.index.exact[name]
+	if !ok {
+		i, ok = e.index.folded[fold(name)]
+	}
+	if !ok {
+		return nil
+	}
+	return &e.many[i].value
+}
+
+func indexNames(ps []property) *nameIndex {
+	ix := &nameIndex{make(map[string]int32, len(ps)), make(map[string]int32, len(ps))}
+	for i := range ps {
+		name := ps[i].name
+		if _, known := ix.exact[name]; known {
+			continue
+		}
+		ix.exact[name] = int32(i)
+		key := fold(name)
+		if _, known := ix.folded[key]; !known {
+			ix.folded[key] = int32(i)
+		}
+	}
+	return ix
+}
+
+// fold returns the one spelling of all names that strings.EqualFold calls equal.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= utf8.RuneSelf {
+			least := r
+			for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+				least = min(least, next)
+			}
+			r = least
+		}
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, name)
+}
+
 // open forgets the message before and reads the properties of the new one.
 func (e *Envelope) open() {
 	e.read, e.props, e.filled = e.Message, e.props[:0], 0
+	if e.many != nil {
+		e.many, e.index = nil, nil
+	}
 	var r codec.Reader
 	e.Message.ReadProperties(&r)
 	for r.More() {
@@ -82,6 +150,9 @@ func (e *Envelope) open() {
 		name, v := r.Pair()
 		p.name = name
 		p.value.read(v)
+	}
+	if len(e.props) > scanned {
+		e.many, e.props = e.props, nil
 	}
 }
 
@@ -95,6 +166,9 @@ func (e *Envelope) Forget() {
 		}
 	}
 	e.Message, e.read, e.props, e.filled = nil, nil, e.props[:0], 0
+	if e.many != nil {
+		e.many, e.index = nil, nil
+	}
 }
 
 // NewID returns a fresh id.
@@ -225,7 +299,8 @@ func (e *Envelope) expiresAt() (Value, bool) {
 	if e.Stamp.EnqueuedTime.IsZero() {
 		return Value{}, false
 	}
-	at, _ := arithmetic(opAdd, TimeValue(e.Stamp.EnqueuedTime), TicksValue(e.ttl()))
+	from, ttl := TimeValue(e.Stamp.EnqueuedTime), TicksValue(e.ttl())
+	at, _ := arithmetic(opAdd, &from, &ttl)
 	if end := TimeValue(endOfTime); compare(&at, &end) != less {
 		return end, true
 	}

@@ -2,6 +2,8 @@
 
 package filter
 
+import "strings"
+
 // cached is how many distinct properties one evaluation remembers. Looking a
 // property up means reading through the message; a set of rules asks for the same
 // few again and again.
@@ -13,6 +15,7 @@ type env struct {
 	view  View
 	remap []uint32 // slot of the expression -> slot of the rule set; nil: the same
 	cache [cached]*Value
+	steps int        // what is left of the work that the evaluation may do; below zero is too much
 	err   *EvalError // the first failure; once set, results mean nothing
 }
 
@@ -46,6 +49,8 @@ func (e *env) fetch(name *Name, slot int) *Value {
 	}
 	if slot < cached {
 		e.cache[slot] = v
+	} else {
+		e.chargeLookup(name)
 	}
 	return v
 }
@@ -57,6 +62,9 @@ func (e *env) raw(n *node) *Value {
 	}
 	arg := e.value(n.kids[0])
 	if arg.kind != String {
+		return &absent
+	}
+	if !e.afford(n, stepsPerLookup+scanned*(len(arg.text)/bytesPerStep)) {
 		return &absent
 	}
 	name, ok := scoped(arg.text)
@@ -109,7 +117,7 @@ func (e *env) value(n *node) Value {
 		return *e.raw(n)
 	case opNewID:
 		id, ok := e.view.NewID()
-		if !ok {
+		if e.afford(n, stepsPerID) && !ok {
 			e.fail(n, "there is no source of new ids here")
 		}
 		return UUIDValue(id)
@@ -121,7 +129,11 @@ func (e *env) value(n *node) Value {
 		}
 		return Value{}
 	case opAdd, opSub, opMul, opDiv, opMod:
-		v, ok := arithmetic(n.op, e.value(n.kids[0]), e.value(n.kids[1]))
+		a, b := e.value(n.kids[0]), e.value(n.kids[1])
+		if a.text != "" && !e.afford(n, len(a.text)+len(b.text)) {
+			return Value{}
+		}
+		v, ok := arithmetic(n.op, &a, &b)
 		if !ok {
 			e.fail(n, "division by zero")
 		}
@@ -188,16 +200,33 @@ func (e *env) compare(n *node) verdict {
 	if a == nil || b == nil {
 		return e.compareComputed(n)
 	}
-	if n.op == opEqual || n.op == opNotEqual {
-		return judge(n.op, equal(a, b))
+	if a.kind == String && b.kind == String {
+		return e.compareTexts(n, a, b)
 	}
 	return judge(n.op, compare(a, b))
+}
+
+// compareTexts is compare for two strings, which may be long.
+func (e *env) compareTexts(n *node, a, b *Value) verdict {
+	if len(a.text) > shortText && !e.affordText(n, a, b) {
+		return maybe
+	}
+	switch n.op {
+	case opEqual:
+		return verdictOf(a.text == b.text)
+	case opNotEqual:
+		return verdictOf(a.text != b.text)
+	}
+	return judge(n.op, order(strings.Compare(a.text, b.text)))
 }
 
 // compareComputed is compare for operands that have to be computed. It is apart
 // because the room for them would cost every comparison.
 func (e *env) compareComputed(n *node) verdict {
 	x, y := e.value(n.kids[0]), e.value(n.kids[1])
+	if x.kind == String && y.kind == String {
+		return e.compareTexts(n, &x, &y)
+	}
 	return judge(n.op, compare(&x, &y))
 }
 
@@ -235,7 +264,7 @@ func (e *env) in(n *node) verdict {
 		v := e.value(n.kids[0])
 		left = &v
 	}
-	if !left.known() {
+	if !left.known() || len(left.text) > shortText && !e.affordList(n, left) {
 		return maybe
 	}
 	return verdictOf(e.among(n, left) != n.negated)
@@ -273,7 +302,11 @@ func (e *env) matches(n *node) verdict {
 		if left.kind != String {
 			return maybe
 		}
-		return verdictOf(n.like.match(left.text) != n.negated)
+		got := e.match(left.text, n.like)
+		if e.steps < 0 {
+			e.fail(n, tooManySteps)
+		}
+		return verdictOf(got != n.negated)
 	}
 	pat, escape := e.value(n.kids[1]), none
 	if len(n.kids) > 2 {
@@ -283,8 +316,12 @@ func (e *env) matches(n *node) verdict {
 		}
 		escape = escapeRune(esc.text)
 	}
-	if left.kind != String || pat.kind != String {
+	if left.kind != String || pat.kind != String || !e.afford(n, len(pat.text)) {
 		return maybe
 	}
-	return verdictOf(walk(left.text, pat.text, escape) != n.negated)
+	got := !endsInEscape(pat.text, escape) && e.like(left.text, pieces{text: pat.text, escape: escape})
+	if e.steps < 0 {
+		e.fail(n, tooManySteps)
+	}
+	return verdictOf(got != n.negated)
 }

@@ -4,6 +4,7 @@ package filter
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ func (x Explanation) String() string { return strings.Join(x.Reasons, "; ") }
 // AND that was false the first false part, of an OR that was true the first true
 // one, and so on.
 func (x *Expr) Explain(v View) Explanation {
-	e := env{view: v}
+	e := env{view: v, steps: x.steps}
 	got := e.test(x.root)
 	if e.err != nil {
 		return Explanation{Result: "error", Reasons: []string{e.err.Expr + " failed: " + e.err.Reason}}
@@ -49,9 +50,9 @@ func (x *Expr) junction(e *env, n *node, dst []string) []string {
 	if n.op == opOr {
 		deciding = yes
 	}
-	got := e.test(n)
+	got := x.again(e, n)
 	for _, kid := range n.kids {
-		if e.test(kid) != got {
+		if x.again(e, kid) != got {
 			continue
 		}
 		dst = x.reasons(e, kid, dst)
@@ -62,10 +63,18 @@ func (x *Expr) junction(e *env, n *node, dst []string) []string {
 	return dst
 }
 
+// again evaluates a part that was evaluated before, within the steps that the
+// whole has.
+func (x *Expr) again(e *env, n *node) verdict {
+	e.steps = x.steps
+	return e.test(n)
+}
+
 // reason tells one comparison: what it was, how it came out, and what the
 // properties in it were.
 func (x *Expr) reason(e *env, n *node) string {
-	said := fmt.Sprintf("%s was %v", n, e.test(n))
+	got := x.again(e, n)
+	said := fmt.Sprintf("%s was %v", n, got)
 	var facts []string
 	told := map[string]bool{}
 	missing := false
@@ -83,7 +92,7 @@ func (x *Expr) reason(e *env, n *node) string {
 	if len(facts) > 0 {
 		said += ": " + strings.Join(facts, " and ")
 	}
-	if e.test(n) == maybe && len(facts) > 0 && !missing {
+	if got == maybe && len(facts) > 0 && !missing {
 		said += ", which is of another type"
 	}
 	return said
@@ -124,7 +133,7 @@ func (c Constant) Explain(View) Explanation {
 // Explain names the first field that differs, or all when all agree.
 func (c *Correlation) Explain(v View) Explanation {
 	x := Explanation{Matched: true, Result: yes.String()}
-	e := env{view: v}
+	e := env{view: v, steps: math.MaxInt}
 	for _, eq := range c.equalities() {
 		got := e.fetch(&eq.name, cached)
 		verdict := judge(opEqual, equal(got, &eq.value))

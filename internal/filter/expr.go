@@ -8,13 +8,19 @@ import "slices"
 type Expr struct {
 	root  *node
 	names []Name // what opProperty.slot indexes
+	steps int    // of an evaluation, beyond one for each node
 }
 
 // Match reports whether the condition is true for the message. The error, if any,
 // is an [*EvalError].
 func (x *Expr) Match(v View) (bool, error) {
-	e := env{view: v}
-	got := e.test(x.root)
+	e := env{view: v, steps: x.steps}
+	var got verdict
+	if x.root.comparison() { // one call less
+		got = e.compare(x.root)
+	} else {
+		got = e.test(x.root)
+	}
 	if e.err != nil {
 		return false, e.err
 	}
@@ -23,8 +29,15 @@ func (x *Expr) Match(v View) (bool, error) {
 
 // Eval returns the value of the expression for the message.
 func (x *Expr) Eval(v View) (Value, error) {
-	e := env{view: v}
+	steps := x.steps
+	return x.eval(v, &steps)
+}
+
+// eval is Eval with the steps that the caller has left.
+func (x *Expr) eval(v View, steps *int) (Value, error) {
+	e := env{view: v, steps: *steps}
 	got := e.value(x.root)
+	*steps = e.steps
 	if e.err != nil {
 		return Value{}, e.err
 	}
@@ -39,24 +52,39 @@ func (x *Expr) String() string { return x.root.String() }
 // first use. Those that property(…) computes are not among them.
 func (x *Expr) Names() []Name { return slices.Clone(x.names) }
 
-// compile numbers the properties and computes what the message cannot change.
-func (x *Expr) compile() { x.prepare(x.root) }
+// compile numbers the properties and computes what the message cannot change. That
+// too has to do with the steps of one evaluation; what is left over for lack of
+// them is computed for each message, and fails.
+func (x *Expr) compile(steps int) {
+	p := preparation{numbers: map[Name]int{}, fixed: env{steps: steps}}
+	p.prepare(x.root)
+	x.names, x.steps = p.names, max(steps-p.nodes, 0)
+}
 
-func (x *Expr) prepare(n *node) {
+// preparation is an expression being compiled.
+type preparation struct {
+	fixed   env // has no view: nothing that is computed looks at the message
+	names   []Name
+	numbers map[Name]int // place of each in names
+	nodes   int
+}
+
+func (p *preparation) prepare(n *node) {
+	p.nodes++
 	fixed := n.op != opProperty && n.op != opNamed && n.op != opNewID && n.op != opExists
 	for _, kid := range n.kids {
-		x.prepare(kid)
+		p.prepare(kid)
 		fixed = fixed && (kid.fixed || kid.op == opConst)
 	}
 	switch {
 	case n.op == opProperty:
-		n.slot = x.slot(n.name)
+		n.slot = p.slotOf(n.name)
 	case n.op == opNamed && n.kids[0].constant():
-		x.resolve(n)
+		p.resolve(n)
 	case fixed && n.op != opConst && !n.fixed:
-		e := env{} // no view: nothing in n looks at the message
-		v := e.value(n)
-		n.val, n.fixed = v, e.err == nil
+		p.fixed.err = nil
+		v := p.fixed.value(n)
+		n.val, n.fixed = v, p.fixed.err == nil
 	case n.op == opIn:
 		n.set = constantSet(n.kids[1:])
 	case n.op == opLike:
@@ -67,19 +95,20 @@ func (x *Expr) prepare(n *node) {
 	}
 }
 
-func (x *Expr) slot(name Name) int {
-	if i := slices.Index(x.names, name); i >= 0 {
-		return i
+func (p *preparation) slotOf(name Name) int {
+	i, ok := p.numbers[name]
+	if !ok {
+		i = len(p.names)
+		p.names, p.numbers[name] = append(p.names, name), i
 	}
-	x.names = append(x.names, name)
-	return len(x.names) - 1
+	return i
 }
 
 // resolve notes the property that property('constant') names, for Names.
-func (x *Expr) resolve(n *node) {
+func (p *preparation) resolve(n *node) {
 	if arg := n.kids[0].val; arg.kind == String {
 		if name, ok := scoped(arg.text); ok {
-			x.slot(name)
+			p.slotOf(name)
 		}
 	}
 }

@@ -13,6 +13,7 @@ var seeds = []string{
 	"Priority = 'High' AND n > 3 OR NOT (d < 2.5e0)", "a IN (1, 'x', NULL) AND b NOT LIKE '%!%_' ESCAPE '!'", "EXISTS([a]]b]) AND sys.Label IS NOT NULL",
 	"p('sys.' + Priority) = newid()", "-n * (d + @limit) % 3 >= - -9223372036854775808", "due - sent <= @span", `"a""b" = N'größe'`, "n / 0 = 1",
 	"((((", "NOT NOT NOT yes", "n IN (1,2,3,4,5,6,7,8,9,10)", "big = 1e19 AND minus <> .5", "(a = 1) = (b = TRUE)", "user.[x] = sys.To",
+	"path LIKE 'o%/%_\x25' + name ESCAPE name", "path LIKE '%e_/%!_s%re' ESCAPE '!'", "name + name + name + name LIKE '%' + name + '_%'",
 }
 
 // FuzzParse holds for every text: parsing it is an error of the right type, or
@@ -64,6 +65,9 @@ func FuzzMatch(f *testing.F) {
 		}
 		view := &Envelope{Message: m, IDs: func() [16]byte { return [16]byte{1} }}
 		want, wantErr := x.Match(view)
+		if bad, ok := errors.AsType[*EvalError](wantErr); ok && bad.Reason == tooManySteps {
+			return // a set may know better without evaluating
+		}
 		got, gotErr := false, error(nil)
 		Compile([]Filter{x, False}).Match(view, func(_ int, err error) { got, gotErr = err == nil, err })
 		if got != want || (gotErr == nil) != (wantErr == nil) {
@@ -78,7 +82,8 @@ func FuzzMatch(f *testing.F) {
 // FuzzAction applies any action to any message; the changed copy is a message.
 func FuzzAction(f *testing.F) {
 	raw := orderMessage().Message.Bytes()
-	for _, s := range []string{"SET a = amount + 1; REMOVE Priority", "SET sys.Label = p('tenant'); SET x = NULL;", "SET sys.TimeToLive = @span", "SET [a]]b] = 'x' + tenant; SET amount = '7'"} {
+	for _, s := range []string{"SET a = amount + 1; REMOVE Priority", "SET sys.Label = p('tenant'); SET x = NULL;", "SET sys.TimeToLive = @span", "SET [a]]b] = 'x' + tenant; SET amount = '7'",
+		"SET a = tenant + tenant; SET a = a + a; SET a = a + a; SET a = a + a; SET a = a + a"} {
 		f.Add(s, raw)
 	}
 	f.Fuzz(func(t *testing.T, sql string, raw []byte) {

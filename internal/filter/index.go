@@ -14,6 +14,7 @@ type index struct {
 	seed    maphash.Seed
 	start   uint64             // of every hash
 	buckets map[uint64][]entry // by the hash of the values
+	longest int                // text that any rule demands, in bytes
 }
 
 // entry is a rule in an index.
@@ -34,6 +35,7 @@ func (ix *index) add(e entry) {
 	h := ix.start
 	for _, v := range e.want {
 		h = ix.mix(h, v)
+		ix.longest = max(ix.longest, len(v.text))
 	}
 	ix.buckets[h] = append(ix.buckets[h], e)
 }
@@ -54,7 +56,7 @@ func (ix *index) find(e *env, names []Name) []entry {
 	h := ix.start
 	for _, slot := range ix.slots {
 		key, ok := e.slot(slot, &names[slot]).key()
-		if !ok {
+		if !ok || len(key.text) > ix.longest { // not even worth hashing
 			return nil
 		}
 		h = ix.mix(h, key)

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// pattern is a LIKE pattern. Most patterns in use are a word with % at its ends;
-// those are told apart once, when the expression is compiled.
+// pattern is a LIKE pattern that is known before any message. Most patterns in use
+// are a word with % at its ends; those are told apart once, when the expression is
+// compiled, and the others are cut at their %.
 type pattern struct {
 	shape  shape
-	word   string // the text without wildcards, unless shape is mixed
-	text   string // as written
-	escape rune   // or none
+	word   string  // the text without wildcards, unless shape is mixed
+	pieces []piece // of the shape mixed
 }
 
 type shape uint8
 
 const (
-	mixed    shape = iota // wildcards anywhere: walk the text
+	mixed    shape = iota // wildcards anywhere: search for the pieces
 	exact                 // word
 	prefix                // word%
 	suffix                // %word
@@ -43,11 +43,11 @@ func escapeRune(s string) rune {
 // compilePattern sorts a pattern into its shape; ok is false when an escape
 // character stands at its end, escaping nothing.
 func compilePattern(text, escape string) (p pattern, ok bool) {
-	p = pattern{text: text, escape: escapeRune(escape)}
+	esc := escapeRune(escape)
 	var word strings.Builder
 	head, tail, plain := false, false, true
 	for rest := text; rest != ""; {
-		w, n, ok := nextWild(rest, p.escape)
+		w, n, ok := nextWild(rest, esc)
 		if !ok {
 			return p, false
 		}
@@ -64,6 +64,7 @@ func compilePattern(text, escape string) (p pattern, ok bool) {
 		rest = rest[n:]
 	}
 	if !plain {
+		p.pieces = cut(text, esc)
 		return p, true
 	}
 	p.word = word.String()
@@ -116,8 +117,87 @@ func literal(element string) string {
 	return element[len(element)-n:]
 }
 
+// piece is the part of a pattern between two %, before the first or after the last.
+type piece struct {
+	text   string
+	coded  bool // text is as written, with _ and escapes; else it is what it stands for
+	last   bool // no % follows
+	escape rune // of a coded text
+}
+
+// pieces yields the pieces of a pattern in turn: those of a compiled one, or those
+// of a text that is cut as it goes, which costs no memory.
+type pieces struct {
+	compiled []piece
+	text     string
+	escape   rune
+}
+
+// next returns the next piece. There is one more than there are %, so that the
+// caller stops after the last.
+func (ps *pieces) next() piece {
+	if ps.compiled != nil {
+		p := ps.compiled[0]
+		ps.compiled = ps.compiled[1:]
+		return p
+	}
+	p := piece{escape: ps.escape}
+	for at := 0; at < len(ps.text); {
+		w, n, _ := nextWild(ps.text[at:], ps.escape)
+		if w == anyRun {
+			p.text, ps.text = ps.text[:at], ps.text[at+n:]
+			return p
+		}
+		_, size := utf8.DecodeRuneInString(ps.text[at:])
+		p.coded = p.coded || w == anyOne || n > size
+		at += n
+	}
+	p.text, ps.text, p.last = ps.text, "", true
+	return p
+}
+
+// cut returns all pieces of a pattern, with escapes resolved where there is no _.
+func cut(text string, escape rune) (all []piece) {
+	for ps := (pieces{text: text, escape: escape}); ; {
+		p := ps.next()
+		if p.coded {
+			p.resolve()
+		}
+		all = append(all, p)
+		if p.last {
+			return all
+		}
+	}
+}
+
+// resolve makes a coded text what it stands for, unless there is a _ in it.
+func (p *piece) resolve() {
+	var word strings.Builder
+	for rest := p.text; rest != ""; {
+		w, n, _ := nextWild(rest, p.escape)
+		if w == anyOne {
+			return
+		}
+		word.WriteString(literal(rest[:n]))
+		rest = rest[n:]
+	}
+	p.text, p.coded = word.String(), false
+}
+
+// endsInEscape reports whether the last character of a pattern escapes nothing.
+func endsInEscape(text string, escape rune) bool {
+	for text != "" {
+		_, n, ok := nextWild(text, escape)
+		if !ok {
+			return true
+		}
+		text = text[n:]
+	}
+	return false
+}
+
 // match reports whether the whole of s fits p.
-func (p *pattern) match(s string) bool {
+func (e *env) match(s string, p *pattern) bool {
 	switch p.shape {
 	case exact:
 		return s == p.word
@@ -126,53 +206,114 @@ func (p *pattern) match(s string) bool {
 	case suffix:
 		return strings.HasSuffix(s, p.word)
 	case contains:
-		return strings.Contains(s, p.word)
+		if len(s) <= shortText {
+			return strings.Contains(s, p.word)
+		}
+		return e.index(s, p.word) >= 0
 	default:
-		return walk(s, p.text, p.escape)
+		return e.like(s, pieces{compiled: p.pieces})
 	}
 }
 
-// walk matches s against a pattern. It remembers the last % and, when it fails
-// later, lets that % swallow one more character: an earlier % never needs to be
-// tried again, so the work is at most len(s) times len(pattern).
-func walk(s, pat string, escape rune) bool {
-	star := false           // a % came by:
-	resume, again := "", "" // what it has not swallowed, and the pattern after it
-	for s != "" || pat != "" {
-		if pat != "" {
-			w, n, ok := nextWild(pat, escape)
-			if !ok {
-				return false
-			}
-			if w == anyRun {
-				pat = pat[n:]
-				star, resume, again = true, s, pat
-				continue
-			}
-			if size := fitsOne(s, pat[:n], w); size > 0 {
-				s, pat = s[size:], pat[n:]
-				continue
-			}
+// like reports whether s is the pieces with anything in between: it begins with
+// the first and ends with the last, and the others follow each other. Taking the
+// first place where a piece fits is never wrong, because a piece is as many
+// characters long wherever it fits: a later place leaves less room for the rest.
+// So no character of s is looked at for two pieces, and the work is that of
+// finding them.
+//
+//	s       the quick brown fox
+//	pattern the%ck%b___n%x
+//	        [-]   ][[---]  ]
+func (e *env) like(s string, ps pieces) bool {
+	p := ps.next()
+	n := e.fit(s, &p)
+	if n < 0 {
+		return false
+	}
+	for s = s[n:]; !p.last; s = s[n:] {
+		if p = ps.next(); p.last {
+			return e.ends(s, &p)
 		}
-		if !star || resume == "" {
+		if n = e.find(s, &p); n < 0 {
 			return false
 		}
-		_, n := utf8.DecodeRuneInString(resume)
-		resume = resume[n:]
-		s, pat = resume, again
 	}
-	return true
+	return s == ""
 }
 
-// fitsOne returns the size of the first character of s if the element stands for
-// it, or 0.
-func fitsOne(s, element string, w wild) int {
-	if s == "" {
-		return 0
+// fit returns how many bytes at the beginning of s a piece stands for, or -1.
+func (e *env) fit(s string, p *piece) int {
+	if !p.coded {
+		if !e.spend(len(p.text)/bytesPerStep+1) || !strings.HasPrefix(s, p.text) {
+			return -1
+		}
+		return len(p.text)
 	}
-	_, size := utf8.DecodeRuneInString(s)
-	if w == anyOne || s[:size] == literal(element) {
-		return size
+	from := len(s)
+	for rest := p.text; rest != ""; {
+		w, n, _ := nextWild(rest, p.escape)
+		if !e.spend(1) || s == "" {
+			return -1
+		}
+		_, size := utf8.DecodeRuneInString(s)
+		if w != anyOne && s[:size] != literal(rest[:n]) {
+			return -1
+		}
+		s, rest = s[size:], rest[n:]
 	}
-	return 0
+	return from - len(s)
+}
+
+// find returns where the first place in s that a piece stands for ends, or -1. For
+// a piece with _ that is tried at every character, so that the work may be text
+// times piece; for all others it is that of a search for a word.
+func (e *env) find(s string, p *piece) int {
+	if !p.coded {
+		if at := e.index(s, p.text); at >= 0 {
+			return at + len(p.text)
+		}
+		return -1
+	}
+	for at := 0; ; {
+		if n := e.fit(s[at:], p); n >= 0 {
+			return at + n
+		}
+		if at == len(s) || e.steps < 0 {
+			return -1
+		}
+		_, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+	}
+}
+
+// ends reports whether s ends with what a piece stands for.
+func (e *env) ends(s string, p *piece) bool {
+	if !p.coded {
+		return e.spend(len(p.text)/bytesPerStep+1) && strings.HasSuffix(s, p.text)
+	}
+	at := len(s)
+	for rest := p.text; rest != ""; {
+		_, n, _ := nextWild(rest, p.escape)
+		if !e.spend(1) || at == 0 {
+			return false
+		}
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		rest, at = rest[n:], at-size
+	}
+	return at+e.fit(s[at:], p) == len(s)
+}
+
+// index is strings.Index within the steps that are left.
+func (e *env) index(s, word string) int {
+	if most := max(e.steps, 0); len(s)/bytesPerStep > most {
+		s = s[:most*bytesPerStep] // if that does not decide, spend below says so
+	}
+	at := strings.Index(s, word)
+	if at < 0 {
+		e.spend(len(s)/bytesPerStep + 1)
+	} else {
+		e.spend((at+len(word))/bytesPerStep + 1)
+	}
+	return at
 }

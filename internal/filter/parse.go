@@ -9,18 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bounds what the parser accepts. Zero fields mean the default. Service
+// Limits bounds what the parser accepts, and what the evaluation of that may cost. Zero fields mean the default. Service
 // Bus itself allows a Length of 1024.
 type Limits struct {
 	Length     int // bytes of text; default 64 KiB
 	Depth      int // levels of nesting; default 200
 	Statements int // SET and REMOVE in one action; default 32
+	Steps      int // work of one evaluation, or of one action; default 262,144
 }
 
 func (l Limits) withDefaults() Limits {
 	l.Length = cmp.Or(l.Length, 64<<10)
 	l.Depth = cmp.Or(l.Depth, 200)
 	l.Statements = cmp.Or(l.Statements, 32)
+	l.Steps = cmp.Or(l.Steps, defaultSteps)
 	return l
 }
 
@@ -57,7 +59,7 @@ func (l Limits) parse(sql string, params Params, check func(*node) *kindError) (
 		return nil, p.lex.fail(bad.node.pos, bad.found, bad.want)
 	}
 	x := &Expr{root: root}
-	x.compile()
+	x.compile(p.limits.Steps)
 	return x, nil
 }
 

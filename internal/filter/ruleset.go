@@ -2,7 +2,10 @@
 
 package filter
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // RuleSet is all rules of a topic, compiled to be asked together. It never
 // changes; a new rule makes a new set.
@@ -147,7 +150,7 @@ func (s *RuleSet) Match(v View, hit func(rule int, err error)) {
 	for _, rule := range s.always {
 		hit(rule, nil)
 	}
-	e := env{view: v}
+	e := env{view: v, steps: math.MaxInt} // each rule has steps of its own; finding them is not counted
 	for _, ix := range s.indexes {
 		for _, entry := range ix.find(&e, s.names) {
 			switch {
@@ -174,7 +177,7 @@ func (s *RuleSet) Match(v View, hit func(rule int, err error)) {
 
 // match evaluates a rule with the properties that earlier rules looked up.
 func (r *sqlRule) match(e *env, hit func(rule int, err error)) {
-	e.remap, e.err = r.remap, nil
+	e.remap, e.err, e.steps = r.remap, nil, r.expr.steps
 	got := e.test(r.expr.root)
 	switch {
 	case e.err != nil:

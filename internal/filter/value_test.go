@@ -123,15 +123,16 @@ func TestLike(t *testing.T) {
 		{"aXbXc", "a%X%c", "", true}, {"aaaab", "%a%a%b", "", true}, {"mississippi", "m%iss%pi", "", true}, {"mississippi", "m%isx%pi", "", false},
 		{"ab", "a%b%", "", true}, {"x%", "x%%", "%", true}, {"xy", "x%%", "%", false}, {"a\nb", "a_b", "", true}, {"abab", "%ab", "", true},
 	} {
+		e := env{steps: defaultSteps}
 		p, ok := compilePattern(tt.pattern, tt.escape)
-		if !ok || p.match(tt.s) != tt.want {
-			t.Errorf("%q LIKE %q ESCAPE %q: %v, %v, want %v", tt.s, tt.pattern, tt.escape, p.match(tt.s), ok, tt.want)
+		if got := e.match(tt.s, &p); !ok || got != tt.want {
+			t.Errorf("%q LIKE %q ESCAPE %q: %v, %v, want %v", tt.s, tt.pattern, tt.escape, got, ok, tt.want)
 		}
-		if got := walk(tt.s, tt.pattern, escapeRune(tt.escape)); got != tt.want {
-			t.Errorf("walk(%q, %q, %q) = %v, want %v", tt.s, tt.pattern, tt.escape, got, tt.want)
+		if got := e.like(tt.s, pieces{text: tt.pattern, escape: escapeRune(tt.escape)}); got != tt.want {
+			t.Errorf("cut as it goes, %q LIKE %q ESCAPE %q: %v, want %v", tt.s, tt.pattern, tt.escape, got, tt.want)
 		}
 	}
-	if walk("a", "a!", '!') {
-		t.Error("a pattern that ends in its escape character matches")
+	if ok, err := parse(t, "'a' LIKE Priority ESCAPE 'h'").Match(sample()); ok || err != nil {
+		t.Errorf("a pattern that ends in its escape character: %v, %v", ok, err)
 	}
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filter
+
+// The work of one evaluation is counted in steps and limited by [Limits.Steps],
+// because a message, which may be large and comes from anybody, decides how much
+// work a short expression is. A step takes some twelve nanoseconds at most.
+//
+//	every operation of the expression           1, counted when it is parsed
+//	LIKE                                        1 for each character compared with a part that has _ in it,
+//	                                            1 for each 16 bytes searched for other parts;
+//	                                            1 for each byte of a pattern that is computed
+//	=, <, IN and so on with long texts          1 for each 16 bytes
+//	+ of texts                                  1 for each byte
+//	newid(), property(), and a property that
+//	the evaluation has no place to remember in  64
+//
+// Comparing short texts is part of the operation: there are at most as many as the
+// expression has letters.
+const (
+	defaultSteps   = 1 << 18
+	bytesPerStep   = 16
+	shortText      = 256
+	stepsPerLookup = 64
+	stepsPerID     = 64
+)
+
+const tooManySteps = "it takes more steps than an evaluation may"
+
+// spend takes n steps from those that are left and reports whether there were as
+// many.
+func (e *env) spend(n int) bool {
+	e.steps -= n
+	return e.steps >= 0
+}
+
+// afford is spend that makes the evaluation fail at node n.
+func (e *env) afford(n *node, steps int) bool {
+	if e.spend(steps) {
+		return true
+	}
+	e.fail(n, tooManySteps)
+	return false
+}
+
+// affordText is afford for the comparison of two texts, which may differ only at
+// the end of the shorter.
+func (e *env) affordText(n *node, a, b *Value) bool {
+	return e.afford(n, min(len(a.text), len(b.text))/bytesPerStep)
+}
+
+// chargeLookup takes the steps of looking up a property that is not remembered.
+func (e *env) chargeLookup(name *Name) {
+	if !e.spend(stepsPerLookup) && e.err == nil {
+		e.err = &EvalError{Expr: shorten(name.String()), Reason: tooManySteps}
+	}
+}
+
+// affordList is afford for looking for a long text in a list: in the table of a
+// list of constants, or in each element.
+func (e *env) affordList(n *node, left *Value) bool {
+	times := 1
+	if n.set == nil {
+		times = len(n.kids) - 1
+	}
+	return e.afford(n, times*(len(left.text)/bytesPerStep))
+}
