@@ -5,6 +5,7 @@ package broker
 import (
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -174,6 +175,7 @@ func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, o se
 			w.add(sub, shard.Main, w.source)
 		}
 	})
+	w.bury()
 }
 
 // routing is one message on its way into subscriptions.
@@ -183,6 +185,16 @@ type routing struct {
 	reading policy.Reading
 	hops    uint8
 	words   [16]uint64 // room for a bit for each of the first 1,024 subscriptions
+
+	failures []failure     // at most one for each subscription
+	failed   map[*node]int // place in failures; nil without any
+}
+
+// failure is why a subscription cannot take a message.
+type failure struct {
+	sub                 *node
+	reason, description string
+	more                int // rules that failed as well
 }
 
 // add gives a subscription a body. A subscription of sessions keeps a message
@@ -215,18 +227,44 @@ func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
 	}
 	e := filter.Edit(view.Message, changes)
 	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
-	w.edited(sub, shard.Main, e)
-}
-
-// dead gives the message to the dead letters of a subscription.
-func (w *routing) dead(sub *node, reason, description string) {
-	w.edited(sub, shard.DeadLetter, reasons(reason, description))
-}
-
-// edited gives a subscription a changed copy.
-func (w *routing) edited(sub *node, part shard.Part, e message.Edit) {
 	w.send.Bodies = append(w.send.Bodies, edited(w.send.Bodies[w.source], e))
-	w.add(sub, part, len(w.send.Bodies)-1)
+	w.add(sub, shard.Main, len(w.send.Bodies)-1)
+}
+
+// dead notes that the message goes to the dead letters of a subscription: once,
+// whatever else goes wrong with it there.
+func (w *routing) dead(sub *node, reason, description string) {
+	if at, again := w.failed[sub]; again {
+		w.failures[at].more++
+		return
+	}
+	if w.failed == nil {
+		w.failed = make(map[*node]int)
+	}
+	w.failed[sub] = len(w.failures)
+	w.failures = append(w.failures, failure{sub: sub, reason: reason, description: description})
+}
+
+// bury gives the message to the dead letters of the subscriptions that cannot take
+// it. Those that have the same to say about it share one body.
+func (w *routing) bury() {
+	if w.failures == nil {
+		return
+	}
+	bodies := make(map[[2]string]int)
+	for _, f := range w.failures {
+		if f.more > 0 {
+			f.description = strings.TrimSpace(fmt.Sprintf("%s (and %d more)", f.description, f.more))
+		}
+		why := [2]string{f.reason, f.description}
+		body, known := bodies[why]
+		if !known {
+			body = len(w.send.Bodies)
+			bodies[why] = body
+			w.send.Bodies = append(w.send.Bodies, edited(w.send.Bodies[w.source], reasons(f.reason, f.description)))
+		}
+		w.add(f.sub, shard.DeadLetter, body)
+	}
 }
 
 // reasons writes into a message why it is a dead letter.
