@@ -35,6 +35,7 @@ type measuredClass struct {
 	Died      flow     `json:"died"`
 	Refused   flow     `json:"refused"`
 	Evicted   flow     `json:"evicted"`
+	Expired   flow     `json:"expired"`
 	Waiting   int64    `json:"waiting"`
 	OldestAge float64  `json:"oldestAge"`
 	Drain     *float64 `json:"drain"`
@@ -161,7 +162,7 @@ func statsCommand(s streams) *cobra.Command {
 		Use:   "stats [QUEUE]",
 		Short: "Show what comes in, what goes out and how long it waits, by class",
 	}, func(t *target, all []measured) {
-		rows := newTable("QUEUE", "CLASS", "#WAITING", "OLDEST", "#IN/S", "#OUT/S", "WAIT 50%", "95%", "99%", "WORK 50%", "DRAINED", "#REFUSED", "#DEAD")
+		rows := newTable("QUEUE", "CLASS", "#WAITING", "OLDEST", "#IN/S", "#OUT/S", "WAIT 50%", "95%", "99%", "WORK 50%", "DRAINED", "#REFUSED", "#DEAD", "#EXPIRED")
 		for _, m := range all {
 			for _, c := range m.Classes {
 				drain := "never"
@@ -171,7 +172,7 @@ func statsCommand(s streams) *cobra.Command {
 				rows.add(m.Entity, c.name(), c.Waiting, seconds(c.OldestAge),
 					fmt.Sprintf("%.1f", c.Arrived.PerSecond.Minute), fmt.Sprintf("%.1f", c.Completed.PerSecond.Minute),
 					seconds(c.Wait.P50), seconds(c.Wait.P95), seconds(c.Wait.P99), seconds(c.Service.P50), drain,
-					c.Refused.Total, c.Died.Total)
+					c.Refused.Total, c.Died.Total, c.Expired.Total)
 			}
 		}
 		rows.print(t.out)

@@ -24,7 +24,7 @@ var (
 	classService  = classDesc("service_seconds", "Time from last delivered until completed.")
 	classEndToEnd = classDesc("end_to_end_seconds", "Time from enqueued until completed.")
 	classRecent   = classDesc("wait_recent_seconds", "Quantiles of the recent waits until first delivered.", "quantile")
-	classFlow     = classDesc("messages_total", "Messages that arrived, were completed, died, were refused or evicted.", "event")
+	classFlow     = classDesc("messages_total", "Messages that arrived, were completed, died, were refused or evicted, or expired.", "event")
 	classRate     = classDesc("messages_per_second", "Messages per second in the last minute.", "event")
 	classWaiting  = classDesc("waiting", "Messages that could be handed out.")
 	classOldest   = classDesc("oldest_seconds", "How long the oldest of those has waited.")
@@ -95,7 +95,7 @@ func tellClass(to chan<- prometheus.Metric, entity string, c *objective.ClassRep
 		}
 	}
 	for event, f := range map[string]*objective.Flow{
-		"arrived": &c.Arrived, "completed": &c.Completed, "died": &c.Died, "refused": &c.Refused, "evicted": &c.Evicted,
+		"arrived": &c.Arrived, "completed": &c.Completed, "died": &c.Died, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
 	} {
 		to <- prometheus.MustNewConstMetric(classFlow, prometheus.CounterValue, float64(f.Total), entity, c.Name, event)
 		single(to, classRate, f.Minute, entity, c.Name, event)

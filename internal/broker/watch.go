@@ -222,10 +222,21 @@ func (w *watch) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 // Died implements shard.Observer.
 func (w *watch) Died(now time.Time, d *queue.Dead) {
 	w.touch()
+	w.meter.Died(now, uint8(d.Class))
+	if d.Reason == queue.ReasonExpired {
+		w.meter.Expired(now, uint8(d.Class))
+	}
 	if d.First {
-		w.meter.Expired(now, uint8(d.Class), d.EnqueuedAt)
-	} else {
-		w.meter.Died(now, uint8(d.Class))
+		w.meter.Undelivered(now, uint8(d.Class))
+	}
+}
+
+// Expired implements shard.Observer.
+func (w *watch) Expired(now time.Time, e queue.Expired) {
+	w.touch()
+	w.meter.Expired(now, uint8(e.Class))
+	if e.First {
+		w.meter.Undelivered(now, uint8(e.Class))
 	}
 }
 

@@ -364,3 +364,66 @@ func TestAlertsWhenAQueueIsSaturated(t *testing.T) {
 		}
 	})
 }
+
+// TestExpiredMessagesBreakThePromise is for B8: a message that expires before
+// anybody got it is counted, dead letter or not, and was not delivered in time,
+// however short its life was.
+func TestExpiredMessagesBreakThePromise(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		for _, life := range []time.Duration{2 * time.Second, 30 * time.Second} {
+			t.Run(fmt.Sprintf("dead lettering %v, life %v", kept, life), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { expireAll(t, kept, life) })
+			})
+		}
+	}
+}
+
+func expireAll(t *testing.T, kept bool, life time.Duration) {
+	r := start(t)
+	r.queue(entity.Queue{
+		Name: "q", DefaultMessageTimeToLive: entity.Duration(life), DeadLetteringOnMessageExpiration: kept,
+		Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 5, "objective": {"wait": "10s"}}]}`),
+	})
+	for range 100 {
+		r.send("q", msg("m"))
+	}
+	time.Sleep(life + 2*time.Second)
+	synctest.Wait()
+	c := r.class("q", "all")
+	if c.Waiting != 0 || c.Arrived.Total != 100 {
+		t.Fatalf("%d of %d wait, want none of 100", c.Waiting, c.Arrived.Total)
+	}
+	if c.Objective.State != objective.Missed || c.Objective.Short.Share != 0 {
+		t.Errorf("%v, %.0f %% in time, want a promise that was missed: all of it was lost", c.Objective.State, 100*c.Objective.Short.Share)
+	}
+	if c.Expired.Total != 100 {
+		t.Errorf("%d expired, want 100", c.Expired.Total)
+	}
+	if dead := map[bool]uint64{true: 100}[kept]; c.Died.Total != dead {
+		t.Errorf("%d died, want %d", c.Died.Total, dead)
+	}
+	r = r.restart()
+	if again := r.class("q", "all"); again.Expired.Total != 100 || again.Objective.State != objective.Missed {
+		t.Errorf("after a restart: %d expired, %v; want 100 and missed", again.Expired.Total, again.Objective.State)
+	}
+}
+
+// TestExpiredAfterADeliveryKeepsThePromise: what was delivered in time and given
+// back counts as expired, but the promise was kept.
+func TestExpiredAfterADeliveryKeepsThePromise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.queue(entity.Queue{
+			Name: "q", DefaultMessageTimeToLive: entity.Duration(time.Minute),
+			Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 5, "objective": {"wait": "10s"}}]}`),
+		})
+		r.send("q", msg("m"))
+		rec, k := r.receive("q", 1, ReceiverOptions{})
+		r.settle(rec, <-k.ds, Outcome{Verdict: Abandon})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if c := r.class("q", "all"); c.Expired.Total != 1 || c.Objective.State != objective.Met {
+			t.Errorf("%d expired, %v; want one, and met", c.Expired.Total, c.Objective.State)
+		}
+	})
+}

@@ -23,26 +23,29 @@
 // 1 or more, at risk when one is, else met. So a short stop is at risk and not
 // missed, and what was missed is at risk until the hour looks good again.
 //
-// Messages that wait longer than promised without having started count as late
-// in both windows while they wait. How many these are is estimated from the age
+// A message that is lost before its first delivery, because it expired, counts as
+// late, however long it waited. Messages that wait longer than promised without
+// having started count as late in both windows while they wait. How many these are is estimated from the age
 // of the oldest.
 //
 // # Format
 //
-// A snapshot is a version byte, 1, and then, all numbers as varints and all
+// A snapshot is a version byte, 2, and then, all numbers as varints and all
 // fractions as their IEEE 754 bits:
 //
 //	operations, each a rate          (number of kinds first)
 //	time of the last rotation
 //	classes                          (number first), each:
 //	    name (length first), wait, share
-//	    five rates: arrived, completed, died, refused, evicted
+//	    six rates: arrived, completed, died, refused, evicted, expired
 //	    state (a byte), window: current slot, its end, 60 times good and late
 //	    0, or 1 and three measures: wait, service, end to end
 //
 //	rate       total, pending, first, folded, three averages
 //	measure    two histograms, count, sum, number of buckets, buckets
 //	histogram  count, sum, runs of (empty before, length, counts), 0 0
+//
+// Version 1 has no rate of expired ones.
 //
 // # Concurrency
 //

@@ -27,7 +27,7 @@ type class struct {
 	number uint8
 	slot   time.Duration // of the window
 
-	arrived, completed, died, refused, evicted Rate
+	arrived, completed, died, refused, evicted, expired Rate
 
 	wait, service, total *measure // allocated by the first event
 
@@ -128,17 +128,20 @@ func (m *Meter) Settled(now time.Time, class uint8, enqueued, delivered time.Tim
 	c.completed.add(at, 1)
 }
 
-// Died counts a message that became a dead letter after it was delivered.
+// Died counts a message that became a dead letter.
 func (m *Meter) Died(now time.Time, class uint8) { m.of(class).died.add(now.UnixNano(), 1) }
 
-// Expired counts a message that died without ever being delivered. If it waited
-// longer than promised, the promise is broken; if its sender gave it less time
-// than that, it is not.
-func (m *Meter) Expired(now time.Time, class uint8, enqueued time.Time) {
-	c := m.of(class)
-	c.died.add(now.UnixNano(), 1)
-	if waited := now.Sub(enqueued); waited > c.Wait {
-		c.promised(now.UnixNano(), waited)
+// Expired counts a message whose life ended before it was completed, whether it
+// became a dead letter or not.
+func (m *Meter) Expired(now time.Time, class uint8) { m.of(class).expired.add(now.UnixNano(), 1) }
+
+// Undelivered counts a message that left without ever having been delivered, as a
+// dead letter or because it expired. It breaks the promise, however long it waited:
+// what is promised is a delivery.
+func (m *Meter) Undelivered(now time.Time, class uint8) {
+	if c := m.of(class); c.Wait > 0 {
+		c.promise.advance(now.UnixNano(), c.slot)
+		c.promise.bad()
 	}
 }
 

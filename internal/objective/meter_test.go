@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -130,20 +131,59 @@ func TestLongObjectivesHaveLongWindows(t *testing.T) {
 	}
 }
 
-func TestExpiredCountsIfItWaitedTooLong(t *testing.T) {
-	c := newClock(gold)
-	c.Expired(c.now, 1, c.now.Add(-5*time.Second)) // its sender gave it less
-	c.second(0, 0)
+// TestUndeliveredBreaksThePromise is for B8: what left without having been
+// delivered was not delivered in time.
+func TestUndeliveredBreaksThePromise(t *testing.T) {
+	c := newClock(gold, Class{Name: "rest"})
+	c.Expired(c.now, 1) // after a delivery
+	c.second(1, 0)
 	if c.state() != Met {
-		t.Errorf("expired before the promise was broken: %v", c.state())
+		t.Errorf("expired after a delivery in time: %v", c.state())
 	}
-	c.Expired(c.now, 1, c.now.Add(-time.Minute))
+	c.Expired(c.now, 1)
+	c.Undelivered(c.now, 1)
+	c.Undelivered(c.now, 2) // promises nothing
 	c.second(0, 0)
 	if c.state() != Missed {
-		t.Errorf("expired after the promise was broken: %v", c.state())
+		t.Errorf("expired without a delivery: %v", c.state())
 	}
-	if got := c.Report(c.now).Classes[0].Died.Total; got != 2 {
-		t.Errorf("%d died, want 2", got)
+	if r := c.Report(c.now).Classes[0]; r.Expired.Total != 2 || r.Died.Total != 0 {
+		t.Errorf("%d expired and %d died, want 2 and none", r.Expired.Total, r.Died.Total)
+	}
+}
+
+// TestSnapshotOfVersion1 reads what an earlier version wrote, which did not count
+// what expired.
+func TestSnapshotOfVersion1(t *testing.T) {
+	old, err := os.ReadFile("testdata/snapshot-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMeter([]Class{gold, {Name: "rest"}})
+	if err := m.Restore(old); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 5, 4, 10, 1, 30, 0, time.UTC)
+	for range 2 { // as it was, and as it is written now
+		r := m.Report(at)
+		gold, rest := r.Classes[0], r.Classes[1]
+		if gold.Arrived.Total != 270 || gold.Completed.Total != 90 || gold.Died.Total != 9 || gold.Wait.Total != 90 ||
+			gold.Objective.State != Missed || math.Abs(gold.Objective.Long.Share-.909) > .001 {
+			t.Errorf("gold: %+v, %+v", gold, gold.Objective)
+		}
+		if rest.Died.Total != 90 || rest.Refused.Total != 180 || rest.Evicted.Total != 360 || rest.Expired.Total != 0 {
+			t.Errorf("rest: %+v", rest)
+		}
+		again := NewMeter([]Class{{Name: "gold", Wait: 10 * time.Second, Share: .95}, {Name: "rest"}})
+		if err := again.Restore(m.Snapshot()); err != nil {
+			t.Fatal(err)
+		}
+		m = again
+	}
+	for n := range old {
+		if err := m.Restore(old[:n]); !errors.Is(err, ErrSnapshot) {
+			t.Fatalf("the first %d bytes: %v, want %v", n, err, ErrSnapshot)
+		}
 	}
 }
 
@@ -307,6 +347,9 @@ func FuzzRestore(f *testing.F) {
 	c := newClock(gold)
 	c.run(3, 2, time.Second)
 	f.Add(c.Snapshot())
+	if old, err := os.ReadFile("testdata/snapshot-1"); err == nil {
+		f.Add(old)
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m := NewMeter([]Class{gold})
 		if m.Restore(raw) != nil {

@@ -29,6 +29,7 @@ type ClassReport struct {
 	Died      Flow `json:"died"`
 	Refused   Flow `json:"refused"`
 	Evicted   Flow `json:"evicted"`
+	Expired   Flow `json:"expired"` // dead letters for that reason are among Died as well
 
 	Waiting   int64   `json:"waiting"`
 	OldestAge float64 `json:"oldestAge"` // of those that could be handed out
@@ -100,7 +101,7 @@ func (m *Meter) Report(now time.Time) Report {
 
 // used reports whether anything happened.
 func (c *class) used() bool {
-	return c.wait != nil || c.arrived.total+c.died.total+c.refused.total+c.evicted.total > 0 || c.backlog.Waiting > 0
+	return c.wait != nil || c.arrived.total+c.died.total+c.refused.total+c.evicted.total+c.expired.total > 0 || c.backlog.Waiting > 0
 }
 
 func flow(r *Rate, now time.Time) Flow { return Flow{r.Total(), r.At(now)} }
@@ -109,7 +110,7 @@ func (c *class) report(now time.Time) ClassReport {
 	r := ClassReport{
 		Class: c.number, Name: c.Name,
 		Arrived: flow(&c.arrived, now), Completed: flow(&c.completed, now), Died: flow(&c.died, now),
-		Refused: flow(&c.refused, now), Evicted: flow(&c.evicted, now),
+		Refused: flow(&c.refused, now), Evicted: flow(&c.evicted, now), Expired: flow(&c.expired, now),
 		Waiting: c.backlog.Waiting,
 	}
 	if c.wait != nil {

@@ -10,7 +10,10 @@ import (
 
 // version is the first byte of a snapshot. A new layout gets a new number, and
 // old ones are read for ever.
-const version = 1
+const version = 2
+
+// ratesOf is how many rates a class has in the snapshots of each version.
+var ratesOf = [version + 1]int{1: 5, 2: 6}
 
 // Snapshot returns all that was measured, for Restore. doc.go has the layout.
 func (m *Meter) Snapshot() []byte {
@@ -30,7 +33,7 @@ func (m *Meter) Snapshot() []byte {
 // Restore brings back what was measured of the classes that still exist, by
 // their names. After an error, which is ErrSnapshot, nothing has changed.
 func (m *Meter) Restore(snapshot []byte) error {
-	if len(snapshot) == 0 || snapshot[0] != version {
+	if len(snapshot) == 0 || snapshot[0] == 0 || snapshot[0] > version {
 		return ErrSnapshot
 	}
 	s := &source{rest: snapshot[1:]}
@@ -46,7 +49,7 @@ func (m *Meter) Restore(snapshot []byte) error {
 	var restored []*class
 	for range min(s.uvarint(), 256) {
 		c := new(class)
-		c.read(s)
+		c.read(s, ratesOf[snapshot[0]])
 		restored = append(restored, c)
 	}
 	if s.err != nil || len(s.rest) > 0 {
@@ -90,10 +93,11 @@ func (c *class) append(dst []byte) []byte {
 	return c.total.append(c.service.append(c.wait.append(dst)))
 }
 
-func (c *class) read(s *source) {
+// read reads what append wrote, or an earlier version with fewer rates.
+func (c *class) read(s *source, rates int) {
 	c.Name = s.text()
 	c.Wait, c.Share = time.Duration(s.time()), s.float()
-	for _, r := range c.rates() {
+	for _, r := range c.rates()[:rates] {
 		r.read(s)
 	}
 	if c.state = State(s.byte()); c.state > Missed {
@@ -110,9 +114,10 @@ func (c *class) read(s *source) {
 	c.total.read(s)
 }
 
-// rates lists the rates in the order of the snapshot, which never changes.
-func (c *class) rates() [5]*Rate {
-	return [...]*Rate{&c.arrived, &c.completed, &c.died, &c.refused, &c.evicted}
+// rates lists the rates in the order of the snapshot, which never changes: new
+// ones go at the end.
+func (c *class) rates() []*Rate {
+	return []*Rate{&c.arrived, &c.completed, &c.died, &c.refused, &c.evicted, &c.expired}
 }
 
 func (r *Rate) append(dst []byte) []byte {

@@ -163,6 +163,8 @@ func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
 	if q.cfg.DeadLetterExpired && !q.cfg.IsDead {
 		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
+	} else {
+		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagSeen == 0})
 	}
 	q.remove(seq, e, out)
 	out.gone(seq)

@@ -120,6 +120,14 @@ type Dead struct {
 	Description string
 }
 
+// Expired tells about a message that outlived its use and is gone, not even a dead
+// letter, for measurement.
+type Expired struct {
+	Seq   SeqNo
+	Class Class
+	First bool // as in Delivery: it was never handed out
+}
+
 // Want narrows what a taker accepts.
 type Want struct {
 	Session   SessionLock // of a session receiver; zero otherwise

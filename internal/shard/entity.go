@@ -149,6 +149,11 @@ func (s *Shard) absorb(sl *slot) {
 		s.recorded()
 	}
 	s.account()
+	if sl.observer != nil {
+		for _, e := range s.eff.Expired {
+			sl.observer.Expired(s.now, e)
+		}
+	}
 	var dead []queue.Dead
 	if len(s.eff.Dead) > 0 {
 		dead = slices.Clone(s.eff.Dead)

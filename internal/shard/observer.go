@@ -28,6 +28,9 @@ type Observer interface {
 	Settled(now time.Time, v Verdict, s queue.Settled)
 	// Died tells that a message went to the dead letters, for whatever reason.
 	Died(now time.Time, d *queue.Dead)
+	// Expired tells that a message outlived its use and is gone. One that becomes
+	// a dead letter for it is told of by Died.
+	Expired(now time.Time, e queue.Expired)
 }
 
 // IdleObserver is an Observer that also learns of waits that were in vain.

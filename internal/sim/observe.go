@@ -167,3 +167,11 @@ func edited(m *message.Message, set []message.Change) *message.Message {
 	}
 	return out
 }
+
+// Expired implements shard.Observer.
+func (o *observer) Expired(now time.Time, e queue.Expired) {
+	q := o.model()
+	if m := q.find(e.Seq); m != nil && (!m.expired(now) || q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+		o.h.w.failf("%v: message %d is gone as one that expired", o.place, e.Seq)
+	}
+}
