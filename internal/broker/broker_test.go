@@ -3,9 +3,11 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -81,6 +83,46 @@ func (r *rig) restart() *rig {
 	r.t.Helper()
 	r.stop()
 	return startOn(r.t, r.disk)
+}
+
+// damage flips a bit of every copy of a text on the disk. Only bodies that are not
+// in memory notice it: restart before.
+func (r *rig) damage(text string) {
+	r.t.Helper()
+	names, err := r.disk.List(".")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	found := 0
+	for _, name := range names {
+		f, err := r.disk.Open(name)
+		if err != nil {
+			continue // a directory
+		}
+		size, err := f.Size()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		raw := make([]byte, size)
+		if _, err := f.ReadAt(raw, 0); err != nil && !errors.Is(err, io.EOF) {
+			r.t.Fatal(err)
+		}
+		for at := 0; ; at++ {
+			i := bytes.Index(raw[at:], []byte(text))
+			if i < 0 {
+				break
+			}
+			at += i
+			if err := vfs.NewFault(r.disk).FlipBit(name, int64(at)*8); err != nil {
+				r.t.Fatal(err)
+			}
+			found++
+		}
+		f.Close()
+	}
+	if found == 0 {
+		r.t.Fatalf("%q is nowhere on the disk", text)
+	}
 }
 
 func (r *rig) queue(q entity.Queue) {

@@ -320,3 +320,42 @@ func TestWeightedSharesAndLeavesNobodyIdle(t *testing.T) {
 	r.send("q", msg("a"), msg("b"))
 	wantBodies(t, "alone", r.take("q"), "a", "b")
 }
+
+// TestReclassificationPassesWhatItCannotRead is for B11: a damaged body does not
+// keep the messages behind it from their new classes. Its own message keeps its
+// level, and the class it had, a number in the policy before, is gone.
+func TestReclassificationPassesWhatItCannotRead(t *testing.T) {
+	r := start(t)
+	r.ranked("q", paidFirst)
+	r.send("q", msg("a", "plan", "paid"), msg("broken", "plan", "paid", "Priority", "9"), msg("c", "plan", "paid"), msg("d"))
+	r = r.restart()
+	r.damage("broken")
+	next := []byte(`{"classes": [{"name": "trial", "level": 1, "when": "plan = 'trial'"}, {"name": "paid", "level": 6, "when": "plan = 'paid'"}]}`)
+	dry, err := r.DryRun(t.Context(), "q", next)
+	if err != nil || dry.Looked != 3 {
+		t.Errorf("dry run: looked at %d, %v; want the three that can be read", dry.Looked, err)
+	}
+	s, err := r.SetPolicy(t.Context(), "q", next)
+	if err != nil || !s.Applied {
+		t.Fatalf("set: %+v, %v; want it applied", s, err)
+	}
+	for _, want := range []struct {
+		seq   queue.SeqNo
+		class queue.Class
+		level queue.Level
+	}{{1, 2, 6}, {2, 0, 8}, {3, 2, 6}, {4, 0, 4}} {
+		ds, err := r.Peek(t.Context(), "q", want.seq, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ds) == 0 || ds[0].Seq != want.seq {
+			if want.seq == 2 {
+				continue // it may have been taken out of the way altogether
+			}
+			t.Fatalf("message %d is not there: %+v", want.seq, ds)
+		}
+		if d := ds[0]; d.Class != want.class || d.Level != want.level {
+			t.Errorf("message %d: class %d, level %d; want %d and %d", d.Seq, d.Class, d.Level, want.class, want.level)
+		}
+	}
+}

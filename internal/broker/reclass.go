@@ -134,12 +134,17 @@ func (b *Broker) reclassify(ctx context.Context, n *node) error {
 	}
 	// Senders that had the old policy in hand may still bring messages. So what
 	// came since is looked at twice.
-	mark, err := b.walk(ctx, n, 0, b.sorter(ctx, n, def.worth))
+	s := sorter{b: b, n: n, worth: def.worth}
+	mark, err := b.walk(ctx, n, 0, s.sort)
 	if err == nil {
-		_, err = b.walk(ctx, n, mark, b.sorter(ctx, n, def.worth))
+		_, err = b.walk(ctx, n, mark, s.sort)
 	}
 	if err != nil {
 		return err
+	}
+	if s.unread > 0 {
+		b.log.LogAttrs(ctx, slog.LevelError, "messages that cannot be read keep their level and are in no class",
+			slog.String("entity", n.path), slog.Int("count", s.unread), slog.Any("err", s.err))
 	}
 	return b.classified(ctx, n, def.worth)
 }
@@ -156,7 +161,7 @@ func (j judged) changes() bool {
 
 // walk shows every message from a number on, in all states, to fn, by chunks. It
 // returns the number of the first that came after it had begun.
-func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func([]Delivery) error) (mark queue.SeqNo, err error) {
+func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func(context.Context, []Delivery) error) (mark queue.SeqNo, err error) {
 	for first := true; ; first = false {
 		var ds []Delivery
 		var next queue.SeqNo
@@ -184,7 +189,7 @@ func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func([]
 		if len(ds) == 0 {
 			return mark, nil
 		}
-		if err := fn(ds); err != nil {
+		if err := fn(ctx, ds); err != nil {
 			return mark, err
 		}
 		from = ds[len(ds)-1].Seq + 1
@@ -203,38 +208,57 @@ func (c *classifier) judge(d *Delivery) (judged, error) {
 	return judged{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
 }
 
-// sorter returns a function that classifies a chunk. Messages are read outside of
-// the shard; one that is gone by then, or has changed hands, is not looked for.
-func (b *Broker) sorter(ctx context.Context, n *node, worth *classifier) func([]Delivery) error {
-	return func(ds []Delivery) error {
-		var js []judged
-		for i := range ds {
-			j, err := worth.judge(&ds[i])
-			switch {
-			case errors.Is(err, ErrMessageNotFound):
-			case err != nil:
-				return fmt.Errorf("read message %d: %w", ds[i].Seq, err)
-			case j.changes():
-				js = append(js, j)
-			}
-		}
-		if len(js) == 0 {
-			return nil
-		}
-		return n.shard.Call(ctx, func(tx *shard.Tx) error {
-			if n.def.Load().worth != worth {
-				return errOvertaken
-			}
-			return tx.Apply(n.id, shard.Main, func(q *queue.Queue, out *queue.Effects) error {
-				for _, j := range js {
-					if err := q.Reclass(tx.Now(), j.was.Seq, j.next, out); err != nil && !errors.Is(err, ErrMessageNotFound) {
-						return err
-					}
+// sorter classifies the messages of a queue by one policy.
+type sorter struct {
+	b      *Broker
+	n      *node
+	worth  *classifier
+	unread int   // messages that could not be read
+	err    error // of the first of them
+}
+
+// sort classifies a chunk. Messages are read outside of the shard; one that is gone
+// by then, or has changed hands, is not looked for. One that cannot be read must not
+// hold up the others: it keeps its level, and leaves its class, which is a number in
+// a policy that no longer holds.
+func (s *sorter) sort(ctx context.Context, ds []Delivery) error {
+	var js []judged
+	for i := range ds {
+		j, err := s.worth.judge(&ds[i])
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrStopping):
+			return err
+		case err != nil:
+			if !errors.Is(err, ErrMessageNotFound) {
+				if s.unread++; s.unread == 1 {
+					s.err = fmt.Errorf("read message %d: %w", ds[i].Seq, err)
 				}
-				return nil
-			})
-		})
+			}
+			was := ds[i].Delivery
+			j = judged{was, queue.Reclass{Level: was.Level, Key: was.Key}}
+		}
+		if j.changes() {
+			js = append(js, j)
+		}
 	}
+	if len(js) == 0 {
+		return nil
+	}
+	return s.n.shard.Call(ctx, func(tx *shard.Tx) error {
+		if s.n.def.Load().worth != s.worth {
+			return errOvertaken
+		}
+		return tx.Apply(s.n.id, shard.Main, func(q *queue.Queue, out *queue.Effects) error {
+			for _, j := range js {
+				if err := q.Reclass(tx.Now(), j.was.Seq, j.next, out); err != nil && !errors.Is(err, ErrMessageNotFound) {
+					return err
+				}
+			}
+			return nil
+		})
+	})
 }
 
 // classified writes down that a queue is in line with its policy.
@@ -279,6 +303,8 @@ type DryRun struct {
 	Entity  string `json:"entity"`
 	Looked  int64  `json:"looked"`  // messages looked at, in all states
 	Changed int64  `json:"changed"` // of those, whose class, level or key would change
+	// Unread counts messages that cannot be read, and would be in no class.
+	Unread int64 `json:"unread,omitzero"`
 	// Shifts counts all messages by where they are and would be, the most first.
 	Shifts       []Shift  `json:"shifts"`
 	Changes      []string `json:"changes"` // of the policy itself
@@ -302,13 +328,19 @@ func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, e
 	r := DryRun{Entity: n.path, Changes: policy.Diff(old, p)}
 	r.Warnings, r.Consequences = advice(def, p)
 	counts := make(map[[2]Place]int64)
-	_, err = b.walk(ctx, n, 0, func(ds []Delivery) error {
+	_, err = b.walk(ctx, n, 0, func(ctx context.Context, ds []Delivery) error {
 		for i := range ds {
 			j, err := next.judge(&ds[i])
-			if errors.Is(err, ErrMessageNotFound) {
-				continue
-			} else if err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case errors.Is(err, ErrStopping):
 				return err
+			case errors.Is(err, ErrMessageNotFound):
+				continue
+			case err != nil:
+				r.Unread++
+				continue
 			}
 			r.Looked++
 			if j.changes() {
