@@ -115,7 +115,8 @@ func (d *deadLetters) redrive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "redrive QUEUE|TOPIC", Short: "Give dead letters another chance", Args: exactly("QUEUE|TOPIC"),
 		Long: `Move dead letters back to where they died, or elsewhere with --to. Each one moves as a
-whole or stays. With --rate they trickle, so that consumers are not flooded.`,
+whole or stays. With --rate they trickle, so that consumers are not flooded. Those that
+die while it runs, for the first time or again, are left for the next time.`,
 		Example: `  triagemq deadletter redrive orders
   triagemq deadletter redrive orders --filter "region = 'eu'" --rate 50
   triagemq deadletter redrive orders --to repair --count 10`,
@@ -141,6 +142,7 @@ type redriveRequest struct {
 	To     string       `json:"to,omitzero"`
 	Filter string       `json:"filter,omitzero"`
 	From   client.SeqNo `json:"from,omitzero"`
+	Until  client.SeqNo `json:"until,omitzero"`
 	Max    int          `json:"max,omitzero"`
 }
 
@@ -148,6 +150,7 @@ type redriven struct {
 	Moved int          `json:"moved"`
 	Left  int          `json:"left"`
 	Next  client.SeqNo `json:"next,omitzero"`
+	Until client.SeqNo `json:"until,omitzero"`
 }
 
 func (d *deadLetters) moveAll(ctx context.Context, a *api, in box, f *redriveFlags) error {
@@ -174,7 +177,7 @@ func (d *deadLetters) moveAll(ctx context.Context, a *api, in box, f *redriveFla
 		if done.Next == 0 || f.count > 0 && sum.Moved >= f.count {
 			break
 		}
-		r.From = done.Next
+		r.From, r.Until = done.Next, done.Until
 		if f.rate > 0 {
 			due := start.Add(time.Duration(float64(sum.Moved) / f.rate * float64(time.Second)))
 			if err := until(ctx, due); err != nil {

@@ -19,6 +19,9 @@ type Redrive struct {
 	Filter string `json:"filter,omitzero"`
 	// From is the lowest sequence number to look at.
 	From queue.SeqNo `json:"from,omitzero"`
+	// Until is the highest sequence number to look at; zero is the highest there
+	// is when the request comes. To go on after Max, give the one of the answer.
+	Until queue.SeqNo `json:"until,omitzero"`
 	// Max is how many to move at most; zero is all.
 	Max int `json:"max,omitzero"`
 }
@@ -54,5 +57,5 @@ func redrive(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Broker.Redrive(c.Context(), deadLetters(c), broker.Redrive{To: r.To, From: r.From, Max: max(r.Max, 0), Match: match})
+	return c.Broker.Redrive(c.Context(), deadLetters(c), broker.Redrive{To: r.To, From: r.From, Until: r.Until, Max: max(r.Max, 0), Match: match})
 }

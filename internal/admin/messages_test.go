@@ -142,10 +142,14 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 	if len(l.Messages) != 4 || l.Messages[0].DeadLetterReason != "MaxDeliveryCountExceeded" {
 		t.Errorf("dead letters: %+v", l)
 	}
-	var moved struct{ Moved, Left int }
-	r.want(200, "POST", apiRoot+"/queues/q/deadletters/redrive", `{"to":"other","filter":"kind = 'b'"}`).into(t, &moved)
-	if moved.Moved != 2 || moved.Left != 2 || r.counts("other").Active != 2 {
-		t.Errorf("redriven elsewhere: %+v", moved)
+	var moved struct{ Moved, Left, Next, Until int }
+	r.want(200, "POST", apiRoot+"/queues/q/deadletters/redrive", `{"to":"other","filter":"kind = 'b'","max":1}`).into(t, &moved)
+	if moved.Moved != 1 || moved.Next == 0 || moved.Until != 4 {
+		t.Errorf("one redriven elsewhere: %+v, want where to go on and where to stop", moved)
+	}
+	r.want(200, "POST", apiRoot+"/queues/q/deadletters/redrive", fmt.Sprintf(`{"to":"other","from":%d,"until":3}`, moved.Next)).into(t, &moved)
+	if moved.Moved != 1 || r.counts("other").Active != 2 {
+		t.Errorf("redriven until 3: %+v", moved)
 	}
 	r.want(204, "DELETE", fmt.Sprintf("%s/queues/q/deadletters/%d", apiRoot, l.Messages[0].SequenceNumber), "")
 	r.want(200, "POST", apiRoot+"/queues/q/deadletters/redrive", "").into(t, &moved)

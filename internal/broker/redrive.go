@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
@@ -25,6 +28,10 @@ type Redrive struct {
 	To string
 	// From is the lowest number to look at.
 	From queue.SeqNo
+	// Until is the highest number to look at; zero is the highest there is when
+	// the redrive begins. What dies while it runs is not looked at: it would
+	// chase messages that die again for as long as they do.
+	Until queue.SeqNo
 	// Max is how many to move at most; zero is no limit.
 	Max int
 	// Match chooses among them; nil takes all. It may be called from the
@@ -35,10 +42,12 @@ type Redrive struct {
 // Redriven says what a Redrive did.
 type Redriven struct {
 	Moved int `json:"moved"`
-	// Left is how many were looked at and stay: not chosen, or locked.
+	// Left is how many were looked at and stay: not chosen, locked, or unreadable.
 	Left int `json:"left"`
-	// Next is where to go on when Max was reached; zero is nothing left to do.
-	Next queue.SeqNo `json:"next,omitzero"`
+	// Next is where to go on when Max was reached, and Until where to stop; zero
+	// is nothing left to do.
+	Next  queue.SeqNo `json:"next,omitzero"`
+	Until queue.SeqNo `json:"until,omitzero"`
 }
 
 // Redrive moves dead letters of an entity. In the same shard a move is one group
@@ -60,16 +69,22 @@ func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven,
 			return Redriven{}, err
 		}
 	}
-	for from := r.From; ; {
+	if d.Until == 0 {
+		if d.Until, err = d.last(ctx); err != nil {
+			return Redriven{}, err
+		}
+	}
+	for from := r.From; from <= d.Until; {
 		window := redriveWindow
 		if r.Max > 0 {
 			window = min(window, r.Max-d.done.Moved)
 		}
 		if window == 0 {
-			d.done.Next = from
+			d.done.Next, d.done.Until = from, d.Until
 			return d.done, nil
 		}
 		ds, err := b.Peek(ctx, source, from, window, nil)
+		ds = slices.DeleteFunc(ds, func(x Delivery) bool { return x.Seq > d.Until })
 		if err != nil || len(ds) == 0 {
 			return d.done, err
 		}
@@ -78,6 +93,19 @@ func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven,
 		}
 		from = ds[len(ds)-1].Seq + 1
 	}
+	return d.done, nil
+}
+
+// last returns the highest number that a dead letter was ever given.
+func (r *redrive) last(ctx context.Context) (last queue.SeqNo, err error) {
+	err = r.n.shard.Call(ctx, func(tx *shard.Tx) error {
+		q, err := tx.Inspect(r.n.id, r.part)
+		if err == nil {
+			last = q.Last()
+		}
+		return err
+	})
+	return last, err
 }
 
 // redrive is a Redrive under way.
@@ -105,7 +133,9 @@ func (r *redrive) move(ctx context.Context, ds []Delivery) error {
 		case errors.Is(err, queue.ErrNotFound):
 			continue // settled meanwhile
 		case err != nil:
-			return err
+			r.done.Left++
+			r.b.log.LogAttrs(ctx, slog.LevelError, "dead letter cannot be read and stays",
+				slog.String("entity", r.n.path), slog.Uint64("seq", uint64(ds[i].Seq)), slog.Any("err", err))
 		case ds[i].State == queue.Locked || r.Match != nil && !r.Match(&ds[i], m):
 			r.done.Left++
 		default:
@@ -195,10 +225,12 @@ func (r *redrive) send(c *chosen, done func(error)) {
 }
 
 // back puts a message where it died. It is no duplicate of itself, has waited for
-// its time already, and begins to age anew.
+// its time already, and begins to age anew. The policy that holds now says what it
+// is worth: the class that it has as a dead letter is a number in the one under
+// which it died.
 func (r *redrive) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
-	a := queue.Arrival{Level: c.Level, Class: c.Class, Key: c.Key, TTL: lifetime(m), Origin: c.Origin}
-	a.Session, a.InSession = m.SessionID()
+	a := r.n.def.Load().arrival(m, policy.Reading{}, 0)
+	a.Origin, a.MessageID, a.NotBefore, a.Since = c.Origin, "", time.Time{}, time.Time{}
 	err := r.n.shard.Send(&shard.Send{
 		Bodies: []*message.Message{m},
 		Copies: []shard.Copy{{ID: r.n.id, Part: shard.Main, Arrival: a}},

@@ -133,3 +133,84 @@ func TestRedriveThatIsRefusedLosesNothing(t *testing.T) {
 		t.Errorf("when it goes on: %+v, %v, want 1 moved: nothing may stay locked", got, err)
 	}
 }
+
+// TestRedriveStopsAtWhatWasThereWhenItBegan is for B10: what dies while a redrive
+// runs, again or for the first time, is not its business, also if the redrive goes
+// on in another call.
+func TestRedriveStopsAtWhatWasThereWhenItBegan(t *testing.T) {
+	for _, batch := range []int{0, 1, 7} {
+		t.Run(fmt.Sprint("max ", batch), func(t *testing.T) {
+			r := start(t)
+			r.queue(entity.Queue{Name: "q"})
+			r.queue(entity.Queue{Name: "other"})
+			for i := range 20 {
+				r.send("q", msg(fmt.Sprint(i)))
+			}
+			r.bury("q", 20)
+			seen := 0
+			dies := func(*Delivery, *message.Message) bool { // another one dies for each that is looked at
+				if seen++; seen <= 60 {
+					r.send("q", msg("late"))
+					r.bury("q", 1)
+				}
+				return true
+			}
+			moved, again := 0, Redrive{To: "other", Max: batch, Match: dies}
+			for range 100 {
+				got, err := r.Redrive(t.Context(), "q", again)
+				if err != nil {
+					t.Fatal(err)
+				}
+				moved += got.Moved
+				if got.Next == 0 {
+					break
+				}
+				again.From, again.Until = got.Next, got.Until
+			}
+			if c := r.counts("q"); moved != 20 || c.Dead != 20 {
+				t.Errorf("%d moved and %d dead, want the 20 that were there and the 20 that came", moved, c.Dead)
+			}
+		})
+	}
+}
+
+// TestRedriveClassifiesByThePolicyThatHolds is for B10: a dead letter has the class
+// number of the policy under which it died; back in its queue it has that of the
+// policy there is now.
+func TestRedriveClassifiesByThePolicyThatHolds(t *testing.T) {
+	r := start(t)
+	r.ranked("q", paidFirst)
+	r.send("q", msg("a", "plan", "paid"), msg("b", "Priority", "9"))
+	r.bury("q", 2)
+	if _, err := r.SetPolicy(t.Context(), "q", []byte(`{"fairKey": "plan", "classes": [
+		{"name": "trial", "level": 1, "when": "plan = 'trial'"},
+		{"name": "paid", "level": 7, "when": "plan = 'paid'"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Redrive(t.Context(), "q", Redrive{}); err != nil || got.Moved != 2 {
+		t.Fatalf("Redrive = %+v, %v", got, err)
+	}
+	ds, err := r.Peek(t.Context(), "q", 0, 10, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range ds {
+		got = append(got, fmt.Sprintf("%s: class %d level %d key %q", body(t, d), d.Class, d.Level, d.Key))
+	}
+	wantBodies(t, "redriven", got, `a: class 2 level 7 key "paid"`, `b: class 0 level 9 key ""`)
+}
+
+// TestRedrivePassesWhatItCannotRead: a damaged dead letter does not keep those
+// behind it.
+func TestRedrivePassesWhatItCannotRead(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.send("q", msg("a"), msg("broken"), msg("c"))
+	r.bury("q", 3)
+	r = r.restart()
+	r.damage("broken")
+	if got, err := r.Redrive(t.Context(), "q", Redrive{}); err != nil || got != (Redriven{Moved: 2, Left: 1}) {
+		t.Errorf("Redrive = %+v, %v; want two moved and one left", got, err)
+	}
+}
