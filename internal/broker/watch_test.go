@@ -372,23 +372,27 @@ func TestExpiredMessagesBreakThePromise(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		for _, life := range []time.Duration{2 * time.Second, 30 * time.Second} {
 			t.Run(fmt.Sprintf("dead lettering %v, life %v", kept, life), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { expireAll(t, kept, life) })
+				synctest.Test(t, func(t *testing.T) {
+					r := start(t)
+					r.queue(entity.Queue{
+						Name: "q", DefaultMessageTimeToLive: entity.Duration(life), DeadLetteringOnMessageExpiration: kept,
+						Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 5, "objective": {"wait": "10s"}}]}`),
+					})
+					for range 100 {
+						r.send("q", msg("m"))
+					}
+					time.Sleep(life + 2*time.Second)
+					synctest.Wait()
+					r.wantAllExpired(kept)
+				})
 			})
 		}
 	}
 }
 
-func expireAll(t *testing.T, kept bool, life time.Duration) {
-	r := start(t)
-	r.queue(entity.Queue{
-		Name: "q", DefaultMessageTimeToLive: entity.Duration(life), DeadLetteringOnMessageExpiration: kept,
-		Policy: json.RawMessage(`{"classes": [{"name": "all", "level": 5, "objective": {"wait": "10s"}}]}`),
-	})
-	for range 100 {
-		r.send("q", msg("m"))
-	}
-	time.Sleep(life + 2*time.Second)
-	synctest.Wait()
+func (r *rig) wantAllExpired(kept bool) {
+	t := r.t
+	t.Helper()
 	c := r.class("q", "all")
 	if c.Waiting != 0 || c.Arrived.Total != 100 {
 		t.Fatalf("%d of %d wait, want none of 100", c.Waiting, c.Arrived.Total)
