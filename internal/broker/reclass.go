@@ -196,15 +196,13 @@ func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func(co
 	}
 }
 
-// judge says what a policy thinks of a stored message. How its sender's header
-// was read is not stored; a level of 4 beside a header that says 0 tells that the
-// 0 was taken for none.
+// judge says what a policy thinks of a stored message.
 func (c *classifier) judge(d *Delivery) (judged, error) {
 	m, err := d.Message()
 	if err != nil {
 		return judged{}, err
 	}
-	v := c.verdict(m, policy.Reading{ZeroIsUnset: d.Level == policy.Unset})
+	v := c.verdict(m, policy.Reading{})
 	return judged{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
 }
 

@@ -5,7 +5,6 @@ package broker
 import (
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,35 +103,25 @@ func (b *Broker) HandedOut(addr string, d *Delivery, m *message.Message) {
 	b.requests.put(to, id, r)
 }
 
-// lend gives the replies of a batch from outside what their requests were worth,
-// and takes away what a sender has lent himself.
-func (b *Broker) lend(n *node, r policy.Reading, batch []*message.Message) []*message.Message {
-	owned := false
-	for i, m := range batch {
-		fit := m
-		if m.ClaimsLoan() {
-			fit = edited(fit, message.Edit{Annotations: message.Unlent()})
-		}
-		if q, ok := b.answered(n, r, m); ok {
-			// What its sender may send is not refused for our additions.
-			if lent := edited(fit, q.edit(m, b.clock.Now())); int64(lent.Size()) <= n.def.Load().maxMessage() {
-				fit = lent
-			}
-		}
-		if fit == m {
-			continue
-		}
-		if !owned {
-			batch, owned = slices.Clone(batch), true
-		}
-		batch[i] = fit
+// lend gives a message from outside, if it is a reply, what its request was worth,
+// and takes away what its sender has lent himself.
+func (b *Broker) lend(n *node, m *message.Message) *message.Message {
+	fit := m
+	if m.ClaimsLoan() {
+		fit = edited(fit, message.Edit{Annotations: message.Unlent()})
 	}
-	return batch
+	if q, ok := b.answered(n, m); ok {
+		// What its sender may send is not refused for our additions.
+		if lent := edited(fit, q.edit(m, b.clock.Now())); int64(lent.Size()) <= n.def.Load().maxMessage() {
+			fit = lent
+		}
+	}
+	return fit
 }
 
 // answered returns the request that a message answers, if it is to be worth as
 // much: that is, if it asks for no priority of its own.
-func (b *Broker) answered(n *node, r policy.Reading, m *message.Message) (request, bool) {
+func (b *Broker) answered(n *node, m *message.Message) (request, bool) {
 	if !b.requests.known.Load() {
 		return request{}, false
 	}
@@ -140,7 +129,7 @@ func (b *Broker) answered(n *node, r policy.Reading, m *message.Message) (reques
 	if id.IsNull() {
 		return request{}, false
 	}
-	if _, asks := r.Asks(m); asks {
+	if _, asks := (policy.Reading{}).Asks(m); asks {
 		return request{}, false
 	}
 	return b.requests.find(n, id.String())

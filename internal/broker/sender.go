@@ -63,7 +63,7 @@ func (d *definition) maxMessage() int64 {
 // slice; done is called exactly once, when the batch is durable or refused. A message that carries a
 // scheduled time waits for it.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
-	batch = s.b.lend(s.n, s.reading, batch)
+	batch = s.b.prepare(s.n, s.reading, batch)
 	s.b.send(s.n, s.reading, batch, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) { done(err) })
 }
 
@@ -82,7 +82,7 @@ func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Mes
 	}
 	got := make(chan answer, 1)
 	s := &Sender{b: b, n: n, reading: policy.Reading{ZeroIsUnset: o.ZeroPriorityUnset}}
-	batch = b.lend(n, s.reading, batch)
+	batch = b.prepare(n, s.reading, batch)
 	b.send(n, s.reading, batch, shard.Locked{}, 0, func(seqs []queue.SeqNo, err error) {
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})

@@ -34,6 +34,8 @@ type Edit struct {
 	// TTL replaces the time to live in the header if SetTTL; zero removes it.
 	TTL    time.Duration
 	SetTTL bool
+	// UnsetPriority removes the priority from the header.
+	UnsetPriority bool
 }
 
 // Edit returns the encoding of a copy of m with the changes of e. Sections without
@@ -41,8 +43,8 @@ type Edit struct {
 func (m *Message) Edit(e Edit) []byte {
 	const perChange = 64 // a guess that saves growing
 	dst := make([]byte, 0, len(m.raw)+perChange*(1+len(e.Properties)+len(e.Annotations)+len(e.Fields)))
-	if e.SetTTL {
-		dst = m.editHeader(dst, e.TTL)
+	if e.SetTTL || e.UnsetPriority {
+		dst = m.editHeader(dst, &e)
 	} else {
 		dst = append(dst, m.bytes(sectionHeader)...)
 	}
@@ -57,11 +59,14 @@ func (m *Message) Edit(e Edit) []byte {
 	return append(dst, m.raw[m.end[sectionApplication]:]...)
 }
 
-func (m *Message) editHeader(dst []byte, ttl time.Duration) []byte {
+func (m *Message) editHeader(dst []byte, e *Edit) []byte {
 	var set fieldSet
-	if ms := ttl.Milliseconds(); ms > 0 {
+	if e.UnsetPriority {
+		set.put(headerPriority, codec.Value{})
+	}
+	if ms := e.TTL.Milliseconds(); e.SetTTL && ms > 0 {
 		set.put(headerTTL, codec.Uint(uint32(min(ms, math.MaxUint32))))
-	} else {
+	} else if e.SetTTL {
 		set.put(headerTTL, codec.Value{})
 	}
 	return set.append(dst, codeHeader, m.reader(sectionHeader))

@@ -28,6 +28,7 @@ func TestEditTouchesOnlyItsSection(t *testing.T) {
 		s    section
 	}{
 		{"ttl", Edit{SetTTL: true, TTL: time.Second}, sectionHeader},
+		{"priority", Edit{UnsetPriority: true}, sectionHeader},
 		{"annotation", Edit{Annotations: []Change{{Name: "a", Value: codec.Int(1)}}}, sectionAnnotations},
 		{"field", Edit{Fields: []FieldChange{{FieldTo, codec.String("elsewhere")}}}, sectionProperties},
 		{"property", Edit{Properties: []Change{{Name: "a", Value: codec.Int(1)}}}, sectionApplication},
@@ -156,4 +157,21 @@ func TestEditRefusesRottenValues(t *testing.T) {
 	m := parse(t, nil)
 	got := parse(t, m.Edit(Edit{Properties: []Change{{Name: "a", Value: rotten}, {Name: "b", Value: codec.Int(1)}}}))
 	equal(t, "properties", show(got, sectionApplication), []string{"b int 1"})
+}
+
+func TestEditUnsetsThePriority(t *testing.T) {
+	for _, d := range []Draft{
+		{PrioritySet: true, TTL: time.Hour}, {PrioritySet: true, Durable: true}, {Priority: 9}, {TTL: time.Hour}, {},
+	} {
+		want := d
+		want.Priority, want.PrioritySet = 0, false
+		got := parse(t, d.Message().Edit(Edit{UnsetPriority: true}))
+		if h := got.Header(); h != want.Message().Header() || h.PrioritySet || h.Priority != DefaultPriority {
+			t.Errorf("%+v: %+v, want %+v", d.Message().Header(), h, want.Message().Header())
+		}
+	}
+	d := Draft{PrioritySet: true, TTL: time.Hour}
+	if h := parse(t, d.Message().Edit(Edit{UnsetPriority: true, SetTTL: true, TTL: time.Minute})).Header(); h.PrioritySet || h.TTL != time.Minute {
+		t.Errorf("both: %+v", h)
+	}
 }

@@ -40,8 +40,11 @@ var (
 // [AMQP 3.2.1].
 var headerFields = [...]kinds{aBool, aUbyte, aUint, aBool, aUint}
 
-// headerTTL is the place of the time to live in the header.
-const headerTTL = 2
+// Places of fields in the header.
+const (
+	headerPriority = 1
+	headerTTL      = 2
+)
 
 // Field is a field of the properties section, by its place [AMQP 3.2.4].
 type Field int

@@ -62,6 +62,9 @@ func FuzzParse(f *testing.F) {
 		}
 		edited := parse(t, m.Edit(edit))
 		visit(t, edited)
+		if h := parse(t, m.Edit(Edit{UnsetPriority: true})).Header(); h.PrioritySet || h.TTL != m.Header().TTL {
+			t.Fatalf("header without a priority: %+v", h)
+		}
 		if s, _ := edited.SessionID(); s != "s" || edited.Header().TTL != time.Hour {
 			t.Fatalf("session %q, ttl %v", s, edited.Header().TTL)
 		}
