@@ -156,7 +156,7 @@ func (b *Broker) publish(ctx context.Context, a Alert) {
 	} {
 		d.Application = append(d.Application, message.Pair{Name: name, Value: codec.String(value)})
 	}
-	b.send(topic, policy.Reading{}, []*message.Message{d.Message()}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
+	b.send(topic, []*message.Message{d.Message()}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
 		if err != nil && ctx.Err() == nil {
 			b.log.LogAttrs(ctx, slog.LevelWarn, "alert not published", slog.String("entity", a.Entity), slog.Any("err", err))
 		}

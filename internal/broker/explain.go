@@ -135,9 +135,8 @@ func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 // why returns how the message came by its class and level. A policy that has
 // changed since, and has not been applied yet, shows as a difference.
 func why(m *message.Message, d Delivery, worth *classifier) string {
-	r := policy.Reading{}
-	text := worth.policy.Why(&filter.Envelope{Message: m, IDs: newID}, r)
-	if v := worth.verdict(m, r); queue.Level(v.Level) != d.Level || queue.Class(v.Class) != d.Class {
+	text := worth.policy.Why(&filter.Envelope{Message: m, IDs: newID})
+	if v := worth.verdict(m); queue.Level(v.Level) != d.Level || queue.Class(v.Class) != d.Class {
 		text += fmt.Sprintf("; it still has level %d of an earlier policy", d.Level)
 	}
 	return text

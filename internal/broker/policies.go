@@ -29,13 +29,13 @@ func newClassifier(p *policy.Policy) *classifier {
 	return c
 }
 
-func (c *classifier) verdict(m *message.Message, r policy.Reading) policy.Verdict {
+func (c *classifier) verdict(m *message.Message) policy.Verdict {
 	if c.plain {
-		return policy.Verdict{Level: r.Level(m)}
+		return policy.Verdict{Level: policy.Level(m)}
 	}
 	e := c.spare.Get().(*filter.Envelope)
 	e.Message = m
-	v := c.policy.Classify(e, r)
+	v := c.policy.Classify(e)
 	c.spare.Put(e)
 	return v
 }

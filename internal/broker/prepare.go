@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/policy"
 )
 
 // prepare returns a batch from outside as it is to be stored. What depends on the
@@ -18,11 +17,11 @@ import (
 //   - A header priority of zero that means none is removed. The header is not part
 //     of what the sender signs [AMQP 3.2]: whoever passes a message on may change it.
 //   - A reply gets what its request was worth; see lend.
-func (b *Broker) prepare(n *node, r policy.Reading, batch []*message.Message) []*message.Message {
+func (b *Broker) prepare(n *node, o SenderOptions, batch []*message.Message) []*message.Message {
 	owned := false
 	for i, m := range batch {
 		fit := m
-		if r.ZeroIsUnset {
+		if o.ZeroPriorityUnset {
 			fit = withoutZero(m)
 		}
 		fit = b.lend(n, fit)

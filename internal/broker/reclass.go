@@ -202,7 +202,7 @@ func (c *classifier) judge(d *Delivery) (judged, error) {
 	if err != nil {
 		return judged{}, err
 	}
-	v := c.verdict(m, policy.Reading{})
+	v := c.verdict(m)
 	return judged{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -212,9 +211,9 @@ func (r *redrive) send(c *chosen, done func(error)) {
 	case r.target == nil:
 		r.back(c, m, here, finish)
 	case r.target.shard == r.n.shard:
-		r.b.send(r.target, policy.Reading{}, []*message.Message{m}, here, 0, func(_ []queue.SeqNo, err error) { finish(err) })
+		r.b.send(r.target, []*message.Message{m}, here, 0, func(_ []queue.SeqNo, err error) { finish(err) })
 	default:
-		r.b.send(r.target, policy.Reading{}, []*message.Message{m}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
+		r.b.send(r.target, []*message.Message{m}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
 			if err != nil {
 				finish(err)
 				return
@@ -229,7 +228,7 @@ func (r *redrive) send(c *chosen, done func(error)) {
 // is worth: the class that it has as a dead letter is a number in the one under
 // which it died.
 func (r *redrive) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
-	a := r.n.def.Load().arrival(m, policy.Reading{}, 0)
+	a := r.n.def.Load().arrival(m, 0)
 	a.Origin, a.MessageID, a.NotBefore, a.Since = c.Origin, "", time.Time{}, time.Time{}
 	err := r.n.shard.Send(&shard.Send{
 		Bodies: []*message.Message{m},

@@ -129,7 +129,7 @@ func (b *Broker) answered(n *node, m *message.Message) (request, bool) {
 	if id.IsNull() {
 		return request{}, false
 	}
-	if _, asks := (policy.Reading{}).Asks(m); asks {
+	if _, asks := policy.Asks(m); asks {
 		return request{}, false
 	}
 	return b.requests.find(n, id.String())

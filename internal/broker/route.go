@@ -13,7 +13,6 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -148,11 +147,11 @@ func (b *Broker) reroute(topic *node) error {
 
 // route adds the copies of message i to send: one for each subscription with a
 // matching rule, and one for each matching rule that has an action.
-func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, o sendOptions) {
+func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, hops uint8) {
 	rt := topic.routes.Load()
 	view := rt.view(send.Bodies[i], now)
 	defer rt.done(view)
-	w := routing{send: send, source: i, reading: o.reading, hops: o.hops}
+	w := routing{send: send, source: i, hops: hops}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
 		served = make([]uint64, n)
@@ -180,11 +179,10 @@ func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, o se
 
 // routing is one message on its way into subscriptions.
 type routing struct {
-	send    *shard.Send
-	source  int // of send.Bodies
-	reading policy.Reading
-	hops    uint8
-	words   [16]uint64 // room for a bit for each of the first 1,024 subscriptions
+	send   *shard.Send
+	source int // of send.Bodies
+	hops   uint8
+	words  [16]uint64 // room for a bit for each of the first 1,024 subscriptions
 
 	failures []failure     // at most one for each subscription
 	failed   map[*node]int // place in failures; nil without any
@@ -201,7 +199,7 @@ type failure struct {
 // without one among its dead letters.
 func (w *routing) add(sub *node, part shard.Part, body int) {
 	def := sub.def.Load()
-	a := def.arrival(w.send.Bodies[body], w.reading, w.hops)
+	a := def.arrival(w.send.Bodies[body], w.hops)
 	if part == shard.Main && def.queue.RequiresSession && !a.InSession {
 		w.dead(sub, reasonNoSession, "")
 		return

@@ -18,7 +18,7 @@ import (
 type Sender struct {
 	b       *Broker
 	n       *node
-	reading policy.Reading
+	options SenderOptions
 }
 
 // OpenSender returns a sender to a queue or topic.
@@ -31,7 +31,7 @@ func (b *Broker) OpenSender(addr string, o SenderOptions) (*Sender, error) {
 		return nil, fmt.Errorf("%w: %q takes no messages", ErrDisabled, n.path)
 	}
 	n.touch(b.clock.Now())
-	return &Sender{b: b, n: n, reading: policy.Reading{ZeroIsUnset: o.ZeroPriorityUnset}}, nil
+	return &Sender{b: b, n: n, options: o}, nil
 }
 
 // writable returns the node of an address that can be sent to.
@@ -63,8 +63,8 @@ func (d *definition) maxMessage() int64 {
 // slice; done is called exactly once, when the batch is durable or refused. A message that carries a
 // scheduled time waits for it.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
-	batch = s.b.prepare(s.n, s.reading, batch)
-	s.b.send(s.n, s.reading, batch, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) { done(err) })
+	batch = s.b.prepare(s.n, s.options, batch)
+	s.b.send(s.n, batch, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) { done(err) })
 }
 
 // Close ends the sender.
@@ -81,9 +81,7 @@ func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Mes
 		err  error
 	}
 	got := make(chan answer, 1)
-	s := &Sender{b: b, n: n, reading: policy.Reading{ZeroIsUnset: o.ZeroPriorityUnset}}
-	batch = b.prepare(n, s.reading, batch)
-	b.send(n, s.reading, batch, shard.Locked{}, 0, func(seqs []queue.SeqNo, err error) {
+	b.send(n, b.prepare(n, o, batch), shard.Locked{}, 0, func(seqs []queue.SeqNo, err error) {
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})
 	select {
@@ -124,7 +122,6 @@ func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.
 
 // sendOptions say where the messages of a batch come from.
 type sendOptions struct {
-	reading policy.Reading
 	// settle, if not zero, is the message of the same shard that the batch
 	// replaces.
 	settle shard.Locked
@@ -138,8 +135,8 @@ type sendOptions struct {
 // send stores a batch in a queue, or publishes it to a topic. settle, if not
 // zero, is the message of the same shard that it replaces; a topic does not hold
 // that again.
-func (b *Broker) send(n *node, r policy.Reading, batch []*message.Message, settle shard.Locked, hops uint8, done func([]queue.SeqNo, error)) {
-	b.store(n, batch, sendOptions{reading: r, settle: settle, hops: hops, held: settle != (shard.Locked{})}, done)
+func (b *Broker) send(n *node, batch []*message.Message, settle shard.Locked, hops uint8, done func([]queue.SeqNo, error)) {
+	b.store(n, batch, sendOptions{settle: settle, hops: hops, held: settle != (shard.Locked{})}, done)
 }
 
 // store is send with all its options.
@@ -164,10 +161,10 @@ func (b *Broker) store(n *node, batch []*message.Message, o sendOptions, done fu
 				p.answer(nil, err)
 				return
 			}
-			b.route(n, &p.Send, i, now, o)
+			b.route(n, &p.Send, i, now, o.hops)
 			continue
 		}
-		a := def.arrival(m, o.reading, o.hops)
+		a := def.arrival(m, o.hops)
 		if err := checkNames(&a); err != nil {
 			p.answer(nil, err)
 			return
@@ -209,8 +206,8 @@ func (d *definition) keeps(m *message.Message, now time.Time) bool {
 }
 
 // arrival reads from a message what its queue needs to know.
-func (d *definition) arrival(m *message.Message, r policy.Reading, hops uint8) queue.Arrival {
-	v := d.worth.verdict(m, r)
+func (d *definition) arrival(m *message.Message, hops uint8) queue.Arrival {
+	v := d.worth.verdict(m)
 	a := queue.Arrival{
 		Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key,
 		TTL: lifetime(m), Hops: hops,

@@ -24,7 +24,7 @@ type Verdict struct {
 //
 // A reply that no condition takes has the class of its request, if there is one
 // of that name here, or at least its level.
-func (p *Policy) Classify(e *filter.Envelope, r Reading) Verdict {
+func (p *Policy) Classify(e *filter.Envelope) Verdict {
 	v := Verdict{Key: p.keyOf(e)}
 	n := p.first(e)
 	request, isReply := lent(e.Message)
@@ -35,13 +35,13 @@ func (p *Policy) Classify(e *filter.Envelope, r Reading) Verdict {
 		}
 	}
 	if n == len(p.Classes) {
-		v.Level = r.Level(e.Message)
+		v.Level = Level(e.Message)
 		return v
 	}
 	c := &p.Classes[n]
 	v.Class = uint8(n + 1)
 	if v.Level = c.Level; c.OwnLevel || isReply {
-		v.Level = r.Level(e.Message)
+		v.Level = Level(e.Message)
 	}
 	return v
 }
@@ -104,8 +104,8 @@ func (p *Policy) keyOf(e *filter.Envelope) string {
 }
 
 // Why tells in words how the message in e came by its class, level and key.
-func (p *Policy) Why(e *filter.Envelope, r Reading) string {
-	v := p.Classify(e, r)
+func (p *Policy) Why(e *filter.Envelope) string {
+	v := p.Classify(e)
 	var b strings.Builder
 	c := p.class(v.Class)
 	request, isReply := lent(e.Message)
@@ -123,11 +123,11 @@ func (p *Policy) Why(e *filter.Envelope, r Reading) string {
 	}
 	switch {
 	case c == nil:
-		fmt.Fprintf(&b, "level %d, because %s", v.Level, r.reason(e.Message))
+		fmt.Fprintf(&b, "level %d, because %s", v.Level, reason(e.Message))
 	case c.OwnLevel:
-		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, r.reason(e.Message))
+		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, reason(e.Message))
 	case v.Level != c.Level:
-		fmt.Fprintf(&b, "; the class has level %d, but this one has %d, because %s", c.Level, v.Level, r.reason(e.Message))
+		fmt.Fprintf(&b, "; the class has level %d, but this one has %d, because %s", c.Level, v.Level, reason(e.Message))
 	default:
 		fmt.Fprintf(&b, "; the class has level %d", v.Level)
 	}

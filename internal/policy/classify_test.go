@@ -48,28 +48,26 @@ func TestClassify(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   message.Draft
-		r    Reading
 		want Verdict
 	}{
-		{"first match", properties("plan", "paid", "tenant", "t"), Reading{}, Verdict{2, 8, "t"}},
-		{"later match", properties("plan", "test"), Reading{}, Verdict{4, 1, ""}},
-		{"class without a level", properties("plan", "own", "Priority", codec.Int(200)), Reading{}, Verdict{3, 200, ""}},
-		{"an error is no match", properties("amount", codec.Int(0), "plan", "paid"), Reading{}, Verdict{2, 8, ""}},
-		{"no class, property", high, Reading{}, Verdict{0, 7, ""}},
-		{"no class, header", header, Reading{}, Verdict{0, 6, ""}},
-		{"no class, zero header", zero, Reading{}, Verdict{0, 0, ""}},
-		{"no class, zero is unset", zero, Reading{ZeroIsUnset: true}, Verdict{0, 4, ""}},
-		{"nothing at all", message.Draft{}, Reading{}, Verdict{0, 4, ""}},
-		{"a reply", reply(zero, ""), Reading{}, Verdict{0, 5, ""}},
-		{"a reply to one of a class", reply(message.Draft{}, "PAYING"), Reading{}, Verdict{2, 8, ""}},
-		{"a reply to one of a class without a level", reply(message.Draft{}, "asking"), Reading{}, Verdict{3, 5, ""}},
-		{"a reply to one of a foreign class", reply(message.Draft{}, "other"), Reading{}, Verdict{0, 5, ""}},
-		{"a reply that a condition takes", reply(properties("plan", "test"), "paying"), Reading{}, Verdict{4, 1, ""}},
-		{"a reply that a rule gave a priority", reply(high, "paying"), Reading{}, Verdict{0, 7, ""}},
-		{"a number as key", properties("tenant", codec.Int(17)), Reading{}, Verdict{0, 4, "17"}},
-		{"null as key", properties("tenant", codec.Value{}), Reading{}, Verdict{0, 4, ""}},
+		{"first match", properties("plan", "paid", "tenant", "t"), Verdict{2, 8, "t"}},
+		{"later match", properties("plan", "test"), Verdict{4, 1, ""}},
+		{"class without a level", properties("plan", "own", "Priority", codec.Int(200)), Verdict{3, 200, ""}},
+		{"an error is no match", properties("amount", codec.Int(0), "plan", "paid"), Verdict{2, 8, ""}},
+		{"no class, property", high, Verdict{0, 7, ""}},
+		{"no class, header", header, Verdict{0, 6, ""}},
+		{"no class, zero header", zero, Verdict{0, 0, ""}},
+		{"nothing at all", message.Draft{}, Verdict{0, 4, ""}},
+		{"a reply", reply(zero, ""), Verdict{0, 5, ""}},
+		{"a reply to one of a class", reply(message.Draft{}, "PAYING"), Verdict{2, 8, ""}},
+		{"a reply to one of a class without a level", reply(message.Draft{}, "asking"), Verdict{3, 5, ""}},
+		{"a reply to one of a foreign class", reply(message.Draft{}, "other"), Verdict{0, 5, ""}},
+		{"a reply that a condition takes", reply(properties("plan", "test"), "paying"), Verdict{4, 1, ""}},
+		{"a reply that a rule gave a priority", reply(high, "paying"), Verdict{0, 7, ""}},
+		{"a number as key", properties("tenant", codec.Int(17)), Verdict{0, 4, "17"}},
+		{"null as key", properties("tenant", codec.Value{}), Verdict{0, 4, ""}},
 	} {
-		if got := p.Classify(envelope(tt.in), tt.r); got != tt.want {
+		if got := p.Classify(envelope(tt.in)); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
@@ -91,18 +89,16 @@ func TestWhy(t *testing.T) {
 	for _, tt := range []struct {
 		p    *Policy
 		in   message.Draft
-		r    Reading
 		want []string
 	}{
-		{p, properties("plan", "paid", "kind", "order", "tenant", "t"), Reading{}, []string{`class "paying" takes it, because `, "level 8", `tenant = "t"`}},
-		{p, properties("plan", "gratis"), Reading{}, []string{`class "free" takes every message that no class before it takes`, "level 2", `not "paying", because plan`}},
-		{own, properties("Priority", "High"), Reading{}, []string{`class "any"`, "level 7, because its property Priority is"}},
-		{some, message.Draft{}, Reading{}, []string{"no class takes it; level 4, because it asks for none", `not "paying"`}},
-		{new(Policy), message.Draft{Priority: 3}, Reading{}, []string{"the queue has no classes; level 3, because its header has priority 3"}},
-		{new(Policy), message.Draft{PrioritySet: true}, Reading{ZeroIsUnset: true}, []string{"level 4, because the 0 in its header is how its client says none"}},
-		{new(Policy), odd, Reading{}, []string{"level 6, because its header has priority 6 (its property Priority is", "which is no level"}},
+		{p, properties("plan", "paid", "kind", "order", "tenant", "t"), []string{`class "paying" takes it, because `, "level 8", `tenant = "t"`}},
+		{p, properties("plan", "gratis"), []string{`class "free" takes every message that no class before it takes`, "level 2", `not "paying", because plan`}},
+		{own, properties("Priority", "High"), []string{`class "any"`, "level 7, because its property Priority is"}},
+		{some, message.Draft{}, []string{"no class takes it; level 4, because it asks for none", `not "paying"`}},
+		{new(Policy), message.Draft{Priority: 3}, []string{"the queue has no classes; level 3, because its header has priority 3"}},
+		{new(Policy), odd, []string{"level 6, because its header has priority 6 (its property Priority is", "which is no level"}},
 	} {
-		got := tt.p.Why(envelope(tt.in), tt.r)
+		got := tt.p.Why(envelope(tt.in))
 		for _, want := range tt.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q does not say %q", got, want)
@@ -130,7 +126,7 @@ func TestClassifyDoesNotAllocate(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() {
 		i++
 		e.Message = messages[i%2]
-		p.Classify(e, Reading{})
+		p.Classify(e)
 	}); got != 0 {
 		t.Errorf("%v allocations, want none", got)
 	}
@@ -143,7 +139,7 @@ func BenchmarkClassify(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		e.Message = messages[i&1] // so that its properties are read anew
-		if v := p.Classify(e, Reading{}); v.Class != 10 {
+		if v := p.Classify(e); v.Class != 10 {
 			b.Fatal(v)
 		}
 	}

@@ -36,21 +36,14 @@ func ParseLevel(text string) (uint8, bool) {
 	return uint8(n), err == nil
 }
 
-// Reading says how the header of a message is to be read.
-type Reading struct {
-	// ZeroIsUnset is set for clients that write priority zero into the header
-	// when their user chose none.
-	ZeroIsUnset bool
-}
-
 // Level returns the level that a message itself asks for: by the application
 // property Priority, else by its header, else Unset. A reply that asked for none
 // when it came has that of its request.
-func (r Reading) Level(m *message.Message) uint8 {
+func Level(m *message.Message) uint8 {
 	if l, ok := lent(m); ok {
 		return l.Level
 	}
-	l, _ := r.Asks(m)
+	l, _ := Asks(m)
 	return l
 }
 
@@ -76,12 +69,12 @@ func property(m *message.Message) (level uint8, ok bool) {
 
 // Asks returns the level that the sender of a message asks for, and whether he
 // does. A header that says what no header would is no wish.
-func (r Reading) Asks(m *message.Message) (level uint8, ok bool) {
+func Asks(m *message.Message) (level uint8, ok bool) {
 	if l, ok := property(m); ok {
 		return l, true
 	}
 	h := m.Header()
-	if !h.PrioritySet || h.Priority == Unset || h.Priority == 0 && r.ZeroIsUnset {
+	if !h.PrioritySet || h.Priority == Unset {
 		return Unset, false
 	}
 	return h.Priority, true

@@ -9,7 +9,7 @@ import (
 )
 
 // reason tells in words why Level returns what it returns.
-func (r Reading) reason(m *message.Message) string {
+func reason(m *message.Message) string {
 	if l, ok := lent(m); ok {
 		return fmt.Sprintf("it answers a request of level %d and asks for none itself", l.Level)
 	}
@@ -20,10 +20,7 @@ func (r Reading) reason(m *message.Message) string {
 		}
 	}
 	because := "it asks for none"
-	switch h := m.Header(); {
-	case h.PrioritySet && h.Priority == 0 && r.ZeroIsUnset:
-		because = "the 0 in its header is how its client says none"
-	case h.PrioritySet:
+	if h := m.Header(); h.PrioritySet {
 		because = fmt.Sprintf("its header has priority %d", h.Priority)
 	}
 	if given {

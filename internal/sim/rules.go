@@ -116,7 +116,7 @@ func factsOf(m *message.Message) (f facts) {
 // one must share.
 func (w *world) worth(r *rules, m *message.Message) queue.Reclass {
 	want := r.judge(factsOf(m))
-	v := r.real.Classify(&filter.Envelope{Message: m}, policy.Reading{})
+	v := r.real.Classify(&filter.Envelope{Message: m})
 	got := queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}
 	if got != want {
 		w.failf("policy %s: message %+v is worth %+v, want %+v", r.text, factsOf(m), got, want)
