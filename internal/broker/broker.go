@@ -44,7 +44,7 @@ type Broker struct {
 func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 	b := &Broker{
 		shards: shards,
-		clock:  shards[0].Clock(),
+		clock:  clockOf(shards),
 		log:    log,
 		admin:  make(chan struct{}, 1),
 		nodes:  make(map[string]*node),
@@ -143,6 +143,14 @@ func (b *Broker) Run(ctx context.Context) error {
 
 // Now returns the time by which the broker decides about messages.
 func (b *Broker) Now() time.Time { return b.clock.Now() }
+
+// clockOf returns the clock that the shards share.
+func clockOf(shards []*shard.Shard) *clock.Clock {
+	if len(shards) == 0 {
+		return clock.New(nil)
+	}
+	return shards[0].Clock()
+}
 
 // home returns the shard for an entity: that of its queue's or topic's name.
 func (b *Broker) home(name string) *shard.Shard {
