@@ -5,6 +5,7 @@ package queue
 import (
 	"math/bits"
 	"slices"
+	"time"
 )
 
 // maxLoad is the load from which on keys are not told apart.
@@ -176,7 +177,7 @@ func (f *fairLane) served(q *Queue, e *entry) {
 	n := q.groups.all[e.group].fairKey
 	owner := &q.keys.all[n]
 	if owner.every > 0 {
-		owner.booked = max(owner.booked, q.clock) + owner.every
+		owner.booked = int64(later(time.Duration(owner.every), max(owner.booked, q.clock)))
 	}
 	if l := f.find(q, n); l != nil && l.enlisted && !f.finish {
 		if l.turns++; l.turns >= owner.weight && l.next != nil {

@@ -35,6 +35,10 @@ type keys struct {
 	starts uint64 // highest number of a key started
 }
 
+// longest is the longest interval, and the longest burst, that a rate can have: 36
+// years. With it, no time that a key is booked up to overflows before the year 2180.
+const longest = 1 << 60
+
 // wake is when a key may be served again, or forgotten.
 type wake struct {
 	at  int64
@@ -59,8 +63,9 @@ func (ks *keys) newKey(name string) fairKey {
 	}
 	k := fairKey{name: name, weight: max(int64(s.Weight), 1), cap: int64(s.Cap)}
 	if s.Rate > 0 {
-		k.every = int64(min(max(float64(time.Second)/s.Rate, 1), float64(time.Hour)))
-		k.burst = k.every * (max(int64(s.Burst), 1) - 1)
+		every := min(max(float64(time.Second)/s.Rate, 1), longest)
+		k.every = int64(every)
+		k.burst = int64(min(every*float64(max(s.Burst, 1)-1), longest))
 	}
 	return k
 }

@@ -175,6 +175,45 @@ func TestRateLetsABurstThrough(t *testing.T) {
 	}
 }
 
+// A pace may be slower than one an hour, down to one in a lifetime, and a burst of
+// such a pace must not overflow (B11).
+func TestSlowPace(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, test := range []struct {
+		share Share
+		days  int
+		want  int
+	}{
+		{Share{Rate: 1 / day.Seconds()}, 10, 10},
+		{Share{Rate: 3 / day.Seconds(), Burst: 3}, 10, 3 + 29},
+		{Share{Rate: 1 / (7 * day).Seconds()}, 14, 2},
+		{Share{Rate: 1e-300}, 365, 1},
+		{Share{Rate: 1 / day.Seconds(), Burst: 1 << 31}, 2, 1000},
+	} {
+		q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, Others: test.share}}, 1)
+		send(t, q, epochStart, Arrival{Key: "a"}, 1000)
+		var out Effects
+		got, end := 0, epochStart.Add(time.Duration(test.days)*day)
+		for now := epochStart; now.Before(end); {
+			for {
+				if _, ok := q.Take(now, Want{Forgetful: true}, &out); !ok {
+					break
+				}
+				got++
+			}
+			next, ok := q.NextDeadline()
+			if !ok {
+				break
+			}
+			now = next
+			q.Tick(now, &out)
+		}
+		if got != test.want {
+			t.Errorf("%+v handed out %d in %d days, want %d", test.share, got, test.days, test.want)
+		}
+	}
+}
+
 func TestConfigureKeepsOrderAndCountsInFlight(t *testing.T) {
 	q := New(Config{LockFor: time.Hour}, 1)
 	send(t, q, epochStart, Arrival{Key: "a"}, 5)
