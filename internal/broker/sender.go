@@ -92,7 +92,8 @@ func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Mes
 	}
 }
 
-// CancelScheduled removes scheduled messages, all of them or none.
+// CancelScheduled removes scheduled messages, all of them or none. A number that
+// occurs twice counts once.
 func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.SeqNo) error {
 	n, err := b.writable(addr)
 	if err != nil {
@@ -100,22 +101,8 @@ func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.
 	}
 	n.touch(b.clock.Now())
 	return n.shard.Call(ctx, func(tx *shard.Tx) error {
-		q, err := tx.Inspect(n.id, shard.Main)
-		if err != nil {
-			return err
-		}
-		for _, seq := range seqs {
-			if d, ok := q.Lookup(seq); !ok || d.State != queue.Scheduled {
-				return fmt.Errorf("%w: scheduled message %d", ErrMessageNotFound, seq)
-			}
-		}
 		return tx.Apply(n.id, shard.Main, func(q *queue.Queue, out *queue.Effects) error {
-			for _, seq := range seqs {
-				if err := q.Cancel(tx.Now(), seq, out); err != nil {
-					return err
-				}
-			}
-			return nil
+			return q.Cancel(tx.Now(), seqs, out)
 		})
 	})
 }

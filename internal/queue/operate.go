@@ -2,17 +2,31 @@
 
 package queue
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// Cancel removes a scheduled message; ErrNotFound.
-func (q *Queue) Cancel(now time.Time, seq SeqNo, out *Effects) error {
+// Cancel removes scheduled messages, all of them or none: ErrNotFound if one of
+// them is not there or not scheduled. A number that occurs twice counts once.
+func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	q.at(now)
-	e := q.msgs.get(seq)
-	if e == nil || !e.is(Scheduled) {
-		return ErrNotFound
+	for _, seq := range seqs {
+		if e := q.msgs.get(seq); e == nil || !e.is(Scheduled) {
+			return fmt.Errorf("%w: scheduled message %d", ErrNotFound, seq)
+		}
 	}
-	q.remove(seq, e, out)
-	out.gone(seq)
+	if len(seqs) == 0 {
+		return nil
+	}
+	out.begin(kindGone)
+	for _, seq := range seqs {
+		if e := q.msgs.get(seq); e != nil {
+			q.remove(seq, e, out)
+			out.seq(seq)
+		}
+	}
+	out.end()
 	return nil
 }
 

@@ -252,12 +252,18 @@ func (p *player) takeSeq() {
 }
 
 func (p *player) cancel() {
-	if x := p.pick(Scheduled); x != nil {
-		if err := p.q.Cancel(p.now, x.seq, &p.out); err != nil {
-			p.fatalf("cancel %d: %v", x.seq, err)
-		}
-		p.m.remove(x.seq)
+	x, y := p.pick(Scheduled), p.pick(Scheduled) // perhaps the same
+	if x == nil {
+		return
 	}
+	if err := p.q.Cancel(p.now, []SeqNo{x.seq, p.m.last + 1}, &p.out); !errors.Is(err, ErrNotFound) || len(p.out.Records()) > 0 {
+		p.fatalf("cancel %d and one that is not there: %v", x.seq, err)
+	}
+	if err := p.q.Cancel(p.now, []SeqNo{x.seq, y.seq, x.seq}, &p.out); err != nil {
+		p.fatalf("cancel %d and %d: %v", x.seq, y.seq, err)
+	}
+	p.m.remove(x.seq)
+	p.m.remove(y.seq)
 }
 
 func (p *player) remove() {

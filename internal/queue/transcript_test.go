@@ -71,7 +71,7 @@ func (s *stage) command(c script.Command) string {
 		until, err := s.q.Renew(s.now, s.tokens[SeqNo(c.WordInt(0))])
 		return s.until(until, err)
 	case "cancel":
-		return answer(s.q.Cancel(s.now, SeqNo(c.WordInt(0)), &s.out))
+		return answer(s.q.Cancel(s.now, []SeqNo{SeqNo(c.WordInt(0))}, &s.out))
 	case "remove":
 		return answer(s.q.Remove(s.now, SeqNo(c.WordInt(0)), &s.out))
 	case "reclass":

@@ -117,18 +117,26 @@ func (x *managing) renew() error {
 }
 
 func (x *managing) cancel() error {
-	seq := x.number()
-	err := x.real.Cancel(x.tx.Now(), seq, x.out)
-	m := x.model.find(seq)
-	if m == nil || m.state != queue.Scheduled {
-		if !errors.Is(err, queue.ErrNotFound) {
-			x.failf("cancel %d: got %v, want %v", seq, err, queue.ErrNotFound)
-		}
-		return err
+	seqs := []queue.SeqNo{x.number()}
+	for x.h.w.chance(2) {
+		seqs = append(seqs, x.number()) // perhaps the same
 	}
-	x.model.remove(m)
+	err := x.real.Cancel(x.tx.Now(), seqs, x.out)
+	for _, seq := range seqs {
+		if m := x.model.find(seq); m == nil || m.state != queue.Scheduled {
+			if !errors.Is(err, queue.ErrNotFound) {
+				x.failf("cancel %v: got %v, want %v", seqs, err, queue.ErrNotFound)
+			}
+			return err
+		}
+	}
+	for _, seq := range seqs {
+		if m := x.model.find(seq); m != nil {
+			x.model.remove(m)
+		}
+	}
 	if err != nil {
-		x.failf("cancel %d: %v", seq, err)
+		x.failf("cancel %v: %v", seqs, err)
 	}
 	return nil
 }
