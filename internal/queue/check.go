@@ -68,6 +68,9 @@ func (q *Queue) Check() error {
 	if err := q.checkShelves(); err != nil {
 		return err
 	}
+	if err := q.checkExpiries(); err != nil {
+		return err
+	}
 	return q.checkOrder()
 }
 

@@ -4,6 +4,28 @@ package queue
 
 import "fmt"
 
+// checkExpiries verifies that every page whose ready messages expire is in the heap,
+// once, and not too late.
+func (q *Queue) checkExpiries() error {
+	for i, x := range q.msgs.expiries {
+		if p := q.msgs.page(x.page); p == nil || p.has == (places{}) || int(p.expiry) != i+1 {
+			return fmt.Errorf("invariant 9: expiry %d is of page %d, which does not know of it", i, x.page)
+		}
+		if up := (i - 1) / 2; i > 0 && x.at < q.msgs.expiries[up].at {
+			return fmt.Errorf("invariant 9: expiry %d is before expiry %d, which is above it", i, up)
+		}
+	}
+	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+		if !e.is(Ready) || e.life == 0 {
+			continue
+		}
+		if p := q.msgs.page(uint64(seq) >> pageBits); p.expiry == 0 || q.msgs.expiries[p.expiry-1].at > e.expiry() {
+			return fmt.Errorf("invariant 9: message %d expires before its page is looked at", seq)
+		}
+	}
+	return nil
+}
+
 // checkShelves verifies that every entry lies where its page says, and that the
 // shelves know what is on them and who refers to them.
 func (q *Queue) checkShelves() error {

@@ -98,6 +98,8 @@
 //  8. An entry lies in one place, where the page of its number says. A shelf is
 //     kept while a row refers to it or an entry is on it, and its places are not
 //     given away twice meanwhile.
+//  9. A page is in the heap of expiries once, if one of its ready messages expires,
+//     and is looked at when the first of them does or earlier.
 //
 // # Not here
 //

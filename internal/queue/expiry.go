@@ -6,16 +6,12 @@ package queue
 // messages expires, and a heap orders the pages by it. That costs no memory for
 // each message, and settled ones leave nothing behind but a needless look.
 
-// expiryHeap orders pages by their moment. A page that found an earlier moment
-// is in it twice; the later item is stale and skipped.
-type expiryHeap = heap[pageExpiry]
-
+// pageExpiry is the moment of a page. A page has at most one; it knows where it is
+// in the heap, so that it can be moved, and removed with the page.
 type pageExpiry struct {
 	at   int64
 	page uint64
 }
-
-func (a pageExpiry) before(b pageExpiry) bool { return a.at < b.at }
 
 // noteExpiry says that a message is ready and expires at some moment.
 func (s *store) noteExpiry(seq SeqNo, at int64) {
@@ -23,29 +19,28 @@ func (s *store) noteExpiry(seq SeqNo, at int64) {
 		return
 	}
 	n := uint64(seq) >> pageBits
-	if p := s.page(n); at < p.expiry {
-		p.expiry = at
-		s.expiries.push(pageExpiry{at, n})
+	p := s.page(n)
+	switch {
+	case p.expiry == 0:
+		s.expiries = append(s.expiries, pageExpiry{})
+		s.expiryUp(len(s.expiries)-1, pageExpiry{at, n})
+	case at < s.expiries[p.expiry-1].at:
+		s.expiryUp(int(p.expiry-1), pageExpiry{at, n})
 	}
 }
 
 // nextExpiry returns the page that must be looked at first, and when.
 func (s *store) nextExpiry() (n uint64, at int64) {
-	for len(s.expiries) > 0 {
-		top := s.expiries[0]
-		if p := s.page(top.page); p != nil && p.has != (places{}) && p.expiry == top.at {
-			return top.page, top.at
-		}
-		s.expiries.pop()
+	if len(s.expiries) == 0 {
+		return 0, never
 	}
-	return 0, never
+	return s.expiries[0].page, s.expiries[0].at
 }
 
 // expired appends to due the ready messages of page n that have expired, and
 // works out when the page must be looked at again.
 func (s *store) expired(n uint64, now int64, due []SeqNo) []SeqNo {
 	p := s.page(n)
-	p.expiry = never
 	next := int64(never)
 	for at, e := s.nextOf(p, 0); e != nil; at, e = s.nextOf(p, at+1) {
 		if !e.is(Ready) {
@@ -57,9 +52,61 @@ func (s *store) expired(n uint64, now int64, due []SeqNo) []SeqNo {
 			next = min(next, x)
 		}
 	}
-	if next != never {
-		p.expiry = next
-		s.expiries.push(pageExpiry{next, n})
+	if next == never {
+		s.forgetExpiry(p)
+	} else {
+		s.expiryDown(int(p.expiry-1), pageExpiry{next, n})
 	}
 	return due
+}
+
+// forgetExpiry takes a page out of the heap, if it is there.
+func (s *store) forgetExpiry(p *page) {
+	if p.expiry == 0 {
+		return
+	}
+	i, end := int(p.expiry-1), len(s.expiries)-1
+	p.expiry = 0
+	last := s.expiries[end]
+	s.expiries = s.expiries[:end]
+	switch {
+	case i == end:
+	case i > 0 && last.at < s.expiries[(i-1)/2].at:
+		s.expiryUp(i, last)
+	default:
+		s.expiryDown(i, last)
+	}
+}
+
+// expiryUp puts x where there is room for it, at i or nearer to the top.
+func (s *store) expiryUp(i int, x pageExpiry) {
+	for i > 0 && x.at < s.expiries[(i-1)/2].at {
+		s.setExpiry(i, s.expiries[(i-1)/2])
+		i = (i - 1) / 2
+	}
+	s.setExpiry(i, x)
+}
+
+// expiryDown puts x where there is room for it, at i or below.
+func (s *store) expiryDown(i int, x pageExpiry) {
+	for {
+		least := 2*i + 1
+		if least >= len(s.expiries) {
+			break
+		}
+		if right := least + 1; right < len(s.expiries) && s.expiries[right].at < s.expiries[least].at {
+			least = right
+		}
+		if x.at <= s.expiries[least].at {
+			break
+		}
+		s.setExpiry(i, s.expiries[least])
+		i = least
+	}
+	s.setExpiry(i, x)
+}
+
+func (s *store) setExpiry(i int, x pageExpiry) {
+	s.expiries[i] = x
+	s.page(x.page).expiry = uint32(i + 1)
 }

@@ -23,7 +23,7 @@ type store struct {
 	last SeqNo        // highest number ever given; its page is never packed
 	hot  spot         // where the next message to be asked for probably lies: a hint
 
-	expiries  expiryHeap
+	expiries  []pageExpiry // a heap
 	spareFull []*[pageLen]spot
 	sparePack []*packed
 }
@@ -40,7 +40,7 @@ type page struct {
 	full   *[pageLen]spot
 	pack   *packed
 	has    places // spots that count
-	expiry int64  // no ready entry expires before it; meaningless if the page is empty
+	expiry uint32 // its place in expiries, from 1; zero is that none of its ready messages expires
 }
 
 // directory returns the index of directory no, or where it belongs. Without
@@ -127,7 +127,7 @@ func (s *store) put(seq SeqNo, r *row) *entry {
 	case p.pack != nil:
 		s.unpack(p)
 	case p.full == nil:
-		p.full, p.expiry = s.newFull(), never
+		p.full = s.newFull()
 		d.live++
 	}
 	to := s.lay(r)
@@ -187,6 +187,7 @@ func (s *store) delete(seq SeqNo) {
 
 // drop gives an empty page back, and its directory if that became useless.
 func (s *store) drop(n uint64, p *page) {
+	s.forgetExpiry(p)
 	s.recycle(p)
 	*p = page{}
 	i, _ := s.directory(n >> dirBits)
