@@ -23,10 +23,10 @@ func newPicker(o Order) picker {
 // strict serves the highest open level. It remembers nothing.
 type strict struct{}
 
-func (strict) touch(Level)       {}
-func (strict) joined(Level, key) {}
-func (strict) served(Level)      {}
-func (strict) aged() bool        { return false }
+func (strict) touch(Level)          {}
+func (strict) joined(Level, key)    {}
+func (strict) served(*Queue, Level) {}
+func (strict) aged() bool           { return false }
 
 func (strict) pick(q *Queue, _ int64, lo, hi Level) (Level, bool) {
 	return q.levels.open.highest(lo, hi)
@@ -44,10 +44,9 @@ type ranking interface {
 	score(l Level, k key, now int64) (s score, until int64)
 	rank(l Level, enqueued, now int64) int
 	aged() bool
-	// entered says that a level has something to hand out again.
-	entered(l Level)
-	// served says that a message of l was handed out.
-	served(l Level)
+	// served says that a message of l was handed out. It reports whether the scores
+	// of all levels have changed, not only that of l.
+	served(l Level, open *bitmap) (all bool)
 }
 
 // aging lifts a message by one level for every interval it waited. Inside a
@@ -57,9 +56,9 @@ type aging struct {
 	upTo  Level
 }
 
-func (*aging) aged() bool    { return true }
-func (*aging) entered(Level) {}
-func (*aging) served(Level)  {}
+func (*aging) aged() bool                 { return true }
+func (*aging) entered(Level)              {}
+func (*aging) served(Level, *bitmap) bool { return false }
 
 func (a *aging) rank(l Level, enqueued, now int64) int {
 	if now-enqueued < a.every || a.every <= 0 || l >= a.upTo {
@@ -83,8 +82,7 @@ type deadline struct {
 }
 
 func (*deadline) aged() bool                   { return true }
-func (*deadline) entered(Level)                {}
-func (*deadline) served(Level)                 {}
+func (*deadline) served(Level, *bitmap) bool   { return false }
 func (*deadline) rank(l Level, _, _ int64) int { return int(l) }
 func (d *deadline) score(l Level, k key, _ int64) (score, int64) {
 	due := int64(never)
@@ -92,49 +90,4 @@ func (d *deadline) score(l Level, k key, _ int64) (score, int64) {
 		due = int64(later(d.objective[l], k.at))
 	}
 	return score{due, -int64(l), k.seq}, never
-}
-
-// weighted gives every open level its share by letting time pass for it: a
-// delivery costs a level time in inverse proportion to its weight, and the level
-// for which least time has passed goes first. A level that was empty does not
-// save up: it begins at the present of the others.
-type weighted struct {
-	cost [256]int64 // of a delivery
-	time [256]int64 // passed for each level
-	now  int64      // time of the level served last
-}
-
-const (
-	weightUnit = 1 << 40 // cost at weight one: a share is exact to 0.4 % at any weight
-	timeLimit  = 1 << 60 // time begins again before it overflows
-)
-
-func newWeighted(weights []uint32) *weighted {
-	w := new(weighted)
-	for l := range w.cost {
-		w.cost[l] = weightUnit
-		if l < len(weights) && weights[l] > 0 {
-			w.cost[l] = weightUnit / int64(weights[l])
-		}
-	}
-	return w
-}
-
-func (*weighted) aged() bool                   { return false }
-func (*weighted) rank(l Level, _, _ int64) int { return int(l) }
-func (w *weighted) entered(l Level)            { w.time[l] = max(w.time[l], w.now) }
-
-func (w *weighted) score(l Level, k key, _ int64) (score, int64) {
-	return score{w.time[l], -int64(l), k.seq}, never
-}
-
-func (w *weighted) served(l Level) {
-	w.now = w.time[l]
-	w.time[l] += w.cost[l]
-	if w.now > timeLimit {
-		for i := range w.time {
-			w.time[i] = max(w.time[i]-w.now, 0)
-		}
-		w.now = 0
-	}
 }

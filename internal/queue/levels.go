@@ -13,7 +13,7 @@ type picker interface {
 	// pick chooses among the open levels between lo and hi.
 	pick(q *Queue, now int64, lo, hi Level) (Level, bool)
 	// served says that a message of l was handed out.
-	served(l Level)
+	served(q *Queue, l Level)
 	// score places a message that might be first in its level: the least goes
 	// first. It holds until the returned time.
 	score(l Level, k key, now int64) (s score, until int64)
@@ -90,7 +90,7 @@ func (ls *levels) take(q *Queue, k key, e *entry) {
 
 // served says that a message, which has left its place, was handed out.
 func (ls *levels) served(q *Queue, e *entry) {
-	ls.picker.served(e.level)
+	ls.picker.served(q, e.level)
 	ls.all[e.level].lane.served(q, e)
 	ls.changed(e.level)
 }

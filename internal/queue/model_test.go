@@ -210,14 +210,15 @@ func (m *model) inFlight(key string) (n int) {
 	return n
 }
 
-// choices returns the messages that may be handed out next, of those that keep
-// accepts: the level is that of the best one, unless levels have shares; inside
+// choices returns the messages that may be handed out next to a receiver of a range,
+// of those that keep accepts: the level is that of the best one, unless levels have shares; inside
 // it, keys take turns.
-func (m *model) choices(now time.Time, keep func(*modelMessage) bool) (of []*modelMessage) {
-	may := func(x *modelMessage) bool { return keep(x) && m.eligible(x) }
+func (m *model) choices(now time.Time, r levelRange, keep func(*modelMessage) bool) (of []*modelMessage) {
+	may := func(x *modelMessage) bool { return r.has(x.a.Level) && keep(x) && m.eligible(x) }
 	if m.judge(now); m.shares != nil {
-		l, _ := m.shareOf(now, may)
-		may = func(x *modelMessage) bool { return x.a.Level == l && keep(x) && m.eligible(x) }
+		l, _ := m.shareOf(now, r)
+		inRange := may
+		may = func(x *modelMessage) bool { return x.a.Level == l && inRange(x) }
 	}
 	best := m.best(now, may)
 	if best == nil {
@@ -256,8 +257,8 @@ func (m *model) choices(now time.Time, keep func(*modelMessage) bool) (of []*mod
 // nextSessions returns the free sessions that may be next for w: the messages
 // that rank them.
 func (m *model) nextSessions(now time.Time, w Want) []*modelMessage {
-	return m.choices(now, func(x *modelMessage) bool {
-		return x.a.Level >= w.lowest() && x.a.Level <= w.highest() && m.ends[x.a.Session].IsZero() && m.oldest(x)
+	return m.choices(now, levelRange{w.lowest(), w.highest()}, func(x *modelMessage) bool {
+		return m.ends[x.a.Session].IsZero() && m.oldest(x)
 	})
 }
 

@@ -41,6 +41,7 @@ type ranked struct {
 	dirty  bitmap     // levels whose first may have changed
 	until  int64      // scores hold until
 	byAge  bool       // scores depend on heads
+	shares *weighted  // the ranking, if that is what it is
 	guest  guest
 }
 
@@ -55,6 +56,7 @@ type guest struct {
 
 func newRanked(by ranking) *ranked {
 	r := &ranked{ranking: by, until: never, byAge: by.aged()}
+	r.shares, _ = by.(*weighted)
 	for l := range r.scores {
 		r.scores[l] = last
 	}
@@ -85,12 +87,28 @@ func (r *ranked) joined(l Level, k key) {
 	}
 }
 
-func (r *ranked) served(l Level) {
-	r.ranking.served(l)
+func (r *ranked) served(q *Queue, l Level) {
+	if r.ranking.served(l, &q.levels.open) {
+		r.allDirty()
+	}
 	r.dirty.set(l)
 }
 
+// allDirty says that the score of every level may have changed.
+func (r *ranked) allDirty() {
+	for w := range r.dirty {
+		r.dirty[w] |= r.in[w]
+	}
+}
+
 func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
+	all := lo == 0 && hi == 255
+	if r.shares != nil {
+		if !all {
+			return r.shares.pickFrom(&q.levels.open, lo, hi)
+		}
+		r.shares.by = &r.shares.account
+	}
 	if open := &q.levels.open; !open.several() {
 		if l, ok := open.only(); ok {
 			r.alone(l)
@@ -99,9 +117,7 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 	}
 	if now >= r.until { // somebody has risen
 		r.until = never
-		for w := range r.dirty {
-			r.dirty[w] |= r.in[w]
-		}
+		r.allDirty()
 	}
 	for w, set := range r.dirty {
 		for ; set != 0; set &= set - 1 {
@@ -113,7 +129,6 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 		}
 	}
 	r.dirty = bitmap{}
-	all := lo == 0 && hi == 255
 	if g := &r.guest; g.present {
 		if all && g.score.before(r.scores[r.wins[1]]) {
 			return g.level, true
@@ -131,9 +146,6 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 // dirty, as those are that have closed, and stays so: the matches are played when
 // there is somebody to play against.
 func (r *ranked) alone(l Level) {
-	if !r.in.has(l) {
-		r.entered(l)
-	}
 	r.in = bitmap{}
 	r.in.set(l)
 }
@@ -150,10 +162,7 @@ func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
 
 // refresh works out the score of an open level, which plays its matches or is a guest.
 func (r *ranked) refresh(q *Queue, l Level, now int64) {
-	if !r.in.has(l) {
-		r.entered(l)
-		r.in.set(l)
-	}
+	r.in.set(l)
 	if r.byAge {
 		r.heads[l], _ = q.levels.all[l].lane.oldest(q)
 	}

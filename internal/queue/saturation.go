@@ -39,9 +39,9 @@ func (s *saturable) joined(l Level, k key) {
 	}
 }
 
-func (s *saturable) served(l Level) {
+func (s *saturable) served(q *Queue, l Level) {
 	if s.shares != nil {
-		s.shares.served(l)
+		s.shares.served(q, l)
 	}
 }
 

@@ -110,8 +110,7 @@ func (p *player) take() {
 	} else {
 		r := p.levelsWanted()
 		w.MinLevel, w.MaxLevel = r.MinLevel, r.MaxLevel
-		lo, hi := w.lowest(), w.highest()
-		want = p.m.choices(p.now, func(x *modelMessage) bool { return x.a.Level >= lo && x.a.Level <= hi })
+		want = p.m.choices(p.now, levelRange{w.lowest(), w.highest()}, func(*modelMessage) bool { return true })
 	}
 	ready := p.q.HasReady(p.now, w)
 	d, ok := p.q.Take(p.now, w, &p.out)
@@ -124,7 +123,7 @@ func (p *player) take() {
 	for _, x := range want {
 		if x.seq == d.Seq {
 			if !p.q.cfg.Sessions { // a session was served when it was locked
-				p.m.served(d.Level)
+				p.m.served(p.now, d.Level)
 			}
 			p.handed(d, x, w)
 			return
@@ -337,7 +336,7 @@ func (p *player) session() {
 			right = slices.ContainsFunc(want, func(x *modelMessage) bool { return x.a.Session == l.ID })
 			p.m.holders[l.ID], p.m.ends[l.ID] = l, until
 			if right {
-				p.m.served(want[0].a.Level)
+				p.m.served(p.now, want[0].a.Level)
 			}
 		}
 		if !right {

@@ -215,7 +215,7 @@ func (h *home) attach() {
 	}
 	c := &consumer{h: h, place: p}
 	c.want.Forgetful = w.chance(4)
-	if w.chance(4) && (!h.queue(p).shares() || w.chance(4)) {
+	if w.chance(4) {
 		c.want.MinLevel = queue.Level(w.rng.IntN(4))
 		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
 		c.want.Capped = w.chance(2)
@@ -241,7 +241,7 @@ func (h *home) attach() {
 		}
 		if got == nil {
 			h.consumers = append(h.consumers, c)
-			h.queue(p).turns.unjust = h.queue(p).turns.unjust || c.ranged()
+			h.queue(p).turns.ranged = h.queue(p).turns.ranged || c.ranged()
 		}
 	})
 	n := uint64(w.rng.IntN(6))

@@ -112,7 +112,7 @@ func (f *front) served() {
 					l.name, m.seq, m.level, other.name, other.q.why(f.now, m))
 			}
 		}
-		if err := l.q.served(f.now, m); err != nil {
+		if err := l.q.served(f.now, m, false); err != nil {
 			f.failf("%s: message %d: %v", l.name, m.seq, err)
 		}
 		l.q.hand(m)

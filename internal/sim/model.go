@@ -17,7 +17,8 @@ type modelMessage struct {
 	seq       queue.SeqNo
 	origin    queue.SeqNo
 	body      *message.Message
-	sum       [sha256.Size]byte // of body
+	sum       [sha256.Size]byte   // of body
+	sums      [][sha256.Size]byte // of all bodies that it ever had
 	level     queue.Level
 	class     queue.Class
 	key       string
@@ -48,7 +49,10 @@ func (m *modelMessage) expired(now time.Time) bool {
 	return m.state == queue.Ready && m.life > 0 && !m.expires().After(now)
 }
 
-func (m *modelMessage) setBody(b *message.Message) { m.body, m.sum = b, sha256.Sum256(b.Bytes()) }
+func (m *modelMessage) setBody(b *message.Message) {
+	m.body, m.sum = b, sha256.Sum256(b.Bytes())
+	m.sums = append(slices.Clip(m.sums), m.sum) // its dead letter does not share them
+}
 
 // resting is the state it has when nobody holds it.
 func (m *modelMessage) resting() queue.State {
@@ -164,9 +168,9 @@ func (q *modelQueue) configure(cfg queue.Config, version int) {
 	q.change()
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.cfg = cfg
-	unjust := q.turns.unjust
+	unjust, ranged := q.turns.unjust, q.turns.ranged
 	q.booked, q.turns = map[string]time.Time{}, newRounds()
-	q.turns.unjust = unjust
+	q.turns.unjust, q.turns.ranged = unjust, ranged
 	q.forget()
 	for i := range q.seen {
 		if cfg.Duplicates == 0 && q.seen[i].forgotten == 0 {

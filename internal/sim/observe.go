@@ -51,6 +51,7 @@ type taking struct {
 
 // take is a message that the observer saw leave.
 type take struct {
+	m       *modelMessage
 	body    *message.Message
 	version int // that its consumer will be told of
 }
@@ -71,17 +72,21 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	case m.expired(now):
 		h.w.failf("%v: message %d was handed out after its end", o.place, d.Seq)
 	}
-	if !slices.ContainsFunc(h.consumers, func(c *consumer) bool {
-		return c.place == o.place && c.may(now, q, m)
-	}) {
+	may, toAny := false, true
+	for _, c := range h.consumers {
+		if c.place == o.place && c.may(now, q, m) {
+			may, toAny = true, toAny && !c.ranged()
+		}
+	}
+	if !may {
 		h.w.failf("%v: message %d at level %d was handed out and is nobody's first\n%s", o.place, m.seq, m.level, q.why(now, m))
 	}
 	if !q.cfg.Sessions { // inside a session there are no turns
-		if err := q.served(now, m); err != nil {
+		if err := q.served(now, m, toAny); err != nil {
 			h.w.failf("%v: message %d: %v", o.place, m.seq, err)
 		}
 	}
-	t := take{body: m.body, version: m.changed}
+	t := take{m: m, body: m.body, version: m.changed}
 	if q.hand(m) {
 		t.version = h.version()
 	}

@@ -116,6 +116,7 @@ func (q *modelQueue) decide(now time.Time) {
 	q.turns.mode = q.judged(now)
 	if was != onlyShares || q.turns.mode != onlyShares {
 		clear(q.turns.lags)
+		clear(q.turns.waits)
 	}
 }
 

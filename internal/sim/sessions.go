@@ -22,7 +22,7 @@ func (h *home) seek(c *consumer) {
 	}
 	settled := false
 	if q := h.queue(c.place); c.ranged() {
-		q.turns.unjust = true
+		q.turns.ranged = true
 	}
 	o := &op{name: fmt.Sprint("seek ", c.place)}
 	w.event("post %d %s", h.number, o.name)
@@ -89,7 +89,7 @@ func (h *home) nextSession(c *consumer, q *modelQueue) {
 		q.turns.unjust, q.turns.vague = true, q.paced()
 		return
 	}
-	if err := q.served(h.now, of[0]); err != nil {
+	if err := q.served(h.now, of[0], !c.ranged()); err != nil {
 		h.w.failf("%v: session %q: %v", c.place, c.want.Session.ID, err)
 	}
 }

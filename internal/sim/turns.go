@@ -18,8 +18,13 @@ type rounds struct {
 	passed map[passing]uint32
 	// lags compares two levels that have had messages all the time.
 	lags map[[2]queue.Level]*lag
-	// unjust is set when a receiver that wants only some levels comes: it is
-	// served out of turn, and so may others be afterwards.
+	// waits counts how often receivers of all levels got one level while another
+	// waited, since that was served last.
+	waits map[[2]queue.Level]int
+	// ranged is set when a receiver that wants only some levels comes: it is
+	// served out of turn, and the shares of the others are held to a wider bound.
+	ranged bool
+	// unjust is set when it is not known who was served.
 	unjust bool
 	// mode is how a strict queue chooses.
 	mode modes
@@ -36,19 +41,20 @@ type passing struct {
 type lag struct{ now, least, most float64 }
 
 func newRounds() rounds {
-	return rounds{passed: map[passing]uint32{}, lags: map[[2]queue.Level]*lag{}, mode: onlyStrict}
+	return rounds{passed: map[passing]uint32{}, lags: map[[2]queue.Level]*lag{}, waits: map[[2]queue.Level]int{}, mode: onlyStrict}
 }
 
 // served notes that a message is about to be handed out because it was next, and
-// returns what is unjust about it.
-func (q *modelQueue) served(now time.Time, m *modelMessage) error {
+// returns what is unjust about it. toAny says that the receiver certainly takes
+// messages of all levels.
+func (q *modelQueue) served(now time.Time, m *modelMessage, toAny bool) error {
 	q.decide(now)
 	q.closed(now)
 	if q.turns.unjust {
 		q.book(now, m.key)
 		return nil
 	}
-	if q.cfg.Order.Fair && !q.finishes() && !q.cfg.Sessions {
+	if q.cfg.Order.Fair && !q.finishes() && !q.cfg.Sessions && !q.turns.ranged {
 		if err := q.passes(now, m); err != nil {
 			return err
 		}
@@ -58,7 +64,12 @@ func (q *modelQueue) served(now time.Time, m *modelMessage) error {
 			if l == m.level {
 				continue
 			}
-			if err := q.weigh(m.level, l); err != nil {
+			if !q.turns.ranged {
+				if err := q.weigh(m.level, l); err != nil {
+					return err
+				}
+			}
+			if err := q.outwait(m.level, l, toAny); err != nil {
 				return err
 			}
 		}
@@ -107,6 +118,27 @@ func (q *modelQueue) weigh(got, other queue.Level) error {
 	return nil
 }
 
+// outwait counts a message of one level while another had some. Whatever receivers
+// of some levels have got, a level that waits lets another go first at most once
+// more than the weights of the two say.
+func (q *modelQueue) outwait(got, other queue.Level, toAny bool) error {
+	for pair := range q.turns.waits {
+		if pair[1] == got {
+			delete(q.turns.waits, pair)
+		}
+	}
+	if !toAny {
+		return nil
+	}
+	pair := [2]queue.Level{got, other}
+	q.turns.waits[pair]++
+	if n, most := q.turns.waits[pair], int(q.weight(got)/q.weight(other)+1e-6)+1; n > most {
+		return fmt.Errorf("level %d of weight %v got %d messages while level %d of weight %v waited, at most %d is just",
+			got, q.weight(got), n, other, q.weight(other), most)
+	}
+	return nil
+}
+
 func (q *modelQueue) weight(l queue.Level) float64 {
 	if w := q.cfg.Order.Weight; int(l) < len(w) && w[l] > 0 {
 		return float64(w[l])
@@ -127,10 +159,15 @@ func (q *modelQueue) open(now time.Time) map[queue.Level]bool {
 
 // closed forgets what levels without messages had got: they do not save up.
 func (q *modelQueue) closed(now time.Time) {
-	if len(q.turns.lags) == 0 {
+	if len(q.turns.lags) == 0 && len(q.turns.waits) == 0 {
 		return
 	}
 	open := q.open(now)
+	for pair := range q.turns.waits {
+		if !open[pair[0]] || !open[pair[1]] {
+			delete(q.turns.waits, pair)
+		}
+	}
 	for pair := range q.turns.lags {
 		if !open[pair[0]] || !open[pair[1]] {
 			delete(q.turns.lags, pair)

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// sharedOrders are the two orders in which levels have shares.
+func sharedOrders(weights []uint32) map[string]Order {
+	return map[string]Order{
+		"weighted":  {Discipline: Weighted, Weight: weights},
+		"saturated": {Weight: weights, Saturation: Saturation{Waiting: 1}},
+	}
+}
+
+func takeFrom(t testing.TB, q *Queue, w Want) Level {
+	t.Helper()
+	var out Effects
+	w.Forgetful = true
+	d, ok := q.Take(epochStart, w, &out)
+	if !ok {
+		t.Fatalf("nothing to take from %+v", w)
+	}
+	return d.Level
+}
+
+func only(l Level) Want { return Want{MinLevel: l, MaxLevel: l, Capped: true} }
+
+// A receiver of one level takes thousands out of turn. Whoever comes then, and the
+// level itself, has its share from the first delivery on (B6).
+func TestSharesHoldAfterARangeReceiver(t *testing.T) {
+	for name, order := range sharedOrders(nil) {
+		t.Run(name, func(t *testing.T) {
+			q := New(Config{LockFor: time.Minute, Order: order}, 1)
+			send(t, q, epochStart, Arrival{Level: 1}, 10_000)
+			send(t, q, epochStart, Arrival{Level: 5}, 10_000)
+			for range 4000 {
+				takeFrom(t, q, only(5))
+			}
+			send(t, q, epochStart, Arrival{Level: 7}, 10_000) // a newcomer
+			send(t, q, epochStart, Arrival{Level: 3}, 10_000) // and another
+			got := map[Level]int{}
+			for i := range 400 {
+				got[takeFrom(t, q, Want{})]++
+				if i == 7 && len(got) != 4 {
+					t.Errorf("the first 8 deliveries were %v, want all four levels", got)
+				}
+			}
+			for _, l := range []Level{1, 3, 5, 7} {
+				if got[l] < 99 || got[l] > 101 {
+					t.Errorf("level %d got %d of 400 deliveries, want 100: %v", l, got[l], got)
+				}
+			}
+		})
+	}
+}
+
+// A level that a range receiver has emptied comes back as a newcomer (B6).
+func TestEmptiedLevelOwesNothing(t *testing.T) {
+	for name, order := range sharedOrders(nil) {
+		t.Run(name, func(t *testing.T) {
+			q := New(Config{LockFor: time.Minute, Order: order}, 1)
+			send(t, q, epochStart, Arrival{Level: 1}, 10_000)
+			send(t, q, epochStart, Arrival{Level: 5}, 4000)
+			for range 4000 {
+				takeFrom(t, q, only(5))
+			}
+			takeFrom(t, q, Want{})
+			send(t, q, epochStart, Arrival{Level: 5}, 1)
+			for i := 1; takeFrom(t, q, Want{}) != 5; i++ {
+				if i == 3 {
+					t.Fatal("level 5 is not among the next three")
+				}
+			}
+		})
+	}
+}
+
+// Inside a range the shares hold as well, whatever waits outside of it (B6).
+func TestSharesHoldInsideARange(t *testing.T) {
+	for name, order := range sharedOrders([]uint32{1, 1, 1, 1, 1, 3}) {
+		t.Run(name, func(t *testing.T) {
+			q := New(Config{LockFor: time.Minute, Order: order}, 1)
+			for l := range Level(6) {
+				send(t, q, epochStart, Arrival{Level: l}, 5000)
+			}
+			got := map[Level]int{}
+			for range 4000 {
+				got[takeFrom(t, q, Want{MinLevel: 4, MaxLevel: 5})]++
+			}
+			if got[4] != 1000 || got[5] != 3000 {
+				t.Errorf("a range of weights 1 and 3 got %v, want 1000 and 3000", got)
+			}
+		})
+	}
+}
+
+// Receivers of all kinds of ranges come in any mixture, and levels run empty and
+// come back. For each range: while a level waits, no other is served oftener than
+// its weight allows (B6).
+func TestNoLevelWaitsLongerThanItsShare(t *testing.T) {
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		weights := make([]uint32, 10)
+		for l := range weights {
+			weights[l] = 1 + rnd.Uint32N(5)
+		}
+		for name, order := range sharedOrders(weights) {
+			q := New(Config{LockFor: time.Minute, Order: order}, 1)
+			var wants []Want
+			for range 1 + rnd.IntN(4) {
+				lo := Level(rnd.IntN(10))
+				wants = append(wants, Want{MinLevel: lo, MaxLevel: lo + Level(rnd.IntN(10-int(lo))), Capped: true})
+			}
+			wants = append(wants, Want{})
+			// passed[r][j][l] is how often receivers of range r got level l since j,
+			// which waits all the time, was served last.
+			passed := make([][10][10]int, len(wants))
+			reset := func(j Level) {
+				for r := range passed {
+					passed[r][j] = [10]int{}
+				}
+			}
+			for step := range 3000 {
+				if rnd.IntN(2) == 0 {
+					l := Level(rnd.IntN(10))
+					send(t, q, epochStart, Arrival{Level: l}, 1+rnd.IntN(3))
+					continue
+				}
+				r := rnd.IntN(len(wants))
+				if step%1000 > 500 {
+					r = 0 // now and then one of them is alone
+				}
+				if !q.HasReady(epochStart, wants[r]) {
+					continue
+				}
+				l := takeFrom(t, q, wants[r])
+				for j := range Level(10) {
+					if q.LevelCount(j) == 0 || j < wants[r].lowest() || j > wants[r].highest() {
+						reset(j)
+						continue
+					}
+					if passed[r][j][l]++; j != l && passed[r][j][l] > int(weights[l]/weights[j])+1 {
+						t.Fatalf("%s, seed %d, step %d: range %+v served level %d %d times while level %d waited, weights %d and %d",
+							name, seed, step, wants[r], l, passed[r][j][l], j, weights[l], weights[j])
+					}
+				}
+				reset(l)
+			}
+		}
+	}
+}
+
+// Ranges are remembered, but not without end.
+func TestRangesAreBounded(t *testing.T) {
+	q := New(Config{LockFor: time.Minute, Order: Order{Discipline: Weighted}}, 1)
+	send(t, q, epochStart, Arrival{Level: 100}, 10_000)
+	send(t, q, epochStart, Arrival{Level: 101}, 10_000)
+	for lo := range Level(100) {
+		for hi := Level(101); hi < 150; hi++ {
+			takeFrom(t, q, Want{MinLevel: lo, MaxLevel: hi})
+		}
+	}
+	if got := len(q.sharing().ranges); got != maxRanges {
+		t.Errorf("%d ranges are remembered, want %d", got, maxRanges)
+	}
+}
+
+// age lets time pass for every level.
+func (w *weighted) age(by int64) {
+	w.now += by
+	for l := range w.time {
+		w.time[l] += by
+	}
+	for _, x := range w.ranges {
+		x.now += by
+		for l := range x.time {
+			x.time[l] += by
+		}
+	}
+}
+
+// After a million deliveries time begins anew, and nobody may notice (B6).
+func TestSharesHoldWhenTimeBeginsAnew(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		wants []Want
+		least [3]int // of 12,000 deliveries, by level
+	}{
+		{"all levels", []Want{{}}, [3]int{3999, 3999, 3999}},
+		{"a range", []Want{{MinLevel: 1, MaxLevel: 3}}, [3]int{3999, 3999, 3999}},
+		// What a receiver of levels 2 and 3 gets counts, but for no more than one
+		// delivery: level 1 has more than a third of the other half, and not all.
+		{"both", []Want{{}, {MinLevel: 2, MaxLevel: 3}}, [3]int{2500, 4400, 4400}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			wants := test.wants
+			q := New(Config{LockFor: time.Minute, Order: Order{Discipline: Weighted}}, 1)
+			for l := range Level(3) {
+				send(t, q, epochStart, Arrival{Level: 1 + l}, 1)
+			}
+			for _, w := range wants {
+				send(t, q, epochStart, Arrival{Level: takeFrom(t, q, w)}, 1)
+			}
+			q.sharing().age(timeLimit - 1000*weightUnit)
+			var got [3]int
+			for i := range 60_000 {
+				l := takeFrom(t, q, wants[i%len(wants)])
+				got[l-1]++
+				send(t, q, epochStart, Arrival{Level: l}, 1)
+				if (i+1)%12_000 > 0 {
+					continue
+				}
+				for l, n := range got {
+					if n < test.least[l] {
+						t.Fatalf("delivery %d: of 12000 the levels got %v, want at least %v", i, got, test.least)
+					}
+				}
+				clear(got[:])
+			}
+		})
+	}
+}
