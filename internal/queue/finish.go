@@ -68,8 +68,12 @@ func (ks *keys) startedKeys() []fairKey {
 }
 
 // snapStarted writes which keys were started. One that is while this goes on has
-// its own record.
+// its own record. If the keys were numbered anew, it begins again: to read of a key
+// twice does no harm.
 func (q *Queue) snapStarted(c Cursor, b *Budget, out *Effects) Cursor {
+	if c.keys != q.keys.counts {
+		c = Cursor{phase: phaseStarted, keys: q.keys.counts}
+	}
 	part, first, began := b.chunk(out), c.next, false
 	for ; c.next < uint64(len(q.keys.all)) && part.more(c.next == first); c.next++ {
 		k := &q.keys.all[c.next]

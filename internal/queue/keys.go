@@ -33,6 +33,7 @@ type keys struct {
 	others Share
 	wakes  heap[wake]
 	starts uint64 // highest number of a key started
+	counts uint64 // how often the keys were numbered anew
 }
 
 // longest is the longest interval, and the longest burst, that a rate can have: 36
@@ -144,9 +145,9 @@ func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
 // rekey counts all keys anew, for reorder.
 func (q *Queue) rekey() {
-	started, starts := q.keys.startedKeys(), q.keys.starts
+	started, starts, counts := q.keys.startedKeys(), q.keys.starts, q.keys.counts
 	q.keys.configure(q.cfg.Order)
-	q.keys.starts = starts
+	q.keys.starts, q.keys.counts = starts, counts+1
 	for n := range q.groups.all {
 		g := &q.groups.all[n]
 		g.fairKey = 0

@@ -16,6 +16,7 @@ type Cursor struct {
 	next  uint64 // next sighting, session or message
 	seen  uint64 // sightings when the snapshot began
 	high  SeqNo  // highest number when the snapshot began
+	keys  uint64 // keys.counts when it came to the fair keys
 }
 
 type phase uint8
@@ -142,7 +143,7 @@ func (q *Queue) snapEntries(c Cursor, b *Budget, move func(Ref) (Ref, bool), out
 	to, part := c.high, b.chunk(out)
 	seq, e := q.msgs.next(SeqNo(c.next))
 	if e == nil || seq > c.high {
-		return Cursor{phase: phaseStarted}
+		return Cursor{phase: phaseStarted, keys: q.keys.counts}
 	}
 	at, first := e.enqueued, seq
 	out.begin(kindEntries)

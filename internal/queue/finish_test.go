@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestStartedKeysSurviveAConfigurationInsideASnapshot changes the settings after
+// each of the steps that a snapshot takes (B11).
+func TestStartedKeysSurviveAConfigurationInsideASnapshot(t *testing.T) {
+	changes := map[string]func(*Config){
+		"nothing":    func(*Config) {},
+		"the limit":  func(c *Config) { c.MaxFailures = 9 },
+		"the shares": func(c *Config) { c.Order.Others.Cap = 5 },
+		"aging":      func(c *Config) { c.Order.Discipline, c.Order.Every, c.Order.UpTo = Aging, time.Hour, 9 },
+	}
+	for name, change := range changes {
+		for at := range 40 {
+			cfg := Config{LockFor: time.Hour, Order: Order{Fair: true, Within: FinishFirst}}
+			q := New(cfg, 1)
+			var out Effects
+			for i := range SeqNo(10) { // each key has two messages, one of which is taken
+				send(t, q, epochStart, Arrival{Key: fmt.Sprint("k", i)}, 2)
+				if _, err := q.TakeSeq(epochStart, 2*i+1, Want{Forgetful: true}, &out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, i := range []SeqNo{0, 1, 2, 3, 5, 7} { // these are finished
+				if err := q.Remove(epochStart, 2*i+2, &out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out.Reset()
+			done := false
+			for step, c := 0, (Cursor{}); !done; step++ {
+				if step == at {
+					change(&cfg)
+					q.Configure(epochStart, cfg, &out)
+				}
+				c, done = q.Snapshot(c, items(1), nil, &out)
+			}
+			again := New(Config{}, 2)
+			records := out.Records()
+			if at == 0 {
+				records = records[1:] // it was configured before the snapshot
+			}
+			for _, rec := range records {
+				if err := again.Replay(rec, new(Effects)); err != nil {
+					t.Fatalf("%s before step %d: %v", name, at, err)
+				}
+			}
+			if got, want := again.Started(), q.Started(); !slices.Equal(got, want) || len(want) == 0 {
+				t.Fatalf("%s before step %d: started %q, want %q", name, at, got, want)
+			}
+		}
+	}
+}
