@@ -91,9 +91,8 @@ func (q *Queue) checkOrder() error {
 		}
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
-			first, ok := s.line.first(q)
-			if !ok || first.seq > seq {
-				return fmt.Errorf("invariant 5: session %q begins with %d, but has %d", s.id, first.seq, seq)
+			if at, ok := s.line.after(seq - 1); !ok || at != seq {
+				return fmt.Errorf("invariant 5: session %q has message %d, which is not in its list", s.id, seq)
 			}
 			if err := q.checkOffer(s, key{e.enqueued, seq}, e); err != nil {
 				return err
@@ -119,14 +118,24 @@ func (q *Queue) checkOrder() error {
 		if o.n != n {
 			return fmt.Errorf("invariant 5: a session counts %d messages of level %d, found %d", o.n, o.level, n)
 		}
+		if err := q.checkLine(&o.line, o.level, o.n); err != nil {
+			return err
+		}
+	}
+	for n := range q.keys.all {
+		for _, l := range q.keys.all[n].lines {
+			if err := q.checkLine(&l.line, l.level, l.n); err != nil {
+				return err
+			}
+		}
 	}
 	for l := range q.levels.all {
 		counted := lanes[Level(l)]
-		switch lane := q.levels.all[l].lane.(type) {
-		case *plainLane:
+		if lane, ok := q.levels.all[l].lane.(*plainLane); ok {
 			counted = lane.n
-		case *lifoLane:
-			counted = lane.n
+			if err := q.checkLine(&lane.line, Level(l), lane.n); err != nil {
+				return err
+			}
 		}
 		if counted != lanes[Level(l)] {
 			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, counted, lanes[Level(l)])

@@ -32,16 +32,20 @@ func (q *Queue) checkShelves() error {
 	kept := map[uint32]bool{0: true, q.msgs.rest: true}
 	for l := range q.levels.all {
 		lane, ok := q.levels.all[l].lane.(*plainLane)
-		if !ok || lane.line.laid() == 0 {
+		if !ok || lane.line.rowed() == 0 {
 			continue
 		}
-		r, n := lane.line.row, -lane.line.row.place
-		for s := r.first; s != 0; s = q.msgs.all[s].next {
+		r, n, prev := lane.line.row, 0, uint32(0)
+		for s := r.first; s != 0; prev, s = s, q.msgs.all[s].next {
+			sh := &q.msgs.all[s]
+			if sh.prev != prev || sh.waiting == 0 && s != r.last || kept[s] {
+				return fmt.Errorf("invariant 8: shelf %d of level %d, behind %d: %d wait, before it %d", s, l, prev, sh.waiting, sh.prev)
+			}
 			kept[s] = true
-			n += int(q.msgs.all[s].used)
+			n += int(sh.waiting)
 		}
-		if n != r.n || r.fresh != 0 {
-			return fmt.Errorf("invariant 8: the row of level %d has %d places, counts %d, waits for %d", l, n, r.n, r.fresh)
+		if n != r.n || r.fresh != 0 || prev != r.last {
+			return fmt.Errorf("invariant 8: the row of level %d has %d messages, counts %d, waits for %d", l, n, r.n, r.fresh)
 		}
 	}
 	for n := range q.msgs.all {
@@ -52,17 +56,90 @@ func (q *Queue) checkShelves() error {
 		if sh.entries == nil {
 			continue
 		}
-		live := int32(0)
+		live, waiting := uint8(0), uint8(0)
 		for i := range sh.entries {
-			if e := &sh.entries[i]; *e != (entry{}) {
-				live++
-				if e != q.msgs.get(e.seq) {
-					return fmt.Errorf("invariant 8: message %d is not where its page says", e.seq)
-				}
+			e := &sh.entries[i]
+			if *e == (entry{}) {
+				continue
+			}
+			live++
+			if e != q.msgs.get(e.seq) {
+				return fmt.Errorf("invariant 8: message %d is not where its page says", e.seq)
+			}
+			if e.flags&flagRow != 0 {
+				waiting++
 			}
 		}
-		if live != sh.live || live == 0 && !sh.kept {
-			return fmt.Errorf("invariant 8: shelf %d counts %d entries, found %d", n, sh.live, live)
+		if live != sh.live || live == 0 && !sh.kept || waiting != sh.waiting {
+			return fmt.Errorf("invariant 8: shelf %d counts %d entries and %d in a row, found %d and %d", n, sh.live, sh.waiting, live, waiting)
+		}
+	}
+	return nil
+}
+
+// checkLine verifies that a line of a level has n messages, all of them ready, in
+// the order of their keys, and returns an error that names it if not.
+func (q *Queue) checkLine(l *line, level Level, n int) error {
+	if got := l.list.n + l.rowed(); got != n {
+		return fmt.Errorf("invariant 5: a line of level %d has %d messages, counts %d", level, got, n)
+	}
+	var last key
+	inOrder := func(e *entry) error {
+		k := key{e.enqueued, e.seq}
+		if !e.is(Ready) || e.level != level || !last.before(k) || l.tail.before(k) {
+			return fmt.Errorf("invariant 5: message %d, %v, of level %d is in a line of level %d behind %d", e.seq, e.state(), e.level, level, last.seq)
+		}
+		last = k
+		return nil
+	}
+	if err := q.checkList(&l.list, byEnqueued, inOrder); err != nil {
+		return err
+	}
+	if last = (key{}); l.rowed() == 0 {
+		return nil
+	}
+	for s, from := l.row.first, l.row.place; s != 0; s, from = q.msgs.all[s].next, 0 {
+		for i := from; i < shelfLen; i++ {
+			e := &q.msgs.all[s].entries[i]
+			if e.flags&flagRow == 0 {
+				continue
+			}
+			if err := inOrder(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkList verifies that a list counts its messages, that its chunks know where they
+// begin, and that each message passes a test.
+func (q *Queue) checkList(l *seqList, by keyOrder, test func(*entry) error) error {
+	found := l.few
+	if m := l.many; m != nil {
+		for i := m.head; i < len(m.list); i++ {
+			c := m.list[i]
+			if c.from == c.to && l.n > 0 {
+				return fmt.Errorf("invariant 5: a list of %d messages has an empty chunk", l.n)
+			}
+			for _, seq := range c.seqs[c.from:c.to] {
+				if i > m.head && q.keyOf(seq, by).before(c.low) {
+					return fmt.Errorf("invariant 5: message %d is before its chunk", seq)
+				}
+				found = append(found, seq)
+			}
+		}
+	}
+	if len(found) != l.n {
+		return fmt.Errorf("invariant 5: a list counts %d messages, found %d", l.n, len(found))
+	}
+	for _, seq := range found {
+		e := q.msgs.get(seq)
+		if e == nil {
+			return fmt.Errorf("invariant 5: a list has message %d, which is gone", seq)
+		}
+		if err := test(e); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -51,12 +51,15 @@
 //
 // A waiting message is an entry of 56 bytes without pointers, on a shelf with
 // others, and 4 bytes in a page that finds it by its number. Outside of long lines
-// it has a mention of 8 or 16 bytes, too. Names of sessions and fair keys are kept
-// once. Bodies are the journal's.
+// its number is in a list, too, which takes 8 bytes. Names of sessions and fair keys
+// are kept once. Bodies are the journal's.
 //
 // # Cost
 //
-// No command walks over messages that it is not about, except those that say so.
+// No command walks over messages that it is not about. What is about many, as Purge,
+// is done in steps, each of which visits a bounded number of messages; others may give
+// commands in between. A line holds exactly the messages that wait in it, so that
+// nothing has to be cleared away when many have left it from the middle.
 // Strict finds the best level in a set of bits; if it may be saturated by age, it
 // looks at the first message of each level before that. The other disciplines hold a
 // tournament among the levels, in which only levels that have changed play again;
@@ -74,7 +77,9 @@
 // free when the line has gone by and the last message on it is gone; stragglers
 // are moved together. Only shares that change between hundreds of levels all the
 // time still wait for memory, because hundreds of rows are more than the processor
-// can follow. bench/README.md has the figures.
+// can follow. A shelf in the middle of a row on which only half of the messages are
+// left is taken out of the row, and they wait in a list. bench/README.md has the
+// figures.
 //
 // # Concurrency
 //
@@ -94,10 +99,11 @@
 //     ready messages, by the oldest of them; a locked one is in none.
 //  6. A level is open if and only if its lane has something to hand out.
 //  7. The key of a message (enqueue time, number) never changes while it is ready,
-//     so a mention of it is never in the wrong place.
+//     so it is never in the wrong place of its line.
 //  8. An entry lies in one place, where the page of its number says. A shelf is
 //     kept while a row refers to it or an entry is on it, and its places are not
-//     given away twice meanwhile.
+//     given away twice meanwhile. A row has no shelf on which nobody waits, but
+//     for its last one.
 //  9. A page is in the heap of expiries once, if one of its ready messages expires,
 //     and is looked at when the first of them does or earlier.
 //

@@ -25,7 +25,7 @@ func (q *Queue) aheadOfSession(p *Position, seq SeqNo, e *entry, at int64) {
 	}
 	for i := range q.sessions.all {
 		s := &q.sessions.all[i]
-		if s == mine || s.lock != 0 || s.ready == 0 {
+		if s == mine || s.lock != 0 || s.line.n == 0 {
 			continue
 		}
 		if other, o := q.lead(s, at); q.outranks(other.seq, o, k.seq, best, at) {

@@ -17,7 +17,7 @@ const maxLoad = 64*64 - 1
 // the same time for two keys and for a million. Or the keys that were started go
 // first, which takes longer for a million of them, as a heap does.
 type fairLane struct {
-	place
+	level  Level
 	rings  []fairRing       // by load: the keys that may be served
 	used   [64]uint64       // rings that are not empty
 	words  uint64           // words of used that are not zero
@@ -35,15 +35,17 @@ type fairRing struct{ head, tail *fairLine }
 // key is at a limit.
 type fairLine struct {
 	line
-	n          int // messages that stand in it
+	level      Level
+	fairKey    uint32 // in keys
+	n          int    // messages in it
 	prev, next *fairLine
 	turns      int64
 	load       int // ring it is in
 	enlisted   bool
-	first      key    // if the lane is aged, or finishes first
-	age, work  int    // position in ages and works
-	started    uint64 // of its key
-	few        [2]key // room for back: most keys have one message or two
+	first      key      // if the lane is aged, or finishes first
+	age, work  int      // position in ages and works
+	started    uint64   // of its key
+	room       [4]SeqNo // for list: most keys have few messages
 }
 
 // find returns the line of a key, nil if it has no messages here.
@@ -65,7 +67,7 @@ func (f *fairLane) add(q *Queue, k key, e *entry) {
 		l.started = q.keys.all[n].started
 		q.keys.all[n].lines = append(q.keys.all[n].lines, l)
 	}
-	l.push(k)
+	l.line.add(q, k, e)
 	l.n++
 	if fresh {
 		if owner := &q.keys.all[n]; !owner.full() && owner.opens() <= q.clock {
@@ -80,24 +82,18 @@ func (f *fairLane) newLine(n uint32) *fairLine {
 	if k := len(f.spare); k > 0 {
 		l, f.spare = f.spare[k-1], f.spare[:k-1]
 	}
-	l.place = f.place
-	l.fairKey = n
-	if l.back == nil {
-		l.back = l.few[:0]
+	l.level, l.fairKey = f.level, n
+	if l.list.few == nil {
+		l.list.few = l.room[:0]
 	}
 	return l
 }
 
-func (f *fairLane) leave(q *Queue, _ key, e *entry) {
-	l := f.find(q, q.groups.all[e.group].fairKey)
-	l.n--
-	l.tidy(q, l.n)
-	f.shrunk(q, l)
-}
+func (f *fairLane) leave(q *Queue, k key, e *entry) { f.pop(q, k, e) }
 
 func (f *fairLane) pop(q *Queue, k key, e *entry) {
 	l := f.find(q, q.groups.all[e.group].fairKey)
-	l.popFirst(q, k)
+	l.remove(q, k, e)
 	l.n--
 	f.shrunk(q, l)
 }
@@ -112,8 +108,11 @@ func (f *fairLane) shrunk(q *Queue, l *fairLine) {
 	owner := &q.keys.all[l.fairKey]
 	i := slices.Index(owner.lines, l)
 	owner.lines = slices.Delete(owner.lines, i, i+1)
-	l.tidy(q, 0)
-	*l = fairLine{line: line{back: l.back}}
+	few := l.list.few
+	if l.list.many != nil {
+		few = nil
+	}
+	*l = fairLine{line: line{list: seqList{few: few}}}
 	if len(f.spare) < 1024 {
 		f.spare = append(f.spare, l)
 	}

@@ -25,9 +25,9 @@ type picker interface {
 
 // lane orders what waits inside one level.
 type lane interface {
-	// add says that a message stands in the lane from now on.
+	// add adds a message to the lane.
 	add(q *Queue, k key, e *entry)
-	// leave says that a message stands in it no more.
+	// leave removes a message, which may be anywhere in it.
 	leave(q *Queue, k key, e *entry)
 	// first returns the message to hand out next.
 	first(q *Queue) (key, bool)
@@ -105,46 +105,54 @@ func (ls *levels) changed(l Level) {
 	ls.picker.touch(l)
 }
 
-// plainLane is first in, first out.
+// plainLane is first in, first out, or serves the newest first.
 type plainLane struct {
-	line  line
-	n     int  // messages that stand in line
-	front key  // the first of them
-	lies  spot // where it lies: a hint
-	known bool // front is right
+	line   line
+	n      int  // messages in line
+	newest bool // goes first
+	rows   bool // a long line lies in a row
+	front  key  // what goes first
+	lies   spot // where it lies: a hint
+	known  bool // front is right
 }
 
-func (p *plainLane) add(_ *Queue, k key, _ *entry) {
-	p.line.push(k)
+func (p *plainLane) add(q *Queue, k key, e *entry) {
+	p.line.add(q, k, e)
 	p.n++
-	if p.known && k.before(p.front) {
+	if p.known && k.before(p.front) != p.newest {
 		p.front = k
 	}
 }
 
-func (p *plainLane) leave(q *Queue, k key, _ *entry) {
-	p.n--
-	p.known = p.known && k != p.front
-	p.line.tidy(q, p.n)
+func (p *plainLane) leave(q *Queue, k key, e *entry) {
+	known := p.known && k != p.front
+	p.pop(q, k, e)
+	p.known = known
 }
 
 func (p *plainLane) first(q *Queue) (key, bool) {
-	if p.known {
+	switch {
+	case p.known:
 		q.msgs.hot = p.lies
-	} else {
+		return p.front, true
+	case p.newest:
+		p.front, p.known = p.line.last(q)
+	default:
 		p.front, p.known = p.line.first(q)
-		p.lies = q.msgs.hot
 	}
+	p.lies = q.msgs.hot
 	return p.front, p.known
 }
 
-func (p *plainLane) pop(q *Queue, k key, _ *entry) {
-	p.line.popFirst(q, k)
-	p.n--
+func (p *plainLane) pop(q *Queue, k key, e *entry) {
+	p.line.remove(q, k, e)
 	p.known = false
+	if p.n--; p.n == 0 {
+		p.line.tail = key{}
+	}
 }
 
+func (p *plainLane) eldest(q *Queue) (key, bool) { return p.line.first(q) }
 func (p *plainLane) oldest(q *Queue) (key, bool) { return p.first(q) }
-func (p *plainLane) eldest(q *Queue) (key, bool) { return p.first(q) }
 func (p *plainLane) open() bool                  { return p.n > 0 }
 func (p *plainLane) served(*Queue, *entry)       {}

@@ -10,7 +10,8 @@ import "slices"
 // sessions, and a high message lifts what is before it in its session.
 type offer struct {
 	line
-	n     int   // messages that stand in it
+	level Level
+	n     int   // messages in it
 	shown SeqNo // the first of them, if that is in the levels; zero is none
 }
 
@@ -19,9 +20,7 @@ func (s *session) offerAt(l Level) *offer {
 	if o := s.offerOf(l); o != nil {
 		return o
 	}
-	p := s.line.place
-	p.tests, p.level = p.tests|ofLevel, l
-	s.offers = append(s.offers, offer{line: line{place: p}})
+	s.offers = append(s.offers, offer{level: l})
 	return &s.offers[len(s.offers)-1]
 }
 
@@ -41,13 +40,21 @@ func (s *session) shows(seq SeqNo, l Level) bool {
 	return o != nil && o.shown == seq
 }
 
+// queueUp adds a ready message by its number.
+func (s *session) queueUp(q *Queue, seq SeqNo) {
+	if s.line.n == 0 || seq > s.line.last() {
+		s.line.push(key{0, seq})
+	} else {
+		s.line.insert(q, key{0, seq}, byNumber)
+	}
+}
+
 // queueUp puts a ready message into the lines of its session.
 func (q *Queue) queueUp(seq SeqNo, e *entry) {
 	s := q.sessionOf(e)
-	s.line.push(key{0, seq})
-	s.ready++
+	s.queueUp(q, seq)
 	o := s.offerAt(e.level)
-	o.push(key{e.enqueued, seq})
+	o.add(q, key{e.enqueued, seq}, e)
 	o.n++
 	if s.lock == 0 {
 		q.show(o)
@@ -57,8 +64,7 @@ func (q *Queue) queueUp(seq SeqNo, e *entry) {
 // dropOut says that a message is no longer in the lines of its session.
 func (q *Queue) dropOut(seq SeqNo, e *entry) {
 	s := q.sessionOf(e)
-	s.ready--
-	s.line.tidy(q, s.ready)
+	s.line.remove(key{0, seq})
 	q.unoffer(s, seq, e)
 }
 
@@ -69,16 +75,13 @@ func (q *Queue) unoffer(s *session, seq SeqNo, e *entry) {
 	if o.shown == seq {
 		q.hide(o)
 	}
+	o.remove(q, key{e.enqueued, seq}, e)
 	o.n--
 	switch {
 	case o.n == 0:
 		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return o.n == 0 })
 	case s.lock == 0:
-		o.tidy(q, o.n)
 		q.show(o)
-	default:
-		o.tidy(q, o.n)
-		o.first(q) // forgets it, if it was the first
 	}
 }
 

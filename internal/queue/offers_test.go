@@ -10,13 +10,13 @@ import (
 // A session keeps its age also where its line is a long one.
 func TestLongSessionGoesByItsAge(t *testing.T) {
 	q := New(Config{LockFor: time.Hour, Sessions: true}, 1)
-	send(t, q, epochStart, Arrival{Session: "long", InSession: true}, 3*shortLine)
+	send(t, q, epochStart, Arrival{Session: "long", InSession: true}, 3*shortList)
 	var out Effects
 	long, _, err := q.LockSession(epochStart, "long")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 * shortLine {
+	for range 2 * shortList {
 		if _, ok := q.Take(epochStart, Want{Session: long, Forgetful: true}, &out); !ok {
 			t.Fatal("nothing to take")
 		}

@@ -134,35 +134,13 @@ func (q *Queue) leave(n uint32) {
 	}
 }
 
-// stands returns the message seq if it stands at p, nil if it does not.
-func (q *Queue) stands(seq SeqNo, p *place) *entry {
-	if e := q.msgs.get(seq); e != nil && q.standsAt(e, p) {
-		return e
-	}
-	return nil
-}
-
-// standsAt reports whether a message stands at p. A place that is free does not.
-func (q *Queue) standsAt(e *entry, p *place) bool {
-	if !e.is(Ready) || p.tests&ofLevel != 0 && e.level != p.level {
-		return false
-	}
-	if p.tests&^ofLevel == 0 {
-		return true
-	}
-	g := &q.groups.all[e.group]
-	return (p.tests&ofKey == 0 || g.fairKey == p.fairKey) &&
-		(p.tests&ofSession == 0 || g.sessionNo == p.session) &&
-		(p.tests&atHead == 0 || q.sessions.all[g.sessionNo].shows(e.seq, e.level))
-}
-
 // rowFor returns the row in which to lay a message that is about to be ready.
 func (q *Queue) rowFor(k key, l Level) *row {
 	if q.restore.building {
 		return nil
 	}
-	if p, ok := q.levels.at(q, l).lane.(*plainLane); ok {
-		return p.line.end(k)
+	if p, ok := q.levels.at(q, l).lane.(*plainLane); ok && p.rows {
+		return p.line.end(q, k)
 	}
 	return nil
 }

@@ -12,14 +12,13 @@ import (
 // exists while it has messages, a lock or a state.
 type session struct {
 	id      string
-	line    line    // its messages by number, whatever their levels
+	line    seqList // its ready messages by number, whatever their levels
 	offers  []offer // the same messages, by level
-	ready   int
-	lock    uint32 // in locks; zero is free
-	held    ring   // locks of its messages
-	state   Ref    // zero is none
-	changed int64  // when state was set or cleared
-	groups  int    // that refer to it
+	lock    uint32  // in locks; zero is free
+	held    ring    // locks of its messages
+	state   Ref     // zero is none
+	changed int64   // when state was set or cleared
+	groups  int     // that refer to it
 }
 
 // sessions numbers sessions. Number zero is none.
@@ -45,7 +44,7 @@ func (ss *sessions) open(id string) uint32 {
 		ss.all = append(ss.all, session{})
 	}
 	id = strings.Clone(id)
-	ss.all[n] = session{id: id, line: line{place: place{tests: ofSession, session: n}}}
+	ss.all[n] = session{id: id}
 	ss.byID[id] = n
 	return n
 }
@@ -77,8 +76,8 @@ func (ss *sessions) close(n uint32) {
 func (ss *sessions) clearLines() {
 	for i := range ss.all {
 		s := &ss.all[i]
-		s.line.tidy(nil, 0)
-		s.ready, s.offers = 0, nil
+		s.line.reset()
+		s.offers = nil
 	}
 }
 

@@ -8,6 +8,7 @@ const (
 	minSpare  = 4            // emptied shelves kept for reuse, and one for each sixteen in use
 	sparse    = shelfLen / 4 // a shelf nobody walks along that has no more is cleared
 	few       = 4            // the same, also if the rest seemed to go soon
+	thin      = shelfLen / 2 // a shelf inside a row in which no more wait is taken out of it
 )
 
 // spot says where the entry of a message lies: on which shelf, at which place.
@@ -20,20 +21,30 @@ func (n spot) place() int    { return int(n & (1<<shelfBits - 1)) }
 // shelf is memory for entries. Its places are given away in turn, and not again
 // before all are free.
 type shelf struct {
-	entries *[shelfLen]entry // nil: the number is free
-	used    int32            // places given away
-	live    int32            // entries in use
-	next    uint32           // the shelf behind it in its row
-	kept    bool             // a row refers to it
+	entries    *[shelfLen]entry // nil: the number is free
+	next, prev uint32           // the shelves behind it and before it in its row
+	used       uint8            // places given away
+	live       uint8            // entries in use
+	waiting    uint8            // of those, entries with flagRow
+	kept       bool             // a row refers to it
 }
 
 // row is shelves one behind the other, along which a long line waits in its
 // order: whoever walks along it finds the next message next to the last one,
 // however many others have come in between. The zero row is empty.
+//
+//	first                                        last
+//	[. . w w . w w] <-> [w w w w . w w] <-> … <-> [w w w     ]
+//	     place                                         used
+//
+// A place counts if the entry on it has flagRow (w). A shelf without such places is
+// taken out of the row at once, but for the last, so that the way to the next
+// message is never longer than a shelf. One in the middle that has few of them is
+// taken out, too: those messages wait without a row then.
 type row struct {
 	first, last uint32 // shelves; zero if there is none
-	place       int    // of the head, on first
-	n           int    // places from the head to the end
+	place       int    // on first; nobody waits before it
+	n           int    // messages that wait
 	fresh       SeqNo  // laid at the end, and not yet in the line
 }
 
@@ -73,13 +84,12 @@ func (s *shelves) lay(r *row) spot {
 	}
 	if r.last == 0 {
 		r.last = s.build()
-		r.first = r.last
+		r.first, r.place = r.last, 0
 	} else if s.all[r.last].used == shelfLen {
 		n := s.build()
-		s.all[r.last].next = n
+		s.all[r.last].next, s.all[n].prev = n, r.last
 		r.last = n
 	}
-	r.n++
 	return s.give(r.last)
 }
 
@@ -161,30 +171,75 @@ func (s *shelves) thinOut(n uint32) {
 	}
 }
 
-// head returns where the head of a row lies that is not empty. The message may be
-// gone, or not wait here.
-func (r *row) head() spot { return spot(r.first)<<shelfBits | spot(r.place) }
-
-// step goes on to the next place of a row, and leaves the row when it is at the end.
-func (s *shelves) step(r *row) {
-	r.n--
-	r.place++
-	if r.n == 0 {
-		s.leave(r)
-		return
-	}
-	if r.place == shelfLen {
-		old := r.first
-		r.first, r.place = s.all[old].next, 0
-		s.letGo(old)
-	}
+// enter lets a message wait that was laid at the end of a row.
+func (s *shelves) enter(r *row, e *entry) {
+	e.flags |= flagRow
+	s.all[r.last].waiting++
+	r.n++
+	r.fresh = 0
 }
 
-// leave lets go of a whole row, which is empty then. The entries stay where they
-// are.
+// head returns where the first message of a row lies; the row is not empty.
+func (s *shelves) head(r *row) spot {
+	for sh := &s.all[r.first]; sh.entries[r.place].flags&flagRow == 0; {
+		r.place++
+	}
+	return spot(r.first)<<shelfBits | spot(r.place)
+}
+
+// end returns where the last message of a row lies; the row is not empty.
+func (s *shelves) end(r *row) spot {
+	n := r.last
+	if s.all[n].waiting == 0 {
+		n = s.all[n].prev
+	}
+	place := int(s.all[n].used) - 1
+	for s.all[n].entries[place].flags&flagRow == 0 {
+		place--
+	}
+	return spot(n)<<shelfBits | spot(place)
+}
+
+// exit says that the message at n waits in a row no more. It reports whether the
+// shelf has become thin, and should be taken out of the row.
+func (s *shelves) exit(r *row, n spot) (isThin bool) {
+	sh := &s.all[n.shelf()]
+	sh.entries[n.place()].flags &^= flagRow
+	sh.waiting--
+	r.n--
+	switch {
+	case r.n == 0:
+		s.leave(r)
+	case sh.waiting == 0 && n.shelf() != r.last:
+		s.unlink(r, n.shelf())
+	default:
+		return sh.waiting <= thin && n.shelf() != r.first && n.shelf() != r.last
+	}
+	return false
+}
+
+// unlink takes a shelf out of a row that has others.
+func (s *shelves) unlink(r *row, n uint32) {
+	sh := &s.all[n]
+	if sh.prev != 0 {
+		s.all[sh.prev].next = sh.next
+	} else {
+		r.first, r.place = sh.next, 0
+	}
+	if sh.next != 0 {
+		s.all[sh.next].prev = sh.prev
+	} else {
+		r.last = sh.prev
+	}
+	sh.prev, sh.next, sh.waiting = 0, 0, 0
+	s.letGo(n)
+}
+
+// leave lets go of a row in which nobody waits any more.
 func (s *shelves) leave(r *row) {
 	for n := r.first; n != 0; {
 		next := s.all[n].next
+		s.all[n].prev, s.all[n].next = 0, 0
 		s.letGo(n)
 		n = next
 	}
@@ -194,8 +249,14 @@ func (s *shelves) leave(r *row) {
 // leaveAll lets go of every row there is. The rows must not be used again.
 func (s *shelves) leaveAll() {
 	for n := 1; n < len(s.all); n++ {
-		if uint32(n) != s.rest && s.all[n].kept {
-			s.letGo(uint32(n))
+		sh := &s.all[n]
+		if uint32(n) == s.rest || !sh.kept {
+			continue
 		}
+		for i := range sh.entries {
+			sh.entries[i].flags &^= flagRow
+		}
+		sh.prev, sh.next, sh.waiting = 0, 0, 0
+		s.letGo(uint32(n))
 	}
 }

@@ -102,6 +102,14 @@ func (s *store) get(seq SeqNo) *entry {
 	return s.at(s.hot)
 }
 
+// spotOf returns where a message lies that is there.
+func (s *store) spotOf(seq SeqNo) spot {
+	if s.lies(seq, s.hot) == nil {
+		s.hot = *s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
+	}
+	return s.hot
+}
+
 // get returns the memory for the spot at a place that the page has.
 func (p *page) get(at uint64) *spot {
 	if p.full != nil {

@@ -31,8 +31,7 @@ func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
 		e.setState(Locked)
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
-			s.line.popFirst(q, k)
-			s.ready--
+			s.line.popFirst()
 			q.unoffer(s, k.seq, e)
 		} else {
 			q.levels.take(q, k, e)
@@ -47,8 +46,8 @@ func (q *Queue) best(at int64, w Want) (key, *entry, bool) {
 	var k key
 	ok := false
 	if q.cfg.Sessions {
-		if s := q.heldSession(w.Session, at); s != nil {
-			k, ok = s.line.first(q)
+		if s := q.heldSession(w.Session, at); s != nil && s.line.n > 0 {
+			k, ok = key{0, s.line.first()}, true
 		}
 	} else if l, found := q.levels.picker.pick(q, at, w.lowest(), w.highest()); found {
 		k, ok = q.levels.all[l].lane.first(q)
@@ -113,7 +112,7 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 	}
 	if q.cfg.Sessions {
 		s := q.heldSession(w.Session, q.at(now))
-		return s != nil && s.ready > 0
+		return s != nil && s.line.n > 0
 	}
 	_, ok := q.levels.open.highest(w.lowest(), w.highest())
 	return ok

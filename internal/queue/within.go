@@ -25,25 +25,18 @@ func (o *Order) finishes() bool { return o.Fair && o.Within == FinishFirst }
 
 // newLane returns an empty lane for level l by the settings of the queue.
 func (q *Queue) newLane(l Level) lane {
-	p := place{tests: ofLevel, level: l}
-	if q.cfg.Sessions {
-		p.tests |= atHead
-	}
 	aged := q.levels.picker.aged()
-	switch o := &q.cfg.Order; {
-	case o.Fair:
-		p.tests |= ofKey
-		return &fairLane{place: p, aged: aged, finish: o.finishes()}
-	case o.Within == Lifo && !aged:
-		return &lifoLane{place: p}
+	if o := &q.cfg.Order; o.Fair {
+		return &fairLane{level: l, aged: aged, finish: o.finishes()}
 	}
-	return &plainLane{line: line{place: p}}
+	newest := q.cfg.Order.Within == Lifo && !aged
+	return &plainLane{newest: newest, rows: !newest && !q.cfg.Sessions}
 }
 
 // precedes reports whether a goes before b, which is in the same level and has the
 // same fair key.
 func (q *Queue) precedes(a, b key) bool {
-	if _, ok := q.levels.all[q.msgs.get(b.seq).level].lane.(*lifoLane); ok {
+	if p, ok := q.levels.all[q.msgs.get(b.seq).level].lane.(*plainLane); ok && p.newest {
 		return b.before(a)
 	}
 	return a.before(b)
