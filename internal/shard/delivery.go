@@ -61,6 +61,7 @@ func (s *Shard) loader(sl *slot) func(queue.SeqNo, queue.Ref) (*message.Message,
 			}); err != nil {
 				return nil, err
 			}
+			s.lookups.Add(1)
 			moved := <-again
 			if moved == (queue.Ref{}) || moved == ref {
 				return nil, queue.ErrNotFound

@@ -31,6 +31,10 @@ func (s *Shard) Posted() int {
 	return len(s.mail.ops) - s.mail.head
 }
 
+// Lookups returns how often a reader has asked where a body was moved to. Each needs
+// a step for its answer.
+func (s *Shard) Lookups() uint64 { return s.lookups.Load() }
+
 // Snapshots returns how many snapshots were begun, earlier lives included.
 func (s *Shard) Snapshots() uint64 { return s.snapshot.number }
 

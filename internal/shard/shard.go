@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/clock"
@@ -64,7 +65,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Shard is one single writer. All fields but mail, spare and counters are owned by
+// Shard is one single writer. All fields but mail, spare, counters and lookups are owned by
 // the goroutine that calls Step.
 type Shard struct {
 	opts    Options
@@ -96,6 +97,7 @@ type Shard struct {
 	resized  []*slot        // queues whose part of it may have changed since
 	work     sync.WaitGroup // what runs beside the writer
 	counters counters
+	lookups  atomic.Uint64 // of bodies that were moved
 	tail     journal.Position // of the last record appended
 	// groupLimit is how much a step gathers before it appends: a group must
 	// fit into a block.

@@ -143,19 +143,19 @@ func (h *home) read(u unread) {
 		h.check(u, m, err)
 		return
 	}
-	posted := h.s.Posted()
+	lookups := h.s.Lookups()
 	got := make(chan answer, 1)
 	go func() { // ends with the answer, which is waited for below
 		m, err := u.d.Message()
 		got <- answer{m, err}
 	}()
 	var a answer
-	for asked := false; ; {
+	for {
 		select {
 		case a = <-got:
 		default:
-			if !asked && h.s.Posted() > posted {
-				asked = true
+			if n := h.s.Lookups(); n > lookups { // it may have moved once more
+				lookups = n
 				h.step()
 			}
 			runtime.Gosched()
