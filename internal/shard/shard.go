@@ -97,7 +97,7 @@ type Shard struct {
 	resized  []*slot        // queues whose part of it may have changed since
 	work     sync.WaitGroup // what runs beside the writer
 	counters counters
-	lookups  atomic.Uint64 // of bodies that were moved
+	lookups  atomic.Uint64    // of bodies that were moved
 	tail     journal.Position // of the last record appended
 	// groupLimit is how much a step gathers before it appends: a group must
 	// fit into a block.
