@@ -69,8 +69,9 @@ func (f *inode) crash(way int, rng *rand.Rand) pages {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	left, own := f.synced.clone(), make(map[int]bool)
-	cut := rng.IntN(len(f.writes) + 1)
-	for i, w := range f.writes {
+	unsynced := slices.Concat(f.failed, f.writes)
+	cut := rng.IntN(len(unsynced) + 1)
+	for i, w := range unsynced {
 		switch {
 		case way == loseAll, way == tearLast && i > cut, way == loseHalf && rng.IntN(2) == 0:
 		case way == tearLast && i == cut, way == scatter:

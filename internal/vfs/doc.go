@@ -14,6 +14,9 @@
 //   - What was written after the last Sync survives in any part: each sector of
 //     512 bytes on its own, whatever the order of the writes.
 //   - A sector is written whole or not at all.
+//   - What was written before a Sync that failed can still be read, and a later
+//     Sync does not make it safe, whatever it returns: kernels drop the pages of
+//     a failed write-back from their list. Only writing it again does.
 //   - Creates, renames and removes survive after SyncDir of their directory;
 //     before it any of them may be lost, but not one without the later ones
 //     that touch the same name or file.

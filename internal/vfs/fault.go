@@ -42,7 +42,8 @@ type Fault struct {
 func NewFault(fs FS) *Fault { return &Fault{fs: fs, free: -1, count: make(map[Op]int)} }
 
 // Before makes fn see every call before it is done, with the name of its file;
-// an error from fn is returned in place of doing it. nil ends that.
+// an error from fn is returned in place of doing it. nil ends that. A sync of a
+// Mem's file that fails so loses what it should have made safe: see failSync.
 func (f *Fault) Before(fn func(op Op, name string) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -40,6 +40,9 @@ func (ff *faultFile) WriteAt(b []byte, off int64) (int, error) {
 
 func (ff *faultFile) Sync() error {
 	if err := ff.f.call(OpSync, ff.name); err != nil {
+		if f, ok := ff.File.(*memFile); ok {
+			f.failSync()
+		}
 		return err
 	}
 	return ff.File.Sync()

@@ -32,6 +32,10 @@ type inode struct {
 	dirty  map[int]bool // guarded by mu: pages of now written since the sync
 	synced pages        // guarded by mu: what survives for certain
 	writes []write      // guarded by mu: all since the sync, oldest first
+	// failed are writes whose sync failed, oldest first; guarded by mu. As in a
+	// kernel, their pages are in now but no longer dirty, so a later sync does
+	// not write them. Only a new write to the page does.
+	failed []write
 }
 
 // write is one unsynced change: bytes at an offset, or, with no bytes, a new
@@ -151,7 +155,11 @@ func (f *memFile) Truncate(size int64) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before := len(f.now.table)
 	f.now.resize(size, f.dirty)
+	for i := len(f.now.table); i < before; i++ {
+		f.dirty[i] = true // if it comes back it is zeros, and the sync must write that
+	}
 	f.writes = append(f.writes, write{off: size})
 	return nil
 }
@@ -162,6 +170,7 @@ func (f *memFile) Sync() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.failed = nil // a crash leaves nothing of them now, unless they were written again
 	if len(f.writes) == 0 {
 		return nil
 	}
@@ -172,16 +181,18 @@ func (f *memFile) Sync() error {
 			f.synced.table[i] = f.now.table[i]
 		}
 	}
-	// A page that fell to a Truncate and came back as zeros is not dirty.
-	for _, w := range f.writes {
-		if w.data == nil {
-			f.synced = f.now.clone()
-			break
-		}
-	}
 	clear(f.dirty)
 	f.writes = nil
 	return nil
+}
+
+// failSync does to the file what a kernel does when a sync fails: every page
+// counts as clean and can still be read, and none of them is known to be on disk.
+func (f *memFile) failSync() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.dirty)
+	f.failed, f.writes = append(f.failed, f.writes...), nil
 }
 
 func (f *memFile) Size() (int64, error) {

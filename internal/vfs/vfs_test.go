@@ -327,3 +327,54 @@ func TestFaults(t *testing.T) {
 		t.Errorf("after flipping the lowest bit of the second byte: %q", got)
 	}
 }
+
+// A8: a kernel that could not write a page counts it as clean, so that the next
+// sync succeeds and does nothing.
+func TestFailedSyncIsNotMadeGoodByTheNext(t *testing.T) {
+	mem := NewMem()
+	fault := NewFault(mem)
+	f := create(t, fault, "a", "one")
+	mustSync(t, f)
+	syncRoot(t, fault)
+	put(t, f, 0, "two")
+	put(t, f, pageSize, "far")
+	fault.FailNth(OpSync, 1, io.ErrUnexpectedEOF)
+	if err := f.Sync(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatalf("sync: %v", err)
+	}
+	want := "two" + string(make([]byte, pageSize-3)) + "far"
+	if got := contents(t, mem, "a"); got != want {
+		t.Errorf("after the failed sync: %q", got)
+	}
+	mustSync(t, f)
+	put(t, f, pageSize+1, "A")
+	mustSync(t, f)
+	for seed := range uint64(crashWays) {
+		lost := "one" + string(make([]byte, pageSize-3)) + "fAr"
+		if got := contents(t, mem.CrashClone(seed), "a"); got != lost {
+			t.Errorf("seed %d: after a power cut: %q, want the page that was not written again to be lost", seed, got)
+		}
+	}
+	put(t, f, 0, "two")
+	mustSync(t, f)
+	if got, want := contents(t, mem.CrashClone(0), "a"), "two"; got[:3] != want {
+		t.Errorf("written again and synced, after a power cut: %q", got[:3])
+	}
+}
+
+func TestTruncatedPagesComeBackAsZerosAfterACrash(t *testing.T) {
+	mem := NewMem()
+	f := create(t, mem, "a", string(bytes.Repeat([]byte("x"), 3*pageSize)))
+	mustSync(t, f)
+	syncRoot(t, mem)
+	for _, size := range []int64{10, 3 * pageSize} {
+		if err := f.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustSync(t, f)
+	want := "xxxxxxxxxx" + string(make([]byte, 3*pageSize-10))
+	if got := contents(t, mem.CrashClone(0), "a"); got != want {
+		t.Errorf("%d bytes, want %d, or others", len(got), len(want))
+	}
+}

@@ -18,7 +18,9 @@
 // # Assumptions
 //
 // A disk writes a sector of 512 bytes whole or not at all, and what it says is
-// synced is synced. A store has one process at a time, which a lock ensures.
+// synced is synced. After a sync that failed nothing is assumed: what it was for
+// is written again by the next process. A store has one process at a time, which
+// a lock ensures.
 // The last batch before a crash has nothing behind it that proves that it was
 // synced, so damage to that one batch, between the crash and the next start,
 // cannot be told from a torn write; Close leaves a mark that can.

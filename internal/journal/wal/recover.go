@@ -71,7 +71,7 @@ func (w *WAL) recover(block uint64) error {
 		if end.seg, err = w.firstSegment(from); err != nil {
 			return err
 		}
-		end.off = headerSize
+		end.off, end.last = headerSize, headerSize
 	}
 	return w.resume(end)
 }
@@ -134,6 +134,7 @@ func found(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
 type ending struct {
 	seg    *segment // the last with a batch in it; nil if there is none yet
 	off    uint64   // behind its last batch
+	last   uint64   // where that batch begins; off if there is none
 	number uint64   // of the next record
 	sealed bool     // seg takes no more
 }
@@ -227,7 +228,7 @@ func (s *segment) begins() (bool, error) {
 // end reads the segment up to its last whole batch. Behind that there may be
 // the torn remains of a batch, but no other batch.
 func (s *segment) end() (ending, error) {
-	e := ending{seg: s, off: headerSize, number: 1}
+	e := ending{seg: s, off: headerSize, last: headerSize, number: 1}
 	sc := newScanner(s, s.head.capacity, nil)
 	for !e.sealed {
 		off := sc.off
@@ -243,7 +244,7 @@ func (s *segment) end() (ending, error) {
 		case off > headerSize && head.first != e.number:
 			return ending{}, s.damage(off, errNumber)
 		}
-		e.sealed, e.number, e.off = head.kind == kindSeal, head.first+uint64(head.count), sc.off
+		e.sealed, e.number, e.off, e.last = head.kind == kindSeal, head.first+uint64(head.count), sc.off, off
 	}
 	return e, nil
 }

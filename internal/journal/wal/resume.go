@@ -78,9 +78,7 @@ func (w *WAL) resume(end ending) error {
 	w.status.Durable = w.log.synced - 1
 	w.segs[end.seg.number] = end.seg
 
-	// A process that was killed may have written what it never synced. We have
-	// read it, so it must not be lost any more.
-	if err := end.seg.file.Sync(); err != nil {
+	if err := end.secure(); err != nil {
 		return err
 	}
 	if err := w.fs.SyncDir("."); err != nil {
@@ -96,4 +94,27 @@ func (w *WAL) resume(end ending) error {
 	w.stock.ready = w.stock.ready[1:]
 	w.activate(next)
 	return nil
+}
+
+// secure makes sure that the end of the log, which has been read, is on the disk.
+//
+// The process before may have been killed between a write and its sync. Or its
+// sync failed, and then syncing once more is of no use: the kernel has marked the
+// pages clean without having written them, and would report success. They must be
+// written again. Only one batch can be affected, the last, since each is written
+// only when the one before it has been synced; and the header, whose capacity may
+// have been changed just then.
+func (e ending) secure() error {
+	if e.last < e.off {
+		sc := newScanner(e.seg, e.off, nil)
+		sc.off, sc.base = e.last, e.last
+		_, b, err := sc.next()
+		if err != nil {
+			return err
+		}
+		if _, err := e.seg.file.WriteAt(b, int64(e.last)); err != nil {
+			return err
+		}
+	}
+	return e.seg.writeHead()
 }
