@@ -27,6 +27,13 @@
 // is the business of the reader to notice. Directories are made once, when a
 // store is, and are not part of the crash model.
 //
+// # Descriptors
+//
+// While a lock is held on it an OS keeps its directory open and some descriptors
+// in reserve, which it gives up one by one when the process or the system has
+// none left, and takes back as soon as it can. When there is nothing to give up
+// any more a call fails with [ErrTooManyFiles], and has done nothing.
+//
 // # Concurrency
 //
 // Every method may be called from any goroutine. The package starts none.

@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,25 +13,46 @@ import (
 )
 
 // disk is the real file system below a directory.
-type disk struct{ root string }
+type disk struct {
+	root string
+	held held
+}
 
 // OS returns the real disk below the directory root, which need not exist yet:
-// MkdirAll(".") makes it.
-func OS(root string) FS { return disk{root} }
+// MkdirAll(".") makes it. While a lock is held on it the directory stays open and
+// some descriptors are kept in reserve, so that a store goes on working in a
+// process that has run out of them.
+func OS(root string) FS { return &disk{root: root} }
 
-// within runs fn inside the root, which symbolic links cannot leave either. The
-// root is opened anew each time: none of these calls is hot, and so OS has
-// nothing to close.
-func (d disk) within(fn func(*os.Root) error) error {
+// within runs fn inside the root, which symbolic links cannot leave either. When
+// there is no descriptor left fn must have done nothing, and runs again with one
+// from the reserve.
+func (d *disk) within(fn func(*os.Root) error) error {
+	for {
+		err := d.try(fn)
+		if err == nil || !isTooManyFiles(err) {
+			d.held.refill()
+			return noSpace(err)
+		}
+		if !d.held.giveUp() {
+			return fmt.Errorf("%w: %w", ErrTooManyFiles, err)
+		}
+	}
+}
+
+func (d *disk) try(fn func(*os.Root) error) error {
+	if root := d.held.directory(); root != nil {
+		return fn(root)
+	}
 	root, err := os.OpenRoot(d.root)
 	if err != nil {
 		return err
 	}
 	defer root.Close() // opened for reading only: nothing to lose
-	return noSpace(fn(root))
+	return fn(root)
 }
 
-func (d disk) open(name string, flag int) (File, error) {
+func (d *disk) open(name string, flag int) (File, error) {
 	var f *os.File
 	err := d.within(func(root *os.Root) (err error) {
 		f, err = root.OpenFile(filepath.FromSlash(name), flag, 0o600)
@@ -39,26 +61,26 @@ func (d disk) open(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, &d.held}, nil
 }
 
-func (d disk) Create(name string) (File, error) {
+func (d *disk) Create(name string) (File, error) {
 	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-func (d disk) Open(name string) (File, error) { return d.open(name, os.O_RDWR) }
+func (d *disk) Open(name string) (File, error) { return d.open(name, os.O_RDWR) }
 
-func (d disk) Rename(oldName, newName string) error {
+func (d *disk) Rename(oldName, newName string) error {
 	return d.within(func(root *os.Root) error {
 		return root.Rename(filepath.FromSlash(oldName), filepath.FromSlash(newName))
 	})
 }
 
-func (d disk) Remove(name string) error {
+func (d *disk) Remove(name string) error {
 	return d.within(func(root *os.Root) error { return root.Remove(filepath.FromSlash(name)) })
 }
 
-func (d disk) List(dir string) ([]string, error) {
+func (d *disk) List(dir string) ([]string, error) {
 	var names []string
 	err := d.within(func(root *os.Root) error {
 		entries, err := fs.ReadDir(root.FS(), dir)
@@ -71,15 +93,18 @@ func (d disk) List(dir string) ([]string, error) {
 	return names, err
 }
 
-func (d disk) MkdirAll(dir string) error {
+func (d *disk) MkdirAll(dir string) error {
 	if dir == "." {
 		return noSpace(os.MkdirAll(d.root, 0o700))
 	}
 	return d.within(func(root *os.Root) error { return root.MkdirAll(filepath.FromSlash(dir), 0o700) })
 }
 
-func (d disk) SyncDir(dir string) error {
+func (d *disk) SyncDir(dir string) error {
 	return d.within(func(root *os.Root) error {
+		if f := d.held.self(); f != nil && dir == "." {
+			return syncDir(f)
+		}
 		f, err := root.Open(filepath.FromSlash(dir))
 		if err != nil {
 			return err
@@ -89,7 +114,7 @@ func (d disk) SyncDir(dir string) error {
 	})
 }
 
-func (d disk) Lock(name string) (io.Closer, error) {
+func (d *disk) Lock(name string) (io.Closer, error) {
 	f, err := d.open(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
@@ -98,11 +123,38 @@ func (d disk) Lock(name string) (io.Closer, error) {
 		f.Close() // nothing was written
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.root, name), err)
 	}
-	return f, nil
+	if err := d.held.take(d.root); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &diskLock{f, &d.held}, nil
+}
+
+// diskLock is a lock that is held, and the open directory with it.
+type diskLock struct {
+	File
+	held *held
+}
+
+func (l *diskLock) Close() error {
+	err := l.File.Close()
+	if errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	return errors.Join(err, l.held.release())
 }
 
 // osFile is a file of the real disk.
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	held *held
+}
+
+func (f osFile) Close() error {
+	err := f.File.Close()
+	f.held.refill() // before somebody else takes the descriptor
+	return err
+}
 
 func (f osFile) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)

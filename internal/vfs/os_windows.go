@@ -34,3 +34,8 @@ func isNoSpace(err error) bool {
 	const errHandleDiskFull, errDiskFull = syscall.Errno(39), syscall.Errno(112)
 	return errors.Is(err, errHandleDiskFull) || errors.Is(err, errDiskFull)
 }
+
+func isTooManyFiles(err error) bool {
+	const errTooManyOpenFiles = syscall.Errno(4)
+	return errors.Is(err, errTooManyOpenFiles)
+}

@@ -46,4 +46,7 @@ var (
 	ErrLocked = errors.New("vfs: locked by another process")
 	// ErrNoSpace means that the disk, or our share of it, is full.
 	ErrNoSpace = errors.New("vfs: no space left")
+	// ErrTooManyFiles means that the process or the system has no file
+	// descriptor left. Nothing was done; it may be tried again.
+	ErrTooManyFiles = errors.New("vfs: too many open files")
 )
