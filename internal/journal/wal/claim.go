@@ -219,10 +219,11 @@ func (w *WAL) retire(seg *segment) error {
 	if !keep {
 		return errors.Join(w.fs.Remove(seg.name), seg.file.Close())
 	}
-	p := &spare{spareName(w.spareID.Add(1)), seg.file, uint64(size)}
+	p := &spare{name: spareName(w.spareID.Add(1)), size: uint64(size)}
 	if err := w.fs.Rename(seg.name, p.name); err != nil {
 		return err
 	}
+	p.file = named(seg.file, p.name)
 	w.putSpare(p)
 	return nil
 }

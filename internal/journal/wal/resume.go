@@ -33,6 +33,7 @@ func (w *WAL) tidy(files listing) error {
 		if err := w.fs.Rename(name, p.name); err != nil {
 			return errors.Join(err, file.Close())
 		}
+		p.file = named(file, p.name)
 		w.stock.spares = append(w.stock.spares, p)
 		return nil
 	}

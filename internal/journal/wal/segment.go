@@ -60,10 +60,11 @@ func (s *segment) damage(off uint64, err error) error { return &DamageError{s.na
 // number: that is errForeign, and not damage.
 func openSegment(fsys vfs.FS, number uint64) (*segment, error) {
 	s := &segment{number: number, name: segmentName(number)}
-	var err error
-	if s.file, err = fsys.Open(s.name); err != nil {
+	file, err := fsys.Open(s.name)
+	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
 	}
+	s.file = named(file, s.name)
 	if err := s.readHead(); err != nil {
 		return nil, errors.Join(err, s.file.Close())
 	}
@@ -139,7 +140,7 @@ func zero(file vfs.File, from, to uint64) error {
 // format turns a spare into the empty segment of that number. It is durable,
 // name and all, when it returns.
 func (p *spare) format(fsys vfs.FS, number, block uint64) (*segment, error) {
-	s := &segment{number: number, name: segmentName(number), file: p.file}
+	s := &segment{number: number, name: segmentName(number), file: named(p.file, segmentName(number))}
 	s.head = segmentHead{number, block, min(p.size, block), rand.Uint64()}
 	s.seed = s.head.seed()
 	if err := s.writeHead(); err != nil {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// A15: a segment's file has had other names: it was made as a spare, or was
+// another segment before. An error of the disk names it as it is called now, so
+// that an operator finds it.
+func TestErrorsNameTheFileAsItIsCalledNow(t *testing.T) {
+	for what, fsys := range map[string]vfs.FS{"memory": vfs.NewMem(), "disk": vfs.OS(t.TempDir())} {
+		t.Run(what, func(t *testing.T) {
+			w, err := Open(fsys, Options{SegmentSize: 16 << 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _ := claim(t, w, 1)
+			var at journal.Position
+			for c.Block(at) < 9 { // long enough for every file to be used again
+				at = appendOne(t, w, c, numbered(600))
+				commit(t, w)
+				if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			seg := w.segs[c.Block(at)]
+			if err := seg.file.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Read(at, nil)
+			wantName(t, "read", err, seg.name)
+			c, _, err = replayed(w, 1)
+			wantName(t, "replay", err, seg.name)
+			appendOne(t, w, c, "never written")
+			wantName(t, "commit", w.Commit(), seg.name)
+			if err := w.Close(); err == nil {
+				t.Error("close: no error")
+			}
+		})
+	}
+}
+
+func wantName(t *testing.T, what string, err error, name string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), spareSuffix) {
+		t.Errorf("%s: %v, want it to name %s", what, err, name)
+	}
+}
