@@ -65,8 +65,9 @@ broker has it open or because it is none.`,
 	dump.Flags().IntVar(&f.shard, "shard", -1, "only records of this shard")
 	repair := &cobra.Command{
 		Use:   "repair",
-		Short: "Give up what is damaged, so that the rest can be used",
-		Long: `Give up what is damaged, so that the rest can be used, and list what was given up.
+		Short: "Restore what can be restored, give up what is damaged, so that the rest can be used",
+		Long: `Restore what can be restored, such as a lost manifest, which the log holds a copy of.
+Give up what is damaged, so that the rest can be used, and list what was given up.
 Make a copy of the directory first.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.repair(s.out) },
@@ -117,6 +118,14 @@ func problemOf(err error) problemJSON {
 	return problemJSON{Reason: err.Error()}
 }
 
+func problemsOf(errs []error) []problemJSON {
+	all := []problemJSON{} // JSON has an empty list, not null
+	for _, err := range errs {
+		all = append(all, problemOf(err))
+	}
+	return all
+}
+
 func (f *journalFlags) verify(out io.Writer) error {
 	disk, err := f.open()
 	if err != nil {
@@ -126,10 +135,7 @@ func (f *journalFlags) verify(out io.Writer) error {
 	if err != nil && !errors.Is(err, journal.ErrCorrupt) {
 		return f.problem(err)
 	}
-	problems := []problemJSON{}
-	for _, p := range r.Problems {
-		problems = append(problems, problemOf(p))
-	}
+	problems, notes := problemsOf(r.Problems), problemsOf(r.Notes)
 	if f.asJSON {
 		err := writeJSON(out, struct {
 			Segments int           `json:"segments"`
@@ -138,7 +144,8 @@ func (f *journalFlags) verify(out io.Writer) error {
 			Bytes    uint64        `json:"bytes"`
 			End      uint64        `json:"end"`
 			Problems []problemJSON `json:"problems"`
-		}{r.Segments, r.Batches, r.Records, r.Bytes, uint64(r.End), problems})
+			Notes    []problemJSON `json:"notes"`
+		}{r.Segments, r.Batches, r.Records, r.Bytes, uint64(r.End), problems, notes})
 		if err != nil {
 			return err
 		}
@@ -147,6 +154,9 @@ func (f *journalFlags) verify(out io.Writer) error {
 			r.Segments, r.Batches, r.Records, r.Bytes, r.End)
 		for _, p := range problems {
 			fmt.Fprintf(out, "damaged: %s at %d: %s\n", p.File, p.Offset, p.Reason)
+		}
+		for _, p := range notes {
+			fmt.Fprintf(out, "note: %s at %d: %s; there is another copy, and the next start restores this one\n", p.File, p.Offset, p.Reason)
 		}
 		if len(problems) == 0 {
 			fmt.Fprintln(out, "no damage")
@@ -184,10 +194,14 @@ func (f *journalFlags) dump(out io.Writer) error {
 			continue
 		default:
 			kind, about := describe(e.Payload)
+			var shard any = e.Shard
+			if e.Manifest {
+				kind, about, shard = "manifest", "of the log itself", "-"
+			}
 			if f.asJSON {
 				err = writeJSON(out, entryJSON{e.File, uint64(e.At), uint32(e.Shard), e.Epoch, e.Number, len(e.Payload), kind, about})
 			} else {
-				_, err = fmt.Fprintf(out, layout, e.At, e.Shard, e.Epoch, e.Number, len(e.Payload), kind, about)
+				_, err = fmt.Fprintf(out, layout, e.At, shard, e.Epoch, e.Number, len(e.Payload), kind, about)
 			}
 		}
 		if err != nil {
@@ -220,11 +234,21 @@ func (f *journalFlags) repair(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	dropped, err := wal.Repair(disk, wal.DropDamaged)
+	done, err := wal.Repair(disk, wal.DropDamaged)
 	if err != nil {
 		return f.problem(err)
 	}
-	for _, d := range dropped {
+	for _, r := range done.Restored {
+		if f.asJSON {
+			err = writeJSON(out, map[string]problemJSON{"restored": {File: r.File, Reason: r.Reason.Error()}})
+		} else {
+			_, err = fmt.Fprintf(out, "restored: %s: %v\n", r.File, r.Reason)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, d := range done.Dropped {
 		if f.asJSON {
 			err = writeJSON(out, struct {
 				problemJSON
@@ -238,10 +262,14 @@ func (f *journalFlags) repair(out io.Writer) error {
 			return err
 		}
 	}
-	if len(dropped) > 0 {
-		return fmt.Errorf("dropped %d damaged places of %s; the rest can be used", len(dropped), f.data)
+	if n := len(done.Dropped); n > 0 {
+		return fmt.Errorf("dropped %d damaged places of %s; the rest can be used", n, f.data)
 	}
-	if !f.asJSON {
+	switch {
+	case f.asJSON:
+	case len(done.Restored) > 0:
+		fmt.Fprintln(out, "nothing dropped")
+	default:
 		fmt.Fprintln(out, "no damage, nothing dropped")
 	}
 	return nil

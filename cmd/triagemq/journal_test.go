@@ -70,12 +70,12 @@ func wantText(t *testing.T, what, got, want string) {
 func TestJournalOfASoundStore(t *testing.T) {
 	dir := makeStore(t)
 	out, errs, code := journalRun(t, dir, "verify")
-	wantText(t, "verify", out, "3 segments, 2 batches, 11 records, 480 bytes; the log ends at 66528\nno damage\n")
+	wantText(t, "verify", out, "3 segments, 3 batches, 11 records, 672 bytes; the log ends at 66720\nno damage\n")
 	if code != 0 || errs != "" {
 		t.Errorf("verify: code %d, %q", code, errs)
 	}
 	out, _, _ = journalRun(t, dir, "verify", "--json")
-	wantText(t, "verify --json", out, `{"segments":3,"batches":2,"records":11,"bytes":480,"end":66528,"problems":[]}`+"\n")
+	wantText(t, "verify --json", out, `{"segments":3,"batches":3,"records":11,"bytes":672,"end":66720,"problems":[],"notes":[]}`+"\n")
 
 	out, _, code = journalRun(t, dir, "dump")
 	want, err := os.ReadFile(filepath.Join("testdata", "journal-dump.txt"))
@@ -90,8 +90,8 @@ func TestJournalOfASoundStore(t *testing.T) {
 		t.Errorf("dump of a shard that has nothing:\n%s", out)
 	}
 	out, _, _ = journalRun(t, dir, "dump", "--json")
-	wantText(t, "dump --json", strings.SplitAfter(out, "\n")[4],
-		`{"file":"0000000001.seg","position":66240,"shard":1,"epoch":1,"number":5,"bytes":5,"record":"gone","about":"entity 1: message 1, 2"}`+"\n")
+	wantText(t, "dump --json", strings.SplitAfter(out, "\n")[5],
+		`{"file":"0000000001.seg","position":66432,"shard":1,"epoch":1,"number":6,"bytes":5,"record":"gone","about":"entity 1: message 1, 2"}`+"\n")
 	out, _, code = journalRun(t, dir, "repair", "--drop-damaged")
 	wantText(t, "repair", out, "no damage, nothing dropped\n")
 	if code != 0 {
@@ -171,5 +171,56 @@ func TestJournalOfNoStore(t *testing.T) {
 		if out, errs, code := journalRun(t, dir, "verify"); code != exitCannotLook || out != "" || errs == "" {
 			t.Errorf("verify %s: code %d, %q, %q", dir, code, out, errs)
 		}
+	}
+}
+
+// A13: a store whose manifests are both lost is whole after a repair.
+func TestJournalOfAStoreWithoutManifest(t *testing.T) {
+	dir := makeStore(t)
+	whole, _, _ := journalRun(t, dir, "dump")
+	if err := os.Remove(filepath.Join(dir, "MANIFEST.copy")); err != nil {
+		t.Fatal(err)
+	}
+	out, _, code := journalRun(t, dir, "verify")
+	if code != 0 || !strings.Contains(out, "note: MANIFEST.copy at 0: file is missing") || !strings.Contains(out, "no damage") {
+		t.Errorf("verify with one of two: code %d, %q", code, out)
+	}
+	if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
+		t.Fatal(err)
+	}
+	out, _, code = journalRun(t, dir, "verify")
+	if code != exitFailed || !strings.Contains(out, "damaged: MANIFEST at 0: file is missing") {
+		t.Errorf("verify without any: code %d, %q", code, out)
+	}
+	out, errs, code := journalRun(t, dir, "repair", "--drop-damaged")
+	wantText(t, "repair", out, "restored: MANIFEST: file is missing\nnothing dropped\n")
+	if code != 0 {
+		t.Errorf("repair: code %d, %q", code, errs)
+	}
+	if out, _, code := journalRun(t, dir, "verify"); code != 0 || strings.Contains(out, "note: ") {
+		t.Errorf("verify after the repair: code %d, %q", code, out)
+	}
+	if out, _, _ := journalRun(t, dir, "dump"); out != whole {
+		t.Errorf("dump after the repair:\n%s", out)
+	}
+}
+
+// A13: the last segment with records is gone, and those that were ready behind it
+// are not.
+func TestJournalOfAStoreWithoutItsEnd(t *testing.T) {
+	dir := makeStore(t)
+	if err := os.Remove(filepath.Join(dir, "0000000001.seg")); err != nil {
+		t.Fatal(err)
+	}
+	out, _, code := journalRun(t, dir, "verify")
+	if code != exitFailed || !strings.Contains(out, "damaged: 0000000001.seg at 0: file is missing, and the log goes on there") {
+		t.Errorf("verify: code %d, %q", code, out)
+	}
+	out, _, code = journalRun(t, dir, "repair", "--drop-damaged")
+	if code != exitFailed || !strings.Contains(out, "dropped: 0000000001.seg at 0: ") {
+		t.Errorf("repair: code %d, %q", code, out)
+	}
+	if out, _, code := journalRun(t, dir, "verify"); code != 0 {
+		t.Errorf("verify after the repair: code %d, %q", code, out)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/server"
 )
 
@@ -115,8 +116,11 @@ func serve(ctx context.Context, cfg config.Config, changes <-chan config.Config,
 		Changes: changes,
 		Ready:   func(r server.Ready) { welcome(s.out, cfg, r) },
 	}, log)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, server.ErrUnfinished) {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, server.ErrUnfinished):
 		return nil
+	case errors.Is(err, journal.ErrCorrupt):
+		return fmt.Errorf("%w\n`triagemq journal verify --data %s` lists the damage; `journal repair` restores or drops it", err, cfg.Data)
 	}
 	return err
 }

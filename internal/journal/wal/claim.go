@@ -17,8 +17,8 @@ import (
 // Claim implements journal.Journal. What the claim before has appended, and not
 // yet committed, is committed first, so that the new owner finds it.
 func (w *WAL) Claim(numbers ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
-	if slices.Contains(numbers, noShard) {
-		return nil, nil, fmt.Errorf("wal: shard %d is reserved", noShard)
+	if slices.ContainsFunc(numbers, func(n journal.Shard) bool { return n >= ownShard }) {
+		return nil, nil, fmt.Errorf("wal: shards from %d on are reserved", ownShard)
 	}
 	w.governing <- struct{}{}
 	defer func() { <-w.governing }()
@@ -46,7 +46,7 @@ func (w *WAL) Claim(numbers ...journal.Shard) ([]journal.Claim, iter.Seq2[journa
 	m := w.manifest()
 	w.mu.Unlock()
 
-	if err := w.govern(m); err != nil {
+	if err := w.publish(m); err != nil {
 		return nil, nil, err
 	}
 	return claims, w.replay(froms, end), nil
@@ -125,7 +125,7 @@ func (w *WAL) Truncate(c journal.Claim, keep journal.Keep) error {
 	if err != nil {
 		return err
 	}
-	if err := w.govern(m); err != nil {
+	if err := w.publish(m); err != nil {
 		w.mu.Lock()
 		s.From, s.Blocks = old.From, old.Blocks
 		w.mu.Unlock()
@@ -165,17 +165,95 @@ func (w *WAL) manifest() *manifest {
 	return m
 }
 
-// govern writes the manifest. A full disk may be tried again; any other failure
-// is final.
-func (w *WAL) govern(m *manifest) error {
-	err := m.write(w.fs)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, vfs.ErrNoSpace):
-		return fmt.Errorf("%w: %w", ErrFull, err)
+// publish makes m durable, first in the log and then in the files of the manifest.
+// Until it returns nothing may be done that relies on it.
+func (w *WAL) publish(m *manifest) error {
+	m.Generation = w.generation + 1 // as govern will number it
+	if err := w.logManifest(m); err != nil {
+		return err
 	}
-	return w.fail(err)
+	return w.govern(m)
+}
+
+// logManifest appends m to the log, as a record of its own, and commits it. That
+// record is needed only if both files are lost, and then it is all that is: since
+// it lies behind everything that it keeps, the segment it is in is kept too, and
+// since it is written first nothing has been freed that the last one in the log
+// needs. On a full disk it gets a quarter, at most, of what is left in the active
+// segment, and otherwise is left out until the next time.
+func (w *WAL) logManifest(m *manifest) error {
+	b, err := m.encodeCompact()
+	if err != nil {
+		return err
+	}
+	size := frameSize(len(b))
+	if uint64(size) > w.largest() {
+		return nil
+	}
+	ok, err := w.appendOwn(b, size)
+	if err == nil && ok {
+		err = w.flush()
+	}
+	w.mu.Lock()
+	m.Synced = w.log.synced
+	w.mu.Unlock()
+	return err
+}
+
+// appendOwn appends a record of the log's own and reports whether there was room.
+func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
+	w.mu.Lock()
+	for {
+		if err := w.usable(); err != nil {
+			w.mu.Unlock()
+			return false, err
+		}
+		if w.status.Full && w.log.active.room(w.log.off) < 4*(uint64(size)+batchHeader) {
+			w.mu.Unlock()
+			return false, nil // what is left is for the owners
+		}
+		if w.fit(size) {
+			break
+		}
+		w.mu.Unlock()
+		if err := w.supply(uint64(size)); err != nil {
+			return false, ignoreFull(err)
+		}
+		w.mu.Lock()
+	}
+	var at [1]journal.Position
+	w.put(journal.Claim{Shard: ownShard}, [][]byte{b}, at[:], size)
+	w.mu.Unlock()
+	return true, nil
+}
+
+// govern writes the manifest to its files. If it has outgrown them, on a full
+// disk, spares are given up for it. A full disk may be tried again; any other
+// failure is final.
+func (w *WAL) govern(m *manifest) error {
+	for {
+		w.generation++
+		m.Generation = w.generation
+		err := w.copies.write(m)
+		switch {
+		case err == nil:
+			w.marked = m.Synced
+			return nil
+		case !errors.Is(err, vfs.ErrNoSpace):
+			return w.fail(err)
+		case !w.giveUpSpare():
+			return fmt.Errorf("%w: %w", ErrFull, err)
+		}
+	}
+}
+
+// giveUpSpare removes a spare, for the sake of its space, and reports whether
+// there was one that could be removed.
+func (w *WAL) giveUpSpare() bool {
+	w.mu.Lock()
+	p := w.takeSpare()
+	w.mu.Unlock()
+	return p != nil && w.discard([]*spare{p}) == nil
 }
 
 // free gives up the segments that m, which is durable, does not need.

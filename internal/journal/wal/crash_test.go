@@ -3,7 +3,9 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -19,17 +21,18 @@ const crashPoints = 12_000
 // single call that changes the disk, in each of the ways that vfs.Mem knows.
 // Every time it recovers what is left and compares it with what it was promised.
 func TestCrashAtEveryDiskCall(t *testing.T) {
-	points, again := 0, 0
+	points, again, rebuilt := 0, 0, 0
 	for seed := uint64(1); points < crashPoints; seed++ {
 		h := newHistory(t, seed)
 		h.run()
 		points += h.points
 		again += h.again
+		rebuilt += h.rebuilt
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	t.Logf("%d crash points, %d of them during recovery from another crash", points, again)
+	t.Logf("%d crash points, %d of them during recovery from another crash; %d lost manifests", points, again, rebuilt)
 }
 
 // history is one run of random work, with a model of what must survive it.
@@ -40,7 +43,9 @@ type history struct {
 	fault *vfs.Fault
 	w     *WAL
 
-	points, again int
+	points, again, rebuilt int
+
+	claimed bool // every shard has been, once
 
 	// groups are all ever appended, in order; a crash may leave any prefix of
 	// them that contains those up to durable.
@@ -77,9 +82,8 @@ func newHistory(t *testing.T, seed uint64) *history {
 // run does some work and crashes before every call of it.
 func (h *history) run() {
 	h.fault.Before(func(op vfs.Op, _ string) error {
-		switch op {
-		case vfs.OpRead, vfs.OpOpen, vfs.OpList, vfs.OpMkdir, vfs.OpLock:
-			return nil // changes nothing
+		if !changes(op) {
+			return nil
 		}
 		for way := range uint64(4) {
 			h.crash(h.rng.Uint64()&^3 | way)
@@ -99,6 +103,15 @@ func (h *history) run() {
 	}
 }
 
+// changes reports whether a call changes the disk.
+func changes(op vfs.Op) bool {
+	switch op {
+	case vfs.OpRead, vfs.OpOpen, vfs.OpList, vfs.OpMkdir, vfs.OpLock:
+		return false
+	}
+	return true
+}
+
 func (h *history) open() {
 	w, err := Open(h.fault, Options{SegmentSize: 8 << 10})
 	if err != nil {
@@ -108,6 +121,7 @@ func (h *history) open() {
 	for i := range h.shards {
 		h.claim(journal.Shard(i))
 	}
+	h.claimed = true
 }
 
 func (h *history) claim(shard journal.Shard) {
@@ -208,9 +222,34 @@ func (h *history) crash(seed uint64) {
 	if h.rng.IntN(4) == 0 {
 		disk = h.crashRecovery(disk)
 	}
+	rebuilt := disk.CrashClone(0)
 	if err := h.check(disk); err != nil {
 		h.t.Errorf("crash %d with seed %d: %v", h.points, seed, err)
 	}
+	if h.claimed && h.rng.IntN(8) == 0 {
+		if err := h.rebuild(rebuilt); err != nil {
+			h.t.Errorf("crash %d with seed %d, manifest lost: %v", h.points, seed, err)
+		}
+	}
+}
+
+// rebuild loses the manifest on top of the crash, repairs the store and checks
+// that nothing is lost with it.
+func (h *history) rebuild(disk *vfs.Mem) error {
+	for _, name := range copyNames {
+		if err := disk.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	done, err := Repair(disk, DropDamaged)
+	if err != nil {
+		return err
+	}
+	if len(done.Dropped) > 0 {
+		return fmt.Errorf("repair: dropped %v", done.Dropped)
+	}
+	h.rebuilt++
+	return h.check(disk)
 }
 
 // crashRecovery opens the store and crashes at a random call of that.

@@ -13,7 +13,10 @@
 //     [DamageError] that says where, and [Verify] and [Repair] deal with it.
 //   - A full disk is found when a segment is made, never in the middle of a
 //     batch. There always is a segment in reserve; Status.Full tells owners
-//     when it is the last. Truncate needs no space.
+//     when it is the last. Truncate needs no space. A process without a free
+//     file descriptor is treated alike: it passes.
+//   - The manifest is there three times: in two files, either of which is enough,
+//     and in the log, where [Repair] finds it.
 //
 // # Assumptions
 //
@@ -22,8 +25,10 @@
 // is written again by the next process. A store has one process at a time, which
 // a lock ensures.
 // The last batch before a crash has nothing behind it that proves that it was
-// synced, so damage to that one batch, between the crash and the next start,
-// cannot be told from a torn write; Close leaves a mark that can.
+// synced, so damage to it, between the crash and the next start, cannot be told
+// from a torn write; nor can damage that takes, with it, the batches before it.
+// The manifest is told once a second, and by Close, how far the log is synced, and
+// up to there it can.
 //
 // # Format
 //
@@ -41,7 +46,8 @@
 //
 // Append copies into a buffer under a short mutex. Commit, which Run calls in a
 // loop, swaps that buffer, writes and syncs it. A supplier within Run makes the next
-// segments. Truncate and Claim write the manifest from their caller's goroutine.
+// segments, and another goroutine of it writes the manifest once a second while
+// there are commits. Truncate and Claim write it from their caller's.
 // Work that must not be done by two at once has a token, a channel of one; no
 // mutex is held across a call to the disk.
 //
@@ -52,7 +58,10 @@
 //  3. Record numbers are dense, across shards, batches and segments.
 //  4. A segment is freed only after a manifest that does not need it is durable,
 //     and the last one with a batch in it never.
-//  5. Ready segments are numbered on from the active one, and durable.
+//  5. Ready segments are numbered on from the active one, and durable. A segment
+//     is sealed only if there is one, which from then on is never missing.
+//  6. Nothing is freed, and no claim handed out, before the manifest that says so
+//     is durable: in the log, unless there is no room, and then in both files.
 //
 // # Not here
 //

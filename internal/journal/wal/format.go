@@ -40,6 +40,9 @@ const (
 // says how many.
 const noShard = ^journal.Shard(0)
 
+// ownShard in a frame marks a record of the log's own: a manifest.
+const ownShard = noShard - 1
+
 var (
 	le         = binary.LittleEndian
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -54,6 +57,7 @@ var (
 	errNoBatch  = errors.New("no batch begins here")
 	errNoSeal   = errors.New("segment ends without its seal")
 	errMissing  = errors.New("file is missing")
+	errMissNext = fmt.Errorf("%w, and the log goes on there", errMissing)
 	errShort    = errors.New("log ends before this place, which was synced")
 )
 

@@ -108,8 +108,9 @@ func FuzzDecodeManifest(f *testing.F) {
 	}
 	f.Add(b)
 	f.Add([]byte("triagemq-journal 1 00000000 0\n"))
+	f.Add([]byte("triagemq-journal 2 00000000 0\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		m, err := decodeManifest(in)
+		m, err := decodeManifest(manifestName, in)
 		if err != nil {
 			return
 		}
@@ -117,7 +118,7 @@ func FuzzDecodeManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeManifest(b); err != nil {
+		if _, err := decodeManifest(manifestName, b); err != nil {
 			t.Fatalf("its own encoding is refused: %v", err)
 		}
 	})

@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden store of the current version anew")
 
-const goldenDir = "testdata/v1"
+// goldenDirs hold a store of each version; the last one is the current.
+var goldenDirs = []string{"testdata/v1", "testdata/v2"}
 
 // goldenRecord returns the nth record of the golden store.
 func goldenRecord(n int) string { return fmt.Sprintf("golden %d %0*d", n, n*11%300, n) }
@@ -53,22 +54,63 @@ func makeGolden(t *testing.T, fsys vfs.FS) {
 	}
 }
 
-// TestGoldenStore reads a store that version 1 wrote. It must be readable for
-// ever; a new version adds its own directory and leaves this one alone.
+// TestGoldenStore reads stores that earlier versions, and this one, wrote. They
+// must be readable for ever; a new version adds its own directory and leaves the
+// others alone.
 func TestGoldenStore(t *testing.T) {
 	if *update {
-		if err := os.RemoveAll(goldenDir); err != nil {
+		current := goldenDirs[len(goldenDirs)-1]
+		if err := os.RemoveAll(current); err != nil {
 			t.Fatal(err)
 		}
-		makeGolden(t, vfs.OS(goldenDir))
+		makeGolden(t, vfs.OS(current))
+		if err := os.Remove(filepath.Join(current, lockName)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	for _, dir := range goldenDirs {
+		t.Run(dir, func(t *testing.T) {
+			disk := loadGolden(t, dir)
+			r, err := Verify(disk)
+			if err != nil || len(r.Notes) > 0 {
+				t.Fatalf("verify: %v, %v", err, r.Notes)
+			}
+			kept := 0
+			for e, err := range Dump(disk) {
+				if err != nil {
+					t.Fatalf("dump: %v", err)
+				}
+				if e.Shard == 1 {
+					kept++
+				}
+			}
+			if err := wantGolden(disk); err != nil {
+				t.Fatal(err)
+			}
+			if kept <= 20 || r.Records < uint64(kept) {
+				t.Errorf("dump shows %d records of the shard, verify %d in all", kept, r.Records)
+			}
+			// It has the current version now, and is read once more.
+			if r, err := Verify(disk); err != nil || len(r.Notes) > 0 {
+				t.Errorf("verify after a start: %v, %v", err, r.Notes)
+			}
+			if found, err := readCopies(disk); err != nil || found.manifests[0].version != manifestVersion || found.manifests[1].version != manifestVersion {
+				t.Errorf("the manifests after a start: %+v, %v", found, err)
+			}
+		})
+	}
+}
+
+// loadGolden puts a golden store on a disk in memory.
+func loadGolden(t *testing.T, dir string) *vfs.Mem {
+	t.Helper()
 	disk := vfs.NewMem()
-	entries, err := os.ReadDir(goldenDir)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(goldenDir, e.Name()))
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,32 +121,99 @@ func TestGoldenStore(t *testing.T) {
 		if _, err := f.WriteAt(b, 0); err != nil {
 			t.Fatal(err)
 		}
+		if err := f.Sync(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r, err := Verify(disk)
+	if err := disk.SyncDir("."); err != nil {
+		t.Fatal(err)
+	}
+	return disk
+}
+
+// wantGolden opens a golden store, compares what it replays, and closes it.
+func wantGolden(disk vfs.FS) error {
+	w, err := Open(disk, Options{})
 	if err != nil {
-		t.Fatalf("verify: %v", err)
+		return err
 	}
-	kept := 0
-	for e, err := range Dump(disk) {
-		if err != nil {
-			t.Fatalf("dump: %v", err)
+	c, got, err := replayed(w, 1)
+	if err != nil {
+		return err
+	}
+	if c.Epoch < 3 || len(got) != 20 {
+		return fmt.Errorf("epoch %d and %d records, want 3 or more and 20", c.Epoch, len(got))
+	}
+	for i, rec := range got {
+		if want := goldenRecord(20 + i); string(rec.Payload) != want {
+			return fmt.Errorf("record %d: %q, want %q", i, rec.Payload, want)
 		}
-		if e.Shard == 1 {
-			kept++
-		}
+	}
+	return w.Close()
+}
+
+// TestGoldenStoreCrashesWhileItIsOpened cuts the power before every call with
+// which a store of each version is opened for the first time, and once more in the
+// middle of that.
+func TestGoldenStoreCrashesWhileItIsOpened(t *testing.T) {
+	for _, dir := range goldenDirs {
+		t.Run(dir, func(t *testing.T) {
+			disk := loadGolden(t, dir)
+			points := 0
+			crash := func(disk *vfs.Mem, seed uint64) {
+				points++
+				if err := wantGolden(disk.CrashClone(seed)); err != nil {
+					t.Fatalf("crash %d with seed %d: %v", points, seed, err)
+				}
+			}
+			fault := vfs.NewFault(disk)
+			fault.Before(func(op vfs.Op, _ string) error {
+				for seed := range uint64(4) {
+					if !changes(op) {
+						break
+					}
+					left := disk.CrashClone(seed)
+					crash(left, 0)
+					again := vfs.NewFault(left)
+					again.Before(func(op vfs.Op, _ string) error {
+						if changes(op) {
+							crash(left, seed)
+						}
+						return nil
+					})
+					if _, err := Open(again, Options{}); err != nil {
+						t.Fatalf("recovery: %v", err)
+					}
+				}
+				return nil
+			})
+			if err := wantGolden(fault); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d crash points", points)
+		})
+	}
+}
+
+// A13: a store of version 1 whose manifest is lost holds no other. Repair keeps
+// what there is, makes no holes for blocks that were not needed, and says that it
+// had to guess.
+func TestRepairOfVersion1WithoutManifest(t *testing.T) {
+	disk := loadGolden(t, goldenDirs[0])
+	remove(t, disk, manifestName)
+	done, err := Repair(disk, DropDamaged)
+	if err != nil {
+		t.Fatalf("repair: %v", err)
+	}
+	if len(done.Dropped) != 1 || done.Dropped[0].File != manifestName {
+		t.Errorf("repair: %+v, want only the manifest to be dropped", done)
+	}
+	if _, err := Verify(disk); err != nil {
+		t.Fatalf("verify after the repair: %v", err)
 	}
 	w := open(t, disk)
-	c, got := claim(t, w, 1)
-	if c.Epoch != 3 || len(got) != 20 {
-		t.Fatalf("epoch %d and %d records, want 3 and 20", c.Epoch, len(got))
-	}
-	for i, payload := range got {
-		if want := goldenRecord(20 + i); payload != want {
-			t.Errorf("record %d: %q, want %q", i, payload, want)
-		}
-	}
-	if kept <= len(got) || r.Records < uint64(kept) {
-		t.Errorf("dump shows %d records of the shard, replay %d, verify %d in all", kept, len(got), r.Records)
+	if _, got, err := replayed(w, 1); err != nil || len(got) < 20 {
+		t.Errorf("%d records, %v, want those that were kept, or more", len(got), err)
 	}
 }
 

@@ -8,32 +8,35 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
-	"io/fs"
 
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 const (
+	// manifestName and manifestCopy are the two files of the manifest: see copies.
 	manifestName = "MANIFEST"
-	// manifestNext is written and then renamed to manifestName. It is made
-	// ahead of need, because on a full disk Truncate, which is what frees
-	// space, must not need any.
+	manifestCopy = "MANIFEST.copy"
+	// manifestNext is a manifest in the making. It becomes one of the two by
+	// being renamed.
 	manifestNext = "MANIFEST.next"
 	lockName     = "LOCK"
 
-	manifestFormat  = "triagemq-journal %d %08x %d\n" // version, CRC-32C and length of the rest
-	manifestVersion = 1
+	manifestFormat  = "triagemq-journal %d %08x %d\n" // version, checksum and length of the rest
+	manifestVersion = 2
 	manifestLimit   = 64 << 20
 )
 
 // manifest is what a store knows about itself beside the log.
 type manifest struct {
+	// Generation grows with each manifest that is written; zero is version 1,
+	// which had none.
+	Generation  uint64 `json:"generation,omitempty"`
 	SegmentSize uint64 `json:"segmentSize"`
 	// Synced is where the log ended, at least, when this was written.
 	Synced journal.Position                 `json:"synced"`
 	Shards map[journal.Shard]*shardManifest `json:"shards"`
+
+	version int // with which it was read
 }
 
 // shardManifest is the part of one shard.
@@ -61,40 +64,68 @@ func (m *manifest) needs() (from uint64, blocks map[uint64]bool) {
 	return from, blocks
 }
 
+// encode returns the manifest as it is written to its files.
 func (m *manifest) encode() ([]byte, error) {
 	body, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	head := fmt.Sprintf(manifestFormat, manifestVersion, crc32.Checksum(body, castagnoli), len(body))
-	return append([]byte(head), body...), nil
+	return withHead(body), nil
 }
 
-func decodeManifest(b []byte) (*manifest, error) {
-	bad := func(err error) error { return &DamageError{manifestName, 0, err} }
-	head, body, ok := bytes.Cut(b, []byte{'\n'})
+// encodeCompact returns the manifest as it is written to the log.
+func (m *manifest) encodeCompact() ([]byte, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return withHead(body), nil
+}
+
+func withHead(body []byte) []byte {
+	head := fmt.Sprintf(manifestFormat, manifestVersion, sumManifest(manifestVersion, body), len(body))
+	return append([]byte(head), body...)
+}
+
+// sumManifest is CRC-32C, started from the version, so that a manifest of a
+// version that is not known can be told from a damaged one. Version 1 started
+// from zero.
+func sumManifest(version int, body []byte) uint32 {
+	if version == 1 {
+		version = 0
+	}
+	return crc32.Update(uint32(version), castagnoli, body)
+}
+
+// decodeManifest reads a manifest at the front of b, which is the contents of the
+// named file. What follows it means nothing.
+func decodeManifest(name string, b []byte) (*manifest, error) {
+	bad := func(err error) error { return &DamageError{name, 0, err} }
+	head, rest, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok {
-		return nil, bad(errors.New("not a manifest"))
+		return nil, bad(errNoManifest)
 	}
 	var version, length int
 	var sum uint32
 	if _, err := fmt.Sscanf(string(head)+"\n", manifestFormat, &version, &sum, &length); err != nil {
-		return nil, bad(err)
+		return nil, bad(errNoManifest)
 	}
 	// Scanning forgives what encoding does not write; a flipped bit must not
 	// hide there.
 	if string(head)+"\n" != fmt.Sprintf(manifestFormat, version, sum, length) {
-		return nil, bad(errors.New("not a manifest"))
+		return nil, bad(errNoManifest)
 	}
-	switch {
-	case version != manifestVersion:
-		return nil, bad(fmt.Errorf("manifest version %d is not known", version))
-	case length != len(body):
+	if length < 0 || length > len(rest) || version == 1 && length < len(rest) {
 		return nil, bad(errLength)
-	case crc32.Checksum(body, castagnoli) != sum:
-		return nil, bad(errChecksum)
 	}
-	m := new(manifest)
+	body := rest[:length]
+	switch {
+	case sumManifest(version, body) != sum:
+		return nil, bad(errChecksum)
+	case version != 1 && version != manifestVersion:
+		return nil, fmt.Errorf("%s: version %d is not known", name, version)
+	}
+	m := &manifest{version: version}
 	if err := json.Unmarshal(body, m); err != nil {
 		return nil, bad(err)
 	}
@@ -112,74 +143,4 @@ func decodeManifest(b []byte) (*manifest, error) {
 	return m, nil
 }
 
-// readManifest returns nil if there is none.
-func readManifest(fsys vfs.FS) (*manifest, error) {
-	file, err := fsys.Open(manifestName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	defer file.Close() // only read
-	size, err := file.Size()
-	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	b := make([]byte, min(size, manifestLimit))
-	if _, err := file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	return decodeManifest(b)
-}
-
-// write replaces the manifest; the new one is durable when it returns.
-func (m *manifest) write(fsys vfs.FS) error {
-	b, err := m.encode()
-	if err != nil {
-		return err
-	}
-	if err := writeNext(fsys, b); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	if err := fsys.Rename(manifestNext, manifestName); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	if err := fsys.SyncDir("."); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	return reserveNext(fsys, len(b))
-}
-
-// writeNext fills manifestNext, over the bytes that reserveNext has put there.
-func writeNext(fsys vfs.FS, b []byte) error {
-	file, err := fsys.Open(manifestNext)
-	if errors.Is(err, fs.ErrNotExist) {
-		file, err = fsys.Create(manifestNext)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteAt(b, 0)
-	if err == nil {
-		err = file.Truncate(int64(len(b)))
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
-}
-
-// reserveNext makes the file for the next manifest, with room to grow. A full
-// disk is not an error: the next write will try again, with what is free then.
-func reserveNext(fsys vfs.FS, size int) error {
-	file, err := fsys.Create(manifestNext)
-	if err == nil {
-		err = zero(file, 0, uint64(2*size+4096))
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil && !errors.Is(err, vfs.ErrNoSpace) && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("reserve manifest: %w", err)
-	}
-	return nil
-}
+var errNoManifest = errors.New("not a manifest")

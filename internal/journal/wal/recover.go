@@ -31,6 +31,7 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 		making:    make(chan struct{}, 1),
 		writing:   make(chan struct{}, 1),
 		wake:      make(chan struct{}, 1),
+		committed: make(chan struct{}, 1),
 		low:       make(chan struct{}, 1),
 		shards:    make(map[journal.Shard]*shard),
 		segs:      make(map[uint64]*segment),
@@ -46,14 +47,16 @@ func (w *WAL) recover(block uint64) error {
 	if err != nil {
 		return err
 	}
-	m, err := readManifest(w.fs)
+	found, err := readCopies(w.fs)
 	if err != nil {
 		return err
 	}
-	if m == nil {
-		if m, err = found(w.fs, files, block); err != nil {
-			return err
-		}
+	m, best, err := found.best()
+	if err == nil && m == nil {
+		m, err = newStore(w.fs, files, block)
+	}
+	if err != nil {
+		return err
 	}
 	w.block = m.SegmentSize
 	for n, s := range m.Shards {
@@ -73,7 +76,24 @@ func (w *WAL) recover(block uint64) error {
 		}
 		end.off, end.last = headerSize, headerSize
 	}
-	return w.resume(end)
+	if err := w.resume(end); err != nil {
+		return err
+	}
+	return w.openManifest(m, best)
+}
+
+// openManifest opens the files of the manifest. It comes last: a manifest of this
+// version promises what a store of an older one did not, and recovery has seen to
+// it by now.
+func (w *WAL) openManifest(m *manifest, best int) error {
+	w.copies.fs = w.fs
+	for {
+		err := w.copies.open(m, best)
+		w.generation, w.marked = m.Generation, m.Synced
+		if !errors.Is(err, vfs.ErrNoSpace) || !w.giveUpSpare() {
+			return err
+		}
+	}
 }
 
 // firstSegment makes the segment with which a new store begins.
@@ -113,9 +133,9 @@ func list(fsys vfs.FS) (listing, error) {
 	return l, nil
 }
 
-// found makes the manifest of a new store. It comes before any segment, so
+// newStore makes the manifest of a new store. It comes before any segment, so
 // segments without one are the remains of a store.
-func found(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
+func newStore(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
 	if len(files.segments) > 0 {
 		return nil, &DamageError{manifestName, 0, errMissing}
 	}
@@ -123,11 +143,17 @@ func found(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
 		return nil, err
 	}
 	m := &manifest{
+		Generation:  1,
 		SegmentSize: block,
 		Synced:      journal.Position(block + headerSize),
 		Shards:      make(map[journal.Shard]*shardManifest),
+		version:     manifestVersion,
 	}
-	return m, m.write(fsys)
+	b, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	return m, install(fsys, manifestName, b)
 }
 
 // ending is where a log ends.
@@ -163,6 +189,9 @@ func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
 		}
 	}
 	end, err := findEnd(w.segs, from, last)
+	if err == nil {
+		err = w.checkNext(m, end, from)
+	}
 	if err != nil {
 		return ending{}, err
 	}
@@ -171,6 +200,27 @@ func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
 		return ending{}, &DamageError{segmentName(n), uint64(at) - n*w.block, errShort}
 	}
 	return end, nil
+}
+
+// checkNext refuses a store whose log goes on in a segment that is lost. A segment
+// is sealed only when the one behind it is there, name and all, and that one is
+// never given up before it has a batch. So if it is not there, nobody knows how
+// much was in it. The first segment, likewise, is there before the first claim
+// and before any other.
+func (w *WAL) checkNext(m *manifest, end ending, from uint64) error {
+	next := from
+	switch {
+	case end.seg == nil && len(m.Shards) == 0 && len(w.segs) == 0:
+		return nil // new
+	case end.seg != nil && (!end.sealed || m.version == 1):
+		return nil // version 1 did not promise it
+	case end.seg != nil:
+		next = end.seg.number + 1
+	}
+	if w.segs[next] == nil {
+		return &DamageError{segmentName(next), 0, errMissNext}
+	}
+	return nil
 }
 
 // before reports whether the log ends before at.
@@ -218,7 +268,9 @@ func findEnd(segs map[uint64]*segment, from, last uint64) (ending, error) {
 
 // begins reports whether the segment starts with a whole batch.
 func (s *segment) begins() (bool, error) {
-	_, _, err := newScanner(s, s.head.capacity, nil).next()
+	sc := newScanner(s, s.head.capacity, nil)
+	sc.step = firstRead // one batch is all that is wanted, and most segments asked have none
+	_, _, err := sc.next()
 	if errors.Is(err, journal.ErrCorrupt) {
 		return false, nil
 	}

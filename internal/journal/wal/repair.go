@@ -29,13 +29,27 @@ type Dropped struct {
 	Reason  error
 }
 
+// Restored is bookkeeping that was lost or damaged, and that Repair has put right
+// from what it found elsewhere. Nothing is lost.
+type Restored struct {
+	File   string
+	Reason error
+}
+
+// Repairs is what Repair did.
+type Repairs struct {
+	Restored []Restored
+	Dropped  []Dropped
+}
+
 // Repair makes a damaged store usable again by giving up what is damaged, record
-// by record where it can: a record that is whole is kept, wherever it lies. It
-// reports what it dropped, nothing if the store was sound. It may be run again
-// after a crash in the middle of it.
-func Repair(fsys vfs.FS, mode RepairMode) (dropped []Dropped, err error) {
+// by record where it can: a record that is whole is kept, wherever it lies. A
+// manifest that is lost is made again from the log, which holds a copy of it. It
+// reports what it did, nothing if the store was sound. It may be run again after
+// a crash in the middle of it.
+func Repair(fsys vfs.FS, mode RepairMode) (done Repairs, err error) {
 	if mode != DropDamaged {
-		return nil, errors.New("wal: repair drops data, and was not told that it may")
+		return Repairs{}, errors.New("wal: repair drops data, and was not told that it may")
 	}
 	st, err := inspect(fsys)
 	if st != nil {
@@ -46,21 +60,33 @@ func Repair(fsys vfs.FS, mode RepairMode) (dropped []Dropped, err error) {
 		err = r.rebuildManifest(err)
 	}
 	if err != nil {
-		return r.dropped, fmt.Errorf("repair: %w", err)
+		return r.done, fmt.Errorf("repair: %w", err)
+	}
+	for _, note := range st.notes {
+		r.restored(note)
 	}
 	if err := r.run(); err != nil {
-		return r.dropped, fmt.Errorf("repair: %w", err)
+		return r.done, fmt.Errorf("repair: %w", err)
 	}
-	return r.dropped, nil
+	return r.done, nil
 }
 
 // repairer is a store being repaired.
 type repairer struct {
 	*store
-	dropped []Dropped
+	done Repairs
 }
 
-func (r *repairer) drop(d Dropped) { r.dropped = append(r.dropped, d) }
+func (r *repairer) drop(d Dropped) { r.done.Dropped = append(r.done.Dropped, d) }
+
+// restored notes that what reason says has been put right.
+func (r *repairer) restored(reason error) {
+	d, ok := errors.AsType[*DamageError](reason)
+	if !ok {
+		d = &DamageError{manifestName, 0, reason}
+	}
+	r.done.Restored = append(r.done.Restored, Restored{d.File, d.Err})
+}
 
 func (r *repairer) run() error {
 	if err := r.restoreHeads(); err != nil {
@@ -79,7 +105,7 @@ func (r *repairer) run() error {
 		}
 		if s.seg == nil {
 			if i > r.last || s.number < from {
-				continue // behind the end, or forgotten: Open makes do without
+				continue // behind the end, or forgotten
 			}
 			if err := r.replace(s, number, r.nextKnown(i)); err != nil {
 				return err
@@ -92,7 +118,40 @@ func (r *repairer) run() error {
 			return err
 		}
 	}
+	if err := r.clearEnd(); err != nil {
+		return err
+	}
 	return r.settle()
+}
+
+// clearEnd removes what cannot be read behind the last batch, and makes the
+// segment in which the log goes on if that is lost.
+func (r *repairer) clearEnd() error {
+	number, lacking := r.next()
+	reason := errMissNext
+	for i := r.last + 1; i < len(r.segments); i++ {
+		s := r.segments[i]
+		if s.seg != nil || errors.Is(s.err, errMissing) {
+			continue
+		}
+		if lacking && s.number == number {
+			reason = s.err
+		} else {
+			r.drop(Dropped{File: segmentName(s.number), Reason: s.err})
+		}
+		if err := r.fs.Remove(segmentName(s.number)); err != nil {
+			return err
+		}
+	}
+	if !lacking {
+		return nil
+	}
+	s, err := r.makeSegment(number, min(r.manifest.SegmentSize, firstCapacity))
+	if err != nil {
+		return err
+	}
+	r.drop(Dropped{File: s.name, Reason: reason})
+	return s.file.Close()
 }
 
 // nextKnown returns the number with which the first segment behind i that has
@@ -116,7 +175,10 @@ func (r *repairer) restoreHeads() error {
 		}
 		err = s.readHead()
 		if errors.Is(err, journal.ErrCorrupt) {
-			err = s.restoreHead()
+			reason := err
+			if err = s.restoreHead(); err == nil {
+				r.restored(reason)
+			}
 		}
 		if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
 			err = nil // of no use, or beyond help: seen to later
@@ -193,72 +255,30 @@ func (r *repairer) settle() error {
 		r.drop(Dropped{File: segmentName(r.manifest.block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
 			Reason: errors.New("the end of the log is lost")})
 	}
-	r.manifest.Synced = min(r.manifest.Synced, end)
+	r.manifest.Synced = end
 	for _, m := range r.manifest.Shards {
 		m.From = min(m.From, end)
 	}
-	if err := r.manifest.write(r.fs); err != nil {
+	if err := r.writeManifest(); err != nil {
 		return err
 	}
 	_, err = r.report()
 	return err
 }
 
-// rebuildManifest makes a manifest from the segments. Where each shard wanted to
-// start is lost with the old one, so they start at the first segment there is.
-func (r *repairer) rebuildManifest(reason error) error {
-	if r.store == nil || len(r.files.segments) == 0 {
-		return reason
-	}
-	m := &manifest{Shards: make(map[journal.Shard]*shardManifest)}
-	if err := r.restoreHeads(); err != nil {
+// writeManifest replaces both files of the manifest.
+func (r *repairer) writeManifest() error {
+	r.manifest.Generation++
+	r.manifest.version = manifestVersion
+	b, err := r.manifest.encode()
+	if err != nil {
 		return err
 	}
-	first := uint64(0)
-	for _, n := range r.files.segments {
-		seg, err := openSegment(r.fs, n)
-		if err != nil {
-			continue // damaged, or being recycled: not one to start from
-		}
-		if m.SegmentSize == 0 {
-			m.SegmentSize, first = seg.head.block, n
-		}
-		err = seg.epochs(m.Shards)
-		if err := errors.Join(err, seg.file.Close()); err != nil {
-			return err
+	for _, name := range copyNames {
+		if err := install(r.fs, name, b); err != nil {
+			return fmt.Errorf("write manifest: %w", err)
 		}
 	}
-	if m.SegmentSize == 0 {
-		return reason
-	}
-	start := journal.Position(first*m.SegmentSize + headerSize)
-	m.Synced = start
-	for _, s := range m.Shards {
-		s.From = start
-	}
-	if err := m.write(r.fs); err != nil {
-		return err
-	}
-	r.manifest = m
-	r.drop(Dropped{File: manifestName, Reason: reason})
-	return nil
-}
-
-// epochs notes the highest epoch of each shard.
-func (s *segment) epochs(shards map[journal.Shard]*shardManifest) error {
-	for sp, err := range s.spans() {
-		if err != nil {
-			return err
-		}
-		for _, f := range frames(sp.body) {
-			if f.shard == noShard {
-				continue
-			}
-			if shards[f.shard] == nil {
-				shards[f.shard] = new(shardManifest)
-			}
-			shards[f.shard].Epoch = max(shards[f.shard].Epoch, f.epoch)
-		}
-	}
+	r.notes = nil
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,16 +64,8 @@ func (w *WAL) tidy(files listing) error {
 
 // resume makes the end of the log the place to append to.
 func (w *WAL) resume(end ending) error {
-	// Segments behind the last are of a former life of ours. They may hold the
-	// remains of a torn batch, so they start afresh, with a new salt.
-	for _, n := range slices.Sorted(maps.Keys(w.segs)) {
-		if n > end.seg.number {
-			seg := w.segs[n]
-			delete(w.segs, n)
-			if err := w.retire(seg); err != nil {
-				return err
-			}
-		}
+	if err := w.reclaim(end.seg.number); err != nil {
+		return err
 	}
 	w.log.active, w.log.off, w.log.number = end.seg, end.off, end.number
 	w.log.synced = end.seg.position(end.off)
@@ -88,13 +81,53 @@ func (w *WAL) resume(end ending) error {
 	if !end.sealed {
 		return nil
 	}
-	if err := w.supply(0); err != nil {
-		return err
+	if w.stock.first() == nil { // in a store of version 1 only
+		if err := w.supply(0); err != nil {
+			return err
+		}
 	}
 	next := w.stock.first()
 	w.stock.ready = w.stock.ready[1:]
 	w.activate(next)
 	return nil
+}
+
+// reclaim makes ready again what was ready behind the last segment. Any of it may
+// hold the remains of a torn batch, so each gets a new salt. They are not renamed,
+// and not made anew: at no time may the next segment behind a sealed one be
+// missing, because that is how a lost one is told.
+func (w *WAL) reclaim(last uint64) error {
+	for _, n := range slices.Sorted(maps.Keys(w.segs)) {
+		if n <= last {
+			continue
+		}
+		seg := w.segs[n]
+		delete(w.segs, n)
+		if n != last+uint64(len(w.stock.ready))+1 {
+			if err := w.retire(seg); err != nil { // there is a gap: of no use
+				return err
+			}
+			continue
+		}
+		again, err := seg.reformat()
+		if err != nil {
+			return err
+		}
+		w.stock.ready = append(w.stock.ready, again)
+	}
+	return nil
+}
+
+// reformat makes the segment empty, in place.
+func (s *segment) reformat() (*segment, error) {
+	size, err := s.file.Size()
+	if err != nil {
+		return nil, err
+	}
+	fresh := &segment{number: s.number, name: s.name, file: s.file}
+	fresh.head = segmentHead{s.number, s.head.block, min(uint64(size), s.head.block), rand.Uint64()}
+	fresh.seed = fresh.head.seed()
+	return fresh, fresh.writeHead()
 }
 
 // secure makes sure that the end of the log, which has been read, is on the disk.
@@ -108,7 +141,7 @@ func (w *WAL) resume(end ending) error {
 func (e ending) secure() error {
 	if e.last < e.off {
 		sc := newScanner(e.seg, e.off, nil)
-		sc.off, sc.base = e.last, e.last
+		sc.off, sc.base, sc.step = e.last, e.last, firstRead
 		_, b, err := sc.next()
 		if err != nil {
 			return err

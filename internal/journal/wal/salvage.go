@@ -188,17 +188,9 @@ func (f foundFrame) end() int { return f.at + f.size }
 // replace makes a new segment in place of one that is lost, with nothing in it
 // but the hole.
 func (r *repairer) replace(s *surveyed, number, next uint64) error {
-	name := segmentName(s.number)
-	const spareFile = "0" + spareSuffix // no other spare has this number
-	if err := r.fs.Remove(spareFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if s.seg, err = r.makeSegment(s.number, firstHole); err != nil {
 		return err
-	}
-	p, err := makeSpare(r.fs, spareFile, firstHole)
-	if err != nil {
-		return err
-	}
-	if s.seg, err = p.format(r.fs, s.number, r.manifest.SegmentSize); err != nil {
-		return errors.Join(err, p.file.Close())
 	}
 	if number == 0 {
 		number = next
@@ -207,11 +199,28 @@ func (r *repairer) replace(s *surveyed, number, next uint64) error {
 	if err := h.fill(batchHeader+frameHeader, next); err != nil {
 		return err
 	}
-	r.drop(Dropped{File: name, First: number, Records: h.lost, Reason: s.err})
+	r.drop(Dropped{File: s.seg.name, First: number, Records: h.lost, Reason: s.err})
 	if err := h.write(number); err != nil {
 		return err
 	}
 	return s.seg.seal(headerSize+uint64(len(h.buf)), next)
+}
+
+// makeSegment makes an empty segment, in place of one of that number if there is.
+func (r *repairer) makeSegment(number, size uint64) (*segment, error) {
+	const spareFile = "0" + spareSuffix // no other spare has this number
+	if err := r.fs.Remove(spareFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	p, err := makeSpare(r.fs, spareFile, size)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.format(r.fs, number, r.manifest.SegmentSize)
+	if err != nil {
+		return nil, errors.Join(err, p.file.Close())
+	}
+	return s, nil
 }
 
 // firstHole is the size of a segment that holds a hole and nothing else.

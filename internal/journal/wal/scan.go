@@ -21,13 +21,14 @@ type scanner struct {
 	seg   *segment
 	off   uint64 // of the batch that next returns
 	limit uint64 // in the segment: nothing is read behind it
+	step  int    // how much is read at a time, at least
 
 	buf  []byte // bytes of the segment from base on
 	base uint64
 }
 
 func newScanner(seg *segment, limit uint64, buf []byte) *scanner {
-	return &scanner{seg: seg, off: headerSize, limit: limit, buf: buf[:0], base: headerSize}
+	return &scanner{seg: seg, off: headerSize, limit: limit, step: readStep, buf: buf[:0], base: headerSize}
 }
 
 // next returns the batch at off and moves behind it. The body is valid until
@@ -59,7 +60,7 @@ func (s *scanner) next() (batchHead, []byte, error) {
 func (s *scanner) fill(n int) ([]byte, error) {
 	have := s.buf[min(uint64(len(s.buf)), s.off-s.base):]
 	if len(have) < n {
-		want := int(min(uint64(max(n, readStep)), s.limit-s.off))
+		want := int(min(uint64(max(n, s.step)), s.limit-s.off))
 		kept := copy(s.buf[:cap(s.buf)], have)
 		s.buf = slices.Grow(s.buf[:kept], want-kept)[:want]
 		s.base = s.off

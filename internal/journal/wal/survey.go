@@ -63,7 +63,7 @@ type surveyed struct {
 	seg     *segment // nil if it cannot be read
 	err     error    // why
 	batches int
-	records uint64
+	records uint64 // but for the log's own
 	first   uint64 // number of the first record, as far as is known
 	next    uint64 // number behind the last
 	end     uint64 // behind the last batch
@@ -79,6 +79,7 @@ type store struct {
 	lock     io.Closer
 	files    listing
 	manifest *manifest
+	notes    []error     // what is not as it should be, and does no harm
 	segments []*surveyed // those needed, in order
 	last     int         // index of the last with a batch; -1 if there is none
 }
@@ -90,16 +91,30 @@ func inspect(fsys vfs.FS) (*store, error) {
 		return nil, fmt.Errorf("inspect journal: %w", err)
 	}
 	st := &store{fs: fsys, lock: lock, last: -1}
-	if st.files, err = list(fsys); err == nil {
-		st.manifest, err = readManifest(fsys)
-	}
-	if err == nil && st.manifest == nil {
-		err = &DamageError{manifestName, 0, errMissing}
-	}
-	if err != nil {
+	if err := st.readManifest(); err != nil {
 		return st, fmt.Errorf("inspect journal: %w", err) // the caller closes st
 	}
 	return st, nil
+}
+
+func (st *store) readManifest() (err error) {
+	if st.files, err = list(st.fs); err != nil {
+		return err
+	}
+	found, err := readCopies(st.fs)
+	if err != nil {
+		return err
+	}
+	if st.manifest, _, err = found.best(); err != nil {
+		return err
+	}
+	if st.manifest == nil {
+		return &DamageError{manifestName, 0, errMissing}
+	}
+	if err := found.lost(); err != nil {
+		st.notes = append(st.notes, err)
+	}
+	return nil
 }
 
 func (st *store) close() error {
@@ -163,6 +178,27 @@ func (st *store) survey() error {
 	return nil
 }
 
+// next returns the number of the segment in which the log goes on behind the last
+// batch, and whether it is lacking: see checkNext.
+func (st *store) next() (number uint64, lacking bool) {
+	number, _ = st.manifest.needs()
+	if st.last >= 0 {
+		last := st.segments[st.last]
+		if !last.sealed {
+			return last.number, false
+		}
+		number = last.number + 1
+	} else if len(st.manifest.Shards) == 0 && len(st.files.segments) == 0 {
+		return number, false // a new store
+	}
+	for _, s := range st.segments {
+		if s.number == number {
+			return number, s.seg == nil
+		}
+	}
+	return number, true
+}
+
 // read goes through the segment.
 func (s *surveyed) read() error {
 	for sp, err := range s.seg.spans() {
@@ -181,6 +217,11 @@ func (s *surveyed) read() error {
 			}
 			s.batches++
 			s.records += uint64(sp.head.count)
+			for _, f := range frames(sp.body) {
+				if f.shard == ownShard {
+					s.records--
+				}
+			}
 			s.next = sp.head.first + uint64(sp.head.count)
 			s.end, s.sealed = sp.end, sp.head.kind == kindSeal
 		}

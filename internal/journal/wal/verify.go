@@ -15,10 +15,13 @@ import (
 type Report struct {
 	Segments int
 	Batches  int
-	Records  uint64
+	Records  uint64           // of shards
 	Bytes    uint64           // in batches
 	End      journal.Position // behind the last batch
 	Problems []error          // each a *DamageError
+	// Notes are what is not as it should be and does no harm, such as the loss
+	// of one of the two files of the manifest: the next start sees to it.
+	Notes []error
 }
 
 // Verify checks every byte that matters in a store that is not running: the
@@ -44,12 +47,13 @@ func Verify(fsys vfs.FS) (r Report, err error) {
 
 // report judges what survey found.
 func (st *store) report() (Report, error) {
-	var r Report
+	r := Report{Notes: st.notes}
 	from, _ := st.manifest.needs()
 	r.End = journal.Position(from*st.manifest.SegmentSize + headerSize)
 	for i, s := range st.segments {
 		if s.err != nil {
-			// A missing file behind the last batch is one that was being made.
+			// A missing file behind the last batch is one that was being made,
+			// unless the log goes on in it: see below.
 			if i <= st.last || s.number < from || !errors.Is(s.err, errMissing) {
 				r.Problems = append(r.Problems, s.err)
 			}
@@ -75,6 +79,9 @@ func (st *store) report() (Report, error) {
 			r.End = s.seg.position(s.end)
 		}
 	}
+	if n, lacking := st.next(); lacking && (st.last < 0 || st.manifest.version > 1) {
+		r.Problems = append(r.Problems, &DamageError{segmentName(n), 0, errMissNext})
+	}
 	if at := st.manifest.Synced; r.End < at {
 		n := st.manifest.block(at)
 		r.Problems = append(r.Problems, &DamageError{segmentName(n), uint64(at) - n*st.manifest.SegmentSize, errShort})
@@ -93,6 +100,9 @@ type Entry struct {
 	Epoch   uint32
 	Number  uint64
 	Payload []byte // valid until the next entry
+	// Manifest says that the log has put it there for itself, so that a manifest
+	// that is lost can be found again.
+	Manifest bool
 }
 
 // Dump yields every record in the segments of a store that is not running, also
@@ -152,7 +162,7 @@ func (s *segment) dump(yield func(Entry, error) bool) bool {
 			if f.shard == noShard {
 				continue
 			}
-			e := Entry{s.name, s.position(sp.off + uint64(at)), f.shard, f.epoch, f.number, f.payload}
+			e := Entry{s.name, s.position(sp.off + uint64(at)), f.shard, f.epoch, f.number, f.payload, f.shard == ownShard}
 			if !yield(e, nil) {
 				return false
 			}

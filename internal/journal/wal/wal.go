@@ -38,12 +38,18 @@ type WAL struct {
 	making    chan struct{} // of segments that become ready
 	writing   chan struct{} // of batches, and telling watchers about them
 
-	wake    chan struct{} // for Run: something is pending or the status changed
-	low     chan struct{} // for Run's supplier: the stock is low
-	helped  atomic.Bool   // Run's supplier is there, Commit need not do its work
-	spareID atomic.Uint64 // the last one used
+	wake chan struct{} // for Run: something is pending or the status changed
+	// committed, for Run's keepMarked: the log was synced further.
+	committed chan struct{}
+	low       chan struct{} // for Run's supplier: the stock is low
+	helped    atomic.Bool   // Run's supplier is there, Commit need not do its work
+	spareID   atomic.Uint64 // the last one used
 
 	due []func(journal.Status) // owned by tell
+
+	copies     copies           // of the manifest; owned by the holder of governing
+	generation uint64           // of the last manifest; owned likewise
+	marked     journal.Position // what that says is synced; owned likewise
 
 	mu      sync.Mutex // guards everything below, and never is held across IO
 	log     tail
@@ -112,14 +118,16 @@ func (w *WAL) Close() error {
 
 // mark puts an empty batch at the end of the log; mu is held. Whoever opens the
 // store then knows that the batch before it was synced, so that damage to it
-// does not pass for a torn write. When there is no room for it the seal, for
-// which there always is, says the same.
+// does not pass for a torn write. When there is no room for it the seal says the
+// same, if there is a segment behind for the log to go on in; if not the manifest
+// has to say it alone.
 func (w *WAL) mark() {
-	k := kindStop
-	if w.log.active.room(w.log.off) < batchHeader {
-		k = kindSeal
+	switch {
+	case w.log.active.room(w.log.off) >= batchHeader:
+		w.push(kindStop)
+	case w.stock.first() != nil:
+		w.push(kindSeal)
 	}
-	w.push(k)
 }
 
 // release closes every file and the lock.
@@ -140,7 +148,7 @@ func (w *WAL) release() error {
 	for _, p := range stock.spares {
 		errs = append(errs, p.file.Close())
 	}
-	return errors.Join(append(errs, w.lock.Close())...)
+	return errors.Join(append(errs, w.copies.close(), w.lock.Close())...)
 }
 
 // Stats counts what a WAL did since it was opened, and says what it holds.

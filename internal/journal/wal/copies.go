@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// copyNames are the files of the manifest, in the order in which they are written.
+var copyNames = [2]string{manifestName, manifestCopy}
+
+// copies are the two files that hold the manifest.
+//
+// Each manifest is written over the one before it, first to one file and, when
+// that is synced, to the other. So whenever the power fails one of the two is
+// whole, and once write has returned both hold the same: the loss of either, at
+// any time, loses nothing. Written space is written over, so no write needs any
+// that is free, unless the manifest has outgrown its files; and the files are
+// enlarged in good time.
+type copies struct {
+	fs    vfs.FS
+	files [2]vfs.File
+	sizes [2]uint64 // of the files
+}
+
+// foundCopies is what there is of a manifest.
+type foundCopies struct {
+	manifests [2]*manifest // nil is missing or damaged
+	errs      [2]error     // why it is nil; each a *DamageError
+}
+
+// readCopies reads both files. The error is one of the disk, or says that the
+// store was written by a later version.
+func readCopies(fsys vfs.FS) (foundCopies, error) {
+	var found foundCopies
+	for i, name := range copyNames {
+		m, err := readManifest(fsys, name)
+		if _, damaged := errors.AsType[*DamageError](err); err != nil && !damaged {
+			return found, err
+		}
+		found.manifests[i], found.errs[i] = m, err
+	}
+	return found, nil
+}
+
+func readManifest(fsys vfs.FS, name string) (*manifest, error) {
+	file, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &DamageError{name, 0, errMissing}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	defer file.Close() // only read
+	size, err := file.Size()
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	b := make([]byte, min(size, manifestLimit))
+	if _, err := file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	return decodeManifest(name, b)
+}
+
+// best returns the manifest that counts, and which it is: the later of the two,
+// since nothing is done that needs a manifest before it is whole in both. If both
+// are missing it is nil; the error is that both are lost.
+func (f foundCopies) best() (*manifest, int, error) {
+	one, two := f.manifests[0], f.manifests[1]
+	switch {
+	case one == nil && two == nil && errors.Is(f.errs[0], errMissing) && errors.Is(f.errs[1], errMissing):
+		return nil, 0, nil
+	case one == nil && two == nil && errors.Is(f.errs[0], errMissing):
+		return nil, 0, f.errs[1]
+	case one == nil && two == nil:
+		return nil, 0, f.errs[0]
+	case one == nil || two != nil && two.Generation > one.Generation:
+		return two, 1, nil
+	}
+	return one, 0, nil
+}
+
+// lost returns what is wrong with the file that is not needed, if anything.
+// Version 1 had no second one.
+func (f foundCopies) lost() error {
+	for i, m := range f.manifests {
+		if m == nil && f.manifests[1-i] != nil && f.manifests[1-i].version > 1 {
+			return f.errs[i]
+		}
+	}
+	return nil
+}
+
+// room returns the size that a file for n bytes should have, so that the next
+// ones fit too.
+func room(n uint64) uint64 { return (2*n + 16<<10 + 4095) &^ 4095 }
+
+// open opens both files of a store that has been read, and makes both the
+// manifest m, of which best is the one that was read. That one is written first,
+// although it does not change: a process whose sync failed may have left it in
+// the page cache only, see ending.secure, and the other one must not be touched
+// before it is safe.
+func (c *copies) open(m *manifest, best int) error {
+	order := [2]int{best, 1 - best}
+	if m.version == 1 {
+		order = [2]int{1, 0} // the old one stays until the new one is there
+		m.Generation, m.version = 1, manifestVersion
+	}
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	for _, i := range order {
+		if err := c.openOne(i, b); err != nil {
+			return fmt.Errorf("write manifest: %w", err)
+		}
+	}
+	return nil
+}
+
+// openOne opens a file, or makes it, and writes b to it.
+func (c *copies) openOne(i int, b []byte) error {
+	if c.files[i] == nil {
+		file, err := c.fs.Open(copyNames[i])
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = install(c.fs, copyNames[i], b); err == nil {
+				file, err = c.fs.Open(copyNames[i])
+			}
+		}
+		if err != nil {
+			return err
+		}
+		size, err := file.Size()
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		c.files[i], c.sizes[i] = file, uint64(size)
+	}
+	n := uint64(len(b))
+	for _, to := range []uint64{n, room(n)} {
+		if err := c.reserve(i, n, to); err != nil {
+			return err
+		}
+	}
+	return c.writeOne(i, b)
+}
+
+// install makes b the contents of the named file, whatever that was before.
+func install(fsys vfs.FS, name string, b []byte) error {
+	file, err := fsys.Create(manifestNext)
+	if errors.Is(err, fs.ErrExist) {
+		file, err = fsys.Open(manifestNext)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(b, 0)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = extend(file, room(uint64(len(b))))
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(manifestNext, name); err != nil {
+		return err
+	}
+	return fsys.SyncDir(".")
+}
+
+// extend gives a file of the manifest the size that it should have, if there is
+// space. If not it is left as it was.
+func extend(file vfs.File, to uint64) error {
+	size, err := file.Size()
+	if err != nil || uint64(size) >= to {
+		return err
+	}
+	err = zero(file, uint64(size), to)
+	if errors.Is(err, vfs.ErrNoSpace) {
+		return file.Truncate(size)
+	}
+	return err
+}
+
+// write makes m the manifest; it is durable when write returns. ErrNoSpace means
+// that nothing was changed.
+func (c *copies) write(m *manifest) error {
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	n := uint64(len(b))
+	for _, to := range []uint64{n, room(n)} { // what is needed, for both, goes first
+		for i := range c.files {
+			if err := c.reserve(i, n, to); err != nil {
+				return fmt.Errorf("write manifest: %w", err)
+			}
+		}
+	}
+	for i := range c.files {
+		if err := c.writeOne(i, b); err != nil {
+			return fmt.Errorf("write manifest: %w", err)
+		}
+	}
+	return nil
+}
+
+// reserve sees to it that n bytes can be written to a file, and gives it the size
+// that it should have if there is space and half of it is in use.
+func (c *copies) reserve(i int, n, to uint64) error {
+	if 2*n <= c.sizes[i] {
+		return nil
+	}
+	if err := extend(c.files[i], to); err != nil {
+		return err
+	}
+	size, err := c.files[i].Size()
+	if err != nil {
+		return err
+	}
+	if c.sizes[i] = uint64(size); n > c.sizes[i] {
+		return vfs.ErrNoSpace
+	}
+	return nil
+}
+
+func (c *copies) writeOne(i int, b []byte) error {
+	if _, err := c.files[i].WriteAt(b, 0); err != nil {
+		return err
+	}
+	return c.files[i].Sync()
+}
+
+func (c *copies) close() error {
+	var errs []error
+	for i, f := range c.files {
+		if f != nil {
+			errs = append(errs, f.Close())
+			c.files[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// rebuildManifest makes a manifest from the segments, both files of it being
+// lost. The log holds each one that was written, so the last of them is the one
+// that is wanted: see logManifest.
+func (r *repairer) rebuildManifest(reason error) error {
+	if r.store == nil || len(r.files.segments) == 0 {
+		return reason
+	}
+	if err := r.restoreHeads(); err != nil {
+		return err
+	}
+	sc := scan{shards: make(map[journal.Shard]*shardManifest)}
+	for _, n := range r.files.segments {
+		seg, err := openSegment(r.fs, n)
+		if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+			continue // being recycled, or damaged: nothing can be learnt from it
+		}
+		if err != nil {
+			return err
+		}
+		err = sc.add(seg)
+		if err := errors.Join(err, seg.file.Close()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(sc.numbers) == 0:
+		return reason
+	case sc.logged != nil:
+		r.manifest = sc.fromLog()
+		r.restored(reason)
+	default:
+		r.manifest = sc.guess()
+		r.drop(Dropped{File: manifestName, Reason: reason})
+	}
+	return r.writeManifest()
+}
+
+// scan is what the segments of a store without a manifest tell.
+type scan struct {
+	block   uint64
+	numbers []uint64 // of the segments with a batch, in order
+	// shards are those that records were seen of, with the highest epoch, and the
+	// place of the first record.
+	shards map[journal.Shard]*shardManifest
+	logged *manifest // the last one in the log
+}
+
+// add notes what is in a segment; they come in order.
+func (sc *scan) add(seg *segment) error {
+	sc.block = seg.head.block
+	begun := false
+	for sp, err := range seg.spans() {
+		if err != nil {
+			return err
+		}
+		if sp.err != nil {
+			continue
+		}
+		begun = true
+		for at, f := range frames(sp.body) {
+			switch f.shard {
+			case noShard:
+			case ownShard:
+				m, err := decodeManifest(seg.name, f.payload)
+				if err != nil {
+					return err // its checksum is right, so it is of a later version
+				}
+				sc.logged = m
+			default:
+				s := sc.shards[f.shard]
+				if s == nil {
+					s = &shardManifest{From: seg.position(sp.off + uint64(at))}
+					sc.shards[f.shard] = s
+				}
+				s.Epoch = max(s.Epoch, f.epoch)
+			}
+		}
+	}
+	if begun {
+		sc.numbers = append(sc.numbers, seg.number)
+	}
+	return nil
+}
+
+// fromLog returns the last manifest of the log, with what the log says beyond it.
+func (sc *scan) fromLog() *manifest {
+	m := sc.logged
+	for n, seen := range sc.shards {
+		s := m.Shards[n]
+		if s == nil {
+			// Its claim is in a manifest that was damaged too.
+			m.Shards[n] = seen
+			continue
+		}
+		s.Epoch = max(s.Epoch, seen.Epoch)
+	}
+	return m
+}
+
+// guess makes a manifest for a log that holds none, because nobody claimed a shard
+// since version 1. Where the shards wanted to start is lost. It can be no earlier
+// than the segment from which on none is missing, so that is where they start, and
+// all that lie before it are kept.
+func (sc *scan) guess() *manifest {
+	i := len(sc.numbers) - 1
+	for i > 0 && sc.numbers[i-1]+1 == sc.numbers[i] {
+		i--
+	}
+	from := journal.Position(sc.numbers[i]*sc.block + headerSize)
+	m := &manifest{SegmentSize: sc.block, Synced: from, Shards: make(map[journal.Shard]*shardManifest)}
+	for _, n := range slices.Sorted(maps.Keys(sc.shards)) {
+		m.Shards[n] = &shardManifest{Epoch: sc.shards[n].Epoch, From: from, Blocks: slices.Clone(sc.numbers[:i])}
+	}
+	return m
+}
