@@ -24,6 +24,7 @@ func (w *WAL) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	w.helped.Store(true)
 	wg.Go(func() { w.keepStocked(ctx) })
+	wg.Go(func() { w.keepMarked(ctx) })
 	defer func() {
 		cancel()
 		wg.Wait()
@@ -36,6 +37,7 @@ func (w *WAL) Run(ctx context.Context) error {
 			if err := w.Commit(); err != nil {
 				return err
 			}
+			poke(w.committed)
 		case <-ctx.Done():
 			err := w.flush()
 			w.tell()
