@@ -191,9 +191,10 @@ func (w *WAL) makeSpare(size uint64) (*spare, error) {
 }
 
 // lacking turns the failure to make a segment into ErrFull, if that is what it
-// is, and into the final error otherwise.
+// is, and into the final error otherwise. A process that has no file descriptor
+// left is in the same state as one whose disk is full, and it passes as well.
 func (w *WAL) lacking(err error) error {
-	if !errors.Is(err, vfs.ErrNoSpace) {
+	if !errors.Is(err, vfs.ErrNoSpace) && !errors.Is(err, vfs.ErrTooManyFiles) {
 		return w.fail(err)
 	}
 	w.mu.Lock()
