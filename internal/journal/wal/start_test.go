@@ -4,6 +4,7 @@ package wal
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -40,9 +41,9 @@ func (f countedFile) ReadAt(b []byte, off int64) (int, error) {
 
 // fillShards makes a store with a log of size bytes, written by that many shards
 // in turns, and returns what the log takes.
-func fillShards(t testing.TB, fsys vfs.FS, shards, size int) uint64 {
+func fillShards(t testing.TB, fsys vfs.FS, opts Options, shards, size int) uint64 {
 	t.Helper()
-	w, err := Open(fsys, Options{})
+	w, err := Open(fsys, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func BenchmarkStart(b *testing.B) {
 	for _, shards := range []int{1, 2, 64} {
 		b.Run(fmt.Sprint("shards=", shards), func(b *testing.B) {
 			disk := &readCounter{FS: vfs.OS(b.TempDir())}
-			wrote := fillShards(b, disk, shards, size)
+			wrote := fillShards(b, disk, Options{}, shards, size)
 			disk.read.Store(0)
 			n := 0
 			b.SetBytes(int64(wrote))
@@ -119,5 +120,54 @@ func BenchmarkStart(b *testing.B) {
 			}
 			b.ReportMetric(float64(disk.read.Load())/float64(n)/float64(wrote), "read/log")
 		})
+	}
+}
+
+// A14: a start reads the log once, whatever the number of shards, and the last
+// segment once more to find its end. Of segments that are kept only for their
+// bodies it reads the header.
+func TestStartReadsTheLogOnce(t *testing.T) {
+	const segment, size = 8 << 20, 32 << 20
+	for _, shards := range []int{1, 2, 64} {
+		disk := &readCounter{FS: vfs.NewMem()}
+		wrote := fillShards(t, disk, Options{SegmentSize: segment}, shards, size)
+		disk.read.Store(0)
+		want := int(wrote) / (benchRecord + frameHeader + batchHeader/100) / 100 * 100
+		if got := startAll(t, disk, shards); got < want*99/100 {
+			t.Errorf("%d shards: %d records, want %d or more", shards, got, want)
+		}
+		if read, most := disk.read.Load(), int64(wrote)+segment+3*readStep; read > most {
+			t.Errorf("%d shards: %d bytes read for a log of %d", shards, read, wrote)
+		}
+
+		// All but the end of the log is kept for its bodies only.
+		w, err := Open(disk, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, _, err := w.Claim(numbersBelow(shards)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep := journal.Keep{From: w.log.synced}
+		for n := range w.segs {
+			if n < claims[0].Block(keep.From) {
+				keep.Blocks = append(keep.Blocks, n)
+			}
+		}
+		slices.Sort(keep.Blocks)
+		for _, c := range claims {
+			if err := w.Truncate(c, keep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		disk.read.Store(0)
+		startAll(t, disk, shards)
+		if read := disk.read.Load(); read > 2*segment {
+			t.Errorf("%d shards, with %d blocks kept: %d bytes read, want no more than the last segment, twice", shards, len(keep.Blocks), read)
+		}
 	}
 }
