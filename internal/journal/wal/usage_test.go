@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// A15: what a claim costs is counted in bytes, not in addresses. The first
+// segments of a store are small, one, four and sixteen megabytes, and each takes
+// the addresses of 64.
+func TestUsageCountsBytes(t *testing.T) {
+	disk := vfs.NewMem()
+	w, err := Open(disk, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := claim(t, w, 1)
+	if got := w.Usage(c); got.Behind > 4<<10 || !got.Oldest {
+		t.Errorf("a new claim: %+v", got)
+	}
+
+	payload := make([]byte, 100<<10)
+	var at []journal.Position
+	wrote := uint64(0)
+	for len(at) == 0 || c.Block(at[len(at)-1]) < 3 {
+		at = append(at, appendOne(t, w, c, string(payload)))
+		wrote += uint64(frameSize(len(payload)) + batchHeader)
+		commit(t, w)
+	}
+	// A segment that is full counts whole, so there may be a group more in each.
+	near := func(when string, got, want uint64) {
+		t.Helper()
+		if got < want || got > want+5*uint64(len(payload)) {
+			t.Errorf("%s: %d bytes behind, want about %d", when, got, want)
+		}
+	}
+	addresses := uint64(at[len(at)-1] - at[0])
+	if addresses < 10*wrote {
+		t.Fatalf("%d bytes take %d addresses: the test shows nothing", wrote, addresses)
+	}
+	near("running", w.Usage(c).Behind, wrote)
+
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = Open(disk, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	c, got := claim(t, w, 1)
+	if len(got) != len(at) {
+		t.Fatalf("%d records, want %d", len(got), len(at))
+	}
+	near("reopened", w.Usage(c).Behind, wrote)
+
+	// From on a record in the second segment, with the first kept for its bodies.
+	half := 0
+	for c.Block(at[half]) < 2 {
+		half++
+	}
+	half += 5
+	keep := journal.Keep{From: at[half], Blocks: []uint64{1}}
+	if err := w.Truncate(c, keep); err != nil {
+		t.Fatal(err)
+	}
+	rest := uint64(len(at)-half) * uint64(frameSize(len(payload))+batchHeader)
+	near("truncated", w.Usage(c).Behind, rest)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = Open(disk, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	c, _ = claim(t, w, 1)
+	near("truncated and reopened", w.Usage(c).Behind, rest)
+
+	if err := w.Truncate(c, journal.Keep{From: at[len(at)-1]}); err != nil {
+		t.Fatal(err)
+	}
+	near("all but the last truncated", w.Usage(c).Behind, uint64(frameSize(len(payload))))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A shard is the oldest if no other begins its replay earlier; ties count. What is
+// reserved is the sum over all, and a claim that is void costs nothing.
+func TestUsageOfSeveralShards(t *testing.T) {
+	disk := vfs.NewMem()
+	w := open(t, disk)
+	one, _ := claim(t, w, 1)
+	two, _ := claim(t, w, 2)
+	at := appendOne(t, w, one, "first")
+	last := appendOne(t, w, two, "second")
+	commit(t, w)
+	for _, c := range []journal.Claim{one, two} {
+		if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := w.Usage(one), w.Usage(two); !a.Oldest || !b.Oldest || a.Behind != b.Behind {
+		t.Errorf("both from the same place on: %+v and %+v", a, b)
+	}
+	if err := w.Truncate(one, journal.Keep{From: last}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := w.Usage(one), w.Usage(two); a.Oldest || !b.Oldest || a.Behind >= b.Behind {
+		t.Errorf("the first from a later place on: %+v and %+v", a, b)
+	}
+	w.Reserve(one, 100)
+	w.Reserve(two, 20)
+	w.Reserve(two, 11)
+	if a, b := w.Usage(one).Reserved, w.Usage(two).Reserved; a != 111 || b != 111 {
+		t.Errorf("reserved %d and %d, want 111", a, b)
+	}
+	again, _ := claim(t, w, 1)
+	if got := w.Usage(one); got != (journal.Usage{}) {
+		t.Errorf("a void claim: %+v", got)
+	}
+	if got := w.Usage(again); got.Reserved != 11 {
+		t.Errorf("a new claim has reserved nothing, and there are %d, want 11", got.Reserved)
+	}
+}
