@@ -97,7 +97,8 @@ type Usage struct {
 	// Oldest says that no other shard begins its replay earlier: this one holds
 	// the log back.
 	Oldest bool
-	// Reserved is the sum of what all claims have asked for with Reserve.
+	// Reserved is the sum of what all claims have asked for with Reserve, and of
+	// what the journal itself writes when each of them is truncated.
 	Reserved uint64
 }
 

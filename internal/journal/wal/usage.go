@@ -22,12 +22,15 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 		return journal.Usage{}
 	}
 	u := journal.Usage{Behind: w.since(s.From), Oldest: true}
+	manifest := uint64(128) // about how many bytes of the log it takes
 	for _, other := range w.shards {
+		manifest += 48 + 10*uint64(len(other.Blocks))
 		u.Reserved += other.reserved
 		if other.From != 0 && other.From < s.From {
 			u.Oldest = false
 		}
 	}
+	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
 	return u
 }
 
