@@ -5,6 +5,7 @@ package admin
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/rest"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // Parts is what the handlers work with. Broker, Callers and Log are required.
@@ -27,6 +29,8 @@ type Parts struct {
 	Encrypted func(*http.Request) bool
 	// Connections lists who is connected; nil is nobody.
 	Connections func(context.Context) []Connection
+	// Unsynced is charged for messages that are not on disk yet; nil is no limit.
+	Unsynced *budget.Account
 	// Site answers GET requests for paths that no API knows: the dashboard. Nil
 	// is none.
 	Site http.Handler
@@ -62,12 +66,15 @@ func New(p Parts) http.Handler {
 	if p.Connections == nil {
 		p.Connections = func(context.Context) []Connection { return nil }
 	}
+	if p.Unsynced == nil {
+		p.Unsynced = budget.New(math.MaxInt64)
+	}
 	return &front{
 		api:     newAPI(p, time.Now()),
 		metrics: newMetrics(p),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
 			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now()}),
-		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted}),
+		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced}),
 		site: p.Site,
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/admin/rest"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
@@ -281,14 +282,7 @@ func send(c *call) (any, error) {
 		}
 		ms = append(ms, m)
 	}
-	done := make(chan error, 1)
-	to.Send(ms, func(err error) { done <- err })
-	select {
-	case err = <-done:
-	case <-c.Context().Done(): // the client has left, or the broker stops
-		err = c.Context().Err()
-	}
-	return Sent{len(ms)}, err
+	return Sent{len(ms)}, rest.Store(c.Context(), to, ms, c.Unsynced)
 }
 
 var deadLetterQuery = []parameter{{"transfer", "boolean", "Take those that could not be forwarded."}}

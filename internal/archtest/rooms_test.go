@@ -24,6 +24,7 @@ var rooms = map[string]room{
 	"vfs":        {},
 	"lifecycle":  {},
 	"clock":      {},
+	"budget":     {},
 	"invariant":  {},
 	"script":     {},
 	"archtest":   {},
@@ -54,10 +55,10 @@ var rooms = map[string]room{
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec"}, never: []string{"net"}},
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message"}, never: []string{"os"}},
-	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access"}, never: []string{"os"}},
+	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget"}, never: []string{"os"}},
 	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
 	"admin": {
-		may: []string{"admin/*", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "web"},
+		may: []string{"admin/*", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "web"},
 	},
 
 	// Assembly.

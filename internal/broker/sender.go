@@ -59,6 +59,11 @@ func (d *definition) maxMessage() int64 {
 	return min(d.queue.MaxMessageSizeInKilobytes<<10, largestMessage)
 }
 
+// Unsynced is how much memory a message of size bytes, or a batch of them, takes
+// until it is durable: its bytes, those bytes once more in the journal's buffer, and
+// what is kept about it. Who sends should bound the sum.
+func Unsynced(size int) int64 { return 2*int64(size) + 1<<10 }
+
 // Send stores a batch, all of it or nothing. It never blocks and does not keep the
 // slice; done is called exactly once, when the batch is durable or refused. A message that carries a
 // scheduled time waits for it.

@@ -13,9 +13,10 @@ import (
 // adminHandler is the HTTP side of the broker.
 func (f *front) adminHandler(parts Parts) http.Handler {
 	return admin.New(admin.Parts{
-		Broker:  parts.Broker,
-		Callers: parts.Authority,
-		Log:     f.log,
+		Broker:   parts.Broker,
+		Callers:  parts.Authority,
+		Log:      f.log,
+		Unsynced: parts.Unsynced,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted
 		},

@@ -126,7 +126,9 @@ func (b *built) build() (err error) {
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
 	segments := func() int { st := j.Stats(); return st.Segments + st.Reserve }
-	b.front, err = listen(cfg, servicebus.New(b.broker, log), Parts{Broker: b.broker, Keeper: keeper}, segments, log)
+	unsynced := cfg.unsynced()
+	parts := Parts{Broker: b.broker, Keeper: keeper, Unsynced: unsynced}
+	b.front, err = listen(cfg, servicebus.New(b.broker, unsynced, log), parts, segments, log)
 	return err
 }
 

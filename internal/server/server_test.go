@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -20,6 +21,9 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/lifecycle"
@@ -511,5 +515,96 @@ func TestStopWhileEntitiesAreDefined(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("does not stop")
+	}
+}
+
+// Line A12 of the hardening list: twelve senders of large messages and a disk that
+// hangs take no more memory than there is for what is not on disk yet. When the disk
+// goes on, so do they, and nothing is lost or refused.
+func TestSendersWaitWhileTheDiskHangs(t *testing.T) {
+	const senders, each, size = 12, 20, 200_000
+	var disk *hanging
+	var unsynced *budget.Account
+	r := run(t, func(c *Config) {
+		disk = newHanging(c.FS)
+		c.FS = disk
+		c.MaxUnsynced = 8 << 20
+		c.Handler = func(p Parts) http.Handler {
+			unsynced = p.Unsynced
+			return admin.New(admin.Parts{Broker: p.Broker, Callers: p.Authority, Log: slog.New(slog.DiscardHandler), Unsynced: p.Unsynced})
+		}
+	})
+	disk.hang()
+	done := make(chan error, senders)
+	for range senders {
+		c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.NewSession(r.ctx(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send, err := s.NewSender(r.ctx(), "q", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { // done says that it ended
+			done <- func() error {
+				for range each {
+					receipt, err := send.SendWithReceipt(r.ctx(), amqp.NewMessage(make([]byte, size)), nil)
+					if err != nil {
+						return err
+					}
+					defer func() {
+						if state, werr := receipt.Wait(r.ctx()); werr != nil || state == nil {
+							t.Errorf("a message was not accepted: %v, %v", state, werr)
+						}
+					}()
+				}
+				return nil
+			}()
+		}()
+	}
+	<-disk.hangs
+	// All of them together want six times as much.
+	most := int64(0)
+	for deadline := time.After(30 * time.Second); most < unsynced.Limit()-broker.Unsynced(size+1000); {
+		select {
+		case <-deadline:
+			t.Fatalf("%d of %d bytes are charged, and no more", most, unsynced.Limit())
+		case <-time.After(time.Millisecond):
+			most = max(most, unsynced.Used())
+		}
+	}
+	if most > unsynced.Limit() {
+		t.Errorf("%d bytes are charged, of %d", most, unsynced.Limit())
+	}
+	// Who comes by HTTP is not kept waiting.
+	res, err := http.Post("http://"+r.addr+"/q/messages", "text/plain", strings.NewReader(strings.Repeat("x", size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("HTTP: %s, want 503", res.Status)
+	}
+	close(disk.released)
+	for range senders {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if used := unsynced.Used(); used != 0 {
+		t.Errorf("everything is on disk, and %d bytes are charged", used)
+	}
+	res, err = http.Get("http://" + r.addr + "/api/v1/queues/q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if want := fmt.Sprintf(`"active":%d`, senders*each); err != nil || !strings.Contains(string(body), want) {
+		t.Errorf("the queue is %s, %v, want %s", body, err, want)
 	}
 }

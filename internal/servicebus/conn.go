@@ -16,13 +16,8 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
-const (
-	// patience is how long Azure waits for a connection to put its first token.
-	patience = 20 * time.Second
-	// maxPending bounds what one connection may have waiting for the disk. The
-	// credit of many links adds up, and messages may be large.
-	maxPending = 64 << 20
-)
+// patience is how long Azure waits for a connection to put its first token.
+const patience = 20 * time.Second
 
 // conn is one connection. Everything in it belongs to the connection's context,
 // except what has a lock or says otherwise.
@@ -45,7 +40,8 @@ type conn struct {
 	grants  grants
 	links   map[*endpoint.Link]node
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
-	pending int                                        // bytes of the peer's deliveries that wait for the broker
+	// unsynced is the memory of the peer's deliveries that wait for the broker.
+	unsynced unsynced
 	// opening holds the receivers whose broker end is not in our hands yet.
 	opening map[*receiver]struct{}
 }
@@ -76,7 +72,9 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	c.out.init(c.do)
+	account := s.unsynced.Child(s.unsynced.Limit() / connectionShare)
+	c.unsynced = unsynced{account: account, do: c.do, resume: ec.Resume}
+	c.out.init(c.do, c.unsynced.settle, func(e *event) { account.Release(e.charge) })
 	c.loader.init(c)
 	c.desk.init(c)
 	c.grants.init(c)
@@ -92,7 +90,8 @@ func (c *conn) finish() {
 	for r := range c.opening {
 		r.close()
 	}
-	c.out.pass() // deliveries that no link takes any more go back
+	c.out.close() // deliveries that no link takes any more go back
+	c.unsynced.close()
 }
 
 // Opened learns what the peer is. An unnamed host is fine: it only appears in
@@ -163,16 +162,6 @@ func (c *conn) attach(l *endpoint.Link) error {
 	}
 }
 
-// admit makes room for a delivery of n bytes that the broker is asked to store. A
-// peer that sends faster than the disk takes it is told to try again later.
-func (c *conn) admit(n int) error {
-	if c.pending > 0 && c.pending+n > maxPending {
-		return endpoint.Errorf(condServerBusy, "Too much waits to be stored on this connection; try again later.")
-	}
-	c.pending += n
-	return nil
-}
-
 // attached notes what l is attached to. From now on its events go there.
 func (c *conn) attached(l *endpoint.Link, n node) {
 	l.Value = n
@@ -182,6 +171,15 @@ func (c *conn) attached(l *endpoint.Link, n node) {
 func nodeOf(l *endpoint.Link) node {
 	n, _ := l.Value.(node)
 	return n
+}
+
+// Room charges a delivery that the broker will be asked to store.
+func (c *conn) Room(l *endpoint.Link, size int) bool {
+	switch nodeOf(l).(type) {
+	case *sender, *relay:
+		return c.unsynced.room(size)
+	}
+	return true
 }
 
 // Transfer hands a delivery to the link's node.

@@ -13,7 +13,9 @@
 // No link is attached and no request served without a grant that covers it; see
 // package access. When a grant ends, so do the links that stand on it.
 //
-// A disposition to a sender says what the broker said, after it was durable.
+// A disposition to a sender says what the broker said, after it was durable. The
+// memory of what is not durable yet is charged to an account that all connections
+// share, before it is taken; a peer for which there is none is not read from.
 //
 // # Addresses
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -31,7 +32,7 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	svc := New(b, slog.New(slog.DiscardHandler))
+	svc := New(b, budget.New(DefaultUnsynced), slog.New(slog.DiscardHandler))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := message.Parse(raw)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/brokertest"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -57,7 +58,7 @@ func start(t *testing.T) *bench {
 func serving(b *broker.Broker) *bench {
 	return &bench{
 		broker:  b,
-		service: New(b, slog.New(slog.DiscardHandler)),
+		service: New(b, budget.New(DefaultUnsynced), slog.New(slog.DiscardHandler)),
 		keeper:  access.NewKeeper(access.Rules{rootRule, sendRule, listenRule}, nil),
 	}
 }

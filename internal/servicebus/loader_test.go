@@ -26,7 +26,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	defer ours.Close()
 	defer theirs.Close()
 	c := newConn(t.Context(), b.service, endpoint.NewConn(ours, endpoint.Config{}), Peer{})
-	c.out.init(func(func()) {}) // the connection's context is over: nothing runs in it
+	c.out.do = func(func()) {} // the connection's context is over: nothing runs in it
 	r := &receiver{c: c, link: new(endpoint.Link), path: "q"}
 	from, err := b.broker.OpenReceiver(t.Context(), "q", broker.ReceiverOptions{Sink: r})
 	if err != nil {
@@ -53,25 +53,6 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	}
 	if m := p.next(p.receiver("q", peekLock())); m.Header.DeliveryCount != 0 {
 		t.Errorf("delivery count %d, want 0", m.Header.DeliveryCount)
-	}
-}
-
-// What a connection has waiting for the disk is bounded; a single message always
-// gets its turn.
-func TestPendingBytesAreBounded(t *testing.T) {
-	var c conn
-	if err := c.admit(maxPending + 1); err != nil {
-		t.Fatalf("first message: %v", err)
-	}
-	c.pending -= maxPending
-	if err := c.admit(maxPending - 1); err != nil {
-		t.Fatalf("up to the limit: %v", err)
-	}
-	if err := c.admit(1); err == nil {
-		t.Fatal("beyond the limit: admitted")
-	}
-	if c.pending != maxPending {
-		t.Errorf("%d bytes pending, want %d", c.pending, maxPending)
 	}
 }
 

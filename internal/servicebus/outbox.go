@@ -12,11 +12,14 @@ import (
 // context. However many come while one pass waits to run, they share it, so that
 // the endpoint can put the answers to a whole batch into one disposition.
 type outbox struct {
-	do func(func())
+	do    func(func())
+	after func()       // runs at the end of each pass
+	late  func(*event) // takes what comes when the connection is over, on any goroutine
 
 	mu      sync.Mutex
 	waiting []event // guarded by mu
 	due     bool    // a pass is on its way; guarded by mu
+	closed  bool    // guarded by mu
 
 	spare []event // owned by the connection's context
 }
@@ -25,14 +28,14 @@ type outbox struct {
 type event struct {
 	to eventHandler
 
-	in    endpoint.Delivery // a delivery of the peer that was dealt with
-	size  int               // of that delivery, in bytes
-	sent  *settlement       // deliveries to the peer that were settled
-	load  *loaded           // deliveries ready to leave
-	ready *work             // deliveries to be encoded
-	kind  eventKind
-	err   error
-	errs  []error
+	in     endpoint.Delivery // a delivery of the peer that was dealt with
+	charge int64             // for that delivery, to give back
+	sent   *settlement       // deliveries to the peer that were settled
+	load   *loaded           // deliveries ready to leave
+	ready  *work             // deliveries to be encoded
+	kind   eventKind
+	err    error
+	errs   []error
 }
 
 type eventKind uint8
@@ -50,11 +53,18 @@ const (
 // eventHandler takes an event in the connection's context.
 type eventHandler interface{ happened(e *event) }
 
-func (o *outbox) init(do func(func())) { o.do = do }
+func (o *outbox) init(do func(func()), after func(), late func(*event)) {
+	o.do, o.after, o.late = do, after, late
+}
 
 // post hands e over. It may be called from any goroutine and never blocks.
 func (o *outbox) post(e event) {
 	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		o.late(&e)
+		return
+	}
 	o.waiting = append(o.waiting, e)
 	first := !o.due
 	o.due = true
@@ -74,4 +84,13 @@ func (o *outbox) pass() {
 	}
 	clear(events)
 	o.spare = events
+	o.after()
+}
+
+// close runs the last pass. What comes later is too late.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.pass()
 }

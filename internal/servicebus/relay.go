@@ -7,6 +7,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // maxRelayed bounds the addresses that a relay keeps open at a time.
@@ -30,28 +31,34 @@ func (c *conn) attachRelay(l *endpoint.Link) error {
 }
 
 func (r *relay) transfer(in *endpoint.Incoming) {
-	d, size := in.Delivery, len(in.Payload)
-	ms, err := unpack(nil, in)
-	if err != nil {
+	d, charge := in.Delivery, r.c.unsynced.take()
+	s, ms, err := r.accept(in)
+	if err != nil || s == nil {
+		r.c.unsynced.account.Release(charge)
 		r.answer(d, err)
 		return
 	}
+	s.Send(ms, func(err error) {
+		r.c.out.post(event{to: r, kind: eventAnswer, in: d, charge: charge, err: err})
+	})
+}
+
+// accept returns the messages of a delivery and the way to where they go; no way if
+// they are there already, at a temporary node.
+func (r *relay) accept(in *endpoint.Incoming) (*broker.Sender, []*message.Message, error) {
+	ms, err := unpack(nil, in)
+	if err != nil {
+		return nil, nil, err
+	}
 	to := ms[0].To()
 	if isTemporary(to) {
-		r.answer(d, r.c.svc.nodes.forward(to, ms))
-		return
+		return nil, nil, r.c.svc.nodes.forward(to, ms)
 	}
 	s, err := r.sender(to)
-	if err == nil {
-		err = r.c.admit(size)
-	}
 	if err != nil {
-		r.answer(d, r.c.wireError(to, err))
-		return
+		return nil, nil, r.c.wireError(to, err)
 	}
-	s.Send(ms, func(err error) {
-		r.c.out.post(event{to: r, kind: eventAnswer, in: d, size: size, err: err})
-	})
+	return s, ms, nil
 }
 
 // sender returns the way to addr. When there are too many, all are closed and
@@ -79,7 +86,7 @@ func (r *relay) sender(addr string) (*broker.Sender, error) {
 }
 
 func (r *relay) happened(e *event) {
-	r.c.pending -= e.size
+	r.c.unsynced.answer(e.charge)
 	if e.err != nil {
 		// A sender whose entity is gone must not be used again.
 		r.detached()

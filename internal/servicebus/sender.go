@@ -42,7 +42,7 @@ func (c *conn) attachSender(l *endpoint.Link) error {
 	if err != nil {
 		return err
 	}
-	c.attached(l, &sender{c: c, link: l, path: path, to: to})
+	c.attached(l, &sender{c: c, link: l, path: path, to: to, window: newWindow(c.unsynced.account.Limit())})
 	size := to.MaxMessageSize()
 	l.Accept(endpoint.Accept{
 		MaxMessageSize: uint64(size),
@@ -67,21 +67,19 @@ func batchSizeProperty(size int64) []byte {
 // transfer sends a message, or a batch as a whole. The answer comes as an event,
 // when the broker has made it durable.
 func (s *sender) transfer(in *endpoint.Incoming) {
-	d, size := in.Delivery, len(in.Payload)
-	if n, changed := s.window.after(size); changed {
+	d, charge := in.Delivery, s.c.unsynced.take()
+	if n, changed := s.window.after(len(in.Payload)); changed {
 		s.link.SetWindow(n)
 	}
 	ms, err := unpack(s.batch[:0], in)
 	defer clear(ms)
-	if err == nil {
-		err = s.c.admit(size)
-	}
 	if err != nil {
+		s.c.unsynced.account.Release(charge)
 		s.answer(d, err)
 		return
 	}
 	s.to.Send(ms, func(err error) {
-		s.c.out.post(event{to: s, kind: eventAnswer, in: d, size: size, err: err})
+		s.c.out.post(event{to: s, kind: eventAnswer, in: d, charge: charge, err: err})
 	})
 }
 
@@ -110,7 +108,7 @@ func unpack(dst []*message.Message, in *endpoint.Incoming) ([]*message.Message, 
 }
 
 func (s *sender) happened(e *event) {
-	s.c.pending -= e.size
+	s.c.unsynced.answer(e.charge)
 	s.answer(e.in, e.err)
 }
 

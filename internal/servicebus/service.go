@@ -10,20 +10,23 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // Service speaks Service Bus for one broker. Any number of connections share it.
 type Service struct {
-	broker *broker.Broker
-	nodes  *nodes
-	log    *slog.Logger
+	broker   *broker.Broker
+	nodes    *nodes
+	unsynced *budget.Account // of all connections
+	log      *slog.Logger
 
 	registry registry
 }
 
-// New returns the personality of b.
-func New(b *broker.Broker, log *slog.Logger) *Service {
-	return &Service{broker: b, nodes: newNodes(), log: log}
+// New returns the personality of b. Messages that are not on disk yet are charged to
+// unsynced.
+func New(b *broker.Broker, unsynced *budget.Account, log *slog.Logger) *Service {
+	return &Service{broker: b, nodes: newNodes(), unsynced: unsynced, log: log}
 }
 
 // Peer is who a connection belongs to, as far as the listener knows.

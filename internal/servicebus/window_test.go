@@ -4,8 +4,10 @@ package servicebus
 
 import "testing"
 
+// Line A12 of the hardening list: what a sender may have on its way is bounded in
+// bytes.
 func TestWindowFollowsTheSizeOfMessages(t *testing.T) {
-	var w window
+	w := newWindow(DefaultUnsynced / connectionShare)
 	send := func(count, size int) (last uint32, changes int) {
 		for range count {
 			if n, changed := w.after(size); changed {
@@ -21,20 +23,24 @@ func TestWindowFollowsTheSizeOfMessages(t *testing.T) {
 		want        uint32 // zero is no change
 	}{
 		{"a few small ones", senderWindow - 1, 256, 0},
-		{"a large one among them", 1, smallSize + 1, 0},
+		{"a larger one among them", 1, 16 << 10, 0},
 		{"a few more", senderWindow - 1, smallSize, 0},
 		{"many in a row", 1, 256, wideWindow},
 		{"and more", 10 * senderWindow, 256, 0},
-		{"a large one", 1, smallSize + 1, senderWindow},
-		{"another", 1, smallSize + 1, 0},
+		{"a larger one", 1, 8 << 10, 1024},
+		{"another", 1, 8 << 10, 0},
 		{"many small ones again", senderWindow, 1, wideWindow},
+		{"a large one", 1, 200_000, 32},
+		{"a few small ones", senderWindow - 1, 0, 0},
+		{"one as large", 1, 256 << 10, 0},
+		{"many not so large", senderWindow, 100_000, 64},
+		{"a giant", 1, 60 << 20, narrowWindow},
+		{"many small ones", senderWindow - 1, 1, 0},
+		{"the last of them larger", 1, 30_000, 256},
 	} {
 		got, changes := send(step.count, step.size)
 		if got != step.want || changes > 1 {
 			t.Errorf("%s: window %d, changed %d times, want %d", step.name, got, changes, step.want)
 		}
-	}
-	if wideWindow*smallSize >= maxPending {
-		t.Errorf("a wide window of small messages is more than the %d bytes that may wait", maxPending)
 	}
 }

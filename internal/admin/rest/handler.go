@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // Parts is what the handler works with; all of it is required.
@@ -23,6 +24,7 @@ type Parts struct {
 	Callers   caller.Authorities
 	Log       *slog.Logger
 	Encrypted func(*http.Request) bool
+	Unsynced  *budget.Account // charged for messages that are not on disk yet
 }
 
 // Handler answers the requests that Handles recognises.

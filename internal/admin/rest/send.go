@@ -3,7 +3,9 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"mime"
@@ -13,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -48,19 +51,37 @@ func (c *call) send() error {
 	if err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	to.Send(batch, func(err error) { done <- err })
-	select {
-	case err = <-done:
-	case <-c.Context().Done(): // the client has left, or the broker stops
-		err = c.Context().Err()
-	}
-	if err != nil {
+	if err := Store(c.Context(), to, batch, c.Unsynced); err != nil {
 		return err
 	}
 	c.w.Header().Set("Content-Type", "application/xml; charset=utf-8")
 	c.w.WriteHeader(http.StatusCreated)
 	return nil
+}
+
+// Store sends a batch and returns when it is durable, or ctx has ended. Its memory is
+// charged to unsynced until it is durable. If there is no room it is refused with
+// broker.ErrBusy, and not kept waiting: its memory is taken already.
+func Store(ctx context.Context, to *broker.Sender, batch []*message.Message, unsynced *budget.Account) error {
+	size := 0
+	for _, m := range batch {
+		size += m.Size()
+	}
+	charge := broker.Unsynced(size)
+	if !unsynced.TryTake(charge) {
+		return fmt.Errorf("%w: too much waits for the disk; try again later", broker.ErrBusy)
+	}
+	done := make(chan error, 1)
+	to.Send(batch, func(err error) {
+		unsynced.Release(charge)
+		done <- err
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done(): // the client has left, or the broker stops
+		return ctx.Err()
+	}
 }
 
 func (c *call) readOne(body []byte) ([]*message.Message, error) {

@@ -19,7 +19,7 @@ func (m *Machine) NextDeadline() (time.Time, bool) {
 		return time.Time{}, false
 	case running:
 		idle, beat := m.idleAt(), m.spoke.Add(m.heartbeat)
-		if idle.Before(beat) {
+		if idle.Before(beat) && !m.paused {
 			return idle, true
 		}
 		return beat, true
@@ -41,7 +41,7 @@ func (m *Machine) Tick(now time.Time) error {
 		if !now.Before(m.started.Add(m.cfg.HandshakeTimeout)) {
 			m.finish(ErrHandshake)
 		}
-	case !now.Before(m.idleAt()):
+	case !now.Before(m.idleAt()) && !m.paused: // while it is paused, nobody listens to it
 		m.send(0, &frame.Close{Error: Errorf(CondResourceLimitExceeded, "idle timeout expired")})
 		m.finish(ErrIdle)
 	case !now.Before(m.spoke.Add(m.heartbeat)):

@@ -25,13 +25,14 @@ type Conn struct {
 	spare  []func() // owned by the writer: room for the next todo
 	over   bool     // guarded by todoMu; nothing will run any more
 
-	wake chan struct{} // capacity 1: the writer is to look again
+	wake    chan struct{} // capacity 1: the writer is to look again
+	resumed chan struct{} // capacity 1: the App may have room again
 }
 
 // NewConn makes a connection that is served by Serve. The App gets it before
 // that, because Do is how it comes back from other goroutines.
 func NewConn(nc net.Conn, cfg Config) *Conn {
-	return &Conn{nc: nc, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1)}
+	return &Conn{nc: nc, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1), resumed: make(chan struct{}, 1)}
 }
 
 // RemoteAddr returns the address of the peer.
@@ -58,7 +59,7 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 	})
 
 	var wg sync.WaitGroup
-	wg.Go(func() { cancel(c.readLoop()) })
+	wg.Go(func() { cancel(c.readLoop(ctx)) })
 	wg.Go(func() { cancel(c.writeLoop(ctx)) })
 	wg.Wait()
 	c.drop()
@@ -85,6 +86,15 @@ func (c *Conn) Do(f func()) {
 	}
 	c.todoMu.Unlock()
 	c.signal()
+}
+
+// Resume says that the App may have room for the delivery that it had none for. It
+// may be called from any goroutine, and never blocks.
+func (c *Conn) Resume() {
+	select {
+	case c.resumed <- struct{}{}:
+	default: // the reader is going to ask anyway
+	}
 }
 
 // Close closes the connection with err, which the peer is told and Serve returns;
@@ -118,13 +128,14 @@ const (
 	maxRead = 64 << 10
 )
 
-// readLoop feeds the machine until it or the transport ends.
-func (c *Conn) readLoop() error {
+// readLoop feeds the machine until it or the transport ends. While the App has no
+// room it reads nothing, so that in the end the peer cannot send any more.
+func (c *Conn) readLoop(ctx context.Context) error {
 	buf := make([]byte, minRead)
 	for {
 		n, err := c.nc.Read(buf)
 		if n > 0 {
-			if err := c.feed(buf[:n]); err != nil {
+			if err := c.feedAll(ctx, buf[:n]); err != nil {
 				return err
 			}
 		}
@@ -142,15 +153,32 @@ func (c *Conn) readLoop() error {
 	}
 }
 
-func (c *Conn) feed(b []byte) error {
+// feedAll feeds b to the machine, and waits as often as the App has no room.
+func (c *Conn) feedAll(ctx context.Context, b []byte) error {
+	for {
+		rest, paused, err := c.feed(b)
+		if err != nil || !paused {
+			return err
+		}
+		select {
+		case <-c.resumed:
+			b = rest
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (c *Conn) feed(b []byte) (rest []byte, paused bool, err error) {
 	c.mu.Lock()
-	err := c.machine.Feed(time.Now(), b)
+	err = c.machine.Feed(time.Now(), b)
+	rest, paused = c.machine.Paused()
 	work := c.machine.Pending()
 	c.mu.Unlock()
 	if work {
 		c.signal()
 	}
-	return err
+	return rest, paused, err
 }
 
 // abort ends the machine because the transport broke.

@@ -227,3 +227,86 @@ func TestDoRunsEverythingInOrder(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// crowdedApp has room when it is told so.
+type crowdedApp struct {
+	*queueApp
+	room  bool
+	sizes []int // that it was asked for
+}
+
+func (a *crowdedApp) Room(_ *Link, size int) bool {
+	a.sizes = append(a.sizes, size)
+	a.given = a.room
+	return a.room
+}
+
+// sending is a peer that has attached a link to send on.
+func sending() []byte {
+	return slicesOf(opening(),
+		encode(0, 0, &frame.Begin{IncomingWindow: 100, HandleMax: 9}, nil),
+		encode(0, 0, &frame.Attach{Name: "s", Target: &frame.Target{Address: "q"}}, nil))
+}
+
+// Line A12 of the hardening list: a peer whose delivery finds no room is paused, and
+// nothing of it is lost, repeated or read ahead.
+func TestPeerIsPausedWhileThereIsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := &crowdedApp{queueApp: newQueueApp(), room: true}
+		s := serve(t, app, Config{})
+		heard := s.hear(t)
+		s.say(t, sending())
+		heard()
+		s.Do(func() { app.room = false })
+		synctest.Wait()
+		s.say(t, // in one write: the second is not looked at before the first is done
+			encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t"), More: true}, []byte("one,")),
+			encode(0, 0, &frame.Transfer{}, []byte("two")),
+			encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryID: 1, DeliveryTag: []byte("t")}, []byte("three")))
+		if got := heard(); got != "" {
+			t.Errorf("without room the peer was told\n%s", got)
+		}
+		// However long it takes: nobody hears whether the peer is silent.
+		time.Sleep(time.Hour)
+		if got := heard(); strings.Count(got, "\n") != strings.Count(got, "heartbeat") {
+			t.Errorf("while it was paused the peer was told\n%s", got)
+		}
+		s.Resume() // too early
+		synctest.Wait()
+		s.Do(func() { app.room = true; s.Resume() })
+		if got, want := heard(), "> 0 disposition receiver 0-1 settled=true accepted\n"; got != want {
+			t.Errorf("with room again the peer was told\n%swant\n%s", got, want)
+		}
+		if want := []int{7, 7, 7, 5}; !slices.Equal(app.sizes, want) {
+			t.Errorf("the App was asked for room for %v, want %v", app.sizes, want)
+		}
+		if q := app.queue("q"); len(q.ready) != 2 || string(q.ready[0]) != "one,two" || string(q.ready[1]) != "three" {
+			t.Errorf("the App got %q", q.ready)
+		}
+		time.Sleep(2*time.Minute - time.Second) // from now on it has to be heard again
+		select {
+		case err := <-s.result:
+			t.Errorf("the peer was dropped too early: %v", err)
+		default:
+		}
+		time.Sleep(time.Second)
+		if err := <-s.result; !errors.Is(err, ErrIdle) {
+			t.Errorf("Serve returned %v, want %v", err, ErrIdle)
+		}
+	})
+}
+
+func TestPausedPeerIsToldWhenStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := &crowdedApp{queueApp: newQueueApp()}
+		s := serve(t, app, Config{})
+		heard := s.hear(t)
+		s.say(t, sending(), encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t")}, []byte("one")))
+		heard()
+		s.cancel(errors.New("SIGTERM"))
+		<-s.result
+		if got := heard(); !strings.Contains(got, "close error=\"amqp:connection:forced") {
+			t.Errorf("the peer was told\n%swant amqp:connection:forced", got)
+		}
+	})
+}

@@ -16,7 +16,8 @@
 //
 // What a peer can make us keep is bounded: frames (small before open), links,
 // sessions, unfinished deliveries, output. What it leaves unread pauses the links
-// it receives on, and then ends the connection.
+// it receives on, and then ends the connection. A delivery that the App has no room
+// for pauses the peer: it stays where it is, and nothing behind it is read.
 //
 // # Assumptions
 //

@@ -17,6 +17,10 @@ type queueApp struct {
 	queues map[string]*testQueue
 	tag    uint64
 	closed chan error // capacity 1
+	// crowded makes every so many-th question for room be answered with no, once;
+	// zero is never.
+	crowded, asked int
+	given          bool // room that no delivery has used yet
 }
 
 type testQueue struct {
@@ -61,7 +65,20 @@ func (a *queueApp) Attach(l *Link) {
 	}
 }
 
+func (a *queueApp) Room(*Link, int) bool {
+	a.asked++
+	if a.crowded > 0 && a.asked%a.crowded == 0 {
+		return false
+	}
+	a.given = true
+	return true
+}
+
 func (a *queueApp) Transfer(l *Link, in *Incoming) {
+	if !a.given {
+		panic("a delivery that there was no room for")
+	}
+	a.given = false
 	q := a.queue(l.Address())
 	q.ready = append(q.ready, bytes.Clone(in.Payload))
 	l.Settle(in.Delivery, frame.Accepted())

@@ -103,18 +103,31 @@ func FuzzPerformatives(f *testing.F) {
 		if whole != split {
 			t.Fatalf("at once the peer is told\n%s%v\nin pieces\n%s%v", whole, wholeErr, split, splitErr)
 		}
+		for _, piece := range []int{7, len(stream)} {
+			app := newQueueApp()
+			app.crowded = 2
+			if paused, err := playTo(t, app, stream, piece); paused != whole {
+				t.Fatalf("at once the peer is told\n%s%v\nwith pauses\n%s%v", whole, wholeErr, paused, err)
+			}
+		}
 	})
 }
 
 // play feeds in to a fresh machine in pieces and returns what the peer is told.
 func play(t *testing.T, in []byte, piece int) (told string, err error) {
-	app := newQueueApp()
+	return playTo(t, newQueueApp(), in, piece)
+}
+
+func playTo(t *testing.T, app *queueApp, in []byte, piece int) (told string, err error) {
 	now := time.Unix(0, 0)
 	m := NewMachine(app, Config{MaxFrameSize: 4096, IncomingWindow: 64}, now)
 	var out []byte
 	for rest := in; len(rest) > 0 && err == nil; {
 		n := min(max(piece, 1), len(rest))
 		err = m.Feed(now, rest[:n])
+		for again, paused := m.Paused(); paused && err == nil; again, paused = m.Paused() {
+			err = m.Feed(now, again)
+		}
 		rest = rest[n:]
 		if most := 64*len(in) + 4096; len(m.out.bytes)+m.out.queue > most || m.partial > len(in) {
 			t.Fatalf("%d bytes in, %d out, %d queued, %d partial", len(in), len(m.out.bytes), m.out.queue, m.partial)

@@ -10,6 +10,10 @@ import (
 
 // onTransfer takes a transfer of the peer [AMQP 2.6.12].
 func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
+	if l := s.links.get(t.Handle); l != nil && !l.hasRoom(t, payload) {
+		s.m.paused = true // before anything has changed: the transfer comes again
+		return
+	}
 	if s.inWindow == 0 {
 		s.fail(Errorf(CondWindowViolation, "transfer %d is outside of the window", s.nextIn))
 		return
@@ -30,6 +34,17 @@ func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
 	default:
 		l.receive(t, payload)
 	}
+}
+
+// hasRoom reports whether the App has room for the delivery that a transfer
+// completes. It is not asked about what will be refused anyway.
+func (l *Link) hasRoom(t *frame.Transfer, payload []byte) bool {
+	size := len(l.body) + len(payload)
+	if t.More || t.Aborted || l.state != attached || l.Role() != frame.Receiver ||
+		!l.receiving && l.credit == 0 || uint64(size) > l.maxMessage {
+		return true
+	}
+	return l.session.m.app.Room(l, size)
 }
 
 // receive takes the first transfer of a delivery, which is the only one of most.

@@ -49,8 +49,10 @@ type Machine struct {
 	err   error // why the machine is done
 	doom  error // close with this before anything else is sent
 
-	in  []byte // the beginning of a frame whose end has not come
-	out output
+	in     []byte // the beginning of a frame whose end has not come
+	paused bool   // the App has no room for the delivery that comes next
+	unread []byte // what Feed was given behind it
+	out    output
 
 	started time.Time // when the handshake began
 	now     time.Time // of the call that is running
@@ -95,32 +97,49 @@ func NewMachine(app App, cfg Config, now time.Time) *Machine {
 }
 
 // Feed consumes what the peer sent, in pieces of any size. After an error the
-// machine is done: what Take returns is the last the peer gets.
+// machine is done: what Take returns is the last the peer gets. See Paused for when
+// it stops before the end.
 func (m *Machine) Feed(now time.Time, b []byte) error {
 	m.now, m.heard = now, now
-	for len(b) > 0 && m.phase != done {
+	m.paused, m.unread = false, nil
+	for m.phase != done && !m.paused {
 		if len(m.in) == 0 {
 			// The usual case: frames are handled where they lie.
 			n := m.need(b)
-			if n > len(b) {
+			if len(b) == 0 || n > len(b) {
 				m.in = append(m.in, b...)
+				b = nil
 				break
 			}
-			m.unit(b[:n])
+			if m.unit(b[:n]); !m.paused {
+				b = b[n:]
+			}
+			continue
+		}
+		missing := m.need(m.in) - len(m.in)
+		if missing > 0 {
+			if len(b) == 0 {
+				break
+			}
+			n := min(missing, len(b))
+			m.in = append(m.in, b[:n]...)
 			b = b[n:]
 			continue
 		}
-		n := min(max(m.need(m.in)-len(m.in), 0), len(b))
-		m.in = append(m.in, b[:n]...)
-		b = b[n:]
-		if n := m.need(m.in); m.phase != done && n <= len(m.in) {
-			unit := m.in
-			m.in = m.in[:0]
-			m.unit(unit)
+		unit := m.in
+		m.in = m.in[:0]
+		if m.unit(unit); m.paused {
+			m.in = unit
 		}
 	}
+	m.unread = b
 	return m.err
 }
+
+// Paused reports whether the App had no room for a delivery, and what is left of
+// what Feed was given. It has to be fed that again, even if there is none of it,
+// when the App may have room.
+func (m *Machine) Paused() (rest []byte, paused bool) { return m.unread, m.paused }
 
 // Advance sets the time for calls that come from the App's side, and makes good
 // what waited for output to be written.

@@ -72,6 +72,8 @@ func (p *player) Attach(l *Link) {
 	}
 }
 
+func (p *player) Room(*Link, int) bool { return true }
+
 func (p *player) Transfer(l *Link, in *Incoming) {
 	body := string(in.Payload)
 	if len(body) > 40 {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// Account is an amount of memory, in bytes, that can be used.
+type Account struct {
+	tree   *tree
+	parent *Account // nil at the root
+	limit  int64
+
+	used  int64  // guarded by tree.mu
+	stuck int    // waiters for whom there is no room here; guarded by tree.mu
+	full  uint64 // the last pass of tree.admit that found no room here; guarded by tree.mu
+}
+
+// tree is what the accounts below one root share.
+type tree struct {
+	mu      sync.Mutex
+	waiting list.List // guarded by mu; of *waiter, in order of their coming
+	pass    uint64    // of admit; guarded by mu
+}
+
+// waiter is a charge for which there was no room. Its fields are guarded by tree.mu.
+type waiter struct {
+	account *Account
+	bytes   int64
+	ready   func()
+	place   *list.Element
+	at      *Account // that has no room: account or one above it; nil once charged or withdrawn
+}
+
+// New returns the root of a tree of accounts, with so many bytes.
+func New(limit int64) *Account { return &Account{tree: new(tree), limit: limit} }
+
+// Child returns an account of up to limit bytes, which are part of a's.
+func (a *Account) Child(limit int64) *Account {
+	return &Account{tree: a.tree, parent: a, limit: min(limit, a.limit)}
+}
+
+// Limit returns how much can be charged to a at most.
+func (a *Account) Limit() int64 { return a.limit }
+
+// Used returns how much is charged to a, and to all below it.
+func (a *Account) Used() int64 {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	return a.used
+}
+
+// TryTake charges n bytes if there is room for them now, and reports whether there
+// was.
+func (a *Account) TryTake(n int64) bool {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	if a.obstacle(n) != nil {
+		return false
+	}
+	a.charge(n)
+	return true
+}
+
+// TakeOrWait charges n bytes if there is room for them now, and then returns true.
+// Otherwise it charges them as soon as there is, and then calls ready. Until they
+// are charged withdraw gives up waiting, afterwards it releases them; ready may be
+// called at the same time. To call withdraw again does nothing.
+func (a *Account) TakeOrWait(n int64, ready func()) (taken bool, withdraw func()) {
+	t := a.tree
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := a.obstacle(n)
+	if at == nil {
+		a.charge(n)
+		return true, sync.OnceFunc(func() { a.Release(n) })
+	}
+	w := &waiter{account: a, bytes: n, ready: ready}
+	w.place = t.waiting.PushBack(w)
+	w.stickAt(at)
+	return false, sync.OnceFunc(func() { t.withdraw(w) })
+}
+
+// Take charges n bytes, for which it waits until ctx ends. The error is the cause
+// of that; nothing is charged then.
+func (a *Account) Take(ctx context.Context, n int64) error {
+	ready := make(chan struct{})
+	taken, withdraw := a.TakeOrWait(n, func() { close(ready) })
+	if taken {
+		return nil
+	}
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		withdraw()
+		return context.Cause(ctx)
+	}
+}
+
+// Release gives n bytes back that were charged.
+func (a *Account) Release(n int64) {
+	if n == 0 {
+		return
+	}
+	t := a.tree
+	t.mu.Lock()
+	a.charge(-n)
+	var found []*waiter
+	if t.waiting.Len() > 0 {
+		found = t.admit()
+	}
+	t.mu.Unlock()
+	for _, w := range found {
+		w.ready()
+	}
+}
+
+// obstacle returns the account, a or one above it, that has no room for n bytes of
+// somebody who comes now; nil if all have; tree.mu is held.
+func (a *Account) obstacle(n int64) *Account {
+	for x := a; x != nil; x = x.parent {
+		if x.stuck > 0 || !x.fits(n) {
+			return x
+		}
+	}
+	return nil
+}
+
+func (a *Account) fits(n int64) bool { return a.used == 0 || a.used+n <= a.limit }
+
+func (a *Account) charge(n int64) {
+	for x := a; x != nil; x = x.parent {
+		x.used += n
+	}
+}
+
+// stickAt notes that there is no room at an account, nil for none.
+func (w *waiter) stickAt(at *Account) {
+	if w.at != nil {
+		w.at.stuck--
+	}
+	if w.at = at; at != nil {
+		at.stuck++
+	}
+}
+
+// admit charges those who wait and now have room, in order, and returns them; mu is
+// held. An account that has no room for one of them has none for those behind it,
+// and when that is the root nobody else need be looked at.
+func (t *tree) admit() (found []*waiter) {
+	t.pass++
+	for e := t.waiting.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		at := w.account.fullFor(w.bytes, t.pass)
+		if at == nil {
+			t.waiting.Remove(w.place)
+			w.stickAt(nil)
+			w.account.charge(w.bytes)
+			found = append(found, w)
+			continue
+		}
+		w.stickAt(at)
+		at.full = t.pass
+		if at.parent == nil {
+			break
+		}
+	}
+	return found
+}
+
+// fullFor returns the account, a or one above it, that has no room for n bytes, or
+// in this pass had none for somebody who came before; nil if all have; tree.mu is
+// held.
+func (a *Account) fullFor(n int64, pass uint64) *Account {
+	for x := a; x != nil; x = x.parent {
+		if x.full == pass || !x.fits(n) {
+			return x
+		}
+	}
+	return nil
+}
+
+// withdraw takes a waiter out, or gives back what it was charged meanwhile.
+func (t *tree) withdraw(w *waiter) {
+	t.mu.Lock()
+	if w.at == nil {
+		t.mu.Unlock()
+		w.account.Release(w.bytes)
+		return
+	}
+	t.waiting.Remove(w.place)
+	w.stickAt(nil)
+	found := t.admit() // it may have held up others
+	t.mu.Unlock()
+	for _, w := range found {
+		w.ready()
+	}
+}

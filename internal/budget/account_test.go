@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+func wantUsed(t *testing.T, a *Account, want int64) {
+	t.Helper()
+	if got := a.Used(); got != want {
+		t.Errorf("%d bytes are charged, want %d", got, want)
+	}
+}
+
+func TestChargesCountAllTheWayUp(t *testing.T) {
+	root := New(100)
+	a, b := root.Child(60), root.Child(1000)
+	if b.Limit() != 100 {
+		t.Errorf("a child may have %d of 100", b.Limit())
+	}
+	for _, c := range []struct {
+		of *Account
+		n  int64
+		ok bool
+	}{{a, 50, true}, {a, 20, false}, {b, 60, false}, {b, 50, true}, {a, 1, false}} {
+		if got := c.of.TryTake(c.n); got != c.ok {
+			t.Errorf("take %d: %v, want %v", c.n, got, c.ok)
+		}
+	}
+	wantUsed(t, root, 100)
+	wantUsed(t, a, 50)
+	a.Release(50)
+	b.Release(50)
+	wantUsed(t, root, 0)
+}
+
+func TestEmptyAccountTakesWhatIsTooLarge(t *testing.T) {
+	root := New(100)
+	a, b := root.Child(50), root.Child(50)
+	if !a.TryTake(300) {
+		t.Error("what is larger than the limit can never be done")
+	}
+	if b.TryTake(1) {
+		t.Error("and leaves room for others")
+	}
+	a.Release(300)
+	if !b.TryTake(1) || a.TryTake(300) {
+		t.Error("the root is not empty: it must wait")
+	}
+}
+
+// waits takes bytes, or notes when they are there.
+func waits(a *Account, n int64, name string, log *[]string) (withdraw func()) {
+	taken, withdraw := a.TakeOrWait(n, func() { *log = append(*log, name) })
+	if taken {
+		*log = append(*log, name+" at once")
+	}
+	return withdraw
+}
+
+func TestRoomGoesToThoseWhoWaitInOrder(t *testing.T) {
+	root := New(100)
+	a, b := root.Child(100), root.Child(100)
+	var log []string
+	waits(a, 90, "first", &log)
+	waits(b, 80, "large", &log)
+	waits(a, 5, "small", &log)
+	if a.TryTake(5) {
+		t.Error("somebody got in before those who wait")
+	}
+	a.Release(40)
+	waits(a, 1, "last", &log)
+	a.Release(50)
+	if want := []string{"first at once", "large", "small", "last"}; !slices.Equal(log, want) {
+		t.Errorf("in the order %q, want %q", log, want)
+	}
+	wantUsed(t, root, 86)
+}
+
+// Who is held up by a limit of its own does not hold up others.
+func TestFullAccountHoldsUpNobodyElse(t *testing.T) {
+	root := New(100)
+	greedy, modest := root.Child(30), root.Child(30)
+	var log []string
+	waits(greedy, 30, "greedy", &log)
+	waits(greedy, 30, "greedy again", &log)
+	waits(modest, 30, "modest", &log)
+	if want := []string{"greedy at once", "modest at once"}; !slices.Equal(log, want) {
+		t.Errorf("in the order %q, want %q", log, want)
+	}
+	modest.Release(30)
+	if len(log) != 2 {
+		t.Errorf("room of another was given to who is beyond its own: %q", log)
+	}
+	greedy.Release(30)
+	wantUsed(t, root, 30)
+}
+
+func TestWithdrawing(t *testing.T) {
+	root := New(100)
+	var log []string
+	waits(root, 60, "first", &log)
+	large := waits(root, 80, "large", &log)
+	waits(root, 20, "small", &log)
+	large()
+	large()
+	if want := []string{"first at once", "small"}; !slices.Equal(log, want) {
+		t.Errorf("in the order %q, want %q", log, want)
+	}
+	late := waits(root, 50, "late", &log)
+	root.Release(60)
+	wantUsed(t, root, 70)
+	late() // after it was charged
+	late()
+	wantUsed(t, root, 20)
+}
+
+func TestTakeWaitsForRoomOrTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := New(10)
+		if err := root.Take(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		gone := errors.New("gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- root.Take(ctx, 5) }()
+		synctest.Wait()
+		go func() { second <- root.Take(t.Context(), 5) }()
+		synctest.Wait()
+		cancel(gone)
+		if err := <-first; !errors.Is(err, gone) {
+			t.Errorf("Take: %v, want %v", err, gone)
+		}
+		root.Release(10)
+		if err := <-second; err != nil {
+			t.Errorf("Take: %v", err)
+		}
+		wantUsed(t, root, 5)
+	})
+}
+
+// Many goroutines take, wait, withdraw and release: no account is beyond its limit,
+// and in the end nothing is charged and nobody waits.
+func TestManyAtOnce(t *testing.T) {
+	root := New(1000)
+	keys := []*Account{root.Child(600), root.Child(600)}
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 0))
+			a := keys[i%2].Child(int64(100 + 50*i))
+			for range 2000 {
+				n := 1 + rng.Int64N(a.Limit())
+				ready := make(chan struct{})
+				taken, withdraw := a.TakeOrWait(n, func() { close(ready) })
+				switch {
+				case !taken && rng.IntN(4) == 0:
+					withdraw()
+					continue
+				case !taken:
+					<-ready
+				}
+				if used := root.Used(); used > 1000 {
+					t.Errorf("%d of 1000 are used", used)
+				}
+				a.Release(n)
+			}
+		})
+	}
+	wg.Wait()
+	wantUsed(t, root, 0)
+	if n := root.tree.waiting.Len(); n > 0 || root.stuck > 0 {
+		t.Errorf("%d wait, %d are stuck", n, root.stuck)
+	}
+}
+
+func BenchmarkTakeRelease(b *testing.B) {
+	a := New(1 << 30).Child(1 << 29)
+	b.RunParallel(func(pb *testing.PB) {
+		c := a.Child(1 << 28)
+		for pb.Next() {
+			if c.TryTake(100) {
+				c.Release(100)
+			}
+		}
+	})
+}
