@@ -5,6 +5,7 @@ package servicebus
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -157,7 +158,7 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	ms := make([]*message.Message, len(entries))
+	ms, size := make([]*message.Message, len(entries)), 0
 	for i, e := range entries {
 		v, _ := e.Lookup("message")
 		raw, ok := v.Bytes()
@@ -167,7 +168,13 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 		if ms[i], err = message.Parse(raw); err != nil {
 			return codec.Value{}, err
 		}
+		size += len(raw)
 	}
+	charge := broker.Unsynced(size)
+	if err := k.c.unsynced.account.Take(ctx, charge); err != nil {
+		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
+	}
+	defer k.c.unsynced.account.Release(charge)
 	seqs, err := k.c.svc.broker.Schedule(ctx, k.entity, ms, k.c.sending)
 	if err != nil {
 		return codec.Value{}, err

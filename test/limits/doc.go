@@ -3,5 +3,8 @@
 // Package limits runs the real binary with little of what a system gives out, and
 // looks whether it goes on serving. It has tests only.
 //
+// It runs on Linux, where a shell can set such limits and a machine has many loopback
+// addresses.
+//
 // TRIAGEMQ_BINARY names the binary; without it the tests build one.
 package limits
