@@ -407,7 +407,7 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 	r := run(t, func(c *Config) {
 		disk = newHanging(c.FS)
 		c.FS = disk
-		c.Grace = entity.Duration(200 * time.Millisecond)
+		c.Grace = entity.Duration(time.Second)
 	})
 	defer close(disk.released)
 	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
@@ -439,7 +439,7 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 	go func() { stopped <- r.stop() }()
 	select {
 	case err = <-stopped:
-	case <-time.After(30 * time.Second): // 150 times the grace
+	case <-time.After(30 * time.Second): // thirty times the grace
 		t.Fatal("the broker does not stop")
 	}
 	if !errors.Is(err, ErrUnfinished) || !errors.Is(err, lifecycle.ErrOverstayed) || !errors.Is(err, shard.ErrUnfinished) {
