@@ -30,10 +30,12 @@ func (m *Mem) CrashClone(seed uint64) *Mem {
 	crashNames(names, entries, way, rng)
 
 	c := NewMem()
-	c.dirs = dirs
+	c.dirs, c.quota = dirs, m.quota.clone()
 	for _, name := range slices.Sorted(maps.Keys(names)) { // sorted: the seed decides, not the map
-		f := &inode{dirty: make(map[int]bool)}
+		f := &inode{dirty: make(map[int]bool), quota: c.quota}
 		f.now = names[name].crash(way, rng)
+		f.charged = (f.now.size + pageSize - 1) / pageSize * pageSize
+		c.quota.used += f.charged
 		f.synced = f.now.clone()
 		c.names[name], c.synced[name] = f, f
 	}

@@ -20,12 +20,16 @@
 //   - Creates, renames and removes survive after SyncDir of their directory;
 //     before it any of them may be lost, but not one without the later ones
 //     that touch the same name or file.
+//   - A disk has an end, which others use up, too: Mem and Fault refuse the bytes
+//     that do not fit, and need none for what overwrites written or allocated
+//     ones.
 //
 // # Assumptions
 //
 // The disk does not lie about a sync. Bytes may rot (Fault flips bits), and it
 // is the business of the reader to notice. Directories are made once, when a
-// store is, and are not part of the crash model.
+// store is, and are not part of the crash model. Overwriting needs no space, which
+// is not so where every write goes to a new place (btrfs, ZFS).
 //
 // # Descriptors
 //

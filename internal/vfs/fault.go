@@ -25,6 +25,7 @@ const (
 	OpWrite    Op = "write"
 	OpSync     Op = "sync"
 	OpTruncate Op = "truncate"
+	OpAllocate Op = "allocate"
 )
 
 // Fault is a disk that fails on demand. It wraps another.
@@ -226,6 +227,23 @@ func (f *Fault) SyncDir(dir string) error {
 		return err
 	}
 	return f.fs.SyncDir(dir)
+}
+
+// Space implements FS. It is not among the calls that fail.
+func (f *Fault) Space() (Space, error) {
+	s, err := f.fs.Space()
+	if err != nil {
+		return Space{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.full:
+		s.Free = 0
+	case f.free >= 0:
+		s.Free = min(s.Free, f.free)
+	}
+	return s, nil
 }
 
 // Lock implements FS.

@@ -62,3 +62,22 @@ func (ff *faultFile) Truncate(size int64) error {
 	ff.f.give(max(0, old-size))
 	return nil
 }
+
+func (ff *faultFile) Allocate(size int64) error {
+	if err := ff.f.call(OpAllocate, ff.name); err != nil {
+		return err
+	}
+	old, err := ff.Size()
+	if err != nil {
+		return err
+	}
+	grow := max(0, size-old)
+	got := ff.f.take(grow)
+	if err := ff.File.Allocate(size - (grow - got)); err != nil {
+		return err
+	}
+	if got < grow {
+		return fmt.Errorf("allocate %s: %w", ff.name, ErrNoSpace)
+	}
+	return nil
+}

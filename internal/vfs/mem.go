@@ -15,6 +15,8 @@ import (
 // Mem is a disk in memory that remembers what was synced, so that it can tell
 // what a crash would leave: see CrashClone.
 type Mem struct {
+	quota *quota
+
 	mu     sync.Mutex
 	names  map[string]*inode // guarded by mu: what a program sees
 	dirs   map[string]bool   // guarded by mu
@@ -36,9 +38,10 @@ type entry struct {
 
 func (e entry) dir() string { return path.Dir(max(e.from, e.to)) }
 
-// NewMem returns an empty disk.
+// NewMem returns an empty disk that has no end; SetSize gives it one.
 func NewMem() *Mem {
 	return &Mem{
+		quota:  &quota{size: endless},
 		names:  make(map[string]*inode),
 		synced: make(map[string]*inode),
 		dirs:   map[string]bool{".": true},
@@ -56,7 +59,7 @@ func (m *Mem) Create(name string) (File, error) {
 	if m.names[name] != nil {
 		return nil, &fs.PathError{Op: "create", Path: name, Err: fs.ErrExist}
 	}
-	f := &inode{dirty: make(map[int]bool)}
+	f := &inode{dirty: make(map[int]bool), quota: m.quota}
 	m.change(entry{to: name, file: f})
 	return &memFile{inode: f, name: name}, nil
 }
@@ -185,6 +188,12 @@ func (l *memLock) Close() error {
 
 // change applies e to what the program sees; mu is held.
 func (m *Mem) change(e entry) {
+	if over := m.names[e.to]; over != nil && over != e.file {
+		over.unlinked()
+	}
+	if e.to == "" {
+		e.file.unlinked()
+	}
 	e.apply(m.names)
 	m.entries = append(m.entries, e)
 }

@@ -36,6 +36,9 @@ type inode struct {
 	// kernel, their pages are in now but no longer dirty, so a later sync does
 	// not write them. Only a new write to the page does.
 	failed []write
+
+	quota   *quota // guarded by mu: where its space comes from; nil once it has no name
+	charged int64  // guarded by mu: the space that it takes
 }
 
 // write is one unsynced change: bytes at an offset, or, with no bytes, a new
@@ -144,9 +147,39 @@ func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.now.set(off, b, f.dirty)
-	f.writes = append(f.writes, write{off, slices.Clone(b)})
-	return len(b), nil
+	var err error
+	if end := off + int64(len(b)); end > f.now.size {
+		if got := f.charge(end); got < end {
+			b = b[:max(0, got-off)] // what does not fit is left out, as disks do
+			err = &fs.PathError{Op: "write", Path: f.name, Err: ErrNoSpace}
+		}
+	}
+	if len(b) > 0 {
+		f.now.set(off, b, f.dirty)
+		f.writes = append(f.writes, write{off, slices.Clone(b)})
+	}
+	return len(b), err
+}
+
+// Allocate implements File. A crash may leave the file as short as it was.
+func (f *memFile) Allocate(size int64) error {
+	if err := f.check("allocate", size); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if size <= f.now.size {
+		return nil
+	}
+	got := f.charge(size)
+	if got > f.now.size {
+		f.now.resize(got, f.dirty)
+		f.writes = append(f.writes, write{off: got})
+	}
+	if got < size {
+		return &fs.PathError{Op: "allocate", Path: f.name, Err: ErrNoSpace}
+	}
+	return nil
 }
 
 func (f *memFile) Truncate(size int64) error {
@@ -160,6 +193,7 @@ func (f *memFile) Truncate(size int64) error {
 	for i := len(f.now.table); i < before; i++ {
 		f.dirty[i] = true // if it comes back it is zeros, and the sync must write that
 	}
+	f.refund(size)
 	f.writes = append(f.writes, write{off: size})
 	return nil
 }

@@ -144,6 +144,14 @@ func (l *diskLock) Close() error {
 	return errors.Join(err, l.held.release())
 }
 
+func (d *disk) Space() (Space, error) {
+	s, err := diskSpace(d.root)
+	if err != nil {
+		return Space{}, fmt.Errorf("free space of %s: %w", d.root, err)
+	}
+	return s, nil
+}
+
 // osFile is a file of the real disk.
 type osFile struct {
 	*os.File
@@ -164,6 +172,32 @@ func (f osFile) WriteAt(p []byte, off int64) (int, error) {
 func (f osFile) Sync() error { return noSpace(syncData(f.File)) }
 
 func (f osFile) Truncate(size int64) error { return noSpace(f.File.Truncate(size)) }
+
+func (f osFile) Allocate(size int64) error {
+	old, err := f.Size()
+	if err != nil || old >= size {
+		return err
+	}
+	err = allocate(f.File, old, size-old)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = writeZeros(f.File, old, size)
+	}
+	return noSpace(err)
+}
+
+// writeZeros gives [from, to) blocks by writing it, where the system has no
+// quicker way.
+func writeZeros(f *os.File, from, to int64) error {
+	b := make([]byte, min(1<<20, to-from))
+	for from < to {
+		n, err := f.WriteAt(b[:min(int64(len(b)), to-from)], from)
+		if err != nil {
+			return err
+		}
+		from += int64(n)
+	}
+	return nil
+}
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()

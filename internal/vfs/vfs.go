@@ -16,6 +16,11 @@ type File interface {
 	Sync() error
 	Size() (int64, error)
 	Truncate(size int64) error
+	// Allocate gives the file blocks for its first size bytes and makes it at
+	// least that long; what was never written reads as zeros. Writes within them
+	// need no further space. It costs less than writing, but the first write to
+	// each block and its sync cost more. ErrNoSpace leaves the file shorter.
+	Allocate(size int64) error
 	Close() error
 }
 
@@ -38,6 +43,15 @@ type FS interface {
 	// Lock takes the lock file of that name, creating it if needed, until the
 	// closer is closed or the process ends. A lock that is held is ErrLocked.
 	Lock(name string) (io.Closer, error)
+	// Space returns how large the disk is and how much of it is free. It is what
+	// the system says: others use the disk, too, and quotas may not show.
+	Space() (Space, error)
+}
+
+// Space is the room on a disk, in bytes.
+type Space struct {
+	Total int64
+	Free  int64 // that this process may use
 }
 
 // Errors of a file system, beside those of package io/fs.

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vfs
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// allocate gives n bytes at off blocks, without writing them. File systems that
+// cannot are errors.ErrUnsupported.
+func allocate(f *os.File, off, n int64) error {
+	for {
+		err := unix.Fallocate(int(f.Fd()), 0, off, n)
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("fallocate", err)
+		}
+	}
+}
