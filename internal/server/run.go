@@ -125,7 +125,7 @@ func (b *built) build() (err error) {
 	b.hooks = newWebhooks(log)
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
-	segments := func() int { st := j.Stats(); return st.Segments + st.Reserve }
+	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	unsynced := cfg.unsynced()
 	parts := Parts{Broker: b.broker, Keeper: keeper, Unsynced: unsynced}
 	b.front, err = listen(cfg, servicebus.New(b.broker, unsynced, log), parts, segments, log)

@@ -8,9 +8,8 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 )
 
-// Append implements journal.Journal. It touches the disk in one case only: when
-// a burst has used up the segments that are ready and outruns the making of the
-// next. It is then the one to make it.
+// Append implements journal.Journal. It touches the disk in one case only: when a
+// group for upkeep finds no segment ready. It is then the one to make it.
 func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	records, at := g.Records, g.At
 	size := 0
@@ -29,17 +28,19 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	for {
 		_, err := w.owner(c)
 		if err == nil && g.For == journal.Senders {
-			err = w.admits()
+			err = w.admits(size)
 		}
-		if err != nil {
-			w.mu.Unlock()
-			return err
-		}
-		if w.fit(size) {
+		if err == nil && w.fit(size) {
 			break
 		}
+		if err == nil && g.For == journal.Senders {
+			err = w.lacks(uint64(size) + batchHeader)
+		}
 		w.mu.Unlock()
-		if err := w.supply(uint64(size)); err != nil {
+		if err == nil {
+			err = w.supply(uint64(size) + batchHeader)
+		}
+		if err != nil {
 			return err
 		}
 		w.mu.Lock()
@@ -49,17 +50,6 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 
 	if first {
 		poke(w.wake)
-	}
-	return nil
-}
-
-// admits returns why a group for senders is refused, if so; mu is held.
-func (w *WAL) admits() error {
-	switch {
-	case w.status.Full:
-		return journal.ErrFull
-	case w.status.Busy:
-		return journal.ErrBusy
 	}
 	return nil
 }
@@ -79,27 +69,40 @@ func (s *segment) room(off uint64) uint64 {
 }
 
 // fit makes the active segment one that has room for size bytes of frames and
-// reports whether it could; mu is held.
+// reports whether it could; mu is held. A ready segment that is too small, which is
+// rare, is sealed with nothing in it.
 func (w *WAL) fit(size int) bool {
 	need := uint64(size) + batchHeader
-	if w.log.active.room(w.log.off) >= need {
+	w.stock.largest[0] = max(w.stock.largest[0], need)
+	if w.log.room() >= need {
 		return true
 	}
-	next := w.stock.first()
-	if next == nil || next.room(headerSize) < need {
-		return false
+	for i, next := range w.stock.ready {
+		if next.room(headerSize) < need {
+			continue
+		}
+		for range i + 1 {
+			w.advance()
+		}
+		poke(w.low)
+		return true
 	}
-	w.push(kindSeal)
-	w.stock.ready = w.stock.ready[1:]
-	w.activate(next)
-	poke(w.low)
-	return true
+	return false
 }
 
-// activate makes next the segment that is appended to; mu is held.
-func (w *WAL) activate(next *segment) {
+// advance seals the active segment and goes on with the first that is ready; mu is
+// held.
+func (w *WAL) advance() {
+	if !w.log.sealed {
+		w.push(kindSeal)
+	}
+	s := &w.stock
+	next := s.ready[0]
+	s.ready = s.ready[1:]
+	s.held -= next.room(headerSize)
+	s.largest = [2]uint64{0, s.largest[0]}
 	w.segs[next.number] = next
-	w.log.active, w.log.off = next, headerSize
+	w.log.active, w.log.off, w.log.sealed = next, headerSize, false
 }
 
 // push adds an empty batch to pending and returns it; mu is held.
@@ -112,6 +115,7 @@ func (w *WAL) push(k kind) *batch {
 	b.reset(w.log.active, w.log.off, k, w.log.number)
 	w.log.pending = append(w.log.pending, b)
 	w.log.off += batchHeader
+	w.log.unsynced += batchHeader
 	return b
 }
 
@@ -136,6 +140,10 @@ func (w *WAL) put(c journal.Claim, records [][]byte, at []journal.Position, size
 	}
 	b.count += uint32(len(records))
 	w.log.off = b.end()
+	w.log.appended += uint64(size)
+	if w.log.unsynced += uint64(size); w.log.unsynced > w.unsynced && !w.log.congested {
+		w.review()
+	}
 	return first
 }
 

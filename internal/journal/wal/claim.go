@@ -72,7 +72,7 @@ func (w *WAL) fence(numbers []journal.Shard) ([]*shard, error) {
 		}
 		s.Epoch++
 		s.watch = nil
-		s.reserved = 0
+		w.reserveFor(s, 0)
 		shards[i] = s
 	}
 	return shards, nil
@@ -200,30 +200,34 @@ func (w *WAL) logManifest(m *manifest) error {
 	return err
 }
 
-// appendOwn appends a record of the log's own and reports whether there was room.
+// appendOwn appends a record of the log's own, for upkeep, and reports whether
+// there was room.
 func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
+	need := uint64(size) + batchHeader
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for {
 		if err := w.usable(); err != nil {
-			w.mu.Unlock()
 			return false, err
 		}
-		if w.status.Full && w.log.active.room(w.log.off) < 4*(uint64(size)+batchHeader) {
-			w.mu.Unlock()
+		if w.status.Full && w.log.room() < 4*need {
 			return false, nil // what is left is for the owners
 		}
 		if w.fit(size) {
 			break
 		}
 		w.mu.Unlock()
-		if err := w.supply(uint64(size)); err != nil {
-			return false, ignoreFull(err)
-		}
+		err := w.supply(need)
 		w.mu.Lock()
+		if errors.Is(err, ErrFull) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	var at [1]journal.Position
 	w.put(journal.Claim{Shard: ownShard}, [][]byte{b}, at[:], size)
-	w.mu.Unlock()
 	return true, nil
 }
 
@@ -245,15 +249,6 @@ func (w *WAL) govern(m *manifest) error {
 			return fmt.Errorf("%w: %w", ErrFull, err)
 		}
 	}
-}
-
-// giveUpSpare removes a spare, for the sake of its space, and reports whether
-// there was one that could be removed.
-func (w *WAL) giveUpSpare() bool {
-	w.mu.Lock()
-	p := w.takeSpare()
-	w.mu.Unlock()
-	return p != nil && w.discard([]*spare{p}) == nil
 }
 
 // free gives up the segments that m, which is durable, does not need.

@@ -5,15 +5,22 @@ package wal
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// retryFull is how often a full disk is tried again when nothing else, such as
-// a Truncate, gives reason to.
-const retryFull = time.Second
+const (
+	// retryFull is how often a full disk is looked at again when nothing else,
+	// such as a Truncate, gives reason to. To look writes nothing.
+	retryFull = time.Second
+	// idleAfter is how long nothing must have been appended before a store gives
+	// back the space that it keeps ready.
+	idleAfter = 10 * time.Second
+)
 
 // Run commits whatever is appended until ctx ends, then commits what is left and
 // returns the cause. It returns early, with an error that wraps
@@ -23,9 +30,11 @@ func (w *WAL) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	w.helped.Store(true)
+	w.ending.Store(false)
 	wg.Go(func() { w.keepStocked(ctx) })
 	wg.Go(func() { w.keepMarked(ctx) })
 	defer func() {
+		w.ending.Store(true)
 		cancel()
 		wg.Wait()
 		w.helped.Store(false)
@@ -34,7 +43,7 @@ func (w *WAL) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-w.wake:
-			if err := w.Commit(); err != nil {
+			if err := w.Commit(); err != nil && !errors.Is(err, ErrFull) {
 				return err
 			}
 			poke(w.committed)
@@ -46,25 +55,46 @@ func (w *WAL) Run(ctx context.Context) error {
 	}
 }
 
-// keepStocked makes segments ahead of need, so that no commit waits for one.
+// keepStocked makes segments ahead of need, so that no commit waits for one, and
+// gives back what an idle store does not need.
 func (w *WAL) keepStocked(ctx context.Context) {
 	for {
 		if err := w.restock(); err != nil {
 			return // w.fail has told Run
 		}
-		var retry <-chan time.Time // nil, so never ready, while there is space
 		w.mu.Lock()
-		if w.stock.full {
+		appended, short := w.log.appended, w.stock.spent || w.stock.tooLarge > 0 || w.log.stalled
+		var retry, idle <-chan time.Time // nil, so never ready, if there is nothing to wait for
+		if short {
 			retry = time.After(retryFull)
+		}
+		if w.bloated() && !short {
+			idle = time.After(idleAfter)
 		}
 		w.mu.Unlock()
 		select {
 		case <-w.low:
 		case <-retry:
+			poke(w.wake) // the commit may have been waiting for space, too
+		case <-idle:
+			if err := w.trimUnless(appended); err != nil {
+				return
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// trimUnless trims the stock, unless something has been appended since then.
+func (w *WAL) trimUnless(appended uint64) error {
+	w.mu.Lock()
+	active := w.log.appended != appended
+	w.mu.Unlock()
+	if active {
+		return nil
+	}
+	return w.trim()
 }
 
 // Commit does one step: it writes and syncs the oldest pending batch, if there
@@ -93,7 +123,11 @@ func (w *WAL) commit() error {
 		return err
 	}
 	b.finish(synced)
-	if _, err := b.seg.file.WriteAt(b.buf, int64(b.off)); err != nil {
+	_, err = b.seg.file.WriteAt(b.buf, int64(b.off))
+	if errors.Is(err, vfs.ErrNoSpace) {
+		return w.stall(b)
+	}
+	if err != nil {
 		return w.fail(err)
 	}
 	if err := b.seg.file.Sync(); err != nil {
@@ -101,6 +135,23 @@ func (w *WAL) commit() error {
 	}
 	w.putBatch(b)
 	return nil
+}
+
+// stall puts a batch back for which the disk has no space after all. That happens
+// only where overwriting takes new blocks; a spare that is given up may be enough.
+func (w *WAL) stall(b *batch) error {
+	given := w.giveUpSpare()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log.writing = nil
+	w.log.pending = slices.Insert(w.log.pending, 0, b)
+	if given {
+		poke(w.wake)
+		return nil
+	}
+	w.log.stalled = true
+	w.review()
+	return ErrFull
 }
 
 // takeBatch takes the oldest pending batch in hand and returns, with it, up to
@@ -134,6 +185,8 @@ func (w *WAL) putBatch(b *batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log.writing = nil
+	w.log.stalled = false
+	w.log.unsynced -= uint64(len(b.buf))
 	w.log.synced = b.seg.position(b.end())
 	if b.count > 0 {
 		w.status.Durable = b.last
@@ -144,6 +197,7 @@ func (w *WAL) putBatch(b *batch) {
 	if cap(b.buf) <= 2*maxBatch { // a giant's buffer is not kept
 		w.log.unused = b
 	}
+	w.review()
 }
 
 // flush commits all that is pending now. Watchers learn of it from the next

@@ -186,8 +186,7 @@ func TestFullDiskIsTriedAgain(t *testing.T) {
 		w.Watch(c, func(s journal.Status) { status = s })
 		synctest.Wait()
 		fault.Fill()
-		for c.Block(appendOne(t, w, c, numbered(600))) < 2 {
-		}
+		fillUp(t, w, c)
 		synctest.Wait()
 		if !status.Full {
 			t.Fatalf("status %+v, want full", status)

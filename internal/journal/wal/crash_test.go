@@ -21,18 +21,20 @@ const crashPoints = 12_000
 // single call that changes the disk, in each of the ways that vfs.Mem knows.
 // Every time it recovers what is left and compares it with what it was promised.
 func TestCrashAtEveryDiskCall(t *testing.T) {
-	points, again, rebuilt := 0, 0, 0
+	points, again, rebuilt, refused := 0, 0, 0, 0
 	for seed := uint64(1); points < crashPoints; seed++ {
 		h := newHistory(t, seed)
 		h.run()
 		points += h.points
 		again += h.again
 		rebuilt += h.rebuilt
+		refused += h.refused
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	t.Logf("%d crash points, %d of them during recovery from another crash; %d lost manifests", points, again, rebuilt)
+	t.Logf("%d crash points, %d of them during recovery from another crash; %d lost manifests; %d calls refused by a full disk",
+		points, again, rebuilt, refused)
 }
 
 // history is one run of random work, with a model of what must survive it.
@@ -43,9 +45,10 @@ type history struct {
 	fault *vfs.Fault
 	w     *WAL
 
-	points, again, rebuilt int
-
+	limited bool // the disk is small, and runs full
 	claimed bool // every shard has been, once
+
+	points, again, rebuilt, refused int
 
 	// groups are all ever appended, in order; a crash may leave any prefix of
 	// them that contains those up to durable.
@@ -73,6 +76,9 @@ type modelShard struct {
 func newHistory(t *testing.T, seed uint64) *history {
 	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, 0)), mem: vfs.NewMem()}
 	h.fault = vfs.NewFault(h.mem)
+	if h.limited = seed%3 == 0; h.limited {
+		h.mem.SetSize(60<<10 + h.rng.Int64N(100<<10))
+	}
 	for range 3 {
 		h.shards = append(h.shards, &modelShard{keeps: make([]journal.Keep, 1)})
 	}
@@ -136,13 +142,16 @@ func (h *history) claim(shard journal.Shard) {
 		}
 	}
 	m.claim, m.epoch = c, c.Epoch
+	h.w.Reserve(c, h.rng.Uint64N(30<<10))
 	h.w.Watch(c, func(s journal.Status) { h.durable = s.Durable })
 }
 
 func (h *history) step() {
 	switch n := h.rng.IntN(40); {
-	case n < 24:
+	case n < 23:
 		h.append()
+	case n < 24:
+		h.w.Reserve(h.shards[h.rng.IntN(len(h.shards))].claim, h.rng.Uint64N(60<<10))
 	case n < 35:
 		if err := h.w.Commit(); err != nil {
 			h.t.Fatalf("commit: %v", err)
@@ -173,10 +182,23 @@ func (h *history) append() {
 	}
 	g.at = make([]journal.Position, len(records))
 	// Append may touch the disk, and so crash, but not once the group is in.
-	if err := h.w.Append(h.shards[shard].claim, &journal.Group{Records: records, At: g.at}); err != nil {
+	err := h.w.Append(h.shards[shard].claim, &journal.Group{Records: records, At: g.at, For: journal.Purpose(h.rng.IntN(2))})
+	if errors.Is(err, journal.ErrBusy) || h.full(err) {
+		return
+	}
+	if err != nil {
 		h.t.Fatalf("append: %v", err)
 	}
 	h.groups = append(h.groups, g)
+}
+
+// full reports whether an error is what a full disk may say.
+func (h *history) full(err error) bool {
+	if !h.limited || !errors.Is(err, journal.ErrFull) {
+		return false
+	}
+	h.refused++
+	return true
 }
 
 // truncate keeps a random suffix, and some blocks before it.
@@ -205,7 +227,12 @@ func (h *history) truncate(m *modelShard) {
 	}
 	slices.Sort(keep.Blocks)
 	m.keeps = append(m.keeps, keep)
-	if err := h.w.Truncate(m.claim, keep); err != nil {
+	err := h.w.Truncate(m.claim, keep)
+	if h.full(err) {
+		m.keeps = m.keeps[:1]
+		return
+	}
+	if err != nil {
 		h.t.Fatalf("truncate: %v", err)
 	}
 	m.keeps = []journal.Keep{keep}
@@ -218,6 +245,7 @@ func (h *history) crash(seed uint64) {
 		return
 	}
 	disk := h.mem.CrashClone(seed)
+	disk.SetSize(1 << 40) // TestRestartOnAFullDisk is about what is not
 	h.points++
 	if h.rng.IntN(4) == 0 {
 		disk = h.crashRecovery(disk)

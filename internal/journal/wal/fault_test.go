@@ -234,12 +234,10 @@ func TestFullDiskClearsByItself(t *testing.T) {
 	var status journal.Status
 	w.Watch(c, func(s journal.Status) { status = s })
 	fault.Fill()
-	for c.Block(appendOne(t, w, c, numbered(600))) < 2 {
-		commit(t, w)
-	}
+	fillUp(t, w, c)
 	commit(t, w)
 	if !status.Full {
-		t.Fatalf("the last reserve is in use, and the status is %+v", status)
+		t.Fatalf("only the reserve is left, and the status is %+v", status)
 	}
 	fault.Drain()
 	commit(t, w)

@@ -52,6 +52,8 @@ func (f namedFile) Size() (int64, error) {
 
 func (f namedFile) Truncate(size int64) error { return f.rename(f.File.Truncate(size)) }
 
+func (f namedFile) Allocate(size int64) error { return f.rename(f.File.Allocate(size)) }
+
 func (f namedFile) Close() error { return f.rename(f.File.Close()) }
 
 // rename puts the name into err, in the directory that it names. Others may hold

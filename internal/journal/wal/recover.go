@@ -36,6 +36,7 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 		shards:    make(map[journal.Shard]*shard),
 		segs:      make(map[uint64]*segment),
 	}
+	w.unsynced = cmp.Or(opts.Unsynced, defaultUnsynced)
 	if err := w.recover(cmp.Or(opts.SegmentSize, defaultSegmentSize)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), w.release())
 	}
@@ -59,6 +60,7 @@ func (w *WAL) recover(block uint64) error {
 		return err
 	}
 	w.block = m.SegmentSize
+	w.look()
 	for n, s := range m.Shards {
 		w.shards[n] = &shard{number: n, shardManifest: *s}
 	}
@@ -79,12 +81,15 @@ func (w *WAL) recover(block uint64) error {
 	if err := w.resume(end); err != nil {
 		return err
 	}
-	return w.openManifest(m, best)
+	if err := w.openManifest(m, best); err != nil {
+		return err
+	}
+	return w.stockUp()
 }
 
-// openManifest opens the files of the manifest. It comes last: a manifest of this
-// version promises what a store of an older one did not, and recovery has seen to
-// it by now.
+// openManifest opens the files of the manifest. It comes behind
+// resume, since a manifest of this version promises what a store of an older one did
+// not; and before the reserve, which takes what is left of the disk.
 func (w *WAL) openManifest(m *manifest, best int) error {
 	w.copies.fs = w.fs
 	for {
@@ -94,20 +99,6 @@ func (w *WAL) openManifest(m *manifest, best int) error {
 			return err
 		}
 	}
-}
-
-// firstSegment makes the segment with which a new store begins.
-func (w *WAL) firstSegment(number uint64) (*segment, error) {
-	p, err := w.makeSpare(min(w.block, firstCapacity))
-	if err != nil {
-		return nil, err
-	}
-	s, err := p.format(w.fs, number, w.block)
-	if err != nil {
-		return nil, errors.Join(err, p.file.Close())
-	}
-	w.stock.newest = s.head.capacity
-	return s, nil
 }
 
 // listing is what the directory of a store holds.
@@ -125,7 +116,7 @@ func list(fsys vfs.FS) (listing, error) {
 	for _, name := range names {
 		if n, ok := segmentNumber(name); ok {
 			l.segments = append(l.segments, n)
-		} else if strings.HasSuffix(name, spareSuffix) {
+		} else if strings.HasSuffix(name, spareSuffix) || strings.HasSuffix(name, reserveSuffix) {
 			l.spares = append(l.spares, name)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -26,23 +25,25 @@ func (w *WAL) tidy(files listing) error {
 			return errors.Join(err, file.Close())
 		}
 		p := &spare{name, file, uint64(size)}
-		if !w.keepable(p.size) {
+		// The reserve is kept until its owners have spoken, but for files that a
+		// crash has caught in the making.
+		reserved := strings.HasSuffix(name, reserveSuffix) && p.size >= w.least()
+		if !w.keepable(p.size) && !reserved {
 			useless = append(useless, p)
 			return nil
 		}
-		p.name = spareName(w.spareID.Add(1))
-		if err := w.fs.Rename(name, p.name); err != nil {
-			return errors.Join(err, file.Close())
+		if !reserved {
+			p.name = spareName(w.spareID.Add(1))
+			if err := w.fs.Rename(name, p.name); err != nil {
+				return errors.Join(err, file.Close())
+			}
 		}
 		p.file = named(file, p.name)
-		w.stock.spares = append(w.stock.spares, p)
+		w.putSpare(p)
 		return nil
 	}
 	for _, name := range files.spares {
-		id, err := strconv.ParseUint(strings.TrimSuffix(name, spareSuffix), 10, 64)
-		if err == nil {
-			w.spareID.Store(max(w.spareID.Load(), id))
-		}
+		w.spareID.Store(max(w.spareID.Load(), spareID(name)))
 	}
 	for _, seg := range w.segs {
 		w.stock.newest = max(w.stock.newest, seg.head.capacity)
@@ -78,17 +79,16 @@ func (w *WAL) resume(end ending) error {
 	if err := w.fs.SyncDir("."); err != nil {
 		return err
 	}
+	w.log.sealed = end.sealed
 	if !end.sealed {
 		return nil
 	}
 	if w.stock.first() == nil { // in a store of version 1 only
-		if err := w.supply(0); err != nil {
+		if err := w.supply(batchHeader); err != nil {
 			return err
 		}
 	}
-	next := w.stock.first()
-	w.stock.ready = w.stock.ready[1:]
-	w.activate(next)
+	w.advance()
 	return nil
 }
 
@@ -114,6 +114,7 @@ func (w *WAL) reclaim(last uint64) error {
 			return err
 		}
 		w.stock.ready = append(w.stock.ready, again)
+		w.stock.held += again.room(headerSize)
 	}
 	return nil
 }

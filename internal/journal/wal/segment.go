@@ -18,6 +18,7 @@ import (
 const (
 	segmentSuffix = ".seg"
 	spareSuffix   = ".spare"
+	reserveSuffix = ".reserve"
 	zeroStep      = 1 << 20 // bytes of zeros between syncs, so that commits get their turn
 )
 
@@ -100,14 +101,54 @@ func (s *segment) readHead() error {
 	return nil
 }
 
-// spare is a file of written bytes that can become a segment.
+// spare is a file that can become a segment: a recycled one, whose bytes were
+// written, or one of the reserve, which merely has its blocks.
 type spare struct {
 	name string
 	file vfs.File
 	size uint64
 }
 
-func spareName(id uint64) string { return fmt.Sprintf("%d%s", id, spareSuffix) }
+func spareName(id uint64) string   { return fmt.Sprintf("%d%s", id, spareSuffix) }
+func reserveName(id uint64) string { return fmt.Sprintf("%d%s", id, reserveSuffix) }
+
+// spareID is the reverse of both; zero is none of ours.
+func spareID(name string) uint64 {
+	digits, ok := strings.CutSuffix(name, spareSuffix)
+	if !ok {
+		digits = strings.TrimSuffix(name, reserveSuffix)
+	}
+	id, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+func (p *spare) recycled() bool { return strings.HasSuffix(p.name, spareSuffix) }
+
+// room returns what groups can use of the segment that it would be.
+func (p *spare) room(block uint64) uint64 { return usable(min(p.size, block)) }
+
+// allocateSpare makes a file with blocks for size bytes, which are durable when it
+// returns. On error nothing is left of it.
+func allocateSpare(fsys vfs.FS, name string, size uint64) (*spare, error) {
+	file, err := fsys.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("reserve space: %w", err)
+	}
+	err = file.Allocate(int64(size))
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = fsys.SyncDir(".")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reserve space: %w", err), file.Close(), fsys.Remove(name))
+	}
+	return &spare{name, file, size}, nil
+}
 
 // makeSpare makes a file of size zeros. On error nothing is left of it.
 func makeSpare(fsys vfs.FS, name string, size uint64) (*spare, error) {

@@ -4,15 +4,6 @@ package wal
 
 import "github.com/triagemq/triagemq/internal/journal"
 
-// Reserve implements journal.Journal.
-func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s, err := w.owner(c); err == nil {
-		s.reserved = bytes
-	}
-}
-
 // Usage implements journal.Journal.
 func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	w.mu.Lock()

@@ -17,8 +17,12 @@ import (
 // Options are the settings of a WAL; the zero value is ready to use.
 type Options struct {
 	// SegmentSize is the block of the journal, in bytes; default 64 MiB. A
-	// store keeps the size it was made with.
+	// store keeps the size it was made with. On a small disk the files are
+	// smaller than that.
 	SegmentSize uint64
+	// Unsynced is how many bytes may wait for the disk before senders are
+	// refused; default 64 MiB.
+	Unsynced uint64
 }
 
 const defaultSegmentSize = 64 << 20
@@ -32,6 +36,8 @@ type WAL struct {
 	lock  io.Closer
 	block uint64 // the segment size; fixed
 
+	unsynced uint64 // bytes that may wait for the disk; fixed
+
 	// Tokens: whoever has put its value in does the work alone. They are
 	// taken in this order, and never with mu held.
 	governing chan struct{} // Claim, Truncate, Close: the manifest
@@ -43,6 +49,7 @@ type WAL struct {
 	committed chan struct{}
 	low       chan struct{} // for Run's supplier: the stock is low
 	helped    atomic.Bool   // Run's supplier is there, Commit need not do its work
+	ending    atomic.Bool   // Run is about to return, and its supplier must not keep it
 	spareID   atomic.Uint64 // the last one used
 
 	due []func(journal.Status) // owned by tell
@@ -66,6 +73,7 @@ type WAL struct {
 type tail struct {
 	active *segment
 	off    uint64 // in active: where the next batch, or the next group of the last one, begins
+	sealed bool   // active takes no more; only while a store is opened
 	number uint64 // of the next record
 	// pending are the batches not yet written, oldest first; the last one is
 	// open for more if it holds records.
@@ -74,6 +82,11 @@ type tail struct {
 	writing *batch
 	unused  *batch           // one whose buffer can be used again
 	synced  journal.Position // behind the last batch that is safe
+
+	appended  uint64 // bytes of frames, ever
+	unsynced  uint64 // bytes in pending and writing
+	congested bool   // those are too many
+	stalled   bool   // the disk has no space for the oldest of them
 }
 
 // shard is what is known of one shard.
@@ -157,7 +170,14 @@ type Stats struct {
 	Records  uint64 // in them
 	Bytes    uint64 // of them
 	Segments int    // that hold records, or may soon
-	Reserve  int    // segments ready to follow
+	Ready    int    // segments ready to follow
+	Spares   int    // files that can become segments
+
+	Unsynced  uint64 // bytes that wait for the disk
+	Available uint64 // bytes that can still be appended without making a file
+	Reserved  uint64 // of those, the bytes that senders must leave
+	Full      bool   // senders are refused because no more than that is left
+	Busy      bool   // senders are refused for the moment
 }
 
 // Stats returns the counts as they are now.
@@ -165,7 +185,11 @@ func (w *WAL) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stats
-	s.Segments, s.Reserve = len(w.segs), len(w.stock.ready)
+	s.Segments, s.Ready, s.Spares = len(w.segs), len(w.stock.ready), len(w.stock.spares)
+	if w.segs != nil {
+		s.Unsynced, s.Available, s.Reserved = w.log.unsynced, w.available(), w.stock.target
+	}
+	s.Full, s.Busy = w.status.Full, w.status.Busy
 	return s
 }
 

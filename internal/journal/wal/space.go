@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"math"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// The space that a journal has, and who may use it:
+//
+//	│ room of the active segment │ ready segments │ spares                   │
+//	│                            │ formatted      │ recycled or reserved     │
+//	└──────────────────────────── available ────────────────────────────────┘
+//	                     senders  ◄──┼──► target: upkeep alone
+//
+// All of it are blocks on disk: nobody else can take them. Groups for Senders are
+// refused before they would leave less than the target; what refuses them says
+// whether more can be made (ErrBusy: wait a moment) or not (ErrFull).
+const (
+	// baseReserve is the part of the target that no owner has asked for: room for
+	// what they write before they have said anything.
+	baseReserve = 8 << 20
+	// A disk that is small gets a smaller base and smaller segments, in shares of
+	// its size; and what is left free for its other users, the manifest and the
+	// file system itself.
+	baseShare    = 32
+	segmentShare = 16
+	marginShare  = 64
+	maxMargin    = 16 << 20
+	// defaultUnsynced is how many bytes may wait for the disk before senders are
+	// refused.
+	defaultUnsynced = 64 << 20
+)
+
+// usable returns what a segment of that capacity can hold in batches, its seal
+// not counted.
+func usable(capacity uint64) uint64 {
+	const kept = headerSize + batchHeader + alignment
+	return capacity - min(capacity, kept)
+}
+
+// segmentFor returns the capacity of a segment that has room for need bytes, which
+// include the header of a batch.
+func (w *WAL) segmentFor(need uint64) uint64 {
+	need += headerSize + batchHeader + alignment
+	return min(w.block, (need+511)&^511)
+}
+
+// look asks the system how much of the disk is free, and how large it is.
+func (w *WAL) look() {
+	total, free := uint64(math.MaxInt64), uint64(math.MaxInt64)
+	if s, err := w.fs.Space(); err == nil { // else it shows when a file is made
+		total, free = uint64(s.Total), uint64(s.Free)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.stock
+	s.free, s.margin = free, min(maxMargin, total/marginShare)
+	s.limit = min(w.block, max(firstCapacity, total/segmentShare&^(64<<10-1)))
+	base := min(baseReserve, usable(w.block), total/baseShare)
+	s.target, s.base = s.target-s.base+base, base
+}
+
+// spendable returns how much of the disk may be made into files; mu is held.
+func (s *stock) spendable() uint64 { return s.free - min(s.free, s.margin) }
+
+// available returns the bytes that groups can still have; mu is held.
+func (w *WAL) available() uint64 { return w.log.room() + w.stock.held }
+
+// room returns what is left of the active segment; mu is held.
+func (t *tail) room() uint64 {
+	if t.sealed || t.active == nil {
+		return 0
+	}
+	return t.active.room(t.off)
+}
+
+// admits returns why a group for senders is refused, if so; mu is held.
+func (w *WAL) admits(size int) error {
+	need := uint64(size) + batchHeader
+	switch {
+	case w.status.Full:
+		return journal.ErrFull
+	case w.status.Busy:
+		return journal.ErrBusy
+	case w.available() >= w.stock.target+need:
+		return nil
+	case w.stock.spent:
+		w.status.Full = w.available() < w.stock.target+w.slack()
+		poke(w.wake)
+		return journal.ErrFull
+	}
+	return w.lacks(need)
+}
+
+// lacks refuses a group for senders for which no segment is ready, and has one
+// made; mu is held.
+func (w *WAL) lacks(need uint64) error {
+	if s := &w.stock; s.tooLarge != 0 && need >= s.tooLarge {
+		return journal.ErrFull
+	}
+	w.stock.lack = max(w.stock.lack, need)
+	w.review()
+	poke(w.low)
+	return journal.ErrBusy
+}
+
+// slack is how much more than the target there must be before a disk that was
+// full is not any more, so that it does not change its mind with each group; mu is
+// held.
+func (w *WAL) slack() uint64 { return w.stock.limit / 2 }
+
+// review works out anew what senders are told; mu is held. Whoever changes what it
+// depends on calls it.
+func (w *WAL) review() {
+	s, have := &w.stock, w.available()
+	enough := s.target
+	if w.status.Full {
+		enough += w.slack()
+	}
+	full := s.owed > 0 || w.log.stalled || have < enough && (s.spent || have+s.spendable() < enough)
+
+	limit := w.unsynced
+	if w.log.congested {
+		limit /= 2
+	}
+	w.log.congested = w.log.unsynced > limit
+	busy := w.log.congested || !full && (s.lack > 0 || have < s.target)
+	if full != w.status.Full || busy != w.status.Busy {
+		w.status.Full, w.status.Busy = full, busy
+		poke(w.wake)
+	}
+}
+
+// Reserve implements journal.Journal.
+func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, err := w.owner(c)
+	if err != nil || s.reserved == bytes {
+		return
+	}
+	w.reserveFor(s, bytes)
+	if w.stock.spared < w.stock.target && !w.stock.spent || w.stock.excess() {
+		poke(w.low)
+	}
+}
+
+// reserveFor changes what is reserved for a shard; mu is held.
+func (w *WAL) reserveFor(s *shard, bytes uint64) {
+	w.stock.target += bytes - s.reserved
+	s.reserved = bytes
+	w.review()
+}
