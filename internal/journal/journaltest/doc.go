@@ -6,10 +6,11 @@
 // # Promise
 //
 // Each test states one sentence of the contract in its name, and uses nothing
-// but the interface and what a [Store] offers.
+// but the interface and what a [Store] offers. Those about full and slow disks need
+// a store that is a [Disk], too.
 //
 // # Not here
 //
-// Crashes, damage and failing disks: they need to know what is underneath, and
+// Crashes, damage and disks that fail: they need to know what is underneath, and
 // are tested by each implementation.
 package journaltest

@@ -46,6 +46,10 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"an empty group is nothing", emptyGroup},
 		{"append copies", appendCopies},
 		{"many shards at once", manyShards},
+		{"senders leave the reserve to upkeep", sendersLeaveTheReserve},
+		{"a full disk clears by itself", fullClears},
+		{"a full disk is known at once", fullIsKnownAtOnce},
+		{"senders do not wait for the disk", busySendersAreRefused},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, make(t)) })
 	}

@@ -14,10 +14,13 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Run("stepped in memory", func(t *testing.T) {
-		journaltest.Run(t, func(t *testing.T) journaltest.Store { return &stepped{fs: vfs.NewMem()} })
+		journaltest.Run(t, func(t *testing.T) journaltest.Store { return newStepped() })
 	})
 	t.Run("running in memory", func(t *testing.T) {
-		journaltest.Run(t, func(t *testing.T) journaltest.Store { return &running{stepped{fs: vfs.NewMem()}} })
+		journaltest.Run(t, func(t *testing.T) journaltest.Store {
+			s := newStepped()
+			return &runningInMemory{running{s.stepped}, s.memory}
+		})
 	})
 	t.Run("running on disk", func(t *testing.T) {
 		journaltest.Run(t, func(t *testing.T) journaltest.Store { return &running{stepped{fs: vfs.OS(t.TempDir())}} })
@@ -50,6 +53,43 @@ func (s *stepped) Open(t *testing.T) journal.Journal {
 }
 
 func (s *stepped) Settle(t *testing.T) { commit(t, s.w) }
+
+// memory is a disk that can be filled and stopped.
+type memory struct{ fault *vfs.Fault }
+
+func (m memory) Fill()  { m.fault.SetFree(0) }
+func (m memory) Clear() { m.fault.SetFree(-1) }
+
+// Stall has every call to the disk wait, but for those that ask.
+func (m memory) Stall() (resume func()) {
+	gate := make(chan struct{})
+	m.fault.Before(func(vfs.Op, string) error {
+		<-gate
+		return nil
+	})
+	return func() {
+		close(gate)
+		m.fault.Before(nil)
+	}
+}
+
+// steppedInMemory is a store that commits when it is told to, on a disk that can
+// be filled.
+type steppedInMemory struct {
+	stepped
+	memory
+}
+
+func newStepped() *steppedInMemory {
+	fault := vfs.NewFault(vfs.NewMem())
+	return &steppedInMemory{stepped{fs: fault}, memory{fault}}
+}
+
+// runningInMemory is one that commits by itself.
+type runningInMemory struct {
+	running
+	memory
+}
 
 // running is a store whose journal commits by itself.
 type running struct{ stepped }

@@ -59,9 +59,14 @@ func (w *WAL) look() {
 	s := &w.stock
 	s.free, s.margin = free, min(maxMargin, total/marginShare)
 	s.limit = min(w.block, max(firstCapacity, total/segmentShare&^(64<<10-1)))
-	base := min(baseReserve, usable(w.block), total/baseShare)
-	s.target, s.base = s.target-s.base+base, base
+	s.base = min(baseReserve, usable(w.block), total/baseShare)
+	s.setTarget()
 }
+
+// setTarget works out what senders must leave; mu is held. What owners ask for is
+// records: an eighth more is for the headers of batches and the ends of segments
+// that are too short for a group.
+func (s *stock) setTarget() { s.target = s.base + s.reserved + s.reserved/8 }
 
 // spendable returns how much of the disk may be made into files; mu is held.
 func (s *stock) spendable() uint64 { return s.free - min(s.free, s.margin) }
@@ -150,7 +155,8 @@ func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
 
 // reserveFor changes what is reserved for a shard; mu is held.
 func (w *WAL) reserveFor(s *shard, bytes uint64) {
-	w.stock.target += bytes - s.reserved
+	w.stock.reserved += bytes - s.reserved
 	s.reserved = bytes
+	w.stock.setTarget()
 	w.review()
 }

@@ -45,7 +45,9 @@ type stock struct {
 	free   uint64 // on the disk
 	margin uint64 // of that, what is left alone
 	base   uint64 // of the target
-	target uint64 // what senders must leave: base, and what owners have reserved
+
+	reserved uint64 // by all owners
+	target   uint64 // what senders must leave
 
 	lack     uint64 // need of a sender's group that found nothing ready; zero if none did
 	owed     uint64 // need of a group for upkeep that was refused; zero if none was
@@ -66,7 +68,7 @@ func (s *stock) first() *segment {
 }
 
 func (s *stock) emptied() stock {
-	return stock{newest: s.newest, limit: s.limit, free: s.free, base: s.base, target: s.target}
+	return stock{newest: s.newest, limit: s.limit, free: s.free, target: s.target}
 }
 
 // capacity returns the size that the next segment should have; mu is held.

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journaltest
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+)
+
+// Disk is what a Store offers beside, if its disk can be filled and stopped.
+type Disk interface {
+	// Fill has others take all of the disk that is free, and Clear makes them
+	// give it back.
+	Fill()
+	Clear()
+	// Stall has the disk take its time until resume is called.
+	Stall() (resume func())
+}
+
+// diskOf returns the disk of a store that has one to play with.
+func diskOf(t *testing.T, s Store) Disk {
+	t.Helper()
+	d, ok := s.(Disk)
+	if !ok {
+		t.Skip("the disk of this store cannot be filled")
+	}
+	return d
+}
+
+// send appends a record for senders.
+func (o owner) send(payload string) (journal.Position, error) { return o.put(payload, journal.Senders) }
+
+// keepUp appends a record for upkeep.
+func (o owner) keepUp(payload string) (journal.Position, error) {
+	return o.put(payload, journal.Upkeep)
+}
+
+func (o owner) put(payload string, purpose journal.Purpose) (journal.Position, error) {
+	var at [1]journal.Position
+	err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], For: purpose})
+	return at[0], err
+}
+
+// patience is how long something may take that is to happen soon.
+const patience = 20 * time.Second
+
+// sendUntilFull sends until the disk is full.
+func (o owner) sendUntilFull(t *testing.T, s Store) {
+	t.Helper()
+	payload := string(make([]byte, o.BlockSize/50))
+	for begin := time.Now(); time.Since(begin) < patience; {
+		_, err := o.send(payload)
+		switch {
+		case err == nil:
+		case errors.Is(err, journal.ErrFull):
+			return
+		case errors.Is(err, journal.ErrBusy):
+			s.Settle(t)
+			runtime.Gosched()
+		default:
+			t.Fatalf("send: %v", err)
+		}
+	}
+	t.Fatal("the disk is filled, and senders are never refused")
+}
+
+// wantLetIn sends, which may take a moment but must not be refused for good.
+func (o owner) wantLetIn(t *testing.T, s Store) {
+	t.Helper()
+	_, err := o.send("let in again")
+	for begin := time.Now(); errors.Is(err, journal.ErrBusy) && time.Since(begin) < patience; {
+		s.Settle(t)
+		runtime.Gosched()
+		_, err = o.send("let in again")
+	}
+	if err != nil {
+		t.Fatalf("send to a disk that has room again: %v", err)
+	}
+}
+
+// statuses are what a watcher was told.
+type statuses struct {
+	mu  sync.Mutex
+	all []journal.Status // guarded by mu
+}
+
+func (o owner) watch() *statuses {
+	s := new(statuses)
+	o.j.Watch(o.Claim, func(st journal.Status) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all = append(s.all, st)
+	})
+	return s
+}
+
+// wait settles until the last status is as wanted.
+func (w *statuses) wait(t *testing.T, s Store, what string, want func(journal.Status) bool) {
+	t.Helper()
+	var last journal.Status
+	for begin := time.Now(); time.Since(begin) < patience; {
+		s.Settle(t)
+		w.mu.Lock()
+		if n := len(w.all); n > 0 {
+			last = w.all[n-1]
+		}
+		w.mu.Unlock()
+		if last != (journal.Status{}) && want(last) {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatalf("%s: status %+v", what, last)
+}
+
+// sendersLeaveTheReserve: after senders are refused there is what was reserved, and
+// upkeep gets it.
+func sendersLeaveTheReserve(t *testing.T, s Store) {
+	d := diskOf(t, s)
+	o, _ := claim(t, s.Open(t), 1)
+	status := o.watch()
+	reserved := 10 * o.BlockSize
+	o.j.Reserve(o.Claim, reserved)
+	status.wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
+	if got := o.j.Usage(o.Claim).Reserved; got != reserved {
+		t.Errorf("reserved %d, want %d", got, reserved)
+	}
+	d.Fill()
+	o.sendUntilFull(t, s)
+	status.wait(t, s, "senders are refused", func(st journal.Status) bool { return st.Full && st.Err == nil })
+
+	payload, got := string(make([]byte, o.BlockSize/50)), uint64(0)
+	for {
+		_, err := o.keepUp(payload)
+		if errors.Is(err, journal.ErrFull) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("upkeep: %v", err)
+		}
+		got += uint64(journal.RecordSize(len(payload)))
+		if got > 100*reserved {
+			t.Fatal("the disk is filled, and there is no end to it")
+		}
+		s.Settle(t)
+	}
+	if got < reserved {
+		t.Errorf("upkeep got %d bytes of the %d that it has reserved", got, reserved)
+	}
+	if _, err := o.send("x"); !errors.Is(err, journal.ErrFull) {
+		t.Errorf("send when nothing is left: %v, want %v", err, journal.ErrFull)
+	}
+	s.Settle(t)
+}
+
+// fullClears: by truncation, and by others who leave.
+func fullClears(t *testing.T, s Store) {
+	d := diskOf(t, s)
+	o, _ := claim(t, s.Open(t), 1)
+	status := o.watch()
+	o.fill(t, o.Block(o.add(t, "first")[0].at)+10)
+	s.Settle(t)
+	d.Fill()
+	o.sendUntilFull(t, s)
+	status.wait(t, s, "senders are refused", func(st journal.Status) bool { return st.Full })
+
+	last, err := o.keepUp("the end of a snapshot")
+	if err != nil {
+		t.Fatalf("upkeep on a full disk: %v", err)
+	}
+	if err := o.j.Truncate(o.Claim, journal.Keep{From: last}); err != nil {
+		t.Fatalf("truncate on a full disk: %v", err)
+	}
+	status.wait(t, s, "everything was freed", func(st journal.Status) bool { return !st.Full && !st.Busy })
+	o.wantLetIn(t, s)
+
+	o.sendUntilFull(t, s)
+	d.Clear()
+	status.wait(t, s, "others have left", func(st journal.Status) bool { return !st.Full && !st.Busy })
+	o.wantLetIn(t, s)
+}
+
+// fullIsKnownAtOnce: a journal that is opened on a full disk says so before it
+// takes anything.
+func fullIsKnownAtOnce(t *testing.T, s Store) {
+	d := diskOf(t, s)
+	o, _ := claim(t, s.Open(t), 1)
+	o.j.Reserve(o.Claim, 10*o.BlockSize)
+	o.watch().wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
+	d.Fill()
+	o.sendUntilFull(t, s)
+	o.fill(t, o.Block(o.add(t, "upkeep")[0].at)+2)
+	s.Settle(t)
+	o, _ = claim(t, s.Open(t), 1)
+	o.j.Reserve(o.Claim, 10*o.BlockSize) // as before: it may need no less
+	if _, err := o.send("first"); !errors.Is(err, journal.ErrFull) {
+		t.Errorf("the first send: %v, want %v", err, journal.ErrFull)
+	}
+	status := o.watch()
+	s.Settle(t)
+	status.mu.Lock()
+	defer status.mu.Unlock()
+	if len(status.all) == 0 || !status.all[0].Full {
+		t.Errorf("the first status is %+v, want full", status.all)
+	}
+}
+
+// busySendersAreRefused: they do not wait for a disk that takes its time.
+func busySendersAreRefused(t *testing.T, s Store) {
+	d := diskOf(t, s)
+	o, _ := claim(t, s.Open(t), 1)
+	status := o.watch()
+	status.wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
+	resume := d.Stall()
+	payload := string(make([]byte, o.BlockSize/50))
+	var err error
+	sent := 0
+	for ; err == nil && sent < 100_000; sent++ {
+		_, err = o.send(payload)
+	}
+	if !errors.Is(err, journal.ErrBusy) {
+		t.Errorf("after %d sends that nobody has synced: %v, want %v", sent, err, journal.ErrBusy)
+	}
+	resume()
+	status.wait(t, s, "the disk has caught up", func(st journal.Status) bool { return !st.Full && !st.Busy })
+	o.wantLetIn(t, s)
+}
