@@ -31,9 +31,21 @@ type Parts struct {
 	Connections func(context.Context) []Connection
 	// Unsynced is charged for messages that are not on disk yet; nil is no limit.
 	Unsynced *budget.Account
+	// Disk tells about the disk of the store; nil is nothing.
+	Disk func() Disk
 	// Site answers GET requests for paths that no API knows: the dashboard. Nil
 	// is none.
 	Site http.Handler
+}
+
+// Disk is how much room the store has, in bytes.
+type Disk struct {
+	Free      int64  // on the disk; negative if it is not known
+	Available uint64 // that the store has already made its own, and not yet used
+	Reserved  uint64 // of those, the ones that senders must leave
+	Unsynced  uint64 // that wait to be written
+	Full      bool   // senders are refused because only reserved space is left
+	Busy      bool   // senders are refused because too much waits
 }
 
 // Connection is a client that is connected by AMQP.

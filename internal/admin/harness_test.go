@@ -56,7 +56,8 @@ func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) acce
 	h := New(Parts{Broker: b, Log: log, Callers: func(*http.Request) access.Authority { return who },
 		Connections: func(context.Context) []Connection {
 			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
-		}})
+		},
+		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
 	r := &rig{t: t, b: b, handler: h, api: h.(*front).api.(*api)}
 	if err := json.Unmarshal(r.api.document, &r.doc); err != nil {
 		t.Fatalf("the document: %v", err)

@@ -27,6 +27,12 @@ func TestMetrics(t *testing.T) {
 		`triagemq_connections 1`,
 		`triagemq_shard_step_seconds_count{shard="0"} `,
 		`triagemq_shard_step_longest_seconds{shard="0"} `,
+		`triagemq_disk_free_bytes 5000`,
+		`triagemq_disk_available_bytes 700`,
+		`triagemq_disk_reserved_bytes 300`,
+		`triagemq_disk_unsynced_bytes 20`,
+		`triagemq_disk_full 1`,
+		`triagemq_disk_busy 0`,
 		"go_goroutines ", "process_start_time_seconds ",
 	} {
 		if !strings.Contains(got.body, want) {

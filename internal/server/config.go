@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -59,6 +60,8 @@ type Parts struct {
 	// Authority returns who decides about a request, which depends on where it
 	// comes from: in development, peers on this machine are let in easily.
 	Authority func(*http.Request) access.Authority
+	// Disk tells how much room the store has.
+	Disk func() admin.Disk
 }
 
 // unsynced returns the account of the messages that are not on disk yet. It is part

@@ -6,7 +6,10 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // disk is a journal that tells the operator when its disk is full, and when there
@@ -33,4 +36,17 @@ func (d *disk) tell(full bool) {
 		return
 	}
 	d.log.Info("disk has room again: senders are let in")
+}
+
+// diskStats returns what the metrics tell about the disk. What is free is asked
+// for each time: others use the disk, too.
+func diskStats(j *wal.WAL, fsys vfs.FS) func() admin.Disk {
+	return func() admin.Disk {
+		s := j.Stats()
+		d := admin.Disk{Free: -1, Available: s.Available, Reserved: s.Reserved, Unsynced: s.Unsynced, Full: s.Full, Busy: s.Busy}
+		if space, err := fsys.Space(); err == nil {
+			d.Free = space.Free
+		}
+		return d
+	}
 }

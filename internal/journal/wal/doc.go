@@ -12,9 +12,14 @@
 //     as it was written is damage: Open, Claim and Read refuse it with a
 //     [DamageError] that says where, and [Verify] and [Repair] deal with it.
 //   - A full disk is found when a segment is made, never in the middle of a
-//     batch. There always is a segment in reserve; Status.Full tells owners
-//     when it is the last. Truncate needs no space. A process without a free
-//     file descriptor is treated alike: it passes.
+//     batch, and is never the end: what was refused may be tried again. Truncate
+//     needs no space. A process without a free file descriptor is treated alike.
+//   - The blocks that are reserved for upkeep are on disk, allocated, before
+//     senders are let in: no burst and no other process can take them. A store
+//     opens, and its shards can be claimed, when nothing else is left.
+//   - A full disk that nobody uses is looked at once in a second, and not written.
+//   - A store that nobody has used for a while keeps 32 MiB beside its records and
+//     the reserve.
 //   - The manifest is there three times: in two files, either of which is enough,
 //     and in the log, where [Repair] finds it.
 //
@@ -22,8 +27,9 @@
 //
 // A disk writes a sector of 512 bytes whole or not at all, and what it says is
 // synced is synced. After a sync that failed nothing is assumed: what it was for
-// is written again by the next process. A store has one process at a time, which
-// a lock ensures.
+// is written again by the next process. To overwrite takes no space; where it does
+// (btrfs, ZFS) a commit that finds none waits for some, and the reserve is worth
+// less. A store has one process at a time, which a lock ensures.
 // The last batch before a crash has nothing behind it that proves that it was
 // synced, so damage to it, between the crash and the next start, cannot be told
 // from a torn write; nor can damage that takes, with it, the batches before it.
@@ -46,7 +52,8 @@
 //
 // Append copies into a buffer under a short mutex. Commit, which Run calls in a
 // loop, swaps that buffer, writes and syncs it. A supplier within Run makes the next
-// segments, and another goroutine of it writes the manifest once a second while
+// segments and the reserve; an Append for upkeep that finds none ready has it cut
+// short what it does. Another goroutine of it writes the manifest once a second while
 // there are commits. Truncate and Claim write it from their caller's.
 // Work that must not be done by two at once has a token, a channel of one; no
 // mutex is held across a call to the disk.
@@ -62,6 +69,7 @@
 //     is sealed only if there is one, which from then on is never missing.
 //  6. Nothing is freed, and no claim handed out, before the manifest that says so
 //     is durable: in the log, unless there is no room, and then in both files.
+//  7. While senders are let in, what is available is not less than the target.
 //
 // # Not here
 //
