@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -25,25 +26,9 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	at = at[:len(records)] // panics here, before anything is done, if the caller erred
 
 	w.mu.Lock()
-	for {
-		_, err := w.owner(c)
-		if err == nil && g.For == journal.Senders {
-			err = w.admits(size)
-		}
-		if err == nil && w.fit(size) {
-			break
-		}
-		if err == nil && g.For == journal.Senders {
-			err = w.lacks(uint64(size) + batchHeader)
-		}
+	if err := w.place(c, g.For, uint64(size)+batchHeader); err != nil {
 		w.mu.Unlock()
-		if err == nil {
-			err = w.supply(uint64(size) + batchHeader)
-		}
-		if err != nil {
-			return err
-		}
-		w.mu.Lock()
+		return err
 	}
 	first := w.put(c, records, at, size)
 	w.mu.Unlock()
@@ -52,6 +37,51 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 		poke(w.wake)
 	}
 	return nil
+}
+
+// place makes the active segment one that has room for need bytes, or returns why
+// it cannot; mu is held, but for the time that a segment is made.
+func (w *WAL) place(c journal.Claim, purpose journal.Purpose, need uint64) error {
+	for {
+		if _, err := w.owner(c); err != nil {
+			return err
+		}
+		if purpose == journal.Senders {
+			return w.placeSenders(need)
+		}
+		if w.fit(need) {
+			return nil
+		}
+		w.mu.Unlock()
+		err := w.supply(need)
+		w.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// placeSenders is place for a group that is refused instead of waiting. Without Run
+// there is nobody else to make a segment, so it is made here.
+func (w *WAL) placeSenders(need uint64) error {
+	for supplied := false; ; supplied = true {
+		err := w.admits(need)
+		if err == nil && !w.fit(need) {
+			err = w.lacks(need)
+		}
+		if !errors.Is(err, journal.ErrBusy) || w.log.congested || supplied || w.helped.Load() {
+			return err
+		}
+		w.mu.Unlock()
+		err = w.restock()
+		w.mu.Lock()
+		if err == nil {
+			err = w.usable()
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // largest returns the bytes that a group of frames may take.
@@ -68,11 +98,10 @@ func (s *segment) room(off uint64) uint64 {
 	return s.head.capacity - kept
 }
 
-// fit makes the active segment one that has room for size bytes of frames and
-// reports whether it could; mu is held. A ready segment that is too small, which is
-// rare, is sealed with nothing in it.
-func (w *WAL) fit(size int) bool {
-	need := uint64(size) + batchHeader
+// fit makes the active segment one that has room for need bytes and reports
+// whether it could; mu is held. A ready segment that is too small, which is rare,
+// is sealed with nothing in it.
+func (w *WAL) fit(need uint64) bool {
 	w.stock.largest[0] = max(w.stock.largest[0], need)
 	if w.log.room() >= need {
 		return true

@@ -5,6 +5,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -48,7 +49,7 @@ func (s *stepped) Open(t *testing.T) journal.Journal {
 			t.Fatalf("verify: %v", err)
 		}
 	}
-	s.w = open(t, s.fs)
+	s.w = openWith(t, s.fs, Options{SegmentSize: 16 << 10, Unsynced: 64 << 10})
 	return s.w
 }
 
@@ -80,6 +81,9 @@ type steppedInMemory struct {
 	memory
 }
 
+// Stall has nothing to do: nobody commits.
+func (s *steppedInMemory) Stall() (resume func()) { return func() {} }
+
 func newStepped() *steppedInMemory {
 	fault := vfs.NewFault(vfs.NewMem())
 	return &steppedInMemory{stepped{fs: fault}, memory{fault}}
@@ -101,6 +105,9 @@ func (s *running) Open(t *testing.T) journal.Journal {
 	done := make(chan error, 1)
 	w := s.w
 	go func() { done <- w.Run(ctx) }() // owned by the store, which waits for it in stop
+	for !w.helped.Load() {
+		runtime.Gosched()
+	}
 	stopped := false
 	s.stop = func() {
 		if stopped {
@@ -119,6 +126,9 @@ func (s *running) Open(t *testing.T) journal.Journal {
 // Settle steps beside Run, which is what Claim and Truncate do too.
 func (s *running) Settle(t *testing.T) {
 	t.Helper()
+	if err := s.w.restock(); err != nil {
+		t.Fatalf("restock: %v", err)
+	}
 	if err := s.w.flush(); err != nil {
 		t.Fatalf("flush: %v", err)
 	}

@@ -82,22 +82,27 @@ func (t *tail) room() uint64 {
 	return t.active.room(t.off)
 }
 
-// admits returns why a group for senders is refused, if so; mu is held.
-func (w *WAL) admits(size int) error {
-	need := uint64(size) + batchHeader
+// admits returns why a group for senders of need bytes is refused, if so; mu is
+// held. While owners ask for more and the disk has it, the base is enough: what is
+// missing is being made.
+func (w *WAL) admits(need uint64) error {
+	s, have := &w.stock, w.available()
 	switch {
 	case w.status.Full:
 		return journal.ErrFull
 	case w.status.Busy:
 		return journal.ErrBusy
-	case w.available() >= w.stock.target+need:
+	case have >= s.target+need:
 		return nil
-	case w.stock.spent:
-		w.status.Full = w.available() < w.stock.target+w.slack()
+	case s.spent || have+s.spendable() < s.target+need:
+		w.status.Full = have < s.target+w.slack()
 		poke(w.wake)
 		return journal.ErrFull
+	case have < s.base+need:
+		return w.lacks(need)
 	}
-	return w.lacks(need)
+	poke(w.low)
+	return nil
 }
 
 // lacks refuses a group for senders for which no segment is ready, and has one
@@ -132,7 +137,7 @@ func (w *WAL) review() {
 		limit /= 2
 	}
 	w.log.congested = w.log.unsynced > limit
-	busy := w.log.congested || !full && (s.lack > 0 || have < s.target)
+	busy := w.log.congested || !full && s.lack > 0
 	if full != w.status.Full || busy != w.status.Busy {
 		w.status.Full, w.status.Busy = full, busy
 		poke(w.wake)

@@ -121,7 +121,7 @@ func (w *WAL) firstSegment(number uint64) (*segment, error) {
 func (w *WAL) stockUp() error {
 	for {
 		w.mu.Lock()
-		missing := w.stock.target - min(w.stock.target, w.available())
+		missing := w.stock.target - min(w.stock.target, w.stock.spared)
 		w.mu.Unlock()
 		if missing == 0 {
 			break
@@ -165,7 +165,7 @@ func (w *WAL) supply(need uint64) error {
 	w.making <- struct{}{}
 	defer func() { <-w.making }()
 
-	ok, err := w.provide(need)
+	ok, err := w.provide(need, emergency)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.stock
@@ -183,8 +183,9 @@ func (w *WAL) supply(need uint64) error {
 
 // provide makes a place for a group of need bytes in the quickest way there is,
 // and reports whether it could: it makes the first ready segment larger, or takes a
-// spare, or makes a file, or makes one file of several. The making token is held.
-func (w *WAL) provide(need uint64) (bool, error) {
+// spare, or makes a file, or, in an emergency, makes one file of several. The making
+// token is held.
+func (w *WAL) provide(need uint64, b budget) (bool, error) {
 	w.mu.Lock()
 	err, done, first := w.usable(), w.fits(need), w.stock.first()
 	size := w.segmentFor(need)
@@ -193,7 +194,7 @@ func (w *WAL) provide(need uint64) (bool, error) {
 		return done, err
 	}
 	if first != nil {
-		if err := w.enlarge(first, size); err != nil {
+		if err := w.enlarge(first, size, b); err != nil {
 			return false, err
 		}
 	}
@@ -205,9 +206,9 @@ func (w *WAL) provide(need uint64) (bool, error) {
 	p := w.takeSpare(size)
 	w.mu.Unlock()
 	if p == nil {
-		p, err = w.allocate(max(size, w.least()), size, emergency)
+		p, err = w.allocate(max(size, w.least()), size, b)
 	}
-	if p == nil && err == nil {
+	if p == nil && err == nil && b == emergency {
 		p, err = w.merge(size)
 	}
 	if p == nil || err != nil {
@@ -218,11 +219,11 @@ func (w *WAL) provide(need uint64) (bool, error) {
 
 // enlarge gives a segment that is ready, or became active since, more room, if
 // there is any. The making token is held.
-func (w *WAL) enlarge(s *segment, capacity uint64) error {
+func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	old := s.head.capacity // only the holder of the token changes it
 	w.look()
 	w.mu.Lock()
-	enough := capacity > old && w.stock.free >= capacity-old
+	enough := capacity > old && w.stock.within(b) >= capacity-old
 	w.mu.Unlock()
 	if !enough {
 		return nil
@@ -322,10 +323,16 @@ func (w *WAL) restockOne(refused *uint64) (more bool, err error) {
 // serve makes a place for a group that was refused, and reports whether it could.
 // The making token is held.
 func (w *WAL) serve(need uint64) (bool, error) {
-	ok, err := w.provide(need)
+	w.mu.Lock()
+	s := &w.stock
+	b := ordinary
+	if s.owed > 0 {
+		b = emergency
+	}
+	w.mu.Unlock()
+	ok, err := w.provide(need, b)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &w.stock
 	if s.lack <= need {
 		if s.lack > 0 && !ok && (s.tooLarge == 0 || s.lack < s.tooLarge) {
 			s.tooLarge = s.lack // it was told to wait, and is told no when it comes back
@@ -470,6 +477,14 @@ const (
 	emergency               // all of it
 )
 
+// within returns how much of the disk a budget allows; mu is held.
+func (s *stock) within(b budget) uint64 {
+	if b == emergency {
+		return s.free
+	}
+	return s.spendable()
+}
+
 // allocate makes a file of size bytes, or of fewer if the disk has no more, but
 // at least of least; nil says that there is no space. The disk is asked first: it
 // costs others dear to find every last byte taken, even if only for a moment.
@@ -477,12 +492,9 @@ func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 	w.look()
 	w.mu.Lock()
 	s := &w.stock
-	free := s.free
-	if b == ordinary {
-		free = s.spendable()
-		if s.skip > 0 && free <= s.refused {
-			free = 0
-		}
+	free := s.within(b)
+	if b == ordinary && s.skip > 0 && free <= s.refused {
+		free = 0
 	}
 	w.mu.Unlock()
 

@@ -15,7 +15,12 @@ import (
 // test did.
 func open(t testing.TB, fsys vfs.FS) *WAL {
 	t.Helper()
-	w, err := Open(fsys, Options{SegmentSize: 16 << 10})
+	return openWith(t, fsys, Options{SegmentSize: 16 << 10})
+}
+
+func openWith(t testing.TB, fsys vfs.FS, opts Options) *WAL {
+	t.Helper()
+	w, err := Open(fsys, opts)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -56,7 +61,7 @@ func appendOne(t testing.TB, w *WAL, c journal.Claim, payload string) journal.Po
 
 func commit(t testing.TB, w *WAL) {
 	t.Helper()
-	for range 100 {
+	for range 10_000 {
 		if err := w.Commit(); err != nil {
 			t.Fatalf("commit: %v", err)
 		}
@@ -67,7 +72,7 @@ func commit(t testing.TB, w *WAL) {
 			return
 		}
 	}
-	t.Fatal("still not committed after 100 steps")
+	t.Fatal("still not committed after 10,000 steps")
 }
 
 func numbered(i int) string { return fmt.Sprintf("record %d %0*d", i, i%700, i) }
