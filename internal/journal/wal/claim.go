@@ -179,8 +179,9 @@ func (w *WAL) publish(m *manifest) error {
 // record is needed only if both files are lost, and then it is all that is: since
 // it lies behind everything that it keeps, the segment it is in is kept too, and
 // since it is written first nothing has been freed that the last one in the log
-// needs. On a full disk it gets a quarter, at most, of what is left in the active
-// segment, and otherwise is left out until the next time.
+// needs. On a full disk it may use half of the base of the reserve; beyond that it
+// gets a quarter, at most, of what is left in the active segment, and otherwise is
+// left out until the next time.
 func (w *WAL) logManifest(m *manifest) error {
 	b, err := m.encodeCompact()
 	if err != nil {
@@ -210,10 +211,10 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 		if err := w.usable(); err != nil {
 			return false, err
 		}
-		if w.status.Full && w.log.room() < 4*need {
+		if w.status.Full && w.log.room() < 4*need && w.available() < w.stock.target-w.stock.base/2+need {
 			return false, nil // what is left is for the owners
 		}
-		if w.fit(size) {
+		if w.fit(need) {
 			break
 		}
 		w.mu.Unlock()
