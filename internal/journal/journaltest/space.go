@@ -127,8 +127,8 @@ func sendersLeaveTheReserve(t *testing.T, s Store) {
 	reserved := 10 * o.BlockSize
 	o.j.Reserve(o.Claim, reserved)
 	status.wait(t, s, "new", func(st journal.Status) bool { return !st.Full && !st.Busy })
-	if got := o.j.Usage(o.Claim).Reserved; got != reserved {
-		t.Errorf("reserved %d, want %d", got, reserved)
+	if got := o.j.Usage(o.Claim).Reserved; got < reserved {
+		t.Errorf("reserved %d, want at least %d", got, reserved)
 	}
 	d.Fill()
 	o.sendUntilFull(t, s)
