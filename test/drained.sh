@@ -58,13 +58,14 @@ start() {
 
 through() { "$binary" bench --url "$url" --queue "$1" --duration "${2}s" --quiet >/dev/null; }
 
-# rest waits until the size of the store has not changed for five seconds.
+# rest waits until the size of the store has not changed for 15 seconds: a store gives
+# up what it keeps ready after ten.
 rest() {
 	local before=-1 now same=0
 	for _ in $(seq 60); do
 		now=$(du -s --apparent-size --block-size=1 "$work/data" | cut -f1)
 		if [[ $now == "$before" ]]; then same=$((same + 1)); else same=0; fi
-		if ((same >= 5)); then break; fi
+		if ((same >= 15)); then break; fi
 		before=$now
 		sleep 1
 	done
