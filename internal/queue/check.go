@@ -45,6 +45,11 @@ func (q *Queue) Check() error {
 	if lent != len(q.arrived) {
 		return fmt.Errorf("invariant 4: %d times of arrival are kept, for %d messages", len(q.arrived), lent)
 	}
+	for seq := range q.reasons {
+		if q.msgs.get(seq) == nil {
+			return fmt.Errorf("invariant 4: a reason is kept for message %d, which is gone", seq)
+		}
+	}
 	if counts != q.counts {
 		return fmt.Errorf("invariant 3: counted %+v, found %+v", q.counts, counts)
 	}

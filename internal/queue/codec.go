@@ -24,6 +24,8 @@ const (
 	kindSettings kind = 0x0a // kindConfig with more
 	kindStarted  kind = 0x0b // keys that were started; also a chunk of a snapshot
 	kindArrived  kind = 0x0c
+	kindReasons  kind = 0x0d // why messages are dead letters; also a chunk of a snapshot
+	kindReturned kind = 0x0e // a message that was gone is back under its number
 
 	kindSnapshot kind = 0x10 // header
 	kindWindow   kind = 0x11 // chunk of the duplicate window

@@ -24,7 +24,8 @@
 // # Assumptions
 //
 // The owner writes the records of a command, all or none, in the order of the
-// commands. What ends in Effects.Dead it stores elsewhere in the same write.
+// commands. What ends in Effects.Dead it stores elsewhere in the same write, with
+// the same body: the reason of a death is kept beside it.
 //
 // Time may stand still but does not go back; if it does, the queue goes on with
 // the latest time it has seen.
@@ -52,7 +53,8 @@
 // A waiting message is an entry of 56 bytes without pointers, on a shelf with
 // others, and 4 bytes in a page that finds it by its number. Outside of long lines
 // its number is in a list, too, which takes 8 bytes. Names of sessions and fair keys
-// are kept once. Bodies are the journal's.
+// are kept once. Bodies are the journal's. A dead letter that has a reason costs a
+// Ref in a map; the text is the journal's, too.
 //
 // # Cost
 //
@@ -92,7 +94,8 @@
 //     appointment, and each of these has its message.
 //  3. Every count equals what a walk over all messages finds.
 //  4. A name is kept while a message, a lock or a state refers to it, no longer;
-//     so is a time of arrival, of the messages whose age is another.
+//     so is a time of arrival, of the messages whose age is another, and the
+//     reason of a dead letter.
 //  5. A ready message stands in its place: in the line of its level, or of its
 //     level and key; or, in a queue of sessions, in that of its session and that
 //     of its session and level. A free session is in every level in which it has

@@ -18,7 +18,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	out.time(in)
 	out.seq(q.msgs.last + 1)
 	out.uint(uint64(stored))
-	ids, first, lent := q.ids, q.msgs.last+1, false
+	ids, first, lent, reasons := q.ids, q.msgs.last+1, false, false
 	for i := range as {
 		if seqs[i] == 0 {
 			continue
@@ -32,10 +32,17 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		out.item(&it, in)
 		seqs[i] = q.msgs.last + 1
 		q.place(seqs[i], &it, out)
+		if as[i].Reason != (Ref{}) {
+			q.setReason(seqs[i], as[i].Reason, out)
+			reasons = true
+		}
 	}
 	out.end()
 	if lent {
 		q.lent(first, q.msgs.last, out)
+	}
+	if reasons {
+		q.recordReasons(first, q.msgs.last, out)
 	}
 	return nil
 }

@@ -2,7 +2,10 @@
 
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // lock is a message, or a session, in somebody's hands. Locks are not logged.
 type lock struct {
@@ -95,6 +98,19 @@ func (ls *locks) begin(slot uint32, now int64) {
 	t := &ls.spans[ls.current]
 	l.span, l.until = ls.current, int64(later(time.Duration(t.lasts), now))
 	ls.link(&t.ring, slot)
+}
+
+// hold lets the lock run without end: it has a timeline of its own, which has no
+// first to end.
+func (ls *locks) hold(slot uint32) {
+	i := slices.IndexFunc(ls.spans, func(t timeline) bool { return t.lasts == never })
+	if i < 0 {
+		i = len(ls.spans)
+		ls.spans = append(ls.spans, timeline{lasts: never})
+	}
+	l := &ls.all[slot]
+	l.span, l.until = uint32(i), never
+	ls.link(&ls.spans[i].ring, slot)
 }
 
 // renew lets a running lock begin again.

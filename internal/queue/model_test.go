@@ -54,6 +54,12 @@ func (m *model) remove(seq SeqNo) {
 	m.messages = slices.DeleteFunc(m.messages, func(x *modelMessage) bool { return x.seq == seq })
 }
 
+// insert puts a message back that was removed.
+func (m *model) insert(x *modelMessage) {
+	i, _ := slices.BinarySearchFunc(m.messages, x.seq, func(y *modelMessage, seq SeqNo) int { return cmp.Compare(y.seq, seq) })
+	m.messages = slices.Insert(m.messages, i, x)
+}
+
 func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
 	seqs := make([]SeqNo, len(as))
 	for i, a := range as {

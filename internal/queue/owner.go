@@ -16,11 +16,14 @@ func (q *Queue) Last() SeqNo { return q.msgs.last }
 // earlier one; zero if there is none.
 func (q *Queue) LastEnqueued() time.Time { return moment(q.lastIn) }
 
-// Refs calls fn for every body that the queue refers to, session states included:
-// the owner is about to drop the whole queue.
+// Refs calls fn for every body that the queue refers to, session states and the
+// reasons of dead letters included: the owner is about to drop the whole queue.
 func (q *Queue) Refs(fn func(Ref)) {
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		fn(e.body())
+	}
+	for _, reason := range q.reasons {
+		fn(reason)
 	}
 	for i := range q.sessions.all {
 		if state := q.sessions.all[i].state; state != (Ref{}) {

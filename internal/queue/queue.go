@@ -27,6 +27,7 @@ type Queue struct {
 	sessions sessions
 	keys     keys
 	arrived  map[SeqNo]int64 // of messages with flagLent
+	reasons  map[SeqNo]Ref   // of dead letters that have a reason beside their body
 	restore  restore
 
 	due  []SeqNo  // scratch of Tick
@@ -210,6 +211,9 @@ func (q *Queue) erase(seq SeqNo, e *entry, out *Effects) {
 	if e.flags&flagLent != 0 {
 		delete(q.arrived, seq)
 	}
+	if len(q.reasons) > 0 {
+		q.dropReason(seq, out)
+	}
 	q.msgs.delete(seq)
 }
 
@@ -243,6 +247,9 @@ func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
 	}
 	if e.life != 0 {
 		d.ExpiresAt = moment(e.expiry())
+	}
+	if len(q.reasons) > 0 {
+		d.Reason = q.reasons[seq]
 	}
 	switch e.state() {
 	case Scheduled:

@@ -33,11 +33,18 @@ type player struct {
 	nextAt uint64
 	dead   []SeqNo
 
+	taken   []taken // for good, and not given back
 	cursor  *Cursor // of the snapshot being written
 	began   int     // where it began in log
 	twin    *Queue  // replays log as it grows
 	twinAt  int
 	history []string
+}
+
+// taken is a message that was taken for good.
+type taken struct {
+	d Delivery
+	x *modelMessage
 }
 
 func newPlayer(t *testing.T, seed uint64, cfg Config) *player {
@@ -140,7 +147,7 @@ func (p *player) verifyPeek() {
 	for i, d := range got {
 		w := want[i]
 		if d.Seq != w.seq || d.State != w.state || d.Failures != w.failures || d.Level != w.a.Level ||
-			d.Body != w.a.Body || d.Session != w.a.Session || d.Key != w.a.Key || d.Origin != w.a.Origin ||
+			d.Body != w.a.Body || d.Reason != w.a.Reason || d.Session != w.a.Session || d.Key != w.a.Key || d.Origin != w.a.Origin ||
 			!d.NotBefore.Equal(w.notBefore) && w.state == Scheduled ||
 			w.state != Scheduled && (!d.EnqueuedAt.Equal(w.enqueued) || !w.since.Equal(w.enqueued) && !d.Since.Equal(w.since)) {
 			p.fatalf("peek: got %+v, want %+v", d, *w)
@@ -176,6 +183,9 @@ func (p *player) snapshot() {
 		for _, x := range p.m.messages {
 			if x.a.Body == r {
 				x.a.Body = to
+			}
+			if x.a.Reason == r {
+				x.a.Reason = to
 			}
 		}
 		return to, true

@@ -38,6 +38,14 @@ func sample(cfg Config) [][]byte {
 			_, _ = q.Abandon(now, d.Token, &out)
 		}
 	}
+	u, _, _ := q.LockSession(now, "u")
+	if err := q.Enqueue(now, []Arrival{{Body: Ref{6, 10}, Level: 2, Session: "u", InSession: true, Reason: Ref{7, 3}}}, seqs[:1], &out); err != nil {
+		panic(err)
+	}
+	if d, ok := q.Take(now, Want{Session: u, Forgetful: true, MaxLevel: 2}, &out); !ok || q.Return(now, &d, &out) != nil {
+		panic("nothing to return")
+	}
+	q.ReleaseSession(now, u, &out)
 	q.SetSessionState(now, "s", Ref{5, 12}, &out)
 	_ = q.Reclass(now, 2, Reclass{Level: 3, Key: "m"}, &out)
 	for c, done := (Cursor{}), false; !done; {
@@ -106,6 +114,9 @@ func TestReplayRefuses(t *testing.T) {
 		{"an unknown message that goes", [][]byte{record(kindGone, 9)}},
 		{"an unknown message that fails", [][]byte{record(kindFailed, 9, 1)}},
 		{"an unknown message that is deferred", [][]byte{record(kindDeferred, 9)}},
+		{"a reason for an unknown message", [][]byte{record(kindReasons, 9, 1, 1)}},
+		{"an unknown message that returns", [][]byte{append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
+		{"a message that returns and was not gone", [][]byte{enqueue(1), append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 1), enqueue(1)[11:]...)}},
 		{"number zero", [][]byte{record(kindGone, 0)}},
 		{"a chunk without its snapshot", [][]byte{record(kindEntries, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)}},
 		{"an unknown message that begins", [][]byte{append(record(kindActivate, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},

@@ -49,6 +49,10 @@ func (q *Queue) replay(k kind, r *reader, out *Effects) error {
 		return q.replayChange(k, r, out)
 	case kindArrived:
 		return q.replayArrived(r)
+	case kindReasons:
+		return q.replayReasons(r, out)
+	case kindReturned:
+		return q.replayReturned(r, out)
 	case kindState:
 		q.replayState(r, out)
 	case kindStarted:
@@ -157,6 +161,7 @@ func (q *Queue) replayChange(k kind, r *reader, out *Effects) error {
 		e.failures = failures
 	case kindRewrite:
 		q.rebody(e, body, out)
+		q.dropReason(seq, out)
 	case kindReclass:
 		q.reclass(seq, e, class)
 	case kindDeferred:

@@ -3,7 +3,6 @@
 package queue
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
@@ -83,13 +82,15 @@ func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *
 	return q.bury(t.Seq, e, reason, description, out), nil
 }
 
-// Rewrite gives a locked message a new body.
+// Rewrite gives a locked message a new body. A reason that a dead letter has
+// beside the old one is dropped: the owner has written it into the new one.
 func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 	e, err := q.held(t, q.at(now))
 	if err != nil {
 		return err
 	}
 	q.rebody(e, body, out)
+	q.dropReason(t.Seq, out)
 	out.begin(kindRewrite)
 	out.seq(t.Seq)
 	out.ref(body)
@@ -172,8 +173,8 @@ func (q *Queue) fail(seq SeqNo, e *entry, out *Effects) Settled {
 		e.failures++
 	}
 	if q.cfg.MaxFailures > 0 && e.failures >= q.cfg.MaxFailures {
-		return q.bury(seq, e, ReasonDeliveries, fmt.Sprintf(
-			"Message could not be consumed after %d delivery attempts.", e.failures), out)
+		d := tooManyFailures(Delivery{Failures: e.failures})
+		return q.bury(seq, e, d.Reason, d.Description, out)
 	}
 	s := q.unlock(seq, e)
 	q.rest(seq, e)

@@ -166,6 +166,10 @@ func (q *Queue) snapEntries(c Cursor, b *Budget, move func(Ref) (Ref, bool), out
 	if len(q.arrived) > 0 {
 		q.lent(SeqNo(c.next), to, out)
 	}
+	if len(q.reasons) > 0 {
+		q.moveReasons(SeqNo(c.next), to, move, out)
+		q.recordReasons(SeqNo(c.next), to, out)
+	}
 	c.next = uint64(to) + 1
 	return c
 }
@@ -185,6 +189,9 @@ func (q *Queue) Upcoming(c Cursor, b Budget, yield func(Ref)) {
 		for seq, e := q.msgs.next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.msgs.next(seq + 1) {
 			b.Items--
 			yield(e.body())
+			if reason, ok := q.reasons[seq]; ok {
+				yield(reason)
+			}
 		}
 	}
 }
@@ -195,11 +202,12 @@ func (q *Queue) SnapshotSize() uint64 {
 	const (
 		fixed     = 160     // header, end, and what they are wrapped in
 		perSight  = 24      // a message id in the duplicate window
+		perReason = 24      // a place beside a dead letter
 		perState  = 64 + 32 // a session's state, its name, a name's share of a record
 		samples   = 32
 		perRecord = 64 // of samples that were not found
 	)
-	size := uint64(fixed) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, len(q.keys.all)-1))
+	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, len(q.keys.all)-1))
 	total := uint64(q.counts.Total())
 	if total == 0 {
 		return size
@@ -360,6 +368,9 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 		out.seq(seq)
 		out.item(&it, 0)
 		out.time(q.enqueuedAt(seq, e))
+		if reason, ok := q.reasons[seq]; ok {
+			out.ref(reason)
+		}
 	}
 	for _, k := range q.keys.startedKeys() {
 		out.started(&k)

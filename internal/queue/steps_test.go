@@ -21,6 +21,8 @@ func (p *player) step() {
 		{8, "take", p.take},
 		{12, "settle", p.settle},
 		{3, "take by number", p.takeSeq},
+		{2, "return", p.giveBack},
+		{1, "bury", p.bury},
 		{2, "cancel", p.cancel},
 		{1, "remove", p.remove},
 		{2, "reclass", p.reclass},
@@ -75,6 +77,9 @@ func (p *player) arrival() Arrival {
 	if p.rnd.IntN(5) == 0 {
 		a.Since = p.now.Add(-time.Duration(p.rnd.IntN(60000)) * time.Millisecond)
 	}
+	if a.NotBefore.IsZero() && p.rnd.IntN(4) == 0 {
+		a.Reason = p.body(20)
+	}
 	return a
 }
 
@@ -113,7 +118,8 @@ func (p *player) take() {
 		want = p.m.choices(p.now, levelRange{w.lowest(), w.highest()}, func(*modelMessage) bool { return true })
 	}
 	ready := p.q.HasReady(p.now, w)
-	d, ok := p.q.Take(p.now, w, &p.out)
+	hold := w.Forgetful && p.rnd.IntN(2) == 0
+	d, ok := p.q.TakeOrHold(p.now, w, func(Ref) bool { return !hold }, &p.out)
 	if ok != ready || ok != (len(want) > 0) {
 		p.fatalf("take %+v: %t, ready %t, want one of %d", w, ok, ready, len(want))
 	}
@@ -124,6 +130,14 @@ func (p *player) take() {
 		if x.seq == d.Seq {
 			if !p.q.cfg.Sessions { // a session was served when it was locked
 				p.m.served(p.now, d.Level)
+			}
+			if hold { // locked without end, unless its session's lock has one
+				p.m.hand(x)
+				x.state, x.token, x.until = Locked, d.Token, p.now.AddDate(100, 0, 0)
+				if p.q.cfg.Sessions {
+					x.until = p.m.ends[x.a.Session]
+				}
+				return
 			}
 			p.handed(d, x, w)
 			return
@@ -150,6 +164,7 @@ func (p *player) handed(d Delivery, want *modelMessage, w Want) {
 	p.m.hand(want)
 	if w.Forgetful {
 		p.m.remove(d.Seq)
+		p.taken = append(p.taken, taken{d, want})
 		return
 	}
 	want.deferred = want.state == Deferred
@@ -199,7 +214,7 @@ func (p *player) settle() {
 		p.m.dead = append(p.m.dead, x.seq)
 		p.m.remove(x.seq)
 	case 4:
-		x.a.Body = p.body(50)
+		x.a.Body, x.a.Reason = p.body(50), Ref{}
 		err = p.q.Rewrite(p.now, x.token, x.a.Body, &p.out)
 	case 5:
 		var until time.Time
@@ -248,6 +263,51 @@ func (p *player) takeSeq() {
 	if err == nil {
 		p.handed(d, x, w)
 	}
+}
+
+// giveBack returns a message that was taken for good, or counts that it failed.
+func (p *player) giveBack() {
+	if len(p.taken) == 0 {
+		return
+	}
+	i := p.rnd.IntN(len(p.taken))
+	t := p.taken[i]
+	p.taken = slices.Delete(p.taken, i, i+1)
+	p.note("returned %d", t.d.Seq)
+	t.x.token, t.x.until = Token{}, time.Time{}
+	if p.rnd.IntN(4) > 0 {
+		if err := p.q.Return(p.now, &t.d, &p.out); err != nil {
+			p.fatalf("return %d: %v", t.d.Seq, err)
+		}
+		p.m.insert(t.x)
+		if err := p.q.Return(p.now, &t.d, &p.out); !errors.Is(err, ErrNotAllowed) {
+			p.fatalf("return %d twice: %v", t.d.Seq, err)
+		}
+		return
+	}
+	if err := p.q.ReturnFailed(p.now, &t.d, &p.out); err != nil {
+		p.fatalf("return %d as failed: %v", t.d.Seq, err)
+	}
+	p.m.insert(t.x)
+	p.m.fail(t.x)
+}
+
+func (p *player) bury() {
+	x := p.pick(State(p.rnd.IntN(4)))
+	if x == nil {
+		return
+	}
+	if x.state == Locked && p.rnd.IntN(2) == 0 {
+		if err := p.q.Bury(p.now, x.seq, Token{Seq: x.seq}, "why", "because", &p.out); !errors.Is(err, ErrLocked) {
+			p.fatalf("bury %d, which somebody else holds: %v", x.seq, err)
+		}
+		return
+	}
+	if err := p.q.Bury(p.now, x.seq, x.token, "why", "because", &p.out); err != nil {
+		p.fatalf("bury %d: %v", x.seq, err)
+	}
+	p.m.dead = append(p.m.dead, x.seq)
+	p.m.remove(x.seq)
 }
 
 func (p *player) cancel() {

@@ -13,6 +13,18 @@ const maxExpired = 64
 // after a bounded number of messages that turn out to have expired; Tick, which
 // is due then, removes the rest.
 func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
+	return q.take(now, w, nil, out)
+}
+
+// TakeOrHold is Take with w Forgetful, for an owner that must have a body in hand
+// before the message goes. If inHand denies that it has the body, the message is
+// locked without end instead: the Delivery has a token, and the owner completes,
+// releases or buries the message when it knows the body.
+func (q *Queue) TakeOrHold(now time.Time, w Want, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
+	return q.take(now, w, inHand, out)
+}
+
+func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
 	at := q.at(now)
 	if q.cfg.ReceivePaused {
 		return Delivery{}, false
@@ -36,7 +48,14 @@ func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
 		} else {
 			q.levels.take(q, k, e)
 		}
-		return q.handOut(k.seq, e, w, at, out), true
+		hold := inHand != nil && !inHand(e.body())
+		w.Forgetful = w.Forgetful && !hold
+		d := q.handOut(k.seq, e, w, at, out)
+		if hold && !q.cfg.Sessions { // a session bounds the locks in it
+			q.locks.unlink(&q.locks.spans[q.locks.current].ring, e.slot)
+			q.locks.hold(e.slot)
+		}
+		return d, true
 	}
 	return Delivery{}, false
 }

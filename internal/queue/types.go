@@ -76,6 +76,7 @@ type Arrival struct {
 	Origin    SeqNo         // its number in the entity it was first sent to, if not here
 	Failures  uint32        // failed deliveries it brings along
 	Hops      uint8         // forwards it has behind it
+	Reason    Ref           // of a dead letter: where its reason is kept; zero if the body has it, or nothing
 }
 
 // Delivery is a message handed out, or looked at.
@@ -90,14 +91,15 @@ type Delivery struct {
 	Failures    uint32 // failed deliveries so far
 	Hops        uint8
 	First       bool // never handed out before in this process's memory
-	Session     string
 	InSession   bool
+	Session     string
 	Key         string
 	EnqueuedAt  time.Time
 	Since       time.Time // from when its age counts; zero is EnqueuedAt
 	LockedUntil time.Time
 	ExpiresAt   time.Time // zero is never
 	NotBefore   time.Time // of a scheduled message
+	Reason      Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
 }
 
 // Settled tells about a message that was settled, for measurement.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import "fmt"
+
+// A dead letter keeps the body it had. Why it died is kept beside it, in a body of
+// its own that may be shared, so that a message dies without being read or written
+// again. Only dead letters have one, so it is not part of an entry.
+
+// setReason says where the reason of a message is kept.
+func (q *Queue) setReason(seq SeqNo, reason Ref, out *Effects) {
+	q.dropReason(seq, out)
+	if q.reasons == nil {
+		q.reasons = make(map[SeqNo]Ref)
+	}
+	q.reasons[seq] = reason
+	out.Placed = append(out.Placed, reason)
+}
+
+// dropReason forgets the reason of a message, if it has one.
+func (q *Queue) dropReason(seq SeqNo, out *Effects) {
+	if reason, ok := q.reasons[seq]; ok {
+		out.Freed = append(out.Freed, reason)
+		delete(q.reasons, seq)
+	}
+}
+
+// recordReasons logs the reasons of the messages from first to last.
+func (q *Queue) recordReasons(first, last SeqNo, out *Effects) {
+	began := false
+	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
+		reason, ok := q.reasons[seq]
+		if !ok {
+			continue
+		}
+		if !began {
+			out.begin(kindReasons)
+			began = true
+		}
+		out.seq(seq)
+		out.ref(reason)
+	}
+	if began {
+		out.end()
+	}
+}
+
+// moveReasons lets the owner move the reasons of the messages from first to last.
+func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *Effects) {
+	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
+		if reason, ok := q.reasons[seq]; ok {
+			if to, ok := move(reason); ok {
+				q.setReason(seq, to, out)
+			}
+		}
+	}
+}
+
+func (q *Queue) replayReasons(r *reader, out *Effects) error {
+	for len(r.rest) > 0 {
+		seq, reason := r.seq(), r.ref()
+		if r.bad || q.unseen(seq) {
+			continue
+		}
+		if q.msgs.get(seq) == nil {
+			return fmt.Errorf("%w: a reason for message %d, which is gone", ErrCorrupt, seq)
+		}
+		q.setReason(seq, reason, out)
+	}
+	return nil
+}

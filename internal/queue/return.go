@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Return puts a message back that was taken for good and did not reach its taker:
+// d is what Take returned, its Body and Reason being where the owner keeps them
+// now. The message has its old number, age and place, and nothing counts against
+// it. A number that is in use, or was never given, is ErrNotAllowed.
+func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
+	q.at(now)
+	if d.Seq == 0 || d.Seq > q.msgs.last || q.msgs.get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
+		return ErrNotAllowed
+	}
+	it := itemOfDelivery(d)
+	out.begin(kindReturned)
+	out.time(it.enqueued)
+	out.seq(d.Seq)
+	out.item(&it, it.enqueued)
+	out.end()
+	q.place(d.Seq, &it, out)
+	if it.arrived != 0 {
+		q.lent(d.Seq, d.Seq, out)
+	}
+	if d.Reason != (Ref{}) {
+		q.setReason(d.Seq, d.Reason, out)
+		q.recordReasons(d.Seq, d.Seq, out)
+	}
+	return nil
+}
+
+// ReturnFailed is Return of a message that its taker could not take, ever: it
+// counts a failed delivery, and at the limit the message becomes a dead letter.
+func (q *Queue) ReturnFailed(now time.Time, d *Delivery, out *Effects) error {
+	if q.cfg.IsDead {
+		return q.Return(now, d, out)
+	}
+	failed := *d
+	if failed.Failures < math.MaxUint32 {
+		failed.Failures++
+	}
+	if q.cfg.MaxFailures == 0 || failed.Failures < q.cfg.MaxFailures {
+		return q.Return(now, &failed, out)
+	}
+	out.Dead = append(out.Dead, tooManyFailures(failed)) // it is gone from here already
+	return nil
+}
+
+// tooManyFailures makes a dead letter of a message that has failed too often.
+func tooManyFailures(d Delivery) Dead {
+	return Dead{Delivery: d, Reason: ReasonDeliveries,
+		Description: fmt.Sprintf("Message could not be consumed after %d delivery attempts.", d.Failures)}
+}
+
+// itemOfDelivery is the inverse of Queue.delivery.
+func itemOfDelivery(d *Delivery) item {
+	it := item{
+		belonging: belonging{session: d.Session, inSession: d.InSession, key: d.Key},
+		body:      d.Body,
+		origin:    d.Origin,
+		enqueued:  nanos(d.EnqueuedAt),
+		failures:  d.Failures,
+		level:     d.Level,
+		class:     d.Class,
+		hops:      d.Hops,
+	}
+	if !d.Since.IsZero() {
+		it.arrived, it.enqueued = it.enqueued, nanos(d.Since)
+	}
+	if !d.ExpiresAt.IsZero() {
+		var e entry
+		e.setLife(time.Duration(nanos(d.ExpiresAt) - it.enqueued))
+		it.life, it.seconds = e.life, e.flags&flagSeconds
+	}
+	if d.State == Deferred {
+		it.state = Deferred
+	}
+	return it
+}
+
+func (q *Queue) replayReturned(r *reader, out *Effects) error {
+	at := r.time()
+	seq, it := r.seq(), r.item(at)
+	if r.bad || q.unseen(seq) {
+		return nil
+	}
+	if err := q.fitting(r, &it); err != nil {
+		return err
+	}
+	if seq > q.msgs.last || q.msgs.get(seq) != nil {
+		return fmt.Errorf("%w: message %d returns and was not gone", ErrCorrupt, seq)
+	}
+	q.place(seq, &it, out)
+	return nil
+}
+
+// Bury makes a message a dead letter whatever state it is in, unless somebody
+// other than the holder of t has it: ErrLocked. ErrNotFound; a queue of dead
+// letters answers ErrNotAllowed.
+func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
+	at := q.at(now)
+	e := q.msgs.get(seq)
+	switch {
+	case q.cfg.IsDead:
+		return ErrNotAllowed
+	case e == nil:
+		return ErrNotFound
+	case e.is(Locked):
+		if held, err := q.held(t, at); err != nil || held != e {
+			return ErrLocked
+		}
+		q.bury(seq, e, reason, description, out)
+		return nil
+	}
+	out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description})
+	q.remove(seq, e, out)
+	out.gone(seq)
+	return nil
+}
