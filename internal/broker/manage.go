@@ -5,10 +5,10 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -84,50 +84,6 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 	return ds, err
 }
 
-// ReceiveDeferred takes deferred messages by their numbers, all of them or none.
-func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.SeqNo, mode Mode, session *string) ([]Delivery, error) {
-	n, part, err := b.readable(addr)
-	if err != nil {
-		return nil, err
-	}
-	ds := make([]Delivery, 0, len(seqs))
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
-		q, err := tx.Inspect(n.id, part)
-		if err != nil {
-			return err
-		}
-		for _, seq := range seqs {
-			d, ok := q.Lookup(seq)
-			if !ok || d.State != queue.Deferred || session != nil && d.Session != *session {
-				return fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
-			}
-		}
-		w := queue.Want{Forgetful: mode == ReceiveAndDelete}
-		if session != nil {
-			lock, ok := tx.SessionOf(n.id, part, *session)
-			if !ok {
-				return ErrSessionLockLost
-			}
-			w.Session = lock
-		}
-		return tx.Apply(n.id, part, func(q *queue.Queue, out *queue.Effects) error {
-			for _, seq := range seqs {
-				qd, err := q.TakeSeq(tx.Now(), seq, w, out)
-				if err != nil {
-					return err
-				}
-				d, err := tx.Loaded(n.id, part, qd)
-				if err != nil {
-					return err
-				}
-				ds = append(ds, d)
-			}
-			return nil
-		})
-	})
-	return ds, translate(err)
-}
-
 // RenewSession extends a session lock.
 func (b *Broker) RenewSession(ctx context.Context, addr, id string) (time.Time, error) {
 	n, part, err := b.readable(addr)
@@ -154,27 +110,32 @@ func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	var state []byte
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
-		q, err := tx.Inspect(n.id, part)
-		if err != nil {
+	for {
+		var ref queue.Ref
+		var ok bool
+		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
+			q, err := tx.Inspect(n.id, part)
+			if err == nil {
+				ref, ok = q.SessionState(id)
+			}
 			return err
+		})
+		if err != nil || !ok {
+			return nil, err
 		}
-		ref, ok := q.SessionState(id)
-		if !ok {
-			return nil
+		m, err := n.shard.Read(ref)
+		if errors.Is(err, journal.ErrGone) && ctx.Err() == nil {
+			continue // it was moved, or set anew
 		}
-		m, err := tx.Load(ref)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		state = []byte{}
+		state := []byte{}
 		for data := range m.Data() {
 			state = append(state, data...)
 		}
-		return nil
-	})
-	return state, err
+		return state, nil
+	}
 }
 
 // SetSessionState sets the state of a session; nil clears it.

@@ -270,8 +270,8 @@ func (m *mover) move(t *transfer) {
 		return
 	}
 	msg, err := d.Message()
-	if err != nil {
-		m.next() // settled by somebody else, or unreadable and left where it is
+	if err != nil || d.Damaged() {
+		m.next() // settled by somebody else, or unreadable: a dead letter stays where it is
 		return
 	}
 	if t.failure != nil {

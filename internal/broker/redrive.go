@@ -135,7 +135,7 @@ func (r *redrive) move(ctx context.Context, ds []Delivery) error {
 			r.done.Left++
 			r.b.log.LogAttrs(ctx, slog.LevelError, "dead letter cannot be read and stays",
 				slog.String("entity", r.n.path), slog.Uint64("seq", uint64(ds[i].Seq)), slog.Any("err", err))
-		case ds[i].State == queue.Locked || r.Match != nil && !r.Match(&ds[i], m):
+		case ds[i].State == queue.Locked || ds[i].Damaged() || r.Match != nil && !r.Match(&ds[i], m):
 			r.done.Left++
 		default:
 			wanted = append(wanted, chosen{ds[i], m})

@@ -50,10 +50,11 @@ type Set struct {
 	sources []*setSource
 
 	mu     sync.Mutex
-	limit  uint64 // guarded by mu; messages the sink takes in all
-	given  uint64 // guarded by mu; messages the sink was given
-	drain  bool   // guarded by mu; the sink wants its answer
-	events []setEvent
+	limit  uint64        // guarded by mu; messages the sink takes in all
+	given  uint64        // guarded by mu; messages the sink was given
+	drain  bool          // guarded by mu; the sink wants its answer
+	events []setEvent    // guarded by mu
+	over   bool          // guarded by mu; nobody looks at events any more
 	wake   chan struct{} // capacity 1: look again
 
 	cancel context.CancelCauseFunc
@@ -104,6 +105,7 @@ func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule Rule, o Recei
 	s.done.Go(func() {
 		err := s.run(ctx)
 		s.closeSources()
+		s.finish()
 		if !errors.Is(err, errSetClosed) {
 			s.sink.Ended(err)
 		}
@@ -165,6 +167,18 @@ func (s *Set) Close() {
 	s.done.Wait()
 }
 
+// finish gives back what came and was not looked at. What still comes goes back as
+// it does.
+func (s *Set) finish() {
+	s.mu.Lock()
+	events := s.events
+	s.events, s.over = nil, true
+	s.mu.Unlock()
+	for _, e := range events {
+		Return(e.ds)
+	}
+}
+
 func (s *Set) closeSources() {
 	for _, src := range s.sources {
 		src.rec.Close()
@@ -189,8 +203,15 @@ func (src *setSource) Ended(err error) { src.set.post(setEvent{source: src.index
 
 func (s *Set) post(e setEvent) {
 	s.mu.Lock()
-	s.events = append(s.events, e)
+	over := s.over
+	if !over {
+		s.events = append(s.events, e)
+	}
 	s.mu.Unlock()
+	if over {
+		Return(e.ds)
+		return
+	}
 	s.ring()
 }
 
@@ -236,8 +257,11 @@ func (s *Set) next(ctx context.Context) ([]setEvent, error) {
 	events := s.events
 	s.events = nil
 	s.mu.Unlock()
-	for _, e := range events {
+	for i, e := range events {
 		if e.ended != nil {
+			for _, e := range events[i:] {
+				Return(e.ds)
+			}
 			return nil, e.ended
 		}
 		s.take(e.source, e.ds)

@@ -150,7 +150,7 @@ func TestDeadLettersOfATopic(t *testing.T) {
 				t.Errorf("settle: %v", err)
 			}
 			rec.Close()
-			if ds, err := r.ReceiveDeferred(ctx, addr, []queue.SeqNo{d.Seq}, ReceiveAndDelete, nil); err != nil || len(ds) != 1 {
+			if ds, err := r.ReceiveDeferred(ctx, addr, []queue.SeqNo{d.Seq}, Deferred{Mode: ReceiveAndDelete}); err != nil || len(ds) != 1 {
 				t.Errorf("receive a deferred one: %d, %v", len(ds), err)
 			}
 			if ds, err := r.Peek(ctx, addr, 0, 10, nil); err != nil || len(ds) != 3 {

@@ -234,3 +234,35 @@ func TestTimesBeyondTheClockStandForTheNearest(t *testing.T) {
 		t.Fatalf("%d scheduled and %d ready, want one each", c.Scheduled, c.Ready)
 	}
 }
+
+// A message may be away while a snapshot passes its number, and return before the
+// snapshot ends.
+func TestReturnBehindASnapshot(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	var out Effects
+	if err := q.Enqueue(epochStart, []Arrival{{Body: Ref{1, 1}}}, make([]SeqNo, 1), &out); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	c, _ := q.Snapshot(Cursor{}, items(1), nil, &out)
+	d, _ := q.Take(epochStart, Want{Forgetful: true}, &out)
+	for c.phase != phaseStarted {
+		c, _ = q.Snapshot(c, items(1), nil, &out)
+	}
+	if err := q.Return(epochStart, &d, &out); err != nil {
+		t.Fatal(err)
+	}
+	for done := false; !done; {
+		c, done = q.Snapshot(c, items(1), nil, &out)
+	}
+	fresh := New(Config{}, 2)
+	var replayed Effects
+	for _, rec := range out.Records() {
+		if err := fresh.Replay(rec, &replayed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fresh.Digest(epochStart) != q.Digest(epochStart) {
+		t.Errorf("replay has %+v, want %+v", fresh.Counts(), q.Counts())
+	}
+}

@@ -54,6 +54,20 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 	return s, nil
 }
 
+// Revoke returns a message to its place that never reached the holder of the token,
+// and counts nothing. A lock that has run out, and that Tick has not ended yet, is
+// as good as any other.
+func (q *Queue) Revoke(now time.Time, t Token) error {
+	q.at(now)
+	e := q.msgs.get(t.Seq)
+	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
+		return q.lost()
+	}
+	q.unlock(t.Seq, e)
+	q.rest(t.Seq, e)
+	return nil
+}
+
 // Defer sets a message aside until somebody takes it by its number.
 func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	e, err := q.held(t, q.at(now))

@@ -142,10 +142,16 @@ func (q *Queue) snapStates(c Cursor, b *Budget, move func(Ref) (Ref, bool), out 
 func (q *Queue) snapEntries(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) Cursor {
 	to, part := c.high, b.chunk(out)
 	seq, e := q.msgs.next(SeqNo(c.next))
-	if e == nil || seq > c.high {
+	at, first := int64(0), seq
+	switch {
+	case e != nil && seq <= c.high:
+		at = e.enqueued
+	case SeqNo(c.next) > c.high:
 		return Cursor{phase: phaseStarted, keys: q.keys.counts}
+	default:
+		// Nothing is left up to high. A chunk says so: a message that returns from
+		// now on would otherwise seem to be one that a chunk is yet to bring.
 	}
-	at, first := e.enqueued, seq
 	out.begin(kindEntries)
 	out.time(at)
 	for ; e != nil && seq <= c.high; seq, e = q.msgs.next(seq + 1) {

@@ -103,6 +103,7 @@ func (p *player) enqueue() {
 }
 
 func (p *player) take() {
+	p.tick() // what came back after its end is ready until then
 	w := Want{Forgetful: p.rnd.IntN(8) == 0}
 	var want []*modelMessage
 	if p.q.cfg.Sessions {

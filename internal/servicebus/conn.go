@@ -44,6 +44,8 @@ type conn struct {
 	unsynced unsynced
 	// opening holds the receivers whose broker end is not in our hands yet.
 	opening map[*receiver]struct{}
+	// unsent holds the receivers with deliveries that never left.
+	unsent map[*receiver]struct{}
 }
 
 // node is what a link is attached to.
@@ -69,6 +71,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 		log:     s.log.With("peer", ec.RemoteAddr().String()),
 		links:   map[*endpoint.Link]node{},
 		opening: map[*receiver]struct{}{},
+		unsent:  map[*receiver]struct{}{},
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -91,7 +94,16 @@ func (c *conn) finish() {
 		r.close()
 	}
 	c.out.close() // deliveries that no link takes any more go back
+	c.giveBack()  // and those that were on their way to the peer
 	c.unsynced.close()
+}
+
+// giveBack returns what links were given and the peer was not sent.
+func (c *conn) giveBack() {
+	for r := range c.unsent {
+		r.giveBack()
+	}
+	clear(c.unsent)
 }
 
 // Opened learns what the peer is. An unnamed host is fine: it only appears in
@@ -168,6 +180,34 @@ func (c *conn) attached(l *endpoint.Link, n node) {
 	c.links[l] = n
 }
 
+// detach closes a link of our own accord, and lets go of its node: the endpoint
+// tells only of links that the peer has left.
+func (c *conn) detach(l *endpoint.Link, err error) {
+	l.Detach(err)
+	c.Detached(l, nil)
+}
+
+// tracked is a node that wants to know how far its deliveries have come; see
+// endpoint.Tracker.
+type tracked interface {
+	sent(ref uint64)
+	unsent(ref uint64)
+}
+
+// Sent implements endpoint.Tracker.
+func (c *conn) Sent(l *endpoint.Link, ref uint64) {
+	if n, ok := l.Value.(tracked); ok {
+		n.sent(ref)
+	}
+}
+
+// Unsent implements endpoint.Tracker.
+func (c *conn) Unsent(l *endpoint.Link, ref uint64) {
+	if n, ok := l.Value.(tracked); ok {
+		n.unsent(ref)
+	}
+}
+
 func nodeOf(l *endpoint.Link) node {
 	n, _ := l.Value.(node)
 	return n
@@ -205,7 +245,7 @@ func (c *conn) Disposition(l *endpoint.Link, o *endpoint.Outcome) {
 
 // Detached lets go of the link's node.
 func (c *conn) Detached(l *endpoint.Link, err error) {
-	if n := nodeOf(l); n != nil {
+	if n, ok := c.links[l]; ok {
 		delete(c.links, l)
 		n.detached()
 	}

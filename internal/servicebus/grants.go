@@ -141,7 +141,7 @@ func (g *grants) expire() {
 	}
 	for l, n := range g.c.links {
 		if want, path := n.right(); want != 0 && !g.allow(want, path) {
-			l.Detach(endpoint.Errorf(endpoint.CondUnauthorizedAccess,
+			g.c.detach(l, endpoint.Errorf(endpoint.CondUnauthorizedAccess,
 				"The token for '%s' has expired.", g.c.urlOf(path)))
 		}
 	}

@@ -42,9 +42,10 @@ type work struct {
 type loaded struct {
 	buf        []byte
 	parcels    []parcel
-	unreadable []queue.Token // could not be read; they go back
-	taken      int           // how many deliveries the broker made
-	source     int           // of a set, that they are from
+	forGood    []broker.Delivery // beside parcels, if they were taken for good: they may have to go back
+	unreadable []queue.Token     // could not be read; they go back
+	taken      int               // how many deliveries the broker made
+	source     int               // of a set, that they are from
 }
 
 type parcel struct {
@@ -121,16 +122,7 @@ func (w *work) inMemory() bool {
 
 // giveBack returns messages that no peer will get. They were never seen, so it
 // does not count against them.
-func (w *work) giveBack() {
-	if w.to.origin() == nil || w.to.mode == broker.ReceiveAndDelete || len(w.deliveries) == 0 {
-		return
-	}
-	tokens := make([]queue.Token, len(w.deliveries))
-	for i := range w.deliveries {
-		tokens[i] = w.deliveries[i].Token
-	}
-	w.to.settle(w.source, tokens, broker.Outcome{Verdict: broker.Release}, ignore)
-}
+func (w *work) giveBack() { broker.Return(w.deliveries) }
 
 // encode encodes the deliveries of w, and is the last to see them.
 func (l *loader) encode(w *work) *loaded {
@@ -157,6 +149,9 @@ func (l *loader) encode(w *work) *loaded {
 		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.wishes.recall
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.parcels = append(out.parcels, parcel{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
+		if w.to.mode == broker.ReceiveAndDelete {
+			out.forGood = append(out.forGood, *d)
+		}
 	}
 	if from, ok := w.to.origin().(*broker.Receiver); ok {
 		from.Recycle(w.deliveries)
@@ -170,13 +165,15 @@ const maxSpare = 1 << 20
 
 // recycle takes back what encode made, once it has been sent.
 func (l *loader) recycle(out *loaded) {
+	clear(out.forGood) // the messages must not live on in it
 	if cap(out.buf) <= maxSpare {
 		l.spare.Put(out)
 	}
 }
 
 func (out *loaded) reset() {
-	out.buf, out.parcels, out.unreadable, out.taken, out.source = out.buf[:0], out.parcels[:0], out.unreadable[:0], 0, 0
+	out.buf, out.parcels, out.forGood = out.buf[:0], out.parcels[:0], out.forGood[:0]
+	out.unreadable, out.taken, out.source = out.unreadable[:0], 0, 0
 }
 
 // stampOf says what goes onto a message that is delivered on a link.

@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/broker"
 )
 
 const (
@@ -62,6 +63,7 @@ type call struct {
 	entity  string
 	c       *conn
 	body    codec.Value
+	taken   []broker.Delivery // that go back if the reply does not arrive
 }
 
 // operation is one entry of the table of operations.
@@ -152,12 +154,16 @@ func (k *call) run(ctx context.Context) {
 	body, err := k.op.run(ctx, k)
 	switch {
 	case err != nil:
+		broker.Return(k.taken)
 		k.reply = k.c.failed(k.entity, err)
 	case body.IsNull():
 		// Clients ask for exactly this status to see that there is nothing.
 		k.reply = reply{status: statusNoContent, text: "No Content", body: dummy}
 	default:
 		k.reply = reply{status: statusOK, text: "OK", body: body}
+		if len(k.taken) > 0 {
+			k.reply.lost = func() { broker.Return(k.taken) }
+		}
 	}
 }
 

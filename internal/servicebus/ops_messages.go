@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -84,7 +85,7 @@ func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return messagesOf(ds, peekedStamp)
+	return messagesOf(ds, maxReplyBytes, peekedStamp)
 }
 
 func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) {
@@ -98,11 +99,13 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 			mode = broker.ReceiveAndDelete
 		}
 	}
-	ds, err := k.c.svc.broker.ReceiveDeferred(ctx, k.entity, seqs, mode, k.text("session-id"))
+	ds, err := k.c.svc.broker.ReceiveDeferred(ctx, k.entity, seqs,
+		broker.Deferred{Mode: mode, Session: k.text("session-id"), MaxBytes: maxReplyBytes})
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return messagesOf(ds, func(d *broker.Delivery, m *message.Message) message.Stamp {
+	k.taken = ds // should the reply not arrive
+	return messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.Stamp {
 		k.c.svc.broker.HandedOut(k.entity, d, m)
 		s := stampOf(d, mode)
 		s.State = message.StateDeferred
@@ -123,8 +126,9 @@ func peekedStamp(d *broker.Delivery, _ *message.Message) message.Stamp {
 	return s
 }
 
-// messagesOf makes the body of a reply with messages; null when there is none.
-func messagesOf(ds []broker.Delivery, stamp func(*broker.Delivery, *message.Message) message.Stamp) (codec.Value, error) {
+// messagesOf makes the body of a reply with messages, as many as most bytes hold but
+// at least one; null when there is none.
+func messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Delivery, *message.Message) message.Stamp) (codec.Value, error) {
 	var list []codec.Value
 	size := 0
 	for i := range ds {
@@ -136,10 +140,10 @@ func messagesOf(ds []broker.Delivery, stamp func(*broker.Delivery, *message.Mess
 		if err != nil {
 			return codec.Value{}, err
 		}
-		s := stamp(d, m)
-		if !s.HasLock && size > 0 && size+m.Size() > maxReplyBytes {
-			break // the rest of a peek; the client asks again
+		if size > 0 && size+m.Size() > most {
+			break // the client asks again
 		}
+		s := stamp(d, m)
 		size += m.Size()
 		entry := []any{"message", codec.Binary(message.AppendDelivery(nil, m, s))}
 		if s.HasLock {

@@ -54,8 +54,10 @@ type receiver struct {
 	// that what is on its way between us needs no thought.
 	handled, allowed uint64
 	locks            lockTable
-	tokens           []queue.Token       // scratch of disposition
-	stash            []endpoint.Outgoing // taken for good, waiting for credit
+	tokens           []queue.Token // scratch of disposition
+	stash            []stashed     // taken for good, waiting for credit
+	departing        departures    // taken for good, on the way to the transport
+	never            neverLeft     // given to the endpoint, and not sent
 }
 
 func (c *conn) attachReceiver(l *endpoint.Link) error {
@@ -107,12 +109,18 @@ func (r *receiver) opened(err error) {
 	case r.gone:
 		r.close()
 	case err != nil:
-		r.link.Refuse(r.refusal(err))
+		r.refuse(r.refusal(err))
 	case r.over != nil:
-		r.link.Refuse(r.c.wireError(r.path, r.over))
+		r.refuse(r.c.wireError(r.path, r.over))
 	default:
 		r.accept()
 	}
+}
+
+// refuse turns the attach down, and forgets the link.
+func (r *receiver) refuse(err *endpoint.Error) {
+	r.link.Refuse(err)
+	r.c.Detached(r.link, nil)
 }
 
 // refusal gives the errors of an attach the texts that SDKs match on.
@@ -170,6 +178,8 @@ func (r *receiver) close() {
 func (r *receiver) detached() {
 	r.gone = true
 	r.cancel()
+	r.unstashAll()
+	r.giveBack()
 	if _, opening := r.c.opening[r]; !opening {
 		r.close()
 	}
@@ -236,7 +246,7 @@ func (r *receiver) ended(err error) {
 		r.over = err
 		return
 	}
-	r.link.Detach(r.c.wireError(r.path, err))
+	r.c.detach(r.link, r.c.wireError(r.path, err))
 }
 
 // send sends what was loaded. What the peer has no credit for goes back to its
@@ -248,35 +258,38 @@ func (r *receiver) send(l *loaded) {
 	if n := int64(len(l.parcels)); n > 0 {
 		r.typical = (3*r.typical + int64(len(l.buf))/n) / 4
 	}
+	if r.mode == broker.ReceiveAndDelete {
+		r.sendForGood(l)
+	} else {
+		r.sendLocked(l)
+	}
+	if from := r.origin(); from != nil {
+		r.topUp(from)
+	}
+	r.c.loader.recycle(l)
+}
+
+func (r *receiver) sendLocked(l *loaded) {
 	var back []queue.Token
 	failed := slices.Clone(l.unreadable)
 	for i := range l.parcels {
 		p := &l.parcels[i]
-		payload := l.buf[p.from:p.to]
-		if r.mode == broker.ReceiveAndDelete {
-			r.sendForGood(p, payload)
-			continue
-		}
-		switch err := r.sendLocked(p, l.source, payload); {
+		switch err := r.sendOne(p, l.source, l.buf[p.from:p.to]); {
 		case errors.Is(err, endpoint.ErrTooLarge):
 			failed = append(failed, p.token)
 		case err != nil:
 			back = append(back, p.token)
 		}
 	}
-	if from := r.origin(); from != nil {
-		if len(back) > 0 {
-			r.settle(l.source, back, broker.Outcome{Verdict: broker.Release}, ignore)
-		}
-		if len(failed) > 0 {
-			r.settle(l.source, failed, broker.Outcome{Verdict: broker.Abandon}, ignore)
-		}
-		r.topUp(from)
+	if len(back) > 0 {
+		r.settle(l.source, back, broker.Outcome{Verdict: broker.Release}, ignore)
 	}
-	r.c.loader.recycle(l)
+	if len(failed) > 0 {
+		r.settle(l.source, failed, broker.Outcome{Verdict: broker.Abandon}, ignore)
+	}
 }
 
-func (r *receiver) sendLocked(p *parcel, source int, payload []byte) error {
+func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
 	ref := r.locks.put(p.token)
 	tag := p.tag[:]
 	if len(r.wishes.sources) > 0 {
@@ -289,21 +302,6 @@ func (r *receiver) sendLocked(p *parcel, source int, payload []byte) error {
 		r.locks.take(ref)
 	}
 	return err
-}
-
-func (r *receiver) sendForGood(p *parcel, payload []byte) {
-	o := endpoint.Outgoing{Tag: p.tag[:], Payload: payload, Settled: true}
-	if len(r.stash) > 0 || errors.Is(r.link.Send(o), endpoint.ErrNoCredit) {
-		o.Tag, o.Payload = slices.Clone(o.Tag), slices.Clone(payload)
-		r.stash = append(r.stash, o)
-	}
-}
-
-// unstash sends what was waiting for credit, oldest first.
-func (r *receiver) unstash() {
-	for len(r.stash) > 0 && r.link.Send(r.stash[0]) == nil {
-		r.stash = slices.Delete(r.stash, 0, 1)
-	}
 }
 
 // room is how many deliveries the link takes now: what it has credit for, but no

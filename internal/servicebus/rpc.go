@@ -33,9 +33,18 @@ type replies struct {
 	c       *conn
 	link    *endpoint.Link
 	node    string
-	backlog [][]byte // waiting for credit, oldest first
-	next    uint64   // makes delivery tags
+	backlog []parting // waiting for credit, oldest first
+	next    uint64    // makes delivery tags
 	done    func()
+	// leaving are the replies that would be missed and that the transport has
+	// not taken yet, by their number.
+	leaving map[uint64]parting
+}
+
+// parting is a payload that waits to leave.
+type parting struct {
+	payload []byte
+	lost    func() // runs if it never leaves; may be nil
 }
 
 // request is one request, with bytes of its own.
@@ -51,6 +60,7 @@ type reply struct {
 	text      string
 	condition string
 	body      codec.Value // null, or a map with at least one key
+	lost      func()      // runs if the reply never leaves; may be nil
 }
 
 func (q *requests) transfer(in *endpoint.Incoming) {
@@ -74,16 +84,23 @@ func (q *requests) answer(r *request, a reply) {
 	q.link.Settle(r.delivery, frame.Accepted())
 	payload := a.encode(r.message)
 	if isTemporary(r.message.ReplyTo()) {
-		if m, err := message.Parse(payload); err == nil {
-			_ = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader has left
+		m, err := message.Parse(payload)
+		if err == nil {
+			err = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader may have left
+		}
+		if err != nil && a.lost != nil {
+			a.lost()
 		}
 		return
 	}
 	if to := q.replyLink(r.message.ReplyTo()); to != nil {
-		to.send(payload)
+		to.send(parting{payload, a.lost})
 		return
 	}
 	q.c.log.Debug("no link for a reply", "node", q.node)
+	if a.lost != nil {
+		a.lost()
+	}
 }
 
 // replyLink finds the link that replyTo means. SDKs name the target address of
@@ -123,25 +140,43 @@ func (to *replies) target() string {
 }
 
 // send sends a reply, settled, as all these receivers ask for.
-func (to *replies) send(payload []byte) {
-	if len(to.backlog) >= maxReplies {
-		to.link.Detach(endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
+func (to *replies) send(p parting) {
+	to.backlog = append(to.backlog, p)
+	if len(to.backlog) > maxReplies {
+		to.c.detach(to.link, endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
 		return
 	}
-	to.backlog = append(to.backlog, payload)
 	to.credit()
 }
 
 func (to *replies) credit() {
 	for len(to.backlog) > 0 {
 		to.next++
-		o := endpoint.Outgoing{Tag: tagOf(to.next), Settled: true, Payload: to.backlog[0]}
+		p := to.backlog[0]
+		if p.lost != nil {
+			if to.leaving == nil {
+				to.leaving = map[uint64]parting{}
+			}
+			to.leaving[to.next] = p // before Send, which may tell at once
+		}
+		o := endpoint.Outgoing{Tag: tagOf(to.next), Settled: true, Payload: p.payload, Ref: to.next}
 		if to.link.Send(o) != nil {
+			delete(to.leaving, to.next)
 			return
 		}
 		to.backlog = to.backlog[1:]
 	}
 	to.link.DrainDone()
+}
+
+// sent and unsent implement tracked.
+func (to *replies) sent(ref uint64) { delete(to.leaving, ref) }
+
+func (to *replies) unsent(ref uint64) {
+	if p, ok := to.leaving[ref]; ok {
+		delete(to.leaving, ref)
+		p.lost()
+	}
 }
 
 // tagOf makes the delivery tag of a delivery that nobody settles.
@@ -209,6 +244,12 @@ func (to *replies) disposition(o *endpoint.Outcome) {
 }
 func (to *replies) right() (access.Rights, string) { return 0, "" }
 func (to *replies) detached() {
+	for _, p := range to.backlog {
+		if p.lost != nil {
+			p.lost()
+		}
+	}
+	to.backlog = nil
 	if to.done != nil {
 		to.done()
 	}

@@ -122,7 +122,7 @@ func (s *sender) answer(d endpoint.Delivery, err error) {
 	we := s.c.wireError(s.path, err)
 	s.link.Settle(d, frame.Rejected(we))
 	if errors.Is(err, broker.ErrTooLarge) {
-		s.link.Detach(we)
+		s.c.detach(s.link, we)
 	}
 }
 

@@ -94,7 +94,7 @@ func (ns *nodes) forward(addr string, ms []*message.Message) error {
 func cost(payload []byte) int64 { return int64(len(payload) + temporaryCost) }
 
 func (t *temporary) happened(e *event) {
-	t.backlog = append(t.backlog, e.load.buf)
+	t.backlog = append(t.backlog, parting{payload: e.load.buf})
 	t.credit()
 }
 
@@ -102,7 +102,7 @@ func (t *temporary) credit() {
 	before := t.backlog
 	t.replies.credit()
 	for _, sent := range before[:len(before)-len(t.backlog)] {
-		t.waiting.Add(-cost(sent))
+		t.waiting.Add(-cost(sent.payload))
 	}
 }
 

@@ -19,7 +19,7 @@ type arrivals struct {
 }
 
 // place notes where the messages of the slots that gave out numbers since the last
-// commit have come.
+// commit have come, and where others have come back.
 func (s *Shard) place() {
 	for _, sl := range s.risen {
 		sl.risen = false
@@ -27,6 +27,10 @@ func (s *Shard) place() {
 		sl.coming = append(sl.coming, arrivals{sl.last, s.tail})
 	}
 	s.risen = s.risen[:0]
+	for _, sl := range s.fenced {
+		sl.fence, sl.fenced = s.tail, false
+	}
+	s.fenced = s.fenced[:0]
 }
 
 // settleDown drops what is durable by now, so that there is never more than the

@@ -36,13 +36,26 @@ type Consumer struct {
 	probing  bool // its drains are nobody's waits
 	gone     bool
 
+	// next is the limit that holds when the drain under way is done; nil if the
+	// limit was not changed since.
+	next *uint64
+	// again says that another drain was asked for after that.
+	again bool
+	// leaving says that its Detach waits for settlements that are parked, and
+	// waits for how many.
+	leaving bool
+	waits   int
+
 	recaller Recaller    // nil if it gives nothing back
 	lent     []lent      // what it was handed out, and perhaps has settled
 	lowest   queue.Level // no level in lent is below it
 	tidyAt   int         // length of lent at which settled ones are forgotten
 
-	held []held     // taken, waiting for the disk; if any, on Shard.holding
-	out  []Delivery // taken and safe, for the sink at the end of the step
+	// What it has taken passes through these, in order.
+	fetching  []*fetch   // locked until the body is read; of a Forgetful one
+	fetchSize int        // bytes of their bodies
+	held      []held     // waiting for the disk; if any, on Shard.holding
+	out       []Delivery // safe, for the sink at the end of the step
 }
 
 // held is a delivery that waits until at is durable; without a delivery it marks
@@ -97,11 +110,18 @@ type allowance struct {
 }
 
 func (a *allowance) run(s *Shard) {
-	if a.c.draining {
-		s.serveSlot(a.c.slot) // the drain came first, and must not void this
+	c := a.c
+	if c.draining {
+		s.serveSlot(c.slot) // the drain came first, and must not void this
 	}
-	a.c.limit = a.total
-	s.touch(a.c.slot)
+	switch {
+	case c.leaving:
+	case c.draining: // it waits for bodies
+		c.next = &a.total
+	default:
+		c.limit = a.total
+		s.touch(c.slot)
+	}
 }
 
 func (a *allowance) fail(error) {}
@@ -110,28 +130,41 @@ func (a *allowance) fail(error) {}
 // its allowance is void.
 func (c *Consumer) Drain() error {
 	return c.shard.mail.push(&task{do: func(s *Shard) error {
+		c.again = c.draining // the one before waits for bodies
 		c.draining = true
 		s.touch(c.slot)
 		return nil
 	}})
 }
 
-// Detach removes the consumer. Locks on messages stay; a session goes back, and
-// its messages with it, uncounted.
+// Detach removes the consumer. What it was to be given and has not been handed to
+// its sink goes back at once, uncounted. Locks on what was delivered stay, except
+// that a session goes back, and its messages with it, uncounted.
 func (c *Consumer) Detach() error {
 	return c.shard.mail.push(&task{do: func(s *Shard) error {
-		if c.gone {
+		if c.gone || c.leaving {
 			return nil
 		}
-		c.gone = true
-		c.held = nil
-		if i := slices.Index(c.slot.consumers, c); i >= 0 {
-			c.slot.consumers = slices.Delete(c.slot.consumers, i, i+1)
+		if c.waits = s.holdBack(c); c.waits > 0 {
+			c.leaving, c.limit = true, 0
+			return nil
 		}
-		if c.want.Session != (queue.SessionLock{}) {
-			c.slot.q.ReleaseSession(s.now, c.want.Session, &s.eff)
-			s.absorb(c.slot)
-		}
+		s.detach(c)
 		return nil
 	}})
+}
+
+func (s *Shard) detach(c *Consumer) {
+	if c.gone {
+		return // its queue was dropped meanwhile
+	}
+	s.withdraw(c)
+	c.gone = true
+	if i := slices.Index(c.slot.consumers, c); i >= 0 {
+		c.slot.consumers = slices.Delete(c.slot.consumers, i, i+1)
+	}
+	if c.want.Session != (queue.SessionLock{}) {
+		c.slot.q.ReleaseSession(s.now, c.want.Session, &s.eff)
+		s.absorb(c.slot)
+	}
 }

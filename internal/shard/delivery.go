@@ -14,59 +14,131 @@ import (
 type Delivery struct {
 	queue.Delivery
 
-	msg  *message.Message // nil until loaded
-	load func(queue.SeqNo, queue.Ref) (*message.Message, error)
+	msg     *message.Message // nil until loaded
+	from    *slot
+	forGood bool // it was taken for good: only Return brings it back
+	damaged bool // msg stands in for a body that cannot be read
 }
 
-// Message returns the message itself. It may read the disk, so it must not be
-// called from a Sink's methods. An error that wraps queue.ErrNotFound means that
-// the message was settled meanwhile: drop the delivery.
+// Message returns the message itself. It may read the disk and wait for the shard,
+// so it must not be called from a Sink's methods. An error that wraps
+// queue.ErrNotFound means that the message is not there any more: drop the
+// delivery. That includes a message whose body turns out to be unreadable: it has
+// become a dead letter. Of a dead letter that cannot be read a message is returned
+// that stands in for it; see Damaged.
 func (d *Delivery) Message() (*message.Message, error) {
-	if d.msg != nil {
-		return d.msg, nil
+	if d.msg == nil {
+		m, damaged, err := d.from.load(d.Delivery)
+		if err != nil {
+			return nil, err
+		}
+		d.msg, d.damaged = m, damaged
 	}
-	m, err := d.load(d.Seq, d.Body)
-	if err != nil {
-		return nil, err
-	}
-	d.msg = m
-	return m, nil
+	return d.msg, nil
 }
 
 // Loaded reports whether Message returns at once.
 func (d *Delivery) Loaded() bool { return d.msg != nil }
 
+// Damaged reports whether what Message returned has only the reason of a dead
+// letter, because its body cannot be read. It may be shown, but not moved.
+func (d *Delivery) Damaged() bool { return d.damaged }
+
 // delivery dresses a machine's delivery with its body, or the way to it.
 func (s *Shard) delivery(sl *slot, qd queue.Delivery) Delivery {
-	return Delivery{Delivery: qd, msg: s.cache.get(qd.Body), load: sl.load}
+	d := Delivery{Delivery: qd, from: sl}
+	if qd.Reason == (queue.Ref{}) { // else the reason has to be read
+		d.msg = s.cache.get(qd.Body)
+	}
+	return d
 }
 
-// loader returns a function that reads bodies of the slot from any goroutine. A
-// body that was moved meanwhile is looked for again through its number.
-func (s *Shard) loader(sl *slot) func(queue.SeqNo, queue.Ref) (*message.Message, error) {
-	return func(seq queue.SeqNo, ref queue.Ref) (*message.Message, error) {
-		for {
-			m, err := readBody(s.journal, ref)
-			if !errors.Is(err, journal.ErrGone) {
-				return m, err
-			}
-			again := make(chan queue.Ref, 1)
-			if err := s.mail.push(&task{
-				do: func(*Shard) error {
-					d, _ := sl.q.Lookup(seq)
-					again <- d.Body
-					return nil
-				},
-				lost: func(error) { again <- queue.Ref{} },
-			}); err != nil {
-				return nil, err
-			}
-			s.lookups.Add(1)
-			moved := <-again
-			if moved == (queue.Ref{}) || moved == ref {
-				return nil, queue.ErrNotFound
-			}
-			ref = moved
+// load reads a message from any goroutine but the shard's. A body that was moved
+// meanwhile is looked for again through its number.
+func (sl *slot) load(d queue.Delivery) (m *message.Message, damaged bool, err error) {
+	for {
+		m, damaged, err = sl.read(&d)
+		if !errors.Is(err, journal.ErrGone) {
+			break
+		}
+		now, err := sl.ask(d.Seq)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case now.Body == d.Body && now.Reason == d.Reason:
+			return sl.unreadable(d, journal.ErrGone)
+		}
+		d.Body, d.Reason = now.Body, now.Reason
+	}
+	if err != nil && !errors.Is(err, journal.ErrClosed) {
+		return sl.unreadable(d, err)
+	}
+	return m, damaged, err
+}
+
+// ask returns what the shard knows of a message, from any goroutine but its own.
+func (sl *slot) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
+	err = sl.shard.within(func(*Shard) error {
+		var ok bool
+		if d, ok = sl.q.Lookup(seq); !ok || sl.dropped() {
+			return queue.ErrNotFound
+		}
+		return nil
+	})
+	return d, err
+}
+
+// unreadable deals with a body that cannot be read, from any goroutine but the
+// shard's: its message becomes a dead letter; a dead letter is stood in for.
+func (sl *slot) unreadable(d queue.Delivery, cause error) (*message.Message, bool, error) {
+	if sl.part != Main {
+		return standIn(nil), true, nil
+	}
+	err := sl.shard.within(func(s *Shard) error { return s.quarantine(sl, d.Seq, d.Token, cause) })
+	if err == nil || errors.Is(err, queue.ErrLocked) { // which is for its holder to find out
+		err = queue.ErrNotFound
+	}
+	return nil, false, errors.Join(err, cause)
+}
+
+// within runs fn on the shard's goroutine and returns its error at once: what fn
+// writes need not be durable. It is called from any other goroutine.
+func (s *Shard) within(fn func(*Shard) error) error {
+	answer := make(chan error, 1)
+	err := s.mail.push(&task{
+		do:   func(s *Shard) error { answer <- fn(s); return nil },
+		lost: func(err error) { answer <- err },
+	})
+	if err != nil {
+		return err
+	}
+	s.lookups.Add(1)
+	return <-answer
+}
+
+// read reads a message with its reason, from any goroutine. What cannot be read of
+// a dead letter is stood in for: damaged says so. ErrGone may mean that it was moved.
+func (sl *slot) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
+	j := sl.shard.journal
+	m, err = readBody(j, d.Body)
+	var reason *message.Message
+	if d.Reason != (queue.Ref{}) {
+		var why error
+		reason, why = readBody(j, d.Reason)
+		if errors.Is(why, journal.ErrGone) || errors.Is(why, journal.ErrClosed) {
+			return nil, false, why
 		}
 	}
+	switch {
+	case err == nil && reason != nil:
+		m, err = withReason(m, reason)
+		return m, false, err
+	case err == nil, errors.Is(err, journal.ErrGone), errors.Is(err, journal.ErrClosed), sl.part == Main:
+		return m, false, err
+	}
+	return standIn(reason), true, nil
 }
+
+// Read returns a body that the caller knows the place of, such as the state of a
+// session. It may read the disk; journal.ErrGone says that it was moved or dropped.
+func (s *Shard) Read(ref queue.Ref) (*message.Message, error) { return readBody(s.journal, ref) }

@@ -3,12 +3,11 @@
 package shard
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -50,11 +49,11 @@ type entity struct {
 
 // slot is one queue machine and what the shard keeps beside it.
 type slot struct {
+	shard  *Shard
 	id     uint64 // ID*parts + Part, on disk
 	entity *entity
 	part   Part
 	q      *queue.Queue
-	load   func(queue.SeqNo, queue.Ref) (*message.Message, error)
 
 	observer  Observer    // nil if nobody watches
 	consumers []*Consumer // attached; served in turns
@@ -65,6 +64,13 @@ type slot struct {
 	// with what that is.
 	recalled map[queue.SeqNo]*asking
 
+	// parked are settlements that wait for bodies.
+	parked []*editing
+	// fence is what has to be durable before the slot hands out anything: the
+	// return of messages that were taken for good.
+	fence  journal.Position
+	fenced bool // on Shard.fenced
+
 	last   queue.SeqNo // highest number given out
 	safe   queue.SeqNo // highest number whose arrival is known to be durable
 	coming []arrivals  // those after it, as far as they are appended; ascending
@@ -72,7 +78,6 @@ type slot struct {
 
 	size    uint64 // in a snapshot, as of the last look
 	resized bool   // on Shard.resized
-	dropped bool   // its entity is gone
 
 	due   time.Time // when Tick is next needed
 	index int       // in Shard.deadlines; -1 if not there
@@ -83,6 +88,7 @@ func (s *Shard) newEntity(def Definition) *entity {
 	e := &entity{Definition: def}
 	for p := range e.parts {
 		e.parts[p] = &slot{
+			shard:  s,
 			id:     uint64(def.ID)*parts + uint64(p),
 			entity: e,
 			part:   Part(p),
@@ -92,7 +98,6 @@ func (s *Shard) newEntity(def Definition) *entity {
 			}, epoch),
 			index: -1,
 		}
-		e.parts[p].load = s.loader(e.parts[p])
 	}
 	s.entities[def.ID] = e
 	s.nextID = max(s.nextID, def.ID+1)
@@ -103,15 +108,24 @@ func (s *Shard) newEntity(def Definition) *entity {
 func (sl *slot) end(err error) {
 	for _, c := range sl.consumers {
 		c.gone = true
-		c.held = nil // a drain that waits has no one to be told
+		c.held, c.out, c.fetching = nil, nil, nil
 		c.sink.Ended(err)
 	}
 	sl.consumers = nil
+	for _, e := range sl.parked {
+		e.over = true
+		e.o.fail(err)
+	}
+	sl.parked = nil
 	for _, k := range sl.seekers {
 		k.done(nil, time.Time{}, err)
 	}
 	sl.seekers = nil
 }
+
+// dropped reports whether the entity was dropped, with everything in it. Whoever has
+// kept the slot must leave it alone then.
+func (sl *slot) dropped() bool { return sl.shard.entities[sl.entity.ID] != sl.entity }
 
 // slot finds a queue by its entity and part.
 func (s *Shard) slot(id ID, part Part) (*slot, error) {
@@ -161,12 +175,12 @@ func (s *Shard) absorb(sl *slot) {
 	s.eff.Reset()
 	s.touch(sl)
 	s.resize(sl)
-	for i := range dead {
-		if sl.observer != nil {
+	if sl.observer != nil {
+		for i := range dead {
 			sl.observer.Died(s.now, &dead[i])
 		}
-		s.bury(sl, dead[i])
 	}
+	s.buryAll(sl, dead)
 }
 
 // account follows which bodies are referred to.
@@ -293,7 +307,6 @@ func (s *Shard) forget(e *entity) {
 		s.deadlines.remove(sl)
 		s.size -= sl.size
 		sl.size = 0
-		sl.dropped = true
 	}
 	delete(s.entities, e.ID)
 }
@@ -306,32 +319,6 @@ func (s *Shard) Definitions() []Definition {
 		defs = append(defs, e.Definition)
 	}
 	return defs
-}
-
-// bury moves a message that is dead to its entity's dead letters. The reason is
-// written into the message, which therefore gets a new body; a message that
-// cannot be read is buried as it is.
-func (s *Shard) bury(from *slot, d queue.Dead) {
-	to := from.entity.parts[DeadLetter]
-	a := queue.Arrival{
-		Body: d.Body, Level: d.Level, Class: d.Class, Key: d.Key,
-		Session: d.Session, InSession: d.InSession,
-		At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
-	}
-	if d.Reason != "" || d.Description != "" {
-		if raw, err := s.explained(d); err == nil {
-			if ref, err := s.body(raw); err == nil {
-				a.Body = ref
-			}
-		}
-	}
-	var seq [1]queue.SeqNo
-	if err := to.q.Enqueue(s.now, []queue.Arrival{a}, seq[:], &s.eff); err != nil {
-		s.failed = fmt.Errorf("bury message %d of %s: %w", d.Seq, from.entity.Name, err)
-		return
-	}
-	s.rose(to, seq[0])
-	s.absorb(to)
 }
 
 // rose notes that the slot gave out numbers up to seq in this step.

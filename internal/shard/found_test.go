@@ -252,50 +252,44 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 	}
 }
 
-// A body that cannot be read ends the shard. Nothing of the step in which that
-// happened may reach the disk: half of it would be filed under another queue.
+// A journal that refuses a body for good ends the shard. Nothing of the step in which
+// that happened may reach the disk: it may be half of something.
 func TestStepThatBreaksOffWritesNothing(t *testing.T) {
-	r := newRig(t, Options{CacheBytes: 1})
+	r := newRig(t, Options{})
 	id, other := r.define("orders", minute), r.define("others", minute)
-	r.send(id, 4, "damaged")
-	r.settle()
-	body, _ := r.s.entities[id].parts[Main].q.Lookup(1)
-	r.s.journal = damaged{r.s.journal, journal.Position(body.Body.At)}
 	before := r.s.tail
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
-	k.c.Allow(1)
-	var got error
-	if err := r.s.Redefine(other, []byte("changed"), nil, func(err error) { got = err }); err != nil {
+	broken := errors.New("broken")
+	r.s.journal = bodiless{r.s.journal, broken}
+	var redefined, sent error
+	if err := r.s.Redefine(other, []byte("changed"), nil, func(err error) { redefined = err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.s.Send(&Send{Bodies: []*message.Message{text("a")}, Copies: []Copy{{ID: id}},
+		Done: func(_ []queue.SeqNo, err error) { sent = err }}); err != nil {
 		t.Fatal(err)
 	}
 	r.s.Step(r.now)
-	if !errors.Is(r.s.Failed(), journal.ErrCorrupt) {
-		t.Fatalf("failed with %v, want %v", r.s.Failed(), journal.ErrCorrupt)
+	if !errors.Is(r.s.Failed(), broken) || !errors.Is(sent, broken) {
+		t.Fatalf("failed with %v, answered %v, want %v", r.s.Failed(), sent, broken)
 	}
-	if got == nil || r.s.tail != before {
-		t.Fatalf("the change beside it was answered with %v, and %d bytes written", got, r.s.tail-before)
+	if redefined == nil || r.s.tail != before {
+		t.Fatalf("the change beside it was answered with %v, and %d bytes written", redefined, r.s.tail-before)
 	}
 	r.sync()
 	r.crash(0) // what cannot be replayed fails here
-	k = r.attach(id, Main, queue.Want{})
-	k.c.Allow(1)
-	r.settle()
-	if len(k.got) != 1 {
-		t.Fatal("the message is gone")
-	}
 }
 
-// damaged is a journal with one record that fails its checksum.
-type damaged struct {
+// bodiless is a journal that takes no bodies.
+type bodiless struct {
 	journal.Journal
-	at journal.Position
+	err error
 }
 
-func (d damaged) Read(at journal.Position, dst []byte) ([]byte, error) {
-	if at == d.at {
-		return nil, journal.ErrCorrupt
+func (b bodiless) Append(c journal.Claim, g *journal.Group) error {
+	if g.Records[0][0] == kindBody {
+		return b.err
 	}
-	return d.Journal.Read(at, dst)
+	return b.Journal.Append(c, g)
 }
 
 // keeper lets everything in and evicts for it what it was told to.

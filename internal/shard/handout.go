@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // serve hands out messages in every queue in which something changed.
@@ -26,61 +27,62 @@ func (s *Shard) serve() {
 // serveSlot gives messages to the consumers in turns until there is nothing to
 // give or nobody to give it to.
 func (s *Shard) serveSlot(sl *slot) {
-	refused := 0 // consumers in a row that got nothing
-	for refused < len(sl.consumers) {
-		sl.turn %= len(sl.consumers)
-		c := sl.consumers[sl.turn]
-		sl.turn++
-		if c.given < c.limit && s.give(c) {
-			refused = 0
-			continue
-		}
-		refused++
-	}
-	for _, c := range sl.consumers {
-		if c.draining {
-			c.draining = false
-			c.limit = c.given
-			if o, ok := sl.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
-				o.Idle(s.now)
+	for more := true; more; {
+		refused := 0 // consumers in a row that got nothing
+		for refused < len(sl.consumers) {
+			sl.turn %= len(sl.consumers)
+			c := sl.consumers[sl.turn]
+			sl.turn++
+			if c.given < c.limit && s.give(c) {
+				refused = 0
+				continue
 			}
-			c.drained = c.given
-			s.hold(c, held{at: 0, drained: true})
+			refused++
+		}
+		more = false
+		for _, c := range sl.consumers {
+			if c.draining && len(c.fetching) == 0 { // else there may be more to give
+				more = s.drained(c) || more
+			}
 		}
 	}
 	s.recall(sl)
 }
 
+// drained ends a drain, and reports whether the consumer has been allowed more, or
+// drained again, while that waited for bodies.
+func (s *Shard) drained(c *Consumer) (more bool) {
+	c.limit = c.given
+	if o, ok := c.slot.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
+		o.Idle(s.now)
+	}
+	c.drained = c.given
+	s.hold(c, held{at: 0, drained: true})
+	more = c.next != nil || c.again
+	if c.next != nil {
+		c.limit, c.next = *c.next, nil
+	}
+	c.draining, c.again = c.again, false
+	return more
+}
+
 // give takes one message for the consumer.
 func (s *Shard) give(c *Consumer) bool {
+	if c.want.Forgetful {
+		return s.giveForGood(c)
+	}
 	qd, ok := c.slot.q.Take(s.now, c.want, &s.eff)
 	if !ok {
 		s.absorb(c.slot) // it may have cleared away what had expired
 		return false
 	}
 	c.given++
-	if c.recaller != nil && !c.want.Forgetful {
+	if c.recaller != nil {
 		c.lend(s, &qd)
 	}
-	if c.slot.observer != nil {
-		s.seen = qd
-		c.slot.observer.Delivered(s.now, &s.seen)
-	}
-	d := s.delivery(c.slot, qd)
-	h := held{d: d}
+	s.delivered(c.slot, &qd)
+	h := held{d: s.delivery(c.slot, qd)}
 	switch {
-	case c.want.Forgetful:
-		// The body must be in hand before its last reference goes.
-		if d.msg == nil {
-			m, err := readBody(s.journal, qd.Body)
-			if err != nil {
-				s.eff.Reset() // its removal is nobody else's record
-				s.failed = err
-				return false
-			}
-			h.d.msg = m
-		}
-		h.at = pending
 	case len(s.eff.Records()) > 0:
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
@@ -90,11 +92,19 @@ func (s *Shard) give(c *Consumer) bool {
 		// nobody counts them.
 		h.at = pending
 	default:
-		h.at = c.slot.arrived(qd.Seq, s.durable)
+		h.at = max(c.slot.arrived(qd.Seq, s.durable), c.slot.fence)
 	}
 	s.absorb(c.slot)
 	s.hold(c, h)
 	return true
+}
+
+// delivered tells the observer of a slot that a message was handed out.
+func (s *Shard) delivered(sl *slot, qd *queue.Delivery) {
+	if sl.observer != nil {
+		s.seen = *qd
+		sl.observer.Delivered(s.now, &s.seen)
+	}
 }
 
 // pending stands for the position that the step's own group will get.

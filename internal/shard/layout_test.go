@@ -26,7 +26,7 @@ type fleet struct {
 func newFleet(t testing.TB, n int, opts Options) *fleet {
 	t.Helper()
 	f := &fleet{t: t, disk: vfs.NewMem(), opts: opts, now: time.Unix(1_700_000_000, 0)}
-	f.opts.Go = func(work func()) { work() }
+	f.opts.Go = func(_ journal.Shard, work func()) { work() }
 	f.open(n)
 	return f
 }
@@ -199,7 +199,7 @@ func TestIdleShardComesToRest(t *testing.T) {
 		t.Fatal("there was a snapshot before the log was quiet; the test shows nothing")
 	}
 	var slow []func() // the journal takes its time to truncate
-	r.s.opts.Go = func(work func()) { slow = append(slow, work) }
+	r.s.opts.Go = func(_ journal.Shard, work func()) { slow = append(slow, work) }
 	for steps := 0; ; steps++ {
 		at, ok := r.s.NextDeadline()
 		if !ok && len(slow) == 0 && !r.s.snapshot.busy {

@@ -41,6 +41,18 @@ type IdleObserver interface {
 	Idle(now time.Time)
 }
 
+// TransitObserver is an Observer that also learns what becomes of messages on their
+// way to a consumer.
+type TransitObserver interface {
+	Observer
+	// Held tells that a message is locked for a consumer that takes for good,
+	// until its body was read. Then it is Delivered, Returned, or it Died.
+	Held(now time.Time, d *queue.Delivery)
+	// Returned tells that a message which was Held or Delivered reached nobody
+	// and is back in its place.
+	Returned(now time.Time, d *queue.Delivery)
+}
+
 // Observe sets the observer of a part. It is for the owner that has just opened
 // the shard, before Run; later there is Tx.Observe.
 func (s *Shard) Observe(id ID, part Part, o Observer) error { return (&Tx{s}).Observe(id, part, o) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // Open claims a shard of the journal and replays its history. The caller then
@@ -65,7 +66,7 @@ func (s *Shard) latest() time.Time {
 }
 
 func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
-	return &Shard{
+	s := &Shard{
 		opts:     opts,
 		journal:  j,
 		claim:    claim,
@@ -77,6 +78,11 @@ func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
 
 		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}
+	if s.opts.Go == nil {
+		s.opts.Go = func(_ journal.Shard, work func()) { s.work.Go(work) }
+	}
+	s.inHand = func(ref queue.Ref) bool { return s.cache.get(ref) != nil }
+	return s
 }
 
 // replayer brings a shard back from its records.

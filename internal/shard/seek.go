@@ -99,10 +99,10 @@ func (sl *slot) checkSessions(s *Shard) {
 		if c.want.Session == (queue.SessionLock{}) || sl.q.HoldsSession(s.now, c.want.Session) {
 			continue
 		}
+		s.withdraw(c)
 		sl.consumers = slices.Delete(sl.consumers, i, i+1)
 		i--
 		c.gone = true
-		c.held = nil
 		c.sink.Ended(queue.ErrSessionLockLost)
 	}
 }

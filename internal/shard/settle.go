@@ -5,7 +5,6 @@ package shard
 import (
 	"errors"
 
-	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -63,26 +62,50 @@ func (o *settling) run(s *Shard) {
 		o.fail(err)
 		return
 	}
+	if o.edits() {
+		e := &editing{o: o, slot: sl}
+		e.advance(s)
+		return
+	}
 	for i, t := range o.Tokens {
-		m, err := o.one(s, sl, t)
-		if err != nil {
-			if o.errs == nil {
-				o.errs = make([]error, len(o.Tokens))
-			}
-			o.errs[i] = err
-			continue
-		}
-		if o.Verdict == Release {
-			sl.givenBack(t)
-		}
-		if sl.observer != nil {
-			sl.observer.Settled(s.now, o.Verdict, m)
-		}
+		o.settle(s, sl, i, t)
 		if s.eff.Size() > s.groupLimit { // each is settled by itself: many need not be one group
 			s.absorb(sl)
 			s.filled()
 		}
 	}
+	o.finish(s, sl)
+}
+
+// edits reports whether the settlement changes what is in the messages.
+func (o *settling) edits() bool {
+	return len(o.Properties) > 0 && (o.Verdict == Abandon || o.Verdict == Defer || o.Verdict == Reject)
+}
+
+// settle decides about the i-th message.
+func (o *settling) settle(s *Shard, sl *slot, i int, t queue.Token) {
+	m, err := o.one(s, sl, t)
+	if err != nil {
+		o.refuse(i, err)
+		return
+	}
+	if o.Verdict == Release {
+		sl.givenBack(t)
+	}
+	if sl.observer != nil {
+		sl.observer.Settled(s.now, o.Verdict, m)
+	}
+}
+
+func (o *settling) refuse(i int, err error) {
+	if o.errs == nil {
+		o.errs = make([]error, len(o.Tokens))
+	}
+	o.errs[i] = err
+}
+
+// finish takes over what was settled, and answers when that is durable.
+func (o *settling) finish(s *Shard, sl *slot) {
 	s.absorb(sl)
 	if o.Done != nil {
 		s.then(o, nil)
@@ -98,13 +121,6 @@ func (o *settling) answer(err error) {
 }
 
 func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error) {
-	// A settlement that is refused must leave the message as it was.
-	allowed := o.Verdict != Reject || !sl.q.Config().IsDead
-	if len(o.Properties) > 0 && allowed && o.Verdict != Complete && o.Verdict != Release {
-		if err := s.rewrite(sl, t, o.Properties); err != nil {
-			return queue.Settled{}, err
-		}
-	}
 	switch o.Verdict {
 	case Complete:
 		return sl.q.Complete(s.now, t, &s.eff)
@@ -118,35 +134,4 @@ func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error)
 		return sl.q.Reject(s.now, t, o.Reason, o.Description, &s.eff)
 	}
 	return queue.Settled{}, errors.New("shard: unknown verdict")
-}
-
-// rewrite merges properties into a locked message. A token that turns out to be
-// void leaves a body that nothing refers to.
-func (s *Shard) rewrite(sl *slot, t queue.Token, set []message.Change) error {
-	d, ok := sl.q.Lookup(t.Seq)
-	if !ok || d.State != queue.Locked {
-		_, err := sl.q.Release(s.now, t, &s.eff) // holds nothing, so this only says what is lost
-		return err
-	}
-	m, err := s.loadBody(d.Body)
-	if err != nil {
-		return err
-	}
-	ref, err := s.body(m.Edit(message.Edit{Properties: set}))
-	if err != nil {
-		return err
-	}
-	return sl.q.Rewrite(s.now, t, ref, &s.eff)
-}
-
-// explained returns a dead letter with the reason written into it.
-func (s *Shard) explained(d queue.Dead) ([]byte, error) {
-	m, err := s.loadBody(d.Body)
-	if err != nil {
-		return nil, err
-	}
-	return m.Edit(message.Edit{Properties: []message.Change{
-		{Name: "DeadLetterReason", Value: codec.String(d.Reason)},
-		{Name: "DeadLetterErrorDescription", Value: codec.String(d.Description)},
-	}}), nil
 }

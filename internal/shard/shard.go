@@ -45,10 +45,10 @@ type Options struct {
 	// SnapshotStep is how many messages one step of a snapshot visits; default
 	// 2,000.
 	SnapshotStep int
-	// Go runs work beside the writer: reading bodies that are moved, telling the
-	// journal what it may free. Default: on a goroutine that Run waits for. Who
-	// steps a shard by hand decides for himself; the work must be done some time.
-	Go func(work func())
+	// Go runs work of a shard beside its writer, which may wait for the disk:
+	// reading bodies, telling the journal what it may free. Default: on a goroutine
+	// that Run waits for. Who steps a shard by hand decides here when it runs.
+	Go func(s journal.Shard, work func())
 	// Clock is the time by which Run decides about messages; nil is one over
 	// the clocks of the system. All shards of a broker should share one.
 	Clock *clock.Clock
@@ -65,8 +65,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Shard is one single writer. All fields but mail, spare, counters and lookups are owned by
-// the goroutine that calls Step.
+// Shard is one single writer. All fields but mail, spare, work, counters and lookups
+// are owned by the goroutine that calls Step.
 type Shard struct {
 	opts    Options
 	journal journal.Journal
@@ -84,11 +84,16 @@ type Shard struct {
 	handing  []*Consumer // with deliveries for their sinks in this step
 	dirty    []*slot     // slots to look at before the step ends
 	risen    []*slot     // slots that gave out numbers in this step
+	fenced   []*slot     // slots to which messages returned in this step
 	eff      queue.Effects
 	group    group
-	sending  scratch        // of one send
-	seen     queue.Delivery // lent to an observer, so that it costs no memory
+	sending  scratch              // of one send
+	seen     queue.Delivery       // lent to an observer, so that it costs no memory
+	inHand   func(queue.Ref) bool // whether a body is in the cache
 	cache    *cache
+	fetches  fetches
+	stranded []stranded
+	onDamage func(Damage) // nil if nobody wants to know
 	live     liveness
 	snapshot snapshotter
 	looked   look           // when it was last asked whether one is worth its while
@@ -162,13 +167,14 @@ func (s *Shard) drain(ctx context.Context) error {
 		s.Step(s.opts.Clock.Now())
 	}
 	if s.failed == nil {
+		s.dismiss(ErrStopped)
 		s.commit()
 	}
 	var late <-chan time.Time // nil, so never ready, without a limit
 	if at, ok := ctx.Deadline(); ok {
 		late = time.After(time.Until(at))
 	}
-	for len(s.waiting) > 0 && s.failed == nil {
+	for s.durable < s.tail && s.failed == nil {
 		select {
 		case <-s.mail.wake:
 			s.Step(s.opts.Clock.Now())
@@ -205,6 +211,18 @@ func (s *Shard) stop(err error) {
 	}
 }
 
+// dismiss ends all consumers; what they were not given yet goes back.
+func (s *Shard) dismiss(err error) {
+	for _, e := range s.sorted() {
+		for _, sl := range e.parts {
+			for _, c := range sl.consumers {
+				s.withdraw(c)
+			}
+			sl.end(err)
+		}
+	}
+}
+
 // Step does everything there is to do at now: takes what became durable, applies
 // the mailbox, ticks what is due, hands out messages, and appends what all of it
 // wrote as one group.
@@ -223,6 +241,9 @@ func (s *Shard) Step(now time.Time) {
 		}
 		return
 	}
+	if len(s.stranded) > 0 && !s.full {
+		s.retryStranded()
+	}
 	for i, op := range ops {
 		op.run(s)
 		if s.filled(); s.stuck {
@@ -232,6 +253,7 @@ func (s *Shard) Step(now time.Time) {
 	}
 	s.tick()
 	s.serve()
+	s.startFetches()
 	s.maintain()
 	if s.due() {
 		s.commit()
@@ -266,13 +288,7 @@ func (s *Shard) NextDeadline() (time.Time, bool) {
 }
 
 // background runs work beside the writer.
-func (s *Shard) background(work func()) {
-	if s.opts.Go != nil {
-		s.opts.Go(work)
-		return
-	}
-	s.work.Go(work)
-}
+func (s *Shard) background(work func()) { s.opts.Go(s.claim.Shard, work) }
 
 // observe takes the journal's news and releases what became durable.
 func (s *Shard) observe(st journal.Status) {
@@ -310,6 +326,7 @@ func (s *Shard) tick() {
 		if sl == nil {
 			return
 		}
+		s.withdrawExpired(sl)
 		sl.q.Tick(s.now, &s.eff)
 		s.absorb(sl)
 		sl.checkSessions(s)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -25,13 +26,26 @@ type rig struct {
 	wal  *wal.WAL
 	s    *Shard
 	now  time.Time
+
+	stepping   bool     // the shard is at work
+	background []func() // what it wants done beside it
 }
 
 func newRig(t testing.TB, opts Options) *rig {
 	t.Helper()
 	r := &rig{t: t, disk: vfs.NewMem(), opts: opts, now: time.Unix(1_700_000_000, 0)}
+	r.opts.Go = func(_ journal.Shard, f func()) { r.background = append(r.background, f) }
 	r.open()
 	return r
+}
+
+// work does what the shard wants done in the background.
+func (r *rig) work() {
+	for len(r.background) > 0 {
+		f := r.background[0]
+		r.background = r.background[1:]
+		f()
+	}
 }
 
 func (r *rig) open() {
@@ -40,7 +54,6 @@ func (r *rig) open() {
 	if err != nil {
 		r.t.Fatalf("open the journal: %v", err)
 	}
-	r.opts.Go = func(work func()) { work() }
 	s, err := Open(w, 0, r.opts)
 	if err != nil {
 		r.t.Fatalf("open the shard: %v", err)
@@ -58,7 +71,9 @@ func (r *rig) crash(seed uint64) {
 // step lets the shard work once; what it wrote is not durable yet.
 func (r *rig) step() {
 	r.t.Helper()
+	r.stepping = true
 	r.s.Step(r.now)
+	r.stepping = false
 	if r.s.failed != nil {
 		r.t.Fatalf("shard failed: %v", r.s.failed)
 	}
@@ -73,6 +88,7 @@ func (r *rig) sync() {
 			r.t.Fatalf("commit: %v", err)
 		}
 	}
+	r.work()
 }
 
 // settle works until everything is durable and every answer out.
@@ -80,11 +96,16 @@ func (r *rig) settle() {
 	r.t.Helper()
 	for range 3 {
 		r.step()
+		for len(r.background) > 0 {
+			r.work()
+			r.step()
+		}
 		if err := r.wal.Commit(); err != nil {
 			r.t.Fatalf("commit: %v", err)
 		}
 		for r.s.snapshot.active() {
 			r.step()
+			r.work()
 			if err := r.wal.Commit(); err != nil {
 				r.t.Fatalf("commit: %v", err)
 			}

@@ -107,7 +107,7 @@ func (s *Shard) shouldSnapshot() bool {
 func (s *Shard) reserve() uint64 {
 	for _, sl := range s.resized {
 		sl.resized = false
-		if sl.dropped {
+		if sl.dropped() {
 			continue
 		}
 		size := sl.snapshotSize()

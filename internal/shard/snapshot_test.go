@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -146,6 +147,7 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 		}
 	}
 	r.step()
+	r.work()
 	r.step() // takes the journal's answer
 	if r.s.snapshot.busy {
 		t.Fatal("the snapshot's end is not durable: the test tests nothing")
@@ -229,7 +231,7 @@ func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(w, 0, Options{Go: func(work func()) { work() }})
+	s, err := Open(w, 0, Options{Go: func(_ journal.Shard, work func()) { work() }})
 	if err != nil {
 		t.Fatal(err)
 	}

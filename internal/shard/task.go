@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -79,7 +78,9 @@ func (s *Shard) Call(ctx context.Context, fn func(*Tx) error) error {
 }
 
 // Apply has fn change the queue of a part; what it does joins the group of the
-// step.
+// step, also if fn returns an error: the queue has changed and its records must
+// follow. So fn must find out whether it can do all it is asked for before it
+// changes anything.
 func (tx *Tx) Apply(id ID, part Part, fn func(q *queue.Queue, out *queue.Effects) error) error {
 	sl, err := tx.s.slot(id, part)
 	if err != nil {
@@ -118,29 +119,8 @@ func (tx *Tx) Delivery(id ID, part Part, qd queue.Delivery) (Delivery, error) {
 	return tx.s.delivery(sl, qd), nil
 }
 
-// Load returns a body now, from memory or from the disk.
-func (tx *Tx) Load(ref queue.Ref) (*message.Message, error) { return tx.s.loadBody(ref) }
-
-// Loaded is Delivery with the body in hand, for messages taken for good.
-func (tx *Tx) Loaded(id ID, part Part, qd queue.Delivery) (Delivery, error) {
-	d, err := tx.Delivery(id, part, qd)
-	if err != nil || d.msg != nil {
-		return d, err
-	}
-	d.msg, err = readBody(tx.s.journal, qd.Body)
-	return d, err
-}
-
 // Store appends a body that the call is about to refer to.
 func (tx *Tx) Store(raw []byte) (queue.Ref, error) { return tx.s.body(raw) }
-
-// loadBody returns a body from the cache or the disk.
-func (s *Shard) loadBody(ref queue.Ref) (*message.Message, error) {
-	if m := s.cache.get(ref); m != nil {
-		return m, nil
-	}
-	return readBody(s.journal, ref)
-}
 
 // SessionOf returns the lock that a consumer of the part has on a session.
 func (tx *Tx) SessionOf(id ID, part Part, session string) (queue.SessionLock, bool) {

@@ -161,6 +161,16 @@ func (h *home) drop() {
 			h.dropped[id] = e
 		}
 		delete(h.entities, id)
+		for p := range h.held {
+			if p.id == id {
+				delete(h.held, p)
+			}
+		}
+		for key := range h.taken {
+			if key.id == id {
+				delete(h.taken, key)
+			}
+		}
 		for _, c := range h.consumers {
 			if c.id == id && !c.over {
 				h.w.failf("%v: its queue was dropped and it was not told", c.place)
@@ -268,7 +278,7 @@ func (h *home) allowMore(c *consumer, n uint64) {
 func (h *home) alive() *consumer {
 	var cs []*consumer
 	for _, c := range h.consumers {
-		if !c.over && c.c != nil {
+		if !c.over && c.c != nil && !slices.Contains(h.leaving, c) {
 			cs = append(cs, c)
 		}
 	}
@@ -305,16 +315,37 @@ func (h *home) detach() {
 		h.w.failf("detach: %v", err)
 	}
 	h.mark(func() {
-		if c.over {
-			return // it ended by itself before its turn came
-		}
-		c.over = true
-		if q := h.queue(c.place); q != nil {
-			l := c.want.Session
-			if s := q.held[l.ID]; l.Nonce != 0 && s.nonce == l.Nonce && s.until.After(h.now) {
-				q.freeSession(l.ID, q.rest)
-			}
-		}
+		h.leaving = append(h.leaving, c)
+		h.depart()
 		h.addVersion()
 	})
+}
+
+// depart follows the consumers that are leaving. Who has a session leaves when the
+// shard has given it back, which may wait for a settlement that needs a body.
+func (h *home) depart() {
+	h.leaving = slices.DeleteFunc(h.leaving, func(c *consumer) bool {
+		q, l := h.queue(c.place), c.want.Session
+		if c.over || q == nil {
+			return true // it ended by itself before its turn came
+		}
+		if l.Nonce != 0 && h.holds(c.place, l) {
+			return false
+		}
+		c.over = true
+		if s := q.held[l.ID]; l.Nonce != 0 && s.nonce == l.Nonce && s.until.After(h.now) {
+			q.freeSession(l.ID, q.rest)
+		}
+		return true
+	})
+}
+
+// holds reports whether a session is locked.
+func (h *home) holds(p place, l queue.SessionLock) (holds bool) {
+	h.s.Look(func(tx *shard.Tx) {
+		if real, err := tx.Inspect(p.id, p.part); err == nil {
+			holds = real.HoldsSession(tx.Now(), l)
+		}
+	})
+	return holds
 }

@@ -138,7 +138,11 @@ func (h *home) read(u unread) {
 		m   *message.Message
 		err error
 	}
-	if _, err := h.w.wal.Read(journal.Position(u.d.Body.At), nil); !errors.Is(err, journal.ErrGone) {
+	gone := func(ref queue.Ref) bool {
+		_, err := h.w.wal.Read(journal.Position(ref.At), nil)
+		return ref != queue.Ref{} && errors.Is(err, journal.ErrGone)
+	}
+	if !gone(u.d.Body) && !gone(u.d.Reason) {
 		m, err := u.d.Message()
 		h.check(u, m, err)
 		return

@@ -134,11 +134,16 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 		if !d.ExpiresAt.IsZero() {
 			m.life = d.ExpiresAt.Sub(d.EnqueuedAt)
 		}
-		body, err := tx.Load(d.Body)
+		real, err := tx.Delivery(p.id, p.part, d)
+		if err != nil {
+			h.w.failf("%v: message %d: %v", p, d.Seq, err)
+		}
+		body, err := real.Message()
 		if err != nil {
 			h.w.failf("%v: body of message %d: %v", p, d.Seq, err)
 		}
 		m.setBody(body)
+		m.size = int(d.Body.Size)
 		q.messages = append(q.messages, m)
 	}
 	if got := real.Counts(); got.Total() != int64(len(q.messages)) {
@@ -146,7 +151,7 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 	}
 	for _, id := range real.Sessions(time.Time{}) {
 		if ref, ok := real.SessionState(id); ok {
-			state, err := tx.Load(ref)
+			state, err := h.s.Read(ref)
 			if err != nil {
 				h.w.failf("%v: state of session %q: %v", p, id, err)
 			}
@@ -182,8 +187,7 @@ func (h *home) adopt(f finding) {
 	for _, c := range h.consumers {
 		c.over = true
 	}
-	h.consumers, h.unread, h.sending = nil, nil, nil
-	h.taken, h.recalls = make(map[taking]take), newRecalls()
+	h.begin()
 	h.versions, h.told, h.open = nil, 0, 0
 	h.now = time.Time{}
 	h.addVersion()

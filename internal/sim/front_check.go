@@ -15,7 +15,7 @@ func (f *front) compare() {
 	}
 	f.now = f.life.Now()
 	for _, l := range f.lanes {
-		l.q.tick(f.now, 0)
+		l.q.tick(f.now, 0, func(*modelMessage) bool { return true })
 	}
 	f.served()
 	f.idle()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -34,9 +35,16 @@ type home struct {
 	consumers []*consumer
 	stale     []token // of lives and locks that are over, most likely
 	unread    []unread
-	taken     map[taking]take // by the observer, not yet at its sink
-	given     map[taking]bool // tokens, in all lives
-	recalls   recalls
+	taken     map[taking]take                         // by the observer, not yet at its sink
+	held      map[place]map[queue.SeqNo]*modelMessage // until their body is read
+	settling  *op                                     // settlement that is being applied in its own turn
+	spared    map[taking]bool                         // returned by the model, and about to be by the shard
+	parked    map[taking][]*op                        // settlements that wait for a body
+	leaving   []*consumer                             // whose detach waits
+	// background is what the shard wants done beside it.
+	background []func()
+	given      map[taking]bool // tokens, in all lives
+	recalls    recalls
 }
 
 // modelEntity is an entity of the model.
@@ -61,9 +69,33 @@ type token struct {
 
 func newHome(w *world, n journal.Shard) *home {
 	h := &home{w: w, number: n, entities: make(map[shard.ID]*modelEntity),
-		dropped: make(map[shard.ID]*modelEntity), taken: make(map[taking]take), given: make(map[taking]bool), recalls: newRecalls()}
+		dropped: make(map[shard.ID]*modelEntity), given: make(map[taking]bool)}
+	h.begin()
 	h.addVersion()
 	return h
+}
+
+// begin forgets what only a process that lives remembers.
+func (h *home) begin() {
+	h.consumers, h.leaving, h.unread, h.sending, h.settling, h.background = nil, nil, nil, nil, nil, nil
+	h.taken, h.held, h.parked = make(map[taking]take), make(map[place]map[queue.SeqNo]*modelMessage), make(map[taking][]*op)
+	h.recalls, h.spared = newRecalls(), make(map[taking]bool)
+}
+
+// work does some of what the shard wants done beside it, which may be long after
+// that was asked for.
+func (h *home) work(most int) {
+	for ; most > 0 && len(h.background) > 0 && h.w.broken == nil; most-- {
+		i := h.w.rng.IntN(len(h.background))
+		f := h.background[i]
+		h.background = slices.Delete(h.background, i, i+1)
+		h.w.event("work %d", h.number)
+		f()
+		h.mark(func() { // behind what it brought
+			h.depart()
+			h.addVersion()
+		})
+	}
 }
 
 func (h *home) sorted() []*modelEntity {
@@ -96,6 +128,10 @@ type op struct {
 	name    string
 	version int // that it made; known once it was run
 	ran     bool
+
+	// Of a settlement: what it writes into messages, and which it has settled.
+	set     []message.Change
+	settled []queue.Token
 }
 
 // do posts an operation between two markers: before learns what the model says
@@ -153,13 +189,16 @@ func (h *home) step() {
 	h.mark(func() { // behind all operations, and before what is due
 		h.ticked = true
 		for _, e := range h.sorted() {
-			for _, q := range e.parts {
-				q.tick(h.now, h.version())
+			for part, q := range e.parts {
+				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, shard.Part(part)}, m) })
 			}
 		}
 	})
 	h.w.event("step %d", h.number)
 	h.s.Step(h.w.now)
+	if h.w.chance(2) {
+		h.work(1)
+	}
 	if err := h.s.Failed(); err != nil {
 		h.w.stopped(err)
 		h.addVersion() // what it did before it failed may be on the disk
@@ -177,6 +216,20 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// arrived reports whether a message that is locked was handed to its consumer. One
+// that was not is about to be returned by the shard, too.
+func (h *home) arrived(p place, m *modelMessage) bool {
+	key := taking{p, m.seq, m.nonce}
+	_, taken := h.taken[key]
+	if !taken && h.held[p][m.seq] == nil {
+		return true
+	}
+	delete(h.taken, key)
+	delete(h.held[p], m.seq)
+	h.spared[key] = true
+	return false
 }
 
 // compare checks the queues that the step touched against the model.
@@ -262,7 +315,7 @@ func seen(d queue.Delivery) view {
 }
 
 func expected(m *modelMessage) view {
-	return view{m.state, m.level, m.class, m.key, m.origin, m.failures, m.body.Size(), m.session, m.inSession,
+	return view{m.state, m.level, m.class, m.key, m.origin, m.failures, m.size, m.session, m.inSession,
 		nano(m.enqueued), nano(m.since), nano(m.expires()), nano(m.notBefore)}
 }
 

@@ -179,7 +179,7 @@ func (x *managing) take() error {
 	}
 	// It is looked at in the same turn, so that a body taken for good is read
 	// before it can go.
-	real, err := x.tx.Loaded(x.id, x.part, d)
+	real, err := x.tx.Delivery(x.id, x.part, d)
 	if err != nil {
 		x.failf("take %d: %v", seq, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -16,9 +17,10 @@ import (
 type modelMessage struct {
 	seq       queue.SeqNo
 	origin    queue.SeqNo
-	body      *message.Message
+	body      *message.Message    // as its receiver sees it
 	sum       [sha256.Size]byte   // of body
 	sums      [][sha256.Size]byte // of all bodies that it ever had
+	size      int                 // of the body that is stored: the reason of a dead letter is kept beside it
 	level     queue.Level
 	class     queue.Class
 	key       string
@@ -50,8 +52,18 @@ func (m *modelMessage) expired(now time.Time) bool {
 }
 
 func (m *modelMessage) setBody(b *message.Message) {
-	m.body, m.sum = b, sha256.Sum256(b.Bytes())
+	m.body, m.sum, m.size = b, sha256.Sum256(b.Bytes()), b.Size()
 	m.sums = append(slices.Clip(m.sums), m.sum) // its dead letter does not share them
+}
+
+// explain has the receiver see a reason with the body that is stored.
+func (m *modelMessage) explain(reason, description string) {
+	size := m.size
+	m.setBody(edited(m.body, []message.Change{
+		{Name: "DeadLetterReason", Value: codec.String(reason)},
+		{Name: "DeadLetterErrorDescription", Value: codec.String(description)},
+	}))
+	m.size = size
 }
 
 // resting is the state it has when nobody holds it.
@@ -141,6 +153,15 @@ func (q *modelQueue) add(m *modelMessage) {
 	m.seq = q.last
 	q.joins(m)
 	q.messages = append(q.messages, m)
+}
+
+// putBack inserts a message that was removed, under its number.
+func (q *modelQueue) putBack(m *modelMessage) {
+	q.change()
+	m.state, m.nonce = m.resting(), 0
+	q.joins(m)
+	i, _ := slices.BinarySearchFunc(q.messages, m.seq, func(o *modelMessage, seq queue.SeqNo) int { return cmp.Compare(o.seq, seq) })
+	q.messages = slices.Insert(q.messages, i, m)
 }
 
 // joins says that a message is about to be ready. If it is the only one of its
@@ -308,17 +329,25 @@ func (q *modelQueue) freeSession(id string, end func(*modelMessage)) {
 }
 
 // tick does what is due: locks that end, schedules that begin. Lives that end are
-// left to compare, because the queue may clear them away a step later.
-func (q *modelQueue) tick(now time.Time, version int) {
+// left to compare, because the queue may clear them away a step later. A delivery
+// that did not arrive has not failed.
+func (q *modelQueue) tick(now time.Time, version int, arrived func(*modelMessage) bool) {
+	end := func(m *modelMessage) {
+		if arrived(m) {
+			q.fail(m, version)
+		} else {
+			q.rest(m)
+		}
+	}
 	for id, h := range q.held {
 		if !h.until.After(now) {
-			q.freeSession(id, func(m *modelMessage) { q.fail(m, version) })
+			q.freeSession(id, end)
 		}
 	}
 	var due []*modelMessage
 	for _, m := range slices.Clone(q.messages) {
 		if m.state == queue.Locked && !q.cfg.Sessions && !m.until.After(now) {
-			q.fail(m, version)
+			end(m)
 		}
 		if m.state == queue.Scheduled && !m.notBefore.After(now) {
 			due = append(due, m)
@@ -337,7 +366,7 @@ func (q *modelQueue) tick(now time.Time, version int) {
 
 func (q *modelQueue) counts() (c queue.Counts) {
 	for _, m := range q.messages {
-		c.Bytes += int64(m.body.Size())
+		c.Bytes += int64(m.size)
 		switch m.state {
 		case queue.Ready:
 			c.Ready++

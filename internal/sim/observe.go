@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -19,7 +18,7 @@ type observer struct {
 	place
 }
 
-var _ shard.Observer = (*observer)(nil)
+var _ shard.TransitObserver = (*observer)(nil)
 
 func (o *observer) model() *modelQueue { return o.h.queue(o.place) }
 
@@ -56,11 +55,80 @@ type take struct {
 	version int // that its consumer will be told of
 }
 
-// Delivered implements shard.Observer: the choice is checked here.
+// Delivered implements shard.Observer: the choice is checked here, or was when the
+// message was held for its consumer.
 func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
 	h.w.event("take %d %v %d", h.number, o.place, d.Seq)
 	h.w.result.Takes++
+	m := h.held[o.place][d.Seq]
+	if m == nil {
+		m = o.chosen(now, d)
+	}
+	delete(h.held[o.place], d.Seq)
+	t := take{m: m, body: m.body, version: m.changed}
+	if q.hand(m) {
+		t.version = h.version()
+	}
+	if d.Token == (queue.Token{}) {
+		t.version = h.version()
+		q.remove(m)
+	} else {
+		o.lock(now, m, d)
+		if !d.LockedUntil.Equal(m.until) && !q.cfg.Sessions || q.cfg.Sessions && !d.LockedUntil.Equal(q.held[m.session].until) {
+			h.w.failf("%v: message %d is locked until %v, want %v", o.place, d.Seq, d.LockedUntil, m.until)
+		}
+	}
+	h.taken[taking{o.place, d.Seq, d.Token.Nonce}] = t
+}
+
+// Held implements shard.TransitObserver: the message is chosen, and comes when its
+// body was read. No lock time passes meanwhile.
+func (o *observer) Held(now time.Time, d *queue.Delivery) {
+	h, q := o.h, o.model()
+	h.w.event("hold %d %v %d", h.number, o.place, d.Seq)
+	m := o.chosen(now, d)
+	q.hand(m)
+	o.lock(now, m, d)
+	m.until = now.AddDate(100, 0, 0)
+	if h.held[o.place] == nil {
+		h.held[o.place] = make(map[queue.SeqNo]*modelMessage)
+	}
+	h.held[o.place][d.Seq] = m
+}
+
+// Returned implements shard.TransitObserver: nobody has seen the message, so it is
+// as it was before.
+func (o *observer) Returned(_ time.Time, d *queue.Delivery) {
+	h, q := o.h, o.model()
+	h.w.event("return %d %v %d", h.number, o.place, d.Seq)
+	h.w.result.Returns++
+	key := taking{o.place, d.Seq, d.Token.Nonce}
+	if h.spared[key] {
+		delete(h.spared, key)
+		return
+	}
+	if m := h.held[o.place][d.Seq]; m != nil {
+		delete(h.held[o.place], d.Seq)
+		q.rest(m)
+		return
+	}
+	t, ok := h.taken[key]
+	if !ok {
+		h.w.failf("%v: message %d returned, and nobody had taken it, or somebody got it", o.place, d.Seq)
+	}
+	delete(h.taken, key)
+	if d.Token == (queue.Token{}) {
+		t.m.changed = h.version()
+		q.putBack(t.m)
+		return
+	}
+	q.rest(t.m)
+}
+
+// chosen checks that a message which leaves its place is the one to leave.
+func (o *observer) chosen(now time.Time, d *queue.Delivery) *modelMessage {
+	h, q := o.h, o.model()
 	m := q.find(d.Seq)
 	switch {
 	case m == nil:
@@ -86,30 +154,19 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 			h.w.failf("%v: message %d: %v", o.place, m.seq, err)
 		}
 	}
-	t := take{m: m, body: m.body, version: m.changed}
-	if q.hand(m) {
-		t.version = h.version()
-	}
-	if d.Token == (queue.Token{}) {
-		t.version = h.version()
-		q.remove(m)
-	} else {
-		q.change()
-		m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, now.Add(q.cfg.LockFor)
-		want := m.until
-		if q.cfg.Sessions {
-			want = q.held[m.session].until
-		}
-		if !d.LockedUntil.Equal(want) {
-			h.w.failf("%v: message %d is locked until %v, want %v", o.place, d.Seq, d.LockedUntil, want)
-		}
-	}
+	return m
+}
+
+// lock notes that somebody holds a message, with a token that nobody had before.
+func (o *observer) lock(now time.Time, m *modelMessage, d *queue.Delivery) {
+	h, q := o.h, o.model()
+	q.change()
+	m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, now.Add(q.cfg.LockFor)
 	key := taking{o.place, d.Seq, d.Token.Nonce}
-	if d.Token.Nonce != 0 && h.given[key] {
+	if h.given[key] {
 		h.w.failf("%v: the token of message %d was given before, perhaps in another life", o.place, d.Seq)
 	}
 	h.given[key] = true
-	h.taken[key] = t
 }
 
 // Settled implements shard.Observer.
@@ -120,6 +177,7 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 		h.w.failf("%v: message %d was settled, which nobody holds", o.place, s.Seq)
 	}
 	h.w.event("settle %d %v %d %d", h.number, o.place, s.Seq, v)
+	h.edit(taking{o.place, s.Seq, m.nonce}, q, m, s.Body)
 	switch v {
 	case shard.Complete:
 		q.remove(m)
@@ -129,6 +187,7 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 		q.rest(m)
 	case shard.Defer:
 		q.change()
+		q.moved(m.key)
 		m.state, m.deferred, m.changed = queue.Deferred, false, h.version()
 	case shard.Reject:
 		q.die(m, "because")
@@ -157,10 +216,7 @@ func (o *observer) Died(now time.Time, d *queue.Dead) {
 	dead := *x.m
 	dead.state, dead.deferred, dead.nonce, dead.life = queue.Ready, false, 0, 0
 	dead.changed = h.version()
-	dead.setBody(edited(dead.body, []message.Change{
-		{Name: "DeadLetterReason", Value: codec.String(d.Reason)},
-		{Name: "DeadLetterErrorDescription", Value: codec.String(d.Description)},
-	}))
+	dead.explain(d.Reason, d.Description)
 	h.queue(place{o.id, shard.DeadLetter}).add(&dead)
 }
 

@@ -140,11 +140,7 @@ func (h *home) giveBack() {
 		return
 	}
 	x := &shard.Settle{ID: a.id, Part: a.part, Tokens: []queue.Token{a.Token}, Verdict: shard.Release}
-	wants := make([]error, 1)
-	h.do(fmt.Sprintf("give back %v %v", a.place, a.Token), func() { h.judge(x, wants) }, func(o *op) error {
-		x.Done = func(errs []error) { h.verdicts(o, errs, wants) }
-		return h.s.Settle(x)
-	}, nil)
+	h.postSettle(fmt.Sprintf("give back %v %v", a.place, a.Token), x)
 	if !a.c.over {
 		h.allowMore(a.c, 1)
 	}

@@ -32,7 +32,11 @@ func (x *managing) classify() error {
 	from, most := x.number(), 1+x.h.w.rng.IntN(20)
 	r := x.h.entities[x.id].rules
 	for _, d := range x.real.Peek(x.tx.Now(), from, most, nil) {
-		body, err := x.tx.Load(d.Body)
+		shown, err := x.tx.Delivery(x.id, x.part, d)
+		if err != nil {
+			x.failf("message %d: %v", d.Seq, err)
+		}
+		body, err := shown.Message()
 		if err != nil {
 			x.failf("body of message %d: %v", d.Seq, err)
 		}

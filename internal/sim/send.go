@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -279,11 +280,84 @@ func (h *home) settle() {
 		w.made++
 		x.Properties = []message.Change{{Name: "note", Value: codec.Int(int32(w.made))}}
 	}
+	h.postSettle(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Verdict), x)
+}
+
+// postSettle posts a settlement. One that changes bodies may have to wait for them,
+// and is then applied in the midst of other things.
+func (h *home) postSettle(name string, x *shard.Settle) {
 	wants := make([]error, len(x.Tokens))
-	h.do(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Verdict), func() { h.judge(x, wants) }, func(o *op) error {
-		x.Done = func(errs []error) { h.verdicts(o, errs, wants) }
+	var own *op
+	h.do(name, func() {
+		h.judge(x, wants)
+		h.settling = own
+	}, func(o *op) error {
+		own = o
+		if x.Verdict != shard.Complete && x.Verdict != shard.Release {
+			o.set = x.Properties
+		}
+		x.Done = func(errs []error) {
+			h.parted(o, x, errs, wants)
+			h.verdicts(o, errs, wants)
+		}
 		return h.s.Settle(x)
-	}, nil)
+	}, func(o *op) {
+		h.settling = nil
+		for i, t := range x.Tokens {
+			key := taking{place{x.ID, x.Part}, t.Seq, t.Nonce}
+			if len(o.set) > 0 && wants[i] == nil && !slices.Contains(o.settled, t) {
+				h.parked[key] = append(h.parked[key], o)
+			}
+		}
+	})
+}
+
+// edit changes the body of a message that is being settled, if its settlement says
+// so: the one whose turn it is, or one that had to wait for the body.
+func (h *home) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) {
+	t := queue.Token{Seq: key.seq, Nonce: key.nonce}
+	o := h.settling
+	if o == nil {
+		stored, err := h.s.Read(body)
+		if err != nil {
+			h.w.failf("%v: body of message %d: %v", key.place, key.seq, err)
+		}
+		i := slices.IndexFunc(h.parked[key], func(o *op) bool { return bytes.Equal(edited(m.body, o.set).Bytes(), stored.Bytes()) })
+		if i < 0 {
+			h.w.failf("%v: message %d was settled, and nobody has asked for that", key.place, key.seq)
+		}
+		o = h.parked[key][i]
+		h.parked[key] = slices.Delete(h.parked[key], i, i+1)
+		o.version = max(o.version, h.version())
+	}
+	o.settled = append(o.settled, t)
+	if len(o.set) > 0 {
+		q.change()
+		m.setBody(edited(m.body, o.set))
+		m.changed = h.version()
+	}
+}
+
+// parted looks at what had to wait and was not applied: the lock was lost while the
+// body was read, or the disk is full, or the queue is gone.
+func (h *home) parted(o *op, x *shard.Settle, errs, wants []error) {
+	for i, t := range x.Tokens {
+		key := taking{place{x.ID, x.Part}, t.Seq, t.Nonce}
+		j := slices.Index(h.parked[key], o)
+		if j < 0 {
+			continue
+		}
+		h.parked[key] = slices.Delete(h.parked[key], j, j+1)
+		q := h.queue(key.place)
+		switch {
+		case errs == nil || errs[i] == nil:
+			h.w.failf("%v: message %d: its settlement was answered and not applied", key.place, t.Seq)
+		case q == nil || errors.Is(errs[i], errDropped):
+			wants[i] = errDropped
+		case q.holder(h.now, t) == nil:
+			wants[i] = q.lost()
+		}
+	}
 }
 
 // verdicts compares the answers to a settlement.
@@ -293,15 +367,14 @@ func (h *home) verdicts(o *op, errs, wants []error) {
 		if errs != nil {
 			got = errs[i]
 		}
-		if !errors.Is(got, wants[i]) && !h.excused(got) {
+		if !errors.Is(got, wants[i]) && !h.excused(got) && !errors.Is(got, errDropped) {
 			h.w.failf("%s: token %d: got %v, want %v", o.name, i, got, wants[i])
 		}
 	}
 	h.answered(o, h.s.Failed())
 }
 
-// judge says what becomes of each token, and changes the bodies that the
-// settlement changes; the rest is the observer's.
+// judge says what becomes of each token; the rest is the observer's.
 func (h *home) judge(x *shard.Settle, wants []error) {
 	q := h.queue(place{x.ID, x.Part})
 	used := map[queue.Token]bool{}
@@ -320,10 +393,5 @@ func (h *home) judge(x *shard.Settle, wants []error) {
 			continue
 		}
 		used[t] = true
-		if len(x.Properties) > 0 && x.Verdict != shard.Complete && x.Verdict != shard.Release {
-			q.change()
-			m.setBody(edited(m.body, x.Properties))
-			m.changed = h.version()
-		}
 	}
 }

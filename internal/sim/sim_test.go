@@ -47,13 +47,14 @@ func TestSim(t *testing.T) {
 					all.Evicted += r.Evicted
 					all.Recalls += r.Recalls
 					all.Set += r.Set
+					all.Returns += r.Returns
 					mu.Unlock()
 				}
 			})
 		}
 	})
-	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full, %d sends refused, %d messages evicted, %d asked back, the clock set %d times",
-		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Refused, all.Evicted, all.Recalls, all.Set)
+	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full, %d sends refused, %d messages evicted, %d asked back, %d returned undelivered, the clock set %d times",
+		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Refused, all.Evicted, all.Recalls, all.Returns, all.Set)
 }
 
 // TestFront plays seeds against a whole broker, each in a bubble of its own.

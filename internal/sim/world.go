@@ -66,6 +66,7 @@ type Result struct {
 	Evicted   int // messages that made room
 	Recalls   int // messages asked back
 	Set       int // times that the wall clock was set
+	Returns   int // messages that were taken and reached nobody
 }
 
 // violation is a promise that was broken.
@@ -103,7 +104,6 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 			CacheBytes:    w.pick(1, 2<<10, 64<<10),
 			SnapshotAfter: uint64(w.pick(1, 2, 4, 16)) << 10,
 			SnapshotStep:  w.pick(1, 7, 150),
-			Go:            func(work func()) { work() },
 		},
 	}
 	for n := range w.opts.shards {
@@ -162,7 +162,12 @@ func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
 	for i, h := range w.homes {
 		numbers[i] = h.number
 	}
-	shards, err := shard.OpenAll(j, numbers, w.opts.shard)
+	opts := w.opts.shard
+	opts.Go = func(n journal.Shard, f func()) {
+		h := w.homes[n]
+		h.background = append(h.background, f)
+	}
+	shards, err := shard.OpenAll(j, numbers, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,8 +198,10 @@ func (w *world) play() {
 		w.commit()
 	case n < 80: // a slow disk: many steps to one commit
 		h.step()
-	case n < 85:
+	case n < 83:
 		w.commit()
+	case n < 85:
+		h.work(1 + w.rng.IntN(3))
 	case n < 88:
 		w.settle()
 	case n < 93:
@@ -239,8 +246,9 @@ func (w *world) settle() {
 		for _, h := range w.homes {
 			if w.broken == nil {
 				h.step()
+				h.work(1 << 30)
 				at, due := h.s.NextDeadline()
-				rest = rest && h.open == 0 && !(due && at.Before(later(h.now, w.now).Add(100*time.Millisecond)))
+				rest = rest && h.open == 0 && !(due && at.Before(later(h.now, w.now).Add(100*time.Millisecond))) && h.s.Posted() == 0
 			}
 		}
 		w.commit()
@@ -256,10 +264,13 @@ func (w *world) settle() {
 		}
 		h.unread = nil
 	}
-	for _, h := range w.homes {
-		if w.broken == nil {
-			h.step()
-			w.commit()
+	for range 3 { // what is read may be handed out, and waits for the disk then
+		for _, h := range w.homes {
+			if w.broken == nil {
+				h.step()
+				h.work(1 << 30)
+				w.commit()
+			}
 		}
 	}
 	for _, h := range w.homes {
@@ -277,6 +288,15 @@ func (h *home) rested() {
 	}
 	if h.open > 0 && !h.w.full {
 		h.w.failf("shard %d: %d operations have no answer", h.number, h.open)
+	}
+	// What was taken has arrived or is back, whoever has left meanwhile.
+	for key := range h.taken {
+		h.w.failf("%v: message %d was taken and has neither arrived nor come back", key.place, key.seq)
+	}
+	for p, ms := range h.held {
+		for seq := range ms {
+			h.w.failf("%v: message %d is still held for its body", p, seq)
+		}
 	}
 	for _, e := range h.sorted() {
 		for part, q := range e.parts {

@@ -60,8 +60,8 @@ func (c *call) receive(mode broker.Mode) error {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if c.Context().Err() != nil && mode == broker.PeekLock { // nobody is there to settle it
-		from.Settle([]queue.Token{d.Token}, broker.Outcome{Verdict: broker.Release}, func([]error) {})
+	if c.Context().Err() != nil { // nobody is there to get it
+		broker.Return([]broker.Delivery{*d})
 		return nil
 	}
 	m, err := d.Message()

@@ -60,6 +60,23 @@ type App interface {
 	Closed(err error)
 }
 
+// Tracker is an App that learns how far the deliveries it sent have come: what was
+// never handed to the transport nobody has got.
+type Tracker interface {
+	App
+
+	// Sent says that the transport has taken all of a delivery that was sent
+	// settled. It must not call back into the endpoint.
+	Sent(l *Link, ref uint64)
+
+	// Unsent says that the transport has not taken a delivery that Link.Send
+	// took, or not to its end, and never will. It comes before Detached of the
+	// link, or from inside the App's own Link.Detach; for what was written out
+	// when the transport broke, after Closed and before Conn.Serve returns. It
+	// must not call back into the endpoint.
+	Unsent(l *Link, ref uint64)
+}
+
 // Delivery names a delivery we received, in a form that outlives the call that
 // reported it. It is what Link.Settle takes.
 type Delivery struct {

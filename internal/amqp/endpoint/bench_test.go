@@ -66,8 +66,10 @@ func BenchmarkTransferIn(b *testing.B) {
 
 // BenchmarkTransferOut measures a delivery of 256 bytes out, the peer's
 // disposition in and ours out, with credit for a hundred at a time.
-func BenchmarkTransferOut(b *testing.B) {
-	m := attachedPeer(b, &nullApp{body: make([]byte, 256)}, Config{})
+func BenchmarkTransferOut(b *testing.B) { transferOut(b, func(n *nullApp) App { return n }) }
+
+func transferOut(b *testing.B, app func(*nullApp) App) {
+	m := attachedPeer(b, app(&nullApp{body: make([]byte, 256)}), Config{})
 	const batch = 100
 	var next uint32
 	var in []byte

@@ -27,6 +27,8 @@ type Conn struct {
 
 	wake    chan struct{} // capacity 1: the writer is to look again
 	resumed chan struct{} // capacity 1: the App may have room again
+
+	unwritten int // owned by the writer: bytes that a failed write did not take
 }
 
 // NewConn makes a connection that is served by Serve. The App gets it before
@@ -62,6 +64,7 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 	wg.Go(func() { cancel(c.readLoop(ctx)) })
 	wg.Go(func() { cancel(c.writeLoop(ctx)) })
 	wg.Wait()
+	c.machine.Unwritten(c.unwritten) // there is no one left to share it with
 	c.drop()
 	if !stop() {
 		<-poked

@@ -42,8 +42,9 @@ const (
 // no clock: bytes and the time go in, calls of the App and bytes come out. It is
 // not safe for concurrent use; Conn sees to that.
 type Machine struct {
-	app App
-	cfg Config
+	app     App
+	tracker Tracker // app, if it is one
+	cfg     Config
 
 	phase phase
 	err   error // why the machine is done
@@ -89,8 +90,9 @@ type scratch struct {
 // NewMachine makes the machine of a peer that connected just now.
 func NewMachine(app App, cfg Config, now time.Time) *Machine {
 	cfg = cfg.withDefaults()
+	tracker, _ := app.(Tracker)
 	return &Machine{
-		app: app, cfg: cfg,
+		app: app, tracker: tracker, cfg: cfg,
 		started: now, now: now, heard: now, spoke: now,
 		maxFrame: frame.MinFrameSize, heartbeat: cfg.Heartbeat,
 	}

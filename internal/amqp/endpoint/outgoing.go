@@ -70,6 +70,9 @@ func (s *Session) emit(w *waiting) bool {
 		s.outWindow--
 		w.Payload = w.Payload[len(part):]
 		if !t.More {
+			if m.tracker != nil {
+				m.out.mark(w)
+			}
 			return true
 		}
 	}
@@ -130,6 +133,9 @@ func (s *Session) forget(match func(*waiting) bool) {
 		s.m.out.queue -= len(w.Payload)
 		if !w.started {
 			w.link.queued--
+		}
+		if s.m.tracker != nil {
+			s.m.tracker.Unsent(w.link, w.Ref)
 		}
 	}
 	clear(s.queue[len(kept):])

@@ -14,6 +14,50 @@ type output struct {
 	spare []byte // the buffer before, while its bytes are being written
 	cut   int    // Take stops here once; 0 for nowhere
 	queue int    // bytes of deliveries that wait for a session window
+
+	taken uint64 // bytes that Take has returned: where bytes begins in the stream
+	marks []mark // deliveries that the transport may not have taken yet, in order
+}
+
+// mark says where a delivery ends in the stream of output.
+type mark struct {
+	end     uint64
+	link    *Link
+	ref     uint64
+	settled bool
+}
+
+// mark notes that w has just been appended to the end.
+func (o *output) mark(w *waiting) {
+	o.marks = append(o.marks, mark{o.taken + uint64(len(o.bytes)), w.link, w.Ref, w.Settled})
+}
+
+// wrote says that the transport has taken everything before end.
+func (m *Machine) wrote(end uint64) {
+	n := 0
+	for ; n < len(m.out.marks) && m.out.marks[n].end <= end; n++ {
+		if k := &m.out.marks[n]; k.settled {
+			m.tracker.Sent(k.link, k.ref)
+		}
+	}
+	if n > 0 {
+		rest := copy(m.out.marks, m.out.marks[n:])
+		clear(m.out.marks[rest:])
+		m.out.marks = m.out.marks[:rest]
+	}
+}
+
+// Unwritten says that nothing more will be written, and that of what Take returned
+// last so many bytes were not. The App learns which deliveries that were.
+func (m *Machine) Unwritten(bytes int) {
+	if m.tracker == nil {
+		return
+	}
+	m.wrote(m.out.taken - uint64(bytes))
+	for _, k := range m.out.marks {
+		m.tracker.Unsent(k.link, k.ref)
+	}
+	m.out.marks = nil
 }
 
 func (o *output) len() int { return len(o.bytes) }
@@ -25,10 +69,14 @@ func (o *output) split() { o.cut = len(o.bytes) }
 const maxSpare = 2 << 20
 
 // Take returns what the peer is to be sent next, or nothing. The bytes are valid
-// until the next call of Take; each call is one write.
+// until the next call of Take; each call is one write, and says that the one before
+// has succeeded.
 func (m *Machine) Take() []byte {
 	m.flush()
 	o := &m.out
+	if len(o.marks) > 0 {
+		m.wrote(o.taken)
+	}
 	if len(o.bytes) == 0 {
 		return nil
 	}
@@ -45,6 +93,7 @@ func (m *Machine) Take() []byte {
 		o.cut = 0
 	}
 	o.bytes, o.spare = fresh, taken
+	o.taken += uint64(len(taken))
 	return taken
 }
 

@@ -102,7 +102,8 @@ func (c *Conn) write(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), maxWrite)
 		c.nc.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
-		if _, err := c.nc.Write(b[:n]); err != nil {
+		if taken, err := c.nc.Write(b[:n]); err != nil {
+			c.unwritten = len(b) - taken
 			return fmt.Errorf("endpoint: write: %w", err)
 		}
 		b = b[n:]

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Deferred says how deferred messages are taken.
+type Deferred struct {
+	Mode Mode
+	// Session is the session they are in, which the caller must hold; nil is none.
+	Session *string
+	// MaxBytes is how large the messages may be together that ReceiveAndDelete
+	// takes, unless it is a single one; zero is no limit. The others stay deferred.
+	MaxBytes int
+}
+
+// ReceiveDeferred takes deferred messages by their numbers, all of them or none. A
+// number that is given twice counts once. What the caller cannot pass on it gives
+// back with Return.
+func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.SeqNo, o Deferred) ([]Delivery, error) {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return nil, err
+	}
+	distinct := make([]queue.SeqNo, 0, len(seqs))
+	known := make(map[queue.SeqNo]bool, len(seqs))
+	for _, seq := range seqs {
+		if !known[seq] {
+			known[seq] = true
+			distinct = append(distinct, seq)
+		}
+	}
+	var ds []Delivery
+	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+		var err error
+		ds, err = lockDeferred(tx, n.id, part, distinct, o.Session)
+		return err
+	})
+	switch {
+	case err != nil:
+		Return(ds) // it may have been run, though nobody waited
+		return nil, translate(err)
+	case o.Mode == PeekLock:
+		return ds, nil
+	}
+	ds, err = o.load(ds)
+	if err != nil || len(ds) == 0 {
+		return nil, err
+	}
+	return takeForGood(ctx, ds)
+}
+
+// lockDeferred locks messages. Whether it can is found out before the first of them
+// is.
+func lockDeferred(tx *shard.Tx, id shard.ID, part shard.Part, seqs []queue.SeqNo, session *string) ([]Delivery, error) {
+	q, err := tx.Inspect(id, part)
+	if err != nil {
+		return nil, err
+	}
+	var w queue.Want
+	if session != nil {
+		lock, ok := tx.SessionOf(id, part, *session)
+		if !ok || !q.HoldsSession(tx.Now(), lock) {
+			return nil, ErrSessionLockLost
+		}
+		w.Session = lock
+	}
+	if q.Config().ReceivePaused {
+		return nil, queue.ErrReceivePaused
+	}
+	for _, seq := range seqs {
+		d, ok := q.Lookup(seq)
+		if !ok || d.State != queue.Deferred || session != nil && d.Session != *session {
+			return nil, fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
+		}
+	}
+	var ds []Delivery
+	err = tx.Apply(id, part, func(q *queue.Queue, out *queue.Effects) error {
+		for _, seq := range seqs {
+			qd, err := q.TakeSeq(tx.Now(), seq, w, out)
+			if err != nil {
+				return err
+			}
+			d, err := tx.Delivery(id, part, qd)
+			if err != nil {
+				return err
+			}
+			ds = append(ds, d)
+		}
+		return nil
+	})
+	return ds, err
+}
+
+// load reads as many of the messages as may be taken for good. The others go back.
+func (o *Deferred) load(ds []Delivery) ([]Delivery, error) {
+	var loaded []Delivery
+	size := 0
+	for i := range ds {
+		m, err := ds[i].Message()
+		if errors.Is(err, ErrMessageNotFound) {
+			continue // it cannot be read, and has become a dead letter
+		}
+		if err != nil {
+			Return(append(loaded, ds[i:]...))
+			return nil, err
+		}
+		if len(loaded) > 0 && o.MaxBytes > 0 && size+m.Size() > o.MaxBytes {
+			Return(ds[i:])
+			break
+		}
+		size += m.Size()
+		loaded = append(loaded, ds[i])
+	}
+	return loaded, nil
+}
+
+// takeForGood removes messages that are locked and loaded. If ctx ends first, they
+// are given back.
+func takeForGood(ctx context.Context, ds []Delivery) ([]Delivery, error) {
+	var decided atomic.Bool // by whoever is first: the answer, or the end of ctx
+	answer := make(chan []Delivery, 1)
+	err := shard.TakeForGood(ds, queue.Deferred, func(taken []Delivery, err error) {
+		if decided.CompareAndSwap(false, true) {
+			answer <- taken
+		} else {
+			Return(taken)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case taken := <-answer:
+		return taken, nil
+	case <-ctx.Done():
+	}
+	if !decided.CompareAndSwap(false, true) {
+		return <-answer, nil
+	}
+	return nil, context.Cause(ctx)
+}
+
+// Return gives deliveries back that reached nobody: nothing counts against the
+// messages, and those that were taken for good are in their place again. Each may
+// be given back once. It never blocks.
+func Return(ds []Delivery) {
+	// A shard that has stopped keeps no locks; what it has removed stays removed.
+	_ = shard.Return(ds)
+}
+
+// ReturnFailed gives deliveries back that the receiver can never take, which counts
+// as a failed delivery. It never blocks.
+func ReturnFailed(ds []Delivery) { _ = shard.ReturnFailed(ds) }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Line A5: what a consumer was to be given and did not get goes back at its detach,
+// at once and uncounted, whatever it waits for and however it was taken.
+func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
+	want := []string{"a", "b", "c"}
+	for name, forgetful := range map[string]bool{"locked": false, "taken for good": true} {
+		for when, wait := range map[string]func(r *rig){
+			"before the sync": func(*rig) {},
+			"after the sync":  (*rig).sync, // durable, and not handed over yet
+		} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				r := newRig(t, Options{})
+				id := r.define("orders", minute)
+				k := r.attach(id, Main, queue.Want{Forgetful: forgetful})
+				k.c.Allow(10)
+				for _, body := range want {
+					r.send(id, 4, body)
+				}
+				r.step()
+				wait(r)
+				k.c.Detach()
+				r.step()
+				if len(k.got) != 0 {
+					t.Fatalf("a consumer that was detached got %q", k.bodies())
+				}
+				next := r.attach(id, Main, queue.Want{})
+				next.c.Allow(10)
+				r.settle()
+				if got := next.bodies(); !slices.Equal(got, want) {
+					t.Fatalf("the next consumer got %q, want %q", got, want)
+				}
+				for i := range next.got {
+					if n := next.got[i].Failures; n != 0 {
+						t.Errorf("message %d counts %d failures, and nobody has seen it", next.got[i].Seq, n)
+					}
+				}
+				r.settle()
+				r.crash(1)
+				last := r.attach(id, Main, queue.Want{})
+				last.c.Allow(10)
+				r.settle()
+				if got := last.bodies(); !slices.Equal(got, want) {
+					t.Fatalf("after a crash: got %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}

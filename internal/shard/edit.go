@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// ErrUnreadable answers a settlement with properties of a message whose body cannot
+// be read. The message has become a dead letter, if it was not one already.
+var ErrUnreadable = errors.New("shard: message body is unreadable")
+
+// editing is a settlement that writes properties into its messages, each of which
+// gets a new body. It goes through the tokens in order; at the first whose body is
+// not in hand it is parked, until that and those of the next few tokens were read.
+type editing struct {
+	o    *settling
+	slot *slot
+	next int      // token to go on with
+	read []*fetch // bodies of the tokens from next on, as far as they had to be read
+	left int      // of them that are not read yet
+	over bool     // it was answered: its queue is gone
+	// holds are the consumers whose Detach waits for it.
+	holds []*Consumer
+}
+
+// advance settles as many messages as it has the bodies of.
+func (e *editing) advance(s *Shard) {
+	o, sl := e.o, e.slot
+	for ; e.next < len(o.Tokens); e.next++ {
+		t := o.Tokens[e.next]
+		// What is refused leaves the message, and its lock, as it was.
+		if err := e.refusal(s, t); err != nil {
+			o.refuse(e.next, err)
+			continue
+		}
+		m, err := e.body(s, t)
+		switch {
+		case errors.Is(err, errNotRead):
+			s.absorb(sl)
+			e.park(s)
+			return
+		case err != nil:
+			o.refuse(e.next, err)
+			continue
+		}
+		ref, err := s.body(m.Edit(message.Edit{Properties: o.Properties}))
+		if err == nil {
+			err = sl.q.Rewrite(s.now, t, ref, &s.eff)
+		}
+		if err != nil {
+			o.refuse(e.next, err)
+			continue
+		}
+		o.settle(s, sl, e.next, t)
+	}
+	o.finish(s, sl)
+	e.release(s)
+}
+
+// refusal returns why a message cannot be settled like this.
+func (e *editing) refusal(s *Shard, t queue.Token) error {
+	q := e.slot.q
+	switch {
+	case !q.Holds(s.now, t):
+		_, err := q.Release(s.now, t, &s.eff) // holds nothing, so this only says what is lost
+		return err
+	case e.o.Verdict == Reject && q.Config().IsDead:
+		return queue.ErrNotAllowed
+	case s.full:
+		return ErrDiskFull // a new body would take what is kept for those who free space
+	}
+	return nil
+}
+
+// errNotRead says that a body has to be read first.
+var errNotRead = errors.New("shard: body is not in memory")
+
+// body returns the message that a token holds, with its reason if it has one.
+func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
+	d, _ := e.slot.q.Lookup(t.Seq)
+	if d.Reason == (queue.Ref{}) {
+		if m := s.cache.get(d.Body); m != nil {
+			return m, nil
+		}
+	}
+	i := slices.IndexFunc(e.read, func(f *fetch) bool { return f.d.Token == t })
+	if i < 0 {
+		return nil, errNotRead
+	}
+	switch f := e.read[i]; {
+	case errors.Is(f.err, journal.ErrClosed):
+		return nil, f.err
+	case f.err != nil && e.slot.part == Main:
+		if err := s.quarantine(e.slot, t.Seq, t, f.err); err != nil {
+			return nil, err
+		}
+		return nil, ErrUnreadable
+	case f.err != nil || f.damaged:
+		return nil, ErrUnreadable
+	default:
+		return f.msg, nil
+	}
+}
+
+// park has the bodies of the next tokens read, a bounded number of them.
+func (e *editing) park(s *Shard) {
+	e.read = e.read[:0]
+	size := 0
+	for _, t := range e.o.Tokens[e.next:] {
+		if len(e.read) == fetchCount || size >= fetchBytes {
+			break
+		}
+		d, ok := e.slot.q.Lookup(t.Seq)
+		if !ok || !e.slot.q.Holds(s.now, t) {
+			continue
+		}
+		d.Token = t
+		f := &fetch{slot: e.slot, d: d, taker: e}
+		e.read = append(e.read, f)
+		size += int(d.Body.Size)
+		s.fetch(f)
+	}
+	e.left = len(e.read)
+	if !slices.Contains(e.slot.parked, e) {
+		e.slot.parked = append(e.slot.parked, e)
+	}
+}
+
+// fetched implements fetchTaker.
+func (e *editing) fetched(s *Shard, _ *fetch) {
+	if e.left--; e.left == 0 && !e.over {
+		e.advance(s)
+	}
+}
+
+// release lets go of those who wait for the settlement.
+func (e *editing) release(s *Shard) {
+	e.slot.parked = slices.DeleteFunc(e.slot.parked, func(p *editing) bool { return p == e })
+	for _, c := range e.holds {
+		if c.waits--; c.waits == 0 {
+			s.detach(c)
+		}
+	}
+	e.holds = nil
+}
+
+// holdBack has the Detach of a consumer wait for the settlements that are parked
+// and concern its session, which would come to nothing if the session went back
+// first. It returns how many there are. Other locks outlive their consumer.
+func (s *Shard) holdBack(c *Consumer) (n int) {
+	if c.want.Session == (queue.SessionLock{}) {
+		return 0
+	}
+	for _, e := range c.slot.parked {
+		if slices.ContainsFunc(e.o.Tokens[e.next:], func(t queue.Token) bool {
+			d, ok := c.slot.q.Lookup(t.Seq)
+			return ok && d.InSession && d.Session == c.want.Session.ID
+		}) {
+			e.holds = append(e.holds, c)
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// A consumer that takes messages for good gets one when its body is in hand and its
+// removal durable: a body that cannot be read must not go, and after a crash nobody
+// may get a second time what somebody has got.
+//
+//	body is cached      remove ────────────────────► held until durable ──► sink
+//	body is on disk     lock ──► fetching ──► remove ──► held until durable ──► sink
+//
+// Whatever is on this way when the consumer goes returns to its place: a lock is
+// released, a removal undone by a record of its own. Only a crash between the
+// removal and the sink loses the message, which is what at most once means.
+
+// What a consumer may have in fetching at a time.
+const (
+	fetchWindow      = 64
+	fetchWindowBytes = 4 << 20
+)
+
+// giveForGood takes one message for a consumer that does not settle.
+func (s *Shard) giveForGood(c *Consumer) bool {
+	if len(c.fetching) >= fetchWindow || c.fetchSize >= fetchWindowBytes {
+		return false // it goes on when those are read
+	}
+	inHand := s.inHand
+	if len(c.fetching) > 0 || c.slot.part != Main {
+		inHand = notInHand // it must not overtake; a dead letter may have a reason to be read
+	}
+	qd, ok := c.slot.q.TakeOrHold(s.now, c.want, inHand, &s.eff)
+	if !ok {
+		s.absorb(c.slot) // it may have cleared away what had expired
+		return false
+	}
+	c.given++
+	if qd.Token != (queue.Token{}) {
+		c.fetching = append(c.fetching, &fetch{slot: c.slot, d: qd, taker: c})
+		c.fetchSize += int(qd.Body.Size)
+		s.fetch(c.fetching[len(c.fetching)-1])
+		if o, ok := c.slot.observer.(TransitObserver); ok {
+			s.seen = qd
+			o.Held(s.now, &s.seen)
+		}
+		s.absorb(c.slot)
+		return true
+	}
+	d := s.delivery(c.slot, qd) // before its last reference goes
+	s.handForGood(c, d)
+	return true
+}
+
+func notInHand(queue.Ref) bool { return false }
+
+// handForGood hands over a message that was just removed, when that is durable.
+func (s *Shard) handForGood(c *Consumer, d Delivery) {
+	d.forGood = true
+	s.delivered(c.slot, &d.Delivery)
+	s.absorb(c.slot)
+	s.hold(c, held{at: pending, d: d})
+}
+
+// fetched implements fetchTaker: messages go on in the order in which they were
+// taken.
+func (c *Consumer) fetched(s *Shard, _ *fetch) {
+	for len(c.fetching) > 0 && c.fetching[0].done {
+		f := c.fetching[0]
+		c.fetching[0] = nil
+		c.fetching = c.fetching[1:]
+		c.fetchSize -= int(f.d.Body.Size)
+		if !s.finishFetch(c, f) {
+			c.given-- // it takes another one instead
+		}
+	}
+	if !c.gone {
+		s.touch(c.slot) // there may be room for more, and a drain to finish
+	}
+}
+
+// finishFetch removes a message whose body was read, and reports whether it is on
+// its way to the consumer.
+func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
+	sl := c.slot
+	now, ok := sl.q.Lookup(f.d.Seq)
+	if !ok || !sl.q.Holds(s.now, f.d.Token) {
+		s.release(sl, &f.d) // its session has ended, perhaps just now
+		return false
+	}
+	if f.err != nil && sl.part != Main && !errors.Is(f.err, journal.ErrClosed) {
+		f.msg, f.damaged, f.err = standIn(nil), true, nil
+	}
+	if f.err != nil {
+		if errors.Is(f.err, journal.ErrClosed) || s.quarantine(sl, f.d.Seq, f.d.Token, f.err) != nil {
+			s.release(sl, &f.d)
+		}
+		return false
+	}
+	d := Delivery{Delivery: f.d, msg: f.msg, from: sl, damaged: f.damaged}
+	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // there is no lock to show
+	d.Body, d.Reason = now.Body, now.Reason                                   // they may have been moved
+	if _, err := sl.q.Complete(s.now, f.d.Token, &s.eff); err != nil {
+		return false
+	}
+	s.handForGood(c, d)
+	return true
+}

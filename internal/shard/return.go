@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// withdraw takes back everything that a consumer was to be given and that has not
+// been handed to its sink.
+func (s *Shard) withdraw(c *Consumer) {
+	for _, f := range c.fetching {
+		s.release(c.slot, &f.d)
+	}
+	for i := range c.held {
+		if h := &c.held[i]; !h.drained {
+			s.takeBack(&h.d)
+		}
+	}
+	for i := range c.out {
+		s.takeBack(&c.out[i])
+	}
+	c.fetching, c.fetchSize, c.held, c.out = nil, 0, nil, nil
+	s.absorb(c.slot)
+}
+
+// takeBack puts a message back to its place that was handed out and reached nobody.
+func (s *Shard) takeBack(d *Delivery) {
+	if d.forGood {
+		s.restore(d, (*queue.Queue).Return)
+	} else {
+		s.release(d.from, &d.Delivery)
+	}
+}
+
+// release ends the lock of a message that reached nobody. A lock that is lost
+// already has brought it back by itself.
+func (s *Shard) release(sl *slot, d *queue.Delivery) {
+	if sl.q.Revoke(s.now, d.Token) == nil {
+		s.returned(sl, d)
+	}
+}
+
+// withdrawExpired takes back what was to be delivered under locks that have run out, before
+// the machine ends them: nobody has failed what nobody has got.
+func (s *Shard) withdrawExpired(sl *slot) {
+	ranOut := func(d *Delivery) bool {
+		if d.forGood || d.from == nil || d.LockedUntil.After(s.now) {
+			return false
+		}
+		s.takeBack(d)
+		return true
+	}
+	for _, c := range sl.consumers {
+		switch {
+		case c.want.Session != (queue.SessionLock{}):
+			if !sl.q.HoldsSession(s.now, c.want.Session) {
+				s.withdraw(c) // and is about to end
+			}
+		case len(c.held) > 0 || len(c.out) > 0:
+			before := len(c.held) + len(c.out)
+			c.held = slices.DeleteFunc(c.held, func(h held) bool { return !h.drained && ranOut(&h.d) })
+			c.out = slices.DeleteFunc(c.out, func(d Delivery) bool { return ranOut(&d) })
+			c.given -= uint64(before - len(c.held) - len(c.out))
+		}
+	}
+}
+
+// giveBack is a way in which a queue takes back what was removed from it.
+type giveBack func(*queue.Queue, time.Time, *queue.Delivery, *queue.Effects) error
+
+// stranded is a message that cannot return, because its block was given up and the
+// disk has no room for its body.
+type stranded struct {
+	d  Delivery
+	by giveBack
+}
+
+// retryStranded tries again.
+func (s *Shard) retryStranded() {
+	again := s.stranded
+	s.stranded = nil
+	for i := range again {
+		s.restore(&again[i].d, again[i].by)
+	}
+}
+
+// restore undoes the removal of a message. Its body is where it was, unless that block was given up meanwhile.
+func (s *Shard) restore(d *Delivery, by giveBack) {
+	sl, qd := d.from, d.Delivery
+	if sl.dropped() {
+		return
+	}
+	if !s.live.keeps(qd.Body) || qd.Reason != (queue.Ref{}) && !s.live.keeps(qd.Reason) {
+		ref, err := s.body(d.msg.Bytes()) // with its reason, if it has one
+		if err != nil {
+			s.stranded = append(s.stranded, stranded{*d, by}) // until there is room
+			return
+		}
+		qd.Body, qd.Reason = ref, queue.Ref{}
+	}
+	if err := by(sl.q, s.now, &qd, &s.eff); err != nil {
+		return // it is there
+	}
+	s.returned(sl, &qd)
+	// Who gets it next must not be the only one who knows that it returned.
+	sl.fence = pending
+	if !sl.fenced {
+		sl.fenced = true
+		s.fenced = append(s.fenced, sl)
+	}
+	s.step.awaited = true
+	s.absorb(sl)
+	if qd.Reason == (queue.Ref{}) {
+		s.cache.put(qd.Body, d.msg, 1)
+	}
+}
+
+// returned tells the observer of a slot that a message is back in its place.
+func (s *Shard) returned(sl *slot, d *queue.Delivery) {
+	if o, ok := sl.observer.(TransitObserver); ok {
+		s.seen = *d
+		o.Returned(s.now, &s.seen)
+	}
+}
+
+// Return gives deliveries back that did not reach anybody: nothing counts against
+// the messages, and those that were taken for good are in their place again. Each
+// delivery may be given back once. It never blocks.
+func Return(ds []Delivery) error { return post(ds, (*Shard).takeBack) }
+
+// ReturnFailed gives deliveries back that their consumer cannot take, ever: that
+// counts as a failed delivery. It never blocks.
+func ReturnFailed(ds []Delivery) error {
+	return post(ds, func(s *Shard, d *Delivery) {
+		if d.forGood {
+			s.restore(d, (*queue.Queue).ReturnFailed)
+			return
+		}
+		_, _ = d.from.q.Abandon(s.now, d.Token, &s.eff) // a lock that is lost has failed already
+	})
+}
+
+// TakeForGood removes messages that the caller holds locked and has loaded; resting
+// is the state that they return to, if they are returned. done learns, on the
+// shard's goroutine and when it is durable, which of them are removed: all but those
+// whose lock was lost meanwhile. All are of one queue.
+func TakeForGood(ds []Delivery, resting queue.State, done func(taken []Delivery, err error)) error {
+	sl := ds[0].from
+	x := &Settle{ID: sl.entity.ID, Part: sl.part, Verdict: Complete}
+	for i := range ds {
+		x.Tokens = append(x.Tokens, ds[i].Token)
+	}
+	x.Done = func(errs []error) {
+		var taken []Delivery
+		var failed error
+		for i := range ds {
+			if errs != nil && errs[i] != nil {
+				failed = errs[i]
+				continue
+			}
+			d := ds[i]
+			d.forGood, d.State, d.Token, d.LockedUntil = true, resting, queue.Token{}, time.Time{}
+			taken = append(taken, d)
+		}
+		done(taken, failed)
+	}
+	return sl.shard.Settle(x)
+}
+
+// post has do run for each delivery on the goroutine of its shard.
+func post(ds []Delivery, do func(*Shard, *Delivery)) error {
+	var err error
+	for from := 0; from < len(ds); {
+		to := from + 1
+		for to < len(ds) && ds[to].from == ds[from].from {
+			to++
+		}
+		part, sl := slices.Clone(ds[from:to]), ds[from].from
+		from = to
+		if sl == nil {
+			continue
+		}
+		e := sl.shard.mail.push(&task{do: func(s *Shard) error {
+			if sl.dropped() {
+				return nil
+			}
+			for i := range part {
+				do(s, &part[i])
+			}
+			s.absorb(sl)
+			return nil
+		}, done: func(error) {}})
+		if e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// keeps reports whether a body that nobody refers to is still where it was: its
+// block was not given up.
+func (l *liveness) keeps(ref queue.Ref) bool {
+	_, ok := l.blocks[ref.At/l.blockSize]
+	return ok
+}
