@@ -53,9 +53,8 @@ func (q *Queue) Check() error {
 	if counts != q.counts {
 		return fmt.Errorf("invariant 3: counted %+v, found %+v", q.counts, counts)
 	}
-	for l := range q.levels.all {
-		lv := &q.levels.all[l]
-		if got := (readyStat{lv.ready, lv.bytes}); got != perLevel[Level(l)] {
+	for l, got := range q.byLevel {
+		if got != perLevel[Level(l)] {
 			return fmt.Errorf("invariant 3: level %d counts %+v ready, found %+v", l, got, perLevel[Level(l)])
 		}
 	}
@@ -76,10 +75,19 @@ func (q *Queue) Check() error {
 	if err := q.checkExpiries(); err != nil {
 		return err
 	}
-	return q.checkOrder()
+	if err := q.checkOrder(func(SeqNo) bool { return true }); err != nil || q.next.index == nil {
+		return err
+	}
+	q.exchange()
+	defer q.exchange()
+	if err := q.checkOrder(q.next.has); err != nil {
+		return fmt.Errorf("second index: %w", err)
+	}
+	return nil
 }
 
-// readyStat is what a level or class counts.
+// readyStat is how many messages of a level or class are ready, and the bytes of
+// their bodies.
 type readyStat struct{ ready, bytes int64 }
 
 func (s readyStat) plus(e *entry) readyStat {
@@ -87,8 +95,9 @@ func (s readyStat) plus(e *entry) readyStat {
 }
 
 // checkOrder verifies that every ready message can be found by who should find
-// it: in its lane, or in its session, which is in the lanes if it is free.
-func (q *Queue) checkOrder() error {
+// it: in its lane, or in its session, which is in the lanes if it is free. followed
+// says which messages the index follows.
+func (q *Queue) checkOrder(followed func(SeqNo) bool) error {
 	lanes, offers := make(map[Level]int), make(map[*offer]int)
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if !e.is(Ready) {
@@ -107,8 +116,11 @@ func (q *Queue) checkOrder() error {
 				continue
 			}
 		}
+		if !followed(seq) {
+			continue
+		}
 		lanes[e.level]++
-		lane := q.levels.all[e.level].lane
+		lane := q.levels.all[e.level]
 		if fair, ok := lane.(*fairLane); ok {
 			if err := q.checkFair(fair, key{e.enqueued, seq}, e); err != nil {
 				return err
@@ -136,7 +148,7 @@ func (q *Queue) checkOrder() error {
 	}
 	for l := range q.levels.all {
 		counted := lanes[Level(l)]
-		if lane, ok := q.levels.all[l].lane.(*plainLane); ok {
+		if lane, ok := q.levels.all[l].(*plainLane); ok {
 			counted = lane.n
 			if err := q.checkLine(&lane.line, Level(l), lane.n); err != nil {
 				return err
@@ -145,7 +157,7 @@ func (q *Queue) checkOrder() error {
 		if counted != lanes[Level(l)] {
 			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, counted, lanes[Level(l)])
 		}
-		if q.levels.all[l].lane != nil && q.levels.open.has(Level(l)) != q.levels.all[l].lane.open() {
+		if q.levels.all[l] != nil && q.levels.open.has(Level(l)) != q.levels.all[l].open() {
 			return fmt.Errorf("invariant 6: level %d: open %t", l, q.levels.open.has(Level(l)))
 		}
 	}
@@ -172,7 +184,7 @@ func (q *Queue) checkOffer(s *session, k key, e *entry) error {
 // checkFair verifies that the line of a key has a message, and that it takes
 // turns only below its cap.
 func (q *Queue) checkFair(f *fairLane, k key, e *entry) error {
-	n := q.groups.all[e.group].fairKey
+	n := q.fairKey(e.group)
 	l := f.find(q, n)
 	if l == nil {
 		return fmt.Errorf("invariant 5: message %d is in no line of key %q", k.seq, q.keys.all[n].name)

@@ -125,7 +125,7 @@ func TestLinesForgetWhoLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lane := q.levels.all[0].lane.(*plainLane)
+	lane := q.levels.all[0].(*plainLane)
 	if got := lane.line.list.n + lane.line.rowed(); got != 1000 {
 		t.Errorf("%d messages in line, want 1000", got)
 	}

@@ -60,15 +60,15 @@ func (q *Queue) Explain(now time.Time, seq SeqNo) (Position, error) {
 // ahead counts the ready messages that go before e. Where turns and shares
 // decide, it counts the turns that others have until e has its own.
 func (q *Queue) ahead(p *Position, k key, e *entry, at int64) {
-	mine := q.groups.all[e.group].fairKey
+	mine := q.fairKey(e.group)
 	byKey, byLevel := make(map[uint32]int), make(map[Level]int)
 	for seq, o := q.msgs.next(0); o != nil; seq, o = q.msgs.next(seq + 1) {
 		other := key{o.enqueued, seq}
-		fairKey := q.groups.all[o.group].fairKey
+		fairKey := q.fairKey(o.group)
 		switch {
 		case !o.is(Ready) || o.expiry() <= at || seq == k.seq:
 		case o.level == e.level && fairKey != mine: // only in a fair order
-			if !q.cfg.Order.finishes() {
+			if !q.order.finishes() {
 				byKey[fairKey]++
 			} else if q.worksBefore(e.level, fairKey, other, mine, k) {
 				p.Ahead[o.level]++

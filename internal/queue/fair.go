@@ -59,7 +59,7 @@ func (f *fairLane) find(q *Queue, n uint32) *fairLine {
 }
 
 func (f *fairLane) add(q *Queue, k key, e *entry) {
-	n := q.groups.all[e.group].fairKey
+	n := q.fairKey(e.group)
 	l := f.find(q, n)
 	fresh := l == nil
 	if fresh {
@@ -92,7 +92,7 @@ func (f *fairLane) newLine(n uint32) *fairLine {
 func (f *fairLane) leave(q *Queue, k key, e *entry) { f.pop(q, k, e) }
 
 func (f *fairLane) pop(q *Queue, k key, e *entry) {
-	l := f.find(q, q.groups.all[e.group].fairKey)
+	l := f.find(q, q.fairKey(e.group))
 	l.remove(q, k, e)
 	l.n--
 	f.shrunk(q, l)
@@ -173,7 +173,7 @@ func (f *fairLane) eldest(q *Queue) (eldest key, ok bool) {
 }
 
 func (f *fairLane) served(q *Queue, e *entry) {
-	n := q.groups.all[e.group].fairKey
+	n := q.fairKey(e.group)
 	owner := &q.keys.all[n]
 	if owner.every > 0 {
 		owner.booked = int64(later(time.Duration(owner.every), max(owner.booked, q.clock)))

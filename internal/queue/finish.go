@@ -27,11 +27,21 @@ func (byWork) before(a, b *fairLine) bool {
 // start notes that a message is handed out, the first of its key perhaps. It is
 // logged, so that a restart goes on with what was begun.
 func (q *Queue) start(e *entry, out *Effects) {
-	n := q.groups.all[e.group].fairKey
-	if n == 0 || !q.cfg.Order.finishes() || q.keys.all[n].started != 0 {
+	n := q.fairKey(e.group)
+	if n == 0 || !q.order.finishes() || q.keys.all[n].started != 0 {
 		return
 	}
 	q.begin(n, q.keys.starts+1)
+	if q.void {
+		return
+	}
+	if name, number := q.keys.all[n].name, q.keys.starts; q.next.index != nil {
+		q.exchange()
+		if n, ok := q.keys.byName[name]; ok && q.order.finishes() {
+			q.begin(n, number)
+		}
+		q.exchange()
+	}
 	out.begin(kindStarted)
 	out.started(&q.keys.all[n])
 	out.end()
@@ -49,17 +59,17 @@ func (q *Queue) begin(n uint32, number uint64) {
 	for _, line := range k.lines {
 		line.started = number
 		if line.enlisted {
-			q.levels.all[line.level].lane.(*fairLane).works.fix(line)
+			q.levels.all[line.level].(*fairLane).works.fix(line)
 		}
 		q.levels.changed(line.level)
 	}
 }
 
-// startedKeys returns the keys that were started, in that order.
-func (ks *keys) startedKeys() []fairKey {
+// startedKeys returns the keys that were started, in that order. It visits every key.
+func (q *Queue) startedKeys() []fairKey {
 	var all []fairKey
-	for _, k := range ks.all {
-		if k.started != 0 {
+	for _, k := range q.keys.all {
+		if k.started != 0 && !q.void {
 			all = append(all, k)
 		}
 	}
@@ -77,7 +87,7 @@ func (q *Queue) snapStarted(c Cursor, b *Budget, out *Effects) Cursor {
 	part, first, began := b.chunk(out), c.next, false
 	for ; c.next < uint64(len(q.keys.all)) && part.more(c.next == first); c.next++ {
 		k := &q.keys.all[c.next]
-		if k.started == 0 {
+		if k.started == 0 || q.void {
 			continue
 		}
 		if !began {
@@ -106,7 +116,7 @@ func (q *Queue) replayStarted(r *reader) error {
 		}
 		n, ok := q.keys.byName[name]
 		switch {
-		case ok && n != 0 && q.cfg.Order.finishes():
+		case ok && n != 0 && q.order.finishes():
 			if q.keys.all[n].started == 0 {
 				q.begin(n, number)
 			}
@@ -127,7 +137,7 @@ func (q *Queue) worksBefore(l Level, other uint32, o key, mine uint32, k key) bo
 
 // standIn returns the line of a key, or one of a message that has none.
 func (q *Queue) standIn(l Level, n uint32, k key) *fairLine {
-	if line := q.levels.all[l].lane.(*fairLane).find(q, n); n != 0 && line != nil {
+	if line := q.levels.all[l].(*fairLane).find(q, n); n != 0 && line != nil {
 		return line
 	}
 	return &fairLine{first: k}

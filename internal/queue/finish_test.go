@@ -41,6 +41,7 @@ func TestStartedKeysSurviveAConfigurationInsideASnapshot(t *testing.T) {
 					change(&cfg)
 					q.Configure(epochStart, cfg, &out)
 				}
+				q.Reorder(2)
 				c, done = q.Snapshot(c, items(1), nil, &out)
 			}
 			again := New(Config{}, 2)

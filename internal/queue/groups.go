@@ -17,7 +17,6 @@ type group struct {
 	belonging
 	refs      int
 	sessionNo uint32 // in sessions, if this is a queue of sessions
-	fairKey   uint32 // in keys, if the order is fair
 }
 
 // groups numbers belongings. Number zero belongs to nothing and has no name.

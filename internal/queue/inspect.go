@@ -60,7 +60,7 @@ func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
 // in which they were.
 func (q *Queue) Started() []string {
 	var names []string
-	for _, k := range q.keys.startedKeys() {
+	for _, k := range q.startedKeys() {
 		names = append(names, k.name)
 	}
 	return names
@@ -92,13 +92,13 @@ type LevelStat struct {
 // queue of sessions Oldest leaves out the sessions that are locked.
 func (q *Queue) Levels() iter.Seq2[Level, LevelStat] {
 	return func(yield func(Level, LevelStat) bool) {
-		for l := len(q.levels.all) - 1; l >= 0; l-- {
-			lv := &q.levels.all[l]
+		for l := len(q.byLevel) - 1; l >= 0; l-- {
+			lv := &q.byLevel[l]
 			if lv.ready == 0 {
 				continue
 			}
 			st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
-			if k, ok := lv.lane.eldest(q); ok {
+			if k, ok := q.levels.at(q, Level(l)).eldest(q); ok {
 				st.Oldest = moment(q.enqueuedAt(k.seq, q.msgs.get(k.seq)))
 			}
 			if !yield(Level(l), st) {
@@ -110,18 +110,18 @@ func (q *Queue) Levels() iter.Seq2[Level, LevelStat] {
 
 // LevelCount returns how many messages of a level are ready.
 func (q *Queue) LevelCount(l Level) int64 {
-	if int(l) >= len(q.levels.all) {
+	if int(l) >= len(q.byLevel) {
 		return 0
 	}
-	return q.levels.all[l].ready
+	return q.byLevel[l].ready
 }
 
 // ReadyFrom returns how many messages are ready at a level or above it, and their
 // bytes.
 func (q *Queue) ReadyFrom(l Level) (count, bytes int64) {
-	for i := int(l); i < len(q.levels.all); i++ {
-		count += q.levels.all[i].ready
-		bytes += q.levels.all[i].bytes
+	for i := int(l); i < len(q.byLevel); i++ {
+		count += q.byLevel[i].ready
+		bytes += q.byLevel[i].bytes
 	}
 	return count, bytes
 }

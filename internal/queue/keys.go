@@ -48,7 +48,7 @@ type wake struct {
 
 func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
 
-// configure prepares for an order. It forgets all keys; rekey finds them again.
+// configure prepares for an order.
 func (ks *keys) configure(o Order) {
 	*ks = keys{byName: map[string]uint32{"": 0}, shares: make(map[string]Share, len(o.Shares)), others: o.Others}
 	for _, s := range o.Shares {
@@ -143,49 +143,22 @@ func (k *fairKey) full() bool { return k.cap > 0 && k.inFlight >= k.cap }
 // load is how much of its share a key has in flight. The least loaded goes first.
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
-// rekey counts all keys anew, for reorder.
-func (q *Queue) rekey() {
-	started, starts, counts := q.keys.startedKeys(), q.keys.starts, q.keys.counts
-	q.keys.configure(q.cfg.Order)
-	q.keys.starts, q.keys.counts = starts, counts+1
-	for n := range q.groups.all {
-		g := &q.groups.all[n]
-		g.fairKey = 0
-		if q.cfg.Order.Fair && n > 0 && g.refs > 0 && g.key != "" {
-			g.fairKey = q.keys.join(g.key)
-		}
-	}
-	if !q.cfg.Order.Fair {
-		return
-	}
-	for _, k := range started {
-		if n, ok := q.keys.byName[k.name]; ok && q.cfg.Order.finishes() {
-			q.keys.all[n].started = k.started
-		}
-	}
-	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
-		if e.is(Locked) {
-			q.keys.all[q.groups.all[e.group].fairKey].inFlight++
-		}
-	}
-}
-
 // takeOff counts a message of its key in flight, land counts it out.
 func (q *Queue) takeOff(e *entry) { q.flight(e, 1) }
 func (q *Queue) land(e *entry)    { q.flight(e, -1) }
 
-func (q *Queue) flight(e *entry, by int64) {
-	if !q.cfg.Order.Fair {
+func (q *Queue) fly(e *entry, by int64) {
+	if !q.order.Fair {
 		return
 	}
-	n := q.groups.all[e.group].fairKey
+	n := q.fairKey(e.group)
 	q.keys.all[n].inFlight += by
 	q.regulate(n)
 }
 
-// wakeKeys lets keys be served whose rate allows it by now.
-func (q *Queue) wakeKeys(at int64) {
-	for len(q.keys.wakes) > 0 && q.keys.wakes[0].at <= at {
+// wakeKeys lets up to so many keys be served whose rate allows it by now.
+func (q *Queue) wakeKeys(at int64, most int) {
+	for ; most > 0 && len(q.keys.wakes) > 0 && q.keys.wakes[0].at <= at; most-- {
 		w := q.keys.wakes.pop()
 		k := &q.keys.all[w.key]
 		if k.wakes != w.at {
@@ -212,7 +185,7 @@ func (q *Queue) regulate(n uint32) {
 		q.keys.wakeAt(n, opens)
 	}
 	for _, line := range k.lines {
-		lane := q.levels.all[line.level].lane.(*fairLane)
+		lane := q.levels.all[line.level].(*fairLane)
 		if shut {
 			lane.withdraw(line)
 		} else {
@@ -224,9 +197,9 @@ func (q *Queue) regulate(n uint32) {
 
 // holdOfKey returns what limit keeps a message from being taken.
 func (q *Queue) holdOfKey(e *entry) (Hold, time.Time) {
-	k := &q.keys.all[q.groups.all[e.group].fairKey]
+	k := &q.keys.all[q.fairKey(e.group)]
 	switch {
-	case !q.cfg.Order.Fair:
+	case !q.order.Fair:
 	case k.full():
 		return HeldByCap, time.Time{}
 	case k.opens() > q.clock:

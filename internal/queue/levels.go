@@ -45,31 +45,24 @@ type lane interface {
 
 // levels are the lanes of a queue and the discipline that chooses among them.
 type levels struct {
-	all    []level // by level, as far as one was ever used
-	open   bitmap  // lanes that have something to hand out
+	all    []lane // by level, as far as one was ever used
+	open   bitmap // lanes that have something to hand out
 	picker picker
 }
 
-type level struct {
-	lane  lane
-	ready int64 // ready messages, whether the lane offers them or not
-	bytes int64 // of their bodies
-}
-
-// at returns the level l, and makes it on first use.
-func (ls *levels) at(q *Queue, l Level) *level {
+// at returns the lane of level l, and makes it on first use.
+func (ls *levels) at(q *Queue, l Level) lane {
 	for int(l) >= len(ls.all) {
-		ls.all = append(ls.all, level{})
+		ls.all = append(ls.all, nil)
 	}
-	lv := &ls.all[l]
-	if lv.lane == nil {
-		lv.lane = q.newLane(l)
+	if ls.all[l] == nil {
+		ls.all[l] = q.newLane(l)
 	}
-	return lv
+	return ls.all[l]
 }
 
 func (ls *levels) add(q *Queue, k key, e *entry) {
-	lane := ls.at(q, e.level).lane
+	lane := ls.at(q, e.level)
 	lane.add(q, k, e)
 	if lane.open() {
 		ls.open.set(e.level)
@@ -78,26 +71,26 @@ func (ls *levels) add(q *Queue, k key, e *entry) {
 }
 
 func (ls *levels) leave(q *Queue, k key, e *entry) {
-	ls.all[e.level].lane.leave(q, k, e)
+	ls.all[e.level].leave(q, k, e)
 	ls.changed(e.level)
 }
 
 // take removes the first message of its level, which is being handed out.
 func (ls *levels) take(q *Queue, k key, e *entry) {
-	ls.all[e.level].lane.pop(q, k, e)
+	ls.all[e.level].pop(q, k, e)
 	ls.served(q, e)
 }
 
 // served says that a message, which has left its place, was handed out.
 func (ls *levels) served(q *Queue, e *entry) {
 	ls.picker.served(q, e.level)
-	ls.all[e.level].lane.served(q, e)
+	ls.all[e.level].served(q, e)
 	ls.changed(e.level)
 }
 
 // changed keeps the set of open levels and the discipline up to date.
 func (ls *levels) changed(l Level) {
-	if ls.all[l].lane.open() {
+	if ls.all[l].open() {
 		ls.open.set(l)
 	} else {
 		ls.open.clear(l)

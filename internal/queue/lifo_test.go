@@ -57,7 +57,7 @@ func TestLifoOfManyKeepsTheOrder(t *testing.T) {
 	if len(waiting) < 2*chunkSeqs {
 		t.Fatalf("%d wait in the end: too few to show anything", len(waiting))
 	}
-	lane := q.levels.all[0].lane
+	lane := q.levels.all[0]
 	if k, _ := lane.eldest(q); k.seq != waiting[0] {
 		t.Errorf("the oldest is %d, want %d", k.seq, waiting[0])
 	}

@@ -102,7 +102,7 @@ func (l *line) last(q *Queue) (k key, ok bool) {
 // remove removes a message of the line.
 func (l *line) remove(q *Queue, k key, e *entry) {
 	switch {
-	case e.flags&flagRow != 0:
+	case l.row != nil && e.flags&flagRow != 0:
 		n := q.msgs.spotOf(k.seq)
 		if q.msgs.exit(l.row, n) {
 			l.thinOut(q, n.shelf())

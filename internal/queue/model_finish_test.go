@@ -29,7 +29,7 @@ func (m *model) within(a, b *modelMessage) int {
 	switch o := m.cfg.Order; {
 	case o.finishes():
 		return cmp.Or(cmp.Compare(m.turn(a), m.turn(b)), oldest)
-	case o.Within == Lifo && !o.Fair && o.Discipline != Aging && o.Discipline != Deadline && o.Saturation.Oldest == 0:
+	case o.Within == Lifo && !o.Fair && (o.Discipline == Weighted || o.Discipline == Strict && o.Saturation.Oldest == 0):
 		return -oldest
 	}
 	return oldest

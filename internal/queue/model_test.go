@@ -35,10 +35,36 @@ type model struct {
 	dead     []SeqNo
 	shares   *modelShares // while it is saturated
 	started  []string     // keys, in the order in which they were
+	next     *Order       // configured, and not in force yet
+	void     bool         // started is forgotten when next is in force
 }
 
 func newModel(cfg Config) *model {
 	return &model{cfg: cfg, seen: map[string]time.Time{}, holders: map[string]SessionLock{}, ends: map[string]time.Time{}}
+}
+
+// configure changes the settings, but not yet the order.
+func (m *model) configure(cfg Config) {
+	order, next := m.cfg.Order, cfg.Order
+	configured := &order
+	if m.next != nil {
+		configured = m.next
+	}
+	m.cfg, m.cfg.Order = cfg, order
+	if !next.equal(configured) {
+		m.next, m.void = &next, m.void || order.finishes() && !next.finishes()
+	}
+}
+
+// reorder puts the order in force that was configured.
+func (m *model) reorder() {
+	if m.next == nil {
+		return
+	}
+	if m.void || !m.next.finishes() {
+		m.started = nil
+	}
+	m.cfg.Order, m.next, m.void, m.shares = *m.next, nil, false, nil
 }
 
 func (m *model) find(seq SeqNo) *modelMessage {

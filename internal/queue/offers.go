@@ -95,7 +95,7 @@ func (q *Queue) show(o *offer) {
 		q.hide(o)
 	}
 	o.shown = k.seq
-	q.levels.add(q, k, q.msgs.get(k.seq))
+	q.offer(k, q.msgs.get(k.seq))
 }
 
 // hide takes a session out of one level.
@@ -103,7 +103,7 @@ func (q *Queue) hide(o *offer) {
 	seq := o.shown
 	o.shown = 0
 	e := q.msgs.get(seq)
-	q.levels.leave(q, key{e.enqueued, seq}, e)
+	q.withdraw(key{e.enqueued, seq}, e)
 }
 
 // showAll puts a session that became free into its levels.

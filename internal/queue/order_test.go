@@ -146,7 +146,8 @@ func TestFairKeysLeaveNothingBehind(t *testing.T) {
 		serve(t, q, now)
 	}
 	var out Effects
-	q.Tick(now.Add(time.Hour), &out)
+	for q.Tick(now.Add(time.Hour), &out) {
+	}
 	if got := len(q.keys.byName); got != 1 {
 		t.Errorf("%d keys are remembered, want only that of no key", got)
 	}
@@ -223,6 +224,8 @@ func TestConfigureKeepsOrderAndCountsInFlight(t *testing.T) {
 	cfg := q.Config()
 	cfg.Order = Order{Fair: true, Others: Share{Cap: 1}}
 	q.Configure(epochStart, cfg, &out)
+	for q.Reorder(3) {
+	}
 	if d, ok := q.Take(epochStart, Want{}, &out); !ok || d.Key != "b" {
 		t.Errorf("took %q, %t; a has one in flight already, want b", d.Key, ok)
 	}

@@ -2,7 +2,10 @@
 
 package queue
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // What the owner of several queues asks of one.
 
@@ -17,19 +20,37 @@ func (q *Queue) Last() SeqNo { return q.msgs.last }
 func (q *Queue) LastEnqueued() time.Time { return moment(q.lastIn) }
 
 // Refs calls fn for every body that the queue refers to, session states and the
-// reasons of dead letters included: the owner is about to drop the whole queue.
-func (q *Queue) Refs(fn func(Ref)) {
-	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+// reasons of dead letters included. It visits every message: for tests, and for the
+// owner after a replay.
+func (q *Queue) Refs(fn func(Ref)) { q.RefsFrom(RefCursor{}, math.MaxInt, fn) }
+
+// RefCursor is how far RefsFrom has come. The zero value is the beginning.
+type RefCursor struct {
+	seq     SeqNo
+	session int
+}
+
+// RefsFrom is Refs in steps, each of which visits up to most messages and sessions,
+// for an owner that has dropped the queue: nothing may change in between.
+func (q *Queue) RefsFrom(c RefCursor, most int, fn func(Ref)) (next RefCursor, done bool) {
+	for ; most > 0; most-- {
+		seq, e := q.msgs.next(c.seq)
+		if e == nil {
+			break
+		}
 		fn(e.body())
+		if reason, ok := q.reasons[seq]; ok {
+			fn(reason)
+		}
+		c.seq = seq + 1
 	}
-	for _, reason := range q.reasons {
-		fn(reason)
-	}
-	for i := range q.sessions.all {
-		if state := q.sessions.all[i].state; state != (Ref{}) {
+	for ; most > 0 && c.session < len(q.sessions.all); most-- {
+		if state := q.sessions.all[c.session].state; state != (Ref{}) {
 			fn(state)
 		}
+		c.session++
 	}
+	return c, most > 0
 }
 
 // Admit reports the error that Enqueue of as would return now, without storing

@@ -19,13 +19,14 @@ type Queue struct {
 	msgs     store
 	groups   groups
 	counts   Counts
-	levels   levels
+	index            // in force
+	next     filling // to take its place
+	byLevel  []readyStat
 	classes  []classStat
 	locks    locks
 	schedule schedule
 	window   window
 	sessions sessions
-	keys     keys
 	arrived  map[SeqNo]int64 // of messages with flagLent
 	reasons  map[SeqNo]Ref   // of dead letters that have a reason beside their body
 	restore  restore
@@ -38,7 +39,7 @@ type Queue struct {
 // New returns an empty queue. A token is valid only in the queue that gave it
 // and in that queue's epoch: give each life of a queue an epoch of its own.
 func New(cfg Config, epoch uint32) *Queue {
-	q := &Queue{epoch: epoch}
+	q := &Queue{epoch: epoch, index: newIndex(cfg.Order)}
 	q.groups.all = make([]group, 1) // number zero belongs to nothing
 	q.sessions.all = make([]session, 1)
 	q.apply(cfg)
@@ -46,12 +47,12 @@ func New(cfg Config, epoch uint32) *Queue {
 }
 
 // Configure changes the settings and logs them. Messages keep their level, age
-// and place; Sessions and IsDead stay as New had them.
+// and place; Sessions and IsDead stay as New had them. All of it holds at once, but
+// for the order, which may take some calls of Reorder.
 func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 	q.at(now)
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.apply(cfg)
-	q.reorder()
 	out.begin(cfg.kindOf(kindConfig, kindSettings))
 	out.settings(cfg)
 	out.end()
@@ -70,23 +71,24 @@ func (q *Queue) at(now time.Time) int64 {
 	return q.clock
 }
 
-// apply makes the settings hold for what comes; reorder for what is here.
+// apply makes the settings hold, the order when Reorder is done.
 func (q *Queue) apply(cfg Config) {
+	same := q.cfg.Order.equal(&cfg.Order)
 	q.cfg = cfg
 	q.locks.configure(cfg.LockFor)
 	q.window.configure(cfg.Duplicates)
-	q.levels.picker = newPicker(cfg.Order)
-	q.rekey()
+	switch {
+	case same:
+	case q.restore.building:
+		q.restart()
+	default:
+		q.changeOrder()
+	}
 }
 
-// reorder builds the order of the ready messages anew.
-func (q *Queue) reorder() {
-	q.levels = levels{picker: newPicker(q.cfg.Order)}
-	q.msgs.leaveAll()
-	clear(q.classes)
+// fill puts the messages of a snapshot, which has ended, in order.
+func (q *Queue) fill() {
 	q.counts.Ready = 0
-	q.sessions.clearLines()
-	q.rekey()
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if !e.is(Ready) {
 			continue
@@ -112,8 +114,11 @@ func (q *Queue) join(b belonging) uint32 {
 	if q.cfg.Sessions {
 		g.sessionNo = q.sessions.join(g.session)
 	}
-	if q.cfg.Order.Fair && g.key != "" {
-		g.fairKey = q.keys.join(g.key)
+	q.joinKey(n, nil)
+	if q.next.index != nil {
+		q.exchange()
+		q.joinKey(n, q.next.index)
+		q.exchange()
 	}
 	return n
 }
@@ -123,15 +128,16 @@ func (q *Queue) leave(n uint32) {
 	if n == 0 {
 		return
 	}
-	session, fairKey := q.groups.all[n].sessionNo, q.groups.all[n].fairKey
+	session := q.groups.all[n].sessionNo
 	if !q.groups.leave(n) {
 		return
 	}
 	if session != 0 {
 		q.sessions.leave(session)
 	}
-	if fairKey != 0 {
-		q.keys.leave(fairKey, q.clock)
+	q.leaveKey(n, q.clock)
+	if q.next.index != nil {
+		q.next.leaveKey(n, q.clock)
 	}
 }
 
@@ -140,7 +146,7 @@ func (q *Queue) rowFor(k key, l Level) *row {
 	if q.restore.building {
 		return nil
 	}
-	if p, ok := q.levels.at(q, l).lane.(*plainLane); ok && p.rows {
+	if p, ok := q.levels.at(q, l).(*plainLane); ok && p.rows {
 		return p.line.end(q, k)
 	}
 	return nil
@@ -154,7 +160,10 @@ func (q *Queue) stand(seq SeqNo, e *entry) {
 	if q.restore.building {
 		return // the end of the snapshot puts everything in order at once
 	}
-	lv := q.levels.at(q, e.level)
+	for int(e.level) >= len(q.byLevel) {
+		q.byLevel = append(q.byLevel, readyStat{})
+	}
+	lv := &q.byLevel[e.level]
 	lv.ready++
 	lv.bytes += int64(e.bodySize)
 	q.classes = countClass(q.classes, seq, e)
@@ -163,7 +172,7 @@ func (q *Queue) stand(seq SeqNo, e *entry) {
 		q.queueUp(seq, e)
 		return
 	}
-	q.levels.add(q, key{e.enqueued, seq}, e)
+	q.offer(key{e.enqueued, seq}, e)
 }
 
 // unstand takes a message that is not first out of its place.
@@ -178,11 +187,11 @@ func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
 		q.dropOut(seq, e)
 		return
 	}
-	q.levels.leave(q, key{e.enqueued, seq}, e)
+	q.withdraw(key{e.enqueued, seq}, e)
 }
 
 func (q *Queue) uncount(e *entry) {
-	lv, st := &q.levels.all[e.level], &q.classes[e.class]
+	lv, st := &q.byLevel[e.level], &q.classes[e.class]
 	lv.ready--
 	st.ready--
 	lv.bytes -= int64(e.bodySize)

@@ -39,6 +39,8 @@ type player struct {
 	twin    *Queue  // replays log as it grows
 	twinAt  int
 	history []string
+
+	reorders bool // configure changes the order, too
 }
 
 // taken is a message that was taken for good.
@@ -219,6 +221,31 @@ func (p *player) restoreFrom(q *Queue, at int) {
 func (p *player) body(size int) Ref {
 	p.nextAt += 1000
 	return Ref{At: p.nextAt, Size: uint32(size)}
+}
+
+// TestReorderingAgreesWithTheModel changes the order now and then, of queues that are
+// long enough for a change to take many steps (A9).
+func TestReorderingAgreesWithTheModel(t *testing.T) {
+	for seed := range 2 * *seeds {
+		for _, sessions := range []bool{false, true} {
+			t.Run(fmt.Sprintf("sessions=%t/seed=%d", sessions, seed), func(t *testing.T) {
+				cfg := Config{LockFor: 10 * time.Second, MaxFailures: 3, Sessions: sessions}
+				p := newPlayer(t, seed, cfg)
+				p.reorders = true
+				for i := range 400 {
+					if i%200 == 0 && !sessions {
+						p.flood(300) // long enough for a row
+					}
+					p.step()
+					p.tick()
+					p.verify()
+				}
+				for p.q.Reorder(1 + p.rnd.IntN(30)) {
+					p.verify()
+				}
+			})
+		}
+	}
 }
 
 func TestRandomCommandsAgreeWithTheModel(t *testing.T) {

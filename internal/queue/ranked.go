@@ -164,7 +164,7 @@ func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
 func (r *ranked) refresh(q *Queue, l Level, now int64) {
 	r.in.set(l)
 	if r.byAge {
-		r.heads[l], _ = q.levels.all[l].lane.oldest(q)
+		r.heads[l], _ = q.levels.all[l].oldest(q)
 	}
 	s, until := r.score(l, r.heads[l], now)
 	r.until = min(r.until, until)

@@ -2,7 +2,10 @@
 
 package queue
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // restore is how far a replay has come.
 type restore struct {
@@ -198,7 +201,7 @@ func (q *Queue) replayConfig(k kind, r *reader) {
 	if cfg.Duplicates == 0 {
 		q.restore.seen = nil // the window forgets, also what it is yet to hear of
 	}
-	if !q.restore.building {
-		q.reorder()
+	for q.Reordering() {
+		q.Reorder(math.MaxInt)
 	}
 }

@@ -96,7 +96,7 @@ func (s *saturable) reached(n, limit int64) bool {
 func (s *saturable) oldest(q *Queue) (at int64, ok bool) {
 	for w, word := range q.levels.open {
 		for ; word != 0; word &= word - 1 {
-			k, found := q.levels.all[w<<6+bits.TrailingZeros64(word)].lane.oldest(q)
+			k, found := q.levels.all[w<<6+bits.TrailingZeros64(word)].oldest(q)
 			if found && (!ok || k.at < at) {
 				at, ok = k.at, true
 			}

@@ -72,15 +72,6 @@ func (ss *sessions) close(n uint32) {
 	ss.free = append(ss.free, n)
 }
 
-// clearLines empties the lines, for reorder.
-func (ss *sessions) clearLines() {
-	for i := range ss.all {
-		s := &ss.all[i]
-		s.line.reset()
-		s.offers = nil
-	}
-}
-
 func (q *Queue) sessionOf(e *entry) *session {
 	return &q.sessions.all[q.groups.all[e.group].sessionNo]
 }
@@ -124,7 +115,7 @@ func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, 
 	if !ok {
 		return SessionLock{}, time.Time{}, false
 	}
-	k, _ := q.levels.all[l].lane.first(q)
+	k, _ := q.levels.all[l].first(q)
 	e := q.msgs.get(k.seq)
 	lock, until := q.lockSession(q.groups.all[e.group].sessionNo, at)
 	q.levels.served(q, e)

@@ -218,7 +218,7 @@ func (q *Queue) rebody(e *entry, body Ref, out *Effects) {
 	grown := int64(body.Size) - int64(e.bodySize)
 	q.counts.Bytes += grown
 	if e.is(Ready) && !q.restore.building { // on replay: locks are not logged
-		q.levels.all[e.level].bytes += grown
+		q.byLevel[e.level].bytes += grown
 		q.classes[e.class].bytes += grown
 	}
 	e.setBody(body)

@@ -55,6 +55,8 @@ type shelves struct {
 	spare []*[shelfLen]entry
 	rest  uint32   // shelf on which those are laid who wait in no row
 	left  []uint32 // shelves that may have become sparse
+
+	visits uint64 // messages, keys and sessions that walks have looked at
 }
 
 func (s *shelves) at(n spot) *entry { return &s.all[n.shelf()].entries[n.place()] }
@@ -246,17 +248,18 @@ func (s *shelves) leave(r *row) {
 	*r = row{}
 }
 
-// leaveAll lets go of every row there is. The rows must not be used again.
-func (s *shelves) leaveAll() {
-	for n := 1; n < len(s.all); n++ {
-		sh := &s.all[n]
-		if uint32(n) == s.rest || !sh.kept {
-			continue
-		}
-		for i := range sh.entries {
-			sh.entries[i].flags &^= flagRow
-		}
-		sh.prev, sh.next, sh.waiting = 0, 0, 0
-		s.letGo(uint32(n))
+// clearFirst takes the first shelf out of a row that is given up, and returns how many
+// entries it had. What waits in the row is not counted any more.
+func (s *shelves) clearFirst(r *row) int {
+	n := r.first
+	sh := &s.all[n]
+	used := int(sh.used)
+	for i := range used {
+		sh.entries[i].flags &^= flagRow
 	}
+	s.visits += uint64(used)
+	r.first = sh.next
+	sh.prev, sh.next, sh.waiting = 0, 0, 0
+	s.letGo(n)
+	return used
 }

@@ -336,7 +336,7 @@ func (q *Queue) replayEnd() error {
 		q.window.add(s)
 	}
 	q.restore.seen = nil
-	q.reorder()
+	q.fill()
 	return nil
 }
 
@@ -378,7 +378,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 			out.ref(reason)
 		}
 	}
-	for _, k := range q.keys.startedKeys() {
+	for _, k := range q.startedKeys() {
 		out.started(&k)
 	}
 	return sha256.Sum256(out.buf)

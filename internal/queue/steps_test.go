@@ -28,6 +28,7 @@ func (p *player) step() {
 		{2, "reclass", p.reclass},
 		{1, "purge", p.purge},
 		{1, "configure", p.configure},
+		{1, "reorder", p.reorder},
 		{4, "wait", p.wait},
 		{5, "snapshot", p.snapshot},
 		{4, "session", p.session},
@@ -144,7 +145,7 @@ func (p *player) take() {
 			return
 		}
 	}
-	p.fatalf("take %+v: %+v, want one of %d, the first %+v", w, d, len(want), *want[0])
+	p.fatalf("take %+v by %+v: %+v, want one of %d, the first %+v", w, p.m.cfg.Order, d, len(want), *want[0])
 }
 
 // levelsWanted is what a receiver of some range of levels, or of all, asks for.
@@ -369,8 +370,38 @@ func (p *player) configure() {
 	cfg := p.q.Config()
 	cfg.LockFor = time.Duration(5+5*p.rnd.IntN(3)) * time.Second
 	cfg.MaxFailures = uint32(2 + p.rnd.IntN(3))
+	if p.reorders && p.rnd.IntN(2) == 0 {
+		cfg.Order = p.order()
+	}
 	p.q.Configure(p.now, cfg, &p.out)
-	p.m.cfg, p.m.shares = cfg, nil
+	p.m.configure(cfg)
+	p.settleOrder()
+}
+
+// reorder goes on with what configure began.
+func (p *player) reorder() {
+	p.q.Reorder(1 + p.rnd.IntN(5))
+	p.settleOrder()
+}
+
+// settleOrder lets the model go over to the new order when the queue does. When that
+// is, only the queue knows; it must be soon.
+func (p *player) settleOrder() {
+	if p.q.InForce() {
+		p.m.reorder()
+	}
+}
+
+// order makes up an order.
+func (p *player) order() Order {
+	pick := func(n int) int { return p.rnd.IntN(n) }
+	return Order{
+		Discipline: Discipline(pick(4)), Every: 17 * time.Second, UpTo: Level(2 + pick(2)),
+		Objective:  []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
+		Weight:     []uint32{1, 2, 1 + uint32(pick(3))},
+		Saturation: []Saturation{{}, {Waiting: 8}, {Waiting: 30, Oldest: 15 * time.Second}}[pick(3)],
+		Within:     Within(pick(3)), Fair: pick(3) > 0, Others: Share{Cap: uint32(3 + pick(2))},
+	}
 }
 
 func (p *player) session() {

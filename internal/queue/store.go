@@ -222,6 +222,7 @@ func (s *store) next(seq SeqNo) (SeqNo, *entry) {
 		}
 		for p := from; p < dirLen; p, at = p+1, 0 {
 			if place, e := s.nextOf(&d.pages[p], at); e != nil {
+				s.visits++
 				return SeqNo((d.no<<dirBits|p)<<pageBits | place), e
 			}
 		}

@@ -46,7 +46,7 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 			s.line.popFirst()
 			q.unoffer(s, k.seq, e)
 		} else {
-			q.levels.take(q, k, e)
+			q.serve(k, e)
 		}
 		hold := inHand != nil && !inHand(e.body())
 		w.Forgetful = w.Forgetful && !hold
@@ -69,7 +69,7 @@ func (q *Queue) best(at int64, w Want) (key, *entry, bool) {
 			k, ok = key{0, s.line.first()}, true
 		}
 	} else if l, found := q.levels.picker.pick(q, at, w.lowest(), w.highest()); found {
-		k, ok = q.levels.all[l].lane.first(q)
+		k, ok = q.levels.all[l].first(q)
 	}
 	if !ok {
 		return key{}, nil, false

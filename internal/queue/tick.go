@@ -17,7 +17,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	work -= q.activate(at, work, out)
 	q.endLives(at, work, out)
 	q.window.forget(at, tickWork)
-	q.wakeKeys(at)
+	q.wakeKeys(at, tickWork)
 	return q.deadline() <= at
 }
 

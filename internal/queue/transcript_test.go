@@ -57,6 +57,8 @@ func (s *stage) command(c script.Command) string {
 		return ""
 	case "configure":
 		s.q.Configure(s.now, s.config(c), &s.out)
+		for s.q.Reorder(10) {
+		}
 		return ""
 	case "send":
 		return s.send(c)

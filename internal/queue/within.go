@@ -23,20 +23,27 @@ const (
 // finishes reports whether keys that were started go first.
 func (o *Order) finishes() bool { return o.Fair && o.Within == FinishFirst }
 
-// newLane returns an empty lane for level l by the settings of the queue.
+// newLane returns an empty lane for level l by the order of the index.
 func (q *Queue) newLane(l Level) lane {
-	aged := q.levels.picker.aged()
-	if o := &q.cfg.Order; o.Fair {
-		return &fairLane{level: l, aged: aged, finish: o.finishes()}
+	if q.order.Fair {
+		return &fairLane{level: l, aged: q.levels.picker.aged(), finish: q.order.finishes()}
 	}
-	newest := q.cfg.Order.Within == Lifo && !aged
-	return &plainLane{newest: newest, rows: !newest && !q.cfg.Sessions}
+	p := new(plainLane)
+	q.arrange(p)
+	return p
+}
+
+// arrange tells a lane which end of it goes first.
+func (q *Queue) arrange(p *plainLane) {
+	p.newest = q.order.Within == Lifo && !q.levels.picker.aged()
+	p.rows = !p.newest && !q.cfg.Sessions
+	p.known = false
 }
 
 // precedes reports whether a goes before b, which is in the same level and has the
 // same fair key.
 func (q *Queue) precedes(a, b key) bool {
-	if p, ok := q.levels.all[q.msgs.get(b.seq).level].lane.(*plainLane); ok && p.newest {
+	if p, ok := q.levels.all[q.msgs.get(b.seq).level].(*plainLane); ok && p.newest {
 		return b.before(a)
 	}
 	return a.before(b)

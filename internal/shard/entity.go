@@ -55,11 +55,12 @@ type slot struct {
 	part   Part
 	q      *queue.Queue
 
-	observer  Observer    // nil if nobody watches
-	consumers []*Consumer // attached; served in turns
-	turn      int         // of the consumer that is served next
-	seekers   []*seeker   // callers that wait for a free session
-	dirty     bool        // on Shard.dirty
+	observer   Observer    // nil if nobody watches
+	consumers  []*Consumer // attached; served in turns
+	turn       int         // of the consumer that is served next
+	seekers    []*seeker   // callers that wait for a free session
+	dirty      bool        // on Shard.dirty
+	reordering bool        // an operation puts its messages into another order
 	// recalled are the ready messages for which something was asked back, each
 	// with what that is.
 	recalled map[queue.SeqNo]*asking
@@ -207,8 +208,7 @@ func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID,
 			s.recordDefinition(e)
 			s.recorded()
 			for p := range e.parts {
-				e.parts[p].q.Configure(s.now, cfgs[Part(p)], &s.eff)
-				s.absorb(e.parts[p])
+				s.configure(e.parts[p], cfgs[Part(p)])
 			}
 			return nil
 		},
@@ -241,7 +241,9 @@ func readDefinition(r *reader, id ID) Definition {
 	return def
 }
 
-// Redefine changes an entity's meta bytes and the configuration of its queues.
+// Redefine changes an entity's meta bytes and the configuration of its queues. If the
+// messages of a queue have to be put into another order, that may go on afterwards;
+// queue.InForce tells.
 func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done func(error)) error {
 	return s.mail.push(&task{
 		do: func(s *Shard) error {
@@ -253,21 +255,23 @@ func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done fu
 			s.record(kindRedefine, uint64(id))
 			s.recordBytes(meta)
 			s.recorded()
-			s.configure(e, cfgs)
+			for _, p := range slices.Sorted(maps.Keys(cfgs)) {
+				s.configure(e.parts[p], cfgs[p])
+			}
 			return nil
 		},
 		done: done,
 	})
 }
 
-func (s *Shard) configure(e *entity, cfgs map[Part]queue.Config) {
-	for _, p := range slices.Sorted(maps.Keys(cfgs)) {
-		e.parts[p].q.Configure(s.now, cfgs[p], &s.eff)
-		s.absorb(e.parts[p])
-	}
+func (s *Shard) configure(sl *slot, cfg queue.Config) {
+	sl.q.Configure(s.now, cfg, &s.eff)
+	s.absorb(sl)
+	s.reorder(sl)
 }
 
-// Drop removes entities with everything in them; their receivers end with reason.
+// Drop removes entities with everything in them; their receivers end with reason. The
+// place that their bodies take is freed step by step.
 func (s *Shard) Drop(ids []ID, reason error, done func(error)) error {
 	return s.DropIf(ids, nil, reason, done)
 }
@@ -283,16 +287,19 @@ func (s *Shard) DropIf(ids []ID, check func(*Tx) error, reason error, done func(
 				}
 			}
 			for _, id := range ids {
-				e, ok := s.entities[id]
-				if !ok {
+				if s.entities[id] == nil {
 					return ErrNoEntity
 				}
+			}
+			for _, id := range ids {
+				e := s.entities[id]
 				s.record(kindDrop, uint64(id))
 				s.recorded()
 				for _, sl := range e.parts {
 					sl.end(reason)
 				}
 				s.forget(e)
+				s.freeBodies(e)
 			}
 			return nil
 		},
@@ -300,10 +307,10 @@ func (s *Shard) DropIf(ids []ID, check func(*Tx) error, reason error, done func(
 	})
 }
 
-// forget takes an entity out of memory, live and on replay.
+// forget takes an entity out of memory, live and on replay. Its bodies are still
+// counted.
 func (s *Shard) forget(e *entity) {
 	for _, sl := range e.parts {
-		sl.q.Refs(s.live.free)
 		s.deadlines.remove(sl)
 		s.size -= sl.size
 		sl.size = 0

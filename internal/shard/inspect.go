@@ -4,6 +4,7 @@ package shard
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -48,6 +49,10 @@ func (s *Shard) Check() error {
 			}
 			sl.q.Refs(func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
 		}
+	}
+	for _, d := range s.dropped {
+		rest := *d
+		rest.free(math.MaxInt, func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
 	}
 	for b, u := range s.live.blocks {
 		if u.live != live[b] {

@@ -139,6 +139,9 @@ func (r *replayer) apply(rec journal.Record) error {
 		}
 	case kindDrop:
 		if e, ok := s.entities[ID(id)]; ok {
+			for _, sl := range e.parts {
+				sl.q.Refs(s.live.free)
+			}
 			s.forget(e)
 		}
 	case kindPublished:

@@ -45,6 +45,9 @@ type Options struct {
 	// SnapshotStep is how many messages one step of a snapshot visits; default
 	// 2,000.
 	SnapshotStep int
+	// VisitStep is how many messages one step of an operation visits that is done
+	// in steps; default 1,000.
+	VisitStep int
 	// Go runs work of a shard beside its writer, which may wait for the disk:
 	// reading bodies, telling the journal what it may free. Default: on a goroutine
 	// that Run waits for. Who steps a shard by hand decides here when it runs.
@@ -59,6 +62,7 @@ func (o Options) withDefaults() Options {
 	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
 	o.SnapshotAfter = cmp.Or(o.SnapshotAfter, 64<<20)
 	o.SnapshotStep = cmp.Or(o.SnapshotStep, 2000)
+	o.VisitStep = cmp.Or(o.VisitStep, 1000)
 	if o.Clock == nil {
 		o.Clock = clock.New(nil)
 	}
@@ -96,6 +100,8 @@ type Shard struct {
 	onDamage func(Damage) // nil if nobody wants to know
 	live     liveness
 	snapshot snapshotter
+	stepwise stepwise       // operations that take more than one step
+	dropped  []*dropped     // entities whose bodies are being freed
 	looked   look           // when it was last asked whether one is worth its while
 	written  written        // bytes of records
 	size     uint64         // of a snapshot, as of the last look
@@ -163,6 +169,7 @@ func (s *Shard) Run(ctx context.Context) error {
 // disk that hangs is waited for until the deadline of ctx.
 func (s *Shard) drain(ctx context.Context) error {
 	s.mail.close()
+	s.stepwise.closed = true
 	for s.Step(s.opts.Clock.Now()); s.Posted() > 0 && s.failed == nil && !s.stuck; {
 		s.Step(s.opts.Clock.Now())
 	}
@@ -204,6 +211,7 @@ func (s *Shard) stop(err error) {
 	}
 	s.waiting = nil
 	s.step.reset()
+	s.stepwise.stop(err)
 	for _, e := range s.sorted() {
 		for _, sl := range e.parts {
 			sl.end(err)
@@ -251,6 +259,7 @@ func (s *Shard) Step(now time.Time) {
 			return
 		}
 	}
+	s.goOn()
 	s.tick()
 	s.serve()
 	s.startFetches()
@@ -266,7 +275,7 @@ func (s *Shard) NextDeadline() (time.Time, bool) {
 	switch {
 	case s.stuck:
 		return s.retryAt, true
-	case s.snapshot.due(s.durable):
+	case s.snapshot.due(s.durable), s.stepwise.due(s.durable):
 		return s.now, true
 	}
 	at, ok := s.deadlines.next()

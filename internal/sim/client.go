@@ -140,6 +140,7 @@ func (h *home) redefine() {
 			e.Meta, e.rules = meta, r
 			e.door.replace(r)
 			e.parts[shard.Main].configure(cfg, h.version())
+			h.follow(place{id: id})
 		}
 	})
 }

@@ -230,8 +230,8 @@ func (h *home) difference(r *home) string {
 			if g.last != q.last {
 				fmt.Fprintf(&b, "%v: last %d, model %d\n", place{e.ID, shard.Part(part)}, g.last, q.last)
 			}
-			if !slices.Equal(g.started, q.started) {
-				fmt.Fprintf(&b, "%v: started %q, model %q\n", place{e.ID, shard.Part(part)}, g.started, q.started)
+			if !slices.Equal(g.started, q.known()) {
+				fmt.Fprintf(&b, "%v: started %q, model %q\n", place{e.ID, shard.Part(part)}, g.started, q.known())
 			}
 			differ(&b, place{e.ID, shard.Part(part)}, g, q)
 		}

@@ -61,7 +61,7 @@ func (q *modelQueue) digest() sum {
 	for _, m := range q.messages {
 		spellMessage(&b, m)
 	}
-	fmt.Fprintf(&b, "started %q\n", q.started)
+	fmt.Fprintf(&b, "started %q\n", q.known())
 	for _, id := range slices.Sorted(maps.Keys(q.states)) {
 		spellState(&b, id, q.states[id])
 	}

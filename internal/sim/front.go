@@ -252,7 +252,8 @@ func (f *front) reopen(disk *vfs.Mem) {
 				l.q.rest(m)
 			}
 		}
-		l.q.configure(l.q.cfg, 0)
+		l.q.booked = map[string]time.Time{}
+		l.q.beginTurns()
 		l.door = newDoor(l.rules)
 	}
 }

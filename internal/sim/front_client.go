@@ -122,6 +122,7 @@ func (f *front) change(l *lane) {
 	cfg := l.q.cfg
 	cfg.Order = broker.OrderOf(next.real)
 	l.q.configure(cfg, 0)
+	l.q.goOver() // it is short enough for one step
 	for _, m := range l.q.messages {
 		to := next.judge(factsOf(m.body))
 		m.level, m.class, m.key = to.Level, to.Class, to.Key

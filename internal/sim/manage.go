@@ -43,6 +43,7 @@ func (h *home) manage() {
 				want = shard.ErrNoEntity
 			}
 			return tx.Apply(p.id, p.part, func(real *queue.Queue, out *queue.Effects) error {
+				q.reorder(real)
 				m := &managing{h, p, tx, q, real, out}
 				want = x.do(m)
 				return want

@@ -5,6 +5,7 @@ package sim
 import (
 	"cmp"
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"time"
 
@@ -100,6 +101,8 @@ type death struct {
 // modelQueue is a queue as a slice that is searched from end to end.
 type modelQueue struct {
 	cfg      queue.Config
+	order    queue.Order // in force; that of cfg may be on its way
+	void     bool        // started does not survive a crash, nor the change of the order
 	last     queue.SeqNo
 	messages []*modelMessage // by number
 	seen     []sighting
@@ -116,7 +119,7 @@ type modelQueue struct {
 }
 
 func newModelQueue(cfg queue.Config, now *time.Time) *modelQueue {
-	return &modelQueue{cfg: cfg, held: map[string]sessionHold{}, states: map[string]string{}, dirty: true, touched: true,
+	return &modelQueue{cfg: cfg, order: cfg.Order, held: map[string]sessionHold{}, states: map[string]string{}, dirty: true, touched: true,
 		now: now, booked: map[string]time.Time{}, turns: newRounds()}
 }
 
@@ -189,15 +192,57 @@ func (q *modelQueue) configure(cfg queue.Config, version int) {
 	q.change()
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.cfg = cfg
-	unjust, ranged := q.turns.unjust, q.turns.ranged
-	q.booked, q.turns = map[string]time.Time{}, newRounds()
-	q.turns.unjust, q.turns.ranged = unjust, ranged
-	q.forget()
+	q.void = q.void || q.finishes() && !finishes(cfg.Order)
 	for i := range q.seen {
 		if cfg.Duplicates == 0 && q.seen[i].forgotten == 0 {
 			q.seen[i].forgotten = version
 		}
 	}
+}
+
+// reorder follows the real queue when that has gone over to the order of its
+// settings. When that is, the model cannot know.
+func (q *modelQueue) reorder(real *queue.Queue) {
+	if real.InForce() {
+		q.goOver()
+	}
+}
+
+// goOver puts the order of the settings in force.
+func (q *modelQueue) goOver() {
+	if same(q.order, q.cfg.Order) && !q.void {
+		return
+	}
+	if q.void || !sameKeys(q.order, q.cfg.Order) {
+		q.booked = map[string]time.Time{}
+	}
+	if q.void {
+		q.change()
+		q.started = nil
+	}
+	q.order, q.void = q.cfg.Order, false
+	q.beginTurns()
+	q.forget()
+}
+
+// beginTurns forgets who was served.
+func (q *modelQueue) beginTurns() {
+	unjust, ranged := q.turns.unjust, q.turns.ranged
+	q.turns = newRounds()
+	q.turns.unjust, q.turns.ranged = unjust, ranged
+}
+
+// same reports whether two orders are the same.
+func same(a, b queue.Order) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) }
+
+// sameKeys reports whether fair keys, if there are any, have the same lines and shares
+// in two orders: what a key has used up of its pace stays used up.
+func sameKeys(a, b queue.Order) bool {
+	aged := func(o queue.Order) bool {
+		return o.Discipline == queue.Aging || o.Discipline == queue.Deadline || o.Discipline == queue.Strict && o.Saturation.Oldest > 0
+	}
+	return a.Fair && b.Fair && finishes(a) == finishes(b) && aged(a) == aged(b) &&
+		a.Others == b.Others && slices.Equal(a.Shares, b.Shares)
 }
 
 // refusal returns the error that a batch must get.

@@ -59,6 +59,7 @@ type take struct {
 // message was held for its consumer.
 func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
+	h.follow(o.place)
 	h.w.event("take %d %v %d", h.number, o.place, d.Seq)
 	h.w.result.Takes++
 	m := h.held[o.place][d.Seq]

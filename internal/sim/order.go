@@ -48,7 +48,7 @@ func (q *modelQueue) freeSessions(now time.Time) (ms []*modelMessage) {
 // before is the discipline as far as it is one of messages.
 func (q *modelQueue) before(now time.Time, a, b *modelMessage) bool {
 	level, oldest := cmp.Compare(b.level, a.level), ages(a, b)
-	switch q.cfg.Order.Discipline {
+	switch q.order.Discipline {
 	case queue.Aging:
 		return cmp.Or(cmp.Compare(q.aged(now, b), q.aged(now, a)), oldest) < 0
 	case queue.Deadline:
@@ -59,7 +59,7 @@ func (q *modelQueue) before(now time.Time, a, b *modelMessage) bool {
 
 // aged is the level to which waiting has lifted a message.
 func (q *modelQueue) aged(now time.Time, m *modelMessage) int {
-	l, o := int(m.level), q.cfg.Order
+	l, o := int(m.level), q.order
 	if l >= int(o.UpTo) {
 		return l
 	}
@@ -68,7 +68,7 @@ func (q *modelQueue) aged(now time.Time, m *modelMessage) int {
 
 // due is when a message must have started; what has no objective never must.
 func (q *modelQueue) due(m *modelMessage) int64 {
-	if o := q.cfg.Order.Objective; int(m.level) < len(o) && o[m.level] > 0 {
+	if o := q.order.Objective; int(m.level) < len(o) && o[m.level] > 0 {
 		return m.since.Add(o[m.level]).UnixNano()
 	}
 	return 1<<63 - 1
@@ -95,7 +95,7 @@ func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of [
 		}
 	}
 	// What has just expired may still lift a level that its keys share.
-	anyLevel := q.mayShare(now) || q.cfg.Order.Fair && q.blurred(now)
+	anyLevel := q.mayShare(now) || q.order.Fair && q.blurred(now)
 	first := map[lineName]*modelMessage{}
 	for _, m := range may {
 		if m.level != best.level && !anyLevel {
@@ -122,7 +122,7 @@ type lineName struct {
 }
 
 func (q *modelQueue) line(m *modelMessage) lineName {
-	if !q.cfg.Order.Fair || q.finishes() {
+	if !q.order.Fair || q.finishes() {
 		return lineName{level: m.level}
 	}
 	return lineName{m.level, m.key}
@@ -136,12 +136,12 @@ func (q *modelQueue) blurred(now time.Time) bool {
 
 // share is what a fair key may have.
 func (q *modelQueue) share(key string) queue.Share {
-	for _, s := range q.cfg.Order.Shares {
+	for _, s := range q.order.Shares {
 		if s.Key == key {
 			return s
 		}
 	}
-	return q.cfg.Order.Others
+	return q.order.Others
 }
 
 func (q *modelQueue) inFlight(key string) (n uint32) {
@@ -155,7 +155,7 @@ func (q *modelQueue) inFlight(key string) (n uint32) {
 
 // load is how much of its share a key has in flight.
 func (q *modelQueue) load(key string) uint32 {
-	if !q.cfg.Order.Fair {
+	if !q.order.Fair {
 		return 0
 	}
 	return q.inFlight(key) / max(q.share(key).Weight, 1)
@@ -165,7 +165,7 @@ func (q *modelQueue) load(key string) uint32 {
 func (q *modelQueue) eligible(now time.Time, key string) bool {
 	s := q.share(key)
 	switch {
-	case !q.cfg.Order.Fair:
+	case !q.order.Fair:
 		return true
 	case s.Cap > 0 && q.inFlight(key) >= s.Cap:
 		return false
@@ -178,14 +178,14 @@ func (q *modelQueue) eligible(now time.Time, key string) bool {
 
 // book uses up the pace of a key by one message.
 func (q *modelQueue) book(now time.Time, key string) {
-	if s := q.share(key); q.cfg.Order.Fair && s.Rate > 0 {
+	if s := q.share(key); q.order.Fair && s.Rate > 0 {
 		q.booked[key] = later(q.booked[key], now).Add(time.Duration(float64(time.Second) / s.Rate))
 	}
 }
 
 // paced reports whether some key has a pace.
 func (q *modelQueue) paced() bool {
-	o := q.cfg.Order
+	o := q.order
 	return o.Fair && (o.Others.Rate > 0 || slices.ContainsFunc(o.Shares, func(s queue.Share) bool { return s.Rate > 0 }))
 }
 
@@ -202,7 +202,7 @@ func (q *modelQueue) clear(now time.Time, r *rules) bool {
 // first.
 func (q *modelQueue) why(now time.Time, m *modelMessage) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "order %+v, level %d, key %q, by %+v, started %q\n", q.cfg.Order, m.level, m.key, q.judged(now), q.started)
+	fmt.Fprintf(&b, "order %+v, level %d, key %q, by %+v, started %q\n", q.order, m.level, m.key, q.judged(now), q.started)
 	for _, o := range q.standing(now) {
 		fmt.Fprintf(&b, "message %d, level %d, key %q, waits %v, load %d, eligible %t\n",
 			o.seq, o.level, o.key, now.Sub(o.since), q.load(o.key), q.eligible(now, o.key))

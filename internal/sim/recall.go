@@ -34,6 +34,7 @@ func newRecalls() recalls {
 // may hold anything that is worth less.
 func (c *consumer) Recall(tokens []queue.Token) {
 	h, q := c.h, c.h.queue(c.place)
+	h.follow(c.place)
 	h.w.event("recall %d %v %v", h.number, c.place, tokens)
 	h.w.result.Recalls++
 	for _, t := range tokens {
@@ -113,7 +114,7 @@ func (h *home) recallable(p place, q *modelQueue, best *modelMessage) (ms []*mod
 // while a better one waits, without having been asked. It is only certain where
 // time and turns change nothing.
 func (h *home) askedBack(p place, q *modelQueue) {
-	o := q.cfg.Order
+	o := q.order
 	if o.Discipline != queue.Strict || q.mayShare(h.now) || o.Fair || q.cfg.Sessions || q.cfg.ReceivePaused || q.blurred(h.now) {
 		return
 	}

@@ -27,12 +27,12 @@ type pressure struct {
 
 // saturable reports whether the queue goes over to shares when there is too much.
 func (q *modelQueue) saturable() bool {
-	return q.cfg.Order.Discipline == queue.Strict && q.cfg.Order.Saturation != queue.Saturation{}
+	return q.order.Discipline == queue.Strict && q.order.Saturation != queue.Saturation{}
 }
 
 // shares reports whether levels have shares, always or at times.
 func (q *modelQueue) shares() bool {
-	return q.cfg.Order.Discipline == queue.Weighted || q.saturable()
+	return q.order.Discipline == queue.Weighted || q.saturable()
 }
 
 // reached reports whether there is too much: a limit is reached or, once it was,
@@ -63,7 +63,7 @@ func (q *modelQueue) pressures(now time.Time) (least, most pressure) {
 			continue
 		}
 		most.wait = max(most.wait, now.Sub(m.since))
-		if !q.cfg.Order.Fair || q.share(m.key).Rate == 0 {
+		if !q.order.Fair || q.share(m.key).Rate == 0 {
 			least.wait = max(least.wait, now.Sub(m.since))
 		}
 	}
@@ -85,7 +85,7 @@ func (q *modelQueue) judged(now time.Time) modes {
 				if was && !may.shares || !was && !may.strict {
 					continue
 				}
-				if p.reached(q.cfg.Order.Saturation, was) {
+				if p.reached(q.order.Saturation, was) {
 					next.shares = true
 				} else {
 					next.strict = true
@@ -122,10 +122,10 @@ func (q *modelQueue) decide(now time.Time) {
 
 // shared reports whether it is certain that levels have shares.
 func (q *modelQueue) shared() bool {
-	return q.cfg.Order.Discipline == queue.Weighted || q.saturable() && q.turns.mode == onlyShares
+	return q.order.Discipline == queue.Weighted || q.saturable() && q.turns.mode == onlyShares
 }
 
 // mayShare reports whether levels can have shares for the next message.
 func (q *modelQueue) mayShare(now time.Time) bool {
-	return q.cfg.Order.Discipline == queue.Weighted || q.judged(now).shares
+	return q.order.Discipline == queue.Weighted || q.judged(now).shares
 }

@@ -52,6 +52,7 @@ func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until tim
 		}
 		return
 	}
+	h.follow(c.place)
 	c.c = real
 	l := real.SessionLock()
 	c.want.Session = l

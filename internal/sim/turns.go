@@ -54,7 +54,7 @@ func (q *modelQueue) served(now time.Time, m *modelMessage, toAny bool) error {
 		q.book(now, m.key)
 		return nil
 	}
-	if q.cfg.Order.Fair && !q.finishes() && !q.cfg.Sessions && !q.turns.ranged {
+	if q.order.Fair && !q.finishes() && !q.cfg.Sessions && !q.turns.ranged {
 		if err := q.passes(now, m); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (q *modelQueue) outwait(got, other queue.Level, toAny bool) error {
 }
 
 func (q *modelQueue) weight(l queue.Level) float64 {
-	if w := q.cfg.Order.Weight; int(l) < len(w) && w[l] > 0 {
+	if w := q.order.Weight; int(l) < len(w) && w[l] > 0 {
 		return float64(w[l])
 	}
 	return 1

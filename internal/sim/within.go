@@ -13,9 +13,9 @@ import (
 // The order inside a level, straight from its definition.
 
 // finishes reports whether keys that were started go first.
-func (q *modelQueue) finishes() bool {
-	return q.cfg.Order.Fair && q.cfg.Order.Within == queue.FinishFirst
-}
+func (q *modelQueue) finishes() bool { return finishes(q.order) }
+
+func finishes(o queue.Order) bool { return o.Fair && o.Within == queue.FinishFirst }
 
 // hand notes that a message is handed out, and reports whether its key is started
 // by that.
@@ -25,7 +25,15 @@ func (q *modelQueue) hand(m *modelMessage) (starts bool) {
 	}
 	q.change()
 	q.started = append(q.started, m.key)
-	return true
+	return !q.void
+}
+
+// known returns the keys that were started, as far as a crash leaves them so.
+func (q *modelQueue) known() []string {
+	if q.void {
+		return nil
+	}
+	return q.started
 }
 
 // forget drops the keys of which nothing is left in any state.
@@ -53,7 +61,7 @@ func (q *modelQueue) inside(a, b *modelMessage) int {
 	switch {
 	case q.finishes():
 		return cmp.Or(cmp.Compare(q.turn(a), q.turn(b)), ages(a, b))
-	case q.cfg.Order.Within == queue.Lifo:
+	case q.order.Within == queue.Lifo:
 		return ages(b, a)
 	}
 	return ages(a, b)

@@ -104,6 +104,7 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 			CacheBytes:    w.pick(1, 2<<10, 64<<10),
 			SnapshotAfter: uint64(w.pick(1, 2, 4, 16)) << 10,
 			SnapshotStep:  w.pick(1, 7, 150),
+			VisitStep:     w.pick(1, 5, 1000),
 		},
 	}
 	for n := range w.opts.shards {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"context"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// An operation that is about many messages, as a purge, is done in steps: the first
+// in its turn among the operations, the others in later steps of the shard, one at a
+// time. Between two of them everybody else is served. Each step leaves the queues in
+// a state that is whole, and what it wrote is one group of records, so that a crash
+// in the middle leaves what was done so far.
+//
+// What a step writes must be durable before the next is taken. So the records of a
+// sender never wait for the disk behind a whole purge.
+
+// stepwise are the operations under way.
+type stepwise struct {
+	ops    []*inSteps       // in the order of their turns
+	behind journal.Position // end of what their last step wrote
+	closed bool             // the shard is about to stop: no more steps
+}
+
+// inSteps is one of them.
+type inSteps struct {
+	step func(*Shard) (done bool, err error)
+	done func(error) // nil: nobody waits
+}
+
+// run implements op: it takes the first step.
+func (o *inSteps) run(s *Shard) {
+	if !o.again(s) {
+		s.stepwise.ops = append(s.stepwise.ops, o)
+	}
+}
+
+func (o *inSteps) fail(err error) {
+	if o.done != nil {
+		o.done(err)
+	}
+}
+
+// again takes a step and reports whether it was the last.
+func (o *inSteps) again(s *Shard) (over bool) {
+	done, err := o.step(s)
+	if !done && err == nil {
+		return false
+	}
+	if o.done != nil {
+		s.then(answerFunc(o.done), err)
+	}
+	return true
+}
+
+// due reports whether a step may be taken.
+func (w *stepwise) due(durable journal.Position) bool {
+	return len(w.ops) > 0 && w.behind <= durable && !w.closed
+}
+
+// goOn takes one step of one of the operations that are done in steps.
+func (s *Shard) goOn() {
+	w := &s.stepwise
+	if !w.due(s.durable) {
+		return
+	}
+	o := w.ops[0]
+	copy(w.ops, w.ops[1:])
+	w.ops[len(w.ops)-1] = o // behind the others
+	before := len(s.step.ends)
+	if o.again(s) {
+		w.ops[len(w.ops)-1] = nil
+		w.ops = w.ops[:len(w.ops)-1]
+	}
+	if len(s.step.ends) > before {
+		s.commit()
+		w.behind = s.tail
+	}
+}
+
+// stop tells those who wait that there are no more steps.
+func (w *stepwise) stop(err error) {
+	for _, o := range w.ops {
+		o.fail(err)
+	}
+	w.ops = nil
+}
+
+// Visits is how many messages a step of an operation should visit.
+func (tx *Tx) Visits() int { return tx.s.opts.VisitStep }
+
+// CallInSteps runs step on the shard's goroutine again and again, with the
+// operations of others in between, until it is done or returns an error. It returns
+// when everything that the steps did is durable. If ctx ends first there are no more
+// steps: what step wrote for its caller can be read, and what it did stays done.
+func (s *Shard) CallInSteps(ctx context.Context, step func(*Tx) (done bool, err error)) error {
+	answer := make(chan error, 1)
+	turn := make(chan struct{}, 1) // full while a step runs, and when there are to be no more
+	err := s.PostInSteps(func(tx *Tx) (bool, error) {
+		select {
+		case turn <- struct{}{}:
+		default:
+			return true, nil // nobody waits for it any more
+		}
+		done, err := step(tx)
+		<-turn
+		return done, err
+	}, func(err error) { answer <- err })
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	turn <- struct{}{} // waits for the end of a step at most
+	return context.Cause(ctx)
+}
+
+// PostInSteps is CallInSteps for those who cannot wait; done gets what it would
+// return.
+func (s *Shard) PostInSteps(step func(*Tx) (done bool, err error), done func(error)) error {
+	return s.mail.push(&inSteps{
+		step: func(s *Shard) (bool, error) { return step(&Tx{s}) },
+		done: done,
+	})
+}
+
+// reorder has the messages of a queue put into the order that was configured.
+func (s *Shard) reorder(sl *slot) {
+	if sl.reordering {
+		return // it goes on with the new one
+	}
+	sl.reordering = true
+	(&inSteps{step: func(s *Shard) (bool, error) {
+		if s.entities[sl.entity.ID] != sl.entity {
+			return true, nil // dropped meanwhile
+		}
+		sl.reordering = sl.q.Reorder(s.opts.VisitStep)
+		s.touch(sl) // another message may be first now
+		return !sl.reordering, nil
+	}}).run(s)
+}
+
+// dropped is an entity that was dropped, and whose bodies are not all freed yet.
+type dropped struct {
+	e    *entity
+	part int             // queue whose bodies are freed next
+	at   queue.RefCursor // in that queue
+}
+
+// freeBodies frees the bodies that the queues of a dropped entity refer to. The record
+// that it was dropped says all, so that a crash before the end is no loss.
+func (s *Shard) freeBodies(e *entity) {
+	d := &dropped{e: e}
+	s.dropped = append(s.dropped, d)
+	(&inSteps{step: func(s *Shard) (bool, error) {
+		if !d.free(s.opts.VisitStep, s.live.free) {
+			return false, nil
+		}
+		s.dropped = slices.DeleteFunc(s.dropped, func(o *dropped) bool { return o == d })
+		return true, nil
+	}}).run(s)
+}
+
+// free calls fn for up to about most of the bodies that are left, and reports whether
+// there are no more.
+func (d *dropped) free(most int, fn func(queue.Ref)) bool {
+	for ; d.part < len(d.e.parts); d.part, d.at = d.part+1, (queue.RefCursor{}) {
+		var done bool
+		if d.at, done = d.e.parts[d.part].q.RefsFrom(d.at, most, fn); !done {
+			return false
+		}
+	}
+	return true
+}
