@@ -67,35 +67,40 @@ type Ahead struct {
 }
 
 // Explain says why the message with that number is where it is. It looks at every
-// message that waits, so it is for people, not for programs.
+// message that waits, in steps, so it is for people, not for programs.
 func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Explanation, error) {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return Explanation{}, err
 	}
 	def := n.def.Load()
-	var pos queue.Position
 	var d Delivery
 	x := Explanation{Entity: n.path, Seq: seq}
+	found := queue.Explain{Seq: seq}
 	rate := 0.0
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+	err = n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
 		q, err := tx.Inspect(n.id, part)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if pos, err = q.Explain(tx.Now(), seq); err != nil {
-			return fmt.Errorf("message %d of %q: %w", seq, n.path, err)
+		done, err := q.Explain(tx.Now(), &found, tx.Visits())
+		if err != nil {
+			return false, fmt.Errorf("message %d of %q: %w", seq, n.path, err)
+		}
+		if !done {
+			return false, nil
 		}
 		if part == shard.Main {
 			rate = n.watch.done.At(tx.Now()).Minute
 		}
 		x.At, x.Consumers = tx.Now().UTC(), tx.Consumers(n.id, part)
-		d, err = tx.Delivery(n.id, part, pos.Delivery)
-		return err
+		d, err = tx.Delivery(n.id, part, found.Position.Delivery)
+		return true, err
 	})
 	if err != nil {
 		return Explanation{}, err
 	}
+	pos := found.Position
 	m, err := d.Message()
 	if err != nil {
 		return Explanation{}, err

@@ -5,6 +5,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -64,22 +65,28 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 	n.touch(b.clock.Now())
 	part := shard.Part(sub)
 	var ds []Delivery
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+	p := queue.Peek{From: from, Session: session}
+	begun := false
+	err = n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
 		q, err := tx.Inspect(n.id, part)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if part == shard.Main && n.watch != nil {
+		if part == shard.Main && n.watch != nil && !begun {
 			n.watch.count(tx.Now(), objective.Peek, 1)
 		}
-		for _, qd := range q.Peek(tx.Now(), from, max, session) {
+		begun = true
+		p.Max, p.Visits = max-len(ds), tx.Visits()
+		found, next := q.Peek(tx.Now(), p)
+		for _, qd := range found {
 			d, err := tx.Delivery(n.id, part, qd)
 			if err != nil {
-				return err
+				return false, err
 			}
 			ds = append(ds, d)
 		}
-		return nil
+		p.From = next
+		return next == 0 || len(ds) >= max, nil
 	})
 	return ds, err
 }
@@ -161,23 +168,31 @@ func (b *Broker) SetSessionState(ctx context.Context, addr, id string, state []b
 // whose state changed after it.
 func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, skip, top int) ([]string, error) {
 	var ids []string
-	err := b.apply(ctx, addr, func(_ *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
-		ids = q.Sessions(since)
-		return nil
+	from := 0
+	err := b.applyInSteps(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) (bool, error) {
+		var found []string
+		found, from = q.Sessions(since, from, tx.Visits())
+		ids = append(ids, found...)
+		return from == 0, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // one that ended and began anew while they were listed
 	ids = ids[min(max(skip, 0), len(ids)):]
-	return slices.Clip(ids[:min(max(top, 0), len(ids))]), err
+	return slices.Clip(ids[:min(max(top, 0), len(ids))]), nil
 }
 
 // DeleteMessages removes up to max unlocked messages that were enqueued before a
-// time, oldest first, and returns how many.
+// time, oldest first, and returns how many. Those that come while it is at work stay.
+// An error does not undo what was removed before.
 func (b *Broker) DeleteMessages(ctx context.Context, addr string, before time.Time, max int) (int, error) {
-	var n int
-	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
-		n = q.Purge(tx.Now(), queue.Purge{Before: before, Max: max}, out)
-		return nil
+	p := queue.Purge{Before: before, Max: max}
+	err := b.applyInSteps(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) (bool, error) {
+		return q.Purge(tx.Now(), &p, tx.Visits(), out), nil
 	})
-	return n, err
+	return p.Gone, err
 }
 
 // Purge removes all unlocked messages and returns how many.
@@ -226,6 +241,23 @@ func (b *Broker) apply(ctx context.Context, addr string, fn func(*shard.Tx, *que
 	}))
 }
 
+// applyInSteps is apply for what is about many messages: fn is called again and again,
+// with the operations of others in between, until it is done.
+func (b *Broker) applyInSteps(ctx context.Context, addr string, fn func(*shard.Tx, *queue.Queue, *queue.Effects) (bool, error)) error {
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return err
+	}
+	n.touch(time.Now())
+	return translate(n.shard.CallInSteps(ctx, func(tx *shard.Tx) (done bool, err error) {
+		err = tx.Apply(n.id, part, func(q *queue.Queue, out *queue.Effects) (err error) {
+			done, err = fn(tx, q, out)
+			return err
+		})
+		return done, err
+	}))
+}
+
 // Runtime tells what an entity is like at the moment.
 func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	n, _, err := b.find(addr)
@@ -240,22 +272,26 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	if n.kind == KindTopic {
 		rt.Subscriptions = len(b.subscriptions(n))
 	}
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
+	var survey queue.Survey
+	err = n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
+		q, err := tx.Inspect(n.id, shard.Main)
+		if err != nil || !q.Survey(&survey, tx.Visits()) {
+			return false, err
+		}
 		for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
 			q, err := tx.Inspect(n.id, part)
 			if err != nil {
-				return err
+				return false, err
 			}
 			rt.add(part, q.Counts())
-			if part == shard.Main {
-				for level, st := range q.Levels() {
-					rt.Levels = append(rt.Levels, LevelCount{Level: level, Ready: st.Ready, Oldest: st.Oldest})
-				}
-			}
 			rt.Receivers += tx.Consumers(n.id, part)
 		}
-		return nil
+		return true, nil
 	})
+	for _, level := range slices.Backward(slices.Sorted(maps.Keys(survey.Levels))) {
+		st := survey.Levels[level]
+		rt.Levels = append(rt.Levels, LevelCount{Level: level, Ready: st.Ready, Oldest: st.Oldest})
+	}
 	return rt, err
 }
 

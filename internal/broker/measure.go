@@ -72,13 +72,18 @@ func visit[T any](ctx context.Context, b *Broker, ns []*node, fn func(*shard.Tx,
 			few := ns[:min(len(ns), lookAtOnce)]
 			ns = ns[len(few):]
 			var found []T
-			err := s.Call(ctx, func(tx *shard.Tx) error {
-				for _, n := range few {
-					if q, err := tx.Inspect(n.id, shard.Main); err == nil {
-						found = append(found, fn(tx, n, q))
+			err := s.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
+				for visits := tx.Visits(); len(few) > 0; few = few[1:] {
+					q, err := tx.Inspect(few[0].id, shard.Main)
+					if err != nil {
+						continue
 					}
+					if !q.SeekOldest(&visits) {
+						return false, nil
+					}
+					found = append(found, fn(tx, few[0], q))
 				}
-				return nil
+				return true, nil
 			})
 			if err == nil { // else the call may still be under way
 				all = append(all, found...)

@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // classifier says what messages are worth by one policy. It may be used by any
@@ -146,9 +147,9 @@ func (b *Broker) ranked(addr string) (*node, error) {
 }
 
 // SetPolicy gives a queue or subscription another policy; null takes it away. The
-// new one holds for the next message at once. What waits is classified anew, each
-// message keeping its age; SetPolicy returns when that is done, and if ctx ends
-// before, it goes on.
+// new one holds for the next message at once. What waits is classified anew and put
+// into its order, each message keeping its age; SetPolicy returns when that is done,
+// and if ctx ends before, it goes on.
 func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (PolicyState, error) {
 	p, err := parsePolicy(raw)
 	if err != nil {
@@ -172,7 +173,18 @@ func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (Policy
 	if err := b.reclasser.wait(ctx, n); err != nil {
 		return PolicyState{}, err
 	}
+	if err := b.reordered(ctx, n); err != nil {
+		return PolicyState{}, err
+	}
 	return policyState(n, n.def.Load()), nil
+}
+
+// reordered returns when the messages of a queue are in the order of its policy.
+func (b *Broker) reordered(ctx context.Context, n *node) error {
+	return n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
+		q, err := tx.Inspect(n.id, shard.Main)
+		return err == nil && q.InForce(), err
+	})
 }
 
 func parsePolicy(raw []byte) (*policy.Policy, error) {

@@ -164,14 +164,16 @@ func (j judged) changes() bool {
 func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func(context.Context, []Delivery) error) (mark queue.SeqNo, err error) {
 	for first := true; ; first = false {
 		var ds []Delivery
-		var next queue.SeqNo
+		var next, last queue.SeqNo
 		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
 			q, err := tx.Inspect(n.id, shard.Main)
 			if err != nil {
 				return err
 			}
-			next = q.Last() + 1
-			for _, qd := range q.Peek(tx.Now(), from, reclassChunk, nil) {
+			last = q.Last()
+			var found []queue.Delivery
+			found, next = q.Peek(tx.Now(), queue.Peek{From: from, Max: reclassChunk, Visits: tx.Visits()})
+			for _, qd := range found {
 				d, err := tx.Delivery(n.id, shard.Main, qd)
 				if err != nil {
 					return err
@@ -184,15 +186,17 @@ func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func(co
 			return mark, err // the call may still be under way, so nothing of it is looked at
 		}
 		if first {
-			mark = next
+			mark = last + 1
 		}
-		if len(ds) == 0 {
+		if len(ds) > 0 {
+			if err := fn(ctx, ds); err != nil {
+				return mark, err
+			}
+		}
+		if next == 0 {
 			return mark, nil
 		}
-		if err := fn(ctx, ds); err != nil {
-			return mark, err
-		}
-		from = ds[len(ds)-1].Seq + 1
+		from = next
 	}
 }
 

@@ -99,8 +99,16 @@ func (s readyStat) plus(e *entry) readyStat {
 // says which messages the index follows.
 func (q *Queue) checkOrder(followed func(SeqNo) bool) error {
 	lanes, offers := make(map[Level]int), make(map[*offer]int)
+	aside := make(map[*session]int)
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if !e.is(Ready) {
+			if q.cfg.Sessions {
+				s := q.sessionOf(e)
+				aside[s]++
+				if at, ok := s.aside.after(seq - 1); !ok || at != seq {
+					return fmt.Errorf("invariant 5: session %q has message %d, which is not aside", s.id, seq)
+				}
+			}
 			continue
 		}
 		if q.cfg.Sessions {
@@ -137,6 +145,11 @@ func (q *Queue) checkOrder(followed func(SeqNo) bool) error {
 		}
 		if err := q.checkLine(&o.line, o.level, o.n); err != nil {
 			return err
+		}
+	}
+	for n := range q.sessions.all {
+		if s := &q.sessions.all[n]; s.aside.n != aside[s] {
+			return fmt.Errorf("invariant 5: session %q counts %d messages aside, found %d", s.id, s.aside.n, aside[s])
 		}
 	}
 	for n := range q.keys.all {

@@ -4,6 +4,7 @@ package queue
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 )
@@ -183,17 +184,15 @@ func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
 	send(t, q, epochStart, Arrival{Level: 3, Class: 2}, 2)
 	send(t, q, epochStart.Add(time.Second), Arrival{Level: 7, Class: 1}, 1)
 	send(t, q, epochStart.Add(2*time.Second), Arrival{Level: 3, Class: 1}, 1)
-	var levels []Level
-	for l, st := range q.Levels() {
-		levels = append(levels, l)
-		if want := q.LevelCount(l); st.Ready != want {
-			t.Errorf("level %d: %d ready, want %d", l, st.Ready, want)
-		}
-	}
-	if len(levels) != 2 || levels[0] != 7 {
-		t.Errorf("levels %v, want 7 and 3", levels)
+	var s Survey
+	q.Survey(&s, 1)
+	want := map[Level]LevelStat{3: {Ready: 3, Oldest: epochStart}, 7: {Ready: 1, Oldest: epochStart.Add(time.Second)}}
+	if !maps.Equal(s.Levels, want) {
+		t.Errorf("levels %+v, want %+v", s.Levels, want)
 	}
 	serve(t, q, epochStart)
+	for most := 1; !q.SeekOldest(&most); most = 1 {
+	}
 	for c, st := range q.Classes() {
 		want := LevelStat{Ready: 1, Oldest: epochStart.Add(2 * time.Second)}
 		if c == 2 {

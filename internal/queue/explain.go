@@ -31,67 +31,107 @@ type Position struct {
 	Saturated bool // levels have shares for the time being
 }
 
-// Explain tells what stands between a message and its delivery. It looks at
-// every ready message, so it is for people, not for programs.
-func (q *Queue) Explain(now time.Time, seq SeqNo) (Position, error) {
-	at := q.at(now)
-	e := q.msgs.get(seq)
-	if e == nil {
-		return Position{}, ErrNotFound
-	}
-	p := Position{
-		Delivery:  q.delivery(seq, e),
-		Saturated: q.judge(at),
-		Rank:      q.levels.picker.rank(e.level, e.enqueued, at),
-		Ahead:     make(map[Level]int),
-	}
-	p.Held, p.Until = q.holdOf(e)
-	if !e.is(Ready) {
-		return p, nil
-	}
-	if q.cfg.Sessions {
-		q.aheadOfSession(&p, seq, e, at)
-	} else {
-		q.ahead(&p, key{e.enqueued, seq}, e, at)
-	}
-	return p, nil
+// Explain is an explanation of a message, and how far it has come.
+type Explain struct {
+	Seq      SeqNo
+	Position Position // when it is done
+
+	begun   bool
+	counts  uint64 // keys.counts when it began
+	from    SeqNo  // messages that are yet to be looked at
+	session int    // sessions that are
+
+	ahead   map[Level]int  // that go first, found so far
+	byKey   map[uint32]int // waiting in the same level, where keys take turns
+	byLevel map[Level]int  // waiting in other levels, where they have shares
 }
 
-// ahead counts the ready messages that go before e. Where turns and shares
-// decide, it counts the turns that others have until e has its own.
-func (q *Queue) ahead(p *Position, k key, e *entry, at int64) {
-	mine := q.fairKey(e.group)
-	byKey, byLevel := make(map[uint32]int), make(map[Level]int)
-	for seq, o := q.msgs.next(0); o != nil; seq, o = q.msgs.next(seq + 1) {
-		other := key{o.enqueued, seq}
-		fairKey := q.fairKey(o.group)
+// Explain goes on finding out what stands between a message and its delivery. It
+// visits up to most messages or sessions, and reports whether it has come to the end.
+// As others are served in between, what it finds is true of a time between the first
+// step and the last.
+func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err error) {
+	at := q.at(now)
+	e := q.msgs.get(x.Seq)
+	if e == nil {
+		return true, ErrNotFound
+	}
+	if !x.begun || x.counts != q.keys.counts { // numbers of keys are no longer what they were
+		*x = Explain{Seq: x.Seq, begun: true, counts: q.keys.counts,
+			ahead: make(map[Level]int), byKey: make(map[uint32]int), byLevel: make(map[Level]int)}
+	}
+	saturated := q.judge(at)
+	if e.is(Ready) {
+		if q.cfg.Sessions {
+			done = q.aheadInSession(x, e, &most) && q.sessionsAhead(x, e, at, &most)
+		} else {
+			done = q.ahead(x, e, at, &most)
+		}
+		if !done {
+			return false, nil
+		}
+		e = q.msgs.get(x.Seq) // where it was found first
+	}
+	p := &x.Position
+	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead
+	p.Rank = q.levels.picker.rank(e.level, e.enqueued, at)
+	p.Held, p.Until = q.holdOf(e)
+	switch {
+	case !e.is(Ready):
+		p.Ahead = make(map[Level]int)
+	case q.cfg.Sessions:
+		q.lifted(p, e, at)
+	default:
+		q.turnsAhead(x, e, at)
+	}
+	return true, nil
+}
+
+// ahead counts the ready messages that go before e, and those with which it takes
+// turns or has shares.
+func (q *Queue) ahead(x *Explain, e *entry, at int64, most *int) (done bool) {
+	k, mine := key{e.enqueued, x.Seq}, q.fairKey(e.group)
+	for ; *most > 0; *most-- {
+		seq, o := q.msgs.next(x.from)
+		if o == nil {
+			return true
+		}
+		x.from = seq + 1
+		other, fairKey := key{o.enqueued, seq}, q.fairKey(o.group)
 		switch {
-		case !o.is(Ready) || o.expiry() <= at || seq == k.seq:
+		case !o.is(Ready) || o.expiry() <= at || seq == x.Seq:
 		case o.level == e.level && fairKey != mine: // only in a fair order
 			if !q.order.finishes() {
-				byKey[fairKey]++
+				x.byKey[fairKey]++
 			} else if q.worksBefore(e.level, fairKey, other, mine, k) {
-				p.Ahead[o.level]++
+				x.ahead[o.level]++
 			}
-		case o.level == e.level && q.precedes(other, k), o.level != e.level && q.outranks(seq, o, k.seq, e, at):
-			p.Ahead[o.level]++
+		case o.level == e.level && q.precedes(other, k), o.level != e.level && q.outranks(seq, o, x.Seq, e, at):
+			x.ahead[o.level]++
 		case o.level != e.level:
-			byLevel[o.level]++
+			x.byLevel[o.level]++
 		}
 	}
-	turns, own := 0, p.Ahead[e.level]+1
-	for n, waiting := range byKey {
+	return false
+}
+
+// turnsAhead counts, where turns and shares decide, the turns that others have until
+// e has its own.
+func (q *Queue) turnsAhead(x *Explain, e *entry, at int64) {
+	ahead, mine := x.Position.Ahead, &q.keys.all[q.fairKey(e.group)]
+	turns, own := 0, ahead[e.level]+1
+	for n, waiting := range x.byKey {
 		if k := &q.keys.all[n]; !k.full() && k.opens() <= at {
-			turns += min(waiting, own*int(k.weight)/int(q.keys.all[mine].weight))
+			turns += min(waiting, own*int(max(k.weight, 1))/int(max(mine.weight, 1)))
 		}
 	}
 	if turns > 0 {
-		p.Ahead[e.level] += turns
+		ahead[e.level] += turns
 	}
 	if shares := q.sharing(); shares != nil {
-		for l, waiting := range byLevel {
+		for l, waiting := range x.byLevel {
 			// A cost is a share turned around.
-			p.Ahead[l] = min(waiting, int(int64(p.Ahead[e.level]+1)*shares.cost[e.level]/shares.cost[l]))
+			ahead[l] = min(waiting, int(int64(ahead[e.level]+1)*shares.cost[e.level]/shares.cost[l]))
 		}
 	}
 }

@@ -9,28 +9,45 @@ type Lift struct {
 	Rank  int // effective level, which is the session's
 }
 
-// aheadOfSession counts what is before a message in its session, and the
-// sessions that go first, by the levels as which they go. It says what lifts the
-// session of the message.
-func (q *Queue) aheadOfSession(p *Position, seq SeqNo, e *entry, at int64) {
-	mine := q.sessionOf(e)
-	for other, o := q.msgs.next(0); o != nil && other < seq; other, o = q.msgs.next(other + 1) {
-		if o.is(Ready) && q.sessionOf(o) == mine {
-			p.Ahead[o.level]++
+// aheadInSession counts what is before a message in its session.
+func (q *Queue) aheadInSession(x *Explain, e *entry, most *int) (done bool) {
+	line := &q.sessionOf(e).line
+	for ; *most > 0; *most-- {
+		seq, ok := line.after(x.from)
+		if !ok || seq >= x.Seq {
+			return true
 		}
+		q.msgs.visits++
+		x.from = seq
+		x.ahead[q.msgs.get(seq).level]++
 	}
+	return false
+}
+
+// sessionsAhead counts the sessions that go before that of a message, by the levels as
+// which they go.
+func (q *Queue) sessionsAhead(x *Explain, e *entry, at int64, most *int) (done bool) {
+	mine := q.sessionOf(e)
 	k, best := q.lead(mine, at)
-	if best.level != e.level || k.seq > seq { // an older one of its level is no news
-		p.Lift = Lift{k.seq, best.level, q.levels.picker.rank(best.level, best.enqueued, at)}
-	}
-	for i := range q.sessions.all {
-		s := &q.sessions.all[i]
+	for ; *most > 0 && x.session < len(q.sessions.all); *most-- {
+		s := &q.sessions.all[x.session]
+		x.session++
+		q.msgs.visits++
 		if s == mine || s.lock != 0 || s.line.n == 0 {
 			continue
 		}
 		if other, o := q.lead(s, at); q.outranks(other.seq, o, k.seq, best, at) {
-			p.Ahead[o.level]++
+			x.ahead[o.level]++
 		}
+	}
+	return x.session >= len(q.sessions.all)
+}
+
+// lifted says what lifts the session of a message.
+func (q *Queue) lifted(p *Position, e *entry, at int64) {
+	k, best := q.lead(q.sessionOf(e), at)
+	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
+		p.Lift = Lift{k.seq, best.level, q.levels.picker.rank(best.level, best.enqueued, at)}
 	}
 }
 

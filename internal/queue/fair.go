@@ -155,23 +155,6 @@ func (f *fairLane) oldest(q *Queue) (key, bool) {
 	return l.line.first(q)
 }
 
-func (f *fairLane) eldest(q *Queue) (eldest key, ok bool) {
-	older := func(l *fairLine) {
-		if k, _ := l.line.first(q); !ok || k.before(eldest) {
-			eldest, ok = k, true
-		}
-	}
-	for i := range f.rings {
-		for l := f.rings[i].head; l != nil; l = l.next {
-			older(l)
-		}
-	}
-	for _, l := range f.works {
-		older(l)
-	}
-	return eldest, ok
-}
-
 func (f *fairLane) served(q *Queue, e *entry) {
 	n := q.fairKey(e.group)
 	owner := &q.keys.all[n]

@@ -86,6 +86,7 @@ func (q *Queue) snapStarted(c Cursor, b *Budget, out *Effects) Cursor {
 	}
 	part, first, began := b.chunk(out), c.next, false
 	for ; c.next < uint64(len(q.keys.all)) && part.more(c.next == first); c.next++ {
+		q.msgs.visits++
 		k := &q.keys.all[c.next]
 		if k.started == 0 || q.void {
 			continue

@@ -7,19 +7,6 @@ import (
 	"time"
 )
 
-// Peek returns up to max messages in all states, by number, the first not below
-// from. Expired ones are left out. A session narrows it to that session.
-func (q *Queue) Peek(now time.Time, from SeqNo, max int, session *string) []Delivery {
-	at := q.at(now)
-	var ds []Delivery
-	for seq, e := q.msgs.next(from); e != nil && len(ds) < max; seq, e = q.msgs.next(seq + 1) {
-		if q.inSession(e, session) && !(e.is(Ready) && e.expiry() <= at) {
-			ds = append(ds, q.delivery(seq, e))
-		}
-	}
-	return ds
-}
-
 // Lookup returns one message in any state.
 func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 	e := q.msgs.get(seq)
@@ -88,24 +75,59 @@ type LevelStat struct {
 	Oldest time.Time // enqueue time of the oldest that may be handed out
 }
 
-// Levels yields the levels that have ready messages, the highest first. In a
-// queue of sessions Oldest leaves out the sessions that are locked.
-func (q *Queue) Levels() iter.Seq2[Level, LevelStat] {
-	return func(yield func(Level, LevelStat) bool) {
-		for l := len(q.byLevel) - 1; l >= 0; l-- {
-			lv := &q.byLevel[l]
-			if lv.ready == 0 {
-				continue
+// Survey finds out about the levels that have ready messages, in steps: where keys
+// take turns, the oldest message of a level may be that of any key.
+type Survey struct {
+	// Levels are known when the survey is done. In a queue of sessions Oldest leaves
+	// out the sessions that are locked.
+	Levels map[Level]LevelStat
+
+	key    int    // fair key to look at next
+	counts uint64 // keys.counts when it began
+	oldest map[Level]key
+}
+
+// Survey goes on with a survey, which begins as its zero value. It visits up to most
+// fair keys and reports whether it has come to the end.
+func (q *Queue) Survey(s *Survey, most int) (done bool) {
+	if q.order.Fair {
+		if s.oldest == nil || s.counts != q.keys.counts {
+			*s = Survey{counts: q.keys.counts, oldest: make(map[Level]key)}
+		}
+		for ; most > 0 && s.key < len(q.keys.all); most-- {
+			q.msgs.visits++
+			for _, l := range q.keys.all[s.key].lines {
+				if !l.enlisted {
+					continue
+				}
+				k, _ := l.line.first(q)
+				if o, ok := s.oldest[l.level]; !ok || k.before(o) {
+					s.oldest[l.level] = k
+				}
 			}
-			st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
-			if k, ok := q.levels.at(q, Level(l)).eldest(q); ok {
-				st.Oldest = moment(q.enqueuedAt(k.seq, q.msgs.get(k.seq)))
-			}
-			if !yield(Level(l), st) {
-				return
-			}
+			s.key++
+		}
+		if s.key < len(q.keys.all) {
+			return false
 		}
 	}
+	s.Levels = make(map[Level]LevelStat)
+	for l := range q.byLevel {
+		lv := &q.byLevel[l]
+		if lv.ready == 0 {
+			continue
+		}
+		st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
+		k, ok := s.oldest[Level(l)]
+		if p, plain := q.levels.at(q, Level(l)).(*plainLane); plain {
+			k, ok = p.line.first(q)
+		}
+		if e := q.msgs.get(k.seq); ok && e != nil { // else it went while others were visited
+			st.Oldest = moment(q.enqueuedAt(k.seq, e))
+		}
+		s.Levels[Level(l)] = st
+	}
+	return true
 }
 
 // LevelCount returns how many messages of a level are ready.
@@ -134,17 +156,21 @@ func (q *Queue) ReadyOf(c Class) (count, bytes int64) {
 	return q.classes[c].ready, q.classes[c].bytes
 }
 
-// OldestOf yields the ready messages of a class, the lowest number first. It goes
-// on from where it found the first one the last time, so that to ask again and
-// again for the oldest takes one walk over the queue in all.
+// OldestOf yields the ready messages of a class, the lowest number first, as far as it
+// finds them by visiting a bounded number of others. It goes on from where the first
+// one was the last time, so that to ask again and again finds all of them.
 func (q *Queue) OldestOf(c Class) iter.Seq2[SeqNo, Ref] {
 	return func(yield func(SeqNo, Ref) bool) {
 		if int(c) >= len(q.classes) || q.classes[c].ready == 0 {
 			return
 		}
-		q.oldestOf(c)
+		most := oldestWork
+		if most -= q.seekOldest(c, most); most <= 0 {
+			return
+		}
 		left := q.classes[c].ready
-		for seq, e := q.msgs.next(q.classes[c].from); e != nil && left > 0; seq, e = q.msgs.next(seq + 1) {
+		for seq, e := q.msgs.next(q.classes[c].from); e != nil && left > 0 && most > 0; seq, e = q.msgs.next(seq + 1) {
+			most--
 			if !e.is(Ready) || e.class != c {
 				continue
 			}
@@ -155,6 +181,9 @@ func (q *Queue) OldestOf(c Class) iter.Seq2[SeqNo, Ref] {
 		}
 	}
 }
+
+// oldestWork is how many messages OldestOf visits.
+const oldestWork = 10_000
 
 // classStat counts the ready messages of a class.
 type classStat struct {
@@ -178,30 +207,60 @@ func countClass(cs []classStat, seq SeqNo, e *entry) []classStat {
 }
 
 // Classes yields the classes that have ready messages, the lowest number first.
-// Oldest is the enqueue time of the lowest number.
+// Oldest is the enqueue time of the lowest number; it is zero for a class whose oldest
+// message SeekOldest has not found yet.
 func (q *Queue) Classes() iter.Seq2[Class, LevelStat] {
 	return func(yield func(Class, LevelStat) bool) {
 		for c := range q.classes {
-			if q.classes[c].ready == 0 {
+			st := &q.classes[c]
+			if st.ready == 0 {
 				continue
 			}
-			st := LevelStat{Ready: q.classes[c].ready, Bytes: q.classes[c].bytes, Oldest: q.oldestOf(Class(c))}
-			if !yield(Class(c), st) {
+			stat := LevelStat{Ready: st.ready, Bytes: st.bytes}
+			if e := q.msgs.get(st.from); e != nil && e.is(Ready) && e.class == Class(c) {
+				stat.Oldest = moment(q.enqueuedAt(st.from, e))
+			}
+			if !yield(Class(c), stat) {
 				return
 			}
 		}
 	}
 }
 
-// oldestOf finds the lowest number of a class and remembers it, so that the next
-// call goes on from there.
-func (q *Queue) oldestOf(c Class) time.Time {
-	seq, e := q.msgs.next(q.classes[c].from)
-	for ; e != nil; seq, e = q.msgs.next(seq + 1) {
-		if e.is(Ready) && e.class == c {
-			q.classes[c].from = seq
-			return moment(q.enqueuedAt(seq, e))
+// SeekOldest looks for the oldest message of each class. It goes on where it was,
+// visits up to *most messages, from which it subtracts them, and reports whether it has
+// found all.
+func (q *Queue) SeekOldest(most *int) (found bool) {
+	for c := range q.classes {
+		if q.classes[c].ready == 0 {
+			continue
+		}
+		if *most -= q.seekOldest(Class(c), *most); *most <= 0 {
+			return false
 		}
 	}
-	return time.Time{}
+	return true
+}
+
+// seekOldest looks for the lowest number of a class that has ready messages, visits up
+// to most messages, and returns how many it has visited: as many only if it has not
+// come to an end.
+func (q *Queue) seekOldest(c Class, most int) (visited int) {
+	st := &q.classes[c]
+	if e := q.msgs.get(st.from); e != nil && e.is(Ready) && e.class == c {
+		return 0
+	}
+	for visited < most {
+		seq, e := q.msgs.next(st.from)
+		if e == nil {
+			break // not while ready is counted right
+		}
+		visited++
+		st.from = seq
+		if e.is(Ready) && e.class == c {
+			return visited - 1
+		}
+		st.from++
+	}
+	return visited
 }

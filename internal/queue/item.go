@@ -171,9 +171,11 @@ func (q *Queue) place(seq SeqNo, it *item, out *Effects) {
 		e.setState(Scheduled)
 		e.slot = q.schedule.add(seq, it.notBefore)
 		q.counts.Scheduled++
+		q.setAside(seq, e)
 	case Deferred:
 		e.setState(Deferred)
 		q.counts.Deferred++
+		q.setAside(seq, e)
 	default:
 		q.stand(seq, e)
 	}

@@ -39,8 +39,6 @@ type lane interface {
 	served(q *Queue, e *entry)
 	// open reports whether first would find something.
 	open() bool
-	// eldest returns the oldest message that may be handed out. It may take long.
-	eldest(q *Queue) (key, bool)
 }
 
 // levels are the lanes of a queue and the discipline that chooses among them.
@@ -145,7 +143,6 @@ func (p *plainLane) pop(q *Queue, k key, e *entry) {
 	}
 }
 
-func (p *plainLane) eldest(q *Queue) (key, bool) { return p.line.first(q) }
 func (p *plainLane) oldest(q *Queue) (key, bool) { return p.first(q) }
 func (p *plainLane) open() bool                  { return p.n > 0 }
 func (p *plainLane) served(*Queue, *entry)       {}

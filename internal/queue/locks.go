@@ -119,6 +119,22 @@ func (ls *locks) renew(slot uint32, now int64) {
 	ls.begin(slot, now)
 }
 
+// void ends a running lock, whose holder has given it up, before its time: it is first
+// in its timeline, and no token fits it any more.
+func (ls *locks) void(slot uint32, now int64) {
+	l := &ls.all[slot]
+	r := &ls.spans[l.span].ring
+	ls.unlink(r, slot)
+	l.nonce, l.until = 0, now
+	l.prev, l.next = 0, r.head
+	if r.head != 0 {
+		ls.all[r.head].prev = slot
+	} else {
+		r.tail = slot
+	}
+	r.head = slot
+}
+
 // end frees a slot whose lock was in ring r.
 func (ls *locks) end(r *ring, slot uint32) {
 	ls.unlink(r, slot)

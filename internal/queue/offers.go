@@ -40,19 +40,11 @@ func (s *session) shows(seq SeqNo, l Level) bool {
 	return o != nil && o.shown == seq
 }
 
-// queueUp adds a ready message by its number.
-func (s *session) queueUp(q *Queue, seq SeqNo) {
-	if s.line.n == 0 || seq > s.line.last() {
-		s.line.push(key{0, seq})
-	} else {
-		s.line.insert(q, key{0, seq}, byNumber)
-	}
-}
-
 // queueUp puts a ready message into the lines of its session.
 func (q *Queue) queueUp(seq SeqNo, e *entry) {
 	s := q.sessionOf(e)
-	s.queueUp(q, seq)
+	s.aside.discard(seq)
+	s.line.put(q, seq)
 	o := s.offerAt(e.level)
 	o.add(q, key{e.enqueued, seq}, e)
 	o.n++

@@ -92,39 +92,46 @@ func (q *Queue) reclass(seq SeqNo, e *entry, r Reclass) {
 	}
 }
 
-// Purge says what to remove: messages that are not locked.
+// Purge says which messages to remove, and remembers how far that has come. Messages
+// that are locked stay.
 type Purge struct {
 	Before  time.Time // enqueued before; zero is all
 	Max     int       // zero is all
 	Session *string   // only of this session
+	Gone    int       // how many were removed so far
+
+	from, high SeqNo // what is left to look at; high is zero at the beginning
 }
 
-// Purge removes messages, the lowest numbers first, and returns how many.
-func (q *Queue) Purge(now time.Time, p Purge, out *Effects) int {
+// Purge goes on removing messages, the lowest numbers first, of those that were there
+// when it began. It visits up to most messages and reports whether it has come to the
+// end.
+func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done bool) {
 	q.at(now)
-	n := 0
-	for seq, e := q.msgs.next(0); e != nil && (p.Max == 0 || n < p.Max); seq, e = q.msgs.next(seq + 1) {
+	if p.high == 0 {
+		p.high = q.msgs.last
+	}
+	logged := false
+	for ; most > 0 && (p.Max == 0 || p.Gone < p.Max); most-- {
+		seq, e := q.msgs.next(p.from)
+		if e == nil || seq > p.high {
+			done = true
+			break
+		}
+		p.from = seq + 1
 		if e.is(Locked) || !q.inSession(e, p.Session) || !p.Before.IsZero() && q.enqueuedAt(seq, e) >= nanos(p.Before) {
 			continue
 		}
-		if n == 0 {
+		if !logged {
 			out.begin(kindGone)
+			logged = true
 		}
 		q.remove(seq, e, out)
 		out.seq(seq)
-		n++
+		p.Gone++
 	}
-	if n > 0 {
+	if logged {
 		out.end()
 	}
-	return n
-}
-
-// inSession reports whether a message belongs to a session; nil is any.
-func (q *Queue) inSession(e *entry, id *string) bool {
-	if id == nil {
-		return true
-	}
-	g := &q.groups.all[e.group]
-	return g.inSession && g.session == *id
+	return done || p.Max > 0 && p.Gone == p.Max
 }

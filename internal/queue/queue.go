@@ -91,6 +91,7 @@ func (q *Queue) fill() {
 	q.counts.Ready = 0
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		if !e.is(Ready) {
+			q.setAside(seq, e)
 			continue
 		}
 		if r := q.rowFor(key{e.enqueued, seq}, e.level); r != nil {
@@ -216,6 +217,9 @@ func (q *Queue) remove(seq SeqNo, e *entry, out *Effects) {
 func (q *Queue) erase(seq SeqNo, e *entry, out *Effects) {
 	q.counts.Bytes -= int64(e.bodySize)
 	out.Freed = append(out.Freed, e.body())
+	if q.cfg.Sessions {
+		q.sessionOf(e).aside.discard(seq)
+	}
 	q.leave(e.group)
 	if e.flags&flagLent != 0 {
 		delete(q.arrived, seq)

@@ -5,6 +5,7 @@ package queue
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -111,6 +112,7 @@ func (p *player) verify() {
 		p.fatalf("dead letters: got %v, want %v", p.dead, p.m.dead)
 	}
 	p.verifyPeek()
+	p.verifySession()
 	p.verifyRefs()
 	var out Effects
 	for ; p.twinAt < len(p.log); p.twinAt++ {
@@ -129,7 +131,7 @@ func (p *player) same(other *Queue, how string) {
 		p.fatalf("%s: %v", how, err)
 	}
 	if p.q.Digest(p.now) != other.Digest(p.now) {
-		got, want := other.Peek(p.now, 0, 999, nil), p.q.Peek(p.now, 0, 999, nil)
+		got, want := peekAll(other, p.now, nil), peekAll(p.q, p.now, nil)
 		for i := range min(len(got), len(want)) {
 			if got[i] != want[i] && (want[i].State != Locked || got[i].Seq != want[i].Seq) {
 				p.fatalf("%s:\ngot  %+v\nwant %+v", how, got[i], want[i])
@@ -139,9 +141,15 @@ func (p *player) same(other *Queue, how string) {
 	}
 }
 
+// peekAll returns all messages of a session, or all there are.
+func peekAll(q *Queue, now time.Time, session *string) []Delivery {
+	ds, _ := q.Peek(now, Peek{Max: math.MaxInt, Session: session})
+	return ds
+}
+
 func (p *player) verifyPeek() {
 	p.t.Helper()
-	got := p.q.Peek(p.now, 0, 1<<30, nil)
+	got := peekAll(p.q, p.now, nil)
 	want := slices.SortedFunc(slices.Values(p.m.messages), func(a, b *modelMessage) int { return int(a.seq) - int(b.seq) })
 	if len(got) != len(want) {
 		p.fatalf("peek: %d messages, want %d", len(got), len(want))
@@ -154,6 +162,32 @@ func (p *player) verifyPeek() {
 			w.state != Scheduled && (!d.EnqueuedAt.Equal(w.enqueued) || !w.since.Equal(w.enqueued) && !d.Since.Equal(w.since)) {
 			p.fatalf("peek: got %+v, want %+v", d, *w)
 		}
+	}
+}
+
+// verifySession compares what a walk in small steps finds of one session.
+func (p *player) verifySession() {
+	p.t.Helper()
+	id, first := p.sessionID(), SeqNo(p.rnd.IntN(int(p.m.last)+2))
+	var got, want []SeqNo
+	for next := first; ; {
+		var ds []Delivery
+		ds, next = p.q.Peek(p.now, Peek{From: next, Max: 1 + p.rnd.IntN(3), Visits: 1 + p.rnd.IntN(4), Session: &id})
+		for _, d := range ds {
+			got = append(got, d.Seq)
+		}
+		if next == 0 {
+			break
+		}
+	}
+	for _, x := range p.m.messages {
+		if x.a.InSession && x.a.Session == id && x.seq >= first {
+			want = append(want, x.seq)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		p.fatalf("peek of session %s from %d: %v, want %v", id, first, got, want)
 	}
 }
 

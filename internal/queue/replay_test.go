@@ -53,7 +53,7 @@ func sample(cfg Config) [][]byte {
 	}
 	q.Tick(now.Add(2*time.Minute), &out)
 	q.Configure(now, cfg, &out)
-	q.Purge(now, Purge{}, &out)
+	q.Purge(now, &Purge{}, 99, &out)
 	return out.Records()
 }
 
@@ -147,7 +147,7 @@ func TestSecondSnapshotReplacesOneThatNeverEnded(t *testing.T) {
 	for c, n := (Cursor{}), 0; n < 4; n++ { // as far as its first message
 		c, _ = q.Snapshot(c, items(1), nil, &out)
 	}
-	q.Purge(epochStart, Purge{Max: 1}, &out)
+	q.Purge(epochStart, &Purge{Max: 1}, 99, &out)
 	for c, done := (Cursor{}), false; !done; {
 		c, done = q.Snapshot(c, items(1), nil, &out)
 	}
@@ -159,7 +159,7 @@ func TestSecondSnapshotReplacesOneThatNeverEnded(t *testing.T) {
 		}
 	}
 	if !fresh.Whole() || fresh.Digest(epochStart) != q.Digest(epochStart) {
-		t.Errorf("got %+v, want %+v", fresh.Peek(epochStart, 0, 9, nil), q.Peek(epochStart, 0, 9, nil))
+		t.Errorf("got %+v, want %+v", peekAll(fresh, epochStart, nil), peekAll(q, epochStart, nil))
 	}
 	if got, want := len(replayed.Placed)-len(replayed.Freed), 2; got != want {
 		t.Errorf("%d bodies placed and not freed, want %d", got, want)

@@ -178,6 +178,7 @@ func (q *Queue) replayDefer(seq SeqNo, e *entry) error {
 	case Ready:
 		q.unstand(seq, e, Deferred)
 		q.counts.Deferred++
+		q.setAside(seq, e)
 	case Scheduled:
 		return fmt.Errorf("%w: message %d deferred before its time", ErrCorrupt, seq)
 	}

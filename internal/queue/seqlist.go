@@ -110,6 +110,15 @@ func (l *seqList) insert(q *Queue, k key, by keyOrder) {
 	}
 }
 
+// put adds a message to a list by number.
+func (l *seqList) put(q *Queue, seq SeqNo) {
+	if l.n == 0 || seq > l.last() {
+		l.push(key{0, seq})
+	} else {
+		l.insert(q, key{0, seq}, byNumber)
+	}
+}
+
 // search returns how many of the numbers, which are in order, have keys before k.
 func (q *Queue) search(seqs []SeqNo, k key, by keyOrder) int {
 	lo, hi := 0, len(seqs)
@@ -166,8 +175,15 @@ func (l *seqList) remove(k key) {
 	l.many.remove(k)
 }
 
-// reset forgets everything; the list keeps no more memory than a short one needs.
-func (l *seqList) reset() { l.n, l.few, l.many = 0, l.few[:0], nil }
+// discard removes a message of a list by number if it is there.
+func (l *seqList) discard(seq SeqNo) {
+	if l.n == 0 || seq > l.last() || seq < l.first() {
+		return
+	}
+	if at, ok := l.after(seq - 1); ok && at == seq {
+		l.remove(key{0, seq})
+	}
+}
 
 // after returns the first message whose number is above seq, in a list by number.
 func (l *seqList) after(seq SeqNo) (SeqNo, bool) {

@@ -3,7 +3,6 @@
 package queue
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -13,7 +12,8 @@ import (
 type session struct {
 	id      string
 	line    seqList // its ready messages by number, whatever their levels
-	offers  []offer // the same messages, by level
+	aside   seqList // those that are locked, deferred or scheduled, by number
+	offers  []offer // those of line, by level
 	lock    uint32  // in locks; zero is free
 	held    ring    // locks of its messages
 	state   Ref     // zero is none
@@ -151,28 +151,36 @@ func (q *Queue) HoldsSession(now time.Time, l SessionLock) bool {
 // ReleaseSession gives a session back. Its locked messages return uncounted. A
 // lock that is lost already is ignored.
 func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
-	s := q.heldSession(l, q.at(now))
+	at := q.at(now)
+	s := q.heldSession(l, at)
 	if s == nil {
 		return
 	}
-	for s.held.head != 0 {
-		seq := q.locks.all[s.held.head].seq
-		e := q.msgs.get(seq)
-		q.unlock(seq, e)
-		q.rest(seq, e)
-	}
-	q.freeSession(s)
+	q.locks.void(s.lock, at)
+	q.endSession(s.lock, tickWork, nil)
 }
 
-// expireSession ends a session lock that ran out. What its holder had and did
-// not settle has failed.
-func (q *Queue) expireSession(slot uint32, out *Effects) {
-	n := q.locks.all[slot].session
-	for q.sessions.all[n].held.head != 0 {
+// endSession ends a session lock that ran out: what its holder had and did not settle
+// has failed. If it was given back, it has not. It returns up to most messages, and how
+// many that were; the rest waits for the next Tick, and nobody has the session so long.
+func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
+	l := &q.locks.all[slot]
+	n, released := l.session, l.nonce == 0
+	for ; q.sessions.all[n].held.head != 0; done++ {
+		if done >= most {
+			return done
+		}
 		seq := q.locks.all[q.sessions.all[n].held.head].seq
-		q.fail(seq, q.msgs.get(seq), out)
+		e := q.msgs.get(seq)
+		if released {
+			q.unlock(seq, e)
+			q.rest(seq, e)
+		} else {
+			q.fail(seq, e, out)
+		}
 	}
 	q.freeSession(&q.sessions.all[n])
+	return done
 }
 
 func (q *Queue) freeSession(s *session) {
@@ -220,20 +228,33 @@ func (q *Queue) setState(id string, state Ref, changed int64, out *Effects) {
 	q.sessions.close(n)
 }
 
-// Sessions returns the ids, sorted, of the sessions that have messages or a
-// state; with since not zero, of those whose state changed after it.
-func (q *Queue) Sessions(since time.Time) []string {
-	var ids []string
-	for i := range q.sessions.all {
-		s := &q.sessions.all[i]
+// Sessions returns the ids of sessions that have messages or a state; with since not
+// zero, of those whose state changed after it. It visits up to most sessions, the
+// first time from zero and then from next on, which is zero at the end. A session
+// that is there all the while is returned once; one that comes or goes may be, or
+// not, or twice.
+func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next int) {
+	for from++; from < len(q.sessions.all); from++ { // number zero is none
+		if most == 0 {
+			return ids, from - 1
+		}
+		most--
+		q.msgs.visits++
+		s := &q.sessions.all[from]
 		listed := s.groups > 0 || s.state != Ref{}
 		if !since.IsZero() {
 			listed = s.state != Ref{} && s.changed > nanos(since)
 		}
-		if listed && i > 0 {
+		if listed {
 			ids = append(ids, s.id)
 		}
 	}
-	slices.Sort(ids)
-	return ids
+	return ids, 0
+}
+
+// setAside adds a message to those of its session that are not ready.
+func (q *Queue) setAside(seq SeqNo, e *entry) {
+	if q.cfg.Sessions && !q.restore.building {
+		q.sessionOf(e).aside.put(q, seq)
+	}
 }

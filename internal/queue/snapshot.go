@@ -116,6 +116,7 @@ func (q *Queue) snapWindow(c Cursor, b *Budget, out *Effects) Cursor {
 func (q *Queue) snapStates(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) Cursor {
 	part, first, began := b.chunk(out), c.next, false
 	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
+		q.msgs.visits++
 		s := &q.sessions.all[c.next]
 		if s.state == (Ref{}) {
 			continue

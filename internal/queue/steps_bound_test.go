@@ -3,7 +3,9 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 )
@@ -165,5 +167,189 @@ func TestOtherDisciplineVisitsNothing(t *testing.T) {
 		if d, ok := q.First(epochStart, Want{MinLevel: 9, MaxLevel: 9}); !ok || d.Seq != want {
 			t.Errorf("discipline %d, within %d: first is %d, want %d", o.Discipline, o.Within, d.Seq, want)
 		}
+	}
+}
+
+// What is about many messages visits a bounded number of them in a step, and what is
+// about few finds them without a walk (A9).
+func TestStepsVisitABoundedNumber(t *testing.T) {
+	const messages, step = 30_000, 500
+	later := epochStart.Add(time.Hour)
+	all := func(q *Queue, do func() (done bool)) func(*testing.T) {
+		return func(t *testing.T) {
+			for steps, done := 1, false; !done; steps++ {
+				if n := visited(q, func() { done = do() }); n > step+1 {
+					t.Fatalf("step %d visited %d", steps, n)
+				}
+				if done && steps < messages/step/2 {
+					t.Errorf("it took %d steps, too few to show anything", steps)
+				}
+			}
+			if err := q.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var out Effects
+
+	q := crowd(t, Config{LockFor: time.Minute}, messages)
+	x := Explain{Seq: 77}
+	t.Run("explain", all(q, func() bool {
+		done, err := q.Explain(epochStart, &x, step)
+		return done || err != nil
+	}))
+	if want := map[Level]int{6: 7, 7: 3000, 8: 3000, 9: 3000}; !maps.Equal(x.Position.Ahead, want) {
+		t.Errorf("ahead of message 77: %v, want %v", x.Position.Ahead, want)
+	}
+	var p Purge
+	t.Run("purge", all(q, func() bool {
+		out.Reset()
+		done := q.Purge(epochStart, &p, step, &out)
+		send(t, q, epochStart, Arrival{Body: Ref{1, 1}}, step) // it must end all the same
+		for _, rec := range out.Records() {
+			if len(rec) > 16<<10 {
+				t.Fatalf("a record of %d bytes", len(rec))
+			}
+		}
+		return done
+	}))
+	if p.Gone != messages {
+		t.Errorf("purged %d, want %d", p.Gone, messages)
+	}
+
+	q = crowd(t, Config{LockFor: time.Minute, Order: Order{Fair: true}}, 1000)
+	for i := range messages {
+		send(t, q, epochStart, Arrival{Key: fmt.Sprint("key", i)}, 1)
+	}
+	var s Survey
+	t.Run("survey of fair keys", all(q, func() bool { return q.Survey(&s, step) }))
+	if got := s.Levels[0]; got.Ready != messages+100 || !got.Oldest.Equal(epochStart) {
+		t.Errorf("level 0: %+v", got)
+	}
+
+	q = New(Config{LockFor: time.Minute, TTL: time.Minute}, 1)
+	send(t, q, epochStart, Arrival{}, messages)
+	peek := Peek{Max: 10, Visits: step}
+	t.Run("peek of expired messages", all(q, func() bool {
+		var ds []Delivery
+		ds, peek.From = q.Peek(later, peek)
+		if len(ds) > 0 {
+			t.Errorf("peeked at %d, which has expired", ds[0].Seq)
+		}
+		return peek.From == 0
+	}))
+
+	q = New(Config{LockFor: time.Minute}, 1)
+	send(t, q, epochStart, Arrival{Level: 1, Class: 1}, 1)
+	send(t, q, epochStart, Arrival{}, messages)
+	send(t, q, later, Arrival{Class: 1}, 1)
+	serve(t, q, later)
+	t.Run("oldest of a class", all(q, func() bool {
+		most := step
+		return q.SeekOldest(&most)
+	}))
+	for c, st := range q.Classes() {
+		if c == 1 && !st.Oldest.Equal(later) {
+			t.Errorf("the oldest of class 1 is of %v, want %v", st.Oldest, later)
+		}
+	}
+
+	q = New(Config{LockFor: time.Minute, Sessions: true}, 1)
+	for i := range messages {
+		send(t, q, epochStart, Arrival{Session: fmt.Sprint(i % (messages / 2)), InSession: true}, 1)
+	}
+	listed, from := 0, 0
+	t.Run("sessions", func(t *testing.T) {
+		for ids := []string(nil); ; {
+			if n := visited(q, func() { ids, from = q.Sessions(time.Time{}, from, step) }); n > step {
+				t.Fatalf("visited %d", n)
+			}
+			if listed += len(ids); from == 0 {
+				break
+			}
+		}
+	})
+	if listed != messages/2 {
+		t.Errorf("%d sessions, want %d", listed, messages/2)
+	}
+	id := "77"
+	if n := visited(q, func() {
+		if ds, next := q.Peek(epochStart, Peek{Max: 10, Session: &id}); len(ds) != 2 || next != 0 {
+			t.Errorf("session %s has %d messages and more from %d, want 2", id, len(ds), next)
+		}
+	}); n > 3 {
+		t.Errorf("to peek at a session of two visited %d messages", n)
+	}
+}
+
+// A session in which thousands of messages are locked is given back, or ends, in
+// steps (A9).
+func TestSessionOfManyEndsInSteps(t *testing.T) {
+	const held = 2000
+	for _, released := range []bool{true, false} {
+		q := New(Config{LockFor: time.Minute, Sessions: true}, 1)
+		send(t, q, epochStart, Arrival{Session: "s", InSession: true}, held)
+		var out Effects
+		lock, until, err := q.LockSession(epochStart, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last Delivery
+		for range held {
+			last, _ = q.Take(epochStart, Want{Session: lock}, &out)
+		}
+		now := epochStart
+		out.Reset()
+		if released {
+			q.ReleaseSession(now, lock, &out)
+		} else {
+			now = until
+		}
+		if _, err := q.Complete(now, last.Token, &out); !errors.Is(err, ErrSessionLockLost) {
+			t.Errorf("released %t: complete: %v, want %v", released, err, ErrSessionLockLost)
+		}
+		ticks := 0
+		for before := q.Counts().Ready; ; ticks++ {
+			more := q.Tick(now, &out)
+			after := q.Counts().Ready
+			if after-before > tickWork || len(out.Records()) > tickWork {
+				t.Fatalf("released %t: a step returned %d messages and wrote %d records", released, after-before, len(out.Records()))
+			}
+			if before = after; !more {
+				break
+			}
+			if _, _, ok := q.LockNextSession(now, Want{}); ok {
+				t.Fatalf("released %t: the session is free before all of it is back", released)
+			}
+			out.Reset()
+		}
+		if c := q.Counts(); c.Ready != held || c.Locked != 0 || ticks < held/tickWork-1 {
+			t.Errorf("released %t: %+v after %d ticks", released, c, ticks)
+		}
+		if d, _ := q.Lookup(1); (d.Failures == 0) != released {
+			t.Errorf("released %t: %d failures", released, d.Failures)
+		}
+		if l, _, ok := q.LockNextSession(now, Want{}); !ok || l.ID != "s" {
+			t.Errorf("released %t: the session is not free", released)
+		}
+		if err := q.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A snapshot visits no more than it was told in a step, also where it finds little to
+// write (A9).
+func TestSnapshotVisitsABoundedNumber(t *testing.T) {
+	q := New(Config{LockFor: time.Minute, Sessions: true, Order: Order{Fair: true, Within: FinishFirst}}, 1)
+	var out Effects
+	for i := range 5000 {
+		send(t, q, epochStart, Arrival{Session: fmt.Sprint(i), InSession: true, Key: fmt.Sprint(i)}, 1)
+	}
+	for c, done := (Cursor{}), false; !done; {
+		if n := visited(q, func() { c, done = q.Snapshot(c, items(100), nil, &out) }); n > 101 {
+			t.Fatalf("a step of phase %d visited %d", c.phase, n)
+		}
+		out.Reset()
 	}
 }

@@ -355,14 +355,16 @@ func (p *player) purge() {
 		arg.Session = &id
 	}
 	want := 0
-	for _, d := range p.q.Peek(p.now, 0, 1<<30, arg.Session) {
+	for _, d := range peekAll(p.q, p.now, arg.Session) {
 		if want < arg.Max && d.State != Locked && d.EnqueuedAt.Before(arg.Before) {
 			p.m.remove(d.Seq)
 			want++
 		}
 	}
-	if got := p.q.Purge(p.now, arg, &p.out); got != want {
-		p.fatalf("purged %d, want %d", got, want)
+	for !p.q.Purge(p.now, &arg, 1+p.rnd.IntN(5), &p.out) {
+	}
+	if arg.Gone != want {
+		p.fatalf("purged %d, want %d", arg.Gone, want)
 	}
 }
 

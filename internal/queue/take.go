@@ -154,6 +154,9 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 		l.session, l.span = q.groups.all[e.group].sessionNo, inSession
 		e.slot = q.locks.put(l)
 		q.locks.link(&q.sessions.all[l.session].held, e.slot)
+		if e.flags&flagDeferred == 0 { // else it is there
+			q.setAside(seq, e)
+		}
 	} else {
 		e.slot = q.locks.put(l)
 		q.locks.begin(e.slot, at)

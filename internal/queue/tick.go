@@ -44,7 +44,7 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 		if seq := q.locks.all[slot].seq; seq != 0 {
 			q.fail(seq, q.msgs.get(seq), out)
 		} else {
-			q.expireSession(slot, out)
+			done += q.endSession(slot, work-done, out)
 		}
 		done++
 	}

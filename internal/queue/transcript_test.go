@@ -80,7 +80,10 @@ func (s *stage) command(c script.Command) string {
 		r := Reclass{Level: Level(c.Int("level", 4)), Key: c.Text("key", "")}
 		return answer(s.q.Reclass(s.now, SeqNo(c.WordInt(0)), r, &s.out))
 	case "purge":
-		return fmt.Sprintf("%d gone\n", s.q.Purge(s.now, Purge{Max: c.Int("max", 0)}, &s.out))
+		p := Purge{Max: c.Int("max", 0)}
+		for !s.q.Purge(s.now, &p, 2, &s.out) {
+		}
+		return fmt.Sprintf("%d gone\n", p.Gone)
 	case "wait":
 		return s.wait(c)
 	case "peek":
@@ -120,7 +123,9 @@ func (s *stage) sessionCommand(c script.Command) string {
 		s.q.ReleaseSession(s.now, s.locks[c.Word(0)], &s.out)
 		return ""
 	case "sessions":
-		return strings.Join(s.q.Sessions(time.Time{}), " ") + "\n"
+		ids, _ := s.q.Sessions(time.Time{}, 0, 100)
+		slices.Sort(ids)
+		return strings.Join(ids, " ") + "\n"
 	case "set-state":
 		r := Ref{At: uint64(len(c.Text("to", ""))), Size: 1}
 		if !c.Has("to") {
@@ -293,7 +298,7 @@ func mustDuration(c script.Command) time.Duration {
 
 func (s *stage) peek() string {
 	var b strings.Builder
-	for _, d := range s.q.Peek(s.now, 0, 100, nil) {
+	for _, d := range peekAll(s.q, s.now, nil) {
 		state := [...]string{"ready", "deferred", "scheduled", "locked"}[d.State]
 		fmt.Fprintf(&b, "%d %s level %d %s", d.Seq, s.name(d.Body), d.Level, state)
 		if !d.Since.IsZero() {
@@ -305,7 +310,12 @@ func (s *stage) peek() string {
 }
 
 func (s *stage) explain(c script.Command) string {
-	p, err := s.q.Explain(s.now, SeqNo(c.WordInt(0)))
+	x := Explain{Seq: SeqNo(c.WordInt(0))}
+	done, err := false, error(nil)
+	for !done {
+		done, err = s.q.Explain(s.now, &x, 1)
+	}
+	p := x.Position
 	if err != nil {
 		return err.Error() + "\n"
 	}

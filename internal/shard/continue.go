@@ -23,6 +23,7 @@ import (
 type stepwise struct {
 	ops    []*inSteps       // in the order of their turns
 	behind journal.Position // end of what their last step wrote
+	taken  bool             // one was begun in this step of the shard
 	closed bool             // the shard is about to stop: no more steps
 }
 
@@ -36,6 +37,7 @@ type inSteps struct {
 func (o *inSteps) run(s *Shard) {
 	if !o.again(s) {
 		s.stepwise.ops = append(s.stepwise.ops, o)
+		s.stepwise.taken = true
 	}
 }
 
@@ -47,14 +49,16 @@ func (o *inSteps) fail(err error) {
 
 // again takes a step and reports whether it was the last.
 func (o *inSteps) again(s *Shard) (over bool) {
+	before := len(s.step.ends)
 	done, err := o.step(s)
-	if !done && err == nil {
-		return false
-	}
-	if o.done != nil {
+	if over = done || err != nil; over && o.done != nil {
 		s.then(answerFunc(o.done), err)
 	}
-	return true
+	if !over && len(s.step.ends) > before {
+		s.commit()
+		s.stepwise.behind = s.tail
+	}
+	return over
 }
 
 // due reports whether a step may be taken.
@@ -65,20 +69,16 @@ func (w *stepwise) due(durable journal.Position) bool {
 // goOn takes one step of one of the operations that are done in steps.
 func (s *Shard) goOn() {
 	w := &s.stepwise
-	if !w.due(s.durable) {
+	if !w.due(s.durable) || w.taken {
+		w.taken = false
 		return
 	}
 	o := w.ops[0]
-	copy(w.ops, w.ops[1:])
-	w.ops[len(w.ops)-1] = o // behind the others
-	before := len(s.step.ends)
-	if o.again(s) {
-		w.ops[len(w.ops)-1] = nil
-		w.ops = w.ops[:len(w.ops)-1]
-	}
-	if len(s.step.ends) > before {
-		s.commit()
-		w.behind = s.tail
+	n := copy(w.ops, w.ops[1:])
+	w.ops[n] = nil
+	w.ops = w.ops[:n]
+	if !o.again(s) {
+		w.ops = append(w.ops, o) // behind the others
 	}
 }
 

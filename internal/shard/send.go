@@ -147,13 +147,13 @@ func (o *sending) store(s *Shard) error {
 // fits refuses what would not fit into one group, before anything has changed, and
 // sees to it that the rest has room in the one that is open.
 func (o *sending) fits(s *Shard) error {
-	const fixed = 96 // of a copy's record, whatever its names
+	const fixed = 64 // of a copy's record, whatever its names
 	size := 0
 	for i := range o.Copies {
 		a := &o.Copies[i].Arrival
 		size += fixed + len(a.Session) + len(a.Key)
 	}
-	if size > s.claim.MaxGroup/2 {
+	if size > s.claim.MaxGroup/4*3 {
 		return ErrTooLarge
 	}
 	if size > s.groupLimit && len(s.step.arena) > 0 {

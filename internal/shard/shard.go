@@ -259,8 +259,8 @@ func (s *Shard) Step(now time.Time) {
 			return
 		}
 	}
-	s.goOn()
 	s.tick()
+	s.goOn()
 	s.serve()
 	s.startFetches()
 	s.maintain()

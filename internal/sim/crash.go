@@ -126,7 +126,8 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 	}
 	q := newModelQueue(real.Config(), &h.now)
 	q.last, q.started = real.Last(), real.Started()
-	for _, d := range real.Peek(time.Time{}, 0, math.MaxInt, nil) {
+	ds, _ := real.Peek(time.Time{}, queue.Peek{Max: math.MaxInt})
+	for _, d := range ds {
 		m := &modelMessage{
 			seq: d.Seq, origin: d.Origin, level: d.Level, class: d.Class, key: d.Key, session: d.Session, inSession: d.InSession,
 			enqueued: d.EnqueuedAt, since: since(d), notBefore: d.NotBefore, failures: d.Failures, state: d.State,
@@ -149,7 +150,8 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 	if got := real.Counts(); got.Total() != int64(len(q.messages)) {
 		h.w.failf("%v: counts %+v and shows %d messages", p, got, len(q.messages))
 	}
-	for _, id := range real.Sessions(time.Time{}) {
+	ids, _ := real.Sessions(time.Time{}, 0, math.MaxInt)
+	for _, id := range ids {
 		if ref, ok := real.SessionState(id); ok {
 			state, err := h.s.Read(ref)
 			if err != nil {

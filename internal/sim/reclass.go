@@ -31,7 +31,8 @@ func (x *managing) reclass() error {
 func (x *managing) classify() error {
 	from, most := x.number(), 1+x.h.w.rng.IntN(20)
 	r := x.h.entities[x.id].rules
-	for _, d := range x.real.Peek(x.tx.Now(), from, most, nil) {
+	ds, _ := x.real.Peek(x.tx.Now(), queue.Peek{From: from, Max: most})
+	for _, d := range ds {
 		shown, err := x.tx.Delivery(x.id, x.part, d)
 		if err != nil {
 			x.failf("message %d: %v", d.Seq, err)

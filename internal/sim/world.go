@@ -242,14 +242,17 @@ func (w *world) stopped(err error) {
 
 // settle lets everything come to rest, and then nobody may be left waiting.
 func (w *world) settle() {
-	for range 40 {
+	asked := true // somebody has no answer: an operation may take many steps
+	for round := 0; round < 40 || asked && round < 2000; round++ {
 		rest := true
+		asked = false
 		for _, h := range w.homes {
 			if w.broken == nil {
 				h.step()
 				h.work(1 << 30)
 				at, due := h.s.NextDeadline()
 				rest = rest && h.open == 0 && !(due && at.Before(later(h.now, w.now).Add(100*time.Millisecond))) && h.s.Posted() == 0
+				asked = asked || h.open > 0 && !w.full
 			}
 		}
 		w.commit()
