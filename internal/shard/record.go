@@ -83,8 +83,8 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 
 // bodies appends messages and stores where each one is. Nothing refers to them
 // yet: a crash before the queue's record leaves garbage, no message, which is why
-// they need not be one group. ErrTooLarge, ErrDiskFull and ErrBusy refuse them; any
-// other error is the shard's end.
+// they need not be one group. ErrTooLarge and ErrDiskFull refuse them, and
+// journal.ErrBusy for the moment; any other error is the shard's end.
 func (s *Shard) bodies(purpose journal.Purpose, raws [][]byte, refs []queue.Ref) error {
 	s.group.purpose = purpose
 	defer func() { s.group.purpose = journal.Upkeep }()
@@ -100,7 +100,7 @@ func (s *Shard) bodies(purpose journal.Purpose, raws [][]byte, refs []queue.Ref)
 			case errors.Is(err, journal.ErrFull):
 				return ErrDiskFull
 			case errors.Is(err, journal.ErrBusy):
-				return ErrBusy
+				return journal.ErrBusy
 			case !errors.Is(err, journal.ErrTooLarge):
 				s.failed = err
 			}

@@ -4,7 +4,9 @@ package shard
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
@@ -64,11 +66,51 @@ func (o *sending) run(s *Shard) {
 		o.Done(nil, ErrDiskFull)
 		return
 	}
-	if err := o.store(s); err != nil {
-		o.Done(nil, err)
+	if len(s.delayed) > 0 { // which came first
+		s.delay(o)
 		return
 	}
-	s.then(o, nil)
+	err := o.store(s)
+	switch {
+	case err == nil:
+		s.then(o, nil)
+	case errors.Is(err, journal.ErrBusy):
+		s.delay(o)
+	default:
+		o.Done(nil, err)
+	}
+}
+
+// delayFor is how long a send that is delayed waits at most until it is tried again. The
+// journal tells when it is no longer busy, but not if it was so only for a moment.
+const delayFor = 10 * time.Millisecond
+
+// delay keeps a send that the journal has no room for at the moment.
+func (s *Shard) delay(o *sending) {
+	if len(s.delayed) >= s.mail.limit {
+		o.Done(nil, ErrBusy)
+		return
+	}
+	if len(s.delayed) == 0 {
+		s.delayedUntil = s.now.Add(delayFor)
+	}
+	s.delayed = append(s.delayed, o)
+}
+
+// resumeSends runs the sends that are delayed, until the journal is busy again.
+func (s *Shard) resumeSends() {
+	delayed := s.delayed
+	s.delayed = nil
+	n := 0
+	for n < min(len(delayed), most) && len(s.delayed) == 0 && !s.stuck {
+		delayed[n].run(s)
+		s.filled()
+		n++
+	}
+	if len(s.delayed) == 0 {
+		s.delayedUntil = s.now // the rest has its turn in the next step
+	}
+	s.delayed = append(s.delayed, delayed[n:]...)
 }
 
 func (o *sending) answer(err error) { o.Done(o.seqs, err) }

@@ -84,6 +84,7 @@ type Shard struct {
 
 	step     step        // what the operations of this step have written
 	waiting  []commit    // appended, not yet durable; ascending (invariant 1)
+	delayed  []op        // sends that wait until the journal is not busy, in order
 	holding  []*Consumer // with deliveries that wait for the disk
 	handing  []*Consumer // with deliveries for their sinks in this step
 	dirty    []*slot     // slots to look at before the step ends
@@ -118,11 +119,13 @@ type Shard struct {
 	failed     error
 	// stuck says that the step's group could not be appended, because the disk is
 	// full and the reserve used up. Nothing else happens before it is.
-	stuck   bool
-	retryAt time.Time // when to try again what failed for lack of space
-	heardAt time.Time // when the journal last said that something became durable
-	now     time.Time // of the step; never goes back
-	lazy    time.Time // when to commit at the latest what nobody waits for; zero without any
+	stuck bool
+	// delayedUntil is when to try again what is delayed, at the latest.
+	delayedUntil time.Time
+	retryAt      time.Time // when to try again what failed for lack of space
+	heardAt      time.Time // when the journal last said that something became durable
+	now          time.Time // of the step; never goes back
+	lazy         time.Time // when to commit at the latest what nobody waits for; zero without any
 }
 
 // Clock returns the time by which the shard decides. It may be called from any
@@ -195,6 +198,10 @@ func (s *Shard) drain(ctx context.Context) error {
 // stop answers everything that still waits.
 func (s *Shard) stop(err error) {
 	s.mail.close()
+	for _, op := range s.delayed {
+		op.fail(err)
+	}
+	s.delayed = nil
 	for {
 		ops, _ := s.mail.take()
 		for _, op := range ops {
@@ -252,6 +259,13 @@ func (s *Shard) Step(now time.Time) {
 	if len(s.stranded) > 0 && !s.full {
 		s.retryStranded()
 	}
+	if len(s.delayed) > 0 && !status.Busy {
+		s.resumeSends()
+		if s.stuck {
+			s.mail.putBack(ops)
+			return
+		}
+	}
 	for i, op := range ops {
 		op.run(s)
 		if s.filled(); s.stuck {
@@ -289,6 +303,9 @@ func (s *Shard) NextDeadline() (time.Time, bool) {
 	}
 	if s.snapshot.keep != nil {
 		sooner(s.retryAt)
+	}
+	if len(s.delayed) > 0 && !s.mail.look().Busy { // else its end is told
+		sooner(s.delayedUntil)
 	}
 	if t, quiet := s.quietAt(); quiet {
 		sooner(t)

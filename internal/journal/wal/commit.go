@@ -19,7 +19,7 @@ const (
 	retryFull = time.Second
 	// idleAfter is how long nothing must have been appended before a store gives
 	// back the space that it keeps ready.
-	idleAfter = 10 * time.Second
+	idleAfter = 3 * time.Second
 )
 
 // Run commits whatever is appended until ctx ends, then commits what is left and
