@@ -352,6 +352,8 @@ func (h *home) parted(o *op, x *shard.Settle, errs, wants []error) {
 		switch {
 		case errs == nil || errs[i] == nil:
 			h.w.failf("%v: message %d: its settlement was answered and not applied", key.place, t.Seq)
+		case q == nil && (errors.Is(errs[i], queue.ErrLockLost) || errors.Is(errs[i], queue.ErrSessionLockLost)):
+			wants[i] = errs[i] // it was lost before the queue was dropped, which cannot be known any more
 		case q == nil || errors.Is(errs[i], errDropped):
 			wants[i] = errDropped
 		case q.holder(h.now, t) == nil:
