@@ -101,16 +101,28 @@ func (f foundCopies) lost() error {
 // ones fit too.
 func room(n uint64) uint64 { return (2*n + 16<<10 + 4095) &^ 4095 }
 
-// open opens both files of a store that has been read, and makes both the
-// manifest m, of which best is the one that was read. That one is written first,
-// although it does not change: a process whose sync failed may have left it in
-// the page cache only, see ending.secure, and the other one must not be touched
-// before it is safe.
+// secure opens the file that best was read from and writes it once more, although
+// it does not change: a process whose sync failed may have left it in the page
+// cache only, see ending.secure. Until it is safe nothing may be done that relies
+// on it, and the other file must not be touched.
+func (c *copies) secure(m *manifest, best int) error {
+	b, err := m.encode()
+	if err == nil {
+		err = c.openOne(best, b)
+	}
+	if err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return nil
+}
+
+// open opens the other file, or both if m is of version 1, and makes it the
+// manifest m.
 func (c *copies) open(m *manifest, best int) error {
-	order := [2]int{best, 1 - best}
+	order := []int{1 - best}
 	if m.version == 1 {
-		order = [2]int{1, 0} // the old one stays until the new one is there
-		m.Generation, m.version = 1, manifestVersion
+		order = []int{1, 0} // the old one stays until the new one is there
+		m.Generation = 1
 	}
 	b, err := m.encode()
 	if err != nil {
@@ -121,6 +133,7 @@ func (c *copies) open(m *manifest, best int) error {
 			return fmt.Errorf("write manifest: %w", err)
 		}
 	}
+	m.version = manifestVersion
 	return nil
 }
 

@@ -341,6 +341,11 @@ func (h *history) check(disk *vfs.Mem) error {
 	if _, err := disk.Open(manifestName); err != nil && h.w != nil {
 		return fmt.Errorf("the manifest is lost: %w", err)
 	}
+	if h.claimed {
+		if _, err := Verify(disk); err != nil {
+			return fmt.Errorf("a crash is taken for damage: %w", err)
+		}
+	}
 	w, err := Open(disk, Options{SegmentSize: 8 << 10})
 	if err != nil {
 		return err

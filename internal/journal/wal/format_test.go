@@ -4,7 +4,9 @@ package wal
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -100,6 +102,34 @@ func FuzzDecodeFrame(f *testing.F) {
 	})
 }
 
+func TestBlocksAreWrittenShort(t *testing.T) {
+	for text, list := range map[string]blocks{
+		`"1"`:            {1},
+		`"1-2"`:          {1, 2},
+		`"1,3-7,9"`:      {1, 3, 4, 5, 6, 7, 9},
+		`"5,7,9,11-12"`:  {5, 7, 9, 11, 12},
+		`"100-103,1000"`: {100, 101, 102, 103, 1000},
+	} {
+		got, err := json.Marshal(list)
+		if err != nil || string(got) != text {
+			t.Errorf("%v became %s, %v, want %s", list, got, err, text)
+		}
+		var back blocks
+		if err := json.Unmarshal([]byte(text), &back); err != nil || !slices.Equal(back, list) {
+			t.Errorf("%s became %v, %v, want %v", text, back, err, list)
+		}
+	}
+	var old blocks
+	if err := json.Unmarshal([]byte("[1, 3, 4]"), &old); err != nil || !slices.Equal(old, blocks{1, 3, 4}) {
+		t.Errorf("the array of version 1 became %v, %v", old, err)
+	}
+	for _, bad := range []string{`"7-1"`, `"1-"`, `"-1"`, `"x"`, `"1-99999999999999"`, `"1,,2"`, `5`} {
+		if err := json.Unmarshal([]byte(bad), &old); err == nil {
+			t.Errorf("%s became %d blocks, want an error", bad, len(old))
+		}
+	}
+}
+
 func FuzzDecodeManifest(f *testing.F) {
 	m := &manifest{SegmentSize: 4096, Synced: 4608, Shards: map[journal.Shard]*shardManifest{3: {Epoch: 2, From: 5000, Blocks: []uint64{1}}}}
 	b, err := m.encode()
@@ -108,6 +138,10 @@ func FuzzDecodeManifest(f *testing.F) {
 	}
 	f.Add(b)
 	f.Add([]byte("triagemq-journal 1 00000000 0\n"))
+	for _, list := range []string{`"1,3-7"`, `"1-99999999999999"`, `[1,2]`, `"7-1"`, `""`, `null`} {
+		body := []byte(`{"segmentSize":4096,"synced":4608,"shards":{"3":{"epoch":2,"from":5000,"blocks":` + list + `}}}`)
+		f.Add(withHead(body))
+	}
 	f.Add([]byte("triagemq-journal 2 00000000 0\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		m, err := decodeManifest(manifestName, in)

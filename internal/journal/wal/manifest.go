@@ -43,7 +43,7 @@ type manifest struct {
 type shardManifest struct {
 	Epoch  uint32           `json:"epoch"`
 	From   journal.Position `json:"from"`
-	Blocks []uint64         `json:"blocks,omitempty"`
+	Blocks blocks           `json:"blocks,omitempty"`
 }
 
 func (m *manifest) block(at journal.Position) uint64 { return uint64(at) / m.SegmentSize }

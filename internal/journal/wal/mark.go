@@ -8,9 +8,14 @@ import (
 	"time"
 )
 
-// markEvery is how often the manifest is told how far the log has been synced, at
-// most.
-const markEvery = time.Second
+const (
+	// markEvery is how often the manifest is told how far the log has been synced,
+	// at most.
+	markEvery = time.Second
+	// markBytes is how large a manifest may be that is written so often. Larger
+	// ones, of stores with very many blocks, are written as many times less often.
+	markBytes = 64 << 10
+)
 
 // keepMarked writes the manifest anew some time after a commit, so that it says
 // where the log ends. Batches prove each other: a later one says that those before
@@ -19,6 +24,7 @@ const markEvery = time.Second
 // mark it does not, but for what was synced since the mark. It costs no commit
 // anything: the files are others, and it is done beside.
 func (w *WAL) keepMarked(ctx context.Context) {
+	pause := markEvery
 	for {
 		select {
 		case <-w.committed:
@@ -26,25 +32,29 @@ func (w *WAL) keepMarked(ctx context.Context) {
 			return
 		}
 		select {
-		case <-time.After(markEvery):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return // Close writes the manifest too
 		}
-		if err := w.writeMark(); err != nil && !errors.Is(err, ErrFull) {
+		size, err := w.writeMark()
+		if err != nil && !errors.Is(err, ErrFull) {
 			return // w.fail has told Run
 		}
+		pause = markEvery * time.Duration(1+size/markBytes)
 	}
 }
 
-// writeMark writes the manifest anew if the log has been synced further since.
-func (w *WAL) writeMark() error {
+// writeMark writes the manifest anew if the log has been synced further since, and
+// returns the size of its files.
+func (w *WAL) writeMark() (size uint64, err error) {
 	w.governing <- struct{}{}
 	defer func() { <-w.governing }()
 	w.mu.Lock()
-	err, m := w.usable(), w.manifest()
+	m := w.manifest()
+	err = w.usable()
 	w.mu.Unlock()
-	if err != nil || m.Synced == w.marked {
-		return err
+	if err == nil && m.Synced != w.marked {
+		err = w.govern(m)
 	}
-	return w.govern(m)
+	return w.copies.sizes[0], err
 }

@@ -4,6 +4,7 @@ package wal
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,10 +82,10 @@ func TestMarkIsWrittenSeldom(t *testing.T) {
 		time.Sleep(2 * markEvery)
 		synctest.Wait()
 
-		marks := 0
+		var marks atomic.Int64
 		disk.Before(func(op vfs.Op, name string) error {
 			if op == vfs.OpWrite && name == manifestName {
-				marks++
+				marks.Add(1)
 			}
 			return nil
 		})
@@ -92,16 +93,16 @@ func TestMarkIsWrittenSeldom(t *testing.T) {
 			appendOne(t, w, c, "acknowledged")
 			time.Sleep(10 * time.Millisecond)
 		}
-		if marks < 5 || marks > 10 {
-			t.Errorf("%d marks in ten seconds of commits, want about one in a second", marks)
+		if n := marks.Load(); n < 5 || n > 10 {
+			t.Errorf("%d marks in ten seconds of commits, want about one in a second", n)
 		}
 		time.Sleep(2 * markEvery)
 		synctest.Wait()
-		marks = 0
+		marks.Store(0)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if marks > 0 {
-			t.Errorf("%d marks in an hour without a commit, want none", marks)
+		if n := marks.Load(); n > 0 {
+			t.Errorf("%d marks in an hour without a commit, want none", n)
 		}
 		stop()
 		if err := w.Close(); err != nil {

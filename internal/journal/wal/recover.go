@@ -59,6 +59,12 @@ func (w *WAL) recover(block uint64) error {
 	if err != nil {
 		return err
 	}
+	w.copies.fs = w.fs
+	if m.version > 1 { // version 1 was renamed when it was synced
+		if err := w.copies.secure(m, best); err != nil {
+			return err
+		}
+	}
 	w.block = m.SegmentSize
 	w.look()
 	for n, s := range m.Shards {
@@ -87,11 +93,10 @@ func (w *WAL) recover(block uint64) error {
 	return w.stockUp()
 }
 
-// openManifest opens the files of the manifest. It comes behind
-// resume, since a manifest of this version promises what a store of an older one did
-// not; and before the reserve, which takes what is left of the disk.
+// openManifest makes both files of the manifest whole. It comes behind resume, since
+// a manifest of this version promises what a store of an older one did not; and
+// before the reserve, which takes what is left of the disk.
 func (w *WAL) openManifest(m *manifest, best int) error {
-	w.copies.fs = w.fs
 	for {
 		err := w.copies.open(m, best)
 		w.generation, w.marked = m.Generation, m.Synced

@@ -255,7 +255,7 @@ func (r *repairer) settle() error {
 		r.drop(Dropped{File: segmentName(r.manifest.block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
 			Reason: errors.New("the end of the log is lost")})
 	}
-	r.manifest.Synced = end
+	r.manifest.Synced = min(r.manifest.Synced, end) // the last batch may not be synced
 	for _, m := range r.manifest.Shards {
 		m.From = min(m.From, end)
 	}

@@ -40,7 +40,16 @@ func TestNextProcessDoesNotTrustThePageCache(t *testing.T) {
 		if first.w != nil {
 			first.w.Close() // it failed: this only ends the process
 		}
-		want, err := secondLife(mem)
+		second := vfs.NewFault(mem)
+		crashes := 0
+		second.Before(func(op vfs.Op, name string) error {
+			if changes(op) { // and the second process may be hit by the power cut, too
+				crashes++
+				wantAcknowledged(t, fmt.Sprintf("%s, then %s %s as call %d", which, op, name, crashes), mem.CrashClone(0), first.acknowledged)
+			}
+			return nil
+		})
+		want, err := secondLife(second)
 		if err != nil {
 			t.Errorf("%s: second process: %v", which, err)
 			continue
