@@ -87,6 +87,7 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 // body was read. No lock time passes meanwhile.
 func (o *observer) Held(now time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
+	h.follow(o.place)
 	h.w.event("hold %d %v %d", h.number, o.place, d.Seq)
 	m := o.chosen(now, d)
 	q.hand(m)
