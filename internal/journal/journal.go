@@ -100,6 +100,13 @@ type Usage struct {
 	// Reserved is the sum of what all claims have asked for with Reserve, and of
 	// what the journal itself writes when each of them is truncated.
 	Reserved uint64
+	// Available is how much groups for Upkeep can have without free space on the
+	// disk.
+	Available uint64
+	// Alone are the blocks that are kept for this claim alone, because of its
+	// Keep, with the bytes that would be free without them. It is known only while
+	// the disk is full.
+	Alone map[uint64]uint64
 }
 
 // Journal is a durable, ordered, checksummed log of opaque records, shared by

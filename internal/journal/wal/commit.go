@@ -230,8 +230,8 @@ func (w *WAL) tell() {
 	status := w.status
 	w.due = w.due[:0]
 	for _, s := range w.watched {
-		if s.watch != nil && s.told != status {
-			s.told = status
+		if s.watch != nil && (s.told != status || s.changes != w.changes) {
+			s.told, s.changes = status, w.changes
 			w.due = append(w.due, s.watch)
 		}
 	}

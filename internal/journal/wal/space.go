@@ -95,8 +95,11 @@ func (w *WAL) admits(need uint64) error {
 	case have >= s.target+need:
 		return nil
 	case s.spent || have+s.spendable() < s.target+need:
-		w.status.Full = have < s.target+w.slack()
-		poke(w.wake)
+		if have < s.target+w.slack() {
+			w.status.Full = true
+			w.changes++
+			poke(w.wake)
+		}
 		return journal.ErrFull
 	case have < s.base+need:
 		return w.lacks(need)
@@ -140,6 +143,7 @@ func (w *WAL) review() {
 	busy := w.log.congested || !full && s.lack > 0
 	if full != w.status.Full || busy != w.status.Busy {
 		w.status.Full, w.status.Busy = full, busy
+		w.changes++
 		poke(w.wake)
 	}
 }

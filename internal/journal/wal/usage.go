@@ -22,7 +22,34 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 		}
 	}
 	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
+	u.Available = w.available()
+	if w.status.Full {
+		u.Alone = w.alone(s)
+	}
 	return u
+}
+
+// alone returns the segments that only one shard needs, and their sizes; mu is
+// held. Whether it does need them the shard has to know.
+func (w *WAL) alone(s *shard) map[uint64]uint64 {
+	from := uint64(w.log.synced) / w.block
+	needed := make(map[uint64]bool)
+	for _, other := range w.shards {
+		if other == s || other.From == 0 {
+			continue
+		}
+		from = min(from, uint64(other.From)/w.block)
+		for _, b := range other.Blocks {
+			needed[b] = true
+		}
+	}
+	alone := make(map[uint64]uint64)
+	for n, seg := range w.segs {
+		if n < from && !needed[n] && seg != w.log.active {
+			alone[n] = seg.head.capacity
+		}
+	}
+	return alone
 }
 
 // since returns the bytes of the log behind a position; mu is held. A segment

@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -118,7 +119,7 @@ func TestUsageOfSeveralShards(t *testing.T) {
 		t.Errorf("reserved %d and %d, want 111 more than %d", a, b, own)
 	}
 	again, _ := claim(t, w, 1)
-	if got := w.Usage(one); got != (journal.Usage{}) {
+	if got := w.Usage(one); !reflect.DeepEqual(got, journal.Usage{}) {
 		t.Errorf("a void claim: %+v", got)
 	}
 	if got := w.Usage(again); got.Reserved != own+11 {

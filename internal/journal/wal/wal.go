@@ -65,6 +65,7 @@ type WAL struct {
 	watched []*shard            // those of shards with a watcher, in order of their number
 	segs    map[uint64]*segment // every one that can be read, the active one included
 	status  journal.Status      // what watchers are told
+	changes uint64              // of status.Full and status.Busy, so that none is missed
 	stats   Stats
 	closed  bool
 }
@@ -95,6 +96,7 @@ type shard struct {
 	shardManifest
 	watch    func(journal.Status)
 	told     journal.Status // the last one that watch was given
+	changes  uint64         // of that status; whoever was refused meanwhile waits for a call
 	reserved uint64         // bytes for upkeep that its owner may need at once
 }
 
