@@ -110,3 +110,34 @@ func (l *liveness) sparse(tail journal.Position, budget uint64) map[uint64]bool 
 	}
 	return victims
 }
+
+// gain returns how many bytes a snapshot that moves the bodies out of victims would
+// set free before the block of end, and how many it moves. There are two views of
+// it, of which the larger counts: what this shard has written to blocks in which
+// nothing of it is alive, which others may need still, but not for its sake; and the
+// blocks that are kept for it alone, whoever has written them.
+func (l *liveness) gain(end journal.Position, alone map[uint64]uint64, victims map[uint64]bool) (freed, moved uint64) {
+	current := uint64(end) / l.blockSize
+	var own, held uint64
+	for b, u := range l.blocks {
+		switch {
+		case b >= current:
+		case victims[b]:
+			own += u.written - min(u.written, u.live)
+			moved += u.live
+		case u.live == 0:
+			own += u.written
+		}
+	}
+	for b, size := range alone {
+		u := l.blocks[b]
+		switch {
+		case b >= current:
+		case u == nil || u.live == 0:
+			held += size
+		case victims[b]:
+			held += size - min(size, u.live)
+		}
+	}
+	return max(own, held), moved
+}

@@ -43,6 +43,12 @@ type snapshotter struct {
 	ahead   int                  // messages among which they are
 	fetched map[queue.Ref][]byte // those that were read, as records; nil if none was asked for
 
+	filled bool // the disk has become full, and it goes on all the same
+	last   struct {
+		began      journal.Position
+		freed, own uint64
+	} // of the one before, to which an abandoned one goes back
+
 	truncating bool          // the journal is being told
 	keep       *journal.Keep // what it could not be told yet, because the disk is full
 }
@@ -58,9 +64,6 @@ const (
 	// stepBytes is how many bytes a step of a snapshot writes, bodies that it
 	// moves included; one message may exceed it.
 	stepBytes = 128 << 10
-	// movedWhenFull is how many bytes of bodies a snapshot may move on a full
-	// disk: they come out of the reserve.
-	movedWhenFull = 1 << 20
 )
 
 // maintain begins a snapshot when there is enough to gain, and goes on with the
@@ -75,6 +78,10 @@ func (s *Shard) maintain() {
 	case !n.busy:
 		if s.shouldSnapshot() {
 			s.beginSnapshot()
+		}
+	case s.full && !n.filled && n.due(s.durable):
+		if n.filled = true; !s.upkeep(look{full: true}).worthwhile() {
+			s.abandonSnapshot()
 		}
 	case n.due(s.durable):
 		s.stepSnapshot()
@@ -92,7 +99,7 @@ func (s *Shard) beginSnapshot() {
 	if s.failed != nil || s.stuck {
 		return
 	}
-	n := &s.snapshot
+	n, last := &s.snapshot, s.snapshot
 	if s.tail == 0 {
 		// Without a history there is nothing to write: a later beginning will do. A
 		// snapshot would be the beginning of one, and a crash before its end would
@@ -109,12 +116,10 @@ func (s *Shard) beginSnapshot() {
 		left:   slices.Sorted(maps.Keys(s.entities)),
 		moved:  make(map[queue.Ref]queue.Ref),
 		busy:   true,
+		filled: s.full, // it was decided with that in mind
 	}
-	movable := 2 * s.live.blockSize
-	if s.full {
-		movable = movedWhenFull
-	}
-	n.victims = s.live.sparse(s.tail, movable)
+	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
+	n.victims = s.victims(s.size, s.journal.Usage(s.claim).Available)
 	s.record(kindSnapshotBegin, n.number)
 	s.uvarint(uint64(s.nextID))
 	blocks := slices.Sorted(maps.Keys(s.live.blocks))
@@ -128,7 +133,7 @@ func (s *Shard) beginSnapshot() {
 	if err := s.append(s.step.arena, s.step.ends); err != nil {
 		s.step.reset()
 		if errors.Is(err, journal.ErrFull) {
-			n.busy = false // another time
+			s.abandonSnapshot() // another time
 			return
 		}
 		s.failed = err
@@ -136,6 +141,13 @@ func (s *Shard) beginSnapshot() {
 	}
 	n.began = s.group.at[0]
 	s.step.reset()
+}
+
+// abandonSnapshot gives up the snapshot in progress: there is better use for the
+// space. What was written of it is like the rest of one that a crash cut short.
+func (s *Shard) abandonSnapshot() {
+	n := &s.snapshot
+	*n = snapshotter{number: n.number, began: n.last.began, freed: n.last.freed, own: n.last.own}
 }
 
 // stepSnapshot visits a bounded number of messages and writes a bounded number of

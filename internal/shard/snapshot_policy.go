@@ -21,11 +21,21 @@ import (
 //	behind  >= 2 T + A            the oldest shard; T is the sum of S over all
 //	                              shards
 //
-// A is Options.SnapshotAfter, an eighth of it while the shard is quiet, a
-// sixteenth while the disk is full. What snapshots write counts in none of the
-// first two, and a round of snapshots by all shards writes T: after it the third
-// is at most T until T + A more bytes have come. So snapshots never trigger each
-// other, and an idle broker comes to rest.
+// A is Options.SnapshotAfter, an eighth of it while the shard is quiet. What
+// snapshots write counts in none of the first two, and a round of snapshots by all
+// shards writes T: after it the third is at most T until T + A more bytes have come.
+// So snapshots never trigger each other, and an idle broker comes to rest.
+//
+// While the disk is full a snapshot is paid for out of the reserve, and the only
+// thing that counts is what it frees. C is S and the bodies that it moves:
+//
+//	gain    >= C + max(C/8, A/64) bytes of blocks in which nothing of the shard is
+//	                              alive, or which are kept for it alone
+//	space   >= C + C/8            it can be finished
+//
+// One in progress when the disk becomes full, for which that does not hold, is
+// given up. The reserve is twice S: the records of a snapshot can be freed only
+// when the next one is there.
 //
 // The bound on what is written: for each byte that a shard appends, half a byte of
 // its snapshots by the first rule, half by the second (a byte is freed once), one
@@ -40,26 +50,31 @@ type upkeep struct {
 	written uint64 // bytes in the blocks that the shard keeps
 	live    uint64 // of them
 	log     journal.Usage
-	quiet   bool // the shard has written nothing for a while
-	full    bool // the disk is full
+	quiet   bool   // the shard has written nothing for a while
+	full    bool   // the disk is full
+	gain    uint64 // while it is: the bytes that a snapshot frees
+	moved   uint64 // and those of the bodies that it moves
 }
 
 // worthwhile reports whether it is time for a snapshot.
 func (u upkeep) worthwhile() bool {
-	after, factor := u.after, uint64(2)
-	switch {
-	case u.full:
-		after, factor = after/16, 1
-	case u.quiet:
+	if u.full {
+		cost := u.size + u.moved
+		return u.gain >= cost+max(cost/8, u.after/64) && u.log.Available >= cost+cost/8
+	}
+	after := u.after
+	if u.quiet {
 		after /= 8
 	}
-	need := max(after, factor*u.size)
+	need := max(after, 2*u.size)
 	return u.own >= need ||
 		u.garbage >= need && u.written > 2*u.live+after ||
-		u.log.Oldest && u.log.Behind >= factor*u.log.Reserved+after
+		u.log.Oldest && u.log.Behind >= 2*u.log.Reserved/reservedSnapshots+after
 }
 
 const (
+	// reservedSnapshots is how many snapshots fit into what is reserved.
+	reservedSnapshots = 2
 	// quietAfter is how long the log has not grown when it is quiet.
 	quietAfter = time.Second
 	// looks is how often a shard looks whether a snapshot is worth its while, in
@@ -83,10 +98,19 @@ func (s *Shard) shouldSnapshot() bool {
 		return false // the journal has not said anything yet
 	}
 	l := look{end, s.now.Sub(s.heardAt) >= quietAfter, s.full}
-	if last := s.looked; uint64(end-last.at) < s.opts.SnapshotAfter/looks && l.quiet == last.quiet && l.full == last.full {
+	grown := s.opts.SnapshotAfter / looks
+	if s.full {
+		grown /= 16 // the reserve may be small
+	}
+	if last := s.looked; uint64(end-last.at) < grown && l.quiet == last.quiet && l.full == last.full {
 		return false
 	}
 	s.looked = l
+	return s.upkeep(l).worthwhile()
+}
+
+// upkeep gathers what the decision depends on.
+func (s *Shard) upkeep(l look) upkeep {
 	n := &s.snapshot
 	u := upkeep{
 		after:   s.opts.SnapshotAfter,
@@ -99,7 +123,21 @@ func (s *Shard) shouldSnapshot() bool {
 		quiet:   l.quiet,
 		full:    l.full,
 	}
-	return u.worthwhile()
+	if u.full {
+		victims := s.victims(u.size, u.log.Available)
+		u.gain, u.moved = s.live.gain(max(s.durable, s.tail), u.log.Alone, victims)
+	}
+	return u
+}
+
+// victims returns the blocks that a snapshot would move bodies out of. On a full
+// disk half of what the snapshot leaves of the reserve may be used for that.
+func (s *Shard) victims(size, available uint64) map[uint64]bool {
+	movable := 2 * s.live.blockSize
+	if s.full {
+		movable = min(movable, (available-min(available, size+size/8))/2)
+	}
+	return s.live.sparse(s.tail, movable)
 }
 
 // reserve tells the journal how much a snapshot takes, which it then keeps free of
@@ -116,7 +154,7 @@ func (s *Shard) reserve() uint64 {
 	}
 	clear(s.resized)
 	s.resized = s.resized[:0]
-	s.journal.Reserve(s.claim, s.size)
+	s.journal.Reserve(s.claim, reservedSnapshots*s.size)
 	return s.size
 }
 

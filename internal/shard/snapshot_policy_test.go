@@ -28,11 +28,15 @@ func TestWhenASnapshotIsWorthwhile(t *testing.T) {
 		{"much was freed, most is dead", upkeep{garbage: 64 * mib, written: 400 * mib, live: 100 * mib}, true},
 		{"others have written, and are held back", upkeep{log: journal.Usage{Behind: 64 * mib, Oldest: true}}, true},
 		{"others have written, another holds them back", upkeep{log: journal.Usage{Behind: 64 * mib}}, false},
-		{"others have taken snapshots", upkeep{log: journal.Usage{Behind: 640 * mib, Oldest: true, Reserved: 320 * mib}}, false},
+		{"others have taken snapshots", upkeep{log: journal.Usage{Behind: 640 * mib, Oldest: true, Reserved: 2 * 320 * mib}}, false},
 		{"quiet: a little was written", upkeep{own: 8 * mib, quiet: true}, true},
 		{"quiet: next to nothing was written", upkeep{own: 100 * kib, quiet: true}, false},
-		{"full: what was freed is worth a snapshot", upkeep{garbage: 5 * mib, written: 64 * mib, size: 5 * mib, full: true}, true},
-		{"full: a snapshot is larger than what was freed", upkeep{garbage: 5 * mib, written: 64 * mib, size: 6 * mib, full: true}, false},
+		{"full: it frees more than it takes", upkeep{gain: 5 * mib, size: 4 * mib, full: true, log: journal.Usage{Available: 5 * mib}}, true},
+		{"full: it frees little more than it takes", upkeep{gain: 5 * mib, size: 4.5 * mib, full: true, log: journal.Usage{Available: 6 * mib}}, false},
+		{"full: it could not be finished", upkeep{gain: 64 * mib, size: 4 * mib, full: true, log: journal.Usage{Available: 4 * mib}}, false},
+		{"full: what is moved takes space, too", upkeep{gain: 5 * mib, size: mib, moved: 4 * mib, full: true, log: journal.Usage{Available: 64 * mib}}, false},
+		{"full: replay is long, which frees nothing", upkeep{own: 640 * mib, garbage: 640 * mib, written: 700 * mib, full: true,
+			log: journal.Usage{Behind: 700 * mib, Oldest: true, Available: 64 * mib}}, false},
 	} {
 		tt.u.after = 64 * mib
 		if got := tt.u.worthwhile(); got != tt.want {
