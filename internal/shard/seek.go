@@ -103,6 +103,8 @@ func (sl *slot) checkSessions(s *Shard) {
 		sl.consumers = slices.Delete(sl.consumers, i, i+1)
 		i--
 		c.gone = true
-		c.sink.Ended(queue.ErrSessionLockLost)
+		if !c.leaving { // else it has asked for that
+			c.sink.Ended(queue.ErrSessionLockLost)
+		}
 	}
 }
