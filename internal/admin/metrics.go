@@ -91,6 +91,7 @@ var (
 	entityCount = prometheus.NewDesc("triagemq_entities", "Entities by kind.", []string{"kind"}, nil)
 	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities beyond those that are told one by one.", nil, nil)
 	connected   = prometheus.NewDesc("triagemq_connections", "Clients that are connected by AMQP.", nil, nil)
+	unreadable  = prometheus.NewDesc("triagemq_messages_unreadable_total", "Messages that became dead letters because their bodies could not be read.", nil, nil)
 )
 
 // collector asks the broker for one scrape. It is a prometheus.Collector.
@@ -104,7 +105,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		to <- g.desc
 	}
-	for _, d := range []*prometheus.Desc{levelReady, levelOldest, entityCount, hiddenCount, connected} {
+	for _, d := range []*prometheus.Desc{levelReady, levelOldest, entityCount, hiddenCount, connected, unreadable} {
 		to <- d
 	}
 }
@@ -139,6 +140,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	set(hiddenCount, hidden)
 	set(connected, len(c.Connections(c.ctx)))
+	to <- prometheus.MustNewConstMetric(unreadable, prometheus.CounterValue, float64(c.Broker.Unreadable()))
 }
 
 func tell(to chan<- prometheus.Metric, addr located, rt broker.Runtime, now time.Time) {

@@ -33,6 +33,7 @@ func TestMetrics(t *testing.T) {
 		`triagemq_disk_unsynced_bytes 20`,
 		`triagemq_disk_full 1`,
 		`triagemq_disk_busy 0`,
+		`triagemq_messages_unreadable_total 0`,
 		"go_goroutines ", "process_start_time_seconds ",
 	} {
 		if !strings.Contains(got.body, want) {

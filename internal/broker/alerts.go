@@ -23,7 +23,7 @@ import (
 const AlertsTopic = "$alerts"
 
 // Alert tells that the state of an objective, of an expected rate, or of a queue that
-// may be saturated, has changed.
+// may be saturated, has changed, or that messages could not be read.
 type Alert struct {
 	At      time.Time         `json:"at"`
 	Entity  string            `json:"entity"`
@@ -67,17 +67,22 @@ func (b *Broker) raise(n *node, changes []objective.Change) {
 		return
 	}
 	hook := n.watch.policy.Alerts
-	a := b.alerts
-	a.mu.Lock()
+	var as []Alert
 	for _, c := range changes {
-		if len(a.pending) >= maxAlerts {
-			a.lost++
-			continue
-		}
-		a.pending = append(a.pending, Alert{
+		as = append(as, Alert{
 			At: c.At.UTC(), Entity: n.path, Class: c.Name, Subject: c.Subject, From: c.From, To: c.To, Why: c.Why, Hook: hook,
 		})
 	}
+	b.alert(as...)
+}
+
+// alert hands over alerts. It never blocks.
+func (b *Broker) alert(as ...Alert) {
+	a := b.alerts
+	a.mu.Lock()
+	room := min(len(as), maxAlerts-len(a.pending))
+	a.pending = append(a.pending, as[:room]...)
+	a.lost += len(as) - room
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:

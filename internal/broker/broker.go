@@ -28,6 +28,7 @@ type Broker struct {
 
 	reclasser *reclasser
 	alerts    *alerts
+	damages   damages
 	posts     sync.Pool // of *post
 	requests  *requests
 
@@ -58,6 +59,7 @@ func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 		if err := b.recoverShard(s); err != nil {
 			return nil, err
 		}
+		s.OnDamage(b.damaged)
 	}
 	for _, n := range b.sorted() {
 		if n.kind == KindTopic {

@@ -31,10 +31,12 @@ func (b *Broker) measure(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
+			b.tellDamages(ctx)
 			b.look(ctx, noteEvery)
 		case <-ctx.Done():
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
 			defer cancel()
+			b.tellDamages(ctx)
 			b.look(ctx, 0)
 			return
 		}

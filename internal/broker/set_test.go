@@ -190,3 +190,49 @@ func TestSetByLevelCountsWhatCanBeHandedOut(t *testing.T) {
 		}
 	}
 }
+
+// Line A5: what comes to a set that is over goes back, at once and uncounted.
+func TestSetThatIsOverGivesBackWhatComes(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	s, err := r.OpenSet(t.Context(), []string{"q"}, ByOrder, ReceiverOptions{}, newSetSink())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	r.send("q", msg("a"))
+	_, k := r.receive("q", 1, ReceiverOptions{})
+	d := <-k.ds
+	s.sources[0].Deliver([]Delivery{d}) // as a shard does that has not heard of the end
+	if rt, err := r.Runtime(t.Context(), "q"); err != nil || rt.Locked != 0 || rt.Active != 1 {
+		t.Fatalf("%d messages, %d of them locked, %v, want 1 and 0", rt.Active, rt.Locked, err)
+	}
+	if _, k = r.receive("q", 1, ReceiverOptions{}); (<-k.ds).Failures != 0 {
+		t.Error("it counts as failed, and nobody has got it")
+	}
+}
+
+// Line A5: the same for a delivery that waits in the set when it ends.
+func TestSetThatEndsGivesBackWhatWaits(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.queue(entity.Queue{Name: "gone"})
+	s, err := r.OpenSet(t.Context(), []string{"gone", "q"}, ByOrder, ReceiverOptions{}, newSetSink())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r.send("q", msg("a"))
+	_, k := r.receive("q", 1, ReceiverOptions{})
+	d := <-k.ds
+	s.mu.Lock() // both at once, the end first
+	s.events = append(s.events, setEvent{source: 0, ended: ErrNotFound}, setEvent{source: 1, ds: []Delivery{d}})
+	s.mu.Unlock()
+	s.ring()
+	if err := <-s.sink.(*setSink).ended; err == nil {
+		t.Fatal("it ended without a reason")
+	}
+	if rt, err := r.Runtime(t.Context(), "q"); err != nil || rt.Locked != 0 || rt.Active != 1 {
+		t.Fatalf("%d messages, %d of them locked, %v, want 1 and 0", rt.Active, rt.Locked, err)
+	}
+}

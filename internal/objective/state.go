@@ -45,6 +45,7 @@ const (
 	OfObjective  Subject = "objective"
 	OfRate       Subject = "expected rate"
 	OfSaturation Subject = "saturation" // of a whole queue: at risk while it lasts; told by whoever has the queue
+	OfDamage     Subject = "damage"     // messages that could not be read; told by whoever has the queue
 )
 
 // Change is a state that has become another.

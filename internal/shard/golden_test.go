@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// oldStore is a journal with the records that an earlier version wrote.
+type oldStore struct {
+	blockSize uint64
+	records   []journal.Record
+	digests   []string // of the queue and of its dead letters
+}
+
+func readOldStore(t *testing.T, name string) *oldStore {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := new(oldStore)
+	lines := bufio.NewScanner(f)
+	lines.Scan()
+	if _, err := fmt.Sscan(lines.Text(), &s.blockSize); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if words[0] == "digest" {
+			s.digests = words[1:]
+			return s
+		}
+		var rec journal.Record
+		if _, err := fmt.Sscan(words[0], &rec.At); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if rec.Payload, err = hex.DecodeString(words[1]); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		s.records = append(s.records, rec)
+	}
+	t.Fatalf("%s has no digest", name)
+	return nil
+}
+
+func (s *oldStore) Claim(shard journal.Shard) (journal.Claim, iter.Seq2[journal.Record, error], error) {
+	return journal.Claim{Shard: shard, Epoch: 9, BlockSize: s.blockSize}, func(yield func(journal.Record, error) bool) {
+		for _, rec := range s.records {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}, nil
+}
+
+func (s *oldStore) Read(at journal.Position, dst []byte) ([]byte, error) {
+	for _, rec := range s.records {
+		if rec.At == at {
+			return append(dst, rec.Payload...), nil
+		}
+	}
+	return dst, journal.ErrGone
+}
+
+func (s *oldStore) Append(journal.Claim, [][]byte, []journal.Position) error { return journal.ErrFull }
+func (s *oldStore) Truncate(journal.Claim, journal.Keep) error               { return nil }
+func (s *oldStore) Watch(journal.Claim, func(journal.Status))                {}
+
+// Stores that earlier versions wrote are read for ever. The first has the reasons of
+// its dead letters in their bodies, the second beside them.
+func TestRecordsOfEarlierVersions(t *testing.T) {
+	files, err := filepath.Glob("testdata/records/*.hex")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d stores to read: %v", len(files), err)
+	}
+	for _, name := range files {
+		j := readOldStore(t, name)
+		s, err := Open(j, 0, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := s.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.Look(func(tx *Tx) {
+			for part, want := range j.digests {
+				q, err := tx.Inspect(1, Part(part))
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got := q.Digest(time.Time{}); hex.EncodeToString(got[:]) != want {
+					t.Errorf("%s: part %d has digest %x, want %s", name, part, got, want)
+				}
+			}
+			dead, _ := tx.Inspect(1, DeadLetter)
+			for _, qd := range dead.Peek(time.Time{}, 0, 10, nil) {
+				d, err := tx.Delivery(1, DeadLetter, qd)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				m, err := d.Message()
+				if err != nil {
+					t.Fatalf("%s: dead letter %d: %v", name, d.Seq, err)
+				}
+				if v, _ := m.Property(message.PropertyDeadLetterReason); v.String() != "because" {
+					t.Errorf("%s: dead letter %d has the reason %v", name, d.Seq, v)
+				}
+				if m.BodySize() == 0 {
+					t.Errorf("%s: dead letter %d has no body", name, d.Seq)
+				}
+			}
+			if n := dead.Counts().Total(); n != 2 {
+				t.Errorf("%s: %d dead letters, want 2", name, n)
+			}
+		})
+	}
+}
