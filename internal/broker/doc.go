@@ -9,6 +9,10 @@
 // back without an error, and a verdict whose Settle did. A message published to a
 // topic is in all of its matching subscriptions or in none.
 //
+// What was delivered to a Sink and cannot be passed on is given back with Return:
+// nothing counts against the message, and one that was taken for good is in its place
+// again.
+//
 // # Where things live
 //
 // A queue lives in the shard that the hash of its name picks; a topic and all its

@@ -49,6 +49,12 @@ var (
 	// ErrMessageNotFound means that no message has that number, or not in a
 	// state that allows the operation.
 	ErrMessageNotFound = queue.ErrNotFound
+	// ErrNoRoom means that properties cannot be merged into a message while the
+	// disk is full. The lock holds; it is an ErrDiskFull.
+	ErrNoRoom = shard.ErrNoRoom
+	// ErrUnreadable means that the body of a message cannot be read; it is among
+	// the dead letters.
+	ErrUnreadable = shard.ErrUnreadable
 	// ErrTimeout means that nothing came in time.
 	ErrTimeout = errors.New("broker: timeout")
 )

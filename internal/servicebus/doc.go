@@ -17,6 +17,9 @@
 // memory of what is not durable yet is charged to an account that all connections
 // share, before it is taken; a peer for which there is none is not read from.
 //
+// What was never handed to the transport goes back to its queue at once and
+// uncounted, whatever ends the link, also if it was taken for good.
+//
 // # Addresses
 //
 //	$cbs                       put-token requests

@@ -77,6 +77,9 @@ var conditions = []struct {
 	{broker.ErrDisabled, condEntityDisabled, statusForbidden, "The messaging entity '{entity}' is currently disabled."},
 	{broker.ErrTooLarge, endpoint.CondMessageSizeExceeded, statusBadRequest, "The message is larger than '{entity}' accepts."},
 	{broker.ErrQuota, endpoint.CondResourceLimitExceeded, statusForbidden, "The messaging entity '{entity}' has reached its size quota."},
+	{broker.ErrNoRoom, condServerBusy, statusUnavailable, "The broker's disk is full: properties cannot be merged into a message. " +
+		"Settle it without them, or try again later; its lock holds."},
+	{broker.ErrUnreadable, condMessageNotFound, statusNotFound, "The message cannot be read from the disk of the broker. It is among the dead letters of '{entity}'."},
 	{broker.ErrDiskFull, endpoint.CondResourceLimitExceeded, statusForbidden, "The broker's disk is full. Receiving and settling still work."},
 	{broker.ErrSessionRequired, endpoint.CondNotAllowed, statusBadRequest, textNoSession},
 	{broker.ErrLockLost, condLockLost, statusGone, textLockLost},

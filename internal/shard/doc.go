@@ -18,6 +18,9 @@
 // standing message is handed out without waiting for the sync in progress; but for
 // the first of a key, where what was started is finished first: that it was started
 // must be safe, too.
+// What a consumer was given in memory and was not handed goes back to its place when
+// the consumer goes, uncounted; what its sink could not pass on comes back by Return.
+// A message that was taken for good and reached nobody is lost only by a crash.
 // Records that nobody waits for, such as the settlement of a consumer that wants
 // no answer, may stay in memory for a few milliseconds, to go with the next that
 // somebody does wait for.
@@ -35,6 +38,18 @@
 // other way round. Everything else one step wrote is one group. The bytes are
 // drawn in docs/format/shard-records.md.
 //
+// A dead letter keeps the body it had; its reason is a small body of its own, and the
+// two are merged when the message is read.
+//
+// # Bodies
+//
+// The goroutine of a shard reads no bodies. (A snapshot that moves them still does.)
+// What needs one that is not cached is parked, the body is read in the background,
+// and the operation goes on when it is there: a consumer that takes for good holds
+// the message locked meanwhile; a settlement with properties holds back the detach of
+// its session. A body that cannot be read is an incident of its message, which becomes
+// a dead letter; everything else goes on.
+//
 // # Snapshots
 //
 // A snapshot is written into the same journal in small steps between
@@ -47,9 +62,10 @@
 // # Concurrency
 //
 // Run owns every field of Shard except the mailbox. Step and the methods it calls
-// need no goroutine, which is how the simulator drives them. Methods that post to
-// the mailbox may be called from anywhere and never block; their callbacks run on
-// the shard's goroutine and must return at once.
+// need no goroutine, which is how the simulator drives them: it also decides, with
+// Options.Go, when background work is done. Methods that post to the mailbox may be
+// called from anywhere and never block; their callbacks run on the shard's goroutine
+// and must return at once. Delivery.Message and Read may wait for the disk.
 //
 // # Invariants
 //
@@ -57,6 +73,8 @@
 //  2. For each block, live counts the bytes of exactly those bodies that some
 //     machine refers to.
 //  3. A consumer's deliveries are released in the order they were taken.
+//  4. What was taken for a consumer is in its fetching, held or out, until it is
+//     handed to the sink or back in its place.
 //
 // # Not here
 //

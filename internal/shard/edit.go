@@ -4,12 +4,17 @@ package shard
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
+
+// ErrNoRoom answers a settlement with properties while the disk is full: each message
+// would need a new body. The locks are as they were. It unwraps to ErrDiskFull.
+var ErrNoRoom = fmt.Errorf("%w: there is no room for messages with new properties", ErrDiskFull)
 
 // ErrUnreadable answers a settlement with properties of a message whose body cannot
 // be read. The message has become a dead letter, if it was not one already.
@@ -50,8 +55,11 @@ func (e *editing) advance(s *Shard) {
 			continue
 		}
 		ref, err := s.body(m.Edit(message.Edit{Properties: o.Properties}))
-		if err == nil {
+		switch {
+		case err == nil:
 			err = sl.q.Rewrite(s.now, t, ref, &s.eff)
+		case errors.Is(err, ErrDiskFull):
+			err = ErrNoRoom
 		}
 		if err != nil {
 			o.refuse(e.next, err)
@@ -73,7 +81,7 @@ func (e *editing) refusal(s *Shard, t queue.Token) error {
 	case e.o.Verdict == Reject && q.Config().IsDead:
 		return queue.ErrNotAllowed
 	case s.full:
-		return ErrDiskFull // a new body would take what is kept for those who free space
+		return ErrNoRoom // a new body would take what is kept for those who free space
 	}
 	return nil
 }

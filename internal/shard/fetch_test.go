@@ -281,8 +281,8 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	r.step()
 	r.sync()
 	r.step()
-	if len(errs) != 1 || !errors.Is(errs[0], ErrDiskFull) {
-		t.Fatalf("answered with %v, want %v", errs, ErrDiskFull)
+	if len(errs) != 1 || !errors.Is(errs[0], ErrNoRoom) {
+		t.Fatalf("answered with %v, want %v", errs, ErrNoRoom)
 	}
 	sl, _ := r.s.slot(id, Main)
 	if !sl.q.Holds(r.now, k.got[0].Token) {

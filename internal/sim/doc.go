@@ -31,6 +31,8 @@
 //   - Every queue holds exactly the messages that were sent and not settled, each
 //     in its state, with its count of failures, and counts them right.
 //   - Every answer is the one that the model gives.
+//   - A message that was taken for a consumer arrives there or comes back as it was,
+//     whoever leaves meanwhile. At rest none is on its way.
 //   - A crash leaves the state of some moment, whole: no later one than the last
 //     operation, and no earlier one than the last thing that anyone was told. So
 //     nothing acknowledged or delivered is lost, nothing completed comes back,
@@ -48,7 +50,8 @@
 //
 // # Concurrency
 //
-// One goroutine, which is the point. (A front has those of its broker, and goes on
+// One goroutine, which is the point. What a shard does in the background is done when
+// the seed says so, in any order. (A front has those of its broker, and goes on
 // when they are all at rest.) A body that was moved while its reader was
 // looking for it is the one exception: the reader has a goroutine that the
 // simulator waits for before it goes on.
