@@ -17,9 +17,11 @@ const (
 	// retryFull is how often a full disk is looked at again when nothing else,
 	// such as a Truncate, gives reason to. To look writes nothing.
 	retryFull = time.Second
-	// idleAfter is how long nothing must have been appended before a store gives
-	// back the space that it keeps ready.
-	idleAfter = 3 * time.Second
+	// idleAfter is how long no more than idleBytes must have been appended before a
+	// store gives back the space that it keeps ready: owners write a little after
+	// everything was consumed.
+	idleAfter = 2 * time.Second
+	idleBytes = 256 << 10
 )
 
 // Run commits whatever is appended until ctx ends, then commits what is left and
@@ -86,10 +88,10 @@ func (w *WAL) keepStocked(ctx context.Context) {
 	}
 }
 
-// trimUnless trims the stock, unless something has been appended since then.
+// trimUnless trims the stock, unless the store has been in use since then.
 func (w *WAL) trimUnless(appended uint64) error {
 	w.mu.Lock()
-	active := w.log.appended != appended
+	active := w.log.appended-appended > idleBytes
 	w.mu.Unlock()
 	if active {
 		return nil

@@ -18,7 +18,7 @@
 //     senders are let in: no burst and no other process can take them. A store
 //     opens, and its shards can be claimed, when nothing else is left.
 //   - A full disk that nobody uses is looked at once in a second, and not written.
-//   - A store that nobody has used for a while keeps 32 MiB beside its records and
+//   - A store that nobody has used for a few seconds keeps 32 MiB beside its records and
 //     the reserve.
 //   - The manifest is there three times: in two files, either of which is enough,
 //     and in the log, where [Repair] finds it.
