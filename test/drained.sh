@@ -59,7 +59,7 @@ start() {
 through() { "$binary" bench --url "$url" --queue "$1" --duration "${2}s" --quiet >/dev/null; }
 
 # rest waits until the size of the store has not changed for 15 seconds: a store gives
-# up what it keeps ready after ten.
+# up what it keeps ready after a few.
 rest() {
 	local before=-1 now same=0
 	for _ in $(seq 60); do
