@@ -169,11 +169,6 @@ func TestRestartOnAFullDisk(t *testing.T) {
 				t.Fatalf("seed %d, life %d: %v", seed, life, err)
 			}
 			c, records, err := replayed(w, 1)
-			if errors.Is(err, journal.ErrFull) { // the manifest has no blocks of its own
-				disk.SetOthers(0)
-				disk.SetSize(10 << 20)
-				c, records, err = replayed(w, 1)
-			}
 			if err != nil {
 				t.Fatalf("seed %d, life %d: %v", seed, life, err)
 			}
@@ -497,36 +492,6 @@ func TestSendersDoNotWaitForASegment(t *testing.T) {
 	commit(t, w)
 	if _, err := sendOne(w, c, "let in again"); err != nil || status.Busy {
 		t.Fatalf("after a commit: %v, status %+v", err, status)
-	}
-}
-
-// A7: the manifest gets the blocks of a spare if it needs some and the disk has
-// none.
-func TestManifestTakesASpare(t *testing.T) {
-	disk, w := limited(t, 1<<20)
-	c, _ := claim(t, w, 1)
-	commit(t, w)
-	var at []journal.Position
-	for range 600 {
-		at = append(at, appendOne(t, w, c, numbered(699)))
-		commit(t, w)
-	}
-	var blocks []uint64
-	for _, p := range at[:len(at)-1] {
-		if b := c.Block(p); b < c.Block(at[len(at)-1]) && (len(blocks) == 0 || blocks[len(blocks)-1] != b) {
-			blocks = append(blocks, b)
-		}
-	}
-	disk.SetOthers(1 << 40)
-	if err := disk.Remove(manifestNext); err != nil {
-		t.Skip("there is no such file any more")
-	}
-	disk.SetOthers(1 << 40)
-	if err := w.Truncate(c, journal.Keep{From: at[len(at)-1], Blocks: blocks}); err != nil {
-		t.Fatalf("truncate on a full disk: %v", err)
-	}
-	if _, _, err := journal.ClaimOne(w, 2); err != nil {
-		t.Fatalf("claim on a full disk: %v", err)
 	}
 }
 
