@@ -484,7 +484,9 @@ func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 	if err := r.s.Attach(Attachment{ID: id, Part: TransferDeadLetter, Sink: end}, func(c *Consumer, err error) { end.c = c }); err != nil {
 		t.Fatal(err)
 	}
-	r.s.drain()
+	if err := r.s.drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	r.s.stop(ErrStopped)
 	stop()
 	<-done

@@ -15,6 +15,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // oldStore is a journal with the records that an earlier version wrote.
@@ -56,8 +57,8 @@ func readOldStore(t *testing.T, name string) *oldStore {
 	return nil
 }
 
-func (s *oldStore) Claim(shard journal.Shard) (journal.Claim, iter.Seq2[journal.Record, error], error) {
-	return journal.Claim{Shard: shard, Epoch: 9, BlockSize: s.blockSize}, func(yield func(journal.Record, error) bool) {
+func (s *oldStore) Claim(shards ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
+	return []journal.Claim{{Shard: shards[0], Epoch: 9, BlockSize: s.blockSize, MaxGroup: int(s.blockSize)}}, func(yield func(journal.Record, error) bool) {
 		for _, rec := range s.records {
 			if !yield(rec, nil) {
 				return
@@ -75,9 +76,11 @@ func (s *oldStore) Read(at journal.Position, dst []byte) ([]byte, error) {
 	return dst, journal.ErrGone
 }
 
-func (s *oldStore) Append(journal.Claim, [][]byte, []journal.Position) error { return journal.ErrFull }
-func (s *oldStore) Truncate(journal.Claim, journal.Keep) error               { return nil }
-func (s *oldStore) Watch(journal.Claim, func(journal.Status))                {}
+func (s *oldStore) Append(journal.Claim, *journal.Group) error { return journal.ErrFull }
+func (s *oldStore) Truncate(journal.Claim, journal.Keep) error { return nil }
+func (s *oldStore) Watch(journal.Claim, func(journal.Status))  {}
+func (s *oldStore) Reserve(journal.Claim, uint64)              {}
+func (s *oldStore) Usage(journal.Claim) journal.Usage          { return journal.Usage{} }
 
 // Stores that earlier versions wrote are read for ever. The first has the reasons of
 // its dead letters in their bodies, the second beside them.
@@ -107,7 +110,8 @@ func TestRecordsOfEarlierVersions(t *testing.T) {
 				}
 			}
 			dead, _ := tx.Inspect(1, DeadLetter)
-			for _, qd := range dead.Peek(time.Time{}, 0, 10, nil) {
+			letters, _ := dead.Peek(time.Time{}, queue.Peek{Max: 10})
+			for _, qd := range letters {
 				d, err := tx.Delivery(1, DeadLetter, qd)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
