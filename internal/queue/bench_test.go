@@ -113,3 +113,23 @@ func heapInUse() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// BenchmarkPause pauses a queue and lets it go on, with ten million messages that
+// wait: it takes as long as with none.
+func BenchmarkPause(b *testing.B) {
+	for _, fair := range []bool{false, true} {
+		for _, n := range []int{0, 10_000_000} {
+			b.Run(fmt.Sprintf("fair=%t/waiting=%d", fair, n), func(b *testing.B) {
+				q := New(Config{LockFor: time.Minute, Order: Order{Fair: fair}}, 1)
+				fill(b, q, n)
+				cfg, now := q.Config(), time.Unix(1_700_000_000, 0)
+				var out Effects
+				for b.Loop() {
+					cfg.ReceivePaused = !cfg.ReceivePaused
+					q.Configure(now, cfg, &out)
+					out.Reset()
+				}
+			})
+		}
+	}
+}

@@ -37,7 +37,6 @@ type fairLine struct {
 	line
 	level      Level
 	fairKey    uint32 // in keys
-	n          int    // messages in it
 	prev, next *fairLine
 	turns      int64
 	load       int // ring it is in
@@ -45,7 +44,7 @@ type fairLine struct {
 	first      key      // if the lane is aged, or finishes first
 	age, work  int      // position in ages and works
 	started    uint64   // of its key
-	room       [4]SeqNo // for list: most keys have few messages
+	room       [3]SeqNo // for list: most keys have few messages
 }
 
 // find returns the line of a key, nil if it has no messages here.
@@ -68,7 +67,6 @@ func (f *fairLane) add(q *Queue, k key, e *entry) {
 		q.keys.all[n].lines = append(q.keys.all[n].lines, l)
 	}
 	l.line.add(q, k, e)
-	l.n++
 	if fresh {
 		if owner := &q.keys.all[n]; !owner.full() && owner.opens() <= q.clock {
 			f.enlist(l, owner.load())
@@ -94,13 +92,12 @@ func (f *fairLane) leave(q *Queue, k key, e *entry) { f.pop(q, k, e) }
 func (f *fairLane) pop(q *Queue, k key, e *entry) {
 	l := f.find(q, q.fairKey(e.group))
 	l.remove(q, k, e)
-	l.n--
 	f.shrunk(q, l)
 }
 
 // shrunk forgets a line that became empty.
 func (f *fairLane) shrunk(q *Queue, l *fairLine) {
-	if l.n > 0 {
+	if l.list.n > 0 {
 		f.refresh(q, l)
 		return
 	}

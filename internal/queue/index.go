@@ -189,33 +189,22 @@ func (q *Queue) follow(seq SeqNo, e *entry) {
 	}
 }
 
-// offer lets a message be handed out when it is its turn.
-func (q *Queue) offer(k key, e *entry) {
-	q.levels.add(q, k, e)
+// What is done to the index in force is done to the second, too, if it follows the
+// message. Callers look first whether there is one: mostly there is not.
+
+func (q *Queue) addToSecond(k key, e *entry) {
 	if q.next.has(k.seq) {
 		q.inSecond(e, func() { q.levels.add(q, k, e) })
 	}
 }
 
-// withdraw lets it be handed out no more.
-func (q *Queue) withdraw(k key, e *entry) {
-	q.levels.leave(q, k, e)
+func (q *Queue) leaveSecond(k key, e *entry) {
 	if q.next.has(k.seq) {
 		q.inSecond(e, func() { q.levels.leave(q, k, e) })
 	}
 }
 
-// serve says that it is handed out, because it is first.
-func (q *Queue) serve(k key, e *entry) {
-	q.levels.take(q, k, e)
-	if q.next.has(k.seq) {
-		q.inSecond(e, func() { q.levels.leave(q, k, e) })
-	}
-}
-
-// flight counts a message of its key in flight, or out of it.
-func (q *Queue) flight(e *entry, by int64) {
-	q.fly(e, by)
+func (q *Queue) flyInSecond(e *entry, by int64) {
 	if q.next.has(e.seq) {
 		q.inSecond(e, func() { q.fly(e, by) })
 	}

@@ -147,6 +147,16 @@ func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 func (q *Queue) takeOff(e *entry) { q.flight(e, 1) }
 func (q *Queue) land(e *entry)    { q.flight(e, -1) }
 
+// flight counts a message of its key in flight, or out of it.
+func (q *Queue) flight(e *entry, by int64) {
+	if q.order.Fair {
+		q.fly(e, by)
+	}
+	if q.next.index != nil {
+		q.flyInSecond(e, by)
+	}
+}
+
 func (q *Queue) fly(e *entry, by int64) {
 	if !q.order.Fair {
 		return

@@ -103,6 +103,9 @@ func (l *line) last(q *Queue) (k key, ok bool) {
 func (l *line) remove(q *Queue, k key, e *entry) {
 	switch {
 	case l.row != nil && e.flags&flagRow != 0:
+		if q.msgs.pop(l.row, e) { // mostly it is the first
+			return
+		}
 		n := q.msgs.spotOf(k.seq)
 		if q.msgs.exit(l.row, n) {
 			l.thinOut(q, n.shelf())

@@ -11,7 +11,6 @@ import "slices"
 type offer struct {
 	line
 	level Level
-	n     int   // messages in it
 	shown SeqNo // the first of them, if that is in the levels; zero is none
 }
 
@@ -47,7 +46,6 @@ func (q *Queue) queueUp(seq SeqNo, e *entry) {
 	s.line.put(q, seq)
 	o := s.offerAt(e.level)
 	o.add(q, key{e.enqueued, seq}, e)
-	o.n++
 	if s.lock == 0 {
 		q.show(o)
 	}
@@ -68,10 +66,9 @@ func (q *Queue) unoffer(s *session, seq SeqNo, e *entry) {
 		q.hide(o)
 	}
 	o.remove(q, key{e.enqueued, seq}, e)
-	o.n--
 	switch {
-	case o.n == 0:
-		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return o.n == 0 })
+	case o.list.n == 0:
+		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return o.list.n == 0 })
 	case s.lock == 0:
 		q.show(o)
 	}
@@ -87,7 +84,11 @@ func (q *Queue) show(o *offer) {
 		q.hide(o)
 	}
 	o.shown = k.seq
-	q.offer(k, q.msgs.get(k.seq))
+	e := q.msgs.get(k.seq)
+	q.levels.add(q, k, e)
+	if q.next.index != nil {
+		q.addToSecond(k, e)
+	}
 }
 
 // hide takes a session out of one level.

@@ -173,7 +173,11 @@ func (q *Queue) stand(seq SeqNo, e *entry) {
 		q.queueUp(seq, e)
 		return
 	}
-	q.offer(key{e.enqueued, seq}, e)
+	k := key{e.enqueued, seq}
+	q.levels.add(q, k, e)
+	if q.next.index != nil {
+		q.addToSecond(k, e)
+	}
 }
 
 // unstand takes a message that is not first out of its place.
@@ -189,6 +193,14 @@ func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
 		return
 	}
 	q.withdraw(key{e.enqueued, seq}, e)
+}
+
+// withdraw lets a message be handed out no more.
+func (q *Queue) withdraw(k key, e *entry) {
+	q.levels.leave(q, k, e)
+	if q.next.index != nil {
+		q.leaveSecond(k, e)
+	}
 }
 
 func (q *Queue) uncount(e *entry) {

@@ -169,7 +169,7 @@ func (l *seqList) remove(k key) {
 	l.n--
 	if l.many == nil {
 		at := slices.Index(l.few, k.seq)
-		l.few = slices.Delete(l.few, at, at+1)
+		l.few = l.few[:at+copy(l.few[at:], l.few[at+1:])]
 		return
 	}
 	l.many.remove(k)
@@ -177,7 +177,14 @@ func (l *seqList) remove(k key) {
 
 // discard removes a message of a list by number if it is there.
 func (l *seqList) discard(seq SeqNo) {
-	if l.n == 0 || seq > l.last() || seq < l.first() {
+	if l.n == 0 {
+		return
+	}
+	if l.many == nil {
+		if at := slices.Index(l.few, seq); at >= 0 {
+			l.n--
+			l.few = l.few[:at+copy(l.few[at:], l.few[at+1:])]
+		}
 		return
 	}
 	if at, ok := l.after(seq - 1); ok && at == seq {

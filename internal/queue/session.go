@@ -156,6 +156,10 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 	if s == nil {
 		return
 	}
+	if s.held.head == 0 {
+		q.freeSession(s)
+		return
+	}
 	q.locks.void(s.lock, at)
 	q.endSession(s.lock, tickWork, nil)
 }

@@ -202,6 +202,19 @@ func (s *shelves) end(r *row) spot {
 	return spot(n)<<shelfBits | spot(place)
 }
 
+// pop removes the first message of a row, if it is e and others wait on its shelf.
+func (s *shelves) pop(r *row, e *entry) bool {
+	sh := &s.all[r.first]
+	if &sh.entries[r.place] != e || sh.waiting == 1 {
+		return false
+	}
+	e.flags &^= flagRow
+	sh.waiting--
+	r.n--
+	r.place++
+	return true
+}
+
 // exit says that the message at n waits in a row no more. It reports whether the
 // shelf has become thin, and should be taken out of the row.
 func (s *shelves) exit(r *row, n spot) (isThin bool) {

@@ -46,7 +46,10 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 			s.line.popFirst()
 			q.unoffer(s, k.seq, e)
 		} else {
-			q.serve(k, e)
+			q.levels.take(q, k, e)
+			if q.next.index != nil {
+				q.leaveSecond(k, e)
+			}
 		}
 		hold := inHand != nil && !inHand(e.body())
 		w.Forgetful = w.Forgetful && !hold

@@ -16,16 +16,19 @@ import (
 // a state that is whole, and what it wrote is one group of records, so that a crash
 // in the middle leaves what was done so far.
 //
-// What a step writes must be durable before the next is taken. So the records of a
-// sender never wait for the disk behind a whole purge.
+// No more than aheadBytes of what the steps wrote may wait for the disk. So the record
+// of a sender never waits there behind a whole purge.
 
 // stepwise are the operations under way.
 type stepwise struct {
 	ops    []*inSteps       // in the order of their turns
-	behind journal.Position // end of what their last step wrote
+	ahead  int              // bytes that steps wrote since all of it was durable
+	behind journal.Position // end of it
 	taken  bool             // one was begun in this step of the shard
 	closed bool             // the shard is about to stop: no more steps
 }
+
+const aheadBytes = 256 << 10
 
 // inSteps is one of them.
 type inSteps struct {
@@ -54,8 +57,9 @@ func (o *inSteps) again(s *Shard) (over bool) {
 	if over = done || err != nil; over && o.done != nil {
 		s.then(answerFunc(o.done), err)
 	}
-	if !over && len(s.step.ends) > before {
+	if n := len(s.step.arena); !over && len(s.step.ends) > before {
 		s.commit()
+		s.stepwise.ahead += n
 		s.stepwise.behind = s.tail
 	}
 	return over
@@ -63,7 +67,10 @@ func (o *inSteps) again(s *Shard) (over bool) {
 
 // due reports whether a step may be taken.
 func (w *stepwise) due(durable journal.Position) bool {
-	return len(w.ops) > 0 && w.behind <= durable && !w.closed
+	if w.behind <= durable {
+		w.ahead = 0
+	}
+	return len(w.ops) > 0 && w.ahead < aheadBytes && !w.closed
 }
 
 // goOn takes one step of one of the operations that are done in steps.
