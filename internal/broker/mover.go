@@ -56,6 +56,7 @@ type mover struct {
 	window  uint64          // guarded by mu; messages it may have in hand
 	stopped bool            // guarded by mu
 	retry   *time.Timer     // guarded by mu; not nil while it waits for its target
+	seen    uint64          // guarded by mu; changes of definitions when a target was last looked at
 	delay   time.Duration   // guarded by mu; how long it waited last
 }
 
@@ -198,6 +199,12 @@ func (m *mover) refused(t queue.Token) {
 		if m.c != nil {
 			_ = m.c.Allow(m.done) // not more than it has
 		}
+		// A change since the target was looked at has found nobody waiting. One
+		// from now on finds us, because waiting was counted before this.
+		if m.seen != m.ms.changes.Load() {
+			m.endWait()
+			m.allow()
+		}
 	}
 	m.mu.Unlock()
 	m.release(t)
@@ -264,6 +271,9 @@ func (m *mover) follows(n *node) bool {
 // move takes one message to where it belongs. It may read the disk and evaluate
 // rules.
 func (m *mover) move(t *transfer) {
+	m.mu.Lock()
+	m.seen = m.ms.changes.Load()
+	m.mu.Unlock()
 	d := &t.Delivery
 	if m.idle() {
 		m.release(d.Token)

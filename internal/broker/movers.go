@@ -38,6 +38,7 @@ type movers struct {
 
 	done    sync.WaitGroup // of the workers
 	waiting atomic.Int64   // movers whose target takes nothing at present
+	changes atomic.Uint64  // of definitions
 }
 
 func newMovers(b *Broker) *movers {
@@ -79,6 +80,7 @@ func (ms *movers) set(src source, wanted bool) {
 // changed has the movers that wait for n, or for a topic of which n is a
 // subscription, try again now.
 func (ms *movers) changed(n *node) {
+	ms.changes.Add(1) // first: who does not wait yet must not begin to
 	if ms.waiting.Load() == 0 {
 		return
 	}
