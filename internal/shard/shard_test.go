@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,8 +28,8 @@ type rig struct {
 	s    *Shard
 	now  time.Time
 
-	stepping   bool     // the shard is at work
-	background []func() // what it wants done beside it
+	stepping   atomic.Bool // the shard is at work
+	background []func()    // what it wants done beside it
 }
 
 func newRig(t testing.TB, opts Options) *rig {
@@ -71,9 +72,9 @@ func (r *rig) crash(seed uint64) {
 // step lets the shard work once; what it wrote is not durable yet.
 func (r *rig) step() {
 	r.t.Helper()
-	r.stepping = true
+	r.stepping.Store(true)
 	r.s.Step(r.now)
-	r.stepping = false
+	r.stepping.Store(false)
 	if r.s.failed != nil {
 		r.t.Fatalf("shard failed: %v", r.s.failed)
 	}

@@ -24,7 +24,7 @@ type guarded struct {
 }
 
 func (g *guarded) Read(at journal.Position, dst []byte) ([]byte, error) {
-	if g.r.stepping {
+	if g.r.stepping.Load() {
 		g.reads++
 	}
 	if g.damaged[at] {
