@@ -16,7 +16,7 @@ import (
 // what the queue wrote into other queues, and want all of them to agree.
 
 // seeds is how many games are played of each kind; make sim plays more.
-var seeds = flag.Uint64("seeds", 2, "how many seeds to play of each order")
+var seeds = flag.Uint64("seeds", defaultSeeds, "how many seeds to play of each order")
 
 var epochStart = time.Unix(1_700_000_000, 0).UTC()
 

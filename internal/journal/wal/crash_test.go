@@ -15,9 +15,6 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// crashPoints is how many disks, each left by another crash, must be recovered.
-const crashPoints = 12_000
-
 // TestCrashAtEveryDiskCall runs random work and cuts the power before every
 // single call that changes the disk, in each of the ways that vfs.Mem knows.
 // Every time it recovers what is left and compares it with what it was promised.

@@ -63,7 +63,6 @@ func makeStored(t testing.TB) stored {
 // every record as it was written. Whatever happens, no record may be served
 // that was not written.
 func TestFlippedBits(t *testing.T) {
-	const flips = 2000
 	s := makeStored(t)
 	if _, err := Verify(s.disk); err != nil {
 		t.Fatalf("verify before any damage: %v", err)
