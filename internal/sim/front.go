@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker"
@@ -31,8 +32,8 @@ type front struct {
 	ctx   context.Context
 	quiet func() // returns when nobody has anything left to do
 	start time.Time
-	set   time.Duration // by how much the wall clock was set, in all
-	now   time.Time     // by the broker's clock
+	set   atomic.Int64 // by how much the wall clock was set in all, in nanoseconds; the broker's goroutines read it
+	now   time.Time    // by the broker's clock
 	life  *life
 	lanes []*lane
 	desk  *desk // the one receiver there is, if there is one
@@ -193,7 +194,7 @@ func (f *front) play() {
 // read shows the clocks of the bubble, one of which is set now and then.
 func (f *front) read() clock.Reading {
 	now := time.Now()
-	return clock.Reading{Wall: now.Add(f.set), Elapsed: now.Sub(f.start)}
+	return clock.Reading{Wall: now.Add(time.Duration(f.set.Load())), Elapsed: now.Sub(f.start)}
 }
 
 // pass lets time pass, perhaps with another clock on the wall. It has to go on
@@ -201,7 +202,7 @@ func (f *front) read() clock.Reading {
 func (f *front) pass() {
 	if f.chance(3) {
 		by := f.setting(f.read().Wall, f.now)
-		f.set += by
+		f.set.Add(int64(by))
 		f.result.Set++
 		f.event("set the clock by %v", by)
 	}
