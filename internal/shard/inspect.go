@@ -25,6 +25,9 @@ func (s *Shard) Look(fn func(*Tx)) { fn(&Tx{s}) }
 // Failed returns why the shard can go no further, nil while it can.
 func (s *Shard) Failed() error { return s.failed }
 
+// Stuck reports whether the shard waits for space on the disk, and does nothing else.
+func (s *Shard) Stuck() bool { return s.stuck }
+
 // Posted returns how many operations wait in the mailbox.
 func (s *Shard) Posted() int {
 	s.mail.mu.Lock()

@@ -29,6 +29,9 @@ func (w *world) crash() {
 	seed := w.rng.Uint64()
 	w.event("crash %d", seed)
 	image := w.disk.CrashClone(seed)
+	if w.opts.disk > 0 && w.other.IntN(3) == 0 {
+		image.SetOthers(w.opts.disk) // while it was down, others have taken all there was
+	}
 	found := w.recovered(image.CrashClone(0)) // nothing in it is unsynced: a copy
 	w.start(image)
 	for i, h := range w.homes {

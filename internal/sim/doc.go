@@ -38,6 +38,9 @@
 //     nothing acknowledged or delivered is lost, nothing completed comes back,
 //     and every batch, every message to many queues is there or is not.
 //   - A disk that is recovered twice gives the same state twice.
+//   - A full disk, whoever has filled it and whenever, ends no process and keeps none
+//     from starting; a shard without any space left waits, and goes on when there is
+//     some.
 //   - Time goes on, nearly as fast as it passes, whatever is done to the clock on
 //     the wall, and comes closer to it; also after a crash.
 //

@@ -23,6 +23,7 @@ type home struct {
 	dropped  map[shard.ID]*modelEntity // in this life: a crash may bring them back
 	now      time.Time                 // of the shard: never goes back in one life
 	ticked   bool                      // in this step what is due was done
+	stuck    bool                      // the step before has not come to what is due
 
 	// versions are the states since the start of this life, one after each
 	// operation and one at the end of each step. A crash leaves one of them,
@@ -80,6 +81,7 @@ func (h *home) begin() {
 	h.consumers, h.leaving, h.unread, h.sending, h.settling, h.background = nil, nil, nil, nil, nil, nil
 	h.taken, h.held, h.parked = make(map[taking]take), make(map[place]map[queue.SeqNo]*modelMessage), make(map[taking][]*op)
 	h.recalls, h.spared = newRecalls(), make(map[taking]bool)
+	h.stuck = false
 }
 
 // work does some of what the shard wants done beside it, which may be long after
@@ -195,14 +197,18 @@ func (h *home) step() {
 	}
 	h.now = later(h.now, h.w.now)
 	h.ticked = false
-	h.mark(func() { // behind all operations, and before what is due
-		h.ticked = true
+	tick := func() { // behind all operations, and before what is due
+		h.ticked, h.stuck = true, false
 		for _, e := range h.sorted() {
 			for part, q := range e.parts {
 				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, shard.Part(part)}, m) })
 			}
 		}
-	})
+	}
+	if !h.stuck || !h.s.Stuck() { // else that of the step which is not over yet will do
+		h.stuck = true
+		h.mark(tick)
+	}
 	h.w.event("step %d", h.number)
 	h.s.Step(h.w.now)
 	if h.w.chance(2) {
@@ -211,6 +217,11 @@ func (h *home) step() {
 	if err := h.s.Failed(); err != nil {
 		h.w.stopped(err)
 		h.addVersion() // what it did before it failed may be on the disk
+		return
+	}
+	if h.s.Stuck() {
+		h.w.event("stuck %d", h.number)
+		h.addVersion()
 		return
 	}
 	for _, c := range h.consumers {

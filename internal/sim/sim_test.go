@@ -43,6 +43,7 @@ func TestSim(t *testing.T) {
 					all.Looks += r.Looks
 					all.Snapshots += r.Snapshots
 					all.Full += r.Full
+					all.Stuck += r.Stuck
 					all.Refused += r.Refused
 					all.Evicted += r.Evicted
 					all.Recalls += r.Recalls
@@ -53,8 +54,8 @@ func TestSim(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full, %d sends refused, %d messages evicted, %d asked back, %d returned undelivered, the clock set %d times",
-		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Refused, all.Evicted, all.Recalls, all.Returns, all.Set)
+	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full and %d stuck, %d sends refused, %d messages evicted, %d asked back, %d returned undelivered, the clock set %d times",
+		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Stuck, all.Refused, all.Evicted, all.Recalls, all.Returns, all.Set)
 }
 
 // TestFront plays seeds against a whole broker, each in a bubble of its own.

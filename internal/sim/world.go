@@ -21,6 +21,7 @@ import (
 // world is one run: a disk, a journal on it, shards on that, and a clock.
 type world struct {
 	rng   *rand.Rand
+	other *rand.Rand // what other processes do to the disk: the rest of a run does not depend on it
 	trace hash.Hash
 	out   io.Writer // nil: nobody reads along
 
@@ -40,7 +41,7 @@ type world struct {
 	policies map[string]*rules
 
 	faulty bool  // the disk was told to fail
-	full   bool  // the disk was full in this life
+	full   bool  // the disk has an end, or was full in this life
 	broken error // why the process must end; nil while it lives
 	made   int   // messages so far
 	result Result
@@ -49,6 +50,7 @@ type world struct {
 // options are the sizes that a seed chose; small ones make rare things frequent.
 type options struct {
 	segment uint64
+	disk    int64 // its size; zero has no end
 	shards  int
 	shard   shard.Options
 }
@@ -62,6 +64,7 @@ type Result struct {
 	Looks     int // crashes that were only looked at
 	Snapshots uint64
 	Full      int // disks that were full
+	Stuck     int // times that a shard was at rest because there was no space at all
 	Refused   int // sends that a policy turned away
 	Evicted   int // messages that made room
 	Recalls   int // messages asked back
@@ -77,6 +80,7 @@ type violation struct{ error }
 func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 	w := &world{
 		rng:   rand.New(rand.NewPCG(seed, 1)),
+		other: rand.New(rand.NewPCG(seed, 3)),
 		trace: sha256.New(),
 		out:   trace,
 		disk:  vfs.NewMem(),
@@ -106,6 +110,12 @@ func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
 			SnapshotStep:  w.pick(1, 7, 150),
 			VisitStep:     w.pick(1, 5, 1000),
 		},
+	}
+	if w.other.IntN(2) == 0 {
+		// A store takes two files for its manifest, and a few segments to begin with.
+		w.opts.segment = 16 << 10
+		w.opts.disk = 48<<10 + int64(w.opts.segment)*(2+w.other.Int64N(4)) + int64(w.opts.shards)*(1+w.other.Int64N(4))<<10
+		w.disk.SetSize(w.opts.disk)
 	}
 	for n := range w.opts.shards {
 		w.homes = append(w.homes, newHome(w, journal.Shard(n)))
@@ -139,7 +149,7 @@ func (w *world) failf(format string, args ...any) { panic(violation{fmt.Errorf(f
 // start opens what is on a disk.
 func (w *world) start(disk *vfs.Mem) {
 	w.disk, w.fault = disk, vfs.NewFault(disk)
-	w.broken, w.faulty, w.full = nil, false, false
+	w.broken, w.faulty, w.full = nil, false, w.opts.disk > 0
 	w.boot()
 	j, shards, err := w.open(w.fault)
 	if err != nil {
@@ -150,6 +160,9 @@ func (w *world) start(disk *vfs.Mem) {
 	w.off = w.machine.wall.Sub(w.now)
 	for i, h := range w.homes {
 		h.s = shards[i]
+	}
+	if w.opts.disk > 0 && w.other.IntN(3) == 0 {
+		w.fill(w.other)
 	}
 }
 
@@ -190,8 +203,10 @@ func (w *world) play() {
 		return
 	}
 	h := w.homes[w.rng.IntN(len(w.homes))]
-	for range w.rng.IntN(5) {
-		h.client()
+	if !h.s.Stuck() { // it does nothing before it has done what it began
+		for range w.rng.IntN(5) {
+			h.client()
+		}
 	}
 	switch n := w.rng.IntN(100); {
 	case n < 60:
@@ -231,9 +246,9 @@ func (w *world) commit() {
 }
 
 // stopped notes that the process must end. Only a disk that was told to fail is
-// a reason.
+// a reason; one that is full never is.
 func (w *world) stopped(err error) {
-	if !w.faulty && !(w.full && errors.Is(err, wal.ErrFull)) {
+	if !w.faulty {
 		w.failf("stopped without a reason: %v", err)
 	}
 	w.event("stopped %v", err)
@@ -252,7 +267,7 @@ func (w *world) settle() {
 				h.work(1 << 30)
 				at, due := h.s.NextDeadline()
 				rest = rest && h.open == 0 && !(due && at.Before(later(h.now, w.now).Add(100*time.Millisecond))) && h.s.Posted() == 0
-				asked = asked || h.open > 0 && !w.full
+				asked = asked || h.open > 0 && !h.s.Stuck()
 			}
 		}
 		w.commit()
@@ -290,7 +305,11 @@ func (h *home) rested() {
 	if h.w.broken != nil {
 		return
 	}
-	if h.open > 0 && !h.w.full {
+	if h.s.Stuck() {
+		h.w.result.Stuck++
+		return // nothing is answered before there is space
+	}
+	if h.open > 0 {
 		h.w.failf("shard %d: %d operations have no answer", h.number, h.open)
 	}
 	// What was taken has arrived or is back, whoever has left meanwhile.
@@ -327,13 +346,11 @@ func (w *world) disrupt() {
 	err := errors.New("sim: input/output error")
 	switch w.rng.IntN(4) {
 	case 0:
-		w.event("full")
-		w.full = true
-		w.result.Full++
-		w.fault.SetFree(int64(w.rng.IntN(3)) * int64(w.opts.segment) / 2)
+		w.fill(w.rng)
 	case 1:
 		w.event("free")
 		w.fault.SetFree(-1)
+		w.disk.SetOthers(0)
 	default:
 		ops := []vfs.Op{vfs.OpSync, vfs.OpSync, vfs.OpWrite, vfs.OpWrite, vfs.OpCreate, vfs.OpRename, vfs.OpSyncDir, vfs.OpRemove}
 		op := ops[w.rng.IntN(len(ops))]
@@ -343,13 +360,40 @@ func (w *world) disrupt() {
 	}
 }
 
+// fill has other processes take most of what is free, or all of it.
+func (w *world) fill(rng *rand.Rand) {
+	w.event("full")
+	w.full = true
+	w.result.Full++
+	left := int64(rng.IntN(3)) * int64(w.opts.segment) / 2
+	if w.opts.disk == 0 {
+		w.fault.SetFree(left)
+		return
+	}
+	space, err := w.disk.Space()
+	if err != nil {
+		w.failf("space: %v", err)
+	}
+	w.disk.SetOthers(w.opts.disk) // as much as there is
+	if others := space.Free - left; others > 0 {
+		w.disk.SetOthers(others)
+	}
+}
+
 // finish ends a run: everything comes to rest, crashes once more, and is found
 // again.
 func (w *world) finish() {
 	if w.broken == nil {
 		w.fault.Before(nil)
 		w.fault.SetFree(-1)
+		w.disk.SetSize(1 << 40)
+		w.disk.SetOthers(0)
 		w.settle()
+		for _, h := range w.homes {
+			if w.broken == nil && h.s.Stuck() {
+				w.failf("shard %d: there is space, and it is stuck", h.number)
+			}
+		}
 	}
 	w.crash()
 	for _, h := range w.homes {
