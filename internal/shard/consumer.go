@@ -116,7 +116,7 @@ func (a *allowance) run(s *Shard) {
 	}
 	switch {
 	case c.leaving:
-	case c.draining: // it waits for bodies
+	case c.draining: // it waits for bodies, or for the next step
 		c.next = &a.total
 	default:
 		c.limit = a.total

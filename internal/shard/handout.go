@@ -9,31 +9,50 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// serve hands out messages in every queue in which something changed.
+// serve hands out messages in every queue in which something changed, as many as
+// one step may. The queues that are left have their turn in the next step, behind
+// those that had none in this one.
 func (s *Shard) serve() {
-	for i := 0; i < len(s.dirty); i++ { // serving may make more slots dirty
+	i := 0
+	for ; i < len(s.dirty) && s.handOuts > 0; i++ { // serving may make more slots dirty
 		sl := s.dirty[i]
 		s.seat(sl)
-		s.serveSlot(sl)
-		sl.dirty = false
-		if _, ok := s.entities[sl.entity.ID]; ok {
-			s.deadlines.set(sl)
+		if !s.serveSlot(sl) {
+			s.dirty = append(s.dirty, sl)
+			continue
 		}
+		sl.dirty = false
+		s.schedule(sl)
 	}
-	clear(s.dirty)
-	s.dirty = s.dirty[:0]
+	left := copy(s.dirty, s.dirty[i:])
+	for _, sl := range s.dirty[:left] {
+		s.schedule(sl) // what falls due does so before it is served
+	}
+	clear(s.dirty[left:])
+	s.dirty = s.dirty[:left]
+}
+
+// schedule notes when the queue has something to do by itself.
+func (s *Shard) schedule(sl *slot) {
+	if _, ok := s.entities[sl.entity.ID]; ok {
+		s.deadlines.set(sl)
+	}
 }
 
 // serveSlot gives messages to the consumers in turns until there is nothing to
-// give or nobody to give it to.
-func (s *Shard) serveSlot(sl *slot) {
+// give or nobody to give it to. It reports false if the step has to end before.
+func (s *Shard) serveSlot(sl *slot) bool {
 	for more := true; more; {
 		refused := 0 // consumers in a row that got nothing
 		for refused < len(sl.consumers) {
+			if s.handOuts == 0 {
+				return false
+			}
 			sl.turn %= len(sl.consumers)
 			c := sl.consumers[sl.turn]
 			sl.turn++
 			if c.given < c.limit && s.give(c) {
+				s.handOuts--
 				refused = 0
 				continue
 			}
@@ -47,6 +66,7 @@ func (s *Shard) serveSlot(sl *slot) {
 		}
 	}
 	s.recall(sl)
+	return true
 }
 
 // drained ends a drain, and reports whether the consumer has been allowed more, or

@@ -101,3 +101,41 @@ func TestMessageThatStartsItsKeyWaitsUntilThatIsDurable(t *testing.T) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 }
+
+// A receiver with credit for everything gets it in steps, and who has a few messages in
+// another queue does not wait for all of it; a drain ends after the last step (A3).
+func TestHandOutInSteps(t *testing.T) {
+	const messages, step = 1000, 100
+	r := newRig(t, Options{HandOutStep: step, SnapshotAfter: 1 << 30})
+	many, few := r.define("many", minute), r.define("few", minute)
+	r.sendMany(many, messages)
+	r.sendMany(few, 3)
+	greedy, modest := r.attach(many, Main, queue.Want{}), r.attach(few, Main, queue.Want{})
+	for _, err := range []error{greedy.c.Allow(messages + 1), greedy.c.Drain(), greedy.c.Allow(2 * messages), modest.c.Allow(3)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := 1; len(greedy.got) < messages; n++ {
+		before := len(greedy.got)
+		r.step()
+		if got := len(greedy.got) - before; got > step || got == 0 {
+			t.Fatalf("step %d handed out %d messages", n, got)
+		}
+		if n == 3 && len(modest.got) != 3 {
+			t.Fatalf("after %d steps the other receiver has %d messages", n, len(modest.got))
+		}
+		if at, due := r.s.NextDeadline(); len(greedy.got) < messages && (!due || at.After(r.now)) {
+			t.Fatalf("%d messages were handed out and nobody goes on", len(greedy.got))
+		}
+	}
+	r.step()
+	if greedy.drained != 1 {
+		t.Error("the drain has no end")
+	}
+	r.send(many, 0, "after the drain")
+	r.settle()
+	if len(greedy.got) != messages+1 {
+		t.Error("credit that came after the drain is void")
+	}
+}

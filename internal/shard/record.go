@@ -46,7 +46,7 @@ func (s *Shard) recordBytes(b []byte) {
 func (s *Shard) append(arena []byte, ends []int) error {
 	from := 0
 	for _, end := range ends {
-		s.group.records = append(s.group.records, arena[from:end])
+		s.group.Records = append(s.group.Records, arena[from:end])
 		from = end
 	}
 	_, err := s.appendGroup()
@@ -55,30 +55,28 @@ func (s *Shard) append(arena []byte, ends []int) error {
 
 // group is the argument of one journal append, kept for reuse.
 type group struct {
-	records [][]byte
-	at      []journal.Position
-	arena   []byte
-	purpose journal.Purpose
+	journal.Group
+	arena []byte
 }
 
 // appendGroup appends s.group and returns where its records are, valid until
 // the next one.
 func (s *Shard) appendGroup() ([]journal.Position, error) {
 	g := &s.group
-	g.at = slices.Grow(g.at[:0], len(g.records))[:len(g.records)]
-	err := s.journal.Append(s.claim, &journal.Group{Records: g.records, At: g.at, For: g.purpose})
+	g.At = slices.Grow(g.At[:0], len(g.Records))[:len(g.Records)]
+	err := s.journal.Append(s.claim, &g.Group)
 	if err == nil {
-		for i, p := range g.at {
-			s.live.wrote(p, len(g.records[i]))
-			s.written.all += uint64(len(g.records[i]))
+		for i, p := range g.At {
+			s.live.wrote(p, len(g.Records[i]))
+			s.written.all += uint64(len(g.Records[i]))
 		}
-		s.tail = g.at[len(g.at)-1]
+		s.tail = g.At[len(g.At)-1]
 	} else {
-		err = fmt.Errorf("append %d records: %w", len(g.records), err)
+		err = fmt.Errorf("append %d records: %w", len(g.Records), err)
 	}
-	clear(g.records)
-	g.records = g.records[:0]
-	return g.at, err
+	clear(g.Records)
+	g.Records = g.Records[:0]
+	return g.At, err
 }
 
 // bodies appends messages and stores where each one is. Nothing refers to them
@@ -86,8 +84,8 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 // they need not be one group. ErrTooLarge and ErrDiskFull refuse them, and
 // journal.ErrBusy for the moment; any other error is the shard's end.
 func (s *Shard) bodies(purpose journal.Purpose, raws [][]byte, refs []queue.Ref) error {
-	s.group.purpose = purpose
-	defer func() { s.group.purpose = journal.Upkeep }()
+	s.group.For = purpose
+	defer func() { s.group.For = journal.Upkeep }()
 	const piece = 1 << 20 // more than this in one group gains nothing
 	for from := 0; from < len(raws); {
 		size, to := 0, from
@@ -117,7 +115,7 @@ func (s *Shard) bodyGroup(raws [][]byte, refs []queue.Ref, size int) error {
 	for _, raw := range raws {
 		from := len(g.arena)
 		g.arena = append(append(g.arena, kindBody), raw...)
-		g.records = append(g.records, g.arena[from:])
+		g.Records = append(g.Records, g.arena[from:])
 	}
 	at, err := s.appendGroup()
 	if err != nil {

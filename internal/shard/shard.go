@@ -45,6 +45,9 @@ type Options struct {
 	// SnapshotStep is how many messages one step of a snapshot visits; default
 	// 2,000.
 	SnapshotStep int
+	// HandOutStep is how many messages one step hands out to consumers; default
+	// 1,024. What waits in the mailbox has its turn between two steps.
+	HandOutStep int
 	// VisitStep is how many messages one step of an operation visits that is done
 	// in steps; default 1,000.
 	VisitStep int
@@ -62,6 +65,7 @@ func (o Options) withDefaults() Options {
 	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
 	o.SnapshotAfter = cmp.Or(o.SnapshotAfter, 64<<20)
 	o.SnapshotStep = cmp.Or(o.SnapshotStep, 2000)
+	o.HandOutStep = cmp.Or(o.HandOutStep, 1024)
 	o.VisitStep = cmp.Or(o.VisitStep, 1000)
 	if o.Clock == nil {
 		o.Clock = clock.New(nil)
@@ -119,7 +123,8 @@ type Shard struct {
 	failed     error
 	// stuck says that the step's group could not be appended, because the disk is
 	// full and the reserve used up. Nothing else happens before it is.
-	stuck bool
+	stuck    bool
+	handOuts int // messages that this step may still hand out
 	// delayedUntil is when to try again what is delayed, at the latest.
 	delayedUntil time.Time
 	retryAt      time.Time // when to try again what failed for lack of space
@@ -248,6 +253,7 @@ func (s *Shard) Step(now time.Time) {
 	if s.stuck && !s.retry() {
 		return
 	}
+	s.handOuts = s.opts.HandOutStep
 	ops, status := s.mail.take()
 	s.observe(status)
 	if s.failed != nil {
@@ -289,7 +295,7 @@ func (s *Shard) NextDeadline() (time.Time, bool) {
 	switch {
 	case s.stuck:
 		return s.retryAt, true
-	case s.snapshot.due(s.durable), s.stepwise.due(s.durable):
+	case len(s.dirty) > 0, s.snapshot.due(s.durable), s.stepwise.due(s.durable):
 		return s.now, true
 	}
 	at, ok := s.deadlines.next()

@@ -139,7 +139,7 @@ func (s *Shard) beginSnapshot() {
 		s.failed = err
 		return
 	}
-	n.began = s.group.at[0]
+	n.began = s.group.At[0]
 	s.step.reset()
 }
 

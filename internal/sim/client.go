@@ -132,7 +132,9 @@ func (h *home) redefine() {
 	h.do(fmt.Sprint("redefine ", id), func() {
 		if h.entities[id] == nil {
 			want = shard.ErrNoEntity
+			return
 		}
+		h.follow(place{id: id}) // it may have gone over to the settings before
 	}, func(o *op) error {
 		return h.s.Redefine(id, meta, map[shard.Part]queue.Config{shard.Main: cfg}, func(err error) { h.expect(o, err, want) })
 	}, func(*op) {
