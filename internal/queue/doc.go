@@ -30,6 +30,9 @@
 // Time may stand still but does not go back; if it does, the queue goes on with
 // the latest time it has seen.
 //
+// After Configure the owner calls Reorder until that has no more to do: only then
+// another order is in force.
+//
 // # Format
 //
 // docs/format/queue-records.md draws every record. The first byte is its kind; a
@@ -96,10 +99,12 @@
 //  4. A name is kept while a message, a lock or a state refers to it, no longer;
 //     so is a time of arrival, of the messages whose age is another, and the
 //     reason of a dead letter.
-//  5. A ready message stands in its place: in the line of its level, or of its
-//     level and key; or, in a queue of sessions, in that of its session and that
-//     of its session and level. A free session is in every level in which it has
-//     ready messages, by the oldest of them; a locked one is in none.
+//  5. A ready message stands in its place, and nobody else does: in the line of its
+//     level, or of its level and key; or, in a queue of sessions, in that of its
+//     session and that of its session and level. A free session is in every level in
+//     which it has ready messages, by the oldest of them; a locked one is in none. A
+//     session knows its messages that are not ready, too. A second index has the
+//     messages that it follows in the same way.
 //  6. A level is open if and only if its lane has something to hand out.
 //  7. The key of a message (enqueue time, number) never changes while it is ready,
 //     so it is never in the wrong place of its line.

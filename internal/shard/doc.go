@@ -43,12 +43,21 @@
 //
 // # Bodies
 //
-// The goroutine of a shard reads no bodies. (A snapshot that moves them still does.)
+// The goroutine of a shard reads no bodies.
 // What needs one that is not cached is parked, the body is read in the background,
 // and the operation goes on when it is there: a consumer that takes for good holds
 // the message locked meanwhile; a settlement with properties holds back the detach of
 // its session. A body that cannot be read is an incident of its message, which becomes
 // a dead letter; everything else goes on.
+//
+// # Operations in steps
+//
+// An operation visits a bounded number of messages. What is about more of them, as a
+// purge or a list of sessions, is called again in later steps of the shard until it
+// is done (CallInSteps), with the operations of others in between. Each of its steps
+// leaves a state that is whole. In the same way the messages of a queue are put into
+// another order, and the bodies of an entity that was dropped are freed; and consumers
+// with much credit get their messages, HandOutStep at a time.
 //
 // # Snapshots
 //
@@ -71,7 +80,7 @@
 //
 //  1. Positions in waiting ascend; nothing in it is released before its turn.
 //  2. For each block, live counts the bytes of exactly those bodies that some
-//     machine refers to.
+//     machine refers to, or one that was dropped and is not done with.
 //  3. A consumer's deliveries are released in the order they were taken.
 //  4. What was taken for a consumer is in its fetching, held or out, until it is
 //     handed to the sink or back in its place.
