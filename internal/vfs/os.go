@@ -95,9 +95,35 @@ func (d *disk) List(dir string) ([]string, error) {
 
 func (d *disk) MkdirAll(dir string) error {
 	if dir == "." {
-		return noSpace(os.MkdirAll(d.root, 0o700))
+		return noSpace(makeDirs(filepath.Clean(d.root)))
 	}
 	return d.within(func(root *os.Root) error { return root.MkdirAll(filepath.FromSlash(dir), 0o700) })
+}
+
+// makeDirs makes a directory, and those above it that are missing, so that they
+// survive a power cut: what is synced within them would be lost with them.
+func makeDirs(name string) error {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(name)
+	if parent != name {
+		if err := makeDirs(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	f, err := os.Open(parent)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // one may write there, and not look
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() // opened for reading only
+	return syncDir(f)
 }
 
 func (d *disk) SyncDir(dir string) error {
@@ -175,10 +201,10 @@ func (f osFile) Truncate(size int64) error { return noSpace(f.File.Truncate(size
 
 func (f osFile) Allocate(size int64) error {
 	old, err := f.Size()
-	if err != nil || old >= size {
+	if err != nil || size <= 0 {
 		return err
 	}
-	err = allocate(f.File, old, size-old)
+	err = allocate(f.File, 0, size) // not only the end: a copy of a file may have holes
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = writeZeros(f.File, old, size)
 	}
@@ -188,7 +214,7 @@ func (f osFile) Allocate(size int64) error {
 // writeZeros gives [from, to) blocks by writing it, where the system has no
 // quicker way.
 func writeZeros(f *os.File, from, to int64) error {
-	b := make([]byte, min(1<<20, to-from))
+	b := make([]byte, min(1<<20, max(0, to-from)))
 	for from < to {
 		n, err := f.WriteAt(b[:min(int64(len(b)), to-from)], from)
 		if err != nil {

@@ -20,7 +20,15 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-func syncDir(f *os.File) error { return f.Sync() }
+// syncDir ignores file systems that cannot sync a directory, such as some of the
+// network: they have no more to offer.
+func syncDir(f *os.File) error {
+	err := f.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
 
 func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
