@@ -237,19 +237,26 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 // failure is final.
 func (w *WAL) govern(m *manifest) error {
 	for {
-		w.generation++
-		m.Generation = w.generation
-		err := w.copies.write(m)
-		switch {
-		case err == nil:
-			w.marked = m.Synced
-			return nil
-		case !errors.Is(err, vfs.ErrNoSpace):
-			return w.fail(err)
-		case !w.giveUpSpare():
-			return fmt.Errorf("%w: %w", ErrFull, err)
+		err := w.governOnce(m)
+		if !errors.Is(err, ErrFull) || !w.giveUpSpare() {
+			return err
 		}
 	}
+}
+
+// governOnce is govern without giving up anything.
+func (w *WAL) governOnce(m *manifest) error {
+	w.generation++
+	m.Generation = w.generation
+	err := w.copies.write(m)
+	switch {
+	case err == nil:
+		w.marked = m.Synced
+		return nil
+	case errors.Is(err, vfs.ErrNoSpace):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return w.fail(err)
 }
 
 // free gives up the segments that m, which is durable, does not need.
@@ -294,7 +301,11 @@ func (w *WAL) retire(seg *segment) error {
 		return errors.Join(w.fs.Remove(seg.name), seg.file.Close())
 	}
 	p := &spare{name: spareName(w.spareID.Add(1)), size: uint64(size)}
-	if err := w.fs.Rename(seg.name, p.name); err != nil {
+	err = w.fs.Rename(seg.name, p.name)
+	if passes(err) { // the directory has no space for the name
+		return errors.Join(w.fs.Remove(seg.name), seg.file.Close())
+	}
+	if err != nil {
 		return err
 	}
 	p.file = named(seg.file, p.name)

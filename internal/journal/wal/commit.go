@@ -65,7 +65,7 @@ func (w *WAL) keepStocked(ctx context.Context) {
 			return // w.fail has told Run
 		}
 		w.mu.Lock()
-		appended, short := w.log.appended, w.stock.spent || w.stock.tooLarge > 0 || w.log.stalled
+		appended, short := w.log.appended, w.status.Full || w.stock.spent || w.stock.tooLarge > 0 || w.log.stalled
 		var retry, idle <-chan time.Time // nil, so never ready, if there is nothing to wait for
 		if short {
 			retry = time.After(retryFull)

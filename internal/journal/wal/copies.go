@@ -26,6 +26,7 @@ type copies struct {
 	fs    vfs.FS
 	files [2]vfs.File
 	sizes [2]uint64 // of the files
+	first int       // the one to begin with: if one is not whole, that one
 }
 
 // foundCopies is what there is of a manifest.
@@ -204,7 +205,8 @@ func extend(file vfs.File, to uint64) error {
 }
 
 // write makes m the manifest; it is durable when write returns. ErrNoSpace means
-// that nothing was changed.
+// that one of the files, at least, is as it was: both, unless to overwrite takes
+// space.
 func (c *copies) write(m *manifest) error {
 	b, err := m.encode()
 	if err != nil {
@@ -218,11 +220,13 @@ func (c *copies) write(m *manifest) error {
 			}
 		}
 	}
-	for i := range c.files {
+	for _, i := range [2]int{c.first, 1 - c.first} {
 		if err := c.writeOne(i, b); err != nil {
+			c.first = i
 			return fmt.Errorf("write manifest: %w", err)
 		}
 	}
+	c.first = 0
 	return nil
 }
 

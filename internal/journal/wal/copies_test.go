@@ -98,3 +98,109 @@ func TestManifestOfALaterVersion(t *testing.T) {
 		t.Errorf("repair: %v, want it to leave the store alone", err)
 	}
 }
+
+// torn is a disk that, once, writes only half of what a named file is given, and
+// then does something else.
+type torn struct {
+	vfs.FS
+	name string
+	then func() error
+}
+
+type tornFile struct {
+	vfs.File
+	fs   *torn
+	name string
+}
+
+func (d *torn) Open(name string) (vfs.File, error) {
+	f, err := d.FS.Open(name)
+	return tornFile{f, d, name}, err
+}
+
+func (f tornFile) WriteAt(b []byte, off int64) (int, error) {
+	if f.name != f.fs.name || f.fs.then == nil {
+		return f.File.WriteAt(b, off)
+	}
+	then := f.fs.then
+	f.fs.then = nil
+	n, err := f.File.WriteAt(b[:len(b)/2], off)
+	if err != nil {
+		return n, err
+	}
+	if err := f.Sync(); err != nil {
+		return n, err
+	}
+	if err := then(); err != nil {
+		return n, err
+	}
+	return f.File.WriteAt(b, off)
+}
+
+// Where overwriting takes space, the second file may be left half written. It is
+// the first to be written again: were it the other, and the power failed, neither
+// would be whole.
+func TestHalfWrittenManifestIsWrittenFirst(t *testing.T) {
+	mem := vfs.NewMem()
+	disk := &torn{FS: mem}
+	w := open(t, disk)
+	if _, _, err := w.Claim(numbersBelow(9)...); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := claim(t, w, 9) // comes last in the manifest
+	at := [2]journal.Position{appendOne(t, w, c, "one"), appendOne(t, w, c, "two")}
+	commit(t, w)
+	var killed *vfs.Mem
+	disk.name, disk.then = manifestCopy, func() error {
+		disk.name, disk.then = manifestName, func() error {
+			killed = mem.CrashClone(0)
+			return nil
+		}
+		return fmt.Errorf("copy on write: %w", vfs.ErrNoSpace)
+	}
+	for w.giveUpSpare() {
+		continue
+	}
+	if err := w.Truncate(c, journal.Keep{From: at[0]}); !errors.Is(err, journal.ErrFull) {
+		t.Fatalf("truncate: %v, want %v", err, journal.ErrFull)
+	}
+	if err := w.Truncate(c, journal.Keep{From: at[1]}); err != nil {
+		t.Fatalf("truncate again: %v", err)
+	}
+	if killed == nil {
+		t.Fatal("the manifest was not written again")
+	}
+	if _, got := claim(t, open(t, killed), 9); len(got) == 0 {
+		t.Error("no record is left")
+	}
+}
+
+// To note how far the log is synced is no reason to give up the reserve.
+func TestMarkDoesNotTakeTheReserve(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	w := open(t, fault)
+	c, _ := claim(t, w, 1)
+	w.Reserve(c, 50_000)
+	commit(t, w)
+	fault.Before(func(op vfs.Op, name string) error {
+		if op == vfs.OpWrite && (name == manifestName || name == manifestCopy) {
+			return fmt.Errorf("copy on write: %w", vfs.ErrNoSpace)
+		}
+		return nil
+	})
+	appendOne(t, w, c, "one")
+	before := w.Stats().Spares
+	if err := w.commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.writeMark(); !errors.Is(err, journal.ErrFull) {
+		t.Errorf("mark: %v, want %v", err, journal.ErrFull)
+	}
+	if got := w.Stats().Spares; got < before {
+		t.Errorf("%d spares, and %d after a mark", before, got)
+	}
+	fault.Before(nil)
+	if _, err := w.writeMark(); err != nil {
+		t.Errorf("mark: %v", err)
+	}
+}

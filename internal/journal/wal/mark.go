@@ -37,7 +37,10 @@ func (w *WAL) keepMarked(ctx context.Context) {
 			return // Close writes the manifest too
 		}
 		size, err := w.writeMark()
-		if err != nil && !errors.Is(err, ErrFull) {
+		switch {
+		case errors.Is(err, ErrFull):
+			poke(w.committed) // another time
+		case err != nil:
 			return // w.fail has told Run
 		}
 		pause = markEvery * time.Duration(1+size/markBytes)
@@ -45,7 +48,8 @@ func (w *WAL) keepMarked(ctx context.Context) {
 }
 
 // writeMark writes the manifest anew if the log has been synced further since, and
-// returns the size of its files.
+// returns the size of its files. It is not worth the reserve: without space it is
+// left to the next time.
 func (w *WAL) writeMark() (size uint64, err error) {
 	w.governing <- struct{}{}
 	defer func() { <-w.governing }()
@@ -54,7 +58,7 @@ func (w *WAL) writeMark() (size uint64, err error) {
 	err = w.usable()
 	w.mu.Unlock()
 	if err == nil && m.Synced != w.marked {
-		err = w.govern(m)
+		err = w.governOnce(m)
 	}
 	return w.copies.sizes[0], err
 }

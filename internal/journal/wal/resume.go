@@ -32,9 +32,24 @@ func (w *WAL) tidy(files listing) error {
 			useless = append(useless, p)
 			return nil
 		}
-		if !reserved {
+		// Of a store that was copied it may have the size, but not the blocks.
+		err = file.Allocate(size)
+		if passes(err) {
+			useless = append(useless, p)
+			return nil
+		}
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		if strings.HasSuffix(name, segmentSuffix) {
 			p.name = spareName(w.spareID.Add(1))
-			if err := w.fs.Rename(name, p.name); err != nil {
+			err := w.fs.Rename(name, p.name)
+			if passes(err) { // the directory has no space for the name
+				p.name = name
+				useless = append(useless, p)
+				return nil
+			}
+			if err != nil {
 				return errors.Join(err, file.Close())
 			}
 		}

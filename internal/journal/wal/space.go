@@ -51,7 +51,7 @@ func (w *WAL) segmentFor(need uint64) uint64 {
 // look asks the system how much of the disk is free, and how large it is.
 func (w *WAL) look() {
 	total, free := uint64(math.MaxInt64), uint64(math.MaxInt64)
-	if s, err := w.fs.Space(); err == nil { // else it shows when a file is made
+	if s, err := w.fs.Space(); err == nil && s.Total > 0 { // else it shows when a file is made
 		total, free = uint64(s.Total), uint64(s.Free)
 	}
 	w.mu.Lock()
@@ -95,10 +95,15 @@ func (w *WAL) admits(need uint64) error {
 	case have >= s.target+need:
 		return nil
 	case s.spent || have+s.spendable() < s.target+need:
-		if have < s.target+w.slack() {
+		// For smaller groups, too, unless there is so much that review would at
+		// once let them in again.
+		if enough := s.target + w.slack(); have < enough && (s.spent || have+s.spendable() < enough) {
 			w.status.Full = true
 			w.changes++
 			poke(w.wake)
+		}
+		if !s.spent {
+			poke(w.low) // it may be old news
 		}
 		return journal.ErrFull
 	case have < s.base+need:

@@ -211,6 +211,7 @@ func TestRestartOnAFullDisk(t *testing.T) {
 					commit(t, w)
 				}
 			}
+			wantCounted(t, w)
 			disk = disk.CrashClone(rng.Uint64())
 			if rng.IntN(2) == 0 {
 				disk.SetOthers(1 << 40) // not a byte is left
@@ -234,6 +235,14 @@ func TestRestartOnAFullDisk(t *testing.T) {
 	t.Logf("%d appends were refused", refused)
 }
 
+// writes returns how many calls have changed the disk.
+func writes(fault *vfs.Fault) (n int) {
+	for _, op := range []vfs.Op{vfs.OpCreate, vfs.OpWrite, vfs.OpAllocate, vfs.OpTruncate, vfs.OpSync, vfs.OpRename, vfs.OpRemove, vfs.OpSyncDir} {
+		n += fault.Calls(op)
+	}
+	return n
+}
+
 // A7: a broker with nothing to do on a full disk writes nothing.
 func TestIdleFullDiskIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -251,16 +260,10 @@ func TestIdleFullDiskIsNotWritten(t *testing.T) {
 		synctest.Wait()
 		disk.SetOthers(1 << 40)
 		time.Sleep(time.Minute)
-		writes := func() (n int) {
-			for _, op := range []vfs.Op{vfs.OpCreate, vfs.OpWrite, vfs.OpAllocate, vfs.OpSync, vfs.OpRename, vfs.OpRemove, vfs.OpSyncDir} {
-				n += fault.Calls(op)
-			}
-			return n
-		}
-		before := writes()
+		before := writes(fault)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := writes() - before; got > 0 || !status.Full {
+		if got := writes(fault) - before; got > 0 || !status.Full {
 			t.Errorf("%d calls that write in an hour, status %+v", got, status)
 		}
 		disk.SetOthers(0)
@@ -606,4 +609,362 @@ func TestIdleStoreIsSmall(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A1: a store that nobody uses is not written either: what it gives back is not made
+// again, whatever is reserved.
+func TestIdleStoreIsNotWritten(t *testing.T) {
+	for _, reserved := range []uint64{0, 30 << 20, 100 << 20, 170 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			fault := vfs.NewFault(vfs.NewMem())
+			w, err := Open(fault, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := runInBackground(t, w)
+			c, _ := claim(t, w, 1)
+			w.Reserve(c, reserved)
+			synctest.Wait()
+			record := string(make([]byte, 1<<20)) // zeros take no memory
+			var last journal.Position
+			for range 300 {
+				at, err := sendOne(w, c, record)
+				for errors.Is(err, journal.ErrBusy) {
+					synctest.Wait()
+					at, err = sendOne(w, c, record)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = at
+				synctest.Wait()
+			}
+			if err := w.Truncate(c, journal.Keep{From: last}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			before := writes(fault)
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if got := writes(fault) - before; got > 0 {
+				t.Errorf("%d bytes reserved: %d calls that write in ten minutes without work, %+v", reserved, got, w.Stats())
+			}
+			stop()
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// One group that is too large for what is left of the disk is refused. The small
+// ones of everybody else are not.
+func TestLargeGroupDoesNotShutOutSmallOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		disk.SetSize(2 << 30)
+		w, err := Open(disk, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := runInBackground(t, w)
+		c, _ := claim(t, w, 1)
+		var status journal.Status // written by Run, read when it sleeps
+		w.Watch(c, func(s journal.Status) { status = s })
+		synctest.Wait()
+		space, err := disk.Space()
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.SetOthers(space.Free - 30<<20)
+		w.Reserve(c, 1<<20) // has it look
+		synctest.Wait()
+		large := string(make([]byte, 40<<20))
+		for err = journal.ErrBusy; errors.Is(err, journal.ErrBusy); synctest.Wait() {
+			_, err = sendOne(w, c, large)
+		}
+		if !errors.Is(err, journal.ErrFull) {
+			t.Fatalf("send 40 MiB: %v, want %v", err, journal.ErrFull)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if status.Full || status.Busy {
+			t.Errorf("there is room for small groups, and the status is %+v, %+v", status, w.Stats())
+		}
+		if _, err := sendOne(w, c, "small"); err != nil {
+			t.Errorf("send a small one: %v", err)
+		}
+		stop()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// What was last known of the disk may be old: a journal that says that it is full
+// looks again.
+func TestFullByOldNewsIsLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		disk.SetSize(2 << 30)
+		w, err := Open(disk, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := runInBackground(t, w)
+		c, _ := claim(t, w, 1)
+		var status journal.Status // written by Run, read when it sleeps
+		w.Watch(c, func(s journal.Status) { status = s })
+		synctest.Wait()
+		disk.SetOthers(1 << 40)
+		poke(w.low) // it lacks nothing, and sees that nothing is left
+		synctest.Wait()
+		disk.SetOthers(0)
+		large := string(make([]byte, 30<<20))
+		for range 10 {
+			if _, err = sendOne(w, c, large); err == nil {
+				break
+			}
+			if !errors.Is(err, journal.ErrBusy) {
+				time.Sleep(2 * retryFull)
+			}
+			synctest.Wait()
+		}
+		if err != nil || status.Full {
+			t.Errorf("the disk has been empty for a while: send: %v, status %+v, %+v", err, status, w.Stats())
+		}
+		stop()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A directory may have no space for a name although the disk has some for data. It
+// is tried again like everything else.
+func TestFormatWithoutSpaceIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fault := vfs.NewFault(vfs.NewMem())
+		w := open(t, fault)
+		stop := runInBackground(t, w)
+		c, _ := claim(t, w, 1)
+		var status journal.Status // written by Run, read when it sleeps
+		w.Watch(c, func(s journal.Status) { status = s })
+		synctest.Wait()
+		fault.Before(noRename)
+		var err error
+		for i := 0; err == nil && i < 10_000; i++ {
+			_, err = keepUp(w, c, numbered(600))
+		}
+		if !errors.Is(err, journal.ErrFull) {
+			t.Fatalf("append for upkeep: %v, want %v", err, journal.ErrFull)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !status.Full || status.Err != nil {
+			t.Fatalf("nothing can be appended, and the status is %+v", status)
+		}
+		fault.Before(nil)
+		time.Sleep(2 * maxSkip * retryFull)
+		synctest.Wait()
+		if status.Full {
+			t.Errorf("there has been space for a while, and the status is %+v, %+v", status, w.Stats())
+		}
+		stop()
+	})
+}
+
+// noRename is a disk whose directory has no space for another name.
+func noRename(op vfs.Op, name string) error {
+	if op == vfs.OpRename {
+		return fmt.Errorf("rename %s: %w", name, vfs.ErrNoSpace)
+	}
+	return nil
+}
+
+// Truncation, and the start after a crash in the middle of it, go on where the
+// directory has no space for another name.
+func TestTruncateWithoutSpaceForNames(t *testing.T) {
+	mem := vfs.NewMem()
+	fault := vfs.NewFault(mem)
+	w := open(t, fault)
+	c, _ := claim(t, w, 1)
+	var at journal.Position
+	for c.Block(at) < 6 {
+		at = appendOne(t, w, c, numbered(600))
+		commit(t, w)
+	}
+	var killed *vfs.Mem
+	fault.Before(func(op vfs.Op, name string) error {
+		if op == vfs.OpRename && killed == nil {
+			killed = mem.CrashClone(0)
+		}
+		return noRename(op, name)
+	})
+	if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+		t.Fatalf("truncate: %v", err)
+	}
+	if killed == nil {
+		t.Fatal("truncate renamed nothing")
+	}
+	appendOne(t, w, c, "goes on")
+	commit(t, w)
+
+	again := vfs.NewFault(killed)
+	again.Before(noRename)
+	w, err := Open(again, Options{})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	if _, got := claim(t, w, 1); len(got) != 1 || got[0] != numbered(600) {
+		t.Errorf("after a start: %d records, want the last", len(got))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unknown is a disk that does not say how large it is.
+type unknown struct{ vfs.FS }
+
+func (unknown) Space() (vfs.Space, error) { return vfs.Space{}, nil }
+
+// Some network file systems say that they have no blocks at all.
+func TestDiskThatDoesNotSayItsSize(t *testing.T) {
+	w, err := Open(unknown{vfs.NewMem()}, Options{SegmentSize: 64 << 10})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	c, _ := claim(t, w, 1)
+	for i := range 1000 {
+		if _, err := sendOne(w, c, numbered(i)); err != nil {
+			t.Fatalf("send %d: %v, %+v", i, err, w.Stats())
+		}
+		commit(t, w)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hooked is a disk that does something else, once, before a file is allocated.
+type hooked struct {
+	vfs.FS
+	before func(name string)
+}
+
+type hookedFile struct {
+	vfs.File
+	fs   *hooked
+	name string
+}
+
+func (d *hooked) Create(name string) (vfs.File, error) {
+	f, err := d.FS.Create(name)
+	return hookedFile{f, d, name}, err
+}
+
+func (d *hooked) Open(name string) (vfs.File, error) {
+	f, err := d.FS.Open(name)
+	return hookedFile{f, d, name}, err
+}
+
+func (f hookedFile) Allocate(size int64) error {
+	if before := f.fs.before; before != nil {
+		f.fs.before = nil
+		before(f.name)
+	}
+	return f.File.Allocate(size)
+}
+
+// While a ready segment is made larger it may come to be used, and be freed.
+func TestSegmentIsFreedWhileItIsEnlarged(t *testing.T) {
+	disk := &hooked{FS: vfs.NewMem()}
+	w, err := Open(disk, Options{SegmentSize: 32 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := claim(t, w, 1)
+	other, _ := claim(t, w, 2)
+	commit(t, w)
+	record := string(make([]byte, 512<<10))
+	done := false
+	disk.before = func(string) {
+		var at journal.Position
+		for n := other.Block(appendOne(t, w, other, "x")) + 2; other.Block(at) < n; { // one for each that is ready
+			at = appendOne(t, w, other, record)
+		}
+		for _, c := range []journal.Claim{c, other} {
+			if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+				t.Errorf("truncate: %v", err)
+			}
+		}
+		done = true
+	}
+	at, err := keepUp(w, c, string(make([]byte, 20<<20)))
+	if err != nil || !done {
+		t.Fatalf("append 20 MiB: %v, freed meanwhile: %v", err, done)
+	}
+	commit(t, w)
+	if got, err := w.Read(at, nil); err != nil || len(got) != 20<<20 {
+		t.Fatalf("read: %d bytes, %v", len(got), err)
+	}
+	wantCounted(t, w)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantCounted makes sure that the space that is counted is there.
+func wantCounted(t *testing.T, w *WAL) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var held, spared uint64
+	for _, s := range w.stock.ready {
+		held += s.room(headerSize)
+	}
+	for _, p := range w.stock.spares {
+		spared += p.room(w.block)
+	}
+	if held += spared; held != w.stock.held || spared != w.stock.spared {
+		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.stock.held, w.stock.spared)
+	}
+}
+
+// A store that was copied, as from a backup, may have a reserve that has its size and
+// no blocks. It counts only if it can have them.
+func TestReserveOfACopyHasNoBlocks(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		mem := vfs.NewMem()
+		w := open(t, mem)
+		c, _ := claim(t, w, 1)
+		w.Reserve(c, 50_000)
+		commit(t, w)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		fault := vfs.NewFault(mem)
+		asked := 0
+		fault.Before(func(op vfs.Op, name string) error {
+			if op != vfs.OpAllocate {
+				return nil
+			}
+			asked++
+			if full {
+				return fmt.Errorf("a hole: %w", vfs.ErrNoSpace)
+			}
+			return nil
+		})
+		w = open(t, fault)
+		c, _ = claim(t, w, 1)
+		_, err := sendOne(w, c, "first")
+		if got := w.Stats(); asked == 0 || full != (got.Spares == 0) || err != nil {
+			t.Errorf("without space %v: asked %d times, send: %v, %+v", full, asked, err, got)
+		}
+		if _, err := keepUp(w, c, "what there is of it"); err != nil {
+			t.Errorf("without space %v: append for upkeep: %v", full, err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -229,7 +230,7 @@ func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 		return nil
 	}
 	err := s.file.Allocate(int64(capacity))
-	if errors.Is(err, vfs.ErrNoSpace) {
+	if errors.Is(err, vfs.ErrNoSpace) || s.gone.Load() {
 		return nil
 	}
 	larger := s.head
@@ -243,13 +244,16 @@ func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	if err == nil {
 		err = s.file.Sync()
 	}
+	if s.gone.Load() {
+		return nil // it was used and freed meanwhile, and its file perhaps closed
+	}
 	if err != nil {
 		return w.fail(err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.head.capacity = capacity
-	if w.segs[s.number] != s { // still ready
+	if slices.Contains(w.stock.ready, s) {
 		w.stock.held += capacity - old
 	}
 	w.review()
@@ -662,6 +666,13 @@ func (w *WAL) trimReady() error {
 		name := spareName(w.spareID.Add(1))
 		p := &spare{name, named(last.file, name), last.head.capacity}
 		err := w.fs.Rename(last.name, p.name)
+		if passes(err) { // the directory has no space for the name
+			p.name = last.name
+			if err := w.give([]*spare{p}); err != nil {
+				return err
+			}
+			continue
+		}
 		if err == nil {
 			err = w.fs.SyncDir(".")
 		}
@@ -710,10 +721,11 @@ func (w *WAL) takeSpare(size uint64) *spare {
 func (w *WAL) takeSmallest() *spare { return w.takeSpare(1) }
 
 // takeRecycled returns a file of at least size bytes that is written all over, or
-// nil; mu is held.
+// nil; mu is held. One that is much larger is left alone: an idle store would give
+// it back, and then take it again.
 func (w *WAL) takeRecycled(size uint64) *spare {
 	for i, p := range w.stock.spares {
-		if p.recycled() && p.size >= size {
+		if p.recycled() && p.size >= size && p.size <= 2*size {
 			return w.take(i)
 		}
 	}

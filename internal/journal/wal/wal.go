@@ -124,7 +124,7 @@ func (w *WAL) Close() error {
 		w.mu.Lock()
 		m := w.manifest() // knows where the log ends, should the last file be lost
 		w.mu.Unlock()
-		if err = w.govern(m); errors.Is(err, ErrFull) {
+		if err = w.governOnce(m); errors.Is(err, ErrFull) {
 			err = nil // a courtesy only
 		}
 	}
