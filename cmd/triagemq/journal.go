@@ -87,7 +87,7 @@ func (f *journalFlags) open() (vfs.FS, error) {
 		return nil, cannotLook{fmt.Errorf("%s is not a directory", f.data)}
 	}
 	disk := vfs.OS(f.data)
-	if names, err := disk.List("."); err != nil || len(names) == 0 {
+	if found, err := wal.Exists(disk); err != nil || !found { // before its lock is made in a place that is none
 		return nil, cannotLook{errors.Join(fmt.Errorf("%s holds no store", f.data), err)}
 	}
 	return disk, nil

@@ -172,6 +172,19 @@ func TestJournalOfNoStore(t *testing.T) {
 			t.Errorf("verify %s: code %d, %q, %q", dir, code, out, errs)
 		}
 	}
+	// Nor is a directory of something else one, and nothing is left in it.
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"verify"}, {"dump"}, {"repair", "--drop-damaged"}} {
+		if out, errs, code := journalRun(t, dir, args...); code != exitCannotLook || out != "" || !strings.Contains(errs, "holds no store") {
+			t.Errorf("%s: code %d, %q, %q", args[0], code, out, errs)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
 }
 
 // A13: a store whose manifests are both lost is whole after a repair.

@@ -297,7 +297,7 @@ func leftOut(disk *vfs.Mem) bool {
 	}
 	sc := scan{shards: make(map[journal.Shard]*shardManifest)}
 	for _, n := range files.segments {
-		if seg, err := openSegment(disk, n); err == nil {
+		if seg, err := openSegment(disk, n, 0); err == nil {
 			if err := errors.Join(sc.add(seg), seg.file.Close()); err != nil {
 				return false
 			}
@@ -451,4 +451,97 @@ func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, err
 		got = append(got, journal.Record{At: rec.At, Payload: slices.Clone(rec.Payload)})
 	}
 	return c, got, nil
+}
+
+// TestCrashWhileSegmentsChangeSize cuts the power before the calls with which a
+// large group gets its place, and with which an idle store gives space back.
+func TestCrashWhileSegmentsChangeSize(t *testing.T) {
+	for what, size := range map[string]int64{"enlarged and merged": 48 << 20, "given back": 1 << 40} {
+		t.Run(what, func(t *testing.T) {
+			mem := vfs.NewMem()
+			mem.SetSize(size)
+			fault := vfs.NewFault(mem)
+			w, err := Open(fault, Options{SegmentSize: 32 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _ := claim(t, w, 1)
+			commit(t, w)
+			appended, durable, points := 1, 1, 0
+			from := appendOne(t, w, c, "first")
+			commit(t, w)
+			crash := func(op vfs.Op, _ string) error {
+				if !changes(op) || op == vfs.OpSync || t.Failed() {
+					return nil
+				}
+				for way := range uint64(4) {
+					points++
+					disk := mem.CrashClone(way)
+					disk.SetSize(1 << 41)
+					if _, err := Verify(disk); err != nil {
+						t.Errorf("crash %d before %s: %v", points, op, err)
+					}
+					w, err := Open(disk, Options{})
+					if err != nil {
+						t.Errorf("crash %d before %s: %v", points, op, err)
+						continue
+					}
+					if _, got, err := replayed(w, 1); err != nil || len(got) < durable || len(got) > appended {
+						t.Errorf("crash %d before %s: %d records, %v, want %d to %d", points, op, len(got), err, durable, appended)
+					}
+					if err := w.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			}
+			grow := func(n int) {
+				t.Helper()
+				appended++
+				if from, err = keepUp(w, c, string(make([]byte, n))); err != nil {
+					t.Fatalf("append %d bytes: %v, %+v", n, err, w.Stats())
+				}
+			}
+			if size < 1<<40 {
+				fault.Before(crash)
+				grow(5 << 20)
+				commit(t, w)
+				durable = appended
+				mem.SetOthers(1 << 40)
+				grow(3 << 20)
+			} else {
+				for range 100 {
+					grow(1 << 20)
+					commit(t, w)
+				}
+				fault.Before(nil)
+				appended, durable = 1, 1
+				if err := w.Truncate(c, journal.Keep{From: from}); err != nil {
+					t.Fatal(err)
+				}
+				commit(t, w)
+				fault.Before(crash)
+				before := w.Stats()
+				if err := w.trim(); err != nil {
+					t.Fatal(err)
+				}
+				if got := w.Stats(); got.Ready >= before.Ready {
+					t.Fatalf("%+v: nothing was given back", got)
+				}
+				fault.Before(func(op vfs.Op, name string) error {
+					if op == vfs.OpWrite {
+						return nil // zeros, again and again
+					}
+					return crash(op, name)
+				})
+			}
+			commit(t, w)
+			fault.Before(nil)
+			wantCounted(t, w)
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d crash points", points)
+		})
+	}
 }

@@ -419,3 +419,208 @@ func TestDamageIsToldFromATornTail(t *testing.T) {
 		}
 	}
 }
+
+// A disk that fails to read once has damaged nothing: repair must not drop what it
+// could not look at.
+func TestRepairDropsNothingThatItCouldNotRead(t *testing.T) {
+	s := makeStored(t)
+	for n := 1; ; n++ {
+		disk := s.disk.CrashClone(0)
+		fault := vfs.NewFault(disk)
+		fault.FailNth(vfs.OpRead, n, errIO)
+		done, err := Repair(fault, DropDamaged)
+		if !errors.Is(err, errIO) && len(done.Dropped) > 0 {
+			t.Errorf("read %d fails: dropped %+v", n, done.Dropped)
+		}
+		s.wantAll(t, disk)
+		if t.Failed() || fault.Calls(vfs.OpRead) < n {
+			t.Logf("%d reads", n)
+			return
+		}
+	}
+}
+
+// The last batch of a log is damaged, and the manifest knows that it was synced.
+// What is whole in it is kept.
+func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
+	for _, inNext := range []bool{false, true} {
+		disk := vfs.NewMem()
+		w := open(t, disk)
+		c, _ := claim(t, w, 1)
+		before := 0
+		for ; inNext && w.log.room() >= 700; before++ {
+			appendOne(t, w, c, numbered(600))
+			commit(t, w)
+		}
+		var at [4]journal.Position
+		payloads := [][]byte{[]byte(numbered(400)), []byte(numbered(401)), []byte(numbered(402)), []byte(numbered(403))}
+		if err := w.Append(c, &journal.Group{Records: payloads, At: at[:]}); err != nil {
+			t.Fatal(err)
+		}
+		commit(t, w)
+		if _, err := w.writeMark(); err != nil {
+			t.Fatal(err)
+		}
+		killed := disk.CrashClone(0)
+		if c.Block(at[0]) > 1 != inNext {
+			t.Fatalf("the group is in segment %d", c.Block(at[0]))
+		}
+		flip(t, killed, segmentName(c.Block(at[1])), int64(uint64(at[1])%c.BlockSize+frameHeader+9)*8)
+		if _, err := Open(killed.CrashClone(0), Options{}); !errors.Is(err, journal.ErrCorrupt) {
+			t.Fatalf("open: %v, want %v", err, journal.ErrCorrupt)
+		}
+		done, err := Repair(killed, DropDamaged)
+		if err != nil || len(done.Dropped) != 1 {
+			t.Fatalf("repair: %+v, %v", done, err)
+		}
+		if _, err := Verify(killed); err != nil {
+			t.Fatalf("verify after the repair: %v", err)
+		}
+		w = open(t, killed)
+		for _, i := range []int{0, 2, 3} {
+			if got, err := w.Read(at[i], nil); err != nil || string(got) != string(payloads[i]) {
+				t.Errorf("in the next segment %v: record %d: %.20q, %v", inNext, i, got, err)
+			}
+		}
+		c, got, err := replayed(w, 1)
+		if err != nil || len(got) != before+3 {
+			t.Errorf("in the next segment %v: replayed %d records, %v, want %d", inNext, len(got), err, before+3)
+		}
+		appendOne(t, w, c, "goes on")
+		commit(t, w)
+		if _, got, err := replayed(w, 1); err != nil || len(got) != before+4 {
+			t.Errorf("in the next segment %v: replayed %d records at last, %v, want %d", inNext, len(got), err, before+4)
+		}
+	}
+}
+
+// copyFile copies a file on a disk, under another name.
+func copyFile(t *testing.T, disk *vfs.Mem, from, to string) {
+	t.Helper()
+	src, err := disk.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := src.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, size)
+	if _, err := src.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	dst, err := disk.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dst.WriteAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(dst.Sync(), disk.SyncDir(".")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file with a high number, such as a copy that somebody made, does not make the
+// tools list every number below it.
+func TestStrayFileWithAHighNumber(t *testing.T) {
+	const high = 200_000 // ten digits and more are as good a name
+	s := makeStored(t)
+	for what, damaged := range map[string]bool{"a copy": false, "garbage": true} {
+		disk := s.disk.CrashClone(0)
+		copyFile(t, disk, segmentName(5), segmentName(high))
+		if damaged {
+			wipe(t, disk, segmentName(high))
+		}
+		st, err := inspect(disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(st.survey(), st.close()); err != nil {
+			t.Fatal(err)
+		}
+		if len(st.segments) > 20 {
+			t.Errorf("%s: %d segments are looked at", what, len(st.segments))
+		}
+		if _, err := Verify(disk); damaged != errors.Is(err, journal.ErrCorrupt) {
+			t.Errorf("%s: verify: %v", what, err)
+		}
+		if done, err := Repair(disk, DropDamaged); err != nil || damaged != (len(done.Dropped) == 1) {
+			t.Errorf("%s: repair: %+v, %v", what, done, err)
+		}
+		s.wantAll(t, disk)
+	}
+}
+
+// A segment that says that it has a number for which there are no addresses is
+// damaged.
+func TestSegmentNumberWithoutAddresses(t *testing.T) {
+	h := segmentHead{number: 1 << 60, block: 64 << 20, capacity: 4096}
+	if got, err := decodeSegmentHead(h.encode()); err == nil {
+		t.Errorf("decoded %+v", got)
+	}
+}
+
+// The segment of a store with another segment size is no segment of this one,
+// though its number fits.
+func TestSegmentOfAnotherSize(t *testing.T) {
+	s := makeStored(t)
+	theirs := vfs.NewMem()
+	w, err := Open(theirs, Options{SegmentSize: 8 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := claim(t, w, 1)
+	for c.Block(appendOne(t, w, c, numbered(300))) < 9 {
+		commit(t, w)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var b [8 << 10]byte
+	from, err := theirs.Open(segmentName(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from.ReadAt(b[:], 0); err != nil {
+		t.Fatal(err)
+	}
+	to, err := s.disk.Open(segmentName(2)) // which is kept only to be read
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := to.WriteAt(b[:], 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(s.disk); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("verify: %v, want %v", err, journal.ErrCorrupt)
+	}
+	if _, err := Open(s.disk.CrashClone(0), Options{}); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("open: %v, want %v", err, journal.ErrCorrupt)
+	}
+	if done, err := Repair(s.disk, DropDamaged); err != nil || len(done.Dropped) != 1 {
+		t.Errorf("repair: %+v, %v, want the segment to be dropped", done, err)
+	}
+	if _, err := Open(s.disk, Options{}); err != nil {
+		t.Errorf("open after the repair: %v", err)
+	}
+}
+
+// A file that is cut while it is in use is damaged, and what was in it not gone.
+func TestReadOfFileThatWasCut(t *testing.T) {
+	disk := vfs.NewMem()
+	w := open(t, disk)
+	c, _ := claim(t, w, 1)
+	at := appendOne(t, w, c, numbered(600))
+	large := appendOne(t, w, c, string(make([]byte, 2*firstRead)))
+	commit(t, w)
+	for _, p := range []journal.Position{large, at} {
+		cut(t, disk, segmentName(1), int64(p)%(16<<10)+100)
+		if _, err := w.Read(p, nil); !errors.Is(err, journal.ErrCorrupt) {
+			t.Errorf("read at %d: %v, want %v", p, err, journal.ErrCorrupt)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 
 	"github.com/triagemq/triagemq/internal/journal"
 )
@@ -53,6 +54,7 @@ var (
 	errChecksum = errors.New("checksum does not match")
 	errLength   = errors.New("length is impossible")
 	errNumber   = errors.New("number is out of order")
+	errBlock    = errors.New("segment size is that of another store")
 	errDigest   = errors.New("batch is mixed with another")
 	errNoBatch  = errors.New("no batch begins here")
 	errNoSeal   = errors.New("segment ends without its seal")
@@ -119,7 +121,8 @@ func decodeSegmentHead(b []byte) (segmentHead, error) {
 		return segmentHead{}, fmt.Errorf("segment version %d is not known", le.Uint16(b[6:]))
 	}
 	h := segmentHead{le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])}
-	if checkBlock(h.block) != nil || h.capacity < headerSize || h.capacity > h.block || h.number == 0 {
+	if checkBlock(h.block) != nil || h.capacity < headerSize || h.capacity > h.block ||
+		h.number == 0 || h.number >= math.MaxUint64/h.block { // no address would fit
 		return segmentHead{}, errLength
 	}
 	return h, nil

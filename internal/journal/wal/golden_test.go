@@ -217,6 +217,47 @@ func TestRepairOfVersion1WithoutManifest(t *testing.T) {
 	}
 }
 
+// A store of version 1 may end with a segment that is finished, and the next one was
+// not made yet. Nothing of it is lost, and repair has nothing to drop.
+func TestRepairOfSoundVersion1(t *testing.T) {
+	disk := loadGolden(t, goldenDirs[0])
+	files, err := list(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := inspect(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(st.survey(), st.close()); err != nil {
+		t.Fatal(err)
+	}
+	last := st.segments[st.last]
+	for _, n := range files.segments {
+		if n > last.number {
+			remove(t, disk, segmentName(n))
+		}
+	}
+	if !last.sealed {
+		seg, err := openSegment(disk, last.number, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := seg.seal(last.end, last.next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Verify(disk); err != nil {
+		t.Fatalf("verify: %v", err)
+	}
+	if done, err := Repair(disk, DropDamaged); err != nil || len(done.Dropped)+len(done.Restored) > 0 {
+		t.Errorf("repair: %+v, %v, want nothing done", done, err)
+	}
+	if err := wantGolden(disk); err != nil {
+		t.Error(err)
+	}
+}
+
 // A segment of another store, whole in itself, is found out by its numbers.
 func TestForeignSegmentIsFoundOut(t *testing.T) {
 	make := func(size int) *vfs.Mem {

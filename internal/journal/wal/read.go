@@ -3,6 +3,8 @@
 package wal
 
 import (
+	"errors"
+	"io"
 	"iter"
 	"slices"
 	"sync"
@@ -81,7 +83,7 @@ func (s *segment) read(off, limit uint64, dst []byte) ([]byte, error) {
 	defer readBuffers.Put(buf)
 	b := buf[:min(firstRead, limit-off)]
 	if _, err := s.file.ReadAt(b, int64(off)); err != nil {
-		return dst, err
+		return dst, s.readError(off, err)
 	}
 	length := uint64(le.Uint32(b[4:]))
 	if length > limit-off-frameHeader {
@@ -100,6 +102,15 @@ func (s *segment) read(off, limit uint64, dst []byte) ([]byte, error) {
 	return append(dst, f.payload...), nil
 }
 
+// readError returns an error of reading what should be there. A file that is too
+// short was damaged.
+func (s *segment) readError(off uint64, err error) error {
+	if errors.Is(err, io.EOF) {
+		return s.damage(off, err)
+	}
+	return err
+}
+
 // readLarge reads a frame of size bytes of which the front has been read.
 func (s *segment) readLarge(off uint64, size int, front, dst []byte) ([]byte, error) {
 	n := len(dst)
@@ -107,7 +118,7 @@ func (s *segment) readLarge(off uint64, size int, front, dst []byte) ([]byte, er
 	whole := grown[n : n+size]
 	copy(whole, front)
 	if _, err := s.file.ReadAt(whole[len(front):], int64(off)+int64(len(front))); err != nil {
-		return dst, err
+		return dst, s.readError(off, err)
 	}
 	f, _, err := decodeFrame(whole, s.seed, off)
 	if err != nil {

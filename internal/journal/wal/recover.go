@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -110,6 +111,7 @@ func (w *WAL) openManifest(m *manifest, best int) error {
 type listing struct {
 	segments []uint64 // in order
 	spares   []string
+	manifest bool // either file of it is there
 }
 
 func list(fsys vfs.FS) (listing, error) {
@@ -123,6 +125,8 @@ func list(fsys vfs.FS) (listing, error) {
 			l.segments = append(l.segments, n)
 		} else if strings.HasSuffix(name, spareSuffix) || strings.HasSuffix(name, reserveSuffix) {
 			l.spares = append(l.spares, name)
+		} else if name == manifestName || name == manifestCopy {
+			l.manifest = true
 		}
 	}
 	slices.Sort(l.segments)
@@ -164,12 +168,11 @@ type ending struct {
 // openSegments opens every segment that is needed and finds the end of the log.
 func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
 	from, blocks := m.needs()
-	last := from
 	for _, n := range files.segments {
 		if n < from && !blocks[n] {
 			continue
 		}
-		seg, err := openSegment(w.fs, n)
+		seg, err := openSegment(w.fs, n, m.SegmentSize)
 		if errors.Is(err, errForeign) {
 			continue // if it is needed, it will be missed below
 		}
@@ -177,14 +180,13 @@ func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
 			return ending{}, err
 		}
 		w.segs[n] = seg
-		last = max(last, n)
 	}
 	for b := range blocks {
 		if w.segs[b] == nil {
 			return ending{}, &DamageError{segmentName(b), 0, errMissing}
 		}
 	}
-	end, err := findEnd(w.segs, from, last)
+	end, err := findEnd(w.segs, from)
 	if err == nil {
 		err = w.checkNext(m, end, from)
 	}
@@ -227,18 +229,19 @@ func (e ending) before(at journal.Position, block, from uint64) bool {
 	return e.seg.position(e.off) < at
 }
 
-// findEnd finds the end of the log among the segments from..last. Only the
+// findEnd finds the end of the log among the segments from a number on. Only the
 // segment that holds it is read, and the one behind if that must be looked at
 // for the remains of a damaged batch.
-func findEnd(segs map[uint64]*segment, from, last uint64) (ending, error) {
-	n := last
-	for ; n > from; n-- {
-		if segs[n] == nil {
-			continue
+func findEnd(segs map[uint64]*segment, from uint64) (ending, error) {
+	n := from
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(segs))) {
+		if number <= from {
+			break
 		}
-		if ok, err := segs[n].begins(); err != nil {
+		if ok, err := segs[number].begins(); err != nil {
 			return ending{}, err
 		} else if ok {
+			n = number
 			break
 		}
 	}

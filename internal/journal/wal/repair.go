@@ -150,7 +150,9 @@ func (r *repairer) clearEnd() error {
 	if err != nil {
 		return err
 	}
-	r.drop(Dropped{File: s.name, Reason: reason})
+	if r.last < 0 || r.manifest.version > 1 || reason != errMissNext { // version 1 did not promise it
+		r.drop(Dropped{File: s.name, Reason: reason})
+	}
 	return s.file.Close()
 }
 

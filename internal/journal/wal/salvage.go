@@ -26,7 +26,9 @@ func (r *repairer) mend(s *surveyed, number, next uint64) (uint64, error) {
 			continue
 		}
 		if sp.rest && !s.ends {
-			break // the end of the log
+			if !r.cutToSynced(s.seg, &sp) {
+				break // the end of the log
+			}
 		}
 		if n := len(fixes); n > 0 && fixes[n-1].end == sp.off {
 			fixes[n-1].end, fixes[n-1].rest = sp.end, sp.rest // only its header was whole
@@ -50,6 +52,18 @@ func (r *repairer) mend(s *surveyed, number, next uint64) (uint64, error) {
 		}
 	}
 	return number, nil
+}
+
+// cutToSynced makes of the end of a log, where nothing behind proves that there was
+// a batch, the part that the manifest says was synced. It reports whether there is
+// any.
+func (r *repairer) cutToSynced(seg *segment, sp *span) bool {
+	at := r.manifest.Synced
+	if r.manifest.block(at) != seg.number || at <= seg.position(sp.off+batchHeader) || at > seg.position(sp.end) {
+		return false
+	}
+	sp.end, sp.rest = uint64(at)%r.manifest.SegmentSize, false
+	return true
 }
 
 // seal ends the segment at off.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -56,17 +57,22 @@ func (s *segment) position(off uint64) journal.Position {
 
 func (s *segment) damage(off uint64, err error) error { return &DamageError{s.name, off, err} }
 
-// openSegment opens the segment of that number and checks its header, both
-// copies. A file that was caught being recycled has the header of another
-// number: that is errForeign, and not damage.
-func openSegment(fsys vfs.FS, number uint64) (*segment, error) {
+// openSegment opens the segment of that number, in a store with that segment size,
+// and checks its header, both copies. A size of zero is any. A file that was caught
+// being recycled has the header of another number: that is errForeign, and not
+// damage.
+func openSegment(fsys vfs.FS, number, block uint64) (*segment, error) {
 	s := &segment{number: number, name: segmentName(number)}
 	file, err := fsys.Open(s.name)
 	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
 	}
 	s.file = named(file, s.name)
-	if err := s.readHead(); err != nil {
+	err = s.readHead()
+	if err == nil && block != 0 && s.head.block != block {
+		err = s.damage(0, errBlock)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.file.Close())
 	}
 	return s, nil
@@ -76,8 +82,10 @@ var errForeign = errors.New("segment was being recycled")
 
 func (s *segment) readHead() error {
 	var b [headerSize]byte
-	if _, err := s.file.ReadAt(b[:], 0); err != nil {
+	if _, err := s.file.ReadAt(b[:], 0); errors.Is(err, io.EOF) {
 		return s.damage(0, err)
+	} else if err != nil { // which says nothing about what is in the file
+		return fmt.Errorf("open segment: %w", err)
 	}
 	one, err1 := decodeSegmentHead(b[:])
 	two, err2 := decodeSegmentHead(b[headerCopy:])

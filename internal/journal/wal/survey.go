@@ -128,8 +128,9 @@ func (st *store) close() error {
 }
 
 // needed returns the numbers of the segments that should be there: the blocks
-// that are kept, and all from the first on up to the last file.
-func (st *store) needed() []uint64 {
+// that are kept, and all from the first on up to the last that can be read. Files
+// of higher numbers are looked at, too, but what lies between is not missed.
+func (st *store) needed() ([]uint64, error) {
 	from, blocks := st.manifest.needs()
 	numbers := slices.Sorted(func(yield func(uint64) bool) {
 		for b := range blocks {
@@ -139,25 +140,61 @@ func (st *store) needed() []uint64 {
 		}
 	})
 	last := from
-	if n := len(st.files.segments); n > 0 {
-		last = max(last, st.files.segments[n-1])
+	behind := st.files.segments
+	for i, n := range slices.Backward(behind) {
+		ok, err := st.readable(n)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			last = max(last, n)
+			behind = behind[i+1:]
+			break
+		}
+	}
+	if last-from > maxMissing+uint64(len(st.files.segments)) {
+		return nil, &DamageError{segmentName(last), 0, errNumber}
 	}
 	for n := from; n <= last; n++ {
 		numbers = append(numbers, n)
 	}
-	return numbers
+	for _, n := range behind {
+		if n > last {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
+}
+
+// maxMissing is how many segments may be missing before a store is beyond help.
+const maxMissing = 1 << 20
+
+// readable reports whether a segment can be opened. The error is that of the disk.
+func (st *store) readable(number uint64) (bool, error) {
+	seg, err := openSegment(st.fs, number, st.manifest.SegmentSize)
+	if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, seg.file.Close()
 }
 
 // survey reads every segment that is needed.
 func (st *store) survey() error {
-	for i, n := range st.needed() {
+	numbers, err := st.needed()
+	if err != nil {
+		return err
+	}
+	for i, n := range numbers {
 		s := &surveyed{number: n, end: headerSize}
 		st.segments = append(st.segments, s)
 		if _, found := slices.BinarySearch(st.files.segments, n); !found {
 			s.err = &DamageError{segmentName(n), 0, errMissing}
 			continue
 		}
-		seg, err := openSegment(st.fs, n)
+		seg, err := openSegment(st.fs, n, st.manifest.SegmentSize)
 		switch {
 		case errors.Is(err, errForeign):
 			s.err = &DamageError{segmentName(n), 0, errMissing}

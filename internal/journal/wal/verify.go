@@ -24,6 +24,13 @@ type Report struct {
 	Notes []error
 }
 
+// Exists reports whether there is a store, or what is left of one, in the root of
+// fsys. It changes nothing, and takes no lock.
+func Exists(fsys vfs.FS) (bool, error) {
+	files, err := list(fsys)
+	return files.manifest || len(files.segments) > 0, err
+}
+
 // Verify checks every byte that matters in a store that is not running: the
 // manifest, and of every segment that it needs the header and all batches, that
 // none is missing, and that the log reaches as far as it was synced. The error
@@ -40,6 +47,9 @@ func Verify(fsys vfs.FS) (r Report, err error) {
 		return r, err
 	}
 	if err := st.survey(); err != nil {
+		if damage, ok := errors.AsType[*DamageError](err); ok {
+			r.Problems = append(r.Problems, damage)
+		}
 		return r, fmt.Errorf("verify: %w", err)
 	}
 	return st.report()
@@ -122,7 +132,7 @@ func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
 			return
 		}
 		for _, n := range files.segments {
-			seg, err := openSegment(fsys, n)
+			seg, err := openSegment(fsys, n, 0)
 			if errors.Is(err, errForeign) {
 				continue
 			}
