@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -19,20 +21,29 @@ import (
 // single call that changes the disk, in each of the ways that vfs.Mem knows.
 // Every time it recovers what is left and compares it with what it was promised.
 func TestCrashAtEveryDiskCall(t *testing.T) {
-	points, again, rebuilt, refused := 0, 0, 0, 0
-	for seed := uint64(1); points < crashPoints; seed++ {
-		h := newHistory(t, seed)
-		h.run()
-		points += h.points
-		again += h.again
-		rebuilt += h.rebuilt
-		refused += h.refused
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+	t.Parallel()
+	var next, points, again, rebuilt, refused atomic.Int64
+	t.Run("histories", func(t *testing.T) {
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for points.Load() < crashPoints && !t.Failed() {
+					seed := uint64(next.Add(1))
+					h := newHistory(t, seed)
+					h.run()
+					points.Add(h.points)
+					again.Add(h.again)
+					rebuilt.Add(h.rebuilt)
+					refused.Add(h.refused)
+					if t.Failed() {
+						t.Fatalf("seed %d", seed)
+					}
+				}
+			})
 		}
-	}
+	})
 	t.Logf("%d crash points, %d of them during recovery from another crash; %d lost manifests; %d calls refused by a full disk",
-		points, again, rebuilt, refused)
+		points.Load(), again.Load(), rebuilt.Load(), refused.Load())
 }
 
 // history is one run of random work, with a model of what must survive it.
@@ -46,7 +57,7 @@ type history struct {
 	limited bool // the disk is small, and runs full
 	claimed bool // every shard has been, once
 
-	points, again, rebuilt, refused int
+	points, again, rebuilt, refused int64
 
 	// groups are all ever appended, in order; a crash may leave any prefix of
 	// them that contains those up to durable.
@@ -247,12 +258,15 @@ func (h *history) crash(seed uint64) {
 	if h.rng.IntN(4) == 0 {
 		disk = h.crashRecovery(disk)
 	}
-	rebuilt := disk.CrashClone(0)
+	var lost *vfs.Mem
+	if h.claimed && h.rng.IntN(8) == 0 {
+		lost = disk.CrashClone(0)
+	}
 	if err := h.check(disk); err != nil {
 		h.t.Errorf("crash %d with seed %d: %v", h.points, seed, err)
 	}
-	if h.claimed && h.rng.IntN(8) == 0 {
-		if err := h.rebuild(rebuilt); err != nil {
+	if lost != nil {
+		if err := h.rebuild(lost); err != nil {
 			h.t.Errorf("crash %d with seed %d, manifest lost: %v", h.points, seed, err)
 		}
 	}
@@ -347,15 +361,13 @@ func (h *history) check(disk *vfs.Mem) error {
 	if err != nil {
 		return err
 	}
-	got := make([][]journal.Record, len(h.shards))
-	claims := make([]journal.Claim, len(h.shards))
+	claims, got, err := replayedAll(w, len(h.shards))
+	if err != nil {
+		return err
+	}
 	survived := h.durable
 	for i := range h.shards {
-		var epoch uint32
-		if claims[i], got[i], err = replayed(w, journal.Shard(i)); err != nil {
-			return err
-		}
-		if epoch = claims[i].Epoch; epoch <= h.shards[i].epoch {
+		if epoch := claims[i].Epoch; epoch <= h.shards[i].epoch {
 			return fmt.Errorf("shard %d: epoch %d again", i, epoch)
 		}
 		if n := len(got[i]); n > 0 {
@@ -453,9 +465,26 @@ func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, err
 	return c, got, nil
 }
 
+// replayedAll claims the first n shards and returns the records of each.
+func replayedAll(w *WAL, n int) ([]journal.Claim, [][]journal.Record, error) {
+	claims, records, err := w.Claim(numbersBelow(n)...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("claim %d shards: %w", n, err)
+	}
+	got := make([][]journal.Record, n)
+	for rec, err := range records {
+		if err != nil {
+			return nil, nil, fmt.Errorf("replay: %w", err)
+		}
+		got[rec.Shard] = append(got[rec.Shard], journal.Record{At: rec.At, Payload: slices.Clone(rec.Payload)})
+	}
+	return claims, got, nil
+}
+
 // TestCrashWhileSegmentsChangeSize cuts the power before the calls with which a
 // large group gets its place, and with which an idle store gives space back.
 func TestCrashWhileSegmentsChangeSize(t *testing.T) {
+	t.Parallel()
 	for what, size := range map[string]int64{"enlarged and merged": 48 << 20, "given back": 1 << 40} {
 		t.Run(what, func(t *testing.T) {
 			mem := vfs.NewMem()
@@ -474,9 +503,9 @@ func TestCrashWhileSegmentsChangeSize(t *testing.T) {
 				if !changes(op) || op == vfs.OpSync || t.Failed() {
 					return nil
 				}
-				for way := range uint64(4) {
+				for range 2 { // of the four ways, in turn
 					points++
-					disk := mem.CrashClone(way)
+					disk := mem.CrashClone(uint64(points))
 					disk.SetSize(1 << 41)
 					if _, err := Verify(disk); err != nil {
 						t.Errorf("crash %d before %s: %v", points, op, err)

@@ -63,6 +63,7 @@ func makeStored(t testing.TB) stored {
 // every record as it was written. Whatever happens, no record may be served
 // that was not written.
 func TestFlippedBits(t *testing.T) {
+	t.Parallel()
 	s := makeStored(t)
 	if _, err := Verify(s.disk); err != nil {
 		t.Fatalf("verify before any damage: %v", err)
@@ -211,6 +212,7 @@ func (s stored) wantNothingElse(t *testing.T, disk *vfs.Mem) {
 // TestRepairDropsOnlyWhatIsDamaged damages a store in random places, repairs it,
 // and looks for every record that was not hit.
 func TestRepairDropsOnlyWhatIsDamaged(t *testing.T) {
+	t.Parallel()
 	s := makeStored(t)
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

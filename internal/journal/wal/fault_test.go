@@ -75,6 +75,7 @@ func errand(fsys vfs.FS) (r errandResult) {
 // failure must be told, and what was acknowledged before must be there when the
 // process that met it has died.
 func TestEveryCallFailsOnce(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	count := vfs.NewFault(vfs.NewMem())
 	count.Before(func(vfs.Op, string) error { calls++; return nil })
@@ -158,6 +159,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 // a while, then are refused and lose nothing; truncation works all the same, and
 // once there is space the journal goes on.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	told, refused := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))

@@ -156,6 +156,7 @@ func wantGolden(disk vfs.FS) error {
 // which a store of each version is opened for the first time, and once more in the
 // middle of that.
 func TestGoldenStoreCrashesWhileItIsOpened(t *testing.T) {
+	t.Parallel()
 	for _, dir := range goldenDirs {
 		t.Run(dir, func(t *testing.T) {
 			disk := loadGolden(t, dir)
