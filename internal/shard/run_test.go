@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/clock"
+	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -70,6 +71,85 @@ func TestDrainAnswersWhatWasAccepted(t *testing.T) {
 			t.Error("what was accepted was not answered")
 		}
 	})
+}
+
+// A stop does not wait for the rest of a snapshot, which the next life does not miss.
+func TestStopDoesNotFinishASnapshot(t *testing.T) {
+	r := newRig(t, Options{SnapshotStep: 10})
+	id := r.define("q", queue.Config{LockFor: time.Minute})
+	r.sendMany(id, 2000)
+	r.s.beginSnapshot()
+	r.s.snapshot.victims = nil // for which it would wait in vain
+	acked := r.send(id, 4, "in time")
+	log, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.wal.Run(log) }() // ends with stop, and is waited for
+	if err := r.s.drain(t.Context()); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	r.s.stop(ErrStopped)
+	stop()
+	<-done
+	if !*acked {
+		t.Error("what was accepted was not answered")
+	}
+	if !r.s.snapshot.active() {
+		t.Error("the stop has finished a snapshot that had just begun")
+	}
+	r.crash(0)
+	if n := r.counts(id); n != 2001 {
+		t.Errorf("%d messages after the stop, want 2001", n)
+	}
+}
+
+// crammed is a journal on a disk without a free byte.
+type crammed struct {
+	journal.Journal
+	is bool
+}
+
+func (c *crammed) Append(cl journal.Claim, g *journal.Group) error {
+	if c.is {
+		return journal.ErrFull
+	}
+	return c.Journal.Append(cl, g)
+}
+
+// A shard that is stopped while it waits for space says that it has not finished, and
+// answers everybody.
+func TestStopWithoutSpace(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("q", queue.Config{LockFor: time.Minute})
+	r.sendMany(id, 2)
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	forGood := r.attach(id, Main, queue.Want{Forgetful: true})
+	r.settle()
+	c := &crammed{Journal: r.s.journal, is: true}
+	r.s.journal = c
+	var errs []error
+	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Done: func(es []error) { errs = es }}); err != nil {
+		t.Fatal(err)
+	}
+	forGood.c.Allow(1)
+	r.step()
+	if !r.s.stuck {
+		t.Fatal("not stuck; the test shows nothing")
+	}
+	if err := r.s.drain(t.Context()); !errors.Is(err, ErrUnfinished) {
+		t.Errorf("stop: %v, want %v", err, ErrUnfinished)
+	}
+	r.s.stop(ErrStopped)
+	if len(errs) != 1 || !errors.Is(errs[0], ErrStopped) {
+		t.Errorf("the settlement was answered %v, want %v", errs, ErrStopped)
+	}
+	if len(forGood.got) != 0 || !errors.Is(forGood.ended, ErrStopped) {
+		t.Errorf("%d messages came, and the end: %v", len(forGood.got), forGood.ended)
+	}
+	r.crash(0)
+	if n := r.counts(id); n != 2 {
+		t.Errorf("%d messages after the stop, want 2", n)
+	}
 }
 
 // machine is a machine whose wall clock is set while a shard runs on it.

@@ -164,7 +164,7 @@ func (s *Shard) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			err := s.drain(ctx)
 			s.stop(ErrStopped)
-			if !errors.Is(err, ErrUnfinished) { // else the disk hangs, and so does the work
+			if s.stuck || !errors.Is(err, ErrUnfinished) { // else the disk hangs, and so does the work
 				s.work.Wait()
 			}
 			return err
@@ -196,6 +196,9 @@ func (s *Shard) drain(ctx context.Context) error {
 		case <-late:
 			return fmt.Errorf("shard %d: %w: %d groups wait for the disk", s.claim.Shard, ErrUnfinished, len(s.waiting))
 		}
+	}
+	if s.stuck && s.failed == nil {
+		return fmt.Errorf("shard %d: %w: the disk is full", s.claim.Shard, ErrUnfinished)
 	}
 	return s.failed
 }

@@ -71,6 +71,7 @@ const (
 func (s *Shard) maintain() {
 	n := &s.snapshot
 	switch {
+	case s.stepwise.closed: // who stops does not begin or finish a snapshot
 	case n.keep != nil:
 		if !s.now.Before(s.retryAt) {
 			s.truncate(*n.keep)
@@ -129,7 +130,6 @@ func (s *Shard) beginSnapshot() {
 		s.uvarint(s.live.blocks[b].written)
 	}
 	s.recorded()
-	s.written.snapshots += uint64(len(s.step.arena))
 	if err := s.append(s.step.arena, s.step.ends); err != nil {
 		s.step.reset()
 		if errors.Is(err, journal.ErrFull) {
@@ -140,6 +140,7 @@ func (s *Shard) beginSnapshot() {
 		return
 	}
 	n.began = s.group.At[0]
+	s.written.snapshots += uint64(len(s.step.arena))
 	s.step.reset()
 }
 
