@@ -147,6 +147,8 @@ func (c *Consumer) Detach() error {
 		}
 		if c.waits = s.holdBack(c); c.waits > 0 {
 			c.leaving, c.limit = true, 0
+			c.draining, c.again, c.next = false, false, nil
+			s.withdraw(c)
 			return nil
 		}
 		s.detach(c)

@@ -110,7 +110,9 @@ func (sl *slot) end(err error) {
 	for _, c := range sl.consumers {
 		c.gone = true
 		c.held, c.out, c.fetching = nil, nil, nil
-		c.sink.Ended(err)
+		if !c.leaving { // else it has asked for that
+			c.sink.Ended(err)
+		}
 	}
 	sl.consumers = nil
 	for _, e := range sl.parked {

@@ -197,6 +197,87 @@ func TestDetachWaitsForParkedSettlements(t *testing.T) {
 	}
 }
 
+// What a consumer was to be given and did not get goes back when it asks to leave,
+// also if its detach has to wait for a settlement; and it hears no more.
+func TestDetachThatWaitsGivesNothingMore(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		r := newRig(t, Options{CacheBytes: 1})
+		id, k := inSessionWith(t, r, minute)
+		if err := r.s.Send(&Send{
+			Bodies: []*message.Message{text("b")},
+			Copies: []Copy{{ID: id, Arrival: queue.Arrival{Session: "s", InSession: true}}},
+			Done:   func([]queue.SeqNo, error) {},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r.step() // taken, and not durable
+		if len(k.c.held) != 1 {
+			t.Fatal("nothing waits for the disk; the test shows nothing")
+		}
+		k.settleWith(Abandon, []message.Change{{Name: "note", Value: codec.Int(1)}})
+		k.c.Detach()
+		r.step()
+		sl, _ := r.s.slot(id, Main)
+		if len(sl.parked) != 1 {
+			t.Fatal("nothing is parked; the test shows nothing")
+		}
+		if drop {
+			if err := r.s.Drop([]ID{id}, errors.New("dropped"), func(error) {}); err != nil {
+				t.Fatal(err)
+			}
+			r.step()
+		}
+		for range 2 {
+			if err := r.wal.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			r.step()
+		}
+		r.settle()
+		if len(k.got) != 1 || k.ended != nil {
+			t.Errorf("drop %v: who has asked to leave got %d messages more, and was told %v", drop, len(k.got)-1, k.ended)
+		}
+		if d, ok := sl.q.Lookup(2); !drop && (!ok || d.State != queue.Ready || d.Failures != 0) {
+			t.Errorf("the message is %+v, want it ready and not failed", d)
+		}
+	}
+}
+
+// A dead letter that cannot be read, taken for good and returned, is as damaged as
+// before: what stood in for it must not be taken for it.
+func TestReturnedStandInIsStillDamaged(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	g := r.guard()
+	if err := r.s.Send(&Send{
+		Bodies: []*message.Message{text("dead")},
+		Copies: []Copy{{ID: id, Part: DeadLetter}},
+		Done:   func([]queue.SeqNo, error) {},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	sl, _ := r.s.slot(id, DeadLetter)
+	d, _ := sl.q.Lookup(1)
+	g.damaged[journal.Position(d.Body.At)] = true
+	k := r.attach(id, DeadLetter, queue.Want{Forgetful: true})
+	k.c.Allow(1)
+	r.step()
+	r.work()
+	r.step() // removed, and not durable
+	k.c.Detach()
+	r.settle()
+	next := r.attach(id, DeadLetter, queue.Want{})
+	next.c.Allow(1)
+	r.settle()
+	if len(k.got) != 0 || len(next.got) != 1 {
+		t.Fatalf("%d and %d deliveries, want none and one", len(k.got), len(next.got))
+	}
+	if _, err := r.load(&next.got[0]); err != nil || !next.got[0].Damaged() {
+		t.Errorf("loaded with %v; damaged: %v", err, next.got[0].Damaged())
+	}
+}
+
 // A settlement with properties of very many messages reads them in portions.
 func TestParkedSettlementsReadInPortions(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})

@@ -114,7 +114,7 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 	}
 	s.step.awaited = true
 	s.absorb(sl)
-	if qd.Reason == (queue.Ref{}) {
+	if qd.Reason == (queue.Ref{}) && !d.damaged { // what stands in for a body is not that body
 		s.cache.put(qd.Body, d.msg, 1)
 	}
 }
