@@ -123,10 +123,14 @@ func (s *Shard) retry() bool {
 // filled commits what the step has gathered if it is enough for a group. It is
 // called between operations, and within those that need not be one group.
 func (s *Shard) filled() {
-	if len(s.step.arena) > s.groupLimit {
+	if len(s.step.arena)+len(s.step.ends)*journal.RecordSize(0) > s.groupLimit {
 		s.commit()
 	}
 }
+
+// few is how many messages at most are settled, or given back, before what that wrote
+// is looked at by filled.
+const few = 64
 
 func (st *step) reset() {
 	st.arena = st.arena[:0]

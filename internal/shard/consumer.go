@@ -33,6 +33,7 @@ type Consumer struct {
 	given    uint64 // messages handed out to it
 	drained  uint64 // given when it last drained
 	draining bool
+	void     bool // a drain has voided the limit, and it was not set since
 	probing  bool // its drains are nobody's waits
 	gone     bool
 
@@ -111,15 +112,15 @@ type allowance struct {
 
 func (a *allowance) run(s *Shard) {
 	c := a.c
-	if c.draining {
-		s.serveSlot(c.slot) // the drain came first, and must not void this
+	if c.draining && !s.serveSlot(c.slot) { // the drain came first, and must not void this
+		s.touch(c.slot)
 	}
 	switch {
 	case c.leaving:
 	case c.draining: // it waits for bodies, or for the next step
 		c.next = &a.total
 	default:
-		c.limit = a.total
+		c.limit, c.void = a.total, false
 		s.touch(c.slot)
 	}
 }

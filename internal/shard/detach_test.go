@@ -5,6 +5,7 @@ package shard
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -54,5 +55,31 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A drain voids the allowance also of what was taken before it and goes back, because
+// its lock ran out before the disk was there: nothing comes after the answer.
+func TestNothingComesAfterADrain(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", queue.Config{LockFor: time.Second})
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(1)
+	r.send(id, 4, "a")
+	k.c.Drain()
+	r.step()
+	if len(k.c.held) != 2 {
+		t.Fatalf("%d things wait for the disk, want a message and the end of a drain", len(k.c.held))
+	}
+	r.now = r.now.Add(2 * time.Second)
+	r.step()
+	r.settle()
+	if len(k.got) != 0 || k.drained != 1 {
+		t.Errorf("%d messages and %d drains, want none and one", len(k.got), k.drained)
+	}
+	k.c.Allow(1)
+	r.settle()
+	if len(k.got) != 1 {
+		t.Errorf("%d messages after it was allowed one", len(k.got))
 	}
 }

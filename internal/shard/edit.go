@@ -66,6 +66,10 @@ func (e *editing) advance(s *Shard) {
 			continue
 		}
 		o.settle(s, sl, e.next, t)
+		if e.next%few == few-1 {
+			s.absorb(sl)
+			s.filled()
+		}
 	}
 	o.finish(s, sl)
 	e.release(s)

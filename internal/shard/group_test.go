@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -81,5 +83,120 @@ func TestSendThatFitsNoGroupIsRefused(t *testing.T) {
 	r.settle()
 	if got := k.bodies(); len(got) != 1 || got[0] != "after" {
 		t.Fatalf("got %q, want the message sent afterwards", got)
+	}
+}
+
+// However many messages one operation, or one step, is about, what it writes is made
+// of groups that the journal takes. Small records count with what the journal needs
+// for each of them.
+func TestStepsAboutManyMessagesFitIntoGroups(t *testing.T) {
+	const many = 3000
+	cfg := queue.Config{LockFor: time.Minute, TTL: time.Hour, DeadLetterExpired: true}
+	takeAll := func(r *rig, id ID, want queue.Want) *taker {
+		k := r.attach(id, Main, want)
+		k.c.Allow(many)
+		r.settle()
+		return k
+	}
+	for _, tt := range []struct {
+		name        string
+		do          func(r *rig, id ID)
+		ready, dead int64
+	}{
+		{name: "complete", do: func(r *rig, id ID) {
+			k := takeAll(r, id, queue.Want{})
+			k.settle(Complete, k.got...)
+		}},
+		{name: "abandon", ready: many, do: func(r *rig, id ID) {
+			k := takeAll(r, id, queue.Want{})
+			k.c.Detach()
+			k.settle(Abandon, k.got...)
+		}},
+		{name: "reject", dead: many, do: func(r *rig, id ID) {
+			k := takeAll(r, id, queue.Want{})
+			k.settle(Reject, k.got...)
+		}},
+		{name: "reject with properties", dead: many, do: func(r *rig, id ID) {
+			k := takeAll(r, id, queue.Want{})
+			k.settleWith(Reject, []message.Change{{Name: "note", Value: codec.Int(1)}})
+		}},
+		{name: "expire", dead: many, do: func(r *rig, _ ID) {
+			r.now = r.now.Add(2 * time.Hour)
+		}},
+		{name: "take for good", do: func(r *rig, id ID) {
+			takeAll(r, id, queue.Want{Forgetful: true})
+		}},
+		{name: "take for good and leave", ready: many, do: func(r *rig, id ID) {
+			k := r.attach(id, Main, queue.Want{Forgetful: true})
+			k.c.Allow(many)
+			r.step()
+			k.c.Detach()
+		}},
+		{name: "return", ready: many, do: func(r *rig, id ID) {
+			k := takeAll(r, id, queue.Want{Forgetful: true})
+			k.c.Detach()
+			if err := Return(k.got); err != nil {
+				r.t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, Options{SnapshotAfter: 1 << 30})
+			id := r.define("q", cfg)
+			r.sendMany(id, many)
+			tt.do(r, id)
+			for r.settle(); r.s.durable < r.s.tail; {
+				r.settle()
+			}
+			r.crash(1)
+			r.check()
+			r.s.Look(func(tx *Tx) {
+				q, _ := tx.Inspect(id, Main)
+				d, _ := tx.Inspect(id, DeadLetter)
+				if ready, dead := q.Counts().Ready, d.Counts().Ready; ready != tt.ready || dead != tt.dead {
+					t.Errorf("%d messages and %d dead letters, want %d and %d", ready, dead, tt.ready, tt.dead)
+				}
+			})
+		})
+	}
+}
+
+// Many consumers, each of whom finds nothing but messages that have expired, do not
+// clear away all of them in one step, and are served when that is done.
+func TestManyConsumersOfExpiredMessages(t *testing.T) {
+	const many, consumers = 30_000, 300
+	r := newRig(t, Options{SnapshotAfter: 1 << 30})
+	id := r.define("q", queue.Config{LockFor: time.Minute, TTL: time.Hour})
+	r.sendMany(id, many)
+	r.now = r.now.Add(30 * time.Minute)
+	r.send(id, 4, "alive")
+	r.settle()
+	var ks []*taker
+	for range consumers {
+		ks = append(ks, r.attach(id, Main, queue.Want{}))
+	}
+	r.now = r.now.Add(40 * time.Minute)
+	for _, k := range ks {
+		k.c.Allow(1)
+		k.c.Drain()
+	}
+	left := r.counts(id)
+	for range 10 {
+		r.step()
+		now := r.counts(id)
+		if gone := left - now; gone > 64*256+2000 {
+			t.Fatalf("one step cleared away %d messages", gone)
+		}
+		left = now
+		r.sync()
+	}
+	r.settle()
+	got, drained := 0, 0
+	for _, k := range ks {
+		got += len(k.got)
+		drained += k.drained
+	}
+	if got != 1 || drained != consumers {
+		t.Errorf("%d messages and %d drains, want the one that is alive and %d", got, drained, consumers)
 	}
 }

@@ -13,17 +13,19 @@ import (
 // one step may. The queues that are left have their turn in the next step, behind
 // those that had none in this one.
 func (s *Shard) serve() {
-	i := 0
-	for ; i < len(s.dirty) && s.handOuts > 0; i++ { // serving may make more slots dirty
+	i, undone := 0, 0
+	for ; i < len(s.dirty) && s.handOuts > 0 && !s.stuck; i++ { // serving may make more slots dirty
 		sl := s.dirty[i]
 		s.seat(sl)
 		if !s.serveSlot(sl) {
-			s.dirty = append(s.dirty, sl)
+			s.dirty[undone] = sl
+			undone++
 			continue
 		}
 		sl.dirty = false
 		s.schedule(sl)
 	}
+	s.dirty = append(s.dirty, s.dirty[:undone]...)
 	left := copy(s.dirty, s.dirty[i:])
 	for _, sl := range s.dirty[:left] {
 		s.schedule(sl) // what falls due does so before it is served
@@ -39,24 +41,34 @@ func (s *Shard) schedule(sl *slot) {
 	}
 }
 
+// clearings is how many consumers of a queue may find, in one step, nothing but
+// messages that have expired, which they clear away.
+const clearings = 16
+
 // serveSlot gives messages to the consumers in turns until there is nothing to
-// give or nobody to give it to. It reports false if the step has to end before.
-func (s *Shard) serveSlot(sl *slot) bool {
+// give or nobody to give it to. It reports whether it has come to that, and not given
+// up for this step.
+func (s *Shard) serveSlot(sl *slot) (done bool) {
+	cleared := 0
 	for more := true; more; {
 		refused := 0 // consumers in a row that got nothing
 		for refused < len(sl.consumers) {
-			if s.handOuts == 0 {
+			if s.filled(); s.stuck || s.handOuts == 0 || cleared >= clearings {
 				return false
 			}
 			sl.turn %= len(sl.consumers)
 			c := sl.consumers[sl.turn]
 			sl.turn++
+			written := len(s.step.ends)
 			if c.given < c.limit && s.give(c) {
 				s.handOuts--
 				refused = 0
 				continue
 			}
 			refused++
+			if len(s.step.ends) > written {
+				cleared++
+			}
 		}
 		more = false
 		for _, c := range sl.consumers {
@@ -72,7 +84,7 @@ func (s *Shard) serveSlot(sl *slot) bool {
 // drained ends a drain, and reports whether the consumer has been allowed more, or
 // drained again, while that waited for bodies.
 func (s *Shard) drained(c *Consumer) (more bool) {
-	c.limit = c.given
+	c.limit, c.void = c.given, true
 	if o, ok := c.slot.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
 		o.Idle(s.now)
 	}
@@ -80,7 +92,7 @@ func (s *Shard) drained(c *Consumer) (more bool) {
 	s.hold(c, held{at: 0, drained: true})
 	more = c.next != nil || c.again
 	if c.next != nil {
-		c.limit, c.next = *c.next, nil
+		c.limit, c.void, c.next = *c.next, false, nil
 	}
 	c.draining, c.again = c.again, false
 	return more

@@ -18,10 +18,12 @@ func (s *Shard) withdraw(c *Consumer) {
 	for i := range c.held {
 		if h := &c.held[i]; !h.drained {
 			s.takeBack(&h.d)
+			s.filled()
 		}
 	}
 	for i := range c.out {
 		s.takeBack(&c.out[i])
+		s.filled()
 	}
 	c.fetching, c.fetchSize, c.held, c.out = nil, 0, nil, nil
 	s.absorb(c.slot)
@@ -62,10 +64,20 @@ func (s *Shard) withdrawExpired(sl *slot) {
 			}
 		case len(c.held) > 0 || len(c.out) > 0:
 			before := len(c.held) + len(c.out)
-			c.held = slices.DeleteFunc(c.held, func(h held) bool { return !h.drained && ranOut(&h.d) })
 			c.out = slices.DeleteFunc(c.out, func(d Delivery) bool { return ranOut(&d) })
-			c.given -= uint64(before - len(c.held) - len(c.out))
+			c.held = slices.DeleteFunc(c.held, func(h held) bool { return !h.drained && ranOut(&h.d) })
+			c.takenBack(uint64(before - len(c.held) - len(c.out)))
 		}
+	}
+}
+
+// takenBack says that n deliveries do not come. Others may come instead, unless a drain
+// has voided that.
+func (c *Consumer) takenBack(n uint64) {
+	c.given -= n
+	c.drained = min(c.drained, c.given)
+	if c.void {
+		c.limit -= n
 	}
 }
 
@@ -190,6 +202,10 @@ func post(ds []Delivery, do func(*Shard, *Delivery)) error {
 			}
 			for i := range part {
 				do(s, &part[i])
+				if i%few == few-1 {
+					s.absorb(sl)
+					s.filled()
+				}
 			}
 			s.absorb(sl)
 			return nil

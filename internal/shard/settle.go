@@ -69,7 +69,7 @@ func (o *settling) run(s *Shard) {
 	}
 	for i, t := range o.Tokens {
 		o.settle(s, sl, i, t)
-		if s.eff.Size() > s.groupLimit { // each is settled by itself: many need not be one group
+		if i%few == few-1 { // each is settled by itself: many need not be one group
 			s.absorb(sl)
 			s.filled()
 		}

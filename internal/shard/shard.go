@@ -282,10 +282,14 @@ func (s *Shard) Step(now time.Time) {
 			return
 		}
 	}
-	s.tick()
-	s.goOn()
+	if s.tick(); !s.stuck {
+		s.goOn()
+	}
 	s.serve()
 	s.startFetches()
+	if s.stuck {
+		return // the rest has its turn when there is space
+	}
 	s.maintain()
 	if s.due() {
 		s.commit()
@@ -366,5 +370,8 @@ func (s *Shard) tick() {
 		s.absorb(sl)
 		sl.checkSessions(s)
 		s.deadlines.set(sl)
+		if s.filled(); s.stuck {
+			return
+		}
 	}
 }
