@@ -113,11 +113,22 @@ func (r *reader) byte() byte {
 	return 0
 }
 
-func (r *reader) time() int64 {
+// fixed reads eight bytes as they are: a duration, a rate.
+func (r *reader) fixed() int64 {
 	if b := r.take(8); b != nil {
 		return int64(binary.LittleEndian.Uint64(b))
 	}
 	return 0
+}
+
+// time reads a moment; there is none before 1970.
+func (r *reader) time() int64 {
+	n := r.fixed()
+	if n < 0 {
+		r.fail()
+		return 0
+	}
+	return n
 }
 
 func (r *reader) ref() Ref       { return Ref{At: r.uint(), Size: r.uint32()} }

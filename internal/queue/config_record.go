@@ -125,19 +125,19 @@ func (r *reader) config() (c Config) {
 	for _, s := range c.switches() {
 		*s.on = bits&s.bit != 0
 	}
-	c.LockFor = time.Duration(r.time())
-	c.TTL = time.Duration(r.time())
-	c.Duplicates = time.Duration(r.time())
+	c.LockFor = time.Duration(r.fixed())
+	c.TTL = time.Duration(r.fixed())
+	c.Duplicates = time.Duration(r.fixed())
 	c.MaxFailures = r.uint32()
 	c.MaxBytes = int64(r.upTo(math.MaxInt64))
 	c.MaxCount = int64(r.upTo(math.MaxInt64))
 
 	o := &c.Order
 	o.Discipline = Discipline(r.byte())
-	o.Every = time.Duration(r.time())
+	o.Every = time.Duration(r.fixed())
 	o.UpTo = Level(r.byte())
 	for n := r.upTo(256); n > 0 && !r.bad; n-- {
-		o.Objective = append(o.Objective, time.Duration(r.time()))
+		o.Objective = append(o.Objective, time.Duration(r.fixed()))
 	}
 	for n := r.upTo(256); n > 0 && !r.bad; n-- {
 		o.Weight = append(o.Weight, r.uint32())
@@ -163,7 +163,7 @@ func (r *reader) settings(k kind) Config {
 		case moreEnd:
 			return c
 		case moreSaturation:
-			c.Order.Saturation = Saturation{Waiting: int64(r.upTo(math.MaxInt64)), Oldest: time.Duration(r.time())}
+			c.Order.Saturation = Saturation{Waiting: int64(r.upTo(math.MaxInt64)), Oldest: time.Duration(r.fixed())}
 		case moreWithin:
 			if c.Order.Within = Within(r.byte()); c.Order.Within > FinishFirst {
 				r.fail()
@@ -180,7 +180,7 @@ func (r *reader) share() Share {
 		Key:    r.string(),
 		Weight: r.uint32(),
 		Cap:    r.uint32(),
-		Rate:   math.Float64frombits(uint64(r.time())),
+		Rate:   math.Float64frombits(uint64(r.fixed())),
 		Burst:  r.uint32(),
 	}
 }

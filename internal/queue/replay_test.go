@@ -117,6 +117,7 @@ func TestReplayRefuses(t *testing.T) {
 		{"a reason for an unknown message", [][]byte{record(kindReasons, 9, 1, 1)}},
 		{"an unknown message that returns", [][]byte{append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
 		{"a message that returns and was not gone", [][]byte{enqueue(1), append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 1), enqueue(1)[11:]...)}},
+		{"a time before 1970", [][]byte{append(record(kindEnqueue, 0, 0, 0, 0, 0, 0, 0, 0x80), enqueue(1)[9:]...)}},
 		{"number zero", [][]byte{record(kindGone, 0)}},
 		{"a chunk without its snapshot", [][]byte{record(kindEntries, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)}},
 		{"an unknown message that begins", [][]byte{append(record(kindActivate, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
