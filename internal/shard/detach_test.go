@@ -83,3 +83,27 @@ func TestNothingComesAfterADrain(t *testing.T) {
 		t.Errorf("%d messages after it was allowed one", len(k.got))
 	}
 }
+
+// Who waits for nothing but a group that is durable gets it also while the shard waits
+// for space: a message that was taken for good would be lost with it.
+func TestSafeMessagesAreHandedOutWithoutSpace(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define("orders", minute)
+	r.sendAll(id, "a", "b")
+	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k.c.Allow(1)
+	r.step()
+	if err := r.wal.Commit(); err != nil { // its removal is durable
+		t.Fatal(err)
+	}
+	r.s.journal = &crammed{Journal: r.s.journal, is: true}
+	k.c.Allow(2)
+	r.step()
+	if !r.s.stuck {
+		t.Fatal("not stuck; the test shows nothing")
+	}
+	r.step()
+	if got, want := k.bodies(), []string{"a"}; !slices.Equal(got, want) {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+}

@@ -216,10 +216,12 @@ func (s *Shard) flush(c *Consumer) {
 
 // hand gives the sinks what the step has for them.
 func (s *Shard) hand() {
-	if s.failed != nil || s.stuck {
-		return // the group that some of it depends on has no position yet
+	if s.failed != nil {
+		return
 	}
-	s.stamp()
+	if !s.stuck { // else the group that some of it depends on has no position yet
+		s.stamp()
+	}
 	s.unhold()
 	for _, c := range s.handing {
 		s.handOver(c)

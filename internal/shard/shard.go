@@ -253,6 +253,12 @@ func (s *Shard) Step(now time.Time) {
 	if now.After(s.now) {
 		s.now = now
 	}
+	s.apply()
+	s.hand()
+}
+
+// apply is Step without handing out. It ends early if there is no space for a group.
+func (s *Shard) apply() {
 	if s.stuck && !s.retry() {
 		return
 	}
@@ -294,7 +300,6 @@ func (s *Shard) Step(now time.Time) {
 	if s.due() {
 		s.commit()
 	}
-	s.hand()
 }
 
 // NextDeadline reports when Step next has work of its own accord, if ever.

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// moody is a journal that refuses groups now and then.
+type moody struct {
+	journal.Journal
+	rnd  *rand.Rand
+	calm bool
+}
+
+func (m *moody) Append(c journal.Claim, g *journal.Group) error {
+	if !m.calm && m.rnd.IntN(8) == 0 {
+		if g.For == journal.Senders && m.rnd.IntN(2) == 0 {
+			return journal.ErrBusy
+		}
+		return journal.ErrFull
+	}
+	return m.Journal.Append(c, g)
+}
+
+// fate is what is known of a message.
+type fate struct {
+	acked    bool // stored for sure
+	asked    bool // to be completed: it may be gone
+	gone     bool // completed for sure, or handed to somebody who takes for good
+	transit  bool // taken for good, or just given back, when a crash came: it may be lost
+	returned bool // given back after it was taken for good: it may come again
+}
+
+// game plays commands, faults and crashes at random, and knows what may become of
+// each message.
+type game struct {
+	*rig
+	rnd   *rand.Rand
+	j     *moody
+	id    ID
+	n     int
+	all   map[string]*fate
+	bySeq map[queue.SeqNo]string
+	ks    []*player
+	left  []*player // who have asked to leave
+}
+
+type player struct {
+	*taker
+	seen    int
+	locked  []Delivery
+	allowed uint64
+}
+
+func (g *game) mood() {
+	g.j = &moody{Journal: g.s.journal, rnd: g.rnd}
+	g.s.journal = g.j
+}
+
+func (g *game) one() *player {
+	if len(g.ks) == 0 {
+		return nil
+	}
+	return g.ks[g.rnd.IntN(len(g.ks))]
+}
+
+func (g *game) command() {
+	k := g.one()
+	switch x := g.rnd.IntN(22); {
+	case x == 20 && g.rnd.IntN(4) == 0: // another order
+		cfg := queue.Config{LockFor: 5 * time.Second, MaxFailures: 4}
+		cfg.Order.Fair = g.rnd.IntN(2) == 0
+		if err := g.s.Redefine(g.id, nil, map[Part]queue.Config{Main: cfg}, func(error) {}); err != nil {
+			g.t.Fatal(err)
+		}
+	case x == 21 && g.rnd.IntN(10) == 0:
+		for _, f := range g.all {
+			f.asked = true // all may be purged
+		}
+		g.purge(g.id, func(int, error) {})
+	case x < 6:
+		g.n++
+		body := fmt.Sprint("m", g.n)
+		f := &fate{}
+		g.all[body] = f
+		err := g.s.Send(&Send{Bodies: []*message.Message{text(body)},
+			Copies: []Copy{{ID: g.id, Arrival: queue.Arrival{Level: queue.Level(g.rnd.IntN(3)), Key: string(rune('a' + g.rnd.IntN(3)))}}},
+			Done: func(seqs []queue.SeqNo, err error) {
+				if err == nil {
+					f.acked = true
+					g.bySeq[seqs[0]] = body
+				}
+			}})
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	case x < 8 && len(g.ks) < 4:
+		p := &player{taker: &taker{r: g.rig}}
+		err := g.s.Attach(Attachment{ID: g.id, Sink: p.taker, Want: queue.Want{Forgetful: g.rnd.IntN(2) == 0}},
+			func(c *Consumer, _ error) { p.c = c; g.ks = append(g.ks, p) })
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	case k == nil:
+	case x < 11:
+		k.allowed = uint64(len(k.got) + g.rnd.IntN(5))
+		_ = k.c.Allow(k.allowed)
+	case x < 12:
+		_ = k.c.Drain()
+	case x < 13:
+		_ = k.c.Detach()
+		for i, o := range g.ks {
+			if o == k {
+				g.ks = append(g.ks[:i], g.ks[i+1:]...)
+				g.left = append(g.left, k)
+				break
+			}
+		}
+	case x < 18 && len(k.locked) > 0:
+		d := k.locked[0]
+		k.locked = k.locked[1:]
+		s := &Settle{ID: g.id, Tokens: []queue.Token{d.Token}, Verdict: Verdict(g.rnd.IntN(5))}
+		if g.rnd.IntN(3) == 0 {
+			s.Properties = []message.Change{{Name: "note", Value: codec.Int(1)}}
+		}
+		f := g.all[g.bySeq[d.Seq]]
+		if s.Verdict == Complete && f != nil {
+			f.asked = true
+		}
+		s.Done = func(errs []error) {
+			if s.Verdict == Complete && f != nil && (errs == nil || errs[0] == nil) {
+				f.gone = true
+			}
+		}
+		if err := g.s.Settle(s); err != nil {
+			g.t.Fatal(err)
+		}
+	case x < 19 && k.c.want.Forgetful && len(k.got) > 0:
+		d := k.got[len(k.got)-1]
+		if f := g.all[g.bySeq[d.Seq]]; f != nil && f.gone && !f.returned {
+			f.gone, f.returned = false, true
+			if err := Return([]Delivery{d}); err != nil {
+				g.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// look takes notice of what was delivered.
+func (g *game) look() {
+	for _, k := range slices.Concat(g.ks, g.left) {
+		for ; k.seen < len(k.got); k.seen++ {
+			d := k.got[k.seen]
+			f := g.all[g.bySeq[d.Seq]]
+			if f == nil {
+				continue // its sender does not know yet
+			}
+			if f.gone {
+				g.t.Fatalf("%s comes again: %+v", g.bySeq[d.Seq], d.Delivery)
+			}
+			if k.c.want.Forgetful {
+				f.gone, f.returned, f.transit = true, false, false
+			} else {
+				k.locked = append(k.locked, d)
+			}
+		}
+	}
+}
+
+func (g *game) crashNow(seed uint64) {
+	for _, e := range g.s.entities {
+		for _, c := range e.parts[Main].consumers {
+			for _, h := range c.held {
+				if f := g.all[g.bySeq[h.d.Seq]]; f != nil && h.d.forGood {
+					f.transit = true
+				}
+			}
+		}
+	}
+	unsafe := g.s.entities[g.id].parts[Main].fence > g.s.durable // something has returned just now
+	for _, f := range g.all {
+		f.transit = f.transit || f.returned || unsafe
+	}
+	g.background = nil
+	g.ks, g.left = nil, nil
+	g.crash(seed)
+	g.mood()
+}
+
+// stopNow stops the shard in good order, and opens it again. If there was space for
+// all, nothing is lost, not even what was on its way.
+func (g *game) stopNow(seed uint64) {
+	g.j.calm = g.rnd.IntN(2) == 0
+	log, end := context.WithCancel(g.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- g.wal.Run(log) }() // ends with end, and is waited for
+	var work sync.WaitGroup
+	g.s.opts.Go = func(_ journal.Shard, f func()) { work.Go(f) }
+	err := g.s.drain(g.t.Context())
+	g.s.stop(ErrStopped)
+	work.Wait()
+	end()
+	<-done
+	g.look()
+	if err != nil {
+		g.crashNow(seed)
+		return
+	}
+	g.ks, g.left, g.background = nil, nil, nil
+	g.crash(seed)
+	g.mood()
+}
+
+// rest lets everything come to rest, and looks what is left.
+func (g *game) rest() {
+	g.j.calm = true
+	for i := 0; ; i++ {
+		g.now = g.now.Add(retryFull)
+		g.settle()
+		g.look()
+		if at, due := g.s.NextDeadline(); !g.s.stuck && g.s.durable >= g.s.tail && len(g.background) == 0 && (!due || at.After(g.now)) {
+			break
+		}
+		if i > 500 {
+			at, due := g.s.NextDeadline()
+			g.t.Fatalf("it does not come to rest: stuck %v, %d of %d durable, %d in the background, due %v in %v; snapshot %+v", g.s.stuck, g.s.durable, g.s.tail, len(g.background), due, at.Sub(g.now), g.s.snapshot)
+		}
+	}
+	g.check()
+	var ready int64
+	left := map[string]int{}
+	g.s.Look(func(tx *Tx) {
+		for _, part := range []Part{Main, DeadLetter} {
+			q, err := tx.Inspect(g.id, part)
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			ds, _ := q.Peek(g.now, queue.Peek{Max: 1 << 30})
+			for _, d := range ds {
+				m, err := g.s.Read(d.Body)
+				if err != nil {
+					g.t.Fatalf("message %d of part %d: %v", d.Seq, part, err)
+				}
+				for data := range m.Data() {
+					left[string(data)]++
+				}
+			}
+			if part == Main {
+				ready = q.Counts().Ready
+			}
+		}
+	})
+	for body, f := range g.all {
+		switch n := left[body]; {
+		case n > 1:
+			g.t.Fatalf("%s is there %d times", body, n)
+		case n == 1 && f.gone:
+			g.t.Fatalf("%s is there again: %+v", body, *f)
+		case n == 0 && f.acked && !f.gone && !f.asked && !f.transit:
+			g.t.Fatalf("%s is lost: %+v", body, *f)
+		}
+	}
+	for _, k := range g.ks {
+		if ready > 0 && k.c.given < k.c.limit {
+			g.t.Fatalf("%d messages wait, and a consumer (%+v) has been given %d of %d; fetching %d, held %d", ready, k.c.want, k.c.given, k.c.limit, len(k.c.fetching), len(k.c.held))
+		}
+		if len(k.got) != int(k.c.given) {
+			g.t.Fatalf("a consumer was given %d messages and got %d", k.c.given, len(k.got))
+		}
+	}
+	g.j.calm = false
+}
+
+// Whenever the disk refuses a group, and whenever it crashes, nothing that was
+// promised is undone, nothing comes twice that may come once, and nobody waits in vain.
+func TestFaultsAtRandom(t *testing.T) {
+	for seed := range uint64(faultSeeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 3))
+			opts := Options{SnapshotAfter: 16 << 10, SnapshotStep: 20, VisitStep: 5}
+			if seed%2 == 0 {
+				opts.CacheBytes = 1
+			}
+			g := &game{rig: newRig(t, opts), rnd: rnd, all: map[string]*fate{}, bySeq: map[queue.SeqNo]string{}}
+			g.id = g.define("q", queue.Config{LockFor: 5 * time.Second, MaxFailures: 4})
+			g.mood()
+			for i := range 1500 {
+				g.command()
+				if rnd.IntN(3) == 0 {
+					g.step()
+					g.look()
+				}
+				if rnd.IntN(4) == 0 && len(g.background) > 0 {
+					at := rnd.IntN(len(g.background))
+					f := g.background[at]
+					g.background = append(g.background[:at:at], g.background[at+1:]...)
+					f()
+				}
+				if rnd.IntN(5) == 0 {
+					if err := g.wal.Commit(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if rnd.IntN(10) == 0 {
+					g.now = g.now.Add(time.Duration(rnd.IntN(400)) * time.Millisecond)
+				}
+				switch {
+				case i%300 == 299:
+					g.rest()
+				case rnd.IntN(200) == 0:
+					g.crashNow(rnd.Uint64())
+				case rnd.IntN(300) == 0:
+					g.stopNow(rnd.Uint64())
+				}
+			}
+			g.rest()
+		})
+	}
+}
