@@ -200,3 +200,40 @@ func TestManyConsumersOfExpiredMessages(t *testing.T) {
 		t.Errorf("%d messages and %d drains, want the one that is alive and %d", got, drained, consumers)
 	}
 }
+
+// What is estimated of a send before it changes anything is no less than what it writes,
+// also if each copy goes to another queue and carries all that a copy can.
+func TestSendToManyQueuesFitsOrIsRefused(t *testing.T) {
+	for _, queues := range []int{200, 400, 600, 730} {
+		r := newRig(t, Options{SnapshotAfter: 1 << 30})
+		topic := r.define("topic", minute)
+		var copies []Copy
+		for range queues {
+			err := r.s.Define(Definition{Name: "q"}, map[Part]queue.Config{Main: {LockFor: time.Minute, Duplicates: time.Hour}}, func(id ID, _ error) {
+				copies = append(copies, Copy{ID: id, Arrival: queue.Arrival{MessageID: "m", Key: "k", TTL: time.Hour,
+					At: r.now.Add(-time.Hour), Since: r.now.Add(-2 * time.Hour), Origin: 1, Failures: 3, Hops: 1}})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.step()
+		}
+		for r.settle(); r.s.durable < r.s.tail; {
+			r.settle()
+		}
+		var got error
+		answered := 0
+		if err := r.s.Send(&Send{
+			Bodies: []*message.Message{text("x")}, Copies: copies, Topic: topic, Published: 1,
+			Done: func(seqs []queue.SeqNo, err error) { got, answered = err, answered+1 },
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for r.settle(); r.s.durable < r.s.tail; {
+			r.settle()
+		}
+		if answered != 1 || got != nil && !errors.Is(got, ErrTooLarge) {
+			t.Errorf("%d queues: answered %d times, with %v", queues, answered, got)
+		}
+	}
+}

@@ -189,11 +189,17 @@ func (o *sending) store(s *Shard) error {
 // fits refuses what would not fit into one group, before anything has changed, and
 // sees to it that the rest has room in the one that is open.
 func (o *sending) fits(s *Shard) error {
-	const fixed = 64 // of a copy's record, whatever its names
+	const (
+		perCopy  = 96  // whatever its names
+		perQueue = 128 // for the records of its copies: there may be another about their ages
+	)
 	size := 0
 	for i := range o.Copies {
-		a := &o.Copies[i].Arrival
-		size += fixed + len(a.Session) + len(a.Key)
+		c := &o.Copies[i]
+		size += perCopy + len(c.Arrival.Session) + len(c.Arrival.Key)
+		if i == 0 || c.ID != o.Copies[i-1].ID || c.Part != o.Copies[i-1].Part {
+			size += perQueue
+		}
 	}
 	if size > s.claim.MaxGroup/4*3 {
 		return ErrTooLarge
