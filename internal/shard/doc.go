@@ -20,7 +20,9 @@
 // must be safe, too.
 // What a consumer was given in memory and was not handed goes back to its place when
 // the consumer goes, uncounted; what its sink could not pass on comes back by Return.
-// A message that was taken for good and reached nobody is lost only by a crash.
+// A message that was taken for good and reached nobody is lost only by a crash, or by
+// a stop while there is no space for the record that it returned. While a group waits
+// for space, what is safe already is still handed out.
 // Records that nobody waits for, such as the settlement of a consumer that wants
 // no answer, may stay in memory for a few milliseconds, to go with the next that
 // somebody does wait for.
