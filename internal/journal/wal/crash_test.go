@@ -490,17 +490,20 @@ func TestCrashWhileSegmentsChangeSize(t *testing.T) {
 			mem := vfs.NewMem()
 			mem.SetSize(size)
 			fault := vfs.NewFault(mem)
-			w, err := Open(fault, Options{SegmentSize: 32 << 20})
+			w, err := Open(fault, Options{SegmentSize: 16 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}
 			c, _ := claim(t, w, 1)
 			commit(t, w)
-			appended, durable, points := 1, 1, 0
+			appended, durable, points, calls := 1, 1, 0, 0
 			from := appendOne(t, w, c, "first")
 			commit(t, w)
 			crash := func(op vfs.Op, _ string) error {
 				if !changes(op) || op == vfs.OpSync || t.Failed() {
+					return nil
+				}
+				if calls++; calls%resizes != 0 {
 					return nil
 				}
 				for range 2 { // of the four ways, in turn

@@ -9,4 +9,6 @@ package wal
 const (
 	crashPoints = 2_000
 	flips       = 300
+	restarts    = 30
+	resizes     = 9
 )

@@ -159,7 +159,7 @@ func TestFullIsKnownAtOnce(t *testing.T) {
 func TestRestartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	refused := 0
-	for seed := range uint64(200) {
+	for seed := range uint64(restarts) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		disk := vfs.NewMem()
 		disk.SetSize(200<<10 + rng.Int64N(300<<10))
