@@ -496,6 +496,86 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestForgedBatches changes the headers of batches, and makes their checksums right
+// again, as no disk does and an enemy might. Nothing may panic or take much memory,
+// and what repair calls repaired must be sound.
+func TestForgedBatches(t *testing.T) {
+	t.Parallel()
+	s := makeStored(t)
+	refused := 0
+	for seed := range uint64(1000) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		disk := s.disk.CrashClone(0)
+		for range 1 + rng.IntN(2) {
+			s.forge(t, disk, rng)
+		}
+		for range Dump(disk) {
+			continue
+		}
+		_, _ = Verify(disk) // whatever it says
+		if w, err := Open(disk.CrashClone(0), Options{}); err == nil {
+			_, _, _ = replayed(w, 1)
+			for at := range s.records {
+				_, _ = w.Read(at, nil)
+			}
+			_ = w.Close()
+		}
+		if _, err := Repair(disk, DropDamaged); err != nil {
+			refused++
+			continue
+		}
+		if _, err := Verify(disk); err != nil {
+			t.Errorf("seed %d: verify after a repair: %v", seed, err)
+		}
+	}
+	t.Logf("%d could not be repaired", refused)
+}
+
+// forge changes one field of one batch.
+func (s stored) forge(t *testing.T, disk *vfs.Mem, rng *rand.Rand) {
+	t.Helper()
+	number := []uint64{2, 4, 5, 6, 7}[rng.IntN(5)]
+	seg, err := openSegment(disk, number, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batches []span
+	for sp, err := range seg.spans() {
+		if err == nil && sp.err == nil {
+			sp.body = nil
+			batches = append(batches, sp)
+		}
+	}
+	if len(batches) == 0 {
+		return
+	}
+	sp := batches[rng.IntN(len(batches))]
+	odd := []uint64{0, 1, 40, 48, 1 << 10, 1<<31 - 1, 1<<32 - 8, 1<<63 - 1, 1<<64 - 1, rng.Uint64N(500)}[rng.IntN(10)]
+	h := sp.head
+	switch rng.IntN(6) {
+	case 0:
+		h.kind = kind(odd)
+	case 1:
+		h.length = uint32(odd) &^ 7
+	case 2:
+		h.count = uint32(odd)
+	case 3:
+		h.first = odd
+	case 4:
+		h.kind = kindSeal
+	case 5:
+		h.digest, h.length = 0, batchHeader // forgets its records
+	}
+	var b [batchHeader]byte
+	h.encode(b[:], seg.seed, sp.off)
+	if _, err := seg.file.WriteAt(b[:], int64(sp.off)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(seg.file.Sync(), seg.file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // copyFile copies a file on a disk, under another name.
 func copyFile(t *testing.T, disk *vfs.Mem, from, to string) {
 	t.Helper()

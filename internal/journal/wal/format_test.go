@@ -192,8 +192,18 @@ func FuzzRecovery(f *testing.F) {
 		if _, err := file.WriteAt(in, int64(off)); err != nil {
 			t.Fatal(err)
 		}
+		if err := file.Sync(); err != nil {
+			t.Fatal(err)
+		}
 		for range Dump(disk) {
 			continue
+		}
+		repaired := disk.CrashClone(0)
+		if _, err := Repair(repaired, DropDamaged); err != nil {
+			t.Fatalf("repair: %v", err)
+		}
+		if _, err := Verify(repaired); err != nil {
+			t.Fatalf("verify after the repair: %v", err)
 		}
 		_, verified := Verify(disk)
 		w, err := Open(disk, Options{})
