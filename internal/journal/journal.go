@@ -103,11 +103,16 @@ type Usage struct {
 	// Available is how much groups for Upkeep can have without free space on the
 	// disk.
 	Available uint64
-	// Alone are the blocks that are kept for this claim alone, because of its
-	// Keep, with the bytes that would be free without them. It is known only while
-	// the disk is full.
-	Alone map[uint64]uint64
 }
+
+// Kept is a block that is not freed because of what claims keep.
+type Kept struct {
+	Size uint64 // bytes that are free when no claim keeps it
+	By   int    // how many claims keep it
+}
+
+// Share is the part of the block that one of those who keep it answers for.
+func (k Kept) Share() uint64 { return k.Size / uint64(k.By) }
 
 // Journal is a durable, ordered, checksummed log of opaque records, shared by
 // many shards. All methods may be called from any goroutine; those that take a
@@ -144,6 +149,10 @@ type Journal interface {
 
 	// Usage returns what the claim costs.
 	Usage(c Claim) Usage
+
+	// Kept returns the blocks that are kept because of the claim, but for the
+	// one that is being written, by their numbers. It takes longer than Usage.
+	Kept(c Claim) map[uint64]Kept
 
 	// Watch calls fn, from the journal's own goroutine and never concurrently
 	// with itself, each time the status changes. fn must not block.

@@ -81,6 +81,7 @@ func (s *oldStore) Truncate(journal.Claim, journal.Keep) error { return nil }
 func (s *oldStore) Watch(journal.Claim, func(journal.Status))  {}
 func (s *oldStore) Reserve(journal.Claim, uint64)              {}
 func (s *oldStore) Usage(journal.Claim) journal.Usage          { return journal.Usage{} }
+func (s *oldStore) Kept(journal.Claim) map[uint64]journal.Kept { return nil }
 
 // Stores that earlier versions wrote are read for ever. The first has the reasons of
 // its dead letters in their bodies, the second beside them.

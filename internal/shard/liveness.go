@@ -81,14 +81,20 @@ func (l *liveness) keep(from journal.Position) []uint64 {
 	return kept
 }
 
-// sparse returns the blocks before the one of tail in which less than half of
-// what was written lives, emptiest first, as long as what lives in them is at
-// most budget bytes together.
-func (l *liveness) sparse(tail journal.Position, budget uint64) map[uint64]bool {
+// sparse returns the blocks before the one of tail in which little lives, emptiest
+// first, as long as what lives in them is at most budget bytes together. Little is
+// less than half of what this shard has written, or of its share of a block that is
+// kept because of it: else a few messages would keep what others have written around
+// them.
+func (l *liveness) sparse(tail journal.Position, budget uint64, kept map[uint64]journal.Kept) map[uint64]bool {
 	current := uint64(tail) / l.blockSize
 	var bs []uint64
 	for b, u := range l.blocks {
-		if b < current && u.live > 0 && u.live*2 < u.written {
+		whole := u.written
+		if k, ok := kept[b]; ok {
+			whole = max(whole, k.Share())
+		}
+		if b < current && u.live > 0 && u.live*2 < whole {
 			bs = append(bs, b)
 		}
 	}
@@ -115,8 +121,9 @@ func (l *liveness) sparse(tail journal.Position, budget uint64) map[uint64]bool 
 // set free before the block of end, and how many it moves. There are two views of
 // it, of which the larger counts: what this shard has written to blocks in which
 // nothing of it is alive, which others may need still, but not for its sake; and the
-// blocks that are kept for it alone, whoever has written them.
-func (l *liveness) gain(end journal.Position, alone map[uint64]uint64, victims map[uint64]bool) (freed, moved uint64) {
+// blocks that are kept because of it, whoever has written them: all of those that
+// nobody else keeps, and its share of the others if it gives them up.
+func (l *liveness) gain(end journal.Position, kept map[uint64]journal.Kept, victims map[uint64]bool) (freed, moved uint64) {
 	current := uint64(end) / l.blockSize
 	var own, held uint64
 	for b, u := range l.blocks {
@@ -129,14 +136,14 @@ func (l *liveness) gain(end journal.Position, alone map[uint64]uint64, victims m
 			own += u.written
 		}
 	}
-	for b, size := range alone {
+	for b, k := range kept {
 		u := l.blocks[b]
 		switch {
 		case b >= current:
-		case u == nil || u.live == 0:
-			held += size
 		case victims[b]:
-			held += size - min(size, u.live)
+			held += k.Share() - min(k.Share(), u.live)
+		case k.By == 1 && (u == nil || u.live == 0):
+			held += k.Size
 		}
 	}
 	return max(own, held), moved

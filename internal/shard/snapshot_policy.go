@@ -30,7 +30,7 @@ import (
 // thing that counts is what it frees. C is S and the bodies that it moves:
 //
 //	gain    >= C + max(C/8, A/64) bytes of blocks in which nothing of the shard is
-//	                              alive, or which are kept for it alone
+//	                              alive, or which are kept because of it
 //	space   >= C + C/8            it can be finished
 //
 // One in progress when the disk becomes full, for which that does not hold, is
@@ -40,7 +40,7 @@ import (
 // The bound on what is written: for each byte that a shard appends, half a byte of
 // its snapshots by the first rule, half by the second (a byte is freed once), one
 // by the third, and one of bodies moved, because a block is given up only while
-// less than half of it lives. A broker writes at most four times what its clients
+// less than half of it lives, or of the share of each shard that keeps it. A broker writes at most four times what its clients
 // make it write, and typically 1.1 times.
 type upkeep struct {
 	after   uint64 // Options.SnapshotAfter
@@ -124,20 +124,21 @@ func (s *Shard) upkeep(l look) upkeep {
 		full:    l.full,
 	}
 	if u.full {
-		victims := s.victims(u.size, u.log.Available)
-		u.gain, u.moved = s.live.gain(max(s.durable, s.tail), u.log.Alone, victims)
+		kept := s.journal.Kept(s.claim)
+		victims := s.victims(u.size, u.log.Available, kept)
+		u.gain, u.moved = s.live.gain(max(s.durable, s.tail), kept, victims)
 	}
 	return u
 }
 
 // victims returns the blocks that a snapshot would move bodies out of. On a full
 // disk half of what the snapshot leaves of the reserve may be used for that.
-func (s *Shard) victims(size, available uint64) map[uint64]bool {
+func (s *Shard) victims(size, available uint64, kept map[uint64]journal.Kept) map[uint64]bool {
 	movable := 2 * s.live.blockSize
 	if s.full {
 		movable = min(movable, (available-min(available, size+size/8))/2)
 	}
-	return s.live.sparse(s.tail, movable)
+	return s.live.sparse(s.tail, movable, kept)
 }
 
 // reserve tells the journal how much a snapshot takes, which it then keeps free of

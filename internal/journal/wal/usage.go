@@ -23,33 +23,49 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	}
 	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
 	u.Available = w.available()
-	if w.status.Full {
-		u.Alone = w.alone(s)
-	}
 	return u
 }
 
-// alone returns the segments that only one shard needs, and their sizes; mu is
-// held. Whether it does need them the shard has to know.
-func (w *WAL) alone(s *shard) map[uint64]uint64 {
-	from := uint64(w.log.synced) / w.block
-	needed := make(map[uint64]bool)
+// Kept implements journal.Journal.
+func (w *WAL) Kept(c journal.Claim) map[uint64]journal.Kept {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, err := w.owner(c)
+	if err != nil {
+		return nil
+	}
+	bodies := make(map[uint64]int) // how many shards keep a segment for its bodies
 	for _, other := range w.shards {
-		if other == s || other.From == 0 {
-			continue
-		}
-		from = min(from, uint64(other.From)/w.block)
 		for _, b := range other.Blocks {
-			needed[b] = true
+			if b < uint64(other.From)/w.block {
+				bodies[b]++
+			}
 		}
 	}
-	alone := make(map[uint64]uint64)
-	for n, seg := range w.segs {
-		if n < from && !needed[n] && seg != w.log.active {
-			alone[n] = seg.head.capacity
+	kept := make(map[uint64]journal.Kept)
+	add := func(n uint64) {
+		seg := w.segs[n]
+		if seg == nil || seg == w.log.active {
+			return
+		}
+		by := bodies[n]
+		for _, other := range w.shards {
+			if other.From != 0 && uint64(other.From)/w.block <= n {
+				by++
+			}
+		}
+		kept[n] = journal.Kept{Size: seg.head.capacity, By: by}
+	}
+	from := uint64(s.From) / w.block
+	for _, b := range s.Blocks {
+		add(b)
+	}
+	for n := range w.segs {
+		if n >= from {
+			add(n)
 		}
 	}
-	return alone
+	return kept
 }
 
 // since returns the bytes of the log behind a position; mu is held. A segment
