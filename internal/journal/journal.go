@@ -103,6 +103,8 @@ type Usage struct {
 	// Available is how much groups for Upkeep can have without free space on the
 	// disk.
 	Available uint64
+	// Claims is how many shards there are, which share what is available.
+	Claims int
 }
 
 // Kept is a block that is not freed because of what claims keep.

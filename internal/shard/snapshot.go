@@ -120,7 +120,7 @@ func (s *Shard) beginSnapshot() {
 		filled: s.full, // it was decided with that in mind
 	}
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
-	n.victims = s.victims(s.size, s.journal.Usage(s.claim).Available, s.journal.Kept(s.claim))
+	n.victims = s.victims(s.journal.Usage(s.claim), s.journal.Kept(s.claim))
 	s.record(kindSnapshotBegin, n.number)
 	s.uvarint(uint64(s.nextID))
 	blocks := slices.Sorted(maps.Keys(s.live.blocks))

@@ -125,20 +125,28 @@ func (s *Shard) upkeep(l look) upkeep {
 	}
 	if u.full {
 		kept := s.journal.Kept(s.claim)
-		victims := s.victims(u.size, u.log.Available, kept)
+		victims := s.victims(u.log, kept)
 		u.gain, u.moved = s.live.gain(max(s.durable, s.tail), kept, victims)
 	}
 	return u
 }
 
-// victims returns the blocks that a snapshot would move bodies out of. On a full
-// disk half of what the snapshot leaves of the reserve may be used for that.
-func (s *Shard) victims(size, available uint64, kept map[uint64]journal.Kept) map[uint64]bool {
+// victims returns the blocks that a snapshot would move bodies out of.
+func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.Kept) map[uint64]bool {
 	movable := 2 * s.live.blockSize
 	if s.full {
-		movable = min(movable, (available-min(available, size+size/8))/2)
+		movable = min(movable, spareFor(log))
 	}
 	return s.live.sparse(s.tail, movable, kept)
+}
+
+// spareFor returns how many bytes of bodies a shard may move while the disk is full:
+// half of what nobody has reserved, since consumers need some of it meanwhile, and
+// of that its part, since all shards may do so at once. If they took more, none could
+// finish its snapshot, nor could a consumer settle, and nothing would ever be freed.
+func spareFor(log journal.Usage) uint64 {
+	reserved := log.Reserved + log.Reserved/8
+	return (log.Available - min(log.Available, reserved)) / 2 / uint64(max(1, log.Claims))
 }
 
 // reserve tells the journal how much a snapshot takes, which it then keeps free of

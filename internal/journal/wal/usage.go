@@ -23,6 +23,7 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	}
 	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
 	u.Available = w.available()
+	u.Claims = len(w.shards)
 	return u
 }
 
