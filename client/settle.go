@@ -108,7 +108,11 @@ func (r *Receiver) settle(ctx context.Context, m *Received, o outcome) error {
 	}
 	err := errLinkGone
 	if m.link != nil && m.link.usable() {
-		err = o.onLink(ctx, m)
+		if err = o.onLink(ctx, m); err != nil {
+			// go-amqp takes a message for settled although the peer refused that, and
+			// would not send what comes next. From here on its lock is all we use.
+			m.link = nil
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		err = translate(err)

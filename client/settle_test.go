@@ -139,3 +139,23 @@ func TestScheduleAndCancel(t *testing.T) {
 	must(t, q.Complete(q.ctx, m))
 	q.none()
 }
+
+// A refused settlement leaves the lock as it was: what is done with the message next
+// reaches the broker.
+func TestMessageCanBeSettledAfterARefusal(t *testing.T) {
+	b := triagetest.Start(t, entities)
+	c := b.Client()
+	q := open(t, c, "orders", nil)
+	q.say("bad")
+	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", ""))
+	r, err := c.Receiver(q.ctx, client.DeadLetters("orders"), nil)
+	must(t, err)
+	m := take(t, q.ctx, r, 1)[0]
+	wantError(t, "dead-letter a dead letter", r.DeadLetter(q.ctx, m, "Unreadable", ""), client.ErrNotAllowed)
+	must(t, r.Complete(q.ctx, m))
+	left, err := r.Peek(q.ctx, 0, 10)
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("%d messages are left of the one that was completed", len(left))
+	}
+}
