@@ -62,5 +62,5 @@
 // # Not here
 //
 // Goroutines and races: the tests of shard and broker. Real disks and real
-// processes: test/crash.
+// processes: test/crash and test/disk.
 package sim
