@@ -103,8 +103,11 @@ type Usage struct {
 	// Available is how much groups for Upkeep can have without free space on the
 	// disk.
 	Available uint64
-	// Claims is how many shards there are, which share what is available.
-	Claims int
+	// Free is how much of the disk it could use besides.
+	Free uint64
+	// Keepers is how many shards keep blocks other than the last, and may want to
+	// move what lives there. They share what is available.
+	Keepers int
 }
 
 // Kept is a block that is not freed because of what claims keep.

@@ -30,6 +30,7 @@ type snapshotter struct {
 	cursor  queue.Cursor
 	started bool                    // the first entity in left has been announced
 	victims map[uint64]bool         // blocks to move bodies out of
+	floor   uint64                  // with less to spare than this, no body is moved any more
 	moved   map[queue.Ref]queue.Ref // bodies this pass has moved, by where they were
 	end     journal.Position        // of its last record; zero while it is being written
 	kept    []uint64                // blocks with live bodies when the end was written
@@ -83,7 +84,13 @@ func (s *Shard) maintain() {
 	case s.full && !n.filled && n.due(s.durable):
 		if n.filled = true; !s.upkeep(look{full: true}).worthwhile() {
 			s.abandonSnapshot()
+			return
 		}
+		// It was to move as much as there was room for then.
+		log := s.journal.Usage(s.claim)
+		still := s.victims(log, s.journal.Kept(s.claim))
+		maps.DeleteFunc(n.victims, func(b uint64, _ bool) bool { return !still[b] })
+		n.floor = spare(log) / 4
 	case n.due(s.durable):
 		s.stepSnapshot()
 		if n.active() && !n.reading {
@@ -120,7 +127,8 @@ func (s *Shard) beginSnapshot() {
 		filled: s.full, // it was decided with that in mind
 	}
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
-	n.victims = s.victims(s.journal.Usage(s.claim), s.journal.Kept(s.claim))
+	log := s.journal.Usage(s.claim)
+	n.victims, n.floor = s.victims(log, s.journal.Kept(s.claim)), spare(log)/4
 	s.record(kindSnapshotBegin, n.number)
 	s.uvarint(uint64(s.nextID))
 	blocks := slices.Sorted(maps.Keys(s.live.blocks))
@@ -156,6 +164,9 @@ func (s *Shard) abandonSnapshot() {
 func (s *Shard) stepSnapshot() {
 	n := &s.snapshot
 	n.budget = queue.Budget{Items: s.opts.SnapshotStep, Bytes: min(stepBytes, s.groupLimit)}
+	if len(n.victims) > 0 && spare(s.journal.Usage(s.claim)) < n.floor {
+		n.victims = nil // others need it
+	}
 	for n.budget.Left() && s.failed == nil {
 		if len(n.left) == 0 {
 			s.record(kindSnapshotEnd, n.number)

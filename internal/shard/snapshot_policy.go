@@ -133,20 +133,17 @@ func (s *Shard) upkeep(l look) upkeep {
 
 // victims returns the blocks that a snapshot would move bodies out of.
 func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.Kept) map[uint64]bool {
-	movable := 2 * s.live.blockSize
-	if s.full {
-		movable = min(movable, spareFor(log))
-	}
+	movable := min(2*s.live.blockSize, spare(log)/2/uint64(max(1, log.Keepers)))
 	return s.live.sparse(s.tail, movable, kept)
 }
 
-// spareFor returns how many bytes of bodies a shard may move while the disk is full:
-// half of what nobody has reserved, since consumers need some of it meanwhile, and
-// of that its part, since all shards may do so at once. If they took more, none could
+// spare returns how many bytes there are that nobody has reserved. A shard may move
+// bodies into half of them, since consumers need some meanwhile, and of that its part,
+// since all shards that keep old blocks may do so at once. If they took more, none could
 // finish its snapshot, nor could a consumer settle, and nothing would ever be freed.
-func spareFor(log journal.Usage) uint64 {
+func spare(log journal.Usage) uint64 {
 	reserved := log.Reserved + log.Reserved/8
-	return (log.Available - min(log.Available, reserved)) / 2 / uint64(max(1, log.Claims))
+	return log.Available + log.Free - min(log.Available+log.Free, reserved)
 }
 
 // reserve tells the journal how much a snapshot takes, which it then keeps free of

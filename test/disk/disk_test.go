@@ -122,6 +122,30 @@ func TestFullDiskWithLongBacklog(t *testing.T) {
 	b.stop()
 }
 
+// A7: what waits is scattered over the whole disk, because one of several queues is not
+// consumed. To make room of what the others have left, messages must be moved, and that
+// takes room, too.
+func TestFullDiskWithScatteredBacklog(t *testing.T) {
+	needMounts(t)
+	t.Parallel()
+	for _, megabytes := range []int64{60, 500} {
+		t.Run(fmt.Sprintf("%d MB", megabytes), func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t, megabytes<<20)
+			ctx := t.Context()
+			l := &ledger{t: t, size: func(n uint64) int { return min(mixed(n)*int(megabytes)/60, 250<<10) }}
+			b := d.start()
+			l.burst(ctx, b, 0)
+			d.take(1)
+			l.mustConsume(ctx, b, 1, everyQueue[1:]...)
+			l.admitted(ctx, b)
+			t.Logf("let in again with %d messages on %d MiB", l.total(waiting), d.used()>>20)
+			l.check(ctx, b)
+			b.stop()
+		})
+	}
+}
+
 // killInUse loads a broker until its disk is full, and for a moment longer, kills it,
 // and returns the next one. Meanwhile somebody else takes what space there is.
 func (l *ledger) killInUse(ctx context.Context, d *disk, b *broker) *broker {

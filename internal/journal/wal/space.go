@@ -19,14 +19,14 @@ import (
 // refused before they would leave less than the target; what refuses them says
 // whether more can be made (ErrBusy: wait a moment) or not (ErrFull).
 const (
-	// baseReserve is the part of the target that no owner has asked for: room for
+	// baseReserve is the least of the target that no owner has asked for: room for
 	// what they write before they have said anything.
 	baseReserve = 8 << 20
 	// A disk that is small gets a smaller base and smaller segments, in shares of
 	// its size; and what is left free for its other users, the manifest and the
 	// file system itself.
 	baseShare    = 32
-	segmentShare = 16
+	segmentShare = 64
 	marginShare  = 64
 	maxMargin    = 16 << 20
 	// defaultUnsynced is how many bytes may wait for the disk before senders are
@@ -59,7 +59,16 @@ func (w *WAL) look() {
 	s := &w.stock
 	s.free, s.margin = free, min(maxMargin, total/marginShare)
 	s.limit = min(w.block, max(firstCapacity, total/segmentShare&^(64<<10-1)))
-	s.base = min(baseReserve, usable(w.block), total/baseShare)
+	// On a full disk the base is also what owners move bodies into, out of segments
+	// that are mostly dead. They may use half of it, and move no more than half of a
+	// segment: so it is as large as any of them.
+	s.base = min(baseReserve, total/baseShare)
+	for _, seg := range w.segs {
+		if seg != w.log.active {
+			s.base = max(s.base, min(seg.head.capacity, s.limit))
+		}
+	}
+	s.base = min(s.base, usable(w.block))
 	s.setTarget()
 }
 

@@ -333,7 +333,7 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 		}
 		w.mu.Lock()
 		for _, s := range w.segs {
-			if s.head.capacity > uint64(size)/segmentShare {
+			if s.head.capacity > max(firstCapacity, uint64(size)/segmentShare) {
 				t.Errorf("disk of %d: segment %d has %d bytes", size, s.number, s.head.capacity)
 			}
 		}

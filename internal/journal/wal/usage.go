@@ -23,7 +23,14 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	}
 	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
 	u.Available = w.available()
-	u.Claims = len(w.shards)
+	if !w.stock.spent {
+		u.Free = w.stock.spendable()
+	}
+	for _, s := range w.shards {
+		if w.keepsOld(s) {
+			u.Keepers++
+		}
+	}
 	return u
 }
 
@@ -67,6 +74,16 @@ func (w *WAL) Kept(c journal.Claim) map[uint64]journal.Kept {
 		}
 	}
 	return kept
+}
+
+// keepsOld reports whether a shard keeps a segment other than the active one; mu is
+// held.
+func (w *WAL) keepsOld(s *shard) bool {
+	active := uint64(0)
+	if w.log.active != nil {
+		active = w.log.active.number
+	}
+	return len(s.Blocks) > 0 || uint64(s.From)/w.block < active
 }
 
 // since returns the bytes of the log behind a position; mu is held. A segment
