@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // patience is how long Azure waits for a connection to put its first token.
@@ -38,6 +39,7 @@ type conn struct {
 	host    string // what the peer calls us
 	sending broker.SenderOptions
 	grants  grants
+	member  *budget.Member // what the connection makes the process hold
 	links   map[*endpoint.Link]node
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
@@ -75,7 +77,8 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	account := s.unsynced.Child(s.unsynced.Limit() / connectionShare)
+	unsyncedAll := s.memory.Unsynced()
+	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
 	c.unsynced = unsynced{account: account, do: c.do, resume: ec.Resume}
 	c.out.init(c.do, c.unsynced.settle, func(e *event) { account.Release(e.charge) })
 	c.loader.init(c)
