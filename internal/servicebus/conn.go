@@ -183,12 +183,9 @@ func (c *conn) attached(l *endpoint.Link, n node) {
 	c.links[l] = n
 }
 
-// detach closes a link of our own accord, and lets go of its node: the endpoint
-// tells only of links that the peer has left.
-func (c *conn) detach(l *endpoint.Link, err error) {
-	l.Detach(err)
-	c.Detached(l, nil)
-}
+// detach closes a link of our own accord. Its node is let go of like that of any other
+// link, when the endpoint tells that it is gone: by Detached, and nowhere else.
+func (c *conn) detach(l *endpoint.Link, err error) { l.Detach(err) }
 
 // tracked is a node that wants to know how far its deliveries have come; see
 // endpoint.Tracker.
@@ -246,7 +243,7 @@ func (c *conn) Disposition(l *endpoint.Link, o *endpoint.Outcome) {
 	}
 }
 
-// Detached lets go of the link's node.
+// Detached lets go of the link's node, whoever closed the link.
 func (c *conn) Detached(l *endpoint.Link, err error) {
 	if n, ok := c.links[l]; ok {
 		delete(c.links, l)

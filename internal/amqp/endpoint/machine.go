@@ -67,6 +67,7 @@ type Machine struct {
 
 	sessions []*Session // by the peer's channel, which is ours as well
 	dirty    []*Session // with something to flush
+	ended    []ended    // links that the App has yet to be told of
 	starved  []*Link    // that saw no credit although the peer granted some
 	recheck  bool       // starved links may have become usable
 	links    int
@@ -163,7 +164,11 @@ func (m *Machine) Abort(err error) {
 
 // settleUp does what may not happen in the middle of a call of the App.
 func (m *Machine) settleUp() {
-	m.revive()
+	m.tellEnded()
+	if m.recheck {
+		m.revive()
+		m.tellEnded()
+	}
 	if m.doom != nil {
 		m.fail(m.doom)
 	}
@@ -239,5 +244,6 @@ func (m *Machine) finish(err error) {
 		}
 	}
 	m.sessions, m.dirty = nil, nil
+	m.tellEnded()
 	m.app.Closed(reason)
 }

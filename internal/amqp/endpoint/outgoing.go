@@ -110,7 +110,7 @@ func (s *Session) drain() {
 			break
 		}
 		n++
-		if w.link.drained && w.link.queued == 0 {
+		if w.link.drained && w.link.leaving() == 0 {
 			w.link.DrainDone()
 		}
 	}

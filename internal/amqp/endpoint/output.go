@@ -4,6 +4,7 @@ package endpoint
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
@@ -111,11 +112,59 @@ func (m *Machine) flush() {
 // performative is what send takes.
 type performative interface{ Append(dst []byte) []byte }
 
-// send appends a frame without payload.
+// send appends a frame without payload. One that is larger than the peer takes is sent
+// with less of a reason, or ends the connection.
 func (m *Machine) send(channel uint16, p performative) {
+	if m.trySend(channel, p) || m.trySend(channel, shorter(p)) || m.doom != nil {
+		return
+	}
+	m.doom = Errorf(CondFrameSizeTooSmall, "an answer does not fit into frames of %d bytes", m.maxFrame)
+}
+
+// trySend appends a frame unless it is nil or larger than the peer takes, and reports
+// whether it did [AMQP 2.7.1 max-frame-size].
+func (m *Machine) trySend(channel uint16, p performative) bool {
+	if p == nil {
+		return false
+	}
 	start := len(m.out.bytes)
 	m.out.bytes = p.Append(frame.AppendHeader(m.out.bytes, frame.TypeAMQP, channel))
+	if len(m.out.bytes)-start > m.maxFrame {
+		m.out.bytes = m.out.bytes[:start]
+		return false
+	}
 	frame.SetSize(m.out.bytes, start)
+	return true
+}
+
+// shorter returns p with less of a reason, nil if it has none.
+func shorter(p performative) performative {
+	switch p := p.(type) {
+	case *frame.Close:
+		return &frame.Close{Error: shortened(p.Error)}
+	case *frame.End:
+		return &frame.End{Error: shortened(p.Error)}
+	case *frame.Detach:
+		return &frame.Detach{Handle: p.Handle, Closed: p.Closed, Error: shortened(p.Error)}
+	case *frame.Disposition:
+		d := *p
+		d.State = frame.State{Kind: p.State.Kind, Error: shortened(p.State.Error)}
+		return &d
+	}
+	return nil
+}
+
+// shortened returns an error that fits into the smallest frame.
+func shortened(e *Error) *Error {
+	if e == nil {
+		return nil
+	}
+	const most = 300 // of 512
+	text := e.Description
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return &Error{Condition: e.Condition, Description: text}
 }
 
 func (m *Machine) sendSASL(p performative) {

@@ -5,7 +5,6 @@ package endpoint
 import (
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
@@ -168,9 +167,10 @@ func (s *Session) drop(reason error) {
 	s.sent = ledger{}
 	// All of them leave before the App hears of the first, lest it uses the
 	// others.
-	links = slices.DeleteFunc(links, func(l *Link) bool { return !l.leave() })
 	for _, l := range links {
-		s.m.app.Detached(l, reason)
+		l.forgetParked()
+		l.leave()
+		l.end(reason)
 	}
 }
 
