@@ -27,6 +27,7 @@ type conn struct {
 	peer   Peer
 	do     func(func()) // endpoint.Conn.Do
 	close  func(error)  // endpoint.Conn.Close
+	known  func()       // endpoint.Conn.Known
 	log    *slog.Logger
 	ctx    context.Context // ends with the connection
 	cancel context.CancelCauseFunc
@@ -70,6 +71,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 		peer:    peer,
 		do:      ec.Do,
 		close:   ec.Close,
+		known:   ec.Known,
 		log:     s.log.With("peer", ec.RemoteAddr().String()),
 		links:   map[*endpoint.Link]node{},
 		opening: map[*receiver]struct{}{},

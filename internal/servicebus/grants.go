@@ -41,6 +41,7 @@ func (g *grants) known(rule string) {
 	}
 	g.proved = true
 	g.c.member.Prove(rule)
+	g.c.known()
 	if g.c.peer.Known != nil {
 		g.c.peer.Known()
 	}

@@ -50,6 +50,7 @@ type Peer struct {
 func (s *Service) Serve(ctx context.Context, ec *endpoint.Conn, peer Peer) error {
 	member := s.memory.Enter()
 	defer member.Leave()
+	ec.Restrict(member.Account)
 	c := newConn(ctx, s, ec, peer)
 	c.member = member
 	x := s.registry.enter(c, ec.RemoteAddr().String())

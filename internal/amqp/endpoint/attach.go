@@ -25,6 +25,10 @@ func (s *Session) onAttach(fields *codec.Reader) {
 		s.fail(Errorf(CondHandleInUse, "handle %d is attached", remote.Handle))
 		return
 	}
+	if m.links >= m.maxLinks()+maxRefused {
+		m.fail(Errorf(CondResourceLimitExceeded, "%d links, with those that were refused; answer their detach", m.links))
+		return
+	}
 	l := &Link{session: s, remote: remote, handle: remote.Handle}
 	if remote.Role == frame.Sender {
 		l.count = remote.InitialDeliveryCount
@@ -34,7 +38,11 @@ func (s *Session) onAttach(fields *codec.Reader) {
 	s.links.set(l.handle, l)
 	m.links++
 
-	if err := m.unfit(l); err != nil {
+	err := l.admit(m.size)
+	if err == nil {
+		err = m.unfit(l)
+	}
+	if err != nil {
 		l.Refuse(err)
 		return
 	}
@@ -60,8 +68,8 @@ func (m *Machine) unfit(l *Link) error {
 	switch {
 	case resumes(l.remote):
 		return Errorf(CondNotImplemented, "links cannot be resumed; attach without unsettled deliveries")
-	case m.links > m.cfg.MaxLinks:
-		return Errorf(CondResourceLimitExceeded, "more than %d links in a connection", m.cfg.MaxLinks)
+	case m.links > m.maxLinks():
+		return Errorf(CondResourceLimitExceeded, "more than %d links in a connection", m.maxLinks())
 	case l.handle > l.session.handleMax:
 		return Errorf(CondNotAllowed, "handle %d is above your own handle-max", l.handle)
 	}
@@ -239,16 +247,17 @@ func (l *Link) release() {
 	l.forgetParked()
 	if l.out > 0 {
 		s.sent.forget(l)
+		s.weigh()
 		l.out = 0
 	}
-	s.m.partial -= len(l.body)
-	l.body, l.receiving = nil, false
+	l.endPartial()
 }
 
 // leave takes the link away.
 func (l *Link) leave() {
 	l.state = gone
 	l.session.m.links--
-	l.session.m.partial -= len(l.body)
-	l.body, l.receiving = nil, false
+	l.endPartial()
+	l.session.m.mem.counter.Release(l.cost)
+	l.cost = 0
 }

@@ -111,6 +111,7 @@ func (l *Link) forgetParked() {
 	m := l.session.m
 	for _, w := range l.parked {
 		m.out.queue -= len(w.Payload)
+		m.mem.waiting--
 		l.queued--
 		if m.tracker != nil {
 			m.tracker.Unsent(l, w.Ref)

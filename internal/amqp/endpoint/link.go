@@ -25,8 +25,9 @@ type Link struct {
 	remote  *frame.Attach
 	handle  uint32
 	state   linkState
-	offered bool // the App was asked for it
-	told    bool // the App knows, or is about to be told, that it is gone
+	offered bool  // the App was asked for it
+	cost    int64 // that the link is charged with
+	told    bool  // the App knows, or is about to be told, that it is gone
 
 	count   uint32 // delivery-count: deliveries begun, in either direction
 	credit  uint32 // deliveries that may follow
@@ -108,6 +109,9 @@ func (l *Link) Credit() uint32 {
 	if len(l.session.queue) > 0 || m.congested() {
 		l.starve()
 		return 0
+	}
+	if m.mem.short {
+		return 1
 	}
 	return min(l.credit-l.queued, m.cfg.MaxCredit)
 }

@@ -15,6 +15,9 @@ type output struct {
 	spare []byte // the buffer before, while its bytes are being written
 	cut   int    // Take stops here once; 0 for nowhere
 	queue int    // bytes of deliveries that wait for a session window
+	// answers counts the bytes that are no deliveries, of those that Take has not
+	// returned yet.
+	answers int
 
 	taken uint64 // bytes that Take has returned: where bytes begins in the stream
 	marks []mark // deliveries that the transport may not have taken yet, in order
@@ -95,6 +98,8 @@ func (m *Machine) Take() []byte {
 	}
 	o.bytes, o.spare = fresh, taken
 	o.taken += uint64(len(taken))
+	o.answers = 0
+	m.measure()
 	return taken
 }
 
@@ -134,6 +139,7 @@ func (m *Machine) trySend(channel uint16, p performative) bool {
 		return false
 	}
 	frame.SetSize(m.out.bytes, start)
+	m.out.answers += len(m.out.bytes) - start
 	return true
 }
 
@@ -173,9 +179,13 @@ func (m *Machine) sendSASL(p performative) {
 	frame.SetSize(m.out.bytes, start)
 }
 
-// congested reports whether so much waits to be written that links pretend to
-// have no credit.
-func (m *Machine) congested() bool { return m.out.len()+m.out.queue >= m.cfg.HighOutput }
+// congested reports whether so much waits to be written, or is held for the peer
+// otherwise, that links pretend to have no credit. While memory is short one delivery
+// may leave at a time, so that those go on that would make room.
+func (m *Machine) congested() bool {
+	waiting := m.out.len() + m.out.queue
+	return waiting >= m.cfg.HighOutput || m.mem.full || m.mem.short && waiting > 0
+}
 
 // checkOutput dooms a peer that makes us keep more than it may. It is called
 // from inside the App, which must not be called back here.
