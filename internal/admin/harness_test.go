@@ -48,9 +48,9 @@ func startWith(t testing.TB, authority func(*access.Keeper) access.Authority) *r
 func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) access.Authority) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	keeper := access.NewKeeper(testRules, func(path string) access.Rules {
-		q, _ := b.Queue(path)
-		return access.OfEntity(q.AuthorizationRules)
+	keeper := access.NewKeeper(testRules, func(name string) (access.Entity, bool) {
+		id, rules, ok := b.Authorization(name)
+		return access.Entity{ID: id, Rules: access.OfEntity(rules)}, ok
 	})
 	who := authority(keeper)
 	h := New(Parts{Broker: b, Log: log, Callers: func(*http.Request) access.Authority { return who },

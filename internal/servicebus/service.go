@@ -21,12 +21,15 @@ type Service struct {
 	log      *slog.Logger
 
 	registry registry
+	watchers watchers
 }
 
-// New returns the personality of b. Messages that are not on disk yet are charged to
+// New returns the personality of b, which tells it of changes from now on. Messages that are not on disk yet are charged to
 // unsynced.
 func New(b *broker.Broker, unsynced *budget.Account, log *slog.Logger) *Service {
-	return &Service{broker: b, nodes: newNodes(), unsynced: unsynced, log: log}
+	s := &Service{broker: b, nodes: newNodes(), unsynced: unsynced, log: log}
+	b.OnChange(s.watchers.changed)
+	return s
 }
 
 // Peer is who a connection belongs to, as far as the listener knows.
