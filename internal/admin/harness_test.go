@@ -24,6 +24,7 @@ import (
 type rig struct {
 	t       testing.TB
 	b       *broker.Broker
+	keeper  *access.Keeper
 	handler http.Handler
 	api     *api
 	doc     document
@@ -58,7 +59,7 @@ func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) acce
 			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
 		},
 		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
-	r := &rig{t: t, b: b, handler: h, api: h.(*front).api.(*api)}
+	r := &rig{t: t, b: b, keeper: keeper, handler: h, api: h.(*front).api.(*api)}
 	if err := json.Unmarshal(r.api.document, &r.doc); err != nil {
 		t.Fatalf("the document: %v", err)
 	}
