@@ -44,6 +44,18 @@ func (g Grant) Covers(path string) bool {
 	return Within(path, g.Scope) && (g.Entity == "" || entity.Owner(path) == g.Entity)
 }
 
+// Holder names the rule behind the grant so that it is told from all others: rules of
+// two entities may have one name.
+func (g Grant) Holder() string {
+	if g.Entity == "" {
+		return g.Rule
+	}
+	return g.Entity + "/" + segmentRules + "/" + g.Rule
+}
+
+// segmentRules is no segment of an entity's name.
+const segmentRules = "$rules"
+
 // Expired reports whether the time of the grant is over.
 func (g Grant) Expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
 

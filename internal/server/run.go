@@ -125,9 +125,9 @@ func (b *built) build() (err error) {
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
-	unsynced := cfg.unsynced()
-	parts := Parts{Broker: b.broker, Keeper: keeper, Unsynced: unsynced, Disk: diskStats(j, cfg.FS)}
-	service := servicebus.New(b.broker, unsynced, log)
+	memory := cfg.memory(log)
+	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
+	service := servicebus.New(b.broker, memory, log)
 	keeper.OnChange(service.Review)
 	b.front, err = listen(cfg, service, parts, segments, log)
 	return err

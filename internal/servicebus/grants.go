@@ -50,13 +50,19 @@ func (g *grants) init(c *conn) {
 	g.byAudience = map[string]put{}
 }
 
-// known reports once that the peer proved something.
-func (g *grants) known() {
-	if !g.proved && g.c.peer.Known != nil {
-		g.c.peer.Known()
+// known notes that the peer proved something. The first time it reports so, and the
+// key with which it did.
+func (g *grants) known(key string) {
+	g.deadline = time.Time{}
+	if g.proved {
+		return
 	}
 	g.proved = true
-	g.deadline = time.Time{}
+	g.c.member.Prove(key)
+	g.c.known()
+	if g.c.peer.Known != nil {
+		g.c.peer.Known()
+	}
 }
 
 // put keeps what a token gave for an audience, in place of what it had.
@@ -71,7 +77,7 @@ func (g *grants) put(audience string, grant access.Grant) error {
 		return err
 	}
 	g.byAudience[audience] = put{grant, id}
-	g.known()
+	g.known(grant.Holder())
 	g.schedule()
 	return nil
 }

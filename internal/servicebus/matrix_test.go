@@ -72,6 +72,12 @@ var credentials = []credential{
 	{name: "login: revoked", of: "namespace", rights: access.Manage, login: true, void: true, revoked: true},
 }
 
+// trial is a client and the session in which it tries: strangers have few.
+type trial struct {
+	*peerOf
+	s *amqp.Session
+}
+
 // action is a row: what is tried.
 type action struct {
 	name  string
@@ -79,23 +85,23 @@ type action struct {
 	// anywhere says that a right to any entity is enough.
 	anywhere bool
 	open     bool // to everybody
-	try      func(p *peerOf) error
+	try      func(p *trial) error
 }
 
 func actions() []action {
 	var n int
-	attach := func(addr string, o *amqp.ReceiverOptions) func(*peerOf) error {
-		return func(p *peerOf) error {
-			r, err := p.session().NewReceiver(p.ctx(), addr, o)
+	attach := func(addr string, o *amqp.ReceiverOptions) func(*trial) error {
+		return func(p *trial) error {
+			r, err := p.s.NewReceiver(p.ctx(), addr, o)
 			if err == nil {
 				err = r.Close(p.ctx())
 			}
 			return err
 		}
 	}
-	send := func(addr string) func(*peerOf) error {
-		return func(p *peerOf) error {
-			s, err := p.session().NewSender(p.ctx(), addr, nil)
+	send := func(addr string) func(*trial) error {
+		return func(p *trial) error {
+			s, err := p.s.NewSender(p.ctx(), addr, nil)
 			if err == nil {
 				err = s.Send(p.ctx(), &amqp.Message{Value: "x"}, nil)
 			}
@@ -107,9 +113,8 @@ func actions() []action {
 	forGood := peekLock()
 	forGood.RequestedSenderSettleMode = amqp.SenderSettleModeSettled.Ptr()
 	as := []action{
-		{name: "put a token: attach to `$cbs`", open: true, try: func(p *peerOf) error {
-			s := p.session()
-			l, err := s.NewSender(p.ctx(), "$cbs", nil)
+		{name: "put a token: attach to `$cbs`", open: true, try: func(p *trial) error {
+			l, err := p.s.NewSender(p.ctx(), "$cbs", nil)
 			if err == nil {
 				err = l.Close(p.ctx())
 			}
@@ -117,8 +122,8 @@ func actions() []action {
 		}},
 		{name: "send to a queue", needs: access.Send, try: send("orders/eu")},
 		{name: "send to a topic", needs: access.Send, try: send("news")},
-		{name: "send without an address, to a queue", needs: access.Send, try: func(p *peerOf) error {
-			s, err := p.session().NewSender(p.ctx(), "", nil)
+		{name: "send without an address, to a queue", needs: access.Send, try: func(p *trial) error {
+			s, err := p.s.NewSender(p.ctx(), "", nil)
 			if err == nil {
 				to := "orders/eu"
 				err = s.Send(p.ctx(), &amqp.Message{Properties: &amqp.MessageProperties{To: &to}, Value: "x"}, nil)
@@ -129,15 +134,15 @@ func actions() []action {
 		{name: "receive and delete from a queue", needs: access.Listen, try: attach("orders/eu", forGood)},
 		{name: "receive dead letters", needs: access.Listen, try: attach("orders/eu/$deadletterqueue", peekLock())},
 		{name: "receive from a subscription", needs: access.Listen, try: attach("news/subscriptions/all", peekLock())},
-		{name: "receive from a session", needs: access.Listen, try: func(p *peerOf) error {
+		{name: "receive from a session", needs: access.Listen, try: func(p *trial) error {
 			n++
 			return attach("orders/tours", inSession(fmt.Sprint("session ", n), 0))(p)
 		}},
 		{name: "receive from several queues", needs: access.Listen, try: attach("orders/eu", set)},
-		{name: "be asked for messages back", needs: access.Listen, try: func(p *peerOf) error {
+		{name: "be asked for messages back", needs: access.Listen, try: func(p *trial) error {
 			o := peekLock()
 			o.Name, o.Properties = "main", map[string]any{propRecall: true}
-			r, err := p.session().NewReceiver(p.ctx(), "orders/eu", o)
+			r, err := p.s.NewReceiver(p.ctx(), "orders/eu", o)
 			if err != nil {
 				return err
 			}
@@ -155,7 +160,7 @@ func actions() []action {
 		case strings.Contains(name, "session"):
 			at = "orders/tours"
 		}
-		as = append(as, action{name: "`" + name + "`", needs: operationNeeds[name], try: func(p *peerOf) error { return p.request(at+"/$management", name, body) }})
+		as = append(as, action{name: "`" + name + "`", needs: operationNeeds[name], try: func(p *trial) error { return p.request(at+"/$management", name, body) }})
 	}
 	return as
 }
@@ -183,15 +188,14 @@ var errStatus = errors.New("status 401")
 
 // request sends a request to a $management node, whose arguments are wrong: whoever
 // may ask is told so.
-func (p *peerOf) request(node, name string, body map[string]any) error {
-	s := p.session()
-	send, err := s.NewSender(p.ctx(), node, nil)
+func (p *trial) request(node, name string, body map[string]any) error {
+	send, err := p.s.NewSender(p.ctx(), node, nil)
 	if err != nil {
 		return err
 	}
 	defer send.Close(p.ctx())
 	replyTo := "replies"
-	receive, err := s.NewReceiver(p.ctx(), node, &amqp.ReceiverOptions{TargetAddress: replyTo, Credit: 10})
+	receive, err := p.s.NewReceiver(p.ctx(), node, &amqp.ReceiverOptions{TargetAddress: replyTo, Credit: 10})
 	if err != nil {
 		return err
 	}
@@ -310,9 +314,10 @@ func TestRightsMatrix(t *testing.T) {
 				<-p.served // there is nothing left to try
 				return
 			}
+			try := &trial{p, p.session()}
 			for j := range as {
 				a := &as[j]
-				err := a.try(p)
+				err := a.try(try)
 				var refused *amqp.Error
 				switch {
 				case err == nil, errors.Is(err, errStatus):

@@ -45,7 +45,6 @@ func (c *conn) attachSender(l *endpoint.Link) error {
 	s := &sender{c: c, link: l, path: path, to: to, window: newWindow(c.unsynced.account.Limit())}
 	c.attached(l, s)
 	if err := s.check(); err != nil { // what changed before we were told of changes
-		c.Detached(l, nil)
 		return err
 	}
 	size := to.MaxMessageSize()
