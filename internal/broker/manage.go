@@ -91,28 +91,21 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 	return ds, err
 }
 
-// RenewSession extends a session lock.
-func (b *Broker) RenewSession(ctx context.Context, addr, id string) (time.Time, error) {
-	n, part, err := b.readable(addr)
-	if err != nil {
-		return time.Time{}, err
-	}
+// RenewSession extends a session lock that one of the receivers holds; see
+// Receiver.SessionLock. Who has lost it does not speak for the session any more,
+// whoever has it now: ErrSessionLockLost.
+func (b *Broker) RenewSession(ctx context.Context, addr string, lock queue.SessionLock) (time.Time, error) {
 	var until time.Time
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
-		lock, ok := tx.SessionOf(n.id, part, id)
-		if !ok {
-			return ErrSessionLockLost
-		}
-		return tx.Apply(n.id, part, func(q *queue.Queue, _ *queue.Effects) (err error) {
-			until, err = q.RenewSession(tx.Now(), lock)
-			return err
-		})
+	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) (err error) {
+		until, err = q.RenewSession(tx.Now(), lock)
+		return err
 	})
 	return until, err
 }
 
-// SessionState returns the state that was set for a session, nil if none was.
-func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, error) {
+// SessionState returns the state that was set for the session of a lock, nil if none
+// was; ErrSessionLockLost.
+func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.SessionLock) ([]byte, error) {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return nil, err
@@ -122,10 +115,14 @@ func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, err
 		var ok bool
 		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
 			q, err := tx.Inspect(n.id, part)
-			if err == nil {
-				ref, ok = q.SessionState(id)
+			if err != nil {
+				return err
 			}
-			return err
+			if !q.HoldsSession(tx.Now(), lock) {
+				return ErrSessionLockLost
+			}
+			ref, ok = q.SessionState(lock.ID)
+			return nil
 		})
 		if err != nil || !ok {
 			return nil, err
@@ -145,12 +142,16 @@ func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, err
 	}
 }
 
-// SetSessionState sets the state of a session; nil clears it.
-func (b *Broker) SetSessionState(ctx context.Context, addr, id string, state []byte) error {
-	if err := checkName("session id", id); err != nil {
+// SetSessionState sets the state of the session of a lock; nil clears it.
+// ErrSessionLockLost if the lock does not hold any more.
+func (b *Broker) SetSessionState(ctx context.Context, addr string, lock queue.SessionLock, state []byte) error {
+	if err := checkName("session id", lock.ID); err != nil {
 		return err
 	}
 	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
+		if !q.HoldsSession(tx.Now(), lock) {
+			return ErrSessionLockLost
+		}
 		var ref queue.Ref
 		if state != nil {
 			var err error
@@ -159,7 +160,7 @@ func (b *Broker) SetSessionState(ctx context.Context, addr, id string, state []b
 				return err
 			}
 		}
-		q.SetSessionState(tx.Now(), id, ref, out)
+		q.SetSessionState(tx.Now(), lock.ID, ref, out)
 		return nil
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
-	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
@@ -128,7 +127,9 @@ func (b *built) build() (err error) {
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
-	b.front, err = listen(cfg, servicebus.New(b.broker, memory, log), parts, segments, log)
+	service := servicebus.New(b.broker, memory, log)
+	keeper.OnChange(service.Review)
+	b.front, err = listen(cfg, service, parts, segments, log)
 	return err
 }
 
@@ -213,14 +214,9 @@ func runAll(shards []*shard.Shard) func(context.Context) error {
 }
 
 // entityRules looks up the access rules in the definition of a queue or topic.
-func entityRules(b *broker.Broker) func(path string) access.Rules {
-	return func(path string) access.Rules {
-		var defined entity.AuthorizationRules
-		if q, err := b.Queue(path); err == nil {
-			defined = q.AuthorizationRules
-		} else if t, err := b.Topic(path); err == nil {
-			defined = t.AuthorizationRules
-		}
-		return access.OfEntity(defined)
+func entityRules(b *broker.Broker) access.Entities {
+	return func(name string) (access.Entity, bool) {
+		id, rules, ok := b.Authorization(name)
+		return access.Entity{ID: id, Rules: access.OfEntity(rules)}, ok
 	}
 }

@@ -100,7 +100,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 		}
 	}
 	ds, err := k.c.svc.broker.ReceiveDeferred(ctx, k.entity, seqs,
-		broker.Deferred{Mode: mode, Session: k.text("session-id"), MaxBytes: k.c.replyLimit()})
+		broker.Deferred{Mode: mode, Session: k.session, MaxBytes: k.c.replyLimit()})
 	if err != nil {
 		return codec.Value{}, err
 	}
