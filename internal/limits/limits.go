@@ -67,8 +67,9 @@ const (
 	// expression, may have.
 	RuleValues = 64
 	// Definition is how many bytes the definition of one entity may have, as JSON
-	// with its rules and its policy. It is one record of the log.
-	Definition = 4 << 20
+	// with its rules and its policy. It is one record of the log. One that is larger
+	// already can be made smaller.
+	Definition = 1 << 20
 	// Policy is how many bytes a policy may have.
 	Policy = 256 << 10
 	// UserMetadata is how many characters the user metadata of an entity may have.

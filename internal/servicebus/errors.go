@@ -12,6 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -96,6 +97,7 @@ var conditions = []struct {
 	{access.ErrSignature, endpoint.CondUnauthorizedAccess, statusUnauthorized, "InvalidSignature: The token has an invalid signature."},
 	{access.ErrRefused, endpoint.CondUnauthorizedAccess, statusUnauthorized, "InvalidAudience: Tokens of this type are not accepted here."},
 
+	{limits.ErrExceeded, condArgument, statusBadRequest, ""},
 	{message.ErrSize, endpoint.CondMessageSizeExceeded, statusBadRequest, "The message is larger than '{entity}' accepts."},
 	{message.ErrSection, endpoint.CondDecodeError, statusBadRequest, ""},
 	{message.ErrOrder, endpoint.CondDecodeError, statusBadRequest, ""},
