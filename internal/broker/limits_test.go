@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -185,5 +186,137 @@ func TestBodiesMadeByActionsAreBounded(t *testing.T) {
 	c := r.counts("t/Subscriptions/many")
 	if most := int64(limits.CopyBytes / len(large)); c.Active == 0 || c.Active > most || c.Dead != 1 {
 		t.Errorf("the subscription with actions has %+v, want up to %d messages and one dead letter", c, most)
+	}
+}
+
+// Number 13: what a settlement writes into messages is bounded before any of them is
+// settled: each property, all together, and times the messages.
+func TestSettlementsThatWriteTooMuchAreRefused(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	const n = 300
+	for range n {
+		r.send("q", msg("x"))
+	}
+	rec, k := r.receive("q", n, ReceiverOptions{})
+	tokens := make([]queue.Token, n)
+	for i := range tokens {
+		tokens[i] = (<-k.ds).Token
+	}
+	change := func(size int) message.Change {
+		return message.Change{Name: "p", Value: codec.Binary(make([]byte, size))}
+	}
+	for name, o := range map[string]Outcome{
+		"one property":       {Verdict: Abandon, Properties: []message.Change{change(4 << 20)}},
+		"all properties":     {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10), change(30 << 10)}},
+		"times the messages": {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10)}},
+		"reason":             {Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10)},
+		"description":        {Verdict: DeadLetter, Description: strings.Repeat("d", 33<<10)},
+		"both × messages":    {Verdict: DeadLetter, Reason: strings.Repeat("d", 30<<10), Description: strings.Repeat("d", 30<<10)},
+	} {
+		if err := r.Settle(t.Context(), "q", tokens, o); !errors.Is(err, limits.ErrExceeded) || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, err, limits.ErrExceeded)
+		}
+		errs := make(chan []error, 1)
+		rec.Settle(tokens, o, func(es []error) { errs <- es })
+		if es := <-errs; len(es) != n || !errors.Is(es[0], limits.ErrExceeded) {
+			t.Errorf("%s by the receiver: %d errors, want %d times %v", name, len(es), n, limits.ErrExceeded)
+		}
+	}
+	if c := r.counts("q"); c.Locked != n || c.Dead != 0 || c.Deferred != 0 {
+		t.Errorf("after all that: %+v, want all messages locked", c)
+	}
+	if err := r.Settle(t.Context(), "q", tokens, Outcome{Verdict: Complete}); err != nil {
+		t.Errorf("complete: %v, want nil", err)
+	}
+}
+
+// Number 13: nor does a message grow with each delivery.
+func TestMessageDoesNotGrowWithEachDelivery(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q", MaxDeliveryCount: 100})
+	r.send("q", msg("x"))
+	rec, k := r.receive("q", 100, ReceiverOptions{})
+	for i := range 3 {
+		d := <-k.ds
+		errs := make(chan []error, 1)
+		o := Outcome{Verdict: Abandon, Properties: []message.Change{{Name: fmt.Sprint(i), Value: codec.Binary(make([]byte, 30<<10))}}}
+		rec.Settle([]queue.Token{d.Token}, o, func(es []error) { errs <- es })
+		es := <-errs
+		if i < 2 && es != nil {
+			t.Errorf("delivery %d: %v, want nil", i, es)
+		}
+		if i == 2 && (len(es) != 1 || !errors.Is(es[0], limits.ErrExceeded)) {
+			t.Errorf("delivery %d: %v, want %v", i, es, limits.ErrExceeded)
+		}
+	}
+}
+
+// Number 12: the quota of a queue counts what messages take, not what is in them: a
+// queue of 1 MiB does not have a hundred thousand messages of ten bytes.
+func TestQuotaCountsWhatIsStored(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "plain", MaxSizeInMegabytes: 1})
+	r.queue(entity.Queue{Name: "sessions", MaxSizeInMegabytes: 1, RequiresSession: true})
+	made := 0
+	for addr, most := range map[string]int64{"plain": 1 << 20 / 128, "sessions": 1<<20/512 + 100} {
+		for {
+			batch := make([]*message.Message, 100)
+			for i := range batch {
+				made++
+				d := message.Draft{SessionID: fmt.Sprint(made)}
+				batch[i] = d.Message()
+				if addr == "plain" {
+					batch[i] = msg("")
+				}
+			}
+			err := r.trySend(addr, batch...)
+			if errors.Is(err, ErrQuota) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made > 100_000 {
+				break
+			}
+		}
+		if c := r.counts(addr); c.Active > most || c.Active < most/3 {
+			t.Errorf("%s holds %d messages when it is full, want about %d at most", addr, c.Active, most)
+		}
+	}
+}
+
+// Number 1: states of sessions are limited in size, and count toward the quota.
+func TestSessionStatesAreBounded(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 4 << 20})
+	r.queue(entity.Queue{Name: "q", RequiresSession: true, MaxSizeInMegabytes: 1})
+	set := func(id string, size int) error {
+		return r.SetSessionState(t.Context(), "q", id, make([]byte, size))
+	}
+	if err := set("a", 256<<10+1); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("a state of more than a message: %v, want %v", err, limits.ErrExceeded)
+	}
+	if err := set("a", 256<<10); err != nil {
+		t.Errorf("a state as large as a message: %v, want nil", err)
+	}
+	for i := range 10 {
+		if err := set("a", 255<<10); err != nil {
+			t.Fatalf("again: %v, want nil: it takes the place of the one before", err)
+		}
+		err := set(fmt.Sprint(i), 255<<10)
+		if i == 9 && !errors.Is(err, ErrQuota) {
+			t.Errorf("11 states of 255 KiB in 1 MiB: %v, want %v", err, ErrQuota)
+		}
+	}
+	if err := r.trySend("q", func() *message.Message { d := message.Draft{SessionID: "a", Body: make([]byte, 200<<10)}; return d.Message() }()); !errors.Is(err, ErrQuota) {
+		t.Errorf("send: %v, want %v", err, ErrQuota)
+	}
+	if err := r.SetSessionState(t.Context(), "q", "a", nil); err != nil {
+		t.Errorf("clear a state: %v, want nil", err)
+	}
+	long := strings.Repeat("x", 129)
+	if _, err := r.OpenReceiver(t.Context(), "q", ReceiverOptions{Session: &long, Sink: newSink()}); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("accept a session with a long id: %v, want %v", err, limits.ErrExceeded)
 	}
 }
