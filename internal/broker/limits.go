@@ -25,6 +25,25 @@ func checkBatch(batch []*message.Message) error {
 	return nil
 }
 
+// checkEntities refuses one more queue or topic if there are as many as there may be.
+func (b *Broker) checkEntities() error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if len(b.nodes) < limits.Entities {
+		return nil
+	}
+	n := 0
+	for _, node := range b.nodes {
+		if node.topic == nil {
+			n++
+		}
+	}
+	if n >= limits.Entities {
+		return fmt.Errorf("%w: there are %d queues and topics, which is the most there can be", ErrQuota, n)
+	}
+	return nil
+}
+
 // checkName refuses a name that is too long.
 func checkName(what, name string) error {
 	return invalid(limits.CheckText(what, name, limits.Name))

@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -309,7 +310,10 @@ func TestSessionStatesAreBounded(t *testing.T) {
 			t.Errorf("11 states of 255 KiB in 1 MiB: %v, want %v", err, ErrQuota)
 		}
 	}
-	if err := r.trySend("q", func() *message.Message { d := message.Draft{SessionID: "a", Body: make([]byte, 200<<10)}; return d.Message() }()); !errors.Is(err, ErrQuota) {
+	if err := r.trySend("q", func() *message.Message {
+		d := message.Draft{SessionID: "a", Body: make([]byte, 200<<10)}
+		return d.Message()
+	}()); !errors.Is(err, ErrQuota) {
 		t.Errorf("send: %v, want %v", err, ErrQuota)
 	}
 	if err := r.SetSessionState(t.Context(), "q", "a", nil); err != nil {
@@ -318,5 +322,123 @@ func TestSessionStatesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 129)
 	if _, err := r.OpenReceiver(t.Context(), "q", ReceiverOptions{Session: &long, Sink: newSink()}); !errors.Is(err, limits.ErrExceeded) {
 		t.Errorf("accept a session with a long id: %v, want %v", err, limits.ErrExceeded)
+	}
+}
+
+// Number 3: rules are limited in number and size, and so is what they make together.
+func TestRulesBeyondALimitAreRefused(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 16 << 20})
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "a"}, entity.Subscription{Name: "b"})
+	label := entity.Rule{Name: "label", Filter: entity.Filter{Correlation: &entity.Correlation{Label: strings.Repeat("x", 39<<17)}}}
+	if _, err := r.CreateRule(t.Context(), "t", "a", label); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a rule with a large label: %v, want %v", err, ErrInvalid)
+	}
+	rules := func(n int, text string) []entity.Rule {
+		rs := make([]entity.Rule, n)
+		for i := range rs {
+			rs[i] = sql(fmt.Sprint("r", i), "x = '"+text+"'")
+		}
+		return rs
+	}
+	set := func(sub string, rs []entity.Rule) error {
+		_, err := r.UpdateSubscription(t.Context(), "t", entity.Subscription{Name: sub, Rules: rs})
+		return err
+	}
+	if err := set("a", rules(limits.Rules+1, "y")); !errors.Is(err, ErrQuota) {
+		t.Errorf("too many rules: %v, want %v", err, ErrQuota)
+	}
+	if err := set("a", rules(limits.Rules, strings.Repeat("y", 1000))); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("rules of 2 MB: %v, want %v", err, limits.ErrExceeded)
+	}
+	acting := rules(limits.RuleActions, "y")
+	for i := range acting {
+		acting[i].Action = entity.Action{SQL: "SET z = 1"}
+	}
+	if err := set("a", acting); err != nil {
+		t.Errorf("as many actions as a topic may have: %v, want nil", err)
+	}
+	one := sql("one", "1=1")
+	one.Action = entity.Action{SQL: "SET z = 1"}
+	if _, err := r.CreateRule(t.Context(), "t", "b", one); !errors.Is(err, ErrQuota) {
+		t.Errorf("one action more, in another subscription: %v, want %v", err, ErrQuota)
+	}
+	if err := set("b", []entity.Rule{one}); !errors.Is(err, ErrQuota) {
+		t.Errorf("one action more, by an update: %v, want %v", err, ErrQuota)
+	}
+	if _, err := r.CreateSubscription(t.Context(), "t", entity.Subscription{Name: "c", Rules: []entity.Rule{one}}); !errors.Is(err, ErrQuota) {
+		t.Errorf("one action more, in a new subscription: %v, want %v", err, ErrQuota)
+	}
+	r.send("t", msg("x"))
+	r = r.restart()
+	wantBodies(t, "after a restart", r.take("t/Subscriptions/b"), "x")
+}
+
+// Number 3: a definition that does not fit into a group of the log is refused and
+// does not stop the shard.
+func TestDefinitionThatIsTooLargeForTheLogIsRefused(t *testing.T) {
+	r := start(t) // with segments of 1 MiB
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "a"})
+	rules := make([]entity.Rule, 900)
+	for i := range rules {
+		rules[i] = sql(fmt.Sprint("r", i), "x = '"+strings.Repeat("y", 1000)+"'")
+	}
+	if _, err := r.UpdateSubscription(t.Context(), "t", entity.Subscription{Name: "a", Rules: rules}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("update: %v, want %v", err, ErrTooLarge)
+	}
+	if _, err := r.CreateSubscription(t.Context(), "t", entity.Subscription{Name: "b", Rules: rules}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("create: %v, want %v", err, ErrTooLarge)
+	}
+	if _, err := r.Subscription("t", "b"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("what was refused: %v, want %v", err, ErrNotFound)
+	}
+	r.send("t", msg("x"))
+	r = r.restart()
+	wantBodies(t, "after a restart", r.take("t/Subscriptions/a"), "x")
+}
+
+// Issue 10: SQL of policies is limited at the door, and old policies stay.
+func TestPoliciesBeyondALimitAreRefused(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	condition := func(n int) string { return "x = '" + strings.Repeat("y", n-6) + "'" }
+	class := func(n int) string {
+		return fmt.Sprintf(`{"classes": [{"name": "c", "level": 8, "when": %q}]}`, condition(n))
+	}
+	if _, err := r.SetPolicy(t.Context(), "q", []byte(class(1024))); err != nil {
+		t.Errorf("a condition of 1,024 characters: %v, want nil", err)
+	}
+	for name, raw := range map[string]string{
+		"condition": class(1025),
+		"fair key":  fmt.Sprintf(`{"fairKey": %q}`, "'"+strings.Repeat("y", 1023)+"'"),
+		"all of it": fmt.Sprintf(`{"alerts": {"webhook": "http://localhost/%s"}}`, strings.Repeat("x", 257<<10)),
+	} {
+		if _, err := r.SetPolicy(t.Context(), "q", []byte(raw)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, err, ErrInvalid)
+		}
+		if _, err := r.CreateQueue(t.Context(), entity.Queue{Name: "other", Policy: []byte(raw)}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s of a new queue: %v, want %v", name, err, ErrInvalid)
+		}
+	}
+	def := *r.node("q").def.Load()
+	q := *def.Queue
+	q.Policy = []byte(class(5000))
+	def.Queue = &q
+	if err := def.derive(nil, nil, policy.ParseStored); err != nil {
+		t.Errorf("a policy of an earlier version: %v, want nil", err)
+	}
+}
+
+func TestNumberOfEntitiesIsBounded(t *testing.T) {
+	b := &Broker{nodes: map[string]*node{}}
+	for i := range limits.Entities {
+		b.nodes[fmt.Sprint("q", i)] = &node{kind: KindQueue}
+		b.nodes[fmt.Sprint("s", i)] = &node{kind: KindSubscription, topic: &node{}}
+	}
+	if err := b.checkEntities(); !errors.Is(err, ErrQuota) {
+		t.Errorf("one queue more than there may be: %v, want %v", err, ErrQuota)
+	}
+	delete(b.nodes, "q0")
+	if err := b.checkEntities(); err != nil {
+		t.Errorf("one queue less: %v, want nil", err)
 	}
 }
