@@ -58,19 +58,20 @@ func checkNames(a *queue.Arrival) error {
 	return cmp.Or(checkName("session id", a.Session), checkName("fair key", a.Key), checkName("message id", a.MessageID))
 }
 
-// checkOutcome refuses a settlement that would write too much into messages: of
-// those, and into each, in all the bytes that it would write.
+// checkOutcome refuses a settlement that would write too much into messages: into
+// each, or into all of them together. Reasons and descriptions that are long are cut
+// and not refused.
 func checkOutcome(tokens int, o *Outcome) error {
 	size, err := message.CheckChanges(o.Properties)
-	err = cmp.Or(err,
-		limits.CheckBytes("dead letter reason", len(o.Reason), limits.Property),
-		limits.CheckBytes("dead letter description", len(o.Description), limits.Property))
 	if err == nil {
-		size += len(o.Reason) + len(o.Description)
-		err = limits.CheckBytes(fmt.Sprintf("properties for %d messages in one settlement", tokens), tokens*size, limits.SettledBytes)
+		size += min(len(o.Reason), longestReason) + min(len(o.Description), longestReason)
+		err = limits.CheckBytes(fmt.Sprintf("what one settlement writes into %d messages", tokens), tokens*size, limits.SettledBytes)
 	}
 	return invalid(err)
 }
+
+// longestReason is about how many bytes of a reason, or of a description, are kept.
+const longestReason = 4 << 10
 
 // fanOut is what one operation has stored, and may, beyond the messages as they are.
 type fanOut struct {

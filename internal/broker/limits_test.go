@@ -5,6 +5,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,10 +196,8 @@ func TestBodiesMadeByActionsAreBounded(t *testing.T) {
 func TestSettlementsThatWriteTooMuchAreRefused(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
-	const n = 300
-	for range n {
-		r.send("q", msg("x"))
-	}
+	const n = 2100
+	r.send("q", slices.Repeat([]*message.Message{msg("x")}, n)...)
 	rec, k := r.receive("q", n, ReceiverOptions{})
 	tokens := make([]queue.Token, n)
 	for i := range tokens {
@@ -211,9 +210,7 @@ func TestSettlementsThatWriteTooMuchAreRefused(t *testing.T) {
 		"one property":       {Verdict: Abandon, Properties: []message.Change{change(4 << 20)}},
 		"all properties":     {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10), change(30 << 10)}},
 		"times the messages": {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10)}},
-		"reason":             {Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10)},
-		"description":        {Verdict: DeadLetter, Description: strings.Repeat("d", 33<<10)},
-		"both × messages":    {Verdict: DeadLetter, Reason: strings.Repeat("d", 30<<10), Description: strings.Repeat("d", 30<<10)},
+		"reasons":            {Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)},
 	} {
 		if err := r.Settle(t.Context(), "q", tokens, o); !errors.Is(err, limits.ErrExceeded) || !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v, want %v", name, err, limits.ErrExceeded)
@@ -227,7 +224,11 @@ func TestSettlementsThatWriteTooMuchAreRefused(t *testing.T) {
 	if c := r.counts("q"); c.Locked != n || c.Dead != 0 || c.Deferred != 0 {
 		t.Errorf("after all that: %+v, want all messages locked", c)
 	}
-	if err := r.Settle(t.Context(), "q", tokens, Outcome{Verdict: Complete}); err != nil {
+	long := Outcome{Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)}
+	if err := r.Settle(t.Context(), "q", tokens[:1], long); err != nil {
+		t.Errorf("a single message with a long reason: %v, want nil: it is cut", err)
+	}
+	if err := r.Settle(t.Context(), "q", tokens[1:], Outcome{Verdict: Complete}); err != nil {
 		t.Errorf("complete: %v, want nil", err)
 	}
 }
