@@ -5,7 +5,6 @@ package admin
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -159,6 +159,9 @@ type Message struct {
 	Body       any            `json:"body,omitempty"`
 	BodyType   BodyType       `json:"bodyType,omitzero"`
 	Truncated  bool           `json:"truncated,omitzero"` // the body goes on
+	// PropertiesTruncated says that properties are left out, because they are too
+	// large in JSON.
+	PropertiesTruncated bool `json:"propertiesTruncated,omitzero"`
 }
 
 var stateNames = map[queue.State]string{
@@ -177,7 +180,7 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 		ReplyToSessionID: m.ReplyToSessionID(), ContentType: m.ContentType(), PartitionKey: m.PartitionKey(),
 	}
 	if id := m.CorrelationID(); !id.IsNull() {
-		s.CorrelationID = fmt.Sprint(property.JSON(id))
+		s.CorrelationID = property.Text(id)
 	}
 	if id, ok := m.SessionID(); ok {
 		s.SessionID = &id
@@ -190,8 +193,13 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	if at, ok := m.ScheduledEnqueueTime(); ok {
 		s.ScheduledTime = at.UTC()
 	}
+	room := limits.MessageJSON
 	for name, v := range m.Properties() {
-		s.Properties[name] = property.JSON(v)
+		value, ok := property.Append(nil, v, room-len(name))
+		if s.PropertiesTruncated = s.PropertiesTruncated || !ok; ok {
+			s.Properties[name] = json.RawMessage(value)
+			room -= len(name) + len(value)
+		}
 	}
 	text := func(name string) string {
 		v, _ := m.Property(name)
@@ -202,44 +210,55 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	if v, ok := m.Annotation(message.AnnotationDeadLetterSource); ok {
 		s.DeadLetterSource, _ = v.Str()
 	}
-	s.showBody(m, limit)
+	s.showBody(m, limit, room)
 	return s
 }
 
-func (s *Message) showBody(m *message.Message, limit int) {
-	if v, ok := m.Value(); ok {
-		s.BodyType = BodyJSON
-		if s.Truncated = m.BodySize() > limit; !s.Truncated {
-			s.Body = property.JSON(v)
+// showBody shows up to limit bytes of the body, or an AMQP value if it has no more
+// and its JSON not more than room.
+func (s *Message) showBody(m *message.Message, limit, room int) {
+	if body, ok := dataOf(m); ok {
+		if s.Truncated = len(body) > limit; s.Truncated {
+			body = cutRune(body[:limit])
 		}
-		return
-	}
-	var body []byte
-	hasData := false
-	for data := range m.Data() {
-		hasData = true
-		if room := limit - len(body); len(data) > room {
-			data, s.Truncated = data[:room], true
-		}
-		body = append(body, data...)
-	}
-	if s.Truncated {
-		body = cutRune(body)
-	}
-	if hasData {
 		s.BodyType, s.Body = encodeBody(body)
 		return
 	}
-	var lists []any
-	for l := range m.Sequences() {
-		lists = append(lists, property.JSON(l))
-	}
-	if lists != nil {
-		s.BodyType = BodyJSON
-		if s.Truncated = m.BodySize() > limit; !s.Truncated {
-			s.Body = lists
+	v, ok := m.Value()
+	if !ok {
+		if v, ok = sequencesOf(m); !ok {
+			return
 		}
 	}
+	s.BodyType = BodyJSON
+	if s.Truncated = m.BodySize() > limit; s.Truncated {
+		return
+	}
+	value, fits := property.Append(nil, v, room)
+	if s.Truncated = !fits; fits {
+		s.Body = json.RawMessage(value)
+	}
+}
+
+// dataOf returns the bytes of a body of data sections, which must not be changed.
+func dataOf(m *message.Message) (body []byte, ok bool) {
+	for data := range m.Data() {
+		if !ok {
+			body, ok = data[:len(data):len(data)], true
+		} else {
+			body = append(body, data...)
+		}
+	}
+	return body, ok
+}
+
+// sequencesOf returns the lists of a body of sequences as a list.
+func sequencesOf(m *message.Message) (codec.Value, bool) {
+	var lists []codec.Value
+	for l := range m.Sequences() {
+		lists = append(lists, l)
+	}
+	return codec.List(lists...), lists != nil
 }
 
 // encodeBody writes bytes as text if they are some.

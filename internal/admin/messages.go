@@ -4,7 +4,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -22,11 +22,11 @@ import (
 // Limits of one request.
 const (
 	defaultPeek = 50
-	maxPeek     = 1000
+	maxPeek     = limits.PeekedMessages
 	maxSearch   = 20_000 // messages that a filter looks at
 	peekWindow  = 256
 	bodyPreview = 4 << 10 // of each body in a list
-	maxSend     = 1000    // messages
+	maxSend     = limits.SentByHTTP
 	sendSpace   = 64 << 10
 )
 
@@ -163,6 +163,9 @@ func (c *call) chooser(text string) (func(*broker.Delivery, *message.Message) bo
 	if text == "" {
 		return nil, nil
 	}
+	if err := limits.CheckText("filter", text, limits.SQL); err != nil {
+		return nil, err
+	}
 	cond, err := filter.Parse(text, nil)
 	if err != nil {
 		return nil, err
@@ -185,54 +188,25 @@ var wireStates = map[queue.State]message.State{
 
 func peek(c *call, addr string) (any, error) {
 	q := c.URL.Query()
-	from, err := c.from()
-	if err != nil {
+	p := &peeking{c: c, addr: addr}
+	var err error
+	if p.from, err = c.from(); err != nil {
 		return nil, err
 	}
-	most, err := c.number("max", defaultPeek, maxPeek)
-	if err != nil {
+	if p.left, err = c.number("max", defaultPeek, maxPeek); err != nil {
 		return nil, err
 	}
-	wanted, err := c.chooser(q.Get("filter"))
-	if err != nil {
+	p.window = min(peekWindow, p.left)
+	if p.wanted, err = c.chooser(q.Get("filter")); err != nil {
 		return nil, err
 	}
-	var session *string
 	if q.Has("session") {
 		id := q.Get("session")
-		session = &id
+		p.session = &id
 	}
-	out := Messages{Messages: []Message{}}
-	for looked := 0; len(out.Messages) < most; {
-		ds, err := c.Broker.Peek(c.Context(), addr, from, min(peekWindow, most), session)
-		if err != nil {
-			return nil, err
-		}
-		if len(ds) == 0 {
-			out.Next = 0
-			return out, nil
-		}
-		for i := range ds {
-			if len(out.Messages) == most || looked == maxSearch {
-				out.Next = ds[i].Seq
-				return out, nil
-			}
-			looked++
-			m, err := ds[i].Message()
-			if errors.Is(err, broker.ErrMessageNotFound) {
-				continue // settled meanwhile
-			}
-			if err != nil {
-				return nil, err
-			}
-			if wanted == nil || wanted(&ds[i], m) {
-				out.Messages = append(out.Messages, show(&ds[i], m, bodyPreview))
-			}
-		}
-		from = ds[len(ds)-1].Seq + 1
-		out.Next = from
-	}
-	return out, nil
+	// What goes wrong before the first message is told by the status.
+	p.first, err = p.next()
+	return p, err
 }
 
 // lookup returns one message.
@@ -257,7 +231,7 @@ func showOne(c *call, addr string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(d, m, m.Size()), nil
+	return one{d, m}, nil
 }
 
 func send(c *call) (any, error) {

@@ -71,6 +71,9 @@ func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*
 			if most > 0 && out.Removed+len(chosen) == most {
 				break
 			}
+			if err := c.Context().Err(); err != nil {
+				return out, err // a filter ends with its client
+			}
 			from = ds[i].Seq + 1
 			m, err := ds[i].Message()
 			if errors.Is(err, broker.ErrMessageNotFound) {

@@ -167,6 +167,10 @@ func answer(w http.ResponseWriter, status int, value any) {
 		_, _ = w.Write(raw) // the client has left, then
 		return
 	}
+	if s, ok := value.(streamed); ok {
+		_ = s.stream(w)
+		return
+	}
 	_ = json.NewEncoder(w).Encode(value)
 }
 

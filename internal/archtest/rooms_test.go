@@ -28,18 +28,21 @@ var rooms = map[string]room{
 	"invariant":  {},
 	"script":     {},
 	"archtest":   {},
-	"entity":     {},
+	"limits":     {},
 	"amqp/codec": {},
+
+	// Definitions.
+	"entity": {may: []string{"limits"}},
 
 	// The log.
 	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
-	"message": {may: []string{"amqp/codec"}},
+	"message": {may: []string{"amqp/codec", "limits"}},
 	"queue":   {may: []string{"message", "invariant"}, never: pure},
 	"stream":  {may: []string{"message", "invariant"}, never: pure},
-	"filter":  {may: []string{"message", "amqp/codec"}, never: pure},
-	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity"}, never: pure},
+	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity", "limits"}, never: pure},
 
 	// What is promised and measured: numbers only.
 	"objective": {never: pure},
@@ -48,17 +51,17 @@ var rooms = map[string]room{
 	"access": {may: []string{"entity"}},
 	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec"}, never: []string{"net"}},
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget"}, never: []string{"os"}},
-	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget"}, never: []string{"os"}},
+	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os"}},
 	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
 	"admin": {
-		may: []string{"admin/*", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "web"},
+		may: []string{"admin/*", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
 	},
 
 	// Assembly.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
@@ -105,7 +107,7 @@ func (b *Broker) recoverShard(s *shard.Shard) error {
 			}
 			topic = n.topic.def.Load()
 		}
-		if err := f.def.derive(topic, nil); err != nil {
+		if err := f.def.derive(topic, nil, policy.ParseStored); err != nil {
 			return fmt.Errorf("recover %q: its policy: %w", f.Name, err)
 		}
 		n.def.Store(f.def)
@@ -290,16 +292,21 @@ func (b *Broker) create(n *node, def *definition) error {
 	var topic *definition
 	if n.topic != nil {
 		topic = n.topic.def.Load()
+	} else if err := b.checkEntities(); err != nil {
+		return err
 	}
 	def.Created = b.clock.Now().UTC()
 	def.Updated = def.Created
-	if err := def.derive(topic, nil); err != nil {
+	if err := def.derive(topic, nil, policy.Parse); err != nil {
 		return invalid(err)
 	}
 	def.Classified = def.PolicyRevision // there is nothing to classify yet
 	meta, err := def.encode()
 	if err != nil {
 		return err
+	}
+	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
+		return invalid(err)
 	}
 	answer := make(chan error, 1)
 	err = n.shard.Define(shard.Definition{
@@ -312,7 +319,7 @@ func (b *Broker) create(n *node, def *definition) error {
 		return err
 	}
 	if err := <-answer; err != nil {
-		return fmt.Errorf("create %q: %w", n.path, err)
+		return fmt.Errorf("create %q: %w", n.path, translate(err))
 	}
 	n.def.Store(def)
 	if err := b.watchOver(n); err != nil {
@@ -335,19 +342,24 @@ func (b *Broker) redefine(n *node, def definition) error {
 	}
 	before := n.def.Load()
 	def.Updated = b.clock.Now().UTC()
-	if err := def.derive(topic, before); err != nil {
+	if err := def.derive(topic, before, policy.Parse); err != nil {
 		return invalid(err)
 	}
 	meta, err := def.encode()
 	if err != nil {
 		return err
 	}
+	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
+		if was, _ := before.encode(); len(meta) > len(was) { // else it was so before, and gets better
+			return invalid(err)
+		}
+	}
 	answer := make(chan error, 1)
 	if err := n.shard.Redefine(n.id, meta, def.configs(), func(err error) { answer <- err }); err != nil {
 		return err
 	}
 	if err := <-answer; err != nil {
-		return fmt.Errorf("update %q: %w", n.path, err)
+		return fmt.Errorf("update %q: %w", n.path, translate(err))
 	}
 	if def.worth != before.worth {
 		if err := b.rewatch(n, def.worth.policy); err != nil {

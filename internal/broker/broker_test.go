@@ -37,7 +37,12 @@ func start(t testing.TB) *rig { return startOn(t, vfs.NewMem()) }
 
 func startOn(t testing.TB, disk vfs.FS) *rig {
 	t.Helper()
-	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 20})
+	return startWith(t, disk, wal.Options{SegmentSize: 1 << 20})
+}
+
+func startWith(t testing.TB, disk vfs.FS, o wal.Options) *rig {
+	t.Helper()
+	w, err := wal.Open(disk, o)
 	if err != nil {
 		t.Fatalf("open the journal: %v", err)
 	}

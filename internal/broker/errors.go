@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -90,6 +91,8 @@ func translate(err error) error {
 	switch {
 	case errors.Is(err, shard.ErrTooLarge):
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case errors.Is(err, limits.ErrExceeded):
+		return invalid(err)
 	case errors.Is(err, queue.ErrSendPaused), errors.Is(err, queue.ErrReceivePaused):
 		return fmt.Errorf("%w: %w", ErrDisabled, err)
 	case errors.Is(err, queue.ErrLocked):

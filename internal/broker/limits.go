@@ -5,28 +5,104 @@ package broker
 import (
 	"cmp"
 	"fmt"
-	"unicode/utf8"
 
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// maxName is how many characters a name may have that the broker keeps in memory
-// and repeats in its records for each message: session ids, message ids where
-// duplicates are detected, fair keys. It is the cloud's limit for its own.
-const maxName = 128
-
-// checkName refuses a name that is too long.
-func checkName(what, name string) error {
-	if len(name) > maxName && utf8.RuneCountInString(name) > maxName {
-		return fmt.Errorf("%w: the %s has %d characters; at most %d are allowed", ErrInvalid, what, utf8.RuneCountInString(name), maxName)
+// checkBatch refuses a batch from outside that is beyond a limit of package limits.
+// What the broker itself moves is not looked at: it was let in once.
+func checkBatch(batch []*message.Message) error {
+	if len(batch) > limits.Batch {
+		return invalid(limits.CheckCount("messages in the batch", len(batch), limits.Batch))
+	}
+	for _, m := range batch {
+		if err := m.CheckLimits(); err != nil {
+			return invalid(err)
+		}
 	}
 	return nil
 }
 
-// checkNames refuses an arrival with names that are too long.
+// checkEntities refuses one more queue or topic if there are as many as there may be.
+func (b *Broker) checkEntities() error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if len(b.nodes) < limits.Entities {
+		return nil
+	}
+	n := 0
+	for _, node := range b.nodes {
+		if node.topic == nil {
+			n++
+		}
+	}
+	if n >= limits.Entities {
+		return fmt.Errorf("%w: there are %d queues and topics, which is the most there can be", ErrQuota, n)
+	}
+	return nil
+}
+
+// checkName refuses a name that is too long.
+func checkName(what, name string) error {
+	return invalid(limits.CheckText(what, name, limits.Name))
+}
+
+// checkNames refuses an arrival with names that are too long: those of the message,
+// which a rule or the broker before this one may have made, and its fair key.
 func checkNames(a *queue.Arrival) error {
-	if len(a.Session) <= maxName && len(a.Key) <= maxName && len(a.MessageID) <= maxName {
+	if len(a.Session) <= limits.Name && len(a.Key) <= limits.Name && len(a.MessageID) <= limits.Name {
 		return nil
 	}
 	return cmp.Or(checkName("session id", a.Session), checkName("fair key", a.Key), checkName("message id", a.MessageID))
+}
+
+// checkOutcome refuses a settlement that would write too much into messages: into
+// each, or into all of them together. Reasons and descriptions that are long are cut
+// and not refused.
+func checkOutcome(tokens int, o *Outcome) error {
+	size, err := message.CheckChanges(o.Properties)
+	if err == nil {
+		size += min(len(o.Reason), longestReason) + min(len(o.Description), longestReason)
+		err = limits.CheckBytes(fmt.Sprintf("what one settlement writes into %d messages", tokens), tokens*size, limits.SettledBytes)
+	}
+	return invalid(err)
+}
+
+// longestReason is about how many bytes of a reason, or of a description, are kept.
+const longestReason = 4 << 10
+
+// fanOut is what one operation has stored, and may, beyond the messages as they are.
+type fanOut struct {
+	source int   // messages in the batch
+	most   int64 // bytes that rules may add
+	added  int64 // bytes that rules have added
+	over   bool  // an action had no room
+}
+
+// room reports whether a rule may add a body of about size bytes, and counts it.
+func (f *fanOut) room(size int) bool {
+	if f.added+int64(size) > f.most {
+		f.over = true
+		return false
+	}
+	f.added += int64(size)
+	return true
+}
+
+// check refuses a batch that makes more copies than one operation may store: it can
+// be sent in parts. A single message never does.
+func (f *fanOut) check(copies int) error {
+	switch {
+	case f.source == 1:
+		return nil
+	case f.over:
+		return invalid(fmt.Errorf("%w; send smaller batches", &limits.Error{
+			What: "bodies that rule actions make of the batch", Got: f.added, Most: f.most, Unit: limits.Bytes}))
+	case copies > limits.Copies:
+		return invalid(fmt.Errorf("%w; send smaller batches",
+			limits.CheckCount("copies for the subscriptions that take the batch", copies, limits.Copies)))
+	}
+	return nil
 }

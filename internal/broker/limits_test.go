@@ -4,13 +4,19 @@ package broker
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // A4: names that every record of a message repeats are limited where they come in,
@@ -68,5 +74,383 @@ func TestRuleThatMakesALongNameLeavesADeadLetter(t *testing.T) {
 		if rt.Active != want || rt.Dead != 1-want {
 			t.Errorf("%s: %d active, %d dead, want %d and %d", addr, rt.Active, rt.Dead, want, 1-want)
 		}
+	}
+}
+
+// Issue 10, limits at the door: a message beyond a limit is refused with all of its
+// batch, by every way in, and whatever entity it is for.
+func TestMessagesBeyondALimitAreRefused(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s"})
+	long := strings.Repeat("x", 129)
+	large := func(n int) message.Pair {
+		return message.Pair{Name: "p", Value: codec.Binary(make([]byte, n))}
+	}
+	for name, d := range map[string]message.Draft{
+		"message id":          {MessageID: codec.String(long)},
+		"partition key":       {Annotations: []message.Pair{{Name: message.AnnotationPartitionKey, Value: codec.String(long)}}},
+		"reply-to session id": {ReplyToSessionID: long},
+		"property":            {Application: []message.Pair{large(33 << 10)}},
+		"properties":          {Application: []message.Pair{large(25 << 10), large(25 << 10), large(25 << 10)}},
+		"annotations":         {Annotations: []message.Pair{large(65 << 10)}},
+	} {
+		for _, addr := range []string{"q", "t"} {
+			if err := r.trySend(addr, msg("fine"), d.Message()); !errors.Is(err, limits.ErrExceeded) || !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s to %s: %v, want %v", name, addr, err, limits.ErrExceeded)
+			}
+			if _, err := r.Schedule(t.Context(), addr, []*message.Message{d.Message()}, SenderOptions{}); !errors.Is(err, limits.ErrExceeded) {
+				t.Errorf("%s scheduled in %s: %v, want %v", name, addr, err, limits.ErrExceeded)
+			}
+		}
+	}
+	for _, addr := range []string{"q", "t/Subscriptions/s"} {
+		if c := r.counts(addr); c.Total() != 0 {
+			t.Errorf("%s has %+v, want nothing", addr, c)
+		}
+	}
+}
+
+// Number 2: a batch has a limit of messages.
+func TestBatchOfTooManyMessagesIsRefused(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	batch := make([]*message.Message, limits.Batch+1)
+	for i := range batch {
+		batch[i] = msg("")
+	}
+	if err := r.trySend("q", batch...); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("%d messages: %v, want %v", len(batch), err, limits.ErrExceeded)
+	}
+	if err := r.trySend("q", batch[1:]...); err != nil {
+		t.Errorf("%d messages: %v, want nil", len(batch)-1, err)
+	}
+}
+
+// Number 2: the copies of one operation are bounded before any is stored, whatever
+// the batch and the subscriptions are. A single message goes to all subscriptions.
+func TestCopiesOfOneOperationAreBounded(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 16 << 20})
+	const subs = 50
+	r.topic(entity.Topic{Name: "t"})
+	for i := range subs {
+		if _, err := r.CreateSubscription(t.Context(), "t", entity.Subscription{Name: fmt.Sprint("s", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batch := make([]*message.Message, limits.Copies/subs+1)
+	for i := range batch {
+		batch[i] = msg("")
+	}
+	if err := r.trySend("t", batch...); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("%d × %d copies: %v, want %v", len(batch), subs, err, limits.ErrExceeded)
+	}
+	if c := r.counts("t/Subscriptions/s0"); c.Total() != 0 {
+		t.Errorf("a subscription has %+v after a batch that was refused, want nothing", c)
+	}
+	if err := r.trySend("t", batch[1:]...); err != nil {
+		t.Errorf("%d × %d copies: %v, want nil", len(batch)-1, subs, err)
+	}
+	if c := r.counts("t/Subscriptions/s49"); c.Active != limits.Copies/subs {
+		t.Errorf("a subscription has %+v, want %d messages", c, limits.Copies/subs)
+	}
+}
+
+// Number 2: so are the bodies that rule actions make. A batch can be sent in parts and
+// is refused; a single message is stored, and is a dead letter where there is no
+// room for a copy.
+func TestBodiesMadeByActionsAreBounded(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 64 << 20})
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "plain"}, entity.Subscription{Name: "many", Rules: []entity.Rule{}})
+	const rules = 100 // × 256 KiB are more than 16 MiB
+	var all []entity.Rule
+	for i := range rules {
+		rule := sql(fmt.Sprint("r", i), "1=1")
+		rule.Action = entity.Action{SQL: "SET x = 1"}
+		all = append(all, rule)
+	}
+	if _, err := r.UpdateSubscription(t.Context(), "t", entity.Subscription{Name: "many", Rules: all}); err != nil {
+		t.Fatal(err)
+	}
+	large := strings.Repeat("x", 255<<10)
+	if err := r.trySend("t", msg(large), msg(large)); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("a batch: %v, want %v", err, limits.ErrExceeded)
+	}
+	if c := r.counts("t/Subscriptions/plain"); c.Total() != 0 {
+		t.Errorf("a subscription has %+v after a batch that was refused, want nothing", c)
+	}
+	if err := r.trySend("t", msg(large)); err != nil {
+		t.Errorf("a single message: %v, want nil", err)
+	}
+	if c := r.counts("t/Subscriptions/plain"); c.Active != 1 {
+		t.Errorf("the subscription without actions has %+v, want one message", c)
+	}
+	c := r.counts("t/Subscriptions/many")
+	if most := int64(limits.CopyBytes / len(large)); c.Active == 0 || c.Active > most || c.Dead != 1 {
+		t.Errorf("the subscription with actions has %+v, want up to %d messages and one dead letter", c, most)
+	}
+}
+
+// Number 13: what a settlement writes into messages is bounded before any of them is
+// settled: each property, all together, and times the messages.
+func TestSettlementsThatWriteTooMuchAreRefused(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	const n = 2100
+	r.send("q", slices.Repeat([]*message.Message{msg("x")}, n)...)
+	rec, k := r.receive("q", n, ReceiverOptions{})
+	tokens := make([]queue.Token, n)
+	for i := range tokens {
+		tokens[i] = (<-k.ds).Token
+	}
+	change := func(size int) message.Change {
+		return message.Change{Name: "p", Value: codec.Binary(make([]byte, size))}
+	}
+	for name, o := range map[string]Outcome{
+		"one property":       {Verdict: Abandon, Properties: []message.Change{change(4 << 20)}},
+		"all properties":     {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10), change(30 << 10)}},
+		"times the messages": {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10)}},
+		"reasons":            {Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)},
+	} {
+		if err := r.Settle(t.Context(), "q", tokens, o); !errors.Is(err, limits.ErrExceeded) || !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, err, limits.ErrExceeded)
+		}
+		errs := make(chan []error, 1)
+		rec.Settle(tokens, o, func(es []error) { errs <- es })
+		if es := <-errs; len(es) != n || !errors.Is(es[0], limits.ErrExceeded) {
+			t.Errorf("%s by the receiver: %d errors, want %d times %v", name, len(es), n, limits.ErrExceeded)
+		}
+	}
+	if c := r.counts("q"); c.Locked != n || c.Dead != 0 || c.Deferred != 0 {
+		t.Errorf("after all that: %+v, want all messages locked", c)
+	}
+	long := Outcome{Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)}
+	if err := r.Settle(t.Context(), "q", tokens[:1], long); err != nil {
+		t.Errorf("a single message with a long reason: %v, want nil: it is cut", err)
+	}
+	if err := r.Settle(t.Context(), "q", tokens[1:], Outcome{Verdict: Complete}); err != nil {
+		t.Errorf("complete: %v, want nil", err)
+	}
+}
+
+// Number 13: nor does a message grow with each delivery.
+func TestMessageDoesNotGrowWithEachDelivery(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q", MaxDeliveryCount: 100})
+	r.send("q", msg("x"))
+	rec, k := r.receive("q", 100, ReceiverOptions{})
+	for i := range 3 {
+		d := <-k.ds
+		errs := make(chan []error, 1)
+		o := Outcome{Verdict: Abandon, Properties: []message.Change{{Name: fmt.Sprint(i), Value: codec.Binary(make([]byte, 30<<10))}}}
+		rec.Settle([]queue.Token{d.Token}, o, func(es []error) { errs <- es })
+		es := <-errs
+		if i < 2 && es != nil {
+			t.Errorf("delivery %d: %v, want nil", i, es)
+		}
+		if i == 2 && (len(es) != 1 || !errors.Is(es[0], limits.ErrExceeded)) {
+			t.Errorf("delivery %d: %v, want %v", i, es, limits.ErrExceeded)
+		}
+	}
+}
+
+// Number 12: the quota of a queue counts what messages take, not what is in them: a
+// queue of 1 MiB does not have a hundred thousand messages of ten bytes.
+func TestQuotaCountsWhatIsStored(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "plain", MaxSizeInMegabytes: 1})
+	r.queue(entity.Queue{Name: "sessions", MaxSizeInMegabytes: 1, RequiresSession: true})
+	made := 0
+	for addr, most := range map[string]int64{"plain": 1 << 20 / 128, "sessions": 1<<20/512 + 100} {
+		for {
+			batch := make([]*message.Message, 100)
+			for i := range batch {
+				made++
+				d := message.Draft{SessionID: fmt.Sprint(made)}
+				batch[i] = d.Message()
+				if addr == "plain" {
+					batch[i] = msg("")
+				}
+			}
+			err := r.trySend(addr, batch...)
+			if errors.Is(err, ErrQuota) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made > 100_000 {
+				break
+			}
+		}
+		if c := r.counts(addr); c.Active > most || c.Active < most/3 {
+			t.Errorf("%s holds %d messages when it is full, want about %d at most", addr, c.Active, most)
+		}
+	}
+}
+
+// Number 1: states of sessions are limited in size, and count toward the quota.
+func TestSessionStatesAreBounded(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 4 << 20})
+	r.queue(entity.Queue{Name: "q", RequiresSession: true, MaxSizeInMegabytes: 1})
+	locks := map[string]queue.SessionLock{}
+	hold := func(id string) queue.SessionLock {
+		if _, ok := locks[id]; !ok {
+			rec, err := r.OpenReceiver(t.Context(), "q", ReceiverOptions{Session: &id, Sink: newSink()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			locks[id] = rec.SessionLock()
+		}
+		return locks[id]
+	}
+	set := func(id string, size int) error {
+		return r.SetSessionState(t.Context(), "q", hold(id), make([]byte, size))
+	}
+	if err := set("a", 256<<10+1); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("a state of more than a message: %v, want %v", err, limits.ErrExceeded)
+	}
+	if err := set("a", 256<<10); err != nil {
+		t.Errorf("a state as large as a message: %v, want nil", err)
+	}
+	for i := range 10 {
+		if err := set("a", 255<<10); err != nil {
+			t.Fatalf("again: %v, want nil: it takes the place of the one before", err)
+		}
+		err := set(fmt.Sprint(i), 255<<10)
+		if i == 9 && !errors.Is(err, ErrQuota) {
+			t.Errorf("11 states of 255 KiB in 1 MiB: %v, want %v", err, ErrQuota)
+		}
+	}
+	if err := r.trySend("q", func() *message.Message {
+		d := message.Draft{SessionID: "a", Body: make([]byte, 200<<10)}
+		return d.Message()
+	}()); !errors.Is(err, ErrQuota) {
+		t.Errorf("send: %v, want %v", err, ErrQuota)
+	}
+	if err := r.SetSessionState(t.Context(), "q", hold("a"), nil); err != nil {
+		t.Errorf("clear a state: %v, want nil", err)
+	}
+	long := strings.Repeat("x", 129)
+	if _, err := r.OpenReceiver(t.Context(), "q", ReceiverOptions{Session: &long, Sink: newSink()}); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("accept a session with a long id: %v, want %v", err, limits.ErrExceeded)
+	}
+}
+
+// Number 3: rules are limited in number and size, and so is what they make together.
+func TestRulesBeyondALimitAreRefused(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 16 << 20})
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "a"}, entity.Subscription{Name: "b"})
+	label := entity.Rule{Name: "label", Filter: entity.Filter{Correlation: &entity.Correlation{Label: strings.Repeat("x", 39<<17)}}}
+	if _, err := r.CreateRule(t.Context(), "t", "a", label); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a rule with a large label: %v, want %v", err, ErrInvalid)
+	}
+	rules := func(n int, text string) []entity.Rule {
+		rs := make([]entity.Rule, n)
+		for i := range rs {
+			rs[i] = sql(fmt.Sprint("r", i), "x = '"+text+"'")
+		}
+		return rs
+	}
+	set := func(sub string, rs []entity.Rule) error {
+		_, err := r.UpdateSubscription(t.Context(), "t", entity.Subscription{Name: sub, Rules: rs})
+		return err
+	}
+	if err := set("a", rules(limits.Rules+1, "y")); !errors.Is(err, ErrQuota) {
+		t.Errorf("too many rules: %v, want %v", err, ErrQuota)
+	}
+	if err := set("a", rules(limits.Rules, strings.Repeat("y", 1000))); !errors.Is(err, limits.ErrExceeded) {
+		t.Errorf("rules of 2 MB: %v, want %v", err, limits.ErrExceeded)
+	}
+	acting := rules(limits.RuleActions, "y")
+	for i := range acting {
+		acting[i].Action = entity.Action{SQL: "SET z = 1"}
+	}
+	if err := set("a", acting); err != nil {
+		t.Errorf("as many actions as a topic may have: %v, want nil", err)
+	}
+	one := sql("one", "1=1")
+	one.Action = entity.Action{SQL: "SET z = 1"}
+	if _, err := r.CreateRule(t.Context(), "t", "b", one); !errors.Is(err, ErrQuota) {
+		t.Errorf("one action more, in another subscription: %v, want %v", err, ErrQuota)
+	}
+	if err := set("b", []entity.Rule{one}); !errors.Is(err, ErrQuota) {
+		t.Errorf("one action more, by an update: %v, want %v", err, ErrQuota)
+	}
+	if _, err := r.CreateSubscription(t.Context(), "t", entity.Subscription{Name: "c", Rules: []entity.Rule{one}}); !errors.Is(err, ErrQuota) {
+		t.Errorf("one action more, in a new subscription: %v, want %v", err, ErrQuota)
+	}
+	r.send("t", msg("x"))
+	r = r.restart()
+	wantBodies(t, "after a restart", r.take("t/Subscriptions/b"), "x")
+}
+
+// Number 3: a definition that does not fit into a group of the log is refused and
+// does not stop the shard.
+func TestDefinitionThatIsTooLargeForTheLogIsRefused(t *testing.T) {
+	r := start(t) // with segments of 1 MiB
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "a"})
+	rules := make([]entity.Rule, 900)
+	for i := range rules {
+		rules[i] = sql(fmt.Sprint("r", i), "x = '"+strings.Repeat("y", 1000)+"'")
+	}
+	if _, err := r.UpdateSubscription(t.Context(), "t", entity.Subscription{Name: "a", Rules: rules}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("update: %v, want %v", err, ErrTooLarge)
+	}
+	if _, err := r.CreateSubscription(t.Context(), "t", entity.Subscription{Name: "b", Rules: rules}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("create: %v, want %v", err, ErrTooLarge)
+	}
+	if _, err := r.Subscription("t", "b"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("what was refused: %v, want %v", err, ErrNotFound)
+	}
+	r.send("t", msg("x"))
+	r = r.restart()
+	wantBodies(t, "after a restart", r.take("t/Subscriptions/a"), "x")
+}
+
+// Issue 10: SQL of policies is limited at the door, and old policies stay.
+func TestPoliciesBeyondALimitAreRefused(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	condition := func(n int) string { return "x = '" + strings.Repeat("y", n-6) + "'" }
+	class := func(n int) string {
+		return fmt.Sprintf(`{"classes": [{"name": "c", "level": 8, "when": %q}]}`, condition(n))
+	}
+	if _, err := r.SetPolicy(t.Context(), "q", []byte(class(1024))); err != nil {
+		t.Errorf("a condition of 1,024 characters: %v, want nil", err)
+	}
+	for name, raw := range map[string]string{
+		"condition": class(1025),
+		"fair key":  fmt.Sprintf(`{"fairKey": %q}`, "'"+strings.Repeat("y", 1023)+"'"),
+		"all of it": fmt.Sprintf(`{"alerts": {"webhook": "http://localhost/%s"}}`, strings.Repeat("x", 257<<10)),
+	} {
+		if _, err := r.SetPolicy(t.Context(), "q", []byte(raw)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, err, ErrInvalid)
+		}
+		if _, err := r.CreateQueue(t.Context(), entity.Queue{Name: "other", Policy: []byte(raw)}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s of a new queue: %v, want %v", name, err, ErrInvalid)
+		}
+	}
+	def := *r.node("q").def.Load()
+	q := *def.Queue
+	q.Policy = []byte(class(5000))
+	def.Queue = &q
+	if err := def.derive(nil, nil, policy.ParseStored); err != nil {
+		t.Errorf("a policy of an earlier version: %v, want nil", err)
+	}
+}
+
+func TestNumberOfEntitiesIsBounded(t *testing.T) {
+	b := &Broker{nodes: map[string]*node{}}
+	for i := range limits.Entities {
+		b.nodes[fmt.Sprint("q", i)] = &node{kind: KindQueue}
+		b.nodes[fmt.Sprint("s", i)] = &node{kind: KindSubscription, topic: &node{}}
+	}
+	if err := b.checkEntities(); !errors.Is(err, ErrQuota) {
+		t.Errorf("one queue more than there may be: %v, want %v", err, ErrQuota)
+	}
+	delete(b.nodes, "q0")
+	if err := b.checkEntities(); err != nil {
+		t.Errorf("one queue less: %v, want nil", err)
 	}
 }

@@ -3,13 +3,16 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -23,13 +26,30 @@ func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, 
 		return err
 	}
 	answer := make(chan error, 1)
-	settle(n, part, tokens, o, func(errs []error) { answer <- errors.Join(errs...) })
+	settle(n, part, tokens, o, func(errs []error) { answer <- first(errs) })
 	select {
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// first returns the first of the errors of a settlement, and how many there are
+// besides: there may be thousands, and they say the same.
+func first(errs []error) error {
+	var err error
+	n := 0
+	for _, e := range errs {
+		if e != nil {
+			err = cmp.Or(err, e)
+			n++
+		}
+	}
+	if n > 1 {
+		return fmt.Errorf("%w (and %d more)", err, n-1)
+	}
+	return err
 }
 
 // Renew extends message locks and returns until when each holds.
@@ -148,12 +168,22 @@ func (b *Broker) SetSessionState(ctx context.Context, addr string, lock queue.Se
 	if err := checkName("session id", lock.ID); err != nil {
 		return err
 	}
+	n, _, err := b.readable(addr)
+	if err != nil {
+		return err
+	}
+	if err := limits.CheckBytes("session state", len(state), int(n.def.Load().maxMessage())); err != nil {
+		return invalid(err)
+	}
 	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
 		if !q.HoldsSession(tx.Now(), lock) {
 			return ErrSessionLockLost
 		}
 		var ref queue.Ref
 		if state != nil {
+			if !q.StateFits(lock.ID, len(state)) {
+				return ErrQuota
+			}
 			var err error
 			draft := message.Draft{Body: state}
 			if ref, err = tx.Store(draft.Encode(nil)); err != nil {

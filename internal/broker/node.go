@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -70,8 +71,9 @@ type node struct {
 func (n *node) touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
 
 // derive fills in what follows from a definition, and from the one before it, if
-// there was one. The error is that of a policy that cannot be.
-func (d *definition) derive(topic, before *definition) error {
+// there was one. The error is that of a policy that parse does not take: one from
+// outside has to keep to limits that one on disk need not.
+func (d *definition) derive(topic, before *definition, parse func([]byte) (*policy.Policy, error)) error {
 	switch d.Kind {
 	case KindQueue:
 		d.queue = *d.Queue
@@ -90,7 +92,7 @@ func (d *definition) derive(topic, before *definition) error {
 			AutoDeleteOnIdle:                    t.AutoDeleteOnIdle,
 		}.WithDefaults()
 	}
-	return d.derivePolicy(before)
+	return d.derivePolicy(before, parse)
 }
 
 // configs returns how the machines of the entity are set.

@@ -42,12 +42,12 @@ func (c *classifier) verdict(m *message.Message) policy.Verdict {
 }
 
 // derivePolicy compiles the policy, unless it is the one there was before.
-func (d *definition) derivePolicy(before *definition) error {
+func (d *definition) derivePolicy(before *definition, parse func([]byte) (*policy.Policy, error)) error {
 	if before != nil && bytes.Equal(before.queue.Policy, d.queue.Policy) {
 		d.worth = before.worth
 		return nil
 	}
-	p, err := policy.Parse(d.queue.Policy)
+	p, err := parse(d.queue.Policy)
 	if err != nil {
 		return err
 	}

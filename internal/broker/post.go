@@ -15,6 +15,7 @@ type post struct {
 	shard.Send
 	b    *Broker
 	done func([]queue.SeqNo, error)
+	out  fanOut
 
 	// Room for what a single message needs.
 	body [1]*message.Message

@@ -41,6 +41,11 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	case inSession && (part != shard.Main || !def.queue.RequiresSession):
 		return nil, fmt.Errorf("%w: It is not possible for an entity that does not require sessions to create a sessionful message receiver", ErrNotAllowed)
 	}
+	if o.Session != nil {
+		if err := checkName("session id", *o.Session); err != nil {
+			return nil, err
+		}
+	}
 	want, err := o.want(def.worth.policy)
 	if err != nil {
 		return nil, err
@@ -134,6 +139,22 @@ func (r *Receiver) Close() {
 }
 
 func settle(n *node, part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
+	refuse := func(err error) {
+		if done == nil {
+			return // nobody waits: the locks run out
+		}
+		errs := make([]error, len(tokens))
+		for i := range errs {
+			errs[i] = err
+		}
+		done(errs)
+	}
+	if o.Properties != nil || o.Reason != "" || o.Description != "" {
+		if err := checkOutcome(len(tokens), &o); err != nil {
+			refuse(err)
+			return
+		}
+	}
 	x := new(struct {
 		shard.Settle
 		one [1]queue.Token // room for a single token
@@ -151,11 +172,7 @@ func settle(n *node, part shard.Part, tokens []queue.Token, o Outcome, done func
 			done(errs)
 		}
 	}
-	if err := n.shard.Settle(op); err != nil && done != nil {
-		errs := make([]error, len(tokens))
-		for i := range errs {
-			errs[i] = err
-		}
-		done(errs)
+	if err := n.shard.Settle(op); err != nil {
+		refuse(err)
 	}
 }

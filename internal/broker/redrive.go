@@ -127,6 +127,9 @@ type chosen struct {
 func (r *redrive) move(ctx context.Context, ds []Delivery) error {
 	var wanted []chosen
 	for i := range ds {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx) // a match ends with who asked
+		}
 		m, err := ds[i].Message()
 		switch {
 		case errors.Is(err, queue.ErrNotFound):

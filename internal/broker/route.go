@@ -12,6 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -56,6 +57,7 @@ const ruleNameProperty = "RuleName"
 const (
 	reasonNoSession = "Session ID is null."
 	reasonNames     = "Name is too long."
+	reasonSize      = "Copy is too large."
 	reasonFilter    = "FilterEvaluationException"
 )
 
@@ -145,13 +147,14 @@ func (b *Broker) reroute(topic *node) error {
 	return nil
 }
 
-// route adds the copies of message i to send: one for each subscription with a
-// matching rule, and one for each matching rule that has an action.
-func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, hops uint8) {
-	rt := topic.routes.Load()
+// route adds the copies of message i to a post: one for each subscription with a
+// matching rule, and one for each matching rule that has an action. What these add is
+// counted.
+func (b *Broker) route(topic *node, p *post, i int, now time.Time, hops uint8) {
+	rt, send := topic.routes.Load(), &p.Send
 	view := rt.view(send.Bodies[i], now)
 	defer rt.done(view)
-	w := routing{send: send, source: i, hops: hops}
+	w := routing{send: send, out: &p.out, source: i, hops: hops}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
 		served = make([]uint64, n)
@@ -180,6 +183,7 @@ func (b *Broker) route(topic *node, send *shard.Send, i int, now time.Time, hops
 // routing is one message on its way into subscriptions.
 type routing struct {
 	send   *shard.Send
+	out    *fanOut
 	source int // of send.Bodies
 	hops   uint8
 	words  [16]uint64 // room for a bit for each of the first 1,024 subscriptions
@@ -218,6 +222,11 @@ func (w *routing) add(sub *node, part shard.Part, body int) {
 
 // shaped gives a subscription the copy that a rule's action makes.
 func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
+	source := w.send.Bodies[w.source]
+	if len(w.send.Copies) >= limits.Copies || !w.out.room(source.Size()) {
+		w.dead(sub, reasonSize, "the actions of rules make more copies of it than one operation may store")
+		return
+	}
 	changes, err := ro.action.Apply(view)
 	if err != nil {
 		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %v", ro.name, err))
@@ -225,7 +234,12 @@ func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
 	}
 	e := filter.Edit(view.Message, changes)
 	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
-	w.send.Bodies = append(w.send.Bodies, edited(w.send.Bodies[w.source], e))
+	made := edited(source, e)
+	if err := made.CheckLimits(); err != nil && source.CheckLimits() == nil {
+		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %v", ro.name, err))
+		return
+	}
+	w.send.Bodies = append(w.send.Bodies, made)
 	w.add(sub, shard.Main, len(w.send.Bodies)-1)
 }
 
@@ -244,7 +258,8 @@ func (w *routing) dead(sub *node, reason, description string) {
 }
 
 // bury gives the message to the dead letters of the subscriptions that cannot take
-// it. Those that have the same to say about it share one body.
+// it. Those that have the same to say about it share one body, and so do those for
+// which there is no room to say it.
 func (w *routing) bury() {
 	if w.failures == nil {
 		return
@@ -256,6 +271,11 @@ func (w *routing) bury() {
 		}
 		why := [2]string{f.reason, f.description}
 		body, known := bodies[why]
+		if !known && len(bodies) > 0 && !w.out.room(w.send.Bodies[w.source].Size()) {
+			f.description = ""
+			why = [2]string{f.reason, ""}
+			body, known = bodies[why]
+		}
 		if !known {
 			body = len(w.send.Bodies)
 			bodies[why] = body

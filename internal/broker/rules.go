@@ -11,6 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -18,8 +19,8 @@ var compiledNothing = filter.Compile(nil)
 
 // checkRules compiles rules and reports every one that is wrong.
 func checkRules(rules []entity.Rule) error {
-	if len(rules) > maxRules {
-		return fmt.Errorf("%w: %d rules, a subscription can have %d", ErrQuota, len(rules), maxRules)
+	if len(rules) > limits.Rules {
+		return fmt.Errorf("%w: %d rules, a subscription can have %d", ErrQuota, len(rules), limits.Rules)
 	}
 	var errs []error
 	for _, r := range rules {
@@ -28,6 +29,35 @@ func checkRules(rules []entity.Rule) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkActions refuses rules of a subscription, which may be new, if the topic would
+// have more rules with actions than it may: each makes a copy of every message that it
+// takes. Fewer than before are fine in any case. It is called within change.
+func (b *Broker) checkActions(topic, sub *node, rules []entity.Rule) error {
+	next := actions(rules)
+	total := next
+	for _, n := range b.subscriptions(topic) {
+		if n != sub {
+			total += actions(n.def.Load().Subscription.Rules)
+		} else if next <= actions(n.def.Load().Subscription.Rules) {
+			return nil
+		}
+	}
+	if next > 0 && total > limits.RuleActions {
+		return fmt.Errorf("%w: %d rules with actions, topic %q can have %d", ErrQuota, total, topic.path, limits.RuleActions)
+	}
+	return nil
+}
+
+// actions counts the rules with actions.
+func actions(rules []entity.Rule) (n int) {
+	for i := range rules {
+		if rules[i].Action.SQL != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // CreateRule adds a rule to a subscription, effective for the next message.
@@ -110,6 +140,9 @@ func (b *Broker) changeRules(ctx context.Context, topic, sub, name string, fn fu
 			return err
 		}
 		if err := checkRules(s.Rules); err != nil {
+			return err
+		}
+		if err := b.checkActions(n.topic, n, s.Rules); err != nil {
 			return err
 		}
 		def.Subscription = &s

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -71,6 +72,10 @@ func Unsynced(size int) int64 { return 2*int64(size) + 1<<10 }
 // slice; done is called exactly once, when the batch is durable or refused. A message that carries a
 // scheduled time waits for it.
 func (s *Sender) Send(batch []*message.Message, done func(error)) {
+	if err := checkBatch(batch); err != nil {
+		done(err)
+		return
+	}
 	batch = s.b.prepare(s.n, s.options, batch)
 	s.b.send(s.n, batch, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) { done(err) })
 }
@@ -82,6 +87,9 @@ func (s *Sender) Close() {}
 func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Message, o SenderOptions) ([]queue.SeqNo, error) {
 	n, err := b.writable(addr)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch(batch); err != nil {
 		return nil, err
 	}
 	type answer struct {
@@ -149,6 +157,7 @@ func (b *Broker) store(n *node, batch []*message.Message, o sendOptions, done fu
 	}
 	p := b.newPost(batch, done)
 	p.Settle = o.settle
+	p.out = fanOut{source: len(batch), most: max(limits.CopyBytes, def.maxMessage()+limits.Properties)}
 	for i, m := range batch {
 		if n.kind == KindTopic && (o.held || !def.keeps(m, now)) {
 			session, _ := m.SessionID()
@@ -156,7 +165,11 @@ func (b *Broker) store(n *node, batch []*message.Message, o sendOptions, done fu
 				p.answer(nil, err)
 				return
 			}
-			b.route(n, &p.Send, i, now, o.hops)
+			b.route(n, p, i, now, o.hops)
+			if err := p.out.check(len(p.Copies)); err != nil {
+				p.answer(nil, err)
+				return
+			}
 			continue
 		}
 		a := def.arrival(m, o.hops)

@@ -198,7 +198,7 @@ func BenchmarkRoute(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			send := shard.Send{Bodies: []*message.Message{m}}
+			send := post{Send: shard.Send{Bodies: []*message.Message{m}}}
 			b.ReportAllocs()
 			for b.Loop() {
 				send.Copies = send.Copies[:0]

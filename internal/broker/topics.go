@@ -8,12 +8,7 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/entity"
-)
-
-// Limits of what one topic may have.
-const (
-	maxSubscriptions = 2000
-	maxRules         = 2000 // of one subscription
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // CreateTopic makes a topic and returns it with its defaults filled in.
@@ -127,8 +122,11 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.
 		if err := b.checkForwards(t.path, s.ForwardTo); err != nil {
 			return err
 		}
-		if len(b.subscriptions(t)) >= maxSubscriptions {
-			return fmt.Errorf("%w: topic %q has %d subscriptions, which is the most it can have", ErrQuota, t.path, maxSubscriptions)
+		if len(b.subscriptions(t)) >= limits.Subscriptions {
+			return fmt.Errorf("%w: topic %q has %d subscriptions, which is the most it can have", ErrQuota, t.path, limits.Subscriptions)
+		}
+		if err := b.checkActions(t, nil, s.Rules); err != nil {
+			return err
 		}
 		n := &node{
 			kind: KindSubscription, path: entity.SubscriptionPath(t.path, s.Name),
@@ -169,6 +167,9 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic string, s entity.
 		s.Name = def.Subscription.Name
 		if s.Rules == nil {
 			s.Rules = def.Subscription.Rules
+		}
+		if err := b.checkActions(n.topic, n, s.Rules); err != nil {
+			return err
 		}
 		s.Rules = slices.Clone(s.Rules)
 		date(s.Rules, def.Subscription.Rules)

@@ -130,7 +130,7 @@ func (w *watch) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queu
 		a := &as[i]
 		w.asks = append(w.asks, policy.Ask{
 			Verdict: policy.Verdict{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
-			Bytes:   int64(a.Body.Size),
+			Bytes:   int64(a.Body.Size) + queue.MessageOverhead,
 		})
 	}
 	d := w.gate.Admit(now, w.asks, depths{q, w.done.At(now).Minute})
@@ -163,7 +163,7 @@ func victims(q *queue.Queue, e policy.Eviction, seqs []queue.SeqNo) []queue.SeqN
 		}
 		seqs = append(seqs, seq)
 		gone.Count++
-		gone.Bytes += int64(body.Size)
+		gone.Bytes += int64(body.Size) + queue.MessageOverhead
 	}
 	return seqs
 }
@@ -179,7 +179,10 @@ func (d depths) Leaving() float64                  { return d.leaving }
 func (d depths) AtLeast(level uint8) policy.Depth  { return depth(d.q.ReadyFrom(queue.Level(level))) }
 func (d depths) OfClass(number uint8) policy.Depth { return depth(d.q.ReadyOf(queue.Class(number))) }
 
-func depth(count, bytes int64) policy.Depth { return policy.Depth{Count: count, Bytes: bytes} }
+// depth counts in bytes what the quota of a queue counts.
+func depth(count, bytes int64) policy.Depth {
+	return policy.Depth{Count: count, Bytes: bytes + count*queue.MessageOverhead}
+}
 
 // Arrived implements shard.Observer.
 func (w *watch) Arrived(now time.Time, as []queue.Arrival) {

@@ -93,7 +93,7 @@ func TestOverflowEvictsTheLowestClassOldestFirst(t *testing.T) {
 
 func TestLimitOnBytesOfAClass(t *testing.T) {
 	r := start(t)
-	size := msg(strings.Repeat("x", 1000)).Size()
+	size := msg(strings.Repeat("x", 1000)).Size() + queue.MessageOverhead
 	r.ranked("q", fmt.Sprintf(`{"classes": [{"name": "all", "level": 4, "bytes": %d}]}`, 2*size))
 	for range 2 {
 		r.send("q", msg(strings.Repeat("x", 1000)))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Right is something that the holder of a key may do.
@@ -54,20 +56,13 @@ func (r AuthorizationRule) String() string { return fmt.Sprintf("%s%v", r.KeyNam
 // AuthorizationRules are the rules of one entity, or of the namespace.
 type AuthorizationRules []AuthorizationRule
 
-// Limits of Service Bus.
-const (
-	maxAuthorizationRules = 12
-	maxKeyName            = 256
-	maxKey                = 256
-)
-
 // Validate reports everything that is wrong with rs, as [Faults].
 func (rs AuthorizationRules) Validate() error { return rs.faults().err() }
 
 func (rs AuthorizationRules) faults() Faults {
 	var fs Faults
-	if len(rs) > maxAuthorizationRules {
-		fs.addf("", "%d rules, at most %d are allowed", len(rs), maxAuthorizationRules)
+	if len(rs) > limits.AuthorizationRules {
+		fs.addf("", "%d rules, at most %d are allowed", len(rs), limits.AuthorizationRules)
 	}
 	names := map[string]bool{}
 	for i, r := range rs {
@@ -86,7 +81,7 @@ func (r AuthorizationRule) faults() Faults {
 	if r.KeyName == "" {
 		fs.addf("keyName", "missing")
 	}
-	fs.length("keyName", r.KeyName, maxKeyName)
+	fs.length("keyName", r.KeyName, limits.KeyText)
 	if len(r.Rights) == 0 {
 		fs.addf("rights", "none given; there are Send, Listen and Manage")
 	}
@@ -98,7 +93,7 @@ func (r AuthorizationRule) faults() Faults {
 	if r.PrimaryKey == "" {
 		fs.addf("primaryKey", "missing")
 	}
-	fs.length("primaryKey", r.PrimaryKey, maxKey)
-	fs.length("secondaryKey", r.SecondaryKey, maxKey)
+	fs.length("primaryKey", r.PrimaryKey, limits.KeyText)
+	fs.length("secondaryKey", r.SecondaryKey, limits.KeyText)
 	return fs
 }

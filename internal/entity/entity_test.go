@@ -263,3 +263,59 @@ func TestAuthorizationRuleNamesAreUnique(t *testing.T) {
 		t.Errorf("two rules of one name: faults in %v", got)
 	}
 }
+
+// Issue 10, number 3: every text of a rule has a limit, and so has their number.
+func TestRulesHaveLimits(t *testing.T) {
+	long, fits := strings.Repeat("ü", 1025), strings.Repeat("ü", 1024)
+	value := func(text string) Value {
+		v, err := NewValue(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	values := func(n int, text string) map[string]Value {
+		m := map[string]Value{}
+		for i := range n {
+			m[fmt.Sprint("p", i)] = value(text)
+		}
+		return m
+	}
+	correlated := func(c Correlation) Rule { return Rule{Name: "r", Filter: Filter{Correlation: &c}} }
+	for name, rule := range map[string]func(text string, n int) Rule{
+		"correlation id":      func(s string, _ int) Rule { return correlated(Correlation{CorrelationID: s}) },
+		"message id":          func(s string, _ int) Rule { return correlated(Correlation{MessageID: s}) },
+		"to":                  func(s string, _ int) Rule { return correlated(Correlation{To: s}) },
+		"reply to":            func(s string, _ int) Rule { return correlated(Correlation{ReplyTo: s}) },
+		"label":               func(s string, _ int) Rule { return correlated(Correlation{Label: s}) },
+		"session id":          func(s string, _ int) Rule { return correlated(Correlation{SessionID: s}) },
+		"reply-to session id": func(s string, _ int) Rule { return correlated(Correlation{ReplyToSessionID: s}) },
+		"content type":        func(s string, _ int) Rule { return correlated(Correlation{ContentType: s}) },
+		"property":            func(s string, _ int) Rule { return correlated(Correlation{Properties: values(1, s)}) },
+		"name of a property": func(s string, _ int) Rule {
+			return correlated(Correlation{Properties: map[string]Value{s: value("x")}})
+		},
+		"properties": func(_ string, n int) Rule { return correlated(Correlation{Properties: values(n, "x")}) },
+		"sql":        func(s string, _ int) Rule { return Rule{Name: "r", Filter: Filter{SQL: s}} },
+		"parameter": func(s string, _ int) Rule {
+			return Rule{Name: "r", Filter: Filter{SQL: "@p0", Parameters: values(1, s)}}
+		},
+		"parameters": func(_ string, n int) Rule {
+			return Rule{Name: "r", Filter: Filter{SQL: "@p0", Parameters: values(n, "x")}}
+		},
+		"action": func(s string, _ int) Rule { return Rule{Name: "r", Action: Action{SQL: s}} },
+		"parameter of an action": func(s string, _ int) Rule {
+			return Rule{Name: "r", Action: Action{SQL: "SET x = @p0", Parameters: values(1, s)}}
+		},
+		"parameters of an action": func(_ string, n int) Rule {
+			return Rule{Name: "r", Action: Action{SQL: "SET x = @p0", Parameters: values(n, "x")}}
+		},
+	} {
+		if err := rule(fits, 64).WithDefaults().Validate(); err != nil {
+			t.Errorf("%s at its limit: %v, want nil", name, err)
+		}
+		if err := rule(long, 65).WithDefaults().Validate(); err == nil {
+			t.Errorf("%s beyond its limit: want an error", name)
+		}
+	}
+}

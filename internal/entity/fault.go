@@ -5,6 +5,7 @@ package entity
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Fault is one thing wrong with a definition.
@@ -72,7 +73,7 @@ func (fs *Faults) number(field string, n, least, most int64) {
 
 // length adds a fault for a text of more than most characters.
 func (fs *Faults) length(field, text string, most int) {
-	if n := len([]rune(text)); n > most {
+	if n := utf8.RuneCountInString(text); n > most {
 		fs.addf(field, "%d characters, at most %d are allowed", n, most)
 	}
 }

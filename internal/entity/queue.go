@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"math"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // What Service Bus allows and assumes.
@@ -18,7 +20,6 @@ const (
 	maxDuplicateWindow = 7 * day
 	minAutoDelete      = Duration(5 * time.Minute)
 	maxMessageKB       = 100 << 10
-	maxMetadata        = 1024
 
 	defaultLockDuration    = Duration(time.Minute)
 	defaultDuplicateWindow = Duration(10 * time.Minute)
@@ -92,7 +93,7 @@ func (q Queue) checkProperties(fs *Faults) {
 		fs.addf("forwardTo", "not possible together with requiresSession")
 	}
 	fs.duration("autoDeleteOnIdle", q.AutoDeleteOnIdle, minAutoDelete, Forever)
-	fs.length("userMetadata", q.UserMetadata, maxMetadata)
+	fs.length("userMetadata", q.UserMetadata, limits.UserMetadata)
 	fs.nested("authorizationRules", q.AuthorizationRules.faults())
 	fs.policy(q.Policy)
 }

@@ -4,11 +4,12 @@ package entity
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
-)
 
-// maxSQL is the longest filter or action, in characters.
-const maxSQL = 1024
+	"github.com/triagemq/triagemq/internal/limits"
+)
 
 // Rule is one reason for a subscription to take a message, and what to change in
 // the copy it takes.
@@ -87,7 +88,8 @@ func (r Rule) faults() Faults {
 	var fs Faults
 	fs.name("name", r.Name, CheckRuleName)
 	fs.nested("filter", r.Filter.faults())
-	fs.length("action.sql", r.Action.SQL, maxSQL)
+	fs.length("action.sql", r.Action.SQL, limits.SQL)
+	fs.nested("action.parameters", valueFaults(r.Action.Parameters))
 	if r.Action.SQL == "" && len(r.Action.Parameters) > 0 {
 		fs.addf("action.parameters", "there is no sql to use them")
 	}
@@ -116,7 +118,41 @@ func (f Filter) faults() Faults {
 	if f.Kind != CorrelationFilter && f.Correlation != nil {
 		fs.addf("correlation", "not possible in a filter of kind %s", string(f.Kind))
 	}
-	fs.length("sql", f.SQL, maxSQL)
+	fs.length("sql", f.SQL, limits.SQL)
+	fs.nested("parameters", valueFaults(f.Parameters))
+	if f.Correlation != nil {
+		fs.nested("correlation", f.Correlation.faults())
+	}
+	return fs
+}
+
+// faults finds what is beyond a limit.
+func (c *Correlation) faults() Faults {
+	var fs Faults
+	for _, f := range [...]struct{ field, text string }{
+		{"correlationId", c.CorrelationID}, {"messageId", c.MessageID}, {"to", c.To}, {"replyTo", c.ReplyTo},
+		{"label", c.Label}, {"sessionId", c.SessionID}, {"replyToSessionId", c.ReplyToSessionID}, {"contentType", c.ContentType},
+	} {
+		fs.length(f.field, f.text, limits.RuleText)
+	}
+	fs.nested("properties", valueFaults(c.Properties))
+	return fs
+}
+
+// valueFaults finds which values of a rule are beyond a limit.
+func valueFaults(values map[string]Value) Faults {
+	var fs Faults
+	if len(values) > limits.RuleValues {
+		fs.addf("", "%d values, at most %d are allowed", len(values), limits.RuleValues)
+		return fs
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(name) > limits.RuleText {
+			fs.length("", name, limits.RuleText)
+			continue // the name is no place to show
+		}
+		fs.length(name, values[name].String(), limits.RuleText)
+	}
 	return fs
 }
 

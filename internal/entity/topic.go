@@ -5,6 +5,8 @@ package entity
 import (
 	"cmp"
 	"math"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Topic is the definition of a topic. Its subscriptions are defined apart.
@@ -50,7 +52,7 @@ func (t Topic) Validate() error {
 	fs.duration("duplicateDetectionHistoryTimeWindow", t.DuplicateDetectionHistoryTimeWindow, minDuplicateWindow, maxDuplicateWindow)
 	fs.status(t.Status)
 	fs.duration("autoDeleteOnIdle", t.AutoDeleteOnIdle, minAutoDelete, Forever)
-	fs.length("userMetadata", t.UserMetadata, maxMetadata)
+	fs.length("userMetadata", t.UserMetadata, limits.UserMetadata)
 	fs.nested("authorizationRules", t.AuthorizationRules.faults())
 	return fs.err()
 }

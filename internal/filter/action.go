@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Action is a parsed rule action: what a rule changes in its copy of a message.
@@ -163,7 +165,9 @@ func (a *Action) Apply(v View) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.put(c)
+		if reason := o.put(c); reason != "" {
+			return nil, s.refuse(reason)
+		}
 	}
 	return o.changes, nil
 }
@@ -210,19 +214,33 @@ func (s statement) refuse(reason string) *EvalError {
 type overlay struct {
 	View
 	changes []Change
+	size    int // bytes of changes, about
 }
+
+// size is about how many bytes a change adds to a message.
+func (c *Change) size() int { return len(c.Name.User) + len(c.Value.text) }
 
 func (o *overlay) find(name Name) int {
 	return slices.IndexFunc(o.changes, func(c Change) bool { return c.Name.same(name) })
 }
 
-// put adds a change, or replaces the earlier one of the same property.
-func (o *overlay) put(c Change) {
-	if i := o.find(c.Name); i >= 0 {
-		o.changes[i] = c
-		return
+// put adds a change, or replaces the earlier one of the same property, unless that
+// would make the message too large: then it says why.
+func (o *overlay) put(c Change) (reason string) {
+	i := o.find(c.Name)
+	if i < 0 {
+		i = len(o.changes)
+		o.changes = append(o.changes, Change{})
 	}
-	o.changes = append(o.changes, c)
+	o.size += c.size() - o.changes[i].size()
+	o.changes[i] = c
+	switch {
+	case c.size() > limits.Property:
+		return fmt.Sprintf("it makes a property of more than %d bytes", limits.Property)
+	case o.size > limits.Properties:
+		return fmt.Sprintf("the action makes properties of more than %d bytes", limits.Properties)
+	}
+	return ""
 }
 
 // User returns a user property as changed.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // show writes changes the way the tables below do.
@@ -148,6 +150,37 @@ func TestFailedActionChangesNothing(t *testing.T) {
 		changes, err := a.Apply(sample())
 		if !errors.Is(err, ErrEvaluation) || changes != nil {
 			t.Errorf("%s: %v, %v; want no change and %v", sql, changes, err, ErrEvaluation)
+		}
+	}
+}
+
+// Number 6: what an action makes is bounded while it grows, value by value and all
+// together.
+func TestActionsMakeNothingLarge(t *testing.T) {
+	label := strings.Repeat("x", 30<<10)
+	d := message.Draft{Subject: label, To: strings.Repeat("y", 33<<10)}
+	view := &Envelope{Message: d.Message()}
+	for sql, want := range map[string]string{
+		"SET a = sys.Label":                                                 "",
+		"SET a = sys.Label; SET b = sys.Label":                              "",
+		"SET a = sys.Label; SET a = sys.Label; SET a = sys.Label":           "", // the last one counts
+		"SET a = sys.Label; SET b = sys.Label; REMOVE b; SET c = sys.Label": "",
+		"SET a = sys.To":                                                    "32768",
+		"SET a = sys.Label + sys.Label":                                     "32768",
+		"SET a = sys.Label; SET b = a; SET c = b":                           "65536",
+		"SET a = sys.Label; SET a = a + a; SET a = a + a":                   "32768",
+		"SET sys.ReplyTo = sys.Label; SET a = sys.Label; SET b = sys.Label": "65536",
+	} {
+		a, err := ParseAction(sql, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.Apply(view)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v, want nil", sql, err)
+		case want != "" && (!errors.Is(err, ErrEvaluation) || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want an error about %s bytes", sql, err, want)
 		}
 	}
 }

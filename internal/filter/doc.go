@@ -16,6 +16,9 @@
 //     the same String and the same result for every message.
 //   - The work of one evaluation is limited, whatever the message ([Limits.Steps]):
 //     a few milliseconds. What would take more is an evaluation error.
+//   - An action makes no property of more than limits.Property bytes, and all that it
+//     changes has no more than limits.Properties; what would have is an evaluation
+//     error.
 //   - Match does not allocate, with three exceptions: joining strings with +, an
 //     evaluation error, and a message with more than 64 properties.
 //   - The hits of [RuleSet.Match] are those of calling Match on each rule, in a

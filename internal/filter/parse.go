@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bounds what the parser accepts, and what the evaluation of that may cost. Zero fields mean the default. Service
-// Bus itself allows a Length of 1024.
+// Limits bounds what the parser accepts, and what the evaluation of that may cost. Zero fields mean the default. What
+// comes in has to keep to limits.SQL, which is shorter: whoever takes it in checks that, so that longer texts that
+// were accepted once can be read.
 type Limits struct {
 	Length     int // bytes of text; default 64 KiB
 	Depth      int // levels of nesting; default 200

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // ErrBatch says that an envelope of FormatBatch has no messages in it.
@@ -16,7 +17,7 @@ var ErrBatch = errors.New("message: batch without messages")
 // Batch yields the messages in an envelope of FormatBatch, which they share. The
 // envelope itself counts for nothing: parse it to learn a partition key. The first
 // error ends the sequence; a batch is taken as a whole or not at all, so collect
-// before acting.
+// before acting. A batch of more than limits.Batch messages is a *limits.Error.
 func Batch(raw []byte) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		envelope, err := Parse(raw)
@@ -26,6 +27,10 @@ func Batch(raw []byte) iter.Seq2[*Message, error] {
 		}
 		n := 0
 		for data := range envelope.Data() {
+			if n == limits.Batch {
+				yield(nil, limits.CheckCount("messages in the batch", n+1, limits.Batch))
+				return
+			}
 			m, err := Parse(data)
 			if err != nil {
 				yield(nil, fmt.Errorf("message %d of batch: %w", n, err))

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // maxName is how long the name of a class may be: it becomes a label of metrics
@@ -72,10 +73,21 @@ func (r *reader) condition(v value) (string, *filter.Expr) {
 		return "", nil
 	}
 	x, err := filter.Parse(text, nil)
+	if err == nil {
+		err = r.checkSQL(text)
+	}
 	if err != nil {
 		r.faultf(v, "%s", sqlProblem(err))
 	}
 	return text, x
+}
+
+// checkSQL refuses a text that is longer than SQL may be.
+func (r *reader) checkSQL(text string) error {
+	if r.stored {
+		return nil
+	}
+	return limits.CheckText("SQL", text, limits.SQL)
 }
 
 // sqlProblem returns what is wrong with SQL: the place in it, then the words. That

@@ -9,16 +9,32 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Parse reads a policy. Nothing, and null, is the zero Policy. The error is
 // Faults: everything that is wrong, each with its path.
 func Parse(raw []byte) (*Policy, error) {
+	var r reader
+	if err := limits.CheckBytes("policy", len(raw), limits.Policy); err != nil {
+		r.faults.addf("", "%v", err)
+		return nil, r.faults
+	}
+	return r.parse(raw)
+}
+
+// ParseStored is Parse for a policy that was accepted before: it may be larger than
+// the limits are now.
+func ParseStored(raw []byte) (*Policy, error) {
+	r := reader{stored: true}
+	return r.parse(raw)
+}
+
+func (r *reader) parse(raw []byte) (*Policy, error) {
 	p := new(Policy)
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return p, nil
 	}
-	var r reader
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var tree any
@@ -119,6 +135,9 @@ func (r *reader) fairKey(v value) (string, *filter.Expr) {
 		return "", nil
 	}
 	x, err := filter.ParseValue(text, nil)
+	if err == nil {
+		err = r.checkSQL(text)
+	}
 	if err != nil {
 		r.faultf(v, "%s", sqlProblem(err))
 	}

@@ -23,7 +23,10 @@ const longest = 366 * 24 * time.Hour
 
 // reader turns a tree of JSON into a policy. It reads on after a fault, so that
 // all come to light at once.
-type reader struct{ faults Faults }
+type reader struct {
+	faults Faults
+	stored bool // it was accepted before, and limits are not looked at
+}
 
 // value is a part of the tree and its place in it.
 type value struct {

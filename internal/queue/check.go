@@ -4,6 +4,17 @@ package queue
 
 import "fmt"
 
+// overheads counts what groups and sessions count toward Footprint.
+func (q *Queue) overheads() (names, states int64) {
+	for b := range q.groups.byName {
+		names += GroupOverhead(b.session, b.key)
+	}
+	for i := range q.sessions.all {
+		states += stateCost(q.sessions.all[i].id, q.sessions.all[i].state)
+	}
+	return names, states
+}
+
 // Check compares everything the queue counts and refers to with its messages. It
 // returns the first invariant that does not hold, by its number in doc.go. It
 // looks at every message: for tests, and for the owner after a replay.
@@ -50,6 +61,9 @@ func (q *Queue) Check() error {
 		if q.msgs.get(seq) == nil {
 			return fmt.Errorf("invariant 4: a reason is kept for message %d, which is gone", seq)
 		}
+	}
+	if names, states := q.overheads(); names != q.groups.bytes || states != q.sessions.bytes {
+		return fmt.Errorf("invariant 3: names count %d bytes and states %d, found %d and %d", q.groups.bytes, q.sessions.bytes, names, states)
 	}
 	if counts != q.counts {
 		return fmt.Errorf("invariant 3: counted %+v, found %+v", q.counts, counts)

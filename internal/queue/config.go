@@ -11,7 +11,7 @@ type Config struct {
 	TTL         time.Duration // longest life of a message; zero is for ever
 	MaxFailures uint32        // failed deliveries that make a dead letter; zero is never
 	Duplicates  time.Duration // window of duplicate detection; zero is off
-	MaxBytes    int64         // of all bodies; zero is no limit
+	MaxBytes    int64         // of Footprint; zero is no limit
 	MaxCount    int64         // of all messages; zero is no limit
 
 	Sessions          bool // every message has a session; fixed by New

@@ -31,7 +31,7 @@ func TestLockThatRanOutIsLostBeforeTick(t *testing.T) {
 }
 
 func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
-	q := New(Config{MaxBytes: 10, Duplicates: time.Hour}, 1)
+	q := New(Config{MaxBytes: 10 + MessageOverhead, Duplicates: time.Hour}, 1)
 	var out Effects
 	seqs := make([]SeqNo, 1)
 	big, small := []Arrival{{MessageID: "x", Body: Ref{1, 11}}}, []Arrival{{MessageID: "x", Body: Ref{2, 10}}}

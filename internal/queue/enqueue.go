@@ -93,7 +93,7 @@ func (q *Queue) unreserve() {
 // fits reports whether the queue has room for so much more.
 func (q *Queue) fits(count, bytes int64) bool {
 	return (q.cfg.MaxCount == 0 || q.counts.Total()+count <= q.cfg.MaxCount) &&
-		(q.cfg.MaxBytes == 0 || q.counts.Bytes+bytes <= q.cfg.MaxBytes)
+		(q.cfg.MaxBytes == 0 || q.Footprint()+count*MessageOverhead+bytes <= q.cfg.MaxBytes)
 }
 
 // itemFrom makes an item of an arrival at time at, whose enqueue time is in

@@ -24,6 +24,7 @@ type groups struct {
 	byName map[belonging]uint32
 	all    []group
 	free   []uint32
+	bytes  int64 // what all of them count toward Footprint
 }
 
 // join counts one more message of b and reports whether it is the first.
@@ -45,6 +46,7 @@ func (g *groups) join(b belonging) (n uint32, first bool) {
 	}
 	g.all[n] = group{belonging: b, refs: 1}
 	g.byName[b] = n
+	g.bytes += GroupOverhead(b.session, b.key)
 	return n, true
 }
 
@@ -56,6 +58,7 @@ func (g *groups) leave(n uint32) (last bool) {
 		return false
 	}
 	delete(g.byName, gr.belonging)
+	g.bytes -= GroupOverhead(gr.session, gr.key)
 	*gr = group{}
 	g.free = append(g.free, n)
 	return true

@@ -26,6 +26,8 @@ type sessions struct {
 	byID map[string]uint32
 	all  []session
 	free []uint32
+
+	bytes int64 // what the states count toward Footprint
 }
 
 // open returns the number of a session, which it makes if needed.
@@ -228,6 +230,7 @@ func (q *Queue) setState(id string, state Ref, changed int64, out *Effects) {
 	if state != (Ref{}) {
 		out.Placed = append(out.Placed, state)
 	}
+	q.sessions.bytes += stateCost(id, state) - stateCost(id, s.state)
 	s.state, s.changed = state, changed
 	q.sessions.close(n)
 }

@@ -3,15 +3,14 @@
 package servicebus
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 )
-
-// maxArguments bounds the lists in a request.
-const maxArguments = 10000
 
 // Arguments of a request are read leniently where clients differ (any integer
 // type, symbol or string) and refused clearly where they make no sense.
@@ -65,8 +64,8 @@ func (k *call) list(name string) ([]codec.Value, error) {
 	}
 	var vs []codec.Value
 	for e := range v.List() {
-		if len(vs) == maxArguments {
-			return nil, badArgument(name, "shorter")
+		if len(vs) == limits.Tokens {
+			return nil, badArgument(name, fmt.Sprintf("a list of at most %d elements", limits.Tokens))
 		}
 		vs = append(vs, e)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -107,6 +108,7 @@ var conditions = []struct {
 	{access.ErrRevoked, endpoint.CondUnauthorizedAccess, statusUnauthorized, "InvalidSignature: The key of the token was changed or removed."},
 	{access.ErrRefused, endpoint.CondUnauthorizedAccess, statusUnauthorized, "InvalidAudience: Tokens of this type are not accepted here."},
 
+	{limits.ErrExceeded, condArgument, statusBadRequest, ""},
 	{message.ErrSize, endpoint.CondMessageSizeExceeded, statusBadRequest, "The message is larger than '{entity}' accepts."},
 	{message.ErrSection, endpoint.CondDecodeError, statusBadRequest, ""},
 	{message.ErrOrder, endpoint.CondDecodeError, statusBadRequest, ""},

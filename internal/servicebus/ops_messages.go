@@ -10,12 +10,13 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
 const (
-	maxPeek   = 1000
+	maxPeek   = limits.PeekedMessages
 	maxDelete = 4000
 	// maxReplyBytes bounds the messages in one reply. A peek may return fewer
 	// than asked for.

@@ -4,6 +4,7 @@ package servicebus
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Descriptors of rules. The widths differ, as they do in the clients.
@@ -140,6 +142,9 @@ func constantsIn(v codec.Value) (map[string]entity.Value, error) {
 		c, err := constantOf(value)
 		if !ok || err != nil {
 			return nil, badArgument("properties", "a map of strings to simple values")
+		}
+		if len(m) == limits.RuleValues {
+			return nil, badArgument("properties", fmt.Sprintf("a map of at most %d values", limits.RuleValues))
 		}
 		if m == nil {
 			m = map[string]entity.Value{}

@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -154,9 +155,14 @@ func changesOf(encoded []byte) []message.Change {
 	return changesIn(v)
 }
 
+// changesIn reads changes to application properties. It stops at as many as are too
+// many, whatever is in them, for the broker to refuse.
 func changesIn(v codec.Value) []message.Change {
 	var ps []message.Change
 	for key, value := range v.Map() {
+		if len(ps) > limits.Properties {
+			break
+		}
 		if name, ok := key.Str(); ok {
 			ps = append(ps, message.Change{Name: name, Value: value})
 		}

@@ -23,6 +23,7 @@ var ErrUnreadable = errors.New("shard: message body is unreadable")
 // editing is a settlement that writes properties into its messages, each of which
 // gets a new body. It goes through the tokens in order; at the first whose body is
 // not in hand it is parked, until that and those of the next few tokens were read.
+// After editBytes it is parked as well, and goes on in a later step.
 type editing struct {
 	o    *settling
 	slot *slot
@@ -36,8 +37,13 @@ type editing struct {
 
 // advance settles as many messages as it has the bodies of.
 func (e *editing) advance(s *Shard) {
-	o, sl := e.o, e.slot
+	o, sl, size := e.o, e.slot, 0
 	for ; e.next < len(o.Tokens); e.next++ {
+		if size >= editBytes {
+			s.absorb(sl)
+			e.pause(s, size)
+			return
+		}
 		t := o.Tokens[e.next]
 		// What is refused leaves the message, and its lock, as it was.
 		if err := e.refusal(s, t); err != nil {
@@ -54,7 +60,13 @@ func (e *editing) advance(s *Shard) {
 			o.refuse(e.next, err)
 			continue
 		}
-		ref, err := s.body(m.Edit(message.Edit{Properties: o.Properties}))
+		raw, err := e.edited(m)
+		if err != nil {
+			o.refuse(e.next, err)
+			continue
+		}
+		size += len(raw)
+		ref, err := s.body(raw)
 		switch {
 		case err == nil:
 			err = sl.q.Rewrite(s.now, t, ref, &s.eff)
@@ -75,6 +87,42 @@ func (e *editing) advance(s *Shard) {
 	e.release(s)
 }
 
+// edited returns a message with the properties. One that would be beyond a limit by
+// them is refused, or a consumer could make a message grow with each delivery.
+func (e *editing) edited(m *message.Message) ([]byte, error) {
+	raw := m.Edit(message.Edit{Properties: e.o.Properties})
+	out, err := message.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.CheckLimits(); err != nil && m.CheckLimits() == nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// pause has the settlement go on in a later step, when the size bytes that this one
+// wrote are durable.
+func (e *editing) pause(s *Shard, size int) {
+	e.keep()
+	w := &s.stepwise
+	w.ahead += size
+	w.behind = s.tail
+	w.ops = append(w.ops, &inSteps{step: func(s *Shard) (bool, error) {
+		if !e.over {
+			e.advance(s)
+		}
+		return true, nil
+	}})
+}
+
+// keep adds the settlement to those that are parked at its queue.
+func (e *editing) keep() {
+	if !slices.Contains(e.slot.parked, e) {
+		e.slot.parked = append(e.slot.parked, e)
+	}
+}
+
 // refusal returns why a message cannot be settled like this.
 func (e *editing) refusal(s *Shard, t queue.Token) error {
 	q := e.slot.q
@@ -89,6 +137,9 @@ func (e *editing) refusal(s *Shard, t queue.Token) error {
 	}
 	return nil
 }
+
+// editBytes is about how much one step of such a settlement writes.
+const editBytes = 1 << 20
 
 // errNotRead says that a body has to be read first.
 var errNotRead = errors.New("shard: body is not in memory")
@@ -139,9 +190,7 @@ func (e *editing) park(s *Shard) {
 		s.fetch(f)
 	}
 	e.left = len(e.read)
-	if !slices.Contains(e.slot.parked, e) {
-		e.slot.parked = append(e.slot.parked, e)
-	}
+	e.keep()
 }
 
 // fetched implements fetchTaker.

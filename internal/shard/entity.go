@@ -204,6 +204,9 @@ func (s *Shard) account() {
 func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID, error)) error {
 	return s.mail.push(&task{
 		do: func(s *Shard) error {
+			if err := s.makeRoom(definitionSize(def.Meta)); err != nil {
+				return err
+			}
 			def.ID = s.nextID
 			e := s.newEntity(def)
 			s.record(kindDefine, uint64(def.ID))
@@ -217,6 +220,10 @@ func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID,
 		done: func(err error) { done(def.ID, err) },
 	})
 }
+
+// definitionSize is about how much the records of a definition take, rather more than
+// less: the configuration of its queues repeats what its policy says.
+func definitionSize(meta []byte) int { return 4<<10 + 2*len(meta) }
 
 // recordDefinition appends what newEntity needs to know, without the number.
 func (s *Shard) recordDefinition(e *entity) {
@@ -252,6 +259,9 @@ func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done fu
 			e, ok := s.entities[id]
 			if !ok {
 				return ErrNoEntity
+			}
+			if err := s.makeRoom(definitionSize(meta)); err != nil {
+				return err
 			}
 			e.Meta = slices.Clone(meta)
 			s.record(kindRedefine, uint64(id))

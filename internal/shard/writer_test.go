@@ -5,6 +5,7 @@ package shard
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,5 +144,52 @@ func TestUnreadableBodyIsQuarantined(t *testing.T) {
 				t.Errorf("reason: got %q, want %q", got, "MessageUnreadable")
 			}
 		})
+	}
+}
+
+// Number 13: a settlement that writes properties into many messages writes each body
+// anew. It does so in steps, with the operations of others in between.
+func TestSettlementWithPropertiesIsDoneInSteps(t *testing.T) {
+	r := newRig(t, Options{CacheBytes: 64 << 20})
+	id := r.define("orders", minute)
+	const n, size = 200, 30 << 10
+	for range n {
+		r.send(id, 4, strings.Repeat("x", size))
+		r.settle()
+	}
+	k := r.attach(id, Main, queue.Want{})
+	k.c.Allow(n)
+	r.settle()
+	answered := false
+	x := &Settle{ID: id, Verdict: Defer, Properties: []message.Change{{Name: "note", Value: codec.Int(7)}},
+		Done: func(errs []error) { answered = errs == nil }}
+	for _, d := range k.got {
+		x.Tokens = append(x.Tokens, d.Token)
+	}
+	if err := r.s.Settle(x); err != nil {
+		t.Fatal(err)
+	}
+	most := uint64(0)
+	for range 1000 {
+		before := r.s.written.all
+		r.step()
+		if most = max(most, r.s.written.all-before); answered {
+			break
+		}
+		r.work()
+		r.sync()
+	}
+	if !answered {
+		t.Error("the settlement was not answered")
+	}
+	if most > editBytes+2*size {
+		t.Errorf("one step wrote %d bytes, want about %d at most", most, editBytes)
+	}
+	r.settle()
+	sl, _ := r.s.slot(id, Main)
+	for seq := queue.SeqNo(1); seq <= n; seq++ {
+		if d, _ := sl.q.Lookup(seq); d.State != queue.Deferred {
+			t.Errorf("message %d is %v, want deferred", seq, d.State)
+		}
 	}
 }

@@ -265,10 +265,34 @@ func (q *modelQueue) refusal(now time.Time, as []queue.Arrival, bodies []*messag
 	}
 	have := q.counts()
 	if count > 0 && (q.cfg.MaxCount > 0 && have.Total()+count > q.cfg.MaxCount ||
-		q.cfg.MaxBytes > 0 && have.Bytes+bytes > q.cfg.MaxBytes) {
+		q.cfg.MaxBytes > 0 && q.footprint(have)+count*queue.MessageOverhead+bytes > q.cfg.MaxBytes) {
 		return queue.ErrFull
 	}
 	return nil
+}
+
+// footprint is how much of its quota the queue has used up.
+func (q *modelQueue) footprint(have queue.Counts) int64 {
+	type group struct {
+		session   string
+		inSession bool
+		key       string
+	}
+	n := have.Bytes + have.Total()*queue.MessageOverhead
+	groups := map[group]bool{}
+	for _, m := range q.messages {
+		g := group{m.session, m.inSession, m.key}
+		if g != (group{}) && !groups[g] {
+			groups[g] = true
+			n += queue.GroupOverhead(m.session, m.key)
+		}
+	}
+	for id, state := range q.states {
+		if state != "" {
+			n += int64(len(state)) + queue.GroupOverhead(id, "")
+		}
+	}
+	return n
 }
 
 // enqueue stores a batch and returns the numbers it gets.

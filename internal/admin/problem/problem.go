@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
@@ -86,6 +87,7 @@ var known = []struct {
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, "timeout", "The operation did not end in time."},
 	{context.Canceled, http.StatusServiceUnavailable, "cancelled", "The operation was cancelled."},
 
+	{limits.ErrExceeded, http.StatusBadRequest, "invalid", ""},
 	{filter.ErrSyntax, http.StatusBadRequest, "syntax", ""},
 	{filter.ErrEvaluation, http.StatusBadRequest, "evaluation", ""},
 	{filter.ErrNoCondition, http.StatusBadRequest, "invalid", ""},

@@ -18,6 +18,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -25,64 +26,131 @@ import (
 	"github.com/triagemq/triagemq/internal/filter"
 )
 
-// JSON returns a value as encoding/json writes it.
-func JSON(v codec.Value) any {
+// Append appends a value as JSON to dst, with up to most bytes. A value that takes
+// more is left out, and ok is false: a few bytes of AMQP can be an array of a great many
+// nulls. The work is bounded by most as well.
+func Append(dst []byte, v codec.Value, most int) (_ []byte, ok bool) {
+	w := writer{dst: dst, most: len(dst) + most}
+	if !w.value(v) {
+		return dst, false
+	}
+	return w.dst, true
+}
+
+// Text returns a value of those that ids have, or any other that is no compound, as
+// text.
+func Text(v codec.Value) string {
 	switch v.Kind() {
-	case codec.KindNull:
-		return nil
-	case codec.KindBool:
-		b, _ := v.Bool()
-		return b
-	case codec.KindString, codec.KindSymbol:
-		s, _ := v.Str()
-		return s
 	case codec.KindBinary:
 		b, _ := v.Bytes()
 		return base64.StdEncoding.EncodeToString(b)
-	case codec.KindTimestamp:
-		t, _ := v.Time()
-		return t.UTC().Format(time.RFC3339Nano)
 	case codec.KindUUID:
 		id, _ := v.UUID()
 		return UUID(id)
-	case codec.KindFloat, codec.KindDouble:
-		f, _ := v.Float()
-		if _, err := json.Marshal(f); err != nil {
-			return fmt.Sprint(f) // not a number, or without end
-		}
-		return f
-	case codec.KindList, codec.KindArray:
-		list := []any{}
-		for e := range v.List() {
-			list = append(list, JSON(e))
-		}
-		return list
-	case codec.KindMap:
-		return object(v)
-	case codec.KindChar:
-		c, _ := v.Char()
-		return string(c)
-	}
-	if n, ok := v.Int(); ok {
-		return n
-	}
-	if n, ok := v.Uint(); ok {
-		return n
 	}
 	return v.String()
 }
 
-func object(v codec.Value) map[string]any {
-	m := map[string]any{}
+// writer writes one value.
+type writer struct {
+	dst  []byte
+	most int // length of dst
+}
+
+// add appends text and reports whether it fits.
+func (w *writer) add(text string) bool {
+	if len(w.dst)+len(text) > w.most {
+		return false
+	}
+	w.dst = append(w.dst, text...)
+	return true
+}
+
+// text appends a string in quotes.
+func (w *writer) text(s string) bool {
+	if len(w.dst)+len(s)+2 > w.most { // escaping only makes it longer
+		return false
+	}
+	b, err := json.Marshal(s)
+	return err == nil && w.add(string(b))
+}
+
+// value appends a value and reports whether it fits. If it does not, dst has a part of
+// it.
+func (w *writer) value(v codec.Value) bool {
+	switch v.Kind() {
+	case codec.KindNull:
+		return w.add("null")
+	case codec.KindBool:
+		b, _ := v.Bool()
+		return w.add(strconv.FormatBool(b))
+	case codec.KindString, codec.KindSymbol:
+		s, _ := v.Str()
+		return w.text(s)
+	case codec.KindBinary:
+		b, _ := v.Bytes()
+		return len(w.dst)+base64.StdEncoding.EncodedLen(len(b)) <= w.most && w.text(Text(v))
+	case codec.KindTimestamp:
+		t, _ := v.Time()
+		return w.text(t.UTC().Format(time.RFC3339Nano))
+	case codec.KindUUID:
+		return w.text(Text(v))
+	case codec.KindFloat, codec.KindDouble:
+		f, _ := v.Float()
+		b, err := json.Marshal(f)
+		if err != nil {
+			return w.text(fmt.Sprint(f)) // not a number, or without end
+		}
+		return w.add(string(b))
+	case codec.KindList, codec.KindArray:
+		return w.list(v)
+	case codec.KindMap:
+		return w.object(v)
+	case codec.KindChar:
+		c, _ := v.Char()
+		return w.text(string(c))
+	}
+	if n, ok := v.Int(); ok {
+		return w.add(strconv.FormatInt(n, 10))
+	}
+	if n, ok := v.Uint(); ok {
+		return w.add(strconv.FormatUint(n, 10))
+	}
+	return w.text(v.String())
+}
+
+func (w *writer) list(v codec.Value) bool {
+	between := "["
+	for e := range v.List() {
+		if !w.add(between) || !w.value(e) {
+			return false
+		}
+		between = ","
+	}
+	if between == "[" && !w.add("[") {
+		return false
+	}
+	return w.add("]")
+}
+
+// object writes a map. A key that occurs twice does so in JSON: readers take the last.
+func (w *writer) object(v codec.Value) bool {
+	between := "{"
 	for r := v.Elements(); r.More(); {
 		key, value := r.Value(), r.Value()
 		name, ok := key.Str()
 		if !ok {
 			name = key.String()
 		}
-		m[name] = JSON(value)
+		if !w.add(between) || !w.text(name) || !w.add(":") || !w.value(value) {
+			return false
+		}
+		between = ","
 	}
-	return m
+	if between == "{" && !w.add("{") {
+		return false
+	}
+	return w.add("}")
 }
 
 // Parse reads a value from JSON.

@@ -32,11 +32,20 @@ func TestJSON(t *testing.T) {
 		{codec.Timestamp(at), `"2026-01-02T03:04:05.006Z"`},
 		{codec.UUID([16]byte{1, 15: 255}), `"01000000-0000-0000-0000-0000000000ff"`},
 		{codec.List(codec.Int(1), codec.String("a")), `[1,"a"]`},
-		{codec.Map(codec.String("k"), codec.Int(1), codec.Int(2), codec.Bool(false)), `{"2":false,"k":1}`},
+		{codec.List(), `[]`},
+		{codec.Map(), `{}`},
+		{codec.String("<\"\x01ü"), "\"\\u003c\\\"\\u0001ü\""},
+		{codec.Map(codec.String("k"), codec.Int(1), codec.Int(2), codec.Bool(false)), `{"k":1,"2":false}`},
 	} {
-		got, err := json.Marshal(JSON(tt.value))
-		if err != nil || string(got) != tt.want {
-			t.Errorf("%v is %s, %v, want %s", tt.value, got, err, tt.want)
+		got, ok := Append(nil, tt.value, 1000)
+		if !ok || string(got) != tt.want || !json.Valid(got) {
+			t.Errorf("%v is %s, %t, want %s", tt.value, got, ok, tt.want)
+		}
+		if got, ok := Append([]byte("x"), tt.value, len(tt.want)); !ok || string(got) != "x"+tt.want {
+			t.Errorf("%v in as many bytes as it takes is %s, %t", tt.value, got, ok)
+		}
+		if got, ok := Append([]byte("x"), tt.value, len(tt.want)-1); ok || string(got) != "x" {
+			t.Errorf("%v in one byte less is %s, %t, want nothing", tt.value, got, ok)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -62,25 +63,28 @@ func parseHeader(text string) (codec.Value, error) {
 }
 
 // setHeaders writes the properties of a message as headers, in their own
-// spelling. What would speak for us instead of for the message is left out.
+// spelling. What would speak for us instead of for the message is left out, and so is
+// what would make the headers larger than properties may be.
 func setHeaders(h http.Header, m *message.Message) {
+	room := limits.Properties
 	for name, v := range m.Properties() {
-		if isToken(name) && !isOurs(name) {
-			h[name] = []string{formatHeader(v)}
+		if !isToken(name) || isOurs(name) {
+			continue
+		}
+		if text, ok := formatHeader(v, room-len(name)); ok {
+			h[name] = []string{text}
+			room -= len(name) + len(text)
 		}
 	}
 }
 
-func formatHeader(v codec.Value) string {
-	x := property.JSON(v)
+// formatHeader returns a value in up to most bytes of JSON.
+func formatHeader(v codec.Value, most int) (string, bool) {
 	if t, ok := v.Time(); ok {
-		x = t.UTC().Format(http.TimeFormat)
+		v = codec.String(t.UTC().Format(http.TimeFormat))
 	}
-	b, err := json.Marshal(x)
-	if err != nil {
-		return `""`
-	}
-	return ascii(string(b))
+	b, ok := property.Append(nil, v, most)
+	return ascii(string(b)), ok
 }
 
 // ascii escapes what a header cannot carry in JSON's own way.

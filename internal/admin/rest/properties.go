@@ -3,7 +3,6 @@
 package rest
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -157,7 +156,7 @@ func received(d *broker.Delivery, m *message.Message) brokerProperties {
 		ExpiresAt: formatTime(d.ExpiresAt), DeliveryCount: d.Failures + 1, LockedUntil: formatTime(d.LockedUntil), State: "Active",
 	}
 	if id := m.CorrelationID(); !id.IsNull() {
-		p.CorrelationID = fmt.Sprint(property.JSON(id))
+		p.CorrelationID = property.Text(id)
 	}
 	if id, ok := m.SessionID(); ok {
 		p.SessionID = &id

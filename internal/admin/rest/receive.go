@@ -16,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -157,29 +158,33 @@ func (c *call) location(p brokerProperties) string {
 }
 
 // bodyOf returns the body as bytes: data as it is, text and binary values as
-// their content, others in JSON.
+// their content, others in JSON. A value that is too large in JSON comes with its
+// message as it is encoded: nothing is lost, and nothing is built.
 func bodyOf(m *message.Message) []byte {
-	if v, ok := m.Value(); ok {
-		switch v.Kind() {
-		case codec.KindString, codec.KindSymbol, codec.KindBinary:
-			b, _ := v.Bytes()
-			return b
+	v, ok := m.Value()
+	if !ok {
+		var body []byte
+		for data := range m.Data() {
+			body = append(body, data...)
 		}
-		b, _ := json.Marshal(property.JSON(v)) // property makes nothing that JSON has not
+		var lists []codec.Value
+		for list := range m.Sequences() {
+			lists = append(lists, list)
+		}
+		if lists == nil {
+			return body
+		}
+		v = codec.List(lists...)
+	}
+	switch v.Kind() {
+	case codec.KindString, codec.KindSymbol, codec.KindBinary:
+		b, _ := v.Bytes()
 		return b
 	}
-	var body []byte
-	for data := range m.Data() {
-		body = append(body, data...)
+	if b, ok := property.Append(nil, v, max(limits.MessageJSON, 4*m.BodySize())); ok {
+		return b
 	}
-	var lists []any
-	for list := range m.Sequences() {
-		lists = append(lists, property.JSON(list))
-	}
-	if lists != nil {
-		body, _ = json.Marshal(lists)
-	}
-	return body
+	return m.Bytes()
 }
 
 // token reads the lock in the path. One that cannot be a lock is one that is lost.

@@ -16,14 +16,15 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
 const (
 	typeBatch = "application/vnd.microsoft.servicebus.json"
-	// maxBatch bounds the bytes and the number of messages of one request.
+	// maxBatch bounds the bytes of one request, whose messages are bounded as well.
 	maxBatch    = 4 << 20
-	maxMessages = 1000
+	maxMessages = limits.SentByHTTP
 )
 
 // send stores one message, or a batch as a whole.

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// streamed is an answer that is written piece by piece: what messages become in JSON
+// is never in memory as a whole.
+type streamed interface {
+	// stream writes the answer. An error is that of w: the client has left.
+	stream(w io.Writer) error
+}
+
+// peeking is a peek under way: [Messages] as it is written.
+type peeking struct {
+	c       *call
+	addr    string
+	wanted  func(*broker.Delivery, *message.Message) bool // nil takes all
+	session *string
+	left    int // messages that may be shown
+	window  int // messages that are asked for at a time
+
+	from   queue.SeqNo // of the next message to look at; zero at the end
+	ds     []broker.Delivery
+	looked int
+	over   bool // there is nothing at or above from
+	first  *Message
+}
+
+// next returns the next message to show, nil if there is none or the request has
+// looked at as many as it may. After an error from is still that of the message.
+func (p *peeking) next() (*Message, error) {
+	for p.left > 0 && p.looked < maxSearch {
+		if len(p.ds) == 0 {
+			ds, err := p.c.Broker.Peek(p.c.Context(), p.addr, p.from, p.window, p.session)
+			if err != nil {
+				return nil, err
+			}
+			if p.over = len(ds) == 0; p.over {
+				return nil, nil
+			}
+			p.ds = ds
+		}
+		d := &p.ds[0]
+		p.from = d.Seq
+		if err := p.c.Context().Err(); err != nil {
+			return nil, err // a filter ends with its client
+		}
+		m, err := d.Message()
+		switch {
+		case errors.Is(err, broker.ErrMessageNotFound): // settled meanwhile
+		case err != nil:
+			return nil, err
+		}
+		shown := err == nil && (p.wanted == nil || p.wanted(d, m))
+		p.looked++
+		p.from, p.ds = d.Seq+1, p.ds[1:]
+		if shown {
+			p.left--
+			s := show(d, m, bodyPreview)
+			return &s, nil
+		}
+	}
+	return nil, nil
+}
+
+// stream implements streamed. The answer ends early at an error, which the next
+// request, that begins there, is told.
+func (p *peeking) stream(w io.Writer) error {
+	if _, err := io.WriteString(w, `{"messages":[`); err != nil {
+		return err
+	}
+	size := 0
+	for m, between := p.first, ""; m != nil; between = "," {
+		b, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, between); err != nil {
+			return err
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		if size += len(b); size >= limits.PeekJSON {
+			break
+		}
+		if m, err = p.next(); err != nil {
+			break
+		}
+	}
+	end := []byte("]}\n")
+	if !p.over && p.from > 0 {
+		b, err := json.Marshal(struct {
+			Next queue.SeqNo `json:"next"`
+		}{p.from})
+		if err != nil {
+			return err
+		}
+		end = append(append([]byte("],"), b[1:]...), '\n')
+	}
+	_, err := w.Write(end)
+	return err
+}
+
+// one is a message that is shown with all of its body.
+type one struct {
+	d *broker.Delivery
+	m *message.Message
+}
+
+// stream implements streamed. A body of data, which may be large, is written as it is
+// encoded; another is JSON of a bounded size.
+func (o one) stream(w io.Writer) error {
+	body, ok := dataOf(o.m)
+	if !ok || len(body) <= bodyPiece {
+		return json.NewEncoder(w).Encode(show(o.d, o.m, o.m.Size()))
+	}
+	s := show(o.d, o.m, 0)
+	s.Body, s.Truncated, s.BodyType = nil, false, BodyBase64
+	if utf8.Valid(body) {
+		s.BodyType = BodyText
+	}
+	head, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	head = append(head[:len(head)-1], `,"body":"`...)
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	if s.BodyType == BodyText {
+		err = streamText(w, body)
+	} else {
+		e := base64.NewEncoder(base64.StdEncoding, w)
+		_, err = e.Write(body)
+		err = errors.Join(err, e.Close())
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "\"}\n")
+	return err
+}
+
+// bodyPiece is how much of a body is encoded at a time.
+const bodyPiece = 64 << 10
+
+// streamText writes what stands between the quotes of a text in JSON.
+func streamText(w io.Writer, text []byte) error {
+	for len(text) > 0 {
+		piece := text
+		if len(piece) > bodyPiece {
+			piece = cutRune(piece[:bodyPiece])
+		}
+		text = text[len(piece):]
+		b, err := json.Marshal(string(piece))
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(b[1 : len(b)-1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+// Limits of a message.
+const (
+	// Name is how many characters a session id, a fair key, a message id, a
+	// partition key or a reply-to session id may have: the broker keeps these in
+	// memory and repeats some of them in each record. The service has the same limit.
+	Name = 128
+	// Property is how many bytes one application property may have, its name and
+	// its value as encoded.
+	Property = 32 << 10
+	// Properties is how many bytes all application properties may have together.
+	// They are read for each rule, so they are bounded apart from the body.
+	Properties = 64 << 10
+	// Fields is how many bytes the fields of the properties section may have
+	// together: ids, addresses, subject, content type.
+	Fields = 64 << 10
+	// Annotations is how many bytes each of the other maps of a message may have:
+	// message annotations, delivery annotations, footer.
+	Annotations = 64 << 10
+)
+
+// Limits of sending.
+const (
+	// Batch is how many messages one batch may have. The service has the same
+	// limit.
+	Batch = 4500
+	// Copies is how many copies one operation may store: the messages of a batch
+	// times the subscriptions that take them. A batch is stored as a whole, by a
+	// writer that many entities share, so its size is how long others wait. A single
+	// message is never refused for it: see RuleActions and Subscriptions.
+	Copies = 20_000
+	// CopyBytes is how many bytes rule actions may add in one operation: each action
+	// stores a body of its own. A topic for larger messages may add one such message.
+	CopyBytes = 16 << 20
+)
+
+// Limits of settling and of other requests about messages.
+const (
+	// Tokens is how many lock tokens or sequence numbers one request may name.
+	Tokens = 10_000
+	// SettledBytes is how many bytes one settlement may write: the properties, reason
+	// and description times the messages that get them.
+	SettledBytes = 16 << 20
+	// PeekedMessages is how many messages one peek may ask for.
+	PeekedMessages = 1000
+	// SentByHTTP is how many messages one HTTP request may send.
+	SentByHTTP = 1000
+)
+
+// Limits of rules and other definitions.
+const (
+	// SQL is how many characters a filter, an action, a condition of a policy or the
+	// filter of a request may have. The service has the same limit.
+	SQL = 1024
+	// Rules is how many rules a subscription may have.
+	Rules = 2000
+	// RuleActions is how many rules with actions all subscriptions of a topic may
+	// have together: each makes a copy of its own. The service has the same limit.
+	RuleActions = 2000
+	// RuleText is how many characters a text in a correlation filter, or the value of
+	// a parameter, may have.
+	RuleText = 1024
+	// RuleValues is how many properties a correlation filter, or parameters an
+	// expression, may have.
+	RuleValues = 64
+	// Definition is how many bytes the definition of one entity may have, as JSON
+	// with its rules and its policy. It is one record of the log. One that is larger
+	// already can be made smaller.
+	Definition = 1 << 20
+	// Policy is how many bytes a policy may have.
+	Policy = 256 << 10
+	// UserMetadata is how many characters the user metadata of an entity may have.
+	// The service has the same limit.
+	UserMetadata = 1024
+	// Entities is how many queues and topics there may be. The service has the same
+	// limit.
+	Entities = 10_000
+	// Subscriptions is how many subscriptions a topic may have. The service has the
+	// same limit.
+	Subscriptions = 2000
+	// AuthorizationRules is how many keys an entity may have. The service has the
+	// same limit.
+	AuthorizationRules = 12
+	// KeyText is how many characters the name of a key, or a key, may have.
+	KeyText = 256
+)
+
+// Limits of answers.
+const (
+	// MessageJSON is how many bytes of JSON are made from the properties of one
+	// message, and from a body that is an AMQP value. What is beyond it is left out,
+	// and truncated is set.
+	MessageJSON = 1 << 20
+	// PeekJSON is how many bytes of JSON one answer with messages may have before it
+	// ends, with a next to go on from.
+	PeekJSON = 16 << 20
+)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+// Unit is what a limit counts.
+type Unit string
+
+// The units.
+const (
+	Characters Unit = "characters"
+	Bytes      Unit = "bytes"
+	Count      Unit = ""
+)
+
+// Limit is one row of the table for users.
+type Limit struct {
+	What string
+	Most int64
+	Unit Unit
+}
+
+// All is the table, in the order of docs/guide/limits.md.
+var All = []Limit{
+	{"Session id, message id, partition key, reply-to session id, fair key", Name, Characters},
+	{"One application property, name and value", Property, Bytes},
+	{"All application properties", Properties, Bytes},
+	{"Fields of the properties section (ids, addresses, subject, content type)", Fields, Bytes},
+	{"Message annotations, delivery annotations, footer, each", Annotations, Bytes},
+
+	{"Messages in a batch", Batch, Count},
+	{"Copies stored by one operation (batch × matching subscriptions)", Copies, Count},
+	{"Bodies added by rule actions in one operation", CopyBytes, Bytes},
+
+	{"Lock tokens or sequence numbers in one request", Tokens, Count},
+	{"Properties to modify, reason and description × messages, in one settlement", SettledBytes, Bytes},
+	{"Messages in one peek", PeekedMessages, Count},
+	{"Messages in one HTTP request", SentByHTTP, Count},
+
+	{"SQL: filter, action, condition of a policy, `?filter=`", SQL, Characters},
+	{"Rules of a subscription", Rules, Count},
+	{"Rules with actions of a topic", RuleActions, Count},
+	{"A text in a correlation filter, a value of a parameter", RuleText, Characters},
+	{"Properties of a correlation filter, parameters of an expression", RuleValues, Count},
+	{"Definition of an entity, with rules and policy", Definition, Bytes},
+	{"Policy", Policy, Bytes},
+	{"User metadata", UserMetadata, Characters},
+	{"Queues and topics", Entities, Count},
+	{"Subscriptions of a topic", Subscriptions, Count},
+	{"Keys of an entity", AuthorizationRules, Count},
+	{"Name of a key, a key", KeyText, Characters},
+
+	{"JSON made from the properties, or the AMQP value, of one message", MessageJSON, Bytes},
+	{"JSON of one answer with messages", PeekJSON, Bytes},
+}
