@@ -122,7 +122,7 @@ func (b *built) build() (err error) {
 		return err
 	}
 	b.newKey = fresh
-	b.hooks = newWebhooks(log)
+	b.hooks = newWebhooks(log, cfg.webhookNetworks())
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
