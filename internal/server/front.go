@@ -47,15 +47,13 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
 	}
-	if cfg.Security.Dev {
+	if cfg.trusting() {
 		f.local = access.ForDevelopment(parts.Keeper)
 	}
 	if err := f.prepareTLS(); err != nil {
 		return nil, err
 	}
-	parts.Authority = func(r *http.Request) access.Authority {
-		return f.authority(r.Context().Value(connKey{}).(*handed).RemoteAddr())
-	}
+	parts.Authority = f.authorityFor
 	f.handler = f.adminHandler(parts)
 	if cfg.Handler != nil {
 		f.handler = cfg.Handler(parts)
@@ -216,12 +214,11 @@ func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 		f.log.Debug("connection ended before it began", "peer", nc.RemoteAddr().String(), "err", err)
 		return
 	}
-	t.speaks()
 	switch speaks {
 	case protoAMQP:
 		f.serveAMQP(ctx, c, t, c.certificate)
 	case protoHTTP:
-		f.web.serve(c, t)
+		f.web.serve(&handed{visitor: c, ticket: t, stranger: f.cfg.FirstBytes, unread: f.cfg.writeTimeout()})
 	}
 }
 
@@ -281,7 +278,7 @@ type visitor struct {
 
 // mayTalk reports whether anything but a health check may pass on v.
 func (f *front) mayTalk(v *visitor) bool {
-	return v.encrypted || f.cfg.Security.Insecure || fromHere(v.RemoteAddr())
+	return v.encrypted || f.cfg.plainText() || fromHere(v.RemoteAddr())
 }
 
 // serveAMQP serves an AMQP connection to its end.
