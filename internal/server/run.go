@@ -117,7 +117,7 @@ func (b *built) build() (err error) {
 	if b.broker, err = broker.Open(b.shards, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
-	rules, fresh, err := loadRules(cfg.FS)
+	rules, fresh, err := loadRules(cfg.FS, !cfg.trusting())
 	if err != nil {
 		return err
 	}
