@@ -18,6 +18,7 @@ func (f *front) adminHandler(parts Parts) http.Handler {
 		Log:       f.log,
 		Namespace: f.cfg.Namespace,
 		Unsynced:  parts.Unsynced,
+		Memory:    parts.Memory.Usage,
 		Disk:      parts.Disk,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted

@@ -34,12 +34,17 @@ func (g *grants) init(c *conn) {
 	g.byAudience = map[string]access.Grant{}
 }
 
-// known reports once that the peer proved something.
-func (g *grants) known() {
-	if !g.proved && g.c.peer.Known != nil {
-		g.c.peer.Known()
+// known reports once that the peer proved something, and with the key of which rule.
+func (g *grants) known(rule string) {
+	if g.proved {
+		return
 	}
 	g.proved = true
+	g.c.member.Prove(rule)
+	g.c.known()
+	if g.c.peer.Known != nil {
+		g.c.peer.Known()
+	}
 }
 
 // put keeps what a token gave for an audience, in place of what it had.
@@ -48,7 +53,7 @@ func (g *grants) put(audience string, grant access.Grant) error {
 		return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
 	}
 	g.byAudience[audience] = grant
-	g.known()
+	g.known(grant.Rule)
 	g.schedule()
 	return nil
 }

@@ -117,11 +117,8 @@ func (r *receiver) opened(err error) {
 	}
 }
 
-// refuse turns the attach down, and forgets the link.
-func (r *receiver) refuse(err *endpoint.Error) {
-	r.link.Refuse(err)
-	r.c.Detached(r.link, nil)
-}
+// refuse turns the attach down.
+func (r *receiver) refuse(err *endpoint.Error) { r.link.Refuse(err) }
 
 // refusal gives the errors of an attach the texts that SDKs match on.
 func (r *receiver) refusal(err error) *endpoint.Error {

@@ -41,14 +41,16 @@
 // another lock, for an append, so that nobody waits for an App.
 //
 // The App is never called from inside a method of Link: what such a call brings
-// about is told when the call that is running has returned.
+// about is told when the call that is running has returned. So is the end of a link,
+// whoever ended it: every link that the App was asked for ends with one Detached.
 //
 // # Invariants
 //
 //  1. Only an attached link has anything queued, unsettled or unfinished.
 //  2. A delivery gets its id when its first transfer is written, not before.
 //  3. credit and delivery-count of a link are what the peer knows of; deliveries
-//     that wait for the session's window are counted apart.
+//     that wait for the session's window are counted apart, and never more than
+//     the credit: if the peer takes credit back, they are parked at the link.
 //  4. Once the machine is done nothing is appended to the output.
 //
 // # Not here
