@@ -16,6 +16,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
@@ -30,6 +31,7 @@ type front struct {
 	tls       *tls.Config // nil without a certificate
 	ca        string
 	gate      *gate
+	memory    *budget.Process
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
 
@@ -41,8 +43,10 @@ type front struct {
 func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
 	files := maxFiles()
 	limit := func() int { return connectionLimit(cfg.Limits.MaxConnections, files, segments()) }
+	// Each stranger has its share of memory, however many there are.
+	strangers := min(cfg.MaxStrangers, int(parts.Memory.Strangers().Limit()/budget.StrangerLimit))
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(limit, cfg.MaxStrangers), web: newHandoff()}
+		gate: newGate(limit, strangers), memory: parts.Memory, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
@@ -218,8 +222,19 @@ func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 	case protoAMQP:
 		f.serveAMQP(ctx, c, t, c.certificate)
 	case protoHTTP:
-		f.web.serve(&handed{visitor: c, ticket: t, stranger: f.cfg.FirstBytes, unread: f.cfg.writeTimeout()})
+		f.serveHTTP(c, t)
 	}
+}
+
+// serveHTTP serves a connection that speaks HTTP, or WebSocket, to its end.
+func (f *front) serveHTTP(v *visitor, t *ticket) {
+	c := &handed{visitor: v, ticket: t, stranger: f.cfg.FirstBytes, unread: f.cfg.writeTimeout()}
+	defer c.held.leave()
+	if !c.held.enter(f.memory) {
+		f.log.Debug("no memory for a connection", "peer", v.RemoteAddr().String())
+		return
+	}
+	f.web.serve(c)
 }
 
 // identify reads the first bytes, and behind TLS the first of what it protects.

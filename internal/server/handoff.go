@@ -52,8 +52,9 @@ func (h *handoff) Close() error {
 func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 
 // handed is a connection in the hands of net/http, which knows one time-out for
-// everybody. Here strangers have less time, and who reads nothing of an answer is
-// cut off however long the answer may take to make.
+// everybody, and nothing of memory. Here strangers have less time, who reads nothing
+// of an answer is cut off however long the answer may take to make, and what the peer
+// makes us hold is charged: see memory.go.
 type handed struct {
 	*visitor
 	ticket   *ticket
@@ -62,6 +63,7 @@ type handed struct {
 	stranger time.Duration // how long a stranger may take to send or read something
 	unread   time.Duration // how long a peer may take to read writePiece
 	tunnel   atomic.Bool   // it has become a WebSocket, whose time-outs are AMQP's
+	held     charges
 }
 
 // writePiece is how much is written under one deadline.
@@ -77,8 +79,20 @@ func (c *handed) SetReadDeadline(at time.Time) error {
 	return c.visitor.SetReadDeadline(at)
 }
 
+// Read reads, if there is room for what comes.
+func (c *handed) Read(b []byte) (int, error) {
+	n, err := c.visitor.Read(b)
+	if !c.held.header(b[:n]) {
+		return 0, errNoMemory
+	}
+	return n, err
+}
+
 // Write writes as long as the peer reads.
 func (c *handed) Write(b []byte) (written int, err error) {
+	if len(b) > writePiece && !c.tunnel.Load() {
+		defer c.held.output(int64(len(b)))()
+	}
 	for first := true; err == nil && (first || len(b) > 0); first = false {
 		piece := b
 		if !c.tunnel.Load() {

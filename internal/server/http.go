@@ -46,6 +46,7 @@ func (f *front) routes(ctx context.Context) http.Handler {
 		conn := r.Context().Value(connKey{}).(*handed)
 		protect(w.Header())
 		r = f.begin(w, r, conn)
+		defer conn.held.end()
 		switch path := r.URL.Path; {
 		case path == "/healthz" || path == "/readyz":
 			respond(w, http.StatusOK, "text/plain; charset=utf-8", "ok\n")

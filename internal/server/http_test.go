@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -210,4 +213,126 @@ func TestBrokenRequestIsNoError(t *testing.T) {
 	if text := log.String(); strings.Contains(text, "level=ERROR") {
 		t.Errorf("the log has\n%s", text)
 	}
+}
+
+func TestHeaderMeter(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		bytes int
+		lines int
+		done  bool
+	}{
+		{"GET / HTTP/1.1\r\nHost: x\r\n\r\nbody\nbody\n", 27, 2, true},
+		{"GET / HTTP/1.1\nHost: x\n\n\n\n\n", 24, 2, true},
+		{"\r\n\r\nGET / HTTP/1.1\r\na:b\r\n", 25, 4, false},
+		{"GET / HTTP/1.1\r\n \r\n", 19, 2, false},
+		{"", 0, 0, false},
+	} {
+		want := int64(tt.bytes + tt.lines*headerLineCost)
+		var whole, single headerMeter
+		if got := whole.cost([]byte(tt.text)); got != want || whole.done != tt.done {
+			t.Errorf("%q costs %d, ended %v; want %d, %v", tt.text, got, whole.done, want, tt.done)
+		}
+		var sum int64
+		for i := range tt.text {
+			sum += single.cost([]byte{tt.text[i]})
+		}
+		if sum != want || single != whole {
+			t.Errorf("%q, byte by byte, costs %d, want %d", tt.text, sum, want)
+		}
+	}
+}
+
+// usage starts a broker with little memory and returns how to ask for it.
+func usage(t *testing.T) (*running, func() budget.Usage) {
+	var memory *budget.Process
+	r := strict(t, func(c *Config) {
+		c.FirstBytes = time.Hour
+		c.Limits.Memory = minMemory
+		c.Limits.WriteTimeout = entity.Duration(time.Hour)
+		c.Security.Rules = entity.AuthorizationRules{
+			{KeyName: "a", Rights: []entity.Right{entity.Send}, PrimaryKey: "key a"},
+			{KeyName: "b", Rights: []entity.Right{entity.Send}, PrimaryKey: "key b"},
+		}
+		c.Handler = func(p Parts) http.Handler {
+			memory = p.Memory
+			return admin.New(admin.Parts{Broker: p.Broker, Callers: p.Authority, Log: slog.New(slog.DiscardHandler), Unsynced: p.Unsynced})
+		}
+	})
+	return r, func() budget.Usage { return memory.Usage() }
+}
+
+// eventually waits for something that others do.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.After(30 * time.Second); !ok(); {
+		select {
+		case <-deadline:
+			t.Fatalf("not within 30 s: %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// Number 7: a header of many small lines takes many times its bytes, and is charged so.
+func TestStrangersHeadersAreCharged(t *testing.T) {
+	r, usage := usage(t)
+	const conns = 20
+	for i := range conns {
+		var head strings.Builder
+		for j := range 400 {
+			fmt.Fprintf(&head, "a%d:\n", j)
+		}
+		nc, _ := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\n%s", head.String())
+		eventually(t, "the header is charged", func() bool { return usage().Strangers >= int64(i+1)*(400*headerLineCost) })
+		defer nc.Close()
+	}
+	nc, br := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\n%s\r\n", strings.Repeat("a:\n", 5000))
+	if got := status(t, br); got != http.StatusBadRequest && got != 0 {
+		t.Errorf("a header of 5,000 lines: %d, want the connection to end", got)
+	}
+	nc.Close()
+	eventually(t, "nothing is charged for who has left", func() bool { return usage().Strangers < (conns+1)*(64<<10) })
+}
+
+// Number 7: bodies that are not complete are charged to the key of who sends them. When
+// its share is used up it is told so, and others are served.
+func TestBodiesAreCharged(t *testing.T) {
+	r, usage := usage(t)
+	head := func(rule string, n int) string {
+		return fmt.Sprintf("POST /q/messages HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n",
+			basic(access.Rule{Name: rule, PrimaryKey: "key " + rule}), n)
+	}
+	const size = 200_000
+	var kept []net.Conn
+	full := false
+	for !full {
+		nc := r.dial()
+		kept = append(kept, nc)
+		want := usage().Known + (size-1)*bodyCost - 32<<10 // which may have been held before
+		answered := make(chan int, 1)
+		if _, err := io.WriteString(nc, head("a", size)+strings.Repeat("x", size-1)); err != nil {
+			t.Fatal(err)
+		}
+		go func() { answered <- status(t, bufio.NewReader(nc)) }()
+		eventually(t, "the body is charged, or refused", func() bool {
+			select {
+			case got := <-answered:
+				if full = true; got != http.StatusTooManyRequests {
+					t.Errorf("a body for which there is no room: %d, want 429", got)
+				}
+				return true
+			default:
+				return usage().Known >= want
+			}
+		})
+	}
+	_, br := r.raw("%s%s", head("b", size), strings.Repeat("x", size))
+	if got := status(t, br); got != http.StatusCreated {
+		t.Errorf("another key: %d, want 201", got)
+	}
+	for _, nc := range kept {
+		nc.Close()
+	}
+	eventually(t, "nothing is charged for who has left", func() bool { return usage().Known < size })
 }

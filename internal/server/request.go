@@ -10,6 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/problem"
 )
 
 const (
@@ -22,6 +23,10 @@ const (
 
 // errStranger ends the reading of a body whose sender is not known.
 var errStranger = errors.New("server: the body of a request without credentials is not read")
+
+// errBodyMemory is told to whoever sends a body for which there is no room.
+var errBodyMemory = &problem.Problem{Status: http.StatusTooManyRequests, Code: "busy", RetryAfter: 1,
+	Message: "The requests and connections of this key take all the memory that there is for them; try again later."}
 
 // request is an HTTP request under way and the time it is given. Until its sender is
 // identified it has as long as a stranger has to say anything, for its body as for
@@ -41,10 +46,12 @@ type request struct {
 	ended      bool // all of the body was read, or there is none
 }
 
-// begin gives a request its deadlines. What it returns is for the handler.
+// begin gives a request its deadlines and has its memory charged, until end. What it
+// returns is for the handler.
 func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *http.Request {
 	x := &request{ReadCloser: r.Body, front: f, conn: conn, w: w, deadlines: http.NewResponseController(w),
 		ended: r.ContentLength == 0}
+	conn.held.begin()
 	x.setDeadline(f.cfg.FirstBytes)
 	if !x.ended {
 		// Whoever is refused need not send its body, and we need not read it.
@@ -57,8 +64,9 @@ func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *htt
 }
 
 // known says who sent the request.
-func (x *request) known(access.Grant) {
+func (x *request) known(g access.Grant) {
 	x.conn.ticket.known()
+	x.conn.held.prove(g.Rule)
 	if x.identified {
 		return
 	}
@@ -90,6 +98,12 @@ func (x *request) Read(p []byte) (int, error) {
 		p = p[:min(len(p), strangerBody-x.read)]
 	}
 	n, err := x.ReadCloser.Read(p)
+	if !x.conn.held.body(n) {
+		x.ended = true
+		x.w.Header().Set("Connection", "close") // as for strangers
+		x.setDeadline(x.front.cfg.FirstBytes)
+		return 0, errBodyMemory
+	}
 	x.read += n
 	switch {
 	case err != nil:

@@ -23,6 +23,8 @@ func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *ht
 		return
 	}
 	conn.tunnel.Store(true)
+	conn.held.end() // AMQP has an account of its own
+	conn.held.begin()
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       subprotocols,
 		InsecureSkipVerify: true, // it was verified just now

@@ -71,6 +71,9 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, err
 	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return nil, p // of who reads for us
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, &Problem{Status: http.StatusRequestTimeout, Code: "timeout", Message: "The body of the request did not come in time."}
 	}
