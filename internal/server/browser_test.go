@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Azure/go-amqp"
 	"github.com/coder/websocket"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -162,5 +163,33 @@ func TestAnswersAreNoPages(t *testing.T) {
 			res.Header.Get("Mine") != "5") {
 			t.Errorf("a message comes as %v", res.Header)
 		}
+	}
+}
+
+// Number 21 of the list of doors: what a proxy passes on is not of this machine, be it
+// by WebSocket.
+func TestProxiedWebSocketNeedsAKey(t *testing.T) {
+	r := run(t, nil)
+	for header, ok := range map[string]bool{"": true, "X-Forwarded-For": false} {
+		o := &websocket.DialOptions{Subprotocols: []string{"amqp"}, HTTPHeader: http.Header{}}
+		if header != "" {
+			o.HTTPHeader.Set(header, "203.0.113.7")
+		}
+		ws, _, err := websocket.Dial(r.ctx(), "ws://"+r.addr+pathWebSocket, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := amqp.NewConn(r.ctx(), websocket.NetConn(r.ctx(), ws, websocket.MessageBinary), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.NewSession(r.ctx(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.NewSender(r.ctx(), "q", nil); (err == nil) != ok {
+			t.Errorf("with header %q: %v, want ok %v", header, err, ok)
+		}
+		c.Close()
 	}
 }

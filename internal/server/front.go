@@ -43,10 +43,8 @@ type front struct {
 func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
 	files := maxFiles()
 	limit := func() int { return connectionLimit(cfg.Limits.MaxConnections, files, segments()) }
-	// Each stranger has its share of memory, however many there are.
-	strangers := min(cfg.MaxStrangers, int(parts.Memory.Strangers().Limit()/budget.StrangerLimit))
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(limit, strangers), memory: parts.Memory, web: newHandoff()}
+		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
@@ -220,7 +218,7 @@ func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 	}
 	switch speaks {
 	case protoAMQP:
-		f.serveAMQP(ctx, c, t, c.certificate)
+		f.serveAMQP(ctx, c, t, servicebus.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate})
 	case protoHTTP:
 		f.serveHTTP(c, t)
 	}
@@ -265,16 +263,22 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 		return protoUnknown, nil, errors.New("server: TLS asked for, but there is no certificate")
 	}
 	c.SetDeadline(time.Now().Add(f.cfg.handshake()))
-	tc := tls.Server(c, f.tls)
+	b := &bounded{Conn: c, left: maxHandshake}
+	tc := tls.Server(b, f.tls)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		return protoUnknown, nil, err
 	}
+	b.left = -1
 	speaks, inner, err := sniff(tc)
 	if err == nil && speaks == protoTLS {
 		err = errors.New("server: TLS inside TLS")
 	}
 	return speaks, &visitor{Conn: inner, encrypted: true, certificate: nameIn(tc.ConnectionState())}, err
 }
+
+// maxHandshake is how much a client may send in the handshake of TLS: a hello of one or
+// two KiB, and its certificates. The library keeps it until it is complete.
+const maxHandshake = 32 << 10
 
 // nameIn returns the name in a client's certificate, which TLS has verified.
 func nameIn(state tls.ConnectionState) string {
@@ -297,9 +301,9 @@ func (f *front) mayTalk(v *visitor) bool {
 }
 
 // serveAMQP serves an AMQP connection to its end.
-func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, certificate string) {
+func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, peer servicebus.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer := servicebus.Peer{Authority: f.authority(nc.RemoteAddr()), Known: t.known, Certificate: certificate}
+	peer.Known = t.known
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}

@@ -84,7 +84,7 @@ func TestGateCountsNetworksOfIPv6(t *testing.T) {
 // that say eight bytes. Whoever comes then stays until as many others have come, also
 // from one of those addresses.
 func TestGateKeepsWhoLogsIn(t *testing.T) {
-	g := newGate(func() int { return 10_000 }, 1024)
+	g := newGate(func() int { return 10_000 }, 768)
 	enter := entering(t, g)
 	crowd := func() {
 		for i := range 10_000 {

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/go-amqp"
+	"github.com/coder/websocket"
+
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -228,7 +231,7 @@ func TestHeaderMeter(t *testing.T) {
 		{"GET / HTTP/1.1\r\n \r\n", 19, 2, false},
 		{"", 0, 0, false},
 	} {
-		want := int64(tt.bytes + tt.lines*headerLineCost)
+		want := int64(tt.bytes*headerCost + tt.lines*headerLineCost)
 		var whole, single headerMeter
 		if got := whole.cost([]byte(tt.text)); got != want || whole.done != tt.done {
 			t.Errorf("%q costs %d, ended %v; want %d, %v", tt.text, got, whole.done, want, tt.done)
@@ -244,10 +247,10 @@ func TestHeaderMeter(t *testing.T) {
 }
 
 // usage starts a broker with little memory and returns how to ask for it.
-func usage(t *testing.T) (*running, func() budget.Usage) {
+func usage(t *testing.T, patience time.Duration) (*running, func() budget.Usage) {
 	var memory *budget.Process
 	r := strict(t, func(c *Config) {
-		c.FirstBytes = time.Hour
+		c.FirstBytes = patience
 		c.Limits.Memory = minMemory
 		c.Limits.WriteTimeout = entity.Duration(time.Hour)
 		c.Security.Rules = entity.AuthorizationRules{
@@ -276,15 +279,15 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // Number 7: a header of many small lines takes many times its bytes, and is charged so.
 func TestStrangersHeadersAreCharged(t *testing.T) {
-	r, usage := usage(t)
+	r, usage := usage(t, time.Hour)
 	const conns = 20
 	for i := range conns {
 		var head strings.Builder
-		for j := range 400 {
+		for j := range 300 {
 			fmt.Fprintf(&head, "a%d:\n", j)
 		}
 		nc, _ := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\n%s", head.String())
-		eventually(t, "the header is charged", func() bool { return usage().Strangers >= int64(i+1)*(400*headerLineCost) })
+		eventually(t, "the header is charged", func() bool { return usage().Strangers >= int64(i+1)*(300*headerLineCost) })
 		defer nc.Close()
 	}
 	nc, br := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\n%s\r\n", strings.Repeat("a:\n", 5000))
@@ -298,7 +301,7 @@ func TestStrangersHeadersAreCharged(t *testing.T) {
 // Number 7: bodies that are not complete are charged to the key of who sends them. When
 // its share is used up it is told so, and others are served.
 func TestBodiesAreCharged(t *testing.T) {
-	r, usage := usage(t)
+	r, usage := usage(t, time.Hour)
 	head := func(rule string, n int) string {
 		return fmt.Sprintf("POST /q/messages HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n",
 			basic(access.Rule{Name: rule, PrimaryKey: "key " + rule}), n)
@@ -335,4 +338,35 @@ func TestBodiesAreCharged(t *testing.T) {
 		nc.Close()
 	}
 	eventually(t, "nothing is charged for who has left", func() bool { return usage().Known < size })
+}
+
+// Number 7: a WebSocket is not charged as a request that never ends, and has the time of
+// AMQP.
+func TestWebSocketIsNoStranger(t *testing.T) {
+	r, usage := usage(t, 100*time.Millisecond)
+	dial := func() *amqp.Conn {
+		ws, _, err := websocket.Dial(r.ctx(), "ws://"+r.addr+pathWebSocket, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := amqp.NewConn(r.ctx(), websocket.NetConn(r.ctx(), ws, websocket.MessageBinary),
+			&amqp.ConnOptions{SASLType: amqp.SASLTypePlain("a", "key a")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	c := dial()
+	for range 20 {
+		dial()
+	}
+	eventually(t, "nobody is charged as a stranger", func() bool { return usage().Strangers == 0 })
+	_, br := r.raw("POST /q/messages/head?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 0\r\n\r\n", basic(*r.up.NewKey))
+	if got := status(t, br); got != http.StatusNoContent { // after some time
+		t.Errorf("waiting for a message: %d, want 204", got)
+	}
+	if _, err := c.NewSession(r.ctx(), nil); err != nil {
+		t.Errorf("after some time: %v", err)
+	}
 }

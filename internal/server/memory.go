@@ -32,9 +32,18 @@ func (c Config) memory(log *slog.Logger) *budget.Process {
 	return p
 }
 
+// maxStrangers returns how many connections may have proved nothing yet. Each has its
+// share of the memory for strangers whatever the others do; a quarter of that is for
+// those that were shut out and have not given theirs back yet.
+func maxStrangers(configured int, memory *budget.Process) int {
+	return min(configured, int(memory.Strangers().Limit()/budget.StrangerLimit*3/4))
+}
+
 const (
 	// connectionCost is about what a connection by HTTP takes that does nothing.
 	connectionCost = 8 << 10
+	// headerCost is how often a header is there: as it came, and as its lines.
+	headerCost = 2
 	// headerLineCost is about what a line of a header takes besides its bytes: an
 	// entry in a map and its strings.
 	headerLineCost = 128
@@ -159,7 +168,7 @@ func (m *headerMeter) cost(b []byte) int64 {
 		if m.done {
 			break
 		}
-		cost++
+		cost += headerCost
 		switch {
 		case c == '\n' && m.begun && !m.full:
 			m.done = true

@@ -8,6 +8,8 @@ import (
 	"net/http"
 
 	"github.com/coder/websocket"
+
+	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
 // subprotocols are the names under which clients carry AMQP: the registered one,
@@ -23,8 +25,7 @@ func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *ht
 		return
 	}
 	conn.tunnel.Store(true)
-	conn.held.end() // AMQP has an account of its own
-	conn.held.begin()
+	conn.held.leave() // AMQP has an account of its own
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       subprotocols,
 		InsecureSkipVerify: true, // it was verified just now
@@ -39,7 +40,8 @@ func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *ht
 	// The stream must outlive ctx: the peer is told why it ends.
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
-	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket, conn.certificate)
+	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket,
+		servicebus.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate})
 }
 
 // webStream is a WebSocket with the address of its peer, which decides what it is
