@@ -41,8 +41,13 @@ AMQP, HTTP and WebSocket are served on every address, with and without TLS.
 The entities of the file are created, and those that exist are brought in line with it;
 SIGHUP reads it again and does the same. What it does not name is left alone.
 Settings come from the file, the environment (TRIAGEMQ_DATA, TRIAGEMQ_LISTEN, …)
-and flags; later ones win.`,
+and flags; later ones win.
+
+--dev lets in every program on this machine without a key of its own, so it listens on
+this machine alone. A container cannot tell who is on its machine: give --dev
+--allow-remote there, and clients the key that the first start prints.`,
 		Example: `  triagemq serve --dev
+  triagemq serve --dev --allow-remote --listen 0.0.0.0:5672 --listen 0.0.0.0:5300
   triagemq serve --data /var/lib/triagemq --listen 0.0.0.0:5671 --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,6 +71,7 @@ and flags; later ones win.`,
 	fs.StringVar(&f.Data, "data", "", "`directory` of the store (default ./triagemq-data)")
 	fs.StringSliceVar(&f.Listeners, "listen", nil, "`host:port` to listen on; may be repeated (default localhost:5672 and localhost:5300)")
 	fs.BoolVar(&f.Security.Dev, "dev", false, "let this machine in with the emulators' key, make a certificate, and create the queues orders and demo")
+	fs.BoolVar(&f.Security.AllowRemote, "allow-remote", false, "with --dev: serve other machines too, in plain text, and ask everybody for a key")
 	fs.StringVar(&f.file, "config", "", "YAML `file` with settings and entities")
 	fs.StringVar(&f.emulator, "emulator-config", "", "Config.json `file` of the Service Bus or Event Hubs emulator")
 	fs.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file`, PEM")
@@ -114,7 +120,12 @@ func serve(ctx context.Context, cfg config.Config, changes <-chan config.Config,
 	err := server.Run(ctx, server.Config{
 		Config:  cfg,
 		Changes: changes,
-		Ready:   func(r server.Ready) { welcome(s.out, cfg, r) },
+		Ready: func(r server.Ready) {
+			welcome(s.out, cfg, r)
+			if cfg.Security.Dev && cfg.Security.AllowRemote {
+				warnRemote(s.err, os.Getenv("NO_COLOR") == "")
+			}
+		},
 	}, log)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, server.ErrUnfinished):
@@ -132,22 +143,34 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 		fmt.Fprintf(w, "  listening on %s\n", addr)
 	}
 	endpoint := endpointOf(r.Addresses)
-	if cfg.Security.Dev {
+	if cfg.Security.Dev && !cfg.Security.AllowRemote {
 		fmt.Fprintf(w, "\nDevelopment: from this machine, connect with\n  "+
 			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", endpoint)
 	}
 	if r.CA != "" {
 		fmt.Fprintf(w, "For TLS, trust %s (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).\n", filepath.Join(cfg.Data, filepath.FromSlash(r.CA)))
 	}
-	if r.NewKey != nil && !cfg.Security.Dev {
+	if r.NewKey != nil {
 		flag := ""
-		if !r.TLS {
+		if !r.TLS || cfg.Security.Dev {
 			flag = ";UseDevelopmentEmulator=true" // how SDKs are told to do without TLS
 		}
 		fmt.Fprintf(w, "\nA root key was made. It is shown this once; it is kept in %s\n  "+
 			"Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s%s\n",
 			filepath.Join(cfg.Data, "namespace.json"), endpoint, r.NewKey.Name, r.NewKey.PrimaryKey, flag)
 	}
+}
+
+// warnRemote says what --allow-remote means. It is red, because a broker for
+// development is easily forgotten where it should not be.
+func warnRemote(w io.Writer, colored bool) {
+	red, plain := "\x1b[31m", "\x1b[0m"
+	if !colored {
+		red, plain = "", ""
+	}
+	fmt.Fprintf(w, "%sWARNING: this broker is for development and serves other machines. Keys and messages pass in plain text: "+
+		"whoever is on the way can read them. The emulators' key does not work; clients need the key in namespace.json, "+
+		"which the first start prints.%s\n", red, plain)
 }
 
 // endpointOf returns the host to put into a connection string: with a port unless

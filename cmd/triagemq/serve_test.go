@@ -69,6 +69,7 @@ func TestServeRefusesNonsense(t *testing.T) {
 		{[]string{"serve", "--config", "none.yaml"}, exitUsage, "none.yaml"},
 		{[]string{"serve", "--listen", "nonsense"}, exitUsage, "is not host:port"},
 		{[]string{"serve", "--data", t.TempDir(), "--listen", "0.0.0.0:0"}, exitFailed, "--insecure"},
+		{[]string{"serve", "--dev", "--insecure", "--data", t.TempDir(), "--listen", "0.0.0.0:0"}, exitFailed, "--allow-remote"},
 		{[]string{"serve", "--tls-cert", "a.pem"}, exitUsage, "certFile and keyFile are needed together"},
 	}
 	for _, tt := range tests {
@@ -101,6 +102,32 @@ func TestServeStartsAndStops(t *testing.T) {
 	}
 }
 
+// stopOnWarning ends ctx when the broker has warned.
+type stopOnWarning struct {
+	bytes.Buffer
+	stop context.CancelFunc
+}
+
+func (w *stopOnWarning) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("WARNING")) {
+		defer w.stop()
+	}
+	return w.Buffer.Write(b)
+}
+
+// Number 21 of the list of doors: development for other machines warns in red.
+func TestServeWarnsOfRemoteDevelopment(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	t.Setenv("NO_COLOR", "")
+	var out bytes.Buffer
+	err := &stopOnWarning{stop: stop}
+	code := run(ctx, []string{"serve", "--dev", "--allow-remote", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, streams{strings.NewReader(""), &out, err})
+	if code != 0 || !strings.Contains(err.String(), "\x1b[31mWARNING: ") || !strings.Contains(out.String(), "A root key was made") {
+		t.Errorf("code %d\n%s\n%s", code, out.String(), err.String())
+	}
+}
+
 func TestWelcome(t *testing.T) {
 	var w bytes.Buffer
 	welcome(&w, config.Config{Data: "d"}, server.Ready{
@@ -119,13 +146,17 @@ A root key was made. It is shown this once; it is kept in ` + filepath.Join("d",
 
 	w.Reset()
 	dev := config.Config{Data: "d", Security: config.Security{Dev: true}}
-	welcome(&w, dev, server.Ready{Addresses: []string{"127.0.0.1:7000"}, TLS: true, CA: "tls/ca.pem", NewKey: &access.Rule{PrimaryKey: "secret"}})
+	welcome(&w, dev, server.Ready{Addresses: []string{"127.0.0.1:7000"}, TLS: true, CA: "tls/ca.pem"})
 	for _, part := range []string{"sb://localhost:7000;", "SAS_KEY_VALUE", filepath.Join("d", "tls", "ca.pem")} {
 		if !strings.Contains(w.String(), part) {
 			t.Errorf("development: %q is missing in\n%s", part, w.String())
 		}
 	}
-	if strings.Contains(w.String(), "secret") {
-		t.Error("development: the real key is shown too")
+
+	w.Reset()
+	dev.Security.AllowRemote = true
+	welcome(&w, dev, server.Ready{Addresses: []string{"0.0.0.0:7000"}, TLS: true, CA: "tls/ca.pem", NewKey: &access.Rule{Name: "root", PrimaryKey: "secret"}})
+	if text := w.String(); strings.Contains(text, "SAS_KEY_VALUE") || !strings.Contains(text, "SharedAccessKey=secret;UseDevelopmentEmulator=true") {
+		t.Errorf("development for other machines: want the real key alone in\n%s", text)
 	}
 }

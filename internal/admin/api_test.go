@@ -4,8 +4,6 @@ package admin
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -224,43 +222,6 @@ func TestRightsAreNeeded(t *testing.T) {
 		}
 		if (got.status == 401) != (got.header.Get("WWW-Authenticate") != "") {
 			t.Errorf("%s %s: %d with WWW-Authenticate %q", tt.method, tt.path, got.status, got.header.Get("WWW-Authenticate"))
-		}
-	}
-}
-
-// In development this machine is let in, but not a page that its user is reading.
-func TestDevelopmentKeepsPagesOut(t *testing.T) {
-	r := startWith(t, access.ForDevelopment)
-	r.queue(entity.Queue{Name: "q"})
-	request := func(method, host string, headers ...string) int {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+host+apiRoot+"/queues/q", strings.NewReader(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i < len(headers); i += 2 {
-			req.Header.Set(headers[i], headers[i+1])
-		}
-		w := httptest.NewRecorder()
-		r.handler.ServeHTTP(w, req)
-		return w.Code
-	}
-	known := access.SignToken(access.Development, "https://evil.example/q", time.Now().Add(time.Hour))
-	for _, tt := range []struct {
-		what   string
-		status int
-		want   int
-	}{
-		{"curl", request("GET", "localhost:5300"), 200},
-		{"by address", request("GET", "127.0.0.1:5300"), 200},
-		{"by IPv6", request("GET", "[::1]:5300"), 200},
-		{"same origin", request("PATCH", "localhost:5300", "Origin", "http://localhost:5300", "Sec-Fetch-Site", "same-origin"), 200},
-		{"another site", request("PATCH", "localhost:5300", "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"), 403},
-		{"another origin", request("PATCH", "localhost:5300", "Origin", "https://evil.example"), 403},
-		{"rebound name", request("GET", "evil.example:5300"), 403},
-		{"rebound name with the known key", request("GET", "evil.example:5300", "Authorization", known), 403},
-	} {
-		if tt.status != tt.want {
-			t.Errorf("%s: %d, want %d", tt.what, tt.status, tt.want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ package admin
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -93,7 +92,7 @@ func (a *api) policyRoutes() []route {
 }
 
 // raw reads the body as it is.
-func (c *call) raw() ([]byte, error) { return io.ReadAll(http.MaxBytesReader(c.w, c.Body, maxBody)) }
+func (c *call) raw() ([]byte, error) { return problem.ReadBody(c.w, c.Request, maxBody) }
 
 func demand(c *call) (any, error) {
 	floor, err := c.number("floor", 0, 1e6)

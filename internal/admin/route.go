@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"reflect"
@@ -201,7 +200,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // decode reads the body into to, which must know every field of it.
 func (c *call) decode(to any, limit int64) error {
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, limit))
+	body, err := problem.ReadBody(c.w, c.Request, limit)
 	if err != nil {
 		return err
 	}

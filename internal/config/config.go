@@ -40,16 +40,23 @@ type TLS struct {
 
 // Security says who may do what.
 type Security struct {
-	Rules    entity.AuthorizationRules // of the namespace
-	Dev      bool                      // accept the emulators' well-known key, on loopback
-	Insecure bool                      // allow plain text off loopback
+	Rules entity.AuthorizationRules // of the namespace
+	Dev   bool                      // accept the emulators' well-known key, on loopback
+	// AllowRemote lets development listen off loopback: then a key is needed, as
+	// without Dev, and plain text is allowed.
+	AllowRemote bool
+	Insecure    bool     // allow plain text off loopback
+	Hosts       []string // names by which browsers may reach the broker, besides localhost
+	// WebhookNetworks are the networks that webhooks may reach besides the public
+	// Internet, such as 10.0.0.0/8.
+	WebhookNetworks []string
 }
 
 // Storage tunes the store. Zero values are the defaults of the rooms they go to.
 type Storage struct {
 	Shards        int // default one for each core
 	SegmentSize   Size
-	CacheSize     Size // of message bodies in memory
+	CacheSize     Size // of message bodies in memory, for each shard
 	SnapshotAfter Size // bytes written between two snapshots
 }
 
@@ -116,7 +123,10 @@ func (c Config) Merge(over Config) Config {
 	c.TLS.ClientCAFile = cmp.Or(over.TLS.ClientCAFile, c.TLS.ClientCAFile)
 	c.Security.Rules = either(over.Security.Rules, c.Security.Rules)
 	c.Security.Dev = over.Security.Dev || c.Security.Dev
+	c.Security.AllowRemote = over.Security.AllowRemote || c.Security.AllowRemote
 	c.Security.Insecure = over.Security.Insecure || c.Security.Insecure
+	c.Security.Hosts = either(over.Security.Hosts, c.Security.Hosts)
+	c.Security.WebhookNetworks = either(over.Security.WebhookNetworks, c.Security.WebhookNetworks)
 	c.Storage.Shards = cmp.Or(over.Storage.Shards, c.Storage.Shards)
 	c.Storage.SegmentSize = cmp.Or(over.Storage.SegmentSize, c.Storage.SegmentSize)
 	c.Storage.CacheSize = cmp.Or(over.Storage.CacheSize, c.Storage.CacheSize)

@@ -51,7 +51,7 @@ namespace: shop
 data: /var/lib/triagemq
 listeners: ["0.0.0.0:5672", ":5300"]
 tls: {certFile: a.pem, keyFile: b.pem, clientCAFile: c.pem}
-security: {dev: true, insecure: true, rules: [{name: root, rights: [manage, Send], primaryKey: p, secondaryKey: s}]}
+security: {dev: true, allowRemote: true, insecure: true, hosts: [h], webhookNetworks: [10.0.0.0/8], rules: [{name: root, rights: [manage, Send], primaryKey: p, secondaryKey: s}]}
 storage: {shards: 4, segmentSize: 16MiB, cacheSize: 10MB, snapshotAfter: 4096}
 limits: {memory: 200MiB, maxConnections: 5, maxLinks: 6, maxFrameSize: 1KiB, handshakeTimeout: 1s, idleTimeout: PT2M, writeTimeout: 3s}
 grace: 4s
@@ -63,7 +63,7 @@ grace: 4s
 	want := Config{
 		Namespace: "shop", Data: "/var/lib/triagemq", Listeners: []string{"0.0.0.0:5672", ":5300"},
 		TLS: TLS{"a.pem", "b.pem", "c.pem"},
-		Security: Security{Dev: true, Insecure: true, Rules: entity.AuthorizationRules{
+		Security: Security{Dev: true, AllowRemote: true, Insecure: true, Hosts: []string{"h"}, WebhookNetworks: []string{"10.0.0.0/8"}, Rules: entity.AuthorizationRules{
 			{KeyName: "root", Rights: []entity.Right{entity.Manage, entity.Send}, PrimaryKey: "p", SecondaryKey: "s"},
 		}},
 		Storage: Storage{4, 16 << 20, 10e6, 4096},

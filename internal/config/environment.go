@@ -13,7 +13,8 @@ import (
 //
 //	TRIAGEMQ_NAMESPACE  TRIAGEMQ_DATA      TRIAGEMQ_LISTEN (host:port, separated by commas)
 //	TRIAGEMQ_TLS_CERT   TRIAGEMQ_TLS_KEY   TRIAGEMQ_TLS_CLIENT_CA
-//	TRIAGEMQ_DEV        TRIAGEMQ_INSECURE  (true or false)
+//	TRIAGEMQ_DEV        TRIAGEMQ_INSECURE  TRIAGEMQ_ALLOW_REMOTE (true or false)
+//	TRIAGEMQ_HOSTS      TRIAGEMQ_WEBHOOK_NETWORKS (separated by commas)
 func Environment(lookup func(string) (string, bool)) (Config, error) {
 	var c Config
 	var fs Faults
@@ -34,7 +35,17 @@ func Environment(lookup func(string) (string, bool)) (Config, error) {
 	c.TLS = TLS{get("TRIAGEMQ_TLS_CERT"), get("TRIAGEMQ_TLS_KEY"), get("TRIAGEMQ_TLS_CLIENT_CA")}
 	c.Security.Dev = flag("TRIAGEMQ_DEV")
 	c.Security.Insecure = flag("TRIAGEMQ_INSECURE")
-	for _, address := range strings.FieldsFunc(get("TRIAGEMQ_LISTEN"), func(r rune) bool { return r == ',' || r == ' ' }) {
+	c.Security.AllowRemote = flag("TRIAGEMQ_ALLOW_REMOTE")
+	list := func(name string) []string {
+		text := get(name)
+		if text == "" {
+			return nil
+		}
+		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	c.Security.Hosts = list("TRIAGEMQ_HOSTS")
+	c.Security.WebhookNetworks = list("TRIAGEMQ_WEBHOOK_NETWORKS")
+	for _, address := range list("TRIAGEMQ_LISTEN") {
 		if problem := checkAddress(address); problem != "" {
 			fs = append(fs, Fault{Path: "TRIAGEMQ_LISTEN", Problem: problem})
 		}

@@ -25,9 +25,12 @@ func (d *decoder) config(n node, c *Config) {
 		},
 		"security": func(n node) {
 			d.object(n, fields{
-				"rules":    d.authorizationRules(&c.Security.Rules, "name"),
-				"dev":      d.boolean(&c.Security.Dev),
-				"insecure": d.boolean(&c.Security.Insecure),
+				"rules":           d.authorizationRules(&c.Security.Rules, "name"),
+				"dev":             d.boolean(&c.Security.Dev),
+				"allowRemote":     d.boolean(&c.Security.AllowRemote),
+				"insecure":        d.boolean(&c.Security.Insecure),
+				"hosts":           d.texts(&c.Security.Hosts),
+				"webhookNetworks": d.texts(&c.Security.WebhookNetworks),
 			})
 		},
 		"storage": func(n node) {

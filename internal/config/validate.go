@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,11 @@ func (c Config) settingFaults() Faults {
 	for i, address := range c.Listeners {
 		if problem := checkAddress(address); problem != "" {
 			fs = append(fs, c.Fault(fmt.Sprintf("listeners[%d]", i), problem))
+		}
+	}
+	for i, network := range c.Security.WebhookNetworks {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			fs = append(fs, c.Fault(fmt.Sprintf("security.webhookNetworks[%d]", i), fmt.Sprintf("%q is not a network such as 10.0.0.0/8", network)))
 		}
 	}
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {

@@ -13,12 +13,13 @@ import (
 // adminHandler is the HTTP side of the broker.
 func (f *front) adminHandler(parts Parts) http.Handler {
 	return admin.New(admin.Parts{
-		Broker:   parts.Broker,
-		Callers:  parts.Authority,
-		Log:      f.log,
-		Unsynced: parts.Unsynced,
-		Memory:   parts.Memory.Usage,
-		Disk:     parts.Disk,
+		Broker:    parts.Broker,
+		Callers:   parts.Authority,
+		Log:       f.log,
+		Namespace: f.cfg.Namespace,
+		Unsynced:  parts.Unsynced,
+		Memory:    parts.Memory.Usage,
+		Disk:      parts.Disk,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted
 		},

@@ -29,8 +29,8 @@ type Config struct {
 	// FS is where everything is kept; nil is the directory Data on disk.
 	FS vfs.FS
 
-	// MaxStrangers is how many connections of one address may have proved
-	// nothing yet; zero is 100.
+	// MaxStrangers is how many connections may have proved nothing yet; zero is
+	// 768, or fewer if there is little memory.
 	MaxStrangers int
 	// MaxUnsynced is how much memory messages may take that are not on disk yet,
 	// in bytes; zero is 64 MiB, or half of the memory for peers if that is less.
@@ -84,7 +84,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Storage.Shards = cmp.Or(c.Storage.Shards, min(runtime.GOMAXPROCS(0), maxShards))
 	c.Limits.MaxConnections = cmp.Or(c.Limits.MaxConnections, 10_000)
-	c.MaxStrangers = cmp.Or(c.MaxStrangers, 100)
+	c.MaxStrangers = cmp.Or(c.MaxStrangers, 768)
 	c.FirstBytes = cmp.Or(c.FirstBytes, 5*time.Second)
 	return c
 }
@@ -93,13 +93,25 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate(), CheckPolicies(c.Config)}
 	for _, addr := range c.Listeners {
-		local, err := isLocal(addr)
-		if err == nil && !local && c.TLS.CertFile == "" && !c.Security.Insecure {
+		switch local, err := isLocal(addr); {
+		case err != nil || local:
+		case c.trusting():
+			errs = append(errs, fmt.Errorf("listen on %s: with --dev no key is needed, so that it is for this machine alone; "+
+				"in a container give --allow-remote too: then a key is needed, which the first start prints", addr))
+		case c.TLS.CertFile == "" && !c.plainText():
 			errs = append(errs, fmt.Errorf("listen on %s: other machines could read everything; "+
 				"give --tls-cert and --tls-key, or say with --insecure that plain text is fine", addr))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// trusting reports whether peers on this machine are let in without a key.
+func (c Config) trusting() bool { return c.Security.Dev && !c.Security.AllowRemote }
+
+// plainText reports whether other machines may speak plain text.
+func (c Config) plainText() bool {
+	return c.Security.Insecure || c.Security.Dev && c.Security.AllowRemote
 }
 
 func (c Config) endpoint() endpoint.Config {
@@ -117,13 +129,19 @@ func (c Config) handshake() time.Duration {
 	return cmp.Or(c.Limits.HandshakeTimeout.Std(), 10*time.Second)
 }
 
+// writeTimeout is how long a peer may take to read, or to send, a piece of
+// something over HTTP.
+func (c Config) writeTimeout() time.Duration {
+	return cmp.Or(c.Limits.WriteTimeout.Std(), 10*time.Second)
+}
+
 func (c Config) wal() wal.Options {
 	return wal.Options{SegmentSize: uint64(c.Storage.SegmentSize)}
 }
 
 func (c Config) shard() shard.Options {
 	return shard.Options{
-		CacheBytes:    int(c.Storage.CacheSize) / c.Storage.Shards,
+		CacheBytes:    int(c.Storage.CacheSize),
 		SnapshotAfter: uint64(c.Storage.SnapshotAfter),
 	}
 }

@@ -11,12 +11,17 @@
 //
 // What is not encrypted is served to this machine only, unless the operator says
 // otherwise. The well-known development key opens the door to this machine only,
-// without exception.
+// without exception: a broker that accepts it listens on loopback alone.
 //
 // A peer that has not proved anything is given little: some seconds to speak, a
-// small number of connections for each address, of which the oldest go first,
-// and no memory to fill. It gives way to others when there are too many
-// connections. Connections never use up the descriptors that the store needs.
+// place of which there are few, and no memory to fill. When there are too many
+// connections the oldest stranger of the network with the most of them goes, so
+// that who logs in gets through. A connection by HTTP has proved something when a
+// request on it was authenticated. Connections never use up the descriptors that
+// the store needs.
+//
+// A page in a browser gets nothing from us that it could not get by itself: see
+// browser.go. A webhook reaches nothing that only we can reach.
 //
 // # Concurrency
 //

@@ -16,6 +16,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
@@ -30,6 +31,7 @@ type front struct {
 	tls       *tls.Config // nil without a certificate
 	ca        string
 	gate      *gate
+	memory    *budget.Process
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
 
@@ -42,20 +44,18 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 	files := maxFiles()
 	limit := func() int { return connectionLimit(cfg.Limits.MaxConnections, files, segments()) }
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(limit, cfg.MaxStrangers), web: newHandoff()}
+		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
 	}
-	if cfg.Security.Dev {
+	if cfg.trusting() {
 		f.local = access.ForDevelopment(parts.Keeper)
 	}
 	if err := f.prepareTLS(); err != nil {
 		return nil, err
 	}
-	parts.Authority = func(r *http.Request) access.Authority {
-		return f.authority(r.Context().Value(connKey{}).(*handed).RemoteAddr())
-	}
+	parts.Authority = f.authorityFor
 	f.handler = f.adminHandler(parts)
 	if cfg.Handler != nil {
 		f.handler = cfg.Handler(parts)
@@ -216,13 +216,23 @@ func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 		f.log.Debug("connection ended before it began", "peer", nc.RemoteAddr().String(), "err", err)
 		return
 	}
-	t.speaks()
 	switch speaks {
 	case protoAMQP:
-		f.serveAMQP(ctx, c, t, c.certificate)
+		f.serveAMQP(ctx, c, t, servicebus.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate})
 	case protoHTTP:
-		f.web.serve(c, t)
+		f.serveHTTP(c, t)
 	}
+}
+
+// serveHTTP serves a connection that speaks HTTP, or WebSocket, to its end.
+func (f *front) serveHTTP(v *visitor, t *ticket) {
+	c := &handed{visitor: v, ticket: t, stranger: f.cfg.FirstBytes, unread: f.cfg.writeTimeout()}
+	defer c.held.leave()
+	if !c.held.enter(f.memory) {
+		f.log.Debug("no memory for a connection", "peer", v.RemoteAddr().String())
+		return
+	}
+	f.web.serve(c)
 }
 
 // identify reads the first bytes, and behind TLS the first of what it protects.
@@ -253,16 +263,22 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 		return protoUnknown, nil, errors.New("server: TLS asked for, but there is no certificate")
 	}
 	c.SetDeadline(time.Now().Add(f.cfg.handshake()))
-	tc := tls.Server(c, f.tls)
+	b := &bounded{Conn: c, left: maxHandshake}
+	tc := tls.Server(b, f.tls)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		return protoUnknown, nil, err
 	}
+	b.left = -1
 	speaks, inner, err := sniff(tc)
 	if err == nil && speaks == protoTLS {
 		err = errors.New("server: TLS inside TLS")
 	}
 	return speaks, &visitor{Conn: inner, encrypted: true, certificate: nameIn(tc.ConnectionState())}, err
 }
+
+// maxHandshake is how much a client may send in the handshake of TLS: a hello of one or
+// two KiB, and its certificates. The library keeps it until it is complete.
+const maxHandshake = 32 << 10
 
 // nameIn returns the name in a client's certificate, which TLS has verified.
 func nameIn(state tls.ConnectionState) string {
@@ -281,13 +297,13 @@ type visitor struct {
 
 // mayTalk reports whether anything but a health check may pass on v.
 func (f *front) mayTalk(v *visitor) bool {
-	return v.encrypted || f.cfg.Security.Insecure || fromHere(v.RemoteAddr())
+	return v.encrypted || f.cfg.plainText() || fromHere(v.RemoteAddr())
 }
 
 // serveAMQP serves an AMQP connection to its end.
-func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, certificate string) {
+func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, peer servicebus.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer := servicebus.Peer{Authority: f.authority(nc.RemoteAddr()), Known: t.known, Certificate: certificate}
+	peer.Known = t.known
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}

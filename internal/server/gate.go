@@ -7,40 +7,55 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
-// gate counts connections. A stranger is one that has proved nothing yet. When an
-// address has too many strangers, or when there are too many connections in all, a
-// stranger is shut out: the oldest that has not said a word, or else the oldest. So
-// a client that logs in gets through however many others do not.
+// gate counts connections. A stranger is one that has proved nothing yet. When there
+// are too many strangers, or too many connections in all, a stranger is shut out: the
+// oldest of the network that has the most of them. The oldest has had the longest
+// time to prove itself, and who comes is never the one to go: so a client that logs
+// in gets through however many others do not, be it from the same address.
 type gate struct {
 	maxOpen      func() int // of all connections, as things are now
-	maxStrangers int        // of one address
+	maxStrangers int        // of all networks
 
 	mu        sync.Mutex
-	open      int                      // guarded by mu
-	arrived   uint64                   // connections so far; guarded by mu
-	strangers map[netip.Addr][]*ticket // guarded by mu; oldest first
+	open      int                        // guarded by mu
+	arrived   uint64                     // connections so far; guarded by mu
+	count     int                        // of strangers; guarded by mu
+	strangers map[netip.Prefix][]*ticket // guarded by mu; oldest first
 }
 
 // ticket is one connection that got in.
 type ticket struct {
 	gate   *gate
-	ip     netip.Addr
+	from   netip.Prefix
 	nc     net.Conn
 	number uint64 // in the order of arrival; guarded by gate.mu
-	spoke  bool   // guarded by gate.mu
 	shut   bool   // it was shut out and does not count any more; guarded by gate.mu
+	proved atomic.Bool
 }
 
 func newGate(maxOpen func() int, maxStrangers int) *gate {
-	return &gate{maxOpen: maxOpen, maxStrangers: maxStrangers, strangers: map[netip.Addr][]*ticket{}}
+	return &gate{maxOpen: maxOpen, maxStrangers: max(maxStrangers, 1), strangers: map[netip.Prefix][]*ticket{}}
+}
+
+// networkOf returns the network that an address is counted with: an IPv4 address by
+// itself, an IPv6 address with the 64 bits that its owner was given and the other 64
+// that it may choose as it likes.
+func networkOf(ip netip.Addr) netip.Prefix {
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	p, _ := ip.WithZone("").Prefix(bits) // fails for no address at all: the zero Prefix
+	return p
 }
 
 // enter lets a connection in; false means that there are too many altogether, all
 // of which have proved something.
 func (g *gate) enter(nc net.Conn) (*ticket, bool) {
-	t := &ticket{gate: g, ip: ipOf(nc.RemoteAddr()), nc: nc}
+	t := &ticket{gate: g, from: networkOf(ipOf(nc.RemoteAddr())), nc: nc}
 	evicted, ok := g.add(t, g.maxOpen())
 	if evicted != nil {
 		evicted.nc.Close() // its goroutine sees that and leaves
@@ -51,31 +66,21 @@ func (g *gate) enter(nc net.Conn) (*ticket, bool) {
 func (g *gate) add(t *ticket, maxOpen int) (evicted *ticket, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open >= maxOpen {
+	if g.open >= maxOpen || g.count >= g.maxStrangers {
 		if evicted = g.leastWelcome(); evicted == nil {
 			return nil, false
 		}
 		g.shutOut(evicted)
 	}
 	g.open++
+	g.count++
 	g.arrived++
 	t.number = g.arrived
-	g.strangers[t.ip] = append(g.strangers[t.ip], t)
-	if all := g.strangers[t.ip]; evicted == nil && len(all) > g.maxStrangers {
-		evicted = first(all)
-		g.shutOut(evicted)
-	}
+	g.strangers[t.from] = append(g.strangers[t.from], t)
 	return evicted, true
 }
 
-// first returns which stranger of an address goes first.
-func first(all []*ticket) *ticket {
-	silent := slices.IndexFunc(all, func(o *ticket) bool { return !o.spoke })
-	return all[max(0, silent)]
-}
-
-// leastWelcome returns which stranger of all goes first, nil if there is none; mu
-// is held. The address with the most strangers has to give one up.
+// leastWelcome returns which stranger goes first, nil if there is none; mu is held.
 func (g *gate) leastWelcome() *ticket {
 	var most []*ticket
 	for _, all := range g.strangers {
@@ -86,7 +91,7 @@ func (g *gate) leastWelcome() *ticket {
 	if most == nil {
 		return nil
 	}
-	return first(most)
+	return most[0]
 }
 
 // shutOut takes a stranger's place away; mu is held. Its goroutine may take a
@@ -97,19 +102,18 @@ func (g *gate) shutOut(t *ticket) {
 	t.shut = true
 }
 
-// speaks says that the peer has said what it speaks.
-func (t *ticket) speaks() {
-	t.gate.mu.Lock()
-	defer t.gate.mu.Unlock()
-	t.spoke = true
-}
-
 // known says that the peer has proved something.
 func (t *ticket) known() {
+	if t.proved.Swap(true) {
+		return
+	}
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
 	t.gate.forget(t)
 }
+
+// isKnown reports whether the peer has proved something.
+func (t *ticket) isKnown() bool { return t.proved.Load() }
 
 // leave says that the connection is over.
 func (t *ticket) leave() {
@@ -124,10 +128,15 @@ func (t *ticket) leave() {
 
 // forget removes t from the strangers, if it is one; mu is held.
 func (g *gate) forget(t *ticket) {
-	rest := slices.DeleteFunc(g.strangers[t.ip], func(o *ticket) bool { return o == t })
-	if len(rest) == 0 {
-		delete(g.strangers, t.ip)
+	all := g.strangers[t.from]
+	at := slices.Index(all, t)
+	if at < 0 {
 		return
 	}
-	g.strangers[t.ip] = rest
+	g.count--
+	if len(all) == 1 {
+		delete(g.strangers, t.from)
+		return
+	}
+	g.strangers[t.from] = slices.Delete(all, at, at+1)
 }

@@ -4,6 +4,7 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
@@ -24,50 +25,9 @@ type from struct {
 func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.ip), Port: 1} }
 func (f *from) Close() error         { f.closed = true; return nil }
 
-func TestGate(t *testing.T) {
-	g := newGate(func() int { return 6 }, 2)
-	enter := func(ip string) (*from, *ticket) {
-		t.Helper()
-		c := &from{ip: ip}
-		ticket, ok := g.enter(c)
-		if !ok {
-			t.Fatalf("%s was not let in", ip)
-		}
-		return c, ticket
-	}
-	speaker, speakerTicket := enter("10.0.0.1")
-	speakerTicket.speaks()
-	silent, silentTicket := enter("10.0.0.1")
-	elsewhere, _ := enter("10.0.0.2")
-	third, thirdTicket := enter("::ffff:10.0.0.1") // the same address, written otherwise
-	if speaker.closed || !silent.closed || third.closed || elsewhere.closed {
-		t.Errorf("the third of an address closed: speaker %v, silent %v, third %v, elsewhere %v; want the silent one alone",
-			speaker.closed, silent.closed, third.closed, elsewhere.closed)
-	}
-	silentTicket.leave()
-
-	speakerTicket.known()
-	enter("10.0.0.1")
-	if speaker.closed || third.closed {
-		t.Error("who is known still counts as a stranger")
-	}
-	thirdTicket.speaks()
-	_, last := enter("10.0.0.1")
-	last.speaks()
-	enter("10.0.0.3")
-	speakerTicket.leave()
-	enter("10.0.0.4")
-	if n := len(g.strangers[thirdTicket.ip]); n != 2 {
-		t.Errorf("%d strangers of one address, want 2", n)
-	}
-}
-
-// Line A11 of the hardening list: the number of connections is bounded by the
-// descriptors there are. Strangers give way to who comes; who is known does not.
-func TestFullGate(t *testing.T) {
-	limit := 4
-	g := newGate(func() int { return limit }, 100)
-	enter := func(ip string) (*from, *ticket) {
+// entering lets connections in and fails the test if one is not.
+func entering(t *testing.T, g *gate) func(ip string) (*from, *ticket) {
+	return func(ip string) (*from, *ticket) {
 		t.Helper()
 		c := &from{ip: ip}
 		x, ok := g.enter(c)
@@ -76,25 +36,101 @@ func TestFullGate(t *testing.T) {
 		}
 		return c, x
 	}
+}
+
+// Number 8 of the list of doors: when there are too many strangers, the oldest of the
+// network with the most of them goes, and never who has just come.
+func TestGate(t *testing.T) {
+	g := newGate(func() int { return 100 }, 3)
+	enter := entering(t, g)
+	first, _ := enter("10.0.0.1")
+	second, secondTicket := enter("::ffff:10.0.0.1") // the same address, written otherwise
+	elsewhere, _ := enter("10.0.0.2")
+	third, thirdTicket := enter("10.0.0.1")
+	if !first.closed || second.closed || third.closed || elsewhere.closed {
+		t.Errorf("closed: first %v, second %v, third %v, elsewhere %v; want the first alone",
+			first.closed, second.closed, third.closed, elsewhere.closed)
+	}
+	secondTicket.known()
+	thirdTicket.known()
+	for range 3 {
+		enter("10.0.0.3")
+	}
+	if second.closed || third.closed {
+		t.Error("who is known still counts as a stranger")
+	}
+	if g.count != 3 || g.open != 5 {
+		t.Errorf("%d strangers of %d connections, want 3 of 5", g.count, g.open)
+	}
+}
+
+// Number 8: who can choose among 2^64 addresses is counted once.
+func TestGateCountsNetworksOfIPv6(t *testing.T) {
+	g := newGate(func() int { return 100 }, 10)
+	enter := entering(t, g)
+	victim, _ := enter("2001:db8:0:1::1")
+	for i := range 100 {
+		enter(fmt.Sprintf("2001:db8:0:2::%x", i+1))
+	}
+	if victim.closed {
+		t.Error("a connection was shut out by a hundred of another network")
+	}
+	if n := len(g.strangers); n != 2 {
+		t.Errorf("%d networks, want 2", n)
+	}
+}
+
+// Number 8, with its figures: from a hundred addresses come a hundred connections each
+// that say eight bytes. Whoever comes then stays until as many others have come, also
+// from one of those addresses.
+func TestGateKeepsWhoLogsIn(t *testing.T) {
+	g := newGate(func() int { return 10_000 }, 768)
+	enter := entering(t, g)
+	crowd := func() {
+		for i := range 10_000 {
+			enter(fmt.Sprintf("127.0.1.%d", i%100))
+		}
+	}
+	crowd()
+	for i := range 20 {
+		c, x := enter(fmt.Sprintf("127.0.1.%d", i)) // where strangers are, too
+		for j := range 500 {                        // while it logs in
+			enter(fmt.Sprintf("127.0.1.%d", j%100))
+		}
+		if c.closed {
+			t.Fatalf("client %d was shut out before it could log in", i)
+		}
+		x.known()
+		crowd()
+		if c.closed {
+			t.Fatalf("client %d was shut out after it had logged in", i)
+		}
+	}
+}
+
+// Line A11 of the hardening list: the number of connections is bounded by the
+// descriptors there are. Strangers give way to who comes; who is known does not.
+func TestFullGate(t *testing.T) {
+	limit := 4
+	g := newGate(func() int { return limit }, 100)
+	enter := entering(t, g)
 	alone, aloneTicket := enter("10.0.0.1")
 	oldest, oldestTicket := enter("10.0.0.2")
-	oldestTicket.speaks()
-	silent, silentTicket := enter("10.0.0.2")
+	_, second := enter("10.0.0.2")
 	enter("10.0.0.2")
 	_, third := enter("10.0.0.3")
-	if !silent.closed || oldest.closed || alone.closed {
-		t.Errorf("closed: silent %v, oldest %v, alone %v; want the silent one of the address with the most strangers",
-			silent.closed, oldest.closed, alone.closed)
+	if !oldest.closed || alone.closed {
+		t.Errorf("closed: oldest %v, alone %v; want the oldest of the address with the most strangers", oldest.closed, alone.closed)
 	}
 	if g.open != 4 {
 		t.Errorf("%d connections count, want 4", g.open)
 	}
-	silentTicket.known() // too late
-	silentTicket.leave()
+	oldestTicket.known() // too late
+	oldestTicket.leave()
 	if g.open != 4 {
 		t.Errorf("after the one that was shut out has left, %d count, want 4", g.open)
 	}
-	for _, x := range []*ticket{third, aloneTicket, oldestTicket} {
+	for _, x := range []*ticket{third, aloneTicket, second} {
 		x.known()
 	}
 	_, last := enter("10.0.0.4") // in place of the last stranger

@@ -3,8 +3,11 @@
 package server
 
 import (
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // handoff is a net.Listener whose connections were accepted by someone else: the
@@ -20,8 +23,8 @@ func newHandoff() *handoff {
 }
 
 // serve hands a connection over and returns when it was closed.
-func (h *handoff) serve(v *visitor, t *ticket) {
-	c := &handed{visitor: v, ticket: t, done: make(chan struct{})}
+func (h *handoff) serve(c *handed) {
+	c.done = make(chan struct{})
 	select {
 	case h.conns <- c:
 		<-c.done
@@ -48,12 +51,83 @@ func (h *handoff) Close() error {
 // Addr returns an address that says nothing.
 func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 
-// handed is a connection in the hands of net/http.
+// handed is a connection in the hands of net/http, which knows one time-out for
+// everybody, and nothing of memory. Here strangers have less time, who reads nothing
+// of an answer is cut off however long the answer may take to make, and what the peer
+// makes us hold is charged: see memory.go.
 type handed struct {
 	*visitor
-	ticket *ticket
-	once   sync.Once
-	done   chan struct{}
+	ticket   *ticket
+	once     sync.Once
+	done     chan struct{}
+	stranger time.Duration // how long a stranger may take to send or read something
+	unread   time.Duration // how long a peer may take to read writePiece
+	tunnel   atomic.Bool   // it has become a WebSocket, whose time-outs are AMQP's
+	held     charges
+}
+
+// writePiece is how much is written under one deadline.
+const writePiece = 16 << 10
+
+// SetReadDeadline gives strangers no more than their time.
+func (c *handed) SetReadDeadline(at time.Time) error {
+	if !c.ticket.isKnown() {
+		if most := time.Now().Add(c.stranger); at.IsZero() || at.After(most) {
+			at = most
+		}
+	}
+	return c.visitor.SetReadDeadline(at)
+}
+
+// Read reads, if there is room for what comes.
+func (c *handed) Read(b []byte) (int, error) {
+	n, err := c.visitor.Read(b)
+	if !c.held.header(b[:n]) {
+		return 0, errNoMemory
+	}
+	return n, err
+}
+
+// Write writes as long as the peer reads.
+func (c *handed) Write(b []byte) (written int, err error) {
+	// What strangers are told is short, or the same for all of them.
+	if len(b) > writePiece && !c.tunnel.Load() && c.ticket.isKnown() {
+		defer c.held.output(int64(len(b)))()
+	}
+	for first := true; err == nil && (first || len(b) > 0); first = false {
+		piece := b
+		if !c.tunnel.Load() {
+			piece = b[:min(len(b), writePiece)]
+			if err := c.visitor.SetWriteDeadline(time.Now().Add(c.patience())); err != nil {
+				return written, err
+			}
+		}
+		var n int
+		n, err = c.visitor.Write(piece)
+		written, b = written+n, b[n:]
+	}
+	return written, err
+}
+
+func (c *handed) patience() time.Duration {
+	if c.ticket.isKnown() {
+		return c.unread
+	}
+	return c.stranger
+}
+
+// CloseWrite says that nothing more is written. With it, net/http gives a client
+// that still sends the time to read why it was refused.
+func (c *handed) CloseWrite() error { return closeWrite(c.visitor.Conn) }
+
+func closeWrite(nc net.Conn) error {
+	switch c := nc.(type) {
+	case *sniffed:
+		return closeWrite(c.Conn)
+	case interface{ CloseWrite() error }:
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 // Close closes the connection and lets serve return.

@@ -44,6 +44,9 @@ func (f *front) httpServer(ctx context.Context) *http.Server {
 func (f *front) routes(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := r.Context().Value(connKey{}).(*handed)
+		protect(w.Header())
+		r = f.begin(w, r, conn)
+		defer conn.held.end()
 		switch path := r.URL.Path; {
 		case path == "/healthz" || path == "/readyz":
 			respond(w, http.StatusOK, "text/plain; charset=utf-8", "ok\n")
@@ -55,7 +58,10 @@ func (f *front) routes(ctx context.Context) http.Handler {
 		case strings.EqualFold(path, pathWebSocket):
 			f.serveWebSocket(ctx, w, r, conn)
 		default:
-			conn.ticket.known() // whoever asks has to prove itself in the request
+			if err := f.checkRequest(r); err != nil {
+				refuseForeign(w, err)
+				return
+			}
 			f.handler.ServeHTTP(w, r)
 		}
 	})

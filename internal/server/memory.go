@@ -3,7 +3,9 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
+	"sync"
 
 	"github.com/triagemq/triagemq/internal/budget"
 )
@@ -28,4 +30,154 @@ func (c Config) memory(log *slog.Logger) *budget.Process {
 	p := budget.NewProcess(budget.Limits{Process: limit, Unsynced: c.MaxUnsynced})
 	log.Debug("memory for clients", "bytes", p.Usage().Limit)
 	return p
+}
+
+// maxStrangers returns how many connections may have proved nothing yet. Each has its
+// share of the memory for strangers whatever the others do; a quarter of that is for
+// those that were shut out and have not given theirs back yet.
+func maxStrangers(configured int, memory *budget.Process) int {
+	return min(configured, int(memory.Strangers().Limit()/budget.StrangerLimit*3/4))
+}
+
+const (
+	// connectionCost is about what a connection by HTTP takes that does nothing.
+	connectionCost = 8 << 10
+	// headerCost is how often a header is there: as it came, and as its lines.
+	headerCost = 2
+	// headerLineCost is about what a line of a header takes besides its bytes: an
+	// entry in a map and its strings.
+	headerLineCost = 128
+	// bodyCost is how often a body is there: as it came, and as what it means.
+	bodyCost = 2
+)
+
+// errNoMemory ends a connection by HTTP whose header does not fit into its account.
+var errNoMemory = errors.New("server: the header of a request takes more memory than there is for its sender")
+
+// charges is what a connection by HTTP makes the process hold. Its methods may be
+// called from any goroutine: net/http reads the header, and waits for the client to
+// leave, in others than the handler's.
+type charges struct {
+	member *budget.Member
+
+	mu      sync.Mutex
+	counter budget.Counter // guarded by mu
+	request int64          // of counter, for the request under way; guarded by mu
+	meter   headerMeter    // guarded by mu
+	left    bool           // guarded by mu
+}
+
+// enter begins to charge a connection that has just come; false means that there is no
+// room for it.
+func (c *charges) enter(p *budget.Process) bool {
+	c.member = p.Enter()
+	c.counter = budget.NewCounter(c.member.Account)
+	return c.counter.Take(connectionCost)
+}
+
+// prove says whose key the peer has shown.
+func (c *charges) prove(rule string) {
+	c.member.Prove(rule)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counter.Resized()
+}
+
+// leave gives everything back. A handler may still be about to end; it is charged
+// nothing any more.
+func (c *charges) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+	c.counter.Close()
+	c.member.Leave()
+}
+
+// header charges what was read, if it belongs to the header of a request, and reports
+// whether there was room for it.
+func (c *charges) header(b []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.takeForRequest(c.meter.cost(b))
+}
+
+// body charges n bytes of a body, and reports whether there was room for them.
+func (c *charges) body(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.takeForRequest(bodyCost * int64(n))
+}
+
+func (c *charges) takeForRequest(n int64) bool {
+	if n == 0 {
+		return true
+	}
+	if c.left || !c.counter.Take(n) {
+		return false
+	}
+	c.request += n
+	return true
+}
+
+// begin says that the header of a request is complete.
+func (c *charges) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.meter = headerMeter{done: true}
+}
+
+// end says that the handler of a request is done. What comes next is a header.
+func (c *charges) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.left {
+		c.counter.Release(c.request)
+	}
+	c.request, c.meter = 0, headerMeter{}
+}
+
+// output charges n bytes of an answer, which is there already, until written is called.
+func (c *charges) output(n int64) (written func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left {
+		return func() {}
+	}
+	c.counter.Add(n)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.left {
+			c.counter.Release(n)
+		}
+	}
+}
+
+// headerMeter finds out what the header of a request will take, from its bytes as they
+// come: a line of five bytes is an entry in a map as is one of a thousand. A header ends
+// with an empty line; empty lines before it are allowed.
+type headerMeter struct {
+	begun bool // a line has had something in it
+	full  bool // this line has something in it
+	done  bool // the header has ended
+}
+
+func (m *headerMeter) cost(b []byte) int64 {
+	var cost int64
+	for _, c := range b {
+		if m.done {
+			break
+		}
+		cost += headerCost
+		switch {
+		case c == '\n' && m.begun && !m.full:
+			m.done = true
+		case c == '\n':
+			cost += headerLineCost
+			m.full = false
+		case c != '\r':
+			m.begun, m.full = true, true
+		}
+	}
+	return cost
 }

@@ -18,8 +18,9 @@ import (
 const rulesFile = "namespace.json"
 
 // loadRules reads the access rules. At the first start there are none: a root
-// rule with random keys is made, kept, and returned to be shown once.
-func loadRules(fsys vfs.FS) (rules access.Rules, fresh *access.Rule, err error) {
+// rule with random keys is made, kept, and returned to be shown once. If no key is
+// needed, that is left to the first start that needs one, which will show it.
+func loadRules(fsys vfs.FS, needed bool) (rules access.Rules, fresh *access.Rule, err error) {
 	b, err := readFile(fsys, rulesFile)
 	if err == nil {
 		rules, err = access.Decode(b)
@@ -30,6 +31,9 @@ func loadRules(fsys vfs.FS) (rules access.Rules, fresh *access.Rule, err error) 
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("read %s: %w", rulesFile, err)
+	}
+	if !needed {
+		return nil, nil, nil
 	}
 	root := access.NewRule(access.RootRule, access.All)
 	rules = access.Rules{root}

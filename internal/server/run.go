@@ -116,12 +116,12 @@ func (b *built) build() (err error) {
 	if b.broker, err = broker.Open(b.shards, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
-	rules, fresh, err := loadRules(cfg.FS)
+	rules, fresh, err := loadRules(cfg.FS, !cfg.trusting())
 	if err != nil {
 		return err
 	}
 	b.newKey = fresh
-	b.hooks = newWebhooks(log)
+	b.hooks = newWebhooks(log, cfg.webhookNetworks())
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }

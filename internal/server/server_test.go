@@ -378,6 +378,115 @@ func TestPlainTextElsewhereNeedsAWord(t *testing.T) {
 	}
 }
 
+// Number 21 of the list of doors: without a key for this machine alone.
+func TestDevelopmentIsForThisMachine(t *testing.T) {
+	for _, tt := range []struct {
+		listen string
+		remote bool
+		ok     bool
+	}{
+		{"127.0.0.1:0", false, true},
+		{"localhost:0", false, true},
+		{"[::1]:0", false, true},
+		{"0.0.0.0:0", false, false},
+		{":0", false, false},
+		{"192.0.2.1:0", false, false},
+		{"0.0.0.0:0", true, true},
+		{"127.0.0.1:0", true, true},
+	} {
+		var cfg Config
+		cfg.Listeners = []string{tt.listen}
+		cfg.Security.Dev, cfg.Security.AllowRemote = true, tt.remote
+		cfg.TLS.CertFile, cfg.TLS.KeyFile = "cert.pem", "key.pem"
+		err := cfg.Validate()
+		if (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "--allow-remote") {
+			t.Errorf("listen on %q, remote %v: %v, want ok %v", tt.listen, tt.remote, err, tt.ok)
+		}
+	}
+}
+
+// Number 21: where other machines are served, nobody is let in for where it is.
+func TestRemoteDevelopmentNeedsAKey(t *testing.T) {
+	r := run(t, func(c *Config) { c.Security.AllowRemote = true })
+	for _, o := range []*amqp.ConnOptions{nil, {SASLType: amqp.SASLTypePlain(access.Development.Name, access.Development.PrimaryKey)}} {
+		c, err := amqp.NewConn(r.ctx(), r.dial(), o)
+		if err != nil {
+			continue
+		}
+		s, err := c.NewSession(r.ctx(), nil)
+		if err == nil {
+			_, err = s.NewSender(r.ctx(), "q", nil)
+		}
+		if err == nil {
+			t.Error("somebody got in without a key of this broker")
+		}
+		c.Close()
+	}
+	if res, _ := r.do("GET", "/api/v1/queues", "", "Host", "broker.example"); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a key: %s, want 401", res.Status)
+	}
+	if res, _ := r.do("GET", "/api/v1/queues", "", "Host", "broker.example", "Authorization", basic(*r.up.NewKey)); res.StatusCode != http.StatusOK {
+		t.Errorf("with the key: %s, want 200", res.Status)
+	}
+	r.roundTrip(r.dial(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(r.up.NewKey.Name, r.up.NewKey.PrimaryKey)})
+}
+
+// Number 22 of the list of doors: the key is made by the first start that needs one,
+// and shown by it.
+func TestKeyIsMadeWhenItIsNeeded(t *testing.T) {
+	var cfg Config
+	r := run(t, func(c *Config) { cfg = *c })
+	if r.up.NewKey != nil {
+		t.Error("development made a key")
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Security.Dev = false
+	r.start(cfg)
+	if r.up.NewKey == nil {
+		t.Fatal("the first start without --dev shows no key")
+	}
+	r.roundTrip(r.dial(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(r.up.NewKey.Name, r.up.NewKey.PrimaryKey)})
+}
+
+// Number 22: what was configured arrives where it belongs.
+func TestSettingsAreUsed(t *testing.T) {
+	r := run(t, func(c *Config) { c.Namespace = "shop" })
+	if _, body := r.do("GET", "/api/v1/namespace", ""); !strings.Contains(body, `"name":"shop"`) {
+		t.Errorf("the namespace is %s", body)
+	}
+	if _, body := r.do("GET", "/$namespaceinfo?api-version=2021-05", ""); !strings.Contains(body, "<Name>shop</Name>") {
+		t.Errorf("the namespace is %s", body)
+	}
+	var cfg Config
+	cfg.Storage.CacheSize, cfg.Storage.Shards = 1<<20, 4
+	if got := cfg.shard().CacheBytes; got != 1<<20 {
+		t.Errorf("a shard caches %d bytes, want what was given for each", got)
+	}
+}
+
+// Number 22: the credit of senders is what they were granted.
+func TestConnectionsShowCredit(t *testing.T) {
+	r := run(t, nil)
+	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.NewSession(r.ctx(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.NewSender(r.ctx(), "q", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, body := r.do("GET", "/api/v1/connections", "")
+	if !strings.Contains(body, `"role":"sender","credit":`) || strings.Contains(body, `"credit":0`) {
+		t.Errorf("connections: %s, want the credit of the sender", body)
+	}
+}
+
 // hanging is a disk that stops to answer, with its first sync after hang, until it
 // is released.
 type hanging struct {

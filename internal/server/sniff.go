@@ -4,6 +4,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -36,6 +37,27 @@ func (s *sniffed) Read(b []byte) (int, error) {
 	n := copy(b, s.first)
 	s.first = s.first[n:]
 	return n, nil
+}
+
+// bounded is a connection of which only so much is read, until it is let go.
+type bounded struct {
+	net.Conn
+	left int // negative is all
+}
+
+// errTooLong ends a handshake that goes on and on.
+var errTooLong = errors.New("server: the TLS handshake is too long")
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return b.Conn.Read(p)
+	}
+	if b.left == 0 {
+		return 0, errTooLong
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // sniff reads just enough of nc to tell what it speaks.

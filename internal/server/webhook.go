@@ -12,17 +12,22 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
 const (
-	webhookQueue   = 256 // alerts that wait to be sent; more are dropped and logged
+	webhookQueue   = 64   // alerts of one target that wait; the oldest are dropped and logged
+	webhookTargets = 1024 // that have alerts waiting; those of others are dropped and logged
+	webhookPosts   = 32   // under way at a time
 	webhookTimeout = 10 * time.Second
 	webhookTries   = 6 // with waits of 1, 2, 4, 8 and 16 s between them
 	webhookWait    = time.Second
+	webhookAnswer  = 16 << 10 // bytes that are read of an answer, and of its header
 )
 
 // Headers of a webhook. The signature is the HMAC-SHA256, under the policy's
@@ -33,43 +38,104 @@ const (
 	headerSignature = "X-TriageMQ-Signature"
 )
 
-// webhooks sends alerts to where policies want them.
+// hookTarget is whom alerts are sent to one after the other: the webhook of one
+// entity. Entities that name the same webhook do not wait for each other.
+type hookTarget struct{ entity, address string }
+
+// webhooks sends alerts to where policies want them. Each target has a queue and a
+// goroutine of its own while there is something to send to it, so that one that is
+// slow holds up nobody else.
 type webhooks struct {
 	log    *slog.Logger
 	client *http.Client
-	wait   time.Duration     // before the second try; doubled before each other
-	queue  chan broker.Alert // capacity webhookQueue, so that no shard waits for a slow listener
+	wait   time.Duration // before the second try; doubled before each other
+
+	posts chan struct{}   // has room for the posts under way
+	begun chan hookTarget // targets that need a goroutine; has room for all there can be
+
+	mu      sync.Mutex
+	waiting map[hookTarget][]broker.Alert // guarded by mu; a target that is in it has a goroutine, or will have
 }
 
-func newWebhooks(log *slog.Logger) *webhooks {
+// newWebhooks returns webhooks that reach the public Internet and the networks given.
+func newWebhooks(log *slog.Logger, networks []netip.Prefix) *webhooks {
 	return &webhooks{
-		log: log, client: &http.Client{Timeout: webhookTimeout}, wait: webhookWait,
-		queue: make(chan broker.Alert, webhookQueue),
+		log: log, client: webhookClient(networks), wait: webhookWait,
+		posts:   make(chan struct{}, webhookPosts),
+		begun:   make(chan hookTarget, webhookTargets),
+		waiting: map[hookTarget][]broker.Alert{},
 	}
 }
 
-// notify takes an alert if its policy names somebody to tell.
+// notify takes an alert if its policy names somebody to tell. It is called by shards
+// and never waits.
 func (h *webhooks) notify(a broker.Alert) {
 	if a.Hook.Webhook == "" {
 		return
 	}
-	select {
-	case h.queue <- a:
-	default:
-		h.log.Error("alert dropped: too many wait for their webhooks", "entity", a.Entity, "class", a.Class)
+	if lost := h.add(a); lost != nil {
+		h.log.Error("alert dropped: too many wait for their webhooks", "entity", lost.Entity, "class", lost.Class)
 	}
 }
 
-// run sends alerts, one after the other, until ctx ends.
+// add queues an alert and returns the one that is dropped for it, nil for none. Of one
+// target the latest say the most.
+func (h *webhooks) add(a broker.Alert) (lost *broker.Alert) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	to := hookTarget{a.Entity, a.Hook.Webhook}
+	queue, running := h.waiting[to]
+	switch {
+	case !running && len(h.waiting) >= webhookTargets:
+		return &a
+	case len(queue) >= webhookQueue:
+		lost = &queue[0]
+		queue = append([]broker.Alert(nil), queue[1:]...)
+	}
+	h.waiting[to] = append(queue, a)
+	if !running {
+		h.begun <- to // each target of waiting is in it once at most
+	}
+	return lost
+}
+
+// next returns the next alert of a target; false means that there is none, and that
+// the target is over.
+func (h *webhooks) next(to hookTarget) (broker.Alert, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	queue := h.waiting[to]
+	if len(queue) == 0 {
+		delete(h.waiting, to)
+		return broker.Alert{}, false
+	}
+	h.waiting[to] = queue[1:]
+	return queue[0], true
+}
+
+// run sends alerts until ctx ends.
 func (h *webhooks) run(ctx context.Context) error {
+	var targets sync.WaitGroup
+	defer targets.Wait()
 	for {
 		select {
-		case a := <-h.queue:
-			if err := h.deliver(ctx, a); err != nil && ctx.Err() == nil {
-				h.log.Error("alert not delivered to its webhook", "entity", a.Entity, "class", a.Class, "err", err)
-			}
+		case to := <-h.begun:
+			targets.Go(func() { h.serve(ctx, to) })
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// serve sends the alerts of one target, until none are left.
+func (h *webhooks) serve(ctx context.Context, to hookTarget) {
+	for ctx.Err() == nil {
+		a, ok := h.next(to)
+		if !ok {
+			return
+		}
+		if err := h.deliver(ctx, a); err != nil && ctx.Err() == nil {
+			h.log.Error("alert not delivered to its webhook", "entity", a.Entity, "class", a.Class, "err", err)
 		}
 	}
 }
@@ -78,7 +144,7 @@ func (h *webhooks) run(ctx context.Context) error {
 func (h *webhooks) deliver(ctx context.Context, a broker.Alert) error {
 	wait := h.wait
 	for try := 1; ; try++ {
-		again, err := h.post(ctx, a, time.Now())
+		again, err := h.post(ctx, a)
 		if err == nil || !again || try == webhookTries {
 			return err
 		}
@@ -94,13 +160,19 @@ func (h *webhooks) deliver(ctx context.Context, a broker.Alert) error {
 }
 
 // post sends an alert once and reports whether it may help to try again.
-func (h *webhooks) post(ctx context.Context, a broker.Alert, now time.Time) (again bool, err error) {
+func (h *webhooks) post(ctx context.Context, a broker.Alert) (again bool, err error) {
+	select {
+	case h.posts <- struct{}{}:
+		defer func() { <-h.posts }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
 	body := a.Body()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Hook.Webhook, bytes.NewReader(body))
 	if err != nil {
 		return false, err
 	}
-	stamp := strconv.FormatInt(now.Unix(), 10)
+	stamp := strconv.FormatInt(time.Now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(headerTimestamp, stamp)
 	if a.Hook.Secret != "" {
@@ -108,10 +180,10 @@ func (h *webhooks) post(ctx context.Context, a broker.Alert, now time.Time) (aga
 	}
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return true, err
+		return !isDenied(err), err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, webhookAnswer) // so that the connection can be used again
 	switch {
 	case resp.StatusCode < 300:
 		return false, nil

@@ -8,6 +8,8 @@ import (
 	"net/http"
 
 	"github.com/coder/websocket"
+
+	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
 // subprotocols are the names under which clients carry AMQP: the registered one,
@@ -17,23 +19,29 @@ var subprotocols = []string{"amqp", "AMQPWSB10"}
 // serveWebSocket carries AMQP over a WebSocket, as a stream of bytes: frames may
 // straddle messages.
 func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, conn *handed) {
+	if err := f.checkWebSocket(r, conn); err != nil {
+		f.log.Debug("WebSocket refused", "peer", r.RemoteAddr, "err", err)
+		refuseForeign(w, err)
+		return
+	}
+	conn.tunnel.Store(true)
+	conn.held.leave() // AMQP has an account of its own
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		Subprotocols: subprotocols,
-		// Keys are proved in the stream, not by cookies, so that a page of any
-		// origin may connect. Not so in development, where the key is known to
-		// every page on the web.
-		InsecureSkipVerify: !f.cfg.Security.Dev,
+		Subprotocols:       subprotocols,
+		InsecureSkipVerify: true, // it was verified just now
 		CompressionMode:    websocket.CompressionDisabled,
 	})
 	if err != nil {
 		f.log.Debug("WebSocket refused", "peer", r.RemoteAddr, "err", err)
+		conn.tunnel.Store(false)
 		return
 	}
 	ws.SetReadLimit(-1) // the endpoint bounds frames itself
 	// The stream must outlive ctx: the peer is told why it ends.
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
-	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket, conn.certificate)
+	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket,
+		servicebus.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate})
 }
 
 // webStream is a WebSocket with the address of its peer, which decides what it is

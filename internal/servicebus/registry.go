@@ -27,7 +27,7 @@ type Link struct {
 	Name    string
 	Address string
 	Role    string // sender or receiver, as the client sees it
-	Credit  uint32
+	Credit  uint32 // messages that may still pass
 }
 
 // answerTime is how long a connection may take to say what its links are: one
@@ -114,7 +114,7 @@ func (s *Service) Connections(ctx context.Context) []Connection {
 func (x *registered) describe() Connection {
 	d := Connection{Peer: x.peer, Since: x.since.UTC(), Client: x.client}
 	for l := range x.links {
-		link := Link{Name: l.Name(), Address: l.Address(), Role: "receiver", Credit: l.Credit()}
+		link := Link{Name: l.Name(), Address: l.Address(), Role: "receiver", Credit: l.Granted()}
 		if l.Remote().Role == frame.Sender {
 			link.Role = "sender"
 		}

@@ -104,6 +104,9 @@ func malformed(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
+	if p, ok := errors.AsType[*problem.Problem](err); ok {
+		return p // of who reads for us
+	}
 	return problem.Bad("The request is not well-formed XML: %v.", err)
 }
 

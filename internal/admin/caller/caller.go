@@ -3,11 +3,10 @@
 package caller
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -19,8 +18,6 @@ import (
 var (
 	// ErrMissing means that the request proves nothing, and had to.
 	ErrMissing = errors.New("caller: no credentials")
-	// ErrForeign means that a browser made the request for another site.
-	ErrForeign = errors.New("caller: request of another site")
 	// ErrRights means that the caller is known and may not do this.
 	ErrRights = errors.New("caller: not allowed")
 )
@@ -49,23 +46,37 @@ const (
 	HeaderForwardDLQ = "ServiceBusDlqSupplementaryAuthorization"
 )
 
+// observerKey is the context key of what Observe was given.
+type observerKey struct{}
+
+// Observe returns the context of a request that calls identified when its sender is
+// identified: from then on it is no stranger.
+func Observe(ctx context.Context, identified func(access.Grant)) context.Context {
+	return context.WithValue(ctx, observerKey{}, identified)
+}
+
 // Identify returns what the sender of r may do.
 func (as Authorities) Identify(r *http.Request) (access.Grant, error) {
-	a := as(r)
-	anonymous, err := a.Anonymous()
-	if err == nil {
-		if err := fromHere(r); err != nil {
-			return access.Grant{}, err
-		}
+	g, err := as.identify(r)
+	if err != nil {
+		return access.Grant{}, err
 	}
-	text := r.Header.Get(Header)
-	switch {
-	case text != "":
+	if identified, ok := r.Context().Value(observerKey{}).(func(access.Grant)); ok {
+		identified(g)
+	}
+	return g, nil
+}
+
+func (as Authorities) identify(r *http.Request) (access.Grant, error) {
+	a := as(r)
+	if text := r.Header.Get(Header); text != "" {
 		return verify(a, text)
-	case err != nil:
+	}
+	g, err := a.Anonymous()
+	if err != nil {
 		return access.Grant{}, ErrMissing
 	}
-	return anonymous, nil
+	return g, nil
 }
 
 // Supplement returns what the credentials in another header allow, nothing if it
@@ -139,24 +150,4 @@ func Require(g access.Grant, want access.Rights, path string) error {
 		return &RightsError{Want: want, Path: path}
 	}
 	return nil
-}
-
-// fromHere refuses what a browser sends on behalf of a page of another site. The
-// host of such a request is a name that the site chose, unless it is one that can
-// only mean this machine.
-func fromHere(r *http.Request) error {
-	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		return ErrForeign
-	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return nil
-	}
-	if host = strings.ToLower(host); host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return nil
-	}
-	return ErrForeign
 }

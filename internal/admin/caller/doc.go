@@ -9,10 +9,7 @@
 // One without that header is asked of the Authority as anonymous, which only
 // development lets in.
 //
-// In development, where the key is known to every page on the web, a request that
-// a browser made for another site is refused, and so is one that came by a name
-// other than this machine's: a page cannot use its reader's own machine to reach
-// the broker there.
+// Who listens to a request's context with [Observe] is told when it was identified.
 //
 // # Concurrency
 //
@@ -20,5 +17,7 @@
 //
 // # Not here
 //
-// Which right an operation needs is known by the handler that offers it.
+// Which right an operation needs is known by the handler that offers it. Whether a
+// browser made the request for another site is checked by the server, before
+// anything else.
 package caller

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -60,6 +62,25 @@ func TooLarge(limit int64) *Problem {
 		Message: fmt.Sprintf("The request is larger than %d bytes.", limit)}
 }
 
+// ReadBody reads the body of a request to its end. That a client breaks off or is too
+// slow is its own affair, and no error of ours.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err == nil {
+		return b, nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, err
+	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return nil, p // of who reads for us
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, &Problem{Status: http.StatusRequestTimeout, Code: "timeout", Message: "The body of the request did not come in time."}
+	}
+	return nil, Bad("The body of the request could not be read to its end.")
+}
+
 // known says what a client is told about each error. An empty text is the error's
 // own, which is fit for a client.
 var known = []struct {
@@ -95,7 +116,6 @@ var known = []struct {
 	{entity.ErrPath, http.StatusBadRequest, "invalid", ""},
 
 	{caller.ErrMissing, http.StatusUnauthorized, "unauthorized", "Credentials are needed: a shared access signature, or the name and key of a rule."},
-	{caller.ErrForeign, http.StatusForbidden, "foreign", "In development, requests of other sites and by other host names than localhost are refused."},
 	{caller.ErrRights, http.StatusForbidden, "forbidden", ""},
 	{access.ErrMalformed, http.StatusUnauthorized, "unauthorized", "MalformedToken: The credentials are malformed."},
 	{access.ErrSignature, http.StatusUnauthorized, "unauthorized", "InvalidSignature: The token has an invalid signature."},

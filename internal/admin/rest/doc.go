@@ -21,6 +21,9 @@
 // service documents: 410 for an entity that is not there, 404 for a lock that is
 // not.
 //
+// What a sender wrote stays data: no property becomes a header that a browser, a
+// cache or a proxy obeys, and a body comes as an attachment, whatever its type.
+//
 // # Concurrency
 //
 // A request that waits for a message holds one receiver and nothing else.

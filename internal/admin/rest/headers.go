@@ -63,12 +63,13 @@ func parseHeader(text string) (codec.Value, error) {
 }
 
 // setHeaders writes the properties of a message as headers, in their own
-// spelling. What would speak for us instead of for the message is left out, and so is
+// spelling. What would speak for us instead of for the message is left out: the
+// sender of a message must not say what its receiver's browser or proxy does. So is
 // what would make the headers larger than properties may be.
 func setHeaders(h http.Header, m *message.Message) {
 	room := limits.Properties
 	for name, v := range m.Properties() {
-		if !isToken(name) || isOurs(name) {
+		if !isToken(name) || isOurs(name) || isObeyed(name) {
 			continue
 		}
 		if text, ok := formatHeader(v, room-len(name)); ok {
@@ -113,4 +114,37 @@ func isToken(name string) bool {
 		}
 	}
 	return name != ""
+}
+
+// isOurs reports whether a header belongs to HTTP or to us, and not to a message.
+func isOurs(name string) bool {
+	return has(name, "accept", "access-control-", "content-", "if-", "proxy-", "sec-", "servicebus", "x-forwarded-", "cookie", "set-cookie") ||
+		is(name, "authorization", "brokerproperties", "cache-control", "connection", "date", "expect", "forwarded", "from", "host", "keep-alive",
+			"location", "origin", "pragma", "range", "referer", "retry-after", "server", "te", "trailer", "transfer-encoding", "upgrade",
+			"upgrade-insecure-requests", "user-agent", "via", "warning", "www-authenticate", "x-content-type-options", "dnt")
+}
+
+// isObeyed reports whether a browser, a cache or a proxy does something because of a
+// header with that name in an answer. Message properties may be called so, and are
+// shown by the JSON API.
+func isObeyed(name string) bool {
+	return has(name, "attribution-reporting-", "cross-origin-", "surrogate-", "x-accel-", "x-lighttpd-", "x-sendfile") ||
+		is(name, "activate-storage-access", "age", "allow", "alt-svc", "alt-used", "authentication-info", "cdn-cache-control", "clear-site-data",
+			"connection-allowlist", "critical-ch", "default-style", "document-policy", "etag", "expect-ct", "expires", "feature-policy",
+			"integrity-policy", "last-modified", "link", "nel", "no-vary-search", "observe-browsing-topics", "origin-agent-cluster", "origin-trial",
+			"p3p", "permissions-policy", "permissions-policy-report-only", "public-key-pins", "public-key-pins-report-only", "refresh",
+			"referrer-policy", "report-to", "reporting-endpoints", "require-document-policy", "service-worker-allowed", "set-login", "sourcemap",
+			"speculation-rules", "strict-transport-security", "supports-loading-mode", "timing-allow-origin", "tk", "use-as-dictionary", "vary",
+			"x-content-security-policy", "x-dns-prefetch-control", "x-download-options", "x-frame-options", "x-permitted-cross-domain-policies",
+			"x-reproxy-url", "x-robots-tag", "x-sourcemap", "x-ua-compatible", "x-webkit-csp", "x-xss-protection")
+}
+
+// has reports whether a name begins with one of some prefixes, in any case.
+func has(name string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return len(name) >= len(p) && strings.EqualFold(name[:len(p)], p) })
+}
+
+// is reports whether a name is one of some, in any case.
+func is(name string, names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(name, n) })
 }

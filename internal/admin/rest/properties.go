@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/admin/problem"
@@ -174,21 +173,4 @@ func received(d *broker.Delivery, m *message.Message) brokerProperties {
 		p.DeadLetterSource, _ = v.Str()
 	}
 	return p
-}
-
-// isOurs reports whether a header belongs to HTTP or to us, and not to a message.
-func isOurs(name string) bool {
-	name = strings.ToLower(name)
-	for _, prefix := range []string{"accept", "access-control-", "content-", "if-", "proxy-", "sec-", "servicebus", "x-forwarded-", "cookie", "set-cookie"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	switch name {
-	case "authorization", "brokerproperties", "cache-control", "connection", "date", "expect", "forwarded", "from", "host", "keep-alive",
-		"location", "origin", "pragma", "range", "referer", "retry-after", "server", "te", "trailer", "transfer-encoding", "upgrade",
-		"upgrade-insecure-requests", "user-agent", "via", "warning", "www-authenticate", "x-content-type-options", "dnt":
-		return true
-	}
-	return false
 }

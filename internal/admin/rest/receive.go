@@ -5,6 +5,7 @@ package rest
 import (
 	"encoding/json"
 	"errors"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -132,10 +133,7 @@ func (c *call) answer(d *broker.Delivery, m *message.Message) error {
 		return err
 	}
 	head[headerProperties] = []string{ascii(string(b))} // in its own spelling
-	head.Set("Content-Type", "application/octet-stream")
-	if m.ContentType() != "" {
-		head.Set("Content-Type", m.ContentType())
-	}
+	setBodyHeaders(head, m.ContentType())
 	status := http.StatusOK
 	if p.LockToken != "" {
 		status = http.StatusCreated
@@ -144,6 +142,19 @@ func (c *call) answer(d *broker.Delivery, m *message.Message) error {
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(bodyOf(m)) // the client has left, then; the lock runs out
 	return nil
+}
+
+// setBodyHeaders says what the body is, in the words of its sender, and that it is
+// nothing to be shown: a browser must not run what a sender wrote as ours.
+func setBodyHeaders(head http.Header, contentType string) {
+	if _, _, err := mime.ParseMediaType(contentType); err != nil {
+		contentType = "application/octet-stream"
+	}
+	head.Set("Content-Type", contentType)
+	head.Set("Content-Disposition", "attachment")
+	head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Cache-Control", "no-store")
 }
 
 // location is the address of a locked message. It names the number and not the

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -39,7 +38,7 @@ func (c *call) send() error {
 	if kind == typeBatch {
 		limit = max(limit, maxBatch)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, limit))
+	body, err := problem.ReadBody(c.w, c.Request, limit)
 	if err != nil {
 		return err
 	}

@@ -129,6 +129,15 @@ func (l *Link) Wait() bool {
 	return true
 }
 
+// Granted returns how many deliveries may follow: on a link on which we receive what
+// the peer was granted, on one on which we send what it has granted.
+func (l *Link) Granted() uint32 {
+	if !l.Attached() {
+		return 0
+	}
+	return l.credit
+}
+
 // starve has the App called when the link may have become usable.
 func (l *Link) starve() {
 	if !l.starved {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/problem"
+)
+
+const (
+	// strangerBody is how much of a body is read before its sender is identified.
+	strangerBody = 4 << 10
+	// bodyStep is how much of a body has to come within the write timeout, or all
+	// of it.
+	bodyStep = 4 << 10
+)
+
+// errStranger ends the reading of a body whose sender is not known.
+var errStranger = errors.New("server: the body of a request without credentials is not read")
+
+// errBodyMemory is told to whoever sends a body for which there is no room.
+var errBodyMemory = &problem.Problem{Status: http.StatusTooManyRequests, Code: "busy", RetryAfter: 1,
+	Message: "The requests and connections of this key take all the memory that there is for them; try again later."}
+
+// request is an HTTP request under way and the time it is given. Until its sender is
+// identified it has as long as a stranger has to say anything, for its body as for
+// the answer. Then its body may take as long as it keeps coming, and the answer as
+// long as it takes to make, as for a message that is waited for.
+//
+// Its methods are called by the goroutine of the request.
+type request struct {
+	io.ReadCloser // its body
+
+	front      *front
+	conn       *handed
+	w          http.ResponseWriter
+	deadlines  *http.ResponseController
+	identified bool
+	read       int  // of the body since the deadline was set, or as a stranger
+	ended      bool // all of the body was read, or there is none
+}
+
+// begin gives a request its deadlines and has its memory charged, until end. What it
+// returns is for the handler.
+func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *http.Request {
+	x := &request{ReadCloser: r.Body, front: f, conn: conn, w: w, deadlines: http.NewResponseController(w),
+		ended: r.ContentLength == 0}
+	conn.held.begin()
+	x.setDeadline(f.cfg.FirstBytes)
+	if !x.ended {
+		// Whoever is refused need not send its body, and we need not read it.
+		w.Header().Set("Connection", "close")
+	}
+	// A copy, so that net/http finds the body it made.
+	r = r.WithContext(caller.Observe(r.Context(), x.known))
+	r.Body = x
+	return r
+}
+
+// known says who sent the request.
+func (x *request) known(g access.Grant) {
+	x.conn.ticket.known()
+	x.conn.held.prove(g.Rule)
+	if x.identified {
+		return
+	}
+	x.identified, x.read = true, 0
+	x.w.Header().Del("Connection")
+	if x.ended {
+		x.setDeadline(0)
+		return
+	}
+	x.setDeadline(x.front.cfg.writeTimeout())
+}
+
+// setDeadline ends reading after d; zero is never. While there is none, net/http
+// notices when the client leaves.
+func (x *request) setDeadline(d time.Duration) {
+	var at time.Time
+	if d > 0 {
+		at = time.Now().Add(d)
+	}
+	_ = x.deadlines.SetReadDeadline(at) // fails on connections that are closed
+}
+
+// Read reads from the body.
+func (x *request) Read(p []byte) (int, error) {
+	if !x.identified {
+		if x.read >= strangerBody {
+			return 0, errStranger
+		}
+		p = p[:min(len(p), strangerBody-x.read)]
+	}
+	n, err := x.ReadCloser.Read(p)
+	if !x.conn.held.body(n) {
+		x.ended = true
+		x.w.Header().Set("Connection", "close") // as for strangers
+		x.setDeadline(x.front.cfg.FirstBytes)
+		return 0, errBodyMemory
+	}
+	x.read += n
+	switch {
+	case err != nil:
+		x.ended = true
+		if x.identified && errors.Is(err, io.EOF) {
+			x.setDeadline(0)
+		}
+	case x.identified && x.read >= bodyStep:
+		x.read = 0
+		x.setDeadline(x.front.cfg.writeTimeout())
+	}
+	return n, err
+}
