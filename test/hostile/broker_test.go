@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,11 +29,11 @@ import (
 )
 
 const (
-	maxResident = 512 << 20                   // what the process may hold at any moment
-	limits      = "ulimit -d 1048576"         // KiB; kills it before it harms the machine
-	memoryLimit = "GOMEMLIMIT=" + "419430400" // 400 MiB
-	stopTime    = 30 * time.Second            // for the process to end when it is told to
-	long        = "HOSTILE_LONG"              // plays everything as large as it was first seen
+	maxResident = 512 << 20           // what the process may hold at any moment
+	limits      = "ulimit -d 1048576" // KiB; kills it before it harms the machine
+	memoryLimit = "GOMEMLIMIT=400MiB"
+	stopTime    = 30 * time.Second // for the process to end when it is told to
+	long        = "HOSTILE_LONG"   // plays everything as large as it was first seen
 )
 
 // isLong reports whether there is time for the large variants.
@@ -79,6 +80,7 @@ type broker struct {
 	addr string
 	done chan struct{} // closed when the process has ended
 	err  error         // how it ended; set before done is closed
+	peak atomic.Int64  // bytes resident, as last seen
 }
 
 // start runs the broker on a directory, which may have a store already, and waits
@@ -120,6 +122,7 @@ func start(dir, configuration string, flags ...string) (*broker, error) {
 		b.err = b.cmd.Wait()
 		close(b.done)
 	}()
+	go b.sample() // ends with the process
 	select {
 	case b.addr = <-addr:
 		return b, nil
@@ -204,6 +207,19 @@ func (b *broker) resident() (now, peak int64) {
 		}
 	}
 	return now, peak
+}
+
+// sample keeps the peak for when there is no process to ask any more.
+func (b *broker) sample() {
+	for !b.dead() {
+		if _, peak := b.resident(); peak > 0 {
+			b.peak.Store(peak)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-b.done:
+		}
+	}
 }
 
 func (b *broker) resetPeak() {

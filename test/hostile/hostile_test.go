@@ -33,9 +33,9 @@ const (
 	slowReaders = 16  // subscriptions of the topic heavy
 )
 
-// configuration is that of the broker that is attacked. Its times are short, so that
-// what takes seconds elsewhere takes one here.
-func configuration() string {
+// configuration is that of the broker that is attacked, with more settings for its
+// security. Its times are short, so that what takes seconds elsewhere takes one here.
+func configuration(security ...string) string {
 	var b strings.Builder
 	b.WriteString("listeners: ['127.0.0.1:0']\n" +
 		"storage: {snapshotAfter: 16MiB, cacheSize: 16MiB, segmentSize: 16MiB}\n" +
@@ -43,6 +43,9 @@ func configuration() string {
 		"security:\n  rules:\n")
 	for _, r := range []access.Rule{root, sendKey, listenKey, bystanderKey} {
 		fmt.Fprintf(&b, "    - {name: %s, rights: [%s], primaryKey: %s}\n", r.Name, claims(r), r.PrimaryKey)
+	}
+	for _, setting := range security {
+		fmt.Fprintf(&b, "  %s\n", setting)
 	}
 	b.WriteString("queues:\n")
 	for _, q := range []string{bystanderQueue, "groups", "arrays", "temporary", "peeked", "properties", "dispositions", "credit", "expiring", "frames", "relayed", "site", "noise", "first", "second"} {
@@ -232,6 +235,9 @@ func (a *arena) judge(t *testing.T, before held, took time.Duration) {
 	}
 	_, peak := a.b.resident()
 	waited, fault := a.bystander.report()
+	if a.b.dead() {
+		peak = a.b.peak.Load()
+	}
 	t.Logf("%.1fs; at most %d MiB; bystander: %v (quiet: %v)", took.Seconds(), peak>>20, waited, a.quiet)
 	if a.b.dead() {
 		t.Errorf("the broker has died: %v\n%s", a.b.err, a.b.lastWords())

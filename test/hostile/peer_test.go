@@ -452,7 +452,7 @@ func (d *dialogue) token(rule access.Rule, resource string, expires time.Time) e
 	return nil
 }
 
-// wideArray is an array of n nulls, which takes 14 bytes: nulls have no width
+// wideArray is an array of n nulls, which takes ten bytes: nulls have no width
 // [AMQP 1.6.24].
 func wideArray(n uint32) []byte {
 	b := []byte{0xf0, 0, 0, 0, 5}

@@ -282,8 +282,14 @@ func leavingInARequest(s *scene) {
 			access.SignToken(root, "http://localhost/", time.Now().Add(time.Hour)))
 		pause(s.ctx, 2*time.Millisecond)
 		nc.Close()
-		p := s.peer(root)
-		d, err := p.talk("noise/$management", 0)
+		p, err := s.connect(net.IPv4(127, 0, 0, 1))
+		if err == nil {
+			err = p.login(root)
+		}
+		var d *dialogue
+		if err == nil {
+			d, err = p.talk("noise/$management", 0)
+		}
 		if err != nil {
 			s.Error(err)
 			return
