@@ -84,9 +84,10 @@ func (w *bystander) count() int {
 	return w.rounds
 }
 
-// rest waits for a whole round that begins now, so that what is under way is counted.
-func (w *bystander) rest() {
-	for from, begin := w.count(), time.Now(); w.count() < from+2 && time.Since(begin) < 3*patience; {
+// rest waits for a whole round that begins now, so that what is under way is counted,
+// or for the end of the broker.
+func (w *bystander) rest(b *broker) {
+	for from, begin := w.count(), time.Now(); w.count() < from+2 && time.Since(begin) < 3*patience && !b.dead(); {
 		pause(context.Background(), bystanderPause)
 	}
 }

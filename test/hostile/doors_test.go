@@ -25,6 +25,7 @@ func longGroupIDs(s *scene) {
 		d := message.Draft{SessionID: fmt.Sprint(i, id)}
 		return d.Encode(nil)
 	})
+	s.Logf("%d were accepted; the last: %v", accepted, err)
 	if accepted > 0 {
 		s.Errorf("%d messages with a session id of 250 KB were accepted", accepted)
 	} else if !tooMuch(err) {
@@ -35,10 +36,11 @@ func longGroupIDs(s *scene) {
 // longFairKeys is number 1 with the key that a policy computes.
 func longFairKeys(s *scene) {
 	key := longText(250 << 10)
-	_, err := s.flood(sendKey, "fair", message.FormatAMQP, scale(100, 270), func(i int) []byte {
+	accepted, err := s.flood(sendKey, "fair", message.FormatAMQP, scale(100, 270), func(i int) []byte {
 		d := message.Draft{Application: []message.Pair{{Name: "tenant", Value: codec.String(fmt.Sprint(i, key))}}}
 		return d.Encode(nil)
 	})
+	s.Logf("%d were accepted; the last: %v", accepted, err)
 	if err != nil && !tooMuch(err) {
 		s.Errorf("they were refused with %v", err)
 	}
@@ -60,6 +62,7 @@ func longSessionIDs(s *scene) {
 			s.Logf("request %d: %v", i, err)
 			return
 		}
+		s.Logf("request %d: %d", i, status)
 		if status/100 == 2 {
 			s.Errorf("the state of a session with an id of 3 MB was set: %d", status)
 		}

@@ -230,9 +230,7 @@ func (a *arena) play(t *testing.T, scenario func(*scene)) {
 
 // judge fails the test if the broker has not stood the scene.
 func (a *arena) judge(t *testing.T, before held, took time.Duration) {
-	if !a.b.dead() {
-		a.bystander.rest()
-	}
+	a.bystander.rest(a.b)
 	_, peak := a.b.resident()
 	waited, fault := a.bystander.report()
 	if a.b.dead() {
@@ -310,7 +308,7 @@ func (a *arena) restart(t *testing.T) {
 	if a.bystander, err = watch(ctx, b); err != nil {
 		t.Fatalf("the bystander: %v", err)
 	}
-	a.bystander.rest()
+	a.bystander.rest(b)
 	if waited, err := a.bystander.report(); err != nil || waited.count == 0 {
 		t.Errorf("the bystander after the restart: %v, %v", waited, err)
 	}
