@@ -5,6 +5,7 @@
 package hostile
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -142,25 +143,39 @@ func peekOfWideArrays(s *scene) {
 	}
 }
 
-// actionsThatDouble is number 6: a rule whose action doubles a property as often as
-// its 1,024 characters allow, from one who may only listen.
+// actionsThatDouble is number 6: rules whose actions double a property, from one who
+// may only listen. The first does so 32 times; the others make many copies of 200 KB.
 func actionsThatDouble(s *scene) {
 	d, err := s.peer(listenKey).talk("doubling/subscriptions/s/$management", 0)
 	if err != nil {
 		s.Fatal(err)
 	}
-	action := strings.TrimSuffix(strings.Repeat("SET p=p+p;", 1024/len("SET p=p+p;")), ";")
-	status, _, err := d.within(patience).operation("add-rule",
-		codec.String("rule-name"), codec.String("double"),
-		codec.String("rule-description"), codec.Map(
-			codec.String("sql-filter"), codec.Map(codec.String("expression"), codec.String("1=1")),
-			codec.String("sql-rule-action"), codec.Map(codec.String("expression"), codec.String(action))))
-	s.Logf("the rule: %d, %v", status, err)
-	accepted, err := s.flood(sendKey, "doubling", message.FormatAMQP, 3, func(int) []byte {
-		d := message.Draft{Application: []message.Pair{{Name: "p", Value: codec.String(longText(1000))}}}
+	made := 0
+	for i := range scale(200, 2000) {
+		times := 4
+		if i == 0 {
+			times = 32
+		}
+		status, _, err := d.within(patience).operation("add-rule",
+			codec.String("rule-name"), codec.String(fmt.Sprint("double", i)),
+			codec.String("rule-description"), codec.Map(
+				codec.String("sql-filter"), codec.Map(codec.String("expression"), codec.String("1=1")),
+				codec.String("sql-rule-action"), codec.Map(codec.String("expression"),
+					codec.String(strings.TrimSuffix(strings.Repeat("SET p=p+p;", times), ";")))))
+		if err != nil {
+			s.Fatal(err)
+		}
+		if status/100 != 2 {
+			s.Logf("rule %d: %d", i, status)
+			break
+		}
+		made++
+	}
+	accepted, err := s.flood(sendKey, "doubling", message.FormatAMQP, 10, func(int) []byte {
+		d := message.Draft{Application: []message.Pair{{Name: "p", Value: codec.String(longText(12 << 10))}}}
 		return d.Encode(nil)
 	})
-	s.Logf("accepted %d, %v", accepted, err)
+	s.Logf("%d rules; accepted %d, %v", made, accepted, err)
 }
 
 // oneDispositionOfMany is number 13: a request of 4 MB that is stored with each of the
@@ -204,37 +219,52 @@ func (b *broker) stored() (sum int64) {
 }
 
 // largeProperties is the part of number 12 about what is stored beside bodies: small
-// messages that are deferred with 60 KB of properties, many with one frame.
+// messages that are deferred with 60 KB of properties, a thousand with one frame.
 func largeProperties(s *scene) {
+	const each = 1000
 	count := scale(10_000, 30_000)
 	s.fillSmall("properties", count)
 	p := s.peer(listenKey)
-	const each = 1000 // at a time
 	annotations, at := codec.BeginMap(nil)
 	annotations = codec.AppendString(codec.AppendSymbol(annotations, "large"), longText(60<<10))
 	annotations = codec.EndMap(annotations, at, 1)
-	if _, err := p.attach(receiveFrom(0, "properties")); err != nil {
+	if _, err := p.within(time.Minute).locked(0, "properties", count); err != nil {
 		s.Fatal(err)
 	}
-	settled := 0
-	for settled < count {
-		err := p.send(&frame.Flow{HasNextIncomingID: true, IncomingWindow: 1 << 30, OutgoingWindow: 1 << 30, HasHandle: true,
-			DeliveryCount: uint32(settled), HasDeliveryCount: true, LinkCredit: each, HasLinkCredit: true})
-		for range each {
-			if err == nil {
-				_, err = p.within(patience).receive()
-			}
-		}
-		for i := 0; i < each && err == nil; i += 50 {
-			err = p.send(&frame.Disposition{Role: frame.Receiver, First: uint32(settled + i), Last: uint32(settled + i + 49), Settled: true,
-				State: frame.State{Kind: frame.StateModified, UndeliverableHere: true, Annotations: annotations}})
-		}
+	for first := 0; first < count; first += each {
+		err := p.within(patience).send(&frame.Disposition{Role: frame.Receiver, First: uint32(first), Last: uint32(first + each - 1),
+			State: frame.State{Kind: frame.StateModified, UndeliverableHere: true, Annotations: annotations}})
 		if err != nil {
-			s.Logf("after %d of %d messages: %v", settled, count, err)
+			s.Logf("after %d of %d messages: %v", first, count, err)
 			break
 		}
-		settled += each
 	}
-	body, err := s.get(s.ctx, root, "/api/v1/queues/properties")
-	s.Logf("%.600s %v", body, err)
+	told := 0
+	for told < count { // of outcomes
+		in, err := p.within(patience).await(frame.CodeDisposition)
+		if err != nil {
+			s.Logf("after %d of %d outcomes: %v", told, count, err)
+			break
+		}
+		var d frame.Disposition
+		d.Decode(&in.fields)
+		told += int(d.Last-d.First) + 1
+	}
+	var view struct {
+		Runtime struct {
+			Bytes, Deferred int64
+		}
+	}
+	text, err := s.get(s.ctx, root, "/api/v1/queues/properties")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &view)
+	}
+	if err != nil {
+		s.Error(err)
+	}
+	stored := view.Runtime.Deferred * (60 << 10)
+	s.Logf("%d messages are deferred, with %d MiB; %d MiB count", view.Runtime.Deferred, stored>>20, view.Runtime.Bytes>>20)
+	if view.Runtime.Bytes < stored*9/10 {
+		s.Errorf("%d MiB are stored, %d MiB count towards the size of the queue", stored>>20, view.Runtime.Bytes>>20)
+	}
 }

@@ -241,11 +241,13 @@ func (a *arena) judge(t *testing.T, before held, took time.Duration) {
 		t.Errorf("the broker has died: %v\n%s", a.b.err, a.b.lastWords())
 		return
 	}
-	if peak > maxResident {
-		t.Errorf("the broker held %d MiB, at most %d MiB are allowed", peak>>20, int64(maxResident)>>20)
-	}
 	if fault != nil {
 		t.Errorf("the bystander could not %v", fault)
+	}
+	if peak > maxResident {
+		t.Errorf("the broker held %d MiB, at most %d MiB are allowed", peak>>20, int64(maxResident)>>20)
+		a.b.kill() // the next scene is not to die of this one
+		return
 	}
 	a.comesBack(t, before)
 }

@@ -345,22 +345,25 @@ func creditUnderflow(s *scene) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	flow := func(window, credit uint32) {
+	flow := func(f frame.Flow) {
 		s.Helper()
-		err := p.send(&frame.Flow{HasNextIncomingID: true, IncomingWindow: window, OutgoingWindow: 100,
-			HasHandle: true, HasDeliveryCount: true, LinkCredit: credit, HasLinkCredit: true})
-		if err != nil {
+		f.HasNextIncomingID, f.OutgoingWindow = true, 100
+		if err := p.send(&f); err != nil {
 			s.Fatal(err)
 		}
 	}
-	flow(0, credit)
+	flow(frame.Flow{HasHandle: true, HasDeliveryCount: true, LinkCredit: credit, HasLinkCredit: true})
 	pause(s.ctx, 500*time.Millisecond) // for the deliveries to be on their way
-	flow(0, 0)
-	flow(10_000, 0)
-	got := 0
+	flow(frame.Flow{HasHandle: true, HasDeliveryCount: true, HasLinkCredit: true})
+	flow(frame.Flow{IncomingWindow: 10_000})
+	got := uint32(0)
 	for {
 		if _, err := p.within(time.Second).receive(); err != nil {
 			break
+		}
+		err := p.send(&frame.Disposition{Role: frame.Receiver, First: got, Last: got, Settled: true, State: frame.Accepted()})
+		if err != nil {
+			s.Fatal(err)
 		}
 		got++
 	}

@@ -265,6 +265,7 @@ func (p *peer) attach(a *frame.Attach) (frame.Attach, error) {
 	if err := p.send(a); err != nil {
 		return frame.Attach{}, err
 	}
+	var answer frame.Attach // with a handle of the broker's
 	for {
 		in, err := p.read()
 		if err != nil {
@@ -272,17 +273,20 @@ func (p *peer) attach(a *frame.Attach) (frame.Attach, error) {
 		}
 		switch in.code {
 		case frame.CodeAttach:
-			var answer frame.Attach
-			answer.Decode(&in.fields)
-			if answer.Name != a.Name {
+			var got frame.Attach
+			got.Decode(&in.fields)
+			if got.Name != a.Name {
 				continue
 			}
-			if answer.Source != nil && answer.Target != nil {
+			if answer = got; answer.Source != nil && answer.Target != nil {
 				return answer, nil
 			}
 		case frame.CodeDetach:
 			var d frame.Detach
 			d.Decode(&in.fields)
+			if answer.Name == "" || d.Handle != answer.Handle {
+				continue // of another link
+			}
 			_ = p.send(&frame.Detach{Handle: a.Handle, Closed: true})
 			return frame.Attach{}, refusalOf(d.Error)
 		}

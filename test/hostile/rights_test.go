@@ -141,9 +141,17 @@ func linksAfterExpiry(s *scene) {
 	if err := p.putToken(listenKey, "expiring", expires, 1000); err != nil {
 		s.Fatal(err)
 	}
+	before, err := s.metric(s.ctx, "go_goroutines")
+	if err != nil {
+		s.Fatal(err)
+	}
 	for i := range uint32(links) {
 		a := receiveFrom(i, "expiring")
-		a.SenderSettleMode = frame.SenderSettled // receive and delete
+		if i%2 == 0 {
+			a.Properties = sources("expiring", "expiring/$DeadLetterQueue")
+		} else {
+			a.SenderSettleMode = frame.SenderSettled // receive and delete
+		}
 		if _, err := p.attach(a); err != nil {
 			s.Fatal(err)
 		}
@@ -161,17 +169,19 @@ func linksAfterExpiry(s *scene) {
 			detached++
 		}
 	}
-	const name = `triagemq_receivers{entity="expiring",kind="queue"}`
-	open := -1.0
-	for range 20 {
-		var err error
-		if open, err = s.metric(s.ctx, name); err == nil && open == 0 {
+	var open, goroutines float64
+	for range 40 {
+		open, err = s.metric(s.ctx, `triagemq_receivers{entity="expiring",kind="queue"}`)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if goroutines, err = s.metric(s.ctx, "go_goroutines"); err == nil && open == 0 && goroutines <= before+spareGoroutines {
 			break
 		}
 		pause(s.ctx, 50*time.Millisecond)
 	}
-	if open != 0 {
-		s.Errorf("%v receivers are open after their token has expired", open)
+	if open != 0 || goroutines > before+spareGoroutines {
+		s.Errorf("after their token has expired %v receivers are open, and there are %v goroutines; before there were %v", open, goroutines, before)
 	}
 	s.fillSmall("expiring", 100)
 	r := s.peer(root)
@@ -216,6 +226,18 @@ func foreignSession(s *scene) {
 	}
 }
 
+// sources are the properties of a link that receives from several queues.
+func sources(addrs ...string) []byte {
+	var list []codec.Value
+	for _, addr := range addrs {
+		list = append(list, codec.String(addr))
+	}
+	b, at := codec.BeginMap(nil)
+	b = codec.AppendSymbol(b, "triagemq:sources")
+	b = codec.AppendValue(b, codec.List(list...))
+	return codec.EndMap(b, at, 1)
+}
+
 // setAfterExpiry is number 19: a receiver of two queues has a token for each, and the
 // second expires.
 func setAfterExpiry(s *scene) {
@@ -231,10 +253,7 @@ func setAfterExpiry(s *scene) {
 		s.Fatal(err)
 	}
 	a := receiveFrom(0, "first")
-	properties, at := codec.BeginMap(nil)
-	properties = codec.AppendSymbol(properties, "triagemq:sources")
-	properties = codec.AppendValue(properties, codec.List(codec.String("first"), codec.String("second")))
-	a.Properties = codec.EndMap(properties, at, 1)
+	a.Properties = sources("first", "second")
 	if _, err := p.attach(a); err != nil {
 		s.Fatal(err)
 	}
