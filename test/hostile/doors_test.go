@@ -144,7 +144,7 @@ func peekOfWideArrays(s *scene) {
 }
 
 // actionsThatDouble is number 6: rules whose actions double a property, from one who
-// may only listen. The first does so 32 times; the others make many copies of 200 KB.
+// may only listen. The first does so 32 times; the others make many copies of 100 KB.
 func actionsThatDouble(s *scene) {
 	d, err := s.peer(listenKey).talk("doubling/subscriptions/s/$management", 0)
 	if err != nil {
@@ -172,7 +172,7 @@ func actionsThatDouble(s *scene) {
 		made++
 	}
 	accepted, err := s.flood(sendKey, "doubling", message.FormatAMQP, 10, func(int) []byte {
-		d := message.Draft{Application: []message.Pair{{Name: "p", Value: codec.String(longText(12 << 10))}}}
+		d := message.Draft{Application: []message.Pair{{Name: "p", Value: codec.String(longText(6 << 10))}}}
 		return d.Encode(nil)
 	})
 	s.Logf("%d rules; accepted %d, %v", made, accepted, err)

@@ -356,6 +356,7 @@ func creditUnderflow(s *scene) {
 	pause(s.ctx, 500*time.Millisecond) // for the deliveries to be on their way
 	flow(frame.Flow{HasHandle: true, HasDeliveryCount: true, HasLinkCredit: true})
 	flow(frame.Flow{IncomingWindow: 10_000})
+	flow(frame.Flow{IncomingWindow: 10_000, HasHandle: true}) // nothing new about credit
 	got := uint32(0)
 	for {
 		if _, err := p.within(time.Second).receive(); err != nil {

@@ -266,4 +266,4 @@ func webhooks(s *scene) {
 }
 
 // allowPrivate lets webhooks reach this machine.
-var allowPrivate = []string{}
+var allowPrivate = []string{"webhookNetworks: ['127.0.0.0/8']"}
