@@ -107,9 +107,9 @@ func (p *peer) locked(handle uint32, addr string, n int) (tokens [][16]byte, err
 	return tokens, nil
 }
 
-// together runs the same for many numbers at a time, and waits for all.
-func together(n int, do func(i int)) {
-	const most = 32
+// together runs the same for all numbers below n, so many at a time, and waits for
+// all.
+func together(n, most int, do func(i int)) {
 	next := make(chan int)
 	done := make(chan struct{})
 	for range most {

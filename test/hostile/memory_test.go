@@ -100,7 +100,7 @@ func slowReceivers(s *scene) {
 	s.fill("heavy", prefetch, func(int) message.Draft { return message.Draft{Body: body} })
 	var received, cut atomic.Int64
 	until := time.Now().Add(time.Duration(scale(7, 45)) * time.Second)
-	together(slowReaders, func(i int) {
+	together(slowReaders, slowReaders, func(i int) {
 		if err := s.readSlowly(fmt.Sprintf("heavy/subscriptions/s%d", i), prefetch, speed/slowReaders, until, &received); err != nil {
 			s.Errorf("receiver %d was cut off: %v", i, err)
 			cut.Add(1)
@@ -156,7 +156,7 @@ func (s *scene) readSlowly(addr string, prefetch, speed int, until time.Time, re
 func unfinishedTokens(s *scene) {
 	var written, refusals atomic.Int64
 	part := make([]byte, maxPart)
-	together(160, func(i int) {
+	together(160, 80, func(i int) {
 		p, err := s.connect(net.IPv4(127, 0, 1, byte(1+i/20)))
 		if err == nil {
 			err = p.open("ANONYMOUS", nil)
@@ -260,7 +260,7 @@ func strangersHoldLittle(s *scene) {
 	}
 	residentBefore, _ := s.resident()
 	var in atomic.Int64
-	together(1000, func(i int) {
+	together(1000, 250, func(i int) {
 		p, err := s.connect(net.IPv4(127, 0, 2, byte(1+i/50)))
 		if err == nil {
 			err = p.open("ANONYMOUS", nil)

@@ -291,7 +291,7 @@ func relayToManagement(s *scene) {
 func leavingInARequest(s *scene) {
 	s.fillSmall("noise", 2000)
 	before := s.logged("level=ERROR")
-	together(20, func(int) {
+	together(20, 32, func(int) {
 		nc, err := s.dialFrom(s.ctx, net.IPv4(127, 0, 0, 1))
 		if err != nil {
 			s.Error(err)

@@ -25,7 +25,7 @@ import (
 func withheldBodies(s *scene) {
 	const count = 600
 	var conns [count]net.Conn
-	together(count, func(i int) {
+	together(count, 32, func(i int) {
 		nc, err := s.dialFrom(s.ctx, net.IPv4(127, 0, 3, byte(1+i/50)))
 		if err != nil {
 			return
@@ -63,7 +63,7 @@ func strangersLockOut(s *scene) {
 	ip := func(i int) net.IP { return net.IPv4(127, 0, 4, byte(1+i/each)) }
 	for _, strangers := range []int{1000, 2000} { // of 2,000 connections in all
 		var connected atomic.Int64
-		together(strangers, func(i int) {
+		together(strangers, 32, func(i int) {
 			nc, err := s.dialFrom(s.ctx, ip(i))
 			if err != nil {
 				return
