@@ -48,7 +48,7 @@ func configuration(security ...string) string {
 		fmt.Fprintf(&b, "  %s\n", setting)
 	}
 	b.WriteString("queues:\n")
-	for _, q := range []string{bystanderQueue, "groups", "arrays", "temporary", "peeked", "properties", "dispositions", "credit", "expiring", "frames", "relayed", "site", "noise", "first", "second"} {
+	for _, q := range []string{bystanderQueue, "groups", "arrays", "temporary", "peeked", "properties", "dispositions", "credit", "expiring", "frames", "relayed", "site", "noise", "first", "second", "answers"} {
 		fmt.Fprintf(&b, "  - {name: %s}\n", q)
 	}
 	b.WriteString("  - {name: sessions, requiresSession: true}\n" +
@@ -130,11 +130,14 @@ func TestHostile(t *testing.T) {
 		{"05_attaches_with_wide_arrays", attachesWithWideArrays},
 		{"06_actions_that_double", actionsThatDouble},
 		{"07_withheld_bodies", withheldBodies},
+		{"07_bodies_held_open", bodiesHeldOpen},
+		{"07_answers_not_read", answersNotRead},
 		{"08_strangers_lock_out", strangersLockOut},
 		{"09_slow_receivers", slowReceivers},
 		{"10_revoked_keys", revokedKeys},
 		{"11_key_of_another_entity", keyOfAnotherEntity},
 		{"12_unfinished_tokens", unfinishedTokens},
+		{"12_unfinished_transfers", unfinishedTransfers},
 		{"12_temporary_nodes", temporaryNodes},
 		{"12_replies_without_credit", repliesWithoutCredit},
 		{"12_large_properties", largeProperties},

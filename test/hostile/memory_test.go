@@ -184,6 +184,41 @@ func unfinishedTokens(s *scene) {
 	s.Logf("%d MiB were written, %d strangers were stopped", written.Load()>>20, refusals.Load())
 }
 
+// unfinishedTransfers is the same by one who may send: a message on each of many links,
+// of which the end never comes.
+func unfinishedTransfers(s *scene) {
+	const links = 450
+	var written, stopped atomic.Int64
+	together(scale(6, 16), 16, func(int) {
+		p, err := s.connect(net.IPv4(127, 0, 0, 1))
+		if err == nil {
+			err = p.login(sendKey)
+		}
+		for h := uint32(0); h < links && err == nil; h++ {
+			err = p.send(sendTo(h, "noise"))
+		}
+		for h := 0; h < links && err == nil; h++ {
+			_, err = p.within(2 * time.Second).await(frame.CodeAttach)
+		}
+		part := make([]byte, maxPart)
+		for h := uint32(0); h < links && err == nil; h++ {
+			for n := 0; n < 4 && err == nil; n++ {
+				t := frame.Transfer{Handle: h, More: true}
+				if n == 0 {
+					t.DeliveryID, t.HasDeliveryID, t.DeliveryTag = h, true, []byte{byte(h), byte(h >> 8)}
+				}
+				if err = p.within(2*time.Second).write(encode(frame.TypeAMQP, 0, &t, part)); err == nil {
+					written.Add(maxPart)
+				}
+			}
+		}
+		if err != nil {
+			stopped.Add(1)
+		}
+	})
+	s.Logf("%d MiB were written, %d connections were stopped", written.Load()>>20, stopped.Load())
+}
+
 // temporaryNodes is the part of number 12 about nodes that live as long as a link:
 // 8 MB wait in each of many, whose reader gives no credit.
 func temporaryNodes(s *scene) {

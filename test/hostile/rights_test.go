@@ -242,12 +242,13 @@ func sources(addrs ...string) []byte {
 // second expires.
 func setAfterExpiry(s *scene) {
 	p := s.stranger()
+	expires := time.Now().Add(2 * time.Second) // a token knows whole seconds
 	d, err := p.talk("$cbs", 100)
 	if err == nil {
 		err = d.token(listenKey, "sb://localhost/first", time.Now().Add(time.Hour))
 	}
 	if err == nil {
-		err = d.token(listenKey, "sb://localhost/second", time.Now().Add(2*time.Second))
+		err = d.token(listenKey, "sb://localhost/second", expires)
 	}
 	if err != nil {
 		s.Fatal(err)
@@ -257,7 +258,7 @@ func setAfterExpiry(s *scene) {
 	if _, err := p.attach(a); err != nil {
 		s.Fatal(err)
 	}
-	pause(s.ctx, 3*time.Second)
+	pause(s.ctx, time.Until(expires))
 	s.fillSmall("second", 1)
 	if err := p.credit(0, 10); err != nil {
 		return // closed: nothing comes

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -54,6 +55,44 @@ func withheldBodies(s *scene) {
 	if open.Load() > 0 {
 		s.Errorf("%d of %d strangers who withhold a body are still connected", open.Load(), count)
 	}
+}
+
+// bodiesHeldOpen is number 7 by those who have a key: bodies of 1 MB whose last byte does
+// not come.
+func bodiesHeldOpen(s *scene) {
+	const size = 1 << 20
+	body := []byte(`{"body": "` + longText(size-100))
+	var written atomic.Int64
+	together(scale(640, 2000), 64, func(i int) {
+		nc, err := s.dialFrom(s.ctx, net.IPv4(127, 0, 3, byte(1+i/50)))
+		if err != nil {
+			return
+		}
+		s.Cleanup(func() { nc.Close() })
+		nc.SetDeadline(time.Now().Add(time.Second))
+		fmt.Fprintf(nc, "POST /api/v1/queues/site/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+			"Authorization: %s\r\nContent-Length: %d\r\n\r\n", access.SignToken(sendKey, "http://localhost/", time.Now().Add(time.Hour)), size)
+		n, _ := nc.Write(body) // as much as is read
+		written.Add(int64(n))
+	})
+	pause(s.ctx, 2*time.Second) // for the broker to read what the system holds
+	s.Logf("%d MiB were written", written.Load()>>20)
+}
+
+// answersNotRead is about answers of HTTP: 4 MB of messages, which nobody reads.
+func answersNotRead(s *scene) {
+	s.fill("answers", 1000, func(int) message.Draft { return message.Draft{Body: []byte(longText(4 << 10))} })
+	together(scale(300, 600), 64, func(i int) {
+		nc, err := s.dialFrom(s.ctx, net.IPv4(127, 0, 3, byte(1+i/50)))
+		if err != nil {
+			return
+		}
+		s.Cleanup(func() { nc.Close() })
+		nc.(*net.TCPConn).SetReadBuffer(4 << 10)
+		fmt.Fprintf(nc, "GET /api/v1/queues/answers/messages?max=1000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\n\r\n",
+			access.SignToken(listenKey, "http://localhost/", time.Now().Add(time.Hour)))
+	})
+	pause(s.ctx, 4*time.Second)
 }
 
 // strangersLockOut is number 8: strangers take all the places that an address has, and
