@@ -28,7 +28,7 @@ type bystander struct {
 	done   chan struct{}
 
 	mu     sync.Mutex
-	took   []time.Duration // of sends and receives since the last report; guarded by mu
+	took   []time.Duration // by sends and receives since the last report; guarded by mu
 	fault  error           // the first; guarded by mu
 	rounds int             // so far; guarded by mu
 }
@@ -120,17 +120,22 @@ func (w waits) String() string {
 		w.p99.Round(10*time.Microsecond), w.max.Round(10*time.Microsecond), w.count)
 }
 
+// waitsOf sums up.
+func waitsOf(took []time.Duration) waits {
+	if len(took) == 0 {
+		return waits{}
+	}
+	took = slices.Sorted(slices.Values(took))
+	return waits{len(took), took[len(took)*99/100], took[len(took)-1]}
+}
+
 // report returns how long operations took since the last report, and the first fault.
-func (w *bystander) report() (waits, error) {
+func (w *bystander) report() ([]time.Duration, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	took, fault := w.took, w.fault
 	w.took, w.fault = nil, nil
-	if len(took) == 0 {
-		return waits{}, fault
-	}
-	slices.Sort(took)
-	return waits{len(took), took[len(took)*99/100], took[len(took)-1]}, fault
+	return took, fault
 }
 
 func (w *bystander) stop() {

@@ -151,7 +151,7 @@ func actionsThatDouble(s *scene) {
 		s.Fatal(err)
 	}
 	made := 0
-	for i := range scale(200, 2000) {
+	for i := range scale(100, 2000) {
 		times := 4
 		if i == 0 {
 			times = 32

@@ -99,7 +99,7 @@ func slowReceivers(s *scene) {
 	body := []byte(longText(size - 1<<10))
 	s.fill("heavy", prefetch, func(int) message.Draft { return message.Draft{Body: body} })
 	var received, cut atomic.Int64
-	until := time.Now().Add(time.Duration(scale(7, 45)) * time.Second)
+	until := time.Now().Add(time.Duration(scale(6, 45)) * time.Second)
 	together(slowReaders, slowReaders, func(i int) {
 		if err := s.readSlowly(fmt.Sprintf("heavy/subscriptions/s%d", i), prefetch, speed/slowReaders, until, &received); err != nil {
 			s.Errorf("receiver %d was cut off: %v", i, err)
@@ -207,7 +207,7 @@ func unfinishedTransfers(s *scene) {
 				if n == 0 {
 					t.DeliveryID, t.HasDeliveryID, t.DeliveryTag = h, true, []byte{byte(h), byte(h >> 8)}
 				}
-				if err = p.within(2*time.Second).write(encode(frame.TypeAMQP, 0, &t, part)); err == nil {
+				if err = p.within(2 * time.Second).write(encode(frame.TypeAMQP, 0, &t, part)); err == nil {
 					written.Add(maxPart)
 				}
 			}
@@ -307,7 +307,7 @@ func strangersHoldLittle(s *scene) {
 		p.within(200 * time.Millisecond)
 		switch i % 4 {
 		case 0: // links that are refused, and whose end is never answered
-			for h := range uint32(1000) {
+			for h := range uint32(300) {
 				a := receiveFrom(h, longText(200))
 				a.Name = fmt.Sprint(h, longText(200))
 				if p.send(a) != nil {
@@ -315,7 +315,7 @@ func strangersHoldLittle(s *scene) {
 				}
 			}
 		case 1: // answers that are never read
-			for range 20_000 {
+			for range 5_000 {
 				if p.send(&frame.Flow{HasNextIncomingID: true, IncomingWindow: 1, OutgoingWindow: 1, Echo: true}) != nil {
 					return
 				}
@@ -330,8 +330,8 @@ func strangersHoldLittle(s *scene) {
 					return
 				}
 			}
-		case 3: // sessions, as many as there are channels
-			for ch := range uint16(4000) {
+		case 3: // sessions
+			for ch := range uint16(1000) {
 				if p.write(encode(frame.TypeAMQP, ch+1, &frame.Begin{IncomingWindow: 1, OutgoingWindow: 1}, nil)) != nil {
 					return
 				}

@@ -137,7 +137,7 @@ func keyOfAnotherEntity(s *scene) {
 func linksAfterExpiry(s *scene) {
 	const links = 20
 	p := s.stranger()
-	expires := time.Now().Add(2 * time.Second)
+	expires := time.Now().Add(3 * time.Second)
 	if err := p.putToken(listenKey, "expiring", expires, 1000); err != nil {
 		s.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func sources(addrs ...string) []byte {
 // second expires.
 func setAfterExpiry(s *scene) {
 	p := s.stranger()
-	expires := time.Now().Add(2 * time.Second) // a token knows whole seconds
+	expires := time.Now().Add(3 * time.Second) // a token knows whole seconds
 	d, err := p.talk("$cbs", 100)
 	if err == nil {
 		err = d.token(listenKey, "sb://localhost/first", time.Now().Add(time.Hour))

@@ -285,7 +285,7 @@ func webhooks(s *scene) {
 	}
 	other.define(http.MethodPut, "/queues/fast", alerting("fast", fast))
 	other.fillSmall("fast", 1)
-	for range 120 {
+	for range 200 {
 		if fastCount.Load() > 0 {
 			break
 		}
