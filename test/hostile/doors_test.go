@@ -131,6 +131,9 @@ func peekOfWideArrays(s *scene) {
 		payload := append([]byte{0x00, 0x53, 0x77}, body...) // an amqp-value section
 		accepted, err := s.flood(sendKey, "arrays", message.FormatAMQP, 1, func(int) []byte { return payload })
 		s.Logf("%d bytes: accepted %d, %v", size, accepted, err)
+		if err != nil && !tooMuch(err) {
+			s.Errorf("a message of %d bytes was refused with %v", size, err)
+		}
 		resp, text, err := s.call(s.ctx, listenKey, http.MethodGet, "/api/v1/queues/arrays/messages", nil)
 		if err != nil {
 			s.Errorf("peek at a message of %d bytes: %v", size, err)
