@@ -41,16 +41,21 @@ type conn struct {
 	sending broker.SenderOptions
 	grants  grants
 	member  *budget.Member // what the connection makes the process hold
+	mem     budget.Counter // charges member for what belongs to the connection's context
 	links   map[*endpoint.Link]node
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
-	unsynced unsynced
+	unsynced  unsynced
+	receivers int // among links
 	// opening holds the receivers whose broker end is not in our hands yet.
 	opening map[*receiver]struct{}
 	// unsent holds the receivers with deliveries that never left.
 	unsent map[*receiver]struct{}
 	// watched are the queues and topics whose changes we are told of.
 	watched map[string]struct{}
+	// watchMost is how many of them there are when the next look is due at which
+	// are needed.
+	watchMost int
 	// reviewing is set while a review is on its way.
 	reviewing atomic.Bool
 }
@@ -87,10 +92,19 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.member = s.memory.Enter()
+	c.mem = budget.NewCounter(c.member.Account)
+	ec.Restrict(c.member.Account)
 	unsyncedAll := s.memory.Unsynced()
 	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
 	c.unsynced = unsynced{account: account, do: c.do, resume: ec.Resume}
-	c.out.init(c.do, c.unsynced.settle, func(e *event) { account.Release(e.charge) })
+	c.out.init(c.do, c.unsynced.settle, func(e *event) {
+		if e.kind == eventForward {
+			c.member.Release(e.charge)
+			return
+		}
+		account.Release(e.charge)
+	})
 	c.loader.init(c)
 	c.desk.init(c)
 	c.grants.init(c)
@@ -110,6 +124,9 @@ func (c *conn) finish() {
 	c.giveBack()  // and those that were on their way to the peer
 	c.unwatchAll()
 	c.unsynced.close()
+	c.mem.Close()
+	c.loader.release()
+	c.member.Leave()
 }
 
 // giveBack returns what links were given and the peer was not sent.

@@ -316,3 +316,20 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 		t.Errorf("the log says %q, want nothing", text)
 	}
 }
+
+// A client that asks for many names that are not there makes us remember none.
+func TestNamesThatAreNotThereAreNotWatched(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	s := p.session()
+	for i := range 4 * minWatched {
+		_, err := s.NewReceiver(p.ctx(), fmt.Sprint("none-", i), nil)
+		wantCondition(t, "attach", err, "amqp:not-found")
+	}
+	b.service.watchers.mu.Lock()
+	n := len(b.service.watchers.conns)
+	b.service.watchers.mu.Unlock()
+	if n > minWatched {
+		t.Errorf("%d names are watched, want at most %d", n, minWatched)
+	}
+}
