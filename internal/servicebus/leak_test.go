@@ -24,9 +24,8 @@ import (
 )
 
 const (
-	leakRounds = 10
-	leakSteps  = 250 // of each client in a round
-	leakPeers  = 4
+	leakSteps = 250 // of each client in a round
+	leakPeers = 4
 )
 
 // 14: whatever ends a link, nothing of it is left. Clients attach, detach, end

@@ -37,6 +37,20 @@ func (c *conn) heldSession(path, id, link string) (queue.SessionLock, bool) {
 	return queue.SessionLock{}, false
 }
 
+// heldSessions returns the locks on all sessions of an entity that the connection's
+// receivers hold.
+func (c *conn) heldSessions(path string) []queue.SessionLock {
+	var held []queue.SessionLock
+	for _, n := range c.links {
+		if r, ok := n.(*receiver); ok && r.wish.asked && r.path == path {
+			if from, ok := r.origin().(*broker.Receiver); ok {
+				held = append(held, from.SessionLock())
+			}
+		}
+	}
+	return held
+}
+
 func renewSessionLock(ctx context.Context, k *call) (codec.Value, error) {
 	if _, err := k.mustText("session-id"); err != nil {
 		return codec.Value{}, err

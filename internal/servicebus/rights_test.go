@@ -240,7 +240,12 @@ func TestSessionsAreFenced(t *testing.T) {
 		checkStatus(t, op+" of another link", ours.call("com.microsoft:"+op, state, named), 410)
 	}
 
+	// Lock tokens can be guessed: on an entity with sessions they are no proof.
 	m := p.next(r)
+	token := map[string]any{"lock-tokens": []amqp.UUID{lockTokenOf(t, m)}, "disposition-status": "completed"}
+	theirs.manage("renew-lock", token, 410)
+	theirs.manage("update-disposition", token, 410)
+	ours.manage("renew-lock", token, 200)
 	if err := r.ModifyMessage(p.ctx(), m, &amqp.ModifyMessageOptions{UndeliverableHere: true}); err != nil { // defers it
 		t.Fatal(err)
 	}
@@ -253,6 +258,16 @@ func TestSessionsAreFenced(t *testing.T) {
 	}
 	ours.manage("set-session-state", state, 410)
 	ours.manage("get-session-state", id, 410)
+}
+
+// lockTokenOf returns the lock token of a message as a request names it.
+func lockTokenOf(t *testing.T, m *amqp.Message) amqp.UUID {
+	t.Helper()
+	token, ok := m.DeliveryAnnotations["x-opt-lock-token"].(amqp.UUID)
+	if !ok {
+		t.Fatalf("no lock token among %v", m.DeliveryAnnotations)
+	}
+	return token
 }
 
 // 19: a receiver over several queues needs the right to each, all the time.
