@@ -53,9 +53,12 @@ func (n *node) inSessions(part shard.Part) bool {
 // fenced reports that messages are in sessions of which held has no lock that is still
 // good. Messages that are gone are left to who looks for them next.
 func fenced(q *queue.Queue, now time.Time, tokens []queue.Token, held []queue.SessionLock) error {
+	mine := make(map[string]bool, len(held))
+	for _, l := range held {
+		mine[l.ID] = mine[l.ID] || q.HoldsSession(now, l)
+	}
 	for _, t := range tokens {
-		d, ok := q.Lookup(t.Seq)
-		if ok && !slices.ContainsFunc(held, func(l queue.SessionLock) bool { return l.ID == d.Session && q.HoldsSession(now, l) }) {
+		if d, ok := q.Lookup(t.Seq); ok && !mine[d.Session] {
 			return ErrSessionLockLost
 		}
 	}
