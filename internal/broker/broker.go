@@ -199,19 +199,31 @@ func (b *Broker) Authorization(name string) (id uint64, rules entity.Authorizati
 	if n == nil {
 		return 0, nil, false
 	}
-	switch def := n.def.Load(); n.kind {
-	case KindQueue:
-		rules = def.Queue.AuthorizationRules
-	case KindTopic:
-		rules = def.Topic.AuthorizationRules
-	}
-	return uint64(n.id), rules, true
+	return uint64(n.id), n.def.Load().authorization(), true
 }
 
-// OnChange has fn called when an entity was changed or deleted, with the name of the
-// queue or topic, or of the topic of a subscription, as [entity.Key] writes it. It
-// is called one at a time, after the fact, and must return soon. There is one fn,
-// set before the broker runs.
+// authorization returns the access rules; a subscription has those of its topic.
+func (d *definition) authorization() entity.AuthorizationRules {
+	switch d.Kind {
+	case KindQueue:
+		return d.Queue.AuthorizationRules
+	case KindTopic:
+		return d.Topic.AuthorizationRules
+	}
+	return nil
+}
+
+func sameAuthorization(a, b entity.AuthorizationRules) bool {
+	return slices.EqualFunc(a, b, func(x, y entity.AuthorizationRule) bool {
+		return x.KeyName == y.KeyName && slices.Equal(x.Rights, y.Rights) &&
+			x.PrimaryKey == y.PrimaryKey && x.SecondaryKey == y.SecondaryKey
+	})
+}
+
+// OnChange has fn called when the access rules of an entity were changed, or it was
+// deleted, with the name of the queue or topic, or of the topic of a subscription, as
+// [entity.Key] writes it. It is called one at a time, after the fact, and must return
+// soon. There is one fn, set before the broker runs.
 func (b *Broker) OnChange(fn func(name string)) { b.changed.Store(&fn) }
 
 func (b *Broker) tellChanged(n *node) {
@@ -372,7 +384,9 @@ func (b *Broker) redefine(n *node, def definition) error {
 	if def.Classified != def.PolicyRevision {
 		b.reclasser.add(n)
 	}
-	b.tellChanged(n)
+	if !sameAuthorization(def.authorization(), before.authorization()) {
+		b.tellChanged(n)
+	}
 	return nil
 }
 

@@ -495,10 +495,25 @@ func TestSessionIsExclusiveAndGoesBack(t *testing.T) {
 	if id, _ := next.Session(); id != "one" {
 		t.Fatalf("next session %q, want one", id)
 	}
+	var tokens []queue.Token
 	for _, want := range []string{"1a", "1b"} {
 		d := <-k.ds
 		if got := body(t, d); got != want || d.Failures != 0 {
 			t.Fatalf("got %q with %d failures, want %q uncounted", got, d.Failures, want)
+		}
+		tokens = append(tokens, d.Token)
+	}
+	for _, held := range [][]queue.SessionLock{nil, {lost}} {
+		if _, err := r.Renew(t.Context(), "q", tokens, held...); !errors.Is(err, ErrSessionLockLost) {
+			t.Errorf("renew with %v: %v, want %v", held, err, ErrSessionLockLost)
+		}
+		if err := r.Settle(t.Context(), "q", tokens[:1], Outcome{Verdict: Complete}, held...); !errors.Is(err, ErrSessionLockLost) {
+			t.Errorf("settle with %v: %v, want %v", held, err, ErrSessionLockLost)
+		}
+	}
+	for _, held := range [][]queue.SessionLock{{next.SessionLock(), lost}, {lost, next.SessionLock()}} {
+		if _, err := r.Renew(t.Context(), "q", tokens, held...); err != nil {
+			t.Errorf("renew by the holder: %v", err)
 		}
 	}
 	// 15: who has lost a session does not speak for it, also while another has it.

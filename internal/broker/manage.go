@@ -19,11 +19,24 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// Settle decides about messages by token alone, whoever received them.
-func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome) error {
+// Settle decides about messages by token alone, whoever received them. Where there are
+// sessions it takes the lock of the session too, one of held: a token can be guessed.
+func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome, held ...queue.SessionLock) error {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return err
+	}
+	if n.inSessions(part) {
+		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
+			q, err := tx.Inspect(n.id, part)
+			if err != nil {
+				return err
+			}
+			return fenced(q, tx.Now(), tokens, held)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	answer := make(chan error, 1)
 	settle(n, part, tokens, o, func(errs []error) { answer <- first(errs) })
@@ -52,8 +65,28 @@ func first(errs []error) error {
 	return err
 }
 
-// Renew extends message locks and returns until when each holds.
-func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token) ([]time.Time, error) {
+// inSessions reports whether every message of the part belongs to a session.
+func (n *node) inSessions(part shard.Part) bool {
+	return part == shard.Main && n.def.Load().queue.RequiresSession
+}
+
+// fenced reports that messages are in sessions of which held has no lock that is still
+// good. Messages that are gone are left to who looks for them next.
+func fenced(q *queue.Queue, now time.Time, tokens []queue.Token, held []queue.SessionLock) error {
+	mine := make(map[string]bool, len(held))
+	for _, l := range held {
+		mine[l.ID] = mine[l.ID] || q.HoldsSession(now, l)
+	}
+	for _, t := range tokens {
+		if d, ok := q.Lookup(t.Seq); ok && !mine[d.Session] {
+			return ErrSessionLockLost
+		}
+	}
+	return nil
+}
+
+// Renew extends message locks and returns until when each holds. For held see Settle.
+func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, held ...queue.SessionLock) ([]time.Time, error) {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return nil, err
@@ -62,6 +95,11 @@ func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token) (
 	err = b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
 		if part == shard.Main {
 			n.watch.count(tx.Now(), objective.Renew, len(tokens))
+		}
+		if n.inSessions(part) {
+			if err := fenced(q, tx.Now(), tokens, held); err != nil {
+				return err
+			}
 		}
 		for i, t := range tokens {
 			at, err := q.Renew(tx.Now(), t)

@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
+	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
@@ -55,6 +56,8 @@ type built struct {
 	hooks  *webhooks
 	front  *front
 	newKey *access.Rule // nil unless this is the first start
+	// setKeys puts the keys of a configuration in place of those of the one before.
+	setKeys func(config.Config)
 }
 
 // open recovers the broker. To read a large store takes its time, and a disk that
@@ -124,6 +127,7 @@ func (b *built) build() (err error) {
 	b.hooks = newWebhooks(log, cfg.webhookNetworks())
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
+	b.setKeys = func(c config.Config) { keeper.Set(rules.With(access.OfEntity(c.Security.Rules))) }
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
@@ -148,7 +152,7 @@ func (b *built) serve(ctx context.Context) error {
 		if err != nil {
 			return err // a layer that fails brings down those below in good order
 		}
-		return follow(b.broker, b.cfg.Changes, b.log)(ctx)
+		return follow(b.broker, b.cfg.Changes, b.setKeys, b.log)(ctx)
 	})
 	var err error
 	select {

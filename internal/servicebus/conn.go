@@ -53,6 +53,9 @@ type conn struct {
 	unsent map[*receiver]struct{}
 	// watched are the queues and topics whose changes we are told of.
 	watched map[string]struct{}
+	// watchMost is how many of them there are when the next look is due at which
+	// are needed.
+	watchMost int
 	// reviewing is set while a review is on its way.
 	reviewing atomic.Bool
 }

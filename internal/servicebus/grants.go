@@ -15,9 +15,9 @@ import (
 // entity they use.
 const maxGrants = 10000
 
-// grantCost is what a grant takes beside its audience. It is charged until the end of
-// the connection.
-const grantCost = 256
+// grantCost is what a grant takes: beside its audience there are its key and what is
+// watched for it.
+func grantCost(audience string) int64 { return int64(len(audience)) + 512 }
 
 // grants is what a connection may do. It belongs to the connection's context.
 //
@@ -58,7 +58,6 @@ func (g *grants) init(c *conn) {
 // known notes that the peer proved something. The first time it reports so, and the
 // key with which it did.
 func (g *grants) known(key string) {
-	g.deadline = time.Time{}
 	if g.proved {
 		return
 	}
@@ -73,24 +72,31 @@ func (g *grants) known(key string) {
 // put keeps what a token gave for an audience, in place of what it had.
 func (g *grants) put(audience string, grant access.Grant) error {
 	g.known(grant.Holder())
-	if _, ok := g.byAudience[audience]; !ok {
-		if len(g.byAudience) >= maxGrants {
-			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
-		}
-		if !g.c.mem.Take(int64(len(audience)) + grantCost) {
-			return errNoMemory
-		}
-		audience = strings.Clone(audience) // not to keep the request for it
-	}
 	// Watched first: what changes after this look is told.
 	g.c.watch(audience)
 	id, err := g.c.identify(audience)
 	if err != nil {
 		return err
 	}
+	if _, ok := g.byAudience[audience]; !ok {
+		if len(g.byAudience) >= maxGrants {
+			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
+		}
+		if !g.c.mem.Take(grantCost(audience)) {
+			return errNoMemory
+		}
+		audience = strings.Clone(audience) // not to keep the request for it
+	}
 	g.byAudience[audience] = put{grant, id}
+	g.deadline = time.Time{}
 	g.schedule()
 	return nil
+}
+
+// drop forgets what was put for an audience.
+func (g *grants) drop(audience string) {
+	delete(g.byAudience, audience)
+	g.c.mem.Release(grantCost(audience))
 }
 
 // holds returns a grant as it is now, and whether it is one still.
@@ -240,7 +246,7 @@ func (g *grants) expire() {
 func (g *grants) review() {
 	for audience, p := range g.byAudience {
 		if _, ok := g.valid(audience, p); !ok {
-			delete(g.byAudience, audience)
+			g.drop(audience)
 		}
 	}
 	if _, ok := g.holds(g.login); !ok && g.login != nil {

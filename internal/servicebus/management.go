@@ -64,6 +64,8 @@ type call struct {
 	reply   reply
 	entity  string
 	session queue.SessionLock // that the request is about, if the operation is fenced
+	// held are the sessions of the entity that the connection holds.
+	held    []queue.SessionLock
 	c       *conn
 	body    codec.Value
 	large   bool            // the reply may be
@@ -74,29 +76,37 @@ type call struct {
 
 // operation is one entry of the table of operations.
 type operation struct {
-	needs access.Rights
-	run   func(ctx context.Context, k *call) (codec.Value, error)
-	// fenced operations act on a session, for the receiver that holds it. One
-	// that may also act on messages without a session is fenced if it names one.
-	fenced bool
+	needs  access.Rights
+	run    func(ctx context.Context, k *call) (codec.Value, error)
+	fenced fence
 }
+
+// fence says what of an operation is about sessions, which belong to the receiver that
+// holds them.
+type fence uint8
+
+const (
+	unfenced  fence = iota
+	bySession       // it acts on the session that it names, if it does
+	byToken         // it acts on messages, which may be in sessions
+)
 
 // operations are those of the service, by the name in the request.
 var operations = map[string]operation{
-	"com.microsoft:renew-lock":                 {access.Listen, renewLock, false},
-	"com.microsoft:update-disposition":         {access.Listen, updateDisposition, false},
-	"com.microsoft:peek-message":               {access.Listen, peekMessage, false},
-	"com.microsoft:receive-by-sequence-number": {access.Listen, receiveBySequenceNumber, true},
-	"com.microsoft:batch-delete-messages":      {access.Listen, batchDeleteMessages, false},
-	"com.microsoft:schedule-message":           {access.Send, scheduleMessage, false},
-	"com.microsoft:cancel-scheduled-message":   {access.Send, cancelScheduledMessage, false},
-	"com.microsoft:renew-session-lock":         {access.Listen, renewSessionLock, true},
-	"com.microsoft:get-session-state":          {access.Listen, sessionState, true},
-	"com.microsoft:set-session-state":          {access.Listen, setSessionState, true},
-	"com.microsoft:get-message-sessions":       {access.Listen, messageSessions, false},
-	"com.microsoft:add-rule":                   {access.Listen, addRule, false},
-	"com.microsoft:remove-rule":                {access.Listen, removeRule, false},
-	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules, false},
+	"com.microsoft:renew-lock":                 {access.Listen, renewLock, byToken},
+	"com.microsoft:update-disposition":         {access.Listen, updateDisposition, byToken},
+	"com.microsoft:peek-message":               {access.Listen, peekMessage, unfenced},
+	"com.microsoft:receive-by-sequence-number": {access.Listen, receiveBySequenceNumber, bySession},
+	"com.microsoft:batch-delete-messages":      {access.Listen, batchDeleteMessages, unfenced},
+	"com.microsoft:schedule-message":           {access.Send, scheduleMessage, unfenced},
+	"com.microsoft:cancel-scheduled-message":   {access.Send, cancelScheduledMessage, unfenced},
+	"com.microsoft:renew-session-lock":         {access.Listen, renewSessionLock, bySession},
+	"com.microsoft:get-session-state":          {access.Listen, sessionState, bySession},
+	"com.microsoft:set-session-state":          {access.Listen, setSessionState, bySession},
+	"com.microsoft:get-message-sessions":       {access.Listen, messageSessions, unfenced},
+	"com.microsoft:add-rule":                   {access.Listen, addRule, unfenced},
+	"com.microsoft:remove-rule":                {access.Listen, removeRule, unfenced},
+	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules, unfenced},
 }
 
 // largeReplies are the operations whose replies hold messages, states or rules.
@@ -175,7 +185,10 @@ func (d *desk) admit(k *call) error {
 	if k.body.Kind() != codec.KindMap {
 		return endpoint.Errorf(condArgument, "The body of '%s' must be a map.", name)
 	}
-	if id := k.text("session-id"); op.fenced && id != nil {
+	switch id := k.text("session-id"); {
+	case op.fenced == byToken:
+		k.held = d.c.heldSessions(k.entity)
+	case op.fenced == bySession && id != nil:
 		if k.session, ok = d.c.heldSession(k.entity, *id, k.request.property(propAssociatedLink)); !ok {
 			return broker.ErrSessionLockLost
 		}
@@ -210,9 +223,9 @@ func (k *call) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout())
 	defer cancel()
 	var body codec.Value
-	err := k.reserve(ctx)
+	err := k.request.from.check() // it may have waited
 	if err == nil {
-		err = k.request.from.check() // it may have waited
+		err = k.reserve(ctx)
 	}
 	if err == nil {
 		body, err = k.op.run(ctx, k)

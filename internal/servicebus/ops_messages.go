@@ -39,7 +39,7 @@ func renewLock(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	until, err := k.c.svc.broker.Renew(ctx, k.entity, tokens)
+	until, err := k.c.svc.broker.Renew(ctx, k.entity, tokens, k.held...)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -69,7 +69,7 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	}
 	changes, _ := k.body.Lookup("properties-to-modify")
 	o.Properties = changesIn(changes)
-	return dummy, k.c.svc.broker.Settle(ctx, k.entity, tokens, o)
+	return dummy, k.c.svc.broker.Settle(ctx, k.entity, tokens, o, k.held...)
 }
 
 func peekMessage(ctx context.Context, k *call) (codec.Value, error) {

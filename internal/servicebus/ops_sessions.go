@@ -24,17 +24,36 @@ const propAssociatedLink = "associated-link-name"
 // holds. SDKs name the link of the receiver that a request is made for: if it has
 // lost the session, the request is refused also when another link has it by now. A
 // client that names none speaks for whichever of its links has the session.
-func (c *conn) heldSession(path, id, link string) (queue.SessionLock, bool) {
+func (c *conn) heldSession(path, id, link string) (held queue.SessionLock, ok bool) {
 	for _, n := range c.links {
-		r, ok := n.(*receiver)
-		if !ok || r.path != path || link != "" && r.link.Name() != link {
+		r, isReceiver := n.(*receiver)
+		if !isReceiver || r.path != path || link != "" && r.link.Name() != link {
 			continue
 		}
-		if from, ok := r.origin().(*broker.Receiver); ok && r.wish.asked && from.SessionLock().ID == id {
-			return from.SessionLock(), true
+		from, isOpen := r.origin().(*broker.Receiver)
+		if !isOpen || !r.wish.asked {
+			continue
+		}
+		// A link that has just lost the session may still be there: the later counts.
+		if l := from.SessionLock(); l.ID == id && (!ok || l.Nonce > held.Nonce) {
+			held, ok = l, true
 		}
 	}
-	return queue.SessionLock{}, false
+	return held, ok
+}
+
+// heldSessions returns the locks on all sessions of an entity that the connection's
+// receivers hold.
+func (c *conn) heldSessions(path string) []queue.SessionLock {
+	var held []queue.SessionLock
+	for _, n := range c.links {
+		if r, ok := n.(*receiver); ok && r.wish.asked && r.path == path {
+			if from, ok := r.origin().(*broker.Receiver); ok {
+				held = append(held, from.SessionLock())
+			}
+		}
+	}
+	return held
 }
 
 func renewSessionLock(ctx context.Context, k *call) (codec.Value, error) {

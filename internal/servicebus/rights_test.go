@@ -240,7 +240,12 @@ func TestSessionsAreFenced(t *testing.T) {
 		checkStatus(t, op+" of another link", ours.call("com.microsoft:"+op, state, named), 410)
 	}
 
+	// Lock tokens can be guessed: on an entity with sessions they are no proof.
 	m := p.next(r)
+	token := map[string]any{"lock-tokens": []amqp.UUID{lockTokenOf(t, m)}, "disposition-status": "completed"}
+	theirs.manage("renew-lock", token, 410)
+	theirs.manage("update-disposition", token, 410)
+	ours.manage("renew-lock", token, 200)
 	if err := r.ModifyMessage(p.ctx(), m, &amqp.ModifyMessageOptions{UndeliverableHere: true}); err != nil { // defers it
 		t.Fatal(err)
 	}
@@ -253,6 +258,16 @@ func TestSessionsAreFenced(t *testing.T) {
 	}
 	ours.manage("set-session-state", state, 410)
 	ours.manage("get-session-state", id, 410)
+}
+
+// lockTokenOf returns the lock token of a message as a request names it.
+func lockTokenOf(t *testing.T, m *amqp.Message) amqp.UUID {
+	t.Helper()
+	token, ok := m.DeliveryAnnotations["x-opt-lock-token"].(amqp.UUID)
+	if !ok {
+		t.Fatalf("no lock token among %v", m.DeliveryAnnotations)
+	}
+	return token
 }
 
 // 19: a receiver over several queues needs the right to each, all the time.
@@ -314,5 +329,22 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 	c.failed("q", fmt.Errorf("peek: %w", context.Cause(ctx)))
 	if text := log.String(); text != "" {
 		t.Errorf("the log says %q, want nothing", text)
+	}
+}
+
+// A client that asks for many names that are not there makes us remember none.
+func TestNamesThatAreNotThereAreNotWatched(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	s := p.session()
+	for i := range 4 * minWatched {
+		_, err := s.NewReceiver(p.ctx(), fmt.Sprint("none-", i), nil)
+		wantCondition(t, "attach", err, "amqp:not-found")
+	}
+	b.service.watchers.mu.Lock()
+	n := len(b.service.watchers.conns)
+	b.service.watchers.mu.Unlock()
+	if n > minWatched {
+		t.Errorf("%d names are watched, want at most %d", n, minWatched)
 	}
 }

@@ -16,7 +16,7 @@ const (
 	maxReplies = 1000
 	// maxTokenReplies is that of $cbs. Of those the oldest are dropped: a peer that
 	// does not read them must still be able to renew its token.
-	maxTokenReplies = 64
+	maxTokenReplies = 16
 	// partingCost is what a reply takes beside its bytes while it waits.
 	partingCost = 256
 	// maxRequest is the largest request: a batch of messages to schedule, say.

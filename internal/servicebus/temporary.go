@@ -120,6 +120,7 @@ func (t *temporary) credit() {
 
 func (t *temporary) check() error    { return t.c.grants.requireSome(access.Listen, "") }
 func (t *temporary) paths() []string { return nil }
+
 func (t *temporary) detached() {
 	t.c.svc.nodes.remove(t)
 	t.gone = true

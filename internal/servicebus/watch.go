@@ -3,6 +3,7 @@
 package servicebus
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -69,11 +70,22 @@ func (c *conn) review() {
 // to. Who looks at the entity after this misses none.
 func (c *conn) watch(path string) {
 	name := entity.Owner(path)
-	if _, ok := c.watched[name]; !ok && name != "" {
-		c.watched[name] = struct{}{}
-		c.svc.watchers.add(name, c)
+	if _, ok := c.watched[name]; ok || name == "" {
+		return
 	}
+	if len(c.watched) >= c.watchMost {
+		// Names that were asked for and not found, or not any more, must not add up.
+		c.unwatch()
+		c.watchMost = max(2*len(c.watched), minWatched)
+	}
+	name = strings.Clone(name) // not to keep the frame or request for it
+	c.watched[name] = struct{}{}
+	c.svc.watchers.add(name, c)
 }
+
+// minWatched is how many entities are watched before the first look at which are
+// needed.
+const minWatched = 64
 
 // unwatch forgets the entities at which nothing is left.
 func (c *conn) unwatch() {
