@@ -45,7 +45,9 @@ func (g *grants) known(rule string) {
 		return
 	}
 	g.proved = true
-	g.c.member.Prove(rule)
+	if !g.c.member.Prove(rule) {
+		g.c.close(errNoMemory)
+	}
 	g.c.known()
 	if g.c.peer.Known != nil {
 		g.c.peer.Known()

@@ -22,6 +22,8 @@ const (
 	maxRequests = 1024
 	// requestTimeout bounds a request whose sender says nothing.
 	requestTimeout = time.Minute
+	// reserveTimeout bounds the wait for memory for a large reply.
+	reserveTimeout = 5 * time.Second
 )
 
 // attachManagement attaches to the node for requests about an entity. Whoever may
@@ -114,9 +116,10 @@ func (k *call) reserve(ctx context.Context) error {
 	if !k.large {
 		return nil
 	}
-	const again = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, reserveTimeout)
+	defer cancel()
 	n := 2 * int64(k.c.replyLimit())
-	for !k.account.TryTake(n) {
+	for again := 10 * time.Millisecond; !k.account.TryTake(n); again = min(2*again, time.Second) {
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():
