@@ -91,17 +91,19 @@ func (p *Process) Enter() *Member {
 	return &Member{Account: p.strangers.Child(StrangerLimit), process: p}
 }
 
-// Prove moves the account below that of a key, with all that is charged to it. Only
+// Prove moves the account below that of a key, with all that is charged to it, and
+// reports whether the key has room for it; others may have used up the process. Only
 // the first key counts.
-func (m *Member) Prove(name string) {
+func (m *Member) Prove(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.in {
-		return
+		return true
 	}
 	m.key, m.in = name, true
 	k := m.process.join(name)
 	m.Move(k, min(k.Limit()/2, ConnectionLimit))
+	return k.Used() <= k.Limit()
 }
 
 // Leave says that the connection is over. What is still charged to its account is

@@ -16,9 +16,9 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	if u := p.Usage(); u.Strangers != 1500 || u.Known != 0 || u.Used != 1500 || u.Limit != limit {
 		t.Errorf("two strangers: %+v", u)
 	}
-	a.Prove("shop")
-	a.Prove("other") // the first counts
-	b.Prove("shop")
+	if !a.Prove("shop") || !a.Prove("other") || !b.Prove("shop") { // the first counts
+		t.Error("there is no room for two connections")
+	}
 	if u := p.Usage(); u.Strangers != 0 || u.Known != 1500 || u.Used != 1500 {
 		t.Errorf("both known: %+v", u)
 	}
@@ -32,6 +32,12 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	other.Prove("other")
 	if a.Room() > 0 || b.TryTake(1) || !other.TryTake(1000) {
 		t.Error("one key has more than half, or takes the half of others")
+	}
+	if late := p.Enter(); late.TryTake(1) && late.Prove("shop") {
+		t.Error("there is room for another connection of the key")
+	} else {
+		late.Release(1)
+		late.Leave()
 	}
 	other.Release(1000)
 	for _, m := range []*Member{a, b} {

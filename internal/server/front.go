@@ -42,7 +42,12 @@ type front struct {
 // listen opens the sockets. Nothing is accepted before run.
 func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
 	files := maxFiles()
-	limit := func() int { return connectionLimit(cfg.Limits.MaxConnections, files, segments()) }
+	limit := func() int {
+		if s := parts.Memory.Strangers(); s.Limit()-s.Used() < strangersReserve {
+			return 0 // for each that comes, a stranger has to go
+		}
+		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
+	}
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
 		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {

@@ -14,6 +14,10 @@ import (
 // quarter of it, which has to hold the largest message.
 const minMemory = 16 << 20
 
+// strangersReserve is what is kept free of the memory for connections that have not
+// logged in: with less of it, the oldest of them give way to those that come.
+const strangersReserve = 16 * budget.StrangerLimit
+
 // memory returns what peers may make the process hold. By default it is half of what
 // the process may use: the other half is for the index of the messages, the cache and
 // the garbage that has not been collected yet.

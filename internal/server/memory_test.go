@@ -4,12 +4,15 @@ package server
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -138,4 +141,32 @@ func TestThousandHostileStrangers(t *testing.T) {
 	key := r.up.NewKey
 	nc := r.dial()
 	r.roundTrip(nc, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
+}
+
+// Strangers that hold all the memory there is for them give way to those that come.
+func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
+	var memory *budget.Process
+	r := run(t, func(c *Config) {
+		c.Security.Dev = false
+		c.Handler = func(p Parts) http.Handler {
+			memory = p.Memory
+			return http.NotFoundHandler()
+		}
+	})
+	old := r.dial()
+	if _, err := old.Write(hostile(5)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 8)
+	if _, err := io.ReadFull(old, answer); err != nil { // it is being served
+		t.Fatal(err)
+	}
+	full := memory.Strangers().Limit()
+	memory.Strangers().Charge(full)
+	key := r.up.NewKey
+	r.roundTrip(r.dial(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
+	if n, err := io.Copy(io.Discard, old); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the stranger was sent %d bytes and then %v", n, err)
+	}
+	memory.Strangers().Release(full)
 }

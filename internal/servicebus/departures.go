@@ -47,6 +47,9 @@ func (t *departures) take(ref uint64) broker.Delivery {
 	d := t.all[ref]
 	t.all[ref] = broker.Delivery{} // the message must not live on in it
 	t.free = append(t.free, ref)
+	if len(t.free) == len(t.all) && len(t.free) > maxSpareEvents {
+		*t = departures{}
+	}
 	return d
 }
 

@@ -78,7 +78,7 @@ func settles(n func() int64) (most int64) {
 // whose peer does not keep up. What is on its way is bounded for the connection,
 // nobody is cut off, and everything arrives.
 func TestPrefetchIsBoundedInBytes(t *testing.T) {
-	const receivers, messages, size = 12, 360, 250_000
+	const receivers, messages, size = 12, 200, 250_000
 	for _, mode := range []amqp.ReceiverSettleMode{amqp.ReceiverSettleModeSecond, amqp.ReceiverSettleModeFirst} {
 		b := start(t)
 		p, gate := b.dialGated(t)
@@ -101,7 +101,7 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		}
 		most := settles(func() int64 { return b.service.memory.Usage().Known })
 		t.Logf("at most %d KB", most>>10)
-		if most > 40<<20 {
+		if most > 36<<20 {
 			t.Errorf("a connection that reads nothing makes us hold %d MB", most>>20)
 		}
 		open()

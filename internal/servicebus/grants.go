@@ -62,7 +62,9 @@ func (g *grants) known(key string) {
 		return
 	}
 	g.proved = true
-	g.c.member.Prove(key)
+	if !g.c.member.Prove(key) {
+		g.c.close(errNoMemory)
+	}
 	g.c.known()
 	if g.c.peer.Known != nil {
 		g.c.peer.Known()

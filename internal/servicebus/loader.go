@@ -17,10 +17,10 @@ import (
 const (
 	// maxAhead bounds the bytes of deliveries that were encoded, or are about to be,
 	// and that the endpoint has not taken yet. Beyond it deliveries wait as they came
-	// from the broker, without their bodies.
-	maxAhead = 4 << 20
+	// from the broker, without their bodies. While memory is short it is maxEncoded.
+	maxAhead = 2 << 20
 	// maxEncoded is how many bytes are encoded at a time, or one delivery.
-	maxEncoded = 1 << 20
+	maxEncoded = 256 << 10
 	// deliveryCost is what a delivery takes beside its body.
 	deliveryCost = 256
 )
@@ -33,7 +33,7 @@ const (
 // makes by maxAhead: a peer that reads slowly makes it wait.
 //
 //	broker ──► waiting ──► encode ──► outbox ──► receiver.held ──► endpoint
-//	           no bodies   └──────────── at most maxAhead ──────┘
+//	           no bodies   └─────────── about maxAhead ─────────┘
 type loader struct {
 	c *conn
 
@@ -92,7 +92,8 @@ func (l *loader) add(w work) {
 		w.giveBack()
 		return
 	}
-	if !l.running && l.ahead < maxAhead && w.inMemory() {
+	full := l.full()
+	if !l.running && !full && w.inMemory() {
 		// What has just come is sent without a detour. Under mu, so that close
 		// is either before or after.
 		l.charge(&w)
@@ -100,7 +101,7 @@ func (l *loader) add(w work) {
 		l.c.out.post(event{to: w.to, kind: eventReady, ready: &w})
 		return
 	}
-	if l.ahead >= maxAhead {
+	if full {
 		for i := range w.deliveries {
 			w.deliveries[i].Unload()
 		}
@@ -183,10 +184,15 @@ func (l *loader) load(w *work) {
 func (l *loader) wait() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.ahead >= maxAhead && !l.closed {
+	for l.full() && !l.closed {
 		l.room.Wait()
 	}
 	return l.c.ctx.Err() == nil
+}
+
+// full reports whether nothing more is to be encoded now; mu is held.
+func (l *loader) full() bool {
+	return l.ahead >= maxAhead || l.ahead >= maxEncoded && l.mem.Short()
 }
 
 // sent says that the endpoint has taken what was charged with n, or that it went back.
@@ -209,12 +215,23 @@ func (w *work) inMemory() bool {
 // does not count against them.
 func (w *work) giveBack() { broker.Return(w.deliveries) }
 
+// next returns about how many bytes encode makes at a time.
+func (w *work) next() (size int) {
+	for i := range w.deliveries {
+		if size += int(w.deliveries[i].Body.Size) + deliveryCost; size >= maxEncoded {
+			break
+		}
+	}
+	return size
+}
+
 // encode encodes the next deliveries of w, up to maxEncoded bytes, and is the last to
 // see them.
 func (l *loader) encode(w *work) *loaded {
 	out := l.spare.Get().(*loaded)
 	out.reset()
 	out.source = w.source
+	out.buf = slices.Grow(out.buf, w.next())
 	source := w.to.source(w.source)
 	for len(w.deliveries) > 0 && (len(out.buf) == 0 || len(out.buf) < maxEncoded) {
 		d := &w.deliveries[0]
@@ -240,6 +257,7 @@ func (l *loader) encode(w *work) *loaded {
 		if w.to.mode == broker.ReceiveAndDelete {
 			out.forGood = append(out.forGood, *d)
 		}
+		d.Unload() // it stays in the batch until all of that is encoded
 	}
 	out.charge = int64(len(out.buf) + deliveryCost*len(out.parcels))
 	if len(w.deliveries) == 0 {

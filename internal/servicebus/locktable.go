@@ -37,5 +37,8 @@ func (t *lockTable) put(token queue.Token) (ref uint64) {
 func (t *lockTable) take(ref uint64) queue.Token {
 	token := t.tokens[ref]
 	t.free = append(t.free, ref)
+	if len(t.free) == len(t.tokens) && len(t.free) > maxSpareEvents {
+		*t = lockTable{} // the many there once were need no room any more
+	}
 	return token
 }

@@ -23,6 +23,8 @@ const (
 	maxRequests = 1024
 	// requestTimeout bounds a request whose sender says nothing.
 	requestTimeout = time.Minute
+	// reserveTimeout bounds the wait for memory for a large reply.
+	reserveTimeout = 5 * time.Second
 )
 
 // attachManagement attaches to the node for requests about an entity. Whoever may
@@ -128,9 +130,10 @@ func (k *call) reserve(ctx context.Context) error {
 	if !k.large {
 		return nil
 	}
-	const again = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, reserveTimeout)
+	defer cancel()
 	n := 2 * int64(k.c.replyLimit())
-	for !k.account.TryTake(n) {
+	for again := 10 * time.Millisecond; !k.account.TryTake(n); again = min(2*again, time.Second) {
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():
@@ -223,9 +226,9 @@ func (k *call) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout())
 	defer cancel()
 	var body codec.Value
-	err := k.request.from.check() // it may have waited
+	err := k.reserve(ctx)
 	if err == nil {
-		err = k.reserve(ctx)
+		err = k.request.from.check() // it may have waited
 	}
 	if err == nil {
 		body, err = k.op.run(ctx, k)

@@ -24,6 +24,9 @@ type outbox struct {
 	spare []event // owned by the connection's context
 }
 
+// maxSpareEvents is how many events room is kept for; more than that was a burst.
+const maxSpareEvents = 1 << 13
+
 // event is one result. Which fields count is up to whom it goes.
 type event struct {
 	to eventHandler
@@ -84,6 +87,9 @@ func (o *outbox) pass() {
 	}
 	clear(events)
 	o.spare = events
+	if cap(events) > maxSpareEvents {
+		o.spare = nil
+	}
 	o.after()
 }
 

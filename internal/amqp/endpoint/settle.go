@@ -107,7 +107,13 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 	s.weigh()
 	s.report(found, d)
 	clear(found)
+	if cap(found) > maxScratch { // a disposition about very many at once
+		s.m.scratch.found, s.m.scratch.outcome.Deliveries = nil, nil
+	}
 }
+
+// maxScratch is how many deliveries the room for a disposition is kept for.
+const maxScratch = 1 << 13
 
 // told is a delivery the App is to be told an outcome of.
 type told struct {
