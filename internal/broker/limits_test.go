@@ -443,3 +443,21 @@ func TestNumberOfEntitiesIsBounded(t *testing.T) {
 		t.Errorf("one queue less: %v, want nil", err)
 	}
 }
+
+// Issue 10: a batch is refused if the rules of the topic take too long for it; a single
+// message is not.
+func TestStepsOfABatchAreBounded(t *testing.T) {
+	r := start(t)
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", Rules: []entity.Rule{sql("r", "x LIKE '%y%' OR z LIKE 'a%'")}})
+	p := r.newPost([]*message.Message{msg("m", "x", "y")}, func([]queue.SeqNo, error) {})
+	r.route(r.node("t"), p, 0, r.Now(), 0)
+	if p.out.steps == 0 {
+		t.Error("the steps of rules are not counted")
+	}
+	for source, want := range map[int]error{1: nil, 2: limits.ErrExceeded} {
+		f := fanOut{source: source, steps: limits.BatchSteps + 1}
+		if err := f.check(1); !errors.Is(err, want) {
+			t.Errorf("%d messages: %v, want %v", source, err, want)
+		}
+	}
+}
