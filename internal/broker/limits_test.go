@@ -461,3 +461,29 @@ func TestStepsOfABatchAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Number 12: what is published straight into dead letters counts, too. Whoever may
+// send could fill the disk with messages that a subscription cannot take.
+func TestDeadLettersByPublishingAreBounded(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 4 << 20})
+	r.topic(entity.Topic{Name: "t", MaxSizeInMegabytes: 1}, entity.Subscription{Name: "s", RequiresSession: true})
+	n := 0
+	for ; n < 20; n++ {
+		err := r.trySend("t", msg(strings.Repeat("x", 100<<10)))
+		if errors.Is(err, ErrQuota) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := r.counts("t/Subscriptions/s"); n != 10 || c.Dead != 10 {
+		t.Errorf("%d messages of 100 KiB were accepted, %d are dead letters, want 10 in 1 MiB", n, c.Dead)
+	}
+	if _, err := r.Purge(t.Context(), "t/Subscriptions/s/$DeadLetterQueue"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.trySend("t", msg("x")); err != nil {
+		t.Errorf("after a purge: %v, want nil", err)
+	}
+}

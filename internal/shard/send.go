@@ -300,6 +300,9 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 			if err != nil {
 				return nil, err
 			}
+			if sl.part != Main && !sl.takes(fresh) {
+				return nil, queue.ErrFull
+			}
 			if err := s.ask(sl, fresh); err != nil {
 				return nil, err
 			}
@@ -307,6 +310,17 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 		}
 	}
 	return slots, nil
+}
+
+// takes reports whether dead letters that somebody sends fit into what the queue of
+// the entity may hold. What becomes a dead letter in the queue always does.
+func (sl *slot) takes(as []queue.Arrival) bool {
+	limit := sl.entity.parts[Main].q.Config().MaxBytes
+	size := sl.q.Footprint()
+	for i := range as {
+		size += int64(as[i].Body.Size) + queue.MessageOverhead
+	}
+	return limit == 0 || size <= limit
 }
 
 // enqueue puts copies that go to the same queue there with one record.
