@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -485,5 +486,37 @@ func TestDeadLettersByPublishingAreBounded(t *testing.T) {
 	}
 	if err := r.trySend("t", msg("x")); err != nil {
 		t.Errorf("after a purge: %v, want nil", err)
+	}
+}
+
+// Number 13: nor does a dead letter, which its reason may have made larger than a
+// message may be.
+func TestDeadLetterDoesNotGrowWithEachDelivery(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	large := func(name string) message.Pair {
+		return message.Pair{Name: name, Value: codec.Binary(make([]byte, 30<<10))}
+	}
+	d := message.Draft{Application: []message.Pair{large("a"), large("b")}}
+	r.send("q", d.Message())
+	rec, k := r.receive("q", 1, ReceiverOptions{})
+	r.settle(rec, <-k.ds, Outcome{Verdict: DeadLetter, Reason: strings.Repeat("r", 4096), Description: strings.Repeat("d", 4096)})
+	dead, k := r.receive("q/$DeadLetterQueue", 10, ReceiverOptions{})
+	errs := make(chan []error, 1)
+	o := Outcome{Verdict: Abandon, Properties: []message.Change{{Name: "c", Value: codec.Binary(make([]byte, 30<<10))}}}
+	dead.Settle([]queue.Token{(<-k.ds).Token}, o, func(es []error) { errs <- es })
+	if es := <-errs; len(es) != 1 || !errors.Is(es[0], limits.ErrExceeded) {
+		t.Errorf("30 KiB more: %v, want %v", es, limits.ErrExceeded)
+	}
+}
+
+// Medium: trying rules ends with who asked.
+func TestTryRulesEndsWithItsContext(t *testing.T) {
+	r := start(t)
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.TryRules(ctx, "t", msg("x")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

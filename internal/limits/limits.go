@@ -31,7 +31,7 @@ const (
 	// times the subscriptions that take them. A batch is stored as a whole, by a
 	// writer that many entities share, so its size is how long others wait. A single
 	// message is never refused for it: see RuleActions and Subscriptions.
-	Copies = 20_000
+	Copies = 10_000
 	// CopyBytes is how many bytes rule actions may add in one operation: each action
 	// stores a body of its own. A topic for larger messages may add one such message.
 	CopyBytes = 16 << 20
