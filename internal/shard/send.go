@@ -201,12 +201,6 @@ func (o *sending) fits(s *Shard) error {
 			size += perQueue
 		}
 	}
-	return s.makeRoom(size)
-}
-
-// makeRoom refuses records of size bytes if they would not fit into one group, and
-// sees to it that they have room in the one that is open.
-func (s *Shard) makeRoom(size int) error {
 	if size > s.claim.MaxGroup/4*3 {
 		return ErrTooLarge
 	}
