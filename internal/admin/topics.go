@@ -116,7 +116,7 @@ func tryTopic(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	trials, err := c.Broker.TryRules(c.PathValue("topic"), m)
+	trials, err := c.Broker.TryRules(c.Context(), c.PathValue("topic"), m)
 	if err != nil {
 		return nil, err
 	}

@@ -79,6 +79,7 @@ type fanOut struct {
 	most   int64 // bytes that rules may add
 	added  int64 // bytes that rules have added
 	over   bool  // an action had no room
+	steps  int   // that rules took
 }
 
 // room reports whether a rule may add a body of about size bytes, and counts it.
@@ -100,6 +101,9 @@ func (f *fanOut) check(copies int) error {
 	case f.over:
 		return invalid(fmt.Errorf("%w; send smaller batches", &limits.Error{
 			What: "bodies that rule actions make of the batch", Got: f.added, Most: f.most, Unit: limits.Bytes}))
+	case f.steps > limits.BatchSteps:
+		return invalid(fmt.Errorf("%w; send smaller batches",
+			limits.CheckCount("steps that the rules of the topic take for the batch", f.steps, limits.BatchSteps)))
 	case copies > limits.Copies:
 		return invalid(fmt.Errorf("%w; send smaller batches",
 			limits.CheckCount("copies for the subscriptions that take the batch", copies, limits.Copies)))

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -452,5 +453,81 @@ func TestNumberOfEntitiesIsBounded(t *testing.T) {
 	delete(b.nodes, "q0")
 	if err := b.checkEntities(); err != nil {
 		t.Errorf("one queue less: %v, want nil", err)
+	}
+}
+
+// Issue 10: a batch is refused if the rules of the topic take too long for it; a single
+// message is not.
+func TestStepsOfABatchAreBounded(t *testing.T) {
+	r := start(t)
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", Rules: []entity.Rule{sql("r", "x LIKE '%y%' OR z LIKE 'a%'")}})
+	p := r.newPost([]*message.Message{msg("m", "x", "y")}, func([]queue.SeqNo, error) {})
+	r.route(r.node("t"), p, 0, r.Now(), 0)
+	if p.out.steps == 0 {
+		t.Error("the steps of rules are not counted")
+	}
+	for source, want := range map[int]error{1: nil, 2: limits.ErrExceeded} {
+		f := fanOut{source: source, steps: limits.BatchSteps + 1}
+		if err := f.check(1); !errors.Is(err, want) {
+			t.Errorf("%d messages: %v, want %v", source, err, want)
+		}
+	}
+}
+
+// Number 12: what is published straight into dead letters counts, too. Whoever may
+// send could fill the disk with messages that a subscription cannot take.
+func TestDeadLettersByPublishingAreBounded(t *testing.T) {
+	r := startWith(t, vfs.NewMem(), wal.Options{SegmentSize: 4 << 20})
+	r.topic(entity.Topic{Name: "t", MaxSizeInMegabytes: 1}, entity.Subscription{Name: "s", RequiresSession: true})
+	n := 0
+	for ; n < 20; n++ {
+		err := r.trySend("t", msg(strings.Repeat("x", 100<<10)))
+		if errors.Is(err, ErrQuota) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := r.counts("t/Subscriptions/s"); n != 10 || c.Dead != 10 {
+		t.Errorf("%d messages of 100 KiB were accepted, %d are dead letters, want 10 in 1 MiB", n, c.Dead)
+	}
+	if _, err := r.Purge(t.Context(), "t/Subscriptions/s/$DeadLetterQueue"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.trySend("t", msg("x")); err != nil {
+		t.Errorf("after a purge: %v, want nil", err)
+	}
+}
+
+// Number 13: nor does a dead letter, which its reason may have made larger than a
+// message may be.
+func TestDeadLetterDoesNotGrowWithEachDelivery(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	large := func(name string) message.Pair {
+		return message.Pair{Name: name, Value: codec.Binary(make([]byte, 30<<10))}
+	}
+	d := message.Draft{Application: []message.Pair{large("a"), large("b")}}
+	r.send("q", d.Message())
+	rec, k := r.receive("q", 1, ReceiverOptions{})
+	r.settle(rec, <-k.ds, Outcome{Verdict: DeadLetter, Reason: strings.Repeat("r", 4096), Description: strings.Repeat("d", 4096)})
+	dead, k := r.receive("q/$DeadLetterQueue", 10, ReceiverOptions{})
+	errs := make(chan []error, 1)
+	o := Outcome{Verdict: Abandon, Properties: []message.Change{{Name: "c", Value: codec.Binary(make([]byte, 30<<10))}}}
+	dead.Settle([]queue.Token{(<-k.ds).Token}, o, func(es []error) { errs <- es })
+	if es := <-errs; len(es) != 1 || !errors.Is(es[0], limits.ErrExceeded) {
+		t.Errorf("30 KiB more: %v, want %v", es, limits.ErrExceeded)
+	}
+}
+
+// Medium: trying rules ends with who asked.
+func TestTryRulesEndsWithItsContext(t *testing.T) {
+	r := start(t)
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.TryRules(ctx, "t", msg("x")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

@@ -161,7 +161,7 @@ func (b *Broker) route(topic *node, p *post, i int, now time.Time, hops uint8) {
 	}
 	send.Topic = topic.id
 	send.Published++
-	rt.set.Match(view, func(rule int, err error) {
+	p.out.steps += rt.set.Match(view, func(rule int, err error) {
 		ro := &rt.rules[rule]
 		sub := rt.subs[ro.sub]
 		word, bit := ro.sub/64, uint64(1)<<(ro.sub%64)

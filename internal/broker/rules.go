@@ -178,7 +178,7 @@ type Trial struct {
 }
 
 // TryRules says which subscriptions of a topic would take a message, and why.
-func (b *Broker) TryRules(topic string, m *message.Message) ([]Trial, error) {
+func (b *Broker) TryRules(ctx context.Context, topic string, m *message.Message) ([]Trial, error) {
 	t, err := b.kind(topic, KindTopic)
 	if err != nil {
 		return nil, err
@@ -189,6 +189,9 @@ func (b *Broker) TryRules(topic string, m *message.Message) ([]Trial, error) {
 	for _, n := range b.subscriptions(t) {
 		s := n.def.Load().Subscription
 		for _, r := range s.Rules {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
 			f, _, err := compileRule(r)
 			if err != nil {
 				return nil, err

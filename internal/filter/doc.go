@@ -23,7 +23,9 @@
 //     evaluation error, and a message with more than 64 properties.
 //   - The hits of [RuleSet.Match] are those of calling Match on each rule, in a
 //     fixed order for one set and one message; but a rule that an equality or a
-//     bound rules out is not evaluated, and so does not run out of steps.
+//     bound rules out is not evaluated, and so does not run out of steps, and
+//     expensive rules may do so sooner, because all rules share what one message may
+//     cost: some tens of milliseconds.
 //
 // # Language
 //

@@ -12,11 +12,12 @@ const cached = 24
 // env is one evaluation. It lives on the stack: nothing below may store a pointer
 // to it or pass it through an interface.
 type env struct {
-	view  View
-	remap []uint32 // slot of the expression -> slot of the rule set; nil: the same
-	cache [cached]*Value
-	steps int        // what is left of the work that the evaluation may do; below zero is too much
-	err   *EvalError // the first failure; once set, results mean nothing
+	view   View
+	remap  []uint32 // slot of the expression -> slot of the rule set; nil: the same
+	cache  [cached]*Value
+	steps  int        // what is left of the work that the evaluation may do; below zero is too much
+	shared int        // what is left of messageSteps; below zero is too much
+	err    *EvalError // the first failure; once set, results mean nothing
 }
 
 func (e *env) fail(n *node, reason string) {

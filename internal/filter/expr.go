@@ -9,6 +9,7 @@ type Expr struct {
 	root  *node
 	names []Name // what opProperty.slot indexes
 	steps int    // of an evaluation, beyond one for each node
+	nodes int
 }
 
 // Match reports whether the condition is true for the message. The error, if any,
@@ -58,7 +59,7 @@ func (x *Expr) Names() []Name { return slices.Clone(x.names) }
 func (x *Expr) compile(steps int) {
 	p := preparation{numbers: map[Name]int{}, fixed: env{steps: steps}}
 	p.prepare(x.root)
-	x.names, x.steps = p.names, max(steps-p.nodes, 0)
+	x.names, x.steps, x.nodes = p.names, max(steps-p.nodes, 0), p.nodes
 }
 
 // preparation is an expression being compiled.

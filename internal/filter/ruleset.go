@@ -145,13 +145,15 @@ func (c *compiler) indexOf(slots []int) *index {
 // Match calls hit for every rule that takes the message, once and with a nil
 // error, and for every rule that failed to be evaluated, with its [*EvalError].
 // The order of the calls is the same for the same set and message, and not that
-// of the rules.
-func (s *RuleSet) Match(v View, hit func(rule int, err error)) {
+// of the rules. It returns about how many steps all of that took.
+func (s *RuleSet) Match(v View, hit func(rule int, err error)) (steps int) {
 	for _, rule := range s.always {
 		hit(rule, nil)
 	}
-	e := env{view: v, steps: math.MaxInt} // each rule has steps of its own; finding them is not counted
+	// Each rule has steps of its own; for finding them there is no limit.
+	e := env{view: v, steps: math.MaxInt, shared: messageSteps}
 	for _, ix := range s.indexes {
+		e.shared -= len(ix.slots)
 		for _, entry := range ix.find(&e, s.names) {
 			switch {
 			case !entry.agrees(&e, ix.slots, s.names):
@@ -173,12 +175,15 @@ func (s *RuleSet) Match(v View, hit func(rule int, err error)) {
 			hit(f.rule, err)
 		}
 	}
+	return messageSteps - e.shared
 }
 
 // match evaluates a rule with the properties that earlier rules looked up.
 func (r *sqlRule) match(e *env, hit func(rule int, err error)) {
-	e.remap, e.err, e.steps = r.remap, nil, r.expr.steps
+	given := min(r.expr.steps, max(e.shared, fewSteps))
+	e.remap, e.err, e.steps = r.remap, nil, given
 	got := e.test(r.expr.root)
+	e.shared -= given - e.steps + r.expr.nodes
 	switch {
 	case e.err != nil:
 		hit(r.rule, e.err)

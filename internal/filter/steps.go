@@ -25,6 +25,15 @@ const (
 	stepsPerID     = 64
 )
 
+// The rules of a set share messageSteps for one message, so that a subscription with
+// thousands of expensive rules costs the sender no more. When they are used up, a rule
+// has fewSteps: far more than a rule over short properties needs, so that only those
+// fail that are expensive themselves.
+const (
+	messageSteps = 4 * defaultSteps
+	fewSteps     = 1 << 10
+)
+
 const tooManySteps = "it takes more steps than an evaluation may"
 
 // spend takes n steps from those that are left and reports whether there were as

@@ -252,3 +252,30 @@ func TestManyProperties(t *testing.T) {
 		t.Errorf("the next message: %v, %v", ok, err)
 	}
 }
+
+// Issue 10: the rules of a topic share what one message may cost. Those that are
+// expensive fail when it is used up; others are evaluated as ever.
+func TestRulesOfATopicShareSteps(t *testing.T) {
+	long := strings.Repeat("a", 30<<10)
+	m := &bag{user: map[string]Value{"x": StringValue(long), "color": StringValue("red")}}
+	var rules []Filter
+	for range 1000 {
+		rules = append(rules, mustParse(t, "x LIKE '%"+strings.Repeat("_a", 400)+"b%'"))
+	}
+	rules = append(rules, mustParse(t, "color LIKE 'r_d%'"))
+	failed, hits := 0, 0
+	used := Compile(rules).Match(m, func(rule int, err error) {
+		switch {
+		case err != nil:
+			failed++
+		case rule == len(rules)-1:
+			hits++
+		}
+	})
+	if most := messageSteps + len(rules)*(fewSteps+100); used > most || used < messageSteps/2 {
+		t.Errorf("the rules took %d steps, want %d at most", used, most)
+	}
+	if failed != len(rules)-1 || hits != 1 {
+		t.Errorf("%d rules failed and the last one hit %d times, want %d and 1", failed, hits, len(rules)-1)
+	}
+}

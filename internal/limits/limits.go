@@ -31,10 +31,13 @@ const (
 	// times the subscriptions that take them. A batch is stored as a whole, by a
 	// writer that many entities share, so its size is how long others wait. A single
 	// message is never refused for it: see RuleActions and Subscriptions.
-	Copies = 20_000
+	Copies = 10_000
 	// CopyBytes is how many bytes rule actions may add in one operation: each action
 	// stores a body of its own. A topic for larger messages may add one such message.
 	CopyBytes = 16 << 20
+	// BatchSteps is how many steps the rules of a topic may take for one batch, at some
+	// twelve nanoseconds each. What they take for one message is bounded by itself.
+	BatchSteps = 100_000_000
 )
 
 // Limits of settling and of other requests about messages.

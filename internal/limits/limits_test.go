@@ -51,8 +51,8 @@ func value(l Limit) string {
 		}
 	}
 	n := strconv.FormatInt(l.Most, 10)
-	if len(n) > 3 {
-		n = n[:len(n)-3] + "," + n[len(n)-3:]
+	for i := len(n) - 3; i > 0; i -= 3 {
+		n = n[:i] + "," + n[i:]
 	}
 	return strings.TrimSpace(n + " " + string(l.Unit))
 }

@@ -148,6 +148,11 @@ func (c *conn) failureOf(addr string, err error) failure {
 		if !ok {
 			status = statusInternal
 		}
+		if len(e.Description) > maxText {
+			short := *e
+			short.Description = shortened(e.Description)
+			e = &short
+		}
 		return failure{e, status}
 	}
 	if e, ok := errors.AsType[*access.ExpiredError](err); ok {
@@ -165,11 +170,23 @@ func (c *conn) failureOf(addr string, err error) failure {
 		if text == "" {
 			text = strings.TrimSuffix(strings.TrimPrefix(err.Error(), known.err.Error()+": "), ".") + "."
 		}
-		text = strings.ReplaceAll(text, "{entity}", c.urlOf(addr))
+		text = shortened(strings.ReplaceAll(text, "{entity}", c.urlOf(addr)))
 		return failure{&endpoint.Error{Condition: known.condition, Description: text}, known.status}
 	}
 	c.log.Error("unexpected error", "entity", addr, "err", err)
 	return failure{endpoint.Errorf(endpoint.CondInternalError, "internal error; see the server log"), statusInternal}
+}
+
+// maxText is how many bytes of text an error has for a peer: names that it sent itself
+// may be in it.
+const maxText = 1 << 10
+
+// shortened cuts a text that is too long for an error.
+func shortened(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
 // What a sender that is turned away learns besides the text. The names are on the

@@ -98,6 +98,16 @@ func TestRequestsBeyondALimitAreRefused(t *testing.T) {
 		}
 	}
 	p.rpc("q/$management").manage("renew-lock", map[string]any{"lock-tokens": tokens(1)}, 200)
+
+	// An error does not repeat what was sent, whatever its size.
+	reply := p.rpc("t/Subscriptions/s/$management").call("com.microsoft:remove-rule", map[string]any{"rule-name": strings.Repeat("x", 200<<10)}, nil)
+	if text, _ := reply.ApplicationProperties["statusDescription"].(string); len(text) > 2000 {
+		t.Errorf("an error of %d bytes", len(text))
+	}
+	reply = p.rpc("q/$management").call("com.microsoft:"+strings.Repeat("x", 60<<10), map[string]any{}, nil)
+	if text, _ := reply.ApplicationProperties["statusDescription"].(string); len(text) > 2000 {
+		t.Errorf("an error of %d bytes", len(text))
+	}
 }
 
 // What is read of a request is bounded while it is read.

@@ -87,15 +87,16 @@ func (e *editing) advance(s *Shard) {
 	e.release(s)
 }
 
-// edited returns a message with the properties. One that would be beyond a limit by
-// them is refused, or a consumer could make a message grow with each delivery.
+// edited returns a message with the properties. One that grows beyond a limit by them
+// is refused, or a consumer could make a message grow with each delivery. It may have
+// been beyond before: by the reason of a dead letter, or in an earlier version.
 func (e *editing) edited(m *message.Message) ([]byte, error) {
 	raw := m.Edit(message.Edit{Properties: e.o.Properties})
 	out, err := message.Parse(raw)
 	if err != nil {
 		return nil, err
 	}
-	if err := out.CheckLimits(); err != nil && m.CheckLimits() == nil {
+	if err := out.CheckLimits(); err != nil && len(raw) > m.Size() {
 		return nil, err
 	}
 	return raw, nil

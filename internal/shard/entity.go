@@ -204,8 +204,8 @@ func (s *Shard) account() {
 func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID, error)) error {
 	return s.mail.push(&task{
 		do: func(s *Shard) error {
-			if err := s.makeRoom(definitionSize(def.Meta)); err != nil {
-				return err
+			if !s.definable(def.Meta) {
+				return ErrTooLarge
 			}
 			def.ID = s.nextID
 			e := s.newEntity(def)
@@ -221,9 +221,10 @@ func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID,
 	})
 }
 
-// definitionSize is about how much the records of a definition take, rather more than
-// less: the configuration of its queues repeats what its policy says.
-func definitionSize(meta []byte) int { return 4<<10 + 2*len(meta) }
+// definable reports whether the records of a definition fit into a group, together
+// with what an open one may have: up to a quarter. The configuration of its queues
+// repeats what its policy says.
+func (s *Shard) definable(meta []byte) bool { return 2*len(meta) <= s.claim.MaxGroup/2 }
 
 // recordDefinition appends what newEntity needs to know, without the number.
 func (s *Shard) recordDefinition(e *entity) {
@@ -260,8 +261,8 @@ func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done fu
 			if !ok {
 				return ErrNoEntity
 			}
-			if err := s.makeRoom(definitionSize(meta)); err != nil {
-				return err
+			if !s.definable(meta) {
+				return ErrTooLarge
 			}
 			e.Meta = slices.Clone(meta)
 			s.record(kindRedefine, uint64(id))

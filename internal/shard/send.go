@@ -201,12 +201,6 @@ func (o *sending) fits(s *Shard) error {
 			size += perQueue
 		}
 	}
-	return s.makeRoom(size)
-}
-
-// makeRoom refuses records of size bytes if they would not fit into one group, and
-// sees to it that they have room in the one that is open.
-func (s *Shard) makeRoom(size int) error {
 	if size > s.claim.MaxGroup/4*3 {
 		return ErrTooLarge
 	}
@@ -300,6 +294,9 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 			if err != nil {
 				return nil, err
 			}
+			if sl.part != Main && !sl.takes(fresh) {
+				return nil, queue.ErrFull
+			}
 			if err := s.ask(sl, fresh); err != nil {
 				return nil, err
 			}
@@ -307,6 +304,17 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 		}
 	}
 	return slots, nil
+}
+
+// takes reports whether dead letters that somebody sends fit into what the queue of
+// the entity may hold. What becomes a dead letter in the queue always does.
+func (sl *slot) takes(as []queue.Arrival) bool {
+	limit := sl.entity.parts[Main].q.Config().MaxBytes
+	size := sl.q.Footprint()
+	for i := range as {
+		size += int64(as[i].Body.Size) + queue.MessageOverhead
+	}
+	return limit == 0 || size <= limit
 }
 
 // enqueue puts copies that go to the same queue there with one record.
