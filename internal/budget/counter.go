@@ -39,6 +39,10 @@ func (c *Counter) Resized() {
 // Used returns how much is counted.
 func (c *Counter) Used() int64 { return c.used }
 
+// Held returns how much is charged to the account. It changes seldom: with the account
+// nothing has changed as long as it is the same.
+func (c *Counter) Held() int64 { return c.held }
+
 // Take counts n bytes if there is room for them, and reports whether there was.
 func (c *Counter) Take(n int64) bool {
 	if c.used+n > c.held && !c.hold(n) {

@@ -41,7 +41,7 @@ func (c *conn) attachCBS(l *endpoint.Link) error {
 		return taken()
 	}
 	c.cbs.replies = l
-	c.attached(l, &replies{c: c, link: l, node: cbsAddress,
+	c.attached(l, &replies{c: c, link: l, node: cbsAddress, tokens: true,
 		done: func() { c.cbs.replies = nil }})
 	l.Accept(endpoint.Accept{})
 	return nil

@@ -41,10 +41,12 @@ type conn struct {
 	sending broker.SenderOptions
 	grants  grants
 	member  *budget.Member // what the connection makes the process hold
+	mem     budget.Counter // charges member for what belongs to the connection's context
 	links   map[*endpoint.Link]node
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
-	unsynced unsynced
+	unsynced  unsynced
+	receivers int // among links
 	// opening holds the receivers whose broker end is not in our hands yet.
 	opening map[*receiver]struct{}
 	// unsent holds the receivers with deliveries that never left.
@@ -79,10 +81,19 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.member = s.memory.Enter()
+	c.mem = budget.NewCounter(c.member.Account)
+	ec.Restrict(c.member.Account)
 	unsyncedAll := s.memory.Unsynced()
 	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
 	c.unsynced = unsynced{account: account, do: c.do, resume: ec.Resume}
-	c.out.init(c.do, c.unsynced.settle, func(e *event) { account.Release(e.charge) })
+	c.out.init(c.do, c.unsynced.settle, func(e *event) {
+		if e.kind == eventForward {
+			c.member.Release(e.charge)
+			return
+		}
+		account.Release(e.charge)
+	})
 	c.loader.init(c)
 	c.desk.init(c)
 	c.grants.init(c)
@@ -101,6 +112,9 @@ func (c *conn) finish() {
 	c.out.close() // deliveries that no link takes any more go back
 	c.giveBack()  // and those that were on their way to the peer
 	c.unsynced.close()
+	c.mem.Close()
+	c.loader.release()
+	c.member.Leave()
 }
 
 // giveBack returns what links were given and the peer was not sent.

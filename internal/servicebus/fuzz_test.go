@@ -39,7 +39,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		body, _ := m.Value()
-		c := &conn{svc: svc, host: "h", log: svc.log, unsynced: unsynced{account: svc.memory.Unsynced()}}
+		c := &conn{svc: svc, host: "h", log: svc.log, member: svc.memory.Enter(), unsynced: unsynced{account: svc.memory.Unsynced()}}
 		for name, op := range operations {
 			for _, entity := range []string{"q", "t/Subscriptions/s", ""} {
 				k := &call{request: &request{message: m}, c: c, body: body, entity: entity, op: op}

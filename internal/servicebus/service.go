@@ -48,11 +48,7 @@ type Peer struct {
 // Serve speaks with the peer on ec until it leaves or ctx ends, and reports why.
 // When it returns nothing of the connection is left.
 func (s *Service) Serve(ctx context.Context, ec *endpoint.Conn, peer Peer) error {
-	member := s.memory.Enter()
-	defer member.Leave()
-	ec.Restrict(member.Account)
 	c := newConn(ctx, s, ec, peer)
-	c.member = member
 	x := s.registry.enter(c, ec.RemoteAddr().String())
 	defer s.registry.leave(x)
 	err := ec.Serve(ctx, x)

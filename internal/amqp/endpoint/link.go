@@ -48,6 +48,7 @@ type Link struct {
 	parked   []*waiting // of queued: those the peer took the credit for back
 	out      uint32     // deliveries in Session.sent
 	starved  bool       // in Machine.starved
+	waits    bool       // Wait said so
 }
 
 // Name returns the link's name. Names are unique per session and role.
@@ -114,6 +115,18 @@ func (l *Link) Credit() uint32 {
 		return 1
 	}
 	return min(l.credit-l.queued, m.cfg.MaxCredit)
+}
+
+// Wait reports whether the App should keep what it has for a link on which we send,
+// because so much waits to be written to the peer already. The App's Credit is called
+// when that has changed, also if the peer grants no credit.
+func (l *Link) Wait() bool {
+	if !l.Attached() || len(l.session.queue) == 0 && !l.session.m.congested() {
+		return false
+	}
+	l.waits = true
+	l.starve()
+	return true
 }
 
 // Granted returns how many deliveries may follow: on a link on which we receive what

@@ -162,6 +162,7 @@ func (m *Machine) Paused() (rest []byte, paused bool) { return m.rest, m.paused 
 // what waited for output to be written.
 func (m *Machine) Advance(now time.Time) error {
 	m.now = now
+	m.writtenOut()
 	m.measure()
 	m.settleUp()
 	return m.err

@@ -50,7 +50,7 @@ type memory struct {
 	account  *budget.Account // nil for no limit
 	limit    int64           // of account
 	measured int64           // part of the counter: the buffers, when they were last measured
-	seen     int64           // the counter at that time
+	seen     int64           // what was charged to the account then
 
 	reading int // size of the read buffer
 	ledgers int // size of the sessions' ledgers
@@ -93,13 +93,15 @@ func (m *Machine) measure() {
 		mem.counter.Release(-d)
 	}
 	mem.measured = n
-	if mem.account == nil || mem.counter.Used() == mem.seen && !mem.short {
+	if mem.account == nil {
 		return
 	}
-	mem.seen = mem.counter.Used()
 	was := mem.full || mem.short
 	mem.full = mem.counter.Used() >= mem.limit
-	mem.short = mem.counter.Short()
+	if held := mem.counter.Held(); held != mem.seen || mem.short {
+		mem.seen = held
+		mem.short = mem.counter.Short()
+	}
 	if was && !mem.full && !mem.short {
 		m.recheck = true
 	}

@@ -18,6 +18,7 @@ type output struct {
 	// answers counts the bytes that are no deliveries, of those that Take has not
 	// returned yet.
 	answers int
+	writing int // bytes that Take returned last, while they are being written
 
 	taken uint64 // bytes that Take has returned: where bytes begins in the stream
 	marks []mark // deliveries that the transport may not have taken yet, in order
@@ -98,7 +99,7 @@ func (m *Machine) Take() []byte {
 	}
 	o.bytes, o.spare = fresh, taken
 	o.taken += uint64(len(taken))
-	o.answers = 0
+	o.answers, o.writing = 0, len(taken)
 	m.measure()
 	return taken
 }
@@ -184,7 +185,16 @@ func (m *Machine) sendSASL(p performative) {
 // may leave at a time, so that those go on that would make room.
 func (m *Machine) congested() bool {
 	waiting := m.out.len() + m.out.queue
-	return waiting >= m.cfg.HighOutput || m.mem.full || m.mem.short && waiting > 0
+	return waiting >= m.cfg.HighOutput || waiting+m.out.writing >= 4*m.cfg.HighOutput ||
+		m.mem.full || m.mem.short && waiting > 0
+}
+
+// writtenOut says that what Take returned last has been written.
+func (m *Machine) writtenOut() {
+	if m.out.writing > 0 {
+		m.recheck = m.recheck || m.congested()
+		m.out.writing = 0
+	}
 }
 
 // checkOutput dooms a peer that makes us keep more than it may. It is called
@@ -207,7 +217,9 @@ func (m *Machine) revive() {
 	m.starved = nil
 	for _, l := range links {
 		l.starved = false
-		if l.Credit() > 0 || l.Draining() && !l.starved {
+		waits := l.waits
+		l.waits = false
+		if waits || l.Credit() > 0 || l.Draining() && !l.starved {
 			m.app.Credit(l)
 		}
 	}
