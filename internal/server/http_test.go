@@ -370,3 +370,47 @@ func TestWebSocketIsNoStranger(t *testing.T) {
 		t.Errorf("after some time: %v", err)
 	}
 }
+
+// Number 7: a key whose connections hold all that it may is given no more, and others
+// are. What is held is given back with the request, and with the connection.
+func TestKeysHaveTheirShareOfMemory(t *testing.T) {
+	p := budget.NewProcess(budget.Limits{Process: minMemory})
+	connect := func(rule string) *charges {
+		c := new(charges)
+		if !c.enter(p) {
+			t.Fatal("no room for a connection")
+		}
+		c.prove(rule)
+		return c
+	}
+	var mine []*charges
+	for full := false; !full; {
+		c := connect("mine")
+		mine = append(mine, c)
+		for c.hold(64 << 10) {
+		}
+		full = c.short()
+	}
+	if c := connect("mine"); !c.short() || c.hold(64<<10) {
+		t.Error("another connection of the key has room")
+	}
+	if c := connect("other"); c.short() || !c.hold(64<<10) {
+		t.Error("another key has none")
+	}
+	mine[0].end()
+	if mine[0].short() {
+		t.Error("a request that has ended still holds memory")
+	}
+	written := mine[0].output(1 << 20)
+	for _, c := range mine {
+		c.leave()
+	}
+	written()
+	mine[0].end()
+	if mine[0].hold(1) {
+		t.Error("a connection that has left was charged")
+	}
+	if used := p.Usage().Known; used > 3*(64<<10) {
+		t.Errorf("%d bytes are held by who has left", used)
+	}
+}
