@@ -36,6 +36,9 @@ type Parts struct {
 	Unsynced *budget.Account
 	// Memory tells what peers make the process hold; nil is nothing.
 	Memory func() budget.Usage
+	// Hold charges memory for as long as the handler of a request takes, and
+	// reports whether there was room for it; nil is no limit.
+	Hold func(*http.Request, int64) bool
 	// Disk tells about the disk of the store; nil is nothing.
 	Disk func() Disk
 	// Site answers GET requests for paths that no API knows: the dashboard. Nil
@@ -86,12 +89,15 @@ func New(p Parts) http.Handler {
 	if p.Unsynced == nil {
 		p.Unsynced = budget.New(math.MaxInt64)
 	}
+	if p.Hold == nil {
+		p.Hold = func(*http.Request, int64) bool { return true }
+	}
 	return &front{
 		api:     newAPI(p, time.Now()),
 		metrics: newMetrics(p),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
 			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now()}),
-		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced}),
+		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, Hold: p.Hold}),
 		site: p.Site,
 	}
 }

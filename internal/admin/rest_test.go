@@ -192,6 +192,28 @@ func TestRESTClientThatLeaves(t *testing.T) {
 	}
 }
 
+// A message for which there is no memory stays where it is, uncounted.
+func TestRESTReceiveWithoutMemory(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	r.want(201, "POST", "/q/messages", strings.Repeat("x", 1000))
+	var asked int64
+	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, Hold: func(_ *http.Request, n int64) bool { asked = n; return false }})
+	for _, method := range []string{"DELETE", "POST"} {
+		req := httptest.NewRequestWithContext(t.Context(), method, "http://localhost/q/messages/head?timeout=5", nil)
+		req.SetBasicAuth("root", "root key")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || asked < 2000 {
+			t.Errorf("%s: %d %s, for %d bytes", method, w.Code, w.Body, asked)
+		}
+	}
+	got := r.want(201, "POST", "/q/messages/head?timeout=5", "")
+	if got.properties(t)["DeliveryCount"] != 1.0 {
+		t.Errorf("refusals were counted: %v", got.properties(t))
+	}
+}
+
 // escapePath makes any text a path that a request can have.
 func escapePath(text string) string {
 	u := url.URL{Path: text}

@@ -19,6 +19,7 @@ func (f *front) adminHandler(parts Parts) http.Handler {
 		Namespace: f.cfg.Namespace,
 		Unsynced:  parts.Unsynced,
 		Memory:    parts.Memory.Usage,
+		Hold:      hold,
 		Disk:      parts.Disk,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted

@@ -86,22 +86,20 @@ func TestGateCountsNetworksOfIPv6(t *testing.T) {
 func TestGateKeepsWhoLogsIn(t *testing.T) {
 	g := newGate(func() int { return 10_000 }, 768)
 	enter := entering(t, g)
-	crowd := func() {
-		for i := range 10_000 {
+	crowd := func(n int) {
+		for i := range n {
 			enter(fmt.Sprintf("127.0.1.%d", i%100))
 		}
 	}
-	crowd()
+	crowd(10_000)
 	for i := range 20 {
 		c, x := enter(fmt.Sprintf("127.0.1.%d", i)) // where strangers are, too
-		for j := range 500 {                        // while it logs in
-			enter(fmt.Sprintf("127.0.1.%d", j%100))
-		}
+		crowd(500)                                  // while it logs in
 		if c.closed {
 			t.Fatalf("client %d was shut out before it could log in", i)
 		}
 		x.known()
-		crowd()
+		crowd(1000)
 		if c.closed {
 			t.Fatalf("client %d was shut out after it had logged in", i)
 		}

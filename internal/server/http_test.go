@@ -30,7 +30,7 @@ import (
 func strict(t *testing.T, change func(*Config)) *running {
 	return run(t, func(c *Config) {
 		c.Security.Dev = false
-		c.FirstBytes = 100 * time.Millisecond
+		c.FirstBytes = 300 * time.Millisecond
 		if change != nil {
 			change(c)
 		}
@@ -78,6 +78,7 @@ func TestStrangersBodyIsNotWaitedFor(t *testing.T) {
 			t.Errorf("after %q: %v, want the connection closed", head, err)
 		}
 	}
+	r = strict(t, func(c *Config) { c.FirstBytes = time.Hour })
 	nc, br := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
 	if got := status(t, br); got != http.StatusUnauthorized {
 		t.Errorf("a stranger that keeps its body back is told %d, want 401", got)
@@ -95,7 +96,7 @@ func TestKnownRequestsMayTakeTheirTime(t *testing.T) {
 		t.Fatalf("with a key: %d", got)
 	}
 	_, br := r.raw("POST /q/messages/head?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 0\r\n\r\n", key)
-	if got := status(t, br); got != http.StatusNoContent { // after ten times what a stranger has
+	if got := status(t, br); got != http.StatusNoContent { // after three times what a stranger has
 		t.Errorf("waiting for a message: %d, want 204", got)
 	}
 	if _, err := io.WriteString(slow, "0123456789"); err != nil {
@@ -343,7 +344,7 @@ func TestBodiesAreCharged(t *testing.T) {
 // Number 7: a WebSocket is not charged as a request that never ends, and has the time of
 // AMQP.
 func TestWebSocketIsNoStranger(t *testing.T) {
-	r, usage := usage(t, 100*time.Millisecond)
+	r, usage := usage(t, 300*time.Millisecond)
 	dial := func() *amqp.Conn {
 		ws, _, err := websocket.Dial(r.ctx(), "ws://"+r.addr+pathWebSocket, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
 		if err != nil {
@@ -368,5 +369,49 @@ func TestWebSocketIsNoStranger(t *testing.T) {
 	}
 	if _, err := c.NewSession(r.ctx(), nil); err != nil {
 		t.Errorf("after some time: %v", err)
+	}
+}
+
+// Number 7: a key whose connections hold all that it may is given no more, and others
+// are. What is held is given back with the request, and with the connection.
+func TestKeysHaveTheirShareOfMemory(t *testing.T) {
+	p := budget.NewProcess(budget.Limits{Process: minMemory})
+	connect := func(rule string) *charges {
+		c := new(charges)
+		if !c.enter(p) {
+			t.Fatal("no room for a connection")
+		}
+		c.prove(rule)
+		return c
+	}
+	var mine []*charges
+	for full := false; !full; {
+		c := connect("mine")
+		mine = append(mine, c)
+		for c.hold(64 << 10) {
+		}
+		full = c.short()
+	}
+	if c := connect("mine"); !c.short() || c.hold(64<<10) {
+		t.Error("another connection of the key has room")
+	}
+	if c := connect("other"); c.short() || !c.hold(64<<10) {
+		t.Error("another key has none")
+	}
+	mine[0].end()
+	if mine[0].short() {
+		t.Error("a request that has ended still holds memory")
+	}
+	written := mine[0].output(1 << 20)
+	for _, c := range mine {
+		c.leave()
+	}
+	written()
+	mine[0].end()
+	if mine[0].hold(1) {
+		t.Error("a connection that has left was charged")
+	}
+	if used := p.Usage().Known; used > 3*(64<<10) {
+		t.Errorf("%d bytes are held by who has left", used)
 	}
 }

@@ -112,6 +112,21 @@ func (c *charges) body(n int) bool {
 	return c.takeForRequest(bodyCost * int64(n))
 }
 
+// hold charges n bytes of what is made for the answer, and reports whether there was
+// room for them.
+func (c *charges) hold(n int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.takeForRequest(n)
+}
+
+// short reports whether there is no room for an answer worth speaking of.
+func (c *charges) short() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.left && c.counter.Short()
+}
+
 func (c *charges) takeForRequest(n int64) bool {
 	if n == 0 {
 		return true

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -23,10 +24,6 @@ const (
 
 // errStranger ends the reading of a body whose sender is not known.
 var errStranger = errors.New("server: the body of a request without credentials is not read")
-
-// errBodyMemory is told to whoever sends a body for which there is no room.
-var errBodyMemory = &problem.Problem{Status: http.StatusTooManyRequests, Code: "busy", RetryAfter: 1,
-	Message: "The requests and connections of this key take all the memory that there is for them; try again later."}
 
 // request is an HTTP request under way and the time it is given. Until its sender is
 // identified it has as long as a stranger has to say anything, for its body as for
@@ -58,25 +55,39 @@ func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *htt
 		w.Header().Set("Connection", "close")
 	}
 	// A copy, so that net/http finds the body it made.
-	r = r.WithContext(caller.Observe(r.Context(), x.known))
+	r = r.WithContext(context.WithValue(caller.Observe(r.Context(), x.known), requestKey{}, x))
 	r.Body = x
 	return r
 }
 
-// known says who sent the request.
-func (x *request) known(g access.Grant) {
+// known says who sent the request. It is refused if the key has used up its memory,
+// before an answer is made for it.
+func (x *request) known(g access.Grant) error {
 	x.conn.ticket.known()
 	x.conn.held.prove(g.Rule)
 	if x.identified {
-		return
+		return nil
+	}
+	if x.conn.held.short() {
+		return problem.Busy()
 	}
 	x.identified, x.read = true, 0
 	x.w.Header().Del("Connection")
 	if x.ended {
 		x.setDeadline(0)
-		return
+		return nil
 	}
 	x.setDeadline(x.front.cfg.writeTimeout())
+	return nil
+}
+
+// requestKey is the context key of the request that a handler works for.
+type requestKey struct{}
+
+// hold charges n bytes for as long as the handler of r takes, and reports whether there
+// was room for them.
+func hold(r *http.Request, n int64) bool {
+	return r.Context().Value(requestKey{}).(*request).conn.held.hold(n)
 }
 
 // setDeadline ends reading after d; zero is never. While there is none, net/http
@@ -102,7 +113,7 @@ func (x *request) Read(p []byte) (int, error) {
 		x.ended = true
 		x.w.Header().Set("Connection", "close") // as for strangers
 		x.setDeadline(x.front.cfg.FirstBytes)
-		return 0, errBodyMemory
+		return 0, problem.Busy()
 	}
 	x.read += n
 	switch {

@@ -50,8 +50,8 @@ const (
 type observerKey struct{}
 
 // Observe returns the context of a request that calls identified when its sender is
-// identified: from then on it is no stranger.
-func Observe(ctx context.Context, identified func(access.Grant)) context.Context {
+// identified: from then on it is no stranger. An error is what Identify returns then.
+func Observe(ctx context.Context, identified func(access.Grant) error) context.Context {
 	return context.WithValue(ctx, observerKey{}, identified)
 }
 
@@ -61,8 +61,10 @@ func (as Authorities) Identify(r *http.Request) (access.Grant, error) {
 	if err != nil {
 		return access.Grant{}, err
 	}
-	if identified, ok := r.Context().Value(observerKey{}).(func(access.Grant)); ok {
-		identified(g)
+	if identified, ok := r.Context().Value(observerKey{}).(func(access.Grant) error); ok {
+		if err := identified(g); err != nil {
+			return access.Grant{}, err
+		}
 	}
 	return g, nil
 }

@@ -62,6 +62,12 @@ func TooLarge(limit int64) *Problem {
 		Message: fmt.Sprintf("The request is larger than %d bytes.", limit)}
 }
 
+// Busy is a request for which there is no memory left of what its sender may use.
+func Busy() *Problem {
+	return &Problem{Status: http.StatusTooManyRequests, Code: "busy", RetryAfter: 1,
+		Message: "The requests and connections of this key take all the memory that there is for them; try again later."}
+}
+
 // ReadBody reads the body of a request to its end. That a client breaks off or is too
 // slow is its own affair, and no error of ours.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {

@@ -25,6 +25,9 @@ type Parts struct {
 	Log       *slog.Logger
 	Encrypted func(*http.Request) bool
 	Unsynced  *budget.Account // charged for messages that are not on disk yet
+	// Hold charges memory for as long as the handler of a request takes, and
+	// reports whether there was room for it.
+	Hold func(*http.Request, int64) bool
 }
 
 // Handler answers the requests that Handles recognises.

@@ -28,6 +28,10 @@ const (
 	maxWait     = 600
 )
 
+// answerCost is how often a message is there while it is answered with: as it is
+// stored, and as a body.
+const answerCost = 2
+
 // hand takes one message. It is a Sink; each channel has room for all that can
 // come.
 type hand struct {
@@ -71,6 +75,10 @@ func (c *call) receive(mode broker.Mode) error {
 	if c.Callers.Recheck(c.Request, c.grant, access.Listen, caller.Path(c.entity)) != nil {
 		broker.Return([]broker.Delivery{*d}) // it waited for longer than its right lasted
 		return unauthorized(access.Listen)
+	}
+	if !c.Hold(c.Request, answerCost*int64(d.Body.Size)) {
+		broker.Return([]broker.Delivery{*d})
+		return problem.Busy()
 	}
 	m, err := d.Message()
 	if err != nil {
