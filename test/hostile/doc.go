@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostile plays peers that mean harm against the real binary, which may use
+// 512 MiB of memory. It has tests only.
+//
+// # How
+//
+// TestHostile runs one broker with keys of every kind and plays each fault of the
+// list "Hardening the doors" as a subtest with its number. While a subtest runs, a
+// bystander sends and receives small messages on a queue of its own. A subtest fails
+// if its own check does, and always if
+//
+//   - the process ends,
+//   - its resident memory was above 512 MiB at any moment,
+//   - an operation of the bystander fails or takes more than ten seconds,
+//   - goroutines and descriptors do not come back to what they were.
+//
+// How long the bystander waited is written to the log of the test, beside what it
+// waits when nobody does any harm; nothing is asserted about that ratio.
+//
+// A broker that dies, or that fails a scene, is replaced by a new one on an empty store,
+// so that one fault does not hide the others. At the end the last one is started again on its store, and
+// its memory has to be back near what it was at the beginning.
+//
+// # Limits
+//
+// The process runs with GOMEMLIMIT=400MiB, and with a data segment of 1 GiB as a hard
+// limit (ulimit -d), which protects the machine. The 512 MiB are the high-water mark of
+// its resident memory, which Linux keeps: nothing is missed between two samples.
+//
+// # Long
+//
+// HOSTILE_LONG=1 plays each number as large as it was first seen, and gives the process
+// a minute to come back to the baseline. Without it the suite takes less than a minute.
+//
+// It runs on Linux, which keeps these numbers and has many loopback addresses.
+// TRIAGEMQ_BINARY names the binary; without it the tests build one.
+package hostile
