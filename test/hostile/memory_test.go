@@ -136,8 +136,8 @@ func (s *scene) readSlowly(addr string, prefetch, speed int, until time.Time, re
 	for time.Now().Before(until) {
 		ctx, cancel := contextUntil(s.ctx, until)
 		m, err := r.Receive(ctx, nil)
-		cancel()
-		if ctx.Err() != nil {
+		over := ctx.Err() != nil
+		if cancel(); over {
 			return nil
 		}
 		if err != nil {
