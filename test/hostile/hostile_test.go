@@ -178,9 +178,11 @@ func (a *arena) ready(t *testing.T) *broker {
 	a.b = b
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if a.bystander, err = watch(ctx, b); err != nil {
+	if a.bystander, err = watch(b); err != nil {
 		t.Fatalf("the bystander: %v", err)
 	}
+	a.bystander.rest(b)
+	a.bystander.report() // of its first round it waits longer
 	pause(ctx, time.Second)
 	quiet, err := a.bystander.report()
 	if err != nil {
@@ -316,9 +318,7 @@ func (a *arena) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.b = b
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if a.bystander, err = watch(ctx, b); err != nil {
+	if a.bystander, err = watch(b); err != nil {
 		t.Fatalf("the bystander: %v", err)
 	}
 	a.bystander.rest(b)
