@@ -31,6 +31,8 @@ type Parts struct {
 	Connections func(context.Context) []Connection
 	// Unsynced is charged for messages that are not on disk yet; nil is no limit.
 	Unsynced *budget.Account
+	// Memory tells what peers make the process hold; nil is nothing.
+	Memory func() budget.Usage
 	// Disk tells about the disk of the store; nil is nothing.
 	Disk func() Disk
 	// Site answers GET requests for paths that no API knows: the dashboard. Nil

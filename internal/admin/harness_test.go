@@ -17,6 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/brokertest"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -56,6 +57,9 @@ func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) acce
 	h := New(Parts{Broker: b, Log: log, Callers: func(*http.Request) access.Authority { return who },
 		Connections: func(context.Context) []Connection {
 			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
+		},
+		Memory: func() budget.Usage {
+			return budget.Usage{Limit: 900, Used: 60, Strangers: 10, Known: 20, Unsynced: 30, Waiting: 2}
 		},
 		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
 	r := &rig{t: t, b: b, handler: h, api: h.(*front).api.(*api)}

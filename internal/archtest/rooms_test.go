@@ -54,7 +54,7 @@ var rooms = map[string]room{
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec"}, never: []string{"net"}},
-	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message"}, never: []string{"os"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget"}, never: []string{"os"}},
 	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget"}, never: []string{"os"}},
 	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
 	"admin": {

@@ -11,8 +11,8 @@ import (
 // Account is an amount of memory, in bytes, that can be used.
 type Account struct {
 	tree   *tree
-	parent *Account // nil at the root
-	limit  int64
+	parent *Account // nil at the root; guarded by tree.mu
+	limit  int64    // guarded by tree.mu
 
 	used  int64  // guarded by tree.mu
 	stuck int    // waiters for whom there is no room here; guarded by tree.mu
@@ -40,17 +40,79 @@ func New(limit int64) *Account { return &Account{tree: new(tree), limit: limit} 
 
 // Child returns an account of up to limit bytes, which are part of a's.
 func (a *Account) Child(limit int64) *Account {
-	return &Account{tree: a.tree, parent: a, limit: min(limit, a.limit)}
+	return &Account{tree: a.tree, parent: a, limit: min(limit, a.Limit())}
 }
 
 // Limit returns how much can be charged to a at most.
-func (a *Account) Limit() int64 { return a.limit }
+func (a *Account) Limit() int64 {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	return a.limit
+}
 
 // Used returns how much is charged to a, and to all below it.
 func (a *Account) Used() int64 {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
 	return a.used
+}
+
+// Room returns how much can be charged to a now: the least that is left in a and in
+// the accounts above it. It is negative if one is charged with more than its limit.
+func (a *Account) Room() int64 {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	room := a.limit - a.used
+	for x := a.parent; x != nil; x = x.parent {
+		room = min(room, x.limit-x.used)
+	}
+	return room
+}
+
+// Charge charges n bytes whether there is room for them or not: for memory that is
+// taken already, or that cannot be refused. Whoever asks next finds so much less.
+func (a *Account) Charge(n int64) {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	a.charge(n)
+}
+
+// Move puts a, with everything that is charged to it and below it, below another
+// account of the tree, and gives it a new limit. It is never refused: who has become
+// known is counted as such, and what it has is there already.
+func (a *Account) Move(to *Account, limit int64) {
+	t := a.tree
+	t.mu.Lock()
+	if a.parent != nil {
+		a.parent.charge(-a.used)
+	}
+	a.parent, a.limit = to, min(limit, to.limit)
+	to.charge(a.used)
+	var found []*waiter
+	if t.waiting.Len() > 0 {
+		// Those who wait below a may be held up by another account now. Until
+		// admit has looked at them, it is a: newcomers there stay behind them.
+		for e := t.waiting.Front(); e != nil; e = e.Next() {
+			if w := e.Value.(*waiter); w.account.within(a) {
+				w.stickAt(a)
+			}
+		}
+		found = t.admit()
+	}
+	t.mu.Unlock()
+	for _, w := range found {
+		w.ready()
+	}
+}
+
+// within reports whether a is b or below it; tree.mu is held.
+func (a *Account) within(b *Account) bool {
+	for x := a; x != nil; x = x.parent {
+		if x == b {
+			return true
+		}
+	}
+	return false
 }
 
 // TryTake charges n bytes if there is room for them now, and reports whether there

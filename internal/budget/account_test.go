@@ -193,3 +193,77 @@ func BenchmarkTakeRelease(b *testing.B) {
 		}
 	})
 }
+
+// What must be counted is, and leaves so much less for those who ask.
+func TestForcedChargesGoBeyondTheLimit(t *testing.T) {
+	root := New(100)
+	a, b := root.Child(50), root.Child(50)
+	a.Charge(80)
+	wantUsed(t, root, 80)
+	if a.Room() != -30 || b.Room() != 20 {
+		t.Errorf("room for %d and %d, want -30 and 20", a.Room(), b.Room())
+	}
+	if a.TryTake(1) || !b.TryTake(20) || b.TryTake(1) {
+		t.Error("what was forced does not count")
+	}
+	a.Release(80)
+	if a.Room() != 50 || !a.TryTake(50) {
+		t.Error("what was forced was not given back")
+	}
+}
+
+// An account goes below another parent with everything that is charged below it.
+func TestMove(t *testing.T) {
+	root := New(1000)
+	strangers, known := root.Child(100), root.Child(800)
+	a := strangers.Child(60)
+	link := a.Child(60)
+	link.Charge(40)
+	a.Charge(20)
+	a.Move(known, 500)
+	for _, c := range []struct {
+		of         *Account
+		used, room int64
+	}{{strangers, 0, 100}, {known, 60, 740}, {root, 60, 940}, {a, 60, 440}, {link, 40, 20}} {
+		if c.of.Used() != c.used || c.of.Room() != c.room {
+			t.Errorf("%d are used and %d free, want %d and %d", c.of.Used(), c.of.Room(), c.used, c.room)
+		}
+	}
+	link.Release(40)
+	a.Release(20)
+	wantUsed(t, root, 0)
+	wantUsed(t, known, 0)
+}
+
+// Who waits below an account that moves is held up by what is above it then, and no
+// longer holds up those it has left.
+func TestMoveTakesWaitersAlong(t *testing.T) {
+	root := New(1000)
+	strangers, known := root.Child(100), root.Child(500)
+	a, other := strangers.Child(60), strangers.Child(60)
+	var log []string
+	waits(strangers, 90, "others", &log)
+	waits(a, 50, "moved", &log) // held up by strangers
+	a.Move(known, 200)
+	if want := []string{"others at once", "moved"}; !slices.Equal(log, want) {
+		t.Fatalf("in the order %q, want %q", log, want)
+	}
+	if !other.TryTake(10) {
+		t.Error("who has left holds up others")
+	}
+	// To a place that is full: it waits there.
+	known.Charge(440)
+	b := strangers.Child(60)
+	waits(b, 20, "full", &log)
+	b.Move(known, 60)
+	if !other.TryTake(0) || b.TryTake(1) {
+		t.Error("who waits in its new place does not hold up that, or still the old one")
+	}
+	known.Release(440)
+	if want := "full"; log[len(log)-1] != want {
+		t.Errorf("in the order %q, want %q at the end", log, want)
+	}
+	if strangers.stuck != 0 || known.stuck != 0 || a.stuck != 0 || b.stuck != 0 {
+		t.Error("somebody is stuck, and nobody waits")
+	}
+}

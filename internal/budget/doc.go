@@ -15,6 +15,14 @@
 // that are held up by an account of their own are passed over. While somebody waits
 // for room in an account, nobody else gets any of it.
 //
+// [Account.Charge] is for what cannot be refused, because it is there already: it may
+// go beyond the limit, and those who ask find so much less room. An account can be
+// moved below another one, with all that is charged to it: that is how a connection
+// that logs in stops being a stranger. Who counts often does it with a [Counter], which
+// takes from its account in pieces.
+//
+// [Process] is the tree of a broker.
+//
 // # Concurrency
 //
 // All methods may be called from any goroutine. A tree has one lock, which is held

@@ -56,6 +56,9 @@ type Storage struct {
 // Limits bound what clients can use. Zero values are the defaults of the rooms
 // they go to.
 type Limits struct {
+	// Memory is what clients may make the broker hold, in all; zero is half of what
+	// GOMEMLIMIT, the control group or the machine allows.
+	Memory           Size
 	MaxConnections   int
 	MaxLinks         int // in one connection
 	MaxFrameSize     Size
@@ -118,6 +121,7 @@ func (c Config) Merge(over Config) Config {
 	c.Storage.SegmentSize = cmp.Or(over.Storage.SegmentSize, c.Storage.SegmentSize)
 	c.Storage.CacheSize = cmp.Or(over.Storage.CacheSize, c.Storage.CacheSize)
 	c.Storage.SnapshotAfter = cmp.Or(over.Storage.SnapshotAfter, c.Storage.SnapshotAfter)
+	c.Limits.Memory = cmp.Or(over.Limits.Memory, c.Limits.Memory)
 	c.Limits.MaxConnections = cmp.Or(over.Limits.MaxConnections, c.Limits.MaxConnections)
 	c.Limits.MaxLinks = cmp.Or(over.Limits.MaxLinks, c.Limits.MaxLinks)
 	c.Limits.MaxFrameSize = cmp.Or(over.Limits.MaxFrameSize, c.Limits.MaxFrameSize)

@@ -17,6 +17,7 @@ func (f *front) adminHandler(parts Parts) http.Handler {
 		Callers:  parts.Authority,
 		Log:      f.log,
 		Unsynced: parts.Unsynced,
+		Memory:   parts.Memory.Usage,
 		Disk:     parts.Disk,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted

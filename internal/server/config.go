@@ -17,7 +17,6 @@ import (
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/journal/wal"
-	"github.com/triagemq/triagemq/internal/servicebus"
 	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -34,7 +33,7 @@ type Config struct {
 	// nothing yet; zero is 100.
 	MaxStrangers int
 	// MaxUnsynced is how much memory messages may take that are not on disk yet,
-	// in bytes; zero is 64 MiB, or less if the process may use less than 256 MiB.
+	// in bytes; zero is 64 MiB, or half of the memory for peers if that is less.
 	MaxUnsynced int64
 	// FirstBytes is how long a peer may take to say anything; zero is 5s.
 	FirstBytes time.Duration
@@ -55,24 +54,15 @@ type Config struct {
 type Parts struct {
 	Broker *broker.Broker
 	Keeper *access.Keeper
-	// Unsynced is charged for messages that are not on disk yet.
+	// Memory is charged for what peers make the process hold.
+	Memory *budget.Process
+	// Unsynced is the part of it for messages that are not on disk yet.
 	Unsynced *budget.Account
 	// Authority returns who decides about a request, which depends on where it
 	// comes from: in development, peers on this machine are let in easily.
 	Authority func(*http.Request) access.Authority
 	// Disk tells how much room the store has.
 	Disk func() admin.Disk
-}
-
-// unsynced returns the account of the messages that are not on disk yet. It is part
-// of what peers may make the process hold, which is half of the memory it may use;
-// of that it is a half at most.
-func (c Config) unsynced() *budget.Account {
-	all := budget.Memory() / 2
-	if all == 0 {
-		all = 1 << 30 // nobody knows
-	}
-	return budget.New(all).Child(min(c.MaxUnsynced, all/2))
 }
 
 // Ready tells what came up.
@@ -96,7 +86,6 @@ func (c Config) withDefaults() Config {
 	c.Limits.MaxConnections = cmp.Or(c.Limits.MaxConnections, 10_000)
 	c.MaxStrangers = cmp.Or(c.MaxStrangers, 100)
 	c.FirstBytes = cmp.Or(c.FirstBytes, 5*time.Second)
-	c.MaxUnsynced = cmp.Or(c.MaxUnsynced, servicebus.DefaultUnsynced)
 	return c
 }
 

@@ -126,9 +126,9 @@ func (b *built) build() (err error) {
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
-	unsynced := cfg.unsynced()
-	parts := Parts{Broker: b.broker, Keeper: keeper, Unsynced: unsynced, Disk: diskStats(j, cfg.FS)}
-	b.front, err = listen(cfg, servicebus.New(b.broker, unsynced, log), parts, segments, log)
+	memory := cfg.memory(log)
+	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
+	b.front, err = listen(cfg, servicebus.New(b.broker, memory, log), parts, segments, log)
 	return err
 }
 

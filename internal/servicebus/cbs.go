@@ -15,6 +15,9 @@ import (
 const (
 	tokenSAS = "servicebus.windows.net:sastoken"
 	tokenJWT = "jwt"
+
+	// maxToken is the largest request to $cbs: a token with what is around it.
+	maxToken = 64 << 10
 )
 
 // attachCBS attaches to the node that takes tokens. There is one pair of links
@@ -31,14 +34,14 @@ func (c *conn) attachCBS(l *endpoint.Link) error {
 		c.cbs.requests = l
 		c.attached(l, &requests{c: c, link: l, node: cbsAddress, serve: c.putToken,
 			done: func() { c.cbs.requests = nil }})
-		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxRequest})
+		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxToken})
 		return nil
 	}
 	if c.cbs.replies != nil {
 		return taken()
 	}
 	c.cbs.replies = l
-	c.attached(l, &replies{c: c, link: l, node: cbsAddress,
+	c.attached(l, &replies{c: c, link: l, node: cbsAddress, tokens: true,
 		done: func() { c.cbs.replies = nil }})
 	l.Accept(endpoint.Accept{})
 	return nil

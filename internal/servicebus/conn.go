@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // patience is how long Azure waits for a connection to put its first token.
@@ -26,6 +27,7 @@ type conn struct {
 	peer   Peer
 	do     func(func()) // endpoint.Conn.Do
 	close  func(error)  // endpoint.Conn.Close
+	known  func()       // endpoint.Conn.Known
 	log    *slog.Logger
 	ctx    context.Context // ends with the connection
 	cancel context.CancelCauseFunc
@@ -38,10 +40,13 @@ type conn struct {
 	host    string // what the peer calls us
 	sending broker.SenderOptions
 	grants  grants
+	member  *budget.Member // what the connection makes the process hold
+	mem     budget.Counter // charges member for what belongs to the connection's context
 	links   map[*endpoint.Link]node
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
-	unsynced unsynced
+	unsynced  unsynced
+	receivers int // among links
 	// opening holds the receivers whose broker end is not in our hands yet.
 	opening map[*receiver]struct{}
 	// unsent holds the receivers with deliveries that never left.
@@ -68,6 +73,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 		peer:    peer,
 		do:      ec.Do,
 		close:   ec.Close,
+		known:   ec.Known,
 		log:     s.log.With("peer", ec.RemoteAddr().String()),
 		links:   map[*endpoint.Link]node{},
 		opening: map[*receiver]struct{}{},
@@ -75,9 +81,19 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	account := s.unsynced.Child(s.unsynced.Limit() / connectionShare)
+	c.member = s.memory.Enter()
+	c.mem = budget.NewCounter(c.member.Account)
+	ec.Restrict(c.member.Account)
+	unsyncedAll := s.memory.Unsynced()
+	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
 	c.unsynced = unsynced{account: account, do: c.do, resume: ec.Resume}
-	c.out.init(c.do, c.unsynced.settle, func(e *event) { account.Release(e.charge) })
+	c.out.init(c.do, c.unsynced.settle, func(e *event) {
+		if e.kind == eventForward {
+			c.member.Release(e.charge)
+			return
+		}
+		account.Release(e.charge)
+	})
 	c.loader.init(c)
 	c.desk.init(c)
 	c.grants.init(c)
@@ -96,6 +112,9 @@ func (c *conn) finish() {
 	c.out.close() // deliveries that no link takes any more go back
 	c.giveBack()  // and those that were on their way to the peer
 	c.unsynced.close()
+	c.mem.Close()
+	c.loader.release()
+	c.member.Leave()
 }
 
 // giveBack returns what links were given and the peer was not sent.
@@ -180,12 +199,9 @@ func (c *conn) attached(l *endpoint.Link, n node) {
 	c.links[l] = n
 }
 
-// detach closes a link of our own accord, and lets go of its node: the endpoint
-// tells only of links that the peer has left.
-func (c *conn) detach(l *endpoint.Link, err error) {
-	l.Detach(err)
-	c.Detached(l, nil)
-}
+// detach closes a link of our own accord. Its node is let go of like that of any other
+// link, when the endpoint tells that it is gone: by Detached, and nowhere else.
+func (c *conn) detach(l *endpoint.Link, err error) { l.Detach(err) }
 
 // tracked is a node that wants to know how far its deliveries have come; see
 // endpoint.Tracker.
@@ -243,7 +259,7 @@ func (c *conn) Disposition(l *endpoint.Link, o *endpoint.Outcome) {
 	}
 }
 
-// Detached lets go of the link's node.
+// Detached lets go of the link's node, whoever closed the link.
 func (c *conn) Detached(l *endpoint.Link, err error) {
 	if n, ok := c.links[l]; ok {
 		delete(c.links, l)

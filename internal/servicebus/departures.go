@@ -23,6 +23,9 @@ type stashed struct {
 	d broker.Delivery
 }
 
+// stashCost is what such a delivery takes.
+func stashCost(o endpoint.Outgoing) int64 { return int64(len(o.Payload)) + deliveryCost }
+
 // departures are deliveries taken for good that the transport has not taken yet. A
 // delivery is known by its place in the table.
 type departures struct {
@@ -67,6 +70,7 @@ func (r *receiver) sendForGood(l *loaded) {
 		switch {
 		case errors.Is(err, endpoint.ErrNoCredit) && !r.gone:
 			o.Tag, o.Payload = slices.Clone(o.Tag), slices.Clone(o.Payload)
+			r.c.mem.Add(stashCost(o))
 			r.stash = append(r.stash, stashed{o, d})
 		case errors.Is(err, endpoint.ErrTooLarge):
 			failed = append(failed, d)
@@ -99,6 +103,7 @@ func (r *receiver) unstash() {
 		case err != nil:
 			broker.ReturnFailed([]broker.Delivery{s.d})
 		}
+		r.c.mem.Release(stashCost(s.Outgoing))
 		r.stash = slices.Delete(r.stash, 0, 1)
 	}
 }
@@ -106,6 +111,7 @@ func (r *receiver) unstash() {
 // unstashAll gives back what was waiting for credit.
 func (r *receiver) unstashAll() {
 	for i := range r.stash {
+		r.c.mem.Release(stashCost(r.stash[i].Outgoing))
 		r.never.forGood = append(r.never.forGood, r.stash[i].d)
 	}
 	r.stash = nil

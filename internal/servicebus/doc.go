@@ -13,9 +13,17 @@
 // No link is attached and no request served without a grant that covers it; see
 // package access. When a grant ends, so do the links that stand on it.
 //
-// A disposition to a sender says what the broker said, after it was durable. The
-// memory of what is not durable yet is charged to an account that all connections
-// share, before it is taken; a peer for which there is none is not read from.
+// A disposition to a sender says what the broker said, after it was durable.
+//
+// What a connection makes the process hold is charged before it is taken: to the
+// account of its key, once it has one, and until then to that of all strangers. The
+// endpoint charges what belongs to the protocol; here are receivers, requests, replies
+// that wait for credit, messages in temporary nodes, tokens, and deliveries on their
+// way. Who has no room is refused. Messages that are not durable yet have an account
+// that all connections share; a peer for which there is none is not read from.
+//
+// Prefetch is bounded in bytes: however much credit the links of a connection have, a
+// few megabytes are on their way to it that it has not read.
 //
 // What was never handed to the transport goes back to its queue at once and
 // uncounted, whatever ends the link, also if it was taken for good.

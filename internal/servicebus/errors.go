@@ -40,6 +40,10 @@ const (
 	textNoSession       = "The message does not have a session id, which the entity requires."
 )
 
+// errNoMemory is what a peer is told that makes us hold as much as it may.
+var errNoMemory = endpoint.Errorf(endpoint.CondResourceLimitExceeded,
+	"This connection, its key or the broker holds too much memory already. Try again later.")
+
 // errGone is why what a connection has under way ends with it.
 var errGone = errors.New("servicebus: connection is gone")
 
@@ -104,6 +108,7 @@ var conditions = []struct {
 	{codec.ErrShort, endpoint.CondDecodeError, statusBadRequest, ""},
 	{codec.ErrCode, endpoint.CondDecodeError, statusBadRequest, ""},
 	{codec.ErrCount, endpoint.CondDecodeError, statusBadRequest, ""},
+	{codec.ErrElements, endpoint.CondDecodeError, statusBadRequest, ""},
 	{codec.ErrType, endpoint.CondDecodeError, statusBadRequest, ""},
 	{codec.ErrDepth, endpoint.CondDecodeError, statusBadRequest, ""},
 }

@@ -32,14 +32,14 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	svc := New(b, budget.New(DefaultUnsynced), slog.New(slog.DiscardHandler))
+	svc := New(b, budget.Unlimited(), slog.New(slog.DiscardHandler))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := message.Parse(raw)
 		if err != nil {
 			return
 		}
 		body, _ := m.Value()
-		c := &conn{svc: svc, host: "h", log: svc.log, unsynced: unsynced{account: svc.unsynced}}
+		c := &conn{svc: svc, host: "h", log: svc.log, member: svc.memory.Enter(), unsynced: unsynced{account: svc.memory.Unsynced()}}
 		for name, op := range operations {
 			for _, entity := range []string{"q", "t/Subscriptions/s", ""} {
 				k := &call{request: &request{message: m}, c: c, body: body, entity: entity, op: op}

@@ -3,6 +3,7 @@
 package servicebus
 
 import (
+	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -12,6 +13,10 @@ import (
 // maxGrants bounds the audiences of one connection. Clients put two for each
 // entity they use.
 const maxGrants = 10000
+
+// grantCost is what a grant takes beside its audience. It is charged until the end of
+// the connection.
+const grantCost = 256
 
 // grants is what a connection may do. It belongs to the connection's context.
 type grants struct {
@@ -34,21 +39,32 @@ func (g *grants) init(c *conn) {
 	g.byAudience = map[string]access.Grant{}
 }
 
-// known reports once that the peer proved something.
-func (g *grants) known() {
-	if !g.proved && g.c.peer.Known != nil {
-		g.c.peer.Known()
+// known reports once that the peer proved something, and with the key of which rule.
+func (g *grants) known(rule string) {
+	if g.proved {
+		return
 	}
 	g.proved = true
+	g.c.member.Prove(rule)
+	g.c.known()
+	if g.c.peer.Known != nil {
+		g.c.peer.Known()
+	}
 }
 
 // put keeps what a token gave for an audience, in place of what it had.
 func (g *grants) put(audience string, grant access.Grant) error {
-	if _, ok := g.byAudience[audience]; !ok && len(g.byAudience) >= maxGrants {
-		return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
+	g.known(grant.Rule)
+	if _, ok := g.byAudience[audience]; !ok {
+		if len(g.byAudience) >= maxGrants {
+			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
+		}
+		if !g.c.mem.Take(int64(len(audience)) + grantCost) {
+			return errNoMemory
+		}
+		audience = strings.Clone(audience) // not to keep the request for it
 	}
 	g.byAudience[audience] = grant
-	g.known()
 	g.schedule()
 	return nil
 }

@@ -58,7 +58,7 @@ func start(t *testing.T) *bench {
 func serving(b *broker.Broker) *bench {
 	return &bench{
 		broker:  b,
-		service: New(b, budget.New(DefaultUnsynced), slog.New(slog.DiscardHandler)),
+		service: New(b, budget.Unlimited(), slog.New(slog.DiscardHandler)),
 		keeper:  access.NewKeeper(access.Rules{rootRule, sendRule, listenRule}, nil),
 	}
 }

@@ -9,22 +9,41 @@ import (
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+)
+
+const (
+	// maxAhead bounds the bytes of deliveries that were encoded, or are about to be,
+	// and that the endpoint has not taken yet. Beyond it deliveries wait as they came
+	// from the broker, without their bodies.
+	maxAhead = 4 << 20
+	// maxEncoded is how many bytes are encoded at a time, or one delivery.
+	maxEncoded = 1 << 20
+	// deliveryCost is what a delivery takes beside its body.
+	deliveryCost = 256
 )
 
 // loader turns what the broker delivers into bytes for the wire, in order, on a
 // goroutine that lives while there is work: bodies may have to be read from disk,
 // for which neither the broker nor the connection can wait.
 //
-// Its queue is bounded by the credit that the peer's links were given.
+// Its queue is bounded by the credit that the peer's links were given, and what it
+// makes by maxAhead: a peer that reads slowly makes it wait.
+//
+//	broker ──► waiting ──► encode ──► outbox ──► receiver.held ──► endpoint
+//	           no bodies   └──────────── at most maxAhead ──────┘
 type loader struct {
 	c *conn
 
 	mu      sync.Mutex
-	waiting []work // guarded by mu
-	running bool   // guarded by mu
-	closed  bool   // guarded by mu
+	waiting []work         // guarded by mu
+	running bool           // guarded by mu
+	closed  bool           // guarded by mu
+	ahead   int64          // bytes that were posted and not sent; guarded by mu
+	mem     budget.Counter // charges what is here and ahead; guarded by mu
+	room    *sync.Cond     // of mu: ahead has become less, or closed is set
 
 	spare sync.Pool // of *loaded
 }
@@ -32,13 +51,15 @@ type loader struct {
 // work is one call of the broker to a Sink.
 type work struct {
 	to         *receiver
-	deliveries []broker.Delivery
-	source     int       // of a set, that they are from
-	kind       eventKind // of a call without deliveries
+	deliveries []broker.Delivery // that are not encoded yet
+	batch      []broker.Delivery // all of the call
+	source     int               // of a set, that they are from
+	kind       eventKind         // of a call without deliveries
 	err        error
+	charge     int64 // what deliveries take
 }
 
-// loaded is a call's worth of deliveries, encoded one after the other into buf.
+// loaded is deliveries of one call, encoded one after the other into buf.
 type loaded struct {
 	buf        []byte
 	parcels    []parcel
@@ -46,6 +67,7 @@ type loaded struct {
 	unreadable []queue.Token     // could not be read; they go back
 	taken      int               // how many deliveries the broker made
 	source     int               // of a set, that they are from
+	charge     int64             // what it takes
 }
 
 type parcel struct {
@@ -56,28 +78,50 @@ type parcel struct {
 
 func (l *loader) init(c *conn) {
 	l.c = c
+	l.room = sync.NewCond(&l.mu)
+	l.mem = budget.NewCounter(c.member.Account)
 	l.spare.New = func() any { return new(loaded) }
 }
 
 // add queues w. It may be called from any goroutine and never blocks.
 func (l *loader) add(w work) {
+	w.batch = w.deliveries
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		w.giveBack()
 		return
 	}
-	if !l.running && w.inMemory() {
+	if !l.running && l.ahead < maxAhead && w.inMemory() {
 		// What has just come is sent without a detour. Under mu, so that close
 		// is either before or after.
+		l.charge(&w)
+		l.ahead += w.charge
 		l.c.out.post(event{to: w.to, kind: eventReady, ready: &w})
 		return
 	}
+	if l.ahead >= maxAhead {
+		for i := range w.deliveries {
+			w.deliveries[i].Unload()
+		}
+	}
+	l.charge(&w)
 	l.waiting = append(l.waiting, w)
 	if !l.running {
 		l.running = true
 		l.c.helper.Go(l.run) // under mu, so that close is either before or after
 	}
+}
+
+// charge charges what w holds; mu is held.
+func (l *loader) charge(w *work) {
+	w.charge = deliveryCost * int64(len(w.deliveries))
+	for i := range w.deliveries {
+		if d := &w.deliveries[i]; d.Loaded() {
+			w.charge += int64(d.Body.Size)
+		}
+	}
+	l.mem.Add(w.charge)
 }
 
 // close makes the loader give back what still comes. What it has taken already
@@ -86,6 +130,14 @@ func (l *loader) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	l.room.Broadcast()
+}
+
+// release gives back what is still charged, when nothing is left.
+func (l *loader) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mem.Close()
 }
 
 func (l *loader) run() {
@@ -104,14 +156,47 @@ func (l *loader) run() {
 	}
 }
 
+// load posts what becomes of w, in parts as there is room ahead.
 func (l *loader) load(w *work) {
-	switch {
-	case w.deliveries == nil:
+	if w.deliveries == nil {
 		l.c.out.post(event{to: w.to, kind: w.kind, err: w.err})
-	case l.c.ctx.Err() != nil:
-		w.giveBack()
-	default:
-		l.c.out.post(event{to: w.to, kind: eventLoaded, load: l.encode(w)})
+		return
+	}
+	for len(w.deliveries) > 0 {
+		if !l.wait() {
+			w.giveBack()
+			return
+		}
+		out := l.encode(w)
+		l.mu.Lock()
+		l.mem.Add(out.charge)
+		l.ahead += out.charge
+		l.mu.Unlock()
+		l.c.out.post(event{to: w.to, kind: eventLoaded, load: out})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mem.Release(w.charge)
+}
+
+// wait returns when there is room ahead; false means that the connection is over.
+func (l *loader) wait() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.ahead >= maxAhead && !l.closed {
+		l.room.Wait()
+	}
+	return l.c.ctx.Err() == nil
+}
+
+// sent says that the endpoint has taken what was charged with n, or that it went back.
+func (l *loader) sent(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ahead -= n
+	l.mem.Release(n)
+	if l.running {
+		l.room.Signal()
 	}
 }
 
@@ -124,14 +209,17 @@ func (w *work) inMemory() bool {
 // does not count against them.
 func (w *work) giveBack() { broker.Return(w.deliveries) }
 
-// encode encodes the deliveries of w, and is the last to see them.
+// encode encodes the next deliveries of w, up to maxEncoded bytes, and is the last to
+// see them.
 func (l *loader) encode(w *work) *loaded {
 	out := l.spare.Get().(*loaded)
 	out.reset()
-	out.taken, out.source = len(w.deliveries), w.source
+	out.source = w.source
 	source := w.to.source(w.source)
-	for i := range w.deliveries {
-		d := &w.deliveries[i]
+	for len(w.deliveries) > 0 && (len(out.buf) == 0 || len(out.buf) < maxEncoded) {
+		d := &w.deliveries[0]
+		w.deliveries = w.deliveries[1:]
+		out.taken++
 		m, err := d.Message()
 		switch {
 		case errors.Is(err, queue.ErrNotFound):
@@ -153,10 +241,13 @@ func (l *loader) encode(w *work) *loaded {
 			out.forGood = append(out.forGood, *d)
 		}
 	}
-	if from, ok := w.to.origin().(*broker.Receiver); ok {
-		from.Recycle(w.deliveries)
+	out.charge = int64(len(out.buf) + deliveryCost*len(out.parcels))
+	if len(w.deliveries) == 0 {
+		if from, ok := w.to.origin().(*broker.Receiver); ok {
+			from.Recycle(w.batch)
+		}
+		w.deliveries, w.batch = nil, nil
 	}
-	w.deliveries = nil
 	return out
 }
 
@@ -173,7 +264,7 @@ func (l *loader) recycle(out *loaded) {
 
 func (out *loaded) reset() {
 	out.buf, out.parcels, out.forGood = out.buf[:0], out.parcels[:0], out.forGood[:0]
-	out.unreadable, out.taken, out.source = out.unreadable[:0], 0, 0
+	out.unreadable, out.taken, out.source, out.charge = out.unreadable[:0], 0, 0, 0
 }
 
 // stampOf says what goes onto a message that is delivered on a link.

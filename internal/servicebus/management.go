@@ -12,6 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 const (
@@ -48,7 +49,8 @@ func (c *conn) attachManagement(l *endpoint.Link) error {
 // desk runs management requests beside the connection, a few at a time, because
 // the broker may make them wait. Replies leave in the order of completion.
 type desk struct {
-	c *conn
+	c     *conn
+	large *budget.Account // see account; belongs to the connection's context
 
 	mu      sync.Mutex
 	waiting []*call // guarded by mu
@@ -63,6 +65,9 @@ type call struct {
 	entity  string
 	c       *conn
 	body    codec.Value
+	large   bool            // the reply may be
+	account *budget.Account // for the reply, until it is encoded
+	charge  int64
 	taken   []broker.Delivery // that go back if the reply does not arrive
 }
 
@@ -88,6 +93,47 @@ var operations = map[string]operation{
 	"com.microsoft:add-rule":                   {access.Listen, addRule},
 	"com.microsoft:remove-rule":                {access.Listen, removeRule},
 	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules},
+}
+
+// largeReplies are the operations whose replies hold messages, states or rules.
+var largeReplies = map[string]bool{
+	"com.microsoft:peek-message":               true,
+	"com.microsoft:receive-by-sequence-number": true,
+	"com.microsoft:get-session-state":          true,
+	"com.microsoft:get-message-sessions":       true,
+	"com.microsoft:enumerate-rules":            true,
+}
+
+// replyLimit bounds the messages in one reply.
+func (c *conn) replyLimit() int { return int(min(maxReplyBytes, c.member.Limit()/16)) }
+
+// reserve charges what a large reply may take, before it is made: its parts and the
+// whole. While there is no room the request waits, and with it those behind it. It does
+// not queue for room in the account: others that need less need not wait behind it.
+func (k *call) reserve(ctx context.Context) error {
+	if !k.large {
+		return nil
+	}
+	const again = 20 * time.Millisecond
+	n := 2 * int64(k.c.replyLimit())
+	for !k.account.TryTake(n) {
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return endpoint.Errorf(condServerBusy, "%s", errNoMemory.Description)
+		}
+	}
+	k.charge = n
+	return nil
+}
+
+// account returns the account of large replies that are being made. All of a connection
+// have a quarter of its memory.
+func (d *desk) account() *budget.Account {
+	if d.large == nil { // not before the connection has logged in
+		d.large = d.c.member.Child(d.c.member.Limit() / 4)
+	}
+	return d.large
 }
 
 func (d *desk) init(c *conn) { d.c = c }
@@ -117,7 +163,7 @@ func (d *desk) admit(k *call) error {
 	if err := d.c.grants.require(op.needs, k.request.from.node); err != nil {
 		return err
 	}
-	k.op = op
+	k.op, k.large, k.account = op, largeReplies[name], d.account()
 	k.body, _ = k.request.message.Value()
 	if k.body.Kind() != codec.KindMap {
 		return endpoint.Errorf(condArgument, "The body of '%s' must be a map.", name)
@@ -151,7 +197,11 @@ func (d *desk) work() {
 func (k *call) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout())
 	defer cancel()
-	body, err := k.op.run(ctx, k)
+	var body codec.Value
+	err := k.reserve(ctx)
+	if err == nil {
+		body, err = k.op.run(ctx, k)
+	}
 	switch {
 	case err != nil:
 		broker.Return(k.taken)
@@ -182,4 +232,9 @@ func (k *call) timeout() time.Duration {
 }
 
 // happened answers, back in the connection's context.
-func (k *call) happened(*event) { k.request.from.answer(k.request, k.reply) }
+func (k *call) happened(*event) {
+	k.request.from.answer(k.request, k.reply)
+	if k.charge > 0 {
+		k.account.Release(k.charge)
+	}
+}

@@ -85,7 +85,7 @@ func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return messagesOf(ds, maxReplyBytes, peekedStamp)
+	return messagesOf(ds, k.c.replyLimit(), peekedStamp)
 }
 
 func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) {
@@ -100,7 +100,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 		}
 	}
 	ds, err := k.c.svc.broker.ReceiveDeferred(ctx, k.entity, seqs,
-		broker.Deferred{Mode: mode, Session: k.text("session-id"), MaxBytes: maxReplyBytes})
+		broker.Deferred{Mode: mode, Session: k.text("session-id"), MaxBytes: k.c.replyLimit()})
 	if err != nil {
 		return codec.Value{}, err
 	}

@@ -20,10 +20,19 @@ import (
 const (
 	// openTimeout bounds the opening of a receiver that waits for no session.
 	openTimeout = 30 * time.Second
-	// portion bounds the bytes on their way from the broker to one link.
+	// portion bounds the bytes on their way from the broker to one connection. Its
+	// receivers share it, but each may have one message.
 	portion = 8 << 20
+	// maxOnTheWay bounds their number.
+	maxOnTheWay = 1 << 16
 	// unknownSize is how large messages are taken to be before one was seen.
 	unknownSize = 64 << 10
+	// unknownSizeForGood is that of messages that are taken for good: they cannot be
+	// read again, and stay in memory while they wait.
+	unknownSizeForGood = 256 << 10
+	// receiverCost is what a receiver takes: the broker's end, tables, and a goroutine
+	// until it is opened. A set has as much for each of its sources.
+	receiverCost = 8 << 10
 )
 
 // receiver is a link on which the peer receives from an entity. It is the
@@ -41,6 +50,7 @@ type receiver struct {
 	// from is the broker's end, set once by the opening goroutine. It settles
 	// also after it was closed.
 	from   atomic.Pointer[origin]
+	cost   int64 // that it is charged with
 	closed bool  // from is
 	gone   bool  // detached
 	over   error // the broker ended it before it was accepted
@@ -56,6 +66,7 @@ type receiver struct {
 	locks            lockTable
 	tokens           []queue.Token // scratch of disposition
 	stash            []stashed     // taken for good, waiting for credit
+	held             []event       // that wait for what was sent before to be written
 	departing        departures    // taken for good, on the way to the transport
 	never            neverLeft     // given to the endpoint, and not sent
 }
@@ -68,6 +79,7 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source), typical: unknownSize}
 	if l.Remote().SenderSettleMode == frame.SenderSettled {
 		r.mode = broker.ReceiveAndDelete
+		r.typical = unknownSizeForGood
 	}
 	o := broker.ReceiverOptions{
 		Mode:        r.mode,
@@ -87,6 +99,11 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	if o.NextSession {
 		timeout = acceptTimeoutOf(l.Remote().Properties)
 	}
+	r.cost = receiverCost * int64(max(1, len(r.wishes.sources)))
+	if !c.mem.Take(r.cost) {
+		return errNoMemory
+	}
+	c.receivers++
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	r.cancel = cancel
 	c.attached(l, r)
@@ -117,11 +134,8 @@ func (r *receiver) opened(err error) {
 	}
 }
 
-// refuse turns the attach down, and forgets the link.
-func (r *receiver) refuse(err *endpoint.Error) {
-	r.link.Refuse(err)
-	r.c.Detached(r.link, nil)
-}
+// refuse turns the attach down.
+func (r *receiver) refuse(err *endpoint.Error) { r.link.Refuse(err) }
 
 // refusal gives the errors of an attach the texts that SDKs match on.
 func (r *receiver) refusal(err error) *endpoint.Error {
@@ -178,6 +192,9 @@ func (r *receiver) close() {
 func (r *receiver) detached() {
 	r.gone = true
 	r.cancel()
+	r.c.receivers--
+	r.c.mem.Release(r.cost)
+	r.takeHeld() // it goes back: the link takes no more
 	r.unstashAll()
 	r.giveBack()
 	if _, opening := r.c.opening[r]; !opening {
@@ -192,6 +209,7 @@ func (r *receiver) credit() {
 		return
 	}
 	r.unstash()
+	r.takeHeld()
 	r.allow(from)
 	if r.link.Draining() {
 		r.drain(from)
@@ -227,18 +245,49 @@ func (r *receiver) Drained() { r.c.loader.add(work{to: r, kind: eventDrained}) }
 func (r *receiver) Ended(err error) { r.c.loader.add(work{to: r, kind: eventEnded, err: err}) }
 
 func (r *receiver) happened(e *event) {
+	switch {
+	case e.kind == eventSettled:
+		r.settled(e.sent, e.errs)
+	case len(r.held) > 0 || !r.take(e):
+		r.held = append(r.held, *e)
+	}
+}
+
+// take deals with what comes from the broker, and reports whether all of e is done.
+// Deliveries stay while so much waits to be written to the peer that the endpoint wants
+// no more.
+func (r *receiver) take(e *event) bool {
 	switch e.kind {
 	case eventLoaded:
+		if r.link.Wait() {
+			return false
+		}
+		charge := e.load.charge
 		r.send(e.load)
+		r.c.loader.sent(charge)
 	case eventReady:
-		r.send(r.c.loader.encode(e.ready))
-	case eventSettled:
-		r.settled(e.sent, e.errs)
+		for len(e.ready.deliveries) > 0 {
+			if r.link.Wait() {
+				return false
+			}
+			r.send(r.c.loader.encode(e.ready))
+		}
+		r.c.loader.sent(e.ready.charge)
 	case eventDrained:
 		r.drained()
 	case eventEnded:
 		r.ended(e.err)
 	}
+	return true
+}
+
+// takeHeld deals with what was held, as far as the endpoint wants it.
+func (r *receiver) takeHeld() {
+	n := 0
+	for n < len(r.held) && r.take(&r.held[n]) {
+		n++
+	}
+	r.held = slices.Delete(r.held, 0, n)
 }
 
 func (r *receiver) ended(err error) {
@@ -305,9 +354,12 @@ func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
 }
 
 // room is how many deliveries the link takes now: what it has credit for, but no
-// more than a portion of memory, because the peer may be slow to read them.
+// more than its part of the connection's memory, because the peer may be slow to read
+// them.
 func (r *receiver) room() int64 {
-	room := min(int64(r.link.Credit()), max(1, portion/max(1, r.typical)))
+	others := max(1, int64(r.c.receivers))
+	most := min(portion/others/max(1, r.typical), maxOnTheWay/others)
+	room := min(int64(r.link.Credit()), max(1, most))
 	return max(0, room-int64(len(r.stash)))
 }
 

@@ -15,6 +15,11 @@ const (
 	requestWindow = 100
 	// maxReplies bounds the replies that wait for a peer's credit.
 	maxReplies = 1000
+	// maxTokenReplies is that of $cbs. Of those the oldest are dropped: a peer that
+	// does not read them must still be able to renew its token.
+	maxTokenReplies = 16
+	// partingCost is what a reply takes beside its bytes while it waits.
+	partingCost = 256
 	// maxRequest is the largest request: a batch of messages to schedule, say.
 	maxRequest = 4 << 20
 )
@@ -36,6 +41,7 @@ type replies struct {
 	backlog []parting // waiting for credit, oldest first
 	next    uint64    // makes delivery tags
 	done    func()
+	tokens  bool // of $cbs
 	// leaving are the replies that would be missed and that the transport has
 	// not taken yet, by their number.
 	leaving map[uint64]parting
@@ -45,6 +51,7 @@ type replies struct {
 type parting struct {
 	payload []byte
 	lost    func() // runs if it never leaves; may be nil
+	charge  int64  // while it waits for credit
 }
 
 // request is one request, with bytes of its own.
@@ -52,7 +59,12 @@ type request struct {
 	from     *requests
 	delivery endpoint.Delivery
 	message  *message.Message
+	charge   int64
 }
+
+// requestCost is what a request of size bytes takes until it is answered: its bytes,
+// and what is read from them.
+func requestCost(size int) int64 { return 3*int64(size) + 2<<10 }
 
 // reply is the answer to a request.
 type reply struct {
@@ -64,12 +76,18 @@ type reply struct {
 }
 
 func (q *requests) transfer(in *endpoint.Incoming) {
+	charge := requestCost(len(in.Payload))
+	if !q.c.mem.Take(charge) {
+		q.link.Settle(in.Delivery, frame.Rejected(errNoMemory))
+		return
+	}
 	ms, err := unpack(nil, in)
 	if err != nil {
+		q.c.mem.Release(charge)
 		q.link.Settle(in.Delivery, frame.Rejected(q.c.wireError(q.node, err)))
 		return
 	}
-	q.serve(&request{from: q, delivery: in.Delivery, message: ms[0]})
+	q.serve(&request{from: q, delivery: in.Delivery, message: ms[0], charge: charge})
 }
 
 // property returns an application property of the request as text.
@@ -83,6 +101,8 @@ func (r *request) property(name string) string {
 func (q *requests) answer(r *request, a reply) {
 	q.link.Settle(r.delivery, frame.Accepted())
 	payload := a.encode(r.message)
+	q.c.mem.Release(r.charge)
+	r.charge = 0
 	if isTemporary(r.message.ReplyTo()) {
 		m, err := message.Parse(payload)
 		if err == nil {
@@ -94,7 +114,7 @@ func (q *requests) answer(r *request, a reply) {
 		return
 	}
 	if to := q.replyLink(r.message.ReplyTo()); to != nil {
-		to.send(parting{payload, a.lost})
+		to.send(parting{payload: payload, lost: a.lost})
 		return
 	}
 	q.c.log.Debug("no link for a reply", "node", q.node)
@@ -139,14 +159,35 @@ func (to *replies) target() string {
 	return ""
 }
 
-// send sends a reply, settled, as all these receivers ask for.
+// send sends a reply, settled, as all these receivers ask for. One that cannot leave at
+// once is charged; a peer that has too many of them waiting loses the link, or, if it
+// is that of its tokens, the oldest of them.
 func (to *replies) send(p parting) {
-	to.backlog = append(to.backlog, p)
-	if len(to.backlog) > maxReplies {
-		to.c.detach(to.link, endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
-		return
+	if to.tokens && len(to.backlog) >= maxTokenReplies {
+		to.drop()
 	}
+	p.charge = int64(len(p.payload)) + partingCost
+	for !to.c.mem.Take(p.charge) {
+		if !to.tokens || len(to.backlog) == 0 {
+			p.charge = 0
+			break
+		}
+		to.drop()
+	}
+	to.backlog = append(to.backlog, p)
 	to.credit()
+	switch {
+	case len(to.backlog) > maxReplies, len(to.backlog) > 0 && p.charge == 0 && !to.tokens:
+		to.c.detach(to.link, endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
+	case len(to.backlog) > 0 && p.charge == 0:
+		to.backlog = to.backlog[:len(to.backlog)-1] // it was the only one
+	}
+}
+
+// drop forgets the oldest reply.
+func (to *replies) drop() {
+	to.c.mem.Release(to.backlog[0].charge)
+	to.backlog = to.backlog[1:]
 }
 
 func (to *replies) credit() {
@@ -164,8 +205,9 @@ func (to *replies) credit() {
 			delete(to.leaving, to.next)
 			return
 		}
-		to.backlog = to.backlog[1:]
+		to.drop()
 	}
+	to.backlog = nil
 	to.link.DrainDone()
 }
 
@@ -245,6 +287,7 @@ func (to *replies) disposition(o *endpoint.Outcome) {
 func (to *replies) right() (access.Rights, string) { return 0, "" }
 func (to *replies) detached() {
 	for _, p := range to.backlog {
+		to.c.mem.Release(p.charge)
 		if p.lost != nil {
 			p.lost()
 		}

@@ -15,18 +15,18 @@ import (
 
 // Service speaks Service Bus for one broker. Any number of connections share it.
 type Service struct {
-	broker   *broker.Broker
-	nodes    *nodes
-	unsynced *budget.Account // of all connections
-	log      *slog.Logger
+	broker *broker.Broker
+	nodes  *nodes
+	memory *budget.Process
+	log    *slog.Logger
 
 	registry registry
 }
 
-// New returns the personality of b. Messages that are not on disk yet are charged to
-// unsynced.
-func New(b *broker.Broker, unsynced *budget.Account, log *slog.Logger) *Service {
-	return &Service{broker: b, nodes: newNodes(), unsynced: unsynced, log: log}
+// New returns the personality of b. What connections make the process hold is charged
+// to memory.
+func New(b *broker.Broker, memory *budget.Process, log *slog.Logger) *Service {
+	return &Service{broker: b, nodes: newNodes(), memory: memory, log: log}
 }
 
 // Peer is who a connection belongs to, as far as the listener knows.

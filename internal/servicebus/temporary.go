@@ -35,7 +35,8 @@ func newNodes() *nodes { return &nodes{m: map[string]*temporary{}} }
 type temporary struct {
 	replies // sends, keeps what waits for credit, makes tags
 	name    string
-	waiting atomic.Int64 // bytes forwarded and not sent yet
+	waiting atomic.Int64 // bytes forwarded and not sent yet; charged to the connection
+	gone    bool         // detached; belongs to the connection's context
 }
 
 func (c *conn) attachTemporary(l *endpoint.Link) error {
@@ -82,11 +83,12 @@ func (ns *nodes) forward(addr string, ms []*message.Message) error {
 		return err
 	}
 	for _, m := range ms {
-		if t.waiting.Add(cost(m.Bytes())) > maxTemporary {
-			t.waiting.Add(-cost(m.Bytes()))
+		n := cost(m.Bytes())
+		if t.waiting.Add(n) > maxTemporary || !t.c.member.TryTake(n) {
+			t.waiting.Add(-n)
 			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "The temporary node '%s' has too many messages waiting.", addr)
 		}
-		t.c.out.post(event{to: t, kind: eventForward, load: &loaded{buf: m.Bytes()}})
+		t.c.out.post(event{to: t, kind: eventForward, load: &loaded{buf: m.Bytes()}, charge: n})
 	}
 	return nil
 }
@@ -94,19 +96,36 @@ func (ns *nodes) forward(addr string, ms []*message.Message) error {
 func cost(payload []byte) int64 { return int64(len(payload) + temporaryCost) }
 
 func (t *temporary) happened(e *event) {
+	if t.gone {
+		t.left(e.charge)
+		return
+	}
 	t.backlog = append(t.backlog, parting{payload: e.load.buf})
 	t.credit()
+}
+
+// left says that messages do not wait any more.
+func (t *temporary) left(n int64) {
+	t.waiting.Add(-n)
+	t.c.member.Release(n)
 }
 
 func (t *temporary) credit() {
 	before := t.backlog
 	t.replies.credit()
 	for _, sent := range before[:len(before)-len(t.backlog)] {
-		t.waiting.Add(-cost(sent.payload))
+		t.left(cost(sent.payload))
 	}
 }
 
-func (t *temporary) detached() { t.c.svc.nodes.remove(t) }
+func (t *temporary) detached() {
+	t.c.svc.nodes.remove(t)
+	t.gone = true
+	for _, p := range t.backlog {
+		t.left(cost(p.payload))
+	}
+	t.backlog = nil
+}
 
 // toTemporary is a link on which the peer sends to a temporary node, usually of
 // another connection.

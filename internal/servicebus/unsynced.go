@@ -7,13 +7,9 @@ import (
 	"github.com/triagemq/triagemq/internal/budget"
 )
 
-const (
-	// DefaultUnsynced is how much memory messages may take that are not on disk
-	// yet, of all connections together.
-	DefaultUnsynced = 64 << 20
-	// connectionShare is which part of it one connection can have.
-	connectionShare = 4
-)
+// connectionShare is which part of the memory for messages that are not on disk yet one
+// connection can have.
+const connectionShare = 4
 
 // unsynced is the memory of what a connection has sent and the broker has not made
 // durable yet. It is charged before a delivery is taken over: a peer that sends

@@ -2,12 +2,16 @@
 
 package servicebus
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/budget"
+)
 
 // Line A12 of the hardening list: what a sender may have on its way is bounded in
 // bytes.
 func TestWindowFollowsTheSizeOfMessages(t *testing.T) {
-	w := newWindow(DefaultUnsynced / connectionShare)
+	w := newWindow(budget.UnsyncedLimit / connectionShare)
 	send := func(count, size int) (last uint32, changes int) {
 		for range count {
 			if n, changed := w.after(size); changed {

@@ -40,6 +40,15 @@ func (d *Delivery) Message() (*message.Message, error) {
 // Loaded reports whether Message returns at once.
 func (d *Delivery) Loaded() bool { return d.msg != nil }
 
+// Unload lets go of the message, if it can be read again, so that a delivery that has to
+// wait holds no more than its place. What was taken for good is kept: nothing keeps it
+// on disk.
+func (d *Delivery) Unload() {
+	if !d.forGood && !d.damaged {
+		d.msg = nil
+	}
+}
+
 // Damaged reports whether what Message returned has only the reason of a dead
 // letter, because its body cannot be read. It may be shown, but not moved.
 func (d *Delivery) Damaged() bool { return d.damaged }

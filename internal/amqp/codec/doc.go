@@ -10,7 +10,8 @@
 // # Promise
 //
 // A Reader checks every length against the bytes it has before using it, never
-// allocates because of a number a peer sent, and never panics. Whatever
+// allocates because of a number a peer sent, and never panics. A value has at most as
+// many elements as bytes, and [MaxEmpty] that take none. Whatever
 // [Reader.Check] accepted can be walked to the last leaf without an error. A
 // Value that was read and appended again has the same type and content; the
 // bytes of compound values are kept as they came.

@@ -147,10 +147,14 @@ func (r *Reader) Raw() []byte {
 
 // Check steps over the next value like Skip, but looks at everything inside it:
 // constructors, sizes and counts down to the last leaf.
-func (r *Reader) Check() { r.check(MaxDepth) }
+func (r *Reader) Check() {
+	empty := 0
+	r.check(MaxDepth, &empty)
+}
 
-// check is Check with depth levels of nesting left to go into.
-func (r *Reader) check(depth int) {
+// check is Check with depth levels of nesting left to go into. empty counts the
+// elements that take no bytes.
+func (r *Reader) check(depth int, empty *int) {
 	if depth == 0 {
 		r.Fail(ErrDepth)
 		return
@@ -177,10 +181,15 @@ func (r *Reader) check(depth int) {
 		if uint64(in.left)*uint64(n) != uint64(len(in.rest)) {
 			r.Fail(ErrCount)
 		}
+		if n == 0 {
+			if *empty += in.left; *empty > MaxEmpty {
+				r.Fail(ErrElements)
+			}
+		}
 		return
 	}
 	for in.left > 0 && in.err == nil {
-		in.check(depth - 1)
+		in.check(depth-1, empty)
 	}
 	r.Fail(in.err)
 	if len(in.rest) > 0 {
@@ -245,11 +254,10 @@ func arrayElements(data []byte, count uint32) (in extent, elem byte, err error) 
 			data = data[1+n:]
 			continue
 		}
-		limit := len(data)
-		if code>>4 == 0x4 {
-			limit = MaxEmpty
-		}
-		if uint64(count) > uint64(limit) {
+		switch {
+		case code>>4 == 0x4 && count > MaxEmpty:
+			return extent{}, 0, ErrElements
+		case code>>4 != 0x4 && uint64(count) > uint64(len(data)):
 			return extent{}, 0, ErrCount
 		}
 		return extent{data, int(count)}, code, nil

@@ -20,6 +20,9 @@ var (
 	// ErrCount says that size and count of a compound value contradict each
 	// other or its content.
 	ErrCount = errors.New("codec: count does not match content")
+	// ErrElements says that a value has more than MaxEmpty elements that take no
+	// bytes.
+	ErrElements = errors.New("codec: too many elements without content")
 	// ErrDepth says that values are nested deeper than MaxDepth.
 	ErrDepth = errors.New("codec: nested too deep")
 )
@@ -27,9 +30,11 @@ var (
 const (
 	// MaxDepth is how deep values may be nested in one another.
 	MaxDepth = 64
-	// MaxEmpty is how many elements an array may have whose elements take no
-	// bytes. Every other count is bounded by the bytes that came with it.
-	MaxEmpty = 65536
+	// MaxEmpty is how many elements an array may have that take no bytes, such as
+	// nulls; Check counts those of all arrays inside a value. Every other count is
+	// bounded by the bytes that came with it, and memory for decoded elements with
+	// it.
+	MaxEmpty = 256
 )
 
 // Reader decodes values from the front of a byte slice. Its first error sticks

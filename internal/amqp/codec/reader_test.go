@@ -202,7 +202,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"array of too little", "e00402 70 0000", ErrCount},
 		{"array of too much", "e00401 50 0000", ErrCount},
 		{"array of an unknown type", "e00402 57 0000", ErrCode},
-		{"array of endless nulls", "f0 00000005 ffffffff 40", ErrCount},
+		{"array of endless nulls", "f0 00000005 ffffffff 40", ErrElements},
 		{"described nothing", "00 5324", ErrShort},
 		{"described by a list", "00 45 45", ErrType},
 		{"endlessly described", strings.Repeat("005301", 200) + "40", ErrDepth},

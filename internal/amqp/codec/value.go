@@ -211,14 +211,15 @@ func (v Value) Described() (descriptor, inner Value, ok bool) {
 // their own extent checked, but not yet what they contain.
 func (v Value) Check() error {
 	var r Reader
+	empty := 0
 	switch v.kind {
 	case KindDescribed:
 		r = Reader{rest: bytesOf(v.data), left: 2}
-		r.check(MaxDepth - 1)
-		r.check(MaxDepth - 1)
+		r.check(MaxDepth-1, &empty)
+		r.check(MaxDepth-1, &empty)
 	case KindList, KindMap, KindArray:
 		r = Reader{rest: bytesOf(v.data), left: 1, elem: v.code}
-		r.check(MaxDepth)
+		r.check(MaxDepth, &empty)
 	}
 	return r.err
 }

@@ -49,10 +49,12 @@ type App interface {
 	// its bytes are valid until Disposition returns.
 	Disposition(l *Link, o *Outcome)
 
-	// Detached says that l is gone, and why; nil when the peer detached it
-	// without an error, or ended its session or the connection. It is called
-	// at most once for each link passed to Attach, and not for a link that the
-	// App refused or detached itself. It is the last call about l.
+	// Detached says that l is gone, and why; nil when it was detached without an
+	// error, or the peer ended its session or the connection. It is called exactly
+	// once for each link passed to Attach, whoever ended it: the peer, the
+	// endpoint, or the App itself with Refuse or Detach; then it comes when the
+	// call of the App that is running has returned. It is the last call about l,
+	// and the one place to clean up after it.
 	Detached(l *Link, err error)
 
 	// Closed is the last call of all, after Detached for every link; nil when
@@ -71,7 +73,7 @@ type Tracker interface {
 
 	// Unsent says that the transport has not taken a delivery that Link.Send
 	// took, or not to its end, and never will. It comes before Detached of the
-	// link, or from inside the App's own Link.Detach; for what was written out
+	// link, also from inside the App's own Link.Detach; for what was written out
 	// when the transport broke, after Closed and before Conn.Serve returns. It
 	// must not call back into the endpoint.
 	Unsent(l *Link, ref uint64)

@@ -25,18 +25,28 @@ func (s *Session) onAttach(fields *codec.Reader) {
 		s.fail(Errorf(CondHandleInUse, "handle %d is attached", remote.Handle))
 		return
 	}
+	if m.links >= m.maxLinks()+maxRefused {
+		m.fail(Errorf(CondResourceLimitExceeded, "%d links, with those that were refused; answer their detach", m.links))
+		return
+	}
 	l := &Link{session: s, remote: remote, handle: remote.Handle}
 	if remote.Role == frame.Sender {
 		l.count = remote.InitialDeliveryCount
 	}
 	s.steal(l)
+	m.tellEnded() // the App hears of the old one first
 	s.links.set(l.handle, l)
 	m.links++
 
-	if err := m.unfit(l); err != nil {
+	err := l.admit(m.size)
+	if err == nil {
+		err = m.unfit(l)
+	}
+	if err != nil {
 		l.Refuse(err)
 		return
 	}
+	l.offered = true
 	m.app.Attach(l)
 }
 
@@ -58,8 +68,8 @@ func (m *Machine) unfit(l *Link) error {
 	switch {
 	case resumes(l.remote):
 		return Errorf(CondNotImplemented, "links cannot be resumed; attach without unsettled deliveries")
-	case m.links > m.cfg.MaxLinks:
-		return Errorf(CondResourceLimitExceeded, "more than %d links in a connection", m.cfg.MaxLinks)
+	case m.links > m.maxLinks():
+		return Errorf(CondResourceLimitExceeded, "more than %d links in a connection", m.maxLinks())
 	case l.handle > l.session.handleMax:
 		return Errorf(CondNotAllowed, "handle %d is above your own handle-max", l.handle)
 	}
@@ -103,7 +113,11 @@ func (l *Link) Accept(a Accept) {
 	}
 	reply.Properties = a.Properties
 	reply.OfferedCapabilities = a.OfferedCapabilities
-	m.send(l.session.channel, reply)
+	if !m.trySend(l.session.channel, reply) {
+		l.state = asked
+		l.Refuse(Errorf(CondFrameSizeTooSmall, "the answer does not fit into frames of %d bytes", m.maxFrame))
+		return
+	}
 
 	if l.Role() == frame.Sender {
 		if l.credit > 0 || l.draining { // the peer did not wait for the answer
@@ -138,36 +152,60 @@ func (l *Link) Refuse(err error) {
 		return
 	}
 	l.session.m.send(l.session.channel, l.reply())
-	l.detach(wireError(err))
+	l.detach(err)
 }
 
-// Detach closes the link with err, or without a reason when err is nil.
+// Detach closes the link with err, or without a reason when err is nil. The App is
+// told that it is gone like of any other link.
 func (l *Link) Detach(err error) {
 	switch {
 	case l.state == asked:
 		l.Refuse(err)
 	case l.Attached():
-		l.detach(wireError(err))
+		l.detach(err)
 	}
 }
 
 // detach closes our end. The handle stays taken until the peer has answered.
-func (l *Link) detach(err *Error) {
+func (l *Link) detach(err error) {
 	s := l.session
 	s.flush() // what was settled on the link is said while it is there
-	s.m.send(s.channel, &frame.Detach{Handle: l.handle, Closed: true, Error: err})
+	s.m.send(s.channel, &frame.Detach{Handle: l.handle, Closed: true, Error: wireError(err)})
 	l.state = detaching
 	l.release()
+	l.end(err)
 }
 
-// breakOff closes the link because the peer broke a rule, and tells the App.
-func (l *Link) breakOff(err *Error) {
-	if l.state == asked {
-		l.Refuse(err)
-	} else {
-		l.Detach(err)
+// breakOff closes the link because the peer broke a rule.
+func (l *Link) breakOff(err *Error) { l.Detach(err) }
+
+// end has the App told that the link is gone, unless it was before. It is the one
+// place where that begins, and Machine.tellEnded where it is done.
+func (l *Link) end(err error) {
+	if l.told || !l.offered {
+		return
 	}
-	l.session.m.app.Detached(l, err)
+	l.told = true
+	l.session.m.ended = append(l.session.m.ended, ended{l, err})
+}
+
+// ended is a link that is gone, and why.
+type ended struct {
+	link *Link
+	err  error
+}
+
+// tellEnded tells the App which links are gone. It may end others meanwhile.
+func (m *Machine) tellEnded() {
+	if m.ended == nil {
+		return
+	}
+	for len(m.ended) > 0 {
+		e := m.ended[0]
+		m.ended = m.ended[1:]
+		m.app.Detached(e.link, e.err)
+	}
+	m.ended = nil
 }
 
 // onDetach answers the peer's detach, or takes it for the answer to ours
@@ -193,7 +231,7 @@ func (s *Session) onDetach(d *frame.Detach) {
 	}
 	l.release()
 	l.leave()
-	s.m.app.Detached(l, reason)
+	l.end(reason)
 }
 
 // release gives back what the session keeps for the link.
@@ -206,20 +244,20 @@ func (l *Link) release() {
 	if l.queued > 0 || len(s.queue) > 0 {
 		s.forget(func(w *waiting) bool { return w.link == l })
 	}
+	l.forgetParked()
 	if l.out > 0 {
 		s.sent.forget(l)
+		s.weigh()
 		l.out = 0
 	}
-	s.m.partial -= len(l.body)
-	l.body, l.receiving = nil, false
+	l.endPartial()
 }
 
-// leave ends the link and reports whether the App has yet to be told.
-func (l *Link) leave() bool {
-	tell := l.state != detaching
+// leave takes the link away.
+func (l *Link) leave() {
 	l.state = gone
 	l.session.m.links--
-	l.session.m.partial -= len(l.body)
-	l.body, l.receiving = nil, false
-	return tell
+	l.endPartial()
+	l.session.m.mem.counter.Release(l.cost)
+	l.cost = 0
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // Config holds what a connection allows its peer. Every zero value is a useful
@@ -22,6 +23,12 @@ type Config struct {
 	MaxPartial     int    // bytes of unfinished deliveries; default 128 MiB
 	IncomingWindow uint32 // transfers in a session; default 8192
 	MaxCredit      uint32 // most that Link.Credit reports; default 2048
+
+	// Account is charged with what the peer makes us hold; nil is no limit.
+	Account *budget.Account
+	// Stranger says that the peer has proved nothing until Conn.Known says otherwise.
+	// Until then it may do little: a few sessions and links, small frames.
+	Stranger bool
 
 	HighOutput int // bytes waiting for the peer at which sending pauses; default 1 MiB
 	MaxOutput  int // bytes waiting for the peer at which it is cut off; default 256 MiB

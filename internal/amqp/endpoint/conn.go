@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 // Conn is one peer on a socket: a [Machine] with a reader and a writer around it.
@@ -36,6 +38,16 @@ type Conn struct {
 func NewConn(nc net.Conn, cfg Config) *Conn {
 	return &Conn{nc: nc, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1), resumed: make(chan struct{}, 1)}
 }
+
+// Restrict has what the peer makes us hold charged to an account, and takes the peer for
+// a stranger until Known. It is called before Serve.
+func (c *Conn) Restrict(account *budget.Account) {
+	c.cfg.Account, c.cfg.Stranger = account, true
+}
+
+// Known says that the peer has proved something, after its account has got the limit of
+// those that have. It is called in the connection's context.
+func (c *Conn) Known() { c.machine.known() }
 
 // RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
@@ -65,6 +77,7 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 	wg.Go(func() { cancel(c.writeLoop(ctx)) })
 	wg.Wait()
 	c.machine.Unwritten(c.unwritten) // there is no one left to share it with
+	c.machine.Release()
 	c.drop()
 	if !stop() {
 		<-poked
@@ -124,17 +137,19 @@ func (c *Conn) drop() {
 	c.todoMu.Unlock()
 }
 
-// Buffers grow with what the peer sends, so that a thousand idle connections
-// cost little.
+// Buffers grow with what the peer sends, and shrink again when it has sent little for a
+// while, so that a thousand idle connections cost little.
 const (
-	minRead = 4 << 10
-	maxRead = 64 << 10
+	minRead  = 4 << 10
+	maxRead  = 64 << 10
+	fewReads = 64 // in a row that would have fitted into the smallest buffer
 )
 
 // readLoop feeds the machine until it or the transport ends. While the App has no
 // room it reads nothing, so that in the end the peer cannot send any more.
 func (c *Conn) readLoop(ctx context.Context) error {
 	buf := make([]byte, minRead)
+	small := 0 // reads in a row that would have fitted into minRead
 	for {
 		n, err := c.nc.Read(buf)
 		if n > 0 {
@@ -150,10 +165,23 @@ func (c *Conn) readLoop(ctx context.Context) error {
 			}
 			return err
 		}
-		if n == len(buf) && n < maxRead {
+		switch small++; {
+		case n == len(buf) && n < maxRead && c.growRead(4*n):
 			buf = make([]byte, 4*n)
+			small = 0
+		case n > minRead:
+			small = 0
+		case small >= fewReads && len(buf) > minRead && c.growRead(minRead):
+			buf = make([]byte, minRead)
 		}
 	}
+}
+
+// growRead asks for a buffer of another size.
+func (c *Conn) growRead(size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.growRead(size)
 }
 
 // feedAll feeds b to the machine, and waits as often as the App has no room.

@@ -26,6 +26,7 @@ func (m *Machine) onFrame(b []byte) {
 	if len(body) == 0 {
 		return // a heartbeat
 	}
+	m.size = len(body)
 	code, fields, payload, err := frame.Parse(body)
 	if code == frame.CodeAttach || code == frame.CodeOpen {
 		// These live longer than their frame.
@@ -77,10 +78,7 @@ func (m *Machine) onPerformative(channel uint16, code frame.Code, fields *codec.
 
 // session returns the session on a channel, or nil.
 func (m *Machine) session(channel uint16) *Session {
-	if int(channel) < len(m.sessions) {
-		return m.sessions[channel]
-	}
-	return nil
+	return m.sessions.get(uint32(channel))
 }
 
 func (m *Machine) onClose(fields *codec.Reader) {

@@ -14,10 +14,27 @@
 // link, session or connection. Errors of an App reach the peer with their text
 // only as an [Error].
 //
-// What a peer can make us keep is bounded: frames (small before open), links,
-// sessions, unfinished deliveries, output. What it leaves unread pauses the links
-// it receives on, and then ends the connection. A delivery that the App has no room
-// for pauses the peer: it stays where it is, and nothing behind it is read.
+// What a peer can make us keep is charged to the account of its connection; see
+// Memory. A delivery that the App has no room for pauses the peer: it stays where it
+// is, and nothing behind it is read.
+//
+// # Memory
+//
+//	held for the peer              when there is no room
+//	sessions                       the connection is closed
+//	links, until they are gone     the link is refused
+//	unfinished deliveries          the link is closed
+//	answers that it does not read  nothing more that it sends is looked at
+//	deliveries not yet written,    links pretend to have no credit; the App is asked to
+//	  or not yet settled             wait ([Link.Wait])
+//
+// A pause has to end by itself, or a peer that could make room is not heard any more:
+// so reading stops only for what the peer takes by reading, and for the App's Room.
+// While memory is short above the connection's account, one delivery leaves at a time.
+// A peer that takes nothing for the length of a write timeout is cut off.
+//
+// Before login ([Config.Stranger]) there are few sessions and links, and frames are
+// small.
 //
 // # Assumptions
 //
@@ -41,14 +58,16 @@
 // another lock, for an append, so that nobody waits for an App.
 //
 // The App is never called from inside a method of Link: what such a call brings
-// about is told when the call that is running has returned.
+// about is told when the call that is running has returned. So is the end of a link,
+// whoever ended it: every link that the App was asked for ends with one Detached.
 //
 // # Invariants
 //
 //  1. Only an attached link has anything queued, unsettled or unfinished.
 //  2. A delivery gets its id when its first transfer is written, not before.
 //  3. credit and delivery-count of a link are what the peer knows of; deliveries
-//     that wait for the session's window are counted apart.
+//     that wait for the session's window are counted apart, and never more than
+//     the credit: if the peer takes credit back, they are parked at the link.
 //  4. Once the machine is done nothing is appended to the output.
 //
 // # Not here

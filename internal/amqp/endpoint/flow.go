@@ -12,9 +12,9 @@ func (s *Session) onFlow(f *frame.Flow) {
 		base = f.NextIncomingID
 	}
 	s.outWindow = remaining(base, f.IncomingWindow, s.nextOut)
-	s.drain()
 
 	if !f.HasHandle {
+		s.drain()
 		if f.Echo {
 			s.flowDue = true
 			s.touch()
@@ -23,11 +23,16 @@ func (s *Session) onFlow(f *frame.Flow) {
 	}
 	l := s.link(f.Handle)
 	if l == nil || l.state == detaching {
+		s.drain()
 		return
 	}
 	if l.Role() == frame.Sender {
-		l.onCredit(f)
-	} else if f.HasDeliveryCount {
+		l.onCredit(f) // before more is sent: it may have been taken back
+		s.drain()
+		if l.state == attached {
+			s.m.app.Credit(l)
+		}
+	} else if s.drain(); f.HasDeliveryCount {
 		// The sender gave credit up; that is the only way its count runs ahead
 		// of what we got.
 		if used := f.DeliveryCount - l.count; int32(used) > 0 {
@@ -63,11 +68,56 @@ func (l *Link) onCredit(f *frame.Flow) {
 			base = f.DeliveryCount
 		}
 		l.credit = remaining(base, f.LinkCredit, l.count)
+		if l.queued > 0 {
+			l.park()
+		}
 	}
 	l.draining = f.Drain
-	if l.state == attached {
-		l.session.m.app.Credit(l)
+}
+
+// park sets deliveries aside that wait for the session's window and that the peer has
+// taken the credit for back, and puts them into the queue again when there is credit.
+//
+// Invariant: leaving() <= credit, and as long as anything is parked they are equal.
+func (l *Link) park() {
+	s, n := l.session, l.leaving()
+	if n < l.credit {
+		again := min(int(l.credit-n), len(l.parked))
+		s.queue = append(s.queue, l.parked[:again]...)
+		l.parked = l.parked[again:]
+		return
 	}
+	room := l.credit
+	kept, parked := s.queue[:0], []*waiting(nil)
+	for _, w := range s.queue {
+		switch {
+		case w.link != l || w.started:
+			kept = append(kept, w)
+		case room > 0:
+			kept = append(kept, w)
+			room--
+		default:
+			parked = append(parked, w)
+		}
+	}
+	clear(s.queue[len(kept):])
+	s.queue = kept
+	l.parked = append(parked, l.parked...) // which came later
+	s.m.recheck = true
+}
+
+// forgetParked drops what is parked.
+func (l *Link) forgetParked() {
+	m := l.session.m
+	for _, w := range l.parked {
+		m.out.queue -= len(w.Payload)
+		m.mem.waiting--
+		l.queued--
+		if m.tracker != nil {
+			m.tracker.Unsent(l, w.Ref)
+		}
+	}
+	l.parked = nil
 }
 
 // topUp grants new credit when half of the window has been used and settled.

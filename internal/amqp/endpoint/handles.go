@@ -12,21 +12,21 @@ import (
 // arrays for it.
 const fewHandles = 32
 
-// handles finds links by handle. The zero value is empty.
-type handles struct {
-	low  []*Link
-	high map[uint32]*Link
+// table finds links by handle, or sessions by channel. The zero value is empty.
+type table[T any] struct {
+	low  []*T
+	high map[uint32]*T
 }
 
-func (h *handles) get(handle uint32) *Link {
+func (h *table[T]) get(handle uint32) *T {
 	if handle < uint32(len(h.low)) {
 		return h.low[handle]
 	}
 	return h.high[handle]
 }
 
-// set puts a link under a handle, or takes it away with nil.
-func (h *handles) set(handle uint32, l *Link) {
+// set puts something under a handle, or takes it away with nil.
+func (h *table[T]) set(handle uint32, l *T) {
 	switch {
 	case handle < fewHandles:
 		for int(handle) >= len(h.low) {
@@ -37,15 +37,15 @@ func (h *handles) set(handle uint32, l *Link) {
 		delete(h.high, handle)
 	default:
 		if h.high == nil {
-			h.high = make(map[uint32]*Link)
+			h.high = make(map[uint32]*T)
 		}
 		h.high[handle] = l
 	}
 }
 
-// all returns the links in the order of their handles.
-func (h *handles) all() []*Link {
-	links := make([]*Link, 0, len(h.low)+len(h.high))
+// all returns what is there in the order of the handles.
+func (h *table[T]) all() []*T {
+	links := make([]*T, 0, len(h.low)+len(h.high))
 	for _, l := range h.low {
 		if l != nil {
 			links = append(links, l)

@@ -11,10 +11,6 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
-// maxEarlyFrame bounds frames of a peer that has not opened the connection yet:
-// nobody knows who it is.
-const maxEarlyFrame = 4096
-
 const anonymous = "ANONYMOUS"
 
 // onFirstHeader answers the header that a connection begins with [AMQP 2.2]. A
@@ -120,6 +116,7 @@ func (m *Machine) onOpen(code frame.Code, fields *codec.Reader) {
 		half := time.Duration(open.IdleTimeout) * time.Millisecond / 2
 		m.heartbeat = max(minHeartbeat, min(m.heartbeat, half))
 	}
+	m.mem.counter.Add(int64(m.size)) // the App may keep it
 	m.sendOpen()
 	m.phase = running
 	if err := m.app.Opened(&open); err != nil {

@@ -8,6 +8,9 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
+// maxTag is the length of a delivery-tag [AMQP 2.8.7].
+const maxTag = 32
+
 // onTransfer takes a transfer of the peer [AMQP 2.6.12].
 func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
 	if l := s.links.get(t.Handle); l != nil && !l.hasRoom(t, payload) {
@@ -56,6 +59,9 @@ func (l *Link) receive(t *frame.Transfer, payload []byte) {
 	case !t.HasDeliveryID || t.DeliveryTag == nil:
 		l.breakOff(Errorf(CondInvalidField, "first transfer of a delivery without delivery-id or delivery-tag"))
 		return
+	case len(t.DeliveryTag) > maxTag:
+		l.breakOff(Errorf(CondInvalidField, "delivery-tag of %d bytes; the limit is %d", len(t.DeliveryTag), maxTag))
+		return
 	case t.Resume:
 		l.breakOff(Errorf(CondNotImplemented, "deliveries cannot be resumed"))
 		return
@@ -100,7 +106,7 @@ func (l *Link) receiveMore(t *frame.Transfer, payload []byte) {
 	case uint64(len(l.body)+len(payload)) > l.maxMessage:
 		l.tooLarge(l.head.Delivery)
 		return
-	case m.partial+len(payload) > m.cfg.MaxPartial:
+	case m.partial+len(payload) > m.cfg.MaxPartial || !l.hold(len(payload)):
 		l.breakOff(Errorf(CondResourceLimitExceeded, "too many unfinished deliveries"))
 		return
 	}
@@ -122,7 +128,9 @@ func (l *Link) receiveMore(t *frame.Transfer, payload []byte) {
 
 // endPartial forgets what was received of a delivery.
 func (l *Link) endPartial() {
-	l.session.m.partial -= len(l.body)
+	m := l.session.m
+	m.partial -= len(l.body)
+	m.mem.counter.Release(int64(cap(l.body)))
 	l.body, l.head, l.receiving = nil, Incoming{}, false
 }
 

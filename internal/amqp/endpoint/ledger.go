@@ -53,6 +53,9 @@ func (g *ledger) skip() uint32 {
 	return g.put(entry{})
 }
 
+// size returns about how many bytes the ledger takes, and what the App keeps beside.
+func (g *ledger) size() int { return (len(g.ring) + 2*len(g.old)) * unsettledCost }
+
 func (g *ledger) slot(id uint32) int { return int(id) & (len(g.ring) - 1) }
 
 // makeRoom lets the ring start later, grow, or shed its oldest entries.

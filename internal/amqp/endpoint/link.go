@@ -25,6 +25,9 @@ type Link struct {
 	remote  *frame.Attach
 	handle  uint32
 	state   linkState
+	offered bool  // the App was asked for it
+	cost    int64 // that the link is charged with
+	told    bool  // the App knows, or is about to be told, that it is gone
 
 	count   uint32 // delivery-count: deliveries begun, in either direction
 	credit  uint32 // deliveries that may follow
@@ -40,10 +43,12 @@ type Link struct {
 
 	// As sender.
 	draining bool
-	drained  bool   // DrainDone waits for what is queued
-	queued   uint32 // deliveries in Session.queue that have no id yet
-	out      uint32 // deliveries in Session.sent
-	starved  bool   // in Machine.starved
+	drained  bool       // DrainDone waits for what is queued
+	queued   uint32     // deliveries in Session.queue or parked that have no id yet
+	parked   []*waiting // of queued: those the peer took the credit for back
+	out      uint32     // deliveries in Session.sent
+	starved  bool       // in Machine.starved
+	waits    bool       // Wait said so
 }
 
 // Name returns the link's name. Names are unique per session and role.
@@ -106,7 +111,22 @@ func (l *Link) Credit() uint32 {
 		l.starve()
 		return 0
 	}
+	if m.mem.short {
+		return 1
+	}
 	return min(l.credit-l.queued, m.cfg.MaxCredit)
+}
+
+// Wait reports whether the App should keep what it has for a link on which we send,
+// because so much waits to be written to the peer already. The App's Credit is called
+// when that has changed, also if the peer grants no credit.
+func (l *Link) Wait() bool {
+	if !l.Attached() || len(l.session.queue) == 0 && !l.session.m.congested() {
+		return false
+	}
+	l.waits = true
+	l.starve()
+	return true
 }
 
 // starve has the App called when the link may have become usable.
@@ -121,13 +141,16 @@ func (l *Link) starve() {
 // it up with DrainDone.
 func (l *Link) Draining() bool { return l.Attached() && l.draining }
 
+// leaving returns how many deliveries wait for nothing but the session's window.
+func (l *Link) leaving() uint32 { return l.queued - uint32(len(l.parked)) }
+
 // DrainDone gives up the credit that is left and tells the peer, after what was
 // sent before. It does nothing when the peer did not ask.
 func (l *Link) DrainDone() {
 	if !l.Draining() {
 		return
 	}
-	if l.drained = l.queued > 0; l.drained {
+	if l.drained = l.leaving() > 0; l.drained {
 		return // when the last of them has left
 	}
 	l.count += l.credit

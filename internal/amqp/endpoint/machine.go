@@ -51,8 +51,9 @@ type Machine struct {
 	doom  error // close with this before anything else is sent
 
 	in     []byte // the beginning of a frame whose end has not come
-	paused bool   // the App has no room for the delivery that comes next
-	unread []byte // what Feed was given behind it
+	paused bool   // Feed stopped before the end
+	rest   []byte // what Feed was given behind that
+	unread bool   // it stopped because the peer leaves our answers unread
 	out    output
 
 	started time.Time // when the handshake began
@@ -65,12 +66,16 @@ type Machine struct {
 	maxFrame  int           // largest frame the peer takes
 	heartbeat time.Duration // longest silence the peer is to hear
 
-	sessions []*Session // by the peer's channel, which is ours as well
-	dirty    []*Session // with something to flush
-	starved  []*Link    // that saw no credit although the peer granted some
-	recheck  bool       // starved links may have become usable
+	sessions table[Session] // by the peer's channel, which is ours as well
+	begun    int            // sessions in it
+	dirty    []*Session     // with something to flush
+	ended    []ended        // links that the App has yet to be told of
+	starved  []*Link        // that saw no credit although the peer granted some
+	recheck  bool           // starved links may have become usable
 	links    int
 	partial  int // bytes of unfinished deliveries
+	size     int // bytes of the frame that is being handled
+	mem      memory
 
 	scratch scratch
 }
@@ -95,6 +100,7 @@ func NewMachine(app App, cfg Config, now time.Time) *Machine {
 		app: app, tracker: tracker, cfg: cfg,
 		started: now, now: now, heard: now, spoke: now,
 		maxFrame: frame.MinFrameSize, heartbeat: cfg.Heartbeat,
+		mem: newMemory(&cfg),
 	}
 }
 
@@ -103,8 +109,12 @@ func NewMachine(app App, cfg Config, now time.Time) *Machine {
 // it stops before the end.
 func (m *Machine) Feed(now time.Time, b []byte) error {
 	m.now, m.heard = now, now
-	m.paused, m.unread = false, nil
+	m.paused, m.unread, m.rest = false, false, nil
 	for m.phase != done && !m.paused {
+		if m.behind() {
+			m.paused, m.unread = true, true
+			break
+		}
 		if len(m.in) == 0 {
 			// The usual case: frames are handled where they lie.
 			n := m.need(b)
@@ -134,19 +144,26 @@ func (m *Machine) Feed(now time.Time, b []byte) error {
 			m.in = unit
 		}
 	}
-	m.unread = b
+	m.rest = b
+	m.measure()
+	if m.recheck || m.doom != nil {
+		m.settleUp()
+	}
 	return m.err
 }
 
-// Paused reports whether the App had no room for a delivery, and what is left of
-// what Feed was given. It has to be fed that again, even if there is none of it,
-// when the App may have room.
-func (m *Machine) Paused() (rest []byte, paused bool) { return m.unread, m.paused }
+// Paused reports whether Feed stopped before the end, and what is left of what it was
+// given: the App had no room for a delivery, or the peer leaves our answers unread. It
+// has to be fed that again, even if there is none of it, when the App may have room, or
+// when Take has returned something.
+func (m *Machine) Paused() (rest []byte, paused bool) { return m.rest, m.paused }
 
 // Advance sets the time for calls that come from the App's side, and makes good
 // what waited for output to be written.
 func (m *Machine) Advance(now time.Time) error {
 	m.now = now
+	m.writtenOut()
+	m.measure()
 	m.settleUp()
 	return m.err
 }
@@ -163,7 +180,11 @@ func (m *Machine) Abort(err error) {
 
 // settleUp does what may not happen in the middle of a call of the App.
 func (m *Machine) settleUp() {
-	m.revive()
+	m.tellEnded()
+	if m.recheck {
+		m.revive()
+		m.tellEnded()
+	}
 	if m.doom != nil {
 		m.fail(m.doom)
 	}
@@ -183,10 +204,7 @@ func (m *Machine) need(b []byte) int {
 		return frame.HeaderSize
 	}
 	h := frame.ParseHeader(b)
-	limit := m.cfg.MaxFrameSize
-	if m.phase != running {
-		limit = min(limit, maxEarlyFrame)
-	}
+	limit := m.maxFrameIn()
 	if h.Size < frame.HeaderSize || h.Size > limit {
 		m.fail(Errorf(CondFramingError, "frame of %d bytes; the limit is %d", h.Size, limit))
 		return 0
@@ -233,11 +251,10 @@ func (m *Machine) finish(err error) {
 	if errors.Is(err, ErrClosed) {
 		reason = nil
 	}
-	for _, s := range m.sessions {
-		if s != nil {
-			s.drop(reason)
-		}
+	for _, s := range m.sessions.all() {
+		s.drop(reason)
 	}
-	m.sessions, m.dirty = nil, nil
+	m.sessions, m.dirty = table[Session]{}, nil
+	m.tellEnded()
 	m.app.Closed(reason)
 }

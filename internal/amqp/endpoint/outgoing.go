@@ -40,6 +40,7 @@ func (l *Link) Send(o Outgoing) error {
 	kept := w
 	kept.Tag, kept.Payload = bytes.Clone(w.Tag), bytes.Clone(w.Payload)
 	s.m.out.queue += len(kept.Payload)
+	s.m.mem.waiting++
 	s.queue = append(s.queue, &kept)
 	s.m.checkOutput()
 	return nil
@@ -94,6 +95,7 @@ func (s *Session) begin(w *waiting, t *frame.Transfer) {
 	}
 	w.link.out++
 	t.DeliveryID = s.sent.put(entry{link: w.link, ref: w.Ref, value: w.Value})
+	s.weigh()
 }
 
 // drain sends what waited for the window, oldest first.
@@ -110,7 +112,8 @@ func (s *Session) drain() {
 			break
 		}
 		n++
-		if w.link.drained && w.link.queued == 0 {
+		s.m.mem.waiting--
+		if w.link.drained && w.link.leaving() == 0 {
 			w.link.DrainDone()
 		}
 	}
@@ -131,6 +134,7 @@ func (s *Session) forget(match func(*waiting) bool) {
 			continue
 		}
 		s.m.out.queue -= len(w.Payload)
+		s.m.mem.waiting--
 		if !w.started {
 			w.link.queued--
 		}

@@ -4,6 +4,7 @@ package endpoint
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
@@ -14,6 +15,10 @@ type output struct {
 	spare []byte // the buffer before, while its bytes are being written
 	cut   int    // Take stops here once; 0 for nowhere
 	queue int    // bytes of deliveries that wait for a session window
+	// answers counts the bytes that are no deliveries, of those that Take has not
+	// returned yet.
+	answers int
+	writing int // bytes that Take returned last, while they are being written
 
 	taken uint64 // bytes that Take has returned: where bytes begins in the stream
 	marks []mark // deliveries that the transport may not have taken yet, in order
@@ -94,6 +99,8 @@ func (m *Machine) Take() []byte {
 	}
 	o.bytes, o.spare = fresh, taken
 	o.taken += uint64(len(taken))
+	o.answers, o.writing = 0, len(taken)
+	m.measure()
 	return taken
 }
 
@@ -111,11 +118,60 @@ func (m *Machine) flush() {
 // performative is what send takes.
 type performative interface{ Append(dst []byte) []byte }
 
-// send appends a frame without payload.
+// send appends a frame without payload. One that is larger than the peer takes is sent
+// with less of a reason, or ends the connection.
 func (m *Machine) send(channel uint16, p performative) {
+	if m.trySend(channel, p) || m.trySend(channel, shorter(p)) || m.doom != nil {
+		return
+	}
+	m.doom = Errorf(CondFrameSizeTooSmall, "an answer does not fit into frames of %d bytes", m.maxFrame)
+}
+
+// trySend appends a frame unless it is nil or larger than the peer takes, and reports
+// whether it did [AMQP 2.7.1 max-frame-size].
+func (m *Machine) trySend(channel uint16, p performative) bool {
+	if p == nil {
+		return false
+	}
 	start := len(m.out.bytes)
 	m.out.bytes = p.Append(frame.AppendHeader(m.out.bytes, frame.TypeAMQP, channel))
+	if len(m.out.bytes)-start > m.maxFrame {
+		m.out.bytes = m.out.bytes[:start]
+		return false
+	}
 	frame.SetSize(m.out.bytes, start)
+	m.out.answers += len(m.out.bytes) - start
+	return true
+}
+
+// shorter returns p with less of a reason, nil if it has none.
+func shorter(p performative) performative {
+	switch p := p.(type) {
+	case *frame.Close:
+		return &frame.Close{Error: shortened(p.Error)}
+	case *frame.End:
+		return &frame.End{Error: shortened(p.Error)}
+	case *frame.Detach:
+		return &frame.Detach{Handle: p.Handle, Closed: p.Closed, Error: shortened(p.Error)}
+	case *frame.Disposition:
+		d := *p
+		d.State = frame.State{Kind: p.State.Kind, Error: shortened(p.State.Error)}
+		return &d
+	}
+	return nil
+}
+
+// shortened returns an error that fits into the smallest frame.
+func shortened(e *Error) *Error {
+	if e == nil {
+		return nil
+	}
+	const most = 300 // of 512
+	text := e.Description
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return &Error{Condition: e.Condition, Description: text}
 }
 
 func (m *Machine) sendSASL(p performative) {
@@ -124,9 +180,22 @@ func (m *Machine) sendSASL(p performative) {
 	frame.SetSize(m.out.bytes, start)
 }
 
-// congested reports whether so much waits to be written that links pretend to
-// have no credit.
-func (m *Machine) congested() bool { return m.out.len()+m.out.queue >= m.cfg.HighOutput }
+// congested reports whether so much waits to be written, or is held for the peer
+// otherwise, that links pretend to have no credit. While memory is short one delivery
+// may leave at a time, so that those go on that would make room.
+func (m *Machine) congested() bool {
+	waiting := m.out.len() + m.out.queue
+	return waiting >= m.cfg.HighOutput || waiting+m.out.writing >= 4*m.cfg.HighOutput ||
+		m.mem.full || m.mem.short && waiting > 0
+}
+
+// writtenOut says that what Take returned last has been written.
+func (m *Machine) writtenOut() {
+	if m.out.writing > 0 {
+		m.recheck = m.recheck || m.congested()
+		m.out.writing = 0
+	}
+}
 
 // checkOutput dooms a peer that makes us keep more than it may. It is called
 // from inside the App, which must not be called back here.
@@ -148,7 +217,9 @@ func (m *Machine) revive() {
 	m.starved = nil
 	for _, l := range links {
 		l.starved = false
-		if l.Credit() > 0 || l.Draining() && !l.starved {
+		waits := l.waits
+		l.waits = false
+		if waits || l.Credit() > 0 || l.Draining() && !l.starved {
 			m.app.Credit(l)
 		}
 	}

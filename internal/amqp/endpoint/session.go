@@ -5,7 +5,6 @@ package endpoint
 import (
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
@@ -28,7 +27,7 @@ type Session struct {
 	outWindow uint32 // transfers we may send
 	handleMax uint32 // highest handle the peer takes
 
-	links handles           // the peer's handles, which are ours as well
+	links table[Link]       // the peer's handles, which are ours as well
 	names map[linkKey]*Link // attached or asked for
 	sent  ledger            // deliveries we sent that are not settled
 	queue []*waiting        // deliveries that wait for outWindow, oldest first
@@ -38,6 +37,15 @@ type Session struct {
 	flows    []*Link     // whose state the peer is to be told
 	flowDue  bool        // the peer is to be told the session's state
 	dirty    bool        // in Machine.dirty
+	weight   int         // what sent takes, in bytes
+}
+
+// weigh notes what the ledger takes.
+func (s *Session) weigh() {
+	if n := s.sent.size(); n != s.weight {
+		s.m.mem.ledgers += n - s.weight
+		s.weight = n
+	}
 }
 
 // linkKey makes names unique: the same name may serve a link each way.
@@ -73,15 +81,21 @@ func (m *Machine) onBegin(channel uint16, fields *codec.Reader) {
 		m.fail(Errorf(CondNotAllowed, "begin on channel %d, which has a session", channel))
 		return
 	}
+	switch {
+	case m.mem.stranger && m.begun >= maxStrangerSessions:
+		m.fail(Errorf(CondResourceLimitExceeded, "more than %d sessions before login", maxStrangerSessions))
+		return
+	case !m.mem.counter.Take(sessionCost):
+		m.fail(Errorf(CondResourceLimitExceeded, "the connection holds too much memory for another session"))
+		return
+	}
 	s := &Session{
 		m: m, channel: channel,
 		nextIn: b.NextOutgoingID, inWindow: m.cfg.IncomingWindow,
 		outWindow: b.IncomingWindow, handleMax: b.HandleMax,
 	}
-	for int(channel) >= len(m.sessions) {
-		m.sessions = append(m.sessions, nil)
-	}
-	m.sessions[channel] = s
+	m.sessions.set(uint32(channel), s)
+	m.begun++
 	m.send(channel, &frame.Begin{
 		RemoteChannel: channel, HasRemoteChannel: true,
 		NextOutgoingID: s.nextOut,
@@ -140,7 +154,9 @@ func (s *Session) onPerformative(code frame.Code, fields *codec.Reader, payload 
 // onEnd ends the session; its links go with it, without a detach [AMQP 2.5.2].
 func (s *Session) onEnd(e *frame.End) {
 	m := s.m
-	m.sessions[s.channel] = nil
+	m.sessions.set(uint32(s.channel), nil)
+	m.begun--
+	m.mem.counter.Release(sessionCost)
 	if !s.ending {
 		s.flush()
 		m.send(s.channel, new(frame.End))
@@ -163,14 +179,18 @@ func (s *Session) fail(err *Error) {
 // drop takes every link away from the App.
 func (s *Session) drop(reason error) {
 	links := s.links.all()
-	s.links, s.names = handles{}, nil
+	s.links, s.names = table[Link]{}, nil
 	s.forget(func(*waiting) bool { return true })
+	s.m.mem.owed -= len(s.received.list) + len(s.settled.list)
+	s.received, s.settled = settlements{}, settlements{}
 	s.sent = ledger{}
+	s.weigh()
 	// All of them leave before the App hears of the first, lest it uses the
 	// others.
-	links = slices.DeleteFunc(links, func(l *Link) bool { return !l.leave() })
 	for _, l := range links {
-		s.m.app.Detached(l, reason)
+		l.forgetParked()
+		l.leave()
+		l.end(reason)
 	}
 }
 

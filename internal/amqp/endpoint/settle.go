@@ -34,6 +34,7 @@ func (c *settlements) add(s *Session, x settlement, role frame.Role) {
 		}
 	}
 	c.list = append(c.list, x)
+	s.m.mem.owed++
 	s.touch()
 }
 
@@ -70,6 +71,7 @@ func (c *settlements) flush(s *Session, role frame.Role) {
 		x = next
 	}
 	s.sendDisposition(x, role)
+	s.m.mem.owed -= len(c.list)
 	clear(c.list) // errors must not live on in the spare room
 	c.list = c.list[:0]
 }
@@ -102,6 +104,7 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 		}
 	}
 	s.m.scratch.found = found
+	s.weigh()
 	s.report(found, d)
 	clear(found)
 }
@@ -143,6 +146,7 @@ func (l *Link) SettleOut(id uint32, state frame.State) {
 		return // settled by the peer in the meantime
 	}
 	s.sent.remove(id)
+	s.weigh()
 	l.out--
 	s.settled.add(s, settlement{first: id, last: id, settled: true, state: state}, frame.Sender)
 }

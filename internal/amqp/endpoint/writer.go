@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 )
 
@@ -77,6 +78,10 @@ func (c *Conn) step(now time.Time, todo []func()) (out []byte, next time.Time, e
 		err = m.Tick(now)
 	}
 	out = m.Take()
+	if m.unread && len(out) > 0 {
+		m.unread = false
+		c.Resume()
+	}
 	next, _ = m.NextDeadline()
 	return out, next, err
 }
@@ -104,6 +109,9 @@ func (c *Conn) write(b []byte) error {
 		c.nc.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
 		if taken, err := c.nc.Write(b[:n]); err != nil {
 			c.unwritten = len(b) - taken
+			if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+				return fmt.Errorf("%w: write: %w", ErrSlow, err)
+			}
 			return fmt.Errorf("endpoint: write: %w", err)
 		}
 		b = b[n:]

@@ -12,6 +12,13 @@ import (
 // ErrMissing says that a field which must be there is not.
 var ErrMissing = errors.New("frame: mandatory field is missing")
 
+// ErrSymbols says that a field has more than MaxSymbols symbols.
+var ErrSymbols = errors.New("frame: too many symbols in a field")
+
+// MaxSymbols is how many symbols a field of an open or attach may have. Peers send a
+// handful; a decoded symbol takes more memory than its bytes.
+const MaxSymbols = 64
+
 // writer writes the fields of a composite in order and leaves out the trailing
 // ones that are absent.
 type writer struct {
@@ -174,7 +181,11 @@ func symbols(r *codec.Reader) []string {
 		r.Fail(many.Err())
 		return nil
 	}
-	list := make([]string, 0, min(many.Left(), 16))
+	if many.Left() > MaxSymbols {
+		r.Fail(fmt.Errorf("%w: %d, at most %d", ErrSymbols, many.Left(), MaxSymbols))
+		return nil
+	}
+	list := make([]string, 0, many.Left())
 	for many.More() {
 		list = append(list, many.Str())
 	}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// emptyArray is an array of n elements that take no bytes.
+func emptyArray(code byte, n int) []byte {
+	b := append([]byte{codeArray8 + wide}, 0, 0, 0, 0, 0, 0, 0, 0, code)
+	binary.BigEndian.PutUint32(b[1:], 5)
+	binary.BigEndian.PutUint32(b[5:], uint32(n))
+	return b
+}
+
+// Numbers 4 and 5 of "Hardening the doors": what is decoded costs memory for every
+// element, also for those that took no bytes to send. So they are counted, in one
+// array and in all arrays of a value together.
+func TestElementsWithoutBytesAreCounted(t *testing.T) {
+	many := func(arrays, each int) []byte {
+		b, at := BeginList(nil)
+		for range arrays {
+			b = append(b, emptyArray(codeNull, each)...)
+		}
+		return EndList(b, at, arrays)
+	}
+	deep := emptyArray(codeNull, 2)
+	for range 9 { // each holds the one before twice, as elements of an array do
+		b := []byte{codeArray8 + wide, 0, 0, 0, 0, 0, 0, 0, 2, deep[0]}
+		b = append(append(b, deep[1:]...), deep[1:]...)
+		binary.BigEndian.PutUint32(b[1:], uint32(len(b)-5))
+		deep = b
+	}
+	for _, tt := range []struct {
+		name string
+		b    []byte
+		err  error
+	}{
+		{"a few nulls", emptyArray(codeNull, 3), nil},
+		{"as many as may be", emptyArray(codeTrue, MaxEmpty), nil},
+		{"65,536 nulls", emptyArray(codeNull, 65536), ErrElements},
+		{"65,536 empty lists", emptyArray(codeList0, 65536), ErrElements},
+		{"one more", emptyArray(codeUint0, MaxEmpty+1), ErrElements},
+		{"many arrays of few", many(MaxEmpty/2, 2), nil},
+		{"many arrays of many", many(1000, MaxEmpty), ErrElements},
+		{"arrays in arrays", deep, ErrElements},
+	} {
+		r := NewReader(tt.b)
+		if r.Check(); !errors.Is(r.Err(), tt.err) {
+			t.Errorf("%s: %v, want %v", tt.name, r.Err(), tt.err)
+		}
+		if v, err := ParseValue(tt.b); !errors.Is(err, tt.err) || tt.err == nil && !errors.Is(v.Check(), tt.err) {
+			t.Errorf("%s, as a value: %v, want %v", tt.name, err, tt.err)
+		}
+	}
+	// Who does not check gets no more than that of one array either.
+	v, _ := NewReader(emptyArray(codeNull, 65536)).valueOf()
+	n := 0
+	for range v.List() {
+		n++
+	}
+	if n > MaxEmpty {
+		t.Errorf("an array of 40 bytes has %d elements", n)
+	}
+}
+
+// valueOf reads one value without looking inside.
+func (r Reader) valueOf() (Value, error) { v := r.Value(); return v, r.Err() }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/budget"
+)
+
+// What things cost that the machine keeps for a peer, in bytes, beyond those that came
+// with them. They are rounded up: what the App keeps beside them is in it.
+const (
+	connectionCost = 24 << 10 // goroutines, tables, the first read buffer
+	sessionCost    = 1 << 10
+	linkCost       = 1 << 10
+	symbolCost     = 16  // of an attach
+	unsettledCost  = 96  // a delivery that we sent
+	waitingCost    = 256 // a delivery that waits for a window
+	answerCost     = 128 // a settlement that was not written yet
+)
+
+// What a peer may do that has proved nothing. Clients need a session, two links and a
+// token for that.
+const (
+	// maxEarlyFrame is the largest frame before open.
+	maxEarlyFrame = 4 << 10
+	// maxStrangerFrame is the largest frame after it: a token may be long.
+	maxStrangerFrame = 16 << 10
+	// maxStrangerAttach is the largest attach.
+	maxStrangerAttach = 4 << 10
+	// maxStrangerSessions and maxStrangerLinks are those of a connection.
+	maxStrangerSessions = 16
+	maxStrangerLinks    = 16
+	// maxStrangerAnswers is how many bytes of answers may wait to be written before
+	// the peer is not read from any more. Of others it is Config.HighOutput.
+	maxStrangerAnswers = 8 << 10
+)
+
+// maxRefused is how many links beyond Config.MaxLinks may be there that were refused,
+// and whose peer has not answered that yet.
+const maxRefused = 64
+
+// memory is what the peer makes the machine hold. Things that can be refused are taken
+// from the counter before they are made. Buffers grow and shrink all the time: they are
+// measured at the end of each call, and charged whether there is room or not.
+type memory struct {
+	counter  budget.Counter
+	account  *budget.Account // nil for no limit
+	limit    int64           // of account
+	measured int64           // part of the counter: the buffers, when they were last measured
+	seen     int64           // what was charged to the account then
+
+	reading int // size of the read buffer
+	ledgers int // size of the sessions' ledgers
+	waiting int // deliveries that wait for a window
+	owed    int // settlements that were not written yet
+
+	stranger bool // the peer has proved nothing
+	full     bool // the account is used up
+	short    bool // it, or one above it, has little room
+}
+
+func newMemory(cfg *Config) memory {
+	mem := memory{counter: budget.NewCounter(cfg.Account), account: cfg.Account, stranger: cfg.Stranger, reading: minRead}
+	if mem.account != nil {
+		mem.limit = mem.account.Limit()
+	}
+	mem.counter.Add(connectionCost - minRead)
+	return mem
+}
+
+// known says that the peer has proved something: it may do what others may. Its account
+// has got another limit.
+func (m *Machine) known() {
+	m.mem.stranger = false
+	if m.mem.account != nil {
+		m.mem.counter.Resized()
+		m.mem.limit = m.mem.account.Limit()
+	}
+}
+
+// measure charges what the buffers hold now.
+func (m *Machine) measure() {
+	mem := &m.mem
+	n := int64(mem.reading + cap(m.in) + cap(m.out.bytes) + cap(m.out.spare) + m.out.queue +
+		mem.ledgers + mem.waiting*waitingCost + mem.owed*answerCost)
+	switch d := n - mem.measured; {
+	case d > 0:
+		mem.counter.Add(d)
+	case d < 0:
+		mem.counter.Release(-d)
+	}
+	mem.measured = n
+	if mem.account == nil {
+		return
+	}
+	was := mem.full || mem.short
+	mem.full = mem.counter.Used() >= mem.limit
+	if held := mem.counter.Held(); held != mem.seen || mem.short {
+		mem.seen = held
+		mem.short = mem.counter.Short()
+	}
+	if was && !mem.full && !mem.short {
+		m.recheck = true
+	}
+	if mem.full && mem.stranger && m.doom == nil {
+		m.doom = Errorf(CondResourceLimitExceeded, "more than %d bytes are held for a connection that has not logged in", mem.limit)
+	}
+}
+
+// behind reports whether the peer leaves so many of our answers unread that no more of
+// what it sends is looked at. Deliveries do not count, for which it waits with credit:
+// to stop reading because of them might keep a client from ever settling them.
+func (m *Machine) behind() bool {
+	most := m.cfg.HighOutput
+	if m.mem.stranger {
+		most = min(most, maxStrangerAnswers)
+	}
+	return m.out.answers+m.mem.owed*answerCost >= most
+}
+
+// Release gives back all that was charged; the machine is not used any more.
+func (m *Machine) Release() { m.mem.counter.Close() }
+
+// growRead reports whether the buffer for reading may have so many bytes.
+func (m *Machine) growRead(size int) bool {
+	if size > m.mem.reading && (m.mem.stranger || m.mem.short || m.mem.full) {
+		return false
+	}
+	m.mem.reading = size
+	m.measure()
+	return true
+}
+
+// maxFrameIn is the largest frame that the peer may send now.
+func (m *Machine) maxFrameIn() uint32 {
+	switch {
+	case m.phase != running:
+		return min(m.cfg.MaxFrameSize, maxEarlyFrame)
+	case m.mem.stranger:
+		return min(m.cfg.MaxFrameSize, maxStrangerFrame)
+	}
+	return m.cfg.MaxFrameSize
+}
+
+// maxLinks is how many links the peer may have.
+func (m *Machine) maxLinks() int {
+	if m.mem.stranger {
+		return min(m.cfg.MaxLinks, maxStrangerLinks)
+	}
+	return m.cfg.MaxLinks
+}
+
+// admit charges a link, whose attach had so many bytes. If there is no room for it, it
+// is kept without what it asked for until the peer knows that it was refused.
+func (l *Link) admit(size int) error {
+	m := l.session.m
+	var err error
+	l.cost = int64(linkCost + size + symbolCost*symbolsIn(l.remote))
+	switch {
+	case m.mem.stranger && size > maxStrangerAttach:
+		err = Errorf(CondResourceLimitExceeded, "attach of %d bytes; before login the limit is %d", size, maxStrangerAttach)
+	case !m.mem.counter.Take(l.cost):
+		err = Errorf(CondResourceLimitExceeded, "the connection holds too much memory for another link")
+	default:
+		return nil
+	}
+	r := l.remote
+	l.remote = &frame.Attach{
+		Name: strings.Clone(r.Name), Handle: r.Handle, Role: r.Role,
+		SenderSettleMode: r.SenderSettleMode, ReceiverSettleMode: r.ReceiverSettleMode,
+	}
+	l.cost = int64(linkCost + len(r.Name))
+	m.mem.counter.Add(l.cost)
+	return err
+}
+
+func symbolsIn(a *frame.Attach) int {
+	n := len(a.OfferedCapabilities) + len(a.DesiredCapabilities)
+	if a.Source != nil {
+		n += len(a.Source.Outcomes) + len(a.Source.Capabilities)
+	}
+	if a.Target != nil {
+		n += len(a.Target.Capabilities)
+	}
+	if a.Coordinator != nil {
+		n += len(a.Coordinator.Capabilities)
+	}
+	return n
+}
+
+// hold makes room for n more bytes of an unfinished delivery, and reports whether there
+// is memory for them.
+func (l *Link) hold(n int) bool {
+	m := l.session.m
+	have, need := cap(l.body), len(l.body)+n
+	if need <= have {
+		return true
+	}
+	size := max(need, min(2*have, int(min(l.maxMessage, uint64(m.cfg.MaxPartial)))))
+	if !m.mem.counter.Take(int64(size - have)) {
+		if size = need; !m.mem.counter.Take(int64(size - have)) {
+			return false
+		}
+	}
+	body := make([]byte, len(l.body), size)
+	copy(body, l.body)
+	l.body = body
+	return true
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/budget"
+)
+
+// stranger is a machine whose peer has proved nothing, and reads nothing.
+func stranger(t testing.TB, app App) (*Machine, *budget.Member) {
+	t.Helper()
+	account := budget.NewProcess(budget.Limits{Process: 1 << 30}).Enter()
+	m := NewMachine(app, Config{Account: account.Account, Stranger: true}, time.Unix(0, 0))
+	if err := m.Feed(time.Unix(0, 0), opening()); err != nil {
+		t.Fatal(err)
+	}
+	return m, account
+}
+
+// refusingApp lets nobody attach anything but $cbs.
+type refusingApp struct{ nullApp }
+
+func (a *refusingApp) Attach(l *Link) {
+	if l.Address() != "$cbs" {
+		l.Refuse(Errorf(CondUnauthorizedAccess, "Unauthorized access to %q.", l.Address()))
+		return
+	}
+	a.nullApp.Attach(l)
+}
+
+func attachOf(i int, a frame.Attach) []byte {
+	a.Name, a.Handle = fmt.Sprint("link ", i), uint32(i)
+	return encode(0, 0, &a, nil)
+}
+
+// Numbers 5 and 16 of "Hardening the doors": whatever a peer sends that has not logged
+// in, it makes us hold 64 KiB at most. It is not read from, or it is cut off.
+func TestStrangerHoldsLittle(t *testing.T) {
+	symbols := make([]string, frame.MaxSymbols)
+	begin := encode(0, 0, &frame.Begin{IncomingWindow: math.MaxUint32, HandleMax: math.MaxUint32}, nil)
+	cbs := frame.Attach{Target: &frame.Target{Address: "$cbs"}}
+	for name, frames := range map[string]func(i int) []byte{
+		"attaches with many symbols": func(i int) []byte {
+			return attachOf(i, frame.Attach{Role: frame.Receiver, OfferedCapabilities: symbols, DesiredCapabilities: symbols,
+				Source: &frame.Source{Address: "q", Outcomes: symbols, Capabilities: symbols}})
+		},
+		"refused links": func(i int) []byte { return attachOf(i, frame.Attach{Target: &frame.Target{Address: "q"}}) },
+		"large refused links": func(i int) []byte {
+			return attachOf(i, frame.Attach{Target: &frame.Target{Address: strings.Repeat("x", 3900)}})
+		},
+		"very large attaches": func(i int) []byte {
+			return attachOf(i, frame.Attach{Target: &frame.Target{Address: strings.Repeat("x", 15000)}})
+		},
+		"links to $cbs": func(i int) []byte { return attachOf(i, cbs) },
+		"sessions": func(i int) []byte {
+			return encode(0, uint16(1+i), &frame.Begin{IncomingWindow: 5, HandleMax: 5}, nil)
+		},
+		"sessions on high channels": func(i int) []byte {
+			return encode(0, uint16(4999-i), &frame.Begin{IncomingWindow: 5, HandleMax: 5}, nil)
+		},
+		"sessions that end": func(i int) []byte {
+			return slicesOf(encode(0, 7, &frame.Begin{IncomingWindow: 5, HandleMax: 5}, nil), encode(0, 7, new(frame.End), nil))
+		},
+		"flows that want an answer": func(int) []byte {
+			return encode(0, 0, &frame.Flow{IncomingWindow: 5, Echo: true}, nil)
+		},
+		"unfinished deliveries": func(i int) []byte {
+			if i%20 == 0 {
+				return attachOf(i/20, cbs)
+			}
+			return encode(0, 0, &frame.Transfer{Handle: uint32(i / 20), HasDeliveryID: i%20 == 1, DeliveryTag: []byte("t"), More: true}, make([]byte, 3000))
+		},
+		"half a frame": func(i int) []byte {
+			b := encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("t")}, make([]byte, 16000))
+			return b[:len(b)-1]
+		},
+		"large frames": func(i int) []byte {
+			if i == 0 {
+				return attachOf(0, cbs)
+			}
+			return encode(0, 0, &frame.Transfer{HasDeliveryID: true, DeliveryID: uint32(i), DeliveryTag: []byte("t")}, make([]byte, 60000))
+		},
+		"many large tags": func(i int) []byte {
+			if i%2 == 0 {
+				return attachOf(i/2, cbs)
+			}
+			return encode(0, 0, &frame.Transfer{Handle: uint32(i / 2), HasDeliveryID: true, DeliveryTag: make([]byte, 15000), More: true}, nil)
+		},
+	} {
+		m, account := stranger(t, new(refusingApp))
+		var err error
+		ended := ""
+		err = m.Feed(time.Unix(0, 0), begin)
+		for i := 0; i < 2000 && ended == ""; i++ {
+			if err = m.Feed(time.Unix(0, 0), frames(i)); err != nil {
+				ended = err.Error()
+			} else if _, paused := m.Paused(); paused {
+				ended = "paused"
+			}
+			// A single step over the edge is what makes us cut it off.
+			if used := account.Used(); used > budget.StrangerLimit+32<<10 || ended == "" && used > budget.StrangerLimit {
+				t.Errorf("%s: %d bytes are held after %d frames", name, used, i)
+				break
+			}
+		}
+		// Answers to flows are put together until somebody reads them.
+		if ended == "" && name != "flows that want an answer" {
+			t.Errorf("%s: nobody stops them", name)
+		}
+		if e, ok := errors.AsType[*Error](err); err != nil && (!ok || e.Condition != CondResourceLimitExceeded && e.Condition != CondFramingError && e.Condition != CondUnattachedHandle) {
+			t.Errorf("%s: the peer is told %v", name, err)
+		}
+		t.Logf("%s: %d bytes, %s", name, account.Used(), ended)
+		m.Release()
+		if account.Used() != 0 {
+			t.Errorf("%s: %d bytes are charged after the end", name, account.Used())
+		}
+	}
+}
+
+// A peer that does not read our answers is not read from, until it has read them.
+func TestUnreadAnswersPauseThePeer(t *testing.T) {
+	m, _ := stranger(t, new(nullApp))
+	echo := slicesOf(encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 5}, nil))
+	for range 5000 {
+		echo = append(echo, slicesOf(encode(0, 1, &frame.Begin{IncomingWindow: 5, HandleMax: 5}, nil), encode(0, 1, new(frame.End), nil))...)
+	}
+	heard, rounds := 0, 0
+	for rest, paused := echo, true; paused; rounds++ {
+		if err := m.Feed(time.Unix(0, 0), rest); err != nil {
+			t.Fatal(err)
+		}
+		rest, paused = m.Paused()
+		if n := m.out.len(); n > 2*maxStrangerAnswers {
+			t.Fatalf("%d bytes wait to be read", n)
+		}
+		heard += len(m.Take())
+	}
+	if rounds < 5 || heard < 5000*20 {
+		t.Errorf("all was answered in %d rounds, with %d bytes", rounds, heard)
+	}
+}
+
+// Who has logged in may do what others may, with the same connection.
+func TestKnownPeerMayDoMore(t *testing.T) {
+	m, account := stranger(t, new(nullApp))
+	m.Feed(time.Unix(0, 0), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 500}, nil))
+	for i := range 300 {
+		if i == 3 {
+			account.Prove("key")
+			m.known()
+		}
+		if err := m.Feed(time.Unix(0, 0), attachOf(i, frame.Attach{Target: &frame.Target{Address: strings.Repeat("x", 1000*(i/3))[:min(1000*(i/3), 50000)]}})); err != nil {
+			t.Fatalf("link %d: %v", i, err)
+		}
+		m.Take()
+	}
+	if m.links != 300 || account.Used() < 300*linkCost {
+		t.Errorf("%d links take %d bytes", m.links, account.Used())
+	}
+	m.Release()
+	if account.Used() != 0 {
+		t.Errorf("%d bytes are charged after the end", account.Used())
+	}
+}
+
+// Links that were refused count until the peer has answered, and for nothing after.
+func TestRefusedLinksCount(t *testing.T) {
+	account := budget.New(1 << 30)
+	m := NewMachine(new(refusingApp), Config{MaxLinks: 10, Account: account}, time.Unix(0, 0))
+	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 500}, nil)))
+	m.Take()
+	m.measure()
+	before := m.mem.counter.Used()
+	for i := range 5 * (10 + maxRefused) { // one that answers may be refused for ever
+		h := uint32(i % 10)
+		if err := m.Feed(time.Unix(0, 0), slicesOf(attachOf(int(h), frame.Attach{Target: &frame.Target{Address: "q"}}), encode(0, 0, &frame.Detach{Handle: h, Closed: true}, nil))); err != nil {
+			t.Fatal(err)
+		}
+		m.Take()
+	}
+	m.out.bytes, m.out.spare = nil, nil
+	m.measure()
+	if now := m.mem.counter.Used(); m.links != 0 || now > before {
+		t.Errorf("%d links are left, and %d bytes instead of %d", m.links, now, before)
+	}
+	var err error
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		err = m.Feed(time.Unix(0, 0), attachOf(n, frame.Attach{Target: &frame.Target{Address: "q"}}))
+		m.Take()
+	}
+	if e, ok := errors.AsType[*Error](err); !ok || e.Condition != CondResourceLimitExceeded || n != 10+maxRefused+1 {
+		t.Errorf("after %d links: %v", n, err)
+	}
+}
+
+// Whatever happens to a connection, in the end nothing is charged, and what is counted
+// along the way agrees with what is there.
+func TestChargesAgreeWithWhatIsThere(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 16))
+		root := budget.New(1 << 30)
+		account := root.Child(1 << 29)
+		app := newQueueApp()
+		m := NewMachine(app, Config{Account: account, MaxPartial: 100000}, time.Unix(0, 0))
+		m.Feed(time.Unix(0, 0), opening())
+		links := map[uint32]bool{}
+		begun := false
+		for range 150 {
+			h := uint32(rng.IntN(4))
+			var b []byte
+			switch k := rng.IntN(10); {
+			case !begun:
+				b, begun = encode(0, 0, &frame.Begin{IncomingWindow: uint32(rng.IntN(5)), HandleMax: 9}, nil), true
+			case k < 2 && !links[h]:
+				links[h] = true
+				a := &frame.Attach{Name: fmt.Sprint(h), Handle: h, Role: frame.Role(h%2 == 0),
+					Source: &frame.Source{Address: "q"}, Target: &frame.Target{Address: "q"}}
+				b = encode(0, 0, a, nil)
+			case k == 2 && links[h]:
+				delete(links, h)
+				b = encode(0, 0, &frame.Detach{Handle: h, Closed: true}, nil)
+			case k < 6 && links[h] && h%2 == 1:
+				b = encode(0, 0, &frame.Transfer{Handle: h, HasDeliveryID: true, DeliveryID: h, DeliveryTag: []byte("t"), More: rng.IntN(2) == 0}, make([]byte, rng.IntN(5000)))
+			case k < 8 && links[h] && h%2 == 0:
+				b = encode(0, 0, &frame.Flow{HasNextIncomingID: true, NextIncomingID: m.session(0).nextOut, IncomingWindow: uint32(rng.IntN(5)),
+					Handle: h, HasHandle: true, HasLinkCredit: true, LinkCredit: uint32(rng.IntN(20)), HasDeliveryCount: true}, nil)
+			case k == 8:
+				first := uint32(rng.IntN(30))
+				b = encode(0, 0, &frame.Disposition{Role: frame.Receiver, First: first, Last: first + uint32(rng.IntN(5)), Settled: rng.IntN(2) == 0, State: frame.Accepted()}, nil)
+			case k == 9 && rng.IntN(10) == 0:
+				b, begun = encode(0, 0, new(frame.End), nil), false
+				clear(links)
+			}
+			if m.Feed(time.Unix(0, 0), b) != nil {
+				break
+			}
+			if rng.IntN(3) == 0 {
+				m.Take()
+			}
+			m.checkCounts(t, seed)
+		}
+		m.Abort(errors.New("over"))
+		m.Take()
+		m.Release()
+		if root.Used() != 0 {
+			t.Fatalf("seed %d: %d bytes are charged after the end", seed, root.Used())
+		}
+	}
+}
+
+// checkCounts compares what is counted with what is there.
+func (m *Machine) checkCounts(t *testing.T, seed uint64) {
+	t.Helper()
+	var waits, queue, owed, ledgers, links, partial int
+	for _, s := range m.sessions.all() {
+		all := s.queue
+		ledgers += s.sent.size()
+		owed += len(s.received.list) + len(s.settled.list)
+		for _, l := range s.links.all() {
+			links++
+			partial += len(l.body)
+			all = append(all[:len(all):len(all)], l.parked...)
+			if l.Role() == frame.Sender && l.leaving() > l.credit && l.state == attached {
+				t.Fatalf("seed %d: %d deliveries leave with a credit of %d", seed, l.leaving(), l.credit)
+			}
+		}
+		waits += len(all)
+		for _, w := range all {
+			queue += len(w.Payload)
+		}
+	}
+	got := []int{m.mem.waiting, m.out.queue, m.mem.owed, m.mem.ledgers, m.links, m.partial}
+	want := []int{waits, queue, owed, ledgers, links, partial}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("seed %d: waiting, queue, owed, ledgers, links, partial are counted as %v, and are %v", seed, got, want)
+	}
+}

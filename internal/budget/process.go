@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"cmp"
+	"math"
+	"sync"
+)
+
+const (
+	// StrangerLimit is what a connection may make the process hold that has not
+	// logged in.
+	StrangerLimit = 64 << 10
+	// StrangersLimit is that of all such connections together.
+	StrangersLimit = 64 << 20
+	// UnsyncedLimit is how much memory messages may take that are not on disk yet,
+	// of all connections together.
+	UnsyncedLimit = 64 << 20
+	// ConnectionLimit is the most that one connection may make the process hold,
+	// however much memory there is.
+	ConnectionLimit = 256 << 20
+
+	// unknownMemory is what peers may use when nobody knows what there is.
+	unknownMemory = 1 << 30
+)
+
+// Process is the memory that peers can make the process hold, as a tree of accounts:
+//
+//	process
+//	├─ strangers     connections that have not logged in, each up to StrangerLimit
+//	├─ known         one account for each key, with up to half of the process
+//	│   └─ key       and below it one for each connection, with up to half of that
+//	└─ unsynced      messages that are not on disk yet
+type Process struct {
+	all, strangers, known, unsynced *Account
+
+	mu   sync.Mutex
+	keys map[string]*key // of connections that are there; guarded by mu
+}
+
+// key is the account of a key.
+type key struct {
+	account *Account
+	members int // guarded by Process.mu
+}
+
+// Limits is what peers may make a process hold, in bytes.
+type Limits struct {
+	Process  int64 // in all; zero is half of what Memory says
+	Unsynced int64 // of that, for messages that are not on disk yet; zero is UnsyncedLimit
+}
+
+// NewProcess returns the tree of a process. Strangers have at most a quarter of it, and
+// messages that are not on disk yet at most half, however little there is.
+func NewProcess(l Limits) *Process {
+	limit := cmp.Or(l.Process, Memory()/2, unknownMemory)
+	all := New(limit)
+	return &Process{
+		all:       all,
+		strangers: all.Child(min(StrangersLimit, limit/4)),
+		known:     all.Child(limit),
+		unsynced:  all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2)),
+		keys:      map[string]*key{},
+	}
+}
+
+// Unlimited returns a tree that has room for everything but unsynced messages, for
+// tests.
+func Unlimited() *Process { return NewProcess(Limits{Process: math.MaxInt64 / 4}) }
+
+// Unsynced returns the account of the messages that are not on disk yet.
+func (p *Process) Unsynced() *Account { return p.unsynced }
+
+// Strangers returns the account of all connections that have not logged in.
+func (p *Process) Strangers() *Account { return p.strangers }
+
+// Member is the account of a connection: that of a stranger, until it has proved
+// which key it has. Its methods may be called from any goroutine.
+type Member struct {
+	*Account
+	process *Process
+
+	mu  sync.Mutex
+	key string // guarded by mu
+	in  bool   // key is set; guarded by mu
+}
+
+// Enter returns the account of a connection that has just come.
+func (p *Process) Enter() *Member {
+	return &Member{Account: p.strangers.Child(StrangerLimit), process: p}
+}
+
+// Prove moves the account below that of a key, with all that is charged to it. Only
+// the first key counts.
+func (m *Member) Prove(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.in {
+		return
+	}
+	m.key, m.in = name, true
+	k := m.process.join(name)
+	m.Move(k, min(k.Limit()/2, ConnectionLimit))
+}
+
+// Leave says that the connection is over. What is still charged to its account is
+// given back by whoever has it.
+func (m *Member) Leave() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.in {
+		m.process.leave(m.key)
+		m.in = false
+	}
+}
+
+// join returns the account of a key, which is there until as many have left.
+func (p *Process) join(name string) *Account {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.keys[name]
+	if k == nil {
+		k = &key{account: p.known.Child(p.all.Limit() / 2)}
+		p.keys[name] = k
+	}
+	k.members++
+	return k.account
+}
+
+func (p *Process) leave(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.keys[name]
+	if k.members--; k.members == 0 {
+		delete(p.keys, name)
+	}
+}
+
+// Usage is how much of the memory for peers is used, in bytes.
+type Usage struct {
+	Limit     int64
+	Used      int64
+	Strangers int64 // of Used
+	Known     int64 // of Used
+	Unsynced  int64 // of Used
+	Waiting   int   // charges that wait for room
+}
+
+// Usage tells how much is used.
+func (p *Process) Usage() Usage {
+	t := p.all.tree
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Usage{
+		Limit: p.all.limit, Used: p.all.used,
+		Strangers: p.strangers.used, Known: p.known.used, Unsynced: p.unsynced.used,
+		Waiting: t.waiting.Len(),
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import "testing"
+
+func TestConnectionsBelongToTheirKey(t *testing.T) {
+	const limit = 512 << 20
+	p := NewProcess(Limits{Process: limit})
+	a, b := p.Enter(), p.Enter()
+	if a.Limit() != StrangerLimit {
+		t.Errorf("a stranger may have %d", a.Limit())
+	}
+	a.Charge(1000)
+	b.Charge(500)
+	if u := p.Usage(); u.Strangers != 1500 || u.Known != 0 || u.Used != 1500 || u.Limit != limit {
+		t.Errorf("two strangers: %+v", u)
+	}
+	a.Prove("shop")
+	a.Prove("other") // the first counts
+	b.Prove("shop")
+	if u := p.Usage(); u.Strangers != 0 || u.Known != 1500 || u.Used != 1500 {
+		t.Errorf("both known: %+v", u)
+	}
+	if a.Limit() != limit/4 {
+		t.Errorf("a connection may have %d", a.Limit())
+	}
+	// Half of the process for all connections of a key, and the rest for others.
+	a.Charge(limit / 4)
+	b.Charge(limit / 4)
+	other := p.Enter()
+	other.Prove("other")
+	if a.Room() > 0 || b.TryTake(1) || !other.TryTake(1000) {
+		t.Error("one key has more than half, or takes the half of others")
+	}
+	other.Release(1000)
+	for _, m := range []*Member{a, b} {
+		m.Release(m.Used())
+		m.Leave()
+		m.Leave()
+	}
+	other.Leave()
+	if len(p.keys) > 0 || p.Usage().Used != 0 {
+		t.Errorf("all have left: %d keys, %+v", len(p.keys), p.Usage())
+	}
+}
+
+func TestStrangersHaveLittle(t *testing.T) {
+	p := NewProcess(Limits{Process: 1 << 30})
+	var n int
+	for p.Enter().TryTake(StrangerLimit) {
+		n++
+	}
+	if n != StrangersLimit/StrangerLimit {
+		t.Errorf("%d strangers had room", n)
+	}
+	if known := p.Enter(); known.TryTake(1) {
+		t.Error("another stranger has room")
+	} else if known.Prove("key"); !known.TryTake(1 << 20) {
+		t.Error("strangers take the room of those who have logged in")
+	}
+}
+
+func TestProcessWithLittleMemory(t *testing.T) {
+	p := NewProcess(Limits{Process: 8 << 20})
+	if p.Strangers().Limit() != 2<<20 || p.Unsynced().Limit() != 4<<20 {
+		t.Errorf("strangers have %d, unsynced %d", p.Strangers().Limit(), p.Unsynced().Limit())
+	}
+	if NewProcess(Limits{}).Usage().Limit <= 0 || Unlimited().Usage().Limit < 1<<60 {
+		t.Error("no limit by default")
+	}
+}

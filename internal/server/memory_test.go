@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/config"
+)
+
+func TestMemoryForClients(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for _, tt := range []struct{ set, want int64 }{{200 << 20, 200 << 20}, {16 << 20, 16 << 20}} {
+		c := Config{Config: config.Config{Limits: config.Limits{Memory: config.Size(tt.set)}}}
+		if got := c.memory(log).Usage().Limit; got != tt.want {
+			t.Errorf("with limits.memory of %d clients have %d", tt.set, got)
+		}
+	}
+	if got, memory := (Config{}).memory(log).Usage().Limit, budget.Memory(); memory > 0 && got != max(memory/2, minMemory) {
+		t.Errorf("of %d bytes clients have %d", memory, got)
+	}
+}
+
+// frameOf makes a frame.
+func frameOf(channel uint16, p interface{ Append([]byte) []byte }) []byte {
+	b := p.Append(frame.AppendHeader(nil, frame.TypeAMQP, channel))
+	frame.SetSize(b, 0)
+	return b
+}
+
+// hostile returns what a stranger sends that wants to fill memory.
+func hostile(kind int) []byte {
+	open := bytes.Join([][]byte{
+		frame.AppendProtocol(nil, frame.ProtocolAMQP), frameOf(0, &frame.Open{ContainerID: "x", MaxFrameSize: 1 << 20}),
+		frameOf(0, &frame.Begin{IncomingWindow: 1 << 30, HandleMax: 1 << 30}),
+	}, nil)
+	long := strings.Repeat("x", 3900)
+	symbols := make([]string, frame.MaxSymbols)
+	const most = 150 << 10
+	for i := 0; len(open) < most; i++ {
+		handle := uint32(i)
+		var b []byte
+		switch kind % 6 {
+		case 0: // links that are refused, with much in them
+			b = frameOf(0, &frame.Attach{Name: string(rune('a' + i)), Handle: handle, Target: &frame.Target{Address: long}})
+		case 1: // symbols
+			b = frameOf(0, &frame.Attach{Name: string(rune('a' + i)), Handle: handle, Role: frame.Receiver,
+				Source: &frame.Source{Address: "$cbs", Outcomes: symbols, Capabilities: symbols}, OfferedCapabilities: symbols})
+		case 2: // answers that nobody reads
+			b = append(frameOf(1, &frame.Begin{IncomingWindow: 1}), frameOf(1, new(frame.End))...)
+		case 3: // unfinished tokens
+			if i == 0 {
+				b = frameOf(0, &frame.Attach{Name: "t", Target: &frame.Target{Address: "$cbs"}})
+				break
+			}
+			b = append(frame.AppendHeader(nil, frame.TypeAMQP, 0), (&frame.Transfer{HasDeliveryID: i == 1, DeliveryTag: []byte("t"), More: true}).Append(nil)...)
+			b = append(b, make([]byte, 3000)...)
+			frame.SetSize(b, 0)
+		case 4: // sessions
+			b = frameOf(uint16(1+i%4000), &frame.Begin{IncomingWindow: 1})
+		case 5: // half a frame, and silence
+			return append(open, 0, 0, 0x3f, 0xff, 2, 0, 0, 0)
+		}
+		open = append(open, b...)
+	}
+	return open
+}
+
+// Numbers 5 and 16 of "Hardening the doors", measured: a thousand hostile connections
+// that have not logged in hold less than 100 MiB together, and a client with a key gets
+// in and is served.
+func TestThousandHostileStrangers(t *testing.T) {
+	const strangers = 1000
+	var memory *budget.Process
+	r := run(t, func(c *Config) {
+		c.Security.Dev = false
+		c.MaxStrangers = strangers + 10
+		c.Limits.Memory = 512 << 20
+		c.Handler = func(p Parts) http.Handler {
+			memory = p.Memory
+			return http.NotFoundHandler()
+		}
+	})
+	inUse := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc + m.StackInuse)
+	}
+	scripts := make([][]byte, 6)
+	for i := range scripts {
+		scripts[i] = hostile(i)
+	}
+	before := inUse()
+	var wg sync.WaitGroup
+	for i := range strangers {
+		nc, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		wg.Go(func() {
+			nc.SetWriteDeadline(time.Now().Add(time.Second))
+			nc.Write(scripts[i%len(scripts)]) // it is cut off, or nobody reads it
+		})
+	}
+	most := int64(0)
+	all := make(chan struct{})
+	go func() { wg.Wait(); close(all) }() // ends with the writes
+	for done := false; !done; {
+		select {
+		case <-all:
+			done = true
+		case <-time.After(10 * time.Millisecond):
+		}
+		most = max(most, memory.Usage().Strangers)
+	}
+	held := inUse() - before
+	t.Logf("at most %d MB were charged; %d MB are in use", most>>20, held>>20)
+	if most > budget.StrangersLimit+budget.StrangersLimit/4 {
+		t.Errorf("strangers hold %d bytes", most)
+	}
+	if held > 100<<20 {
+		t.Errorf("%d MB are in use for them", held>>20)
+	}
+	key := r.up.NewKey
+	nc := r.dial()
+	r.roundTrip(nc, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+)
+
+// gatedConn is a connection whose peer reads only while the gate is open.
+type gatedConn struct {
+	net.Conn
+	gate atomic.Pointer[chan struct{}] // closed when it is open
+	read atomic.Int64
+}
+
+func (c *gatedConn) Read(b []byte) (int, error) {
+	<-*c.gate.Load()
+	n, err := c.Conn.Read(b)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+func (c *gatedConn) shut() func() {
+	gate := make(chan struct{})
+	c.gate.Store(&gate)
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// dialGated connects a client as root whose reading can be stopped.
+func (b *bench) dialGated(t *testing.T) (*peerOf, *gatedConn) {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	g := &gatedConn{Conn: theirs}
+	g.shut()() // open
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		served <- b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{WriteTimeout: time.Minute}), Peer{Authority: b.keeper})
+	})
+	t.Cleanup(func() {
+		cancel()
+		theirs.Close()
+		wg.Wait()
+	})
+	conn, err := amqp.NewConn(t.Context(), g, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(rootRule.Name, rootRule.PrimaryKey)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &peerOf{conn, t, served}, g
+}
+
+// settles waits until a number has not changed for a while, and returns the largest it
+// was.
+func settles(n func() int64) (most int64) {
+	last, same := int64(-1), 0
+	for same < 100 {
+		<-time.After(2 * time.Millisecond)
+		now := n()
+		most = max(most, now)
+		if same++; now != last {
+			last, same = now, 0
+		}
+	}
+	return most
+}
+
+// Number 9 of "Hardening the doors": receivers with much prefetch on one connection
+// whose peer does not keep up. What is on its way is bounded for the connection,
+// nobody is cut off, and everything arrives.
+func TestPrefetchIsBoundedInBytes(t *testing.T) {
+	const receivers, messages, size = 12, 360, 250_000
+	for _, mode := range []amqp.ReceiverSettleMode{amqp.ReceiverSettleModeSecond, amqp.ReceiverSettleModeFirst} {
+		b := start(t)
+		p, gate := b.dialGated(t)
+		o := &amqp.ReceiverOptions{SettlementMode: mode.Ptr(), Credit: 200}
+		if mode == amqp.ReceiverSettleModeFirst {
+			o.RequestedSenderSettleMode = amqp.SenderSettleModeSettled.Ptr()
+		}
+		var rs []*amqp.Receiver
+		for range receivers {
+			rs = append(rs, p.receiver("t/Subscriptions/s", o))
+		}
+		// They all have credit and nothing to read; then it comes all at once.
+		open := gate.shut()
+		topic := b.login(t, rootRule)
+		out := topic.sender("t")
+		for range messages {
+			if err := out.Send(topic.ctx(), amqp.NewMessage(make([]byte, size)), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		most := settles(func() int64 { return b.service.memory.Usage().Known })
+		t.Logf("at most %d KB", most>>10)
+		if most > 40<<20 {
+			t.Errorf("a connection that reads nothing makes us hold %d MB", most>>20)
+		}
+		open()
+		got := make(chan error, messages)
+		for _, r := range rs {
+			go func() { // ends with the connection
+				for {
+					m, err := r.Receive(t.Context(), nil)
+					if err == nil && mode == amqp.ReceiverSettleModeSecond {
+						err = r.AcceptMessage(t.Context(), m)
+					}
+					got <- err
+					if err != nil {
+						return
+					}
+				}
+			}()
+		}
+		for i := range messages {
+			if err := <-got; err != nil {
+				t.Fatalf("message %d of %d: %v", i, messages, err)
+			}
+		}
+		p.Close()
+		topic.Close()
+		<-p.served
+		<-topic.served
+		if used := settles(func() int64 { return b.service.memory.Usage().Used }); b.service.memory.Usage().Used != 0 {
+			t.Errorf("all have left, and %d bytes are charged (at most %d)", b.service.memory.Usage().Used, used)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/budget"
+)
+
+// limited gives the clients of a bench so much memory.
+func (b *bench) limited(bytes int64) *bench {
+	b.service = New(b.broker, budget.NewProcess(budget.Limits{Process: bytes}), slog.New(slog.DiscardHandler))
+	return b
+}
+
+// wantNothingHeld checks that all that was charged has come back.
+func (b *bench) wantNothingHeld(t *testing.T, ps ...*peerOf) {
+	t.Helper()
+	for _, p := range ps {
+		p.Close()
+		<-p.served
+	}
+	if u := b.service.memory.Usage(); u.Used != 0 {
+		t.Errorf("all have left, and %+v is charged", u)
+	}
+}
+
+// Number 12 of "Hardening the doors": messages in temporary nodes that nobody reads are
+// charged to the connection that has the nodes.
+func TestTemporaryNodesAreCharged(t *testing.T) {
+	const limit = 64 << 20 // a connection has 16 MiB of it
+	b := start(t).limited(limit)
+	reader, writer := b.login(t, rootRule), b.login(t, rootRule)
+	s := reader.session()
+	var addrs []string
+	var rs []*amqp.Receiver
+	for range 20 {
+		r, err := s.NewReceiver(reader.ctx(), "", &amqp.ReceiverOptions{DynamicAddress: true, Credit: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs, rs = append(addrs, r.Address()), append(rs, r)
+	}
+	relay, err := writer.session().NewSender(writer.ctx(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for i := range 200 {
+		m := amqp.NewMessage(make([]byte, 500_000))
+		m.Properties = &amqp.MessageProperties{To: &addrs[i%len(addrs)]}
+		if err := relay.Send(writer.ctx(), m, nil); err != nil {
+			wantCondition(t, "send", err, "amqp:resource-limit-exceeded")
+			refused++
+		}
+	}
+	if u := b.service.memory.Usage(); refused < 150 || u.Known > limit/4+2<<20 {
+		t.Errorf("%d of 200 were refused, and %d MB are held", refused, u.Known>>20)
+	}
+	// Who reads makes room.
+	if err := rs[0].IssueCredit(10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rs[0].Receive(reader.ctx(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		if err := r.Close(reader.ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u := b.service.memory.Usage(); u.Known > 4<<20 {
+		t.Errorf("the nodes are gone, and %d MB are held", u.Known>>20)
+	}
+	b.wantNothingHeld(t, reader, writer)
+}
+
+// Number 12: replies that nobody takes. The peer gets no more of them made than its
+// connection may hold, and others go on.
+func TestRepliesWithoutCreditAreCharged(t *testing.T) {
+	const limit = 64 << 20
+	b := start(t).limited(limit)
+	p := b.login(t, rootRule)
+	for range 40 {
+		p.send("q", amqp.NewMessage(make([]byte, 200_000)))
+	}
+	greedy := b.login(t, listenRule)
+	s := greedy.session()
+	out, err := s.NewSender(greedy.ctx(), "q/$management", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replyTo := "replies"
+	in, err := s.NewReceiver(greedy.ctx(), "q/$management", &amqp.ReceiverOptions{TargetAddress: replyTo, Credit: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := int64(0)
+	for range 60 {
+		err := out.Send(greedy.ctx(), &amqp.Message{
+			Properties:            &amqp.MessageProperties{MessageID: "m", ReplyTo: &replyTo},
+			ApplicationProperties: map[string]any{"operation": "com.microsoft:peek-message", "server-timeout": uint32(100)},
+			Value:                 map[string]any{"from-sequence-number": int64(0), "message-count": int32(100)},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, b.service.memory.Usage().Known)
+	}
+	if most > limit/4+4<<20 {
+		t.Errorf("%d MB of replies are held", most>>20)
+	}
+	wantCondition(t, "the link for replies", closedWith(t, in), "amqp:resource-limit-exceeded")
+	// Somebody else is served meanwhile.
+	r := p.rpc("q/$management")
+	r.manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(10)}, 200)
+	b.wantNothingHeld(t, p, greedy)
+}
+
+// closedWith waits for the end of a link.
+func closedWith(t *testing.T, r *amqp.Receiver) error {
+	t.Helper()
+	_, err := r.Receive(t.Context(), nil)
+	return err
+}
+
+// Numbers 12 and 14: a peer that reads no answers of $cbs can still renew its token, and
+// makes us hold next to nothing.
+func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
+	b := start(t)
+	p := b.anonymous(t, b.keeper)
+	s := p.session()
+	out, err := s.NewSender(p.ctx(), "$cbs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replyTo := "cbs"
+	if _, err := s.NewReceiver(p.ctx(), "$cbs", &amqp.ReceiverOptions{TargetAddress: replyTo, Credit: -1}); err != nil {
+		t.Fatal(err)
+	}
+	put := func(token string) {
+		t.Helper()
+		err := out.Send(p.ctx(), &amqp.Message{
+			Properties:            &amqp.MessageProperties{MessageID: "m", ReplyTo: &replyTo},
+			ApplicationProperties: map[string]any{"operation": "put-token", "type": tokenSAS, "name": "amqp://ns.example/q"},
+			Value:                 token,
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 * maxReplies {
+		put("nonsense")
+	}
+	if u := b.service.memory.Usage(); u.Strangers > budget.StrangerLimit {
+		t.Errorf("a stranger makes us hold %d bytes", u.Strangers)
+	}
+	for range 3 * maxReplies {
+		put(access.SignToken(sendRule, "amqp://ns.example/q", time.Now().Add(time.Hour)))
+	}
+	p.send("q", &amqp.Message{Value: "x"})
+	b.wantNothingHeld(t, p)
+}
