@@ -240,6 +240,7 @@ func (l *loader) encode(w *work) *loaded {
 		if w.to.mode == broker.ReceiveAndDelete {
 			out.forGood = append(out.forGood, *d)
 		}
+		d.Unload() // it stays in the batch until all of that is encoded
 	}
 	out.charge = int64(len(out.buf) + deliveryCost*len(out.parcels))
 	if len(w.deliveries) == 0 {

@@ -56,6 +56,35 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	}
 }
 
+// Number 9 of "Hardening the doors": the broker delivers a hundred messages with one
+// call, of which the peer reads one after the other. Those that were encoded must not
+// stay in memory until the last of them is.
+func TestEncodedDeliveriesHoldNoBodies(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	for range 3 {
+		p.send("q", &amqp.Message{Value: "x"})
+	}
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	c := newConn(t.Context(), b.service, endpoint.NewConn(ours, endpoint.Config{}), Peer{})
+	ds, err := b.broker.Peek(t.Context(), "q", 0, 3, nil)
+	if err != nil || len(ds) != 3 {
+		t.Fatalf("%d messages, %v, want 3", len(ds), err)
+	}
+	w := work{to: &receiver{c: c, path: "q"}, deliveries: ds}
+	if out := c.loader.encode(&w); len(out.parcels) != 3 {
+		t.Fatalf("%d messages were encoded, want 3", len(out.parcels))
+	}
+	for i := range ds {
+		if ds[i].Loaded() {
+			t.Errorf("message %d is still in memory", i)
+		}
+	}
+	c.finish()
+}
+
 func TestLockTableReusesPlaces(t *testing.T) {
 	var table lockTable
 	for i := range 100 {
