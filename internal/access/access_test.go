@@ -25,14 +25,20 @@ func testRules() Rules {
 
 // testKeeper has the rules above, and one of its own for an entity.
 func testKeeper() *Keeper {
-	return NewKeeper(testRules(), func(path string) Rules {
-		if path != "orders" {
-			return nil
+	return NewKeeper(testRules(), func(path string) (Entity, bool) {
+		if path != "orders" && path != "orders/eu" {
+			return Entity{}, false
 		}
-		return OfEntity(entity.AuthorizationRules{
-			{KeyName: "reader", Rights: []entity.Right{entity.Listen}, PrimaryKey: "orders key"},
-		})
+		return Entity{ID: uint64(len(path)), Rules: OfEntity(entity.AuthorizationRules{
+			{KeyName: "reader", Rights: []entity.Right{entity.Listen}, PrimaryKey: path + " key"},
+		})}, true
 	})
+}
+
+// visible is a grant without what it is bound to.
+func (g Grant) visible() Grant {
+	g.entityID, g.key, g.anonymous = 0, "", false
+	return g
 }
 
 func TestVerify(t *testing.T) {
@@ -45,15 +51,19 @@ func TestVerify(t *testing.T) {
 		err   error
 	}{
 		{"primary key", SignToken(key(RootRule, "first"), "amqp://localhost:5672/orders", soon),
-			Grant{RootRule, All, "orders", soon}, nil},
+			Grant{Rule: RootRule, Rights: All, Scope: "orders", Expires: soon}, nil},
 		{"secondary key", SignToken(key(RootRule, "second"), "sb://host/orders/", soon),
-			Grant{RootRule, All, "orders", soon}, nil},
+			Grant{Rule: RootRule, Rights: All, Scope: "orders", Expires: soon}, nil},
 		{"whole namespace", SignToken(key("half", "only"), "https://host.example/", soon),
-			Grant{"half", Send, "", soon}, nil},
+			Grant{Rule: "half", Rights: Send, Expires: soon}, nil},
 		{"bare host", SignToken(key("half", "only"), "host.example", soon),
-			Grant{"half", Send, "", soon}, nil},
+			Grant{Rule: "half", Rights: Send, Expires: soon}, nil},
 		{"rule of an entity", SignToken(key("reader", "orders key"), "sb://host/orders/$management", soon),
-			Grant{"reader", Listen, "orders/$management", soon}, nil},
+			Grant{Rule: "reader", Rights: Listen, Scope: "orders/$management", Expires: soon, Entity: "orders"}, nil},
+		{"rule of an entity that begins like another", SignToken(key("reader", "orders/eu key"), "sb://host/orders/eu", soon),
+			Grant{Rule: "reader", Rights: Listen, Scope: "orders/eu", Expires: soon, Entity: "orders/eu"}, nil},
+		{"rule of an entity for one below its name", SignToken(key("reader", "orders key"), "sb://host/orders/eu", soon), Grant{}, ErrSignature},
+		{"rule of an entity for one that is not there", SignToken(key("reader", "orders key"), "sb://host/orders/us", soon), Grant{}, ErrSignature},
 		{"rule of another entity", SignToken(key("reader", "orders key"), "sb://host/other", soon), Grant{}, ErrSignature},
 		{"rule of an entity, name as prefix", SignToken(key("reader", "orders key"), "sb://host/orders2", soon), Grant{}, ErrSignature},
 		{"rule of an entity for the namespace", SignToken(key("reader", "orders key"), "sb://host/", soon), Grant{}, ErrSignature},
@@ -76,7 +86,7 @@ func TestVerify(t *testing.T) {
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("Verify(%q): error %v, want %v", tt.token, err, tt.err)
 			}
-			if got != tt.want {
+			if got.visible() != tt.want {
 				t.Errorf("Verify(%q) = %+v, want %+v", tt.token, got, tt.want)
 			}
 		})
@@ -112,7 +122,7 @@ func TestLogin(t *testing.T) {
 	k := testKeeper()
 	for _, tt := range tests {
 		got, err := k.Login(tt.rule, tt.key)
-		if got != tt.want || !errors.Is(err, tt.err) {
+		if got.visible() != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("Login(%q, %q) = %+v, %v, want %+v, %v", tt.rule, tt.key, got, err, tt.want, tt.err)
 		}
 	}
@@ -182,6 +192,87 @@ func TestGrantAllows(t *testing.T) {
 	if !Manage.Has(Send | Listen) {
 		t.Error("Manage does not imply Send and Listen")
 	}
+}
+
+// 11: a rule of an entity gives nothing on another whose name begins with its own,
+// also if the token says so.
+func TestGrantOfAnEntityEndsThere(t *testing.T) {
+	g := Grant{Rights: All, Entity: "a"}
+	for path, want := range map[string]bool{
+		"a": true, "a/$management": true, "a/$deadletterqueue": true, "a/subscriptions/s": true,
+		"a/messages/head": true, "a/subscriptions/s/rules/r": true,
+		"a/b": false, "a/b/$management": false, "ab": false, "": false, "b": false,
+	} {
+		if got := g.Allows(Manage, path, now); got != want {
+			t.Errorf("Allows(%q) = %v, want %v", path, got, want)
+		}
+	}
+}
+
+// 10: a grant holds as long as what gave it would give it again.
+func TestCheck(t *testing.T) {
+	own := Rule{Name: "own", Rights: All, PrimaryKey: "p", SecondaryKey: "s"}
+	e := Entity{ID: 7, Rules: Rules{own}}
+	there := true
+	k := NewKeeper(testRules(), func(string) (Entity, bool) { return e, there })
+	soon := now.Add(time.Hour)
+	token, err := k.Verify(SignToken(own, "sb://h/q", soon), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	login, err := k.Login("half", "only")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := k.Certificate("half")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, g Grant, want Rights) {
+		t.Helper()
+		got, err := k.Check(g)
+		if got.Rights != want || (err == nil) != (want != 0) || err != nil && !errors.Is(err, ErrRevoked) {
+			t.Errorf("%s: Check = %v, %v, want %v", what, got.Rights, err, want)
+		}
+	}
+	check("nothing changed", token, All)
+	e.Rules = Rules{{Name: "own", Rights: All, PrimaryKey: "new", SecondaryKey: "p"}}
+	check("key became the secondary one", token, All)
+	e.Rules = Rules{{Name: "own", Rights: Listen, PrimaryKey: "p"}}
+	check("fewer rights", token, Listen)
+	e.Rules = Rules{{Name: "own", Rights: All, PrimaryKey: "new"}}
+	check("key changed", token, 0)
+	e.Rules = Rules{own}
+	e.ID = 8
+	check("entity created anew", token, 0)
+	e.ID, there = 7, false
+	check("entity deleted", token, 0)
+
+	told := 0
+	k.OnChange(func() { told++ })
+	check("login", login, Send)
+	check("certificate", cert, Send)
+	k.Set(Rules{{Name: "half", Rights: Listen, PrimaryKey: "other"}})
+	check("key of a login changed", login, 0)
+	check("a certificate needs no key", cert, Listen)
+	k.Set(Rules{testRules()[0]})
+	check("rule of a certificate removed", cert, 0)
+	if told != 2 {
+		t.Errorf("told of %d changes, want 2", told)
+	}
+
+	d := ForDevelopment(k)
+	anonymous, _ := d.Anonymous()
+	known, err := d.Login(RootRule, Development.PrimaryKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []Grant{anonymous, known} {
+		if got, err := d.Check(g); err != nil || got.Rights != All {
+			t.Errorf("development: Check = %v, %v, want all", got.Rights, err)
+		}
+	}
+	check("anonymous elsewhere", anonymous, 0)
 }
 
 func TestRulesSurviveEncoding(t *testing.T) {

@@ -11,6 +11,14 @@
 // every failed check reads the same from outside, so that a caller cannot tell a
 // wrong key from an unknown rule.
 //
+// A grant ends with what gave it. [Authority.Check] says so of one that was given
+// before: a rule, a key or an entity that was changed or deleted since gives nothing
+// any more, and an entity that was created anew under the old name is another.
+//
+// A rule of an entity reaches as far as the entity: its subscriptions, sub-queues
+// and $management, and no other entity whose name begins with its own. A token
+// signed by a rule of the namespace holds at and below the path that it names.
+//
 // # Format
 //
 // A token is the text that Service Bus clients make:

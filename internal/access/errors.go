@@ -19,6 +19,9 @@ var (
 	ErrExpired = errors.New("access: token is expired")
 	// ErrRefused means that this way of proving who one is is not open here.
 	ErrRefused = errors.New("access: not accepted here")
+	// ErrRevoked means that what gave a grant is gone: its rule, the key, or the
+	// entity that the rule was of.
+	ErrRevoked = errors.New("access: key was changed or removed")
 )
 
 // ErrInvalid means that rules cannot be accepted; the text around it lists every

@@ -49,7 +49,7 @@ func (c *call) mayForward(targets ...string) error {
 		if target == "" {
 			continue
 		}
-		if err := caller.Require(c.grant, access.Send, access.PathOf(target)); err != nil {
+		if err := caller.Require(c.grant, access.Send, caller.Path(target)); err != nil {
 			return err
 		}
 	}

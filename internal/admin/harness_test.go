@@ -25,6 +25,7 @@ import (
 type rig struct {
 	t       testing.TB
 	b       *broker.Broker
+	keeper  *access.Keeper
 	handler http.Handler
 	api     *api
 	doc     document
@@ -49,9 +50,9 @@ func startWith(t testing.TB, authority func(*access.Keeper) access.Authority) *r
 func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) access.Authority) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	keeper := access.NewKeeper(testRules, func(path string) access.Rules {
-		q, _ := b.Queue(path)
-		return access.OfEntity(q.AuthorizationRules)
+	keeper := access.NewKeeper(testRules, func(name string) (access.Entity, bool) {
+		id, rules, ok := b.Authorization(name)
+		return access.Entity{ID: id, Rules: access.OfEntity(rules)}, ok
 	})
 	who := authority(keeper)
 	h := New(Parts{Broker: b, Log: log, Callers: func(*http.Request) access.Authority { return who },
@@ -62,7 +63,7 @@ func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) acce
 			return budget.Usage{Limit: 900, Used: 60, Strangers: 10, Known: 20, Unsynced: 30, Waiting: 2}
 		},
 		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
-	r := &rig{t: t, b: b, handler: h, api: h.(*front).api.(*api)}
+	r := &rig{t: t, b: b, keeper: keeper, handler: h, api: h.(*front).api.(*api)}
 	if err := json.Unmarshal(r.api.document, &r.doc); err != nil {
 		t.Fatalf("the document: %v", err)
 	}

@@ -136,7 +136,7 @@ func (c *call) do(rt *route) (any, error) {
 		if c.grant, err = c.Callers.Identify(c.Request); err != nil {
 			return nil, err
 		}
-		if err := caller.Require(c.grant, rt.right, access.PathOf(c.address())); err != nil {
+		if err := caller.Require(c.grant, rt.right, caller.Path(c.address())); err != nil {
 			return nil, err
 		}
 	}
@@ -183,7 +183,7 @@ type failed struct {
 
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, planned := problem.Of(err)
-	if !planned {
+	if !planned && r.Context().Err() == nil { // else the client has left
 		a.Log.Error("unexpected error of an API request", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
 	if p.Status == http.StatusUnauthorized {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/clock"
@@ -29,6 +30,7 @@ type Broker struct {
 	reclasser *reclasser
 	alerts    *alerts
 	damages   damages
+	changed   atomic.Pointer[func(name string)]
 	posts     sync.Pool // of *post
 	requests  *requests
 
@@ -175,6 +177,8 @@ type Address struct {
 	Path     string // of the entity, as its creator spelled it
 	Kind     Kind
 	SubQueue entity.SubQueue
+	// ID tells the entity from others that have its name before or after it.
+	ID uint64
 }
 
 // Resolve finds the entity that an address names.
@@ -183,14 +187,58 @@ func (b *Broker) Resolve(addr string) (Address, error) {
 	if err != nil {
 		return Address{}, err
 	}
-	return Address{Path: n.path, Kind: n.kind, SubQueue: sub}, nil
+	return Address{Path: n.path, Kind: n.kind, SubQueue: sub, ID: uint64(n.id)}, nil
 }
 
-// find returns the node that an address names, and which of its queues.
+// Authorization returns the access rules of a queue or topic, and its ID as in
+// Address.
+func (b *Broker) Authorization(name string) (id uint64, rules entity.AuthorizationRules, ok bool) {
+	n := b.node(name)
+	if n == nil {
+		return 0, nil, false
+	}
+	return uint64(n.id), n.def.Load().authorization(), true
+}
+
+// authorization returns the access rules; a subscription has those of its topic.
+func (d *definition) authorization() entity.AuthorizationRules {
+	switch d.Kind {
+	case KindQueue:
+		return d.Queue.AuthorizationRules
+	case KindTopic:
+		return d.Topic.AuthorizationRules
+	}
+	return nil
+}
+
+func sameAuthorization(a, b entity.AuthorizationRules) bool {
+	return slices.EqualFunc(a, b, func(x, y entity.AuthorizationRule) bool {
+		return x.KeyName == y.KeyName && slices.Equal(x.Rights, y.Rights) &&
+			x.PrimaryKey == y.PrimaryKey && x.SecondaryKey == y.SecondaryKey
+	})
+}
+
+// OnChange has fn called when the access rules of an entity were changed, or it was
+// deleted, with the name of the queue or topic, or of the topic of a subscription, as
+// [entity.Key] writes it. It is called one at a time, after the fact, and must return
+// soon. There is one fn, set before the broker runs.
+func (b *Broker) OnChange(fn func(name string)) { b.changed.Store(&fn) }
+
+func (b *Broker) tellChanged(n *node) {
+	if fn := b.changed.Load(); fn != nil {
+		(*fn)(entity.Owner(n.path))
+	}
+}
+
+// find returns the node that an address names, and which of its queues. The
+// $management of an entity is not the entity: it takes requests, and no messages.
 func (b *Broker) find(addr string) (*node, entity.SubQueue, error) {
 	p, err := entity.ParsePath(addr)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %q: %w", ErrNotFound, addr, err)
+	}
+	if p.Management {
+		return nil, 0, fmt.Errorf("%w: %q takes requests and no messages", ErrNotAllowed, addr)
 	}
 	n := b.node(p.Queue())
 	if n == nil {
@@ -324,6 +372,9 @@ func (b *Broker) redefine(n *node, def definition) error {
 	if def.Classified != def.PolicyRevision {
 		b.reclasser.add(n)
 	}
+	if !sameAuthorization(def.authorization(), before.authorization()) {
+		b.tellChanged(n)
+	}
 	return nil
 }
 
@@ -353,6 +404,7 @@ func (b *Broker) removeIf(check func(*shard.Tx) error, ns ...*node) error {
 	for _, n := range ns {
 		b.movers.unwatch(n)
 	}
+	b.tellChanged(ns[0]) // the others are its subscriptions
 	return nil
 }
 

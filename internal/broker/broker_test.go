@@ -481,9 +481,10 @@ func TestSessionIsExclusiveAndGoesBack(t *testing.T) {
 	if _, err := r.OpenReceiver(ctx, "q", ReceiverOptions{NextSession: true, Sink: newSink()}); !errors.Is(err, ErrTimeout) {
 		t.Fatalf("next session while all are locked: %v, want %v", err, ErrTimeout)
 	}
-	if err := r.SetSessionState(t.Context(), "q", "one", []byte("state")); err != nil {
+	if err := r.SetSessionState(t.Context(), "q", rec.SessionLock(), []byte("state")); err != nil {
 		t.Fatal(err)
 	}
+	lost := rec.SessionLock()
 	rec.Close()
 	next, k := r.receive("q", 2, ReceiverOptions{NextSession: true})
 	if id, _ := next.Session(); id != "one" {
@@ -495,8 +496,19 @@ func TestSessionIsExclusiveAndGoesBack(t *testing.T) {
 			t.Fatalf("got %q with %d failures, want %q uncounted", got, d.Failures, want)
 		}
 	}
+	// 15: who has lost a session does not speak for it, also while another has it.
+	if _, err := r.RenewSession(t.Context(), "q", lost); !errors.Is(err, ErrSessionLockLost) {
+		t.Errorf("renew a lost session: %v, want %v", err, ErrSessionLockLost)
+	}
+	if err := r.SetSessionState(t.Context(), "q", lost, nil); !errors.Is(err, ErrSessionLockLost) {
+		t.Errorf("set the state of a lost session: %v, want %v", err, ErrSessionLockLost)
+	}
+	if _, err := r.SessionState(t.Context(), "q", lost); !errors.Is(err, ErrSessionLockLost) {
+		t.Errorf("state of a lost session: %v, want %v", err, ErrSessionLockLost)
+	}
 	r = r.restart()
-	state, err := r.SessionState(t.Context(), "q", "one")
+	again, _ := r.receive("q", 0, ReceiverOptions{Session: &one})
+	state, err := r.SessionState(t.Context(), "q", again.SessionLock())
 	if err != nil || string(state) != "state" {
 		t.Fatalf("state %q, %v", state, err)
 	}

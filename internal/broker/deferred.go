@@ -15,8 +15,9 @@ import (
 // Deferred says how deferred messages are taken.
 type Deferred struct {
 	Mode Mode
-	// Session is the session they are in, which the caller must hold; nil is none.
-	Session *string
+	// Session is the lock that the caller has on the session they are in; zero is
+	// none.
+	Session queue.SessionLock
 	// MaxBytes is how large the messages may be together that ReceiveAndDelete
 	// takes, unless it is a single one; zero is no limit. The others stay deferred.
 	MaxBytes int
@@ -60,25 +61,22 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 
 // lockDeferred locks messages. Whether it can is found out before the first of them
 // is.
-func lockDeferred(tx *shard.Tx, id shard.ID, part shard.Part, seqs []queue.SeqNo, session *string) ([]Delivery, error) {
+func lockDeferred(tx *shard.Tx, id shard.ID, part shard.Part, seqs []queue.SeqNo, session queue.SessionLock) ([]Delivery, error) {
 	q, err := tx.Inspect(id, part)
 	if err != nil {
 		return nil, err
 	}
-	var w queue.Want
-	if session != nil {
-		lock, ok := tx.SessionOf(id, part, *session)
-		if !ok || !q.HoldsSession(tx.Now(), lock) {
-			return nil, ErrSessionLockLost
-		}
-		w.Session = lock
+	w := queue.Want{Session: session}
+	inSession := session != queue.SessionLock{}
+	if inSession && !q.HoldsSession(tx.Now(), session) {
+		return nil, ErrSessionLockLost
 	}
 	if q.Config().ReceivePaused {
 		return nil, queue.ErrReceivePaused
 	}
 	for _, seq := range seqs {
 		d, ok := q.Lookup(seq)
-		if !ok || d.State != queue.Deferred || session != nil && d.Session != *session {
+		if !ok || d.State != queue.Deferred || inSession && d.Session != session.ID {
 			return nil, fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
 		}
 	}

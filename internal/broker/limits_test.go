@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // A4: names that every record of a message repeats are limited where they come in,
@@ -40,7 +41,7 @@ func TestLongNamesAreRefusedAtTheDoor(t *testing.T) {
 			t.Errorf("%s: a name of 129 characters: %v, want %v", tt.addr, err, ErrInvalid)
 		}
 	}
-	if err := r.SetSessionState(t.Context(), "sessions", long, []byte("x")); !errors.Is(err, ErrInvalid) {
+	if err := r.SetSessionState(t.Context(), "sessions", queue.SessionLock{ID: long}, []byte("x")); !errors.Is(err, ErrInvalid) {
 		t.Errorf("state of a session with a long name: %v, want %v", err, ErrInvalid)
 	}
 }

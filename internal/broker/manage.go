@@ -16,11 +16,24 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// Settle decides about messages by token alone, whoever received them.
-func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome) error {
+// Settle decides about messages by token alone, whoever received them. Where there are
+// sessions it takes the lock of the session too, one of held: a token can be guessed.
+func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome, held ...queue.SessionLock) error {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return err
+	}
+	if n.inSessions(part) {
+		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
+			q, err := tx.Inspect(n.id, part)
+			if err != nil {
+				return err
+			}
+			return fenced(q, tx.Now(), tokens, held)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	answer := make(chan error, 1)
 	settle(n, part, tokens, o, func(errs []error) { answer <- errors.Join(errs...) })
@@ -32,8 +45,25 @@ func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, 
 	}
 }
 
-// Renew extends message locks and returns until when each holds.
-func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token) ([]time.Time, error) {
+// inSessions reports whether every message of the part belongs to a session.
+func (n *node) inSessions(part shard.Part) bool {
+	return part == shard.Main && n.def.Load().queue.RequiresSession
+}
+
+// fenced reports that messages are in sessions of which held has no lock that is still
+// good. Messages that are gone are left to who looks for them next.
+func fenced(q *queue.Queue, now time.Time, tokens []queue.Token, held []queue.SessionLock) error {
+	for _, t := range tokens {
+		d, ok := q.Lookup(t.Seq)
+		if ok && !slices.ContainsFunc(held, func(l queue.SessionLock) bool { return l.ID == d.Session && q.HoldsSession(now, l) }) {
+			return ErrSessionLockLost
+		}
+	}
+	return nil
+}
+
+// Renew extends message locks and returns until when each holds. For held see Settle.
+func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, held ...queue.SessionLock) ([]time.Time, error) {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return nil, err
@@ -42,6 +72,11 @@ func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token) (
 	err = b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
 		if part == shard.Main {
 			n.watch.count(tx.Now(), objective.Renew, len(tokens))
+		}
+		if n.inSessions(part) {
+			if err := fenced(q, tx.Now(), tokens, held); err != nil {
+				return err
+			}
 		}
 		for i, t := range tokens {
 			at, err := q.Renew(tx.Now(), t)
@@ -91,28 +126,21 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 	return ds, err
 }
 
-// RenewSession extends a session lock.
-func (b *Broker) RenewSession(ctx context.Context, addr, id string) (time.Time, error) {
-	n, part, err := b.readable(addr)
-	if err != nil {
-		return time.Time{}, err
-	}
+// RenewSession extends a session lock that one of the receivers holds; see
+// Receiver.SessionLock. Who has lost it does not speak for the session any more,
+// whoever has it now: ErrSessionLockLost.
+func (b *Broker) RenewSession(ctx context.Context, addr string, lock queue.SessionLock) (time.Time, error) {
 	var until time.Time
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
-		lock, ok := tx.SessionOf(n.id, part, id)
-		if !ok {
-			return ErrSessionLockLost
-		}
-		return tx.Apply(n.id, part, func(q *queue.Queue, _ *queue.Effects) (err error) {
-			until, err = q.RenewSession(tx.Now(), lock)
-			return err
-		})
+	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) (err error) {
+		until, err = q.RenewSession(tx.Now(), lock)
+		return err
 	})
 	return until, err
 }
 
-// SessionState returns the state that was set for a session, nil if none was.
-func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, error) {
+// SessionState returns the state that was set for the session of a lock, nil if none
+// was; ErrSessionLockLost.
+func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.SessionLock) ([]byte, error) {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return nil, err
@@ -122,10 +150,14 @@ func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, err
 		var ok bool
 		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
 			q, err := tx.Inspect(n.id, part)
-			if err == nil {
-				ref, ok = q.SessionState(id)
+			if err != nil {
+				return err
 			}
-			return err
+			if !q.HoldsSession(tx.Now(), lock) {
+				return ErrSessionLockLost
+			}
+			ref, ok = q.SessionState(lock.ID)
+			return nil
 		})
 		if err != nil || !ok {
 			return nil, err
@@ -145,12 +177,16 @@ func (b *Broker) SessionState(ctx context.Context, addr, id string) ([]byte, err
 	}
 }
 
-// SetSessionState sets the state of a session; nil clears it.
-func (b *Broker) SetSessionState(ctx context.Context, addr, id string, state []byte) error {
-	if err := checkName("session id", id); err != nil {
+// SetSessionState sets the state of the session of a lock; nil clears it.
+// ErrSessionLockLost if the lock does not hold any more.
+func (b *Broker) SetSessionState(ctx context.Context, addr string, lock queue.SessionLock, state []byte) error {
+	if err := checkName("session id", lock.ID); err != nil {
 		return err
 	}
 	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
+		if !q.HoldsSession(tx.Now(), lock) {
+			return ErrSessionLockLost
+		}
 		var ref queue.Ref
 		if state != nil {
 			var err error
@@ -159,7 +195,7 @@ func (b *Broker) SetSessionState(ctx context.Context, addr, id string, state []b
 				return err
 			}
 		}
-		q.SetSessionState(tx.Now(), id, ref, out)
+		q.SetSessionState(tx.Now(), lock.ID, ref, out)
 		return nil
 	})
 }

@@ -94,6 +94,12 @@ func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptio
 // granted.
 func (r *Receiver) Session() (id string, until time.Time) { return r.c.SessionLock().ID, r.until }
 
+// ID is that of the entity; see Address.
+func (r *Receiver) ID() uint64 { return uint64(r.n.id) }
+
+// SessionLock is the lock of the session it was granted; zero without one.
+func (r *Receiver) SessionLock() queue.SessionLock { return r.c.SessionLock() }
+
 // Allow lets the sink have messages up to the total-th since the receiver was
 // opened. It counts every delivery handed to the sink, so a caller that has seen n
 // of them and has room for c more says n+c, whatever is still on its way.

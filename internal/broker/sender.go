@@ -48,6 +48,9 @@ func (b *Broker) writable(addr string) (*node, error) {
 	return n, nil
 }
 
+// ID is that of the entity; see Address.
+func (s *Sender) ID() uint64 { return uint64(s.n.id) }
+
 // MaxMessageSize is the size in bytes of the largest message the entity takes.
 func (s *Sender) MaxMessageSize() int64 { return s.n.def.Load().maxMessage() }
 

@@ -156,6 +156,9 @@ func (s *Set) drained() bool {
 // Source returns the path of the queue with that place in the set.
 func (s *Set) Source(i int) string { return s.sources[i].n.path }
 
+// ID is that of the queue with that place in the set; see Address.
+func (s *Set) ID(i int) uint64 { return uint64(s.sources[i].n.id) }
+
 // Settle decides about a message of one of the set's queues.
 func (s *Set) Settle(source int, tokens []queue.Token, o Outcome, done func([]error)) {
 	s.sources[source].rec.Settle(tokens, o, done)

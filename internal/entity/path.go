@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -136,4 +137,19 @@ func cutSegment(segments []string, want string) (rest []string, found bool) {
 		return segments, false
 	}
 	return segments[:last], true
+}
+
+// Owner returns the queue or topic that an address belongs to, in the form of
+// [Key]: of a subscription, a sub-queue, a $management node or the messages of HTTP
+// what they are part of. Nothing need be there. Unlike ParsePath it takes whatever
+// lies below an entity: a name has no segment after its first that is reserved or
+// begins with $, so the first of those is where the name ends.
+func Owner(addr string) string {
+	segments := strings.Split(strings.Trim(Key(addr), "/"), "/")
+	for i, segment := range segments[1:] {
+		if strings.HasPrefix(segment, "$") || slices.Contains(reserved, segment) {
+			return strings.Join(segments[:i+1], "/")
+		}
+	}
+	return strings.Join(segments, "/")
 }

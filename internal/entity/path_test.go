@@ -88,3 +88,30 @@ func FuzzParsePath(f *testing.F) {
 		}
 	})
 }
+
+func TestOwner(t *testing.T) {
+	for addr, want := range map[string]string{
+		"":                              "",
+		"a":                             "a",
+		"/A/":                           "a",
+		"a/b":                           "a/b",
+		"a/b/$management":               "a/b",
+		"a/$DeadLetterQueue":            "a",
+		"a/$Transfer/$DeadLetterQueue":  "a",
+		"T/Subscriptions/s":             "t",
+		"t/Subscriptions":               "t",
+		"a/t/subscriptions/s/rules/r":   "a/t",
+		"a/messages/head":               "a",
+		"messages/messages/head":        "messages",
+		"subscriptions/subscriptions/s": "subscriptions",
+		"$alerts/subscriptions/s":       "$alerts",
+		"$management":                   "$management",
+		"$resources/queues":             "$resources/queues",
+		"t/subscriptions/s/$management": "t",
+		"t/subscriptions/subscriptions": "t",
+	} {
+		if got := Owner(addr); got != want {
+			t.Errorf("Owner(%q) = %q, want %q", addr, got, want)
+		}
+	}
+}

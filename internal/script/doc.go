@@ -27,6 +27,8 @@
 // Run with -update rewrites what is below the dashes. Read the difference before
 // you keep it.
 //
+// [Section] does the same for a part of a page in the guide that is made by a test.
+//
 // # Concurrency
 //
 // One goroutine; files are subtests, one after another.

@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
-	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
@@ -56,6 +56,8 @@ type built struct {
 	hooks  *webhooks
 	front  *front
 	newKey *access.Rule // nil unless this is the first start
+	// setKeys puts the keys of a configuration in place of those of the one before.
+	setKeys func(config.Config)
 }
 
 // open recovers the broker. To read a large store takes its time, and a disk that
@@ -125,10 +127,13 @@ func (b *built) build() (err error) {
 	b.hooks = newWebhooks(log)
 	b.broker.OnAlert(b.hooks.notify)
 	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
+	b.setKeys = func(c config.Config) { keeper.Set(rules.With(access.OfEntity(c.Security.Rules))) }
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
-	b.front, err = listen(cfg, servicebus.New(b.broker, memory, log), parts, segments, log)
+	service := servicebus.New(b.broker, memory, log)
+	keeper.OnChange(service.Review)
+	b.front, err = listen(cfg, service, parts, segments, log)
 	return err
 }
 
@@ -147,7 +152,7 @@ func (b *built) serve(ctx context.Context) error {
 		if err != nil {
 			return err // a layer that fails brings down those below in good order
 		}
-		return follow(b.broker, b.cfg.Changes, b.log)(ctx)
+		return follow(b.broker, b.cfg.Changes, b.setKeys, b.log)(ctx)
 	})
 	var err error
 	select {
@@ -213,14 +218,9 @@ func runAll(shards []*shard.Shard) func(context.Context) error {
 }
 
 // entityRules looks up the access rules in the definition of a queue or topic.
-func entityRules(b *broker.Broker) func(path string) access.Rules {
-	return func(path string) access.Rules {
-		var defined entity.AuthorizationRules
-		if q, err := b.Queue(path); err == nil {
-			defined = q.AuthorizationRules
-		} else if t, err := b.Topic(path); err == nil {
-			defined = t.AuthorizationRules
-		}
-		return access.OfEntity(defined)
+func entityRules(b *broker.Broker) access.Entities {
+	return func(name string) (access.Entity, bool) {
+		id, rules, ok := b.Authorization(name)
+		return access.Entity{ID: id, Rules: access.OfEntity(rules)}, ok
 	}
 }

@@ -74,7 +74,7 @@ func (c *conn) checkToken(r *request, audience string) error {
 		return err
 	}
 	path := pathOf(audience)
-	if !access.Within(path, grant.Scope) {
+	if !grant.Covers(path) {
 		return access.ErrSignature // signed, but for something else
 	}
 	// Only whoever holds a key may learn which entities exist.

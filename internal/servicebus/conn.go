@@ -7,9 +7,9 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
@@ -51,6 +51,13 @@ type conn struct {
 	opening map[*receiver]struct{}
 	// unsent holds the receivers with deliveries that never left.
 	unsent map[*receiver]struct{}
+	// watched are the queues and topics whose changes we are told of.
+	watched map[string]struct{}
+	// watchMost is how many of them there are when the next look is due at which
+	// are needed.
+	watchMost int
+	// reviewing is set while a review is on its way.
+	reviewing atomic.Bool
 }
 
 // node is what a link is attached to.
@@ -61,8 +68,11 @@ type node interface {
 	credit()
 	// disposition takes what the peer says about deliveries it got.
 	disposition(o *endpoint.Outcome)
-	// right is what the link's user must be allowed to do, and where.
-	right() (access.Rights, string)
+	// check reports why the link cannot stay: its user has lost the right to it,
+	// or the entity is another by now.
+	check() error
+	// paths are those of the entities that check looks at.
+	paths() []string
 	// detached is the last call.
 	detached()
 }
@@ -78,6 +88,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 		links:   map[*endpoint.Link]node{},
 		opening: map[*receiver]struct{}{},
 		unsent:  map[*receiver]struct{}{},
+		watched: map[string]struct{}{},
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -111,6 +122,7 @@ func (c *conn) finish() {
 	}
 	c.out.close() // deliveries that no link takes any more go back
 	c.giveBack()  // and those that were on their way to the peer
+	c.unwatchAll()
 	c.unsynced.close()
 	c.mem.Close()
 	c.loader.release()
@@ -134,7 +146,7 @@ func (c *conn) Opened(open *frame.Open) error {
 		// never asked for.
 		c.sending.ZeroPriorityUnset = true
 	}
-	c.grants.expectToken(c.peer.Patience)
+	c.grants.expectToken()
 	return nil
 }
 
@@ -197,6 +209,9 @@ func (c *conn) attach(l *endpoint.Link) error {
 func (c *conn) attached(l *endpoint.Link, n node) {
 	l.Value = n
 	c.links[l] = n
+	for _, path := range n.paths() {
+		c.watch(path)
+	}
 }
 
 // detach closes a link of our own accord. Its node is let go of like that of any other

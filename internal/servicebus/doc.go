@@ -11,7 +11,13 @@
 // break on something else, the comment at that line names the client.
 //
 // No link is attached and no request served without a grant that covers it; see
-// package access. When a grant ends, so do the links that stand on it.
+// package access. A grant is of a key and of an entity, not of their names. It ends
+// when its time is over, when the key is changed or removed, and when the entity is
+// deleted; the links that stand on it end with it. A receiver over several queues
+// stands on the right to each of them.
+//
+// A session belongs to the receiver that holds its lock: requests about it are
+// served for that link alone.
 //
 // A disposition to a sender says what the broker said, after it was durable.
 //

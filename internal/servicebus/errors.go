@@ -5,6 +5,7 @@ package servicebus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 
@@ -46,6 +47,10 @@ var errNoMemory = endpoint.Errorf(endpoint.CondResourceLimitExceeded,
 
 // errGone is why what a connection has under way ends with it.
 var errGone = errors.New("servicebus: connection is gone")
+
+// errReplaced means that an entity was deleted and another has its name now. It is
+// a broker.ErrNotFound.
+var errReplaced = fmt.Errorf("%w: it was deleted, and created anew", broker.ErrNotFound)
 
 // Status codes of replies; they are HTTP's.
 const (
@@ -95,9 +100,11 @@ var conditions = []struct {
 	{broker.ErrStopping, endpoint.CondConnectionForced, statusUnavailable, "The broker is stopping."},
 	{context.DeadlineExceeded, condTimeout, statusTimeout, "The operation did not complete within the allotted time."},
 	{context.Canceled, condCancelled, statusUnavailable, "The operation was cancelled."},
+	{errGone, condCancelled, statusUnavailable, "The operation was cancelled."}, // nobody hears it
 
 	{access.ErrMalformed, endpoint.CondUnauthorizedAccess, statusUnauthorized, "MalformedToken: The token is malformed."},
 	{access.ErrSignature, endpoint.CondUnauthorizedAccess, statusUnauthorized, "InvalidSignature: The token has an invalid signature."},
+	{access.ErrRevoked, endpoint.CondUnauthorizedAccess, statusUnauthorized, "InvalidSignature: The key of the token was changed or removed."},
 	{access.ErrRefused, endpoint.CondUnauthorizedAccess, statusUnauthorized, "InvalidAudience: Tokens of this type are not accepted here."},
 
 	{message.ErrSize, endpoint.CondMessageSizeExceeded, statusBadRequest, "The message is larger than '{entity}' accepts."},

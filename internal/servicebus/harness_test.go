@@ -59,7 +59,15 @@ func serving(b *broker.Broker) *bench {
 	return &bench{
 		broker:  b,
 		service: New(b, budget.Unlimited(), slog.New(slog.DiscardHandler)),
-		keeper:  access.NewKeeper(access.Rules{rootRule, sendRule, listenRule}, nil),
+		keeper:  access.NewKeeper(access.Rules{rootRule, sendRule, listenRule}, rulesOf(b)),
+	}
+}
+
+// rulesOf looks up the access rules of entities, as the server does.
+func rulesOf(b *broker.Broker) access.Entities {
+	return func(name string) (access.Entity, bool) {
+		id, rules, ok := b.Authorization(name)
+		return access.Entity{ID: id, Rules: access.OfEntity(rules)}, ok
 	}
 }
 

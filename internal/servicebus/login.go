@@ -38,7 +38,7 @@ func (c *conn) Login(mechanism string, response []byte) error {
 	case "ANONYMOUS", "MSSBCBS":
 		if g, err := c.peer.Authority.Anonymous(); err == nil {
 			c.grants.anonymous = &g
-			c.grants.known(g.Rule)
+			c.grants.known(g.Holder())
 		}
 		return nil
 	}
@@ -50,7 +50,7 @@ func (c *conn) loggedIn(g access.Grant, err error) error {
 		return err
 	}
 	c.grants.login = &g
-	c.grants.known(g.Rule)
+	c.grants.known(g.Holder())
 	return nil
 }
 

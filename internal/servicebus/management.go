@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 const (
@@ -31,17 +32,16 @@ func (c *conn) attachManagement(l *endpoint.Link) error {
 	if err := c.grants.requireAny(path); err != nil {
 		return err
 	}
-	if entity := managedEntity(path); entity != "" {
-		if _, err := c.svc.broker.Resolve(entity); err != nil {
-			return err
-		}
+	id, err := c.identify(path)
+	if err != nil {
+		return err
 	}
 	if l.Role() == frame.Receiver {
-		c.attached(l, &requests{c: c, link: l, node: path, serve: c.desk.take})
+		c.attached(l, &requests{c: c, link: l, node: path, entity: id, serve: c.desk.take})
 		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxRequest})
 		return nil
 	}
-	c.attached(l, &replies{c: c, link: l, node: path})
+	c.attached(l, &replies{c: c, link: l, node: path, entity: id})
 	l.Accept(endpoint.Accept{})
 	return nil
 }
@@ -63,6 +63,9 @@ type call struct {
 	op      operation
 	reply   reply
 	entity  string
+	session queue.SessionLock // that the request is about, if the operation is fenced
+	// held are the sessions of the entity that the connection holds.
+	held    []queue.SessionLock
 	c       *conn
 	body    codec.Value
 	large   bool            // the reply may be
@@ -73,26 +76,37 @@ type call struct {
 
 // operation is one entry of the table of operations.
 type operation struct {
-	needs access.Rights
-	run   func(ctx context.Context, k *call) (codec.Value, error)
+	needs  access.Rights
+	run    func(ctx context.Context, k *call) (codec.Value, error)
+	fenced fence
 }
+
+// fence says what of an operation is about sessions, which belong to the receiver that
+// holds them.
+type fence uint8
+
+const (
+	unfenced  fence = iota
+	bySession       // it acts on the session that it names, if it does
+	byToken         // it acts on messages, which may be in sessions
+)
 
 // operations are those of the service, by the name in the request.
 var operations = map[string]operation{
-	"com.microsoft:renew-lock":                 {access.Listen, renewLock},
-	"com.microsoft:update-disposition":         {access.Listen, updateDisposition},
-	"com.microsoft:peek-message":               {access.Listen, peekMessage},
-	"com.microsoft:receive-by-sequence-number": {access.Listen, receiveBySequenceNumber},
-	"com.microsoft:batch-delete-messages":      {access.Listen, batchDeleteMessages},
-	"com.microsoft:schedule-message":           {access.Send, scheduleMessage},
-	"com.microsoft:cancel-scheduled-message":   {access.Send, cancelScheduledMessage},
-	"com.microsoft:renew-session-lock":         {access.Listen, renewSessionLock},
-	"com.microsoft:get-session-state":          {access.Listen, sessionState},
-	"com.microsoft:set-session-state":          {access.Listen, setSessionState},
-	"com.microsoft:get-message-sessions":       {access.Listen, messageSessions},
-	"com.microsoft:add-rule":                   {access.Listen, addRule},
-	"com.microsoft:remove-rule":                {access.Listen, removeRule},
-	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules},
+	"com.microsoft:renew-lock":                 {access.Listen, renewLock, byToken},
+	"com.microsoft:update-disposition":         {access.Listen, updateDisposition, byToken},
+	"com.microsoft:peek-message":               {access.Listen, peekMessage, unfenced},
+	"com.microsoft:receive-by-sequence-number": {access.Listen, receiveBySequenceNumber, bySession},
+	"com.microsoft:batch-delete-messages":      {access.Listen, batchDeleteMessages, unfenced},
+	"com.microsoft:schedule-message":           {access.Send, scheduleMessage, unfenced},
+	"com.microsoft:cancel-scheduled-message":   {access.Send, cancelScheduledMessage, unfenced},
+	"com.microsoft:renew-session-lock":         {access.Listen, renewSessionLock, bySession},
+	"com.microsoft:get-session-state":          {access.Listen, sessionState, bySession},
+	"com.microsoft:set-session-state":          {access.Listen, setSessionState, bySession},
+	"com.microsoft:get-message-sessions":       {access.Listen, messageSessions, unfenced},
+	"com.microsoft:add-rule":                   {access.Listen, addRule, unfenced},
+	"com.microsoft:remove-rule":                {access.Listen, removeRule, unfenced},
+	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules, unfenced},
 }
 
 // largeReplies are the operations whose replies hold messages, states or rules.
@@ -160,6 +174,9 @@ func (d *desk) admit(k *call) error {
 	if !ok {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
 	}
+	if err := k.request.from.check(); err != nil {
+		return err
+	}
 	if err := d.c.grants.require(op.needs, k.request.from.node); err != nil {
 		return err
 	}
@@ -167,6 +184,14 @@ func (d *desk) admit(k *call) error {
 	k.body, _ = k.request.message.Value()
 	if k.body.Kind() != codec.KindMap {
 		return endpoint.Errorf(condArgument, "The body of '%s' must be a map.", name)
+	}
+	switch id := k.text("session-id"); {
+	case op.fenced == byToken:
+		k.held = d.c.heldSessions(k.entity)
+	case op.fenced == bySession && id != nil:
+		if k.session, ok = d.c.heldSession(k.entity, *id, k.request.property(propAssociatedLink)); !ok {
+			return broker.ErrSessionLockLost
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,7 +223,10 @@ func (k *call) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout())
 	defer cancel()
 	var body codec.Value
-	err := k.reserve(ctx)
+	err := k.request.from.check() // it may have waited
+	if err == nil {
+		err = k.reserve(ctx)
+	}
 	if err == nil {
 		body, err = k.op.run(ctx, k)
 	}

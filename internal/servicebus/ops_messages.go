@@ -38,7 +38,7 @@ func renewLock(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	until, err := k.c.svc.broker.Renew(ctx, k.entity, tokens)
+	until, err := k.c.svc.broker.Renew(ctx, k.entity, tokens, k.held...)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -68,7 +68,7 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	}
 	changes, _ := k.body.Lookup("properties-to-modify")
 	o.Properties = changesIn(changes)
-	return dummy, k.c.svc.broker.Settle(ctx, k.entity, tokens, o)
+	return dummy, k.c.svc.broker.Settle(ctx, k.entity, tokens, o, k.held...)
 }
 
 func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
@@ -100,7 +100,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 		}
 	}
 	ds, err := k.c.svc.broker.ReceiveDeferred(ctx, k.entity, seqs,
-		broker.Deferred{Mode: mode, Session: k.text("session-id"), MaxBytes: k.c.replyLimit()})
+		broker.Deferred{Mode: mode, Session: k.session, MaxBytes: k.c.replyLimit()})
 	if err != nil {
 		return codec.Value{}, err
 	}

@@ -9,18 +9,53 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // everySession is the time by which clients ask for all sessions with active
 // messages: the first instant after the last that .NET knows.
 const everySession = 253402300800000
 
+// propAssociatedLink names the receiver's link that a request is made for.
+const propAssociatedLink = "associated-link-name"
+
+// heldSession returns the lock on a session that one of the connection's receivers
+// holds. SDKs name the link of the receiver that a request is made for: if it has
+// lost the session, the request is refused also when another link has it by now. A
+// client that names none speaks for whichever of its links has the session.
+func (c *conn) heldSession(path, id, link string) (queue.SessionLock, bool) {
+	for _, n := range c.links {
+		r, ok := n.(*receiver)
+		if !ok || r.path != path || link != "" && r.link.Name() != link {
+			continue
+		}
+		if from, ok := r.origin().(*broker.Receiver); ok && r.wish.asked && from.SessionLock().ID == id {
+			return from.SessionLock(), true
+		}
+	}
+	return queue.SessionLock{}, false
+}
+
+// heldSessions returns the locks on all sessions of an entity that the connection's
+// receivers hold.
+func (c *conn) heldSessions(path string) []queue.SessionLock {
+	var held []queue.SessionLock
+	for _, n := range c.links {
+		if r, ok := n.(*receiver); ok && r.wish.asked && r.path == path {
+			if from, ok := r.origin().(*broker.Receiver); ok {
+				held = append(held, from.SessionLock())
+			}
+		}
+	}
+	return held
+}
+
 func renewSessionLock(ctx context.Context, k *call) (codec.Value, error) {
-	id, err := k.mustText("session-id")
-	if err != nil {
+	if _, err := k.mustText("session-id"); err != nil {
 		return codec.Value{}, err
 	}
-	until, err := k.c.svc.broker.RenewSession(ctx, k.entity, id)
+	until, err := k.c.svc.broker.RenewSession(ctx, k.entity, k.session)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -29,11 +64,10 @@ func renewSessionLock(ctx context.Context, k *call) (codec.Value, error) {
 
 // sessionState answers with the key in any case: clients look it up unasked.
 func sessionState(ctx context.Context, k *call) (codec.Value, error) {
-	id, err := k.mustText("session-id")
-	if err != nil {
+	if _, err := k.mustText("session-id"); err != nil {
 		return codec.Value{}, err
 	}
-	state, err := k.c.svc.broker.SessionState(ctx, k.entity, id)
+	state, err := k.c.svc.broker.SessionState(ctx, k.entity, k.session)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -45,8 +79,7 @@ func sessionState(ctx context.Context, k *call) (codec.Value, error) {
 }
 
 func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
-	id, err := k.mustText("session-id")
-	if err != nil {
+	if _, err := k.mustText("session-id"); err != nil {
 		return codec.Value{}, err
 	}
 	v, _ := k.body.Lookup("session-state")
@@ -57,7 +90,7 @@ func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
 	if len(state) == 0 {
 		state = nil // the Go SDK clears a state by an empty one
 	}
-	return dummy, k.c.svc.broker.SetSessionState(ctx, k.entity, id, state)
+	return dummy, k.c.svc.broker.SetSessionState(ctx, k.entity, k.session, state)
 }
 
 func messageSessions(ctx context.Context, k *call) (codec.Value, error) {

@@ -53,7 +53,8 @@ func (c *conn) attachRecalls(l *endpoint.Link) error {
 	return endpoint.Errorf(endpoint.CondNotFound, "There is no receiver '%s' that gives messages back.", name)
 }
 
-func (n *recalls) right() (access.Rights, string) { return access.Listen, n.main.path }
+func (n *recalls) check() error    { return n.c.grants.require(access.Listen, n.main.path) }
+func (n *recalls) paths() []string { return []string{n.main.path} }
 
 func (n *recalls) detached() {
 	if n.main.recalls == n {

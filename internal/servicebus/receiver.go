@@ -92,7 +92,7 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	if r.wishes, err = wishesOf(l.Remote().Properties, &o); err != nil {
 		return err
 	}
-	if err := r.wishes.requireAll(&c.grants); err != nil {
+	if err := r.check(); err != nil {
 		return err
 	}
 	timeout := openTimeout
@@ -130,6 +130,10 @@ func (r *receiver) opened(err error) {
 	case r.over != nil:
 		r.refuse(r.c.wireError(r.path, r.over))
 	default:
+		if err := r.check(); err != nil { // it may have waited for long
+			r.refuse(r.c.wireError(r.path, err))
+			return
+		}
 		r.accept()
 	}
 }
@@ -378,5 +382,4 @@ func (r *receiver) topUp(from origin) {
 
 func ignore([]error) {}
 
-func (r *receiver) transfer(*endpoint.Incoming)    {}
-func (r *receiver) right() (access.Rights, string) { return access.Listen, r.path }
+func (r *receiver) transfer(*endpoint.Incoming) {}

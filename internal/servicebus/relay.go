@@ -22,8 +22,8 @@ type relay struct {
 }
 
 func (c *conn) attachRelay(l *endpoint.Link) error {
-	if !c.grants.proved {
-		return c.grants.require(access.Send, "")
+	if err := c.grants.requireSome(access.Send, ""); err != nil {
+		return err
 	}
 	c.attached(l, &relay{c: c, link: l, open: map[string]*broker.Sender{}})
 	l.Accept(endpoint.Accept{Credit: senderWindow})
@@ -102,9 +102,10 @@ func (r *relay) answer(d endpoint.Delivery, err error) {
 	r.link.Settle(d, frame.Accepted())
 }
 
-func (r *relay) credit()                        {}
-func (r *relay) disposition(*endpoint.Outcome)  {}
-func (r *relay) right() (access.Rights, string) { return 0, "" }
+func (r *relay) credit()                       {}
+func (r *relay) disposition(*endpoint.Outcome) {}
+func (r *relay) check() error                  { return r.c.grants.requireSome(access.Send, "") } // each message is checked by itself
+func (r *relay) paths() []string               { return nil }
 
 func (r *relay) detached() {
 	for path, s := range r.open {

@@ -3,7 +3,6 @@
 package servicebus
 
 import (
-	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
@@ -26,11 +25,13 @@ const (
 
 // requests is a link on which the peer sends requests to a node.
 type requests struct {
-	c     *conn
-	link  *endpoint.Link
-	node  string // path of the node
-	serve func(*request)
-	done  func() // runs when the link is gone; may be nil
+	c    *conn
+	link *endpoint.Link
+	node string // path of the node
+	// entity is the ID of the entity that requests are about; zero is none.
+	entity uint64
+	serve  func(*request)
+	done   func() // runs when the link is gone; may be nil
 }
 
 // replies is a link on which the peer receives the answers of a node.
@@ -38,6 +39,7 @@ type replies struct {
 	c       *conn
 	link    *endpoint.Link
 	node    string
+	entity  uint64    // of the requests; zero is none
 	backlog []parting // waiting for credit, oldest first
 	next    uint64    // makes delivery tags
 	done    func()
@@ -269,9 +271,25 @@ var dummy = codec.Map(codec.String("result"), codec.Bool(true))
 
 func (q *requests) credit()                       {}
 func (q *requests) disposition(*endpoint.Outcome) {}
-func (q *requests) right() (access.Rights, string) {
-	return 0, "" // every request is checked by itself
+
+// ofEntity returns the path of a node that belongs to an entity.
+func ofEntity(id uint64, path string) []string {
+	if id == 0 {
+		return nil
+	}
+	return []string{path}
 }
+
+func (q *requests) paths() []string { return []string{q.node} }
+
+// check looks at the entity alone: every request is checked by itself.
+func (q *requests) check() error {
+	if q.entity == 0 {
+		return nil
+	}
+	return q.c.isStill(q.node, q.entity)
+}
+
 func (q *requests) detached() {
 	if q.done != nil {
 		q.done()
@@ -284,7 +302,15 @@ func (to *replies) disposition(o *endpoint.Outcome) {
 		to.link.SettleOut(d.ID, frame.Accepted())
 	}
 }
-func (to *replies) right() (access.Rights, string) { return 0, "" }
+func (to *replies) paths() []string { return ofEntity(to.entity, to.node) }
+
+func (to *replies) check() error {
+	if to.entity == 0 {
+		return nil
+	}
+	return to.c.isStill(to.node, to.entity)
+}
+
 func (to *replies) detached() {
 	for _, p := range to.backlog {
 		to.c.mem.Release(p.charge)

@@ -42,7 +42,11 @@ func (c *conn) attachSender(l *endpoint.Link) error {
 	if err != nil {
 		return err
 	}
-	c.attached(l, &sender{c: c, link: l, path: path, to: to, window: newWindow(c.unsynced.account.Limit())})
+	s := &sender{c: c, link: l, path: path, to: to, window: newWindow(c.unsynced.account.Limit())}
+	c.attached(l, s)
+	if err := s.check(); err != nil { // what changed before we were told of changes
+		return err
+	}
 	size := to.MaxMessageSize()
 	l.Accept(endpoint.Accept{
 		MaxMessageSize: uint64(size),
@@ -126,7 +130,15 @@ func (s *sender) answer(d endpoint.Delivery, err error) {
 	}
 }
 
-func (s *sender) credit()                        {}
-func (s *sender) disposition(*endpoint.Outcome)  {}
-func (s *sender) right() (access.Rights, string) { return access.Send, s.path }
-func (s *sender) detached()                      { s.to.Close() }
+// check implements node.
+func (s *sender) check() error {
+	if err := s.c.isStill(s.path, s.to.ID()); err != nil {
+		return err
+	}
+	return s.c.grants.require(access.Send, s.path)
+}
+
+func (s *sender) credit()                       {}
+func (s *sender) disposition(*endpoint.Outcome) {}
+func (s *sender) paths() []string               { return []string{s.path} }
+func (s *sender) detached()                     { s.to.Close() }

@@ -21,12 +21,15 @@ type Service struct {
 	log    *slog.Logger
 
 	registry registry
+	watchers watchers
 }
 
-// New returns the personality of b. What connections make the process hold is charged
-// to memory.
+// New returns the personality of b, which tells it of changes from now on. What
+// connections make the process hold is charged to memory.
 func New(b *broker.Broker, memory *budget.Process, log *slog.Logger) *Service {
-	return &Service{broker: b, nodes: newNodes(), memory: memory, log: log}
+	s := &Service{broker: b, nodes: newNodes(), memory: memory, log: log}
+	b.OnChange(s.watchers.changed)
+	return s
 }
 
 // Peer is who a connection belongs to, as far as the listener knows.

@@ -20,10 +20,32 @@ type origin interface {
 	Close()
 }
 
-// requireAll asks for the right to listen at every source of a set.
-func (w *wishes) requireAll(g *grants) error {
-	for _, path := range w.sources {
-		if err := g.require(access.Listen, path); err != nil {
+// paths are those that the receiver takes messages from.
+func (r *receiver) paths() []string {
+	if len(r.wishes.sources) > 0 {
+		return r.wishes.sources
+	}
+	return []string{r.path}
+}
+
+// check asks for the right to listen at every queue that the receiver takes messages
+// from. One over several queues ends as a whole when a right to one of them ends:
+// its user must learn that there is a queue it gets nothing from any more.
+func (r *receiver) check() error {
+	for i, path := range r.paths() {
+		id := uint64(0)
+		switch from := r.origin().(type) {
+		case *broker.Receiver:
+			id = from.ID()
+		case *broker.Set:
+			id = from.ID(i)
+		}
+		if id != 0 { // there is none while it is opened
+			if err := r.c.isStill(path, id); err != nil {
+				return err
+			}
+		}
+		if err := r.c.grants.require(access.Listen, path); err != nil {
 			return err
 		}
 	}

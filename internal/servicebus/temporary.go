@@ -40,8 +40,8 @@ type temporary struct {
 }
 
 func (c *conn) attachTemporary(l *endpoint.Link) error {
-	if !c.grants.proved {
-		return c.grants.require(access.Listen, "")
+	if err := c.grants.requireSome(access.Listen, ""); err != nil {
+		return err
 	}
 	var id [16]byte
 	rand.Read(id[:]) // never fails, says its documentation
@@ -118,6 +118,9 @@ func (t *temporary) credit() {
 	}
 }
 
+func (t *temporary) check() error    { return t.c.grants.requireSome(access.Listen, "") }
+func (t *temporary) paths() []string { return nil }
+
 func (t *temporary) detached() {
 	t.c.svc.nodes.remove(t)
 	t.gone = true
@@ -136,8 +139,8 @@ type toTemporary struct {
 }
 
 func (c *conn) attachToTemporary(l *endpoint.Link) error {
-	if !c.grants.proved {
-		return c.grants.require(access.Send, pathOf(l.Address()))
+	if err := c.grants.requireSome(access.Send, pathOf(l.Address())); err != nil {
+		return err
 	}
 	if _, err := c.svc.nodes.find(l.Address()); err != nil {
 		return err
@@ -159,7 +162,8 @@ func (s *toTemporary) transfer(in *endpoint.Incoming) {
 	s.link.Settle(in.Delivery, frame.Accepted())
 }
 
-func (s *toTemporary) credit()                        {}
-func (s *toTemporary) disposition(*endpoint.Outcome)  {}
-func (s *toTemporary) right() (access.Rights, string) { return 0, "" }
-func (s *toTemporary) detached()                      {}
+func (s *toTemporary) credit()                       {}
+func (s *toTemporary) disposition(*endpoint.Outcome) {}
+func (s *toTemporary) check() error                  { return s.c.grants.requireSome(access.Send, pathOf(s.addr)) }
+func (s *toTemporary) paths() []string               { return nil }
+func (s *toTemporary) detached()                     {}

@@ -121,17 +121,3 @@ func (tx *Tx) Delivery(id ID, part Part, qd queue.Delivery) (Delivery, error) {
 
 // Store appends a body that the call is about to refer to.
 func (tx *Tx) Store(raw []byte) (queue.Ref, error) { return tx.s.body(raw) }
-
-// SessionOf returns the lock that a consumer of the part has on a session.
-func (tx *Tx) SessionOf(id ID, part Part, session string) (queue.SessionLock, bool) {
-	sl, err := tx.s.slot(id, part)
-	if err != nil {
-		return queue.SessionLock{}, false
-	}
-	for _, c := range sl.consumers {
-		if l := c.want.Session; l != (queue.SessionLock{}) && l.ID == session {
-			return l, true
-		}
-	}
-	return queue.SessionLock{}, false
-}

@@ -13,7 +13,7 @@ import (
 // fail writes an error the way the service does and returns its status.
 func (c *call) fail(w http.ResponseWriter, err error) int {
 	p, planned := problem.Of(err)
-	if !planned {
+	if !planned && c.Context().Err() == nil { // else the client has left
 		c.Log.Error("unexpected error of a management request", "method", c.Method, "path", c.URL.Path, "err", err)
 	}
 	if p.Status == http.StatusUnauthorized {

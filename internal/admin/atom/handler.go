@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // Parts is what the handler works with; all of it is required.
@@ -62,7 +63,7 @@ func (c *call) serve() (status int, err error) {
 	if c.target, err = parsePath(c.URL.Path); err != nil {
 		return 0, err
 	}
-	if err := caller.Require(c.grant, access.Manage, access.PathOf(c.URL.Path)); err != nil {
+	if err := caller.Require(c.grant, access.Manage, entity.Key(c.target.path())); err != nil {
 		return 0, c.unauthorized(err)
 	}
 	switch c.Method {

@@ -140,7 +140,7 @@ func (c *call) mayForward(to, deadTo string) error {
 		if f.target == "" {
 			continue
 		}
-		path := access.PathOf(f.target)
+		path := caller.Path(f.target)
 		if caller.Require(c.grant, access.Send, path) == nil {
 			continue
 		}

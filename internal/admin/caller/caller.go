@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // Errors of a request's credentials.
@@ -105,7 +106,34 @@ func verify(a access.Authority, text string) (access.Grant, error) {
 	return access.Grant{}, access.ErrMalformed
 }
 
-// Require reports that g does not give want on path, as access.PathOf writes it.
+// Path returns an address in the one form in which rights are compared. It is what
+// the broker reads from the same text, so that no spelling leads past a check; an
+// address that the broker cannot read is nobody's.
+func Path(addr string) string {
+	if addr == "" {
+		return "" // the namespace
+	}
+	p, err := entity.ParsePath(addr)
+	if err != nil {
+		return nowhere
+	}
+	return entity.Key(p.String())
+}
+
+// nowhere is the path of an address that cannot be one.
+const nowhere = "*"
+
+// Recheck reports that what r showed when it was identified gives want on path no
+// more: a request that has waited is asked again.
+func (as Authorities) Recheck(r *http.Request, g access.Grant, want access.Rights, path string) error {
+	g, err := as(r).Check(g)
+	if err != nil {
+		return err
+	}
+	return Require(g, want, path)
+}
+
+// Require reports that g does not give want on path, as Path writes it.
 func Require(g access.Grant, want access.Rights, path string) error {
 	if !g.Allows(want, path, time.Now()) {
 		return &RightsError{Want: want, Path: path}

@@ -97,6 +97,7 @@ var known = []struct {
 	{caller.ErrRights, http.StatusForbidden, "forbidden", ""},
 	{access.ErrMalformed, http.StatusUnauthorized, "unauthorized", "MalformedToken: The credentials are malformed."},
 	{access.ErrSignature, http.StatusUnauthorized, "unauthorized", "InvalidSignature: The token has an invalid signature."},
+	{access.ErrRevoked, http.StatusUnauthorized, "unauthorized", "InvalidSignature: The key of the token was changed or removed."},
 	{access.ErrRefused, http.StatusUnauthorized, "unauthorized", "InvalidAudience: Tokens of this type are not accepted here."},
 }
 

@@ -68,7 +68,8 @@ type call struct {
 	*Handler
 	*http.Request
 	place
-	w http.ResponseWriter
+	w     http.ResponseWriter
+	grant access.Grant
 }
 
 // ServeHTTP answers one request.
@@ -93,14 +94,19 @@ func (c *call) serve() error {
 	if err != nil {
 		return err
 	}
-	if err := caller.Require(grant, right, access.PathOf(c.entity)); err != nil {
-		return &problem.Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: fmt.Sprintf(
-			"Unauthorized access. '%s' claim(s) are required to perform this operation.", right)}
+	if err := caller.Require(grant, right, caller.Path(c.entity)); err != nil {
+		return unauthorized(right)
 	}
+	c.grant = grant
 	if _, err := c.Broker.Resolve(c.entity); err != nil {
 		return err
 	}
 	return do()
+}
+
+func unauthorized(right access.Rights) error {
+	return &problem.Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: fmt.Sprintf(
+		"Unauthorized access. '%s' claim(s) are required to perform this operation.", right)}
 }
 
 // operation finds what a method does at a place, and the right it takes.
@@ -135,7 +141,7 @@ func (c *call) operation() (access.Rights, func() error, error) {
 // a lock that is not there.
 func (c *call) fail(err error) {
 	p, planned := problem.Of(err)
-	if !planned {
+	if !planned && c.Context().Err() == nil { // else the client has left
 		c.Log.Error("unexpected error of a message request", "method", c.Method, "path", c.URL.Path, "err", err)
 	}
 	status := p.Status

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -63,6 +65,10 @@ func (c *call) receive(mode broker.Mode) error {
 	if c.Context().Err() != nil { // nobody is there to get it
 		broker.Return([]broker.Delivery{*d})
 		return nil
+	}
+	if c.Callers.Recheck(c.Request, c.grant, access.Listen, caller.Path(c.entity)) != nil {
+		broker.Return([]broker.Delivery{*d}) // it waited for longer than its right lasted
+		return unauthorized(access.Listen)
 	}
 	m, err := d.Message()
 	if err != nil {
