@@ -289,7 +289,7 @@ func (a *arena) comesBack(t *testing.T, before held) {
 // spareMemory is what a broker may hold beyond what it began with: the bodies and the
 // index of the messages that were left in its queues, and what the collector has not
 // given back yet.
-const spareMemory = 192 << 20
+const spareMemory = 128 << 20
 
 // baseline waits for the memory to come back.
 func (a *arena) baseline(t *testing.T) {
