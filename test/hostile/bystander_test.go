@@ -5,9 +5,15 @@
 package hostile
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,14 +24,18 @@ const (
 	bystanderQueue = "bystander"
 	bystanderPause = 5 * time.Millisecond // between two rounds
 	patience       = 10 * time.Second     // the longest that an operation of it may take
+
+	// bystanderOf names, in the environment of the bystander's process, the address of
+	// its broker.
+	bystanderOf = "HOSTILE_BYSTANDER"
 )
 
 // bystander is a client that means no harm: it sends a small message, receives and
-// completes it, over and over.
+// completes it, over and over. It is a process of its own, so that it does not wait for
+// those who attack.
 type bystander struct {
-	client *client.Client
-	cancel context.CancelFunc
-	done   chan struct{}
+	stdin io.Closer     // its end is that of the process
+	done  chan struct{} // closed when the process has ended
 
 	mu     sync.Mutex
 	took   []time.Duration // by sends and receives since the last report; guarded by mu
@@ -34,48 +44,46 @@ type bystander struct {
 }
 
 // watch starts a bystander of a broker.
-func watch(ctx context.Context, b *broker) (*bystander, error) {
-	c, err := client.Dial(ctx, "amqp://"+bystanderKey.Name+":"+bystanderKey.PrimaryKey+"@"+b.addr, nil)
+func watch(b *broker) (*bystander, error) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), bystanderOf+"="+b.addr)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.Sender(ctx, bystanderQueue)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.Receiver(ctx, bystanderQueue, nil)
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	w := &bystander{client: c, done: make(chan struct{})}
-	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go func() { // ends with ctx; stop waits for it
+	w := &bystander{stdin: stdin, done: make(chan struct{})}
+	go func() { // ends with the process, which stop waits for
 		defer close(w.done)
-		for ctx.Err() == nil {
-			w.round(ctx, s, r)
-			select {
-			case <-time.After(bystanderPause):
-			case <-ctx.Done():
-			}
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			w.note(lines.Text())
 		}
+		_ = cmd.Wait() // what it has to tell it has told
 	}()
 	return w, nil
 }
 
-func (w *bystander) round(ctx context.Context, s *client.Sender, r *client.Receiver) {
-	w.time(ctx, "send", func(ctx context.Context) error {
-		return s.Send(ctx, &client.Message{Body: []byte("a small message")})
-	})
-	w.time(ctx, "receive", func(ctx context.Context) error {
-		ms, err := r.Receive(ctx, 1)
-		if err != nil {
-			return err
-		}
-		return r.Complete(ctx, ms...)
-	})
+// note takes what the process says: that a round is over, how many nanoseconds an
+// operation took, or what went wrong.
+func (w *bystander) note(line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rounds++
+	if line == "round" {
+		w.rounds++
+		return
+	}
+	if n, err := strconv.ParseInt(line, 10, 64); err == nil {
+		w.took = append(w.took, time.Duration(n))
+	} else if w.fault == nil {
+		w.fault = fmt.Errorf("%s", line)
+	}
 }
 
 func (w *bystander) count() int {
@@ -85,27 +93,14 @@ func (w *bystander) count() int {
 }
 
 // rest waits for a whole round that begins now, so that what is under way is counted,
-// or for the end of the broker.
+// or for the end of one of the processes.
 func (w *bystander) rest(b *broker) {
 	for from, begin := w.count(), time.Now(); w.count() < from+2 && time.Since(begin) < 3*patience && !b.dead(); {
-		pause(context.Background(), bystanderPause)
-	}
-}
-
-// time runs an operation, which may take as long as patience allows.
-func (w *bystander) time(ctx context.Context, what string, do func(context.Context) error) {
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	begin := time.Now()
-	err := do(bounded)
-	if ctx.Err() != nil {
-		return // it is being stopped
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.took = append(w.took, time.Since(begin))
-	if err != nil && w.fault == nil {
-		w.fault = fmt.Errorf("%s after %v: %w", what, time.Since(begin).Round(time.Millisecond), err)
+		select {
+		case <-time.After(bystanderPause):
+		case <-w.done:
+			return
+		}
 	}
 }
 
@@ -139,9 +134,62 @@ func (w *bystander) report() ([]time.Duration, error) {
 }
 
 func (w *bystander) stop() {
-	w.cancel()
+	w.stdin.Close()
 	<-w.done
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = w.client.Close(ctx) // the broker may be gone
+}
+
+// standBy is the process of a bystander. It ends with its standard input, or with the
+// test that started it.
+func standBy(addr string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // ends with the process
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+		time.AfterFunc(time.Second, func() { os.Exit(0) }) // whatever the broker does
+	}()
+	say := func(what string, err error) { fmt.Println(what + " " + strings.ReplaceAll(err.Error(), "\n", " ")) }
+	open, done := context.WithTimeout(ctx, patience)
+	defer done()
+	c, err := client.Dial(open, "amqp://"+bystanderKey.Name+":"+bystanderKey.PrimaryKey+"@"+addr, nil)
+	if err != nil {
+		say("connect:", err)
+		return
+	}
+	s, err := c.Sender(open, bystanderQueue)
+	if err != nil {
+		say("open a sender:", err)
+		return
+	}
+	r, err := c.Receiver(open, bystanderQueue, nil)
+	if err != nil {
+		say("open a receiver:", err)
+		return
+	}
+	timed := func(what string, do func(context.Context) error) {
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		begin := time.Now()
+		err := do(bounded)
+		if ctx.Err() != nil {
+			return // it is being stopped
+		}
+		fmt.Println(time.Since(begin).Nanoseconds())
+		if err != nil {
+			say(fmt.Sprintf("%s after %v:", what, time.Since(begin).Round(time.Millisecond)), err)
+		}
+	}
+	for ctx.Err() == nil {
+		timed("send", func(ctx context.Context) error {
+			return s.Send(ctx, &client.Message{Body: []byte("a small message")})
+		})
+		timed("receive", func(ctx context.Context) error {
+			ms, err := r.Receive(ctx, 1)
+			if err != nil {
+				return err
+			}
+			return r.Complete(ctx, ms...)
+		})
+		fmt.Println("round")
+		pause(ctx, bystanderPause)
+	}
 }

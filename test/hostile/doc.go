@@ -18,8 +18,8 @@
 // How long the bystander waited is written to the log of the test, beside what it
 // waits when nobody does any harm; nothing is asserted about that ratio.
 //
-// A broker that dies is replaced by a new one on an empty store, so that one fault
-// does not hide the others. At the end the last one is started again on its store, and
+// A broker that dies, or that fails a scene, is replaced by a new one on an empty store,
+// so that one fault does not hide the others. At the end the last one is started again on its store, and
 // its memory has to be back near what it was at the beginning.
 //
 // # Limits

@@ -94,6 +94,15 @@ func batchTimesSubscriptions(s *scene) {
 		}
 		p.nc.Close()
 	}
+	many := "[" + strings.TrimSuffix(strings.Repeat(`{"Body":""},`, 20_000), ",") + "]"
+	resp, text, err := s.call(s.ctx, sendKey, http.MethodPost, "/fan/messages", strings.NewReader(many), "Content-Type", "application/vnd.microsoft.servicebus.json")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Logf("a batch of 20000 over HTTP: %s %.200s", resp.Status, text)
+	if resp.StatusCode/100 == 2 {
+		s.Error("a batch of 20000 messages was accepted over HTTP")
+	}
 }
 
 // rulesWithLongLabels is number 3: 18 rules with a label of 3.9 MB, from one who may

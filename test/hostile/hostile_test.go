@@ -178,9 +178,11 @@ func (a *arena) ready(t *testing.T) *broker {
 	a.b = b
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if a.bystander, err = watch(ctx, b); err != nil {
+	if a.bystander, err = watch(b); err != nil {
 		t.Fatalf("the bystander: %v", err)
 	}
+	a.bystander.rest(b)
+	a.bystander.report() // of its first round it waits longer
 	pause(ctx, time.Second)
 	quiet, err := a.bystander.report()
 	if err != nil {
@@ -255,10 +257,12 @@ func (a *arena) judge(t *testing.T, before held, took time.Duration) {
 	}
 	if peak > maxResident {
 		t.Errorf("the broker held %d MiB, at most %d MiB are allowed", peak>>20, int64(maxResident)>>20)
-		a.b.kill() // the next scene is not to die of this one
-		return
+	} else {
+		a.comesBack(t, before)
 	}
-	a.comesBack(t, before)
+	if t.Failed() {
+		a.b.kill() // the next scene is not to die of this one
+	}
 }
 
 const (
@@ -285,7 +289,7 @@ func (a *arena) comesBack(t *testing.T, before held) {
 // spareMemory is what a broker may hold beyond what it began with: the bodies and the
 // index of the messages that were left in its queues, and what the collector has not
 // given back yet.
-const spareMemory = 192 << 20
+const spareMemory = 128 << 20
 
 // baseline waits for the memory to come back.
 func (a *arena) baseline(t *testing.T) {
@@ -314,9 +318,7 @@ func (a *arena) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.b = b
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if a.bystander, err = watch(ctx, b); err != nil {
+	if a.bystander, err = watch(b); err != nil {
 		t.Fatalf("the bystander: %v", err)
 	}
 	a.bystander.rest(b)

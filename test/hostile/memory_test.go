@@ -136,8 +136,8 @@ func (s *scene) readSlowly(addr string, prefetch, speed int, until time.Time, re
 	for time.Now().Before(until) {
 		ctx, cancel := contextUntil(s.ctx, until)
 		m, err := r.Receive(ctx, nil)
-		cancel()
-		if ctx.Err() != nil {
+		over := ctx.Err() != nil
+		if cancel(); over {
 			return nil
 		}
 		if err != nil {
@@ -297,15 +297,20 @@ func strangersHoldLittle(s *scene) {
 	var in atomic.Int64
 	together(1000, 250, func(i int) {
 		p, err := s.connect(net.IPv4(127, 0, 2, byte(1+i/50)))
-		if err == nil {
-			err = p.open("ANONYMOUS", nil)
-		}
 		if err != nil {
+			return
+		}
+		if i%5 == 4 { // a header that never ends
+			in.Add(1)
+			fmt.Fprintf(p.within(200*time.Millisecond).nc, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: %s", longText(60<<10))
+			return
+		}
+		if p.open("ANONYMOUS", nil) != nil {
 			return
 		}
 		in.Add(1)
 		p.within(200 * time.Millisecond)
-		switch i % 4 {
+		switch i % 5 {
 		case 0: // links that are refused, and whose end is never answered
 			for h := range uint32(300) {
 				a := receiveFrom(h, longText(200))
