@@ -34,7 +34,7 @@ type ledger struct {
 
 // put adds an entry and returns its id.
 func (g *ledger) put(e entry) uint32 {
-	if int(g.next-g.base) == len(g.ring) {
+	if g.full() {
 		g.makeRoom()
 	}
 	id := g.next
@@ -52,6 +52,9 @@ func (g *ledger) skip() uint32 {
 	}
 	return g.put(entry{})
 }
+
+// full reports whether put has to make room.
+func (g *ledger) full() bool { return int(g.next-g.base) == len(g.ring) }
 
 // size returns about how many bytes the ledger takes, and what the App keeps beside.
 func (g *ledger) size() int { return (len(g.ring) + 2*len(g.old)) * unsettledCost }

@@ -89,13 +89,16 @@ func (s *Session) begin(w *waiting, t *frame.Transfer) {
 	t.DeliveryTag = w.Tag
 	t.MessageFormat = w.Format
 	t.Settled = w.Settled
+	full := s.sent.full()
 	if w.Settled {
 		t.DeliveryID = s.sent.skip()
-		return
+	} else {
+		w.link.out++
+		t.DeliveryID = s.sent.put(entry{link: w.link, ref: w.Ref, value: w.Value})
 	}
-	w.link.out++
-	t.DeliveryID = s.sent.put(entry{link: w.link, ref: w.Ref, value: w.Value})
-	s.weigh()
+	if full {
+		s.weigh()
+	}
 }
 
 // drain sends what waited for the window, oldest first.

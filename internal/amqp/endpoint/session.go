@@ -40,6 +40,13 @@ type Session struct {
 	weight   int         // what sent takes, in bytes
 }
 
+// lighten is weigh after something was removed: only a large ledger gives room back.
+func (s *Session) lighten() {
+	if s.weight >= maxRing*unsettledCost {
+		s.weigh()
+	}
+}
+
 // weigh notes what the ledger takes.
 func (s *Session) weigh() {
 	if n := s.sent.size(); n != s.weight {

@@ -104,7 +104,7 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 		}
 	}
 	s.m.scratch.found = found
-	s.weigh()
+	s.lighten()
 	s.report(found, d)
 	clear(found)
 	if cap(found) > maxScratch { // a disposition about very many at once
@@ -152,7 +152,7 @@ func (l *Link) SettleOut(id uint32, state frame.State) {
 		return // settled by the peer in the meantime
 	}
 	s.sent.remove(id)
-	s.weigh()
+	s.lighten()
 	l.out--
 	s.settled.add(s, settlement{first: id, last: id, settled: true, state: state}, frame.Sender)
 }
