@@ -23,8 +23,8 @@ import (
 const (
 	defaultPeek = 50
 	maxPeek     = limits.PeekedMessages
-	maxSearch   = 20_000 // messages that a filter looks at
-	peekWindow  = 256
+	maxSearch   = 20_000  // messages that a filter looks at
+	peekWindow  = 64      // messages held at a time
 	bodyPreview = 4 << 10 // of each body in a list
 	maxSend     = limits.SentByHTTP
 	sendSpace   = 64 << 10

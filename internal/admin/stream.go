@@ -65,10 +65,14 @@ func (p *peeking) next() (*Message, error) {
 		}
 		shown := err == nil && (p.wanted == nil || p.wanted(d, m))
 		p.looked++
-		p.from, p.ds = d.Seq+1, p.ds[1:]
+		var s Message
+		if shown {
+			s = show(d, m, bodyPreview)
+		}
+		p.from = d.Seq + 1
+		*d, p.ds = broker.Delivery{}, p.ds[1:] // a slow client does not keep what it has seen
 		if shown {
 			p.left--
-			s := show(d, m, bodyPreview)
 			return &s, nil
 		}
 	}

@@ -63,9 +63,9 @@ func checkNames(a *queue.Arrival) error {
 // and not refused.
 func checkOutcome(tokens int, o *Outcome) error {
 	size, err := message.CheckChanges(o.Properties)
+	size += min(len(o.Reason), longestReason) + min(len(o.Description), longestReason)
 	if err == nil {
-		size += min(len(o.Reason), longestReason) + min(len(o.Description), longestReason)
-		err = limits.CheckBytes(fmt.Sprintf("what one settlement writes into %d messages", tokens), tokens*size, limits.SettledBytes)
+		err = limits.CheckBytes("what one settlement writes into its messages", tokens*size, limits.SettledBytes)
 	}
 	return invalid(err)
 }
