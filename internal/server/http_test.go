@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -216,6 +217,22 @@ func TestBrokenRequestIsNoError(t *testing.T) {
 	<-done
 	if text := log.String(); strings.Contains(text, "level=ERROR") {
 		t.Errorf("the log has\n%s", text)
+	}
+}
+
+// A stranger's handshake is not kept however long it says it will be.
+func TestLongHandshakeIsCutOff(t *testing.T) {
+	r := run(t, func(c *Config) { c.Limits.HandshakeTimeout = entity.Duration(time.Hour) })
+	nc := r.dial()
+	hello := append([]byte{1, 0, 0xff, 0xff}, make([]byte, 40_000)...) // the first part of a ClientHello of 64 KiB
+	for piece := range slices.Chunk(hello, 16<<10) {
+		record := append([]byte{0x16, 3, 1, byte(len(piece) >> 8), byte(len(piece))}, piece...)
+		if _, err := nc.Write(record); err != nil {
+			break
+		}
+	}
+	if _, err := io.Copy(io.Discard, nc); err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("%v, want the connection closed", err)
 	}
 }
 
