@@ -4,8 +4,6 @@ package admin
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/triagemq/triagemq/internal/admin/atom"
 	"github.com/triagemq/triagemq/internal/admin/caller"
-	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/rest"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -109,21 +106,8 @@ type front struct {
 	site                     http.Handler // nil without one
 }
 
-// requestBody is the body of a request. That it breaks off is the client's doing,
-// and no error of ours to be logged.
-type requestBody struct{ io.ReadCloser }
-
-func (b requestBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && err != io.EOF && !tooLarge {
-		err = problem.Bad("The request ended before its body did.")
-	}
-	return n, err
-}
-
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	r.Body = requestBody{r.Body}
 	path, get := r.URL.Path, r.Method == http.MethodGet || r.Method == http.MethodHead
 	versioned := r.URL.Query().Has("api-version")
 	switch {

@@ -48,6 +48,7 @@ func TestRequestsBeyondALimitAreRefused(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
 	p.send("q", &amqp.Message{Value: "x"})
+	p.receiver("sessions", inSession("s", 0))
 	m := p.next(p.receiver("q", peekLock()))
 	token := m.DeliveryAnnotations["x-opt-lock-token"].(amqp.UUID)
 	tokens := func(n int) []amqp.UUID {

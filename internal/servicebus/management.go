@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -192,6 +193,9 @@ func (d *desk) admit(k *call) error {
 	case op.fenced == byToken:
 		k.held = d.c.heldSessions(k.entity)
 	case op.fenced == bySession && id != nil:
+		if err := limits.CheckText("session id", *id, limits.Name); err != nil {
+			return err
+		}
 		if k.session, ok = d.c.heldSession(k.entity, *id, k.request.property(propAssociatedLink)); !ok {
 			return broker.ErrSessionLockLost
 		}
