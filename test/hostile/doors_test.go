@@ -163,7 +163,7 @@ func actionsThatDouble(s *scene) {
 		s.Fatal(err)
 	}
 	made := 0
-	for i := range scale(100, 2000) {
+	for i := range scale(100, 500) {
 		times := 4
 		if i == 0 {
 			times = 32
