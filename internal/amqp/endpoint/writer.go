@@ -11,8 +11,8 @@ import (
 )
 
 // maxWrite is how much is written under one deadline, so that the deadline asks
-// for a speed and not for a size.
-const maxWrite = 256 << 10
+// for a speed and not for a size: with ten seconds, 6.4 KiB/s.
+const maxWrite = 64 << 10
 
 // writeLoop runs what was handed to Do, keeps the machine's time and writes its
 // output, all that has come together since the last write at once.
