@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -55,10 +56,14 @@ type api struct {
 	routes   []route
 	mux      *http.ServeMux
 	document []byte
+
+	// turns has a place for each message that may be made into JSON at a time: half
+	// of the processors are for those who send and receive.
+	turns chan struct{}
 }
 
 func newAPI(p Parts, started time.Time) *api {
-	a := &api{Parts: p, started: started, mux: http.NewServeMux()}
+	a := &api{Parts: p, started: started, mux: http.NewServeMux(), turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 	a.routes = a.table()
 	for i := range a.routes {
 		rt := &a.routes[i]

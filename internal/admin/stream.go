@@ -38,6 +38,14 @@ type peeking struct {
 	first  *Message
 }
 
+// inTurn runs work that takes a processor for a moment, when there is one to spare.
+// It must not wait for the disk or for the client.
+func (a *api) inTurn(work func()) {
+	a.turns <- struct{}{}
+	defer func() { <-a.turns }()
+	work()
+}
+
 // next returns the next message to show, nil if there is none or the request has
 // looked at as many as it may. After an error from is still that of the message.
 func (p *peeking) next() (*Message, error) {
@@ -63,12 +71,14 @@ func (p *peeking) next() (*Message, error) {
 		case err != nil:
 			return nil, err
 		}
-		shown := err == nil && (p.wanted == nil || p.wanted(d, m))
+		shown := err == nil
 		p.looked++
 		var s Message
-		if shown {
-			s = show(d, m, bodyPreview)
-		}
+		p.c.inTurn(func() {
+			if shown = shown && (p.wanted == nil || p.wanted(d, m)); shown {
+				s = show(d, m, bodyPreview)
+			}
+		})
 		p.from = d.Seq + 1
 		*d, p.ds = broker.Delivery{}, p.ds[1:] // a slow client does not keep what it has seen
 		if shown {
@@ -87,7 +97,9 @@ func (p *peeking) stream(w io.Writer) error {
 	}
 	size := 0
 	for m, between := p.first, ""; m != nil; between = "," {
-		b, err := json.Marshal(m)
+		var b []byte
+		var err error
+		p.c.inTurn(func() { b, err = json.Marshal(m) })
 		if err != nil {
 			return err
 		}
