@@ -736,6 +736,7 @@ func TestFullByOldNewsIsLookedAtAgain(t *testing.T) {
 			}
 			synctest.Wait()
 		}
+		synctest.Wait()
 		if err != nil || status.Full {
 			t.Errorf("the disk has been empty for a while: send: %v, status %+v, %+v", err, status, w.Stats())
 		}
