@@ -69,6 +69,18 @@ func (a *Account) Room() int64 {
 	return room
 }
 
+// scarce reports whether less than a quarter is left of a, or of an account above it.
+func (a *Account) scarce() bool {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	for x := a; x != nil; x = x.parent {
+		if x.used > x.limit-x.limit/4 {
+			return true
+		}
+	}
+	return false
+}
+
 // Charge charges n bytes whether there is room for them or not: for memory that is
 // taken already, or that cannot be refused. Whoever asks next finds so much less.
 func (a *Account) Charge(n int64) {

@@ -267,3 +267,22 @@ func TestMoveTakesWaitersAlong(t *testing.T) {
 		t.Error("somebody is stuck, and nobody waits")
 	}
 }
+
+// Whoever can do with less is told before there is nothing left, in whichever account.
+func TestScarce(t *testing.T) {
+	parent := New(1000)
+	a, b := parent.Child(400), parent.Child(900)
+	one, other := NewCounter(a), NewCounter(b)
+	if !one.Take(290) || one.Scarce() {
+		t.Error("with 110 of 400 left: scarce, want not")
+	}
+	if !one.Take(20) || !one.Scarce() {
+		t.Error("with 90 of 400 left: not scarce")
+	}
+	if other.Scarce() {
+		t.Error("what another has used up is scarce")
+	}
+	if !other.Take(600) || !other.Scarce() {
+		t.Error("with 90 of 1000 left for all: not scarce")
+	}
+}

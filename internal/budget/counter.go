@@ -81,6 +81,11 @@ func (c *Counter) Add(n int64) {
 // Short reports whether the account has no room for another piece.
 func (c *Counter) Short() bool { return c.account != nil && c.account.Room() < c.piece-(c.held-c.used) }
 
+// Scarce reports whether less than a quarter is left of the account, or of one above
+// it. Who can do with less holds back then, so that there is room for those who cannot:
+// a login, a link.
+func (c *Counter) Scarce() bool { return c.account != nil && c.account.scarce() }
+
 // Release gives back n bytes that were counted.
 func (c *Counter) Release(n int64) {
 	c.used -= n

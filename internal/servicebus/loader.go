@@ -192,7 +192,7 @@ func (l *loader) wait() bool {
 
 // full reports whether nothing more is to be encoded now; mu is held.
 func (l *loader) full() bool {
-	return l.ahead >= maxAhead || l.ahead >= maxEncoded && l.mem.Short()
+	return l.ahead >= maxAhead || l.ahead >= maxEncoded && l.mem.Scarce()
 }
 
 // sent says that the endpoint has taken what was charged with n, or that it went back.

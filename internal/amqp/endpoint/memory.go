@@ -100,7 +100,7 @@ func (m *Machine) measure() {
 	mem.full = mem.counter.Used() >= mem.limit
 	if held := mem.counter.Held(); held != mem.seen || mem.short {
 		mem.seen = held
-		mem.short = mem.counter.Short()
+		mem.short = mem.counter.Scarce()
 	}
 	if was && !mem.full && !mem.short {
 		m.recheck = true
