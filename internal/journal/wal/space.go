@@ -28,7 +28,9 @@ const (
 	baseShare    = 32
 	segmentShare = 64
 	marginShare  = 64
-	maxMargin    = 16 << 20
+	// fewSegments are not worth a large base while there is space for as many more.
+	fewSegments = 4
+	maxMargin   = 16 << 20
 	// defaultUnsynced is how many bytes may wait for the disk before senders are
 	// refused.
 	defaultUnsynced = 64 << 20
@@ -61,11 +63,14 @@ func (w *WAL) look() {
 	s.limit = min(w.block, max(firstCapacity, total/segmentShare&^(64<<10-1)))
 	// On a full disk the base is also what owners move bodies into, out of segments
 	// that are mostly dead. They may use half of it, and move no more than half of a
-	// segment: so it is as large as any of them.
+	// segment: so it is as large as any of them. A store of few segments can wait
+	// with that until the disk has little left.
 	s.base = min(baseReserve, total/baseShare)
-	for _, seg := range w.segs {
-		if seg != w.log.active {
-			s.base = max(s.base, min(seg.head.capacity, s.limit))
+	if len(w.segs) > fewSegments || s.spendable() < fewSegments*s.limit {
+		for _, seg := range w.segs {
+			if seg != w.log.active {
+				s.base = max(s.base, min(seg.head.capacity, s.limit))
+			}
 		}
 	}
 	s.base = min(s.base, usable(w.block))
