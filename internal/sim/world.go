@@ -332,6 +332,7 @@ func (h *home) rested() {
 		if c.over || c.c == nil || q == nil || c.delivered >= c.limit || q.cfg.ReceivePaused {
 			continue
 		}
+		h.follow(c.place)
 		next := q.choices(h.now, c.accepts)
 		if q.cfg.Sessions {
 			next = q.first(h.now, c.want.Session.ID)
