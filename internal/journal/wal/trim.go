@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import ()
+
+// shrink removes spares that are far more than the target asks for.
+func (w *WAL) shrink() error {
+	w.mu.Lock()
+	var given []*spare
+	for w.stock.excess() {
+		p := w.takeSurplus(w.stock.target)
+		if p == nil {
+			break
+		}
+		given = append(given, p)
+	}
+	w.mu.Unlock()
+	if len(given) == 0 {
+		return nil
+	}
+	return w.give(given)
+}
+
+// excess reports whether there are spares to be removed at once; mu is held.
+func (s *stock) excess() bool {
+	return s.spared > 2*s.target+(spareTarget+1)*max(s.limit, s.newest)
+}
+
+// bloated reports whether the stock is more than an idle store should have; mu is
+// held.
+func (w *WAL) bloated() bool {
+	var ready uint64
+	for _, s := range w.stock.ready {
+		ready += s.head.capacity
+	}
+	return ready > idleStock || w.surplus(w.stock.target) >= 0
+}
+
+// trim makes the stock of a store that nobody uses as small as that of a new one.
+func (w *WAL) trim() error {
+	w.making <- struct{}{}
+	err := w.trimReady()
+	<-w.making
+	if err != nil {
+		return err
+	}
+	for {
+		w.mu.Lock()
+		p := w.takeSurplus(w.stock.target)
+		w.mu.Unlock()
+		if p == nil {
+			return nil
+		}
+		if err := w.give([]*spare{p}); err != nil {
+			return err
+		}
+	}
+}
+
+// trimReady makes spares of ready segments, the last one first so that there is no
+// gap behind a crash, until few enough are left. None of them has to be there: the
+// active segment is sealed only when the one behind it is taken from the ready ones.
+// The making token is held.
+func (w *WAL) trimReady() error {
+	for {
+		w.mu.Lock()
+		var sum uint64
+		for _, s := range w.stock.ready {
+			sum += s.head.capacity
+		}
+		if sum <= idleStock {
+			w.mu.Unlock()
+			return nil
+		}
+		n := len(w.stock.ready) - 1
+		last := w.stock.ready[n]
+		w.stock.ready = w.stock.ready[:n]
+		w.stock.newest, w.stock.largest = firstCapacity, [2]uint64{} // growth starts again
+		w.mu.Unlock()
+
+		name := spareName(w.spareID.Add(1))
+		p := &spare{name, named(last.file, name), last.head.capacity}
+		err := w.fs.Rename(last.name, p.name)
+		if passes(err) { // the directory has no space for the name
+			p.name = last.name
+			if err := w.give([]*spare{p}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err == nil {
+			err = w.fs.SyncDir(".")
+		}
+		if err != nil {
+			return w.fail(err)
+		}
+		w.returnSpare(p)
+	}
+}
