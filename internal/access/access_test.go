@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -77,7 +78,7 @@ func TestVerify(t *testing.T) {
 		{"no rule", "SharedAccessSignature sr=a&sig=YQ%3D%3D&se=1", Grant{}, ErrMalformed},
 		{"expiry is no number", "SharedAccessSignature sr=a&sig=YQ%3D%3D&se=x&skn=half", Grant{}, ErrMalformed},
 		{"signature is no base64", "SharedAccessSignature sr=a&sig=_&se=1&skn=half", Grant{}, ErrMalformed},
-		{"too long", "SharedAccessSignature " + strings.Repeat("a", maxToken), Grant{}, ErrMalformed},
+		{"too long", "SharedAccessSignature " + strings.Repeat("a", limits.Token), Grant{}, ErrMalformed},
 	}
 	k := testKeeper()
 	for _, tt := range tests {

@@ -10,12 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 const tokenPrefix = "SharedAccessSignature "
-
-// maxToken bounds the work that a stranger can cause.
-const maxToken = 16 << 10
 
 // token is a shared access signature taken apart. resource stays as it was
 // written, because that is what was signed: clients differ in how they escape.
@@ -30,7 +29,7 @@ type token struct {
 
 func parseToken(text string) (token, error) {
 	fields, ok := strings.CutPrefix(text, tokenPrefix)
-	if !ok || len(text) > maxToken {
+	if !ok || len(text) > limits.Token {
 		return token{}, ErrMalformed
 	}
 	var t token

@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 func TestQueueByItsWholeLife(t *testing.T) {
@@ -113,7 +114,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		{"POST", "/queues", ``, 400, "bad_request", ""},
 		{"POST", "/queues", `{"name":"/bad//name"}`, 400, "invalid", "name"},
 		{"POST", "/queues", `{"name":"a","forwardTo":"a"}`, 400, "invalid", "itself"},
-		{"POST", "/queues", `"` + strings.Repeat("x", maxBody+1) + `"`, 413, "too_large", ""},
+		{"POST", "/queues", `"` + strings.Repeat("x", limits.Body+1) + `"`, 413, "too_large", ""},
 		{"PUT", "/queues/q", `{"requiresSession":false}`, 400, "invalid", "RequiresSession"},
 		{"PUT", "/queues/q", `{"name":"other"}`, 400, "bad_request", "path"},
 		{"PATCH", "/queues/q", `{"name":"other"}`, 400, "bad_request", "path"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -46,7 +47,7 @@ func (a *api) deadLetterRoutes() []route {
 func redrive(c *call) (any, error) {
 	var r Redrive
 	if c.ContentLength != 0 { // a body is not needed to move everything
-		if err := c.decode(&r, maxBody); err != nil {
+		if err := c.decode(&r, limits.Body); err != nil {
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Entity is a queue, topic or subscription: what it was defined as, what it is
@@ -83,7 +84,7 @@ func (a *api) pauseRoutes(path, noun string) []route {
 			body:    broker.Pause{}, result: broker.Pause{},
 			handle: func(c *call) (any, error) {
 				var p broker.Pause
-				if err := c.decode(&p, maxBody); err != nil {
+				if err := c.decode(&p, limits.Body); err != nil {
 					return nil, err
 				}
 				return p, c.Broker.Pause(c.Context(), c.address(), p)
@@ -122,7 +123,7 @@ func (a *api) queueRoutes() []route {
 			summary: "Create a queue; 409 if there is one of that name.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var q entity.Queue
-				if err := c.decode(&q, maxBody); err != nil {
+				if err := c.decode(&q, limits.Body); err != nil {
 					return nil, err
 				}
 				if err := c.mayForward(q.ForwardTo, q.ForwardDeadLetteredMessagesTo); err != nil {
@@ -145,7 +146,7 @@ func (a *api) queueRoutes() []route {
 			summary: "Create a queue, or give it this definition: what is left out goes back to its default, except that the policy stays unless it is null.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var q entity.Queue
-				if err := c.decode(&q, maxBody); err != nil {
+				if err := c.decode(&q, limits.Body); err != nil {
 					return nil, err
 				}
 				if err := named(&q.Name, c.PathValue("queue")); err != nil {

@@ -242,7 +242,7 @@ func send(c *call) (any, error) {
 	defer to.Close()
 	var batch Batch
 	// Text takes up to six bytes in JSON for one, but then few do so often.
-	if err := c.decode(&batch, max(2*to.MaxMessageSize(), maxBody)+sendSpace); err != nil {
+	if err := c.decode(&batch, max(2*to.MaxMessageSize(), limits.Body)+sendSpace); err != nil {
 		return nil, err
 	}
 	if len(batch) == 0 || len(batch) > maxSend {

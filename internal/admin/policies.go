@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -92,7 +93,7 @@ func (a *api) policyRoutes() []route {
 }
 
 // raw reads the body as it is.
-func (c *call) raw() ([]byte, error) { return problem.ReadBody(c.w, c.Request, maxBody) }
+func (c *call) raw() ([]byte, error) { return problem.ReadBody(c.w, c.Request, limits.Body) }
 
 func demand(c *call) (any, error) {
 	floor, err := c.number("floor", 0, 1e6)

@@ -18,12 +18,11 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 const (
 	apiRoot = "/api/v1"
-	// maxBody bounds definitions; messages have the limit of their entity.
-	maxBody = 1 << 20
 )
 
 // route is one operation of the API, and all that the OpenAPI document says about
@@ -248,7 +247,7 @@ func kindOf(t reflect.Type) string {
 func merge[T any](c *call, old T) (T, error) {
 	var next T
 	var fields, patch map[string]json.RawMessage
-	if err := c.decode(&patch, maxBody); err != nil {
+	if err := c.decode(&patch, limits.Body); err != nil {
 		return next, err
 	}
 	b, err := json.Marshal(old)

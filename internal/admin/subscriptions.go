@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 func (a *api) subscriptionRoutes() []route {
@@ -40,7 +41,7 @@ func (a *api) subscriptionRoutes() []route {
 			summary: "Create a subscription with its rules: those given, or one that takes everything.", body: entity.Subscription{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var s entity.Subscription
-				if err := c.decode(&s, maxBody); err != nil {
+				if err := c.decode(&s, limits.Body); err != nil {
 					return nil, err
 				}
 				if err := c.mayForward(s.ForwardTo, s.ForwardDeadLetteredMessagesTo); err != nil {
@@ -100,7 +101,7 @@ func putSubscription(c *call) (any, error) {
 		return nil, err
 	}
 	var s entity.Subscription
-	if err := c.decode(&s, maxBody); err != nil {
+	if err := c.decode(&s, limits.Body); err != nil {
 		return nil, err
 	}
 	if err := named(&s.Name, c.PathValue("subscription")); err != nil {
@@ -141,7 +142,7 @@ func (a *api) ruleRoutes() []route {
 			summary: "Add a rule, effective for the next message; 409 if there is one of that name.", body: entity.Rule{}, result: entity.Rule{},
 			handle: func(c *call) (any, error) {
 				var r entity.Rule
-				if err := c.decode(&r, maxBody); err != nil {
+				if err := c.decode(&r, limits.Body); err != nil {
 					return nil, err
 				}
 				topic, sub := in(c)
@@ -161,7 +162,7 @@ func (a *api) ruleRoutes() []route {
 			summary: "Add a rule, or replace it.", body: entity.Rule{}, result: entity.Rule{},
 			handle: func(c *call) (any, error) {
 				var r entity.Rule
-				if err := c.decode(&r, maxBody); err != nil {
+				if err := c.decode(&r, limits.Body); err != nil {
 					return nil, err
 				}
 				if err := named(&r.Name, c.PathValue("rule")); err != nil {

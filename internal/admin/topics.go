@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 func (a *api) topicRoutes() []route {
@@ -33,7 +34,7 @@ func (a *api) topicRoutes() []route {
 			summary: "Create a topic; 409 if there is one of that name.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var t entity.Topic
-				if err := c.decode(&t, maxBody); err != nil {
+				if err := c.decode(&t, limits.Body); err != nil {
 					return nil, err
 				}
 				t, err := c.Broker.CreateTopic(c.Context(), t)
@@ -53,7 +54,7 @@ func (a *api) topicRoutes() []route {
 			summary: "Create a topic, or give it this definition: what is left out goes back to its default.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var t entity.Topic
-				if err := c.decode(&t, maxBody); err != nil {
+				if err := c.decode(&t, limits.Body); err != nil {
 					return nil, err
 				}
 				if err := named(&t.Name, c.PathValue("topic")); err != nil {
@@ -109,7 +110,7 @@ type Trials struct {
 
 func tryTopic(c *call) (any, error) {
 	var out Outgoing
-	if err := c.decode(&out, maxBody); err != nil {
+	if err := c.decode(&out, limits.Body); err != nil {
 		return nil, err
 	}
 	m, err := out.message()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits is the table of what one request may ask for: how long names are,
-// how large properties, batches, rules and definitions, how many of each.
+// Package limits is the table of what one peer may ask for: how long names are, how
+// large properties, batches, rules, definitions, frames and headers, how many of each.
 //
 // Every limit that is enforced where something comes in is a constant here, so that
-// each has one value, whichever door the request takes. Limits of memory are not
-// here: package budget counts those.
+// each has one value, whichever door the request takes. What a
+// whole connection may make the broker hold is not here: package budget counts it.
 //
 // # Promise
 //

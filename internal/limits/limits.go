@@ -101,3 +101,75 @@ const (
 	// ends, with a next to go on from.
 	PeekJSON = 16 << 20
 )
+
+// Limits of what a peer may do that has not logged in. Clients need a session, two
+// links and a token for that.
+const (
+	// EarlyFrame is how many bytes a frame may have before open.
+	EarlyFrame = 4 << 10
+	// StrangerFrame is how many bytes a frame may have after it.
+	StrangerFrame = 16 << 10
+	// StrangerAttach is how many bytes an attach may have.
+	StrangerAttach = 4 << 10
+	// StrangerSessions is how many sessions a connection may have.
+	StrangerSessions = 16
+	// StrangerLinks is how many links a connection may have.
+	StrangerLinks = 16
+	// StrangerAnswers is how many bytes of answers may wait to be written before the
+	// peer is not read from any more.
+	StrangerAnswers = 8 << 10
+	// StrangerBody is how many bytes of the body of an HTTP request are read before
+	// its sender is identified.
+	StrangerBody = 4 << 10
+	// Handshake is how many bytes a client may send in the handshake of TLS: a hello
+	// of one or two KiB, and its certificates. The library keeps it until it is
+	// complete.
+	Handshake = 32 << 10
+	// Token is how many bytes a token may have. It bounds the work that a stranger can
+	// cause.
+	Token = 16 << 10
+)
+
+// Limits of what comes over AMQP, and of requests to the nodes of the broker.
+const (
+	// Depth is how deep values may be nested in one another.
+	Depth = 64
+	// EmptyElements is how many elements an array may have that take no bytes, such as
+	// nulls. Every other count is bounded by the bytes that came with it.
+	EmptyElements = 256
+	// Symbols is how many symbols a field of an open or attach may have. Peers send a
+	// handful; a decoded symbol takes more memory than its bytes.
+	Symbols = 64
+	// RefusedLinks is how many links may be there, beyond those that a connection may
+	// have, that were refused and whose peer has not answered that yet.
+	RefusedLinks = 64
+	// Request is how many bytes a request to $management may have: a batch of messages
+	// to schedule, say.
+	Request = 4 << 20
+	// TokenRequest is how many bytes a request to $cbs may have: a token with what is
+	// around it.
+	TokenRequest = 64 << 10
+	// Replies is how many replies may wait for the credit of a peer.
+	Replies = 1000
+	// TokenReplies is that of $cbs. Of those the oldest are dropped: a peer that does
+	// not read them must still be able to renew its token.
+	TokenReplies = 16
+	// ReplyBytes is how many bytes of messages one reply may have.
+	ReplyBytes = 8 << 20
+	// Deleted is how many messages one request may delete.
+	Deleted = 4000
+	// TemporaryNode is how many bytes may wait for the reader of a temporary node.
+	TemporaryNode = 8 << 20
+)
+
+// Limits of HTTP requests.
+const (
+	// Header is how many bytes the header of a request may have.
+	Header = 64 << 10
+	// Body is how many bytes the body of a request may have that defines something.
+	// Messages have the limit of their entity.
+	Body = 1 << 20
+	// BatchByHTTP is how many bytes a batch of messages may have, unless the entity
+	// takes larger messages.
+	BatchByHTTP = 4 << 20
+)

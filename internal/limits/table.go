@@ -52,4 +52,30 @@ var All = []Limit{
 
 	{"JSON made from the properties, or the AMQP value, of one message", MessageJSON, Bytes},
 	{"JSON of one answer with messages", PeekJSON, Bytes},
+
+	{"A frame before open", EarlyFrame, Bytes},
+	{"A frame before login", StrangerFrame, Bytes},
+	{"An attach before login", StrangerAttach, Bytes},
+	{"Sessions before login", StrangerSessions, Count},
+	{"Links before login", StrangerLinks, Count},
+	{"Answers that are not read, before login", StrangerAnswers, Bytes},
+	{"Body of an HTTP request without credentials", StrangerBody, Bytes},
+	{"Handshake of TLS", Handshake, Bytes},
+	{"Token", Token, Bytes},
+
+	{"Values nested in one another", Depth, Count},
+	{"Elements of an array without content, such as nulls", EmptyElements, Count},
+	{"Symbols in a field of an open or attach", Symbols, Count},
+	{"Refused links whose detach is not answered", RefusedLinks, Count},
+	{"Request to `$management`", Request, Bytes},
+	{"Request to `$cbs`", TokenRequest, Bytes},
+	{"Replies that wait for credit", Replies, Count},
+	{"Replies of `$cbs` that wait for credit", TokenReplies, Count},
+	{"Messages in one reply", ReplyBytes, Bytes},
+	{"Messages that one request deletes", Deleted, Count},
+	{"Messages that wait in a temporary node", TemporaryNode, Bytes},
+
+	{"Header of an HTTP request", Header, Bytes},
+	{"Body of an HTTP request that defines something", Body, Bytes},
+	{"Body of an HTTP request that sends a batch", BatchByHTTP, Bytes},
 }

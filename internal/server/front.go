@@ -17,6 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
@@ -268,7 +269,7 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 		return protoUnknown, nil, errors.New("server: TLS asked for, but there is no certificate")
 	}
 	c.SetDeadline(time.Now().Add(f.cfg.handshake()))
-	b := &bounded{Conn: c, left: maxHandshake}
+	b := &bounded{Conn: c, left: limits.Handshake}
 	tc := tls.Server(b, f.tls)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		return protoUnknown, nil, err
@@ -280,10 +281,6 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	}
 	return speaks, &visitor{Conn: inner, encrypted: true, certificate: nameIn(tc.ConnectionState())}, err
 }
-
-// maxHandshake is how much a client may send in the handshake of TLS: a hello of one or
-// two KiB, and its certificates. The library keeps it until it is complete.
-const maxHandshake = 32 << 10
 
 // nameIn returns the name in a client's certificate, which TLS has verified.
 func nameIn(state tls.ConnectionState) string {

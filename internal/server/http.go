@@ -10,10 +10,11 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 const (
-	maxHeader   = 64 << 10
 	webIdleTime = 2 * time.Minute
 
 	pathWebSocket = "/$servicebus/websocket"
@@ -28,7 +29,7 @@ func (f *front) httpServer(ctx context.Context) *http.Server {
 		Handler:           f.routes(ctx),
 		ReadHeaderTimeout: f.cfg.handshake(),
 		IdleTimeout:       webIdleTime,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    limits.Header,
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		// Requests that wait for a message end when the server does.
 		BaseContext: func(net.Listener) context.Context { return ctx },

@@ -12,11 +12,10 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 const (
-	// strangerBody is how much of a body is read before its sender is identified.
-	strangerBody = 4 << 10
 	// bodyStep is how much of a body has to come within the write timeout, or all
 	// of it.
 	bodyStep = 4 << 10
@@ -103,10 +102,10 @@ func (x *request) setDeadline(d time.Duration) {
 // Read reads from the body.
 func (x *request) Read(p []byte) (int, error) {
 	if !x.identified {
-		if x.read >= strangerBody {
+		if x.read >= limits.StrangerBody {
 			return 0, errStranger
 		}
-		p = p[:min(len(p), strangerBody-x.read)]
+		p = p[:min(len(p), limits.StrangerBody-x.read)]
 	}
 	n, err := x.ReadCloser.Read(p)
 	if !x.conn.held.body(n) {

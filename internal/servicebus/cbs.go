@@ -10,14 +10,12 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 const (
 	tokenSAS = "servicebus.windows.net:sastoken"
 	tokenJWT = "jwt"
-
-	// maxToken is the largest request to $cbs: a token with what is around it.
-	maxToken = 64 << 10
 )
 
 // attachCBS attaches to the node that takes tokens. There is one pair of links
@@ -34,7 +32,7 @@ func (c *conn) attachCBS(l *endpoint.Link) error {
 		c.cbs.requests = l
 		c.attached(l, &requests{c: c, link: l, node: cbsAddress, serve: c.putToken,
 			done: func() { c.cbs.requests = nil }})
-		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxToken})
+		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: limits.TokenRequest})
 		return nil
 	}
 	if c.cbs.replies != nil {

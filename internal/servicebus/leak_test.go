@@ -21,6 +21,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 const (
@@ -459,7 +460,7 @@ func TestFullReplyLinkCanBeReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range maxReplies + 1 {
+	for range limits.Replies + 1 {
 		err := send.Send(p.ctx(), &amqp.Message{
 			Properties:            &amqp.MessageProperties{MessageID: "1"},
 			ApplicationProperties: map[string]any{"operation": "com.microsoft:unknown"},

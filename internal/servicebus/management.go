@@ -41,7 +41,7 @@ func (c *conn) attachManagement(l *endpoint.Link) error {
 	}
 	if l.Role() == frame.Receiver {
 		c.attached(l, &requests{c: c, link: l, node: path, entity: id, serve: c.desk.take})
-		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: maxRequest})
+		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: limits.Request})
 		return nil
 	}
 	c.attached(l, &replies{c: c, link: l, node: path, entity: id})
@@ -122,7 +122,7 @@ var largeReplies = map[string]bool{
 }
 
 // replyLimit bounds the messages in one reply.
-func (c *conn) replyLimit() int { return int(min(maxReplyBytes, c.member.Limit()/16)) }
+func (c *conn) replyLimit() int { return int(min(limits.ReplyBytes, c.member.Limit()/16)) }
 
 // reserve charges what a large reply may take, before it is made: its parts and the
 // whole. While there is no room the request waits, and with it those behind it. It does

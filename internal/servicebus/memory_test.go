@@ -11,6 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // limited gives the clients of a bench so much memory.
@@ -155,13 +156,13 @@ func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 3 * maxReplies {
+	for range 3 * limits.Replies {
 		put("nonsense")
 	}
 	if u := b.service.memory.Usage(); u.Strangers > budget.StrangerLimit {
 		t.Errorf("a stranger makes us hold %d bytes", u.Strangers)
 	}
-	for range 3 * maxReplies {
+	for range 3 * limits.Replies {
 		put(access.SignToken(sendRule, "amqp://ns.example/q", time.Now().Add(time.Hour)))
 	}
 	p.send("q", &amqp.Message{Value: "x"})

@@ -15,14 +15,6 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-const (
-	maxPeek   = limits.PeekedMessages
-	maxDelete = 4000
-	// maxReplyBytes bounds the messages in one reply. A peek may return fewer
-	// than asked for.
-	maxReplyBytes = 8 << 20
-)
-
 // verdicts by the words of update-disposition; "defered" is how the service
 // spells it.
 var verdicts = map[string]broker.Verdict{
@@ -78,7 +70,7 @@ func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if !ok {
 		return codec.Value{}, badArgument("from-sequence-number", "a number")
 	}
-	most, err := k.count("message-count", maxPeek)
+	most, err := k.count("message-count", limits.PeekedMessages)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -200,7 +192,7 @@ func cancelScheduledMessage(ctx context.Context, k *call) (codec.Value, error) {
 }
 
 func batchDeleteMessages(ctx context.Context, k *call) (codec.Value, error) {
-	most, err := k.count("message-count", maxDelete)
+	most, err := k.count("message-count", limits.Deleted)
 	if err != nil {
 		return codec.Value{}, err
 	}

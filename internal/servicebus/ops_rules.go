@@ -79,7 +79,7 @@ func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	top, err := k.count("top", maxPeek)
+	top, err := k.count("top", limits.PeekedMessages)
 	if err != nil {
 		return codec.Value{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -107,7 +108,7 @@ func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	top, err := k.count("top", maxPeek)
+	top, err := k.count("top", limits.PeekedMessages)
 	if err != nil {
 		return codec.Value{}, err
 	}

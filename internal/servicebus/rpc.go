@@ -6,21 +6,15 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
 const (
 	// requestWindow bounds the requests of one link that are being served.
 	requestWindow = 100
-	// maxReplies bounds the replies that wait for a peer's credit.
-	maxReplies = 1000
-	// maxTokenReplies is that of $cbs. Of those the oldest are dropped: a peer that
-	// does not read them must still be able to renew its token.
-	maxTokenReplies = 16
 	// partingCost is what a reply takes beside its bytes while it waits.
 	partingCost = 256
-	// maxRequest is the largest request: a batch of messages to schedule, say.
-	maxRequest = 4 << 20
 )
 
 // requests is a link on which the peer sends requests to a node.
@@ -165,7 +159,7 @@ func (to *replies) target() string {
 // once is charged; a peer that has too many of them waiting loses the link, or, if it
 // is that of its tokens, the oldest of them.
 func (to *replies) send(p parting) {
-	if to.tokens && len(to.backlog) >= maxTokenReplies {
+	if to.tokens && len(to.backlog) >= limits.TokenReplies {
 		to.drop()
 	}
 	p.charge = int64(len(p.payload)) + partingCost
@@ -179,7 +173,7 @@ func (to *replies) send(p parting) {
 	to.backlog = append(to.backlog, p)
 	to.credit()
 	switch {
-	case len(to.backlog) > maxReplies, len(to.backlog) > 0 && p.charge == 0 && !to.tokens:
+	case len(to.backlog) > limits.Replies, len(to.backlog) > 0 && p.charge == 0 && !to.tokens:
 		to.c.detach(to.link, endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
 	case len(to.backlog) > 0 && p.charge == 0:
 		to.backlog = to.backlog[:len(to.backlog)-1] // it was the only one

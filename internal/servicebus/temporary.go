@@ -11,12 +11,11 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
 const (
-	// maxTemporary bounds the bytes that wait for the reader of a temporary node.
-	maxTemporary = 8 << 20
 	// temporaryCost is what a message counts beyond its own bytes.
 	temporaryCost = 256
 )
@@ -84,7 +83,7 @@ func (ns *nodes) forward(addr string, ms []*message.Message) error {
 	}
 	for _, m := range ms {
 		n := cost(m.Bytes())
-		if t.waiting.Add(n) > maxTemporary || !t.c.member.TryTake(n) {
+		if t.waiting.Add(n) > limits.TemporaryNode || !t.c.member.TryTake(n) {
 			t.waiting.Add(-n)
 			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "The temporary node '%s' has too many messages waiting.", addr)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Request and reply between plain clients: the asker makes a node of its own and
@@ -46,7 +48,7 @@ func TestTemporaryNodeIsBounded(t *testing.T) {
 	p := b.login(t, rootRule)
 	replies := p.receiver("", &amqp.ReceiverOptions{DynamicAddress: true, Credit: -1})
 	to := p.sender(replies.Address())
-	m := amqp.NewMessage(make([]byte, maxTemporary/16))
+	m := amqp.NewMessage(make([]byte, limits.TemporaryNode/16))
 	for i := range 17 {
 		err := to.Send(p.ctx(), m, nil)
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 
 // Limits of a request.
 const (
-	maxBody     = 1 << 20
 	maxDepth    = 16
 	maxElements = 20_000
 )

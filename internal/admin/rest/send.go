@@ -20,9 +20,7 @@ import (
 )
 
 const (
-	typeBatch = "application/vnd.microsoft.servicebus.json"
-	// maxBatch bounds the bytes of one request, whose messages are bounded as well.
-	maxBatch    = 4 << 20
+	typeBatch   = "application/vnd.microsoft.servicebus.json"
 	maxMessages = limits.SentByHTTP
 )
 
@@ -36,7 +34,7 @@ func (c *call) send() error {
 	kind, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type")) // anything may be sent
 	limit := to.MaxMessageSize()
 	if kind == typeBatch {
-		limit = max(limit, maxBatch)
+		limit = max(limit, limits.BatchByHTTP)
 	}
 	body, err := problem.ReadBody(c.w, c.Request, limit)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // What can be wrong with encoded values. Errors of a Reader wrap one of these.
@@ -29,12 +31,12 @@ var (
 
 const (
 	// MaxDepth is how deep values may be nested in one another.
-	MaxDepth = 64
+	MaxDepth = limits.Depth
 	// MaxEmpty is how many elements an array may have that take no bytes, such as
 	// nulls; Check counts those of all arrays inside a value. Every other count is
 	// bounded by the bytes that came with it, and memory for decoded elements with
 	// it.
-	MaxEmpty = 256
+	MaxEmpty = limits.EmptyElements
 )
 
 // Reader decodes values from the front of a byte slice. Its first error sticks

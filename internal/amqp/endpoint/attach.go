@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // onAttach asks the App for a link [AMQP 2.6.3].
@@ -25,7 +26,7 @@ func (s *Session) onAttach(fields *codec.Reader) {
 		s.fail(Errorf(CondHandleInUse, "handle %d is attached", remote.Handle))
 		return
 	}
-	if m.links >= m.maxLinks()+maxRefused {
+	if m.links >= m.maxLinks()+limits.RefusedLinks {
 		m.fail(Errorf(CondResourceLimitExceeded, "%d links, with those that were refused; answer their detach", m.links))
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // What things cost that the machine keeps for a peer, in bytes, beyond those that came
@@ -20,27 +21,6 @@ const (
 	waitingCost    = 256 // a delivery that waits for a window
 	answerCost     = 128 // a settlement that was not written yet
 )
-
-// What a peer may do that has proved nothing. Clients need a session, two links and a
-// token for that.
-const (
-	// maxEarlyFrame is the largest frame before open.
-	maxEarlyFrame = 4 << 10
-	// maxStrangerFrame is the largest frame after it: a token may be long.
-	maxStrangerFrame = 16 << 10
-	// maxStrangerAttach is the largest attach.
-	maxStrangerAttach = 4 << 10
-	// maxStrangerSessions and maxStrangerLinks are those of a connection.
-	maxStrangerSessions = 16
-	maxStrangerLinks    = 16
-	// maxStrangerAnswers is how many bytes of answers may wait to be written before
-	// the peer is not read from any more. Of others it is Config.HighOutput.
-	maxStrangerAnswers = 8 << 10
-)
-
-// maxRefused is how many links beyond Config.MaxLinks may be there that were refused,
-// and whose peer has not answered that yet.
-const maxRefused = 64
 
 // memory is what the peer makes the machine hold. Things that can be refused are taken
 // from the counter before they are made. Buffers grow and shrink all the time: they are
@@ -116,7 +96,7 @@ func (m *Machine) measure() {
 func (m *Machine) behind() bool {
 	most := m.cfg.HighOutput
 	if m.mem.stranger {
-		most = min(most, maxStrangerAnswers)
+		most = min(most, limits.StrangerAnswers)
 	}
 	return m.out.answers+m.mem.owed*answerCost >= most
 }
@@ -138,9 +118,9 @@ func (m *Machine) growRead(size int) bool {
 func (m *Machine) maxFrameIn() uint32 {
 	switch {
 	case m.phase != running:
-		return min(m.cfg.MaxFrameSize, maxEarlyFrame)
+		return min(m.cfg.MaxFrameSize, limits.EarlyFrame)
 	case m.mem.stranger:
-		return min(m.cfg.MaxFrameSize, maxStrangerFrame)
+		return min(m.cfg.MaxFrameSize, limits.StrangerFrame)
 	}
 	return m.cfg.MaxFrameSize
 }
@@ -148,7 +128,7 @@ func (m *Machine) maxFrameIn() uint32 {
 // maxLinks is how many links the peer may have.
 func (m *Machine) maxLinks() int {
 	if m.mem.stranger {
-		return min(m.cfg.MaxLinks, maxStrangerLinks)
+		return min(m.cfg.MaxLinks, limits.StrangerLinks)
 	}
 	return m.cfg.MaxLinks
 }
@@ -160,8 +140,8 @@ func (l *Link) admit(size int) error {
 	var err error
 	l.cost = int64(linkCost + size + symbolCost*symbolsIn(l.remote))
 	switch {
-	case m.mem.stranger && size > maxStrangerAttach:
-		err = Errorf(CondResourceLimitExceeded, "attach of %d bytes; before login the limit is %d", size, maxStrangerAttach)
+	case m.mem.stranger && size > limits.StrangerAttach:
+		err = Errorf(CondResourceLimitExceeded, "attach of %d bytes; before login the limit is %d", size, limits.StrangerAttach)
 	case !m.mem.counter.Take(l.cost):
 		err = Errorf(CondResourceLimitExceeded, "the connection holds too much memory for another link")
 	default:

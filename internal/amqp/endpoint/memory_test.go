@@ -13,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // stranger is a machine whose peer has proved nothing, and reads nothing.
@@ -140,7 +141,7 @@ func TestUnreadAnswersPauseThePeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		rest, paused = m.Paused()
-		if n := m.out.len(); n > 2*maxStrangerAnswers {
+		if n := m.out.len(); n > 2*limits.StrangerAnswers {
 			t.Fatalf("%d bytes wait to be read", n)
 		}
 		heard += len(m.Take())
@@ -181,7 +182,7 @@ func TestRefusedLinksCount(t *testing.T) {
 	m.Take()
 	m.measure()
 	before := m.mem.counter.Used()
-	for i := range 5 * (10 + maxRefused) { // one that answers may be refused for ever
+	for i := range 5 * (10 + limits.RefusedLinks) { // one that answers may be refused for ever
 		h := uint32(i % 10)
 		if err := m.Feed(time.Unix(0, 0), slicesOf(attachOf(int(h), frame.Attach{Target: &frame.Target{Address: "q"}}), encode(0, 0, &frame.Detach{Handle: h, Closed: true}, nil))); err != nil {
 			t.Fatal(err)
@@ -199,7 +200,7 @@ func TestRefusedLinksCount(t *testing.T) {
 		err = m.Feed(time.Unix(0, 0), attachOf(n, frame.Attach{Target: &frame.Target{Address: "q"}}))
 		m.Take()
 	}
-	if e, ok := errors.AsType[*Error](err); !ok || e.Condition != CondResourceLimitExceeded || n != 10+maxRefused+1 {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Condition != CondResourceLimitExceeded || n != 10+limits.RefusedLinks+1 {
 		t.Errorf("after %d links: %v", n, err)
 	}
 }

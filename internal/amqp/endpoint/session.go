@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // Session is one session of a peer: links in one session share an order.
@@ -89,8 +90,8 @@ func (m *Machine) onBegin(channel uint16, fields *codec.Reader) {
 		return
 	}
 	switch {
-	case m.mem.stranger && m.begun >= maxStrangerSessions:
-		m.fail(Errorf(CondResourceLimitExceeded, "more than %d sessions before login", maxStrangerSessions))
+	case m.mem.stranger && m.begun >= limits.StrangerSessions:
+		m.fail(Errorf(CondResourceLimitExceeded, "more than %d sessions before login", limits.StrangerSessions))
 		return
 	case !m.mem.counter.Take(sessionCost):
 		m.fail(Errorf(CondResourceLimitExceeded, "the connection holds too much memory for another session"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // ErrMissing says that a field which must be there is not.
@@ -17,7 +18,7 @@ var ErrSymbols = errors.New("frame: too many symbols in a field")
 
 // MaxSymbols is how many symbols a field of an open or attach may have. Peers send a
 // handful; a decoded symbol takes more memory than its bytes.
-const MaxSymbols = 64
+const MaxSymbols = limits.Symbols
 
 // writer writes the fields of a composite in order and leaves out the trailing
 // ones that are absent.
