@@ -9,10 +9,8 @@
 # suites find the broker's binary in $TRIAGEMQ_BINARY.
 #
 # A suite that needs something which is missing and cannot be installed is named
-# as not run; with CI=true that is a failure. A Go suite skips all of its tests when
-# the kernel does not allow what it needs, such as to mount a file system in a
-# container: it is named as not run, too, but that is no failure, since nobody who
-# runs the tests can mend it.
+# as not run; with CI=true that is a failure. So is a Go suite that skips all of its
+# tests, because the kernel does not let it mount a file system, say.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
@@ -54,7 +52,7 @@ go_tests() {
 		grep -vE '^ *(=== (RUN|PAUSE|CONT|NAME)|--- PASS|ok|PASS)' "$log" | tail -n 300
 	fi
 	if ((status == 0)) && ! grep -qE '^ *--- (PASS|FAIL)' "$log" && grep -q '^--- SKIP' "$log"; then
-		summary+=("$suite: not run: $(sed -nE 's/^ +[a-z_]+_test\.go:[0-9]+: //p' "$log" | head -n 1)")
+		not_run "$suite" "$(sed -nE 's/^ +[a-z_]+_test\.go:[0-9]+: //p' "$log" | head -n 1)"
 		return
 	fi
 	finish "$suite" "$(count "$log" '^ *--- PASS')" "$(count "$log" '^ *--- FAIL')" "$status"
