@@ -21,8 +21,9 @@ import (
 //	behind  >= 2 T + A            the oldest shard; T is the sum of S over all
 //	                              shards
 //
-// A is Options.SnapshotAfter, an eighth of it while the shard is quiet. What
-// snapshots write counts in none of the first two, and a round of snapshots by all
+// A is Options.SnapshotAfter. While the shard is quiet it is an eighth of that, and
+// at most two blocks: a small disk has small ones, and what a drained store keeps is
+// a small part of it. What snapshots write counts in none of the first two, and a round of snapshots by all
 // shards writes T: after it the third is at most T until T + A more bytes have come.
 // So snapshots never trigger each other, and an idle broker comes to rest.
 //
@@ -44,6 +45,7 @@ import (
 // make it write, and typically 1.1 times.
 type upkeep struct {
 	after   uint64 // Options.SnapshotAfter
+	block   uint64 // size of a block of the log
 	own     uint64 // bytes of records since the last snapshot began, its own not counted
 	size    uint64 // of a snapshot: S
 	garbage uint64 // bytes of bodies freed since the last snapshot began
@@ -64,7 +66,7 @@ func (u upkeep) worthwhile() bool {
 	}
 	after := u.after
 	if u.quiet {
-		after /= 8
+		after = min(after/8, 2*u.block)
 	}
 	need := max(after, 2*u.size)
 	return u.own >= need ||
@@ -114,6 +116,7 @@ func (s *Shard) upkeep(l look) upkeep {
 	n := &s.snapshot
 	u := upkeep{
 		after:   s.opts.SnapshotAfter,
+		block:   s.live.blockSize,
 		own:     s.written.own() - n.own,
 		size:    s.reserve(),
 		garbage: s.live.freed - n.freed,

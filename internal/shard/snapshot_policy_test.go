@@ -31,6 +31,8 @@ func TestWhenASnapshotIsWorthwhile(t *testing.T) {
 		{"others have taken snapshots", upkeep{log: journal.Usage{Behind: 640 * mib, Oldest: true, Reserved: 2 * 320 * mib}}, false},
 		{"quiet: a little was written", upkeep{own: 8 * mib, quiet: true}, true},
 		{"quiet: next to nothing was written", upkeep{own: 100 * kib, quiet: true}, false},
+		{"quiet, on a small disk: two blocks were written", upkeep{own: 2 * mib, quiet: true, block: mib}, true},
+		{"quiet, on a small disk: others have written two blocks", upkeep{quiet: true, block: mib, log: journal.Usage{Behind: 2 * mib, Oldest: true}}, true},
 		{"full: it frees more than it takes", upkeep{gain: 5 * mib, size: 4 * mib, full: true, log: journal.Usage{Available: 5 * mib}}, true},
 		{"full: it frees little more than it takes", upkeep{gain: 5 * mib, size: 4.5 * mib, full: true, log: journal.Usage{Available: 6 * mib}}, false},
 		{"full: it could not be finished", upkeep{gain: 64 * mib, size: 4 * mib, full: true, log: journal.Usage{Available: 4 * mib}}, false},
@@ -39,6 +41,9 @@ func TestWhenASnapshotIsWorthwhile(t *testing.T) {
 			log: journal.Usage{Behind: 700 * mib, Oldest: true, Available: 64 * mib}}, false},
 	} {
 		tt.u.after = 64 * mib
+		if tt.u.block == 0 {
+			tt.u.block = 64 * mib
+		}
 		if got := tt.u.worthwhile(); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
