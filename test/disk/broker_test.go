@@ -12,45 +12,14 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/triagemq/triagemq/client"
+	"github.com/triagemq/triagemq/test/process"
 )
-
-// program returns the broker to run.
-var program = sync.OnceValues(func() (string, error) {
-	if b := os.Getenv("TRIAGEMQ_BINARY"); b != "" {
-		return b, nil
-	}
-	dir, err := os.MkdirTemp("", "triagemq-disk-")
-	if err != nil {
-		return "", err
-	}
-	built.Store(true)
-	b := filepath.Join(dir, "triagemq")
-	build := exec.Command("go", "build", "-o", b, "./cmd/triagemq")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		return b, fmt.Errorf("build the broker: %w\n%s", err, out)
-	}
-	return b, nil
-})
-
-var built atomic.Bool // a binary of our own, which has to be removed
-
-func removeBinary() {
-	if built.Load() {
-		b, _ := program()
-		os.RemoveAll(filepath.Dir(b))
-	}
-}
 
 const key = "0123456789abcdef0123456789abcdef"
 
@@ -59,116 +28,54 @@ var queues = []string{"orders", "invoices", "mail", "reports"}
 
 // broker is a running process.
 type broker struct {
+	*process.Process
 	t    *testing.T
-	cmd  *exec.Cmd
-	addr string
-	data string        // its directory
-	log  string        // file with what it wrote to its standard error
-	done chan struct{} // closed when the process has ended
-	err  error         // how it ended; set before done is closed
+	data string // its directory
 }
 
 // start runs the broker with its store on a disk. It must start, whatever is on the
 // disk and however little is free.
 func (d *disk) start() *broker {
 	d.t.Helper()
-	path, err := program()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	dir := d.t.TempDir()
-	file := filepath.Join(dir, "triagemq.yaml")
+	data := filepath.Join(d.dir, "data")
 	config := fmt.Sprintf("data: %s\nlisteners: [\"127.0.0.1:0\"]\n"+
-		"security: {rules: [{name: root, rights: [Send, Listen, Manage], primaryKey: %s}]}\nqueues:\n",
-		filepath.Join(d.dir, "data"), key)
+		"security: {rules: [{name: root, rights: [Send, Listen, Manage], primaryKey: %s}]}\nqueues:\n", data, key)
 	for _, q := range queues {
 		config += fmt.Sprintf("  - {name: %s, maxDeliveryCount: 1000, maxSizeInMegabytes: 100000}\n", q)
 	}
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
-	b := &broker{t: d.t, data: filepath.Join(d.dir, "data"), log: filepath.Join(dir, "log"), done: make(chan struct{})}
-	b.cmd = exec.Command(path, "serve", "--config", file)
-	log, err := os.Create(b.log)
+	p, err := process.Start(process.Options{Dir: d.t.TempDir(), Config: config})
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer log.Close() // the process has its own
-	b.cmd.Stderr = log
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := b.cmd.StdoutPipe()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := b.cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	addr := make(chan string, 1)
-	go func() { // ends with the process, which the cleanup waits for
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if a, ok := strings.CutPrefix(lines.Text(), "  listening on "); ok {
-				addr <- a
-			}
-		}
-		b.err = b.cmd.Wait()
-		close(b.done)
-	}()
-	d.t.Cleanup(b.kill)
-	select {
-	case b.addr = <-addr:
-	case <-b.done:
-		d.t.Fatalf("the broker does not start: %v\n%s", b.err, b.lastWords())
-	}
-	return b
-}
-
-// kill ends the process as kill -9 does.
-func (b *broker) kill() {
-	_ = b.cmd.Process.Kill() // fails if it has ended, which done tells
-	<-b.done
+	d.t.Cleanup(p.Kill)
+	return &broker{p, d.t, data}
 }
 
 // stop ends the process in good order.
 func (b *broker) stop() {
 	b.t.Helper()
 	b.alive()
-	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		b.t.Fatal(err)
-	}
-	select {
-	case <-b.done:
-	case <-time.After(time.Minute):
-		b.t.Fatalf("the broker does not stop\n%s", b.lastWords())
-	}
-	if b.err != nil {
-		b.t.Fatalf("the broker ended with %v\n%s", b.err, b.lastWords())
+	if err := b.Stop(); err != nil {
+		b.t.Fatalf("the broker ended with %v\n%s", err, b.lastWords())
 	}
 }
 
 // alive fails the test if the process has ended by itself.
 func (b *broker) alive() {
 	b.t.Helper()
-	select {
-	case <-b.done:
-		b.t.Fatalf("the broker has ended: %v\n%s", b.err, b.lastWords())
-	default:
+	if b.Dead() {
+		b.t.Fatalf("the broker has ended: %v\n%s", b.Err, b.lastWords())
 	}
 }
 
-// lastWords returns the end of the log.
-func (b *broker) lastWords() string {
-	text, err := os.ReadFile(b.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text[max(0, len(text)-4<<10):]) + b.metrics()
-}
+// lastWords returns the end of the log, and what the broker measures.
+func (b *broker) lastWords() string { return b.LastWords() + b.metrics() }
 
 // metrics returns what the broker measures of its disk and its shards.
 func (b *broker) metrics() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.t.Context()), 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.Addr+"/metrics", nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -189,7 +96,7 @@ func (b *broker) metrics() string {
 
 // dial returns a client that gives up soon: what it did not hear of is unknown.
 func (b *broker) dial(ctx context.Context) (*client.Client, error) {
-	return client.Dial(ctx, "amqp://root:"+key+"@"+b.addr, &client.Options{RetryFor: time.Second})
+	return client.Dial(ctx, "amqp://root:"+key+"@"+b.Addr, &client.Options{RetryFor: time.Second})
 }
 
 // connect is dial for a test that cannot go on without.
@@ -207,7 +114,7 @@ func (b *broker) connect(ctx context.Context) *client.Client {
 // sockets, whether the file system counts them or not.
 func (b *broker) written() int64 {
 	b.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", b.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", b.ID()))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func TestFullDiskWithLongBacklog(t *testing.T) {
 	step("full")
 	b.rest()
 	step("at rest")
-	b.kill()
+	b.Kill()
 	b = d.start()
 	step("killed and started")
 	l.check(ctx, b)
@@ -185,7 +185,7 @@ func (l *ledger) killInUse(ctx context.Context, d *disk, b *broker) *broker {
 	d.take(1)
 	<-time.After(time.Duration(rand.IntN(500)) * time.Millisecond)
 	b.alive()
-	b.kill()
+	b.Kill()
 	_ = load.wait() // each was cut off
 	d.giveBack()
 	d.take(1)
@@ -205,7 +205,7 @@ func (l *ledger) small(ctx context.Context, d *disk, b *broker) {
 		b.alive()
 		<-time.After(500 * time.Millisecond)
 	}
-	l.t.Fatalf("%d bytes of the disk are in use although there is no message, want at most %d", d.used(), most)
+	l.t.Fatalf("%d bytes of the disk are in use although there is no message, want at most %d\n%s", d.used(), most, b.files())
 }
 
 // refuseProperties fails the test unless properties that somebody wants merged into a

@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/triagemq/triagemq/test/process"
 )
 
 // namespaced is the environment variable that tells this binary that it may mount.
@@ -36,9 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(cannotMount)
 	}
-	code := m.Run()
-	removeBinary()
-	os.Exit(code)
+	process.Main(m)
 }
 
 // runNamespaced runs this binary again in a mount namespace, and returns its exit

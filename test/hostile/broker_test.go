@@ -5,35 +5,30 @@
 package hostile
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/test/process"
 )
 
 const (
 	maxResident = 512 << 20           // what the process may hold at any moment
 	limits      = "ulimit -d 1048576" // KiB; kills it before it harms the machine
 	memoryLimit = "GOMEMLIMIT=400MiB"
-	stopTime    = 30 * time.Second // for the process to end when it is told to
-	long        = "HOSTILE_LONG"   // plays everything as large as it was first seen
+	long        = "HOSTILE_LONG" // plays everything as large as it was first seen
 )
 
 // isLong reports whether there is time for the large variants.
@@ -47,150 +42,42 @@ func scale(few, many int) int {
 	return few
 }
 
-// built returns the broker to run.
-var built = sync.OnceValues(func() (string, error) {
-	if b := os.Getenv("TRIAGEMQ_BINARY"); b != "" {
-		return b, nil
-	}
-	dir, err := os.MkdirTemp("", "triagemq-hostile-")
-	if err != nil {
-		return "", err
-	}
-	b := filepath.Join(dir, "triagemq")
-	build := exec.Command("go", "build", "-o", b, "./cmd/triagemq")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the broker: %w\n%s", err, out)
-	}
-	return b, nil
-})
-
 func TestMain(m *testing.M) {
 	if addr := os.Getenv(bystanderOf); addr != "" {
 		standBy(addr)
 		return
 	}
-	code := m.Run()
-	if b, err := built(); err == nil && os.Getenv("TRIAGEMQ_BINARY") == "" {
-		os.RemoveAll(filepath.Dir(b))
-	}
-	os.Exit(code)
+	process.Main(m)
 }
 
 // broker is a running process.
 type broker struct {
-	cmd  *exec.Cmd
-	dir  string // of its configuration, store and log
-	addr string
-	done chan struct{} // closed when the process has ended
-	err  error         // how it ended; set before done is closed
-	peak atomic.Int64  // bytes resident, as last seen
+	*process.Process
+	dir  string       // of its configuration, store and log
+	peak atomic.Int64 // bytes resident, as last seen
 }
 
 // start runs the broker on a directory, which may have a store already, and waits
 // until it listens.
 func start(dir, configuration string, flags ...string) (*broker, error) {
-	program, err := built()
+	p, err := process.Start(process.Options{
+		Dir: dir, Config: configuration, Shell: limits, Env: []string{memoryLimit},
+		Args: append([]string{"--data", filepath.Join(dir, "data")}, flags...),
+	})
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "triagemq.yaml")
-	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		return nil, err
-	}
-	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close() // the process has its own
-	b := &broker{dir: dir, done: make(chan struct{})}
-	flags = append([]string{"-c", limits + ` && exec "$0" "$@"`, program,
-		"serve", "--config", file, "--data", filepath.Join(dir, "data")}, flags...)
-	b.cmd = exec.Command("bash", flags...)
-	b.cmd.Env = append(os.Environ(), memoryLimit)
-	b.cmd.Stderr = log
-	out, err := b.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := b.cmd.Start(); err != nil {
-		return nil, err
-	}
-	addr := make(chan string, 8) // one for each listener
-	go func() {                  // ends with the process, which stop waits for
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if a, ok := strings.CutPrefix(lines.Text(), "  listening on "); ok {
-				addr <- a
-			}
-		}
-		b.err = b.cmd.Wait()
-		close(b.done)
-	}()
+	b := &broker{Process: p, dir: dir}
 	go b.sample() // ends with the process
-	select {
-	case b.addr = <-addr:
-		return b, nil
-	case <-b.done:
-		return nil, fmt.Errorf("the broker does not start: %w\n%s", b.err, b.lastWords())
-	case <-time.After(stopTime):
-		b.kill()
-		return nil, fmt.Errorf("the broker does not listen after %v\n%s", stopTime, b.lastWords())
-	}
-}
-
-// dead reports whether the process has ended.
-func (b *broker) dead() bool {
-	select {
-	case <-b.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// stop ends the process in good order and returns how it ended.
-func (b *broker) stop() error {
-	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	select {
-	case <-b.done:
-	case <-time.After(stopTime):
-		b.kill()
-		return fmt.Errorf("it was still running %v after SIGTERM", stopTime)
-	}
-	return b.err
-}
-
-func (b *broker) kill() {
-	b.cmd.Process.Kill() // it may have ended already
-	<-b.done
-}
-
-// lastWords returns the end of the log, where a process that dies says why.
-func (b *broker) lastWords() string {
-	text, err := os.ReadFile(filepath.Join(b.dir, "log"))
-	if err != nil {
-		return err.Error()
-	}
-	// A trace of all goroutines is long; the reason is at its beginning.
-	for _, word := range []string{"\npanic: ", "\nfatal error: ", "runtime: out of memory"} {
-		if i := strings.LastIndex(string(text), word); i >= 0 {
-			return string(text[i:min(len(text), i+2<<10)])
-		}
-	}
-	return string(text[max(0, len(text)-2<<10):])
+	return b, nil
 }
 
 // logged counts the lines of the log that contain a text.
-func (b *broker) logged(text string) int {
-	all, _ := os.ReadFile(filepath.Join(b.dir, "log")) // there is none before the start
-	return strings.Count(string(all), text)
-}
+func (b *broker) logged(text string) int { return strings.Count(b.Log(), text) }
 
 // proc reads a file that the system keeps about the process.
 func (b *broker) proc(name string) string {
-	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(b.cmd.Process.Pid), name)) // empty once it has ended
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(b.ID()), name)) // empty once it has ended
 	return string(text)
 }
 
@@ -215,26 +102,26 @@ func (b *broker) resident() (now, peak int64) {
 
 // sample keeps the peak for when there is no process to ask any more.
 func (b *broker) sample() {
-	for !b.dead() {
+	for !b.Dead() {
 		if _, peak := b.resident(); peak > 0 {
 			b.peak.Store(peak)
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
-		case <-b.done:
+		case <-b.Done:
 		}
 	}
 }
 
 func (b *broker) resetPeak() {
 	// See proc_pid_clear_refs(5).
-	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(b.cmd.Process.Pid), "clear_refs"), []byte("5"), 0)
+	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(b.ID()), "clear_refs"), []byte("5"), 0)
 }
 
 // sockets returns how many sockets the process has open. Its files are those of the
 // store, which grows.
 func (b *broker) sockets() int {
-	dir := filepath.Join("/proc", strconv.Itoa(b.cmd.Process.Pid), "fd")
+	dir := filepath.Join("/proc", strconv.Itoa(b.ID()), "fd")
 	entries, _ := os.ReadDir(dir) // none once it has ended
 	n := 0
 	for _, e := range entries {
@@ -270,7 +157,7 @@ var web = &http.Client{
 // call makes an HTTP request with the key of a rule and returns the answer with
 // its body.
 func (b *broker) call(ctx context.Context, rule access.Rule, method, path string, body io.Reader, header ...string) (*http.Response, string, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+b.addr+path, body)
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+b.Addr+path, body)
 	if err != nil {
 		return nil, "", err
 	}
@@ -308,7 +195,7 @@ func (b *broker) get(ctx context.Context, rule access.Rule, path string) (string
 // login connects an ordinary client with the key of a rule.
 func (s *scene) login(rule access.Rule) *amqp.Session {
 	s.Helper()
-	conn, err := amqp.Dial(s.ctx, "amqp://"+s.addr, &amqp.ConnOptions{
+	conn, err := amqp.Dial(s.ctx, "amqp://"+s.Addr, &amqp.ConnOptions{
 		SASLType: amqp.SASLTypePlain(rule.Name, rule.PrimaryKey), WriteTimeout: 10 * time.Second})
 	if err != nil {
 		s.Fatalf("log in as %s: %v", rule.Name, err)
@@ -324,5 +211,5 @@ func (s *scene) login(rule access.Rule) *amqp.Session {
 // dialFrom connects from an address of this machine.
 func (b *broker) dialFrom(ctx context.Context, ip net.IP) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: ip}}
-	return d.DialContext(ctx, "tcp", b.addr)
+	return d.DialContext(ctx, "tcp", b.Addr)
 }

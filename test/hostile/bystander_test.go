@@ -46,7 +46,7 @@ type bystander struct {
 // watch starts a bystander of a broker.
 func watch(b *broker) (*bystander, error) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), bystanderOf+"="+b.addr)
+	cmd.Env = append(os.Environ(), bystanderOf+"="+b.Addr)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -95,7 +95,7 @@ func (w *bystander) count() int {
 // rest waits for a whole round that begins now, so that what is under way is counted,
 // or for the end of one of the processes.
 func (w *bystander) rest(b *broker) {
-	for from, begin := w.count(), time.Now(); w.count() < from+2 && time.Since(begin) < 3*patience && !b.dead(); {
+	for from, begin := w.count(), time.Now(); w.count() < from+2 && time.Since(begin) < 3*patience && !b.Dead(); {
 		select {
 		case <-time.After(bystanderPause):
 		case <-w.done:

@@ -20,7 +20,7 @@ func (s *scene) flood(rule access.Rule, addr string, format message.Format, n in
 	var p *peer
 	handle := uint32(0)
 	for i := range n {
-		if s.dead() || s.ctx.Err() != nil {
+		if s.Dead() || s.ctx.Err() != nil {
 			return accepted, last
 		}
 		if p == nil {

@@ -167,7 +167,7 @@ func TestHostile(t *testing.T) {
 // ready returns a living broker, a new one on an empty store if the last has died.
 func (a *arena) ready(t *testing.T) *broker {
 	t.Helper()
-	if a.b != nil && !a.b.dead() {
+	if a.b != nil && !a.b.Dead() {
 		return a.b
 	}
 	a.close()
@@ -200,9 +200,9 @@ func (a *arena) close() {
 		a.bystander.stop()
 		a.bystander = nil
 	}
-	if a.b != nil && !a.b.dead() {
-		if err := a.b.stop(); err != nil {
-			a.t.Errorf("the broker ended with %v\n%s", err, a.b.lastWords())
+	if a.b != nil && !a.b.Dead() {
+		if err := a.b.Stop(); err != nil {
+			a.t.Errorf("the broker ended with %v\n%s", err, a.b.LastWords())
 		}
 	}
 	a.b = nil
@@ -244,12 +244,12 @@ func (a *arena) judge(t *testing.T, before held, took time.Duration) {
 	_, peak := a.b.resident()
 	waited, fault := a.bystander.report()
 	a.noise = append(a.noise, waited...)
-	if a.b.dead() {
+	if a.b.Dead() {
 		peak = a.b.peak.Load()
 	}
 	t.Logf("%.1fs; at most %d MiB; bystander: %v (quiet: %v)", took.Seconds(), peak>>20, waitsOf(waited), waitsOf(a.quiet))
-	if a.b.dead() {
-		t.Errorf("the broker has died: %v\n%s", a.b.err, a.b.lastWords())
+	if a.b.Dead() {
+		t.Errorf("the broker has died: %v\n%s", a.b.Err, a.b.LastWords())
 		return
 	}
 	if fault != nil {
@@ -261,7 +261,7 @@ func (a *arena) judge(t *testing.T, before held, took time.Duration) {
 		a.comesBack(t, before)
 	}
 	if t.Failed() {
-		a.b.kill() // the next scene is not to die of this one
+		a.b.Kill() // the next scene is not to die of this one
 	}
 }
 

@@ -320,6 +320,6 @@ func leavingInARequest(s *scene) {
 	})
 	pause(s.ctx, 200*time.Millisecond)
 	if n := s.logged("level=ERROR") - before; n > 0 {
-		s.Errorf("%d errors were logged\n%s", n, s.lastWords())
+		s.Errorf("%d errors were logged\n%s", n, s.LastWords())
 	}
 }

@@ -139,12 +139,12 @@ func browsers(s *scene) {
 		s.Fatal(err)
 	}
 	defer func() {
-		if err := dev.stop(); err != nil {
+		if err := dev.Stop(); err != nil {
 			s.Error(err)
 		}
 	}()
 	// A name that leads to this machine: DNS says what the page wants it to.
-	nc, err := net.Dial("tcp", dev.addr)
+	nc, err := net.Dial("tcp", dev.Addr)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func developmentOnANetwork(s *scene) {
 		s.Logf("%v", err)
 		return
 	}
-	b.kill()
+	b.Kill()
 	s.Error("--dev listens on every address")
 }
 
@@ -267,7 +267,7 @@ func webhooks(s *scene) {
 		s.Fatal(err)
 	}
 	defer func() {
-		if err := b.stop(); err != nil {
+		if err := b.Stop(); err != nil {
 			s.Error(err)
 		}
 	}()

@@ -26,7 +26,7 @@ func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 		for i := range n {
 			// From many addresses, each of which may have some strangers.
 			from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%20))}}
-			nc, err := from.DialContext(ctx, "tcp", b.addr)
+			nc, err := from.DialContext(ctx, "tcp", b.Addr)
 			if err != nil {
 				t.Fatalf("stranger %d: %v", i, err)
 			}
@@ -39,7 +39,7 @@ func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 	visit(100)
 	s, err := b.session(ctx)
 	if err != nil {
-		t.Fatalf("among a hundred strangers: %v\n%s", err, b.lastWords())
+		t.Fatalf("among a hundred strangers: %v\n%s", err, b.LastWords())
 	}
 	send, err := s.NewSender(ctx, "q", nil)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 	for i := range count {
 		err := send.Send(ctx, amqp.NewMessage(bytes.Repeat([]byte{byte(i)}, 100<<10)), nil)
 		if err != nil {
-			t.Fatalf("message %d: %v\n%s", i, err, b.lastWords())
+			t.Fatalf("message %d: %v\n%s", i, err, b.LastWords())
 		}
 	}
 	receive, err := s.NewReceiver(ctx, "q", nil)
@@ -63,12 +63,12 @@ func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 			err = receive.AcceptMessage(ctx, m)
 		}
 		if err != nil {
-			t.Fatalf("receive message %d: %v\n%s", i, err, b.lastWords())
+			t.Fatalf("receive message %d: %v\n%s", i, err, b.LastWords())
 		}
 	}
 	// Somebody new, who logs in, is served although strangers take every place.
 	if _, err := b.session(ctx); err != nil {
-		t.Errorf("a client that comes late: %v\n%s", err, b.lastWords())
+		t.Errorf("a client that comes late: %v\n%s", err, b.LastWords())
 	}
 }
 
@@ -79,7 +79,7 @@ func TestSoftLimitIsRaised(t *testing.T) {
 	defer cancel()
 	for i := range 200 {
 		if _, err := b.session(ctx); err != nil {
-			t.Fatalf("connection %d: %v\n%s", i, err, b.lastWords())
+			t.Fatalf("connection %d: %v\n%s", i, err, b.LastWords())
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestClientsTakeNoDescriptorFromTheStore(t *testing.T) {
 	}
 	for i := range 100 {
 		if err := send.Send(ctx, amqp.NewMessage(make([]byte, 100<<10)), nil); err != nil {
-			t.Fatalf("message %d: %v\n%s", i, err, b.lastWords())
+			t.Fatalf("message %d: %v\n%s", i, err, b.LastWords())
 		}
 	}
 }
