@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/entity"
+)
+
+// slowBody is a body during which something happens.
+type slowBody struct {
+	io.Reader
+	meanwhile func()
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if b.meanwhile != nil {
+		b.meanwhile()
+		b.meanwhile = nil
+	}
+	return b.Reader.Read(p)
+}
+
+// A body may take its time: the right to what it asks for must be there when it has
+// come, and the key of a queue says nothing about another that has its name by then.
+func TestRightIsCheckedAgainAfterTheBody(t *testing.T) {
+	const entry = `<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">` +
+		`<QueueDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"><UserMetadata>mine</UserMetadata></QueueDescription></content></entry>`
+	requests := []struct{ method, path, body string }{
+		{"POST", "/a/messages", "x"},
+		{"POST", "/api/v1/queues/a/messages", `{"body":"x"}`},
+		{"PUT", "/api/v1/queues/a", `{"userMetadata":"mine"}`},
+		{"PATCH", "/api/v1/queues/a", `{"userMetadata":"mine"}`},
+		{"PUT", "/api/v1/queues/a/paused", `{"sending":true}`},
+		{"PUT", "/api/v1/policies/a", `{"classes":[{"name":"mine"}]}`},
+		{"PUT", "/a?api-version=2021-05", entry},
+	}
+	for name, change := range map[string]func(r *rig){
+		"key changed": func(r *rig) {
+			if _, err := r.b.UpdateQueue(r.t.Context(), entity.Queue{Name: "a"}); err != nil {
+				r.t.Fatal(err)
+			}
+		},
+		"queue deleted": func(r *rig) {
+			if err := r.b.DeleteQueue(r.t.Context(), "a"); err != nil {
+				r.t.Fatal(err)
+			}
+		},
+		"queue of somebody else": func(r *rig) {
+			if err := r.b.DeleteQueue(r.t.Context(), "a"); err != nil {
+				r.t.Fatal(err)
+			}
+			r.queue(keyed("a"))
+		},
+	} {
+		for _, tt := range requests {
+			t.Run(name+": "+tt.method+" "+tt.path, func(t *testing.T) {
+				r := start(t)
+				r.queue(keyed("a"))
+				req := httptest.NewRequestWithContext(t.Context(), tt.method, "http://localhost"+tt.path,
+					&slowBody{strings.NewReader(tt.body), func() { change(r) }})
+				own := access.Rule{Name: "own", PrimaryKey: "key of a"}
+				req.Header.Set("Authorization", access.SignToken(own, "https://localhost/a", time.Now().Add(time.Hour)))
+				if strings.Contains(tt.path, "api-version") {
+					req.Header.Set("If-Match", "*")
+				}
+				w := httptest.NewRecorder()
+				r.handler.ServeHTTP(w, req)
+				if w.Code != http.StatusUnauthorized {
+					t.Errorf("%d %s, want 401", w.Code, w.Body)
+				}
+				q, err := r.b.Queue("a")
+				if name == "queue deleted" {
+					if err == nil {
+						t.Error("the queue is there again")
+					}
+					return
+				}
+				if paused, _ := r.b.Paused("a"); err != nil || q.UserMetadata != "" || q.Policy != nil || paused.Sending || r.counts("a").Active != 0 {
+					t.Errorf("the queue was changed: %+v, paused %v, %d messages (%v)", q, paused, r.counts("a").Active, err)
+				}
+			})
+		}
+	}
+}
+
+// slowReader reads an answer so slowly that something happens meanwhile.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	meanwhile func()
+}
+
+func (w *slowReader) Write(b []byte) (int, error) {
+	if w.meanwhile != nil {
+		w.meanwhile()
+		w.meanwhile = nil
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+// Who reads the messages of a queue slowly is not shown those of another that has its
+// name by then, nor any more when the key was changed.
+func TestPeekEndsWithItsRight(t *testing.T) {
+	for name, change := range map[string]func(r *rig){
+		"key changed": func(r *rig) {
+			if _, err := r.b.UpdateQueue(r.t.Context(), entity.Queue{Name: "a"}); err != nil {
+				r.t.Fatal(err)
+			}
+		},
+		"queue of somebody else": func(r *rig) {
+			if err := r.b.DeleteQueue(r.t.Context(), "a"); err != nil {
+				r.t.Fatal(err)
+			}
+			r.queue(keyed("a"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t)
+			r.queue(keyed("a"))
+			fill := func(text string) {
+				r.want(201, "POST", "/api/v1/queues/a/messages", "["+strings.Repeat(`{"body":"`+text+`"},`, 2*peekWindow)+`{"body":"`+text+`"}]`)
+			}
+			fill("before")
+			req := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/api/v1/queues/a/messages?max=1000", nil)
+			own := access.Rule{Name: "own", PrimaryKey: "key of a"}
+			req.Header.Set("Authorization", access.SignToken(own, "https://localhost/a", time.Now().Add(time.Hour)))
+			w := httptest.NewRecorder()
+			r.handler.ServeHTTP(&slowReader{w, func() { change(r); fill("secret") }}, req)
+			if w.Code != http.StatusOK || !wellFormed(w.Body.String()) {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			if n := strings.Count(w.Body.String(), "before"); n > peekWindow {
+				t.Errorf("it was shown %d messages, want those of the first window at most", n)
+			}
+			if strings.Contains(w.Body.String(), "secret") {
+				t.Error("it was shown messages that came after its right had ended")
+			}
+		})
+	}
+}
