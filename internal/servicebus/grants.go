@@ -80,7 +80,8 @@ func (g *grants) put(audience string, grant access.Grant) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := g.byAudience[audience]; !ok {
+	old, again := g.byAudience[audience]
+	if !again {
 		if len(g.byAudience) >= maxGrants {
 			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
 		}
@@ -92,6 +93,9 @@ func (g *grants) put(audience string, grant access.Grant) error {
 	g.byAudience[audience] = put{grant, id}
 	g.deadline = time.Time{}
 	g.schedule()
+	if again && !grant.Rights.Has(old.Rights) {
+		g.c.review() // links that stood on the others have nothing any more
+	}
 	return nil
 }
 
@@ -242,7 +246,8 @@ func (g *grants) expire() {
 	g.c.close(endpoint.Errorf(endpoint.CondConnectionForced, "No token is left on this connection."))
 }
 
-// review drops the grants that have ended and detaches the links that stood on them.
+// review drops the grants that have ended, detaches the links that stood on them and
+// ends the requests that did.
 // A peer that is left without any is a stranger again: it may put a token, and is
 // waited for as long as one that has just come.
 func (g *grants) review() {
@@ -264,6 +269,7 @@ func (g *grants) review() {
 			g.c.detach(l, g.ended(l, err))
 		}
 	}
+	g.c.desk.review()
 	g.c.unwatch()
 	if g.deadline.IsZero() && !g.any() {
 		g.deadline = time.Now().Add(g.c.peer.Patience)

@@ -172,6 +172,9 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
 	}
 	defer k.c.unsynced.account.Release(charge)
+	if err := k.still(); err != nil { // it may have waited for that
+		return codec.Value{}, err
+	}
 	seqs, err := k.c.svc.broker.Schedule(ctx, k.entity, ms, k.c.sending)
 	if err != nil {
 		return codec.Value{}, err
