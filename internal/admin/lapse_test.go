@@ -145,3 +145,40 @@ func TestPeekEndsWithItsRight(t *testing.T) {
 		})
 	}
 }
+
+// Who may do anything to a queue of his own cannot say by it how long the messages of
+// another live, or what they are worth: a reply is what is sent by who got the request.
+func TestRequestsOfOneKeyDoNotTouchMessagesOfAnother(t *testing.T) {
+	r := start(t)
+	r.queue(keyed("mine"))
+	r.queue(entity.Queue{Name: "victim"})
+	own := access.Rule{Name: "own", PrimaryKey: "key of mine"}
+	token := access.SignToken(own, "https://localhost/mine", time.Now().Add(time.Hour))
+	const request = `{"MessageId":"order-1","ReplyTo":"victim","TimeToLive":3600}`
+	ask := func(answerer ...string) {
+		t.Helper()
+		if got := r.as("nobody", "POST", "/mine/messages", "x", "Authorization", token, "BrokerProperties", request, "Priority", "9"); got.status != 201 {
+			t.Fatalf("send: %d %s", got.status, got.body)
+		}
+		if got := r.as(answerer[0], "DELETE", "/mine/messages/head", "", answerer[1:]...); got.status != 200 {
+			t.Fatalf("receive: %d %s", got.status, got.body)
+		}
+	}
+	send := func() (lives bool) {
+		t.Helper()
+		r.want(201, "POST", "/victim/messages", "y", "BrokerProperties", `{"CorrelationId":"order-1"}`)
+		ds, err := r.b.Peek(t.Context(), "victim", 0, 10, nil)
+		if err != nil || len(ds) == 0 {
+			t.Fatalf("peek: %d messages, %v", len(ds), err)
+		}
+		return ds[len(ds)-1].ExpiresAt.IsZero()
+	}
+	ask("nobody", "Authorization", token)
+	if !send() {
+		t.Error("a stranger to the queue has made its message expire")
+	}
+	ask("root")
+	if send() {
+		t.Error("a reply does not live as long as its request")
+	}
+}

@@ -62,6 +62,7 @@ func (g *grants) known(key string) {
 		return
 	}
 	g.proved = true
+	g.c.sending.Key = key // before there is a link that uses it
 	if !g.c.member.Prove(key) {
 		g.c.close(errNoMemory)
 	}

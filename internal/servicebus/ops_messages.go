@@ -99,7 +99,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	}
 	k.taken = ds // should the reply not arrive
 	return messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.Stamp {
-		k.c.svc.broker.HandedOut(k.entity, d, m)
+		k.c.svc.broker.HandedOut(k.entity, k.c.sending.Key, d, m)
 		s := stampOf(d, mode)
 		s.State = message.StateDeferred
 		return s

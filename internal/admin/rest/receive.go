@@ -83,7 +83,7 @@ func (c *call) receive(mode broker.Mode) error {
 	if err != nil {
 		return err
 	}
-	c.Broker.HandedOut(c.entity, d, m)
+	c.Broker.HandedOut(c.entity, c.grant.Holder(), d, m)
 	return c.answer(d, m)
 }
 

@@ -27,7 +27,7 @@ const (
 
 // send stores one message, or a batch as a whole.
 func (c *call) send() error {
-	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{})
+	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{Key: c.grant.Holder()})
 	if err != nil {
 		return err
 	}
