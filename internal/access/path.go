@@ -20,14 +20,19 @@ func PathOf(resource string) string {
 }
 
 // scopeOf is PathOf for the resource of a token, whose path may be left out
-// together with the scheme: a bare host stands for the whole namespace.
+// together with the scheme: a bare host stands for the whole namespace. A word that
+// does not look like a host is refused. It may be meant for the name of a queue, and
+// must not give more than that.
 func scopeOf(sr string) (string, error) {
 	text, err := url.QueryUnescape(sr)
 	if err != nil {
 		return "", ErrMalformed
 	}
 	if !strings.Contains(text, "://") {
-		_, rest, _ := strings.Cut(text, "/")
+		host, rest, _ := strings.Cut(text, "/")
+		if !strings.ContainsAny(host, ".:") && !strings.EqualFold(host, "localhost") {
+			return "", ErrMalformed
+		}
 		return PathOf(rest), nil
 	}
 	return PathOf(text), nil
