@@ -209,10 +209,16 @@ func (g *grants) expectToken() {
 // schedule arms the timer for the first grant that ends, or for the deadline.
 func (g *grants) schedule() {
 	first := g.deadline
-	for _, grant := range g.byAudience {
+	ends := func(grant *access.Grant) {
 		if !grant.Expires.IsZero() && (first.IsZero() || grant.Expires.Before(first)) {
 			first = grant.Expires
 		}
+	}
+	if g.login != nil {
+		ends(g.login)
+	}
+	for _, p := range g.byAudience {
+		ends(&p.Grant)
 	}
 	if first.IsZero() {
 		g.stop()
@@ -261,7 +267,7 @@ func (g *grants) review() {
 		g.login = nil
 		if !g.any() {
 			// It deals in no tokens, and cannot log in again.
-			g.c.close(endpoint.Errorf(endpoint.CondUnauthorizedAccess, "The key of this connection was changed or removed."))
+			g.c.close(endpoint.Errorf(endpoint.CondUnauthorizedAccess, "The key of this connection was changed or removed, or its certificate has ended."))
 			return
 		}
 	}

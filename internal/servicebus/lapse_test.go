@@ -4,6 +4,7 @@ package servicebus
 
 import (
 	"maps"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -35,6 +37,35 @@ func TestTokenWithFewerRightsEndsLinks(t *testing.T) {
 		}
 		b.login(t, sendRule).send("q", &amqp.Message{Value: "y"})
 		p.next(r) // its right is there all the time
+	})
+}
+
+// A connection that logged in with a certificate ends with it, as one would be refused
+// that comes then.
+func TestConnectionEndsWithItsCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		ours, theirs := net.Pipe()
+		served := make(chan error, 1)
+		go func() { // ends with the pipe
+			served <- b.service.Serve(t.Context(), endpoint.NewConn(ours, endpoint.Config{}),
+				Peer{Authority: b.keeper, Certificate: sendRule.Name, CertificateEnds: hence(time.Hour)})
+		}()
+		conn, err := amqp.NewConn(t.Context(), theirs, &amqp.ConnOptions{SASLType: amqp.SASLTypeExternal("")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		p := &peerOf{conn, t, served}
+		s := p.sender("q")
+		time.Sleep(59 * time.Minute)
+		if err := s.Send(p.ctx(), &amqp.Message{Value: "x"}, nil); err != nil {
+			t.Fatalf("before the end: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := s.Send(p.ctx(), &amqp.Message{Value: "y"}, nil); err == nil {
+			t.Error("a message was accepted after the certificate had ended")
+		}
 	})
 }
 
