@@ -86,7 +86,7 @@ func (r *rpc) ask(operation string, body any, properties map[string]any) {
 func TestRequestThatWaitsNeedsItsRightStill(t *testing.T) {
 	own := ownRule("own", "key of a", entity.Manage)
 	for name, change := range map[string]func(t *testing.T, b *bench){
-		"token ends":  func(*testing.T, *bench) { time.Sleep(20 * time.Second) },
+		"token ends":  nil,
 		"key changes": func(t *testing.T, b *bench) { b.define(t, entity.Queue{Name: "a"}) },
 		"queue is anew": func(t *testing.T, b *bench) {
 			if err := b.broker.DeleteQueue(t.Context(), "a"); err != nil {
@@ -115,7 +115,11 @@ func TestRequestThatWaitsNeedsItsRightStill(t *testing.T) {
 				}
 				mgmt.ask("com.microsoft:schedule-message", map[string]any{"messages": []any{map[string]any{"message": raw}}}, nil)
 				synctest.Wait()
-				change(t, b)
+				if change != nil {
+					change(t, b)
+				} else {
+					time.Sleep(20 * time.Second)
+				}
 				synctest.Wait()
 				account.Release(full)
 				synctest.Wait()
