@@ -7,10 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -180,5 +183,45 @@ func TestRequestsOfOneKeyDoNotTouchMessagesOfAnother(t *testing.T) {
 	ask("root")
 	if send() {
 		t.Error("a reply does not live as long as its request")
+	}
+}
+
+// A change that waits for its turn behind others is made only if there is a right to it
+// when the turn comes.
+func TestRightIsCheckedWhenAChangeIsMade(t *testing.T) {
+	const entry = `<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">` +
+		`<QueueDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"/></content></entry>`
+	for path, body := range map[string]string{"/api/v1/queues/a": `{}`, "/a?api-version=2021-05": entry} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := brokertest.Start(t)
+				r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+				r.queue(keyed("a"))
+				r.queue(entity.Queue{Name: "other"})
+				goOn := make(chan struct{})
+				b.OnChange(func(name string) {
+					if name == "other" {
+						<-goOn // a change that takes long
+					}
+				})
+				var wg sync.WaitGroup
+				wg.Go(func() { _ = b.DeleteQueue(t.Context(), "other") })
+				synctest.Wait()
+				wg.Go(func() { _ = b.DeleteQueue(t.Context(), "a") })
+				synctest.Wait()
+				wg.Go(func() {
+					own := access.Rule{Name: "own", PrimaryKey: "key of a"}
+					if got := r.with(own, "a", time.Hour, "PUT", path, body); got.status < 400 {
+						t.Errorf("%d %s", got.status, got.body)
+					}
+				})
+				synctest.Wait()
+				close(goOn)
+				wg.Wait()
+				if _, err := b.Queue("a"); err == nil {
+					t.Error("a key that was gone with its queue has made the queue again")
+				}
+			})
+		})
 	}
 }

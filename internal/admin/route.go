@@ -17,6 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 )
@@ -143,12 +144,13 @@ func (c *call) do(rt *route) (any, error) {
 		if err := caller.Require(c.grant, rt.right, caller.Path(c.address())); err != nil {
 			return nil, err
 		}
+		c.Request = c.WithContext(broker.Guard(c.Context(), c.recheck))
 	}
 	return rt.handle(c)
 }
 
 // recheck reports that the request has lost its right: its body may have taken long to
-// come, or its client is slow to read.
+// come, it waits behind other changes, or its client is slow to read.
 func (c *call) recheck() (err error) {
 	if c.right != 0 {
 		c.grant, err = c.Callers.Recheck(c.Request, c.grant, c.right, caller.Path(c.address()))

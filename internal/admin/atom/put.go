@@ -31,8 +31,8 @@ func (c *call) put() (status int, err error) {
 		return 0, err
 	}
 	// The body may have taken long to come.
-	if c.grant, err = c.Callers.Recheck(c.Request, c.grant, access.Manage, entity.Key(c.target.path())); err != nil {
-		return 0, c.unauthorized(err)
+	if err := c.recheck(); err != nil {
+		return 0, err
 	}
 	status = http.StatusCreated
 	if c.updates() {
