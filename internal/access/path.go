@@ -20,9 +20,9 @@ func PathOf(resource string) string {
 }
 
 // scopeOf is PathOf for the resource of a token, whose path may be left out
-// together with the scheme: a bare host stands for the whole namespace. A word that
-// does not look like a host is refused. It may be meant for the name of a queue, and
-// must not give more than that.
+// together with the scheme: a bare host stands for the whole namespace. What does not
+// begin like a host is a path, and gives no more than that: the administration client
+// for Go signs the name of the queue that is forwarded to, as it stands.
 func scopeOf(sr string) (string, error) {
 	text, err := url.QueryUnescape(sr)
 	if err != nil {
@@ -30,10 +30,9 @@ func scopeOf(sr string) (string, error) {
 	}
 	if !strings.Contains(text, "://") {
 		host, rest, _ := strings.Cut(text, "/")
-		if !strings.ContainsAny(host, ".:") && !strings.EqualFold(host, "localhost") {
-			return "", ErrMalformed
+		if strings.ContainsAny(host, ".:") || strings.EqualFold(host, "localhost") {
+			return PathOf(rest), nil
 		}
-		return PathOf(rest), nil
 	}
 	return PathOf(text), nil
 }
