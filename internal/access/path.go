@@ -20,15 +20,19 @@ func PathOf(resource string) string {
 }
 
 // scopeOf is PathOf for the resource of a token, whose path may be left out
-// together with the scheme: a bare host stands for the whole namespace.
+// together with the scheme: a bare host stands for the whole namespace. What does not
+// begin like a host is a path, and gives no more than that: the administration client
+// for Go signs the name of the queue that is forwarded to, as it stands.
 func scopeOf(sr string) (string, error) {
 	text, err := url.QueryUnescape(sr)
 	if err != nil {
 		return "", ErrMalformed
 	}
 	if !strings.Contains(text, "://") {
-		_, rest, _ := strings.Cut(text, "/")
-		return PathOf(rest), nil
+		host, rest, _ := strings.Cut(text, "/")
+		if strings.ContainsAny(host, ".:") || strings.EqualFold(host, "localhost") {
+			return PathOf(rest), nil
+		}
 	}
 	return PathOf(text), nil
 }

@@ -235,7 +235,7 @@ func showOne(c *call, addr string) (any, error) {
 }
 
 func send(c *call) (any, error) {
-	to, err := c.Broker.OpenSender(c.address(), broker.SenderOptions{})
+	to, err := c.Broker.OpenSender(c.address(), broker.SenderOptions{Key: c.grant.Holder()})
 	if err != nil {
 		return nil, err
 	}

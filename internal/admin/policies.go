@@ -93,7 +93,7 @@ func (a *api) policyRoutes() []route {
 }
 
 // raw reads the body as it is.
-func (c *call) raw() ([]byte, error) { return problem.ReadBody(c.w, c.Request, limits.Body) }
+func (c *call) raw() ([]byte, error) { return c.read(limits.Body) }
 
 func demand(c *call) (any, error) {
 	floor, err := c.number("floor", 0, 1e6)

@@ -62,6 +62,9 @@ func purge(c *call, addr string) (any, error) {
 func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*broker.Delivery, *message.Message) bool) (any, error) {
 	var out Removed
 	for looked := 0; looked < maxSearch; {
+		if err := c.recheck(); err != nil {
+			return out, err
+		}
 		ds, err := c.Broker.Peek(c.Context(), addr, from, peekWindow, nil)
 		if err != nil || len(ds) == 0 {
 			return out, err

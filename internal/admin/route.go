@@ -17,6 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 )
@@ -116,6 +117,7 @@ type call struct {
 	*api
 	*http.Request
 	w     http.ResponseWriter
+	right access.Rights // that the operation takes; zero is none
 	grant access.Grant
 }
 
@@ -134,7 +136,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 }
 
 func (c *call) do(rt *route) (any, error) {
-	if rt.right != 0 {
+	if c.right = rt.right; c.right != 0 {
 		var err error
 		if c.grant, err = c.Callers.Identify(c.Request); err != nil {
 			return nil, err
@@ -142,8 +144,18 @@ func (c *call) do(rt *route) (any, error) {
 		if err := caller.Require(c.grant, rt.right, caller.Path(c.address())); err != nil {
 			return nil, err
 		}
+		c.Request = c.WithContext(broker.Guard(c.Context(), c.recheck))
 	}
 	return rt.handle(c)
+}
+
+// recheck reports that the request has lost its right: its body may have taken long to
+// come, it waits behind other changes, or its client is slow to read.
+func (c *call) recheck() (err error) {
+	if c.right != 0 {
+		c.grant, err = c.Callers.Recheck(c.Request, c.grant, c.right, caller.Path(c.address()))
+	}
+	return err
 }
 
 // address is the entity that the path names; empty is the namespace.
@@ -204,11 +216,20 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // decode reads the body into to, which must know every field of it.
 func (c *call) decode(to any, limit int64) error {
-	body, err := problem.ReadBody(c.w, c.Request, limit)
+	body, err := c.read(limit)
 	if err != nil {
 		return err
 	}
 	return unmarshal(body, to)
+}
+
+// read reads the body. Whoever acts on it has the right to do so when it has come.
+func (c *call) read(limit int64) ([]byte, error) {
+	body, err := problem.ReadBody(c.w, c.Request, limit)
+	if err != nil {
+		return nil, err
+	}
+	return body, c.recheck()
 }
 
 func unmarshal(body []byte, to any) error {

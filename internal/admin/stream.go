@@ -51,6 +51,9 @@ func (a *api) inTurn(work func()) {
 func (p *peeking) next() (*Message, error) {
 	for p.left > 0 && p.looked < maxSearch {
 		if len(p.ds) == 0 {
+			if err := p.c.recheck(); err != nil {
+				return nil, err
+			}
 			ds, err := p.c.Broker.Peek(p.c.Context(), p.addr, p.from, p.window, p.session)
 			if err != nil {
 				return nil, err

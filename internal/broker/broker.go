@@ -292,7 +292,29 @@ func (b *Broker) change(ctx context.Context, fn func() error) error {
 		return context.Cause(ctx)
 	}
 	defer func() { b.admin <- struct{}{} }()
+	if err := guarded(ctx); err != nil {
+		return err
+	}
 	return fn()
+}
+
+// guardKey is the context key of what Guard was given.
+type guardKey struct{}
+
+// Guard returns a context for changes of entities that are made only if check returns
+// nil. It is called when the turn of a change has come, in the goroutine of the caller,
+// and no entity changes before the change is made: what check finds out about rights
+// holds for it. A Redrive asks before each of its steps.
+func Guard(ctx context.Context, check func() error) context.Context {
+	return context.WithValue(ctx, guardKey{}, check)
+}
+
+// guarded asks the check in a context, if there is one.
+func guarded(ctx context.Context) error {
+	if check, ok := ctx.Value(guardKey{}).(func() error); ok {
+		return check()
+	}
+	return nil
 }
 
 // create defines an entity in its shard and makes it known. It is called within

@@ -50,7 +50,7 @@
 // # Requests and replies
 //
 // What was handed out and asks for a reply is remembered for a while, so that the
-// reply, which any client may send, is worth as much. What the broker lends it is
+// reply, which any client with the same key may send, is worth as much. What the broker lends it is
 // written into the reply as annotations before it is stored. From then on the
 // message itself is all that classifying, forwarding and explaining need, and all
 // that a restart has to find.

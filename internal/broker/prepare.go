@@ -24,7 +24,7 @@ func (b *Broker) prepare(n *node, o SenderOptions, batch []*message.Message) []*
 		if o.ZeroPriorityUnset {
 			fit = withoutZero(m)
 		}
-		fit = b.lend(n, fit)
+		fit = b.lend(n, o.Key, fit)
 		if fit == m {
 			continue
 		}

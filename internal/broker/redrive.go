@@ -82,6 +82,9 @@ func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven,
 			d.done.Next, d.done.Until = from, d.Until
 			return d.done, nil
 		}
+		if err := guarded(ctx); err != nil {
+			return d.done, err
+		}
 		ds, err := b.Peek(ctx, source, from, window, nil)
 		ds = slices.DeleteFunc(ds, func(x Delivery) bool { return x.Seq > d.Until })
 		if err != nil || len(ds) == 0 {

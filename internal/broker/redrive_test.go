@@ -214,3 +214,23 @@ func TestRedrivePassesWhatItCannotRead(t *testing.T) {
 		t.Errorf("Redrive = %+v, %v; want two moved and one left", got, err)
 	}
 }
+
+// A redrive can take long: it ends when there is no right to it any more.
+func TestRedriveEndsWithItsRight(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	for range 3 * redriveWindow {
+		r.send("q", msg("x"))
+	}
+	r.bury("q", 3*redriveWindow)
+	revoked, looks := errors.New("revoked"), 0
+	ctx := Guard(t.Context(), func() error {
+		if looks++; looks > 1 {
+			return revoked
+		}
+		return nil
+	})
+	if got, err := r.Redrive(ctx, "q", Redrive{}); !errors.Is(err, revoked) || got.Moved != redriveWindow {
+		t.Errorf("Redrive = %+v, %v, want one window moved and then the error", got, err)
+	}
+}

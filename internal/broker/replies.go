@@ -20,7 +20,9 @@ const maxRequests = 1 << 16
 // requests are the messages handed out lately that ask for a reply: what they
 // were worth, so that the reply is worth as much. Any consumer can use it without
 // knowing: it suffices that the reply goes where the request said and has the
-// request's message-id for its correlation-id.
+// request's message-id for its correlation-id. It must come from the key to which the
+// request was handed out: who has a queue of his own must not say by the requests in it
+// how the messages fare that others send elsewhere.
 //
 // They are not logged: a request whose consumer has not answered before a restart
 // is handed out again.
@@ -34,7 +36,8 @@ type requests struct {
 	next   int                    // guarded by mu; place of the oldest in a full ring
 }
 
-// requestKey is where replies go and a sum of the message-id: ids can be long.
+// requestKey is where replies go and a sum of the message-id and of the key that
+// answers: both can be long.
 type requestKey struct {
 	to *node
 	id uint64
@@ -49,8 +52,17 @@ func newRequests() *requests {
 	return &requests{seed: maphash.MakeSeed(), all: make(map[requestKey]request)}
 }
 
-func (rs *requests) put(to *node, id string, r request) {
-	k := requestKey{to, maphash.String(rs.seed, id)}
+func (rs *requests) key(to *node, by, id string) requestKey {
+	var h maphash.Hash
+	h.SetSeed(rs.seed)
+	_, _ = h.WriteString(by) // never fails, nor do the others
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(id)
+	return requestKey{to, h.Sum64()}
+}
+
+func (rs *requests) put(to *node, by, id string, r request) {
+	k := rs.key(to, by, id)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.known.Store(true)
@@ -66,17 +78,17 @@ func (rs *requests) put(to *node, id string, r request) {
 	rs.all[k] = r
 }
 
-func (rs *requests) find(to *node, id string) (request, bool) {
-	k := requestKey{to, maphash.String(rs.seed, id)}
+func (rs *requests) find(to *node, by, id string) (request, bool) {
+	k := rs.key(to, by, id)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r, ok := rs.all[k]
 	return r, ok
 }
 
-// HandedOut says that a consumer of addr gets to see a message. If that asks for a
-// reply, the broker remembers what it is worth.
-func (b *Broker) HandedOut(addr string, d *Delivery, m *message.Message) {
+// HandedOut says that a consumer of addr gets to see a message; by names its key, as in
+// SenderOptions. If the message asks for a reply, the broker remembers what it is worth.
+func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 	replyTo := m.ReplyTo()
 	if replyTo == "" {
 		return
@@ -100,17 +112,17 @@ func (b *Broker) HandedOut(addr string, d *Delivery, m *message.Message) {
 	if lifetime(m) > 0 {
 		r.until = d.ExpiresAt
 	}
-	b.requests.put(to, id, r)
+	b.requests.put(to, by, id, r)
 }
 
 // lend gives a message from outside, if it is a reply, what its request was worth,
 // and takes away what its sender has lent himself.
-func (b *Broker) lend(n *node, m *message.Message) *message.Message {
+func (b *Broker) lend(n *node, by string, m *message.Message) *message.Message {
 	fit := m
 	if m.ClaimsLoan() {
 		fit = edited(fit, message.Edit{Annotations: message.Unlent()})
 	}
-	if q, ok := b.answered(n, m); ok {
+	if q, ok := b.answered(n, by, m); ok {
 		// What its sender may send is not refused for our additions.
 		if lent := edited(fit, q.edit(m, b.clock.Now())); int64(lent.Size()) <= n.def.Load().maxMessage() {
 			fit = lent
@@ -121,7 +133,7 @@ func (b *Broker) lend(n *node, m *message.Message) *message.Message {
 
 // answered returns the request that a message answers, if it is to be worth as
 // much: that is, if it asks for no priority of its own.
-func (b *Broker) answered(n *node, m *message.Message) (request, bool) {
+func (b *Broker) answered(n *node, by string, m *message.Message) (request, bool) {
 	if !b.requests.known.Load() {
 		return request{}, false
 	}
@@ -132,7 +144,7 @@ func (b *Broker) answered(n *node, m *message.Message) (request, bool) {
 	if _, asks := policy.Asks(m); asks {
 		return request{}, false
 	}
-	return b.requests.find(n, id.String())
+	return b.requests.find(n, by, id.String())
 }
 
 // edit says how a reply to q changes. It lives no longer than the request would

@@ -38,7 +38,7 @@ func (r *rig) serve(addr string) Delivery {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.HandedOut(addr, &d, m)
+	r.HandedOut(addr, "", &d, m)
 	return d
 }
 
@@ -259,18 +259,21 @@ func TestReplyThroughATopic(t *testing.T) {
 func TestRequestsAreForgotten(t *testing.T) {
 	rs, n := newRequests(), new(node)
 	for i := range maxRequests + 2 {
-		rs.put(n, fmt.Sprint(i), request{until: time.Unix(int64(i), 0)})
-		rs.put(n, fmt.Sprint(i), request{until: time.Unix(int64(i), 0)}) // handed out again
+		rs.put(n, "key", fmt.Sprint(i), request{until: time.Unix(int64(i), 0)})
+		rs.put(n, "key", fmt.Sprint(i), request{until: time.Unix(int64(i), 0)}) // handed out again
 	}
 	for id, want := range map[string]bool{"0": false, "1": false, "2": true, fmt.Sprint(maxRequests + 1): true} {
-		if _, ok := rs.find(n, id); ok != want {
+		if _, ok := rs.find(n, "key", id); ok != want {
 			t.Errorf("request %s is known: %t, want %t", id, ok, want)
 		}
 	}
 	if len(rs.all) != maxRequests || len(rs.oldest) != maxRequests {
 		t.Errorf("%d requests and %d keys are kept, want %d", len(rs.all), len(rs.oldest), maxRequests)
 	}
-	if _, ok := rs.find(new(node), "2"); ok {
+	if _, ok := rs.find(new(node), "key", "2"); ok {
 		t.Error("found at another queue")
+	}
+	if _, ok := rs.find(n, "another", "2"); ok {
+		t.Error("found for another key")
 	}
 }

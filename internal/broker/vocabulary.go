@@ -127,6 +127,9 @@ type SenderOptions struct {
 	// ZeroPriorityUnset is set for clients that write a header priority of zero
 	// when their user chose none.
 	ZeroPriorityUnset bool
+	// Key names the key of the sender, so that it is told from all others. What it
+	// sends can be a reply to a request that was handed out to the same.
+	Key string
 }
 
 // Counts are the messages of an entity by state.

@@ -17,10 +17,11 @@ const (
 )
 
 // watchClock looks at the clock every second, so that it soon notices when the wall
-// clock is set, and tells the operator what follows from that.
-func watchClock(c *clock.Clock, log *slog.Logger) func(context.Context) error {
+// clock is set, and tells the operator what follows from that. It calls stepped when
+// the wall clock was ahead.
+func watchClock(c *clock.Clock, stepped func(), log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		w := clockWatch{log: log}
+		w := clockWatch{log: log, stepped: stepped}
 		w.look(c.State())
 		tick := time.NewTicker(lookAtClock)
 		defer tick.Stop()
@@ -37,9 +38,10 @@ func watchClock(c *clock.Clock, log *slog.Logger) func(context.Context) error {
 
 // clockWatch is what the operator was told.
 type clockWatch struct {
-	log  *slog.Logger
-	last clock.State
-	off  bool // the wall clock is behind
+	log     *slog.Logger
+	stepped func()
+	last    clock.State
+	off     bool // the wall clock is behind
 }
 
 func (w *clockWatch) look(st clock.State) {
@@ -50,6 +52,7 @@ func (w *clockWatch) look(st clock.State) {
 	if by := st.Stepped - w.last.Stepped; by > 0 {
 		w.log.Warn("the wall clock was ahead, by sleep or because it was set, and is followed: locks and lives that are over by it have ended",
 			"by", by.Round(time.Millisecond))
+		w.stepped()
 	}
 	switch behind := -st.Off; {
 	case !w.off && behind >= tellBehind:

@@ -17,7 +17,8 @@ import (
 // follows from it, once.
 func TestOperatorIsToldOfTheWallClock(t *testing.T) {
 	var text bytes.Buffer
-	w := clockWatch{log: slog.New(slog.NewTextHandler(&text, nil))}
+	stepped := 0
+	w := clockWatch{log: slog.New(slog.NewTextHandler(&text, nil)), stepped: func() { stepped++ }}
 	var got []string
 	for _, st := range []clock.State{
 		{},
@@ -39,5 +40,8 @@ func TestOperatorIsToldOfTheWallClock(t *testing.T) {
 	}
 	if want := []string{"", "", "WARN", "", "WARN", "", "", "INFO", "ERROR", ""}; !slices.Equal(got, want) {
 		t.Errorf("the log has\n%q, want\n%q", got, want)
+	}
+	if stepped != 1 { // tokens may have ended by the wall clock whose timers still run
+		t.Errorf("rights were looked at %d times, want once", stepped)
 	}
 }

@@ -224,7 +224,7 @@ func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 	}
 	switch speaks {
 	case protoAMQP:
-		f.serveAMQP(ctx, c, t, servicebus.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate})
+		f.serveAMQP(ctx, c, t, servicebus.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate, CertificateEnds: c.certificateEnds})
 	case protoHTTP:
 		f.serveHTTP(c, t)
 	}
@@ -279,22 +279,20 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	if err == nil && speaks == protoTLS {
 		err = errors.New("server: TLS inside TLS")
 	}
-	return speaks, &visitor{Conn: inner, encrypted: true, certificate: nameIn(tc.ConnectionState())}, err
-}
-
-// nameIn returns the name in a client's certificate, which TLS has verified.
-func nameIn(state tls.ConnectionState) string {
-	if len(state.VerifiedChains) == 0 {
-		return ""
+	v := &visitor{Conn: inner, encrypted: true}
+	if state := tc.ConnectionState(); len(state.VerifiedChains) > 0 {
+		shown := state.PeerCertificates[0]
+		v.certificate, v.certificateEnds = shown.Subject.CommonName, shown.NotAfter
 	}
-	return state.PeerCertificates[0].Subject.CommonName
+	return speaks, v, err
 }
 
 // visitor is a connection and what is known about its way here.
 type visitor struct {
 	net.Conn
-	encrypted   bool
-	certificate string // name in the client's certificate, if it showed one
+	encrypted       bool
+	certificate     string // name in the client's certificate, if it showed one that TLS has verified
+	certificateEnds time.Time
 }
 
 // mayTalk reports whether anything but a health check may pass on v.

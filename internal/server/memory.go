@@ -80,8 +80,8 @@ func (c *charges) enter(p *budget.Process) bool {
 }
 
 // prove says whose key the peer has shown.
-func (c *charges) prove(rule string) {
-	c.member.Prove(rule)
+func (c *charges) prove(holder string) {
+	c.member.Prove(holder)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counter.Resized()

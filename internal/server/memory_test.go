@@ -18,9 +18,12 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 func TestMemoryForClients(t *testing.T) {
@@ -169,4 +172,29 @@ func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 		t.Errorf("the stranger was sent %d bytes and then %v", n, err)
 	}
 	memory.Strangers().Release(full)
+}
+
+// The memory of a key is not that of another which has its name: rules of two queues,
+// or of a queue and the namespace, may be called the same.
+func TestKeysOfOneNameDoNotShareTheirMemory(t *testing.T) {
+	var memory *budget.Process
+	own := entity.AuthorizationRule{KeyName: "own", Rights: []entity.Right{entity.Send}, PrimaryKey: "key of q"}
+	r := run(t, func(c *Config) {
+		c.Security.Dev = false
+		c.Queues = []entity.Queue{{Name: "q", AuthorizationRules: entity.AuthorizationRules{own}}}
+		c.Handler = func(p Parts) http.Handler {
+			memory = p.Memory
+			return admin.New(admin.Parts{Broker: p.Broker, Callers: p.Authority, Log: slog.New(slog.DiscardHandler)})
+		}
+	})
+	other := memory.Enter() // of the rule of that name that the namespace has
+	defer other.Leave()
+	other.Prove("own")
+	full := memory.Usage().Limit / 2
+	other.Charge(full)
+	defer other.Release(full)
+	token := access.SignToken(access.Rule{Name: "own", PrimaryKey: "key of q"}, "http://x/q", time.Now().Add(time.Hour))
+	if res, body := r.do("POST", "/q/messages", "x", "Authorization", token); res.StatusCode != http.StatusCreated {
+		t.Errorf("%d %s, want 201", res.StatusCode, body)
+	}
 }

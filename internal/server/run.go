@@ -55,6 +55,7 @@ type built struct {
 	broker *broker.Broker
 	hooks  *webhooks
 	front  *front
+	review func()       // has connections look at their rights
 	newKey *access.Rule // nil unless this is the first start
 	// setKeys puts the keys of a configuration in place of those of the one before.
 	setKeys func(config.Config)
@@ -133,6 +134,9 @@ func (b *built) build() (err error) {
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
 	service := servicebus.New(b.broker, memory, log)
 	keeper.OnChange(service.Review)
+	// Tokens end by the wall clock, and the timers that look at them know nothing of
+	// a machine that slept.
+	b.review = service.Review
 	b.front, err = listen(cfg, service, parts, segments, log)
 	return err
 }
@@ -142,7 +146,7 @@ func (b *built) serve(ctx context.Context) error {
 	s := lifecycle.New(ctx)
 	runJournal(s, b.wal)
 	s.Go("shards", runAll(b.shards))
-	s.Go("clock", watchClock(b.clock, b.log))
+	s.Go("clock", watchClock(b.clock, b.review, b.log))
 	s.Go("webhooks", b.hooks.run)
 	s.Go("broker", b.broker.Run)
 	defined := make(chan error, 1)

@@ -41,7 +41,7 @@ func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *ht
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
 	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket,
-		servicebus.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate})
+		servicebus.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate, CertificateEnds: conn.certificateEnds})
 }
 
 // webStream is a WebSocket with the address of its peer, which decides what it is

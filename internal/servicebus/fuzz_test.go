@@ -42,8 +42,8 @@ func FuzzRequest(f *testing.F) {
 		c := &conn{svc: svc, host: "h", log: svc.log, member: svc.memory.Enter(), unsynced: unsynced{account: svc.memory.Unsynced()}}
 		for name, op := range operations {
 			for _, entity := range []string{"q", "t/Subscriptions/s", ""} {
-				k := &call{request: &request{from: &requests{c: c}, message: m}, c: c, body: body, entity: entity, op: op}
-				k.run(t.Context())
+				k := &call{ctx: t.Context(), request: &request{from: &requests{c: c}, message: m}, c: c, body: body, entity: entity, op: op}
+				k.run()
 				if k.reply.status == statusInternal {
 					t.Errorf("%s of %q: an error nobody planned for", name, entity)
 				}

@@ -62,6 +62,7 @@ func (g *grants) known(key string) {
 		return
 	}
 	g.proved = true
+	g.c.sending.Key = key // before there is a link that uses it
 	if !g.c.member.Prove(key) {
 		g.c.close(errNoMemory)
 	}
@@ -80,7 +81,8 @@ func (g *grants) put(audience string, grant access.Grant) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := g.byAudience[audience]; !ok {
+	old, again := g.byAudience[audience]
+	if !again {
 		if len(g.byAudience) >= maxGrants {
 			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
 		}
@@ -92,6 +94,9 @@ func (g *grants) put(audience string, grant access.Grant) error {
 	g.byAudience[audience] = put{grant, id}
 	g.deadline = time.Time{}
 	g.schedule()
+	if again && !grant.Rights.Has(old.Rights) {
+		g.c.review() // links that stood on the others have nothing any more
+	}
 	return nil
 }
 
@@ -204,10 +209,16 @@ func (g *grants) expectToken() {
 // schedule arms the timer for the first grant that ends, or for the deadline.
 func (g *grants) schedule() {
 	first := g.deadline
-	for _, grant := range g.byAudience {
+	ends := func(grant *access.Grant) {
 		if !grant.Expires.IsZero() && (first.IsZero() || grant.Expires.Before(first)) {
 			first = grant.Expires
 		}
+	}
+	if g.login != nil {
+		ends(g.login)
+	}
+	for _, p := range g.byAudience {
+		ends(&p.Grant)
 	}
 	if first.IsZero() {
 		g.stop()
@@ -242,7 +253,8 @@ func (g *grants) expire() {
 	g.c.close(endpoint.Errorf(endpoint.CondConnectionForced, "No token is left on this connection."))
 }
 
-// review drops the grants that have ended and detaches the links that stood on them.
+// review drops the grants that have ended, detaches the links that stood on them and
+// ends the requests that did.
 // A peer that is left without any is a stranger again: it may put a token, and is
 // waited for as long as one that has just come.
 func (g *grants) review() {
@@ -255,7 +267,7 @@ func (g *grants) review() {
 		g.login = nil
 		if !g.any() {
 			// It deals in no tokens, and cannot log in again.
-			g.c.close(endpoint.Errorf(endpoint.CondUnauthorizedAccess, "The key of this connection was changed or removed."))
+			g.c.close(endpoint.Errorf(endpoint.CondUnauthorizedAccess, "The key of this connection was changed or removed, or its certificate has ended."))
 			return
 		}
 	}
@@ -264,6 +276,7 @@ func (g *grants) review() {
 			g.c.detach(l, g.ended(l, err))
 		}
 	}
+	g.c.desk.review()
 	g.c.unwatch()
 	if g.deadline.IsZero() && !g.any() {
 		g.deadline = time.Now().Add(g.c.peer.Patience)

@@ -246,7 +246,7 @@ func (l *loader) encode(w *work) *loaded {
 			out.unreadable = append(out.unreadable, d.Token)
 			continue
 		}
-		l.c.svc.broker.HandedOut(cmp.Or(source, w.to.path), d, m)
+		l.c.svc.broker.HandedOut(cmp.Or(source, w.to.path), l.c.sending.Key, d, m)
 		from := len(out.buf)
 		rfc := d.Token.Bytes()
 		stamp := stampOf(d, w.to.mode)

@@ -34,7 +34,9 @@ func (c *conn) Login(mechanism string, response []byte) error {
 		if c.peer.Certificate == "" {
 			return access.ErrRefused
 		}
-		return c.loggedIn(c.peer.Authority.Certificate(c.peer.Certificate))
+		g, err := c.peer.Authority.Certificate(c.peer.Certificate)
+		g.Expires = c.peer.CertificateEnds
+		return c.loggedIn(g, err)
 	case "ANONYMOUS", "MSSBCBS":
 		if g, err := c.peer.Authority.Anonymous(); err == nil {
 			c.grants.anonymous = &g
@@ -51,6 +53,7 @@ func (c *conn) loggedIn(g access.Grant, err error) error {
 	}
 	c.grants.login = &g
 	c.grants.known(g.Holder())
+	c.grants.schedule()
 	return nil
 }
 

@@ -4,6 +4,7 @@ package servicebus
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -54,6 +55,9 @@ func (c *conn) attachManagement(l *endpoint.Link) error {
 type desk struct {
 	c     *conn
 	large *budget.Account // see account; belongs to the connection's context
+	// calls are those that are not answered yet; they belong to the connection's
+	// context.
+	calls map[*call]struct{}
 
 	mu      sync.Mutex
 	waiting []*call // guarded by mu
@@ -62,6 +66,10 @@ type desk struct {
 
 // call is a request on its way through the desk.
 type call struct {
+	// ctx ends with the connection and, for the reason that review finds, when the
+	// request may not be served any more.
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
 	request *request
 	op      operation
 	reply   reply
@@ -154,7 +162,7 @@ func (d *desk) account() *budget.Account {
 	return d.large
 }
 
-func (d *desk) init(c *conn) { d.c = c }
+func (d *desk) init(c *conn) { d.c, d.calls = c, map[*call]struct{}{} }
 
 // take accepts a request in the connection's context: rights are known there.
 func (d *desk) take(r *request) {
@@ -163,6 +171,8 @@ func (d *desk) take(r *request) {
 		r.from.answer(r, d.c.failed(k.entity, err))
 		return
 	}
+	k.ctx, k.cancel = context.WithCancelCause(d.c.ctx)
+	d.calls[k] = struct{}{}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting = append(d.waiting, k)
@@ -178,13 +188,11 @@ func (d *desk) admit(k *call) error {
 	if !ok {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
 	}
-	if err := k.request.from.check(); err != nil {
+	k.op = op
+	if err := k.check(); err != nil {
 		return err
 	}
-	if err := d.c.grants.require(op.needs, k.request.from.node); err != nil {
-		return err
-	}
-	k.op, k.large, k.account = op, largeReplies[name], d.account()
+	k.large, k.account = largeReplies[name], d.account()
 	k.body, _ = k.request.message.Value()
 	if k.body.Kind() != codec.KindMap {
 		return endpoint.Errorf(condArgument, "The body of '%s' must be a map.", name)
@@ -208,6 +216,37 @@ func (d *desk) admit(k *call) error {
 	return nil
 }
 
+// check reports why the request may not be served, in the connection's context.
+func (k *call) check() error {
+	if err := k.request.from.check(); err != nil {
+		return err
+	}
+	return k.c.grants.require(k.op.needs, k.request.from.node)
+}
+
+// refused is why a request that was admitted may not be served any more.
+type refused struct{ error }
+
+func (e refused) Unwrap() error { return e.error }
+
+// review ends the requests that may not be served any more, also those that are being
+// served: they may wait for memory, or for the broker.
+func (d *desk) review() {
+	for k := range d.calls {
+		if err := k.check(); err != nil {
+			k.cancel(refused{err})
+		}
+	}
+}
+
+// refusal returns what review found, nil for nothing.
+func (k *call) refusal() error {
+	if e, ok := errors.AsType[refused](context.Cause(k.ctx)); ok {
+		return e.error
+	}
+	return nil
+}
+
 // work runs requests until none waits.
 func (d *desk) work() {
 	for {
@@ -220,22 +259,25 @@ func (d *desk) work() {
 		k := d.waiting[0]
 		d.waiting = d.waiting[1:]
 		d.mu.Unlock()
-		k.run(d.c.ctx)
+		k.run()
 		d.c.out.post(event{to: k})
 	}
 }
 
 // run does what was asked for, away from the connection.
-func (k *call) run(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, k.timeout())
+func (k *call) run() {
+	ctx, cancel := context.WithTimeout(k.ctx, k.timeout())
 	defer cancel()
 	var body codec.Value
 	err := k.reserve(ctx)
 	if err == nil {
-		err = k.request.from.check() // it may have waited
+		err = k.still()
 	}
 	if err == nil {
 		body, err = k.op.run(ctx, k)
+	}
+	if refusal := k.refusal(); err != nil && refusal != nil {
+		err = refusal // and not that the context was over
 	}
 	switch {
 	case err != nil:
@@ -252,6 +294,15 @@ func (k *call) run(ctx context.Context) {
 	}
 }
 
+// still reports that a request that has waited may not be served any more, or that the
+// entity is another by now.
+func (k *call) still() error {
+	if err := k.refusal(); err != nil {
+		return err
+	}
+	return k.request.from.check()
+}
+
 // timeout reads how long the client waits. Its spelling depends on the operation.
 func (k *call) timeout() time.Duration {
 	for _, name := range []string{"server-timeout", "com.microsoft:server-timeout"} {
@@ -266,8 +317,17 @@ func (k *call) timeout() time.Duration {
 	return requestTimeout
 }
 
-// happened answers, back in the connection's context.
+// happened answers, back in the connection's context. What the client may not see any
+// more it is not shown.
 func (k *call) happened(*event) {
+	delete(k.c.desk.calls, k)
+	if err := k.refusal(); err != nil && k.large {
+		if k.reply.lost != nil {
+			k.reply.lost()
+		}
+		k.reply = k.c.failed(k.entity, err)
+	}
+	k.cancel(nil)
 	k.request.from.answer(k.request, k.reply)
 	if k.charge > 0 {
 		k.account.Release(k.charge)

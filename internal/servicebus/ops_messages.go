@@ -99,7 +99,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	}
 	k.taken = ds // should the reply not arrive
 	return messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.Stamp {
-		k.c.svc.broker.HandedOut(k.entity, d, m)
+		k.c.svc.broker.HandedOut(k.entity, k.c.sending.Key, d, m)
 		s := stampOf(d, mode)
 		s.State = message.StateDeferred
 		return s
@@ -172,6 +172,9 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
 	}
 	defer k.c.unsynced.account.Release(charge)
+	if err := k.still(); err != nil { // it may have waited for that
+		return codec.Value{}, err
+	}
 	seqs, err := k.c.svc.broker.Schedule(ctx, k.entity, ms, k.c.sending)
 	if err != nil {
 		return codec.Value{}, err

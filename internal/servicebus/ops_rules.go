@@ -13,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 )
@@ -54,7 +55,7 @@ func addRule(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	_, err = k.c.svc.broker.CreateRule(ctx, topic, sub, rule)
+	_, err = k.c.svc.broker.CreateRule(broker.Guard(ctx, k.still), topic, sub, rule)
 	return dummy, err
 }
 
@@ -67,7 +68,7 @@ func removeRule(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return dummy, k.c.svc.broker.DeleteRule(ctx, topic, sub, name)
+	return dummy, k.c.svc.broker.DeleteRule(broker.Guard(ctx, k.still), topic, sub, name)
 }
 
 func enumerateRules(_ context.Context, k *call) (codec.Value, error) {

@@ -3,6 +3,7 @@
 package servicebus
 
 import (
+	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
@@ -101,6 +102,10 @@ func (q *requests) answer(r *request, a reply) {
 	r.charge = 0
 	if isTemporary(r.message.ReplyTo()) {
 		m, err := message.Parse(payload)
+		if err == nil {
+			// $cbs answers strangers too, who may not send there.
+			err = q.c.grants.requireSome(access.Send, pathOf(r.message.ReplyTo()))
+		}
 		if err == nil {
 			err = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader may have left
 		}

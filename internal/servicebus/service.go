@@ -39,6 +39,8 @@ type Peer struct {
 	// Certificate is the name in the peer's verified client certificate; empty
 	// without one.
 	Certificate string
+	// CertificateEnds is when that certificate does.
+	CertificateEnds time.Time
 	// Known is called once, in the connection's context, when the peer has
 	// proved something; nil is fine. Until then a listener may think little of
 	// it.

@@ -67,6 +67,7 @@ func (c *call) serve() (status int, err error) {
 	if err := caller.Require(c.grant, access.Manage, entity.Key(c.target.path())); err != nil {
 		return 0, c.unauthorized(err)
 	}
+	c.Request = c.WithContext(broker.Guard(c.Context(), c.recheck))
 	switch c.Method {
 	case http.MethodGet, http.MethodHead:
 		return http.StatusOK, c.get()
@@ -76,6 +77,16 @@ func (c *call) serve() (status int, err error) {
 		return http.StatusOK, c.remove()
 	}
 	return 0, problem.Method(http.MethodGet, http.MethodPut, http.MethodDelete)
+}
+
+// recheck reports that the request has lost its right: its body may have taken long to
+// come, or it waits behind other changes.
+func (c *call) recheck() (err error) {
+	c.grant, err = c.Callers.Recheck(c.Request, c.grant, access.Manage, entity.Key(c.target.path()))
+	if err != nil {
+		return c.unauthorized(err)
+	}
+	return nil
 }
 
 // get answers with an entry or a feed.

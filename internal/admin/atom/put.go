@@ -30,6 +30,10 @@ func (c *call) put() (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// The body may have taken long to come.
+	if err := c.recheck(); err != nil {
+		return 0, err
+	}
 	status = http.StatusCreated
 	if c.updates() {
 		status = http.StatusOK

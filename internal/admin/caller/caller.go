@@ -136,14 +136,18 @@ func Path(addr string) string {
 // nowhere is the path of an address that cannot be one.
 const nowhere = "*"
 
-// Recheck reports that what r showed when it was identified gives want on path no
-// more: a request that has waited is asked again.
-func (as Authorities) Recheck(r *http.Request, g access.Grant, want access.Rights, path string) error {
+// Recheck returns what r showed when it was identified as it is now, or reports that it
+// gives want on path no more. A request is asked again that has waited: for a message,
+// for its own body, or for its client to read.
+func (as Authorities) Recheck(r *http.Request, g access.Grant, want access.Rights, path string) (access.Grant, error) {
 	g, err := as(r).Check(g)
 	if err != nil {
-		return err
+		return access.Grant{}, err
 	}
-	return Require(g, want, path)
+	if g.Expired(time.Now()) {
+		return access.Grant{}, &access.ExpiredError{At: g.Expires}
+	}
+	return g, Require(g, want, path)
 }
 
 // Require reports that g does not give want on path, as Path writes it.

@@ -107,6 +107,14 @@ func (c *call) serve() error {
 	return do()
 }
 
+// recheck reports that the request has lost its right while it waited.
+func (c *call) recheck(right access.Rights) error {
+	if _, err := c.Callers.Recheck(c.Request, c.grant, right, caller.Path(c.entity)); err != nil {
+		return unauthorized(right)
+	}
+	return nil
+}
+
 func unauthorized(right access.Rights) error {
 	return &problem.Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: fmt.Sprintf(
 		"Unauthorized access. '%s' claim(s) are required to perform this operation.", right)}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
-	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -72,9 +71,9 @@ func (c *call) receive(mode broker.Mode) error {
 		broker.Return([]broker.Delivery{*d})
 		return nil
 	}
-	if c.Callers.Recheck(c.Request, c.grant, access.Listen, caller.Path(c.entity)) != nil {
+	if err := c.recheck(access.Listen); err != nil {
 		broker.Return([]broker.Delivery{*d}) // it waited for longer than its right lasted
-		return unauthorized(access.Listen)
+		return err
 	}
 	if !c.Hold(c.Request, answerCost*int64(d.Body.Size)) {
 		broker.Return([]broker.Delivery{*d})
@@ -84,7 +83,7 @@ func (c *call) receive(mode broker.Mode) error {
 	if err != nil {
 		return err
 	}
-	c.Broker.HandedOut(c.entity, d, m)
+	c.Broker.HandedOut(c.entity, c.grant.Holder(), d, m)
 	return c.answer(d, m)
 }
 

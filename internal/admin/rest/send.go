@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/admin/property"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -26,7 +27,7 @@ const (
 
 // send stores one message, or a batch as a whole.
 func (c *call) send() error {
-	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{})
+	to, err := c.Broker.OpenSender(c.entity, broker.SenderOptions{Key: c.grant.Holder()})
 	if err != nil {
 		return err
 	}
@@ -38,6 +39,9 @@ func (c *call) send() error {
 	}
 	body, err := problem.ReadBody(c.w, c.Request, limit)
 	if err != nil {
+		return err
+	}
+	if err := c.recheck(access.Send); err != nil { // the body may have taken long to come
 		return err
 	}
 	var batch []*message.Message
