@@ -11,9 +11,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/access/accesstest"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -24,57 +24,16 @@ import (
 // is allowed is worked out from the right that a route needs, tried, and printed in
 // the guide.
 
-// matrixOther is a queue whose name that of the one that is tried begins with.
 const (
 	matrixQueue = "orders/eu"
 	matrixTopic = "news"
-	matrixOther = "orders"
 )
 
 // credential is a column: who tries.
-type credential struct {
-	name   string
-	of     string // whose key it is: namespace, own, other; empty is none
-	rights access.Rights
-	// token makes what is shown for a target, instead of a token that is good.
-	token   func(rule access.Rule, target string) string
-	revoked bool // the key was removed
-	void    bool // the token gives nothing
-	login   bool // by name and key instead of a token; not shown, as it has to be the same
-}
+type credential struct{ accesstest.Credential }
 
-func goodToken(rule access.Rule, target string) string {
-	return access.SignToken(rule, "https://ns.example/"+target, time.Now().Add(time.Hour))
-}
-
-var credentials = []credential{
-	{name: "none", void: true},
-	{name: "Send", of: "namespace", rights: access.Send},
-	{name: "Listen", of: "namespace", rights: access.Listen},
-	{name: "Manage", of: "namespace", rights: access.Manage},
-	{name: "own Send", of: "own", rights: access.Send},
-	{name: "own Listen", of: "own", rights: access.Listen},
-	{name: "own Manage", of: "own", rights: access.Manage},
-	{name: "other's Manage", of: "other", rights: access.Manage},
-	{name: "expired", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		return access.SignToken(rule, "https://ns.example/"+target, time.Now().Add(-time.Second))
-	}},
-	{name: "revoked", of: "namespace", rights: access.Manage, void: true, revoked: true},
-	{name: "forged", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		rule.PrimaryKey += "?"
-		return goodToken(rule, target)
-	}},
-	{name: "altered", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		return strings.Replace(goodToken(rule, "elsewhere"), "elsewhere", strings.ReplaceAll(target, "/", "%2f"), 1)
-	}},
-	{name: "elsewhere", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		return goodToken(rule, "elsewhere")
-	}},
-	{name: "login: Send", of: "namespace", rights: access.Send, login: true},
-	{name: "login: Listen", of: "namespace", rights: access.Listen, login: true},
-	{name: "login: Manage", of: "namespace", rights: access.Manage, login: true},
-	{name: "login: revoked", of: "namespace", rights: access.Manage, login: true, void: true, revoked: true},
-}
+// base is where the resources of tokens are.
+const base = "https://ns.example/"
 
 // action is a row: a request.
 type action struct {
@@ -137,20 +96,6 @@ func actions(routes []route) []action {
 	return as
 }
 
-// matrixKey is a rule of an entity for a right.
-func matrixKey(of string, r access.Rights) access.Rule {
-	return access.Rule{Name: r.String(), Rights: r, PrimaryKey: r.String() + " of " + of}
-}
-
-func matrixRules(of string) entity.AuthorizationRules {
-	var rules entity.AuthorizationRules
-	for _, r := range []access.Rights{access.Send, access.Listen, access.Manage} {
-		k := matrixKey(of, r)
-		rules = append(rules, entity.AuthorizationRule{KeyName: k.Name, Rights: []entity.Right{entity.Right(k.Name)}, PrimaryKey: k.PrimaryKey})
-	}
-	return rules
-}
-
 // restore makes what the requests have deleted or changed.
 func restore(ctx context.Context, b *broker.Broker) error {
 	var errs []error
@@ -159,15 +104,15 @@ func restore(ctx context.Context, b *broker.Broker) error {
 			errs = append(errs, err)
 		}
 	}
-	for _, name := range []string{matrixQueue, matrixOther, "elsewhere"} {
-		q := entity.Queue{Name: name, AuthorizationRules: matrixRules(name)}
+	for _, name := range []string{matrixQueue, accesstest.Other, "elsewhere"} {
+		q := entity.Queue{Name: name, AuthorizationRules: accesstest.Rules(name)}
 		_, err := b.CreateQueue(ctx, q)
 		if errors.Is(err, broker.ErrExists) {
 			_, err = b.UpdateQueue(ctx, q)
 		}
 		fail(err)
 	}
-	topic := entity.Topic{Name: matrixTopic, AuthorizationRules: matrixRules(matrixTopic)}
+	topic := entity.Topic{Name: matrixTopic, AuthorizationRules: accesstest.Rules(matrixTopic)}
 	_, err := b.CreateTopic(ctx, topic)
 	if errors.Is(err, broker.ErrExists) {
 		_, err = b.UpdateTopic(ctx, topic)
@@ -180,25 +125,22 @@ func restore(ctx context.Context, b *broker.Broker) error {
 
 // authorize shows what a credential has.
 func (c *credential) authorize(r *http.Request, target string) {
-	if c.of == "" {
+	if c.Of == accesstest.Nobody {
 		return
 	}
-	rule, make, at := matrixKey("", c.rights), goodToken, target
+	rule, at := accesstest.Key("", c.Rights), target
 	switch {
-	case c.login:
+	case c.Login:
 		r.SetBasicAuth(rule.Name, rule.PrimaryKey)
 		return
-	case c.of == "own" && target != "":
-		rule = matrixKey(target, c.rights)
-	case c.of == "own": // of the namespace it has none: it shows what it has
-		rule, at = matrixKey(matrixQueue, c.rights), matrixQueue
-	case c.of == "other":
-		rule, at = matrixKey(matrixOther, c.rights), matrixOther
+	case c.Of == accesstest.Own && target != "":
+		rule = accesstest.Key(target, c.Rights)
+	case c.Of == accesstest.Own: // of the namespace it has none: it shows what it has
+		rule, at = accesstest.Key(matrixQueue, c.Rights), matrixQueue
+	case c.Of == accesstest.Another:
+		rule, at = accesstest.Key(accesstest.Other, c.Rights), accesstest.Other
 	}
-	if c.token != nil {
-		make = c.token
-	}
-	r.Header.Set("Authorization", make(rule, at))
+	r.Header.Set("Authorization", c.Token(rule, at))
 }
 
 // allowed works out what is to be expected.
@@ -206,10 +148,10 @@ func (c *credential) allowed(a *action) bool {
 	switch {
 	case a.needs == 0:
 		return true
-	case c.void, c.of == "other", c.of == "own" && a.target == "":
+	case c.Void, c.Of == accesstest.Another, c.Of == accesstest.Own && a.target == "":
 		return false
 	}
-	return c.rights.Has(a.needs)
+	return c.Rights.Has(a.needs)
 }
 
 func TestRightsMatrix(t *testing.T) {
@@ -217,12 +159,12 @@ func TestRightsMatrix(t *testing.T) {
 	r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
 	as := actions(r.api.routes)
 	cells := make([][]string, len(as))
-	for i := range credentials {
-		c := &credentials[i]
-		t.Run(c.name, func(t *testing.T) {
-			rules := access.Rules{matrixKey("", access.Send), matrixKey("", access.Listen)}
-			if !c.revoked {
-				rules = append(rules, matrixKey("", access.Manage))
+	for _, who := range accesstest.Credentials(base) {
+		c := &credential{who}
+		t.Run(c.Name, func(t *testing.T) {
+			rules := access.Rules{accesstest.Key("", access.Send), accesstest.Key("", access.Listen)}
+			if !c.Revoked {
+				rules = append(rules, accesstest.Key("", access.Manage))
 			}
 			r.keeper.Set(rules)
 			for j := range as {
@@ -241,7 +183,7 @@ func TestRightsMatrix(t *testing.T) {
 				if w.Code == http.StatusInternalServerError || w.Code == http.StatusNotImplemented {
 					t.Errorf("%s %s: %d %s", a.method, a.path, w.Code, w.Body)
 				}
-				if !c.login {
+				if !c.Login {
 					text := "-"
 					if allowed {
 						text = "yes"
@@ -253,9 +195,9 @@ func TestRightsMatrix(t *testing.T) {
 	}
 	var page strings.Builder
 	page.WriteString("| request | needs |")
-	for _, c := range credentials {
-		if !c.login {
-			page.WriteString(" " + c.name + " |")
+	for _, c := range accesstest.Credentials(base) {
+		if !c.Login {
+			page.WriteString(" " + c.Name + " |")
 		}
 	}
 	page.WriteString("\n| --- | --- |" + strings.Repeat(" :-: |", len(cells[0])) + "\n")

@@ -73,6 +73,9 @@ var rooms = map[string]room{
 	// A broker without a wire, for tests.
 	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
+	// Who tries, in the tests of rights.
+	"access/accesstest": {may: []string{"access", "entity"}},
+
 	// What users run and import.
 	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*"}},

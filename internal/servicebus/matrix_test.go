@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/access/accesstest"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/script"
 )
@@ -24,53 +24,11 @@ import (
 // one whose name theirs begin with.
 var matrixTargets = []string{"orders/eu", "orders/us", "orders/tours", "news"}
 
-const matrixOther = "orders"
-
 // credential is a column: who tries.
-type credential struct {
-	name   string
-	of     string // whose key it is: namespace, own, other; empty is none
-	rights access.Rights
-	// token makes what is put for a target, instead of a token that is good.
-	token func(rule access.Rule, target string) string
-	// revoked says that the key is removed before the operations are tried.
-	revoked bool
-	void    bool // the token gives nothing
-	login   bool // by PLAIN instead of tokens; not shown, as it has to be the same
-}
+type credential struct{ accesstest.Credential }
 
-func goodToken(rule access.Rule, target string) string {
-	return access.SignToken(rule, "sb://ns.example/"+target, time.Now().Add(time.Hour))
-}
-
-var credentials = []credential{
-	{name: "none", void: true},
-	{name: "Send", of: "namespace", rights: access.Send},
-	{name: "Listen", of: "namespace", rights: access.Listen},
-	{name: "Manage", of: "namespace", rights: access.Manage},
-	{name: "own Send", of: "own", rights: access.Send},
-	{name: "own Listen", of: "own", rights: access.Listen},
-	{name: "own Manage", of: "own", rights: access.Manage},
-	{name: "other's Manage", of: "other", rights: access.Manage},
-	{name: "expired", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		return access.SignToken(rule, "sb://ns.example/"+target, time.Now().Add(-time.Second))
-	}},
-	{name: "revoked", of: "namespace", rights: access.Manage, void: true, revoked: true},
-	{name: "forged", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		rule.PrimaryKey += "?"
-		return goodToken(rule, target)
-	}},
-	{name: "altered", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		return strings.Replace(goodToken(rule, "elsewhere"), "elsewhere", strings.ReplaceAll(target, "/", "%2f"), 1)
-	}},
-	{name: "elsewhere", of: "namespace", rights: access.Manage, void: true, token: func(rule access.Rule, target string) string {
-		return goodToken(rule, "elsewhere")
-	}},
-	{name: "login: Send", of: "namespace", rights: access.Send, login: true},
-	{name: "login: Listen", of: "namespace", rights: access.Listen, login: true},
-	{name: "login: Manage", of: "namespace", rights: access.Manage, login: true},
-	{name: "login: revoked", of: "namespace", rights: access.Manage, login: true, void: true, revoked: true},
-}
+// base is where the resources of tokens are.
+const base = "sb://ns.example/"
 
 // trial is a client and the session in which it tries: strangers have few.
 type trial struct {
@@ -217,68 +175,54 @@ func (p *trial) request(node, name string, body map[string]any) error {
 	return nil
 }
 
-// matrixKey is a rule of an entity for a right.
-func matrixKey(of string, r access.Rights) access.Rule {
-	return access.Rule{Name: r.String(), Rights: r, PrimaryKey: r.String() + " of " + of}
-}
-
-func matrixRules(of string) entity.AuthorizationRules {
-	var rules entity.AuthorizationRules
-	for _, r := range []access.Rights{access.Send, access.Listen, access.Manage} {
-		k := matrixKey(of, r)
-		rules = append(rules, ownRule(k.Name, k.PrimaryKey, entity.Right(k.Name)))
-	}
-	return rules
-}
-
 // matrixBench is a broker with everything that the rows are about.
 func matrixBench(t *testing.T) *bench {
 	b := start(t)
-	for _, name := range append(matrixTargets, matrixOther, "elsewhere") {
+	for _, name := range append(matrixTargets, accesstest.Other, "elsewhere") {
 		if name != "news" {
-			b.define(t, entity.Queue{Name: name, AuthorizationRules: matrixRules(name), RequiresSession: name == "orders/tours"})
+			b.define(t, entity.Queue{Name: name, AuthorizationRules: accesstest.Rules(name), RequiresSession: name == "orders/tours"})
 			continue
 		}
-		if _, err := b.broker.CreateTopic(t.Context(), entity.Topic{Name: name, AuthorizationRules: matrixRules(name)}); err != nil {
+		if _, err := b.broker.CreateTopic(t.Context(), entity.Topic{Name: name, AuthorizationRules: accesstest.Rules(name)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.broker.CreateSubscription(t.Context(), name, entity.Subscription{Name: "all"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.keeper.Set(access.Rules{matrixKey("", access.Send), matrixKey("", access.Listen), matrixKey("", access.Manage)})
+	b.keeper.Set(access.Rules{accesstest.Key("", access.Send), accesstest.Key("", access.Listen), accesstest.Key("", access.Manage)})
 	return b
 }
 
 // connect connects as a credential says, and puts what tokens it has.
 func (c *credential) connect(t *testing.T, b *bench) *peerOf {
-	if c.login {
-		return b.login(t, matrixKey("", c.rights))
+	if c.Login {
+		return b.login(t, accesstest.Key("", c.Rights))
 	}
 	p := b.anonymous(t, b.keeper)
-	if c.of == "" {
+	if c.Of == accesstest.Nobody {
 		return p
 	}
 	cbs := p.rpc("$cbs")
 	defer cbs.receive.Close(p.ctx())
 	defer cbs.send.Close(p.ctx())
 	for _, target := range matrixTargets {
-		rule, make, status := matrixKey("", c.rights), goodToken, int32(202)
+		rule, status := accesstest.Key("", c.Rights), int32(202)
 		switch {
-		case c.of == "own":
-			rule = matrixKey(target, c.rights)
-		case c.of == "other":
-			rule, status = matrixKey(matrixOther, c.rights), 401
+		case c.Of == accesstest.Own:
+			rule = accesstest.Key(target, c.Rights)
+		case c.Of == accesstest.Another:
+			rule, status = accesstest.Key(accesstest.Other, c.Rights), 401
 		}
-		if c.token != nil {
-			make, status = c.token, 401
+		if c.Void && !c.Revoked {
+			status = 401
 		}
 		put := func(audience string) *amqp.Message {
-			return cbs.call("put-token", make(rule, audience), map[string]any{"type": tokenSAS, "name": "sb://ns.example/" + audience})
+			return cbs.call("put-token", c.Token(rule, audience), map[string]any{"type": tokenSAS, "name": base + audience})
 		}
-		checkStatus(t, c.name+" at "+target, put(target), status)
-		if c.of == "other" {
-			checkStatus(t, c.name+" at its own", put(matrixOther), 202)
+		checkStatus(t, c.Name+" at "+target, put(target), status)
+		if c.Of == accesstest.Another {
+			checkStatus(t, c.Name+" at its own", put(accesstest.Other), 202)
 		}
 	}
 	return p
@@ -289,10 +233,10 @@ func (c *credential) allowed(a *action) bool {
 	switch {
 	case a.open:
 		return true
-	case c.void || c.of == "other" && !a.anywhere:
+	case c.Void || c.Of == accesstest.Another && !a.anywhere:
 		return false
 	}
-	return c.rights.Has(a.needs)
+	return c.Rights.Has(a.needs)
 }
 
 func TestRightsMatrix(t *testing.T) {
@@ -301,16 +245,16 @@ func TestRightsMatrix(t *testing.T) {
 		t.Errorf("%d operations are tried, there are %d", len(operationNames), len(operations))
 	}
 	cells := make([][]string, len(as))
-	for i := range credentials {
-		c := &credentials[i]
-		t.Run(c.name, func(t *testing.T) {
+	for _, who := range accesstest.Credentials(base) {
+		c := &credential{who}
+		t.Run(c.Name, func(t *testing.T) {
 			b := matrixBench(t)
 			p := c.connect(t, b)
-			if c.revoked {
-				b.keeper.Set(access.Rules{matrixKey("", access.Send), matrixKey("", access.Listen)})
+			if c.Revoked {
+				b.keeper.Set(access.Rules{accesstest.Key("", access.Send), accesstest.Key("", access.Listen)})
 				b.service.Review()
 			}
-			if c.revoked && c.login {
+			if c.Revoked && c.Login {
 				<-p.served // there is nothing left to try
 				return
 			}
@@ -328,7 +272,7 @@ func TestRightsMatrix(t *testing.T) {
 				if want := c.allowed(a); (err == nil) != want {
 					t.Errorf("%s: %v, want allowed: %v", a.name, err, want)
 				}
-				if !c.login {
+				if !c.Login {
 					cells[j] = append(cells[j], cell(err == nil))
 				}
 			}
@@ -336,9 +280,9 @@ func TestRightsMatrix(t *testing.T) {
 	}
 	var page strings.Builder
 	page.WriteString("| operation | needs |")
-	for _, c := range credentials {
-		if !c.login {
-			page.WriteString(" " + c.name + " |")
+	for _, c := range accesstest.Credentials(base) {
+		if !c.Login {
+			page.WriteString(" " + c.Name + " |")
 		}
 	}
 	page.WriteString("\n| --- | --- |" + strings.Repeat(" :-: |", len(cells[0])) + "\n")
