@@ -152,8 +152,12 @@ func (r *Reader) Check() {
 	r.check(MaxDepth, &empty)
 }
 
+// CheckStored is Check for what was taken in before: it may have more than MaxEmpty
+// elements that take no bytes. Those cannot be read, but stepped over.
+func (r *Reader) CheckStored() { r.check(MaxDepth, nil) }
+
 // check is Check with depth levels of nesting left to go into. empty counts the
-// elements that take no bytes.
+// elements that take no bytes; nil for any number.
 func (r *Reader) check(depth int, empty *int) {
 	if depth == 0 {
 		r.Fail(ErrDepth)
@@ -168,7 +172,7 @@ func (r *Reader) check(depth int, empty *int) {
 		in = Reader{rest: data, left: 2}
 	case KindList, KindMap, KindArray:
 		inside, elem, err := elements(code, data)
-		if err != nil {
+		if err != nil && (empty != nil || err != ErrElements) {
 			r.Fail(err)
 			return
 		}
@@ -181,7 +185,7 @@ func (r *Reader) check(depth int, empty *int) {
 		if uint64(in.left)*uint64(n) != uint64(len(in.rest)) {
 			r.Fail(ErrCount)
 		}
-		if n == 0 {
+		if n == 0 && empty != nil {
 			if *empty += in.left; *empty > MaxEmpty {
 				r.Fail(ErrElements)
 			}
@@ -256,7 +260,7 @@ func arrayElements(data []byte, count uint32) (in extent, elem byte, err error) 
 		}
 		switch {
 		case code>>4 == 0x4 && count > MaxEmpty:
-			return extent{}, 0, ErrElements
+			return extent{data, int(count)}, code, ErrElements
 		case code>>4 != 0x4 && uint64(count) > uint64(len(data)):
 			return extent{}, 0, ErrCount
 		}
