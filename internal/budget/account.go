@@ -139,6 +139,22 @@ func (a *Account) TryTake(n int64) bool {
 	return true
 }
 
+// TakeBeyond charges n bytes for what soon ends by itself, whatever its peer does, and
+// reports whether it did: as long as neither a nor an account above it is charged with
+// an eighth more than its limit. So it goes on when an account is used up by what stays,
+// and is bounded all the same. It does not stay behind those who wait.
+func (a *Account) TakeBeyond(n int64) bool {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	for x := a; x != nil; x = x.parent {
+		if x.used-x.limit >= x.limit/8 {
+			return false
+		}
+	}
+	a.charge(n)
+	return true
+}
+
 // TakeOrWait charges n bytes if there is room for them now, and then returns true.
 // Otherwise it charges them as soon as there is, and then calls ready. Until they
 // are charged withdraw gives up waiting, afterwards it releases them; ready may be

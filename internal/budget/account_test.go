@@ -286,3 +286,32 @@ func TestScarce(t *testing.T) {
 		t.Error("with 90 of 1000 left for all: not scarce")
 	}
 }
+
+// What ends by itself goes on when an account is used up, but not for ever.
+func TestTakeBeyondIsBounded(t *testing.T) {
+	root := New(1 << 20)
+	a := root.Child(800)
+	c := NewCounter(a)
+	for a.Used() < 800 {
+		a.Charge(1)
+	}
+	if a.TryTake(1) || c.Take(1) {
+		t.Error("there is room in an account that is used up")
+	}
+	if !c.TakeBeyond(99) || !a.TakeBeyond(500) || a.TakeBeyond(1) || c.TakeBeyond(1) {
+		t.Errorf("%d are charged of %d", a.Used(), a.Limit())
+	}
+	a.Release(500)
+	if !c.TakeBeyond(10) || c.Used() != 109 || a.Used() != 909 {
+		t.Errorf("%d are counted, and %d charged", c.Used(), a.Used())
+	}
+	c.Close()
+	if a.Used() != 800 {
+		t.Errorf("%d are charged after the end", a.Used())
+	}
+	// An account above counts as well.
+	root.Charge(2 << 20)
+	if a.TakeBeyond(1) {
+		t.Error("the account above is used up")
+	}
+}

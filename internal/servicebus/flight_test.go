@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // gatedConn is a connection whose peer reads only while the gate is open.
@@ -131,6 +132,52 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		<-topic.served
 		if used := settles(func() int64 { return b.service.memory.Usage().Used }); b.service.memory.Usage().Used != 0 {
 			t.Errorf("all have left, and %d bytes are charged (at most %d)", b.service.memory.Usage().Used, used)
+		}
+	}
+}
+
+// Many connections of one key that read nothing: each gets a message, as long as the key
+// has memory for it. The rest wait, and get theirs when there is room.
+func TestKeyWithManySlowConnectionsIsBounded(t *testing.T) {
+	const connections, size, limit = 100, 900_000, 64 << 20 // a key has half of it
+	b := start(t).limited(limit)
+	if _, err := b.broker.CreateQueue(t.Context(), entity.Queue{Name: "large", MaxMessageSizeInKilobytes: 1024}); err != nil {
+		t.Fatal(err)
+	}
+	sender := b.login(t, rootRule)
+	out := sender.sender("large")
+	for range connections {
+		if err := out.Send(sender.ctx(), amqp.NewMessage(make([]byte, size)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rs []*amqp.Receiver
+	var opens []func()
+	for range connections {
+		p, gate := b.dialGated(t)
+		rs = append(rs, p.receiver("large", peekLock()))
+		opens = append(opens, gate.shut())
+	}
+	for _, r := range rs {
+		if err := r.IssueCredit(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	most := settles(func() int64 { return b.service.memory.Usage().Known })
+	t.Logf("at most %d KB", most>>10)
+	if most > limit*3/4 { // an eighth of it beyond, and buffers that have room to spare
+		t.Errorf("connections that read nothing make us hold %d MB, where their key may have %d", most>>20, limit/2>>20)
+	}
+	for _, open := range opens {
+		open()
+	}
+	for i, r := range rs {
+		m, err := r.Receive(sender.ctx(), nil)
+		if err != nil {
+			t.Fatalf("connection %d of %d: %v", i, connections, err)
+		}
+		if err := r.AcceptMessage(sender.ctx(), m); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
