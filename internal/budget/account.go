@@ -13,6 +13,7 @@ type Account struct {
 	tree   *tree
 	parent *Account // nil at the root; guarded by tree.mu
 	limit  int64    // guarded by tree.mu
+	apart  bool     // who charges it need not wait for those above; does not change
 
 	used  int64  // guarded by tree.mu
 	stuck int    // waiters for whom there is no room here; guarded by tree.mu
@@ -216,6 +217,9 @@ func (a *Account) obstacle(n int64) *Account {
 		if x.stuck > 0 || !x.fits(n) {
 			return x
 		}
+		if x.apart {
+			break
+		}
 	}
 	return nil
 }
@@ -270,6 +274,9 @@ func (a *Account) fullFor(n int64, pass uint64) *Account {
 	for x := a; x != nil; x = x.parent {
 		if x.full == pass || !x.fits(n) {
 			return x
+		}
+		if x.apart {
+			break
 		}
 	}
 	return nil

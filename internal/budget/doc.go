@@ -24,7 +24,8 @@
 // that logs in stops being a stranger. Who counts often does it with a [Counter], which
 // takes from its account in pieces.
 //
-// [Process] is the tree of a broker.
+// [Process] is the tree of a broker. Its part for messages that are not on disk yet does not
+// wait for the process.
 //
 // # Concurrency
 //

@@ -32,6 +32,10 @@ const (
 //	├─ known         one account for each key, with up to half of the process
 //	│   └─ key       and below it one for each connection, with up to half of that
 //	└─ unsynced      messages that are not on disk yet
+//
+// What is unsynced counts as part of the process, but waits for no memory of others: it
+// ends by itself, and those who wait for it are not read from, so that they could not make
+// room. So the process may be beyond its limit by what is unsynced.
 type Process struct {
 	all, strangers, known, unsynced *Account
 
@@ -56,11 +60,13 @@ type Limits struct {
 func NewProcess(l Limits) *Process {
 	limit := cmp.Or(l.Process, Memory()/2, unknownMemory)
 	all := New(limit)
+	unsynced := all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2))
+	unsynced.apart = true
 	return &Process{
 		all:       all,
 		strangers: all.Child(min(StrangersLimit, limit/4)),
 		known:     all.Child(limit),
-		unsynced:  all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2)),
+		unsynced:  unsynced,
 		keys:      map[string]*key{},
 	}
 }
