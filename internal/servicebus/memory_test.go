@@ -3,6 +3,7 @@
 package servicebus
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -167,4 +168,36 @@ func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
 	}
 	p.send("q", &amqp.Message{Value: "x"})
 	b.wantNothingHeld(t, p)
+}
+
+// Properties to modify are charged until they are written: a frame of them becomes a
+// megabyte, and there may be one for each message that a peer has locked. Without room
+// the settlement is refused, and the lock holds.
+func TestPropertiesToModifyAreCharged(t *testing.T) {
+	b := start(t).limited(64 << 20)
+	p := b.login(t, rootRule)
+	p.send("q", &amqp.Message{Value: "x"})
+	r := p.receiver("q", peekLock())
+	m := p.next(r)
+	large := amqp.Annotations{}
+	for i := range 5000 {
+		large[fmt.Sprint(i)] = nil
+	}
+	modify := func() error {
+		return r.ModifyMessage(p.ctx(), m, &amqp.ModifyMessageOptions{DeliveryFailed: true, Annotations: large})
+	}
+	// Other connections of the key leave a little.
+	other := b.service.memory.Enter()
+	other.Prove(rootRule.Name)
+	n := 32<<20 - b.service.memory.Usage().Known - 200<<10 // a key has half
+	other.Charge(n)
+	wantCondition(t, "modify without memory", modify(), "amqp:resource-limit-exceeded")
+	other.Release(n)
+	other.Leave()
+	got := b.login(t, rootRule)
+	again := got.rpc("q/$management").manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(10)}, 200)
+	if len(entries(t, again, "messages")) != 1 {
+		t.Error("the message is gone")
+	}
+	b.wantNothingHeld(t, p, got)
 }
