@@ -90,6 +90,7 @@ type Member struct {
 	mu  sync.Mutex
 	key string // guarded by mu
 	in  bool   // key is set; guarded by mu
+	out bool   // it has left; guarded by mu
 }
 
 // Enter returns the account of a connection that has just come.
@@ -103,7 +104,7 @@ func (p *Process) Enter() *Member {
 func (m *Member) Prove(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.in {
+	if m.in || m.out {
 		return true
 	}
 	m.key, m.in = name, true
@@ -121,6 +122,7 @@ func (m *Member) Leave() {
 		m.process.leave(m.key)
 		m.in = false
 	}
+	m.out = true
 }
 
 // join returns the account of a key, which is there until as many have left.

@@ -113,3 +113,15 @@ func TestSendersWaitForTheDiskAlone(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 }
+
+// A request that is still under way when its connection has left may prove its key then:
+// that keeps no account for ever.
+func TestWhoHasLeftProvesNothing(t *testing.T) {
+	p := NewProcess(Limits{Process: 64 << 20})
+	m := p.Enter()
+	m.Leave()
+	m.Prove("late")
+	if len(p.keys) != 0 {
+		t.Errorf("%d keys have members, and nobody is there", len(p.keys))
+	}
+}

@@ -79,9 +79,9 @@ func (c *charges) enter(p *budget.Process) bool {
 	return c.counter.Take(connectionCost)
 }
 
-// prove says whose key the peer has shown.
-func (c *charges) prove(rule string) {
-	c.member.Prove(rule)
+// prove says which key the peer has shown; see access.Grant.Holder.
+func (c *charges) prove(key string) {
+	c.member.Prove(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counter.Resized()

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/config"
@@ -169,4 +171,33 @@ func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 		t.Errorf("the stranger was sent %d bytes and then %v", n, err)
 	}
 	memory.Strangers().Release(full)
+}
+
+// A key of an entity has an account of its own, whatever it is called: otherwise its user
+// could use up the memory of the namespace's key of that name.
+func TestKeysOfEntitiesAreChargedApart(t *testing.T) {
+	p := budget.NewProcess(budget.Limits{Process: minMemory})
+	connect := func(g access.Grant) (*charges, error) {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { ours.Close(); theirs.Close() })
+		ticket, _ := newGate(func() int { return 1000 }, 1000).enter(ours)
+		c := &handed{visitor: &visitor{Conn: ours}, ticket: ticket}
+		if !c.held.enter(p) {
+			t.Fatal("no room for a connection")
+		}
+		w := httptest.NewRecorder()
+		x := &request{front: new(front), conn: c, w: w, deadlines: http.NewResponseController(w), ended: true}
+		return &c.held, x.known(g)
+	}
+	for {
+		c, err := connect(access.Grant{Rule: access.RootRule, Entity: "mine"})
+		if err != nil {
+			break
+		}
+		for c.hold(64 << 10) {
+		}
+	}
+	if _, err := connect(access.Grant{Rule: access.RootRule}); err != nil {
+		t.Errorf("the key of the namespace: %v", err)
+	}
 }

@@ -63,7 +63,7 @@ func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *htt
 // before an answer is made for it.
 func (x *request) known(g access.Grant) error {
 	x.conn.ticket.known()
-	x.conn.held.prove(g.Rule)
+	x.conn.held.prove(g.Holder())
 	if x.identified {
 		return nil
 	}
