@@ -17,6 +17,7 @@ type Account struct {
 
 	used  int64  // guarded by tree.mu
 	stuck int    // waiters for whom there is no room here; guarded by tree.mu
+	below int    // waiters that are charged here, or below; guarded by tree.mu
 	full  uint64 // the last pass of tree.admit that found no room here; guarded by tree.mu
 }
 
@@ -98,9 +99,11 @@ func (a *Account) Move(to *Account, limit int64) {
 	t.mu.Lock()
 	if a.parent != nil {
 		a.parent.charge(-a.used)
+		a.parent.expect(-a.below)
 	}
 	a.parent, a.limit = to, min(limit, to.limit)
 	to.charge(a.used)
+	to.expect(a.below)
 	var found []*waiter
 	if t.waiting.Len() > 0 {
 		// Those who wait below a may be held up by another account now. Until
@@ -171,6 +174,7 @@ func (a *Account) TakeOrWait(n int64, ready func()) (taken bool, withdraw func()
 	}
 	w := &waiter{account: a, bytes: n, ready: ready}
 	w.place = t.waiting.PushBack(w)
+	a.expect(1)
 	w.stickAt(at)
 	return false, sync.OnceFunc(func() { t.withdraw(w) })
 }
@@ -232,6 +236,13 @@ func (a *Account) charge(n int64) {
 	}
 }
 
+// expect counts n more waiters.
+func (a *Account) expect(n int) {
+	for x := a; x != nil; x = x.parent {
+		x.below += n
+	}
+}
+
 // stickAt notes that there is no room at an account, nil for none.
 func (w *waiter) stickAt(at *Account) {
 	if w.at != nil {
@@ -244,7 +255,7 @@ func (w *waiter) stickAt(at *Account) {
 
 // admit charges those who wait and now have room, in order, and returns them; mu is
 // held. An account that has no room for one of them has none for those behind it,
-// and when that is the root nobody else need be looked at.
+// and when all of them are below it nobody else need be looked at.
 func (t *tree) admit() (found []*waiter) {
 	t.pass++
 	for e := t.waiting.Front(); e != nil; {
@@ -252,15 +263,14 @@ func (t *tree) admit() (found []*waiter) {
 		e = e.Next()
 		at := w.account.fullFor(w.bytes, t.pass)
 		if at == nil {
-			t.waiting.Remove(w.place)
-			w.stickAt(nil)
+			t.remove(w)
 			w.account.charge(w.bytes)
 			found = append(found, w)
 			continue
 		}
 		w.stickAt(at)
 		at.full = t.pass
-		if at.parent == nil {
+		if at.below == t.waiting.Len() {
 			break
 		}
 	}
@@ -290,11 +300,17 @@ func (t *tree) withdraw(w *waiter) {
 		w.account.Release(w.bytes)
 		return
 	}
-	t.waiting.Remove(w.place)
-	w.stickAt(nil)
+	t.remove(w)
 	found := t.admit() // it may have held up others
 	t.mu.Unlock()
 	for _, w := range found {
 		w.ready()
 	}
+}
+
+// remove takes a waiter out of the list; mu is held.
+func (t *tree) remove(w *waiter) {
+	t.waiting.Remove(w.place)
+	w.account.expect(-1)
+	w.stickAt(nil)
 }
