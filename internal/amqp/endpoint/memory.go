@@ -77,13 +77,13 @@ func (m *Machine) measure() {
 	if mem.account == nil {
 		return
 	}
-	was := mem.full || mem.short
+	wasFull, wasShort := mem.full, mem.short
 	mem.full = mem.counter.Used() >= mem.limit
 	if held := mem.counter.Held(); held != mem.seen || mem.short {
 		mem.seen = held
 		mem.short = mem.counter.Scarce()
 	}
-	if was && !mem.full && !mem.short {
+	if wasFull && !mem.full || wasShort && !mem.short {
 		m.recheck = true
 	}
 	if mem.full && mem.stranger && m.doom == nil {

@@ -363,3 +363,27 @@ func TestLinksWithoutRoomAreFew(t *testing.T) {
 		t.Errorf("%d bytes are charged after the end", account.Used())
 	}
 }
+
+// Links that got nothing because the account was used up go on when it is not any more,
+// also if memory is still short, and nothing else happens.
+func TestLinksGoOnWhileMemoryIsShort(t *testing.T) {
+	const limit = 1 << 20
+	app := &nullApp{body: make([]byte, 100)}
+	m := NewMachine(app, Config{Account: budget.New(limit)}, time.Unix(0, 0))
+	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 100, HandleMax: 9}, nil),
+		encode(0, 0, &frame.Attach{Name: "l", Role: frame.Receiver, Source: &frame.Source{Address: "q"}}, nil)))
+	m.Take()
+	m.Advance(time.Unix(0, 0))
+	m.mem.counter.Add(limit)
+	m.measure()
+	m.Feed(time.Unix(0, 0), encode(0, 0, &frame.Flow{HasNextIncomingID: true, IncomingWindow: 100, HasHandle: true,
+		HasLinkCredit: true, LinkCredit: 1, HasDeliveryCount: true}, nil))
+	if n := m.session(0).nextOut; n != 0 {
+		t.Fatalf("%d transfers leave without memory", n)
+	}
+	m.mem.counter.Release(limit / 8) // the peer settled something, and waits for no answer
+	m.Advance(time.Unix(0, 0))
+	if n := m.session(0).nextOut; n != 1 || !m.mem.short {
+		t.Errorf("%d transfers have left, memory is short: %v", n, m.mem.short)
+	}
+}
