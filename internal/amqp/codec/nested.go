@@ -5,6 +5,7 @@ package codec
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // List reads a list and returns a Reader of its values. Null is an empty list.
@@ -57,7 +58,7 @@ func (r *Reader) nested(want Kind) Reader {
 		r.wrong(want, code)
 		return Reader{}
 	}
-	in, elem, err := elements(code, data)
+	in, elem, err := elements(code, data, MaxEmpty)
 	if err != nil {
 		r.Fail(err)
 	}
@@ -171,8 +172,12 @@ func (r *Reader) check(depth int, empty *int) {
 	case KindDescribed:
 		in = Reader{rest: data, left: 2}
 	case KindList, KindMap, KindArray:
-		inside, elem, err := elements(code, data)
-		if err != nil && (empty != nil || err != ErrElements) {
+		most := uint32(MaxEmpty)
+		if empty == nil {
+			most = math.MaxUint32
+		}
+		inside, elem, err := elements(code, data, most)
+		if err != nil {
 			r.Fail(err)
 			return
 		}
@@ -209,8 +214,8 @@ type extent struct {
 }
 
 // elements returns what is inside a list, map or array, and the constructor that
-// the elements of an array share.
-func elements(code byte, data []byte) (in extent, elem byte, err error) {
+// the elements of an array share. Up to most of these may take no bytes.
+func elements(code byte, data []byte, most uint32) (in extent, elem byte, err error) {
 	var count uint32
 	switch code >> 4 {
 	case 0x4: // list0
@@ -228,7 +233,7 @@ func elements(code byte, data []byte) (in extent, elem byte, err error) {
 	}
 	switch kind := kinds[code]; {
 	case kind == KindArray:
-		return arrayElements(data, count)
+		return arrayElements(data, count, most)
 	case uint64(count) > uint64(len(data)), kind == KindMap && count%2 != 0:
 		return extent{}, 0, ErrCount
 	}
@@ -237,7 +242,7 @@ func elements(code byte, data []byte) (in extent, elem byte, err error) {
 
 // arrayElements reads the constructor shared by the elements of an array. A
 // described one stands for itself and is dropped: elements are what it describes.
-func arrayElements(data []byte, count uint32) (in extent, elem byte, err error) {
+func arrayElements(data []byte, count, most uint32) (in extent, elem byte, err error) {
 	if count == 0 {
 		return extent{}, 0, nil // some senders leave out the constructor too
 	}
@@ -259,8 +264,8 @@ func arrayElements(data []byte, count uint32) (in extent, elem byte, err error) 
 			continue
 		}
 		switch {
-		case code>>4 == 0x4 && count > MaxEmpty:
-			return extent{data, int(count)}, code, ErrElements
+		case code>>4 == 0x4 && count > most:
+			return extent{}, 0, ErrElements
 		case code>>4 != 0x4 && uint64(count) > uint64(len(data)):
 			return extent{}, 0, ErrCount
 		}
