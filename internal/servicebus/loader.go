@@ -31,8 +31,8 @@ const (
 // goroutine that lives while there is work: bodies may have to be read from disk,
 // for which neither the broker nor the connection can wait.
 //
-// While the memory of its key, or of the process, is used up, one delivery of each link
-// waits for some, and the others go back.
+// While the memory of its key, or of the process, is used up, deliveries go back, and one
+// of each link is tried again now and then.
 //
 // Its queue is bounded by the credit that the peer's links were given, and what it
 // makes by maxAhead: a peer that reads slowly makes it wait.
@@ -50,6 +50,7 @@ type loader struct {
 	mem     budget.Counter // charges what is here and ahead; guarded by mu
 	room    *sync.Cond     // of mu: ahead has become less, or closed is set
 	usedUp  atomic.Bool    // there is no memory for what comes next
+	again   time.Duration  // after which it is asked for again; guarded by mu
 
 	spare sync.Pool // of *loaded
 }
@@ -176,6 +177,9 @@ func (l *loader) load(w *work) {
 			w.giveBack()
 			return
 		}
+		if w.deliveries == nil {
+			return
+		}
 		out := l.encode(w)
 		l.mu.Lock()
 		l.mem.Release(n)
@@ -196,55 +200,58 @@ const (
 )
 
 // reserve returns when there is room ahead, and memory for what is encoded next, which
-// it has charged then; false means that the connection is over.
+// it has charged then; false means that the connection is over. If others have used up
+// the memory everything goes back, or what waits for memory would be what uses it up, and
+// comes again a little later: nothing is left of w then.
 func (l *loader) reserve(w *work) (n int64, ok bool) {
 	n = int64(w.next())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for again := soonestAgain; !l.closed; {
-		if l.full() {
-			l.room.Wait()
-			continue
-		}
-		if l.mem.TakeBeyond(n) {
-			l.usedUp.Store(false)
-			break
-		}
-		l.usedUp.Store(true)
-		l.lessen(w)
-		for i := range l.waiting {
-			l.lessen(&l.waiting[i])
-		}
-		timer := time.AfterFunc(again, func() {
-			l.mu.Lock() // not before the wait
-			defer l.mu.Unlock()
-			l.room.Broadcast()
-		})
+	for l.full() && !l.closed {
 		l.room.Wait()
-		timer.Stop()
-		again = min(2*again, latestAgain)
 	}
-	return n, l.c.ctx.Err() == nil
+	if l.closed || l.mem.TakeBeyond(n) {
+		l.usedUp.Store(false)
+		l.again = 0
+		return n, l.c.ctx.Err() == nil
+	}
+	l.usedUp.Store(true)
+	l.again = min(max(2*l.again, soonestAgain), latestAgain)
+	back := []event{l.giveUp(w)}
+	l.waiting = slices.DeleteFunc(l.waiting, func(w work) bool {
+		if w.deliveries == nil {
+			return false
+		}
+		back = append(back, l.giveUp(&w))
+		return true
+	})
+	over := false
+	timer := time.AfterFunc(l.again, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		over = true
+		l.room.Broadcast()
+	})
+	for !over && !l.closed {
+		l.room.Wait()
+	}
+	timer.Stop()
+	for _, e := range back {
+		l.c.out.post(e)
+	}
+	return 0, true
 }
 
-// lessen gives back all but the first delivery of w: what waits for memory must not be
-// what uses it up. mu is held.
-func (l *loader) lessen(w *work) {
-	if len(w.deliveries) < 2 {
-		return
-	}
-	rest := slices.Clone(w.deliveries[1:]) // the batch is recycled
-	clear(w.deliveries[1:])
-	w.deliveries = w.deliveries[:1]
-	w.deliveries[0].Unload()
-	was := w.charge
-	w.charge = w.cost()
-	l.mem.Release(was - w.charge)
+// giveUp returns the deliveries of w, and what is to be posted when others may come in
+// their place; mu is held.
+func (l *loader) giveUp(w *work) event {
 	out := l.spare.Get().(*loaded)
 	out.reset()
-	out.taken, out.source = len(rest), w.source
-	broker.Return(rest)
-	l.c.out.post(event{to: w.to, kind: eventLoaded, load: out})
+	out.taken, out.source = len(w.deliveries), w.source
+	w.giveBack()
+	l.mem.Release(w.charge)
+	w.deliveries, w.batch, w.charge = nil, nil, 0
+	return event{to: w.to, kind: eventLoaded, load: out}
 }
 
 // full reports whether nothing more is to be encoded now; mu is held.

@@ -364,7 +364,7 @@ func (r *receiver) room() int64 {
 	others := max(1, int64(r.c.receivers))
 	most := min(portion/others/max(1, r.typical), maxOnTheWay/others)
 	if r.c.loader.usedUp.Load() {
-		most = 1 // which waits already
+		most = 1
 	}
 	room := min(int64(r.link.Credit()), max(1, most))
 	return max(0, room-int64(len(r.stash)))
