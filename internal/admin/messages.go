@@ -3,7 +3,6 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -209,14 +208,21 @@ func peek(c *call, addr string) (any, error) {
 	return p, err
 }
 
-// lookup returns one message.
-func lookup(ctx context.Context, b *broker.Broker, addr string, seq queue.SeqNo) (*broker.Delivery, *message.Message, error) {
-	ds, err := b.Peek(ctx, addr, seq, 1, nil)
+// shownCost is how often a message is there while it is shown: as it is stored, and its
+// body as a whole.
+const shownCost = 2
+
+// lookup returns one message, which is charged to the request.
+func lookup(c *call, addr string, seq queue.SeqNo) (*broker.Delivery, *message.Message, error) {
+	ds, err := c.Broker.Peek(c.Context(), addr, seq, 1, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(ds) == 0 || ds[0].Seq != seq {
 		return nil, nil, broker.ErrMessageNotFound
+	}
+	if !c.Hold(c.Request, shownCost*int64(ds[0].Body.Size)) {
+		return nil, nil, problem.Busy()
 	}
 	m, err := ds[0].Message()
 	return &ds[0], m, err
@@ -227,7 +233,7 @@ func showOne(c *call, addr string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, m, err := lookup(c.Context(), c.Broker, addr, seq)
+	d, m, err := lookup(c, addr, seq)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ package admin
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -158,4 +160,34 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 	}
 	r.want(200, "GET", apiRoot+"/queues/q/deadletters?transfer=true", "")
 	r.want(200, "DELETE", apiRoot+"/queues/q/deadletters", "")
+}
+
+// A message that is shown is charged to who asks for it, before it is read: many slow
+// clients must not have one each for nothing.
+func TestShownMessagesAreCharged(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	for range 3 {
+		r.want(201, "POST", "/q/messages", strings.Repeat("x", 100_000))
+	}
+	room, asked := int64(0), int64(0)
+	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, Hold: func(_ *http.Request, n int64) bool { asked += n; return asked <= room }})
+	get := func(path string) *httptest.ResponseRecorder {
+		asked = 0
+		req := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)
+		req.SetBasicAuth("root", "root key")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		return w
+	}
+	for _, path := range []string{"/api/v1/queues/q/messages", "/api/v1/queues/q/messages/1"} {
+		room = 90_000
+		if w := get(path); w.Code != http.StatusTooManyRequests || asked < 100_000 {
+			t.Errorf("%s without memory: %d, for %d bytes", path, w.Code, asked)
+		}
+		room = 250_000
+		if w := get(path); w.Code != http.StatusOK || asked > room {
+			t.Errorf("%s: %d, for %d bytes", path, w.Code, asked)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
@@ -34,7 +35,8 @@ type peeking struct {
 	from   queue.SeqNo // of the next message to look at; zero at the end
 	ds     []broker.Delivery
 	looked int
-	over   bool // there is nothing at or above from
+	held   int64 // bytes that are charged for the message that is looked at
+	over   bool  // there is nothing at or above from
 	first  *Message
 }
 
@@ -62,9 +64,15 @@ func (p *peeking) next() (*Message, error) {
 				return nil, nil
 			}
 			p.ds = ds
+			for i := range p.ds {
+				p.ds[i].Unload() // one at a time is in memory, the rest is not held for a slow client
+			}
 		}
 		d := &p.ds[0]
 		p.from = d.Seq
+		if err := p.hold(d); err != nil {
+			return nil, err
+		}
 		if err := p.c.Context().Err(); err != nil {
 			return nil, err // a filter ends with its client
 		}
@@ -90,6 +98,18 @@ func (p *peeking) next() (*Message, error) {
 		}
 	}
 	return nil, nil
+}
+
+// hold charges the message that is looked at, if it is larger than those before.
+func (p *peeking) hold(d *broker.Delivery) error {
+	n := int64(d.Body.Size)
+	if n > p.held {
+		if !p.c.Hold(p.c.Request, n-p.held) {
+			return problem.Busy()
+		}
+		p.held = n
+	}
+	return nil
 }
 
 // stream implements streamed. The answer ends early at an error, which the next

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -529,5 +530,34 @@ func TestTryRulesEndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := r.TryRules(ctx, "t", msg("x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// A message that an earlier version took, with more elements without bytes than may come
+// in now, is delivered, buried and revived like any other.
+func TestStoredMessagesBeyondTheLimitOfElementsStayReadable(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q"})
+	// A value that is an array32 of 4,096 nulls.
+	m, err := message.ParseStored([]byte{0, 0x53, 0x77, 0xf0, 0, 0, 0, 5, 0, 0, 0x10, 0, 0x40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.send("q", m)
+	r = r.restart()
+	rec, k := r.receive("q", 1, ReceiverOptions{})
+	d := <-k.ds
+	if back, err := d.Message(); err != nil {
+		t.Fatal(err)
+	} else if !bytes.HasSuffix(back.Bytes(), m.Bytes()) {
+		t.Errorf("it is read as % x", back.Bytes())
+	}
+	r.settle(rec, d, Outcome{Verdict: DeadLetter, Reason: "old"})
+	if dead := r.deadOf("q"); len(dead) != 1 || !strings.Contains(dead[0], "old") {
+		t.Errorf("the dead letters are %q", dead)
+	}
+	r = r.restart()
+	if dead := r.deadOf("q"); len(dead) != 1 || !strings.Contains(dead[0], "old") {
+		t.Errorf("after a restart the dead letters are %q", dead)
 	}
 }

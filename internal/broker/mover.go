@@ -360,7 +360,7 @@ func (m *mover) final(err error) bool {
 
 // setAside moves a message that cannot be forwarded to the transfer dead letters.
 func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description string) {
-	dead, err := message.Parse(msg.Edit(reasons(reason, description)))
+	dead, err := message.ParseStored(msg.Edit(reasons(reason, description)))
 	if err != nil {
 		dead = msg
 	}
@@ -387,7 +387,7 @@ func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description 
 
 // sourced notes in a forwarded dead letter where it came from.
 func sourced(m *message.Message, path string) *message.Message {
-	out, err := message.Parse(m.Edit(message.Edit{Annotations: []message.Change{
+	out, err := message.ParseStored(m.Edit(message.Edit{Annotations: []message.Change{
 		{Name: "x-opt-deadletter-source", Value: codec.String(path)},
 	}}))
 	if err != nil {

@@ -207,7 +207,7 @@ func (r *redrive) send(c *chosen, done func(error)) {
 		}
 		settle(r.n, r.part, token, Outcome{Verdict: Release}, func([]error) { done(err) })
 	}
-	m, err := message.Parse(c.msg.Edit(revived))
+	m, err := message.ParseStored(c.msg.Edit(revived))
 	if err != nil {
 		finish(err)
 		return

@@ -159,7 +159,7 @@ func (q *request) edit(m *message.Message, now time.Time) message.Edit {
 
 // edited returns a changed copy of a message.
 func edited(m *message.Message, e message.Edit) *message.Message {
-	out, err := message.Parse(m.Edit(e))
+	out, err := message.ParseStored(m.Edit(e))
 	if err != nil {
 		// An edit of a message that parsed parses: see FuzzEdit of package message.
 		panic(fmt.Sprintf("broker: edited message: %v", err))

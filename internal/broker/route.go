@@ -5,6 +5,8 @@ package broker
 import (
 	"crypto/rand"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +49,9 @@ func (rt *routes) done(e *filter.Envelope) {
 type route struct {
 	sub    int // index into routes.subs
 	name   string
+	filter filter.Filter
 	action *filter.Action // nil if it has none
+	from   entity.Rule    // what it was compiled from
 }
 
 // ruleNameProperty tells a consumer which rule's action shaped its copy.
@@ -61,22 +65,66 @@ const (
 	reasonFilter    = "FilterEvaluationException"
 )
 
-// compileRoutes compiles the rules of all subscriptions.
-func compileRoutes(subs []*node) (*routes, error) {
+// compileRoutes compiles the rules of all subscriptions. Those that were there before
+// and have not changed, which are all but one as a rule, are taken over: to read them
+// all for each change would cost seconds in the end.
+func compileRoutes(subs []*node, before *routes) (*routes, error) {
 	rt := &routes{subs: subs}
+	known := before.bySubscription()
 	var filters []filter.Filter
 	for i, n := range subs {
+		was := known[n]
 		for _, rule := range n.def.Load().Subscription.Rules {
-			f, action, err := compileRule(rule)
-			if err != nil {
-				return nil, fmt.Errorf("rule %q of %q: %w", rule.Name, n.path, err)
+			ro := route{sub: i, name: rule.Name, from: rule}
+			// In order, with some added and some removed.
+			at := slices.IndexFunc(was, func(r route) bool { return r.name == rule.Name })
+			if at >= 0 && sameRule(&was[at].from, &rule) {
+				ro.filter, ro.action = was[at].filter, was[at].action
+			} else {
+				var err error
+				if ro.filter, ro.action, err = compileRule(rule); err != nil {
+					return nil, fmt.Errorf("rule %q of %q: %w", rule.Name, n.path, err)
+				}
 			}
-			filters = append(filters, f)
-			rt.rules = append(rt.rules, route{sub: i, name: rule.Name, action: action})
+			if at >= 0 {
+				was = was[at+1:]
+			}
+			filters = append(filters, ro.filter)
+			rt.rules = append(rt.rules, ro)
 		}
 	}
 	rt.set = filter.Compile(filters)
 	return rt, nil
+}
+
+// bySubscription returns the rules of each subscription, in order. There may be no
+// routes.
+func (rt *routes) bySubscription() map[*node][]route {
+	if rt == nil {
+		return nil
+	}
+	all := make(map[*node][]route, len(rt.subs))
+	for from := 0; from < len(rt.rules); {
+		to := from + 1
+		for to < len(rt.rules) && rt.rules[to].sub == rt.rules[from].sub {
+			to++
+		}
+		all[rt.subs[rt.rules[from].sub]] = rt.rules[from:to]
+		from = to
+	}
+	return all
+}
+
+// sameRule reports whether two rules mean the same.
+func sameRule(a, b *entity.Rule) bool {
+	if a.Filter.SQL != b.Filter.SQL || a.Filter.Kind != b.Filter.Kind || a.Action.SQL != b.Action.SQL {
+		return false
+	}
+	if a.Filter.Correlation == b.Filter.Correlation && len(a.Filter.Parameters)+len(b.Filter.Parameters)+
+		len(a.Action.Parameters)+len(b.Action.Parameters) == 0 {
+		return true // nearly all of them
+	}
+	return reflect.DeepEqual(a.Filter, b.Filter) && reflect.DeepEqual(a.Action, b.Action)
 }
 
 // compileRule compiles one rule, or says what is wrong with it.
@@ -139,7 +187,7 @@ func parameters(values map[string]entity.Value) (filter.Params, error) {
 
 // reroute compiles a topic's rules anew. It is called within change.
 func (b *Broker) reroute(topic *node) error {
-	rt, err := compileRoutes(b.subscriptions(topic))
+	rt, err := compileRoutes(b.subscriptions(topic), topic.routes.Load())
 	if err != nil {
 		return err
 	}

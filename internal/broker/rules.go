@@ -19,8 +19,8 @@ var compiledNothing = filter.Compile(nil)
 
 // checkRules compiles rules and reports every one that is wrong.
 func checkRules(rules []entity.Rule) error {
-	if len(rules) > limits.Rules {
-		return fmt.Errorf("%w: %d rules, a subscription can have %d", ErrQuota, len(rules), limits.Rules)
+	if err := checkRuleCount(rules); err != nil {
+		return err
 	}
 	var errs []error
 	for _, r := range rules {
@@ -29,6 +29,24 @@ func checkRules(rules []entity.Rule) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func checkRuleCount(rules []entity.Rule) error {
+	if len(rules) > limits.Rules {
+		return fmt.Errorf("%w: %d rules, a subscription can have %d", ErrQuota, len(rules), limits.Rules)
+	}
+	return nil
+}
+
+// checkRule reports what is wrong with one rule.
+func checkRule(r entity.Rule) error {
+	if err := r.Validate(); err != nil {
+		return invalid(err)
+	}
+	if _, _, err := compileRule(r); err != nil {
+		return fmt.Errorf("rule %q: %w", r.Name, err)
+	}
+	return nil
 }
 
 // checkActions refuses rules of a subscription, which may be new, if the topic would
@@ -63,8 +81,8 @@ func actions(rules []entity.Rule) (n int) {
 // CreateRule adds a rule to a subscription, effective for the next message.
 func (b *Broker) CreateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
 	r = r.WithDefaults()
-	if err := r.Validate(); err != nil {
-		return entity.Rule{}, invalid(err)
+	if err := checkRule(r); err != nil {
+		return entity.Rule{}, err
 	}
 	err := b.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
 		if i >= 0 {
@@ -79,8 +97,8 @@ func (b *Broker) CreateRule(ctx context.Context, topic, sub string, r entity.Rul
 // UpdateRule replaces a rule.
 func (b *Broker) UpdateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
 	r = r.WithDefaults()
-	if err := r.Validate(); err != nil {
-		return entity.Rule{}, invalid(err)
+	if err := checkRule(r); err != nil {
+		return entity.Rule{}, err
 	}
 	err := b.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
 		if i < 0 {
@@ -126,7 +144,7 @@ func (b *Broker) DeleteRule(ctx context.Context, topic, sub, name string) error 
 }
 
 // changeRules gives fn a copy of the rules and the place of the one named, and
-// makes what it returns effective.
+// makes what it returns effective. What is new among them has been checked.
 func (b *Broker) changeRules(ctx context.Context, topic, sub, name string, fn func([]entity.Rule, int) ([]entity.Rule, error)) error {
 	return b.change(ctx, func() error {
 		n, err := b.subscription(topic, sub)
@@ -139,7 +157,7 @@ func (b *Broker) changeRules(ctx context.Context, topic, sub, name string, fn fu
 		if err != nil {
 			return err
 		}
-		if err := checkRules(s.Rules); err != nil {
+		if err := checkRuleCount(s.Rules); err != nil {
 			return err
 		}
 		if err := b.checkActions(n.topic, n, s.Rules); err != nil {
@@ -166,7 +184,8 @@ func date(rules, before []entity.Rule) {
 }
 
 func ruleIndex(rules []entity.Rule, name string) int {
-	return slices.IndexFunc(rules, func(r entity.Rule) bool { return entity.Key(r.Name) == entity.Key(name) })
+	name = entity.Key(name)
+	return slices.IndexFunc(rules, func(r entity.Rule) bool { return entity.Key(r.Name) == name })
 }
 
 // Trial says what one rule would do with a message.

@@ -13,9 +13,11 @@ type Account struct {
 	tree   *tree
 	parent *Account // nil at the root; guarded by tree.mu
 	limit  int64    // guarded by tree.mu
+	apart  bool     // who charges it need not wait for those above; does not change
 
 	used  int64  // guarded by tree.mu
 	stuck int    // waiters for whom there is no room here; guarded by tree.mu
+	below int    // waiters that are charged here, or below; guarded by tree.mu
 	full  uint64 // the last pass of tree.admit that found no room here; guarded by tree.mu
 }
 
@@ -97,9 +99,11 @@ func (a *Account) Move(to *Account, limit int64) {
 	t.mu.Lock()
 	if a.parent != nil {
 		a.parent.charge(-a.used)
+		a.parent.expect(-a.below)
 	}
 	a.parent, a.limit = to, min(limit, to.limit)
 	to.charge(a.used)
+	to.expect(a.below)
 	var found []*waiter
 	if t.waiting.Len() > 0 {
 		// Those who wait below a may be held up by another account now. Until
@@ -139,6 +143,22 @@ func (a *Account) TryTake(n int64) bool {
 	return true
 }
 
+// TakeBeyond charges n bytes for what soon ends by itself, whatever its peer does, and
+// reports whether it did: as long as neither a nor an account above it is charged with
+// an eighth more than its limit. So it goes on when an account is used up by what stays,
+// and is bounded all the same. It does not stay behind those who wait.
+func (a *Account) TakeBeyond(n int64) bool {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	for x := a; x != nil; x = x.parent {
+		if x.used-x.limit >= x.limit/8 {
+			return false
+		}
+	}
+	a.charge(n)
+	return true
+}
+
 // TakeOrWait charges n bytes if there is room for them now, and then returns true.
 // Otherwise it charges them as soon as there is, and then calls ready. Until they
 // are charged withdraw gives up waiting, afterwards it releases them; ready may be
@@ -154,6 +174,7 @@ func (a *Account) TakeOrWait(n int64, ready func()) (taken bool, withdraw func()
 	}
 	w := &waiter{account: a, bytes: n, ready: ready}
 	w.place = t.waiting.PushBack(w)
+	a.expect(1)
 	w.stickAt(at)
 	return false, sync.OnceFunc(func() { t.withdraw(w) })
 }
@@ -200,6 +221,9 @@ func (a *Account) obstacle(n int64) *Account {
 		if x.stuck > 0 || !x.fits(n) {
 			return x
 		}
+		if x.apart {
+			break
+		}
 	}
 	return nil
 }
@@ -209,6 +233,13 @@ func (a *Account) fits(n int64) bool { return a.used == 0 || a.used+n <= a.limit
 func (a *Account) charge(n int64) {
 	for x := a; x != nil; x = x.parent {
 		x.used += n
+	}
+}
+
+// expect counts n more waiters.
+func (a *Account) expect(n int) {
+	for x := a; x != nil; x = x.parent {
+		x.below += n
 	}
 }
 
@@ -224,7 +255,7 @@ func (w *waiter) stickAt(at *Account) {
 
 // admit charges those who wait and now have room, in order, and returns them; mu is
 // held. An account that has no room for one of them has none for those behind it,
-// and when that is the root nobody else need be looked at.
+// and when all of them are below it nobody else need be looked at.
 func (t *tree) admit() (found []*waiter) {
 	t.pass++
 	for e := t.waiting.Front(); e != nil; {
@@ -232,15 +263,14 @@ func (t *tree) admit() (found []*waiter) {
 		e = e.Next()
 		at := w.account.fullFor(w.bytes, t.pass)
 		if at == nil {
-			t.waiting.Remove(w.place)
-			w.stickAt(nil)
+			t.remove(w)
 			w.account.charge(w.bytes)
 			found = append(found, w)
 			continue
 		}
 		w.stickAt(at)
 		at.full = t.pass
-		if at.parent == nil {
+		if at.below == t.waiting.Len() {
 			break
 		}
 	}
@@ -255,6 +285,9 @@ func (a *Account) fullFor(n int64, pass uint64) *Account {
 		if x.full == pass || !x.fits(n) {
 			return x
 		}
+		if x.apart {
+			break
+		}
 	}
 	return nil
 }
@@ -267,11 +300,17 @@ func (t *tree) withdraw(w *waiter) {
 		w.account.Release(w.bytes)
 		return
 	}
-	t.waiting.Remove(w.place)
-	w.stickAt(nil)
+	t.remove(w)
 	found := t.admit() // it may have held up others
 	t.mu.Unlock()
 	for _, w := range found {
 		w.ready()
 	}
+}
+
+// remove takes a waiter out of the list; mu is held.
+func (t *tree) remove(w *waiter) {
+	t.waiting.Remove(w.place)
+	w.account.expect(-1)
+	w.stickAt(nil)
 }

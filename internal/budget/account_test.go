@@ -286,3 +286,67 @@ func TestScarce(t *testing.T) {
 		t.Error("with 90 of 1000 left for all: not scarce")
 	}
 }
+
+// What ends by itself goes on when an account is used up, but not for ever.
+func TestTakeBeyondIsBounded(t *testing.T) {
+	root := New(1 << 20)
+	a := root.Child(800)
+	c := NewCounter(a)
+	for a.Used() < 800 {
+		a.Charge(1)
+	}
+	if a.TryTake(1) || c.Take(1) {
+		t.Error("there is room in an account that is used up")
+	}
+	if !c.TakeBeyond(99) || !a.TakeBeyond(500) || a.TakeBeyond(1) || c.TakeBeyond(1) {
+		t.Errorf("%d are charged of %d", a.Used(), a.Limit())
+	}
+	a.Release(500)
+	if !c.TakeBeyond(10) || c.Used() != 109 || a.Used() != 909 {
+		t.Errorf("%d are counted, and %d charged", c.Used(), a.Used())
+	}
+	c.Close()
+	if a.Used() != 800 {
+		t.Errorf("%d are charged after the end", a.Used())
+	}
+	// An account above counts as well.
+	root.Charge(2 << 20)
+	if a.TakeBeyond(1) {
+		t.Error("the account above is used up")
+	}
+}
+
+// A release looks at no more waiters than it may find room for: ten thousand that wait
+// for one account must not cost each release of anybody as many steps.
+func TestReleaseLooksAtFewWaiters(t *testing.T) {
+	root := New(1 << 20)
+	u := root.Child(1000)
+	u.Charge(1000)
+	found := 0
+	for range 5 {
+		u.Child(500).TakeOrWait(300, func() { found++ })
+	}
+	last := root.tree.waiting.Back().Value.(*waiter)
+	account := last.account
+	last.account = nil // whoever looks at it fails
+	u.Release(300)
+	u.Release(100)
+	root.Charge(10)
+	root.Release(10)
+	if found != 1 {
+		t.Errorf("%d have found room", found)
+	}
+	last.account = account
+	u.Release(600)
+	if found != 3 {
+		t.Errorf("%d have found room", found)
+	}
+	// With somebody who waits elsewhere all are looked at.
+	other := root.Child(10)
+	other.Charge(10)
+	other.TakeOrWait(5, func() { found += 100 })
+	other.Release(10)
+	if found != 103 || root.below != 2 || u.below != 2 || other.below != 0 {
+		t.Errorf("%d have found room, %d, %d and %d wait", found, root.below, u.below, other.below)
+	}
+}

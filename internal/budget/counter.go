@@ -78,6 +78,20 @@ func (c *Counter) Add(n int64) {
 	c.used += n
 }
 
+// TakeBeyond counts n bytes as [Account.TakeBeyond] charges them.
+func (c *Counter) TakeBeyond(n int64) bool {
+	if c.Take(n) {
+		return true
+	}
+	missing := c.used + n - c.held
+	if !c.account.TakeBeyond(missing) {
+		return false
+	}
+	c.held += missing
+	c.used += n
+	return true
+}
+
 // Short reports whether the account has no room for another piece.
 func (c *Counter) Short() bool { return c.account != nil && c.account.Room() < c.piece-(c.held-c.used) }
 

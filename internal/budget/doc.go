@@ -16,12 +16,16 @@
 // for room in an account, nobody else gets any of it.
 //
 // [Account.Charge] is for what cannot be refused, because it is there already: it may
-// go beyond the limit, and those who ask find so much less room. An account can be
+// go beyond the limit, and those who ask find so much less room. [Account.TakeBeyond] is
+// for what soon ends by itself, such as a delivery that is written or whose peer is cut
+// off: it may use an eighth beyond the limit, so that it goes on when an account is used up
+// by what stays. An account can be
 // moved below another one, with all that is charged to it: that is how a connection
 // that logs in stops being a stranger. Who counts often does it with a [Counter], which
 // takes from its account in pieces.
 //
-// [Process] is the tree of a broker.
+// [Process] is the tree of a broker. Its part for messages that are not on disk yet does not
+// wait for the process.
 //
 // # Concurrency
 //

@@ -32,6 +32,10 @@ const (
 //	├─ known         one account for each key, with up to half of the process
 //	│   └─ key       and below it one for each connection, with up to half of that
 //	└─ unsynced      messages that are not on disk yet
+//
+// What is unsynced counts as part of the process, but waits for no memory of others: it
+// ends by itself, and those who wait for it are not read from, so that they could not make
+// room. So the process may be beyond its limit by what is unsynced.
 type Process struct {
 	all, strangers, known, unsynced *Account
 
@@ -56,11 +60,13 @@ type Limits struct {
 func NewProcess(l Limits) *Process {
 	limit := cmp.Or(l.Process, Memory()/2, unknownMemory)
 	all := New(limit)
+	unsynced := all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2))
+	unsynced.apart = true
 	return &Process{
 		all:       all,
 		strangers: all.Child(min(StrangersLimit, limit/4)),
 		known:     all.Child(limit),
-		unsynced:  all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2)),
+		unsynced:  unsynced,
 		keys:      map[string]*key{},
 	}
 }
@@ -84,6 +90,7 @@ type Member struct {
 	mu  sync.Mutex
 	key string // guarded by mu
 	in  bool   // key is set; guarded by mu
+	out bool   // it has left; guarded by mu
 }
 
 // Enter returns the account of a connection that has just come.
@@ -97,7 +104,7 @@ func (p *Process) Enter() *Member {
 func (m *Member) Prove(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.in {
+	if m.in || m.out {
 		return true
 	}
 	m.key, m.in = name, true
@@ -115,6 +122,7 @@ func (m *Member) Leave() {
 		m.process.leave(m.key)
 		m.in = false
 	}
+	m.out = true
 }
 
 // join returns the account of a key, which is there until as many have left.

@@ -76,3 +76,52 @@ func TestProcessWithLittleMemory(t *testing.T) {
 		t.Error("no limit by default")
 	}
 }
+
+// Who sends waits for the disk, and for nobody's memory: a connection that waits is not
+// read from, so it could not settle what it holds, and while it waited for the process
+// nobody else would get anything of that.
+func TestSendersWaitForTheDiskAlone(t *testing.T) {
+	p := NewProcess(Limits{Process: 64 << 20})
+	first, second, third := p.Enter(), p.Enter(), p.Enter()
+	first.Prove("first")
+	second.Prove("second")
+	third.Prove("third")
+	first.Charge(30 << 20)
+	second.Charge(30 << 20) // by what they hold, until they are read from
+	sender := p.Unsynced().Child(p.Unsynced().Limit() / 4)
+	taken, synced := sender.TakeOrWait(6<<20, func() { t.Error("it was charged already") })
+	if !taken || p.Usage().Waiting != 0 {
+		t.Fatalf("a sender waits for %+v", p.Usage())
+	}
+	synced()
+	if !third.TryTake(1 << 10) {
+		t.Errorf("there is no room in %+v", p.Usage())
+	}
+	// Its own memory it does wait for.
+	p.Unsynced().Charge(p.Unsynced().Limit())
+	called := false
+	taken, withdraw := sender.TakeOrWait(1<<20, func() { called = true })
+	if taken {
+		t.Errorf("it was charged in %+v", p.Usage())
+	}
+	p.Unsynced().Release(p.Unsynced().Limit())
+	if !called {
+		t.Error("the disk has caught up, and the sender waits")
+	}
+	withdraw()
+	if u := p.Usage(); u.Unsynced != 0 || u.Used != 60<<20+1<<10 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// A request that is still under way when its connection has left may prove its key then:
+// that keeps no account for ever.
+func TestWhoHasLeftProvesNothing(t *testing.T) {
+	p := NewProcess(Limits{Process: 64 << 20})
+	m := p.Enter()
+	m.Leave()
+	m.Prove("late")
+	if len(p.keys) != 0 {
+		t.Errorf("%d keys have members, and nobody is there", len(p.keys))
+	}
+}

@@ -29,15 +29,22 @@ var errSpelling = errors.New("message: in another form")
 
 // Parse reads the sections of raw, which the Message keeps and which must not
 // change from here on. Bodies are stepped over, not decoded.
-func Parse(raw []byte) (*Message, error) {
+func Parse(raw []byte) (*Message, error) { return read(raw, false) }
+
+// ParseStored is Parse for a message that is stored already, or that was made of one:
+// limits hold for what comes in, and an earlier version may have taken what is beyond
+// them now.
+func ParseStored(raw []byte) (*Message, error) { return read(raw, true) }
+
+func read(raw []byte, stored bool) (*Message, error) {
 	if len(raw) > MaxSize {
 		return nil, ErrSize
 	}
 	m := &Message{raw: raw}
-	err := m.scan()
+	err := m.scan(stored)
 	if errors.Is(err, errSpelling) {
 		if m.raw, err = respell(raw); err == nil {
-			err = m.scan()
+			err = m.scan(stored)
 		}
 	}
 	if err != nil {
@@ -47,7 +54,7 @@ func Parse(raw []byte) (*Message, error) {
 }
 
 // scan finds where each section ends and checks what is inside.
-func (m *Message) scan() error {
+func (m *Message) scan(stored bool) error {
 	var (
 		next section // the first one whose end is not known yet
 		at   int
@@ -71,7 +78,7 @@ func (m *Message) scan() error {
 			return fmt.Errorf("%w: 0x%02x at byte %d", ErrOrder, code, at)
 		}
 		r := codec.NewReader(b[descriptorLen:])
-		if checkSection(&r, code); r.Err() != nil {
+		if checkSection(&r, code, stored); r.Err() != nil {
 			return fmt.Errorf("message: section 0x%02x at byte %d: %w", code, at, r.Err())
 		}
 		for ; next < s; next++ {
@@ -106,25 +113,34 @@ func sectionOf(code byte) (section, bool) {
 
 // checkSection steps over the value of a section and records in r what is wrong
 // with it.
-func checkSection(r *codec.Reader, code byte) {
+func checkSection(r *codec.Reader, code byte, stored bool) {
 	switch code {
 	case codeHeader:
 		checkFields(r, headerFields[:])
 	case codeProperties:
 		checkFields(r, propertyFields[:])
 	case codeDelivery, codeAnnotations, codeFooter:
-		checkMap(r, symbolKeys)
+		checkMap(r, symbolKeys, stored)
 	case codeApplication:
-		checkMap(r, stringKeys)
+		checkMap(r, stringKeys, stored)
 	case codeData:
 		expect(r, codec.KindBinary)
 		r.Skip()
 	case codeSequence:
 		expect(r, codec.KindList)
-		r.Check()
+		check(r, stored)
 	case codeValue:
-		r.Check()
+		check(r, stored)
 	}
+}
+
+// check steps over the next value and looks at everything inside it.
+func check(r *codec.Reader, stored bool) {
+	if stored {
+		r.CheckStored()
+		return
+	}
+	r.Check()
 }
 
 // expect records an error if the next value is not of the type want.
@@ -153,7 +169,7 @@ func checkFields(r *codec.Reader, allowed []kinds) {
 }
 
 // checkMap checks the types of the keys of a map and the encoding of its values.
-func checkMap(r *codec.Reader, keys kinds) {
+func checkMap(r *codec.Reader, keys kinds, stored bool) {
 	expect(r, codec.KindMap)
 	pairs := r.Map()
 	for pairs.More() {
@@ -162,7 +178,7 @@ func checkMap(r *codec.Reader, keys kinds) {
 			return
 		}
 		pairs.Skip()
-		pairs.Check()
+		check(&pairs, stored)
 	}
 	checkEnd(r, &pairs)
 }

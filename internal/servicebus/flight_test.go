@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // gatedConn is a connection whose peer reads only while the gate is open.
@@ -131,6 +132,119 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		<-topic.served
 		if used := settles(func() int64 { return b.service.memory.Usage().Used }); b.service.memory.Usage().Used != 0 {
 			t.Errorf("all have left, and %d bytes are charged (at most %d)", b.service.memory.Usage().Used, used)
+		}
+	}
+}
+
+// Many connections of one key that read nothing: each gets a message, as long as the key
+// has memory for it. The rest wait, and get theirs when there is room.
+func TestKeyWithManySlowConnectionsIsBounded(t *testing.T) {
+	const connections, size, limit = 100, 900_000, 64 << 20 // a key has half of it
+	b := start(t).limited(limit)
+	if _, err := b.broker.CreateQueue(t.Context(), entity.Queue{Name: "large", MaxMessageSizeInKilobytes: 1024}); err != nil {
+		t.Fatal(err)
+	}
+	sender := b.login(t, rootRule)
+	out := sender.sender("large")
+	for range connections {
+		if err := out.Send(sender.ctx(), amqp.NewMessage(make([]byte, size)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rs []*amqp.Receiver
+	var opens []func()
+	for range connections {
+		p, gate := b.dialGated(t)
+		rs = append(rs, p.receiver("large", peekLock()))
+		opens = append(opens, gate.shut())
+	}
+	for _, r := range rs {
+		if err := r.IssueCredit(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	most := settles(func() int64 { return b.service.memory.Usage().Known })
+	t.Logf("at most %d KB", most>>10)
+	if most > limit*3/4 { // an eighth of it beyond, and buffers that have room to spare
+		t.Errorf("connections that read nothing make us hold %d MB, where their key may have %d", most>>20, limit/2>>20)
+	}
+	for _, open := range opens {
+		open()
+	}
+	for i, r := range rs {
+		m, err := r.Receive(sender.ctx(), nil)
+		if err != nil {
+			t.Fatalf("connection %d of %d: %v", i, connections, err)
+		}
+		if err := r.AcceptMessage(sender.ctx(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The same with much prefetch: what a connection has no memory for goes back, and every
+// message arrives once, whoever gets it.
+func TestKeyWithMuchPrefetchGetsEverythingOnce(t *testing.T) {
+	const connections, messages, size, limit = 20, 200, 200_000, 32 << 20
+	for _, mode := range []amqp.ReceiverSettleMode{amqp.ReceiverSettleModeSecond, amqp.ReceiverSettleModeFirst} {
+		b := start(t).limited(limit)
+		sender := b.login(t, rootRule)
+		out := sender.sender("q")
+		for i := range messages {
+			m := amqp.NewMessage(make([]byte, size))
+			m.Properties = &amqp.MessageProperties{MessageID: uint64(i)}
+			if err := out.Send(sender.ctx(), m, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := &amqp.ReceiverOptions{SettlementMode: mode.Ptr(), Credit: -1}
+		if mode == amqp.ReceiverSettleModeFirst {
+			o.RequestedSenderSettleMode = amqp.SenderSettleModeSettled.Ptr()
+		}
+		var rs []*amqp.Receiver
+		var opens []func()
+		for range connections {
+			p, gate := b.dialGated(t)
+			rs = append(rs, p.receiver("q", o))
+			opens = append(opens, gate.shut())
+		}
+		for _, r := range rs {
+			if err := r.IssueCredit(messages); err != nil {
+				t.Fatal(err)
+			}
+		}
+		most := settles(func() int64 { return b.service.memory.Usage().Known })
+		t.Logf("at most %d KB", most>>10)
+		if mode == amqp.ReceiverSettleModeSecond && most > limit {
+			t.Errorf("%d MB are held, where the key may have %d", most>>20, limit/2>>20)
+		}
+		got := make(chan any, messages)
+		for i, r := range rs {
+			opens[i]()
+			go func() { // ends with the connection
+				for {
+					m, err := r.Receive(t.Context(), nil)
+					if err == nil && mode == amqp.ReceiverSettleModeSecond {
+						err = r.AcceptMessage(t.Context(), m)
+					}
+					if err != nil {
+						return
+					}
+					got <- m.Properties.MessageID
+				}
+			}()
+		}
+		seen := map[any]bool{}
+		for range messages {
+			select {
+			case id := <-got:
+				if seen[id] {
+					t.Fatalf("message %v came twice", id)
+				}
+				seen[id] = true
+			case <-sender.ctx().Done():
+				t.Fatalf("%d of %d have come", len(seen), messages)
+			}
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -29,6 +31,9 @@ const (
 // goroutine that lives while there is work: bodies may have to be read from disk,
 // for which neither the broker nor the connection can wait.
 //
+// While the memory of its key, or of the process, is used up, deliveries go back, and one
+// of each link is tried again now and then.
+//
 // Its queue is bounded by the credit that the peer's links were given, and what it
 // makes by maxAhead: a peer that reads slowly makes it wait.
 //
@@ -44,6 +49,8 @@ type loader struct {
 	ahead   int64          // bytes that were posted and not sent; guarded by mu
 	mem     budget.Counter // charges what is here and ahead; guarded by mu
 	room    *sync.Cond     // of mu: ahead has become less, or closed is set
+	usedUp  atomic.Bool    // there is no memory for what comes next
+	again   time.Duration  // after which it is asked for again; guarded by mu
 
 	spare sync.Pool // of *loaded
 }
@@ -92,21 +99,22 @@ func (l *loader) add(w work) {
 		w.giveBack()
 		return
 	}
-	full := l.full()
-	if !l.running && !full && w.inMemory() {
+	w.charge = w.cost()
+	room := !l.full() && l.mem.TakeBeyond(w.charge)
+	if room && !l.running && w.inMemory() {
 		// What has just come is sent without a detour. Under mu, so that close
 		// is either before or after.
-		l.charge(&w)
 		l.ahead += w.charge
 		l.c.out.post(event{to: w.to, kind: eventReady, ready: &w})
 		return
 	}
-	if full {
+	if !room {
 		for i := range w.deliveries {
 			w.deliveries[i].Unload()
 		}
+		w.charge = w.cost()
+		l.mem.Add(w.charge)
 	}
-	l.charge(&w)
 	l.waiting = append(l.waiting, w)
 	if !l.running {
 		l.running = true
@@ -114,15 +122,15 @@ func (l *loader) add(w work) {
 	}
 }
 
-// charge charges what w holds; mu is held.
-func (l *loader) charge(w *work) {
-	w.charge = deliveryCost * int64(len(w.deliveries))
+// cost is what the deliveries of w take.
+func (w *work) cost() int64 {
+	n := deliveryCost * int64(len(w.deliveries))
 	for i := range w.deliveries {
 		if d := &w.deliveries[i]; d.Loaded() {
-			w.charge += int64(d.Body.Size)
+			n += int64(d.Body.Size)
 		}
 	}
-	l.mem.Add(w.charge)
+	return n
 }
 
 // close makes the loader give back what still comes. What it has taken already
@@ -144,16 +152,16 @@ func (l *loader) release() {
 func (l *loader) run() {
 	for {
 		l.mu.Lock()
-		batch := l.waiting
-		l.waiting = nil
-		l.running = len(batch) > 0
-		l.mu.Unlock()
-		if len(batch) == 0 {
+		if l.running = len(l.waiting) > 0; !l.running {
+			l.waiting = nil
+			l.mu.Unlock()
 			return
 		}
-		for i := range batch {
-			l.load(&batch[i])
-		}
+		w := l.waiting[0]
+		l.waiting[0] = work{}
+		l.waiting = l.waiting[1:]
+		l.mu.Unlock()
+		l.load(&w)
 	}
 }
 
@@ -164,12 +172,17 @@ func (l *loader) load(w *work) {
 		return
 	}
 	for len(w.deliveries) > 0 {
-		if !l.wait() {
+		n, ok := l.reserve(w)
+		if !ok {
 			w.giveBack()
+			return
+		}
+		if w.deliveries == nil {
 			return
 		}
 		out := l.encode(w)
 		l.mu.Lock()
+		l.mem.Release(n)
 		l.mem.Add(out.charge)
 		l.ahead += out.charge
 		l.mu.Unlock()
@@ -180,14 +193,65 @@ func (l *loader) load(w *work) {
 	l.mem.Release(w.charge)
 }
 
-// wait returns when there is room ahead; false means that the connection is over.
-func (l *loader) wait() bool {
+// How long the loader waits before it asks for memory again that others have used up.
+const (
+	soonestAgain = 10 * time.Millisecond
+	latestAgain  = time.Second
+)
+
+// reserve returns when there is room ahead, and memory for what is encoded next, which
+// it has charged then; false means that the connection is over. If others have used up
+// the memory everything goes back, or what waits for memory would be what uses it up, and
+// comes again a little later: nothing is left of w then.
+func (l *loader) reserve(w *work) (n int64, ok bool) {
+	n = int64(w.next())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.full() && !l.closed {
 		l.room.Wait()
 	}
-	return l.c.ctx.Err() == nil
+	if l.closed || l.mem.TakeBeyond(n) {
+		l.usedUp.Store(false)
+		l.again = 0
+		return n, l.c.ctx.Err() == nil
+	}
+	l.usedUp.Store(true)
+	l.again = min(max(2*l.again, soonestAgain), latestAgain)
+	back := []event{l.giveUp(w)}
+	l.waiting = slices.DeleteFunc(l.waiting, func(w work) bool {
+		if w.deliveries == nil {
+			return false
+		}
+		back = append(back, l.giveUp(&w))
+		return true
+	})
+	over := false
+	timer := time.AfterFunc(l.again, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		over = true
+		l.room.Broadcast()
+	})
+	for !over && !l.closed {
+		l.room.Wait()
+	}
+	timer.Stop()
+	for _, e := range back {
+		l.c.out.post(e)
+	}
+	return 0, true
+}
+
+// giveUp returns the deliveries of w, and what is to be posted when others may come in
+// their place; mu is held.
+func (l *loader) giveUp(w *work) event {
+	out := l.spare.Get().(*loaded)
+	out.reset()
+	out.taken, out.source = len(w.deliveries), w.source
+	w.giveBack()
+	l.mem.Release(w.charge)
+	w.deliveries, w.batch, w.charge = nil, nil, 0
+	return event{to: w.to, kind: eventLoaded, load: out}
 }
 
 // full reports whether nothing more is to be encoded now; mu is held.

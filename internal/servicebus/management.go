@@ -82,6 +82,7 @@ type call struct {
 	large   bool            // the reply may be
 	account *budget.Account // for the reply, until it is encoded
 	charge  int64
+	beyond  int64             // charged to the connection for a message that is larger than that
 	taken   []broker.Delivery // that go back if the reply does not arrive
 }
 
@@ -150,6 +151,20 @@ func (k *call) reserve(ctx context.Context) error {
 		}
 	}
 	k.charge = n
+	return nil
+}
+
+// reserveFor charges a message that is larger than the whole reply may be otherwise: one
+// is sent all the same.
+func (k *call) reserveFor(size int) error {
+	n := 2 * int64(size-k.c.replyLimit())
+	if n <= k.beyond {
+		return nil
+	}
+	if !k.c.member.TakeBeyond(n - k.beyond) {
+		return endpoint.Errorf(condServerBusy, "%s", errNoMemory.Description)
+	}
+	k.beyond = n
 	return nil
 }
 
@@ -332,4 +347,5 @@ func (k *call) happened(*event) {
 	if k.charge > 0 {
 		k.account.Release(k.charge)
 	}
+	k.c.member.Release(k.beyond)
 }

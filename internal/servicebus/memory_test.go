@@ -3,6 +3,7 @@
 package servicebus
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
@@ -166,5 +168,72 @@ func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
 		put(access.SignToken(sendRule, "amqp://ns.example/q", time.Now().Add(time.Hour)))
 	}
 	p.send("q", &amqp.Message{Value: "x"})
+	b.wantNothingHeld(t, p)
+}
+
+// Properties to modify are charged until they are written: a frame of them becomes a
+// megabyte, and there may be one for each message that a peer has locked. Without room
+// the settlement is refused, and the lock holds.
+func TestPropertiesToModifyAreCharged(t *testing.T) {
+	b := start(t).limited(64 << 20)
+	p := b.login(t, rootRule)
+	p.send("q", &amqp.Message{Value: "x"})
+	r := p.receiver("q", peekLock())
+	m := p.next(r)
+	large := amqp.Annotations{}
+	for i := range 5000 {
+		large[fmt.Sprint(i)] = nil
+	}
+	modify := func() error {
+		return r.ModifyMessage(p.ctx(), m, &amqp.ModifyMessageOptions{DeliveryFailed: true, Annotations: large})
+	}
+	// Other connections of the key leave a little.
+	other := b.service.memory.Enter()
+	other.Prove(rootRule.Name)
+	n := 32<<20 - b.service.memory.Usage().Known - 200<<10 // a key has half
+	other.Charge(n)
+	wantCondition(t, "modify without memory", modify(), "amqp:resource-limit-exceeded")
+	other.Release(n)
+	other.Leave()
+	got := b.login(t, rootRule)
+	again := got.rpc("q/$management").manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(10)}, 200)
+	if len(entries(t, again, "messages")) != 1 {
+		t.Error("the message is gone")
+	}
+	b.wantNothingHeld(t, p, got)
+}
+
+// A message that is larger than a reply may be otherwise is charged before it is read for
+// one: a few requests for it would take more memory than there is.
+func TestLargeMessageInAReplyIsCharged(t *testing.T) {
+	b := start(t).limited(16 << 20) // a connection has 4 MiB of it, a reply 256 KiB
+	if _, err := b.broker.CreateQueue(t.Context(), entity.Queue{Name: "large", MaxMessageSizeInKilobytes: 1024}); err != nil {
+		t.Fatal(err)
+	}
+	p := b.login(t, rootRule)
+	p.send("large", amqp.NewMessage(make([]byte, 900_000)))
+	member := b.service.memory.Enter()
+	member.Prove("key")
+	k := &call{c: &conn{svc: b.service, member: member}}
+	peek := func() error {
+		ds, err := b.broker.Peek(t.Context(), "large", 0, 10, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = k.messagesOf(ds, k.c.replyLimit(), peekedStamp)
+		return err
+	}
+	if err := peek(); err != nil || member.Used() < 900_000 {
+		t.Errorf("%v, with %d bytes charged", err, member.Used())
+	}
+	member.Release(k.beyond)
+	k.beyond = 0
+	member.Charge(5 << 20)
+	if err := peek(); err == nil {
+		t.Error("it is read without memory for it")
+	}
+	member.Release(5 << 20)
+	r := p.rpc("large/$management")
+	r.manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(10)}, 200)
 	b.wantNothingHeld(t, p)
 }

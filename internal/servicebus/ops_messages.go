@@ -78,7 +78,7 @@ func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return messagesOf(ds, k.c.replyLimit(), peekedStamp)
+	return k.messagesOf(ds, k.c.replyLimit(), peekedStamp)
 }
 
 func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) {
@@ -98,7 +98,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 		return codec.Value{}, err
 	}
 	k.taken = ds // should the reply not arrive
-	return messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.Stamp {
+	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.Stamp {
 		k.c.svc.broker.HandedOut(k.entity, k.c.sending.Key, d, m)
 		s := stampOf(d, mode)
 		s.State = message.StateDeferred
@@ -120,12 +120,19 @@ func peekedStamp(d *broker.Delivery, _ *message.Message) message.Stamp {
 }
 
 // messagesOf makes the body of a reply with messages, as many as most bytes hold but
-// at least one; null when there is none.
-func messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Delivery, *message.Message) message.Stamp) (codec.Value, error) {
+// at least one; null when there is none. One that is larger than what was reserved for the
+// reply is charged before it is read.
+func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Delivery, *message.Message) message.Stamp) (codec.Value, error) {
 	var list []codec.Value
 	size := 0
 	for i := range ds {
 		d := &ds[i]
+		if size > 0 && size+int(d.Body.Size) > most {
+			break // the client asks again
+		}
+		if err := k.reserveFor(int(d.Body.Size)); err != nil {
+			return codec.Value{}, err
+		}
 		m, err := d.Message()
 		if errors.Is(err, queue.ErrNotFound) {
 			continue // settled since

@@ -363,6 +363,9 @@ func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
 func (r *receiver) room() int64 {
 	others := max(1, int64(r.c.receivers))
 	most := min(portion/others/max(1, r.typical), maxOnTheWay/others)
+	if r.c.loader.usedUp.Load() {
+		most = 1
+	}
 	room := min(int64(r.link.Credit()), max(1, most))
 	return max(0, room-int64(len(r.stash)))
 }

@@ -5,6 +5,7 @@ package servicebus
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
@@ -91,9 +92,12 @@ func (r *receiver) settle(source int, tokens []queue.Token, o broker.Outcome, do
 }
 
 // settleSet settles a disposition on a set, source by source. As s is the answer
-// for all of them, each part gets one of its own.
-func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outcome, s *settlement) {
+// for all of them, each part gets one of its own. The charge is given back when all are
+// done.
+func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outcome, s *settlement, charge int64) {
 	distinct := slices.Compact(slices.Sorted(slices.Values(sources)))
+	var left atomic.Int64
+	left.Store(int64(len(distinct)))
 	for _, source := range distinct {
 		part := &settlement{verdict: s.verdict}
 		var own []queue.Token
@@ -105,9 +109,13 @@ func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outco
 				}
 			}
 		}
-		done := ignore
-		if len(s.ids) > 0 {
-			done = func(errs []error) { r.c.out.post(event{to: r, kind: eventSettled, sent: part, errs: errs}) }
+		done := func(errs []error) {
+			if left.Add(-1) == 0 && charge > 0 {
+				r.c.member.Release(charge)
+			}
+			if len(s.ids) > 0 {
+				r.c.out.post(event{to: r, kind: eventSettled, sent: part, errs: errs})
+			}
 		}
 		r.settle(source, own, o, done)
 	}

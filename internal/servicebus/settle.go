@@ -47,10 +47,20 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 	if cap(tokens) <= maxTokens {
 		r.tokens = tokens
 	}
+	charge := outcomeCost(&outcome, &o.State)
+	if charge > 0 && !r.c.member.TryTake(charge) {
+		charge, err = 0, errNoMemory // if the peer waits for no answer, the locks run out
+		if o.Settled {
+			return
+		}
+	}
 	if o.Settled {
-		if sources != nil {
-			r.settleSet(tokens, sources, outcome, &settlement{})
-		} else {
+		switch {
+		case sources != nil:
+			r.settleSet(tokens, sources, outcome, &settlement{}, charge)
+		case charge > 0:
+			r.settle(0, tokens, outcome, func([]error) { r.c.member.Release(charge) })
+		default:
 			r.settle(0, tokens, outcome, nil)
 		}
 		return
@@ -66,10 +76,13 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 		return
 	}
 	if sources != nil {
-		r.settleSet(tokens, sources, outcome, s)
+		r.settleSet(tokens, sources, outcome, s, charge)
 		return
 	}
 	r.settle(0, tokens, outcome, func(errs []error) {
+		if charge > 0 {
+			r.c.member.Release(charge)
+		}
 		r.c.out.post(event{to: r, kind: eventSettled, sent: s, errs: errs})
 	})
 }
@@ -89,6 +102,20 @@ func (r *receiver) settled(s *settlement, errs []error) {
 		}
 		r.link.SettleOut(id, state)
 	}
+}
+
+// changeCost is what a change to a property takes beside its bytes: a name of three and a
+// null of one byte become this much.
+const changeCost = 128
+
+// outcomeCost is what an outcome takes until the broker has written it into the messages.
+// One without properties or reasons takes next to nothing.
+func outcomeCost(o *broker.Outcome, s *frame.State) int64 {
+	n := len(s.Annotations) + changeCost*len(o.Properties)
+	if s.Error != nil {
+		n += len(s.Error.Condition) + len(s.Error.Description) + len(s.Error.Info)
+	}
+	return int64(n)
 }
 
 // outcomeOf reads a delivery state as a verdict. It is not final while the peer

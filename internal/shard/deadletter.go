@@ -122,7 +122,7 @@ func withReason(m, reason *message.Message) (*message.Message, error) {
 	for name, v := range reason.Properties() {
 		set = append(set, message.Change{Name: name, Value: v})
 	}
-	return message.Parse(m.Edit(message.Edit{Properties: set}))
+	return message.ParseStored(m.Edit(message.Edit{Properties: set}))
 }
 
 // standIn returns a message that is shown in place of one that cannot be read: it

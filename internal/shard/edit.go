@@ -92,7 +92,7 @@ func (e *editing) advance(s *Shard) {
 // been beyond before: by the reason of a dead letter, or in an earlier version.
 func (e *editing) edited(m *message.Message) ([]byte, error) {
 	raw := m.Edit(message.Edit{Properties: e.o.Properties})
-	out, err := message.Parse(raw)
+	out, err := message.ParseStored(raw) // Edit has checked what is new
 	if err != nil {
 		return nil, err
 	}

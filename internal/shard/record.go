@@ -143,7 +143,7 @@ func readBody(j journal.Journal, ref queue.Ref) (*message.Message, error) {
 	if len(raw) == 0 || raw[0] != kindBody {
 		return nil, fmt.Errorf("read body at %d: %w: not a body", ref.At, journal.ErrCorrupt)
 	}
-	m, err := message.Parse(raw[1:])
+	m, err := message.ParseStored(raw[1:])
 	if err != nil {
 		return nil, fmt.Errorf("parse body at %d: %w", ref.At, err)
 	}

@@ -69,3 +69,23 @@ func TestElementsWithoutBytesAreCounted(t *testing.T) {
 
 // valueOf reads one value without looking inside.
 func (r Reader) valueOf() (Value, error) { v := r.Value(); return v, r.Err() }
+
+// What has too many elements without bytes is not read, by whichever way: Left bounds
+// what a caller allocates.
+func TestTooManyEmptyElementsAreNotRead(t *testing.T) {
+	b := emptyArray(codeNull, 1<<30)
+	r := NewReader(b)
+	in := r.Array()
+	if in.Left() != 0 || in.More() || !errors.Is(r.Err(), ErrElements) {
+		t.Errorf("%d elements are left: %v", in.Left(), r.Err())
+	}
+	r = NewReader(b)
+	v := r.Value()
+	if in := v.Elements(); in.Left() != 0 || in.More() || !errors.Is(in.Err(), ErrElements) {
+		t.Errorf("%d elements are left: %v", in.Left(), in.Err())
+	}
+	r = NewReader(b)
+	if r.CheckStored(); r.Err() != nil || r.Len() != 0 {
+		t.Errorf("what is stored is refused: %v", r.Err())
+	}
+}

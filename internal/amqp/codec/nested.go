@@ -5,6 +5,7 @@ package codec
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // List reads a list and returns a Reader of its values. Null is an empty list.
@@ -57,7 +58,7 @@ func (r *Reader) nested(want Kind) Reader {
 		r.wrong(want, code)
 		return Reader{}
 	}
-	in, elem, err := elements(code, data)
+	in, elem, err := elements(code, data, MaxEmpty)
 	if err != nil {
 		r.Fail(err)
 	}
@@ -152,8 +153,12 @@ func (r *Reader) Check() {
 	r.check(MaxDepth, &empty)
 }
 
+// CheckStored is Check for what was taken in before: it may have more than MaxEmpty
+// elements that take no bytes. Those cannot be read, but stepped over.
+func (r *Reader) CheckStored() { r.check(MaxDepth, nil) }
+
 // check is Check with depth levels of nesting left to go into. empty counts the
-// elements that take no bytes.
+// elements that take no bytes; nil for any number.
 func (r *Reader) check(depth int, empty *int) {
 	if depth == 0 {
 		r.Fail(ErrDepth)
@@ -167,7 +172,11 @@ func (r *Reader) check(depth int, empty *int) {
 	case KindDescribed:
 		in = Reader{rest: data, left: 2}
 	case KindList, KindMap, KindArray:
-		inside, elem, err := elements(code, data)
+		most := uint32(MaxEmpty)
+		if empty == nil {
+			most = math.MaxUint32
+		}
+		inside, elem, err := elements(code, data, most)
 		if err != nil {
 			r.Fail(err)
 			return
@@ -181,7 +190,7 @@ func (r *Reader) check(depth int, empty *int) {
 		if uint64(in.left)*uint64(n) != uint64(len(in.rest)) {
 			r.Fail(ErrCount)
 		}
-		if n == 0 {
+		if n == 0 && empty != nil {
 			if *empty += in.left; *empty > MaxEmpty {
 				r.Fail(ErrElements)
 			}
@@ -205,8 +214,8 @@ type extent struct {
 }
 
 // elements returns what is inside a list, map or array, and the constructor that
-// the elements of an array share.
-func elements(code byte, data []byte) (in extent, elem byte, err error) {
+// the elements of an array share. Up to most of these may take no bytes.
+func elements(code byte, data []byte, most uint32) (in extent, elem byte, err error) {
 	var count uint32
 	switch code >> 4 {
 	case 0x4: // list0
@@ -224,7 +233,7 @@ func elements(code byte, data []byte) (in extent, elem byte, err error) {
 	}
 	switch kind := kinds[code]; {
 	case kind == KindArray:
-		return arrayElements(data, count)
+		return arrayElements(data, count, most)
 	case uint64(count) > uint64(len(data)), kind == KindMap && count%2 != 0:
 		return extent{}, 0, ErrCount
 	}
@@ -233,7 +242,7 @@ func elements(code byte, data []byte) (in extent, elem byte, err error) {
 
 // arrayElements reads the constructor shared by the elements of an array. A
 // described one stands for itself and is dropped: elements are what it describes.
-func arrayElements(data []byte, count uint32) (in extent, elem byte, err error) {
+func arrayElements(data []byte, count, most uint32) (in extent, elem byte, err error) {
 	if count == 0 {
 		return extent{}, 0, nil // some senders leave out the constructor too
 	}
@@ -255,7 +264,7 @@ func arrayElements(data []byte, count uint32) (in extent, elem byte, err error) 
 			continue
 		}
 		switch {
-		case code>>4 == 0x4 && count > MaxEmpty:
+		case code>>4 == 0x4 && count > most:
 			return extent{}, 0, ErrElements
 		case code>>4 != 0x4 && uint64(count) > uint64(len(data)):
 			return extent{}, 0, ErrCount

@@ -148,7 +148,7 @@ func (v Value) UUID() (id [16]byte, ok bool) {
 func (v Value) Elements() Reader {
 	switch v.kind {
 	case KindList, KindMap, KindArray:
-		in, elem, err := elements(v.code, bytesOf(v.data))
+		in, elem, err := elements(v.code, bytesOf(v.data), MaxEmpty)
 		return Reader{rest: in.rest, err: err, left: in.left, elem: elem}
 	}
 	return Reader{}

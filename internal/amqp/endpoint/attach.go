@@ -30,6 +30,10 @@ func (s *Session) onAttach(fields *codec.Reader) {
 		m.fail(Errorf(CondResourceLimitExceeded, "%d links, with those that were refused; answer their detach", m.links))
 		return
 	}
+	if m.mem.unpaid >= limits.RefusedLinks {
+		m.fail(Errorf(CondResourceLimitExceeded, "%d links were refused for lack of memory; answer their detach", m.mem.unpaid))
+		return
+	}
 	l := &Link{session: s, remote: remote, handle: remote.Handle}
 	if remote.Role == frame.Sender {
 		l.count = remote.InitialDeliveryCount
@@ -261,4 +265,8 @@ func (l *Link) leave() {
 	l.endPartial()
 	l.session.m.mem.counter.Release(l.cost)
 	l.cost = 0
+	if l.unpaid {
+		l.session.m.mem.unpaid--
+		l.unpaid = false
+	}
 }

@@ -12,17 +12,24 @@ import (
 // claims to be.
 const minHeartbeat = 250 * time.Millisecond
 
+// keepOutput is how long large buffers for output are kept that nothing is written with:
+// others may need the memory.
+const keepOutput = time.Second
+
 // NextDeadline reports when Tick next has work, if ever.
 func (m *Machine) NextDeadline() (time.Time, bool) {
 	switch m.phase {
 	case done:
 		return time.Time{}, false
 	case running:
-		idle, beat := m.idleAt(), m.spoke.Add(m.heartbeat)
-		if idle.Before(beat) && !m.paused {
+		idle, next := m.idleAt(), m.spoke.Add(m.heartbeat)
+		if m.out.bulky() && keepOutput < m.heartbeat {
+			next = m.spoke.Add(keepOutput)
+		}
+		if idle.Before(next) && !m.paused {
 			return idle, true
 		}
-		return beat, true
+		return next, true
 	default:
 		return m.started.Add(m.cfg.HandshakeTimeout), true
 	}
@@ -35,6 +42,10 @@ func (m *Machine) idleAt() time.Time { return m.heard.Add(2 * m.cfg.IdleTimeout)
 // Tick drops a peer that is late and sends a heartbeat when one is due.
 func (m *Machine) Tick(now time.Time) error {
 	m.now = now
+	if m.phase == running && m.out.bulky() && m.out.len() == 0 && !now.Before(m.spoke.Add(keepOutput)) {
+		m.out.bytes, m.out.spare = nil, nil
+		m.measure()
+	}
 	switch {
 	case m.phase == done:
 	case m.phase != running:

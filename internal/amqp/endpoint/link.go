@@ -2,7 +2,11 @@
 
 package endpoint
 
-import "github.com/triagemq/triagemq/internal/amqp/frame"
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+)
 
 // linkState is how far a link has come. Only attached links carry anything.
 type linkState uint8
@@ -27,6 +31,7 @@ type Link struct {
 	state   linkState
 	offered bool  // the App was asked for it
 	cost    int64 // that the link is charged with
+	unpaid  bool  // cost was charged although there was no room
 	told    bool  // the App knows, or is about to be told, that it is gone
 
 	count   uint32 // delivery-count: deliveries begun, in either direction
@@ -140,11 +145,20 @@ func (l *Link) Granted() uint32 {
 
 // starve has the App called when the link may have become usable.
 func (l *Link) starve() {
-	if !l.starved {
-		l.starved = true
-		l.session.m.starved = append(l.session.m.starved, l)
+	if l.starved {
+		return
 	}
+	m := l.session.m
+	if len(m.starved) >= 2*m.links+fewStarved {
+		// Links that are gone are not kept for congestion that may never end.
+		m.starved = slices.DeleteFunc(m.starved, func(l *Link) bool { return l.state == gone })
+	}
+	l.starved = true
+	m.starved = append(m.starved, l)
 }
+
+// fewStarved is how many links may be starved before those are looked for that are gone.
+const fewStarved = 16
 
 // Draining reports whether the peer asked us to use up its credit now or give
 // it up with DrainDone.

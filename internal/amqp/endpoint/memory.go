@@ -36,6 +36,7 @@ type memory struct {
 	ledgers int // size of the sessions' ledgers
 	waiting int // deliveries that wait for a window
 	owed    int // settlements that were not written yet
+	unpaid  int // links that were refused for lack of room and are charged all the same
 
 	stranger bool // the peer has proved nothing
 	full     bool // the account is used up
@@ -76,13 +77,13 @@ func (m *Machine) measure() {
 	if mem.account == nil {
 		return
 	}
-	was := mem.full || mem.short
+	wasFull, wasShort := mem.full, mem.short
 	mem.full = mem.counter.Used() >= mem.limit
 	if held := mem.counter.Held(); held != mem.seen || mem.short {
 		mem.seen = held
 		mem.short = mem.counter.Scarce()
 	}
-	if was && !mem.full && !mem.short {
+	if wasFull && !mem.full || wasShort && !mem.short {
 		m.recheck = true
 	}
 	if mem.full && mem.stranger && m.doom == nil {
@@ -134,7 +135,8 @@ func (m *Machine) maxLinks() int {
 }
 
 // admit charges a link, whose attach had so many bytes. If there is no room for it, it
-// is kept without what it asked for until the peer knows that it was refused.
+// is kept without what it asked for until the peer knows that it was refused; there are
+// at most limits.RefusedLinks of those.
 func (l *Link) admit(size int) error {
 	m := l.session.m
 	var err error
@@ -154,6 +156,8 @@ func (l *Link) admit(size int) error {
 	}
 	l.cost = int64(linkCost + len(r.Name))
 	m.mem.counter.Add(l.cost)
+	l.unpaid = true
+	m.mem.unpaid++
 	return err
 }
 

@@ -287,3 +287,103 @@ func (m *Machine) checkCounts(t *testing.T, seed uint64) {
 		t.Fatalf("seed %d: waiting, queue, owed, ledgers, links, partial are counted as %v, and are %v", seed, got, want)
 	}
 }
+
+// A link that waited for congestion to end and was detached meanwhile is not kept for it:
+// a peer that never opens its session's window could have any number of them kept, each
+// with its attach, for nothing.
+func TestDetachedLinksAreNotKeptUntilCongestionEnds(t *testing.T) {
+	app := &nullApp{body: make([]byte, 100_000)}
+	m := NewMachine(app, Config{Account: budget.New(1 << 30)}, time.Unix(0, 0))
+	feed := func(bs ...[]byte) {
+		t.Helper()
+		if err := m.Feed(time.Unix(0, 0), slicesOf(bs...)); err != nil {
+			t.Fatal(err)
+		}
+		m.Take()
+	}
+	attach := func(h uint32) []byte {
+		return encode(0, 0, &frame.Attach{Name: fmt.Sprint(h), Handle: h, Role: frame.Receiver,
+			Source: &frame.Source{Address: strings.Repeat("x", 20_000)}}, nil)
+	}
+	credit := func(h uint32) []byte {
+		return encode(0, 0, &frame.Flow{HasNextIncomingID: true, Handle: h, HasHandle: true, HasLinkCredit: true, LinkCredit: 20, HasDeliveryCount: true}, nil)
+	}
+	feed(opening(), encode(0, 0, &frame.Begin{HandleMax: 9}, nil), attach(0), credit(0))
+	if !m.congested() {
+		t.Fatal("2 MB wait for the window, and nothing is congested")
+	}
+	for range 2000 {
+		feed(attach(1), credit(1), encode(0, 0, &frame.Detach{Handle: 1, Closed: true}, nil))
+	}
+	if n := len(m.starved); n > 100 {
+		t.Errorf("%d links are kept, of which there is %d", n, m.links)
+	}
+	// The one that is there goes on when the window opens.
+	feed(encode(0, 0, &frame.Flow{HasNextIncomingID: true, IncomingWindow: 1000}, nil))
+	if m.session(0).nextOut == 0 || m.out.queue > 0 {
+		t.Errorf("the window is open, and %d bytes wait for it", m.out.queue)
+	}
+}
+
+// Links that are refused because there is no room for them take room until the peer has
+// answered, with names as long as it likes: there are few of them, or the connection ends.
+func TestLinksWithoutRoomAreFew(t *testing.T) {
+	const limit = 4 << 20
+	account := budget.New(1 << 30).Child(limit)
+	m := NewMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))
+	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 1023}, nil)))
+	var err error
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		name := fmt.Sprint(n, strings.Repeat("x", 50_000))
+		err = m.Feed(time.Unix(0, 0), encode(0, 0, &frame.Attach{Name: name, Handle: uint32(n), Target: &frame.Target{Address: "q"}}, nil))
+		m.Take()
+	}
+	if used, most := account.Used(), int64(limit+(limits.RefusedLinks+8)*64<<10); used > most {
+		t.Errorf("%d bytes are charged after %d links, where %d may be", used, n, limit)
+	}
+	if e, ok := errors.AsType[*Error](err); !ok || e.Condition != CondResourceLimitExceeded {
+		t.Errorf("after %d links: %v", n, err)
+	}
+	m.Release()
+	// Who answers may be refused for ever.
+	m = NewMachine(new(nullApp), Config{Account: account}, time.Unix(0, 0))
+	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 5, HandleMax: 1023}, nil)))
+	m.Take()
+	account.Charge(limit)
+	for range 5 * limits.RefusedLinks {
+		if err := m.Feed(time.Unix(0, 0), slicesOf(attachOf(3, frame.Attach{Target: &frame.Target{Address: "q"}}), encode(0, 0, &frame.Detach{Handle: 3, Closed: true}, nil))); err != nil {
+			t.Fatal(err)
+		}
+		m.Take()
+	}
+	account.Release(limit)
+	m.Release()
+	if account.Used() != 0 {
+		t.Errorf("%d bytes are charged after the end", account.Used())
+	}
+}
+
+// Links that got nothing because the account was used up go on when it is not any more,
+// also if memory is still short, and nothing else happens.
+func TestLinksGoOnWhileMemoryIsShort(t *testing.T) {
+	const limit = 1 << 20
+	app := &nullApp{body: make([]byte, 100)}
+	m := NewMachine(app, Config{Account: budget.New(limit)}, time.Unix(0, 0))
+	m.Feed(time.Unix(0, 0), slicesOf(opening(), encode(0, 0, &frame.Begin{IncomingWindow: 100, HandleMax: 9}, nil),
+		encode(0, 0, &frame.Attach{Name: "l", Role: frame.Receiver, Source: &frame.Source{Address: "q"}}, nil)))
+	m.Take()
+	m.Advance(time.Unix(0, 0))
+	m.mem.counter.Add(limit)
+	m.measure()
+	m.Feed(time.Unix(0, 0), encode(0, 0, &frame.Flow{HasNextIncomingID: true, IncomingWindow: 100, HasHandle: true,
+		HasLinkCredit: true, LinkCredit: 1, HasDeliveryCount: true}, nil))
+	if n := m.session(0).nextOut; n != 0 {
+		t.Fatalf("%d transfers leave without memory", n)
+	}
+	m.mem.counter.Release(limit / 8) // the peer settled something, and waits for no answer
+	m.Advance(time.Unix(0, 0))
+	if n := m.session(0).nextOut; n != 1 || !m.mem.short {
+		t.Errorf("%d transfers have left, memory is short: %v", n, m.mem.short)
+	}
+}

@@ -73,6 +73,9 @@ func (o *output) split() { o.cut = len(o.bytes) }
 // maxSpare is the largest buffer kept for reuse; more than that was a burst.
 const maxSpare = 2 << 20
 
+// bulky reports whether the buffers are large.
+func (o *output) bulky() bool { return cap(o.bytes)+cap(o.spare) > 64<<10 }
+
 // Take returns what the peer is to be sent next, or nothing. The bytes are valid
 // until the next call of Take; each call is one write, and says that the one before
 // has succeeded.
