@@ -12,16 +12,19 @@ import (
 	"github.com/triagemq/triagemq/internal/config"
 )
 
-// changes reads the file again at every SIGHUP and sends what is in it, until ctx
-// ends. A file with faults is reported and changes nothing; without a file there is
-// nothing to read.
-func (f serveFlags) changes(ctx context.Context, s streams) <-chan config.Config {
-	if f.file == "" && f.emulator == "" {
-		return nil
-	}
+// reloads are what SIGHUP brings a broker.
+type reloads struct {
+	changes chan config.Config // what the file says now
+	again   chan struct{}      // keys and certificates are to be read again
+}
+
+// onHangup reads the file again at every SIGHUP and sends what is in it, until ctx
+// ends. A file with faults is reported and changes nothing; then, and without a file,
+// only keys and certificates are read again.
+func (f serveFlags) onHangup(ctx context.Context, s streams) reloads {
 	hangup := make(chan os.Signal, 1) // one that waits is enough: it will read what is newest
 	signal.Notify(hangup, syscall.SIGHUP)
-	out := make(chan config.Config)
+	r := reloads{make(chan config.Config), make(chan struct{})}
 	go func() { // ends with ctx, which is the command's own
 		defer signal.Stop(hangup)
 		for {
@@ -30,20 +33,34 @@ func (f serveFlags) changes(ctx context.Context, s streams) <-chan config.Config
 				return
 			case <-hangup:
 			}
-			cfg, err := f.settings(os.LookupEnv)
-			if err == nil {
-				err = check(cfg)
-			}
-			if err != nil {
-				fmt.Fprintf(s.err, "triagemq: the file was read again and is not applied:\n%v\n", err)
-				continue
-			}
-			select {
-			case out <- cfg:
-			case <-ctx.Done():
-				return
-			}
+			f.reload(ctx, r, s)
 		}
 	}()
-	return out
+	return r
+}
+
+func (f serveFlags) reload(ctx context.Context, r reloads, s streams) {
+	changes, again := r.changes, r.again
+	var cfg config.Config
+	if f.file == "" && f.emulator == "" {
+		changes = nil
+	} else {
+		var err error
+		cfg, err = f.settings(os.LookupEnv)
+		if err == nil {
+			err = check(cfg)
+		}
+		if err != nil {
+			fmt.Fprintf(s.err, "triagemq: the file was read again and is not applied:\n%v\n", err)
+			changes = nil
+		}
+	}
+	if changes != nil {
+		again = nil
+	}
+	select {
+	case changes <- cfg:
+	case again <- struct{}{}:
+	case <-ctx.Done():
+	}
 }

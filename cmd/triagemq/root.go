@@ -28,7 +28,7 @@ func commands(s streams) []*cobra.Command {
 		sendCommand(s), receiveCommand(s), peekCommand(s),
 		queueCommand(s), topicCommand(s), subscriptionCommand(s), ruleCommand(s), deadLetterCommand(s),
 		policyCommand(s), objectivesCommand(s), statsCommand(s), explainCommand(s),
-		applyCommand(s), exportCommand(s), configCommand(s),
+		applyCommand(s), exportCommand(s), configCommand(s), keyCommand(s),
 		benchCommand(s),
 		journalCommand(s),
 	}

@@ -40,6 +40,7 @@ func serveCommand(s streams) *cobra.Command {
 AMQP, HTTP and WebSocket are served on every address, with and without TLS.
 The entities of the file are created, and those that exist are brought in line with it;
 SIGHUP reads it again and does the same. What it does not name is left alone.
+SIGHUP also reads keys and certificates again, with and without a file.
 Settings come from the file, the environment (TRIAGEMQ_DATA, TRIAGEMQ_LISTEN, …)
 and flags; later ones win.
 
@@ -63,7 +64,7 @@ this machine alone. A container cannot tell who is on its machine: give --dev
 			if err != nil {
 				return err
 			}
-			err = serve(cmd.Context(), cfg, f.changes(cmd.Context(), s), level, s)
+			err = serve(cmd.Context(), cfg, f.onHangup(cmd.Context(), s), level, s)
 			return errors.Join(err, stop())
 		},
 	}
@@ -111,16 +112,25 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 	return cfg, cfg.Validate()
 }
 
-func serve(ctx context.Context, cfg config.Config, changes <-chan config.Config, level slog.Level, s streams) error {
+func serve(ctx context.Context, cfg config.Config, again reloads, level slog.Level, s streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
 	defer ballast()()
 	if len(cfg.Hubs) > 0 {
 		log.Warn("event hubs are not served yet", "ignored", len(cfg.Hubs))
 	}
+	gone := func() {}
+	defer func() { gone() }()
 	err := server.Run(ctx, server.Config{
 		Config:  cfg,
-		Changes: changes,
+		Changes: again.changes,
+		Reload:  again.again,
 		Ready: func(r server.Ready) {
+			end, err := announce(cfg.Data)
+			if err != nil {
+				log.Warn("`triagemq key rotate` will not find this broker: send it SIGHUP then", "err", err)
+			} else {
+				gone = end
+			}
 			welcome(s.out, cfg, r)
 			if cfg.Security.Dev && cfg.Security.AllowRemote {
 				warnRemote(s.err, os.Getenv("NO_COLOR") == "")
@@ -150,15 +160,25 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 	if r.CA != "" {
 		fmt.Fprintf(w, "For TLS, trust %s (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).\n", filepath.Join(cfg.Data, filepath.FromSlash(r.CA)))
 	}
-	if r.NewKey != nil {
-		flag := ""
-		if !r.TLS || cfg.Security.Dev {
-			flag = ";UseDevelopmentEmulator=true" // how SDKs are told to do without TLS
-		}
-		fmt.Fprintf(w, "\nA root key was made. It is shown this once; it is kept in %s\n  "+
-			"Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s%s\n",
-			filepath.Join(cfg.Data, "namespace.json"), endpoint, r.NewKey.Name, r.NewKey.PrimaryKey, flag)
+	show := "triagemq key show --data " + cfg.Data
+	switch {
+	case r.NewKey != nil:
+		fmt.Fprintf(w, "\nA root key was made. It is kept in %s; `%s` shows it again\n  %s\n",
+			filepath.Join(cfg.Data, "namespace.json"), show,
+			connectionString(endpoint, r.NewKey.Name, r.NewKey.PrimaryKey, r.TLS && !cfg.Security.Dev))
+	case !cfg.Security.Dev || cfg.Security.AllowRemote:
+		fmt.Fprintf(w, "Keys were made before; `%s` shows them.\n", show)
 	}
+}
+
+// connectionString is what SDKs connect with. Those that are to do without TLS are told
+// that it is an emulator.
+func connectionString(endpoint, rule, key string, encrypted bool) string {
+	text := "Endpoint=sb://" + endpoint + ";SharedAccessKeyName=" + rule + ";SharedAccessKey=" + key
+	if !encrypted {
+		text += ";UseDevelopmentEmulator=true"
+	}
+	return text
 }
 
 // warnRemote says what --allow-remote means. It is red, because a broker for
@@ -170,7 +190,7 @@ func warnRemote(w io.Writer, colored bool) {
 	}
 	fmt.Fprintf(w, "%sWARNING: this broker is for development and serves other machines. Keys and messages pass in plain text: "+
 		"whoever is on the way can read them. The emulators' key does not work; clients need the key in namespace.json, "+
-		"which the first start prints.%s\n", red, plain)
+		"which the first start prints and `triagemq key show` shows.%s\n", red, plain)
 }
 
 // endpointOf returns the host to put into a connection string: with a port unless

@@ -137,7 +137,7 @@ func TestWelcome(t *testing.T) {
 	want := `TriageMQ is ready. Data in d
   listening on 127.0.0.1:5672
 
-A root key was made. It is shown this once; it is kept in ` + filepath.Join("d", "namespace.json") + `
+A root key was made. It is kept in ` + filepath.Join("d", "namespace.json") + "; `triagemq key show --data d` shows it again" + `
   Endpoint=sb://localhost;SharedAccessKeyName=root;SharedAccessKey=key;UseDevelopmentEmulator=true
 `
 	if w.String() != want {

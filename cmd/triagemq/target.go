@@ -73,7 +73,7 @@ var advice = []struct {
 	text string
 }{
 	{client.ErrNotFound, "`triagemq queue list` and `triagemq topic list` show what there is; `triagemq queue create NAME` makes a queue"},
-	{client.ErrUnauthorized, "check the key in --connection-string or $" + connectionVariable + "; the broker prints one at its first start"},
+	{client.ErrUnauthorized, "check the key in --connection-string or $" + connectionVariable + "; on its machine, `triagemq key show` shows it"},
 	{client.ErrAddress, "a connection string is Endpoint=sb://HOST;SharedAccessKeyName=NAME;SharedAccessKey=KEY, a URL amqp://HOST:PORT"},
 	{client.ErrDisabled, "its status or a pause forbids it: `triagemq queue show NAME` tells, `triagemq queue resume NAME` ends a pause"},
 	{client.ErrQuota, "receive or purge messages, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update` if one of them is the limit, or make room on the broker's disk"},

@@ -131,7 +131,7 @@ type candidate struct {
 // namespace, and of the entity to which it belongs.
 func (k *Keeper) candidates(name, scope string) []candidate {
 	var found []candidate
-	for _, r := range k.Rules().named(name) {
+	for _, r := range k.Rules().Named(name) {
 		found = append(found, candidate{Rule: r})
 	}
 	owner := entity.Owner(scope)
@@ -139,15 +139,16 @@ func (k *Keeper) candidates(name, scope string) []candidate {
 		return found
 	}
 	if e, ok := k.entities(owner); ok {
-		for _, r := range e.Rules.named(name) {
+		for _, r := range e.Rules.Named(name) {
 			found = append(found, candidate{r, owner, e.ID})
 		}
 	}
 	return found
 }
 
-func (r Rules) named(name string) []Rule {
-	var found []Rule
+// Named returns the rules of that name, which is compared without regard to case.
+func (r Rules) Named(name string) Rules {
+	var found Rules
 	for _, rule := range r {
 		if strings.EqualFold(rule.Name, name) {
 			found = append(found, rule)
@@ -199,7 +200,7 @@ func (k *Keeper) Check(g Grant) (Grant, error) {
 		}
 		rules = e.Rules
 	}
-	for _, r := range rules.named(g.Rule) {
+	for _, r := range rules.Named(g.Rule) {
 		if !g.anonymous && (g.key == "" || g.key == r.PrimaryKey || g.key == r.SecondaryKey) {
 			g.Rights = r.Rights
 			return g, nil
@@ -214,7 +215,7 @@ func (k *Keeper) VerifyJWT(string, time.Time) (Grant, error) { return Grant{}, E
 // Login checks the name and key of a rule of the namespace; the grant does not
 // expire. Rules of entities need a token, which says for which entity it is.
 func (k *Keeper) Login(rule, key string) (Grant, error) {
-	for _, r := range k.Rules().named(rule) {
+	for _, r := range k.Rules().Named(rule) {
 		if sameKey(r.PrimaryKey, key) || sameKey(r.SecondaryKey, key) {
 			return Grant{Rule: r.Name, Rights: r.Rights, key: key}, nil
 		}
@@ -225,7 +226,7 @@ func (k *Keeper) Login(rule, key string) (Grant, error) {
 // Certificate gives the rights of the rule that is named like the certificate's
 // subject: having it signed took the place of the key.
 func (k *Keeper) Certificate(name string) (Grant, error) {
-	for _, r := range k.Rules().named(name) {
+	for _, r := range k.Rules().Named(name) {
 		return Grant{Rule: r.Name, Rights: r.Rights}, nil
 	}
 	return Grant{}, ErrRefused

@@ -38,6 +38,13 @@ func NewRule(name string, rights Rights) Rule {
 	return Rule{Name: name, Rights: rights, PrimaryKey: NewKey(), SecondaryKey: NewKey()}
 }
 
+// Rotate returns the rule with a new primary key, and the old one as the secondary:
+// who has the old one can go on until the next time.
+func (r Rule) Rotate() Rule {
+	r.PrimaryKey, r.SecondaryKey = NewKey(), r.PrimaryKey
+	return r
+}
+
 // NewKey makes a key: 32 random bytes in base64, the form that Azure's keys have.
 func NewKey() string {
 	var b [32]byte

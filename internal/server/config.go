@@ -42,9 +42,12 @@ type Config struct {
 	// WebSockets; nil is the administration API.
 	Handler func(Parts) http.Handler
 
-	// Changes brings configurations whose entities are applied while the broker
-	// runs; nil is none. Settings in them are not looked at.
+	// Changes brings configurations whose keys, certificates and entities are
+	// applied while the broker runs; nil is none. Other settings in them are not
+	// looked at.
 	Changes <-chan config.Config
+	// Reload has the keys of the store and the certificates read again; nil is never.
+	Reload <-chan struct{}
 
 	// Ready is called once everything is up; nil is fine.
 	Ready func(Ready)
@@ -68,7 +71,7 @@ type Parts struct {
 // Ready tells what came up.
 type Ready struct {
 	Addresses []string // what is listened on, with ports
-	// NewKey is the rule that a first start made; its keys are shown this once.
+	// NewKey is the rule that a first start made; its keys are to be shown.
 	NewKey *access.Rule
 	TLS    bool
 	CA     string // path of the development CA below the store; empty without one
@@ -97,7 +100,7 @@ func (c Config) Validate() error {
 		case err != nil || local:
 		case c.trusting():
 			errs = append(errs, fmt.Errorf("listen on %s: with --dev no key is needed, so that it is for this machine alone; "+
-				"in a container give --allow-remote too: then a key is needed, which the first start prints", addr))
+				"in a container give --allow-remote too: then a key is needed, which the first start prints and `triagemq key show` shows", addr))
 		case c.TLS.CertFile == "" && !c.plainText():
 			errs = append(errs, fmt.Errorf("listen on %s: other machines could read everything; "+
 				"give --tls-cert and --tls-key, or say with --insecure that plain text is fine", addr))

@@ -76,24 +76,3 @@ func either[F any](s apply.Step, create, update F) F {
 	}
 	return update
 }
-
-// follow brings the keys of the namespace and the entities in line with each
-// configuration that comes. One that cannot be followed is reported and does not end
-// the broker.
-func follow(b *broker.Broker, changes <-chan config.Config, keys func(config.Config), log *slog.Logger) func(context.Context) error {
-	return func(ctx context.Context) error {
-		for {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case cfg := <-changes: // never, if there is no channel
-				keys(cfg)
-				if err := define(ctx, b, cfg, log); err != nil {
-					log.Error("the configuration could not be followed in full", "err", err)
-					continue
-				}
-				log.Info("the configuration was applied again")
-			}
-		}
-	}
-}

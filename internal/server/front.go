@@ -29,7 +29,7 @@ type front struct {
 	strict    access.Authority // for peers elsewhere
 	local     access.Authority // for peers on this machine
 	listeners []net.Listener
-	tls       *tls.Config // nil without a certificate
+	tls       atomic.Pointer[tls.Config] // nil without a certificate; for connections to come
 	ca        string
 	gate      *gate
 	memory    *budget.Process
@@ -265,12 +265,13 @@ func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, 
 var errPlainText = errors.New("server: plain text from another machine; use TLS, or serve with --insecure")
 
 func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, error) {
-	if f.tls == nil {
+	certified := f.tls.Load()
+	if certified == nil {
 		return protoUnknown, nil, errors.New("server: TLS asked for, but there is no certificate")
 	}
 	c.SetDeadline(time.Now().Add(f.cfg.handshake()))
 	b := &bounded{Conn: c, left: limits.Handshake}
-	tc := tls.Server(b, f.tls)
+	tc := tls.Server(b, certified)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		return protoUnknown, nil, err
 	}

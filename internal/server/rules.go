@@ -18,32 +18,43 @@ import (
 const rulesFile = "namespace.json"
 
 // loadRules reads the access rules. At the first start there are none: a root
-// rule with random keys is made, kept, and returned to be shown once. If no key is
-// needed, that is left to the first start that needs one, which will show it.
+// rule with random keys is made, which saveRules has to keep. If no key is needed,
+// that is left to the first start that needs one.
 func loadRules(fsys vfs.FS, needed bool) (rules access.Rules, fresh *access.Rule, err error) {
-	b, err := readFile(fsys, rulesFile)
-	if err == nil {
-		rules, err = access.Decode(b)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read %s: %w", rulesFile, err)
-		}
-		return rules, nil, nil
-	}
+	rules, err = readRules(fsys)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("read %s: %w", rulesFile, err)
+		return rules, nil, err
 	}
 	if !needed {
 		return nil, nil, nil
 	}
 	root := access.NewRule(access.RootRule, access.All)
-	rules = access.Rules{root}
-	if b, err = rules.Encode(); err != nil {
-		return nil, nil, err
+	return access.Rules{root}, &root, nil
+}
+
+// readRules reads the access rules; fs.ErrNotExist means that none were made yet.
+func readRules(fsys vfs.FS) (access.Rules, error) {
+	b, err := readFile(fsys, rulesFile)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", rulesFile, err)
+	}
+	rules, err := access.Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", rulesFile, err)
+	}
+	return rules, nil
+}
+
+// saveRules keeps the access rules.
+func saveRules(fsys vfs.FS, rules access.Rules) error {
+	b, err := rules.Encode()
+	if err != nil {
+		return err
 	}
 	if err := writeFile(fsys, rulesFile, b); err != nil {
-		return nil, nil, fmt.Errorf("write %s: %w", rulesFile, err)
+		return fmt.Errorf("write %s: %w", rulesFile, err)
 	}
-	return rules, &root, nil
+	return nil
 }
 
 func readFile(fsys vfs.FS, name string) ([]byte, error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
-	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
@@ -56,9 +55,8 @@ type built struct {
 	hooks  *webhooks
 	front  *front
 	review func()       // has connections look at their rights
-	newKey *access.Rule // nil unless this is the first start
-	// setKeys puts the keys of a configuration in place of those of the one before.
-	setKeys func(config.Config)
+	newKey *access.Rule // nil unless this is the first start that needs one
+	keys   keys
 }
 
 // open recovers the broker. To read a large store takes its time, and a disk that
@@ -127,8 +125,9 @@ func (b *built) build() (err error) {
 	b.newKey = fresh
 	b.hooks = newWebhooks(log, cfg.webhookNetworks())
 	b.broker.OnAlert(b.hooks.notify)
-	keeper := access.NewKeeper(rules.With(access.OfEntity(cfg.Security.Rules)), entityRules(b.broker))
-	b.setKeys = func(c config.Config) { keeper.Set(rules.With(access.OfEntity(c.Security.Rules))) }
+	b.keys = keys{fs: cfg.FS, kept: rules, configured: access.OfEntity(cfg.Security.Rules)}
+	keeper := access.NewKeeper(b.keys.all(), entityRules(b.broker))
+	b.keys.keeper = keeper
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
@@ -152,11 +151,15 @@ func (b *built) serve(ctx context.Context) error {
 	defined := make(chan error, 1)
 	s.Go("entities", func(ctx context.Context) error {
 		err := define(ctx, b.broker, b.cfg.Config, b.log)
+		if err == nil && b.newKey != nil {
+			// As late as can be: a start that fails shows no key, and must not keep one.
+			err = saveRules(b.cfg.FS, b.keys.kept)
+		}
 		defined <- err
 		if err != nil {
 			return err // a layer that fails brings down those below in good order
 		}
-		return follow(b.broker, b.cfg.Changes, b.setKeys, b.log)(ctx)
+		return b.follow(ctx)
 	})
 	var err error
 	select {
@@ -170,7 +173,7 @@ func (b *built) serve(ctx context.Context) error {
 	}
 	s.Go("front", b.front.run)
 	if b.cfg.Ready != nil {
-		b.cfg.Ready(Ready{Addresses: b.front.addresses(), NewKey: b.newKey, TLS: b.front.tls != nil, CA: b.front.ca})
+		b.cfg.Ready(Ready{Addresses: b.front.addresses(), NewKey: b.newKey, TLS: b.front.tls.Load() != nil, CA: b.front.ca})
 	}
 	return s.Wait(b.cfg.Grace.Std())
 }

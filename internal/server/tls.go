@@ -9,44 +9,77 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/config"
 )
 
 // prepareTLS loads the certificate that was named, or in development makes one.
 func (f *front) prepareTLS() error {
-	files := f.cfg.TLS
+	loaded, err := f.loadTLS(f.cfg.TLS)
+	if err != nil {
+		return err
+	}
+	f.tls.Store(loaded)
+	if loaded != nil && f.cfg.TLS.CertFile == "" {
+		f.ca = caFile
+	}
+	return nil
+}
+
+// reloadTLS loads the certificate again, for connections to come, and returns when it
+// ends; the zero time if there is none. After an error everything is as it was.
+func (f *front) reloadTLS(files config.TLS) (ends time.Time, err error) {
+	loaded, err := f.loadTLS(files)
+	if err != nil || loaded == nil {
+		return time.Time{}, err
+	}
+	f.tls.Store(loaded)
+	return loaded.Certificates[0].Leaf.NotAfter, nil
+}
+
+// loadTLS returns what the files hold; nil if there are none.
+func (f *front) loadTLS(files config.TLS) (*tls.Config, error) {
 	var cert *tls.Certificate
 	switch {
 	case files.CertFile != "":
 		pair, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
 		if err != nil {
-			return fmt.Errorf("load the certificate: %w", err)
+			return nil, fmt.Errorf("load the certificate: %w", err)
 		}
 		cert = &pair
 	case f.cfg.Security.Dev:
 		made, err := devCertificate(f.cfg.FS, time.Now())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		cert, f.ca = made, caFile
+		cert = made
 	default:
-		return nil
+		return nil, nil
 	}
-	f.tls = &tls.Config{
+	loaded := &tls.Config{
 		Certificates: []tls.Certificate{*cert},
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"http/1.1"}, // there is no HTTP/2 here
 	}
 	if files.ClientCAFile == "" {
-		return nil
+		return loaded, nil
 	}
-	pem, err := os.ReadFile(files.ClientCAFile)
+	pool, err := loadClientCAs(files.ClientCAFile)
 	if err != nil {
-		return fmt.Errorf("load the CA of clients: %w", err)
+		return nil, err
 	}
-	f.tls.ClientCAs = x509.NewCertPool()
-	if !f.tls.ClientCAs.AppendCertsFromPEM(pem) {
-		return errors.New("load the CA of clients: there is no certificate in " + files.ClientCAFile)
+	loaded.ClientCAs, loaded.ClientAuth = pool, tls.VerifyClientCertIfGiven
+	return loaded, nil
+}
+
+func loadClientCAs(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("load the CA of clients: %w", err)
 	}
-	f.tls.ClientAuth = tls.VerifyClientCertIfGiven
-	return nil
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("load the CA of clients: there is no certificate in " + file)
+	}
+	return pool, nil
 }

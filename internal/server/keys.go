@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// ErrNoKeys means that no broker has made keys in a data directory yet.
+var ErrNoKeys = errors.New("server: no key was made yet")
+
+// Keys returns the rules of the namespace that are kept in a data directory. A broker
+// may run on it.
+func Keys(data string) (access.Rules, error) {
+	rules, err := readRules(vfs.OS(data))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w in %s", ErrNoKeys, data)
+	}
+	return rules, err
+}
+
+// ChangeKey changes one of the rules that are kept in a data directory, and returns
+// what it is then. A broker that runs on it goes on with the old one until it is told
+// to read them again.
+func ChangeKey(data, name string, change func(access.Rule) access.Rule) (access.Rule, error) {
+	rules, err := Keys(data)
+	if err != nil {
+		return access.Rule{}, err
+	}
+	at := slices.IndexFunc(rules, func(r access.Rule) bool { return strings.EqualFold(r.Name, name) })
+	if at < 0 {
+		var names []string
+		for _, r := range rules {
+			names = append(names, r.Name)
+		}
+		return access.Rule{}, fmt.Errorf("no rule %q is kept in %s; there is %s", name, filepath.Join(data, rulesFile), strings.Join(names, ", "))
+	}
+	rules[at] = change(rules[at])
+	return rules[at], replaceRules(data, rules)
+}
+
+// replaceRules writes the rules for whom the file belongs to: the administrator who
+// changes them may be another than the one that the broker runs as, which has to read
+// them. A crash leaves the old file or the new one.
+func replaceRules(data string, rules access.Rules) error {
+	b, err := rules.Encode()
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(data, rulesFile)
+	draft, err := os.CreateTemp(data, rulesFile+".*") // readable by its owner alone
+	if err != nil {
+		return err
+	}
+	_, err = draft.Write(b)
+	if err == nil {
+		err = keepOwner(draft, name)
+	}
+	if err == nil {
+		err = draft.Sync()
+	}
+	err = errors.Join(err, draft.Close())
+	if err == nil {
+		err = os.Rename(draft.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(draft.Name()))
+	}
+	if synced := vfs.OS(data).SyncDir("."); synced != nil {
+		return fmt.Errorf("the new keys may be lost in a crash: %w", synced)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// follow brings keys, certificates and entities in line with each configuration that
+// comes, and reads keys and certificates again when asked to. What cannot be followed
+// is reported and does not end the broker.
+func (b *built) follow(ctx context.Context) error {
+	files := b.cfg.TLS
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-b.cfg.Reload: // never, if there is no channel
+			b.reload(files)
+		case cfg := <-b.cfg.Changes: // never, if there is no channel
+			b.keys.configured = access.OfEntity(cfg.Security.Rules)
+			if cfg.TLS.CertFile != "" {
+				files = cfg.TLS
+			}
+			b.reload(files)
+			b.apply(ctx, cfg)
+		}
+	}
+}
+
+func (b *built) apply(ctx context.Context, cfg config.Config) {
+	if err := define(ctx, b.broker, cfg, b.log); err != nil {
+		b.log.Error("the configuration could not be followed in full", "err", err)
+		return
+	}
+	b.log.Info("the configuration was applied again")
+}
+
+// reload reads keys and certificates again. Those that cannot be read stay as they
+// were.
+func (b *built) reload(files config.TLS) {
+	if err := b.keys.reload(); err != nil {
+		b.log.Error("the keys could not be read again; those from before stay", "err", err)
+	} else {
+		b.log.Info("the keys were read again", "rules", len(b.keys.all()))
+	}
+	ends, err := b.front.reloadTLS(files)
+	switch {
+	case err != nil:
+		b.log.Error("the certificate could not be read again; the one from before stays", "err", err)
+	case !ends.IsZero():
+		b.log.Info("the certificate was read again; new connections get it", "expires", ends)
+	}
+}
+
+// keys are the rules of the namespace and where they come from. Once the broker runs,
+// they belong to the goroutine of follow.
+type keys struct {
+	fs         vfs.FS
+	keeper     *access.Keeper
+	kept       access.Rules // in the store
+	configured access.Rules // in the configuration; they win
+}
+
+func (k *keys) all() access.Rules { return k.kept.With(k.configured) }
+
+// reload reads the rules that are kept in the store again, and puts them and those of
+// the configuration into force. If they cannot be read, only the latter may change.
+func (k *keys) reload() error {
+	kept, err := readRules(k.fs)
+	switch {
+	case err == nil:
+		k.kept = kept
+	case errors.Is(err, fs.ErrNotExist) && len(k.kept) == 0: // in development there are none
+		err = nil
+	}
+	k.keeper.Set(k.all())
+	return err
+}
