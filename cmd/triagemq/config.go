@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/server"
 )
 
 func configCommand(s streams) *cobra.Command {
@@ -36,12 +37,12 @@ func configCheckCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "check FILE", Short: "Report every fault of a configuration file at once", Args: exactly("FILE"),
 		Long: `Report every fault of a configuration file at once, with its line, conditions and priority
-policies included. Of a file without faults it says what is in it and what follows from
+policies included, keys that are too short, and certificates that cannot be read. Of a file without faults it says what is in it and what follows from
 its policies. The exit code is 1 if there are faults.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0])
 			if err == nil {
-				err = check(cfg)
+				err = checkProcess(cfg)
 			}
 			if fs, ok := errors.AsType[config.Faults](err); ok {
 				return fmt.Errorf("%s has %s\n%w", args[0], count(len(fs), "fault"), err)
@@ -53,6 +54,18 @@ its policies. The exit code is 1 if there are faults.`,
 			return nil
 		},
 	}
+}
+
+// checkProcess reports what check does, and the faults of what only the process of a
+// broker needs: keys that are too short, and files of certificates.
+func checkProcess(cfg config.Config) error {
+	fs, _ := errors.AsType[config.Faults](check(cfg))
+	fs = append(fs, cfg.KeyFaults()...)
+	fs = append(fs, server.CheckCertificates(cfg)...)
+	if len(fs) > 0 {
+		return fs
+	}
+	return nil
 }
 
 // check reports the faults that other rooms find in a file: in conditions, actions

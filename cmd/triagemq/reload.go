@@ -48,7 +48,7 @@ func (f serveFlags) reload(ctx context.Context, r reloads, s streams) {
 		var err error
 		cfg, err = f.settings(os.LookupEnv)
 		if err == nil {
-			err = check(cfg)
+			err = checkProcess(cfg)
 		}
 		if err != nil {
 			fmt.Fprintf(s.err, "triagemq: the file was read again and is not applied:\n%v\n", err)

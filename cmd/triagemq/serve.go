@@ -53,6 +53,9 @@ this machine alone. A container cannot tell who is on its machine: give --dev
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.settings(os.LookupEnv)
+			if err == nil {
+				err = checkProcess(cfg)
+			}
 			if err != nil {
 				return usageError{err}
 			}

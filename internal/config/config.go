@@ -141,6 +141,8 @@ func (c Config) Merge(over Config) Config {
 	c.Grace = cmp.Or(over.Grace, c.Grace)
 	if over.Queues != nil || over.Topics != nil || over.Hubs != nil {
 		c.Queues, c.Topics, c.Hubs, c.source = over.Queues, over.Topics, over.Hubs, over.source
+	} else if c.source.file == "" {
+		c.source = over.source
 	}
 	return c
 }

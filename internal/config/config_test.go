@@ -34,7 +34,7 @@ func TestExampleParsesUncommented(t *testing.T) {
 		if item := strings.TrimPrefix(strings.TrimSpace(key), "- "); commented && (isKey && !strings.Contains(item, " ") || strings.HasPrefix(strings.TrimSpace(text), "- {")) {
 			line = strings.Replace(line, "# ", "", 1)
 		}
-		b.WriteString(line)
+		b.WriteString(strings.ReplaceAll(line, "…", "a key of your own"))
 	}
 	c, err := Parse([]byte(b.String()))
 	if err != nil {

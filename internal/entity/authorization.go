@@ -93,7 +93,26 @@ func (r AuthorizationRule) faults() Faults {
 	if r.PrimaryKey == "" {
 		fs.addf("primaryKey", "missing")
 	}
-	fs.length("primaryKey", r.PrimaryKey, limits.KeyText)
-	fs.length("secondaryKey", r.SecondaryKey, limits.KeyText)
+	for _, key := range []struct{ field, text string }{{"primaryKey", r.PrimaryKey}, {"secondaryKey", r.SecondaryKey}} {
+		fs.length(key.field, key.text, limits.KeyText)
+		if isPlaceholder(key.text) {
+			fs.addf(key.field, "%q is a placeholder; `openssl rand -base64 32` makes a key", key.text)
+		}
+	}
 	return fs
+}
+
+// isPlaceholder reports whether a key is one that documents and examples have in the
+// place of a key: everybody knows it.
+func isPlaceholder(key string) bool {
+	if strings.ContainsAny(key, "…") || strings.Contains(key, "...") || strings.HasPrefix(key, "<") && strings.HasSuffix(key, ">") {
+		return true
+	}
+	letters := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(key))
+	for _, word := range []string{"changeme", "replaceme", "yourkey", "placeholder"} {
+		if strings.Contains(letters, word) {
+			return true
+		}
+	}
+	return false
 }

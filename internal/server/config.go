@@ -95,6 +95,9 @@ func (c Config) withDefaults() Config {
 // Validate reports every fault at once.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate(), CheckPolicies(c.Config)}
+	if short := c.KeyFaults(); len(short) > 0 {
+		errs = append(errs, short)
+	}
 	for _, addr := range c.Listeners {
 		switch local, err := isLocal(addr); {
 		case err != nil || local:
@@ -110,7 +113,7 @@ func (c Config) Validate() error {
 }
 
 // trusting reports whether peers on this machine are let in without a key.
-func (c Config) trusting() bool { return c.Security.Dev && !c.Security.AllowRemote }
+func (c Config) trusting() bool { return c.Security.Trusting() }
 
 // plainText reports whether other machines may speak plain text.
 func (c Config) plainText() bool {

@@ -272,8 +272,8 @@ func usage(t *testing.T, patience time.Duration) (*running, func() budget.Usage)
 		c.Limits.Memory = minMemory
 		c.Limits.WriteTimeout = entity.Duration(time.Hour)
 		c.Security.Rules = entity.AuthorizationRules{
-			{KeyName: "a", Rights: []entity.Right{entity.Send}, PrimaryKey: "key a"},
-			{KeyName: "b", Rights: []entity.Right{entity.Send}, PrimaryKey: "key b"},
+			{KeyName: "a", Rights: []entity.Right{entity.Send}, PrimaryKey: "the long key of a"},
+			{KeyName: "b", Rights: []entity.Right{entity.Send}, PrimaryKey: "the long key of b"},
 		}
 		c.Handler = func(p Parts) http.Handler {
 			memory = p.Memory
@@ -322,7 +322,7 @@ func TestBodiesAreCharged(t *testing.T) {
 	r, usage := usage(t, time.Hour)
 	head := func(rule string, n int) string {
 		return fmt.Sprintf("POST /q/messages HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n",
-			basic(access.Rule{Name: rule, PrimaryKey: "key " + rule}), n)
+			basic(access.Rule{Name: rule, PrimaryKey: "the long key of " + rule}), n)
 	}
 	const size = 200_000
 	var kept []net.Conn
@@ -368,7 +368,7 @@ func TestWebSocketIsNoStranger(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := amqp.NewConn(r.ctx(), websocket.NetConn(r.ctx(), ws, websocket.MessageBinary),
-			&amqp.ConnOptions{SASLType: amqp.SASLTypePlain("a", "key a")})
+			&amqp.ConnOptions{SASLType: amqp.SASLTypePlain("a", "the long key of a")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -178,7 +178,7 @@ func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 // or of a queue and the namespace, may be called the same.
 func TestKeysOfOneNameDoNotShareTheirMemory(t *testing.T) {
 	var memory *budget.Process
-	own := entity.AuthorizationRule{KeyName: "own", Rights: []entity.Right{entity.Send}, PrimaryKey: "key of q"}
+	own := entity.AuthorizationRule{KeyName: "own", Rights: []entity.Right{entity.Send}, PrimaryKey: "the long key of q"}
 	r := run(t, func(c *Config) {
 		c.Security.Dev = false
 		c.Queues = []entity.Queue{{Name: "q", AuthorizationRules: entity.AuthorizationRules{own}}}
@@ -193,7 +193,7 @@ func TestKeysOfOneNameDoNotShareTheirMemory(t *testing.T) {
 	full := memory.Usage().Limit / 2
 	other.Charge(full)
 	defer other.Release(full)
-	token := access.SignToken(access.Rule{Name: "own", PrimaryKey: "key of q"}, "http://x/q", time.Now().Add(time.Hour))
+	token := access.SignToken(access.Rule{Name: "own", PrimaryKey: "the long key of q"}, "http://x/q", time.Now().Add(time.Hour))
 	if res, body := r.do("POST", "/q/messages", "x", "Authorization", token); res.StatusCode != http.StatusCreated {
 		t.Errorf("%d %s, want 201", res.StatusCode, body)
 	}

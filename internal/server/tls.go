@@ -83,3 +83,31 @@ func loadClientCAs(file string) (*x509.CertPool, error) {
 	}
 	return pool, nil
 }
+
+// CheckCertificates reports the files of certificates in a configuration that cannot
+// be read or do not belong together.
+func CheckCertificates(cfg config.Config) config.Faults {
+	var fs config.Faults
+	fault := func(field string, err error) { fs = append(fs, cfg.Fault("tls."+field, err.Error())) }
+	read := func(field, file string) []byte {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			fault(field, err)
+		}
+		return b
+	}
+	if cfg.TLS.CertFile != "" && cfg.TLS.KeyFile != "" {
+		cert, key := read("certFile", cfg.TLS.CertFile), read("keyFile", cfg.TLS.KeyFile)
+		if len(fs) == 0 {
+			if _, err := tls.X509KeyPair(cert, key); err != nil {
+				fault("certFile", fmt.Errorf("%s and %s are no certificate and its key: %w", cfg.TLS.CertFile, cfg.TLS.KeyFile, err))
+			}
+		}
+	}
+	if cfg.TLS.ClientCAFile != "" {
+		if _, err := loadClientCAs(cfg.TLS.ClientCAFile); err != nil {
+			fault("clientCAFile", err)
+		}
+	}
+	return fs
+}

@@ -18,14 +18,14 @@ import (
 
 // The keys of the namespace.
 var (
-	root         = access.Rule{Name: "root", Rights: access.All, PrimaryKey: "key-of-root"}
-	sendKey      = access.Rule{Name: "sender", Rights: access.Send, PrimaryKey: "key-of-sender"}
-	listenKey    = access.Rule{Name: "listener", Rights: access.Listen, PrimaryKey: "key-of-listener"}
-	bystanderKey = access.Rule{Name: "bystander", Rights: access.Send | access.Listen, PrimaryKey: "key-of-bystander"}
+	root         = access.Rule{Name: "root", Rights: access.All, PrimaryKey: "the-long-key-of-root"}
+	sendKey      = access.Rule{Name: "sender", Rights: access.Send, PrimaryKey: "the-long-key-of-sender"}
+	listenKey    = access.Rule{Name: "listener", Rights: access.Listen, PrimaryKey: "the-long-key-of-listener"}
+	bystanderKey = access.Rule{Name: "bystander", Rights: access.Send | access.Listen, PrimaryKey: "the-long-key-of-bystander"}
 	nobody       = access.Rule{}
 
 	// ownKey is a key of the queue own alone.
-	ownKey = access.Rule{Name: "own", Rights: access.Send | access.Listen, PrimaryKey: "key-of-own"}
+	ownKey = access.Rule{Name: "own", Rights: access.Send | access.Listen, PrimaryKey: "the-long-key-of-own"}
 )
 
 const (
