@@ -26,6 +26,10 @@ const (
 // encode returns m as it goes on the wire.
 func (m *Message) encode() (*amqp.Message, error) {
 	level, name, err := m.Priority.split()
+	if err == nil && name != "" && !isKnown(name) {
+		err = fmt.Errorf("%w: priority %q is neither a level from 0 to 255 nor critical, high, normal, low or background; "+
+			"a name for a policy goes into the property %s", ErrInvalid, name, propertyPriority)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestPriorityOnTheWire(t *testing.T) {
 		{Level(255), 255, nil},
 		{"200", 200, nil},
 		{High, 4, "high"},
-		{"Gold", 4, "Gold"},
+		{"HIGH", 4, "HIGH"},
 	} {
 		m, err := (&Message{Priority: c.priority}).encode()
 		if err != nil {
@@ -37,7 +37,7 @@ func TestPriorityOnTheWire(t *testing.T) {
 			t.Errorf("priority %q comes back as %q", c.priority, back)
 		}
 	}
-	for _, p := range []Priority{"256", "-1"} {
+	for _, p := range []Priority{"256", "-1", "hgih", "Gold"} {
 		if _, err := (&Message{Priority: p}).encode(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("priority %q: %v, want %v", p, err, ErrInvalid)
 		}
@@ -132,5 +132,19 @@ func TestPackFillsBatchesToTheLimit(t *testing.T) {
 	}
 	if want := []int{3, 3, 3, 1, -1, 1}; !reflect.DeepEqual(sizes, want) {
 		t.Errorf("batches of %v, want %v (-1 is a message on its own)", sizes, want)
+	}
+}
+
+// A name that our client does not send may come from others, or was sent as a property
+// for a policy. It comes back as the property, so that the message can be sent on.
+func TestUnknownPriorityCanBeSentOn(t *testing.T) {
+	in := &amqp.Message{Header: &amqp.MessageHeader{Priority: 6}, ApplicationProperties: map[string]any{propertyPriority: "Gold"}}
+	m := decode(in)
+	if m.Priority != Level(6) || m.Properties[propertyPriority] != "Gold" {
+		t.Errorf("priority %q, properties %v, want level 6 and the name", m.Priority, m.Properties)
+	}
+	out, err := m.Message.encode()
+	if err != nil || out.Header.Priority != 6 || out.ApplicationProperties[propertyPriority] != "Gold" {
+		t.Errorf("sent on: %+v, %v", out, err)
 	}
 }

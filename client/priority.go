@@ -4,6 +4,7 @@ package client
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,8 @@ import (
 //
 // A level travels in the AMQP header. A name travels as the application
 // property "Priority", where subscription rules and priority policies can see
-// it; names other than the ones below need a policy that knows them.
+// it. To send one of the names below is all that is possible here; others would be
+// taken for none. Names that only a policy knows go into [Message.Properties].
 type Priority string
 
 // The names that every broker knows, case-blind, with their levels.
@@ -53,11 +55,18 @@ func (p Priority) split() (level uint8, name string, err error) {
 	return uint8(n), "", nil
 }
 
+// isKnown reports whether a name is one that every broker knows.
+func isKnown(name string) bool {
+	return slices.Contains([]Priority{Critical, High, Normal, Low, Background}, Priority(strings.ToLower(strings.TrimSpace(name))))
+}
+
 // priorityOf is the way back, for a received message.
 func priorityOf(level uint8, properties map[string]any) Priority {
 	switch v := properties[propertyPriority].(type) {
 	case string:
-		return Priority(v)
+		if isKnown(v) {
+			return Priority(v)
+		}
 	case nil:
 	default:
 		if n, ok := integer(v); ok && n >= 0 && n <= 255 {

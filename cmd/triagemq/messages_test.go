@@ -157,3 +157,20 @@ func TestDeadLetters(t *testing.T) {
 	c.fails(exitUsage, "not a sequence number", "deadletter", "show", "q", "x")
 	c.fails(exitFailed, "No message has that number", "deadletter", "show", "q", "99")
 }
+
+// A priority that is misspelt is an error here; from others it is counted, and
+// explain says what it was taken for.
+func TestUnknownPriorities(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}]")
+	c.fails(exitUsage, `--priority: "hgih" is neither a level from 0 to 255 nor critical, high, normal, low or background`,
+		"send", "q", "--body", "x", "--priority", "hgih")
+	c.fails(exitUsage, "--priority", "send", "q", "--body", "x", "--priority", "300")
+	c.do("send", "q", "--body", "x", "--property", "Priority=hgih")
+	c.do("send", "q", "--body", "x", "--priority", "HIGH")
+	if got := c.do("explain", "q", "1"); !strings.Contains(got, `level 4, because it asks for none (its property Priority is hgih, which is no level and no name of one: critical, high, normal, low, background)`) {
+		t.Errorf("explain says\n%s", got)
+	}
+	if got := c.do("queue", "list"); !strings.Contains(got, " 2 ") {
+		t.Errorf("want the two messages that were sent:\n%s", got)
+	}
+}

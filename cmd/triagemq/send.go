@@ -16,6 +16,7 @@ import (
 
 	"github.com/triagemq/triagemq/client"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/policy"
 )
 
 // sendFlags are what send can be told.
@@ -127,6 +128,10 @@ func (f *sendFlags) run(ctx context.Context, to string) error {
 func (f *sendFlags) complete(now time.Time) (at time.Time, err error) {
 	if f.count < 1 || f.batch < 0 {
 		return at, usageError{fmt.Errorf("--count and --batch are numbers from 1")}
+	}
+	if _, ok := policy.ParseLevel(f.priority); !ok && f.priority != "" {
+		return at, usageError{fmt.Errorf("--priority: %q is neither a level from 0 to 255 nor critical, high, normal, low or background; "+
+			"for a name that a policy knows say --property Priority=NAME", f.priority)}
 	}
 	f.message.Priority = client.Priority(f.priority)
 	values, err := parseProperties(f.properties)

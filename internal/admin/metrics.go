@@ -91,6 +91,8 @@ var (
 		append(entityLabels, "level"), nil)
 	levelOldest = prometheus.NewDesc("triagemq_level_oldest_seconds", "How long the oldest ready message of a level has waited.",
 		append(entityLabels, "level"), nil)
+	unknownPriority = prometheus.NewDesc("triagemq_messages_unknown_priority_total",
+		"Messages whose property Priority is neither a level nor the name of one, and that no condition of a class took.", entityLabels, nil)
 	entityCount = prometheus.NewDesc("triagemq_entities", "Entities by kind.", []string{"kind"}, nil)
 	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities beyond those that are told one by one.", nil, nil)
 	connected   = prometheus.NewDesc("triagemq_connections", "Clients that are connected by AMQP.", nil, nil)
@@ -108,7 +110,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		to <- g.desc
 	}
-	for _, d := range []*prometheus.Desc{levelReady, levelOldest, entityCount, hiddenCount, connected, unreadable} {
+	for _, d := range []*prometheus.Desc{levelReady, levelOldest, unknownPriority, entityCount, hiddenCount, connected, unreadable} {
 		to <- d
 	}
 }
@@ -132,7 +134,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			c.Log.Warn("cannot collect metrics", "entity", addr.path, "err", err)
 			return
 		}
-		series += len(gauges) + 2*len(rt.Levels)
+		series += len(gauges) + 1 + 2*len(rt.Levels)
 		tell(to, addr, rt, now)
 	}
 	set := func(d *prometheus.Desc, n int, labels ...string) {
@@ -151,6 +153,7 @@ func tell(to chan<- prometheus.Metric, addr located, rt broker.Runtime, now time
 	for _, g := range gauges {
 		to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.of(rt)), addr.path, kind)
 	}
+	to <- prometheus.MustNewConstMetric(unknownPriority, prometheus.CounterValue, float64(rt.UnknownPriorities), addr.path, kind)
 	for _, l := range rt.Levels {
 		level := strconv.Itoa(int(l.Level))
 		to <- prometheus.MustNewConstMetric(levelReady, prometheus.GaugeValue, float64(l.Ready), addr.path, kind, level)

@@ -15,6 +15,9 @@ func TestMetrics(t *testing.T) {
 	r.topic("t", entity.Subscription{Name: "s"})
 	r.want(201, "POST", "/q/messages", "x", "Priority", "High")
 	r.want(201, "POST", "/q/messages", "x")
+	r.want(201, "POST", "/t/messages", "x", "Priority", `"hgih"`) // no level, and no name of one
+	r.want(201, "POST", "/t/messages", "x", "Priority", "300")
+	r.want(201, "POST", "/t/messages", "x", "Priority", `"7"`)
 	r.want(201, "POST", "/q/messages/head?timeout=5", "")
 	got := r.want(200, "GET", "/metrics", "")
 	for _, want := range []string{
@@ -23,6 +26,8 @@ func TestMetrics(t *testing.T) {
 		`triagemq_messages_dead{entity="t/Subscriptions/s",kind="subscription"} 0`,
 		`triagemq_level_messages_ready{entity="q",kind="queue",level="4"} 1`,
 		`triagemq_level_oldest_seconds{entity="q",kind="queue",level="4"} `,
+		`triagemq_messages_unknown_priority_total{entity="q",kind="queue"} 0`,
+		`triagemq_messages_unknown_priority_total{entity="t/Subscriptions/s",kind="subscription"} 2`,
 		`triagemq_entities{kind="queue"} 1`,
 		`triagemq_connections 1`,
 		`triagemq_shard_step_seconds_count{shard="0"} `,

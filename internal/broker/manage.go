@@ -334,7 +334,7 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 		return Runtime{}, err
 	}
 	def := n.def.Load()
-	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated}
+	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated, UnknownPriorities: def.worth.unknown.Load()}
 	if at := n.accessed.Load(); at != 0 {
 		rt.AccessedAt = time.UnixMilli(at).UTC()
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/message"
@@ -20,12 +21,15 @@ import (
 // goroutine.
 type classifier struct {
 	policy *policy.Policy
-	plain  bool      // there is nothing to look at but the message's own wish
-	spare  sync.Pool // of *filter.Envelope
+	plain  bool // there is nothing to look at but the message's own wish
+	// unknown counts the messages whose priority nobody knows, under earlier policies
+	// of the entity too.
+	unknown *atomic.Uint64
+	spare   sync.Pool // of *filter.Envelope
 }
 
 func newClassifier(p *policy.Policy) *classifier {
-	c := &classifier{policy: p, plain: len(p.Classes) == 0 && p.FairKey == ""}
+	c := &classifier{policy: p, unknown: new(atomic.Uint64), plain: len(p.Classes) == 0 && p.FairKey == ""}
 	c.spare.New = func() any { return &filter.Envelope{IDs: newID} }
 	return c
 }
@@ -59,6 +63,9 @@ func (d *definition) derivePolicy(before *definition, parse func([]byte) (*polic
 	}
 	p.Revision = d.PolicyRevision
 	d.worth = newClassifier(p)
+	if before != nil {
+		d.worth.unknown = before.worth.unknown
+	}
 	return nil
 }
 

@@ -216,6 +216,9 @@ func (d *definition) keeps(m *message.Message, now time.Time) bool {
 // arrival reads from a message what its queue needs to know.
 func (d *definition) arrival(m *message.Message, hops uint8) queue.Arrival {
 	v := d.worth.verdict(m)
+	if hops == 0 && d.worth.policy.UnknownPriority(m, v) {
+		d.worth.unknown.Add(1)
+	}
 	a := queue.Arrival{
 		Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key,
 		TTL: lifetime(m), Hops: hops,

@@ -166,4 +166,7 @@ type Runtime struct {
 	AccessedAt time.Time    `json:"accessedAt"`
 	// Subscriptions is the number of subscriptions of a topic.
 	Subscriptions int `json:"subscriptions,omitempty"`
+	// UnknownPriorities is how many messages came since the start with a property
+	// Priority that is no level and that no class knows.
+	UnknownPriorities uint64 `json:"-"`
 }

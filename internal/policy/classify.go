@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // Verdict is what a policy says about a message.
@@ -44,6 +45,21 @@ func (p *Policy) Classify(e *filter.Envelope) Verdict {
 		v.Level = Level(e.Message)
 	}
 	return v
+}
+
+// UnknownPriority reports whether a message with that verdict has a property Priority
+// that is no level, and that no condition of a class has taken it: nobody knows what
+// the sender wanted.
+func (p *Policy) UnknownPriority(m *message.Message, v Verdict) bool {
+	if c := p.class(v.Class); c != nil && c.when != nil {
+		return false // by the name of another kind, perhaps
+	}
+	value, ok := m.Property(PriorityProperty)
+	if !ok || value.IsNull() {
+		return false
+	}
+	_, ok = levelOf(value)
+	return !ok
 }
 
 // named returns the place of the class of a name, in any case; -1 if there is

@@ -144,3 +144,31 @@ func BenchmarkClassify(b *testing.B) {
 		}
 	}
 }
+
+// A priority that is no level is unknown unless a condition of a class took the message:
+// then the policy may know it.
+func TestUnknownPriority(t *testing.T) {
+	gold := func(more string) *Policy {
+		return parse(t, `{"classes":[{"name":"gold","when":"Priority = 'Gold'"}`+more+`]}`)
+	}
+	for _, tt := range []struct {
+		policy   *Policy
+		priority codec.Value
+		want     bool
+	}{
+		{new(Policy), codec.String("hgih"), true},
+		{new(Policy), codec.String("High"), false},
+		{new(Policy), codec.String("12"), false},
+		{new(Policy), codec.Long(300), true},
+		{new(Policy), codec.Value{}, false},
+		{gold(""), codec.String("Gold"), false},
+		{gold(""), codec.String("Glod"), true},
+		{gold(`,{"name":"rest","level":3}`), codec.String("Glod"), true},
+		{gold(`,{"name":"rest","level":3}`), codec.String("low"), false},
+	} {
+		e := envelope(properties("Priority", tt.priority))
+		if got := tt.policy.UnknownPriority(e.Message, tt.policy.Classify(e)); got != tt.want {
+			t.Errorf("priority %v: unknown %v, want %v", tt.priority, got, tt.want)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func reason(m *message.Message) string {
 		because = fmt.Sprintf("its header has priority %d", h.Priority)
 	}
 	if given {
-		because += fmt.Sprintf(" (its property %s is %s, which is no level)", PriorityProperty, v)
+		because += fmt.Sprintf(" (its property %s is %s, which is no level and no name of one: critical, high, normal, low, background)", PriorityProperty, v)
 	}
 	return because
 }
