@@ -58,6 +58,19 @@ func parseToken(text string) (token, error) {
 	return t, nil
 }
 
+// RuleOf returns the name of the rule that a token says it was signed with, as well as
+// it can be read; empty if it cannot. It proves nothing.
+func RuleOf(text string) string {
+	fields, _ := strings.CutPrefix(text, tokenPrefix)
+	for field := range strings.SplitSeq(fields, "&") {
+		if value, ok := strings.CutPrefix(field, "skn="); ok {
+			rule, _ := url.QueryUnescape(value)
+			return rule
+		}
+	}
+	return ""
+}
+
 // unescapeSignature undoes the escaping, but leaves alone what a client did not
 // escape: '+' is base64 and never stands for a space here.
 func unescapeSignature(s string) ([]byte, error) {

@@ -38,6 +38,8 @@ type Parts struct {
 	Hold func(*http.Request, int64) bool
 	// Disk tells about the disk of the store; nil is nothing.
 	Disk func() Disk
+	// Refusals tells how many logins and tokens were refused, by reason; nil is nothing.
+	Refusals func() map[string]uint64
 	// Site answers GET requests for paths that no API knows: the dashboard. Nil
 	// is none.
 	Site http.Handler

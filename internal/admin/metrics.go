@@ -47,6 +47,9 @@ func newMetrics(p Parts) http.Handler {
 		if p.Memory != nil {
 			scrape.MustRegister(memoryCollector{p.Memory})
 		}
+		if p.Refusals != nil {
+			scrape.MustRegister(loginCollector{p.Refusals})
+		}
 		if p.Disk != nil {
 			scrape.MustRegister(diskCollector{p.Disk})
 		}

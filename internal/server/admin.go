@@ -21,6 +21,7 @@ func (f *front) adminHandler(parts Parts) http.Handler {
 		Memory:    parts.Memory.Usage,
 		Hold:      hold,
 		Disk:      parts.Disk,
+		Refusals:  f.refusals.total,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted
 		},

@@ -113,10 +113,11 @@ var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-
 // authorityFor returns who decides about a request. One that a proxy has passed on is
 // not of this machine, wherever the proxy runs.
 func (f *front) authorityFor(r *http.Request) access.Authority {
+	peer := r.Context().Value(connKey{}).(*handed).RemoteAddr()
 	for _, name := range forwarded {
 		if r.Header.Get(name) != "" {
-			return f.strict
+			return noting{f.strict, f.refusals, peer}
 		}
 	}
-	return f.authority(r.Context().Value(connKey{}).(*handed).RemoteAddr())
+	return f.authority(peer)
 }

@@ -33,6 +33,7 @@ type front struct {
 	ca        string
 	gate      *gate
 	memory    *budget.Process
+	refusals  *refusals
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
 
@@ -50,7 +51,7 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
 	}
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, web: newHandoff()}
+		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
@@ -108,9 +109,9 @@ func (f *front) openOne(addr string) error {
 // authority returns who decides about a peer at addr.
 func (f *front) authority(addr net.Addr) access.Authority {
 	if fromHere(addr) {
-		return f.local
+		return noting{f.local, f.refusals, addr}
 	}
-	return f.strict
+	return noting{f.strict, f.refusals, addr}
 }
 
 func (f *front) close() {
@@ -142,9 +143,11 @@ func (f *front) run(ctx context.Context) error {
 		accepting.Go(func() { f.accept(ctx, l) })
 	}
 	<-ctx.Done()
+	f.log.Info("stopping", "cause", context.Cause(ctx), "connections", f.gate.connections(), "grace", f.cfg.Grace.Std())
 	f.stopWeb(ctx, web)
 	accepting.Wait()
 	f.serving.Wait()
+	f.log.Info("all connections are closed")
 	return nil
 }
 

@@ -112,6 +112,13 @@ func (t *ticket) known() {
 	t.gate.forget(t)
 }
 
+// connections returns how many there are.
+func (g *gate) connections() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
 // isKnown reports whether the peer has proved something.
 func (t *ticket) isKnown() bool { return t.proved.Load() }
 

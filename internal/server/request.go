@@ -37,6 +37,7 @@ type request struct {
 	conn       *handed
 	w          http.ResponseWriter
 	deadlines  *http.ResponseController
+	client     string // what it calls itself
 	identified bool
 	read       int  // of the body since the deadline was set, or as a stranger
 	ended      bool // all of the body was read, or there is none
@@ -45,7 +46,7 @@ type request struct {
 // begin gives a request its deadlines and has its memory charged, until end. What it
 // returns is for the handler.
 func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *http.Request {
-	x := &request{ReadCloser: r.Body, front: f, conn: conn, w: w, deadlines: http.NewResponseController(w),
+	x := &request{ReadCloser: r.Body, front: f, conn: conn, w: w, deadlines: http.NewResponseController(w), client: r.UserAgent(),
 		ended: r.ContentLength == 0}
 	conn.held.begin()
 	x.setDeadline(f.cfg.FirstBytes)
@@ -62,6 +63,9 @@ func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *htt
 // known says who sent the request. It is refused if the key has used up its memory,
 // before an answer is made for it.
 func (x *request) known(g access.Grant) error {
+	if !x.conn.ticket.isKnown() {
+		x.front.log.Debug("client connected", "peer", x.conn.RemoteAddr().String(), "key", g.Holder(), "client", x.client)
+	}
 	x.conn.ticket.known()
 	x.conn.held.prove(g.Holder())
 	if x.identified {

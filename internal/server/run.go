@@ -38,6 +38,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	err = b.serve(ctx)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		log.Info("stopped")
+	}
 	if errors.Is(err, lifecycle.ErrOverstayed) || errors.Is(err, shard.ErrUnfinished) {
 		err = fmt.Errorf("%w within %v: %w", ErrUnfinished, cfg.Grace.Std(), err)
 	}

@@ -4,6 +4,7 @@ package servicebus
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -73,6 +74,7 @@ func (c *conn) checkToken(r *request, audience string) error {
 	}
 	path := pathOf(audience)
 	if !grant.Covers(path) {
+		c.refused(grant.Rule, errElsewhere)
 		return access.ErrSignature // signed, but for something else
 	}
 	// Only whoever holds a key may learn which entities exist.
@@ -81,6 +83,9 @@ func (c *conn) checkToken(r *request, audience string) error {
 	}
 	return c.grants.put(path, grant)
 }
+
+// errElsewhere is for the log: the peer is told no more than of a forged token.
+var errElsewhere = fmt.Errorf("%w for what it was put for", access.ErrSignature)
 
 func (c *conn) verify(kind, token string) (access.Grant, error) {
 	switch kind {

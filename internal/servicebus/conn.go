@@ -38,6 +38,8 @@ type conn struct {
 	desk   desk
 
 	host    string // what the peer calls us
+	client  string // what it calls itself, once it has opened
+	opened  bool
 	sending broker.SenderOptions
 	grants  grants
 	member  *budget.Member // what the connection makes the process hold

@@ -70,6 +70,7 @@ func (g *grants) known(key string) {
 	if g.c.peer.Known != nil {
 		g.c.peer.Known()
 	}
+	g.c.connected()
 }
 
 // put keeps what a token gave for an audience, in place of what it had.

@@ -27,6 +27,7 @@ func (c *conn) Login(mechanism string, response []byte) error {
 	case "PLAIN":
 		rule, key, err := parsePlain(response)
 		if err != nil {
+			c.refused("", err)
 			return err
 		}
 		return c.loggedIn(c.peer.Authority.Login(rule, key))
@@ -45,6 +46,21 @@ func (c *conn) Login(mechanism string, response []byte) error {
 		return nil
 	}
 	return access.ErrRefused
+}
+
+// refused reports a refusal that the peer's authority knows nothing of.
+func (c *conn) refused(rule string, err error) {
+	if a, ok := c.peer.Authority.(interface{ Refused(rule string, err error) }); ok {
+		a.Refused(rule, err)
+	}
+}
+
+// connected writes to the log who the peer is, as soon as it has said so and has proved
+// something.
+func (c *conn) connected() {
+	if c.opened && c.grants.proved {
+		c.log.Debug("client connected", "key", c.sending.Key, "client", c.client)
+	}
 }
 
 func (c *conn) loggedIn(g access.Grant, err error) error {

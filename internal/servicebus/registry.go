@@ -45,9 +45,8 @@ type registry struct {
 // itself.
 type registered struct {
 	*conn
-	peer   string
-	since  time.Time
-	client string // belongs to the connection's context
+	peer  string
+	since time.Time
 }
 
 func (r *registry) enter(c *conn, peer string) *registered {
@@ -79,7 +78,8 @@ func (x *registered) Opened(open *frame.Open) error {
 	if version, ok := lookupText(open.Properties, "version"); ok && product != "" {
 		product += " " + version
 	}
-	x.client = cmp.Or(product, open.ContainerID)
+	x.client, x.opened = cmp.Or(product, open.ContainerID), true
+	x.connected()
 	return x.conn.Opened(open)
 }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// The name and label are part of the API and never change.
+var loginsRefused = prometheus.NewDesc("triagemq_logins_refused_total", "Logins and tokens that were refused, by AMQP and HTTP.", []string{"reason"}, nil)
+
+// loginCollector tells who was not let in. It is a prometheus.Collector.
+type loginCollector struct{ refusals func() map[string]uint64 }
+
+// Describe tells the name.
+func (c loginCollector) Describe(to chan<- *prometheus.Desc) { to <- loginsRefused }
+
+// Collect tells the numbers.
+func (c loginCollector) Collect(to chan<- prometheus.Metric) {
+	for reason, n := range c.refusals() {
+		to <- prometheus.MustNewConstMetric(loginsRefused, prometheus.CounterValue, float64(n), reason)
+	}
+}
