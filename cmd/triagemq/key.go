@@ -52,7 +52,7 @@ func (st *store) open() (err error) {
 func (st *store) keys() (access.Rules, error) {
 	rules, err := server.Keys(st.cfg.Data)
 	if errors.Is(err, server.ErrNoKeys) {
-		return nil, &advised{fmt.Errorf("no key was made yet in %s", st.cfg.Data),
+		return nil, &advised{err,
 			"the first start of `triagemq serve` without --dev makes one; is it the right --data?"}
 	}
 	return rules, err
@@ -73,7 +73,7 @@ func keyShowCommand(s streams) *cobra.Command {
 				return err
 			}
 			kept, err := st.keys()
-			if err != nil && len(st.configured()) == 0 {
+			if err != nil && (!errors.Is(err, server.ErrNoKeys) || len(st.configured()) == 0) {
 				return err
 			}
 			rules := kept.With(st.configured())
@@ -158,6 +158,9 @@ func (st *store) rotate(w io.Writer, name string, change func(access.Rule) acces
 		return err
 	}
 	st.show(w, r)
+	if st.file == "" {
+		fmt.Fprintln(w, "If the broker's configuration file has a rule of that name, that one counts: give the file with --config to see.")
+	}
 	pid, err := brokerOn(st.cfg.Data)
 	if err == nil && pid > 0 {
 		err = hangUp(pid)

@@ -18,7 +18,9 @@ func TestRefusedLoginsAreLogged(t *testing.T) {
 	right := p.wait(&p.out, connection)
 	const wrong = "bm8gc3VjaCBrZXkgYW55d2hlcmU="
 	address := p.wait(&p.out, listening)
-	by := func(name string) string { return strings.Replace(withKey(right, wrong), "RootManageSharedAccessKey", name, 1) }
+	by := func(name string) string {
+		return strings.Replace(withKey(right, wrong), "RootManageSharedAccessKey", name, 1)
+	}
 	for range 3 {
 		for _, args := range [][]string{
 			{"queue", "list", "--connection-string", by("http")},

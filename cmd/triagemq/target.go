@@ -110,7 +110,7 @@ type advised struct {
 
 // Error is the error without the names of packages, and the advice below it.
 func (e *advised) Error() string {
-	return strings.ReplaceAll(e.error.Error(), "client: ", "") + "\n  " + e.text
+	return strings.NewReplacer("client: ", "", "server: ", "").Replace(e.error.Error()) + "\n  " + e.text
 }
 
 func (e *advised) Unwrap() error { return e.error }

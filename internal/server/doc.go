@@ -23,6 +23,11 @@
 // A page in a browser gets nothing from us that it could not get by itself: see
 // browser.go. A webhook reaches nothing that only we can reach.
 //
+// Keys and certificates can be changed while it runs: [Config.Changes] and
+// [Config.Reload] have them read again. What cannot be read stays as it was. The keys
+// that the broker makes itself are kept only when everything is up, so that a start
+// that fails leaves none that nobody was shown.
+//
 // # Concurrency
 //
 // Each connection has a goroutine that [Run]'s top layer waits for. When that

@@ -31,7 +31,16 @@ func Keys(data string) (access.Rules, error) {
 // ChangeKey changes one of the rules that are kept in a data directory, and returns
 // what it is then. A broker that runs on it goes on with the old one until it is told
 // to read them again.
-func ChangeKey(data, name string, change func(access.Rule) access.Rule) (access.Rule, error) {
+func ChangeKey(data, name string, change func(access.Rule) access.Rule) (_ access.Rule, err error) {
+	if _, err := Keys(data); err != nil {
+		return access.Rule{}, err
+	}
+	// Two at a time would each make a key, and one of them would be lost.
+	lock, err := vfs.OS(data).Lock(rulesFile)
+	if err != nil {
+		return access.Rule{}, fmt.Errorf("change the keys in %s: %w", data, err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	rules, err := Keys(data)
 	if err != nil {
 		return access.Rule{}, err

@@ -48,6 +48,11 @@ func (b *built) reload(files config.TLS) {
 	if err := b.keys.reload(); err != nil {
 		b.log.Error("the keys could not be read again; those from before stay", "err", err)
 	} else {
+		for _, r := range b.keys.configured {
+			if len(b.keys.kept.Named(r.Name)) > 0 {
+				b.log.Warn("the configuration has a rule in place of the one in "+rulesFile, "key", r.Name)
+			}
+		}
 		b.log.Info("the keys were read again", "rules", len(b.keys.all()))
 	}
 	ends, err := b.front.reloadTLS(files)

@@ -166,3 +166,30 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// overheard is an authority that wants to know of refusals.
+type overheard struct {
+	access.Authority
+	refused chan string
+}
+
+func (o overheard) Refused(rule string, _ error) { o.refused <- rule }
+
+// A token that is good, but not for what it was put for, is refused where the authority
+// does not see it. It is told, for the log.
+func TestRefusalsAreReported(t *testing.T) {
+	b := start(t)
+	a := overheard{b.keeper, make(chan string, 10)}
+	cbs := b.anonymous(t, a).rpc("$cbs")
+	reply := cbs.call("put-token", access.SignToken(rootRule, "sb://ns.example/q", time.Now().Add(time.Hour)),
+		map[string]any{"type": tokenSAS, "name": "sb://ns.example/sessions"})
+	checkStatus(t, "put-token", reply, 401)
+	select {
+	case rule := <-a.refused:
+		if rule != rootRule.Name {
+			t.Errorf("told of %q, want %q", rule, rootRule.Name)
+		}
+	default:
+		t.Error("nobody was told")
+	}
+}
