@@ -337,6 +337,8 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated}
 	if at := n.accessed.Load(); at != 0 {
 		rt.AccessedAt = time.UnixMilli(at).UTC()
+	} else if n.kind == KindSubscription {
+		rt.AccessedAt = def.Created // as the service tells it; queues and topics have none yet
 	}
 	if n.kind == KindTopic {
 		rt.Subscriptions = len(b.subscriptions(n))
