@@ -39,10 +39,7 @@ func configCheckCommand(s streams) *cobra.Command {
 policies included. Of a file without faults it says what is in it and what follows from
 its policies. The exit code is 1 if there are faults.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := config.Load(args[0])
-			if err == nil {
-				err = check(cfg)
-			}
+			cfg, err := loadConfig(args[0])
 			if fs, ok := errors.AsType[config.Faults](err); ok {
 				return fmt.Errorf("%s has %s\n%w", args[0], count(len(fs), "fault"), err)
 			}
@@ -55,9 +52,27 @@ its policies. The exit code is 1 if there are faults.`,
 	}
 }
 
-// check reports the faults that other rooms find in a file: in conditions, actions
-// and policies.
-func check(cfg config.Config) error {
+// loadConfig reads a configuration file and reports every fault in it at once.
+func loadConfig(name string) (config.Config, error) {
+	cfg, err := config.Load(name)
+	return cfg, checked(cfg, err)
+}
+
+// checked adds to the faults with which a file was read, if any, those that other packages
+// find in what could be read.
+func checked(cfg config.Config, err error) error {
+	faults, ok := errors.AsType[config.Faults](err)
+	if err != nil && !ok {
+		return err
+	}
+	if faults = append(faults, check(cfg)...); len(faults) == 0 {
+		return nil
+	}
+	return faults
+}
+
+// check returns the faults in conditions, actions and policies.
+func check(cfg config.Config) config.Faults {
 	var fs config.Faults
 	for i, q := range cfg.Queues {
 		fs = append(fs, policyFaults(cfg, fmt.Sprintf("queues[%d].policy", i), q.Policy)...)
@@ -74,10 +89,7 @@ func check(cfg config.Config) error {
 			}
 		}
 	}
-	if len(fs) > 0 {
-		return fs
-	}
-	return nil
+	return fs
 }
 
 func ruleFaults(cfg config.Config, at string, r entity.Rule) config.Faults {

@@ -87,7 +87,7 @@ this machine alone. A container cannot tell who is on its machine: give --dev
 func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config, error) {
 	cfg := config.Default()
 	if f.file != "" {
-		file, err := config.Load(f.file)
+		file, err := loadConfig(f.file)
 		if err != nil {
 			return cfg, err
 		}
@@ -95,7 +95,7 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 	}
 	if f.emulator != "" {
 		file, err := config.LoadEmulator(f.emulator)
-		if err != nil {
+		if err = checked(file, err); err != nil {
 			return cfg, err
 		}
 		cfg = cfg.Merge(file)

@@ -41,8 +41,8 @@ func checkRuleCount(rules []entity.Rule) error {
 
 // checkRule reports what is wrong with one rule.
 func checkRule(r entity.Rule) error {
-	if err := r.Validate(); err != nil {
-		return invalid(err)
+	if r.Validate() != nil {
+		return check(RuleFaults(r))
 	}
 	if _, _, err := compileRule(r); err != nil {
 		return fmt.Errorf("rule %q: %w", r.Name, err)
