@@ -355,7 +355,7 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 				return false, err
 			}
 			rt.add(part, q.Counts())
-			rt.Receivers += tx.Consumers(n.id, part)
+			rt.Receivers += tx.Receivers(n.id, part)
 		}
 		return true, nil
 	})
