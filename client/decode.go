@@ -5,6 +5,7 @@ package client
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -65,6 +66,11 @@ func (m *Received) decodeAnnotations(in *amqp.Message) {
 	m.ScheduleAt, _ = in.Annotations[annotationScheduled].(time.Time)
 	m.PartitionKey, _ = in.Annotations[annotationPartition].(string)
 	m.DeadLetterSource, _ = in.Annotations[annotationSource].(string)
+	if n, ok := integer(in.Annotations[annotationLevel]); ok && n >= 0 && n <= math.MaxUint8 {
+		level := uint8(n)
+		m.Level = &level
+	}
+	m.Class, _ = in.Annotations[annotationClass].(string)
 	m.Source, _ = in.Annotations[annotationFrom].(string)
 }
 

@@ -87,6 +87,11 @@ type Received struct {
 	LockedUntil time.Time
 	// DeliveryCount is the number of earlier deliveries that failed.
 	DeliveryCount uint32
+	// Level is that by which the queue served it, and Class that of the queue's
+	// policy if it is in one. They are told where ReceiverOptions.TellLevel asks
+	// for them; else Level is nil. Priority is what the sender asked for.
+	Level *uint8
+	Class string
 	// State is set by Peek.
 	State State
 

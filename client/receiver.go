@@ -41,6 +41,10 @@ type ReceiverOptions struct {
 	// Rule is how the broker chooses among the sources.
 	Rule Rule
 
+	// TellLevel asks the broker for the level and class of each message:
+	// Received.Level and Received.Class.
+	TellLevel bool
+
 	// Prefetch is how many messages to fetch before Receive asks for them, which
 	// saves it a round trip; default none. They are locked and not started. Our
 	// own broker asks for the lowest of them back when it has a more urgent one

@@ -29,6 +29,7 @@ const (
 	propSources  = "triagemq:sources"
 	propRule     = "triagemq:rule"
 	propRecall   = "triagemq:recall"
+	propTell     = "triagemq:tell-level"
 	propLink     = "triagemq:link"
 	propGranted  = "triagemq:granted"
 
@@ -39,6 +40,7 @@ const (
 const (
 	annotationFrom  = "x-triage-source"
 	annotationLevel = "x-triage-level"
+	annotationClass = "x-triage-class"
 )
 
 // wishes returns the link properties that say what o wants; nil if nothing.
@@ -63,6 +65,9 @@ func (o *ReceiverOptions) wishes(entity string) map[string]any {
 			wishes[propRule] = "level"
 		}
 	}
+	if o.TellLevel {
+		wishes[propTell] = true
+	}
 	if len(wishes) == 0 {
 		return nil
 	}
@@ -73,10 +78,12 @@ func (o *ReceiverOptions) wishes(entity string) map[string]any {
 // Brokers that do not would silently give the wrong messages.
 func (r *Receiver) granted(l *link, err error) (*link, error) {
 	// To give messages back is an offer; a broker that does not take it up does
-	// no harm.
+	// no harm. Nor does one that tells no levels.
 	needed := len(r.wishes)
-	if _, offered := r.wishes[propRecall]; offered {
-		needed--
+	for _, name := range []string{propRecall, propTell} {
+		if _, offered := r.wishes[name]; offered {
+			needed--
+		}
 	}
 	if err != nil || needed == 0 || l.receiver.Properties()[propGranted] == true {
 		return l, err

@@ -103,21 +103,14 @@ func (f *applyFlags) run(ctx context.Context) error {
 // load reads the file, all faults at once.
 func (f *applyFlags) load() (config.Config, error) {
 	if f.file != "-" {
-		cfg, err := config.Load(f.file)
-		if err != nil {
-			return cfg, err
-		}
-		return cfg, check(cfg)
+		return loadConfig(f.file)
 	}
 	text, err := io.ReadAll(f.in)
 	if err != nil {
 		return config.Config{}, fmt.Errorf("read standard input: %w", err)
 	}
 	cfg, err := config.Parse(text)
-	if err != nil {
-		return cfg, err
-	}
-	return cfg, check(cfg)
+	return cfg, checked(cfg, err)
 }
 
 // marks are what the lines of a plan begin with.

@@ -107,12 +107,63 @@ func TestExportHidesKeys(t *testing.T) {
 	}
 }
 
+// Every fault of a file is told at once, with its line, by every command that reads one: a
+// misspelt key hides no bad filter, a bad duration no bad policy.
+func TestEveryFaultOfAFileAtOnce(t *testing.T) {
+	const faulty = `queues:
+- name: q
+  lockDuraton: 1m
+  policy: {discipline: magic}
+- name: r
+  defaultMessageTimeToLive: soon
+topics:
+- name: t
+  subscriptions:
+  - name: s
+    rules:
+    - name: a
+      filter: 'x ='
+      action: SET
+    - {name: b, filter: {sql: 'y >', kind: SQL}}
+`
+	want := []string{
+		"3:3: queues[0].lockDuraton: unknown key; did you mean lockDuration?",
+		"4:24: queues[0].policy.discipline: ",
+		"6:29: queues[1].defaultMessageTimeToLive: ",
+		"13:15: topics[0].subscriptions[0].rules[0].filter: 1:4: ",
+		"14:15: topics[0].subscriptions[0].rules[0].action: 1:4: ",
+		"15:25: topics[0].subscriptions[0].rules[1].filter: 1:4: ",
+		"15:44: topics[0].subscriptions[0].rules[1].filter.kind: ",
+	}
+	c := cli{t: t}
+	file := c.file(faulty)
+	for _, args := range [][]string{
+		{"config", "check", file}, {"serve", "--config", file}, {"apply", "-f", file}, {"apply", "-f", "-"}, {"policy", "check", file},
+	} {
+		o := c.with(faulty, args...)
+		found := strings.Count(o.err, ": queues[") + strings.Count(o.err, ": topics[")
+		if o.code == 0 || found != len(want) {
+			t.Errorf("%v: code %d, %d faults, want %d:\n%s", args, o.code, found, len(want), o.err)
+			continue
+		}
+		from := 0
+		for _, w := range want {
+			i := strings.Index(o.err[from:], w)
+			if i < 0 {
+				t.Errorf("%v: %q is missing or in the wrong place:\n%s", args, w, o.err)
+				break
+			}
+			from += i
+		}
+	}
+}
+
 func TestConfigCheck(t *testing.T) {
 	c := cli{t: t}
 	good := c.file(wanted)
 	c.want(good+" is fine: 1 queue, 1 topic, 1 subscription, 1 rule.\n", "config", "check", good)
 	bad := c.file("queues: [{name: a b, lockDuration: 1h}]\ntopics:\n- {name: t, subscriptions: [{name: s, rules: [{name: r, filter: 'a ='}]}]}\n")
-	c.fails(exitFailed, "has 2 faults", "config", "check", bad)
+	c.fails(exitFailed, "has 3 faults", "config", "check", bad)
 	sql := c.file("topics:\n- {name: t, subscriptions: [{name: s, rules: [{name: r, filter: 'a =', action: 'SET'}]}]}\n")
 	c.fails(exitFailed, "f.yaml:2:65: topics[0].subscriptions[0].rules[0].filter: 1:4: found the end of the text", "config", "check", sql)
 	c.fails(exitFailed, "has 2 faults", "config", "check", sql)

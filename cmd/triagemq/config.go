@@ -37,13 +37,11 @@ func configCheckCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "check FILE", Short: "Report every fault of a configuration file at once", Args: exactly("FILE"),
 		Long: `Report every fault of a configuration file at once, with its line, conditions and priority
-policies included, keys that are too short, and certificates that cannot be read. Of a file without faults it says what is in it and what follows from
-its policies. The exit code is 1 if there are faults.`,
+policies included, keys that are too short, and certificates that cannot be read. Of a
+file without faults it says what is in it and what follows from its policies. The exit code is 1 if there are faults.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := config.Load(args[0])
-			if err == nil {
-				err = checkProcess(cfg)
-			}
+			cfg, err := loadConfig(args[0])
+			err = checkedProcess(cfg, err)
 			if fs, ok := errors.AsType[config.Faults](err); ok {
 				return fmt.Errorf("%s has %s\n%w", args[0], count(len(fs), "fault"), err)
 			}
@@ -56,21 +54,36 @@ its policies. The exit code is 1 if there are faults.`,
 	}
 }
 
-// checkProcess reports what check does, and the faults of what only the process of a
-// broker needs: keys that are too short, and files of certificates.
-func checkProcess(cfg config.Config) error {
-	fs, _ := errors.AsType[config.Faults](check(cfg))
-	fs = append(fs, cfg.KeyFaults()...)
-	fs = append(fs, server.CheckCertificates(cfg)...)
-	if len(fs) > 0 {
-		return fs
-	}
-	return nil
+// loadConfig reads a configuration file and reports every fault in it at once.
+func loadConfig(name string) (config.Config, error) {
+	cfg, err := config.Load(name)
+	return cfg, checked(cfg, err)
 }
 
-// check reports the faults that other rooms find in a file: in conditions, actions
-// and policies.
-func check(cfg config.Config) error {
+// checked adds to the faults with which a file was read, if any, those that other packages
+// find in what could be read.
+func checked(cfg config.Config, err error) error { return withFaults(err, check(cfg)) }
+
+// checkedProcess adds the faults of what only the process of a broker needs: keys that are
+// too short, and files of certificates.
+func checkedProcess(cfg config.Config, err error) error {
+	return withFaults(err, append(cfg.KeyFaults(), server.CheckCertificates(cfg)...))
+}
+
+// withFaults adds faults to those of err. Another error stays as it is.
+func withFaults(err error, more config.Faults) error {
+	faults, ok := errors.AsType[config.Faults](err)
+	if err != nil && !ok {
+		return err
+	}
+	if faults = append(faults, more...); len(faults) == 0 {
+		return nil
+	}
+	return faults
+}
+
+// check returns the faults in conditions, actions and policies.
+func check(cfg config.Config) config.Faults {
 	var fs config.Faults
 	for i, q := range cfg.Queues {
 		fs = append(fs, policyFaults(cfg, fmt.Sprintf("queues[%d].policy", i), q.Policy)...)
@@ -87,10 +100,7 @@ func check(cfg config.Config) error {
 			}
 		}
 	}
-	if len(fs) > 0 {
-		return fs
-	}
-	return nil
+	return fs
 }
 
 func ruleFaults(cfg config.Config, at string, r entity.Rule) config.Faults {

@@ -40,7 +40,7 @@ func TestReceiveShowsWhatThereIs(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
 	c.do("send", "q", "--body", "hi\nthere", "--id", "7", "--subject", "greeting", "--correlation-id", "6", "-p", "9",
 		"--property", "amount=5", "--property", "eu=true", "--property", `text="5"`, "--property", "name=x y")
-	c.want(`#1  9  <a time, to the second>  id 7  subject greeting  correlation 6
+	c.want(`#1  level 9  <a time, to the second>  id 7  subject greeting  correlation 6
     amount = 5
     eu = true
     name = x y
@@ -54,6 +54,36 @@ func TestReceiveShowsWhatThereIs(t *testing.T) {
 	}
 	if m.Body != "hi\nthere" || m.BodyType != "text" || m.Properties["amount"] != 5.0 || m.Properties["text"] != "5" || m.Properties["eu"] != true {
 		t.Errorf("as JSON: %+v", m)
+	}
+}
+
+// The level and class are those by which the queue serves a message, and not what its
+// sender asked for, or "normal" where the policy of the queue decides.
+func TestReceiveAndPeekShowTheTrueLevelAndClass(t *testing.T) {
+	c := startCLI(t, `
+queues:
+- name: q
+  policy:
+    classes:
+    - {name: paying, level: 8, when: "plan = 'paid'"}
+    - {name: free, level: 3, when: "plan = 'free'"}
+`)
+	c.do("send", "q", "--body", "a", "--id", "1", "--property", "plan=paid")
+	c.do("send", "q", "--body", "b", "-p", "9", "--property", "plan=free")
+	c.do("send", "q", "--body", "c", "--id", "3")
+	c.want("NUMBER  STATE  LEVEL  CLASS   ENQUEUED                 FAILED  SESSION  BODY\n"+
+		"     1  ready      8  paying  <a time, to the second>       0           a\n"+
+		"     2  ready      3  free    <a time, to the second>       0           b\n"+
+		"     3  ready      4          <a time, to the second>       0           c\n", "peek", "q")
+	c.want("#1  paying (level 8)  <a time, to the second>  id 1\n    plan = paid\n  a\n", "peek", "q", "--full", "-n", "1")
+	c.want("#1  paying (level 8)  <a time, to the second>  id 1\n    plan = paid\n  a\n", "receive", "q")
+	c.want("#3  level 4  <a time, to the second>  id 3\n  c\n", "receive", "q", "--peek-lock", "release")
+	var m shownMessage
+	if err := json.Unmarshal([]byte(c.do("receive", "q", "--json", "--max", "free")), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Level == nil || *m.Level != 3 || m.Class != "free" || m.Priority != "9" {
+		t.Errorf("as JSON: %+v, want level 3, class free, and the priority 9 that was asked for", m)
 	}
 }
 

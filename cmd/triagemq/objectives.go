@@ -157,6 +157,14 @@ messages are late already.`,
 	})
 }
 
+// perSecond writes a rate; one message in a minute is not none.
+func perSecond(rate float64) string {
+	if rate > 0 && rate < .1 {
+		return fmt.Sprintf("%.3f", rate)
+	}
+	return fmt.Sprintf("%.1f", rate)
+}
+
 func statsCommand(s streams) *cobra.Command {
 	return measuring(s, &cobra.Command{
 		Use:   "stats [QUEUE]",
@@ -170,7 +178,7 @@ func statsCommand(s streams) *cobra.Command {
 					drain = seconds(*c.Drain)
 				}
 				rows.add(m.Entity, c.name(), c.Waiting, seconds(c.OldestAge),
-					fmt.Sprintf("%.1f", c.Arrived.PerSecond.Minute), fmt.Sprintf("%.1f", c.Completed.PerSecond.Minute),
+					perSecond(c.Arrived.PerSecond.Minute), perSecond(c.Completed.PerSecond.Minute),
 					seconds(c.Wait.P50), seconds(c.Wait.P95), seconds(c.Wait.P99), seconds(c.Service.P50), drain,
 					c.Refused.Total, c.Died.Total, c.Expired.Total)
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,15 @@ func (t *table) add(cells ...any) {
 		row[i] = oneLine(fmt.Sprint(c))
 	}
 	t.rows = append(t.rows, row)
+}
+
+// drop leaves a column out.
+func (t *table) drop(heading string) {
+	if i := slices.Index(t.rows[0], heading); i >= 0 {
+		for n := range t.rows {
+			t.rows[n] = slices.Delete(t.rows[n], i, i+1)
+		}
+	}
 }
 
 func (t *table) print(w io.Writer) {

@@ -50,7 +50,7 @@ func (f *peekFlags) run(ctx context.Context, name string) error {
 
 // print shows the messages that the flags choose.
 func (f *browseFlags) print(ctx context.Context, t *target, a *api, in box) error {
-	p := &printer{target: t, full: f.full, dead: in.dead, table: newTable("#NUMBER", "STATE", "#LEVEL", "ENQUEUED", "#FAILED", "SESSION", "BODY")}
+	p := &printer{target: t, full: f.full, dead: in.dead, table: newTable("#NUMBER", "STATE", "#LEVEL", "CLASS", "ENQUEUED", "#FAILED", "SESSION", "BODY")}
 	if in.dead {
 		p.table = newTable("#NUMBER", "ENQUEUED", "#FAILED", "REASON", "DESCRIPTION", "BODY")
 	}
@@ -78,6 +78,7 @@ type printer struct {
 	full    bool
 	dead    bool
 	table   *table
+	classes bool // one of the messages is in a class
 	printed int
 }
 
@@ -99,7 +100,8 @@ func (p *printer) add(m shownMessage) error {
 		if m.Level != nil {
 			level = fmt.Sprint(*m.Level)
 		}
-		p.table.add(m.SequenceNumber, m.State, level, timeText(m.EnqueuedAt), m.DeliveryCount, m.SessionID, short(m.bodyText(), bodyColumn))
+		p.classes = p.classes || m.Class != ""
+		p.table.add(m.SequenceNumber, m.State, level, m.Class, timeText(m.EnqueuedAt), m.DeliveryCount, m.SessionID, short(m.bodyText(), bodyColumn))
 	}
 	return nil
 }
@@ -113,6 +115,9 @@ func (p *printer) end(in box) {
 	case p.printed == 0:
 		fmt.Fprintf(p.err, "There are no such messages in %s.\n", in.name)
 	case !p.full:
+		if !p.dead && !p.classes {
+			p.table.drop("CLASS")
+		}
 		p.table.print(p.out)
 	}
 }

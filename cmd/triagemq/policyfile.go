@@ -54,7 +54,7 @@ func parsePolicyFile(name string, text []byte) (policyFile, error) {
 	}
 	var err error
 	if f.config, err = config.Parse([]byte(b.String())); err != nil {
-		return f, f.placed(err)
+		return f, f.placed(checked(f.config, err))
 	}
 	f.policy = f.config.Queues[0].Policy
 	_, err = policy.Parse(f.policy)
@@ -131,10 +131,7 @@ func (t *target) checkPolicy(name string, lock time.Duration) error {
 		return err
 	}
 	if isConfiguration(text) {
-		cfg, err := config.Load(name)
-		if err == nil {
-			err = errors.Join(cfg.Validate(), server.CheckPolicies(cfg))
-		}
+		cfg, err := loadConfig(name)
 		if err != nil {
 			return usageError{err}
 		}

@@ -198,7 +198,7 @@ func (f *receiveFlags) settle(ctx context.Context, r *client.Receiver, verdict f
 }
 
 func (f *receiveFlags) open(ctx context.Context, c *client.Client, address string) (*client.Receiver, error) {
-	o := &client.ReceiverOptions{MinPriority: client.Priority(f.min), MaxPriority: client.Priority(f.max)}
+	o := &client.ReceiverOptions{MinPriority: client.Priority(f.min), MaxPriority: client.Priority(f.max), TellLevel: true}
 	if len(f.from) > 0 {
 		o.Sources = f.from[1:]
 	}

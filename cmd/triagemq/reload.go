@@ -47,9 +47,7 @@ func (f serveFlags) reload(ctx context.Context, r reloads, s streams) {
 	} else {
 		var err error
 		cfg, err = f.settings(os.LookupEnv)
-		if err == nil {
-			err = checkProcess(cfg)
-		}
+		err = checkedProcess(cfg, err)
 		if err != nil {
 			fmt.Fprintf(s.err, "triagemq: the file was read again and is not applied:\n%v\n", err)
 			changes = nil

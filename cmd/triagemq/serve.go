@@ -53,9 +53,7 @@ this machine alone. A container cannot tell who is on its machine: give --dev
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.settings(os.LookupEnv)
-			if err == nil {
-				err = checkProcess(cfg)
-			}
+			err = checkedProcess(cfg, err)
 			if err != nil {
 				return usageError{err}
 			}
@@ -91,7 +89,7 @@ this machine alone. A container cannot tell who is on its machine: give --dev
 func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config, error) {
 	cfg := config.Default()
 	if f.file != "" {
-		file, err := config.Load(f.file)
+		file, err := loadConfig(f.file)
 		if err != nil {
 			return cfg, err
 		}
@@ -99,7 +97,7 @@ func (f serveFlags) settings(lookup func(string) (string, bool)) (config.Config,
 	}
 	if f.emulator != "" {
 		file, err := config.LoadEmulator(f.emulator)
-		if err != nil {
+		if err = checked(file, err); err != nil {
 			return cfg, err
 		}
 		cfg = cfg.Merge(file)

@@ -20,7 +20,8 @@ import (
 type shownMessage struct {
 	SequenceNumber        client.SeqNo   `json:"sequenceNumber"`
 	State                 string         `json:"state,omitzero"` // ready, locked, deferred or scheduled; of a peek
-	Level                 *uint8         `json:"level,omitempty"`
+	Level                 *uint8         `json:"level,omitempty"` // by which the queue serves it
+	Class                 string         `json:"class,omitzero"`  // of the queue's policy
 	MessageID             string         `json:"messageId,omitzero"`
 	CorrelationID         string         `json:"correlationId,omitzero"`
 	SessionID             string         `json:"sessionId,omitzero"`
@@ -50,7 +51,7 @@ func present(m *client.Received) shownMessage {
 		Subject: m.Subject, ContentType: m.ContentType, To: m.To, ReplyTo: m.ReplyTo,
 		EnqueuedAt: m.Enqueued, LockedUntil: m.LockedUntil, ScheduledEnqueueTime: m.ScheduleAt, DeliveryCount: m.DeliveryCount,
 		DeadLetterReason: m.DeadLetterReason, DeadLetterDescription: m.DeadLetterDescription, DeadLetterSource: m.DeadLetterSource,
-		Properties: m.Properties,
+		Properties: m.Properties, Level: m.Level, Class: m.Class,
 	}
 	if m.Priority != "" {
 		s.Priority = string(m.Priority)
@@ -83,6 +84,8 @@ func (s shownMessage) bodyText() string {
 // urgency is the level or name that decides how soon it is served.
 func (s shownMessage) urgency() string {
 	switch {
+	case s.Level != nil && s.Class != "":
+		return fmt.Sprintf("%s (level %d)", s.Class, *s.Level)
 	case s.Level != nil:
 		return fmt.Sprintf("level %d", *s.Level)
 	case s.Priority != nil:

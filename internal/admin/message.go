@@ -145,7 +145,8 @@ type Message struct {
 	EnqueuedSequenceNumber queue.SeqNo `json:"enqueuedSequenceNumber,omitzero"` // in the topic, say
 	State                  string      `json:"state"`                           // ready, locked, deferred or scheduled
 	Level                  queue.Level `json:"level"`
-	DeliveryCount          uint32      `json:"deliveryCount"` // deliveries that failed
+	Class                  string      `json:"class,omitzero"` // of the queue's policy
+	DeliveryCount          uint32      `json:"deliveryCount"`  // deliveries that failed
 	EnqueuedAt             time.Time   `json:"enqueuedAt"`
 	LockedUntil            time.Time   `json:"lockedUntil,omitzero"`
 	ExpiresAt              time.Time   `json:"expiresAt,omitzero"`

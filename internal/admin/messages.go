@@ -237,7 +237,7 @@ func showOne(c *call, addr string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return one{d, m}, nil
+	return one{d, m, c.Broker.ClassName(addr, d.Class)}, nil
 }
 
 func send(c *call) (any, error) {

@@ -71,6 +71,43 @@ func TestKeyOfAQueueEndsAtTheQueue(t *testing.T) {
 	}
 }
 
+// Who holds a key for a name learns from the administration API that nothing has it, and
+// who does not, does not: a stranger, a key of another queue, a token for another path, one
+// that has ended.
+func TestWhoLearnsThatNothingHasAName(t *testing.T) {
+	r := start(t)
+	r.queue(keyed("a"))
+	own, listener := access.Rule{Name: "own", PrimaryKey: "key of a"}, testRules[2]
+	forged := access.Rule{Name: "listener", PrimaryKey: "guessed"}
+	for _, tt := range []struct {
+		who      string
+		rule     access.Rule
+		resource string
+		life     time.Duration
+		want     int
+	}{
+		{"Listen of the namespace", listener, "", time.Hour, http.StatusNotFound},
+		{"Listen, signed for the name", listener, "a/none", time.Hour, http.StatusNotFound},
+		{"Listen, signed for another", listener, "a/other", time.Hour, http.StatusUnauthorized},
+		{"Listen, expired", listener, "", -time.Hour, http.StatusUnauthorized},
+		{"a wrong key", forged, "", time.Hour, http.StatusUnauthorized},
+		{"the key of another queue", own, "a", time.Hour, http.StatusUnauthorized},
+		{"the key of another queue, signed for the name", own, "a/none", time.Hour, http.StatusUnauthorized},
+	} {
+		for _, method := range []string{"GET", "DELETE"} {
+			if got := r.with(tt.rule, tt.resource, tt.life, method, "/a/none?api-version=2021-05", ""); got.status != tt.want {
+				t.Errorf("%s: %s: %d %s, want %d", tt.who, method, got.status, got.body, tt.want)
+			}
+		}
+		if got := r.with(tt.rule, tt.resource, tt.life, "PUT", "/a/none?api-version=2021-05", ""); got.status != http.StatusUnauthorized {
+			t.Errorf("%s: PUT: %d %s, want 401", tt.who, got.status, got.body)
+		}
+	}
+	if got := r.as("nobody", "GET", "/a/none?api-version=2021-05", ""); got.status != http.StatusUnauthorized {
+		t.Errorf("nobody: %d %s, want 401", got.status, got.body)
+	}
+}
+
 // A request that waits for a message must still have its right when one comes.
 func TestReceiveIsCheckedAgainAfterTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,11 +5,10 @@ package admin
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
-	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -245,21 +244,50 @@ func unmarshal(body []byte, to any) error {
 	if err == nil {
 		return nil
 	}
-	p := problem.Bad("The body is not the JSON that is wanted here: %s.", strings.TrimPrefix(err.Error(), "json: "))
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		p.Details = []problem.Detail{{Field: e.Field, Problem: fmt.Sprintf("a %s is not a %s", e.Value, kindOf(e.Type))}}
+	return faulty(body, to, err)
+}
+
+// faulty returns everything that is wrong with a body that could not be read: the fields
+// that are unknown or of another type, and what is wrong with the rest of it.
+func faulty(body []byte, to any, err error) error {
+	faults, syntax := entity.DecodeJSON(body, to, entity.RefuseUnknown)
+	if syntax != nil || len(faults) == 0 {
+		return problem.Bad("The body is not the JSON that is wanted here: %s.", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	unread := len(faults)
+	for _, f := range definitionFaults(to) {
+		told := slices.ContainsFunc(faults[:unread], func(u entity.Fault) bool { return within(f.Field, u.Field) || within(u.Field, f.Field) })
+		// The name may be in the path of the request.
+		if !told && (f.Field != "name" || f.Problem != "missing") {
+			faults = append(faults, f)
+		}
+	}
+	p := problem.Bad("The body is not the JSON that is wanted here: %s.", strings.ReplaceAll(faults.Error(), "\n", "; "))
+	for _, f := range faults {
+		p.Details = append(p.Details, problem.Detail{Field: f.Field, Problem: f.Problem})
 	}
 	return p
 }
 
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		return "object"
-	case reflect.Slice:
-		return "list"
+// within reports whether a field is another, or part of it.
+func within(field, whole string) bool {
+	rest, ok := strings.CutPrefix(field, whole)
+	return ok && whole != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// definitionFaults returns what is wrong with a definition, if it is one.
+func definitionFaults(v any) entity.Faults {
+	switch d := v.(type) {
+	case *entity.Queue:
+		return broker.QueueFaults(*d)
+	case *entity.Topic:
+		return broker.TopicFaults(*d)
+	case *entity.Subscription:
+		return broker.SubscriptionFaults(*d)
+	case *entity.Rule:
+		return broker.RuleFaults(*d)
 	}
-	return t.Kind().String()
+	return nil
 }
 
 // merge lays the fields of a patch over those of a value [RFC 7396]. A null is

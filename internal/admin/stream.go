@@ -83,11 +83,13 @@ func (p *peeking) next() (*Message, error) {
 			return nil, err
 		}
 		shown := err == nil
+		class := p.c.Broker.ClassName(p.addr, d.Class)
 		p.looked++
 		var s Message
 		p.c.inTurn(func() {
 			if shown = shown && (p.wanted == nil || p.wanted(d, m)); shown {
 				s = show(d, m, bodyPreview)
+				s.Class = class
 			}
 		})
 		p.from = d.Seq + 1
@@ -155,8 +157,9 @@ func (p *peeking) stream(w io.Writer) error {
 
 // one is a message that is shown with all of its body.
 type one struct {
-	d *broker.Delivery
-	m *message.Message
+	d     *broker.Delivery
+	m     *message.Message
+	class string
 }
 
 // stream implements streamed. A body of data, which may be large, is written as it is
@@ -164,9 +167,12 @@ type one struct {
 func (o one) stream(w io.Writer) error {
 	body, ok := dataOf(o.m)
 	if !ok || len(body) <= bodyPiece {
-		return json.NewEncoder(w).Encode(show(o.d, o.m, o.m.Size()))
+		s := show(o.d, o.m, o.m.Size())
+		s.Class = o.class
+		return json.NewEncoder(w).Encode(s)
 	}
 	s := show(o.d, o.m, 0)
+	s.Class = o.class
 	s.Body, s.Truncated, s.BodyType = nil, false, BodyBase64
 	if utf8.Valid(body) {
 		s.BodyType = BodyText

@@ -126,7 +126,7 @@ func (a *api) ruleRoutes() []route {
 	return []route{
 		{
 			method: http.MethodGet, path: all, id: "listRules", right: access.Manage,
-			summary: "List the rules of a subscription in the order they were added.", query: listQuery, result: list[entity.Rule]{},
+			summary: "List the rules of a subscription by name.", query: listQuery, result: list[entity.Rule]{},
 			handle: func(c *call) (any, error) {
 				topic, sub := in(c)
 				rules, err := c.Broker.Rules(topic, sub)

@@ -91,7 +91,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 			return false, nil
 		}
 		if part == shard.Main {
-			rate = n.watch.done.At(tx.Now()).Minute
+			rate = n.watch.done.Estimate(tx.Now())
 		}
 		x.At, x.Consumers = tx.Now().UTC(), tx.Consumers(n.id, part)
 		d, err = tx.Delivery(n.id, part, found.Position.Delivery)

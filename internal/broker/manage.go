@@ -337,6 +337,8 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated, UnknownPriorities: def.worth.unknown.Load()}
 	if at := n.accessed.Load(); at != 0 {
 		rt.AccessedAt = time.UnixMilli(at).UTC()
+	} else if n.kind == KindSubscription {
+		rt.AccessedAt = def.Created // as the service tells it; queues and topics have none yet
 	}
 	if n.kind == KindTopic {
 		rt.Subscriptions = len(b.subscriptions(n))
@@ -353,7 +355,7 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 				return false, err
 			}
 			rt.add(part, q.Counts())
-			rt.Receivers += tx.Consumers(n.id, part)
+			rt.Receivers += tx.Receivers(n.id, part)
 		}
 		return true, nil
 	})

@@ -209,7 +209,7 @@ func (b *Broker) reports(ctx context.Context, ns []*node) []Objectives {
 		b.raise(n, w.look(tx.Now(), q))
 		o := Objectives{
 			Entity: n.path, Discipline: w.policy.Discipline.String(), Revision: w.policy.Revision,
-			Locked: q.Counts().Locked, Consumers: tx.Consumers(n.id, shard.Main),
+			Locked: q.Counts().Locked, Consumers: tx.Receivers(n.id, shard.Main),
 			Report: w.meter.Report(tx.Now()),
 		}
 		if q.Config().Order.Saturation != (queue.Saturation{}) {

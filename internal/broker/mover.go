@@ -74,7 +74,7 @@ type source struct {
 
 func (m *mover) start() {
 	// A shard that has stopped moves nothing.
-	_ = m.n.shard.Attach(shard.Attachment{ID: m.n.id, Part: m.part, Sink: m}, func(c *shard.Consumer, err error) {
+	_ = m.n.shard.Attach(shard.Attachment{ID: m.n.id, Part: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
 		if err != nil {
 			return
 		}

@@ -218,3 +218,16 @@ func (d *definition) setPolicy(raw []byte) {
 		d.Subscription = &s
 	}
 }
+
+// ClassName returns the name of the class that a message of the queue or subscription at
+// addr is in; none if it is in no class, or the entity is gone.
+func (b *Broker) ClassName(addr string, class queue.Class) string {
+	n, _, err := b.find(addr)
+	if err != nil || class == 0 {
+		return ""
+	}
+	if worth := n.def.Load().worth; worth != nil {
+		return worth.policy.ClassName(uint8(class))
+	}
+	return ""
+}

@@ -12,8 +12,8 @@ import (
 // CreateQueue makes a queue and returns it with its defaults filled in.
 func (b *Broker) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
-	if err := q.Validate(); err != nil {
-		return entity.Queue{}, invalid(err)
+	if q.Validate() != nil {
+		return entity.Queue{}, check(QueueFaults(q))
 	}
 	q.Policy = compact(q.Policy)
 	err := b.change(ctx, func() error {
@@ -30,8 +30,8 @@ func (b *Broker) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 // Without a policy the one it has stays; null takes it away.
 func (b *Broker) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue, error) {
 	q = q.WithDefaults()
-	if err := q.Validate(); err != nil {
-		return entity.Queue{}, invalid(err)
+	if q.Validate() != nil {
+		return entity.Queue{}, check(QueueFaults(q))
 	}
 	err := b.change(ctx, func() error {
 		n, err := b.kind(q.Name, KindQueue)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -40,8 +41,8 @@ func checkRuleCount(rules []entity.Rule) error {
 
 // checkRule reports what is wrong with one rule.
 func checkRule(r entity.Rule) error {
-	if err := r.Validate(); err != nil {
-		return invalid(err)
+	if r.Validate() != nil {
+		return check(RuleFaults(r))
 	}
 	if _, _, err := compileRule(r); err != nil {
 		return fmt.Errorf("rule %q: %w", r.Name, err)
@@ -113,10 +114,11 @@ func (b *Broker) UpdateRule(ctx context.Context, topic, sub string, r entity.Rul
 
 // Rule returns one rule of a subscription.
 func (b *Broker) Rule(topic, sub, name string) (entity.Rule, error) {
-	rules, err := b.Rules(topic, sub)
+	n, err := b.subscription(topic, sub)
 	if err != nil {
 		return entity.Rule{}, err
 	}
+	rules := n.def.Load().Subscription.Rules
 	i := ruleIndex(rules, name)
 	if i < 0 {
 		return entity.Rule{}, fmt.Errorf("%w: rule %q", ErrNotFound, name)
@@ -124,13 +126,15 @@ func (b *Broker) Rule(topic, sub, name string) (entity.Rule, error) {
 	return rules[i], nil
 }
 
-// Rules returns the rules of a subscription, in the order they were added.
+// Rules returns the rules of a subscription by name.
 func (b *Broker) Rules(topic, sub string) ([]entity.Rule, error) {
 	n, err := b.subscription(topic, sub)
 	if err != nil {
 		return nil, err
 	}
-	return n.def.Load().Subscription.Rules, nil
+	return slices.SortedFunc(slices.Values(n.def.Load().Subscription.Rules), func(a, b entity.Rule) int {
+		return strings.Compare(entity.Key(a.Name), entity.Key(b.Name))
+	}), nil
 }
 
 // DeleteRule removes a rule from a subscription.

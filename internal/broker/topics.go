@@ -102,8 +102,8 @@ func (b *Broker) subscriptions(topic *node) []*node {
 // that takes everything.
 func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
 	s = s.WithDefaults()
-	if err := s.Validate(); err != nil {
-		return entity.Subscription{}, invalid(err)
+	if err := checkSubscription(s); err != nil {
+		return entity.Subscription{}, err
 	}
 	s.Policy = compact(s.Policy)
 	s.Rules, s.DefaultRule = slices.Clone(s.InitialRules()), nil
@@ -144,8 +144,8 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.
 // and so does its policy without one.
 func (b *Broker) UpdateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
 	s = s.WithDefaults()
-	if err := s.Validate(); err != nil {
-		return entity.Subscription{}, invalid(err)
+	if err := checkSubscription(s); err != nil {
+		return entity.Subscription{}, err
 	}
 	if err := checkRules(s.Rules); err != nil {
 		return entity.Subscription{}, err

@@ -133,7 +133,7 @@ func (w *watch) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queu
 			Bytes:   int64(a.Body.Size) + queue.MessageOverhead,
 		})
 	}
-	d := w.gate.Admit(now, w.asks, depths{q, w.done.At(now).Minute})
+	d := w.gate.Admit(now, w.asks, depths{q, w.done.Estimate(now)})
 	if r := d.Refusal; r != nil {
 		w.meter.Refused(now, r.Number, len(as))
 		return nil, &ThrottledError{Class: r.Class, Reason: r.Reason, RetryAfter: r.RetryAfter.Seconds()}

@@ -98,7 +98,9 @@ func Default() Config {
 	}
 }
 
-// Load reads and checks a YAML file.
+// Load reads and checks a YAML file. If the error is [Faults], what could be read is
+// returned with them, so that those who look deeper, into conditions and policies, can add
+// what they find: a user is told everything at once.
 func Load(path string) (Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -107,7 +109,7 @@ func Load(path string) (Config, error) {
 	return parse(filepath.Base(path), text)
 }
 
-// Parse reads and checks the text of a YAML file.
+// Parse is Load for the text of a YAML file.
 func Parse(text []byte) (Config, error) { return parse("triagemq.yaml", text) }
 
 // Merge returns c with everything that over sets instead. Lists replace lists.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/entity"
@@ -83,18 +84,34 @@ func parseEmulator(file string, text []byte) (Config, error) {
 		return Config{}, Faults{jsonFault(file, clean, err)}
 	}
 	loosen(any)
-	var in emulatorFile
 	again, err := json.Marshal(any)
-	if err == nil {
-		err = json.Unmarshal(again, &in)
-	}
 	if err != nil {
-		return Config{}, Faults{c.Fault("", jsonProblem(err))}
+		return Config{}, Faults{c.Fault("", err.Error())}
+	}
+	var in emulatorFile
+	unread, err := entity.DecodeJSON(again, &in, entity.IgnoreUnknown)
+	if err != nil {
+		return Config{}, Faults{c.Fault("", err.Error())}
 	}
 	if err := c.takeEmulator(in); err != nil {
 		return Config{}, err
 	}
-	return c, c.Validate()
+	faults := make(Faults, 0, len(unread))
+	for _, f := range unread {
+		faults = append(faults, c.Fault(f.Field, f.Problem))
+	}
+	for _, f := range append(c.settingFaults(), c.entityFaults()...) {
+		if !unreadName(unread, f) {
+			faults = append(faults, f)
+		}
+	}
+	return c, faults.err()
+}
+
+// unreadName reports whether a fault says that a name is missing which could not be read.
+func unreadName(unread entity.Faults, f Fault) bool {
+	return f.Problem == "missing" && strings.HasSuffix(f.Path, ".name") &&
+		slices.ContainsFunc(unread, func(u entity.Fault) bool { return strings.HasSuffix(strings.ToLower(u.Field), ".name") })
 }
 
 func (c *Config) takeEmulator(in emulatorFile) error {
@@ -242,12 +259,4 @@ func jsonFault(file string, text []byte, err error) Fault {
 	f.Line = 1 + bytes.Count(before, []byte("\n"))
 	f.Column = len(before) - bytes.LastIndexByte(before, '\n')
 	return f
-}
-
-// jsonProblem says in our words that a value is of the wrong type.
-func jsonProblem(err error) string {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Sprintf("%s: expected %v, found a %s", wrong.Field, wrong.Type, wrong.Value)
-	}
-	return err.Error()
 }

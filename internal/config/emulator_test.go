@@ -147,7 +147,7 @@ func TestEmulatorFaults(t *testing.T) {
 		`{"UserConfig": [`:       "Config.json:1:",
 		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"LockDuration": "PT1H"}}, {"Name": "A"}]}]}}`:                                           "queues[0].lockDuration: 1h is outside 5s..5m",
 		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"LockDuration": "long"}}]}]}}`:                                                          "not a duration",
-		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"MaxDeliveryCount": "many"}}]}]}}`:                                                      "expected int32, found a string",
+		`{"UserConfig": {"Namespaces": [{"Queues": [{"Name": "a", "Properties": {"MaxDeliveryCount": "many"}}]}]}}`:                                                      "expected a whole number of 32 bits, found a text",
 		`{"UserConfig": {"Namespaces": [{"Topics": [{"Name": "a", "Subscriptions": [{"Name": "s", "Rules": [{"Name": "r", "Properties": {"FilterType": "Odd"}}]}]}]}]}}`: "topics[0].subscriptions[0].rules[0].filter.kind",
 	} {
 		_, err := ParseEmulator([]byte(text))
@@ -167,4 +167,26 @@ func FuzzParseEmulator(f *testing.F) {
 			t.Fatalf("%v is not %v", err, ErrInvalid)
 		}
 	})
+}
+
+// Every value that cannot be read is told, with what is wrong with the others.
+func TestEveryFaultOfAnEmulatorFileAtOnce(t *testing.T) {
+	_, err := ParseEmulator([]byte(`{"UserConfig": {"Namespaces": [{"Name": "ns",
+		"Queues": [
+			{"Name": "a", "Properties": {"LockDuration": "soon", "MaxDeliveryCount": "many", "DefaultMessageTimeToLive": "PT1H"}},
+			{"Name": "b", "Properties": {"LockDuration": "PT1H", "RequiresSession": 5}},
+			{"Name": "a"}],
+		"Topics": [{"Name": 5, "Subscriptions": [{"Name": "s", "Rules": [{"Name": "r", "Properties": {"FilterType": "Magic"}}]}]}]}]}}`))
+	const ns = "Config.json: UserConfig.Namespaces[0]."
+	for _, want := range []string{
+		ns + "Queues[0].Properties.LockDuration: ", ns + "Queues[0].Properties.MaxDeliveryCount: ", ns + "Queues[1].Properties.RequiresSession: ",
+		ns + "Topics[0].Name: ", "queues[1].lockDuration: ", "queues[2].name: ", "topics[0].subscriptions[0].rules[0].filter.kind: ",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not told:\n%v", want, err)
+		}
+	}
+	if faults, _ := errors.AsType[Faults](err); len(faults) != 7 {
+		t.Errorf("%d faults, want 7:\n%v", len(faults), err)
+	}
 }

@@ -21,7 +21,7 @@ func parse(file string, text []byte) (Config, error) {
 	}
 	body, err := d.document(text)
 	if err != nil {
-		return Config{}, err
+		return Config{source: d.source}, err
 	}
 	var c Config
 	if body != nil {
@@ -34,10 +34,7 @@ func parse(file string, text []byte) (Config, error) {
 			faults = append(faults, f)
 		}
 	}
-	if err := faults.err(); err != nil {
-		return Config{}, err
-	}
-	return c, nil
+	return c, faults.err()
 }
 
 // unread reports whether the value at path, or something in it or around it, could

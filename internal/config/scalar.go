@@ -107,7 +107,7 @@ func parsed[T any](d *decoder, into *T, parse func(string) (T, error)) func(node
 		}
 		v, err := parse(text)
 		if err != nil {
-			d.faultf(n, "%v", err)
+			d.faultf(n, "%s", entity.Reason(err))
 			return
 		}
 		*into = v
@@ -139,7 +139,7 @@ func (d *decoder) raw(into *json.RawMessage) func(node) {
 		}
 		encoded, err := json.Marshal(d.plain(n))
 		if err != nil {
-			d.faultf(n, "%v", err)
+			d.faultf(n, "%s", entity.Reason(err))
 			return
 		}
 		*into = encoded
@@ -187,7 +187,7 @@ func (d *decoder) value(n node) (v entity.Value, ok bool) {
 		d.object(n, fields{"type": d.text(&typ), "value": d.text(&text)})
 		v, err := entity.ParseValue(typ, text)
 		if err != nil {
-			d.faultf(n, "%v", err)
+			d.faultf(n, "%s", entity.Reason(err))
 		}
 		return v, err == nil
 	case *ast.BoolNode:

@@ -114,7 +114,7 @@ func (c Config) hubFaults(path string, h Hub) Faults {
 	if h.Name == "" {
 		fs = append(fs, c.Fault(path+".name", "missing"))
 	} else if err := entity.CheckName(h.Name); err != nil {
-		fs = append(fs, c.Fault(path+".name", err.Error()))
+		fs = append(fs, c.Fault(path+".name", entity.Reason(err)))
 	} else if len(h.Name) > maxHubName || strings.Contains(h.Name, "/") {
 		fs = append(fs, c.Fault(path+".name", fmt.Sprintf("%q has a slash or more than %d characters", h.Name, maxHubName)))
 	}
@@ -127,7 +127,7 @@ func (c Config) hubFaults(path string, h Hub) Faults {
 		if strings.EqualFold(group, "$Default") {
 			fs = append(fs, c.Fault(at, "$Default is always there"))
 		} else if err := entity.CheckSubscriptionName(group); err != nil {
-			fs = append(fs, c.Fault(at, err.Error()))
+			fs = append(fs, c.Fault(at, entity.Reason(err)))
 		}
 		fs = append(fs, groups.add(group, at)...)
 	}

@@ -87,7 +87,7 @@ func (r AuthorizationRule) faults() Faults {
 	}
 	for _, right := range r.Rights {
 		if _, err := ParseRight(string(right)); err != nil {
-			fs.addf("rights", "%v", err)
+			fs.addf("rights", "%s", Reason(err))
 		}
 	}
 	if r.PrimaryKey == "" {

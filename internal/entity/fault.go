@@ -44,6 +44,12 @@ func (fs Faults) err() error {
 	return fs
 }
 
+// Reason returns what an error of this package says, without the sentinels that it wraps:
+// people who wrote a definition know what they wrote.
+func Reason(err error) string { return sentinels.Replace(err.Error()) }
+
+var sentinels = strings.NewReplacer(ErrName.Error()+": ", "", ErrPath.Error()+": ", "", ErrValue.Error()+": ", "")
+
 func (fs *Faults) addf(field, format string, args ...any) {
 	*fs = append(*fs, Fault{field, fmt.Sprintf(format, args...)})
 }
@@ -55,7 +61,7 @@ func (fs *Faults) name(field, name string, check func(string) error) {
 		return
 	}
 	if err := check(name); err != nil {
-		fs.addf(field, "%v", err)
+		fs.addf(field, "%s", Reason(err))
 	}
 }
 

@@ -111,7 +111,7 @@ func (q Queue) CheckUpdate(next Queue) error {
 
 func (fs *Faults) status(s Status) {
 	if _, err := ParseStatus(string(s)); err != nil {
-		fs.addf("status", "%v", err)
+		fs.addf("status", "%s", Reason(err))
 	}
 }
 
@@ -123,7 +123,7 @@ func (fs *Faults) forward(field, target, self string) {
 	p, err := ParsePath(target)
 	switch {
 	case err != nil:
-		fs.addf(field, "%v", err)
+		fs.addf(field, "%s", Reason(err))
 	case p.Subscription != "" || p.SubQueue != MainQueue || p.Management:
 		fs.addf(field, "%q is neither a queue nor a topic", target)
 	case Key(p.Entity) == Key(self):

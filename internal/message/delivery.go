@@ -20,11 +20,12 @@ const (
 	StateScheduled
 )
 
-// Message annotations of ours: see Stamp.Source and Stamp.Level. They are on the
+// Message annotations of ours: see Stamp.Source, Stamp.Level and Stamp.Class. They are on the
 // wire and never change.
 const (
 	AnnotationSource = "x-triage-source"
 	AnnotationLevel  = "x-triage-level"
+	AnnotationClass  = "x-triage-class"
 )
 
 // Stamp is what the broker adds to a message when it goes out on the wire.
@@ -52,6 +53,8 @@ type Stamp struct {
 	// keep several at a time and ask for it with HasLevel.
 	Level    uint8
 	HasLevel bool
+	// Class is that of the queue's policy, for receivers that ask for it; else empty.
+	Class string
 	// State is told for messages peeked at and for deferred ones, never for
 	// plain deliveries.
 	State State
@@ -135,7 +138,7 @@ func appendDeliveryAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 
 // appendAnnotations appends the sender's message annotations with the broker's.
 func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
-	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.Source == "" && !s.HasLevel && s.State == StateUntold
+	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.Source == "" && !s.HasLevel && s.Class == "" && s.State == StateUntold
 	if plain && m.end[sectionAnnotations] == m.end[sectionDelivery] {
 		return appendStamp(dst, s)
 	}
@@ -165,6 +168,10 @@ func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 		w.key(AnnotationLevel)
 		w.dst = codec.AppendUbyte(w.dst, s.Level)
 	}
+	if s.Class != "" {
+		w.key(AnnotationClass)
+		w.dst = codec.AppendString(w.dst, s.Class)
+	}
 	if s.State != StateUntold {
 		w.key(AnnotationState)
 		w.dst = codec.AppendInt(w.dst, int32(s.State-StateActive))
@@ -192,7 +199,7 @@ func appendStamp(dst []byte, s *Stamp) []byte {
 func (s *Stamp) owns(name string) bool {
 	switch name {
 	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
-		AnnotationEnqueuedSequenceNumber, AnnotationState, AnnotationSource, AnnotationLevel:
+		AnnotationEnqueuedSequenceNumber, AnnotationState, AnnotationSource, AnnotationLevel, AnnotationClass:
 		return true
 	case AnnotationDeadLetterSource:
 		return s.DeadLetterSource != ""

@@ -91,6 +91,8 @@ func TestDeliveryOfABareMessage(t *testing.T) {
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-source string orders"}},
 		{"to one who keeps several", func(s *Stamp) { s.Level, s.HasLevel = 7, true },
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-level ubyte 7"}},
+		{"to one who asks for the class", func(s *Stamp) { s.Level, s.HasLevel, s.Class = 7, true, "paying" },
+			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-class string paying", "x-triage-level ubyte 7"}},
 		{"with a source that makes the map long", func(s *Stamp) { s.DeadLetterSource = strings.Repeat("q", 260) },
 			[]string{showToken}, []string{"x-opt-deadletter-source string " + strings.Repeat("q", 260),
 				showEnqueued, showUntil, showSequence}},

@@ -10,7 +10,8 @@
 // the clock: time is an argument. Memory is fixed: 15 KB for a class in which
 // something has happened, half a kilobyte for one in which nothing has.
 //
-// Lengths of time are known to 3 %. Rates need no warm-up.
+// Lengths of time are known to 3 %. A rate of the last minute is what happened in it, divided
+// by a minute; what is concluded from it for the future needs no warm-up.
 //
 // # How a promise is judged
 //

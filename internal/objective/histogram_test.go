@@ -121,20 +121,50 @@ func TestRates(t *testing.T) {
 		r.Add(now, 1)
 	}
 	got := r.At(now)
-	for _, rate := range []float64{got.Second, got.Minute, got.Quarter} {
+	for _, rate := range []float64{got.Second, got.Minute, got.Quarter * 15, r.Estimate(now)} {
 		if math.Abs(rate-100) > 3 {
-			t.Errorf("after a minute of 100 per second: %+v", got)
+			t.Errorf("after a minute of 100 per second: %+v, estimated %.3g", got, r.Estimate(now))
 		}
 	}
 	if r.Total() != 6000 {
 		t.Errorf("total %d", r.Total())
 	}
 	got = r.At(now.Add(time.Minute)) // of silence
-	if got.Second > .1 || got.Minute < 20 || got.Minute > 60 || got.Quarter < got.Minute-20 {
+	if got.Second > .1 || got.Minute < 20 || got.Minute > 60 || math.Abs(got.Quarter*15-100) > 3 {
 		t.Errorf("after a minute of silence: %+v", got)
 	}
 	if back := r.At(now); back != got {
 		t.Errorf("time goes back: %+v, want it to stand still at %+v", back, got)
+	}
+}
+
+// One message is one message: 1/60 per second in the last minute, however soon somebody
+// looks. A minute later it has left the minute.
+func TestRateOfOneMessage(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	for _, after := range []time.Duration{time.Millisecond, 25 * time.Millisecond, time.Second, 30 * time.Second, 59 * time.Second} {
+		var r Rate
+		r.Add(start, 1)
+		if got := r.At(start.Add(after)).Minute; math.Abs(got-1./60) > 1e-9 {
+			t.Errorf("%v after the only message: %.4g per second in the last minute, want %.4g", after, got, 1./60)
+		}
+		if got := r.Estimate(start.Add(after)); got > 1 {
+			t.Errorf("%v after the only message: it is expected to go on with %.4g per second", after, got)
+		}
+	}
+	var r Rate
+	for i := range 10 { // one a second for ten seconds
+		r.Add(start.Add(time.Duration(i)*time.Second), 1)
+	}
+	now := start.Add(10 * time.Second)
+	if got := r.At(now); math.Abs(got.Minute-10./60) > 1e-9 || math.Abs(got.Quarter-10./900) > 1e-9 || got.Second > 1 {
+		t.Errorf("ten messages in ten seconds: %+v", got)
+	}
+	if got := r.Estimate(now); math.Abs(got-1) > .1 {
+		t.Errorf("ten messages in ten seconds are expected to go on with %.3g per second, want 1", got)
+	}
+	if got := r.At(start.Add(2 * time.Minute)).Minute; got > 10./60 {
+		t.Errorf("two minutes later: %.3g per second in the last minute", got)
 	}
 }
 

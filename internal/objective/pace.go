@@ -25,7 +25,7 @@ func (c *class) judgePace(now time.Time) State {
 	if c.Expected <= 0 {
 		return NoObjective
 	}
-	behind := c.backlog.Waiting > 0 && c.completed.At(now).Minute < paceShare*c.Expected
+	behind := c.backlog.Waiting > 0 && c.completed.Estimate(now) < paceShare*c.Expected
 	switch {
 	case !behind:
 		c.pace.since = time.Time{}
@@ -44,5 +44,5 @@ func (c *class) whyPace(now time.Time) string {
 		return "no rate is expected any more"
 	}
 	return fmt.Sprintf("%.3g messages per second are worked off, %.3g are expected, %d are waiting",
-		c.completed.At(now).Minute, c.Expected, c.backlog.Waiting)
+		c.completed.Estimate(now), c.Expected, c.backlog.Waiting)
 }

@@ -16,8 +16,7 @@ const foldAfter = 200 * time.Millisecond
 
 // Rate is how often something happens, as averages over a second, a minute and
 // a quarter of an hour in which the past fades exponentially. The zero value is
-// ready. It does not start at zero and creep up: an average whose span has not
-// passed yet is that of the time so far.
+// ready.
 type Rate struct {
 	pending uint64
 	total   uint64
@@ -70,22 +69,49 @@ func (r *Rate) fold(now int64) {
 // Total returns how many events there were.
 func (r *Rate) Total() uint64 { return r.total }
 
-// At returns the rates at now.
+// At returns the rates at now. Before a span has passed they are what happened in it: one
+// message is one sixtieth per second in the last minute, however soon somebody looks.
 func (r *Rate) At(now time.Time) Rates {
+	past := r.look(now)
+	if past <= 0 {
+		return Rates{}
+	}
+	var out [3]float64
+	for i, span := range spans {
+		if out[i] = float64(r.total) / span.Seconds(); past >= span {
+			out[i] = r.average[i] / r.seen(span)
+		}
+	}
+	return Rates{out[0], out[1], out[2]}
+}
+
+// Estimate returns how many events per second there will be if it goes on like in the last
+// minute, or in the time so far. It is for who plans by it, and has no warm-up of a minute.
+func (r *Rate) Estimate(now time.Time) float64 {
+	if r.look(now) <= 0 {
+		return 0
+	}
+	const span = time.Minute
+	return r.average[1] / max(r.seen(span), -math.Expm1(-float64(leastSeen)/float64(span)))
+}
+
+// leastSeen is the shortest time from which anything is concluded: a message that came just
+// now does not make a thousand per second.
+const leastSeen = 5 * time.Second
+
+// look brings the averages up to now and returns how long there have been events.
+func (r *Rate) look(now time.Time) time.Duration {
 	at := now.UnixNano()
 	if r.from == 0 || at <= r.from {
-		return Rates{}
+		return 0
 	}
 	if at-r.folded >= int64(foldAfter) || r.folded == r.from {
 		r.fold(at)
 	}
-	var out [3]float64
-	for i, span := range spans {
-		// An average that began at zero holds only this part of the truth so far.
-		seen := -math.Expm1(-float64(r.folded-r.from) / float64(span))
-		if seen > 0 {
-			out[i] = r.average[i] / seen
-		}
-	}
-	return Rates{out[0], out[1], out[2]}
+	return time.Duration(max(at, r.folded) - r.from)
+}
+
+// seen is the part of the truth that an average which began at zero holds so far.
+func (r *Rate) seen(span time.Duration) float64 {
+	return -math.Expm1(-float64(r.folded-r.from) / float64(span))
 }

@@ -45,6 +45,8 @@ type ClassReport struct {
 type Flow struct {
 	Total uint64 `json:"total"`
 	Rates `json:"perSecond"`
+
+	estimate float64 // per second, if it goes on like this
 }
 
 // Standing is how an objective stands.
@@ -104,7 +106,7 @@ func (c *class) used() bool {
 	return c.wait != nil || c.arrived.total+c.died.total+c.refused.total+c.evicted.total+c.expired.total > 0 || c.backlog.Waiting > 0
 }
 
-func flow(r *Rate, now time.Time) Flow { return Flow{r.Total(), r.At(now)} }
+func flow(r *Rate, now time.Time) Flow { return Flow{r.Total(), r.At(now), r.Estimate(now)} }
 
 func (c *class) report(now time.Time) ClassReport {
 	r := ClassReport{
@@ -119,13 +121,13 @@ func (c *class) report(now time.Time) ClassReport {
 	if !c.backlog.Oldest.IsZero() {
 		r.OldestAge = max(now.Sub(c.backlog.Oldest), 0).Seconds()
 	}
-	r.Drain = drain(r.Waiting, r.Completed.Minute-r.Arrived.Minute)
+	r.Drain = drain(r.Waiting, r.Completed.estimate-r.Arrived.estimate)
 	if c.Wait > 0 {
 		c.promise.advance(now.UnixNano(), c.slot)
 		r.Objective = c.standing(now)
 	}
 	if c.Expected > 0 {
-		r.Expected = &RateStanding{c.Expected, r.Completed.Minute, c.pace.state}
+		r.Expected = &RateStanding{c.Expected, r.Completed.estimate, c.pace.state}
 	}
 	return r
 }

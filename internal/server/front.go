@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -34,6 +35,7 @@ type front struct {
 	gate      *gate
 	memory    *budget.Process
 	refusals  *refusals
+	disk      func() admin.Disk
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
 
@@ -51,7 +53,7 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
 	}
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), web: newHandoff()}
+		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)

@@ -49,8 +49,10 @@ func (f *front) routes(ctx context.Context) http.Handler {
 		r = f.begin(w, r, conn)
 		defer conn.held.end()
 		switch path := r.URL.Path; {
-		case path == "/healthz" || path == "/readyz":
+		case path == "/healthz":
 			respond(w, http.StatusOK, "text/plain; charset=utf-8", "ok\n")
+		case path == "/readyz":
+			respond(w, http.StatusOK, "text/plain; charset=utf-8", f.readiness())
 		case path == "/health": // what the vendor's emulator answers
 			respond(w, http.StatusOK, "application/json", `{"status":"healthy","message":"Service is healthy."}`)
 		case !f.mayTalk(conn.visitor):
@@ -66,6 +68,16 @@ func (f *front) routes(ctx context.Context) http.Handler {
 			f.handler.ServeHTTP(w, r)
 		}
 	})
+}
+
+// readiness says whether everything is served. A broker whose disk is full is ready for
+// who receives, which is how it gets empty: the status stays 200, and the text tells. It is
+// for strangers too, and has no numbers.
+func (f *front) readiness() string {
+	if f.disk != nil && f.disk().Full {
+		return "degraded: the disk is full, senders are refused; receiving and settling go on\n"
+	}
+	return "ok\n"
 }
 
 func respond(w http.ResponseWriter, status int, kind, body string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
@@ -113,11 +114,13 @@ func (c *conn) checkAudience(path string) error {
 	return err
 }
 
-// entityOf names the entity of an audience in texts, as the peer wrote it.
+// entityOf names the entity of an audience in texts, as the peer wrote it, except that
+// the fixed segments have the spelling of Service Bus.
 func (c *conn) entityOf(audience string) string {
-	path := access.PathOf(audience)
-	if isManagement(path) {
-		return managedEntity(path)
+	p, err := entity.ParsePath(audience)
+	if err != nil {
+		return access.PathOf(audience)
 	}
-	return path
+	p.Management = false
+	return p.String()
 }

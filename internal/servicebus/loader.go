@@ -315,7 +315,10 @@ func (l *loader) encode(w *work) *loaded {
 		rfc := d.Token.Bytes()
 		stamp := stampOf(d, w.to.mode)
 		stamp.Source = source
-		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.wishes.recall
+		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.wishes.recall || w.to.wishes.tell
+		if w.to.wishes.tell {
+			stamp.Class = l.c.svc.broker.ClassName(cmp.Or(source, w.to.path), d.Class)
+		}
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.parcels = append(out.parcels, parcel{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
 		if w.to.mode == broker.ReceiveAndDelete {

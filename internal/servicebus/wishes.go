@@ -23,7 +23,8 @@ const (
 	propSources  = "triagemq:sources"
 	propRule     = "triagemq:rule"
 	propRecall   = "triagemq:recall"
-	propLink     = "triagemq:link" // of a link about recalls: the name of the receiver's
+	propTell     = "triagemq:tell-level" // tell the level and class of each message
+	propLink     = "triagemq:link"       // of a link about recalls: the name of the receiver's
 	propGranted  = "triagemq:granted"
 )
 
@@ -36,6 +37,7 @@ type wishes struct {
 	sources []string // paths, in order of preference; none for a plain receiver
 	rule    broker.Rule
 	recall  bool // it keeps messages that it has not started and gives them back
+	tell    bool // it wants to know the level and class of each message
 }
 
 // wishesOf reads the wishes of an attach and puts those about levels into o.
@@ -66,6 +68,10 @@ func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error
 	if v, ok := lookup(properties, propRecall); ok {
 		w.recall, _ = v.Bool()
 		o.Recall, w.any = w.recall, true
+	}
+	if v, ok := lookup(properties, propTell); ok {
+		w.tell, _ = v.Bool()
+		w.any = true
 	}
 	return w, err
 }

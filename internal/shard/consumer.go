@@ -35,6 +35,7 @@ type Consumer struct {
 	draining bool
 	void     bool // a drain has voided the limit, and it was not set since
 	probing  bool // its drains are nobody's waits
+	internal bool // it is no receiver
 	gone     bool
 
 	// next is the limit that holds when the drain under way is done; nil if the
@@ -79,6 +80,8 @@ type Attachment struct {
 	// Probing is set by who only looks into the queue, again and again: its
 	// drains are not told to an IdleObserver.
 	Probing bool
+	// Internal is set by what moves messages within the broker: it is no receiver.
+	Internal bool
 }
 
 // Attach adds a consumer; it is given nothing before Allow. done runs on the
@@ -90,7 +93,7 @@ func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 			done(nil, err)
 			return nil
 		}
-		c := &Consumer{shard: s, slot: sl, sink: a.Sink, want: a.Want, probing: a.Probing}
+		c := &Consumer{shard: s, slot: sl, sink: a.Sink, want: a.Want, probing: a.Probing, internal: a.Internal}
 		if a.Recall {
 			c.recaller, _ = a.Sink.(Recaller)
 		}

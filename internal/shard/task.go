@@ -110,6 +110,20 @@ func (tx *Tx) Consumers(id ID, part Part) int {
 	return len(sl.consumers)
 }
 
+// Receivers returns how many of the consumers are clients'.
+func (tx *Tx) Receivers(id ID, part Part) (n int) {
+	sl, err := tx.s.slot(id, part)
+	if err != nil {
+		return 0
+	}
+	for _, c := range sl.consumers {
+		if !c.internal {
+			n++
+		}
+	}
+	return n
+}
+
 // Delivery dresses a delivery taken or peeked in the call.
 func (tx *Tx) Delivery(id ID, part Part, qd queue.Delivery) (Delivery, error) {
 	sl, err := tx.s.slot(id, part)

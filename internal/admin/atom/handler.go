@@ -64,6 +64,9 @@ func (c *call) serve() (status int, err error) {
 	if c.target, err = parsePath(c.URL.Path); err != nil {
 		return 0, err
 	}
+	if err := c.absent(); err != nil {
+		return 0, err
+	}
 	if err := caller.Require(c.grant, access.Manage, entity.Key(c.target.path())); err != nil {
 		return 0, c.unauthorized(err)
 	}
@@ -77,6 +80,23 @@ func (c *call) serve() (status int, err error) {
 		return http.StatusOK, c.remove()
 	}
 	return 0, problem.Method(http.MethodGet, http.MethodPut, http.MethodDelete)
+}
+
+// absent reports a queue or topic that does not exist. The service says so before it
+// asks for the right to manage, except to who wants to put one there; of subscriptions
+// and rules only those learn it who may manage their topic. It is told to who holds a key
+// or token that is good for this path, and to nobody else.
+func (c *call) absent() error {
+	if c.entity == "" || c.Method == http.MethodPut || !c.grant.Covers(entity.Key(c.target.path())) || c.grant.Expired(time.Now()) {
+		return nil
+	}
+	if _, err := c.Broker.Queue(c.entity); err == nil {
+		return nil
+	}
+	if _, err := c.Broker.Topic(c.entity); err == nil {
+		return nil
+	}
+	return problem.NotFound("No queue or topic is called '%s'.", c.entity)
 }
 
 // recheck reports that the request has lost its right: its body may have taken long to

@@ -115,6 +115,8 @@ func (r *reader) authorization(to *entity.AuthorizationRules) {
 	}
 }
 
+// authorization writes access rules without the times of their creation and change, which
+// the service does not tell: what a client gets is what it sent.
 func (w *writer) authorization(rules entity.AuthorizationRules) {
 	w.open("AuthorizationRules")
 	for _, rule := range rules {
@@ -126,8 +128,6 @@ func (w *writer) authorization(rules entity.AuthorizationRules) {
 			w.leaf("AccessRights", string(right))
 		}
 		w.close("Rights")
-		w.instant("CreatedTime", cmp.Or(rule.CreatedTime, rule.ModifiedTime))
-		w.instant("ModifiedTime", rule.ModifiedTime)
 		w.leaf("KeyName", rule.KeyName)
 		w.leaf("PrimaryKey", rule.PrimaryKey)
 		w.given("SecondaryKey", rule.SecondaryKey)

@@ -100,18 +100,10 @@ func TestAdminQueues(t *testing.T) {
 	wantStatus(t, "delete again", err, http.StatusNotFound, "")
 }
 
-// sameQueue compares all but the times of access rules, which the broker sets.
+// sameQueue compares every property. Access rules come back as they were sent, which is
+// without the times of their creation and change: the service does not tell them.
 func sameQueue(t *testing.T, what string, got, want admin.QueueProperties) {
 	t.Helper()
-	for i := range got.AuthorizationRules {
-		if got.AuthorizationRules[i].CreatedTime == nil || got.AuthorizationRules[i].CreatedTime.IsZero() {
-			t.Errorf("%s: access rule without a time", what)
-		}
-	}
-	got.AuthorizationRules = slices.Clone(got.AuthorizationRules)
-	for i := range got.AuthorizationRules {
-		got.AuthorizationRules[i].CreatedTime, got.AuthorizationRules[i].ModifiedTime = nil, nil
-	}
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
 	for i := range g.NumField() {
 		if !reflect.DeepEqual(g.Field(i).Interface(), w.Field(i).Interface()) {
@@ -146,6 +138,122 @@ func TestAdminPartitionedSizes(t *testing.T) {
 	topic.EnablePartitioning = ptr(false)
 	_, err = c.UpdateTopic(ctx, "admin-partitioned-topic", topic.TopicProperties, nil)
 	wantStatus(t, "change of partitioning", err, http.StatusBadRequest, "Partitioning cannot be changed for Topic. ")
+}
+
+// A partitioned queue has 16 partitions of the size that was asked for, also of the
+// largest, and an update that does not name the size leaves it.
+func TestAdminPartitionedSizesOfAllKinds(t *testing.T) {
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	for _, tt := range []struct {
+		name  string
+		asked *int32
+		want  int32
+	}{{"default", nil, 16 * 1024}, {"4096", ptr(int32(4096)), 16 * 4096}, {"largest", ptr(int32(5120)), 16 * 5120}} {
+		name := "admin-partitioned-" + tt.name
+		q, err := c.CreateQueue(ctx, name, &admin.CreateQueueOptions{Properties: &admin.QueueProperties{EnablePartitioning: ptr(true), MaxSizeInMegabytes: tt.asked}})
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		got, err := c.GetQueue(ctx, name, nil)
+		if err != nil || *q.MaxSizeInMegabytes != tt.want || *got.MaxSizeInMegabytes != tt.want {
+			t.Errorf("%s: created %v, got %v, %v, want %d", tt.name, show(reflect.ValueOf(q.MaxSizeInMegabytes)), show(reflect.ValueOf(got.MaxSizeInMegabytes)), err, tt.want)
+		}
+		u, err := c.UpdateQueue(ctx, name, admin.QueueProperties{EnablePartitioning: ptr(true)}, nil)
+		if err != nil || *u.MaxSizeInMegabytes != tt.want {
+			t.Errorf("%s: updated: %v, %v, want %d", tt.name, show(reflect.ValueOf(u.MaxSizeInMegabytes)), err, tt.want)
+		}
+	}
+}
+
+// A subscription has a time of access from the beginning: that of its creation. A queue
+// and a topic have none before they are used.
+func TestAdminSubscriptionsHaveATimeOfAccess(t *testing.T) {
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	if _, err := c.CreateTopic(ctx, "admin-accessed", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreateSubscription(ctx, "admin-accessed", "s", nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.GetSubscriptionRuntimeProperties(ctx, "admin-accessed", "s", nil)
+	if err != nil || got.AccessedAt.IsZero() || !got.AccessedAt.Equal(got.CreatedAt) {
+		t.Errorf("get: %+v, %v, want the time of creation", got, err)
+	}
+	page, err := c.NewListSubscriptionsRuntimePropertiesPager("admin-accessed", nil).NextPage(ctx)
+	if err != nil || len(page.SubscriptionRuntimeProperties) != 1 || page.SubscriptionRuntimeProperties[0].AccessedAt.IsZero() {
+		t.Errorf("list: %+v, %v, want one subscription with a time of access", page.SubscriptionRuntimeProperties, err)
+	}
+	topic, err := c.GetTopicRuntimeProperties(ctx, "admin-accessed", nil)
+	if err != nil || !topic.AccessedAt.IsZero() {
+		t.Errorf("topic: %+v, %v, want no time of access", topic, err)
+	}
+}
+
+// What does not exist is told in the spelling of the caller, and with /Subscriptions/.
+func TestNotFoundKeepsTheSpelling(t *testing.T) {
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	if _, err := c.CreateTopic(ctx, "admin-spelling", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.DeleteQueue(ctx, "No-Such-Queue", nil)
+	wantStatus(t, "delete a queue", err, http.StatusNotFound, "No-Such-Queue")
+	_, err = c.UpdateSubscription(ctx, "Admin-Spelling", "No-Such-Sub", admin.SubscriptionProperties{}, nil)
+	wantStatus(t, "update a subscription", err, http.StatusNotFound, "Admin-Spelling/Subscriptions/No-Such-Sub")
+	_, err = c.DeleteSubscription(ctx, "No-Such-Topic", "No-Such-Sub", nil)
+	wantStatus(t, "delete a subscription of no topic", err, http.StatusNotFound, "No-Such-Topic")
+	_, err = c.DeleteRule(ctx, "Admin-Spelling", "No-Such-Sub", "No-Such-Rule", nil)
+	wantStatus(t, "delete a rule", err, http.StatusNotFound, "Admin-Spelling/Subscriptions/No-Such-Sub")
+
+	client := connect(t, shared.connection())
+	r, err := client.NewReceiverForSubscription("Admin-Spelling", "No-Such-Sub", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const missing = "/Admin-Spelling/Subscriptions/No-Such-Sub' could not be found"
+	if _, err = r.ReceiveMessages(ctx, 1, nil); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("receive: %v, want %q", err, missing)
+	}
+	s, err := client.NewSender("No-Such-Queue", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = s.SendMessage(ctx, &azservicebus.Message{}, nil); err == nil || !strings.Contains(err.Error(), "/No-Such-Queue' could not be found") {
+		t.Errorf("send: %v, want the name of the queue as it was spelled", err)
+	}
+}
+
+// Whoever holds a key learns that a queue or topic does not exist before he learns that he
+// may not manage it, as from the cloud: not if he wants to put one there, and not of the
+// subscriptions of a topic. Who holds no key learns nothing.
+func TestAdminNotFoundComesBeforeRights(t *testing.T) {
+	ctx, root := deadline(t), administer(t, shared.secureConnection())
+	if _, err := root.CreateTopic(ctx, "admin-known", nil); err != nil {
+		t.Fatal(err)
+	}
+	listen := administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=ListenOnly;SharedAccessKey=bGlzdGVuLW9ubHkta2V5", shared.port))
+	if q, err := listen.GetQueue(ctx, "admin-unknown", nil); q != nil || err != nil {
+		t.Errorf("get a queue: %v, %v, want nothing, which is how the client tells 404", q, err)
+	}
+	if t2, err := listen.GetTopicRuntimeProperties(ctx, "admin-unknown", nil); t2 != nil || err != nil {
+		t.Errorf("get a topic: %v, %v, want nothing", t2, err)
+	}
+	if s, err := listen.GetSubscription(ctx, "admin-unknown", "none", nil); s != nil || err != nil {
+		t.Errorf("get a subscription of no topic: %v, %v, want nothing", s, err)
+	}
+	_, err := listen.DeleteTopic(ctx, "admin-unknown", nil)
+	wantStatus(t, "delete a topic", err, http.StatusNotFound, "")
+	_, err = listen.UpdateQueue(ctx, "admin-unknown", admin.QueueProperties{}, nil)
+	wantStatus(t, "update a queue", err, http.StatusUnauthorized, "Manage,EntityWrite")
+	_, err = listen.GetSubscription(ctx, "admin-known", "none", nil)
+	wantStatus(t, "get a subscription", err, http.StatusUnauthorized, "GetSubscription")
+	_, err = listen.CreateQueue(ctx, "admin-unknown", nil)
+	wantStatus(t, "create a queue", err, http.StatusUnauthorized, "Manage,EntityWrite")
+	_, err = listen.GetTopic(ctx, "admin-known", nil)
+	wantStatus(t, "get a topic", err, http.StatusUnauthorized, "Manage,EntityRead")
+	forged := administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=ListenOnly;SharedAccessKey=forged", shared.port))
+	_, err = forged.GetQueue(ctx, "admin-unknown", nil)
+	wantStatus(t, "with a wrong key", err, http.StatusUnauthorized, "InvalidSignature")
 }
 
 func TestAdminForwarding(t *testing.T) {
@@ -336,10 +444,7 @@ func TestAdminRules(t *testing.T) {
 	if err != nil || after.SQLFilterCount != 6 || after.CorrelationFilterCount != 1 {
 		t.Errorf("with all rules: %+v, %v, want 6 SQL filters and one correlation", after, err)
 	}
-	names := []string{"$Default"}
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
+	names := []string{"$Default", "action", "bare", "correlation", "false", "sql", "true"} // by name, not by age
 	var listed []string
 	for p := c.NewListRulesPager("admin-rules", "s", &admin.ListRulesOptions{MaxPageSize: 2}); p.More(); {
 		page, err := p.NextPage(ctx)

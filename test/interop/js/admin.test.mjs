@@ -150,7 +150,7 @@ describe("administration", () => {
       if (action) assert.deepEqual(properties(got.action, action), action);
       else assert.equal(got.action.sqlExpression, undefined);
     }
-    assert.deepEqual((await all(admin.listRules("js-rules", "s"))).map((r) => r.name), ["$Default", ...Object.keys(rules)]);
+    assert.deepEqual((await all(admin.listRules("js-rules", "s"))).map((r) => r.name), ["$Default", ...Object.keys(rules).sort()]);
     assert.equal((await admin.getRule("js-rules", "s", "$Default")).filter.sqlExpression, "1=1");
 
     const rule = await admin.getRule("js-rules", "s", "sql");
