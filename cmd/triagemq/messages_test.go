@@ -58,13 +58,13 @@ func TestReceiveShowsWhatThereIs(t *testing.T) {
 }
 
 func TestReceiveVerdicts(t *testing.T) {
-	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 2}]")
+	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 3}]")
 	c.do("send", "q", "--body", "a", "--body", "b")
 	c.want("a\nb\n", "receive", "q", "-n", "2", "--body-only", "--peek-lock", "release")
 	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "abandon")
 	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "defer")
 	c.want("b\n", "receive", "q", "--body-only", "--peek-lock", "dead-letter", "--reason", "no good")
-	c.want("NUMBER  STATE     LEVEL  ENQUEUED                 FAILED  SESSION  BODY\n     1  deferred      4  <a time, to the second>       1           a\n", "peek", "q")
+	c.want("NUMBER  STATE     LEVEL  ENQUEUED                 FAILED  SESSION  BODY\n     1  deferred      4  <a time, to the second>       2           a\n", "peek", "q")
 }
 
 func TestSessions(t *testing.T) {

@@ -88,7 +88,8 @@ type Delivery struct {
 	Level       Level
 	Class       Class
 	State       State
-	Failures    uint32 // failed deliveries so far
+	Deferred    bool   // if it is locked: it is deferred when the lock ends
+	Failures    uint32 // deliveries so far that failed, or ended by deferring
 	Hops        uint8
 	First       bool // never handed out before in this process's memory
 	InSession   bool

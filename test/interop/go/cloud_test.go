@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// deferred receives one deferred message by its number.
+func (q *queue) deferred(number int64) *azservicebus.ReceivedMessage {
+	q.t.Helper()
+	ms, err := q.ReceiveDeferredMessages(q.ctx, []int64{number}, nil)
+	if err != nil || len(ms) != 1 {
+		q.t.Fatalf("receive deferred message %d: %q, %v", number, bodies(ms), err)
+	}
+	return ms[0]
+}
+
+func (q *queue) deferOne() int64 {
+	q.t.Helper()
+	m := q.one()
+	if err := q.DeferMessage(q.ctx, m, nil); err != nil {
+		q.t.Fatal(err)
+	}
+	return *m.SequenceNumber
+}
+
+// Deferring counts as a delivery, and so does abandoning the message after that,
+// which leaves it deferred. (The SDK adds one to the count on the wire.)
+func TestDeferringCountsAsADelivery(t *testing.T) {
+	t.Parallel()
+	q := open(t, "deferring-counts")
+	q.send("a")
+	number := q.deferOne()
+	m := q.deferred(number)
+	if m.DeliveryCount != 2 {
+		t.Errorf("after it was deferred the delivery count is %d, want 2", m.DeliveryCount)
+	}
+	q.peeked(azservicebus.MessageStateDeferred) // while it is locked
+	if err := q.AbandonMessage(q.ctx, m, nil); err != nil {
+		t.Fatal(err)
+	}
+	q.peeked(azservicebus.MessageStateDeferred)
+	q.empty()
+	rt, err := administer(t, shared.secureConnection()).GetQueueRuntimeProperties(q.ctx, q.name, nil)
+	if err != nil || rt.ActiveMessageCount != 1 || rt.TotalMessageCount != 1 {
+		t.Errorf("counts %+v, %v, want one active message", rt, err)
+	}
+	if m = q.deferred(number); m.DeliveryCount != 3 {
+		t.Errorf("after it was abandoned the delivery count is %d, want 3", m.DeliveryCount)
+	}
+	if err := q.DeferMessage(q.ctx, m, nil); err != nil {
+		t.Fatal(err)
+	}
+	if m = q.deferred(number); m.DeliveryCount != 4 {
+		t.Errorf("after it was deferred again the delivery count is %d, want 4", m.DeliveryCount)
+	}
+	q.complete(m)
+}
+
+// peeked checks the state of the only message.
+func (q *queue) peeked(want azservicebus.MessageState) {
+	q.t.Helper()
+	ms, err := q.PeekMessages(q.ctx, 1, &azservicebus.PeekMessagesOptions{FromSequenceNumber: ptr(int64(1))})
+	if err != nil || len(ms) != 1 || ms[0].State != want {
+		q.t.Fatalf("peek: %d messages, %v, want one in state %d; got %+v", len(ms), err, want, ms)
+	}
+}
+
+// The last delivery that a message may have ends among the dead letters, also if
+// it ends by deferring.
+func TestDeferringOnceTooOftenMakesADeadLetter(t *testing.T) {
+	t.Parallel()
+	q := open(t, "deferring-once")
+	q.send("a")
+	q.deferOne()
+	m := take(t, q.ctx, q.deadLetters(), 1)[0]
+	if m.DeadLetterReason == nil || *m.DeadLetterReason != "MaxDeliveryCountExceeded" {
+		t.Errorf("dead letter for %v, want MaxDeliveryCountExceeded", m.DeadLetterReason)
+	}
+	q.complete(m)
+}
+
+// A deferred message that has expired is not handed out to who asks for it, but
+// dropped or dead-lettered.
+func TestExpiredDeferredMessages(t *testing.T) {
+	t.Parallel()
+	for name, dead := range map[string]bool{"deferred-expiring": true, "deferred-dropped": false} {
+		q := open(t, name)
+		q.sendMessage(&azservicebus.Message{Body: []byte("late"), TimeToLive: ptr(500 * time.Millisecond)})
+		number := q.deferOne()
+		<-time.After(700 * time.Millisecond)
+		if ms, err := q.ReceiveDeferredMessages(q.ctx, []int64{number}, nil); err == nil && len(ms) > 0 {
+			t.Errorf("%s: received %q, which has expired", name, bodies(ms))
+			continue
+		}
+		if ms, err := q.PeekMessages(q.ctx, 1, nil); err != nil || len(ms) != 0 {
+			t.Errorf("%s: peek shows %q, %v after it was asked for", name, bodies(ms), err)
+		}
+		if dead {
+			m := take(t, q.ctx, q.deadLetters(), 1)[0]
+			if m.DeadLetterReason == nil || *m.DeadLetterReason != "TTLExpiredException" {
+				t.Errorf("dead letter for %v, want TTLExpiredException", m.DeadLetterReason)
+			}
+		}
+	}
+}
