@@ -4,8 +4,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 func TestSendAndReceiveByPriority(t *testing.T) {
@@ -156,4 +160,31 @@ func TestDeadLetters(t *testing.T) {
 	c.want("Removed 1 dead letter of t/Subscriptions/s/$DeadLetterQueue.\n", "dlq", "purge", "t", "-s", "s")
 	c.fails(exitUsage, "not a sequence number", "deadletter", "show", "q", "x")
 	c.fails(exitFailed, "No message has that number", "deadletter", "show", "q", "99")
+}
+
+// The time to live that is shown is the one that holds, in every way to look at a
+// message.
+func TestTimeToLiveThatHolds(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q, defaultMessageTimeToLive: 1h}]")
+	c.do("send", "q", "--body", "none")
+	c.do("send", "q", "--body", "longer", "--ttl", "14d")
+	c.do("send", "q", "--body", "shorter", "--ttl", "5m")
+	want := map[string]string{"none": "1h", "longer": "1h", "shorter": "5m"}
+	for _, args := range [][]string{{"peek", "q", "--json"}, {"receive", "q", "-n", "3", "--json"}} {
+		got := map[string]string{}
+		for d := json.NewDecoder(strings.NewReader(c.do(args...))); d.More(); {
+			var m shownMessage
+			if err := d.Decode(&m); err != nil {
+				t.Fatal(err)
+			}
+			ttl, err := entity.ParseDuration(m.TimeToLive)
+			if err != nil {
+				t.Fatalf("%v: %v", args, err)
+			}
+			got[fmt.Sprint(m.Body)] = ttl.String()
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v shows %v, want %v", args, got, want)
+		}
+	}
 }

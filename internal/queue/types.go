@@ -103,6 +103,14 @@ type Delivery struct {
 	Reason      Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
 }
 
+// TTL returns how long the message lives from EnqueuedAt on; zero is for ever.
+func (d *Delivery) TTL() time.Duration {
+	if d.ExpiresAt.IsZero() {
+		return 0
+	}
+	return max(d.ExpiresAt.Sub(d.EnqueuedAt), 1)
+}
+
 // Settled tells about a message that was settled, for measurement.
 type Settled struct {
 	Seq        SeqNo

@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,4 +108,43 @@ func TestExpiredDeferredMessages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The time to live that is shown is the one that holds: the entity's if the sender
+// named none or a longer one.
+func TestEffectiveTimeToLiveIsShown(t *testing.T) {
+	t.Parallel()
+	q := open(t, "short-lived")
+	for _, c := range []struct {
+		sent *time.Duration
+		want time.Duration
+	}{{nil, time.Hour}, {ptr(2 * time.Hour), time.Hour}, {ptr(1000 * time.Hour * 24 * 60), time.Hour}, {ptr(30 * time.Minute), 30 * time.Minute}} {
+		q.sendMessage(&azservicebus.Message{Body: []byte("a"), TimeToLive: c.sent})
+		seen, err := q.PeekMessages(q.ctx, 1, &azservicebus.PeekMessagesOptions{FromSequenceNumber: ptr(int64(1))})
+		if err != nil || len(seen) != 1 {
+			t.Fatalf("peek: %q, %v", bodies(seen), err)
+		}
+		m := q.one()
+		for how, m := range map[string]*azservicebus.ReceivedMessage{"peeked": seen[0], "received": m} {
+			if m.TimeToLive == nil || *m.TimeToLive != c.want {
+				t.Errorf("sent with %v, %s with %v, want %v", text(c.sent), how, text(m.TimeToLive), c.want)
+			}
+			if m.ExpiresAt == nil || m.ExpiresAt.Sub(*m.EnqueuedTime) != c.want {
+				t.Errorf("sent with %v, %s to expire at %v, want %v after %v", text(c.sent), how, text(m.ExpiresAt), c.want, text(m.EnqueuedTime))
+			}
+		}
+		q.complete(m)
+	}
+	q = open(t, "long-lived")
+	q.send("a")
+	if m := q.one(); m.TimeToLive == nil || *m.TimeToLive != 0 { // which is how the SDK shows that there is none
+		t.Errorf("without a limit the time to live is %v, want none", text(m.TimeToLive))
+	}
+}
+
+func text[T any](p *T) string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprint(*p)
 }
