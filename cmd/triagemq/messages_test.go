@@ -112,7 +112,8 @@ func TestPeekChooses(t *testing.T) {
 
 // B3: those that could not be forwarded, and those of topics.
 func TestTransferDeadLetters(t *testing.T) {
-	c := startCLI(t, "queues: [{name: q, forwardTo: nowhere}]\ntopics: [{name: t}]")
+	c := startCLI(t, "queues: [{name: q, forwardTo: nowhere}, {name: nowhere}]\ntopics: [{name: t}]")
+	c.do("queue", "delete", "nowhere")
 	c.do("send", "q", "--body", "a")
 	c.want("a\n", "receive", "q/$Transfer/$DeadLetterQueue", "--body-only", "--peek-lock", "release")
 	if got := c.do("deadletter", "list", "q", "--transfer"); !strings.Contains(got, "ForwardingFailed") {

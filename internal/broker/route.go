@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"reflect"
@@ -198,11 +199,11 @@ func (b *Broker) reroute(topic *node) error {
 // route adds the copies of message i to a post: one for each subscription with a
 // matching rule, and one for each matching rule that has an action. What these add is
 // counted.
-func (b *Broker) route(topic *node, p *post, i int, now time.Time, hops uint8) {
+func (b *Broker) route(topic *node, p *post, i int, now time.Time, o *sendOptions) {
 	rt, send := topic.routes.Load(), &p.Send
 	view := rt.view(send.Bodies[i], now)
 	defer rt.done(view)
-	w := routing{send: send, out: &p.out, source: i, hops: hops}
+	w := routing{send: send, out: &p.out, source: i, hops: o.hops, origin: o.origin}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
 		served = make([]uint64, n)
@@ -234,7 +235,8 @@ type routing struct {
 	out    *fanOut
 	source int // of send.Bodies
 	hops   uint8
-	words  [16]uint64 // room for a bit for each of the first 1,024 subscriptions
+	origin queue.SeqNo // number of a message that was forwarded; zero is that in the topic
+	words  [16]uint64  // room for a bit for each of the first 1,024 subscriptions
 
 	failures []failure     // at most one for each subscription
 	failed   map[*node]int // place in failures; nil without any
@@ -264,8 +266,8 @@ func (w *routing) add(sub *node, part shard.Part, body int) {
 		a.Session, a.InSession, a.Key = "", false, ""
 	}
 	a.NotBefore = time.Time{} // the topic has waited already
-	a.Origin = queue.SeqNo(w.source + 1)
-	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.id, Part: part, Body: body, Arrival: a})
+	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
+	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.id, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0})
 }
 
 // shaped gives a subscription the copy that a rule's action makes.

@@ -23,6 +23,7 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 		return err
 	}
 	var errs []error
+	made := map[apply.Place]bool{} // an update of these is part of making them
 	for _, s := range apply.Diff(apply.Namespace{Queues: cfg.Queues, Topics: cfg.Topics}, have).Steps {
 		err := s.Blocked
 		if err == nil {
@@ -30,8 +31,9 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 		}
 		switch {
 		case err == nil:
+			made[s.Place] = made[s.Place] || s.Verb == apply.Create
 			log.Info("entity follows the configuration", "step", s.Verb, "kind", s.Kind, "entity", s.Path())
-		case s.Verb == apply.Create:
+		case s.Verb == apply.Create || made[s.Place]:
 			errs = append(errs, fmt.Errorf("%v: %w", s, err))
 		default:
 			log.Warn("entity differs from the configuration and cannot follow it", "kind", s.Kind, "entity", s.Path(), "err", err)

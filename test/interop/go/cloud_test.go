@@ -4,10 +4,12 @@ package interop
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
 // deferred receives one deferred message by its number.
@@ -147,4 +149,64 @@ func text[T any](p *T) string {
 		return "none"
 	}
 	return fmt.Sprint(*p)
+}
+
+// Forwarding to what does not exist is refused, when an entity is made and when it
+// is changed.
+func TestForwardingToNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	none := ptr("no-such-target")
+	if _, err := c.CreateTopic(ctx, "forward-topic", nil); err != nil {
+		t.Fatal(err)
+	}
+	for what, p := range map[string]admin.QueueProperties{"forwardTo": {ForwardTo: none}, "forwardDeadLetteredMessagesTo": {ForwardDeadLetteredMessagesTo: none}} {
+		_, err := c.CreateQueue(ctx, "forward-nowhere", &admin.CreateQueueOptions{Properties: &p})
+		wantStatus(t, "create a queue with "+what, err, http.StatusBadRequest, "no-such-target")
+		sp := admin.SubscriptionProperties{ForwardTo: p.ForwardTo, ForwardDeadLetteredMessagesTo: p.ForwardDeadLetteredMessagesTo}
+		_, err = c.CreateSubscription(ctx, "forward-topic", "nowhere", &admin.CreateSubscriptionOptions{Properties: &sp})
+		wantStatus(t, "create a subscription with "+what, err, http.StatusBadRequest, "no-such-target")
+	}
+	q, err := c.CreateQueue(ctx, "forward-somewhere", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.ForwardTo = none
+	_, err = c.UpdateQueue(ctx, "forward-somewhere", q.QueueProperties, nil)
+	wantStatus(t, "update a queue with forwardTo", err, http.StatusBadRequest, "no-such-target")
+	q.ForwardTo, q.ForwardDeadLetteredMessagesTo = nil, none
+	_, err = c.UpdateQueue(ctx, "forward-somewhere", q.QueueProperties, nil)
+	wantStatus(t, "update a queue with forwardDeadLetteredMessagesTo", err, http.StatusBadRequest, "no-such-target")
+	s, err := c.CreateSubscription(ctx, "forward-topic", "somewhere", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ForwardTo = none
+	_, err = c.UpdateSubscription(ctx, "forward-topic", "somewhere", s.SubscriptionProperties, nil)
+	wantStatus(t, "update a subscription with forwardTo", err, http.StatusBadRequest, "no-such-target")
+	s.ForwardTo, s.ForwardDeadLetteredMessagesTo = nil, none
+	_, err = c.UpdateSubscription(ctx, "forward-topic", "somewhere", s.SubscriptionProperties, nil)
+	wantStatus(t, "update a subscription with forwardDeadLetteredMessagesTo", err, http.StatusBadRequest, "no-such-target")
+}
+
+// A forwarded message shows the number that it was given first.
+func TestForwardedMessagesShowTheirFirstNumber(t *testing.T) {
+	t.Parallel()
+	last := open(t, "forward-last")
+	first := open(t, "forward-first")
+	first.send("a", "b")
+	for i, m := range last.receive(2) {
+		if m.EnqueuedSequenceNumber == nil || *m.EnqueuedSequenceNumber != int64(i+1) {
+			t.Errorf("message %d was enqueued first as %v, want %d", i, text(m.EnqueuedSequenceNumber), i+1)
+		}
+		last.complete(m)
+	}
+	last.send("other") // moves the numbers of the two queues apart
+	last.complete(last.one())
+	first.send("c")
+	m := last.one()
+	if m.EnqueuedSequenceNumber == nil || *m.EnqueuedSequenceNumber != 3 || *m.SequenceNumber != 4 {
+		t.Errorf("message is number %d, enqueued first as %v, want 4 and 3", *m.SequenceNumber, text(m.EnqueuedSequenceNumber))
+	}
+	last.complete(m)
 }
