@@ -210,3 +210,34 @@ func TestForwardedMessagesShowTheirFirstNumber(t *testing.T) {
 	}
 	last.complete(m)
 }
+
+// The statements of an action need nothing but white space between them.
+func TestActionWithoutSemicolons(t *testing.T) {
+	t.Parallel()
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	if _, err := c.CreateTopic(ctx, "action-topic", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.CreateSubscription(ctx, "action-topic", "s", &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{
+		DefaultRule: &admin.RuleProperties{Name: "r", Filter: &admin.TrueFilter{}, Action: &admin.SQLAction{Expression: "SET a = 1 SET b = 'two'\nREMOVE c"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := connect(t, shared.connection())
+	s, err := client.NewSender("action-topic", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SendMessage(ctx, &azservicebus.Message{ApplicationProperties: map[string]any{"c": "x", "d": "kept"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := client.NewReceiverForSubscription("action-topic", "s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := take(t, ctx, r, 1)[0]
+	if got := fmt.Sprint(m.ApplicationProperties); got != "map[RuleName:r a:1 b:two d:kept]" {
+		t.Errorf("properties %s, want map[RuleName:r a:1 b:two d:kept]", got)
+	}
+}
