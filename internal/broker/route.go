@@ -337,10 +337,11 @@ func (w *routing) bury() {
 
 // reasons writes into a message why it is a dead letter.
 func reasons(reason, description string) message.Edit {
-	return message.Edit{Properties: []message.Change{
-		{Name: "DeadLetterReason", Value: codec.String(reason)},
-		{Name: "DeadLetterErrorDescription", Value: codec.String(description)},
-	}}
+	e := message.Edit{Properties: []message.Change{{Name: "DeadLetterReason", Value: codec.String(reason)}}}
+	if description != "" {
+		e.Properties = append(e.Properties, message.Change{Name: "DeadLetterErrorDescription", Value: codec.String(description)})
+	}
+	return e
 }
 
 func newID() (id [16]byte) {
