@@ -114,6 +114,8 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		{"POST", "/queues", ``, 400, "bad_request", ""},
 		{"POST", "/queues", `{"name":"/bad//name"}`, 400, "invalid", "name"},
 		{"POST", "/queues", `{"name":"a","forwardTo":"a"}`, 400, "invalid", "itself"},
+		{"POST", "/queues", `{"name":"a","maxDeliveryCount":0}`, 400, "bad_request", "maxDeliveryCount"},
+		{"POST", "/queues", `{"name":"a","forwardTo":"none"}`, 400, "invalid", "does not exist"},
 		{"POST", "/queues", `"` + strings.Repeat("x", limits.Body+1) + `"`, 413, "too_large", ""},
 		{"PUT", "/queues/q", `{"requiresSession":false}`, 400, "invalid", "RequiresSession"},
 		{"PUT", "/queues/q", `{"name":"other"}`, 400, "bad_request", "path"},

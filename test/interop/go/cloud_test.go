@@ -5,6 +5,7 @@ package interop
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -240,4 +241,56 @@ func TestActionWithoutSemicolons(t *testing.T) {
 	if got := fmt.Sprint(m.ApplicationProperties); got != "map[RuleName:r a:1 b:two d:kept]" {
 		t.Errorf("properties %s, want map[RuleName:r a:1 b:two d:kept]", got)
 	}
+}
+
+// A message that is dead-lettered without a reason gets no properties for it.
+func TestDeadLetterWithoutReason(t *testing.T) {
+	t.Parallel()
+	q := open(t, "dead-letters-plain")
+	for _, o := range []*azservicebus.DeadLetterOptions{nil, {}} {
+		q.sendMessage(&azservicebus.Message{Body: []byte("bad"), ApplicationProperties: map[string]any{"kept": "yes"}})
+		if err := q.DeadLetterMessage(q.ctx, q.one(), o); err != nil {
+			t.Fatal(err)
+		}
+		m := take(t, q.ctx, q.deadLetters(), 1)[0]
+		if got := fmt.Sprint(m.ApplicationProperties); got != "map[kept:yes]" || m.DeadLetterReason != nil || m.DeadLetterErrorDescription != nil {
+			t.Errorf("properties %s, reason %v, description %v, want only kept:yes", got, text(m.DeadLetterReason), text(m.DeadLetterErrorDescription))
+		}
+		q.complete(m)
+	}
+}
+
+// A queue or subscription that would deliver a message not even once is refused.
+func TestMaxDeliveryCountOfZeroIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	_, err := c.CreateQueue(ctx, "no-deliveries", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{MaxDeliveryCount: ptr(int32(0))}})
+	wantStatus(t, "a queue", err, http.StatusBadRequest, "axDeliveryCount")
+	if _, err := c.CreateTopic(ctx, "no-deliveries-topic", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.CreateSubscription(ctx, "no-deliveries-topic", "s", &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{MaxDeliveryCount: ptr(int32(0))}})
+	wantStatus(t, "a subscription", err, http.StatusBadRequest, "axDeliveryCount")
+}
+
+// One property has 32 KB, all have 64 KB.
+func TestLimitsOnProperties(t *testing.T) {
+	t.Parallel()
+	q := open(t, "large-properties")
+	kb := func(n int) string { return strings.Repeat("x", n<<10) }
+	for what, props := range map[string]map[string]any{
+		"one of 33 KB":   {"a": kb(33)},
+		"three of 22 KB": {"a": kb(22), "b": kb(22), "c": kb(22)},
+	} {
+		err := q.SendMessage(q.ctx, &azservicebus.Message{ApplicationProperties: props}, nil)
+		if err == nil {
+			t.Errorf("%s: sent", what)
+		}
+	}
+	q.sendMessage(&azservicebus.Message{Body: []byte("fits"), ApplicationProperties: map[string]any{"a": kb(31), "b": kb(31)}})
+	m := q.one()
+	if string(m.Body) != "fits" {
+		t.Errorf("received %q", m.Body)
+	}
+	q.complete(m)
 }
