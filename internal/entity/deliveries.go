@@ -4,7 +4,8 @@ package entity
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
+	"math"
 )
 
 // Deliveries is how often a message is delivered before it becomes a dead letter.
@@ -12,7 +13,7 @@ import (
 type Deliveries int32
 
 // ErrNoDeliveries is the fault of an entity that would never deliver a message.
-var ErrNoDeliveries = errors.New("maxDeliveryCount is 0; it is at least 1")
+var ErrNoDeliveries = fmt.Errorf("0 is outside 1..%d", math.MaxInt32)
 
 // UnmarshalJSON reads a number other than zero.
 func (d *Deliveries) UnmarshalJSON(text []byte) error {
