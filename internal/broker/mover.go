@@ -286,7 +286,7 @@ func (m *mover) move(t *transfer) {
 		return
 	}
 	if t.failure != nil {
-		m.setAside(d, msg, reasonForward, t.failure.Error())
+		m.setAside(d, msg, reasonForward, Text(t.failure))
 		return
 	}
 	if m.n.kind == KindTopic {

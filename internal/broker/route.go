@@ -217,7 +217,7 @@ func (b *Broker) route(topic *node, p *post, i int, now time.Time, o *sendOption
 		switch {
 		case err != nil:
 			if *sub.def.Load().Subscription.DeadLetteringOnFilterEvaluationExceptions {
-				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %v", ro.name, err))
+				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %s", ro.name, Text(err)))
 			}
 		case ro.action != nil:
 			w.shaped(sub, ro, view)
@@ -260,7 +260,7 @@ func (w *routing) add(sub *node, part shard.Part, body int) {
 	}
 	if err := checkNames(&a); err != nil { // a rule or the subscription's policy made it so
 		if part == shard.Main {
-			w.dead(sub, reasonNames, err.Error())
+			w.dead(sub, reasonNames, Text(err))
 			return
 		}
 		a.Session, a.InSession, a.Key = "", false, ""
@@ -279,14 +279,14 @@ func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
 	}
 	changes, err := ro.action.Apply(view)
 	if err != nil {
-		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %v", ro.name, err))
+		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
 		return
 	}
 	e := filter.Edit(view.Message, changes)
 	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
 	made := edited(source, e)
 	if err := made.CheckLimits(); err != nil && source.CheckLimits() == nil {
-		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %v", ro.name, err))
+		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
 		return
 	}
 	w.send.Bodies = append(w.send.Bodies, made)

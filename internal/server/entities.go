@@ -5,7 +5,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/triagemq/triagemq/internal/apply"
@@ -34,13 +33,22 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 			made[s.Place] = made[s.Place] || s.Verb == apply.Create
 			log.Info("entity follows the configuration", "step", s.Verb, "kind", s.Kind, "entity", s.Path())
 		case s.Verb == apply.Create || made[s.Place]:
-			errs = append(errs, fmt.Errorf("%v: %w", s, err))
+			errs = append(errs, &stepError{s, err})
 		default:
-			log.Warn("entity differs from the configuration and cannot follow it", "kind", s.Kind, "entity", s.Path(), "err", err)
+			log.Warn("entity differs from the configuration and cannot follow it", "kind", s.Kind, "entity", s.Path(), "err", broker.Text(err))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// stepError is why a step could not be taken, for those who wrote the file.
+type stepError struct {
+	step apply.Step
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step.String() + ": " + broker.Text(e.err) }
+func (e *stepError) Unwrap() error { return e.err }
 
 // present returns the entities that there are.
 func present(b *broker.Broker) (apply.Namespace, error) {

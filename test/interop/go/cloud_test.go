@@ -5,6 +5,7 @@ package interop
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -273,6 +274,42 @@ func TestMaxDeliveryCountOfZeroIsRefused(t *testing.T) {
 	wantStatus(t, "a subscription", err, http.StatusBadRequest, "axDeliveryCount")
 }
 
+// packageName finds the name of a package of the broker where a text, or a part of
+// one, begins.
+var packageName = regexp.MustCompile(`(?m)(^|: |')(access|broker|codec|entity|filter|limits|message|policy|queue|servicebus|shard): `)
+
+// Errors over AMQP and HTTP say nothing of the packages that they come from.
+func TestErrorsNameNoPackages(t *testing.T) {
+	t.Parallel()
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	if _, err := c.CreateTopic(ctx, "errors-topic", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, badRule := c.CreateSubscription(ctx, "errors-topic", "s", &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{
+		DefaultRule: &admin.RuleProperties{Name: "r", Filter: &admin.SQLFilter{Expression: "a ="}},
+	}})
+	_, badQueue := c.CreateQueue(ctx, "errors", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{LockDuration: ptr("PT1H")}})
+	client := connect(t, shared.connection())
+	send := func(to string, m *azservicebus.Message) error {
+		s, err := client.NewSender(to, nil)
+		if err != nil {
+			return err
+		}
+		return s.SendMessage(ctx, m, nil)
+	}
+	for what, err := range map[string]error{
+		"a rule that is no SQL":            badRule,
+		"a lock of an hour":                badQueue,
+		"a message to nobody":              send("no-such-queue", &azservicebus.Message{}),
+		"a message to a dead letter queue": send("long-lived/$DeadLetterQueue", &azservicebus.Message{}),
+		"a message id of 200 characters":   send("long-lived", &azservicebus.Message{MessageID: ptr(strings.Repeat("x", 200))}),
+	} {
+		if err == nil || packageName.MatchString(err.Error()) {
+			t.Errorf("%s: %v, want an error that names no packages", what, err)
+		}
+	}
+}
+
 // One property has 32 KB, all have 64 KB.
 func TestLimitsOnProperties(t *testing.T) {
 	t.Parallel()
@@ -285,6 +322,8 @@ func TestLimitsOnProperties(t *testing.T) {
 		err := q.SendMessage(q.ctx, &azservicebus.Message{ApplicationProperties: props}, nil)
 		if err == nil {
 			t.Errorf("%s: sent", what)
+		} else if text := err.Error(); packageName.MatchString(text) {
+			t.Errorf("%s: the error names our packages: %s", what, text)
 		}
 	}
 	q.sendMessage(&azservicebus.Message{Body: []byte("fits"), ApplicationProperties: map[string]any{"a": kb(31), "b": kb(31)}})
