@@ -132,3 +132,16 @@ func TestMistakes(t *testing.T) {
 		c.fails(tt.code, tt.text, tt.args...)
 	}
 }
+
+// What forwards may stand before its target in the file, and dead letters may go in
+// a circle.
+func TestForwardsInAnyOrderOfTheFile(t *testing.T) {
+	c := startCLI(t, `
+queues: [{name: a, forwardTo: b}, {name: b, forwardTo: t}, {name: c, forwardDeadLetteredMessagesTo: d}, {name: d, forwardDeadLetteredMessagesTo: c}]
+topics: [{name: t, subscriptions: [{name: s, forwardTo: c}]}]`)
+	c.do("send", "b", "--body", "x") // which makes four hops; from a it would be one too many
+	c.want("x\n", "receive", "c", "--body-only", "--peek-lock", "dead-letter")
+	c.want("x\n", "receive", "d", "--body-only", "--peek-lock", "dead-letter")
+	c.want("x\n", "receive", "c", "--body-only")
+	c.fails(exitFailed, `"nowhere" does not exist`, "queue", "create", "e", "--forward-to", "nowhere")
+}

@@ -4,8 +4,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 func TestSendAndReceiveByPriority(t *testing.T) {
@@ -88,13 +92,13 @@ queues:
 }
 
 func TestReceiveVerdicts(t *testing.T) {
-	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 2}]")
+	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 3}]")
 	c.do("send", "q", "--body", "a", "--body", "b")
 	c.want("a\nb\n", "receive", "q", "-n", "2", "--body-only", "--peek-lock", "release")
 	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "abandon")
 	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "defer")
 	c.want("b\n", "receive", "q", "--body-only", "--peek-lock", "dead-letter", "--reason", "no good")
-	c.want("NUMBER  STATE     LEVEL  ENQUEUED                 FAILED  SESSION  BODY\n     1  deferred      4  <a time, to the second>       1           a\n", "peek", "q")
+	c.want("NUMBER  STATE     LEVEL  ENQUEUED                 FAILED  SESSION  BODY\n     1  deferred      4  <a time, to the second>       2           a\n", "peek", "q")
 }
 
 func TestSessions(t *testing.T) {
@@ -138,7 +142,8 @@ func TestPeekChooses(t *testing.T) {
 
 // B3: those that could not be forwarded, and those of topics.
 func TestTransferDeadLetters(t *testing.T) {
-	c := startCLI(t, "queues: [{name: q, forwardTo: nowhere}]\ntopics: [{name: t}]")
+	c := startCLI(t, "queues: [{name: q, forwardTo: nowhere}, {name: nowhere}]\ntopics: [{name: t}]")
+	c.do("queue", "delete", "nowhere")
 	c.do("send", "q", "--body", "a")
 	c.want("a\n", "receive", "q/$Transfer/$DeadLetterQueue", "--body-only", "--peek-lock", "release")
 	if got := c.do("deadletter", "list", "q", "--transfer"); !strings.Contains(got, "ForwardingFailed") {
@@ -202,5 +207,32 @@ func TestUnknownPriorities(t *testing.T) {
 	}
 	if got := c.do("queue", "list"); !strings.Contains(got, " 2 ") {
 		t.Errorf("want the two messages that were sent:\n%s", got)
+	}
+}
+
+// The time to live that is shown is the one that holds, in every way to look at a
+// message.
+func TestTimeToLiveThatHolds(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q, defaultMessageTimeToLive: 1h}]")
+	c.do("send", "q", "--body", "none")
+	c.do("send", "q", "--body", "longer", "--ttl", "14d")
+	c.do("send", "q", "--body", "shorter", "--ttl", "5m")
+	want := map[string]string{"none": "1h", "longer": "1h", "shorter": "5m"}
+	for _, args := range [][]string{{"peek", "q", "--json"}, {"receive", "q", "-n", "3", "--json"}} {
+		got := map[string]string{}
+		for d := json.NewDecoder(strings.NewReader(c.do(args...))); d.More(); {
+			var m shownMessage
+			if err := d.Decode(&m); err != nil {
+				t.Fatal(err)
+			}
+			ttl, err := entity.ParseDuration(m.TimeToLive)
+			if err != nil {
+				t.Fatalf("%v: %v", args, err)
+			}
+			got[fmt.Sprint(m.Body)] = ttl.String()
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v shows %v, want %v", args, got, want)
+		}
 	}
 }

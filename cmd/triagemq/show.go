@@ -19,7 +19,7 @@ import (
 // interface.
 type shownMessage struct {
 	SequenceNumber        client.SeqNo   `json:"sequenceNumber"`
-	State                 string         `json:"state,omitzero"` // ready, locked, deferred or scheduled; of a peek
+	State                 string         `json:"state,omitzero"`  // ready, locked, deferred or scheduled; of a peek
 	Level                 *uint8         `json:"level,omitempty"` // by which the queue serves it
 	Class                 string         `json:"class,omitzero"`  // of the queue's policy
 	MessageID             string         `json:"messageId,omitzero"`

@@ -114,6 +114,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		{"POST", "/queues", ``, 400, "bad_request", ""},
 		{"POST", "/queues", `{"name":"/bad//name"}`, 400, "invalid", "name"},
 		{"POST", "/queues", `{"name":"a","forwardTo":"a"}`, 400, "invalid", "itself"},
+		{"POST", "/queues", `{"name":"a","forwardTo":"none"}`, 400, "invalid", "does not exist"},
 		{"POST", "/queues", `"` + strings.Repeat("x", limits.Body+1) + `"`, 413, "too_large", ""},
 		{"PUT", "/queues/q", `{"requiresSession":false}`, 400, "invalid", "RequiresSession"},
 		{"PUT", "/queues/q", `{"name":"other"}`, 400, "bad_request", "path"},
@@ -255,4 +256,22 @@ func TestNamespaceConnectionsAndPause(t *testing.T) {
 	r.want(201, "POST", apiRoot+"/queues/q/messages", `{}`)
 	r.want(200, "PUT", apiRoot+"/topics/t/subscriptions/s/paused", `{"receiving":true}`)
 	r.want(200, "PUT", apiRoot+"/topics/t/paused", fmt.Sprintf(`{"sending":%t}`, false))
+}
+
+// A queue that would deliver nothing is refused; it was given the default.
+func TestMaxDeliveryCountOfZeroIsRefused(t *testing.T) {
+	r := start(t)
+	r.queue(entity.Queue{Name: "q", MaxDeliveryCount: 3})
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/queues", `{"name":"a","maxDeliveryCount":0}`},
+		{"PUT", "/queues/q", `{"maxDeliveryCount":0}`},
+		{"PATCH", "/queues/q", `{"maxDeliveryCount":0}`},
+	} {
+		if got := r.do(c.method, apiRoot+c.path, c.body); got.status != 400 || !strings.Contains(got.body, "0 is outside 1..") {
+			t.Errorf("%s %s %s: %d %s, want 400", c.method, c.path, c.body, got.status, got.body)
+		}
+	}
+	if q, err := r.b.Queue("q"); err != nil || q.MaxDeliveryCount != 3 {
+		t.Errorf("queue afterwards: %+v, %v", q, err)
+	}
 }

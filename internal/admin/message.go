@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -190,7 +191,7 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	if h.PrioritySet {
 		s.Priority = &h.Priority
 	}
-	s.TimeToLive = entity.Duration(h.TTL)
+	s.TimeToLive = entity.Duration(cmp.Or(d.TTL(), h.TTL)) // a dead letter lives on, and shows what was sent
 	if at, ok := m.ScheduledEnqueueTime(); ok {
 		s.ScheduledTime = at.UTC()
 	}

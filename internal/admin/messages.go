@@ -173,16 +173,22 @@ func (c *call) chooser(text string) (func(*broker.Delivery, *message.Message) bo
 		view := &filter.Envelope{Message: m, ExpiresAt: d.ExpiresAt}
 		view.Stamp = message.Stamp{
 			SequenceNumber: int64(d.Seq), EnqueuedTime: d.EnqueuedAt, LockedUntil: d.LockedUntil,
-			DeliveryCount: d.Failures, EnqueuedSequenceNumber: int64(d.Origin), State: wireStates[d.State],
+			DeliveryCount: d.Failures, EnqueuedSequenceNumber: int64(d.Origin), State: wireState(d),
 		}
 		matched, err := cond.Match(view)
 		return err == nil && matched // one that has no answer for a message does not choose it
 	}, nil
 }
 
-var wireStates = map[queue.State]message.State{
-	queue.Ready: message.StateActive, queue.Locked: message.StateActive,
-	queue.Deferred: message.StateDeferred, queue.Scheduled: message.StateScheduled,
+// wireState is the state of a message as Service Bus knows it: a lock is none.
+func wireState(d *broker.Delivery) message.State {
+	switch {
+	case d.State == queue.Deferred || d.Deferred:
+		return message.StateDeferred
+	case d.State == queue.Scheduled:
+		return message.StateScheduled
+	}
+	return message.StateActive
 }
 
 func peek(c *call, addr string) (any, error) {

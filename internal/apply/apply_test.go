@@ -50,6 +50,17 @@ func TestDiff(t *testing.T) {
 		{"the same queue, differently said",
 			"queues: [{name: A, lockDuration: PT1M, policy: {discipline: aging, aging: {every: 1m}}}]",
 			`queues: [{name: a, policy: {"aging": {"every": "1m"}, "discipline": "aging"}}]`, ""},
+		{"targets of forwards before what forwards to them",
+			`queues: [{name: a, forwardTo: b}, {name: b, forwardTo: "sb://host/T"}, {name: old, forwardTo: c}, {name: c}]
+topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}, {name: d}]`,
+			"queues: [{name: old}]",
+			"create topic t\ncreate queue b\n  forwardTo:  -> sb://host/T\ncreate queue a\n  forwardTo:  -> b\n" +
+				"create queue c\nupdate queue old\n  forwardTo:  -> c\n" +
+				"create topic d\ncreate subscription t/s\n  forwardDeadLetteredMessagesTo:  -> d\n  rule $Default:  -> everything\n"},
+		{"dead letters that go in a circle",
+			"queues: [{name: a, forwardTo: b, lockDuration: 30s}, {name: b, forwardDeadLetteredMessagesTo: a, lockDuration: 30s}]", "",
+			"create queue b\n  lockDuration: 1m -> 30s\ncreate queue a\n  forwardTo:  -> b\n  lockDuration: 1m -> 30s\n" +
+				"update queue b\n  forwardDeadLetteredMessagesTo:  -> a\n"},
 		{"a property goes back to its default",
 			"queues: [{name: a}]", "queues: [{name: a, maxDeliveryCount: 3}]",
 			"update queue a\n  maxDeliveryCount: 3 -> 10\n"},

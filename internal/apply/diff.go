@@ -29,6 +29,7 @@ func Diff(want, have Namespace) Plan {
 	}
 	d.leaveQueues(want, have)
 	d.leaveTopics(want, have)
+	d.plan.Steps = targetsFirst(d.plan.Steps)
 	return d.plan
 }
 

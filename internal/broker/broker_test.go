@@ -359,9 +359,10 @@ func TestForwardingWithinAndBetweenShards(t *testing.T) {
 
 func TestForwardsThatComeBackAreRefused(t *testing.T) {
 	r := start(t)
-	r.queue(entity.Queue{Name: "a", ForwardTo: "b"})
+	r.queue(entity.Queue{Name: "c"})
 	r.queue(entity.Queue{Name: "b", ForwardTo: "c"})
-	_, err := r.CreateQueue(t.Context(), entity.Queue{Name: "c", ForwardTo: "a"})
+	r.queue(entity.Queue{Name: "a", ForwardTo: "b"})
+	_, err := r.UpdateQueue(t.Context(), entity.Queue{Name: "c", ForwardTo: "a"})
 	if !errors.Is(err, ErrInvalid) {
 		t.Fatalf("got %v, want %v", err, ErrInvalid)
 	}
@@ -369,7 +370,11 @@ func TestForwardsThatComeBackAreRefused(t *testing.T) {
 
 func TestUndeliverableForwardIsKeptAmongTheTransferDeadLetters(t *testing.T) {
 	r := start(t)
+	r.queue(entity.Queue{Name: "nowhere"})
 	r.queue(entity.Queue{Name: "a", ForwardTo: "nowhere"})
+	if err := r.DeleteQueue(t.Context(), "nowhere"); err != nil {
+		t.Fatal(err)
+	}
 	r.send("a", msg("m"))
 	_, k := r.receive("a/$Transfer/$DeadLetterQueue", 1, ReceiverOptions{})
 	if got := body(t, <-k.ds); got != "m" {

@@ -24,7 +24,8 @@ type Deferred struct {
 }
 
 // ReceiveDeferred takes deferred messages by their numbers, all of them or none. A
-// number that is given twice counts once. What the caller cannot pass on it gives
+// number that is given twice counts once. One that has expired is not found, and
+// dropped or dead-lettered now that it is asked for. What the caller cannot pass on it gives
 // back with Return.
 func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.SeqNo, o Deferred) ([]Delivery, error) {
 	n, part, err := b.readable(addr)
@@ -74,16 +75,28 @@ func lockDeferred(tx *shard.Tx, id shard.ID, part shard.Part, seqs []queue.SeqNo
 	if q.Config().ReceivePaused {
 		return nil, queue.ErrReceivePaused
 	}
+	var expired []queue.SeqNo
 	for _, seq := range seqs {
 		d, ok := q.Lookup(seq)
 		if !ok || d.State != queue.Deferred || inSession && d.Session != session.ID {
 			return nil, fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
 		}
+		if !d.ExpiresAt.IsZero() && !d.ExpiresAt.After(tx.Now()) {
+			expired = append(expired, seq)
+		}
+	}
+	if len(expired) > 0 {
+		seqs = expired // to ask for them is what removes them; each is not found
 	}
 	var ds []Delivery
 	err = tx.Apply(id, part, func(q *queue.Queue, out *queue.Effects) error {
+		var notFound error
 		for _, seq := range seqs {
 			qd, err := q.TakeSeq(tx.Now(), seq, w, out)
+			if errors.Is(err, queue.ErrNotFound) {
+				notFound = fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -93,7 +106,7 @@ func lockDeferred(tx *shard.Tx, id shard.ID, part shard.Part, seqs []queue.SeqNo
 			}
 			ds = append(ds, d)
 		}
-		return nil
+		return notFound
 	})
 	return ds, err
 }

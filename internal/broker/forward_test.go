@@ -4,7 +4,9 @@ package broker
 
 import (
 	"errors"
+	"maps"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // loop defines a topic whose two subscriptions forward to a queue that forwards
@@ -126,7 +129,7 @@ func TestDeadLetterWithTooManyHopsIsPutAside(t *testing.T) {
 		r := start(t)
 		r.queue(entity.Queue{Name: "graves"})
 		names := []string{"a", "b", "c", "d", "e"}
-		for i, name := range names {
+		for i, name := range slices.Backward(names) {
 			q := entity.Queue{Name: name, ForwardDeadLetteredMessagesTo: "graves"}
 			if i+1 < len(names) {
 				q.ForwardTo = names[i+1]
@@ -148,8 +151,12 @@ func TestDeadLetterWithTooManyHopsIsPutAside(t *testing.T) {
 func TestForwardsThatComeBackThroughTopicsAreRefused(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()
+	r.queue(entity.Queue{Name: "q"})
 	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "plain"}, entity.Subscription{Name: "on", ForwardTo: "q"})
 	r.topic(entity.Topic{Name: "u"}, entity.Subscription{Name: "on", ForwardTo: "t"})
+	if err := r.DeleteQueue(ctx, "q"); err != nil {
+		t.Fatal(err)
+	}
 	_, back := r.CreateQueue(ctx, entity.Queue{Name: "q", ForwardTo: "t"})
 	_, far := r.CreateQueue(ctx, entity.Queue{Name: "q", ForwardTo: "sb://host/U"})
 	_, own := r.CreateSubscription(ctx, "t", entity.Subscription{Name: "own", ForwardTo: "T"})
@@ -206,4 +213,39 @@ func TestForwardedDuplicatesAreFound(t *testing.T) {
 			t.Errorf("%d messages, want one of each queue", c.Active)
 		}
 	})
+}
+
+// A forwarded message has the number that it was given first, through queues, topics
+// and topics that hold it; what is published has the number in its topic.
+func TestForwardedMessagesKeepTheirFirstNumber(t *testing.T) {
+	for what, topic := range map[string]entity.Topic{
+		"at once": {Name: "t"}, "held": {Name: "t", RequiresDuplicateDetection: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t)
+				r.queue(entity.Queue{Name: "last"})
+				r.topic(topic, entity.Subscription{Name: "s"}, entity.Subscription{Name: "on", ForwardTo: "last"})
+				r.queue(entity.Queue{Name: "first", ForwardTo: "t"})
+				r.queue(entity.Queue{Name: "before", ForwardTo: "first"})
+				r.send("t", msg("x"), msg("y")) // 1 and 2 in the topic
+				r.send("before", msg("a"), msg("b"), msg("c"))
+				synctest.Wait()
+				want := map[string]queue.SeqNo{"x": 1, "y": 2, "a": 1, "b": 2, "c": 3}
+				for _, addr := range []string{"t/Subscriptions/s", "last"} {
+					got := map[string]queue.SeqNo{}
+					ds, err := r.Peek(t.Context(), addr, 0, 10, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, d := range ds {
+						got[body(t, d)] = d.Origin
+					}
+					if !maps.Equal(got, want) {
+						t.Errorf("%s has %v, want %v", addr, got, want)
+					}
+				}
+			})
+		})
+	}
 }

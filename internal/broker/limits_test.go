@@ -463,7 +463,7 @@ func TestStepsOfABatchAreBounded(t *testing.T) {
 	r := start(t)
 	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", Rules: []entity.Rule{sql("r", "x LIKE '%y%' OR z LIKE 'a%'")}})
 	p := r.newPost([]*message.Message{msg("m", "x", "y")}, func([]queue.SeqNo, error) {})
-	r.route(r.node("t"), p, 0, r.Now(), 0)
+	r.route(r.node("t"), p, 0, r.Now(), &sendOptions{})
 	if p.out.steps == 0 {
 		t.Error("the steps of rules are not counted")
 	}

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -285,7 +286,7 @@ func (m *mover) move(t *transfer) {
 		return
 	}
 	if t.failure != nil {
-		m.setAside(d, msg, reasonForward, t.failure.Error())
+		m.setAside(d, msg, reasonForward, Text(t.failure))
 		return
 	}
 	if m.n.kind == KindTopic {
@@ -315,7 +316,7 @@ func (m *mover) move(t *transfer) {
 // send stores the message at its target. In the same shard that and its removal
 // here are one group; otherwise it is removed when it is safe there.
 func (m *mover) send(target *node, d *Delivery, msg *message.Message, hops uint8) {
-	o := sendOptions{hops: hops, held: target == m.n}
+	o := sendOptions{hops: hops, origin: m.origin(d), held: target == m.n}
 	moves := target.shard == m.n.shard
 	if moves {
 		o.settle = shard.Locked{ID: m.n.id, Part: m.part, Token: d.Token}
@@ -330,6 +331,19 @@ func (m *mover) send(target *node, d *Delivery, msg *message.Message, hops uint8
 			settle(m.n, m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.moved() })
 		}
 	})
+}
+
+// origin returns the number that a message was first given: here, or where it was
+// forwarded or published before. Of a dead letter only the latter is known, and what
+// a topic held is numbered when that publishes it.
+func (m *mover) origin(d *Delivery) queue.SeqNo {
+	switch {
+	case m.n.kind == KindTopic && d.Hops == 0:
+		return 0
+	case m.n.kind != KindTopic && m.part == shard.Main:
+		return cmp.Or(d.Origin, d.Seq)
+	}
+	return d.Origin
 }
 
 // failed decides what becomes of a message that its target does not take. It may

@@ -123,7 +123,11 @@ func TestForwardWaitsForAPausedTarget(t *testing.T) {
 func TestForwardedDeadLettersWaitForTheirTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)
+		r.queue(entity.Queue{Name: "graves"})
 		r.queue(entity.Queue{Name: "q", ForwardDeadLetteredMessagesTo: "graves"})
+		if err := r.DeleteQueue(t.Context(), "graves"); err != nil {
+			t.Fatal(err)
+		}
 		r.send("q", msg("a"), msg("b"))
 		r.bury("q", 2)
 		time.Sleep(time.Hour)

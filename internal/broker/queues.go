@@ -17,7 +17,10 @@ func (b *Broker) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 	}
 	q.Policy = compact(q.Policy)
 	err := b.change(ctx, func() error {
-		if err := b.checkForwards(q.Name, q.ForwardTo); err != nil {
+		if err := b.checkForwards(q.Name, "", q.ForwardTo); err != nil {
+			return err
+		}
+		if err := b.checkTarget("", q.ForwardDeadLetteredMessagesTo); err != nil {
 			return err
 		}
 		n := &node{kind: KindQueue, path: q.Name, shard: b.home(q.Name)}
@@ -42,10 +45,11 @@ func (b *Broker) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 		if err := def.Queue.CheckUpdate(q); err != nil {
 			return invalid(err)
 		}
-		if q.ForwardTo != def.Queue.ForwardTo {
-			if err := b.checkForwards(q.Name, q.ForwardTo); err != nil {
-				return err
-			}
+		if err := b.checkForwards(q.Name, def.Queue.ForwardTo, q.ForwardTo); err != nil {
+			return err
+		}
+		if err := b.checkTarget(def.Queue.ForwardDeadLetteredMessagesTo, q.ForwardDeadLetteredMessagesTo); err != nil {
+			return err
 		}
 		q.Name = def.Queue.Name
 		q.Policy = replaced(def.Queue.Policy, q.Policy)
@@ -117,12 +121,34 @@ func (b *Broker) kind(name string, k Kind) (*node, error) {
 	return n, nil
 }
 
-// checkForwards refuses a forward that leads back to where it starts: the queue
-// from, or the topic from whose subscription forwards. It follows queues, and of
-// topics all subscriptions, whatever their rules let through. Targets that do not
-// exist lead nowhere. Forwarded dead letters are not followed: to come back after
-// a while is what they are used for. It is called within change.
-func (b *Broker) checkForwards(from, to string) error {
+// checkTarget refuses to forward to what does not exist, unless it was so before: a
+// target may be deleted, and made again. It is called within change.
+func (b *Broker) checkTarget(before, to string) error {
+	if to == "" || to == before {
+		return nil
+	}
+	p, err := entity.ParsePath(to)
+	if err != nil {
+		return invalid(err)
+	}
+	if b.node(p.Entity) == nil {
+		return fmt.Errorf("%w: the auto forwarding destination entity %q does not exist", ErrInvalid, to)
+	}
+	return nil
+}
+
+// checkForwards refuses a forward to what does not exist, and one that leads back to
+// where it starts: the queue from, or the topic from whose subscription forwards. It
+// follows queues, and of topics all subscriptions, whatever their rules let through.
+// Forwarded dead letters are not followed: to come back after a while is what they
+// are used for. What was so before is not checked. It is called within change.
+func (b *Broker) checkForwards(from, before, to string) error {
+	if to == before {
+		return nil
+	}
+	if err := b.checkTarget(before, to); err != nil {
+		return err
+	}
 	var subs map[*node][]*node // by topic; made when the first topic is met
 	seen := make(map[string]bool)
 	for next := []string{to}; len(next) > 0; {

@@ -3,6 +3,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"reflect"
@@ -198,11 +199,11 @@ func (b *Broker) reroute(topic *node) error {
 // route adds the copies of message i to a post: one for each subscription with a
 // matching rule, and one for each matching rule that has an action. What these add is
 // counted.
-func (b *Broker) route(topic *node, p *post, i int, now time.Time, hops uint8) {
+func (b *Broker) route(topic *node, p *post, i int, now time.Time, o *sendOptions) {
 	rt, send := topic.routes.Load(), &p.Send
 	view := rt.view(send.Bodies[i], now)
 	defer rt.done(view)
-	w := routing{send: send, out: &p.out, source: i, hops: hops}
+	w := routing{send: send, out: &p.out, source: i, hops: o.hops, origin: o.origin}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
 		served = make([]uint64, n)
@@ -216,7 +217,7 @@ func (b *Broker) route(topic *node, p *post, i int, now time.Time, hops uint8) {
 		switch {
 		case err != nil:
 			if *sub.def.Load().Subscription.DeadLetteringOnFilterEvaluationExceptions {
-				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %v", ro.name, err))
+				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %s", ro.name, Text(err)))
 			}
 		case ro.action != nil:
 			w.shaped(sub, ro, view)
@@ -234,7 +235,8 @@ type routing struct {
 	out    *fanOut
 	source int // of send.Bodies
 	hops   uint8
-	words  [16]uint64 // room for a bit for each of the first 1,024 subscriptions
+	origin queue.SeqNo // number of a message that was forwarded; zero is that in the topic
+	words  [16]uint64  // room for a bit for each of the first 1,024 subscriptions
 
 	failures []failure     // at most one for each subscription
 	failed   map[*node]int // place in failures; nil without any
@@ -258,14 +260,14 @@ func (w *routing) add(sub *node, part shard.Part, body int) {
 	}
 	if err := checkNames(&a); err != nil { // a rule or the subscription's policy made it so
 		if part == shard.Main {
-			w.dead(sub, reasonNames, err.Error())
+			w.dead(sub, reasonNames, Text(err))
 			return
 		}
 		a.Session, a.InSession, a.Key = "", false, ""
 	}
 	a.NotBefore = time.Time{} // the topic has waited already
-	a.Origin = queue.SeqNo(w.source + 1)
-	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.id, Part: part, Body: body, Arrival: a})
+	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
+	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.id, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0})
 }
 
 // shaped gives a subscription the copy that a rule's action makes.
@@ -277,14 +279,14 @@ func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
 	}
 	changes, err := ro.action.Apply(view)
 	if err != nil {
-		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %v", ro.name, err))
+		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
 		return
 	}
 	e := filter.Edit(view.Message, changes)
 	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
 	made := edited(source, e)
 	if err := made.CheckLimits(); err != nil && source.CheckLimits() == nil {
-		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %v", ro.name, err))
+		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
 		return
 	}
 	w.send.Bodies = append(w.send.Bodies, made)
@@ -335,10 +337,11 @@ func (w *routing) bury() {
 
 // reasons writes into a message why it is a dead letter.
 func reasons(reason, description string) message.Edit {
-	return message.Edit{Properties: []message.Change{
-		{Name: "DeadLetterReason", Value: codec.String(reason)},
-		{Name: "DeadLetterErrorDescription", Value: codec.String(description)},
-	}}
+	e := message.Edit{Properties: []message.Change{{Name: "DeadLetterReason", Value: codec.String(reason)}}}
+	if description != "" {
+		e.Properties = append(e.Properties, message.Change{Name: "DeadLetterErrorDescription", Value: codec.String(description)})
+	}
+	return e
 }
 
 func newID() (id [16]byte) {

@@ -222,7 +222,7 @@ func (b *Broker) TryRules(ctx context.Context, topic string, m *message.Message)
 			matched, err := f.Match(view)
 			why := f.Explain(view).String()
 			if err != nil {
-				why = err.Error()
+				why = Text(err)
 			}
 			trials = append(trials, Trial{Subscription: s.Name, Rule: r.Name, Matched: matched, Why: why})
 		}

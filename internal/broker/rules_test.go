@@ -103,10 +103,10 @@ func TestFailingRulesGiveOneDeadLetter(t *testing.T) {
 		active, dead int
 		first        string
 	}{
-		"many":     {0, 2, `FilterEvaluationException: rule "bad0": filter: cannot evaluate 1 / zero: division by zero (and 199 more)`},
-		"mixed":    {2, 2, `FilterEvaluationException: rule "a": filter: cannot evaluate 1 / zero: division by zero (and 1 more)`},
+		"many":     {0, 2, `FilterEvaluationException: rule "bad0": cannot evaluate 1 / zero: division by zero (and 199 more)`},
+		"mixed":    {2, 2, `FilterEvaluationException: rule "a": cannot evaluate 1 / zero: division by zero (and 1 more)`},
 		"silent":   {0, 0, ""},
-		"acting":   {0, 2, `FilterEvaluationException: action of rule "a": filter: cannot evaluate 1 / zero: division by zero (and 2 more)`},
+		"acting":   {0, 2, `FilterEvaluationException: action of rule "a": cannot evaluate 1 / zero: division by zero (and 2 more)`},
 		"sessions": {0, 2, `Session ID is null.: (and 3 more)`},
 	} {
 		addr := "t/Subscriptions/" + sub

@@ -130,6 +130,8 @@ type sendOptions struct {
 	settle shard.Locked
 	// hops is how often the messages were forwarded before.
 	hops uint8
+	// origin is the number that a forwarded message was first given; zero is none.
+	origin queue.SeqNo
 	// held says that a topic need not hold the messages: their time has come,
 	// and they are no duplicates.
 	held bool
@@ -165,7 +167,7 @@ func (b *Broker) store(n *node, batch []*message.Message, o sendOptions, done fu
 				p.answer(nil, err)
 				return
 			}
-			b.route(n, p, i, now, o.hops)
+			b.route(n, p, i, now, &o)
 			if err := p.out.check(len(p.Copies)); err != nil {
 				p.answer(nil, err)
 				return
@@ -177,7 +179,8 @@ func (b *Broker) store(n *node, batch []*message.Message, o sendOptions, done fu
 			p.answer(nil, err)
 			return
 		}
-		p.Copies = append(p.Copies, shard.Copy{ID: n.id, Body: i, Arrival: a})
+		a.Origin = o.origin
+		p.Copies = append(p.Copies, shard.Copy{ID: n.id, Body: i, Arrival: a, Numbered: true})
 	}
 	if err := n.shard.Send(&p.Send); err != nil {
 		p.answer(nil, err)

@@ -202,7 +202,7 @@ func BenchmarkRoute(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				send.Copies = send.Copies[:0]
-				br.route(topic, &send, 0, now, 0)
+				br.route(topic, &send, 0, now, &sendOptions{})
 				if len(send.Copies) != 1 {
 					b.Fatalf("%d copies, want one", len(send.Copies))
 				}

@@ -119,7 +119,10 @@ func (b *Broker) CreateSubscription(ctx context.Context, topic string, s entity.
 		if err != nil {
 			return err
 		}
-		if err := b.checkForwards(t.path, s.ForwardTo); err != nil {
+		if err := b.checkForwards(t.path, "", s.ForwardTo); err != nil {
+			return err
+		}
+		if err := b.checkTarget("", s.ForwardDeadLetteredMessagesTo); err != nil {
 			return err
 		}
 		if len(b.subscriptions(t)) >= limits.Subscriptions {
@@ -159,10 +162,11 @@ func (b *Broker) UpdateSubscription(ctx context.Context, topic string, s entity.
 		if err := def.Subscription.CheckUpdate(s); err != nil {
 			return invalid(err)
 		}
-		if s.ForwardTo != def.Subscription.ForwardTo {
-			if err := b.checkForwards(n.topic.path, s.ForwardTo); err != nil {
-				return err
-			}
+		if err := b.checkForwards(n.topic.path, def.Subscription.ForwardTo, s.ForwardTo); err != nil {
+			return err
+		}
+		if err := b.checkTarget(def.Subscription.ForwardDeadLetteredMessagesTo, s.ForwardDeadLetteredMessagesTo); err != nil {
+			return err
 		}
 		s.Name = def.Subscription.Name
 		if s.Rules == nil {

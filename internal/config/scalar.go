@@ -80,6 +80,23 @@ func number[T int | int32 | int64](d *decoder, into *T) func(node) {
 	}
 }
 
+// deliveries reads a number of deliveries, of which there is at least one.
+func deliveries(d *decoder, into *entity.Deliveries) func(node) {
+	var v int32
+	read := number(d, &v)
+	return func(n node) {
+		if n.Node == nil {
+			return
+		}
+		if v, ok := integer(n.Node); ok && v == 0 {
+			d.expected(n, "a whole number from 1")
+			return
+		}
+		read(n)
+		*into = entity.Deliveries(v)
+	}
+}
+
 func integer(n ast.Node) (int64, bool) {
 	i, ok := n.(*ast.IntegerNode)
 	if !ok {

@@ -40,7 +40,7 @@ type Queue struct {
 	RequiresSession                     bool               `json:"requiresSession,omitzero"`
 	DefaultMessageTimeToLive            Duration           `json:"defaultMessageTimeToLive,omitzero"`
 	DeadLetteringOnMessageExpiration    bool               `json:"deadLetteringOnMessageExpiration,omitzero"`
-	MaxDeliveryCount                    int32              `json:"maxDeliveryCount,omitzero"`
+	MaxDeliveryCount                    Deliveries         `json:"maxDeliveryCount,omitzero"`
 	EnableBatchedOperations             *bool              `json:"enableBatchedOperations,omitempty"` // default true
 	Status                              Status             `json:"status,omitzero"`
 	ForwardTo                           string             `json:"forwardTo,omitzero"` // a name or a URL; kept as given

@@ -17,7 +17,7 @@ type Subscription struct {
 	DefaultMessageTimeToLive                  Duration        `json:"defaultMessageTimeToLive,omitzero"`
 	DeadLetteringOnMessageExpiration          bool            `json:"deadLetteringOnMessageExpiration,omitzero"`
 	DeadLetteringOnFilterEvaluationExceptions *bool           `json:"deadLetteringOnFilterEvaluationExceptions,omitempty"` // default true
-	MaxDeliveryCount                          int32           `json:"maxDeliveryCount,omitzero"`
+	MaxDeliveryCount                          Deliveries      `json:"maxDeliveryCount,omitzero"`
 	MaxMessageCount                           int64           `json:"maxMessageCount,omitzero"`          // ours; zero is no limit
 	EnableBatchedOperations                   *bool           `json:"enableBatchedOperations,omitempty"` // default true
 	Status                                    Status          `json:"status,omitzero"`

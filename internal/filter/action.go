@@ -36,7 +36,8 @@ func ParseAction(sql string, params Params) (*Action, error) {
 	return Limits{}.ParseAction(sql, params)
 }
 
-// ParseAction reads the statements of an action.
+// ParseAction reads the statements of an action. Between two of them there may be a
+// semicolon.
 func (l Limits) ParseAction(sql string, params Params) (*Action, error) {
 	p, err := newParser(sql, params, l)
 	if err != nil {
@@ -62,7 +63,7 @@ func (l Limits) ParseAction(sql string, params Params) (*Action, error) {
 		if p.tok.kind == tokEnd {
 			return a, nil
 		}
-		if !more {
+		if !more && !p.at(tokKeyword, "SET") && !p.at(tokKeyword, "REMOVE") {
 			return nil, p.unexpected(afterStatement(s))
 		}
 	}
@@ -70,9 +71,9 @@ func (l Limits) ParseAction(sql string, params Params) (*Action, error) {
 
 func afterStatement(s statement) string {
 	if s.expr == nil {
-		return "';' or the end of the text"
+		return "SET, REMOVE, ';' or the end of the text"
 	}
-	return afterOperand(s.expr.root, "';' or the end of the text")
+	return afterOperand(s.expr.root, "SET, REMOVE, ';' or the end of the text")
 }
 
 // statement reads SET property = value, or REMOVE property.

@@ -4,6 +4,7 @@ package message
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -38,6 +39,9 @@ type Stamp struct {
 	// LockToken identifies the lock, in the byte order of RFC 9562, if HasLock.
 	LockToken [16]byte
 	HasLock   bool
+	// TTL is how long the message lives from EnqueuedTime on: as the sender wished,
+	// or shorter. Zero is for ever.
+	TTL time.Duration
 	// DeliveryCount is the number of earlier deliveries that failed.
 	DeliveryCount uint32
 	// EnqueuedSequenceNumber is the number the message had where it was first
@@ -63,34 +67,88 @@ type Stamp struct {
 // AppendDelivery appends m as a consumer gets to see it. Header and properties
 // are always there, as SDKs read the delivery count and the message-id without
 // asking; the annotations are the sender's with the broker's added; everything
-// from the properties on is as the sender wrote it, unless it lacks a message-id.
+// from the properties on is as the sender wrote it, unless it lacks a message-id or
+// names an end that comes later than that of the message.
 func AppendDelivery(dst []byte, m *Message, s Stamp) []byte {
-	dst = appendHeader(dst, m, s.DeliveryCount)
+	dst = appendHeader(dst, m, &s)
 	dst = appendDeliveryAnnotations(dst, m, &s)
 	dst = appendAnnotations(dst, m, &s)
-	if m.hasID() {
+	from, expiry := s.life(m)
+	switch {
+	case !expiry.IsZero():
+		dst = appendWithExpiry(dst, m, &s, from, expiry)
+	case m.hasID():
 		return append(dst, m.raw[m.end[sectionAnnotations]:]...)
+	default:
+		dst = appendWithID(dst, m, &s)
 	}
-	dst = appendWithID(dst, m, &s)
 	return append(dst, m.raw[m.end[sectionProperties]:]...)
 }
 
 // appendHeader appends the header as sent, but without first-acquirer, which we
-// cannot vouch for, and with our delivery count. Its fields are at most 14 bytes
-// long, so that the short form of a list always does.
-func appendHeader(dst []byte, m *Message, count uint32) []byte {
-	if m.end[sectionHeader] == 0 && count == 0 {
+// cannot vouch for, with the time to live that holds and with our delivery count.
+// Its fields are at most 14 bytes long, so that the short form of a list always
+// does.
+func appendHeader(dst []byte, m *Message, s *Stamp) []byte {
+	ttl := s.headerTTL(m)
+	if m.end[sectionHeader] == 0 && s.DeliveryCount == 0 && ttl == 0 {
 		return append(dst, "\x00\x53\x70\xc0\x06\x05\x40\x40\x40\x40\x43"...)
 	}
 	r := m.reader(sectionHeader)
 	dst = codec.AppendDescriptor(dst, codeHeader)
 	dst, at := codec.BeginList(dst)
-	for range 3 { // durable, priority, ttl
+	dst = appendField(dst, &r) // durable
+	dst = appendField(dst, &r) // priority
+	if ttl == 0 {
 		dst = appendField(dst, &r)
+	} else {
+		dst = codec.AppendUint(dst, ttl)
 	}
 	dst = codec.AppendNull(dst)
-	dst = codec.AppendUint(dst, count)
+	dst = codec.AppendUint(dst, s.DeliveryCount)
 	return codec.EndList(dst, at, 5)
+}
+
+// headerTTL returns the time to live in milliseconds that the header must show
+// instead of the sender's; zero is the sender's own, or none.
+func (s *Stamp) headerTTL(m *Message) uint32 {
+	if s.TTL <= 0 {
+		return 0
+	}
+	ms := min(max(s.TTL.Milliseconds(), 1), math.MaxUint32)
+	if h := m.Header(); h.TTL > 0 && h.TTL.Milliseconds() <= ms {
+		return 0
+	}
+	return uint32(ms)
+}
+
+// life returns the creation time and absolute expiry that the properties must show
+// instead of the sender's: clients take the difference of the two for the time to
+// live, if both are there. It is zero if there is nothing to change.
+func (s *Stamp) life(m *Message) (from, expiry time.Time) {
+	if s.TTL <= 0 {
+		return time.Time{}, time.Time{}
+	}
+	from = m.CreationTime()
+	end := m.AbsoluteExpiry()
+	switch told := !from.IsZero() && !end.IsZero(); {
+	case told && end.Sub(from) > s.TTL:
+		return from, from.Add(s.TTL)
+	case !told && s.TTL.Milliseconds() > math.MaxUint32:
+		return s.EnqueuedTime, s.EnqueuedTime.Add(s.TTL) // the header cannot tell it
+	}
+	return time.Time{}, time.Time{}
+}
+
+// appendWithExpiry appends the properties with another creation time and expiry.
+func appendWithExpiry(dst []byte, m *Message, s *Stamp, from, expiry time.Time) []byte {
+	var set fieldSet
+	if !m.hasID() {
+		set.put(int(FieldMessageID), codec.String(string(appendID(nil, s))))
+	}
+	set.put(int(FieldCreationTime), codec.Timestamp(from))
+	set.put(int(FieldAbsoluteExpiry), codec.Timestamp(expiry))
+	return set.append(dst, codeProperties, m.reader(sectionProperties))
 }
 
 // appendField appends the next field of r as it is encoded, or null.
@@ -223,13 +281,17 @@ func appendWithID(dst []byte, m *Message, s *Stamp) []byte {
 	dst = codec.AppendDescriptor(dst, codeProperties)
 	dst, at := codec.BeginList(dst)
 	dst = append(dst, "\xa1\x20"...) // a string of 32 bytes
-	dst = appendHex(dst, uint64(s.EnqueuedTime.UnixMilli()))
-	dst = appendHex(dst, uint64(s.SequenceNumber))
+	dst = appendID(dst, s)
 	r.Skip()
 	for r.More() {
 		dst = append(dst, r.Raw()...)
 	}
 	return codec.EndList(dst, at, n)
+}
+
+func appendID(dst []byte, s *Stamp) []byte {
+	dst = appendHex(dst, uint64(s.EnqueuedTime.UnixMilli()))
+	return appendHex(dst, uint64(s.SequenceNumber))
 }
 
 func appendHex(dst []byte, v uint64) []byte {

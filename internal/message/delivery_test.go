@@ -5,6 +5,7 @@ package message
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -190,4 +191,45 @@ func TestDeliveryAppends(t *testing.T) {
 		t.Fatal("what was there is gone")
 	}
 	parse(t, got[len(prefix):])
+}
+
+// A delivery shows the time to live that holds, by every way in which a client may
+// work it out, and nothing is changed for one that the sender was allowed.
+func TestDeliveryShowsTheTimeToLiveThatHolds(t *testing.T) {
+	const day = 24 * time.Hour
+	made := enqueued.Add(-time.Minute)
+	for what, c := range map[string]struct {
+		sent      Draft
+		holds     time.Duration
+		header    time.Duration
+		from, end time.Time
+	}{
+		"none, for ever":     {},
+		"none":               {holds: time.Hour, header: time.Hour},
+		"shorter":            {sent: Draft{TTL: time.Minute}, holds: time.Hour, header: time.Minute},
+		"longer":             {sent: Draft{TTL: 2 * time.Hour}, holds: time.Hour, header: time.Hour},
+		"dead letter":        {sent: Draft{TTL: time.Minute}, header: time.Minute},
+		"told by two times":  {sent: Draft{CreationTime: made, AbsoluteExpiry: made.Add(60 * day)}, holds: time.Hour, header: time.Hour, from: made, end: made.Add(time.Hour)},
+		"short by two times": {sent: Draft{TTL: time.Minute, CreationTime: made, AbsoluteExpiry: made.Add(time.Minute)}, holds: time.Minute, header: time.Minute, from: made, end: made.Add(time.Minute)},
+		"none, very long":    {holds: 60 * day, header: math.MaxUint32 * time.Millisecond, from: enqueued, end: enqueued.Add(60 * day)},
+	} {
+		for _, id := range []string{"", "id"} {
+			if id != "" {
+				c.sent.MessageID = codec.String(id)
+			}
+			c.sent.Body = []byte("b")
+			s := locked()
+			s.TTL = c.holds
+			m := parse(t, AppendDelivery(nil, parse(t, c.sent.Encode(nil)), s))
+			if h := m.Header(); h.TTL != c.header {
+				t.Errorf("%s: header says %v, want %v", what, h.TTL, c.header)
+			}
+			if !m.CreationTime().Equal(c.from) || !m.AbsoluteExpiry().Equal(c.end) {
+				t.Errorf("%s: from %v to %v, want %v to %v", what, m.CreationTime(), m.AbsoluteExpiry(), c.from, c.end)
+			}
+			if got := m.MessageIDString(); got == "" || id != "" && got != id {
+				t.Errorf("%s: message-id %q, want one, or %q", what, got, id)
+			}
+		}
+	}
 }

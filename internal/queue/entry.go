@@ -58,8 +58,8 @@ func (e *entry) resting() State {
 // never is a moment that does not come.
 const never = math.MaxInt64
 
-// expiry returns when the message has outlived its use. A deferred message does
-// not expire, and a scheduled one has not begun to live.
+// expiry returns when the message has outlived its use. A deferred message expires
+// only when it is asked for, and a scheduled one has not begun to live.
 func (e *entry) expiry() int64 {
 	if e.life == 0 {
 		return never

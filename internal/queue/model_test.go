@@ -150,16 +150,24 @@ func (m *model) tick(now time.Time) {
 	}
 	for _, x := range slices.Clone(m.messages) {
 		if m.expired(x, now) {
-			if m.cfg.DeadLetterExpired {
-				m.dead = append(m.dead, x.seq)
-			}
-			m.remove(x.seq)
+			m.expire(x)
 		}
 	}
 }
 
 func (m *model) expired(x *modelMessage, now time.Time) bool {
-	return x.state == Ready && !x.expires.IsZero() && !x.expires.After(now)
+	return x.state == Ready && m.outlived(x, now)
+}
+
+func (m *model) outlived(x *modelMessage, now time.Time) bool {
+	return !x.expires.IsZero() && !x.expires.After(now)
+}
+
+func (m *model) expire(x *modelMessage) {
+	if m.cfg.DeadLetterExpired {
+		m.dead = append(m.dead, x.seq)
+	}
+	m.remove(x.seq)
 }
 
 func (m *model) freeSession(id string, end func(*model, *modelMessage)) {

@@ -281,6 +281,7 @@ func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
 		d.NotBefore = moment(q.schedule.all[e.slot].at)
 	case Locked:
 		d.LockedUntil = moment(q.lockedUntil(e.slot))
+		d.Deferred = e.flags&flagDeferred != 0
 	}
 	return d
 }

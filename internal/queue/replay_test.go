@@ -3,7 +3,9 @@
 package queue
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -224,3 +226,41 @@ func exercise(t *testing.T, q *Queue, now time.Time) {
 
 // items is a budget of n items and any number of bytes.
 func items(n int) *Budget { return &Budget{Items: n, Bytes: 1 << 30} }
+
+// Older programs wrote that a message was deferred, and counted nothing. A store of
+// theirs gives what it gave then; what is written now counts a delivery.
+func TestDeferredRecordsOfOlderProgramsCountNothing(t *testing.T) {
+	q, now := New(Config{LockFor: time.Minute, MaxFailures: 3}, 1), epochStart
+	var out Effects
+	var log [][]byte
+	keep := func() {
+		for _, rec := range out.Records() {
+			log = append(log, bytes.Clone(rec))
+		}
+		out.Reset()
+	}
+	if err := q.Enqueue(now, []Arrival{{Body: Ref{1, 1}}}, make([]SeqNo, 1), &out); err != nil {
+		t.Fatal(err)
+	}
+	keep()
+	old := append(slices.Clone(log), []byte{byte(kindDeferred), 1})
+	d, _ := q.Take(now, Want{}, &out)
+	if _, err := q.Defer(now, d.Token, &out); err != nil {
+		t.Fatal(err)
+	}
+	keep()
+	for what, c := range map[string]struct {
+		log      [][]byte
+		failures uint32
+	}{"old": {old, 0}, "new": {log, 1}} {
+		q := New(Config{LockFor: time.Minute, MaxFailures: 3}, 2)
+		for _, rec := range c.log {
+			if err := q.Replay(rec, &out); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		if d, ok := q.Lookup(1); !ok || d.State != Deferred || d.Failures != c.failures {
+			t.Errorf("%s: %+v, %t, want it deferred with %d failures", what, d, ok, c.failures)
+		}
+	}
+}

@@ -68,15 +68,18 @@ func (q *Queue) Revoke(now time.Time, t Token) error {
 	return nil
 }
 
-// Defer sets a message aside until somebody takes it by its number.
+// Defer sets a message aside until somebody takes it by its number. Like Abandon
+// it counts a delivery, and at the limit the message becomes a dead letter.
 func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	e, err := q.held(t, q.at(now))
 	if err != nil {
 		return Settled{}, err
 	}
-	s := q.unlock(t.Seq, e)
 	e.flags |= flagDeferred
-	q.rest(t.Seq, e)
+	s := q.fail(t.Seq, e, out)
+	if s.Dead {
+		return s, nil
+	}
 	out.begin(kindDeferred)
 	out.seq(t.Seq)
 	out.end()

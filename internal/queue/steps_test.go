@@ -210,7 +210,8 @@ func (p *player) settle() {
 		p.m.rest(x)
 	case 2:
 		_, err = p.q.Defer(p.now, x.token, &p.out)
-		x.state, x.deferred = Deferred, false
+		x.deferred = true
+		p.m.fail(x)
 	case 3:
 		_, err = p.q.Reject(p.now, x.token, "why", "because", &p.out)
 		p.m.dead = append(p.m.dead, x.seq)
@@ -258,6 +259,9 @@ func (p *player) takeSeq() {
 		want = ErrNotFound
 	case x.state == Locked:
 		want = ErrLocked
+	case p.m.outlived(x, p.now):
+		want = ErrNotFound // it expires when it is asked for
+		p.m.expire(x)
 	}
 	if !errors.Is(err, want) {
 		p.fatalf("take %d: %v, want %v", seq, err, want)

@@ -93,7 +93,9 @@ func (w *Want) highest() Level {
 }
 
 // TakeSeq hands out the deferred or ready message seq: ErrNotFound, ErrLocked,
-// ErrReceivePaused, ErrSessionLockLost. Of w only Session and Forgetful count.
+// ErrReceivePaused, ErrSessionLockLost. One that has expired is not found, and gone
+// then: for a deferred message this is the moment. Of w only Session and Forgetful
+// count.
 func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Delivery, error) {
 	at := q.at(now)
 	if q.cfg.ReceivePaused {
@@ -113,7 +115,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 		return Delivery{}, ErrLocked
 	case e.is(Scheduled):
 		return Delivery{}, ErrNotFound
-	case e.is(Ready) && e.expiry() <= at:
+	case e.expiry() <= at:
 		q.expire(seq, e, out)
 		return Delivery{}, ErrNotFound
 	case e.is(Ready):
@@ -182,7 +184,7 @@ func (q *Queue) nonce() uint64 {
 	return uint64(q.epoch)<<32 | uint64(q.nonces)
 }
 
-// expire removes a ready message that has outlived its use.
+// expire removes a ready or deferred message that has outlived its use.
 func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
 	if q.cfg.DeadLetterExpired && !q.cfg.IsDead {
 		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,

@@ -88,7 +88,8 @@ type Delivery struct {
 	Level       Level
 	Class       Class
 	State       State
-	Failures    uint32 // failed deliveries so far
+	Deferred    bool   // if it is locked: it is deferred when the lock ends
+	Failures    uint32 // deliveries so far that failed, or ended by deferring
 	Hops        uint8
 	First       bool // never handed out before in this process's memory
 	InSession   bool
@@ -100,6 +101,14 @@ type Delivery struct {
 	ExpiresAt   time.Time // zero is never
 	NotBefore   time.Time // of a scheduled message
 	Reason      Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
+}
+
+// TTL returns how long the message lives from EnqueuedAt on; zero is for ever.
+func (d *Delivery) TTL() time.Duration {
+	if d.ExpiresAt.IsZero() {
+		return 0
+	}
+	return max(d.ExpiresAt.Sub(d.EnqueuedAt), 1)
 }
 
 // Settled tells about a message that was settled, for measurement.

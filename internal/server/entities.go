@@ -5,7 +5,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/triagemq/triagemq/internal/apply"
@@ -23,6 +22,7 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 		return err
 	}
 	var errs []error
+	made := map[apply.Place]bool{} // an update of these is part of making them
 	for _, s := range apply.Diff(apply.Namespace{Queues: cfg.Queues, Topics: cfg.Topics}, have).Steps {
 		err := s.Blocked
 		if err == nil {
@@ -30,15 +30,25 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 		}
 		switch {
 		case err == nil:
+			made[s.Place] = made[s.Place] || s.Verb == apply.Create
 			log.Info("entity follows the configuration", "step", s.Verb, "kind", s.Kind, "entity", s.Path())
-		case s.Verb == apply.Create:
-			errs = append(errs, fmt.Errorf("%v: %w", s, err))
+		case s.Verb == apply.Create || made[s.Place]:
+			errs = append(errs, &stepError{s, err})
 		default:
-			log.Warn("entity differs from the configuration and cannot follow it", "kind", s.Kind, "entity", s.Path(), "err", err)
+			log.Warn("entity differs from the configuration and cannot follow it", "kind", s.Kind, "entity", s.Path(), "err", broker.Text(err))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// stepError is why a step could not be taken, for those who wrote the file.
+type stepError struct {
+	step apply.Step
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step.String() + ": " + broker.Text(e.err) }
+func (e *stepError) Unwrap() error { return e.err }
 
 // present returns the entities that there are.
 func present(b *broker.Broker) (apply.Namespace, error) {

@@ -168,7 +168,7 @@ func (c *conn) failureOf(addr string, err error) failure {
 		}
 		text := known.text
 		if text == "" {
-			text = strings.TrimSuffix(strings.TrimPrefix(err.Error(), known.err.Error()+": "), ".") + "."
+			text = strings.TrimSuffix(strings.TrimPrefix(broker.Text(err), broker.Text(known.err)+": "), ".") + "."
 		}
 		text = shortened(strings.ReplaceAll(text, "{entity}", c.urlOf(addr)))
 		return failure{&endpoint.Error{Condition: known.condition, Description: text}, known.status}
@@ -202,7 +202,7 @@ func throttled(e *broker.ThrottledError) *endpoint.Error {
 	info, at := codec.BeginMap(nil)
 	info = codec.AppendString(codec.AppendSymbol(info, infoClass), e.Class)
 	info = codec.AppendUint(codec.AppendSymbol(info, infoRetryAfter), uint32(math.Ceil(e.RetryAfter*1000)))
-	text := strings.TrimPrefix(e.Error(), "broker: ")
+	text := broker.Text(e)
 	return &endpoint.Error{
 		Condition: condServerBusy, Description: strings.ToUpper(text[:1]) + text[1:] + ".",
 		Info: codec.EndMap(info, at, 2),

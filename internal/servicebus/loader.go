@@ -359,6 +359,7 @@ func stampOf(d *broker.Delivery, mode broker.Mode) message.Stamp {
 		EnqueuedTime:           d.EnqueuedAt,
 		DeliveryCount:          d.Failures,
 		EnqueuedSequenceNumber: int64(d.Origin),
+		TTL:                    d.TTL(),
 	}
 	if mode == broker.PeekLock {
 		s.LockedUntil = d.LockedUntil

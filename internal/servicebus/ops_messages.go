@@ -108,10 +108,10 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 
 func peekedStamp(d *broker.Delivery, _ *message.Message) message.Stamp {
 	s := stampOf(d, broker.ReceiveAndDelete) // no lock to tell of
-	switch d.State {
-	case queue.Deferred:
+	switch {
+	case d.State == queue.Deferred || d.Deferred: // also while somebody holds it
 		s.State = message.StateDeferred
-	case queue.Scheduled:
+	case d.State == queue.Scheduled:
 		s.State = message.StateScheduled
 	default:
 		s.State = message.StateActive

@@ -162,6 +162,8 @@ func deadLetterOf(e *frame.Error) broker.Outcome {
 			o.Reason = text
 		case p.Name == keyDescription && isText:
 			o.Description = text
+		case (p.Name == keyReason || p.Name == keyDescription) && p.Value.IsNull():
+			// The SDK for JavaScript names both, also without a value.
 		default:
 			o.Properties = append(o.Properties, p)
 		}

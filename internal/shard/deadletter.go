@@ -90,10 +90,14 @@ func (s *Shard) reason(reason, description string) queue.Ref {
 	if reason == "" && description == "" {
 		return queue.Ref{}
 	}
-	d := message.Draft{Application: []message.Pair{
-		{Name: message.PropertyDeadLetterReason, Value: codec.String(clip(reason))},
-		{Name: message.PropertyDeadLetterDescription, Value: codec.String(clip(description))},
-	}}
+	var d message.Draft
+	for _, p := range []struct{ name, text string }{
+		{message.PropertyDeadLetterReason, reason}, {message.PropertyDeadLetterDescription, description},
+	} {
+		if p.text != "" {
+			d.Application = append(d.Application, message.Pair{Name: p.name, Value: codec.String(clip(p.text))})
+		}
+	}
 	ref, err := s.body(d.Encode(nil))
 	if err != nil {
 		return queue.Ref{}

@@ -20,7 +20,8 @@ type Send struct {
 	// Copies say which queue gets which body.
 	Copies []Copy
 	// Published is how many messages Topic counts. An Origin in Copies is the
-	// place of the message among them, from 1; the topic makes it a number.
+	// place of the message among them, from 1; the topic makes it a number, unless
+	// the copy is Numbered.
 	// Copies of what is published, for queues that were dropped after the sender
 	// had chosen them, are left out; without the topic nothing is stored.
 	Topic     ID
@@ -45,6 +46,9 @@ type Copy struct {
 	Part    Part
 	Body    int // index into Send.Bodies
 	Arrival queue.Arrival
+	// Numbered says that the Origin is none, or a number already: that of a message
+	// which was forwarded.
+	Numbered bool
 }
 
 // Locked names a message that is locked.
@@ -363,7 +367,9 @@ func (o *sending) count(s *Shard) {
 		return
 	}
 	for i := range o.Copies {
-		o.Copies[i].Arrival.Origin += queue.SeqNo(e.Published)
+		if c := &o.Copies[i]; !c.Numbered {
+			c.Arrival.Origin += queue.SeqNo(e.Published)
+		}
 	}
 	e.Published += uint64(o.Published)
 	if !e.counted {

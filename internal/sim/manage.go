@@ -169,7 +169,7 @@ func (x *managing) takeable(m *modelMessage, w queue.Want) error {
 		return queue.ErrNotFound
 	case m.state == queue.Locked:
 		return queue.ErrLocked
-	case m.state == queue.Scheduled || m.expired(x.h.now):
+	case m.state == queue.Scheduled || m.expirable(x.h.now):
 		return queue.ErrNotFound
 	}
 	return nil

@@ -49,7 +49,13 @@ func (m *modelMessage) expires() time.Time {
 }
 
 func (m *modelMessage) expired(now time.Time) bool {
-	return m.state == queue.Ready && m.life > 0 && !m.expires().After(now)
+	return m.state == queue.Ready && m.expirable(now)
+}
+
+// expirable reports whether it expires if somebody asks for it: a deferred message
+// expires only then.
+func (m *modelMessage) expirable(now time.Time) bool {
+	return (m.state == queue.Ready || m.state == queue.Deferred) && m.life > 0 && !m.expires().After(now)
 }
 
 func (m *modelMessage) setBody(b *message.Message) {

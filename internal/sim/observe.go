@@ -188,9 +188,8 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 	case shard.Release:
 		q.rest(m)
 	case shard.Defer:
-		q.change()
-		q.moved(m.key)
-		m.state, m.deferred, m.changed = queue.Deferred, false, h.version()
+		m.deferred, m.changed = true, h.version()
+		q.fail(m, h.version())
 	case shard.Reject:
 		q.die(m, "because")
 	}
@@ -203,7 +202,7 @@ func (o *observer) Died(now time.Time, d *queue.Dead) {
 	i := slices.IndexFunc(q.dead, func(x death) bool { return x.m.seq == d.Seq })
 	if i < 0 {
 		m := q.find(d.Seq)
-		if m == nil || !m.expired(now) || !q.cfg.DeadLetterExpired {
+		if m == nil || !m.expirable(now) || !q.cfg.DeadLetterExpired {
 			h.w.failf("%v: message %d became a dead letter: %s", o.place, d.Seq, d.Reason)
 		}
 		q.die(m, queue.ReasonExpired)
@@ -234,7 +233,7 @@ func edited(m *message.Message, set []message.Change) *message.Message {
 // Expired implements shard.Observer.
 func (o *observer) Expired(now time.Time, e queue.Expired) {
 	q := o.model()
-	if m := q.find(e.Seq); m != nil && (!m.expired(now) || q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+	if m := q.find(e.Seq); m != nil && (!m.expirable(now) || q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
 		o.h.w.failf("%v: message %d is gone as one that expired", o.place, e.Seq)
 	}
 }

@@ -204,10 +204,13 @@ func (r *reader) integer(name string, to *int64) {
 	})
 }
 
-func (r *reader) int32(name string, to *int32) {
-	r.value(name, func(s string) error {
+func (r *reader) deliveries(to *entity.Deliveries) {
+	r.value("MaxDeliveryCount", func(s string) error {
 		n, err := strconv.ParseInt(s, 10, 32)
-		*to = int32(n)
+		if err == nil && n == 0 {
+			return entity.ErrNoDeliveries
+		}
+		*to = entity.Deliveries(n)
 		return err
 	})
 }

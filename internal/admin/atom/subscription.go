@@ -23,7 +23,7 @@ func readSubscription(name string, d *element, old *entity.Subscription) (entity
 	r.duration("DefaultMessageTimeToLive", &s.DefaultMessageTimeToLive)
 	r.boolean("DeadLetteringOnMessageExpiration", &s.DeadLetteringOnMessageExpiration)
 	r.optional("DeadLetteringOnFilterEvaluationExceptions", &s.DeadLetteringOnFilterEvaluationExceptions)
-	r.int32("MaxDeliveryCount", &s.MaxDeliveryCount)
+	r.deliveries(&s.MaxDeliveryCount)
 	r.optional("EnableBatchedOperations", &s.EnableBatchedOperations)
 	r.status(&s.Status)
 	r.str("ForwardTo", &s.ForwardTo)

@@ -104,7 +104,7 @@ func (w *writer) describe(name string) {
 // its children.
 func (w *writer) counts(c broker.Counts) {
 	w.open("CountDetails", attr{"xmlns:d2p1", nsCounts})
-	w.count("d2p1:ActiveMessageCount", c.Active)
+	w.count("d2p1:ActiveMessageCount", c.Active+c.Deferred) // which there counts both
 	w.count("d2p1:DeadLetterMessageCount", c.Dead)
 	w.count("d2p1:ScheduledMessageCount", c.Scheduled)
 	w.count("d2p1:TransferMessageCount", c.Transfer)

@@ -148,7 +148,7 @@ func Of(err error) (p *Problem, planned bool) {
 		}
 		p := &Problem{Status: k.status, Code: k.code, Message: k.text, Details: details(err)}
 		if p.Message == "" {
-			p.Message = text(err)
+			p.Message = broker.Text(err)
 		}
 		if t, ok := errors.AsType[*broker.ThrottledError](err); ok {
 			p.RetryAfter = t.RetryAfter
@@ -156,25 +156,6 @@ func Of(err error) (p *Problem, planned bool) {
 		return p, true
 	}
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "Internal error; see the server's log."}, false
-}
-
-// text is an error's own, without the names of packages that wrapping left in it.
-func text(err error) string {
-	var kept []string
-	for part := range strings.SplitSeq(err.Error(), ": ") {
-		if !isPackage(part) {
-			kept = append(kept, part)
-		}
-	}
-	return strings.Join(kept, ": ")
-}
-
-func isPackage(word string) bool {
-	switch word {
-	case "broker", "entity", "filter", "queue", "shard", "policy", "caller":
-		return true
-	}
-	return false
 }
 
 // details lists single faults for clients that show them where they belong.

@@ -160,9 +160,7 @@ func received(d *broker.Delivery, m *message.Message) brokerProperties {
 	if id, ok := m.SessionID(); ok {
 		p.SessionID = &id
 	}
-	if !d.ExpiresAt.IsZero() {
-		p.TimeToLive = d.ExpiresAt.Sub(d.EnqueuedAt).Seconds()
-	}
+	p.TimeToLive = d.TTL().Seconds()
 	if at, ok := m.ScheduledEnqueueTime(); ok {
 		p.Scheduled = formatTime(at)
 	}

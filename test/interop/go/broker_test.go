@@ -35,6 +35,17 @@ queues:
   - {name: abandoning, maxDeliveryCount: 3}
   - {name: abandoning-much, maxDeliveryCount: 3}
   - {name: deferring}
+  - {name: deferring-counts}
+  - {name: long-lived}
+  - {name: deferring-once, maxDeliveryCount: 1}
+  - {name: deferred-expiring, deadLetteringOnMessageExpiration: true}
+  - {name: deferred-dropped}
+  - {name: short-lived, defaultMessageTimeToLive: 1h}
+  - {name: forward-first, forwardTo: forward-middle}
+  - {name: forward-middle, forwardTo: forward-last}
+  - {name: forward-last}
+  - {name: dead-letters-plain}
+  - {name: large-properties}
   - {name: dead-letters}
   - {name: peeking}
   - {name: scheduling}

@@ -207,6 +207,27 @@ describe("administration", () => {
     }
   });
 
+  // Rules are made over AMQP here; the text says what is wrong, and names no packages.
+  it("says what is wrong with a rule", async () => {
+    await admin.createTopic("js-bad-rules");
+    await admin.createSubscription("js-bad-rules", "s");
+    const client = new ServiceBusClient(broker.connectionString(), { retryOptions: { maxRetries: 0 } });
+    try {
+      const rules = client.createRuleManager("js-bad-rules", "s");
+      await assert.rejects(rules.createRule("bad", { sqlExpression: "a =" }), (err) => {
+        assert.match(err.message, /1:4: found the end of the text/);
+        assert.doesNotMatch(err.message, /(broker|filter|shard|queue): /);
+        return true;
+      });
+      await assert.rejects(rules.deleteRule("none"), (err) => {
+        assert.doesNotMatch(err.message, /(broker|filter|shard|queue): /);
+        return true;
+      });
+    } finally {
+      await client.close();
+    }
+  });
+
   it("tells the namespace's properties", async () => {
     const ns = await admin.getNamespaceProperties();
     assert.equal(ns.messagingSku, "Standard");

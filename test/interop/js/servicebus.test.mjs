@@ -14,7 +14,7 @@ import { Broker, key, keyName } from "./broker.mjs";
 
 const queues = [
   "name: modes", "name: deleting", "name: batches", "name: draining", "name: subscribing",
-  "name: renewing, lockDuration: 5s", "name: abandoning", "name: deferring", "name: dead-letters",
+  "name: renewing, lockDuration: 5s", "name: abandoning", "name: deferring", "name: dead-letters", "name: dead-letters-plain", "name: deferring-counts",
   "name: peeking", "name: scheduling", "name: oversize", "name: lock-lost, lockDuration: 5s",
   "name: sessions, requiresSession: true", "name: next-session, requiresSession: true",
   "name: contended, requiresSession: true", "name: session-rules, requiresSession: true",
@@ -288,6 +288,47 @@ describe("settlement", () => {
       assert.deepEqual([d.body, d.deadLetterReason, d.deadLetterErrorDescription, d.applicationProperties.by],
         ["bad", "Unreadable", "no such format", "test"]);
       await dead.completeMessage(d);
+    });
+  });
+
+  // A message that is dead-lettered without a reason gets no properties for it, not even null.
+  it("dead-letters without a reason", async () => {
+    await withQueue("dead-letters-plain", async ({ client, sender, receiver }) => {
+      const dead = client.createReceiver("dead-letters-plain", { subQueueType: "deadLetter" });
+      for (const [options, want] of [
+        [undefined, { kept: "yes" }],
+        [{}, { kept: "yes" }],
+        [{ deadLetterReason: "Unreadable" }, { kept: "yes", DeadLetterReason: "Unreadable" }],
+      ]) {
+        await sender.sendMessages({ body: "bad", applicationProperties: { kept: "yes" } });
+        const [m] = await take(receiver, 1);
+        await receiver.deadLetterMessage(m, options);
+        const [d] = await take(dead, 1);
+        assert.deepEqual(d.applicationProperties, want);
+        await dead.completeMessage(d);
+      }
+    });
+  });
+
+  // Deferring counts as a delivery, and abandoning a deferred message leaves it deferred.
+  it("counts deferring as a delivery", async () => {
+    await withQueue("deferring-counts", async ({ sender, receiver }) => {
+      await sender.sendMessages({ body: "a" });
+      const [m] = await take(receiver, 1);
+      assert.equal(m.deliveryCount, 0);
+      await receiver.deferMessage(m);
+      let [d] = await receiver.receiveDeferredMessages(m.sequenceNumber);
+      assert.deepEqual([d.deliveryCount, d.state], [1, "deferred"]);
+      await receiver.abandonMessage(d);
+      await empty(receiver);
+      [d] = await receiver.receiveDeferredMessages(m.sequenceNumber);
+      assert.deepEqual([d.deliveryCount, d.state], [2, "deferred"]);
+      const [seen] = await receiver.peekMessages(1);
+      assert.equal(seen.state, "deferred");
+      await receiver.deferMessage(d);
+      [d] = await receiver.receiveDeferredMessages(m.sequenceNumber);
+      assert.equal(d.deliveryCount, 3);
+      await receiver.completeMessage(d);
     });
   });
 
