@@ -24,8 +24,8 @@
 //
 // Every section may be absent; the order is fixed. Each begins with 00 53 and its
 // code: the few senders that spell descriptors otherwise are corrected by Parse,
-// because go-amqp reads no other form. So is rhea, which writes the footer before
-// the body.
+// because go-amqp reads no other form. So are rhea, which writes the footer before
+// the body, and uAMQP, which writes delivery-annotations there too.
 //
 // # Concurrency
 //

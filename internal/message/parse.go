@@ -3,6 +3,7 @@
 package message
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -23,8 +24,8 @@ var (
 	ErrField = errors.New("message: field of wrong type")
 )
 
-// errSpelling says that a descriptor is not written 00 53 xx, or that the footer
-// stands before the body.
+// errSpelling says that a descriptor is not written 00 53 xx, or that the footer or
+// delivery-annotations are not in their place.
 var errSpelling = errors.New("message: in another form")
 
 // Parse reads the sections of raw, which the Message keeps and which must not
@@ -72,6 +73,9 @@ func (m *Message) scan(stored bool) error {
 		}
 		more := s == sectionBody && next == s+1 && code == body && code != codeValue
 		if s == sectionBody && s < next && body == 0 { // all that was before it is the footer
+			return errSpelling
+		}
+		if s == sectionDelivery && s < next && body == 0 && m.end[sectionDelivery] == m.end[sectionHeader] {
 			return errSpelling
 		}
 		if s < next && !more {
@@ -192,11 +196,13 @@ func checkEnd(r, nested *codec.Reader) {
 	}
 }
 
-// respell returns raw with all descriptors written 00 53 xx, and the footer at the
-// end.
+// respell returns raw with all descriptors written 00 53 xx, delivery-annotations
+// behind the header, and the footer at the end.
 func respell(raw []byte) ([]byte, error) {
 	out := make([]byte, 0, len(raw))
 	var footer []byte
+	later := -1 // where the first section begins that comes after delivery-annotations
+	body := false
 	for r := codec.NewReader(raw); r.Len() > 0; {
 		descriptor, value := r.Described()
 		if r.Err() != nil {
@@ -206,12 +212,21 @@ func respell(raw []byte) ([]byte, error) {
 		if code < codeHeader || code > codeFooter {
 			return nil, fmt.Errorf("%w: descriptor %v", ErrSection, descriptor)
 		}
-		to := &out
 		if code == codeFooter {
-			to = &footer
+			footer = append(codec.AppendDescriptor(footer, code), value.Raw()...)
+			continue
 		}
-		*to = codec.AppendDescriptor(*to, code)
-		*to = append(*to, value.Raw()...)
+		at := len(out)
+		out = append(codec.AppendDescriptor(out, code), value.Raw()...)
+		body = body || code >= codeData
+		switch {
+		case code == codeDelivery && later >= 0 && !body:
+			moved := bytes.Clone(out[at:])
+			copy(out[later+len(moved):], out[later:at])
+			copy(out[later:], moved)
+		case code > codeDelivery && later < 0:
+			later = at
+		}
 	}
 	return append(out, footer...), nil
 }

@@ -23,6 +23,11 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown section", "00537940", ErrSection},
 		{"unknown symbol", "00a3017840", ErrSection},
 		{"header twice", "00537045 00537045", ErrOrder},
+		{"delivery-annotations twice", "005371c10100 005372c10100 005371c10100", ErrOrder},
+		{"delivery-annotations twice after message-annotations", "005372c10100 005371c10100 005371c10100", ErrOrder},
+		{"message-annotations on both sides", "005372c10100 005371c10100 005372c10100", ErrOrder},
+		{"delivery-annotations after the body", "005372c10100 005375a000 005371c10100", ErrOrder},
+		{"delivery-annotations after the body, spelled otherwise", "00800000000000000070 45 005375a000 005371c10100", ErrOrder},
 		{"header after properties", "00537345 00537045", ErrOrder},
 		{"properties after the body", "005375a000 00537345", ErrOrder},
 		{"body on both sides of the footer", "005375a000 005378c10100 005375a000", ErrOrder},
@@ -103,6 +108,27 @@ func TestFooterBeforeTheBodyIsMovedBehindIt(t *testing.T) {
 		if m := parse(t, unhex(t, "00537045 00537345"+footer+body)); !bytes.Equal(m.Bytes(), want) {
 			t.Errorf("became %x, want %x", m.Bytes(), want)
 		}
+	}
+}
+
+// uAMQP writes delivery-annotations right before the body, also behind the footer. They
+// are stored, and delivered, in the order of the specification.
+func TestDeliveryAnnotationsAreMovedToTheirPlace(t *testing.T) {
+	const header, delivery, annotations = "00537045", "005371c10602a3016b5201", "005372c10602a3016b5202"
+	const properties, footer, body = "00537345", "005378c10602a3016b5203", "005375a00161"
+	want := parse(t, unhex(t, header+delivery+annotations+properties+body+footer))
+	for _, in := range []string{
+		header + annotations + delivery + properties + body + footer,
+		header + annotations + properties + footer + delivery + body,
+		header + annotations + properties + delivery + body + footer,
+		"00800000000000000070 45" + annotations + properties + delivery + body + footer,
+	} {
+		if m := parse(t, unhex(t, in)); !bytes.Equal(m.Bytes(), want.Bytes()) {
+			t.Errorf("%s became %x, want %x", in, m.Bytes(), want.Bytes())
+		}
+	}
+	if m := parse(t, unhex(t, annotations+delivery)); !bytes.Equal(m.Bytes(), unhex(t, delivery+annotations)) {
+		t.Errorf("annotations alone became %x", m.Bytes())
 	}
 }
 

@@ -58,7 +58,7 @@ func (f *front) routes(ctx context.Context) http.Handler {
 		case !f.mayTalk(conn.visitor):
 			respond(w, http.StatusForbidden, "text/plain; charset=utf-8",
 				"Plain text from another machine is not served: use https, or start the broker with --insecure.\n")
-		case strings.EqualFold(path, pathWebSocket):
+		case strings.EqualFold(strings.TrimSuffix(path, "/"), pathWebSocket): // uAMQP asks with the slash
 			f.serveWebSocket(ctx, w, r, conn)
 		default:
 			if err := f.checkRequest(r); err != nil {

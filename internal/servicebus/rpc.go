@@ -94,9 +94,11 @@ func (r *request) property(name string) string {
 	return s
 }
 
-// answer settles the request, for which the Go SDK waits, and sends the reply.
+// answer settles the request, for which the Go SDK waits, and sends the reply behind
+// that: uAMQP forgets a request when its reply comes, and crashes on a disposition for
+// a request that it has forgotten.
 func (q *requests) answer(r *request, a reply) {
-	q.link.Settle(r.delivery, frame.Accepted())
+	q.link.SettleNow(r.delivery, frame.Accepted())
 	payload := a.encode(r.message)
 	q.c.mem.Release(r.charge)
 	r.charge = 0

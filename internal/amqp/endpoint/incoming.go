@@ -145,15 +145,27 @@ func (l *Link) tooLarge(d Delivery) {
 
 // Settle answers a delivery we received. Consecutive deliveries with the same
 // outcome leave as one disposition.
+//
+// It settles also where the peer asked for rcv-settle-mode second, which allows us to
+// wait for the peer to settle but does not oblige us: what was answered is durable, so
+// there is nothing to wait for. uAMQP and Proton's BlockingSender take only a settled
+// disposition for the end of a send.
 func (l *Link) Settle(d Delivery, s frame.State) {
 	if !l.Attached() || l.unsettled == 0 {
 		return
 	}
 	l.unsettled--
 	if !d.Settled {
-		// A peer that settles second waits for our state, not for our settling.
-		first := l.remote.ReceiverSettleMode == frame.ReceiverFirst
-		l.session.received.add(l.session, settlement{first: d.ID, last: d.ID, settled: first, state: s}, frame.Receiver)
+		l.session.received.add(l.session, settlement{first: d.ID, last: d.ID, settled: true, state: s}, frame.Receiver)
 	}
 	l.topUp()
+}
+
+// SettleNow is Settle for a delivery whose disposition has to leave before anything that
+// is sent later on the connection.
+func (l *Link) SettleNow(d Delivery, s frame.State) {
+	l.Settle(d, s)
+	if l.Attached() {
+		l.session.received.flush(l.session, frame.Receiver)
+	}
 }

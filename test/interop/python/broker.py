@@ -2,7 +2,8 @@
 """A running broker for tests.
 
 Builds the binary unless TRIAGEMQ_BINARY names one, starts it on a free loopback
-port and stops it by its process id.
+port, or on those it is told, and stops it by its process id. The suite for uAMQP
+uses it as well.
 """
 
 import os
@@ -30,18 +31,20 @@ def free_port():
 
 
 class Broker:
-    """One broker process with the given queues.
+    """One broker process with the given queues and topics.
 
-    Each queue is a flow mapping of the configuration file without its braces,
-    such as "name: a, requiresSession: true".
+    Each is a flow mapping of the configuration file without its braces, such as
+    "name: a, requiresSession: true".
     """
 
-    def __init__(self, queues):
+    def __init__(self, queues, topics=(), ports=()):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="triagemq-interop-python-"))
         self.binary = os.environ.get("TRIAGEMQ_BINARY") or self._build()
-        self.port = free_port()
+        self.ports = ports or [free_port()]
+        self.port = self.ports[0]
         self.config = self.dir / "broker.yaml"
-        self.config.write_text("queues:\n" + "".join(f"  - {{{q}}}\n" for q in queues))
+        self.config.write_text("queues:\n" + "".join(f"  - {{{q}}}\n" for q in queues)
+                               + "topics:\n" + "".join(f"  - {{{t}}}\n" for t in topics))
         self.start()
 
     def _build(self):
@@ -50,11 +53,11 @@ class Broker:
         return out
 
     def start(self):
+        command = [self.binary, "serve", "--dev", "--data", self.dir / "data", "--config", self.config]
+        for port in self.ports:
+            command += ["--listen", f"127.0.0.1:{port}"]
         with open(self.dir / "broker.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [self.binary, "serve", "--dev", "--data", self.dir / "data",
-                 "--config", self.config, "--listen", f"127.0.0.1:{self.port}"],
-                stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             try:
@@ -63,21 +66,34 @@ class Broker:
             except (OSError, urllib.error.URLError):
                 time.sleep(0.02)
         self.kill()
-        raise RuntimeError("broker does not get ready:\n" + (self.dir / "broker.log").read_text())
+        raise RuntimeError("broker does not get ready:\n" + self.log())
+
+    def log(self):
+        """What the broker has written so far."""
+        return (self.dir / "broker.log").read_text()
 
     def kill(self):
         """Ends the process as a crash would."""
         self.process.kill()
         self.process.wait()
 
-    def stop(self):
-        """Ends the process politely and removes its data."""
+    def terminate(self):
+        """Ends the process politely."""
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(timeout=15)
         except subprocess.TimeoutExpired:
             self.kill()
+
+    def stop(self):
+        """Ends the process politely and removes its data."""
+        self.terminate()
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    @property
+    def ca(self):
+        """The file that a TLS client has to trust."""
+        return str(self.dir / "data" / "tls" / "ca.pem")
 
     def url(self, key=KEY):
         return f"amqp://{KEY_NAME}:{key}@127.0.0.1:{self.port}"
