@@ -36,6 +36,10 @@ type Broker struct {
 	posts     sync.Pool // of *post
 	requests  *requests
 
+	// longKeys has keys of entities refused that are too short; set before the broker
+	// is used.
+	longKeys bool
+
 	// admin holds one token: whoever has it may change entities. It is a
 	// channel and not a mutex because it is held while the disk is waited for.
 	admin chan struct{}

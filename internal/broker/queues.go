@@ -17,6 +17,9 @@ func (b *Broker) CreateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 	}
 	q.Policy = compact(q.Policy)
 	err := b.change(ctx, func() error {
+		if err := b.checkKeys(q, nil); err != nil {
+			return err
+		}
 		if err := b.checkForwards(q.Name, "", q.ForwardTo); err != nil {
 			return err
 		}
@@ -44,6 +47,9 @@ func (b *Broker) UpdateQueue(ctx context.Context, q entity.Queue) (entity.Queue,
 		def := *n.def.Load()
 		if err := def.Queue.CheckUpdate(q); err != nil {
 			return invalid(err)
+		}
+		if err := b.checkKeys(q, def.Queue.AuthorizationRules); err != nil {
+			return err
 		}
 		if err := b.checkForwards(q.Name, def.Queue.ForwardTo, q.ForwardTo); err != nil {
 			return err

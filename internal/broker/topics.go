@@ -18,6 +18,9 @@ func (b *Broker) CreateTopic(ctx context.Context, t entity.Topic) (entity.Topic,
 		return entity.Topic{}, invalid(err)
 	}
 	err := b.change(ctx, func() error {
+		if err := b.checkKeys(t, nil); err != nil {
+			return err
+		}
 		return b.createTopic(t)
 	})
 	return t, err
@@ -45,6 +48,9 @@ func (b *Broker) UpdateTopic(ctx context.Context, t entity.Topic) (entity.Topic,
 		def := *n.def.Load()
 		if err := def.Topic.CheckUpdate(t); err != nil {
 			return invalid(err)
+		}
+		if err := b.checkKeys(t, def.Topic.AuthorizationRules); err != nil {
+			return err
 		}
 		t.Name = def.Topic.Name
 		def.Topic = &t

@@ -3,9 +3,11 @@
 package entity
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/triagemq/triagemq/internal/limits"
 )
@@ -100,6 +102,41 @@ func (r AuthorizationRule) faults() Faults {
 		}
 	}
 	return fs
+}
+
+// minKey is how many characters a key has at least, where it is needed. Nothing but its
+// length protects a key: there is no limit on how often a login may fail.
+const minKey = 16
+
+// CheckKeys reports the keys that are too short, other than those of known. Validate
+// does not: in development any key will do.
+func (rs AuthorizationRules) CheckKeys(known AuthorizationRules) error {
+	old := map[string]bool{}
+	for _, r := range known {
+		old[r.PrimaryKey], old[r.SecondaryKey] = true, true
+	}
+	var fs Faults
+	for i, r := range rs {
+		for _, key := range []struct{ field, text string }{{"primaryKey", r.PrimaryKey}, {"secondaryKey", r.SecondaryKey}} {
+			if n := utf8.RuneCountInString(key.text); n > 0 && n < minKey && !old[key.text] {
+				fs.addf(fmt.Sprintf("[%d].%s", i, key.field), "it has %d characters, a key at least %d; `openssl rand -base64 32` makes one", n, minKey)
+			}
+		}
+	}
+	return fs.err()
+}
+
+// CheckKeys reports the keys of the queue that are too short, other than those of known.
+func (q Queue) CheckKeys(known AuthorizationRules) error { return ownKeys(q.AuthorizationRules, known) }
+
+// CheckKeys reports the keys of the topic that are too short, other than those of known.
+func (t Topic) CheckKeys(known AuthorizationRules) error { return ownKeys(t.AuthorizationRules, known) }
+
+func ownKeys(rules, known AuthorizationRules) error {
+	found, _ := errors.AsType[Faults](rules.CheckKeys(known))
+	var fs Faults
+	fs.nested("authorizationRules", found)
+	return fs.err()
 }
 
 // isPlaceholder reports whether a key is one that documents and examples have in the

@@ -121,6 +121,9 @@ func (b *built) build() (err error) {
 	if b.broker, err = broker.Open(b.shards, log); err != nil {
 		return fmt.Errorf("recover the entities: %w", err)
 	}
+	if !cfg.trusting() {
+		b.broker.RequireLongKeys()
+	}
 	rules, fresh, err := loadRules(cfg.FS, !cfg.trusting())
 	if err != nil {
 		return err

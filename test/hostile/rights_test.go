@@ -41,7 +41,7 @@ func keyed(name, key string) string {
 // revokedKeys is number 10: a key is taken away while a connection uses it, and the
 // queue is deleted and made again with another.
 func revokedKeys(s *scene) {
-	old := access.Rule{Name: "worker", Rights: access.Send | access.Listen, PrimaryKey: "the-old-key"}
+	old := access.Rule{Name: "worker", Rights: access.Send | access.Listen, PrimaryKey: "the-old-and-long-key"}
 	s.define(http.MethodPut, "/queues/revoked", keyed("revoked", old.PrimaryKey))
 	s.Cleanup(func() { _, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/revoked", nil) })
 	connect := func() *peer {
@@ -58,7 +58,7 @@ func revokedKeys(s *scene) {
 	if err := open.hello(0); err != nil {
 		s.Fatalf("with a valid key: %v", err)
 	}
-	s.define(http.MethodPut, "/queues/revoked", keyed("revoked", "another-key"))
+	s.define(http.MethodPut, "/queues/revoked", keyed("revoked", "another-long-key"))
 	s.wantNoEntry("after its key was changed", open, idle, 1)
 	s.define(http.MethodDelete, "/queues/revoked", "")
 	s.define(http.MethodPut, "/queues/revoked", keyed("revoked", ""))
