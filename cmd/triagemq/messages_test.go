@@ -91,6 +91,13 @@ queues:
 	}
 }
 
+// What the broker says is told without the names of packages.
+func TestErrorsNameNoPackages(t *testing.T) {
+	c := startCLI(t, "queues: [{name: q}]")
+	c.fails(exitFailed, `open receiver of "q": invalid message: the policy has no class "nope"`, "receive", "q", "--min", "nope", "--wait", "1s")
+	c.fails(exitFailed, `open sender to "none": entity not found: The messaging entity`, "send", "none", "--body", "x")
+}
+
 func TestReceiveVerdicts(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 3}]")
 	c.do("send", "q", "--body", "a", "--body", "b")

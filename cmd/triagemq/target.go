@@ -99,10 +99,10 @@ func advise(err error) error {
 			return &advised{err, a.text}
 		}
 	}
-	return err
+	return &advised{err, ""}
 }
 
-// advised is an error with what to do about it.
+// advised is an error with what to do about it, if that is known.
 type advised struct {
 	error
 	text string
@@ -110,7 +110,11 @@ type advised struct {
 
 // Error is the error without the names of packages, and the advice below it.
 func (e *advised) Error() string {
-	return strings.NewReplacer("client: ", "", "server: ", "").Replace(e.error.Error()) + "\n  " + e.text
+	text := strings.NewReplacer("client: ", "", "server: ", "").Replace(e.error.Error())
+	if e.text == "" {
+		return text
+	}
+	return text + "\n  " + e.text
 }
 
 func (e *advised) Unwrap() error { return e.error }

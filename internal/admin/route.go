@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -219,7 +220,7 @@ func (c *call) decode(to any, limit int64) error {
 	if err != nil {
 		return err
 	}
-	return unmarshal(body, to)
+	return unmarshalNamed(body, to, c.PathValue)
 }
 
 // read reads the body. Whoever acts on it has the right to do so when it has come.
@@ -232,6 +233,11 @@ func (c *call) read(limit int64) ([]byte, error) {
 }
 
 func unmarshal(body []byte, to any) error {
+	return unmarshalNamed(body, to, func(string) string { return "" })
+}
+
+// unmarshalNamed is unmarshal for a definition whose name may be in the path of the request.
+func unmarshalNamed(body []byte, to any, path func(name string) string) error {
 	d := json.NewDecoder(strings.NewReader(string(body)))
 	d.DisallowUnknownFields()
 	err := d.Decode(to)
@@ -244,21 +250,25 @@ func unmarshal(body []byte, to any) error {
 	if err == nil {
 		return nil
 	}
-	return faulty(body, to, err)
+	return faulty(body, to, path, err)
 }
 
 // faulty returns everything that is wrong with a body that could not be read: the fields
-// that are unknown or of another type, and what is wrong with the rest of it.
-func faulty(body []byte, to any, err error) error {
-	faults, syntax := entity.DecodeJSON(body, to, entity.RefuseUnknown)
-	if syntax != nil || len(faults) == 0 {
+// that are unknown or of another type, and what is wrong with the rest of it. Of a body that
+// is larger than definitions are, which are messages, it is the first fault only: to look
+// at all of it would take its memory once more.
+func faulty(body []byte, to any, path func(string) string, err error) error {
+	var faults entity.Faults
+	if len(body) <= limits.Body {
+		faults, _ = entity.DecodeJSON(body, to, entity.RefuseUnknown)
+	}
+	if len(faults) == 0 { // or it is no JSON at all
 		return problem.Bad("The body is not the JSON that is wanted here: %s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	unread := len(faults)
-	for _, f := range definitionFaults(to) {
+	for _, f := range definitionFaults(to, path) {
 		told := slices.ContainsFunc(faults[:unread], func(u entity.Fault) bool { return within(f.Field, u.Field) || within(u.Field, f.Field) })
-		// The name may be in the path of the request.
-		if !told && (f.Field != "name" || f.Problem != "missing") {
+		if !told {
 			faults = append(faults, f)
 		}
 	}
@@ -276,15 +286,19 @@ func within(field, whole string) bool {
 }
 
 // definitionFaults returns what is wrong with a definition, if it is one.
-func definitionFaults(v any) entity.Faults {
+func definitionFaults(v any, path func(string) string) entity.Faults {
 	switch d := v.(type) {
 	case *entity.Queue:
+		d.Name = cmp.Or(d.Name, path("queue"))
 		return broker.QueueFaults(*d)
 	case *entity.Topic:
+		d.Name = cmp.Or(d.Name, path("topic"))
 		return broker.TopicFaults(*d)
 	case *entity.Subscription:
+		d.Name = cmp.Or(d.Name, path("subscription"))
 		return broker.SubscriptionFaults(*d)
 	case *entity.Rule:
+		d.Name = cmp.Or(d.Name, path("rule"))
 		return broker.RuleFaults(*d)
 	}
 	return nil
