@@ -85,7 +85,8 @@ type Received struct {
 	// LockedUntil is when the lock runs out; [Receiver.Renew] moves it. It is
 	// zero for messages that are not locked.
 	LockedUntil time.Time
-	// DeliveryCount is the number of earlier deliveries that failed.
+	// DeliveryCount is the number of earlier deliveries that failed, or ended by
+	// deferring.
 	DeliveryCount uint32
 	// Level is that by which the queue served it, and Class that of the queue's
 	// policy if it is in one. They are told where ReceiverOptions.TellLevel asks

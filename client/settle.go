@@ -46,7 +46,8 @@ func (r *Receiver) Abandon(ctx context.Context, m *Received, properties map[stri
 }
 
 // Defer puts a message aside: only [Receiver.ReceiveDeferred] brings it back, by
-// its number. The properties, which may be nil, are merged into its own.
+// its number. It counts as a delivery, as a failed one does, and the last one makes a
+// dead letter. The properties, which may be nil, are merged into its own.
 func (r *Receiver) Defer(ctx context.Context, m *Received, properties map[string]any) error {
 	return r.settle(ctx, m, outcome{
 		status:     "defered", // as the wire spells it

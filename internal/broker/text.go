@@ -9,12 +9,19 @@ import (
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
+// maxTextErrors is how many errors in one Text looks at: there may be one for each
+// message of a request, and nobody reads them all.
+const maxTextErrors = 100
+
 // Text returns what an error says, for those who do not know our packages: without
 // their names, with which the errors in it begin.
 func Text(err error) string {
-	text := err.Error()
+	text, left := err.Error(), maxTextErrors
 	var strip func(error)
 	strip = func(err error) {
+		if left--; left < 0 {
+			return
+		}
 		switch err.(type) { //nolint:errorlint // as below
 		case nil, entity.Faults, policy.Faults, policy.Fault:
 			return // these begin with the name of a field

@@ -333,3 +333,48 @@ func TestLimitsOnProperties(t *testing.T) {
 	}
 	q.complete(m)
 }
+
+// The time to live of a topic holds for what it publishes, if that of the
+// subscription is longer.
+func TestTimeToLiveOfTopics(t *testing.T) {
+	t.Parallel()
+	ctx, c := deadline(t), administer(t, shared.secureConnection())
+	if _, err := c.CreateTopic(ctx, "short-lived-topic", &admin.CreateTopicOptions{Properties: &admin.TopicProperties{DefaultMessageTimeToLive: ptr("PT1H")}}); err != nil {
+		t.Fatal(err)
+	}
+	client := connect(t, shared.connection())
+	want := map[string]time.Duration{"forever": time.Hour, "PT2H": time.Hour, "PT10M": 10 * time.Minute}
+	for ttl := range want {
+		p := &admin.SubscriptionProperties{DefaultMessageTimeToLive: ptr(ttl)}
+		if ttl == "forever" {
+			p = nil
+		}
+		if _, err := c.CreateSubscription(ctx, "short-lived-topic", ttl, &admin.CreateSubscriptionOptions{Properties: p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := client.NewSender("short-lived-topic", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sent := range []*time.Duration{nil, ptr(3 * time.Hour), ptr(5 * time.Minute)} {
+		if err := s.SendMessage(ctx, &azservicebus.Message{TimeToLive: sent}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for name, holds := range want {
+			r, err := client.NewReceiverForSubscription("short-lived-topic", name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sent != nil {
+				holds = min(holds, *sent)
+			}
+			if m := take(t, ctx, r, 1)[0]; m.TimeToLive == nil || *m.TimeToLive != holds {
+				t.Errorf("sent with %s, subscription with %s: received with %s, want %v", text(sent), name, text(m.TimeToLive), holds)
+			}
+			if err := r.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
