@@ -127,26 +127,38 @@ func (f *front) addresses() []string {
 	return as
 }
 
-// run accepts and serves connections until ctx ends, then tells every peer and
-// waits for them.
+// run accepts and serves connections until ctx ends. Then it stops accepting, so that a
+// client that comes back is refused and tries again, lets go of every peer and waits for
+// them.
 func (f *front) run(ctx context.Context) error {
-	web := f.httpServer(ctx)
-	var accepting sync.WaitGroup
-	accepting.Go(func() { _ = web.Serve(f.web) }) // ends with the hand-off, always with an error
-	stop := context.AfterFunc(ctx, func() {
-		f.close()
-		f.web.Close()
-	})
-	defer stop()
+	serve, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	serve = deadlineOf{serve, ctx}
+	web := f.httpServer(serve)
+	var accepting, requests sync.WaitGroup
+	requests.Go(func() { _ = web.Serve(f.web) }) // ends with the hand-off, always with an error
 	for _, l := range f.listeners {
-		accepting.Go(func() { f.accept(ctx, l) })
+		accepting.Go(func() { f.accept(serve, l) })
 	}
 	<-ctx.Done()
-	f.stopWeb(ctx, web)
+	f.close()
 	accepting.Wait()
+	stop(context.Cause(ctx))
+	f.web.Close()
+	f.stopWeb(ctx, web)
+	requests.Wait()
 	f.serving.Wait()
 	return nil
 }
+
+// deadlineOf is a context with the deadline of another one, which ends earlier.
+type deadlineOf struct {
+	context.Context
+	of context.Context
+}
+
+// Deadline returns that of the other context.
+func (d deadlineOf) Deadline() (time.Time, bool) { return d.of.Deadline() }
 
 // stopWeb lets requests finish for half of the time that the layer has, and then
 // cuts them off.
@@ -294,6 +306,10 @@ type visitor struct {
 	certificate     string // name in the client's certificate, if it showed one that TLS has verified
 	certificateEnds time.Time
 }
+
+// CloseWrite says that nothing more is written. With it, the endpoint and net/http give a
+// client that still sends the time to read why it was refused.
+func (v *visitor) CloseWrite() error { return closeWrite(v.Conn) }
 
 // mayTalk reports whether anything but a health check may pass on v.
 func (f *front) mayTalk(v *visitor) bool {
