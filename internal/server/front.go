@@ -38,6 +38,7 @@ type front struct {
 
 	serving     sync.WaitGroup            // a goroutine for each connection
 	saidCrowded atomic.Pointer[time.Time] // when crowded last wrote to the log
+	saidTLS     atomic.Pointer[time.Time] // when handshakeFailed did
 }
 
 // listen opens the sockets. Nothing is accepted before run.
@@ -58,9 +59,6 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 	if cfg.trusting() {
 		f.local = access.ForDevelopment(parts.Keeper)
 	}
-	if err := f.prepareTLS(); err != nil {
-		return nil, err
-	}
 	parts.Authority = f.authorityFor
 	f.handler = f.adminHandler(parts)
 	if cfg.Handler != nil {
@@ -71,6 +69,10 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 			f.close()
 			return nil, fmt.Errorf("listen on %s: %w", addr, err)
 		}
+	}
+	if err := f.prepareTLS(); err != nil { // the certificate names the ports
+		f.close()
+		return nil, err
 	}
 	return f, nil
 }
@@ -117,6 +119,17 @@ func (f *front) close() {
 	for _, l := range f.listeners {
 		l.Close()
 	}
+}
+
+// ports are those that are listened on.
+func (f *front) ports() []string {
+	var ports []string
+	for _, l := range f.listeners {
+		if _, port, err := net.SplitHostPort(l.Addr().String()); err == nil {
+			ports = append(ports, port)
+		}
+	}
+	return ports
 }
 
 func (f *front) addresses() []string {
@@ -222,6 +235,17 @@ func (f *front) crowded(nc net.Conn) {
 	nc.Close()
 }
 
+// handshakeFailed says that a peer and we could not agree on TLS, mostly because it does
+// not trust our certificate, but not for each of many.
+func (f *front) handshakeFailed(nc net.Conn, err error) {
+	const every = 10 * time.Second
+	now := time.Now()
+	if last := f.saidTLS.Load(); last == nil || now.Sub(*last) >= every {
+		f.saidTLS.Store(&now)
+		f.log.Info("TLS handshake failed", "peer", nc.RemoteAddr().String(), "err", err)
+	}
+}
+
 // greet finds out what a connection speaks and has it served.
 func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 	defer t.leave()
@@ -284,6 +308,9 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	b := &bounded{Conn: c, left: limits.Handshake}
 	tc := tls.Server(b, f.tls)
 	if err := tc.HandshakeContext(ctx); err != nil {
+		if ctx.Err() == nil {
+			f.handshakeFailed(c, err)
+		}
 		return protoUnknown, nil, err
 	}
 	b.left = -1

@@ -23,7 +23,7 @@ func (f *front) prepareTLS() error {
 		}
 		cert = &pair
 	case f.cfg.Security.Dev:
-		made, err := devCertificate(f.cfg.FS, time.Now())
+		made, err := devCertificate(f.cfg.FS, f.ports(), time.Now())
 		if err != nil {
 			return err
 		}

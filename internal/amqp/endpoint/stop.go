@@ -9,10 +9,12 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
-// A connection that is stopped lets its peer go in three steps. By the specification a
-// close would do, but clients look at their links and deliveries: the JavaScript SDK lets
-// a send wait for its whole time-out unless a disposition ends it.
+// A connection that is stopped lets its peer go in steps. By the specification a close
+// would do, but clients look at their links and deliveries: the JavaScript SDK lets a send
+// wait for its whole time-out unless a disposition ends it, which has to come before the
+// detach of its link.
 //
+//	draining    the peer gets no more credit, so that one that sends much has to pause
 //	answering   nothing more is read; the App answers what was
 //	detached    every link is detached with amqp:link:detach-forced; what the peer sent
 //	            before it knew is read, and refused with a disposition
@@ -21,6 +23,7 @@ type stopState uint8
 
 const (
 	notStopping stopState = iota
+	draining
 	answering
 	detached
 )
@@ -36,6 +39,12 @@ var errRefused = Errorf(condServerBusy, textStopping+"; this has not been done")
 const (
 	// stopPatience is how long the App has for its answers if there is no deadline.
 	stopPatience = 5 * time.Second
+	// stopQuiet is how long a peer has to be silent to have nothing under way.
+	stopQuiet = 100 * time.Millisecond
+	// stopCredit is what a peer keeps of its credit, besides what it has under way as
+	// far as we know. It is not zero because a peer that has sent more than that by
+	// then would have less than nothing, which rhea takes for credit.
+	stopCredit = 64
 	// detachPatience is how long a peer has to answer our detaches.
 	detachPatience = time.Second
 )
@@ -47,11 +56,13 @@ func (c *Conn) stop(ctx, stop context.Context) error {
 		patience = time.Until(at) / 2
 	}
 	cause := context.Cause(stop)
+	began := time.Now()
 	steps := []struct {
 		begin    func(*Machine)
 		over     func(*Machine) bool
 		patience time.Duration
 	}{
+		{(*Machine).stopCredit, func(m *Machine) bool { return m.quiet(began) }, patience / 2},
 		{(*Machine).stopReading, (*Machine).idle, patience},
 		{(*Machine).detachAll, func(m *Machine) bool { return m.links == 0 }, min(patience, detachPatience)},
 	}
@@ -83,6 +94,7 @@ func (c *Conn) await(ctx context.Context, over func(*Machine) bool, patience tim
 		}
 		select {
 		case <-c.wake:
+		case <-time.After(stopQuiet):
 		case <-late.C:
 			return nil
 		case <-ctx.Done():
@@ -91,7 +103,40 @@ func (c *Conn) await(ctx context.Context, over func(*Machine) bool, patience tim
 	}
 }
 
-// stopReading begins the first step.
+// stopCredit begins the first step.
+func (m *Machine) stopCredit() {
+	m.stop = draining
+	for _, s := range m.sessions.all() {
+		for _, l := range s.links.all() {
+			if l.Attached() && l.Role() == frame.Receiver {
+				l.tellFlow()
+			}
+		}
+	}
+}
+
+// grantable is the credit that the peer is told on a link on which we receive. What it
+// was told before holds as well: it may have used it by now.
+func (l *Link) grantable() uint32 {
+	if l.Role() == frame.Receiver && l.session.m.stop != notStopping {
+		return min(l.credit, stopCredit+2*l.unsettled)
+	}
+	return l.credit
+}
+
+// quiet reports whether the peer has nothing under way, as far as we can tell, since it
+// was told at the time began to pause.
+func (m *Machine) quiet(began time.Time) bool {
+	if m.links == 0 {
+		return true
+	}
+	if m.heard.After(began) {
+		began = m.heard
+	}
+	return m.idle() && time.Since(began) >= stopQuiet
+}
+
+// stopReading begins the second step.
 func (m *Machine) stopReading() { m.stop = answering }
 
 // idle reports whether the App owes the peer no answer: to no delivery of the peer, and
@@ -114,7 +159,7 @@ func (m *Machine) idle() bool {
 	return true
 }
 
-// detachAll begins the second step.
+// detachAll begins the third step.
 func (m *Machine) detachAll() {
 	m.stop = detached
 	for _, s := range m.sessions.all() {
