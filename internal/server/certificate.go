@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -42,18 +43,45 @@ const (
 // new one. So each start checks that the files belong together, and makes a new
 // set if they do not. Clients that trust the old CA have to trust the new one, as
 // after any renewal.
-func devCertificate(fsys vfs.FS, now time.Time) (*tls.Certificate, error) {
+//
+// It is also for names with each of the ports, such as localhost:5671: the Go SDK takes
+// host and port of a connection string for the name, and Go compares a name that cannot
+// be that of a host as it is. Others ignore such names. A start on a new port makes a new
+// certificate, for the old ports as well, signed by a new CA.
+func devCertificate(fsys vfs.FS, ports []string, now time.Time) (*tls.Certificate, error) {
+	names := certificateNames(ports)
 	cert, err := loadCertificate(fsys)
-	if err == nil && now.Before(cert.Leaf.NotAfter.Add(-renewBefore)) {
+	if err == nil && now.Before(cert.Leaf.NotAfter.Add(-renewBefore)) && len(missing(cert.Leaf.DNSNames, names)) == 0 {
 		return cert, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errMismatch) {
 		return nil, fmt.Errorf("read the certificate in %s: %w", tlsDir, err)
 	}
-	if err := makeCertificate(fsys, now); err != nil {
+	if cert != nil {
+		names = append(names, missing(names, cert.Leaf.DNSNames)...)
+	}
+	if err := makeCertificate(fsys, names, now); err != nil {
 		return nil, fmt.Errorf("make a certificate in %s: %w", tlsDir, err)
 	}
 	return loadCertificate(fsys)
+}
+
+// certificateNames are the names that the certificate is for.
+func certificateNames(ports []string) []string {
+	names := []string{"localhost", "*.localhost"}
+	for _, port := range ports {
+		for _, host := range []string{"localhost", "127.0.0.1"} {
+			if name := net.JoinHostPort(host, port); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// missing returns what of want is not in have.
+func missing(have, want []string) []string {
+	return slices.DeleteFunc(slices.Clone(want), func(name string) bool { return slices.Contains(have, name) })
 }
 
 // errMismatch means that the files of a certificate were all read but do not
@@ -84,7 +112,7 @@ func loadCertificate(fsys vfs.FS) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-func makeCertificate(fsys vfs.FS, now time.Time) error {
+func makeCertificate(fsys vfs.FS, names []string, now time.Time) error {
 	ca, caKey, err := newCertificate(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: "TriageMQ development CA", Organization: []string{"TriageMQ"}},
 		IsCA:                  true,
@@ -96,7 +124,7 @@ func makeCertificate(fsys vfs.FS, now time.Time) error {
 	}
 	leaf, leafKey, err := newCertificate(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "localhost", Organization: []string{"TriageMQ"}},
-		DNSNames:    []string{"localhost", "*.localhost"},
+		DNSNames:    names,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -21,7 +21,7 @@ import (
 func TestDevelopmentCertificate(t *testing.T) {
 	fsys := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first, err := devCertificate(fsys, now)
+	first, err := devCertificate(fsys, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,41 @@ func TestDevelopmentCertificate(t *testing.T) {
 		}
 	}
 
-	again, err := devCertificate(fsys, now.Add(24*time.Hour))
+	again, err := devCertificate(fsys, nil, now.Add(24*time.Hour))
 	if err != nil || !again.Leaf.Equal(first.Leaf) {
 		t.Errorf("a day later there is another certificate, %v", err)
 	}
-	later, err := devCertificate(fsys, now.Add(certLife-time.Hour))
+	later, err := devCertificate(fsys, nil, now.Add(certLife-time.Hour))
 	if err != nil || later.Leaf.Equal(first.Leaf) {
 		t.Errorf("a certificate about to end was kept, %v", err)
+	}
+}
+
+// The Go SDK verifies a certificate against host and port.
+func TestDevelopmentCertificateNamesThePorts(t *testing.T) {
+	fsys := vfs.NewMem()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	made := func(ports ...string) *x509.Certificate {
+		cert, err := devCertificate(fsys, ports, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range ports {
+			for _, host := range []string{"localhost", "127.0.0.1"} {
+				if err := cert.Leaf.VerifyHostname(host + ":" + port); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return cert.Leaf
+	}
+	first := made("5671")
+	both := made("5671", "9999")
+	if both.Equal(first) {
+		t.Error("a new port makes no new certificate")
+	}
+	if again := made("5671"); !again.Equal(both) {
+		t.Error("a certificate that is for an old port as well was not kept")
 	}
 }
 
@@ -54,7 +82,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 	later := now.Add(certLife - time.Hour)
 	for n := 1; ; n++ {
 		disk := vfs.NewMem()
-		if _, err := devCertificate(disk, now); err != nil {
+		if _, err := devCertificate(disk, nil, now); err != nil {
 			t.Fatal(err)
 		}
 		// Everything from the nth call on fails, as it would for a process that
@@ -69,7 +97,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := devCertificate(power, later)
+		_, err := devCertificate(power, nil, later)
 		if calls < n {
 			if err != nil || n < 10 {
 				t.Fatalf("renewal makes %d calls that write: %v", calls, err)
@@ -78,7 +106,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 		}
 		for seed := range uint64(8) {
 			after := disk.CrashClone(seed)
-			cert, err := devCertificate(after, later)
+			cert, err := devCertificate(after, nil, later)
 			if err != nil {
 				t.Fatalf("start after a crash at call %d: %v", n, err)
 			}
@@ -99,7 +127,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 func TestUnreadableCertificateIsKept(t *testing.T) {
 	disk := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := devCertificate(disk, now); err != nil {
+	if _, err := devCertificate(disk, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	broken, input := vfs.NewFault(disk), errors.New("input/output error")
@@ -109,7 +137,7 @@ func TestUnreadableCertificateIsKept(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := devCertificate(broken, now); !errors.Is(err, input) {
+	if _, err := devCertificate(broken, nil, now); !errors.Is(err, input) {
 		t.Errorf("with a disk that cannot be read: %v, want %v", err, input)
 	}
 	if n := broken.Calls(vfs.OpCreate); n > 0 {

@@ -41,6 +41,7 @@ type front struct {
 
 	serving     sync.WaitGroup            // a goroutine for each connection
 	saidCrowded atomic.Pointer[time.Time] // when crowded last wrote to the log
+	saidTLS     atomic.Pointer[time.Time] // when handshakeFailed did
 }
 
 // listen opens the sockets. Nothing is accepted before run.
@@ -61,9 +62,6 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 	if cfg.trusting() {
 		f.local = access.ForDevelopment(parts.Keeper)
 	}
-	if err := f.prepareTLS(); err != nil {
-		return nil, err
-	}
 	parts.Authority = f.authorityFor
 	f.handler = f.adminHandler(parts)
 	if cfg.Handler != nil {
@@ -74,6 +72,10 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 			f.close()
 			return nil, fmt.Errorf("listen on %s: %w", addr, err)
 		}
+	}
+	if err := f.prepareTLS(); err != nil { // the certificate names the ports
+		f.close()
+		return nil, err
 	}
 	return f, nil
 }
@@ -122,6 +124,17 @@ func (f *front) close() {
 	}
 }
 
+// ports are those that are listened on.
+func (f *front) ports() []string {
+	var ports []string
+	for _, l := range f.listeners {
+		if _, port, err := net.SplitHostPort(l.Addr().String()); err == nil {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
 func (f *front) addresses() []string {
 	var as []string
 	for _, l := range f.listeners {
@@ -130,28 +143,40 @@ func (f *front) addresses() []string {
 	return as
 }
 
-// run accepts and serves connections until ctx ends, then tells every peer and
-// waits for them.
+// run accepts and serves connections until ctx ends. Then it stops accepting, so that a
+// client that comes back is refused and tries again, lets go of every peer and waits for
+// them.
 func (f *front) run(ctx context.Context) error {
-	web := f.httpServer(ctx)
-	var accepting sync.WaitGroup
-	accepting.Go(func() { _ = web.Serve(f.web) }) // ends with the hand-off, always with an error
-	stop := context.AfterFunc(ctx, func() {
-		f.close()
-		f.web.Close()
-	})
-	defer stop()
+	serve, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	serve = deadlineOf{serve, ctx}
+	web := f.httpServer(serve)
+	var accepting, requests sync.WaitGroup
+	requests.Go(func() { _ = web.Serve(f.web) }) // ends with the hand-off, always with an error
 	for _, l := range f.listeners {
-		accepting.Go(func() { f.accept(ctx, l) })
+		accepting.Go(func() { f.accept(serve, l) })
 	}
 	<-ctx.Done()
 	f.log.Info("stopping", "cause", context.Cause(ctx), "connections", f.gate.connections(), "grace", f.cfg.Grace.Std())
-	f.stopWeb(ctx, web)
+	f.close()
 	accepting.Wait()
+	stop(context.Cause(ctx))
+	f.web.Close()
+	f.stopWeb(ctx, web)
+	requests.Wait()
 	f.serving.Wait()
 	f.log.Info("all connections are closed")
 	return nil
 }
+
+// deadlineOf is a context with the deadline of another one, which ends earlier.
+type deadlineOf struct {
+	context.Context
+	of context.Context
+}
+
+// Deadline returns that of the other context.
+func (d deadlineOf) Deadline() (time.Time, bool) { return d.of.Deadline() }
 
 // stopWeb lets requests finish for half of the time that the layer has, and then
 // cuts them off.
@@ -213,6 +238,17 @@ func (f *front) crowded(nc net.Conn) {
 		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.gate.maxOpen())
 	}
 	nc.Close()
+}
+
+// handshakeFailed says that a peer and we could not agree on TLS, mostly because it does
+// not trust our certificate, but not for each of many.
+func (f *front) handshakeFailed(nc net.Conn, err error) {
+	const every = 10 * time.Second
+	now := time.Now()
+	if last := f.saidTLS.Load(); last == nil || now.Sub(*last) >= every {
+		f.saidTLS.Store(&now)
+		f.log.Info("TLS handshake failed", "peer", nc.RemoteAddr().String(), "err", err)
+	}
 }
 
 // greet finds out what a connection speaks and has it served.
@@ -278,6 +314,9 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	b := &bounded{Conn: c, left: limits.Handshake}
 	tc := tls.Server(b, certified)
 	if err := tc.HandshakeContext(ctx); err != nil {
+		if ctx.Err() == nil {
+			f.handshakeFailed(c, err)
+		}
 		return protoUnknown, nil, err
 	}
 	b.left = -1
@@ -300,6 +339,10 @@ type visitor struct {
 	certificate     string // name in the client's certificate, if it showed one that TLS has verified
 	certificateEnds time.Time
 }
+
+// CloseWrite says that nothing more is written. With it, the endpoint and net/http give a
+// client that still sends the time to read why it was refused.
+func (v *visitor) CloseWrite() error { return closeWrite(v.Conn) }
 
 // mayTalk reports whether anything but a health check may pass on v.
 func (f *front) mayTalk(v *visitor) bool {

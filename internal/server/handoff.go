@@ -116,10 +116,6 @@ func (c *handed) patience() time.Duration {
 	return c.stranger
 }
 
-// CloseWrite says that nothing more is written. With it, net/http gives a client
-// that still sends the time to read why it was refused.
-func (c *handed) CloseWrite() error { return closeWrite(c.visitor.Conn) }
-
 func closeWrite(nc net.Conn) error {
 	switch c := nc.(type) {
 	case *sniffed:

@@ -48,7 +48,7 @@ func (f *front) loadTLS(files config.TLS) (*tls.Config, error) {
 		}
 		cert = &pair
 	case f.cfg.Security.Dev:
-		made, err := devCertificate(f.cfg.FS, time.Now())
+		made, err := devCertificate(f.cfg.FS, f.ports(), time.Now())
 		if err != nil {
 			return nil, err
 		}

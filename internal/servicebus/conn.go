@@ -93,7 +93,8 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *con
 		watched: map[string]struct{}{},
 	}
 	c.peer.Patience = cmp.Or(peer.Patience, patience)
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	// What the connection has under way when it is told to stop is finished first.
+	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.member = s.memory.Enter()
 	c.mem = budget.NewCounter(c.member.Account)
 	ec.Restrict(c.member.Account)

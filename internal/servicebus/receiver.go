@@ -76,6 +76,9 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	if err := c.grants.require(access.Listen, path); err != nil {
 		return err
 	}
+	if err := checkFilters(l.Remote().Source); err != nil {
+		return err
+	}
 	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source), typical: unknownSize}
 	if l.Remote().SenderSettleMode == frame.SenderSettled {
 		r.mode = broker.ReceiveAndDelete

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
@@ -50,12 +51,52 @@ func sessionWishOf(source *frame.Source) sessionWish {
 	return w
 }
 
+// The filter by which clients of JMS, Qpid and others choose messages in the words of
+// SQL.
+const (
+	selectorName = "apache.org:selector-filter:string"
+	selectorCode = 0x0000468C00000004
+)
+
+// checkFilters refuses a source with a selector. Which filters are in place is in our
+// answer [AMQP 3.5.3], but who asks for some messages and overlooks that gets all of
+// them, and removes them.
+func checkFilters(source *frame.Source) error {
+	if source == nil || len(source.Filter) == 0 {
+		return nil
+	}
+	r := codec.NewReader(source.Filter)
+	filters := r.Value()
+	if r.Err() != nil {
+		return nil
+	}
+	for key, value := range filters.Map() {
+		name, _ := key.Str()
+		if descriptor, _, ok := value.Described(); ok {
+			if symbol, ok := descriptor.Str(); ok {
+				name = symbol
+			} else if code, ok := descriptor.Uint(); ok && code == selectorCode {
+				name = selectorName
+			}
+		}
+		if name == selectorName {
+			return endpoint.Errorf(endpoint.CondNotImplemented,
+				"Selectors are not supported on receivers. Use a topic, and a subscription with a rule.")
+		}
+	}
+	return nil
+}
+
 // granted returns the source to answer with: the peer's own, its filter naming
 // the session it got. Filters that we do not apply are left out, which is how
-// AMQP says so [AMQP 3.5.3].
+// AMQP says so [AMQP 3.5.3]. Messages are always moved, also if the peer asked for
+// copies: a peek is how to look at them.
 func (w sessionWish) granted(source *frame.Source, id string) *frame.Source {
 	answer := *source
 	answer.Filter = nil
+	if answer.DistributionMode != "" {
+		answer.DistributionMode = "move"
+	}
 	if w.asked {
 		b, at := codec.BeginMap(nil)
 		b = codec.AppendSymbol(b, sessionFilter)

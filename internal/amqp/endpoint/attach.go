@@ -71,6 +71,8 @@ func (s *Session) steal(l *Link) {
 // unfit returns why a link cannot be, whatever the App thinks of it.
 func (m *Machine) unfit(l *Link) error {
 	switch {
+	case m.stop != notStopping:
+		return Errorf(CondDetachForced, textStopping)
 	case resumes(l.remote):
 		return Errorf(CondNotImplemented, "links cannot be resumed; attach without unsettled deliveries")
 	case m.links > m.maxLinks():

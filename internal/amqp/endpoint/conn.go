@@ -54,32 +54,37 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 
 // Serve speaks AMQP with the peer until it leaves, ctx ends or it breaks the
 // protocol, and reports why; a peer that closed cleanly is nil. When Serve
-// returns, the socket is closed and no goroutine of it is left. When ctx ends
-// the peer is told amqp:connection:forced, or the cause if that is an [Error].
+// returns, the socket is closed and no goroutine of it is left.
+//
+// When ctx ends the peer is let go: what was read from it is answered, for at most half
+// of the time until the deadline that ctx has by then, every link is detached with
+// amqp:link:detach-forced, and the connection is closed with amqp:connection:forced, or
+// the cause if that is an [Error].
 func (c *Conn) Serve(ctx context.Context, app App) error {
 	defer c.nc.Close()
 	c.mu.Lock()
 	c.machine = NewMachine(app, c.cfg, time.Now())
 	c.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
+	stop := ctx
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 
 	// A deadline in the past wakes the reader. The socket stays open for the
 	// writer, which still has to tell the peer why.
 	poked := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	unpoke := context.AfterFunc(ctx, func() {
 		defer close(poked)
 		c.nc.SetReadDeadline(time.Unix(1, 0))
 	})
 
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(c.readLoop(ctx)) })
-	wg.Go(func() { cancel(c.writeLoop(ctx)) })
+	wg.Go(func() { cancel(c.writeLoop(ctx, stop)) })
 	wg.Wait()
 	c.machine.Unwritten(c.unwritten) // there is no one left to share it with
 	c.machine.Release()
 	c.drop()
-	if !stop() {
+	if !unpoke() {
 		<-poked
 	}
 	err := context.Cause(ctx)
@@ -118,7 +123,7 @@ func (c *Conn) Resume() {
 // It may be called from any goroutine.
 func (c *Conn) Close(err error) {
 	if err == nil {
-		err = Errorf(CondConnectionForced, "the server is closing the connection")
+		err = Errorf(CondConnectionForced, textStopping)
 	}
 	c.Do(func() { c.machine.doom = err })
 }

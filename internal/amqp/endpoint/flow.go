@@ -122,7 +122,7 @@ func (l *Link) forgetParked() {
 
 // topUp grants new credit when half of the window has been used and settled.
 func (l *Link) topUp() {
-	if l.window == 0 || l.state != attached {
+	if l.window == 0 || l.state != attached || l.session.m.stop != notStopping {
 		return
 	}
 	held := l.credit + l.unsettled
@@ -150,7 +150,7 @@ func (l *Link) sendFlow() {
 	l.session.sendFlow(&frame.Flow{
 		Handle: l.handle, HasHandle: true,
 		DeliveryCount: l.count, HasDeliveryCount: true,
-		LinkCredit: l.credit, HasLinkCredit: true,
+		LinkCredit: l.grantable(), HasLinkCredit: true,
 		Drain: l.draining,
 	})
 }

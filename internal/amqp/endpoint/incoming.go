@@ -29,7 +29,9 @@ func (s *Session) onTransfer(t *frame.Transfer, payload []byte) {
 	}
 	l := s.link(t.Handle)
 	switch {
-	case l == nil || l.state == detaching:
+	case l == nil:
+	case l.state == detaching:
+		l.refuseLate(t)
 	case l.Role() != frame.Receiver:
 		s.fail(Errorf(CondNotAllowed, "transfer on handle %d, on which you receive", t.Handle))
 	case l.receiving:

@@ -184,6 +184,21 @@ func (g *ledger) oldBetween(first, last uint32) []uint32 {
 	return ids
 }
 
+// owes reports whether the App was told an outcome of a delivery that is not settled.
+func (g *ledger) owes() bool {
+	for _, e := range g.old {
+		if e.told {
+			return true
+		}
+	}
+	for i := range g.ring {
+		if g.ring[i].told {
+			return true
+		}
+	}
+	return false
+}
+
 // forget removes the entries of a link.
 func (g *ledger) forget(l *Link) {
 	for id, e := range g.old {

@@ -49,6 +49,7 @@ type Machine struct {
 	phase phase
 	err   error // why the machine is done
 	doom  error // close with this before anything else is sent
+	stop  stopState
 
 	in     []byte // the beginning of a frame whose end has not come
 	paused bool   // Feed stopped before the end
@@ -111,6 +112,10 @@ func (m *Machine) Feed(now time.Time, b []byte) error {
 	m.now, m.heard = now, now
 	m.paused, m.unread, m.rest = false, false, nil
 	for m.phase != done && !m.paused {
+		if m.stop == answering {
+			m.paused = true
+			break
+		}
 		if m.behind() {
 			m.paused, m.unread = true, true
 			break

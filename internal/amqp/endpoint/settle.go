@@ -104,6 +104,9 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 		}
 	}
 	s.m.scratch.found = found
+	if len(found) == 0 {
+		s.refuseLateOutcome(d)
+	}
 	s.lighten()
 	s.report(found, d)
 	clear(found)

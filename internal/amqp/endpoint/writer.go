@@ -15,8 +15,9 @@ import (
 const maxWrite = 64 << 10
 
 // writeLoop runs what was handed to Do, keeps the machine's time and writes its
-// output, all that has come together since the last write at once.
-func (c *Conn) writeLoop(ctx context.Context) error {
+// output, all that has come together since the last write at once. It lets the peer go
+// when stop ends.
+func (c *Conn) writeLoop(ctx, stop context.Context) error {
 	timer := time.NewTimer(c.cfg.HandshakeTimeout)
 	defer timer.Stop()
 	for {
@@ -25,6 +26,8 @@ func (c *Conn) writeLoop(ctx context.Context) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			return c.farewell(context.Cause(ctx))
+		case <-stop.Done():
+			return c.stop(ctx, stop)
 		}
 		next, err := c.pump()
 		if err != nil {
@@ -38,7 +41,7 @@ func (c *Conn) writeLoop(ctx context.Context) error {
 // already, and writes what is left to write.
 func (c *Conn) farewell(cause error) error {
 	if _, ok := errors.AsType[*Error](cause); !ok {
-		cause = fmt.Errorf("%w: %w", cause, Errorf(CondConnectionForced, "the server is closing the connection"))
+		cause = fmt.Errorf("%w: %w", cause, Errorf(CondConnectionForced, textStopping))
 	}
 	c.mu.Lock()
 	c.machine.Close(cause)

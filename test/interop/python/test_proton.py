@@ -5,7 +5,8 @@ import threading
 import unittest
 
 from proton import ConnectionException, Described, Message, Timeout, symbol, ulong
-from proton.reactor import Filter
+from proton import Terminus
+from proton.reactor import Copy, Filter, Selector
 from proton.utils import BlockingConnection, LinkDetached, SyncRequestResponse
 
 from broker import Broker
@@ -14,6 +15,7 @@ QUEUES = [
     "name: plain", "name: outcomes", "name: rejected", "name: modified, maxDeliveryCount: 2",
     "name: priorities", "name: urgent", "name: work", "name: answers, requiresSession: true",
     "name: sessions, requiresSession: true", "name: properties", "name: large", "name: many", "name: restart",
+    "name: selected", "name: copied",
 ]
 
 PATIENCE = 10  # seconds that anything may take
@@ -75,6 +77,18 @@ class ProtonTest(unittest.TestCase):
         self.assertEqual(["a", "b", "c"], [m.body for m in self.take(receiver, 3)])
         receiver.close()
         self.assertEmpty("plain")
+
+    def test_selector_is_refused(self):
+        """What is not applied must not be ignored: the receiver would remove every message."""
+        self.send("selected", "a")
+        with self.assertRaises(LinkDetached) as refused:
+            self.connection.create_receiver("selected", options=Selector("colour = 'green'"))
+        self.assertEqual("amqp:not-implemented", refused.exception.condition)
+
+    def test_copy_is_answered_with_move(self):
+        """A receiver that asks for copies learns that it gets the messages themselves."""
+        receiver = self.connection.create_receiver("copied", options=Copy())
+        self.assertEqual(Terminus.DIST_MODE_MOVE, receiver.link.remote_source.distribution_mode)
 
     def test_release_gives_back_uncounted(self):
         self.send("outcomes", "a")
