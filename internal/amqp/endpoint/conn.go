@@ -56,10 +56,9 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 // protocol, and reports why; a peer that closed cleanly is nil. When Serve
 // returns, the socket is closed and no goroutine of it is left.
 //
-// When ctx ends the peer is let go: what was read from it is answered, for at most half
-// of the time until the deadline that ctx has by then, every link is detached with
-// amqp:link:detach-forced, and the connection is closed with amqp:connection:forced, or
-// the cause if that is an [Error].
+// When ctx ends the peer is let go: what it has sent is answered, every link is detached
+// with amqp:link:detach-forced, and the connection is closed with amqp:connection:forced,
+// or the cause if that is an [Error], all of it before the deadline that ctx has by then.
 func (c *Conn) Serve(ctx context.Context, app App) error {
 	defer c.nc.Close()
 	c.mu.Lock()
@@ -89,7 +88,7 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 	}
 	err := context.Cause(ctx)
 	if explained(err) {
-		c.linger()
+		c.linger(stop)
 	}
 	if errors.Is(err, ErrClosed) {
 		return nil
@@ -225,13 +224,18 @@ func (c *Conn) abort(err error) {
 }
 
 // linger waits a moment for the peer to read the reason we closed for: closing a
-// socket that has unread input resets it and may take that reason away again.
-func (c *Conn) linger() {
+// socket that has unread input resets it and may take that reason away again. It does
+// not wait beyond a deadline of stop.
+func (c *Conn) linger(stop context.Context) {
+	until := time.Now().Add(time.Second)
+	if at, ok := stop.Deadline(); ok && at.Before(until) {
+		until = at
+	}
 	if w, ok := c.nc.(interface{ CloseWrite() error }); !ok || w.CloseWrite() != nil {
 		return
 	}
-	const patience, most = time.Second, 1 << 20
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	const most = 1 << 20
+	c.nc.SetReadDeadline(until)
 	io.CopyN(io.Discard, c.nc, most)
 }
 

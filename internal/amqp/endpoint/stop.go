@@ -37,8 +37,8 @@ const textStopping = "the server is closing the connection"
 var errRefused = Errorf(condServerBusy, textStopping+"; this has not been done")
 
 const (
-	// stopPatience is how long the App has for its answers if there is no deadline.
-	stopPatience = 5 * time.Second
+	// stopPatience is how long a step may take if there is no deadline.
+	stopPatience = 2 * time.Second
 	// stopQuiet is how long a peer has to be silent to have nothing under way.
 	stopQuiet = 100 * time.Millisecond
 	// stopCredit is what a peer keeps of its credit, besides what it has under way as
@@ -52,8 +52,8 @@ const (
 // stop lets the peer go, because stop has ended; ctx ends with the connection.
 func (c *Conn) stop(ctx, stop context.Context) error {
 	patience := stopPatience
-	if at, ok := stop.Deadline(); ok { // half of it: the rest is for the peer
-		patience = time.Until(at) / 2
+	if at, ok := stop.Deadline(); ok { // three steps, and the time to read the last
+		patience = time.Until(at) / 4
 	}
 	cause := context.Cause(stop)
 	began := time.Now()
@@ -62,7 +62,7 @@ func (c *Conn) stop(ctx, stop context.Context) error {
 		over     func(*Machine) bool
 		patience time.Duration
 	}{
-		{(*Machine).stopCredit, func(m *Machine) bool { return m.quiet(began) }, patience / 2},
+		{(*Machine).stopCredit, func(m *Machine) bool { return m.quiet(began) }, patience},
 		{(*Machine).stopReading, (*Machine).idle, patience},
 		{(*Machine).detachAll, func(m *Machine) bool { return m.links == 0 }, min(patience, detachPatience)},
 	}
