@@ -110,7 +110,8 @@ func (st *store) show(w io.Writer, r access.Rule) {
 }
 
 func (st *store) connection(rule, key string) string {
-	return connectionString(endpointOf(st.cfg.Listeners), rule, key, st.cfg.TLS.CertFile != "")
+	encrypted := st.cfg.TLS.CertFile != ""
+	return connectionString(endpointOf(st.cfg.Listeners, encrypted), rule, key, encrypted)
 }
 
 func keyRotateCommand(s streams) *cobra.Command {

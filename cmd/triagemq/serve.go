@@ -11,7 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -153,20 +153,20 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 	for _, addr := range r.Addresses {
 		fmt.Fprintf(w, "  listening on %s\n", addr)
 	}
-	endpoint := endpointOf(r.Addresses)
 	if cfg.Security.Dev && !cfg.Security.AllowRemote {
 		fmt.Fprintf(w, "\nDevelopment: from this machine, connect with\n  "+
-			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", endpoint)
+			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", endpointOf(r.Addresses, false))
 	}
 	if r.CA != "" {
 		fmt.Fprintf(w, "For TLS, trust %s (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).\n", filepath.Join(cfg.Data, filepath.FromSlash(r.CA)))
 	}
+	encrypted := r.TLS && !cfg.Security.Dev
 	show := "triagemq key show --data " + cfg.Data
 	switch {
 	case r.NewKey != nil:
 		fmt.Fprintf(w, "\nA root key was made. It is kept in %s; `%s` shows it again\n  %s\n",
 			filepath.Join(cfg.Data, "namespace.json"), show,
-			connectionString(endpoint, r.NewKey.Name, r.NewKey.PrimaryKey, r.TLS && !cfg.Security.Dev))
+			connectionString(endpointOf(r.Addresses, encrypted), r.NewKey.Name, r.NewKey.PrimaryKey, encrypted))
 	case !cfg.Security.Dev || cfg.Security.AllowRemote:
 		fmt.Fprintf(w, "Keys were made before; `%s` shows them.\n", show)
 	}
@@ -194,18 +194,52 @@ func warnRemote(w io.Writer, colored bool) {
 		"which the first start prints and `triagemq key show` shows.%s\n", red, plain)
 }
 
-// endpointOf returns the host to put into a connection string: with a port unless
-// it is the one that clients assume.
-func endpointOf(addresses []string) string {
-	if len(addresses) == 0 {
+// endpointOf returns the host to put into a connection string, with a port unless it is
+// the one that clients assume. The host is one that is listened on: localhost means both
+// 127.0.0.1 and ::1, and clients differ in which they try.
+func endpointOf(addresses []string, encrypted bool) string {
+	assumed := "5672"
+	if encrypted {
+		assumed = "5671"
+	}
+	hosts := map[string][]string{} // by port
+	first := ""
+	for _, addr := range addresses {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			continue
+		}
+		if first == "" || port == assumed {
+			first = port
+		}
+		hosts[port] = append(hosts[port], host)
+	}
+	host := hostOf(hosts[first])
+	if first == assumed || first == "" {
+		if strings.Contains(host, ":") {
+			return "[" + host + "]"
+		}
+		return host
+	}
+	return net.JoinHostPort(host, first)
+}
+
+// hostOf returns the name of this machine for a client on it, of the hosts that are
+// listened on.
+func hostOf(hosts []string) string {
+	loopbacks := 0
+	for _, h := range hosts {
+		switch ip := net.ParseIP(h); {
+		case ip == nil && h != "":
+			return h
+		case h == "", ip.IsUnspecified():
+			return "localhost"
+		case ip.IsLoopback():
+			loopbacks++
+		}
+	}
+	if loopbacks > 1 || len(hosts) == 0 {
 		return "localhost"
 	}
-	if slices.ContainsFunc(addresses, func(a string) bool {
-		_, port, _ := net.SplitHostPort(a)
-		return port == "5672"
-	}) {
-		return "localhost"
-	}
-	_, port, _ := net.SplitHostPort(addresses[0])
-	return net.JoinHostPort("localhost", port)
+	return hosts[0]
 }

@@ -138,7 +138,7 @@ func TestWelcome(t *testing.T) {
   listening on 127.0.0.1:5672
 
 A root key was made. It is kept in ` + filepath.Join("d", "namespace.json") + "; `triagemq key show --data d` shows it again" + `
-  Endpoint=sb://localhost;SharedAccessKeyName=root;SharedAccessKey=key;UseDevelopmentEmulator=true
+  Endpoint=sb://127.0.0.1;SharedAccessKeyName=root;SharedAccessKey=key;UseDevelopmentEmulator=true
 `
 	if w.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", w.String(), want)
@@ -147,7 +147,7 @@ A root key was made. It is kept in ` + filepath.Join("d", "namespace.json") + ";
 	w.Reset()
 	dev := config.Config{Data: "d", Security: config.Security{Dev: true}}
 	welcome(&w, dev, server.Ready{Addresses: []string{"127.0.0.1:7000"}, TLS: true, CA: "tls/ca.pem"})
-	for _, part := range []string{"sb://localhost:7000;", "SAS_KEY_VALUE", filepath.Join("d", "tls", "ca.pem")} {
+	for _, part := range []string{"sb://127.0.0.1:7000;", "SAS_KEY_VALUE", filepath.Join("d", "tls", "ca.pem")} {
 		if !strings.Contains(w.String(), part) {
 			t.Errorf("development: %q is missing in\n%s", part, w.String())
 		}
@@ -158,5 +158,33 @@ A root key was made. It is kept in ` + filepath.Join("d", "namespace.json") + ";
 	welcome(&w, dev, server.Ready{Addresses: []string{"0.0.0.0:7000"}, TLS: true, CA: "tls/ca.pem", NewKey: &access.Rule{Name: "root", PrimaryKey: "secret"}})
 	if text := w.String(); strings.Contains(text, "SAS_KEY_VALUE") || !strings.Contains(text, "SharedAccessKey=secret;UseDevelopmentEmulator=true") {
 		t.Errorf("development for other machines: want the real key alone in\n%s", text)
+	}
+}
+
+// A connection string names what is listened on, as a client on this machine reaches it.
+func TestEndpointIsListenedOn(t *testing.T) {
+	for _, tt := range []struct {
+		addresses []string
+		encrypted bool
+		want      string
+	}{
+		{nil, false, "localhost"},
+		{[]string{"127.0.0.1:5672", "[::1]:5672", "127.0.0.1:5300"}, false, "localhost"},
+		{[]string{"127.0.0.1:5672"}, false, "127.0.0.1"},
+		{[]string{"[::1]:5672"}, false, "[::1]"},
+		{[]string{"127.0.0.1:15672"}, false, "127.0.0.1:15672"},
+		{[]string{"[::1]:15672"}, false, "[::1]:15672"},
+		{[]string{"127.0.0.1:15672", "[::1]:15674"}, false, "127.0.0.1:15672"},
+		{[]string{"localhost:15672"}, false, "localhost:15672"},
+		{[]string{"0.0.0.0:5672"}, false, "localhost"},
+		{[]string{"[::]:15672"}, false, "localhost:15672"},
+		{[]string{"192.0.2.7:5672"}, false, "192.0.2.7"},
+		{[]string{"broker.example:5671"}, true, "broker.example"},
+		{[]string{"broker.example:5672", "broker.example:5671"}, true, "broker.example"},
+		{[]string{"broker.example:5672"}, true, "broker.example:5672"},
+	} {
+		if got := endpointOf(tt.addresses, tt.encrypted); got != tt.want {
+			t.Errorf("%v, encrypted %v: got %s, want %s", tt.addresses, tt.encrypted, got, tt.want)
+		}
 	}
 }
