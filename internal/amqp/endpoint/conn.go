@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/budget"
@@ -31,6 +32,8 @@ type Conn struct {
 	resumed chan struct{} // capacity 1: the App may have room again
 
 	unwritten int // owned by the writer: bytes that a failed write did not take
+
+	end atomic.Pointer[time.Time] // when a stop is to be over; nil without a stop or a limit
 }
 
 // NewConn makes a connection that is served by Serve. The App gets it before
@@ -59,7 +62,8 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 // When ctx ends the peer is let go: what was read from it is answered, for at most half
 // of the time until the deadline that ctx has by then, every link is detached with
 // amqp:link:detach-forced, and the connection is closed with amqp:connection:forced, or
-// the cause if that is an [Error].
+// the cause if that is an [Error]. Serve returns by that deadline, also if the peer reads
+// nothing.
 func (c *Conn) Serve(ctx context.Context, app App) error {
 	defer c.nc.Close()
 	c.mu.Lock()
@@ -76,6 +80,14 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 		defer close(poked)
 		c.nc.SetReadDeadline(time.Unix(1, 0))
 	})
+
+	// Nor does a peer that does not read make the stop longer.
+	defer context.AfterFunc(stop, func() {
+		if at, ok := stop.Deadline(); ok {
+			c.end.Store(&at)
+			c.nc.SetWriteDeadline(c.writeDeadline())
+		}
+	})()
 
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(c.readLoop(ctx)) })
@@ -231,7 +243,7 @@ func (c *Conn) linger() {
 		return
 	}
 	const patience, most = time.Second, 1 << 20
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	c.nc.SetReadDeadline(c.before(time.Now().Add(patience)))
 	io.CopyN(io.Discard, c.nc, most)
 }
 

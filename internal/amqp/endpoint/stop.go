@@ -52,7 +52,7 @@ const (
 // stop lets the peer go, because stop has ended; ctx ends with the connection.
 func (c *Conn) stop(ctx, stop context.Context) error {
 	patience := stopPatience
-	if at, ok := stop.Deadline(); ok { // half of it: the rest is for the peer
+	if at, ok := stop.Deadline(); ok { // half of it: the rest is for the peer, and an eighth to close
 		patience = time.Until(at) / 2
 	}
 	cause := context.Cause(stop)
@@ -64,7 +64,7 @@ func (c *Conn) stop(ctx, stop context.Context) error {
 	}{
 		{(*Machine).stopCredit, func(m *Machine) bool { return m.quiet(began) }, patience / 2},
 		{(*Machine).stopReading, (*Machine).idle, patience},
-		{(*Machine).detachAll, func(m *Machine) bool { return m.links == 0 }, min(patience, detachPatience)},
+		{(*Machine).detachAll, func(m *Machine) bool { return m.links == 0 }, min(patience/4, detachPatience)},
 	}
 	for _, step := range steps {
 		c.mu.Lock()
