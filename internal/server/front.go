@@ -291,6 +291,9 @@ func (f *front) serveHTTP(v *visitor, t *ticket) {
 // identify reads the first bytes, and behind TLS the first of what it protects.
 func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, error) {
 	nc.SetReadDeadline(time.Now().Add(f.cfg.FirstBytes))
+	if ctx.Err() != nil { // then the deadline may have taken the place of the one of the stop
+		return protoUnknown, nil, context.Cause(ctx)
+	}
 	speaks, c, err := sniff(nc)
 	if err != nil {
 		return protoUnknown, nil, err

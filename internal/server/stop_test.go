@@ -3,10 +3,13 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -72,4 +75,37 @@ func TestStopDespiteAClientThatDoesNotRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// late is a connection whose first deadline is set when that of a stop was set already.
+type late struct {
+	net.Conn
+	stopped chan struct{}
+}
+
+func (l *late) SetReadDeadline(at time.Time) error {
+	if at.After(time.Now()) {
+		<-l.stopped
+		return l.Conn.SetReadDeadline(at)
+	}
+	defer close(l.stopped)
+	return l.Conn.SetReadDeadline(at)
+}
+
+// A connection that comes in the moment of a stop, and says nothing, does not hold it up.
+func TestStopDespiteASilentConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		f := &front{cfg: Config{FirstBytes: 5 * time.Second}, log: slog.New(slog.DiscardHandler),
+			gate: newGate(func() int { return 10 }, 10)}
+		ticket, _ := f.gate.enter(ours)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		f.greet(ctx, &late{ours, make(chan struct{})}, ticket)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
 }
