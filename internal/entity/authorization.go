@@ -68,6 +68,9 @@ func (rs AuthorizationRules) faults() Faults {
 	}
 	names := map[string]bool{}
 	for i, r := range rs {
+		if fs.full() {
+			break
+		}
 		place := fmt.Sprintf("[%d]", i)
 		fs.nested(place, r.faults())
 		if r.KeyName != "" && names[r.KeyName] {
@@ -88,6 +91,9 @@ func (r AuthorizationRule) faults() Faults {
 		fs.addf("rights", "none given; there are Send, Listen and Manage")
 	}
 	for _, right := range r.Rights {
+		if fs.full() {
+			break
+		}
 		if _, err := ParseRight(string(right)); err != nil {
 			fs.addf("rights", "%s", Reason(err))
 		}

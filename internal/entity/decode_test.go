@@ -4,7 +4,9 @@ package entity
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -54,5 +56,19 @@ extra: unknown field`
 	}
 	if _, err := DecodeJSON([]byte(`{"name":`), &s, RefuseUnknown); err == nil {
 		t.Error("half a text was read")
+	}
+}
+
+// Who sends a definition does not choose how long the answer is, nor that it is looked at
+// for long.
+func TestFaultsAreBounded(t *testing.T) {
+	const many = 100_000
+	q := Queue{Name: "q", AuthorizationRules: make(AuthorizationRules, many)}.WithDefaults()
+	q.AuthorizationRules[0].Rights = slices.Repeat([]Right{"None"}, many)
+	s := Subscription{Name: "s", Rules: make([]Rule, many)}.WithDefaults()
+	for name, err := range map[string]error{"queue": q.Validate(), "subscription": s.Validate()} {
+		if fs, ok := errors.AsType[Faults](err); !ok || len(fs) != MaxFaults {
+			t.Errorf("%s: %d faults, want %d", name, len(fs), MaxFaults)
+		}
 	}
 }
