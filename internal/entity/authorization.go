@@ -104,7 +104,7 @@ func (r AuthorizationRule) faults() Faults {
 	for _, key := range []struct{ field, text string }{{"primaryKey", r.PrimaryKey}, {"secondaryKey", r.SecondaryKey}} {
 		fs.length(key.field, key.text, limits.KeyText)
 		if isPlaceholder(key.text) {
-			fs.addf(key.field, "%q is a placeholder; `openssl rand -base64 32` makes a key", key.text)
+			fs.addf(key.field, "it looks like a placeholder; `openssl rand -base64 32` makes a key")
 		}
 	}
 	return fs

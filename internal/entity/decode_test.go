@@ -7,6 +7,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -69,6 +70,18 @@ func TestFaultsAreBounded(t *testing.T) {
 	for name, err := range map[string]error{"queue": q.Validate(), "subscription": s.Validate()} {
 		if fs, ok := errors.AsType[Faults](err); !ok || len(fs) != MaxFaults {
 			t.Errorf("%s: %d faults, want %d", name, len(fs), MaxFaults)
+		}
+	}
+}
+
+// A fault is written to logs and terminals, and says nothing of the key that it is about:
+// whether it is a placeholder is a guess.
+func TestFaultsDoNotTellKeys(t *testing.T) {
+	for _, key := range []string{"ChangeMe-7f3a9c51", "<7f3a9c51>", "7f3a9c51...", strings.Repeat("7f3a9c51", 1000), "7f3a9c51"} {
+		rules := AuthorizationRules{{KeyName: "k", Rights: []Right{Send}, PrimaryKey: key, SecondaryKey: key}}
+		err := errors.Join(rules.Validate(), rules.CheckKeys(nil))
+		if err == nil || strings.Contains(err.Error(), "7f3a9c51") {
+			t.Errorf("it says: %.300v", err)
 		}
 	}
 }
