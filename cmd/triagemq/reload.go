@@ -20,13 +20,13 @@ type reloads struct {
 
 // onHangup reads the file again at every SIGHUP and sends what is in it, until ctx
 // ends. A file with faults is reported and changes nothing; then, and without a file,
-// only keys and certificates are read again.
+// only keys and certificates are read again. A SIGHUP that comes later is ignored: it must
+// not end a process that is stopping, or about to.
 func (f serveFlags) onHangup(ctx context.Context, s streams) reloads {
 	hangup := make(chan os.Signal, 1) // one that waits is enough: it will read what is newest
 	signal.Notify(hangup, syscall.SIGHUP)
 	r := reloads{make(chan config.Config), make(chan struct{})}
 	go func() { // ends with ctx, which is the command's own
-		defer signal.Stop(hangup)
 		for {
 			select {
 			case <-ctx.Done():

@@ -30,6 +30,9 @@ func SubscriptionFaults(s entity.Subscription) entity.Faults {
 		fs = append(fs, sqlFaults("defaultRule.", *s.DefaultRule)...)
 	}
 	for i, r := range s.Rules {
+		if len(fs) >= entity.MaxFaults {
+			break
+		}
 		fs = append(fs, sqlFaults(fmt.Sprintf("rules[%d].", i), r)...)
 	}
 	return append(fs, policyFaults(s.Policy)...)

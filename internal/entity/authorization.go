@@ -68,6 +68,9 @@ func (rs AuthorizationRules) faults() Faults {
 	}
 	names := map[string]bool{}
 	for i, r := range rs {
+		if fs.full() {
+			break
+		}
 		place := fmt.Sprintf("[%d]", i)
 		fs.nested(place, r.faults())
 		if r.KeyName != "" && names[r.KeyName] {
@@ -88,6 +91,9 @@ func (r AuthorizationRule) faults() Faults {
 		fs.addf("rights", "none given; there are Send, Listen and Manage")
 	}
 	for _, right := range r.Rights {
+		if fs.full() {
+			break
+		}
 		if _, err := ParseRight(string(right)); err != nil {
 			fs.addf("rights", "%s", Reason(err))
 		}
@@ -98,7 +104,7 @@ func (r AuthorizationRule) faults() Faults {
 	for _, key := range []struct{ field, text string }{{"primaryKey", r.PrimaryKey}, {"secondaryKey", r.SecondaryKey}} {
 		fs.length(key.field, key.text, limits.KeyText)
 		if isPlaceholder(key.text) {
-			fs.addf(key.field, "%q is a placeholder; `openssl rand -base64 32` makes a key", key.text)
+			fs.addf(key.field, "it looks like a placeholder; `openssl rand -base64 32` makes a key")
 		}
 	}
 	return fs

@@ -13,10 +13,6 @@ import (
 	"strings"
 )
 
-// maxFaults is how many faults of a JSON text are told. Nobody reads more, and who sends
-// a text does not choose how long the answer is.
-const maxFaults = 100
-
 // UnknownFields says what is made of fields of a JSON text that the target does not have.
 type UnknownFields bool
 
@@ -38,7 +34,7 @@ func DecodeJSON(text []byte, to any, unknown UnknownFields) (Faults, error) {
 	if err := json.Unmarshal(text, &whole); err != nil {
 		return nil, err
 	}
-	d := jsonDecoder{unknown: unknown}
+	d := jsonDecoder{unknown: unknown, types: map[reflect.Type][]jsonField{}}
 	d.value("", whole, reflect.ValueOf(to).Elem())
 	return d.faults, nil
 }
@@ -46,12 +42,11 @@ func DecodeJSON(text []byte, to any, unknown UnknownFields) (Faults, error) {
 type jsonDecoder struct {
 	faults  Faults
 	unknown UnknownFields
+	types   map[reflect.Type][]jsonField // the fields of the structs so far
 }
 
 func (d *jsonDecoder) addf(path, format string, args ...any) {
-	if len(d.faults) < maxFaults {
-		d.faults.addf(path, format, args...)
-	}
+	d.faults.addf(path, format, args...)
 }
 
 func (d *jsonDecoder) value(path string, text json.RawMessage, to reflect.Value) {
@@ -121,7 +116,11 @@ func kindName(t reflect.Type) string {
 
 // object reads the fields of a struct in the order of the text.
 func (d *jsonDecoder) object(path string, text json.RawMessage, to reflect.Value) {
-	fields := jsonFields(to.Type())
+	fields, ok := d.types[to.Type()]
+	if !ok {
+		fields = jsonFields(to.Type())
+		d.types[to.Type()] = fields
+	}
 	each(text, func(key string, value json.RawMessage) bool {
 		at := joinField(path, key)
 		if path == "" {
@@ -137,7 +136,7 @@ func (d *jsonDecoder) object(path string, text json.RawMessage, to reflect.Value
 		case d.unknown == RefuseUnknown:
 			d.addf(at, "unknown field%s", meant(key, fields))
 		}
-		return len(d.faults) < maxFaults
+		return !d.faults.full()
 	})
 }
 
@@ -158,7 +157,7 @@ func (d *jsonDecoder) list(path string, text json.RawMessage, to reflect.Value) 
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	_, _ = decoder.Token() // the bracket; the text was read before
 	to.Set(reflect.MakeSlice(to.Type(), 0, 0))
-	for i := 0; decoder.More() && len(d.faults) < maxFaults; i++ {
+	for i := 0; decoder.More() && !d.faults.full(); i++ {
 		var item json.RawMessage
 		if decoder.Decode(&item) != nil {
 			return
@@ -175,7 +174,7 @@ func (d *jsonDecoder) mapping(path string, text json.RawMessage, to reflect.Valu
 		v := reflect.New(to.Type().Elem()).Elem()
 		d.value(joinField(path, key), value, v)
 		to.SetMapIndex(reflect.ValueOf(key).Convert(to.Type().Key()), v)
-		return len(d.faults) < maxFaults
+		return !d.faults.full()
 	})
 }
 

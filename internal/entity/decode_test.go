@@ -4,7 +4,10 @@ package entity
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -54,5 +57,31 @@ extra: unknown field`
 	}
 	if _, err := DecodeJSON([]byte(`{"name":`), &s, RefuseUnknown); err == nil {
 		t.Error("half a text was read")
+	}
+}
+
+// Who sends a definition does not choose how long the answer is, nor that it is looked at
+// for long.
+func TestFaultsAreBounded(t *testing.T) {
+	const many = 100_000
+	q := Queue{Name: "q", AuthorizationRules: make(AuthorizationRules, many)}.WithDefaults()
+	q.AuthorizationRules[0].Rights = slices.Repeat([]Right{"None"}, many)
+	s := Subscription{Name: "s", Rules: make([]Rule, many)}.WithDefaults()
+	for name, err := range map[string]error{"queue": q.Validate(), "subscription": s.Validate()} {
+		if fs, ok := errors.AsType[Faults](err); !ok || len(fs) != MaxFaults {
+			t.Errorf("%s: %d faults, want %d", name, len(fs), MaxFaults)
+		}
+	}
+}
+
+// A fault is written to logs and terminals, and says nothing of the key that it is about:
+// whether it is a placeholder is a guess.
+func TestFaultsDoNotTellKeys(t *testing.T) {
+	for _, key := range []string{"ChangeMe-7f3a9c51", "<7f3a9c51>", "7f3a9c51...", strings.Repeat("7f3a9c51", 1000), "7f3a9c51"} {
+		rules := AuthorizationRules{{KeyName: "k", Rights: []Right{Send}, PrimaryKey: key, SecondaryKey: key}}
+		err := errors.Join(rules.Validate(), rules.CheckKeys(nil))
+		if err == nil || strings.Contains(err.Error(), "7f3a9c51") {
+			t.Errorf("it says: %.300v", err)
+		}
 	}
 }

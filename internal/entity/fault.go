@@ -25,8 +25,14 @@ func (f Fault) Error() string {
 
 // Faults is everything wrong with a definition, in the order of its properties.
 // Validate returns it as an error; errors.AsType gets it back for callers that
-// know where each property was written.
+// know where each property was written. There are at most [MaxFaults].
 type Faults []Fault
+
+// MaxFaults is how many faults of one definition are told. Nobody reads more, and who
+// sends a definition does not choose how long the answer is.
+const MaxFaults = 100
+
+func (fs Faults) full() bool { return len(fs) >= MaxFaults }
 
 func (fs Faults) Error() string {
 	lines := make([]string, len(fs))
@@ -51,7 +57,9 @@ func Reason(err error) string { return sentinels.Replace(err.Error()) }
 var sentinels = strings.NewReplacer(ErrName.Error()+": ", "", ErrPath.Error()+": ", "", ErrValue.Error()+": ", "")
 
 func (fs *Faults) addf(field, format string, args ...any) {
-	*fs = append(*fs, Fault{field, fmt.Sprintf(format, args...)})
+	if !fs.full() {
+		*fs = append(*fs, Fault{field, fmt.Sprintf(format, args...)})
+	}
 }
 
 // name adds the fault that check finds in a name, if any.
@@ -86,7 +94,7 @@ func (fs *Faults) length(field, text string, most int) {
 
 // nested adds what is wrong with a part, with the part's place in front.
 func (fs *Faults) nested(place string, part Faults) {
-	for _, f := range part {
+	for _, f := range part[:min(len(part), MaxFaults-len(*fs))] {
 		*fs = append(*fs, Fault{joinField(place, f.Field), f.Problem})
 	}
 }

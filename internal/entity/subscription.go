@@ -114,6 +114,9 @@ func (s Subscription) Validate() error {
 	}
 	names := map[string]int{}
 	for i, r := range s.Rules {
+		if fs.full() {
+			break
+		}
 		place := fmt.Sprintf("rules[%d]", i)
 		fs.nested(place, r.faults())
 		if first, twice := names[Key(r.Name)]; twice {

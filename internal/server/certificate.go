@@ -34,6 +34,9 @@ const (
 	certLife = 5 * 365 * 24 * time.Hour
 	// renewBefore makes a new certificate rather than one that ends soon.
 	renewBefore = 30 * 24 * time.Hour
+	// maxOldNames is how many names of the one before a new certificate takes over,
+	// the latest first.
+	maxOldNames = 100
 )
 
 // devCertificate returns the certificate for localhost, made at the first start
@@ -47,8 +50,10 @@ const (
 // It is also for names with each of the ports, such as localhost:5671: the Go SDK takes
 // host and port of a connection string for the name, and Go compares a name that cannot
 // be that of a host as it is. Others ignore such names. A start on a new port makes a new
-// certificate, for the old ports as well, signed by a new CA.
-func devCertificate(fsys vfs.FS, ports []string, now time.Time) (*tls.Certificate, error) {
+// certificate, for the old ports as well, signed by a new CA. A port that the system chose
+// is no reason for that, as it does so at each start: it is named if a certificate has to
+// be made.
+func devCertificate(fsys vfs.FS, ports, chosen []string, now time.Time) (*tls.Certificate, error) {
 	names := certificateNames(ports)
 	cert, err := loadCertificate(fsys)
 	if err == nil && now.Before(cert.Leaf.NotAfter.Add(-renewBefore)) && len(missing(cert.Leaf.DNSNames, names)) == 0 {
@@ -57,8 +62,10 @@ func devCertificate(fsys vfs.FS, ports []string, now time.Time) (*tls.Certificat
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errMismatch) {
 		return nil, fmt.Errorf("read the certificate in %s: %w", tlsDir, err)
 	}
+	names = append(names, missing(names, certificateNames(chosen))...)
 	if cert != nil {
-		names = append(names, missing(names, cert.Leaf.DNSNames)...)
+		old := missing(names, cert.Leaf.DNSNames)
+		names = append(names, old[:min(len(old), maxOldNames)]...)
 	}
 	if err := makeCertificate(fsys, names, now); err != nil {
 		return nil, fmt.Errorf("make a certificate in %s: %w", tlsDir, err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 func TestDevelopmentCertificate(t *testing.T) {
 	fsys := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first, err := devCertificate(fsys, nil, now)
+	first, err := devCertificate(fsys, nil, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +38,11 @@ func TestDevelopmentCertificate(t *testing.T) {
 		}
 	}
 
-	again, err := devCertificate(fsys, nil, now.Add(24*time.Hour))
+	again, err := devCertificate(fsys, nil, nil, now.Add(24*time.Hour))
 	if err != nil || !again.Leaf.Equal(first.Leaf) {
 		t.Errorf("a day later there is another certificate, %v", err)
 	}
-	later, err := devCertificate(fsys, nil, now.Add(certLife-time.Hour))
+	later, err := devCertificate(fsys, nil, nil, now.Add(certLife-time.Hour))
 	if err != nil || later.Leaf.Equal(first.Leaf) {
 		t.Errorf("a certificate about to end was kept, %v", err)
 	}
@@ -52,7 +53,7 @@ func TestDevelopmentCertificateNamesThePorts(t *testing.T) {
 	fsys := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	made := func(ports ...string) *x509.Certificate {
-		cert, err := devCertificate(fsys, ports, now)
+		cert, err := devCertificate(fsys, ports, nil, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +76,35 @@ func TestDevelopmentCertificateNamesThePorts(t *testing.T) {
 	}
 }
 
+// A port that the system chooses is another one at each start. Clients that trust the CA
+// must not have to trust another one each time, nor does the certificate grow for ever.
+func TestDevelopmentCertificateOutlivesPortsOfTheSystem(t *testing.T) {
+	r := run(t, nil)
+	first, err := readFile(r.fs, caFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := run(t, func(c *Config) { c.FS = r.fs })
+	if got, err := readFile(r.fs, caFile); err != nil || string(got) != string(first) {
+		t.Errorf("started again, from %s to %s, it has another CA, %v", r.addr, again.addr, err)
+	}
+
+	fsys := vfs.NewMem()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for port := range 300 {
+		cert, err := devCertificate(fsys, []string{strconv.Itoa(10000 + port)}, nil, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(cert.Leaf.DNSNames); n > 2*maxOldNames {
+			t.Fatalf("after %d ports it has %d names", port, n)
+		}
+	}
+}
+
 // Line A15 of the hardening list: the certificate is several files, and a crash
 // while they are renewed must not leave a set that the next start cannot use.
 func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
@@ -82,7 +112,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 	later := now.Add(certLife - time.Hour)
 	for n := 1; ; n++ {
 		disk := vfs.NewMem()
-		if _, err := devCertificate(disk, nil, now); err != nil {
+		if _, err := devCertificate(disk, nil, nil, now); err != nil {
 			t.Fatal(err)
 		}
 		// Everything from the nth call on fails, as it would for a process that
@@ -97,7 +127,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := devCertificate(power, nil, later)
+		_, err := devCertificate(power, nil, nil, later)
 		if calls < n {
 			if err != nil || n < 10 {
 				t.Fatalf("renewal makes %d calls that write: %v", calls, err)
@@ -106,7 +136,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 		}
 		for seed := range uint64(8) {
 			after := disk.CrashClone(seed)
-			cert, err := devCertificate(after, nil, later)
+			cert, err := devCertificate(after, nil, nil, later)
 			if err != nil {
 				t.Fatalf("start after a crash at call %d: %v", n, err)
 			}
@@ -127,7 +157,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 func TestUnreadableCertificateIsKept(t *testing.T) {
 	disk := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := devCertificate(disk, nil, now); err != nil {
+	if _, err := devCertificate(disk, nil, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	broken, input := vfs.NewFault(disk), errors.New("input/output error")
@@ -137,7 +167,7 @@ func TestUnreadableCertificateIsKept(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := devCertificate(broken, nil, now); !errors.Is(err, input) {
+	if _, err := devCertificate(broken, nil, nil, now); !errors.Is(err, input) {
 		t.Errorf("with a disk that cannot be read: %v, want %v", err, input)
 	}
 	if n := broken.Calls(vfs.OpCreate); n > 0 {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,15 +125,20 @@ func (f *front) close() {
 	}
 }
 
-// ports are those that are listened on.
-func (f *front) ports() []string {
-	var ports []string
-	for _, l := range f.listeners {
-		if _, port, err := net.SplitHostPort(l.Addr().String()); err == nil {
-			ports = append(ports, port)
+// ports are those that are listened on: those that were asked for, and those that the
+// system chose.
+func (f *front) ports() (asked, chosen []string) {
+	for _, addr := range f.cfg.Listeners {
+		if _, port, err := net.SplitHostPort(addr); err == nil {
+			asked = append(asked, port)
 		}
 	}
-	return ports
+	for _, l := range f.listeners {
+		if _, port, err := net.SplitHostPort(l.Addr().String()); err == nil && !slices.Contains(asked, port) {
+			chosen = append(chosen, port)
+		}
+	}
+	return slices.DeleteFunc(asked, func(port string) bool { return port == "0" || port == "" }), chosen
 }
 
 func (f *front) addresses() []string {
@@ -285,6 +291,9 @@ func (f *front) serveHTTP(v *visitor, t *ticket) {
 // identify reads the first bytes, and behind TLS the first of what it protects.
 func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, error) {
 	nc.SetReadDeadline(time.Now().Add(f.cfg.FirstBytes))
+	if ctx.Err() != nil { // then the deadline may have taken the place of the one of the stop
+		return protoUnknown, nil, context.Cause(ctx)
+	}
 	speaks, c, err := sniff(nc)
 	if err != nil {
 		return protoUnknown, nil, err

@@ -5,6 +5,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,8 +36,7 @@ func ChangeKey(data, name string, change func(access.Rule) access.Rule) (_ acces
 	if _, err := Keys(data); err != nil {
 		return access.Rule{}, err
 	}
-	// Two at a time would each make a key, and one of them would be lost.
-	lock, err := vfs.OS(data).Lock(rulesFile)
+	lock, err := lockRules(data)
 	if err != nil {
 		return access.Rule{}, fmt.Errorf("change the keys in %s: %w", data, err)
 	}
@@ -57,9 +57,26 @@ func ChangeKey(data, name string, change func(access.Rule) access.Rule) (_ acces
 	return rules[at], replaceRules(data, rules)
 }
 
-// replaceRules writes the rules for whom the file belongs to: the administrator who
-// changes them may be another than the one that the broker runs as, which has to read
-// them. A crash leaves the old file or the new one.
+// rulesLock is locked by who changes the rules: two at a time would each make a key, and
+// one of them would be lost. It is not rulesFile, of which each change makes a new one: who
+// waits would lock the old one.
+const rulesLock = "namespace.lock"
+
+func lockRules(data string) (io.Closer, error) {
+	lock, err := vfs.OS(data).Lock(rulesLock)
+	if err != nil {
+		return nil, err
+	}
+	if f, err := os.OpenFile(filepath.Join(data, rulesLock), os.O_RDWR, 0); err == nil {
+		_ = keepOwner(f, filepath.Join(data, rulesFile)) // else only this user can do it again
+		f.Close()
+	}
+	return lock, nil
+}
+
+// replaceRules writes the rules for whom the file belongs to, and for who else could read
+// it: the administrator who changes them may be another than the one that the broker runs
+// as, which has to read them. A crash leaves the old file or the new one.
 func replaceRules(data string, rules access.Rules) error {
 	b, err := rules.Encode()
 	if err != nil {

@@ -45,7 +45,7 @@ func TestChangeKey(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 || ownerOf(t, file) != owner {
 		t.Errorf("mode %v, owner %v, %v, want 600 and %v", info.Mode(), ownerOf(t, file), err, owner)
 	}
-	lock, err := vfs.OS(dir).Lock(rulesFile)
+	lock, err := vfs.OS(dir).Lock(rulesLock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,7 @@ func TestChangeKey(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
 func ownerOf(t *testing.T, name string) uint32 {
 	t.Helper()
 	info, err := os.Stat(name)

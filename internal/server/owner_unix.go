@@ -5,11 +5,15 @@
 package server
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
 
-// keepOwner gives a file to whom the one that it takes the place of belongs to.
+// keepOwner gives a file to whom the one that it takes the place of belongs to, and lets
+// in who else was let in there. Who may not give files away can take the place of one of
+// which the group has as much as its owner.
 func keepOwner(f *os.File, replaced string) error {
 	old, err := os.Stat(replaced)
 	if err != nil {
@@ -21,8 +25,25 @@ func keepOwner(f *os.File, replaced string) error {
 	}
 	was, ok := old.Sys().(*syscall.Stat_t)
 	is, known := mine.Sys().(*syscall.Stat_t)
-	if !ok || !known || was.Uid == is.Uid {
+	if !ok || !known {
 		return nil
 	}
-	return f.Chown(int(was.Uid), int(was.Gid))
+	const group = 0o060
+	perm := old.Mode().Perm()
+	switch {
+	case was.Uid != is.Uid:
+		err = f.Chown(int(was.Uid), int(was.Gid))
+		if errors.Is(err, fs.ErrPermission) && perm&group == group {
+			err = f.Chown(-1, int(was.Gid))
+		}
+	case was.Gid != is.Gid && perm&group != 0:
+		err = f.Chown(-1, int(was.Gid))
+	}
+	if err != nil {
+		return err
+	}
+	if perm == mine.Mode().Perm() {
+		return nil
+	}
+	return f.Chmod(perm)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/config"
@@ -15,10 +16,16 @@ import (
 // follow brings keys, certificates and entities in line with each configuration that
 // comes, and reads keys and certificates again when asked to. What cannot be followed
 // is reported and does not end the broker.
-func (b *built) follow(ctx context.Context) error {
+//
+// Once the broker is up, which is when others know whom to ask, the keys are read again:
+// they may have been changed since they were read, and nobody could ask.
+func (b *built) follow(ctx context.Context, up <-chan struct{}) error {
 	files := b.cfg.TLS
 	for {
 		select {
+		case <-up:
+			up = nil
+			b.catchUp()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-b.cfg.Reload: // never, if there is no channel
@@ -40,6 +47,16 @@ func (b *built) apply(ctx context.Context, cfg config.Config) {
 		return
 	}
 	b.log.Info("the configuration was applied again")
+}
+
+// catchUp takes over keys that were changed while the broker started.
+func (b *built) catchUp() {
+	before := b.keys.kept
+	if err := b.keys.reload(); err != nil {
+		b.log.Error("the keys could not be read again; those from before stay", "err", err)
+	} else if !slices.Equal(before, b.keys.kept) {
+		b.log.Info("the keys were changed during the start; the new ones hold")
+	}
 }
 
 // reload reads keys and certificates again. Those that cannot be read stay as they

@@ -154,7 +154,7 @@ func (b *built) serve(ctx context.Context) error {
 	s.Go("clock", watchClock(b.clock, b.review, b.log))
 	s.Go("webhooks", b.hooks.run)
 	s.Go("broker", b.broker.Run)
-	defined := make(chan error, 1)
+	defined, up := make(chan error, 1), make(chan struct{})
 	s.Go("entities", func(ctx context.Context) error {
 		err := define(ctx, b.broker, b.cfg.Config, b.log)
 		if err == nil && b.newKey != nil {
@@ -165,7 +165,7 @@ func (b *built) serve(ctx context.Context) error {
 		if err != nil {
 			return err // a layer that fails brings down those below in good order
 		}
-		return b.follow(ctx)
+		return b.follow(ctx, up)
 	})
 	var err error
 	select {
@@ -181,6 +181,7 @@ func (b *built) serve(ctx context.Context) error {
 	if b.cfg.Ready != nil {
 		b.cfg.Ready(Ready{Addresses: b.front.addresses(), NewKey: b.newKey, TLS: b.front.tls.Load() != nil, CA: b.front.ca})
 	}
+	close(up)
 	return s.Wait(b.cfg.Grace.Std())
 }
 

@@ -48,7 +48,8 @@ func (f *front) loadTLS(files config.TLS) (*tls.Config, error) {
 		}
 		cert = &pair
 	case f.cfg.Security.Dev:
-		made, err := devCertificate(f.cfg.FS, f.ports(), time.Now())
+		ports, chosen := f.ports()
+		made, err := devCertificate(f.cfg.FS, ports, chosen, time.Now())
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/budget"
@@ -31,6 +32,8 @@ type Conn struct {
 	resumed chan struct{} // capacity 1: the App may have room again
 
 	unwritten int // owned by the writer: bytes that a failed write did not take
+
+	end atomic.Pointer[time.Time] // when a stop is to be over; nil without a stop or a limit
 }
 
 // NewConn makes a connection that is served by Serve. The App gets it before
@@ -58,7 +61,8 @@ func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
 //
 // When ctx ends the peer is let go: what it has sent is answered, every link is detached
 // with amqp:link:detach-forced, and the connection is closed with amqp:connection:forced,
-// or the cause if that is an [Error], all of it before the deadline that ctx has by then.
+// or the cause if that is an [Error], all of it before the deadline that ctx has by then,
+// also if the peer reads nothing.
 func (c *Conn) Serve(ctx context.Context, app App) error {
 	defer c.nc.Close()
 	c.mu.Lock()
@@ -76,6 +80,14 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 		c.nc.SetReadDeadline(time.Unix(1, 0))
 	})
 
+	// Nor does a peer that does not read make the stop longer.
+	defer context.AfterFunc(stop, func() {
+		if at, ok := stop.Deadline(); ok {
+			c.end.Store(&at)
+			c.nc.SetWriteDeadline(c.writeDeadline())
+		}
+	})()
+
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(c.readLoop(ctx)) })
 	wg.Go(func() { cancel(c.writeLoop(ctx, stop)) })
@@ -88,7 +100,7 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 	}
 	err := context.Cause(ctx)
 	if explained(err) {
-		c.linger(stop)
+		c.linger()
 	}
 	if errors.Is(err, ErrClosed) {
 		return nil
@@ -225,17 +237,13 @@ func (c *Conn) abort(err error) {
 
 // linger waits a moment for the peer to read the reason we closed for: closing a
 // socket that has unread input resets it and may take that reason away again. It does
-// not wait beyond a deadline of stop.
-func (c *Conn) linger(stop context.Context) {
-	until := time.Now().Add(time.Second)
-	if at, ok := stop.Deadline(); ok && at.Before(until) {
-		until = at
-	}
+// not wait beyond the end of a stop.
+func (c *Conn) linger() {
 	if w, ok := c.nc.(interface{ CloseWrite() error }); !ok || w.CloseWrite() != nil {
 		return
 	}
-	const most = 1 << 20
-	c.nc.SetReadDeadline(until)
+	const patience, most = time.Second, 1 << 20
+	c.nc.SetReadDeadline(c.before(time.Now().Add(patience)))
 	io.CopyN(io.Discard, c.nc, most)
 }
 

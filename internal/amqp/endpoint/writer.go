@@ -109,7 +109,11 @@ func (c *Conn) recycle(todo []func()) {
 func (c *Conn) write(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), maxWrite)
-		c.nc.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
+		at := c.writeDeadline()
+		c.nc.SetWriteDeadline(at)
+		if end := c.before(at); end != at { // a stop has begun since
+			c.nc.SetWriteDeadline(end)
+		}
 		if taken, err := c.nc.Write(b[:n]); err != nil {
 			c.unwritten = len(b) - taken
 			if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
@@ -120,4 +124,15 @@ func (c *Conn) write(b []byte) error {
 		b = b[n:]
 	}
 	return nil
+}
+
+// writeDeadline is until when a write that begins now may take.
+func (c *Conn) writeDeadline() time.Time { return c.before(time.Now().Add(c.cfg.WriteTimeout)) }
+
+// before returns at, or the end of the stop if that is earlier.
+func (c *Conn) before(at time.Time) time.Time {
+	if end := c.end.Load(); end != nil && end.Before(at) {
+		return *end
+	}
+	return at
 }
