@@ -14,6 +14,8 @@
 // link, session or connection. Errors of an App reach the peer with their text
 // only as an [Error].
 //
+// A peer is let go in steps when the server stops: see stopState.
+//
 // What a peer can make us keep is charged to the account of its connection; see
 // Memory. A delivery that the App has no room for pauses the peer: it stays where it
 // is, and nothing behind it is read.

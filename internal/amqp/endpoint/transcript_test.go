@@ -115,6 +115,10 @@ func (p *player) run(c script.Command) string {
 	case "app":
 		p.app(c)
 		err = p.m.Advance(p.now)
+	case "let-go": // as Conn.stop does
+		map[string]func(){"credit": p.m.stopCredit, "answer": p.m.stopReading, "detach": p.m.detachAll}[c.Word(0)]()
+		err = p.m.Feed(p.now, nil)
+		p.say("idle %v", p.m.idle())
 	case "stop":
 		p.m.Close(Errorf(CondConnectionForced, "stopping"))
 	default:

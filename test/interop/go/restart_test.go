@@ -52,6 +52,80 @@ func TestReconnectAfterRestart(t *testing.T) {
 	}
 }
 
+// The broker is stopped in good order and started again and again while senders send. They
+// go on without an error, and whatever was acknowledged is there.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	const senders, stops = 4, 3
+	b := ownBroker(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	loading, stop := context.WithCancel(ctx)
+	var mu sync.Mutex
+	acked := map[string]bool{}
+	progress := make([]chan struct{}, senders)
+	var wg sync.WaitGroup
+	for s := range senders {
+		progress[s] = make(chan struct{}, 1)
+		sender, err := patient(t, b).NewSender("load", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			for n := 0; loading.Err() == nil; n++ {
+				body := fmt.Sprintf("%d/%d", s, n)
+				if err := sender.SendMessage(ctx, &azservicebus.Message{Body: []byte(body)}, nil); err != nil {
+					t.Errorf("sender %d: %v", s, err)
+					return
+				}
+				mu.Lock()
+				acked[body] = true
+				mu.Unlock()
+				select {
+				case progress[s] <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	goOn := func() {
+		for _, p := range progress {
+			for range 2 { // one may be from before
+				select {
+				case <-p:
+				case <-ctx.Done():
+					t.Fatal("a sender hangs")
+				}
+			}
+		}
+	}
+	for range stops {
+		goOn()
+		b.stop()
+		if err := b.restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goOn()
+	stop()
+	wg.Wait()
+	r, err := patient(t, b).NewReceiverForQueue("load", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(acked) > 0 {
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		ms, err := r.ReceiveMessages(short, 500, nil)
+		cancel()
+		if err != nil {
+			t.Fatalf("%d acknowledged messages did not come back: %v", len(acked), err)
+		}
+		for _, m := range ms {
+			delete(acked, string(m.Body))
+		}
+	}
+}
+
 // The broker is killed again and again while senders send. Whatever was
 // acknowledged is there afterwards, in each sender's order.
 func TestKillUnderLoadLosesNothing(t *testing.T) {

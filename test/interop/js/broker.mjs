@@ -74,12 +74,17 @@ export class Broker {
     await this.exited;
   }
 
-  // stop ends the process politely and removes its data.
-  async stop() {
+  // terminate ends the process politely.
+  async terminate() {
     this.process.kill("SIGTERM");
     const late = setTimeout(() => this.process.kill("SIGKILL"), 15_000);
     await this.exited;
     clearTimeout(late);
+  }
+
+  // stop ends the process politely and removes its data.
+  async stop() {
+    await this.terminate();
     rmSync(this.dir, { recursive: true, force: true });
   }
 

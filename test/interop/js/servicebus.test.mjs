@@ -21,7 +21,7 @@ const queues = [
   "name: duplicates, requiresDuplicateDetection: true, duplicateDetectionHistoryTimeWindow: 1m",
   "name: forward-source, forwardTo: forward-target", "name: forward-target",
   "name: secured", "name: secure-transport", "name: priorities", "name: header-priorities", "name: bodies",
-  "name: round-trip", "name: restart", "name: restart-waiting",
+  "name: round-trip", "name: restart", "name: restart-waiting", "name: restart-sending",
 ];
 
 // Retries of the SDK wait 30 seconds; a test wants the first answer.
@@ -57,6 +57,18 @@ async function take(receiver, n, maxWaitTimeInMs = 8000) {
 async function empty(receiver) {
   const got = await receiver.receiveMessages(1, { maxWaitTimeInMs: 300 });
   assert.deepEqual(got.map((m) => m.body), []);
+}
+
+// within rejects when p takes too long, so that a hang is a failure with a name.
+async function within(ms, p, what) {
+  const late = new AbortController();
+  const deadline = pause(ms, undefined, { signal: late.signal }).then(() => { throw new Error(what); });
+  deadline.catch(() => {}); // it is aborted in the end
+  try {
+    return await Promise.race([p, deadline]);
+  } finally {
+    late.abort();
+  }
 }
 
 const bodies = (messages) => messages.map((m) => m.body).join(" ");
@@ -480,6 +492,53 @@ describe("restart", () => {
       assert.equal(bodies(messages), "before after");
       for (const m of messages) await receiver.completeMessage(m);
       await Promise.all([once(seen, "awaited"), waiting.sendMessages({ body: "awaited" })]);
+    }, { options });
+  });
+
+  // A broker that stops answers every send before it closes. Of a close alone the SDK
+  // makes nothing: a send that is under way waits for its whole minute. Errors are to be
+  // expected, and are for the program to handle: the SDK does not try again by itself
+  // when the connection is refused.
+  it("goes on sending while the broker is stopped and started", async () => {
+    const options = { retryOptions: { maxRetries: 50, retryDelayInMs: 100, mode: 0 } };
+    await withQueue("restart-sending", async ({ client, receiver }) => {
+      const senders = 4;
+      const acknowledged = new Set();
+      const progress = new EventEmitter();
+      let going = true;
+      const load = Array.from({ length: senders }, async (_, i) => {
+        const sender = client.createSender("restart-sending");
+        for (let n = 0; going; n++) {
+          try {
+            await sender.sendMessages({ body: `${i}/${n}` });
+            acknowledged.add(`${i}/${n}`);
+            progress.emit(`${i}`);
+          } catch {
+            await pause(50);
+          }
+        }
+      });
+      const goesOn = async () => {
+        const all = Array.from({ length: senders }, (_, i) => once(progress, `${i}`));
+        await within(30_000, Promise.all(all), "a sender hangs");
+      };
+      try {
+        for (let restarts = 0; restarts < 4; restarts++) {
+          await goesOn();
+          await broker.terminate();
+          await broker.run();
+        }
+        await goesOn();
+      } finally {
+        going = false;
+      }
+      await Promise.all(load);
+      while (acknowledged.size > 0) {
+        const messages = await receiver.receiveMessages(200, { maxWaitTimeInMs: 8000 });
+        assert.notEqual(messages.length, 0, `${acknowledged.size} messages are lost`);
+        for (const m of messages) acknowledged.delete(m.body);
+        await Promise.all(messages.map((m) => receiver.completeMessage(m)));
+      }
     }, { options });
   });
 });

@@ -5,9 +5,15 @@ It runs in a network namespace of its own: see run.sh.
 """
 
 import asyncio
+import contextlib
 import datetime
+import io
 import os
+import re
+import socket
+import ssl
 import threading
+import time
 import unittest
 
 from azure.servicebus import (
@@ -29,7 +35,7 @@ QUEUES = [
     "name: plain", "name: batches", "name: deleting", "name: settling, maxDeliveryCount: 3", "name: deferring",
     "name: peeking", "name: scheduling", "name: sessions, requiresSession: true", "name: renewing, lockDuration: 5s",
     "name: priorities", "name: annotated", "name: large", "name: websocket", "name: endpoint", "name: async",
-    "name: async-sessions, requiresSession: true", "name: restart", "name: restarts", "name: guide", "name: secured",
+    "name: async-sessions, requiresSession: true", "name: restart", "name: restarts", "name: secured", "name: orders",
 ]
 TOPICS = ["name: news, subscriptions: [{name: all}]"]
 
@@ -322,3 +328,101 @@ class AdministrationTest(unittest.TestCase):
         self.assertEqual(0, runtime.active_message_count)
         self.assertEqual("sub", [s.name for s in self.admin.list_subscriptions("made-topic")][0])
         self.assertTrue(self.admin.get_namespace_properties().name)
+
+
+class GuideTest(unittest.TestCase):
+    """Runs the snippets of the guide and the README as they are, but for the CA's file."""
+
+    def run_snippets(self, page):
+        text = (running.ROOT / page).read_text()
+        snippets = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        self.assertTrue(snippets)
+        printed = io.StringIO()
+        for snippet in snippets:
+            with contextlib.redirect_stdout(printed):
+                exec(compile(snippet.replace("/tmp/triage/tls/ca.pem", broker.ca), page, "exec"), {})
+        return printed.getvalue().splitlines()
+
+    def test_guide(self):
+        printed = self.run_snippets("docs/guide/python.md")
+        self.assertEqual(["hello", "one", "two"], printed[:3])
+        self.assertIn("invoices", printed[3])
+
+    def test_readme(self):
+        printed = self.run_snippets("README.md")
+        self.assertEqual([f"{p} {i}" for p in ("High", "Low") for i in range(10)], printed)
+
+
+class LogTest(unittest.TestCase):
+    def test_untrusted_certificate_is_logged(self):
+        """The SDK itself says nothing for a minute, so the broker has to."""
+        untrusting = ssl.create_default_context()
+        with socket.create_connection(("localhost", PORTS[0])) as s:
+            with self.assertRaises(ssl.SSLCertVerificationError):
+                untrusting.wrap_socket(s, server_hostname="localhost")
+        deadline = time.monotonic() + PATIENCE
+        while "TLS handshake failed" not in broker.log():
+            self.assertLess(time.monotonic(), deadline, broker.log())
+            time.sleep(0.02)
+
+
+class RestartTest(unittest.TestCase):
+    """A client goes on after the broker was stopped in good order, and after it was killed."""
+
+    def test_restart(self):
+        client = ServiceBusClient.from_connection_string(
+            connection(), connection_verify=broker.ca, retry_total=10, retry_backoff_factor=0.1, retry_mode="fixed")
+        with client, client.get_queue_sender("restart") as sender, client.get_queue_receiver("restart") as receiver:
+            sender.send_messages(ServiceBusMessage("before"))
+            for end in (broker.terminate, broker.kill):
+                end()
+                broker.start()
+                sender.send_messages(ServiceBusMessage("after"))
+                got = set()
+                while got != {"before", "after"}:
+                    some = receiver.receive_messages(max_message_count=2, max_wait_time=PATIENCE)
+                    self.assertTrue(some)
+                    for m in some:
+                        receiver.complete_message(m)
+                        got.add(str(m))
+                sender.send_messages(ServiceBusMessage("before"))
+
+    def test_stopped_while_sending(self):
+        """Senders go on while the broker is stopped and started; what was acknowledged is there."""
+        acknowledged, going = set(), threading.Event()
+        progress = [threading.Event() for _ in range(2)]
+
+        def send(i):
+            client = ServiceBusClient.from_connection_string(
+                connection(), connection_verify=broker.ca, retry_total=10, retry_backoff_factor=0.1, retry_mode="fixed")
+            n = 0
+            while not going.is_set():
+                with contextlib.suppress(exceptions.ServiceBusError):
+                    with client.get_queue_sender("restarts") as sender:
+                        while not going.is_set():
+                            sender.send_messages(ServiceBusMessage(f"{i}/{n}"))
+                            acknowledged.add(f"{i}/{n}")
+                            progress[i].set()
+                            n += 1
+            client.close()
+
+        threads = [threading.Thread(target=send, args=(i,), daemon=True) for i in range(len(progress))]
+        for t in threads:
+            t.start()
+        for restart in range(3):
+            for p in progress:
+                p.clear()
+                self.assertTrue(p.wait(30), "a sender hangs")
+            if restart < 2:
+                broker.terminate()
+                broker.start()
+        going.set()
+        for t in threads:
+            t.join(30)
+        with ServiceBusClient.from_connection_string(connection(), connection_verify=broker.ca) as client:
+            with client.get_queue_receiver("restarts", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+                left = set(acknowledged)
+                while left:
+                    some = receiver.receive_messages(max_message_count=500, max_wait_time=PATIENCE)
+                    self.assertTrue(some, f"{len(left)} messages are lost")
+                    left -= set(bodies(some))
