@@ -57,6 +57,14 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 			"create topic t\ncreate queue b\n  forwardTo:  -> sb://host/T\ncreate queue a\n  forwardTo:  -> b\n" +
 				"create queue c\nupdate queue old\n  forwardTo:  -> c\n" +
 				"create topic d\ncreate subscription t/s\n  forwardDeadLetteredMessagesTo:  -> d\n  rule $Default:  -> everything\n"},
+		{"forwards to what is nowhere",
+			"queues: [{name: a, forwardTo: no}, {name: old, forwardTo: no}, {name: b, forwardDeadLetteredMessagesTo: left}]\n" +
+				"topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: \"sb://host/No\"}]}]",
+			"queues: [{name: left}, {name: old, forwardTo: no}]",
+			"create queue a\n  forwardTo:  -> no\n  blocked: forwardTo: \"no\" is neither in the file nor in the broker\n" +
+				"create queue b\n  forwardDeadLetteredMessagesTo:  -> left\ncreate topic t\n" +
+				"create subscription t/s\n  forwardDeadLetteredMessagesTo:  -> sb://host/No\n  rule $Default:  -> everything\n" +
+				"  blocked: forwardDeadLetteredMessagesTo: \"sb://host/No\" is neither in the file nor in the broker\nkeep queue left\n"},
 		{"dead letters that go in a circle",
 			"queues: [{name: a, forwardTo: b, lockDuration: 30s}, {name: b, forwardDeadLetteredMessagesTo: a, lockDuration: 30s}]", "",
 			"create queue b\n  lockDuration: 1m -> 30s\ncreate queue a\n  forwardTo:  -> b\n  lockDuration: 1m -> 30s\n" +
