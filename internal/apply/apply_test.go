@@ -65,6 +65,13 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 				"create queue b\n  forwardDeadLetteredMessagesTo:  -> left\ncreate topic t\n" +
 				"create subscription t/s\n  forwardDeadLetteredMessagesTo:  -> sb://host/No\n  rule $Default:  -> everything\n" +
 				"  blocked: forwardDeadLetteredMessagesTo: \"sb://host/No\" is neither in the file nor in the broker\nkeep queue left\n"},
+		{"forwards that turn round",
+			"queues: [{name: a, forwardTo: b}, {name: b, forwardTo: c}, {name: c}, {name: x, forwardTo: t}]\n" +
+				"topics: [{name: t, subscriptions: [{name: s}, {name: more}]}]",
+			"queues: [{name: a}, {name: b, forwardTo: c}, {name: c, forwardTo: a}, {name: x}]\n" +
+				"topics: [{name: t, subscriptions: [{name: s, forwardTo: x}, {name: more}]}]",
+			"update queue c\n  forwardTo: a -> \nupdate queue a\n  forwardTo:  -> b\n" +
+				"update subscription t/s\n  forwardTo: x -> \nupdate queue x\n  forwardTo:  -> t\n"},
 		{"dead letters that go in a circle",
 			"queues: [{name: a, forwardTo: b, lockDuration: 30s}, {name: b, forwardDeadLetteredMessagesTo: a, lockDuration: 30s}]", "",
 			"create queue b\n  lockDuration: 1m -> 30s\ncreate queue a\n  forwardTo:  -> b\n  lockDuration: 1m -> 30s\n" +

@@ -30,7 +30,7 @@ func Diff(want, have Namespace) Plan {
 	d.leaveQueues(want, have)
 	d.leaveTopics(want, have)
 	d.blockForwards(want)
-	d.plan.Steps = targetsFirst(d.plan.Steps)
+	d.plan.Steps = targetsFirst(d.plan.Steps, ends(want, have))
 	return d.plan
 }
 
@@ -61,6 +61,29 @@ func (d *differ) blockForwards(want Namespace) {
 			s.Blocked = fs
 		}
 	}
+}
+
+// ends returns what the queue or topic of a key forwards to when a plan is carried out.
+func ends(want, have Namespace) map[string][]string {
+	to := map[string][]string{}
+	done := map[string]bool{}
+	add := func(path, key, target string) {
+		if !done[path] && target != "" {
+			to[key] = append(to[key], target)
+		}
+		done[path] = true
+	}
+	for _, n := range []Namespace{want, have} {
+		for _, q := range n.Queues {
+			add(entity.Key(q.Name), entity.Key(q.Name), q.ForwardTo)
+		}
+		for _, t := range n.Topics {
+			for _, s := range t.Subscriptions {
+				add(entity.Key(entity.SubscriptionPath(t.Name, s.Name)), entity.Key(t.Name), s.ForwardTo)
+			}
+		}
+	}
+	return to
 }
 
 // differ gathers a plan.
