@@ -109,8 +109,14 @@ func (st *store) show(w io.Writer, r access.Rule) {
 	}
 }
 
+// connection returns a string that fits the latest broker on the data directory, or
+// the one that is configured.
 func (st *store) connection(rule, key string) string {
-	return connectionString(endpointOf(st.cfg.Listeners), rule, key, st.cfg.TLS.CertFile != "")
+	at, ok := lastReach(st.cfg.Data)
+	if !ok {
+		at = reach{endpointOf(st.cfg.Listeners), st.cfg.TLS.CertFile != ""}
+	}
+	return connectionString(at, rule, key)
 }
 
 func keyRotateCommand(s streams) *cobra.Command {

@@ -102,7 +102,7 @@ func TestKeyShow(t *testing.T) {
 		}
 	}
 	var connections []string
-	for _, line := range strings.Split(command(t, "key", "show", "--config", file), "\n") {
+	for _, line := range strings.Split(command(t, "key", "show", "--data", data), "\n") { // it knows the port by itself
 		if _, c, ok := strings.Cut(line, "Endpoint="); ok {
 			connections = append(connections, "Endpoint="+c)
 		}

@@ -126,7 +126,7 @@ func serve(ctx context.Context, cfg config.Config, again reloads, level slog.Lev
 		Changes: again.changes,
 		Reload:  again.again,
 		Ready: func(r server.Ready) {
-			end, err := announce(cfg.Data)
+			end, err := announce(cfg.Data, reachOf(cfg, r))
 			if err != nil {
 				log.Warn("`triagemq key rotate` will not find this broker: send it SIGHUP then", "err", err)
 			} else {
@@ -153,10 +153,10 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 	for _, addr := range r.Addresses {
 		fmt.Fprintf(w, "  listening on %s\n", addr)
 	}
-	endpoint := endpointOf(r.Addresses)
+	at := reachOf(cfg, r)
 	if cfg.Security.Dev && !cfg.Security.AllowRemote {
 		fmt.Fprintf(w, "\nDevelopment: from this machine, connect with\n  "+
-			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", endpoint)
+			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", at.endpoint)
 	}
 	if r.CA != "" {
 		fmt.Fprintf(w, "For TLS, trust %s (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).\n", filepath.Join(cfg.Data, filepath.FromSlash(r.CA)))
@@ -166,17 +166,22 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 	case r.NewKey != nil:
 		fmt.Fprintf(w, "\nA root key was made. It is kept in %s; `%s` shows it again\n  %s\n",
 			filepath.Join(cfg.Data, "namespace.json"), show,
-			connectionString(endpoint, r.NewKey.Name, r.NewKey.PrimaryKey, r.TLS && !cfg.Security.Dev))
+			connectionString(at, r.NewKey.Name, r.NewKey.PrimaryKey))
 	case !cfg.Security.Dev || cfg.Security.AllowRemote:
 		fmt.Fprintf(w, "Keys were made before; `%s` shows them.\n", show)
 	}
 }
 
+// reachOf returns how a broker that is up is reached.
+func reachOf(cfg config.Config, r server.Ready) reach {
+	return reach{endpointOf(r.Addresses), r.TLS && !cfg.Security.Dev}
+}
+
 // connectionString is what SDKs connect with. Those that are to do without TLS are told
 // that it is an emulator.
-func connectionString(endpoint, rule, key string, encrypted bool) string {
-	text := "Endpoint=sb://" + endpoint + ";SharedAccessKeyName=" + rule + ";SharedAccessKey=" + key
-	if !encrypted {
+func connectionString(at reach, rule, key string) string {
+	text := "Endpoint=sb://" + at.endpoint + ";SharedAccessKeyName=" + rule + ";SharedAccessKey=" + key
+	if !at.encrypted {
 		text += ";UseDevelopmentEmulator=true"
 	}
 	return text
