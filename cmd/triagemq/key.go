@@ -114,7 +114,8 @@ func (st *store) show(w io.Writer, r access.Rule) {
 func (st *store) connection(rule, key string) string {
 	at, ok := lastReach(st.cfg.Data)
 	if !ok {
-		at = reach{endpointOf(st.cfg.Listeners), st.cfg.TLS.CertFile != ""}
+		encrypted := st.cfg.TLS.CertFile != ""
+		at = reach{endpointOf(st.cfg.Listeners, encrypted), encrypted}
 	}
 	return connectionString(at, rule, key)
 }

@@ -174,7 +174,8 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 
 // reachOf returns how a broker that is up is reached.
 func reachOf(cfg config.Config, r server.Ready) reach {
-	return reach{endpointOf(r.Addresses), r.TLS && !cfg.Security.Dev}
+	encrypted := r.TLS && !cfg.Security.Dev
+	return reach{endpointOf(r.Addresses, encrypted), encrypted}
 }
 
 // connectionString is what SDKs connect with. Those that are to do without TLS are told
@@ -200,17 +201,19 @@ func warnRemote(w io.Writer, colored bool) {
 }
 
 // endpointOf returns the host to put into a connection string: with a port unless
-// it is the one that clients assume.
-func endpointOf(addresses []string) string {
-	if len(addresses) == 0 {
-		return "localhost"
+// it is the one that clients assume, which for TLS is another.
+func endpointOf(addresses []string, encrypted bool) string {
+	assumed := "5672"
+	if encrypted {
+		assumed = "5671"
 	}
-	if slices.ContainsFunc(addresses, func(a string) bool {
+	var ports []string
+	for _, a := range addresses {
 		_, port, _ := net.SplitHostPort(a)
-		return port == "5672"
-	}) {
+		ports = append(ports, port)
+	}
+	if len(ports) == 0 || slices.Contains(ports, assumed) {
 		return "localhost"
 	}
-	_, port, _ := net.SplitHostPort(addresses[0])
-	return net.JoinHostPort("localhost", port)
+	return net.JoinHostPort("localhost", ports[0])
 }
