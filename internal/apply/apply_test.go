@@ -58,11 +58,11 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 				"create queue c\nupdate queue old\n  forwardTo:  -> c\n" +
 				"create topic d\ncreate subscription t/s\n  forwardDeadLetteredMessagesTo:  -> d\n  rule $Default:  -> everything\n"},
 		{"forwards to what is nowhere",
-			"queues: [{name: a, forwardTo: no}, {name: old, forwardTo: no}, {name: b, forwardDeadLetteredMessagesTo: left}]\n" +
+			"queues: [{name: a, forwardTo: no}, {name: old, forwardTo: no}, {name: as, forwardTo: \"sb://h/No\"}, {name: b, forwardDeadLetteredMessagesTo: left}]\n" +
 				"topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: \"sb://host/No\"}]}]",
-			"queues: [{name: left}, {name: old, forwardTo: no}]",
+			"queues: [{name: left}, {name: old, forwardTo: no}, {name: as, forwardTo: no}]",
 			"create queue a\n  forwardTo:  -> no\n  blocked: forwardTo: \"no\" is neither in the file nor in the broker\n" +
-				"create queue b\n  forwardDeadLetteredMessagesTo:  -> left\ncreate topic t\n" +
+				"update queue as\n  forwardTo: no -> sb://h/No\ncreate queue b\n  forwardDeadLetteredMessagesTo:  -> left\ncreate topic t\n" +
 				"create subscription t/s\n  forwardDeadLetteredMessagesTo:  -> sb://host/No\n  rule $Default:  -> everything\n" +
 				"  blocked: forwardDeadLetteredMessagesTo: \"sb://host/No\" is neither in the file nor in the broker\nkeep queue left\n"},
 		{"forwards that turn round",

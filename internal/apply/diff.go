@@ -53,7 +53,7 @@ func (d *differ) blockForwards(want Namespace) {
 		s := &d.plan.Steps[i]
 		var fs entity.Faults
 		for _, c := range s.Changes {
-			if (c.Property == "forwardTo" || c.Property == "forwardDeadLetteredMessagesTo") && c.To != "" && !known(c.To) {
+			if (c.Property == "forwardTo" || c.Property == "forwardDeadLetteredMessagesTo") && c.To != "" && !entity.SameTarget(c.From, c.To) && !known(c.To) {
 				fs = append(fs, entity.Fault{Field: c.Property, Problem: fmt.Sprintf("%q is neither in the file nor in the broker", c.To)})
 			}
 		}
