@@ -173,6 +173,9 @@ func TestConfigCheck(t *testing.T) {
 	}
 	policy := c.file("queues: [{name: q, policy: {discipline: magic}}]")
 	c.fails(exitFailed, "queues[0].policy.discipline", "config", "check", policy)
+	elsewhere := c.file("queues: [{name: q, forwardDeadLetteredMessagesTo: graves}]")
+	c.want("f.yaml:1:51: queues[0].forwardDeadLetteredMessagesTo: \"graves\" is not in the file; a broker that does not have it either refuses the file\n"+
+		elsewhere+" is fine: 1 queue, 0 topics, 0 subscriptions, 0 rules.\n", "config", "check", elsewhere)
 	example := c.file(c.do("config", "example"))
 	c.want(example+" is fine: 1 queue, 1 topic, 3 subscriptions, 3 rules.\n", "config", "check", example)
 }

@@ -157,7 +157,8 @@ func joinPath(at, below string) string {
 	return at + "." + below
 }
 
-// summarize says what is in a file, and what follows from its policies.
+// summarize says what is in a file, what it needs besides, and what follows from its
+// policies.
 func summarize(w io.Writer, name string, cfg config.Config) {
 	subs, rules := 0, 0
 	for _, t := range cfg.Topics {
@@ -169,6 +170,9 @@ func summarize(w io.Writer, name string, cfg config.Config) {
 	}
 	for _, q := range cfg.Queues {
 		conclude(w, q.Name, q.Policy, q.WithDefaults().LockDuration)
+	}
+	for _, f := range cfg.TargetsElsewhere() {
+		fmt.Fprintf(w, "%v; a broker that does not have it either refuses the file\n", f)
 	}
 	fmt.Fprintf(w, "%s is fine: %s, %s, %s, %s.\n", name,
 		count(len(cfg.Queues), "queue"), count(len(cfg.Topics), "topic"), count(subs, "subscription"), count(rules, "rule"))

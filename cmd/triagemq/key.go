@@ -109,9 +109,15 @@ func (st *store) show(w io.Writer, r access.Rule) {
 	}
 }
 
+// connection returns a string that fits the latest broker on the data directory, or
+// the one that is configured.
 func (st *store) connection(rule, key string) string {
-	encrypted := st.cfg.TLS.CertFile != ""
-	return connectionString(endpointOf(st.cfg.Listeners, encrypted), rule, key, encrypted)
+	at, ok := lastReach(st.cfg.Data)
+	if !ok {
+		encrypted := st.cfg.TLS.CertFile != ""
+		at = reach{endpointOf(st.cfg.Listeners, encrypted), encrypted}
+	}
+	return connectionString(at, rule, key)
 }
 
 func keyRotateCommand(s streams) *cobra.Command {

@@ -102,7 +102,7 @@ func TestKeyShow(t *testing.T) {
 		}
 	}
 	var connections []string
-	for _, line := range strings.Split(command(t, "key", "show", "--config", file), "\n") {
+	for _, line := range strings.Split(command(t, "key", "show", "--data", data), "\n") { // it knows the port by itself
 		if _, c, ok := strings.Cut(line, "Endpoint="); ok {
 			connections = append(connections, "Endpoint="+c)
 		}
@@ -116,6 +116,26 @@ func TestKeyShow(t *testing.T) {
 	p.stop()
 	if shown := command(t, "key", "show", "--data", data, "--json"); !strings.Contains(shown, `"primaryKey": "`+keyOf(first)+`"`) {
 		t.Errorf("as JSON, while the broker is stopped:\n%s", shown)
+	}
+}
+
+// Clients assume port 5672, or 5671 with TLS, if a connection string names none.
+func TestConnectionStringsNameThePort(t *testing.T) {
+	usual := []string{"127.0.0.1:5672", "[::1]:5672", "127.0.0.1:5300"}
+	for _, tt := range []struct {
+		addresses []string
+		encrypted bool
+		want      string
+	}{
+		{usual, false, "localhost"},
+		{usual, true, "localhost:5672"},
+		{[]string{"0.0.0.0:5300", "0.0.0.0:5671"}, true, "localhost"},
+		{[]string{"0.0.0.0:5671"}, false, "localhost:5671"},
+		{nil, true, "localhost"},
+	} {
+		if got := endpointOf(tt.addresses, tt.encrypted); got != tt.want {
+			t.Errorf("listening on %v, encrypted %t: %s, want %s", tt.addresses, tt.encrypted, got, tt.want)
+		}
 	}
 }
 

@@ -13,14 +13,9 @@ import (
 	"syscall"
 )
 
-// runningFile is locked by the broker that runs on a data directory, for other
-// commands to find its process. The lock ends with the process, so it is never out of
-// date as a number in a file may be: SIGHUP would end a process that is no broker.
-const runningFile = "serve.lock"
-
-// announce says that this process is the broker of a data directory, until the
-// function is called that it returns. From here on SIGHUP must be expected.
-func announce(data string) (end func(), err error) {
+// announce says that this process is the broker of a data directory and how to reach
+// it, until the function is called that it returns. From here on SIGHUP must be expected.
+func announce(data string, at reach) (end func(), err error) {
 	f, err := os.OpenFile(filepath.Join(data, runningFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -28,6 +23,11 @@ func announce(data string) (end func(), err error) {
 	lock := syscall.Flock_t{Type: syscall.F_WRLCK}
 	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	}
+	// By this file, as to close another one of it would end the lock. If it does not
+	// work, as on a full disk, nobody learns how to reach the broker, and that is all.
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteString(at.String())
 	}
 	return func() { f.Close() }, nil
 }

@@ -126,7 +126,7 @@ func serve(ctx context.Context, cfg config.Config, again reloads, level slog.Lev
 		Changes: again.changes,
 		Reload:  again.again,
 		Ready: func(r server.Ready) {
-			end, err := announce(cfg.Data)
+			end, err := announce(cfg.Data, reachOf(cfg, r))
 			if err != nil {
 				log.Warn("`triagemq key rotate` will not find this broker: send it SIGHUP then", "err", err)
 			} else {
@@ -153,30 +153,36 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 	for _, addr := range r.Addresses {
 		fmt.Fprintf(w, "  listening on %s\n", addr)
 	}
+	at := reachOf(cfg, r)
 	if cfg.Security.Dev && !cfg.Security.AllowRemote {
 		fmt.Fprintf(w, "\nDevelopment: from this machine, connect with\n  "+
-			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", endpointOf(r.Addresses, false))
+			"Endpoint=sb://%s;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true\n", at.endpoint)
 	}
 	if r.CA != "" {
 		fmt.Fprintf(w, "For TLS, trust %s (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).\n", filepath.Join(cfg.Data, filepath.FromSlash(r.CA)))
 	}
-	encrypted := r.TLS && !cfg.Security.Dev
 	show := "triagemq key show --data " + cfg.Data
 	switch {
 	case r.NewKey != nil:
 		fmt.Fprintf(w, "\nA root key was made. It is kept in %s; `%s` shows it again\n  %s\n",
 			filepath.Join(cfg.Data, "namespace.json"), show,
-			connectionString(endpointOf(r.Addresses, encrypted), r.NewKey.Name, r.NewKey.PrimaryKey, encrypted))
+			connectionString(at, r.NewKey.Name, r.NewKey.PrimaryKey))
 	case !cfg.Security.Dev || cfg.Security.AllowRemote:
 		fmt.Fprintf(w, "Keys were made before; `%s` shows them.\n", show)
 	}
 }
 
+// reachOf returns how a broker that is up is reached.
+func reachOf(cfg config.Config, r server.Ready) reach {
+	encrypted := r.TLS && !cfg.Security.Dev
+	return reach{endpointOf(r.Addresses, encrypted), encrypted}
+}
+
 // connectionString is what SDKs connect with. Those that are to do without TLS are told
 // that it is an emulator.
-func connectionString(endpoint, rule, key string, encrypted bool) string {
-	text := "Endpoint=sb://" + endpoint + ";SharedAccessKeyName=" + rule + ";SharedAccessKey=" + key
-	if !encrypted {
+func connectionString(at reach, rule, key string) string {
+	text := "Endpoint=sb://" + at.endpoint + ";SharedAccessKeyName=" + rule + ";SharedAccessKey=" + key
+	if !at.encrypted {
 		text += ";UseDevelopmentEmulator=true"
 	}
 	return text

@@ -57,6 +57,21 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 			"create topic t\ncreate queue b\n  forwardTo:  -> sb://host/T\ncreate queue a\n  forwardTo:  -> b\n" +
 				"create queue c\nupdate queue old\n  forwardTo:  -> c\n" +
 				"create topic d\ncreate subscription t/s\n  forwardDeadLetteredMessagesTo:  -> d\n  rule $Default:  -> everything\n"},
+		{"forwards to what is nowhere",
+			"queues: [{name: a, forwardTo: no}, {name: old, forwardTo: no}, {name: as, forwardTo: \"sb://h/No\"}, {name: b, forwardDeadLetteredMessagesTo: left}]\n" +
+				"topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: \"sb://host/No\"}]}]",
+			"queues: [{name: left}, {name: old, forwardTo: no}, {name: as, forwardTo: no}]",
+			"create queue a\n  forwardTo:  -> no\n  blocked: forwardTo: \"no\" is neither in the file nor in the broker\n" +
+				"update queue as\n  forwardTo: no -> sb://h/No\ncreate queue b\n  forwardDeadLetteredMessagesTo:  -> left\ncreate topic t\n" +
+				"create subscription t/s\n  forwardDeadLetteredMessagesTo:  -> sb://host/No\n  rule $Default:  -> everything\n" +
+				"  blocked: forwardDeadLetteredMessagesTo: \"sb://host/No\" is neither in the file nor in the broker\nkeep queue left\n"},
+		{"forwards that turn round",
+			"queues: [{name: a, forwardTo: b}, {name: b, forwardTo: c}, {name: c}, {name: x, forwardTo: t}]\n" +
+				"topics: [{name: t, subscriptions: [{name: s}, {name: more}]}]",
+			"queues: [{name: a}, {name: b, forwardTo: c}, {name: c, forwardTo: a}, {name: x}]\n" +
+				"topics: [{name: t, subscriptions: [{name: s, forwardTo: x}, {name: more}]}]",
+			"update queue c\n  forwardTo: a -> \nupdate queue a\n  forwardTo:  -> b\n" +
+				"update subscription t/s\n  forwardTo: x -> \nupdate queue x\n  forwardTo:  -> t\n"},
 		{"dead letters that go in a circle",
 			"queues: [{name: a, forwardTo: b, lockDuration: 30s}, {name: b, forwardDeadLetteredMessagesTo: a, lockDuration: 30s}]", "",
 			"create queue b\n  lockDuration: 1m -> 30s\ncreate queue a\n  forwardTo:  -> b\n  lockDuration: 1m -> 30s\n" +

@@ -29,8 +29,61 @@ func Diff(want, have Namespace) Plan {
 	}
 	d.leaveQueues(want, have)
 	d.leaveTopics(want, have)
-	d.plan.Steps = targetsFirst(d.plan.Steps)
+	d.blockForwards(want)
+	d.plan.Steps = targetsFirst(d.plan.Steps, ends(want, have))
 	return d.plan
+}
+
+// blockForwards blocks steps that begin to forward to what is neither wanted nor there.
+func (d *differ) blockForwards(want Namespace) {
+	wanted := map[string]bool{}
+	for _, q := range want.Queues {
+		wanted[entity.Key(q.Name)] = true
+	}
+	for _, t := range want.Topics {
+		wanted[entity.Key(t.Name)] = true
+	}
+	known := func(target string) bool {
+		p, err := entity.ParsePath(target)
+		_, queue := d.queues[entity.Key(p.Entity)]
+		_, topic := d.topics[entity.Key(p.Entity)]
+		return err != nil || queue || topic || wanted[entity.Key(p.Entity)] // errors are others' to find
+	}
+	for i := range d.plan.Steps {
+		s := &d.plan.Steps[i]
+		var fs entity.Faults
+		for _, c := range s.Changes {
+			if (c.Property == "forwardTo" || c.Property == "forwardDeadLetteredMessagesTo") && c.To != "" && !entity.SameTarget(c.From, c.To) && !known(c.To) {
+				fs = append(fs, entity.Fault{Field: c.Property, Problem: fmt.Sprintf("%q is neither in the file nor in the broker", c.To)})
+			}
+		}
+		if len(fs) > 0 && s.Blocked == nil {
+			s.Blocked = fs
+		}
+	}
+}
+
+// ends returns what the queue or topic of a key forwards to when a plan is carried out.
+func ends(want, have Namespace) map[string][]string {
+	to := map[string][]string{}
+	done := map[string]bool{}
+	add := func(path, key, target string) {
+		if !done[path] && target != "" {
+			to[key] = append(to[key], target)
+		}
+		done[path] = true
+	}
+	for _, n := range []Namespace{want, have} {
+		for _, q := range n.Queues {
+			add(entity.Key(q.Name), entity.Key(q.Name), q.ForwardTo)
+		}
+		for _, t := range n.Topics {
+			for _, s := range t.Subscriptions {
+				add(entity.Key(entity.SubscriptionPath(t.Name, s.Name)), entity.Key(t.Name), s.ForwardTo)
+			}
+		}
+	}
+	return to
 }
 
 // differ gathers a plan.

@@ -2,16 +2,30 @@
 
 package apply
 
-import "github.com/triagemq/triagemq/internal/entity"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/entity"
+)
 
 // targetsFirst returns steps in an order in which what is forwarded to is there
-// before it is forwarded to, and otherwise as they were. Of those that forward to
-// each other in a circle, which dead letters may, one begins to do so at the end.
-func targetsFirst(steps []Step) []Step {
-	o := orderer{steps: steps, state: make([]progress, len(steps)), made: map[string]int{}, out: make([]Step, 0, len(steps))}
+// before it is forwarded to, and what it forwards to itself is as it will be, and
+// otherwise as they were. Of those that forward to each other in a circle, which dead
+// letters may, one begins to do so at the end. ends are what the queue or topic of a
+// key forwards to in the end.
+func targetsFirst(steps []Step, ends map[string][]string) []Step {
+	o := orderer{
+		steps: steps, ends: ends, state: make([]progress, len(steps)),
+		made: map[string]int{}, turned: map[string][]int{}, out: make([]Step, 0, len(steps)),
+	}
 	for i, s := range steps {
-		if s.Verb == Create && (s.Kind == Queue || s.Kind == Topic) {
+		switch {
+		case s.Verb == Create && (s.Kind == Queue || s.Kind == Topic):
 			o.made[entity.Key(s.Name)] = i
+		case s.Verb == Update && slices.ContainsFunc(s.Changes, func(c Change) bool { return c.Property == "forwardTo" }):
+			key := entity.Key(cmp.Or(s.Topic, s.Name))
+			o.turned[key] = append(o.turned[key], i)
 		}
 	}
 	for i := range steps {
@@ -21,11 +35,13 @@ func targetsFirst(steps []Step) []Step {
 }
 
 type orderer struct {
-	steps []Step
-	state []progress
-	made  map[string]int // steps that create a queue or topic, by its key
-	out   []Step
-	late  []Step // updates that close a circle
+	steps  []Step
+	ends   map[string][]string
+	state  []progress
+	made   map[string]int   // steps that create a queue or topic, by its key
+	turned map[string][]int // steps that change what a queue, or a subscription of a topic, forwards to
+	out    []Step
+	late   []Step // updates that close a circle
 }
 
 // progress is how far a step has come.
@@ -61,6 +77,9 @@ func (o *orderer) visit(i int) {
 			*target, cut = "", true
 		}
 	}
+	if targets := first.forwards(); len(targets) > 0 {
+		o.turn(*targets[0])
+	}
 	o.state[i] = placed
 	if !cut {
 		o.out = append(o.out, s)
@@ -79,6 +98,24 @@ func (o *orderer) visit(i int) {
 	}
 	o.out = append(o.out, first)
 	o.late = append(o.late, last)
+}
+
+// turn places the steps that change how it goes on from a target: as it is now, it may
+// come back.
+func (o *orderer) turn(target string) {
+	seen := map[string]bool{}
+	for open := []string{target}; len(open) > 0; {
+		p, err := entity.ParsePath(open[0])
+		key := entity.Key(p.Entity)
+		if open = open[1:]; err != nil || seen[key] {
+			continue
+		}
+		seen[key] = true
+		for _, i := range o.turned[key] {
+			o.visit(i)
+		}
+		open = append(open, o.ends[key]...)
+	}
 }
 
 // copied returns the step with a definition of its own.

@@ -249,3 +249,27 @@ func TestForwardedMessagesKeepTheirFirstNumber(t *testing.T) {
 		})
 	}
 }
+
+// What a queue forwards to may be gone when the queue is changed, also if it is named in
+// another way, as clients do who give back the URL that they were shown.
+func TestForwardToWhatIsGoneStays(t *testing.T) {
+	r := start(t)
+	ctx := t.Context()
+	r.queue(entity.Queue{Name: "b"})
+	r.queue(entity.Queue{Name: "a", ForwardTo: "b", ForwardDeadLetteredMessagesTo: "b"})
+	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", ForwardTo: "b", ForwardDeadLetteredMessagesTo: "b"})
+	if err := r.DeleteQueue(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"b", "B", "sb://host/b"} {
+		if _, err := r.UpdateQueue(ctx, entity.Queue{Name: "a", ForwardTo: to, ForwardDeadLetteredMessagesTo: to, MaxDeliveryCount: 3}); err != nil {
+			t.Errorf("a queue that forwards to %s: %v", to, err)
+		}
+		if _, err := r.UpdateSubscription(ctx, "t", entity.Subscription{Name: "s", ForwardTo: to, ForwardDeadLetteredMessagesTo: to}); err != nil {
+			t.Errorf("a subscription that forwards to %s: %v", to, err)
+		}
+	}
+	if _, err := r.UpdateQueue(ctx, entity.Queue{Name: "a", ForwardTo: "sb://host/c"}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("to what never was: %v, want %v", err, ErrInvalid)
+	}
+}

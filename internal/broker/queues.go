@@ -130,7 +130,7 @@ func (b *Broker) kind(name string, k Kind) (*node, error) {
 // checkTarget refuses to forward to what does not exist, unless it was so before: a
 // target may be deleted, and made again. It is called within change.
 func (b *Broker) checkTarget(before, to string) error {
-	if to == "" || to == before {
+	if to == "" || entity.SameTarget(before, to) {
 		return nil
 	}
 	p, err := entity.ParsePath(to)
@@ -149,7 +149,7 @@ func (b *Broker) checkTarget(before, to string) error {
 // Forwarded dead letters are not followed: to come back after a while is what they
 // are used for. What was so before is not checked. It is called within change.
 func (b *Broker) checkForwards(from, before, to string) error {
-	if to == before {
+	if entity.SameTarget(before, to) {
 		return nil
 	}
 	if err := b.checkTarget(before, to); err != nil {

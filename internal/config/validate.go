@@ -106,7 +106,7 @@ func (c Config) entityFaults() Faults {
 		fs = append(fs, c.hubFaults(path, h)...)
 		fs = append(fs, names.add(h.Name, path+".name")...)
 	}
-	return fs
+	return append(fs, c.circleFaults()...)
 }
 
 func (c Config) hubFaults(path string, h Hub) Faults {

@@ -80,6 +80,17 @@ func (p Path) String() string {
 	return strings.Join(segments, "/")
 }
 
+// SameTarget reports whether two addresses to forward to are the same: none, or of the
+// same entity, however they are written.
+func SameTarget(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	p, err := ParsePath(a)
+	q, err2 := ParsePath(b)
+	return err == nil && err2 == nil && Key(p.Entity) == Key(q.Entity)
+}
+
 // ParsePath takes an address apart. It is read in any case, with or without
 // slashes around it, and from a URL, whose host is ignored. Names may contain
 // slashes, so the literal segments are looked for from the right. A first

@@ -135,7 +135,10 @@ func (s *Stamp) life(m *Message) (from, expiry time.Time) {
 	case told && end.Sub(from) > s.TTL:
 		return from, from.Add(s.TTL)
 	case !told && s.TTL.Milliseconds() > math.MaxUint32:
-		return s.EnqueuedTime, s.EnqueuedTime.Add(s.TTL) // the header cannot tell it
+		if from.IsZero() {
+			from = s.EnqueuedTime
+		}
+		return from, from.Add(s.TTL) // the header cannot tell it
 	}
 	return time.Time{}, time.Time{}
 }

@@ -211,6 +211,7 @@ func TestDeliveryShowsTheTimeToLiveThatHolds(t *testing.T) {
 		"dead letter":        {sent: Draft{TTL: time.Minute}, header: time.Minute},
 		"told by two times":  {sent: Draft{CreationTime: made, AbsoluteExpiry: made.Add(60 * day)}, holds: time.Hour, header: time.Hour, from: made, end: made.Add(time.Hour)},
 		"short by two times": {sent: Draft{TTL: time.Minute, CreationTime: made, AbsoluteExpiry: made.Add(time.Minute)}, holds: time.Minute, header: time.Minute, from: made, end: made.Add(time.Minute)},
+		"when it was made":   {sent: Draft{CreationTime: made}, holds: 60 * day, header: math.MaxUint32 * time.Millisecond, from: made, end: made.Add(60 * day)},
 		"none, very long":    {holds: 60 * day, header: math.MaxUint32 * time.Millisecond, from: enqueued, end: enqueued.Add(60 * day)},
 	} {
 		for _, id := range []string{"", "id"} {

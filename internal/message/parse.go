@@ -202,7 +202,7 @@ func respell(raw []byte) ([]byte, error) {
 	out := make([]byte, 0, len(raw))
 	var footer []byte
 	later := -1 // where the first section begins that comes after delivery-annotations
-	body := false
+	delivery, body := false, false
 	for r := codec.NewReader(raw); r.Len() > 0; {
 		descriptor, value := r.Described()
 		if r.Err() != nil {
@@ -219,6 +219,12 @@ func respell(raw []byte) ([]byte, error) {
 		at := len(out)
 		out = append(codec.AppendDescriptor(out, code), value.Raw()...)
 		body = body || code >= codeData
+		if code == codeDelivery {
+			if delivery { // to move each of many would take for ever
+				return nil, fmt.Errorf("%w: 0x%02x for the second time", ErrOrder, code)
+			}
+			delivery = true
+		}
 		switch {
 		case code == codeDelivery && later >= 0 && !body:
 			moved := bytes.Clone(out[at:])

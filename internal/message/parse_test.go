@@ -153,3 +153,17 @@ func TestParseKeepsTheBytes(t *testing.T) {
 		t.Errorf("property a: %v %t", v, ok)
 	}
 }
+
+// Sections that come again and again are refused before each is moved to its place: a
+// message of many megabytes would take hours.
+func TestManyMisplacedSectionsAreRefusedAtOnce(t *testing.T) {
+	annotations := []byte{0, 0x53, codeAnnotations, 0xc1, 1, 0}
+	delivery := []byte{0, 0x53, codeDelivery, 0xc1, 1, 0}
+	raw := append(annotations, bytes.Repeat(delivery, 3)...)
+	if _, err := Parse(raw); !errors.Is(err, ErrOrder) {
+		t.Errorf("got %v, want %v", err, ErrOrder)
+	}
+	if _, err := respell(raw); !errors.Is(err, ErrOrder) {
+		t.Errorf("they were moved one by one: %v, want %v", err, ErrOrder)
+	}
+}

@@ -3,27 +3,35 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/triagemq/triagemq/internal/apply"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // define creates the entities of a file and brings those that exist in line with
 // it. What cannot be changed in place is reported and left as it is, because the
 // messages in it are worth more than the file; what the file does not name is left
-// alone.
+// alone. If something cannot be created, nothing is changed.
 func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.Logger) error {
 	have, err := present(b)
 	if err != nil {
 		return err
 	}
+	plan := apply.Diff(apply.Namespace{Queues: cfg.Queues, Topics: cfg.Topics}, have)
+	if fs := obstacles(cfg, plan); len(fs) > 0 {
+		return fs
+	}
 	var errs []error
 	made := map[apply.Place]bool{} // an update of these is part of making them
-	for _, s := range apply.Diff(apply.Namespace{Queues: cfg.Queues, Topics: cfg.Topics}, have).Steps {
+	for _, s := range plan.Steps {
 		err := s.Blocked
 		if err == nil {
 			err = take(ctx, b, s)
@@ -39,6 +47,39 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// obstacles returns what keeps the entities of a file from being created, and where it
+// is written.
+func obstacles(cfg config.Config, plan apply.Plan) config.Faults {
+	var fs config.Faults
+	for _, s := range plan.Steps {
+		if s.Blocked == nil || s.Verb != apply.Create {
+			continue
+		}
+		faults, ok := errors.AsType[entity.Faults](s.Blocked)
+		if !ok {
+			faults = entity.Faults{{Field: "name", Problem: s.Blocked.Error()}}
+		}
+		for _, f := range faults {
+			fs = append(fs, cfg.Fault(written(cfg, s.Place)+"."+f.Field, f.Problem))
+		}
+	}
+	return fs
+}
+
+// written returns the path of an entity in a configuration.
+func written(cfg config.Config, p apply.Place) string {
+	if p.Kind == apply.Queue {
+		return fmt.Sprintf("queues[%d]", slices.IndexFunc(cfg.Queues, func(q entity.Queue) bool { return q.Name == p.Name }))
+	}
+	topic := cmp.Or(p.Topic, p.Name)
+	i := slices.IndexFunc(cfg.Topics, func(t config.Topic) bool { return t.Name == topic })
+	if p.Kind == apply.Topic {
+		return fmt.Sprintf("topics[%d]", i)
+	}
+	j := slices.IndexFunc(cfg.Topics[i].Subscriptions, func(s entity.Subscription) bool { return s.Name == p.Name })
+	return fmt.Sprintf("topics[%d].subscriptions[%d]", i, j)
 }
 
 // stepError is why a step could not be taken, for those who wrote the file.

@@ -3,73 +3,55 @@
 package server
 
 import (
-	"net/http"
+	"log/slog"
 	"testing"
 
+	"github.com/Azure/go-amqp"
+
 	"github.com/triagemq/triagemq/internal/config"
-	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// 10: keys of the namespace that the configuration no longer names are void at once.
-func TestKeysFollowTheConfiguration(t *testing.T) {
-	changes := make(chan config.Config)
-	shop := func(key string) config.Config {
-		return config.Config{Security: config.Security{Rules: entity.AuthorizationRules{
-			{KeyName: "shop", Rights: []entity.Right{entity.Manage}, PrimaryKey: key},
-		}}}
+// A file that forwards to what is not there is reported with its lines, and nothing of it
+// is made.
+func TestFileThatCannotBeFollowedChangesNothing(t *testing.T) {
+	var cfg Config
+	r := run(t, func(c *Config) { cfg = *c })
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
 	}
-	r := run(t, func(c *Config) { c.Changes, c.Security.Rules = changes, shop("old").Security.Rules })
-	status := func(key string) int {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.addr+"/api/v1/queues", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.SetBasicAuth("shop", key)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
+	file, err := config.Parse([]byte(`queues:
+  - name: new
+  - {name: a, forwardTo: nowhere}
+topics:
+  - name: t
+    subscriptions:
+      - {name: s}
+      - {name: on, forwardTo: q, forwardDeadLetteredMessagesTo: gone}
+`))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := status("old"); got != http.StatusOK {
-		t.Fatalf("before: %d, want 200", got)
+	bad := cfg
+	bad.Config = cfg.Config.Merge(file)
+	err = Run(t.Context(), bad, slog.New(slog.DiscardHandler))
+	const want = `entities: triagemq.yaml:3:26: queues[1].forwardTo: "nowhere" is neither in the file nor in the broker
+triagemq.yaml:8:65: topics[0].subscriptions[1].forwardDeadLetteredMessagesTo: "gone" is neither in the file nor in the broker`
+	if err == nil || err.Error() != want {
+		t.Errorf("it says\n%v, want\n%s", err, want)
 	}
-	changes <- shop("new")
-	changes <- shop("new") // taken when the first is done
-	if got := status("old"); got != http.StatusUnauthorized {
-		t.Errorf("the old key: %d, want 401", got)
+	r.start(cfg)
+	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := status("new"); got != http.StatusOK {
-		t.Errorf("the new key: %d, want 200", got)
+	defer c.Close()
+	s, err := c.NewSession(r.ctx(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestChangesAreFollowedWhileRunning(t *testing.T) {
-	changes := make(chan config.Config)
-	r := run(t, func(c *Config) { c.Changes = changes })
-	status := func(path string) int {
-		t.Helper()
-		resp, err := http.Get("http://" + r.addr + "/api/v1" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	if got := status("/queues/new"); got != http.StatusNotFound {
-		t.Fatalf("before: %d, want 404", got)
-	}
-	next := config.Config{
-		Queues: []entity.Queue{{Name: "q", RequiresSession: true}, {Name: "new"}}, // the first cannot be changed
-		Topics: []config.Topic{{Topic: entity.Topic{Name: "t"}, Subscriptions: []entity.Subscription{{Name: "s"}}}},
-	}
-	changes <- next
-	changes <- next // taken when the first is done
-	for _, path := range []string{"/queues/q", "/queues/new", "/topics/t/subscriptions/s"} {
-		if got := status(path); got != http.StatusOK {
-			t.Errorf("%s: %d, want 200", path, got)
+	for _, addr := range []string{"new", "a", "t"} {
+		if _, err := s.NewSender(r.ctx(), addr, nil); err == nil {
+			t.Errorf("%s was made", addr)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import unittest
 
 from proton import ConnectionException, Described, Message, Timeout, symbol, ulong
 from proton import Terminus
-from proton.reactor import Copy, Filter, Selector
+from proton.reactor import Copy, Filter, Selector, SenderOption
 from proton.utils import BlockingConnection, LinkDetached, SyncRequestResponse
 
 from broker import Broker
@@ -15,7 +15,7 @@ QUEUES = [
     "name: plain", "name: outcomes", "name: rejected", "name: modified, maxDeliveryCount: 2",
     "name: priorities", "name: urgent", "name: work", "name: answers, requiresSession: true",
     "name: sessions, requiresSession: true", "name: properties", "name: large", "name: many", "name: restart",
-    "name: selected", "name: copied",
+    "name: selected", "name: copied", "name: untransacted",
 ]
 
 PATIENCE = 10  # seconds that anything may take
@@ -40,6 +40,13 @@ class SessionFilter(Filter):
     def __init__(self, session):
         super().__init__({symbol("com.microsoft:session-filter"):
                           Described(ulong(0x137000000C), session)})
+
+
+class Coordinator(SenderOption):
+    """Asks for a link that controls transactions."""
+
+    def apply(self, link):
+        link.target.type = Terminus.COORDINATOR
 
 
 class ProtonTest(unittest.TestCase):
@@ -84,6 +91,14 @@ class ProtonTest(unittest.TestCase):
         with self.assertRaises(LinkDetached) as refused:
             self.connection.create_receiver("selected", options=Selector("colour = 'green'"))
         self.assertEqual("amqp:not-implemented", refused.exception.condition)
+
+    def test_transactions_are_refused(self):
+        """Who asks for transactions learns that there are none, and goes on without."""
+        with self.assertRaises(LinkDetached) as refused:
+            self.connection.create_sender(None, options=Coordinator())
+        self.assertEqual("amqp:not-implemented", refused.exception.condition)
+        self.send("untransacted", "a")
+        self.take(self.connection.create_receiver("untransacted", credit=1), 1)
 
     def test_copy_is_answered_with_move(self):
         """A receiver that asks for copies learns that it gets the messages themselves."""
