@@ -83,7 +83,12 @@ func replaceRules(data string, rules access.Rules) error {
 		return err
 	}
 	name := filepath.Join(data, rulesFile)
-	draft, err := os.CreateTemp(data, rulesFile+".*") // readable by its owner alone
+	// There is one name for it, so that what a change leaves that is killed goes with
+	// the next one: it has keys in it that are in use.
+	if err := os.Remove(name + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	draft, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -93,3 +93,25 @@ func TestChangeKeyKeepsTheMode(t *testing.T) {
 }
 
 func groupOf(info os.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Gid) }
+
+// What a change leaves behind that was killed holds keys that are in use; the next one
+// takes it away.
+func TestChangeKeyAfterOneThatWasKilled(t *testing.T) {
+	dir := t.TempDir()
+	if err := saveRules(vfs.OS(dir), access.Rules{access.NewRule(access.RootRule, access.All)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, rulesFile+".new"), []byte("half of"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := ChangeKey(dir, access.RootRule, access.Rule.Rotate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Keys(dir); err != nil || len(got) != 1 || got[0] != r {
+		t.Errorf("Keys = %+v, %v, want %+v", got, err, r)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, rulesFile+".*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
