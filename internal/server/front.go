@@ -261,6 +261,12 @@ func (f *front) handshakeFailed(nc net.Conn, err error) {
 func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 	defer t.leave()
 	defer nc.Close()
+	// TLS waits for five seconds to say goodbye, whatever deadline there is.
+	defer context.AfterFunc(ctx, func() {
+		if at, ok := ctx.Deadline(); ok {
+			time.AfterFunc(time.Until(at)*31/32, func() { nc.Close() })
+		}
+	})()
 	// A peer that has not said what it speaks need not be told that we stop.
 	quiet := context.AfterFunc(ctx, func() { nc.SetReadDeadline(time.Unix(1, 0)) })
 	speaks, c, err := f.identify(ctx, nc)

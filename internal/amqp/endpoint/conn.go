@@ -83,7 +83,8 @@ func (c *Conn) Serve(ctx context.Context, app App) error {
 	// Nor does a peer that does not read make the stop longer.
 	defer context.AfterFunc(stop, func() {
 		if at, ok := stop.Deadline(); ok {
-			c.end.Store(&at)
+			end := time.Now().Add(time.Until(at) * 15 / 16) // the rest is for what comes after
+			c.end.Store(&end)
 			c.nc.SetWriteDeadline(c.writeDeadline())
 		}
 	})()
