@@ -5,3 +5,6 @@
 package sim
 
 const defaultSeeds = 30
+
+// fewerTraces divides the traces that are compared.
+const fewerTraces = 10 // the race detector makes it slow

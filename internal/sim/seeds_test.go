@@ -5,3 +5,6 @@
 package sim
 
 const defaultSeeds = 200
+
+// fewerTraces divides the traces that are compared.
+const fewerTraces = 1
