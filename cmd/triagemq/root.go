@@ -13,7 +13,9 @@ func rootCommand(s streams) *cobra.Command {
 spoken over AMQP 1.0, so that Azure Service Bus SDKs work unmodified.`,
 		SilenceErrors: true, // run prints them once
 		SilenceUsage:  true,
+		Version:       version(),
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
@@ -31,5 +33,6 @@ func commands(s streams) []*cobra.Command {
 		applyCommand(s), exportCommand(s), configCommand(s), keyCommand(s),
 		benchCommand(s),
 		journalCommand(s),
+		versionCommand(s),
 	}
 }
