@@ -194,13 +194,7 @@ func TestRightsMatrix(t *testing.T) {
 		})
 	}
 	var page strings.Builder
-	page.WriteString("| request | needs |")
-	for _, c := range accesstest.Credentials(base) {
-		if !c.Login {
-			page.WriteString(" " + c.Name + " |")
-		}
-	}
-	page.WriteString("\n| --- | --- |" + strings.Repeat(" :-: |", len(cells[0])) + "\n")
+	page.WriteString(accesstest.Heading("request", base))
 	for i, a := range as {
 		needs := a.needs.String()
 		switch {

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/Azure/go-amqp"
-
 	"github.com/triagemq/triagemq/internal/config"
 )
 
@@ -40,15 +38,7 @@ triagemq.yaml:8:65: topics[0].subscriptions[1].forwardDeadLetteredMessagesTo: "g
 		t.Errorf("it says\n%v, want\n%s", err, want)
 	}
 	r.start(cfg)
-	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	s, err := c.NewSession(r.ctx(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := r.session()
 	for _, addr := range []string{"new", "a", "t"} {
 		if _, err := s.NewSender(r.ctx(), addr, nil); err == nil {
 			t.Errorf("%s was made", addr)

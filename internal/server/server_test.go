@@ -137,6 +137,21 @@ func (r *running) roundTrip(nc net.Conn, o *amqp.ConnOptions) {
 	}
 }
 
+// session connects without credentials and begins a session.
+func (r *running) session() *amqp.Session {
+	r.t.Helper()
+	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	s, err := c.NewSession(r.ctx(), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
 func (r *running) dial() net.Conn {
 	r.t.Helper()
 	nc, err := net.Dial("tcp", r.addr)
@@ -334,15 +349,7 @@ func TestConfigurationIsFollowed(t *testing.T) {
 	}
 	cfg.Queues = []entity.Queue{{Name: "q", MaxDeliveryCount: 3}, {Name: "more", ForwardTo: "q"}}
 	r.start(cfg)
-	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	s, err := c.NewSession(r.ctx(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := r.session()
 	for _, addr := range []string{"q", "more", "t"} {
 		if _, err := s.NewSender(r.ctx(), addr, nil); err != nil {
 			t.Errorf("sender to %s: %v", addr, err)
@@ -469,15 +476,7 @@ func TestSettingsAreUsed(t *testing.T) {
 // Number 22: the credit of senders is what they were granted.
 func TestConnectionsShowCredit(t *testing.T) {
 	r := run(t, nil)
-	c, err := amqp.NewConn(r.ctx(), r.dial(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	s, err := c.NewSession(r.ctx(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := r.session()
 	if _, err := s.NewSender(r.ctx(), "q", nil); err != nil {
 		t.Fatal(err)
 	}

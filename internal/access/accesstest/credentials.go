@@ -99,3 +99,16 @@ func Rules(of string) entity.AuthorizationRules {
 	}
 	return rules
 }
+
+// Heading is the first two lines of a matrix in Markdown, of which the first column has a
+// title. Logins have no columns.
+func Heading(title, base string) string {
+	names, rule := "| "+title+" | needs |", "| --- | --- |"
+	for _, c := range Credentials(base) {
+		if !c.Login {
+			names += " " + c.Name + " |"
+			rule += " :-: |"
+		}
+	}
+	return names + "\n" + rule + "\n"
+}
