@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/brokertest"
@@ -63,6 +64,7 @@ type found struct {
 	address string
 	id      string
 	level   queue.Level
+	sent    time.Time
 	seq     queue.SeqNo
 }
 
@@ -123,7 +125,7 @@ func read(address string, d *broker.Delivery) (found, error) {
 		return found{}, err
 	}
 	id, err := verify(m)
-	return found{address, id, d.Level, d.Seq}, err
+	return found{address, id, d.Level, d.EnqueuedAt, d.Seq}, err
 }
 
 // collector is a sink that waits for the end.

@@ -143,7 +143,7 @@ func (n *node) work(r *broker.Receiver, name string, d *broker.Delivery, room ch
 	switch rand.IntN(20) {
 	case 0:
 		return nil // the lock runs out, or the process does
-	case 1:
+	case 1, 2, 3, 4:
 		r.Settle([]queue.Token{d.Token}, broker.Outcome{Verdict: broker.Abandon}, func([]error) {})
 		return nil
 	}
