@@ -52,7 +52,7 @@ func open(ctx context.Context, dir string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := shard.Open(w, 0, shard.Options{})
+	s, err := shard.Open(context.Background(), w, 0, shard.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.Sessi
 		if err != nil || !ok {
 			return nil, err
 		}
-		m, err := n.shard.Read(ref)
+		m, err := n.shard.Read(ctx, ref)
 		if errors.Is(err, journal.ErrGone) && ctx.Err() == nil {
 			continue // it was moved, or set anew
 		}

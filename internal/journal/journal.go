@@ -3,8 +3,11 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"iter"
+	"sync"
+	"time"
 )
 
 // Position is the address of a record. Positions grow with every append and are
@@ -14,8 +17,8 @@ type Position uint64
 // Shard names one of the independent histories that share a journal.
 type Shard uint32
 
-// Claim is the right to write one shard's history. A later claim of the same
-// shard, in this process or another, makes it void.
+// Claim is the right to write one shard's history. It ends when it is released, or
+// when the shard is claimed again, in this process or another.
 type Claim struct {
 	Shard Shard
 	// Epoch counts the claims of the shard; it is one more than the last one's.
@@ -55,7 +58,14 @@ type Status struct {
 	// Busy says that too much waits for the disk: groups for Senders are refused
 	// with ErrBusy until it clears.
 	Busy bool
-	// Err, once set, is final: nothing later becomes durable.
+	// Lease is until when the claim is certain to hold, on the monotonic clock of
+	// this process; zero means for as long as the process lives. An owner lets
+	// nothing out that depends on the history once it is over, since another
+	// owner may have begun: it waits until the lease is prolonged or Err says
+	// that the claim has ended.
+	Lease time.Time
+	// Err, once set, is final: nothing later becomes durable. ErrFenced means that
+	// the claim has ended, and concerns its shard only.
 	Err error
 }
 
@@ -92,11 +102,10 @@ type Group struct {
 // Usage is what a claim costs in space. All are bytes written, never differences
 // of positions.
 type Usage struct {
-	// Behind is what all shards have appended since this one's Keep.From.
-	Behind uint64
-	// Oldest says that no other shard begins its replay earlier: this one holds
-	// the log back.
-	Oldest bool
+	// HeldBack is what all shards have appended since this one's Keep.From, if none
+	// begins its replay earlier: the log that cannot be freed before this claim
+	// moves on. It is zero if another one has to move first.
+	HeldBack uint64
 	// Reserved is the sum of what all claims have asked for with Reserve, and of
 	// what the journal itself writes when each of them is truncated.
 	Reserved uint64
@@ -119,15 +128,29 @@ type Kept struct {
 // Share is the part of the block that one of those who keep it answers for.
 func (k Kept) Share() uint64 { return k.Size / uint64(k.By) }
 
+// Read is one record that is asked for.
+type Read struct {
+	At Position
+	// Buf is what the record is appended to. It belongs to the journal during the
+	// call, and for good if the call ended with its context.
+	Buf []byte
+	// Err is why there is no record: ErrGone if it was freed, ErrCorrupt if its
+	// checksum fails, what ended the context.
+	Err error
+}
+
 // Journal is a durable, ordered, checksummed log of opaque records, shared by
 // many shards. All methods may be called from any goroutine; those that take a
-// Claim, from one at a time for each claim, but for Truncate.
+// Claim, from one at a time for each claim, but for Truncate and Release.
+//
+// Calls with a context may wait for the disk or the network. They return when the
+// context ends, with its cause; what they were asked to do may still happen.
 type Journal interface {
 	// Claim makes the caller the only writer of shards and returns what they
 	// last kept, in one pass: the sequence yields every record of each of them
-	// from its Keep.From on, in order. The sequence must be drained, or
+	// from its Keep.From on, in order, or what ended ctx. It must be drained, or
 	// abandoned, before the first Append.
-	Claim(shards ...Shard) ([]Claim, iter.Seq2[Record, error], error)
+	Claim(ctx context.Context, shards ...Shard) ([]Claim, iter.Seq2[Record, error], error)
 
 	// Append adds a group. It copies the records and stores their addresses
 	// into g.At. A group for Senders never waits: ErrBusy and ErrFull refuse it.
@@ -135,16 +158,21 @@ type Journal interface {
 	// is none in reserve; ErrFull then means that the disk is really full.
 	Append(c Claim, g *Group) error
 
-	// Read returns the record at a position, appended to dst; it may be asked
-	// for as soon as Append returned. A record that was freed is ErrGone, one
-	// whose checksum fails ErrCorrupt.
-	Read(at Position, dst []byte) ([]byte, error)
+	// Read reads records, and gives each of reads its bytes or its error. A record
+	// may be asked for as soon as Append returned. The slice is the caller's again
+	// when Read returns.
+	Read(ctx context.Context, reads []Read)
 
 	// Truncate declares what is still needed; everything else may be freed, now
-	// or later. It is durable when it returns, and may take as long as the disk
-	// does; it may be called beside Append for the same claim. ErrFull means that
-	// it could not be written now, and may be tried again.
-	Truncate(c Claim, keep Keep) error
+	// or later. It is durable when it returns without error; it may be called
+	// beside Append for the same claim. ErrFull means that it could not be written
+	// now, and may be tried again.
+	Truncate(ctx context.Context, c Claim, keep Keep) error
+
+	// Release ends a claim: from the call on it writes nothing. When it returns
+	// without error everything that was appended is durable, and whoever claims
+	// the shard next need not wait for a lease to end.
+	Release(ctx context.Context, c Claim) error
 
 	// Reserve says how many bytes for Upkeep the owner may need at once, which is
 	// the size of a snapshot and what it moves. The journal refuses Senders
@@ -159,19 +187,36 @@ type Journal interface {
 	// one that is being written, by their numbers. It takes longer than Usage.
 	Kept(c Claim) map[uint64]Kept
 
+	// Status returns how things are now. It is known from Claim on.
+	Status(c Claim) Status
+
 	// Watch calls fn, from the journal's own goroutine and never concurrently
-	// with itself, each time the status changes. fn must not block.
+	// with itself, soon and then each time the status changes. fn must not block.
+	// The last status has an Err.
 	Watch(c Claim, fn func(Status))
 }
 
 // ClaimOne claims a single shard.
-func ClaimOne(j Journal, shard Shard) (Claim, iter.Seq2[Record, error], error) {
-	claims, records, err := j.Claim(shard)
+func ClaimOne(ctx context.Context, j Journal, shard Shard) (Claim, iter.Seq2[Record, error], error) {
+	claims, records, err := j.Claim(ctx, shard)
 	if err != nil {
 		return Claim{}, nil, err
 	}
 	return claims[0], records, nil
 }
+
+// ReadOne reads a single record and returns it appended to dst.
+func ReadOne(ctx context.Context, j Journal, at Position, dst []byte) ([]byte, error) {
+	reads := single.Get().(*[1]Read)
+	reads[0] = Read{At: at, Buf: dst}
+	j.Read(ctx, reads[:])
+	done := reads[0]
+	reads[0] = Read{}
+	single.Put(reads)
+	return done.Buf, done.Err
+}
+
+var single = sync.Pool{New: func() any { return new([1]Read) }}
 
 // Errors of reading.
 var (
@@ -183,8 +228,9 @@ var (
 
 // Errors of writing.
 var (
-	// ErrFenced means that another claim of the shard has been made since.
-	ErrFenced = errors.New("journal: claim is void")
+	// ErrFenced means that the claim has ended: it was released, or the shard was
+	// claimed by another owner. It concerns that shard only.
+	ErrFenced = errors.New("journal: the claim has ended")
 	// ErrTooLarge means that a group does not fit into one block.
 	ErrTooLarge = errors.New("journal: group is larger than a block")
 	// ErrFull means that the disk is full: for Senders but for what is reserved,

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -62,9 +63,7 @@ func (s *Shard) startFetches() {
 		x.waiting = slices.Delete(x.waiting, 0, n)
 		x.running++
 		s.background(func() {
-			for _, f := range batch.fetches {
-				f.msg, f.damaged, f.err = f.slot.read(&f.d)
-			}
+			batch.read(s.ctx, s.journal)
 			_ = s.mail.push(batch) // a shard that has stopped needs no bodies
 		})
 	}
@@ -72,6 +71,23 @@ func (s *Shard) startFetches() {
 
 // fetchBatch is the operation that brings bodies back.
 type fetchBatch struct{ fetches []*fetch }
+
+// read reads the bodies, all at once.
+func (b *fetchBatch) read(ctx context.Context, j journal.Journal) {
+	reads := make([]journal.Read, 0, len(b.fetches))
+	for _, f := range b.fetches {
+		reads = appendReads(reads, &f.d)
+	}
+	j.Read(ctx, reads)
+	for _, f := range b.fetches {
+		n := 1
+		if f.d.Reason != (queue.Ref{}) {
+			n = 2
+		}
+		f.msg, f.damaged, f.err = f.slot.parse(&f.d, reads[:n])
+		reads = reads[n:]
+	}
+}
 
 func (b *fetchBatch) run(s *Shard) {
 	s.fetches.running--

@@ -134,18 +134,22 @@ func (s *Shard) body(raw []byte) (queue.Ref, error) {
 	return ref[0], err
 }
 
-// readBody reads a message from the journal.
-func readBody(j journal.Journal, ref queue.Ref) (*message.Message, error) {
-	raw, err := j.Read(journal.Position(ref.At), make([]byte, 0, ref.Size+1))
-	if err != nil {
-		return nil, fmt.Errorf("read body at %d: %w", ref.At, err)
+// readOf asks the journal for a body.
+func readOf(ref queue.Ref) journal.Read {
+	return journal.Read{At: journal.Position(ref.At), Buf: make([]byte, 0, ref.Size+1)}
+}
+
+// parseBody returns the message that was read.
+func parseBody(r *journal.Read) (*message.Message, error) {
+	if r.Err != nil {
+		return nil, fmt.Errorf("read body at %d: %w", r.At, r.Err)
 	}
-	if len(raw) == 0 || raw[0] != kindBody {
-		return nil, fmt.Errorf("read body at %d: %w: not a body", ref.At, journal.ErrCorrupt)
+	if len(r.Buf) == 0 || r.Buf[0] != kindBody {
+		return nil, fmt.Errorf("read body at %d: %w: not a body", r.At, journal.ErrCorrupt)
 	}
-	m, err := message.ParseStored(raw[1:])
+	m, err := message.ParseStored(r.Buf[1:])
 	if err != nil {
-		return nil, fmt.Errorf("parse body at %d: %w", ref.At, err)
+		return nil, fmt.Errorf("parse body at %d: %w", r.At, err)
 	}
 	return m, nil
 }

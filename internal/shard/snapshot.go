@@ -269,16 +269,21 @@ func (s *Shard) fetchUpcoming(sl *slot) bool {
 	n.reading, n.ahead = true, items
 	s.background(func() {
 		read := make(map[queue.Ref][]byte, len(wanted))
-		for _, ref := range wanted {
-			if _, ok := read[ref]; ok {
-				continue // queues that share it
-			}
+		refs := slices.DeleteFunc(wanted, func(ref queue.Ref) bool {
+			_, ok := read[ref] // queues share it
+			read[ref] = nil
+			return ok
+		})
+		reads := make([]journal.Read, len(refs))
+		for i, ref := range refs {
+			reads[i] = readOf(ref)
+		}
+		s.journal.Read(s.ctx, reads)
+		for i, ref := range refs {
 			// What cannot be read stays where it is: whoever asks for it is told.
-			raw, err := s.journal.Read(journal.Position(ref.At), make([]byte, 0, ref.Size+1))
-			if err != nil || len(raw) == 0 {
-				raw = nil
+			if r := &reads[i]; r.Err == nil && len(r.Buf) > 0 {
+				read[ref] = r.Buf
 			}
-			read[ref] = raw
 		}
 		// A shard that has stopped needs them no more.
 		_ = s.mail.push(&task{do: func(s *Shard) error {
@@ -338,7 +343,7 @@ func (s *Shard) truncate(keep journal.Keep) {
 	n := &s.snapshot
 	n.truncating, n.keep = true, nil
 	s.background(func() {
-		err := s.journal.Truncate(s.claim, keep)
+		err := s.journal.Truncate(s.ctx, s.claim, keep)
 		// A shard that has stopped leaves it to its successor.
 		_ = s.mail.push(&task{do: func(s *Shard) error {
 			s.truncated(keep, err)

@@ -18,7 +18,7 @@ import (
 //	own     >= max(A, 2 S)        records since the last snapshot: replay is long
 //	garbage >= max(A, 2 S)        bodies freed since then, and more than half
 //	                              of what is kept is dead
-//	behind  >= 2 T + A            the oldest shard; T is the sum of S over all
+//	heldBack >= 2 T + A           the log that waits for it; T is the sum of S over all
 //	                              shards
 //
 // A is Options.SnapshotAfter. While the shard is quiet it is an eighth of that, and
@@ -71,7 +71,7 @@ func (u upkeep) worthwhile() bool {
 	need := max(after, 2*u.size)
 	return u.own >= need ||
 		u.garbage >= need && u.written > 2*u.live+after ||
-		u.log.Oldest && u.log.Behind >= 2*u.log.Reserved/reservedSnapshots+after
+		u.log.HeldBack >= 2*u.log.Reserved/reservedSnapshots+after
 }
 
 const (

@@ -141,7 +141,7 @@ func (h *history) open() {
 
 func (h *history) claim(shard journal.Shard) {
 	m := h.shards[shard]
-	c, records, err := journal.ClaimOne(h.w, shard)
+	c, records, err := journal.ClaimOne(ctx, h.w, shard)
 	if err != nil {
 		h.t.Fatalf("claim: %v", err)
 	}
@@ -236,7 +236,7 @@ func (h *history) truncate(m *modelShard) {
 	}
 	slices.Sort(keep.Blocks)
 	m.keeps = append(m.keeps, keep)
-	err := h.w.Truncate(m.claim, keep)
+	err := h.w.Truncate(ctx, m.claim, keep)
 	if h.full(err) {
 		return // it may be in the log already, and count if the files are lost
 	}
@@ -413,7 +413,7 @@ func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Keep, go
 				}
 				got = got[1:]
 			case slices.Contains(keep.Blocks, uint64(at)/w.block):
-				b, err := w.Read(at, nil)
+				b, err := journal.ReadOne(ctx, w, at, nil)
 				if err != nil || string(b) != g.payload[n] {
 					return fmt.Errorf("kept record %d.%d at %d: got %.10q, %v", i, n, at, b, err)
 				}
@@ -451,7 +451,7 @@ func (h *history) goOn(disk *vfs.Mem, w *WAL, c journal.Claim, before int) error
 
 // replayed claims a shard and returns its records.
 func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, error) {
-	c, records, err := journal.ClaimOne(w, shard)
+	c, records, err := journal.ClaimOne(ctx, w, shard)
 	if err != nil {
 		return c, nil, fmt.Errorf("claim shard %d: %w", shard, err)
 	}
@@ -467,7 +467,7 @@ func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, err
 
 // replayedAll claims the first n shards and returns the records of each.
 func replayedAll(w *WAL, n int) ([]journal.Claim, [][]journal.Record, error) {
-	claims, records, err := w.Claim(numbersBelow(n)...)
+	claims, records, err := w.Claim(ctx, numbersBelow(n)...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim %d shards: %w", n, err)
 	}
@@ -548,7 +548,7 @@ func TestCrashWhileSegmentsChangeSize(t *testing.T) {
 				}
 				fault.Before(nil)
 				appended, durable = 1, 1
-				if err := w.Truncate(c, journal.Keep{From: from}); err != nil {
+				if err := w.Truncate(ctx, c, journal.Keep{From: from}); err != nil {
 					t.Fatal(err)
 				}
 				commit(t, w)

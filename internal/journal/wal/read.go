@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"io"
 	"iter"
@@ -19,7 +20,32 @@ const firstRead = 4 << 10
 var readBuffers = sync.Pool{New: func() any { return new([firstRead]byte) }}
 
 // Read implements journal.Journal. What is not yet safe is read from memory.
-func (w *WAL) Read(at journal.Position, dst []byte) ([]byte, error) {
+func (w *WAL) Read(ctx context.Context, reads []journal.Read) {
+	if ctx.Done() == nil {
+		w.readAll(reads)
+		return
+	}
+	own := slices.Clone(reads) // for work that goes on after ctx has ended
+	done, err := await(ctx, func() ([]journal.Read, error) {
+		w.readAll(own)
+		return own, nil
+	})
+	copy(reads, done)
+	if err != nil {
+		for i := range reads {
+			reads[i].Buf, reads[i].Err = nil, err
+		}
+	}
+}
+
+func (w *WAL) readAll(reads []journal.Read) {
+	for i := range reads {
+		reads[i].Buf, reads[i].Err = w.read(reads[i].At, reads[i].Buf)
+	}
+}
+
+// read appends the record at a position to dst.
+func (w *WAL) read(at journal.Position, dst []byte) ([]byte, error) {
 	number, off := uint64(at)/w.block, uint64(at)%w.block
 	w.mu.Lock()
 	seg := w.segs[number]

@@ -12,13 +12,13 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	if err != nil {
 		return journal.Usage{}
 	}
-	u := journal.Usage{Behind: w.since(s.From), Oldest: true}
+	u := journal.Usage{HeldBack: w.since(s.From)}
 	manifest := uint64(128) // about how many bytes of the log it takes
 	for _, other := range w.shards {
 		manifest += 48 + 10*uint64(len(other.Blocks))
 		u.Reserved += other.reserved
 		if other.From != 0 && other.From < s.From {
-			u.Oldest = false
+			u.HeldBack = 0
 		}
 	}
 	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
