@@ -81,7 +81,7 @@ func (f *fifo) put(a arrivals) error {
 	}
 	if f.claim.Block(f.safe) != f.claim.Block(f.kept) { // a broker frees its journal as well
 		f.kept = f.safe
-		if err := f.log.Truncate(context.Background(), f.claim, journal.Keep{From: f.safe}); err != nil {
+		if err := f.log.Truncate(context.Background(), f.claim, journal.Retain{From: f.safe}); err != nil {
 			return err
 		}
 	}

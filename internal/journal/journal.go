@@ -69,8 +69,8 @@ type Status struct {
 	Err error
 }
 
-// Keep says what of a shard's history is still needed.
-type Keep struct {
+// Retain says what of a shard's history is still needed.
+type Retain struct {
 	// From is where the next claim starts to replay.
 	From Position
 	// Blocks lists, in ascending order, the blocks before From that hold
@@ -102,7 +102,7 @@ type Group struct {
 // Usage is what a claim costs in space. All are bytes written, never differences
 // of positions.
 type Usage struct {
-	// HeldBack is what all shards have appended since this one's Keep.From, if none
+	// HeldBack is what all shards have appended since this one's Retain.From, if none
 	// begins its replay earlier: the log that cannot be freed before this claim
 	// moves on. It is zero if another one has to move first.
 	HeldBack uint64
@@ -119,14 +119,14 @@ type Usage struct {
 	Keepers int
 }
 
-// Kept is a block that is not freed because of what claims keep.
-type Kept struct {
+// RetainedBlock is a block that is not freed because claims retain it.
+type RetainedBlock struct {
 	Size uint64 // bytes that are free when no claim keeps it
 	By   int    // how many claims keep it
 }
 
 // Share is the part of the block that one of those who keep it answers for.
-func (k Kept) Share() uint64 { return k.Size / uint64(k.By) }
+func (k RetainedBlock) Share() uint64 { return k.Size / uint64(k.By) }
 
 // Read is one record that is asked for.
 type Read struct {
@@ -148,7 +148,7 @@ type Read struct {
 type Journal interface {
 	// Claim makes the caller the only writer of shards and returns what they
 	// last kept, in one pass: the sequence yields every record of each of them
-	// from its Keep.From on, in order, or what ended ctx. It must be drained, or
+	// from its Retain.From on, in order, or what ended ctx. It must be drained, or
 	// abandoned, before the first Append.
 	Claim(ctx context.Context, shards ...Shard) ([]Claim, iter.Seq2[Record, error], error)
 
@@ -167,7 +167,7 @@ type Journal interface {
 	// or later. It is durable when it returns without error; it may be called
 	// beside Append for the same claim. ErrFull means that it could not be written
 	// now, and may be tried again.
-	Truncate(ctx context.Context, c Claim, keep Keep) error
+	Truncate(ctx context.Context, c Claim, r Retain) error
 
 	// Release ends a claim: from the call on it writes nothing. When it returns
 	// without error everything that was appended is durable, and whoever claims
@@ -183,9 +183,9 @@ type Journal interface {
 	// Usage returns what the claim costs.
 	Usage(c Claim) Usage
 
-	// Kept returns the blocks that are kept because of the claim, but for the
+	// Retained returns the blocks that are kept because of the claim, but for the
 	// one that is being written, by their numbers. It takes longer than Usage.
-	Kept(c Claim) map[uint64]Kept
+	Retained(c Claim) map[uint64]RetainedBlock
 
 	// Status returns how things are now. It is known from Claim on.
 	Status(c Claim) Status

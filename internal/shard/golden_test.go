@@ -80,14 +80,14 @@ func (s *oldStore) Read(_ context.Context, reads []journal.Read) {
 	}
 }
 
-func (s *oldStore) Append(journal.Claim, *journal.Group) error                  { return journal.ErrFull }
-func (s *oldStore) Truncate(context.Context, journal.Claim, journal.Keep) error { return nil }
-func (s *oldStore) Watch(journal.Claim, func(journal.Status))                   {}
-func (s *oldStore) Release(context.Context, journal.Claim) error                { return nil }
-func (s *oldStore) Status(journal.Claim) journal.Status                         { return journal.Status{} }
-func (s *oldStore) Reserve(journal.Claim, uint64)                               {}
-func (s *oldStore) Usage(journal.Claim) journal.Usage                           { return journal.Usage{} }
-func (s *oldStore) Kept(journal.Claim) map[uint64]journal.Kept                  { return nil }
+func (s *oldStore) Append(journal.Claim, *journal.Group) error                    { return journal.ErrFull }
+func (s *oldStore) Truncate(context.Context, journal.Claim, journal.Retain) error { return nil }
+func (s *oldStore) Watch(journal.Claim, func(journal.Status))                     {}
+func (s *oldStore) Release(context.Context, journal.Claim) error                  { return nil }
+func (s *oldStore) Status(journal.Claim) journal.Status                           { return journal.Status{} }
+func (s *oldStore) Reserve(journal.Claim, uint64)                                 {}
+func (s *oldStore) Usage(journal.Claim) journal.Usage                             { return journal.Usage{} }
+func (s *oldStore) Retained(journal.Claim) map[uint64]journal.RetainedBlock       { return nil }
 
 // Stores that earlier versions wrote are read for ever. The first has the reasons of
 // its dead letters in their bodies, the second beside them.

@@ -50,8 +50,8 @@ type snapshotter struct {
 		freed, own uint64
 	} // of the one before, to which an abandoned one goes back
 
-	truncating bool          // the journal is being told
-	keep       *journal.Keep // what it could not be told yet, because the disk is full
+	truncating bool            // the journal is being told
+	keep       *journal.Retain // what it could not be told yet, because the disk is full
 }
 
 func (n *snapshotter) active() bool { return n.busy && n.end == 0 }
@@ -88,7 +88,7 @@ func (s *Shard) maintain() {
 		}
 		// It was to move as much as there was room for then.
 		log := s.journal.Usage(s.claim)
-		still := s.victims(log, s.journal.Kept(s.claim))
+		still := s.victims(log, s.journal.Retained(s.claim))
 		maps.DeleteFunc(n.victims, func(b uint64, _ bool) bool { return !still[b] })
 		n.floor = spare(log) / 4
 	case n.due(s.durable):
@@ -113,7 +113,7 @@ func (s *Shard) beginSnapshot() {
 		// snapshot would be the beginning of one, and a crash before its end would
 		// leave something that looks like a loss.
 		n.busy, n.end = true, s.durable
-		s.truncate(journal.Keep{From: s.durable})
+		s.truncate(journal.Retain{From: s.durable})
 		return
 	}
 	*n = snapshotter{
@@ -128,7 +128,7 @@ func (s *Shard) beginSnapshot() {
 	}
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
 	log := s.journal.Usage(s.claim)
-	n.victims, n.floor = s.victims(log, s.journal.Kept(s.claim)), spare(log)/4
+	n.victims, n.floor = s.victims(log, s.journal.Retained(s.claim)), spare(log)/4
 	s.record(kindSnapshotBegin, n.number)
 	s.uvarint(uint64(s.nextID))
 	blocks := slices.Sorted(maps.Keys(s.live.blocks))
@@ -333,13 +333,13 @@ func (n *snapshotter) durable(s *Shard) {
 	if !n.busy || n.truncating || n.keep != nil || n.end == 0 || n.end > s.durable {
 		return
 	}
-	keep := journal.Keep{From: n.began, Blocks: n.kept}
+	keep := journal.Retain{From: n.began, Blocks: n.kept}
 	n.moved, n.victims, n.kept = nil, nil, nil
 	s.truncate(keep)
 }
 
 // truncate tells the journal what is still needed, beside the writer: it syncs.
-func (s *Shard) truncate(keep journal.Keep) {
+func (s *Shard) truncate(keep journal.Retain) {
 	n := &s.snapshot
 	n.truncating, n.keep = true, nil
 	s.background(func() {
@@ -353,7 +353,7 @@ func (s *Shard) truncate(keep journal.Keep) {
 }
 
 // truncated takes the journal's answer. On a full disk it is asked again.
-func (s *Shard) truncated(keep journal.Keep, err error) {
+func (s *Shard) truncated(keep journal.Retain, err error) {
 	n := &s.snapshot
 	n.truncating = false
 	switch {

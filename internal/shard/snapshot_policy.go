@@ -127,7 +127,7 @@ func (s *Shard) upkeep(l look) upkeep {
 		full:    l.full,
 	}
 	if u.full {
-		kept := s.journal.Kept(s.claim)
+		kept := s.journal.Retained(s.claim)
 		victims := s.victims(u.log, kept)
 		u.gain, u.moved = s.live.gain(max(s.durable, s.tail), kept, victims)
 	}
@@ -135,7 +135,7 @@ func (s *Shard) upkeep(l look) upkeep {
 }
 
 // victims returns the blocks that a snapshot would move bodies out of.
-func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.Kept) map[uint64]bool {
+func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
 	movable := min(2*s.live.blockSize, spare(log)/2/uint64(max(1, log.Keepers)))
 	return s.live.sparse(s.tail, movable, kept)
 }

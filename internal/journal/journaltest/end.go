@@ -12,7 +12,7 @@ import (
 )
 
 // wantEnded checks that a claim that has ended writes nothing and is told so.
-func (o owner) wantEnded(t *testing.T, s Store, watched *statuses, keep journal.Keep) {
+func (o owner) wantEnded(t *testing.T, s Store, watched *statuses, keep journal.Retain) {
 	t.Helper()
 	if st := o.j.Status(o.Claim); !errors.Is(st.Err, journal.ErrFenced) {
 		t.Errorf("status of a claim that has ended: %+v, want %v", st, journal.ErrFenced)
@@ -46,7 +46,7 @@ func releasedWritesNothing(t *testing.T, s Store) {
 	if st := j.Status(other.Claim); st.Durable < want[1].at || st.Err != nil {
 		t.Errorf("status of another shard after a release is %+v, want durable up to %d", st, want[1].at)
 	}
-	o.wantEnded(t, s, watched, journal.Keep{From: want[1].at})
+	o.wantEnded(t, s, watched, journal.Retain{From: want[1].at})
 
 	next, got := claim(t, j, 1)
 	wantEntries(t, got, want)
@@ -68,7 +68,7 @@ func fencedIsTold(t *testing.T, s Store) {
 	want := old.add(t, "one")
 	now, _ := claim(t, j, 1)
 	current := now.watch()
-	old.wantEnded(t, s, watched, journal.Keep{From: want[0].at})
+	old.wantEnded(t, s, watched, journal.Retain{From: want[0].at})
 	want = append(want, now.add(t, "two")...)
 	other.add(t, "of another shard")
 	s.Settle(t)
@@ -109,7 +109,7 @@ func contextEndsCalls(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	calls := map[string]func() error{
 		"claim":    func() error { _, _, err := j.Claim(ctx, 3, 4); return err },
-		"truncate": func() error { return j.Truncate(ctx, o.Claim, journal.Keep{From: first.at}) },
+		"truncate": func() error { return j.Truncate(ctx, o.Claim, journal.Retain{From: first.at}) },
 		"release":  func() error { return j.Release(ctx, leaving.Claim) },
 		"read": func() error {
 			_, err := journal.ReadOne(ctx, j, first.at, nil)

@@ -181,7 +181,7 @@ func fullClears(t *testing.T, s Store) {
 	if err != nil {
 		t.Fatalf("upkeep on a full disk: %v", err)
 	}
-	if err := o.j.Truncate(t.Context(), o.Claim, journal.Keep{From: last}); err != nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: last}); err != nil {
 		t.Fatalf("truncate on a full disk: %v", err)
 	}
 	status.wait(t, s, "everything was freed", func(st journal.Status) bool { return !st.Full && !st.Busy })
@@ -256,7 +256,7 @@ func usageFalls(t *testing.T, s Store) {
 	if u := j.Usage(other.Claim); u.HeldBack != 0 {
 		t.Errorf("an owner before which another one has to move holds back %d bytes", u.HeldBack)
 	}
-	if err := j.Truncate(t.Context(), o.Claim, journal.Keep{From: last.at}); err != nil {
+	if err := j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
 	if u := j.Usage(o.Claim); u.HeldBack != 0 {
@@ -265,7 +265,7 @@ func usageFalls(t *testing.T, s Store) {
 	if u := j.Usage(other.Claim); u.HeldBack < 5*o.BlockSize {
 		t.Errorf("the owner that is left behind holds back %d bytes", u.HeldBack)
 	}
-	if err := j.Truncate(t.Context(), other.Claim, journal.Keep{From: last.at}); err != nil {
+	if err := j.Truncate(t.Context(), other.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
 	if u := j.Usage(other.Claim); u.HeldBack > 2*o.BlockSize {
@@ -281,11 +281,11 @@ func emptyMovesOn(t *testing.T, s Store) {
 	all := busy.fill(t, busy.Block(busy.add(t, "first")[0].at)+8)
 	s.Settle(t)
 	last := all[len(all)-1]
-	if err := j.Truncate(t.Context(), busy.Claim, journal.Keep{From: last.at}); err != nil {
+	if err := j.Truncate(t.Context(), busy.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
 	idle.wantRead(t, all[0]) // it may have records behind it, as far as the journal knows
-	if err := j.Truncate(t.Context(), idle.Claim, journal.Keep{From: j.Status(idle.Claim).Durable}); err != nil {
+	if err := j.Truncate(t.Context(), idle.Claim, journal.Retain{From: j.Status(idle.Claim).Durable}); err != nil {
 		t.Fatalf("an owner without records moves on: %v", err)
 	}
 	busy.fill(t, busy.Block(last.at)+8)

@@ -144,7 +144,7 @@ func benchWAL(b *testing.B) float64 {
 		}
 		l.wait(at[0])
 		if was, now := block.Load(), c.Block(at[0]); now > was && block.CompareAndSwap(was, now) {
-			if err := w.Truncate(ctx, c, journal.Keep{From: at[0]}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 				b.Error(err)
 			}
 		}
@@ -243,7 +243,7 @@ func BenchmarkAppendCPU(b *testing.B) {
 			}
 			if at[0]/journal.Position(c.BlockSize) != from {
 				from = at[0] / journal.Position(c.BlockSize)
-				if err := w.Truncate(ctx, c, journal.Keep{From: at[0]}); err != nil {
+				if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 					b.Fatal(err)
 				}
 			}

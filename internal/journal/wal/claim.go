@@ -188,20 +188,20 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 }
 
 // Truncate implements journal.Journal. It commits what is pending before
-// keep.From: what replaces the past must be safe before the past is dropped.
-func (w *WAL) Truncate(ctx context.Context, c journal.Claim, keep journal.Keep) error {
-	keep.Blocks = slices.Clone(keep.Blocks)
+// r.From: what replaces the past must be safe before the past is dropped.
+func (w *WAL) Truncate(ctx context.Context, c journal.Claim, r journal.Retain) error {
+	r.Blocks = slices.Clone(r.Blocks)
 	_, err := await(ctx, func() (struct{}, error) {
-		return struct{}{}, w.governed(ctx, func() error { return w.truncate(c, keep) })
+		return struct{}{}, w.governed(ctx, func() error { return w.truncate(c, r) })
 	})
 	return err
 }
 
 // truncate is Truncate with the token of the manifest.
-func (w *WAL) truncate(c journal.Claim, keep journal.Keep) error {
+func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 	w.mu.Lock()
 	s, err := w.owner(c)
-	safe := keep.From <= w.log.synced
+	safe := r.From <= w.log.synced
 	w.mu.Unlock()
 	if err != nil {
 		return err
@@ -215,10 +215,10 @@ func (w *WAL) truncate(c journal.Claim, keep journal.Keep) error {
 	w.mu.Lock()
 	old := s.shardManifest
 	if _, err = w.owner(c); err == nil { // it may have been released meanwhile
-		err = w.checkKeep(s, keep)
+		err = w.checkRetain(s, r)
 	}
 	if err == nil {
-		s.From, s.Blocks = keep.From, keep.Blocks
+		s.From, s.Blocks = r.From, r.Blocks
 	}
 	m := w.manifest()
 	w.mu.Unlock()
@@ -234,19 +234,19 @@ func (w *WAL) truncate(c journal.Claim, keep journal.Keep) error {
 	return w.free(m)
 }
 
-// checkKeep refuses to keep what is not there: a store that is told to do so
+// checkRetain refuses to retain what is not there: a store that is told to do so
 // would not open again. mu is held.
-func (w *WAL) checkKeep(s *shard, keep journal.Keep) error {
-	if keep.From < s.From || keep.From > w.log.synced {
-		return fmt.Errorf("wal: keep from %d: not between %d and %d", keep.From, s.From, w.log.synced)
+func (w *WAL) checkRetain(s *shard, r journal.Retain) error {
+	if r.From < s.From || r.From > w.log.synced {
+		return fmt.Errorf("wal: retain from %d: not between %d and %d", r.From, s.From, w.log.synced)
 	}
-	from := uint64(keep.From) / w.block
-	for i, b := range keep.Blocks {
-		if i > 0 && b <= keep.Blocks[i-1] || b > from {
-			return fmt.Errorf("wal: keep block %d: not in order before block %d", b, from)
+	from := uint64(r.From) / w.block
+	for i, b := range r.Blocks {
+		if i > 0 && b <= r.Blocks[i-1] || b > from {
+			return fmt.Errorf("wal: retain block %d: not in order before block %d", b, from)
 		}
 		if w.segs[b] == nil {
-			return fmt.Errorf("wal: keep block %d: %w", b, journal.ErrGone)
+			return fmt.Errorf("wal: retain block %d: %w", b, journal.ErrGone)
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func TestReadWhileFreed(t *testing.T) {
 		newest.Store(uint64(at))
 		known.Store(at, want)
 		if i%50 == 49 {
-			if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 				t.Errorf("truncate: %v", err)
 			}
 		}
@@ -214,7 +214,7 @@ func TestClosedJournalSaysSo(t *testing.T) {
 		"append":   w.Append(c, &journal.Group{Records: [][]byte{nil}, At: make([]journal.Position, 1)}),
 		"claim":    claimErr,
 		"read":     readErr,
-		"truncate": w.Truncate(ctx, c, journal.Keep{From: at}),
+		"truncate": w.Truncate(ctx, c, journal.Retain{From: at}),
 		"commit":   w.Commit(),
 		"close":    w.Close(),
 	} {

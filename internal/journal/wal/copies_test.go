@@ -31,7 +31,7 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 
 	fault.Fill() // and what is freed is taken by others at once
 	for range 100 {
-		if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatalf("truncate on a full disk: %v", err)
 		}
 	}
@@ -161,10 +161,10 @@ func TestHalfWrittenManifestIsWrittenFirst(t *testing.T) {
 	for w.giveUpSpare() {
 		continue
 	}
-	if err := w.Truncate(ctx, c, journal.Keep{From: at[0]}); !errors.Is(err, journal.ErrFull) {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); !errors.Is(err, journal.ErrFull) {
 		t.Fatalf("truncate: %v, want %v", err, journal.ErrFull)
 	}
-	if err := w.Truncate(ctx, c, journal.Keep{From: at[1]}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[1]}); err != nil {
 		t.Fatalf("truncate again: %v", err)
 	}
 	if killed == nil {

@@ -79,7 +79,7 @@ type modelShard struct {
 	epoch uint32 // of the last claim that returned
 	// keeps are those that a crash may leave: the last one that Truncate
 	// returned from, and the one it is at work on.
-	keeps []journal.Keep
+	keeps []journal.Retain
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -89,7 +89,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 		h.mem.SetSize(60<<10 + h.rng.Int64N(100<<10))
 	}
 	for range 3 {
-		h.shards = append(h.shards, &modelShard{keeps: make([]journal.Keep, 1)})
+		h.shards = append(h.shards, &modelShard{keeps: make([]journal.Retain, 1)})
 	}
 	return h
 }
@@ -223,7 +223,7 @@ func (h *history) truncate(m *modelShard) {
 	if len(own) == 0 {
 		return
 	}
-	keep := journal.Keep{From: own[h.rng.IntN(len(own))]}
+	keep := journal.Retain{From: own[h.rng.IntN(len(own))]}
 	for _, b := range old.Blocks {
 		if h.rng.IntN(2) == 0 {
 			keep.Blocks = append(keep.Blocks, b)
@@ -243,7 +243,7 @@ func (h *history) truncate(m *modelShard) {
 	if err != nil {
 		h.t.Fatalf("truncate: %v", err)
 	}
-	m.keeps = []journal.Keep{keep}
+	m.keeps = []journal.Retain{keep}
 }
 
 // crash cuts the power now and checks what is left; then, now and then, cuts it
@@ -394,7 +394,7 @@ func (h *history) compare(w *WAL, shard journal.Shard, m *modelShard, got []jour
 	return err
 }
 
-func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Keep, got []journal.Record, survived journal.Position) error {
+func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Retain, got []journal.Record, survived journal.Position) error {
 	for i, g := range h.groups {
 		if g.at[0] <= survived && survived < g.last() {
 			return fmt.Errorf("group %d is torn: it is at %v, and the log survived up to %d", i, g.at, survived)
@@ -548,7 +548,7 @@ func TestCrashWhileSegmentsChangeSize(t *testing.T) {
 				}
 				fault.Before(nil)
 				appended, durable = 1, 1
-				if err := w.Truncate(ctx, c, journal.Keep{From: from}); err != nil {
+				if err := w.Truncate(ctx, c, journal.Retain{From: from}); err != nil {
 					t.Fatal(err)
 				}
 				commit(t, w)

@@ -42,7 +42,7 @@ func makeStored(t testing.TB) stored {
 		}
 	}
 	from := fill(4)
-	keep := journal.Keep{From: from, Blocks: []uint64{2}}
+	keep := journal.Retain{From: from, Blocks: []uint64{2}}
 	if err := w.Truncate(ctx, c, keep); err != nil {
 		t.Fatal(err)
 	}

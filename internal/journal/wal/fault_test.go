@@ -58,7 +58,7 @@ func errand(fsys vfs.FS) (r errandResult) {
 		}
 		if i%20 == 19 {
 			r.acknowledged = nil // all but the last record may go, from here on
-			if r.err = w.Truncate(ctx, c, journal.Keep{From: at[0]}); r.err != nil {
+			if r.err = w.Truncate(ctx, c, journal.Retain{From: at[0]}); r.err != nil {
 				return r
 			}
 			r.acknowledged, all = []string{p}, nil // Truncate is durable
@@ -201,7 +201,7 @@ func TestFullDisk(t *testing.T) {
 
 		// Not a byte is free, and truncation frees some all the same.
 		fault.SetFree(0)
-		if err := w.Truncate(ctx, c, journal.Keep{From: at[0]}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 			t.Fatalf("seed %d: truncate on a full disk: %v", seed, err)
 		}
 		commit(t, w)

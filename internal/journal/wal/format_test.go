@@ -61,7 +61,7 @@ func TestRecycledFileIsNotMisread(t *testing.T) {
 		if i == 0 {
 			first = at
 		}
-		if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -43,10 +43,10 @@ func makeGolden(t *testing.T, fsys vfs.FS) {
 			commit(t, w)
 		}
 	}
-	if err := w.Truncate(ctx, c, journal.Keep{From: at[20], Blocks: []uint64{c.Block(at[5])}}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[20], Blocks: []uint64{c.Block(at[5])}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Truncate(ctx, other, journal.Keep{From: at[20]}); err != nil {
+	if err := w.Truncate(ctx, other, journal.Retain{From: at[20]}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -335,7 +335,7 @@ func TestReadOfFileThatIsUsedAgain(t *testing.T) {
 		for c.Block(last) < 9 {
 			last = appendOne(t, w, c, "first")
 			commit(t, w)
-			if err := w.Truncate(ctx, c, journal.Keep{From: last}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -107,7 +107,7 @@ func TestSendersLeaveTheReserve(t *testing.T) {
 		t.Fatalf("nothing is left, and the status is %+v", status)
 	}
 
-	if err := w.Truncate(ctx, c, journal.Keep{From: last}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 		t.Fatalf("truncate: %v", err)
 	}
 	commit(t, w)
@@ -204,7 +204,7 @@ func TestRestartOnAFullDisk(t *testing.T) {
 					disk.SetOthers(rng.Int64N(500 << 10))
 				case 1:
 					if err == nil && rng.IntN(3) == 0 {
-						if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+						if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 							t.Fatalf("seed %d, life %d: truncate: %v", seed, life, err)
 						}
 					}
@@ -350,7 +350,7 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 		}
 		if at, err := keepUp(w, c, large); err != nil {
 			t.Errorf("disk of %d: append a tenth of it for upkeep: %v", size, err)
-		} else if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+		} else if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
@@ -592,7 +592,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 			t.Errorf("%+v: less than is reserved", got)
 		}
 		w.Reserve(c, 0)
-		if err := w.Truncate(ctx, c, journal.Keep{From: last}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * idleAfter)
@@ -602,7 +602,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 		}
 		if at, err := sendOne(w, c, "again"); err != nil {
 			t.Errorf("send after a rest: %v", err)
-		} else if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+		} else if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Error(err)
 		}
 		stop()
@@ -644,7 +644,7 @@ func TestIdleStoreIsNotWritten(t *testing.T) {
 				last = at
 				synctest.Wait()
 			}
-			if err := w.Truncate(ctx, c, journal.Keep{From: last}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
@@ -808,7 +808,7 @@ func TestTruncateWithoutSpaceForNames(t *testing.T) {
 		}
 		return noRename(op, name)
 	})
-	if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 		t.Fatalf("truncate: %v", err)
 	}
 	if killed == nil {
@@ -902,7 +902,7 @@ func TestSegmentIsFreedWhileItIsEnlarged(t *testing.T) {
 			at = appendOne(t, w, other, record)
 		}
 		for _, c := range []journal.Claim{c, other} {
-			if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 				t.Errorf("truncate: %v", err)
 			}
 		}

@@ -149,7 +149,7 @@ func TestStartReadsTheLogOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keep := journal.Keep{From: w.log.synced}
+		keep := journal.Retain{From: w.log.synced}
 		for n := range w.segs {
 			if n < claims[0].Block(keep.From) {
 				keep.Blocks = append(keep.Blocks, n)

@@ -63,7 +63,7 @@ func TestUsageCountsBytes(t *testing.T) {
 		half++
 	}
 	half += 5
-	keep := journal.Keep{From: at[half], Blocks: []uint64{1}}
+	keep := journal.Retain{From: at[half], Blocks: []uint64{1}}
 	if err := w.Truncate(ctx, c, keep); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestUsageCountsBytes(t *testing.T) {
 	c, _ = claim(t, w, 1)
 	near("truncated and reopened", w.Usage(c).HeldBack, rest)
 
-	if err := w.Truncate(ctx, c, journal.Keep{From: at[len(at)-1]}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[len(at)-1]}); err != nil {
 		t.Fatal(err)
 	}
 	near("all but the last truncated", w.Usage(c).HeldBack, uint64(frameSize(len(payload))))
@@ -98,14 +98,14 @@ func TestUsageOfSeveralShards(t *testing.T) {
 	last := appendOne(t, w, two, "second")
 	commit(t, w)
 	for _, c := range []journal.Claim{one, two} {
-		if err := w.Truncate(ctx, c, journal.Keep{From: at}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if a, b := w.Usage(one), w.Usage(two); a.HeldBack == 0 || a.HeldBack != b.HeldBack {
 		t.Errorf("both from the same place on: %+v and %+v", a, b)
 	}
-	if err := w.Truncate(ctx, one, journal.Keep{From: last}); err != nil {
+	if err := w.Truncate(ctx, one, journal.Retain{From: last}); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := w.Usage(one), w.Usage(two); a.HeldBack != 0 || b.HeldBack == 0 {
