@@ -186,7 +186,7 @@ func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.Sessi
 			return nil, err
 		}
 		m, err := n.shard.Read(ctx, ref)
-		if errors.Is(err, journal.ErrGone) && ctx.Err() == nil {
+		if errors.Is(err, journal.ErrFreed) && ctx.Err() == nil {
 			continue // it was moved, or set anew
 		}
 		if err != nil {

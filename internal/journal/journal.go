@@ -134,7 +134,7 @@ type Read struct {
 	// Buf is what the record is appended to. It belongs to the journal during the
 	// call, and for good if the call ended with its context.
 	Buf []byte
-	// Err is why there is no record: ErrGone if it was freed, ErrCorrupt if its
+	// Err is why there is no record: ErrFreed if it was freed, ErrCorrupt if its
 	// checksum fails, what ended the context.
 	Err error
 }
@@ -220,8 +220,8 @@ var single = sync.Pool{New: func() any { return new([1]Read) }}
 
 // Errors of reading.
 var (
-	// ErrGone means that the record was freed.
-	ErrGone = errors.New("journal: record is gone")
+	// ErrFreed means that the record was freed.
+	ErrFreed = errors.New("journal: record was freed")
 	// ErrCorrupt means that stored bytes are not what was written.
 	ErrCorrupt = errors.New("journal: corrupt")
 )

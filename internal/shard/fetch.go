@@ -34,7 +34,7 @@ type fetch struct {
 
 	msg     *message.Message
 	damaged bool  // msg stands in for a body that cannot be read
-	err     error // ErrGone: the message is there, and its body is not
+	err     error // ErrFreed: the message is there, and its body is not
 	done    bool
 }
 
@@ -92,7 +92,7 @@ func (b *fetchBatch) read(ctx context.Context, j journal.Journal) {
 func (b *fetchBatch) run(s *Shard) {
 	s.fetches.running--
 	for _, f := range b.fetches {
-		if errors.Is(f.err, journal.ErrGone) && f.relocate() {
+		if errors.Is(f.err, journal.ErrFreed) && f.relocate() {
 			s.fetch(f)
 			continue
 		}

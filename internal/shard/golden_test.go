@@ -71,7 +71,7 @@ func (s *oldStore) Claim(_ context.Context, shards ...journal.Shard) ([]journal.
 func (s *oldStore) Read(_ context.Context, reads []journal.Read) {
 	for i := range reads {
 		r := &reads[i]
-		r.Err = journal.ErrGone
+		r.Err = journal.ErrFreed
 		for _, rec := range s.records {
 			if rec.At == r.At {
 				r.Buf, r.Err = append(r.Buf, rec.Payload...), nil

@@ -140,7 +140,7 @@ func (h *home) read(u unread) {
 	}
 	gone := func(ref queue.Ref) bool {
 		_, err := journal.ReadOne(h.w.ctx, h.w.wal, journal.Position(ref.At), nil)
-		return ref != queue.Ref{} && errors.Is(err, journal.ErrGone)
+		return ref != queue.Ref{} && errors.Is(err, journal.ErrFreed)
 	}
 	if !gone(u.d.Body) && !gone(u.d.Reason) {
 		m, err := u.d.Message()

@@ -107,8 +107,8 @@ func readMany(t *testing.T, s Store) {
 	for i, want := range []string{"a " + stored[1].payload, "", "three", "b one", "", "one"} {
 		r := reads[i]
 		switch {
-		case want == "" && !errors.Is(r.Err, journal.ErrGone):
-			t.Errorf("read %d: %.40q, %v, want %v", i, r.Buf, r.Err, journal.ErrGone)
+		case want == "" && !errors.Is(r.Err, journal.ErrFreed):
+			t.Errorf("read %d: %.40q, %v, want %v", i, r.Buf, r.Err, journal.ErrFreed)
 		case want != "" && (r.Err != nil || string(r.Buf) != want):
 			t.Errorf("read %d: %.40q, %v, want %.40q", i, r.Buf, r.Err, want)
 		}
@@ -120,8 +120,8 @@ func unknownIsGone(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	e := o.add(t, "only")
 	for _, at := range []journal.Position{0, e[0].at + 1000*journal.Position(o.BlockSize)} {
-		if got, err := journal.ReadOne(t.Context(), o.j, at, nil); !errors.Is(err, journal.ErrGone) {
-			t.Errorf("read at %d: %q, %v, want %v", at, got, err, journal.ErrGone)
+		if got, err := journal.ReadOne(t.Context(), o.j, at, nil); !errors.Is(err, journal.ErrFreed) {
+			t.Errorf("read at %d: %q, %v, want %v", at, got, err, journal.ErrFreed)
 		}
 	}
 }

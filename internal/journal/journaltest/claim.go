@@ -116,12 +116,12 @@ func blocksAreFreed(t *testing.T, s Store) {
 		// Freed "now or later": the record is there or it is gone, and never
 		// anything else.
 		got, err := journal.ReadOne(t.Context(), j, e.at, nil)
-		if err != nil && !errors.Is(err, journal.ErrGone) || err == nil && string(got) != e.payload {
+		if err != nil && !errors.Is(err, journal.ErrFreed) || err == nil && string(got) != e.payload {
 			t.Fatalf("freed record at %d: %d bytes, %v", e.at, len(got), err)
 		}
 	}
-	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("first record, sixteen blocks ago: %v, want %v", err, journal.ErrGone)
+	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("first record, sixteen blocks ago: %v, want %v", err, journal.ErrFreed)
 	}
 }
 
@@ -146,8 +146,8 @@ func keepGoneIsRefused(t *testing.T, s Store) {
 	}
 	o.fill(t, o.Block(last.at)+8)
 	keep := journal.Retain{From: last.at, Blocks: []uint64{o.Block(first.at)}}
-	if err := o.j.Truncate(t.Context(), o.Claim, keep); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("keep a block that is gone: %v, want %v", err, journal.ErrGone)
+	if err := o.j.Truncate(t.Context(), o.Claim, keep); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("keep a block that is gone: %v, want %v", err, journal.ErrFreed)
 	}
 	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: first.at}); err == nil {
 		t.Error("keep from a place before the last one: no error")

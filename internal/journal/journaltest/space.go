@@ -289,8 +289,8 @@ func emptyMovesOn(t *testing.T, s Store) {
 		t.Fatalf("an owner without records moves on: %v", err)
 	}
 	busy.fill(t, busy.Block(last.at)+8)
-	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("the first record, which nobody keeps: %v, want %v", err, journal.ErrGone)
+	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("the first record, which nobody keeps: %v, want %v", err, journal.ErrFreed)
 	}
 	s.Settle(t)
 	_, got := claim(t, s.Open(t), 2)

@@ -246,7 +246,7 @@ func (w *WAL) checkRetain(s *shard, r journal.Retain) error {
 			return fmt.Errorf("wal: retain block %d: not in order before block %d", b, from)
 		}
 		if w.segs[b] == nil {
-			return fmt.Errorf("wal: retain block %d: %w", b, journal.ErrGone)
+			return fmt.Errorf("wal: retain block %d: %w", b, journal.ErrFreed)
 		}
 	}
 	return nil

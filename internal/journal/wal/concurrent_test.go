@@ -114,11 +114,11 @@ func TestReadWhileFreed(t *testing.T) {
 				}
 				known.Range(func(at, want any) bool {
 					got, err := journal.ReadOne(ctx, w, at.(journal.Position), nil)
-					if err != nil && !errors.Is(err, journal.ErrGone) || err == nil && string(got) != want {
-						t.Errorf("read at %d: %.30q, %v, want %q or %v", at, got, err, want, journal.ErrGone)
+					if err != nil && !errors.Is(err, journal.ErrFreed) || err == nil && string(got) != want {
+						t.Errorf("read at %d: %.30q, %v, want %q or %v", at, got, err, want, journal.ErrFreed)
 						return false
 					}
-					if errors.Is(err, journal.ErrGone) {
+					if errors.Is(err, journal.ErrFreed) {
 						known.Delete(at)
 					}
 					return true

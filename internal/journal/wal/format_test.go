@@ -65,8 +65,8 @@ func TestRecycledFileIsNotMisread(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := journal.ReadOne(ctx, w, first, nil); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("a freed record: %v, want %v", err, journal.ErrGone)
+	if _, err := journal.ReadOne(ctx, w, first, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("a freed record: %v, want %v", err, journal.ErrFreed)
 	}
 	if _, got := claim(t, open(t, disk.CrashClone(0)), 1); len(got) != 1 {
 		t.Errorf("after 400 records and as many truncations: %d records, want the last", len(got))

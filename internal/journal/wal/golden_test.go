@@ -340,7 +340,7 @@ func TestReadOfFileThatIsUsedAgain(t *testing.T) {
 			}
 		}
 	}
-	if got, err := journal.ReadOne(ctx, w, first, nil); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("read: %q, %v, want %v", got, err, journal.ErrGone)
+	if got, err := journal.ReadOne(ctx, w, first, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("read: %q, %v, want %v", got, err, journal.ErrFreed)
 	}
 }
