@@ -51,11 +51,11 @@ type Status struct {
 	// Durable is the position up to which, and including which, every record
 	// is safe. It never falls.
 	Durable Position
-	// Full says that only reserved space is left: groups for Senders are refused
-	// with ErrFull, groups for Upkeep still succeed. It is known from the first
+	// Full says that only reserved space is left: ordinary groups are refused
+	// with ErrFull, essential ones still succeed. It is known from the first
 	// status on, and clears by itself when space comes back.
 	Full bool
-	// Busy says that too much waits for the disk: groups for Senders are refused
+	// Busy says that too much waits for the disk: ordinary groups are refused
 	// with ErrBusy until it clears.
 	Busy bool
 	// Lease is until when the claim is certain to hold, on the monotonic clock of
@@ -78,16 +78,16 @@ type Retain struct {
 	Blocks []uint64
 }
 
-// Purpose says what a group is for, and so which space it may use.
-type Purpose uint8
+// Use says what a group is for, and so which space it may use.
+type Use uint8
 
 const (
-	// Upkeep is everything that an owner must be able to write so that space can
-	// come back: settlements, dead letters, snapshots, bodies that are moved. It
+	// Essential is everything that an owner must be able to write so that space can
+	// be freed: settlements, dead letters, snapshots, bodies that are moved. It
 	// may use the reserve.
-	Upkeep Purpose = iota
-	// Senders is what comes in from outside. It never touches the reserve.
-	Senders
+	Essential Use = iota
+	// Ordinary is what comes in from outside. It never touches the reserve.
+	Ordinary
 )
 
 // Group is what one Append adds: after a crash all of its records are there or
@@ -96,7 +96,7 @@ type Group struct {
 	Records [][]byte
 	// At gets the address of each record; it must be as long as Records.
 	At  []Position
-	For Purpose
+	Use Use
 }
 
 // Usage is what a claim costs in space. All are bytes written, never differences
@@ -109,7 +109,7 @@ type Usage struct {
 	// Reserved is the sum of what all claims have asked for with Reserve, and of
 	// what the journal itself writes when each of them is truncated.
 	Reserved uint64
-	// Available is how much groups for Upkeep can have without free space on the
+	// Available is how much essential groups can have without free space on the
 	// disk.
 	Available uint64
 	// Free is how much of the disk it could use besides.
@@ -153,8 +153,8 @@ type Journal interface {
 	Claim(ctx context.Context, shards ...Shard) ([]Claim, iter.Seq2[Record, error], error)
 
 	// Append adds a group. It copies the records and stores their addresses
-	// into g.At. A group for Senders never waits: ErrBusy and ErrFull refuse it.
-	// One for Upkeep waits at most for the making of a block, and only if there
+	// into g.At. An ordinary group never waits: ErrBusy and ErrFull refuse it.
+	// An essential one waits at most for the making of a block, and only if there
 	// is none in reserve; ErrFull then means that the disk is really full.
 	Append(c Claim, g *Group) error
 
@@ -174,9 +174,9 @@ type Journal interface {
 	// the shard next need not wait for a lease to end.
 	Release(ctx context.Context, c Claim) error
 
-	// Reserve says how many bytes for Upkeep the owner may need at once, which is
-	// the size of a snapshot and what it moves. The journal refuses Senders
-	// before it has less than all claims have reserved. It does not wait; the
+	// Reserve says how many bytes of essential groups the owner may need at once, which is
+	// the size of a snapshot and what it moves. The journal refuses
+	// ordinary groups before it has less than all claims have reserved. It does not wait; the
 	// last value counts.
 	Reserve(c Claim, bytes uint64)
 
@@ -233,8 +233,8 @@ var (
 	ErrFenced = errors.New("journal: the claim has ended")
 	// ErrTooLarge means that a group does not fit into one block.
 	ErrTooLarge = errors.New("journal: group is larger than a block")
-	// ErrFull means that the disk is full: for Senders but for what is reserved,
-	// for Upkeep altogether. Nothing was written; try again when the status
+	// ErrFull means that the disk is full: for ordinary groups but for what is
+	// reserved, for essential ones altogether. Nothing was written; try again when the status
 	// changes.
 	ErrFull = errors.New("journal: disk is full")
 	// ErrBusy means that too much waits for the disk. Nothing was written; try

@@ -25,7 +25,7 @@ type moody struct {
 
 func (m *moody) Append(c journal.Claim, g *journal.Group) error {
 	if !m.calm && m.rnd.IntN(8) == 0 {
-		if g.For == journal.Senders && m.rnd.IntN(2) == 0 {
+		if g.Use == journal.Ordinary && m.rnd.IntN(2) == 0 {
 			return journal.ErrBusy
 		}
 		return journal.ErrFull

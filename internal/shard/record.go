@@ -83,9 +83,9 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 // yet: a crash before the queue's record leaves garbage, no message, which is why
 // they need not be one group. ErrTooLarge and ErrDiskFull refuse them, and
 // journal.ErrBusy for the moment; any other error is the shard's end.
-func (s *Shard) bodies(purpose journal.Purpose, raws [][]byte, refs []queue.Ref) error {
-	s.group.For = purpose
-	defer func() { s.group.For = journal.Upkeep }()
+func (s *Shard) bodies(use journal.Use, raws [][]byte, refs []queue.Ref) error {
+	s.group.Use = use
+	defer func() { s.group.Use = journal.Essential }()
 	const piece = 1 << 20 // more than this in one group gains nothing
 	for from := 0; from < len(raws); {
 		size, to := 0, from
@@ -130,7 +130,7 @@ func (s *Shard) bodyGroup(raws [][]byte, refs []queue.Ref, size int) error {
 // body appends one message.
 func (s *Shard) body(raw []byte) (queue.Ref, error) {
 	var ref [1]queue.Ref
-	err := s.bodies(journal.Upkeep, [][]byte{raw}, ref[:])
+	err := s.bodies(journal.Essential, [][]byte{raw}, ref[:])
 	return ref[0], err
 }
 

@@ -35,16 +35,18 @@ func diskOf(t *testing.T, s Store) Disk {
 }
 
 // send appends a record for senders.
-func (o owner) send(payload string) (journal.Position, error) { return o.put(payload, journal.Senders) }
+func (o owner) send(payload string) (journal.Position, error) {
+	return o.put(payload, journal.Ordinary)
+}
 
 // keepUp appends a record for upkeep.
 func (o owner) keepUp(payload string) (journal.Position, error) {
-	return o.put(payload, journal.Upkeep)
+	return o.put(payload, journal.Essential)
 }
 
-func (o owner) put(payload string, purpose journal.Purpose) (journal.Position, error) {
+func (o owner) put(payload string, use journal.Use) (journal.Position, error) {
 	var at [1]journal.Position
-	err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], For: purpose})
+	err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], Use: use})
 	return at[0], err
 }
 

@@ -191,7 +191,7 @@ func (h *history) append() {
 	}
 	g.at = make([]journal.Position, len(records))
 	// Append may touch the disk, and so crash, but not once the group is in.
-	err := h.w.Append(h.shards[shard].claim, &journal.Group{Records: records, At: g.at, For: journal.Purpose(h.rng.IntN(2))})
+	err := h.w.Append(h.shards[shard].claim, &journal.Group{Records: records, At: g.at, Use: journal.Use(h.rng.IntN(2))})
 	if errors.Is(err, journal.ErrBusy) || h.full(err) {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 // sendOne appends one record for senders.
 func sendOne(w *WAL, c journal.Claim, payload string) (journal.Position, error) {
 	var at [1]journal.Position
-	err := w.Append(c, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], For: journal.Senders})
+	err := w.Append(c, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], Use: journal.Ordinary})
 	return at[0], err
 }
 
