@@ -15,7 +15,7 @@ type room struct {
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
 // coreRooms are the state machines. Their sources are also searched for clocks.
-var coreRooms = []string{"queue", "stream", "filter", "policy"}
+var coreRooms = []string{"queue", "stream", "filter", "policy", "ordering"}
 
 // rooms is the table of arrows. A package that is not in it takes the row of the
 // nearest package above it; a package with no row at all fails the test.
@@ -33,16 +33,17 @@ var rooms = map[string]room{
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
 	"amqp/codec": {may: []string{"limits"}},
+	"ordering":   {never: pure},
 
 	// The log.
 	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
-	"queue":   {may: []string{"message", "invariant"}, never: pure},
+	"queue":   {may: []string{"message", "ordering", "invariant"}, never: pure},
 	"stream":  {may: []string{"message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
-	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
 	// What is promised and measured: numbers only.
 	"objective": {never: pure},
@@ -51,7 +52,7 @@ var rooms = map[string]room{
 	"access": {may: []string{"entity", "limits"}},
 	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
