@@ -86,6 +86,7 @@ type broker struct {
 	*brokertest.Broker
 	t    testing.TB
 	stop func()
+	wait func(time.Duration) // of the writer: lets the bubble's clock go on
 }
 
 func open(t testing.TB, disk vfs.FS) broker {
@@ -100,7 +101,7 @@ func open(t testing.TB, disk vfs.FS) broker {
 		}
 	})
 	t.Cleanup(stop)
-	return broker{b, t, stop}
+	return broker{Broker: b, t: t, stop: stop}
 }
 
 // pack writes the files of a disk into an archive.

@@ -52,6 +52,7 @@ func writeStore(t *testing.T) {
 		disk := vfs.NewMem()
 		power := vfs.NewFault(disk)
 		b := open(t, power)
+		b.wait = func(d time.Duration) { time.Sleep(d) }
 		b.define()
 		b.fill("early")
 		b.churn() // the bodies of fill are moved
@@ -174,7 +175,7 @@ func (b broker) fill(when string) {
 		b.send("once", draft(name, 50, id, number))
 		b.send("news", draft(name, 200, group, number, tenant, lives), draft(name+"b", 0, group, number))
 		b.send("forwarding", draft(name, 0, number)) // the target needs a session: a transfer dead letter
-		time.Sleep(7 * time.Second)
+		b.wait(7 * time.Second)
 	}
 	later := func(d *message.Draft) {
 		d.Annotations = append(d.Annotations, message.Pair{
@@ -214,7 +215,7 @@ func (b broker) churn() {
 				b.t.Fatal(err)
 			}
 		}
-		time.Sleep(5 * time.Second)
+		b.wait(5 * time.Second)
 		synctest.Wait()
 	}
 }
@@ -263,7 +264,7 @@ func (b broker) settle() {
 	b.must(err)
 	_, err = b.Redrive(b.t.Context(), "weighted", switchboard.Redrive{Max: 1})
 	b.must(err)
-	time.Sleep(time.Minute) // measurements are stored
+	b.wait(time.Minute) // measurements are stored
 }
 
 func (b broker) must(err error) {
@@ -336,7 +337,7 @@ func (b broker) request() {
 	m, err := d.Message()
 	b.must(err)
 	b.HandedOut("requests", "", &d, m)
-	time.Sleep(3 * time.Second)
+	b.wait(3 * time.Second)
 	b.send("replies", draft("reply", 0, func(d *message.Draft) { d.CorrelationID = text("request-1") }), draft("unasked", 0))
 }
 
