@@ -2,25 +2,25 @@
 
 package archtest
 
-// room says what a package may import. Packages go by their path below the module,
+// pkgRule says what a package may import. Packages go by their path below the module,
 // without internal/. A trailing /* stands for the packages below, a lone * for
 // everything.
-type room struct {
+type pkgRule struct {
 	may   []string // of ours
 	never []string // of the standard library, with everything below it
 }
 
-// pure are the imports that a state machine has no use for: it is given the time,
-// the randomness and the bytes it needs, and runs on its caller's goroutine.
+// pure are the imports that a state machine must not have. Time, randomness and
+// bytes are arguments, and it runs on its caller's goroutine.
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
-// coreRooms are the state machines. Their sources are also searched for clocks.
-var coreRooms = []string{"queue", "stream", "filter", "policy"}
+// corePkgs are the state machines. Their sources are also searched for clocks.
+var corePkgs = []string{"queue", "stream", "filter", "policy"}
 
-// rooms is the table of arrows. A package that is not in it takes the row of the
+// pkgRules is the table of arrows. A package that is not in it takes the row of the
 // nearest package above it; a package with no row at all fails the test.
-var rooms = map[string]room{
-	// Standing on nothing of ours.
+var pkgRules = map[string]pkgRule{
+	// These import no package of ours.
 	"vfs":       {},
 	"lifecycle": {},
 	"clock":     {},
@@ -44,7 +44,7 @@ var rooms = map[string]room{
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
 	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity", "limits"}, never: pure},
 
-	// What is promised and measured: numbers only.
+	// Objectives and measurements: numbers only.
 	"objective": {never: pure},
 
 	// The broker.
@@ -73,7 +73,7 @@ var rooms = map[string]room{
 	// A broker without a wire, for tests.
 	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
-	// Who tries, in the tests of rights.
+	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
@@ -85,9 +85,9 @@ var rooms = map[string]room{
 	"web":          {},
 	"api":          {},
 
-	// The load generator speaks the wire with our own codec; what is in bench
-	// measures other clients, other brokers and the disk, and has a server that
-	// does nothing to compare with.
+	// The load generator uses our own codec. The programs in bench measure other
+	// clients, other brokers and the disk, and contain a server that does nothing,
+	// to compare with.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
 	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "objective", "vfs"}},
 
