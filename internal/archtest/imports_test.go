@@ -2,9 +2,9 @@
 
 package archtest
 
-// pkgRule says what a package may import. Packages go by their path below the module,
-// without internal/. A trailing /* stands for the packages below, a lone * for
-// everything.
+// pkgRule says what a package may import. Packages are named by their path
+// below the module, without internal/. A trailing /* means the packages below,
+// a lone * means all packages.
 type pkgRule struct {
 	may   []string // of ours
 	never []string // of the standard library, with everything below it
@@ -15,10 +15,11 @@ type pkgRule struct {
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
 // corePkgs are the state machines. Their sources are also searched for clocks.
-var corePkgs = []string{"queue", "stream", "filter", "policy"}
+var corePkgs = []string{"queue", "stream", "filter", "policy", "ordering"}
 
-// pkgRules is the table of arrows. A package that is not in it takes the row of the
-// nearest package above it; a package with no row at all fails the test.
+// pkgRules is the table of allowed imports. A package without a row uses the
+// row of the nearest package above it. A package without any row fails the
+// test.
 var pkgRules = map[string]pkgRule{
 	// These import no package of ours.
 	"vfs":       {},
@@ -33,16 +34,17 @@ var pkgRules = map[string]pkgRule{
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
 	"amqp/codec": {may: []string{"limits"}},
+	"ordering":   {never: pure},
 
 	// The log.
 	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
-	"queue":   {may: []string{"message", "invariant"}, never: pure},
+	"queue":   {may: []string{"message", "ordering", "invariant"}, never: pure},
 	"stream":  {may: []string{"message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
-	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
 	// Objectives and measurements: numbers only.
 	"objective": {never: pure},
@@ -51,7 +53,7 @@ var pkgRules = map[string]pkgRule{
 	"access": {may: []string{"entity", "limits"}},
 	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 

@@ -101,7 +101,7 @@ func (q *Queue) ahead(x *Explain, e *entry, at int64, most *int) (done bool) {
 		switch {
 		case !o.is(Ready) || o.expiry() <= at || seq == x.Seq:
 		case o.level == e.level && fairKey != mine: // only in a fair order
-			if !q.order.finishes() {
+			if !q.order.FinishesFirst() {
 				x.byKey[fairKey]++
 			} else if q.worksBefore(e.level, fairKey, other, mine, k) {
 				x.ahead[o.level]++

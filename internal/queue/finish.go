@@ -28,7 +28,7 @@ func (byWork) before(a, b *fairLine) bool {
 // logged, so that a restart goes on with what was begun.
 func (q *Queue) start(e *entry, out *Effects) {
 	n := q.fairKey(e.group)
-	if n == 0 || !q.order.finishes() || q.keys.all[n].started != 0 {
+	if n == 0 || !q.order.FinishesFirst() || q.keys.all[n].started != 0 {
 		return
 	}
 	q.begin(n, q.keys.starts+1)
@@ -37,7 +37,7 @@ func (q *Queue) start(e *entry, out *Effects) {
 	}
 	if name, number := q.keys.all[n].name, q.keys.starts; q.next.index != nil {
 		q.exchange()
-		if n, ok := q.keys.byName[name]; ok && q.order.finishes() {
+		if n, ok := q.keys.byName[name]; ok && q.order.FinishesFirst() {
 			q.begin(n, number)
 		}
 		q.exchange()
@@ -117,7 +117,7 @@ func (q *Queue) replayStarted(r *reader) error {
 		}
 		n, ok := q.keys.byName[name]
 		switch {
-		case ok && n != 0 && q.order.finishes():
+		case ok && n != 0 && q.order.FinishesFirst():
 			if q.keys.all[n].started == 0 {
 				q.begin(n, number)
 			}

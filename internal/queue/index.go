@@ -44,20 +44,13 @@ func newIndex(o Order) index {
 	return x
 }
 
-// equal reports whether two orders are the same.
-func (o *Order) equal(p *Order) bool {
-	return o.Discipline == p.Discipline && o.Every == p.Every && o.UpTo == p.UpTo &&
-		o.Saturation == p.Saturation && o.Within == p.Within && o.Fair == p.Fair && o.Others == p.Others &&
-		slices.Equal(o.Objective, p.Objective) && slices.Equal(o.Weight, p.Weight) && slices.Equal(o.Shares, p.Shares)
-}
-
 // fits reports whether an index that was made for o serves p as well: the messages
 // are in the same lines, and the keys have the same shares.
-func (o *Order) fits(p *Order) bool {
+func fits(o, p *Order) bool {
 	if !o.Fair || !p.Fair {
 		return o.Fair == p.Fair
 	}
-	return o.finishes() == p.finishes() && newPicker(*o).aged() == newPicker(*p).aged() &&
+	return o.FinishesFirst() == p.FinishesFirst() && newPicker(*o).aged() == newPicker(*p).aged() &&
 		o.Others == p.Others && slices.Equal(o.Shares, p.Shares)
 }
 
@@ -65,9 +58,9 @@ func (o *Order) fits(p *Order) bool {
 // too, else when Reorder has filled another.
 func (q *Queue) changeOrder() {
 	want := q.cfg.Order
-	q.void = q.void || q.order.finishes() && !want.finishes()
+	q.void = q.void || q.order.FinishesFirst() && !want.FinishesFirst()
 	q.giveUp()
-	if q.void || !q.order.fits(&want) {
+	if q.void || !fits(&q.order, &want) {
 		x := q.succeed(want)
 		q.next.index, q.next.cursor, q.next.high = &x, 0, q.msgs.last
 		return
@@ -230,7 +223,7 @@ func (q *Queue) joinKey(group uint32, other *index) {
 	}
 	n := q.keys.join(name)
 	q.fairKeys[group] = n
-	if other == nil || other.void || !other.order.finishes() || !q.order.finishes() {
+	if other == nil || other.void || !other.order.FinishesFirst() || !q.order.FinishesFirst() {
 		return
 	}
 	if o, ok := other.keys.byName[name]; ok {

@@ -73,7 +73,7 @@ func (q *Queue) at(now time.Time) int64 {
 
 // apply makes the settings hold, the order when Reorder is done.
 func (q *Queue) apply(cfg Config) {
-	same := q.cfg.Order.equal(&cfg.Order)
+	same := q.cfg.Order.Equal(&cfg.Order)
 	q.cfg = cfg
 	q.locks.configure(cfg.LockFor)
 	q.window.configure(cfg.Duplicates)

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// Saturation says when a strict queue has more than it can keep up with. Either
-// limit is enough; the zero value is never. It is over when no limit is reached by
-// more than half, so that a queue at the edge does not go to and fro.
-type Saturation struct {
-	Waiting int64         // messages that are ready; zero is no limit
-	Oldest  time.Duration // wait of the oldest that may be handed out; zero is no limit
-}
-
 // saturable is strict, and gives the levels shares while the queue is saturated.
 // Whether it is follows from what waits, the time, and whether it was when the last
 // message was chosen; a queue that was restarted, or configured anew, was not.
