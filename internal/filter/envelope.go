@@ -18,9 +18,9 @@ import (
 // value yet: rules that ask for them fail. Keep one Envelope and refill it; as
 // an interface value it then costs no allocation.
 type Envelope struct {
-	Message   *message.Message
-	BrokerProperties     message.BrokerProperties
-	ExpiresAt time.Time // zero: computed from the enqueued time and the time to live
+	Message          *message.Message
+	BrokerProperties message.BrokerProperties
+	ExpiresAt        time.Time // zero: computed from the enqueued time and the time to live
 
 	// IDs makes the results of newid(). Without it rules that ask for one fail.
 	IDs func() [16]byte
