@@ -95,9 +95,7 @@ var pkgRules = map[string]pkgRule{
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
 	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
 
-	// Examples show what users can do; the first one shows the core, before
-	// there is a wire to show it through.
-	"examples":           {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
-	"examples/firstdemo": {may: []string{"*"}},
-	"test":               {may: []string{"*"}},
+	// Examples show what users can do.
+	"examples": {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
+	"test":     {may: []string{"*"}},
 }
