@@ -15,7 +15,7 @@ type room struct {
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
 // coreRooms are the state machines. Their sources are also searched for clocks.
-var coreRooms = []string{"queue", "stream", "filter", "policy"}
+var coreRooms = []string{"machine", "queue", "stream", "filter", "policy"}
 
 // rooms is the table of arrows. A package that is not in it takes the row of the
 // nearest package above it; a package with no row at all fails the test.
@@ -39,8 +39,9 @@ var rooms = map[string]room{
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
-	"queue":   {may: []string{"message", "invariant"}, never: pure},
-	"stream":  {may: []string{"message", "invariant"}, never: pure},
+	"machine": {never: pure}, // the contract of all state machines
+	"queue":   {may: []string{"machine", "message", "invariant"}, never: pure},
+	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
 	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity", "limits"}, never: pure},
 
@@ -49,7 +50,7 @@ var rooms = map[string]room{
 
 	// The broker.
 	"access": {may: []string{"entity", "limits"}},
-	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
+	"shard":  {may: []string{"machine", "queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
 		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
 		never: []string{"net", "os"},
@@ -69,6 +70,9 @@ var rooms = map[string]room{
 	"apply":  {may: []string{"config", "entity"}, never: pure},
 	"server": {may: []string{"*"}},
 	"sim":    {may: []string{"*"}},
+
+	// A suite that every state machine passes.
+	"machine/machinetest": {may: []string{"machine"}},
 
 	// A broker without a wire, for tests.
 	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
