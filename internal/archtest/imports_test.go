@@ -2,25 +2,26 @@
 
 package archtest
 
-// room says what a package may import. Packages go by their path below the module,
-// without internal/. A trailing /* stands for the packages below, a lone * for
-// everything.
-type room struct {
+// pkgRule says what a package may import. Packages are named by their path
+// below the module, without internal/. A trailing /* means the packages below,
+// a lone * means all packages.
+type pkgRule struct {
 	may   []string // of ours
 	never []string // of the standard library, with everything below it
 }
 
-// pure are the imports that a state machine has no use for: it is given the time,
-// the randomness and the bytes it needs, and runs on its caller's goroutine.
+// pure are the imports that a state machine must not have. Time, randomness and
+// bytes are arguments, and it runs on its caller's goroutine.
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
-// coreRooms are the state machines. Their sources are also searched for clocks.
-var coreRooms = []string{"machine", "queue", "stream", "filter", "policy"}
+// corePkgs are the state machines. Their sources are also searched for clocks.
+var corePkgs = []string{"machine", "queue", "stream", "filter", "policy", "ordering"}
 
-// rooms is the table of arrows. A package that is not in it takes the row of the
-// nearest package above it; a package with no row at all fails the test.
-var rooms = map[string]room{
-	// Standing on nothing of ours.
+// pkgRules is the table of allowed imports. A package without a row uses the
+// row of the nearest package above it. A package without any row fails the
+// test.
+var pkgRules = map[string]pkgRule{
+	// These import no package of ours.
 	"vfs":       {},
 	"lifecycle": {},
 	"clock":     {},
@@ -33,6 +34,7 @@ var rooms = map[string]room{
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
 	"amqp/codec": {may: []string{"limits"}},
+	"ordering":   {never: pure},
 
 	// The log.
 	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
@@ -40,19 +42,19 @@ var rooms = map[string]room{
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
 	"machine": {never: pure}, // the contract of all state machines
-	"queue":   {may: []string{"machine", "message", "invariant"}, never: pure},
+	"queue":   {may: []string{"machine", "message", "ordering", "invariant"}, never: pure},
 	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
-	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
-	// What is promised and measured: numbers only.
+	// Objectives and measurements: numbers only.
 	"objective": {never: pure},
 
 	// The broker.
 	"access": {may: []string{"entity", "limits"}},
 	"shard":  {may: []string{"machine", "queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
@@ -77,7 +79,7 @@ var rooms = map[string]room{
 	// A broker without a wire, for tests.
 	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
-	// Who tries, in the tests of rights.
+	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
@@ -89,9 +91,9 @@ var rooms = map[string]room{
 	"web":          {},
 	"api":          {},
 
-	// The load generator speaks the wire with our own codec; what is in bench
-	// measures other clients, other brokers and the disk, and has a server that
-	// does nothing to compare with.
+	// The load generator uses our own codec. The programs in bench measure other
+	// clients, other brokers and the disk, and contain a server that does nothing,
+	// to compare with.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
 	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "objective", "vfs"}},
 
