@@ -42,7 +42,7 @@ func TestPauseAndResume(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
 	c.do("send", "q", "--body", "x")
 	c.want("Paused receiving of queue q.\n", "queue", "pause", "q")
-	c.fails(exitFailed, "no message came", "receive", "q", "--wait", "50ms")
+	c.fails(exitFailed, "no message received", "receive", "q", "--wait", "50ms")
 	c.want("Resumed queue q.\n", "queue", "resume", "q")
 	c.want("x\n", "receive", "q", "--body-only")
 	c.want("{\n  \"sending\": true\n}\n", "queue", "pause", "q", "--sending", "--json")
@@ -111,9 +111,9 @@ func TestMistakes(t *testing.T) {
 		{exitUsage, "--ttl", []string{"send", "q", "--body", "x", "--ttl", "soon"}},
 		{exitUsage, "numbers from 1", []string{"send", "q", "--body", "x", "--count", "0"}},
 		{exitUsage, "--body and --file do not go together", []string{"send", "q", "--body", "x", "--file", "y"}},
-		{exitUsage, "none of release, abandon, defer, dead-letter", []string{"receive", "q", "--peek-lock", "eat"}},
-		{exitUsage, "belongs to --peek-lock dead-letter", []string{"receive", "q", "--reason", "x"}},
-		{exitUsage, "--peek-lock and --delete do not go together", []string{"receive", "q", "--peek-lock", "defer", "--delete"}},
+		{exitUsage, "none of complete, release, abandon, defer, dead-letter", []string{"receive", "q", "--settle", "eat"}},
+		{exitUsage, "belongs to --settle dead-letter", []string{"receive", "q", "--reason", "x"}},
+		{exitUsage, "--settle and --delete do not go together", []string{"receive", "q", "--settle", "defer", "--delete"}},
 		{exitUsage, "is not a number", []string{"queue", "create", "x", "--max-delivery-count", "many"}},
 		{exitUsage, "not a duration", []string{"queue", "create", "x", "--lock-duration", "long"}},
 		{exitUsage, "nothing to change", []string{"queue", "update", "q"}},
@@ -140,8 +140,8 @@ func TestForwardsInAnyOrderOfTheFile(t *testing.T) {
 queues: [{name: a, forwardTo: b}, {name: b, forwardTo: t}, {name: c, forwardDeadLetteredMessagesTo: d}, {name: d, forwardDeadLetteredMessagesTo: c}]
 topics: [{name: t, subscriptions: [{name: s, forwardTo: c}]}]`)
 	c.do("send", "b", "--body", "x") // which makes four hops; from a it would be one too many
-	c.want("x\n", "receive", "c", "--body-only", "--peek-lock", "dead-letter")
-	c.want("x\n", "receive", "d", "--body-only", "--peek-lock", "dead-letter")
+	c.want("x\n", "receive", "c", "--body-only", "--settle", "dead-letter")
+	c.want("x\n", "receive", "d", "--body-only", "--settle", "dead-letter")
 	c.want("x\n", "receive", "c", "--body-only")
 	c.fails(exitFailed, `"nowhere" does not exist`, "queue", "create", "e", "--forward-to", "nowhere")
 }
