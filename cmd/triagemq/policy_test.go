@@ -64,7 +64,7 @@ func TestPolicyIsTriedSetAndShown(t *testing.T) {
 	c.want("a\nc\n", "receive", "--from", "orders,second", "--count", "2", "--body-only")
 
 	c.do("policy", "delete", "orders")
-	wantParts(t, c.do("objectives", "orders"), "Nothing is promised")
+	wantParts(t, c.do("objectives", "orders"), "No class has an objective")
 	if o := c.with("", "explain", "orders", "x"); o.code != exitUsage {
 		t.Errorf("explain of no number: code %d, want %d", o.code, exitUsage)
 	}
