@@ -46,7 +46,8 @@ func runCrashes(t *testing.T, seed uint64) {
 		case n < 17:
 			r.commit()
 		case n < 18:
-			r.work()
+			r.work() // the journal may have been told what to free
+			r.checkBodies()
 		case n < 19:
 			r.now = r.now.Add(time.Duration(rnd.IntN(2000)) * time.Millisecond)
 		case turn%3 == 0:
@@ -89,11 +90,11 @@ func randomCommand(t *testing.T, rnd *rand.Rand, h *counterHost) {
 		var body machine.Ref
 		if rnd.IntN(2) == 0 {
 			var err error
-			if body, err = h.tx.StoreOne(make([]byte, 1+rnd.IntN(300))); err != nil {
+			if body, err = h.tx.StoreOne(make([]byte, 1+rnd.IntN(3000))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		h.add(ids[rnd.IntN(len(ids))], rnd.IntN(8), rnd.Uint64N(100), body)
+		h.add(2*ids[rnd.IntN(len(ids))]+rnd.Uint64N(2), rnd.IntN(8), rnd.Uint64N(100), body)
 	}
 }
 
@@ -333,18 +334,22 @@ func TestNothingLeavesWithoutTheLease(t *testing.T) {
 		if answered != 1 || len(r.h.seen) != 1 {
 			t.Fatalf("within the lease: %d answered, %d seen", answered, len(r.h.seen))
 		}
-		time.Sleep(2 * time.Second)
-		count()
-		r.do(func(h *counterHost) { h.held.Hold(h.tx, 0, "old") }, func() { answered++ })
-		r.settle()
-		if answered != 1 || len(r.h.seen) != 1 {
-			t.Fatalf("after it: %d answered, %d seen", answered, len(r.h.seen))
+		look := func() { // writes nothing, and speaks of what is durable
+			r.do(func(h *counterHost) { h.held.Hold(h.tx, 0, "old") }, func() { answered++ })
 		}
-		j.until = time.Now().Add(time.Second)
-		j.tell()
-		r.settle()
-		if answered != 3 || len(r.h.seen) != 3 {
-			t.Fatalf("prolonged: %d answered, seen %v; want 3 each", answered, r.h.seen)
+		for n, command := range []func(){look, count} {
+			time.Sleep(2 * time.Second)
+			command()
+			r.settle()
+			if answered != n+1 || len(r.h.seen) != n+1 {
+				t.Fatalf("after it: %d answered, %d seen", answered, len(r.h.seen))
+			}
+			j.until = time.Now().Add(time.Second)
+			j.tell()
+			r.step()
+			if answered != n+2 || len(r.h.seen) != n+2 {
+				t.Fatalf("prolonged: %d answered, seen %v; want %d each", answered, r.h.seen, n+2)
+			}
 		}
 	})
 }
@@ -379,6 +384,20 @@ func TestFencedEngineStops(t *testing.T) {
 	}
 	if err := r.e.Submit(&Func{Do: func(*Tx) error { return nil }}); !errors.Is(err, ErrStopped) {
 		t.Errorf("Submit: %v, want %v", err, ErrStopped)
+	}
+}
+
+// TestIdleEngineLearnsThatItIsFenced: it does not have to append to find out.
+func TestIdleEngineLearnsThatItIsFenced(t *testing.T) {
+	r := newRig(t, Options{})
+	r.define()
+	if _, _, err := r.wal.Claim(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	r.commit()
+	r.e.Step(r.now)
+	if err := r.e.Failed(); !errors.Is(err, journal.ErrFenced) {
+		t.Errorf("failed with %v, want %v", err, journal.ErrFenced)
 	}
 }
 

@@ -15,14 +15,13 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// counterHost is a host of counters. Each is a part of its own, with the number of its
-// unit. It tells the outside the sum after each command, when that is durable.
+// counterHost is a host of counters. A part has two: part p the units 2p and 2p+1. It tells the outside the sum after each command, when that is durable.
 type counterHost struct {
 	e     *Engine
 	tx    *Tx
 	eff   machine.Effects
 	units map[uint64]*Unit
-	next  uint64
+	next  uint64 // part
 
 	held    Held[string]
 	seen    []string // what the outside has seen
@@ -38,10 +37,19 @@ func newCounterHost(e *Engine, tx *Tx) *counterHost {
 	return &counterHost{e: e, tx: tx, units: map[uint64]*Unit{}, next: 1}
 }
 
-func (h *counterHost) unit(id uint64) *Unit {
-	u := &Unit{ID: id, Machine: &counter{}, Owner: h}
-	h.units[id], h.next = u, max(h.next, id+1)
-	return u
+// part makes the units of a part.
+func (h *counterHost) part(id uint64) []*Unit {
+	for _, id := range []uint64{2 * id, 2*id + 1} {
+		h.units[id] = &Unit{ID: id, Machine: &counter{}, Owner: h}
+	}
+	h.next = max(h.next, id+1)
+	return h.Units(id)
+}
+
+// remove forgets a part.
+func (h *counterHost) remove(id uint64) {
+	delete(h.units, 2*id)
+	delete(h.units, 2*id+1)
 }
 
 func (h *counterHost) counter(id uint64) *counter { return h.units[id].Machine.(*counter) }
@@ -51,12 +59,12 @@ func (h *counterHost) Effects() *machine.Effects { return &h.eff }
 func (h *counterHost) Replay(kind byte, in *machine.Reader, r *Recovery) error {
 	switch id := in.Uint(); kind {
 	case kindDefine:
-		r.Add(h.unit(id))
-	case kindDrop:
-		if u := h.units[id]; u != nil {
-			r.Drop([]*Unit{u})
-			delete(h.units, id)
+		for _, u := range h.part(id) {
+			r.Add(u)
 		}
+	case kindDrop:
+		r.Drop(h.Units(id))
+		h.remove(id)
 	default:
 		return fmt.Errorf("unknown kind %d", kind)
 	}
@@ -64,19 +72,30 @@ func (h *counterHost) Replay(kind byte, in *machine.Reader, r *Recovery) error {
 }
 
 func (h *counterHost) ReplayPart(in *machine.Reader, r *Recovery) error {
-	r.AddPart(h.unit(in.Uint()))
+	for _, u := range h.part(in.Uint()) {
+		r.AddPart(u)
+	}
 	return nil
 }
 func (h *counterHost) ReplayMark(mark uint64) { h.next = max(h.next, mark) }
 func (h *counterHost) Recovered() error       { return nil }
-func (h *counterHost) Parts() []uint64        { return slices.Sorted(maps.Keys(h.units)) }
 func (h *counterHost) Mark() uint64           { return h.next }
 
 func (h *counterHost) Units(part uint64) []*Unit {
-	if u := h.units[part]; u != nil {
-		return []*Unit{u}
+	if u := h.units[2*part]; u != nil {
+		return []*Unit{u, h.units[2*part+1]}
 	}
 	return nil
+}
+
+func (h *counterHost) Parts() (parts []uint64) {
+	for id := range h.units {
+		if id%2 == 0 {
+			parts = append(parts, id/2)
+		}
+	}
+	slices.Sort(parts)
+	return parts
 }
 
 func (h *counterHost) WritePart(part uint64) {
@@ -111,30 +130,32 @@ func (h *counterHost) add(id uint64, i int, n uint64, body machine.Ref) {
 	h.tx.Schedule(u)
 }
 
-// define adds a counter.
+// define adds a part and returns one of its units.
 func (h *counterHost) define() uint64 {
-	u := h.unit(h.next)
-	h.tx.Add(u)
+	part := h.next
 	h.eff.BeginPlain(kindDefine)
-	h.eff.Uint(u.ID)
+	h.eff.Uint(part)
 	h.eff.End()
-	h.add(u.ID, 0, 0, machine.Ref{})
-	return u.ID
+	for _, u := range h.part(part) {
+		h.tx.Add(u)
+		h.add(u.ID, 0, 0, machine.Ref{})
+	}
+	return 2*part + 1
 }
 
-// drop removes a counter.
-func (h *counterHost) drop(id uint64) {
+// drop removes a part.
+func (h *counterHost) drop(part uint64) {
 	h.eff.BeginPlain(kindDrop)
-	h.eff.Uint(id)
+	h.eff.Uint(part)
 	h.eff.End()
-	h.tx.Drop([]*Unit{h.units[id]})
-	delete(h.units, id)
+	h.tx.Drop(h.Units(part))
+	h.remove(part)
 }
 
 // state describes everything that a restart must find again.
 func (h *counterHost) state() string {
 	s := ""
-	for _, id := range h.Parts() {
+	for _, id := range slices.Sorted(maps.Keys(h.units)) {
 		c := h.counter(id)
 		s += fmt.Sprintf("%d %v", id, c.sums)
 		for _, b := range c.bodies {
@@ -186,6 +207,21 @@ func (r *rig) open() {
 	}
 	r.e = es[0]
 	r.check()
+	r.checkBodies()
+}
+
+// checkBodies reads every body that is referred to.
+func (r *rig) checkBodies() {
+	r.t.Helper()
+	for id, u := range r.h.units {
+		machine.AllRefs(u.Machine, func(ref machine.Ref) {
+			reads := []journal.Read{ReadOf(ref)}
+			r.e.Read(r.t.Context(), reads)
+			if raw, err := Body(&reads[0]); err != nil || len(raw) != int(ref.Size) {
+				r.t.Fatalf("unit %d: body %v: %d bytes, %v", id, ref, len(raw), err)
+			}
+		})
+	}
 }
 
 // crash loses what was not durable and comes back.
