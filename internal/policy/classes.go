@@ -32,12 +32,12 @@ func (r *reader) classes(v value, p *Policy) {
 }
 
 func (r *reader) class(v value) (c Class) {
-	c.OwnLevel = true
+	c.LevelFromMessage = true
 	r.object(v, fields{
 		{"name", func(v value) { c.Name = r.className(v) }},
 		{"level", func(v value) {
 			l, ok := r.level(v)
-			c.Level, c.OwnLevel = l, !ok
+			c.Level, c.LevelFromMessage = l, !ok
 		}},
 		{"when", func(v value) { c.When, c.when = r.condition(v) }},
 		{"objective", func(v value) { c.Objective = r.objective(v) }},

@@ -41,7 +41,7 @@ func (p *Policy) Classify(e *filter.Envelope) Verdict {
 	}
 	c := &p.Classes[n]
 	v.Class = uint8(n + 1)
-	if v.Level = c.Level; c.OwnLevel || isReply {
+	if v.Level = c.Level; c.LevelFromMessage || isReply {
 		v.Level = Level(e.Message)
 	}
 	return v
@@ -140,7 +140,7 @@ func (p *Policy) Why(e *filter.Envelope) string {
 	switch {
 	case c == nil:
 		fmt.Fprintf(&b, "level %d, because %s", v.Level, reason(e.Message))
-	case c.OwnLevel:
+	case c.LevelFromMessage:
 		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, reason(e.Message))
 	case v.Level != c.Level:
 		fmt.Fprintf(&b, "; the class has level %d, but this one has %d, because %s", c.Level, v.Level, reason(e.Message))

@@ -49,7 +49,7 @@ func (p *Policy) byLevel() []*Class {
 }
 
 func (c *Class) order() int {
-	if c.OwnLevel {
+	if c.LevelFromMessage {
 		return -1
 	}
 	return int(c.Level)
@@ -100,7 +100,7 @@ func (p *Policy) idle() []string {
 
 // fate says what can keep a message of a class waiting.
 func (p *Policy) fate(c *Class) []string {
-	if c.OwnLevel {
+	if c.LevelFromMessage {
 		return []string{fmt.Sprintf("class %s: each message has the level that it asks for.", c.Name)}
 	}
 	switch p.Discipline {
@@ -114,7 +114,7 @@ func (p *Policy) fate(c *Class) []string {
 	if p.saturable() {
 		return p.fateSaturable(c)
 	}
-	above := p.names(func(o *Class) bool { return !o.OwnLevel && o.Level > c.Level })
+	above := p.names(func(o *Class) bool { return !o.LevelFromMessage && o.Level > c.Level })
 	if above == "" {
 		return []string{fmt.Sprintf("class %s (level %d): served before all other classes.", c.Name, c.Level)}
 	}
@@ -129,7 +129,7 @@ func (p *Policy) fateAging(c *Class) []string {
 	var t told
 	var passed []string
 	for _, o := range p.byLevel() {
-		if !o.OwnLevel && o.Level > c.Level && o.Level <= p.Aging.UpTo {
+		if !o.LevelFromMessage && o.Level > c.Level && o.Level <= p.Aging.UpTo {
 			passed = append(passed, fmt.Sprintf("of %s within %v", o.Name, brief(p.rise(c.Level, o.Level))))
 		}
 	}
@@ -142,7 +142,7 @@ func (p *Policy) fateAging(c *Class) []string {
 		t.addf("%s: later messages go ahead of it only if they come soon after it: those %s. What comes later than %v after it, at any level up to %d, waits behind it.",
 			name, list(passed), brief(p.rise(c.Level, p.Aging.UpTo)), p.Aging.UpTo)
 	}
-	beyond := p.names(func(o *Class) bool { return !o.OwnLevel && o.Level > max(c.Level, p.Aging.UpTo) })
+	beyond := p.names(func(o *Class) bool { return !o.LevelFromMessage && o.Level > max(c.Level, p.Aging.UpTo) })
 	if beyond != "" {
 		t.addf("%s: there is no bound against %s, above the cap of %d.", name, beyond, p.Aging.UpTo)
 	}

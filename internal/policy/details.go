@@ -130,11 +130,11 @@ func (p *Policy) distinctLevels() []string {
 	var groups []string
 	cs := p.byLevel()
 	for i := len(cs) - 1; i >= 0; i-- {
-		if cs[i].OwnLevel {
+		if cs[i].LevelFromMessage {
 			continue
 		}
 		level := cs[i].Level
-		groups = append(groups, p.names(func(c *Class) bool { return !c.OwnLevel && c.Level == level }))
+		groups = append(groups, p.names(func(c *Class) bool { return !c.LevelFromMessage && c.Level == level }))
 		for i > 0 && cs[i-1].Level == level {
 			i--
 		}

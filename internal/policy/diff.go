@@ -163,7 +163,7 @@ func classNames(p *Policy) []string {
 func sorted(p *Policy) []string { return slices.Sorted(slices.Values(classNames(p))) }
 
 func (c *Class) levelText() string {
-	if c.OwnLevel {
+	if c.LevelFromMessage {
 		return "as each message asks"
 	}
 	return fmt.Sprint(c.Level)

@@ -121,7 +121,7 @@ func (r *reader) secondLook(v value, p *Policy) {
 		path := index(join(v.path, "classes"), i)
 		missing := value{join(path, "level"), nil}
 		switch {
-		case !c.OwnLevel:
+		case !c.LevelFromMessage:
 		case p.Discipline == ordering.Deadline || p.Discipline == ordering.Weighted:
 			r.faultf(missing, "missing: under %s it is the level that counts", p.Discipline)
 		case p.saturable():

@@ -41,17 +41,17 @@ type Lift struct {
 
 // Class is a kind of message that the operator gave a name and a worth.
 type Class struct {
-	Name      string
-	Level     uint8
-	OwnLevel  bool // Level is not given: a message keeps the one it asks for
-	When      string
-	Objective Objective
-	Weight    uint32 // zero is not given, and counts as one
-	Rate      Rate   // at which messages may come in; zero is any
-	Limit     int64  // messages that may wait; zero is any number
-	Bytes     int64  // that may wait; zero is any number
-	Shed      Shed
-	Expected  Rate // at which messages should be worked off; zero is not known
+	Name             string
+	Level            uint8
+	LevelFromMessage bool // Level is unset: the message's own priority applies
+	When             string
+	Objective        Objective
+	Weight           uint32 // zero is not given, and counts as one
+	Rate             Rate   // at which messages may come in; zero is any
+	Limit            int64  // messages that may wait; zero is any number
+	Bytes            int64  // that may wait; zero is any number
+	Shed             Shed
+	Expected         Rate // at which messages should be worked off; zero is not known
 
 	when *filter.Expr
 }

@@ -94,7 +94,7 @@ func (b *batch) lower(level uint8) []uint8 {
 // rank returns the level of a class; one without a level of its own counts as
 // what most of its messages will have.
 func (c *Class) rank() uint8 {
-	if c.OwnLevel {
+	if c.LevelFromMessage {
 		return Unset
 	}
 	return c.Level

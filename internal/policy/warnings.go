@@ -39,7 +39,7 @@ func (p *Policy) Warnings(lock time.Duration) Faults {
 // warnCap warns of classes that nobody can rise to.
 func (p *Policy) warnCap(w *Faults) {
 	for i, c := range p.Classes {
-		if !c.OwnLevel && c.Level > p.Aging.UpTo {
+		if !c.LevelFromMessage && c.Level > p.Aging.UpTo {
 			w.addf("aging.upTo", "class %q (level %d) is above %d: however long others wait, it goes ahead of them", p.Classes[i].Name, c.Level, p.Aging.UpTo)
 		}
 	}
