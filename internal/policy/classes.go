@@ -45,7 +45,7 @@ func (r *reader) class(v value) (c Class) {
 		{"rate", func(v value) { c.Rate = r.rate(v) }},
 		{"limit", func(v value) { c.Limit = r.integer(v, 1, maxInteger) }},
 		{"bytes", func(v value) { c.Bytes = r.size(v) }},
-		{"shed", func(v value) { c.Shed = Shed(r.word(v, sheds)) }},
+		{"shed", func(v value) { c.Overflow = Overflow(r.word(v, overflows)) }},
 		{"expected", func(v value) { c.Expected = r.rate(v) }},
 	})
 	if _, ok := v.child("name"); !ok && v.isObject() {
