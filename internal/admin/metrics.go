@@ -82,22 +82,22 @@ func newGauge(name, help string, of func(broker.Runtime) int64) gauge {
 var (
 	gauges = []gauge{
 		newGauge("messages_active", "Messages that are ready or locked.", func(r broker.Runtime) int64 { return r.Active }),
-		newGauge("messages_locked", "Messages that a consumer holds.", func(r broker.Runtime) int64 { return r.Locked }),
-		newGauge("messages_scheduled", "Messages whose time has not come.", func(r broker.Runtime) int64 { return r.Scheduled }),
-		newGauge("messages_deferred", "Messages that a consumer put aside.", func(r broker.Runtime) int64 { return r.Deferred }),
+		newGauge("messages_locked", "Messages locked by a consumer.", func(r broker.Runtime) int64 { return r.Locked }),
+		newGauge("messages_scheduled", "Scheduled messages that are not due yet.", func(r broker.Runtime) int64 { return r.Scheduled }),
+		newGauge("messages_deferred", "Deferred messages.", func(r broker.Runtime) int64 { return r.Deferred }),
 		newGauge("messages_dead", "Dead letters.", func(r broker.Runtime) int64 { return r.Dead }),
 		newGauge("messages_transfer_dead", "Messages that could not be forwarded.", func(r broker.Runtime) int64 { return r.TransferDead }),
 		newGauge("bytes", "Size of all messages.", func(r broker.Runtime) int64 { return r.Bytes }),
 		newGauge("receivers", "Consumers that are attached.", func(r broker.Runtime) int64 { return int64(r.Receivers) }),
 	}
-	levelReady = prometheus.NewDesc("triagemq_level_messages_ready", "Messages of a level that can be handed out.",
+	levelReady = prometheus.NewDesc("triagemq_level_messages_ready", "Ready messages of a level.",
 		append(entityLabels, "level"), nil)
 	levelOldest = prometheus.NewDesc("triagemq_level_oldest_seconds", "How long the oldest ready message of a level has waited.",
 		append(entityLabels, "level"), nil)
 	unknownPriority = prometheus.NewDesc("triagemq_messages_unknown_priority_total",
-		"Messages whose property Priority is neither a level nor the name of one, and that no condition of a class took.", entityLabels, nil)
+		"Messages whose property Priority is neither a level nor the name of one, and that match no condition of a class.", entityLabels, nil)
 	entityCount = prometheus.NewDesc("triagemq_entities", "Entities by kind.", []string{"kind"}, nil)
-	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities beyond those that are told one by one.", nil, nil)
+	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities without metrics of their own because there are too many.", nil, nil)
 	connected   = prometheus.NewDesc("triagemq_connections", "Clients that are connected by AMQP.", nil, nil)
 	unreadable  = prometheus.NewDesc("triagemq_messages_unreadable_total", "Messages that became dead letters because their bodies could not be read.", nil, nil)
 )
