@@ -9,17 +9,23 @@ type Lift struct {
 	Rank  int // effective level, which is the session's
 }
 
+// aheadSessions is how far the count of sessions before one has come.
+type aheadSessions struct {
+	from SeqNo // messages of its own session after it are yet to be visited
+	next int   // sessions from here on, too
+}
+
 // aheadInSession counts what is before a message in its session.
 func (q *Queue) aheadInSession(x *Explain, e *entry, most *int) (done bool) {
 	line := &q.sessionOf(e).line
 	for ; *most > 0; *most-- {
-		seq, ok := line.after(x.from)
+		seq, ok := line.after(x.sessions.from)
 		if !ok || seq >= x.Seq {
 			return true
 		}
-		q.msgs.visits++
-		x.from = seq
-		x.ahead[q.msgs.get(seq).level]++
+		q.index.msgs.visits++
+		x.sessions.from = seq
+		x.ahead.byLevel[q.index.msgs.get(seq).level]++
 	}
 	return false
 }
@@ -29,25 +35,25 @@ func (q *Queue) aheadInSession(x *Explain, e *entry, most *int) (done bool) {
 func (q *Queue) sessionsAhead(x *Explain, e *entry, at int64, most *int) (done bool) {
 	mine := q.sessionOf(e)
 	k, best := q.lead(mine, at)
-	for ; *most > 0 && x.session < len(q.sessions.all); *most-- {
-		s := &q.sessions.all[x.session]
-		x.session++
-		q.msgs.visits++
+	for ; *most > 0 && x.sessions.next < len(q.sessions.all); *most-- {
+		s := &q.sessions.all[x.sessions.next]
+		x.sessions.next++
+		q.index.msgs.visits++
 		if s == mine || s.lock != 0 || s.line.n == 0 {
 			continue
 		}
-		if other, o := q.lead(s, at); q.outranks(other.seq, o, k.seq, best, at) {
-			x.ahead[o.level]++
+		if other, o := q.lead(s, at); q.index.outranks(other.seq, o, k.seq, best, at) {
+			x.ahead.byLevel[o.level]++
 		}
 	}
-	return x.session >= len(q.sessions.all)
+	return x.sessions.next >= len(q.sessions.all)
 }
 
 // lifted says what lifts the session of a message.
 func (q *Queue) lifted(p *Position, e *entry, at int64) {
 	k, best := q.lead(q.sessionOf(e), at)
 	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
-		p.Lift = Lift{k.seq, best.level, q.levels.picker.rank(best.level, best.enqueued, at)}
+		p.Lift = Lift{k.seq, best.level, q.index.effectiveLevel(best, at)}
 	}
 }
 
@@ -56,19 +62,11 @@ func (q *Queue) lifted(p *Position, e *entry, at int64) {
 // largest.
 func (q *Queue) lead(s *session, at int64) (k orderKey, e *entry) {
 	for i := range s.offers {
-		first, _ := s.offers[i].first(&q.msgs)
-		o := q.msgs.get(first.seq)
-		if e == nil || q.leads(first, o, k, e, at) {
+		first, _ := s.offers[i].first(&q.index.msgs)
+		o := q.index.msgs.get(first.seq)
+		if e == nil || q.index.leads(first, o, k, e, at) {
 			k, e = first, o
 		}
 	}
 	return k, e
-}
-
-func (q *Queue) leads(k orderKey, e *entry, than orderKey, o *entry, at int64) bool {
-	if shares := q.sharing(); shares != nil {
-		a, b := shares.cost[e.level], shares.cost[o.level]
-		return a < b || a == b && e.level > o.level
-	}
-	return q.outranks(k.seq, e, than.seq, o, at)
 }

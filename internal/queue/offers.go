@@ -43,9 +43,9 @@ func (s *session) shows(seq SeqNo, l Level) bool {
 func (q *Queue) queueUp(seq SeqNo, e *entry) {
 	s := q.sessionOf(e)
 	s.aside.discard(seq)
-	s.line.put(&q.msgs, seq)
+	s.line.put(&q.index.msgs, seq)
 	o := s.offerAt(e.level)
-	o.add(&q.msgs, orderKey{e.enqueued, seq}, e)
+	o.add(&q.index.msgs, orderKey{e.enqueued, seq}, e)
 	if s.lock == 0 {
 		q.show(o)
 	}
@@ -65,7 +65,7 @@ func (q *Queue) unoffer(s *session, seq SeqNo, e *entry) {
 	if o.shown == seq {
 		q.hide(o)
 	}
-	o.remove(&q.msgs, orderKey{e.enqueued, seq}, e)
+	o.remove(&q.index.msgs, orderKey{e.enqueued, seq}, e)
 	switch {
 	case o.list.n == 0:
 		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return o.list.n == 0 })
@@ -76,7 +76,7 @@ func (q *Queue) unoffer(s *session, seq SeqNo, e *entry) {
 
 // show keeps the levels up to date about a free session in one of them.
 func (q *Queue) show(o *offer) {
-	k, _ := o.first(&q.msgs)
+	k, _ := o.first(&q.index.msgs)
 	if k.seq == o.shown {
 		return
 	}
@@ -84,19 +84,16 @@ func (q *Queue) show(o *offer) {
 		q.hide(o)
 	}
 	o.shown = k.seq
-	e := q.msgs.get(k.seq)
-	q.levels.add(q, k, e)
-	if q.next.index != nil {
-		q.addToSecond(k, e)
-	}
+	e := q.index.msgs.get(k.seq)
+	q.index.add(k, e)
 }
 
 // hide takes a session out of one level.
 func (q *Queue) hide(o *offer) {
 	seq := o.shown
 	o.shown = 0
-	e := q.msgs.get(seq)
-	q.withdraw(orderKey{e.enqueued, seq}, e)
+	e := q.index.msgs.get(seq)
+	q.index.remove(orderKey{e.enqueued, seq}, e)
 }
 
 // showAll puts a session that became free into its levels.

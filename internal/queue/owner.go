@@ -13,7 +13,7 @@ import (
 func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred }
 
 // Last returns the highest number given out so far.
-func (q *Queue) Last() SeqNo { return q.msgs.last }
+func (q *Queue) Last() SeqNo { return q.index.msgs.last }
 
 // LastEnqueued returns the latest enqueue time given so far, in this life or an
 // earlier one; zero if there is none.
@@ -34,7 +34,7 @@ type RefCursor struct {
 // for an owner that has dropped the queue: nothing may change in between.
 func (q *Queue) RefsFrom(c RefCursor, most int, fn func(Ref)) (next RefCursor, done bool) {
 	for ; most > 0; most-- {
-		seq, e := q.msgs.next(c.seq)
+		seq, e := q.index.msgs.next(c.seq)
 		if e == nil {
 			break
 		}

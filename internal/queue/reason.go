@@ -29,7 +29,7 @@ func (q *Queue) dropReason(seq SeqNo, out *Effects) {
 // recordReasons logs the reasons of the messages from first to last.
 func (q *Queue) recordReasons(first, last SeqNo, out *Effects) {
 	began := false
-	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
+	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
 		reason, ok := q.reasons[seq]
 		if !ok {
 			continue
@@ -48,7 +48,7 @@ func (q *Queue) recordReasons(first, last SeqNo, out *Effects) {
 
 // moveReasons lets the owner move the reasons of the messages from first to last.
 func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *Effects) {
-	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
+	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
 		if reason, ok := q.reasons[seq]; ok {
 			if to, ok := move(reason); ok {
 				q.setReason(seq, to, out)
@@ -63,7 +63,7 @@ func (q *Queue) replayReasons(r *reader, out *Effects) error {
 		if r.bad || q.unseen(seq) {
 			continue
 		}
-		if q.msgs.get(seq) == nil {
+		if q.index.msgs.get(seq) == nil {
 			return fmt.Errorf("%w: a reason for message %d, which is gone", ErrCorrupt, seq)
 		}
 		q.setReason(seq, reason, out)

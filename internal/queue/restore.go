@@ -78,8 +78,8 @@ func (q *Queue) unseen(seq SeqNo) bool {
 
 func (q *Queue) replayEnqueue(r *reader, out *Effects) error {
 	in, first, n := r.time(), r.seq(), r.uint()
-	if !r.bad && first != q.msgs.last+1 {
-		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.msgs.last)
+	if !r.bad && first != q.index.msgs.last+1 {
+		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.index.msgs.last)
 	}
 	q.lastIn = max(q.lastIn, in)
 	for ; n > 0 && !r.bad; n-- {
@@ -90,7 +90,7 @@ func (q *Queue) replayEnqueue(r *reader, out *Effects) error {
 		if it.hashed {
 			q.sight(sighting{it.id, in})
 		}
-		q.place(q.msgs.last+1, &it, out)
+		q.place(q.index.msgs.last+1, &it, out)
 	}
 	return nil
 }
@@ -112,13 +112,13 @@ func (q *Queue) replayActivate(r *reader, out *Effects) error {
 			return err
 		}
 		if q.unseen(old) {
-			q.place(q.msgs.last+1, &it, out)
+			q.place(q.index.msgs.last+1, &it, out)
 			continue
 		}
-		if e := q.msgs.get(old); e == nil || !e.is(Scheduled) {
+		if e := q.index.msgs.get(old); e == nil || !e.is(Scheduled) {
 			return fmt.Errorf("%w: message %d is not scheduled", ErrCorrupt, old)
 		}
-		q.renumber(old, q.msgs.last+1, &it, out)
+		q.renumber(old, q.index.msgs.last+1, &it, out)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (q *Queue) replayGone(r *reader, out *Effects) error {
 		if r.bad || q.unseen(seq) {
 			continue
 		}
-		e := q.msgs.get(seq)
+		e := q.index.msgs.get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: message %d is gone already", ErrCorrupt, seq)
 		}
@@ -155,7 +155,7 @@ func (q *Queue) replayChange(k kind, r *reader, out *Effects) error {
 	if r.bad || q.unseen(seq) {
 		return nil
 	}
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	if e == nil {
 		return fmt.Errorf("%w: no message %d to change", ErrCorrupt, seq)
 	}
