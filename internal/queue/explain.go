@@ -31,6 +31,13 @@ type Position struct {
 	Saturated bool // levels have shares for the time being
 }
 
+// Lift is a message that lifts its whole session.
+type Lift struct {
+	Seq   SeqNo // zero is that nothing does
+	Level Level
+	Rank  int // effective level, which is the session's
+}
+
 // Explain is an explanation of a message, and how far it has come.
 type Explain struct {
 	Seq      SeqNo
@@ -55,7 +62,9 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 	saturated := q.index.judge(at)
 	if e.is(Ready) {
 		if q.cfg.Sessions {
-			done = q.aheadInSession(x, e, &most) && q.sessionsAhead(x, e, at, &most)
+			mine, ahead := q.sessionOf(e), x.ahead.byLevel
+			done = x.sessions.inSession(&q.index, mine, x.Seq, &most, ahead) &&
+				x.sessions.among(&q.index, &q.sessions, mine, at, &most, ahead)
 		} else {
 			done = x.ahead.step(&q.index, e, at, &most)
 		}
@@ -77,6 +86,14 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 		x.ahead.finish(&q.index, e, at)
 	}
 	return true, nil
+}
+
+// lifted says what lifts the session of a message.
+func (q *Queue) lifted(p *Position, e *entry, at int64) {
+	k, best := q.sessionOf(e).lead(&q.index, at)
+	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
+		p.Lift = Lift{k.seq, best.level, q.index.effectiveLevel(best, at)}
+	}
 }
 
 // holdOf returns what keeps a message from being taken.

@@ -166,7 +166,7 @@ func (q *Queue) stand(seq SeqNo, e *entry) {
 	}
 	q.index.count(seq, e)
 	if q.cfg.Sessions {
-		q.queueUp(seq, e)
+		q.sessionOf(e).queueUp(&q.index, seq, e)
 		return
 	}
 	q.index.add(orderKey{e.enqueued, seq}, e)
@@ -181,7 +181,7 @@ func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
 	}
 	q.index.uncount(e)
 	if q.cfg.Sessions {
-		q.dropOut(seq, e)
+		q.sessionOf(e).dropOut(&q.index, seq, e)
 		return
 	}
 	q.index.remove(orderKey{e.enqueued, seq}, e)

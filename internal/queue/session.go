@@ -128,7 +128,7 @@ func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
 	q.locks.begin(slot, at)
 	s := &q.sessions.all[n]
 	s.lock = slot
-	q.hideAll(s)
+	s.hideAll(&q.index)
 	l := &q.locks.all[slot]
 	return SessionLock{ID: s.id, Nonce: l.nonce}, moment(l.until)
 }
@@ -191,7 +191,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 func (q *Queue) freeSession(s *session) {
 	q.locks.end(&q.locks.spans[q.locks.all[s.lock].span].ring, s.lock)
 	s.lock = 0
-	q.showAll(s)
+	s.showAll(&q.index)
 	q.sessions.close(q.sessions.byID[s.id])
 }
 

@@ -44,7 +44,7 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
 			s.line.popFirst()
-			q.unoffer(s, k.seq, e)
+			s.unoffer(&q.index, k.seq, e)
 		} else {
 			q.index.take(k, e)
 		}
