@@ -15,7 +15,7 @@ type pkgRule struct {
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
 // corePkgs are the state machines. Their sources are also searched for clocks.
-var corePkgs = []string{"queue", "stream", "filter", "policy", "ordering"}
+var corePkgs = []string{"machine", "queue", "stream", "filter", "policy", "ordering"}
 
 // pkgRules is the table of allowed imports. A package without a row uses the
 // row of the nearest package above it. A package without any row fails the
@@ -30,6 +30,8 @@ var pkgRules = map[string]pkgRule{
 	"script":    {},
 	"archtest":  {},
 	"limits":    {},
+	"notify":    {},
+	"sas":       {},
 
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
@@ -37,12 +39,13 @@ var pkgRules = map[string]pkgRule{
 	"ordering":   {never: pure},
 
 	// The log.
-	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
-	"queue":   {may: []string{"message", "ordering", "invariant"}, never: pure},
-	"stream":  {may: []string{"message", "invariant"}, never: pure},
+	"machine": {never: pure}, // the contract of all state machines
+	"queue":   {may: []string{"machine", "message", "ordering", "invariant"}, never: pure},
+	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
 	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
@@ -50,20 +53,20 @@ var pkgRules = map[string]pkgRule{
 	"objective": {never: pure},
 
 	// The broker.
-	"access": {may: []string{"entity", "limits"}},
-	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
+	"access": {may: []string{"entity", "limits", "sas"}},
+	"shard":  {may: []string{"machine", "queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},
 	},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
-	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits"}, never: []string{"os"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
 	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os"}},
 	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
 	"admin": {
-		may: []string{"admin/*", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
+		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
 	},
 
 	// Assembly.
@@ -72,6 +75,9 @@ var pkgRules = map[string]pkgRule{
 	"server": {may: []string{"*"}},
 	"sim":    {may: []string{"*"}},
 
+	// A suite that every state machine passes.
+	"machine/machinetest": {may: []string{"machine"}},
+
 	// A broker without a wire, for tests.
 	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
@@ -79,8 +85,8 @@ var pkgRules = map[string]pkgRule{
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
-	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
-	"client":       {may: []string{"amqp/*"}},
+	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "sas", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
+	"client":       {may: []string{"amqp/*", "notify", "sas"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},
 	"triagetest":   {may: []string{"server", "config", "vfs", "client", "entity"}},
@@ -91,11 +97,9 @@ var pkgRules = map[string]pkgRule{
 	// clients, other brokers and the disk, and contain a server that does nothing,
 	// to compare with.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
-	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "objective", "vfs"}},
+	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
 
-	// Examples show what users can do; the first one shows the core, before
-	// there is a wire to show it through.
-	"examples":           {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
-	"examples/firstdemo": {may: []string{"*"}},
-	"test":               {may: []string{"*"}},
+	// Examples show what users can do.
+	"examples": {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
+	"test":     {may: []string{"*"}},
 }
