@@ -48,8 +48,9 @@ var rooms = map[string]room{
 	"objective": {never: pure},
 
 	// The broker.
-	"access": {may: []string{"entity", "limits"}},
-	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
+	"access":  {may: []string{"entity", "limits"}},
+	"shard":   {may: []string{"queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
+	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
 		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
 		never: []string{"net", "os"},
@@ -71,7 +72,7 @@ var rooms = map[string]room{
 	"sim":    {may: []string{"*"}},
 
 	// A broker without a wire, for tests.
-	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
+	"brokertest": {may: []string{"broker", "monitor", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
 	// Who tries, in the tests of rights.
 	"access/accesstest": {may: []string{"access", "entity"}},

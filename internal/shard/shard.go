@@ -55,6 +55,8 @@ type Options struct {
 	// reading bodies, telling the journal what it may free. Default: on a goroutine
 	// that Run waits for. Who steps a shard by hand decides here when it runs.
 	Go func(s journal.Shard, work func())
+	// NewMonitor makes the monitor of each entity; nil is no monitors.
+	NewMonitor NewMonitor
 	// Clock is the time by which Run decides about messages; nil is one over
 	// the clocks of the system. All shards of a broker should share one.
 	Clock *clock.Clock
@@ -103,18 +105,20 @@ type Shard struct {
 	fetches  fetches
 	stranded []stranded
 	onDamage func(Damage) // nil if nobody wants to know
-	live     liveness
-	snapshot snapshotter
-	stepwise stepwise       // operations that take more than one step
-	dropped  []*dropped     // entities whose bodies are being freed
-	looked   look           // when it was last asked whether one is worth its while
-	written  written        // bytes of records
-	size     uint64         // of a snapshot, as of the last look
-	resized  []*slot        // queues whose part of it may have changed since
-	work     sync.WaitGroup // what runs beside the writer
-	counters counters
-	lookups  atomic.Uint64    // of bodies that were moved
-	tail     journal.Position // of the last record appended
+	// toMeasure are the queues that Measure looks at.
+	toMeasure []*slot
+	live      liveness
+	snapshot  snapshotter
+	stepwise  stepwise       // operations that take more than one step
+	dropped   []*dropped     // entities whose bodies are being freed
+	looked    look           // when it was last asked whether one is worth its while
+	written   written        // bytes of records
+	size      uint64         // of a snapshot, as of the last look
+	resized   []*slot        // queues whose part of it may have changed since
+	work      sync.WaitGroup // what runs beside the writer
+	counters  counters
+	lookups   atomic.Uint64    // of bodies that were moved
+	tail      journal.Position // of the last record appended
 	// groupLimit is how much a step gathers before it appends: a group must
 	// fit into a block.
 	groupLimit int
