@@ -353,8 +353,8 @@ func (out *loaded) reset() {
 }
 
 // stampOf says what goes onto a message that is delivered on a link.
-func stampOf(d *broker.Delivery, mode broker.Mode) message.Stamp {
-	s := message.Stamp{
+func stampOf(d *broker.Delivery, mode broker.Mode) message.BrokerProperties {
+	s := message.BrokerProperties{
 		SequenceNumber:         int64(d.Seq),
 		EnqueuedTime:           d.EnqueuedAt,
 		DeliveryCount:          d.Failures,

@@ -2,25 +2,26 @@
 
 package archtest
 
-// room says what a package may import. Packages go by their path below the module,
-// without internal/. A trailing /* stands for the packages below, a lone * for
-// everything.
-type room struct {
+// pkgRule says what a package may import. Packages are named by their path
+// below the module, without internal/. A trailing /* means the packages below,
+// a lone * means all packages.
+type pkgRule struct {
 	may   []string // of ours
 	never []string // of the standard library, with everything below it
 }
 
-// pure are the imports that a state machine has no use for: it is given the time,
-// the randomness and the bytes it needs, and runs on its caller's goroutine.
+// pure are the imports that a state machine must not have. Time, randomness and
+// bytes are arguments, and it runs on its caller's goroutine.
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
-// coreRooms are the state machines. Their sources are also searched for clocks.
-var coreRooms = []string{"queue", "stream", "filter", "policy"}
+// corePkgs are the state machines. Their sources are also searched for clocks.
+var corePkgs = []string{"queue", "stream", "filter", "policy", "ordering"}
 
-// rooms is the table of arrows. A package that is not in it takes the row of the
-// nearest package above it; a package with no row at all fails the test.
-var rooms = map[string]room{
-	// Standing on nothing of ours.
+// pkgRules is the table of allowed imports. A package without a row uses the
+// row of the nearest package above it. A package without any row fails the
+// test.
+var pkgRules = map[string]pkgRule{
+	// These import no package of ours.
 	"vfs":       {},
 	"lifecycle": {},
 	"clock":     {},
@@ -33,18 +34,19 @@ var rooms = map[string]room{
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
 	"amqp/codec": {may: []string{"limits"}},
+	"ordering":   {never: pure},
 
 	// The log.
 	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
-	"queue":   {may: []string{"message", "invariant"}, never: pure},
+	"queue":   {may: []string{"message", "ordering", "invariant"}, never: pure},
 	"stream":  {may: []string{"message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
-	"policy":  {may: []string{"filter", "message", "amqp/codec", "entity", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
-	// What is promised and measured: numbers only.
+	// Objectives and measurements: numbers only.
 	"objective": {never: pure},
 
 	// The broker.
@@ -52,7 +54,7 @@ var rooms = map[string]room{
 	"shard":   {may: []string{"queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
 	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
@@ -74,7 +76,7 @@ var rooms = map[string]room{
 	// A broker without a wire, for tests.
 	"brokertest": {may: []string{"broker", "monitor", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
-	// Who tries, in the tests of rights.
+	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
@@ -86,9 +88,9 @@ var rooms = map[string]room{
 	"web":          {},
 	"api":          {},
 
-	// The load generator speaks the wire with our own codec; what is in bench
-	// measures other clients, other brokers and the disk, and has a server that
-	// does nothing to compare with.
+	// The load generator uses our own codec. The programs in bench measure other
+	// clients, other brokers and the disk, and contain a server that does nothing,
+	// to compare with.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
 	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "objective", "vfs"}},
 
