@@ -3,11 +3,13 @@
 package shard
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -53,6 +55,7 @@ type entity struct {
 type slot struct {
 	shard  *Shard
 	id     uint64 // ID*parts + Part, on disk
+	prefix []byte // of its records: kindQueue and id
 	entity *entity
 	part   Part
 	q      *queue.Queue
@@ -103,6 +106,7 @@ func (s *Shard) newEntity(def Definition) *entity {
 			}, epoch),
 			index: -1,
 		}
+		e.parts[p].prefix = binary.AppendUvarint([]byte{kindQueue}, e.parts[p].id)
 	}
 	s.entities[def.ID] = e
 	s.nextID = max(s.nextID, def.ID+1)
@@ -161,14 +165,9 @@ func (s *Shard) touch(sl *slot) {
 	}
 }
 
-// absorb takes over what a machine just did: its records join the group of the
-// step, bodies are counted, dead letters buried in the same group.
+// absorb acts on what a machine just did: bodies are counted, dead letters buried in
+// the same group. Its records are in that group already.
 func (s *Shard) absorb(sl *slot) {
-	for _, r := range s.eff.Records() {
-		s.record(kindQueue, sl.id)
-		s.step.arena = append(s.step.arena, r...)
-		s.recorded()
-	}
 	s.account()
 	if sl.observer != nil {
 		for _, e := range s.eff.Expired {
@@ -179,7 +178,7 @@ func (s *Shard) absorb(sl *slot) {
 	if len(s.eff.Dead) > 0 {
 		dead = slices.Clone(s.eff.Dead)
 	}
-	s.eff.Reset()
+	s.eff.ResetLeft()
 	s.touch(sl)
 	s.resize(sl)
 	if sl.observer != nil {
@@ -192,13 +191,14 @@ func (s *Shard) absorb(sl *slot) {
 
 // account follows which bodies are referred to.
 func (s *Shard) account() {
-	for _, ref := range s.eff.Placed {
+	for _, ref := range s.eff.Added {
 		s.live.place(ref)
 	}
 	for _, ref := range s.eff.Freed {
 		s.live.free(ref)
 		s.cache.drop(ref)
 	}
+	s.eff.ResetRefs()
 }
 
 // definable reports whether the records of a definition fit into a group, together
@@ -212,27 +212,18 @@ func (s *Shard) recordDefinition(e *entity) {
 	if e.Sessions {
 		flags |= 1
 	}
-	s.step.arena = append(s.step.arena, flags)
-	s.recordBytes([]byte(e.Name))
-	s.recordBytes(e.Meta)
+	s.eff.Byte(flags)
+	s.eff.String(e.Name)
+	s.eff.Bytes(e.Meta)
 }
 
 // readDefinition is the inverse of recordDefinition.
-func readDefinition(r *reader, id ID) Definition {
-	def := Definition{ID: id}
-	if len(r.rest) == 0 {
-		r.err = errRecord
-		return def
-	}
-	def.Sessions = r.rest[0]&1 != 0
-	r.rest = r.rest[1:]
-	def.Name = string(r.bytes())
-	def.Meta = slices.Clone(r.bytes())
-	return def
+func readDefinition(r *machine.Reader, id ID) Definition {
+	return Definition{ID: id, Sessions: r.Byte()&1 != 0, Name: r.String(), Meta: slices.Clone(r.Bytes())}
 }
 
 func (s *Shard) configure(sl *slot, cfg queue.Config) {
-	sl.q.Configure(s.now, cfg, &s.eff)
+	sl.q.Configure(s.now, cfg, s.out(sl))
 	s.absorb(sl)
 	s.reorder(sl)
 }

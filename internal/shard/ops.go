@@ -119,7 +119,7 @@ func (s *Shard) change(id QueueID, fn func(q *queue.Queue, out *queue.Effects) e
 	if err != nil {
 		return err
 	}
-	err = fn(sl.q, &s.eff)
+	err = fn(sl.q, s.out(sl))
 	s.absorb(sl)
 	return err
 }

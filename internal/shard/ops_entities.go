@@ -37,7 +37,7 @@ func (o Define) begin(s *Shard, r *ID) work {
 		e := s.newEntity(def)
 		s.record(kindDefine, uint64(def.ID))
 		s.recordDefinition(e)
-		s.recorded()
+		s.eff.End()
 		for p := range e.parts {
 			s.configure(e.parts[p], o.Configs[Part(p)])
 		}
@@ -71,8 +71,8 @@ func (o Configure) begin(s *Shard, _ *struct{}) work {
 		}
 		e.Meta = slices.Clone(o.Meta)
 		s.record(kindRedefine, uint64(o.ID))
-		s.recordBytes(o.Meta)
-		s.recorded()
+		s.eff.Bytes(o.Meta)
+		s.eff.End()
 		for _, p := range slices.Sorted(maps.Keys(o.Configs)) {
 			s.configure(e.parts[p], o.Configs[p])
 		}
@@ -109,7 +109,7 @@ func (s *Shard) drop(ids []ID) {
 	for _, id := range ids {
 		e := s.entities[id]
 		s.record(kindDrop, uint64(id))
-		s.recorded()
+		s.eff.End()
 		for _, sl := range e.parts {
 			sl.end(reason)
 		}

@@ -114,7 +114,7 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 			return ErrSuperseded
 		}
 		for _, c := range o.Changes {
-			_ = sl.q.Reclass(s.now, c.Seq, c.To, &s.eff) // it may be gone
+			_ = sl.q.Reclass(s.now, c.Seq, c.To, s.out(sl)) // it may be gone
 		}
 		sl.reclassed()
 		s.absorb(sl)

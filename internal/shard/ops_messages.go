@@ -199,13 +199,13 @@ func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 		defer s.absorb(sl)
 		w := queue.Want{Session: o.Session}
 		for _, seq := range expired {
-			_, _ = sl.q.TakeSeq(s.now, seq, w, &s.eff) // which removes it
+			_, _ = sl.q.TakeSeq(s.now, seq, w, s.out(sl)) // which removes it
 		}
 		if len(expired) > 0 {
 			return deferredNotFound(expired[len(expired)-1])
 		}
 		for _, seq := range o.Seqs {
-			qd, err := sl.q.TakeSeq(s.now, seq, w, &s.eff)
+			qd, err := sl.q.TakeSeq(s.now, seq, w, s.out(sl))
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@
 package shard
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,20 +29,21 @@ const (
 
 var errRecord = errors.New("shard: malformed record")
 
-// record starts a record of the step; the caller appends to s.step.arena and
-// calls recorded.
+// record starts a record of the shard's own; the caller appends to s.eff and ends it.
 func (s *Shard) record(kind byte, id uint64) {
-	s.step.arena = binary.AppendUvarint(append(s.step.arena, kind), id)
+	s.eff.BeginPlain(kind)
+	s.eff.Uint(id)
 }
 
-func (s *Shard) recorded() { s.step.ends = append(s.step.ends, len(s.step.arena)) }
-
-func (s *Shard) recordBytes(b []byte) {
-	s.step.arena = append(binary.AppendUvarint(s.step.arena, uint64(len(b))), b...)
+// out returns where a command of the slot's queue writes what it does.
+func (s *Shard) out(sl *slot) *queue.Effects {
+	s.eff.SetPrefix(sl.prefix)
+	return &s.eff
 }
 
-// append adds the records that end at ends in arena to the journal as one group.
-func (s *Shard) append(arena []byte, ends []int) error {
+// appendRecords adds the records of the step to the journal as one group.
+func (s *Shard) appendRecords() error {
+	arena, ends := s.eff.Written()
 	from := 0
 	for _, end := range ends {
 		s.group.Records = append(s.group.Records, arena[from:end])
@@ -148,31 +148,4 @@ func readBody(j journal.Journal, ref queue.Ref) (*message.Message, error) {
 		return nil, fmt.Errorf("parse body at %d: %w", ref.At, err)
 	}
 	return m, nil
-}
-
-// reader takes the fields of a record apart; its first error sticks.
-type reader struct {
-	rest []byte
-	err  error
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.err, r.rest = errRecord, nil
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *reader) bytes() []byte {
-	n := r.uvarint()
-	if n > uint64(len(r.rest)) {
-		r.err, r.rest = errRecord, nil
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -60,7 +61,7 @@ func (s *Shard) latest() time.Time {
 	var at time.Time
 	for _, e := range s.entities {
 		for _, sl := range e.parts {
-			if t := sl.q.LastEnqueued(); t.After(at) {
+			if t := sl.q.Latest(); t.After(at) {
 				at = t
 			}
 		}
@@ -119,8 +120,9 @@ func (r *replayer) apply(rec journal.Record) error {
 	if kind == kindBody {
 		return nil
 	}
-	in := &reader{rest: rec.Payload[1:]}
-	id := in.uvarint()
+	fields := machine.NewReader(rec.Payload[1:])
+	in := &fields
+	id := in.Uint()
 	switch kind {
 	case kindQueue:
 		return r.queue(id, in)
@@ -129,31 +131,31 @@ func (r *replayer) apply(rec journal.Record) error {
 		return r.snapshotQueue(id, in)
 	case kindDefine:
 		def := readDefinition(in, ID(id))
-		if in.err == nil {
+		if !in.Bad() {
 			for _, sl := range s.newEntity(def).parts {
 				r.brought[sl.id] = true
 			}
 		}
 	case kindRedefine:
 		if e, ok := s.entities[ID(id)]; ok {
-			e.Meta = append([]byte(nil), in.bytes()...)
+			e.Meta = append([]byte(nil), in.Bytes()...)
 		} else if !r.partial() {
 			return fmt.Errorf("%w: entity %d is not defined", journal.ErrCorrupt, id)
 		}
 	case kindDrop:
 		if e, ok := s.entities[ID(id)]; ok {
 			for _, sl := range e.parts {
-				sl.q.Refs(s.live.free)
+				machine.AllRefs(sl.q, s.live.free)
 			}
 			s.forget(e)
 		}
 	case kindPublished:
 		if e, ok := s.entities[ID(id)]; ok {
-			e.Published = in.uvarint()
+			e.Published = in.Uint()
 		}
 	case kindNote:
 		if e, ok := s.entities[ID(id)]; ok {
-			e.Note = append([]byte(nil), in.bytes()...)
+			e.Note = append([]byte(nil), in.Bytes()...)
 		}
 	case kindSnapshotBegin:
 		s.written.snapshots += uint64(len(rec.Payload))
@@ -167,14 +169,22 @@ func (r *replayer) apply(rec journal.Record) error {
 	default:
 		return fmt.Errorf("%w: unknown kind %d", errRecord, kind)
 	}
-	return in.err
+	return bad(in)
+}
+
+// bad returns an error if a record was cut short.
+func bad(in *machine.Reader) error {
+	if in.Bad() {
+		return errRecord
+	}
+	return nil
 }
 
 // partial reports whether entities may be missing because the snapshot has not
 // brought them yet.
 func (r *replayer) partial() bool { return r.loading != 0 && !r.loaded }
 
-func (r *replayer) queue(id uint64, in *reader) error {
+func (r *replayer) queue(id uint64, in *machine.Reader) error {
 	sl := r.find(id)
 	if r.partial() && !r.brought[id] {
 		return nil // the snapshot will bring the queue as this left it
@@ -182,32 +192,31 @@ func (r *replayer) queue(id uint64, in *reader) error {
 	if sl == nil {
 		return fmt.Errorf("%w: queue %d is not defined", journal.ErrCorrupt, id)
 	}
-	if in.err != nil {
-		return in.err
+	if in.Bad() {
+		return errRecord
 	}
-	return r.replay(sl, in.rest)
+	return r.replay(sl, in.Rest())
 }
 
-func (r *replayer) snapshotQueue(number uint64, in *reader) error {
-	id := in.uvarint()
+func (r *replayer) snapshotQueue(number uint64, in *machine.Reader) error {
+	id := in.Uint()
 	sl := r.find(id)
-	if in.err != nil || sl == nil {
-		return in.err // an entity that was dropped while its snapshot was written
+	if in.Bad() || sl == nil {
+		return bad(in) // an entity that was dropped while its snapshot was written
 	}
 	r.brought[id] = true
 	if r.loading == 0 || number == r.loading || r.loaded {
-		return r.replay(sl, in.rest)
+		return r.replay(sl, in.Rest())
 	}
 	return nil
 }
 
 func (r *replayer) replay(sl *slot, rec []byte) error {
 	s := r.s
-	if err := sl.q.Replay(rec, &s.eff); err != nil {
+	if err := sl.q.Replay(rec, &s.eff.Effects); err != nil {
 		return err
 	}
 	s.account()
-	s.eff.Reset()
 	return nil
 }
 
@@ -219,30 +228,30 @@ func (r *replayer) find(id uint64) *slot {
 	return e.parts[id%parts]
 }
 
-func (r *replayer) begin(number uint64, in *reader, at journal.Position) {
+func (r *replayer) begin(number uint64, in *machine.Reader, at journal.Position) {
 	s := r.s
 	s.snapshot.number = number
-	next := ID(in.uvarint())
+	next := ID(in.Uint())
 	if at != r.first {
 		return // a snapshot within the history: its beginning says nothing new
 	}
 	r.loading = number
 	s.nextID = max(s.nextID, next)
-	for range in.uvarint() {
-		b, written := in.uvarint(), in.uvarint()
-		if in.err != nil {
+	for range in.Uint() {
+		b, written := in.Uint(), in.Uint()
+		if in.Bad() {
 			return
 		}
 		s.live.restore(b, written)
 	}
 }
 
-func (r *replayer) part(number uint64, in *reader) {
-	id := ID(in.uvarint())
-	published := in.uvarint()
+func (r *replayer) part(number uint64, in *machine.Reader) {
+	id := ID(in.Uint())
+	published := in.Uint()
 	def := readDefinition(in, id)
 	def.Published = published
-	if in.err == nil && number == r.loading && !r.loaded {
+	if !in.Bad() && number == r.loading && !r.loaded {
 		r.s.newEntity(def)
 	}
 }
@@ -255,7 +264,7 @@ func (r *replayer) finish() error {
 	s := r.s
 	for _, e := range s.sorted() {
 		for _, sl := range e.parts {
-			if !sl.q.Whole() {
+			if !sl.q.Restored() {
 				return fmt.Errorf("%w: a queue of %q is not whole", journal.ErrCorrupt, e.Name)
 			}
 			s.deadlines.set(sl)

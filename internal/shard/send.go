@@ -210,7 +210,7 @@ func (o *sending) fits(s *Shard) error {
 	if size > s.claim.MaxGroup/4*3 {
 		return ErrTooLarge
 	}
-	if size > s.groupLimit && len(s.step.arena) > 0 {
+	if size > s.groupLimit && s.eff.Size() > 0 {
 		s.commit() // it may have the next group to itself
 		if s.stuck {
 			return ErrDiskFull
@@ -329,8 +329,7 @@ func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
 	for i := range copies {
 		arrivals = append(arrivals, copies[i].Arrival)
 	}
-	if err := sl.q.Enqueue(s.now, arrivals, seqs, &s.eff); err != nil {
-		s.eff.Reset()
+	if err := sl.q.Enqueue(s.now, arrivals, seqs, s.out(sl)); err != nil {
 		return err
 	}
 	if sl.observer != nil {
@@ -387,8 +386,8 @@ func (s *Shard) recordPublished() {
 	for _, e := range s.step.touched {
 		e.counted = false
 		s.record(kindPublished, uint64(e.ID))
-		s.uvarint(e.Published)
-		s.recorded()
+		s.eff.Uint(e.Published)
+		s.eff.End()
 	}
 	s.step.touched = s.step.touched[:0]
 }
@@ -400,7 +399,7 @@ func (s *Shard) settleMoved(l Locked) {
 	if err != nil {
 		return
 	}
-	if _, err := sl.q.Complete(s.now, l.Token, &s.eff); err == nil {
+	if _, err := sl.q.Complete(s.now, l.Token, s.out(sl)); err == nil {
 		s.absorb(sl)
 	}
 }

@@ -229,7 +229,7 @@ func (s *Shard) stop(err error) {
 		}
 	}
 	s.waiting = nil
-	s.step.reset()
+	s.resetStep()
 	s.stepwise.stop(err)
 	for _, e := range s.sorted() {
 		for _, sl := range e.parts {
@@ -375,7 +375,7 @@ func (s *Shard) tick() {
 			return
 		}
 		s.withdrawExpired(sl)
-		sl.q.Tick(s.now, &s.eff)
+		sl.q.Tick(s.now, s.out(sl))
 		s.absorb(sl)
 		sl.checkSessions(s)
 		s.deadlines.set(sl)
