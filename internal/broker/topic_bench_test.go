@@ -67,7 +67,7 @@ func benchBroker(b *testing.B, disk vfs.FS) *Broker {
 	if err != nil {
 		b.Fatalf("open the journal: %v", err)
 	}
-	s, err := shard.Open(w, 0, shard.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
+	s, err := shard.Open(context.Background(), w, 0, shard.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		b.Fatalf("open the shard: %v", err)
 	}

@@ -62,7 +62,7 @@ type slot struct {
 
 	observer   Observer    // nil if nobody watches
 	monitor    Monitor     // the observer, if the shard made it; else nil
-	toMeasure  bool        // on Shard.toMeasure
+	toMeasure  bool        // on Shard.measured.due
 	consumers  []*Consumer // attached; served in turns
 	turn       int         // of the consumer that is served next
 	seekers    []*seeker   // callers that wait for a free session

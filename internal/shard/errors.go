@@ -30,7 +30,7 @@ var errorCodes = []struct {
 	{"superseded", ErrSuperseded},
 	{"journal-full", journal.ErrFull},
 	{"journal-busy", journal.ErrBusy},
-	{"journal-gone", journal.ErrGone},
+	{"journal-freed", journal.ErrFreed},
 	{"journal-failed", journal.ErrFailed},
 	{"journal-fenced", journal.ErrFenced},
 	{"journal-closed", journal.ErrClosed},

@@ -96,11 +96,16 @@ func (sl *slot) setMonitor(m Monitor) {
 	}
 }
 
+// measured are the monitored queues of a shard.
+type measured struct {
+	due []*slot // those that Measure looks at
+}
+
 // measureLater puts a queue among those that Measure looks at.
 func (sl *slot) measureLater() {
 	if !sl.toMeasure {
 		sl.toMeasure = true
-		sl.shard.toMeasure = append(sl.shard.toMeasure, sl)
+		sl.shard.measured.due = append(sl.shard.measured.due, sl)
 	}
 }
 
@@ -129,15 +134,15 @@ func (o Measure) begin(_ *Shard, r *[]Measured) work {
 	left := -1 // not begun
 	return func(s *Shard) (bool, error) {
 		if left < 0 {
-			left = len(s.toMeasure)
+			left = len(s.measured.due)
 		}
 		visits := s.opts.VisitStep
 		for range min(left, measureAtOnce) {
-			sl := s.toMeasure[0]
+			sl := s.measured.due[0]
 			if !sl.dropped() && !sl.q.SeekOldest(&visits) {
 				return false, nil
 			}
-			s.toMeasure = s.toMeasure[1:]
+			s.measured.due = s.measured.due[1:]
 			left--
 			sl.toMeasure = false
 			if !sl.dropped() {

@@ -57,8 +57,8 @@ func (s *Shard) SessionState(ctx context.Context, id QueueID, lock queue.Session
 		if err != nil || ref == (queue.Ref{}) {
 			return nil, err
 		}
-		m, err := s.Read(ref)
-		if errors.Is(err, journal.ErrGone) && ctx.Err() == nil {
+		m, err := s.Read(ctx, ref)
+		if errors.Is(err, journal.ErrFreed) && ctx.Err() == nil {
 			continue // it was moved, or set anew
 		}
 		if err != nil {

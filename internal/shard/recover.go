@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -13,17 +14,17 @@ import (
 
 // Open claims a shard of the journal and replays its history. The caller then
 // calls Run, or Step by hand.
-func Open(j journal.Journal, number journal.Shard, opts Options) (*Shard, error) {
-	shards, err := OpenAll(j, []journal.Shard{number}, opts)
+func Open(ctx context.Context, j journal.Journal, number journal.Shard, opts Options) (*Shard, error) {
+	shards, err := OpenAll(ctx, j, []journal.Shard{number}, opts)
 	if err != nil {
 		return nil, err
 	}
 	return shards[0], nil
 }
 
-// OpenAll opens several shards in one pass over the journal.
-func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard, error) {
-	claims, records, err := j.Claim(numbers...)
+// OpenAll opens several shards in one pass over the journal, unless ctx ends before.
+func OpenAll(ctx context.Context, j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard, error) {
+	claims, records, err := j.Claim(ctx, numbers...)
 	if err != nil {
 		return nil, fmt.Errorf("claim %d shards: %w", len(numbers), err)
 	}
@@ -31,7 +32,7 @@ func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard
 	shards := make([]*Shard, len(claims))
 	replayers := make(map[journal.Shard]*replayer, len(claims))
 	for i, claim := range claims {
-		shards[i] = newShard(j, claim, opts)
+		shards[i] = newShard(ctx, j, claim, opts)
 		replayers[claim.Shard] = &replayer{s: shards[i], brought: make(map[uint64]bool)}
 	}
 	for rec, err := range records {
@@ -51,6 +52,8 @@ func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard
 		}
 		// The wall clock may have been set back since the last life.
 		opts.Clock.AtLeast(s.latest())
+		known := j.Status(s.claim)
+		s.mail.report(journal.Status{Lease: known.Lease, Err: known.Err}) // the rest is news of the next commit
 		j.Watch(s.claim, s.mail.report)
 	}
 	return shards, nil
@@ -69,7 +72,7 @@ func (s *Shard) latest() time.Time {
 	return at
 }
 
-func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
+func newShard(ctx context.Context, j journal.Journal, claim journal.Claim, opts Options) *Shard {
 	s := &Shard{
 		opts:     opts,
 		journal:  j,
@@ -85,6 +88,8 @@ func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
 	if s.opts.Go == nil {
 		s.opts.Go = func(_ journal.Shard, work func()) { s.work.Go(work) }
 	}
+	s.loadCtx = context.WithoutCancel(ctx)
+	s.ctx, s.cancel = context.WithCancel(s.loadCtx)
 	s.inHand = func(ref queue.Ref) bool { return s.cache.get(ref) != nil }
 	return s
 }

@@ -255,7 +255,7 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	if len(raws) == 0 {
 		return refs, nil
 	}
-	if err := s.bodies(journal.Senders, raws, refs[:len(raws)]); err != nil {
+	if err := s.bodies(journal.Ordinary, raws, refs[:len(raws)]); err != nil {
 		return nil, err
 	}
 	// Spread the references out to the bodies they belong to, from the end.

@@ -105,20 +105,22 @@ type Shard struct {
 	fetches  fetches
 	stranded []stranded
 	onDamage func(Damage) // nil if nobody wants to know
-	// toMeasure are the queues that Measure looks at.
-	toMeasure []*slot
-	live      liveness
-	snapshot  snapshotter
-	stepwise  stepwise       // operations that take more than one step
-	dropped   []*dropped     // entities whose bodies are being freed
-	looked    look           // when it was last asked whether one is worth its while
-	written   written        // bytes of records
-	size      uint64         // of a snapshot, as of the last look
-	resized   []*slot        // queues whose part of it may have changed since
-	work      sync.WaitGroup // what runs beside the writer
-	counters  counters
-	lookups   atomic.Uint64    // of bodies that were moved
-	tail      journal.Position // of the last record appended
+	measured measured
+	live     liveness
+	snapshot snapshotter
+	stepwise stepwise        // operations that take more than one step
+	dropped  []*dropped      // entities whose bodies are being freed
+	looked   look            // when it was last asked whether one is worth its while
+	written  written         // bytes of records
+	size     uint64          // of a snapshot, as of the last look
+	resized  []*slot         // queues whose part of it may have changed since
+	work     sync.WaitGroup  // what runs beside the writer
+	ctx      context.Context // of that work
+	loadCtx  context.Context // of reads for callers that have none: it never ends
+	cancel   context.CancelFunc
+	counters counters
+	lookups  atomic.Uint64    // of bodies that were moved
+	tail     journal.Position // of the last record appended
 	// groupLimit is how much a step gathers before it appends: a group must
 	// fit into a block.
 	groupLimit int
@@ -147,6 +149,7 @@ func (s *Shard) Clock() *clock.Clock { return s.opts.Clock }
 func (s *Shard) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	defer s.cancel()
 	for {
 		began := time.Now()
 		s.Step(s.opts.Clock.Now())
@@ -168,9 +171,10 @@ func (s *Shard) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			err := s.drain(ctx)
 			s.stop(ErrStopped)
-			if s.stuck || !errors.Is(err, ErrUnfinished) { // else the disk hangs, and so does the work
-				s.work.Wait()
+			if errors.Is(err, ErrUnfinished) && !s.stuck { // the disk hangs, and with it the work
+				s.cancel()
 			}
+			s.work.Wait()
 			return err
 		}
 	}

@@ -51,8 +51,8 @@ type snapshotter struct {
 		freed, own uint64
 	} // of the one before, to which an abandoned one goes back
 
-	truncating bool          // the journal is being told
-	keep       *journal.Keep // what it could not be told yet, because the disk is full
+	truncating bool            // the journal is being told
+	keep       *journal.Retain // what it could not be told yet, because the disk is full
 }
 
 func (n *snapshotter) active() bool { return n.busy && n.end == 0 }
@@ -89,7 +89,7 @@ func (s *Shard) maintain() {
 		}
 		// It was to move as much as there was room for then.
 		log := s.journal.Usage(s.claim)
-		still := s.victims(log, s.journal.Kept(s.claim))
+		still := s.victims(log, s.journal.Retained(s.claim))
 		maps.DeleteFunc(n.victims, func(b uint64, _ bool) bool { return !still[b] })
 		n.floor = spare(log) / 4
 	case n.due(s.durable):
@@ -114,7 +114,7 @@ func (s *Shard) beginSnapshot() {
 		// snapshot would be the beginning of one, and a crash before its end would
 		// leave something that looks like a loss.
 		n.busy, n.end = true, s.durable
-		s.truncate(journal.Keep{From: s.durable})
+		s.truncate(journal.Retain{From: s.durable})
 		return
 	}
 	*n = snapshotter{
@@ -129,7 +129,7 @@ func (s *Shard) beginSnapshot() {
 	}
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
 	log := s.journal.Usage(s.claim)
-	n.victims, n.floor = s.victims(log, s.journal.Kept(s.claim)), spare(log)/4
+	n.victims, n.floor = s.victims(log, s.journal.Retained(s.claim)), spare(log)/4
 	s.record(kindSnapshotBegin, n.number)
 	s.eff.Uint(uint64(s.nextID))
 	blocks := slices.Sorted(maps.Keys(s.live.blocks))
@@ -272,16 +272,21 @@ func (s *Shard) fetchUpcoming(sl *slot) bool {
 	n.reading, n.ahead = true, items
 	s.background(func() {
 		read := make(map[queue.Ref][]byte, len(wanted))
-		for _, ref := range wanted {
-			if _, ok := read[ref]; ok {
-				continue // queues that share it
-			}
+		refs := slices.DeleteFunc(wanted, func(ref queue.Ref) bool {
+			_, ok := read[ref] // queues share it
+			read[ref] = nil
+			return ok
+		})
+		reads := make([]journal.Read, len(refs))
+		for i, ref := range refs {
+			reads[i] = readOf(ref)
+		}
+		s.journal.Read(s.ctx, reads)
+		for i, ref := range refs {
 			// What cannot be read stays where it is: whoever asks for it is told.
-			raw, err := s.journal.Read(journal.Position(ref.At), make([]byte, 0, ref.Size+1))
-			if err != nil || len(raw) == 0 {
-				raw = nil
+			if r := &reads[i]; r.Err == nil && len(r.Buf) > 0 {
+				read[ref] = r.Buf
 			}
-			read[ref] = raw
 		}
 		// A shard that has stopped needs them no more.
 		_ = s.mail.push(&task{do: func(s *Shard) error {
@@ -331,17 +336,17 @@ func (n *snapshotter) durable(s *Shard) {
 	if !n.busy || n.truncating || n.keep != nil || n.end == 0 || n.end > s.durable {
 		return
 	}
-	keep := journal.Keep{From: n.began, Blocks: n.kept}
+	keep := journal.Retain{From: n.began, Blocks: n.kept}
 	n.moved, n.victims, n.kept = nil, nil, nil
 	s.truncate(keep)
 }
 
 // truncate tells the journal what is still needed, beside the writer: it syncs.
-func (s *Shard) truncate(keep journal.Keep) {
+func (s *Shard) truncate(keep journal.Retain) {
 	n := &s.snapshot
 	n.truncating, n.keep = true, nil
 	s.background(func() {
-		err := s.journal.Truncate(s.claim, keep)
+		err := s.journal.Truncate(s.ctx, s.claim, keep)
 		// A shard that has stopped leaves it to its successor.
 		_ = s.mail.push(&task{do: func(s *Shard) error {
 			s.truncated(keep, err)
@@ -351,7 +356,7 @@ func (s *Shard) truncate(keep journal.Keep) {
 }
 
 // truncated takes the journal's answer. On a full disk it is asked again.
-func (s *Shard) truncated(keep journal.Keep, err error) {
+func (s *Shard) truncated(keep journal.Retain, err error) {
 	n := &s.snapshot
 	n.truncating = false
 	switch {
