@@ -112,10 +112,19 @@ func checkCode(err error) {
 	}
 }
 
+// use finds a queue for an operation that counts as use of its entity.
+func (s *Shard) use(id QueueID) (*slot, error) {
+	sl, err := s.slot(id.Entity, id.Part)
+	if err == nil {
+		sl.entity.used = s.now
+	}
+	return sl, err
+}
+
 // change has fn change a queue. What it does joins the group of the step, also if fn
 // returns an error.
 func (s *Shard) change(id QueueID, fn func(q *queue.Queue, out *queue.Effects) error) error {
-	sl, err := s.slot(id.Entity, id.Part)
+	sl, err := s.use(id)
 	if err != nil {
 		return err
 	}
@@ -126,7 +135,7 @@ func (s *Shard) change(id QueueID, fn func(q *queue.Queue, out *queue.Effects) e
 
 // inspect returns a queue that is only looked at.
 func (s *Shard) inspect(id QueueID) (*queue.Queue, error) {
-	sl, err := s.slot(id.Entity, id.Part)
+	sl, err := s.use(id)
 	if err != nil {
 		return nil, err
 	}

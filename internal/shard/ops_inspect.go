@@ -68,7 +68,7 @@ type Explained struct {
 func (o Explain) begin(_ *Shard, r *Explained) work {
 	x := queue.Explain{Seq: o.Seq}
 	return func(s *Shard) (bool, error) {
-		sl, err := s.slot(o.Queue.Entity, o.Queue.Part)
+		sl, err := s.use(o.Queue)
 		if err != nil {
 			return false, err
 		}

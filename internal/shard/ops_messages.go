@@ -31,7 +31,7 @@ func (o Peek) begin(_ *Shard, r *Peeked) work {
 	p := queue.Peek{From: o.From, Session: o.Session}
 	begun := false
 	return func(s *Shard) (bool, error) {
-		sl, err := s.slot(o.Queue.Entity, o.Queue.Part)
+		sl, err := s.use(o.Queue)
 		if err != nil {
 			return false, err
 		}
@@ -99,7 +99,7 @@ type Renew struct {
 
 func (o Renew) begin(_ *Shard, r *[]time.Time) work {
 	return once(func(s *Shard) error {
-		sl, err := s.slot(o.Queue.Entity, o.Queue.Part)
+		sl, err := s.use(o.Queue)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ type LockDeferred struct {
 
 func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 	return once(func(s *Shard) error {
-		sl, err := s.slot(o.Queue.Entity, o.Queue.Part)
+		sl, err := s.use(o.Queue)
 		if err != nil {
 			return err
 		}
