@@ -22,13 +22,13 @@ type Monitor struct {
 	changed, timeDependent bool
 	onDue                  func() // called when one of them becomes true
 
-	policy *policy.Policy
-	gate   *policy.Gate
-	gated  bool // the policy turns something away
-	meter  *objective.Meter
-	done   objective.Rate // messages that left for good
-	asks   []policy.Ask   // that were let in last
-	// evicted are those that make room for asks, by class.
+	policy   *policy.Policy
+	admitter *policy.Admitter
+	limits   bool // the policy turns something away
+	meter    *objective.Meter
+	done     objective.Rate        // messages that left for good
+	requests []policy.AdmitRequest // that were let in last
+	// evicted are those that make room for requests, by class.
 	evicted []policy.Eviction
 
 	saturated bool // when last measured
@@ -87,7 +87,7 @@ func New(log *slog.Logger) shard.NewMonitor {
 
 func newMonitor(p *policy.Policy) *Monitor {
 	return &Monitor{
-		policy: p, gate: policy.NewGate(p), gated: turnsAway(p), meter: objective.NewMeter(measured(p)),
+		policy: p, admitter: policy.NewAdmitter(p), limits: turnsAway(p), meter: objective.NewMeter(measured(p)),
 		onDue: func() {},
 	}
 }
@@ -113,8 +113,8 @@ func (m *Monitor) Replace(next shard.Monitor) {
 	if p.Revision == m.policy.Revision {
 		return // it is the same
 	}
-	m.policy, m.gated = p, turnsAway(p)
-	m.gate.Replace(p)
+	m.policy, m.limits = p, turnsAway(p)
+	m.admitter.Replace(p)
 	m.meter.Configure(measured(p))
 	m.touch()
 }
@@ -130,7 +130,7 @@ func measured(p *policy.Policy) []objective.Class {
 	return cs
 }
 
-// turnsAway reports whether there is anything for a gate to do.
+// turnsAway reports whether there is anything for the admitter to do.
 func turnsAway(p *policy.Policy) bool {
 	limited := p.Watermarks != (policy.Depth{}) || p.KeyDefaults.Rate != (policy.Rate{})
 	for _, c := range p.Classes {
@@ -154,18 +154,18 @@ func (m *Monitor) touch() {
 func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
 	m.touch()
 	m.meter.Count(now, objective.Send, 1)
-	m.asks, m.evicted = m.asks[:0], m.evicted[:0]
-	if !m.gated {
+	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
+	if !m.limits {
 		return nil, nil
 	}
 	for i := range as {
 		a := &as[i]
-		m.asks = append(m.asks, policy.Ask{
-			Verdict: policy.Verdict{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
-			Bytes:   int64(a.Body.Size) + queue.MessageOverhead,
+		m.requests = append(m.requests, policy.AdmitRequest{
+			Classification: policy.Classification{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
+			Bytes:          int64(a.Body.Size) + queue.MessageOverhead,
 		})
 	}
-	d := m.gate.Admit(now, m.asks, depths{q, m.done.Estimate(now)})
+	d := m.admitter.Admit(now, m.requests, depths{q, m.done.Estimate(now)})
 	if r := d.Refusal; r != nil {
 		m.meter.Refused(now, r.Number, len(as))
 		return nil, &shard.ThrottledError{Class: r.Class, Reason: r.Reason, RetryAfter: r.RetryAfter.Seconds()}
@@ -182,8 +182,8 @@ func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 // Declined implements shard.Observer: what was let in and is not stored has used
 // up nothing.
 func (m *Monitor) Declined(time.Time, []queue.Arrival) {
-	m.gate.Refund(m.asks)
-	m.asks, m.evicted = m.asks[:0], m.evicted[:0]
+	m.admitter.Refund(m.requests)
+	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
 }
 
 // toEvict appends the oldest messages of a class until enough would be gone.
@@ -200,7 +200,7 @@ func toEvict(q *queue.Queue, e policy.Eviction, seqs []queue.SeqNo) []queue.SeqN
 	return seqs
 }
 
-// depths is a queue as a gate sees it.
+// depths is a queue as the admitter sees it.
 type depths struct {
 	q       *queue.Queue
 	leaving float64

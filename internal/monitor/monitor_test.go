@@ -78,8 +78,8 @@ func TestReplaceTakesOverAChangedPolicy(t *testing.T) {
 		t.Errorf("the same policy: revision %d, due %t", m.Revision(), m.Due())
 	}
 	m.Replace(build(`{"kind": "queue", "queue": {"policy": {"classes": [{"name": "a", "level": 4, "limit": 1}]}}, "policyRevision": 3}`))
-	if m.Revision() != 3 || !m.Due() || !m.gated {
-		t.Errorf("another policy: revision %d, due %t, gated %t", m.Revision(), m.Due(), m.gated)
+	if m.Revision() != 3 || !m.Due() || !m.limits {
+		t.Errorf("another policy: revision %d, due %t, limits %t", m.Revision(), m.Due(), m.limits)
 	}
 	if m, err := make("t", []byte(`{"kind": "topic"}`), nil); m != nil || err != nil {
 		t.Errorf("a topic has monitor %v, %v", m, err)
