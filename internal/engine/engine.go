@@ -25,6 +25,9 @@ var (
 	ErrTooLarge = journal.ErrTooLarge
 	// ErrStopped means that the engine has stopped and answers nothing more.
 	ErrStopped = errors.New("engine: stopped")
+	// ErrMoved means that another owner has claimed the history, in this
+	// process or another. The engine has stopped; others are not affected.
+	ErrMoved = journal.ErrFenced
 	// ErrUnfinished is what Run returns if the disk took too long when it was
 	// told to stop. Nobody was told that what is missing is durable.
 	ErrUnfinished = errors.New("engine: stopped before everything was durable")
@@ -49,6 +52,9 @@ type Options struct {
 	// Clock is the time by which Run decides; nil is one over the clocks of the
 	// system. All engines of a process should share one.
 	Clock *clock.Clock
+	// Monotonic is the clock by which a lease of the journal ends; default
+	// time.Now.
+	Monotonic func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -58,6 +64,9 @@ func (o Options) withDefaults() Options {
 	o.VisitStep = cmp.Or(o.VisitStep, 1000)
 	if o.Clock == nil {
 		o.Clock = clock.New(nil)
+	}
+	if o.Monotonic == nil {
+		o.Monotonic = time.Now
 	}
 	return o
 }
@@ -99,9 +108,6 @@ type Engine struct {
 	groupLimit int
 	tail       journal.Position // of the last record appended
 	durable    journal.Position // up to which everything is durable
-	released   journal.Position // up to which the host was given a Permit
-	owed       bool             // there are replies that wait for the lease alone
-	lease      time.Time        // see journal.Status
 	full       bool
 	failed     error
 	// stuck says that the open group could not be appended, because the disk is
@@ -131,7 +137,8 @@ func (e *Engine) SubmitReserved(c Command) error { return e.mail.push(c) }
 func (e *Engine) Read(ctx context.Context, reads []journal.Read) { e.journal.Read(ctx, reads) }
 
 // Run serves the mailbox until ctx ends and what was accepted is durable. It
-// returns nil then, or what the journal failed with. If ctx, once it has ended, has
+// returns nil then, or what the journal failed with: ErrMoved concerns this engine
+// only. If ctx, once it has ended, has
 // a deadline, Run waits for the disk until then and returns ErrUnfinished.
 func (e *Engine) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
@@ -144,6 +151,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.publish()
 		if e.failed != nil {
 			e.stop(e.failed)
+			e.counters.moved.Store(errors.Is(e.failed, ErrMoved))
 			e.work.Wait()
 			return fmt.Errorf("shard %d: %w", e.claim.Shard, e.failed)
 		}
@@ -162,6 +170,9 @@ func (e *Engine) Run(ctx context.Context) error {
 				e.cancel()
 			}
 			e.work.Wait()
+			if err == nil {
+				err = e.releaseClaim(ctx)
+			}
 			return err
 		}
 	}
@@ -171,10 +182,13 @@ func (e *Engine) Run(ctx context.Context) error {
 // durable: a stop in good order leaves nobody in doubt. The journal must run on. A
 // disk that hangs is waited for until the deadline of ctx.
 func (e *Engine) drain(ctx context.Context) error {
-	e.mail.close()
+	e.mail.close(ErrStopped)
 	e.stepwise.closed = true
-	for e.Step(e.opts.Clock.Now()); e.Posted() > 0 && e.failed == nil && !e.stuck; {
+	for e.Step(e.opts.Clock.Now()); e.Posted() > 0 && e.failed == nil && !e.stuck && !e.expired(); {
 		e.Step(e.opts.Clock.Now())
+	}
+	if e.failed == nil && e.expired() {
+		return fmt.Errorf("shard %d: %w: its lease is over", e.claim.Shard, ErrUnfinished)
 	}
 	if e.failed == nil {
 		e.host.Drain()
@@ -200,7 +214,7 @@ func (e *Engine) drain(ctx context.Context) error {
 
 // stop answers everything that still waits.
 func (e *Engine) stop(err error) {
-	e.mail.close()
+	e.mail.close(err)
 	for _, c := range e.delayed {
 		c.Fail(err)
 	}
@@ -232,8 +246,11 @@ func (e *Engine) Step(now time.Time) {
 	if now.After(e.now) {
 		e.now = now
 	}
+	if e.expired() {
+		return
+	}
 	e.apply()
-	if e.failed != nil || !e.leased() {
+	if e.failed != nil || e.expired() { // since the step began
 		return
 	}
 	p := Permit{below: e.durable + 1, tail: e.tail}
@@ -241,6 +258,33 @@ func (e *Engine) Step(now time.Time) {
 		p.tail = 0
 	}
 	e.host.Release(p)
+}
+
+// expired reports whether the lease of the claim is over. Another owner may have
+// claimed the history then, so nothing is answered, released or accepted until the
+// journal has prolonged it, or has said that the claim is lost.
+func (e *Engine) expired() bool {
+	if !e.mail.leased.Load() {
+		return false
+	}
+	st := e.mail.look()
+	return !st.Lease.IsZero() && st.Err == nil && !e.opts.Monotonic().Before(st.Lease)
+}
+
+// releaseClaim ends the claim, so that a successor need not wait. Everything is durable.
+func (e *Engine) releaseClaim(ctx context.Context) error {
+	at, limited := ctx.Deadline()
+	ctx = context.WithoutCancel(ctx)
+	if limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, at)
+		defer cancel()
+	}
+	err := e.journal.Release(ctx, e.claim)
+	if err != nil && !errors.Is(err, ErrMoved) {
+		return fmt.Errorf("shard %d: release: %w", e.claim.Shard, err)
+	}
+	return nil
 }
 
 // apply is Step without the release. It ends early if there is no space for a group.
@@ -288,6 +332,8 @@ func (e *Engine) apply() {
 // NextDeadline reports when Step next has work of its own accord, if ever.
 func (e *Engine) NextDeadline() (time.Time, bool) {
 	switch {
+	case e.expired():
+		return time.Time{}, false // the journal says when it goes on
 	case e.stuck:
 		return e.retryAt, true
 	case e.host.Serving(), e.snapshot.due(e.durable), e.stepwise.due(e.durable):
@@ -317,24 +363,17 @@ func (e *Engine) NextDeadline() (time.Time, bool) {
 // background runs work beside the engine.
 func (e *Engine) background(work func()) { e.opts.Go(e.claim.Shard, work) }
 
-// leased reports whether the claim is certain to hold. While it is not, another owner may
-// have begun, and nothing may leave.
-func (e *Engine) leased() bool { return e.lease.IsZero() || time.Now().Before(e.lease) }
-
 // observe takes the journal's news and releases what became durable.
 func (e *Engine) observe(st journal.Status) {
 	if st.Err != nil && e.failed == nil {
 		e.failed = st.Err
 	}
-	e.full, e.lease = st.Full, st.Lease
-	if st.Durable > e.durable {
-		e.durable, e.heardAt = st.Durable, e.now
-		e.looked.quiet = false
-	}
-	if e.durable <= e.released && !e.owed || !e.leased() {
+	e.full = st.Full
+	if st.Durable <= e.durable {
 		return
 	}
-	e.released, e.owed = e.durable, false
+	e.durable, e.heardAt = st.Durable, e.now
+	e.looked.quiet = false
 	n := 0
 	for n < len(e.waiting) && e.waiting[n].at <= e.durable {
 		c := &e.waiting[n]

@@ -346,7 +346,7 @@ func TestNothingLeavesWithoutTheLease(t *testing.T) {
 			}
 			j.until = time.Now().Add(time.Second)
 			j.tell()
-			r.step()
+			r.settle()
 			if answered != n+2 || len(r.h.seen) != n+2 {
 				t.Fatalf("prolonged: %d answered, seen %v; want %d each", answered, r.h.seen, n+2)
 			}
@@ -382,8 +382,8 @@ func TestFencedEngineStops(t *testing.T) {
 	if !errors.Is(failed, journal.ErrFenced) || !errors.Is(r.h.stopped, journal.ErrFenced) || len(r.h.seen) > 0 {
 		t.Errorf("answered %v, stopped %v, seen %v", failed, r.h.stopped, r.h.seen)
 	}
-	if err := r.e.Submit(&Func{Do: func(*Tx) error { return nil }}); !errors.Is(err, ErrStopped) {
-		t.Errorf("Submit: %v, want %v", err, ErrStopped)
+	if err := r.e.Submit(&Func{Do: func(*Tx) error { return nil }}); !errors.Is(err, ErrMoved) {
+		t.Errorf("Submit: %v, want %v", err, ErrMoved)
 	}
 }
 

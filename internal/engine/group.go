@@ -76,13 +76,12 @@ func (e *Engine) commit() {
 		}
 	}
 	e.host.Appended(e.tail)
-	if e.tail <= e.durable && e.leased() {
+	if e.tail <= e.durable {
 		for _, r := range e.group.replies {
 			r.give()
 		}
 	} else if len(e.group.replies) > 0 {
 		e.waiting = append(e.waiting, commit{e.tail, e.group.takeReplies()})
-		e.owed = e.tail <= e.durable // only the lease is missing
 	}
 	e.resetGroup()
 }

@@ -33,7 +33,7 @@ func (e *Engine) Snapshots() uint64 { return e.snapshot.number }
 // Check compares everything the engine counts with what its machines hold.
 func (e *Engine) Check() error {
 	live := make(map[uint64]uint64)
-	count := func(ref machine.Ref) { live[ref.At/e.live.blockSize] += uint64(ref.Size) }
+	count := func(ref machine.Ref) { live[e.live.blockOf(ref)] += uint64(ref.Size) }
 	for _, id := range slices.Sorted(maps.Keys(e.units)) {
 		u := e.units[id]
 		if err := u.Machine.Check(); err != nil {

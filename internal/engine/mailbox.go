@@ -3,8 +3,10 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/notify"
@@ -16,12 +18,14 @@ type mailbox struct {
 	limit int
 	wake  notify.Signal
 
+	leased atomic.Bool // the status has a lease
+
 	mu     sync.Mutex
 	cs     []Command // guarded by mu
 	head   int       // guarded by mu; those before it were taken
 	spare  []Command // guarded by mu; the slice that was emptied before
 	status journal.Status
-	closed bool
+	closed error // why nothing more is taken; nil while it is
 }
 
 func newMailbox(limit int) *mailbox {
@@ -38,9 +42,10 @@ func (m *mailbox) push(c Command) error { return m.post(c, 1<<62) }
 func (m *mailbox) post(c Command, limit int) error {
 	m.mu.Lock()
 	switch {
-	case m.closed:
+	case m.closed != nil:
+		err := m.closed
 		m.mu.Unlock()
-		return ErrStopped
+		return err
 	case len(m.cs)-m.head >= limit:
 		m.mu.Unlock()
 		return ErrBusy
@@ -56,6 +61,7 @@ func (m *mailbox) report(st journal.Status) {
 	m.mu.Lock()
 	m.status = st
 	m.mu.Unlock()
+	m.leased.Store(!st.Lease.IsZero())
 	m.wake.Notify()
 }
 
@@ -100,10 +106,10 @@ func (m *mailbox) putBack(cs []Command) {
 	m.mu.Unlock()
 }
 
-// close makes every later post fail. What was posted before can still be taken,
-// and the journal goes on reporting.
-func (m *mailbox) close() {
+// close makes every later post fail with err; the first one counts. What was posted
+// before can still be taken, and the journal goes on reporting.
+func (m *mailbox) close(err error) {
 	m.mu.Lock()
-	m.closed = true
+	m.closed = cmp.Or(m.closed, err)
 	m.mu.Unlock()
 }

@@ -67,7 +67,7 @@ func newEngine(ctx context.Context, j journal.Journal, claim journal.Claim, opts
 		claim:      claim,
 		mail:       newMailbox(opts.Mailbox),
 		units:      make(map[uint64]*Unit),
-		live:       newLiveness(claim.BlockSize),
+		live:       newLiveness(claim),
 		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}
 	if e.opts.Go == nil {
@@ -234,7 +234,7 @@ func (r *Recovery) finish() error {
 		e.resize(u)
 	}
 	// What was replayed is durable, whatever the journal has yet to say.
-	e.durable, e.released = e.tail, e.tail
+	e.durable = e.tail
 	e.snapshot.began = r.first
 	e.snapshot.freed = e.live.freed
 	e.now = time.Time{}

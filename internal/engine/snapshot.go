@@ -21,26 +21,26 @@ import (
 //	           ▼    │ bodies to move are read beside the engine
 //	         reading
 type snapshotter struct {
-	number  uint64                  // of the snapshot in progress, or of the last one
-	began   journal.Position        // of its first record: where a replay would begin
-	freed   uint64                  // bytes this engine had freed when it began
-	own     uint64                  // bytes this engine had written by itself when it began
-	left    []uint64                // parts of the host still to visit
-	units   []*Unit                 // of the first of them, still to visit; nil before it is described
-	snap    machine.Snapshot        // of the first of those; nil before its first piece
-	compact map[uint64]bool         // blocks to move bodies out of
-	floor   uint64                  // with less to spare than this, no body is moved any more
+	number  uint64                      // of the snapshot in progress, or of the last one
+	began   journal.Position            // of its first record: where a replay would begin
+	freed   uint64                      // bytes this engine had freed when it began
+	own     uint64                      // bytes this engine had written by itself when it began
+	left    []uint64                    // parts of the host still to visit
+	units   []*Unit                     // of the first of them, still to visit; nil before it is described
+	snap    machine.Snapshot            // of the first of those; nil before its first piece
+	compact map[uint64]bool             // blocks to move bodies out of
+	floor   uint64                      // with less to spare than this, no body is moved any more
 	moved   map[machine.Ref]machine.Ref // bodies this pass has moved, by where they were
-	end     journal.Position        // of its last record; zero while it is being written
-	kept    []uint64                // blocks with live bodies when the end was written
+	end     journal.Position            // of its last record; zero while it is being written
+	kept    []uint64                    // blocks with live bodies when the end was written
 	busy    bool
 	// behind is the end of the last step. The next one waits until that is
 	// durable: a caller's record must not wait behind a whole snapshot.
 	behind journal.Position
 	budget machine.Budget // of the step in progress
 
-	reading bool                 // the bodies that the next step moves are being read
-	ahead   int                  // items among which they are
+	reading bool                   // the bodies that the next step moves are being read
+	ahead   int                    // items among which they are
 	fetched map[machine.Ref][]byte // those that were read, as records; nil if none was asked for
 
 	filled bool // the disk has become full, and it goes on all the same
@@ -248,7 +248,7 @@ func (e *Engine) fetchUpcoming() bool {
 	var wanted []machine.Ref
 	size, items := 0, 0
 	n.snap.Upcoming(n.budget, func(ref machine.Ref) {
-		if items++; size >= n.budget.Bytes || !n.compact[ref.At/e.live.blockSize] {
+		if items++; size >= n.budget.Bytes || !n.compact[e.live.blockOf(ref)] {
 			return
 		}
 		if _, ok := n.moved[ref]; ok {
@@ -294,7 +294,7 @@ func (e *Engine) fetchUpcoming() bool {
 // next one reads it.
 func (e *Engine) move(ref machine.Ref) (machine.Ref, bool) {
 	n := &e.snapshot
-	block := ref.At / e.live.blockSize
+	block := e.live.blockOf(ref)
 	if !n.compact[block] {
 		return ref, false
 	}

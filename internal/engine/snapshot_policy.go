@@ -104,7 +104,7 @@ func (e *Engine) snapshotDue() bool {
 	if e.full {
 		grown /= 16 // the reserve may be small
 	}
-	if last := e.looked; uint64(end-last.at) < grown && l.quiet == last.quiet && l.full == last.full {
+	if last := e.looked; e.claim.Bound(last.at, end) < grown && l.quiet == last.quiet && l.full == last.full {
 		return false
 	}
 	e.looked = l
@@ -116,7 +116,7 @@ func (e *Engine) upkeep(l look) upkeep {
 	n := &e.snapshot
 	u := upkeep{
 		after:   e.opts.SnapshotAfter,
-		block:   e.live.blockSize,
+		block:   e.claim.BlockSize,
 		own:     e.written.own() - n.own,
 		size:    e.reserve(),
 		garbage: e.live.freed - n.freed,
@@ -136,7 +136,7 @@ func (e *Engine) upkeep(l look) upkeep {
 
 // compactBlocks returns the blocks that a snapshot would move bodies out of.
 func (e *Engine) compactBlocks(log journal.Usage, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
-	movable := min(2*e.live.blockSize, spare(log)/2/uint64(max(1, log.Keepers)))
+	movable := min(2*e.claim.BlockSize, spare(log)/2/uint64(max(1, log.Keepers)))
 	return e.live.sparse(e.tail, movable, kept)
 }
 
