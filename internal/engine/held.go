@@ -63,8 +63,9 @@ func (h *Held[T]) wait(tx *Tx, v held[T]) {
 }
 
 // Advance makes ready what p allows, and reports whether it has come to a mark, which
-// is then gone: there may be more behind it.
-func (h *Held[T]) Advance(p Permit) (marked bool) {
+// is then gone: there may be more behind it. If values become ready and there is no slice
+// for them, alloc makes one; nil is none.
+func (h *Held[T]) Advance(p Permit, alloc func(n int) []T) (marked bool) {
 	if p.tail != 0 {
 		for i := len(h.waiting) - 1; i >= 0 && h.waiting[i].at == Pending; i-- {
 			h.waiting[i].at = p.tail
@@ -72,12 +73,19 @@ func (h *Held[T]) Advance(p Permit) (marked bool) {
 	}
 	n := 0
 	for n < len(h.waiting) && !marked && h.waiting[n].at < p.below {
-		if w := &h.waiting[n]; w.mark {
-			marked = true
-		} else {
+		marked = h.waiting[n].mark
+		n++
+	}
+	if n == 0 {
+		return false
+	}
+	if h.ready == nil && alloc != nil {
+		h.ready = alloc(n)
+	}
+	for i := range h.waiting[:n] {
+		if w := &h.waiting[i]; !w.mark {
 			h.ready = append(h.ready, w.v)
 		}
-		n++
 	}
 	rest := copy(h.waiting, h.waiting[n:])
 	clear(h.waiting[rest:])

@@ -37,6 +37,9 @@ type Host interface {
 	// WritePart appends a description of the part to the record that is open, and
 	// ends it. It may add records of its own after it.
 	WritePart(part uint64)
+	// Moved is called when a snapshot has moved bodies: nothing refers to them where
+	// they were.
+	Moved(from []machine.Ref)
 
 	// BeginStep is called when a step begins, after what became durable was released.
 	BeginStep()

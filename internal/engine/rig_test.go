@@ -103,7 +103,8 @@ func (h *counterHost) WritePart(part uint64) {
 	h.eff.End()
 }
 
-func (h *counterHost) BeginStep() {}
+func (h *counterHost) Moved([]machine.Ref) {}
+func (h *counterHost) BeginStep()          {}
 func (h *counterHost) Tick(u *Unit) {
 	c := u.Machine.(*counter)
 	c.due = time.Time{}
@@ -113,9 +114,9 @@ func (h *counterHost) Serve()                    {}
 func (h *counterHost) Serving() bool             { return false }
 func (h *counterHost) Commit()                   {}
 func (h *counterHost) Appended(journal.Position) {}
-func (h *counterHost) Durable(p Permit)          { h.held.Advance(p) }
+func (h *counterHost) Durable(p Permit)          { h.held.Advance(p, nil) }
 func (h *counterHost) Release(p Permit) {
-	h.held.Advance(p)
+	h.held.Advance(p, nil)
 	h.seen = append(h.seen, h.held.Release(p)...)
 }
 func (h *counterHost) Drain()            { h.held.Withdraw(func(*string) bool { return true }) }

@@ -217,7 +217,9 @@ func (e *Engine) visit(u *Unit) {
 	e.eff.SetPrefix(n.prefix(u))
 	done := n.snap.Step(&n.budget, e.move, e.eff)
 	e.written.snapshots += uint64(e.eff.Size() - before)
-	e.account()
+	if freed := e.account(); len(freed) > 0 {
+		e.host.Moved(freed)
+	}
 	n.fetched = nil
 	if !done {
 		return
