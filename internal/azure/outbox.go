@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"sync"
@@ -13,55 +13,43 @@ import (
 // the endpoint can put the answers to a whole batch into one disposition.
 type outbox struct {
 	do    func(func())
+	each  func(*Event) // runs before each event is handled
 	after func()       // runs at the end of each pass
-	late  func(*event) // takes what comes when the connection is over, on any goroutine
+	late  func(*Event) // takes what comes when the connection is over, on any goroutine
 
 	mu      sync.Mutex
-	waiting []event // guarded by mu
+	waiting []Event // guarded by mu
 	due     bool    // a pass is on its way; guarded by mu
 	closed  bool    // guarded by mu
 
-	spare []event // owned by the connection's context
+	spare []Event // owned by the connection's context
 }
 
 // maxSpareEvents is how many events room is kept for; more than that was a burst.
 const maxSpareEvents = 1 << 13
 
-// event is one result. Which fields count is up to whom it goes.
-type event struct {
-	to eventHandler
+// Event is one result. Which fields count is up to whom it goes.
+type Event struct {
+	To    Handler
+	Kind  uint8             // says to its handler what it is
+	In    endpoint.Delivery // a delivery of the peer that was dealt with
+	Err   error
+	Value any // a pointer, so that nothing is allocated for it
 
-	in     endpoint.Delivery // a delivery of the peer that was dealt with
-	charge int64             // for that delivery, to give back
-	sent   *settlement       // deliveries to the peer that were settled
-	load   *loaded           // deliveries ready to leave
-	ready  *work             // deliveries to be encoded
-	kind   eventKind
-	err    error
-	errs   []error
+	// Charge is what Conn.TakeCharge returned for the delivery. It is given back when
+	// the event has been handled, or comes too late.
+	Charge int64
 }
 
-type eventKind uint8
+// Handler takes an event in the connection's context.
+type Handler interface{ Handle(e *Event) }
 
-const (
-	eventAnswer  eventKind = iota // in, err
-	eventSettled                  // sent, errs
-	eventLoaded                   // load
-	eventReady                    // ready: deliveries that need no loading
-	eventDrained
-	eventEnded   // err
-	eventForward // load: a message for a temporary node
-)
-
-// eventHandler takes an event in the connection's context.
-type eventHandler interface{ happened(e *event) }
-
-func (o *outbox) init(do func(func()), after func(), late func(*event)) {
-	o.do, o.after, o.late = do, after, late
+func (o *outbox) init(do func(func()), each func(*Event), after func(), late func(*Event)) {
+	o.do, o.each, o.after, o.late = do, each, after, late
 }
 
 // post hands e over. It may be called from any goroutine and never blocks.
-func (o *outbox) post(e event) {
+func (o *outbox) post(e Event) {
 	o.mu.Lock()
 	if o.closed {
 		o.mu.Unlock()
@@ -83,7 +71,8 @@ func (o *outbox) pass() {
 	o.waiting, o.due = o.spare[:0], false
 	o.mu.Unlock()
 	for i := range events {
-		events[i].to.happened(&events[i])
+		o.each(&events[i])
+		events[i].To.Handle(&events[i])
 	}
 	clear(events)
 	o.spare = events

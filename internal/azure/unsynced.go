@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"github.com/triagemq/triagemq/internal/broker"

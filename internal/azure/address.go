@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"net"
@@ -19,11 +19,11 @@ const (
 	nowhere = "*"
 )
 
-// pathOf returns an address in the one form in which rights are compared, nodes of
+// PathOf returns an address in the one form in which rights are compared, nodes of
 // our own recognised, and the broker asked: clients write $cbs, /$cbs and
 // amqps://h/$cbs. Since the broker is given the same text that was checked, no
 // spelling leads past a check.
-func pathOf(addr string) string {
+func PathOf(addr string) string {
 	if p, err := entity.ParsePath(addr); err == nil {
 		return entity.Key(p.String())
 	}
@@ -33,21 +33,21 @@ func pathOf(addr string) string {
 	return nowhere
 }
 
-func isCBS(addr string) bool { return pathOf(addr) == cbsAddress }
+func isCBS(addr string) bool { return PathOf(addr) == cbsAddress }
 
 func isManagement(addr string) bool {
-	return strings.HasSuffix("/"+pathOf(addr), managementSuffix)
+	return strings.HasSuffix("/"+PathOf(addr), managementSuffix)
 }
 
-func isTemporary(addr string) bool { return strings.HasPrefix(pathOf(addr), temporaryPrefix) }
+func isTemporary(addr string) bool { return strings.HasPrefix(PathOf(addr), temporaryPrefix) }
 
 // managedEntity returns the path of the entity whose management node addr is.
 func managedEntity(addr string) string {
-	return strings.Trim(strings.TrimSuffix("/"+pathOf(addr), managementSuffix), "/")
+	return strings.Trim(strings.TrimSuffix("/"+PathOf(addr), managementSuffix), "/")
 }
 
 // urlOf names an entity in error texts, which clients match on.
-func (c *conn) urlOf(addr string) string {
+func (c *Conn) urlOf(addr string) string {
 	host, _, err := net.SplitHostPort(c.host)
 	if err != nil {
 		host = c.host // it has no port
