@@ -171,7 +171,7 @@ func (c *call) chooser(text string) (func(*broker.Delivery, *message.Message) bo
 	}
 	return func(d *broker.Delivery, m *message.Message) bool {
 		view := &filter.Envelope{Message: m, ExpiresAt: d.ExpiresAt}
-		view.Stamp = message.Stamp{
+		view.BrokerProperties = message.BrokerProperties{
 			SequenceNumber: int64(d.Seq), EnqueuedTime: d.EnqueuedAt, LockedUntil: d.LockedUntil,
 			DeliveryCount: d.Failures, EnqueuedSequenceNumber: int64(d.Origin), State: wireState(d),
 		}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archtest holds the rules of the house that a test can check: which room
-// may import which, that each package says what it is, that the state machines
-// know no clock, that contexts come from main, that tests sleep in bubbles only.
+// Package archtest contains the rules of this repository that a test can check:
+// which package may import which, that each package has a comment, that the
+// state machines use no clock, that contexts are created in main, that tests
+// sleep only inside synctest.Test.
 //
-// The tests read the source with the go command and go/parser. A rule that fails
-// is a decision to take, with a line in ARCHITECTURE.md in the same commit, not an
-// error to silence.
+// The tests read the source with the go command and go/parser. If a rule fails,
+// either change the code or decide to change the rule, with a line in
+// ARCHITECTURE.md in the same commit.
 package archtest

@@ -27,13 +27,14 @@ type source struct {
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// room returns the name of the package's room: its directory, without internal/.
-func (s source) room() string {
+// pkg returns the name of the file's package in pkgRules: its directory,
+// without internal/.
+func (s source) pkg() string {
 	dir := filepath.ToSlash(filepath.Dir(s.path))
 	return strings.TrimPrefix(dir, "internal/")
 }
 
-// clocks are the functions of package time that look at, or wait for, the time.
+// clocks are the functions of package time that read, or wait for, the time.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}
 
 // sourceFaults reports what is wrong with one file.
@@ -51,7 +52,7 @@ func sourceFaults(s source) []string {
 		return append(faults, sleepFaults(set, file)...)
 	}
 	for call := range calls(file, "time", clocks) {
-		if isBelow(s.room(), coreRooms) {
+		if isBelow(s.pkg(), corePkgs) {
 			faults = append(faults, fmt.Sprintf("%s: time.%s in a state machine; time is an argument there", set.Position(call.Pos()), call.Sel.Name))
 		}
 	}
@@ -63,8 +64,8 @@ func sourceFaults(s source) []string {
 	return faults
 }
 
-// sleepFaults reports every sleep of a test outside a bubble: there it takes real
-// time, and is too short on a busy day.
+// sleepFaults reports every sleep of a test outside a synctest bubble: there it
+// takes real time, and may be too short on a busy machine.
 func sleepFaults(set *token.FileSet, file *ast.File) []string {
 	var faults []string
 	bubbles := bubbles(file)
@@ -91,8 +92,8 @@ func bubbles(file *ast.File) []*ast.CallExpr {
 	return all
 }
 
-// calls yields each mention of the named functions of an imported package, under
-// whatever name the file imports it.
+// calls yields each use of the named functions of an imported package, under
+// any name by which the file imports it.
 func calls(file *ast.File, importPath string, names []string) func(yield func(*ast.SelectorExpr) bool) {
 	return func(yield func(*ast.SelectorExpr) bool) {
 		local := localName(file, importPath)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -261,7 +262,7 @@ func (x Explanation) mode() string {
 	if x.Saturated {
 		text += ", by weight while the queue is saturated"
 	}
-	if x.Within != policy.Fifo.String() {
+	if x.Within != ordering.Fifo.String() {
 		text += ", " + x.Within + " inside a level"
 	}
 	return text

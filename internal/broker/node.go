@@ -108,7 +108,7 @@ func (d *definition) configs() map[shard.Part]queue.Config {
 		SendPaused:        d.Paused.Sending || !q.Status.CanSend(),
 		ReceivePaused:     d.Paused.Receiving || !q.Status.CanReceive(),
 		Sessions:          q.RequiresSession,
-		Order:             OrderOf(d.worth.policy),
+		Order:             d.worth.policy.Order(),
 	}
 	if d.Kind == KindSubscription {
 		cfg.SendPaused = false // its topic decides what is published

@@ -69,20 +69,6 @@ func (d *definition) derivePolicy(before *definition, parse func([]byte) (*polic
 	return nil
 }
 
-// OrderOf copies what the queue machine must know of a policy.
-func OrderOf(p *policy.Policy) queue.Order {
-	from := p.Order()
-	o := queue.Order{
-		Discipline: queue.Discipline(from.Discipline), Every: from.Every, UpTo: queue.Level(from.UpTo),
-		Objective: from.Objective, Weight: from.Weight, Saturation: queue.Saturation(from.Saturation),
-		Within: queue.Within(from.Within), Fair: from.Fair, Others: queue.Share(from.Others),
-	}
-	for _, s := range from.Shares {
-		o.Shares = append(o.Shares, queue.Share(s))
-	}
-	return o
-}
-
 // compact returns a policy in the one form in which it is compared and stored;
 // nil if there is none.
 func compact(raw json.RawMessage) json.RawMessage {

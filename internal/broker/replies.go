@@ -44,7 +44,7 @@ type requestKey struct {
 }
 
 type request struct {
-	lent  message.Lent
+	lent  message.Inherited
 	until time.Time // end of the life that its sender gave it; zero is none
 }
 
@@ -102,7 +102,7 @@ func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 	if err != nil {
 		return
 	}
-	r := request{lent: message.Lent{
+	r := request{lent: message.Inherited{
 		Level: uint8(d.Level), Since: d.EnqueuedAt,
 		Class: from.def.Load().worth.policy.ClassName(uint8(d.Class)),
 	}}
@@ -119,8 +119,8 @@ func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 // and takes away what its sender has lent himself.
 func (b *Broker) lend(n *node, by string, m *message.Message) *message.Message {
 	fit := m
-	if m.ClaimsLoan() {
-		fit = edited(fit, message.Edit{Annotations: message.Unlent()})
+	if m.HasInherited() {
+		fit = edited(fit, message.Edit{Annotations: message.StripInherited()})
 	}
 	if q, ok := b.answered(n, by, m); ok {
 		// What its sender may send is not refused for our additions.

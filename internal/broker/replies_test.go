@@ -145,7 +145,7 @@ func TestReplyIsNotLifted(t *testing.T) {
 	early, stranger, own, named, claimed := answer("q"), answer("other"), answer("q"), answer("q"), answer("other")
 	own.Priority = 2
 	named.Application = []message.Pair{{Name: "Priority", Value: codec.String("Low")}}
-	lent := message.Lent{Level: 9, Class: "paid", Since: time.Unix(1, 0)}
+	lent := message.Inherited{Level: 9, Class: "paid", Since: time.Unix(1, 0)}
 	for _, c := range lent.Changes() {
 		claimed.Annotations = append(claimed.Annotations, message.Pair{Name: c.Name, Value: c.Value})
 	}
@@ -153,8 +153,8 @@ func TestReplyIsNotLifted(t *testing.T) {
 		t.Helper()
 		r.send(to, d.Message())
 		got, m := r.first(to)
-		if got.Level != want || !got.Since.IsZero() || m.ClaimsLoan() {
-			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.Since, m.ClaimsLoan(), want)
+		if got.Level != want || !got.Since.IsZero() || m.HasInherited() {
+			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.Since, m.HasInherited(), want)
 		}
 		r.take(to)
 	}

@@ -36,7 +36,7 @@ func (rt *routes) view(m *message.Message, now time.Time) *filter.Envelope {
 	if !ok {
 		e = &filter.Envelope{IDs: newID}
 	}
-	e.Message, e.Stamp.EnqueuedTime = m, now
+	e.Message, e.BrokerProperties.EnqueuedTime = m, now
 	return e
 }
 

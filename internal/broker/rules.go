@@ -207,7 +207,7 @@ func (b *Broker) TryRules(ctx context.Context, topic string, m *message.Message)
 		return nil, err
 	}
 	view := &filter.Envelope{Message: m, IDs: newID}
-	view.Stamp.EnqueuedTime = b.clock.Now()
+	view.BrokerProperties.EnqueuedTime = b.clock.Now()
 	var trials []Trial
 	for _, n := range b.subscriptions(t) {
 		s := n.def.Load().Subscription

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -227,7 +227,7 @@ func (d *definition) arrival(m *message.Message, hops uint8) queue.Arrival {
 		TTL: lifetime(m), Hops: hops,
 	}
 	a.Session, a.InSession = m.SessionID()
-	if lent, ok := m.Lent(); ok && d.worth.policy.Within != policy.Lifo { // there age is no merit
+	if lent, ok := m.Inherited(); ok && d.worth.policy.Within != ordering.Lifo { // there age is no merit
 		a.Since = lent.Since
 	}
 	if d.queue.RequiresDuplicateDetection {

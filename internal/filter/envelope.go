@@ -13,14 +13,14 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// Envelope is the [View] of a message together with what the broker knows of it.
-// Message is required. Fields of Stamp left at zero have no value yet: rules that
-// ask for them fail. Keep one Envelope and refill it; as an interface value it
-// then costs no allocation.
+// Envelope is the [View] of a message together with what the broker knows of
+// it. Message is required. Fields of BrokerProperties left at zero have no
+// value yet: rules that ask for them fail. Keep one Envelope and refill it; as
+// an interface value it then costs no allocation.
 type Envelope struct {
-	Message   *message.Message
-	Stamp     message.Stamp
-	ExpiresAt time.Time // zero: computed from the enqueued time and the time to live
+	Message          *message.Message
+	BrokerProperties message.BrokerProperties
+	ExpiresAt        time.Time // zero: computed from the enqueued time and the time to live
 
 	// IDs makes the results of newid(). Without it rules that ask for one fail.
 	IDs func() [16]byte
@@ -262,7 +262,7 @@ func (e *Envelope) ttl() int64 {
 
 // stamped returns what the broker wrote, if it has.
 func (e *Envelope) stamped(name SystemName) (Value, bool) {
-	s := &e.Stamp
+	s := &e.BrokerProperties
 	switch name {
 	case SequenceNumber:
 		return IntValue(s.SequenceNumber), s.SequenceNumber != 0
@@ -296,10 +296,10 @@ func (e *Envelope) expiresAt() (Value, bool) {
 	if !e.ExpiresAt.IsZero() {
 		return TimeValue(e.ExpiresAt), true
 	}
-	if e.Stamp.EnqueuedTime.IsZero() {
+	if e.BrokerProperties.EnqueuedTime.IsZero() {
 		return Value{}, false
 	}
-	from, ttl := TimeValue(e.Stamp.EnqueuedTime), TicksValue(e.ttl())
+	from, ttl := TimeValue(e.BrokerProperties.EnqueuedTime), TicksValue(e.ttl())
 	at, _ := arithmetic(opAdd, &from, &ttl)
 	if end := TimeValue(endOfTime); compare(&at, &end) != less {
 		return end, true

@@ -78,7 +78,7 @@ func TestEnvelopeSystemProperties(t *testing.T) {
 	d := fullDraft()
 	e := &Envelope{
 		Message: d.Message(),
-		Stamp: message.Stamp{
+		BrokerProperties: message.BrokerProperties{
 			SequenceNumber: 7, EnqueuedSequenceNumber: 3, EnqueuedTime: noon, LockedUntil: noon.Add(time.Minute), HasLock: true,
 			LockToken: [16]byte{9}, DeliveryCount: 2, State: message.StateDeferred, DeadLetterSource: "dlq",
 		},
@@ -98,7 +98,7 @@ func TestEnvelopeSystemProperties(t *testing.T) {
 		}
 	}
 	bare := message.Draft{}
-	e.Message, e.Stamp = bare.Message(), message.Stamp{}
+	e.Message, e.BrokerProperties = bare.Message(), message.BrokerProperties{}
 	for n := MessageID; n < systemNames; n++ {
 		var want string
 		switch n {
@@ -122,7 +122,7 @@ func TestEnvelopeSystemProperties(t *testing.T) {
 			t.Errorf("sys.%v of a bare message is %v, want %s", n, got, want)
 		}
 	}
-	e.Stamp.EnqueuedTime = noon
+	e.BrokerProperties.EnqueuedTime = noon
 	if got := e.System(ExpiresAtUTC); got == nil || got.String() != "9999-12-31T23:59:59.9999999Z" {
 		t.Errorf("a message without time to live expires at %v", got)
 	}

@@ -14,10 +14,11 @@ import (
 // ErrBatch says that an envelope of FormatBatch has no messages in it.
 var ErrBatch = errors.New("message: batch without messages")
 
-// Batch yields the messages in an envelope of FormatBatch, which they share. The
-// envelope itself counts for nothing: parse it to learn a partition key. The first
-// error ends the sequence; a batch is taken as a whole or not at all, so collect
-// before acting. A batch of more than limits.Batch messages is a *limits.Error.
+// Batch yields the messages in an envelope of FormatBatch, which they share.
+// The sections of the envelope itself are ignored; parse it to read a partition
+// key. The first error ends the sequence. A batch is accepted as a whole or not
+// at all, so collect before acting. A batch of more than limits.Batch messages
+// is a *limits.Error.
 func Batch(raw []byte) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		envelope, err := Parse(raw)

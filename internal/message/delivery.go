@@ -10,27 +10,27 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 )
 
-// State says where a message that is looked at without being received stands.
+// State is the state of a message that is peeked, not received.
 type State uint8
 
-// The states a Stamp can tell. On the wire they count from zero.
+// The values of State. On the wire StateActive is zero.
 const (
-	StateUntold State = iota
+	StateUnset State = iota
 	StateActive
 	StateDeferred
 	StateScheduled
 )
 
-// Message annotations of ours: see Stamp.Source, Stamp.Level and Stamp.Class. They are on the
-// wire and never change.
+// Message annotations of ours: see the fields Source, Level and Class of
+// BrokerProperties. They are on the wire and never change.
 const (
 	AnnotationSource = "x-triage-source"
 	AnnotationLevel  = "x-triage-level"
 	AnnotationClass  = "x-triage-class"
 )
 
-// Stamp is what the broker adds to a message when it goes out on the wire.
-type Stamp struct {
+// BrokerProperties is what the broker adds to a message that it delivers.
+type BrokerProperties struct {
 	SequenceNumber int64
 	EnqueuedTime   time.Time
 	// LockedUntil is when the lock of the delivery, or of its session, ends; zero
@@ -39,41 +39,43 @@ type Stamp struct {
 	// LockToken identifies the lock, in the byte order of RFC 9562, if HasLock.
 	LockToken [16]byte
 	HasLock   bool
-	// TTL is how long the message lives from EnqueuedTime on: as the sender wished,
-	// or shorter. Zero is for ever.
+	// TTL is the time to live from EnqueuedTime on: the sender's, or a shorter one.
+	// Zero means no expiry.
 	TTL time.Duration
 	// DeliveryCount is the number of earlier deliveries that failed.
 	DeliveryCount uint32
-	// EnqueuedSequenceNumber is the number the message had where it was first
-	// sent to, if it was published to a topic or forwarded; else zero.
+	// EnqueuedSequenceNumber is the sequence number of the message in the entity
+	// that it was first sent to, if it was published to a topic or forwarded; else
+	// zero.
 	EnqueuedSequenceNumber int64
 	// DeadLetterSource names the entity whose dead-letter queue the message came
 	// from by forwarding; else empty.
 	DeadLetterSource string
-	// Source names the entity that a receiver over several got the message from;
-	// else empty.
+	// Source names the entity that the message is from, for a receiver over several
+	// entities; else empty.
 	Source string
-	// Level is that by which the queue serves the message, for receivers that
-	// keep several at a time and ask for it with HasLevel.
+	// Level is the level by which the queue orders the message. It is sent if
+	// HasLevel, to receivers that keep several messages at a time and ask for it.
 	Level    uint8
 	HasLevel bool
-	// Class is that of the queue's policy, for receivers that ask for it; else empty.
+	// Class is the message's class in the queue's policy, for receivers that ask
+	// for it; else empty.
 	Class string
-	// State is told for messages peeked at and for deferred ones, never for
-	// plain deliveries.
+	// State is set for peeked and for deferred messages, never for plain
+	// deliveries.
 	State State
 }
 
-// AppendDelivery appends m as a consumer gets to see it. Header and properties
-// are always there, as SDKs read the delivery count and the message-id without
-// asking; the annotations are the sender's with the broker's added; everything
-// from the properties on is as the sender wrote it, unless it lacks a message-id or
-// names an end that comes later than that of the message.
-func AppendDelivery(dst []byte, m *Message, s Stamp) []byte {
+// AppendDelivery appends m as a consumer receives it. Header and properties are
+// always present, because SDKs read the delivery count and the message-id
+// without a check. The annotations are the sender's with the broker's added.
+// Everything from the properties on is as the sender wrote it, unless it lacks
+// a message-id or has an expiry later than that of the message.
+func AppendDelivery(dst []byte, m *Message, s BrokerProperties) []byte {
 	dst = appendHeader(dst, m, &s)
 	dst = appendDeliveryAnnotations(dst, m, &s)
 	dst = appendAnnotations(dst, m, &s)
-	from, expiry := s.life(m)
+	from, expiry := s.lifetime(m)
 	switch {
 	case !expiry.IsZero():
 		dst = appendWithExpiry(dst, m, &s, from, expiry)
@@ -85,11 +87,11 @@ func AppendDelivery(dst []byte, m *Message, s Stamp) []byte {
 	return append(dst, m.raw[m.end[sectionProperties]:]...)
 }
 
-// appendHeader appends the header as sent, but without first-acquirer, which we
-// cannot vouch for, with the time to live that holds and with our delivery count.
-// Its fields are at most 14 bytes long, so that the short form of a list always
-// does.
-func appendHeader(dst []byte, m *Message, s *Stamp) []byte {
+// appendHeader appends the header as sent, but with the effective time to live
+// and with our delivery count, and without first-acquirer, which the broker
+// cannot guarantee. Its fields are at most 14 bytes long, so the short form of
+// a list is always sufficient.
+func appendHeader(dst []byte, m *Message, s *BrokerProperties) []byte {
 	ttl := s.headerTTL(m)
 	if m.end[sectionHeader] == 0 && s.DeliveryCount == 0 && ttl == 0 {
 		return append(dst, "\x00\x53\x70\xc0\x06\x05\x40\x40\x40\x40\x43"...)
@@ -109,9 +111,9 @@ func appendHeader(dst []byte, m *Message, s *Stamp) []byte {
 	return codec.EndList(dst, at, 5)
 }
 
-// headerTTL returns the time to live in milliseconds that the header must show
-// instead of the sender's; zero is the sender's own, or none.
-func (s *Stamp) headerTTL(m *Message) uint32 {
+// headerTTL returns the time to live in milliseconds that replaces the sender's
+// in the header; zero leaves the header as it is.
+func (s *BrokerProperties) headerTTL(m *Message) uint32 {
 	if s.TTL <= 0 {
 		return 0
 	}
@@ -122,10 +124,10 @@ func (s *Stamp) headerTTL(m *Message) uint32 {
 	return uint32(ms)
 }
 
-// life returns the creation time and absolute expiry that the properties must show
-// instead of the sender's: clients take the difference of the two for the time to
-// live, if both are there. It is zero if there is nothing to change.
-func (s *Stamp) life(m *Message) (from, expiry time.Time) {
+// lifetime returns the creation time and absolute expiry that replace the
+// sender's in the properties: clients compute the time to live from their
+// difference, if both are present. It is zero if there is nothing to change.
+func (s *BrokerProperties) lifetime(m *Message) (from, expiry time.Time) {
 	if s.TTL <= 0 {
 		return time.Time{}, time.Time{}
 	}
@@ -138,13 +140,13 @@ func (s *Stamp) life(m *Message) (from, expiry time.Time) {
 		if from.IsZero() {
 			from = s.EnqueuedTime
 		}
-		return from, from.Add(s.TTL) // the header cannot tell it
+		return from, from.Add(s.TTL) // too long for the header
 	}
 	return time.Time{}, time.Time{}
 }
 
 // appendWithExpiry appends the properties with another creation time and expiry.
-func appendWithExpiry(dst []byte, m *Message, s *Stamp, from, expiry time.Time) []byte {
+func appendWithExpiry(dst []byte, m *Message, s *BrokerProperties, from, expiry time.Time) []byte {
 	var set fieldSet
 	if !m.hasID() {
 		set.put(int(FieldMessageID), codec.String(string(appendID(nil, s))))
@@ -162,26 +164,27 @@ func appendField(dst []byte, r *codec.Reader) []byte {
 	return codec.AppendNull(dst)
 }
 
-// The sections of a delivery whose message came without annotations, with holes
-// for the numbers. Most messages are such, and copying these is all they need.
+// The sections of a delivery whose message was sent without annotations, with
+// placeholders for the values. Most messages have none; they need only a copy
+// of these.
 const (
 	lockOnly = "\x00\x53\x71\xc1\x24\x02" +
 		"\xa3\x10x-opt-lock-token\x98"
 
-	stampPairs = "\xa3\x15x-opt-sequence-number\x81________" +
+	commonPairs = "\xa3\x15x-opt-sequence-number\x81________" +
 		"\xa3\x13x-opt-enqueued-time\x83________"
-	stampOnly   = "\x00\x53\x72\xc1\x3f\x04" + stampPairs
-	stampLocked = "\x00\x53\x72\xc1\x5c\x06" + stampPairs +
+	unlockedAnnotations = "\x00\x53\x72\xc1\x3f\x04" + commonPairs
+	lockedAnnotations   = "\x00\x53\x72\xc1\x5c\x06" + commonPairs +
 		"\xa3\x12x-opt-locked-until\x83________"
 
-	sequenceHole = 6 + 2 + 21 + 1
-	enqueuedHole = sequenceHole + 8 + 2 + 19 + 1
-	lockedHole   = enqueuedHole + 8 + 2 + 18 + 1
+	sequenceAt = 6 + 2 + 21 + 1
+	enqueuedAt = sequenceAt + 8 + 2 + 19 + 1
+	lockedAt   = enqueuedAt + 8 + 2 + 18 + 1
 )
 
 // appendDeliveryAnnotations appends the sender's delivery annotations with the
 // lock token in place of any they may have put there.
-func appendDeliveryAnnotations(dst []byte, m *Message, s *Stamp) []byte {
+func appendDeliveryAnnotations(dst []byte, m *Message, s *BrokerProperties) []byte {
 	if m.end[sectionDelivery] == m.end[sectionHeader] {
 		if !s.HasLock {
 			return dst
@@ -198,10 +201,10 @@ func appendDeliveryAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 }
 
 // appendAnnotations appends the sender's message annotations with the broker's.
-func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
-	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.Source == "" && !s.HasLevel && s.Class == "" && s.State == StateUntold
+func appendAnnotations(dst []byte, m *Message, s *BrokerProperties) []byte {
+	plain := s.EnqueuedSequenceNumber == 0 && s.DeadLetterSource == "" && s.Source == "" && !s.HasLevel && s.Class == "" && s.State == StateUnset
 	if plain && m.end[sectionAnnotations] == m.end[sectionDelivery] {
-		return appendStamp(dst, s)
+		return appendBrokerProperties(dst, s)
 	}
 	w := openMap(dst, codeAnnotations)
 	w.copyExcept(m.reader(sectionAnnotations), s.owns)
@@ -233,31 +236,31 @@ func appendAnnotations(dst []byte, m *Message, s *Stamp) []byte {
 		w.key(AnnotationClass)
 		w.dst = codec.AppendString(w.dst, s.Class)
 	}
-	if s.State != StateUntold {
+	if s.State != StateUnset {
 		w.key(AnnotationState)
 		w.dst = codec.AppendInt(w.dst, int32(s.State-StateActive))
 	}
 	return w.close()
 }
 
-// appendStamp appends the message annotations that every delivery has.
-func appendStamp(dst []byte, s *Stamp) []byte {
+// appendBrokerProperties appends the message annotations that every delivery has.
+func appendBrokerProperties(dst []byte, s *BrokerProperties) []byte {
 	at := len(dst)
 	if s.LockedUntil.IsZero() {
-		dst = append(dst, stampOnly...)
+		dst = append(dst, unlockedAnnotations...)
 	} else {
-		dst = append(dst, stampLocked...)
-		binary.BigEndian.PutUint64(dst[at+lockedHole:], uint64(s.LockedUntil.UnixMilli()))
+		dst = append(dst, lockedAnnotations...)
+		binary.BigEndian.PutUint64(dst[at+lockedAt:], uint64(s.LockedUntil.UnixMilli()))
 	}
-	binary.BigEndian.PutUint64(dst[at+sequenceHole:], uint64(s.SequenceNumber))
-	binary.BigEndian.PutUint64(dst[at+enqueuedHole:], uint64(s.EnqueuedTime.UnixMilli()))
+	binary.BigEndian.PutUint64(dst[at+sequenceAt:], uint64(s.SequenceNumber))
+	binary.BigEndian.PutUint64(dst[at+enqueuedAt:], uint64(s.EnqueuedTime.UnixMilli()))
 	return dst
 }
 
-// owns reports whether a message annotation is for the broker to tell, so that
-// the sender's, left over from an earlier delivery perhaps, is dropped. Go clients
-// panic at a null among the first three.
-func (s *Stamp) owns(name string) bool {
+// owns reports whether only the broker may set a message annotation. The
+// sender's, perhaps left over from an earlier delivery, is dropped. Go clients
+// panic at a null in one of the first three.
+func (s *BrokerProperties) owns(name string) bool {
 	switch name {
 	case AnnotationSequenceNumber, AnnotationEnqueuedTime, AnnotationLockedUntil,
 		AnnotationEnqueuedSequenceNumber, AnnotationState, AnnotationSource, AnnotationLevel, AnnotationClass:
@@ -275,10 +278,10 @@ func (m *Message) hasID() bool {
 	return fields.Kind() != codec.KindNull
 }
 
-// appendWithID appends the properties with a message-id made up from the stamp.
-// Enqueued time and sequence number make it, not the lock, so that each delivery
-// of the message shows the same one.
-func appendWithID(dst []byte, m *Message, s *Stamp) []byte {
+// appendWithID appends the properties with a generated message-id. It is
+// derived from enqueued time and sequence number, not from the lock, so that
+// each delivery of the message has the same one.
+func appendWithID(dst []byte, m *Message, s *BrokerProperties) []byte {
 	r := m.reader(sectionProperties)
 	n := max(r.Left(), 1)
 	dst = codec.AppendDescriptor(dst, codeProperties)
@@ -292,7 +295,7 @@ func appendWithID(dst []byte, m *Message, s *Stamp) []byte {
 	return codec.EndList(dst, at, n)
 }
 
-func appendID(dst []byte, s *Stamp) []byte {
+func appendID(dst []byte, s *BrokerProperties) []byte {
 	dst = appendHex(dst, uint64(s.EnqueuedTime.UnixMilli()))
 	return appendHex(dst, uint64(s.SequenceNumber))
 }

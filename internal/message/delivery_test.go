@@ -20,8 +20,8 @@ var (
 	token    = [16]byte{0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf}
 )
 
-func locked() Stamp {
-	return Stamp{SequenceNumber: 42, EnqueuedTime: enqueued, LockedUntil: until, LockToken: token, HasLock: true}
+func locked() BrokerProperties {
+	return BrokerProperties{SequenceNumber: 42, EnqueuedTime: enqueued, LockedUntil: until, LockToken: token, HasLock: true}
 }
 
 // show lists the pairs of a map section as "name kind value", sorted.
@@ -74,34 +74,34 @@ func TestDeliveryOfABareMessage(t *testing.T) {
 	sent := parse(t, unhex(t, "005375a00161"))
 	tests := []struct {
 		name       string
-		stamp      func(*Stamp)
+		change     func(*BrokerProperties)
 		delivery   []string
 		annotation []string
 	}{
-		{"locked", func(*Stamp) {}, []string{showToken}, []string{showEnqueued, showUntil, showSequence}},
-		{"received and deleted", func(s *Stamp) { s.HasLock, s.LockedUntil = false, time.Time{} },
+		{"locked", func(*BrokerProperties) {}, []string{showToken}, []string{showEnqueued, showUntil, showSequence}},
+		{"received and deleted", func(s *BrokerProperties) { s.HasLock, s.LockedUntil = false, time.Time{} },
 			nil, []string{showEnqueued, showSequence}},
-		{"peeked", func(s *Stamp) { s.HasLock, s.LockedUntil, s.State = false, time.Time{}, StateScheduled },
+		{"peeked", func(s *BrokerProperties) { s.HasLock, s.LockedUntil, s.State = false, time.Time{}, StateScheduled },
 			nil, []string{showEnqueued, "x-opt-message-state int 2", showSequence}},
-		{"active", func(s *Stamp) { s.HasLock, s.LockedUntil, s.State = false, time.Time{}, StateActive },
+		{"active", func(s *BrokerProperties) { s.HasLock, s.LockedUntil, s.State = false, time.Time{}, StateActive },
 			nil, []string{showEnqueued, "x-opt-message-state int 0", showSequence}},
-		{"forwarded from a dead-letter queue", func(s *Stamp) { s.EnqueuedSequenceNumber, s.DeadLetterSource = 7, "q" },
+		{"forwarded from a dead-letter queue", func(s *BrokerProperties) { s.EnqueuedSequenceNumber, s.DeadLetterSource = 7, "q" },
 			[]string{showToken}, []string{"x-opt-deadletter-source string q", "x-opt-enqueue-sequence-number long 7",
 				showEnqueued, showUntil, showSequence}},
-		{"of one queue among several", func(s *Stamp) { s.Source = "orders" },
+		{"of one queue among several", func(s *BrokerProperties) { s.Source = "orders" },
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-source string orders"}},
-		{"to one who keeps several", func(s *Stamp) { s.Level, s.HasLevel = 7, true },
+		{"to a receiver that keeps several", func(s *BrokerProperties) { s.Level, s.HasLevel = 7, true },
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-level ubyte 7"}},
-		{"to one who asks for the class", func(s *Stamp) { s.Level, s.HasLevel, s.Class = 7, true, "paying" },
+		{"to a receiver that asks for the class", func(s *BrokerProperties) { s.Level, s.HasLevel, s.Class = 7, true, "paying" },
 			[]string{showToken}, []string{showEnqueued, showUntil, showSequence, "x-triage-class string paying", "x-triage-level ubyte 7"}},
-		{"with a source that makes the map long", func(s *Stamp) { s.DeadLetterSource = strings.Repeat("q", 260) },
+		{"with a source that makes the map long", func(s *BrokerProperties) { s.DeadLetterSource = strings.Repeat("q", 260) },
 			[]string{showToken}, []string{"x-opt-deadletter-source string " + strings.Repeat("q", 260),
 				showEnqueued, showUntil, showSequence}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := locked()
-			tt.stamp(&s)
+			tt.change(&s)
 			got := parse(t, AppendDelivery(nil, sent, s))
 			equal(t, "delivery annotations", show(got, sectionDelivery), tt.delivery)
 			equal(t, "message annotations", show(got, sectionAnnotations), tt.annotation)
@@ -112,9 +112,10 @@ func TestDeliveryOfABareMessage(t *testing.T) {
 	}
 }
 
-// What a client got once and sends again carries old stamps, or nulls in their
-// place. A null lock time or a long of another type makes Go clients panic.
-func TestDeliveryReplacesForeignStamps(t *testing.T) {
+// A received message that is sent again carries old broker annotations, or
+// nulls instead of them. A null lock time or a long of another type makes Go
+// clients panic.
+func TestDeliveryReplacesOldBrokerAnnotations(t *testing.T) {
 	d := Draft{
 		DeliveryAnnotations: []Pair{{AnnotationLockToken, codec.UUID([16]byte{9})}},
 		Annotations: []Pair{
@@ -153,7 +154,7 @@ func TestDeliveryHeader(t *testing.T) {
 		{"first-acquirer and count are ours", "005370c0070540404041 5209", 1, "c00705 40404040 5201"},
 	}
 	for _, tt := range tests {
-		out := AppendDelivery(nil, parse(t, unhex(t, tt.sent)), Stamp{DeliveryCount: tt.count, EnqueuedTime: enqueued})
+		out := AppendDelivery(nil, parse(t, unhex(t, tt.sent)), BrokerProperties{DeliveryCount: tt.count, EnqueuedTime: enqueued})
 		got := parse(t, out).bytes(sectionHeader)
 		if want := append([]byte{0, 0x53, 0x70}, unhex(t, tt.want)...); !bytes.Equal(got, want) {
 			t.Errorf("%s:\ngot  %x\nwant %x", tt.name, got, want)
@@ -188,14 +189,14 @@ func TestDeliveryAppends(t *testing.T) {
 	prefix := []byte("frame header")
 	got := AppendDelivery(slices.Clone(prefix), d.Message(), locked())
 	if !bytes.HasPrefix(got, prefix) {
-		t.Fatal("what was there is gone")
+		t.Fatal("the bytes before it were changed")
 	}
 	parse(t, got[len(prefix):])
 }
 
-// A delivery shows the time to live that holds, by every way in which a client may
-// work it out, and nothing is changed for one that the sender was allowed.
-func TestDeliveryShowsTheTimeToLiveThatHolds(t *testing.T) {
+// A delivery shows the effective time to live, in every way in which a client
+// may compute it. A time to live that the entity allows stays as it was sent.
+func TestDeliveryShowsTheEffectiveTimeToLive(t *testing.T) {
 	const day = 24 * time.Hour
 	made := enqueued.Add(-time.Minute)
 	for what, c := range map[string]struct {
@@ -204,12 +205,12 @@ func TestDeliveryShowsTheTimeToLiveThatHolds(t *testing.T) {
 		header    time.Duration
 		from, end time.Time
 	}{
-		"none, for ever":     {},
+		"none, no expiry":    {},
 		"none":               {holds: time.Hour, header: time.Hour},
 		"shorter":            {sent: Draft{TTL: time.Minute}, holds: time.Hour, header: time.Minute},
 		"longer":             {sent: Draft{TTL: 2 * time.Hour}, holds: time.Hour, header: time.Hour},
 		"dead letter":        {sent: Draft{TTL: time.Minute}, header: time.Minute},
-		"told by two times":  {sent: Draft{CreationTime: made, AbsoluteExpiry: made.Add(60 * day)}, holds: time.Hour, header: time.Hour, from: made, end: made.Add(time.Hour)},
+		"by two times":       {sent: Draft{CreationTime: made, AbsoluteExpiry: made.Add(60 * day)}, holds: time.Hour, header: time.Hour, from: made, end: made.Add(time.Hour)},
 		"short by two times": {sent: Draft{TTL: time.Minute, CreationTime: made, AbsoluteExpiry: made.Add(time.Minute)}, holds: time.Minute, header: time.Minute, from: made, end: made.Add(time.Minute)},
 		"when it was made":   {sent: Draft{CreationTime: made}, holds: 60 * day, header: math.MaxUint32 * time.Millisecond, from: made, end: made.Add(60 * day)},
 		"none, very long":    {holds: 60 * day, header: math.MaxUint32 * time.Millisecond, from: enqueued, end: enqueued.Add(60 * day)},

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package message is the message as every room sees it: the encoded sections of
-// AMQP 1.0 [AMQP 3.2], kept as they came.
+// Package message is the message as all packages use it: the encoded sections
+// of AMQP 1.0 [AMQP 3.2], unchanged as they were received.
 //
 // # Promise
 //
-// What [Parse] accepted is well formed to the last leaf, bodies included, and of
-// the types the specification demands, so that no accessor can fail and no
-// consumer's decoder chokes on what some sender made. Accessors read lazily and
-// do not allocate. [Message.Edit] and [AppendDelivery] leave every section they
-// do not change byte for byte as it was, and their results parse again.
+// A message that [Parse] accepted is completely well formed, bodies included,
+// and has the types that the specification demands. So no accessor can fail,
+// and no consumer's decoder fails because of a sender. Accessors read lazily
+// and do not allocate. [Message.Edit] and [AppendDelivery] leave every section
+// they do not change byte for byte as it was, and their results parse again.
 //
 // # Assumptions
 //
-// The bytes handed to Parse do not change afterwards. Values and strings taken
-// from a Message share its bytes and keep them alive; clone what outlives it by
-// far.
+// The bytes passed to Parse do not change afterwards. Values and strings read
+// from a Message share its bytes and keep them in memory; clone what is needed
+// much longer than the message.
 //
 // # Format
 //
@@ -33,6 +33,6 @@
 //
 // # Not here
 //
-// What a message is worth (policy), where it waits (queue), whether it matches
-// (filter), how it travels (amqp).
+// Priority (policy), storage and order (queue), matching (filter), transport
+// (amqp).
 package message

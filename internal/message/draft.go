@@ -15,8 +15,8 @@ type Pair struct {
 	Value codec.Value
 }
 
-// Draft is a message in the making, from Go values. Fields left at zero are not
-// sent; maps are sent in the order given.
+// Draft builds a message from Go values. Fields left at zero are not sent; maps
+// are sent in the order given.
 type Draft struct {
 	Durable     bool
 	Priority    uint8 // sent if PrioritySet or not zero

@@ -23,7 +23,7 @@ type FieldChange struct {
 }
 
 // Edit says how a copy of a message differs from it. Of several changes to one
-// thing the last counts. A value that is badly encoded inside counts as removal:
+// thing the last counts. A value whose encoding is invalid counts as removal:
 // it would make the copy unreadable. The zero Edit changes nothing.
 type Edit struct {
 	Properties  []Change // application properties

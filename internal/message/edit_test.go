@@ -19,7 +19,7 @@ func TestEditOfNothingChangesNothing(t *testing.T) {
 	}
 }
 
-func TestEditTouchesOnlyItsSection(t *testing.T) {
+func TestEditChangesOnlyItsSection(t *testing.T) {
 	d := full()
 	m := d.Message()
 	tests := []struct {
@@ -101,7 +101,7 @@ func TestEditFields(t *testing.T) {
 		{FieldSubject, codec.Value{}},
 		{FieldSessionID, codec.String("first")},
 		{FieldSessionID, codec.Int(5)},            // becomes text
-		{FieldCreationTime, codec.String("soon")}, // cannot be held
+		{FieldCreationTime, codec.String("soon")}, // not a time
 		{Field(99), codec.String("nowhere")},
 		{FieldReplyToSessionID, codec.Value{}},
 	}}))
@@ -149,13 +149,13 @@ func TestEditTTL(t *testing.T) {
 	}
 }
 
-// A value taken off the wire has only its extent checked. One that is rotten
+// A value taken off the wire has only its extent checked. One that is invalid
 // inside must not get into a message, which others have to decode.
-func TestEditRefusesRottenValues(t *testing.T) {
+func TestEditDropsInvalidValues(t *testing.T) {
 	r := codec.NewReader(unhex(t, "c00302 3f40"))
-	rotten := r.Value()
+	invalid := r.Value()
 	m := parse(t, nil)
-	got := parse(t, m.Edit(Edit{Properties: []Change{{Name: "a", Value: rotten}, {Name: "b", Value: codec.Int(1)}}}))
+	got := parse(t, m.Edit(Edit{Properties: []Change{{Name: "a", Value: invalid}, {Name: "b", Value: codec.Int(1)}}}))
 	equal(t, "properties", show(got, sectionApplication), []string{"b int 1"})
 }
 

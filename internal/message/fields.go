@@ -21,8 +21,8 @@ func setOf(ks ...codec.Kind) (s kinds) {
 func (s kinds) has(k codec.Kind) bool { return s&(1<<k) != 0 }
 
 // The types that fields and keys may have; any field may be null. Texts may be
-// strings or symbols, whichever the specification asks for, since senders mix
-// them up and every decoder takes both.
+// strings or symbols, whichever the specification demands, since senders mix
+// them up and every decoder accepts both.
 var (
 	aBool      = setOf(codec.KindNull, codec.KindBool)
 	aUbyte     = setOf(codec.KindNull, codec.KindUbyte)
@@ -40,16 +40,16 @@ var (
 // [AMQP 3.2.1].
 var headerFields = [...]kinds{aBool, aUbyte, aUint, aBool, aUint}
 
-// Places of fields in the header.
+// Positions of fields in the header.
 const (
 	headerPriority = 1
 	headerTTL      = 2
 )
 
-// Field is a field of the properties section, by its place [AMQP 3.2.4].
+// Field is a field of the properties section, by its position [AMQP 3.2.4].
 type Field int
 
-// The fields of the properties section, called what Service Bus calls them: the
+// The fields of the properties section, with the names of Service Bus: the
 // session is the group of the specification.
 const (
 	FieldMessageID Field = iota
@@ -72,7 +72,8 @@ var propertyFields = [fieldCount]kinds{
 	anID, aBinary, aText, aText, aText, anID, aText, aText, aTimestamp, aTimestamp, aText, aUint, aText,
 }
 
-// DefaultPriority is that of a message whose sender set none [AMQP 3.2.1].
+// DefaultPriority is the priority of a message whose sender set none [AMQP
+// 3.2.1].
 const DefaultPriority = 4
 
 // Header is the header section [AMQP 3.2.1].
@@ -86,7 +87,7 @@ type Header struct {
 	TTL           time.Duration
 }
 
-// Header returns the header; that of a message without one is the default.
+// Header returns the header, or the default header if there is none.
 func (m *Message) Header() Header {
 	var r codec.Reader
 	m.enter(sectionHeader, &r)
@@ -161,7 +162,7 @@ func (m *Message) Subject() string { return m.text(FieldSubject) }
 // ContentType returns the type of the body as a MIME type.
 func (m *Message) ContentType() string { return m.text(FieldContentType) }
 
-// CreationTime returns when the sender made the message, or the zero Time.
+// CreationTime returns when the sender created the message, or the zero Time.
 func (m *Message) CreationTime() time.Time { return m.time(FieldCreationTime) }
 
 // AbsoluteExpiry returns when the message expires, or the zero Time. Senders use

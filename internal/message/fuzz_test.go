@@ -31,7 +31,7 @@ func seeds(f *testing.F) {
 // done with it.
 func FuzzParse(f *testing.F) {
 	seeds(f)
-	stamps := []Stamp{{}, locked(), {SequenceNumber: -1, EnqueuedTime: enqueued, DeliveryCount: 300, EnqueuedSequenceNumber: 5, DeadLetterSource: "q", State: StateDeferred}}
+	all := []BrokerProperties{{}, locked(), {SequenceNumber: -1, EnqueuedTime: enqueued, DeliveryCount: 300, EnqueuedSequenceNumber: 5, DeadLetterSource: "q", State: StateDeferred}}
 	edit := Edit{
 		SetTTL: true, TTL: time.Hour,
 		Properties:  []Change{{Name: "a", Value: codec.String("b")}, {Name: "k", Remove: true}},
@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 		if got := m.Edit(Edit{}); !bytes.Equal(got, m.Bytes()) {
 			t.Fatalf("an empty edit of % x made % x", m.Bytes(), got)
 		}
-		for _, s := range stamps {
+		for _, s := range all {
 			out := parse(t, AppendDelivery(nil, m, s))
 			visit(t, out)
 			if got := out.Header().DeliveryCount; got != s.DeliveryCount {

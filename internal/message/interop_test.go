@@ -14,7 +14,7 @@ import (
 )
 
 // viaBroker sends a message of go-amqp through Parse and AppendDelivery.
-func viaBroker(t *testing.T, sent *amqp.Message, s Stamp) *amqp.Message {
+func viaBroker(t *testing.T, sent *amqp.Message, s BrokerProperties) *amqp.Message {
 	t.Helper()
 	raw, err := sent.MarshalBinary()
 	if err != nil {
@@ -32,8 +32,8 @@ func unmarshal(t *testing.T, raw []byte) *amqp.Message {
 	return got
 }
 
-// stamped is what go-amqp must see of locked().
-var stamped = amqp.Annotations{
+// annotated is what go-amqp must see of locked().
+var annotated = amqp.Annotations{
 	"x-opt-sequence-number": int64(42),
 	"x-opt-enqueued-time":   enqueued,
 	"x-opt-locked-until":    until,
@@ -68,7 +68,7 @@ func TestGoClientGetsBackWhatItSent(t *testing.T) {
 	want := *sent
 	want.Header = &amqp.MessageHeader{Durable: true, Priority: 100, TTL: time.Minute}
 	want.DeliveryAnnotations = with(sent.DeliveryAnnotations, lock)
-	want.Annotations = with(sent.Annotations, stamped)
+	want.Annotations = with(sent.Annotations, annotated)
 	compare(t, got, &want)
 }
 
@@ -88,13 +88,13 @@ func TestGoClientReadsEveryBody(t *testing.T) {
 				t.Fatalf("header %v, properties %v: both must be there", got.Header, got.Properties)
 			}
 			if id, ok := got.Properties.MessageID.(string); !ok || len(id) != 32 {
-				t.Errorf("message-id %v, want one made up", got.Properties.MessageID)
+				t.Errorf("message-id %v, want a generated one", got.Properties.MessageID)
 			}
 			want := *sent
 			want.Header = &amqp.MessageHeader{Priority: DefaultPriority}
 			want.Properties = &amqp.MessageProperties{MessageID: got.Properties.MessageID}
 			want.DeliveryAnnotations = amqp.Annotations{"x-opt-lock-token": amqp.UUID(token)}
-			want.Annotations = stamped
+			want.Annotations = annotated
 			compare(t, got, &want)
 		})
 	}
@@ -119,7 +119,7 @@ func TestGoClientReadsLongMaps(t *testing.T) {
 	s := locked()
 	s.DeadLetterSource, s.EnqueuedSequenceNumber, s.State = string(make([]byte, 300)), 1<<40, StateDeferred
 	got := viaBroker(t, amqp.NewMessage(nil), s)
-	want := with(stamped, amqp.Annotations{
+	want := with(annotated, amqp.Annotations{
 		"x-opt-deadletter-source": s.DeadLetterSource, "x-opt-enqueue-sequence-number": int64(1 << 40), "x-opt-message-state": int32(1),
 	})
 	if !reflect.DeepEqual(got.Annotations, want) {

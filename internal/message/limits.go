@@ -7,9 +7,9 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// CheckLimits reports what of a message is beyond the limits for names, properties
-// and annotations, as a *limits.Error. Its size as a whole is the entity's to
-// limit. Most messages are so small in every section that nothing has to be read.
+// CheckLimits returns a *limits.Error if a message exceeds the limits for
+// names, properties and annotations. The entity limits its total size. Most
+// messages are so small in every section that nothing has to be read.
 func (m *Message) CheckLimits() error {
 	fields := m.end[sectionProperties] - m.end[sectionAnnotations]
 	annotations := m.end[sectionAnnotations] - m.end[sectionDelivery]
@@ -21,8 +21,8 @@ func (m *Message) CheckLimits() error {
 	return m.checkSections()
 }
 
-// checkSections is CheckLimits for a message with a section in which something may
-// be too large.
+// checkSections is CheckLimits for a message with a section that is large
+// enough to exceed a limit.
 func (m *Message) checkSections() error {
 	for _, s := range [...]struct {
 		section section
@@ -79,8 +79,8 @@ func (m *Message) checkProperties() error {
 	return nil
 }
 
-// CheckChanges returns how many bytes changes of application properties have, or an
-// error if they are beyond the limits that hold for the properties of a message.
+// CheckChanges returns how many bytes changes of application properties have,
+// or an error if they exceed the limits for the properties of a message.
 func CheckChanges(changes []Change) (size int, err error) {
 	total := 0
 	var value []byte

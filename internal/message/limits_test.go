@@ -11,8 +11,8 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// Issue 10, limits at the door: what is at the limit passes, what is one beyond it
-// is refused.
+// Issue 10, limits of messages: at the limit is accepted, one more is
+// rejected.
 func TestCheckLimits(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("ü", n) }
 	pairs := func(name string, n int) []Pair {
@@ -75,7 +75,8 @@ func many(n int) []Pair {
 	return ps
 }
 
-// Number 2: a batch is not taken apart beyond the messages that it may have.
+// Issue 10, number 2: a batch is parsed only up to the maximum number of
+// messages.
 func TestBatchOfTooManyMessages(t *testing.T) {
 	batch := func(n int) []byte {
 		var raw []byte

@@ -53,9 +53,9 @@ func (m *Message) PropertyFold(name string) (codec.Value, bool) {
 // Properties yields the application properties in the order they came.
 func (m *Message) Properties() iter.Seq2[string, codec.Value] { return m.pairs(sectionApplication) }
 
-// ReadProperties makes r, which must be a zero Reader, one of the names and values
-// of the application properties in turn: for those who read them all, of every
-// message.
+// ReadProperties makes r, which must be a zero Reader, a reader of the names
+// and values of the application properties in turn. It is for callers that read
+// all properties of every message.
 func (m *Message) ReadProperties(r *codec.Reader) { m.enter(sectionApplication, r) }
 
 // Annotation returns the message annotation of that name.
@@ -96,7 +96,7 @@ func (m *Message) find(s section, name string) (codec.Value, bool) {
 
 func (m *Message) pairs(s section) iter.Seq2[string, codec.Value] {
 	return func(yield func(string, codec.Value) bool) {
-		r := m.reader(s) // not in the for clause, which would copy it for each turn
+		r := m.reader(s) // not in the for clause, which would copy it in each iteration
 		for r.More() {
 			key, v := r.Value(), r.Value()
 			if k, ok := key.Str(); ok && !yield(k, v) {

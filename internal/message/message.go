@@ -23,8 +23,8 @@ const (
 // lower limits of their own.
 const MaxSize = 1 << 30
 
-// section numbers the sections of a message in the order they come in. The body,
-// any number of sections of one kind, counts as one.
+// section numbers the sections of a message in their order. The body, any
+// number of sections of one kind, counts as one.
 type section int
 
 const (
@@ -57,8 +57,8 @@ const descriptorLen = 3
 // Message is one immutable message. Make one with Parse or from a Draft.
 type Message struct {
 	raw []byte
-	// end holds where each section ends, be it there or not: it begins where
-	// the one before it ends. The footer ends with raw.
+	// end is where each section ends, present or not. A section begins where the
+	// one before it ends. The footer ends with raw.
 	end [sectionFooter]uint32
 }
 
@@ -87,7 +87,7 @@ func (m *Message) reader(s section) (r codec.Reader) {
 	return r
 }
 
-// enter is reader without the copy, for what is done with every message.
+// enter is reader without the copy, for code that runs for every message.
 func (m *Message) enter(s section, r *codec.Reader) {
 	if b := m.bytes(s); len(b) > 0 {
 		r.Enter(b[descriptorLen:])

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 )
 
-// What can be wrong with a message. Encoding faults wrap an error of codec.
+// Errors of Parse. Encoding errors wrap an error of codec.
 var (
 	// ErrSize says that a message is larger than MaxSize.
 	ErrSize = errors.New("message: too large")
@@ -19,22 +19,22 @@ var (
 	// ErrOrder says that a section is repeated or out of order, or that the body
 	// mixes kinds.
 	ErrOrder = errors.New("message: section out of order")
-	// ErrField says that a field or key has a type it must not have, or that
-	// there are more fields than the specification knows.
+	// ErrField says that a field or key has a type it must not have, or that there
+	// are more fields than the specification defines.
 	ErrField = errors.New("message: field of wrong type")
 )
 
-// errSpelling says that a descriptor is not written 00 53 xx, or that the footer or
-// delivery-annotations are not in their place.
+// errSpelling says that a descriptor is not written 00 53 xx, or that the
+// footer or delivery-annotations are out of order.
 var errSpelling = errors.New("message: in another form")
 
-// Parse reads the sections of raw, which the Message keeps and which must not
-// change from here on. Bodies are stepped over, not decoded.
+// Parse reads the sections of raw. The Message keeps raw, which must not change
+// from then on. Bodies are checked, not decoded.
 func Parse(raw []byte) (*Message, error) { return read(raw, false) }
 
-// ParseStored is Parse for a message that is stored already, or that was made of one:
-// limits hold for what comes in, and an earlier version may have taken what is beyond
-// them now.
+// ParseStored is Parse for a message that is stored already, or that was
+// derived from one. It does not apply limits: they are for incoming messages,
+// and an earlier version may have accepted more.
 func ParseStored(raw []byte) (*Message, error) { return read(raw, true) }
 
 func read(raw []byte, stored bool) (*Message, error) {
@@ -138,7 +138,7 @@ func checkSection(r *codec.Reader, code byte, stored bool) {
 	}
 }
 
-// check steps over the next value and looks at everything inside it.
+// check steps over the next value and checks everything inside it.
 func check(r *codec.Reader, stored bool) {
 	if stored {
 		r.CheckStored()
@@ -187,8 +187,8 @@ func checkMap(r *codec.Reader, keys kinds, stored bool) {
 	checkEnd(r, &pairs)
 }
 
-// checkEnd hands the error of a nested Reader to r, one being that its values
-// ended before its bytes.
+// checkEnd passes the error of a nested Reader to r. It is also an error if its
+// values end before its bytes.
 func checkEnd(r, nested *codec.Reader) {
 	r.Fail(nested.Err())
 	if nested.Len() > 0 {
@@ -220,7 +220,7 @@ func respell(raw []byte) ([]byte, error) {
 		out = append(codec.AppendDescriptor(out, code), value.Raw()...)
 		body = body || code >= codeData
 		if code == codeDelivery {
-			if delivery { // to move each of many would take for ever
+			if delivery { // moving many of them one by one is quadratic
 				return nil, fmt.Errorf("%w: 0x%02x for the second time", ErrOrder, code)
 			}
 			delivery = true

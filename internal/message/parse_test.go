@@ -154,8 +154,8 @@ func TestParseKeepsTheBytes(t *testing.T) {
 	}
 }
 
-// Sections that come again and again are refused before each is moved to its place: a
-// message of many megabytes would take hours.
+// Repeated sections are rejected before each is moved: a message of many
+// megabytes would take hours.
 func TestManyMisplacedSectionsAreRefusedAtOnce(t *testing.T) {
 	annotations := []byte{0, 0x53, codeAnnotations, 0xc1, 1, 0}
 	delivery := []byte{0, 0x53, codeDelivery, 0xc1, 1, 0}

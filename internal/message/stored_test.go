@@ -10,7 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// manyNulls is an array of more elements without bytes than may come in.
+// manyNulls is an array of more elements without bytes than an incoming message
+// may have.
 func manyNulls() codec.Value {
 	// array32 of size and count, and the constructor of null
 	r := codec.NewReader([]byte{0xf0, 0, 0, 0, 5, 0, 0, 0x10, 0, 0x40})
@@ -28,7 +29,7 @@ func TestStoredMessagesKeepToNoLimitOfElements(t *testing.T) {
 	inProperty = codec.EndMap(inProperty, at, 2)
 	for name, raw := range map[string][]byte{"body": inBody, "property": inProperty} {
 		if _, err := Parse(raw); !errors.Is(err, codec.ErrElements) {
-			t.Errorf("%s: one that comes in: %v", name, err)
+			t.Errorf("%s: incoming: %v", name, err)
 		}
 		m, err := ParseStored(raw)
 		if err != nil {

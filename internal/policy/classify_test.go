@@ -38,7 +38,7 @@ func TestClassify(t *testing.T) {
 	header := message.Draft{Priority: 6}
 	zero := message.Draft{Priority: 0, PrioritySet: true}
 	reply := func(d message.Draft, class string) message.Draft {
-		for _, c := range (message.Lent{Level: 5, Class: class, Since: time.Unix(1, 0)}).Changes() {
+		for _, c := range (message.Inherited{Level: 5, Class: class, Since: time.Unix(1, 0)}).Changes() {
 			if !c.Remove {
 				d.Annotations = append(d.Annotations, message.Pair{Name: c.Name, Value: c.Value})
 			}

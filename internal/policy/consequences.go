@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // Consequences tells in words what follows from the policy: who is served when,
@@ -57,21 +58,21 @@ func (c *Class) order() int {
 // served says how the next message is chosen.
 func (p *Policy) served() string {
 	switch p.Discipline {
-	case Aging:
+	case ordering.Aging:
 		return fmt.Sprintf("aging: a message gains one level for every %v it waits, up to level %d; the highest goes first, among equals the oldest.",
 			brief(p.Aging.Every), p.Aging.UpTo)
-	case Deadline:
+	case ordering.Deadline:
 		return "deadline: the message goes first whose enqueue time plus the objective of its class is earliest; without an objective it comes after all that have one."
-	case Weighted:
+	case ordering.Weighted:
 		return "weighted: classes that have messages share the deliveries by their weights; a class that has none leaves its share to the others."
 	}
 	text := "strict: the highest level goes first, inside a level the oldest."
-	if p.Within != Fifo {
+	if p.Within != ordering.Fifo {
 		text = "strict: the highest level goes first."
 	}
 	if p.saturable() {
 		text += fmt.Sprintf(" When %s, the classes that have messages share the deliveries by their weights, until %s.",
-			p.Saturation.begins(), p.Saturation.ends())
+			saturationBegins(p.Saturation), saturationEnds(p.Saturation))
 	}
 	return text
 }
@@ -80,14 +81,14 @@ func (p *Policy) served() string {
 // when that one is tried.
 func (p *Policy) idle() []string {
 	var t told
-	if p.Aging != (Lift{}) && p.Discipline != Aging {
+	if p.Aging != (Lift{}) && p.Discipline != ordering.Aging {
 		t.add("aging is given, but counts only under the discipline aging.")
 	}
 	keyed := func(s Share) bool { return s.Weight > 0 }
-	if p.Within == FinishFirst && (keyed(p.KeyDefaults) || slices.ContainsFunc(p.Keys, keyed)) {
+	if p.Within == ordering.FinishFirst && (keyed(p.KeyDefaults) || slices.ContainsFunc(p.Keys, keyed)) {
 		t.add("keys are given weights, but those count only where keys take turns, under fifo.")
 	}
-	if p.Saturation != (Saturation{}) && p.Discipline != Strict {
+	if p.Saturation != (ordering.Saturation{}) && p.Discipline != ordering.Strict {
 		t.add("saturation is given, but counts only under the discipline strict.")
 	}
 	weighted := func(c Class) bool { return c.Weight > 0 }
@@ -103,11 +104,11 @@ func (p *Policy) fate(c *Class) []string {
 		return []string{fmt.Sprintf("class %s: each message has the level that it asks for.", c.Name)}
 	}
 	switch p.Discipline {
-	case Aging:
+	case ordering.Aging:
 		return p.fateAging(c)
-	case Deadline:
+	case ordering.Deadline:
 		return p.fateDeadline(c)
-	case Weighted:
+	case ordering.Weighted:
 		return p.fateWeighted(c)
 	}
 	if p.saturable() {

@@ -5,6 +5,8 @@ package policy
 import (
 	"fmt"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // unclassified says what becomes of messages that no class takes.
@@ -14,11 +16,11 @@ func (p *Policy) unclassified() []string {
 	}
 	text := "messages that no class takes keep the level that they ask for, 4 if none"
 	switch p.Discipline {
-	case Aging:
+	case ordering.Aging:
 		text += fmt.Sprintf("; one that asks for more than %d goes ahead of everything that has risen", p.Aging.UpTo)
-	case Deadline:
+	case ordering.Deadline:
 		text += "; unless a class with an objective has that level, they are served last"
-	case Weighted:
+	case ordering.Weighted:
 		text += "; unless a class has that level, it takes part with weight 1"
 	}
 	if p.saturable() {
@@ -29,7 +31,7 @@ func (p *Policy) unclassified() []string {
 
 // turns says how the fair keys take turns.
 func (p *Policy) turns() []string {
-	if p.FairKey == "" || p.Within == FinishFirst {
+	if p.FairKey == "" || p.Within == ordering.FinishFirst {
 		return nil
 	}
 	var t told
@@ -37,7 +39,7 @@ func (p *Policy) turns() []string {
 	switch {
 	case p.saturable() && p.Saturation.Oldest > 0:
 		t.addf("a message whose key is at a limit makes nothing saturated; whose turn it is inside a level is up to the keys, so what is said above of a message holds for its level.")
-	case p.Discipline == Aging || p.Discipline == Deadline:
+	case p.Discipline == ordering.Aging || p.Discipline == ordering.Deadline:
 		t.addf("the oldest message of a level decides when the level is served; whose turn it is then is up to the keys, so what is said above of a message holds for its level.")
 	}
 	return append(t, p.limits()...)
@@ -47,7 +49,7 @@ func (p *Policy) turns() []string {
 func (p *Policy) limits() []string {
 	var t told
 	tell := func(s Share, who string) {
-		if p.Within == FinishFirst {
+		if p.Within == ordering.FinishFirst {
 			s.Weight = 0 // there are no turns
 		}
 		t.add(s.limits(who)...)

@@ -12,7 +12,7 @@ func Diff(old, new *Policy) []string {
 	var t told
 	t.change("the discipline", old.Discipline, new.Discipline)
 	t.change("aging", old.Aging, new.Aging)
-	t.change("saturation", orNone(old.Saturation), orNone(new.Saturation))
+	t.change("saturation", saturationWords(old.Saturation), saturationWords(new.Saturation))
 	t.change("the order inside a level", old.Within, new.Within)
 	t.change("the fair key", quoted(old.FairKey), quoted(new.FairKey))
 	t.change("the share of a key", old.KeyDefaults, new.KeyDefaults)

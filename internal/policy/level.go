@@ -49,8 +49,8 @@ func Level(m *message.Message) uint8 {
 
 // lent returns what a reply has of its request. A rule of a topic may have given
 // it a priority since; that counts.
-func lent(m *message.Message) (message.Lent, bool) {
-	l, ok := m.Lent()
+func lent(m *message.Message) (message.Inherited, bool) {
+	l, ok := m.Inherited()
 	if ok {
 		_, asks := property(m)
 		ok = !asks

@@ -5,44 +5,21 @@ package policy
 import (
 	"math"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/ordering"
 )
-
-// Order is what the queue machine must know of a policy. Its fields are those of
-// the machine's own order, so that the two can be copied one to the other.
-type Order struct {
-	Discipline Discipline
-	Every      time.Duration
-	UpTo       uint8
-	Objective  []time.Duration // by level; missing or zero is none
-	Weight     []uint32        // by level; missing or zero is one
-	Saturation Saturation
-
-	Within Within
-	Fair   bool
-	Others KeyShare   // of a key that Shares does not name
-	Shares []KeyShare // of single keys
-}
-
-// KeyShare is what the queue machine must know of the share of a fair key.
-type KeyShare struct {
-	Key    string
-	Weight uint32  // zero is one
-	Cap    uint32  // messages in flight at a time; zero is no limit
-	Rate   float64 // messages handed out per second; zero is no limit
-	Burst  uint32  // messages handed out at once before Rate holds
-}
 
 // Order returns the order that the policy asks for. Classes that share a level
 // are one to the queue machine: the shortest of their objectives holds, and
 // their weights add up.
-func (p *Policy) Order() Order {
-	o := Order{Discipline: p.Discipline, Within: p.Within, Fair: p.FairKey != ""}
+func (p *Policy) Order() ordering.Order {
+	o := ordering.Order{Discipline: p.Discipline, Within: p.Within, Fair: p.FairKey != ""}
 	switch p.Discipline {
-	case Aging:
-		o.Every, o.UpTo = p.Aging.Every, p.Aging.UpTo
-	case Deadline:
+	case ordering.Aging:
+		o.Every, o.UpTo = p.Aging.Every, ordering.Level(p.Aging.UpTo)
+	case ordering.Deadline:
 		o.Objective = p.objectives()
-	case Weighted:
+	case ordering.Weighted:
 		o.Weight = p.weights()
 	}
 	if p.saturable() {
@@ -109,8 +86,9 @@ func (s Share) inherit(d Share) Share {
 	return s
 }
 
-func (s Share) machine() KeyShare {
-	k := KeyShare{Key: s.Key, Weight: max(s.Weight, 1), Cap: s.Concurrency}
+// machine is the share as the queue knows it.
+func (s Share) machine() ordering.Share {
+	k := ordering.Share{Key: s.Key, Weight: max(s.Weight, 1), Cap: s.Concurrency}
 	if s.Pace.PerSecond() > 0 {
 		k.Rate, k.Burst = s.Pace.PerSecond(), uint32(min(s.Pace.Burst(), math.MaxUint32))
 	}

@@ -11,15 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
 func TestOrder(t *testing.T) {
 	o := parse(t, shop).Order()
-	want := Order{
-		Discipline: Deadline, Objective: []time.Duration{2: 10 * time.Minute, 8: 10 * time.Second}, Fair: true,
-		Others: KeyShare{Weight: 1, Cap: 5},
-		Shares: []KeyShare{{Key: "contoso", Weight: 3, Cap: 10, Rate: .5, Burst: 30}},
+	want := ordering.Order{
+		Discipline: ordering.Deadline, Objective: []time.Duration{2: 10 * time.Minute, 8: 10 * time.Second}, Fair: true,
+		Others: ordering.Share{Weight: 1, Cap: 5},
+		Shares: []ordering.Share{{Key: "contoso", Weight: 3, Cap: 10, Rate: .5, Burst: 30}},
 	}
 	if !reflect.DeepEqual(o, want) {
 		t.Errorf("got  %+v\nwant %+v", o, want)
@@ -34,29 +35,14 @@ func TestOrder(t *testing.T) {
 		t.Errorf("objectives %v, want the shortest", got)
 	}
 	aging := parse(t, `{"discipline": "aging", "aging": {"every": "1m", "upTo": "high"}}`).Order()
-	if !reflect.DeepEqual(aging, Order{Discipline: Aging, Every: time.Minute, UpTo: 7}) {
+	if !reflect.DeepEqual(aging, ordering.Order{Discipline: ordering.Aging, Every: time.Minute, UpTo: 7}) {
 		t.Errorf("aging: %+v", aging)
 	}
 }
 
-// TestDisciplinesHaveTheNumbersOfTheMachine guards the copy of an order into the
-// queue machine.
-func TestDisciplinesHaveTheNumbersOfTheMachine(t *testing.T) {
-	for ours, theirs := range map[Discipline]queue.Discipline{
-		Strict: queue.Strict, Aging: queue.Aging, Deadline: queue.Deadline, Weighted: queue.Weighted,
-	} {
-		if uint8(ours) != uint8(theirs) {
-			t.Errorf("%v is %d here and %d there", ours, ours, theirs)
-		}
-	}
-	_ = queue.Share(KeyShare{}) // fails to compile if the fields differ
-}
-
 // machine is a real queue under the order of a policy.
-func machine(o Order) *queue.Queue {
-	return queue.New(queue.Config{LockFor: time.Hour, Order: queue.Order{
-		Discipline: queue.Discipline(o.Discipline), Every: o.Every, UpTo: queue.Level(o.UpTo), Objective: o.Objective, Weight: o.Weight,
-	}}, 1)
+func machine(o ordering.Order) *queue.Queue {
+	return queue.New(queue.Config{LockFor: time.Hour, Order: o}, 1)
 }
 
 // waiting is a message in a test of bounds.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // Parse reads a policy. Nothing, and null, is the zero Policy. The error is
@@ -57,10 +58,10 @@ func (r *reader) parse(raw []byte) (*Policy, error) {
 func (r *reader) policy(v value, p *Policy) {
 	r.object(v, fields{
 		{"revision", func(v value) { p.Revision = r.integer(v, 0, maxInteger) }},
-		{"discipline", func(v value) { p.Discipline = Discipline(r.word(v, disciplines)) }},
+		{"discipline", func(v value) { p.Discipline = ordering.Discipline(r.word(v, ordering.Disciplines)) }},
 		{"aging", func(v value) { r.lift(v, &p.Aging) }},
 		{"saturation", func(v value) { p.Saturation = r.saturation(v) }},
-		{"within", func(v value) { p.Within = Within(r.word(v, withins)) }},
+		{"within", func(v value) { p.Within = ordering.Within(r.word(v, ordering.Withins)) }},
 		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
 		{"keys", func(v value) { r.keys(v, p) }},
 		{"keyDefaults", func(v value) { p.KeyDefaults = r.share(v, keyDefaults) }},
@@ -95,7 +96,7 @@ func (r *reader) lift(v value, l *Lift) {
 
 // bounded refuses aging that never lifts anything, or has no end.
 func (r *reader) bounded(v value, p *Policy) {
-	if p.Discipline != Aging {
+	if p.Discipline != ordering.Aging {
 		return
 	}
 	aging, _ := v.child("aging")
@@ -121,7 +122,7 @@ func (r *reader) secondLook(v value, p *Policy) {
 		missing := value{join(path, "level"), nil}
 		switch {
 		case !c.OwnLevel:
-		case p.Discipline == Deadline || p.Discipline == Weighted:
+		case p.Discipline == ordering.Deadline || p.Discipline == ordering.Weighted:
 			r.faultf(missing, "missing: under %s it is the level that counts", p.Discipline)
 		case p.saturable():
 			r.faultf(missing, "missing: it is levels that have shares when the queue is saturated")

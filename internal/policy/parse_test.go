@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // shop is the policy that the guide explains.
@@ -38,7 +40,7 @@ func parse(t testing.TB, text string) *Policy {
 func TestParseReadsEveryField(t *testing.T) {
 	p := parse(t, shop)
 	want := &Policy{
-		Revision: 3, Discipline: Deadline, FairKey: "tenant",
+		Revision: 3, Discipline: ordering.Deadline, FairKey: "tenant",
 		Keys:        []Share{{"contoso", 3, 10, Rate{100, time.Second}, Rate{30, time.Minute}}},
 		KeyDefaults: Share{Concurrency: 5},
 		Watermarks:  Depth{200000, 64 << 20},

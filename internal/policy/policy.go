@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // MaxClasses is how many classes a policy can have: a class is a number of eight
@@ -17,36 +18,20 @@ const MaxClasses = 255
 // value is the policy of a plain queue: strict, without classes or limits.
 type Policy struct {
 	Revision    int64 // counts the changes; given by whoever stores it
-	Discipline  Discipline
+	Discipline  ordering.Discipline
 	Aging       Lift // for the discipline of that name
-	Saturation  Saturation
-	Within      Within  // the order inside a level
-	FairKey     string  // an expression; empty means that nobody takes turns
-	Keys        []Share // of single fair keys
-	KeyDefaults Share   // of all other fair keys
-	Watermarks  Depth   // from which on the lowest are turned away; zero is none
-	Classes     []Class // the first that takes a message has it
+	Saturation  ordering.Saturation
+	Within      ordering.Within // the order inside a level
+	FairKey     string          // an expression; empty means that nobody takes turns
+	Keys        []Share         // of single fair keys
+	KeyDefaults Share           // of all other fair keys
+	Watermarks  Depth           // from which on the lowest are turned away; zero is none
+	Classes     []Class         // the first that takes a message has it
 	Alerts      Alerts
 
 	fairKey *filter.Expr
 	rules   *filter.RuleSet // the conditions of the classes; nil without classes
 }
-
-// Discipline is the rule by which the next message is chosen among the levels.
-type Discipline uint8
-
-// The disciplines, in the numbers that the queue machine gives them.
-const (
-	Strict Discipline = iota
-	Aging
-	Deadline
-	Weighted
-)
-
-var disciplines = []string{"strict", "aging", "deadline", "weighted"}
-
-// String returns the discipline as a policy spells it.
-func (d Discipline) String() string { return disciplines[d] }
 
 // Lift says how waiting lifts a message.
 type Lift struct {

@@ -4,24 +4,19 @@ package policy
 
 import (
 	"fmt"
-	"time"
+
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// Saturation says when a strict queue has more than it can keep up with, and its
-// classes share the deliveries instead. Either limit is enough; the zero value is
-// never.
-type Saturation struct {
-	Waiting int64         // messages that wait; zero is any number
-	Oldest  time.Duration // that one of them has waited; zero is any time
+// saturable reports whether the policy goes over to shares when there is too much.
+func (p *Policy) saturable() bool {
+	return p.Discipline == ordering.Strict && p.Saturation != ordering.Saturation{}
 }
 
-// saturable reports whether the policy goes over to shares when there is too much.
-func (p *Policy) saturable() bool { return p.Discipline == Strict && p.Saturation != Saturation{} }
-
 // weighs reports whether the weights of classes count, now or at times.
-func (p *Policy) weighs() bool { return p.Discipline == Weighted || p.saturable() }
+func (p *Policy) weighs() bool { return p.Discipline == ordering.Weighted || p.saturable() }
 
-func (r *reader) saturation(v value) (s Saturation) {
+func (r *reader) saturation(v value) (s ordering.Saturation) {
 	r.object(v, fields{
 		{"waiting", func(v value) { s.Waiting = r.integer(v, 1, maxInteger) }},
 		{"oldest", func(v value) {
@@ -36,8 +31,8 @@ func (r *reader) saturation(v value) (s Saturation) {
 	return s
 }
 
-// begins says what makes a queue saturated.
-func (s Saturation) begins() string {
+// saturationBegins says what makes a queue saturated.
+func saturationBegins(s ordering.Saturation) string {
 	switch {
 	case s.Oldest == 0:
 		return fmt.Sprintf("%d messages wait", s.Waiting)
@@ -47,8 +42,8 @@ func (s Saturation) begins() string {
 	return fmt.Sprintf("%d messages wait, or one has waited %v", s.Waiting, brief(s.Oldest))
 }
 
-// ends says when it is over.
-func (s Saturation) ends() string {
+// saturationEnds says when it is over.
+func saturationEnds(s ordering.Saturation) string {
 	switch {
 	case s.Oldest == 0:
 		return fmt.Sprintf("at most %d wait", s.Waiting/2)
@@ -58,8 +53,13 @@ func (s Saturation) ends() string {
 	return fmt.Sprintf("at most %d wait and none has waited more than %v", s.Waiting/2, brief(s.Oldest/2))
 }
 
-// String returns the limits in words.
-func (s Saturation) String() string { return "when " + s.begins() }
+// saturationWords returns the limits in words.
+func saturationWords(s ordering.Saturation) words {
+	if s == (ordering.Saturation{}) {
+		return "none"
+	}
+	return words("when " + saturationBegins(s))
+}
 
 // fateSaturable states what a class gets once the queue is saturated, and the bound
 // that follows. A message that has waited for Oldest keeps the queue saturated

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -18,16 +19,15 @@ const crowded = `{"saturation": {"waiting": 10000, "oldest": "5m"}, "classes": [
 
 func TestSaturationIsPartOfTheOrder(t *testing.T) {
 	got := parse(t, crowded).Order()
-	want := Order{
-		Saturation: Saturation{Waiting: 10000, Oldest: 5 * time.Minute},
+	want := ordering.Order{
+		Saturation: ordering.Saturation{Waiting: 10000, Oldest: 5 * time.Minute},
 		Weight:     []uint32{2: 1, 7: 3, 9: 8},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	_ = queue.Saturation(Saturation{}) // fails to compile if the fields differ
 	idle := parse(t, strings.Replace(crowded, `{"saturation"`, `{"discipline": "weighted", "saturation"`, 1))
-	if got := idle.Order().Saturation; got != (Saturation{}) {
+	if got := idle.Order().Saturation; got != (ordering.Saturation{}) {
 		t.Errorf("under weighted the machine is told %+v", got)
 	}
 	if told := strings.Join(idle.Consequences(0), "\n"); !strings.Contains(told, "saturation is given, but counts only under the discipline strict.") {
@@ -85,8 +85,7 @@ func TestSaturationInWords(t *testing.T) {
 // after the time and the deliveries that Consequences promises.
 func TestSaturationBoundHolds(t *testing.T) {
 	p := parse(t, strings.Replace(crowded, `"waiting": 10000, `, "", 1))
-	o := p.Order()
-	q := queue.New(queue.Config{Order: queue.Order{Weight: o.Weight, Saturation: queue.Saturation(o.Saturation)}}, 1)
+	q := queue.New(queue.Config{Order: p.Order()}, 1)
 	var out queue.Effects
 	send := func(at time.Time, level queue.Level) {
 		t.Helper()

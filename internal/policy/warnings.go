@@ -8,13 +8,14 @@ import (
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // Warnings returns what is allowed but probably not meant, in the order of the
 // fields. lock is how long a consumer of the queue may hold a message.
 func (p *Policy) Warnings(lock time.Duration) Faults {
 	var w Faults
-	if p.Discipline == Aging {
+	if p.Discipline == ordering.Aging {
 		p.warnCap(&w)
 	}
 	if p.saturable() {
@@ -23,7 +24,7 @@ func (p *Policy) Warnings(lock time.Duration) Faults {
 	for i := range p.Classes {
 		p.warnClass(&w, i, lock)
 	}
-	if p.Discipline == Deadline && !p.catchesAll() {
+	if p.Discipline == ordering.Deadline && !p.catchesAll() {
 		w.addf("classes", "messages that no class takes have no objective and are served after all that have one; end with a class without when")
 	}
 	switch {
@@ -59,7 +60,7 @@ func (p *Policy) warnClass(w *Faults, i int, lock time.Duration) {
 		w.addf(join(at, "objective.wait"), "%v is shorter than the lock of %v: a message whose consumer dies comes back too late",
 			entity.Duration(o.Wait), entity.Duration(lock))
 	}
-	if p.Discipline == Deadline && c.Objective.Wait == 0 {
+	if p.Discipline == ordering.Deadline && c.Objective.Wait == 0 {
 		w.addf(join(at, "objective"), "missing: under deadline class %q is served after all that have one, and may wait for ever", c.Name)
 	}
 	if c.Shed == Evict && c.Limit == 0 && c.Bytes == 0 && p.Watermarks == (Depth{}) {
@@ -84,7 +85,7 @@ func (p *Policy) warnShadow(w *Faults, i int) {
 
 // warnLevel warns of classes that the discipline cannot tell apart.
 func (p *Policy) warnLevel(w *Faults, i int) {
-	if p.Discipline != Deadline && !p.weighs() {
+	if p.Discipline != ordering.Deadline && !p.weighs() {
 		return
 	}
 	c := p.Classes[i]
@@ -94,7 +95,7 @@ func (p *Policy) warnLevel(w *Faults, i int) {
 		}
 		how := fmt.Sprintf("under %s their weights add up", p.Discipline)
 		switch {
-		case p.Discipline == Deadline:
+		case p.Discipline == ordering.Deadline:
 			how = "under deadline the shorter of their objectives holds for both"
 		case p.saturable():
 			how = "when saturated their weights add up"

@@ -2,34 +2,23 @@
 
 package policy
 
-import "fmt"
+import (
+	"fmt"
 
-// Within is the order inside a level.
-type Within uint8
-
-// The orders inside a level, in the numbers that the queue machine gives them.
-const (
-	Fifo        Within = iota // the oldest first, or the fair keys in turns
-	Lifo                      // the newest first
-	FinishFirst               // the fair keys that were started before the others
+	"github.com/triagemq/triagemq/internal/ordering"
 )
-
-var withins = []string{"fifo", "lifo", "finishFirst"}
-
-// String returns the order as a policy spells it.
-func (w Within) String() string { return withins[w] }
 
 // fitting refuses an order inside the levels that another part of the policy cannot
 // do with.
 func (r *reader) fitting(v value, p *Policy) {
 	within, _ := v.child("within")
 	switch {
-	case p.Within == FinishFirst && p.FairKey == "":
+	case p.Within == ordering.FinishFirst && p.FairKey == "":
 		r.faultf(within, "there is no fairKey that says what belongs together")
-	case p.Within != Lifo:
+	case p.Within != ordering.Lifo:
 	case p.FairKey != "":
 		r.faultf(within, "fair keys take turns by age: leave out fairKey, or lifo")
-	case p.Discipline == Aging || p.Discipline == Deadline:
+	case p.Discipline == ordering.Aging || p.Discipline == ordering.Deadline:
 		r.faultf(within, "under %s the oldest goes first: lifo goes with strict and weighted", p.Discipline)
 	case p.saturable() && p.Saturation.Oldest > 0:
 		r.faultf(within, "under lifo the oldest always waits long: give saturation.waiting, and no oldest")
@@ -39,14 +28,14 @@ func (r *reader) fitting(v value, p *Policy) {
 // inside says how a message is chosen inside a level, where that is not by age.
 func (p *Policy) inside() []string {
 	switch p.Within {
-	case Lifo:
+	case ordering.Lifo:
 		return []string{"inside a level the newest goes first; while newer ones keep coming, an old one waits for ever."}
-	case FinishFirst:
+	case ordering.FinishFirst:
 		t := told{
 			fmt.Sprintf("inside a level what was started is finished first: when a message is handed out, all others with its value of %s go ahead of values that were not started, until none is left in the queue; of several the value that was started first, and in it the oldest.", p.FairKey),
 			"a value that was not started waits while those that were have messages at its level; of several the one with the oldest message goes first. A message without a value stands for itself.",
 		}
-		if p.Discipline == Aging || p.Discipline == Deadline || p.saturable() && p.Saturation.Oldest > 0 {
+		if p.Discipline == ordering.Aging || p.Discipline == ordering.Deadline || p.saturable() && p.Saturation.Oldest > 0 {
 			t.add("the oldest message decides about its level; what is served then is what was started, so what is said above of a message holds for its level.")
 		}
 		return append(t, p.limits()...)

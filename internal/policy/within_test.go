@@ -7,18 +7,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 func TestWithinIsPartOfTheOrder(t *testing.T) {
-	for text, want := range map[string]queue.Within{
-		`{}`:                 queue.Fifo,
-		`{"within": "fifo"}`: queue.Fifo,
-		`{"within": "lifo"}`: queue.Lifo,
-		`{"within": "finishFirst", "fairKey": "run"}`: queue.FinishFirst,
+	for text, want := range map[string]ordering.Within{
+		`{}`:                 ordering.Fifo,
+		`{"within": "fifo"}`: ordering.Fifo,
+		`{"within": "lifo"}`: ordering.Lifo,
+		`{"within": "finishFirst", "fairKey": "run"}`: ordering.FinishFirst,
 	} {
-		if got := queue.Within(parse(t, text).Order().Within); got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
+		if got := parse(t, text).Order().Within; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
 }

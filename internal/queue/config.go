@@ -2,7 +2,11 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/ordering"
+)
 
 // Config is what an operator decides about a queue. The zero value is an open,
 // strict queue without limits whose locks last no time at all: set LockFor.
@@ -23,45 +27,34 @@ type Config struct {
 	Order Order
 }
 
-// Discipline is the rule by which the next message is chosen among the levels.
-type Discipline uint8
-
-// The disciplines. They are on disk and never change.
-const (
-	// Strict serves the highest level first, inside it the oldest, and goes over
-	// to the shares of Weighted while there is Order.Saturation.
-	Strict Discipline = iota
-	// Aging lifts a message by one level for every Order.Every it waited, up to
-	// Order.UpTo; among equals the oldest goes first.
-	Aging
-	// Deadline serves the earliest enqueue time plus Order.Objective of its
-	// level first; a level without an objective comes after all that have one.
-	Deadline
-	// Weighted gives each level that has messages a share of the deliveries in
-	// proportion to Order.Weight.
-	Weighted
+// The settings of an order are those of package ordering.
+type (
+	// Level is the priority of a message; a higher level is served first.
+	Level = ordering.Level
+	// Class is the number of the policy class a message was put in; zero is none.
+	Class = ordering.Class
+	// Discipline is the rule by which the next message is chosen among the levels.
+	Discipline = ordering.Discipline
+	// Within is the order inside a level.
+	Within = ordering.Within
+	// Order says how the next message is chosen. The zero value is Strict.
+	Order = ordering.Order
+	// Share is what a fair key may have.
+	Share = ordering.Share
+	// Saturation says when a strict queue has more than it can keep up with.
+	Saturation = ordering.Saturation
 )
 
-// Order says how the next message is chosen. The zero value is Strict.
-type Order struct {
-	Discipline Discipline
-	Every      time.Duration   // Aging: wait that lifts by one level; zero lifts never
-	UpTo       Level           // Aging: no message rises above it by waiting
-	Objective  []time.Duration // Deadline: by level; missing or zero is none
-	Weight     []uint32        // Weighted, and Strict when saturated: by level; missing or zero is one
-	Saturation Saturation      // Strict: when there is too much for it
+// The constants of an order, from package ordering.
+const (
+	DefaultLevel = ordering.DefaultLevel
 
-	Within Within  // inside a level
-	Fair   bool    // inside a level the fair keys take turns
-	Others Share   // Fair: of a key that Shares does not name
-	Shares []Share // Fair: of single keys
-}
+	Strict   = ordering.Strict
+	Aging    = ordering.Aging
+	Deadline = ordering.Deadline
+	Weighted = ordering.Weighted
 
-// Share is what a fair key may have.
-type Share struct {
-	Key    string
-	Weight uint32  // turns in proportion to it; zero is one
-	Cap    uint32  // messages in flight at a time; zero is no limit
-	Rate   float64 // messages handed out per second; zero is no limit
-	Burst  uint32  // messages handed out at once before Rate holds; zero is one
-}
+	Fifo        = ordering.Fifo
+	Lifo        = ordering.Lifo
+	FinishFirst = ordering.FinishFirst
+)

@@ -28,7 +28,7 @@ func (byWork) before(a, b *fairLine) bool {
 // logged, so that a restart goes on with what was begun.
 func (q *Queue) start(e *entry, out *Effects) {
 	n := q.fairKey(e.group)
-	if n == 0 || !q.order.finishes() || q.keys.all[n].started != 0 {
+	if n == 0 || !q.order.FinishesFirst() || q.keys.all[n].started != 0 {
 		return
 	}
 	q.begin(n, q.keys.starts+1)
@@ -37,7 +37,7 @@ func (q *Queue) start(e *entry, out *Effects) {
 	}
 	if name, number := q.keys.all[n].name, q.keys.starts; q.next.index != nil {
 		q.exchange()
-		if n, ok := q.keys.byName[name]; ok && q.order.finishes() {
+		if n, ok := q.keys.byName[name]; ok && q.order.FinishesFirst() {
 			q.begin(n, number)
 		}
 		q.exchange()
@@ -117,7 +117,7 @@ func (q *Queue) replayStarted(r *reader) error {
 		}
 		n, ok := q.keys.byName[name]
 		switch {
-		case ok && n != 0 && q.order.finishes():
+		case ok && n != 0 && q.order.FinishesFirst():
 			if q.keys.all[n].started == 0 {
 				q.begin(n, number)
 			}
@@ -131,13 +131,13 @@ func (q *Queue) replayStarted(r *reader) error {
 // worksBefore reports whether a message of another key of the level goes before one
 // of mine, should nothing else come. When the first of a key is served, the others
 // are next.
-func (q *Queue) worksBefore(l Level, other uint32, o key, mine uint32, k key) bool {
+func (q *Queue) worksBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
 	a, b := q.standIn(l, other, o), q.standIn(l, mine, k)
 	return !q.keys.all[other].full() && q.keys.all[other].opens() <= q.clock && byWork{}.before(a, b)
 }
 
 // standIn returns the line of a key, or one of a message that has none.
-func (q *Queue) standIn(l Level, n uint32, k key) *fairLine {
+func (q *Queue) standIn(l Level, n uint32, k orderKey) *fairLine {
 	if line := q.levels.all[l].(*fairLane).find(q, n); n != 0 && line != nil {
 		return line
 	}

@@ -11,7 +11,7 @@ import (
 
 // hand notes that a message is handed out: its key is started.
 func (m *model) hand(x *modelMessage) {
-	if x.a.Key != "" && m.cfg.Order.finishes() && !slices.Contains(m.started, x.a.Key) {
+	if x.a.Key != "" && m.cfg.Order.FinishesFirst() && !slices.Contains(m.started, x.a.Key) {
 		m.started = append(m.started, x.a.Key)
 	}
 }
@@ -27,7 +27,7 @@ func (m *model) forget() {
 func (m *model) within(a, b *modelMessage) int {
 	oldest := cmp.Or(a.since.Compare(b.since), cmp.Compare(a.seq, b.seq))
 	switch o := m.cfg.Order; {
-	case o.finishes():
+	case o.FinishesFirst():
 		return cmp.Or(cmp.Compare(m.turn(a), m.turn(b)), oldest)
 	case o.Within == Lifo && !o.Fair && (o.Discipline == Weighted || o.Discipline == Strict && o.Saturation.Oldest == 0):
 		return -oldest

@@ -51,8 +51,8 @@ func (m *model) configure(cfg Config) {
 		configured = m.next
 	}
 	m.cfg, m.cfg.Order = cfg, order
-	if !next.equal(configured) {
-		m.next, m.void = &next, m.void || order.finishes() && !next.finishes()
+	if !next.Equal(configured) {
+		m.next, m.void = &next, m.void || order.FinishesFirst() && !next.FinishesFirst()
 	}
 }
 
@@ -61,7 +61,7 @@ func (m *model) reorder() {
 	if m.next == nil {
 		return
 	}
-	if m.void || !m.next.finishes() {
+	if m.void || !m.next.FinishesFirst() {
 		m.started = nil
 	}
 	m.cfg.Order, m.next, m.void, m.shares = *m.next, nil, false, nil
@@ -264,7 +264,7 @@ func (m *model) choices(now time.Time, r levelRange, keep func(*modelMessage) bo
 	if best == nil {
 		return nil
 	}
-	if o := m.cfg.Order; o.finishes() || o.Within == Lifo && !o.Fair {
+	if o := m.cfg.Order; o.FinishesFirst() || o.Within == Lifo && !o.Fair {
 		return m.firsts(now, best.a.Level, may)
 	}
 	if !m.cfg.Order.Fair && m.cfg.Order.Discipline != Weighted {

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// Saturation says when a strict queue has more than it can keep up with. Either
-// limit is enough; the zero value is never. It is over when no limit is reached by
-// more than half, so that a queue at the edge does not go to and fro.
-type Saturation struct {
-	Waiting int64         // messages that are ready; zero is no limit
-	Oldest  time.Duration // wait of the oldest that may be handed out; zero is no limit
-}
-
 // saturable is strict, and gives the levels shares while the queue is saturated.
 // Whether it is follows from what waits, the time, and whether it was when the last
 // message was chosen; a queue that was restarted, or configured anew, was not.
@@ -33,7 +25,7 @@ func (s *saturable) touch(l Level) {
 	}
 }
 
-func (s *saturable) joined(l Level, k key) {
+func (s *saturable) joined(l Level, k orderKey) {
 	if s.shares != nil {
 		s.shares.joined(l, k)
 	}
@@ -45,7 +37,7 @@ func (s *saturable) served(q *Queue, l Level) {
 	}
 }
 
-func (s *saturable) score(l Level, k key, now int64) (score, int64) {
+func (s *saturable) score(l Level, k orderKey, now int64) (score, int64) {
 	if s.shares != nil {
 		return s.shares.score(l, k, now)
 	}

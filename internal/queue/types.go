@@ -10,15 +10,6 @@ import (
 // SeqNo numbers the messages of one queue, from 1, without gaps.
 type SeqNo uint64
 
-// Level is the priority of a message; a higher level is served first.
-type Level uint8
-
-// DefaultLevel is the level of a message that asks for none, as in AMQP.
-const DefaultLevel Level = 4
-
-// Class is the number of the policy class a message was put in; zero is none.
-type Class uint8
-
 // Ref says where the journal keeps a body and how long it is. The queue never
 // reads it.
 type Ref struct {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
-	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -82,7 +81,7 @@ func (w *world) config(r *rules) queue.Config {
 		DeadLetterExpired: w.chance(2),
 		SendPaused:        w.chance(12),
 		ReceivePaused:     w.chance(12),
-		Order:             broker.OrderOf(r.real),
+		Order:             r.real.Order(),
 	}
 	if w.chance(3) {
 		cfg.Duplicates = window

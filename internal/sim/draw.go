@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -16,15 +15,15 @@ import (
 func (w *world) rules() *rules {
 	r := &rules{shares: map[string]keyShare{}}
 	var text []string
-	discipline := policy.Discipline(w.rng.IntN(4))
+	discipline := queue.Discipline(w.rng.IntN(4))
 	text = append(text, fmt.Sprintf(`"discipline": %q`, discipline))
 	var want queue.Order
-	want.Discipline = queue.Discipline(discipline)
-	if discipline == policy.Aging {
+	want.Discipline = discipline
+	if discipline == queue.Aging {
 		want.Every, want.UpTo = time.Duration(w.pick(1, 3, 20))*time.Second, queue.Level(w.pick(3, 5, 9, 255))
 		text = append(text, fmt.Sprintf(`"aging": {"every": %q, "upTo": %d}`, want.Every, want.UpTo))
 	}
-	if discipline == policy.Strict && w.chance(2) {
+	if discipline == queue.Strict && w.chance(2) {
 		text = append(text, w.saturation(&want))
 	}
 	if w.chance(2) {
@@ -55,7 +54,7 @@ func (w *world) rules() *rules {
 		w.failf("policy %s: %v", r.text, err)
 	}
 	r.ranks(&want)
-	if got := broker.OrderOf(r.real); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := r.real.Order(); fmt.Sprint(got) != fmt.Sprint(want) {
 		w.failf("policy %s\n got order %+v\nwant order %+v", r.text, got, want)
 	}
 	return r

@@ -145,7 +145,7 @@ func (f *front) storey(runs ...func(context.Context) error) *storey {
 // create makes a queue.
 func (f *front) create(name string) {
 	l := &lane{name: name, rules: f.counting(), counts: map[string]tally{}, past: map[string]tally{}}
-	l.q = newModelQueue(queue.Config{LockFor: laneLock, Order: broker.OrderOf(l.rules.real)}, &f.now)
+	l.q = newModelQueue(queue.Config{LockFor: laneLock, Order: l.rules.real.Order()}, &f.now)
 	l.door = newDoor(l.rules)
 	_, err := f.life.CreateQueue(f.ctx, entity.Queue{
 		Name: name, Policy: []byte(l.rules.text), LockDuration: entity.Duration(laneLock), MaxDeliveryCount: 2000,

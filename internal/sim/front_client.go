@@ -120,7 +120,7 @@ func (f *front) change(l *lane) {
 	}
 	l.rules = next
 	cfg := l.q.cfg
-	cfg.Order = broker.OrderOf(next.real)
+	cfg.Order = next.real.Order()
 	l.q.configure(cfg, 0)
 	l.q.goOver() // it is short enough for one step
 	for _, m := range l.q.messages {

@@ -99,7 +99,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 		return codec.Value{}, err
 	}
 	k.OnLost(func() { broker.Return(ds) })
-	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.Stamp {
+	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.BrokerProperties {
 		k.broker.HandedOut(k.Entity(), k.Conn().Sending().Key, d, m)
 		s := StampOf(d, mode)
 		s.State = message.StateDeferred
@@ -107,7 +107,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	})
 }
 
-func peekedStamp(d *broker.Delivery, _ *message.Message) message.Stamp {
+func peekedStamp(d *broker.Delivery, _ *message.Message) message.BrokerProperties {
 	s := StampOf(d, broker.ReceiveAndDelete) // no lock to tell of
 	switch {
 	case d.State == queue.Deferred || d.Deferred: // also while somebody holds it
@@ -123,7 +123,7 @@ func peekedStamp(d *broker.Delivery, _ *message.Message) message.Stamp {
 // messagesOf makes the body of a reply with messages, as many as most bytes hold but
 // at least one; null when there is none. One that is larger than what was reserved for the
 // reply is charged before it is read.
-func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Delivery, *message.Message) message.Stamp) (codec.Value, error) {
+func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Delivery, *message.Message) message.BrokerProperties) (codec.Value, error) {
 	var list []codec.Value
 	size := 0
 	for i := range ds {

@@ -25,8 +25,8 @@ func Changes(v codec.Value) []message.Change {
 }
 
 // StampOf says what goes onto a message that is delivered on a link.
-func StampOf(d *broker.Delivery, mode broker.Mode) message.Stamp {
-	s := message.Stamp{
+func StampOf(d *broker.Delivery, mode broker.Mode) message.BrokerProperties {
+	s := message.BrokerProperties{
 		SequenceNumber:         int64(d.Seq),
 		EnqueuedTime:           d.EnqueuedAt,
 		DeliveryCount:          d.Failures,

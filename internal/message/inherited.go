@@ -8,27 +8,28 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 )
 
-// Message annotations that the broker writes into a reply when it arrives, and
-// nobody else: see Lent. They are on the wire and on disk and never change.
+// Message annotations that the broker, and only the broker, writes into a reply
+// when it arrives: see Inherited. They are on the wire and on disk and never
+// change.
 const (
 	AnnotationReplyLevel = "x-triage-reply-level" // ubyte
 	AnnotationReplyClass = "x-triage-reply-class" // string, may be absent
 	AnnotationReplySince = "x-triage-reply-since" // timestamp
 )
 
-// Lent is what a reply without a priority of its own has of the request that it
-// answers.
-type Lent struct {
+// Inherited is what a reply without a priority of its own inherits from the
+// request that it answers.
+type Inherited struct {
 	Level uint8
 	Class string    // in the policy of the request's queue; empty is none
 	Since time.Time // when the request arrived, to the millisecond
 }
 
-// Lent returns what the broker has written into a reply.
-func (m *Message) Lent() (l Lent, ok bool) {
+// Inherited returns what the broker has written into a reply.
+func (m *Message) Inherited() (l Inherited, ok bool) {
 	v, ok := m.Annotation(AnnotationReplyLevel)
 	if !ok {
-		return Lent{}, false
+		return Inherited{}, false
 	}
 	level, isLevel := v.Int()
 	if isLevel = isLevel && level >= 0 && level <= 255; isLevel {
@@ -42,8 +43,8 @@ func (m *Message) Lent() (l Lent, ok bool) {
 	return l, isLevel
 }
 
-// Changes returns the annotations that tell l.
-func (l Lent) Changes() []Change {
+// Changes returns the annotations that encode l.
+func (l Inherited) Changes() []Change {
 	return []Change{
 		{Name: AnnotationReplyLevel, Value: codec.Ubyte(l.Level)},
 		{Name: AnnotationReplyClass, Value: codec.String(l.Class), Remove: l.Class == ""},
@@ -51,9 +52,9 @@ func (l Lent) Changes() []Change {
 	}
 }
 
-// ClaimsLoan reports whether a message has an annotation of those that only the
-// broker may write.
-func (m *Message) ClaimsLoan() bool {
+// HasInherited reports whether a message has one of the annotations that only
+// the broker may write.
+func (m *Message) HasInherited() bool {
 	for name := range m.Annotations() {
 		switch name {
 		case AnnotationReplyLevel, AnnotationReplyClass, AnnotationReplySince:
@@ -63,8 +64,8 @@ func (m *Message) ClaimsLoan() bool {
 	return false
 }
 
-// Unlent returns the changes that take these annotations away.
-func Unlent() []Change {
+// StripInherited returns the changes that remove these annotations.
+func StripInherited() []Change {
 	return []Change{
 		{Name: AnnotationReplyLevel, Remove: true},
 		{Name: AnnotationReplyClass, Remove: true},

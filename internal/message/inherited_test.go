@@ -9,34 +9,34 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 )
 
-func TestLentIsWrittenAndTakenAway(t *testing.T) {
+func TestInheritedIsWrittenAndRemoved(t *testing.T) {
 	d := Draft{Body: []byte("x"), Annotations: []Pair{{Name: AnnotationPartitionKey, Value: codec.String("k")}}}
 	plain := d.Message()
-	if _, ok := plain.Lent(); ok || plain.ClaimsLoan() {
-		t.Error("a plain message was lent something")
+	if _, ok := plain.Inherited(); ok || plain.HasInherited() {
+		t.Error("a plain message has inherited something")
 	}
-	for _, want := range []Lent{
+	for _, want := range []Inherited{
 		{Level: 8, Class: "paid", Since: time.UnixMilli(1_700_000_000_123).UTC()},
 		{Level: 0, Since: time.UnixMilli(1).UTC()},
 	} {
 		m := parse(t, plain.Edit(Edit{Annotations: want.Changes()}))
-		if got, ok := m.Lent(); !ok || got != want || !m.ClaimsLoan() {
+		if got, ok := m.Inherited(); !ok || got != want || !m.HasInherited() {
 			t.Errorf("got %+v, %t, want %+v", got, ok, want)
 		}
 		if m.PartitionKey() != "k" {
 			t.Errorf("the partition key became %q", m.PartitionKey())
 		}
-		if m = parse(t, m.Edit(Edit{Annotations: Unlent()})); string(m.Bytes()) != string(plain.Bytes()) {
-			t.Errorf("taken away: %x, want %x", m.Bytes(), plain.Bytes())
+		if m = parse(t, m.Edit(Edit{Annotations: StripInherited()})); string(m.Bytes()) != string(plain.Bytes()) {
+			t.Errorf("after removal: %x, want %x", m.Bytes(), plain.Bytes())
 		}
 	}
 }
 
-func TestLentThatIsNoLevel(t *testing.T) {
+func TestInheritedThatIsNoLevel(t *testing.T) {
 	for _, v := range []codec.Value{codec.String("9"), codec.Int(-1), codec.Int(256), {}} {
 		m := (&Draft{Annotations: []Pair{{Name: AnnotationReplyLevel, Value: v}}}).Message()
-		if l, ok := m.Lent(); ok || !m.ClaimsLoan() {
-			t.Errorf("%v: got %+v, %t; claims %t, want none, claimed", v, l, ok, m.ClaimsLoan())
+		if l, ok := m.Inherited(); ok || !m.HasInherited() {
+			t.Errorf("%v: got %+v, %t; has inherited %t, want none, true", v, l, ok, m.HasInherited())
 		}
 	}
 }

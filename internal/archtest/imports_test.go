@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+// pkgRule says what a package may import. Packages are named by their path
+// below the module, without internal/. A trailing /* means the packages below,
+// a lone * means all packages.
+type pkgRule struct {
+	may   []string // of ours
+	never []string // of the standard library, with everything below it
+}
+
+// pure are the imports that a state machine must not have. Time, randomness and
+// bytes are arguments, and it runs on its caller's goroutine.
+var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
+
+// corePkgs are the state machines. Their sources are also searched for clocks.
+var corePkgs = []string{"queue", "stream", "filter", "policy", "ordering"}
+
+// pkgRules is the table of allowed imports. A package without a row uses the
+// row of the nearest package above it. A package without any row fails the
+// test.
+var pkgRules = map[string]pkgRule{
+	// These import no package of ours.
+	"vfs":       {},
+	"lifecycle": {},
+	"clock":     {},
+	"budget":    {},
+	"invariant": {},
+	"script":    {},
+	"archtest":  {},
+	"limits":    {},
+	"notify":    {},
+	"sas":       {},
+
+	// Definitions and encodings.
+	"entity":     {may: []string{"limits"}},
+	"amqp/codec": {may: []string{"limits"}},
+	"ordering":   {never: pure},
+
+	// The log.
+	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
+
+	// The state.
+	"message": {may: []string{"amqp/codec", "limits"}},
+	"queue":   {may: []string{"message", "ordering", "invariant"}, never: pure},
+	"stream":  {may: []string{"message", "invariant"}, never: pure},
+	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
+
+	// Objectives and measurements: numbers only.
+	"objective": {never: pure},
+
+	// The broker.
+	"access": {may: []string{"entity", "limits", "sas"}},
+	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"broker": {
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		never: []string{"net", "os"},
+	},
+
+	// The wire.
+	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
+
+	// What both Azure personalities share, and the personalities, which it does not know.
+	"azure":           {may: []string{"azure/*", "amqp/*", "broker", "message", "entity", "access", "budget", "limits"}, never: []string{"os"}},
+	"azure/condition": {may: []string{"amqp/*", "broker", "message", "access", "limits"}, never: []string{"os", "net"}},
+	"servicebus":      {may: []string{"azure", "azure/*", "servicebus/*", "amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+	"eventhubs":       {may: []string{"azure", "azure/*", "eventhubs/*", "amqp/*", "broker", "stream", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+
+	"admin": {
+		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
+	},
+
+	// Assembly.
+	"config": {may: []string{"entity"}},
+	"apply":  {may: []string{"config", "entity"}, never: pure},
+	"server": {may: []string{"*"}},
+	"sim":    {may: []string{"*"}},
+
+	// A broker without a wire, for tests.
+	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
+
+	// Callers with different rights, for the tests of access control.
+	"access/accesstest": {may: []string{"access", "entity"}},
+
+	// What users run and import.
+	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "sas", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
+	"client":       {may: []string{"amqp/*", "notify", "sas"}},
+	"worker":       {may: []string{"client"}},
+	"processor":    {may: []string{"client"}},
+	"triagetest":   {may: []string{"server", "config", "vfs", "client", "entity"}},
+	"web":          {},
+	"api":          {},
+
+	// The load generator uses our own codec. The programs in bench measure other
+	// clients, other brokers and the disk, and contain a server that does nothing,
+	// to compare with.
+	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
+	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
+
+	// Examples show what users can do.
+	"examples": {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
+	"test":     {may: []string{"*"}},
+}
