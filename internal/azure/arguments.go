@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
@@ -43,7 +44,7 @@ func (k *Call) MustText(name string) (string, error) {
 // Count returns a number between zero and most.
 func (k *Call) Count(name string, most int) (int, error) {
 	v, _ := k.body.Lookup(name)
-	n, ok := Integer(v)
+	n, ok := wire.Integer(v)
 	if !ok || n < 0 {
 		return 0, BadArgument(name, "a number that is not negative")
 	}
@@ -77,18 +78,4 @@ func (k *Call) List(name string) ([]codec.Value, error) {
 		return nil, BadArgument(name, "not empty")
 	}
 	return vs, nil
-}
-
-// Result makes the body of a reply from names and values in turn.
-func Result(pairs ...any) codec.Value {
-	vs := make([]codec.Value, len(pairs))
-	for i, p := range pairs {
-		switch p := p.(type) {
-		case string:
-			vs[i] = codec.String(p)
-		case codec.Value:
-			vs[i] = p
-		}
-	}
-	return codec.Map(vs...)
 }

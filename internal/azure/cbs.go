@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
@@ -34,7 +35,7 @@ func (c *Conn) attachCBS(l *endpoint.Link) error {
 			return taken()
 		}
 		c.cbs.requests = l
-		c.Attached(l, &requests{c: c, link: l, node: cbsAddress, serve: c.putToken,
+		c.Attached(l, &requests{c: c, link: l, node: wire.CBS, serve: c.putToken,
 			done: func() { c.cbs.requests = nil }})
 		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: limits.TokenRequest})
 		return nil
@@ -43,7 +44,7 @@ func (c *Conn) attachCBS(l *endpoint.Link) error {
 		return taken()
 	}
 	c.cbs.replies = l
-	c.Attached(l, &replies{c: c, link: l, node: cbsAddress, tokens: true,
+	c.Attached(l, &replies{c: c, link: l, node: wire.CBS, tokens: true,
 		done: func() { c.cbs.replies = nil }})
 	l.Accept(endpoint.Accept{})
 	return nil
@@ -58,7 +59,7 @@ func (c *Conn) putToken(r *request) {
 		r.from.answer(r, a)
 		return
 	}
-	r.from.answer(r, reply{status: condition.StatusAccepted, text: "Accepted"})
+	r.from.answer(r, reply{Reply: wire.Reply{Status: condition.StatusAccepted, Text: "Accepted"}})
 }
 
 func (c *Conn) checkToken(r *request, audience string) error {
@@ -75,7 +76,7 @@ func (c *Conn) checkToken(r *request, audience string) error {
 	if err != nil {
 		return err
 	}
-	path := PathOf(audience)
+	path := wire.PathOf(audience)
 	if !grant.Covers(path) {
 		c.refused(grant.Rule, errElsewhere)
 		return access.ErrSignature // signed, but for something else
@@ -103,15 +104,15 @@ func (c *Conn) verify(kind, token string) (access.Grant, error) {
 // checkAudience reports an audience that names no entity. It has to be said here:
 // the Go SDK knows a missing entity only by the status of this reply.
 func (c *Conn) checkAudience(path string) error {
-	if isManagement(path) {
-		path = managedEntity(path)
+	if wire.IsManagement(path) {
+		path = wire.ManagedEntity(path)
 	}
-	if path == "" || path == cbsAddress || isTemporary(path) {
+	if path == "" || path == wire.CBS || wire.IsTemporary(path) {
 		return nil
 	}
 	_, _, err := c.find(path)
 	if err != nil && !errors.Is(err, broker.ErrNotFound) {
-		return endpoint.Errorf(endpoint.CondNotFound, "The messaging entity '%s' could not be found.", c.urlOf(path))
+		return endpoint.Errorf(endpoint.CondNotFound, "The messaging entity '%s' could not be found.", wire.URL(c.host, path))
 	}
 	return err
 }

@@ -13,9 +13,15 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/outbox"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 )
+
+// connectionShare is which part of the memory for messages that are not on disk yet one
+// connection can have.
+const connectionShare = 4
 
 // SenderCredit is the credit that Azure gives a sender. The JavaScript SDK gives up if
 // it has none a second after the attach.
@@ -37,7 +43,7 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 	helper sync.WaitGroup // what Go runs
 
-	out  outbox
+	out  *outbox.Box
 	desk desk
 
 	host    string // what the peer calls us
@@ -51,7 +57,7 @@ type Conn struct {
 	parts   []Links                                    // beside the service's personalities; nil while it has none of one
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
-	unsynced unsynced
+	unsynced *outbox.Unsynced
 	// watched are the queues and topics whose changes we are told of.
 	watched map[string]struct{}
 	// watchMost is how many of them there are when the next look is due at which
@@ -77,6 +83,9 @@ type Node interface {
 	// Detached is the last call.
 	Detached()
 }
+
+// Event is a result that Post brings into the connection's context.
+type Event = outbox.Event
 
 // Storer is a node that stores what it gets: each delivery is charged before Transfer,
 // which takes over the charge with Conn.TakeCharge.
@@ -120,9 +129,8 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 	ec.Restrict(c.member.Account)
 	unsyncedAll := s.memory.Unsynced()
 	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
-	c.unsynced = unsynced{account: account, do: c.do, resume: ec.Resume}
-	c.out.init(c.do, func(e *Event) { c.unsynced.answer(e.Charge) }, c.unsynced.settle, func(e *Event) {
-		account.Release(e.Charge)
+	c.unsynced = outbox.NewUnsynced(account, c.do, ec.Resume)
+	c.out = outbox.New(c.do, c.unsynced, func(e *Event) {
 		if f, ok := e.Value.(*forwarded); ok {
 			c.member.Release(f.charge)
 		}
@@ -142,14 +150,14 @@ func (c *Conn) finish() {
 		}
 	}
 	c.helper.Wait()
-	c.out.close() // deliveries that no link takes any more go back
+	c.out.Close() // deliveries that no link takes any more go back
 	for _, p := range c.parts {
 		if p != nil {
 			p.Closed()
 		}
 	}
 	c.unwatchAll()
-	c.unsynced.close()
+	c.unsynced.Close()
 	c.mem.Close()
 	c.member.Leave()
 }
@@ -170,7 +178,7 @@ func (c *Conn) Go(fn func()) { c.helper.Go(fn) }
 // Post hands an event to its handler, in the connection's context and with others that
 // have come meanwhile; on the caller's goroutine, without its handler, if the connection
 // is over. It may be called from any goroutine and never blocks.
-func (c *Conn) Post(e Event) { c.out.post(e) }
+func (c *Conn) Post(e Event) { c.out.Post(e) }
 
 // Sending is how the peer sends: who it is, and what is known about its software.
 func (c *Conn) Sending() broker.SenderOptions { return c.sending }
@@ -182,11 +190,11 @@ func (c *Conn) Memory() *budget.Member { return c.member }
 func (c *Conn) Counter() *budget.Counter { return &c.mem }
 
 // Unsynced is the account of messages of the peer that are not durable yet.
-func (c *Conn) Unsynced() *budget.Account { return c.unsynced.account }
+func (c *Conn) Unsynced() *budget.Account { return c.unsynced.Account() }
 
 // TakeCharge returns what Unsynced was charged for the delivery that a Storer was just
 // given. It is put into the event that answers the delivery, or given back.
-func (c *Conn) TakeCharge() int64 { return c.unsynced.take() }
+func (c *Conn) TakeCharge() int64 { return c.unsynced.Take() }
 
 // Require reports that the peer may not do want at a path, in the words of the service.
 func (c *Conn) Require(want access.Rights, path string) error { return c.grants.require(want, path) }
@@ -194,8 +202,8 @@ func (c *Conn) Require(want access.Rights, path string) error { return c.grants.
 // Opened learns what the peer is. An unnamed host is fine: it only appears in
 // texts.
 func (c *app) Opened(open *frame.Open) error {
-	product, _ := LookupText(open.Properties, "product")
-	if version, ok := LookupText(open.Properties, "version"); ok && product != "" {
+	product, _ := wire.LookupText(open.Properties, "product")
+	if version, ok := wire.LookupText(open.Properties, "version"); ok && product != "" {
 		c.client = product + " " + version
 	}
 	c.client, c.opened = cmp.Or(c.client, product, open.ContainerID), true
@@ -223,20 +231,20 @@ func (c *Conn) attach(l *endpoint.Link) error {
 	switch addr := l.Address(); {
 	case remote.Coordinator != nil:
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
-	case isCBS(addr):
+	case wire.IsCBS(addr):
 		return c.attachCBS(l)
-	case isManagement(addr):
+	case wire.IsManagement(addr):
 		return c.attachManagement(l)
 	case !sends && remote.Source != nil && remote.Source.Dynamic:
 		return c.attachTemporary(l)
-	case sends && isTemporary(addr):
+	case sends && wire.IsTemporary(addr):
 		return c.attachToTemporary(l)
 	case sends && remote.Target != nil && remote.Target.Dynamic:
 		return endpoint.Errorf(endpoint.CondNotImplemented, "A temporary node is made by a dynamic source, not by a target.")
 	case sends && addr == "" && remote.Target != nil:
 		return c.attachRelay(l)
 	default:
-		path := PathOf(addr)
+		path := wire.PathOf(addr)
 		return c.linksAt(path).Attach(l, path)
 	}
 }
@@ -301,7 +309,7 @@ func (c *app) Unsent(l *endpoint.Link, ref uint64) {
 // Room charges a delivery that the broker will be asked to store.
 func (c *app) Room(l *endpoint.Link, size int) bool {
 	if a, ok := l.Value.(*attachment); ok && a.stores {
-		return c.unsynced.room(size)
+		return c.unsynced.Room(size)
 	}
 	return true
 }

@@ -38,9 +38,9 @@
 // login.go, cbs.go and grants.go say who the peer is and what it may do, watch.go what
 // happens when that changes. rpc.go has request and reply links, management.go runs
 // requests, arguments.go reads them. relay.go and temporary.go are the anonymous terminus
-// and dynamic nodes. outbox.go and unsynced.go bring results from the broker's goroutines
-// back, and count the memory of what waits for them. Package condition has the table of
-// errors.
+// and dynamic nodes. Package wire reads addresses and writes replies, package outbox
+// brings results from the broker's goroutines back, and package condition has the table
+// of errors.
 //
 // # Concurrency
 //

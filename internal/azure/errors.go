@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
@@ -39,7 +40,7 @@ func newTable(ps []Personality) *condition.Table {
 // failureOf translates err, which happened to the entity at addr. An error nobody
 // planned for is logged.
 func (c *Conn) failureOf(addr string, err error) condition.Failure {
-	f, planned := c.svc.conditions.Failure(err, func() string { return c.urlOf(addr) })
+	f, planned := c.svc.conditions.Failure(err, func() string { return wire.URL(c.host, addr) })
 	if !planned {
 		c.log.Error("unexpected error", "entity", addr, "err", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -180,7 +181,7 @@ func (g *grants) require(want access.Rights, path string) error {
 	}
 	return endpoint.Errorf(endpoint.CondUnauthorizedAccess,
 		"Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: '%s'.",
-		want, g.c.urlOf(path))
+		want, wire.URL(g.c.host, path))
 }
 
 // requireAny asks for any right at path at all.

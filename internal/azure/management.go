@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -34,7 +35,7 @@ const (
 // namespace. Whoever may do anything to the entity may attach; each request is checked
 // by itself.
 func (c *Conn) attachManagement(l *endpoint.Link) error {
-	path := PathOf(l.Address())
+	path := wire.PathOf(l.Address())
 	if err := c.mayManage(path); err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (c *Conn) attachManagement(l *endpoint.Link) error {
 // mayManage asks for any right at the entity of a management node. Clients of Event
 // Hubs have a token for a hub and attach to the node of the namespace.
 func (c *Conn) mayManage(path string) error {
-	if managedEntity(path) == "" && slices.ContainsFunc(c.svc.personalities, Personality.ServesNamespace) {
+	if wire.ManagedEntity(path) == "" && slices.ContainsFunc(c.svc.personalities, Personality.ServesNamespace) {
 		return c.grants.requireSome(access.Listen, path)
 	}
 	return c.grants.requireAny(path)
@@ -166,7 +167,7 @@ func (d *desk) init(c *Conn) { d.c, d.calls = c, map[*Call]struct{}{} }
 
 // take accepts a request in the connection's context: rights are known there.
 func (d *desk) take(r *request) {
-	k := &Call{request: r, node: r.from.node, entity: managedEntity(r.from.node), c: d.c}
+	k := &Call{request: r, node: r.from.node, entity: wire.ManagedEntity(r.from.node), c: d.c}
 	if err := d.admit(k); err != nil {
 		r.from.answer(r, d.c.failed(k.entity, err))
 		return
@@ -230,10 +231,10 @@ func (c *Conn) operation(entity, name string) (Operation, bool) {
 // aim makes an entity that the request names the one it is about. The right to it is
 // asked for first: only whoever has it may learn whether there is such an entity.
 func (k *Call) aim(addr string) error {
-	if k.entity = PathOf(addr); k.entity == "" {
+	if k.entity = wire.PathOf(addr); k.entity == "" {
 		return nil
 	}
-	k.node = k.entity + managementSuffix
+	k.node = k.entity + wire.ManagementSuffix
 	if err := k.c.grants.require(k.op.Needs, k.node); err != nil {
 		return err
 	}
@@ -322,9 +323,9 @@ func (k *Call) perform() {
 		k.reply = k.c.failed(k.entity, err)
 	case body.IsNull():
 		// Clients ask for exactly this status to see that there is nothing.
-		k.reply = reply{status: condition.StatusNoContent, text: "No Content", body: Done}
+		k.reply = reply{Reply: wire.Reply{Status: condition.StatusNoContent, Text: "No Content", Body: wire.Done}}
 	default:
-		k.reply = reply{status: condition.StatusOK, text: "OK", body: body, lost: k.lost}
+		k.reply = reply{wire.Reply{Status: condition.StatusOK, Text: "OK", Body: body}, k.lost}
 	}
 }
 
@@ -344,7 +345,7 @@ func (k *Call) timeout() time.Duration {
 		if !ok {
 			continue
 		}
-		if ms, ok := Integer(v); ok && ms > 0 && ms < requestTimeout.Milliseconds() {
+		if ms, ok := wire.Integer(v); ok && ms > 0 && ms < requestTimeout.Milliseconds() {
 			return time.Duration(ms) * time.Millisecond
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -33,7 +34,7 @@ func (r *relay) Transfer(in *endpoint.Incoming) {
 	d, charge := in.Delivery, r.c.TakeCharge()
 	s, ms, err := r.accept(in)
 	if err != nil || s == nil {
-		r.c.unsynced.account.Release(charge)
+		r.c.Unsynced().Release(charge)
 		r.answer(d, err)
 		return
 	}
@@ -45,12 +46,12 @@ func (r *relay) Transfer(in *endpoint.Incoming) {
 // accept returns the messages of a delivery and the way to where they go; no way if
 // they are there already, at a temporary node.
 func (r *relay) accept(in *endpoint.Incoming) (Sender, []*message.Message, error) {
-	ms, err := Unpack(nil, in)
+	ms, err := wire.Unpack(nil, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	to := ms[0].To()
-	if isTemporary(to) {
+	if wire.IsTemporary(to) {
 		return nil, nil, r.c.svc.nodes.forward(to, ms)
 	}
 	s, err := r.sender(to)
@@ -63,7 +64,7 @@ func (r *relay) accept(in *endpoint.Incoming) (Sender, []*message.Message, error
 // sender returns the way to addr. When there are too many, all are closed and
 // opened again as they are needed: a relay with that many targets is rare.
 func (r *relay) sender(addr string) (Sender, error) {
-	path := PathOf(addr)
+	path := wire.PathOf(addr)
 	if path == "" {
 		return nil, endpoint.Errorf(endpoint.CondNotAllowed, "A message to the anonymous terminus needs an address in its 'to' property.")
 	}

@@ -4,9 +4,9 @@ package azure
 
 import (
 	"github.com/triagemq/triagemq/internal/access"
-	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -65,11 +65,8 @@ func requestCost(size int) int64 { return 3*int64(size) + 2<<10 }
 
 // reply is the answer to a request.
 type reply struct {
-	status    int32
-	text      string
-	condition string
-	body      codec.Value // null, or a map with at least one key
-	lost      func()      // runs if the reply never leaves; may be nil
+	wire.Reply
+	lost func() // runs if it never leaves; may be nil
 }
 
 func (q *requests) Transfer(in *endpoint.Incoming) {
@@ -78,7 +75,7 @@ func (q *requests) Transfer(in *endpoint.Incoming) {
 		q.link.Settle(in.Delivery, frame.Rejected(ErrNoMemory))
 		return
 	}
-	ms, err := Unpack(nil, in)
+	ms, err := wire.Unpack(nil, in)
 	if err != nil {
 		q.c.mem.Release(charge)
 		q.link.Settle(in.Delivery, frame.Rejected(q.c.WireError(q.node, err)))
@@ -99,14 +96,14 @@ func (r *request) property(name string) string {
 // a request that it has forgotten.
 func (q *requests) answer(r *request, a reply) {
 	q.link.SettleNow(r.delivery, frame.Accepted())
-	payload := a.encode(r.message)
+	payload := a.Encode(r.message)
 	q.c.mem.Release(r.charge)
 	r.charge = 0
-	if isTemporary(r.message.ReplyTo()) {
+	if wire.IsTemporary(r.message.ReplyTo()) {
 		m, err := message.Parse(payload)
 		if err == nil {
 			// $cbs answers strangers too, who may not send there.
-			err = q.c.grants.requireSome(access.Send, PathOf(r.message.ReplyTo()))
+			err = q.c.grants.requireSome(access.Send, wire.PathOf(r.message.ReplyTo()))
 		}
 		if err == nil {
 			err = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader may have left
@@ -203,7 +200,7 @@ func (to *replies) Credit() {
 			}
 			to.leaving[to.next] = p // before Send, which may tell at once
 		}
-		o := endpoint.Outgoing{Tag: Tag(to.next), Settled: true, Payload: p.payload, Ref: to.next}
+		o := endpoint.Outgoing{Tag: wire.Tag(to.next), Settled: true, Payload: p.payload, Ref: to.next}
 		if to.link.Send(o) != nil {
 			delete(to.leaving, to.next)
 			return
@@ -224,42 +221,11 @@ func (to *replies) Unsent(ref uint64) {
 	}
 }
 
-// encode makes the message. Every key is there in both spellings, because
-// clients differ in which one they read, and the status is an int, because the Go
-// SDK accepts no other type.
-func (a reply) encode(request *message.Message) []byte {
-	id := request.MessageID()
-	if id.IsNull() {
-		id = request.CorrelationID()
-	}
-	d := message.Draft{
-		CorrelationID: id,
-		To:            request.ReplyTo(),
-		Application: []message.Pair{
-			{Name: "status-code", Value: codec.Int(a.status)},
-			{Name: "statusCode", Value: codec.Int(a.status)},
-			{Name: "status-description", Value: codec.String(a.text)},
-			{Name: "statusDescription", Value: codec.String(a.text)},
-		},
-		Value: &a.body,
-	}
-	if a.condition != "" {
-		d.Application = append(d.Application,
-			message.Pair{Name: "error-condition", Value: codec.Symbol(a.condition)},
-			message.Pair{Name: "errorCondition", Value: codec.Symbol(a.condition)})
-	}
-	return d.Encode(nil)
-}
-
 // failed is the reply that tells of an error.
 func (c *Conn) failed(addr string, err error) reply {
 	f := c.failureOf(addr, err)
-	return reply{status: f.Status, text: f.Description, condition: f.Condition, body: Done}
+	return reply{Reply: wire.Reply{Status: f.Status, Text: f.Description, Condition: f.Condition, Body: wire.Done}}
 }
-
-// Done is the body of a reply that has nothing to say: the Go SDK chokes on an
-// empty map.
-var Done = codec.Map(codec.String("result"), codec.Bool(true))
 
 func (q *requests) Credit()                       {}
 func (q *requests) Disposition(*endpoint.Outcome) {}

@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -44,7 +45,7 @@ func (c *Conn) attachTemporary(l *endpoint.Link) error {
 	}
 	var id [16]byte
 	rand.Read(id[:]) // never fails, says its documentation
-	name := temporaryPrefix + hex.EncodeToString(id[:])
+	name := wire.TemporaryPrefix + hex.EncodeToString(id[:])
 	t := &temporary{name: name, replies: replies{c: c, link: l, node: name}}
 	c.Attached(l, t)
 	c.svc.nodes.add(t)
@@ -69,7 +70,7 @@ func (ns *nodes) remove(t *temporary) {
 func (ns *nodes) find(addr string) (*temporary, error) {
 	ns.mu.RLock()
 	defer ns.mu.RUnlock()
-	if t, ok := ns.m[PathOf(addr)]; ok {
+	if t, ok := ns.m[wire.PathOf(addr)]; ok {
 		return t, nil
 	}
 	return nil, endpoint.Errorf(endpoint.CondNotFound, "The temporary node '%s' does not exist any more.", addr)
@@ -146,7 +147,7 @@ type toTemporary struct {
 }
 
 func (c *Conn) attachToTemporary(l *endpoint.Link) error {
-	if err := c.grants.requireSome(access.Send, PathOf(l.Address())); err != nil {
+	if err := c.grants.requireSome(access.Send, wire.PathOf(l.Address())); err != nil {
 		return err
 	}
 	if _, err := c.svc.nodes.find(l.Address()); err != nil {
@@ -158,7 +159,7 @@ func (c *Conn) attachToTemporary(l *endpoint.Link) error {
 }
 
 func (s *toTemporary) Transfer(in *endpoint.Incoming) {
-	ms, err := Unpack(nil, in)
+	ms, err := wire.Unpack(nil, in)
 	if err == nil {
 		err = s.c.svc.nodes.forward(s.addr, ms)
 	}
@@ -171,6 +172,6 @@ func (s *toTemporary) Transfer(in *endpoint.Incoming) {
 
 func (s *toTemporary) Credit()                       {}
 func (s *toTemporary) Disposition(*endpoint.Outcome) {}
-func (s *toTemporary) Check() error                  { return s.c.grants.requireSome(access.Send, PathOf(s.addr)) }
+func (s *toTemporary) Check() error                  { return s.c.grants.requireSome(access.Send, wire.PathOf(s.addr)) }
 func (s *toTemporary) Paths() []string               { return nil }
 func (s *toTemporary) Detached()                     {}

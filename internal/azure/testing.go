@@ -44,5 +44,5 @@ func (c *Conn) Try(ctx context.Context, op Operation, path string, m *message.Me
 		k.account.Release(k.charge)
 	}
 	c.member.Release(k.beyond)
-	return k.reply.status
+	return k.reply.Status
 }

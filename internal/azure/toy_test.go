@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -113,7 +114,7 @@ func (ls *counterLinks) Attach(l *endpoint.Link, path string) error {
 			return err
 		}
 		ls.Attached(l, &adder{ls: ls, link: l, counter: c})
-		properties := azure.Result("toy:most", codec.Long(maxSum))
+		properties := wire.Result("toy:most", codec.Long(maxSum))
 		l.Accept(endpoint.Accept{Credit: azure.SenderCredit, Properties: codec.AppendValue(nil, properties)})
 		return nil
 	}
@@ -121,14 +122,14 @@ func (ls *counterLinks) Attach(l *endpoint.Link, path string) error {
 		return err
 	}
 	r := &reader{ls: ls, link: l, counter: c}
-	if v, ok := azure.Lookup(l.Remote().Properties, "toy:epoch"); ok {
-		r.epoch, _ = azure.Integer(v)
+	if v, ok := wire.Lookup(l.Remote().Properties, "toy:epoch"); ok {
+		r.epoch, _ = wire.Integer(v)
 	}
-	if v, ok := azure.Lookup(l.Remote().Source.Filter, "toy:plus"); ok {
+	if v, ok := wire.Lookup(l.Remote().Source.Filter, "toy:plus"); ok {
 		if _, inner, ok := v.Described(); ok {
 			v = inner
 		}
-		r.plus, _ = azure.Integer(v)
+		r.plus, _ = wire.Integer(v)
 	}
 	if err := r.take(); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (ls *counterLinks) Operation(name string) (azure.Operation, bool) {
 				return nil, azure.BadArgument("name", "that of a counter")
 			}
 			return func(context.Context) (codec.Value, error) {
-				return azure.Result("sum", codec.Long(ls.all.read(c))), nil
+				return wire.Result("sum", codec.Long(ls.all.read(c))), nil
 			}, nil
 		}
 	case "ADD":
@@ -180,7 +181,7 @@ func (ls *counterLinks) Operation(name string) (azure.Operation, bool) {
 				return nil, endpoint.Errorf("toy:odd", "Odd numbers are not added.")
 			}
 			c := ls.all.find(k.Entity())
-			return func(context.Context) (codec.Value, error) { return azure.Done, ls.all.add(c, int64(n)) }, nil
+			return func(context.Context) (codec.Value, error) { return wire.Done, ls.all.add(c, int64(n)) }, nil
 		}
 	default:
 		return azure.Operation{}, false
@@ -199,7 +200,7 @@ func (a *adder) StoresDeliveries() {}
 
 func (a *adder) Transfer(in *endpoint.Incoming) {
 	d, charge := in.Delivery, a.ls.TakeCharge()
-	ms, err := azure.Unpack(nil, in)
+	ms, err := wire.Unpack(nil, in)
 	if err == nil {
 		err = a.ls.all.add(a.counter, int64(len(ms)))
 	}
@@ -254,7 +255,7 @@ func (r *reader) Credit() {
 		r.sent++
 		sum := codec.Long(r.ls.all.read(r.counter) + r.plus)
 		payload := (&message.Draft{Value: &sum}).Encode(nil)
-		if r.link.Send(endpoint.Outgoing{Tag: azure.Tag(r.sent), Settled: true, Payload: payload}) != nil {
+		if r.link.Send(endpoint.Outgoing{Tag: wire.Tag(r.sent), Settled: true, Payload: payload}) != nil {
 			return
 		}
 	}

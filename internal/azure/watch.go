@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -121,10 +122,10 @@ func (c *Conn) unwatchAll() {
 // have its name before or after it; zero for a path that is none's: the namespace,
 // $cbs, a temporary node. It may be called from any goroutine.
 func (c *Conn) identify(path string) (id uint64, err error) {
-	if isManagement(path) {
-		path = managedEntity(path)
+	if wire.IsManagement(path) {
+		path = wire.ManagedEntity(path)
 	}
-	if path == "" || path == cbsAddress || isTemporary(path) {
+	if path == "" || path == wire.CBS || wire.IsTemporary(path) {
 		return 0, nil
 	}
 	_, id, err = c.find(path)

@@ -16,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -223,7 +224,7 @@ func TestLargeMessageInAReplyIsCharged(t *testing.T) {
 	c, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
 	member := c.Memory()
 	member.Prove("key")
-	body := azure.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(10))
+	body := wire.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(10))
 	request, err := message.Parse((&message.Draft{Value: &body}).Encode(nil))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
-	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -40,11 +40,11 @@ type recalls struct {
 
 func (c *links) attachRecalls(l *endpoint.Link) error {
 	addr := l.Address()
-	path := azure.PathOf(addr[:len(addr)-len(recallSuffix)])
+	path := wire.PathOf(addr[:len(addr)-len(recallSuffix)])
 	if err := c.Require(access.Listen, path); err != nil {
 		return err
 	}
-	name, _ := azure.LookupText(l.Remote().Properties, propLink)
+	name, _ := wire.LookupText(l.Remote().Properties, propLink)
 	for r := range c.receivers {
 		if r.link.Name() == name && r.path == path && r.wishes.recall {
 			r.recalls = &recalls{c: c, link: l, main: r}
@@ -82,7 +82,7 @@ func (n *recalls) Credit() {
 		n.next++
 		// A peer that answers nothing costs nothing.
 		silent := n.link.Remote().SenderSettleMode == frame.SenderSettled || n.open >= maxRecalls
-		o := endpoint.Outgoing{Tag: azure.Tag(n.next), Settled: silent, Payload: encodeRecall(n.waiting[0]), Value: n.waiting[0]}
+		o := endpoint.Outgoing{Tag: wire.Tag(n.next), Settled: silent, Payload: encodeRecall(n.waiting[0]), Value: n.waiting[0]}
 		if n.link.Send(o) != nil {
 			return
 		}

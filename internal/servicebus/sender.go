@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -74,7 +75,7 @@ func (s *sender) Transfer(in *endpoint.Incoming) {
 	if n, changed := s.window.after(len(in.Payload)); changed {
 		s.link.SetWindow(n)
 	}
-	ms, err := azure.Unpack(s.batch[:0], in)
+	ms, err := wire.Unpack(s.batch[:0], in)
 	defer clear(ms)
 	if err != nil {
 		s.c.Unsynced().Release(charge)

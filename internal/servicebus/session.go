@@ -8,7 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
-	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 )
 
 const (
@@ -36,7 +36,7 @@ func sessionWishOf(source *frame.Source) sessionWish {
 	if source == nil {
 		return sessionWish{}
 	}
-	v, ok := azure.Lookup(source.Filter, sessionFilter)
+	v, ok := wire.Lookup(source.Filter, sessionFilter)
 	if !ok {
 		return sessionWish{}
 	}
@@ -126,11 +126,11 @@ func ticks(t time.Time) int64 {
 
 // acceptTimeoutOf returns how long the peer is ready to wait for a session.
 func acceptTimeoutOf(properties []byte) time.Duration {
-	v, ok := azure.Lookup(properties, propTimeout)
+	v, ok := wire.Lookup(properties, propTimeout)
 	if !ok {
 		return acceptTimeout
 	}
-	ms, ok := azure.Integer(v)
+	ms, ok := wire.Integer(v)
 	if !ok || ms <= 0 {
 		return acceptTimeout
 	}

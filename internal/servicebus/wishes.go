@@ -7,8 +7,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
-	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -45,11 +45,11 @@ type wishes struct {
 // wishesOf reads the wishes of an attach and puts those about levels into o.
 func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error) {
 	level := func(key string, to *queue.Level) bool {
-		v, ok := azure.Lookup(properties, key)
+		v, ok := wire.Lookup(properties, key)
 		if !ok || err != nil {
 			return false
 		}
-		n, isNumber := azure.Integer(v)
+		n, isNumber := wire.Integer(v)
 		if !isNumber || n < 0 || n > math.MaxUint8 {
 			err = endpoint.Errorf(condition.ArgumentError, "The link property %s is not a level of 0 to 255.", key)
 			return false
@@ -60,18 +60,18 @@ func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error
 	level(propMinLevel, &o.MinLevel)
 	o.Capped = level(propMaxLevel, &o.MaxLevel)
 	for key, to := range map[string]*string{propMinClass: &o.MinClass, propMaxClass: &o.MaxClass} {
-		if text, ok := azure.LookupText(properties, key); ok {
+		if text, ok := wire.LookupText(properties, key); ok {
 			*to, w.any = string([]byte(text)), true // the attach's bytes are not ours
 		}
 	}
 	if err == nil {
 		err = w.readSources(properties)
 	}
-	if v, ok := azure.Lookup(properties, propRecall); ok {
+	if v, ok := wire.Lookup(properties, propRecall); ok {
 		w.recall, _ = v.Bool()
 		o.Recall, w.any = w.recall, true
 	}
-	if v, ok := azure.Lookup(properties, propTell); ok {
+	if v, ok := wire.Lookup(properties, propTell); ok {
 		w.tell, _ = v.Bool()
 		w.any = true
 	}
@@ -79,7 +79,7 @@ func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error
 }
 
 func (w *wishes) readSources(properties []byte) error {
-	v, ok := azure.Lookup(properties, propSources)
+	v, ok := wire.Lookup(properties, propSources)
 	if !ok {
 		return nil
 	}
@@ -88,9 +88,9 @@ func (w *wishes) readSources(properties []byte) error {
 		if !isText || len(w.sources) == maxSources {
 			return endpoint.Errorf(condition.ArgumentError, "The link property %s is not a list of up to %d addresses.", propSources, maxSources)
 		}
-		w.sources = append(w.sources, azure.PathOf(addr))
+		w.sources = append(w.sources, wire.PathOf(addr))
 	}
-	rule, _ := azure.LookupText(properties, propRule)
+	rule, _ := wire.LookupText(properties, propRule)
 	switch rule {
 	case "", "order":
 		w.rule = broker.ByOrder

@@ -12,6 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/message"
@@ -23,14 +24,14 @@ func FuzzRequest(f *testing.F) {
 	seed := func(body codec.Value) {
 		f.Add((&message.Draft{Value: &body}).Encode(nil))
 	}
-	seed(azure.Done)
-	seed(azure.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(1)))
-	seed(azure.Result("lock-tokens", codec.Raw(codec.AppendUUIDArray(nil, [][16]byte{{1}})), "disposition-status", codec.String("completed")))
-	seed(azure.Result("sequence-numbers", codec.Raw(codec.AppendLongArray(nil, []int64{1}))))
-	seed(azure.Result("session-id", codec.String("a"), "session-state", codec.Binary([]byte("x"))))
-	seed(azure.Result("last-updated-time", codec.Timestamp(time.UnixMilli(everySession)), "skip", codec.Int(0), "top", codec.Int(1)))
-	seed(azure.Result("messages", codec.List(azure.Result("message", codec.Binary((&message.Draft{Body: []byte("x")}).Encode(nil))))))
-	seed(azure.Result("rule-name", codec.String("r"), "rule-description", azure.Result("correlation-filter", azure.Result("properties", azure.Result("a", codec.Double(1))))))
+	seed(wire.Done)
+	seed(wire.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(1)))
+	seed(wire.Result("lock-tokens", codec.Raw(codec.AppendUUIDArray(nil, [][16]byte{{1}})), "disposition-status", codec.String("completed")))
+	seed(wire.Result("sequence-numbers", codec.Raw(codec.AppendLongArray(nil, []int64{1}))))
+	seed(wire.Result("session-id", codec.String("a"), "session-state", codec.Binary([]byte("x"))))
+	seed(wire.Result("last-updated-time", codec.Timestamp(time.UnixMilli(everySession)), "skip", codec.Int(0), "top", codec.Int(1)))
+	seed(wire.Result("messages", codec.List(wire.Result("message", codec.Binary((&message.Draft{Body: []byte("x")}).Encode(nil))))))
+	seed(wire.Result("rule-name", codec.String("r"), "rule-description", wire.Result("correlation-filter", wire.Result("properties", wire.Result("a", codec.Double(1))))))
 
 	b, err := broker.Open(nil, slog.New(slog.DiscardHandler)) // has no entities, which is all that can be said
 	if err != nil {

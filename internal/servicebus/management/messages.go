@@ -10,6 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
@@ -37,7 +38,7 @@ func renewLock(ctx context.Context, k *call) (codec.Value, error) {
 		return codec.Value{}, err
 	}
 	// An array: the Go SDK does not take a list.
-	return azure.Result("expirations", codec.Raw(codec.AppendTimestampArray(nil, until))), nil
+	return wire.Result("expirations", codec.Raw(codec.AppendTimestampArray(nil, until))), nil
 }
 
 func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
@@ -62,12 +63,12 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	}
 	changes, _ := k.Body().Lookup("properties-to-modify")
 	o.Properties = Changes(changes)
-	return azure.Done, k.broker.Settle(ctx, k.Entity(), tokens, o, k.held...)
+	return wire.Done, k.broker.Settle(ctx, k.Entity(), tokens, o, k.held...)
 }
 
 func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
 	v, _ := k.Body().Lookup("from-sequence-number")
-	from, ok := azure.Integer(v)
+	from, ok := wire.Integer(v)
 	if !ok {
 		return codec.Value{}, azure.BadArgument("from-sequence-number", "a number")
 	}
@@ -89,7 +90,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	}
 	mode := broker.PeekLock
 	if v, ok := k.Body().Lookup("receiver-settle-mode"); ok {
-		if n, ok := azure.Integer(v); ok && n == 0 {
+		if n, ok := wire.Integer(v); ok && n == 0 {
 			mode = broker.ReceiveAndDelete
 		}
 	}
@@ -150,12 +151,12 @@ func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Del
 		if s.HasLock {
 			entry = append(entry, "lock-token", codec.UUID(s.LockToken))
 		}
-		list = append(list, azure.Result(entry...))
+		list = append(list, wire.Result(entry...))
 	}
 	if len(list) == 0 {
 		return codec.Value{}, nil
 	}
-	return azure.Result("messages", codec.List(list...)), nil
+	return wire.Result("messages", codec.List(list...)), nil
 }
 
 func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
@@ -191,7 +192,7 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 	for i, s := range seqs {
 		numbers[i] = int64(s)
 	}
-	return azure.Result("sequence-numbers", codec.Raw(codec.AppendLongArray(nil, numbers))), nil
+	return wire.Result("sequence-numbers", codec.Raw(codec.AppendLongArray(nil, numbers))), nil
 }
 
 func cancelScheduledMessage(ctx context.Context, k *call) (codec.Value, error) {
@@ -199,7 +200,7 @@ func cancelScheduledMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return azure.Done, k.broker.CancelScheduled(ctx, k.Entity(), seqs)
+	return wire.Done, k.broker.CancelScheduled(ctx, k.Entity(), seqs)
 }
 
 func batchDeleteMessages(ctx context.Context, k *call) (codec.Value, error) {
@@ -215,5 +216,5 @@ func batchDeleteMessages(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil || n == 0 {
 		return codec.Value{}, err
 	}
-	return azure.Result("message-count", codec.Int(int32(n))), nil
+	return wire.Result("message-count", codec.Int(int32(n))), nil
 }

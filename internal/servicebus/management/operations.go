@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -139,7 +140,7 @@ func (k *call) numbers(name string) ([]queue.SeqNo, error) {
 	}
 	seqs := make([]queue.SeqNo, len(vs))
 	for i, v := range vs {
-		n, ok := azure.Integer(v)
+		n, ok := wire.Integer(v)
 		if !ok || n < 0 {
 			return nil, azure.BadArgument(name, "an array of sequence numbers")
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -57,7 +58,7 @@ func addRule(ctx context.Context, k *call) (codec.Value, error) {
 		return codec.Value{}, err
 	}
 	_, err = k.broker.CreateRule(broker.Guard(ctx, k.Still), topic, sub, rule)
-	return azure.Done, err
+	return wire.Done, err
 }
 
 func removeRule(ctx context.Context, k *call) (codec.Value, error) {
@@ -69,7 +70,7 @@ func removeRule(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return azure.Done, k.broker.DeleteRule(broker.Guard(ctx, k.Still), topic, sub, name)
+	return wire.Done, k.broker.DeleteRule(broker.Guard(ctx, k.Still), topic, sub, name)
 }
 
 func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
@@ -96,9 +97,9 @@ func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
 	}
 	var list []codec.Value
 	for _, r := range rules {
-		list = append(list, azure.Result("rule-description", describeRule(r)))
+		list = append(list, wire.Result("rule-description", describeRule(r)))
 	}
-	return azure.Result("rules", codec.List(list...)), nil
+	return wire.Result("rules", codec.List(list...)), nil
 }
 
 // ruleIn reads the map that describes a rule, and copies what it keeps.

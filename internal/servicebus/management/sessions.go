@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
@@ -26,7 +27,7 @@ func renewSessionLock(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return azure.Result("expiration", codec.Timestamp(until)), nil
+	return wire.Result("expiration", codec.Timestamp(until)), nil
 }
 
 // sessionState answers with the key in any case: clients look it up unasked.
@@ -42,7 +43,7 @@ func sessionState(ctx context.Context, k *call) (codec.Value, error) {
 	if state != nil {
 		value = codec.Binary(state)
 	}
-	return azure.Result("session-state", value), nil
+	return wire.Result("session-state", value), nil
 }
 
 func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
@@ -57,7 +58,7 @@ func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
 	if len(state) == 0 {
 		state = nil // the Go SDK clears a state by an empty one
 	}
-	return azure.Done, k.broker.SetSessionState(ctx, k.Entity(), k.session, state)
+	return wire.Done, k.broker.SetSessionState(ctx, k.Entity(), k.session, state)
 }
 
 func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
@@ -83,6 +84,6 @@ func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
 	if len(ids) == 0 {
 		return codec.Value{}, endpoint.Errorf(condition.SessionNotFound, "session not found")
 	}
-	return azure.Result("skip", codec.Int(int32(skip+len(ids))),
+	return wire.Result("skip", codec.Int(int32(skip+len(ids))),
 		"sessions-ids", codec.Raw(codec.AppendStringArray(nil, ids))), nil
 }

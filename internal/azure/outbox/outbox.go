@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package azure
+package outbox
 
 import (
 	"sync"
@@ -8,14 +8,13 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 )
 
-// outbox carries results from the broker's goroutines into the connection's
+// Box carries results from the broker's goroutines into the connection's
 // context. However many come while one pass waits to run, they share it, so that
 // the endpoint can put the answers to a whole batch into one disposition.
-type outbox struct {
-	do    func(func())
-	each  func(*Event) // runs before each event is handled
-	after func()       // runs at the end of each pass
-	late  func(*Event) // takes what comes when the connection is over, on any goroutine
+type Box struct {
+	do      func(func())
+	charges *Unsynced
+	late    func(*Event)
 
 	mu      sync.Mutex
 	waiting []Event // guarded by mu
@@ -23,6 +22,13 @@ type outbox struct {
 	closed  bool    // guarded by mu
 
 	spare []Event // owned by the connection's context
+}
+
+// New returns a box whose passes run by do, which runs functions in the connection's
+// context. The charges of events are given back to charges. What comes when the
+// connection is over goes to late, on any goroutine.
+func New(do func(func()), charges *Unsynced, late func(*Event)) *Box {
+	return &Box{do: do, charges: charges, late: late}
 }
 
 // maxSpareEvents is how many events room is kept for; more than that was a burst.
@@ -36,7 +42,7 @@ type Event struct {
 	Err   error
 	Value any // a pointer, so that nothing is allocated for it
 
-	// Charge is what Conn.TakeCharge returned for the delivery. It is given back when
+	// Charge is what Unsynced.Take returned for the delivery. It is given back when
 	// the event has been handled, or comes too late.
 	Charge int64
 }
@@ -44,15 +50,12 @@ type Event struct {
 // Handler takes an event in the connection's context.
 type Handler interface{ Handle(e *Event) }
 
-func (o *outbox) init(do func(func()), each func(*Event), after func(), late func(*Event)) {
-	o.do, o.each, o.after, o.late = do, each, after, late
-}
-
-// post hands e over. It may be called from any goroutine and never blocks.
-func (o *outbox) post(e Event) {
+// Post hands e over. It may be called from any goroutine and never blocks.
+func (o *Box) Post(e Event) {
 	o.mu.Lock()
 	if o.closed {
 		o.mu.Unlock()
+		o.charges.account.Release(e.Charge)
 		o.late(&e)
 		return
 	}
@@ -65,13 +68,13 @@ func (o *outbox) post(e Event) {
 	}
 }
 
-func (o *outbox) pass() {
+func (o *Box) pass() {
 	o.mu.Lock()
 	events := o.waiting
 	o.waiting, o.due = o.spare[:0], false
 	o.mu.Unlock()
 	for i := range events {
-		o.each(&events[i])
+		o.charges.answer(events[i].Charge)
 		events[i].To.Handle(&events[i])
 	}
 	clear(events)
@@ -79,11 +82,11 @@ func (o *outbox) pass() {
 	if cap(events) > maxSpareEvents {
 		o.spare = nil
 	}
-	o.after()
+	o.charges.settle()
 }
 
-// close runs the last pass. What comes later is too late.
-func (o *outbox) close() {
+// Close runs the last pass. What comes later is too late.
+func (o *Box) Close() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
