@@ -60,7 +60,7 @@ func (b *Batch) UnmarshalJSON(data []byte) error {
 
 var peekQuery = []parameter{
 	{"from", "integer", "The lowest sequence number to show."},
-	{"max", "integer", "How many to return, 50 unless told, at most 1000."},
+	{"max", "integer", "Maximum number of messages to return; default 50, at most 1000."},
 	{"session", "string", "Only messages of this session."},
 	{"filter", "string", "Only messages for which this condition is true, in the language of subscription rules."},
 }
@@ -271,7 +271,7 @@ func send(c *call) (any, error) {
 	return Sent{len(ms)}, rest.Store(c.Context(), to, ms, c.Unsynced)
 }
 
-var deadLetterQuery = []parameter{{"transfer", "boolean", "Take those that could not be forwarded."}}
+var deadLetterQuery = []parameter{{"transfer", "boolean", "Use the transfer dead-letter queue."}}
 
 // deadLetters is the address of an entity's dead letters; ?transfer=true asks for
 // those that could not be forwarded.

@@ -26,7 +26,7 @@ type Explained struct {
 }
 
 var demandQuery = []parameter{
-	{"headroom", "number", "Workers beyond the busy ones, as a share of them; 0.25 unless told."},
+	{"headroom", "number", "Workers beyond the busy ones, as a share of them; default 0.25."},
 	{"floor", "integer", "The fewest workers to ask for."},
 	{"ceiling", "integer", "The most workers to ask for."},
 }

@@ -14,9 +14,9 @@ import (
 
 var purgeQuery = []parameter{
 	{"before", "string", "Only messages enqueued before this time, RFC 3339."},
-	{"max", "integer", "How many to remove at most; all unless told."},
+	{"max", "integer", "Maximum number of messages to remove; default all."},
 	{"filter", "string", "Only messages for which this condition is true, in the language of subscription rules."},
-	{"from", "integer", "The lowest sequence number to look at."},
+	{"from", "integer", "The lowest sequence number to examine."},
 }
 
 // Removed says how many messages were removed.

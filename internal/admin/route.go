@@ -107,7 +107,7 @@ func (a *api) lost(r *http.Request) error {
 		}
 	}
 	if allow == nil {
-		return problem.NotFound("There is nothing at %s; %s/openapi.json lists what there is.", r.URL.Path, apiRoot)
+		return problem.NotFound("No resource at %s; see %s/openapi.json.", r.URL.Path, apiRoot)
 	}
 	return problem.Method(allow...)
 }
@@ -263,7 +263,7 @@ func faulty(body []byte, to any, path func(string) string, err error) error {
 		faults, _ = entity.DecodeJSON(body, to, entity.RefuseUnknown)
 	}
 	if len(faults) == 0 { // or it is no JSON at all
-		return problem.Bad("The body is not the JSON that is wanted here: %s.", strings.TrimPrefix(err.Error(), "json: "))
+		return problem.Bad("Invalid request body: %s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	unread := len(faults)
 	for _, f := range definitionFaults(to, path) {
@@ -272,7 +272,7 @@ func faulty(body []byte, to any, path func(string) string, err error) error {
 			faults = append(faults, f)
 		}
 	}
-	p := problem.Bad("The body is not the JSON that is wanted here: %s.", strings.ReplaceAll(faults.Error(), "\n", "; "))
+	p := problem.Bad("Invalid request body: %s.", strings.ReplaceAll(faults.Error(), "\n", "; "))
 	for _, f := range faults {
 		p.Details = append(p.Details, problem.Detail{Field: f.Field, Problem: f.Problem})
 	}
@@ -335,7 +335,7 @@ func (c *call) number(name string, otherwise, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > most {
-		return 0, problem.Bad("%s is %q; it is a number from 0 to %d.", name, text, most)
+		return 0, problem.Bad("%s is %q; it must be an integer from 0 to %d.", name, text, most)
 	}
 	return n, nil
 }
@@ -348,8 +348,8 @@ type list[T any] struct {
 
 var listQuery = []parameter{
 	{"prefix", "string", "Only names that begin with this, in any case."},
-	{"skip", "integer", "How many to leave out."},
-	{"top", "integer", "How many to return, 100 unless told, at most 1000."},
+	{"skip", "integer", "Number of entries to skip."},
+	{"top", "integer", "Maximum number of entries to return; default 100, at most 1000."},
 }
 
 // page cuts a list to what the query asks for.

@@ -15,7 +15,7 @@ import (
 // Errors of layers.
 var (
 	// ErrEnded means that a layer returned, without an error, unasked.
-	ErrEnded = errors.New("lifecycle: ended unasked")
+	ErrEnded = errors.New("lifecycle: layer returned before it was stopped")
 	// ErrOverstayed means that a layer did not return in time.
 	ErrOverstayed = errors.New("lifecycle: still running")
 )

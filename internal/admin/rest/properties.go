@@ -122,7 +122,7 @@ func (p *brokerProperties) ttl() (time.Duration, error) {
 	}
 	switch {
 	case seconds < 0 || seconds != seconds:
-		return 0, problem.Bad("TimeToLive is %v, less than nothing.", seconds)
+		return 0, problem.Bad("TimeToLive is %v; it must not be negative.", seconds)
 	case seconds > forever:
 		return 0, nil // as long as the queue lets it
 	}
