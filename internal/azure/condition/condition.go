@@ -72,6 +72,7 @@ var shared = []Condition{
 	{broker.ErrDiskFull, endpoint.CondResourceLimitExceeded, StatusForbidden, "The broker's disk is full. Receiving and settling still work."},
 	{broker.ErrTimeout, Timeout, StatusTimeout, "The operation did not complete within the allotted time."},
 	{broker.ErrBusy, ServerBusy, StatusUnavailable, ""},
+	{broker.ErrMoved, endpoint.CondDetachForced, StatusUnavailable, "Another process has taken over the messages of '{entity}'. Connect again."},
 	{broker.ErrStopping, endpoint.CondConnectionForced, StatusUnavailable, "The broker is stopping."},
 	{context.DeadlineExceeded, Timeout, StatusTimeout, "The operation did not complete within the allotted time."},
 	{context.Canceled, Cancelled, StatusUnavailable, "The operation was cancelled."},
