@@ -64,6 +64,9 @@ var (
 var (
 	// ErrBusy means that the broker has more work queued than it accepts.
 	ErrBusy = shard.ErrBusy
+	// ErrMoved means that another owner has claimed the history that has the
+	// entity. This broker does not serve it any more, and goes on with others.
+	ErrMoved = shard.ErrMoved
 	// ErrStopping means that the broker is going down.
 	ErrStopping = shard.ErrStopped
 )

@@ -41,12 +41,12 @@ func (s *Shard) Check() error {
 			if err := sl.q.Check(); err != nil {
 				return fmt.Errorf("queue %d of %q: %w", sl.part, e.Name, err)
 			}
-			machine.AllRefs(sl.q, func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
+			machine.AllRefs(sl.q, func(ref queue.Ref) { live[s.live.blockOf(ref)] += uint64(ref.Size) })
 		}
 	}
 	for _, d := range s.dropped {
 		rest := *d
-		rest.free(math.MaxInt, func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
+		rest.free(math.MaxInt, func(ref queue.Ref) { live[s.live.blockOf(ref)] += uint64(ref.Size) })
 	}
 	for b, u := range s.live.blocks {
 		if u.live != live[b] {

@@ -81,7 +81,7 @@ func newShard(ctx context.Context, j journal.Journal, claim journal.Claim, opts 
 		entities: make(map[ID]*entity),
 		nextID:   1,
 		cache:    newCache(opts.CacheBytes),
-		live:     newLiveness(claim.BlockSize),
+		live:     newLiveness(claim),
 
 		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}
