@@ -44,7 +44,7 @@ type Conn struct {
 	helper sync.WaitGroup // what Go runs
 
 	out  *outbox.Box
-	desk desk
+	pool requestPool
 
 	host    string // what the peer calls us
 	client  string // what it calls itself, once it has opened
@@ -135,7 +135,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 			c.member.Release(f.charge)
 		}
 	})
-	c.desk.init(c)
+	c.pool.init(c)
 	c.grants.init(c)
 	return c
 }

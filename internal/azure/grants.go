@@ -278,7 +278,7 @@ func (g *grants) review() {
 			l.Detach(g.ended(l, err))
 		}
 	}
-	g.c.desk.review()
+	g.c.pool.review()
 	g.c.unwatch()
 	if g.deadline.IsZero() && !g.any() {
 		g.deadline = time.Now().Add(g.c.peer.Patience)
