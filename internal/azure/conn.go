@@ -27,8 +27,8 @@ const connectionShare = 4
 // it has none a second after the attach.
 const SenderCredit = 1000
 
-// patience is how long Azure waits for a connection to put its first token.
-const patience = 20 * time.Second
+// authTimeout is how long Azure waits for a connection to put its first token.
+const authTimeout = 20 * time.Second
 
 // Conn is one connection. Everything in it belongs to the connection's context,
 // except what has a lock or says otherwise.
@@ -121,7 +121,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 		parts:   make([]Links, len(s.personalities)),
 		watched: map[string]struct{}{},
 	}
-	c.peer.Patience = cmp.Or(peer.Patience, patience)
+	c.peer.AuthTimeout = cmp.Or(peer.AuthTimeout, authTimeout)
 	// What the connection has under way when it is told to stop is finished first.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.member = s.memory.Enter()

@@ -16,8 +16,8 @@ const (
 	ManagementSuffix = "/$management"
 	TemporaryPrefix  = "$temporary/"
 
-	// nowhere is the path of an address that cannot be one.
-	nowhere = "*"
+	// invalidPath is the path of an address that cannot be one.
+	invalidPath = "*"
 )
 
 // PathOf returns an address in the one form in which rights are compared, nodes of
@@ -31,7 +31,7 @@ func PathOf(addr string) string {
 	if access.PathOf(addr) == "" {
 		return "" // the namespace
 	}
-	return nowhere
+	return invalidPath
 }
 
 // IsCBS reports whether addr is that of the node that takes tokens.
