@@ -242,7 +242,7 @@ func (c *Conn) attach(l *endpoint.Link) error {
 	case sends && remote.Target != nil && remote.Target.Dynamic:
 		return endpoint.Errorf(endpoint.CondNotImplemented, "A temporary node is made by a dynamic source, not by a target.")
 	case sends && addr == "" && remote.Target != nil:
-		return c.attachRelay(l)
+		return c.attachAnonymousSender(l)
 	default:
 		path := wire.PathOf(addr)
 		return c.linksAt(path).Attach(l, path)
