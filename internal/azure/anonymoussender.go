@@ -51,7 +51,7 @@ func (r *anonymousSender) accept(in *endpoint.Incoming) (Sender, []*message.Mess
 		return nil, nil, err
 	}
 	to := ms[0].To()
-	if wire.IsTemporary(to) {
+	if wire.IsDynamicNode(to) {
 		return nil, nil, r.c.svc.nodes.forward(to, ms)
 	}
 	s, err := r.sender(to)

@@ -236,9 +236,9 @@ func (c *Conn) attach(l *endpoint.Link) error {
 	case wire.IsManagement(addr):
 		return c.attachManagement(l)
 	case !sends && remote.Source != nil && remote.Source.Dynamic:
-		return c.attachTemporary(l)
-	case sends && wire.IsTemporary(addr):
-		return c.attachToTemporary(l)
+		return c.attachDynamicNode(l)
+	case sends && wire.IsDynamicNode(addr):
+		return c.attachToDynamicNode(l)
 	case sends && remote.Target != nil && remote.Target.Dynamic:
 		return endpoint.Errorf(endpoint.CondNotImplemented, "A temporary node is made by a dynamic source, not by a target.")
 	case sends && addr == "" && remote.Target != nil:

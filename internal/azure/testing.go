@@ -12,7 +12,7 @@ import (
 // What tests of personalities need to see or do.
 
 // Held is what a service keeps for its connections.
-type Held struct{ Connections, TemporaryNodes, Watched int }
+type Held struct{ Connections, DynamicNodes, Watched int }
 
 // Held returns what the service keeps now; nothing when the last connection is gone.
 func (s *Service) Held() Held {

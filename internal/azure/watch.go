@@ -125,7 +125,7 @@ func (c *Conn) identify(path string) (id uint64, err error) {
 	if wire.IsManagement(path) {
 		path = wire.ManagedEntity(path)
 	}
-	if path == "" || path == wire.CBS || wire.IsTemporary(path) {
+	if path == "" || path == wire.CBS || wire.IsDynamicNode(path) {
 		return 0, nil
 	}
 	_, id, err = c.find(path)

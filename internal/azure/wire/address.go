@@ -14,7 +14,7 @@ import (
 const (
 	CBS              = "$cbs"
 	ManagementSuffix = "/$management"
-	TemporaryPrefix  = "$temporary/"
+	DynamicPrefix    = "$temporary/"
 
 	// invalidPath is the path of an address that cannot be one.
 	invalidPath = "*"
@@ -42,8 +42,8 @@ func IsManagement(addr string) bool {
 	return strings.HasSuffix("/"+PathOf(addr), ManagementSuffix)
 }
 
-// IsTemporary reports whether addr is that of a temporary node.
-func IsTemporary(addr string) bool { return strings.HasPrefix(PathOf(addr), TemporaryPrefix) }
+// IsDynamicNode reports whether addr is that of a temporary node.
+func IsDynamicNode(addr string) bool { return strings.HasPrefix(PathOf(addr), DynamicPrefix) }
 
 // ManagedEntity returns the path of the entity whose management node addr is.
 func ManagedEntity(addr string) string {
