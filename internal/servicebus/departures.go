@@ -131,7 +131,7 @@ func (r *receiver) Unsent(ref uint64) {
 	if r.mode == broker.ReceiveAndDelete {
 		r.never.forGood = append(r.never.forGood, r.departing.take(ref))
 	} else {
-		if len(r.wishes.sources) > 0 {
+		if len(r.options.sources) > 0 {
 			r.never.sources = append(r.never.sources, r.locks.source(ref))
 		}
 		r.never.tokens = append(r.never.tokens, r.locks.take(ref))

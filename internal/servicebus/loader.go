@@ -326,8 +326,8 @@ func (l *loader) encode(w *work) *loaded {
 		rfc := d.Token.Bytes()
 		stamp := management.StampOf(d, w.to.mode)
 		stamp.Source = source
-		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.wishes.recall || w.to.wishes.tell
-		if w.to.wishes.tell {
+		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.options.recall || w.to.options.tell
+		if w.to.options.tell {
 			stamp.Class = l.c.broker.ClassName(cmp.Or(source, w.to.path), d.Class)
 		}
 		out.buf = message.AppendDelivery(out.buf, m, stamp)

@@ -116,7 +116,7 @@ func (c *links) HeldSession(path, id, link string) (held queue.SessionLock, ok b
 			continue
 		}
 		from, isOpen := r.origin().(*broker.Receiver)
-		if !isOpen || !r.wish.asked {
+		if !isOpen || !r.session.asked {
 			continue
 		}
 		// A link that has just lost the session may still be there: the later counts.
@@ -132,7 +132,7 @@ func (c *links) HeldSession(path, id, link string) (held queue.SessionLock, ok b
 func (c *links) HeldSessions(path string) []queue.SessionLock {
 	var held []queue.SessionLock
 	for r := range c.receivers {
-		if r.wish.asked && r.path == path {
+		if r.session.asked && r.path == path {
 			if from, ok := r.origin().(*broker.Receiver); ok {
 				held = append(held, from.SessionLock())
 			}

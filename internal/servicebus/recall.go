@@ -46,7 +46,7 @@ func (c *links) attachRecalls(l *endpoint.Link) error {
 	}
 	name, _ := wire.LookupText(l.Remote().Properties, propLink)
 	for r := range c.receivers {
-		if r.link.Name() == name && r.path == path && r.wishes.recall {
+		if r.link.Name() == name && r.path == path && r.options.recall {
 			r.recalls = &recalls{c: c, link: l, main: r}
 			c.Attached(l, r.recalls)
 			l.Accept(endpoint.Accept{})

@@ -40,13 +40,13 @@ const (
 // receiver is a link on which the peer receives from an entity. It is the
 // broker's Sink as well: those methods say so and may run on any goroutine.
 type receiver struct {
-	c    *links
-	link *endpoint.Link
-	path string
-	mode broker.Mode
-	wish sessionWish
+	c       *links
+	link    *endpoint.Link
+	path    string
+	mode    broker.Mode
+	session sessionRequest
 
-	wishes  wishes             // of our own clients
+	options linkOptions        // of our own clients
 	recalls *recalls           // where it is asked for messages back; nil while there is none
 	cancel  context.CancelFunc // ends the wait for a session
 	// from is the broker's end, set once by the opening goroutine. It settles
@@ -80,7 +80,7 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 	if err := checkFilters(l.Remote().Source); err != nil {
 		return err
 	}
-	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source), typical: unknownSize}
+	r := &receiver{c: c, link: l, path: path, session: sessionRequestOf(l.Remote().Source), typical: unknownSize}
 	if l.Remote().SenderSettleMode == frame.SenderSettled {
 		r.mode = broker.ReceiveAndDelete
 		r.typical = unknownSizeForGood
@@ -89,11 +89,11 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 		Mode:        r.mode,
 		Name:        l.Name(),
 		Sink:        r,
-		Session:     r.wish.id,
-		NextSession: r.wish.asked && r.wish.id == nil,
+		Session:     r.session.id,
+		NextSession: r.session.asked && r.session.id == nil,
 	}
 	var err error
-	if r.wishes, err = wishesOf(l.Remote().Properties, &o); err != nil {
+	if r.options, err = linkOptionsOf(l.Remote().Properties, &o); err != nil {
 		return err
 	}
 	if err := r.Check(); err != nil {
@@ -103,7 +103,7 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 	if o.NextSession {
 		timeout = acceptTimeoutOf(l.Remote().Properties)
 	}
-	r.cost = receiverCost * int64(max(1, len(r.wishes.sources)))
+	r.cost = receiverCost * int64(max(1, len(r.options.sources)))
 	if !c.Counter().Take(r.cost) {
 		return azure.ErrNoMemory
 	}
@@ -150,9 +150,9 @@ func (r *receiver) refusal(err error) *endpoint.Error {
 	switch {
 	case errors.Is(err, broker.ErrSessionRequired):
 		return endpoint.Errorf(endpoint.CondNotAllowed, textSessionRequired)
-	case errors.Is(err, broker.ErrSessionLocked) && r.wish.id != nil:
+	case errors.Is(err, broker.ErrSessionLocked) && r.session.id != nil:
 		return endpoint.Errorf(condition.SessionCannotBeLocked,
-			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.wish.id)
+			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.session.id)
 	}
 	return r.c.WireError(r.path, err)
 }
@@ -162,20 +162,20 @@ func (r *receiver) accept() {
 	id := ""
 	properties, at := codec.BeginMap(nil)
 	n := 0
-	if from, ok := r.origin().(*broker.Receiver); ok && r.wish.asked {
+	if from, ok := r.origin().(*broker.Receiver); ok && r.session.asked {
 		var until time.Time
 		id, until = from.Session()
 		properties = appendLockedUntil(properties, until)
 		n++
 	}
-	if r.wishes.any {
-		properties = r.wishes.appendGranted(properties)
+	if r.options.any {
+		properties = r.options.appendGranted(properties)
 		n++
 	}
 	if n > 0 {
 		a.Properties = codec.EndMap(properties, at, n)
 	}
-	a.Source = r.wish.granted(r.link.Remote().Source, id)
+	a.Source = r.session.granted(r.link.Remote().Source, id)
 	r.link.Accept(a)
 	r.Credit()
 }
@@ -352,7 +352,7 @@ func (r *receiver) sendLocked(l *loaded) {
 func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
 	ref := r.locks.put(p.token)
 	tag := p.tag[:]
-	if len(r.wishes.sources) > 0 {
+	if len(r.options.sources) > 0 {
 		r.locks.from(ref, source)
 		// Messages of two queues may have equal tokens.
 		tag = append(tag, byte(source>>8), byte(source))

@@ -25,8 +25,8 @@ type origin interface {
 
 // paths are those that the receiver takes messages from.
 func (r *receiver) Paths() []string {
-	if len(r.wishes.sources) > 0 {
-		return r.wishes.sources
+	if len(r.options.sources) > 0 {
+		return r.options.sources
 	}
 	return []string{r.path}
 }
@@ -55,19 +55,19 @@ func (r *receiver) Check() error {
 	return nil
 }
 
-// open opens the broker's end as the peer wishes.
+// open opens the broker's end as the peer asks.
 func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (origin, error) {
-	if len(r.wishes.sources) == 0 {
+	if len(r.options.sources) == 0 {
 		from, err := r.c.broker.OpenReceiver(ctx, r.path, o)
 		if err != nil {
 			return nil, err
 		}
 		return from, nil
 	}
-	if r.wishes.sources[0] != r.path {
+	if r.options.sources[0] != r.path {
 		return nil, endpoint.Errorf(condition.ArgumentError, "The first of %s is not the address of the link.", propSources)
 	}
-	set, err := r.c.broker.OpenSet(ctx, r.wishes.sources, r.wishes.rule, o, setSink{r})
+	set, err := r.c.broker.OpenSet(ctx, r.options.sources, r.options.rule, o, setSink{r})
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 	tokens := slices.Grow(r.tokens[:0], len(o.Deliveries))
 	var sources []int // of a set
 	for _, d := range o.Deliveries {
-		if len(r.wishes.sources) > 0 {
+		if len(r.options.sources) > 0 {
 			sources = append(sources, r.locks.source(d.Ref))
 		}
 		tokens = append(tokens, r.locks.take(d.Ref))
