@@ -339,7 +339,7 @@ func (l *loader) encode(w *work) *loaded {
 	}
 	out.charge = int64(len(out.buf) + deliveryCost*len(out.parcels))
 	if len(w.deliveries) == 0 {
-		if from, ok := w.to.origin().(*broker.Receiver); ok {
+		if from, ok := w.to.brokerReceiver().(*broker.Receiver); ok {
 			from.Recycle(w.batch)
 		}
 		w.deliveries, w.batch = nil, nil

@@ -32,7 +32,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.from.Store(new(origin(from)))
+	r.from.Store(new(brokerReceiver(from)))
 	from.Allow(3)
 	locked := func() (broker.Runtime, error) {
 		// The first question may be answered in the step that hands out or

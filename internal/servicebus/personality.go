@@ -115,7 +115,7 @@ func (c *links) HeldSession(path, id, link string) (held queue.SessionLock, ok b
 		if r.path != path || link != "" && r.link.Name() != link {
 			continue
 		}
-		from, isOpen := r.origin().(*broker.Receiver)
+		from, isOpen := r.brokerReceiver().(*broker.Receiver)
 		if !isOpen || !r.session.asked {
 			continue
 		}
@@ -133,7 +133,7 @@ func (c *links) HeldSessions(path string) []queue.SessionLock {
 	var held []queue.SessionLock
 	for r := range c.receivers {
 		if r.session.asked && r.path == path {
-			if from, ok := r.origin().(*broker.Receiver); ok {
+			if from, ok := r.brokerReceiver().(*broker.Receiver); ok {
 				held = append(held, from.SessionLock())
 			}
 		}

@@ -96,7 +96,7 @@ func (n *recalls) Credit() {
 
 // disposition passes on what the peer does not give back.
 func (n *recalls) Disposition(o *endpoint.Outcome) {
-	from, _ := n.main.origin().(*broker.Receiver)
+	from, _ := n.main.brokerReceiver().(*broker.Receiver)
 	kept := o.State.Kind == frame.StateReleased || o.State.Kind == frame.StateModified || o.State.Kind == frame.StateRejected
 	for _, d := range o.Deliveries {
 		n.open--

@@ -36,7 +36,7 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 	if !final {
 		return
 	}
-	if r.origin() == nil || r.mode == broker.ReceiveAndDelete {
+	if r.brokerReceiver() == nil || r.mode == broker.ReceiveAndDelete {
 		return
 	}
 	tokens := slices.Grow(r.tokens[:0], len(o.Deliveries))
