@@ -63,8 +63,8 @@ type neverLeft struct {
 // sendSettled sends messages that are gone from their queue.
 func (r *receiver) sendSettled(l *loaded) {
 	var back, failed []broker.Delivery
-	for i := range l.parcels {
-		p, d := &l.parcels[i], l.forGood[i]
+	for i := range l.messages {
+		p, d := &l.messages[i], l.forGood[i]
 		o := endpoint.Outgoing{Tag: p.tag[:], Payload: l.buf[p.from:p.to], Settled: true}
 		err := endpoint.ErrNoCredit
 		if len(r.settledBacklog) == 0 {

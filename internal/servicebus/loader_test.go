@@ -75,8 +75,8 @@ func TestEncodedDeliveriesHoldNoBodies(t *testing.T) {
 		t.Fatalf("%d messages, %v, want 3", len(ds), err)
 	}
 	w := work{to: &receiver{c: c, path: "q"}, deliveries: ds}
-	if out := c.loader.encode(&w); len(out.parcels) != 3 {
-		t.Fatalf("%d messages were encoded, want 3", len(out.parcels))
+	if out := c.loader.encode(&w); len(out.messages) != 3 {
+		t.Fatalf("%d messages were encoded, want 3", len(out.messages))
 	}
 	for i := range ds {
 		if ds[i].Loaded() {

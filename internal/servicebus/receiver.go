@@ -315,7 +315,7 @@ func (r *receiver) ended(err error) {
 // come again at once, for ever.
 func (r *receiver) send(l *loaded) {
 	r.handled += uint64(l.taken)
-	if n := int64(len(l.parcels)); n > 0 {
+	if n := int64(len(l.messages)); n > 0 {
 		r.typical = (3*r.typical + int64(len(l.buf))/n) / 4
 	}
 	if r.mode == broker.ReceiveAndDelete {
@@ -332,8 +332,8 @@ func (r *receiver) send(l *loaded) {
 func (r *receiver) sendLocked(l *loaded) {
 	var back []queue.Token
 	failed := slices.Clone(l.unreadable)
-	for i := range l.parcels {
-		p := &l.parcels[i]
+	for i := range l.messages {
+		p := &l.messages[i]
 		switch err := r.sendOne(p, l.source, l.buf[p.from:p.to]); {
 		case errors.Is(err, endpoint.ErrTooLarge):
 			failed = append(failed, p.token)
@@ -349,7 +349,7 @@ func (r *receiver) sendLocked(l *loaded) {
 	}
 }
 
-func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
+func (r *receiver) sendOne(p *encodedMessage, source int, payload []byte) error {
 	ref := r.locks.put(p.token)
 	tag := p.tag[:]
 	if len(r.options.sources) > 0 {
