@@ -44,7 +44,7 @@ func (r *anonymousSender) Transfer(in *endpoint.Incoming) {
 }
 
 // accept returns the messages of a delivery and the way to where they go; no way if
-// they are there already, at a temporary node.
+// they are there already, at a dynamic node.
 func (r *anonymousSender) accept(in *endpoint.Incoming) (Sender, []*message.Message, error) {
 	ms, err := wire.Unpack(nil, in)
 	if err != nil {

@@ -13,8 +13,8 @@
 //
 // What a connection makes the process hold is charged before it is taken: to the
 // account of its key, once it has one, and until then to that of all connections that
-// have proved nothing. The endpoint charges what belongs to the protocol; here are
-// requests, replies that wait for credit, messages in temporary nodes and tokens. A peer
+// have not authenticated. The endpoint charges what belongs to the protocol; here are
+// requests, replies that wait for credit, messages in dynamic nodes and tokens. A peer
 // whose account is full is refused. Messages that are not durable yet have an account
 // that all connections share; a peer for which there is none left is not read from.
 //

@@ -21,7 +21,7 @@ const (
 	dynamicNodeCost = 256
 )
 
-// nodes are the temporary nodes of all connections, by path. Messages for them
+// nodes are the dynamic nodes of all connections, by path. Messages for them
 // are never stored: they live as long as the link that asked for them.
 type nodes struct {
 	mu sync.RWMutex
@@ -95,7 +95,7 @@ func (ns *nodes) forward(addr string, ms []*message.Message) error {
 
 func cost(payload []byte) int64 { return int64(len(payload) + dynamicNodeCost) }
 
-// forwarded is a message for a temporary node, on its way to the node's connection.
+// forwarded is a message for a dynamic node, on its way to the node's connection.
 type forwarded struct {
 	payload []byte
 	charge  int64
@@ -138,7 +138,7 @@ func (t *dynamicNode) Detached() {
 	t.backlog = nil
 }
 
-// toDynamicNode is a link on which the peer sends to a temporary node, usually of
+// toDynamicNode is a link on which the peer sends to a dynamic node, usually of
 // another connection.
 type toDynamicNode struct {
 	c    *Conn

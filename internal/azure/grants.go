@@ -56,7 +56,7 @@ func (g *grants) init(c *Conn) {
 	g.byAudience = map[string]put{}
 }
 
-// known notes that the peer proved something. The first time it reports so, and the
+// known notes that the peer has authenticated. The first time it reports so, and the
 // key with which it did.
 func (g *grants) known(key string) {
 	if g.authenticated {

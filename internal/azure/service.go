@@ -47,10 +47,10 @@ type Peer struct {
 	// CertificateEnds is when that certificate does.
 	CertificateEnds time.Time
 	// OnAuthenticated is called once, in the connection's context, when the peer has
-	// proved something; nil is fine. Until then a listener may think little of
-	// it.
+	// authenticated; nil is fine. Until then a listener may close it in favour of
+	// others.
 	OnAuthenticated func()
-	// AuthTimeout is how long a peer may take to prove anything after it opened
+	// AuthTimeout is how long a peer may take to authenticate after it opened
 	// the connection; zero is a default.
 	AuthTimeout time.Duration
 }

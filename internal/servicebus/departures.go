@@ -17,7 +17,7 @@ import (
 //	loader, outbox ──► settledBacklog (no credit) ──► endpoint (no window) ──► output ──► transport
 //	sendSettled        releaseBacklog            unsent                   unsent     sent
 
-// settledDelivery is a delivery taken for good that waits for credit.
+// settledDelivery is a delivery received and deleted that waits for credit.
 type settledDelivery struct {
 	endpoint.Outgoing
 	d broker.Delivery
@@ -26,7 +26,7 @@ type settledDelivery struct {
 // settledCost is what such a delivery takes.
 func settledCost(o endpoint.Outgoing) int64 { return int64(len(o.Payload)) + deliveryCost }
 
-// departures are deliveries taken for good that the transport has not taken yet. A
+// departures are deliveries received and deleted that the transport has not taken yet. A
 // delivery is known by its place in the table.
 type departures struct {
 	all  []broker.Delivery
@@ -55,7 +55,7 @@ func (t *departures) take(ref uint64) broker.Delivery {
 
 // neverLeft is what the endpoint had been given when the link ended.
 type neverLeft struct {
-	forGood []broker.Delivery
+	settled []broker.Delivery
 	tokens  []queue.Token
 	sources []int // beside tokens, if the link is one to a set
 }
@@ -64,7 +64,7 @@ type neverLeft struct {
 func (r *receiver) sendSettled(l *loaded) {
 	var back, failed []broker.Delivery
 	for i := range l.messages {
-		p, d := &l.messages[i], l.forGood[i]
+		p, d := &l.messages[i], l.settled[i]
 		o := endpoint.Outgoing{Tag: p.tag[:], Payload: l.buf[p.from:p.to], Settled: true}
 		err := endpoint.ErrNoCredit
 		if len(r.settledBacklog) == 0 {
@@ -115,7 +115,7 @@ func (r *receiver) sendBacklog() {
 func (r *receiver) releaseBacklog() {
 	for i := range r.settledBacklog {
 		r.c.Counter().Release(settledCost(r.settledBacklog[i].Outgoing))
-		r.never.forGood = append(r.never.forGood, r.settledBacklog[i].d)
+		r.never.settled = append(r.never.settled, r.settledBacklog[i].d)
 	}
 	r.settledBacklog = nil
 }
@@ -129,7 +129,7 @@ func (r *receiver) Sent(ref uint64) {
 
 func (r *receiver) Unsent(ref uint64) {
 	if r.mode == broker.ReceiveAndDelete {
-		r.never.forGood = append(r.never.forGood, r.departing.take(ref))
+		r.never.settled = append(r.never.settled, r.departing.take(ref))
 	} else {
 		if len(r.options.sources) > 0 {
 			r.never.sources = append(r.never.sources, r.locks.source(ref))
@@ -143,7 +143,7 @@ func (r *receiver) Unsent(ref uint64) {
 func (r *receiver) giveBack() {
 	n := r.never
 	r.never = neverLeft{}
-	broker.Return(n.forGood)
+	broker.Return(n.settled)
 	switch {
 	case len(n.tokens) == 0:
 	case len(n.sources) > 0:

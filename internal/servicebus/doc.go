@@ -21,7 +21,7 @@
 // few megabytes are on their way to it that it has not read.
 //
 // What was never handed to the transport goes back to its queue at once and
-// uncounted, whatever ends the link, also if it was taken for good.
+// uncounted, whatever ends the link, also if it was received and deleted.
 //
 // # Files
 //

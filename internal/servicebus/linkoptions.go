@@ -42,7 +42,7 @@ type linkOptions struct {
 	tell    bool // it wants to know the level and class of each message
 }
 
-// linkOptionsOf reads the wishes of an attach and puts those about levels into o.
+// linkOptionsOf reads the options of an attach and puts those about levels into o.
 func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions, err error) {
 	level := func(key string, to *queue.Level) bool {
 		v, ok := wire.Lookup(properties, key)

@@ -81,7 +81,7 @@ type work struct {
 type loaded struct {
 	buf        []byte
 	messages   []encodedMessage
-	forGood    []broker.Delivery // beside messages, if they were taken for good: they may have to go back
+	settled    []broker.Delivery // beside messages, if they were received settled: they may have to go back
 	unreadable []queue.Token     // could not be read; they go back
 	taken      int               // how many deliveries the broker made
 	source     int               // of a set, that they are from
@@ -333,7 +333,7 @@ func (l *loader) encode(w *work) *loaded {
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.messages = append(out.messages, encodedMessage{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
 		if w.to.mode == broker.ReceiveAndDelete {
-			out.forGood = append(out.forGood, *d)
+			out.settled = append(out.settled, *d)
 		}
 		d.Unload() // it stays in the batch until all of that is encoded
 	}
@@ -352,13 +352,13 @@ const maxSpare = 1 << 20
 
 // recycle takes back what encode made, once it has been sent.
 func (l *loader) recycle(out *loaded) {
-	clear(out.forGood) // the messages must not live on in it
+	clear(out.settled) // the messages must not live on in it
 	if cap(out.buf) <= maxSpare {
 		l.spare.Put(out)
 	}
 }
 
 func (out *loaded) reset() {
-	out.buf, out.messages, out.forGood = out.buf[:0], out.messages[:0], out.forGood[:0]
+	out.buf, out.messages, out.settled = out.buf[:0], out.messages[:0], out.settled[:0]
 	out.unreadable, out.taken, out.source, out.charge = out.unreadable[:0], 0, 0, 0
 }

@@ -29,7 +29,7 @@ const (
 	maxOnTheWay = 1 << 16
 	// unknownSize is how large messages are taken to be before one was seen.
 	unknownSize = 64 << 10
-	// unknownSizeSettled is that of messages that are taken for good: they cannot be
+	// unknownSizeSettled is that of messages that are received and deleted: they cannot be
 	// read again, and stay in memory while they wait.
 	unknownSizeSettled = 256 << 10
 	// receiverCost is what a receiver takes: the broker's end, tables, and a goroutine
@@ -67,9 +67,9 @@ type receiver struct {
 	handled, allowed uint64
 	locks            lockTable
 	tokens           []queue.Token     // scratch of disposition
-	settledBacklog   []settledDelivery // taken for good, waiting for credit
+	settledBacklog   []settledDelivery // received and deleted, waiting for credit
 	held             []azure.Event     // that wait for what was sent before to be written
-	departing        departures        // taken for good, on the way to the transport
+	departing        departures        // received and deleted, on the way to the transport
 	never            neverLeft         // given to the endpoint, and not sent
 }
 
@@ -309,10 +309,9 @@ func (r *receiver) ended(err error) {
 	r.link.Detach(r.c.WireError(r.path, err))
 }
 
-// send sends what was loaded. What the peer has no credit for goes back to its
-// place uncounted, or, when it was taken for good, waits for credit. What cannot
-// be read, or is larger than the peer takes, counts as failed: it would otherwise
-// come again at once, for ever.
+// send sends what was loaded. Without link credit, a locked message is released
+// (delivery count unchanged) and a pre-settled one waits in settledBacklog. An unreadable
+// or too large message is abandoned, so that its delivery count ends the retries.
 func (r *receiver) send(l *loaded) {
 	r.handled += uint64(l.taken)
 	if n := int64(len(l.messages)); n > 0 {

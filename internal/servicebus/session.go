@@ -139,6 +139,6 @@ func acceptTimeoutOf(properties []byte) time.Duration {
 }
 
 // answerAhead is how much earlier than asked a wait for a session ends. The Go
-// SDK asks for all but a hundredth of its own patience, and must hear of the end
+// SDK asks for all but a hundredth of its own timeout, and must hear of the end
 // before that runs out to report it as what it is.
 const answerAhead = 100 * time.Millisecond

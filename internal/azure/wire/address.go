@@ -42,7 +42,7 @@ func IsManagement(addr string) bool {
 	return strings.HasSuffix("/"+PathOf(addr), ManagementSuffix)
 }
 
-// IsDynamicNode reports whether addr is that of a temporary node.
+// IsDynamicNode reports whether addr is that of a dynamic node.
 func IsDynamicNode(addr string) bool { return strings.HasPrefix(PathOf(addr), DynamicPrefix) }
 
 // ManagedEntity returns the path of the entity whose management node addr is.
