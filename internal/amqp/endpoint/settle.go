@@ -125,7 +125,7 @@ type told struct {
 }
 
 // report calls the App once for each run of deliveries of one link. The App may
-// send and settle meanwhile, so the ledger is out of the game by now.
+// send and settle meanwhile, so the map is out of the game by now.
 func (s *Session) report(found []told, d *frame.Disposition) {
 	o := &s.m.scratch.outcome
 	o.State, o.Settled = d.State, d.Settled
