@@ -39,7 +39,7 @@ func (s *Session) onAttach(fields *codec.Reader) {
 		l.count = remote.InitialDeliveryCount
 	}
 	s.steal(l)
-	m.tellEnded() // the App hears of the old one first
+	m.reportEnded() // the App hears of the old one first
 	s.links.set(l.handle, l)
 	m.links++
 
@@ -187,12 +187,12 @@ func (l *Link) detach(err error) {
 func (l *Link) breakOff(err *Error) { l.Detach(err) }
 
 // end has the App told that the link is gone, unless it was before. It is the one
-// place where that begins, and Machine.tellEnded where it is done.
+// place where that begins, and Machine.reportEnded where it is done.
 func (l *Link) end(err error) {
-	if l.told || !l.offered {
+	if l.reported || !l.offered {
 		return
 	}
-	l.told = true
+	l.reported = true
 	l.session.m.ended = append(l.session.m.ended, ended{l, err})
 }
 
@@ -202,8 +202,8 @@ type ended struct {
 	err  error
 }
 
-// tellEnded tells the App which links are gone. It may end others meanwhile.
-func (m *Machine) tellEnded() {
+// reportEnded tells the App which links are gone. It may end others meanwhile.
+func (m *Machine) reportEnded() {
 	if m.ended == nil {
 		return
 	}

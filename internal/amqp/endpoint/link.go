@@ -25,14 +25,14 @@ type Link struct {
 	// Value is the App's own; the endpoint never looks at it.
 	Value any
 
-	session *Session
-	remote  *frame.Attach
-	handle  uint32
-	state   linkState
-	offered bool  // the App was asked for it
-	cost    int64 // that the link is charged with
-	unpaid  bool  // cost was charged although there was no room
-	told    bool  // the App knows, or is about to be told, that it is gone
+	session  *Session
+	remote   *frame.Attach
+	handle   uint32
+	state    linkState
+	offered  bool  // the App was asked for it
+	cost     int64 // that the link is charged with
+	unpaid   bool  // cost was charged although there was no room
+	reported bool  // the App knows, or is about to be told, that it is gone
 
 	count   uint32 // delivery-count: deliveries begun, in either direction
 	credit  uint32 // deliveries that may follow

@@ -88,7 +88,7 @@ type scratch struct {
 	disposition frame.Disposition
 	incoming    Incoming
 	outcome     Outcome
-	found       []told
+	found       []report
 	reply       frame.Disposition
 	send        frame.Transfer
 }
@@ -185,10 +185,10 @@ func (m *Machine) Abort(err error) {
 
 // settleUp does what may not happen in the middle of a call of the App.
 func (m *Machine) settleUp() {
-	m.tellEnded()
+	m.reportEnded()
 	if m.recheck {
 		m.revive()
-		m.tellEnded()
+		m.reportEnded()
 	}
 	if m.doom != nil {
 		m.fail(m.doom)
@@ -260,6 +260,6 @@ func (m *Machine) finish(err error) {
 		s.drop(reason)
 	}
 	m.sessions, m.dirty = table[Session]{}, nil
-	m.tellEnded()
+	m.reportEnded()
 	m.app.Closed(reason)
 }

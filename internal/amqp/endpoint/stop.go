@@ -169,7 +169,7 @@ func (m *Machine) detachAll() {
 			}
 		}
 	}
-	m.tellEnded()
+	m.reportEnded()
 }
 
 // refuseLate answers a transfer on a link that we have detached, at its end, and unless

@@ -9,10 +9,10 @@ import (
 
 // entry is a delivery we sent that is not settled. The zero entry is none.
 type entry struct {
-	link  *Link
-	ref   uint64
-	value any
-	told  bool // the App was told an outcome
+	link     *Link
+	ref      uint64
+	value    any
+	reported bool // the App was told an outcome
 }
 
 // maxRing bounds a ring that is mostly empty.
@@ -187,12 +187,12 @@ func (g *unsettledMap) oldBetween(first, last uint32) []uint32 {
 // owes reports whether the App was told an outcome of a delivery that is not settled.
 func (g *unsettledMap) owes() bool {
 	for _, e := range g.old {
-		if e.told {
+		if e.reported {
 			return true
 		}
 	}
 	for i := range g.ring {
-		if g.ring[i].told {
+		if g.ring[i].reported {
 			return true
 		}
 	}
