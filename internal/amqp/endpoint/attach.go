@@ -128,7 +128,7 @@ func (l *Link) Accept(a Accept) {
 
 	if l.Role() == frame.Sender {
 		if l.credit > 0 || l.draining { // the peer did not wait for the answer
-			l.starve()
+			l.blockLink()
 			m.recheck = true
 		}
 		return

@@ -86,8 +86,8 @@ func (m *Machine) measure() {
 	if wasFull && !mem.full || wasShort && !mem.short {
 		m.recheck = true
 	}
-	if mem.full && mem.stranger && m.doom == nil {
-		m.doom = Errorf(CondResourceLimitExceeded, "more than %d bytes are held for a connection that has not logged in", mem.limit)
+	if mem.full && mem.stranger && m.closeErr == nil {
+		m.closeErr = Errorf(CondResourceLimitExceeded, "more than %d bytes are held for a connection that has not logged in", mem.limit)
 	}
 }
 

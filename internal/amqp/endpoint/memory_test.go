@@ -315,7 +315,7 @@ func TestDetachedLinksAreNotKeptUntilCongestionEnds(t *testing.T) {
 	for range 2000 {
 		feed(attach(1), credit(1), encode(0, 0, &frame.Detach{Handle: 1, Closed: true}, nil))
 	}
-	if n := len(m.starved); n > 100 {
+	if n := len(m.blocked); n > 100 {
 		t.Errorf("%d links are kept, of which there is %d", n, m.links)
 	}
 	// The one that is there goes on when the window opens.
