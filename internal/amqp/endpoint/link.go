@@ -12,9 +12,9 @@ import (
 type linkState uint8
 
 const (
-	asked     linkState = iota // the App has not answered the attach
-	attached                   // both ends are
-	detaching                  // we detached; the peer has not answered
+	attachPending linkState = iota // the App has not answered the attach
+	attached                       // both ends are
+	detaching                      // we detached; the peer has not answered
 	gone
 )
 
@@ -92,7 +92,7 @@ func (l *Link) Grant(credit uint32) {
 		return
 	}
 	l.window, l.credit = 0, credit
-	l.tellFlow()
+	l.scheduleFlow()
 }
 
 // SetWindow changes the window that Accept.Credit keeps up. A narrower one takes
