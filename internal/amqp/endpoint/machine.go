@@ -20,7 +20,7 @@ var (
 	// ErrHandshake says that the peer took too long to log in and open.
 	ErrHandshake = errors.New("endpoint: handshake took too long")
 	// ErrIdle says that the peer was silent for too long.
-	ErrIdle = errors.New("endpoint: the peer fell silent")
+	ErrIdle = errors.New("endpoint: idle timeout, no frame from the peer")
 	// ErrSlow says that the peer does not read what it asked for.
 	ErrSlow = errors.New("endpoint: the peer reads too slowly")
 )
