@@ -29,7 +29,7 @@ func (q *Queue) Check() error {
 		}
 		last = seq
 		counts.Bytes += int64(e.bodySize)
-		if e.flags&flagLent != 0 {
+		if e.flags&flagInherited != 0 {
 			lent++
 		}
 		perGroup[e.group]++
@@ -38,12 +38,12 @@ func (q *Queue) Check() error {
 			counts.Ready++
 		case Locked:
 			counts.Locked++
-			if l := q.locks.all[e.slot]; l.seq != seq {
+			if l := q.locks.all[e.stateIndex]; l.seq != seq {
 				return fmt.Errorf("invariant 2: message %d has the lock of %d", seq, l.seq)
 			}
 		case Scheduled:
 			counts.Scheduled++
-			if a := q.schedule.all[e.slot]; a.seq != seq {
+			if a := q.schedule.all[e.stateIndex]; a.seq != seq {
 				return fmt.Errorf("invariant 2: message %d has the appointment of %d", seq, a.seq)
 			}
 		case Deferred:
@@ -92,7 +92,7 @@ func (q *Queue) checkSessions() error {
 		if at, ok := s.line.after(seq - 1); !ok || at != seq {
 			return fmt.Errorf("invariant 5: session %q has message %d, which is not in its list", s.id, seq)
 		}
-		if err := q.checkOffer(s, orderKey{e.enqueued, seq}, e); err != nil {
+		if err := q.checkOffer(s, orderKey{e.orderTime, seq}, e); err != nil {
 			return err
 		}
 		offers[s.offerOf(e.level)]++

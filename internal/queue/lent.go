@@ -17,10 +17,10 @@ func (q *Queue) enqueuedAt(seq SeqNo, e *entry) int64 { return q.index.msgs.enqu
 
 // lent logs when those of the messages from first to last arrived that were lent
 // an age.
-func (q *Queue) lent(first, last SeqNo, out *machine.Effects) {
+func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 	began := false
 	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
-		if e.flags&flagLent == 0 {
+		if e.flags&flagInherited == 0 {
 			continue
 		}
 		if !began {

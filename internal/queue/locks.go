@@ -96,7 +96,7 @@ func (ls *locks) hint(nonce uint64) slotAddr {
 func (ls *locks) begin(slot uint32, now int64) {
 	l := &ls.all[slot]
 	t := &ls.spans[ls.current]
-	l.span, l.until = ls.current, int64(later(time.Duration(t.lasts), now))
+	l.span, l.until = ls.current, int64(addClamped(time.Duration(t.lasts), now))
 	ls.link(&t.ring, slot)
 }
 

@@ -44,7 +44,7 @@ func (s *session) queueUp(x *Index, seq SeqNo, e *entry) {
 	s.aside.discard(seq)
 	s.line.put(&x.msgs, seq)
 	o := s.offerAt(e.level)
-	o.add(&x.msgs, orderKey{e.enqueued, seq}, e)
+	o.add(&x.msgs, orderKey{e.orderTime, seq}, e)
 	if s.lock == 0 {
 		o.show(x)
 	}
@@ -63,7 +63,7 @@ func (s *session) unoffer(x *Index, seq SeqNo, e *entry) {
 	if o.shown == seq {
 		o.hide(x)
 	}
-	o.remove(&x.msgs, orderKey{e.enqueued, seq}, e)
+	o.remove(&x.msgs, orderKey{e.orderTime, seq}, e)
 	switch {
 	case o.list.n == 0:
 		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return o.list.n == 0 })
@@ -91,7 +91,7 @@ func (o *offer) hide(x *Index) {
 	seq := o.shown
 	o.shown = 0
 	e := x.msgs.get(seq)
-	x.remove(orderKey{e.enqueued, seq}, e)
+	x.remove(orderKey{e.orderTime, seq}, e)
 }
 
 // showAll puts a session that became free into its levels.

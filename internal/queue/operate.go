@@ -76,16 +76,16 @@ func (q *Queue) reclass(seq SeqNo, e *entry, r Reclass) {
 		q.unstand(seq, e, Deferred)
 	}
 	if held {
-		q.index.land(e)
+		q.index.decInFlight(e)
 	}
-	b := q.index.groups.all[e.group].belonging
+	b := q.index.groups.all[e.group].groupKey
 	b.key = r.Key
 	old := e.group
 	e.group = q.join(b) // before leave, so that its session lives on
 	q.leave(old)
 	e.level, e.class = r.Level, r.Class
 	if held {
-		q.index.takeOff(e)
+		q.index.incInFlight(e)
 	}
 	if ready {
 		q.stand(seq, e)

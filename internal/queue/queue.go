@@ -93,7 +93,7 @@ func (q *Queue) fill() {
 			q.setAside(seq, e)
 			continue
 		}
-		if r := q.index.runFor(orderKey{e.enqueued, seq}, e.level); r != nil {
+		if r := q.index.runFor(orderKey{e.orderTime, seq}, e.level); r != nil {
 			e = q.index.msgs.move(seq, r)
 		}
 		q.stand(seq, e)
@@ -126,8 +126,8 @@ func (q *Queue) listed(seq SeqNo, e *entry) bool { return q.sessionOf(e).shows(s
 func (q *Queue) Saturated(now time.Time) bool { return q.index.saturated(q.at(now)) }
 
 // join returns the group of b for one more message.
-func (q *Queue) join(b belonging) uint32 {
-	if b == (belonging{}) {
+func (q *Queue) join(b groupKey) uint32 {
+	if b == (groupKey{}) {
 		return 0
 	}
 	n, first := q.index.groups.join(b)
@@ -160,7 +160,7 @@ func (q *Queue) leave(n uint32) {
 // stand makes a message ready, at its place.
 func (q *Queue) stand(seq SeqNo, e *entry) {
 	e.setState(Ready)
-	e.slot = 0
+	e.stateIndex = 0
 	q.index.ready++
 	if q.restore.building {
 		return // the end of the snapshot puts everything in order at once
@@ -170,7 +170,7 @@ func (q *Queue) stand(seq SeqNo, e *entry) {
 		q.sessionOf(e).queueUp(&q.index, seq, e)
 		return
 	}
-	q.index.add(orderKey{e.enqueued, seq}, e)
+	q.index.add(orderKey{e.orderTime, seq}, e)
 }
 
 // unstand takes a message that is not first out of its place.
@@ -185,7 +185,7 @@ func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
 		q.sessionOf(e).dropOut(&q.index, seq, e)
 		return
 	}
-	q.index.remove(orderKey{e.enqueued, seq}, e)
+	q.index.remove(orderKey{e.orderTime, seq}, e)
 }
 
 // remove forgets a message that is not locked.
@@ -196,7 +196,7 @@ func (q *Queue) remove(seq SeqNo, e *entry, out *machine.Effects) {
 	case Deferred:
 		q.counts.Deferred--
 	case Scheduled:
-		q.schedule.remove(e.slot)
+		q.schedule.remove(e.stateIndex)
 		q.counts.Scheduled--
 	}
 	q.erase(seq, e, out)
@@ -236,14 +236,14 @@ func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
 		State:      e.state(),
 		Failures:   e.failures,
 		Hops:       e.hops,
-		First:      e.flags&flagSeen == 0,
+		First:      e.flags&flagDelivered == 0,
 		Session:    g.session,
 		InSession:  g.inSession,
 		Key:        g.key,
 		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
 	}
-	if e.flags&flagLent != 0 {
-		d.Since = moment(e.enqueued)
+	if e.flags&flagInherited != 0 {
+		d.Since = moment(e.orderTime)
 	}
 	if e.life != 0 {
 		d.ExpiresAt = moment(e.expiry())
@@ -253,9 +253,9 @@ func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
 	}
 	switch e.state() {
 	case Scheduled:
-		d.NotBefore = moment(q.schedule.all[e.slot].at)
+		d.NotBefore = moment(q.schedule.all[e.stateIndex].at)
 	case Locked:
-		d.LockedUntil = moment(q.lockedUntil(e.slot))
+		d.LockedUntil = moment(q.lockedUntil(e.stateIndex))
 		d.Deferred = e.flags&flagDeferred != 0
 	}
 	return d

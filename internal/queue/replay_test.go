@@ -101,7 +101,7 @@ func TestReplayRefuses(t *testing.T) {
 		out.Fixed(1)
 		out.Uint(uint64(seq))
 		out.Uint(1)
-		writeItem(&out.Effects, &item{body: Ref{At: 1, Size: 1}, enqueued: 1}, 1)
+		writeItem(&out.Effects, &item{body: Ref{At: 1, Size: 1}, orderTime: 1}, 1)
 		all, _ := out.Written()
 		return all
 	}

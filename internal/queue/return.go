@@ -21,13 +21,13 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 	}
 	it := itemOfDelivery(d)
 	out.Begin(kindReturned)
-	out.Fixed(it.enqueued)
+	out.Fixed(it.orderTime)
 	out.Uint(uint64(d.Seq))
-	writeItem(&out.Effects, &it, it.enqueued)
+	writeItem(&out.Effects, &it, it.orderTime)
 	out.End()
 	q.place(d.Seq, &it, &out.Effects)
-	if it.arrived != 0 {
-		q.lent(d.Seq, d.Seq, &out.Effects)
+	if it.arrivalTime != 0 {
+		q.logArrivalTimes(d.Seq, d.Seq, &out.Effects)
 	}
 	if d.Reason != (Ref{}) {
 		q.setReason(d.Seq, d.Reason, &out.Effects)
@@ -62,21 +62,21 @@ func tooManyFailures(d Delivery) Dead {
 // itemOfDelivery is the inverse of Queue.delivery.
 func itemOfDelivery(d *Delivery) item {
 	it := item{
-		belonging: belonging{session: d.Session, inSession: d.InSession, key: d.Key},
+		groupKey:  groupKey{session: d.Session, inSession: d.InSession, key: d.Key},
 		body:      d.Body,
 		origin:    d.Origin,
-		enqueued:  nanos(d.EnqueuedAt),
+		orderTime: nanos(d.EnqueuedAt),
 		failures:  d.Failures,
 		level:     d.Level,
 		class:     d.Class,
 		hops:      d.Hops,
 	}
 	if !d.Since.IsZero() {
-		it.arrived, it.enqueued = it.enqueued, nanos(d.Since)
+		it.arrivalTime, it.orderTime = it.orderTime, nanos(d.Since)
 	}
 	if !d.ExpiresAt.IsZero() {
 		var e entry
-		e.setLife(time.Duration(nanos(d.ExpiresAt) - it.enqueued))
+		e.setLife(time.Duration(nanos(d.ExpiresAt) - it.orderTime))
 		it.life, it.seconds = e.life, e.flags&flagSeconds
 	}
 	if d.State == Deferred {

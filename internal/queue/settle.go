@@ -17,10 +17,10 @@ func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if q.locks.all[e.slot].span != inSession {
-		q.locks.renew(e.slot, at)
+	if q.locks.all[e.stateIndex].span != inSession {
+		q.locks.renew(e.stateIndex, at)
 	}
-	return moment(q.lockedUntil(e.slot)), nil
+	return moment(q.lockedUntil(e.stateIndex)), nil
 }
 
 // Complete removes a message for good.
@@ -62,7 +62,7 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 func (q *Queue) Revoke(now time.Time, t Token) error {
 	q.at(now)
 	e := q.index.msgs.get(t.Seq)
-	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
+	if e == nil || !e.is(Locked) || q.locks.all[e.stateIndex].nonce != t.Nonce {
 		return q.lost()
 	}
 	q.unlock(t.Seq, e)
@@ -122,10 +122,10 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 func (q *Queue) held(t Token, at int64) (*entry, error) {
 	q.index.msgs.hint = q.locks.hint(t.Nonce)
 	e := q.index.msgs.get(t.Seq)
-	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
+	if e == nil || !e.is(Locked) || q.locks.all[e.stateIndex].nonce != t.Nonce {
 		return nil, q.lost()
 	}
-	if q.lockedUntil(e.slot) <= at {
+	if q.lockedUntil(e.stateIndex) <= at {
 		return nil, q.lost()
 	}
 	return e, nil
@@ -149,7 +149,7 @@ func (q *Queue) lockedUntil(slot uint32) int64 {
 
 // unlock ends the lock of a message, which the caller puts somewhere else.
 func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
-	l := &q.locks.all[e.slot]
+	l := &q.locks.all[e.stateIndex]
 	s := Settled{
 		Seq:        seq,
 		Body:       e.body(),
@@ -160,13 +160,13 @@ func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
 		LockedAt:   moment(l.at),
 	}
 	if l.span == inSession {
-		q.locks.end(&q.sessions.all[l.session].held, e.slot)
+		q.locks.end(&q.sessions.all[l.session].held, e.stateIndex)
 	} else {
-		q.locks.end(&q.locks.spans[l.span].ring, e.slot)
+		q.locks.end(&q.locks.spans[l.span].ring, e.stateIndex)
 	}
-	e.slot = 0
+	e.stateIndex = 0
 	q.counts.Locked--
-	q.index.land(e)
+	q.index.decInFlight(e)
 	return s
 }
 

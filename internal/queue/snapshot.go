@@ -150,9 +150,9 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	at, first := int64(0), seq
 	switch {
 	case e != nil && seq <= c.high:
-		at = e.enqueued
+		at = e.orderTime
 	case SeqNo(c.next) > c.high:
-		return cursor{phase: phaseStarted, keys: q.index.keys.counts}
+		return cursor{phase: phaseStarted, keys: q.index.keys.renumbered}
 	default:
 		// Nothing is left up to high. A chunk says so: a message that returns from
 		// now on would otherwise seem to be one that a chunk is yet to bring.
@@ -175,7 +175,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	out.Uint(uint64(to))
 	out.End()
 	if len(q.index.msgs.arrivalTimes) > 0 {
-		q.lent(SeqNo(c.next), to, out)
+		q.logArrivalTimes(SeqNo(c.next), to, out)
 	}
 	if len(q.reasons) > 0 {
 		q.moveReasons(SeqNo(c.next), to, move, out)

@@ -52,8 +52,8 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		w.Forgetful = w.Forgetful && !hold
 		d := q.handOut(k.seq, e, w, at, out)
 		if hold && !q.cfg.Sessions { // a session bounds the locks in it
-			q.locks.unlink(&q.locks.spans[q.locks.current].ring, e.slot)
-			q.locks.hold(e.slot)
+			q.locks.unlink(&q.locks.spans[q.locks.current].ring, e.stateIndex)
+			q.locks.hold(e.stateIndex)
 		}
 		return d, true
 	}
@@ -141,9 +141,9 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 
 // handOut gives away a message that has left its place already.
 func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Delivery {
-	q.start(e, out)
+	q.noteStarted(e, out)
 	if w.Forgetful {
-		e.setState(e.resting()) // there is no lock to show
+		e.setState(e.unlockedState()) // there is no lock to show
 		d := q.delivery(seq, e)
 		e.setState(Locked)
 		q.erase(seq, e, &out.Effects)
@@ -154,21 +154,21 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 	l := lock{seq: seq, nonce: q.nonce(), at: at}
 	if q.cfg.Sessions {
 		l.session, l.span = q.index.groups.all[e.group].sessionNo, inSession
-		e.slot = q.locks.put(l)
-		q.locks.link(&q.sessions.all[l.session].held, e.slot)
+		e.stateIndex = q.locks.put(l)
+		q.locks.link(&q.sessions.all[l.session].held, e.stateIndex)
 		if e.flags&flagDeferred == 0 { // else it is there
 			q.setAside(seq, e)
 		}
 	} else {
-		e.slot = q.locks.put(l)
-		q.locks.begin(e.slot, at)
+		e.stateIndex = q.locks.put(l)
+		q.locks.begin(e.stateIndex, at)
 	}
 	q.locks.note(l.nonce, q.index.msgs.hint)
 	q.counts.Locked++
-	q.index.takeOff(e)
+	q.index.incInFlight(e)
 	d := q.delivery(seq, e)
 	d.Token = Token{Seq: seq, Nonce: l.nonce}
-	e.flags |= flagSeen
+	e.flags |= flagDelivered
 	return d
 }
 
@@ -187,7 +187,7 @@ func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
 		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {
-		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagSeen == 0})
+		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagDelivered == 0})
 	}
 	q.remove(seq, e, &out.Effects)
 	writeGone(&out.Effects, seq)

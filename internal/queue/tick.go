@@ -70,7 +70,7 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 			break
 		}
 		it := q.itemOf(q.index.msgs.get(old))
-		it.state, it.notBefore, it.enqueued = Ready, 0, in
+		it.state, it.notBefore, it.orderTime = Ready, 0, in
 		out.Uint(uint64(old))
 		writeItem(&out.Effects, &it, in)
 		q.renumber(old, q.index.msgs.last+1, &it, &out.Effects)
