@@ -31,7 +31,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		}
 		writeItem(&out.Effects, &it, in)
 		seqs[i] = q.index.msgs.last + 1
-		q.place(seqs[i], &it, &out.Effects)
+		q.insert(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
 			q.setReason(seqs[i], as[i].Reason, &out.Effects)
 			reasons = true
@@ -63,7 +63,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 		}
 		seqs[i] = 1
 		if q.window.applies(as[i].MessageID) {
-			id := digestOf(as[i].MessageID)
+			id := hashID(as[i].MessageID)
 			if q.window.seen(id, in) {
 				seqs[i] = 0
 				continue
@@ -126,7 +126,7 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
 		}
 		var e entry
 		e.setLife(life)
-		it.life, it.seconds = e.life, e.flags&flagSeconds
+		it.life, it.lifeInSeconds = e.life, e.flags&flagSeconds
 	}
 	return it
 }

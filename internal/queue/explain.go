@@ -90,7 +90,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 
 // lifted says what lifts the session of a message.
 func (q *Queue) lifted(p *Position, e *entry, at int64) {
-	k, best := q.sessionOf(e).lead(&q.index, at)
+	k, best := q.sessionOf(e).bestMessage(&q.index, at)
 	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
 		p.Lift = Lift{k.seq, best.level, q.index.effectiveLevel(best, at)}
 	}

@@ -123,7 +123,7 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 			if q.index.keys.all[n].started == 0 {
 				q.startKey(n, number)
 			}
-		case !q.restore.building:
+		case !q.restore.inSnapshot:
 			return fmt.Errorf("%w: no key %q to start", ErrCorrupt, name)
 		}
 	}

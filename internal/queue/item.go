@@ -8,20 +8,20 @@ import "github.com/triagemq/triagemq/internal/machine"
 // spelled out.
 type item struct {
 	groupKey
-	body        Ref
-	origin      SeqNo
-	orderTime   int64
-	arrivalTime int64 // if it was lent an age; in a record of its own
-	notBefore   int64 // if state is Scheduled
-	life        uint32
-	seconds     uint8 // flagSeconds or zero
-	failures    uint32
-	level       Level
-	class       Class
-	hops        uint8
-	state       State // Ready, Deferred or Scheduled
-	hashed      bool
-	id          digest // if hashed
+	body          Ref
+	origin        SeqNo
+	orderTime     int64
+	arrivalTime   int64 // if it was lent an age; in a record of its own
+	notBefore     int64 // if state is Scheduled
+	life          uint32
+	lifeInSeconds uint8 // flagSeconds or zero
+	failures      uint32
+	level         Level
+	class         Class
+	hops          uint8
+	state         State // Ready, Deferred or Scheduled
+	hashed        bool
+	id            idHash // if hashed
 }
 
 // The flags of an item in a record, on disk.
@@ -70,7 +70,7 @@ func writeItem(out *machine.Effects, it *item, at int64) {
 		out.String(it.key)
 	}
 	if it.life != 0 {
-		out.Uint(uint64(it.life)<<1 | uint64(it.seconds/flagSeconds))
+		out.Uint(uint64(it.life)<<1 | uint64(it.lifeInSeconds/flagSeconds))
 	}
 	if it.orderTime != at {
 		out.Fixed(it.orderTime)
@@ -103,7 +103,7 @@ func readItem(r *machine.Reader, at int64) (it item) {
 	}
 	if flags&itemLife != 0 {
 		life := r.UpTo(1<<33 - 1)
-		it.life, it.seconds = uint32(life>>1), uint8(life&1)*flagSeconds
+		it.life, it.lifeInSeconds = uint32(life>>1), uint8(life&1)*flagSeconds
 	}
 	if flags&itemTime != 0 {
 		it.orderTime = r.Time()
@@ -126,17 +126,17 @@ func readItem(r *machine.Reader, at int64) (it item) {
 // itemOf is the item of a message that the queue has.
 func (q *Queue) itemOf(e *entry) item {
 	it := item{
-		groupKey:  q.index.groups.all[e.group].groupKey,
-		body:      e.body(),
-		origin:    e.origin,
-		orderTime: e.orderTime,
-		life:      e.life,
-		seconds:   e.flags & flagSeconds,
-		failures:  e.failures,
-		level:     e.level,
-		class:     e.class,
-		hops:      e.hops,
-		state:     e.unlockedState(),
+		groupKey:      q.index.groups.all[e.group].groupKey,
+		body:          e.body(),
+		origin:        e.origin,
+		orderTime:     e.orderTime,
+		life:          e.life,
+		lifeInSeconds: e.flags & flagSeconds,
+		failures:      e.failures,
+		level:         e.level,
+		class:         e.class,
+		hops:          e.hops,
+		state:         e.unlockedState(),
 	}
 	if it.state == Scheduled {
 		it.notBefore = q.schedule.all[e.stateIndex].at
@@ -145,9 +145,9 @@ func (q *Queue) itemOf(e *entry) item {
 }
 
 // place gives an item the number seq. Live commands and replay both come here.
-func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
+func (q *Queue) insert(seq SeqNo, it *item, out *machine.Effects) {
 	var r *slabRun
-	if it.state == Ready && !q.restore.building {
+	if it.state == Ready && !q.restore.inSnapshot {
 		r = q.index.runFor(orderKey{it.orderTime, seq}, it.level)
 	}
 	e := q.index.msgs.put(seq, r)
@@ -162,7 +162,7 @@ func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
 		failures:  it.failures,
 		level:     it.level,
 		class:     it.class,
-		flags:     it.seconds,
+		flags:     it.lifeInSeconds,
 		hops:      it.hops,
 	}
 	if it.arrivalTime != 0 {
@@ -181,6 +181,6 @@ func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
 		q.counts.Deferred++
 		q.setAside(seq, e)
 	default:
-		q.stand(seq, e)
+		q.markReady(seq, e)
 	}
 }

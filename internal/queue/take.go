@@ -43,8 +43,8 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		e.setState(Locked)
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
-			s.line.popFirst()
-			s.unoffer(&q.index, k.seq, e)
+			s.ready.popFirst()
+			s.removeFromLevel(&q.index, k.seq, e)
 		} else {
 			q.index.take(k, e)
 		}
@@ -52,8 +52,8 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		w.Forgetful = w.Forgetful && !hold
 		d := q.handOut(k.seq, e, w, at, out)
 		if hold && !q.cfg.Sessions { // a session bounds the locks in it
-			q.locks.unlink(&q.locks.spans[q.locks.current].ring, e.stateIndex)
-			q.locks.hold(e.stateIndex)
+			q.locks.unlink(&q.locks.lists[q.locks.newLocks].ring, e.stateIndex)
+			q.locks.keepForever(e.stateIndex)
 		}
 		return d, true
 	}
@@ -65,8 +65,8 @@ func (q *Queue) best(at int64, w Want) (orderKey, *entry, bool) {
 	var k orderKey
 	ok := false
 	if q.cfg.Sessions {
-		if s := q.heldSession(w.Session, at); s != nil && s.line.n > 0 {
-			k, ok = orderKey{0, s.line.first()}, true
+		if s := q.lockedSession(w.Session, at); s != nil && s.ready.n > 0 {
+			k, ok = orderKey{0, s.ready.first()}, true
 		}
 	} else {
 		k, ok = q.index.pick(at, w.lowest(), w.highest())
@@ -100,7 +100,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 	}
 	var mine *session
 	if q.cfg.Sessions {
-		if mine = q.heldSession(w.Session, at); mine == nil {
+		if mine = q.lockedSession(w.Session, at); mine == nil {
 			return Delivery{}, ErrSessionLockLost
 		}
 	}
@@ -116,7 +116,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 		q.expire(seq, e, out)
 		return Delivery{}, ErrNotFound
 	case e.is(Ready):
-		q.unstand(seq, e, Locked)
+		q.unmarkReady(seq, e, Locked)
 	default:
 		q.counts.Deferred--
 		e.flags |= flagDeferred
@@ -132,8 +132,8 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 		return false
 	}
 	if q.cfg.Sessions {
-		s := q.heldSession(w.Session, q.at(now))
-		return s != nil && s.line.n > 0
+		s := q.lockedSession(w.Session, q.at(now))
+		return s != nil && s.ready.n > 0
 	}
 	_, ok := q.index.levels.open.highest(w.lowest(), w.highest())
 	return ok
@@ -146,16 +146,16 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 		e.setState(e.unlockedState()) // there is no lock to show
 		d := q.delivery(seq, e)
 		e.setState(Locked)
-		q.erase(seq, e, &out.Effects)
-		writeGone(&out.Effects, seq)
+		q.free(seq, e, &out.Effects)
+		logRemoved(&out.Effects, seq)
 		return d
 	}
 	e.setState(Locked)
 	l := lock{seq: seq, nonce: q.nonce(), at: at}
 	if q.cfg.Sessions {
-		l.session, l.span = q.index.groups.all[e.group].sessionNo, inSession
+		l.session, l.list = q.index.groups.all[e.group].sessionNo, inSession
 		e.stateIndex = q.locks.put(l)
-		q.locks.link(&q.sessions.all[l.session].held, e.stateIndex)
+		q.locks.link(&q.sessions.all[l.session].locked, e.stateIndex)
 		if e.flags&flagDeferred == 0 { // else it is there
 			q.setAside(seq, e)
 		}
@@ -190,5 +190,5 @@ func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
 		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagDelivered == 0})
 	}
 	q.remove(seq, e, &out.Effects)
-	writeGone(&out.Effects, seq)
+	logRemoved(&out.Effects, seq)
 }

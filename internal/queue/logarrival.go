@@ -24,7 +24,7 @@ func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 			continue
 		}
 		if !began {
-			out.Begin(kindArrived)
+			out.Begin(kindArrivalTimes)
 			began = true
 		}
 		out.Uint(uint64(seq))
@@ -38,7 +38,7 @@ func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 func (q *Queue) replayArrived(r *machine.Reader) error {
 	for r.Len() > 0 {
 		seq, at := readSeq(r), r.Time()
-		if r.Bad() || q.unseen(seq) {
+		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
 		e := q.index.msgs.get(seq)

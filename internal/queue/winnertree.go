@@ -184,7 +184,7 @@ func (r *winnerTree) close(l Level) {
 	if r.inTree.has(l) {
 		r.inTree.clear(l)
 		r.scores[l] = noScore
-		r.replay(l)
+		r.update(l)
 	}
 }
 
@@ -195,12 +195,12 @@ func (r *winnerTree) enterTree(l Level, s score) {
 	for int(l) >= r.size {
 		r.resize(2 * r.size)
 	}
-	r.replay(l)
+	r.update(l)
 }
 
 // play plays the matches of a level whose score has changed. Who wins one cannot
 // be guessed, so it is chosen without a branch unless the scores begin alike.
-func (r *winnerTree) replay(l Level) {
+func (r *winnerTree) update(l Level) {
 	best, a := l, r.scores[l].a
 	for m := r.size + int(l); m > 1; m >>= 1 {
 		o := r.winner[m^1]
