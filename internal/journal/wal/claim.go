@@ -27,7 +27,7 @@ func (w *WAL) Claim(ctx context.Context, numbers ...journal.Shard) ([]journal.Cl
 		end    journal.Position
 	}
 	c, err := await(ctx, func() (c claimed, err error) {
-		err = w.governed(ctx, func() error {
+		err = w.withManifest(ctx, func() error {
 			c.claims, c.froms, c.end, err = w.claim(numbers)
 			return err
 		})
@@ -63,14 +63,14 @@ func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	}
 }
 
-// governed runs work with the token of the manifest, unless ctx ends before it can.
-func (w *WAL) governed(ctx context.Context, work func() error) error {
+// withManifest runs work with the manifest token, unless ctx ends before it can.
+func (w *WAL) withManifest(ctx context.Context, work func() error) error {
 	select {
-	case w.governing <- struct{}{}:
+	case w.manifestToken <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-w.governing }()
+	defer func() { <-w.manifestToken }()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -78,7 +78,7 @@ func (w *WAL) governed(ctx context.Context, work func() error) error {
 }
 
 // claim begins new claims of shards and returns, with them, what is to be replayed:
-// where each begins, and where all of them end. The token of the manifest is held.
+// where each begins, and where all of them end. The manifest token is held.
 func (w *WAL) claim(numbers []journal.Shard) ([]journal.Claim, map[journal.Shard]journal.Position, journal.Position, error) {
 	shards, err := w.fence(numbers)
 	if err != nil {
@@ -192,12 +192,12 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 func (w *WAL) Truncate(ctx context.Context, c journal.Claim, r journal.Retain) error {
 	r.Blocks = slices.Clone(r.Blocks)
 	_, err := await(ctx, func() (struct{}, error) {
-		return struct{}{}, w.governed(ctx, func() error { return w.truncate(c, r) })
+		return struct{}{}, w.withManifest(ctx, func() error { return w.truncate(c, r) })
 	})
 	return err
 }
 
-// truncate is Truncate with the token of the manifest.
+// truncate is Truncate with the manifest token.
 func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 	w.mu.Lock()
 	s, err := w.owner(c)
@@ -268,11 +268,11 @@ func (w *WAL) manifest() *manifest {
 // publish makes m durable, first in the log and then in the files of the manifest.
 // Until it returns nothing may be done that relies on it.
 func (w *WAL) publish(m *manifest) error {
-	m.Generation = w.generation + 1 // as govern will number it
+	m.Generation = w.generation + 1 // as writeManifest will number it
 	if err := w.logManifest(m); err != nil {
 		return err
 	}
-	return w.govern(m)
+	return w.writeManifest(m)
 }
 
 // logManifest appends m to the log, as a record of its own, and commits it. That
@@ -332,20 +332,20 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 	return true, nil
 }
 
-// govern writes the manifest to its files. If it has outgrown them, on a full
+// writeManifest writes the manifest to its files. If it has outgrown them, on a full
 // disk, spares are given up for it. A full disk may be tried again; any other
 // failure is final.
-func (w *WAL) govern(m *manifest) error {
+func (w *WAL) writeManifest(m *manifest) error {
 	for {
-		err := w.governOnce(m)
+		err := w.writeManifestOnce(m)
 		if !errors.Is(err, ErrFull) || !w.giveUpSpare() {
 			return err
 		}
 	}
 }
 
-// governOnce is govern without giving up anything.
-func (w *WAL) governOnce(m *manifest) error {
+// writeManifestOnce is writeManifest without giving up anything.
+func (w *WAL) writeManifestOnce(m *manifest) error {
 	w.generation++
 	m.Generation = w.generation
 	err := w.copies.write(m)

@@ -118,8 +118,8 @@ func (w *WAL) Commit() error {
 
 // commit is the only place that writes batches.
 func (w *WAL) commit() error {
-	w.writing <- struct{}{}
-	defer func() { <-w.writing }()
+	w.writeToken <- struct{}{}
+	defer func() { <-w.writeToken }()
 
 	b, synced, err := w.takeBatch()
 	if b == nil {
@@ -226,8 +226,8 @@ func (w *WAL) flush() error {
 
 // tell calls the watchers whose status changed.
 func (w *WAL) tell() {
-	w.writing <- struct{}{}
-	defer func() { <-w.writing }()
+	w.writeToken <- struct{}{}
+	defer func() { <-w.writeToken }()
 
 	w.mu.Lock()
 	status, ended := w.status, w.ended

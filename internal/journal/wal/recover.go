@@ -28,14 +28,14 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 	}
 	w := &WAL{
 		fs: fsys, lock: lock,
-		governing: make(chan struct{}, 1),
-		making:    make(chan struct{}, 1),
-		writing:   make(chan struct{}, 1),
-		wake:      make(chan struct{}, 1),
-		committed: make(chan struct{}, 1),
-		low:       make(chan struct{}, 1),
-		shards:    make(map[journal.Shard]*shard),
-		segs:      make(map[uint64]*segment),
+		manifestToken: make(chan struct{}, 1),
+		segmentToken:  make(chan struct{}, 1),
+		writeToken:    make(chan struct{}, 1),
+		wake:          make(chan struct{}, 1),
+		committed:     make(chan struct{}, 1),
+		low:           make(chan struct{}, 1),
+		shards:        make(map[journal.Shard]*shard),
+		segs:          make(map[uint64]*segment),
 	}
 	w.unsynced = cmp.Or(opts.Unsynced, defaultUnsynced)
 	if err := w.recover(cmp.Or(opts.SegmentSize, defaultSegmentSize)); err != nil {

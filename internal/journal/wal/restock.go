@@ -35,8 +35,8 @@ func (w *WAL) restock() error {
 // is more to do. In order: a place for a group that was refused; a segment to go on
 // with; the reserve; a second segment.
 func (w *WAL) restockOne(refused *uint64) (more bool, err error) {
-	w.making <- struct{}{}
-	defer func() { <-w.making }()
+	w.segmentToken <- struct{}{}
+	defer func() { <-w.segmentToken }()
 
 	w.mu.Lock()
 	s := &w.stock
@@ -73,7 +73,7 @@ func (w *WAL) restockOne(refused *uint64) (more bool, err error) {
 }
 
 // serve makes a place for a group that was refused, and reports whether it could.
-// The making token is held.
+// The segment token is held.
 func (w *WAL) serve(need uint64) (bool, error) {
 	w.mu.Lock()
 	s := &w.stock
@@ -100,7 +100,7 @@ func (w *WAL) serve(need uint64) (bool, error) {
 
 // reserve makes a file for some of the missing bytes of the reserve, and reports
 // whether it could. It is not written: it will be used in emergencies only. The
-// making token is held.
+// segment token is held.
 func (w *WAL) reserve(missing uint64) (bool, error) {
 	const unit = 64 << 10
 	w.mu.Lock()
@@ -118,7 +118,7 @@ func (w *WAL) reserve(missing uint64) (bool, error) {
 // readyOne adds one to the ready segments, and reports whether it could: a
 // recycled file, else a new one, else, on a full disk, one of the reserve. (That
 // takes nothing from upkeep: who may use it is a matter of how much there is.) The
-// making token is held.
+// segment token is held.
 func (w *WAL) readyOne() (bool, error) {
 	w.mu.Lock()
 	size := w.capacity()
@@ -175,7 +175,7 @@ func (w *WAL) fill(p *spare) error {
 }
 
 // format makes p the last of the ready segments, and reports whether there was
-// space for that. The making token is held.
+// space for that. The segment token is held.
 func (w *WAL) format(p *spare) (bool, error) {
 	w.mu.Lock()
 	number := w.log.active.number + uint64(len(w.stock.ready)) + 1
@@ -286,7 +286,7 @@ func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 }
 
 // merge makes one file of size bytes in place of several spares, if that can be;
-// nil says that it cannot. The making token is held.
+// nil says that it cannot. The segment token is held.
 func (w *WAL) merge(size uint64) (*spare, error) {
 	w.mu.Lock()
 	s := &w.stock

@@ -30,7 +30,7 @@ const (
 // stock is the space that appends will need.
 type stock struct {
 	// ready are formatted segments, numbered on from the active one. Only the
-	// holder of the making token adds to them.
+	// holder of the segment token adds to them.
 	ready []*segment
 	// spares are files that can become segments: recycled ones, and the reserve.
 	spares []*spare
@@ -162,8 +162,8 @@ func (w *WAL) supply(need uint64) error {
 	w.stock.waiting++
 	w.mu.Unlock()
 	defer poke(w.low) // Run's supplier has the rest to do, or to try again later
-	w.making <- struct{}{}
-	defer func() { <-w.making }()
+	w.segmentToken <- struct{}{}
+	defer func() { <-w.segmentToken }()
 
 	ok, err := w.provide(need, emergency)
 	w.mu.Lock()
@@ -183,7 +183,7 @@ func (w *WAL) supply(need uint64) error {
 
 // provide makes a place for a group of need bytes in the quickest way there is,
 // and reports whether it could: it makes the first ready segment larger, or takes a
-// spare, or makes a file, or, in an emergency, makes one file of several. The making
+// spare, or makes a file, or, in an emergency, makes one file of several. The segment
 // token is held.
 func (w *WAL) provide(need uint64, b budget) (bool, error) {
 	w.mu.Lock()
@@ -218,7 +218,7 @@ func (w *WAL) provide(need uint64, b budget) (bool, error) {
 }
 
 // enlarge gives a segment that is ready, or became active since, more room, if
-// there is any. The making token is held.
+// there is any. The segment token is held.
 func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	old := s.head.capacity // only the holder of the token changes it
 	w.look()

@@ -39,9 +39,9 @@ func (w *WAL) bloated() bool {
 
 // trim makes the stock of a store that nobody uses as small as that of a new one.
 func (w *WAL) trim() error {
-	w.making <- struct{}{}
+	w.segmentToken <- struct{}{}
 	err := w.trimReady()
-	<-w.making
+	<-w.segmentToken
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (w *WAL) trim() error {
 // trimReady makes spares of ready segments, the last one first so that there is no
 // gap behind a crash, until few enough are left. None of them has to be there: the
 // active segment is sealed only when the one behind it is taken from the ready ones.
-// The making token is held.
+// The segment token is held.
 func (w *WAL) trimReady() error {
 	for {
 		w.mu.Lock()

@@ -38,11 +38,26 @@ type WAL struct {
 
 	unsynced uint64 // bytes that may wait for the disk; fixed
 
-	// Tokens: whoever has put its value in does the work alone. They are
-	// taken in this order, and never with mu held.
-	governing chan struct{} // Claim, Truncate, Close: the manifest
-	making    chan struct{} // of segments that become ready
-	writing   chan struct{} // of batches, and telling watchers about them
+	// Tokens are locks that are held across calls to the disk, as mu never is. A
+	// goroutine puts a value into the channel, works, and takes it out again.
+	//
+	//	             manifestToken    segmentToken      writeToken
+	//	Claim        whole call       if none is ready  for each batch
+	//	Truncate     whole call       if none is ready  for each batch
+	//	Close        whole call                         for each batch
+	//	keepMarked   one manifest
+	//	Append                        if none is ready
+	//	preallocate                   one segment
+	//	Commit                        one segment       one batch
+	//	Release                                         for each batch
+	//
+	// Whoever needs more than one takes them from left to right, and the segment
+	// token is given back before the write token is taken. Otherwise Truncate, with
+	// the write token, could wait for a segment that Commit is about to make, while
+	// Commit, with the segment token, waits to write.
+	manifestToken chan struct{} // the manifest: its copies, generation, what is freed
+	segmentToken  chan struct{} // segments and spares that are made ready
+	writeToken    chan struct{} // batches that are written, and calls to watchers
 
 	wake chan struct{} // for Run: something is pending or the status changed
 	// committed, for Run's keepMarked: the log was synced further.
@@ -54,7 +69,7 @@ type WAL struct {
 
 	due []func(journal.Status) // owned by tell
 
-	copies     copies           // of the manifest; owned by the holder of governing
+	copies     copies           // of the manifest; owned by the holder of manifestToken
 	generation uint64           // of the last manifest; owned likewise
 	marked     journal.Position // what that says is synced; owned likewise
 
@@ -107,8 +122,8 @@ var _ journal.Journal = (*WAL)(nil)
 // Close commits what is pending, marks the store as closed in good order, and
 // releases it. Run must have returned before.
 func (w *WAL) Close() error {
-	w.governing <- struct{}{}
-	defer func() { <-w.governing }()
+	w.manifestToken <- struct{}{}
+	defer func() { <-w.manifestToken }()
 
 	w.mu.Lock()
 	if w.closed {
@@ -126,7 +141,7 @@ func (w *WAL) Close() error {
 		w.mu.Lock()
 		m := w.manifest() // knows where the log ends, should the last file be lost
 		w.mu.Unlock()
-		if err = w.governOnce(m); errors.Is(err, ErrFull) {
+		if err = w.writeManifestOnce(m); errors.Is(err, ErrFull) {
 			err = nil // a courtesy only
 		}
 	}
