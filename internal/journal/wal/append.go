@@ -34,7 +34,7 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	w.mu.Unlock()
 
 	if first {
-		poke(w.wake)
+		w.wake.Notify()
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (w *WAL) fit(need uint64) bool {
 		for range i + 1 {
 			w.advance()
 		}
-		poke(w.low)
+		w.low.Notify()
 		return true
 	}
 	return false

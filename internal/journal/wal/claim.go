@@ -131,13 +131,13 @@ func (w *WAL) fence(numbers []journal.Shard) ([]*shard, error) {
 	return shards, nil
 }
 
-// end ends the claim of a shard, if it has one; mu is held. Its owner is told with
+// end ends the claim of a shard, if it has one; mu is held. Its watcher is called with
 // the next commit.
 func (w *WAL) end(s *shard) {
 	if s.watch != nil {
 		w.ended = append(w.ended, s.watch)
 		s.watch = nil
-		poke(w.wake)
+		w.wake.Notify()
 	}
 	w.reserveFor(s, 0)
 }
@@ -175,7 +175,7 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 	if s := w.shards[c.Shard]; s == nil || s.Epoch != c.Epoch || s.released {
 		w.ended = append(w.ended, fn)
 	} else {
-		s.watch, s.told = fn, journal.Status{}
+		s.watch, s.lastStatus = fn, journal.Status{}
 		at, found := slices.BinarySearchFunc(w.watched, s, func(a, b *shard) int {
 			return cmp.Compare(a.number, b.number)
 		})
@@ -184,7 +184,7 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 		}
 	}
 	w.mu.Unlock()
-	poke(w.wake)
+	w.wake.Notify()
 }
 
 // Truncate implements journal.Journal. It commits what is pending before
@@ -384,7 +384,7 @@ func (w *WAL) free(m *manifest) error {
 	if err := w.fs.SyncDir("."); err != nil {
 		return w.fail(err)
 	}
-	poke(w.low)
+	w.low.Notify()
 	return nil
 }
 

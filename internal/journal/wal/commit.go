@@ -49,10 +49,10 @@ func (w *WAL) Run(ctx context.Context) error {
 			if err := w.Commit(); err != nil && !errors.Is(err, ErrFull) {
 				return err
 			}
-			poke(w.committed)
+			w.committed.Notify()
 		case <-ctx.Done():
 			err := w.flush()
-			w.tell()
+			w.notifyWatchers()
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -63,7 +63,7 @@ func (w *WAL) Run(ctx context.Context) error {
 func (w *WAL) keepStocked(ctx context.Context) {
 	for {
 		if err := w.restock(); err != nil {
-			return // w.fail has told Run
+			return // Run gets it from w.fail
 		}
 		w.mu.Lock()
 		appended, short := w.log.appended, w.status.Full || w.stock.spent || w.stock.tooLarge > 0 || w.log.stalled
@@ -78,7 +78,7 @@ func (w *WAL) keepStocked(ctx context.Context) {
 		select {
 		case <-w.low:
 		case <-retry:
-			poke(w.wake) // the commit may have been waiting for space, too
+			w.wake.Notify() // the commit may have been waiting for space, too
 		case <-idle:
 			if err := w.trimUnless(appended); err != nil {
 				return
@@ -101,7 +101,7 @@ func (w *WAL) trimUnless(appended uint64) error {
 }
 
 // Commit does one step: it writes and syncs the oldest pending batch, if there
-// is one, and tells the watchers. Run is nothing but Commit in a loop; a
+// is one, and calls the watchers. Run is nothing but Commit in a loop; a
 // simulator calls it by hand, and then it also does the work of Run's supplier,
 // which is to have the next segments ready.
 func (w *WAL) Commit() error {
@@ -112,7 +112,7 @@ func (w *WAL) Commit() error {
 	if err == nil {
 		err = w.commit()
 	}
-	w.tell()
+	w.notifyWatchers()
 	return err
 }
 
@@ -149,7 +149,7 @@ func (w *WAL) stall(b *batch) error {
 	w.log.writing = nil
 	w.log.pending = slices.Insert(w.log.pending, 0, b)
 	if given {
-		poke(w.wake)
+		w.wake.Notify()
 		return nil
 	}
 	w.log.stalled = true
@@ -177,7 +177,7 @@ func (w *WAL) takeBatch() (*batch, journal.Position, error) {
 	if len(w.log.pending) == 0 {
 		w.log.pending = nil
 	} else {
-		poke(w.wake) // never blocks, so it may be done here
+		w.wake.Notify() // never blocks, so it may be done here
 	}
 	w.log.writing = b
 	return b, w.log.synced, nil
@@ -204,7 +204,7 @@ func (w *WAL) putBatch(b *batch) {
 }
 
 // flush commits all that is pending now. Watchers learn of it from the next
-// Commit, because only that may tell them.
+// Commit, because only that calls them.
 func (w *WAL) flush() error {
 	w.mu.Lock()
 	target := w.log.active.position(w.log.off)
@@ -220,12 +220,12 @@ func (w *WAL) flush() error {
 		if err := w.commit(); err != nil {
 			return err
 		}
-		poke(w.wake)
+		w.wake.Notify()
 	}
 }
 
-// tell calls the watchers whose status changed.
-func (w *WAL) tell() {
+// notifyWatchers calls the watchers whose status changed.
+func (w *WAL) notifyWatchers() {
 	w.writeToken <- struct{}{}
 	defer func() { <-w.writeToken }()
 
@@ -234,8 +234,8 @@ func (w *WAL) tell() {
 	w.ended = nil
 	w.due = w.due[:0]
 	for _, s := range w.watched {
-		if s.watch != nil && (s.told != status || s.changes != w.changes) {
-			s.told, s.changes = status, w.changes
+		if s.watch != nil && (s.lastStatus != status || s.changes != w.changes) {
+			s.lastStatus, s.changes = status, w.changes
 			w.due = append(w.due, s.watch)
 		}
 	}

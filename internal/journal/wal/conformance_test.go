@@ -134,5 +134,5 @@ func (s *running) Settle(t *testing.T) {
 	if err := s.w.flush(); err != nil {
 		t.Fatalf("flush: %v", err)
 	}
-	s.w.tell()
+	s.w.notifyWatchers()
 }

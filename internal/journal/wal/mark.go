@@ -39,9 +39,9 @@ func (w *WAL) keepMarked(ctx context.Context) {
 		size, err := w.writeMark()
 		switch {
 		case errors.Is(err, ErrFull):
-			poke(w.committed) // another time
+			w.committed.Notify() // another time
 		case err != nil:
-			return // w.fail has told Run
+			return // Run gets it from w.fail
 		}
 		pause = markEvery * time.Duration(1+size/markBytes)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/notify"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -31,9 +32,9 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 		manifestToken: make(chan struct{}, 1),
 		segmentToken:  make(chan struct{}, 1),
 		writeToken:    make(chan struct{}, 1),
-		wake:          make(chan struct{}, 1),
-		committed:     make(chan struct{}, 1),
-		low:           make(chan struct{}, 1),
+		wake:          notify.New(),
+		committed:     notify.New(),
+		low:           notify.New(),
 		shards:        make(map[journal.Shard]*shard),
 		segs:          make(map[uint64]*segment),
 	}

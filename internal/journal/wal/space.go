@@ -114,16 +114,16 @@ func (w *WAL) admits(need uint64) error {
 		if enough := s.target + w.slack(); have < enough && (s.spent || have+s.spendable() < enough) {
 			w.status.Full = true
 			w.changes++
-			poke(w.wake)
+			w.wake.Notify()
 		}
 		if !s.spent {
-			poke(w.low) // it may be old news
+			w.low.Notify() // it may be old news
 		}
 		return journal.ErrFull
 	case have < s.base+need:
 		return w.lacks(need)
 	}
-	poke(w.low)
+	w.low.Notify()
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (w *WAL) lacks(need uint64) error {
 	}
 	w.stock.lack = max(w.stock.lack, need)
 	w.review()
-	poke(w.low)
+	w.low.Notify()
 	return journal.ErrBusy
 }
 
@@ -163,7 +163,7 @@ func (w *WAL) review() {
 	if full != w.status.Full || busy != w.status.Busy {
 		w.status.Full, w.status.Busy = full, busy
 		w.changes++
-		poke(w.wake)
+		w.wake.Notify()
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
 	}
 	w.reserveFor(s, bytes)
 	if w.stock.spared < w.stock.target && !w.stock.spent || w.stock.excess() {
-		poke(w.low)
+		w.low.Notify()
 	}
 }
 

@@ -137,7 +137,7 @@ func TestFullIsKnownAtOnce(t *testing.T) {
 		}
 		var status []journal.Status
 		w.Watch(c, func(s journal.Status) { status = append(status, s) })
-		w.tell()
+		w.notifyWatchers()
 		if len(status) != 1 || !status[0].Full {
 			t.Errorf("way %d: the first status is %+v, want full", way, status)
 		}
@@ -458,7 +458,7 @@ func TestTooMuchWaitsForTheDisk(t *testing.T) {
 	if _, err := keepUp(w, c, "upkeep goes on"); err != nil {
 		t.Fatal(err)
 	}
-	w.tell()
+	w.notifyWatchers()
 	if !status.Busy || status.Full {
 		t.Fatalf("senders are refused, and the status is %+v", status)
 	}
@@ -490,7 +490,7 @@ func TestSendersDoNotWaitForASegment(t *testing.T) {
 		_, err = sendOne(w, c, numbered(600))
 	}
 	w.helped.Store(false)
-	w.tell()
+	w.notifyWatchers()
 	if !errors.Is(err, journal.ErrBusy) || calls > 0 || !status.Busy || status.Full {
 		t.Fatalf("%v after %d calls to the disk, status %+v", err, calls, status)
 	}
@@ -723,7 +723,7 @@ func TestFullByOldNewsIsLookedAtAgain(t *testing.T) {
 		w.Watch(c, func(s journal.Status) { status = s })
 		synctest.Wait()
 		disk.SetOthers(1 << 40)
-		poke(w.low) // it lacks nothing, and sees that nothing is left
+		w.low.Notify() // it lacks nothing, and sees that nothing is left
 		synctest.Wait()
 		disk.SetOthers(0)
 		large := string(make([]byte, 30<<20))

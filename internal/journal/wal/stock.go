@@ -161,7 +161,7 @@ func (w *WAL) supply(need uint64) error {
 	w.mu.Lock()
 	w.stock.waiting++
 	w.mu.Unlock()
-	defer poke(w.low) // Run's supplier has the rest to do, or to try again later
+	defer w.low.Notify() // Run's supplier has the rest to do, or to try again later
 	w.segmentToken <- struct{}{}
 	defer func() { <-w.segmentToken }()
 

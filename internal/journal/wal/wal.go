@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/notify"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -59,15 +60,15 @@ type WAL struct {
 	segmentToken  chan struct{} // segments and spares that are made ready
 	writeToken    chan struct{} // batches that are written, and calls to watchers
 
-	wake chan struct{} // for Run: something is pending or the status changed
+	wake notify.Signal // for Run: something is pending or the status changed
 	// committed, for Run's keepMarked: the log was synced further.
-	committed chan struct{}
-	low       chan struct{} // for Run's supplier: the stock is low
+	committed notify.Signal
+	low       notify.Signal // for Run's supplier: the stock is low
 	helped    atomic.Bool   // Run's supplier is there, Commit need not do its work
 	ending    atomic.Bool   // Run is about to return, and its supplier must not keep it
 	spareID   atomic.Uint64 // the last one used
 
-	due []func(journal.Status) // owned by tell
+	due []func(journal.Status) // owned by notifyWatchers
 
 	copies     copies           // of the manifest; owned by the holder of manifestToken
 	generation uint64           // of the last manifest; owned likewise
@@ -78,9 +79,9 @@ type WAL struct {
 	stock   stock
 	shards  map[journal.Shard]*shard
 	watched []*shard               // those of shards with a watcher, in order of their number
-	ended   []func(journal.Status) // watchers of claims that have ended and were not told so
+	ended   []func(journal.Status) // watchers of claims that have ended, to be called once more
 	segs    map[uint64]*segment    // every one that can be read, the active one included
-	status  journal.Status         // what watchers are told
+	status  journal.Status         // what watchers get
 	changes uint64                 // of status.Full and status.Busy, so that none is missed
 	stats   Stats
 	closed  bool
@@ -110,11 +111,11 @@ type tail struct {
 type shard struct {
 	number journal.Shard
 	shardManifest
-	watch    func(journal.Status)
-	told     journal.Status // the last one that watch was given
-	changes  uint64         // of that status; whoever was refused meanwhile waits for a call
-	released bool           // its claim was, and no other has followed
-	reserved uint64         // bytes for upkeep that its owner may need at once
+	watch      func(journal.Status)
+	lastStatus journal.Status // the last one that watch was given
+	changes    uint64         // of that status; whoever was refused meanwhile waits for a call
+	released   bool           // its claim was, and no other has followed
+	reserved   uint64         // bytes for upkeep that its owner may need at once
 }
 
 var _ journal.Journal = (*WAL)(nil)
@@ -239,14 +240,6 @@ func (w *WAL) fail(err error) error {
 	w.status.Err = cmp.Or(w.status.Err, fmt.Errorf("%w: %w", journal.ErrFailed, err))
 	err = w.status.Err
 	w.mu.Unlock()
-	poke(w.wake)
+	w.wake.Notify()
 	return err
-}
-
-// poke wakes whoever waits on c, now or next time.
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // already due
-	}
 }
