@@ -53,7 +53,7 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 			return nil
 		}
 		w.mu.Unlock()
-		err := w.supply(need)
+		err := w.ensureReady(need)
 		w.mu.Lock()
 		if err != nil {
 			return err
@@ -64,16 +64,16 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 // placeSenders is place for a group that is refused instead of waiting. Without Run
 // there is nobody else to make a segment, so it is made here.
 func (w *WAL) placeSenders(need uint64) error {
-	for supplied := false; ; supplied = true {
+	for tried := false; ; tried = true {
 		err := w.admits(need)
 		if err == nil && !w.fit(need) {
 			err = w.lacks(need)
 		}
-		if !errors.Is(err, journal.ErrBusy) || w.log.congested || supplied || w.helped.Load() {
+		if !errors.Is(err, journal.ErrBusy) || w.log.congested || tried || w.preallocating.Load() {
 			return err
 		}
 		w.mu.Unlock()
-		err = w.restock()
+		err = w.refillPool()
 		w.mu.Lock()
 		if err == nil {
 			err = w.usable()
@@ -102,11 +102,11 @@ func (s *segment) room(off uint64) uint64 {
 // whether it could; mu is held. A ready segment that is too small, which is rare,
 // is sealed with nothing in it.
 func (w *WAL) fit(need uint64) bool {
-	w.stock.largest[0] = max(w.stock.largest[0], need)
+	w.pool.largest[0] = max(w.pool.largest[0], need)
 	if w.log.room() >= need {
 		return true
 	}
-	for i, next := range w.stock.ready {
+	for i, next := range w.pool.ready {
 		if next.room(headerSize) < need {
 			continue
 		}
@@ -125,7 +125,7 @@ func (w *WAL) advance() {
 	if !w.log.sealed {
 		w.push(kindSeal)
 	}
-	s := &w.stock
+	s := &w.pool
 	next := s.ready[0]
 	s.ready = s.ready[1:]
 	s.held -= next.room(headerSize)

@@ -311,14 +311,14 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 		if err := w.usable(); err != nil {
 			return false, err
 		}
-		if w.status.Full && w.log.room() < 4*need && w.available() < w.stock.target-w.stock.base/2+need {
+		if w.status.Full && w.log.room() < 4*need && w.available() < w.pool.target-w.pool.base/2+need {
 			return false, nil // what is left is for the owners
 		}
 		if w.fit(need) {
 			break
 		}
 		w.mu.Unlock()
-		err := w.supply(need)
+		err := w.ensureReady(need)
 		w.mu.Lock()
 		if errors.Is(err, ErrFull) {
 			return false, nil

@@ -32,15 +32,15 @@ const (
 func (w *WAL) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	w.helped.Store(true)
-	w.ending.Store(false)
-	wg.Go(func() { w.keepStocked(ctx) })
+	w.preallocating.Store(true)
+	w.stopping.Store(false)
+	wg.Go(func() { w.preallocate(ctx) })
 	wg.Go(func() { w.keepMarked(ctx) })
 	defer func() {
-		w.ending.Store(true)
+		w.stopping.Store(true)
 		cancel()
 		wg.Wait()
-		w.helped.Store(false)
+		w.preallocating.Store(false)
 	}()
 
 	for {
@@ -58,15 +58,15 @@ func (w *WAL) Run(ctx context.Context) error {
 	}
 }
 
-// keepStocked makes segments ahead of need, so that no commit waits for one, and
+// preallocate makes segments ahead of need, so that no commit waits for one, and
 // gives back what an idle store does not need.
-func (w *WAL) keepStocked(ctx context.Context) {
+func (w *WAL) preallocate(ctx context.Context) {
 	for {
-		if err := w.restock(); err != nil {
+		if err := w.refillPool(); err != nil {
 			return // Run gets it from w.fail
 		}
 		w.mu.Lock()
-		appended, short := w.log.appended, w.status.Full || w.stock.spent || w.stock.tooLarge > 0 || w.log.stalled
+		appended, short := w.log.appended, w.status.Full || w.pool.spent || w.pool.tooLarge > 0 || w.log.stalled
 		var retry, idle <-chan time.Time // nil, so never ready, if there is nothing to wait for
 		if short {
 			retry = time.After(retryFull)
@@ -89,7 +89,7 @@ func (w *WAL) keepStocked(ctx context.Context) {
 	}
 }
 
-// trimUnless trims the stock, unless the store has been in use since then.
+// trimUnless trims the pool, unless the store has been in use since then.
 func (w *WAL) trimUnless(appended uint64) error {
 	w.mu.Lock()
 	active := w.log.appended-appended > idleBytes
@@ -102,12 +102,12 @@ func (w *WAL) trimUnless(appended uint64) error {
 
 // Commit does one step: it writes and syncs the oldest pending batch, if there
 // is one, and calls the watchers. Run is nothing but Commit in a loop; a
-// simulator calls it by hand, and then it also does the work of Run's supplier,
+// simulator calls it by hand, and then it also does the work of the preallocator of Run,
 // which is to have the next segments ready.
 func (w *WAL) Commit() error {
 	var err error
-	if !w.helped.Load() {
-		err = w.restock()
+	if !w.preallocating.Load() {
+		err = w.refillPool()
 	}
 	if err == nil {
 		err = w.commit()

@@ -51,7 +51,7 @@
 // # Concurrency
 //
 // Append copies into a buffer under a short mutex. Commit, which Run calls in a
-// loop, swaps that buffer, writes and syncs it. A supplier within Run makes the next
+// loop, swaps that buffer, writes and syncs it. A preallocator within Run makes the next
 // segments and the reserve; an Append for upkeep that finds none ready has it cut
 // short what it does. Another goroutine of it writes the manifest once a second while
 // there are commits. Truncate and Claim write it from their caller's.

@@ -92,7 +92,7 @@ func (w *WAL) recover(block uint64) error {
 	if err := w.openManifest(m, best); err != nil {
 		return err
 	}
-	return w.stockUp()
+	return w.fillReserve()
 }
 
 // openManifest makes both files of the manifest whole. It comes behind resume, since

@@ -61,7 +61,7 @@ func (w *WAL) tidy(files listing) error {
 		w.spareID.Store(max(w.spareID.Load(), spareID(name)))
 	}
 	for _, seg := range w.segs {
-		w.stock.newest = max(w.stock.newest, seg.head.capacity)
+		w.pool.newest = max(w.pool.newest, seg.head.capacity)
 	}
 	for _, name := range files.spares {
 		if err := keep(name); err != nil {
@@ -98,8 +98,8 @@ func (w *WAL) resume(end ending) error {
 	if !end.sealed {
 		return nil
 	}
-	if w.stock.first() == nil { // in a store of version 1 only
-		if err := w.supply(batchHeader); err != nil {
+	if w.pool.first() == nil { // in a store of version 1 only
+		if err := w.ensureReady(batchHeader); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (w *WAL) reclaim(last uint64) error {
 		}
 		seg := w.segs[n]
 		delete(w.segs, n)
-		if n != last+uint64(len(w.stock.ready))+1 {
+		if n != last+uint64(len(w.pool.ready))+1 {
 			if err := w.retire(seg); err != nil { // there is a gap: of no use
 				return err
 			}
@@ -128,8 +128,8 @@ func (w *WAL) reclaim(last uint64) error {
 		if err != nil {
 			return err
 		}
-		w.stock.ready = append(w.stock.ready, again)
-		w.stock.held += again.room(headerSize)
+		w.pool.ready = append(w.pool.ready, again)
+		w.pool.held += again.room(headerSize)
 	}
 	return nil
 }

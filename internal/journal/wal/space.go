@@ -58,7 +58,7 @@ func (w *WAL) look() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &w.stock
+	s := &w.pool
 	s.free, s.margin = free, min(maxMargin, total/marginShare)
 	s.limit = min(w.block, max(firstCapacity, total/segmentShare&^(64<<10-1)))
 	// On a full disk the base is also what owners move bodies into, out of segments
@@ -80,13 +80,13 @@ func (w *WAL) look() {
 // setTarget works out what senders must leave; mu is held. What owners ask for is
 // records: an eighth more is for the headers of batches and the ends of segments
 // that are too short for a group.
-func (s *stock) setTarget() { s.target = s.base + s.reserved + s.reserved/8 }
+func (s *segmentPool) setTarget() { s.target = s.base + s.reserved + s.reserved/8 }
 
 // spendable returns how much of the disk may be made into files; mu is held.
-func (s *stock) spendable() uint64 { return s.free - min(s.free, s.margin) }
+func (s *segmentPool) spendable() uint64 { return s.free - min(s.free, s.margin) }
 
 // available returns the bytes that groups can still have; mu is held.
-func (w *WAL) available() uint64 { return w.log.room() + w.stock.held }
+func (w *WAL) available() uint64 { return w.log.room() + w.pool.held }
 
 // room returns what is left of the active segment; mu is held.
 func (t *tail) room() uint64 {
@@ -100,7 +100,7 @@ func (t *tail) room() uint64 {
 // held. While owners ask for more and the disk has it, the base is enough: what is
 // missing is being made.
 func (w *WAL) admits(need uint64) error {
-	s, have := &w.stock, w.available()
+	s, have := &w.pool, w.available()
 	switch {
 	case w.status.Full:
 		return journal.ErrFull
@@ -130,10 +130,10 @@ func (w *WAL) admits(need uint64) error {
 // lacks refuses a group for senders for which no segment is ready, and has one
 // made; mu is held.
 func (w *WAL) lacks(need uint64) error {
-	if s := &w.stock; s.tooLarge != 0 && need >= s.tooLarge {
+	if s := &w.pool; s.tooLarge != 0 && need >= s.tooLarge {
 		return journal.ErrFull
 	}
-	w.stock.lack = max(w.stock.lack, need)
+	w.pool.lack = max(w.pool.lack, need)
 	w.review()
 	w.low.Notify()
 	return journal.ErrBusy
@@ -142,12 +142,12 @@ func (w *WAL) lacks(need uint64) error {
 // slack is how much more than the target there must be before a disk that was
 // full is not any more, so that it does not change its mind with each group; mu is
 // held.
-func (w *WAL) slack() uint64 { return w.stock.limit / 2 }
+func (w *WAL) slack() uint64 { return w.pool.limit / 2 }
 
 // review works out anew what senders are told; mu is held. Whoever changes what it
 // depends on calls it.
 func (w *WAL) review() {
-	s, have := &w.stock, w.available()
+	s, have := &w.pool, w.available()
 	enough := s.target
 	if w.status.Full {
 		enough += w.slack()
@@ -176,15 +176,15 @@ func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
 		return
 	}
 	w.reserveFor(s, bytes)
-	if w.stock.spared < w.stock.target && !w.stock.spent || w.stock.excess() {
+	if w.pool.spared < w.pool.target && !w.pool.spent || w.pool.excess() {
 		w.low.Notify()
 	}
 }
 
 // reserveFor changes what is reserved for a shard; mu is held.
 func (w *WAL) reserveFor(s *shard, bytes uint64) {
-	w.stock.reserved += bytes - s.reserved
+	w.pool.reserved += bytes - s.reserved
 	s.reserved = bytes
-	w.stock.setTarget()
+	w.pool.setTarget()
 	w.review()
 }

@@ -62,11 +62,11 @@ type WAL struct {
 
 	wake notify.Signal // for Run: something is pending or the status changed
 	// committed, for Run's keepMarked: the log was synced further.
-	committed notify.Signal
-	low       notify.Signal // for Run's supplier: the stock is low
-	helped    atomic.Bool   // Run's supplier is there, Commit need not do its work
-	ending    atomic.Bool   // Run is about to return, and its supplier must not keep it
-	spareID   atomic.Uint64 // the last one used
+	committed     notify.Signal
+	low           notify.Signal // for the preallocator of Run: the pool is low
+	preallocating atomic.Bool   // the preallocator of Run is there, Commit need not do its work
+	stopping      atomic.Bool   // Run is about to return, and its preallocator must not keep it
+	spareID       atomic.Uint64 // the last one used
 
 	due []func(journal.Status) // owned by notifyWatchers
 
@@ -76,7 +76,7 @@ type WAL struct {
 
 	mu      sync.Mutex // guards everything below, and never is held across IO
 	log     tail
-	stock   stock
+	pool    segmentPool
 	shards  map[journal.Shard]*shard
 	watched []*shard               // those of shards with a watcher, in order of their number
 	ended   []func(journal.Status) // watchers of claims that have ended, to be called once more
@@ -158,7 +158,7 @@ func (w *WAL) mark() {
 	switch {
 	case w.log.active.room(w.log.off) >= batchHeader:
 		w.push(kindStop)
-	case w.stock.first() != nil:
+	case w.pool.first() != nil:
 		w.push(kindSeal)
 	}
 }
@@ -166,19 +166,19 @@ func (w *WAL) mark() {
 // release closes every file and the lock.
 func (w *WAL) release() error {
 	w.mu.Lock()
-	segs, stock := w.segs, w.stock
+	segs, pool := w.segs, w.pool
 	w.segs = nil
-	w.stock = stock.emptied()
+	w.pool = pool.emptied()
 	w.mu.Unlock()
 
 	var errs []error
 	for _, s := range segs {
 		errs = append(errs, s.file.Close())
 	}
-	for _, s := range stock.ready {
+	for _, s := range pool.ready {
 		errs = append(errs, s.file.Close())
 	}
-	for _, p := range stock.spares {
+	for _, p := range pool.spares {
 		errs = append(errs, p.file.Close())
 	}
 	return errors.Join(append(errs, w.copies.close(), w.lock.Close())...)
@@ -205,9 +205,9 @@ func (w *WAL) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stats
-	s.Segments, s.Ready, s.Spares = len(w.segs), len(w.stock.ready), len(w.stock.spares)
+	s.Segments, s.Ready, s.Spares = len(w.segs), len(w.pool.ready), len(w.pool.spares)
 	if w.segs != nil {
-		s.Unsynced, s.Available, s.Reserved = w.log.unsynced, w.available(), w.stock.target
+		s.Unsynced, s.Available, s.Reserved = w.log.unsynced, w.available(), w.pool.target
 	}
 	s.Full, s.Busy = w.status.Full, w.status.Busy
 	return s
