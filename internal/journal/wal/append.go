@@ -67,7 +67,7 @@ func (w *WAL) placeSenders(need uint64) error {
 	for tried := false; ; tried = true {
 		err := w.admits(need)
 		if err == nil && !w.fit(need) {
-			err = w.lacks(need)
+			err = w.noteNoSpace(need)
 		}
 		if !errors.Is(err, journal.ErrBusy) || w.log.congested || tried || w.preallocating.Load() {
 			return err

@@ -377,7 +377,7 @@ func (w *WAL) free(m *manifest) error {
 	}
 	slices.SortFunc(freed, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
 	for _, seg := range freed {
-		if err := w.retire(seg); err != nil {
+		if err := w.recycleSegment(seg); err != nil {
 			return w.fail(err)
 		}
 	}
@@ -388,8 +388,8 @@ func (w *WAL) free(m *manifest) error {
 	return nil
 }
 
-// retire makes a spare of a segment, or removes it.
-func (w *WAL) retire(seg *segment) error {
+// recycleSegment makes a spare of a segment, or removes it.
+func (w *WAL) recycleSegment(seg *segment) error {
 	size, err := seg.file.Size()
 	if err != nil {
 		return err

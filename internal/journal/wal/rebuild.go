@@ -23,7 +23,7 @@ func (r *repairer) rebuildManifest(reason error) error {
 	sc := scan{shards: make(map[journal.Shard]*shardManifest)}
 	for _, n := range r.files.segments {
 		seg, err := openSegment(r.fs, n, 0)
-		if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+		if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
 			continue // being recycled, or damaged: nothing can be learnt from it
 		}
 		if err != nil {

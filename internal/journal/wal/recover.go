@@ -174,7 +174,7 @@ func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
 			continue
 		}
 		seg, err := openSegment(w.fs, n, m.SegmentSize)
-		if errors.Is(err, errForeign) {
+		if errors.Is(err, errRecycled) {
 			continue // if it is needed, it will be missed below
 		}
 		if err != nil {

@@ -119,7 +119,7 @@ func (w *WAL) reclaim(last uint64) error {
 		seg := w.segs[n]
 		delete(w.segs, n)
 		if n != last+uint64(len(w.pool.ready))+1 {
-			if err := w.retire(seg); err != nil { // there is a gap: of no use
+			if err := w.recycleSegment(seg); err != nil { // there is a gap: of no use
 				return err
 			}
 			continue

@@ -59,7 +59,7 @@ func (s *segment) damage(off uint64, err error) error { return &DamageError{s.na
 
 // openSegment opens the segment of that number, in a store with that segment size,
 // and checks its header, both copies. A size of zero is any. A file that was caught
-// being recycled has the header of another number: that is errForeign, and not
+// being recycled has the header of another number: that is errRecycled, and not
 // damage.
 func openSegment(fsys vfs.FS, number, block uint64) (*segment, error) {
 	s := &segment{number: number, name: segmentName(number)}
@@ -78,7 +78,7 @@ func openSegment(fsys vfs.FS, number, block uint64) (*segment, error) {
 	return s, nil
 }
 
-var errForeign = errors.New("segment was being recycled")
+var errRecycled = errors.New("segment was being recycled")
 
 func (s *segment) readHead() error {
 	var b [headerSize]byte
@@ -96,7 +96,7 @@ func (s *segment) readHead() error {
 		return s.damage(headerCopy, errChecksum)
 	}
 	if one.number != s.number {
-		return errForeign
+		return errRecycled
 	}
 	size, err := s.file.Size()
 	if err != nil {

@@ -121,15 +121,15 @@ func (w *WAL) admits(need uint64) error {
 		}
 		return journal.ErrFull
 	case have < s.base+need:
-		return w.lacks(need)
+		return w.noteNoSpace(need)
 	}
 	w.low.Notify()
 	return nil
 }
 
-// lacks refuses a group for senders for which no segment is ready, and has one
+// noteNoSpace refuses a group for senders for which no segment is ready, and has one
 // made; mu is held.
-func (w *WAL) lacks(need uint64) error {
+func (w *WAL) noteNoSpace(need uint64) error {
 	if s := &w.pool; s.tooLarge != 0 && need >= s.tooLarge {
 		return journal.ErrFull
 	}

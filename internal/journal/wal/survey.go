@@ -172,7 +172,7 @@ const maxMissing = 1 << 20
 // readable reports whether a segment can be opened. The error is that of the disk.
 func (st *store) readable(number uint64) (bool, error) {
 	seg, err := openSegment(st.fs, number, st.manifest.SegmentSize)
-	if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+	if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
 		return false, nil
 	}
 	if err != nil {
@@ -196,7 +196,7 @@ func (st *store) survey() error {
 		}
 		seg, err := openSegment(st.fs, n, st.manifest.SegmentSize)
 		switch {
-		case errors.Is(err, errForeign):
+		case errors.Is(err, errRecycled):
 			s.err = &DamageError{segmentName(n), 0, errMissing}
 		case errors.Is(err, journal.ErrCorrupt):
 			s.err = err
@@ -216,8 +216,8 @@ func (st *store) survey() error {
 }
 
 // next returns the number of the segment in which the log goes on behind the last
-// batch, and whether it is lacking: see checkNext.
-func (st *store) next() (number uint64, lacking bool) {
+// batch, and whether it is missing: see checkNext.
+func (st *store) next() (number uint64, missing bool) {
 	number, _ = st.manifest.needs()
 	if st.last >= 0 {
 		last := st.segments[st.last]

@@ -89,7 +89,7 @@ func (st *store) report() (Report, error) {
 			r.End = s.seg.position(s.end)
 		}
 	}
-	if n, lacking := st.next(); lacking && (st.last < 0 || st.manifest.version > 1) {
+	if n, missing := st.next(); missing && (st.last < 0 || st.manifest.version > 1) {
 		r.Problems = append(r.Problems, &DamageError{segmentName(n), 0, errMissNext})
 	}
 	if at := st.manifest.Synced; r.End < at {
@@ -133,7 +133,7 @@ func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
 		}
 		for _, n := range files.segments {
 			seg, err := openSegment(fsys, n, 0)
-			if errors.Is(err, errForeign) {
+			if errors.Is(err, errRecycled) {
 				continue
 			}
 			if err != nil {
