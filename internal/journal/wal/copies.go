@@ -104,7 +104,7 @@ func room(n uint64) uint64 { return (2*n + 16<<10 + 4095) &^ 4095 }
 
 // secure opens the file that best was read from and writes it once more, although
 // it does not change: a process whose sync failed may have left it in the page
-// cache only, see ending.secure. Until it is safe nothing may be done that relies
+// cache only, see logEnd.secure. Until it is safe nothing may be done that relies
 // on it, and the other file must not be touched.
 func (c *copies) secure(m *manifest, best int) error {
 	b, err := m.encode()

@@ -79,7 +79,7 @@ func (w *WAL) tidy(files listing) error {
 }
 
 // resume makes the end of the log the place to append to.
-func (w *WAL) resume(end ending) error {
+func (w *WAL) resume(end logEnd) error {
 	if err := w.reclaim(end.seg.number); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (s *segment) reformat() (*segment, error) {
 // written again. Only one batch can be affected, the last, since each is written
 // only when the one before it has been synced; and the header, whose capacity may
 // have been changed just then.
-func (e ending) secure() error {
+func (e logEnd) secure() error {
 	if e.last < e.off {
 		sc := newScanner(e.seg, e.off, nil)
 		sc.off, sc.base, sc.step = e.last, e.last, firstRead

@@ -39,9 +39,9 @@ func (s *segment) spans() iter.Seq2[span, error] {
 				yield(span{}, err)
 				return
 			default:
-				_, at, found, strayErr := s.stray(off + alignment)
-				if strayErr != nil {
-					yield(span{}, strayErr)
+				_, at, found, findErr := s.findBatchAfter(off + alignment)
+				if findErr != nil {
+					yield(span{}, findErr)
 					return
 				}
 				bad := span{off: off, end: at, err: err}

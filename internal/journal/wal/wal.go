@@ -133,7 +133,7 @@ func (w *WAL) Close() error {
 	}
 	w.closed = true
 	if w.status.Err == nil {
-		w.mark()
+		w.appendStop()
 	}
 	w.mu.Unlock()
 
@@ -149,12 +149,12 @@ func (w *WAL) Close() error {
 	return errors.Join(err, w.release())
 }
 
-// mark puts an empty batch at the end of the log; mu is held. Whoever opens the
+// appendStop puts an empty batch at the end of the log; mu is held. Whoever opens the
 // store then knows that the batch before it was synced, so that damage to it
 // does not pass for a torn write. When there is no room for it the seal says the
 // same, if there is a segment behind for the log to go on in; if not the manifest
 // has to say it alone.
-func (w *WAL) mark() {
+func (w *WAL) appendStop() {
 	switch {
 	case w.log.active.room(w.log.off) >= batchHeader:
 		w.push(kindStop)
