@@ -302,7 +302,7 @@ func (w *WAL) logManifest(m *manifest) error {
 }
 
 // appendOwn appends a record of the log's own, for upkeep, and reports whether
-// there was room.
+// there was space.
 func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 	need := uint64(size) + batchHeader
 	w.mu.Lock()
@@ -311,7 +311,7 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 		if err := w.usable(); err != nil {
 			return false, err
 		}
-		if w.status.Full && w.log.room() < 4*need && w.available() < w.pool.target-w.pool.base/2+need {
+		if w.status.Full && w.log.free() < 4*need && w.available() < w.pool.target-w.pool.base/2+need {
 			return false, nil // what is left is for the owners
 		}
 		if w.fit(need) {

@@ -450,7 +450,7 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 		w := open(t, disk)
 		c, _ := claim(t, w, 1)
 		before := 0
-		for ; inNext && w.log.room() >= 700; before++ {
+		for ; inNext && w.log.free() >= 700; before++ {
 			appendOne(t, w, c, numbered(600))
 			commit(t, w)
 		}

@@ -68,7 +68,7 @@
 //  5. Ready segments are numbered on from the active one, and durable. A segment
 //     is sealed only if there is one, which from then on is never missing.
 //  6. Nothing is freed, and no claim handed out, before the manifest that says so
-//     is durable: in the log, unless there is no room, and then in both files.
+//     is durable: in the log, unless there is no space, and then in both files.
 //  7. While senders are let in, what is available is not less than the base of the
 //     reserve, nor than the target once the disk has no more.
 //

@@ -158,7 +158,7 @@ func (w *WAL) fill(p *spare) error {
 	for off := uint64(0); off < p.size; off += zeroStep {
 		w.mu.Lock()
 		s := &w.pool
-		kept := max(s.target, s.spared) + p.room(w.block) // what is not ready, or not for senders
+		kept := max(s.target, s.spared) + p.usable(w.block) // what is not ready, or not for senders
 		have := w.available()
 		used := w.log.appended - appended
 		hurry := s.lack > 0 || s.waiting > 0 || w.stopping.Load() || used > 0 && have < kept+steps*used
@@ -201,7 +201,7 @@ func (w *WAL) format(p *spare) (bool, error) {
 // the end, unless there was merely no space.
 func (w *WAL) lost(p *spare, err error) error {
 	w.mu.Lock()
-	w.pool.held -= p.room(w.block)
+	w.pool.held -= p.usable(w.block)
 	w.pool.spent = true
 	w.review()
 	w.mu.Unlock()
@@ -256,7 +256,7 @@ func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 		p, err := allocateSpare(w.fs, reserveName(w.spareID.Add(1)), size)
 		if err == nil {
 			w.mu.Lock()
-			s.held += p.room(w.block)
+			s.held += p.usable(w.block)
 			s.spent, s.tooLarge, s.backoff, s.skip = false, 0, 0, 0
 			w.review()
 			w.mu.Unlock()
@@ -317,7 +317,7 @@ func (w *WAL) merge(size uint64) (*spare, error) {
 func (w *WAL) give(spares []*spare) error {
 	w.mu.Lock()
 	for _, p := range spares {
-		w.pool.held -= p.room(w.block)
+		w.pool.held -= p.usable(w.block)
 	}
 	w.review()
 	w.mu.Unlock()

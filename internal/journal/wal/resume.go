@@ -129,7 +129,7 @@ func (w *WAL) reclaim(last uint64) error {
 			return err
 		}
 		w.pool.ready = append(w.pool.ready, again)
-		w.pool.held += again.room(headerSize)
+		w.pool.held += again.freeAfter(headerSize)
 	}
 	return nil
 }

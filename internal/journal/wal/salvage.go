@@ -136,7 +136,7 @@ func (p *patch) fill(at int, number uint64) error {
 		return nil
 	}
 	if size < frameHeader {
-		return p.seg.damage(p.off+uint64(len(p.buf)), errors.New("no room for a hole"))
+		return p.seg.damage(p.off+uint64(len(p.buf)), errors.New("no space for a tombstone"))
 	}
 	n := number - p.number
 	if p.lost == 0 {

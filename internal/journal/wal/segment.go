@@ -135,8 +135,8 @@ func spareID(name string) uint64 {
 
 func (p *spare) recycled() bool { return strings.HasSuffix(p.name, spareSuffix) }
 
-// room returns what groups can use of the segment that it would be.
-func (p *spare) room(block uint64) uint64 { return usable(min(p.size, block)) }
+// usable returns what groups can use of the segment that it would be.
+func (p *spare) usable(block uint64) uint64 { return usable(min(p.size, block)) }
 
 // allocateSpare makes a file with blocks for size bytes, which are durable when it
 // returns. On error nothing is left of it.

@@ -111,7 +111,7 @@ func (w *WAL) firstSegment(number uint64) (*segment, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.file.Close())
 	}
-	w.pool.held -= p.room(w.block)
+	w.pool.held -= p.usable(w.block)
 	w.pool.newest = s.head.capacity
 	return s, nil
 }
@@ -143,11 +143,11 @@ func (w *WAL) fillReserve() error {
 
 // fits reports whether a group of need bytes has a place; mu is held.
 func (w *WAL) fits(need uint64) bool {
-	if w.log.room() >= need {
+	if w.log.free() >= need {
 		return true
 	}
 	for _, s := range w.pool.ready {
-		if s.room(headerSize) >= need {
+		if s.freeAfter(headerSize) >= need {
 			return true
 		}
 	}
@@ -217,7 +217,7 @@ func (w *WAL) provide(need uint64, b budget) (bool, error) {
 	return w.format(p)
 }
 
-// enlarge gives a segment that is ready, or became active since, more room, if
+// enlarge gives a segment that is ready, or became active since, more space, if
 // there is any. The segment token is held.
 func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	old := s.head.capacity // only the holder of the token changes it

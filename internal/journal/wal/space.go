@@ -10,7 +10,7 @@ import (
 
 // The space that a journal has, and who may use it:
 //
-//	│ room of the active segment │ ready segments │ spares                   │
+//	│ rest of the active segment │ ready segments │ spares                   │
 //	│                            │ formatted      │ recycled or reserved     │
 //	└──────────────────────────── available ────────────────────────────────┘
 //	                     senders  ◄──┼──► target: upkeep alone
@@ -19,7 +19,7 @@ import (
 // refused before they would leave less than the target; what refuses them says
 // whether more can be made (ErrBusy: wait a moment) or not (ErrFull).
 const (
-	// baseReserve is the least of the target that no owner has asked for: room for
+	// baseReserve is the least of the target that no owner has asked for: space for
 	// what they write before they have said anything.
 	baseReserve = 8 << 20
 	// A disk that is small gets a smaller base and smaller segments, in shares of
@@ -43,7 +43,7 @@ func usable(capacity uint64) uint64 {
 	return capacity - min(capacity, kept)
 }
 
-// segmentFor returns the capacity of a segment that has room for need bytes, which
+// segmentFor returns the capacity of a segment with space for need bytes, which
 // include the header of a batch.
 func (w *WAL) segmentFor(need uint64) uint64 {
 	need += headerSize + batchHeader + alignment
@@ -86,14 +86,14 @@ func (s *segmentPool) setTarget() { s.target = s.base + s.reserved + s.reserved/
 func (s *segmentPool) spendable() uint64 { return s.free - min(s.free, s.margin) }
 
 // available returns the bytes that groups can still have; mu is held.
-func (w *WAL) available() uint64 { return w.log.room() + w.pool.held }
+func (w *WAL) available() uint64 { return w.log.free() + w.pool.held }
 
-// room returns what is left of the active segment; mu is held.
-func (t *tail) room() uint64 {
+// free returns what is left of the active segment; mu is held.
+func (t *tail) free() uint64 {
 	if t.sealed || t.active == nil {
 		return 0
 	}
-	return t.active.room(t.off)
+	return t.active.freeAfter(t.off)
 }
 
 // admits returns why a group for senders of need bytes is refused, if so; mu is

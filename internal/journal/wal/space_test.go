@@ -929,10 +929,10 @@ func wantCounted(t *testing.T, w *WAL) {
 	defer w.mu.Unlock()
 	var held, spared uint64
 	for _, s := range w.pool.ready {
-		held += s.room(headerSize)
+		held += s.freeAfter(headerSize)
 	}
 	for _, p := range w.pool.spares {
-		spared += p.room(w.block)
+		spared += p.usable(w.block)
 	}
 	if held += spared; held != w.pool.held || spared != w.pool.spared {
 		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.pool.held, w.pool.spared)

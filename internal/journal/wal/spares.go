@@ -12,8 +12,8 @@ func (w *WAL) putSpare(p *spare) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.pool
-	s.held += p.room(w.block)
-	s.spared += p.room(w.block)
+	s.held += p.usable(w.block)
+	s.spared += p.usable(w.block)
 	s.spares = append(s.spares, p)
 	s.tooLarge, s.skip = 0, 0
 	w.review()
@@ -23,7 +23,7 @@ func (w *WAL) putSpare(p *spare) {
 func (w *WAL) returnSpare(p *spare) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pool.spared += p.room(w.block)
+	w.pool.spared += p.usable(w.block)
 	w.pool.spares = append(w.pool.spares, p)
 }
 
@@ -65,7 +65,7 @@ func (w *WAL) takeSurplus(target uint64) *spare { return w.take(w.surplus(target
 func (w *WAL) surplus(target uint64) int {
 	best := -1
 	for i, p := range w.pool.spares {
-		if w.pool.spared-p.room(w.block) >= target && (best < 0 || p.size > w.pool.spares[best].size) {
+		if w.pool.spared-p.usable(w.block) >= target && (best < 0 || p.size > w.pool.spares[best].size) {
 			best = i
 		}
 	}
@@ -83,7 +83,7 @@ func (w *WAL) take(i int) *spare {
 	s.spares[i] = s.spares[len(s.spares)-1]
 	s.spares[len(s.spares)-1] = nil
 	s.spares = s.spares[:len(s.spares)-1]
-	s.spared -= p.room(w.block)
+	s.spared -= p.usable(w.block)
 	return p
 }
 

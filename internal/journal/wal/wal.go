@@ -151,12 +151,12 @@ func (w *WAL) Close() error {
 
 // appendStop puts an empty batch at the end of the log; mu is held. Whoever opens the
 // store then knows that the batch before it was synced, so that damage to it
-// does not pass for a torn write. When there is no room for it the seal says the
+// does not pass for a torn write. When there is no space for it the seal says the
 // same, if there is a segment behind for the log to go on in; if not the manifest
 // has to say it alone.
 func (w *WAL) appendStop() {
 	switch {
-	case w.log.active.room(w.log.off) >= batchHeader:
+	case w.log.active.freeAfter(w.log.off) >= batchHeader:
 		w.push(kindStop)
 	case w.pool.first() != nil:
 		w.push(kindSeal)
