@@ -71,7 +71,7 @@ func (sc *scan) add(seg *segment) error {
 		begun = true
 		for at, f := range frames(sp.body) {
 			switch f.shard {
-			case noShard:
+			case tombstoneShard:
 			case ownShard:
 				m, err := decodeManifest(seg.name, f.payload)
 				if err != nil {

@@ -92,7 +92,7 @@ func (r *repairer) run() error {
 	if err := r.restoreHeads(); err != nil {
 		return err
 	}
-	if err := r.survey(); err != nil {
+	if err := r.scanAll(); err != nil {
 		return err
 	}
 	r.forgetBlocks()
@@ -114,7 +114,7 @@ func (r *repairer) run() error {
 			continue
 		}
 		s.ends = i < r.last || s.number < from
-		if number, err = r.mend(s, number, r.nextKnown(i)); err != nil {
+		if number, err = r.repairSegment(s, number, r.nextKnown(i)); err != nil {
 			return err
 		}
 	}
@@ -244,7 +244,7 @@ func (r *repairer) settle() error {
 	if r.files, err = list(r.fs); err != nil {
 		return err
 	}
-	if err := r.survey(); err != nil {
+	if err := r.scanAll(); err != nil {
 		return err
 	}
 	from, _ := r.manifest.needs()
