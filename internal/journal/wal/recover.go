@@ -157,7 +157,30 @@ func newStore(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
 	return m, install(fsys, manifestName, b)
 }
 
-// logEnd is where a log ends.
+// logEnd is where a log ends: behind the last batch that can be read, if nothing
+// shows that there was one behind it. Bytes that are no batch may be of five kinds:
+//
+//	clean stop   │ batch │ stop │ old bytes of the file
+//	torn batch   │ batch │ half of a batch, or a mixture of it with old bytes
+//	damage       │ batch │ what was a batch │ batch │ …
+//	damage       │ batch │ what was a batch │ old bytes, and the manifest's Synced is here ▲
+//	next file    │ batch │ seal │           the next segment has no batch at its beginning
+//
+// The evidence, in the order in which it is looked for:
+//
+//   - A batch behind the bytes (findBatchAfter). A batch is written only when the one
+//     before it has been synced, so they were one: damage.
+//   - Manifest.Synced, or the synced position in the header of a later batch, beyond
+//     the bytes: damage.
+//   - A seal says that the log goes on in the next segment. If that one is missing, or
+//     has a batch, but not at its beginning: damage.
+//   - Otherwise it is the end. A batch that a crash has torn was never reported as
+//     durable, and is cut off. Old bytes have another seed and never pass for a batch.
+//
+// What cannot be told apart: damage to the very last batches, those that were synced
+// after the manifest was last written (at most about a second) and have nothing behind
+// them, looks like a torn batch. A stop, which Close appends, and the manifest that it
+// writes leave no such doubt after a clean stop.
 type logEnd struct {
 	seg    *segment // the last with a batch in it; nil if there is none yet
 	off    uint64   // behind its last batch

@@ -79,7 +79,18 @@ func (s *segment) seal(off, number uint64) error {
 
 // rewriteDamaged replaces the damaged bytes of sp by one batch that holds every record
 // in them that is whole, and tombstones for the others. It returns where that batch
-// ends and the number behind it.
+// ends and the number behind it. Record 42 of a batch is damaged, for instance:
+//
+//	before  │ header │ 41        │ 42 ▒▒▒▒▒▒▒▒ │ 43   │ 44   │ next batch, first = 45
+//	after   │ header │ 41        │ tombstone   │ 43   │ 44   │ next batch, first = 45
+//	         count 4              shard 2³²−1, number 42, epoch 1: records that it
+//	         new digest           represents, payload of zeros up to 43
+//
+// Records that are whole stay where they are, since others refer to them by their
+// address. The tombstone fills the bytes between them exactly, and its count keeps the
+// numbers dense. If the header is damaged, too, the frames are found by their numbers,
+// and the batches around say which numbers are possible. Replay skips tombstones; Read
+// at the address of one is ErrFreed.
 func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (end, number uint64, err error) {
 	old := make([]byte, sp.end-sp.off)
 	if _, err := seg.file.ReadAt(old, int64(sp.off)); err != nil {

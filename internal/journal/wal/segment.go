@@ -25,7 +25,20 @@ const (
 
 var zeros [zeroStep]byte // never written
 
-// segment is one block of the journal: a file that holds batches.
+// segment is one block of the journal: a file that holds batches. Most files are
+// recycled: a segment that was freed becomes a spare, and a spare becomes a later
+// segment, because to write into blocks that are allocated needs no space and a
+// cheaper sync. The bytes of its former life are not erased:
+//
+//	offset 0   512                  off                                  capacity
+//	       ├────┼───────┬───────┬────┼───────┬──────────┬──────┬───────────┤
+//	       │head│ batch │ batch │ …  │ batch │  batch   │ seal │  …        │
+//	       └────┴───────┴───────┴────┴───────┴──────────┴──────┴───────────┘
+//	       salt  written by this segment │ written when it was segment 17
+//
+// All checksums start from a seed that is made of the segment's number and of a salt,
+// which is random and new each time a header is written. So none of the old batches
+// passes its checksum, and bytes behind off are the same as noise.
 type segment struct {
 	number uint64
 	name   string

@@ -52,10 +52,10 @@ type WAL struct {
 	//	Commit                        one segment       one batch
 	//	Release                                         for each batch
 	//
-	// Whoever needs more than one takes them from left to right, and the segment
-	// token is given back before the write token is taken. Otherwise Truncate, with
-	// the write token, could wait for a segment that Commit is about to make, while
-	// Commit, with the segment token, waits to write.
+	// Who needs more than one takes them from left to right, and nobody has the
+	// segment token and the write token at once. If Commit, while it writes, could
+	// ask for the manifest token, and Truncate, which has it, waits for Commit to
+	// write the records before its new beginning, neither would go on.
 	manifestToken chan struct{} // the manifest: its copies, generation, what is freed
 	segmentToken  chan struct{} // segments and spares that are made ready
 	writeToken    chan struct{} // batches that are written, and calls to watchers
