@@ -17,6 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
+	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/servicebus"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -113,7 +114,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	cfg, j, log := b.cfg, b.wal, b.log
 	// A store keeps at least the shards it was made with, whatever the machine.
 	opts := cfg.shard()
-	opts.Clock = clock.New(nil)
+	opts.Clock, opts.NewMonitor = clock.New(nil), monitor.New(log)
 	b.clock = opts.Clock
 	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts)
 	if err != nil {

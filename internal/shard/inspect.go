@@ -10,18 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// What a caller that steps a shard by hand needs beside Step. None of it is for
-// use while Run is running, but for Post.
-
-// Post has do run on the shard's goroutine, in its turn among the operations;
-// done, which may be nil, gets its error when everything do did is durable. It is
-// Call for those who cannot wait.
-func (s *Shard) Post(do func(*Tx) error, done func(error)) error {
-	return s.mail.push(&task{do: func(s *Shard) error { return do(&Tx{s}) }, done: done})
-}
-
-// Look runs fn at once.
-func (s *Shard) Look(fn func(*Tx)) { fn(&Tx{s}) }
+// What a caller that steps a shard by hand needs beside Step; see also Manual. None of
+// it is for use while Run is running.
 
 // Failed returns why the shard can go no further, nil while it can.
 func (s *Shard) Failed() error { return s.failed }

@@ -58,6 +58,8 @@ type Options struct {
 	// reading bodies, telling the journal what it may free. Default: on a goroutine
 	// that Run waits for. Who steps a shard by hand decides here when it runs.
 	Go func(s journal.Shard, work func())
+	// NewMonitor makes the monitor of each entity; nil is no monitors.
+	NewMonitor NewMonitor
 	// Clock is the time by which Run decides about messages; nil is one over
 	// the clocks of the system. All shards of a broker should share one.
 	Clock *clock.Clock
@@ -112,6 +114,7 @@ type Shard struct {
 	fetches  fetches
 	stranded []stranded
 	onDamage func(Damage) // nil if nobody wants to know
+	measured measured
 	live     liveness
 	snapshot snapshotter
 	stepwise stepwise        // operations that take more than one step
