@@ -36,13 +36,14 @@ var pkgRules = map[string]pkgRule{
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
 	"amqp/codec": {may: []string{"limits"}},
+	"amqp/names": {never: pure},
 	"ordering":   {never: pure},
 
 	// The log.
 	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
-	"message": {may: []string{"amqp/codec", "limits"}},
+	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},
 	"machine": {never: pure}, // the contract of all state machines
 	"queue":   {may: []string{"machine", "message", "ordering", "invariant"}, never: pure},
 	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
@@ -57,15 +58,27 @@ var pkgRules = map[string]pkgRule{
 	"shard":   {may: []string{"machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		may:   []string{"broker/*", "shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		never: []string{"net", "os"},
+	},
+
+	"broker/catalog": {
+		may:   []string{"shard", "queue", "filter", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
-	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
-	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os"}},
-	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "amqp/names", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
+
+	// What both Azure personalities share, and the personalities, which it does not know.
+	"azure":           {may: []string{"azure/*", "amqp/*", "broker", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+	"azure/condition": {may: []string{"amqp/*", "broker", "message", "access", "limits"}, never: []string{"os", "net"}},
+	"azure/wire":      {may: []string{"amqp/*", "message", "entity", "access"}, never: []string{"os", "sync", "context"}},
+	"azure/outbox":    {may: []string{"amqp/endpoint", "broker", "budget"}, never: []string{"os", "net", "context"}},
+	"servicebus":      {may: []string{"azure", "azure/*", "servicebus/*", "amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+	"eventhubs":       {may: []string{"azure", "azure/*", "eventhubs/*", "amqp/*", "broker", "stream", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+
 	"admin": {
 		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
 	},

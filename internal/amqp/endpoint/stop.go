@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // A connection that is stopped lets its peer go in steps. By the specification a close
@@ -29,7 +30,7 @@ const (
 )
 
 // condServerBusy tells Service Bus clients to try again.
-const condServerBusy = "com.microsoft:server-busy"
+const condServerBusy = names.ServerBusy
 
 const textStopping = "the server is closing the connection"
 
@@ -75,7 +76,7 @@ func (c *Conn) stop(ctx, stop context.Context) error {
 			return err
 		}
 	}
-	return c.farewell(cause)
+	return c.closeAndFlush(cause)
 }
 
 // await works until the machine is done, over says so, or the patience is at an end.
@@ -98,7 +99,7 @@ func (c *Conn) await(ctx context.Context, over func(*Machine) bool, patience tim
 		case <-late.C:
 			return nil
 		case <-ctx.Done():
-			return c.farewell(context.Cause(ctx))
+			return c.closeAndFlush(context.Cause(ctx))
 		}
 	}
 }
@@ -109,7 +110,7 @@ func (m *Machine) stopCredit() {
 	for _, s := range m.sessions.all() {
 		for _, l := range s.links.all() {
 			if l.Attached() && l.Role() == frame.Receiver {
-				l.tellFlow()
+				l.scheduleFlow()
 			}
 		}
 	}
@@ -169,7 +170,7 @@ func (m *Machine) detachAll() {
 			}
 		}
 	}
-	m.tellEnded()
+	m.reportEnded()
 }
 
 // refuseLate answers a transfer on a link that we have detached, at its end, and unless

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Kind is what an entity is.
+type Kind string
+
+// The kinds. They are on disk and never change.
+const (
+	KindQueue        Kind = "queue"
+	KindTopic        Kind = "topic"
+	KindSubscription Kind = "subscription"
+)
+
+// Pause suspends sending or receiving without losing anything: consumers stay
+// attached and get nothing.
+type Pause struct {
+	Sending   bool `json:"sending,omitzero"`
+	Receiving bool `json:"receiving,omitzero"`
+}
+
+// Definition is everything about an entity that is not its messages. It is
+// immutable: a change makes a new one. The JSON is on disk.
+type Definition struct {
+	Kind         Kind                 `json:"kind"`
+	Queue        *entity.Queue        `json:"queue,omitempty"`
+	Topic        *entity.Topic        `json:"topic,omitempty"`
+	Subscription *entity.Subscription `json:"subscription,omitempty"`
+	Paused       Pause                `json:"paused,omitzero"`
+	Created      time.Time            `json:"created"`
+	Updated      time.Time            `json:"updated"`
+
+	// PolicyRevision counts the changes of the policy; zero is that there never
+	// was one. Classified is the revision by which what waits was classified.
+	PolicyRevision int64 `json:"policyRevision,omitzero"`
+	Classified     int64 `json:"classified,omitzero"`
+
+	// Properties is what a subscription is as a queue, or the queue itself; of a
+	// topic, what its own holding queue is. It is derived, not stored.
+	Properties entity.Queue `json:"-"`
+	// Classifier is the compiled policy. It is the same as long as the policy is.
+	Classifier *Classifier `json:"-"`
+}
+
+// Entity is a queue, topic or subscription. Only its definition changes.
+type Entity struct {
+	Kind  Kind
+	Path  string       // as its creator spelled it
+	Shard *shard.Shard // where its messages are
+	ID    shard.ID
+	Topic *Entity // of a subscription
+
+	def      atomic.Pointer[Definition]
+	routes   atomic.Pointer[routes] // of a topic
+	accessed atomic.Int64           // last use, in Unix milliseconds; zero is never
+}
+
+// Definition returns the definition as it is now.
+func (n *Entity) Definition() *Definition { return n.def.Load() }
+
+// QueueID names one of the queues of the entity.
+func (n *Entity) QueueID(part shard.Part) shard.QueueID {
+	return shard.QueueID{Entity: n.ID, Part: part}
+}
+
+// Touch notes that the entity is in use.
+func (n *Entity) Touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
+
+// Accessed returns when the entity was last in use, zero if it never was since the
+// start.
+func (n *Entity) Accessed() time.Time {
+	at := n.accessed.Load()
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(at).UTC()
+}
+
+// derive fills in what follows from a definition, and from the one before it, if
+// there was one. The error is that of a policy that parse does not take: one from
+// outside has to keep to limits that one on disk need not.
+func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*policy.Policy, error)) error {
+	switch d.Kind {
+	case KindQueue:
+		d.Properties = *d.Queue
+	case KindSubscription:
+		d.Properties = d.Subscription.AsQueue(*topic.Topic)
+	case KindTopic:
+		t := d.Topic
+		d.Properties = entity.Queue{
+			Name:                                t.Name,
+			MaxSizeInMegabytes:                  t.MaxSizeInMegabytes,
+			MaxMessageSizeInKilobytes:           t.MaxMessageSizeInKilobytes,
+			DefaultMessageTimeToLive:            t.DefaultMessageTimeToLive,
+			RequiresDuplicateDetection:          t.RequiresDuplicateDetection,
+			DuplicateDetectionHistoryTimeWindow: t.DuplicateDetectionHistoryTimeWindow,
+			Status:                              t.Status,
+			AutoDeleteOnIdle:                    t.AutoDeleteOnIdle,
+		}.WithDefaults()
+	}
+	return d.derivePolicy(before, parse)
+}
+
+// configs returns how the machines of the entity are set.
+func (d *Definition) configs() map[shard.Part]queue.Config {
+	q := d.Properties
+	lock := q.LockDuration.Std()
+	cfg := queue.Config{
+		LockFor:           lock,
+		MaxFailures:       uint32(q.MaxDeliveryCount),
+		DeadLetterExpired: q.DeadLetteringOnMessageExpiration,
+		MaxBytes:          q.MaxSizeInMegabytes << 20,
+		MaxCount:          q.MaxMessageCount,
+		SendPaused:        d.Paused.Sending || !q.Status.CanSend(),
+		ReceivePaused:     d.Paused.Receiving || !q.Status.CanReceive(),
+		Sessions:          q.RequiresSession,
+		Order:             d.Classifier.Policy.Order(),
+	}
+	if d.Kind == KindSubscription {
+		cfg.SendPaused = false // its topic decides what is published
+	}
+	if q.DefaultMessageTimeToLive < entity.Forever {
+		cfg.TTL = q.DefaultMessageTimeToLive.Std()
+	}
+	if q.RequiresDuplicateDetection {
+		cfg.Duplicates = q.DuplicateDetectionHistoryTimeWindow.Std()
+	}
+	dead := queue.Config{LockFor: lock, IsDead: true}
+	return map[shard.Part]queue.Config{
+		shard.Main:               cfg,
+		shard.DeadLetter:         dead,
+		shard.TransferDeadLetter: dead,
+	}
+}
+
+func (d *Definition) encode() ([]byte, error) { return json.Marshal(d) }
+
+func decodeDefinition(b []byte) (*Definition, error) {
+	var d Definition
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, err
+	}
+	ok := d.Kind == KindQueue && d.Queue != nil ||
+		d.Kind == KindTopic && d.Topic != nil ||
+		d.Kind == KindSubscription && d.Subscription != nil
+	if !ok {
+		return nil, fmt.Errorf("%w: a %q without its properties", ErrInvalid, d.Kind)
+	}
+	return &d, nil
+}

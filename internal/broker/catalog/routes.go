@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// routes are the rules of a topic's subscriptions, compiled. They are immutable:
+// a change of a rule makes new ones, effective for the next message.
+type routes struct {
+	set   *filter.RuleSet
+	rules []route
+	subs  []*Entity
+	spare sync.Pool // of *filter.Envelope
+}
+
+// view returns a message as rules see it, to be handed back with done.
+func (rt *routes) view(m *message.Message, now time.Time) *filter.Envelope {
+	e, ok := rt.spare.Get().(*filter.Envelope)
+	if !ok {
+		e = &filter.Envelope{IDs: newID}
+	}
+	e.Message, e.BrokerProperties.EnqueuedTime = m, now
+	return e
+}
+
+// done takes a view back, and lets go of its message.
+func (rt *routes) done(e *filter.Envelope) {
+	e.Forget()
+	rt.spare.Put(e)
+}
+
+// route is one rule.
+type route struct {
+	sub    int // index into routes.subs
+	name   string
+	filter filter.Filter
+	action *filter.Action // nil if it has none
+	from   entity.Rule    // what it was compiled from
+}
+
+// ruleNameProperty tells a consumer which rule's action shaped its copy.
+const ruleNameProperty = "RuleName"
+
+// Reasons for dead letters that routing gives.
+const (
+	reasonNoSession = "Session ID is null."
+	reasonNames     = "Name is too long."
+	reasonSize      = "Copy is too large."
+	reasonFilter    = "FilterEvaluationException"
+)
+
+// compileRoutes compiles the rules of all subscriptions. Those that were there before
+// and have not changed, which are all but one as a rule, are taken over: to read them
+// all for each change would cost seconds in the end.
+func compileRoutes(subs []*Entity, before *routes) (*routes, error) {
+	rt := &routes{subs: subs}
+	known := before.bySubscription()
+	var filters []filter.Filter
+	for i, n := range subs {
+		was := known[n]
+		for _, rule := range n.Definition().Subscription.Rules {
+			ro := route{sub: i, name: rule.Name, from: rule}
+			// In order, with some added and some removed.
+			at := slices.IndexFunc(was, func(r route) bool { return r.name == rule.Name })
+			if at >= 0 && sameRule(&was[at].from, &rule) {
+				ro.filter, ro.action = was[at].filter, was[at].action
+			} else {
+				var err error
+				if ro.filter, ro.action, err = compileRule(rule); err != nil {
+					return nil, fmt.Errorf("rule %q of %q: %w", rule.Name, n.Path, err)
+				}
+			}
+			if at >= 0 {
+				was = was[at+1:]
+			}
+			filters = append(filters, ro.filter)
+			rt.rules = append(rt.rules, ro)
+		}
+	}
+	rt.set = filter.Compile(filters)
+	return rt, nil
+}
+
+// bySubscription returns the rules of each subscription, in order. There may be no
+// routes.
+func (rt *routes) bySubscription() map[*Entity][]route {
+	if rt == nil {
+		return nil
+	}
+	all := make(map[*Entity][]route, len(rt.subs))
+	for from := 0; from < len(rt.rules); {
+		to := from + 1
+		for to < len(rt.rules) && rt.rules[to].sub == rt.rules[from].sub {
+			to++
+		}
+		all[rt.subs[rt.rules[from].sub]] = rt.rules[from:to]
+		from = to
+	}
+	return all
+}
+
+// sameRule reports whether two rules mean the same.
+func sameRule(a, b *entity.Rule) bool {
+	if a.Filter.SQL != b.Filter.SQL || a.Filter.Kind != b.Filter.Kind || a.Action.SQL != b.Action.SQL {
+		return false
+	}
+	if a.Filter.Correlation == b.Filter.Correlation && len(a.Filter.Parameters)+len(b.Filter.Parameters)+
+		len(a.Action.Parameters)+len(b.Action.Parameters) == 0 {
+		return true // nearly all of them
+	}
+	return reflect.DeepEqual(a.Filter, b.Filter) && reflect.DeepEqual(a.Action, b.Action)
+}
+
+// compileRule compiles one rule, or says what is wrong with it.
+func compileRule(r entity.Rule) (filter.Filter, *filter.Action, error) {
+	f, err := compileFilter(r.Filter)
+	if err != nil || r.Action.SQL == "" {
+		return f, nil, Invalid(err)
+	}
+	params, err := parameters(r.Action.Parameters)
+	if err != nil {
+		return nil, nil, Invalid(err)
+	}
+	action, err := filter.ParseAction(r.Action.SQL, params)
+	return f, action, Invalid(err)
+}
+
+func compileFilter(f entity.Filter) (filter.Filter, error) {
+	switch f.Kind {
+	case entity.TrueFilter:
+		return filter.Constant(true), nil
+	case entity.FalseFilter:
+		return filter.Constant(false), nil
+	case entity.CorrelationFilter:
+		return correlation(f.Correlation)
+	}
+	params, err := parameters(f.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return filter.Parse(f.SQL, params)
+}
+
+func correlation(c *entity.Correlation) (filter.Filter, error) {
+	properties, err := parameters(c.Properties)
+	if err != nil {
+		return nil, err
+	}
+	fc := &filter.Correlation{
+		CorrelationID: c.CorrelationID, MessageID: c.MessageID, To: c.To, ReplyTo: c.ReplyTo,
+		Subject: c.Label, SessionID: c.SessionID, ReplyToSessionID: c.ReplyToSessionID,
+		ContentType: c.ContentType, Properties: properties,
+	}
+	return fc, fc.Validate()
+}
+
+func parameters(values map[string]entity.Value) (filter.Params, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	params := make(filter.Params, len(values))
+	for name, v := range values {
+		fv, err := filter.ParseTyped(v.Type(), v.String())
+		if err != nil {
+			return nil, fmt.Errorf("parameter %q: %w", name, err)
+		}
+		params[name] = fv
+	}
+	return params, nil
+}
+
+// reroute compiles a topic's rules anew. It is called within change.
+func (c *Catalog) reroute(topic *Entity) error {
+	rt, err := compileRoutes(c.SubscriptionsOf(topic), topic.routes.Load())
+	if err != nil {
+		return err
+	}
+	topic.routes.Store(rt)
+	return nil
+}
+
+// route adds the copies of message i to a request: one for each subscription with a
+// matching rule, and one for each matching rule that has an action. What these add is
+// counted.
+func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *SendOptions) {
+	rt, send := topic.routes.Load(), &p.Send
+	view := rt.view(send.Bodies[i], now)
+	defer rt.done(view)
+	w := routing{send: send, out: &p.out, source: i, hops: o.Hops, origin: o.Origin}
+	served := w.words[:]
+	if n := len(rt.subs)/64 + 1; n > len(served) {
+		served = make([]uint64, n)
+	}
+	send.Topic = topic.ID
+	send.Published++
+	p.out.steps += rt.set.Match(view, func(rule int, err error) {
+		ro := &rt.rules[rule]
+		sub := rt.subs[ro.sub]
+		word, bit := ro.sub/64, uint64(1)<<(ro.sub%64)
+		switch {
+		case err != nil:
+			if *sub.Definition().Subscription.DeadLetteringOnFilterEvaluationExceptions {
+				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %s", ro.name, Text(err)))
+			}
+		case ro.action != nil:
+			w.shaped(sub, ro, view)
+		case served[word]&bit == 0:
+			served[word] |= bit
+			w.add(sub, shard.Main, w.source)
+		}
+	})
+	w.deadLetter()
+}
+
+// routing is one message on its way into subscriptions.
+type routing struct {
+	send   *shard.Send
+	out    *fanOut
+	source int // of send.Bodies
+	hops   uint8
+	origin queue.SeqNo // number of a message that was forwarded; zero is that in the topic
+	words  [16]uint64  // room for a bit for each of the first 1,024 subscriptions
+
+	failures []failure       // at most one for each subscription
+	failed   map[*Entity]int // place in failures; nil without any
+}
+
+// failure is why a subscription cannot take a message.
+type failure struct {
+	sub                 *Entity
+	reason, description string
+	more                int // rules that failed as well
+}
+
+// add gives a subscription a body. A subscription of sessions keeps a message
+// without one among its dead letters.
+func (w *routing) add(sub *Entity, part shard.Part, body int) {
+	def := sub.Definition()
+	a := def.Arrival(w.send.Bodies[body], w.hops)
+	if part == shard.Main && def.Properties.RequiresSession && !a.InSession {
+		w.dead(sub, reasonNoSession, "")
+		return
+	}
+	if err := checkNames(&a); err != nil { // a rule or the subscription's policy made it so
+		if part == shard.Main {
+			w.dead(sub, reasonNames, Text(err))
+			return
+		}
+		a.Session, a.InSession, a.Key = "", false, ""
+	}
+	a.NotBefore = time.Time{} // the topic has waited already
+	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
+	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.ID, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0})
+}
+
+// shaped gives a subscription the copy that a rule's action makes.
+func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
+	source := w.send.Bodies[w.source]
+	if len(w.send.Copies) >= limits.Copies || !w.out.room(source.Size()) {
+		w.dead(sub, reasonSize, "the actions of rules make more copies of it than one operation may store")
+		return
+	}
+	changes, err := ro.action.Apply(view)
+	if err != nil {
+		w.dead(sub, reasonFilter, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
+		return
+	}
+	e := filter.Edit(view.Message, changes)
+	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
+	made := Edited(source, e)
+	if err := made.CheckLimits(); err != nil && source.CheckLimits() == nil {
+		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
+		return
+	}
+	w.send.Bodies = append(w.send.Bodies, made)
+	w.add(sub, shard.Main, len(w.send.Bodies)-1)
+}
+
+// dead notes that the message goes to the dead letters of a subscription: once,
+// whatever else goes wrong with it there.
+func (w *routing) dead(sub *Entity, reason, description string) {
+	if at, again := w.failed[sub]; again {
+		w.failures[at].more++
+		return
+	}
+	if w.failed == nil {
+		w.failed = make(map[*Entity]int)
+	}
+	w.failed[sub] = len(w.failures)
+	w.failures = append(w.failures, failure{sub: sub, reason: reason, description: description})
+}
+
+// deadLetter gives the message to the dead letters of the subscriptions that cannot take
+// it. Those that have the same to say about it share one body, and so do those for
+// which there is no room to say it.
+func (w *routing) deadLetter() {
+	if w.failures == nil {
+		return
+	}
+	bodies := make(map[[2]string]int)
+	for _, f := range w.failures {
+		if f.more > 0 {
+			f.description = strings.TrimSpace(fmt.Sprintf("%s (and %d more)", f.description, f.more))
+		}
+		why := [2]string{f.reason, f.description}
+		body, known := bodies[why]
+		if !known && len(bodies) > 0 && !w.out.room(w.send.Bodies[w.source].Size()) {
+			f.description = ""
+			why = [2]string{f.reason, ""}
+			body, known = bodies[why]
+		}
+		if !known {
+			body = len(w.send.Bodies)
+			bodies[why] = body
+			w.send.Bodies = append(w.send.Bodies, Edited(w.send.Bodies[w.source], DeadLetterEdit(f.reason, f.description)))
+		}
+		w.add(f.sub, shard.DeadLetter, body)
+	}
+}
+
+// DeadLetterEdit writes into a message why it is a dead letter.
+func DeadLetterEdit(reason, description string) message.Edit {
+	e := message.Edit{Properties: []message.Change{{Name: "DeadLetterReason", Value: codec.String(reason)}}}
+	if description != "" {
+		e.Properties = append(e.Properties, message.Change{Name: "DeadLetterErrorDescription", Value: codec.String(description)})
+	}
+	return e
+}
+
+func newID() (id [16]byte) {
+	rand.Read(id[:]) // never fails
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

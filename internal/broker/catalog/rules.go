@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+var compiledNothing = filter.Compile(nil)
+
+// checkRules compiles rules and reports every one that is wrong.
+func checkRules(rules []entity.Rule) error {
+	if err := checkRuleCount(rules); err != nil {
+		return err
+	}
+	var errs []error
+	for _, r := range rules {
+		if _, _, err := compileRule(r); err != nil {
+			errs = append(errs, fmt.Errorf("rule %q: %w", r.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkRuleCount(rules []entity.Rule) error {
+	if len(rules) > limits.Rules {
+		return fmt.Errorf("%w: %d rules, a subscription can have %d", ErrQuota, len(rules), limits.Rules)
+	}
+	return nil
+}
+
+// checkRule reports what is wrong with one rule.
+func checkRule(r entity.Rule) error {
+	if r.Validate() != nil {
+		return check(RuleFaults(r))
+	}
+	if _, _, err := compileRule(r); err != nil {
+		return fmt.Errorf("rule %q: %w", r.Name, err)
+	}
+	return nil
+}
+
+// checkActions refuses rules of a subscription, which may be new, if the topic would
+// have more rules with actions than it may: each makes a copy of every message that it
+// takes. Fewer than before are fine in any case. It is called within change.
+func (c *Catalog) checkActions(topic, sub *Entity, rules []entity.Rule) error {
+	next := actions(rules)
+	total := next
+	for _, n := range c.SubscriptionsOf(topic) {
+		if n != sub {
+			total += actions(n.Definition().Subscription.Rules)
+		} else if next <= actions(n.Definition().Subscription.Rules) {
+			return nil
+		}
+	}
+	if next > 0 && total > limits.RuleActions {
+		return fmt.Errorf("%w: %d rules with actions, topic %q can have %d", ErrQuota, total, topic.Path, limits.RuleActions)
+	}
+	return nil
+}
+
+// actions counts the rules with actions.
+func actions(rules []entity.Rule) (n int) {
+	for i := range rules {
+		if rules[i].Action.SQL != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// CreateRule adds a rule to a subscription, effective for the next message.
+func (c *Catalog) CreateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
+	r = r.WithDefaults()
+	if err := checkRule(r); err != nil {
+		return entity.Rule{}, err
+	}
+	err := c.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i >= 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrExists, r.Name)
+		}
+		r.CreatedAt = c.clock.Now().UTC()
+		return append(rules, r), nil
+	})
+	return r, err
+}
+
+// UpdateRule replaces a rule.
+func (c *Catalog) UpdateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
+	r = r.WithDefaults()
+	if err := checkRule(r); err != nil {
+		return entity.Rule{}, err
+	}
+	err := c.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i < 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, r.Name)
+		}
+		r.CreatedAt = rules[i].CreatedAt
+		rules[i] = r
+		return rules, nil
+	})
+	return r, err
+}
+
+// Rule returns one rule of a subscription.
+func (c *Catalog) Rule(topic, sub, name string) (entity.Rule, error) {
+	n, err := c.subscription(topic, sub)
+	if err != nil {
+		return entity.Rule{}, err
+	}
+	rules := n.Definition().Subscription.Rules
+	i := ruleIndex(rules, name)
+	if i < 0 {
+		return entity.Rule{}, fmt.Errorf("%w: rule %q", ErrNotFound, name)
+	}
+	return rules[i], nil
+}
+
+// Rules returns the rules of a subscription by name.
+func (c *Catalog) Rules(topic, sub string) ([]entity.Rule, error) {
+	n, err := c.subscription(topic, sub)
+	if err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(slices.Values(n.Definition().Subscription.Rules), func(a, b entity.Rule) int {
+		return strings.Compare(entity.Key(a.Name), entity.Key(b.Name))
+	}), nil
+}
+
+// DeleteRule removes a rule from a subscription.
+func (c *Catalog) DeleteRule(ctx context.Context, topic, sub, name string) error {
+	return c.changeRules(ctx, topic, sub, name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+		if i < 0 {
+			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, name)
+		}
+		return slices.Delete(rules, i, i+1), nil
+	})
+}
+
+// changeRules gives fn a copy of the rules and the place of the one named, and
+// makes what it returns effective. What is new among them has been checked.
+func (c *Catalog) changeRules(ctx context.Context, topic, sub, name string, fn func([]entity.Rule, int) ([]entity.Rule, error)) error {
+	return c.Change(ctx, func() error {
+		n, err := c.subscription(topic, sub)
+		if err != nil {
+			return err
+		}
+		def := *n.Definition()
+		s := *def.Subscription
+		s.Rules, err = fn(slices.Clone(s.Rules), ruleIndex(s.Rules, name))
+		if err != nil {
+			return err
+		}
+		if err := checkRuleCount(s.Rules); err != nil {
+			return err
+		}
+		if err := c.checkActions(n.Topic, n, s.Rules); err != nil {
+			return err
+		}
+		def.Subscription = &s
+		if err := c.redefine(n, def); err != nil {
+			return err
+		}
+		return c.reroute(n.Topic)
+	})
+}
+
+// date gives each rule the time at which it was made: that of the rule of its
+// name among those before, or now.
+func date(rules, before []entity.Rule) {
+	now := time.Now().UTC()
+	for i := range rules {
+		rules[i].CreatedAt = now
+		if was := ruleIndex(before, rules[i].Name); was >= 0 {
+			rules[i].CreatedAt = before[was].CreatedAt
+		}
+	}
+}
+
+func ruleIndex(rules []entity.Rule, name string) int {
+	name = entity.Key(name)
+	return slices.IndexFunc(rules, func(r entity.Rule) bool { return entity.Key(r.Name) == name })
+}
+
+// Trial says what one rule would do with a message.
+type Trial struct {
+	Subscription string `json:"subscription"`
+	Rule         string `json:"rule"`
+	Matched      bool   `json:"matched"`
+	Why          string `json:"why"`
+}
+
+// TryRules says which subscriptions of a topic would take a message, and why.
+func (c *Catalog) TryRules(ctx context.Context, topic string, m *message.Message) ([]Trial, error) {
+	t, err := c.kind(topic, KindTopic)
+	if err != nil {
+		return nil, err
+	}
+	view := &filter.Envelope{Message: m, IDs: newID}
+	view.BrokerProperties.EnqueuedTime = c.clock.Now()
+	var trials []Trial
+	for _, n := range c.SubscriptionsOf(t) {
+		s := n.Definition().Subscription
+		for _, r := range s.Rules {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			f, _, err := compileRule(r)
+			if err != nil {
+				return nil, err
+			}
+			matched, err := f.Match(view)
+			why := f.Explain(view).String()
+			if err != nil {
+				why = Text(err)
+			}
+			trials = append(trials, Trial{Subscription: s.Name, Rule: r.Name, Matched: matched, Why: why})
+		}
+	}
+	return trials, nil
+}
