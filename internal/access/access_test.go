@@ -25,7 +25,7 @@ func testRules() Rules {
 }
 
 // testKeeper has the rules above, and one of its own for an entity.
-func testKeeper() *Keeper {
+func testKeeper() *RuleAuthority {
 	return NewKeeper(testRules(), func(path string) (Entity, bool) {
 		if path != "orders" && path != "orders/eu" {
 			return Entity{}, false

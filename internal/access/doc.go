@@ -30,7 +30,7 @@
 //
 // # Concurrency
 //
-// A [Keeper] may be used by any number of goroutines. [Rules] is a plain value:
+// A [RuleAuthority] may be used by any number of goroutines. [Rules] is a plain value:
 // a Keeper takes it over and never changes it afterwards.
 //
 // # Not here

@@ -16,7 +16,7 @@ import (
 // shown, taken, redriven and purged like those of queues.
 func TestDeadLettersOfATopicOverHTTP(t *testing.T) {
 	b := brokertest.StartOn(t, brokertest.Strand(t, "t", "a", "b", "c", "d"))
-	r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+	r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 	if _, err := b.CreateSubscription(t.Context(), "t", entity.Subscription{Name: "s"}); err != nil {
 		t.Fatal(err)
 	}

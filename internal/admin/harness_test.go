@@ -25,7 +25,7 @@ import (
 type rig struct {
 	t       testing.TB
 	b       *broker.Broker
-	keeper  *access.Keeper
+	keeper  *access.RuleAuthority
 	handler http.Handler
 	api     *api
 	doc     document
@@ -39,15 +39,15 @@ var testRules = access.Rules{
 
 // start runs a broker that knows testRules.
 func start(t testing.TB) *rig {
-	return startWith(t, func(k *access.Keeper) access.Authority { return k })
+	return startWith(t, func(k *access.RuleAuthority) access.Authority { return k })
 }
 
-func startWith(t testing.TB, authority func(*access.Keeper) access.Authority) *rig {
+func startWith(t testing.TB, authority func(*access.RuleAuthority) access.Authority) *rig {
 	t.Helper()
 	return startOn(t, brokertest.Start(t), authority)
 }
 
-func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) access.Authority) *rig {
+func startOn(t testing.TB, b *broker.Broker, authority func(*access.RuleAuthority) access.Authority) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	keeper := access.NewKeeper(testRules, func(name string) (access.Entity, bool) {

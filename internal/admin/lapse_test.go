@@ -195,7 +195,7 @@ func TestRightIsCheckedWhenAChangeIsMade(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := brokertest.Start(t)
-				r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+				r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 				r.queue(keyed("a"))
 				r.queue(entity.Queue{Name: "other"})
 				goOn := make(chan struct{})

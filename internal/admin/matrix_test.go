@@ -156,7 +156,7 @@ func (c *credential) allowed(a *action) bool {
 
 func TestRightsMatrix(t *testing.T) {
 	b := brokertest.Start(t)
-	r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+	r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 	as := actions(r.api.routes)
 	cells := make([][]string, len(as))
 	for _, who := range accesstest.Credentials(base) {

@@ -112,7 +112,7 @@ func TestWhoLearnsThatNothingHasAName(t *testing.T) {
 func TestReceiveIsCheckedAgainAfterTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := brokertest.Start(t)
-		r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+		r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 		r.queue(entity.Queue{Name: "q"})
 		got := make(chan answered, 1)
 		go func() { // ends with the request, which the test waits for

@@ -32,7 +32,7 @@ var (
 type bench struct {
 	broker  *broker.Broker
 	service *Service
-	keeper  *access.Keeper
+	keeper  *access.RuleAuthority
 }
 
 // start runs a broker with the queues q and sessions, and the topic t with the

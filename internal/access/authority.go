@@ -87,8 +87,8 @@ type Entity struct {
 // Entities looks up the queue or topic of a name, as [PathOf] writes it.
 type Entities func(name string) (Entity, bool)
 
-// Keeper is the strict Authority: it knows the rules and nothing else.
-type Keeper struct {
+// RuleAuthority is the strict Authority: it knows the rules and nothing else.
+type RuleAuthority struct {
 	rules    atomic.Pointer[Rules]
 	entities Entities
 	changed  atomic.Pointer[func()]
@@ -96,18 +96,18 @@ type Keeper struct {
 
 // NewKeeper returns a Keeper of the rules of a namespace, which it takes over. A nil
 // entities means that entities have none.
-func NewKeeper(rules Rules, entities Entities) *Keeper {
+func NewKeeper(rules Rules, entities Entities) *RuleAuthority {
 	if entities == nil {
 		entities = func(string) (Entity, bool) { return Entity{}, false }
 	}
-	k := &Keeper{entities: entities}
+	k := &RuleAuthority{entities: entities}
 	k.Set(rules)
 	return k
 }
 
 // Set replaces the rules of the namespace, and has who was named with OnChange look
 // at the grants that were given by the old ones.
-func (k *Keeper) Set(rules Rules) {
+func (k *RuleAuthority) Set(rules Rules) {
 	k.rules.Store(&rules)
 	if fn := k.changed.Load(); fn != nil {
 		(*fn)()
@@ -115,10 +115,10 @@ func (k *Keeper) Set(rules Rules) {
 }
 
 // OnChange has fn called after each Set. There is one fn.
-func (k *Keeper) OnChange(fn func()) { k.changed.Store(&fn) }
+func (k *RuleAuthority) OnChange(fn func()) { k.changed.Store(&fn) }
 
 // Rules returns the rules of the namespace; the caller must not change them.
-func (k *Keeper) Rules() Rules { return *k.rules.Load() }
+func (k *RuleAuthority) Rules() Rules { return *k.rules.Load() }
 
 // candidate is a rule that may have signed a token.
 type candidate struct {
@@ -129,7 +129,7 @@ type candidate struct {
 
 // candidates returns every rule called name that may sign for scope: those of the
 // namespace, and of the entity to which it belongs.
-func (k *Keeper) candidates(name, scope string) []candidate {
+func (k *RuleAuthority) candidates(name, scope string) []candidate {
 	var found []candidate
 	for _, r := range k.Rules().Named(name) {
 		found = append(found, candidate{Rule: r})
@@ -159,7 +159,7 @@ func (r Rules) Named(name string) Rules {
 
 // Verify checks a shared access signature. A token grants the rights of its rule
 // at and below the resource it names.
-func (k *Keeper) Verify(text string, now time.Time) (Grant, error) {
+func (k *RuleAuthority) Verify(text string, now time.Time) (Grant, error) {
 	t, err := parseToken(text)
 	if err != nil {
 		return Grant{}, err
@@ -191,7 +191,7 @@ func (t token) grant(c candidate) (Grant, bool) {
 }
 
 // Check implements Authority.
-func (k *Keeper) Check(g Grant) (Grant, error) {
+func (k *RuleAuthority) Check(g Grant) (Grant, error) {
 	rules := k.Rules()
 	if g.Entity != "" {
 		e, ok := k.entities(g.Entity)
@@ -210,11 +210,11 @@ func (k *Keeper) Check(g Grant) (Grant, error) {
 }
 
 // VerifyJWT refuses: there is no identity provider to ask.
-func (k *Keeper) VerifyJWT(string, time.Time) (Grant, error) { return Grant{}, ErrRefused }
+func (k *RuleAuthority) VerifyJWT(string, time.Time) (Grant, error) { return Grant{}, ErrRefused }
 
 // Login checks the name and key of a rule of the namespace; the grant does not
 // expire. Rules of entities need a token, which says for which entity it is.
-func (k *Keeper) Login(rule, key string) (Grant, error) {
+func (k *RuleAuthority) Login(rule, key string) (Grant, error) {
 	for _, r := range k.Rules().Named(rule) {
 		if sameKey(r.PrimaryKey, key) || sameKey(r.SecondaryKey, key) {
 			return Grant{Rule: r.Name, Rights: r.Rights, key: key}, nil
@@ -225,7 +225,7 @@ func (k *Keeper) Login(rule, key string) (Grant, error) {
 
 // Certificate gives the rights of the rule that is named like the certificate's
 // subject: having it signed took the place of the key.
-func (k *Keeper) Certificate(name string) (Grant, error) {
+func (k *RuleAuthority) Certificate(name string) (Grant, error) {
 	for _, r := range k.Rules().Named(name) {
 		return Grant{Rule: r.Name, Rights: r.Rights}, nil
 	}
@@ -240,4 +240,4 @@ func sameKey(want, got string) bool {
 }
 
 // Anonymous refuses.
-func (k *Keeper) Anonymous() (Grant, error) { return Grant{}, ErrRefused }
+func (k *RuleAuthority) Anonymous() (Grant, error) { return Grant{}, ErrRefused }
