@@ -31,11 +31,11 @@ func tell(p Plan) string {
 		for _, c := range s.Changes {
 			fmt.Fprintf(&b, "  %s: %s -> %s\n", c.Property, c.From, c.To)
 		}
-		if s.Blocked != nil {
-			fmt.Fprintf(&b, "  blocked: %v\n", s.Blocked)
+		if s.Conflict != nil {
+			fmt.Fprintf(&b, "  blocked: %v\n", s.Conflict)
 		}
 	}
-	for _, place := range p.Kept {
+	for _, place := range p.Unmanaged {
 		fmt.Fprintln(&b, "keep", place)
 	}
 	return b.String()
@@ -191,23 +191,23 @@ func TestAppliedTwiceIsNothing(t *testing.T) {
 		case Topic:
 			have.Topics = append(have.Topics, config.Topic{Topic: *s.NewTopic})
 		case Subscription:
-			i := slices.IndexFunc(have.Topics, func(t config.Topic) bool { return t.Name == s.Place.Topic })
+			i := slices.IndexFunc(have.Topics, func(t config.Topic) bool { return t.Name == s.EntityRef.Topic })
 			s.NewSubscription.Rules = s.NewSubscription.InitialRules()
 			have.Topics[i].Subscriptions = append(have.Topics[i].Subscriptions, *s.NewSubscription)
 		}
 	}
-	if p := Diff(want, have); len(p.Steps)+len(p.Kept) > 0 {
+	if p := Diff(want, have); len(p.Steps)+len(p.Unmanaged) > 0 {
 		t.Errorf("the second time:\n%s", tell(p))
 	}
 }
 
-func TestBlocked(t *testing.T) {
+func TestConflicts(t *testing.T) {
 	p := Diff(read(t, "queues: [{name: a, requiresSession: true}, {name: b}]"), read(t, "queues: [{name: a}]\ntopics: [{name: b}]"))
-	err := p.Blocked()
+	err := p.Conflicts()
 	if err == nil || !strings.Contains(err.Error(), "queue a: ") || !strings.Contains(err.Error(), "queue b: there is a topic") {
 		t.Errorf("blocked by %v, want both reasons", err)
 	}
-	if err := (Plan{}).Blocked(); err != nil {
+	if err := (Plan{}).Conflicts(); err != nil {
 		t.Errorf("an empty plan is blocked by %v", err)
 	}
 }
