@@ -83,7 +83,7 @@ func parseEmulator(file string, text []byte) (Config, error) {
 	if err := decoder.Decode(&any); err != nil {
 		return Config{}, Faults{jsonFault(file, clean, err)}
 	}
-	loosen(any)
+	unquoteScalars(any)
 	again, err := json.Marshal(any)
 	if err != nil {
 		return Config{}, Faults{c.Fault("", err.Error())}
@@ -176,13 +176,13 @@ var quotable = map[string]bool{
 	"deadletteringonfilterevaluationexceptions": true, "enablebatchedoperations": true, "enablepartitioning": true,
 }
 
-// loosen takes quotes off numbers and booleans, and empty texts away: they mean
+// unquoteScalars takes quotes off numbers and booleans, and empty texts away: they mean
 // that nothing is set. What a correlation filter compares is left alone.
-func loosen(v any) {
+func unquoteScalars(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			loosen(item)
+			unquoteScalars(item)
 		}
 	case map[string]any:
 		for key, value := range v {
@@ -196,7 +196,7 @@ func loosen(v any) {
 				}
 			case strings.EqualFold(key, "CorrelationFilter"):
 			default:
-				loosen(value)
+				unquoteScalars(value)
 			}
 		}
 	}
