@@ -16,8 +16,8 @@ import (
 var (
 	// ErrEnded means that a layer returned, without an error, unasked.
 	ErrEnded = errors.New("lifecycle: ended unasked")
-	// ErrOverstayed means that a layer did not return in time.
-	ErrOverstayed = errors.New("lifecycle: still running")
+	// ErrStopTimeout means that a layer did not return in time.
+	ErrStopTimeout = errors.New("lifecycle: still running")
 )
 
 // Stack is a number of running layers, each standing on those before it.
@@ -113,7 +113,7 @@ func (s *Stack) Wait(grace time.Duration) error {
 	for _, l := range slices.Backward(s.layers) {
 		switch {
 		case !l.returned(late):
-			errs = append(errs, fmt.Errorf("%s: %w after %v", l.name, ErrOverstayed, grace))
+			errs = append(errs, fmt.Errorf("%s: %w after %v", l.name, ErrStopTimeout, grace))
 		case l != first && !obeys(l.err, cause):
 			errs = append(errs, fmt.Errorf("%s: %w", l.name, l.err))
 		}

@@ -89,8 +89,8 @@ func TestLayerThatOverstaysIsNamedAndLeft(t *testing.T) {
 		cancel(errSignal)
 		began := time.Now()
 		err := s.Wait(10 * time.Second)
-		if !errors.Is(err, ErrOverstayed) || !strings.Contains(err.Error(), "amqp") || strings.Contains(err.Error(), "journal") {
-			t.Errorf("Wait: %v, want %v with the name of amqp", err, ErrOverstayed)
+		if !errors.Is(err, ErrStopTimeout) || !strings.Contains(err.Error(), "amqp") || strings.Contains(err.Error(), "journal") {
+			t.Errorf("Wait: %v, want %v with the name of amqp", err, ErrStopTimeout)
 		}
 		if got := time.Since(began); got != 10*time.Second {
 			t.Errorf("Wait took %v, want 10s", got)
@@ -150,8 +150,8 @@ func TestGraceIsForAllLayersTogether(t *testing.T) {
 			t.Errorf("Wait took %v, want 10s", got)
 		}
 		for _, name := range []string{"journal", "shards", "broker", "amqp"} {
-			if !errors.Is(err, ErrOverstayed) || !strings.Contains(err.Error(), name) {
-				t.Errorf("Wait: %v, want %v with the name of %s", err, ErrOverstayed, name)
+			if !errors.Is(err, ErrStopTimeout) || !strings.Contains(err.Error(), name) {
+				t.Errorf("Wait: %v, want %v with the name of %s", err, ErrStopTimeout, name)
 			}
 		}
 		time.Sleep(time.Hour)

@@ -41,7 +41,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		log.Info("stopped")
 	}
-	if errors.Is(err, lifecycle.ErrOverstayed) || errors.Is(err, shard.ErrUnfinished) {
+	if errors.Is(err, lifecycle.ErrStopTimeout) || errors.Is(err, shard.ErrUnfinished) {
 		err = fmt.Errorf("%w within %v: %w", ErrUnfinished, cfg.Grace.Std(), err)
 	}
 	return err
