@@ -31,15 +31,15 @@ const (
 // UrgentLevel is the level of urgent messages; all others are below it.
 const UrgentLevel = 255
 
-// stencil holds a message of each level, encoded, to be stamped and sent.
-type stencil struct {
+// messageTemplate holds a message of each level, encoded, to be stamped and sent.
+type messageTemplate struct {
 	size   int
 	levels [][]byte
 }
 
 // newStencil prepares messages of the levels from to to, both of which it has.
-func newStencil(run uint64, k kind, size, from, to int) *stencil {
-	s := &stencil{size: size}
+func newStencil(run uint64, k kind, size, from, to int) *messageTemplate {
+	s := &messageTemplate{size: size}
 	body := make([]byte, size)
 	binary.BigEndian.PutUint64(body, run)
 	body[offKind] = byte(k)
@@ -54,7 +54,7 @@ func newStencil(run uint64, k kind, size, from, to int) *stencil {
 }
 
 // append appends message n, which has its turn among the levels, sent at now.
-func (s *stencil) append(dst []byte, n uint64, now time.Duration) []byte {
+func (s *messageTemplate) append(dst []byte, n uint64, now time.Duration) []byte {
 	dst = append(dst, s.levels[n%uint64(len(s.levels))]...)
 	binary.BigEndian.PutUint64(dst[len(dst)-s.size+offStamp:], uint64(now))
 	return dst
@@ -62,7 +62,7 @@ func (s *stencil) append(dst []byte, n uint64, now time.Duration) []byte {
 
 // appendBatch appends count messages as one batch: each is the content of a data
 // section.
-func (s *stencil) appendBatch(dst []byte, n uint64, count int, now time.Duration) []byte {
+func (s *messageTemplate) appendBatch(dst []byte, n uint64, count int, now time.Duration) []byte {
 	const descriptorData = 0x75
 	for i := range uint64(count) {
 		m := s.levels[(n+i)%uint64(len(s.levels))]

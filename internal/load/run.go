@@ -80,7 +80,7 @@ func (r *run) fill(ctx context.Context) error {
 }
 
 // send runs the senders until q is used up, and merges what they measured.
-func (r *run) send(ctx context.Context, s *stencil, q *quota) (*sender, error) {
+func (r *run) send(ctx context.Context, s *messageTemplate, q *quota) (*sender, error) {
 	senders := make([]*sender, r.cfg.Senders)
 	errs := make([]error, len(senders))
 	var wg sync.WaitGroup

@@ -20,7 +20,7 @@ const handle = 0
 type sender struct {
 	*conn
 	run     *run
-	stencil *stencil
+	template *messageTemplate
 	window  int // deliveries that may wait for their answer
 	batch   int // messages in a delivery
 
@@ -41,12 +41,12 @@ type pending struct {
 	messages int           // zero once it is answered
 }
 
-func (r *run) newSender(c *conn, s *stencil, window int) (*sender, error) {
+func (r *run) newSender(c *conn, s *messageTemplate, window int) (*sender, error) {
 	size := 1
 	for size < window {
 		size *= 2
 	}
-	out := &sender{conn: c, run: r, stencil: s, window: window, batch: max(1, r.cfg.Batch), pending: make([]pending, size)}
+	out := &sender{conn: c, run: r, template: s, window: window, batch: max(1, r.cfg.Batch), pending: make([]pending, size)}
 	c.send(&frame.Attach{
 		Name: r.linkName("sender"), Handle: handle, Role: frame.Sender,
 		SenderSettleMode: frame.SenderUnsettled,
@@ -126,9 +126,9 @@ func (s *sender) transfer(first uint64, n int, now time.Duration) {
 	t := frame.Transfer{Handle: handle, DeliveryID: s.count, HasDeliveryID: true}
 	if s.batch > 1 {
 		t.MessageFormat = uint32(message.FormatBatch)
-		s.payload = s.stencil.appendBatch(s.payload[:0], first, n, now)
+		s.payload = s.template.appendBatch(s.payload[:0], first, n, now)
 	} else {
-		s.payload = s.stencil.append(s.payload[:0], first, now)
+		s.payload = s.template.append(s.payload[:0], first, now)
 	}
 	var tag [4]byte
 	binary.BigEndian.PutUint32(tag[:], s.count)
