@@ -73,15 +73,15 @@ func (f *Fault) SetFree(n int64) {
 	f.free = n
 }
 
-// Fill makes the disk refuse every new byte, whatever is removed, until Drain.
-func (f *Fault) Fill() {
+// SetFull makes the disk refuse every new byte, whatever is removed, until Drain.
+func (f *Fault) SetFull() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.full = true
 }
 
-// Drain ends what Fill began.
-func (f *Fault) Drain() {
+// ClearFull ends what Fill began.
+func (f *Fault) ClearFull() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.full = false

@@ -14,8 +14,8 @@ import (
 
 // disk is the real file system below a directory.
 type disk struct {
-	root string
-	held held
+	root   string
+	opened openRoot
 }
 
 // OS returns the real disk below the directory root, which need not exist yet:
@@ -31,17 +31,17 @@ func (d *disk) within(fn func(*os.Root) error) error {
 	for {
 		err := d.try(fn)
 		if err == nil || !isTooManyFiles(err) {
-			d.held.refill()
+			d.opened.refill()
 			return noSpace(err)
 		}
-		if !d.held.giveUp() {
+		if !d.opened.freeReserve() {
 			return fmt.Errorf("%w: %w", ErrTooManyFiles, err)
 		}
 	}
 }
 
 func (d *disk) try(fn func(*os.Root) error) error {
-	if root := d.held.directory(); root != nil {
+	if root := d.opened.directory(); root != nil {
 		return fn(root)
 	}
 	root, err := os.OpenRoot(d.root)
@@ -61,7 +61,7 @@ func (d *disk) open(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f, &d.held}, nil
+	return osFile{f, &d.opened}, nil
 }
 
 func (d *disk) Create(name string) (File, error) {
@@ -128,7 +128,7 @@ func makeDirs(name string) error {
 
 func (d *disk) SyncDir(dir string) error {
 	return d.within(func(root *os.Root) error {
-		if f := d.held.self(); f != nil && dir == "." {
+		if f := d.opened.self(); f != nil && dir == "." {
 			return syncDir(f)
 		}
 		f, err := root.Open(filepath.FromSlash(dir))
@@ -149,17 +149,17 @@ func (d *disk) Lock(name string) (io.Closer, error) {
 		f.Close() // nothing was written
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.root, name), err)
 	}
-	if err := d.held.take(d.root); err != nil {
+	if err := d.opened.take(d.root); err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &diskLock{f, &d.held}, nil
+	return &diskLock{f, &d.opened}, nil
 }
 
 // diskLock is a lock that is held, and the open directory with it.
 type diskLock struct {
 	File
-	held *held
+	opened *openRoot
 }
 
 func (l *diskLock) Close() error {
@@ -167,7 +167,7 @@ func (l *diskLock) Close() error {
 	if errors.Is(err, fs.ErrClosed) {
 		return err
 	}
-	return errors.Join(err, l.held.release())
+	return errors.Join(err, l.opened.release())
 }
 
 func (d *disk) Space() (Space, error) {
@@ -181,12 +181,12 @@ func (d *disk) Space() (Space, error) {
 // osFile is a file of the real disk.
 type osFile struct {
 	*os.File
-	held *held
+	opened *openRoot
 }
 
 func (f osFile) Close() error {
 	err := f.File.Close()
-	f.held.refill() // before somebody else takes the descriptor
+	f.opened.refill() // before somebody else takes the descriptor
 	return err
 }
 

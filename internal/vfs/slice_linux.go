@@ -4,43 +4,45 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
-// turn is the time on a processor that a syncing thread asks for at once, in
+// shortSlice is the scheduler slice that a syncing thread requests, in
 // nanoseconds: the shortest that the kernel grants.
-const turn = 100_000
+const shortSlice = 100_000
 
-// pace is how the kernel shared the processors with a thread before quicken.
-type pace struct {
+// schedSlice is the scheduler setting of a thread before requestShortSlice.
+type schedSlice struct {
 	tid int // zero if nothing was changed
 	was unix.SchedAttr
 }
 
-// quicken asks the kernel for short turns on a processor for the calling thread.
+// requestShortSlice requests a short scheduler slice for the calling thread.
 //
-// A sync sleeps two or three times: for the data, perhaps for the inode, for the
-// flush. Each time the thread then needs a processor for a few microseconds, and on
-// a busy machine it would wait until somebody's turn ends, which is milliseconds. A
-// thread with short turns goes before others that had no fewer, and gets no larger
-// share for it. Linux does so since 6.12, for anybody; older kernels ignore the wish.
+// A sync sleeps two or three times: for the data, perhaps for the inode, for
+// the flush. Each time the thread then needs a processor for a few
+// microseconds. On a busy machine it would wait for milliseconds, until the
+// slice of another thread ends. A thread with a short slice is scheduled
+// earlier than others that had the same share, and its share does not grow.
+// Linux does so since 6.12, without privileges; older kernels ignore the
+// request.
 //
 // The goroutine may have moved to another thread by the time of restore, so the
-// thread is named by its number.
-func quicken() pace {
+// thread is identified by its id.
+func requestShortSlice() schedSlice {
 	tid := unix.Gettid()
 	was, err := unix.SchedGetAttr(tid, 0)
 	if err != nil || was.Policy != unix.SCHED_NORMAL {
-		return pace{} // it is only a wish, and what runs in real time needs none
+		return schedSlice{} // the slice is an optimisation, and real-time threads do not need it
 	}
 	quick := *was
-	quick.Runtime = turn
+	quick.Runtime = shortSlice
 	if unix.SchedSetAttr(tid, &quick, 0) != nil {
-		return pace{}
+		return schedSlice{}
 	}
-	return pace{tid, *was}
+	return schedSlice{tid, *was}
 }
 
-// restore undoes quicken.
-func (p pace) restore() {
+// restore undoes requestShortSlice.
+func (p schedSlice) restore() {
 	if p.tid != 0 {
-		_ = unix.SchedSetAttr(p.tid, &p.was, 0) // short turns hurt nobody
+		_ = unix.SchedSetAttr(p.tid, &p.was, 0) // a short slice does no harm
 	}
 }

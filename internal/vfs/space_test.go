@@ -119,6 +119,6 @@ func TestFaultHasASize(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFree(t, f, "removed", 1000)
-	f.Fill()
+	f.SetFull()
 	wantFree(t, f, "filled", 0)
 }

@@ -308,7 +308,7 @@ func TestFaults(t *testing.T) {
 	create(t, f, "b", "ninebytes")
 
 	f.SetFree(-1)
-	f.Fill()
+	f.SetFull()
 	b, err := f.Open("b")
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestFaults(t *testing.T) {
 	if _, err := b.WriteAt([]byte("x"), 9); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("write to a full disk: %v, want %v", err, ErrNoSpace)
 	}
-	f.Drain()
+	f.ClearFull()
 	put(t, b, 9, "x")
 
 	if err := f.FlipBit("b", 8); err != nil {

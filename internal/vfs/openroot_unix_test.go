@@ -93,7 +93,7 @@ func TestLockedDiskWorksWithoutFreeDescriptors(t *testing.T) {
 	if err := fsys.SyncDir("."); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(fsys.(*disk).held.reserve); got != reserved {
+	if got := len(fsys.(*disk).opened.reserve); got != reserved {
 		t.Errorf("%d descriptors in reserve, want %d", got, reserved)
 	}
 	for _, f := range files {
@@ -120,7 +120,7 @@ func TestUnlockedDiskHoldsNothing(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h := &fsys.(*disk).held
+	h := &fsys.(*disk).opened
 	if h.root != nil || h.dir != nil || len(h.reserve) > 0 {
 		t.Errorf("held after the lock was released: %v, %v, %d in reserve", h.root, h.dir, len(h.reserve))
 	}
