@@ -129,31 +129,31 @@ func (v Value) key() (k Value, ok bool) {
 	}
 }
 
-// verdict is a truth value. The numbers make AND the smaller and OR the larger.
-type verdict uint8
+// ternary is a truth value. The numbers make AND the smaller and OR the larger.
+type ternary uint8
 
 const (
-	no verdict = iota
+	no ternary = iota
 	maybe
 	yes
 )
 
-var verdictNames = [...]string{"false", "unknown", "true"}
+var ternaryNames = [...]string{"false", "unknown", "true"}
 
 // String returns true, false or unknown.
-func (v verdict) String() string { return verdictNames[v] }
+func (v ternary) String() string { return ternaryNames[v] }
 
-func (v verdict) not() verdict { return yes - v }
+func (v ternary) not() ternary { return yes - v }
 
-func verdictOf(b bool) verdict {
+func ternaryOf(b bool) ternary {
 	if b {
 		return yes
 	}
 	return no
 }
 
-// value returns the verdict as a value of the language.
-func (v verdict) value() Value {
+// value returns the ternary as a value of the language.
+func (v ternary) value() Value {
 	if v == maybe {
 		return Value{}
 	}
@@ -171,12 +171,12 @@ func equal(a, b *Value) order {
 	return apart
 }
 
-// judge turns an order into the verdict of the comparison o.
-func judge(o op, got order) verdict { return judgements[o-opEqual][got-less] }
+// judge turns an order into the ternary of the comparison o.
+func compareResult(o op, got order) ternary { return compareResults[o-opEqual][got-less] }
 
-// judgements holds a row for each comparison, in the order of the operators, and in
-// it a verdict for each order.
-var judgements = [...][5]verdict{
+// compareResults holds a row for each comparison, in the order of the operators, and in
+// it a ternary for each order.
+var compareResults = [...][5]ternary{
 	//                  less same greater apart unlike
 	opEqual - opEqual:        {no, yes, no, no, maybe}, //nolint:staticcheck // zero, spelt like the others
 	opNotEqual - opEqual:     {yes, no, yes, yes, maybe},

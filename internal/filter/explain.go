@@ -43,7 +43,7 @@ func (x *Expr) reasons(e *env, n *node, dst []string) []string {
 }
 
 // junction picks the parts of an AND or OR that count: one part with the deciding
-// verdict is enough, and without one all parts that agree with the outcome are
+// ternary is enough, and without one all parts that agree with the outcome are
 // to blame.
 func (x *Expr) junction(e *env, n *node, dst []string) []string {
 	deciding := no
@@ -65,7 +65,7 @@ func (x *Expr) junction(e *env, n *node, dst []string) []string {
 
 // again evaluates a part that was evaluated before, within the steps that the
 // whole has.
-func (x *Expr) again(e *env, n *node) verdict {
+func (x *Expr) again(e *env, n *node) ternary {
 	e.steps = x.steps
 	return e.test(n)
 }
@@ -136,10 +136,10 @@ func (c *Correlation) Explain(v View) Explanation {
 	e := env{view: v, steps: math.MaxInt}
 	for _, eq := range c.equalities() {
 		got := e.fetch(&eq.name, cached)
-		verdict := judge(opEqual, equal(got, &eq.value))
-		reason := fmt.Sprintf("%v was %v: %v is %s", eq, verdict, eq.name, describe(*got))
-		if verdict != yes {
-			return Explanation{Result: verdict.String(), Reasons: []string{reason}}
+		ternary := compareResult(opEqual, equal(got, &eq.value))
+		reason := fmt.Sprintf("%v was %v: %v is %s", eq, ternary, eq.name, describe(*got))
+		if ternary != yes {
+			return Explanation{Result: ternary.String(), Reasons: []string{reason}}
 		}
 		x.Reasons = append(x.Reasons, reason)
 	}

@@ -16,7 +16,7 @@ type Expr struct {
 // is an [*EvalError].
 func (x *Expr) Match(v View) (bool, error) {
 	e := env{view: v, steps: x.steps}
-	var got verdict
+	var got ternary
 	if x.root.comparison() { // one call less
 		got = e.compare(x.root)
 	} else {

@@ -174,7 +174,7 @@ func compareLike(t *testing.T, s, pat, escape string) {
 	if len(s) > 64 || len(pat) > 64 || strings.Count(pat, "%") > 6 || !utf8.ValidString(pat) || escape != "" && !oneRune(escape) {
 		return
 	}
-	want := verdictOf(naiveLike(s, pat, escapeRune(escape)))
+	want := ternaryOf(naiveLike(s, pat, escapeRune(escape)))
 	user := map[string]Value{"s": StringValue(s), "pat": StringValue(pat), "escape": StringValue(escape)}
 	params := Params{"pat": StringValue(pat), "escape": StringValue(escape)}
 	for _, sql := range []string{"s LIKE @pat", "s LIKE pat", "s LIKE @pat ESCAPE @escape", "s LIKE pat ESCAPE escape", "s LIKE @pat ESCAPE escape"} {
