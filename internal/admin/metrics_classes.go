@@ -95,7 +95,7 @@ func tellClass(to chan<- prometheus.Metric, entity string, c *objective.ClassRep
 		}
 	}
 	for event, f := range map[string]*objective.Flow{
-		"arrived": &c.Arrived, "completed": &c.Completed, "died": &c.Died, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
+		"arrived": &c.Arrived, "completed": &c.Completed, "died": &c.DeadLettered, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
 	} {
 		to <- prometheus.MustNewConstMetric(classFlow, prometheus.CounterValue, float64(f.Total), entity, c.Name, event)
 		single(to, classRate, f.Minute, entity, c.Name, event)

@@ -225,7 +225,7 @@ func (w *watch) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 // Died implements shard.Observer.
 func (w *watch) Died(now time.Time, d *queue.Dead) {
 	w.touch()
-	w.meter.Died(now, uint8(d.Class))
+	w.meter.DeadLettered(now, uint8(d.Class))
 	if d.Reason == queue.ReasonExpired {
 		w.meter.Expired(now, uint8(d.Class))
 	}

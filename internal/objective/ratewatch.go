@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// A class is behind its expected rate when less than nine tenths of it are worked
-// off, averaged over a minute, for a minute in which messages were waiting all
-// the time: a queue that is empty is slow only because there is nothing to do.
+// A class is behind its expected rate when it completes less than nine tenths
+// of it, averaged over a minute, for a minute in which messages were ready all
+// the time. An empty queue is not behind: there is nothing to do.
 const (
-	paceShare = 0.9
-	paceAfter = time.Minute
+	rateShare = 0.9
+	rateAfter = time.Minute
 )
 
-// pace watches the expected rate.
-type pace struct {
+// rateWatch compares the completion rate with the expected rate.
+type rateWatch struct {
 	state State
-	since time.Time // when it was first seen behind; zero is not behind
+	since time.Time // when it fell behind; zero is not behind
 }
 
-func (c *class) judgePace(now time.Time) State {
+func (c *class) assessRate(now time.Time) State {
 	if c.Expected <= 0 {
 		return NoObjective
 	}
-	behind := c.backlog.Waiting > 0 && c.completed.Estimate(now) < paceShare*c.Expected
+	behind := c.backlog.Waiting > 0 && c.completed.Estimate(now) < rateShare*c.Expected
 	switch {
 	case !behind:
-		c.pace.since = time.Time{}
+		c.rateWatch.since = time.Time{}
 		return Met
-	case c.pace.since.IsZero():
-		c.pace.since = now
+	case c.rateWatch.since.IsZero():
+		c.rateWatch.since = now
 	}
-	if now.Sub(c.pace.since) < paceAfter {
-		return max(c.pace.state, Met)
+	if now.Sub(c.rateWatch.since) < rateAfter {
+		return max(c.rateWatch.state, Met)
 	}
 	return Missed
 }
 
-func (c *class) whyPace(now time.Time) string {
+func (c *class) explainRate(now time.Time) string {
 	if c.Expected <= 0 {
 		return "no rate is expected any more"
 	}
