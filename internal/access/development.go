@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// ForDevelopment returns an Authority that asks k first and then lets in whom an
-// emulator would: those with the well-known key, with any bearer token, and those
-// with nothing at all. It must only ever be asked for peers on this machine.
+// ForDevelopment returns an Authority that asks k first and then accepts what
+// an emulator accepts: the well-known key, any bearer token, and peers without
+// credentials. It must only be used for peers on this machine.
 func ForDevelopment(k *RuleAuthority) Authority {
 	return development{
 		RuleAuthority: k,
-		known:         NewKeeper(Rules{Development}, nil),
+		known:         NewRuleAuthority(Rules{Development}, nil),
 	}
 }
 
@@ -30,7 +30,7 @@ func (d development) Verify(token string, now time.Time) (Grant, error) {
 	return d.known.Verify(token, now)
 }
 
-// VerifyJWT accepts any token: its issuer cannot be asked from a laptop.
+// VerifyJWT accepts any token: a development machine cannot reach its issuer.
 func (d development) VerifyJWT(token string, _ time.Time) (Grant, error) {
 	if token == "" {
 		return Grant{}, ErrMalformed

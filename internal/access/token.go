@@ -72,7 +72,7 @@ func RuleOf(text string) string {
 }
 
 // unescapeSignature undoes the escaping, but leaves alone what a client did not
-// escape: '+' is base64 and never stands for a space here.
+// escape: '+' is base64 and never a space here.
 func unescapeSignature(s string) ([]byte, error) {
 	text, err := url.PathUnescape(s)
 	if err != nil {

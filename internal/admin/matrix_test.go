@@ -166,7 +166,7 @@ func TestRightsMatrix(t *testing.T) {
 			if !c.Revoked {
 				rules = append(rules, accesstest.Key("", access.Manage))
 			}
-			r.keeper.Set(rules)
+			r.authority.Set(rules)
 			for j := range as {
 				a := &as[j]
 				if err := restore(t.Context(), b); err != nil {

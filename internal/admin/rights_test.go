@@ -149,8 +149,8 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	keeper := access.NewKeeper(testRules, nil)
-	h := New(Parts{Broker: b, Log: slog.New(slog.NewTextHandler(&log, nil)), Callers: func(*http.Request) access.Authority { return keeper }})
+	authority := access.NewRuleAuthority(testRules, nil)
+	h := New(Parts{Broker: b, Log: slog.New(slog.NewTextHandler(&log, nil)), Callers: func(*http.Request) access.Authority { return authority }})
 	for _, path := range []string{"/api/v1/queues/q/messages", "/q/messages", "/q?api-version=2021-05"} {
 		for _, gone := range []bool{false, true} {
 			ctx, cancel := context.WithCancelCause(t.Context())

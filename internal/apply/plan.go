@@ -12,7 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// Namespace is a set of entities: those that are wanted, or those that are there.
+// Namespace is a set of entities: the desired ones or the existing ones.
 type Namespace struct {
 	Queues []entity.Queue
 	Topics []config.Topic
@@ -28,7 +28,7 @@ const (
 	Delete Verb = "delete"
 )
 
-// Kind tells what a step is about.
+// Kind is the kind of entity that a step changes.
 type Kind string
 
 // The kinds.
@@ -73,7 +73,7 @@ type Step struct {
 
 	NewQueue        *entity.Queue        `json:"-"`
 	NewTopic        *entity.Topic        `json:"-"`
-	NewSubscription *entity.Subscription `json:"-"` // with rules when it is created, without afterwards
+	NewSubscription *entity.Subscription `json:"-"` // with rules if it is created, without if it is updated
 	NewRule         *entity.Rule         `json:"-"`
 }
 

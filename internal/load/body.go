@@ -19,9 +19,10 @@ const (
 	kindUrgent
 )
 
-// The body of a message begins with the number of the run, the time since the run
-// began, in nanoseconds, and a kind; the rest is filler. It is the last section,
-// so that it is found from the end whatever the broker puts in front.
+// The body of a message begins with the number of the run, the time since the
+// run began, in nanoseconds, and a kind; the rest is filler. It is the last
+// section, so that it is found from the end, independent of the sections that
+// the broker adds.
 const (
 	offStamp = 8
 	offKind  = 16
@@ -31,7 +32,8 @@ const (
 // UrgentLevel is the level of urgent messages; all others are below it.
 const UrgentLevel = 255
 
-// messageTemplate holds a message of each level, encoded, to be stamped and sent.
+// messageTemplate contains an encoded message of each level. Number and time
+// are written into it before it is sent.
 type messageTemplate struct {
 	size   int
 	levels [][]byte

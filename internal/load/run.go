@@ -15,7 +15,7 @@ import (
 // run is one run under way.
 type run struct {
 	cfg    Config
-	number uint64    // tells its messages from those of other runs
+	number uint64    // distinguishes its messages from those of other runs
 	began  time.Time // what stamps count from
 	links  atomic.Uint64
 
@@ -213,7 +213,7 @@ func (r *run) drain(ctx context.Context, backlog uint64) {
 	})
 }
 
-// await looks every millisecond until done says so or ctx ends.
+// await polls every millisecond until done reports true or ctx ends.
 func (r *run) await(ctx context.Context, done func() bool) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

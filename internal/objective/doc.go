@@ -4,7 +4,7 @@
 // reports whether each class meets its objective and how many workers are
 // needed to meet it.
 //
-// # Guarantees
+// # Promise
 //
 // Counting an event does not read the clock: time is an argument. It does not
 // allocate, except for the first event of a class. Memory is fixed: 15 KB for a

@@ -132,7 +132,7 @@ func (b *built) build() (err error) {
 	b.hooks = newWebhooks(log, cfg.webhookNetworks())
 	b.broker.OnAlert(b.hooks.notify)
 	b.keys = keys{fs: cfg.FS, kept: rules, configured: access.OfEntity(cfg.Security.Rules)}
-	keeper := access.NewKeeper(b.keys.all(), entityRules(b.broker))
+	keeper := access.NewRuleAuthority(b.keys.all(), entityRules(b.broker))
 	b.keys.keeper = keeper
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)

@@ -59,7 +59,7 @@ func serving(b *broker.Broker) *bench {
 	return &bench{
 		broker:  b,
 		service: New(b, budget.Unlimited(), slog.New(slog.DiscardHandler)),
-		keeper:  access.NewKeeper(access.Rules{rootRule, sendRule, listenRule}, rulesOf(b)),
+		keeper:  access.NewRuleAuthority(access.Rules{rootRule, sendRule, listenRule}, rulesOf(b)),
 	}
 }
 

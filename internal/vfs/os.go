@@ -19,8 +19,8 @@ type disk struct {
 }
 
 // OS returns the real disk below the directory root, which need not exist yet:
-// MkdirAll(".") makes it. While a lock is held on it the directory stays open and
-// some descriptors are kept in reserve, so that a store goes on working in a
+// MkdirAll(".") makes it. While it is locked, the directory stays open and some
+// descriptors are kept in reserve, so that a store continues to work in a
 // process that has run out of them.
 func OS(root string) FS { return &disk{root: root} }
 
@@ -117,7 +117,7 @@ func makeDirs(name string) error {
 	}
 	f, err := os.Open(parent)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // one may write there, and not look
+		return nil // the directory may be writable and not readable
 	}
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (d *disk) Lock(name string) (io.Closer, error) {
 	return &diskLock{f, &d.opened}, nil
 }
 
-// diskLock is a lock that is held, and the open directory with it.
+// diskLock is a taken lock with the open directory.
 type diskLock struct {
 	File
 	opened *openRoot
@@ -186,7 +186,7 @@ type osFile struct {
 
 func (f osFile) Close() error {
 	err := f.File.Close()
-	f.opened.refill() // before somebody else takes the descriptor
+	f.opened.refill() // before the rest of the process uses the descriptor
 	return err
 }
 
@@ -204,15 +204,15 @@ func (f osFile) Allocate(size int64) error {
 	if err != nil || size <= 0 {
 		return err
 	}
-	err = allocate(f.File, 0, size) // not only the end: a copy of a file may have holes
+	err = allocate(f.File, 0, size) // not only the end: a copy of a file may be sparse
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = writeZeros(f.File, old, size)
 	}
 	return noSpace(err)
 }
 
-// writeZeros gives [from, to) blocks by writing it, where the system has no
-// quicker way.
+// writeZeros allocates blocks for [from, to) by writing zeros, where the system
+// has no faster way.
 func writeZeros(f *os.File, from, to int64) error {
 	b := make([]byte, min(1<<20, max(0, to-from)))
 	for from < to {
@@ -233,7 +233,8 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// noSpace makes the many ways in which systems say "full" look like one.
+// noSpace turns the different errors of systems for a full disk into
+// ErrNoSpace.
 func noSpace(err error) error {
 	if err != nil && isNoSpace(err) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)

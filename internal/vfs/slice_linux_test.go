@@ -30,7 +30,7 @@ func TestQuickenIsUndone(t *testing.T) {
 	if during.Nice != before.Nice || during.Policy != before.Policy {
 		t.Errorf("more than the slice was changed: from %+v to %+v", before, during)
 	}
-	// Before 6.12 the kernel takes the wish, and forgets it.
+	// Before 6.12 the kernel accepts the request and ignores it.
 	if during.Runtime != shortSlice && during.Runtime != before.Runtime {
 		t.Errorf("slices of %d ns, want %d or, in an old kernel, %d", during.Runtime, shortSlice, before.Runtime)
 	}

@@ -330,7 +330,7 @@ func TestFaults(t *testing.T) {
 
 // A8: a kernel that could not write a page counts it as clean, so that the next
 // sync succeeds and does nothing.
-func TestFailedSyncIsNotMadeGoodByTheNext(t *testing.T) {
+func TestFailedSyncIsNotRepairedByTheNext(t *testing.T) {
 	mem := NewMem()
 	fault := NewFault(mem)
 	f := create(t, fault, "a", "one")
@@ -362,7 +362,7 @@ func TestFailedSyncIsNotMadeGoodByTheNext(t *testing.T) {
 	}
 }
 
-func TestTruncatedPagesComeBackAsZerosAfterACrash(t *testing.T) {
+func TestTruncatedPagesAreZerosAfterACrash(t *testing.T) {
 	mem := NewMem()
 	f := create(t, mem, "a", string(bytes.Repeat([]byte("x"), 3*pageSize)))
 	mustSync(t, f)
