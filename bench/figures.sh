@@ -12,7 +12,7 @@ backlog=${1:-1000000}
 echo "== a backlog of $backlog messages"
 start_broker
 empty=$(broker_rss)
-"$binary" bench -q --url "amqp://$host:$port" --queue demo --mode send --count "$backlog"
+"$binary" bench -q --connection-string "amqp://$host:$port" --queue demo --mode send --count "$backlog"
 echo "  $((($(broker_rss) - empty) / backlog)) bytes of resident memory for each message, cache and garbage included"
 kill -9 "$broker"
 wait "$broker" 2>/dev/null || true

@@ -23,7 +23,7 @@ trap 'stop_peer; cleanup' EXIT
 for _ in $(seq "$rounds"); do
 	"$work/fdatasync" -dir "$work"
 	start_broker
-	"$binary" bench -q --url "amqp://$host:$port" --queue demo --urgent 1000 --backlog "$backlog" --receivers 16
+	"$binary" bench -q --connection-string "amqp://$host:$port" --queue demo --urgent 1000 --backlog "$backlog" --receivers 16
 	stop_broker
 	rm -rf "$work/data"
 

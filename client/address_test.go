@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestAddressIsRead(t *testing.T) {
@@ -50,16 +49,6 @@ func TestUnreadableAddressIsRefusedWithoutItsSecrets(t *testing.T) {
 		} else if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: the error shows the secret: %v", address, err)
 		}
-	}
-}
-
-// The expected token was made with the algorithm of the Service Bus
-// documentation by other means (openssl).
-func TestTokenIsSigned(t *testing.T) {
-	got := sign("amqp://localhost/Orders", "Root", "secret", time.Unix(1700000000, 0))
-	want := "SharedAccessSignature sr=amqp%3a%2f%2flocalhost%2forders&sig=SyjAu9eomzjbCauftxoToG1mlBwXXPDV4drhZ1tDBIU%3D&se=1700000000&skn=Root"
-	if got != want {
-		t.Errorf("token %s\nwant  %s", got, want)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/notify"
 )
 
 // ahead keeps messages that were fetched before Receive asked for them. Nobody has
@@ -18,7 +20,7 @@ import (
 type ahead struct {
 	r       *Receiver
 	limit   int
-	arrived chan struct{} // capacity 1: look again
+	arrived notify.Signal // a message was added, or none comes any more
 
 	mu    sync.Mutex
 	kept  []kept                 // guarded by mu; best first
@@ -43,7 +45,7 @@ const maxTokens = 4096
 
 func newAhead(r *Receiver, limit int) *ahead {
 	return &ahead{
-		r: r, limit: min(limit, maxCredit), arrived: make(chan struct{}, 1),
+		r: r, limit: min(limit, maxCredit), arrived: notify.New(),
 		begun: map[amqp.UUID]struct{}{}, early: map[amqp.UUID]struct{}{},
 	}
 }
@@ -112,23 +114,16 @@ func (a *ahead) read(ctx context.Context, l *link) {
 			if ctx.Err() == nil {
 				l.broken.Store(true)
 			}
-			a.wake()
+			a.arrived.Notify()
 			return
 		}
 		m := a.r.accept(l, raw)
 		level, _ := integer(raw.Annotations[annotationLevel])
 		if a.add(l, kept{m, uint8(level), time.Now()}) {
-			a.wake()
+			a.arrived.Notify()
 		} else {
 			a.giveBack(l.conn.life, m)
 		}
-	}
-}
-
-func (a *ahead) wake() {
-	select {
-	case a.arrived <- struct{}{}:
-	default: // a look is due
 	}
 }
 

@@ -56,7 +56,7 @@ start() {
 	exit 1
 }
 
-through() { "$binary" bench --url "$url" --queue "$1" --duration "${2}s" --quiet >/dev/null; }
+through() { "$binary" bench --connection-string "$url" --queue "$1" --duration "${2}s" --quiet >/dev/null; }
 
 # rest waits until the size of the store has not changed for 15 seconds: a store gives
 # up what it keeps ready after a few.

@@ -54,7 +54,7 @@ measure() { # NAME
 	steps >"$work/before"
 	local snapshots
 	snapshots=$(metric 'triagemq_shard_snapshot_bytes_total{shard="0"}')
-	"$binary" bench --url "$url" --queue work --urgent "$urgent" --receivers 16 --quiet | tee "$work/out" | sed -n "s/^  /$1: /p" | grep -E 'urgent|latency' || cat "$work/out"
+	"$binary" bench --connection-string "$url" --queue work --urgent "$urgent" --receivers 16 --quiet | tee "$work/out" | sed -n "s/^  /$1: /p" | grep -E 'urgent|latency' || cat "$work/out"
 	steps >"$work/after"
 	awk -v a="$snapshots" -v b="$(metric 'triagemq_shard_snapshot_bytes_total{shard="0"}')" -v name="$1" \
 		'BEGIN {printf "%s: snapshots wrote %.0f MB meanwhile\n", name, (b - a) / 1e6}'
@@ -62,11 +62,11 @@ measure() { # NAME
 }
 
 echo "sending $messages messages"
-"$binary" bench --url "$url" --queue work --mode send --count "$messages" --batch 100 --window 20 --quiet
+"$binary" bench --connection-string "$url" --queue work --mode send --count "$messages" --batch 100 --window 20 --quiet
 until [[ $(metric 'triagemq_shard_snapshot_bytes_total{shard="0"}') == "$(sleep 3; metric 'triagemq_shard_snapshot_bytes_total{shard="0"}')" ]]; do :; done
 measure 'no snapshot'
 # Twice the size of a snapshot in other messages has the next one taken. The disk gets
 # a second to be done with them: what is measured is the snapshot.
-"$binary" bench --url "$url" --queue ballast --mode send --size 200000 --count $((messages / 3000 + 500)) --quiet >/dev/null
+"$binary" bench --connection-string "$url" --queue ballast --mode send --size 200000 --count $((messages / 3000 + 500)) --quiet >/dev/null
 sleep 1
 measure 'with a snapshot'

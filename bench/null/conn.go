@@ -14,6 +14,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/notify"
 )
 
 // conn is one peer: a goroutine that reads and one that writes.
@@ -23,7 +24,7 @@ type conn struct {
 
 	out    []byte        // guarded by fifo.mu: to be written
 	closed bool          // guarded by fifo.mu
-	wake   chan struct{} // capacity 1: out has something
+	wake   notify.Signal // out has something
 
 	// The rest is the reader's.
 	takers map[uint32]*taker
@@ -32,7 +33,7 @@ type conn struct {
 }
 
 func newConn(nc net.Conn, f *fifo) *conn {
-	return &conn{nc: nc, f: f, wake: make(chan struct{}, 1), takers: map[uint32]*taker{}, counts: map[uint32]uint32{}}
+	return &conn{nc: nc, f: f, wake: notify.New(), takers: map[uint32]*taker{}, counts: map[uint32]uint32{}}
 }
 
 // serve speaks with the peer until it leaves.
@@ -45,7 +46,7 @@ func (c *conn) serve() {
 	c.f.leave(c)
 	c.f.mu.Lock()
 	c.closed = true
-	c.signal()
+	c.wake.Notify()
 	c.f.mu.Unlock()
 	writer.Wait()
 	c.nc.Close()
@@ -63,13 +64,6 @@ func (c *conn) write() {
 			return
 		}
 		spare = out
-	}
-}
-
-func (c *conn) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -227,7 +221,7 @@ func (c *conn) accept(channel uint16, first, last uint32) {
 	c.out = appendFrame(c.out, frame.TypeAMQP, channel, &frame.Disposition{
 		Role: frame.Receiver, First: first, Last: last, Settled: true, State: frame.Accepted(),
 	})
-	c.signal()
+	c.wake.Notify()
 }
 
 // deliver sends a message; fifo.mu is held.
@@ -241,7 +235,7 @@ func (c *conn) deliver(t *taker, body []byte) {
 	frame.SetSize(c.out, start)
 	t.count++
 	t.credit--
-	c.signal()
+	c.wake.Notify()
 }
 
 func (c *conn) send(t frame.Type, channel uint16, p performative) {
@@ -253,7 +247,7 @@ func (c *conn) append(f func(out []byte) []byte) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	c.out = f(c.out)
-	c.signal()
+	c.wake.Notify()
 }
 
 type performative interface{ Append(dst []byte) []byte }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/load"
+	"github.com/triagemq/triagemq/internal/sas"
 )
 
 // api is the broker's JSON API, on the host and port at which it speaks AMQP.
@@ -118,7 +119,7 @@ func (a *api) do(ctx context.Context, method, path string, body, result any) err
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if a.rule.Name != "" {
-		req.Header.Set("Authorization", access.SignToken(a.rule, "http://"+a.host+"/", time.Now().Add(tokenLife)))
+		req.Header.Set("Authorization", sas.Sign("http://"+a.host+"/", a.rule.Name, a.rule.PrimaryKey, time.Now().Add(tokenLife)))
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {

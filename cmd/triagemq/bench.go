@@ -24,18 +24,16 @@ import (
 // benchFlags are what bench can be told on its command line.
 type benchFlags struct {
 	load.Config
-	mode       string
-	url        string
-	connection string
-	self       bool
-	data       string // of the broker of --self
-	json       bool
-	quiet      bool
-	profile    string
+	mode    string
+	self    bool
+	data    string // of the broker of --self
+	quiet   bool
+	profile string
 }
 
 func benchCommand(s streams) *cobra.Command {
 	var f benchFlags
+	var t *target
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a broker: throughput, latency, urgent messages past a backlog",
@@ -45,19 +43,19 @@ A message counts as in when the broker has accepted it, which means that it is o
 disk, and as out when it was received and settled. With --self a broker of its own
 runs in this process, on a disk of its own that is removed afterwards.
 
-With --backlog so many messages are waiting before anything is measured. With
+With --backlog so many messages are waiting before anything is measured; if the
+queue is full before, that is an error. With
 --urgent so many urgent messages are sent, one at a time, past that backlog, while
 workers that hold one message each drain it as fast as they can; what is measured
 then is the time from sending to receipt.`,
 		Example: `  triagemq bench --self
   triagemq bench --self --urgent 500 --backlog 1000000 --receivers 16
-  triagemq bench --url amqp://localhost --queue demo --senders 8 --batch 50 --duration 30s`,
+  triagemq bench --connection-string amqp://localhost --queue demo --senders 8 --batch 50 --duration 30s`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench(cmd.Context(), f, s) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return bench(cmd.Context(), f, t) },
 	}
+	cmd, t = clientCommand(s, cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.url, "url", "amqp://localhost:5672", "`address` of the broker, amqp:// or amqps://, with user and password if it wants them")
-	fs.StringVar(&f.connection, "connection-string", "", "connection `string` of the broker, instead of --url")
 	fs.BoolVar(&f.self, "self", false, "run a broker in this process and measure that")
 	fs.StringVar(&f.data, "data", "", "`directory` in which --self makes its store (default: where temporary files go)")
 	fs.StringVar(&f.Queue, "queue", "bench", "`name` of the queue, which is created if need be; nobody else should use it")
@@ -74,21 +72,16 @@ then is the time from sending to receipt.`,
 	fs.Uint64Var(&f.Backlog, "backlog", 0, "messages to have waiting before anything is measured")
 	fs.IntVar(&f.Urgent, "urgent", 0, "urgent messages to send past the backlog")
 	fs.DurationVar(&f.Pause, "pause", time.Millisecond, "between the receipt of an urgent message and the next")
-	fs.BoolVar(&f.json, "json", false, "report as JSON")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fs.StringVar(&f.profile, "cpu-profile", "", "write a processor profile of this process to a `file`")
 	return cmd
 }
 
-func bench(ctx context.Context, f benchFlags, s streams) error {
+func bench(ctx context.Context, f benchFlags, t *target) error {
 	cfg := f.Config
 	cfg.Mode = load.Mode(f.mode)
 	if err := cfg.Validate(); err != nil {
 		return usageError{err}
-	}
-	address := f.url
-	if f.connection != "" {
-		address = f.connection
 	}
 	if f.self {
 		own, stop, err := startOwn(ctx, f)
@@ -96,17 +89,17 @@ func bench(ctx context.Context, f benchFlags, s streams) error {
 			return err
 		}
 		defer stop()
-		address = own
-	} else if err := createMissing(ctx, address, cfg.Queue); err != nil {
+		t.connection = own
+	} else if err := createMissing(ctx, t, cfg.Queue); err != nil {
 		return err
 	}
 	var err error
-	if cfg.Target, err = load.ParseTarget(address); err != nil {
+	if cfg.Target, err = load.ParseTarget(t.address()); err != nil {
 		return usageError{err}
 	}
 	if !f.quiet {
 		cfg.Progress = func(p load.Progress) {
-			fmt.Fprintf(s.err, "%-6s %4.0fs  in %9d %9.0f/s   out %9d %9.0f/s\n",
+			fmt.Fprintf(t.err, "%-6s %4.0fs  in %9d %9.0f/s   out %9d %9.0f/s\n",
 				p.Phase, p.Elapsed.Seconds(), p.In, p.InRate, p.Out, p.OutRate)
 		}
 	}
@@ -116,21 +109,24 @@ func bench(ctx context.Context, f benchFlags, s streams) error {
 	}
 	report, err := load.Run(ctx, cfg)
 	if err := errors.Join(err, stopProfile()); err != nil {
-		return err
+		if _, ok := errors.AsType[*load.BacklogError](err); ok {
+			return &advised{err, "if the queue is full, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update`, or lower --backlog or --size"}
+		}
+		return advise(err)
 	}
-	if f.json {
-		enc := json.NewEncoder(s.out)
+	if t.json {
+		enc := json.NewEncoder(t.out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(report)
 	}
-	report.Print(s.out)
+	report.Print(t.out)
 	return nil
 }
 
 // createMissing creates the queue if a broker of ours says that there is none. Of
 // others, and of those that do not let us manage, the load will tell.
-func createMissing(ctx context.Context, address, queue string) error {
-	api, err := (&target{connection: address}).api()
+func createMissing(ctx context.Context, t *target, queue string) error {
+	api, err := t.api()
 	if err != nil {
 		return err
 	}

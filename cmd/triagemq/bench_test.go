@@ -33,8 +33,8 @@ func TestBenchRefusesNonsense(t *testing.T) {
 		text string
 	}{
 		{[]string{"bench", "--mode", "sideways"}, exitUsage, "none of send, receive, inout"},
-		{[]string{"bench", "--url", "http://localhost"}, exitUsage, "neither amqp nor amqps"},
-		{[]string{"bench", "--url", "amqp://127.0.0.1:1"}, exitFailed, "connection refused"},
+		{[]string{"bench", "--connection-string", "http://localhost"}, exitUsage, "neither amqp nor amqps"},
+		{[]string{"bench", "--connection-string", "amqp://127.0.0.1:1"}, exitFailed, "connection refused"},
 		{[]string{"bench", "--self", "--data", "/none/such"}, exitFailed, "make a store"},
 	}
 	for _, tt := range tests {
@@ -44,4 +44,21 @@ func TestBenchRefusesNonsense(t *testing.T) {
 			t.Errorf("%v: code %d, %q, want %d and %q", tt.args, code, err.String(), tt.code, tt.text)
 		}
 	}
+}
+
+// The broker is that of the environment, as for every other command.
+func TestBenchTakesTheConnectionOfOtherCommands(t *testing.T) {
+	c := startCLI(t, "queues: [{name: work}]")
+	out := c.do("bench", "--queue", "work", "--count", "100", "--senders", "1", "--receivers", "1", "-q")
+	if !strings.Contains(out, "100 in ") {
+		t.Errorf("bench printed\n%s", out)
+	}
+	c.do("bench", "--connection-string", c.ConnectionString(), "--queue", "new", "--count", "1", "-q")
+	c.do("queue", "show", "new")
+}
+
+func TestBenchSaysThatTheQueueWasFullBeforeTheBacklog(t *testing.T) {
+	c := startCLI(t, "queues: [{name: small, maxMessageCount: 30}]")
+	c.fails(exitFailed, `queue "small" accepted 30 of 1000 messages of the backlog: the broker refuses a message: `,
+		"bench", "--queue", "small", "--backlog", "1000", "--window", "5", "--count", "1", "-q")
 }

@@ -110,7 +110,7 @@ type advised struct {
 
 // Error is the error without the names of packages, and the advice below it.
 func (e *advised) Error() string {
-	text := strings.NewReplacer("client: ", "", "server: ", "").Replace(e.error.Error())
+	text := strings.NewReplacer("client: ", "", "server: ", "", "load: ", "").Replace(e.error.Error())
 	if e.text == "" {
 		return text
 	}

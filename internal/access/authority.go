@@ -166,11 +166,11 @@ func (k *RuleAuthority) Verify(text string, now time.Time) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	for _, r := range k.candidates(t.rule, t.scope) {
+	for _, r := range k.candidates(t.KeyName, t.scope) {
 		if g, ok := t.grant(r); !ok {
 			continue
-		} else if !now.Before(t.expires) {
-			return Grant{}, &ExpiredError{t.expires}
+		} else if !now.Before(t.Expires) {
+			return Grant{}, &ExpiredError{t.Expires}
 		} else {
 			return g, nil
 		}
@@ -181,13 +181,13 @@ func (k *RuleAuthority) Verify(text string, now time.Time) (Grant, error) {
 // grant returns the grant of t if c signed it. Both keys are always tried, so
 // that the time taken does not reveal which one matched.
 func (t token) grant(c candidate) (Grant, bool) {
-	primary, secondary := t.signedWith(c.PrimaryKey), t.signedWith(c.SecondaryKey)
+	primary, secondary := t.SignedWith(c.PrimaryKey), t.SignedWith(c.SecondaryKey)
 	key := c.SecondaryKey
 	if primary {
 		key = c.PrimaryKey
 	}
 	return Grant{
-		Rule: c.Name, Rights: c.Rights, Scope: t.scope, Expires: t.expires,
+		Rule: c.Name, Rights: c.Rights, Scope: t.scope, Expires: t.Expires,
 		Entity: c.entity, entityID: c.id, key: key,
 	}, primary || secondary
 }

@@ -170,7 +170,6 @@ func TestArrowsNoticeWhatIsForbidden(t *testing.T) {
 		{of("internal/servicebus", module+"/internal/shard"), "servicebus imports shard"},
 		{of("client", module+"/internal/broker"), "client imports broker"},
 		{of("internal/server", module+"/internal/shard", "os", "net"), ""},
-		{of("examples/firstdemo", module+"/internal/broker"), ""},
 		{of("examples/other", module+"/internal/broker"), "examples/other imports broker"},
 		{of("internal/util"), "util has no row"},
 	} {

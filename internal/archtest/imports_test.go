@@ -30,6 +30,8 @@ var pkgRules = map[string]pkgRule{
 	"script":    {},
 	"archtest":  {},
 	"limits":    {},
+	"notify":    {},
+	"sas":       {},
 
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
@@ -37,7 +39,7 @@ var pkgRules = map[string]pkgRule{
 	"ordering":   {never: pure},
 
 	// The log.
-	"journal": {may: []string{"vfs", "invariant", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
@@ -50,20 +52,20 @@ var pkgRules = map[string]pkgRule{
 	"objective": {never: pure},
 
 	// The broker.
-	"access": {may: []string{"entity", "limits"}},
-	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant"}, never: []string{"net", "os"}},
+	"access": {may: []string{"entity", "limits", "sas"}},
+	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits"},
+		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},
 	},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
-	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits"}, never: []string{"os"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
 	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os"}},
 	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
 	"admin": {
-		may: []string{"admin/*", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
+		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
 	},
 
 	// Assembly.
@@ -79,8 +81,8 @@ var pkgRules = map[string]pkgRule{
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
-	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
-	"client":       {may: []string{"amqp/*"}},
+	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "sas", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
+	"client":       {may: []string{"amqp/*", "notify", "sas"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},
 	"triagetest":   {may: []string{"server", "config", "vfs", "client", "entity"}},
@@ -91,11 +93,9 @@ var pkgRules = map[string]pkgRule{
 	// clients, other brokers and the disk, and contain a server that does nothing,
 	// to compare with.
 	"load":  {may: []string{"amqp/codec", "amqp/frame", "message", "objective"}},
-	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "objective", "vfs"}},
+	"bench": {may: []string{"amqp/codec", "amqp/frame", "journal", "journal/wal", "load", "notify", "objective", "vfs"}},
 
-	// Examples show what users can do; the first one shows the core, before
-	// there is a wire to show it through.
-	"examples":           {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
-	"examples/firstdemo": {may: []string{"*"}},
-	"test":               {may: []string{"*"}},
+	// Examples show what users can do.
+	"examples": {may: []string{"client", "worker", "processor", "triagetest", "examples/*"}},
+	"test":     {may: []string{"*"}},
 }

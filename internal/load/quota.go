@@ -11,6 +11,8 @@ import (
 type quota struct {
 	until time.Duration // since the run began; zero for no limit
 	total uint64        // messages; zero for no limit
+	// whole says that it is pointless to go on after the first refusal.
+	whole bool
 	given atomic.Uint64
 	ended atomic.Bool
 }

@@ -62,6 +62,24 @@ func (r *run) linkName(role string) string {
 	return fmt.Sprintf("bench-%s-%x-%d", role, r.number, r.links.Add(1))
 }
 
+// BacklogError means that the queue refused a message of the backlog, because it was
+// full or for another reason: what would be measured is not what was asked for.
+type BacklogError struct {
+	Queue            string
+	Accepted, Wanted uint64 // messages
+	Reason           error  // of the first refusal; nil if the broker gave none
+}
+
+func (e *BacklogError) Error() string {
+	text := fmt.Sprintf("load: queue %q accepted %d of %d messages of the backlog", e.Queue, e.Accepted, e.Wanted)
+	if e.Reason != nil {
+		text += ": " + e.Reason.Error()
+	}
+	return text
+}
+
+func (e *BacklogError) Unwrap() error { return e.Reason }
+
 // fill sends the backlog.
 func (r *run) fill(ctx context.Context) error {
 	if r.cfg.Backlog == 0 {
@@ -70,10 +88,13 @@ func (r *run) fill(ctx context.Context) error {
 	stop := r.watch("fill")
 	defer stop()
 	from, cpu := r.since(), ProcessorTime()
-	q := &quota{total: r.cfg.Backlog}
-	_, err := r.send(ctx, newStencil(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
+	q := &quota{total: r.cfg.Backlog, whole: true}
+	s, err := r.send(ctx, newStencil(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
 	if err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
+	}
+	if s.refused > 0 {
+		return &BacklogError{Queue: r.cfg.Queue, Accepted: r.in.Load(), Wanted: r.cfg.Backlog, Reason: s.reason}
 	}
 	r.report.Fill = throughput(r.in.Load(), r.since()-from, ProcessorTime()-cpu)
 	return nil

@@ -88,6 +88,9 @@ func (s *sender) work(q *quota) error {
 		if err := s.handle(); err != nil {
 			return err
 		}
+		if q.whole && s.refused > 0 {
+			q.end()
+		}
 		if more {
 			more = s.fill(q)
 		}

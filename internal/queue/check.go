@@ -84,7 +84,7 @@ func (q *Queue) Check() error {
 			return fmt.Errorf("invariant 4: group %d counts %d messages, found %d", n, got, perGroup[uint32(n)])
 		}
 	}
-	if err := q.checkShelves(); err != nil {
+	if err := q.checkSlabs(); err != nil {
 		return err
 	}
 	if err := q.checkExpiries(); err != nil {
@@ -131,7 +131,7 @@ func (q *Queue) checkOrder(followed func(SeqNo) bool) error {
 			if at, ok := s.line.after(seq - 1); !ok || at != seq {
 				return fmt.Errorf("invariant 5: session %q has message %d, which is not in its list", s.id, seq)
 			}
-			if err := q.checkOffer(s, key{e.enqueued, seq}, e); err != nil {
+			if err := q.checkOffer(s, orderKey{e.enqueued, seq}, e); err != nil {
 				return err
 			}
 			offers[s.offerOf(e.level)]++
@@ -145,17 +145,17 @@ func (q *Queue) checkOrder(followed func(SeqNo) bool) error {
 		lanes[e.level]++
 		lane := q.levels.all[e.level]
 		if fair, ok := lane.(*fairLane); ok {
-			if err := q.checkFair(fair, key{e.enqueued, seq}, e); err != nil {
+			if err := q.checkFair(fair, orderKey{e.enqueued, seq}, e); err != nil {
 				return err
 			}
 			continue
 		}
-		if first, ok := lane.first(q); !ok || q.precedes(key{e.enqueued, seq}, first) {
+		if first, ok := lane.first(q); !ok || q.precedes(orderKey{e.enqueued, seq}, first) {
 			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.level, first.seq, seq)
 		}
 	}
 	for o, n := range offers {
-		if err := q.checkLine(&o.line, o.level, n); err != nil {
+		if err := q.checkLine(&o.sortedList, o.level, n); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (q *Queue) checkOrder(followed func(SeqNo) bool) error {
 	}
 	for n := range q.keys.all {
 		for _, l := range q.keys.all[n].lines {
-			if err := q.checkLine(&l.line, l.level, l.list.n); err != nil {
+			if err := q.checkLine(&l.sortedList, l.level, l.list.n); err != nil {
 				return err
 			}
 		}
@@ -191,12 +191,12 @@ func (q *Queue) checkOrder(followed func(SeqNo) bool) error {
 
 // checkOffer verifies that a message is among those by which its session is
 // ranked, and that a free session is in the levels by the oldest of each.
-func (q *Queue) checkOffer(s *session, k key, e *entry) error {
+func (q *Queue) checkOffer(s *session, k orderKey, e *entry) error {
 	o := s.offerOf(e.level)
 	if o == nil {
 		return fmt.Errorf("invariant 5: session %q has message %d, and nothing in level %d", s.id, k.seq, e.level)
 	}
-	first, ok := o.first(q)
+	first, ok := o.first(&q.msgs)
 	if !ok || k.before(first) {
 		return fmt.Errorf("invariant 5: session %q begins with %d in level %d, but has %d", s.id, first.seq, e.level, k.seq)
 	}
@@ -208,13 +208,13 @@ func (q *Queue) checkOffer(s *session, k key, e *entry) error {
 
 // checkFair verifies that the line of a key has a message, and that it takes
 // turns only below its cap.
-func (q *Queue) checkFair(f *fairLane, k key, e *entry) error {
+func (q *Queue) checkFair(f *fairLane, k orderKey, e *entry) error {
 	n := q.fairKey(e.group)
 	l := f.find(q, n)
 	if l == nil {
 		return fmt.Errorf("invariant 5: message %d is in no line of key %q", k.seq, q.keys.all[n].name)
 	}
-	if first, ok := l.line.first(q); !ok || k.before(first) || (f.aged || f.finish) && first != l.first {
+	if first, ok := l.sortedList.first(&q.msgs); !ok || k.before(first) || (f.aged || f.finish) && first != l.first {
 		return fmt.Errorf("invariant 5: key %q begins with %d, but has %d", q.keys.all[n].name, first.seq, k.seq)
 	}
 	if l.started != q.keys.all[n].started {

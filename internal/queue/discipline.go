@@ -23,16 +23,16 @@ func newPicker(o Order) picker {
 // strict serves the highest open level. It remembers nothing.
 type strict struct{}
 
-func (strict) touch(Level)          {}
-func (strict) joined(Level, key)    {}
-func (strict) served(*Queue, Level) {}
-func (strict) aged() bool           { return false }
+func (strict) touch(Level)            {}
+func (strict) joined(Level, orderKey) {}
+func (strict) served(*Queue, Level)   {}
+func (strict) aged() bool             { return false }
 
 func (strict) pick(q *Queue, _ int64, lo, hi Level) (Level, bool) {
 	return q.levels.open.highest(lo, hi)
 }
 
-func (strict) score(l Level, k key, _ int64) (score, int64) {
+func (strict) score(l Level, k orderKey, _ int64) (score, int64) {
 	return score{-int64(l), k.at, k.seq}, never
 }
 
@@ -41,7 +41,7 @@ func (strict) rank(l Level, _, _ int64) int { return int(l) }
 // ranking is a discipline whose order among levels follows from a score of what
 // is first in each.
 type ranking interface {
-	score(l Level, k key, now int64) (s score, until int64)
+	score(l Level, k orderKey, now int64) (s score, until int64)
 	rank(l Level, enqueued, now int64) int
 	aged() bool
 	// served says that a message of l was handed out. It reports whether the scores
@@ -67,7 +67,7 @@ func (a *aging) rank(l Level, enqueued, now int64) int {
 	return int(min(int64(l)+(now-enqueued)/a.every, int64(a.upTo)))
 }
 
-func (a *aging) score(l Level, k key, now int64) (score, int64) {
+func (a *aging) score(l Level, k orderKey, now int64) (score, int64) {
 	r := a.rank(l, k.at, now)
 	until := int64(never)
 	if a.every > 0 && r < int(a.upTo) {
@@ -84,7 +84,7 @@ type deadline struct {
 func (*deadline) aged() bool                   { return true }
 func (*deadline) served(Level, *bitmap) bool   { return false }
 func (*deadline) rank(l Level, _, _ int64) int { return int(l) }
-func (d *deadline) score(l Level, k key, _ int64) (score, int64) {
+func (d *deadline) score(l Level, k orderKey, _ int64) (score, int64) {
 	due := int64(never)
 	if int(l) < len(d.objective) && d.objective[l] > 0 {
 		due = int64(later(d.objective[l], k.at))

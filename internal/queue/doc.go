@@ -53,10 +53,10 @@
 //
 // # Memory
 //
-// A waiting message is an entry of 56 bytes without pointers, on a shelf with
-// others, and 4 bytes in a page that finds it by its number. Outside of long lines
-// its number is in a list, too, which takes 8 bytes. Names of sessions and fair keys
-// are kept once. Bodies are the journal's. A dead letter that has a reason costs a
+// A ready message costs 56 bytes in a slab (no pointers for the garbage collector)
+// and 4 bytes in the page that maps its sequence number to its slot. Outside of long
+// lists its number is in a list, too, which takes 8 bytes. Names of sessions and fair
+// keys are kept once. Bodies are the journal's. A dead letter that has a reason costs a
 // Ref in a map; the text is the journal's, too.
 //
 // # Cost
@@ -72,19 +72,17 @@
 // and goes before all others. Keys that take turns cost the same however many there
 // are; keys that are finished first, and aged ones, are in a heap.
 //
-// What a long queue could cost beyond that is the way to memory that is far away:
-// an entry is first touched, a million messages after it was written, when it
-// becomes the head of its line. So a long line has shelves of its own, a row, and
-// walks along it: the next message lies beside the last one, however many levels
-// there are, and the processor fetches it in time. Pages, which are in the order of
-// numbers, are not looked at on this way: a lane and a lock remember where their
-// message lies, and one that goes leaves its place in the page as it is. A shelf is
-// free when the line has gone by and the last message on it is gone; stragglers
-// are moved together. Only shares that change between hundreds of levels all the
-// time still wait for memory, because hundreds of rows are more than the processor
-// can follow. A shelf in the middle of a row on which only half of the messages are
-// left is taken out of the row, and they wait in a list. bench/README.md has the
-// figures.
+// Cache misses dominate in a long queue: an entry is out of the CPU cache when it
+// becomes the head of its list. A long list therefore has slabs of its own (a
+// slabRun), so that consecutive messages are adjacent in memory and the hardware
+// prefetches them. The page index, which is ordered by sequence number, is not read
+// on this path: a lane and a lock remember the address of their message, and a
+// removed message leaves its address in the page. A slab is freed when its last
+// message is removed; the last few entries of a sparse slab are moved together. Only
+// shares that change between hundreds of levels all the time still wait for memory,
+// because hundreds of runs are more than the hardware prefetches. A slab in the
+// middle of a run of which half of the messages are left leaves the run, and its
+// messages are listed by number. bench/README.md has the figures.
 //
 // # Concurrency
 //
@@ -108,10 +106,9 @@
 //  6. A level is open if and only if its lane has something to hand out.
 //  7. The key of a message (enqueue time, number) never changes while it is ready,
 //     so it is never in the wrong place of its line.
-//  8. An entry lies in one place, where the page of its number says. A shelf is
-//     kept while a row refers to it or an entry is on it, and its places are not
-//     given away twice meanwhile. A row has no shelf on which nobody waits, but
-//     for its last one.
+//  8. An entry is at the address that the page of its number has. A slab exists
+//     while it is pinned or has an entry, and a slot is not allocated twice
+//     meanwhile. Every slab of a run but the last has a message of the run.
 //  9. A page is in the heap of expiries once, if one of its ready messages expires,
 //     and is looked at when the first of them does or earlier.
 //

@@ -33,7 +33,7 @@ const (
 	flagDeferred = 0x10 // locked, and deferred again when the lock ends
 	flagSeconds  = 0x20 // life counts seconds, not milliseconds
 	flagLent     = 0x40 // when it arrived is in Queue.arrived
-	flagRow      = 0x80 // it waits in the row in which it lies
+	flagInRun    = 0x80 // it is listed by the run that it is allocated in
 )
 
 func (e *entry) live() bool       { return e.flags&flagState != 0 }

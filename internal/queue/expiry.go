@@ -2,18 +2,25 @@
 
 package queue
 
-// Lives end page by page: a page knows a moment before which none of its ready
-// messages expires, and a heap orders the pages by it. That costs no memory for
-// each message, and settled ones leave nothing behind but a needless look.
+// Expiry is tracked by page, not by message. A page has a lower bound of the expiry
+// times of its ready messages, and a heap orders the pages by that bound:
+//
+//	heap   [t=10 page 7] [t=12 page 3] [t=90 page 4] …
+//	page 7   m m . m m . …   the earliest of its messages expires at 10 or later
+//
+// That takes no memory per message. The bound is not raised when a message is
+// settled, so it may be too early: then one scan of the page (at most 128 entries)
+// finds nothing and sets the exact bound. A page is in the heap at most once; a
+// lower bound moves it up.
 
-// pageExpiry is the moment of a page. A page has at most one; it knows where it is
-// in the heap, so that it can be moved, and removed with the page.
+// pageExpiry is the bound of a page. The page knows its index in the heap, so that it
+// can be moved, and removed with the page.
 type pageExpiry struct {
 	at   int64
 	page uint64
 }
 
-// noteExpiry says that a message is ready and expires at some moment.
+// noteExpiry says that a message is ready and expires at a time.
 func (s *store) noteExpiry(seq SeqNo, at int64) {
 	if at == never {
 		return
@@ -29,7 +36,7 @@ func (s *store) noteExpiry(seq SeqNo, at int64) {
 	}
 }
 
-// nextExpiry returns the page that must be looked at first, and when.
+// nextExpiry returns the page that must be scanned first, and when.
 func (s *store) nextExpiry() (n uint64, at int64) {
 	if len(s.expiries) == 0 {
 		return 0, never
@@ -38,7 +45,7 @@ func (s *store) nextExpiry() (n uint64, at int64) {
 }
 
 // expired appends to due the ready messages of page n that have expired, and
-// works out when the page must be looked at again.
+// computes when the page must be scanned again.
 func (s *store) expired(n uint64, now int64, due []SeqNo) []SeqNo {
 	p := s.page(n)
 	next := int64(never)
@@ -78,7 +85,7 @@ func (s *store) forgetExpiry(p *page) {
 	}
 }
 
-// expiryUp puts x where there is room for it, at i or nearer to the top.
+// expiryUp inserts x at i or nearer to the top.
 func (s *store) expiryUp(i int, x pageExpiry) {
 	for i > 0 && x.at < s.expiries[(i-1)/2].at {
 		s.setExpiry(i, s.expiries[(i-1)/2])
@@ -87,7 +94,7 @@ func (s *store) expiryUp(i int, x pageExpiry) {
 	s.setExpiry(i, x)
 }
 
-// expiryDown puts x where there is room for it, at i or below.
+// expiryDown inserts x at i or below.
 func (s *store) expiryDown(i int, x pageExpiry) {
 	for {
 		least := 2*i + 1

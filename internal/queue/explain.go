@@ -90,14 +90,14 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 // ahead counts the ready messages that go before e, and those with which it takes
 // turns or has shares.
 func (q *Queue) ahead(x *Explain, e *entry, at int64, most *int) (done bool) {
-	k, mine := key{e.enqueued, x.Seq}, q.fairKey(e.group)
+	k, mine := orderKey{e.enqueued, x.Seq}, q.fairKey(e.group)
 	for ; *most > 0; *most-- {
 		seq, o := q.msgs.next(x.from)
 		if o == nil {
 			return true
 		}
 		x.from = seq + 1
-		other, fairKey := key{o.enqueued, seq}, q.fairKey(o.group)
+		other, fairKey := orderKey{o.enqueued, seq}, q.fairKey(o.group)
 		switch {
 		case !o.is(Ready) || o.expiry() <= at || seq == x.Seq:
 		case o.level == e.level && fairKey != mine: // only in a fair order
@@ -142,8 +142,8 @@ func (q *Queue) outranks(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) b
 	if q.sharing() != nil {
 		return false
 	}
-	s, _ := q.levels.picker.score(o.level, key{o.enqueued, other}, at)
-	t, _ := q.levels.picker.score(e.level, key{e.enqueued, seq}, at)
+	s, _ := q.levels.picker.score(o.level, orderKey{o.enqueued, other}, at)
+	t, _ := q.levels.picker.score(e.level, orderKey{e.enqueued, seq}, at)
 	return s.before(t)
 }
 

@@ -54,9 +54,9 @@ func (q *Queue) lifted(p *Position, e *entry, at int64) {
 // lead returns the message by which a session that has ready messages goes: the
 // best of the oldest in each level. Where levels have shares, it is that of the
 // largest.
-func (q *Queue) lead(s *session, at int64) (k key, e *entry) {
+func (q *Queue) lead(s *session, at int64) (k orderKey, e *entry) {
 	for i := range s.offers {
-		first, _ := s.offers[i].first(q)
+		first, _ := s.offers[i].first(&q.msgs)
 		o := q.msgs.get(first.seq)
 		if e == nil || q.leads(first, o, k, e, at) {
 			k, e = first, o
@@ -65,7 +65,7 @@ func (q *Queue) lead(s *session, at int64) (k key, e *entry) {
 	return k, e
 }
 
-func (q *Queue) leads(k key, e *entry, than key, o *entry, at int64) bool {
+func (q *Queue) leads(k orderKey, e *entry, than orderKey, o *entry, at int64) bool {
 	if shares := q.sharing(); shares != nil {
 		a, b := shares.cost[e.level], shares.cost[o.level]
 		return a < b || a == b && e.level > o.level

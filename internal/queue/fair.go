@@ -34,14 +34,14 @@ type fairRing struct{ head, tail *fairLine }
 // fairLine is the messages of one key in one level. It is in a ring unless its
 // key is at a limit.
 type fairLine struct {
-	line
+	sortedList
 	level      Level
 	fairKey    uint32 // in keys
 	prev, next *fairLine
 	turns      int64
 	load       int // ring it is in
 	enlisted   bool
-	first      key      // if the lane is aged, or finishes first
+	first      orderKey // if the lane is aged, or finishes first
 	age, work  int      // position in ages and works
 	started    uint64   // of its key
 	room       [3]SeqNo // for list: most keys have few messages
@@ -57,7 +57,7 @@ func (f *fairLane) find(q *Queue, n uint32) *fairLine {
 	return nil
 }
 
-func (f *fairLane) add(q *Queue, k key, e *entry) {
+func (f *fairLane) add(q *Queue, k orderKey, e *entry) {
 	n := q.fairKey(e.group)
 	l := f.find(q, n)
 	fresh := l == nil
@@ -66,7 +66,7 @@ func (f *fairLane) add(q *Queue, k key, e *entry) {
 		l.started = q.keys.all[n].started
 		q.keys.all[n].lines = append(q.keys.all[n].lines, l)
 	}
-	l.line.add(q, k, e)
+	l.sortedList.add(&q.msgs, k, e)
 	if fresh {
 		if owner := &q.keys.all[n]; !owner.full() && owner.opens() <= q.clock {
 			f.enlist(l, owner.load())
@@ -87,11 +87,11 @@ func (f *fairLane) newLine(n uint32) *fairLine {
 	return l
 }
 
-func (f *fairLane) leave(q *Queue, k key, e *entry) { f.pop(q, k, e) }
+func (f *fairLane) leave(q *Queue, k orderKey, e *entry) { f.pop(q, k, e) }
 
-func (f *fairLane) pop(q *Queue, k key, e *entry) {
+func (f *fairLane) pop(q *Queue, k orderKey, e *entry) {
 	l := f.find(q, q.fairKey(e.group))
-	l.remove(q, k, e)
+	l.remove(&q.msgs, k, e)
 	f.shrunk(q, l)
 }
 
@@ -109,18 +109,18 @@ func (f *fairLane) shrunk(q *Queue, l *fairLine) {
 	if l.list.many != nil {
 		few = nil
 	}
-	*l = fairLine{line: line{list: seqList{few: few}}}
+	*l = fairLine{sortedList: sortedList{list: seqList{few: few}}}
 	if len(f.spare) < 1024 {
 		f.spare = append(f.spare, l)
 	}
 }
 
-func (f *fairLane) first(q *Queue) (key, bool) {
+func (f *fairLane) first(q *Queue) (orderKey, bool) {
 	l := f.next()
 	if l == nil {
-		return key{}, false
+		return orderKey{}, false
 	}
-	return l.line.first(q)
+	return l.sortedList.first(&q.msgs)
 }
 
 // next returns the line whose turn it is.
@@ -138,18 +138,18 @@ func (f *fairLane) next() *fairLine {
 // oldest ranks the lane as a whole: the old messages of one key lift the level,
 // and then all its keys take their turns. Where age does not count, it is enough
 // that it finds something.
-func (f *fairLane) oldest(q *Queue) (key, bool) {
+func (f *fairLane) oldest(q *Queue) (orderKey, bool) {
 	if f.aged {
 		if len(f.ages) == 0 {
-			return key{}, false
+			return orderKey{}, false
 		}
 		return f.ages[0].first, true
 	}
 	l := f.next()
 	if l == nil {
-		return key{}, false
+		return orderKey{}, false
 	}
-	return l.line.first(q)
+	return l.sortedList.first(&q.msgs)
 }
 
 func (f *fairLane) served(q *Queue, e *entry) {
@@ -250,7 +250,7 @@ func (f *fairLane) refresh(q *Queue, l *fairLine) {
 	if !f.aged && !f.finish {
 		return
 	}
-	l.first, _ = l.line.first(q)
+	l.first, _ = l.sortedList.first(&q.msgs)
 	if l.enlisted && f.aged {
 		f.ages.fix(l)
 	}

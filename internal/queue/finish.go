@@ -131,13 +131,13 @@ func (q *Queue) replayStarted(r *reader) error {
 // worksBefore reports whether a message of another key of the level goes before one
 // of mine, should nothing else come. When the first of a key is served, the others
 // are next.
-func (q *Queue) worksBefore(l Level, other uint32, o key, mine uint32, k key) bool {
+func (q *Queue) worksBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
 	a, b := q.standIn(l, other, o), q.standIn(l, mine, k)
 	return !q.keys.all[other].full() && q.keys.all[other].opens() <= q.clock && byWork{}.before(a, b)
 }
 
 // standIn returns the line of a key, or one of a message that has none.
-func (q *Queue) standIn(l Level, n uint32, k key) *fairLine {
+func (q *Queue) standIn(l Level, n uint32, k orderKey) *fairLine {
 	if line := q.levels.all[l].(*fairLane).find(q, n); n != 0 && line != nil {
 		return line
 	}

@@ -33,9 +33,9 @@ type index struct {
 // filling is the second index and how far it has come.
 type filling struct {
 	*index
-	cursor SeqNo // messages below it were looked at
-	high   SeqNo // the highest number when it was begun
-	rows   []row // of an index that is given up: to be cleared away before
+	cursor SeqNo     // messages below it were looked at
+	high   SeqNo     // the highest number when it was begun
+	runs   []slabRun // of an index that is given up: to be cleared away before
 }
 
 func newIndex(o Order) index {
@@ -95,15 +95,15 @@ func (q *Queue) restart() {
 	}
 }
 
-// giveUp gives up the second index, if there is one. Its rows are cleared away by
+// giveUp gives up the second index, if there is one. Its runs are cleared away by
 // Reorder.
 func (q *Queue) giveUp() {
 	if q.next.index == nil {
 		return
 	}
 	for _, l := range q.next.levels.all {
-		if p, ok := l.(*plainLane); ok && p.line.rowed() > 0 {
-			q.next.rows = append(q.next.rows, *p.line.row)
+		if p, ok := l.(*plainLane); ok && p.line.inRun() > 0 {
+			q.next.runs = append(q.next.runs, *p.line.run)
 		}
 	}
 	q.next.index = nil
@@ -113,16 +113,16 @@ func (q *Queue) giveUp() {
 func (q *Queue) InForce() bool { return q.next.index == nil }
 
 // Reordering reports whether there is work for Reorder.
-func (q *Queue) Reordering() bool { return !q.InForce() || len(q.next.rows) > 0 }
+func (q *Queue) Reordering() bool { return !q.InForce() || len(q.next.runs) > 0 }
 
 // Reorder goes on with putting the messages into the order that was configured last.
 // It visits up to about most messages and reports whether there is more to do.
 func (q *Queue) Reorder(most int) (more bool) {
-	for len(q.next.rows) > 0 && most > 0 {
-		r := &q.next.rows[len(q.next.rows)-1]
-		most -= q.msgs.clearFirst(r)
+	for len(q.next.runs) > 0 && most > 0 {
+		r := &q.next.runs[len(q.next.runs)-1]
+		most -= q.msgs.clearFirstSlab(r)
 		if r.first == 0 {
-			q.next.rows = q.next.rows[:len(q.next.rows)-1]
+			q.next.runs = q.next.runs[:len(q.next.runs)-1]
 		}
 	}
 	for q.next.index != nil && most > 0 {
@@ -165,7 +165,7 @@ func (f *filling) has(seq SeqNo) bool {
 
 // follow puts a message into the index, whatever its state.
 func (q *Queue) follow(seq SeqNo, e *entry) {
-	k := key{e.enqueued, seq}
+	k := orderKey{e.enqueued, seq}
 	switch {
 	case e.is(Locked):
 		q.fly(e, 1)
@@ -175,7 +175,7 @@ func (q *Queue) follow(seq SeqNo, e *entry) {
 			q.levels.add(q, k, e)
 		}
 	default:
-		if r := q.rowFor(k, e.level); r != nil {
+		if r := q.runFor(k, e.level); r != nil {
 			e = q.msgs.move(seq, r)
 		}
 		q.levels.add(q, k, e)
@@ -185,13 +185,13 @@ func (q *Queue) follow(seq SeqNo, e *entry) {
 // What is done to the index in force is done to the second, too, if it follows the
 // message. Callers look first whether there is one: mostly there is not.
 
-func (q *Queue) addToSecond(k key, e *entry) {
+func (q *Queue) addToSecond(k orderKey, e *entry) {
 	if q.next.has(k.seq) {
 		q.inSecond(e, func() { q.levels.add(q, k, e) })
 	}
 }
 
-func (q *Queue) leaveSecond(k key, e *entry) {
+func (q *Queue) leaveSecond(k orderKey, e *entry) {
 	if q.next.has(k.seq) {
 		q.inSecond(e, func() { q.levels.leave(q, k, e) })
 	}

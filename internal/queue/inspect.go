@@ -38,8 +38,8 @@ func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
 	if err != nil || e == nil {
 		return false
 	}
-	x, _ := q.levels.picker.score(e.level, key{e.enqueued, ready}, at)
-	y, _ := q.levels.picker.score(held.level, key{held.enqueued, t.Seq}, at)
+	x, _ := q.levels.picker.score(e.level, orderKey{e.enqueued, ready}, at)
+	y, _ := q.levels.picker.score(held.level, orderKey{held.enqueued, t.Seq}, at)
 	return x.before(y)
 }
 
@@ -84,7 +84,7 @@ type Survey struct {
 
 	key    int    // fair key to look at next
 	counts uint64 // keys.counts when it began
-	oldest map[Level]key
+	oldest map[Level]orderKey
 }
 
 // Survey goes on with a survey, which begins as its zero value. It visits up to most
@@ -92,7 +92,7 @@ type Survey struct {
 func (q *Queue) Survey(s *Survey, most int) (done bool) {
 	if q.order.Fair {
 		if s.oldest == nil || s.counts != q.keys.counts {
-			*s = Survey{counts: q.keys.counts, oldest: make(map[Level]key)}
+			*s = Survey{counts: q.keys.counts, oldest: make(map[Level]orderKey)}
 		}
 		for ; most > 0 && s.key < len(q.keys.all); most-- {
 			q.msgs.visits++
@@ -100,7 +100,7 @@ func (q *Queue) Survey(s *Survey, most int) (done bool) {
 				if !l.enlisted {
 					continue
 				}
-				k, _ := l.line.first(q)
+				k, _ := l.sortedList.first(&q.msgs)
 				if o, ok := s.oldest[l.level]; !ok || k.before(o) {
 					s.oldest[l.level] = k
 				}
@@ -120,7 +120,7 @@ func (q *Queue) Survey(s *Survey, most int) (done bool) {
 		st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
 		k, ok := s.oldest[Level(l)]
 		if p, plain := q.levels.at(q, Level(l)).(*plainLane); plain {
-			k, ok = p.line.first(q)
+			k, ok = p.line.first(&q.msgs)
 		}
 		if e := q.msgs.get(k.seq); ok && e != nil { // else it went while others were visited
 			st.Oldest = moment(q.enqueuedAt(k.seq, e))

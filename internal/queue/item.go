@@ -142,9 +142,9 @@ func (q *Queue) itemOf(e *entry) item {
 
 // place gives an item the number seq. Live commands and replay both come here.
 func (q *Queue) place(seq SeqNo, it *item, out *Effects) {
-	var r *row
+	var r *slabRun
 	if it.state == Ready {
-		r = q.rowFor(key{it.enqueued, seq}, it.level)
+		r = q.runFor(orderKey{it.enqueued, seq}, it.level)
 	}
 	e := q.msgs.put(seq, r)
 	*e = entry{

@@ -9,14 +9,14 @@ type picker interface {
 	// touch says that what is first in a level may have changed.
 	touch(l Level)
 	// joined says that a message was added to an open level.
-	joined(l Level, k key)
+	joined(l Level, k orderKey)
 	// pick chooses among the open levels between lo and hi.
 	pick(q *Queue, now int64, lo, hi Level) (Level, bool)
 	// served says that a message of l was handed out.
 	served(q *Queue, l Level)
 	// score places a message that might be first in its level: the least goes
 	// first. It holds until the returned time.
-	score(l Level, k key, now int64) (s score, until int64)
+	score(l Level, k orderKey, now int64) (s score, until int64)
 	// rank returns the effective level of a message.
 	rank(l Level, enqueued, now int64) int
 	// aged reports whether score depends on the age of a message.
@@ -26,15 +26,15 @@ type picker interface {
 // lane orders what waits inside one level.
 type lane interface {
 	// add adds a message to the lane.
-	add(q *Queue, k key, e *entry)
+	add(q *Queue, k orderKey, e *entry)
 	// leave removes a message, which may be anywhere in it.
-	leave(q *Queue, k key, e *entry)
+	leave(q *Queue, k orderKey, e *entry)
 	// first returns the message to hand out next.
-	first(q *Queue) (key, bool)
+	first(q *Queue) (orderKey, bool)
 	// oldest returns the key by which the lane as a whole is ranked.
-	oldest(q *Queue) (key, bool)
+	oldest(q *Queue) (orderKey, bool)
 	// pop removes the message that first returned.
-	pop(q *Queue, k key, e *entry)
+	pop(q *Queue, k orderKey, e *entry)
 	// served says that a message was handed out; it has left already.
 	served(q *Queue, e *entry)
 	// open reports whether first would find something.
@@ -59,7 +59,7 @@ func (ls *levels) at(q *Queue, l Level) lane {
 	return ls.all[l]
 }
 
-func (ls *levels) add(q *Queue, k key, e *entry) {
+func (ls *levels) add(q *Queue, k orderKey, e *entry) {
 	lane := ls.at(q, e.level)
 	lane.add(q, k, e)
 	if lane.open() {
@@ -68,13 +68,13 @@ func (ls *levels) add(q *Queue, k key, e *entry) {
 	}
 }
 
-func (ls *levels) leave(q *Queue, k key, e *entry) {
+func (ls *levels) leave(q *Queue, k orderKey, e *entry) {
 	ls.all[e.level].leave(q, k, e)
 	ls.changed(e.level)
 }
 
 // take removes the first message of its level, which is being handed out.
-func (ls *levels) take(q *Queue, k key, e *entry) {
+func (ls *levels) take(q *Queue, k orderKey, e *entry) {
 	ls.all[e.level].pop(q, k, e)
 	ls.served(q, e)
 }
@@ -98,51 +98,51 @@ func (ls *levels) changed(l Level) {
 
 // plainLane is first in, first out, or serves the newest first.
 type plainLane struct {
-	line   line
-	n      int  // messages in line
-	newest bool // goes first
-	rows   bool // a long line lies in a row
-	front  key  // what goes first
-	lies   spot // where it lies: a hint
-	known  bool // front is right
+	line   sortedList
+	n      int      // messages in line
+	newest bool     // goes first
+	runs   bool     // a long list has a run
+	front  orderKey // what goes first
+	addr   slotAddr // its address: a hint
+	known  bool     // front is right
 }
 
-func (p *plainLane) add(q *Queue, k key, e *entry) {
-	p.line.add(q, k, e)
+func (p *plainLane) add(q *Queue, k orderKey, e *entry) {
+	p.line.add(&q.msgs, k, e)
 	p.n++
 	if p.known && k.before(p.front) != p.newest {
 		p.front = k
 	}
 }
 
-func (p *plainLane) leave(q *Queue, k key, e *entry) {
+func (p *plainLane) leave(q *Queue, k orderKey, e *entry) {
 	known := p.known && k != p.front
 	p.pop(q, k, e)
 	p.known = known
 }
 
-func (p *plainLane) first(q *Queue) (key, bool) {
+func (p *plainLane) first(q *Queue) (orderKey, bool) {
 	switch {
 	case p.known:
-		q.msgs.hot = p.lies
+		q.msgs.hint = p.addr
 		return p.front, true
 	case p.newest:
-		p.front, p.known = p.line.last(q)
+		p.front, p.known = p.line.last(&q.msgs)
 	default:
-		p.front, p.known = p.line.first(q)
+		p.front, p.known = p.line.first(&q.msgs)
 	}
-	p.lies = q.msgs.hot
+	p.addr = q.msgs.hint
 	return p.front, p.known
 }
 
-func (p *plainLane) pop(q *Queue, k key, e *entry) {
-	p.line.remove(q, k, e)
+func (p *plainLane) pop(q *Queue, k orderKey, e *entry) {
+	p.line.remove(&q.msgs, k, e)
 	p.known = false
 	if p.n--; p.n == 0 {
-		p.line.tail = key{}
+		p.line.tail = orderKey{}
 	}
 }
 
-func (p *plainLane) oldest(q *Queue) (key, bool) { return p.first(q) }
-func (p *plainLane) open() bool                  { return p.n > 0 }
-func (p *plainLane) served(*Queue, *entry)       {}
+func (p *plainLane) oldest(q *Queue) (orderKey, bool) { return p.first(q) }
+func (p *plainLane) open() bool                       { return p.n > 0 }
+func (p *plainLane) served(*Queue, *entry)            {}

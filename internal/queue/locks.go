@@ -36,8 +36,8 @@ type locks struct {
 	all     []lock
 	free    []uint32
 	spans   []timeline
-	current uint32 // timeline of new locks
-	hints   []spot // where the message of a token lies, by the end of its nonce; a power of two
+	current uint32     // timeline of new locks
+	hints   []slotAddr // address of a token's message, by the low bits of its nonce; a power of two
 }
 
 // configure directs new locks to the timeline of their duration. A duration
@@ -75,17 +75,17 @@ func (ls *locks) put(l lock) uint32 {
 	return uint32(len(ls.all) - 1)
 }
 
-// note remembers where the message of a token lies, so that to settle it takes as
+// note remembers the address of a token's message, so that to settle it takes as
 // long in a long queue as in a short one. It may be overwritten, and the message
 // may move: what hint returns is no more than that.
-func (ls *locks) note(nonce uint64, n spot) {
+func (ls *locks) note(nonce uint64, n slotAddr) {
 	if len(ls.hints) < 2*len(ls.all) {
-		ls.hints = make([]spot, max(16, 2*len(ls.hints)))
+		ls.hints = make([]slotAddr, max(16, 2*len(ls.hints)))
 	}
 	ls.hints[nonce&uint64(len(ls.hints)-1)] = n
 }
 
-func (ls *locks) hint(nonce uint64) spot {
+func (ls *locks) hint(nonce uint64) slotAddr {
 	if len(ls.hints) == 0 {
 		return 0
 	}

@@ -9,7 +9,7 @@ import "slices"
 // by whichever is picked first. So the discipline that ranks messages ranks
 // sessions, and a high message lifts what is before it in its session.
 type offer struct {
-	line
+	sortedList
 	level Level
 	shown SeqNo // the first of them, if that is in the levels; zero is none
 }
@@ -43,9 +43,9 @@ func (s *session) shows(seq SeqNo, l Level) bool {
 func (q *Queue) queueUp(seq SeqNo, e *entry) {
 	s := q.sessionOf(e)
 	s.aside.discard(seq)
-	s.line.put(q, seq)
+	s.line.put(&q.msgs, seq)
 	o := s.offerAt(e.level)
-	o.add(q, key{e.enqueued, seq}, e)
+	o.add(&q.msgs, orderKey{e.enqueued, seq}, e)
 	if s.lock == 0 {
 		q.show(o)
 	}
@@ -54,7 +54,7 @@ func (q *Queue) queueUp(seq SeqNo, e *entry) {
 // dropOut says that a message is no longer in the lines of its session.
 func (q *Queue) dropOut(seq SeqNo, e *entry) {
 	s := q.sessionOf(e)
-	s.line.remove(key{0, seq})
+	s.line.remove(orderKey{0, seq})
 	q.unoffer(s, seq, e)
 }
 
@@ -65,7 +65,7 @@ func (q *Queue) unoffer(s *session, seq SeqNo, e *entry) {
 	if o.shown == seq {
 		q.hide(o)
 	}
-	o.remove(q, key{e.enqueued, seq}, e)
+	o.remove(&q.msgs, orderKey{e.enqueued, seq}, e)
 	switch {
 	case o.list.n == 0:
 		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return o.list.n == 0 })
@@ -76,7 +76,7 @@ func (q *Queue) unoffer(s *session, seq SeqNo, e *entry) {
 
 // show keeps the levels up to date about a free session in one of them.
 func (q *Queue) show(o *offer) {
-	k, _ := o.first(q)
+	k, _ := o.first(&q.msgs)
 	if k.seq == o.shown {
 		return
 	}
@@ -96,7 +96,7 @@ func (q *Queue) hide(o *offer) {
 	seq := o.shown
 	o.shown = 0
 	e := q.msgs.get(seq)
-	q.withdraw(key{e.enqueued, seq}, e)
+	q.withdraw(orderKey{e.enqueued, seq}, e)
 }
 
 // showAll puts a session that became free into its levels.

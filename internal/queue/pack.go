@@ -4,16 +4,16 @@ package queue
 
 import "math/bits"
 
-// places is a set of places in a page.
-type places [pageLen / 64]uint64
+// pageSet is a set of slots of a page.
+type pageSet [pageLen / 64]uint64
 
-func (b *places) set(at uint64)     { b[at>>6] |= 1 << (at & 63) }
-func (b *places) clear(at uint64)   { b[at>>6] &^= 1 << (at & 63) }
-func (b *places) is(at uint64) bool { return b[at>>6]&(1<<(at&63)) != 0 }
-func (b *places) count() int        { return bits.OnesCount64(b[0]) + bits.OnesCount64(b[1]) }
+func (b *pageSet) set(at uint64)     { b[at>>6] |= 1 << (at & 63) }
+func (b *pageSet) clear(at uint64)   { b[at>>6] &^= 1 << (at & 63) }
+func (b *pageSet) is(at uint64) bool { return b[at>>6]&(1<<(at&63)) != 0 }
+func (b *pageSet) count() int        { return bits.OnesCount64(b[0]) + bits.OnesCount64(b[1]) }
 
-// before returns how many places there are below at.
-func (b *places) before(at uint64) int {
+// before returns how many slots of the set are below at.
+func (b *pageSet) before(at uint64) int {
 	n := bits.OnesCount64(b[at>>6] & (1<<(at&63) - 1))
 	if at >= 64 {
 		n += bits.OnesCount64(b[0])
@@ -21,8 +21,8 @@ func (b *places) before(at uint64) int {
 	return n
 }
 
-// next returns the lowest place that is not below at.
-func (b *places) next(at uint64) (uint64, bool) {
+// next returns the lowest slot of the set that is not below at.
+func (b *pageSet) next(at uint64) (uint64, bool) {
 	for ; at < pageLen; at = at&^63 + 64 {
 		if w := b[at>>6] >> (at & 63); w != 0 {
 			return at + uint64(bits.TrailingZeros64(w)), true
@@ -31,21 +31,21 @@ func (b *places) next(at uint64) (uint64, bool) {
 	return 0, false
 }
 
-// packed is the spots of a page that has lost many, without the gaps.
+// packed is the addresses of a page that has lost many, without gaps.
 type packed struct {
-	has   places // that spots has room for
-	spots [fewLen]spot
+	has   pageSet // slots that have an address
+	addrs [packedLen]slotAddr
 }
 
 // fewLen is how few messages a page must have to be packed.
-const fewLen = 16
+const packedLen = 16
 
 // maxSpare is how many pages of each kind are kept for reuse.
 const maxSpare = 2
 
-func (k *packed) get(at uint64) *spot { return &k.spots[k.has.before(at)] }
+func (k *packed) get(at uint64) *slotAddr { return &k.addrs[k.has.before(at)] }
 
-// repack moves the spots of a page with few messages into a smaller one.
+// repack moves the addresses of a page with few messages into a packed page.
 func (s *store) repack(p *page) {
 	to := s.newPack()
 	to.has = p.has
@@ -66,7 +66,7 @@ func (s *store) unpack(p *page) {
 	p.full, p.pack = full, nil
 }
 
-// recycle keeps the memory of a page for another.
+// recycle keeps the memory of a page for reuse.
 func (s *store) recycle(p *page) {
 	if p.full != nil && len(s.spareFull) < maxSpare {
 		s.spareFull = append(s.spareFull, p.full)
@@ -76,13 +76,13 @@ func (s *store) recycle(p *page) {
 	}
 }
 
-func (s *store) newFull() *[pageLen]spot {
+func (s *store) newFull() *[pageLen]slotAddr {
 	if n := len(s.spareFull); n > 0 {
 		full := s.spareFull[n-1]
 		s.spareFull = s.spareFull[:n-1]
 		return full
 	}
-	return new([pageLen]spot)
+	return new([pageLen]slotAddr)
 }
 
 func (s *store) newPack() *packed {

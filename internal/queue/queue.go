@@ -94,7 +94,7 @@ func (q *Queue) fill() {
 			q.setAside(seq, e)
 			continue
 		}
-		if r := q.rowFor(key{e.enqueued, seq}, e.level); r != nil {
+		if r := q.runFor(orderKey{e.enqueued, seq}, e.level); r != nil {
 			e = q.msgs.move(seq, r)
 		}
 		q.stand(seq, e)
@@ -142,13 +142,13 @@ func (q *Queue) leave(n uint32) {
 	}
 }
 
-// rowFor returns the row in which to lay a message that is about to be ready.
-func (q *Queue) rowFor(k key, l Level) *row {
+// runFor returns the run in which to allocate a message that is about to be ready.
+func (q *Queue) runFor(k orderKey, l Level) *slabRun {
 	if q.restore.building {
 		return nil
 	}
-	if p, ok := q.levels.at(q, l).(*plainLane); ok && p.rows {
-		return p.line.end(q, k)
+	if p, ok := q.levels.at(q, l).(*plainLane); ok && p.runs {
+		return p.line.runFor(&q.msgs, k)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (q *Queue) stand(seq SeqNo, e *entry) {
 		q.queueUp(seq, e)
 		return
 	}
-	k := key{e.enqueued, seq}
+	k := orderKey{e.enqueued, seq}
 	q.levels.add(q, k, e)
 	if q.next.index != nil {
 		q.addToSecond(k, e)
@@ -192,11 +192,11 @@ func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
 		q.dropOut(seq, e)
 		return
 	}
-	q.withdraw(key{e.enqueued, seq}, e)
+	q.withdraw(orderKey{e.enqueued, seq}, e)
 }
 
 // withdraw lets a message be handed out no more.
-func (q *Queue) withdraw(k key, e *entry) {
+func (q *Queue) withdraw(k orderKey, e *entry) {
 	q.levels.leave(q, k, e)
 	if q.next.index != nil {
 		q.leaveSecond(k, e)

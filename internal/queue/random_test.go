@@ -268,7 +268,7 @@ func TestReorderingAgreesWithTheModel(t *testing.T) {
 				p.reorders = true
 				for i := range 400 {
 					if i%200 == 0 && !sessions {
-						p.flood(300) // long enough for a row
+						p.flood(300) // long enough for a run
 					}
 					p.step()
 					p.tick()

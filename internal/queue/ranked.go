@@ -33,15 +33,15 @@ var last = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
 type ranked struct {
 	ranking
 	scores [256]score
-	heads  [256]key   // what the scores are of, if byAge
-	wins   [512]Level // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
-	size   int        // levels that the tournament has room for, a power of two
-	in     bitmap     // levels that take part
-	plays  bitmap     // those of them that are in the tournament; the others have the score last
-	dirty  bitmap     // levels whose first may have changed
-	until  int64      // scores hold until
-	byAge  bool       // scores depend on heads
-	shares *weighted  // the ranking, if that is what it is
+	heads  [256]orderKey // what the scores are of, if byAge
+	wins   [512]Level    // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
+	size   int           // levels that the tournament has room for, a power of two
+	in     bitmap        // levels that take part
+	plays  bitmap        // those of them that are in the tournament; the others have the score last
+	dirty  bitmap        // levels whose first may have changed
+	until  int64         // scores hold until
+	byAge  bool          // scores depend on heads
+	shares *weighted     // the ranking, if that is what it is
 	guest  guest
 }
 
@@ -81,7 +81,7 @@ func (r *ranked) resize(size int) {
 
 func (r *ranked) touch(l Level) { r.dirty.set(l) }
 
-func (r *ranked) joined(l Level, k key) {
+func (r *ranked) joined(l Level, k orderKey) {
 	if !r.in.has(l) || r.byAge && k.before(r.heads[l]) {
 		r.dirty.set(l)
 	}

@@ -25,7 +25,7 @@ func (s *saturable) touch(l Level) {
 	}
 }
 
-func (s *saturable) joined(l Level, k key) {
+func (s *saturable) joined(l Level, k orderKey) {
 	if s.shares != nil {
 		s.shares.joined(l, k)
 	}
@@ -37,7 +37,7 @@ func (s *saturable) served(q *Queue, l Level) {
 	}
 }
 
-func (s *saturable) score(l Level, k key, now int64) (score, int64) {
+func (s *saturable) score(l Level, k orderKey, now int64) (score, int64) {
 	if s.shares != nil {
 		return s.shares.score(l, k, now)
 	}

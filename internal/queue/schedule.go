@@ -55,7 +55,7 @@ func (s *schedule) first() (SeqNo, int64) {
 
 func (s *schedule) less(i, j int) bool {
 	a, b := s.all[s.order[i]], s.all[s.order[j]]
-	return key{a.at, a.seq}.before(key{b.at, b.seq})
+	return orderKey{a.at, a.seq}.before(orderKey{b.at, b.seq})
 }
 
 func (s *schedule) swap(i, j int) {

@@ -33,25 +33,25 @@ type seqChunks struct {
 }
 
 type seqChunk struct {
-	low      key
+	low      orderKey
 	from, to uint8 // the numbers are seqs[from:to]
 	seqs     [chunkSeqs]SeqNo
 }
 
 // keyOrder says by what a list is ordered.
-type keyOrder uint8
+type listOrder uint8
 
 const (
-	byEnqueued keyOrder = iota // the older first, then the lower number
-	byNumber                   // for a session, in which only numbers count
+	byOrderTime listOrder = iota // the older first, then the lower number
+	byNumber                     // for a session, in which only numbers count
 )
 
 // keyOf returns the key of a message in a list.
-func (q *Queue) keyOf(seq SeqNo, by keyOrder) key {
+func (s *store) keyOf(seq SeqNo, by listOrder) orderKey {
 	if by == byNumber {
-		return key{0, seq}
+		return orderKey{0, seq}
 	}
-	return key{q.msgs.get(seq).enqueued, seq}
+	return orderKey{s.get(seq).enqueued, seq}
 }
 
 // first returns the first message; the list is not empty.
@@ -73,7 +73,7 @@ func (l *seqList) last() SeqNo {
 }
 
 // push adds a message that no other in the list is after.
-func (l *seqList) push(k key) {
+func (l *seqList) push(k orderKey) {
 	l.n++
 	if l.many != nil {
 		l.many.push(k)
@@ -96,35 +96,35 @@ func (l *seqList) grow() {
 }
 
 // insert adds a message anywhere.
-func (l *seqList) insert(q *Queue, k key, by keyOrder) {
+func (l *seqList) insert(s *store, k orderKey, by listOrder) {
 	l.n++
 	switch {
 	case l.many == nil && len(l.few) < shortList:
-		at := q.search(l.few, k, by)
+		at := s.searchList(l.few, k, by)
 		l.few = slices.Insert(l.few, at, k.seq)
 	case l.many == nil:
 		l.grow()
 		fallthrough
 	default:
-		l.many.insert(q, k, by)
+		l.many.insert(s, k, by)
 	}
 }
 
 // put adds a message to a list by number.
-func (l *seqList) put(q *Queue, seq SeqNo) {
+func (l *seqList) put(s *store, seq SeqNo) {
 	if l.n == 0 || seq > l.last() {
-		l.push(key{0, seq})
+		l.push(orderKey{0, seq})
 	} else {
-		l.insert(q, key{0, seq}, byNumber)
+		l.insert(s, orderKey{0, seq}, byNumber)
 	}
 }
 
 // search returns how many of the numbers, which are in order, have keys before k.
-func (q *Queue) search(seqs []SeqNo, k key, by keyOrder) int {
+func (s *store) searchList(seqs []SeqNo, k orderKey, by listOrder) int {
 	lo, hi := 0, len(seqs)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if q.keyOf(seqs[mid], by).before(k) {
+		if s.keyOf(seqs[mid], by).before(k) {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -165,7 +165,7 @@ func (l *seqList) popLast() {
 }
 
 // remove removes a message that is in the list.
-func (l *seqList) remove(k key) {
+func (l *seqList) remove(k orderKey) {
 	l.n--
 	if l.many == nil {
 		at := slices.Index(l.few, k.seq)
@@ -188,7 +188,7 @@ func (l *seqList) discard(seq SeqNo) {
 		return
 	}
 	if at, ok := l.after(seq - 1); ok && at == seq {
-		l.remove(key{0, seq})
+		l.remove(orderKey{0, seq})
 	}
 }
 
@@ -208,7 +208,7 @@ func (l *seqList) after(seq SeqNo) (SeqNo, bool) {
 	if l.n == 0 {
 		return 0, false
 	}
-	i := m.find(key{0, seq})
+	i := m.find(orderKey{0, seq})
 	c := m.list[i]
 	at, found := slices.BinarySearch(c.seqs[c.from:c.to], seq)
 	if found {
@@ -225,7 +225,7 @@ func (l *seqList) after(seq SeqNo) (SeqNo, bool) {
 }
 
 // find returns the chunk that a key belongs to; there is at least one.
-func (m *seqChunks) find(k key) int {
+func (m *seqChunks) find(k orderKey) int {
 	lo, hi := m.head+1, len(m.list)
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -238,7 +238,7 @@ func (m *seqChunks) find(k key) int {
 	return lo - 1
 }
 
-func (m *seqChunks) push(k key) {
+func (m *seqChunks) push(k orderKey) {
 	c := m.list[len(m.list)-1]
 	if c.to == chunkSeqs {
 		c = m.addChunk(len(m.list), k)
@@ -248,7 +248,7 @@ func (m *seqChunks) push(k key) {
 }
 
 // addChunk makes an empty chunk at a place in the list.
-func (m *seqChunks) addChunk(at int, low key) *seqChunk {
+func (m *seqChunks) addChunk(at int, low orderKey) *seqChunk {
 	c := m.spare
 	m.spare = nil
 	if c == nil {
@@ -280,7 +280,7 @@ func (m *seqChunks) drop(at int) {
 	m.list = slices.Delete(m.list, at, at+1)
 }
 
-func (m *seqChunks) insert(q *Queue, k key, by keyOrder) {
+func (m *seqChunks) insert(s *store, k orderKey, by listOrder) {
 	i := m.find(k)
 	c := m.list[i]
 	if i == m.head && k.before(c.low) {
@@ -288,14 +288,14 @@ func (m *seqChunks) insert(q *Queue, k key, by keyOrder) {
 	}
 	if c.to-c.from == chunkSeqs {
 		const half = chunkSeqs / 2
-		next := m.addChunk(i+1, q.keyOf(c.seqs[half], by))
+		next := m.addChunk(i+1, s.keyOf(c.seqs[half], by))
 		next.to = uint8(copy(next.seqs[:], c.seqs[half:]))
 		c.to = half
 		if !k.before(next.low) {
 			c = next
 		}
 	}
-	at := int(c.from) + q.search(c.seqs[c.from:c.to], k, by)
+	at := int(c.from) + s.searchList(c.seqs[c.from:c.to], k, by)
 	if c.to < chunkSeqs {
 		copy(c.seqs[at+1:c.to+1], c.seqs[at:c.to])
 		c.to++
@@ -307,7 +307,7 @@ func (m *seqChunks) insert(q *Queue, k key, by keyOrder) {
 	c.seqs[at] = k.seq
 }
 
-func (m *seqChunks) remove(k key) {
+func (m *seqChunks) remove(k orderKey) {
 	i := m.find(k)
 	c := m.list[i]
 	at := int(c.from) + slices.Index(c.seqs[c.from:c.to], k.seq)

@@ -26,12 +26,12 @@ func TestSeqListAgreesWithASlice(t *testing.T) {
 				if len(want) > 0 {
 					seq = want[len(want)-1] + 1 + SeqNo(rnd.IntN(5))
 				}
-				l.push(key{0, seq})
+				l.push(orderKey{0, seq})
 				want = append(want, seq)
 			case n < 2+grow: // anywhere
 				seq := SeqNo(1 + rnd.IntN(10*size))
 				if at, found := slices.BinarySearch(want, seq); !found {
-					l.insert(q, key{0, seq}, byNumber)
+					l.insert(&q.msgs, orderKey{0, seq}, byNumber)
 					want = slices.Insert(want, at, seq)
 				}
 			case len(want) == 0:
@@ -43,7 +43,7 @@ func TestSeqListAgreesWithASlice(t *testing.T) {
 				want = want[:len(want)-1]
 			default:
 				at := rnd.IntN(len(want))
-				l.remove(key{0, want[at]})
+				l.remove(orderKey{0, want[at]})
 				want = slices.Delete(want, at, at+1)
 			}
 			if l.n != len(want) || l.n > 0 && (l.first() != want[0] || l.last() != want[len(want)-1]) {
@@ -66,7 +66,7 @@ func TestSeqListAgreesWithASlice(t *testing.T) {
 }
 
 // TestRowOfManyKeepsTheOrder lets messages leave a long line at its head and from
-// anywhere in it, and come back, and wants them in order and without a shelf too
+// anywhere in it, and come back, and wants them in order and without a slab too
 // many.
 func TestRowOfManyKeepsTheOrder(t *testing.T) {
 	for seed := range uint64(8) {
@@ -107,7 +107,7 @@ func TestRowOfManyKeepsTheOrder(t *testing.T) {
 				}
 			}
 			out.Reset()
-			rowed = max(rowed, q.levels.all[0].(*plainLane).line.rowed())
+			rowed = max(rowed, q.levels.all[0].(*plainLane).line.inRun())
 			if step%500 == 0 {
 				if err := q.Check(); err != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, step, err)
@@ -117,8 +117,8 @@ func TestRowOfManyKeepsTheOrder(t *testing.T) {
 		if err := q.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if rowed < 10*shelfLen {
-			t.Errorf("seed %d: %d in the row at most: too few to show anything", seed, rowed)
+		if rowed < 10*slabLen {
+			t.Errorf("seed %d: %d in the run at most: too few to show anything", seed, rowed)
 		}
 		kept := 0
 		for i := range q.msgs.all {
@@ -126,8 +126,8 @@ func TestRowOfManyKeepsTheOrder(t *testing.T) {
 				kept++
 			}
 		}
-		if most := (len(waiting)+len(held))/(thin/2) + 8; kept > most {
-			t.Errorf("seed %d: %d shelves for %d messages", seed, kept, len(waiting)+len(held))
+		if most := (len(waiting)+len(held))/(thinSlab/2) + 8; kept > most {
+			t.Errorf("seed %d: %d slabs for %d messages", seed, kept, len(waiting)+len(held))
 		}
 		for _, want := range waiting {
 			if got := serve(t, q, epochStart).Seq; got != want {

@@ -262,6 +262,6 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 // setAside adds a message to those of its session that are not ready.
 func (q *Queue) setAside(seq SeqNo, e *entry) {
 	if q.cfg.Sessions && !q.restore.building {
-		q.sessionOf(e).aside.put(q, seq)
+		q.sessionOf(e).aside.put(&q.msgs, seq)
 	}
 }

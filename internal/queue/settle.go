@@ -118,7 +118,7 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 // held returns the message that a token holds. A lock that has run out is lost
 // even before Tick returns the message.
 func (q *Queue) held(t Token, at int64) (*entry, error) {
-	q.msgs.hot = q.locks.hint(t.Nonce)
+	q.msgs.hint = q.locks.hint(t.Nonce)
 	e := q.msgs.get(t.Seq)
 	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
 		return nil, q.lost()

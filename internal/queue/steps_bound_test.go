@@ -122,7 +122,7 @@ func TestReorderVisitsABoundedNumber(t *testing.T) {
 			}
 			steps := 0
 			for more := q.Reordering(); more; steps++ {
-				if n := visited(q, func() { more = q.Reorder(step) }); n > step+shelfLen {
+				if n := visited(q, func() { more = q.Reorder(step) }); n > step+slabLen {
 					t.Fatalf("order %d: a step visited %d messages", i, n)
 				}
 				if d, ok := q.Take(epochStart, Want{}, &out); ok {

@@ -9,22 +9,35 @@ import (
 
 const (
 	pageBits = 7
-	pageLen  = 1 << pageBits // spots
+	pageLen  = 1 << pageBits // addresses
 	dirBits  = 6
 	dirLen   = 1 << dirBits // pages
 )
 
-// store finds the entry of a number without a map: directory, page, spot. A page
-// without messages costs nothing, and one that has lost nearly all is packed.
+// store finds the entry of a sequence number without a map:
+//
+//	sequence number  | directory | page (6) | slot in page (7) |
+//	                       |          |             |
+//	        dirs (sorted) -+          |             |
+//	                 directory.pages -+             |
+//	                    page.full[i] or page.pack --+--> slotAddr --> slab, slot
+//
+// Directories exist only where there are messages. An empty page takes no memory
+// beyond its header. A page that has lost most of its messages is packed: a bit set
+// and up to sixteen addresses instead of 128.
+//
+// Removing a message clears its bit in the page and leaves the address: writing it
+// would load a cache line that nobody needs. Outside of pages an address may become
+// stale, too; entryAt recognises that by the sequence number in the entry.
 type store struct {
-	shelves
-	dirs []*directory // by number; only those that have messages, and the last
-	base uint64       // number of the first of them
-	last SeqNo        // highest number ever given; its page is never packed
-	hot  spot         // where the next message to be asked for probably lies: a hint
+	slabs
+	dirs []*directory // sorted; only those that have messages, and the last
+	base uint64       // number of the first directory
+	last SeqNo        // highest sequence number ever assigned; its page is never packed
+	hint slotAddr     // address of the message that is probably asked for next
 
 	expiries  []pageExpiry // a heap
-	spareFull []*[pageLen]spot
+	spareFull []*[pageLen]slotAddr
 	sparePack []*packed
 }
 
@@ -34,18 +47,17 @@ type directory struct {
 	pages [dirLen]page
 }
 
-// page has its spots in full or in pack; neither if it is empty. A message that
-// goes leaves its spot behind: to clear it would fetch memory that nobody needs.
+// page has its addresses in full or in pack; neither if it is empty.
 type page struct {
-	full   *[pageLen]spot
+	full   *[pageLen]slotAddr
 	pack   *packed
-	has    places // spots that count
-	expiry uint32 // its place in expiries, from 1; zero is that none of its ready messages expires
+	has    pageSet // addresses that are valid
+	expiry uint32  // its index in expiries plus one; zero: none of its ready messages expires
 }
 
-// directory returns the index of directory no, or where it belongs. Without
-// gaps it is as far from the first as its number, or as far from the last; only
-// between two gaps there is a search.
+// directory returns the index of directory no, or where to insert it. Without gaps
+// the index follows from the first or the last number; only between two gaps a
+// search is needed.
 func (s *store) directory(no uint64) (i int, found bool) {
 	n := len(s.dirs)
 	if n == 0 || no < s.dirs[0].no {
@@ -65,8 +77,8 @@ func (s *store) directory(no uint64) (i int, found bool) {
 	})
 }
 
-// page returns page n, nil if there is none. Without gaps, which is how it
-// nearly always is, it is a few instructions.
+// page returns page n, nil if there is none. Without gaps, the usual case, it takes
+// a few instructions.
 func (s *store) page(n uint64) *page {
 	if i := n>>dirBits - s.base; i < uint64(len(s.dirs)) {
 		if d := s.dirs[i]; d.no == n>>dirBits {
@@ -87,7 +99,7 @@ func (s *store) search(n uint64) *page {
 // get returns the entry of a message, nil if there is none. It is valid until
 // the next delete or put.
 func (s *store) get(seq SeqNo) *entry {
-	if e := s.lies(seq, s.hot); e != nil {
+	if e := s.entryAt(seq, s.hint); e != nil {
 		return e
 	}
 	p := s.page(uint64(seq) >> pageBits)
@@ -98,29 +110,29 @@ func (s *store) get(seq SeqNo) *entry {
 	if !p.has.is(at) {
 		return nil
 	}
-	s.hot = *p.get(at)
-	return s.at(s.hot)
+	s.hint = *p.get(at)
+	return s.at(s.hint)
 }
 
-// spotOf returns where a message lies that is there.
-func (s *store) spotOf(seq SeqNo) spot {
-	if s.lies(seq, s.hot) == nil {
-		s.hot = *s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
+// addrOf returns the address of a message that exists.
+func (s *store) addrOf(seq SeqNo) slotAddr {
+	if s.entryAt(seq, s.hint) == nil {
+		s.hint = *s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
 	}
-	return s.hot
+	return s.hint
 }
 
-// get returns the memory for the spot at a place that the page has.
-func (p *page) get(at uint64) *spot {
+// get returns the address field of a slot that the page has.
+func (p *page) get(at uint64) *slotAddr {
 	if p.full != nil {
 		return &p.full[at&(pageLen-1)]
 	}
 	return p.pack.get(at)
 }
 
-// put makes a place for seq, which must be new, at the end of a row, or with the
-// rest if that is nil. But for its number it is zero; the caller sets its state.
-func (s *store) put(seq SeqNo, r *row) *entry {
+// put allocates the entry of seq, which must be new, at the end of a run, or in the
+// shared slab if r is nil. All fields but seq are zero; the caller sets the state.
+func (s *store) put(seq SeqNo, r *slabRun) *entry {
 	s.clearSparse()
 	s.last = max(s.last, seq)
 	n := uint64(seq) >> pageBits
@@ -138,7 +150,7 @@ func (s *store) put(seq SeqNo, r *row) *entry {
 		p.full = s.newFull()
 		d.live++
 	}
-	to := s.lay(r)
+	to := s.allocSlot(r)
 	p.has.set(uint64(seq) & (pageLen - 1))
 	p.full[seq&(pageLen-1)] = to
 	e := s.at(to)
@@ -146,25 +158,25 @@ func (s *store) put(seq SeqNo, r *row) *entry {
 	return e
 }
 
-// move moves a message to the end of a row, or to the rest if that is nil, and
-// returns where it is now.
-func (s *store) move(seq SeqNo, r *row) *entry {
+// move moves an entry to the end of a run, or to the shared slab if r is nil, and
+// returns it.
+func (s *store) move(seq SeqNo, r *slabRun) *entry {
 	n := s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
-	from, to := *n, s.lay(r)
+	from, to := *n, s.allocSlot(r)
 	e := s.at(to)
 	*e, *n = *s.at(from), to
-	s.vacate(from)
+	s.freeSlot(from)
 	return e
 }
 
-// clearSparse moves what is left on sparse shelves to the rest.
+// clearSparse moves the last entries of sparse slabs to the shared slab.
 func (s *store) clearSparse() {
-	for len(s.left) > 0 {
-		k := len(s.left) - 1
-		no := s.left[k]
-		s.left = s.left[:k]
+	for len(s.sparseSlabs) > 0 {
+		k := len(s.sparseSlabs) - 1
+		no := s.sparseSlabs[k]
+		s.sparseSlabs = s.sparseSlabs[:k]
 		sh := s.all[no]
-		if sh.entries == nil || sh.kept || sh.live > sparse {
+		if sh.entries == nil || sh.pinned || sh.live > sparseSlab {
 			continue // it was emptied, or is in use again
 		}
 		for i := range sh.used {
@@ -175,25 +187,25 @@ func (s *store) clearSparse() {
 	}
 }
 
-// delete frees the place of seq, which must be in use.
+// delete frees the entry of seq, which must exist.
 func (s *store) delete(seq SeqNo) {
 	n, at := uint64(seq)>>pageBits, uint64(seq)&(pageLen-1)
 	p := s.page(n)
-	if s.lies(seq, s.hot) == nil {
-		s.hot = *p.get(at)
+	if s.entryAt(seq, s.hint) == nil {
+		s.hint = *p.get(at)
 	}
-	s.vacate(s.hot)
+	s.freeSlot(s.hint)
 	p.has.clear(at)
 	switch live := p.has.count(); {
 	case live == 0:
 		s.drop(n, p)
-	case live == fewLen && p.full != nil && n != uint64(s.last)>>pageBits:
+	case live == packedLen && p.full != nil && n != uint64(s.last)>>pageBits:
 		s.repack(p)
 	}
 	s.clearSparse()
 }
 
-// drop gives an empty page back, and its directory if that became useless.
+// drop frees an empty page, and its directory if that became empty.
 func (s *store) drop(n uint64, p *page) {
 	s.forgetExpiry(p)
 	s.recycle(p)
@@ -230,7 +242,7 @@ func (s *store) next(seq SeqNo) (SeqNo, *entry) {
 	return 0, nil
 }
 
-// nextOf returns the entry of p with the lowest place not below at.
+// nextOf returns the entry of p with the lowest slot not below at.
 func (s *store) nextOf(p *page, at uint64) (place uint64, e *entry) {
 	place, ok := p.has.next(at)
 	if !ok {

@@ -64,18 +64,18 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 }
 
 // best returns the message that Take would hand out.
-func (q *Queue) best(at int64, w Want) (key, *entry, bool) {
-	var k key
+func (q *Queue) best(at int64, w Want) (orderKey, *entry, bool) {
+	var k orderKey
 	ok := false
 	if q.cfg.Sessions {
 		if s := q.heldSession(w.Session, at); s != nil && s.line.n > 0 {
-			k, ok = key{0, s.line.first()}, true
+			k, ok = orderKey{0, s.line.first()}, true
 		}
 	} else if l, found := q.levels.picker.pick(q, at, w.lowest(), w.highest()); found {
 		k, ok = q.levels.all[l].first(q)
 	}
 	if !ok {
-		return key{}, nil, false
+		return orderKey{}, nil, false
 	}
 	return k, q.msgs.get(k.seq), true
 }
@@ -166,7 +166,7 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 		e.slot = q.locks.put(l)
 		q.locks.begin(e.slot, at)
 	}
-	q.locks.note(l.nonce, q.msgs.hot)
+	q.locks.note(l.nonce, q.msgs.hint)
 	q.counts.Locked++
 	q.takeOff(e)
 	d := q.delivery(seq, e)

@@ -60,7 +60,7 @@ func (*weighted) aged() bool                   { return false }
 func (*weighted) rank(l Level, _, _ int64) int { return int(l) }
 
 // score lets a level that was empty begin at the present.
-func (w *weighted) score(l Level, k key, _ int64) (score, int64) {
+func (w *weighted) score(l Level, k orderKey, _ int64) (score, int64) {
 	w.time[l] = max(w.time[l], w.now)
 	return score{w.time[l], -int64(l), k.seq}, never
 }

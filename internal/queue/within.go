@@ -15,13 +15,13 @@ func (q *Queue) newLane(l Level) lane {
 // arrange tells a lane which end of it goes first.
 func (q *Queue) arrange(p *plainLane) {
 	p.newest = q.order.Within == Lifo && !q.levels.picker.aged()
-	p.rows = !p.newest && !q.cfg.Sessions
+	p.runs = !p.newest && !q.cfg.Sessions
 	p.known = false
 }
 
 // precedes reports whether a goes before b, which is in the same level and has the
 // same fair key.
-func (q *Queue) precedes(a, b key) bool {
+func (q *Queue) precedes(a, b orderKey) bool {
 	if p, ok := q.levels.all[q.msgs.get(b.seq).level].(*plainLane); ok && p.newest {
 		return b.before(a)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/sas"
 )
 
 // Errors of a request's credentials.
@@ -91,8 +92,6 @@ func (as Authorities) Supplement(r *http.Request, header string) (access.Grant, 
 	return verify(as(r), text)
 }
 
-const schemeSAS = "SharedAccessSignature"
-
 // verify checks credentials in any of the spellings that clients use. The
 // administration client for Go sends a bearer token without saying that it is one.
 func verify(a access.Authority, text string) (access.Grant, error) {
@@ -100,8 +99,8 @@ func verify(a access.Authority, text string) (access.Grant, error) {
 	rest = strings.TrimSpace(rest)
 	now := time.Now()
 	switch {
-	case strings.EqualFold(scheme, schemeSAS):
-		return a.Verify(schemeSAS+" "+rest, now)
+	case strings.EqualFold(scheme, sas.Scheme):
+		return a.Verify(sas.Scheme+" "+rest, now)
 	case strings.EqualFold(scheme, "Basic"):
 		r := http.Request{Header: http.Header{Header: {text}}}
 		rule, key, ok := r.BasicAuth()
@@ -109,7 +108,7 @@ func verify(a access.Authority, text string) (access.Grant, error) {
 			return access.Grant{}, access.ErrMalformed
 		}
 		return a.Login(rule, key)
-	case strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(rest, schemeSAS+" "):
+	case strings.EqualFold(scheme, "Bearer") && strings.HasPrefix(rest, sas.Scheme+" "):
 		return a.Verify(rest, now)
 	case strings.EqualFold(scheme, "Bearer"):
 		return a.VerifyJWT(rest, now)

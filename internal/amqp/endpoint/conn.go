@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/notify"
 )
 
 // Conn is one peer on a socket: a [Machine] with a reader and a writer around it.
@@ -28,8 +29,8 @@ type Conn struct {
 	spare  []func() // owned by the writer: room for the next todo
 	over   bool     // guarded by todoMu; nothing will run any more
 
-	wake    chan struct{} // capacity 1: the writer is to look again
-	resumed chan struct{} // capacity 1: the App may have room again
+	wake    notify.Signal // for the writer: there is something to write or to do
+	resumed notify.Signal // for the reader: the App may have room again
 
 	unwritten int // owned by the writer: bytes that a failed write did not take
 
@@ -39,7 +40,7 @@ type Conn struct {
 // NewConn makes a connection that is served by Serve. The App gets it before
 // that, because Do is how it comes back from other goroutines.
 func NewConn(nc net.Conn, cfg Config) *Conn {
-	return &Conn{nc: nc, cfg: cfg.withDefaults(), wake: make(chan struct{}, 1), resumed: make(chan struct{}, 1)}
+	return &Conn{nc: nc, cfg: cfg.withDefaults(), wake: notify.New(), resumed: notify.New()}
 }
 
 // Restrict has what the peer makes us hold charged to an account, and takes the peer for
@@ -118,17 +119,12 @@ func (c *Conn) Do(f func()) {
 		c.todo = append(c.todo, f)
 	}
 	c.todoMu.Unlock()
-	c.signal()
+	c.wake.Notify()
 }
 
 // Resume says that the App may have room for the delivery that it had none for. It
 // may be called from any goroutine, and never blocks.
-func (c *Conn) Resume() {
-	select {
-	case c.resumed <- struct{}{}:
-	default: // the reader is going to ask anyway
-	}
-}
+func (c *Conn) Resume() { c.resumed.Notify() }
 
 // Close closes the connection with err, which the peer is told and Serve returns;
 // nil stands for amqp:connection:forced.
@@ -138,13 +134,6 @@ func (c *Conn) Close(err error) {
 		err = Errorf(CondConnectionForced, textStopping)
 	}
 	c.Do(func() { c.machine.doom = err })
-}
-
-func (c *Conn) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // the writer is going to look anyway
-	}
 }
 
 // drop forgets what was to be done: there is no connection to do it in.
@@ -224,7 +213,7 @@ func (c *Conn) feed(b []byte) (rest []byte, paused bool, err error) {
 	work := c.machine.Pending()
 	c.mu.Unlock()
 	if work {
-		c.signal()
+		c.wake.Notify()
 	}
 	return rest, paused, err
 }

@@ -23,7 +23,7 @@ func (p *player) flood(n int) {
 	p.absorb()
 }
 
-// Only a line of hundreds has a row. Here some are always that long, and messages
+// Only a list of hundreds has a run. Here some are always that long, and messages
 // leave them from the front, from the middle, and come back.
 func TestLongLinesAgreeWithTheModel(t *testing.T) {
 	base := Config{LockFor: 10 * time.Second, MaxFailures: 3}
@@ -52,7 +52,7 @@ func TestLongLinesAgreeWithTheModel(t *testing.T) {
 }
 
 // TestStragglersOfALongLineTakeLittleMemory defers one message in forty, so that
-// every shelf of the line keeps a few.
+// every slab of the list keeps a few.
 func TestStragglersOfALongLineTakeLittleMemory(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	var out Effects
@@ -80,7 +80,7 @@ func TestStragglersOfALongLineTakeLittleMemory(t *testing.T) {
 }
 
 // A hint must never be more than that: the message of a token has moved, and
-// another lies where it was.
+// another is where it was.
 func TestSettlingFindsAMessageThatHasMoved(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	var out Effects
