@@ -64,7 +64,7 @@ func (b broker) entity(w *strings.Builder, kind, path string, definition any) {
 		b.t.Fatal(err)
 	}
 	for _, c := range o.Classes {
-		fmt.Fprintf(w, "  measured class %q: %d arrived, %d completed, %d dead letters\n", c.Name, c.Arrived.Total, c.Completed.Total, c.Died.Total)
+		fmt.Fprintf(w, "  measured class %q: %d arrived, %d completed, %d dead letters\n", c.Name, c.Arrived.Total, c.Completed.Total, c.DeadLettered.Total)
 	}
 }
 
