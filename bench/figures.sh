@@ -42,6 +42,6 @@ echo "== levels"
 for _ in 1 2 3; do
 	for levels in 1 10 100 256; do
 		printf '  %3d levels: ' "$levels"
-		"$binary" bench --self -q --data "$work" --levels "$levels" --count 500000 | awk '$1 == "out"'
+		"$binary" bench --embedded -q --data "$work" --levels "$levels" --count 500000 | awk '$1 == "out"'
 	done
 done

@@ -59,7 +59,7 @@ type applied struct {
 
 func (f *applyFlags) run(ctx context.Context) error {
 	if f.file == "" {
-		return usageError{errors.New("which file? Say -f FILE, or -f - for standard input")}
+		return usageError{errors.New("missing -f FILE (use -f - for standard input)")}
 	}
 	cfg, err := f.load()
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *applyFlags) run(ctx context.Context) error {
 		printPlan(f.out, plan)
 	}
 	if err := plan.Conflicts(); err != nil {
-		return fmt.Errorf("nothing was changed, because not all of it can be:\n%w\n  change the file, or delete what stands in the way and apply again", err)
+		return fmt.Errorf("nothing was changed: these changes are not possible in place:\n%w\n  edit the file, or delete the conflicting entities and apply again", err)
 	}
 	if !f.dryRun {
 		if err := a.carryOut(ctx, plan); err != nil {

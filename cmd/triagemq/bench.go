@@ -24,11 +24,11 @@ import (
 // benchFlags are what bench can be told on its command line.
 type benchFlags struct {
 	load.Config
-	mode    string
-	self    bool
-	data    string // of the broker of --self
-	quiet   bool
-	profile string
+	mode     string
+	embedded bool
+	data     string // of the broker of --embedded
+	quiet    bool
+	profile  string
 }
 
 func benchCommand(s streams) *cobra.Command {
@@ -40,7 +40,7 @@ func benchCommand(s streams) *cobra.Command {
 		Long: `Put a broker under load and report what it did.
 
 A message counts as in when the broker has accepted it, which means that it is on
-disk, and as out when it was received and settled. With --self a broker of its own
+disk, and as out when it was received and settled. With --embedded a broker of its own
 runs in this process, on a disk of its own that is removed afterwards.
 
 With --backlog so many messages are waiting before anything is measured; if the
@@ -48,16 +48,16 @@ queue is full before, that is an error. With
 --urgent so many urgent messages are sent, one at a time, past that backlog, while
 workers that hold one message each drain it as fast as they can; what is measured
 then is the time from sending to receipt.`,
-		Example: `  triagemq bench --self
-  triagemq bench --self --urgent 500 --backlog 1000000 --receivers 16
+		Example: `  triagemq bench --embedded
+  triagemq bench --embedded --urgent 500 --backlog 1000000 --receivers 16
   triagemq bench --connection-string amqp://localhost --queue demo --senders 8 --batch 50 --duration 30s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return bench(cmd.Context(), f, t) },
 	}
 	cmd, t = clientCommand(s, cmd)
 	fs := cmd.Flags()
-	fs.BoolVar(&f.self, "self", false, "run a broker in this process and measure that")
-	fs.StringVar(&f.data, "data", "", "`directory` in which --self makes its store (default: where temporary files go)")
+	fs.BoolVar(&f.embedded, "embedded", false, "run a broker in this process and measure that")
+	fs.StringVar(&f.data, "data", "", "`directory` in which --embedded makes its store (default: where temporary files go)")
 	fs.StringVar(&f.Queue, "queue", "bench", "`name` of the queue, which is created if need be; nobody else should use it")
 	fs.StringVar(&f.mode, "mode", string(load.InOut), "send, receive or inout")
 	fs.IntVar(&f.Senders, "senders", 4, "connections that send")
@@ -83,7 +83,7 @@ func bench(ctx context.Context, f benchFlags, t *target) error {
 	if err := cfg.Validate(); err != nil {
 		return usageError{err}
 	}
-	if f.self {
+	if f.embedded {
 		own, stop, err := startOwn(ctx, f)
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 
 func TestBenchOfItsOwnBroker(t *testing.T) {
 	var out, err bytes.Buffer
-	args := []string{"bench", "--self", "--data", t.TempDir(), "--count", "1000", "--backlog", "500", "--json", "-q"}
+	args := []string{"bench", "--embedded", "--data", t.TempDir(), "--count", "1000", "--backlog", "500", "--json", "-q"}
 	if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &err}); code != 0 {
 		t.Fatalf("code %d: %s", code, err.String())
 	}
@@ -35,7 +35,7 @@ func TestBenchRefusesNonsense(t *testing.T) {
 		{[]string{"bench", "--mode", "sideways"}, exitUsage, "none of send, receive, inout"},
 		{[]string{"bench", "--connection-string", "http://localhost"}, exitUsage, "neither amqp nor amqps"},
 		{[]string{"bench", "--connection-string", "amqp://127.0.0.1:1"}, exitFailed, "connection refused"},
-		{[]string{"bench", "--self", "--data", "/none/such"}, exitFailed, "make a store"},
+		{[]string{"bench", "--embedded", "--data", "/none/such"}, exitFailed, "make a store"},
 	}
 	for _, tt := range tests {
 		var out, err bytes.Buffer

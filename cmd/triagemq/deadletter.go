@@ -113,10 +113,10 @@ func (f *redriveFlags) progress(d *deadLetters) *progress {
 func (d *deadLetters) redrive() *cobra.Command {
 	var f redriveFlags
 	cmd := &cobra.Command{
-		Use: "redrive QUEUE|TOPIC", Short: "Give dead letters another chance", Args: exactly("QUEUE|TOPIC"),
-		Long: `Move dead letters back to where they died, or elsewhere with --to. Each one moves as a
-whole or stays. With --rate they trickle, so that consumers are not flooded. Those that
-die while it runs, for the first time or again, are left for the next time.`,
+		Use: "redrive QUEUE|TOPIC", Short: "Move dead letters back to their queue", Args: exactly("QUEUE|TOPIC"),
+		Long: `Move dead letters back to their queue, or elsewhere with --to. Each move is atomic.
+--rate limits the number of messages moved per second. Messages that are
+dead-lettered while it runs, for the first time or again, are not moved.`,
 		Example: `  triagemq deadletter redrive orders
   triagemq deadletter redrive orders --filter "region = 'eu'" --rate 50
   triagemq deadletter redrive orders --to repair --count 10`,

@@ -233,12 +233,12 @@ func (k *kind) deleteCommand() *cobra.Command {
 				return err
 			}
 			if held > 0 && !force {
-				return fmt.Errorf("%s holds %s, which would be lost\n  say --force if that is meant", k.name(args), count(held, "message"))
+				return fmt.Errorf("%s contains %s\n  use --force to delete it with its messages", k.name(args), count(held, "message"))
 			}
 			return k.change(cmd.Context(), a, http.MethodDelete, k.one(args), nil, "Deleted "+k.name(args))
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "delete it even if it holds messages")
+	cmd.Flags().BoolVar(&force, "force", false, "delete it with its messages")
 	return cmd
 }
 
@@ -299,14 +299,14 @@ Nothing is lost, and receivers stay connected.`,
 			return k.change(cmd.Context(), a, http.MethodPut, k.one(args)+"/paused", p, "Paused "+p.String()+" of "+k.name(args))
 		}),
 	}
-	cmd.Flags().BoolVar(&p.Sending, "sending", false, "turn senders away")
-	cmd.Flags().BoolVar(&p.Receiving, "receiving", false, "hand nothing out")
+	cmd.Flags().BoolVar(&p.Sending, "sending", false, "reject sends")
+	cmd.Flags().BoolVar(&p.Receiving, "receiving", false, "stop deliveries")
 	return cmd
 }
 
 func (k *kind) resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: k.use("resume"), Short: "Let a paused " + k.noun + " go on", Args: exactly(k.args...),
+		Use: k.use("resume"), Short: "Resume a paused " + k.noun, Args: exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *api, args []string) error {
 			return k.change(cmd.Context(), a, http.MethodDelete, k.one(args)+"/paused", nil, "Resumed "+k.name(args))
 		}),

@@ -15,10 +15,10 @@ func explainCommand(s streams) *cobra.Command {
 	var from source
 	cmd, t := clientCommand(s, &cobra.Command{
 		Use:   "explain QUEUE|TOPIC NUMBER",
-		Short: "Say why a message is where it is and when it should start",
-		Long: `Say of a message, by its sequence number: which class it is in and why, what is ahead
-of it, what holds it, and when it should start, with the arithmetic. peek shows the
-numbers.`,
+		Short: "Explain a message's position, what blocks it, and when to expect delivery",
+		Long: `Explain a message, named by its sequence number: its class and the reason for it, what
+is ahead of it, what blocks it, and when to expect its delivery, with the calculation.
+peek shows the sequence numbers.`,
 		Example: `  triagemq explain orders 17
   triagemq explain events 4 --subscription audit`,
 		Args: exactly("QUEUE|TOPIC", "NUMBER"),

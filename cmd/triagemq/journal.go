@@ -40,19 +40,19 @@ func journalCommand(s streams) *cobra.Command {
 	var f journalFlags
 	cmd := &cobra.Command{
 		Use:   "journal",
-		Short: "Look into a store that is not running, and repair it",
-		Long: `Look into a store that is not running, and repair it.
+		Short: "Inspect and repair the store of a broker that is not running",
+		Long: `Inspect and repair the store of a broker that is not running.
 
-Exit code 0: the store is sound. 1: it is damaged, or something had to be dropped.
-2: the command line makes no sense. 3: the store could not be looked at, because a
-broker has it open or because it is none.`,
+Exit code 0: the store is undamaged. 1: it is damaged, or records were removed.
+2: usage error. 3: the store cannot be opened: a broker is using it, or the
+directory is not a store.`,
 	}
 	cmd.PersistentFlags().StringVar(&f.data, "data", "triagemq-data", "`directory` of the store")
 	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
 
 	verify := &cobra.Command{
 		Use:   "verify",
-		Short: "Check every byte that matters",
+		Short: "Verify the checksum of every record",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return f.verify(s.out) },
 	}
@@ -65,14 +65,14 @@ broker has it open or because it is none.`,
 	dump.Flags().IntVar(&f.shard, "shard", -1, "only records of this shard")
 	repair := &cobra.Command{
 		Use:   "repair",
-		Short: "Restore what can be restored, give up what is damaged, so that the rest can be used",
-		Long: `Restore what can be restored, such as a lost manifest, which the log holds a copy of.
-Give up what is damaged, so that the rest can be used, and list what was given up.
-Make a copy of the directory first.`,
+		Short: "Restore metadata and remove damaged records, so that the store can be opened",
+		Long: `Restore what can be restored, such as a lost manifest, which the log has a copy of.
+Remove damaged records so that the store can be opened, and list them. Make a copy
+of the directory first.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.repair(s.out) },
 	}
-	repair.Flags().BoolVar(&f.dropDamaged, "drop-damaged", false, "yes, drop what is damaged")
+	repair.Flags().BoolVar(&f.dropDamaged, "drop-damaged", false, "confirm that damaged records are removed")
 	cmd.AddCommand(verify, dump, repair)
 	return cmd
 }
@@ -163,7 +163,7 @@ func (f *journalFlags) verify(out io.Writer) error {
 		}
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%s is damaged in %d places; `journal repair` may help", f.data, len(problems))
+		return fmt.Errorf("found %d damaged places in %s; copy the directory, then run `triagemq journal repair`", len(problems), f.data)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (f *journalFlags) dump(out io.Writer) error {
 		}
 	}
 	if damaged > 0 {
-		return fmt.Errorf("%s is damaged in %d places", f.data, damaged)
+		return fmt.Errorf("found %d damaged places in %s", damaged, f.data)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ type entryJSON struct {
 
 func (f *journalFlags) repair(out io.Writer) error {
 	if !f.dropDamaged {
-		return usageError{errors.New("repair gives up what is damaged: say --drop-damaged if that is what you want")}
+		return usageError{errors.New("repair removes damaged records; confirm with --drop-damaged")}
 	}
 	disk, err := f.open()
 	if err != nil {

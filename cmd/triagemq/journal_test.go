@@ -127,7 +127,7 @@ func TestJournalOfADamagedStore(t *testing.T) {
 	damage(t, dir)
 	for _, command := range []string{"verify", "dump"} {
 		out, errs, code := journalRun(t, dir, command)
-		if code != exitFailed || !strings.Contains(out, "damaged: ") || !strings.Contains(errs, "DIR is damaged in 1 places") {
+		if code != exitFailed || !strings.Contains(out, "damaged: ") || !strings.Contains(errs, "found 1 damaged places in DIR") {
 			t.Errorf("%s: code %d, said %q and %q", command, code, out, errs)
 		}
 	}

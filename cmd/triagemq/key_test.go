@@ -58,7 +58,7 @@ func TestRootKeyIsShownAfterAFailedStart(t *testing.T) {
 				t.Fatal("it started")
 			}
 			p := serveOn(t, data)
-			p.wait(&p.out, "A root key was made")
+			p.wait(&p.out, "Created a root key")
 			command(t, "queue", "list", "--connection-string", p.wait(&p.out, connection))
 		})
 	}
@@ -70,7 +70,7 @@ func TestRootKeyIsShownAfterAFailedStart(t *testing.T) {
 			t.Fatalf("code %d: %s", code, dev.err.String())
 		}
 		p := serveOn(t, data)
-		p.wait(&p.out, "A root key was made")
+		p.wait(&p.out, "Created a root key")
 		command(t, "queue", "list", "--connection-string", p.wait(&p.out, connection))
 	})
 }

@@ -30,7 +30,7 @@ func TestQueueCommands(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", part, shown)
 		}
 	}
-	c.fails(exitFailed, "holds 3 messages, which would be lost", "queue", "delete", "jobs/eu")
+	c.fails(exitFailed, "contains 3 messages", "queue", "delete", "jobs/eu")
 	c.want("Removed 1 message of queue jobs/eu.\n", "queue", "purge", "jobs/eu", "--count", "1")
 	c.want("Removed 2 messages of queue jobs/eu.\n", "queue", "purge", "jobs/eu")
 	c.want("Deleted queue jobs/eu.\n", "queue", "delete", "jobs/eu")
@@ -42,7 +42,7 @@ func TestPauseAndResume(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
 	c.do("send", "q", "--body", "x")
 	c.want("Paused receiving of queue q.\n", "queue", "pause", "q")
-	c.fails(exitFailed, "no message came", "receive", "q", "--wait", "50ms")
+	c.fails(exitFailed, "no message received", "receive", "q", "--wait", "50ms")
 	c.want("Resumed queue q.\n", "queue", "resume", "q")
 	c.want("x\n", "receive", "q", "--body-only")
 	c.want("{\n  \"sending\": true\n}\n", "queue", "pause", "q", "--sending", "--json")
@@ -75,7 +75,7 @@ high          yes       eu        amount > 5 was true: amount is 7
 	c.want("NAME  STATE   ACTIVE  LOCKED  SCHEDULED  DEFERRED  DEAD  RECEIVERS  TAKES\n"+
 		"all   Active       1       0          0         0     0          0  everything\n"+
 		"high  Active       1       0          0         0     0          0  Priority = 'High'\n", "subscription", "list", "jobs")
-	c.fails(exitFailed, "holds 2 messages", "topic", "delete", "jobs")
+	c.fails(exitFailed, "contains 2 messages", "topic", "delete", "jobs")
 	c.want("Removed 1 message of subscription jobs/all.\n", "subscription", "purge", "jobs", "all")
 	c.want("Deleted subscription jobs/all.\n", "subscription", "delete", "jobs", "all")
 	c.want("NAME  STATE   SUBSCRIPTIONS  SCHEDULED\njobs  Active              1          0\n", "topic", "list")
@@ -101,8 +101,8 @@ func TestMistakes(t *testing.T) {
 		text string
 		args []string
 	}{
-		{exitUsage, `"qeue" is no command of triagemq; did you mean queue?`, []string{"qeue"}},
-		{exitUsage, `"fly" is no command of triagemq queue`, []string{"queue", "fly"}},
+		{exitUsage, `unknown command "qeue" for triagemq; did you mean queue?`, []string{"qeue"}},
+		{exitUsage, `unknown command "fly" for triagemq queue`, []string{"queue", "fly"}},
 		{exitUsage, "takes 1 argument (NAME)", []string{"queue", "create"}},
 		{exitUsage, "takes 2 arguments (TOPIC NAME)", []string{"subscription", "show", "t"}},
 		{exitUsage, "unknown flag", []string{"send", "q", "--fly"}},
@@ -111,14 +111,14 @@ func TestMistakes(t *testing.T) {
 		{exitUsage, "--ttl", []string{"send", "q", "--body", "x", "--ttl", "soon"}},
 		{exitUsage, "numbers from 1", []string{"send", "q", "--body", "x", "--count", "0"}},
 		{exitUsage, "--body and --file do not go together", []string{"send", "q", "--body", "x", "--file", "y"}},
-		{exitUsage, "none of release, abandon, defer, dead-letter", []string{"receive", "q", "--peek-lock", "eat"}},
-		{exitUsage, "belongs to --peek-lock dead-letter", []string{"receive", "q", "--reason", "x"}},
-		{exitUsage, "--peek-lock and --delete do not go together", []string{"receive", "q", "--peek-lock", "defer", "--delete"}},
+		{exitUsage, "none of complete, release, abandon, defer, dead-letter", []string{"receive", "q", "--settle", "eat"}},
+		{exitUsage, "belongs to --settle dead-letter", []string{"receive", "q", "--reason", "x"}},
+		{exitUsage, "--settle and --delete do not go together", []string{"receive", "q", "--settle", "defer", "--delete"}},
 		{exitUsage, "is not a number", []string{"queue", "create", "x", "--max-delivery-count", "many"}},
 		{exitUsage, "not a duration", []string{"queue", "create", "x", "--lock-duration", "long"}},
 		{exitUsage, "nothing to change", []string{"queue", "update", "q"}},
 		{exitUsage, "is no property of a queue", []string{"queue", "update", "q", "--unset", "colour"}},
-		{exitUsage, "which file?", []string{"apply"}},
+		{exitUsage, "missing -f FILE", []string{"apply"}},
 		{exitUsage, "--connection-string", []string{"queue", "list", "--connection-string", "nonsense"}},
 		{exitFailed, "triagemq serve --dev", []string{"queue", "list", "--connection-string", "amqp://127.0.0.1:1"}},
 		{exitFailed, "triagemq serve --dev", []string{"send", "q", "--body", "x", "--connection-string", "amqp://127.0.0.1:1"}},
@@ -140,8 +140,8 @@ func TestForwardsInAnyOrderOfTheFile(t *testing.T) {
 queues: [{name: a, forwardTo: b}, {name: b, forwardTo: t}, {name: c, forwardDeadLetteredMessagesTo: d}, {name: d, forwardDeadLetteredMessagesTo: c}]
 topics: [{name: t, subscriptions: [{name: s, forwardTo: c}]}]`)
 	c.do("send", "b", "--body", "x") // which makes four hops; from a it would be one too many
-	c.want("x\n", "receive", "c", "--body-only", "--peek-lock", "dead-letter")
-	c.want("x\n", "receive", "d", "--body-only", "--peek-lock", "dead-letter")
+	c.want("x\n", "receive", "c", "--body-only", "--settle", "dead-letter")
+	c.want("x\n", "receive", "d", "--body-only", "--settle", "dead-letter")
 	c.want("x\n", "receive", "c", "--body-only")
 	c.fails(exitFailed, `"nowhere" does not exist`, "queue", "create", "e", "--forward-to", "nowhere")
 }

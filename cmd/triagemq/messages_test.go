@@ -18,7 +18,7 @@ func TestSendAndReceiveByPriority(t *testing.T) {
 	c.want("Sent 2 messages to q.\n", "send", "q", "--body", "a", "--body", "b")
 	c.want("Sent 1 message to q.\n", "send", "q", "--body", "high", "--property", "Priority=High")
 	c.want("high\na\nb\nlow\n", "receive", "q", "--count", "0", "--wait", "100ms", "--body-only")
-	c.fails(exitFailed, "no message came from q within 50ms", "receive", "q", "--wait", "50ms")
+	c.fails(exitFailed, "no message received from q within 50ms", "receive", "q", "--wait", "50ms")
 }
 
 func TestSendReadsInput(t *testing.T) {
@@ -51,7 +51,7 @@ func TestReceiveShowsWhatThereIs(t *testing.T) {
     text = 5
   hi
   there
-`, "receive", "q", "--peek-lock", "release")
+`, "receive", "q", "--settle", "release")
 	var m shownMessage
 	if err := json.Unmarshal([]byte(c.do("receive", "q", "--json")), &m); err != nil {
 		t.Fatal(err)
@@ -81,9 +81,9 @@ queues:
 		"     3  ready      4          <a time, to the second>       0           c\n", "peek", "q")
 	c.want("#1  paying (level 8)  <a time, to the second>  id 1\n    plan = paid\n  a\n", "peek", "q", "--full", "-n", "1")
 	c.want("#1  paying (level 8)  <a time, to the second>  id 1\n    plan = paid\n  a\n", "receive", "q")
-	c.want("#3  level 4  <a time, to the second>  id 3\n  c\n", "receive", "q", "--peek-lock", "release")
+	c.want("#3  level 4  <a time, to the second>  id 3\n  c\n", "receive", "q", "--settle", "release")
 	var m shownMessage
-	if err := json.Unmarshal([]byte(c.do("receive", "q", "--json", "--max", "free")), &m); err != nil {
+	if err := json.Unmarshal([]byte(c.do("receive", "q", "--json", "--max-priority", "free")), &m); err != nil {
 		t.Fatal(err)
 	}
 	if m.Level == nil || *m.Level != 3 || m.Class != "free" || m.Priority != "9" {
@@ -94,17 +94,17 @@ queues:
 // What the broker says is told without the names of packages.
 func TestErrorsNameNoPackages(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
-	c.fails(exitFailed, `open receiver of "q": invalid message: the policy has no class "nope"`, "receive", "q", "--min", "nope", "--wait", "1s")
+	c.fails(exitFailed, `open receiver of "q": invalid message: the policy has no class "nope"`, "receive", "q", "--min-priority", "nope", "--wait", "1s")
 	c.fails(exitFailed, `open sender to "none": entity not found: The messaging entity`, "send", "none", "--body", "x")
 }
 
 func TestReceiveVerdicts(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 3}]")
 	c.do("send", "q", "--body", "a", "--body", "b")
-	c.want("a\nb\n", "receive", "q", "-n", "2", "--body-only", "--peek-lock", "release")
-	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "abandon")
-	c.want("a\n", "receive", "q", "--body-only", "--peek-lock", "defer")
-	c.want("b\n", "receive", "q", "--body-only", "--peek-lock", "dead-letter", "--reason", "no good")
+	c.want("a\nb\n", "receive", "q", "-n", "2", "--body-only", "--settle", "release")
+	c.want("a\n", "receive", "q", "--body-only", "--settle", "abandon")
+	c.want("a\n", "receive", "q", "--body-only", "--settle", "defer")
+	c.want("b\n", "receive", "q", "--body-only", "--settle", "dead-letter", "--reason", "no good")
 	c.want("NUMBER  STATE     LEVEL  ENQUEUED                 FAILED  SESSION  BODY\n     1  deferred      4  <a time, to the second>       2           a\n", "peek", "q")
 }
 
@@ -152,7 +152,7 @@ func TestTransferDeadLetters(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q, forwardTo: nowhere}, {name: nowhere}]\ntopics: [{name: t}]")
 	c.do("queue", "delete", "nowhere")
 	c.do("send", "q", "--body", "a")
-	c.want("a\n", "receive", "q/$Transfer/$DeadLetterQueue", "--body-only", "--peek-lock", "release")
+	c.want("a\n", "receive", "q/$Transfer/$DeadLetterQueue", "--body-only", "--settle", "release")
 	if got := c.do("deadletter", "list", "q", "--transfer"); !strings.Contains(got, "ForwardingFailed") {
 		t.Errorf("the list does not say why: %s", got)
 	}
@@ -175,7 +175,7 @@ func TestTransferDeadLetters(t *testing.T) {
 func TestDeadLetters(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}, {name: repair}]\ntopics: [{name: t, subscriptions: [{name: s}]}]")
 	kill := func(entity string, more ...string) {
-		c.do(append([]string{"receive", entity, "-n", "3", "--body-only", "--peek-lock", "dead-letter", "--reason", "no good"}, more...)...)
+		c.do(append([]string{"receive", entity, "-n", "3", "--body-only", "--settle", "dead-letter", "--reason", "no good"}, more...)...)
 	}
 	c.do("send", "q", "--body", "a", "--property", "n=1", "--id", "i")
 	c.do("send", "q", "--body", "b", "--property", "n=2", "--id", "i")

@@ -150,7 +150,7 @@ messages are late already.`,
 			}
 		}
 		if len(rows.rows) == 1 {
-			fmt.Fprintln(t.out, "Nothing is promised: give classes an objective with `triagemq policy set`.")
+			fmt.Fprintln(t.out, "No class has an objective; add one with `triagemq policy set`.")
 			return
 		}
 		rows.print(t.out)
@@ -168,7 +168,7 @@ func perSecond(rate float64) string {
 func statsCommand(s streams) *cobra.Command {
 	return measuring(s, &cobra.Command{
 		Use:   "stats [QUEUE]",
-		Short: "Show what comes in, what goes out and how long it waits, by class",
+		Short: "Show arrival rate, completion rate and wait time by class",
 	}, func(t *target, all []measured) {
 		rows := newTable("QUEUE", "CLASS", "#WAITING", "OLDEST", "#IN/S", "#OUT/S", "WAIT 50%", "95%", "99%", "WORK 50%", "DRAINED", "#REFUSED", "#DEAD", "#EXPIRED")
 		for _, m := range all {
@@ -186,7 +186,7 @@ func statsCommand(s streams) *cobra.Command {
 		rows.print(t.out)
 		for _, m := range all {
 			if m.Saturated {
-				fmt.Fprintf(t.out, "%s is saturated: classes share the deliveries by weight\n", m.Entity)
+				fmt.Fprintf(t.out, "%s is saturated: levels are served by weight until the backlog shrinks\n", m.Entity)
 			}
 		}
 		if len(all) != 1 {

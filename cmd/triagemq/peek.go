@@ -26,7 +26,7 @@ whatever their state, without taking them.`,
 		Example: `  triagemq peek orders --count 20
   triagemq peek orders --filter "Priority = 'High' AND region = 'eu'"
   triagemq peek jobs --subscription high --full
-  triagemq peek orders --dead`,
+  triagemq peek orders --dead-letter`,
 		Args: exactly("QUEUE|TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },
 	})

@@ -52,9 +52,10 @@ func (s standing) String() string {
 
 func policyCommand(s streams) *cobra.Command {
 	cmd, t := clientCommand(s, &cobra.Command{
-		Use: "policy", Short: "Say what messages are worth: classes, order, limits and objectives",
+		Use: "policy", Short: "Manage policies: priority classes, order, limits, objectives",
 		Long: `A policy puts the messages of a queue or subscription into classes and says in which
-order they are served, who is turned away first, and what is promised to each.
+order they are served, which ones are rejected first under load, and the objective
+of each.
 It is written in YAML or JSON; docs/guide/priorities.md names every field.`,
 		Example: `  triagemq policy check orders-policy.yaml
   triagemq policy dry-run orders orders-policy.yaml

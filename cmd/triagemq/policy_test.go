@@ -59,12 +59,12 @@ func TestPolicyIsTriedSetAndShown(t *testing.T) {
 	wantParts(t, c.do("explain", "orders", "2"), "Message 2 of orders is waiting", "Ahead of it (strict): 1 of paid (level 8).")
 
 	// A range, and several queues at once.
-	wantParts(t, c.do("receive", "orders", "--max", "4", "--body-only"), "b\n")
+	wantParts(t, c.do("receive", "orders", "--max-priority", "4", "--body-only"), "b\n")
 	c.do("send", "second", "-b", "c")
 	c.want("a\nc\n", "receive", "--from", "orders,second", "--count", "2", "--body-only")
 
 	c.do("policy", "delete", "orders")
-	wantParts(t, c.do("objectives", "orders"), "Nothing is promised")
+	wantParts(t, c.do("objectives", "orders"), "No class has an objective")
 	if o := c.with("", "explain", "orders", "x"); o.code != exitUsage {
 		t.Errorf("explain of no number: code %d, want %d", o.code, exitUsage)
 	}

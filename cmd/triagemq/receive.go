@@ -23,7 +23,7 @@ type source struct {
 
 func (s *source) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.subscription, "subscription", "s", "", "`name` of the topic's subscription to read")
-	cmd.Flags().BoolVar(&s.dead, "dead", false, "read the dead letters")
+	cmd.Flags().BoolVar(&s.dead, "dead-letter", false, "read the dead-letter queue")
 }
 
 // of returns the address to read for what the user named.
@@ -46,9 +46,8 @@ type receiveFlags struct {
 	source
 	count       int
 	wait        time.Duration
-	verdict     string
+	disposition string
 	remove      bool
-	complete    bool
 	reason      string
 	description string
 	session     string
@@ -60,7 +59,7 @@ type receiveFlags struct {
 }
 
 // errNothing is the end of a command that got no message at all.
-var errNothing = errors.New("no message came")
+var errNothing = errors.New("no message received")
 
 func receiveCommand(s streams) *cobra.Command {
 	var f receiveFlags
@@ -69,17 +68,18 @@ func receiveCommand(s streams) *cobra.Command {
 		Short: "Receive messages, the most urgent first",
 		Long: `Receive messages from a queue or subscription, the most urgent first.
 
-A message is completed, which removes it, after it was printed. With --peek-lock it
-gets another verdict: release (back, as if nothing had been), abandon (back, counted as
-a failure), defer or dead-letter. With --delete it is gone as it is handed out.
+A message is completed, which removes it, after it was printed. --settle chooses
+another disposition: release (requeue, delivery count unchanged), abandon (requeue,
+delivery count + 1), defer or dead-letter. --delete removes messages on delivery
+(receive-and-delete).
 
-The exit code is 1 if no message came.`,
+The exit code is 1 if no message was received.`,
 		Example: `  triagemq receive orders
   triagemq receive orders --count 0 --wait 1s --body-only > bodies.txt
-  triagemq receive jobs --subscription high --peek-lock release
-  triagemq receive orders --peek-lock dead-letter --reason "wrong address"
+  triagemq receive jobs --subscription high --settle release
+  triagemq receive orders --settle dead-letter --reason "wrong address"
   triagemq receive --from urgent,orders,reports
-  triagemq receive orders --min high`,
+  triagemq receive orders --min-priority high`,
 	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(f.from) == 0 {
@@ -95,28 +95,27 @@ The exit code is 1 if no message came.`,
 	fs := cmd.Flags()
 	fs.IntVarP(&f.count, "count", "n", 1, "how many to receive; 0 is all that come")
 	fs.DurationVarP(&f.wait, "wait", "w", 5*time.Second, "how long to wait for the next one")
-	fs.BoolVar(&f.complete, "complete", false, "complete each message after it was printed (the default)")
-	fs.StringVar(&f.verdict, "peek-lock", "", "another `verdict`: release, abandon, defer or dead-letter")
-	fs.BoolVar(&f.remove, "delete", false, "remove messages as they are handed out")
+	fs.StringVar(&f.disposition, "settle", "complete", "`disposition` of each message after it was printed: complete, release, abandon, defer or dead-letter")
+	fs.BoolVar(&f.remove, "delete", false, "remove messages on delivery (receive-and-delete)")
 	fs.StringVar(&f.reason, "reason", "", "`text`: why they are dead letters")
 	fs.StringVar(&f.description, "description", "", "`text`: more about why")
 	fs.StringVar(&f.session, "session", "", "`id` of the session to read")
 	fs.BoolVar(&f.nextSession, "next-session", false, "read the next session that is free")
 	fs.StringSliceVar(&f.from, "from", nil, "receive from several queues, `a,b,c`, the first that has a message first")
 	fs.BoolVar(&f.byLevel, "by-level", false, "with --from, take the most urgent message of all of them")
-	fs.StringVar(&f.min, "min", "", "receive nothing below this `priority`: a level, a name or a class")
-	fs.StringVar(&f.max, "max", "", "receive nothing above this `priority`")
+	fs.StringVar(&f.min, "min-priority", "", "receive nothing below this `priority`: a level, a name or a class")
+	fs.StringVar(&f.max, "max-priority", "", "receive nothing above this `priority`")
 	fs.BoolVar(&f.bodyOnly, "body-only", false, "print nothing but bodies, each with a line end")
-	exclusive(cmd, "complete", "peek-lock", "delete")
+	exclusive(cmd, "settle", "delete")
 	exclusive(cmd, "session", "next-session", "from")
 	exclusive(cmd, "subscription", "from")
 	exclusive(cmd, "json", "body-only")
 	return cmd
 }
 
-// verdicts are what can become of a message.
-var verdicts = map[string]func(context.Context, *client.Receiver, *client.Received, *receiveFlags) error{
-	"": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
+// dispositions settle a message, by name.
+var dispositions = map[string]func(context.Context, *client.Receiver, *client.Received, *receiveFlags) error{
+	"complete": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
 		return r.Complete(ctx, m)
 	},
 	"release": func(ctx context.Context, r *client.Receiver, m *client.Received, _ *receiveFlags) error {
@@ -134,15 +133,15 @@ var verdicts = map[string]func(context.Context, *client.Receiver, *client.Receiv
 }
 
 func (f *receiveFlags) run(ctx context.Context, name string) error {
-	verdict, ok := verdicts[f.verdict]
+	disposition, ok := dispositions[f.disposition]
 	if !ok {
-		return usageError{fmt.Errorf("--peek-lock %q is none of release, abandon, defer, dead-letter", f.verdict)}
+		return usageError{fmt.Errorf("--settle %q is none of complete, release, abandon, defer, dead-letter", f.disposition)}
 	}
 	if f.count < 0 || f.wait < 0 {
-		return usageError{fmt.Errorf("--count and --wait are not negative")}
+		return usageError{fmt.Errorf("--count and --wait must not be negative")}
 	}
-	if f.reason != "" && f.verdict != "dead-letter" {
-		return usageError{fmt.Errorf("--reason belongs to --peek-lock dead-letter")}
+	if f.reason != "" && f.disposition != "dead-letter" {
+		return usageError{fmt.Errorf("--reason belongs to --settle dead-letter")}
 	}
 	c, done, err := f.dial(ctx)
 	if err != nil {
@@ -154,16 +153,16 @@ func (f *receiveFlags) run(ctx context.Context, name string) error {
 		return err
 	}
 	got := 0
-	// What was printed and given back must not come again at once, so verdicts
-	// that keep a message in the queue are given at the end.
-	var held []*client.Received
+	// A message that was printed and requeued must not be received again at once.
+	// So dispositions that requeue are sent at the end.
+	var keep []*client.Received
 	for f.count == 0 || got < f.count {
 		m, err := f.next(ctx, r)
 		if errors.Is(err, errNothing) {
 			break
 		}
 		if err != nil {
-			return errors.Join(advise(err), f.settle(ctx, r, verdict, held))
+			return errors.Join(advise(err), f.settle(ctx, r, disposition, keep))
 		}
 		got++
 		if err := f.print(m, got); err != nil {
@@ -171,15 +170,15 @@ func (f *receiveFlags) run(ctx context.Context, name string) error {
 		}
 		switch {
 		case f.remove:
-		case f.verdict == "release" || f.verdict == "abandon":
-			held = append(held, m)
+		case f.disposition == "release" || f.disposition == "abandon":
+			keep = append(keep, m)
 		default:
-			if err := verdict(ctx, r, m, f); err != nil {
+			if err := disposition(ctx, r, m, f); err != nil {
 				return advise(err)
 			}
 		}
 	}
-	if err := f.settle(ctx, r, verdict, held); err != nil {
+	if err := f.settle(ctx, r, disposition, keep); err != nil {
 		return err
 	}
 	if got == 0 {
@@ -188,11 +187,11 @@ func (f *receiveFlags) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// settle gives the verdict on what was held back.
-func (f *receiveFlags) settle(ctx context.Context, r *client.Receiver, verdict func(context.Context, *client.Receiver, *client.Received, *receiveFlags) error, held []*client.Received) error {
+// settle sends the disposition of messages that were kept until the end.
+func (f *receiveFlags) settle(ctx context.Context, r *client.Receiver, disposition func(context.Context, *client.Receiver, *client.Received, *receiveFlags) error, keep []*client.Received) error {
 	var errs []error
-	for _, m := range held {
-		errs = append(errs, verdict(ctx, r, m, f))
+	for _, m := range keep {
+		errs = append(errs, disposition(ctx, r, m, f))
 	}
 	return advise(errors.Join(errs...))
 }

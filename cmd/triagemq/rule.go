@@ -54,7 +54,7 @@ func (f ruleFlags) rule(name string) (entity.Rule, error) {
 		return rule, nil
 	}
 	if f.filter != "" {
-		return rule, usageError{fmt.Errorf("--filter and exact matches do not go together; add two rules")}
+		return rule, usageError{fmt.Errorf("--filter cannot be combined with correlation matches; create two rules")}
 	}
 	values, err := parseProperties(f.properties)
 	if err != nil {

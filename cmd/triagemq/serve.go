@@ -72,8 +72,8 @@ this machine alone. A container cannot tell who is on its machine: give --dev
 	fs := cmd.Flags()
 	fs.StringVar(&f.Data, "data", "", "`directory` of the store (default ./triagemq-data)")
 	fs.StringSliceVar(&f.Listeners, "listen", nil, "`host:port` to listen on; may be repeated (default localhost:5672 and localhost:5300)")
-	fs.BoolVar(&f.Security.Dev, "dev", false, "let this machine in with the emulators' key, make a certificate, and create the queues orders and demo")
-	fs.BoolVar(&f.Security.AllowRemote, "allow-remote", false, "with --dev: serve other machines too, in plain text, and ask everybody for a key")
+	fs.BoolVar(&f.Security.Dev, "dev", false, "development mode: accept the emulators' key from loopback, generate a certificate, create the queues orders and demo")
+	fs.BoolVar(&f.Security.AllowRemote, "allow-remote", false, "with --dev: also serve other machines, in plain text; every client needs a key")
 	fs.StringVar(&f.file, "config", "", "YAML `file` with settings and entities")
 	fs.StringVar(&f.emulator, "emulator-config", "", "Config.json `file` of the Service Bus or Event Hubs emulator")
 	fs.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file`, PEM")
@@ -164,7 +164,7 @@ func welcome(w io.Writer, cfg config.Config, r server.Ready) {
 	show := "triagemq key show --data " + cfg.Data
 	switch {
 	case r.NewKey != nil:
-		fmt.Fprintf(w, "\nA root key was made. It is kept in %s; `%s` shows it again\n  %s\n",
+		fmt.Fprintf(w, "\nCreated a root key, stored in %s; `%s` prints it again\n  %s\n",
 			filepath.Join(cfg.Data, "namespace.json"), show,
 			connectionString(at, r.NewKey.Name, r.NewKey.PrimaryKey))
 	case !cfg.Security.Dev || cfg.Security.AllowRemote:

@@ -123,7 +123,7 @@ func TestServeWarnsOfRemoteDevelopment(t *testing.T) {
 	var out bytes.Buffer
 	err := &stopOnWarning{stop: stop}
 	code := run(ctx, []string{"serve", "--dev", "--allow-remote", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, streams{strings.NewReader(""), &out, err})
-	if code != 0 || !strings.Contains(err.String(), "\x1b[31mWARNING: ") || !strings.Contains(out.String(), "A root key was made") {
+	if code != 0 || !strings.Contains(err.String(), "\x1b[31mWARNING: ") || !strings.Contains(out.String(), "Created a root key") {
 		t.Errorf("code %d\n%s\n%s", code, out.String(), err.String())
 	}
 }
@@ -137,7 +137,7 @@ func TestWelcome(t *testing.T) {
 	want := `TriageMQ is ready. Data in d
   listening on 127.0.0.1:5672
 
-A root key was made. It is kept in ` + filepath.Join("d", "namespace.json") + "; `triagemq key show --data d` shows it again" + `
+Created a root key, stored in ` + filepath.Join("d", "namespace.json") + "; `triagemq key show --data d` prints it again" + `
   Endpoint=sb://127.0.0.1;SharedAccessKeyName=root;SharedAccessKey=key;UseDevelopmentEmulator=true
 `
 	if w.String() != want {

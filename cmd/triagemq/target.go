@@ -162,7 +162,7 @@ func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 			hint = "did you mean " + strings.Join(similar, " or ") + "?"
 		}
-		return usageError{fmt.Errorf("%q is no command of %s; %s", args[0], cmd.CommandPath(), hint)}
+		return usageError{fmt.Errorf("unknown command %q for %s; %s", args[0], cmd.CommandPath(), hint)}
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
