@@ -63,7 +63,7 @@ func startOn(t testing.TB, b *broker.Broker, wrap func(*access.RuleAuthority) ac
 			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2}
 		},
 		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
-	r := &rig{t: t, b: b, authority: authority, handler: h, api: h.(*front).api.(*api)}
+	r := &rig{t: t, b: b, authority: authority, handler: h, api: h.(*router).api.(*api)}
 	if err := json.Unmarshal(r.api.document, &r.doc); err != nil {
 		t.Fatalf("the document: %v", err)
 	}

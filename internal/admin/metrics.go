@@ -22,12 +22,12 @@ import (
 
 const (
 	// maxSeries bounds what one scrape costs, here and at Prometheus: entities
-	// beyond are counted and not told one by one.
+	// beyond that have no metrics of their own.
 	maxSeries = 50_000
 )
 
-// newMetrics returns the handler of /metrics. What it tells is collected when it
-// is asked.
+// newMetrics returns the handler of /metrics. Metrics are collected for each
+// request.
 func newMetrics(p Parts) http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -41,7 +41,7 @@ func newMetrics(p Parts) http.Handler {
 			refuse(w, err)
 			return
 		}
-		// A collector knows no context, so that each scrape has its own.
+		// A collector gets no context, so each scrape has its own collector.
 		scrape := prometheus.NewRegistry()
 		scrape.MustRegister(&collector{Parts: p, ctx: r.Context()}, &classCollector{Parts: p, ctx: r.Context()}, &shardCollector{p})
 		if p.Memory != nil {
@@ -57,7 +57,7 @@ func newMetrics(p Parts) http.Handler {
 	})
 }
 
-// refuse answers in the plain text that people see in Prometheus.
+// refuse answers in plain text, which Prometheus shows.
 func refuse(w http.ResponseWriter, err error) {
 	p, _ := problem.Of(err)
 	if p.Status == http.StatusUnauthorized {
@@ -82,33 +82,33 @@ func newGauge(name, help string, of func(broker.Runtime) int64) gauge {
 var (
 	gauges = []gauge{
 		newGauge("messages_active", "Messages that are ready or locked.", func(r broker.Runtime) int64 { return r.Active }),
-		newGauge("messages_locked", "Messages that a consumer holds.", func(r broker.Runtime) int64 { return r.Locked }),
-		newGauge("messages_scheduled", "Messages whose time has not come.", func(r broker.Runtime) int64 { return r.Scheduled }),
+		newGauge("messages_locked", "Messages that are locked by a consumer.", func(r broker.Runtime) int64 { return r.Locked }),
+		newGauge("messages_scheduled", "Scheduled messages that are not due yet.", func(r broker.Runtime) int64 { return r.Scheduled }),
 		newGauge("messages_deferred", "Messages that a consumer put aside.", func(r broker.Runtime) int64 { return r.Deferred }),
 		newGauge("messages_dead", "Dead letters.", func(r broker.Runtime) int64 { return r.Dead }),
 		newGauge("messages_transfer_dead", "Messages that could not be forwarded.", func(r broker.Runtime) int64 { return r.TransferDead }),
 		newGauge("bytes", "Size of all messages.", func(r broker.Runtime) int64 { return r.Bytes }),
 		newGauge("receivers", "Consumers that are attached.", func(r broker.Runtime) int64 { return int64(r.Receivers) }),
 	}
-	levelReady = prometheus.NewDesc("triagemq_level_messages_ready", "Messages of a level that can be handed out.",
+	levelReady = prometheus.NewDesc("triagemq_level_messages_ready", "Messages of a level that can be delivered.",
 		append(entityLabels, "level"), nil)
 	levelOldest = prometheus.NewDesc("triagemq_level_oldest_seconds", "How long the oldest ready message of a level has waited.",
 		append(entityLabels, "level"), nil)
 	unknownPriority = prometheus.NewDesc("triagemq_messages_unknown_priority_total",
-		"Messages whose property Priority is neither a level nor the name of one, and that no condition of a class took.", entityLabels, nil)
+		"Messages whose property Priority is neither a level nor the name of one, and that match no condition of a class.", entityLabels, nil)
 	entityCount = prometheus.NewDesc("triagemq_entities", "Entities by kind.", []string{"kind"}, nil)
-	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities beyond those that are told one by one.", nil, nil)
+	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities without metrics of their own because there are too many.", nil, nil)
 	connected   = prometheus.NewDesc("triagemq_connections", "Clients that are connected by AMQP.", nil, nil)
 	unreadable  = prometheus.NewDesc("triagemq_messages_unreadable_total", "Messages that became dead letters because their bodies could not be read.", nil, nil)
 )
 
-// collector asks the broker for one scrape. It is a prometheus.Collector.
+// collector reads the broker for one scrape. It is a prometheus.Collector.
 type collector struct {
 	Parts
 	ctx context.Context // of the request that scrapes
 }
 
-// Describe tells the names.
+// Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		to <- g.desc
@@ -118,7 +118,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect tells the numbers.
+// Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	now := c.Broker.Now()
 	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0}

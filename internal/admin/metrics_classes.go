@@ -24,25 +24,25 @@ var (
 	classService  = classDesc("service_seconds", "Time from last delivered until completed.")
 	classEndToEnd = classDesc("end_to_end_seconds", "Time from enqueued until completed.")
 	classRecent   = classDesc("wait_recent_seconds", "Quantiles of the recent waits until first delivered.", "quantile")
-	classFlow     = classDesc("messages_total", "Messages that arrived, were completed, died, were refused or evicted, or expired.", "event")
+	classFlow     = classDesc("messages_total", "Messages that arrived, were completed, dead-lettered, rejected or evicted, or expired.", "event")
 	classRate     = classDesc("messages_per_second", "Messages per second in the last minute.", "event")
-	classWaiting  = classDesc("waiting", "Messages that could be handed out.")
-	classOldest   = classDesc("oldest_seconds", "How long the oldest of those has waited.")
-	classState    = classDesc("objective_state", "How the objective stands: 1 met, 2 at risk, 3 missed.")
+	classWaiting  = classDesc("waiting", "Messages that could be delivered.")
+	classOldest   = classDesc("oldest_seconds", "Age of the oldest of those messages.")
+	classState    = classDesc("objective_state", "State of the objective: 1 met, 2 at risk, 3 missed.")
 	classShare    = classDesc("objective_share", "Share of messages that started in time.", "window")
-	classBurn     = classDesc("objective_burn", "Late messages in proportion to those that may be late.", "window")
+	classBurn     = classDesc("objective_burn", "Error budget burn rate: late messages divided by those allowed to be late.", "window")
 	demandWorkers = prometheus.NewDesc("triagemq_demand_workers", "Workers that the objectives need now.", []string{"entity"}, nil)
 	saturated     = prometheus.NewDesc("triagemq_saturated", "Whether classes share the deliveries because too much waits: 1 or 0; only where a policy says when.", []string{"entity"}, nil)
-	operations    = prometheus.NewDesc("triagemq_operations_total", "What clients asked for.", []string{"entity", "operation"}, nil)
+	operations    = prometheus.NewDesc("triagemq_operations_total", "Operations requested by clients.", []string{"entity", "operation"}, nil)
 )
 
-// classCollector tells what was measured, for one scrape.
+// classCollector collects the measurements of classes, for one scrape.
 type classCollector struct {
 	Parts
 	ctx context.Context // of the request that scrapes
 }
 
-// Describe tells the names.
+// Describe implements prometheus.Collector.
 func (c *classCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{classWait, classService, classEndToEnd, classRecent, classFlow, classRate,
 		classWaiting, classOldest, classState, classShare, classBurn, demandWorkers, saturated, operations} {
@@ -53,7 +53,7 @@ func (c *classCollector) Describe(to chan<- *prometheus.Desc) {
 // seriesOfClass is about how many series a class has.
 const seriesOfClass = 3*(len(objective.Bounds)+3) + 24
 
-// Collect tells the numbers.
+// Collect implements prometheus.Collector.
 func (c *classCollector) Collect(to chan<- prometheus.Metric) {
 	series := 0
 	for _, o := range c.Broker.AllObjectives(c.ctx) {

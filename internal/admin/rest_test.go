@@ -198,7 +198,7 @@ func TestRESTReceiveWithoutMemory(t *testing.T) {
 	r.queue(entity.Queue{Name: "q"})
 	r.want(201, "POST", "/q/messages", strings.Repeat("x", 1000))
 	var asked int64
-	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, Hold: func(_ *http.Request, n int64) bool { asked = n; return false }})
+	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, ChargeMemory: func(_ *http.Request, n int64) bool { asked = n; return false }})
 	for _, method := range []string{"DELETE", "POST"} {
 		req := httptest.NewRequestWithContext(t.Context(), method, "http://localhost/q/messages/head?timeout=5", nil)
 		req.SetBasicAuth("root", "root key")

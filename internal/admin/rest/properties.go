@@ -87,8 +87,8 @@ func (p *brokerProperties) fill(d *message.Draft) error {
 	return nil
 }
 
-// maxHeaderTTL is the longest time to live that a header can hold; a longer one
-// is written as two times.
+// maxHeaderTTL is the longest time to live that fits into the header; a longer
+// one is written as creation time and expiry.
 const maxHeaderTTL = (1<<32 - 1) * time.Millisecond
 
 func setTTL(d *message.Draft, ttl time.Duration) {
@@ -122,7 +122,7 @@ func (p *brokerProperties) ttl() (time.Duration, error) {
 	}
 	switch {
 	case seconds < 0 || seconds != seconds:
-		return 0, problem.Bad("TimeToLive is %v, less than nothing.", seconds)
+		return 0, problem.Bad("TimeToLive is %v; it must not be negative.", seconds)
 	case seconds > forever:
 		return 0, nil // as long as the queue lets it
 	}
