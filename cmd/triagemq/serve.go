@@ -117,7 +117,7 @@ func serve(ctx context.Context, cfg config.Config, again reloads, level slog.Lev
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
 	defer ballast()()
 	if len(cfg.Hubs) > 0 {
-		log.Warn("event hubs are not served yet", "ignored", len(cfg.Hubs))
+		log.Warn("event hubs are not served yet", "hubs", len(cfg.Hubs))
 	}
 	gone := func() {}
 	defer func() { gone() }()

@@ -271,7 +271,7 @@ func send(c *call) (any, error) {
 	return Sent{len(ms)}, rest.Store(c.Context(), to, ms, c.Unsynced)
 }
 
-var deadLetterQuery = []parameter{{"transfer", "boolean", "Use the dead letters that could not be forwarded."}}
+var deadLetterQuery = []parameter{{"transfer", "boolean", "Use the transfer dead-letter queue."}}
 
 // deadLetters is the address of an entity's dead letters; ?transfer=true
 // selects those that could not be forwarded.

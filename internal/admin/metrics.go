@@ -78,28 +78,28 @@ func newGauge(name, help string, of func(broker.Runtime) int64) gauge {
 	return gauge{prometheus.NewDesc("triagemq_"+name, help, entityLabels, nil), of}
 }
 
-// The metrics. Their names are part of the API and never change.
+// The metrics. Their names are part of the API: they do not change after the first release.
 var (
 	gauges = []gauge{
 		newGauge("messages_active", "Messages that are ready or locked.", func(r broker.Runtime) int64 { return r.Active }),
-		newGauge("messages_locked", "Messages that are locked by a consumer.", func(r broker.Runtime) int64 { return r.Locked }),
+		newGauge("messages_locked", "Messages locked by a consumer.", func(r broker.Runtime) int64 { return r.Locked }),
 		newGauge("messages_scheduled", "Scheduled messages that are not due yet.", func(r broker.Runtime) int64 { return r.Scheduled }),
-		newGauge("messages_deferred", "Messages that a consumer put aside.", func(r broker.Runtime) int64 { return r.Deferred }),
-		newGauge("messages_dead", "Dead letters.", func(r broker.Runtime) int64 { return r.Dead }),
-		newGauge("messages_transfer_dead", "Messages that could not be forwarded.", func(r broker.Runtime) int64 { return r.TransferDead }),
+		newGauge("messages_deferred", "Deferred messages.", func(r broker.Runtime) int64 { return r.Deferred }),
+		newGauge("messages_dead_lettered", "Dead letters.", func(r broker.Runtime) int64 { return r.Dead }),
+		newGauge("messages_transfer_dead_lettered", "Messages that could not be forwarded.", func(r broker.Runtime) int64 { return r.TransferDead }),
 		newGauge("bytes", "Size of all messages.", func(r broker.Runtime) int64 { return r.Bytes }),
 		newGauge("receivers", "Consumers that are attached.", func(r broker.Runtime) int64 { return int64(r.Receivers) }),
 	}
-	levelReady = prometheus.NewDesc("triagemq_level_messages_ready", "Messages of a level that can be delivered.",
+	levelReady = prometheus.NewDesc("triagemq_level_messages_ready", "Ready messages of a level.",
 		append(entityLabels, "level"), nil)
 	levelOldest = prometheus.NewDesc("triagemq_level_oldest_seconds", "How long the oldest ready message of a level has waited.",
 		append(entityLabels, "level"), nil)
 	unknownPriority = prometheus.NewDesc("triagemq_messages_unknown_priority_total",
 		"Messages whose property Priority is neither a level nor the name of one, and that match no condition of a class.", entityLabels, nil)
-	entityCount = prometheus.NewDesc("triagemq_entities", "Entities by kind.", []string{"kind"}, nil)
-	hiddenCount = prometheus.NewDesc("triagemq_entities_hidden", "Entities without metrics of their own because there are too many.", nil, nil)
-	connected   = prometheus.NewDesc("triagemq_connections", "Clients that are connected by AMQP.", nil, nil)
-	unreadable  = prometheus.NewDesc("triagemq_messages_unreadable_total", "Messages that became dead letters because their bodies could not be read.", nil, nil)
+	entityCount  = prometheus.NewDesc("triagemq_entities", "Entities by kind.", []string{"kind"}, nil)
+	omittedCount = prometheus.NewDesc("triagemq_entities_omitted", "Entities without metrics of their own because there are too many.", nil, nil)
+	connected    = prometheus.NewDesc("triagemq_connections", "Clients that are connected by AMQP.", nil, nil)
+	unreadable   = prometheus.NewDesc("triagemq_messages_unreadable_total", "Messages that became dead letters because their bodies could not be read.", nil, nil)
 )
 
 // collector reads the broker for one scrape. It is a prometheus.Collector.
@@ -113,7 +113,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		to <- g.desc
 	}
-	for _, d := range []*prometheus.Desc{levelReady, levelOldest, unknownPriority, entityCount, hiddenCount, connected, unreadable} {
+	for _, d := range []*prometheus.Desc{levelReady, levelOldest, unknownPriority, entityCount, omittedCount, connected, unreadable} {
 		to <- d
 	}
 }
@@ -122,11 +122,11 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	now := c.Broker.Now()
 	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0}
-	series, hidden := 0, 0
+	series, omitted := 0, 0
 	for addr := range addresses(c.Broker) {
 		kinds[addr.kind]++
 		if series >= maxSeries {
-			hidden++
+			omitted++
 			continue
 		}
 		rt, err := c.Broker.Runtime(c.ctx, addr.path)
@@ -146,7 +146,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for kind, n := range kinds {
 		set(entityCount, n, string(kind))
 	}
-	set(hiddenCount, hidden)
+	set(omittedCount, omitted)
 	set(connected, len(c.Connections(c.ctx)))
 	to <- prometheus.MustNewConstMetric(unreadable, prometheus.CounterValue, float64(c.Broker.Unreadable()))
 }

@@ -17,23 +17,23 @@ func classDesc(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc("triagemq_class_"+name, help, append(append([]string{}, classLabels...), more...), nil)
 }
 
-// The metrics of classes. Their names are part of the API and never change. The
+// The metrics of classes. Their names are part of the API: they do not change after the first release. The
 // class is empty for messages in none.
 var (
 	classWait     = classDesc("wait_seconds", "Time from enqueued until first delivered.")
 	classService  = classDesc("service_seconds", "Time from last delivered until completed.")
 	classEndToEnd = classDesc("end_to_end_seconds", "Time from enqueued until completed.")
 	classRecent   = classDesc("wait_recent_seconds", "Quantiles of the recent waits until first delivered.", "quantile")
-	classFlow     = classDesc("messages_total", "Messages that arrived, were completed, dead-lettered, rejected or evicted, or expired.", "event")
+	classFlow     = classDesc("messages_total", "Messages by event: arrived, completed, dead_lettered, refused, evicted, expired.", "event")
 	classRate     = classDesc("messages_per_second", "Messages per second in the last minute.", "event")
-	classWaiting  = classDesc("waiting", "Messages that could be delivered.")
-	classOldest   = classDesc("oldest_seconds", "Age of the oldest of those messages.")
+	classWaiting  = classDesc("messages_ready", "Ready messages.")
+	classOldest   = classDesc("oldest_ready_seconds", "Age of the oldest ready message.")
 	classState    = classDesc("objective_state", "State of the objective: 1 met, 2 at risk, 3 missed.")
 	classShare    = classDesc("objective_share", "Share of messages that started in time.", "window")
-	classBurn     = classDesc("objective_burn", "Error budget burn rate: late messages divided by those allowed to be late.", "window")
+	classBurn     = classDesc("objective_burn_rate", "Error budget burn rate: late messages divided by those allowed to be late.", "window")
 	demandWorkers = prometheus.NewDesc("triagemq_demand_workers", "Workers that the objectives need now.", []string{"entity"}, nil)
-	saturated     = prometheus.NewDesc("triagemq_saturated", "Whether classes share the deliveries because too much waits: 1 or 0; only where a policy says when.", []string{"entity"}, nil)
-	operations    = prometheus.NewDesc("triagemq_operations_total", "Operations requested by clients.", []string{"entity", "operation"}, nil)
+	saturated     = prometheus.NewDesc("triagemq_queue_saturated", "Whether levels are served by weight because the backlog is too large: 1 or 0; only for policies with saturation.", []string{"entity"}, nil)
+	operations    = prometheus.NewDesc("triagemq_operations_total", "Operations of clients.", []string{"entity", "operation"}, nil)
 )
 
 // classCollector collects the measurements of classes, for one scrape.
@@ -58,7 +58,7 @@ func (c *classCollector) Collect(to chan<- prometheus.Metric) {
 	series := 0
 	for _, o := range c.Broker.AllObjectives(c.ctx) {
 		if series += seriesOfClass * len(o.Classes); series > maxSeries {
-			return // hidden, like the entities beyond
+			return // omitted, like the entities beyond
 		}
 		single(to, demandWorkers, float64(o.Demand(broker.DemandOptions{}).Value), o.Entity)
 		if o.Saturated != nil {
@@ -95,7 +95,7 @@ func tellClass(to chan<- prometheus.Metric, entity string, c *objective.ClassRep
 		}
 	}
 	for event, f := range map[string]*objective.Flow{
-		"arrived": &c.Arrived, "completed": &c.Completed, "died": &c.DeadLettered, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
+		"arrived": &c.Arrived, "completed": &c.Completed, "dead_lettered": &c.DeadLettered, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
 	} {
 		to <- prometheus.MustNewConstMetric(classFlow, prometheus.CounterValue, float64(f.Total), entity, c.Name, event)
 		single(to, classRate, f.Minute, entity, c.Name, event)

@@ -118,7 +118,7 @@ func TestObjectivesDemandAndExplanations(t *testing.T) {
 
 	metrics := r.want(200, http.MethodGet, "/metrics", "").body
 	for _, line := range []string{
-		`triagemq_class_waiting{class="paid",entity="orders"} 1`,
+		`triagemq_class_messages_ready{class="paid",entity="orders"} 1`,
 		`triagemq_class_objective_state{class="paid",entity="orders"} 1`,
 		`triagemq_class_messages_total{class="paid",entity="orders",event="arrived"} 1`,
 		`triagemq_class_wait_seconds_bucket{class="paid",entity="orders",le="+Inf"} 0`,

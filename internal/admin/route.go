@@ -263,7 +263,7 @@ func faulty(body []byte, to any, path func(string) string, err error) error {
 		faults, _ = entity.DecodeJSON(body, to, entity.RefuseUnknown)
 	}
 	if len(faults) == 0 { // or it is not JSON
-		return problem.Bad("The body is not the JSON that is wanted here: %s.", strings.TrimPrefix(err.Error(), "json: "))
+		return problem.Bad("Invalid request body: %s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	unread := len(faults)
 	for _, f := range definitionFaults(to, path) {
@@ -272,7 +272,7 @@ func faulty(body []byte, to any, path func(string) string, err error) error {
 			faults = append(faults, f)
 		}
 	}
-	p := problem.Bad("The body is not the JSON that is wanted here: %s.", strings.ReplaceAll(faults.Error(), "\n", "; "))
+	p := problem.Bad("Invalid request body: %s.", strings.ReplaceAll(faults.Error(), "\n", "; "))
 	for _, f := range faults {
 		p.Details = append(p.Details, problem.Detail{Field: f.Field, Problem: f.Problem})
 	}
@@ -348,8 +348,8 @@ type list[T any] struct {
 
 var listQuery = []parameter{
 	{"prefix", "string", "Only names that begin with this, in any case."},
-	{"skip", "integer", "How many to leave out."},
-	{"top", "integer", "Maximum number to return; default 100, at most 1000."},
+	{"skip", "integer", "Number of entries to skip."},
+	{"top", "integer", "Maximum number of entries to return; default 100, at most 1000."},
 }
 
 // page returns the part of a list that the query selects.

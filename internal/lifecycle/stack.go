@@ -14,8 +14,7 @@ import (
 
 // Errors of layers.
 var (
-	// ErrEnded means that a layer returned, without an error, before it was
-	// stopped.
+	// ErrEnded means that a layer returned, without an error, before it was stopped.
 	ErrEnded = errors.New("lifecycle: layer returned before it was stopped")
 	// ErrStopTimeout means that a layer did not return in time.
 	ErrStopTimeout = errors.New("lifecycle: still running")

@@ -102,11 +102,11 @@ func (c Config) Validate() error {
 		switch local, err := isLocal(addr); {
 		case err != nil || local:
 		case c.trusting():
-			errs = append(errs, fmt.Errorf("listen on %s: with --dev no key is needed, so that it is for this machine alone; "+
-				"in a container give --allow-remote too: then a key is needed, which the first start prints and `triagemq key show` shows", addr))
+			errs = append(errs, fmt.Errorf("listen on %s: --dev accepts clients without a key and is for loopback only; "+
+				"in a container add --allow-remote: then every client needs a key, which the first start prints and `triagemq key show` shows", addr))
 		case c.TLS.CertFile == "" && !c.plainText():
-			errs = append(errs, fmt.Errorf("listen on %s: other machines could read everything; "+
-				"give --tls-cert and --tls-key, or say with --insecure that plain text is fine", addr))
+			errs = append(errs, fmt.Errorf("listen on %s: not loopback and no TLS; "+
+				"set --tls-cert and --tls-key, or allow plain text with --insecure", addr))
 		}
 	}
 	return errors.Join(errs...)

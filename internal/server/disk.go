@@ -32,7 +32,7 @@ func (d *disk) Watch(c journal.Claim, fn func(journal.Status)) {
 
 func (d *disk) tell(full bool) {
 	if full {
-		d.log.Error("disk is full: senders are turned away, consumers go on; free space on it, or receive or purge messages")
+		d.log.Error("disk is full: rejecting sends, delivery continues; free disk space, or receive or purge messages")
 		return
 	}
 	d.log.Info("disk has room again: senders are let in")

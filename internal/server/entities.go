@@ -39,11 +39,11 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 		switch {
 		case err == nil:
 			made[s.EntityRef] = made[s.EntityRef] || s.Verb == apply.Create
-			log.Info("entity follows the configuration", "step", s.Verb, "kind", s.Kind, "entity", s.Path())
+			log.Info("entity configuration applied", "action", s.Verb, "kind", s.Kind, "entity", s.Path())
 		case s.Verb == apply.Create || made[s.EntityRef]:
 			errs = append(errs, &stepError{s, err})
 		default:
-			log.Warn("entity differs from the configuration and cannot follow it", "kind", s.Kind, "entity", s.Path(), "err", broker.Text(err))
+			log.Warn("entity cannot be changed in place to match the configuration", "kind", s.Kind, "entity", s.Path(), "err", broker.Text(err))
 		}
 	}
 	return errors.Join(errs...)

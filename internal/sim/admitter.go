@@ -52,15 +52,15 @@ func (d depth) size(ms []*modelMessage) (n int64) {
 // modelAdmitter is the admission control of one queue, the real one and the
 // model's.
 type modelAdmitter struct {
-	real    *policy.Gate
-	asks    []policy.Ask // the latest requests to the real one
+	real    *policy.Admitter
+	asks    []policy.AdmitRequest // the latest requests to the real one
 	rules   *rules
 	classes map[string]*bucket
 	keys    map[string]*bucket
 }
 
 func newModelAdmitter(r *rules) *modelAdmitter {
-	return &modelAdmitter{real: policy.NewGate(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
+	return &modelAdmitter{real: policy.NewAdmitter(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
 }
 
 // replace changes the policy. A rate that stays the same stays used up.

@@ -67,7 +67,7 @@ func parsePath(path string) (target, error) {
 		t = target{kindEntity, strings.TrimSuffix(path, "/"), "", ""}
 	}
 	if t.entity == "" {
-		return t, problem.NotFound("There is nothing at this address.")
+		return t, problem.NotFound("No resource at this address.")
 	}
 	return t, nil
 }

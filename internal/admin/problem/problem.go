@@ -104,7 +104,7 @@ var known = []struct {
 	{broker.ErrQuota, http.StatusForbidden, "quota", ""},
 	{broker.ErrDiskFull, http.StatusInsufficientStorage, "disk_full", "The broker's disk is full. Receiving and settling still work."},
 	{broker.ErrSessionRequired, http.StatusBadRequest, "session_required", "The entity takes only messages of a session."},
-	{broker.ErrLockLost, http.StatusGone, "lock_lost", "The lock ran out, was settled, or never was."},
+	{broker.ErrLockLost, http.StatusGone, "lock_lost", "The lock expired, the message is already settled, or the token is unknown."},
 	{broker.ErrSessionLockLost, http.StatusGone, "lock_lost", "The session lock was lost."},
 	{broker.ErrSessionLocked, http.StatusConflict, "session_locked", "Another receiver has the session."},
 	{broker.ErrMessageNotFound, http.StatusNotFound, "message_not_found", "No message has that number, or it is locked."},

@@ -80,7 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Handler: h, Request: r, w: w}
 	var ok bool
 	if c.place, ok = find(r.URL.Path); !ok {
-		c.fail(problem.NotFound("There is nothing at this address."))
+		c.fail(problem.NotFound("No resource at this address."))
 		return
 	}
 	if err := c.serve(); err != nil {

@@ -4,7 +4,7 @@ package rest
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -238,7 +238,7 @@ func (c *call) renew() error {
 		return err
 	}
 	if len(until) != 1 {
-		return errors.New("rest: one lock was renewed, but not one end came back")
+		return fmt.Errorf("rest: renewed one lock, got %d expiry times", len(until))
 	}
 	b, err := json.Marshal(brokerProperties{LockToken: c.lock, LockedUntil: formatTime(until[0])})
 	if err != nil {
