@@ -11,8 +11,9 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// Every fault of a body is told at once: a field that nobody knows hides no bad duration,
-// a value of the wrong type no bad filter, and a bad limit no bad policy.
+// All faults of a body are reported at once: an unknown field hides no bad
+// duration, a value of the wrong type no bad filter, and a bad limit no bad
+// policy.
 func TestEveryFaultOfABodyAtOnce(t *testing.T) {
 	r := start(t)
 	if _, err := r.b.CreateTopic(t.Context(), entity.Topic{Name: "t"}); err != nil {
@@ -61,7 +62,7 @@ func TestEveryFaultOfABodyAtOnce(t *testing.T) {
 	}
 }
 
-// A body may have more faults than anybody reads; a bounded number of them is told.
+// A body may have very many faults; a bounded number of them is reported.
 func TestFaultsOfABodyAreBounded(t *testing.T) {
 	r := start(t)
 	got := r.do("POST", "/api/v1/queues", `{"name":"n"`+strings.Repeat(`,"colour":1`, 50_000)+`}`)

@@ -29,7 +29,7 @@ const (
 	matrixTopic = "news"
 )
 
-// credential is a column: who tries.
+// credential is a column: the caller.
 type credential struct{ accesstest.Credential }
 
 // base is where the resources of tokens are.

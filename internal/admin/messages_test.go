@@ -162,8 +162,8 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 	r.want(200, "DELETE", apiRoot+"/queues/q/deadletters", "")
 }
 
-// A message that is shown is charged to who asks for it, before it is read: many slow
-// clients must not have one each for nothing.
+// A peeked message is charged to its client before it is read: many slow
+// clients must not have one each without a charge.
 func TestShownMessagesAreCharged(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})

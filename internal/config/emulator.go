@@ -169,7 +169,8 @@ func (r emulatorRule) rule() entity.Rule {
 	return rule
 }
 
-// quotable are the properties whose values circulate in quotes, in lower case.
+// quotable are the properties whose values are often quoted in emulator files,
+// in lower case.
 var quotable = map[string]bool{
 	"partitioncount": true, "maxdeliverycount": true, "maxsizeinmegabytes": true, "maxmessagesizeinkilobytes": true,
 	"requiressession": true, "requiresduplicatedetection": true, "deadletteringonmessageexpiration": true,
@@ -202,8 +203,8 @@ func unquoteScalars(v any) {
 	}
 }
 
-// plainJSON takes comments and trailing commas out of a text. Everything else
-// stays where it was, so that positions hold.
+// plainJSON removes comments and trailing commas from a text. Everything else
+// keeps its position.
 func plainJSON(text []byte) []byte {
 	text = bytes.TrimPrefix(bytes.Clone(text), []byte("\ufeff"))
 	comma := -1 // position of a comma that nothing has followed yet
@@ -248,7 +249,7 @@ func blank(text []byte, from int, end []byte) int {
 	return to
 }
 
-// jsonFault places a syntax error.
+// jsonFault returns a syntax error with its position.
 func jsonFault(file string, text []byte, err error) Fault {
 	f := Fault{File: file, Problem: "not JSON: " + err.Error()}
 	offset := len(text)

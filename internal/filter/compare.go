@@ -19,8 +19,8 @@ const (
 	unlike  order = 3 // not comparable: types differ, or one is unknown or null
 )
 
-// compare orders two values. Numbers compare by what they are worth, exactly,
-// whatever their types: no rounding makes unlike numbers equal.
+// compare orders two values. Numbers of all types compare by their exact value:
+// no rounding makes unlike numbers equal.
 func compare(a, b *Value) order {
 	if a.kind != b.kind {
 		switch {
@@ -98,7 +98,7 @@ func compareIntDouble(a *Value, f float64) order {
 	return same
 }
 
-// wholeValue returns the integer that f is, if it is one that an Int can hold.
+// wholeValue returns f as an integer, if it is one in the range of Int.
 func wholeValue(f float64) (Value, bool) {
 	switch {
 	case f != math.Floor(f) || f < math.MinInt64 || f >= 1<<64:
@@ -110,8 +110,8 @@ func wholeValue(f float64) (Value, bool) {
 	}
 }
 
-// key returns v in the one form that all values equal to it share, for use in
-// hash tables; ok is false when v equals nothing, not even itself.
+// key returns v in the canonical form that all values equal to it share, for
+// use in hash tables; ok is false when v equals nothing, not even itself.
 func (v Value) key() (k Value, ok bool) {
 	v.width = Widest
 	switch v.kind {
@@ -171,11 +171,11 @@ func equal(a, b *Value) order {
 	return apart
 }
 
-// judge turns an order into the ternary of the comparison o.
+// compareResult turns an order into the result of the comparison o.
 func compareResult(o op, got order) ternary { return compareResults[o-opEqual][got-less] }
 
-// compareResults holds a row for each comparison, in the order of the operators, and in
-// it a ternary for each order.
+// compareResults has a row for each comparison, in the order of the operators,
+// and in it a ternary for each order.
 var compareResults = [...][5]ternary{
 	//                  less same greater apart unlike
 	opEqual - opEqual:        {no, yes, no, no, maybe}, //nolint:staticcheck // zero, spelt like the others

@@ -4,12 +4,12 @@ package filter
 
 import "strings"
 
-// cached is how many distinct properties one evaluation remembers. Looking a
-// property up means reading through the message; a set of rules asks for the same
-// few again and again.
+// cached is how many distinct properties one evaluation caches. A lookup reads
+// through the message, and the rules of a set use the same few properties again
+// and again.
 const cached = 24
 
-// env is one evaluation. It lives on the stack: nothing below may store a pointer
+// env is one evaluation. It is on the stack: nothing below may store a pointer
 // to it or pass it through an interface.
 type env struct {
 	view   View
@@ -26,9 +26,9 @@ func (e *env) fail(n *node, reason string) {
 	}
 }
 
-// slot returns the property at a slot, looking it up the first time. Of a user
-// property, unknown means that it is not there; of a system property, that it has
-// no value yet.
+// slot returns the property at a slot and looks it up the first time. For a
+// user property, unknown means that it is absent; for a system property, that
+// it has no value yet.
 func (e *env) slot(slot int, name *Name) *Value {
 	if slot < cached && e.cache[slot] != nil {
 		return e.cache[slot]
@@ -36,8 +36,8 @@ func (e *env) slot(slot int, name *Name) *Value {
 	return e.fetch(name, slot)
 }
 
-// fetch returns a property of the message and remembers it in slot, unless that is
-// beyond those there are.
+// fetch returns a property of the message and caches it in slot, if there is
+// such a slot.
 func (e *env) fetch(name *Name, slot int) *Value {
 	var v *Value
 	if name.System == NotSystem {
@@ -90,9 +90,9 @@ func (e *env) number(n *node) int {
 
 func (e *env) noValue(n *node) { e.fail(n, "it has no value at this point") }
 
-// lent returns the value of n from where it lies, if n is a constant or a
-// property, as most operands are; else nil. It must not call value: the compiler
-// would move every operand of a recursive evaluation to the heap.
+// operandRef returns a pointer to the value of n, if n is a constant or a
+// property, as most operands are; else nil. It must not call value: the
+// compiler would move every operand of a recursive evaluation to the heap.
 func (e *env) operandRef(n *node) *Value {
 	if n.op != opProperty {
 		return n.held
@@ -221,8 +221,9 @@ func (e *env) compareTexts(n *node, a, b *Value) ternary {
 	return compareResult(n.op, order(strings.Compare(a.text, b.text)))
 }
 
-// compareComputed is compare for operands that have to be computed. It is apart
-// because the room for them would cost every comparison.
+// compareComputed is compare for operands that have to be computed. It is a
+// separate function because the stack space for them would cost every
+// comparison.
 func (e *env) compareComputed(n *node) ternary {
 	x, y := e.value(n.kids[0]), e.value(n.kids[1])
 	if x.kind == String && y.kind == String {

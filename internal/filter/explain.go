@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Explanation says how a filter came to its answer.
+// Explanation says why a filter matches or not.
 type Explanation struct {
 	Matched bool
 	Result  string   // true, false, unknown or error
@@ -30,7 +30,7 @@ func (x *Expr) Explain(v View) Explanation {
 	return Explanation{Matched: got == yes, Result: got.String(), Reasons: x.reasons(&e, x.root, nil)}
 }
 
-// reasons appends what made n come out as it did.
+// reasons appends the reasons for the result of n.
 func (x *Expr) reasons(e *env, n *node, dst []string) []string {
 	switch n.op {
 	case opNot:
@@ -70,8 +70,8 @@ func (x *Expr) again(e *env, n *node) ternary {
 	return e.test(n)
 }
 
-// reason tells one comparison: what it was, how it came out, and what the
-// properties in it were.
+// reason describes one comparison: its text, its result, and the values of its
+// properties.
 func (x *Expr) reason(e *env, n *node) string {
 	got := x.again(e, n)
 	said := fmt.Sprintf("%s was %v", n, got)
@@ -98,7 +98,7 @@ func (x *Expr) reason(e *env, n *node) string {
 	return said
 }
 
-// describe tells the value of a property.
+// describe formats the value of a property.
 func describe(v Value) string {
 	switch v.kind {
 	case Unknown:
@@ -122,7 +122,7 @@ func (n *node) visit(f func(*node)) {
 	}
 }
 
-// Explain says that no property was asked.
+// Explain says that no property is used.
 func (c Constant) Explain(View) Explanation {
 	if c {
 		return Explanation{Matched: true, Result: yes.String(), Reasons: []string{"the filter takes every message"}}
@@ -144,7 +144,7 @@ func (c *Correlation) Explain(v View) Explanation {
 		x.Reasons = append(x.Reasons, reason)
 	}
 	if len(x.Reasons) == 0 {
-		return Explanation{Result: no.String(), Reasons: []string{"the filter asks for nothing, so it takes nothing"}}
+		return Explanation{Result: no.String(), Reasons: []string{"an empty filter matches nothing"}}
 	}
 	return x
 }
