@@ -64,8 +64,8 @@ func run(ctx context.Context, out io.Writer, pools []shared.Pool, priorities []s
 
 func clock() string { return time.Now().Format("15:04:05.000") }
 
-// tally is the handler of every pool: it prints who processed what, and knows when
-// everything is done.
+// tally is the handler of every pool: it prints which worker processed what,
+// and detects when everything is done.
 type tally struct {
 	out   io.Writer
 	takes time.Duration
