@@ -46,7 +46,7 @@ type Flow struct {
 	Total uint64 `json:"total"`
 	Rates `json:"perSecond"`
 
-	estimate float64 // per second, see Rate.Estimate
+	Estimate float64 `json:"-"` // per second, see Rate.Estimate
 }
 
 // ObjectiveStatus is the state of an objective and how it was computed.
@@ -121,13 +121,13 @@ func (c *class) report(now time.Time) ClassReport {
 	if !c.backlog.Oldest.IsZero() {
 		r.OldestAge = max(now.Sub(c.backlog.Oldest), 0).Seconds()
 	}
-	r.Drain = drain(r.Waiting, r.Completed.estimate-r.Arrived.estimate)
+	r.Drain = drain(r.Waiting, r.Completed.Estimate-r.Arrived.Estimate)
 	if c.Wait > 0 {
 		c.outcomes.advance(now.UnixNano(), c.bucketLength)
 		r.Objective = c.status(now)
 	}
 	if c.Expected > 0 {
-		r.Expected = &RateStatus{c.Expected, r.Completed.estimate, c.rateWatch.state}
+		r.Expected = &RateStatus{c.Expected, r.Completed.Estimate, c.rateWatch.state}
 	}
 	return r
 }

@@ -128,8 +128,8 @@ func TestLinesForgetWhoLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lane := q.levels.all[0].(*plainLane)
-	if got := lane.line.list.n + lane.line.inRun(); got != 1000 {
+	lane := q.index.levels.all[0].(*plainLane)
+	if got := lane.list.list.n + lane.list.inRun(); got != 1000 {
 		t.Errorf("%d messages in line, want 1000", got)
 	}
 	for seq := SeqNo(1); seq <= 1000; seq++ {

@@ -12,11 +12,11 @@ import (
 
 // byWork orders the lines of a lane that finishes first: the keys that were started,
 // in the order in which they were, then the others by their first messages.
-type byWork struct{}
+type byStarted struct{}
 
-func (byWork) slot(l *fairLine) *int { return &l.work }
+func (byStarted) slot(l *keyList) *int { return &l.startedIndex }
 
-func (byWork) before(a, b *fairLine) bool {
+func (byStarted) before(a, b *keyList) bool {
 	switch {
 	case a.started != 0 && b.started != 0:
 		return a.started < b.started
@@ -28,24 +28,24 @@ func (byWork) before(a, b *fairLine) bool {
 
 // start notes that a message is handed out, the first of its key perhaps. It is
 // logged, so that a restart goes on with what was begun.
-func (q *Queue) start(e *entry, out *Effects) {
-	n := q.fairKey(e.group)
-	if n == 0 || !q.order.FinishesFirst() || q.keys.all[n].started != 0 {
+func (q *Queue) noteStarted(e *entry, out *Effects) {
+	n := q.index.fairKey(e.group)
+	if n == 0 || !q.index.order.FinishesFirst() || q.index.keys.all[n].started != 0 {
 		return
 	}
-	q.begin(n, q.keys.starts+1)
-	if q.void {
+	q.startKey(n, q.index.keys.lastStarted+1)
+	if q.index.void {
 		return
 	}
-	if name, number := q.keys.all[n].name, q.keys.starts; q.next.index != nil {
-		q.exchange()
-		if n, ok := q.keys.byName[name]; ok && q.order.FinishesFirst() {
-			q.begin(n, number)
+	if name, number := q.index.keys.all[n].name, q.index.keys.lastStarted; q.index.next.arrangement != nil {
+		q.index.swap()
+		if n, ok := q.index.keys.byName[name]; ok && q.index.order.FinishesFirst() {
+			q.startKey(n, number)
 		}
-		q.exchange()
+		q.index.swap()
 	}
 	out.Begin(kindStarted)
-	writeStarted(&out.Effects, &q.keys.all[n])
+	writeStarted(&out.Effects, &q.index.keys.all[n])
 	out.End()
 }
 
@@ -55,23 +55,23 @@ func writeStarted(out *machine.Effects, k *fairKey) {
 }
 
 // begin makes a key one that was started, as the number-th.
-func (q *Queue) begin(n uint32, number uint64) {
-	k := &q.keys.all[n]
-	k.started, q.keys.starts = number, max(q.keys.starts, number)
-	for _, line := range k.lines {
+func (q *Queue) startKey(n uint32, number uint64) {
+	k := &q.index.keys.all[n]
+	k.started, q.index.keys.lastStarted = number, max(q.index.keys.lastStarted, number)
+	for _, line := range k.lists {
 		line.started = number
-		if line.enlisted {
-			q.levels.all[line.level].(*fairLane).works.fix(line)
+		if line.eligible {
+			q.index.levels.all[line.level].(*fairLane).started.fix(line)
 		}
-		q.levels.changed(line.level)
+		q.index.levels.changed(line.level)
 	}
 }
 
 // startedKeys returns the keys that were started, in that order. It visits every key.
 func (q *Queue) startedKeys() []fairKey {
 	var all []fairKey
-	for _, k := range q.keys.all {
-		if k.started != 0 && !q.void {
+	for _, k := range q.index.keys.all {
+		if k.started != 0 && !q.index.void {
 			all = append(all, k)
 		}
 	}
@@ -83,14 +83,14 @@ func (q *Queue) startedKeys() []fairKey {
 // its own record. If the keys were numbered anew, it begins again: to read of a key
 // twice does no harm.
 func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cursor {
-	if c.keys != q.keys.counts {
-		c = cursor{phase: phaseStarted, keys: q.keys.counts}
+	if c.keys != q.index.keys.renumbered {
+		c = cursor{phase: phaseStarted, keys: q.index.keys.renumbered}
 	}
 	part, first, began := newChunk(b, out), c.next, false
-	for ; c.next < uint64(len(q.keys.all)) && part.more(c.next == first); c.next++ {
-		q.msgs.visits++
-		k := &q.keys.all[c.next]
-		if k.started == 0 || q.void {
+	for ; c.next < uint64(len(q.index.keys.all)) && part.more(c.next == first); c.next++ {
+		q.index.msgs.visits++
+		k := &q.index.keys.all[c.next]
+		if k.started == 0 || q.index.void {
 			continue
 		}
 		if !began {
@@ -102,7 +102,7 @@ func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) c
 	if began {
 		out.End()
 	}
-	if c.next >= uint64(len(q.keys.all)) {
+	if c.next >= uint64(len(q.index.keys.all)) {
 		return cursor{phase: phaseEnd}
 	}
 	return c
@@ -117,13 +117,13 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 			r.Fail()
 			return nil
 		}
-		n, ok := q.keys.byName[name]
+		n, ok := q.index.keys.byName[name]
 		switch {
-		case ok && n != 0 && q.order.FinishesFirst():
-			if q.keys.all[n].started == 0 {
-				q.begin(n, number)
+		case ok && n != 0 && q.index.order.FinishesFirst():
+			if q.index.keys.all[n].started == 0 {
+				q.startKey(n, number)
 			}
-		case !q.restore.building:
+		case !q.restore.inSnapshot:
 			return fmt.Errorf("%w: no key %q to start", ErrCorrupt, name)
 		}
 	}
@@ -133,15 +133,15 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 // worksBefore reports whether a message of another key of the level goes before one
 // of mine, should nothing else come. When the first of a key is served, the others
 // are next.
-func (q *Queue) worksBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
-	a, b := q.standIn(l, other, o), q.standIn(l, mine, k)
-	return !q.keys.all[other].full() && q.keys.all[other].opens() <= q.clock && byWork{}.before(a, b)
+func (x *Index) startedBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
+	a, b := x.listOrNew(l, other, o), x.listOrNew(l, mine, k)
+	return !x.keys.all[other].atCap() && x.keys.all[other].eligibleAt() <= x.clock && byStarted{}.before(a, b)
 }
 
 // standIn returns the line of a key, or one of a message that has none.
-func (q *Queue) standIn(l Level, n uint32, k orderKey) *fairLine {
-	if line := q.levels.all[l].(*fairLane).find(q, n); n != 0 && line != nil {
+func (x *Index) listOrNew(l Level, n uint32, k orderKey) *keyList {
+	if line := x.levels.all[l].(*fairLane).find(x, n); n != 0 && line != nil {
 		return line
 	}
-	return &fairLine{first: k}
+	return &keyList{first: k}
 }

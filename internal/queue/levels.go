@@ -7,13 +7,13 @@ package queue
 // higher can stand behind it.
 type picker interface {
 	// touch says that what is first in a level may have changed.
-	touch(l Level)
+	headChanged(l Level)
 	// joined says that a message was added to an open level.
 	joined(l Level, k orderKey)
 	// pick chooses among the open levels between lo and hi.
-	pick(q *Queue, now int64, lo, hi Level) (Level, bool)
+	pick(x *Index, now int64, lo, hi Level) (Level, bool)
 	// served says that a message of l was handed out.
-	served(q *Queue, l Level)
+	served(x *Index, l Level)
 	// score places a message that might be first in its level: the least goes
 	// first. It holds until the returned time.
 	score(l Level, k orderKey, now int64) (s score, until int64)
@@ -26,17 +26,17 @@ type picker interface {
 // lane orders what waits inside one level.
 type lane interface {
 	// add adds a message to the lane.
-	add(q *Queue, k orderKey, e *entry)
+	add(x *Index, k orderKey, e *entry)
 	// leave removes a message, which may be anywhere in it.
-	leave(q *Queue, k orderKey, e *entry)
+	remove(x *Index, k orderKey, e *entry)
 	// first returns the message to hand out next.
-	first(q *Queue) (orderKey, bool)
+	first(x *Index) (orderKey, bool)
 	// oldest returns the key by which the lane as a whole is ranked.
-	oldest(q *Queue) (orderKey, bool)
+	rankKey(x *Index) (orderKey, bool)
 	// pop removes the message that first returned.
-	pop(q *Queue, k orderKey, e *entry)
+	pop(x *Index, k orderKey, e *entry)
 	// served says that a message was handed out; it has left already.
-	served(q *Queue, e *entry)
+	served(x *Index, e *entry)
 	// open reports whether first would find something.
 	open() bool
 }
@@ -49,40 +49,40 @@ type levels struct {
 }
 
 // at returns the lane of level l, and makes it on first use.
-func (ls *levels) at(q *Queue, l Level) lane {
+func (ls *levels) at(x *Index, l Level) lane {
 	for int(l) >= len(ls.all) {
 		ls.all = append(ls.all, nil)
 	}
 	if ls.all[l] == nil {
-		ls.all[l] = q.newLane(l)
+		ls.all[l] = x.newLane(l)
 	}
 	return ls.all[l]
 }
 
-func (ls *levels) add(q *Queue, k orderKey, e *entry) {
-	lane := ls.at(q, e.level)
-	lane.add(q, k, e)
+func (ls *levels) add(x *Index, k orderKey, e *entry) {
+	lane := ls.at(x, e.level)
+	lane.add(x, k, e)
 	if lane.open() {
 		ls.open.set(e.level)
 		ls.picker.joined(e.level, k)
 	}
 }
 
-func (ls *levels) leave(q *Queue, k orderKey, e *entry) {
-	ls.all[e.level].leave(q, k, e)
+func (ls *levels) remove(x *Index, k orderKey, e *entry) {
+	ls.all[e.level].remove(x, k, e)
 	ls.changed(e.level)
 }
 
 // take removes the first message of its level, which is being handed out.
-func (ls *levels) take(q *Queue, k orderKey, e *entry) {
-	ls.all[e.level].pop(q, k, e)
-	ls.served(q, e)
+func (ls *levels) take(x *Index, k orderKey, e *entry) {
+	ls.all[e.level].pop(x, k, e)
+	ls.served(x, e)
 }
 
 // served says that a message, which has left its place, was handed out.
-func (ls *levels) served(q *Queue, e *entry) {
-	ls.picker.served(q, e.level)
-	ls.all[e.level].served(q, e)
+func (ls *levels) served(x *Index, e *entry) {
+	ls.picker.served(x, e.level)
+	ls.all[e.level].served(x, e)
 	ls.changed(e.level)
 }
 
@@ -93,56 +93,56 @@ func (ls *levels) changed(l Level) {
 	} else {
 		ls.open.clear(l)
 	}
-	ls.picker.touch(l)
+	ls.picker.headChanged(l)
 }
 
 // plainLane is first in, first out, or serves the newest first.
 type plainLane struct {
-	line   sortedList
+	list   sortedList
 	n      int      // messages in line
 	newest bool     // goes first
 	runs   bool     // a long list has a run
-	front  orderKey // what goes first
+	head   orderKey // what goes first
 	addr   slotAddr // its address: a hint
 	known  bool     // front is right
 }
 
-func (p *plainLane) add(q *Queue, k orderKey, e *entry) {
-	p.line.add(&q.msgs, k, e)
+func (p *plainLane) add(x *Index, k orderKey, e *entry) {
+	p.list.add(&x.msgs, k, e)
 	p.n++
-	if p.known && k.before(p.front) != p.newest {
-		p.front = k
+	if p.known && k.before(p.head) != p.newest {
+		p.head = k
 	}
 }
 
-func (p *plainLane) leave(q *Queue, k orderKey, e *entry) {
-	known := p.known && k != p.front
-	p.pop(q, k, e)
+func (p *plainLane) remove(x *Index, k orderKey, e *entry) {
+	known := p.known && k != p.head
+	p.pop(x, k, e)
 	p.known = known
 }
 
-func (p *plainLane) first(q *Queue) (orderKey, bool) {
+func (p *plainLane) first(x *Index) (orderKey, bool) {
 	switch {
 	case p.known:
-		q.msgs.hint = p.addr
-		return p.front, true
+		x.msgs.hint = p.addr
+		return p.head, true
 	case p.newest:
-		p.front, p.known = p.line.last(&q.msgs)
+		p.head, p.known = p.list.last(&x.msgs)
 	default:
-		p.front, p.known = p.line.first(&q.msgs)
+		p.head, p.known = p.list.first(&x.msgs)
 	}
-	p.addr = q.msgs.hint
-	return p.front, p.known
+	p.addr = x.msgs.hint
+	return p.head, p.known
 }
 
-func (p *plainLane) pop(q *Queue, k orderKey, e *entry) {
-	p.line.remove(&q.msgs, k, e)
+func (p *plainLane) pop(x *Index, k orderKey, e *entry) {
+	p.list.remove(&x.msgs, k, e)
 	p.known = false
 	if p.n--; p.n == 0 {
-		p.line.tail = orderKey{}
+		p.list.tail = orderKey{}
 	}
 }
 
-func (p *plainLane) oldest(q *Queue) (orderKey, bool) { return p.first(q) }
-func (p *plainLane) open() bool                       { return p.n > 0 }
-func (p *plainLane) served(*Queue, *entry)            {}
+func (p *plainLane) rankKey(x *Index) (orderKey, bool) { return p.first(x) }
+func (p *plainLane) open() bool                        { return p.n > 0 }
+func (p *plainLane) served(*Index, *entry)             {}

@@ -12,16 +12,16 @@ import (
 func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	q.at(now)
 	for _, seq := range seqs {
-		if e := q.msgs.get(seq); e == nil || !e.is(Scheduled) {
+		if e := q.index.msgs.get(seq); e == nil || !e.is(Scheduled) {
 			return fmt.Errorf("%w: scheduled message %d", ErrNotFound, seq)
 		}
 	}
 	if len(seqs) == 0 {
 		return nil
 	}
-	out.Begin(kindGone)
+	out.Begin(kindRemoved)
 	for _, seq := range seqs {
-		if e := q.msgs.get(seq); e != nil {
+		if e := q.index.msgs.get(seq); e != nil {
 			q.remove(seq, e, &out.Effects)
 			out.Uint(uint64(seq))
 		}
@@ -33,7 +33,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 // Remove removes any message that is not locked; ErrNotFound, ErrLocked.
 func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 	q.at(now)
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	switch {
 	case e == nil:
 		return ErrNotFound
@@ -41,7 +41,7 @@ func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 		return ErrLocked
 	}
 	q.remove(seq, e, &out.Effects)
-	writeGone(&out.Effects, seq)
+	logRemoved(&out.Effects, seq)
 	return nil
 }
 
@@ -56,12 +56,12 @@ type Reclass struct {
 // keeps its number and age; a held one returns to its new place.
 func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error {
 	q.at(now)
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	if e == nil {
 		return ErrNotFound
 	}
-	q.reclass(seq, e, r)
-	out.Begin(kindReclass)
+	q.reclassify(seq, e, r)
+	out.Begin(kindReclassify)
 	out.Uint(uint64(seq))
 	out.Byte(byte(r.Level))
 	out.Byte(byte(r.Class))
@@ -70,25 +70,25 @@ func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error
 	return nil
 }
 
-func (q *Queue) reclass(seq SeqNo, e *entry, r Reclass) {
+func (q *Queue) reclassify(seq SeqNo, e *entry, r Reclass) {
 	ready, held := e.is(Ready), e.is(Locked)
 	if ready {
-		q.unstand(seq, e, Deferred)
+		q.unmarkReady(seq, e, Deferred)
 	}
 	if held {
-		q.land(e)
+		q.index.decInFlight(e)
 	}
-	b := q.groups.all[e.group].belonging
+	b := q.index.groups.all[e.group].groupKey
 	b.key = r.Key
 	old := e.group
 	e.group = q.join(b) // before leave, so that its session lives on
 	q.leave(old)
 	e.level, e.class = r.Level, r.Class
 	if held {
-		q.takeOff(e)
+		q.index.incInFlight(e)
 	}
 	if ready {
-		q.stand(seq, e)
+		q.markReady(seq, e)
 	}
 }
 
@@ -109,11 +109,11 @@ type Purge struct {
 func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done bool) {
 	q.at(now)
 	if p.high == 0 {
-		p.high = q.msgs.last
+		p.high = q.index.msgs.last
 	}
 	logged := false
 	for ; most > 0 && (p.Max == 0 || p.Gone < p.Max); most-- {
-		seq, e := q.msgs.next(p.from)
+		seq, e := q.index.msgs.next(p.from)
 		if e == nil || seq > p.high {
 			done = true
 			break
@@ -123,7 +123,7 @@ func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done boo
 			continue
 		}
 		if !logged {
-			out.Begin(kindGone)
+			out.Begin(kindRemoved)
 			logged = true
 		}
 		q.remove(seq, e, &out.Effects)

@@ -102,7 +102,7 @@ func (h *shardSim) define() {
 		delete(cfgs, shard.TransferDeadLetter)
 	}
 	h.do("define "+def.Name, nil, func(o *op) error {
-		return h.s.Define(def, cfgs, func(_ shard.ID, err error) { h.answered(o, err) })
+		return shard.Post(h.s, shard.Define{Definition: def, Configs: cfgs}, func(_ shard.ID, err error) { h.answered(o, err) })
 	}, func(*op) {
 		i := slices.IndexFunc(h.s.Definitions(), func(d shard.Definition) bool { return d.Name == def.Name })
 		if i < 0 {
@@ -136,7 +136,8 @@ func (h *shardSim) redefine() {
 		}
 		h.follow(place{id: id}) // it may have switched to the settings before
 	}, func(o *op) error {
-		return h.s.Redefine(id, meta, map[shard.Part]queue.Config{shard.Main: cfg}, func(err error) { h.expect(o, err, want) })
+		return shard.Post(h.s, shard.Configure{ID: id, Meta: meta, Configs: map[shard.Part]queue.Config{shard.Main: cfg}},
+			func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			e.Meta, e.rules = meta, r
@@ -147,8 +148,17 @@ func (h *shardSim) redefine() {
 	})
 }
 
-// errDropped is why consumers of a dropped entity end.
+// errDropped stands in traces for the reason that consumers of a dropped entity are
+// given.
 var errDropped = errors.New("dropped")
+
+// plain returns errDropped for that reason, and any other error as it is.
+func plain(err error) error {
+	if errors.Is(err, shard.ErrNoEntity) && strings.HasSuffix(err.Error(), "was deleted") {
+		return errDropped
+	}
+	return err
+}
 
 func (h *shardSim) drop() {
 	id := h.anyEntity().ID
@@ -158,7 +168,7 @@ func (h *shardSim) drop() {
 			want = shard.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return h.s.Drop([]shard.ID{id}, errDropped, func(err error) { h.expect(o, err, want) })
+		return shard.Post(h.s, shard.Drop{IDs: []shard.ID{id}}, func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			h.dropped[id] = e
@@ -345,11 +355,8 @@ func (h *shardSim) depart() {
 }
 
 // sessionLocked reports whether a session is locked.
-func (h *shardSim) sessionLocked(p place, l queue.SessionLock) (locked bool) {
-	h.s.Look(func(tx *shard.Tx) {
-		if real, err := tx.Inspect(p.id, p.part); err == nil {
-			locked = real.HoldsSession(tx.Now(), l)
-		}
-	})
-	return locked
+func (h *shardSim) sessionLocked(p place, l queue.SessionLock) bool {
+	m := h.s.Manual()
+	real, err := m.Queue(p.queue())
+	return err == nil && real.HoldsSession(m.Now(), l)
 }
