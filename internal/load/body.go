@@ -39,8 +39,8 @@ type messageTemplate struct {
 	levels [][]byte
 }
 
-// newStencil prepares messages of the levels from to to, both of which it has.
-func newStencil(run uint64, k kind, size, from, to int) *messageTemplate {
+// newMessageTemplate prepares messages of the levels from to to, both of which it has.
+func newMessageTemplate(run uint64, k kind, size, from, to int) *messageTemplate {
 	s := &messageTemplate{size: size}
 	body := make([]byte, size)
 	binary.BigEndian.PutUint64(body, run)
@@ -74,7 +74,7 @@ func (s *messageTemplate) appendBatch(dst []byte, n uint64, count int, now time.
 	return dst
 }
 
-// readBody reads what newStencil wrote. A message of another run is not ok.
+// readBody reads what newMessageTemplate wrote. A message of another run is not ok.
 func readBody(payload []byte, run uint64, size int) (k kind, sent time.Duration, ok bool) {
 	if len(payload) < size {
 		return 0, 0, false

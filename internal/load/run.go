@@ -89,7 +89,7 @@ func (r *run) fill(ctx context.Context) error {
 	defer stop()
 	from, cpu := r.since(), ProcessorTime()
 	q := &quota{total: r.cfg.Backlog, whole: true}
-	s, err := r.send(ctx, newStencil(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
+	s, err := r.send(ctx, newMessageTemplate(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
 	if err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
 	}
@@ -191,7 +191,7 @@ func (r *run) load(ctx context.Context) error {
 		}
 	}
 	if r.cfg.Mode != Receive {
-		s, err := r.send(ctx, newStencil(r.number, kindPlain, r.cfg.Size, 0, r.cfg.Levels-1), q)
+		s, err := r.send(ctx, newMessageTemplate(r.number, kindPlain, r.cfg.Size, 0, r.cfg.Levels-1), q)
 		if err != nil {
 			_, also := stop()
 			return errors.Join(err, also)

@@ -66,7 +66,7 @@ func TestEmptyHistogram(t *testing.T) {
 	}
 	h.Record(-time.Second)
 	if h.Quantile(1) != 0 || h.Within(0) != 1 {
-		t.Errorf("less than nothing is %v", h.Quantile(1))
+		t.Errorf("a negative duration is %v", h.Quantile(1))
 	}
 }
 

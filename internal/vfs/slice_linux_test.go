@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestQuickenIsUndone(t *testing.T) {
+func TestShortSliceIsUndone(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	attributes := func() unix.SchedAttr {
