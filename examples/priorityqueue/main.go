@@ -29,13 +29,13 @@ func main() {
 	priorities := flag.String("priorities", "Low,High", "a batch is sent for each, in this order")
 	count := flag.Int("count", 10, "messages in a batch")
 	takes := flag.Duration("takes", 200*time.Millisecond, "how long the work on a message takes")
-	patience := flag.Duration("patience", 30*time.Second, "how long to wait for the workers")
+	timeout := flag.Duration("timeout", 30*time.Second, "how long to wait for the workers")
 	flag.Parse()
 	pools, err := shared.ParsePools(*workers)
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), *patience)
+	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
 	defer cancel()
 	if err := run(ctx, os.Stdout, pools, strings.Split(*priorities, ","), *count, *takes); err != nil {
 		log.Fatal(err)

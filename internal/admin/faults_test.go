@@ -46,13 +46,13 @@ func TestEveryFaultOfABodyAtOnce(t *testing.T) {
 		{"POST", topic + "/s/rules", `{"name":"a/b", "fitler":{}, "filter":{"sql":"x = "}}`, []string{"filter.sql", "fitler", "name"}},
 	} {
 		got := r.do(tt.method, tt.path, tt.body)
-		var told failure
-		got.into(t, &told)
+		var answer failure
+		got.into(t, &answer)
 		var fields []string
-		for _, d := range told.Error.Details {
+		for _, d := range answer.Error.Details {
 			fields = append(fields, d.Field)
-			if !strings.Contains(told.Error.Message, d.Problem) {
-				t.Errorf("%s %s: the message %q does not say %q", tt.method, tt.path, told.Error.Message, d.Problem)
+			if !strings.Contains(answer.Error.Message, d.Problem) {
+				t.Errorf("%s %s: the message %q does not say %q", tt.method, tt.path, answer.Error.Message, d.Problem)
 			}
 		}
 		slices.Sort(fields)

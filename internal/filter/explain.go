@@ -76,7 +76,7 @@ func (x *Expr) reason(e *env, n *node) string {
 	got := x.again(e, n)
 	said := fmt.Sprintf("%s was %v", n, got)
 	var facts []string
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	missing := false
 	n.visit(func(p *node) {
 		if p.op != opProperty && p.op != opNamed {
@@ -84,8 +84,8 @@ func (x *Expr) reason(e *env, n *node) string {
 		}
 		v := *e.raw(p)
 		missing = missing || !v.known()
-		if fact := p.String() + " is " + describe(v); !told[fact] {
-			told[fact] = true
+		if fact := p.String() + " is " + describe(v); !listed[fact] {
+			listed[fact] = true
 			facts = append(facts, fact)
 		}
 	})

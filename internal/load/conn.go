@@ -155,25 +155,25 @@ func (c *conn) sendTyped(t frame.Type, p performative) {
 // refusal returns the error of a frame that ends the link, the session or the
 // connection, and nil for any other frame.
 func refusal(code frame.Code, fields *codec.Reader) error {
-	var told *frame.Error
+	var reason *frame.Error
 	switch code {
 	case frame.CodeDetach:
 		var d frame.Detach
 		d.Decode(fields)
-		told = d.Error
+		reason = d.Error
 	case frame.CodeEnd:
 		var e frame.End
 		e.Decode(fields)
-		told = e.Error
+		reason = e.Error
 	case frame.CodeClose:
 		var c frame.Close
 		c.Decode(fields)
-		told = c.Error
+		reason = c.Error
 	default:
 		return nil
 	}
-	if told == nil {
+	if reason == nil {
 		return errClosed
 	}
-	return fmt.Errorf("load: the broker says: %w", told)
+	return fmt.Errorf("load: the broker says: %w", reason)
 }

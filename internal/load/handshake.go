@@ -65,7 +65,7 @@ func (c *conn) login(t Target) error {
 		return err
 	}
 	if outcome.Code != frame.OutcomeOK {
-		return errors.New("the broker does not let us in")
+		return errors.New("the broker rejected the login")
 	}
 	return nil
 }

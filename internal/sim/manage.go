@@ -194,8 +194,8 @@ func (x *managing) take() error {
 		}
 		return err
 	}
-	// It is looked at in the same turn, so that a body taken for good is read
-	// before it can go.
+	// It is read in the same turn, so that the body of a received-and-deleted
+	// message is read before it can be freed.
 	real, err := x.s.Delivery(x.queue(), d)
 	if err != nil {
 		x.failf("take %d: %v", seq, err)

@@ -252,16 +252,16 @@ func largeProperties(s *scene) {
 			break
 		}
 	}
-	told := 0
-	for told < count { // of outcomes
+	outcomes := 0
+	for outcomes < count { // of outcomes
 		in, err := p.within(patience).await(frame.CodeDisposition)
 		if err != nil {
-			s.Logf("after %d of %d outcomes: %v", told, count, err)
+			s.Logf("after %d of %d outcomes: %v", outcomes, count, err)
 			break
 		}
 		var d frame.Disposition
 		d.Decode(&in.fields)
-		told += int(d.Last-d.First) + 1
+		outcomes += int(d.Last-d.First) + 1
 	}
 	var view struct {
 		Runtime struct {
