@@ -253,7 +253,7 @@ func largeProperties(s *scene) {
 		}
 	}
 	outcomes := 0
-	for outcomes < count { // of outcomes
+	for outcomes < count {
 		in, err := p.within(patience).await(frame.CodeDisposition)
 		if err != nil {
 			s.Logf("after %d of %d outcomes: %v", outcomes, count, err)
