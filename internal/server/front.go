@@ -369,7 +369,7 @@ func (f *front) mayTalk(v *visitor) bool {
 // serveAMQP serves an AMQP connection to its end.
 func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, peer azure.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer.Known = t.known
+	peer.OnAuthenticated = t.known
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}
