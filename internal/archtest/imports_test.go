@@ -40,7 +40,8 @@ var pkgRules = map[string]pkgRule{
 	"ordering":   {never: pure},
 
 	// The log.
-	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal":            {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal/wal/format": {may: []string{"journal"}, never: pure}, // bytes only
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},
@@ -67,6 +68,8 @@ var pkgRules = map[string]pkgRule{
 		may:   []string{"shard", "queue", "filter", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
+
+	"broker/jobs": {never: []string{"net", "os"}},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
