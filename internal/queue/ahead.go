@@ -2,6 +2,8 @@
 
 package queue
 
+import "github.com/triagemq/triagemq/internal/queue/entries"
+
 // aheadCount counts, in steps, the messages that are delivered before one message.
 type aheadCount struct {
 	seq       SeqNo
@@ -27,27 +29,27 @@ func (a *aheadCount) begin(x *Index, seq SeqNo) bool {
 // step visits up to *most messages, which it subtracts, and reports whether it has
 // visited all. It counts those that are delivered before e, and those with which e
 // takes turns or has shares.
-func (a *aheadCount) step(x *Index, e *entry, at int64, most *int) (done bool) {
-	k, mine := orderKey{e.orderTime, a.seq}, x.fairKey(e.group)
+func (a *aheadCount) step(x *Index, e *entries.Entry, at int64, most *int) (done bool) {
+	k, mine := e.Key(), x.fairKey(e.Group)
 	for ; *most > 0; *most-- {
-		seq, o := x.msgs.next(a.from)
+		seq, o := x.msgs.Next(a.from)
 		if o == nil {
 			return true
 		}
 		a.from = seq + 1
-		other, fairKey := orderKey{o.orderTime, seq}, x.fairKey(o.group)
+		other, fairKey := o.Key(), x.fairKey(o.Group)
 		switch {
-		case !o.is(Ready) || o.expiry() <= at || seq == a.seq:
-		case o.level == e.level && fairKey != mine: // only in a fair order
+		case !o.Is(Ready) || o.Expiry() <= at || seq == a.seq:
+		case o.Level == e.Level && fairKey != mine: // only in a fair order
 			if !x.order.FinishesFirst() {
 				a.byKey[fairKey]++
-			} else if x.startedBefore(e.level, fairKey, other, mine, k) {
-				a.byLevel[o.level]++
+			} else if x.startedBefore(e.Level, fairKey, other, mine, k) {
+				a.byLevel[o.Level]++
 			}
-		case o.level == e.level && x.precedes(other, k), o.level != e.level && x.outranks(seq, o, a.seq, e, at):
-			a.byLevel[o.level]++
-		case o.level != e.level:
-			a.shared[o.level]++
+		case o.Level == e.Level && x.precedes(other, k), o.Level != e.Level && x.outranks(seq, o, a.seq, e, at):
+			a.byLevel[o.Level]++
+		case o.Level != e.Level:
+			a.shared[o.Level]++
 		}
 	}
 	return false
@@ -55,49 +57,49 @@ func (a *aheadCount) step(x *Index, e *entry, at int64, most *int) (done bool) {
 
 // finish adds, where turns and shares decide, the deliveries of others until e has
 // its own.
-func (a *aheadCount) finish(x *Index, e *entry, at int64) {
-	mine := &x.keys.all[x.fairKey(e.group)]
-	turns, own := 0, a.byLevel[e.level]+1
+func (a *aheadCount) finish(x *Index, e *entries.Entry, at int64) {
+	mine := &x.keys.all[x.fairKey(e.Group)]
+	turns, own := 0, a.byLevel[e.Level]+1
 	for n, waiting := range a.byKey {
 		if k := &x.keys.all[n]; !k.atCap() && k.eligibleAt() <= at {
 			turns += min(waiting, own*int(max(k.weight, 1))/int(max(mine.weight, 1)))
 		}
 	}
 	if turns > 0 {
-		a.byLevel[e.level] += turns
+		a.byLevel[e.Level] += turns
 	}
 	if shares := x.sharing(); shares != nil {
 		for l, waiting := range a.shared {
 			// A cost is the inverse of a share.
-			a.byLevel[l] = min(waiting, int(int64(a.byLevel[e.level]+1)*shares.cost[e.level]/shares.cost[l]))
+			a.byLevel[l] = min(waiting, int(int64(a.byLevel[e.Level]+1)*shares.cost[e.Level]/shares.cost[l]))
 		}
 	}
 }
 
 // outranks reports whether a message of another level is delivered before e. With
 // shares there is no such order.
-func (x *Index) outranks(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) bool {
+func (x *Index) outranks(other SeqNo, o *entries.Entry, seq SeqNo, e *entries.Entry, at int64) bool {
 	return x.sharing() == nil && x.scoresBefore(other, o, seq, e, at)
 }
 
 // scoresBefore compares two messages by the discipline.
-func (x *Index) scoresBefore(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) bool {
-	s, _ := x.levels.picker.score(o.level, orderKey{o.orderTime, other}, at)
-	t, _ := x.levels.picker.score(e.level, orderKey{e.orderTime, seq}, at)
+func (x *Index) scoresBefore(other SeqNo, o *entries.Entry, seq SeqNo, e *entries.Entry, at int64) bool {
+	s, _ := x.levels.picker.score(o.Level, o.Key(), at)
+	t, _ := x.levels.picker.score(e.Level, e.Key(), at)
 	return s.before(t)
 }
 
 // leads reports whether the first message k of a session ranks it, rather than its
 // first message of another level. With shares it is that of the largest.
-func (x *Index) leads(k orderKey, e *entry, than orderKey, o *entry, at int64) bool {
+func (x *Index) leads(k entries.OrderKey, e *entries.Entry, than entries.OrderKey, o *entries.Entry, at int64) bool {
 	if shares := x.sharing(); shares != nil {
-		a, b := shares.cost[e.level], shares.cost[o.level]
-		return a < b || a == b && e.level > o.level
+		a, b := shares.cost[e.Level], shares.cost[o.Level]
+		return a < b || a == b && e.Level > o.Level
 	}
-	return x.outranks(k.seq, e, than.seq, o, at)
+	return x.outranks(k.Seq, e, than.Seq, o, at)
 }
 
 // effectiveLevel returns the level of a message after aging.
-func (x *Index) effectiveLevel(e *entry, at int64) int {
-	return x.levels.picker.rank(e.level, e.orderTime, at)
+func (x *Index) effectiveLevel(e *entries.Entry, at int64) int {
+	return x.levels.picker.rank(e.Level, e.OrderTime, at)
 }

@@ -2,30 +2,34 @@
 
 package queue
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // check verifies the entries, the counts of ready messages, and that every ready
 // message is where the order finds it. listed tells which messages of a session
 // queue are listed.
-func (x *Index) check(listed func(SeqNo, *entry) bool) error {
+func (x *Index) check(listed func(SeqNo, *entries.Entry) bool) error {
 	if err := x.checkStats(); err != nil {
 		return err
 	}
-	var runs []*slabRun
+	var runs []*entries.SlabRun
 	for _, a := range []*arrangement{&x.arrangement, x.next.arrangement} {
 		if a == nil {
 			continue
 		}
 		for _, l := range a.levels.all {
-			if p, ok := l.(*plainLane); ok && p.list.inRun() > 0 {
-				runs = append(runs, p.list.run)
+			if p, ok := l.(*plainLane); ok && p.list.SlabRun() != nil {
+				runs = append(runs, p.list.SlabRun())
 			}
 		}
 	}
-	if err := x.msgs.checkSlabs(runs, x.next.runs); err != nil {
+	if err := x.msgs.CheckSlabs(runs, x.next.runs); err != nil {
 		return err
 	}
-	if err := x.msgs.checkExpiries(); err != nil {
+	if err := x.msgs.CheckExpiries(); err != nil {
 		return err
 	}
 	all := func(SeqNo) bool { return true }
@@ -43,10 +47,10 @@ func (x *Index) check(listed func(SeqNo, *entry) bool) error {
 // checkStats verifies the counts of ready messages by level and class.
 func (x *Index) checkStats() error {
 	perLevel, perClass := make(map[Level]readyStat), make(map[Class]readyStat)
-	for seq, e := x.msgs.next(0); e != nil; seq, e = x.msgs.next(seq + 1) {
-		if e.is(Ready) {
-			perLevel[e.level] = perLevel[e.level].plus(e)
-			perClass[e.class] = perClass[e.class].plus(e)
+	for seq, e := x.msgs.Next(0); e != nil; seq, e = x.msgs.Next(seq + 1) {
+		if e.Is(Ready) {
+			perLevel[e.Level] = perLevel[e.Level].plus(e)
+			perClass[e.Class] = perClass[e.Class].plus(e)
 		}
 	}
 	for l, got := range x.byLevel {
@@ -65,27 +69,27 @@ func (x *Index) checkStats() error {
 
 // checkLanes verifies that the lanes of the arrangement in force have the listed
 // messages that it follows, and no others.
-func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entry) bool) error {
+func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entries.Entry) bool) error {
 	found := make(map[Level]int)
-	for seq, e := x.msgs.next(0); e != nil; seq, e = x.msgs.next(seq + 1) {
-		if !e.is(Ready) || !followed(seq) || x.sessionQueue && !listed(seq, e) {
+	for seq, e := x.msgs.Next(0); e != nil; seq, e = x.msgs.Next(seq + 1) {
+		if !e.Is(Ready) || !followed(seq) || x.sessionQueue && !listed(seq, e) {
 			continue
 		}
-		found[e.level]++
-		lane := x.levels.all[e.level]
+		found[e.Level]++
+		lane := x.levels.all[e.Level]
 		if fair, ok := lane.(*fairLane); ok {
-			if err := x.checkFair(fair, orderKey{e.orderTime, seq}, e); err != nil {
+			if err := x.checkFair(fair, e.Key(), e); err != nil {
 				return err
 			}
 			continue
 		}
-		if first, ok := lane.first(x); !ok || x.precedes(orderKey{e.orderTime, seq}, first) {
-			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.level, first.seq, seq)
+		if first, ok := lane.first(x); !ok || x.precedes(e.Key(), first) {
+			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.Level, first.Seq, seq)
 		}
 	}
 	for n := range x.keys.all {
 		for _, l := range x.keys.all[n].lists {
-			if err := x.msgs.checkSorted(&l.sortedList, l.level, l.list.n); err != nil {
+			if err := x.msgs.CheckSorted(&l.SortedList, l.level, l.Len()); err != nil {
 				return err
 			}
 		}
@@ -94,7 +98,7 @@ func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entry)
 		counted := found[Level(l)]
 		if lane, ok := x.levels.all[l].(*plainLane); ok {
 			counted = lane.n
-			if err := x.msgs.checkSorted(&lane.list, Level(l), lane.n); err != nil {
+			if err := x.msgs.CheckSorted(&lane.list, Level(l), lane.n); err != nil {
 				return err
 			}
 		}
@@ -110,14 +114,14 @@ func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entry)
 
 // checkFair verifies that the line of a key has a message, and that it takes
 // turns only below its cap.
-func (x *Index) checkFair(f *fairLane, k orderKey, e *entry) error {
-	n := x.fairKey(e.group)
+func (x *Index) checkFair(f *fairLane, k entries.OrderKey, e *entries.Entry) error {
+	n := x.fairKey(e.Group)
 	l := f.find(x, n)
 	if l == nil {
-		return fmt.Errorf("invariant 5: message %d is in no line of key %q", k.seq, x.keys.all[n].name)
+		return fmt.Errorf("invariant 5: message %d is in no line of key %q", k.Seq, x.keys.all[n].name)
 	}
-	if first, ok := l.sortedList.first(&x.msgs); !ok || k.before(first) || (f.aged || f.finish) && first != l.first {
-		return fmt.Errorf("invariant 5: key %q begins with %d, but has %d", x.keys.all[n].name, first.seq, k.seq)
+	if first, ok := l.SortedList.First(&x.msgs); !ok || k.Before(first) || (f.aged || f.finish) && first != l.first {
+		return fmt.Errorf("invariant 5: key %q begins with %d, but has %d", x.keys.all[n].name, first.Seq, k.Seq)
 	}
 	if l.started != x.keys.all[n].started {
 		return fmt.Errorf("invariant 5: key %q was started as %d, its line as %d", x.keys.all[n].name, x.keys.all[n].started, l.started)

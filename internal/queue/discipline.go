@@ -2,7 +2,11 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // newPicker returns the discipline of an order.
 func newPicker(o Order) picker {
@@ -23,17 +27,17 @@ func newPicker(o Order) picker {
 // strict serves the highest open level. It remembers nothing.
 type strict struct{}
 
-func (strict) headChanged(Level)      {}
-func (strict) joined(Level, orderKey) {}
-func (strict) served(*Index, Level)   {}
-func (strict) aged() bool             { return false }
+func (strict) headChanged(Level)              {}
+func (strict) joined(Level, entries.OrderKey) {}
+func (strict) served(*Index, Level)           {}
+func (strict) aged() bool                     { return false }
 
 func (strict) pick(x *Index, _ int64, lo, hi Level) (Level, bool) {
 	return x.levels.open.highest(lo, hi)
 }
 
-func (strict) score(l Level, k orderKey, _ int64) (score, int64) {
-	return score{-int64(l), k.at, k.seq}, never
+func (strict) score(l Level, k entries.OrderKey, _ int64) (score, int64) {
+	return score{-int64(l), k.At, k.Seq}, entries.Never
 }
 
 func (strict) rank(l Level, _, _ int64) int { return int(l) }
@@ -41,7 +45,7 @@ func (strict) rank(l Level, _, _ int64) int { return int(l) }
 // ranking is a discipline whose order among levels follows from a score of what
 // is first in each.
 type ranking interface {
-	score(l Level, k orderKey, now int64) (s score, until int64)
+	score(l Level, k entries.OrderKey, now int64) (s score, until int64)
 	rank(l Level, enqueued, now int64) int
 	aged() bool
 	// served says that a message of l was handed out. It reports whether the scores
@@ -67,13 +71,13 @@ func (a *aging) rank(l Level, enqueued, now int64) int {
 	return int(min(int64(l)+(now-enqueued)/a.every, int64(a.upTo)))
 }
 
-func (a *aging) score(l Level, k orderKey, now int64) (score, int64) {
-	r := a.rank(l, k.at, now)
-	until := int64(never)
+func (a *aging) score(l Level, k entries.OrderKey, now int64) (score, int64) {
+	r := a.rank(l, k.At, now)
+	until := int64(entries.Never)
 	if a.every > 0 && r < int(a.upTo) {
-		until = k.at + int64(r-int(l)+1)*a.every
+		until = k.At + int64(r-int(l)+1)*a.every
 	}
-	return score{-int64(r), k.at, k.seq}, until
+	return score{-int64(r), k.At, k.Seq}, until
 }
 
 // deadline serves what is due first.
@@ -84,10 +88,10 @@ type deadline struct {
 func (*deadline) aged() bool                   { return true }
 func (*deadline) served(Level, *bitmap) bool   { return false }
 func (*deadline) rank(l Level, _, _ int64) int { return int(l) }
-func (d *deadline) score(l Level, k orderKey, _ int64) (score, int64) {
-	due := int64(never)
+func (d *deadline) score(l Level, k entries.OrderKey, _ int64) (score, int64) {
+	due := int64(entries.Never)
 	if int(l) < len(d.objective) && d.objective[l] > 0 {
-		due = int64(addClamped(d.objective[l], k.at))
+		due = int64(entries.AddClamped(d.objective[l], k.At))
 	}
-	return score{due, -int64(l), k.seq}, never
+	return score{due, -int64(l), k.Seq}, entries.Never
 }

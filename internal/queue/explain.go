@@ -2,7 +2,11 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // Hold is a reason why a message cannot be taken now.
 type Hold uint8
@@ -52,7 +56,7 @@ type Explain struct {
 // between, so the result is true of a time between the first step and the last.
 func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err error) {
 	at := q.at(now)
-	e := q.index.msgs.get(x.Seq)
+	e := q.index.msgs.Get(x.Seq)
 	if e == nil {
 		return true, ErrNotFound
 	}
@@ -60,7 +64,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 		x.sessions = aheadSessions{}
 	}
 	saturated := q.index.updateMode(at)
-	if e.is(Ready) {
+	if e.Is(Ready) {
 		if q.cfg.Sessions {
 			mine, ahead := q.sessionOf(e), x.ahead.byLevel
 			done = x.sessions.inSession(&q.index, mine, x.Seq, &most, ahead) &&
@@ -71,14 +75,14 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 		if !done {
 			return false, nil
 		}
-		e = q.index.msgs.get(x.Seq) // where it was found first
+		e = q.index.msgs.Get(x.Seq) // where it was found first
 	}
 	p := &x.Position
 	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.byLevel
 	p.Rank = q.index.effectiveLevel(e, at)
 	p.Held, p.Until = q.holdOf(e)
 	switch {
-	case !e.is(Ready):
+	case !e.Is(Ready):
 		p.Ahead = make(map[Level]int)
 	case q.cfg.Sessions:
 		q.lifted(p, e, at)
@@ -89,20 +93,20 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 }
 
 // lifted says what lifts the session of a message.
-func (q *Queue) lifted(p *Position, e *entry, at int64) {
+func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
 	k, best := q.sessionOf(e).bestMessage(&q.index, at)
-	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
-		p.Lift = Lift{k.seq, best.level, q.index.effectiveLevel(best, at)}
+	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
+		p.Lift = Lift{k.Seq, best.Level, q.index.effectiveLevel(best, at)}
 	}
 }
 
 // holdOf returns what keeps a message from being taken.
-func (q *Queue) holdOf(e *entry) (Hold, time.Time) {
-	switch e.state() {
+func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
+	switch e.State() {
 	case Locked:
-		return HeldByLock, moment(q.lockedUntil(e.stateIndex))
+		return HeldByLock, entries.Moment(q.lockedUntil(e.StateIndex))
 	case Scheduled:
-		return HeldBySchedule, moment(q.schedule.all[e.stateIndex].at)
+		return HeldBySchedule, entries.Moment(q.schedule.all[e.StateIndex].at)
 	case Deferred:
 		return HeldByDeferral, time.Time{}
 	}
@@ -110,13 +114,13 @@ func (q *Queue) holdOf(e *entry) (Hold, time.Time) {
 		return HeldByPause, time.Time{}
 	}
 	if s := q.sessionOf(e); q.cfg.Sessions && s.lock != 0 {
-		return HeldBySession, moment(q.locks.all[s.lock].until)
+		return HeldBySession, entries.Moment(q.locks.all[s.lock].until)
 	}
 	switch atCap, until := q.index.keyLimit(e); {
 	case atCap:
 		return HeldByCap, time.Time{}
 	case until != 0:
-		return HeldByRate, moment(until)
+		return HeldByRate, entries.Moment(until)
 	}
 	return HeldByNothing, time.Time{}
 }

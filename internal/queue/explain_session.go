@@ -2,6 +2,8 @@
 
 package queue
 
+import "github.com/triagemq/triagemq/internal/queue/entries"
+
 // aheadSessions is how far the count of sessions before one has come.
 type aheadSessions struct {
 	from SeqNo // messages of its own session after it are yet to be visited
@@ -11,13 +13,13 @@ type aheadSessions struct {
 // inSession counts the messages of s with lower sequence numbers.
 func (a *aheadSessions) inSession(x *Index, s *session, before SeqNo, most *int, byLevel map[Level]int) (done bool) {
 	for ; *most > 0; *most-- {
-		seq, ok := s.ready.after(a.from)
+		seq, ok := s.ready.After(a.from)
 		if !ok || seq >= before {
 			return true
 		}
-		x.msgs.visits++
+		x.msgs.Visits++
 		a.from = seq
-		byLevel[x.msgs.get(seq).level]++
+		byLevel[x.msgs.Get(seq).Level]++
 	}
 	return false
 }
@@ -29,24 +31,24 @@ func (a *aheadSessions) among(x *Index, ss *sessionTable, mine *session, at int6
 	for ; *most > 0 && a.next < len(ss.all); *most-- {
 		s := &ss.all[a.next]
 		a.next++
-		x.msgs.visits++
-		if s == mine || s.lock != 0 || s.ready.n == 0 {
+		x.msgs.Visits++
+		if s == mine || s.lock != 0 || s.ready.Len() == 0 {
 			continue
 		}
-		if other, o := s.bestMessage(x, at); x.outranks(other.seq, o, k.seq, best, at) {
-			byLevel[o.level]++
+		if other, o := s.bestMessage(x, at); x.outranks(other.Seq, o, k.Seq, best, at) {
+			byLevel[o.Level]++
 		}
 	}
 	return a.next >= len(ss.all)
 }
 
-// lead returns the message by which a session that has ready messages goes: the
+// bestMessage returns the message by which a session that has ready messages goes: the
 // best of the oldest in each level. Where levels have shares, it is that of the
 // largest.
-func (s *session) bestMessage(x *Index, at int64) (k orderKey, e *entry) {
+func (s *session) bestMessage(x *Index, at int64) (k entries.OrderKey, e *entries.Entry) {
 	for i := range s.levels {
-		first, _ := s.levels[i].first(&x.msgs)
-		o := x.msgs.get(first.seq)
+		first, _ := s.levels[i].First(&x.msgs)
+		o := x.msgs.Get(first.Seq)
 		if e == nil || x.leads(first, o, k, e, at) {
 			k, e = first, o
 		}

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // maxLoad is the load from which on keys are not told apart.
@@ -31,20 +33,20 @@ type fairLane struct {
 // fairRing is the keys of one load in the order of their turns.
 type fairRing struct{ head, tail *keyList }
 
-// fairLine is the messages of one key in one level. It is in a ring unless its
+// keyList is the messages of one key in one level. It is in a ring unless its
 // key is at a limit.
 type keyList struct {
-	sortedList
+	entries.SortedList
 	level                   Level
 	fairKey                 uint32 // in keys
 	prev, next              *keyList
 	turns                   int64
 	load                    int // ring it is in
 	eligible                bool
-	first                   orderKey // if the lane is aged, or finishes first
-	headIndex, startedIndex int      // position in ages and works
-	started                 uint64   // of its key
-	room                    [3]SeqNo // for list: most keys have few messages
+	first                   entries.OrderKey // if the lane is aged, or finishes first
+	headIndex, startedIndex int              // position in ages and works
+	started                 uint64           // of its key
+	room                    [3]SeqNo         // for list: most keys have few messages
 }
 
 // find returns the line of a key, nil if it has no messages here.
@@ -57,8 +59,8 @@ func (f *fairLane) find(x *Index, n uint32) *keyList {
 	return nil
 }
 
-func (f *fairLane) add(x *Index, k orderKey, e *entry) {
-	n := x.fairKey(e.group)
+func (f *fairLane) add(x *Index, k entries.OrderKey, e *entries.Entry) {
+	n := x.fairKey(e.Group)
 	l := f.find(x, n)
 	fresh := l == nil
 	if fresh {
@@ -66,7 +68,7 @@ func (f *fairLane) add(x *Index, k orderKey, e *entry) {
 		l.started = x.keys.all[n].started
 		x.keys.all[n].lists = append(x.keys.all[n].lists, l)
 	}
-	l.sortedList.add(&x.msgs, k, e)
+	l.SortedList.Add(&x.msgs, k, e)
 	if fresh {
 		if owner := &x.keys.all[n]; !owner.atCap() && owner.eligibleAt() <= x.clock {
 			f.makeEligible(l, owner.load())
@@ -81,23 +83,21 @@ func (f *fairLane) newList(n uint32) *keyList {
 		l, f.spareLists = f.spareLists[k-1], f.spareLists[:k-1]
 	}
 	l.level, l.fairKey = f.level, n
-	if l.list.few == nil {
-		l.list.few = l.room[:0]
-	}
+	l.UseBuffer(l.room[:])
 	return l
 }
 
-func (f *fairLane) remove(x *Index, k orderKey, e *entry) { f.pop(x, k, e) }
+func (f *fairLane) remove(x *Index, k entries.OrderKey, e *entries.Entry) { f.pop(x, k, e) }
 
-func (f *fairLane) pop(x *Index, k orderKey, e *entry) {
-	l := f.find(x, x.fairKey(e.group))
-	l.remove(&x.msgs, k, e)
+func (f *fairLane) pop(x *Index, k entries.OrderKey, e *entries.Entry) {
+	l := f.find(x, x.fairKey(e.Group))
+	l.Remove(&x.msgs, k, e)
 	f.shrunk(x, l)
 }
 
 // shrunk forgets a line that became empty.
 func (f *fairLane) shrunk(x *Index, l *keyList) {
-	if l.list.n > 0 {
+	if l.Len() > 0 {
 		f.refresh(x, l)
 		return
 	}
@@ -105,22 +105,20 @@ func (f *fairLane) shrunk(x *Index, l *keyList) {
 	owner := &x.keys.all[l.fairKey]
 	i := slices.Index(owner.lists, l)
 	owner.lists = slices.Delete(owner.lists, i, i+1)
-	few := l.list.few
-	if l.list.many != nil {
-		few = nil
-	}
-	*l = keyList{sortedList: sortedList{list: seqList{few: few}}}
+	kept := l.SortedList
+	kept.Reset()
+	*l = keyList{SortedList: kept}
 	if len(f.spareLists) < 1024 {
 		f.spareLists = append(f.spareLists, l)
 	}
 }
 
-func (f *fairLane) first(x *Index) (orderKey, bool) {
+func (f *fairLane) first(x *Index) (entries.OrderKey, bool) {
 	l := f.next()
 	if l == nil {
-		return orderKey{}, false
+		return entries.OrderKey{}, false
 	}
-	return l.sortedList.first(&x.msgs)
+	return l.SortedList.First(&x.msgs)
 }
 
 // next returns the line whose turn it is.
@@ -135,28 +133,28 @@ func (f *fairLane) next() *keyList {
 	return f.rings[w<<6+bits.TrailingZeros64(f.used[w])].head
 }
 
-// oldest ranks the lane as a whole: the old messages of one key lift the level,
+// rankKey ranks the lane as a whole: the old messages of one key lift the level,
 // and then all its keys take their turns. Where age does not count, it is enough
 // that it finds something.
-func (f *fairLane) rankKey(x *Index) (orderKey, bool) {
+func (f *fairLane) rankKey(x *Index) (entries.OrderKey, bool) {
 	if f.aged {
 		if len(f.byHead) == 0 {
-			return orderKey{}, false
+			return entries.OrderKey{}, false
 		}
 		return f.byHead[0].first, true
 	}
 	l := f.next()
 	if l == nil {
-		return orderKey{}, false
+		return entries.OrderKey{}, false
 	}
-	return l.sortedList.first(&x.msgs)
+	return l.SortedList.First(&x.msgs)
 }
 
-func (f *fairLane) served(x *Index, e *entry) {
-	n := x.fairKey(e.group)
+func (f *fairLane) served(x *Index, e *entries.Entry) {
+	n := x.fairKey(e.Group)
 	owner := &x.keys.all[n]
 	if owner.every > 0 {
-		owner.rateUsedUntil = int64(addClamped(time.Duration(owner.every), max(owner.rateUsedUntil, x.clock)))
+		owner.rateUsedUntil = int64(entries.AddClamped(time.Duration(owner.every), max(owner.rateUsedUntil, x.clock)))
 	}
 	if l := f.find(x, n); l != nil && l.eligible && !f.finish {
 		if l.turns++; l.turns >= owner.weight && l.next != nil {
@@ -171,7 +169,7 @@ func (f *fairLane) served(x *Index, e *entry) {
 
 func (f *fairLane) open() bool { return f.words != 0 || len(f.started) > 0 }
 
-// enlist lets a line take part: by what was started, or in turns in the ring of its
+// makeEligible lets a line take part: by what was started, or in turns in the ring of its
 // load, at the end of it.
 func (f *fairLane) makeEligible(l *keyList, load int) {
 	if l.eligible && (f.finish || l.load == load) {
@@ -189,7 +187,7 @@ func (f *fairLane) makeEligible(l *keyList, load int) {
 	}
 }
 
-// lineUp puts a line at the end of a ring.
+// joinRing puts a line at the end of a ring.
 func (f *fairLane) joinRing(l *keyList, load int) {
 	for load >= len(f.rings) {
 		f.rings = append(f.rings, fairRing{})
@@ -207,7 +205,7 @@ func (f *fairLane) joinRing(l *keyList, load int) {
 	r.tail = l
 }
 
-// withdraw makes a line take part no more, if it does.
+// makeIneligible makes a line take part no more, if it does.
 func (f *fairLane) makeIneligible(l *keyList) {
 	if !l.eligible {
 		return
@@ -223,7 +221,7 @@ func (f *fairLane) makeIneligible(l *keyList) {
 	}
 }
 
-// stepOut takes a line out of its ring.
+// leaveRing takes a line out of its ring.
 func (f *fairLane) leaveRing(l *keyList) {
 	r := &f.rings[l.load]
 	if l.prev != nil {
@@ -250,7 +248,7 @@ func (f *fairLane) refresh(x *Index, l *keyList) {
 	if !f.aged && !f.finish {
 		return
 	}
-	l.first, _ = l.sortedList.first(&x.msgs)
+	l.first, _ = l.SortedList.First(&x.msgs)
 	if l.eligible && f.aged {
 		f.byHead.fix(l)
 	}

@@ -8,9 +8,10 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// byWork orders the lines of a lane that finishes first: the keys that were started,
+// byStarted orders the lines of a lane that finishes first: the keys that were started,
 // in the order in which they were, then the others by their first messages.
 type byStarted struct{}
 
@@ -23,13 +24,13 @@ func (byStarted) before(a, b *keyList) bool {
 	case a.started != 0 || b.started != 0:
 		return a.started != 0
 	}
-	return a.first.before(b.first)
+	return a.first.Before(b.first)
 }
 
-// start notes that a message is handed out, the first of its key perhaps. It is
+// noteStarted notes that a message is handed out, the first of its key perhaps. It is
 // logged, so that a restart goes on with what was begun.
-func (q *Queue) noteStarted(e *entry, out *Effects) {
-	n := q.index.fairKey(e.group)
+func (q *Queue) noteStarted(e *entries.Entry, out *Effects) {
+	n := q.index.fairKey(e.Group)
 	if n == 0 || !q.index.order.FinishesFirst() || q.index.keys.all[n].started != 0 {
 		return
 	}
@@ -54,7 +55,7 @@ func writeStarted(out *machine.Effects, k *fairKey) {
 	out.String(k.name)
 }
 
-// begin makes a key one that was started, as the number-th.
+// startKey makes a key one that was started, as the number-th.
 func (q *Queue) startKey(n uint32, number uint64) {
 	k := &q.index.keys.all[n]
 	k.started, q.index.keys.lastStarted = number, max(q.index.keys.lastStarted, number)
@@ -88,7 +89,7 @@ func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) c
 	}
 	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.index.keys.all)) && part.more(c.next == first); c.next++ {
-		q.index.msgs.visits++
+		q.index.msgs.Visits++
 		k := &q.index.keys.all[c.next]
 		if k.started == 0 || q.index.void {
 			continue
@@ -130,16 +131,16 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 	return nil
 }
 
-// worksBefore reports whether a message of another key of the level goes before one
+// startedBefore reports whether a message of another key of the level goes before one
 // of mine, should nothing else come. When the first of a key is served, the others
 // are next.
-func (x *Index) startedBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
+func (x *Index) startedBefore(l Level, other uint32, o entries.OrderKey, mine uint32, k entries.OrderKey) bool {
 	a, b := x.listOrNew(l, other, o), x.listOrNew(l, mine, k)
 	return !x.keys.all[other].atCap() && x.keys.all[other].eligibleAt() <= x.clock && byStarted{}.before(a, b)
 }
 
-// standIn returns the line of a key, or one of a message that has none.
-func (x *Index) listOrNew(l Level, n uint32, k orderKey) *keyList {
+// listOrNew returns the line of a key, or one of a message that has none.
+func (x *Index) listOrNew(l Level, n uint32, k entries.OrderKey) *keyList {
 	if line := x.levels.all[l].(*fairLane).find(x, n); n != 0 && line != nil {
 		return line
 	}

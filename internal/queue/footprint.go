@@ -2,27 +2,23 @@
 
 package queue
 
+import "github.com/triagemq/triagemq/internal/queue/entries"
+
 // What a queue holds beyond the bodies counts toward Config.MaxBytes as well: a
 // message of ten bytes takes ten times as much in memory and in records, and one with
 // a session of its own fifty times as much. The numbers are about what is measured.
 const (
 	// MessageOverhead is what each message counts beyond its body.
 	MessageOverhead = 128
-	// groupOverhead is what a session or fair key counts beyond its name, of which
-	// there are several copies.
-	groupOverhead = 512
-	nameCopies    = 3
 )
 
 // GroupOverhead is what the first message of a session and fair key, or the state of a
 // session, counts beyond MessageOverhead.
-func GroupOverhead(session, key string) int64 {
-	return groupOverhead + nameCopies*int64(len(session)+len(key))
-}
+func GroupOverhead(session, key string) int64 { return entries.GroupCost(session, key) }
 
 // Footprint is how many bytes of Config.MaxBytes are used up.
 func (q *Queue) Footprint() int64 {
-	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.groups.bytes + q.sessions.bytes
+	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.groups.Bytes + q.sessions.bytes
 }
 
 // stateCost is what the state of a session counts.

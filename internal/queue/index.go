@@ -2,11 +2,13 @@
 
 package queue
 
+import "github.com/triagemq/triagemq/internal/queue/entries"
+
 // Index is the ready messages of a queue in the order in which they are delivered,
 // and the entries of all messages.
 type Index struct {
-	msgs         store
-	groups       groups
+	msgs         entries.Store
+	groups       entries.Groups
 	clock        int64 // latest time seen; it never goes back
 	ready        int64 // messages that are ready
 	sessionQueue bool  // listed are not messages but sessions, by their messages
@@ -36,15 +38,15 @@ func (x *Index) leaveGroup(n uint32) {
 }
 
 // runFor returns the run in which to allocate a message that is about to be ready.
-func (x *Index) runFor(k orderKey, l Level) *slabRun {
+func (x *Index) runFor(k entries.OrderKey, l Level) *entries.SlabRun {
 	if p, ok := x.levels.at(x, l).(*plainLane); ok && p.runs {
-		return p.list.runFor(&x.msgs, k)
+		return p.list.RunFor(&x.msgs, k)
 	}
 	return nil
 }
 
 // add lists a message: it can be delivered, or its session can be locked.
-func (x *Index) add(k orderKey, e *entry) {
+func (x *Index) add(k entries.OrderKey, e *entries.Entry) {
 	x.levels.add(x, k, e)
 	if x.next.arrangement != nil {
 		x.addToSecond(k, e)
@@ -52,7 +54,7 @@ func (x *Index) add(k orderKey, e *entry) {
 }
 
 // remove takes a message out that is listed.
-func (x *Index) remove(k orderKey, e *entry) {
+func (x *Index) remove(k entries.OrderKey, e *entries.Entry) {
 	x.levels.remove(x, k, e)
 	if x.next.arrangement != nil {
 		x.removeFromSecond(k, e)
@@ -60,7 +62,7 @@ func (x *Index) remove(k orderKey, e *entry) {
 }
 
 // take takes the message out that next returned: it is being delivered.
-func (x *Index) take(k orderKey, e *entry) {
+func (x *Index) take(k entries.OrderKey, e *entries.Entry) {
 	x.levels.take(x, k, e)
 	if x.next.arrangement != nil {
 		x.removeFromSecond(k, e)
@@ -68,37 +70,37 @@ func (x *Index) take(k orderKey, e *entry) {
 }
 
 // pick returns the message to deliver next among the levels from lo to hi.
-func (x *Index) pick(at int64, lo, hi Level) (orderKey, bool) {
+func (x *Index) pick(at int64, lo, hi Level) (entries.OrderKey, bool) {
 	l, ok := x.levels.picker.pick(x, at, lo, hi)
 	if !ok {
-		return orderKey{}, false
+		return entries.OrderKey{}, false
 	}
 	return x.levels.all[l].first(x)
 }
 
 // count counts a message that became ready.
-func (x *Index) count(seq SeqNo, e *entry) {
-	for int(e.level) >= len(x.byLevel) {
+func (x *Index) count(seq SeqNo, e *entries.Entry) {
+	for int(e.Level) >= len(x.byLevel) {
 		x.byLevel = append(x.byLevel, readyStat{})
 	}
-	lv := &x.byLevel[e.level]
+	lv := &x.byLevel[e.Level]
 	lv.ready++
-	lv.bytes += int64(e.bodySize)
+	lv.bytes += int64(e.BodySize)
 	x.classes = countClass(x.classes, seq, e)
-	x.msgs.noteExpiry(seq, e.expiry())
+	x.msgs.NoteExpiry(seq, e.Expiry())
 }
 
 // uncount counts a message that is not ready any more.
-func (x *Index) uncount(e *entry) {
-	lv, st := &x.byLevel[e.level], &x.classes[e.class]
+func (x *Index) uncount(e *entries.Entry) {
+	lv, st := &x.byLevel[e.Level], &x.classes[e.Class]
 	lv.ready--
 	st.ready--
-	lv.bytes -= int64(e.bodySize)
-	st.bytes -= int64(e.bodySize)
+	lv.bytes -= int64(e.BodySize)
+	st.bytes -= int64(e.BodySize)
 }
 
 // resize counts the bytes by which the body of a ready message has grown.
-func (x *Index) resize(e *entry, grown int64) {
-	x.byLevel[e.level].bytes += grown
-	x.classes[e.class].bytes += grown
+func (x *Index) resize(e *entries.Entry, grown int64) {
+	x.byLevel[e.Level].bytes += grown
+	x.classes[e.Class].bytes += grown
 }

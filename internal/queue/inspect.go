@@ -9,7 +9,7 @@ import (
 
 // Lookup returns one message in any state.
 func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
-	e := q.index.msgs.get(seq)
+	e := q.index.msgs.Get(seq)
 	if e == nil {
 		return Delivery{}, false
 	}
@@ -26,7 +26,7 @@ func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
 	if !ok {
 		return Delivery{}, false
 	}
-	return q.delivery(k.seq, e), true
+	return q.delivery(k.Seq, e), true
 }
 
 // Precedes reports whether a ready message goes before one that is locked by t,
@@ -34,7 +34,7 @@ func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
 func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
 	at := q.at(now)
 	held, err := q.lockedEntry(t, at)
-	e := q.index.msgs.get(ready)
+	e := q.index.msgs.Get(ready)
 	if err != nil || e == nil {
 		return false
 	}
@@ -63,7 +63,7 @@ func (q *Queue) HeldLevel(now time.Time, t Token) (Level, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return e.level, true
+	return e.Level, true
 }
 
 // Survey goes on with a survey, which begins as its zero value. It visits up to most

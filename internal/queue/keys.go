@@ -5,6 +5,8 @@ package queue
 import (
 	"strings"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // fairKey is one whose messages take turns with those of others. It exists while
@@ -23,7 +25,7 @@ type fairKey struct {
 	lists         []*keyList // its messages, by level
 }
 
-// keys numbers fair keys. Number zero is that of messages without a key, which
+// keyTable numbers fair keys. Number zero is that of messages without a key, which
 // together are like one; it is always there.
 type keyTable struct {
 	byName      map[string]uint32
@@ -124,12 +126,12 @@ func (ks *keyTable) wakeAt(n uint32, at int64) {
 
 func (ks *keyTable) deadline() int64 {
 	if len(ks.wakes) == 0 {
-		return never
+		return entries.Never
 	}
 	return ks.wakes[0].at
 }
 
-// opens returns when the rate of a key lets it be served.
+// eligibleAt returns when the rate of a key lets it be served.
 func (k *fairKey) eligibleAt() int64 {
 	if k.every == 0 {
 		return 0
@@ -137,18 +139,18 @@ func (k *fairKey) eligibleAt() int64 {
 	return k.rateUsedUntil - k.burst
 }
 
-// full reports whether a key has as much in flight as it may.
+// atCap reports whether a key has as much in flight as it may.
 func (k *fairKey) atCap() bool { return k.cap > 0 && k.inFlight >= k.cap }
 
 // load is how much of its share a key has in flight. The least loaded goes first.
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
-// takeOff counts a message of its key in flight, land counts it out.
-func (x *Index) incInFlight(e *entry) { x.addInFlight(e, 1) }
-func (x *Index) decInFlight(e *entry) { x.addInFlight(e, -1) }
+// incInFlight counts a message of its key in flight, land counts it out.
+func (x *Index) incInFlight(e *entries.Entry) { x.addInFlight(e, 1) }
+func (x *Index) decInFlight(e *entries.Entry) { x.addInFlight(e, -1) }
 
-// flight counts a message of its key in flight, or out of it.
-func (x *Index) addInFlight(e *entry, by int64) {
+// addInFlight counts a message of its key in flight, or out of it.
+func (x *Index) addInFlight(e *entries.Entry, by int64) {
 	if x.order.Fair {
 		x.addInFlightHere(e, by)
 	}
@@ -157,11 +159,11 @@ func (x *Index) addInFlight(e *entry, by int64) {
 	}
 }
 
-func (x *Index) addInFlightHere(e *entry, by int64) {
+func (x *Index) addInFlightHere(e *entries.Entry, by int64) {
 	if !x.order.Fair {
 		return
 	}
-	n := x.fairKey(e.group)
+	n := x.fairKey(e.Group)
 	x.keys.all[n].inFlight += by
 	x.regulate(n)
 }
@@ -207,8 +209,8 @@ func (x *Index) regulate(n uint32) {
 
 // keyLimit reports whether a limit of its fair key keeps a message from being
 // delivered: its cap, or its rate until a time.
-func (x *Index) keyLimit(e *entry) (atCap bool, until int64) {
-	k := &x.keys.all[x.fairKey(e.group)]
+func (x *Index) keyLimit(e *entries.Entry) (atCap bool, until int64) {
+	k := &x.keys.all[x.fairKey(e.Group)]
 	switch {
 	case !x.order.Fair:
 	case k.atCap():

@@ -2,11 +2,11 @@
 
 package queue
 
-// lineHeap is a heap of lines, each of which knows where it is, so that it can be
+// listHeap is a heap of lines, each of which knows where it is, so that it can be
 // moved.
 type listHeap[O heapOrder] []*keyList
 
-// lineOrder says which line goes before which, and where a line notes its position.
+// heapOrder says which line goes before which, and where a line notes its position.
 type heapOrder interface {
 	before(a, b *keyList) bool
 	slot(l *keyList) *int
@@ -15,7 +15,7 @@ type heapOrder interface {
 // byAge orders lines by their first messages.
 type byAge struct{}
 
-func (byAge) before(a, b *keyList) bool { return a.first.before(b.first) }
+func (byAge) before(a, b *keyList) bool { return a.first.Before(b.first) }
 func (byAge) slot(l *keyList) *int      { return &l.headIndex }
 
 func (h *listHeap[O]) push(l *keyList) {

@@ -5,6 +5,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // lock is a message, or a session, in somebody's hands. Locks are not logged.
@@ -24,7 +26,7 @@ const inSession = ^uint32(0)
 // ring is a list of locks, linked through their prev and next.
 type ring struct{ head, tail uint32 }
 
-// timeline is the locks that were taken for the same time: taken later, or
+// expiryList is the locks that were taken for the same time: taken later, or
 // renewed, means ending later, so the first to end is always in front.
 type expiryList struct {
 	ring
@@ -36,8 +38,8 @@ type locks struct {
 	all      []lock
 	free     []uint32
 	lists    []expiryList
-	newLocks uint32     // timeline of new locks
-	hints    []slotAddr // address of a token's message, by the low bits of its nonce; a power of two
+	newLocks uint32             // timeline of new locks
+	hints    []entries.SlotAddr // address of a token's message, by the low bits of its nonce; a power of two
 }
 
 // configure directs new locks to the timeline of their duration. A duration
@@ -78,14 +80,14 @@ func (ls *locks) put(l lock) uint32 {
 // note remembers the address of a token's message, so that to settle it takes as
 // long in a long queue as in a short one. It may be overwritten, and the message
 // may move: what hint returns is no more than that.
-func (ls *locks) note(nonce uint64, n slotAddr) {
+func (ls *locks) note(nonce uint64, n entries.SlotAddr) {
 	if len(ls.hints) < 2*len(ls.all) {
-		ls.hints = make([]slotAddr, max(16, 2*len(ls.hints)))
+		ls.hints = make([]entries.SlotAddr, max(16, 2*len(ls.hints)))
 	}
 	ls.hints[nonce&uint64(len(ls.hints)-1)] = n
 }
 
-func (ls *locks) hint(nonce uint64) slotAddr {
+func (ls *locks) hint(nonce uint64) entries.SlotAddr {
 	if len(ls.hints) == 0 {
 		return 0
 	}
@@ -96,20 +98,20 @@ func (ls *locks) hint(nonce uint64) slotAddr {
 func (ls *locks) begin(slot uint32, now int64) {
 	l := &ls.all[slot]
 	t := &ls.lists[ls.newLocks]
-	l.list, l.until = ls.newLocks, int64(addClamped(time.Duration(t.duration), now))
+	l.list, l.until = ls.newLocks, int64(entries.AddClamped(time.Duration(t.duration), now))
 	ls.link(&t.ring, slot)
 }
 
-// hold lets the lock run without end: it has a timeline of its own, which has no
+// keepForever lets the lock run without end: it has a timeline of its own, which has no
 // first to end.
 func (ls *locks) keepForever(slot uint32) {
-	i := slices.IndexFunc(ls.lists, func(t expiryList) bool { return t.duration == never })
+	i := slices.IndexFunc(ls.lists, func(t expiryList) bool { return t.duration == entries.Never })
 	if i < 0 {
 		i = len(ls.lists)
-		ls.lists = append(ls.lists, expiryList{duration: never})
+		ls.lists = append(ls.lists, expiryList{duration: entries.Never})
 	}
 	l := &ls.all[slot]
-	l.list, l.until = uint32(i), never
+	l.list, l.until = uint32(i), entries.Never
 	ls.link(&ls.lists[i].ring, slot)
 }
 
@@ -119,7 +121,7 @@ func (ls *locks) renew(slot uint32, now int64) {
 	ls.begin(slot, now)
 }
 
-// void ends a running lock, whose holder has given it up, before its time: it is first
+// expireNow ends a running lock, whose holder has given it up, before its time: it is first
 // in its timeline, and no token fits it any more.
 func (ls *locks) expireNow(slot uint32, now int64) {
 	l := &ls.all[slot]
@@ -169,7 +171,7 @@ func (ls *locks) unlink(r *ring, slot uint32) {
 
 // first returns the lock that ends first, and when; zero if there is none.
 func (ls *locks) first() (slot uint32, until int64) {
-	until = never
+	until = entries.Never
 	for i := range ls.lists {
 		if h := ls.lists[i].head; h != 0 && ls.all[h].until < until {
 			slot, until = h, ls.all[h].until

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // What the owner of several queues asks of one.
@@ -14,10 +15,10 @@ import (
 func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred }
 
 // Last returns the highest number given out so far.
-func (q *Queue) Last() SeqNo { return q.index.msgs.last }
+func (q *Queue) Last() SeqNo { return q.index.msgs.Last }
 
 // Latest implements [machine.Machine]: the latest enqueue time given so far.
-func (q *Queue) Latest() time.Time { return moment(q.lastIn) }
+func (q *Queue) Latest() time.Time { return entries.Moment(q.lastIn) }
 
 // inSessions marks a cursor of Refs that has come to the states of sessions.
 const inSessions machine.Cursor = 1 << 63
@@ -29,12 +30,12 @@ func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next
 		if b.Items <= 0 {
 			return from, false
 		}
-		seq, e := q.index.msgs.next(SeqNo(from))
+		seq, e := q.index.msgs.Next(SeqNo(from))
 		if e == nil {
 			from = inSessions
 			break
 		}
-		fn(e.body())
+		fn(e.Body())
 		if reason, ok := q.reasons[seq]; ok {
 			fn(reason)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/invariant"
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // Queue is one queue. It belongs to one goroutine.
@@ -35,7 +36,7 @@ type Queue struct {
 func New(cfg Config, epoch uint32) *Queue {
 	q := &Queue{epoch: epoch}
 	q.index.arrangement, q.index.sessionQueue = newArrangement(cfg.Order), cfg.Sessions
-	q.index.groups.all = make([]group, 1) // number zero belongs to nothing
+	q.index.groups.All = make([]entries.Group, 1) // number zero belongs to nothing
 	q.sessions.all = make([]session, 1)
 	q.apply(cfg)
 	return q
@@ -66,7 +67,7 @@ func (q *Queue) Counts() Counts {
 // at returns the time of a command. A clock that goes back stands still for us:
 // all deadlines of one duration stay in order, and nobody gets younger.
 func (q *Queue) at(now time.Time) int64 {
-	q.index.clock = max(q.index.clock, nanos(now))
+	q.index.clock = max(q.index.clock, entries.Nanos(now))
 	return q.index.clock
 }
 
@@ -85,16 +86,16 @@ func (q *Queue) apply(cfg Config) {
 	}
 }
 
-// fill puts the messages of a snapshot, which has ended, in order.
+// orderRestored puts the messages of a snapshot, which has ended, in order.
 func (q *Queue) orderRestored() {
 	q.index.ready = 0
-	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
-		if !e.is(Ready) {
+	for seq, e := q.index.msgs.Next(0); e != nil; seq, e = q.index.msgs.Next(seq + 1) {
+		if !e.Is(Ready) {
 			q.setAside(seq, e)
 			continue
 		}
-		if r := q.index.runFor(orderKey{e.orderTime, seq}, e.level); r != nil {
-			e = q.index.msgs.move(seq, r)
+		if r := q.index.runFor(e.Key(), e.Level); r != nil {
+			e = q.index.msgs.Move(seq, r)
 		}
 		q.markReady(seq, e)
 	}
@@ -119,24 +120,26 @@ func (q *Queue) Reorder(most int) (more bool) {
 }
 
 // listed reports whether a session is listed in a level by this message.
-func (q *Queue) listed(seq SeqNo, e *entry) bool { return q.sessionOf(e).listedBy(seq, e.level) }
+func (q *Queue) listed(seq SeqNo, e *entries.Entry) bool {
+	return q.sessionOf(e).listedBy(seq, e.Level)
+}
 
 // Saturated reports whether the next message is chosen by shares because the queue
 // is saturated.
 func (q *Queue) Saturated(now time.Time) bool { return q.index.saturated(q.at(now)) }
 
 // join returns the group of b for one more message.
-func (q *Queue) join(b groupKey) uint32 {
-	if b == (groupKey{}) {
+func (q *Queue) join(b entries.GroupKey) uint32 {
+	if b == (entries.GroupKey{}) {
 		return 0
 	}
-	n, first := q.index.groups.join(b)
+	n, first := q.index.groups.Join(b)
 	if !first {
 		return n
 	}
-	g := &q.index.groups.all[n]
+	g := &q.index.groups.All[n]
 	if q.cfg.Sessions {
-		g.sessionNo = q.sessions.join(g.session)
+		g.SessionNo = q.sessions.join(g.Session)
 	}
 	q.index.joinGroup(n)
 	return n
@@ -147,8 +150,8 @@ func (q *Queue) leave(n uint32) {
 	if n == 0 {
 		return
 	}
-	session := q.index.groups.all[n].sessionNo
-	if !q.index.groups.leave(n) {
+	session := q.index.groups.All[n].SessionNo
+	if !q.index.groups.Leave(n) {
 		return
 	}
 	if session != 0 {
@@ -157,10 +160,10 @@ func (q *Queue) leave(n uint32) {
 	q.index.leaveGroup(n)
 }
 
-// stand makes a message ready, at its place.
-func (q *Queue) markReady(seq SeqNo, e *entry) {
-	e.setState(Ready)
-	e.stateIndex = 0
+// markReady makes a message ready, at its place.
+func (q *Queue) markReady(seq SeqNo, e *entries.Entry) {
+	e.SetState(Ready)
+	e.StateIndex = 0
 	q.index.ready++
 	if q.restore.inSnapshot {
 		return // the end of the snapshot puts everything in order at once
@@ -170,12 +173,12 @@ func (q *Queue) markReady(seq SeqNo, e *entry) {
 		q.sessionOf(e).addToSession(&q.index, seq, e)
 		return
 	}
-	q.index.add(orderKey{e.orderTime, seq}, e)
+	q.index.add(e.Key(), e)
 }
 
-// unstand takes a message that is not first out of its place.
-func (q *Queue) unmarkReady(seq SeqNo, e *entry, to State) {
-	e.setState(to)
+// unmarkReady takes a message that is not first out of its place.
+func (q *Queue) unmarkReady(seq SeqNo, e *entries.Entry, to State) {
+	e.SetState(to)
 	q.index.ready--
 	if q.restore.inSnapshot {
 		return
@@ -185,39 +188,39 @@ func (q *Queue) unmarkReady(seq SeqNo, e *entry, to State) {
 		q.sessionOf(e).removeFromSession(&q.index, seq, e)
 		return
 	}
-	q.index.remove(orderKey{e.orderTime, seq}, e)
+	q.index.remove(e.Key(), e)
 }
 
 // remove forgets a message that is not locked.
-func (q *Queue) remove(seq SeqNo, e *entry, out *machine.Effects) {
-	switch e.state() {
+func (q *Queue) remove(seq SeqNo, e *entries.Entry, out *machine.Effects) {
+	switch e.State() {
 	case Ready:
 		q.unmarkReady(seq, e, Locked)
 	case Deferred:
 		q.counts.Deferred--
 	case Scheduled:
-		q.schedule.remove(e.stateIndex)
+		q.schedule.remove(e.StateIndex)
 		q.counts.Scheduled--
 	}
 	q.free(seq, e, out)
 }
 
-// erase frees the entry of a message that no structure refers to any more.
-func (q *Queue) free(seq SeqNo, e *entry, out *machine.Effects) {
-	q.counts.Bytes -= int64(e.bodySize)
-	out.Freed = append(out.Freed, e.body())
+// free frees the entry of a message that no structure refers to any more.
+func (q *Queue) free(seq SeqNo, e *entries.Entry, out *machine.Effects) {
+	q.counts.Bytes -= int64(e.BodySize)
+	out.Freed = append(out.Freed, e.Body())
 	if q.cfg.Sessions {
-		q.sessionOf(e).aside.discard(seq)
+		q.sessionOf(e).aside.Discard(seq)
 	}
-	q.leave(e.group)
-	q.index.msgs.dropArrivalTime(seq, e)
+	q.leave(e.Group)
+	q.index.msgs.DropArrivalTime(seq, e)
 	if len(q.reasons) > 0 {
 		q.dropReason(seq, out)
 	}
-	q.index.msgs.delete(seq)
+	q.index.msgs.Delete(seq)
 }
 
-// gone logs that a message is no more.
+// logRemoved logs that a message is no more.
 func logRemoved(out *machine.Effects, seq SeqNo) {
 	out.Begin(kindRemoved)
 	out.Uint(uint64(seq))
@@ -225,38 +228,38 @@ func logRemoved(out *machine.Effects, seq SeqNo) {
 }
 
 // delivery shows a message.
-func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
-	g := &q.index.groups.all[e.group]
+func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
+	g := &q.index.groups.All[e.Group]
 	d := Delivery{
 		Seq:        seq,
-		Origin:     e.origin,
-		Body:       e.body(),
-		Level:      e.level,
-		Class:      e.class,
-		State:      e.state(),
-		Failures:   e.failures,
-		Hops:       e.hops,
-		First:      e.flags&flagDelivered == 0,
-		Session:    g.session,
-		InSession:  g.inSession,
-		Key:        g.key,
-		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
+		Origin:     e.Origin,
+		Body:       e.Body(),
+		Level:      e.Level,
+		Class:      e.Class,
+		State:      e.State(),
+		Failures:   e.Failures,
+		Hops:       e.Hops,
+		First:      e.Flags&entries.FlagDelivered == 0,
+		Session:    g.Session,
+		InSession:  g.InSession,
+		Key:        g.Key,
+		EnqueuedAt: entries.Moment(q.enqueuedAt(seq, e)),
 	}
-	if e.flags&flagInherited != 0 {
-		d.Since = moment(e.orderTime)
+	if e.Flags&entries.FlagInherited != 0 {
+		d.Since = entries.Moment(e.OrderTime)
 	}
-	if e.life != 0 {
-		d.ExpiresAt = moment(e.expiry())
+	if e.Life != 0 {
+		d.ExpiresAt = entries.Moment(e.Expiry())
 	}
 	if len(q.reasons) > 0 {
 		d.Reason = q.reasons[seq]
 	}
-	switch e.state() {
+	switch e.State() {
 	case Scheduled:
-		d.NotBefore = moment(q.schedule.all[e.stateIndex].at)
+		d.NotBefore = entries.Moment(q.schedule.all[e.StateIndex].at)
 	case Locked:
-		d.LockedUntil = moment(q.lockedUntil(e.stateIndex))
-		d.Deferred = e.flags&flagDeferred != 0
+		d.LockedUntil = entries.Moment(q.lockedUntil(e.StateIndex))
+		d.Deferred = e.Flags&entries.FlagDeferred != 0
 	}
 	return d
 }

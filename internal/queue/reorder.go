@@ -5,9 +5,11 @@ package queue
 import (
 	"math"
 	"slices"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// index is the ready messages in the order in which they are handed out, or those of
+// arrangement is the ready messages in the order in which they are handed out, or those of
 // a queue of sessions by which free sessions are.
 //
 // Most changes of the settings change nothing in it, or only by what the next level
@@ -31,9 +33,9 @@ type arrangement struct {
 // filling is the second index and how far it has come.
 type filling struct {
 	*arrangement
-	cursor SeqNo     // messages below it were looked at
-	high   SeqNo     // the highest number when it was begun
-	runs   []slabRun // of an index that is given up: to be cleared away before
+	cursor SeqNo             // messages below it were looked at
+	high   SeqNo             // the highest number when it was begun
+	runs   []entries.SlabRun // of an index that is given up: to be cleared away before
 }
 
 func newArrangement(o Order) arrangement {
@@ -59,7 +61,7 @@ func (x *Index) changeOrder(want Order) {
 	x.discardNext()
 	if x.void || !fits(&x.order, &want) {
 		a := x.successor(want)
-		x.next.arrangement, x.next.cursor, x.next.high = &a, 0, x.msgs.last
+		x.next.arrangement, x.next.cursor, x.next.high = &a, 0, x.msgs.Last
 		return
 	}
 	x.order = want
@@ -74,7 +76,7 @@ func (x *Index) changeOrder(want Order) {
 	}
 }
 
-// succeed returns an empty index that can take the place of the one in force.
+// successor returns an empty index that can take the place of the one in force.
 func (x *Index) successor(o Order) arrangement {
 	a := newArrangement(o)
 	a.keys.lastStarted, a.keys.renumbered = x.keys.lastStarted, x.keys.renumbered+1
@@ -85,22 +87,22 @@ func (x *Index) successor(o Order) arrangement {
 func (x *Index) restart(o Order) {
 	old := x.arrangement
 	x.arrangement = x.successor(o)
-	for n := range x.groups.all {
-		if x.groups.all[n].refs > 0 {
+	for n := range x.groups.All {
+		if x.groups.All[n].Refs > 0 {
 			x.joinKey(uint32(n), &old)
 		}
 	}
 }
 
-// giveUp gives up the second index, if there is one. Its runs are cleared away by
+// discardNext gives up the second index, if there is one. Its runs are cleared away by
 // Reorder.
 func (x *Index) discardNext() {
 	if x.next.arrangement == nil {
 		return
 	}
 	for _, l := range x.next.levels.all {
-		if p, ok := l.(*plainLane); ok && p.list.inRun() > 0 {
-			x.next.runs = append(x.next.runs, *p.list.run)
+		if p, ok := l.(*plainLane); ok && p.list.SlabRun() != nil {
+			x.next.runs = append(x.next.runs, *p.list.SlabRun())
 		}
 	}
 	x.next.arrangement = nil
@@ -112,18 +114,18 @@ func (x *Index) inForce() bool { return x.next.arrangement == nil }
 // reordering reports whether there is work for Reorder.
 func (x *Index) reordering() bool { return !x.inForce() || len(x.next.runs) > 0 }
 
-// Reorder goes on with putting the messages into the order that was configured last.
+// reorder goes on with putting the messages into the order that was configured last.
 // It visits up to about most messages and reports whether there is more to do.
-func (x *Index) reorder(most int, listed func(SeqNo, *entry) bool) (more bool) {
+func (x *Index) reorder(most int, listed func(SeqNo, *entries.Entry) bool) (more bool) {
 	for len(x.next.runs) > 0 && most > 0 {
 		r := &x.next.runs[len(x.next.runs)-1]
-		most -= x.msgs.clearFirstSlab(r)
-		if r.first == 0 {
+		most -= x.msgs.ClearFirstSlab(r)
+		if r.Empty() {
 			x.next.runs = x.next.runs[:len(x.next.runs)-1]
 		}
 	}
 	for x.next.arrangement != nil && most > 0 {
-		seq, e := x.msgs.next(x.next.cursor)
+		seq, e := x.msgs.Next(x.next.cursor)
 		if e == nil || seq > x.next.high {
 			x.takeOver()
 			break
@@ -142,14 +144,14 @@ func (x *Index) takeOver() {
 	x.wakeKeys(x.clock, math.MaxInt)
 }
 
-// exchange lets the second index be the first. What changes an index need not know
+// swap lets the second index be the first. What changes an index need not know
 // that there are two.
 func (x *Index) swap() { x.arrangement, *x.next.arrangement = *x.next.arrangement, x.arrangement }
 
-// inSecond has change do to the second index what happened to a message.
-func (x *Index) changeSecond(e *entry, change func()) {
+// changeSecond has change do to the second index what happened to a message.
+func (x *Index) changeSecond(e *entries.Entry, change func()) {
 	x.swap()
-	x.joinKey(e.group, x.next.arrangement)
+	x.joinKey(e.Group, x.next.arrangement)
 	change()
 	x.swap()
 }
@@ -159,20 +161,20 @@ func (f *filling) has(seq SeqNo) bool {
 	return f.arrangement != nil && (seq < f.cursor || seq > f.high)
 }
 
-// follow puts a message into the index, whatever its state.
-func (x *Index) addToArrangement(seq SeqNo, e *entry, listed func(SeqNo, *entry) bool) {
-	k := orderKey{e.orderTime, seq}
+// addToArrangement puts a message into the index, whatever its state.
+func (x *Index) addToArrangement(seq SeqNo, e *entries.Entry, listed func(SeqNo, *entries.Entry) bool) {
+	k := e.Key()
 	switch {
-	case e.is(Locked):
+	case e.Is(Locked):
 		x.addInFlightHere(e, 1)
-	case !e.is(Ready):
+	case !e.Is(Ready):
 	case x.sessionQueue:
 		if listed(seq, e) {
 			x.levels.add(x, k, e)
 		}
 	default:
-		if r := x.runFor(k, e.level); r != nil {
-			e = x.msgs.move(seq, r)
+		if r := x.runFor(k, e.Level); r != nil {
+			e = x.msgs.Move(seq, r)
 		}
 		x.levels.add(x, k, e)
 	}
@@ -181,20 +183,20 @@ func (x *Index) addToArrangement(seq SeqNo, e *entry, listed func(SeqNo, *entry)
 // What is done to the index in force is done to the second, too, if it follows the
 // message. Callers look first whether there is one: mostly there is not.
 
-func (x *Index) addToSecond(k orderKey, e *entry) {
-	if x.next.has(k.seq) {
+func (x *Index) addToSecond(k entries.OrderKey, e *entries.Entry) {
+	if x.next.has(k.Seq) {
 		x.changeSecond(e, func() { x.levels.add(x, k, e) })
 	}
 }
 
-func (x *Index) removeFromSecond(k orderKey, e *entry) {
-	if x.next.has(k.seq) {
+func (x *Index) removeFromSecond(k entries.OrderKey, e *entries.Entry) {
+	if x.next.has(k.Seq) {
 		x.changeSecond(e, func() { x.levels.remove(x, k, e) })
 	}
 }
 
-func (x *Index) addInFlightSecond(e *entry, by int64) {
-	if x.next.has(e.seq) {
+func (x *Index) addInFlightSecond(e *entries.Entry, by int64) {
+	if x.next.has(e.Seq) {
 		x.changeSecond(e, func() { x.addInFlightHere(e, by) })
 	}
 }
@@ -210,7 +212,7 @@ func (a *arrangement) fairKey(group uint32) uint32 {
 // joinKey makes the fair key of a group known to the index. A key that was started in
 // another index, if there is one, is so in this one.
 func (x *Index) joinKey(group uint32, other *arrangement) {
-	name := x.groups.all[group].key
+	name := x.groups.All[group].Key
 	if !x.order.Fair || name == "" || x.fairKey(group) != 0 {
 		return
 	}

@@ -4,9 +4,11 @@ package queue
 
 import (
 	"math/bits"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// saturable is strict, and gives the levels shares while the queue is saturated.
+// saturatingStrict is strict, and gives the levels shares while the queue is saturated.
 // Whether it is follows from what waits, the time, and whether it was when the last
 // message was chosen; a queue that was restarted, or configured anew, was not.
 type saturatingStrict struct {
@@ -24,7 +26,7 @@ func (s *saturatingStrict) headChanged(l Level) {
 	}
 }
 
-func (s *saturatingStrict) joined(l Level, k orderKey) {
+func (s *saturatingStrict) joined(l Level, k entries.OrderKey) {
 	if s.shares != nil {
 		s.shares.joined(l, k)
 	}
@@ -36,7 +38,7 @@ func (s *saturatingStrict) served(x *Index, l Level) {
 	}
 }
 
-func (s *saturatingStrict) score(l Level, k orderKey, now int64) (score, int64) {
+func (s *saturatingStrict) score(l Level, k entries.OrderKey, now int64) (score, int64) {
 	if s.shares != nil {
 		return s.shares.score(l, k, now)
 	}
@@ -51,7 +53,7 @@ func (s *saturatingStrict) pick(x *Index, now int64, lo, hi Level) (Level, bool)
 	return s.strict.pick(x, now, lo, hi)
 }
 
-// judge goes over to the other mode if it is time.
+// updateMode goes over to the other mode if it is time.
 func (s *saturatingStrict) updateMode(x *Index, now int64) {
 	switch on := s.saturated(x, now); {
 	case on && s.shares == nil:
@@ -88,8 +90,8 @@ func (s *saturatingStrict) oldest(x *Index) (at int64, ok bool) {
 	for w, word := range x.levels.open {
 		for ; word != 0; word &= word - 1 {
 			k, found := x.levels.all[w<<6+bits.TrailingZeros64(word)].rankKey(x)
-			if found && (!ok || k.at < at) {
-				at, ok = k.at, true
+			if found && (!ok || k.At < at) {
+				at, ok = k.At, true
 			}
 		}
 	}
@@ -103,7 +105,7 @@ func (x *Index) saturated(at int64) bool {
 	return ok && s.saturated(x, at)
 }
 
-// judge makes up its mind about the next message, for who looks at the order
+// updateMode makes up its mind about the next message, for who looks at the order
 // without taking anything. It reports whether the queue is saturated.
 func (x *Index) updateMode(at int64) bool {
 	s, ok := x.levels.picker.(*saturatingStrict)

@@ -2,7 +2,9 @@
 
 package queue
 
-// appointment is a scheduled message.
+import "github.com/triagemq/triagemq/internal/queue/entries"
+
+// scheduledEntry is a scheduled message.
 type scheduledEntry struct {
 	at  int64
 	seq SeqNo
@@ -47,7 +49,7 @@ func (s *schedule) remove(slot uint32) {
 // first returns the next message due, and when; never if there is none.
 func (s *schedule) first() (SeqNo, int64) {
 	if len(s.order) == 0 {
-		return 0, never
+		return 0, entries.Never
 	}
 	a := s.all[s.order[0]]
 	return a.seq, a.at
@@ -55,7 +57,7 @@ func (s *schedule) first() (SeqNo, int64) {
 
 func (s *schedule) less(i, j int) bool {
 	a, b := s.all[s.order[i]], s.all[s.order[j]]
-	return orderKey{a.at, a.seq}.before(orderKey{b.at, b.seq})
+	return entries.OrderKey{At: a.at, Seq: a.seq}.Before(entries.OrderKey{At: b.at, Seq: b.seq})
 }
 
 func (s *schedule) swap(i, j int) {

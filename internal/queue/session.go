@@ -7,23 +7,24 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // session is a line of messages that one receiver at a time works through. It
 // exists while it has messages, a lock or a state.
 type session struct {
 	id      string
-	ready   seqList        // its ready messages by number, whatever their levels
-	aside   seqList        // those that are locked, deferred or scheduled, by number
-	levels  []sessionLevel // those of line, by level
-	lock    uint32         // in locks; zero is free
-	locked  ring           // locks of its messages
-	state   Ref            // zero is none
-	changed int64          // when state was set or cleared
-	groups  int            // that refer to it
+	ready   entries.SeqList // its ready messages by number, whatever their levels
+	aside   entries.SeqList // those that are locked, deferred or scheduled, by number
+	levels  []sessionLevel  // those of line, by level
+	lock    uint32          // in locks; zero is free
+	locked  ring            // locks of its messages
+	state   Ref             // zero is none
+	changed int64           // when state was set or cleared
+	groups  int             // that refer to it
 }
 
-// sessions numbers sessions. Number zero is none.
+// sessionTable numbers sessions. Number zero is none.
 type sessionTable struct {
 	byID map[string]uint32
 	all  []session
@@ -76,11 +77,11 @@ func (ss *sessionTable) close(n uint32) {
 	ss.free = append(ss.free, n)
 }
 
-func (q *Queue) sessionOf(e *entry) *session {
-	return &q.sessions.all[q.index.groups.all[e.group].sessionNo]
+func (q *Queue) sessionOf(e *entries.Entry) *session {
+	return &q.sessions.all[q.index.groups.All[e.Group].SessionNo]
 }
 
-// heldSession returns the session that l holds, nil if l is lost.
+// lockedSession returns the session that l holds, nil if l is lost.
 func (q *Queue) lockedSession(l SessionLock, at int64) *session {
 	n, ok := q.sessions.byID[l.ID]
 	if !ok || q.sessions.all[n].lock == 0 {
@@ -119,8 +120,8 @@ func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, 
 	if !ok {
 		return SessionLock{}, time.Time{}, false
 	}
-	e := q.index.msgs.get(k.seq)
-	lock, until := q.lockSession(q.index.groups.all[e.group].sessionNo, at)
+	e := q.index.msgs.Get(k.Seq)
+	lock, until := q.lockSession(q.index.groups.All[e.Group].SessionNo, at)
 	q.index.levels.served(&q.index, e)
 	return lock, until, true
 }
@@ -132,7 +133,7 @@ func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
 	s.lock = slot
 	s.unlist(&q.index)
 	l := &q.locks.all[slot]
-	return SessionLock{ID: s.id, Nonce: l.nonce}, moment(l.until)
+	return SessionLock{ID: s.id, Nonce: l.nonce}, entries.Moment(l.until)
 }
 
 // RenewSession extends a session lock, and with it the locks on its messages.
@@ -143,7 +144,7 @@ func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
 		return time.Time{}, ErrSessionLockLost
 	}
 	q.locks.renew(s.lock, at)
-	return moment(q.locks.all[s.lock].until), nil
+	return entries.Moment(q.locks.all[s.lock].until), nil
 }
 
 // HoldsSession reports whether l is still valid.
@@ -178,7 +179,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 			return done
 		}
 		seq := q.locks.all[q.sessions.all[n].locked.head].seq
-		e := q.index.msgs.get(seq)
+		e := q.index.msgs.Get(seq)
 		if released {
 			q.unlock(seq, e)
 			q.requeue(seq, e)
@@ -247,11 +248,11 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 			return ids, from - 1
 		}
 		most--
-		q.index.msgs.visits++
+		q.index.msgs.Visits++
 		s := &q.sessions.all[from]
 		listed := s.groups > 0 || s.state != Ref{}
 		if !since.IsZero() {
-			listed = s.state != Ref{} && s.changed > nanos(since)
+			listed = s.state != Ref{} && s.changed > entries.Nanos(since)
 		}
 		if listed {
 			ids = append(ids, s.id)
@@ -261,8 +262,8 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 }
 
 // setAside adds a message to those of its session that are not ready.
-func (q *Queue) setAside(seq SeqNo, e *entry) {
+func (q *Queue) setAside(seq SeqNo, e *entries.Entry) {
 	if q.cfg.Sessions && !q.restore.inSnapshot {
-		q.sessionOf(e).aside.put(&q.index.msgs, seq)
+		q.sessionOf(e).aside.Put(&q.index.msgs, seq)
 	}
 }

@@ -2,19 +2,23 @@
 
 package queue
 
-import "slices"
+import (
+	"slices"
 
-// offer is the ready messages of a session in one level. A free session stands
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
+
+// sessionLevel is the ready messages of a session in one level. A free session stands
 // in every level in which it has messages, by the oldest of them, and is locked
 // by whichever is picked first. So the discipline that ranks messages ranks
 // sessions, and a high message lifts what is before it in its session.
 type sessionLevel struct {
-	sortedList
+	entries.SortedList
 	level     Level
 	listedSeq SeqNo // the first of them, if that is in the levels; zero is none
 }
 
-// offerAt returns the messages of a session in level l, which it makes if needed.
+// levelAt returns the messages of a session in level l, which it makes if needed.
 func (s *session) levelAt(l Level) *sessionLevel {
 	if o := s.levelOf(l); o != nil {
 		return o
@@ -23,7 +27,7 @@ func (s *session) levelAt(l Level) *sessionLevel {
 	return &s.levels[len(s.levels)-1]
 }
 
-// offerOf returns the messages of a session in level l, nil if it has none.
+// levelOf returns the messages of a session in level l, nil if it has none.
 func (s *session) levelOf(l Level) *sessionLevel {
 	for i := range s.levels { // few: one for each level that the session uses
 		if s.levels[i].level == l {
@@ -33,75 +37,75 @@ func (s *session) levelOf(l Level) *sessionLevel {
 	return nil
 }
 
-// shows reports whether the levels know a session by its message seq of level l.
+// listedBy reports whether the levels know a session by its message seq of level l.
 func (s *session) listedBy(seq SeqNo, l Level) bool {
 	o := s.levelOf(l)
 	return o != nil && o.listedSeq == seq
 }
 
-// queueUp puts a ready message into the lines of its session.
-func (s *session) addToSession(x *Index, seq SeqNo, e *entry) {
-	s.aside.discard(seq)
-	s.ready.put(&x.msgs, seq)
-	o := s.levelAt(e.level)
-	o.add(&x.msgs, orderKey{e.orderTime, seq}, e)
+// addToSession puts a ready message into the lines of its session.
+func (s *session) addToSession(x *Index, seq SeqNo, e *entries.Entry) {
+	s.aside.Discard(seq)
+	s.ready.Put(&x.msgs, seq)
+	o := s.levelAt(e.Level)
+	o.Add(&x.msgs, e.Key(), e)
 	if s.lock == 0 {
 		o.listSession(x)
 	}
 }
 
-// dropOut says that a message is no longer in the lines of its session.
-func (s *session) removeFromSession(x *Index, seq SeqNo, e *entry) {
-	s.ready.remove(orderKey{0, seq})
+// removeFromSession says that a message is no longer in the lines of its session.
+func (s *session) removeFromSession(x *Index, seq SeqNo, e *entries.Entry) {
+	s.ready.Remove(entries.OrderKey{Seq: seq})
 	s.removeFromLevel(x, seq, e)
 }
 
-// unoffer says that a message, which is not ready any more, ranks its session no
+// removeFromLevel says that a message, which is not ready any more, ranks its session no
 // longer.
-func (s *session) removeFromLevel(x *Index, seq SeqNo, e *entry) {
-	o := s.levelOf(e.level)
+func (s *session) removeFromLevel(x *Index, seq SeqNo, e *entries.Entry) {
+	o := s.levelOf(e.Level)
 	if o.listedSeq == seq {
 		o.unlistSession(x)
 	}
-	o.remove(&x.msgs, orderKey{e.orderTime, seq}, e)
+	o.Remove(&x.msgs, e.Key(), e)
 	switch {
-	case o.list.n == 0:
-		s.levels = slices.DeleteFunc(s.levels, func(o sessionLevel) bool { return o.list.n == 0 })
+	case o.Len() == 0:
+		s.levels = slices.DeleteFunc(s.levels, func(o sessionLevel) bool { return o.Len() == 0 })
 	case s.lock == 0:
 		o.listSession(x)
 	}
 }
 
-// show keeps the levels up to date about a free session in one of them.
+// listSession keeps the levels up to date about a free session in one of them.
 func (o *sessionLevel) listSession(x *Index) {
-	k, _ := o.first(&x.msgs)
-	if k.seq == o.listedSeq {
+	k, _ := o.First(&x.msgs)
+	if k.Seq == o.listedSeq {
 		return
 	}
 	if o.listedSeq != 0 {
 		o.unlistSession(x)
 	}
-	o.listedSeq = k.seq
-	e := x.msgs.get(k.seq)
+	o.listedSeq = k.Seq
+	e := x.msgs.Get(k.Seq)
 	x.add(k, e)
 }
 
-// hide takes a session out of one level.
+// unlistSession takes a session out of one level.
 func (o *sessionLevel) unlistSession(x *Index) {
 	seq := o.listedSeq
 	o.listedSeq = 0
-	e := x.msgs.get(seq)
-	x.remove(orderKey{e.orderTime, seq}, e)
+	e := x.msgs.Get(seq)
+	x.remove(e.Key(), e)
 }
 
-// showAll puts a session that became free into its levels.
+// list puts a session that became free into its levels.
 func (s *session) list(x *Index) {
 	for i := range s.levels {
 		s.levels[i].listSession(x)
 	}
 }
 
-// hideAll takes a session that is being locked out of all levels.
+// unlist takes a session that is being locked out of all levels.
 func (s *session) unlist(x *Index) {
 	for i := range s.levels {
 		if s.levels[i].listedSeq != 0 {

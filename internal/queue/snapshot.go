@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // cursor is how far a snapshot has come. The zero value is the beginning.
@@ -60,12 +61,12 @@ func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool)
 	switch c.phase {
 	case phaseHeader:
 		out.Begin(q.cfg.kindOf(kindSnapshot, kindHeader))
-		out.Uint(uint64(q.index.msgs.last))
+		out.Uint(uint64(q.index.msgs.Last))
 		out.Fixed(q.lastIn)
 		writeSettings(out, q.cfg)
 		out.End()
 		w := &q.window.order
-		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.index.msgs.last}, false
+		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.index.msgs.Last}, false
 	case phaseWindow:
 		return q.snapWindow(c, b, out), false
 	case phaseStates:
@@ -120,7 +121,7 @@ func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cu
 func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
-		q.index.msgs.visits++
+		q.index.msgs.Visits++
 		s := &q.sessions.all[c.next]
 		if s.state == (Ref{}) {
 			continue
@@ -146,11 +147,11 @@ func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, boo
 
 func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	to, part := c.high, newChunk(b, out)
-	seq, e := q.index.msgs.next(SeqNo(c.next))
+	seq, e := q.index.msgs.Next(SeqNo(c.next))
 	at, first := int64(0), seq
 	switch {
 	case e != nil && seq <= c.high:
-		at = e.orderTime
+		at = e.OrderTime
 	case SeqNo(c.next) > c.high:
 		return cursor{phase: phaseStarted, keys: q.index.keys.renumbered}
 	default:
@@ -159,12 +160,12 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	}
 	out.Begin(kindEntries)
 	out.Fixed(at)
-	for ; e != nil && seq <= c.high; seq, e = q.index.msgs.next(seq + 1) {
+	for ; e != nil && seq <= c.high; seq, e = q.index.msgs.Next(seq + 1) {
 		if !part.more(seq == first) {
 			to = seq - 1
 			break
 		}
-		if body, ok := move(e.body()); ok {
+		if body, ok := move(e.Body()); ok {
 			q.replaceBody(e, body, out)
 		}
 		it := q.itemOf(e)
@@ -174,7 +175,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	out.Uint(0)
 	out.Uint(uint64(to))
 	out.End()
-	if len(q.index.msgs.arrivalTimes) > 0 {
+	if len(q.index.msgs.ArrivalTimes) > 0 {
 		q.logArrivalTimes(SeqNo(c.next), to, out)
 	}
 	if len(q.reasons) > 0 {
@@ -197,9 +198,9 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(Ref)) {
 			}
 		}
 	case phaseEntries:
-		for seq, e := q.index.msgs.next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.index.msgs.next(seq + 1) {
+		for seq, e := q.index.msgs.Next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.index.msgs.Next(seq + 1) {
 			b.Items--
-			yield(e.body())
+			yield(e.Body())
 			if reason, ok := q.reasons[seq]; ok {
 				yield(reason)
 			}
@@ -224,9 +225,9 @@ func (q *Queue) SnapshotSize() uint64 {
 	}
 	var out machine.Effects
 	found := uint64(0)
-	stride := max(uint64(q.index.msgs.last)/samples, 1)
+	stride := max(uint64(q.index.msgs.Last)/samples, 1)
 	for i := range uint64(samples) {
-		seq, e := q.index.msgs.next(SeqNo(i * stride))
+		seq, e := q.index.msgs.Next(SeqNo(i * stride))
 		if e == nil {
 			break
 		}
@@ -274,14 +275,14 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 }
 
 func (q *Queue) replayHeader(k kind, r *machine.Reader, out *machine.Effects) {
-	last, in, cfg := r.UpTo(never-1), r.Time(), readSettings(r, k)
+	last, in, cfg := r.UpTo(entries.Never-1), r.Time(), readSettings(r, k)
 	if r.Bad() || q.restore.begun && !q.restore.inSnapshot {
 		return
 	}
 	// A snapshot that follows one that never ended takes its place.
 	machine.AllRefs(q, func(r Ref) { out.Freed = append(out.Freed, r) })
 	*q = *New(cfg, q.epoch)
-	q.index.msgs.last, q.lastIn = SeqNo(last), in
+	q.index.msgs.Last, q.lastIn = SeqNo(last), in
 	q.restore = restore{begun: true, inSnapshot: true, high: SeqNo(last)}
 }
 
@@ -310,14 +311,14 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 	return nil
 }
 
-// bring takes a message out of a snapshot.
+// restoreEntry takes a message out of a snapshot.
 func (q *Queue) restoreEntry(seq SeqNo, it *item, out *machine.Effects) error {
 	if !q.restore.inSnapshot {
-		e := q.index.msgs.get(seq)
+		e := q.index.msgs.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
 		}
-		if e.body() != it.body {
+		if e.Body() != it.body {
 			q.replaceBody(e, it.body, out)
 		}
 		return nil
@@ -344,7 +345,7 @@ func (q *Queue) replayEnd() error {
 	return nil
 }
 
-// sight remembers a message id. Inside a snapshot the newer ones come before the
+// noteID remembers a message id. Inside a snapshot the newer ones come before the
 // older ones, which the window could not forget in order.
 func (q *Queue) noteID(s seenID) {
 	switch {
@@ -361,10 +362,10 @@ func (q *Queue) noteID(s seenID) {
 // queues with the same digest are the same but for their locks.
 func (q *Queue) Digest(now time.Time) [32]byte {
 	var out machine.Effects
-	out.Uint(uint64(q.index.msgs.last))
+	out.Uint(uint64(q.index.msgs.Last))
 	out.Fixed(q.lastIn)
 	writeSettings(&out, q.cfg)
-	for _, s := range q.window.contents(nanos(now)) {
+	for _, s := range q.window.contents(entries.Nanos(now)) {
 		out.Raw(s.id[:])
 		out.Fixed(s.at)
 	}
@@ -373,7 +374,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 			writeState(&out, id, s.state, s.changed)
 		}
 	}
-	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
+	for seq, e := q.index.msgs.Next(0); e != nil; seq, e = q.index.msgs.Next(seq + 1) {
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
 		writeItem(&out, &it, 0)

@@ -5,14 +5,16 @@ package queue
 import (
 	"iter"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // readyStat is how many messages of a level or class are ready, and the bytes of
 // their bodies.
 type readyStat struct{ ready, bytes int64 }
 
-func (s readyStat) plus(e *entry) readyStat {
-	return readyStat{s.ready + 1, s.bytes + int64(e.bodySize)}
+func (s readyStat) plus(e *entries.Entry) readyStat {
+	return readyStat{s.ready + 1, s.bytes + int64(e.BodySize)}
 }
 
 // LevelStat tells about the ready messages of one level or class.
@@ -31,7 +33,7 @@ type Survey struct {
 
 	key    int    // fair key to look at next
 	counts uint64 // keys.counts when it began
-	oldest map[Level]orderKey
+	oldest map[Level]entries.OrderKey
 }
 
 // survey goes on with a survey, which begins as its zero value. It visits up to most
@@ -39,16 +41,16 @@ type Survey struct {
 func (x *Index) survey(s *Survey, most int) (done bool) {
 	if x.order.Fair {
 		if s.oldest == nil || s.counts != x.keys.renumbered {
-			*s = Survey{counts: x.keys.renumbered, oldest: make(map[Level]orderKey)}
+			*s = Survey{counts: x.keys.renumbered, oldest: make(map[Level]entries.OrderKey)}
 		}
 		for ; most > 0 && s.key < len(x.keys.all); most-- {
-			x.msgs.visits++
+			x.msgs.Visits++
 			for _, l := range x.keys.all[s.key].lists {
 				if !l.eligible {
 					continue
 				}
-				k, _ := l.sortedList.first(&x.msgs)
-				if o, ok := s.oldest[l.level]; !ok || k.before(o) {
+				k, _ := l.SortedList.First(&x.msgs)
+				if o, ok := s.oldest[l.level]; !ok || k.Before(o) {
 					s.oldest[l.level] = k
 				}
 			}
@@ -67,10 +69,10 @@ func (x *Index) survey(s *Survey, most int) (done bool) {
 		st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
 		k, ok := s.oldest[Level(l)]
 		if p, plain := x.levels.at(x, Level(l)).(*plainLane); plain {
-			k, ok = p.list.first(&x.msgs)
+			k, ok = p.list.First(&x.msgs)
 		}
-		if e := x.msgs.get(k.seq); ok && e != nil { // else it went while others were visited
-			st.Oldest = moment(x.msgs.enqueuedAt(k.seq, e))
+		if e := x.msgs.Get(k.Seq); ok && e != nil { // else it went while others were visited
+			st.Oldest = entries.Moment(x.msgs.EnqueuedAt(k.Seq, e))
 		}
 		s.Levels[Level(l)] = st
 	}
@@ -116,13 +118,13 @@ func (x *Index) oldestOf(c Class) iter.Seq2[SeqNo, Ref] {
 			return
 		}
 		left := x.classes[c].ready
-		for seq, e := x.msgs.next(x.classes[c].from); e != nil && left > 0 && most > 0; seq, e = x.msgs.next(seq + 1) {
+		for seq, e := x.msgs.Next(x.classes[c].from); e != nil && left > 0 && most > 0; seq, e = x.msgs.Next(seq + 1) {
 			most--
-			if !e.is(Ready) || e.class != c {
+			if !e.Is(Ready) || e.Class != c {
 				continue
 			}
 			left--
-			if !yield(seq, e.body()) {
+			if !yield(seq, e.Body()) {
 				return
 			}
 		}
@@ -140,16 +142,16 @@ type classStat struct {
 }
 
 // countClass counts one more ready message.
-func countClass(cs []classStat, seq SeqNo, e *entry) []classStat {
-	for int(e.class) >= len(cs) {
+func countClass(cs []classStat, seq SeqNo, e *entries.Entry) []classStat {
+	for int(e.Class) >= len(cs) {
 		cs = append(cs, classStat{})
 	}
-	st := &cs[e.class]
+	st := &cs[e.Class]
 	if st.ready == 0 || seq < st.from {
 		st.from = seq
 	}
 	st.ready++
-	st.bytes += int64(e.bodySize)
+	st.bytes += int64(e.BodySize)
 	return cs
 }
 
@@ -164,8 +166,8 @@ func (x *Index) readyClasses() iter.Seq2[Class, LevelStat] {
 				continue
 			}
 			stat := LevelStat{Ready: st.ready, Bytes: st.bytes}
-			if e := x.msgs.get(st.from); e != nil && e.is(Ready) && e.class == Class(c) {
-				stat.Oldest = moment(x.msgs.enqueuedAt(st.from, e))
+			if e := x.msgs.Get(st.from); e != nil && e.Is(Ready) && e.Class == Class(c) {
+				stat.Oldest = entries.Moment(x.msgs.EnqueuedAt(st.from, e))
 			}
 			if !yield(Class(c), stat) {
 				return
@@ -194,17 +196,17 @@ func (x *Index) seekAllOldest(most *int) (found bool) {
 // come to an end.
 func (x *Index) seekOldest(c Class, most int) (visited int) {
 	st := &x.classes[c]
-	if e := x.msgs.get(st.from); e != nil && e.is(Ready) && e.class == c {
+	if e := x.msgs.Get(st.from); e != nil && e.Is(Ready) && e.Class == c {
 		return 0
 	}
 	for visited < most {
-		seq, e := x.msgs.next(st.from)
+		seq, e := x.msgs.Next(st.from)
 		if e == nil {
 			break // not while ready is counted right
 		}
 		visited++
 		st.from = seq
-		if e.is(Ready) && e.class == c {
+		if e.Is(Ready) && e.Class == c {
 			return visited - 1
 		}
 		st.from++

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // crowd returns a queue of n messages that wait, in ten levels.
@@ -33,9 +35,9 @@ func crowd(t testing.TB, cfg Config, n int) *Queue {
 
 // visited returns how many messages, keys and sessions do visits.
 func visited(q *Queue, do func()) uint64 {
-	before := q.index.msgs.visits
+	before := q.index.msgs.Visits
 	do()
-	return q.index.msgs.visits - before
+	return q.index.msgs.Visits - before
 }
 
 // A pause visits nothing, however many messages wait (A9).
@@ -122,7 +124,7 @@ func TestReorderVisitsABoundedNumber(t *testing.T) {
 			}
 			steps := 0
 			for more := q.Reordering(); more; steps++ {
-				if n := visited(q, func() { more = q.Reorder(step) }); n > step+slabLen {
+				if n := visited(q, func() { more = q.Reorder(step) }); n > step+entries.SlabLen {
 					t.Fatalf("order %d: a step visited %d messages", i, n)
 				}
 				if d, ok := q.Take(epochStart, Want{}, &out); ok {

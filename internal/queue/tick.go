@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // tickWork is how many messages a Tick touches, so that a million that are due
@@ -28,13 +29,13 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 // NextDeadline implements [machine.Machine]: when Tick has work next.
 func (q *Queue) NextDeadline() (time.Time, bool) {
 	d := q.deadline()
-	return moment(d), d != never
+	return entries.Moment(d), d != entries.Never
 }
 
 func (q *Queue) deadline() int64 {
 	_, lock := q.locks.first()
 	_, begin := q.schedule.first()
-	_, end := q.index.msgs.nextExpiry()
+	_, end := q.index.msgs.NextExpiry()
 	return min(lock, begin, end, q.window.deadline(), q.index.keys.deadline())
 }
 
@@ -46,7 +47,7 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 			break
 		}
 		if seq := q.locks.all[slot].seq; seq != 0 {
-			q.fail(seq, q.index.msgs.get(seq), out)
+			q.fail(seq, q.index.msgs.Get(seq), out)
 		} else {
 			done += q.endSession(slot, work-done, out)
 		}
@@ -69,11 +70,11 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 		if due > at {
 			break
 		}
-		it := q.itemOf(q.index.msgs.get(old))
+		it := q.itemOf(q.index.msgs.Get(old))
 		it.state, it.notBefore, it.orderTime = Ready, 0, in
 		out.Uint(uint64(old))
 		writeItem(&out.Effects, &it, in)
-		q.renumber(old, q.index.msgs.last+1, &it, &out.Effects)
+		q.renumber(old, q.index.msgs.Last+1, &it, &out.Effects)
 		done++
 	}
 	out.End()
@@ -83,19 +84,19 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 // renumber replaces a scheduled message by a ready one.
 func (q *Queue) renumber(old, seq SeqNo, it *item, out *machine.Effects) {
 	q.insert(seq, it, out) // first, so that its group lives on
-	q.remove(old, q.index.msgs.get(old), out)
+	q.remove(old, q.index.msgs.Get(old), out)
 }
 
-// endLives removes the messages that expired, page by page.
+// expireMessages removes the messages that expired, page by page.
 func (q *Queue) expireMessages(at int64, work int, out *Effects) {
 	for work > 0 {
-		page, due := q.index.msgs.nextExpiry()
+		page, due := q.index.msgs.NextExpiry()
 		if due > at {
 			return
 		}
-		q.due = q.index.msgs.expired(page, at, q.due[:0])
+		q.due = q.index.msgs.Expired(page, at, q.due[:0])
 		for _, seq := range q.due {
-			q.expire(seq, q.index.msgs.get(seq), out)
+			q.expire(seq, q.index.msgs.Get(seq), out)
 		}
 		work -= 1 + len(q.due)
 	}

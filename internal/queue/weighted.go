@@ -2,7 +2,11 @@
 
 package queue
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // weighted gives every open level its share by letting time pass for it: a
 // delivery costs a level time in inverse proportion to its weight, and the level
@@ -60,9 +64,9 @@ func (*weighted) aged() bool                   { return false }
 func (*weighted) rank(l Level, _, _ int64) int { return int(l) }
 
 // score lets a level that was empty begin at the present.
-func (w *weighted) score(l Level, k orderKey, _ int64) (score, int64) {
+func (w *weighted) score(l Level, k entries.OrderKey, _ int64) (score, int64) {
 	w.time[l] = max(w.time[l], w.now)
-	return score{w.time[l], -int64(l), k.seq}, never
+	return score{w.time[l], -int64(l), k.Seq}, entries.Never
 }
 
 func (w *weighted) served(l Level, open *bitmap) (all bool) {

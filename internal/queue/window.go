@@ -8,9 +8,11 @@ import (
 	"crypto/sha256"
 	"slices"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// digest stands for a message id. It is on disk: the first half of SHA-256,
+// idHash stands for a message id. It is on disk: the first half of SHA-256,
 // because senders choose their ids and must not be able to make two collide.
 type idHash [16]byte
 
@@ -19,7 +21,7 @@ func hashID(id string) idHash {
 	return idHash(sum[:16])
 }
 
-// sighting is a message id and when it came.
+// seenID is a message id and when it came.
 type seenID struct {
 	id idHash
 	at int64
@@ -29,7 +31,7 @@ func (s seenID) compare(t seenID) int {
 	return cmp.Or(cmp.Compare(s.at, t.at), bytes.Compare(s.id[:], t.id[:]))
 }
 
-// window remembers the message ids of a time. It forgets late rather than
+// dedupWindow remembers the message ids of a time. It forgets late rather than
 // early; seen decides by the clock.
 type dedupWindow struct {
 	duration int64 // zero: off
@@ -84,7 +86,7 @@ func (w *dedupWindow) forget(now int64, max int) {
 	}
 }
 
-// within returns what is in the window at a time, sorted.
+// contents returns what is in the window at a time, sorted.
 func (w *dedupWindow) contents(now int64) []seenID {
 	var in []seenID
 	for i := range w.order.n {
@@ -100,7 +102,7 @@ func (w *dedupWindow) contents(now int64) []seenID {
 // window, not once for each id.
 func (w *dedupWindow) deadline() int64 {
 	if w.order.n == 0 {
-		return never
+		return entries.Never
 	}
 	return w.order.at(0).at + w.duration + w.duration/8
 }

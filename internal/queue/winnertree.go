@@ -5,6 +5,8 @@ package queue
 import (
 	"math"
 	"math/bits"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // score orders what is first in each level; the least goes first.
@@ -27,25 +29,25 @@ func (s score) before(t score) bool {
 // it, also with a deadline that never comes, because no message has such a number.
 var noScore = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
 
-// ranked picks the level with the least score by a tournament: after a change in
+// winnerTree picks the level with the least score by a tournament: after a change in
 // one level only its matches are played again, one for each doubling of the
 // number of levels.
 type winnerTree struct {
 	ranking
 	scores   [256]score
-	heads    [256]orderKey // what the scores are of, if byAge
-	winner   [512]Level    // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
-	size     int           // levels that the tournament has room for, a power of two
-	in       bitmap        // levels that take part
-	inTree   bitmap        // those of them that are in the tournament; the others have the score last
-	dirty    bitmap        // levels whose first may have changed
-	until    int64         // scores hold until
-	byAge    bool          // scores depend on heads
-	shares   *weighted     // the ranking, if that is what it is
+	heads    [256]entries.OrderKey // what the scores are of, if byAge
+	winner   [512]Level            // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
+	size     int                   // levels that the tournament has room for, a power of two
+	in       bitmap                // levels that take part
+	inTree   bitmap                // those of them that are in the tournament; the others have the score last
+	dirty    bitmap                // levels whose first may have changed
+	until    int64                 // scores hold until
+	byAge    bool                  // scores depend on heads
+	shares   *weighted             // the ranking, if that is what it is
 	fastPath fastPath
 }
 
-// guest is a level that has opened and ranks before all others. It does not play:
+// fastPath is a level that has opened and ranks before all others. It does not play:
 // most likely it is served and closed before anybody else has changed, and then
 // no match has to be played again.
 type fastPath struct {
@@ -55,7 +57,7 @@ type fastPath struct {
 }
 
 func newWinnerTree(by ranking) *winnerTree {
-	r := &winnerTree{ranking: by, until: never, byAge: by.aged()}
+	r := &winnerTree{ranking: by, until: entries.Never, byAge: by.aged()}
 	r.shares, _ = by.(*weighted)
 	for l := range r.scores {
 		r.scores[l] = noScore
@@ -81,8 +83,8 @@ func (r *winnerTree) resize(size int) {
 
 func (r *winnerTree) headChanged(l Level) { r.dirty.set(l) }
 
-func (r *winnerTree) joined(l Level, k orderKey) {
-	if !r.in.has(l) || r.byAge && k.before(r.heads[l]) {
+func (r *winnerTree) joined(l Level, k entries.OrderKey) {
+	if !r.in.has(l) || r.byAge && k.Before(r.heads[l]) {
 		r.dirty.set(l)
 	}
 }
@@ -94,7 +96,7 @@ func (r *winnerTree) served(x *Index, l Level) {
 	r.dirty.set(l)
 }
 
-// allDirty says that the score of every level may have changed.
+// markAllDirty says that the score of every level may have changed.
 func (r *winnerTree) markAllDirty() {
 	for w := range r.dirty {
 		r.dirty[w] |= r.in[w]
@@ -116,7 +118,7 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 		}
 	}
 	if now >= r.until { // somebody has risen
-		r.until = never
+		r.until = entries.Never
 		r.markAllDirty()
 	}
 	for w, set := range r.dirty {
@@ -188,7 +190,7 @@ func (r *winnerTree) close(l Level) {
 	}
 }
 
-// enter gives a level its score in the tournament.
+// enterTree gives a level its score in the tournament.
 func (r *winnerTree) enterTree(l Level, s score) {
 	r.inTree.set(l)
 	r.scores[l] = s
@@ -198,7 +200,7 @@ func (r *winnerTree) enterTree(l Level, s score) {
 	r.update(l)
 }
 
-// play plays the matches of a level whose score has changed. Who wins one cannot
+// update plays the matches of a level whose score has changed. Who wins one cannot
 // be guessed, so it is chosen without a branch unless the scores begin alike.
 func (r *winnerTree) update(l Level) {
 	best, a := l, r.scores[l].a

@@ -2,6 +2,8 @@
 
 package queue
 
+import "github.com/triagemq/triagemq/internal/queue/entries"
+
 // newLane returns an empty lane for level l by the order of the index.
 func (x *Index) newLane(l Level) lane {
 	if x.order.Fair {
@@ -21,9 +23,9 @@ func (x *Index) arrange(p *plainLane) {
 
 // precedes reports whether a goes before b, which is in the same level and has the
 // same fair key.
-func (x *Index) precedes(a, b orderKey) bool {
-	if p, ok := x.levels.all[x.msgs.get(b.seq).level].(*plainLane); ok && p.newest {
-		return b.before(a)
+func (x *Index) precedes(a, b entries.OrderKey) bool {
+	if p, ok := x.levels.all[x.msgs.Get(b.Seq).Level].(*plainLane); ok && p.newest {
+		return b.Before(a)
 	}
-	return a.before(b)
+	return a.Before(b)
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package entries
 
 import "slices"
 
-// seqList is the numbers of messages in the order of their keys. It holds exactly
+// SeqList is the numbers of messages in the order of their keys. It holds exactly
 // the messages that were added and not removed; no operation takes longer than a
 // few chunks, wherever in the list it is and however many messages there are.
 //
@@ -15,7 +15,7 @@ import "slices"
 // A chunk has room in front after messages were removed there, and behind. One that
 // is full is divided; two neighbours that have become small are joined. Only the
 // numbers are kept, eight bytes for each message: the age is in the entry.
-type seqList struct {
+type SeqList struct {
 	n    int
 	few  []SeqNo
 	many *seqChunks // instead of few, from shortList on
@@ -33,12 +33,12 @@ type seqChunks struct {
 }
 
 type seqChunk struct {
-	low      orderKey
+	low      OrderKey
 	from, to uint8 // the numbers are seqs[from:to]
 	seqs     [chunkSeqs]SeqNo
 }
 
-// keyOrder says by what a list is ordered.
+// listOrder says by what a list is ordered.
 type listOrder uint8
 
 const (
@@ -47,15 +47,27 @@ const (
 )
 
 // keyOf returns the key of a message in a list.
-func (s *store) keyOf(seq SeqNo, by listOrder) orderKey {
+func (s *Store) keyOf(seq SeqNo, by listOrder) OrderKey {
 	if by == byNumber {
-		return orderKey{0, seq}
+		return OrderKey{0, seq}
 	}
-	return orderKey{s.get(seq).orderTime, seq}
+	return OrderKey{s.Get(seq).OrderTime, seq}
 }
 
-// first returns the first message; the list is not empty.
-func (l *seqList) first() SeqNo {
+// Len returns how many messages the list has.
+func (l *SeqList) Len() int { return l.n }
+
+// reset empties the list and keeps the memory of a short one.
+func (l *SeqList) reset() {
+	few := l.few
+	if l.many != nil {
+		few = nil
+	}
+	*l = SeqList{few: few}
+}
+
+// First returns the first message; the list is not empty.
+func (l *SeqList) First() SeqNo {
 	if l.many == nil {
 		return l.few[0]
 	}
@@ -64,7 +76,7 @@ func (l *seqList) first() SeqNo {
 }
 
 // last returns the last message; the list is not empty.
-func (l *seqList) last() SeqNo {
+func (l *SeqList) last() SeqNo {
 	if l.many == nil {
 		return l.few[len(l.few)-1]
 	}
@@ -73,14 +85,14 @@ func (l *seqList) last() SeqNo {
 }
 
 // push adds a message that no other in the list is after.
-func (l *seqList) push(k orderKey) {
+func (l *SeqList) push(k OrderKey) {
 	l.n++
 	if l.many != nil {
 		l.many.push(k)
 		return
 	}
 	if len(l.few) < shortList {
-		l.few = append(l.few, k.seq)
+		l.few = append(l.few, k.Seq)
 		return
 	}
 	l.grow()
@@ -88,7 +100,7 @@ func (l *seqList) push(k orderKey) {
 }
 
 // grow moves what few holds into a chunk.
-func (l *seqList) grow() {
+func (l *SeqList) grow() {
 	c := &seqChunk{to: uint8(len(l.few))}
 	copy(c.seqs[:], l.few)
 	l.many = &seqChunks{list: []*seqChunk{c}} // low is before all
@@ -96,12 +108,12 @@ func (l *seqList) grow() {
 }
 
 // insert adds a message anywhere.
-func (l *seqList) insert(s *store, k orderKey, by listOrder) {
+func (l *SeqList) insert(s *Store, k OrderKey, by listOrder) {
 	l.n++
 	switch {
 	case l.many == nil && len(l.few) < shortList:
 		at := s.searchList(l.few, k, by)
-		l.few = slices.Insert(l.few, at, k.seq)
+		l.few = slices.Insert(l.few, at, k.Seq)
 	case l.many == nil:
 		l.grow()
 		fallthrough
@@ -110,21 +122,21 @@ func (l *seqList) insert(s *store, k orderKey, by listOrder) {
 	}
 }
 
-// put adds a message to a list by number.
-func (l *seqList) put(s *store, seq SeqNo) {
+// Put adds a message to a list by number.
+func (l *SeqList) Put(s *Store, seq SeqNo) {
 	if l.n == 0 || seq > l.last() {
-		l.push(orderKey{0, seq})
+		l.push(OrderKey{0, seq})
 	} else {
-		l.insert(s, orderKey{0, seq}, byNumber)
+		l.insert(s, OrderKey{0, seq}, byNumber)
 	}
 }
 
-// search returns how many of the numbers, which are in order, have keys before k.
-func (s *store) searchList(seqs []SeqNo, k orderKey, by listOrder) int {
+// searchList returns how many of the numbers, which are in order, have keys before k.
+func (s *Store) searchList(seqs []SeqNo, k OrderKey, by listOrder) int {
 	lo, hi := 0, len(seqs)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if s.keyOf(seqs[mid], by).before(k) {
+		if s.keyOf(seqs[mid], by).Before(k) {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -133,8 +145,8 @@ func (s *store) searchList(seqs []SeqNo, k orderKey, by listOrder) int {
 	return lo
 }
 
-// popFirst removes the first message.
-func (l *seqList) popFirst() {
+// PopFirst removes the first message.
+func (l *SeqList) PopFirst() {
 	l.n--
 	if l.many == nil {
 		l.few = l.few[:copy(l.few, l.few[1:])]
@@ -149,7 +161,7 @@ func (l *seqList) popFirst() {
 }
 
 // popLast removes the last message.
-func (l *seqList) popLast() {
+func (l *SeqList) popLast() {
 	l.n--
 	if l.many == nil {
 		l.few = l.few[:len(l.few)-1]
@@ -164,19 +176,19 @@ func (l *seqList) popLast() {
 	}
 }
 
-// remove removes a message that is in the list.
-func (l *seqList) remove(k orderKey) {
+// Remove removes a message that is in the list.
+func (l *SeqList) Remove(k OrderKey) {
 	l.n--
 	if l.many == nil {
-		at := slices.Index(l.few, k.seq)
+		at := slices.Index(l.few, k.Seq)
 		l.few = l.few[:at+copy(l.few[at:], l.few[at+1:])]
 		return
 	}
 	l.many.remove(k)
 }
 
-// discard removes a message of a list by number if it is there.
-func (l *seqList) discard(seq SeqNo) {
+// Discard removes a message of a list by number if it is there.
+func (l *SeqList) Discard(seq SeqNo) {
 	if l.n == 0 {
 		return
 	}
@@ -187,13 +199,13 @@ func (l *seqList) discard(seq SeqNo) {
 		}
 		return
 	}
-	if at, ok := l.after(seq - 1); ok && at == seq {
-		l.remove(orderKey{0, seq})
+	if at, ok := l.After(seq - 1); ok && at == seq {
+		l.Remove(OrderKey{0, seq})
 	}
 }
 
-// after returns the first message whose number is above seq, in a list by number.
-func (l *seqList) after(seq SeqNo) (SeqNo, bool) {
+// After returns the first message whose number is above seq, in a list by number.
+func (l *SeqList) After(seq SeqNo) (SeqNo, bool) {
 	if l.many == nil {
 		at, found := slices.BinarySearch(l.few, seq)
 		if found {
@@ -208,7 +220,7 @@ func (l *seqList) after(seq SeqNo) (SeqNo, bool) {
 	if l.n == 0 {
 		return 0, false
 	}
-	i := m.find(orderKey{0, seq})
+	i := m.find(OrderKey{0, seq})
 	c := m.list[i]
 	at, found := slices.BinarySearch(c.seqs[c.from:c.to], seq)
 	if found {
@@ -225,11 +237,11 @@ func (l *seqList) after(seq SeqNo) (SeqNo, bool) {
 }
 
 // find returns the chunk that a key belongs to; there is at least one.
-func (m *seqChunks) find(k orderKey) int {
+func (m *seqChunks) find(k OrderKey) int {
 	lo, hi := m.head+1, len(m.list)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if k.before(m.list[mid].low) {
+		if k.Before(m.list[mid].low) {
 			hi = mid
 		} else {
 			lo = mid + 1
@@ -238,17 +250,17 @@ func (m *seqChunks) find(k orderKey) int {
 	return lo - 1
 }
 
-func (m *seqChunks) push(k orderKey) {
+func (m *seqChunks) push(k OrderKey) {
 	c := m.list[len(m.list)-1]
 	if c.to == chunkSeqs {
 		c = m.addChunk(len(m.list), k)
 	}
-	c.seqs[c.to] = k.seq
+	c.seqs[c.to] = k.Seq
 	c.to++
 }
 
 // addChunk makes an empty chunk at a place in the list.
-func (m *seqChunks) addChunk(at int, low orderKey) *seqChunk {
+func (m *seqChunks) addChunk(at int, low OrderKey) *seqChunk {
 	c := m.spare
 	m.spare = nil
 	if c == nil {
@@ -280,10 +292,10 @@ func (m *seqChunks) drop(at int) {
 	m.list = slices.Delete(m.list, at, at+1)
 }
 
-func (m *seqChunks) insert(s *store, k orderKey, by listOrder) {
+func (m *seqChunks) insert(s *Store, k OrderKey, by listOrder) {
 	i := m.find(k)
 	c := m.list[i]
-	if i == m.head && k.before(c.low) {
+	if i == m.head && k.Before(c.low) {
 		c.low = k
 	}
 	if c.to-c.from == chunkSeqs {
@@ -291,7 +303,7 @@ func (m *seqChunks) insert(s *store, k orderKey, by listOrder) {
 		next := m.addChunk(i+1, s.keyOf(c.seqs[half], by))
 		next.to = uint8(copy(next.seqs[:], c.seqs[half:]))
 		c.to = half
-		if !k.before(next.low) {
+		if !k.Before(next.low) {
 			c = next
 		}
 	}
@@ -304,13 +316,13 @@ func (m *seqChunks) insert(s *store, k orderKey, by listOrder) {
 		c.from--
 		at--
 	}
-	c.seqs[at] = k.seq
+	c.seqs[at] = k.Seq
 }
 
-func (m *seqChunks) remove(k orderKey) {
+func (m *seqChunks) remove(k OrderKey) {
 	i := m.find(k)
 	c := m.list[i]
-	at := int(c.from) + slices.Index(c.seqs[c.from:c.to], k.seq)
+	at := int(c.from) + slices.Index(c.seqs[c.from:c.to], k.Seq)
 	if at-int(c.from) < int(c.to)-at {
 		copy(c.seqs[c.from+1:at+1], c.seqs[c.from:at])
 		c.from++

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package entries
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ const (
 	dirLen   = 1 << dirBits // pages
 )
 
-// store finds the entry of a sequence number without a map:
+// Store finds the entry of a sequence number without a map:
 //
 //	sequence number  | directory | page (6) | slot in page (7) |
 //	                       |          |             |
@@ -29,18 +29,18 @@ const (
 // Removing a message clears its bit in the page and leaves the address: writing it
 // would load a cache line that nobody needs. Outside of pages an address may become
 // stale, too; entryAt recognises that by the sequence number in the entry.
-type store struct {
+type Store struct {
 	slabs
 	dirs []*directory // sorted; only those that have messages, and the last
 	base uint64       // number of the first directory
-	last SeqNo        // highest sequence number ever assigned; its page is never packed
-	hint slotAddr     // address of the message that is probably asked for next
+	Last SeqNo        // highest sequence number ever assigned; its page is never packed
+	Hint SlotAddr     // address of the message that is probably asked for next
 
 	expiries  []pageExpiry // a heap
-	spareFull []*[pageLen]slotAddr
+	spareFull []*[pageLen]SlotAddr
 	sparePack []*packed
 
-	arrivalTimes map[SeqNo]int64 // of messages with flagLent
+	ArrivalTimes map[SeqNo]int64 // of messages with flagLent
 }
 
 type directory struct {
@@ -51,7 +51,7 @@ type directory struct {
 
 // page has its addresses in full or in pack; neither if it is empty.
 type page struct {
-	full   *[pageLen]slotAddr
+	full   *[pageLen]SlotAddr
 	pack   *packed
 	has    pageSet // addresses that are valid
 	expiry uint32  // its index in expiries plus one; zero: none of its ready messages expires
@@ -60,7 +60,7 @@ type page struct {
 // directory returns the index of directory no, or where to insert it. Without gaps
 // the index follows from the first or the last number; only between two gaps a
 // search is needed.
-func (s *store) directory(no uint64) (i int, found bool) {
+func (s *Store) directory(no uint64) (i int, found bool) {
 	n := len(s.dirs)
 	if n == 0 || no < s.dirs[0].no {
 		return 0, false
@@ -81,7 +81,7 @@ func (s *store) directory(no uint64) (i int, found bool) {
 
 // page returns page n, nil if there is none. Without gaps, the usual case, it takes
 // a few instructions.
-func (s *store) page(n uint64) *page {
+func (s *Store) page(n uint64) *page {
 	if i := n>>dirBits - s.base; i < uint64(len(s.dirs)) {
 		if d := s.dirs[i]; d.no == n>>dirBits {
 			return &d.pages[n&(dirLen-1)]
@@ -90,7 +90,7 @@ func (s *store) page(n uint64) *page {
 	return s.search(n)
 }
 
-func (s *store) search(n uint64) *page {
+func (s *Store) search(n uint64) *page {
 	i, found := s.directory(n >> dirBits)
 	if !found {
 		return nil
@@ -98,10 +98,10 @@ func (s *store) search(n uint64) *page {
 	return &s.dirs[i].pages[n&(dirLen-1)]
 }
 
-// get returns the entry of a message, nil if there is none. It is valid until
+// Get returns the entry of a message, nil if there is none. It is valid until
 // the next delete or put.
-func (s *store) get(seq SeqNo) *entry {
-	if e := s.entryAt(seq, s.hint); e != nil {
+func (s *Store) Get(seq SeqNo) *Entry {
+	if e := s.entryAt(seq, s.Hint); e != nil {
 		return e
 	}
 	p := s.page(uint64(seq) >> pageBits)
@@ -112,31 +112,31 @@ func (s *store) get(seq SeqNo) *entry {
 	if !p.has.is(at) {
 		return nil
 	}
-	s.hint = *p.get(at)
-	return s.at(s.hint)
+	s.Hint = *p.get(at)
+	return s.at(s.Hint)
 }
 
 // addrOf returns the address of a message that exists.
-func (s *store) addrOf(seq SeqNo) slotAddr {
-	if s.entryAt(seq, s.hint) == nil {
-		s.hint = *s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
+func (s *Store) addrOf(seq SeqNo) SlotAddr {
+	if s.entryAt(seq, s.Hint) == nil {
+		s.Hint = *s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
 	}
-	return s.hint
+	return s.Hint
 }
 
 // get returns the address field of a slot that the page has.
-func (p *page) get(at uint64) *slotAddr {
+func (p *page) get(at uint64) *SlotAddr {
 	if p.full != nil {
 		return &p.full[at&(pageLen-1)]
 	}
 	return p.pack.get(at)
 }
 
-// put allocates the entry of seq, which must be new, at the end of a run, or in the
+// Put allocates the entry of seq, which must be new, at the end of a run, or in the
 // shared slab if r is nil. All fields but seq are zero; the caller sets the state.
-func (s *store) put(seq SeqNo, r *slabRun) *entry {
+func (s *Store) Put(seq SeqNo, r *SlabRun) *Entry {
 	s.clearSparse()
-	s.last = max(s.last, seq)
+	s.Last = max(s.Last, seq)
 	n := uint64(seq) >> pageBits
 	i, found := s.directory(n >> dirBits)
 	if !found {
@@ -156,13 +156,13 @@ func (s *store) put(seq SeqNo, r *slabRun) *entry {
 	p.has.set(uint64(seq) & (pageLen - 1))
 	p.full[seq&(pageLen-1)] = to
 	e := s.at(to)
-	e.seq = seq
+	e.Seq = seq
 	return e
 }
 
-// move moves an entry to the end of a run, or to the shared slab if r is nil, and
+// Move moves an entry to the end of a run, or to the shared slab if r is nil, and
 // returns it.
-func (s *store) move(seq SeqNo, r *slabRun) *entry {
+func (s *Store) Move(seq SeqNo, r *SlabRun) *Entry {
 	n := s.page(uint64(seq) >> pageBits).get(uint64(seq) & (pageLen - 1))
 	from, to := *n, s.allocSlot(r)
 	e := s.at(to)
@@ -172,7 +172,7 @@ func (s *store) move(seq SeqNo, r *slabRun) *entry {
 }
 
 // clearSparse moves the last entries of sparse slabs to the shared slab.
-func (s *store) clearSparse() {
+func (s *Store) clearSparse() {
 	for len(s.sparseSlabs) > 0 {
 		k := len(s.sparseSlabs) - 1
 		no := s.sparseSlabs[k]
@@ -183,39 +183,39 @@ func (s *store) clearSparse() {
 		}
 		for i := range sh.used {
 			if e := &sh.entries[i]; e.live() {
-				s.move(e.seq, nil)
+				s.Move(e.Seq, nil)
 			}
 		}
 	}
 }
 
-// delete frees the entry of seq, which must exist.
-func (s *store) delete(seq SeqNo) {
+// Delete frees the entry of seq, which must exist.
+func (s *Store) Delete(seq SeqNo) {
 	n, at := uint64(seq)>>pageBits, uint64(seq)&(pageLen-1)
 	p := s.page(n)
-	if s.entryAt(seq, s.hint) == nil {
-		s.hint = *p.get(at)
+	if s.entryAt(seq, s.Hint) == nil {
+		s.Hint = *p.get(at)
 	}
-	s.freeSlot(s.hint)
+	s.freeSlot(s.Hint)
 	p.has.clear(at)
 	switch live := p.has.count(); {
 	case live == 0:
 		s.drop(n, p)
-	case live == packedLen && p.full != nil && n != uint64(s.last)>>pageBits:
+	case live == packedLen && p.full != nil && n != uint64(s.Last)>>pageBits:
 		s.repack(p)
 	}
 	s.clearSparse()
 }
 
 // drop frees an empty page, and its directory if that became empty.
-func (s *store) drop(n uint64, p *page) {
+func (s *Store) drop(n uint64, p *page) {
 	s.forgetExpiry(p)
 	s.recycle(p)
 	*p = page{}
 	i, _ := s.directory(n >> dirBits)
 	d := s.dirs[i]
 	d.live--
-	if d.live == 0 && d.no != uint64(s.last)>>pageBits>>dirBits {
+	if d.live == 0 && d.no != uint64(s.Last)>>pageBits>>dirBits {
 		s.dirs = slices.Delete(s.dirs, i, i+1)
 		if len(s.dirs) > 0 {
 			s.base = s.dirs[0].no
@@ -223,8 +223,8 @@ func (s *store) drop(n uint64, p *page) {
 	}
 }
 
-// next returns the first message whose number is not below seq; nil at the end.
-func (s *store) next(seq SeqNo) (SeqNo, *entry) {
+// Next returns the first message whose number is not below seq; nil at the end.
+func (s *Store) Next(seq SeqNo) (SeqNo, *Entry) {
 	n, at := uint64(seq)>>pageBits, uint64(seq)&(pageLen-1)
 	i, found := s.directory(n >> dirBits)
 	for ; i < len(s.dirs); i, found = i+1, false {
@@ -236,7 +236,7 @@ func (s *store) next(seq SeqNo) (SeqNo, *entry) {
 		}
 		for p := from; p < dirLen; p, at = p+1, 0 {
 			if place, e := s.nextOf(&d.pages[p], at); e != nil {
-				s.visits++
+				s.Visits++
 				return SeqNo((d.no<<dirBits|p)<<pageBits | place), e
 			}
 		}
@@ -245,10 +245,28 @@ func (s *store) next(seq SeqNo) (SeqNo, *entry) {
 }
 
 // nextOf returns the entry of p with the lowest slot not below at.
-func (s *store) nextOf(p *page, at uint64) (place uint64, e *entry) {
+func (s *Store) nextOf(p *page, at uint64) (place uint64, e *Entry) {
 	place, ok := p.has.next(at)
 	if !ok {
 		return 0, nil
 	}
 	return place, s.at(*p.get(place))
+}
+
+// usage is how much memory the store uses: slabs, pages, and pages that have messages
+// which expire.
+type usage struct{ Slabs, Pages, Expiries int }
+
+// Usage counts what the store uses.
+func (s *Store) Usage() (u usage) {
+	for i := range s.all {
+		if s.all[i].entries != nil {
+			u.Slabs++
+		}
+	}
+	for _, d := range s.dirs {
+		u.Pages += d.live
+	}
+	u.Expiries = len(s.expiries)
+	return u
 }

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package entries
 
 import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 )
 
 // TestStoreFindsWhatIsInIt deletes in random order and inserts again out of
 // order, over several directories with gaps between them.
 func TestStoreFindsWhatIsInIt(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var s store
+	var s Store
 	in := map[SeqNo]bool{}
 	put := func(seq SeqNo) {
-		e := s.put(seq, nil)
-		if *e != (entry{seq: seq}) {
+		e := s.Put(seq, nil)
+		if *e != (Entry{Seq: seq}) {
 			t.Fatalf("the place of %d is not clean: %+v", seq, *e)
 		}
-		e.setState(Ready)
-		e.bodyAt = uint64(seq)
+		e.SetState(Ready)
+		e.BodyAt = uint64(seq)
 		in[seq] = true
 	}
 	compare := func() {
 		t.Helper()
 		var got []SeqNo
-		for seq, e := s.next(0); e != nil; seq, e = s.next(seq + 1) {
+		for seq, e := s.Next(0); e != nil; seq, e = s.Next(seq + 1) {
 			got = append(got, seq)
-			if e.bodyAt != uint64(seq) || s.get(seq) != e {
-				t.Fatalf("message %d has the entry of %d", seq, e.bodyAt)
+			if e.BodyAt != uint64(seq) || s.Get(seq) != e {
+				t.Fatalf("message %d has the entry of %d", seq, e.BodyAt)
 			}
 		}
 		want := make([]SeqNo, 0, len(in))
@@ -50,9 +49,9 @@ func TestStoreFindsWhatIsInIt(t *testing.T) {
 	all := rnd.Perm(span)
 	for i, n := range all {
 		seq := SeqNo(n + 1)
-		s.delete(seq)
+		s.Delete(seq)
 		delete(in, seq)
-		if s.get(seq) != nil {
+		if s.Get(seq) != nil {
 			t.Fatalf("deleted %d is still there", seq)
 		}
 		if i%4000 == 0 {
@@ -63,27 +62,4 @@ func TestStoreFindsWhatIsInIt(t *testing.T) {
 		}
 	}
 	compare()
-}
-
-// TestStragglersTakeLittleMemory leaves one message in ten behind.
-func TestStragglersTakeLittleMemory(t *testing.T) {
-	q := New(Config{LockFor: time.Minute}, 1)
-	var out Effects
-	const sent = 400_000
-	before := heapInUse()
-	for i := range sent {
-		send(t, q, epochStart, Arrival{Level: Level(min(i%10, 1))}, 1)
-		if q.LevelCount(1) == 0 {
-			continue
-		}
-		d, _ := q.Take(epochStart, Want{MinLevel: 1}, &out)
-		if _, err := q.Complete(epochStart, d.Token, &out); err != nil {
-			t.Fatal(err)
-		}
-		out.Reset()
-	}
-	waiting := q.Counts().Ready
-	if got := int64(heapInUse()-before) / waiting; waiting != sent/10 || got > 80 {
-		t.Errorf("%d messages wait and take %d bytes each, want %d and at most 80", waiting, got, sent/10)
-	}
 }

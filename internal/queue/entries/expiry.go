@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package entries
 
 // Expiry is tracked by page, not by message. A page has a lower bound of the expiry
 // times of its ready messages, and a heap orders the pages by that bound:
@@ -20,9 +20,9 @@ type pageExpiry struct {
 	page uint64
 }
 
-// noteExpiry says that a message is ready and expires at a time.
-func (s *store) noteExpiry(seq SeqNo, at int64) {
-	if at == never {
+// NoteExpiry says that a message is ready and expires at a time.
+func (s *Store) NoteExpiry(seq SeqNo, at int64) {
+	if at == Never {
 		return
 	}
 	n := uint64(seq) >> pageBits
@@ -36,30 +36,30 @@ func (s *store) noteExpiry(seq SeqNo, at int64) {
 	}
 }
 
-// nextExpiry returns the page that must be scanned first, and when.
-func (s *store) nextExpiry() (n uint64, at int64) {
+// NextExpiry returns the page that must be scanned first, and when.
+func (s *Store) NextExpiry() (n uint64, at int64) {
 	if len(s.expiries) == 0 {
-		return 0, never
+		return 0, Never
 	}
 	return s.expiries[0].page, s.expiries[0].at
 }
 
-// expired appends to due the ready messages of page n that have expired, and
+// Expired appends to due the ready messages of page n that have expired, and
 // computes when the page must be scanned again.
-func (s *store) expired(n uint64, now int64, due []SeqNo) []SeqNo {
+func (s *Store) Expired(n uint64, now int64, due []SeqNo) []SeqNo {
 	p := s.page(n)
-	next := int64(never)
+	next := int64(Never)
 	for at, e := s.nextOf(p, 0); e != nil; at, e = s.nextOf(p, at+1) {
-		if !e.is(Ready) {
+		if !e.Is(Ready) {
 			continue
 		}
-		if x := e.expiry(); x <= now {
+		if x := e.Expiry(); x <= now {
 			due = append(due, SeqNo(n<<pageBits|at))
 		} else {
 			next = min(next, x)
 		}
 	}
-	if next == never {
+	if next == Never {
 		s.forgetExpiry(p)
 	} else {
 		s.expiryDown(int(p.expiry-1), pageExpiry{next, n})
@@ -68,7 +68,7 @@ func (s *store) expired(n uint64, now int64, due []SeqNo) []SeqNo {
 }
 
 // forgetExpiry takes a page out of the heap, if it is there.
-func (s *store) forgetExpiry(p *page) {
+func (s *Store) forgetExpiry(p *page) {
 	if p.expiry == 0 {
 		return
 	}
@@ -86,7 +86,7 @@ func (s *store) forgetExpiry(p *page) {
 }
 
 // expiryUp inserts x at i or nearer to the top.
-func (s *store) expiryUp(i int, x pageExpiry) {
+func (s *Store) expiryUp(i int, x pageExpiry) {
 	for i > 0 && x.at < s.expiries[(i-1)/2].at {
 		s.setExpiry(i, s.expiries[(i-1)/2])
 		i = (i - 1) / 2
@@ -95,7 +95,7 @@ func (s *store) expiryUp(i int, x pageExpiry) {
 }
 
 // expiryDown inserts x at i or below.
-func (s *store) expiryDown(i int, x pageExpiry) {
+func (s *Store) expiryDown(i int, x pageExpiry) {
 	for {
 		least := 2*i + 1
 		if least >= len(s.expiries) {
@@ -113,7 +113,7 @@ func (s *store) expiryDown(i int, x pageExpiry) {
 	s.setExpiry(i, x)
 }
 
-func (s *store) setExpiry(i int, x pageExpiry) {
+func (s *Store) setExpiry(i int, x pageExpiry) {
 	s.expiries[i] = x
 	s.page(x.page).expiry = uint32(i + 1)
 }

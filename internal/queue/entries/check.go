@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package entries
 
-import "fmt"
+import (
+	"fmt"
 
-// checkExpiries verifies that every page whose ready messages expire is in the heap
+	"github.com/triagemq/triagemq/internal/ordering"
+)
+
+// CheckExpiries verifies that every page whose ready messages expire is in the heap
 // once, with a bound that is not too late.
-func (s *store) checkExpiries() error {
+func (s *Store) CheckExpiries() error {
 	for i, x := range s.expiries {
 		if p := s.page(x.page); p == nil || p.has == (pageSet{}) || int(p.expiry) != i+1 {
 			return fmt.Errorf("invariant 9: expiry %d is of page %d, which has another index", i, x.page)
@@ -15,21 +19,21 @@ func (s *store) checkExpiries() error {
 			return fmt.Errorf("invariant 9: expiry %d is before expiry %d, which is above it", i, up)
 		}
 	}
-	for seq, e := s.next(0); e != nil; seq, e = s.next(seq + 1) {
-		if !e.is(Ready) || e.life == 0 {
+	for seq, e := s.Next(0); e != nil; seq, e = s.Next(seq + 1) {
+		if !e.Is(Ready) || e.Life == 0 {
 			continue
 		}
-		if p := s.page(uint64(seq) >> pageBits); p.expiry == 0 || s.expiries[p.expiry-1].at > e.expiry() {
+		if p := s.page(uint64(seq) >> pageBits); p.expiry == 0 || s.expiries[p.expiry-1].at > e.Expiry() {
 			return fmt.Errorf("invariant 9: message %d expires before its page is scanned", seq)
 		}
 	}
 	return nil
 }
 
-// checkSlabs verifies that every entry is at the address that its page has, and that
+// CheckSlabs verifies that every entry is at the address that its page has, and that
 // slabs count their entries and know whether they are pinned. runs are those of all
 // lists; discarded ones are not counted any more.
-func (s *store) checkSlabs(runs []*slabRun, discarded []slabRun) error {
+func (s *Store) CheckSlabs(runs []*SlabRun, discarded []SlabRun) error {
 	pinned, cleared := map[uint32]bool{0: true, s.shared: true}, map[uint32]bool{}
 	for _, r := range discarded {
 		for n := r.first; n != 0; n = s.all[n].next {
@@ -61,14 +65,14 @@ func (s *store) checkSlabs(runs []*slabRun, discarded []slabRun) error {
 		live, waiting := uint8(0), uint8(0)
 		for i := range sh.entries {
 			e := &sh.entries[i]
-			if *e == (entry{}) {
+			if *e == (Entry{}) {
 				continue
 			}
 			live++
-			if e != s.get(e.seq) {
-				return fmt.Errorf("invariant 8: message %d is not at the address of its page", e.seq)
+			if e != s.Get(e.Seq) {
+				return fmt.Errorf("invariant 8: message %d is not at the address of its page", e.Seq)
 			}
-			if e.flags&flagInRun != 0 {
+			if e.Flags&flagInRun != 0 {
 				waiting++
 			}
 		}
@@ -79,17 +83,17 @@ func (s *store) checkSlabs(runs []*slabRun, discarded []slabRun) error {
 	return nil
 }
 
-// checkSorted verifies that a list of a level has n messages, all of them ready, in
+// CheckSorted verifies that a list of a level has n messages, all of them ready, in
 // the order of their keys.
-func (s *store) checkSorted(l *sortedList, level Level, n int) error {
-	if got := l.list.n + l.inRun(); got != n {
+func (s *Store) CheckSorted(l *SortedList, level ordering.Level, n int) error {
+	if got := l.list.Len() + l.InRun(); got != n {
 		return fmt.Errorf("invariant 5: a list of level %d has %d messages, counts %d", level, got, n)
 	}
-	var last orderKey
-	inOrder := func(e *entry) error {
-		k := orderKey{e.orderTime, e.seq}
-		if !e.is(Ready) || e.level != level || !last.before(k) || l.tail.before(k) {
-			return fmt.Errorf("invariant 5: message %d, %v, of level %d is in a list of level %d behind %d", e.seq, e.state(), e.level, level, last.seq)
+	var last OrderKey
+	inOrder := func(e *Entry) error {
+		k := OrderKey{e.OrderTime, e.Seq}
+		if !e.Is(Ready) || e.Level != level || !last.Before(k) || l.tail.Before(k) {
+			return fmt.Errorf("invariant 5: message %d, %v, of level %d is in a list of level %d behind %d", e.Seq, e.State(), e.Level, level, last.Seq)
 		}
 		last = k
 		return nil
@@ -97,13 +101,13 @@ func (s *store) checkSorted(l *sortedList, level Level, n int) error {
 	if err := s.checkList(&l.list, byOrderTime, inOrder); err != nil {
 		return err
 	}
-	if last = (orderKey{}); l.inRun() == 0 {
+	if last = (OrderKey{}); l.InRun() == 0 {
 		return nil
 	}
 	for id, from := l.run.first, l.run.slot; id != 0; id, from = s.all[id].next, 0 {
-		for i := from; i < slabLen; i++ {
+		for i := from; i < SlabLen; i++ {
 			e := &s.all[id].entries[i]
-			if e.flags&flagInRun == 0 {
+			if e.Flags&flagInRun == 0 {
 				continue
 			}
 			if err := inOrder(e); err != nil {
@@ -116,7 +120,7 @@ func (s *store) checkSorted(l *sortedList, level Level, n int) error {
 
 // checkList verifies that a list counts its messages, that its chunks know where they
 // begin, and that each message passes a test.
-func (s *store) checkList(l *seqList, by listOrder, test func(*entry) error) error {
+func (s *Store) checkList(l *SeqList, by listOrder, test func(*Entry) error) error {
 	found := l.few
 	if m := l.many; m != nil {
 		for i := m.head; i < len(m.list); i++ {
@@ -125,7 +129,7 @@ func (s *store) checkList(l *seqList, by listOrder, test func(*entry) error) err
 				return fmt.Errorf("invariant 5: a list of %d messages has an empty chunk", l.n)
 			}
 			for _, seq := range c.seqs[c.from:c.to] {
-				if i > m.head && s.keyOf(seq, by).before(c.low) {
+				if i > m.head && s.keyOf(seq, by).Before(c.low) {
 					return fmt.Errorf("invariant 5: message %d is before its chunk", seq)
 				}
 				found = append(found, seq)
@@ -136,7 +140,7 @@ func (s *store) checkList(l *seqList, by listOrder, test func(*entry) error) err
 		return fmt.Errorf("invariant 5: a list counts %d messages, found %d", l.n, len(found))
 	}
 	for _, seq := range found {
-		e := s.get(seq)
+		e := s.Get(seq)
 		if e == nil {
 			return fmt.Errorf("invariant 5: a list has message %d, which is gone", seq)
 		}

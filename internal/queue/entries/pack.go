@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package entries
 
 import "math/bits"
 
@@ -34,19 +34,19 @@ func (b *pageSet) next(at uint64) (uint64, bool) {
 // packed is the addresses of a page that has lost many, without gaps.
 type packed struct {
 	has   pageSet // slots that have an address
-	addrs [packedLen]slotAddr
+	addrs [packedLen]SlotAddr
 }
 
-// fewLen is how few messages a page must have to be packed.
+// packedLen is how few messages a page must have to be packed.
 const packedLen = 16
 
 // maxSpare is how many pages of each kind are kept for reuse.
 const maxSpare = 2
 
-func (k *packed) get(at uint64) *slotAddr { return &k.addrs[k.has.before(at)] }
+func (k *packed) get(at uint64) *SlotAddr { return &k.addrs[k.has.before(at)] }
 
 // repack moves the addresses of a page with few messages into a packed page.
-func (s *store) repack(p *page) {
+func (s *Store) repack(p *page) {
 	to := s.newPack()
 	to.has = p.has
 	for at, ok := p.has.next(0); ok; at, ok = p.has.next(at + 1) {
@@ -57,7 +57,7 @@ func (s *store) repack(p *page) {
 }
 
 // unpack is the inverse of repack.
-func (s *store) unpack(p *page) {
+func (s *Store) unpack(p *page) {
 	full := s.newFull()
 	for at, ok := p.has.next(0); ok; at, ok = p.has.next(at + 1) {
 		full[at] = *p.pack.get(at)
@@ -67,7 +67,7 @@ func (s *store) unpack(p *page) {
 }
 
 // recycle keeps the memory of a page for reuse.
-func (s *store) recycle(p *page) {
+func (s *Store) recycle(p *page) {
 	if p.full != nil && len(s.spareFull) < maxSpare {
 		s.spareFull = append(s.spareFull, p.full)
 	}
@@ -76,16 +76,16 @@ func (s *store) recycle(p *page) {
 	}
 }
 
-func (s *store) newFull() *[pageLen]slotAddr {
+func (s *Store) newFull() *[pageLen]SlotAddr {
 	if n := len(s.spareFull); n > 0 {
 		full := s.spareFull[n-1]
 		s.spareFull = s.spareFull[:n-1]
 		return full
 	}
-	return new([pageLen]slotAddr)
+	return new([pageLen]SlotAddr)
 }
 
-func (s *store) newPack() *packed {
+func (s *Store) newPack() *packed {
 	if n := len(s.sparePack); n > 0 {
 		pack := s.sparePack[n-1]
 		s.sparePack = s.sparePack[:n-1]

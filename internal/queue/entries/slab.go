@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package entries
 
 const (
 	slabBits = 7
-	slabLen  = 121 // 121 entries of 56 bytes fill an allocator size class of 6784 bytes
+	SlabLen  = 121 // 121 entries of 56 bytes fill an allocator size class of 6784 bytes
 
 	minSpareSlabs = 4           // empty slabs kept for reuse, plus one for each sixteen in use
-	sparseSlab    = slabLen / 4 // an unpinned slab with no more entries is compacted
+	sparseSlab    = SlabLen / 4 // an unpinned slab with no more entries is compacted
 	fewEntries    = 4           // the same, even if it seemed to empty in order
-	thinSlab      = slabLen / 2 // a slab inside a run with no more listed entries leaves the run
+	thinSlab      = SlabLen / 2 // a slab inside a run with no more listed entries leaves the run
 )
 
-// slotAddr is the address of an entry: slab id and slot. Zero is none.
+// SlotAddr is the address of an entry: slab id and slot. Zero is none.
 //
 //	31                     7 6        0
 //	+-----------------------+----------+
 //	|        slab id        |   slot   |
 //	+-----------------------+----------+
-type slotAddr uint32
+type SlotAddr uint32
 
-func (n slotAddr) slab() uint32 { return uint32(n >> slabBits) }
-func (n slotAddr) slot() int    { return int(n & (1<<slabBits - 1)) }
+func (n SlotAddr) slab() uint32 { return uint32(n >> slabBits) }
+func (n SlotAddr) slot() int    { return int(n & (1<<slabBits - 1)) }
 
 // slab holds 121 entries. Slots are allocated in ascending order and reused only
 // after the whole slab is empty: then slot order is the order of arrival, and a
@@ -41,7 +41,7 @@ func (n slotAddr) slot() int    { return int(n & (1<<slabBits - 1)) }
 //	                                     shared slab, so that a few old messages do
 //	                                     not keep thousands of slabs
 type slab struct {
-	entries    *[slabLen]entry // nil: the slab id is free
+	entries    *[SlabLen]Entry // nil: the slab id is free
 	next, prev uint32          // neighbours in its run
 	used       uint8           // slots allocated
 	live       uint8           // entries in use
@@ -49,7 +49,7 @@ type slab struct {
 	pinned     bool            // a run refers to it, or it is the shared slab
 }
 
-// slabRun is a chain of slabs that holds the tail of one long list in its order.
+// SlabRun is a chain of slabs that holds the tail of one long list in its order.
 // The next message is adjacent in memory to the last one, however many messages of
 // other lists arrived in between. The zero run is empty.
 //
@@ -61,43 +61,46 @@ type slab struct {
 // run at once, except the last one, so that the next message is never further than a
 // slab away. A slab in the middle that has few of them leaves, too; its messages
 // are then listed by their numbers.
-type slabRun struct {
+type SlabRun struct {
 	first, last uint32 // slab ids; zero if the run is empty
 	slot        int    // in first; no slot below it counts
 	n           int    // messages in the run
 	pending     SeqNo  // allocated at the end, and not yet in the list
 }
 
+// Empty reports whether the run has no slabs.
+func (r *SlabRun) Empty() bool { return r.first == 0 }
+
 // slabs is the allocator: all entries of a queue.
 type slabs struct {
 	all         []slab // by slab id; id zero is none
 	free        []uint32
-	spare       []*[slabLen]entry
+	spare       []*[SlabLen]Entry
 	shared      uint32   // slab for entries that are in no run
 	sparseSlabs []uint32 // slabs that may have become sparse
 
-	visits uint64 // messages, keys and sessions that walks have visited
+	Visits uint64 // messages, keys and sessions that walks have visited
 }
 
-func (s *slabs) at(n slotAddr) *entry { return &s.all[n.slab()].entries[n.slot()] }
+func (s *slabs) at(n SlotAddr) *Entry { return &s.all[n.slab()].entries[n.slot()] }
 
 // entryAt returns the entry at n if it still is that message, else nil. n may be
 // stale. A free slot has sequence number zero, which no message has.
-func (s *slabs) entryAt(seq SeqNo, n slotAddr) *entry {
+func (s *slabs) entryAt(seq SeqNo, n SlotAddr) *Entry {
 	if int(n.slab()) >= len(s.all) || seq == 0 {
 		return nil
 	}
 	sh := &s.all[n.slab()]
-	if sh.entries == nil || sh.entries[n.slot()].seq != seq {
+	if sh.entries == nil || sh.entries[n.slot()].Seq != seq {
 		return nil
 	}
 	return &sh.entries[n.slot()]
 }
 
 // allocSlot allocates a slot at the end of a run, or in the shared slab if r is nil.
-func (s *slabs) allocSlot(r *slabRun) slotAddr {
+func (s *slabs) allocSlot(r *SlabRun) SlotAddr {
 	if r == nil {
-		if s.shared == 0 || s.all[s.shared].used == slabLen {
+		if s.shared == 0 || s.all[s.shared].used == SlabLen {
 			old := s.shared
 			s.shared = s.newSlab()
 			s.unpin(old)
@@ -107,7 +110,7 @@ func (s *slabs) allocSlot(r *slabRun) slotAddr {
 	if r.last == 0 {
 		r.last = s.newSlab()
 		r.first, r.slot = r.last, 0
-	} else if s.all[r.last].used == slabLen {
+	} else if s.all[r.last].used == SlabLen {
 		n := s.newSlab()
 		s.all[r.last].next, s.all[n].prev = n, r.last
 		r.last = n
@@ -116,11 +119,11 @@ func (s *slabs) allocSlot(r *slabRun) slotAddr {
 }
 
 // takeSlot allocates the next slot of a slab.
-func (s *slabs) takeSlot(n uint32) slotAddr {
+func (s *slabs) takeSlot(n uint32) SlotAddr {
 	sh := &s.all[n]
 	sh.used++
 	sh.live++
-	return slotAddr(n)<<slabBits | slotAddr(sh.used-1)
+	return SlotAddr(n)<<slabBits | SlotAddr(sh.used-1)
 }
 
 // newSlab returns an empty slab, which is pinned.
@@ -139,15 +142,15 @@ func (s *slabs) newSlab() uint32 {
 	if k := len(s.spare); k > 0 {
 		sh.entries, s.spare = s.spare[k-1], s.spare[:k-1]
 	} else {
-		sh.entries = new([slabLen]entry)
+		sh.entries = new([SlabLen]Entry)
 	}
 	return n
 }
 
 // freeSlot frees a slot.
-func (s *slabs) freeSlot(n slotAddr) {
+func (s *slabs) freeSlot(n SlotAddr) {
 	sh := &s.all[n.slab()]
-	sh.entries[n.slot()] = entry{}
+	sh.entries[n.slot()] = Entry{}
 	sh.live--
 	if !sh.pinned && (sh.live == 0 || sh.live == fewEntries || sh.live == sparseSlab && !sh.drainedInOrder()) {
 		s.reclaim(n.slab())
@@ -194,41 +197,41 @@ func (s *slabs) reclaim(n uint32) {
 }
 
 // enterRun adds a message to the run at whose end it was allocated.
-func (s *slabs) enterRun(r *slabRun, e *entry) {
-	e.flags |= flagInRun
+func (s *slabs) enterRun(r *SlabRun, e *Entry) {
+	e.Flags |= flagInRun
 	s.all[r.last].inRun++
 	r.n++
 	r.pending = 0
 }
 
 // runHead returns the address of the first message of a run, which is not empty.
-func (s *slabs) runHead(r *slabRun) slotAddr {
-	for sh := &s.all[r.first]; sh.entries[r.slot].flags&flagInRun == 0; {
+func (s *slabs) runHead(r *SlabRun) SlotAddr {
+	for sh := &s.all[r.first]; sh.entries[r.slot].Flags&flagInRun == 0; {
 		r.slot++
 	}
-	return slotAddr(r.first)<<slabBits | slotAddr(r.slot)
+	return SlotAddr(r.first)<<slabBits | SlotAddr(r.slot)
 }
 
 // runEnd returns the address of the last message of a run, which is not empty.
-func (s *slabs) runEnd(r *slabRun) slotAddr {
+func (s *slabs) runEnd(r *SlabRun) SlotAddr {
 	n := r.last
 	if s.all[n].inRun == 0 {
 		n = s.all[n].prev
 	}
 	place := int(s.all[n].used) - 1
-	for s.all[n].entries[place].flags&flagInRun == 0 {
+	for s.all[n].entries[place].Flags&flagInRun == 0 {
 		place--
 	}
-	return slotAddr(n)<<slabBits | slotAddr(place)
+	return SlotAddr(n)<<slabBits | SlotAddr(place)
 }
 
 // popRun removes the first message of a run, if it is e and its slab has others.
-func (s *slabs) popRun(r *slabRun, e *entry) bool {
+func (s *slabs) popRun(r *SlabRun, e *Entry) bool {
 	sh := &s.all[r.first]
 	if &sh.entries[r.slot] != e || sh.inRun == 1 {
 		return false
 	}
-	e.flags &^= flagInRun
+	e.Flags &^= flagInRun
 	sh.inRun--
 	r.n--
 	r.slot++
@@ -237,9 +240,9 @@ func (s *slabs) popRun(r *slabRun, e *entry) bool {
 
 // exitRun removes the message at n from a run. It reports whether the slab has
 // become thin and should leave the run.
-func (s *slabs) exitRun(r *slabRun, n slotAddr) (isThin bool) {
+func (s *slabs) exitRun(r *SlabRun, n SlotAddr) (isThin bool) {
 	sh := &s.all[n.slab()]
-	sh.entries[n.slot()].flags &^= flagInRun
+	sh.entries[n.slot()].Flags &^= flagInRun
 	sh.inRun--
 	r.n--
 	switch {
@@ -254,7 +257,7 @@ func (s *slabs) exitRun(r *slabRun, n slotAddr) (isThin bool) {
 }
 
 // unlinkSlab takes a slab out of a run that has others.
-func (s *slabs) unlinkSlab(r *slabRun, n uint32) {
+func (s *slabs) unlinkSlab(r *SlabRun, n uint32) {
 	sh := &s.all[n]
 	if sh.prev != 0 {
 		s.all[sh.prev].next = sh.next
@@ -271,26 +274,26 @@ func (s *slabs) unlinkSlab(r *slabRun, n uint32) {
 }
 
 // dropRun unpins the slabs of a run that has become empty.
-func (s *slabs) dropRun(r *slabRun) {
+func (s *slabs) dropRun(r *SlabRun) {
 	for n := r.first; n != 0; {
 		next := s.all[n].next
 		s.all[n].prev, s.all[n].next = 0, 0
 		s.unpin(n)
 		n = next
 	}
-	*r = slabRun{}
+	*r = SlabRun{}
 }
 
-// clearFirstSlab takes the first slab out of a run that is discarded, and returns
+// ClearFirstSlab takes the first slab out of a run that is discarded, and returns
 // how many slots it had. The count of the run is not maintained any more.
-func (s *slabs) clearFirstSlab(r *slabRun) int {
+func (s *slabs) ClearFirstSlab(r *SlabRun) int {
 	n := r.first
 	sh := &s.all[n]
 	used := int(sh.used)
 	for i := range used {
-		sh.entries[i].flags &^= flagInRun
+		sh.entries[i].Flags &^= flagInRun
 	}
-	s.visits += uint64(used)
+	s.Visits += uint64(used)
 	r.first = sh.next
 	sh.prev, sh.next, sh.inRun = 0, 0, 0
 	s.unpin(n)
