@@ -10,7 +10,7 @@ import (
 
 // overheads counts what groups and sessions count toward Footprint.
 func (q *Queue) overheads() (names, states int64) {
-	for b := range q.index.groups.ByName {
+	for b := range q.index.Groups.ByName {
 		names += GroupOverhead(b.Session, b.Key)
 	}
 	for i := range q.sessions.all {
@@ -23,13 +23,13 @@ func (q *Queue) overheads() (names, states int64) {
 // returns the first invariant that does not hold, by its number in doc.go. It
 // looks at every message: for tests, and for the owner after a replay.
 func (q *Queue) Check() error {
-	defer func(before uint64) { q.index.msgs.Visits = before }(q.index.msgs.Visits) // they are not those of a command
+	defer func(before uint64) { q.index.Entries.Visits = before }(q.index.Entries.Visits) // they are not those of a command
 	var counts Counts
 	perGroup := make(map[uint32]int)
 	last, lent := SeqNo(0), 0
-	for seq, e := q.index.msgs.Next(0); e != nil; seq, e = q.index.msgs.Next(seq + 1) {
-		if seq <= last || seq > q.index.msgs.Last {
-			return fmt.Errorf("invariant 1: message %d after %d, highest %d", seq, last, q.index.msgs.Last)
+	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {
+		if seq <= last || seq > q.index.Entries.Last {
+			return fmt.Errorf("invariant 1: message %d after %d, highest %d", seq, last, q.index.Entries.Last)
 		}
 		last = seq
 		counts.Bytes += int64(e.BodySize)
@@ -54,22 +54,22 @@ func (q *Queue) Check() error {
 			counts.Deferred++
 		}
 	}
-	if lent != len(q.index.msgs.ArrivalTimes) {
-		return fmt.Errorf("invariant 4: %d times of arrival are kept, for %d messages", len(q.index.msgs.ArrivalTimes), lent)
+	if lent != len(q.index.Entries.ArrivalTimes) {
+		return fmt.Errorf("invariant 4: %d times of arrival are kept, for %d messages", len(q.index.Entries.ArrivalTimes), lent)
 	}
 	for seq := range q.reasons {
-		if q.index.msgs.Get(seq) == nil {
+		if q.index.Entries.Get(seq) == nil {
 			return fmt.Errorf("invariant 4: a reason is kept for message %d, which is gone", seq)
 		}
 	}
-	if names, states := q.overheads(); names != q.index.groups.Bytes || states != q.sessions.bytes {
-		return fmt.Errorf("invariant 3: names count %d bytes and states %d, found %d and %d", q.index.groups.Bytes, q.sessions.bytes, names, states)
+	if names, states := q.overheads(); names != q.index.Groups.Bytes || states != q.sessions.bytes {
+		return fmt.Errorf("invariant 3: names count %d bytes and states %d, found %d and %d", q.index.Groups.Bytes, q.sessions.bytes, names, states)
 	}
 	if counts != q.Counts() {
 		return fmt.Errorf("invariant 3: counted %+v, found %+v", q.Counts(), counts)
 	}
-	for n := 1; n < len(q.index.groups.All); n++ {
-		if got := q.index.groups.All[n].Refs; got != perGroup[uint32(n)] {
+	for n := 1; n < len(q.index.Groups.All); n++ {
+		if got := q.index.Groups.All[n].Refs; got != perGroup[uint32(n)] {
 			return fmt.Errorf("invariant 4: group %d counts %d messages, found %d", n, got, perGroup[uint32(n)])
 		}
 	}
@@ -78,13 +78,13 @@ func (q *Queue) Check() error {
 			return err
 		}
 	}
-	return q.index.check(q.listed)
+	return q.index.Check(q.listed)
 }
 
 // checkSessions verifies that every message is in the lists of its session.
 func (q *Queue) checkSessions() error {
 	offers, aside := make(map[*sessionLevel]int), make(map[*session]int)
-	for seq, e := q.index.msgs.Next(0); e != nil; seq, e = q.index.msgs.Next(seq + 1) {
+	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {
 		s := q.sessionOf(e)
 		if !e.Is(Ready) {
 			aside[s]++
@@ -102,7 +102,7 @@ func (q *Queue) checkSessions() error {
 		offers[s.levelOf(e.Level)]++
 	}
 	for o, n := range offers {
-		if err := q.index.msgs.CheckSorted(&o.SortedList, o.level, n); err != nil {
+		if err := q.index.Entries.CheckSorted(&o.SortedList, o.level, n); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (q *Queue) checkOffer(s *session, k entries.OrderKey, e *entries.Entry) err
 	if o == nil {
 		return fmt.Errorf("invariant 5: session %q has message %d, and nothing in level %d", s.id, k.Seq, e.Level)
 	}
-	first, ok := o.First(&q.index.msgs)
+	first, ok := o.First(&q.index.Entries)
 	if !ok || k.Before(first) {
 		return fmt.Errorf("invariant 5: session %q begins with %d in level %d, but has %d", s.id, first.Seq, e.Level, k.Seq)
 	}

@@ -20,9 +20,9 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	q.lastIn = in
 	out.Begin(kindEnqueue)
 	out.Fixed(in)
-	out.Uint(uint64(q.index.msgs.Last + 1))
+	out.Uint(uint64(q.index.Entries.Last + 1))
 	out.Uint(uint64(stored))
-	ids, first, lent, reasons := q.ids, q.index.msgs.Last+1, false, false
+	ids, first, lent, reasons := q.ids, q.index.Entries.Last+1, false, false
 	for i := range as {
 		if seqs[i] == 0 {
 			continue
@@ -34,7 +34,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 			q.window.keep(it.id, in)
 		}
 		writeItem(&out.Effects, &it, in)
-		seqs[i] = q.index.msgs.Last + 1
+		seqs[i] = q.index.Entries.Last + 1
 		q.insert(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
 			q.setReason(seqs[i], as[i].Reason, &out.Effects)
@@ -43,10 +43,10 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	}
 	out.End()
 	if lent {
-		q.logArrivalTimes(first, q.index.msgs.Last, &out.Effects)
+		q.logArrivalTimes(first, q.index.Entries.Last, &out.Effects)
 	}
 	if reasons {
-		q.recordReasons(first, q.index.msgs.Last, &out.Effects)
+		q.recordReasons(first, q.index.Entries.Last, &out.Effects)
 	}
 	return nil
 }

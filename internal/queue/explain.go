@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
 // Hold is a reason why a message cannot be taken now.
@@ -47,7 +48,7 @@ type Explain struct {
 	Seq      SeqNo
 	Position Position // when it is done
 
-	ahead    aheadCount
+	ahead    order.Ahead
 	sessions aheadSessions
 }
 
@@ -56,30 +57,30 @@ type Explain struct {
 // between, so the result is true of a time between the first step and the last.
 func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err error) {
 	at := q.at(now)
-	e := q.index.msgs.Get(x.Seq)
+	e := q.index.Entries.Get(x.Seq)
 	if e == nil {
 		return true, ErrNotFound
 	}
-	if x.ahead.begin(&q.index, x.Seq) {
+	if x.ahead.Begin(&q.index, x.Seq) {
 		x.sessions = aheadSessions{}
 	}
-	saturated := q.index.updateMode(at)
+	saturated := q.index.UpdateMode(at)
 	if e.Is(Ready) {
 		if q.cfg.Sessions {
-			mine, ahead := q.sessionOf(e), x.ahead.byLevel
+			mine, ahead := q.sessionOf(e), x.ahead.ByLevel
 			done = x.sessions.inSession(&q.index, mine, x.Seq, &most, ahead) &&
 				x.sessions.among(&q.index, &q.sessions, mine, at, &most, ahead)
 		} else {
-			done = x.ahead.step(&q.index, e, at, &most)
+			done = x.ahead.Step(&q.index, e, at, &most)
 		}
 		if !done {
 			return false, nil
 		}
-		e = q.index.msgs.Get(x.Seq) // where it was found first
+		e = q.index.Entries.Get(x.Seq) // where it was found first
 	}
 	p := &x.Position
-	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.byLevel
-	p.Rank = q.index.effectiveLevel(e, at)
+	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.ByLevel
+	p.Rank = q.index.EffectiveLevel(e, at)
 	p.Held, p.Until = q.holdOf(e)
 	switch {
 	case !e.Is(Ready):
@@ -87,7 +88,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 	case q.cfg.Sessions:
 		q.lifted(p, e, at)
 	default:
-		x.ahead.finish(&q.index, e, at)
+		x.ahead.Finish(&q.index, e, at)
 	}
 	return true, nil
 }
@@ -96,7 +97,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
 	k, best := q.sessionOf(e).bestMessage(&q.index, at)
 	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
-		p.Lift = Lift{k.Seq, best.Level, q.index.effectiveLevel(best, at)}
+		p.Lift = Lift{k.Seq, best.Level, q.index.EffectiveLevel(best, at)}
 	}
 }
 
@@ -116,7 +117,7 @@ func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
 	if s := q.sessionOf(e); q.cfg.Sessions && s.lock != 0 {
 		return HeldBySession, entries.Moment(q.locks.all[s.lock].until)
 	}
-	switch atCap, until := q.index.keyLimit(e); {
+	switch atCap, until := q.index.KeyLimit(e); {
 	case atCap:
 		return HeldByCap, time.Time{}
 	case until != 0:

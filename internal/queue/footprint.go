@@ -18,7 +18,7 @@ func GroupOverhead(session, key string) int64 { return entries.GroupCost(session
 
 // Footprint is how many bytes of Config.MaxBytes are used up.
 func (q *Queue) Footprint() int64 {
-	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.groups.Bytes + q.sessions.bytes
+	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.Groups.Bytes + q.sessions.bytes
 }
 
 // stateCost is what the state of a session counts.

@@ -129,7 +129,7 @@ func readItem(r *machine.Reader, at int64) (it item) {
 // itemOf is the item of a message that the queue has.
 func (q *Queue) itemOf(e *entries.Entry) item {
 	it := item{
-		GroupKey:      q.index.groups.All[e.Group].GroupKey,
+		GroupKey:      q.index.Groups.All[e.Group].GroupKey,
 		body:          e.Body(),
 		origin:        e.Origin,
 		orderTime:     e.OrderTime,
@@ -151,9 +151,9 @@ func (q *Queue) itemOf(e *entries.Entry) item {
 func (q *Queue) insert(seq SeqNo, it *item, out *machine.Effects) {
 	var r *entries.SlabRun
 	if it.state == Ready && !q.restore.inSnapshot {
-		r = q.index.runFor(entries.OrderKey{At: it.orderTime, Seq: seq}, it.level)
+		r = q.index.RunFor(entries.OrderKey{At: it.orderTime, Seq: seq}, it.level)
 	}
-	e := q.index.msgs.Put(seq, r)
+	e := q.index.Entries.Put(seq, r)
 	*e = entries.Entry{
 		Seq:       seq,
 		BodyAt:    it.body.At,
@@ -169,7 +169,7 @@ func (q *Queue) insert(seq SeqNo, it *item, out *machine.Effects) {
 		Hops:      it.hops,
 	}
 	if it.arrivalTime != 0 {
-		q.index.msgs.SetArrivalTime(seq, e, it.arrivalTime)
+		q.index.Entries.SetArrivalTime(seq, e, it.arrivalTime)
 	}
 	q.counts.Bytes += int64(it.body.Size)
 	out.Added = append(out.Added, it.body)

@@ -15,14 +15,14 @@ import (
 
 // enqueuedAt returns when a message arrived, which is what consumers see.
 func (q *Queue) enqueuedAt(seq SeqNo, e *entries.Entry) int64 {
-	return q.index.msgs.EnqueuedAt(seq, e)
+	return q.index.Entries.EnqueuedAt(seq, e)
 }
 
 // logArrivalTimes logs when those of the messages from first to last arrived that were lent
 // an age.
 func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 	began := false
-	for seq, e := q.index.msgs.Next(first); e != nil && seq <= last; seq, e = q.index.msgs.Next(seq + 1) {
+	for seq, e := q.index.Entries.Next(first); e != nil && seq <= last; seq, e = q.index.Entries.Next(seq + 1) {
 		if e.Flags&entries.FlagInherited == 0 {
 			continue
 		}
@@ -31,7 +31,7 @@ func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 			began = true
 		}
 		out.Uint(uint64(seq))
-		out.Fixed(q.index.msgs.ArrivalTimes[seq])
+		out.Fixed(q.index.Entries.ArrivalTimes[seq])
 	}
 	if began {
 		out.End()
@@ -44,11 +44,11 @@ func (q *Queue) replayArrived(r *machine.Reader) error {
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
-		e := q.index.msgs.Get(seq)
+		e := q.index.Entries.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: no message %d that arrived", ErrCorrupt, seq)
 		}
-		q.index.msgs.SetArrivalTime(seq, e, at)
+		q.index.Entries.SetArrivalTime(seq, e, at)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	q.at(now)
 	for _, seq := range seqs {
-		if e := q.index.msgs.Get(seq); e == nil || !e.Is(Scheduled) {
+		if e := q.index.Entries.Get(seq); e == nil || !e.Is(Scheduled) {
 			return fmt.Errorf("%w: scheduled message %d", ErrNotFound, seq)
 		}
 	}
@@ -23,7 +23,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	}
 	out.Begin(kindRemoved)
 	for _, seq := range seqs {
-		if e := q.index.msgs.Get(seq); e != nil {
+		if e := q.index.Entries.Get(seq); e != nil {
 			q.remove(seq, e, &out.Effects)
 			out.Uint(uint64(seq))
 		}
@@ -35,7 +35,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 // Remove removes any message that is not locked; ErrNotFound, ErrLocked.
 func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 	q.at(now)
-	e := q.index.msgs.Get(seq)
+	e := q.index.Entries.Get(seq)
 	switch {
 	case e == nil:
 		return ErrNotFound
@@ -58,7 +58,7 @@ type Reclass struct {
 // keeps its number and age; a held one returns to its new place.
 func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error {
 	q.at(now)
-	e := q.index.msgs.Get(seq)
+	e := q.index.Entries.Get(seq)
 	if e == nil {
 		return ErrNotFound
 	}
@@ -78,16 +78,16 @@ func (q *Queue) reclassify(seq SeqNo, e *entries.Entry, r Reclass) {
 		q.unmarkReady(seq, e, Deferred)
 	}
 	if held {
-		q.index.decInFlight(e)
+		q.index.DecInFlight(e)
 	}
-	b := q.index.groups.All[e.Group].GroupKey
+	b := q.index.Groups.All[e.Group].GroupKey
 	b.Key = r.Key
 	old := e.Group
 	e.Group = q.join(b) // before leave, so that its session lives on
 	q.leave(old)
 	e.Level, e.Class = r.Level, r.Class
 	if held {
-		q.index.incInFlight(e)
+		q.index.IncInFlight(e)
 	}
 	if ready {
 		q.markReady(seq, e)
@@ -111,11 +111,11 @@ type Purge struct {
 func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done bool) {
 	q.at(now)
 	if p.high == 0 {
-		p.high = q.index.msgs.Last
+		p.high = q.index.Entries.Last
 	}
 	logged := false
 	for ; most > 0 && (p.Max == 0 || p.Gone < p.Max); most-- {
-		seq, e := q.index.msgs.Next(p.from)
+		seq, e := q.index.Entries.Next(p.from)
 		if e == nil || seq > p.high {
 			done = true
 			break

@@ -15,7 +15,7 @@ import (
 func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred }
 
 // Last returns the highest number given out so far.
-func (q *Queue) Last() SeqNo { return q.index.msgs.Last }
+func (q *Queue) Last() SeqNo { return q.index.Entries.Last }
 
 // Latest implements [machine.Machine]: the latest enqueue time given so far.
 func (q *Queue) Latest() time.Time { return entries.Moment(q.lastIn) }
@@ -30,7 +30,7 @@ func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next
 		if b.Items <= 0 {
 			return from, false
 		}
-		seq, e := q.index.msgs.Next(SeqNo(from))
+		seq, e := q.index.Entries.Next(SeqNo(from))
 		if e == nil {
 			from = inSessions
 			break

@@ -39,22 +39,22 @@ func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
 // too, but nobody keeps them together.
 func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entries.Entry) {
 	if session == nil || !q.cfg.Sessions {
-		return q.index.msgs.Next(seq)
+		return q.index.Entries.Next(seq)
 	}
 	n, ok := q.sessions.byID[*session]
 	if !ok {
 		return 0, nil
 	}
-	q.index.msgs.Visits++
+	q.index.Entries.Visits++
 	seq = max(seq, 1)
 	s := &q.sessions.all[n]
 	ready, isReady := s.ready.After(seq - 1)
 	aside, isAside := s.aside.After(seq - 1)
 	switch {
 	case isReady && (!isAside || ready < aside):
-		return ready, q.index.msgs.Get(ready)
+		return ready, q.index.Entries.Get(ready)
 	case isAside:
-		return aside, q.index.msgs.Get(aside)
+		return aside, q.index.Entries.Get(aside)
 	}
 	return 0, nil
 }
@@ -64,6 +64,6 @@ func (q *Queue) inSession(e *entries.Entry, id *string) bool {
 	if id == nil {
 		return true
 	}
-	g := &q.index.groups.All[e.Group]
+	g := &q.index.Groups.All[e.Group]
 	return g.InSession && g.Session == *id
 }

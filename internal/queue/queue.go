@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/invariant"
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
 // Queue is one queue. It belongs to one goroutine.
@@ -17,8 +18,8 @@ type Queue struct {
 	nonces uint32 // tokens given in this epoch
 	lastIn int64  // latest enqueue time given; it never goes back either
 
-	index    Index  // entries, and the ready ones in order
-	counts   Counts // but for Ready, which Index counts
+	index    order.Index // entries, and the ready ones in order
+	counts   Counts      // but for Ready, which Index counts
 	locks    locks
 	schedule schedule
 	window   dedupWindow
@@ -34,9 +35,7 @@ type Queue struct {
 // New returns an empty queue. A token is valid only in the queue that gave it
 // and in that queue's epoch: give each life of a queue an epoch of its own.
 func New(cfg Config, epoch uint32) *Queue {
-	q := &Queue{epoch: epoch}
-	q.index.arrangement, q.index.sessionQueue = newArrangement(cfg.Order), cfg.Sessions
-	q.index.groups.All = make([]entries.Group, 1) // number zero belongs to nothing
+	q := &Queue{epoch: epoch, index: order.New(cfg.Order, cfg.Sessions)}
 	q.sessions.all = make([]session, 1)
 	q.apply(cfg)
 	return q
@@ -60,15 +59,15 @@ func (q *Queue) Config() Config { return q.cfg }
 // Counts returns how many messages there are in each state.
 func (q *Queue) Counts() Counts {
 	c := q.counts
-	c.Ready = q.index.ready
+	c.Ready = q.index.Ready
 	return c
 }
 
 // at returns the time of a command. A clock that goes back stands still for us:
 // all deadlines of one duration stay in order, and nobody gets younger.
 func (q *Queue) at(now time.Time) int64 {
-	q.index.clock = max(q.index.clock, entries.Nanos(now))
-	return q.index.clock
+	q.index.Clock = max(q.index.Clock, entries.Nanos(now))
+	return q.index.Clock
 }
 
 // apply makes the settings hold, the order when Reorder is done.
@@ -80,22 +79,22 @@ func (q *Queue) apply(cfg Config) {
 	switch {
 	case same:
 	case q.restore.inSnapshot:
-		q.index.restart(cfg.Order)
+		q.index.Restart(cfg.Order)
 	default:
-		q.index.changeOrder(cfg.Order)
+		q.index.ChangeOrder(cfg.Order)
 	}
 }
 
 // orderRestored puts the messages of a snapshot, which has ended, in order.
 func (q *Queue) orderRestored() {
-	q.index.ready = 0
-	for seq, e := q.index.msgs.Next(0); e != nil; seq, e = q.index.msgs.Next(seq + 1) {
+	q.index.Ready = 0
+	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {
 		if !e.Is(Ready) {
 			q.setAside(seq, e)
 			continue
 		}
-		if r := q.index.runFor(e.Key(), e.Level); r != nil {
-			e = q.index.msgs.Move(seq, r)
+		if r := q.index.RunFor(e.Key(), e.Level); r != nil {
+			e = q.index.Entries.Move(seq, r)
 		}
 		q.markReady(seq, e)
 	}
@@ -103,16 +102,16 @@ func (q *Queue) orderRestored() {
 }
 
 // InForce reports whether the order that was configured last is in force.
-func (q *Queue) InForce() bool { return q.index.inForce() }
+func (q *Queue) InForce() bool { return q.index.InForce() }
 
 // Reordering reports whether there is work for Reorder.
-func (q *Queue) Reordering() bool { return q.index.reordering() }
+func (q *Queue) Reordering() bool { return q.index.Reordering() }
 
 // Reorder goes on with putting the messages into the order that was configured last.
 // It visits up to about most messages and reports whether there is more to do.
 func (q *Queue) Reorder(most int) (more bool) {
 	before := q.InForce()
-	more = q.index.reorder(most, q.listed)
+	more = q.index.Reorder(most, q.listed)
 	if !before && q.InForce() {
 		invariant.Check(q.Check)
 	}
@@ -126,22 +125,22 @@ func (q *Queue) listed(seq SeqNo, e *entries.Entry) bool {
 
 // Saturated reports whether the next message is chosen by shares because the queue
 // is saturated.
-func (q *Queue) Saturated(now time.Time) bool { return q.index.saturated(q.at(now)) }
+func (q *Queue) Saturated(now time.Time) bool { return q.index.Saturated(q.at(now)) }
 
 // join returns the group of b for one more message.
 func (q *Queue) join(b entries.GroupKey) uint32 {
 	if b == (entries.GroupKey{}) {
 		return 0
 	}
-	n, first := q.index.groups.Join(b)
+	n, first := q.index.Groups.Join(b)
 	if !first {
 		return n
 	}
-	g := &q.index.groups.All[n]
+	g := &q.index.Groups.All[n]
 	if q.cfg.Sessions {
 		g.SessionNo = q.sessions.join(g.Session)
 	}
-	q.index.joinGroup(n)
+	q.index.JoinGroup(n)
 	return n
 }
 
@@ -150,45 +149,45 @@ func (q *Queue) leave(n uint32) {
 	if n == 0 {
 		return
 	}
-	session := q.index.groups.All[n].SessionNo
-	if !q.index.groups.Leave(n) {
+	session := q.index.Groups.All[n].SessionNo
+	if !q.index.Groups.Leave(n) {
 		return
 	}
 	if session != 0 {
 		q.sessions.leave(session)
 	}
-	q.index.leaveGroup(n)
+	q.index.LeaveGroup(n)
 }
 
 // markReady makes a message ready, at its place.
 func (q *Queue) markReady(seq SeqNo, e *entries.Entry) {
 	e.SetState(Ready)
 	e.StateIndex = 0
-	q.index.ready++
+	q.index.Ready++
 	if q.restore.inSnapshot {
 		return // the end of the snapshot puts everything in order at once
 	}
-	q.index.count(seq, e)
+	q.index.Count(seq, e)
 	if q.cfg.Sessions {
 		q.sessionOf(e).addToSession(&q.index, seq, e)
 		return
 	}
-	q.index.add(e.Key(), e)
+	q.index.Add(e.Key(), e)
 }
 
 // unmarkReady takes a message that is not first out of its place.
 func (q *Queue) unmarkReady(seq SeqNo, e *entries.Entry, to State) {
 	e.SetState(to)
-	q.index.ready--
+	q.index.Ready--
 	if q.restore.inSnapshot {
 		return
 	}
-	q.index.uncount(e)
+	q.index.Uncount(e)
 	if q.cfg.Sessions {
 		q.sessionOf(e).removeFromSession(&q.index, seq, e)
 		return
 	}
-	q.index.remove(e.Key(), e)
+	q.index.Remove(e.Key(), e)
 }
 
 // remove forgets a message that is not locked.
@@ -213,11 +212,11 @@ func (q *Queue) free(seq SeqNo, e *entries.Entry, out *machine.Effects) {
 		q.sessionOf(e).aside.Discard(seq)
 	}
 	q.leave(e.Group)
-	q.index.msgs.DropArrivalTime(seq, e)
+	q.index.Entries.DropArrivalTime(seq, e)
 	if len(q.reasons) > 0 {
 		q.dropReason(seq, out)
 	}
-	q.index.msgs.Delete(seq)
+	q.index.Entries.Delete(seq)
 }
 
 // logRemoved logs that a message is no more.
@@ -229,7 +228,7 @@ func logRemoved(out *machine.Effects, seq SeqNo) {
 
 // delivery shows a message.
 func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
-	g := &q.index.groups.All[e.Group]
+	g := &q.index.Groups.All[e.Group]
 	d := Delivery{
 		Seq:        seq,
 		Origin:     e.Origin,

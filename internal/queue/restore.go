@@ -81,8 +81,8 @@ func (q *Queue) notYetRestored(seq SeqNo) bool {
 
 func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 	in, first, n := r.Time(), readSeq(r), r.Uint()
-	if !r.Bad() && first != q.index.msgs.Last+1 {
-		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.index.msgs.Last)
+	if !r.Bad() && first != q.index.Entries.Last+1 {
+		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.index.Entries.Last)
 	}
 	q.lastIn = max(q.lastIn, in)
 	for ; n > 0 && !r.Bad(); n-- {
@@ -93,7 +93,7 @@ func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 		if it.hashed {
 			q.noteID(seenID{it.id, in})
 		}
-		q.insert(q.index.msgs.Last+1, &it, out)
+		q.insert(q.index.Entries.Last+1, &it, out)
 	}
 	return nil
 }
@@ -115,13 +115,13 @@ func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
 			return err
 		}
 		if q.notYetRestored(old) {
-			q.insert(q.index.msgs.Last+1, &it, out)
+			q.insert(q.index.Entries.Last+1, &it, out)
 			continue
 		}
-		if e := q.index.msgs.Get(old); e == nil || !e.Is(Scheduled) {
+		if e := q.index.Entries.Get(old); e == nil || !e.Is(Scheduled) {
 			return fmt.Errorf("%w: message %d is not scheduled", ErrCorrupt, old)
 		}
-		q.renumber(old, q.index.msgs.Last+1, &it, out)
+		q.renumber(old, q.index.Entries.Last+1, &it, out)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (q *Queue) replayGone(r *machine.Reader, out *machine.Effects) error {
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
-		e := q.index.msgs.Get(seq)
+		e := q.index.Entries.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: message %d is gone already", ErrCorrupt, seq)
 		}
@@ -158,7 +158,7 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 	if r.Bad() || q.notYetRestored(seq) {
 		return nil
 	}
-	e := q.index.msgs.Get(seq)
+	e := q.index.Entries.Get(seq)
 	if e == nil {
 		return fmt.Errorf("%w: no message %d to change", ErrCorrupt, seq)
 	}

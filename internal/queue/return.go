@@ -17,7 +17,7 @@ import (
 // it. A number that is in use, or was never given, is ErrNotAllowed.
 func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 	q.at(now)
-	if d.Seq == 0 || d.Seq > q.index.msgs.Last || q.index.msgs.Get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
+	if d.Seq == 0 || d.Seq > q.index.Entries.Last || q.index.Entries.Get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
 		return ErrNotAllowed
 	}
 	it := itemOfDelivery(d)
@@ -95,7 +95,7 @@ func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 	if err := q.fitting(r, &it); err != nil {
 		return err
 	}
-	if seq > q.index.msgs.Last || q.index.msgs.Get(seq) != nil {
+	if seq > q.index.Entries.Last || q.index.Entries.Get(seq) != nil {
 		return fmt.Errorf("%w: message %d returns and was not gone", ErrCorrupt, seq)
 	}
 	q.insert(seq, &it, out)
@@ -107,7 +107,7 @@ func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 // letters answers ErrNotAllowed.
 func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
 	at := q.at(now)
-	e := q.index.msgs.Get(seq)
+	e := q.index.Entries.Get(seq)
 	switch {
 	case q.cfg.IsDead:
 		return ErrNotAllowed

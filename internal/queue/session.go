@@ -78,7 +78,7 @@ func (ss *sessionTable) close(n uint32) {
 }
 
 func (q *Queue) sessionOf(e *entries.Entry) *session {
-	return &q.sessions.all[q.index.groups.All[e.Group].SessionNo]
+	return &q.sessions.all[q.index.Groups.All[e.Group].SessionNo]
 }
 
 // lockedSession returns the session that l holds, nil if l is lost.
@@ -116,13 +116,13 @@ func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, 
 	if !q.cfg.Sessions || q.cfg.ReceivePaused {
 		return SessionLock{}, time.Time{}, false
 	}
-	k, ok := q.index.pick(at, w.lowest(), w.highest())
+	k, ok := q.index.Pick(at, w.lowest(), w.highest())
 	if !ok {
 		return SessionLock{}, time.Time{}, false
 	}
-	e := q.index.msgs.Get(k.Seq)
-	lock, until := q.lockSession(q.index.groups.All[e.Group].SessionNo, at)
-	q.index.levels.served(&q.index, e)
+	e := q.index.Entries.Get(k.Seq)
+	lock, until := q.lockSession(q.index.Groups.All[e.Group].SessionNo, at)
+	q.index.Served(e)
 	return lock, until, true
 }
 
@@ -179,7 +179,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 			return done
 		}
 		seq := q.locks.all[q.sessions.all[n].locked.head].seq
-		e := q.index.msgs.Get(seq)
+		e := q.index.Entries.Get(seq)
 		if released {
 			q.unlock(seq, e)
 			q.requeue(seq, e)
@@ -248,7 +248,7 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 			return ids, from - 1
 		}
 		most--
-		q.index.msgs.Visits++
+		q.index.Entries.Visits++
 		s := &q.sessions.all[from]
 		listed := s.groups > 0 || s.state != Ref{}
 		if !since.IsZero() {
@@ -264,6 +264,6 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 // setAside adds a message to those of its session that are not ready.
 func (q *Queue) setAside(seq SeqNo, e *entries.Entry) {
 	if q.cfg.Sessions && !q.restore.inSnapshot {
-		q.sessionOf(e).aside.Put(&q.index.msgs, seq)
+		q.sessionOf(e).aside.Put(&q.index.Entries, seq)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
 // sessionLevel is the ready messages of a session in one level. A free session stands
@@ -44,30 +45,30 @@ func (s *session) listedBy(seq SeqNo, l Level) bool {
 }
 
 // addToSession puts a ready message into the lines of its session.
-func (s *session) addToSession(x *Index, seq SeqNo, e *entries.Entry) {
+func (s *session) addToSession(x *order.Index, seq SeqNo, e *entries.Entry) {
 	s.aside.Discard(seq)
-	s.ready.Put(&x.msgs, seq)
+	s.ready.Put(&x.Entries, seq)
 	o := s.levelAt(e.Level)
-	o.Add(&x.msgs, e.Key(), e)
+	o.Add(&x.Entries, e.Key(), e)
 	if s.lock == 0 {
 		o.listSession(x)
 	}
 }
 
 // removeFromSession says that a message is no longer in the lines of its session.
-func (s *session) removeFromSession(x *Index, seq SeqNo, e *entries.Entry) {
+func (s *session) removeFromSession(x *order.Index, seq SeqNo, e *entries.Entry) {
 	s.ready.Remove(entries.OrderKey{Seq: seq})
 	s.removeFromLevel(x, seq, e)
 }
 
 // removeFromLevel says that a message, which is not ready any more, ranks its session no
 // longer.
-func (s *session) removeFromLevel(x *Index, seq SeqNo, e *entries.Entry) {
+func (s *session) removeFromLevel(x *order.Index, seq SeqNo, e *entries.Entry) {
 	o := s.levelOf(e.Level)
 	if o.listedSeq == seq {
 		o.unlistSession(x)
 	}
-	o.Remove(&x.msgs, e.Key(), e)
+	o.Remove(&x.Entries, e.Key(), e)
 	switch {
 	case o.Len() == 0:
 		s.levels = slices.DeleteFunc(s.levels, func(o sessionLevel) bool { return o.Len() == 0 })
@@ -77,8 +78,8 @@ func (s *session) removeFromLevel(x *Index, seq SeqNo, e *entries.Entry) {
 }
 
 // listSession keeps the levels up to date about a free session in one of them.
-func (o *sessionLevel) listSession(x *Index) {
-	k, _ := o.First(&x.msgs)
+func (o *sessionLevel) listSession(x *order.Index) {
+	k, _ := o.First(&x.Entries)
 	if k.Seq == o.listedSeq {
 		return
 	}
@@ -86,27 +87,27 @@ func (o *sessionLevel) listSession(x *Index) {
 		o.unlistSession(x)
 	}
 	o.listedSeq = k.Seq
-	e := x.msgs.Get(k.Seq)
-	x.add(k, e)
+	e := x.Entries.Get(k.Seq)
+	x.Add(k, e)
 }
 
 // unlistSession takes a session out of one level.
-func (o *sessionLevel) unlistSession(x *Index) {
+func (o *sessionLevel) unlistSession(x *order.Index) {
 	seq := o.listedSeq
 	o.listedSeq = 0
-	e := x.msgs.Get(seq)
-	x.remove(e.Key(), e)
+	e := x.Entries.Get(seq)
+	x.Remove(e.Key(), e)
 }
 
 // list puts a session that became free into its levels.
-func (s *session) list(x *Index) {
+func (s *session) list(x *order.Index) {
 	for i := range s.levels {
 		s.levels[i].listSession(x)
 	}
 }
 
 // unlist takes a session that is being locked out of all levels.
-func (s *session) unlist(x *Index) {
+func (s *session) unlist(x *order.Index) {
 	for i := range s.levels {
 		if s.levels[i].listedSeq != 0 {
 			s.levels[i].unlistSession(x)

@@ -62,7 +62,7 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 // as good as any other.
 func (q *Queue) Revoke(now time.Time, t Token) error {
 	q.at(now)
-	e := q.index.msgs.Get(t.Seq)
+	e := q.index.Entries.Get(t.Seq)
 	if e == nil || !e.Is(Locked) || q.locks.all[e.StateIndex].nonce != t.Nonce {
 		return q.lost()
 	}
@@ -121,8 +121,8 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 // lockedEntry returns the message that a token holds. A lock that has run out is lost
 // even before Tick returns the message.
 func (q *Queue) lockedEntry(t Token, at int64) (*entries.Entry, error) {
-	q.index.msgs.Hint = q.locks.hint(t.Nonce)
-	e := q.index.msgs.Get(t.Seq)
+	q.index.Entries.Hint = q.locks.hint(t.Nonce)
+	e := q.index.Entries.Get(t.Seq)
 	if e == nil || !e.Is(Locked) || q.locks.all[e.StateIndex].nonce != t.Nonce {
 		return nil, q.lost()
 	}
@@ -167,7 +167,7 @@ func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
 	}
 	e.StateIndex = 0
 	q.counts.Locked--
-	q.index.decInFlight(e)
+	q.index.DecInFlight(e)
 	return s
 }
 
@@ -224,7 +224,7 @@ func (q *Queue) replaceBody(e *entries.Entry, body Ref, out *machine.Effects) {
 	grown := int64(body.Size) - int64(e.BodySize)
 	q.counts.Bytes += grown
 	if e.Is(Ready) && !q.restore.inSnapshot { // on replay: locks are not logged
-		q.index.resize(e, grown)
+		q.index.Resize(e, grown)
 	}
 	e.SetBody(body)
 }

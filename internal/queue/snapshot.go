@@ -61,12 +61,12 @@ func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool)
 	switch c.phase {
 	case phaseHeader:
 		out.Begin(q.cfg.kindOf(kindSnapshot, kindHeader))
-		out.Uint(uint64(q.index.msgs.Last))
+		out.Uint(uint64(q.index.Entries.Last))
 		out.Fixed(q.lastIn)
 		writeSettings(out, q.cfg)
 		out.End()
 		w := &q.window.order
-		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.index.msgs.Last}, false
+		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.index.Entries.Last}, false
 	case phaseWindow:
 		return q.snapWindow(c, b, out), false
 	case phaseStates:
@@ -121,7 +121,7 @@ func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cu
 func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
-		q.index.msgs.Visits++
+		q.index.Entries.Visits++
 		s := &q.sessions.all[c.next]
 		if s.state == (Ref{}) {
 			continue
@@ -147,20 +147,20 @@ func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, boo
 
 func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	to, part := c.high, newChunk(b, out)
-	seq, e := q.index.msgs.Next(SeqNo(c.next))
+	seq, e := q.index.Entries.Next(SeqNo(c.next))
 	at, first := int64(0), seq
 	switch {
 	case e != nil && seq <= c.high:
 		at = e.OrderTime
 	case SeqNo(c.next) > c.high:
-		return cursor{phase: phaseStarted, keys: q.index.keys.renumbered}
+		return cursor{phase: phaseStarted, keys: q.index.Numbering()}
 	default:
 		// Nothing is left up to high. A chunk says so: a message that returns from
 		// now on would otherwise seem to be one that a chunk is yet to bring.
 	}
 	out.Begin(kindEntries)
 	out.Fixed(at)
-	for ; e != nil && seq <= c.high; seq, e = q.index.msgs.Next(seq + 1) {
+	for ; e != nil && seq <= c.high; seq, e = q.index.Entries.Next(seq + 1) {
 		if !part.more(seq == first) {
 			to = seq - 1
 			break
@@ -175,7 +175,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	out.Uint(0)
 	out.Uint(uint64(to))
 	out.End()
-	if len(q.index.msgs.ArrivalTimes) > 0 {
+	if len(q.index.Entries.ArrivalTimes) > 0 {
 		q.logArrivalTimes(SeqNo(c.next), to, out)
 	}
 	if len(q.reasons) > 0 {
@@ -198,7 +198,7 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(Ref)) {
 			}
 		}
 	case phaseEntries:
-		for seq, e := q.index.msgs.Next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.index.msgs.Next(seq + 1) {
+		for seq, e := q.index.Entries.Next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.index.Entries.Next(seq + 1) {
 			b.Items--
 			yield(e.Body())
 			if reason, ok := q.reasons[seq]; ok {
@@ -218,16 +218,16 @@ func (q *Queue) SnapshotSize() uint64 {
 		samples   = 32
 		perRecord = 64 // of samples that were not found
 	)
-	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, len(q.index.keys.all)-1))
+	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, q.index.KeyCount()-1))
 	total := uint64(q.Counts().Total())
 	if total == 0 {
 		return size
 	}
 	var out machine.Effects
 	found := uint64(0)
-	stride := max(uint64(q.index.msgs.Last)/samples, 1)
+	stride := max(uint64(q.index.Entries.Last)/samples, 1)
 	for i := range uint64(samples) {
-		seq, e := q.index.msgs.Next(SeqNo(i * stride))
+		seq, e := q.index.Entries.Next(SeqNo(i * stride))
 		if e == nil {
 			break
 		}
@@ -282,7 +282,7 @@ func (q *Queue) replayHeader(k kind, r *machine.Reader, out *machine.Effects) {
 	// A snapshot that follows one that never ended takes its place.
 	machine.AllRefs(q, func(r Ref) { out.Freed = append(out.Freed, r) })
 	*q = *New(cfg, q.epoch)
-	q.index.msgs.Last, q.lastIn = SeqNo(last), in
+	q.index.Entries.Last, q.lastIn = SeqNo(last), in
 	q.restore = restore{begun: true, inSnapshot: true, high: SeqNo(last)}
 }
 
@@ -314,7 +314,7 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 // restoreEntry takes a message out of a snapshot.
 func (q *Queue) restoreEntry(seq SeqNo, it *item, out *machine.Effects) error {
 	if !q.restore.inSnapshot {
-		e := q.index.msgs.Get(seq)
+		e := q.index.Entries.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
 		}
@@ -362,7 +362,7 @@ func (q *Queue) noteID(s seenID) {
 // queues with the same digest are the same but for their locks.
 func (q *Queue) Digest(now time.Time) [32]byte {
 	var out machine.Effects
-	out.Uint(uint64(q.index.msgs.Last))
+	out.Uint(uint64(q.index.Entries.Last))
 	out.Fixed(q.lastIn)
 	writeSettings(&out, q.cfg)
 	for _, s := range q.window.contents(entries.Nanos(now)) {
@@ -374,7 +374,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 			writeState(&out, id, s.state, s.changed)
 		}
 	}
-	for seq, e := q.index.msgs.Next(0); e != nil; seq, e = q.index.msgs.Next(seq + 1) {
+	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
 		writeItem(&out, &it, 0)
@@ -383,8 +383,8 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 			out.Ref(reason)
 		}
 	}
-	for _, k := range q.startedKeys() {
-		writeStarted(&out, &k)
+	for _, k := range q.index.StartedKeys() {
+		writeStarted(&out, k)
 	}
 	all, _ := out.Written()
 	return sha256.Sum256(all)

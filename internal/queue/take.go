@@ -42,15 +42,15 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 			q.expire(k.Seq, e, out)
 			continue
 		}
-		q.index.uncount(e)
-		q.index.ready--
+		q.index.Uncount(e)
+		q.index.Ready--
 		e.SetState(Locked)
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
 			s.ready.PopFirst()
 			s.removeFromLevel(&q.index, k.Seq, e)
 		} else {
-			q.index.take(k, e)
+			q.index.Take(k, e)
 		}
 		hold := inHand != nil && !inHand(e.Body())
 		w.Forgetful = w.Forgetful && !hold
@@ -73,12 +73,12 @@ func (q *Queue) best(at int64, w Want) (entries.OrderKey, *entries.Entry, bool) 
 			k, ok = entries.OrderKey{Seq: s.ready.First()}, true
 		}
 	} else {
-		k, ok = q.index.pick(at, w.lowest(), w.highest())
+		k, ok = q.index.Pick(at, w.lowest(), w.highest())
 	}
 	if !ok {
 		return entries.OrderKey{}, nil, false
 	}
-	return k, q.index.msgs.Get(k.Seq), true
+	return k, q.index.Entries.Get(k.Seq), true
 }
 
 // AllLevels reports whether w accepts messages of every level.
@@ -108,7 +108,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 			return Delivery{}, ErrSessionLockLost
 		}
 	}
-	e := q.index.msgs.Get(seq)
+	e := q.index.Entries.Get(seq)
 	switch {
 	case e == nil || mine != nil && q.sessionOf(e) != mine:
 		return Delivery{}, ErrNotFound
@@ -139,8 +139,7 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 		s := q.lockedSession(w.Session, q.at(now))
 		return s != nil && s.ready.Len() > 0
 	}
-	_, ok := q.index.levels.open.highest(w.lowest(), w.highest())
-	return ok
+	return q.index.HasReady(w.lowest(), w.highest())
 }
 
 // handOut gives away a message that has left its place already.
@@ -157,7 +156,7 @@ func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w Want, at int64, out *Effe
 	e.SetState(Locked)
 	l := lock{seq: seq, nonce: q.nonce(), at: at}
 	if q.cfg.Sessions {
-		l.session, l.list = q.index.groups.All[e.Group].SessionNo, inSession
+		l.session, l.list = q.index.Groups.All[e.Group].SessionNo, inSession
 		e.StateIndex = q.locks.put(l)
 		q.locks.link(&q.sessions.all[l.session].locked, e.StateIndex)
 		if e.Flags&entries.FlagDeferred == 0 { // else it is there
@@ -167,9 +166,9 @@ func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w Want, at int64, out *Effe
 		e.StateIndex = q.locks.put(l)
 		q.locks.begin(e.StateIndex, at)
 	}
-	q.locks.note(l.nonce, q.index.msgs.Hint)
+	q.locks.note(l.nonce, q.index.Entries.Hint)
 	q.counts.Locked++
-	q.index.incInFlight(e)
+	q.index.IncInFlight(e)
 	d := q.delivery(seq, e)
 	d.Token = Token{Seq: seq, Nonce: l.nonce}
 	e.Flags |= entries.FlagDelivered

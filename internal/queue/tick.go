@@ -22,7 +22,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	work -= q.activate(at, work, out)
 	q.expireMessages(at, work, out)
 	q.window.forget(at, tickWork)
-	q.index.wakeKeys(at, tickWork)
+	q.index.WakeKeys(at, tickWork)
 	return q.deadline() <= at
 }
 
@@ -35,8 +35,8 @@ func (q *Queue) NextDeadline() (time.Time, bool) {
 func (q *Queue) deadline() int64 {
 	_, lock := q.locks.first()
 	_, begin := q.schedule.first()
-	_, end := q.index.msgs.NextExpiry()
-	return min(lock, begin, end, q.window.deadline(), q.index.keys.deadline())
+	_, end := q.index.Entries.NextExpiry()
+	return min(lock, begin, end, q.window.deadline(), q.index.Deadline())
 }
 
 // endLocks returns the messages whose locks ran out.
@@ -47,7 +47,7 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 			break
 		}
 		if seq := q.locks.all[slot].seq; seq != 0 {
-			q.fail(seq, q.index.msgs.Get(seq), out)
+			q.fail(seq, q.index.Entries.Get(seq), out)
 		} else {
 			done += q.endSession(slot, work-done, out)
 		}
@@ -70,11 +70,11 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 		if due > at {
 			break
 		}
-		it := q.itemOf(q.index.msgs.Get(old))
+		it := q.itemOf(q.index.Entries.Get(old))
 		it.state, it.notBefore, it.orderTime = Ready, 0, in
 		out.Uint(uint64(old))
 		writeItem(&out.Effects, &it, in)
-		q.renumber(old, q.index.msgs.Last+1, &it, &out.Effects)
+		q.renumber(old, q.index.Entries.Last+1, &it, &out.Effects)
 		done++
 	}
 	out.End()
@@ -84,19 +84,19 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 // renumber replaces a scheduled message by a ready one.
 func (q *Queue) renumber(old, seq SeqNo, it *item, out *machine.Effects) {
 	q.insert(seq, it, out) // first, so that its group lives on
-	q.remove(old, q.index.msgs.Get(old), out)
+	q.remove(old, q.index.Entries.Get(old), out)
 }
 
 // expireMessages removes the messages that expired, page by page.
 func (q *Queue) expireMessages(at int64, work int, out *Effects) {
 	for work > 0 {
-		page, due := q.index.msgs.NextExpiry()
+		page, due := q.index.Entries.NextExpiry()
 		if due > at {
 			return
 		}
-		q.due = q.index.msgs.Expired(page, at, q.due[:0])
+		q.due = q.index.Entries.Expired(page, at, q.due[:0])
 		for _, seq := range q.due {
-			q.expire(seq, q.index.msgs.Get(seq), out)
+			q.expire(seq, q.index.Entries.Get(seq), out)
 		}
 		work -= 1 + len(q.due)
 	}

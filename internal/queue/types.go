@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
 // The identity and the states of a message are those of package entries.
@@ -24,6 +25,14 @@ const (
 	Deferred  = entries.Deferred
 	Scheduled = entries.Scheduled
 	Locked    = entries.Locked
+)
+
+// What is told about the ready messages is from package order.
+type (
+	// LevelStat tells about the ready messages of one level or class.
+	LevelStat = order.LevelStat
+	// Survey finds out about the levels that have ready messages, in steps.
+	Survey = order.Survey
 )
 
 // Ref says where the journal keeps a body and how long it is. The queue never

@@ -30,8 +30,8 @@ const (
 type Entry struct {
 	Seq        SeqNo
 	BodyAt     uint64
-	OrderTime  int64  // nanoseconds since 1970; a scheduled message has the time it was sent
-	Origin     SeqNo  // zero is none
+	OrderTime  int64 // nanoseconds since 1970; a scheduled message has the time it was sent
+	Origin     SeqNo // zero is none
 	BodySize   uint32
 	StateIndex uint32 // of its lock if it is locked, of its schedule item if it is scheduled
 	Group      uint32 // its session and fair key, in Groups

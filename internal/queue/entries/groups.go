@@ -27,6 +27,9 @@ type Groups struct {
 	Bytes  int64 // what all of them count toward Footprint
 }
 
+// NewGroups returns groups with the one that belongs to nothing.
+func NewGroups() Groups { return Groups{All: make([]Group, 1)} }
+
 // Join counts one more message of b and reports whether it is the first.
 func (g *Groups) Join(b GroupKey) (n uint32, first bool) {
 	if n, ok := g.ByName[b]; ok {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 // ordered is an item that knows what goes before what.
 type ordered[T any] interface{ before(T) bool }

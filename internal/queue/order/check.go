@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 import (
 	"fmt"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// check verifies the entries, the counts of ready messages, and that every ready
+// Check verifies the entries, the counts of ready messages, and that every ready
 // message is where the order finds it. listed tells which messages of a session
 // queue are listed.
-func (x *Index) check(listed func(SeqNo, *entries.Entry) bool) error {
+func (x *Index) Check(listed func(entries.SeqNo, *entries.Entry) bool) error {
 	if err := x.checkStats(); err != nil {
 		return err
 	}
@@ -26,13 +27,13 @@ func (x *Index) check(listed func(SeqNo, *entries.Entry) bool) error {
 			}
 		}
 	}
-	if err := x.msgs.CheckSlabs(runs, x.next.runs); err != nil {
+	if err := x.Entries.CheckSlabs(runs, x.next.runs); err != nil {
 		return err
 	}
-	if err := x.msgs.CheckExpiries(); err != nil {
+	if err := x.Entries.CheckExpiries(); err != nil {
 		return err
 	}
-	all := func(SeqNo) bool { return true }
+	all := func(entries.SeqNo) bool { return true }
 	if err := x.checkLanes(all, listed); err != nil || x.next.arrangement == nil {
 		return err
 	}
@@ -46,22 +47,22 @@ func (x *Index) check(listed func(SeqNo, *entries.Entry) bool) error {
 
 // checkStats verifies the counts of ready messages by level and class.
 func (x *Index) checkStats() error {
-	perLevel, perClass := make(map[Level]readyStat), make(map[Class]readyStat)
-	for seq, e := x.msgs.Next(0); e != nil; seq, e = x.msgs.Next(seq + 1) {
-		if e.Is(Ready) {
+	perLevel, perClass := make(map[ordering.Level]readyStat), make(map[ordering.Class]readyStat)
+	for seq, e := x.Entries.Next(0); e != nil; seq, e = x.Entries.Next(seq + 1) {
+		if e.Is(entries.Ready) {
 			perLevel[e.Level] = perLevel[e.Level].plus(e)
 			perClass[e.Class] = perClass[e.Class].plus(e)
 		}
 	}
 	for l, got := range x.byLevel {
-		if got != perLevel[Level(l)] {
-			return fmt.Errorf("invariant 3: level %d counts %+v ready, found %+v", l, got, perLevel[Level(l)])
+		if got != perLevel[ordering.Level(l)] {
+			return fmt.Errorf("invariant 3: level %d counts %+v ready, found %+v", l, got, perLevel[ordering.Level(l)])
 		}
 	}
 	for c := range x.classes {
 		st := &x.classes[c]
-		if got := (readyStat{st.ready, st.bytes}); got != perClass[Class(c)] {
-			return fmt.Errorf("invariant 3: class %d counts %+v ready, found %+v", c, got, perClass[Class(c)])
+		if got := (readyStat{st.ready, st.bytes}); got != perClass[ordering.Class(c)] {
+			return fmt.Errorf("invariant 3: class %d counts %+v ready, found %+v", c, got, perClass[ordering.Class(c)])
 		}
 	}
 	return nil
@@ -69,10 +70,10 @@ func (x *Index) checkStats() error {
 
 // checkLanes verifies that the lanes of the arrangement in force have the listed
 // messages that it follows, and no others.
-func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entries.Entry) bool) error {
-	found := make(map[Level]int)
-	for seq, e := x.msgs.Next(0); e != nil; seq, e = x.msgs.Next(seq + 1) {
-		if !e.Is(Ready) || !followed(seq) || x.sessionQueue && !listed(seq, e) {
+func (x *Index) checkLanes(followed func(entries.SeqNo) bool, listed func(entries.SeqNo, *entries.Entry) bool) error {
+	found := make(map[ordering.Level]int)
+	for seq, e := x.Entries.Next(0); e != nil; seq, e = x.Entries.Next(seq + 1) {
+		if !e.Is(entries.Ready) || !followed(seq) || x.sessionQueue && !listed(seq, e) {
 			continue
 		}
 		found[e.Level]++
@@ -89,24 +90,24 @@ func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entrie
 	}
 	for n := range x.keys.all {
 		for _, l := range x.keys.all[n].lists {
-			if err := x.msgs.CheckSorted(&l.SortedList, l.level, l.Len()); err != nil {
+			if err := x.Entries.CheckSorted(&l.SortedList, l.level, l.Len()); err != nil {
 				return err
 			}
 		}
 	}
 	for l := range x.levels.all {
-		counted := found[Level(l)]
+		counted := found[ordering.Level(l)]
 		if lane, ok := x.levels.all[l].(*plainLane); ok {
 			counted = lane.n
-			if err := x.msgs.CheckSorted(&lane.list, Level(l), lane.n); err != nil {
+			if err := x.Entries.CheckSorted(&lane.list, ordering.Level(l), lane.n); err != nil {
 				return err
 			}
 		}
-		if counted != found[Level(l)] {
-			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, counted, found[Level(l)])
+		if counted != found[ordering.Level(l)] {
+			return fmt.Errorf("invariant 5: the lane of level %d counts %d, found %d", l, counted, found[ordering.Level(l)])
 		}
-		if x.levels.all[l] != nil && x.levels.open.has(Level(l)) != x.levels.all[l].open() {
-			return fmt.Errorf("invariant 6: level %d: open %t", l, x.levels.open.has(Level(l)))
+		if x.levels.all[l] != nil && x.levels.open.has(ordering.Level(l)) != x.levels.all[l].open() {
+			return fmt.Errorf("invariant 6: level %d: open %t", l, x.levels.open.has(ordering.Level(l)))
 		}
 	}
 	return nil
@@ -120,7 +121,7 @@ func (x *Index) checkFair(f *fairLane, k entries.OrderKey, e *entries.Entry) err
 	if l == nil {
 		return fmt.Errorf("invariant 5: message %d is in no line of key %q", k.Seq, x.keys.all[n].name)
 	}
-	if first, ok := l.SortedList.First(&x.msgs); !ok || k.Before(first) || (f.aged || f.finish) && first != l.first {
+	if first, ok := l.SortedList.First(&x.Entries); !ok || k.Before(first) || (f.aged || f.finish) && first != l.first {
 		return fmt.Errorf("invariant 5: key %q begins with %d, but has %d", x.keys.all[n].name, first.Seq, k.Seq)
 	}
 	if l.started != x.keys.all[n].started {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 // listHeap is a heap of lines, each of which knows where it is, so that it can be
 // moved.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 import (
 	"math"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
@@ -23,7 +24,7 @@ import (
 //
 // When the cursor is at the end the second takes the place of the first.
 type arrangement struct {
-	order    Order // that it is in force for
+	order    ordering.Order // that it is in force for
 	levels   levels
 	keys     keyTable
 	fairKeys []uint32 // of the groups, by their numbers; zero is none
@@ -33,12 +34,12 @@ type arrangement struct {
 // filling is the second index and how far it has come.
 type filling struct {
 	*arrangement
-	cursor SeqNo             // messages below it were looked at
-	high   SeqNo             // the highest number when it was begun
+	cursor entries.SeqNo     // messages below it were looked at
+	high   entries.SeqNo     // the highest number when it was begun
 	runs   []entries.SlabRun // of an index that is given up: to be cleared away before
 }
 
-func newArrangement(o Order) arrangement {
+func newArrangement(o ordering.Order) arrangement {
 	a := arrangement{order: o, levels: levels{picker: newPicker(o)}}
 	a.keys.configure(o)
 	return a
@@ -46,7 +47,7 @@ func newArrangement(o Order) arrangement {
 
 // fits reports whether an index that was made for o serves p as well: the messages
 // are in the same lines, and the keys have the same shares.
-func fits(o, p *Order) bool {
+func fits(o, p *ordering.Order) bool {
 	if !o.Fair || !p.Fair {
 		return o.Fair == p.Fair
 	}
@@ -54,14 +55,14 @@ func fits(o, p *Order) bool {
 		o.Others == p.Others && slices.Equal(o.Shares, p.Shares)
 }
 
-// changeOrder makes the order of the settings hold: at once if the index serves it
+// ChangeOrder makes the order of the settings hold: at once if the index serves it
 // too, else when Reorder has filled another.
-func (x *Index) changeOrder(want Order) {
+func (x *Index) ChangeOrder(want ordering.Order) {
 	x.void = x.void || x.order.FinishesFirst() && !want.FinishesFirst()
 	x.discardNext()
 	if x.void || !fits(&x.order, &want) {
 		a := x.successor(want)
-		x.next.arrangement, x.next.cursor, x.next.high = &a, 0, x.msgs.Last
+		x.next.arrangement, x.next.cursor, x.next.high = &a, 0, x.Entries.Last
 		return
 	}
 	x.order = want
@@ -77,18 +78,18 @@ func (x *Index) changeOrder(want Order) {
 }
 
 // successor returns an empty index that can take the place of the one in force.
-func (x *Index) successor(o Order) arrangement {
+func (x *Index) successor(o ordering.Order) arrangement {
 	a := newArrangement(o)
 	a.keys.lastStarted, a.keys.renumbered = x.keys.lastStarted, x.keys.renumbered+1
 	return a
 }
 
-// restart replaces an index that has no messages yet, inside a snapshot.
-func (x *Index) restart(o Order) {
+// Restart replaces an index that has no messages yet, inside a snapshot.
+func (x *Index) Restart(o ordering.Order) {
 	old := x.arrangement
 	x.arrangement = x.successor(o)
-	for n := range x.groups.All {
-		if x.groups.All[n].Refs > 0 {
+	for n := range x.Groups.All {
+		if x.Groups.All[n].Refs > 0 {
 			x.joinKey(uint32(n), &old)
 		}
 	}
@@ -108,24 +109,24 @@ func (x *Index) discardNext() {
 	x.next.arrangement = nil
 }
 
-// inForce reports whether the order that was configured last is in force.
-func (x *Index) inForce() bool { return x.next.arrangement == nil }
+// InForce reports whether the order that was configured last is in force.
+func (x *Index) InForce() bool { return x.next.arrangement == nil }
 
-// reordering reports whether there is work for Reorder.
-func (x *Index) reordering() bool { return !x.inForce() || len(x.next.runs) > 0 }
+// Reordering reports whether there is work for Reorder.
+func (x *Index) Reordering() bool { return !x.InForce() || len(x.next.runs) > 0 }
 
-// reorder goes on with putting the messages into the order that was configured last.
+// Reorder goes on with putting the messages into the order that was configured last.
 // It visits up to about most messages and reports whether there is more to do.
-func (x *Index) reorder(most int, listed func(SeqNo, *entries.Entry) bool) (more bool) {
+func (x *Index) Reorder(most int, listed func(entries.SeqNo, *entries.Entry) bool) (more bool) {
 	for len(x.next.runs) > 0 && most > 0 {
 		r := &x.next.runs[len(x.next.runs)-1]
-		most -= x.msgs.ClearFirstSlab(r)
+		most -= x.Entries.ClearFirstSlab(r)
 		if r.Empty() {
 			x.next.runs = x.next.runs[:len(x.next.runs)-1]
 		}
 	}
 	for x.next.arrangement != nil && most > 0 {
-		seq, e := x.msgs.Next(x.next.cursor)
+		seq, e := x.Entries.Next(x.next.cursor)
 		if e == nil || seq > x.next.high {
 			x.takeOver()
 			break
@@ -134,14 +135,14 @@ func (x *Index) reorder(most int, listed func(SeqNo, *entries.Entry) bool) (more
 		x.changeSecond(e, func() { x.addToArrangement(seq, e, listed) })
 		most--
 	}
-	return x.reordering()
+	return x.Reordering()
 }
 
 // takeOver puts the second index in the place of the first.
 func (x *Index) takeOver() {
 	x.swap()
 	x.discardNext() // what was the first
-	x.wakeKeys(x.clock, math.MaxInt)
+	x.WakeKeys(x.Clock, math.MaxInt)
 }
 
 // swap lets the second index be the first. What changes an index need not know
@@ -157,24 +158,24 @@ func (x *Index) changeSecond(e *entries.Entry, change func()) {
 }
 
 // has reports whether the second index follows a message.
-func (f *filling) has(seq SeqNo) bool {
+func (f *filling) has(seq entries.SeqNo) bool {
 	return f.arrangement != nil && (seq < f.cursor || seq > f.high)
 }
 
 // addToArrangement puts a message into the index, whatever its state.
-func (x *Index) addToArrangement(seq SeqNo, e *entries.Entry, listed func(SeqNo, *entries.Entry) bool) {
+func (x *Index) addToArrangement(seq entries.SeqNo, e *entries.Entry, listed func(entries.SeqNo, *entries.Entry) bool) {
 	k := e.Key()
 	switch {
-	case e.Is(Locked):
+	case e.Is(entries.Locked):
 		x.addInFlightHere(e, 1)
-	case !e.Is(Ready):
+	case !e.Is(entries.Ready):
 	case x.sessionQueue:
 		if listed(seq, e) {
 			x.levels.add(x, k, e)
 		}
 	default:
-		if r := x.runFor(k, e.Level); r != nil {
-			e = x.msgs.Move(seq, r)
+		if r := x.RunFor(k, e.Level); r != nil {
+			e = x.Entries.Move(seq, r)
 		}
 		x.levels.add(x, k, e)
 	}
@@ -212,7 +213,7 @@ func (a *arrangement) fairKey(group uint32) uint32 {
 // joinKey makes the fair key of a group known to the index. A key that was started in
 // another index, if there is one, is so in this one.
 func (x *Index) joinKey(group uint32, other *arrangement) {
-	name := x.groups.All[group].Key
+	name := x.Groups.All[group].Key
 	if !x.order.Fair || name == "" || x.fairKey(group) != 0 {
 		return
 	}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 import (
 	"math/bits"
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
@@ -19,7 +20,7 @@ const maxLoad = 64*64 - 1
 // the same time for two keys and for a million. Or the keys that were started go
 // first, which takes longer for a million of them, as a heap does.
 type fairLane struct {
-	level      Level
+	level      ordering.Level
 	rings      []fairRing          // by load: the keys that may be served
 	used       [64]uint64          // rings that are not empty
 	words      uint64              // words of used that are not zero
@@ -37,7 +38,7 @@ type fairRing struct{ head, tail *keyList }
 // key is at a limit.
 type keyList struct {
 	entries.SortedList
-	level                   Level
+	level                   ordering.Level
 	fairKey                 uint32 // in keys
 	prev, next              *keyList
 	turns                   int64
@@ -46,7 +47,7 @@ type keyList struct {
 	first                   entries.OrderKey // if the lane is aged, or finishes first
 	headIndex, startedIndex int              // position in ages and works
 	started                 uint64           // of its key
-	room                    [3]SeqNo         // for list: most keys have few messages
+	room                    [3]entries.SeqNo // for list: most keys have few messages
 }
 
 // find returns the line of a key, nil if it has no messages here.
@@ -68,9 +69,9 @@ func (f *fairLane) add(x *Index, k entries.OrderKey, e *entries.Entry) {
 		l.started = x.keys.all[n].started
 		x.keys.all[n].lists = append(x.keys.all[n].lists, l)
 	}
-	l.SortedList.Add(&x.msgs, k, e)
+	l.SortedList.Add(&x.Entries, k, e)
 	if fresh {
-		if owner := &x.keys.all[n]; !owner.atCap() && owner.eligibleAt() <= x.clock {
+		if owner := &x.keys.all[n]; !owner.atCap() && owner.eligibleAt() <= x.Clock {
 			f.makeEligible(l, owner.load())
 		}
 	}
@@ -91,7 +92,7 @@ func (f *fairLane) remove(x *Index, k entries.OrderKey, e *entries.Entry) { f.po
 
 func (f *fairLane) pop(x *Index, k entries.OrderKey, e *entries.Entry) {
 	l := f.find(x, x.fairKey(e.Group))
-	l.Remove(&x.msgs, k, e)
+	l.Remove(&x.Entries, k, e)
 	f.shrunk(x, l)
 }
 
@@ -118,7 +119,7 @@ func (f *fairLane) first(x *Index) (entries.OrderKey, bool) {
 	if l == nil {
 		return entries.OrderKey{}, false
 	}
-	return l.SortedList.First(&x.msgs)
+	return l.SortedList.First(&x.Entries)
 }
 
 // next returns the line whose turn it is.
@@ -147,14 +148,14 @@ func (f *fairLane) rankKey(x *Index) (entries.OrderKey, bool) {
 	if l == nil {
 		return entries.OrderKey{}, false
 	}
-	return l.SortedList.First(&x.msgs)
+	return l.SortedList.First(&x.Entries)
 }
 
 func (f *fairLane) served(x *Index, e *entries.Entry) {
 	n := x.fairKey(e.Group)
 	owner := &x.keys.all[n]
 	if owner.every > 0 {
-		owner.rateUsedUntil = int64(entries.AddClamped(time.Duration(owner.every), max(owner.rateUsedUntil, x.clock)))
+		owner.rateUsedUntil = int64(entries.AddClamped(time.Duration(owner.every), max(owner.rateUsedUntil, x.Clock)))
 	}
 	if l := f.find(x, n); l != nil && l.eligible && !f.finish {
 		if l.turns++; l.turns >= owner.weight && l.next != nil {
@@ -248,7 +249,7 @@ func (f *fairLane) refresh(x *Index, l *keyList) {
 	if !f.aged && !f.finish {
 		return
 	}
-	l.first, _ = l.SortedList.First(&x.msgs)
+	l.first, _ = l.SortedList.First(&x.Entries)
 	if l.eligible && f.aged {
 		f.byHead.fix(l)
 	}

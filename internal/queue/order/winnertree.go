@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 import (
 	"math"
 	"math/bits"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // score orders what is first in each level; the least goes first.
 type score struct {
 	a, b int64
-	seq  SeqNo
+	seq  entries.SeqNo
 }
 
 func (s score) before(t score) bool {
@@ -36,7 +37,7 @@ type winnerTree struct {
 	ranking
 	scores   [256]score
 	heads    [256]entries.OrderKey // what the scores are of, if byAge
-	winner   [512]Level            // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
+	winner   [512]ordering.Level   // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
 	size     int                   // levels that the tournament has room for, a power of two
 	in       bitmap                // levels that take part
 	inTree   bitmap                // those of them that are in the tournament; the others have the score last
@@ -51,7 +52,7 @@ type winnerTree struct {
 // most likely it is served and closed before anybody else has changed, and then
 // no match has to be played again.
 type fastPath struct {
-	level   Level
+	level   ordering.Level
 	present bool
 	score   score
 }
@@ -70,7 +71,7 @@ func newWinnerTree(by ranking) *winnerTree {
 func (r *winnerTree) resize(size int) {
 	r.size = size
 	for l := range size {
-		r.winner[size+l] = Level(l)
+		r.winner[size+l] = ordering.Level(l)
 	}
 	for m := size - 1; m > 0; m-- {
 		a, b := r.winner[2*m], r.winner[2*m+1]
@@ -81,15 +82,15 @@ func (r *winnerTree) resize(size int) {
 	}
 }
 
-func (r *winnerTree) headChanged(l Level) { r.dirty.set(l) }
+func (r *winnerTree) headChanged(l ordering.Level) { r.dirty.set(l) }
 
-func (r *winnerTree) joined(l Level, k entries.OrderKey) {
+func (r *winnerTree) joined(l ordering.Level, k entries.OrderKey) {
 	if !r.in.has(l) || r.byAge && k.Before(r.heads[l]) {
 		r.dirty.set(l)
 	}
 }
 
-func (r *winnerTree) served(x *Index, l Level) {
+func (r *winnerTree) served(x *Index, l ordering.Level) {
 	if r.ranking.served(l, &x.levels.open) {
 		r.markAllDirty()
 	}
@@ -103,7 +104,7 @@ func (r *winnerTree) markAllDirty() {
 	}
 }
 
-func (r *winnerTree) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
+func (r *winnerTree) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.Level, bool) {
 	all := lo == 0 && hi == 255
 	if r.shares != nil {
 		if !all {
@@ -123,7 +124,7 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 	}
 	for w, set := range r.dirty {
 		for ; set != 0; set &= set - 1 {
-			if l := Level(w<<6 + bits.TrailingZeros64(set)); x.levels.open.has(l) {
+			if l := ordering.Level(w<<6 + bits.TrailingZeros64(set)); x.levels.open.has(l) {
 				r.refresh(x, l, now)
 			} else {
 				r.close(l)
@@ -147,23 +148,23 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 // alone spares the only open level its matches. If its first has changed it is
 // dirty, as those are that have closed, and stays so: the matches are played when
 // there is somebody to play against.
-func (r *winnerTree) alone(l Level) {
+func (r *winnerTree) alone(l ordering.Level) {
 	r.in = bitmap{}
 	r.in.set(l)
 }
 
 // bestOf looks at every level between lo and hi: few receivers ask for a range.
-func (r *winnerTree) bestOf(lo, hi Level) (best Level, found bool) {
+func (r *winnerTree) bestOf(lo, hi ordering.Level) (best ordering.Level, found bool) {
 	for l := int(lo); l <= int(hi); l++ {
-		if r.in.has(Level(l)) && (!found || r.scores[l].before(r.scores[best])) {
-			best, found = Level(l), true
+		if r.in.has(ordering.Level(l)) && (!found || r.scores[l].before(r.scores[best])) {
+			best, found = ordering.Level(l), true
 		}
 	}
 	return best, found
 }
 
 // refresh works out the score of an open level, which plays its matches or is a guest.
-func (r *winnerTree) refresh(x *Index, l Level, now int64) {
+func (r *winnerTree) refresh(x *Index, l ordering.Level, now int64) {
 	r.in.set(l)
 	if r.byAge {
 		r.heads[l], _ = x.levels.all[l].rankKey(x)
@@ -178,7 +179,7 @@ func (r *winnerTree) refresh(x *Index, l Level, now int64) {
 }
 
 // close says that a level takes part no more.
-func (r *winnerTree) close(l Level) {
+func (r *winnerTree) close(l ordering.Level) {
 	r.in.clear(l)
 	if r.fastPath.level == l {
 		r.fastPath.present = false
@@ -191,7 +192,7 @@ func (r *winnerTree) close(l Level) {
 }
 
 // enterTree gives a level its score in the tournament.
-func (r *winnerTree) enterTree(l Level, s score) {
+func (r *winnerTree) enterTree(l ordering.Level, s score) {
 	r.inTree.set(l)
 	r.scores[l] = s
 	for int(l) >= r.size {
@@ -202,7 +203,7 @@ func (r *winnerTree) enterTree(l Level, s score) {
 
 // update plays the matches of a level whose score has changed. Who wins one cannot
 // be guessed, so it is chosen without a branch unless the scores begin alike.
-func (r *winnerTree) update(l Level) {
+func (r *winnerTree) update(l ordering.Level) {
 	best, a := l, r.scores[l].a
 	for m := r.size + int(l); m > 1; m >>= 1 {
 		o := r.winner[m^1]

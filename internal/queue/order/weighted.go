@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 import (
 	"math/bits"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
@@ -36,7 +37,7 @@ type weighted struct {
 // account is the time that has passed for each level, as receivers of the levels
 // from lo to hi count it.
 type account struct {
-	lo, hi Level
+	lo, hi ordering.Level
 	time   [256]int64
 	now    int64  // the least of an open level when last looked at
 	used   uint64 // of a range: number of the last choice
@@ -60,16 +61,16 @@ func newWeighted(weights []uint32) *weighted {
 	return w
 }
 
-func (*weighted) aged() bool                   { return false }
-func (*weighted) rank(l Level, _, _ int64) int { return int(l) }
+func (*weighted) aged() bool                            { return false }
+func (*weighted) rank(l ordering.Level, _, _ int64) int { return int(l) }
 
 // score lets a level that was empty begin at the present.
-func (w *weighted) score(l Level, k entries.OrderKey, _ int64) (score, int64) {
+func (w *weighted) score(l ordering.Level, k entries.OrderKey, _ int64) (score, int64) {
 	w.time[l] = max(w.time[l], w.now)
 	return score{w.time[l], -int64(l), k.Seq}, entries.Never
 }
 
-func (w *weighted) served(l Level, open *bitmap) (all bool) {
+func (w *weighted) served(l ordering.Level, open *bitmap) (all bool) {
 	w.charge(w.by, l, w.cost[l], open)
 	for _, r := range w.ranges {
 		if l >= r.lo && l <= r.hi {
@@ -81,7 +82,7 @@ func (w *weighted) served(l Level, open *bitmap) (all bool) {
 }
 
 // charge counts a delivery of l that the account by has chosen.
-func (a *account) charge(by *account, l Level, cost int64, open *bitmap) {
+func (a *account) charge(by *account, l ordering.Level, cost int64, open *bitmap) {
 	least := max(a.time[l], a.now)
 	if by != a {
 		for o := range open.between(a.lo, a.hi) {
@@ -105,7 +106,7 @@ func (a *account) beginAnew() bool {
 }
 
 // pickFrom chooses for a receiver of a range. It looks at every open level in it.
-func (w *weighted) pickFrom(open *bitmap, lo, hi Level) (best Level, found bool) {
+func (w *weighted) pickFrom(open *bitmap, lo, hi ordering.Level) (best ordering.Level, found bool) {
 	r := w.accountOf(lo, hi)
 	w.by = r
 	for l := range open.between(lo, hi) {
@@ -121,7 +122,7 @@ func (w *weighted) pickFrom(open *bitmap, lo, hi Level) (best Level, found bool)
 }
 
 // accountOf returns that of a range, which it opens if needed.
-func (w *weighted) accountOf(lo, hi Level) *account {
+func (w *weighted) accountOf(lo, hi ordering.Level) *account {
 	w.picks++
 	oldest := 0
 	for i, r := range w.ranges {
@@ -143,11 +144,11 @@ func (w *weighted) accountOf(lo, hi Level) *account {
 }
 
 // between yields the levels from lo to hi in the set, the lowest first.
-func (b *bitmap) between(lo, hi Level) func(func(Level) bool) {
-	return func(yield func(Level) bool) {
+func (b *bitmap) between(lo, hi ordering.Level) func(func(ordering.Level) bool) {
+	return func(yield func(ordering.Level) bool) {
 		for w := int(lo >> 6); w <= int(hi>>6); w++ {
 			for set := b[w]; set != 0; set &= set - 1 {
-				l := Level(w<<6 + bits.TrailingZeros64(set))
+				l := ordering.Level(w<<6 + bits.TrailingZeros64(set))
 				if l >= lo && l <= hi && !yield(l) {
 					return
 				}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 import (
 	"strings"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
@@ -31,8 +32,8 @@ type keyTable struct {
 	byName      map[string]uint32
 	all         []fairKey
 	free        []uint32
-	shares      map[string]Share
-	others      Share
+	shares      map[string]ordering.Share
+	others      ordering.Share
 	wakes       heap[wake]
 	lastStarted uint64 // highest number of a key started
 	renumbered  uint64 // how often the keys were numbered anew
@@ -51,8 +52,8 @@ type wake struct {
 func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
 
 // configure prepares for an order.
-func (ks *keyTable) configure(o Order) {
-	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]Share, len(o.Shares)), others: o.Others}
+func (ks *keyTable) configure(o ordering.Order) {
+	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]ordering.Share, len(o.Shares)), others: o.Others}
 	for _, s := range o.Shares {
 		ks.shares[s.Key] = s
 	}
@@ -145,9 +146,9 @@ func (k *fairKey) atCap() bool { return k.cap > 0 && k.inFlight >= k.cap }
 // load is how much of its share a key has in flight. The least loaded goes first.
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
-// incInFlight counts a message of its key in flight, land counts it out.
-func (x *Index) incInFlight(e *entries.Entry) { x.addInFlight(e, 1) }
-func (x *Index) decInFlight(e *entries.Entry) { x.addInFlight(e, -1) }
+// IncInFlight counts a message of its key in flight, land counts it out.
+func (x *Index) IncInFlight(e *entries.Entry) { x.addInFlight(e, 1) }
+func (x *Index) DecInFlight(e *entries.Entry) { x.addInFlight(e, -1) }
 
 // addInFlight counts a message of its key in flight, or out of it.
 func (x *Index) addInFlight(e *entries.Entry, by int64) {
@@ -168,8 +169,8 @@ func (x *Index) addInFlightHere(e *entries.Entry, by int64) {
 	x.regulate(n)
 }
 
-// wakeKeys lets up to so many keys be served whose rate allows it by now.
-func (x *Index) wakeKeys(at int64, most int) {
+// WakeKeys lets up to so many keys be served whose rate allows it by now.
+func (x *Index) WakeKeys(at int64, most int) {
 	for ; most > 0 && len(x.keys.wakes) > 0 && x.keys.wakes[0].at <= at; most-- {
 		w := x.keys.wakes.pop()
 		k := &x.keys.all[w.key]
@@ -192,8 +193,8 @@ func (x *Index) wakeKeys(at int64, most int) {
 func (x *Index) regulate(n uint32) {
 	k := &x.keys.all[n]
 	opens := k.eligibleAt()
-	shut := k.atCap() || opens > x.clock
-	if opens > x.clock {
+	shut := k.atCap() || opens > x.Clock
+	if opens > x.Clock {
 		x.keys.wakeAt(n, opens)
 	}
 	for _, line := range k.lists {
@@ -207,16 +208,19 @@ func (x *Index) regulate(n uint32) {
 	}
 }
 
-// keyLimit reports whether a limit of its fair key keeps a message from being
+// KeyLimit reports whether a limit of its fair key keeps a message from being
 // delivered: its cap, or its rate until a time.
-func (x *Index) keyLimit(e *entries.Entry) (atCap bool, until int64) {
+func (x *Index) KeyLimit(e *entries.Entry) (atCap bool, until int64) {
 	k := &x.keys.all[x.fairKey(e.Group)]
 	switch {
 	case !x.order.Fair:
 	case k.atCap():
 		return true, 0
-	case k.eligibleAt() > x.clock:
+	case k.eligibleAt() > x.Clock:
 		return false, k.eligibleAt()
 	}
 	return false, 0
 }
+
+// KnownKeys returns how many fair keys are remembered.
+func (x *Index) KnownKeys() int { return len(x.keys.byName) }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
 import (
 	"math/bits"
 
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
@@ -13,39 +14,39 @@ import (
 // message was chosen; a queue that was restarted, or configured anew, was not.
 type saturatingStrict struct {
 	strict
-	limit  Saturation
+	limit  ordering.Saturation
 	weight []uint32
 	shares *winnerTree // while on, else nil: it begins anew each time, with nobody ahead
 }
 
 func (s *saturatingStrict) aged() bool { return s.limit.Oldest > 0 }
 
-func (s *saturatingStrict) headChanged(l Level) {
+func (s *saturatingStrict) headChanged(l ordering.Level) {
 	if s.shares != nil {
 		s.shares.headChanged(l)
 	}
 }
 
-func (s *saturatingStrict) joined(l Level, k entries.OrderKey) {
+func (s *saturatingStrict) joined(l ordering.Level, k entries.OrderKey) {
 	if s.shares != nil {
 		s.shares.joined(l, k)
 	}
 }
 
-func (s *saturatingStrict) served(x *Index, l Level) {
+func (s *saturatingStrict) served(x *Index, l ordering.Level) {
 	if s.shares != nil {
 		s.shares.served(x, l)
 	}
 }
 
-func (s *saturatingStrict) score(l Level, k entries.OrderKey, now int64) (score, int64) {
+func (s *saturatingStrict) score(l ordering.Level, k entries.OrderKey, now int64) (score, int64) {
 	if s.shares != nil {
 		return s.shares.score(l, k, now)
 	}
 	return s.strict.score(l, k, now)
 }
 
-func (s *saturatingStrict) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
+func (s *saturatingStrict) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.Level, bool) {
 	s.updateMode(x, now)
 	if s.shares != nil {
 		return s.shares.pick(x, now, lo, hi)
@@ -66,7 +67,7 @@ func (s *saturatingStrict) updateMode(x *Index, now int64) {
 
 // saturated is the rule. It changes nothing.
 func (s *saturatingStrict) saturated(x *Index, now int64) bool {
-	if s.reached(x.ready, s.limit.Waiting) {
+	if s.reached(x.Ready, s.limit.Waiting) {
 		return true
 	}
 	if s.limit.Oldest <= 0 {
@@ -98,16 +99,16 @@ func (s *saturatingStrict) oldest(x *Index) (at int64, ok bool) {
 	return at, ok
 }
 
-// saturated reports whether the next message is chosen by shares because the queue
+// Saturated reports whether the next message is chosen by shares because the queue
 // is saturated.
-func (x *Index) saturated(at int64) bool {
+func (x *Index) Saturated(at int64) bool {
 	s, ok := x.levels.picker.(*saturatingStrict)
 	return ok && s.saturated(x, at)
 }
 
-// updateMode makes up its mind about the next message, for who looks at the order
+// UpdateMode makes up its mind about the next message, for who looks at the order
 // without taking anything. It reports whether the queue is saturated.
-func (x *Index) updateMode(at int64) bool {
+func (x *Index) UpdateMode(at int64) bool {
 	s, ok := x.levels.picker.(*saturatingStrict)
 	if ok {
 		s.updateMode(x, at)

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package order
 
-import "github.com/triagemq/triagemq/internal/queue/entries"
+import (
+	"github.com/triagemq/triagemq/internal/ordering"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // picker is a discipline: it chooses the level to serve next. It sees levels
 // only by what is first in them, which is enough, because nothing that ranks
 // higher can stand behind it.
 type picker interface {
 	// touch says that what is first in a level may have changed.
-	headChanged(l Level)
+	headChanged(l ordering.Level)
 	// joined says that a message was added to an open level.
-	joined(l Level, k entries.OrderKey)
+	joined(l ordering.Level, k entries.OrderKey)
 	// pick chooses among the open levels between lo and hi.
-	pick(x *Index, now int64, lo, hi Level) (Level, bool)
+	pick(x *Index, now int64, lo, hi ordering.Level) (ordering.Level, bool)
 	// served says that a message of l was handed out.
-	served(x *Index, l Level)
+	served(x *Index, l ordering.Level)
 	// score places a message that might be first in its level: the least goes
 	// first. It holds until the returned time.
-	score(l Level, k entries.OrderKey, now int64) (s score, until int64)
+	score(l ordering.Level, k entries.OrderKey, now int64) (s score, until int64)
 	// rank returns the effective level of a message.
-	rank(l Level, enqueued, now int64) int
+	rank(l ordering.Level, enqueued, now int64) int
 	// aged reports whether score depends on the age of a message.
 	aged() bool
 }
@@ -51,7 +54,7 @@ type levels struct {
 }
 
 // at returns the lane of level l, and makes it on first use.
-func (ls *levels) at(x *Index, l Level) lane {
+func (ls *levels) at(x *Index, l ordering.Level) lane {
 	for int(l) >= len(ls.all) {
 		ls.all = append(ls.all, nil)
 	}
@@ -89,7 +92,7 @@ func (ls *levels) served(x *Index, e *entries.Entry) {
 }
 
 // changed keeps the set of open levels and the discipline up to date.
-func (ls *levels) changed(l Level) {
+func (ls *levels) changed(l ordering.Level) {
 	if ls.all[l].open() {
 		ls.open.set(l)
 	} else {
@@ -110,7 +113,7 @@ type plainLane struct {
 }
 
 func (p *plainLane) add(x *Index, k entries.OrderKey, e *entries.Entry) {
-	p.list.Add(&x.msgs, k, e)
+	p.list.Add(&x.Entries, k, e)
 	p.n++
 	if p.known && k.Before(p.head) != p.newest {
 		p.head = k
@@ -126,19 +129,19 @@ func (p *plainLane) remove(x *Index, k entries.OrderKey, e *entries.Entry) {
 func (p *plainLane) first(x *Index) (entries.OrderKey, bool) {
 	switch {
 	case p.known:
-		x.msgs.Hint = p.addr
+		x.Entries.Hint = p.addr
 		return p.head, true
 	case p.newest:
-		p.head, p.known = p.list.Last(&x.msgs)
+		p.head, p.known = p.list.Last(&x.Entries)
 	default:
-		p.head, p.known = p.list.First(&x.msgs)
+		p.head, p.known = p.list.First(&x.Entries)
 	}
-	p.addr = x.msgs.Hint
+	p.addr = x.Entries.Hint
 	return p.head, p.known
 }
 
 func (p *plainLane) pop(x *Index, k entries.OrderKey, e *entries.Entry) {
-	p.list.Remove(&x.msgs, k, e)
+	p.list.Remove(&x.Entries, k, e)
 	p.known = false
 	if p.n--; p.n == 0 {
 		p.list.ResetTail()
