@@ -42,13 +42,13 @@ func (q *Queue) Check() error {
 			counts.Ready++
 		case Locked:
 			counts.Locked++
-			if l := q.locks.all[e.StateIndex]; l.seq != seq {
-				return fmt.Errorf("invariant 2: message %d has the lock of %d", seq, l.seq)
+			if l := q.locks.All[e.StateIndex]; l.Seq != seq {
+				return fmt.Errorf("invariant 2: message %d has the lock of %d", seq, l.Seq)
 			}
 		case Scheduled:
 			counts.Scheduled++
-			if a := q.schedule.all[e.StateIndex]; a.seq != seq {
-				return fmt.Errorf("invariant 2: message %d has the appointment of %d", seq, a.seq)
+			if a := q.schedule.All[e.StateIndex]; a.Seq != seq {
+				return fmt.Errorf("invariant 2: message %d has the appointment of %d", seq, a.Seq)
 			}
 		case Deferred:
 			counts.Deferred++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // Enqueue stores all messages of as, or none and an error. It writes their numbers to seqs, which is as long as as; a duplicate is dropped
@@ -29,9 +30,9 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		}
 		it := q.itemFrom(&as[i], at, in)
 		lent = lent || it.arrivalTime != 0
-		if q.window.applies(as[i].MessageID) {
+		if q.window.Applies(as[i].MessageID) {
 			it.hashed, it.id, ids = true, ids[0], ids[1:]
-			q.window.keep(it.id, in)
+			q.window.Keep(it.id, in)
 		}
 		writeItem(&out.Effects, &it, in)
 		seqs[i] = q.index.Entries.Last + 1
@@ -58,7 +59,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 	if q.cfg.SendPaused {
 		return 0, ErrSendPaused
 	}
-	q.window.forget(in, 2*len(as))
+	q.window.Forget(in, 2*len(as))
 	q.ids = q.ids[:0]
 	bytes := int64(0)
 	for i := range as {
@@ -66,13 +67,13 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 			err = ErrSessionRequired
 		}
 		seqs[i] = 1
-		if q.window.applies(as[i].MessageID) {
-			id := hashID(as[i].MessageID)
-			if q.window.seen(id, in) {
+		if q.window.Applies(as[i].MessageID) {
+			id := lease.HashID(as[i].MessageID)
+			if q.window.Seen(id, in) {
 				seqs[i] = 0
 				continue
 			}
-			q.window.reserve(id, in) // its like in this batch is a duplicate, too
+			q.window.Reserve(id, in) // its like in this batch is a duplicate, too
 			q.ids = append(q.ids, id)
 		}
 		stored++
@@ -90,7 +91,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 // unreserve undoes what admit did to the window.
 func (q *Queue) unreserve() {
 	for _, id := range q.ids {
-		q.window.cancel(id)
+		q.window.Cancel(id)
 	}
 }
 

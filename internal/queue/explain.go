@@ -107,7 +107,7 @@ func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
 	case Locked:
 		return HeldByLock, entries.Moment(q.lockedUntil(e.StateIndex))
 	case Scheduled:
-		return HeldBySchedule, entries.Moment(q.schedule.all[e.StateIndex].at)
+		return HeldBySchedule, entries.Moment(q.schedule.All[e.StateIndex].At)
 	case Deferred:
 		return HeldByDeferral, time.Time{}
 	}
@@ -115,7 +115,7 @@ func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
 		return HeldByPause, time.Time{}
 	}
 	if s := q.sessionOf(e); q.cfg.Sessions && s.lock != 0 {
-		return HeldBySession, entries.Moment(q.locks.all[s.lock].until)
+		return HeldBySession, entries.Moment(q.locks.All[s.lock].Until)
 	}
 	switch atCap, until := q.index.KeyLimit(e); {
 	case atCap:

@@ -5,6 +5,7 @@ package queue
 import (
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // item is a message as records know it: what an entry holds, with its names
@@ -24,7 +25,7 @@ type item struct {
 	hops          uint8
 	state         State // Ready, Deferred or Scheduled
 	hashed        bool
-	id            idHash // if hashed
+	id            lease.IdHash // if hashed
 }
 
 // The flags of an item in a record, on disk.
@@ -142,7 +143,7 @@ func (q *Queue) itemOf(e *entries.Entry) item {
 		state:         e.UnlockedState(),
 	}
 	if it.state == Scheduled {
-		it.notBefore = q.schedule.all[e.StateIndex].at
+		it.notBefore = q.schedule.All[e.StateIndex].At
 	}
 	return it
 }
@@ -176,7 +177,7 @@ func (q *Queue) insert(seq SeqNo, it *item, out *machine.Effects) {
 	switch it.state {
 	case Scheduled:
 		e.SetState(Scheduled)
-		e.StateIndex = q.schedule.add(seq, it.notBefore)
+		e.StateIndex = q.schedule.Add(seq, it.notBefore)
 		q.counts.Scheduled++
 		q.setAside(seq, e)
 	case Deferred:

@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/invariant"
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
@@ -20,16 +21,16 @@ type Queue struct {
 
 	index    order.Index // entries, and the ready ones in order
 	counts   Counts      // but for Ready, which Index counts
-	locks    locks
-	schedule schedule
-	window   dedupWindow
+	locks    lease.LockTable
+	schedule lease.Schedule
+	window   lease.DedupWindow
 	sessions sessionTable
 	reasons  map[SeqNo]Ref // of dead letters that have a reason beside their body
 	restore  restore
 
-	due  []SeqNo  // scratch of Tick
-	seqs []SeqNo  // scratch of Admit
-	ids  []idHash // scratch of Enqueue
+	due  []SeqNo        // scratch of Tick
+	seqs []SeqNo        // scratch of Admit
+	ids  []lease.IdHash // scratch of Enqueue
 }
 
 // New returns an empty queue. A token is valid only in the queue that gave it
@@ -74,8 +75,8 @@ func (q *Queue) at(now time.Time) int64 {
 func (q *Queue) apply(cfg Config) {
 	same := q.cfg.Order.Equal(&cfg.Order)
 	q.cfg = cfg
-	q.locks.configure(cfg.LockFor)
-	q.window.configure(cfg.Duplicates)
+	q.locks.Configure(cfg.LockFor)
+	q.window.Configure(cfg.Duplicates)
 	switch {
 	case same:
 	case q.restore.inSnapshot:
@@ -198,7 +199,7 @@ func (q *Queue) remove(seq SeqNo, e *entries.Entry, out *machine.Effects) {
 	case Deferred:
 		q.counts.Deferred--
 	case Scheduled:
-		q.schedule.remove(e.StateIndex)
+		q.schedule.Remove(e.StateIndex)
 		q.counts.Scheduled--
 	}
 	q.free(seq, e, out)
@@ -255,7 +256,7 @@ func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
 	}
 	switch e.State() {
 	case Scheduled:
-		d.NotBefore = entries.Moment(q.schedule.all[e.StateIndex].at)
+		d.NotBefore = entries.Moment(q.schedule.All[e.StateIndex].At)
 	case Locked:
 		d.LockedUntil = entries.Moment(q.lockedUntil(e.StateIndex))
 		d.Deferred = e.Flags&entries.FlagDeferred != 0

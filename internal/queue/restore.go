@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // restore is how far a replay has come.
@@ -16,7 +17,7 @@ type restore struct {
 	inSnapshot   bool  // inside the snapshot that the queue begins with
 	high         SeqNo // highest number when that snapshot began
 	restoredUpTo SeqNo // its chunks have come this far
-	seen         []seenID
+	seen         []lease.SeenID
 }
 
 // Restored implements [machine.Machine].
@@ -91,7 +92,7 @@ func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 			return err
 		}
 		if it.hashed {
-			q.noteID(seenID{it.id, in})
+			q.noteID(lease.SeenID{ID: it.id, At: in})
 		}
 		q.insert(q.index.Entries.Last+1, &it, out)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // session is a line of messages that one receiver at a time works through. It
@@ -18,7 +19,7 @@ type session struct {
 	aside   entries.SeqList // those that are locked, deferred or scheduled, by number
 	levels  []sessionLevel  // those of line, by level
 	lock    uint32          // in locks; zero is free
-	locked  ring            // locks of its messages
+	locked  lease.Ring      // locks of its messages
 	state   Ref             // zero is none
 	changed int64           // when state was set or cleared
 	groups  int             // that refer to it
@@ -88,7 +89,7 @@ func (q *Queue) lockedSession(l SessionLock, at int64) *session {
 		return nil
 	}
 	s := &q.sessions.all[n]
-	if k := &q.locks.all[s.lock]; k.nonce != l.Nonce || k.until <= at {
+	if k := &q.locks.All[s.lock]; k.Nonce != l.Nonce || k.Until <= at {
 		return nil
 	}
 	return s
@@ -127,13 +128,13 @@ func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, 
 }
 
 func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
-	slot := q.locks.put(lock{nonce: q.nonce(), at: at, session: n})
-	q.locks.begin(slot, at)
+	slot := q.locks.Put(lease.Lock{Nonce: q.nonce(), At: at, Session: n})
+	q.locks.Begin(slot, at)
 	s := &q.sessions.all[n]
 	s.lock = slot
 	s.unlist(&q.index)
-	l := &q.locks.all[slot]
-	return SessionLock{ID: s.id, Nonce: l.nonce}, entries.Moment(l.until)
+	l := &q.locks.All[slot]
+	return SessionLock{ID: s.id, Nonce: l.Nonce}, entries.Moment(l.Until)
 }
 
 // RenewSession extends a session lock, and with it the locks on its messages.
@@ -143,8 +144,8 @@ func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
 	if s == nil {
 		return time.Time{}, ErrSessionLockLost
 	}
-	q.locks.renew(s.lock, at)
-	return entries.Moment(q.locks.all[s.lock].until), nil
+	q.locks.Renew(s.lock, at)
+	return entries.Moment(q.locks.All[s.lock].Until), nil
 }
 
 // HoldsSession reports whether l is still valid.
@@ -160,11 +161,11 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 	if s == nil {
 		return
 	}
-	if s.locked.head == 0 {
+	if s.locked.First() == 0 {
 		q.freeSession(s)
 		return
 	}
-	q.locks.expireNow(s.lock, at)
+	q.locks.ExpireNow(s.lock, at)
 	q.endSession(s.lock, tickWork, nil)
 }
 
@@ -172,13 +173,13 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 // has failed. If it was given back, it has not. It returns up to most messages, and how
 // many that were; the rest waits for the next Tick, and nobody has the session so long.
 func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
-	l := &q.locks.all[slot]
-	n, released := l.session, l.nonce == 0
-	for ; q.sessions.all[n].locked.head != 0; done++ {
+	l := &q.locks.All[slot]
+	n, released := l.Session, l.Nonce == 0
+	for ; q.sessions.all[n].locked.First() != 0; done++ {
 		if done >= most {
 			return done
 		}
-		seq := q.locks.all[q.sessions.all[n].locked.head].seq
+		seq := q.locks.All[q.sessions.all[n].locked.First()].Seq
 		e := q.index.Entries.Get(seq)
 		if released {
 			q.unlock(seq, e)
@@ -192,7 +193,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 }
 
 func (q *Queue) freeSession(s *session) {
-	q.locks.end(&q.locks.lists[q.locks.all[s.lock].list].ring, s.lock)
+	q.locks.End(s.lock)
 	s.lock = 0
 	s.list(&q.index)
 	q.sessions.close(q.sessions.byID[s.id])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // Renew extends a lock to now plus the lock duration. Inside a session the lock
@@ -18,8 +19,8 @@ func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if q.locks.all[e.StateIndex].list != inSession {
-		q.locks.renew(e.StateIndex, at)
+	if q.locks.All[e.StateIndex].List != lease.InSession {
+		q.locks.Renew(e.StateIndex, at)
 	}
 	return entries.Moment(q.lockedUntil(e.StateIndex)), nil
 }
@@ -63,7 +64,7 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 func (q *Queue) Revoke(now time.Time, t Token) error {
 	q.at(now)
 	e := q.index.Entries.Get(t.Seq)
-	if e == nil || !e.Is(Locked) || q.locks.all[e.StateIndex].nonce != t.Nonce {
+	if e == nil || !e.Is(Locked) || q.locks.All[e.StateIndex].Nonce != t.Nonce {
 		return q.lost()
 	}
 	q.unlock(t.Seq, e)
@@ -121,9 +122,9 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 // lockedEntry returns the message that a token holds. A lock that has run out is lost
 // even before Tick returns the message.
 func (q *Queue) lockedEntry(t Token, at int64) (*entries.Entry, error) {
-	q.index.Entries.Hint = q.locks.hint(t.Nonce)
+	q.index.Entries.Hint = q.locks.Hint(t.Nonce)
 	e := q.index.Entries.Get(t.Seq)
-	if e == nil || !e.Is(Locked) || q.locks.all[e.StateIndex].nonce != t.Nonce {
+	if e == nil || !e.Is(Locked) || q.locks.All[e.StateIndex].Nonce != t.Nonce {
 		return nil, q.lost()
 	}
 	if q.lockedUntil(e.StateIndex) <= at {
@@ -141,16 +142,16 @@ func (q *Queue) lost() error {
 }
 
 func (q *Queue) lockedUntil(slot uint32) int64 {
-	l := &q.locks.all[slot]
-	if l.list == inSession {
-		return q.locks.all[q.sessions.all[l.session].lock].until
+	l := &q.locks.All[slot]
+	if l.List == lease.InSession {
+		return q.locks.All[q.sessions.all[l.Session].lock].Until
 	}
-	return l.until
+	return l.Until
 }
 
 // unlock ends the lock of a message, which the caller puts somewhere else.
 func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
-	l := &q.locks.all[e.StateIndex]
+	l := &q.locks.All[e.StateIndex]
 	s := Settled{
 		Seq:        seq,
 		Body:       e.Body(),
@@ -158,12 +159,12 @@ func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
 		Class:      e.Class,
 		Failures:   e.Failures,
 		EnqueuedAt: entries.Moment(q.enqueuedAt(seq, e)),
-		LockedAt:   entries.Moment(l.at),
+		LockedAt:   entries.Moment(l.At),
 	}
-	if l.list == inSession {
-		q.locks.end(&q.sessions.all[l.session].locked, e.StateIndex)
+	if l.List == lease.InSession {
+		q.locks.EndIn(&q.sessions.all[l.Session].locked, e.StateIndex)
 	} else {
-		q.locks.end(&q.locks.lists[l.list].ring, e.StateIndex)
+		q.locks.End(e.StateIndex)
 	}
 	e.StateIndex = 0
 	q.counts.Locked--

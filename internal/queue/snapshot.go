@@ -11,6 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // cursor is how far a snapshot has come. The zero value is the beginning.
@@ -65,8 +66,8 @@ func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool)
 		out.Fixed(q.lastIn)
 		writeSettings(out, q.cfg)
 		out.End()
-		w := &q.window.order
-		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.index.Entries.Last}, false
+		first, end := q.window.Bounds()
+		return cursor{phase: phaseWindow, next: first, seen: end, high: q.index.Entries.Last}, false
 	case phaseWindow:
 		return q.snapWindow(c, b, out), false
 	case phaseStates:
@@ -101,17 +102,17 @@ func (c *chunk) more(first bool) bool {
 }
 
 func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cursor {
-	w := &q.window.order
-	c.next = max(c.next, w.popped)
+	oldest, _ := q.window.Bounds()
+	c.next = max(c.next, oldest)
 	if c.next >= c.seen {
 		return cursor{phase: phaseStates, next: 1, high: c.high}
 	}
 	part, first := newChunk(b, out), c.next
 	out.Begin(kindWindow)
 	for c.next < c.seen && part.more(c.next == first) {
-		s := w.at(int(c.next - w.popped))
-		out.Raw(s.id[:])
-		out.Fixed(s.at)
+		s := q.window.IdAt(c.next)
+		out.Raw(s.Id[:])
+		out.Fixed(s.At)
 		c.next++
 	}
 	out.End()
@@ -218,7 +219,8 @@ func (q *Queue) SnapshotSize() uint64 {
 		samples   = 32
 		perRecord = 64 // of samples that were not found
 	)
-	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, q.index.KeyCount()-1))
+	seenFirst, seenEnd := q.window.Bounds()
+	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, q.index.KeyCount()-1))
 	total := uint64(q.Counts().Total())
 	if total == 0 {
 		return size
@@ -255,9 +257,9 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 	switch k {
 	case kindWindow:
 		for r.Len() > 0 {
-			var s seenID
-			copy(s.id[:], r.Take(uint64(len(s.id))))
-			s.at = r.Time()
+			var s lease.SeenID
+			copy(s.Id[:], r.Take(uint64(len(s.Id))))
+			s.At = r.Time()
 			if !r.Bad() && q.restore.inSnapshot {
 				q.noteID(s)
 			}
@@ -336,9 +338,9 @@ func (q *Queue) replayEnd() error {
 		return nil
 	}
 	q.restore.inSnapshot = false
-	slices.SortFunc(q.restore.seen, seenID.compare)
+	slices.SortFunc(q.restore.seen, lease.SeenID.Compare)
 	for _, s := range q.restore.seen {
-		q.window.add(s)
+		q.window.Add(s)
 	}
 	q.restore.seen = nil
 	q.orderRestored()
@@ -347,14 +349,14 @@ func (q *Queue) replayEnd() error {
 
 // noteID remembers a message id. Inside a snapshot the newer ones come before the
 // older ones, which the window could not forget in order.
-func (q *Queue) noteID(s seenID) {
+func (q *Queue) noteID(s lease.SeenID) {
 	switch {
-	case q.window.duration == 0:
+	case q.window.Off():
 	case q.restore.inSnapshot:
 		q.restore.seen = append(q.restore.seen, s)
 	default:
-		q.window.forget(s.at, 2)
-		q.window.add(s)
+		q.window.Forget(s.At, 2)
+		q.window.Add(s)
 	}
 }
 
@@ -365,9 +367,9 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 	out.Uint(uint64(q.index.Entries.Last))
 	out.Fixed(q.lastIn)
 	writeSettings(&out, q.cfg)
-	for _, s := range q.window.contents(entries.Nanos(now)) {
-		out.Raw(s.id[:])
-		out.Fixed(s.at)
+	for _, s := range q.window.Contents(entries.Nanos(now)) {
+		out.Raw(s.Id[:])
+		out.Fixed(s.At)
 	}
 	for _, id := range slices.Sorted(maps.Keys(q.sessions.byID)) {
 		if s := &q.sessions.all[q.sessions.byID[id]]; s.state != (Ref{}) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // maxExpired is how many expired messages a Take clears away before it leaves
@@ -56,8 +57,7 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		w.Forgetful = w.Forgetful && !hold
 		d := q.handOut(k.Seq, e, w, at, out)
 		if hold && !q.cfg.Sessions { // a session bounds the locks in it
-			q.locks.unlink(&q.locks.lists[q.locks.newLocks].ring, e.StateIndex)
-			q.locks.keepForever(e.StateIndex)
+			q.locks.KeepForever(e.StateIndex)
 		}
 		return d, true
 	}
@@ -154,23 +154,23 @@ func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w Want, at int64, out *Effe
 		return d
 	}
 	e.SetState(Locked)
-	l := lock{seq: seq, nonce: q.nonce(), at: at}
+	l := lease.Lock{Seq: seq, Nonce: q.nonce(), At: at}
 	if q.cfg.Sessions {
-		l.session, l.list = q.index.Groups.All[e.Group].SessionNo, inSession
-		e.StateIndex = q.locks.put(l)
-		q.locks.link(&q.sessions.all[l.session].locked, e.StateIndex)
+		l.Session, l.List = q.index.Groups.All[e.Group].SessionNo, lease.InSession
+		e.StateIndex = q.locks.Put(l)
+		q.locks.Link(&q.sessions.all[l.Session].locked, e.StateIndex)
 		if e.Flags&entries.FlagDeferred == 0 { // else it is there
 			q.setAside(seq, e)
 		}
 	} else {
-		e.StateIndex = q.locks.put(l)
-		q.locks.begin(e.StateIndex, at)
+		e.StateIndex = q.locks.Put(l)
+		q.locks.Begin(e.StateIndex, at)
 	}
-	q.locks.note(l.nonce, q.index.Entries.Hint)
+	q.locks.Note(l.Nonce, q.index.Entries.Hint)
 	q.counts.Locked++
 	q.index.IncInFlight(e)
 	d := q.delivery(seq, e)
-	d.Token = Token{Seq: seq, Nonce: l.nonce}
+	d.Token = Token{Seq: seq, Nonce: l.Nonce}
 	e.Flags |= entries.FlagDelivered
 	return d
 }

@@ -21,7 +21,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	work -= q.endLocks(at, work, out)
 	work -= q.activate(at, work, out)
 	q.expireMessages(at, work, out)
-	q.window.forget(at, tickWork)
+	q.window.Forget(at, tickWork)
 	q.index.WakeKeys(at, tickWork)
 	return q.deadline() <= at
 }
@@ -33,20 +33,20 @@ func (q *Queue) NextDeadline() (time.Time, bool) {
 }
 
 func (q *Queue) deadline() int64 {
-	_, lock := q.locks.first()
-	_, begin := q.schedule.first()
+	_, lock := q.locks.First()
+	_, begin := q.schedule.First()
 	_, end := q.index.Entries.NextExpiry()
-	return min(lock, begin, end, q.window.deadline(), q.index.Deadline())
+	return min(lock, begin, end, q.window.Deadline(), q.index.Deadline())
 }
 
 // endLocks returns the messages whose locks ran out.
 func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 	for done < work {
-		slot, until := q.locks.first()
+		slot, until := q.locks.First()
 		if slot == 0 || until > at {
 			break
 		}
-		if seq := q.locks.all[slot].seq; seq != 0 {
+		if seq := q.locks.All[slot].Seq; seq != 0 {
 			q.fail(seq, q.index.Entries.Get(seq), out)
 		} else {
 			done += q.endSession(slot, work-done, out)
@@ -58,7 +58,7 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 
 // activate turns scheduled messages that are due into new ones at the end.
 func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
-	if _, due := q.schedule.first(); due > at || work <= 0 {
+	if _, due := q.schedule.First(); due > at || work <= 0 {
 		return 0
 	}
 	in := max(at, q.lastIn)
@@ -66,7 +66,7 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 	out.Begin(kindActivate)
 	out.Fixed(in)
 	for done < work {
-		old, due := q.schedule.first()
+		old, due := q.schedule.First()
 		if due > at {
 			break
 		}

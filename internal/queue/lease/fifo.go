@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package lease
 
 const chunkLen = 128
 

@@ -1,78 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package lease
 
 import "github.com/triagemq/triagemq/internal/queue/entries"
 
 // scheduledEntry is a scheduled message.
 type scheduledEntry struct {
-	at  int64
-	seq SeqNo
+	At  int64
+	Seq entries.SeqNo
 	pos int // in order
 }
 
 // schedule keeps appointments; entries refer to them by index. Zero is none.
-type schedule struct {
-	all   []scheduledEntry
+type Schedule struct {
+	All   []scheduledEntry
 	free  []uint32
 	order []uint32 // a heap: the earliest in front, then the lowest number
 }
 
-func (s *schedule) add(seq SeqNo, at int64) (slot uint32) {
+func (s *Schedule) Add(seq entries.SeqNo, at int64) (slot uint32) {
 	if k := len(s.free); k > 0 {
 		slot, s.free = s.free[k-1], s.free[:k-1]
 	} else {
-		if len(s.all) == 0 {
-			s.all = append(s.all, scheduledEntry{}) // slot zero is none
+		if len(s.All) == 0 {
+			s.All = append(s.All, scheduledEntry{}) // slot zero is none
 		}
-		s.all = append(s.all, scheduledEntry{})
-		slot = uint32(len(s.all) - 1)
+		s.All = append(s.All, scheduledEntry{})
+		slot = uint32(len(s.All) - 1)
 	}
-	s.all[slot] = scheduledEntry{at: at, seq: seq, pos: len(s.order)}
+	s.All[slot] = scheduledEntry{At: at, Seq: seq, pos: len(s.order)}
 	s.order = append(s.order, slot)
 	s.up(len(s.order) - 1)
 	return slot
 }
 
-func (s *schedule) remove(slot uint32) {
-	i, last := s.all[slot].pos, len(s.order)-1
+func (s *Schedule) Remove(slot uint32) {
+	i, last := s.All[slot].pos, len(s.order)-1
 	s.swap(i, last)
 	s.order = s.order[:last]
 	if i < last {
 		s.up(i)
 		s.down(i)
 	}
-	s.all[slot] = scheduledEntry{}
+	s.All[slot] = scheduledEntry{}
 	s.free = append(s.free, slot)
 }
 
 // first returns the next message due, and when; never if there is none.
-func (s *schedule) first() (SeqNo, int64) {
+func (s *Schedule) First() (entries.SeqNo, int64) {
 	if len(s.order) == 0 {
 		return 0, entries.Never
 	}
-	a := s.all[s.order[0]]
-	return a.seq, a.at
+	a := s.All[s.order[0]]
+	return a.Seq, a.At
 }
 
-func (s *schedule) less(i, j int) bool {
-	a, b := s.all[s.order[i]], s.all[s.order[j]]
-	return entries.OrderKey{At: a.at, Seq: a.seq}.Before(entries.OrderKey{At: b.at, Seq: b.seq})
+func (s *Schedule) less(i, j int) bool {
+	a, b := s.All[s.order[i]], s.All[s.order[j]]
+	return entries.OrderKey{At: a.At, Seq: a.Seq}.Before(entries.OrderKey{At: b.At, Seq: b.Seq})
 }
 
-func (s *schedule) swap(i, j int) {
+func (s *Schedule) swap(i, j int) {
 	s.order[i], s.order[j] = s.order[j], s.order[i]
-	s.all[s.order[i]].pos, s.all[s.order[j]].pos = i, j
+	s.All[s.order[i]].pos, s.All[s.order[j]].pos = i, j
 }
 
-func (s *schedule) up(i int) {
+func (s *Schedule) up(i int) {
 	for i > 0 && s.less(i, (i-1)/2) {
 		s.swap(i, (i-1)/2)
 		i = (i - 1) / 2
 	}
 }
 
-func (s *schedule) down(i int) {
+func (s *Schedule) down(i int) {
 	for {
 		least := i
 		for c := 2*i + 1; c <= 2*i+2 && c < len(s.order); c++ {
