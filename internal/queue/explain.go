@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
 // Hold is a reason why a message cannot be taken now.
@@ -49,7 +50,7 @@ type Explain struct {
 	Position Position // when it is done
 
 	ahead    order.Ahead
-	sessions aheadSessions
+	sessions session.Ahead
 }
 
 // Explain goes on finding out what is delivered before a message. It visits up to
@@ -62,14 +63,14 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 		return true, ErrNotFound
 	}
 	if x.ahead.Begin(&q.index, x.Seq) {
-		x.sessions = aheadSessions{}
+		x.sessions = session.Ahead{}
 	}
 	saturated := q.index.UpdateMode(at)
 	if e.Is(Ready) {
 		if q.cfg.Sessions {
 			mine, ahead := q.sessionOf(e), x.ahead.ByLevel
-			done = x.sessions.inSession(&q.index, mine, x.Seq, &most, ahead) &&
-				x.sessions.among(&q.index, &q.sessions, mine, at, &most, ahead)
+			done = x.sessions.InSession(&q.index, mine, x.Seq, &most, ahead) &&
+				x.sessions.Among(&q.index, &q.sessions, mine, at, &most, ahead)
 		} else {
 			done = x.ahead.Step(&q.index, e, at, &most)
 		}
@@ -95,7 +96,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 
 // lifted says what lifts the session of a message.
 func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
-	k, best := q.sessionOf(e).bestMessage(&q.index, at)
+	k, best := q.sessionOf(e).BestMessage(&q.index, at)
 	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
 		p.Lift = Lift{k.Seq, best.Level, q.index.EffectiveLevel(best, at)}
 	}
@@ -114,8 +115,8 @@ func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
 	if q.cfg.ReceivePaused {
 		return HeldByPause, time.Time{}
 	}
-	if s := q.sessionOf(e); q.cfg.Sessions && s.lock != 0 {
-		return HeldBySession, entries.Moment(q.locks.All[s.lock].Until)
+	if s := q.sessionOf(e); q.cfg.Sessions && s.Lock != 0 {
+		return HeldBySession, entries.Moment(q.locks.All[s.Lock].Until)
 	}
 	switch atCap, until := q.index.KeyLimit(e); {
 	case atCap:

@@ -2,7 +2,10 @@
 
 package queue
 
-import "github.com/triagemq/triagemq/internal/queue/entries"
+import (
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/session"
+)
 
 // What a queue holds beyond the bodies counts toward Config.MaxBytes as well: a
 // message of ten bytes takes ten times as much in memory and in records, and one with
@@ -18,23 +21,15 @@ func GroupOverhead(session, key string) int64 { return entries.GroupCost(session
 
 // Footprint is how many bytes of Config.MaxBytes are used up.
 func (q *Queue) Footprint() int64 {
-	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.Groups.Bytes + q.sessions.bytes
-}
-
-// stateCost is what the state of a session counts.
-func stateCost(id string, state Ref) int64 {
-	if state == (Ref{}) {
-		return 0
-	}
-	return int64(state.Size) + GroupOverhead(id, "")
+	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.Groups.Bytes + q.sessions.Bytes
 }
 
 // StateFits reports whether the queue has room for a state of size bytes for a
 // session.
 func (q *Queue) StateFits(id string, size int) bool {
-	grown := stateCost(id, Ref{At: 1, Size: uint32(size)})
-	if n, ok := q.sessions.byID[id]; ok {
-		grown -= stateCost(id, q.sessions.all[n].state)
+	grown := session.StateCost(id, Ref{At: 1, Size: uint32(size)})
+	if s := q.sessions.Find(id); s != nil {
+		grown -= session.StateCost(id, s.State)
 	}
 	return grown <= 0 || q.cfg.MaxBytes == 0 || q.Footprint()+grown <= q.cfg.MaxBytes
 }

@@ -25,7 +25,7 @@ type item struct {
 	hops          uint8
 	state         State // Ready, Deferred or Scheduled
 	hashed        bool
-	id            lease.IdHash // if hashed
+	id            lease.IDHash // if hashed
 }
 
 // The flags of an item in a record, on disk.

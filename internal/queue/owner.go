@@ -41,11 +41,11 @@ func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next
 		}
 		from = machine.Cursor(seq) + 1
 	}
-	for ; int(from-inSessions) < len(q.sessions.all); from, b.Items = from+1, b.Items-1 {
+	for ; int(from-inSessions) < len(q.sessions.All); from, b.Items = from+1, b.Items-1 {
 		if b.Items <= 0 {
 			return from, false
 		}
-		if state := q.sessions.all[from-inSessions].state; state != (Ref{}) {
+		if state := q.sessions.All[from-inSessions].State; state != (Ref{}) {
 			fn(state)
 		}
 	}

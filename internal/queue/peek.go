@@ -41,22 +41,16 @@ func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entries.Entry) {
 	if session == nil || !q.cfg.Sessions {
 		return q.index.Entries.Next(seq)
 	}
-	n, ok := q.sessions.byID[*session]
-	if !ok {
+	s := q.sessions.Find(*session)
+	if s == nil {
 		return 0, nil
 	}
 	q.index.Entries.Visits++
-	seq = max(seq, 1)
-	s := &q.sessions.all[n]
-	ready, isReady := s.ready.After(seq - 1)
-	aside, isAside := s.aside.After(seq - 1)
-	switch {
-	case isReady && (!isAside || ready < aside):
-		return ready, q.index.Entries.Get(ready)
-	case isAside:
-		return aside, q.index.Entries.Get(aside)
+	found, ok := s.MessageFrom(max(seq, 1))
+	if !ok {
+		return 0, nil
 	}
-	return 0, nil
+	return found, q.index.Entries.Get(found)
 }
 
 // inSession reports whether a message belongs to a session; nil is any.

@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
 	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
 // Queue is one queue. It belongs to one goroutine.
@@ -24,20 +25,19 @@ type Queue struct {
 	locks    lease.LockTable
 	schedule lease.Schedule
 	window   lease.DedupWindow
-	sessions sessionTable
+	sessions session.Table
 	reasons  map[SeqNo]Ref // of dead letters that have a reason beside their body
 	restore  restore
 
 	due  []SeqNo        // scratch of Tick
 	seqs []SeqNo        // scratch of Admit
-	ids  []lease.IdHash // scratch of Enqueue
+	ids  []lease.IDHash // scratch of Enqueue
 }
 
 // New returns an empty queue. A token is valid only in the queue that gave it
 // and in that queue's epoch: give each life of a queue an epoch of its own.
 func New(cfg Config, epoch uint32) *Queue {
-	q := &Queue{epoch: epoch, index: order.New(cfg.Order, cfg.Sessions)}
-	q.sessions.all = make([]session, 1)
+	q := &Queue{epoch: epoch, index: order.New(cfg.Order, cfg.Sessions), sessions: session.NewTable()}
 	q.apply(cfg)
 	return q
 }
@@ -121,7 +121,7 @@ func (q *Queue) Reorder(most int) (more bool) {
 
 // listed reports whether a session is listed in a level by this message.
 func (q *Queue) listed(seq SeqNo, e *entries.Entry) bool {
-	return q.sessionOf(e).listedBy(seq, e.Level)
+	return q.sessionOf(e).ListedBy(seq, e.Level)
 }
 
 // Saturated reports whether the next message is chosen by shares because the queue
@@ -139,7 +139,7 @@ func (q *Queue) join(b entries.GroupKey) uint32 {
 	}
 	g := &q.index.Groups.All[n]
 	if q.cfg.Sessions {
-		g.SessionNo = q.sessions.join(g.Session)
+		g.SessionNo = q.sessions.Join(g.Session)
 	}
 	q.index.JoinGroup(n)
 	return n
@@ -155,7 +155,7 @@ func (q *Queue) leave(n uint32) {
 		return
 	}
 	if session != 0 {
-		q.sessions.leave(session)
+		q.sessions.Leave(session)
 	}
 	q.index.LeaveGroup(n)
 }
@@ -170,7 +170,7 @@ func (q *Queue) markReady(seq SeqNo, e *entries.Entry) {
 	}
 	q.index.Count(seq, e)
 	if q.cfg.Sessions {
-		q.sessionOf(e).addToSession(&q.index, seq, e)
+		q.sessionOf(e).AddReady(&q.index, seq, e)
 		return
 	}
 	q.index.Add(e.Key(), e)
@@ -185,7 +185,7 @@ func (q *Queue) unmarkReady(seq SeqNo, e *entries.Entry, to State) {
 	}
 	q.index.Uncount(e)
 	if q.cfg.Sessions {
-		q.sessionOf(e).removeFromSession(&q.index, seq, e)
+		q.sessionOf(e).RemoveReady(&q.index, seq, e)
 		return
 	}
 	q.index.Remove(e.Key(), e)
@@ -210,7 +210,7 @@ func (q *Queue) free(seq SeqNo, e *entries.Entry, out *machine.Effects) {
 	q.counts.Bytes -= int64(e.BodySize)
 	out.Freed = append(out.Freed, e.Body())
 	if q.cfg.Sessions {
-		q.sessionOf(e).aside.Discard(seq)
+		q.sessionOf(e).Discard(seq)
 	}
 	q.leave(e.Group)
 	q.index.Entries.DropArrivalTime(seq, e)

@@ -192,7 +192,7 @@ func (q *Queue) replayDefer(seq SeqNo, e *entries.Entry) error {
 func (q *Queue) replayState(r *machine.Reader, out *machine.Effects) {
 	id, state, changed := r.String(), r.Ref(), r.Time()
 	if !r.Bad() {
-		q.setState(id, state, changed, out)
+		q.sessions.SetState(id, state, changed, out)
 	}
 }
 

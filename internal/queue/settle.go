@@ -144,7 +144,7 @@ func (q *Queue) lost() error {
 func (q *Queue) lockedUntil(slot uint32) int64 {
 	l := &q.locks.All[slot]
 	if l.List == lease.InSession {
-		return q.locks.All[q.sessions.all[l.Session].lock].Until
+		return q.locks.All[q.sessions.All[l.Session].Lock].Until
 	}
 	return l.Until
 }
@@ -162,7 +162,7 @@ func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
 		LockedAt:   entries.Moment(l.At),
 	}
 	if l.List == lease.InSession {
-		q.locks.EndIn(&q.sessions.all[l.Session].locked, e.StateIndex)
+		q.locks.EndIn(&q.sessions.All[l.Session].Locked, e.StateIndex)
 	} else {
 		q.locks.End(e.StateIndex)
 	}

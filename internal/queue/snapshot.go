@@ -111,7 +111,7 @@ func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cu
 	out.Begin(kindWindow)
 	for c.next < c.seen && part.more(c.next == first) {
 		s := q.window.IdAt(c.next)
-		out.Raw(s.Id[:])
+		out.Raw(s.ID[:])
 		out.Fixed(s.At)
 		c.next++
 	}
@@ -121,26 +121,26 @@ func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cu
 
 func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	part, first, began := newChunk(b, out), c.next, false
-	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
+	for ; c.next < uint64(len(q.sessions.All)) && part.more(c.next == first); c.next++ {
 		q.index.Entries.Visits++
-		s := &q.sessions.all[c.next]
-		if s.state == (Ref{}) {
+		s := &q.sessions.All[c.next]
+		if s.State == (Ref{}) {
 			continue
 		}
-		if to, ok := move(s.state); ok {
-			out.Freed, out.Added = append(out.Freed, s.state), append(out.Added, to)
-			s.state = to
+		if to, ok := move(s.State); ok {
+			out.Freed, out.Added = append(out.Freed, s.State), append(out.Added, to)
+			s.State = to
 		}
 		if !began {
 			out.Begin(kindStates)
 			began = true
 		}
-		writeState(out, s.id, s.state, s.changed)
+		writeState(out, s.ID, s.State, s.Changed)
 	}
 	if began {
 		out.End()
 	}
-	if c.next >= uint64(len(q.sessions.all)) {
+	if c.next >= uint64(len(q.sessions.All)) {
 		return cursor{phase: phaseEntries, next: 1, high: c.high}
 	}
 	return c
@@ -192,9 +192,9 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(Ref)) {
 	q, c := s.q, s.c
 	switch c.phase {
 	case phaseStates:
-		for ; b.Items > 0 && c.next < uint64(len(q.sessions.all)); c.next++ {
+		for ; b.Items > 0 && c.next < uint64(len(q.sessions.All)); c.next++ {
 			b.Items--
-			if state := q.sessions.all[c.next].state; state != (Ref{}) {
+			if state := q.sessions.All[c.next].State; state != (Ref{}) {
 				yield(state)
 			}
 		}
@@ -220,7 +220,7 @@ func (q *Queue) SnapshotSize() uint64 {
 		perRecord = 64 // of samples that were not found
 	)
 	seenFirst, seenEnd := q.window.Bounds()
-	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, q.index.KeyCount()-1))
+	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.sessions.All)-1)+max(0, q.index.KeyCount()-1))
 	total := uint64(q.Counts().Total())
 	if total == 0 {
 		return size
@@ -258,7 +258,7 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 	case kindWindow:
 		for r.Len() > 0 {
 			var s lease.SeenID
-			copy(s.Id[:], r.Take(uint64(len(s.Id))))
+			copy(s.ID[:], r.Take(uint64(len(s.ID))))
 			s.At = r.Time()
 			if !r.Bad() && q.restore.inSnapshot {
 				q.noteID(s)
@@ -368,12 +368,12 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 	out.Fixed(q.lastIn)
 	writeSettings(&out, q.cfg)
 	for _, s := range q.window.Contents(entries.Nanos(now)) {
-		out.Raw(s.Id[:])
+		out.Raw(s.ID[:])
 		out.Fixed(s.At)
 	}
-	for _, id := range slices.Sorted(maps.Keys(q.sessions.byID)) {
-		if s := &q.sessions.all[q.sessions.byID[id]]; s.state != (Ref{}) {
-			writeState(&out, id, s.state, s.changed)
+	for _, id := range slices.Sorted(maps.Keys(q.sessions.ByID)) {
+		if s := &q.sessions.All[q.sessions.ByID[id]]; s.State != (Ref{}) {
+			writeState(&out, id, s.State, s.Changed)
 		}
 	}
 	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {

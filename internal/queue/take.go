@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
 // maxExpired is how many expired messages a Take clears away before it leaves
@@ -47,9 +48,7 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		q.index.Ready--
 		e.SetState(Locked)
 		if q.cfg.Sessions {
-			s := q.sessionOf(e)
-			s.ready.PopFirst()
-			s.removeFromLevel(&q.index, k.Seq, e)
+			q.sessionOf(e).Take(&q.index, k.Seq, e)
 		} else {
 			q.index.Take(k, e)
 		}
@@ -69,8 +68,8 @@ func (q *Queue) best(at int64, w Want) (entries.OrderKey, *entries.Entry, bool) 
 	var k entries.OrderKey
 	ok := false
 	if q.cfg.Sessions {
-		if s := q.lockedSession(w.Session, at); s != nil && s.ready.Len() > 0 {
-			k, ok = entries.OrderKey{Seq: s.ready.First()}, true
+		if s := q.lockedSession(w.Session, at); s != nil {
+			k.Seq, ok = s.Next()
 		}
 	} else {
 		k, ok = q.index.Pick(at, w.lowest(), w.highest())
@@ -102,7 +101,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 	if q.cfg.ReceivePaused {
 		return Delivery{}, ErrReceivePaused
 	}
-	var mine *session
+	var mine *session.Session
 	if q.cfg.Sessions {
 		if mine = q.lockedSession(w.Session, at); mine == nil {
 			return Delivery{}, ErrSessionLockLost
@@ -137,7 +136,7 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 	}
 	if q.cfg.Sessions {
 		s := q.lockedSession(w.Session, q.at(now))
-		return s != nil && s.ready.Len() > 0
+		return s != nil && s.HasReady()
 	}
 	return q.index.HasReady(w.lowest(), w.highest())
 }
@@ -158,7 +157,7 @@ func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w Want, at int64, out *Effe
 	if q.cfg.Sessions {
 		l.Session, l.List = q.index.Groups.All[e.Group].SessionNo, lease.InSession
 		e.StateIndex = q.locks.Put(l)
-		q.locks.Link(&q.sessions.all[l.Session].locked, e.StateIndex)
+		q.locks.Link(&q.sessions.All[l.Session].Locked, e.StateIndex)
 		if e.Flags&entries.FlagDeferred == 0 { // else it is there
 			q.setAside(seq, e)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// lock is a message, or a session, in somebody's hands. Locks are not logged.
+// Lock is a message, or a session, in somebody's hands. Locks are not logged.
 type Lock struct {
 	Seq        entries.SeqNo // zero: the lock of a session
 	Nonce      uint64        // of the token
@@ -20,13 +20,13 @@ type Lock struct {
 	List       uint32        // timeline it is in; inSession if in its session's ring
 }
 
-// inSession is the span of a lock that ends with its session's.
+// InSession is the span of a lock that ends with its session's.
 const InSession = ^uint32(0)
 
-// ring is a list of locks, linked through their prev and next.
+// Ring is a list of locks, linked through their prev and next.
 type Ring struct{ head, tail uint32 }
 
-// first returns the slot of the first lock; zero if there is none.
+// First returns the slot of the first lock; zero if there is none.
 func (r *Ring) First() uint32 { return r.head }
 
 // expiryList is the locks that were taken for the same time: taken later, or
@@ -36,7 +36,7 @@ type expiryList struct {
 	duration int64
 }
 
-// locks keeps locks in one slice; entries refer to them by index. Zero is none.
+// LockTable keeps locks in one slice; entries refer to them by index. Zero is none.
 type LockTable struct {
 	All      []Lock
 	free     []uint32
@@ -45,7 +45,7 @@ type LockTable struct {
 	hints    []entries.SlotAddr // address of a token's message, by the low bits of its nonce; a power of two
 }
 
-// configure directs new locks to the timeline of their duration. A duration
+// Configure directs new locks to the timeline of their duration. A duration
 // that nobody uses any more gives its timeline away.
 func (ls *LockTable) Configure(d time.Duration) {
 	unused := len(ls.lists)
@@ -65,7 +65,7 @@ func (ls *LockTable) Configure(d time.Duration) {
 	ls.newLocks = uint32(unused)
 }
 
-// put stores a lock and returns its slot. It is in no ring yet.
+// Put stores a lock and returns its slot. It is in no ring yet.
 func (ls *LockTable) Put(l Lock) uint32 {
 	if k := len(ls.free); k > 0 {
 		slot := ls.free[k-1]
@@ -80,7 +80,7 @@ func (ls *LockTable) Put(l Lock) uint32 {
 	return uint32(len(ls.All) - 1)
 }
 
-// note remembers the address of a token's message, so that to settle it takes as
+// Note remembers the address of a token's message, so that to settle it takes as
 // long in a long queue as in a short one. It may be overwritten, and the message
 // may move: what hint returns is no more than that.
 func (ls *LockTable) Note(nonce uint64, n entries.SlotAddr) {
@@ -90,7 +90,7 @@ func (ls *LockTable) Note(nonce uint64, n entries.SlotAddr) {
 	ls.hints[nonce&uint64(len(ls.hints)-1)] = n
 }
 
-// hint returns what note remembered for a nonce, or the address of another message.
+// Hint returns what note remembered for a nonce, or the address of another message.
 func (ls *LockTable) Hint(nonce uint64) entries.SlotAddr {
 	if len(ls.hints) == 0 {
 		return 0
@@ -98,7 +98,7 @@ func (ls *LockTable) Hint(nonce uint64) entries.SlotAddr {
 	return ls.hints[nonce&uint64(len(ls.hints)-1)]
 }
 
-// begin lets the lock run from now in the current timeline.
+// Begin lets the lock run from now in the current timeline.
 func (ls *LockTable) Begin(slot uint32, now int64) {
 	l := &ls.All[slot]
 	t := &ls.lists[ls.newLocks]
@@ -106,7 +106,7 @@ func (ls *LockTable) Begin(slot uint32, now int64) {
 	ls.Link(&t.Ring, slot)
 }
 
-// keepForever lets a running lock have no end: it moves to a list of its own, which has
+// KeepForever lets a running lock have no end: it moves to a list of its own, which has
 // no first to end.
 func (ls *LockTable) KeepForever(slot uint32) {
 	ls.unlink(&ls.lists[ls.All[slot].List].Ring, slot)
@@ -120,13 +120,13 @@ func (ls *LockTable) KeepForever(slot uint32) {
 	ls.Link(&ls.lists[i].Ring, slot)
 }
 
-// renew lets a running lock begin again.
+// Renew lets a running lock begin again.
 func (ls *LockTable) Renew(slot uint32, now int64) {
 	ls.unlink(&ls.lists[ls.All[slot].List].Ring, slot)
 	ls.Begin(slot, now)
 }
 
-// expireNow ends a running lock, whose holder has given it up, before its time: it is first
+// ExpireNow ends a running lock, whose holder has given it up, before its time: it is first
 // in its timeline, and no token fits it any more.
 func (ls *LockTable) ExpireNow(slot uint32, now int64) {
 	l := &ls.All[slot]
@@ -142,17 +142,17 @@ func (ls *LockTable) ExpireNow(slot uint32, now int64) {
 	r.head = slot
 }
 
-// end frees the slot of a lock that is in an expiry list.
+// End frees the slot of a lock that is in an expiry list.
 func (ls *LockTable) End(slot uint32) { ls.EndIn(&ls.lists[ls.All[slot].List].Ring, slot) }
 
-// endIn frees the slot of a lock that is in ring r, which is that of its session.
+// EndIn frees the slot of a lock that is in ring r, which is that of its session.
 func (ls *LockTable) EndIn(r *Ring, slot uint32) {
 	ls.unlink(r, slot)
 	ls.All[slot] = Lock{}
 	ls.free = append(ls.free, slot)
 }
 
-// link adds a lock to the end of a ring.
+// Link adds a lock to the end of a ring.
 func (ls *LockTable) Link(r *Ring, slot uint32) {
 	l := &ls.All[slot]
 	l.prev, l.next = r.tail, 0
@@ -178,7 +178,7 @@ func (ls *LockTable) unlink(r *Ring, slot uint32) {
 	}
 }
 
-// first returns the lock that ends first, and when; zero if there is none.
+// First returns the lock that ends first, and when; zero if there is none.
 func (ls *LockTable) First() (slot uint32, until int64) {
 	until = entries.Never
 	for i := range ls.lists {

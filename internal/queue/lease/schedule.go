@@ -11,7 +11,7 @@ type scheduledEntry struct {
 	pos int // in order
 }
 
-// schedule keeps appointments; entries refer to them by index. Zero is none.
+// Schedule keeps appointments; entries refer to them by index. Zero is none.
 type Schedule struct {
 	All   []scheduledEntry
 	free  []uint32
@@ -46,7 +46,7 @@ func (s *Schedule) Remove(slot uint32) {
 	s.free = append(s.free, slot)
 }
 
-// first returns the next message due, and when; never if there is none.
+// First returns the next message due, and when; never if there is none.
 func (s *Schedule) First() (entries.SeqNo, int64) {
 	if len(s.order) == 0 {
 		return 0, entries.Never
