@@ -57,8 +57,9 @@ var pkgRules = map[string]pkgRule{
 	"objective": {never: pure},
 
 	// The broker.
-	"access": {may: []string{"entity", "limits", "sas"}},
-	"shard":  {may: []string{"machine", "queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"access":  {may: []string{"entity", "limits", "sas"}},
+	"shard":   {may: []string{"machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
 		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},
@@ -67,8 +68,15 @@ var pkgRules = map[string]pkgRule{
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
-	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os"}},
-	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
+
+	// What both Azure personalities share, and the personalities, which it does not know.
+	"azure":           {may: []string{"azure/*", "amqp/*", "broker", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+	"azure/condition": {may: []string{"amqp/*", "broker", "message", "access", "limits"}, never: []string{"os", "net"}},
+	"azure/wire":      {may: []string{"amqp/*", "message", "entity", "access"}, never: []string{"os", "sync", "context"}},
+	"azure/outbox":    {may: []string{"amqp/endpoint", "broker", "budget"}, never: []string{"os", "net", "context"}},
+	"servicebus":      {may: []string{"azure", "azure/*", "servicebus/*", "amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+	"eventhubs":       {may: []string{"azure", "azure/*", "eventhubs/*", "amqp/*", "broker", "stream", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+
 	"admin": {
 		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
 	},
@@ -83,7 +91,7 @@ var pkgRules = map[string]pkgRule{
 	"machine/machinetest": {may: []string{"machine"}},
 
 	// A broker without a wire, for tests.
-	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
+	"brokertest": {may: []string{"broker", "monitor", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
 	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},

@@ -18,16 +18,17 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
-	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
 // front is everything that faces the network: the top layer.
 type front struct {
 	cfg       Config
 	log       *slog.Logger
-	service   *servicebus.Service
+	service   *azure.Service
 	strict    access.Authority // for peers elsewhere
 	local     access.Authority // for peers on this machine
 	listeners []net.Listener
@@ -37,6 +38,7 @@ type front struct {
 	memory    *budget.Process
 	refusals  *refusals
 	disk      func() admin.Disk
+	broker    *broker.Broker
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
 
@@ -46,7 +48,7 @@ type front struct {
 }
 
 // listen opens the sockets. Nothing is accepted before run.
-func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
+func listen(cfg Config, service *azure.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
 	files := maxFiles()
 	limit := func() int {
 		if s := parts.Memory.Strangers(); s.Limit()-s.Used() < strangersReserve {
@@ -55,7 +57,7 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
 	}
 	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, web: newHandoff()}
+		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, broker: parts.Broker, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
@@ -277,7 +279,7 @@ func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 	}
 	switch speaks {
 	case protoAMQP:
-		f.serveAMQP(ctx, c, t, servicebus.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate, CertificateEnds: c.certificateEnds})
+		f.serveAMQP(ctx, c, t, azure.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate, CertificateEnds: c.certificateEnds})
 	case protoHTTP:
 		f.serveHTTP(c, t)
 	}
@@ -365,9 +367,9 @@ func (f *front) mayTalk(v *visitor) bool {
 }
 
 // serveAMQP serves an AMQP connection to its end.
-func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, peer servicebus.Peer) {
+func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, peer azure.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer.Known = t.known
+	peer.OnAuthenticated = t.known
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}

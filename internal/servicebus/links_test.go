@@ -12,6 +12,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -37,7 +38,7 @@ func TestAttachIsRefused(t *testing.T) {
 			"It is not possible for an entity that requires sessions to create a non-sessionful message receiver."},
 		{"session of a plain queue", receiveFrom(p, "q", session), "amqp:not-allowed", ""},
 		{"sender to a disabled queue", sendTo(p, "off"), "com.microsoft:entity-disabled", "is currently disabled."},
-		{"temporary node that is gone", sendTo(p, "$temporary/0123"), "amqp:not-found", ""},
+		{"dynamic node that is gone", sendTo(p, "$temporary/0123"), "amqp:not-found", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestSettlement(t *testing.T) {
 			return r.RejectMessage(ctx, m, nil)
 		}, 0, 1, 0, 0},
 		{"dead-letter", func(ctx context.Context, r *amqp.Receiver, m *amqp.Message) error {
-			return r.RejectMessage(ctx, m, &amqp.Error{Condition: condDeadLetter, Info: map[string]any{
+			return r.RejectMessage(ctx, m, &amqp.Error{Condition: condition.DeadLetter, Info: map[string]any{
 				keyReason: "why", keyDescription: "because", "new": int32(1),
 			}})
 		}, 0, 1, 0, 0},

@@ -25,14 +25,14 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
-	c := newConn(t.Context(), b.service, endpoint.NewConn(ours, endpoint.Config{}), Peer{})
-	c.out.do = func(func()) {} // the connection's context is over: nothing runs in it
+	_, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
+	c := first.(*links)
 	r := &receiver{c: c, link: new(endpoint.Link), path: "q"}
 	from, err := b.broker.OpenReceiver(t.Context(), "q", broker.ReceiverOptions{Sink: r})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.from.Store(new(origin(from)))
+	r.from.Store(new(brokerReceiver(from)))
 	from.Allow(3)
 	locked := func() (broker.Runtime, error) {
 		// The first question may be answered in the step that hands out or
@@ -46,7 +46,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	if err != nil || rt.Locked != 3 {
 		t.Fatalf("%d locked, %v, want 3", rt.Locked, err)
 	}
-	c.finish()
+	finish()
 	from.Close()
 	if rt, err = locked(); err != nil || rt.Locked != 0 || rt.Active != 3 {
 		t.Fatalf("%d active and %d locked, %v, want 3 and 0", rt.Active, rt.Locked, err)
@@ -68,21 +68,22 @@ func TestEncodedDeliveriesHoldNoBodies(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
-	c := newConn(t.Context(), b.service, endpoint.NewConn(ours, endpoint.Config{}), Peer{})
+	_, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
+	c := first.(*links)
 	ds, err := b.broker.Peek(t.Context(), "q", 0, 3, nil)
 	if err != nil || len(ds) != 3 {
 		t.Fatalf("%d messages, %v, want 3", len(ds), err)
 	}
 	w := work{to: &receiver{c: c, path: "q"}, deliveries: ds}
-	if out := c.loader.encode(&w); len(out.parcels) != 3 {
-		t.Fatalf("%d messages were encoded, want 3", len(out.parcels))
+	if out := c.loader.encode(&w); len(out.messages) != 3 {
+		t.Fatalf("%d messages were encoded, want 3", len(out.messages))
 	}
 	for i := range ds {
 		if ds[i].Loaded() {
 			t.Errorf("message %d is still in memory", i)
 		}
 	}
-	c.finish()
+	finish()
 }
 
 func TestLockTableReusesPlaces(t *testing.T) {

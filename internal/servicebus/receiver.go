@@ -13,6 +13,8 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -20,16 +22,16 @@ import (
 const (
 	// openTimeout bounds the opening of a receiver that waits for no session.
 	openTimeout = 30 * time.Second
-	// portion bounds the bytes on their way from the broker to one connection. Its
+	// maxInFlightBytes bounds the bytes on their way from the broker to one connection. Its
 	// receivers share it, but each may have one message.
-	portion = 8 << 20
+	maxInFlightBytes = 8 << 20
 	// maxOnTheWay bounds their number.
 	maxOnTheWay = 1 << 16
 	// unknownSize is how large messages are taken to be before one was seen.
 	unknownSize = 64 << 10
-	// unknownSizeForGood is that of messages that are taken for good: they cannot be
+	// unknownSizeSettled is that of messages that are received and deleted: they cannot be
 	// read again, and stay in memory while they wait.
-	unknownSizeForGood = 256 << 10
+	unknownSizeSettled = 256 << 10
 	// receiverCost is what a receiver takes: the broker's end, tables, and a goroutine
 	// until it is opened. A set has as much for each of its sources.
 	receiverCost = 8 << 10
@@ -38,18 +40,18 @@ const (
 // receiver is a link on which the peer receives from an entity. It is the
 // broker's Sink as well: those methods say so and may run on any goroutine.
 type receiver struct {
-	c    *conn
-	link *endpoint.Link
-	path string
-	mode broker.Mode
-	wish sessionWish
+	c       *links
+	link    *endpoint.Link
+	path    string
+	mode    broker.Mode
+	session sessionRequest
 
-	wishes  wishes             // of our own clients
+	options linkOptions        // of our own clients
 	recalls *recalls           // where it is asked for messages back; nil while there is none
 	cancel  context.CancelFunc // ends the wait for a session
 	// from is the broker's end, set once by the opening goroutine. It settles
 	// also after it was closed.
-	from   atomic.Pointer[origin]
+	from   atomic.Pointer[brokerReceiver]
 	cost   int64 // that it is charged with
 	closed bool  // from is
 	gone   bool  // detached
@@ -64,60 +66,59 @@ type receiver struct {
 	// that what is on its way between us needs no thought.
 	handled, allowed uint64
 	locks            lockTable
-	tokens           []queue.Token // scratch of disposition
-	stash            []stashed     // taken for good, waiting for credit
-	held             []event       // that wait for what was sent before to be written
-	departing        departures    // taken for good, on the way to the transport
-	never            neverLeft     // given to the endpoint, and not sent
+	tokens           []queue.Token     // scratch of disposition
+	settledBacklog   []settledDelivery // received and deleted, waiting for credit
+	held             []azure.Event     // that wait for what was sent before to be written
+	departing        departures        // received and deleted, on the way to the transport
+	never            neverLeft         // given to the endpoint, and not sent
 }
 
-func (c *conn) attachReceiver(l *endpoint.Link) error {
-	path := pathOf(l.Address())
-	if err := c.grants.require(access.Listen, path); err != nil {
+func (c *links) attachReceiver(l *endpoint.Link, path string) error {
+	if err := c.Require(access.Listen, path); err != nil {
 		return err
 	}
 	if err := checkFilters(l.Remote().Source); err != nil {
 		return err
 	}
-	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source), typical: unknownSize}
+	r := &receiver{c: c, link: l, path: path, session: sessionRequestOf(l.Remote().Source), typical: unknownSize}
 	if l.Remote().SenderSettleMode == frame.SenderSettled {
 		r.mode = broker.ReceiveAndDelete
-		r.typical = unknownSizeForGood
+		r.typical = unknownSizeSettled
 	}
 	o := broker.ReceiverOptions{
 		Mode:        r.mode,
 		Name:        l.Name(),
 		Sink:        r,
-		Session:     r.wish.id,
-		NextSession: r.wish.asked && r.wish.id == nil,
+		Session:     r.session.id,
+		NextSession: r.session.asked && r.session.id == nil,
 	}
 	var err error
-	if r.wishes, err = wishesOf(l.Remote().Properties, &o); err != nil {
+	if r.options, err = linkOptionsOf(l.Remote().Properties, &o); err != nil {
 		return err
 	}
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return err
 	}
 	timeout := openTimeout
 	if o.NextSession {
 		timeout = acceptTimeoutOf(l.Remote().Properties)
 	}
-	r.cost = receiverCost * int64(max(1, len(r.wishes.sources)))
-	if !c.mem.Take(r.cost) {
-		return errNoMemory
+	r.cost = receiverCost * int64(max(1, len(r.options.sources)))
+	if !c.Counter().Take(r.cost) {
+		return azure.ErrNoMemory
 	}
-	c.receivers++
-	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	c.receivers[r] = struct{}{}
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	r.cancel = cancel
-	c.attached(l, r)
+	c.Attached(l, r)
 	c.opening[r] = struct{}{}
-	c.helper.Go(func() {
+	c.Go(func() {
 		defer cancel()
 		from, err := r.open(ctx, o)
 		if err == nil {
 			r.from.Store(&from)
 		}
-		c.do(func() { r.opened(err) })
+		c.Do(func() { r.opened(err) })
 	})
 	return nil
 }
@@ -131,10 +132,10 @@ func (r *receiver) opened(err error) {
 	case err != nil:
 		r.refuse(r.refusal(err))
 	case r.over != nil:
-		r.refuse(r.c.wireError(r.path, r.over))
+		r.refuse(r.c.WireError(r.path, r.over))
 	default:
-		if err := r.check(); err != nil { // it may have waited for long
-			r.refuse(r.c.wireError(r.path, err))
+		if err := r.Check(); err != nil { // it may have waited for long
+			r.refuse(r.c.WireError(r.path, err))
 			return
 		}
 		r.accept()
@@ -149,11 +150,11 @@ func (r *receiver) refusal(err error) *endpoint.Error {
 	switch {
 	case errors.Is(err, broker.ErrSessionRequired):
 		return endpoint.Errorf(endpoint.CondNotAllowed, textSessionRequired)
-	case errors.Is(err, broker.ErrSessionLocked) && r.wish.id != nil:
-		return endpoint.Errorf(condSessionLocked,
-			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.wish.id)
+	case errors.Is(err, broker.ErrSessionLocked) && r.session.id != nil:
+		return endpoint.Errorf(condition.SessionCannotBeLocked,
+			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.session.id)
 	}
-	return r.c.wireError(r.path, err)
+	return r.c.WireError(r.path, err)
 }
 
 func (r *receiver) accept() {
@@ -161,26 +162,26 @@ func (r *receiver) accept() {
 	id := ""
 	properties, at := codec.BeginMap(nil)
 	n := 0
-	if from, ok := r.origin().(*broker.Receiver); ok && r.wish.asked {
+	if from, ok := r.brokerReceiver().(*broker.Receiver); ok && r.session.asked {
 		var until time.Time
 		id, until = from.Session()
 		properties = appendLockedUntil(properties, until)
 		n++
 	}
-	if r.wishes.any {
-		properties = r.wishes.appendGranted(properties)
+	if r.options.any {
+		properties = r.options.appendGranted(properties)
 		n++
 	}
 	if n > 0 {
 		a.Properties = codec.EndMap(properties, at, n)
 	}
-	a.Source = r.wish.granted(r.link.Remote().Source, id)
+	a.Source = r.session.granted(r.link.Remote().Source, id)
 	r.link.Accept(a)
-	r.credit()
+	r.Credit()
 }
 
-// origin returns the broker's end, nil if there is none yet.
-func (r *receiver) origin() origin {
+// brokerReceiver returns the broker's end, nil if there is none yet.
+func (r *receiver) brokerReceiver() brokerReceiver {
 	if from := r.from.Load(); from != nil {
 		return *from
 	}
@@ -190,19 +191,19 @@ func (r *receiver) origin() origin {
 // close closes the broker's end, if there is one yet. It runs in the connection's
 // context, or after it.
 func (r *receiver) close() {
-	if from := r.origin(); from != nil && !r.closed {
+	if from := r.brokerReceiver(); from != nil && !r.closed {
 		r.closed = true
 		from.Close()
 	}
 }
 
-func (r *receiver) detached() {
+func (r *receiver) Detached() {
 	r.gone = true
 	r.cancel()
-	r.c.receivers--
-	r.c.mem.Release(r.cost)
+	delete(r.c.receivers, r)
+	r.c.Counter().Release(r.cost)
 	r.takeHeld() // it goes back: the link takes no more
-	r.unstashAll()
+	r.releaseBacklog()
 	r.giveBack()
 	if _, opening := r.c.opening[r]; !opening {
 		r.close()
@@ -210,12 +211,12 @@ func (r *receiver) detached() {
 }
 
 // credit passes on what the peer is ready to take.
-func (r *receiver) credit() {
-	from := r.origin()
+func (r *receiver) Credit() {
+	from := r.brokerReceiver()
 	if from == nil || !r.link.Attached() {
 		return
 	}
-	r.unstash()
+	r.sendBacklog()
 	r.takeHeld()
 	r.allow(from)
 	if r.link.Draining() {
@@ -223,15 +224,15 @@ func (r *receiver) credit() {
 	}
 }
 
-func (r *receiver) drain(from origin) {
+func (r *receiver) drain(from brokerReceiver) {
 	r.drainFrom = r.handled
 	from.Drain()
 }
 
 // drained answers the peer's drain. As long as that brought messages there may be
-// more than one portion holds, so it is asked again.
+// more than one round brings, so it is asked again.
 func (r *receiver) drained() {
-	from := r.origin()
+	from := r.brokerReceiver()
 	if r.handled > r.drainFrom && r.link.Draining() && r.link.Credit() > 0 {
 		r.allow(from)
 		r.drain(from)
@@ -251,10 +252,11 @@ func (r *receiver) Drained() { r.c.loader.add(work{to: r, kind: eventDrained}) }
 // Ended takes its turn behind the deliveries before it.
 func (r *receiver) Ended(err error) { r.c.loader.add(work{to: r, kind: eventEnded, err: err}) }
 
-func (r *receiver) happened(e *event) {
+// Handle takes an event in the connection's context.
+func (r *receiver) Handle(e *azure.Event) {
 	switch {
-	case e.kind == eventSettled:
-		r.settled(e.sent, e.errs)
+	case e.Kind == eventSettled:
+		r.settled(e.Value.(*settlement))
 	case len(r.held) > 0 || !r.take(e):
 		r.held = append(r.held, *e)
 	}
@@ -263,27 +265,29 @@ func (r *receiver) happened(e *event) {
 // take deals with what comes from the broker, and reports whether all of e is done.
 // Deliveries stay while so much waits to be written to the peer that the endpoint wants
 // no more.
-func (r *receiver) take(e *event) bool {
-	switch e.kind {
+func (r *receiver) take(e *azure.Event) bool {
+	switch e.Kind {
 	case eventLoaded:
 		if r.link.Wait() {
 			return false
 		}
-		charge := e.load.charge
-		r.send(e.load)
+		out := e.Value.(*loaded)
+		charge := out.charge
+		r.send(out)
 		r.c.loader.sent(charge)
 	case eventReady:
-		for len(e.ready.deliveries) > 0 {
+		ready := e.Value.(*work)
+		for len(ready.deliveries) > 0 {
 			if r.link.Wait() {
 				return false
 			}
-			r.send(r.c.loader.encode(e.ready))
+			r.send(r.c.loader.encode(ready))
 		}
-		r.c.loader.sent(e.ready.charge)
+		r.c.loader.sent(ready.charge)
 	case eventDrained:
 		r.drained()
 	case eventEnded:
-		r.ended(e.err)
+		r.ended(e.Err)
 	}
 	return true
 }
@@ -302,24 +306,23 @@ func (r *receiver) ended(err error) {
 		r.over = err
 		return
 	}
-	r.c.detach(r.link, r.c.wireError(r.path, err))
+	r.link.Detach(r.c.WireError(r.path, err))
 }
 
-// send sends what was loaded. What the peer has no credit for goes back to its
-// place uncounted, or, when it was taken for good, waits for credit. What cannot
-// be read, or is larger than the peer takes, counts as failed: it would otherwise
-// come again at once, for ever.
+// send sends what was loaded. Without link credit, a locked message is released
+// (delivery count unchanged) and a pre-settled one waits in settledBacklog. An unreadable
+// or too large message is abandoned, so that its delivery count ends the retries.
 func (r *receiver) send(l *loaded) {
 	r.handled += uint64(l.taken)
-	if n := int64(len(l.parcels)); n > 0 {
+	if n := int64(len(l.messages)); n > 0 {
 		r.typical = (3*r.typical + int64(len(l.buf))/n) / 4
 	}
 	if r.mode == broker.ReceiveAndDelete {
-		r.sendForGood(l)
+		r.sendSettled(l)
 	} else {
 		r.sendLocked(l)
 	}
-	if from := r.origin(); from != nil {
+	if from := r.brokerReceiver(); from != nil {
 		r.topUp(from)
 	}
 	r.c.loader.recycle(l)
@@ -328,8 +331,8 @@ func (r *receiver) send(l *loaded) {
 func (r *receiver) sendLocked(l *loaded) {
 	var back []queue.Token
 	failed := slices.Clone(l.unreadable)
-	for i := range l.parcels {
-		p := &l.parcels[i]
+	for i := range l.messages {
+		p := &l.messages[i]
 		switch err := r.sendOne(p, l.source, l.buf[p.from:p.to]); {
 		case errors.Is(err, endpoint.ErrTooLarge):
 			failed = append(failed, p.token)
@@ -345,10 +348,10 @@ func (r *receiver) sendLocked(l *loaded) {
 	}
 }
 
-func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
+func (r *receiver) sendOne(p *encodedMessage, source int, payload []byte) error {
 	ref := r.locks.put(p.token)
 	tag := p.tag[:]
-	if len(r.wishes.sources) > 0 {
+	if len(r.options.sources) > 0 {
 		r.locks.from(ref, source)
 		// Messages of two queues may have equal tokens.
 		tag = append(tag, byte(source>>8), byte(source))
@@ -360,32 +363,32 @@ func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
 	return err
 }
 
-// room is how many deliveries the link takes now: what it has credit for, but no
+// availableCredit is how many deliveries the link takes now: what it has credit for, but no
 // more than its part of the connection's memory, because the peer may be slow to read
 // them.
-func (r *receiver) room() int64 {
-	others := max(1, int64(r.c.receivers))
-	most := min(portion/others/max(1, r.typical), maxOnTheWay/others)
+func (r *receiver) availableCredit() int64 {
+	others := max(1, int64(len(r.c.receivers)))
+	most := min(maxInFlightBytes/others/max(1, r.typical), maxOnTheWay/others)
 	if r.c.loader.usedUp.Load() {
 		most = 1
 	}
 	room := min(int64(r.link.Credit()), max(1, most))
-	return max(0, room-int64(len(r.stash)))
+	return max(0, room-int64(len(r.settledBacklog)))
 }
 
 // allow lets the broker deliver what there is room for.
-func (r *receiver) allow(from origin) {
-	r.allowed = r.handled + uint64(r.room())
+func (r *receiver) allow(from brokerReceiver) {
+	r.allowed = r.handled + uint64(r.availableCredit())
 	from.Allow(r.allowed)
 }
 
-// topUp makes the next portion known before the broker has used up this one.
-func (r *receiver) topUp(from origin) {
-	if left, room := int64(r.allowed)-int64(r.handled), r.room(); left < room && left <= room/2 {
+// topUp raises the limit before the broker has used up this one.
+func (r *receiver) topUp(from brokerReceiver) {
+	if left, room := int64(r.allowed)-int64(r.handled), r.availableCredit(); left < room && left <= room/2 {
 		r.allow(from)
 	}
 }
 
 func ignore([]error) {}
 
-func (r *receiver) transfer(*endpoint.Incoming) {}
+func (r *receiver) Transfer(*endpoint.Incoming) {}

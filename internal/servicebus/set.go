@@ -9,22 +9,24 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// origin is the broker's end of a receiver: one queue, or several as if they were
+// brokerReceiver is the broker's end of a receiver: one queue, or several as if they were
 // one.
-type origin interface {
+type brokerReceiver interface {
 	Allow(total uint64)
 	Drain()
 	Close()
 }
 
 // paths are those that the receiver takes messages from.
-func (r *receiver) paths() []string {
-	if len(r.wishes.sources) > 0 {
-		return r.wishes.sources
+func (r *receiver) Paths() []string {
+	if len(r.options.sources) > 0 {
+		return r.options.sources
 	}
 	return []string{r.path}
 }
@@ -32,40 +34,40 @@ func (r *receiver) paths() []string {
 // check asks for the right to listen at every queue that the receiver takes messages
 // from. One over several queues ends as a whole when a right to one of them ends:
 // its user must learn that there is a queue it gets nothing from any more.
-func (r *receiver) check() error {
-	for i, path := range r.paths() {
+func (r *receiver) Check() error {
+	for i, path := range r.Paths() {
 		id := uint64(0)
-		switch from := r.origin().(type) {
+		switch from := r.brokerReceiver().(type) {
 		case *broker.Receiver:
 			id = from.ID()
 		case *broker.Set:
 			id = from.ID(i)
 		}
 		if id != 0 { // there is none while it is opened
-			if err := r.c.isStill(path, id); err != nil {
+			if err := r.c.IsStill(path, id); err != nil {
 				return err
 			}
 		}
-		if err := r.c.grants.require(access.Listen, path); err != nil {
+		if err := r.c.Require(access.Listen, path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// open opens the broker's end as the peer wishes.
-func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (origin, error) {
-	if len(r.wishes.sources) == 0 {
-		from, err := r.c.svc.broker.OpenReceiver(ctx, r.path, o)
+// open opens the broker's end as the peer asks.
+func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (brokerReceiver, error) {
+	if len(r.options.sources) == 0 {
+		from, err := r.c.broker.OpenReceiver(ctx, r.path, o)
 		if err != nil {
 			return nil, err
 		}
 		return from, nil
 	}
-	if r.wishes.sources[0] != r.path {
-		return nil, endpoint.Errorf(condArgument, "The first of %s is not the address of the link.", propSources)
+	if r.options.sources[0] != r.path {
+		return nil, endpoint.Errorf(condition.ArgumentError, "The first of %s is not the address of the link.", propSources)
 	}
-	set, err := r.c.svc.broker.OpenSet(ctx, r.wishes.sources, r.wishes.rule, o, setSink{r})
+	set, err := r.c.broker.OpenSet(ctx, r.options.sources, r.options.rule, o, setSink{r})
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func (k setSink) Ended(err error) { k.r.Ended(err) }
 
 // settle decides about messages of one of the receiver's sources.
 func (r *receiver) settle(source int, tokens []queue.Token, o broker.Outcome, done func([]error)) {
-	switch from := r.origin().(type) {
+	switch from := r.brokerReceiver().(type) {
 	case *broker.Receiver:
 		from.Settle(tokens, o, done)
 	case *broker.Set:
@@ -111,10 +113,11 @@ func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outco
 		}
 		done := func(errs []error) {
 			if left.Add(-1) == 0 && charge > 0 {
-				r.c.member.Release(charge)
+				r.c.Memory().Release(charge)
 			}
 			if len(s.ids) > 0 {
-				r.c.out.post(event{to: r, kind: eventSettled, sent: part, errs: errs})
+				part.errs = errs
+				r.c.Post(azure.Event{To: r, Kind: eventSettled, Value: part})
 			}
 		}
 		r.settle(source, own, o, done)
@@ -124,7 +127,7 @@ func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outco
 // source returns the path of the queue that a message of a set came from; empty
 // for a plain receiver.
 func (r *receiver) source(i int) string {
-	if set, ok := r.origin().(*broker.Set); ok {
+	if set, ok := r.brokerReceiver().(*broker.Set); ok {
 		return set.Source(i)
 	}
 	return ""

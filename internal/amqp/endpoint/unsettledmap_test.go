@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestLedgerAgainstMap does random things to a map and to a plain map.
+func TestUnsettledMapAgainstMap(t *testing.T) {
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		var g unsettledMap
+		g.base, g.next = ^uint32(0)-1000, ^uint32(0)-1000 // ids wrap around soon
+		model := map[uint32]uint64{}
+		links := []*Link{{}, {}}
+		for step := range uint64(60_000) {
+			switch n := rnd.IntN(100); {
+			case n < 55:
+				id := g.put(entry{link: links[rnd.IntN(2)], ref: step})
+				model[id] = step
+			case n < 60:
+				g.skip()
+			case n < 95:
+				id := g.next - rnd.Uint32N(30)
+				if rnd.IntN(50) == 0 {
+					id = g.next - rnd.Uint32N(40_000)
+				}
+				e := g.get(id)
+				if ref, ok := model[id]; ok != (e != nil) || ok && e.ref != ref {
+					t.Fatalf("seed %d step %d: entry %d is %v, want %v %v", seed, step, id, e, ref, ok)
+				}
+				g.remove(id)
+				delete(model, id)
+			case step%1000 == 0:
+				first := g.next - rnd.Uint32N(40_000)
+				last := first + rnd.Uint32N(50_000)
+				var got []uint32
+				for id := range g.between(first, last) {
+					got = append(got, id)
+					g.remove(id)
+				}
+				want := slices.SortedFunc(func(yield func(uint32) bool) {
+					for id := range maps.Keys(model) {
+						if id-first <= last-first && !yield(id) {
+							return
+						}
+					}
+				}, func(a, b uint32) int { return int(int32(a - b)) })
+				if !slices.Equal(got, want) {
+					t.Fatalf("seed %d step %d: between %d and %d there are %d entries, want %d", seed, step, first, last, len(got), len(want))
+				}
+				for _, id := range want {
+					delete(model, id)
+				}
+			}
+		}
+		g.forget(links[0])
+		g.forget(links[1])
+		for id := range model {
+			if g.get(id) != nil {
+				t.Fatalf("entry %d outlived its link", id)
+			}
+		}
+	}
+}
+
+// One delivery that is never settled does not make a ring grow for those that are.
+func TestUnsettledMapMovesWhatStaysBehind(t *testing.T) {
+	var g unsettledMap
+	stays := g.put(entry{link: new(Link), ref: 7})
+	for range 10 * maxRing {
+		g.remove(g.put(entry{link: new(Link)}))
+	}
+	if len(g.ring) > maxRing {
+		t.Errorf("ring of %d entries for one, want at most %d", len(g.ring), maxRing)
+	}
+	if e := g.get(stays); e == nil || e.ref != 7 {
+		t.Errorf("entry %d is %v, want the one with 7", stays, e)
+	}
+}
+
+// A peer that settles late costs a ring while it does, and no map.
+func TestUnsettledMapGrowsWhileMuchIsUnsettled(t *testing.T) {
+	var g unsettledMap
+	l := new(Link)
+	for range 10 * maxRing {
+		g.put(entry{link: l})
+	}
+	if len(g.old) > 0 || len(g.ring) > 16*maxRing {
+		t.Errorf("%d entries in a map and a ring of %d, want none and at most %d", len(g.old), len(g.ring), 16*maxRing)
+	}
+	for id := range g.between(0, 10*maxRing) {
+		g.remove(id)
+	}
+	if len(g.ring) > maxRing {
+		t.Errorf("ring of %d entries for none, want at most %d", len(g.ring), maxRing)
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// maxAnonymousTargets bounds the addresses that an anonymous sender keeps open at a time.
+const maxAnonymousTargets = 64
+
+// anonymousSender is a link to the anonymous terminus: each message says itself where it
+// goes. Plain AMQP servers answer many clients over one such link.
+type anonymousSender struct {
+	c    *Conn
+	link *endpoint.Link
+	open map[string]Sender // by path
+}
+
+func (c *Conn) attachAnonymousSender(l *endpoint.Link) error {
+	if err := c.grants.requireSome(access.Send, ""); err != nil {
+		return err
+	}
+	c.Attached(l, &anonymousSender{c: c, link: l, open: map[string]Sender{}})
+	l.Accept(endpoint.Accept{Credit: SenderCredit})
+	return nil
+}
+
+func (r *anonymousSender) Transfer(in *endpoint.Incoming) {
+	d, charge := in.Delivery, r.c.TakeCharge()
+	s, ms, err := r.accept(in)
+	if err != nil || s == nil {
+		r.c.Unsynced().Release(charge)
+		r.answer(d, err)
+		return
+	}
+	s.Send(ms, func(err error) {
+		r.c.Post(Event{To: r, In: d, Charge: charge, Err: err})
+	})
+}
+
+// accept returns the messages of a delivery and the way to where they go; no way if
+// they are there already, at a dynamic node.
+func (r *anonymousSender) accept(in *endpoint.Incoming) (Sender, []*message.Message, error) {
+	ms, err := wire.Unpack(nil, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	to := ms[0].To()
+	if wire.IsDynamicNode(to) {
+		return nil, nil, r.c.svc.nodes.forward(to, ms)
+	}
+	s, err := r.sender(to)
+	if err != nil {
+		return nil, nil, r.c.WireError(to, err)
+	}
+	return s, ms, nil
+}
+
+// sender returns the way to addr. When there are too many, all are closed and
+// opened again as they are needed: a link with that many targets is rare.
+func (r *anonymousSender) sender(addr string) (Sender, error) {
+	path := wire.PathOf(addr)
+	if path == "" {
+		return nil, endpoint.Errorf(endpoint.CondNotAllowed, "A message to the anonymous terminus needs an address in its 'to' property.")
+	}
+	if err := r.c.grants.require(access.Send, path); err != nil {
+		return nil, err
+	}
+	if s, ok := r.open[path]; ok {
+		return s, nil
+	}
+	s, err := r.c.linksAt(path).OpenSender(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.open) >= maxAnonymousTargets {
+		r.Detached()
+	}
+	r.open[path] = s
+	return s, nil
+}
+
+// Handle answers a delivery, when the broker has made it durable.
+func (r *anonymousSender) Handle(e *Event) {
+	if e.Err != nil {
+		// A sender whose entity is gone must not be used again.
+		r.Detached()
+	}
+	r.answer(e.In, e.Err)
+}
+
+func (r *anonymousSender) answer(d endpoint.Delivery, err error) {
+	if err != nil {
+		r.link.Settle(d, frame.Rejected(r.c.WireError("", err)))
+		return
+	}
+	r.link.Settle(d, frame.Accepted())
+}
+
+// StoresDeliveries implements Storer.
+func (r *anonymousSender) StoresDeliveries() {}
+
+func (r *anonymousSender) Credit()                       {}
+func (r *anonymousSender) Disposition(*endpoint.Outcome) {}
+func (r *anonymousSender) Check() error                  { return r.c.grants.requireSome(access.Send, "") } // each message is checked by itself
+func (r *anonymousSender) Paths() []string               { return nil }
+
+func (r *anonymousSender) Detached() {
+	for path, s := range r.open {
+		s.Close()
+		delete(r.open, path)
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outbox
+
+import (
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
+)
+
+// Line A12 of the hardening list: a delivery is charged before it is taken over,
+// once, and the charge comes back whatever becomes of it.
+func TestUnsyncedCharges(t *testing.T) {
+	root := budget.New(4 * broker.Unsynced(1000))
+	var todo []func() // what is to run in the connection's context
+	resumed := 0
+	newConn := func() *Unsynced {
+		return NewUnsynced(root.Child(2*broker.Unsynced(1000)), func(f func()) { todo = append(todo, f) }, func() { resumed++ })
+	}
+	run := func() {
+		for _, f := range todo {
+			f()
+		}
+		todo = nil
+	}
+	used := func(what string, want int64) {
+		t.Helper()
+		if got := root.Used(); got != want*broker.Unsynced(1000) {
+			t.Errorf("%s: %d bytes are charged, want %d", what, got, want*broker.Unsynced(1000))
+		}
+	}
+	a, b := newConn(), newConn()
+	if !a.Room(1000) || !a.Room(1000) {
+		t.Fatal("no room at the beginning")
+	}
+	used("asked twice for one delivery", 1)
+	first := a.Take()
+	if !a.Room(1000) {
+		t.Fatal("no room for a second")
+	}
+	second := a.Take()
+	if a.Room(1000) || a.Room(1000) {
+		t.Error("a connection has more than its share")
+	}
+	if !b.Room(1000) {
+		t.Error("a connection that has its share holds up another")
+	}
+	used("two and one", 3)
+	a.answer(first)
+	used("answered in a pass that goes on", 3)
+	a.settle()
+	used("given to who waits", 3)
+	if resumed != 0 {
+		t.Error("resumed outside of the connection's context")
+	}
+	run()
+	if resumed != 1 || !a.Room(1000) {
+		t.Errorf("resumed %d times; what was waited for must be there", resumed)
+	}
+	third := a.Take()
+	a.answer(second)
+	a.answer(third)
+	a.settle()
+	used("all of a answered", 1)
+	if !b.Room(500) {
+		t.Error("no room for something smaller")
+	}
+	if got := root.Used(); got != broker.Unsynced(500) {
+		t.Errorf("the unused charge was kept: %d bytes", got)
+	}
+	b.Close()
+	used("closed with an unused charge", 0)
+
+	// Closed while it waits, and while the room it waited for is on its way.
+	for _, late := range []bool{false, true} {
+		c := newConn()
+		c.account.TryTake(c.account.Limit())
+		if c.Room(1000) {
+			t.Fatal("room in a full account")
+		}
+		if late {
+			c.account.Release(c.account.Limit())
+		}
+		c.Close()
+		if !late {
+			c.account.Release(c.account.Limit())
+		}
+		todo = nil // a connection that is over runs nothing
+		used("closed while it waits", 0)
+	}
+}

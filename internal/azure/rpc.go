@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+const (
+	// requestWindow bounds the requests of one link that are being served.
+	requestWindow = 100
+	// partingCost is what a reply takes beside its bytes while it waits.
+	partingCost = 256
+)
+
+// requests is a link on which the peer sends requests to a node.
+type requests struct {
+	c    *Conn
+	link *endpoint.Link
+	node string // path of the node
+	// entity is the ID of the entity that requests are about; zero is none.
+	entity uint64
+	serve  func(*request)
+	done   func() // runs when the link is gone; may be nil
+}
+
+// replies is a link on which the peer receives the answers of a node.
+type replies struct {
+	c       *Conn
+	link    *endpoint.Link
+	node    string
+	entity  uint64    // of the requests; zero is none
+	backlog []parting // waiting for credit, oldest first
+	next    uint64    // makes delivery tags
+	done    func()
+	tokens  bool // of $cbs
+	// leaving are the replies that would be missed and that the transport has
+	// not taken yet, by their number.
+	leaving map[uint64]parting
+}
+
+// parting is a payload that waits to leave.
+type parting struct {
+	payload []byte
+	lost    func() // runs if it never leaves; may be nil
+	charge  int64  // while it waits for credit
+}
+
+// request is one request, with bytes of its own.
+type request struct {
+	from     *requests
+	delivery endpoint.Delivery
+	message  *message.Message
+	charge   int64
+}
+
+// requestCost is what a request of size bytes takes until it is answered: its bytes,
+// and what is read from them.
+func requestCost(size int) int64 { return 3*int64(size) + 2<<10 }
+
+// reply is the answer to a request.
+type reply struct {
+	wire.Reply
+	lost func() // runs if it never leaves; may be nil
+}
+
+func (q *requests) Transfer(in *endpoint.Incoming) {
+	charge := requestCost(len(in.Payload))
+	if !q.c.mem.Take(charge) {
+		q.link.Settle(in.Delivery, frame.Rejected(ErrNoMemory))
+		return
+	}
+	ms, err := wire.Unpack(nil, in)
+	if err != nil {
+		q.c.mem.Release(charge)
+		q.link.Settle(in.Delivery, frame.Rejected(q.c.WireError(q.node, err)))
+		return
+	}
+	q.serve(&request{from: q, delivery: in.Delivery, message: ms[0], charge: charge})
+}
+
+// property returns an application property of the request as text.
+func (r *request) property(name string) string {
+	v, _ := r.message.Property(name)
+	s, _ := v.Str()
+	return s
+}
+
+// answer settles the request, for which the Go SDK waits, and sends the reply behind
+// that: uAMQP forgets a request when its reply comes, and crashes on a disposition for
+// a request that it has forgotten.
+func (q *requests) answer(r *request, a reply) {
+	q.link.SettleNow(r.delivery, frame.Accepted())
+	payload := a.Encode(r.message)
+	q.c.mem.Release(r.charge)
+	r.charge = 0
+	if wire.IsDynamicNode(r.message.ReplyTo()) {
+		m, err := message.Parse(payload)
+		if err == nil {
+			// $cbs answers strangers too, who may not send there.
+			err = q.c.grants.requireSome(access.Send, wire.PathOf(r.message.ReplyTo()))
+		}
+		if err == nil {
+			err = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader may have left
+		}
+		if err != nil && a.lost != nil {
+			a.lost()
+		}
+		return
+	}
+	if to := q.replyLink(r.message.ReplyTo()); to != nil {
+		to.send(parting{payload: payload, lost: a.lost})
+		return
+	}
+	q.c.log.Debug("no link for a reply", "node", q.node)
+	if a.lost != nil {
+		a.lost()
+	}
+}
+
+// replyLink finds the link that replyTo means. SDKs name the target address of
+// their receiver, or its link name; what they write need not be an address at
+// all. Failing that, the only receiver on the node will be it.
+func (q *requests) replyLink(replyTo string) *replies {
+	var session, everywhere []*replies
+	for _, a := range q.c.links {
+		if to, ok := a.node.(*replies); ok && to.node == q.node {
+			everywhere = append(everywhere, to)
+			if to.link.Session() == q.link.Session() {
+				session = append(session, to)
+			}
+		}
+	}
+	for _, group := range [][]*replies{session, everywhere} {
+		for _, match := range []func(*replies) bool{
+			func(to *replies) bool { return to.target() == replyTo },
+			func(to *replies) bool { return to.link.Name() == replyTo },
+			func(*replies) bool { return len(group) == 1 },
+		} {
+			for _, to := range group {
+				if match(to) {
+					return to
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (to *replies) target() string {
+	if t := to.link.Remote().Target; t != nil {
+		return t.Address
+	}
+	return ""
+}
+
+// send sends a reply, settled, as all these receivers ask for. One that cannot leave at
+// once is charged; a peer that has too many of them waiting loses the link, or, if it
+// is that of its tokens, the oldest of them.
+func (to *replies) send(p parting) {
+	if to.tokens && len(to.backlog) >= limits.TokenReplies {
+		to.drop()
+	}
+	p.charge = int64(len(p.payload)) + partingCost
+	for !to.c.mem.Take(p.charge) {
+		if !to.tokens || len(to.backlog) == 0 {
+			p.charge = 0
+			break
+		}
+		to.drop()
+	}
+	to.backlog = append(to.backlog, p)
+	to.Credit()
+	switch {
+	case len(to.backlog) > limits.Replies, len(to.backlog) > 0 && p.charge == 0 && !to.tokens:
+		to.link.Detach(endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
+	case len(to.backlog) > 0 && p.charge == 0:
+		to.backlog = to.backlog[:len(to.backlog)-1] // it was the only one
+	}
+}
+
+// drop forgets the oldest reply.
+func (to *replies) drop() {
+	to.c.mem.Release(to.backlog[0].charge)
+	to.backlog = to.backlog[1:]
+}
+
+func (to *replies) Credit() {
+	for len(to.backlog) > 0 {
+		to.next++
+		p := to.backlog[0]
+		if p.lost != nil {
+			if to.leaving == nil {
+				to.leaving = map[uint64]parting{}
+			}
+			to.leaving[to.next] = p // before Send, which may tell at once
+		}
+		o := endpoint.Outgoing{Tag: wire.Tag(to.next), Settled: true, Payload: p.payload, Ref: to.next}
+		if to.link.Send(o) != nil {
+			delete(to.leaving, to.next)
+			return
+		}
+		to.drop()
+	}
+	to.backlog = nil
+	to.link.DrainDone()
+}
+
+// sent and unsent implement tracked.
+func (to *replies) Sent(ref uint64) { delete(to.leaving, ref) }
+
+func (to *replies) Unsent(ref uint64) {
+	if p, ok := to.leaving[ref]; ok {
+		delete(to.leaving, ref)
+		p.lost()
+	}
+}
+
+// failed is the reply that tells of an error.
+func (c *Conn) failed(addr string, err error) reply {
+	f := c.failureOf(addr, err)
+	return reply{Reply: wire.Reply{Status: f.Status, Text: f.Description, Condition: f.Condition, Body: wire.Done}}
+}
+
+func (q *requests) Credit()                       {}
+func (q *requests) Disposition(*endpoint.Outcome) {}
+
+// ofEntity returns the path of a node that belongs to an entity.
+func ofEntity(id uint64, path string) []string {
+	if id == 0 {
+		return nil
+	}
+	return []string{path}
+}
+
+func (q *requests) Paths() []string { return []string{q.node} }
+
+// check looks at the entity alone: every request is checked by itself.
+func (q *requests) Check() error {
+	if q.entity == 0 {
+		return nil
+	}
+	return q.c.IsStill(q.node, q.entity)
+}
+
+func (q *requests) Detached() {
+	if q.done != nil {
+		q.done()
+	}
+}
+
+func (to *replies) Transfer(*endpoint.Incoming) {}
+func (to *replies) Disposition(o *endpoint.Outcome) {
+	for _, d := range o.Deliveries {
+		to.link.SettleOut(d.ID, frame.Accepted())
+	}
+}
+func (to *replies) Paths() []string { return ofEntity(to.entity, to.node) }
+
+func (to *replies) Check() error {
+	if to.entity == 0 {
+		return nil
+	}
+	return to.c.IsStill(to.node, to.entity)
+}
+
+func (to *replies) Detached() {
+	for _, p := range to.backlog {
+		to.c.mem.Release(p.charge)
+		if p.lost != nil {
+			p.lost()
+		}
+	}
+	to.backlog = nil
+	if to.done != nil {
+		to.done()
+	}
+}

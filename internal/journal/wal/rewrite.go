@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wal
+
+import (
+	"errors"
+	"hash/crc32"
+	"io/fs"
+)
+
+// repairSegment repairs a segment in place and returns the number of the record behind
+// it. number is that of its first record, next that of the first one behind it,
+// each zero if not known.
+func (r *repairer) repairSegment(s *scannedSegment, number, next uint64) (uint64, error) {
+	var fixes []span
+	var firsts, nexts []uint64
+	for sp, err := range s.seg.spans() {
+		if err != nil {
+			return 0, err
+		}
+		if sp.err == nil {
+			if len(nexts) > 0 && nexts[len(nexts)-1] == 0 {
+				nexts[len(nexts)-1] = sp.head.first
+			}
+			number = sp.head.first + uint64(sp.head.count)
+			continue
+		}
+		if sp.rest && !s.ends {
+			if !r.cutToSynced(s.seg, &sp) {
+				break // the end of the log
+			}
+		}
+		if n := len(fixes); n > 0 && fixes[n-1].end == sp.off {
+			fixes[n-1].end, fixes[n-1].rest = sp.end, sp.rest // only its header was whole
+			continue
+		}
+		fixes, firsts, nexts = append(fixes, sp), append(firsts, number), append(nexts, 0)
+	}
+	for i, sp := range fixes {
+		if sp.rest {
+			nexts[i] = next
+		}
+		end, after, err := r.rewriteDamaged(s.seg, sp, firsts[i], nexts[i])
+		if err != nil {
+			return 0, err
+		}
+		if sp.rest {
+			number = after
+			if err := s.seg.seal(end, number); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return number, nil
+}
+
+// cutToSynced makes of the end of a log, where nothing behind proves that there was
+// a batch, the part that the manifest says was synced. It reports whether there is
+// any.
+func (r *repairer) cutToSynced(seg *segment, sp *span) bool {
+	at := r.manifest.Synced
+	if r.manifest.block(at) != seg.number || at <= seg.position(sp.off+batchHeader) || at > seg.position(sp.end) {
+		return false
+	}
+	sp.end, sp.rest = uint64(at)%r.manifest.SegmentSize, false
+	return true
+}
+
+// seal ends the segment at off.
+func (s *segment) seal(off, number uint64) error {
+	b := new(batch)
+	b.reset(s, off, kindSeal, number)
+	b.finish(s.position(off))
+	if _, err := s.file.WriteAt(b.buf, int64(off)); err != nil {
+		return err
+	}
+	return s.file.Sync()
+}
+
+// rewriteDamaged replaces the damaged bytes of sp by one batch that holds every record
+// in them that is whole, and tombstones for the others. It returns where that batch
+// ends and the number behind it. Record 42 of a batch is damaged, for instance:
+//
+//	before  │ header │ 41        │ 42 ▒▒▒▒▒▒▒▒ │ 43   │ 44   │ next batch, first = 45
+//	after   │ header │ 41        │ tombstone   │ 43   │ 44   │ next batch, first = 45
+//	         count 4              shard 2³²−1, number 42, epoch 1: records that it
+//	         new digest           represents, payload of zeros up to 43
+//
+// Records that are whole stay where they are, since others refer to them by their
+// address. The tombstone fills the bytes between them exactly, and its count keeps the
+// numbers dense. If the header is damaged, too, the frames are found by their numbers,
+// and the batches around say which numbers are possible. Replay skips tombstones; Read
+// at the address of one is ErrFreed.
+func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (end, number uint64, err error) {
+	old := make([]byte, sp.end-sp.off)
+	if _, err := seg.file.ReadAt(old, int64(sp.off)); err != nil {
+		return 0, 0, err
+	}
+	whole := findFrames(old, seg.seed, sp.off, first, next)
+	if first == 0 { // nothing before tells us, so what is left has to
+		first = max(next, 1)
+		if len(whole) > 0 {
+			first = whole[0].number
+		}
+	}
+	p := &patch{seg: seg, off: sp.off, number: first, buf: make([]byte, batchHeader, len(old))}
+	for _, f := range whole {
+		if err := p.fill(f.at, f.number); err != nil {
+			return 0, 0, err
+		}
+		p.buf = append(p.buf, old[f.at:f.at+f.size]...)
+		p.count += f.records
+		p.number += uint64(f.records)
+	}
+	switch lost := max(next, p.number); {
+	case !sp.rest:
+		err = p.fill(len(old), lost)
+	case lost > p.number:
+		err = p.fill(len(p.buf)+frameHeader, lost)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	r.drop(Dropped{File: seg.name, Offset: sp.off, First: p.firstLost, Records: p.lost, Reason: sp.err})
+	if len(p.buf) == batchHeader && sp.rest {
+		return sp.off, p.number, nil // not even a batch was there
+	}
+	return sp.off + uint64(len(p.buf)), p.number, p.write(first)
+}
+
+// patch is the batch that takes the place of damage.
+type patch struct {
+	seg       *segment
+	off       uint64
+	buf       []byte
+	number    uint64 // of the next record
+	count     uint32
+	lost      uint64
+	firstLost uint64
+}
+
+// fill puts a tombstone from the end of the patch up to at, which stands for the
+// records up to number.
+func (p *patch) fill(at int, number uint64) error {
+	size := at - len(p.buf)
+	if size == 0 && number == p.number {
+		return nil
+	}
+	if size < frameHeader {
+		return p.seg.damage(p.off+uint64(len(p.buf)), errors.New("no space for a tombstone"))
+	}
+	n := number - p.number
+	if p.lost == 0 {
+		p.firstLost = p.number
+	}
+	tombstone := make([]byte, size)
+	frame{tombstoneShard, uint32(n), p.number, make([]byte, size-frameHeader)}.put(tombstone)
+	sumFrame(tombstone, p.seg.seed, p.off+uint64(len(p.buf)))
+	p.buf = append(p.buf, tombstone...)
+	p.count, p.lost, p.number = p.count+uint32(n), p.lost+n, number
+	return nil
+}
+
+func (p *patch) write(first uint64) error {
+	digest := uint32(0)
+	for at := range frames(p.buf) {
+		digest = crc32.Update(digest, castagnoli, p.buf[at:at+4])
+	}
+	batchHead{
+		kind: kindRecords, length: uint32(len(p.buf)), count: p.count,
+		digest: digest, first: first, synced: p.seg.position(p.off),
+	}.encode(p.buf, p.seg.seed, p.off)
+	if _, err := p.seg.file.WriteAt(p.buf, int64(p.off)); err != nil {
+		return err
+	}
+	return p.seg.file.Sync()
+}
+
+// foundFrame is a frame that is whole, amid damage.
+type foundFrame struct {
+	at, size int
+	number   uint64
+	records  uint32
+}
+
+// findFrames finds the whole frames in b, which lies at off, numbered from first
+// up to next as far as these are known. Only numbers that could be are looked at
+// closely, so that garbage costs little.
+func findFrames(b []byte, seed uint32, off, first, next uint64) []foundFrame {
+	var found []foundFrame
+	expect := first
+	for at := batchHeader; at+frameHeader <= len(b); {
+		n := le.Uint64(b[at+16:])
+		possible := n >= max(expect, 1) && (next == 0 || n < next) &&
+			(expect == 0 || n-expect <= uint64(len(b)/frameHeader))
+		if possible {
+			f, size, err := decodeFrame(b[at:], seed, off+uint64(at))
+			// A frame without space for a tombstone before it is dropped, too.
+			if err == nil && (n == expect || len(found) == 0 || at-found[len(found)-1].end() >= frameHeader) {
+				found = append(found, foundFrame{at, size, n, uint32(f.records())})
+				expect = n + f.records()
+				at += size
+				continue
+			}
+		}
+		at += alignment
+	}
+	return found
+}
+
+func (f foundFrame) end() int { return f.at + f.size }
+
+// replace makes a new segment in place of one that is lost, with nothing in it
+// but the tombstone.
+func (r *repairer) replace(s *scannedSegment, number, next uint64) error {
+	var err error
+	if s.seg, err = r.makeSegment(s.number, tombstoneSegment); err != nil {
+		return err
+	}
+	if number == 0 {
+		number = next
+	}
+	h := &patch{seg: s.seg, off: headerSize, number: number, buf: make([]byte, batchHeader)}
+	if err := h.fill(batchHeader+frameHeader, next); err != nil {
+		return err
+	}
+	r.drop(Dropped{File: s.seg.name, First: number, Records: h.lost, Reason: s.err})
+	if err := h.write(number); err != nil {
+		return err
+	}
+	return s.seg.seal(headerSize+uint64(len(h.buf)), next)
+}
+
+// makeSegment makes an empty segment, in place of one of that number if there is.
+func (r *repairer) makeSegment(number, size uint64) (*segment, error) {
+	const spareFile = "0" + spareSuffix // no other spare has this number
+	if err := r.fs.Remove(spareFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	p, err := makeSpare(r.fs, spareFile, size)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.format(r.fs, number, r.manifest.SegmentSize)
+	if err != nil {
+		return nil, errors.Join(err, p.file.Close())
+	}
+	return s, nil
+}
+
+// tombstoneSegment is the size of a segment that holds a tombstone and nothing else.
+const tombstoneSegment = 4 << 10

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package servicebus
+
+import (
+	"math"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Properties of a receiver's attach that are ours. Clients of other brokers do not
+// send them; a broker that is not ours does not send back propGranted, by which
+// our clients notice that their options were not understood. They are on the wire
+// and never change.
+const (
+	propMinLevel = "triagemq:min-level"
+	propMaxLevel = "triagemq:max-level"
+	propMinClass = "triagemq:min-class"
+	propMaxClass = "triagemq:max-class"
+	propSources  = "triagemq:sources"
+	propRule     = "triagemq:rule"
+	propRecall   = "triagemq:recall"
+	propTell     = "triagemq:tell-level" // tell the level and class of each message
+	propLink     = "triagemq:link"       // of a link about recalls: the name of the receiver's
+	propGranted  = "triagemq:granted"
+)
+
+// maxSources bounds the queues of one receiver.
+const maxSources = 256
+
+// linkOptions are what our own clients ask for beyond what others know.
+type linkOptions struct {
+	any     bool     // there is one
+	sources []string // paths, in order of preference; none for a plain receiver
+	rule    broker.Rule
+	recall  bool // it keeps messages that it has not started and gives them back
+	tell    bool // it wants to know the level and class of each message
+}
+
+// linkOptionsOf reads the options of an attach and puts those about levels into o.
+func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions, err error) {
+	level := func(key string, to *queue.Level) bool {
+		v, ok := wire.Lookup(properties, key)
+		if !ok || err != nil {
+			return false
+		}
+		n, isNumber := wire.Integer(v)
+		if !isNumber || n < 0 || n > math.MaxUint8 {
+			err = endpoint.Errorf(condition.ArgumentError, "The link property %s is not a level of 0 to 255.", key)
+			return false
+		}
+		*to, w.any = queue.Level(n), true
+		return true
+	}
+	level(propMinLevel, &o.MinLevel)
+	o.Capped = level(propMaxLevel, &o.MaxLevel)
+	for key, to := range map[string]*string{propMinClass: &o.MinClass, propMaxClass: &o.MaxClass} {
+		if text, ok := wire.LookupText(properties, key); ok {
+			*to, w.any = string([]byte(text)), true // the attach's bytes are not ours
+		}
+	}
+	if err == nil {
+		err = w.readSources(properties)
+	}
+	if v, ok := wire.Lookup(properties, propRecall); ok {
+		w.recall, _ = v.Bool()
+		o.Recall, w.any = w.recall, true
+	}
+	if v, ok := wire.Lookup(properties, propTell); ok {
+		w.tell, _ = v.Bool()
+		w.any = true
+	}
+	return w, err
+}
+
+func (w *linkOptions) readSources(properties []byte) error {
+	v, ok := wire.Lookup(properties, propSources)
+	if !ok {
+		return nil
+	}
+	for item := range v.List() {
+		addr, isText := item.Str()
+		if !isText || len(w.sources) == maxSources {
+			return endpoint.Errorf(condition.ArgumentError, "The link property %s is not a list of up to %d addresses.", propSources, maxSources)
+		}
+		w.sources = append(w.sources, wire.PathOf(addr))
+	}
+	rule, _ := wire.LookupText(properties, propRule)
+	switch rule {
+	case "", "order":
+		w.rule = broker.ByOrder
+	case "level":
+		w.rule = broker.ByLevel
+	default:
+		return endpoint.Errorf(condition.ArgumentError, "The link property %s is neither order nor level.", propRule)
+	}
+	w.any = w.any || len(w.sources) > 0
+	return nil
+}
+
+// appendGranted adds to the answer of an attach that its options were understood.
+func (w *linkOptions) appendGranted(b []byte) []byte {
+	return codec.AppendBool(codec.AppendSymbol(b, propGranted), true)
+}

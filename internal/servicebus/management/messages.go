@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// verdicts by the words of update-disposition; "defered" is how the service
+// spells it.
+var verdicts = map[string]broker.Verdict{
+	"completed": broker.Complete,
+	"abandoned": broker.Abandon,
+	"suspended": broker.DeadLetter,
+	"defered":   broker.Defer,
+	"deferred":  broker.Defer,
+	"released":  broker.Release,
+}
+
+func renewLock(ctx context.Context, k *call) (codec.Value, error) {
+	tokens, err := k.tokens("lock-tokens")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	until, err := k.broker.Renew(ctx, k.Entity(), tokens, k.held...)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	// An array: the Go SDK does not take a list.
+	return wire.Result("expirations", codec.Raw(codec.AppendTimestampArray(nil, until))), nil
+}
+
+func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
+	tokens, err := k.tokens("lock-tokens")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	word, err := k.MustText("disposition-status")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	verdict, ok := verdicts[word]
+	if !ok {
+		return codec.Value{}, azure.BadArgument("disposition-status", "completed, abandoned, suspended or defered")
+	}
+	o := broker.Outcome{Verdict: verdict}
+	if reason := k.Text("deadletter-reason"); reason != nil {
+		o.Reason = *reason
+	}
+	if description := k.Text("deadletter-description"); description != nil {
+		o.Description = *description
+	}
+	changes, _ := k.Body().Lookup("properties-to-modify")
+	o.Properties = Changes(changes)
+	return wire.Done, k.broker.Settle(ctx, k.Entity(), tokens, o, k.held...)
+}
+
+func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
+	v, _ := k.Body().Lookup("from-sequence-number")
+	from, ok := wire.Integer(v)
+	if !ok {
+		return codec.Value{}, azure.BadArgument("from-sequence-number", "a number")
+	}
+	most, err := k.Count("message-count", limits.PeekedMessages)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	ds, err := k.broker.Peek(ctx, k.Entity(), queue.SeqNo(max(from, 0)), most, k.Text("session-id"))
+	if err != nil {
+		return codec.Value{}, err
+	}
+	return k.messagesOf(ds, k.ReplyLimit(), peekedStamp)
+}
+
+func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) {
+	seqs, err := k.numbers("sequence-numbers")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	mode := broker.PeekLock
+	if v, ok := k.Body().Lookup("receiver-settle-mode"); ok {
+		if n, ok := wire.Integer(v); ok && n == 0 {
+			mode = broker.ReceiveAndDelete
+		}
+	}
+	ds, err := k.broker.ReceiveDeferred(ctx, k.Entity(), seqs,
+		broker.Deferred{Mode: mode, Session: k.session, MaxBytes: k.ReplyLimit()})
+	if err != nil {
+		return codec.Value{}, err
+	}
+	k.OnLost(func() { broker.Return(ds) })
+	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.BrokerProperties {
+		k.broker.HandedOut(k.Entity(), k.Conn().Sending().Key, d, m)
+		s := StampOf(d, mode)
+		s.State = message.StateDeferred
+		return s
+	})
+}
+
+func peekedStamp(d *broker.Delivery, _ *message.Message) message.BrokerProperties {
+	s := StampOf(d, broker.ReceiveAndDelete) // no lock to tell of
+	switch {
+	case d.State == queue.Deferred || d.Deferred: // also while somebody holds it
+		s.State = message.StateDeferred
+	case d.State == queue.Scheduled:
+		s.State = message.StateScheduled
+	default:
+		s.State = message.StateActive
+	}
+	return s
+}
+
+// messagesOf makes the body of a reply with messages, as many as most bytes hold but
+// at least one; null when there is none. One that is larger than what was reserved for the
+// reply is charged before it is read.
+func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Delivery, *message.Message) message.BrokerProperties) (codec.Value, error) {
+	var list []codec.Value
+	size := 0
+	for i := range ds {
+		d := &ds[i]
+		if size > 0 && size+int(d.Body.Size) > most {
+			break // the client asks again
+		}
+		if err := k.ReserveFor(int(d.Body.Size)); err != nil {
+			return codec.Value{}, err
+		}
+		m, err := d.Message()
+		if errors.Is(err, queue.ErrNotFound) {
+			continue // settled since
+		}
+		if err != nil {
+			return codec.Value{}, err
+		}
+		if size > 0 && size+m.Size() > most {
+			break // the client asks again
+		}
+		s := stamp(d, m)
+		size += m.Size()
+		entry := []any{"message", codec.Binary(message.AppendDelivery(nil, m, s))}
+		if s.HasLock {
+			entry = append(entry, "lock-token", codec.UUID(s.LockToken))
+		}
+		list = append(list, wire.Result(entry...))
+	}
+	if len(list) == 0 {
+		return codec.Value{}, nil
+	}
+	return wire.Result("messages", codec.List(list...)), nil
+}
+
+func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
+	entries, err := k.List("messages")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	ms, size := make([]*message.Message, len(entries)), 0
+	for i, e := range entries {
+		v, _ := e.Lookup("message")
+		raw, ok := v.Bytes()
+		if !ok {
+			return codec.Value{}, azure.BadArgument("messages", "a list of maps with a message")
+		}
+		if ms[i], err = message.Parse(raw); err != nil {
+			return codec.Value{}, err
+		}
+		size += len(raw)
+	}
+	charge := broker.Unsynced(size)
+	if err := k.Conn().Unsynced().Take(ctx, charge); err != nil {
+		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
+	}
+	defer k.Conn().Unsynced().Release(charge)
+	if err := k.Still(); err != nil { // it may have waited for that
+		return codec.Value{}, err
+	}
+	seqs, err := k.broker.Schedule(ctx, k.Entity(), ms, k.Conn().Sending())
+	if err != nil {
+		return codec.Value{}, err
+	}
+	numbers := make([]int64, len(seqs))
+	for i, s := range seqs {
+		numbers[i] = int64(s)
+	}
+	return wire.Result("sequence-numbers", codec.Raw(codec.AppendLongArray(nil, numbers))), nil
+}
+
+func cancelScheduledMessage(ctx context.Context, k *call) (codec.Value, error) {
+	seqs, err := k.numbers("sequence-numbers")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	return wire.Done, k.broker.CancelScheduled(ctx, k.Entity(), seqs)
+}
+
+func batchDeleteMessages(ctx context.Context, k *call) (codec.Value, error) {
+	most, err := k.Count("message-count", limits.Deleted)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	before, err := k.Time("enqueued-time-utc")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	n, err := k.broker.DeleteMessages(ctx, k.Entity(), before, most)
+	if err != nil || n == 0 {
+		return codec.Value{}, err
+	}
+	return wire.Result("message-count", codec.Int(int32(n))), nil
+}
