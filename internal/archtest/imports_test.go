@@ -36,22 +36,25 @@ var pkgRules = map[string]pkgRule{
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
 	"amqp/codec": {may: []string{"limits"}},
+	"amqp/names": {never: pure},
 	"ordering":   {never: pure},
 
 	// The log.
 	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
 
 	// The state.
-	"message":       {may: []string{"amqp/codec", "limits"}},
-	"machine":       {never: pure}, // the contract of all state machines
-	"queue":         {may: []string{"machine", "message", "ordering", "invariant", "queue/*"}, never: pure},
-	"queue/entries": {may: []string{"machine", "ordering", "invariant"}, never: pure},
+	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},
+	"machine": {never: pure}, // the contract of all state machines
+	"queue":   {may: []string{"machine", "message", "ordering", "invariant", "queue/*"}, never: pure},
+	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
+	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
+	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
+
+	// The parts of a queue. None imports the queue.
+	"queue/entries": {may: []string{"machine", "ordering"}, never: pure},
 	"queue/order":   {may: []string{"machine", "ordering", "queue/entries"}, never: pure},
 	"queue/lease":   {may: []string{"queue/entries"}, never: pure},
 	"queue/session": {may: []string{"machine", "ordering", "queue/entries", "queue/order", "queue/lease"}, never: pure},
-	"stream":        {may: []string{"machine", "message", "invariant"}, never: pure},
-	"filter":        {may: []string{"message", "amqp/codec", "limits"}, never: pure},
-	"policy":        {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
 	// Objectives and measurements: numbers only.
 	"objective": {never: pure},
@@ -61,13 +64,18 @@ var pkgRules = map[string]pkgRule{
 	"shard":   {may: []string{"machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		may:   []string{"broker/*", "shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		never: []string{"net", "os"},
+	},
+
+	"broker/catalog": {
+		may:   []string{"shard", "queue", "filter", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
-	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "amqp/names", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
 
 	// What both Azure personalities share, and the personalities, which it does not know.
 	"azure":           {may: []string{"azure/*", "amqp/*", "broker", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},

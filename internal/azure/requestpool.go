@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 
@@ -184,7 +185,7 @@ func (p *requestPool) take(r *request) {
 }
 
 func (p *requestPool) admit(k *Call) error {
-	name := k.request.property("operation")
+	name := k.request.property(names.Operation)
 	op, ok := p.c.operation(k.entity, name)
 	if !ok {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
@@ -340,7 +341,7 @@ func (k *Call) Still() error {
 
 // timeout reads how long the client waits. Its spelling depends on the operation.
 func (k *Call) timeout() time.Duration {
-	for _, name := range []string{"server-timeout", "com.microsoft:server-timeout"} {
+	for _, name := range []string{"server-timeout", names.ServerTimeout} {
 		v, ok := k.request.message.Property(name)
 		if !ok {
 			continue

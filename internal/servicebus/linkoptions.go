@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -18,16 +19,16 @@ import (
 // our clients notice that their options were not understood. They are on the wire
 // and never change.
 const (
-	propMinLevel = "triagemq:min-level"
-	propMaxLevel = "triagemq:max-level"
-	propMinClass = "triagemq:min-class"
-	propMaxClass = "triagemq:max-class"
-	propSources  = "triagemq:sources"
-	propRule     = "triagemq:rule"
-	propRecall   = "triagemq:recall"
-	propTell     = "triagemq:tell-level" // tell the level and class of each message
-	propLink     = "triagemq:link"       // of a link about recalls: the name of the receiver's
-	propGranted  = "triagemq:granted"
+	propMinLevel = names.MinLevel
+	propMaxLevel = names.MaxLevel
+	propMinClass = names.MinClass
+	propMaxClass = names.MaxClass
+	propSources  = names.Sources
+	propRule     = names.Rule
+	propRecall   = names.Recall
+	propTell     = names.TellLevel // tell the level and class of each message
+	propLink     = names.Link      // of a link about recalls: the name of the receiver's
+	propGranted  = names.Granted
 )
 
 // maxSources bounds the queues of one receiver.

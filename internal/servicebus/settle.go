@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -16,8 +17,8 @@ import (
 )
 
 const (
-	keyReason      = "DeadLetterReason"
-	keyDescription = "DeadLetterErrorDescription"
+	keyReason      = names.DeadLetterReason
+	keyDescription = names.DeadLetterDescription
 )
 
 // settlement is one disposition of the peer on its way through the broker.

@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
@@ -18,18 +19,18 @@ import (
 
 // Conditions of the vendor.
 const (
-	ServerBusy            = "com.microsoft:server-busy"
-	Timeout               = "com.microsoft:timeout"
-	Cancelled             = "com.microsoft:operation-cancelled"
-	MessageLockLost       = "com.microsoft:message-lock-lost"
-	SessionLockLost       = "com.microsoft:session-lock-lost"
-	SessionCannotBeLocked = "com.microsoft:session-cannot-be-locked"
-	MessageNotFound       = "com.microsoft:message-not-found"
-	SessionNotFound       = "com.microsoft:session-not-found"
-	EntityDisabled        = "com.microsoft:entity-disabled"
-	EntityAlreadyExists   = "com.microsoft:entity-already-exists"
-	ArgumentError         = "com.microsoft:argument-error"
-	DeadLetter            = "com.microsoft:dead-letter"
+	ServerBusy            = names.ServerBusy
+	Timeout               = names.Timeout
+	Cancelled             = names.OperationCancelled
+	MessageLockLost       = names.MessageLockLost
+	SessionLockLost       = names.SessionLockLost
+	SessionCannotBeLocked = names.SessionCannotBeLocked
+	MessageNotFound       = names.MessageNotFound
+	SessionNotFound       = names.SessionNotFound
+	EntityDisabled        = names.EntityDisabled
+	EntityAlreadyExists   = names.EntityAlreadyExists
+	ArgumentError         = names.ArgumentError
+	DeadLetter            = names.DeadLetter
 )
 
 // Status codes of replies; they are HTTP's.
@@ -183,8 +184,8 @@ func shortened(text string) string {
 // What a sender that is turned away learns besides the text. The names are on the
 // wire and never change.
 const (
-	infoClass      = "triagemq:class"
-	infoRetryAfter = "triagemq:retry-after" // milliseconds
+	infoClass      = names.InfoClass
+	infoRetryAfter = names.InfoRetryAfter // milliseconds
 )
 
 // throttled tells a sender which class was refused and when to come back. SDKs
