@@ -40,7 +40,8 @@ var pkgRules = map[string]pkgRule{
 	"ordering":   {never: pure},
 
 	// The log.
-	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal":            {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal/wal/format": {may: []string{"journal"}, never: pure}, // bytes only
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},
