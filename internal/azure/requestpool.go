@@ -134,7 +134,7 @@ func (k *Call) reserve(ctx context.Context) error {
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():
-			return endpoint.Errorf(condition.ServerBusy, "%s", ErrNoMemory.Description)
+			return endpoint.Errorf(names.ServerBusy, "%s", ErrNoMemory.Description)
 		}
 	}
 	k.charge = n
@@ -149,7 +149,7 @@ func (k *Call) ReserveFor(size int) error {
 		return nil
 	}
 	if !k.c.member.TakeBeyond(n - k.beyond) {
-		return endpoint.Errorf(condition.ServerBusy, "%s", ErrNoMemory.Description)
+		return endpoint.Errorf(names.ServerBusy, "%s", ErrNoMemory.Description)
 	}
 	k.beyond = n
 	return nil
@@ -201,7 +201,7 @@ func (p *requestPool) admit(k *Call) error {
 		return err
 	}
 	if !op.AnyBody && k.body.Kind() != codec.KindMap {
-		return endpoint.Errorf(condition.ArgumentError, "The body of '%s' must be a map.", name)
+		return endpoint.Errorf(names.ArgumentError, "The body of '%s' must be a map.", name)
 	}
 	var err error
 	if k.run, err = op.Begin(k); err != nil {
@@ -210,7 +210,7 @@ func (p *requestPool) admit(k *Call) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) >= maxRequests {
-		return endpoint.Errorf(condition.ServerBusy, "Too many requests wait on this connection.")
+		return endpoint.Errorf(names.ServerBusy, "Too many requests wait on this connection.")
 	}
 	return nil
 }

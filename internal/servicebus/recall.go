@@ -45,7 +45,7 @@ func (c *links) attachRecalls(l *endpoint.Link) error {
 	if err := c.Require(access.Listen, path); err != nil {
 		return err
 	}
-	name, _ := wire.LookupText(l.Remote().Properties, propLink)
+	name, _ := wire.LookupText(l.Remote().Properties, names.Link)
 	for r := range c.receivers {
 		if r.link.Name() == name && r.path == path && r.options.recall {
 			r.recalls = &recalls{c: c, link: l, main: r}

@@ -10,7 +10,6 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
-	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/servicebus/management"
@@ -157,7 +156,7 @@ func deadLetterOf(e *frame.Error) broker.Outcome {
 	if e == nil {
 		return o
 	}
-	if e.Condition != condition.DeadLetter {
+	if e.Condition != names.DeadLetter {
 		o.Reason, o.Description = e.Condition, e.Description
 	}
 	for _, p := range changesOf(e.Info) {
