@@ -61,7 +61,7 @@ var (
 
 // BusyError means that the broker turns messages of a class away for now, as the
 // queue's policy asks. Send waits and tries again by itself, unless that would
-// take longer than [Options.RetryFor]. It unwraps to ErrBusy.
+// take longer than [Options.RetryTimeout]. It unwraps to ErrBusy.
 type BusyError struct {
 	Class      string // empty for messages in none
 	RetryAfter time.Duration

@@ -38,8 +38,8 @@ type ReceiverOptions struct {
 	// preference, the receiver's own being the first. The broker waits at all
 	// of them at once; Received.Source tells where a message came from.
 	Sources []string
-	// Rule is how the broker chooses among the sources.
-	Rule Rule
+	// SourceSelection is how the broker chooses among the sources.
+	SourceSelection SourceSelection
 
 	// TellLevel asks the broker for the level and class of each message:
 	// Received.Level and Received.Class.
@@ -78,7 +78,7 @@ const maxCredit = 2000
 const linger = 5 * time.Millisecond
 
 // Receiver opens a receiver; "" means the entity that the address names.
-// [DeadLetters] and [Subscription] give the addresses of those.
+// [DeadLetterQueue] and [Subscription] give the addresses of those.
 func (c *Client) Receiver(ctx context.Context, entity string, o *ReceiverOptions) (*Receiver, error) {
 	r := c.newReceiver(entity, o)
 	r.prefetch(o)

@@ -50,7 +50,7 @@ func (o *outage) over(now time.Time) { o.since, o.worked = time.Time{}, now }
 // retry runs op until it succeeds, fails for good, the outage lasts too long, or
 // ctx ends.
 func (c *Client) retry(ctx context.Context, op func(*outage) error) error {
-	o := outage{limit: c.options.RetryFor}
+	o := outage{limit: c.options.RetryTimeout}
 	for {
 		// go-amqp answers a context that has ended with half-open sessions.
 		err := context.Cause(ctx)

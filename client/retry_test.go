@@ -12,7 +12,7 @@ import (
 
 // idle is a client without a connection, for what needs none.
 func idle(t *testing.T, retryFor time.Duration) *Client {
-	c := &Client{options: (&Options{RetryFor: retryFor}).withDefaults()}
+	c := &Client{options: (&Options{RetryTimeout: retryFor}).withDefaults()}
 	c.life, c.end = context.WithCancelCause(t.Context())
 	return c
 }

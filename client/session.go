@@ -137,7 +137,7 @@ func fromTicks(ticks int64) time.Time {
 func (s *Session) ID() string { return *s.group }
 
 // LockedUntil returns when the lock on the session runs out;
-// [Session.RenewSession] moves it.
+// [Session.RenewSessionLock] moves it.
 func (s *Session) LockedUntil() time.Time {
 	if until := s.until.Load(); until != nil {
 		return *until
@@ -145,9 +145,9 @@ func (s *Session) LockedUntil() time.Time {
 	return time.Time{}
 }
 
-// RenewSession moves the lock on the session, and on all its messages, into the
+// RenewSessionLock moves the lock on the session, and on all its messages, into the
 // future.
-func (s *Session) RenewSession(ctx context.Context) error {
+func (s *Session) RenewSessionLock(ctx context.Context) error {
 	reply, err := s.manage(ctx, "com.microsoft:renew-session-lock", map[string]any{})
 	if err != nil {
 		return fmt.Errorf("renew session %q of %q: %w", s.ID(), s.entity, err)

@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// Rule is how the broker chooses among the sources of a receiver.
-type Rule uint8
+// SourceSelection is how the broker chooses among the sources of a receiver.
+type SourceSelection uint8
 
 // The rules.
 const (
 	// ByOrder serves the first source, in the order given, that has a message.
-	ByOrder Rule = iota
+	ByOrder SourceSelection = iota
 	// ByLevel serves the source whose next message has the highest level; among
 	// equals the first in the order given.
 	ByLevel
@@ -22,16 +22,16 @@ const (
 // Properties of a receiver's link that only our own broker knows. It says that it
 // does by propGranted in its answer.
 const (
-	propMinLevel = "triagemq:min-level"
-	propMaxLevel = "triagemq:max-level"
-	propMinClass = "triagemq:min-class"
-	propMaxClass = "triagemq:max-class"
-	propSources  = "triagemq:sources"
-	propRule     = "triagemq:rule"
-	propRecall   = "triagemq:recall"
-	propTell     = "triagemq:tell-level"
-	propLink     = "triagemq:link"
-	propGranted  = "triagemq:granted"
+	propMinLevel        = "triagemq:min-level"
+	propMaxLevel        = "triagemq:max-level"
+	propMinClass        = "triagemq:min-class"
+	propMaxClass        = "triagemq:max-class"
+	propSources         = "triagemq:sources"
+	propSourceSelection = "triagemq:source-selection"
+	propRecall          = "triagemq:recall"
+	propTell            = "triagemq:tell-level"
+	propLink            = "triagemq:link"
+	propGranted         = "triagemq:granted"
 
 	recallSuffix = "/$recall" // of the address at which messages are asked back
 )
@@ -60,9 +60,9 @@ func (o *ReceiverOptions) wishes(entity string) map[string]any {
 	bound(o.MaxPriority, propMaxLevel, propMaxClass)
 	if len(o.Sources) > 0 {
 		wishes[propSources] = append([]string{entity}, o.Sources...)
-		wishes[propRule] = "order"
-		if o.Rule == ByLevel {
-			wishes[propRule] = "level"
+		wishes[propSourceSelection] = "order"
+		if o.SourceSelection == ByLevel {
+			wishes[propSourceSelection] = "level"
 		}
 	}
 	if o.TellLevel {

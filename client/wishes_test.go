@@ -91,7 +91,7 @@ func TestReceiverOfSeveralQueues(t *testing.T) {
 	}
 	// Each is settled, and its lock renewed, where it came from.
 	for _, m := range ms {
-		if err := set.Renew(first.ctx, m); err != nil {
+		if err := set.RenewLock(first.ctx, m); err != nil {
 			t.Errorf("renew the message of %s: %v", m.Source, err)
 		}
 		if err := set.Complete(first.ctx, m); err != nil {

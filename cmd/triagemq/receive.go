@@ -35,7 +35,7 @@ func (s source) of(name string) string {
 		name += "/" + entity.TransferDeadLetter.String()
 	}
 	if s.dead {
-		name = client.DeadLetters(name)
+		name = client.DeadLetterQueue(name)
 	}
 	return name
 }
@@ -202,7 +202,7 @@ func (f *receiveFlags) open(ctx context.Context, c *client.Client, address strin
 		o.Sources = f.from[1:]
 	}
 	if f.byLevel {
-		o.Rule = client.ByLevel
+		o.SourceSelection = client.ByLevel
 	}
 	if f.remove {
 		o.Mode = client.ReceiveAndDelete

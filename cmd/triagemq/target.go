@@ -56,7 +56,7 @@ const retryFor = 10 * time.Second
 
 // dial connects with AMQP. The function it returns says goodbye.
 func (t *target) dial(ctx context.Context) (*client.Client, func(), error) {
-	c, err := client.Dial(ctx, t.address(), &client.Options{Name: "triagemq", RetryFor: retryFor})
+	c, err := client.Dial(ctx, t.address(), &client.Options{Name: "triagemq", RetryTimeout: retryFor})
 	if err != nil {
 		return nil, nil, advise(err)
 	}

@@ -21,7 +21,7 @@ const (
 	propMinClass = "triagemq:min-class"
 	propMaxClass = "triagemq:max-class"
 	propSources  = "triagemq:sources"
-	propRule     = "triagemq:rule"
+	propRule     = "triagemq:source-selection"
 	propRecall   = "triagemq:recall"
 	propTell     = "triagemq:tell-level" // tell the level and class of each message
 	propLink     = "triagemq:link"       // of a link about recalls: the name of the receiver's
