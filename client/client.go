@@ -47,7 +47,7 @@ func (o *Options) withDefaults() Options {
 type Client struct {
 	options Options
 	target  target
-	live    *slot[*connection]
+	live    *lazyValue[*connection]
 	outbox  outbox
 
 	life context.Context // ends with Close
@@ -67,7 +67,7 @@ func Dial(ctx context.Context, address string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{options: o.withDefaults(), target: t, live: newSlot[*connection]()}
+	c := &Client{options: o.withDefaults(), target: t, live: newLazyValue[*connection]()}
 	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	if _, err := c.connection(ctx); err != nil {
 		c.end(ErrClosed)

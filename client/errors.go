@@ -169,9 +169,9 @@ func (e *statusError) translate() error {
 	return e
 }
 
-// final reports whether doing it again cannot help. Everything that is not a
-// verdict of the peer or of the caller is taken for an outage.
-func final(err error) bool {
+// permanent reports whether a retry cannot help. Every error that is not a decision
+// of the peer or of the caller counts as an outage.
+func permanent(err error) bool {
 	for _, known := range []error{
 		ErrAddress, ErrUnauthorized, ErrNotFound, ErrDisabled, ErrNotAllowed, ErrClosed,
 		ErrTooLarge, ErrInvalid, ErrQuota, ErrNoReplyTo,

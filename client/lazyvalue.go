@@ -4,24 +4,24 @@ package client
 
 import "context"
 
-// slot holds something that is opened when it is first needed and again after
-// it broke, by one caller at a time while the others wait.
-type slot[T comparable] struct {
-	turn  chan struct{} // capacity 1: full while someone looks at value
-	value T             // owned by whoever filled turn
+// lazyValue is a value that is opened when it is first needed and again after it
+// broke. One caller opens it while the others wait.
+type lazyValue[T comparable] struct {
+	sem   chan struct{} // capacity 1: a semaphore, so that waiting ends with a context
+	value T             // owned by the holder of sem
 }
 
-func newSlot[T comparable]() *slot[T] { return &slot[T]{turn: make(chan struct{}, 1)} }
+func newLazyValue[T comparable]() *lazyValue[T] { return &lazyValue[T]{sem: make(chan struct{}, 1)} }
 
 // get returns the value if it is usable, else what open makes of it.
-func (s *slot[T]) get(ctx context.Context, usable func(T) bool, open func() (T, error)) (T, error) {
+func (s *lazyValue[T]) get(ctx context.Context, usable func(T) bool, open func() (T, error)) (T, error) {
 	var zero T
 	select {
-	case s.turn <- struct{}{}:
+	case s.sem <- struct{}{}:
 	case <-ctx.Done():
 		return zero, context.Cause(ctx)
 	}
-	defer func() { <-s.turn }()
+	defer func() { <-s.sem }()
 	if s.value != zero && usable(s.value) {
 		return s.value, nil
 	}
@@ -33,10 +33,10 @@ func (s *slot[T]) get(ctx context.Context, usable func(T) bool, open func() (T, 
 	return v, nil
 }
 
-// take empties the slot and returns what was in it, zero if nothing was.
-func (s *slot[T]) take() T {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
+// take removes and returns the value; zero if there is none.
+func (s *lazyValue[T]) take() T {
+	s.sem <- struct{}{}
+	defer func() { <-s.sem }()
 	var zero T
 	v := s.value
 	s.value = zero

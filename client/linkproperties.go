@@ -43,35 +43,35 @@ const (
 	annotationClass = "x-triage-class"
 )
 
-// wishes returns the link properties that say what o wants; nil if nothing.
-func (o *ReceiverOptions) wishes(entity string) map[string]any {
-	wishes := map[string]any{}
+// linkProperties returns o as properties of a link; nil if there are none.
+func (o *ReceiverOptions) linkProperties(entity string) map[string]any {
+	properties := map[string]any{}
 	bound := func(p Priority, level, class string) {
 		if p == "" {
 			return
 		}
 		if n, name, err := p.split(); err == nil && name == "" {
-			wishes[level] = n
+			properties[level] = n
 		} else {
-			wishes[class] = string(p) // the broker says what is wrong with it
+			properties[class] = string(p) // the broker says what is wrong with it
 		}
 	}
 	bound(o.MinPriority, propMinLevel, propMinClass)
 	bound(o.MaxPriority, propMaxLevel, propMaxClass)
 	if len(o.Sources) > 0 {
-		wishes[propSources] = append([]string{entity}, o.Sources...)
-		wishes[propSourceSelection] = "order"
+		properties[propSources] = append([]string{entity}, o.Sources...)
+		properties[propSourceSelection] = "order"
 		if o.SourceSelection == ByLevel {
-			wishes[propSourceSelection] = "level"
+			properties[propSourceSelection] = "level"
 		}
 	}
 	if o.TellLevel {
-		wishes[propTell] = true
+		properties[propTell] = true
 	}
-	if len(wishes) == 0 {
+	if len(properties) == 0 {
 		return nil
 	}
-	return wishes
+	return properties
 }
 
 // granted passes a link on if the peer has understood what it was asked for.
@@ -79,9 +79,9 @@ func (o *ReceiverOptions) wishes(entity string) map[string]any {
 func (r *Receiver) granted(l *link, err error) (*link, error) {
 	// To give messages back is an offer; a broker that does not take it up does
 	// no harm. Nor does one that tells no levels.
-	needed := len(r.wishes)
+	needed := len(r.linkProperties)
 	for _, name := range []string{propRecall, propTell} {
-		if _, offered := r.wishes[name]; offered {
+		if _, offered := r.linkProperties[name]; offered {
 			needed--
 		}
 	}

@@ -14,44 +14,46 @@ import (
 	"github.com/triagemq/triagemq/internal/notify"
 )
 
-// ahead keeps messages that were fetched before Receive asked for them. Nobody has
-// seen them, so they can be given back without a trace: when the broker has a
-// better one and asks for them, before their locks run out, and at the end.
-type ahead struct {
+// prefetcher has the messages that were fetched before Receive asked for them. The
+// caller has not seen them, so they can be released without counting as a delivery:
+// when the broker recalls them for a better one, before their locks expire, and when
+// the receiver is closed.
+type prefetcher struct {
 	r       *Receiver
 	limit   int
 	arrived notify.Signal // a message was added, or none comes any more
 
-	mu    sync.Mutex
-	kept  []kept                 // guarded by mu; best first
-	begun map[amqp.UUID]struct{} // guarded by mu; handed over and not settled
-	early map[amqp.UUID]struct{} // guarded by mu; asked for before they came
-	link  *link                  // guarded by mu; that they come on
-	asked int                    // guarded by mu; credit of link that is not used up
-	stop  context.CancelFunc     // guarded by mu; ends read
-	over  chan struct{}          // guarded by mu; closed when read has ended
+	mu            sync.Mutex
+	prefetched    []prefetchedMessage    // guarded by mu; highest level first
+	inUse         map[amqp.UUID]struct{} // guarded by mu; returned to the caller, not settled
+	recalledEarly map[amqp.UUID]struct{} // guarded by mu; recalled before they arrived
+	link          *link                  // guarded by mu; the link that is read
+	creditLeft    int                    // guarded by mu; credit of link that is not used
+	stop          context.CancelFunc     // guarded by mu; ends read
+	readDone      chan struct{}          // guarded by mu; closed when read has ended
 }
 
-// kept is a message that nobody has seen.
-type kept struct {
+// prefetchedMessage is a message that the caller has not seen.
+type prefetchedMessage struct {
 	*Received
-	level uint8
-	since time.Time
+	level     uint8
+	fetchedAt time.Time
 }
 
-// maxTokens bounds the tokens that never come, of messages that were settled before
-// the broker's wish arrived, and those of messages that nobody settles.
+// maxTokens bounds the sets of tokens: of recalled messages that never arrive, because
+// they were settled before, and of messages that the caller never settles.
 const maxTokens = 4096
 
-func newAhead(r *Receiver, limit int) *ahead {
-	return &ahead{
+func newPrefetcher(r *Receiver, limit int) *prefetcher {
+	return &prefetcher{
 		r: r, limit: min(limit, maxCredit), arrived: notify.New(),
-		begun: map[amqp.UUID]struct{}{}, early: map[amqp.UUID]struct{}{},
+		inUse: map[amqp.UUID]struct{}{}, recalledEarly: map[amqp.UUID]struct{}{},
 	}
 }
 
-// note adds a token to those in set. To forget the others costs a recall or two.
-func note(set map[amqp.UUID]struct{}, token amqp.UUID) {
+// addToken adds a token to set. A full set is cleared first: a recall or two is then
+// answered wrongly, which the broker corrects with the next one.
+func addToken(set map[amqp.UUID]struct{}, token amqp.UUID) {
 	if len(set) >= maxTokens {
 		clear(set)
 	}
@@ -59,55 +61,55 @@ func note(set map[amqp.UUID]struct{}, token amqp.UUID) {
 }
 
 // attach starts to fetch on a new link.
-func (a *ahead) attach(ctx context.Context, l *link) error {
+func (a *prefetcher) attach(ctx context.Context, l *link) error {
 	if l.receiver.Properties()[propGranted] == true {
-		wishes, err := l.conn.openReceiver(ctx, a.r.entity+recallSuffix, &amqp.ReceiverOptions{
+		recalls, err := l.conn.openReceiver(ctx, a.r.entity+recallSuffix, &amqp.ReceiverOptions{
 			Credit:     inboxCredit,
 			Properties: map[string]any{propLink: l.receiver.LinkName()},
 		})
 		if err != nil {
 			return err
 		}
-		l.conn.work.Go(func() { a.listen(l, wishes) })
+		l.conn.work.Go(func() { a.serveRecalls(l, recalls) })
 	}
 	reading, stop := context.WithCancel(l.conn.life)
 	over := make(chan struct{})
 	a.mu.Lock()
-	a.link, a.asked, a.stop, a.over = l, 0, stop, over
+	a.link, a.creditLeft, a.stop, a.readDone = l, 0, stop, over
 	a.mu.Unlock()
 	l.conn.work.Go(func() {
 		defer close(over)
 		defer stop()
 		a.read(reading, l)
 	})
-	l.conn.work.Go(func() { a.tend(l) })
+	l.conn.work.Go(func() { a.releaseStale(l) })
 	a.refill()
 	return nil
 }
 
 // current reports whether l is the link that messages come on.
-func (a *ahead) current(l *link) bool {
+func (a *prefetcher) current(l *link) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.link == l && l.usable()
 }
 
-// refill asks for as many messages as there is room for.
-func (a *ahead) refill() {
+// refill gives credit for as many messages as are missing.
+func (a *prefetcher) refill() {
 	a.mu.Lock()
 	l := a.link
-	n := a.limit - len(a.kept) - a.asked
+	n := a.limit - len(a.prefetched) - a.creditLeft
 	if n > 0 {
-		a.asked += n
+		a.creditLeft += n
 	}
 	a.mu.Unlock()
 	if n > 0 && l.receiver.IssueCredit(uint32(n)) != nil {
-		l.broken.Store(true) // whoever receives opens another
+		l.broken.Store(true) // the next Receive opens another
 	}
 }
 
-// read takes in what comes until the link or ctx ends.
-func (a *ahead) read(ctx context.Context, l *link) {
+// read stores messages as they arrive, until the link or ctx ends.
+func (a *prefetcher) read(ctx context.Context, l *link) {
 	for {
 		raw, err := l.receiver.Receive(ctx, nil)
 		if err != nil {
@@ -119,43 +121,43 @@ func (a *ahead) read(ctx context.Context, l *link) {
 		}
 		m := a.r.accept(l, raw)
 		level, _ := integer(raw.Annotations[annotationLevel])
-		if a.add(l, kept{m, uint8(level), time.Now()}) {
+		if a.add(l, prefetchedMessage{m, uint8(level), time.Now()}) {
 			a.arrived.Notify()
 		} else {
-			a.giveBack(l.conn.life, m)
+			a.release(l.conn.life, m)
 		}
 	}
 }
 
-// add keeps a message in its place, unless it was asked for already.
-func (a *ahead) add(l *link, k kept) bool {
+// add inserts a message by level. It returns false if the message was recalled.
+func (a *prefetcher) add(l *link, k prefetchedMessage) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.link == l {
-		a.asked--
+		a.creditLeft--
 	}
-	if _, wanted := a.early[k.token]; wanted {
-		delete(a.early, k.token)
+	if _, wanted := a.recalledEarly[k.token]; wanted {
+		delete(a.recalledEarly, k.token)
 		return false
 	}
-	at := slices.IndexFunc(a.kept, func(o kept) bool { return o.level < k.level })
+	at := slices.IndexFunc(a.prefetched, func(o prefetchedMessage) bool { return o.level < k.level })
 	if at < 0 {
-		at = len(a.kept)
+		at = len(a.prefetched)
 	}
-	a.kept = slices.Insert(a.kept, at, k)
+	a.prefetched = slices.Insert(a.prefetched, at, k)
 	return true
 }
 
-// take hands over up to n of the best.
-func (a *ahead) take(n int) []*Received {
+// take removes and returns up to n messages, highest level first.
+func (a *prefetcher) take(n int) []*Received {
 	a.mu.Lock()
-	n = min(n, len(a.kept))
+	n = min(n, len(a.prefetched))
 	out := make([]*Received, n)
 	for i := range n {
-		out[i] = a.kept[i].Received
-		note(a.begun, out[i].token)
+		out[i] = a.prefetched[i].Received
+		addToken(a.inUse, out[i].token)
 	}
-	a.kept = slices.Delete(a.kept, 0, n)
+	a.prefetched = slices.Delete(a.prefetched, 0, n)
 	a.mu.Unlock()
 	if n > 0 {
 		a.refill()
@@ -163,27 +165,27 @@ func (a *ahead) take(n int) []*Received {
 	return out
 }
 
-// settled forgets a message that the caller is done with.
-func (a *ahead) settled(token amqp.UUID) {
+// settled removes a message that the caller has settled.
+func (a *prefetcher) settled(token amqp.UUID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.begun, token)
+	delete(a.inUse, token)
 }
 
-// listen gives back what the broker asks for, until the link ends, or says that it
-// has been started: then the broker asks for something else.
-func (a *ahead) listen(main, wishes *link) {
-	defer func() { _ = wishes.close(main.conn.life) }() // it may be gone; we only tidy up
+// serveRecalls releases the messages that the broker recalls, until the link ends. If
+// one is in use it says so, and the broker recalls another.
+func (a *prefetcher) serveRecalls(main, recalls *link) {
+	defer func() { _ = recalls.close(main.conn.life) }() // it may be closed already
 	for a.current(main) || main.usable() {
-		m, err := wishes.receiver.Receive(main.conn.life, nil)
+		m, err := recalls.receiver.Receive(main.conn.life, nil)
 		if err != nil {
 			return
 		}
-		answer := wishes.receiver.AcceptMessage
+		answer := recalls.receiver.AcceptMessage
 		tokens, _ := m.Value.([]any)
 		for _, v := range tokens {
-			if token, ok := v.(amqp.UUID); ok && !a.recalled(main.conn.life, token) {
-				answer = wishes.receiver.ReleaseMessage
+			if token, ok := v.(amqp.UUID); ok && !a.recall(main.conn.life, token) {
+				answer = recalls.receiver.ReleaseMessage
 			}
 		}
 		if err := answer(main.conn.life, m); err != nil {
@@ -192,48 +194,48 @@ func (a *ahead) listen(main, wishes *link) {
 	}
 }
 
-// recalled gives a message back, now or when it comes. It reports false if it was
-// handed over.
-func (a *ahead) recalled(ctx context.Context, token amqp.UUID) bool {
+// recall releases a message, now or when it arrives. It returns false if the caller
+// has it.
+func (a *prefetcher) recall(ctx context.Context, token amqp.UUID) bool {
 	a.mu.Lock()
-	at := slices.IndexFunc(a.kept, func(k kept) bool { return k.token == token })
+	at := slices.IndexFunc(a.prefetched, func(k prefetchedMessage) bool { return k.token == token })
 	if at < 0 {
 		defer a.mu.Unlock()
-		if _, begun := a.begun[token]; begun {
+		if _, begun := a.inUse[token]; begun {
 			return false
 		}
-		note(a.early, token)
+		addToken(a.recalledEarly, token)
 		return true
 	}
-	m := a.kept[at].Received
-	a.kept = slices.Delete(a.kept, at, at+1)
+	m := a.prefetched[at].Received
+	a.prefetched = slices.Delete(a.prefetched, at, at+1)
 	a.mu.Unlock()
-	a.giveBack(ctx, m)
+	a.release(ctx, m)
 	return true
 }
 
-// giveBack releases a message that nobody has seen, and asks for another. If it
-// cannot be released, its lock runs out.
-func (a *ahead) giveBack(ctx context.Context, m *Received) {
+// release releases a message that the caller has not seen, and fetches another. If
+// that fails, its lock expires.
+func (a *prefetcher) release(ctx context.Context, m *Received) {
 	if err := a.r.Release(ctx, m); err != nil {
-		a.r.client.options.Log.Debug("message not given back", "err", err)
+		a.r.client.options.Log.Debug("message not released", "err", err)
 	}
 	a.refill()
 }
 
-// tendEvery is how often messages are looked at whose locks run out.
-const tendEvery = time.Second
+// staleCheckInterval is how often the locks of prefetched messages are checked.
+const staleCheckInterval = time.Second
 
-// tend gives back what has been kept for two thirds of its lock, so that nobody
-// counts a failure that was none.
-func (a *ahead) tend(l *link) {
-	tick := time.NewTicker(tendEvery)
+// releaseStale releases messages that were prefetched for two thirds of their lock, so
+// that no lock expires, which would count as a failed delivery.
+func (a *prefetcher) releaseStale(l *link) {
+	tick := time.NewTicker(staleCheckInterval)
 	defer tick.Stop()
 	for a.current(l) {
 		select {
 		case now := <-tick.C:
 			for _, m := range a.stale(now) {
-				a.giveBack(l.conn.life, m)
+				a.release(l.conn.life, m)
 			}
 		case <-l.conn.amqp.Done():
 			return
@@ -243,13 +245,13 @@ func (a *ahead) tend(l *link) {
 	}
 }
 
-// stale takes out what has been kept for too long.
-func (a *ahead) stale(now time.Time) []*Received {
+// stale removes and returns the messages whose locks end soon.
+func (a *prefetcher) stale(now time.Time) []*Received {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []*Received
-	a.kept = slices.DeleteFunc(a.kept, func(k kept) bool {
-		old := !k.LockedUntil.IsZero() && k.LockedUntil.Sub(now) < k.LockedUntil.Sub(k.since)/3
+	a.prefetched = slices.DeleteFunc(a.prefetched, func(k prefetchedMessage) bool {
+		old := !k.LockedUntil.IsZero() && k.LockedUntil.Sub(now) < k.LockedUntil.Sub(k.fetchedAt)/3
 		if old {
 			out = append(out, k.Received)
 		}
@@ -258,15 +260,15 @@ func (a *ahead) stale(now time.Time) []*Received {
 	return out
 }
 
-// receive waits for messages that were fetched.
-func (a *ahead) receive(ctx context.Context, limit int) ([]*Received, error) {
+// receive waits for prefetched messages.
+func (a *prefetcher) receive(ctx context.Context, limit int) ([]*Received, error) {
 	var out []*Received
 	err := a.r.client.retry(ctx, func(o *outage) error {
 		l, err := a.r.open(ctx)
 		if err != nil {
 			return err
 		}
-		o.over(time.Now())
+		o.reset(time.Now())
 		for {
 			if out = a.take(max(limit, 1)); len(out) > 0 {
 				return nil
@@ -287,10 +289,10 @@ func (a *ahead) receive(ctx context.Context, limit int) ([]*Received, error) {
 	return out, nil
 }
 
-// close gives everything back, also what is on its way.
-func (a *ahead) close(ctx context.Context) {
+// close releases all messages, also those that are still arriving.
+func (a *prefetcher) close(ctx context.Context) {
 	a.mu.Lock()
-	l, stop, over := a.link, a.stop, a.over
+	l, stop, over := a.link, a.stop, a.readDone
 	a.limit = 0
 	a.mu.Unlock()
 	if l == nil {
@@ -305,14 +307,14 @@ func (a *ahead) close(ctx context.Context) {
 		}
 	}
 	a.mu.Lock()
-	for _, k := range a.kept {
+	for _, k := range a.prefetched {
 		all = append(all, k.Received)
 	}
-	a.kept = nil
+	a.prefetched = nil
 	a.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, m := range all {
-		wg.Go(func() { _ = a.r.Release(ctx, m) }) // else its lock runs out
+		wg.Go(func() { _ = a.r.Release(ctx, m) }) // else its lock expires
 	}
 	wg.Wait()
 }

@@ -77,7 +77,7 @@ func TestRetryCountsEachOutageOnItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outages := 0
 		err := idle(t, 5*time.Second).retry(t.Context(), func(o *outage) error {
-			o.over(time.Now())
+			o.reset(time.Now())
 			if outages++; outages == 50 {
 				return nil
 			}

@@ -52,7 +52,7 @@ func (c *Client) openSession(ctx context.Context, entity string, id *string, o *
 	err := c.retry(ctx, func(outage *outage) error {
 		_, err := s.open(ctx)
 		if hasCondition(err, conditionTimeout) {
-			outage.over(time.Now()) // nobody's fault: there is no session yet
+			outage.reset(time.Now()) // nobody's fault: there is no session yet
 		}
 		return err
 	})
@@ -83,7 +83,7 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 	l, err := conn.openReceiver(ctx, s.entity, o)
 	if err != nil {
 		if again && hasCondition(err, "com.microsoft:session-cannot-be-locked") {
-			err = s.notBack()
+			err = s.reattachError()
 		}
 		return nil, err
 	}
@@ -105,10 +105,10 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 // errStillLocked is waited out like any outage.
 var errStillLocked = errors.New("client: session is still locked")
 
-// notBack says what it means that the session cannot be had again after an
+// reattachError says what it means that the session cannot be locked again after an
 // outage: while our own lock lasts, most likely that the broker has not noticed
 // yet that the old connection is gone; after that, that someone else has it.
-func (s *Session) notBack() error {
+func (s *Session) reattachError() error {
 	if time.Now().Before(s.LockedUntil()) {
 		return errStillLocked
 	}
