@@ -154,8 +154,8 @@ func refusal(resp *http.Response, text []byte) error {
 	return fmt.Errorf("the broker answered %s: %s", resp.Status, strings.TrimSpace(string(text[:min(len(text), 200)])))
 }
 
-// everything reads all pages of a list.
-func everything[T any](ctx context.Context, a *api, path string, query url.Values) ([]T, error) {
+// listAll reads all pages of a list.
+func listAll[T any](ctx context.Context, a *api, path string, query url.Values) ([]T, error) {
 	if query == nil {
 		query = url.Values{}
 	}

@@ -84,7 +84,7 @@ func (f *applyFlags) run(ctx context.Context) error {
 		return fmt.Errorf("nothing was changed: these changes are not possible in place:\n%w\n  edit the file, or delete the conflicting entities and apply again", err)
 	}
 	if !f.dryRun {
-		if err := a.carryOut(ctx, plan); err != nil {
+		if err := a.execute(ctx, plan); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ type definitionOf[D any] struct {
 
 // definitions reads the definitions in a list.
 func definitions[D any](ctx context.Context, a *api, path string) ([]D, error) {
-	items, err := everything[definitionOf[D]](ctx, a, path, nil)
+	items, err := listAll[definitionOf[D]](ctx, a, path, nil)
 	out := make([]D, len(items))
 	for i, item := range items {
 		out[i] = item.Definition
@@ -184,9 +184,9 @@ func (a *api) namespace(ctx context.Context) (apply.Namespace, error) {
 	return n, nil
 }
 
-// carryOut takes the steps of a plan. It stops at the first that fails and says
+// execute takes the steps of a plan. It stops at the first that fails and says
 // which it was; applying the file again goes on from there.
-func (a *api) carryOut(ctx context.Context, plan apply.Plan) error {
+func (a *api) execute(ctx context.Context, plan apply.Plan) error {
 	for _, s := range plan.Steps {
 		method := http.MethodPut
 		if s.Verb == apply.Delete {

@@ -17,8 +17,8 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// box is a place where messages are: those of an entity, or its dead letters.
-type box struct {
+// messageBox is one of the queues at a name: the messages of an entity, or its dead letters.
+type messageBox struct {
 	name  string // for people
 	path  string // of the API
 	dead  bool
@@ -28,12 +28,12 @@ type box struct {
 // box returns the place that the user means by a name and the flags. The paths of a
 // queue's messages take the name of a topic as well: only the broker knows which it
 // is.
-func (s source) box(name string) (box, error) {
+func (s source) box(name string) (messageBox, error) {
 	p, err := entity.ParsePath(s.of(name))
 	if err != nil {
-		return box{}, usageError{err}
+		return messageBox{}, usageError{err}
 	}
-	b := box{name: p.String(), path: path("queues", p.Entity), dead: p.SubQueue != entity.MainQueue, query: url.Values{}}
+	b := messageBox{name: p.String(), path: path("queues", p.Entity), dead: p.SubQueue != entity.MainQueue, query: url.Values{}}
 	if p.Subscription != "" {
 		b.path = path("topics", p.Entity, "subscriptions", p.Subscription)
 	}
@@ -49,7 +49,7 @@ func (s source) box(name string) (box, error) {
 }
 
 // at returns the path and query of a request about the box.
-func (b box) at(below string, query url.Values) string {
+func (b messageBox) at(below string, query url.Values) string {
 	all := url.Values{}
 	for _, q := range []url.Values{b.query, query} {
 		maps.Copy(all, q)
@@ -89,7 +89,7 @@ func (f *browseFlags) flags(cmd *cobra.Command) {
 const browseWindow = 500
 
 // browse yields the messages that the flags choose, whole if that was asked for.
-func (f *browseFlags) browse(ctx context.Context, a *api, in box) iter.Seq2[shownMessage, error] {
+func (f *browseFlags) browse(ctx context.Context, a *api, in messageBox) iter.Seq2[shownMessage, error] {
 	return func(yield func(shownMessage, error) bool) {
 		if f.count < 0 || f.from < 0 {
 			yield(shownMessage{}, usageError{fmt.Errorf("--count and --from are not negative")})
@@ -134,7 +134,7 @@ func (f *browseFlags) browse(ctx context.Context, a *api, in box) iter.Seq2[show
 }
 
 // whole gets the rest of a body that the list cut short, if it is wanted.
-func (f *browseFlags) whole(ctx context.Context, a *api, in box, m shownMessage) (shownMessage, error) {
+func (f *browseFlags) whole(ctx context.Context, a *api, in messageBox, m shownMessage) (shownMessage, error) {
 	if !f.full || !m.Truncated {
 		return m, nil
 	}

@@ -45,7 +45,7 @@ Filters are in the language of rules. The reason is a property like any other:
 }
 
 // on runs an operation on the dead letters of the entity that is named first.
-func (d *deadLetters) on(do func(context.Context, *api, box, []string) error) func(*cobra.Command, []string) error {
+func (d *deadLetters) on(do func(context.Context, *api, messageBox, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		in, err := source{subscription: d.subscription, dead: !d.transfer, transfer: d.transfer}.box(args[0])
 		if err != nil {
@@ -66,7 +66,7 @@ func (d *deadLetters) list() *cobra.Command {
 		Example: `  triagemq deadletter list orders
   triagemq deadletter list jobs --subscription high --filter "region = 'eu'"
   triagemq deadletter list jobs --transfer`,
-		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
+		RunE: d.on(func(ctx context.Context, a *api, in messageBox, _ []string) error {
 			return f.print(ctx, d.target, a, in)
 		}),
 	}
@@ -77,7 +77,7 @@ func (d *deadLetters) list() *cobra.Command {
 func (d *deadLetters) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show QUEUE|TOPIC NUMBER", Short: "Show one dead letter, all of it", Args: exactly("QUEUE|TOPIC", "NUMBER"),
-		RunE: d.on(func(ctx context.Context, a *api, in box, args []string) error {
+		RunE: d.on(func(ctx context.Context, a *api, in messageBox, args []string) error {
 			if _, err := strconv.ParseUint(args[0], 10, 63); err != nil {
 				return usageError{fmt.Errorf("%q is not a sequence number", args[0])}
 			}
@@ -120,7 +120,7 @@ dead-lettered while it runs, for the first time or again, are not moved.`,
 		Example: `  triagemq deadletter redrive orders
   triagemq deadletter redrive orders --filter "region = 'eu'" --rate 50
   triagemq deadletter redrive orders --to repair --count 10`,
-		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
+		RunE: d.on(func(ctx context.Context, a *api, in messageBox, _ []string) error {
 			return d.moveAll(ctx, a, in, &f)
 		}),
 	}
@@ -153,7 +153,7 @@ type redriven struct {
 	Until client.SeqNo `json:"until,omitzero"`
 }
 
-func (d *deadLetters) moveAll(ctx context.Context, a *api, in box, f *redriveFlags) error {
+func (d *deadLetters) moveAll(ctx context.Context, a *api, in messageBox, f *redriveFlags) error {
 	if f.rate < 0 || f.count < 0 || f.from < 0 {
 		return usageError{fmt.Errorf("--rate, --count and --from are not negative")}
 	}
@@ -216,7 +216,7 @@ func (d *deadLetters) purge() *cobra.Command {
 		Use: "purge QUEUE|TOPIC", Short: "Remove dead letters for good", Args: exactly("QUEUE|TOPIC"),
 		Example: `  triagemq deadletter purge orders
   triagemq deadletter purge orders --filter "DeadLetterReason = 'TTLExpiredException'"`,
-		RunE: d.on(func(ctx context.Context, a *api, in box, _ []string) error {
+		RunE: d.on(func(ctx context.Context, a *api, in messageBox, _ []string) error {
 			return d.purgeAll(ctx, a, in, &f)
 		}),
 	}
@@ -234,7 +234,7 @@ type removed struct {
 }
 
 // purgeAll removes what is chosen, in as many requests as the API wants.
-func (d *deadLetters) purgeAll(ctx context.Context, a *api, in box, f *redriveFlags) error {
+func (d *deadLetters) purgeAll(ctx context.Context, a *api, in messageBox, f *redriveFlags) error {
 	if f.count < 0 || f.from < 0 {
 		return usageError{fmt.Errorf("--count and --from are not negative")}
 	}
@@ -264,7 +264,7 @@ func (d *deadLetters) purgeAll(ctx context.Context, a *api, in box, f *redriveFl
 	}
 }
 
-func (d *deadLetters) purged(answer removed, in box) error {
+func (d *deadLetters) purged(answer removed, in messageBox) error {
 	if d.json {
 		return answerJSON(d.out, answer)
 	}

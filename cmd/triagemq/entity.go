@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// kind is what the commands about queues, topics and subscriptions differ in.
-type kind struct {
+// entityCommand is what the commands about queues, topics and subscriptions differ in.
+type entityCommand struct {
 	*target
 	noun       string
 	args       []string              // what names one: NAME, or TOPIC NAME
@@ -72,12 +72,12 @@ func (p pause) String() string {
 }
 
 // one is the path of one entity.
-func (k *kind) one(args []string) string {
+func (k *entityCommand) one(args []string) string {
 	last := len(args) - 1
 	return k.all(args[:last]) + path(args[last])
 }
 
-func (k *kind) name(args []string) string {
+func (k *entityCommand) name(args []string) string {
 	if len(args) == 2 {
 		return k.noun + " " + args[0] + "/" + args[1]
 	}
@@ -85,7 +85,7 @@ func (k *kind) name(args []string) string {
 }
 
 // on runs an operation with the API at hand.
-func (k *kind) on(do func(cmd *cobra.Command, a *api, args []string) error) func(*cobra.Command, []string) error {
+func (k *entityCommand) on(do func(cmd *cobra.Command, a *api, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a, err := k.api()
 		if err != nil {
@@ -96,14 +96,14 @@ func (k *kind) on(do func(cmd *cobra.Command, a *api, args []string) error) func
 }
 
 // use is the usage line of a command with the arguments that name one entity.
-func (k *kind) use(verb string) string {
+func (k *entityCommand) use(verb string) string {
 	for _, a := range k.args {
 		verb += " " + a
 	}
 	return verb
 }
 
-func (k *kind) createCommand() *cobra.Command {
+func (k *entityCommand) createCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: k.use("create"), Short: "Create a " + k.noun, Args: exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *api, args []string) error {
@@ -125,7 +125,7 @@ func (k *kind) createCommand() *cobra.Command {
 	return cmd
 }
 
-func (k *kind) updateCommand() *cobra.Command {
+func (k *entityCommand) updateCommand() *cobra.Command {
 	var unset []string
 	cmd := &cobra.Command{
 		Use: k.use("update"), Short: "Change properties of a " + k.noun, Args: exactly(k.args...),
@@ -153,7 +153,7 @@ func (k *kind) updateCommand() *cobra.Command {
 }
 
 // change sends a definition and says what was done, or shows what became of it.
-func (k *kind) change(ctx context.Context, a *api, method, path string, body any, done string) error {
+func (k *entityCommand) change(ctx context.Context, a *api, method, path string, body any, done string) error {
 	var answer json.RawMessage
 	if err := a.do(ctx, method, path, body, &answer); err != nil {
 		return err
@@ -165,12 +165,12 @@ func (k *kind) change(ctx context.Context, a *api, method, path string, body any
 	return nil
 }
 
-func (k *kind) listCommand() *cobra.Command {
+func (k *entityCommand) listCommand() *cobra.Command {
 	var prefix string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List " + k.noun + "s with their counts", Args: exactly(k.args[:len(k.args)-1]...),
 		RunE: k.on(func(cmd *cobra.Command, a *api, args []string) error {
-			items, err := everything[json.RawMessage](cmd.Context(), a, k.all(args), url.Values{"prefix": {prefix}})
+			items, err := listAll[json.RawMessage](cmd.Context(), a, k.all(args), url.Values{"prefix": {prefix}})
 			if err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ func (k *kind) listCommand() *cobra.Command {
 	return cmd
 }
 
-func (k *kind) showCommand() *cobra.Command {
+func (k *entityCommand) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: k.use("show"), Short: "Show a " + k.noun + ": properties, counts, levels", Args: exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *api, args []string) error {
@@ -223,12 +223,12 @@ func (k *kind) showCommand() *cobra.Command {
 	}
 }
 
-func (k *kind) deleteCommand() *cobra.Command {
+func (k *entityCommand) deleteCommand() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use: k.use("delete"), Short: "Delete a " + k.noun + " with its messages", Args: exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *api, args []string) error {
-			held, err := k.held(cmd.Context(), a, args)
+			held, err := k.messageCount(cmd.Context(), a, args)
 			if err != nil {
 				return err
 			}
@@ -242,15 +242,15 @@ func (k *kind) deleteCommand() *cobra.Command {
 	return cmd
 }
 
-// held returns how many messages are in an entity, and in what belongs to it.
-func (k *kind) held(ctx context.Context, a *api, args []string) (int64, error) {
+// messageCount returns how many messages are in an entity, and in what belongs to it.
+func (k *entityCommand) messageCount(ctx context.Context, a *api, args []string) (int64, error) {
 	var v entityView
 	if err := a.do(ctx, http.MethodGet, k.one(args), nil, &v); err != nil {
 		return 0, err
 	}
 	sum := v.Runtime.total()
 	if k.noun == nounTopic {
-		subs, err := everything[entityView](ctx, a, k.one(args)+"/subscriptions", nil)
+		subs, err := listAll[entityView](ctx, a, k.one(args)+"/subscriptions", nil)
 		if err != nil {
 			return 0, err
 		}
@@ -261,7 +261,7 @@ func (k *kind) held(ctx context.Context, a *api, args []string) (int64, error) {
 	return sum, nil
 }
 
-func (k *kind) purgeCommand() *cobra.Command {
+func (k *entityCommand) purgeCommand() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use: k.use("purge"), Short: "Remove the messages of a " + k.noun, Args: exactly(k.args...),
@@ -286,7 +286,7 @@ func (k *kind) purgeCommand() *cobra.Command {
 	return cmd
 }
 
-func (k *kind) pauseCommand() *cobra.Command {
+func (k *entityCommand) pauseCommand() *cobra.Command {
 	var p pause
 	cmd := &cobra.Command{
 		Use: k.use("pause"), Short: "Suspend a " + k.noun, Args: exactly(k.args...),
@@ -304,7 +304,7 @@ Nothing is lost, and receivers stay connected.`,
 	return cmd
 }
 
-func (k *kind) resumeCommand() *cobra.Command {
+func (k *entityCommand) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: k.use("resume"), Short: "Resume a paused " + k.noun, Args: exactly(k.args...),
 		RunE: k.on(func(cmd *cobra.Command, a *api, args []string) error {

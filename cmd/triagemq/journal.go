@@ -26,15 +26,15 @@ type journalFlags struct {
 }
 
 // exitCannotLook is the exit code for a store that is in use, or is none.
-const exitCannotLook = 3
+const exitUnavailable = 3
 
-// cannotLook is an error that says nothing about the state of a store.
-type cannotLook struct{ error }
+// unavailableError is an error that says nothing about the state of a store.
+type unavailableError struct{ error }
 
 // ExitCode returns the code for stores that could not be looked at.
-func (cannotLook) ExitCode() int { return exitCannotLook }
+func (unavailableError) ExitCode() int { return exitUnavailable }
 
-func (e cannotLook) Unwrap() error { return e.error }
+func (e unavailableError) Unwrap() error { return e.error }
 
 func journalCommand(s streams) *cobra.Command {
 	var f journalFlags
@@ -82,13 +82,13 @@ func (f *journalFlags) open() (vfs.FS, error) {
 	info, err := os.Stat(f.data)
 	switch {
 	case err != nil:
-		return nil, cannotLook{err}
+		return nil, unavailableError{err}
 	case !info.IsDir():
-		return nil, cannotLook{fmt.Errorf("%s is not a directory", f.data)}
+		return nil, unavailableError{fmt.Errorf("%s is not a directory", f.data)}
 	}
 	disk := vfs.OS(f.data)
 	if found, err := wal.Exists(disk); err != nil || !found { // before its lock is made in a place that is none
-		return nil, cannotLook{errors.Join(fmt.Errorf("%s holds no store", f.data), err)}
+		return nil, unavailableError{errors.Join(fmt.Errorf("%s holds no store", f.data), err)}
 	}
 	return disk, nil
 }
@@ -97,9 +97,9 @@ func (f *journalFlags) open() (vfs.FS, error) {
 func (f *journalFlags) problem(err error) error {
 	switch {
 	case errors.Is(err, vfs.ErrLocked):
-		return cannotLook{fmt.Errorf("a broker has %s open; stop it first", f.data)}
+		return unavailableError{fmt.Errorf("a broker has %s open; stop it first", f.data)}
 	case errors.Is(err, fs.ErrNotExist):
-		return cannotLook{fmt.Errorf("%s holds no store: %w", f.data, err)}
+		return unavailableError{fmt.Errorf("%s holds no store: %w", f.data, err)}
 	}
 	return err
 }

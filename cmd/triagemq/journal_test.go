@@ -160,15 +160,15 @@ func TestJournalLeavesARunningStoreAlone(t *testing.T) {
 	for _, args := range [][]string{{"verify"}, {"dump"}, {"repair", "--drop-damaged"}} {
 		_, errs, code := journalRun(t, dir, args...)
 		wantText(t, args[0], errs, "triagemq: a broker has DIR open; stop it first\n")
-		if code != exitCannotLook {
-			t.Errorf("%s: code %d, want %d", args[0], code, exitCannotLook)
+		if code != exitUnavailable {
+			t.Errorf("%s: code %d, want %d", args[0], code, exitUnavailable)
 		}
 	}
 }
 
 func TestJournalOfNoStore(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
-		if out, errs, code := journalRun(t, dir, "verify"); code != exitCannotLook || out != "" || errs == "" {
+		if out, errs, code := journalRun(t, dir, "verify"); code != exitUnavailable || out != "" || errs == "" {
 			t.Errorf("verify %s: code %d, %q, %q", dir, code, out, errs)
 		}
 	}
@@ -178,7 +178,7 @@ func TestJournalOfNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"verify"}, {"dump"}, {"repair", "--drop-damaged"}} {
-		if out, errs, code := journalRun(t, dir, args...); code != exitCannotLook || out != "" || !strings.Contains(errs, "holds no store") {
+		if out, errs, code := journalRun(t, dir, args...); code != exitUnavailable || out != "" || !strings.Contains(errs, "holds no store") {
 			t.Errorf("%s: code %d, %q, %q", args[0], code, out, errs)
 		}
 	}

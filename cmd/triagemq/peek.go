@@ -49,7 +49,7 @@ func (f *peekFlags) run(ctx context.Context, name string) error {
 }
 
 // print shows the messages that the flags choose.
-func (f *browseFlags) print(ctx context.Context, t *target, a *api, in box) error {
+func (f *browseFlags) print(ctx context.Context, t *target, a *api, in messageBox) error {
 	p := &printer{target: t, full: f.full, dead: in.dead, table: newTable("#NUMBER", "STATE", "#LEVEL", "CLASS", "ENQUEUED", "#FAILED", "SESSION", "BODY")}
 	if in.dead {
 		p.table = newTable("#NUMBER", "ENQUEUED", "#FAILED", "REASON", "DESCRIPTION", "BODY")
@@ -107,7 +107,7 @@ func (p *printer) add(m shownMessage) error {
 }
 
 // end prints the table; without messages it says so, to people only.
-func (p *printer) end(in box) {
+func (p *printer) end(in messageBox) {
 	switch {
 	case p.json:
 	case p.printed == 0 && p.dead:

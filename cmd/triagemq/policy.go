@@ -29,21 +29,21 @@ type dryRun struct {
 	Looked  int64  `json:"looked"`
 	Changed int64  `json:"changed"`
 	Shifts  []struct {
-		From  standing `json:"from"`
-		To    standing `json:"to"`
-		Count int64    `json:"count"`
+		From  classLevel `json:"from"`
+		To    classLevel `json:"to"`
+		Count int64      `json:"count"`
 	} `json:"shifts"`
 	Changes      []string `json:"changes"`
 	Warnings     []string `json:"warnings"`
 	Consequences []string `json:"consequences"`
 }
 
-type standing struct {
+type classLevel struct {
 	Class string `json:"class"`
 	Level int    `json:"level"`
 }
 
-func (s standing) String() string {
+func (s classLevel) String() string {
 	if s.Class == "" {
 		return fmt.Sprintf("no class, level %d", s.Level)
 	}

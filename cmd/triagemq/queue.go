@@ -15,7 +15,7 @@ func queueCommand(s streams) *cobra.Command {
   triagemq queue list
   triagemq queue pause orders`,
 	})
-	k := &kind{
+	k := &entityCommand{
 		target: t, noun: "queue", args: []string{"NAME"},
 		all:        func([]string) string { return "/queues" },
 		properties: slices.Concat(readingProperties, sizeProperties, lifetimeProperties),

@@ -124,7 +124,7 @@ func (r rules) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list TOPIC SUBSCRIPTION", Short: "List the rules of a subscription", Args: exactly("TOPIC", "SUBSCRIPTION"),
 		RunE: r.with(func(cmd *cobra.Command, a *api, at string, _ []string) error {
-			all, err := everything[entity.Rule](cmd.Context(), a, at, nil)
+			all, err := listAll[entity.Rule](cmd.Context(), a, at, nil)
 			if err != nil {
 				return err
 			}

@@ -132,7 +132,7 @@ func serve(ctx context.Context, cfg config.Config, again reloads, level slog.Lev
 			} else {
 				gone = end
 			}
-			welcome(s.out, cfg, r)
+			printReady(s.out, cfg, r)
 			if cfg.Security.Dev && cfg.Security.AllowRemote {
 				warnRemote(s.err, os.Getenv("NO_COLOR") == "")
 			}
@@ -147,8 +147,8 @@ func serve(ctx context.Context, cfg config.Config, again reloads, level slog.Lev
 	return err
 }
 
-// welcome says where the broker listens and how to connect.
-func welcome(w io.Writer, cfg config.Config, r server.Ready) {
+// printReady says where the broker listens and how to connect.
+func printReady(w io.Writer, cfg config.Config, r server.Ready) {
 	fmt.Fprintf(w, "TriageMQ is ready. Data in %s\n", cfg.Data)
 	for _, addr := range r.Addresses {
 		fmt.Fprintf(w, "  listening on %s\n", addr)

@@ -130,7 +130,7 @@ func TestServeWarnsOfRemoteDevelopment(t *testing.T) {
 
 func TestWelcome(t *testing.T) {
 	var w bytes.Buffer
-	welcome(&w, config.Config{Data: "d"}, server.Ready{
+	printReady(&w, config.Config{Data: "d"}, server.Ready{
 		Addresses: []string{"127.0.0.1:5672"},
 		NewKey:    &access.Rule{Name: "root", PrimaryKey: "key"},
 	})
@@ -146,7 +146,7 @@ Created a root key, stored in ` + filepath.Join("d", "namespace.json") + "; `tri
 
 	w.Reset()
 	dev := config.Config{Data: "d", Security: config.Security{Dev: true}}
-	welcome(&w, dev, server.Ready{Addresses: []string{"127.0.0.1:7000"}, TLS: true, CA: "tls/ca.pem"})
+	printReady(&w, dev, server.Ready{Addresses: []string{"127.0.0.1:7000"}, TLS: true, CA: "tls/ca.pem"})
 	for _, part := range []string{"sb://127.0.0.1:7000;", "SAS_KEY_VALUE", filepath.Join("d", "tls", "ca.pem")} {
 		if !strings.Contains(w.String(), part) {
 			t.Errorf("development: %q is missing in\n%s", part, w.String())
@@ -155,7 +155,7 @@ Created a root key, stored in ` + filepath.Join("d", "namespace.json") + "; `tri
 
 	w.Reset()
 	dev.Security.AllowRemote = true
-	welcome(&w, dev, server.Ready{Addresses: []string{"0.0.0.0:7000"}, TLS: true, CA: "tls/ca.pem", NewKey: &access.Rule{Name: "root", PrimaryKey: "secret"}})
+	printReady(&w, dev, server.Ready{Addresses: []string{"0.0.0.0:7000"}, TLS: true, CA: "tls/ca.pem", NewKey: &access.Rule{Name: "root", PrimaryKey: "secret"}})
 	if text := w.String(); strings.Contains(text, "SAS_KEY_VALUE") || !strings.Contains(text, "SharedAccessKey=secret;UseDevelopmentEmulator=true") {
 		t.Errorf("development for other machines: want the real key alone in\n%s", text)
 	}

@@ -23,7 +23,7 @@ func subscriptionCommand(s streams) *cobra.Command {
   triagemq subscription pause jobs low`,
 	})
 	var filter string
-	k := &kind{
+	k := &entityCommand{
 		target: t, noun: "subscription", args: []string{"TOPIC", "NAME"},
 		all:        func(args []string) string { return path("topics", args[0], "subscriptions") },
 		properties: slices.Concat(readingProperties, lifetimeProperties),

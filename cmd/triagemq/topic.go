@@ -19,7 +19,7 @@ func topicCommand(s streams) *cobra.Command {
 		Example: `  triagemq topic create jobs
   triagemq topic show jobs`,
 	})
-	k := &kind{
+	k := &entityCommand{
 		target: t, noun: nounTopic, args: []string{"NAME"},
 		all:        func([]string) string { return "/topics" },
 		properties: slices.Concat(sizeProperties, lifetimeProperties),
@@ -33,7 +33,7 @@ func topicCommand(s streams) *cobra.Command {
 		},
 	}
 	k.more = func(ctx context.Context, a *api, v entityView) error {
-		subs, err := everything[entityView](ctx, a, path("topics", v.text("name"), "subscriptions"), nil)
+		subs, err := listAll[entityView](ctx, a, path("topics", v.text("name"), "subscriptions"), nil)
 		if err != nil || len(subs) == 0 {
 			return err
 		}

@@ -91,7 +91,7 @@ func New(p Parts) http.Handler {
 	if p.Hold == nil {
 		p.Hold = func(*http.Request, int64) bool { return true }
 	}
-	return &front{
+	return &router{
 		api:     newAPI(p, time.Now()),
 		metrics: newMetrics(p),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
@@ -101,14 +101,14 @@ func New(p Parts) http.Handler {
 	}
 }
 
-// front sends requests to the interface they belong to. Entities may be called
+// router sends requests to the interface they belong to. Entities may be called
 // almost anything, so the api-version of the service's own clients decides first.
-type front struct {
+type router struct {
 	api, metrics, atom, rest http.Handler
 	site                     http.Handler // nil without one
 }
 
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	path, get := r.URL.Path, r.Method == http.MethodGet || r.Method == http.MethodHead
 	versioned := r.URL.Query().Has("api-version")

@@ -57,8 +57,8 @@ func (c *call) mayForward(targets ...string) error {
 	return nil
 }
 
-// putting says how a definition is put: changed if it exists, else created.
-func putting[D any](create, update func() (D, error)) (d D, made bool, err error) {
+// createOrUpdate says how a definition is put: changed if it exists, else created.
+func createOrUpdate[D any](create, update func() (D, error)) (d D, made bool, err error) {
 	if d, err = update(); errors.Is(err, broker.ErrNotFound) {
 		d, err = create()
 		made = err == nil
@@ -155,7 +155,7 @@ func (a *api) queueRoutes() []route {
 				if err := c.mayForward(q.ForwardTo, q.ForwardDeadLetteredMessagesTo); err != nil {
 					return nil, err
 				}
-				q, made, err := putting(
+				q, made, err := createOrUpdate(
 					func() (entity.Queue, error) { return c.Broker.CreateQueue(c.Context(), q) },
 					func() (entity.Queue, error) { return c.Broker.UpdateQueue(c.Context(), q) })
 				if err != nil {

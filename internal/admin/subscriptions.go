@@ -110,7 +110,7 @@ func putSubscription(c *call) (any, error) {
 	if err := c.mayForward(s.ForwardTo, s.ForwardDeadLetteredMessagesTo); err != nil {
 		return nil, err
 	}
-	s, made, err := putting(
+	s, made, err := createOrUpdate(
 		func() (entity.Subscription, error) { return c.Broker.CreateSubscription(c.Context(), topic, s) },
 		func() (entity.Subscription, error) { return c.Broker.UpdateSubscription(c.Context(), topic, s) })
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *api) ruleRoutes() []route {
 					return nil, err
 				}
 				topic, sub := in(c)
-				r, made, err := putting(
+				r, made, err := createOrUpdate(
 					func() (entity.Rule, error) { return c.Broker.CreateRule(c.Context(), topic, sub, r) },
 					func() (entity.Rule, error) { return c.Broker.UpdateRule(c.Context(), topic, sub, r) })
 				if err == nil && made {

@@ -60,7 +60,7 @@ func (a *api) topicRoutes() []route {
 				if err := named(&t.Name, c.PathValue("topic")); err != nil {
 					return nil, err
 				}
-				t, made, err := putting(
+				t, made, err := createOrUpdate(
 					func() (entity.Topic, error) { return c.Broker.CreateTopic(c.Context(), t) },
 					func() (entity.Topic, error) { return c.Broker.UpdateTopic(c.Context(), t) })
 				if err != nil {

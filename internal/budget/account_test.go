@@ -243,7 +243,7 @@ func TestMoveTakesWaitersAlong(t *testing.T) {
 	a, other := strangers.Child(60), strangers.Child(60)
 	var log []string
 	waits(strangers, 90, "others", &log)
-	waits(a, 50, "moved", &log) // held up by strangers
+	waits(a, 50, "moved", &log) // held up by unauthenticated peers
 	a.Move(known, 200)
 	if want := []string{"others at once", "moved"}; !slices.Equal(log, want) {
 		t.Fatalf("in the order %q, want %q", log, want)

@@ -21,7 +21,7 @@
 // off: it may use an eighth beyond the limit, so that it goes on when an account is used up
 // by what stays. An account can be
 // moved below another one, with all that is charged to it: that is how a connection
-// that logs in stops being a stranger. Who counts often does it with a [Counter], which
+// that logs in stops being an unauthenticated peer. Who counts often does it with a [Counter], which
 // takes from its account in pieces.
 //
 // [Process] is the tree of a broker. Its part for messages that are not on disk yet does not

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// StrangerLimit is what a connection may make the process hold that has not
+	// UnauthenticatedLimit is what a connection may make the process hold that has not
 	// logged in.
-	StrangerLimit = 64 << 10
-	// StrangersLimit is that of all such connections together.
-	StrangersLimit = 64 << 20
+	UnauthenticatedLimit = 64 << 10
+	// AllUnauthenticatedLimit is that of all such connections together.
+	AllUnauthenticatedLimit = 64 << 20
 	// UnsyncedLimit is how much memory messages may take that are not on disk yet,
 	// of all connections together.
 	UnsyncedLimit = 64 << 20
@@ -28,16 +28,16 @@ const (
 // Process is the memory that peers can make the process hold, as a tree of accounts:
 //
 //	process
-//	├─ strangers     connections that have not logged in, each up to StrangerLimit
-//	├─ known         one account for each key, with up to half of the process
-//	│   └─ key       and below it one for each connection, with up to half of that
-//	└─ unsynced      messages that are not on disk yet
+//	├─ unauthenticated   connections that have not logged in, each up to UnauthenticatedLimit
+//	├─ authenticated     one account for each key, with up to half of the process
+//	│   └─ key           and below it one for each connection, with up to half of that
+//	└─ unsynced          messages that are not on disk yet
 //
 // What is unsynced counts as part of the process, but waits for no memory of others: it
 // ends by itself, and those who wait for it are not read from, so that they could not make
 // room. So the process may be beyond its limit by what is unsynced.
 type Process struct {
-	all, strangers, known, unsynced *Account
+	all, unauthenticated, authenticated, unsynced *Account
 
 	mu   sync.Mutex
 	keys map[string]*key // of connections that are there; guarded by mu
@@ -55,7 +55,7 @@ type Limits struct {
 	Unsynced int64 // of that, for messages that are not on disk yet; zero is UnsyncedLimit
 }
 
-// NewProcess returns the tree of a process. Strangers have at most a quarter of it, and
+// NewProcess returns the tree of a process. Unauthenticated peers have at most a quarter of it, and
 // messages that are not on disk yet at most half, however little there is.
 func NewProcess(l Limits) *Process {
 	limit := cmp.Or(l.Process, Memory()/2, unknownMemory)
@@ -63,11 +63,11 @@ func NewProcess(l Limits) *Process {
 	unsynced := all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2))
 	unsynced.apart = true
 	return &Process{
-		all:       all,
-		strangers: all.Child(min(StrangersLimit, limit/4)),
-		known:     all.Child(limit),
-		unsynced:  unsynced,
-		keys:      map[string]*key{},
+		all:             all,
+		unauthenticated: all.Child(min(AllUnauthenticatedLimit, limit/4)),
+		authenticated:   all.Child(limit),
+		unsynced:        unsynced,
+		keys:            map[string]*key{},
 	}
 }
 
@@ -78,10 +78,10 @@ func Unlimited() *Process { return NewProcess(Limits{Process: math.MaxInt64 / 4}
 // Unsynced returns the account of the messages that are not on disk yet.
 func (p *Process) Unsynced() *Account { return p.unsynced }
 
-// Strangers returns the account of all connections that have not logged in.
-func (p *Process) Strangers() *Account { return p.strangers }
+// Unauthenticated returns the account of all connections that have not logged in.
+func (p *Process) Unauthenticated() *Account { return p.unauthenticated }
 
-// Member is the account of a connection: that of a stranger, until it has proved
+// Member is the account of a connection: that of an unauthenticated peer, until it has proved
 // which key it has. Its methods may be called from any goroutine.
 type Member struct {
 	*Account
@@ -95,7 +95,7 @@ type Member struct {
 
 // Enter returns the account of a connection that has just come.
 func (p *Process) Enter() *Member {
-	return &Member{Account: p.strangers.Child(StrangerLimit), process: p}
+	return &Member{Account: p.unauthenticated.Child(UnauthenticatedLimit), process: p}
 }
 
 // Prove moves the account below that of a key, with all that is charged to it, and
@@ -131,7 +131,7 @@ func (p *Process) join(name string) *Account {
 	defer p.mu.Unlock()
 	k := p.keys[name]
 	if k == nil {
-		k = &key{account: p.known.Child(p.all.Limit() / 2)}
+		k = &key{account: p.authenticated.Child(p.all.Limit() / 2)}
 		p.keys[name] = k
 	}
 	k.members++
@@ -149,12 +149,12 @@ func (p *Process) leave(name string) {
 
 // Usage is how much of the memory for peers is used, in bytes.
 type Usage struct {
-	Limit     int64
-	Used      int64
-	Strangers int64 // of Used
-	Known     int64 // of Used
-	Unsynced  int64 // of Used
-	Waiting   int   // charges that wait for room
+	Limit           int64
+	Used            int64
+	Unauthenticated int64 // of Used
+	Authenticated   int64 // of Used
+	Unsynced        int64 // of Used
+	Waiting         int   // charges that wait for room
 }
 
 // Usage tells how much is used.
@@ -164,7 +164,7 @@ func (p *Process) Usage() Usage {
 	defer t.mu.Unlock()
 	return Usage{
 		Limit: p.all.limit, Used: p.all.used,
-		Strangers: p.strangers.used, Known: p.known.used, Unsynced: p.unsynced.used,
+		Unauthenticated: p.unauthenticated.used, Authenticated: p.authenticated.used, Unsynced: p.unsynced.used,
 		Waiting: t.waiting.Len(),
 	}
 }

@@ -8,18 +8,18 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	const limit = 512 << 20
 	p := NewProcess(Limits{Process: limit})
 	a, b := p.Enter(), p.Enter()
-	if a.Limit() != StrangerLimit {
+	if a.Limit() != UnauthenticatedLimit {
 		t.Errorf("a stranger may have %d", a.Limit())
 	}
 	a.Charge(1000)
 	b.Charge(500)
-	if u := p.Usage(); u.Strangers != 1500 || u.Known != 0 || u.Used != 1500 || u.Limit != limit {
+	if u := p.Usage(); u.Unauthenticated != 1500 || u.Authenticated != 0 || u.Used != 1500 || u.Limit != limit {
 		t.Errorf("two strangers: %+v", u)
 	}
 	if !a.Prove("shop") || !a.Prove("other") || !b.Prove("shop") { // the first counts
 		t.Error("there is no room for two connections")
 	}
-	if u := p.Usage(); u.Strangers != 0 || u.Known != 1500 || u.Used != 1500 {
+	if u := p.Usage(); u.Unauthenticated != 0 || u.Authenticated != 1500 || u.Used != 1500 {
 		t.Errorf("both known: %+v", u)
 	}
 	if a.Limit() != limit/4 {
@@ -54,10 +54,10 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 func TestStrangersHaveLittle(t *testing.T) {
 	p := NewProcess(Limits{Process: 1 << 30})
 	var n int
-	for p.Enter().TryTake(StrangerLimit) {
+	for p.Enter().TryTake(UnauthenticatedLimit) {
 		n++
 	}
-	if n != StrangersLimit/StrangerLimit {
+	if n != AllUnauthenticatedLimit/UnauthenticatedLimit {
 		t.Errorf("%d strangers had room", n)
 	}
 	if known := p.Enter(); known.TryTake(1) {
@@ -69,8 +69,8 @@ func TestStrangersHaveLittle(t *testing.T) {
 
 func TestProcessWithLittleMemory(t *testing.T) {
 	p := NewProcess(Limits{Process: 8 << 20})
-	if p.Strangers().Limit() != 2<<20 || p.Unsynced().Limit() != 4<<20 {
-		t.Errorf("strangers have %d, unsynced %d", p.Strangers().Limit(), p.Unsynced().Limit())
+	if p.Unauthenticated().Limit() != 2<<20 || p.Unsynced().Limit() != 4<<20 {
+		t.Errorf("strangers have %d, unsynced %d", p.Unauthenticated().Limit(), p.Unsynced().Limit())
 	}
 	if NewProcess(Limits{}).Usage().Limit <= 0 || Unlimited().Usage().Limit < 1<<60 {
 		t.Error("no limit by default")

@@ -46,7 +46,7 @@ func frameOf(channel uint16, p interface{ Append([]byte) []byte }) []byte {
 	return b
 }
 
-// hostile returns what a stranger sends that wants to fill memory.
+// hostile returns what an unauthenticated peer sends that wants to fill memory.
 func hostile(kind int) []byte {
 	open := bytes.Join([][]byte{
 		frame.AppendProtocol(nil, frame.ProtocolAMQP), frameOf(0, &frame.Open{ContainerID: "x", MaxFrameSize: 1 << 20}),
@@ -92,7 +92,7 @@ func TestThousandHostileStrangers(t *testing.T) {
 	var memory *budget.Process
 	r := run(t, func(c *Config) {
 		c.Security.Dev = false
-		c.MaxStrangers = strangers + 10
+		c.MaxUnauthenticated = strangers + 10
 		c.Limits.Memory = 512 << 20
 		c.Handler = func(p Parts) http.Handler {
 			memory = p.Memory
@@ -131,11 +131,11 @@ func TestThousandHostileStrangers(t *testing.T) {
 			done = true
 		case <-time.After(10 * time.Millisecond):
 		}
-		most = max(most, memory.Usage().Strangers)
+		most = max(most, memory.Usage().Unauthenticated)
 	}
 	held := inUse() - before
 	t.Logf("at most %d MB were charged; %d MB are in use", most>>20, held>>20)
-	if most > budget.StrangersLimit+budget.StrangersLimit/4 {
+	if most > budget.AllUnauthenticatedLimit+budget.AllUnauthenticatedLimit/4 {
 		t.Errorf("strangers hold %d bytes", most)
 	}
 	if held > 100<<20 {
@@ -146,7 +146,7 @@ func TestThousandHostileStrangers(t *testing.T) {
 	r.roundTrip(nc, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
 }
 
-// Strangers that hold all the memory there is for them give way to those that come.
+// Unauthenticated peers that hold all the memory there is for them give way to those that come.
 func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 	var memory *budget.Process
 	r := run(t, func(c *Config) {
@@ -164,14 +164,14 @@ func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 	if _, err := io.ReadFull(old, answer); err != nil { // it is being served
 		t.Fatal(err)
 	}
-	full := memory.Strangers().Limit()
-	memory.Strangers().Charge(full)
+	full := memory.Unauthenticated().Limit()
+	memory.Unauthenticated().Charge(full)
 	key := r.up.NewKey
 	r.roundTrip(r.dial(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
 	if n, err := io.Copy(io.Discard, old); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the stranger was sent %d bytes and then %v", n, err)
 	}
-	memory.Strangers().Release(full)
+	memory.Unauthenticated().Release(full)
 }
 
 // The memory of a key is not that of another which has its name: rules of two queues,

@@ -63,8 +63,8 @@ func TestTemporaryNodesAreCharged(t *testing.T) {
 			refused++
 		}
 	}
-	if u := b.service.memory.Usage(); refused < 150 || u.Known > limit/4+2<<20 {
-		t.Errorf("%d of 200 were refused, and %d MB are held", refused, u.Known>>20)
+	if u := b.service.memory.Usage(); refused < 150 || u.Authenticated > limit/4+2<<20 {
+		t.Errorf("%d of 200 were refused, and %d MB are held", refused, u.Authenticated>>20)
 	}
 	// Who reads makes room.
 	if err := rs[0].IssueCredit(10); err != nil {
@@ -78,8 +78,8 @@ func TestTemporaryNodesAreCharged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if u := b.service.memory.Usage(); u.Known > 4<<20 {
-		t.Errorf("the nodes are gone, and %d MB are held", u.Known>>20)
+	if u := b.service.memory.Usage(); u.Authenticated > 4<<20 {
+		t.Errorf("the nodes are gone, and %d MB are held", u.Authenticated>>20)
 	}
 	b.wantNothingHeld(t, reader, writer)
 }
@@ -114,7 +114,7 @@ func TestRepliesWithoutCreditAreCharged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, b.service.memory.Usage().Known)
+		most = max(most, b.service.memory.Usage().Authenticated)
 	}
 	if most > limit/4+4<<20 {
 		t.Errorf("%d MB of replies are held", most>>20)
@@ -161,8 +161,8 @@ func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
 	for range 3 * limits.Replies {
 		put("nonsense")
 	}
-	if u := b.service.memory.Usage(); u.Strangers > budget.StrangerLimit {
-		t.Errorf("a stranger makes us hold %d bytes", u.Strangers)
+	if u := b.service.memory.Usage(); u.Unauthenticated > budget.UnauthenticatedLimit {
+		t.Errorf("a stranger makes us hold %d bytes", u.Unauthenticated)
 	}
 	for range 3 * limits.Replies {
 		put(access.SignToken(sendRule, "amqp://ns.example/q", time.Now().Add(time.Hour)))
@@ -190,7 +190,7 @@ func TestPropertiesToModifyAreCharged(t *testing.T) {
 	// Other connections of the key leave a little.
 	other := b.service.memory.Enter()
 	other.Prove(rootRule.Name)
-	n := 32<<20 - b.service.memory.Usage().Known - 200<<10 // a key has half
+	n := 32<<20 - b.service.memory.Usage().Authenticated - 200<<10 // a key has half
 	other.Charge(n)
 	wantCondition(t, "modify without memory", modify(), "amqp:resource-limit-exceeded")
 	other.Release(n)

@@ -26,8 +26,8 @@ func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.ip)
 func (f *from) Close() error         { f.closed = true; return nil }
 
 // entering lets connections in and fails the test if one is not.
-func entering(t *testing.T, g *gate) func(ip string) (*from, *ticket) {
-	return func(ip string) (*from, *ticket) {
+func entering(t *testing.T, g *connLimiter) func(ip string) (*from, *connSlot) {
+	return func(ip string) (*from, *connSlot) {
 		t.Helper()
 		c := &from{ip: ip}
 		x, ok := g.enter(c)
@@ -38,10 +38,10 @@ func entering(t *testing.T, g *gate) func(ip string) (*from, *ticket) {
 	}
 }
 
-// Number 8 of the list of doors: when there are too many strangers, the oldest of the
+// Number 8 of the list of doors: when there are too many unauthenticated peers, the oldest of the
 // network with the most of them goes, and never who has just come.
 func TestGate(t *testing.T) {
-	g := newGate(func() int { return 100 }, 3)
+	g := newConnLimiter(func() int { return 100 }, 3)
 	enter := entering(t, g)
 	first, _ := enter("10.0.0.1")
 	second, secondTicket := enter("::ffff:10.0.0.1") // the same address, written otherwise
@@ -51,8 +51,8 @@ func TestGate(t *testing.T) {
 		t.Errorf("closed: first %v, second %v, third %v, elsewhere %v; want the first alone",
 			first.closed, second.closed, third.closed, elsewhere.closed)
 	}
-	secondTicket.known()
-	thirdTicket.known()
+	secondTicket.setAuthenticated()
+	thirdTicket.setAuthenticated()
 	for range 3 {
 		enter("10.0.0.3")
 	}
@@ -66,7 +66,7 @@ func TestGate(t *testing.T) {
 
 // Number 8: who can choose among 2^64 addresses is counted once.
 func TestGateCountsNetworksOfIPv6(t *testing.T) {
-	g := newGate(func() int { return 100 }, 10)
+	g := newConnLimiter(func() int { return 100 }, 10)
 	enter := entering(t, g)
 	victim, _ := enter("2001:db8:0:1::1")
 	for i := range 100 {
@@ -75,7 +75,7 @@ func TestGateCountsNetworksOfIPv6(t *testing.T) {
 	if victim.closed {
 		t.Error("a connection was shut out by a hundred of another network")
 	}
-	if n := len(g.strangers); n != 2 {
+	if n := len(g.unauthenticated); n != 2 {
 		t.Errorf("%d networks, want 2", n)
 	}
 }
@@ -84,7 +84,7 @@ func TestGateCountsNetworksOfIPv6(t *testing.T) {
 // that say eight bytes. Whoever comes then stays until as many others have come, also
 // from one of those addresses.
 func TestGateKeepsWhoLogsIn(t *testing.T) {
-	g := newGate(func() int { return 10_000 }, 768)
+	g := newConnLimiter(func() int { return 10_000 }, 768)
 	enter := entering(t, g)
 	crowd := func(n int) {
 		for i := range n {
@@ -93,12 +93,12 @@ func TestGateKeepsWhoLogsIn(t *testing.T) {
 	}
 	crowd(10_000)
 	for i := range 20 {
-		c, x := enter(fmt.Sprintf("127.0.1.%d", i)) // where strangers are, too
+		c, x := enter(fmt.Sprintf("127.0.1.%d", i)) // where unauthenticated peers are, too
 		crowd(500)                                  // while it logs in
 		if c.closed {
 			t.Fatalf("client %d was shut out before it could log in", i)
 		}
-		x.known()
+		x.setAuthenticated()
 		crowd(1000)
 		if c.closed {
 			t.Fatalf("client %d was shut out after it had logged in", i)
@@ -107,10 +107,10 @@ func TestGateKeepsWhoLogsIn(t *testing.T) {
 }
 
 // Line A11 of the hardening list: the number of connections is bounded by the
-// descriptors there are. Strangers give way to who comes; who is known does not.
+// descriptors there are. Unauthenticated peers give way to who comes; who is known does not.
 func TestFullGate(t *testing.T) {
 	limit := 4
-	g := newGate(func() int { return limit }, 100)
+	g := newConnLimiter(func() int { return limit }, 100)
 	enter := entering(t, g)
 	alone, aloneTicket := enter("10.0.0.1")
 	oldest, oldestTicket := enter("10.0.0.2")
@@ -123,16 +123,16 @@ func TestFullGate(t *testing.T) {
 	if g.open != 4 {
 		t.Errorf("%d connections count, want 4", g.open)
 	}
-	oldestTicket.known() // too late
+	oldestTicket.setAuthenticated() // too late
 	oldestTicket.leave()
 	if g.open != 4 {
 		t.Errorf("after the one that was shut out has left, %d count, want 4", g.open)
 	}
-	for _, x := range []*ticket{third, aloneTicket, second} {
-		x.known()
+	for _, x := range []*connSlot{third, aloneTicket, second} {
+		x.setAuthenticated()
 	}
-	_, last := enter("10.0.0.4") // in place of the last stranger
-	last.known()
+	_, last := enter("10.0.0.4") // in place of the last unauthenticated peer
+	last.setAuthenticated()
 	if _, ok := g.enter(&from{ip: "10.0.0.5"}); ok {
 		t.Error("more than the limit were let in")
 	}
@@ -182,7 +182,7 @@ func (s *starved) Accept() (net.Conn, error) {
 func TestAcceptSurvivesALackOfDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		f := &front{log: slog.New(slog.NewTextHandler(&log, nil)), gate: newGate(func() int { return 0 }, 1)}
+		f := &frontend{log: slog.New(slog.NewTextHandler(&log, nil)), limiter: newConnLimiter(func() int { return 0 }, 1)}
 		l := &starved{fail: 100, conns: make(chan net.Conn, 2)}
 		done := make(chan struct{})
 		began := time.Now()

@@ -23,8 +23,8 @@ import (
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
-// front is everything that faces the network: the top layer.
-type front struct {
+// frontend is the top layer: listeners, connections and what serves them.
+type frontend struct {
 	cfg       Config
 	log       *slog.Logger
 	service   *servicebus.Service
@@ -33,7 +33,7 @@ type front struct {
 	listeners []net.Listener
 	tls       atomic.Pointer[tls.Config] // nil without a certificate; for connections to come
 	ca        string
-	gate      *gate
+	limiter   *connLimiter
 	memory    *budget.Process
 	refusals  *refusals
 	disk      func() admin.Disk
@@ -46,16 +46,16 @@ type front struct {
 }
 
 // listen opens the sockets. Nothing is accepted before run.
-func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
+func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*frontend, error) {
 	files := maxFiles()
 	limit := func() int {
-		if s := parts.Memory.Strangers(); s.Limit()-s.Used() < strangersReserve {
-			return 0 // for each that comes, a stranger has to go
+		if s := parts.Memory.Unauthenticated(); s.Limit()-s.Used() < unauthenticatedReserve {
+			return 0 // for each that comes, an unauthenticated peer has to go
 		}
 		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
 	}
-	f := &front{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		gate: newGate(limit, maxStrangers(cfg.MaxStrangers, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, web: newHandoff()}
+	f := &frontend{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
+		limiter: newConnLimiter(limit, maxUnauthenticated(cfg.MaxUnauthenticated, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
@@ -83,7 +83,7 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 
 // open listens on an address. The name localhost has two, and clients may try
 // either first; a machine without IPv6 has only one.
-func (f *front) open(addr string) error {
+func (f *frontend) open(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (f *front) open(addr string) error {
 	return nil
 }
 
-func (f *front) openOne(addr string) error {
+func (f *frontend) openOne(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err == nil {
 		f.listeners = append(f.listeners, l)
@@ -112,14 +112,14 @@ func (f *front) openOne(addr string) error {
 }
 
 // authority returns who decides about a peer at addr.
-func (f *front) authority(addr net.Addr) access.Authority {
-	if fromHere(addr) {
+func (f *frontend) authority(addr net.Addr) access.Authority {
+	if isLoopback(addr) {
 		return noting{f.local, f.refusals, addr}
 	}
 	return noting{f.strict, f.refusals, addr}
 }
 
-func (f *front) close() {
+func (f *frontend) close() {
 	for _, l := range f.listeners {
 		l.Close()
 	}
@@ -127,7 +127,7 @@ func (f *front) close() {
 
 // ports are those that are listened on: those that were asked for, and those that the
 // system chose.
-func (f *front) ports() (asked, chosen []string) {
+func (f *frontend) ports() (asked, chosen []string) {
 	for _, addr := range f.cfg.Listeners {
 		if _, port, err := net.SplitHostPort(addr); err == nil {
 			asked = append(asked, port)
@@ -141,7 +141,7 @@ func (f *front) ports() (asked, chosen []string) {
 	return slices.DeleteFunc(asked, func(port string) bool { return port == "0" || port == "" }), chosen
 }
 
-func (f *front) addresses() []string {
+func (f *frontend) addresses() []string {
 	var as []string
 	for _, l := range f.listeners {
 		as = append(as, l.Addr().String())
@@ -152,7 +152,7 @@ func (f *front) addresses() []string {
 // run accepts and serves connections until ctx ends. Then it stops accepting, so that a
 // client that comes back is refused and tries again, lets go of every peer and waits for
 // them.
-func (f *front) run(ctx context.Context) error {
+func (f *frontend) run(ctx context.Context) error {
 	serve, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	serve = deadlineOf{serve, ctx}
@@ -163,7 +163,7 @@ func (f *front) run(ctx context.Context) error {
 		accepting.Go(func() { f.accept(serve, l) })
 	}
 	<-ctx.Done()
-	f.log.Info("stopping", "cause", context.Cause(ctx), "connections", f.gate.connections(), "grace", f.cfg.Grace.Std())
+	f.log.Info("stopping", "cause", context.Cause(ctx), "connections", f.limiter.connections(), "grace", f.cfg.Grace.Std())
 	f.close()
 	accepting.Wait()
 	stop(context.Cause(ctx))
@@ -186,7 +186,7 @@ func (d deadlineOf) Deadline() (time.Time, bool) { return d.of.Deadline() }
 
 // stopWeb lets requests finish for half of the time that the layer has, and then
 // cuts them off.
-func (f *front) stopWeb(ctx context.Context, web *http.Server) {
+func (f *frontend) stopWeb(ctx context.Context, web *http.Server) {
 	patience := f.cfg.Grace.Std() / 2
 	if at, ok := ctx.Deadline(); ok {
 		patience = time.Until(at) / 2
@@ -202,7 +202,7 @@ func (f *front) stopWeb(ctx context.Context, web *http.Server) {
 // accept takes connections until the listener is closed. When it fails, which is
 // for lack of descriptors or memory, it waits for some to come back: a connection
 // that was not accepted stays with the system meanwhile.
-func (f *front) accept(ctx context.Context, l net.Listener) {
+func (f *frontend) accept(ctx context.Context, l net.Listener) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	var pause time.Duration // zero while connections are accepted
 	for {
@@ -226,7 +226,7 @@ func (f *front) accept(ctx context.Context, l net.Listener) {
 			f.log.Info("connections are accepted again", "address", l.Addr().String())
 		}
 		// Here, so that connections are counted in the order they came.
-		t, ok := f.gate.enter(nc)
+		t, ok := f.limiter.enter(nc)
 		if !ok {
 			f.crowded(nc)
 			continue
@@ -236,19 +236,19 @@ func (f *front) accept(ctx context.Context, l net.Listener) {
 }
 
 // crowded turns a connection away and says so, but not for each of a crowd.
-func (f *front) crowded(nc net.Conn) {
+func (f *frontend) crowded(nc net.Conn) {
 	const every = 10 * time.Second
 	now := time.Now()
 	if last := f.saidCrowded.Load(); last == nil || now.Sub(*last) >= every {
 		f.saidCrowded.Store(&now)
-		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.gate.maxOpen())
+		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.limiter.maxOpen())
 	}
 	nc.Close()
 }
 
 // handshakeFailed says that a peer and we could not agree on TLS, mostly because it does
 // not trust our certificate, but not for each of many.
-func (f *front) handshakeFailed(nc net.Conn, err error) {
+func (f *frontend) handshakeFailed(nc net.Conn, err error) {
 	const every = 10 * time.Second
 	now := time.Now()
 	if last := f.saidTLS.Load(); last == nil || now.Sub(*last) >= every {
@@ -258,7 +258,7 @@ func (f *front) handshakeFailed(nc net.Conn, err error) {
 }
 
 // greet finds out what a connection speaks and has it served.
-func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
+func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connSlot) {
 	defer t.leave()
 	defer nc.Close()
 	// TLS waits for five seconds to say goodbye, whatever deadline there is.
@@ -284,8 +284,8 @@ func (f *front) greet(ctx context.Context, nc net.Conn, t *ticket) {
 }
 
 // serveHTTP serves a connection that speaks HTTP, or WebSocket, to its end.
-func (f *front) serveHTTP(v *visitor, t *ticket) {
-	c := &handed{visitor: v, ticket: t, stranger: f.cfg.FirstBytes, unread: f.cfg.writeTimeout()}
+func (f *frontend) serveHTTP(v *acceptedConn, t *connSlot) {
+	c := &handed{acceptedConn: v, slot: t, firstBytes: f.cfg.FirstBytes, unread: f.cfg.writeTimeout()}
 	defer c.held.leave()
 	if !c.held.enter(f.memory) {
 		f.log.Debug("no memory for a connection", "peer", v.RemoteAddr().String())
@@ -295,7 +295,7 @@ func (f *front) serveHTTP(v *visitor, t *ticket) {
 }
 
 // identify reads the first bytes, and behind TLS the first of what it protects.
-func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, error) {
+func (f *frontend) identify(ctx context.Context, nc net.Conn) (protocol, *acceptedConn, error) {
 	nc.SetReadDeadline(time.Now().Add(f.cfg.FirstBytes))
 	if ctx.Err() != nil { // then the deadline may have taken the place of the one of the stop
 		return protoUnknown, nil, context.Cause(ctx)
@@ -304,14 +304,14 @@ func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, 
 	if err != nil {
 		return protoUnknown, nil, err
 	}
-	v := &visitor{Conn: c}
+	v := &acceptedConn{Conn: c}
 	if speaks == protoTLS {
 		if speaks, v, err = f.unwrap(ctx, c); err != nil {
 			return protoUnknown, nil, err
 		}
 	}
 	nc.SetDeadline(time.Time{})
-	if speaks == protoAMQP && !f.mayTalk(v) {
+	if speaks == protoAMQP && !f.plainTextAllowed(v) {
 		return protoUnknown, nil, errPlainText
 	}
 	return speaks, v, nil
@@ -320,7 +320,7 @@ func (f *front) identify(ctx context.Context, nc net.Conn) (protocol, *visitor, 
 // errPlainText turns away who would send secrets in the clear.
 var errPlainText = errors.New("server: plain text from another machine; use TLS, or serve with --insecure")
 
-func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, error) {
+func (f *frontend) unwrap(ctx context.Context, c net.Conn) (protocol, *acceptedConn, error) {
 	certified := f.tls.Load()
 	if certified == nil {
 		return protoUnknown, nil, errors.New("server: TLS asked for, but there is no certificate")
@@ -339,7 +339,7 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	if err == nil && speaks == protoTLS {
 		err = errors.New("server: TLS inside TLS")
 	}
-	v := &visitor{Conn: inner, encrypted: true}
+	v := &acceptedConn{Conn: inner, encrypted: true}
 	if state := tc.ConnectionState(); len(state.VerifiedChains) > 0 {
 		shown := state.PeerCertificates[0]
 		v.certificate, v.certificateEnds = shown.Subject.CommonName, shown.NotAfter
@@ -347,8 +347,8 @@ func (f *front) unwrap(ctx context.Context, c net.Conn) (protocol, *visitor, err
 	return speaks, v, err
 }
 
-// visitor is a connection and what is known about its way here.
-type visitor struct {
+// acceptedConn is a connection and what is known about its way here.
+type acceptedConn struct {
 	net.Conn
 	encrypted       bool
 	certificate     string // name in the client's certificate, if it showed one that TLS has verified
@@ -357,17 +357,17 @@ type visitor struct {
 
 // CloseWrite says that nothing more is written. With it, the endpoint and net/http give a
 // client that still sends the time to read why it was refused.
-func (v *visitor) CloseWrite() error { return closeWrite(v.Conn) }
+func (v *acceptedConn) CloseWrite() error { return closeWrite(v.Conn) }
 
-// mayTalk reports whether anything but a health check may pass on v.
-func (f *front) mayTalk(v *visitor) bool {
-	return v.encrypted || f.cfg.plainText() || fromHere(v.RemoteAddr())
+// plainTextAllowed reports whether anything but a health check may pass on v.
+func (f *frontend) plainTextAllowed(v *acceptedConn) bool {
+	return v.encrypted || f.cfg.plainText() || isLoopback(v.RemoteAddr())
 }
 
 // serveAMQP serves an AMQP connection to its end.
-func (f *front) serveAMQP(ctx context.Context, nc net.Conn, t *ticket, peer servicebus.Peer) {
+func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connSlot, peer servicebus.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer.Known = t.known
+	peer.Known = t.setAuthenticated
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}
