@@ -53,7 +53,7 @@ func (f *fifo) openJournal(dir string) (run func(context.Context) error, err err
 	if f.log, err = wal.Open(vfs.OS(dir), wal.Options{}); err != nil {
 		return nil, err
 	}
-	claim, history, err := journal.ClaimOne(f.log, 1)
+	claim, history, err := journal.ClaimOne(context.Background(), f.log, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (f *fifo) put(a arrivals) error {
 	}
 	if f.claim.Block(f.safe) != f.claim.Block(f.kept) { // a broker frees its journal as well
 		f.kept = f.safe
-		if err := f.log.Truncate(f.claim, journal.Keep{From: f.safe}); err != nil {
+		if err := f.log.Truncate(context.Background(), f.claim, journal.Retain{From: f.safe}); err != nil {
 			return err
 		}
 	}

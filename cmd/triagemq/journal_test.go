@@ -22,7 +22,7 @@ func makeStore(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := journal.ClaimOne(w, 1)
+	c, _, err := journal.ClaimOne(t.Context(), w, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ type pkgRule struct {
 var pure = []string{"os", "net", "sync", "log/slog", "math/rand", "context"}
 
 // corePkgs are the state machines. Their sources are also searched for clocks.
-var corePkgs = []string{"queue", "stream", "filter", "policy", "ordering"}
+var corePkgs = []string{"machine", "queue", "stream", "filter", "policy", "ordering"}
 
 // pkgRules is the table of allowed imports. A package without a row uses the
 // row of the nearest package above it. A package without any row fails the
@@ -43,8 +43,9 @@ var pkgRules = map[string]pkgRule{
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "limits"}},
-	"queue":   {may: []string{"message", "ordering", "invariant"}, never: pure},
-	"stream":  {may: []string{"message", "invariant"}, never: pure},
+	"machine": {never: pure}, // the contract of all state machines
+	"queue":   {may: []string{"machine", "message", "ordering", "invariant"}, never: pure},
+	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
 	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
 
@@ -53,7 +54,7 @@ var pkgRules = map[string]pkgRule{
 
 	// The broker.
 	"access": {may: []string{"entity", "limits", "sas"}},
-	"shard":  {may: []string{"queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"shard":  {may: []string{"machine", "queue", "stream", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	"broker": {
 		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},
@@ -73,6 +74,9 @@ var pkgRules = map[string]pkgRule{
 	"apply":  {may: []string{"config", "entity"}, never: pure},
 	"server": {may: []string{"*"}},
 	"sim":    {may: []string{"*"}},
+
+	// A suite that every state machine passes.
+	"machine/machinetest": {may: []string{"machine"}},
 
 	// A broker without a wire, for tests.
 	"brokertest": {may: []string{"broker", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},

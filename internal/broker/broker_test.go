@@ -48,7 +48,7 @@ func startWith(t testing.TB, disk vfs.FS, o wal.Options) *rig {
 	}
 	var shards []*shard.Shard
 	for i := range 2 {
-		s, err := shard.Open(w, journal.Shard(i), shard.Options{})
+		s, err := shard.Open(context.Background(), w, journal.Shard(i), shard.Options{})
 		if err != nil {
 			t.Fatalf("open shard %d: %v", i, err)
 		}

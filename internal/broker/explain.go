@@ -129,7 +129,7 @@ func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	for _, level := range slices.Backward(slices.Sorted(maps.Keys(pos.Ahead))) {
 		a := Ahead{Level: level, Count: pos.Ahead[level], Classes: []string{}}
 		for _, c := range p.Classes {
-			if !c.OwnLevel && c.Level == uint8(level) {
+			if !c.LevelFromMessage && c.Level == uint8(level) {
 				a.Classes = append(a.Classes, c.Name)
 			}
 		}

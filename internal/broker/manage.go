@@ -185,8 +185,8 @@ func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.Sessi
 		if err != nil || !ok {
 			return nil, err
 		}
-		m, err := n.shard.Read(ref)
-		if errors.Is(err, journal.ErrGone) && ctx.Err() == nil {
+		m, err := n.shard.Read(ctx, ref)
+		if errors.Is(err, journal.ErrFreed) && ctx.Err() == nil {
 			continue // it was moved, or set anew
 		}
 		if err != nil {

@@ -34,9 +34,9 @@ func newClassifier(p *policy.Policy) *classifier {
 	return c
 }
 
-func (c *classifier) verdict(m *message.Message) policy.Verdict {
+func (c *classifier) verdict(m *message.Message) policy.Classification {
 	if c.plain {
-		return policy.Verdict{Level: policy.Level(m)}
+		return policy.Classification{Level: policy.Level(m)}
 	}
 	e := c.spare.Get().(*filter.Envelope)
 	e.Message = m

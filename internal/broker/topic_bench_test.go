@@ -66,7 +66,7 @@ func benchBroker(b *testing.B, disk vfs.FS) *Broker {
 	if err != nil {
 		b.Fatalf("open the journal: %v", err)
 	}
-	s, err := shard.Open(w, 0, shard.Options{})
+	s, err := shard.Open(context.Background(), w, 0, shard.Options{})
 	if err != nil {
 		b.Fatalf("open the shard: %v", err)
 	}

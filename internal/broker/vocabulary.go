@@ -109,7 +109,7 @@ func levelOf(p *policy.Policy, name string) (queue.Level, error) {
 	for _, c := range p.Classes {
 		switch {
 		case !strings.EqualFold(c.Name, name):
-		case c.OwnLevel:
+		case c.LevelFromMessage:
 			return 0, fmt.Errorf("%w: class %q has no level of its own", ErrInvalid, c.Name)
 		default:
 			return queue.Level(c.Level), nil

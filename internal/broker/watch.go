@@ -23,11 +23,11 @@ type watch struct {
 	changed, restless atomic.Bool
 
 	policy *policy.Policy
-	gate   *policy.Gate
+	gate   *policy.Admitter
 	gated  bool // the policy turns something away
 	meter  *objective.Meter
-	done   objective.Rate // messages that left for good
-	asks   []policy.Ask   // that were let in last
+	done   objective.Rate        // messages that left for good
+	asks   []policy.AdmitRequest // that were let in last
 	// evicted are those that make room for asks, by class.
 	evicted []policy.Eviction
 
@@ -40,7 +40,7 @@ type watch struct {
 var _ shard.IdleObserver = (*watch)(nil)
 
 func newWatch(p *policy.Policy) *watch {
-	return &watch{policy: p, gate: policy.NewGate(p), gated: turnsAway(p), meter: objective.NewMeter(measured(p))}
+	return &watch{policy: p, gate: policy.NewAdmitter(p), gated: turnsAway(p), meter: objective.NewMeter(measured(p))}
 }
 
 // replace changes the policy. What was measured stays with the names of the
@@ -128,9 +128,9 @@ func (w *watch) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queu
 	}
 	for i := range as {
 		a := &as[i]
-		w.asks = append(w.asks, policy.Ask{
-			Verdict: policy.Verdict{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
-			Bytes:   int64(a.Body.Size) + queue.MessageOverhead,
+		w.asks = append(w.asks, policy.AdmitRequest{
+			Classification: policy.Classification{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
+			Bytes:          int64(a.Body.Size) + queue.MessageOverhead,
 		})
 	}
 	d := w.gate.Admit(now, w.asks, depths{q, w.done.Estimate(now)})

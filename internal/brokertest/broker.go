@@ -65,7 +65,7 @@ func Open(ctx context.Context, disk vfs.FS, o shard.Options) (*Broker, error) {
 	}
 	var all []*shard.Shard
 	for i := range shards {
-		s, err := shard.Open(w, journal.Shard(i), o)
+		s, err := shard.Open(ctx, w, journal.Shard(i), o)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open shard %d: %w", i, err), w.Close())
 		}

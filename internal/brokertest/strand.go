@@ -28,7 +28,7 @@ func Strand(t testing.TB, topic string, bodies ...string) *vfs.Mem {
 	if err != nil {
 		t.Fatalf("open the journal: %v", err)
 	}
-	s, err := shard.Open(w, 0, shard.Options{})
+	s, err := shard.Open(t.Context(), w, 0, shard.Options{})
 	if err != nil {
 		t.Fatalf("open the shard: %v", err)
 	}

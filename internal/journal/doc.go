@@ -13,19 +13,20 @@
 //     earlier one, and the whole of its group.
 //   - Replay yields what was appended, in order, byte for byte, or an error. A
 //     record that fails its checksum is never yielded and never read.
-//   - A claim that another one followed can write nothing any more.
+//   - A claim that was released, or that another one followed, can write nothing
+//     any more, and its owner is told so. Other shards are not affected.
 //   - A failed write or sync is final. Nobody is told that a record is durable
 //     after it, and the way on is to end the process and recover.
 //
 // # Assumptions
 //
-// Owners release nothing that depends on a record before it is Durable, and keep
-// only blocks that they have not given up before.
+// Owners release nothing that depends on a record before it is Durable, nor after
+// their lease, and keep only blocks that they have not given up before.
 //
 // # Concurrency
 //
 // Every method may be called from any goroutine; for one claim, the methods that
-// take it from one goroutine at a time. Watchers are called from the goroutine
+// take it from one goroutine at a time, but for Truncate and Release. Watchers are called from the goroutine
 // that commits.
 //
 // # Not here

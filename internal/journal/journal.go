@@ -3,8 +3,11 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"iter"
+	"sync"
+	"time"
 )
 
 // Position is the address of a record. Positions grow with every append and are
@@ -14,8 +17,8 @@ type Position uint64
 // Shard names one of the independent histories that share a journal.
 type Shard uint32
 
-// Claim is the right to write one shard's history. A later claim of the same
-// shard, in this process or another, makes it void.
+// Claim is the right to write one shard's history. It ends when it is released, or
+// when the shard is claimed again, in this process or another.
 type Claim struct {
 	Shard Shard
 	// Epoch counts the claims of the shard; it is one more than the last one's.
@@ -48,19 +51,26 @@ type Status struct {
 	// Durable is the position up to which, and including which, every record
 	// is safe. It never falls.
 	Durable Position
-	// Full says that only reserved space is left: groups for Senders are refused
-	// with ErrFull, groups for Upkeep still succeed. It is known from the first
+	// Full says that only reserved space is left: ordinary groups are refused
+	// with ErrFull, essential ones still succeed. It is known from the first
 	// status on, and clears by itself when space comes back.
 	Full bool
-	// Busy says that too much waits for the disk: groups for Senders are refused
+	// Busy says that too much waits for the disk: ordinary groups are refused
 	// with ErrBusy until it clears.
 	Busy bool
-	// Err, once set, is final: nothing later becomes durable.
+	// Lease is until when the claim is certain to hold, on the monotonic clock of
+	// this process; zero means for as long as the process lives. An owner lets
+	// nothing out that depends on the history once it is over, since another
+	// owner may have begun: it waits until the lease is prolonged or Err says
+	// that the claim has ended.
+	Lease time.Time
+	// Err, once set, is final: nothing later becomes durable. ErrFenced means that
+	// the claim has ended, and concerns its shard only.
 	Err error
 }
 
-// Keep says what of a shard's history is still needed.
-type Keep struct {
+// Retain says what of a shard's history is still needed.
+type Retain struct {
 	// From is where the next claim starts to replay.
 	From Position
 	// Blocks lists, in ascending order, the blocks before From that hold
@@ -68,16 +78,16 @@ type Keep struct {
 	Blocks []uint64
 }
 
-// Purpose says what a group is for, and so which space it may use.
-type Purpose uint8
+// Use says what a group is for, and so which space it may use.
+type Use uint8
 
 const (
-	// Upkeep is everything that an owner must be able to write so that space can
-	// come back: settlements, dead letters, snapshots, bodies that are moved. It
+	// Essential is everything that an owner must be able to write so that space can
+	// be freed: settlements, dead letters, snapshots, bodies that are moved. It
 	// may use the reserve.
-	Upkeep Purpose = iota
-	// Senders is what comes in from outside. It never touches the reserve.
-	Senders
+	Essential Use = iota
+	// Ordinary is what comes in from outside. It never touches the reserve.
+	Ordinary
 )
 
 // Group is what one Append adds: after a crash all of its records are there or
@@ -86,21 +96,20 @@ type Group struct {
 	Records [][]byte
 	// At gets the address of each record; it must be as long as Records.
 	At  []Position
-	For Purpose
+	Use Use
 }
 
 // Usage is what a claim costs in space. All are bytes written, never differences
 // of positions.
 type Usage struct {
-	// Behind is what all shards have appended since this one's Keep.From.
-	Behind uint64
-	// Oldest says that no other shard begins its replay earlier: this one holds
-	// the log back.
-	Oldest bool
+	// HeldBack is what all shards have appended since this one's Retain.From, if none
+	// begins its replay earlier: the log that cannot be freed before this claim
+	// moves on. It is zero if another one has to move first.
+	HeldBack uint64
 	// Reserved is the sum of what all claims have asked for with Reserve, and of
 	// what the journal itself writes when each of them is truncated.
 	Reserved uint64
-	// Available is how much groups for Upkeep can have without free space on the
+	// Available is how much essential groups can have without free space on the
 	// disk.
 	Available uint64
 	// Free is how much of the disk it could use besides.
@@ -110,85 +119,122 @@ type Usage struct {
 	Keepers int
 }
 
-// Kept is a block that is not freed because of what claims keep.
-type Kept struct {
+// RetainedBlock is a block that is not freed because claims retain it.
+type RetainedBlock struct {
 	Size uint64 // bytes that are free when no claim keeps it
 	By   int    // how many claims keep it
 }
 
 // Share is the part of the block that one of those who keep it answers for.
-func (k Kept) Share() uint64 { return k.Size / uint64(k.By) }
+func (k RetainedBlock) Share() uint64 { return k.Size / uint64(k.By) }
+
+// Read is one record that is asked for.
+type Read struct {
+	At Position
+	// Buf is what the record is appended to. It belongs to the journal during the
+	// call, and for good if the call ended with its context.
+	Buf []byte
+	// Err is why there is no record: ErrFreed if it was freed, ErrCorrupt if its
+	// checksum fails, what ended the context.
+	Err error
+}
 
 // Journal is a durable, ordered, checksummed log of opaque records, shared by
 // many shards. All methods may be called from any goroutine; those that take a
-// Claim, from one at a time for each claim, but for Truncate.
+// Claim, from one at a time for each claim, but for Truncate and Release.
+//
+// Calls with a context may wait for the disk or the network. They return when the
+// context ends, with its cause; what they were asked to do may still happen.
 type Journal interface {
 	// Claim makes the caller the only writer of shards and returns what they
 	// last kept, in one pass: the sequence yields every record of each of them
-	// from its Keep.From on, in order. The sequence must be drained, or
+	// from its Retain.From on, in order, or what ended ctx. It must be drained, or
 	// abandoned, before the first Append.
-	Claim(shards ...Shard) ([]Claim, iter.Seq2[Record, error], error)
+	Claim(ctx context.Context, shards ...Shard) ([]Claim, iter.Seq2[Record, error], error)
 
 	// Append adds a group. It copies the records and stores their addresses
-	// into g.At. A group for Senders never waits: ErrBusy and ErrFull refuse it.
-	// One for Upkeep waits at most for the making of a block, and only if there
+	// into g.At. An ordinary group never waits: ErrBusy and ErrFull refuse it.
+	// An essential one waits at most for the making of a block, and only if there
 	// is none in reserve; ErrFull then means that the disk is really full.
 	Append(c Claim, g *Group) error
 
-	// Read returns the record at a position, appended to dst; it may be asked
-	// for as soon as Append returned. A record that was freed is ErrGone, one
-	// whose checksum fails ErrCorrupt.
-	Read(at Position, dst []byte) ([]byte, error)
+	// Read reads records, and gives each of reads its bytes or its error. A record
+	// may be asked for as soon as Append returned. The slice is the caller's again
+	// when Read returns.
+	Read(ctx context.Context, reads []Read)
 
 	// Truncate declares what is still needed; everything else may be freed, now
-	// or later. It is durable when it returns, and may take as long as the disk
-	// does; it may be called beside Append for the same claim. ErrFull means that
-	// it could not be written now, and may be tried again.
-	Truncate(c Claim, keep Keep) error
+	// or later. It is durable when it returns without error; it may be called
+	// beside Append for the same claim. ErrFull means that it could not be written
+	// now, and may be tried again.
+	Truncate(ctx context.Context, c Claim, r Retain) error
 
-	// Reserve says how many bytes for Upkeep the owner may need at once, which is
-	// the size of a snapshot and what it moves. The journal refuses Senders
-	// before it has less than all claims have reserved. It does not wait; the
+	// Release ends a claim: from the call on it writes nothing. When it returns
+	// without error everything that was appended is durable, and whoever claims
+	// the shard next need not wait for a lease to end.
+	Release(ctx context.Context, c Claim) error
+
+	// Reserve says how many bytes of essential groups the owner may need at once, which is
+	// the size of a snapshot and what it moves. The journal refuses
+	// ordinary groups before it has less than all claims have reserved. It does not wait; the
 	// last value counts.
 	Reserve(c Claim, bytes uint64)
 
 	// Usage returns what the claim costs.
 	Usage(c Claim) Usage
 
-	// Kept returns the blocks that are kept because of the claim, but for the
+	// Retained returns the blocks that are kept because of the claim, but for the
 	// one that is being written, by their numbers. It takes longer than Usage.
-	Kept(c Claim) map[uint64]Kept
+	Retained(c Claim) map[uint64]RetainedBlock
+
+	// Status returns how things are now. It is known from Claim on.
+	Status(c Claim) Status
 
 	// Watch calls fn, from the journal's own goroutine and never concurrently
-	// with itself, each time the status changes. fn must not block.
+	// with itself, soon and then each time the status changes. fn must not block.
+	// The last status has an Err.
 	Watch(c Claim, fn func(Status))
 }
 
 // ClaimOne claims a single shard.
-func ClaimOne(j Journal, shard Shard) (Claim, iter.Seq2[Record, error], error) {
-	claims, records, err := j.Claim(shard)
+func ClaimOne(ctx context.Context, j Journal, shard Shard) (Claim, iter.Seq2[Record, error], error) {
+	claims, records, err := j.Claim(ctx, shard)
 	if err != nil {
 		return Claim{}, nil, err
 	}
 	return claims[0], records, nil
 }
 
+// ReadOne reads a single record and returns it appended to dst.
+func ReadOne(ctx context.Context, j Journal, at Position, dst []byte) ([]byte, error) {
+	reads := single.Get().(*[1]Read)
+	reads[0] = Read{At: at, Buf: dst}
+	j.Read(ctx, reads[:])
+	done := reads[0]
+	reads[0] = Read{}
+	single.Put(reads)
+	return done.Buf, done.Err
+}
+
+var single = sync.Pool{New: func() any { return new([1]Read) }}
+
 // Errors of reading.
 var (
-	// ErrGone means that the record was freed.
-	ErrGone = errors.New("journal: record is gone")
+	// ErrFreed means that the record was freed.
+	ErrFreed = errors.New("journal: record was freed")
 	// ErrCorrupt means that stored bytes are not what was written.
 	ErrCorrupt = errors.New("journal: corrupt")
 )
 
 // Errors of writing.
 var (
-	// ErrFenced means that another claim of the shard has been made since.
-	ErrFenced = errors.New("journal: claim is void")
+	// ErrFenced means that the claim has ended: it was released, or the shard was
+	// claimed by another owner. It concerns that shard only.
+	ErrFenced = errors.New("journal: the claim has ended")
 	// ErrTooLarge means that a group does not fit into one block.
 	ErrTooLarge = errors.New("journal: group is larger than a block")
-	// ErrFull means that the disk is full: for Senders but for what is reserved,
-	// for Upkeep altogether. Nothing was written; try again when the status
+	// ErrFull means that the disk is full: for ordinary groups but for what is
+	// reserved, for essential ones altogether. Nothing was written; try again when the status
 	// changes.
 	ErrFull = errors.New("journal: disk is full")
 	// ErrBusy means that too much waits for the disk. Nothing was written; try

@@ -24,9 +24,9 @@ func (b *bucket) refill(now time.Time) {
 	}
 }
 
-// lacks returns how long it takes until what is wanted can be given; zero if it
+// waitTime returns how long it takes until what is wanted can be given; zero if it
 // can be now.
-func (b *bucket) lacks() time.Duration {
+func (b *bucket) waitTime() time.Duration {
 	missing := min(b.wanted, b.rate.Burst()) - b.tokens
 	if missing <= 1e-9 {
 		return 0

@@ -32,12 +32,12 @@ func (r *reader) classes(v value, p *Policy) {
 }
 
 func (r *reader) class(v value) (c Class) {
-	c.OwnLevel = true
+	c.LevelFromMessage = true
 	r.object(v, fields{
 		{"name", func(v value) { c.Name = r.className(v) }},
 		{"level", func(v value) {
 			l, ok := r.level(v)
-			c.Level, c.OwnLevel = l, !ok
+			c.Level, c.LevelFromMessage = l, !ok
 		}},
 		{"when", func(v value) { c.When, c.when = r.condition(v) }},
 		{"objective", func(v value) { c.Objective = r.objective(v) }},
@@ -45,7 +45,7 @@ func (r *reader) class(v value) (c Class) {
 		{"rate", func(v value) { c.Rate = r.rate(v) }},
 		{"limit", func(v value) { c.Limit = r.integer(v, 1, maxInteger) }},
 		{"bytes", func(v value) { c.Bytes = r.size(v) }},
-		{"shed", func(v value) { c.Shed = Shed(r.word(v, sheds)) }},
+		{"shed", func(v value) { c.Overflow = Overflow(r.word(v, overflows)) }},
 		{"expected", func(v value) { c.Expected = r.rate(v) }},
 	})
 	if _, ok := v.child("name"); !ok && v.isObject() {

@@ -11,8 +11,8 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// Verdict is what a policy says about a message.
-type Verdict struct {
+// Classification is the level, class and fair key that a policy gives a message.
+type Classification struct {
 	Class uint8 // from 1, in the order of the policy; zero is none
 	Level uint8
 	Key   string // fair key; empty if there is none
@@ -25,10 +25,10 @@ type Verdict struct {
 //
 // A reply that no condition takes has the class of its request, if there is one
 // of that name here, or at least its level.
-func (p *Policy) Classify(e *filter.Envelope) Verdict {
-	v := Verdict{Key: p.keyOf(e)}
+func (p *Policy) Classify(e *filter.Envelope) Classification {
+	v := Classification{Key: p.keyOf(e)}
 	n := p.first(e)
-	request, isReply := lent(e.Message)
+	request, isReply := inherited(e.Message)
 	isReply = isReply && (n == len(p.Classes) || p.Classes[n].when == nil)
 	if isReply {
 		if named := p.named(request.Class); named >= 0 {
@@ -41,16 +41,16 @@ func (p *Policy) Classify(e *filter.Envelope) Verdict {
 	}
 	c := &p.Classes[n]
 	v.Class = uint8(n + 1)
-	if v.Level = c.Level; c.OwnLevel || isReply {
+	if v.Level = c.Level; c.LevelFromMessage || isReply {
 		v.Level = Level(e.Message)
 	}
 	return v
 }
 
-// UnknownPriority reports whether a message with that verdict has a property Priority
+// UnknownPriority reports whether a message with that classification has a property Priority
 // that is no level, and that no condition of a class has taken it: nobody knows what
 // the sender wanted.
-func (p *Policy) UnknownPriority(m *message.Message, v Verdict) bool {
+func (p *Policy) UnknownPriority(m *message.Message, v Classification) bool {
 	if c := p.class(v.Class); c != nil && c.when != nil {
 		return false // by the name of another kind, perhaps
 	}
@@ -124,7 +124,7 @@ func (p *Policy) Why(e *filter.Envelope) string {
 	v := p.Classify(e)
 	var b strings.Builder
 	c := p.class(v.Class)
-	request, isReply := lent(e.Message)
+	request, isReply := inherited(e.Message)
 	switch {
 	case isReply && c != nil && strings.EqualFold(c.Name, request.Class) && p.first(e) != int(v.Class)-1:
 		fmt.Fprintf(&b, "class %q takes it, because it answers a request of that class", c.Name)
@@ -140,7 +140,7 @@ func (p *Policy) Why(e *filter.Envelope) string {
 	switch {
 	case c == nil:
 		fmt.Fprintf(&b, "level %d, because %s", v.Level, reason(e.Message))
-	case c.OwnLevel:
+	case c.LevelFromMessage:
 		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, reason(e.Message))
 	case v.Level != c.Level:
 		fmt.Fprintf(&b, "; the class has level %d, but this one has %d, because %s", c.Level, v.Level, reason(e.Message))

@@ -48,24 +48,24 @@ func TestClassify(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   message.Draft
-		want Verdict
+		want Classification
 	}{
-		{"first match", properties("plan", "paid", "tenant", "t"), Verdict{2, 8, "t"}},
-		{"later match", properties("plan", "test"), Verdict{4, 1, ""}},
-		{"class without a level", properties("plan", "own", "Priority", codec.Int(200)), Verdict{3, 200, ""}},
-		{"an error is no match", properties("amount", codec.Int(0), "plan", "paid"), Verdict{2, 8, ""}},
-		{"no class, property", high, Verdict{0, 7, ""}},
-		{"no class, header", header, Verdict{0, 6, ""}},
-		{"no class, zero header", zero, Verdict{0, 0, ""}},
-		{"nothing at all", message.Draft{}, Verdict{0, 4, ""}},
-		{"a reply", reply(zero, ""), Verdict{0, 5, ""}},
-		{"a reply to one of a class", reply(message.Draft{}, "PAYING"), Verdict{2, 8, ""}},
-		{"a reply to one of a class without a level", reply(message.Draft{}, "asking"), Verdict{3, 5, ""}},
-		{"a reply to one of a foreign class", reply(message.Draft{}, "other"), Verdict{0, 5, ""}},
-		{"a reply that a condition takes", reply(properties("plan", "test"), "paying"), Verdict{4, 1, ""}},
-		{"a reply that a rule gave a priority", reply(high, "paying"), Verdict{0, 7, ""}},
-		{"a number as key", properties("tenant", codec.Int(17)), Verdict{0, 4, "17"}},
-		{"null as key", properties("tenant", codec.Value{}), Verdict{0, 4, ""}},
+		{"first match", properties("plan", "paid", "tenant", "t"), Classification{2, 8, "t"}},
+		{"later match", properties("plan", "test"), Classification{4, 1, ""}},
+		{"class without a level", properties("plan", "own", "Priority", codec.Int(200)), Classification{3, 200, ""}},
+		{"an error is no match", properties("amount", codec.Int(0), "plan", "paid"), Classification{2, 8, ""}},
+		{"no class, property", high, Classification{0, 7, ""}},
+		{"no class, header", header, Classification{0, 6, ""}},
+		{"no class, zero header", zero, Classification{0, 0, ""}},
+		{"nothing at all", message.Draft{}, Classification{0, 4, ""}},
+		{"a reply", reply(zero, ""), Classification{0, 5, ""}},
+		{"a reply to one of a class", reply(message.Draft{}, "PAYING"), Classification{2, 8, ""}},
+		{"a reply to one of a class without a level", reply(message.Draft{}, "asking"), Classification{3, 5, ""}},
+		{"a reply to one of a foreign class", reply(message.Draft{}, "other"), Classification{0, 5, ""}},
+		{"a reply that a condition takes", reply(properties("plan", "test"), "paying"), Classification{4, 1, ""}},
+		{"a reply that a rule gave a priority", reply(high, "paying"), Classification{0, 7, ""}},
+		{"a number as key", properties("tenant", codec.Int(17)), Classification{0, 4, "17"}},
+		{"null as key", properties("tenant", codec.Value{}), Classification{0, 4, ""}},
 	} {
 		if got := p.Classify(envelope(tt.in)); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)

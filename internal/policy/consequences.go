@@ -17,26 +17,26 @@ import (
 // how long each class can be passed over, who is turned away first. lock is how
 // long a consumer of the queue may hold a message.
 func (p *Policy) Consequences(lock time.Duration) []string {
-	var t told
+	var t sentences
 	t.add(p.served())
 	t.add(p.idle()...)
 	for _, c := range p.byLevel() {
-		t.add(p.fate(c)...)
+		t.add(p.waitBound(c)...)
 	}
 	t.add(p.unclassified()...)
-	t.add(p.inside()...)
+	t.add(p.describeLevelOrder()...)
 	t.add(p.turns()...)
-	t.add(p.shedding()...)
+	t.add(p.overflowing()...)
 	t.add(p.promises(lock)...)
 	return t
 }
 
-// told are sentences.
-type told []string
+// sentences are the lines of an explanation.
+type sentences []string
 
-func (t *told) add(lines ...string) { *t = append(*t, lines...) }
+func (t *sentences) add(lines ...string) { *t = append(*t, lines...) }
 
-func (t *told) addf(format string, args ...any) { t.add(fmt.Sprintf(format, args...)) }
+func (t *sentences) addf(format string, args ...any) { t.add(fmt.Sprintf(format, args...)) }
 
 // byLevel returns the classes, the highest first; those without a level last.
 func (p *Policy) byLevel() []*Class {
@@ -49,7 +49,7 @@ func (p *Policy) byLevel() []*Class {
 }
 
 func (c *Class) order() int {
-	if c.OwnLevel {
+	if c.LevelFromMessage {
 		return -1
 	}
 	return int(c.Level)
@@ -80,8 +80,8 @@ func (p *Policy) served() string {
 // idle names what is given for another discipline: it may stay there, for the day
 // when that one is tried.
 func (p *Policy) idle() []string {
-	var t told
-	if p.Aging != (Lift{}) && p.Discipline != ordering.Aging {
+	var t sentences
+	if p.Aging != (AgingRule{}) && p.Discipline != ordering.Aging {
 		t.add("aging is given, but counts only under the discipline aging.")
 	}
 	keyed := func(s Share) bool { return s.Weight > 0 }
@@ -98,38 +98,38 @@ func (p *Policy) idle() []string {
 	return t
 }
 
-// fate says what can keep a message of a class waiting.
-func (p *Policy) fate(c *Class) []string {
-	if c.OwnLevel {
+// waitBound says what can keep a message of a class waiting.
+func (p *Policy) waitBound(c *Class) []string {
+	if c.LevelFromMessage {
 		return []string{fmt.Sprintf("class %s: each message has the level that it asks for.", c.Name)}
 	}
 	switch p.Discipline {
 	case ordering.Aging:
-		return p.fateAging(c)
+		return p.waitBoundAging(c)
 	case ordering.Deadline:
-		return p.fateDeadline(c)
+		return p.waitBoundDeadline(c)
 	case ordering.Weighted:
-		return p.fateWeighted(c)
+		return p.waitBoundWeighted(c)
 	}
 	if p.saturable() {
-		return p.fateSaturable(c)
+		return p.waitBoundSaturable(c)
 	}
-	above := p.names(func(o *Class) bool { return !o.OwnLevel && o.Level > c.Level })
+	above := p.names(func(o *Class) bool { return !o.LevelFromMessage && o.Level > c.Level })
 	if above == "" {
 		return []string{fmt.Sprintf("class %s (level %d): served before all other classes.", c.Name, c.Level)}
 	}
 	return []string{fmt.Sprintf("class %s (level %d): served only when nothing of %s waits; while they keep coming it waits for ever.", c.Name, c.Level, above)}
 }
 
-// fateAging states the bound. A message of level L has risen to a level H above it
+// waitBoundAging states the bound. A message of level L has risen to a level H above it
 // after (H-L) × every, at most to the cap. One of level H that comes later than
 // that finds it there, older, and as both rise alike it never gets ahead of it.
-func (p *Policy) fateAging(c *Class) []string {
+func (p *Policy) waitBoundAging(c *Class) []string {
 	name := fmt.Sprintf("class %s (level %d)", c.Name, c.Level)
-	var t told
+	var t sentences
 	var passed []string
 	for _, o := range p.byLevel() {
-		if !o.OwnLevel && o.Level > c.Level && o.Level <= p.Aging.UpTo {
+		if !o.LevelFromMessage && o.Level > c.Level && o.Level <= p.Aging.UpTo {
 			passed = append(passed, fmt.Sprintf("of %s within %v", o.Name, brief(p.rise(c.Level, o.Level))))
 		}
 	}
@@ -142,7 +142,7 @@ func (p *Policy) fateAging(c *Class) []string {
 		t.addf("%s: later messages go ahead of it only if they come soon after it: those %s. What comes later than %v after it, at any level up to %d, waits behind it.",
 			name, list(passed), brief(p.rise(c.Level, p.Aging.UpTo)), p.Aging.UpTo)
 	}
-	beyond := p.names(func(o *Class) bool { return !o.OwnLevel && o.Level > max(c.Level, p.Aging.UpTo) })
+	beyond := p.names(func(o *Class) bool { return !o.LevelFromMessage && o.Level > max(c.Level, p.Aging.UpTo) })
 	if beyond != "" {
 		t.addf("%s: there is no bound against %s, above the cap of %d.", name, beyond, p.Aging.UpTo)
 	}
@@ -155,9 +155,9 @@ func (p *Policy) rise(from, to uint8) time.Duration {
 	return time.Duration(to-from) * p.Aging.Every // at most 255 years
 }
 
-// fateDeadline states the bound: who comes later goes ahead only if its deadline is
+// waitBoundDeadline states the bound: who comes later goes ahead only if its deadline is
 // earlier, which it is for at most the difference of the objectives.
-func (p *Policy) fateDeadline(c *Class) []string {
+func (p *Policy) waitBoundDeadline(c *Class) []string {
 	due := append(p.objectives(), make([]time.Duration, 256)...) // by every level
 	mine := due[c.Level]
 	if mine == 0 {
@@ -179,8 +179,8 @@ func (p *Policy) fateDeadline(c *Class) []string {
 	return []string{fmt.Sprintf("class %s (objective %v): later messages go ahead of it only if they come soon after it: those %s.", c.Name, brief(mine), list(passed))}
 }
 
-// fateWeighted states the share.
-func (p *Policy) fateWeighted(c *Class) []string {
+// waitBoundWeighted states the share.
+func (p *Policy) waitBoundWeighted(c *Class) []string {
 	return []string{fmt.Sprintf("class %s (weight %d): %s.", c.Name, max(c.Weight, 1), p.portion(c))}
 }
 

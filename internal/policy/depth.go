@@ -25,7 +25,7 @@ func (d Depth) atMost(e Depth) Depth { return Depth{min(d.Count, e.Count), min(d
 // covers reports whether d is at least e in both.
 func (d Depth) covers(e Depth) bool { return d.Count >= e.Count && d.Bytes >= e.Bytes }
 
-// Depths tells a Gate what waits in the queue.
+// Depths tells an Admitter what is ready in the queue.
 type Depths interface {
 	// Total is everything that waits.
 	Total() Depth

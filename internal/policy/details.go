@@ -34,7 +34,7 @@ func (p *Policy) turns() []string {
 	if p.FairKey == "" || p.Within == ordering.FinishFirst {
 		return nil
 	}
-	var t told
+	var t sentences
 	t.addf("inside a level the values of %s take turns, by weight, whoever has least in flight first; messages without one are one value.", p.FairKey)
 	switch {
 	case p.saturable() && p.Saturation.Oldest > 0:
@@ -47,7 +47,7 @@ func (p *Policy) turns() []string {
 
 // limits says what keys may have at most.
 func (p *Policy) limits() []string {
-	var t told
+	var t sentences
 	tell := func(s Share, who string) {
 		if p.Within == ordering.FinishFirst {
 			s.Weight = 0 // there are no turns
@@ -81,15 +81,15 @@ func (s Share) limits(who string) []string {
 	return []string{who + " " + list(parts) + "."}
 }
 
-// shedding says who is turned away when, and who first.
-func (p *Policy) shedding() []string {
-	var t told
+// overflowing says which classes are rejected when, and which first.
+func (p *Policy) overflowing() []string {
+	var t sentences
 	for _, c := range p.byLevel() {
 		if c.Rate != (Rate{}) {
 			t.addf("class %s: more than %v is turned away.", c.Name, c.Rate)
 		}
 		if c.Limit > 0 || c.Bytes > 0 {
-			t.addf("class %s: with %s waiting, %s.", c.Name, Depth{c.Limit, c.Bytes}, c.Shed.sentence())
+			t.addf("class %s: with %s waiting, %s.", c.Name, Depth{c.Limit, c.Bytes}, c.Overflow.sentence())
 		}
 	}
 	if p.Watermarks == (Depth{}) {
@@ -100,13 +100,13 @@ func (p *Policy) shedding() []string {
 	if len(levels) > 1 {
 		t.addf("the order in which they are turned away: %s.", list(levels))
 	}
-	if evicted := p.names(func(c *Class) bool { return c.Shed == Evict }); evicted != "" {
+	if evicted := p.names(func(c *Class) bool { return c.Overflow == Evict }); evicted != "" {
 		t.addf("the oldest waiting messages of %s are evicted to make room for higher ones and for newer ones of their own.", evicted)
 	}
 	return t
 }
 
-func (s Shed) sentence() string {
+func (s Overflow) sentence() string {
 	if s == Evict {
 		return "the oldest of it is evicted for each new one"
 	}
@@ -130,11 +130,11 @@ func (p *Policy) distinctLevels() []string {
 	var groups []string
 	cs := p.byLevel()
 	for i := len(cs) - 1; i >= 0; i-- {
-		if cs[i].OwnLevel {
+		if cs[i].LevelFromMessage {
 			continue
 		}
 		level := cs[i].Level
-		groups = append(groups, p.names(func(c *Class) bool { return !c.OwnLevel && c.Level == level }))
+		groups = append(groups, p.names(func(c *Class) bool { return !c.LevelFromMessage && c.Level == level }))
 		for i > 0 && cs[i-1].Level == level {
 			i--
 		}
@@ -144,7 +144,7 @@ func (p *Policy) distinctLevels() []string {
 
 // promises says what is promised and what a lost consumer does to it.
 func (p *Policy) promises(lock time.Duration) []string {
-	var t told
+	var t sentences
 	for _, c := range p.byLevel() {
 		if c.Objective.Wait == 0 {
 			continue

@@ -9,7 +9,7 @@ import (
 
 // Diff tells in words what a new policy changes; nothing if it changes nothing.
 func Diff(old, new *Policy) []string {
-	var t told
+	var t sentences
 	t.change("the discipline", old.Discipline, new.Discipline)
 	t.change("aging", old.Aging, new.Aging)
 	t.change("saturation", saturationWords(old.Saturation), saturationWords(new.Saturation))
@@ -27,13 +27,13 @@ func Diff(old, new *Policy) []string {
 }
 
 // change tells of one thing that was one way and is to be another.
-func (t *told) change(what string, from, to fmt.Stringer) {
+func (t *sentences) change(what string, from, to fmt.Stringer) {
 	if from.String() != to.String() {
 		t.addf("%s changes from %s to %s.", what, from, to)
 	}
 }
 
-// words are text that is told as it is.
+// words are text that is printed as it is.
 type words string
 
 func (w words) String() string { return string(w) }
@@ -56,9 +56,9 @@ func orNone[T interface {
 	return words(v.String())
 }
 
-// String returns the lift in words.
-func (l Lift) String() string {
-	if l == (Lift{}) {
+// String returns the rule in words.
+func (l AgingRule) String() string {
+	if l == (AgingRule{}) {
 		return "none"
 	}
 	return fmt.Sprintf("a level every %v up to %d", brief(l.Every), l.UpTo)
@@ -87,7 +87,7 @@ func (s Share) String() string {
 	return list(parts)
 }
 
-func (t *told) diffKeys(old, new *Policy) {
+func (t *sentences) diffKeys(old, new *Policy) {
 	find := func(in []Share, key string) int {
 		return slices.IndexFunc(in, func(s Share) bool { return s.Key == key })
 	}
@@ -105,7 +105,7 @@ func (t *told) diffKeys(old, new *Policy) {
 	}
 }
 
-func (t *told) diffClasses(old, new *Policy) {
+func (t *sentences) diffClasses(old, new *Policy) {
 	for _, c := range old.Classes {
 		if new.find(c.Name) < 0 {
 			t.addf("class %s goes.", c.Name)
@@ -124,7 +124,7 @@ func (t *told) diffClasses(old, new *Policy) {
 	}
 }
 
-func (t *told) diffClass(old, new *Class) {
+func (t *sentences) diffClass(old, new *Class) {
 	for _, part := range []struct {
 		what     string
 		from, to words
@@ -135,7 +135,7 @@ func (t *told) diffClass(old, new *Class) {
 		{"weight", words(fmt.Sprint(max(old.Weight, 1))), words(fmt.Sprint(max(new.Weight, 1)))},
 		{"rate", orNone(old.Rate), orNone(new.Rate)},
 		{"limit", orNone(Depth{old.Limit, old.Bytes}), orNone(Depth{new.Limit, new.Bytes})},
-		{"way to shed", words(old.Shed.String()), words(new.Shed.String())},
+		{"way to shed", words(old.Overflow.String()), words(new.Overflow.String())},
 		{"expected rate", orNone(old.Expected), orNone(new.Expected)},
 	} {
 		t.change(fmt.Sprintf("the %s of class %s", part.what, new.Name), part.from, part.to)
@@ -163,7 +163,7 @@ func classNames(p *Policy) []string {
 func sorted(p *Policy) []string { return slices.Sorted(slices.Values(classNames(p))) }
 
 func (c *Class) levelText() string {
-	if c.OwnLevel {
+	if c.LevelFromMessage {
 		return "as each message asks"
 	}
 	return fmt.Sprint(c.Level)

@@ -12,7 +12,7 @@
 // of what is at fault; a policy that it returns can be used without further
 // checks. Classify gives every message a level, whatever it looks like.
 //
-// A Gate lets a batch in as a whole or not at all. Over any time t a rate of n
+// An Admitter admits a batch as a whole or not at all. Over any time t a rate of n
 // lets in n for each of its units, n more at once, and the rest of the last
 // batch. By the watermarks a message is turned away only if every level below
 // its own is turned away too.
@@ -24,12 +24,12 @@
 //
 // # Concurrency
 //
-// A Policy never changes and may be shared. A Gate and an envelope given to
+// A Policy never changes and may be shared. An Admitter and an envelope given to
 // Classify belong to one goroutine at a time.
 //
 // # Invariants
 //
-//  1. Class n of a verdict is Classes[n-1]; zero is none.
+//  1. Class n of a Classification is Classes[n-1]; zero is none.
 //  2. A bucket of a key that is full is as good as none, and is dropped.
 //
 // # Not here

@@ -40,16 +40,16 @@ func ParseLevel(text string) (uint8, bool) {
 // property Priority, else by its header, else Unset. A reply that asked for none
 // when it came has that of its request.
 func Level(m *message.Message) uint8 {
-	if l, ok := lent(m); ok {
+	if l, ok := inherited(m); ok {
 		return l.Level
 	}
 	l, _ := Asks(m)
 	return l
 }
 
-// lent returns what a reply has of its request. A rule of a topic may have given
+// inherited returns what a reply has of its request. A rule of a topic may have given
 // it a priority since; that counts.
-func lent(m *message.Message) (message.Inherited, bool) {
+func inherited(m *message.Message) (message.Inherited, bool) {
 	l, ok := m.Inherited()
 	if ok {
 		_, asks := property(m)

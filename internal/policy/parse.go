@@ -59,7 +59,7 @@ func (r *reader) policy(v value, p *Policy) {
 	r.object(v, fields{
 		{"revision", func(v value) { p.Revision = r.integer(v, 0, maxInteger) }},
 		{"discipline", func(v value) { p.Discipline = ordering.Discipline(r.word(v, ordering.Disciplines)) }},
-		{"aging", func(v value) { r.lift(v, &p.Aging) }},
+		{"aging", func(v value) { r.agingRule(v, &p.Aging) }},
 		{"saturation", func(v value) { p.Saturation = r.saturation(v) }},
 		{"within", func(v value) { p.Within = ordering.Within(r.word(v, ordering.Withins)) }},
 		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
@@ -80,10 +80,10 @@ func (r *reader) policy(v value, p *Policy) {
 		}},
 	})
 	r.bounded(v, p)
-	r.secondLook(v, p)
+	r.checkCombinations(v, p)
 }
 
-func (r *reader) lift(v value, l *Lift) {
+func (r *reader) agingRule(v value, l *AgingRule) {
 	r.object(v, fields{
 		{"every", func(v value) {
 			if l.Every = r.duration(v); l.Every <= 0 {
@@ -94,7 +94,7 @@ func (r *reader) lift(v value, l *Lift) {
 	})
 }
 
-// bounded refuses aging that never lifts anything, or has no end.
+// bounded rejects aging that never raises a message, or has no end.
 func (r *reader) bounded(v value, p *Policy) {
 	if p.Discipline != ordering.Aging {
 		return
@@ -107,8 +107,8 @@ func (r *reader) bounded(v value, p *Policy) {
 	}
 }
 
-// secondLook finds what is wrong between fields.
-func (r *reader) secondLook(v value, p *Policy) {
+// checkCombinations checks fields against each other.
+func (r *reader) checkCombinations(v value, p *Policy) {
 	r.fitting(v, p)
 	if p.FairKey == "" {
 		for _, name := range []string{"keys", "keyDefaults"} {
@@ -121,7 +121,7 @@ func (r *reader) secondLook(v value, p *Policy) {
 		path := index(join(v.path, "classes"), i)
 		missing := value{join(path, "level"), nil}
 		switch {
-		case !c.OwnLevel:
+		case !c.LevelFromMessage:
 		case p.Discipline == ordering.Deadline || p.Discipline == ordering.Weighted:
 			r.faultf(missing, "missing: under %s it is the level that counts", p.Discipline)
 		case p.saturable():

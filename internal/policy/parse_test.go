@@ -48,7 +48,7 @@ func TestParseReadsEveryField(t *testing.T) {
 			{Name: "paying", Level: 8, When: "plan = 'paid' AND kind <> 'report'", Objective: Objective{10 * time.Second, .99}},
 			{
 				Name: "free", Level: 2, Objective: Objective{10 * time.Minute, DefaultShare}, Rate: Rate{500, time.Second},
-				Limit: 100000, Bytes: 4096, Shed: Evict, Expected: Rate{40, time.Second},
+				Limit: 100000, Bytes: 4096, Overflow: Evict, Expected: Rate{40, time.Second},
 			},
 		},
 		Alerts: Alerts{"https://example.com/hook", "s"},
@@ -198,6 +198,6 @@ func FuzzParse(f *testing.F) {
 		if d := Diff(p, p); len(d) > 0 {
 			t.Fatalf("differs from itself: %q", d)
 		}
-		NewGate(p).Admit(time.Unix(1, 0), []Ask{{Verdict: Verdict{Class: 1, Key: "k"}, Bytes: 1}}, new(Tally))
+		NewAdmitter(p).Admit(time.Unix(1, 0), []AdmitRequest{{Classification: Classification{Class: 1, Key: "k"}, Bytes: 1}}, new(Tally))
 	})
 }

@@ -13,13 +13,13 @@ import (
 // bits, and zero means none.
 const MaxClasses = 255
 
-// Policy is what an operator decided about the worth of the messages of one
+// Policy is what an operator decided about the priorities of the messages of one
 // queue. It never changes after Parse and may be shared by goroutines. The zero
 // value is the policy of a plain queue: strict, without classes or limits.
 type Policy struct {
 	Revision    int64 // counts the changes; given by whoever stores it
 	Discipline  ordering.Discipline
-	Aging       Lift // for the discipline of that name
+	Aging       AgingRule // for the discipline of that name
 	Saturation  ordering.Saturation
 	Within      ordering.Within // the order inside a level
 	FairKey     string          // an expression; empty means that nobody takes turns
@@ -33,25 +33,25 @@ type Policy struct {
 	rules   *filter.RuleSet // the conditions of the classes; nil without classes
 }
 
-// Lift says how waiting lifts a message.
-type Lift struct {
-	Every time.Duration // wait that lifts by one level
+// AgingRule says how waiting raises a message.
+type AgingRule struct {
+	Every time.Duration // wait that raises by one level
 	UpTo  uint8         // no message rises above it by waiting
 }
 
 // Class is a kind of message that the operator gave a name and a worth.
 type Class struct {
-	Name      string
-	Level     uint8
-	OwnLevel  bool // Level is not given: a message keeps the one it asks for
-	When      string
-	Objective Objective
-	Weight    uint32 // zero is not given, and counts as one
-	Rate      Rate   // at which messages may come in; zero is any
-	Limit     int64  // messages that may wait; zero is any number
-	Bytes     int64  // that may wait; zero is any number
-	Shed      Shed
-	Expected  Rate // at which messages should be worked off; zero is not known
+	Name             string
+	Level            uint8
+	LevelFromMessage bool // Level is unset: the message's own priority applies
+	When             string
+	Objective        Objective
+	Weight           uint32 // zero is not given, and counts as one
+	Rate             Rate   // at which messages may come in; zero is any
+	Limit            int64  // messages that may wait; zero is any number
+	Bytes            int64  // that may wait; zero is any number
+	Overflow         Overflow
+	Expected         Rate // at which messages should be worked off; zero is not known
 
 	when *filter.Expr
 }
@@ -65,19 +65,19 @@ type Objective struct {
 // DefaultShare is the share of an objective that names none.
 const DefaultShare = 0.95
 
-// Shed says what happens when there is no room for a message.
-type Shed uint8
+// Overflow says what happens to a message that exceeds a limit.
+type Overflow uint8
 
-// What can happen when there is no room.
+// What can happen at a limit.
 const (
-	Refuse Shed = iota // the new message is turned away
-	Evict              // the oldest of the class makes room
+	Refuse Overflow = iota // the new message is rejected
+	Evict                  // the oldest of the class is removed
 )
 
-var sheds = []string{"refuse", "evict"}
+var overflows = []string{"refuse", "evict"}
 
 // String returns the word that a policy uses.
-func (s Shed) String() string { return sheds[s] }
+func (s Overflow) String() string { return overflows[s] }
 
 // Share is what a fair key may have.
 type Share struct {
@@ -88,7 +88,7 @@ type Share struct {
 	Pace        Rate   // at which messages are handed out; zero is any
 }
 
-// Alerts says who is told when the state of an objective changes.
+// Alerts says who is notified when the state of an objective changes.
 type Alerts struct {
 	Webhook string
 	Secret  string // signs what is sent to Webhook

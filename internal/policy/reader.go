@@ -40,7 +40,7 @@ type field struct {
 	read func(value)
 }
 
-// fields are in the order in which their faults are told.
+// fields are in the order in which their faults are reported.
 type fields []field
 
 func (v value) isObject() bool {

@@ -10,7 +10,7 @@ import (
 
 // reason tells in words why Level returns what it returns.
 func reason(m *message.Message) string {
-	if l, ok := lent(m); ok {
+	if l, ok := inherited(m); ok {
 		return fmt.Sprintf("it answers a request of level %d and asks for none itself", l.Level)
 	}
 	v, given := m.Property(PriorityProperty)

@@ -61,12 +61,12 @@ func saturationWords(s ordering.Saturation) words {
 	return words("when " + saturationBegins(s))
 }
 
-// fateSaturable states what a class gets once the queue is saturated, and the bound
+// waitBoundSaturable states what a class gets once the queue is saturated, and the bound
 // that follows. A message that has waited for Oldest keeps the queue saturated
 // until it is served; by then those of its level before it have been, each with
 // the deliveries of others that lie between two of the class.
-func (p *Policy) fateSaturable(c *Class) []string {
-	var t told
+func (p *Policy) waitBoundSaturable(c *Class) []string {
+	var t sentences
 	above := p.names(func(o *Class) bool { return o.Level > c.Level })
 	if above == "" {
 		t.addf("class %s (level %d): served before all other classes; when saturated %s.", c.Name, c.Level, p.portion(c))

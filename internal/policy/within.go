@@ -25,13 +25,13 @@ func (r *reader) fitting(v value, p *Policy) {
 	}
 }
 
-// inside says how a message is chosen inside a level, where that is not by age.
-func (p *Policy) inside() []string {
+// describeLevelOrder says how a message is chosen inside a level, where that is not by age.
+func (p *Policy) describeLevelOrder() []string {
 	switch p.Within {
 	case ordering.Lifo:
 		return []string{"inside a level the newest goes first; while newer ones keep coming, an old one waits for ever."}
 	case ordering.FinishFirst:
-		t := told{
+		t := sentences{
 			fmt.Sprintf("inside a level what was started is finished first: when a message is handed out, all others with its value of %s go ahead of values that were not started, until none is left in the queue; of several the value that was started first, and in it the oldest.", p.FairKey),
 			"a value that was not started waits while those that were have messages at its level; of several the one with the oldest message goes first. A message without a value stands for itself.",
 		}

@@ -5,6 +5,8 @@ package queue
 import (
 	"math"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // The switches of a Config in a record, on disk.
@@ -58,129 +60,129 @@ func (c *Config) kindOf(plain, more kind) kind {
 }
 
 // settings appends a Config to a record of the kind that kindOf returned.
-func (e *Effects) settings(c Config) {
-	e.config(c)
+func writeSettings(out *machine.Effects, c Config) {
+	writeConfig(out, c)
 	if !c.plain() {
-		e.more(c)
+		writeMore(out, c)
 	}
 }
 
-func (e *Effects) more(c Config) {
+func writeMore(out *machine.Effects, c Config) {
 	if s := c.Order.Saturation; s != (Saturation{}) {
-		e.byte(moreSaturation)
-		e.uint(uint64(s.Waiting))
-		e.time(int64(s.Oldest))
+		out.Byte(moreSaturation)
+		out.Uint(uint64(s.Waiting))
+		out.Fixed(int64(s.Oldest))
 	}
 	if w := c.Order.Within; w != Fifo {
-		e.byte(moreWithin)
-		e.byte(byte(w))
+		out.Byte(moreWithin)
+		out.Byte(byte(w))
 	}
-	e.byte(moreEnd)
+	out.Byte(moreEnd)
 }
 
-func (e *Effects) config(c Config) {
+func writeConfig(out *machine.Effects, c Config) {
 	bits := byte(0)
 	for _, s := range c.switches() {
 		if *s.on {
 			bits |= s.bit
 		}
 	}
-	e.byte(bits)
-	e.time(int64(c.LockFor))
-	e.time(int64(c.TTL))
-	e.time(int64(c.Duplicates))
-	e.uint(uint64(c.MaxFailures))
-	e.uint(uint64(c.MaxBytes))
-	e.uint(uint64(c.MaxCount))
+	out.Byte(bits)
+	out.Fixed(int64(c.LockFor))
+	out.Fixed(int64(c.TTL))
+	out.Fixed(int64(c.Duplicates))
+	out.Uint(uint64(c.MaxFailures))
+	out.Uint(uint64(c.MaxBytes))
+	out.Uint(uint64(c.MaxCount))
 
 	o := &c.Order
-	e.byte(byte(o.Discipline))
-	e.time(int64(o.Every))
-	e.byte(byte(o.UpTo))
-	e.uint(uint64(len(o.Objective)))
+	out.Byte(byte(o.Discipline))
+	out.Fixed(int64(o.Every))
+	out.Byte(byte(o.UpTo))
+	out.Uint(uint64(len(o.Objective)))
 	for _, d := range o.Objective {
-		e.time(int64(d))
+		out.Fixed(int64(d))
 	}
-	e.uint(uint64(len(o.Weight)))
+	out.Uint(uint64(len(o.Weight)))
 	for _, w := range o.Weight {
-		e.uint(uint64(w))
+		out.Uint(uint64(w))
 	}
-	e.share(o.Others)
-	e.uint(uint64(len(o.Shares)))
+	writeShare(out, o.Others)
+	out.Uint(uint64(len(o.Shares)))
 	for _, s := range o.Shares {
-		e.share(s)
+		writeShare(out, s)
 	}
 }
 
-func (e *Effects) share(s Share) {
-	e.string(s.Key)
-	e.uint(uint64(s.Weight))
-	e.uint(uint64(s.Cap))
-	e.time(int64(math.Float64bits(s.Rate)))
-	e.uint(uint64(s.Burst))
+func writeShare(out *machine.Effects, s Share) {
+	out.String(s.Key)
+	out.Uint(uint64(s.Weight))
+	out.Uint(uint64(s.Cap))
+	out.Fixed(int64(math.Float64bits(s.Rate)))
+	out.Uint(uint64(s.Burst))
 }
 
-func (r *reader) config() (c Config) {
-	bits := r.flags(cfgSwitches)
+func readConfig(r *machine.Reader) (c Config) {
+	bits := r.Flags(cfgSwitches)
 	for _, s := range c.switches() {
 		*s.on = bits&s.bit != 0
 	}
-	c.LockFor = time.Duration(r.fixed())
-	c.TTL = time.Duration(r.fixed())
-	c.Duplicates = time.Duration(r.fixed())
-	c.MaxFailures = r.uint32()
-	c.MaxBytes = int64(r.upTo(math.MaxInt64))
-	c.MaxCount = int64(r.upTo(math.MaxInt64))
+	c.LockFor = time.Duration(r.Fixed())
+	c.TTL = time.Duration(r.Fixed())
+	c.Duplicates = time.Duration(r.Fixed())
+	c.MaxFailures = r.Uint32()
+	c.MaxBytes = int64(r.UpTo(math.MaxInt64))
+	c.MaxCount = int64(r.UpTo(math.MaxInt64))
 
 	o := &c.Order
-	o.Discipline = Discipline(r.byte())
-	o.Every = time.Duration(r.fixed())
-	o.UpTo = Level(r.byte())
-	for n := r.upTo(256); n > 0 && !r.bad; n-- {
-		o.Objective = append(o.Objective, time.Duration(r.fixed()))
+	o.Discipline = Discipline(r.Byte())
+	o.Every = time.Duration(r.Fixed())
+	o.UpTo = Level(r.Byte())
+	for n := r.UpTo(256); n > 0 && !r.Bad(); n-- {
+		o.Objective = append(o.Objective, time.Duration(r.Fixed()))
 	}
-	for n := r.upTo(256); n > 0 && !r.bad; n-- {
-		o.Weight = append(o.Weight, r.uint32())
+	for n := r.UpTo(256); n > 0 && !r.Bad(); n-- {
+		o.Weight = append(o.Weight, r.Uint32())
 	}
-	o.Others = r.share()
-	for n := r.uint(); n > 0 && !r.bad; n-- {
-		o.Shares = append(o.Shares, r.share())
+	o.Others = readShare(r)
+	for n := r.Uint(); n > 0 && !r.Bad(); n-- {
+		o.Shares = append(o.Shares, readShare(r))
 	}
 	if o.Discipline > Weighted {
-		r.fail()
+		r.Fail()
 	}
 	return c
 }
 
 // settings reads the Config of a record of kind k.
-func (r *reader) settings(k kind) Config {
-	c := r.config()
+func readSettings(r *machine.Reader, k kind) Config {
+	c := readConfig(r)
 	if k != kindSettings && k != kindHeader {
 		return c
 	}
-	for !r.bad {
-		switch r.byte() {
+	for !r.Bad() {
+		switch r.Byte() {
 		case moreEnd:
 			return c
 		case moreSaturation:
-			c.Order.Saturation = Saturation{Waiting: int64(r.upTo(math.MaxInt64)), Oldest: time.Duration(r.fixed())}
+			c.Order.Saturation = Saturation{Waiting: int64(r.UpTo(math.MaxInt64)), Oldest: time.Duration(r.Fixed())}
 		case moreWithin:
-			if c.Order.Within = Within(r.byte()); c.Order.Within > FinishFirst {
-				r.fail()
+			if c.Order.Within = Within(r.Byte()); c.Order.Within > FinishFirst {
+				r.Fail()
 			}
 		default:
-			r.fail()
+			r.Fail()
 		}
 	}
 	return c
 }
 
-func (r *reader) share() Share {
+func readShare(r *machine.Reader) Share {
 	return Share{
-		Key:    r.string(),
-		Weight: r.uint32(),
-		Cap:    r.uint32(),
-		Rate:   math.Float64frombits(uint64(r.fixed())),
-		Burst:  r.uint32(),
+		Key:    r.String(),
+		Weight: r.Uint32(),
+		Cap:    r.Uint32(),
+		Rate:   math.Float64frombits(uint64(r.Fixed())),
+		Burst:  r.Uint32(),
 	}
 }

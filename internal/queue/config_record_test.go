@@ -16,7 +16,7 @@ func settingsIn(t *testing.T, cfg Config) (change, header []byte) {
 	q := New(Config{}, 1)
 	var out Effects
 	q.Configure(epochStart, cfg, &out)
-	q.Snapshot(Cursor{}, items(1), nil, &out)
+	q.Snapshot().Step(items(1), nil, &out.Effects)
 	recs := out.Records()
 	if len(recs) != 2 {
 		t.Fatalf("%d records, want two", len(recs))
@@ -48,7 +48,7 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 		for _, rec := range [][]byte{change, header} {
 			q := New(Config{}, 2)
 			var out Effects
-			if err := q.Replay(rec, &out); err != nil {
+			if err := q.Replay(rec, &out.Effects); err != nil {
 				t.Errorf("%s: replay of %#02x: %v", tt.what, rec[0], err)
 			}
 			if got := q.Config(); !reflect.DeepEqual(got, tt.cfg) {
@@ -58,7 +58,7 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 				continue
 			}
 			for cut := range rec { // unlike the items of a list, settings have an end
-				if err := New(Config{}, 2).Replay(rec[:cut], &out); !errors.Is(err, ErrCorrupt) {
+				if err := New(Config{}, 2).Replay(rec[:cut], &out.Effects); !errors.Is(err, ErrCorrupt) {
 					t.Errorf("%s: %#02x cut to %d bytes: %v, want %v", tt.what, rec[0], cut, err, ErrCorrupt)
 				}
 			}
@@ -72,7 +72,7 @@ func TestUnknownSettingsAreRefused(t *testing.T) {
 	head := rec[: len(rec)-1 : len(rec)-1]
 	for _, tail := range [][]byte{{0x7f, moreEnd}, {moreWithin, 3, moreEnd}} {
 		var out Effects
-		if err := New(Config{}, 1).Replay(append(head, tail...), &out); !errors.Is(err, ErrCorrupt) {
+		if err := New(Config{}, 1).Replay(append(head, tail...), &out.Effects); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("settings of a later version, %v: %v, want %v", tail, err, ErrCorrupt)
 		}
 	}

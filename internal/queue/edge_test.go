@@ -7,6 +7,8 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // take hands out a message and fails the test if there is none.
@@ -34,7 +36,7 @@ func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
 	q := New(Config{MaxBytes: 10 + MessageOverhead, Duplicates: time.Hour}, 1)
 	var out Effects
 	seqs := make([]SeqNo, 1)
-	big, small := []Arrival{{MessageID: "x", Body: Ref{1, 11}}}, []Arrival{{MessageID: "x", Body: Ref{2, 10}}}
+	big, small := []Arrival{{MessageID: "x", Body: Ref{At: 1, Size: 11}}}, []Arrival{{MessageID: "x", Body: Ref{At: 2, Size: 10}}}
 	if err := q.Enqueue(epochStart, big, seqs, &out); !errors.Is(err, ErrFull) {
 		t.Fatalf("11 bytes into a queue of 10: %v, want %v", err, ErrFull)
 	}
@@ -98,7 +100,7 @@ func TestRestartWithAnEarlierClockKeepsTheOrder(t *testing.T) {
 	}
 	again := New(Config{LockFor: time.Minute}, 2)
 	for _, rec := range out.Records() {
-		if err := again.Replay(rec, new(Effects)); err != nil {
+		if err := again.Replay(rec, new(machine.Effects)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -206,7 +208,7 @@ func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
 
 func TestForgetfulTakerNeedsNoLock(t *testing.T) {
 	q := New(Config{}, 1)
-	send(t, q, epochStart, Arrival{Body: Ref{1, 5}}, 1)
+	send(t, q, epochStart, Arrival{Body: Ref{At: 1, Size: 5}}, 1)
 	var out Effects
 	d, ok := q.Take(epochStart, Want{Forgetful: true}, &out)
 	if !ok || d.State != Ready || d.Token != (Token{}) || !d.LockedUntil.IsZero() {
@@ -239,25 +241,26 @@ func TestTimesBeyondTheClockStandForTheNearest(t *testing.T) {
 func TestReturnBehindASnapshot(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	var out Effects
-	if err := q.Enqueue(epochStart, []Arrival{{Body: Ref{1, 1}}}, make([]SeqNo, 1), &out); err != nil {
+	if err := q.Enqueue(epochStart, []Arrival{{Body: Ref{At: 1, Size: 1}}}, make([]SeqNo, 1), &out); err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
-	c, _ := q.Snapshot(Cursor{}, items(1), nil, &out)
+	snap := &snapshot{q: q}
+	snap.Step(items(1), nil, &out.Effects)
 	d, _ := q.Take(epochStart, Want{Forgetful: true}, &out)
-	for c.phase != phaseStarted {
-		c, _ = q.Snapshot(c, items(1), nil, &out)
+	for snap.c.phase != phaseStarted {
+		snap.Step(items(1), nil, &out.Effects)
 	}
 	if err := q.Return(epochStart, &d, &out); err != nil {
 		t.Fatal(err)
 	}
 	for done := false; !done; {
-		c, done = q.Snapshot(c, items(1), nil, &out)
+		done = snap.Step(items(1), nil, &out.Effects)
 	}
 	fresh := New(Config{}, 2)
 	var replayed Effects
 	for _, rec := range out.Records() {
-		if err := fresh.Replay(rec, &replayed); err != nil {
+		if err := fresh.Replay(rec, &replayed.Effects); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,10 +14,10 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		return err
 	}
 	q.lastIn = in
-	out.begin(kindEnqueue)
-	out.time(in)
-	out.seq(q.msgs.last + 1)
-	out.uint(uint64(stored))
+	out.Begin(kindEnqueue)
+	out.Fixed(in)
+	out.Uint(uint64(q.msgs.last + 1))
+	out.Uint(uint64(stored))
 	ids, first, lent, reasons := q.ids, q.msgs.last+1, false, false
 	for i := range as {
 		if seqs[i] == 0 {
@@ -29,20 +29,20 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 			it.hashed, it.id, ids = true, ids[0], ids[1:]
 			q.window.keep(it.id, in)
 		}
-		out.item(&it, in)
+		writeItem(&out.Effects, &it, in)
 		seqs[i] = q.msgs.last + 1
-		q.place(seqs[i], &it, out)
+		q.place(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
-			q.setReason(seqs[i], as[i].Reason, out)
+			q.setReason(seqs[i], as[i].Reason, &out.Effects)
 			reasons = true
 		}
 	}
-	out.end()
+	out.End()
 	if lent {
-		q.lent(first, q.msgs.last, out)
+		q.lent(first, q.msgs.last, &out.Effects)
 	}
 	if reasons {
-		q.recordReasons(first, q.msgs.last, out)
+		q.recordReasons(first, q.msgs.last, &out.Effects)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // byWork orders the lines of a lane that finishes first: the keys that were started,
@@ -42,14 +44,14 @@ func (q *Queue) start(e *entry, out *Effects) {
 		}
 		q.exchange()
 	}
-	out.begin(kindStarted)
-	out.started(&q.keys.all[n])
-	out.end()
+	out.Begin(kindStarted)
+	writeStarted(&out.Effects, &q.keys.all[n])
+	out.End()
 }
 
-func (e *Effects) started(k *fairKey) {
-	e.uint(k.started)
-	e.string(k.name)
+func writeStarted(out *machine.Effects, k *fairKey) {
+	out.Uint(k.started)
+	out.String(k.name)
 }
 
 // begin makes a key one that was started, as the number-th.
@@ -80,11 +82,11 @@ func (q *Queue) startedKeys() []fairKey {
 // snapStarted writes which keys were started. One that is while this goes on has
 // its own record. If the keys were numbered anew, it begins again: to read of a key
 // twice does no harm.
-func (q *Queue) snapStarted(c Cursor, b *Budget, out *Effects) Cursor {
+func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cursor {
 	if c.keys != q.keys.counts {
-		c = Cursor{phase: phaseStarted, keys: q.keys.counts}
+		c = cursor{phase: phaseStarted, keys: q.keys.counts}
 	}
-	part, first, began := b.chunk(out), c.next, false
+	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.keys.all)) && part.more(c.next == first); c.next++ {
 		q.msgs.visits++
 		k := &q.keys.all[c.next]
@@ -92,27 +94,27 @@ func (q *Queue) snapStarted(c Cursor, b *Budget, out *Effects) Cursor {
 			continue
 		}
 		if !began {
-			out.begin(kindStarted)
+			out.Begin(kindStarted)
 			began = true
 		}
-		out.started(k)
+		writeStarted(out, k)
 	}
 	if began {
-		out.end()
+		out.End()
 	}
 	if c.next >= uint64(len(q.keys.all)) {
-		return Cursor{phase: phaseEnd}
+		return cursor{phase: phaseEnd}
 	}
 	return c
 }
 
 // replayStarted reads which keys were started. Inside a snapshot the messages of a
 // key may not have come yet: the part about keys, at its end, will tell again.
-func (q *Queue) replayStarted(r *reader) error {
-	for len(r.rest) > 0 {
-		number, name := r.uint(), r.string()
-		if r.bad || number == 0 {
-			r.fail()
+func (q *Queue) replayStarted(r *machine.Reader) error {
+	for r.Len() > 0 {
+		number, name := r.Uint(), r.String()
+		if r.Bad() || number == 0 {
+			r.Fail()
 			return nil
 		}
 		n, ok := q.keys.byName[name]

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // TestStartedKeysSurviveAConfigurationInsideASnapshot changes the settings after
@@ -36,13 +38,13 @@ func TestStartedKeysSurviveAConfigurationInsideASnapshot(t *testing.T) {
 			}
 			out.Reset()
 			done := false
-			for step, c := 0, (Cursor{}); !done; step++ {
+			for step, snap := 0, q.Snapshot(); !done; step++ {
 				if step == at {
 					change(&cfg)
 					q.Configure(epochStart, cfg, &out)
 				}
 				q.Reorder(2)
-				c, done = q.Snapshot(c, items(1), nil, &out)
+				done = snap.Step(items(1), nil, &out.Effects)
 			}
 			again := New(Config{}, 2)
 			records := out.Records()
@@ -50,7 +52,7 @@ func TestStartedKeysSurviveAConfigurationInsideASnapshot(t *testing.T) {
 				records = records[1:] // it was configured before the snapshot
 			}
 			for _, rec := range records {
-				if err := again.Replay(rec, new(Effects)); err != nil {
+				if err := again.Replay(rec, new(machine.Effects)); err != nil {
 					t.Fatalf("%s before step %d: %v", name, at, err)
 				}
 			}

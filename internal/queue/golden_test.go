@@ -38,12 +38,12 @@ func TestRecordsOfEarlierVersions(t *testing.T) {
 				}
 				break
 			}
-			if err := q.Replay(b, &out); err != nil {
+			if err := q.Replay(b, &out.Effects); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if err := q.Check(); err != nil || !q.Whole() {
-			t.Errorf("%s: %v, whole %t", name, err, q.Whole())
+		if err := q.Check(); err != nil || !q.Restored() {
+			t.Errorf("%s: %v, whole %t", name, err, q.Restored())
 		}
 	}
 }

@@ -13,9 +13,9 @@ func TestReadyCountsBytesByLevelAndClass(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	var out Effects
 	as := []Arrival{
-		{Level: 2, Class: 1, Body: Ref{1, 10}},
-		{Level: 7, Class: 2, Body: Ref{2, 20}},
-		{Level: 2, Class: 1, Body: Ref{3, 30}},
+		{Level: 2, Class: 1, Body: Ref{At: 1, Size: 10}},
+		{Level: 7, Class: 2, Body: Ref{At: 2, Size: 20}},
+		{Level: 2, Class: 1, Body: Ref{At: 3, Size: 30}},
 	}
 	if err := q.Enqueue(now, as, make([]SeqNo, 3), &out); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,8 @@
 
 package queue
 
+import "github.com/triagemq/triagemq/internal/machine"
+
 // item is a message as records know it: what an entry holds, with its names
 // spelled out.
 type item struct {
@@ -35,7 +37,7 @@ const (
 )
 
 // item appends it to a record whose own time is at.
-func (e *Effects) item(it *item, at int64) {
+func writeItem(out *machine.Effects, it *item, at int64) {
 	flags := byte(0)
 	set := func(bit byte, on bool) {
 		if on {
@@ -51,68 +53,70 @@ func (e *Effects) item(it *item, at int64) {
 	set(itemTravelled, it.origin != 0 || it.failures != 0 || it.hops != 0)
 	set(itemDeferred, it.state == Deferred)
 
-	e.buf = append(e.buf, flags, byte(it.level), byte(it.class))
-	e.ref(it.body)
+	out.Byte(flags)
+	out.Byte(byte(it.level))
+	out.Byte(byte(it.class))
+	out.Ref(it.body)
 	if flags == 0 {
 		return
 	}
 	if it.hashed {
-		e.buf = append(e.buf, it.id[:]...)
+		out.Raw(it.id[:])
 	}
 	if it.inSession {
-		e.string(it.session)
+		out.String(it.session)
 	}
 	if it.key != "" {
-		e.string(it.key)
+		out.String(it.key)
 	}
 	if it.life != 0 {
-		e.uint(uint64(it.life)<<1 | uint64(it.seconds/flagSeconds))
+		out.Uint(uint64(it.life)<<1 | uint64(it.seconds/flagSeconds))
 	}
 	if it.enqueued != at {
-		e.time(it.enqueued)
+		out.Fixed(it.enqueued)
 	}
 	if it.state == Scheduled {
-		e.time(it.notBefore)
+		out.Fixed(it.notBefore)
 	}
 	if flags&itemTravelled != 0 {
-		e.seq(it.origin)
-		e.uint(uint64(it.failures))
-		e.byte(it.hops)
+		out.Uint(uint64(it.origin))
+		out.Uint(uint64(it.failures))
+		out.Byte(it.hops)
 	}
 }
 
 // item reads what Effects.item wrote.
-func (r *reader) item(at int64) (it item) {
-	flags := r.byte()
-	it.level, it.class = Level(r.byte()), Class(r.byte())
-	it.body = r.ref()
+func readItem(r *machine.Reader, at int64) (it item) {
+	flags := r.Byte()
+	it.level, it.class = Level(r.Byte()), Class(r.Byte())
+	it.body = r.Ref()
 	it.enqueued = at
 	if flags&itemHashed != 0 {
 		it.hashed = true
-		copy(it.id[:], r.take(uint64(len(it.id))))
+		copy(it.id[:], r.Take(uint64(len(it.id))))
 	}
 	if flags&itemSession != 0 {
-		it.inSession, it.session = true, r.string()
+		it.inSession, it.session = true, r.String()
 	}
 	if flags&itemKey != 0 {
-		it.key = r.string()
+		it.key = r.String()
 	}
 	if flags&itemLife != 0 {
-		life := r.upTo(1<<33 - 1)
+		life := r.UpTo(1<<33 - 1)
 		it.life, it.seconds = uint32(life>>1), uint8(life&1)*flagSeconds
 	}
 	if flags&itemTime != 0 {
-		it.enqueued = r.time()
+		it.enqueued = r.Time()
 	}
 	if flags&itemScheduled != 0 {
-		it.state, it.notBefore = Scheduled, r.time()
+		it.state, it.notBefore = Scheduled, r.Time()
 	}
 	if flags&itemTravelled != 0 {
-		it.origin, it.failures, it.hops = SeqNo(r.uint()), r.uint32(), r.byte()
+		it.origin, it.failures, it.hops = SeqNo(r.Uint()), r.Uint32(), r.Byte()
 	}
 	if flags&itemDeferred != 0 {
 		if it.state == Scheduled {
-			r.fail()
+			r.Fail()
 		}
 		it.state = Deferred
 	}
@@ -141,7 +145,7 @@ func (q *Queue) itemOf(e *entry) item {
 }
 
 // place gives an item the number seq. Live commands and replay both come here.
-func (q *Queue) place(seq SeqNo, it *item, out *Effects) {
+func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
 	var r *slabRun
 	if it.state == Ready {
 		r = q.runFor(orderKey{it.enqueued, seq}, it.level)
@@ -165,7 +169,7 @@ func (q *Queue) place(seq SeqNo, it *item, out *Effects) {
 		q.lend(seq, e, it.arrived)
 	}
 	q.counts.Bytes += int64(it.body.Size)
-	out.Placed = append(out.Placed, it.body)
+	out.Added = append(out.Added, it.body)
 	switch it.state {
 	case Scheduled:
 		e.setState(Scheduled)

@@ -2,7 +2,11 @@
 
 package queue
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/machine"
+)
 
 // A reply goes as its request would: its age counts from when that arrived. The
 // entry of such a message has the age by which it is ordered, and a flag; when
@@ -27,28 +31,28 @@ func (q *Queue) lend(seq SeqNo, e *entry, arrived int64) {
 
 // lent logs when those of the messages from first to last arrived that were lent
 // an age.
-func (q *Queue) lent(first, last SeqNo, out *Effects) {
+func (q *Queue) lent(first, last SeqNo, out *machine.Effects) {
 	began := false
 	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
 		if e.flags&flagLent == 0 {
 			continue
 		}
 		if !began {
-			out.begin(kindArrived)
+			out.Begin(kindArrived)
 			began = true
 		}
-		out.seq(seq)
-		out.time(q.arrived[seq])
+		out.Uint(uint64(seq))
+		out.Fixed(q.arrived[seq])
 	}
 	if began {
-		out.end()
+		out.End()
 	}
 }
 
-func (q *Queue) replayArrived(r *reader) error {
-	for len(r.rest) > 0 {
-		seq, at := r.seq(), r.time()
-		if r.bad || q.unseen(seq) {
+func (q *Queue) replayArrived(r *machine.Reader) error {
+	for r.Len() > 0 {
+		seq, at := readSeq(r), r.Time()
+		if r.Bad() || q.unseen(seq) {
 			continue
 		}
 		e := q.msgs.get(seq)

@@ -19,14 +19,14 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	out.begin(kindGone)
+	out.Begin(kindGone)
 	for _, seq := range seqs {
 		if e := q.msgs.get(seq); e != nil {
-			q.remove(seq, e, out)
-			out.seq(seq)
+			q.remove(seq, e, &out.Effects)
+			out.Uint(uint64(seq))
 		}
 	}
-	out.end()
+	out.End()
 	return nil
 }
 
@@ -40,8 +40,8 @@ func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 	case e.is(Locked):
 		return ErrLocked
 	}
-	q.remove(seq, e, out)
-	out.gone(seq)
+	q.remove(seq, e, &out.Effects)
+	writeGone(&out.Effects, seq)
 	return nil
 }
 
@@ -61,12 +61,12 @@ func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error
 		return ErrNotFound
 	}
 	q.reclass(seq, e, r)
-	out.begin(kindReclass)
-	out.seq(seq)
-	out.byte(byte(r.Level))
-	out.byte(byte(r.Class))
-	out.string(r.Key)
-	out.end()
+	out.Begin(kindReclass)
+	out.Uint(uint64(seq))
+	out.Byte(byte(r.Level))
+	out.Byte(byte(r.Class))
+	out.String(r.Key)
+	out.End()
 	return nil
 }
 
@@ -123,15 +123,15 @@ func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done boo
 			continue
 		}
 		if !logged {
-			out.begin(kindGone)
+			out.Begin(kindGone)
 			logged = true
 		}
-		q.remove(seq, e, out)
-		out.seq(seq)
+		q.remove(seq, e, &out.Effects)
+		out.Uint(uint64(seq))
 		p.Gone++
 	}
 	if logged {
-		out.end()
+		out.End()
 	}
 	return done || p.Max > 0 && p.Gone == p.Max
 }

@@ -3,8 +3,9 @@
 package queue
 
 import (
-	"math"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // What the owner of several queues asks of one.
@@ -15,42 +16,39 @@ func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Defe
 // Last returns the highest number given out so far.
 func (q *Queue) Last() SeqNo { return q.msgs.last }
 
-// LastEnqueued returns the latest enqueue time given so far, in this life or an
-// earlier one; zero if there is none.
-func (q *Queue) LastEnqueued() time.Time { return moment(q.lastIn) }
+// Latest implements [machine.Machine]: the latest enqueue time given so far.
+func (q *Queue) Latest() time.Time { return moment(q.lastIn) }
 
-// Refs calls fn for every body that the queue refers to, session states and the
-// reasons of dead letters included. It visits every message: for tests, and for the
-// owner after a replay.
-func (q *Queue) Refs(fn func(Ref)) { q.RefsFrom(RefCursor{}, math.MaxInt, fn) }
+// inSessions marks a cursor of Refs that has come to the states of sessions.
+const inSessions machine.Cursor = 1 << 63
 
-// RefCursor is how far RefsFrom has come. The zero value is the beginning.
-type RefCursor struct {
-	seq     SeqNo
-	session int
-}
-
-// RefsFrom is Refs in steps, each of which visits up to most messages and sessions,
-// for an owner that has dropped the queue: nothing may change in between.
-func (q *Queue) RefsFrom(c RefCursor, most int, fn func(Ref)) (next RefCursor, done bool) {
-	for ; most > 0; most-- {
-		seq, e := q.msgs.next(c.seq)
+// Refs implements [machine.Machine]: the bodies of messages and the reasons of dead
+// letters, then the states of sessions.
+func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next machine.Cursor, done bool) {
+	for ; from < inSessions; b.Items-- {
+		if b.Items <= 0 {
+			return from, false
+		}
+		seq, e := q.msgs.next(SeqNo(from))
 		if e == nil {
+			from = inSessions
 			break
 		}
 		fn(e.body())
 		if reason, ok := q.reasons[seq]; ok {
 			fn(reason)
 		}
-		c.seq = seq + 1
+		from = machine.Cursor(seq) + 1
 	}
-	for ; most > 0 && c.session < len(q.sessions.all); most-- {
-		if state := q.sessions.all[c.session].state; state != (Ref{}) {
+	for ; int(from-inSessions) < len(q.sessions.all); from, b.Items = from+1, b.Items-1 {
+		if b.Items <= 0 {
+			return from, false
+		}
+		if state := q.sessions.all[from-inSessions].state; state != (Ref{}) {
 			fn(state)
 		}
-		c.session++
 	}
-	return c, most > 0
+	return from, b.Items > 0
 }
 
 // Admit reports the error that Enqueue of as would return now, without storing

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/invariant"
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // Queue is one queue. It belongs to one goroutine.
@@ -53,9 +54,9 @@ func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 	q.at(now)
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.apply(cfg)
-	out.begin(cfg.kindOf(kindConfig, kindSettings))
-	out.settings(cfg)
-	out.end()
+	out.Begin(cfg.kindOf(kindConfig, kindSettings))
+	writeSettings(&out.Effects, cfg)
+	out.End()
 }
 
 // Config returns the settings. Its slices must not be changed.
@@ -212,7 +213,7 @@ func (q *Queue) uncount(e *entry) {
 }
 
 // remove forgets a message that is not locked.
-func (q *Queue) remove(seq SeqNo, e *entry, out *Effects) {
+func (q *Queue) remove(seq SeqNo, e *entry, out *machine.Effects) {
 	switch e.state() {
 	case Ready:
 		q.unstand(seq, e, Locked)
@@ -226,7 +227,7 @@ func (q *Queue) remove(seq SeqNo, e *entry, out *Effects) {
 }
 
 // erase frees the entry of a message that no structure refers to any more.
-func (q *Queue) erase(seq SeqNo, e *entry, out *Effects) {
+func (q *Queue) erase(seq SeqNo, e *entry, out *machine.Effects) {
 	q.counts.Bytes -= int64(e.bodySize)
 	out.Freed = append(out.Freed, e.body())
 	if q.cfg.Sessions {
@@ -243,10 +244,10 @@ func (q *Queue) erase(seq SeqNo, e *entry, out *Effects) {
 }
 
 // gone logs that a message is no more.
-func (e *Effects) gone(seq SeqNo) {
-	e.begin(kindGone)
-	e.seq(seq)
-	e.end()
+func writeGone(out *machine.Effects, seq SeqNo) {
+	out.Begin(kindGone)
+	out.Uint(uint64(seq))
+	out.End()
 }
 
 // delivery shows a message.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // The random tests give the same commands to a queue and to the model, replay
@@ -34,10 +36,10 @@ type player struct {
 	nextAt uint64
 	dead   []SeqNo
 
-	taken   []taken // for good, and not given back
-	cursor  *Cursor // of the snapshot being written
-	began   int     // where it began in log
-	twin    *Queue  // replays log as it grows
+	taken   []taken          // for good, and not given back
+	snap    machine.Snapshot // the snapshot being written
+	began   int              // where it began in log
+	twin    *Queue           // replays log as it grows
 	twinAt  int
 	history []string
 
@@ -74,7 +76,7 @@ func (p *player) absorb() {
 	for _, rec := range p.out.Records() {
 		p.log = append(p.log, slices.Clone(rec))
 	}
-	for _, r := range p.out.Placed {
+	for _, r := range p.out.Added {
 		p.live[r]++
 	}
 	for _, r := range p.out.Freed {
@@ -116,11 +118,11 @@ func (p *player) verify() {
 	p.verifyRefs()
 	var out Effects
 	for ; p.twinAt < len(p.log); p.twinAt++ {
-		if err := p.twin.Replay(p.log[p.twinAt], &out); err != nil {
+		if err := p.twin.Replay(p.log[p.twinAt], &out.Effects); err != nil {
 			p.fatalf("replay of %x: %v", p.log[p.twinAt], err)
 		}
 	}
-	if p.twin.Whole() { // it may have begun inside a snapshot
+	if p.twin.Restored() { // it may have begun inside a snapshot
 		p.same(p.twin, "replay of everything")
 	}
 }
@@ -195,7 +197,7 @@ func (p *player) verifySession() {
 func (p *player) verifyRefs() {
 	p.t.Helper()
 	need := map[Ref]int{}
-	p.q.Refs(func(r Ref) { need[r]++ })
+	machine.AllRefs(p.q, func(r Ref) { need[r]++ })
 	if len(need) != len(p.live) {
 		p.fatalf("%d bodies are needed, %d placed and not freed", len(need), len(p.live))
 	}
@@ -208,8 +210,8 @@ func (p *player) verifyRefs() {
 
 // snapshot writes the next part of a snapshot and, at its end, tries it.
 func (p *player) snapshot() {
-	if p.cursor == nil {
-		p.cursor, p.began = new(Cursor), len(p.log)
+	if p.snap == nil {
+		p.snap, p.began = p.q.Snapshot(), len(p.log)
 	}
 	move := func(r Ref) (Ref, bool) {
 		if p.rnd.IntN(4) > 0 {
@@ -226,13 +228,12 @@ func (p *player) snapshot() {
 		}
 		return to, true
 	}
-	next, done := p.q.Snapshot(*p.cursor, items(1+p.rnd.IntN(4)), move, &p.out)
+	done := p.snap.Step(items(1+p.rnd.IntN(4)), move, &p.out.Effects)
 	p.absorb()
-	p.cursor = &next
 	if !done {
 		return
 	}
-	p.cursor = nil
+	p.snap = nil
 	fresh := New(Config{}, 3)
 	p.restoreFrom(fresh, p.began)
 	p.same(fresh, "snapshot and replay")
@@ -243,11 +244,11 @@ func (p *player) restoreFrom(q *Queue, at int) {
 	p.t.Helper()
 	var out Effects
 	for _, rec := range p.log[at:] {
-		if err := q.Replay(rec, &out); err != nil {
+		if err := q.Replay(rec, &out.Effects); err != nil {
 			p.fatalf("replay after snapshot: %v", err)
 		}
 	}
-	if !q.Whole() {
+	if !q.Restored() {
 		p.fatalf("the snapshot has ended but the queue is not whole")
 	}
 }

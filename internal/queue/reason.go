@@ -2,24 +2,28 @@
 
 package queue
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/triagemq/triagemq/internal/machine"
+)
 
 // A dead letter keeps the body it had. Why it died is kept beside it, in a body of
 // its own that may be shared, so that a message dies without being read or written
 // again. Only dead letters have one, so it is not part of an entry.
 
 // setReason says where the reason of a message is kept.
-func (q *Queue) setReason(seq SeqNo, reason Ref, out *Effects) {
+func (q *Queue) setReason(seq SeqNo, reason Ref, out *machine.Effects) {
 	q.dropReason(seq, out)
 	if q.reasons == nil {
 		q.reasons = make(map[SeqNo]Ref)
 	}
 	q.reasons[seq] = reason
-	out.Placed = append(out.Placed, reason)
+	out.Added = append(out.Added, reason)
 }
 
 // dropReason forgets the reason of a message, if it has one.
-func (q *Queue) dropReason(seq SeqNo, out *Effects) {
+func (q *Queue) dropReason(seq SeqNo, out *machine.Effects) {
 	if reason, ok := q.reasons[seq]; ok {
 		out.Freed = append(out.Freed, reason)
 		delete(q.reasons, seq)
@@ -27,7 +31,7 @@ func (q *Queue) dropReason(seq SeqNo, out *Effects) {
 }
 
 // recordReasons logs the reasons of the messages from first to last.
-func (q *Queue) recordReasons(first, last SeqNo, out *Effects) {
+func (q *Queue) recordReasons(first, last SeqNo, out *machine.Effects) {
 	began := false
 	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
 		reason, ok := q.reasons[seq]
@@ -35,19 +39,19 @@ func (q *Queue) recordReasons(first, last SeqNo, out *Effects) {
 			continue
 		}
 		if !began {
-			out.begin(kindReasons)
+			out.Begin(kindReasons)
 			began = true
 		}
-		out.seq(seq)
-		out.ref(reason)
+		out.Uint(uint64(seq))
+		out.Ref(reason)
 	}
 	if began {
-		out.end()
+		out.End()
 	}
 }
 
 // moveReasons lets the owner move the reasons of the messages from first to last.
-func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *Effects) {
+func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *machine.Effects) {
 	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
 		if reason, ok := q.reasons[seq]; ok {
 			if to, ok := move(reason); ok {
@@ -57,10 +61,10 @@ func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *
 	}
 }
 
-func (q *Queue) replayReasons(r *reader, out *Effects) error {
-	for len(r.rest) > 0 {
-		seq, reason := r.seq(), r.ref()
-		if r.bad || q.unseen(seq) {
+func (q *Queue) replayReasons(r *machine.Reader, out *machine.Effects) error {
+	for r.Len() > 0 {
+		seq, reason := readSeq(r), r.Ref()
+		if r.Bad() || q.unseen(seq) {
 			continue
 		}
 		if q.msgs.get(seq) == nil {

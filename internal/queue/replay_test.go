@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // sample returns the log of a queue in which a bit of everything happened.
@@ -17,9 +19,9 @@ func sample(cfg Config) [][]byte {
 	now := epochStart
 	seqs := make([]SeqNo, 3)
 	arrivals := []Arrival{
-		{Body: Ref{1, 10}, Level: 4, Session: "s", InSession: true, MessageID: "a"},
-		{Body: Ref{2, 10}, Level: 7, Session: "s", InSession: true, Key: "k", TTL: time.Minute},
-		{Body: Ref{3, 10}, Level: 1, Session: "t", InSession: true, NotBefore: now.Add(time.Minute), At: now.Add(-time.Hour), Origin: 9, Hops: 2},
+		{Body: Ref{At: 1, Size: 10}, Level: 4, Session: "s", InSession: true, MessageID: "a"},
+		{Body: Ref{At: 2, Size: 10}, Level: 7, Session: "s", InSession: true, Key: "k", TTL: time.Minute},
+		{Body: Ref{At: 3, Size: 10}, Level: 1, Session: "t", InSession: true, NotBefore: now.Add(time.Minute), At: now.Add(-time.Hour), Origin: 9, Hops: 2},
 	}
 	if err := q.Enqueue(now, arrivals, seqs, &out); err != nil {
 		panic(err)
@@ -36,22 +38,22 @@ func sample(cfg Config) [][]byte {
 		if d.Seq == 1 {
 			_, _ = q.Defer(now, d.Token, &out)
 		} else {
-			_ = q.Rewrite(now, d.Token, Ref{4, 11}, &out)
+			_ = q.Rewrite(now, d.Token, Ref{At: 4, Size: 11}, &out)
 			_, _ = q.Abandon(now, d.Token, &out)
 		}
 	}
 	u, _, _ := q.LockSession(now, "u")
-	if err := q.Enqueue(now, []Arrival{{Body: Ref{6, 10}, Level: 2, Session: "u", InSession: true, Reason: Ref{7, 3}}}, seqs[:1], &out); err != nil {
+	if err := q.Enqueue(now, []Arrival{{Body: Ref{At: 6, Size: 10}, Level: 2, Session: "u", InSession: true, Reason: Ref{At: 7, Size: 3}}}, seqs[:1], &out); err != nil {
 		panic(err)
 	}
 	if d, ok := q.Take(now, Want{Session: u, Forgetful: true, MaxLevel: 2}, &out); !ok || q.Return(now, &d, &out) != nil {
 		panic("nothing to return")
 	}
 	q.ReleaseSession(now, u, &out)
-	q.SetSessionState(now, "s", Ref{5, 12}, &out)
+	q.SetSessionState(now, "s", Ref{At: 5, Size: 12}, &out)
 	_ = q.Reclass(now, 2, Reclass{Level: 3, Key: "m"}, &out)
-	for c, done := (Cursor{}), false; !done; {
-		c, done = q.Snapshot(c, items(2), nil, &out)
+	for snap, done := q.Snapshot(), false; !done; {
+		done = snap.Step(items(2), nil, &out.Effects)
 	}
 	q.Tick(now.Add(2*time.Minute), &out)
 	q.Configure(now, cfg, &out)
@@ -76,11 +78,11 @@ func TestReplayOfEveryPrefixOfARecordIsAnError(t *testing.T) {
 			q := New(sampleConfig(), 2)
 			var out Effects
 			for _, before := range log[:i] {
-				if err := q.Replay(before, &out); err != nil {
+				if err := q.Replay(before, &out.Effects); err != nil {
 					t.Fatalf("record %d: %v", i, err)
 				}
 			}
-			err := q.Replay(rec[:cut], &out)
+			err := q.Replay(rec[:cut], &out.Effects)
 			if cut == 0 && !errors.Is(err, ErrCorrupt) {
 				t.Fatalf("empty record: %v, want %v", err, ErrCorrupt)
 			}
@@ -95,12 +97,13 @@ func TestReplayOfEveryPrefixOfARecordIsAnError(t *testing.T) {
 func TestReplayRefuses(t *testing.T) {
 	enqueue := func(seq SeqNo) []byte {
 		var out Effects
-		out.begin(kindEnqueue)
-		out.time(1)
-		out.seq(seq)
-		out.uint(1)
-		out.item(&item{body: Ref{1, 1}, enqueued: 1}, 1)
-		return out.buf
+		out.Begin(kindEnqueue)
+		out.Fixed(1)
+		out.Uint(uint64(seq))
+		out.Uint(1)
+		writeItem(&out.Effects, &item{body: Ref{At: 1, Size: 1}, enqueued: 1}, 1)
+		all, _ := out.Written()
+		return all
 	}
 	record := func(k kind, tail ...byte) []byte { return append([]byte{byte(k)}, tail...) }
 	tests := []struct {
@@ -129,7 +132,7 @@ func TestReplayRefuses(t *testing.T) {
 		var out Effects
 		var err error
 		for _, rec := range test.log {
-			if err = q.Replay(rec, &out); err != nil {
+			if err = q.Replay(rec, &out.Effects); err != nil {
 				break
 			}
 		}
@@ -142,29 +145,29 @@ func TestReplayRefuses(t *testing.T) {
 func TestSecondSnapshotReplacesOneThatNeverEnded(t *testing.T) {
 	q := New(Config{LockFor: time.Minute}, 1)
 	var out Effects
-	as := []Arrival{{Body: Ref{1, 1}}, {Body: Ref{2, 1}}, {Body: Ref{3, 1}}}
+	as := []Arrival{{Body: Ref{At: 1, Size: 1}}, {Body: Ref{At: 2, Size: 1}}, {Body: Ref{At: 3, Size: 1}}}
 	if err := q.Enqueue(epochStart, as, make([]SeqNo, 3), &out); err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
-	for c, n := (Cursor{}), 0; n < 4; n++ { // as far as its first message
-		c, _ = q.Snapshot(c, items(1), nil, &out)
+	for snap, n := q.Snapshot(), 0; n < 4; n++ { // as far as its first message
+		snap.Step(items(1), nil, &out.Effects)
 	}
 	q.Purge(epochStart, &Purge{Max: 1}, 99, &out)
-	for c, done := (Cursor{}), false; !done; {
-		c, done = q.Snapshot(c, items(1), nil, &out)
+	for snap, done := q.Snapshot(), false; !done; {
+		done = snap.Step(items(1), nil, &out.Effects)
 	}
 	fresh := New(Config{}, 2)
 	var replayed Effects
 	for _, rec := range out.Records() {
-		if err := fresh.Replay(rec, &replayed); err != nil {
+		if err := fresh.Replay(rec, &replayed.Effects); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !fresh.Whole() || fresh.Digest(epochStart) != q.Digest(epochStart) {
+	if !fresh.Restored() || fresh.Digest(epochStart) != q.Digest(epochStart) {
 		t.Errorf("got %+v, want %+v", peekAll(fresh, epochStart, nil), peekAll(q, epochStart, nil))
 	}
-	if got, want := len(replayed.Placed)-len(replayed.Freed), 2; got != want {
+	if got, want := len(replayed.Added)-len(replayed.Freed), 2; got != want {
 		t.Errorf("%d bodies placed and not freed, want %d", got, want)
 	}
 }
@@ -187,13 +190,13 @@ func FuzzReplay(f *testing.F) {
 		var out Effects
 		for len(log) > 0 {
 			n := min(int(log[0]), len(log)-1)
-			err := q.Replay(log[1:1+n], &out)
+			err := q.Replay(log[1:1+n], &out.Effects)
 			log = log[1+n:]
 			if err != nil {
 				return // refusing is fine, panicking is not
 			}
 		}
-		if !q.Whole() {
+		if !q.Restored() {
 			return
 		}
 		if err := q.Check(); err != nil {
@@ -225,7 +228,7 @@ func exercise(t *testing.T, q *Queue, now time.Time) {
 }
 
 // items is a budget of n items and any number of bytes.
-func items(n int) *Budget { return &Budget{Items: n, Bytes: 1 << 30} }
+func items(n int) *machine.Budget { return &machine.Budget{Items: n, Bytes: 1 << 30} }
 
 // Older programs wrote that a message was deferred, and counted nothing. A store of
 // theirs gives what it gave then; what is written now counts a delivery.
@@ -239,7 +242,7 @@ func TestDeferredRecordsOfOlderProgramsCountNothing(t *testing.T) {
 		}
 		out.Reset()
 	}
-	if err := q.Enqueue(now, []Arrival{{Body: Ref{1, 1}}}, make([]SeqNo, 1), &out); err != nil {
+	if err := q.Enqueue(now, []Arrival{{Body: Ref{At: 1, Size: 1}}}, make([]SeqNo, 1), &out); err != nil {
 		t.Fatal(err)
 	}
 	keep()
@@ -255,7 +258,7 @@ func TestDeferredRecordsOfOlderProgramsCountNothing(t *testing.T) {
 	}{"old": {old, 0}, "new": {log, 1}} {
 		q := New(Config{LockFor: time.Minute, MaxFailures: 3}, 2)
 		for _, rec := range c.log {
-			if err := q.Replay(rec, &out); err != nil {
+			if err := q.Replay(rec, &out.Effects); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
 		}

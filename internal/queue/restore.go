@@ -5,6 +5,8 @@ package queue
 import (
 	"fmt"
 	"math"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // restore is how far a replay has come.
@@ -16,31 +18,31 @@ type restore struct {
 	seen     []sighting
 }
 
-// Whole reports whether everything replayed so far makes a queue: false inside
-// a snapshot that has not ended yet.
-func (q *Queue) Whole() bool { return !q.restore.building }
+// Restored implements [machine.Machine].
+func (q *Queue) Restored() bool { return !q.restore.building }
 
-// Replay applies a record that this queue, in an earlier life, wrote. A queue
+// Replay implements [machine.Machine]. A queue
 // may begin with a snapshot, or with its very first record; a snapshot that
 // comes later only moves bodies. After an error the queue must be dropped.
-func (q *Queue) Replay(rec []byte, out *Effects) error {
+func (q *Queue) Replay(rec []byte, out *machine.Effects) error {
 	if len(rec) == 0 {
 		return fmt.Errorf("%w: empty", ErrCorrupt)
 	}
-	k, r := kind(rec[0]), &reader{rest: rec[1:]}
+	k, in := rec[0], machine.NewReader(rec[1:])
+	r := &in
 	err := q.replay(k, r, out)
 	switch {
 	case err != nil:
-	case r.bad:
+	case r.Bad():
 		err = fmt.Errorf("%w: kind %#02x is cut short or out of range", ErrCorrupt, byte(k))
-	case len(r.rest) > 0:
-		err = fmt.Errorf("%w: kind %#02x has %d bytes too many", ErrCorrupt, byte(k), len(r.rest))
+	case r.Len() > 0:
+		err = fmt.Errorf("%w: kind %#02x has %d bytes too many", ErrCorrupt, byte(k), r.Len())
 	}
 	q.restore.begun = true
 	return err
 }
 
-func (q *Queue) replay(k kind, r *reader, out *Effects) error {
+func (q *Queue) replay(k kind, r *machine.Reader, out *machine.Effects) error {
 	switch k {
 	case kindEnqueue:
 		return q.replayEnqueue(r, out)
@@ -76,15 +78,15 @@ func (q *Queue) unseen(seq SeqNo) bool {
 	return q.restore.building && seq <= q.restore.high && seq > q.restore.brought
 }
 
-func (q *Queue) replayEnqueue(r *reader, out *Effects) error {
-	in, first, n := r.time(), r.seq(), r.uint()
-	if !r.bad && first != q.msgs.last+1 {
+func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
+	in, first, n := r.Time(), readSeq(r), r.Uint()
+	if !r.Bad() && first != q.msgs.last+1 {
 		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.msgs.last)
 	}
 	q.lastIn = max(q.lastIn, in)
-	for ; n > 0 && !r.bad; n-- {
-		it := r.item(in)
-		if err := q.fitting(r, &it); err != nil || r.bad {
+	for ; n > 0 && !r.Bad(); n-- {
+		it := readItem(r, in)
+		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
 		if it.hashed {
@@ -96,19 +98,19 @@ func (q *Queue) replayEnqueue(r *reader, out *Effects) error {
 }
 
 // fitting refuses an item that this queue could not have written.
-func (q *Queue) fitting(r *reader, it *item) error {
-	if !r.bad && q.cfg.Sessions && !it.inSession {
+func (q *Queue) fitting(r *machine.Reader, it *item) error {
+	if !r.Bad() && q.cfg.Sessions && !it.inSession {
 		return fmt.Errorf("%w: message without a session", ErrCorrupt)
 	}
 	return nil
 }
 
-func (q *Queue) replayActivate(r *reader, out *Effects) error {
-	in := r.time()
+func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
+	in := r.Time()
 	q.lastIn = max(q.lastIn, in)
-	for len(r.rest) > 0 {
-		old, it := r.seq(), r.item(in)
-		if err := q.fitting(r, &it); err != nil || r.bad {
+	for r.Len() > 0 {
+		old, it := readSeq(r), readItem(r, in)
+		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
 		if q.unseen(old) {
@@ -123,10 +125,10 @@ func (q *Queue) replayActivate(r *reader, out *Effects) error {
 	return nil
 }
 
-func (q *Queue) replayGone(r *reader, out *Effects) error {
-	for len(r.rest) > 0 {
-		seq := r.seq()
-		if r.bad || q.unseen(seq) {
+func (q *Queue) replayGone(r *machine.Reader, out *machine.Effects) error {
+	for r.Len() > 0 {
+		seq := readSeq(r)
+		if r.Bad() || q.unseen(seq) {
 			continue
 		}
 		e := q.msgs.get(seq)
@@ -139,20 +141,20 @@ func (q *Queue) replayGone(r *reader, out *Effects) error {
 }
 
 // replayChange applies a record about one message that stays.
-func (q *Queue) replayChange(k kind, r *reader, out *Effects) error {
-	seq := r.seq()
+func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) error {
+	seq := readSeq(r)
 	var failures uint32
 	var body Ref
 	var class Reclass
 	switch k {
 	case kindFailed:
-		failures = r.uint32()
+		failures = r.Uint32()
 	case kindRewrite:
-		body = r.ref()
+		body = r.Ref()
 	case kindReclass:
-		class = Reclass{Level: Level(r.byte()), Class: Class(r.byte()), Key: r.string()}
+		class = Reclass{Level: Level(r.Byte()), Class: Class(r.Byte()), Key: r.String()}
 	}
-	if r.bad || q.unseen(seq) {
+	if r.Bad() || q.unseen(seq) {
 		return nil
 	}
 	e := q.msgs.get(seq)
@@ -185,16 +187,16 @@ func (q *Queue) replayDefer(seq SeqNo, e *entry) error {
 	return nil
 }
 
-func (q *Queue) replayState(r *reader, out *Effects) {
-	id, state, changed := r.string(), r.ref(), r.time()
-	if !r.bad {
+func (q *Queue) replayState(r *machine.Reader, out *machine.Effects) {
+	id, state, changed := r.String(), r.Ref(), r.Time()
+	if !r.Bad() {
 		q.setState(id, state, changed, out)
 	}
 }
 
-func (q *Queue) replayConfig(k kind, r *reader) {
-	cfg := r.settings(k)
-	if r.bad {
+func (q *Queue) replayConfig(k kind, r *machine.Reader) {
+	cfg := readSettings(r, k)
+	if r.Bad() {
 		return
 	}
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // Return puts a message back that was taken for good and did not reach its taker:
@@ -18,18 +20,18 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 		return ErrNotAllowed
 	}
 	it := itemOfDelivery(d)
-	out.begin(kindReturned)
-	out.time(it.enqueued)
-	out.seq(d.Seq)
-	out.item(&it, it.enqueued)
-	out.end()
-	q.place(d.Seq, &it, out)
+	out.Begin(kindReturned)
+	out.Fixed(it.enqueued)
+	out.Uint(uint64(d.Seq))
+	writeItem(&out.Effects, &it, it.enqueued)
+	out.End()
+	q.place(d.Seq, &it, &out.Effects)
 	if it.arrived != 0 {
-		q.lent(d.Seq, d.Seq, out)
+		q.lent(d.Seq, d.Seq, &out.Effects)
 	}
 	if d.Reason != (Ref{}) {
-		q.setReason(d.Seq, d.Reason, out)
-		q.recordReasons(d.Seq, d.Seq, out)
+		q.setReason(d.Seq, d.Reason, &out.Effects)
+		q.recordReasons(d.Seq, d.Seq, &out.Effects)
 	}
 	return nil
 }
@@ -83,10 +85,10 @@ func itemOfDelivery(d *Delivery) item {
 	return it
 }
 
-func (q *Queue) replayReturned(r *reader, out *Effects) error {
-	at := r.time()
-	seq, it := r.seq(), r.item(at)
-	if r.bad || q.unseen(seq) {
+func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
+	at := r.Time()
+	seq, it := readSeq(r), readItem(r, at)
+	if r.Bad() || q.unseen(seq) {
 		return nil
 	}
 	if err := q.fitting(r, &it); err != nil {
@@ -118,7 +120,7 @@ func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description stri
 		return nil
 	}
 	out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description})
-	q.remove(seq, e, out)
-	out.gone(seq)
+	q.remove(seq, e, &out.Effects)
+	writeGone(&out.Effects, seq)
 	return nil
 }

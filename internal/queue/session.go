@@ -5,6 +5,8 @@ package queue
 import (
 	"strings"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // session is a line of messages that one receiver at a time works through. It
@@ -209,26 +211,26 @@ func (q *Queue) SessionState(id string) (Ref, bool) {
 // SetSessionState sets the state of a session, or clears it with the zero Ref.
 func (q *Queue) SetSessionState(now time.Time, id string, state Ref, out *Effects) {
 	at := q.at(now)
-	q.setState(id, state, at, out)
-	out.begin(kindState)
-	out.state(id, state, at)
-	out.end()
+	q.setState(id, state, at, &out.Effects)
+	out.Begin(kindState)
+	writeState(&out.Effects, id, state, at)
+	out.End()
 }
 
-func (e *Effects) state(id string, state Ref, changed int64) {
-	e.string(id)
-	e.ref(state)
-	e.time(changed)
+func writeState(out *machine.Effects, id string, state Ref, changed int64) {
+	out.String(id)
+	out.Ref(state)
+	out.Fixed(changed)
 }
 
-func (q *Queue) setState(id string, state Ref, changed int64, out *Effects) {
+func (q *Queue) setState(id string, state Ref, changed int64, out *machine.Effects) {
 	n := q.sessions.open(id)
 	s := &q.sessions.all[n]
 	if s.state != (Ref{}) {
 		out.Freed = append(out.Freed, s.state)
 	}
 	if state != (Ref{}) {
-		out.Placed = append(out.Placed, state)
+		out.Added = append(out.Added, state)
 	}
 	q.sessions.bytes += stateCost(id, state) - stateCost(id, s.state)
 	s.state, s.changed = state, changed

@@ -5,6 +5,8 @@ package queue
 import (
 	"math"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // Renew extends a lock to now plus the lock duration. Inside a session the lock
@@ -28,8 +30,8 @@ func (q *Queue) Complete(now time.Time, t Token, out *Effects) (Settled, error) 
 		return Settled{}, err
 	}
 	s := q.unlock(t.Seq, e)
-	q.erase(t.Seq, e, out)
-	out.gone(t.Seq)
+	q.erase(t.Seq, e, &out.Effects)
+	writeGone(&out.Effects, t.Seq)
 	return s, nil
 }
 
@@ -80,9 +82,9 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	if s.Dead {
 		return s, nil
 	}
-	out.begin(kindDeferred)
-	out.seq(t.Seq)
-	out.end()
+	out.Begin(kindDeferred)
+	out.Uint(uint64(t.Seq))
+	out.End()
 	return s, nil
 }
 
@@ -106,12 +108,12 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 	if err != nil {
 		return err
 	}
-	q.rebody(e, body, out)
-	q.dropReason(t.Seq, out)
-	out.begin(kindRewrite)
-	out.seq(t.Seq)
-	out.ref(body)
-	out.end()
+	q.rebody(e, body, &out.Effects)
+	q.dropReason(t.Seq, &out.Effects)
+	out.Begin(kindRewrite)
+	out.Uint(uint64(t.Seq))
+	out.Ref(body)
+	out.End()
 	return nil
 }
 
@@ -195,10 +197,10 @@ func (q *Queue) fail(seq SeqNo, e *entry, out *Effects) Settled {
 	}
 	s := q.unlock(seq, e)
 	q.rest(seq, e)
-	out.begin(kindFailed)
-	out.seq(seq)
-	out.uint(uint64(e.failures))
-	out.end()
+	out.Begin(kindFailed)
+	out.Uint(uint64(seq))
+	out.Uint(uint64(e.failures))
+	out.End()
 	return s
 }
 
@@ -209,15 +211,15 @@ func (q *Queue) bury(seq SeqNo, e *entry, reason, description string, out *Effec
 	s := q.unlock(seq, e)
 	s.Dead = true
 	out.Dead = append(out.Dead, d)
-	q.erase(seq, e, out)
-	out.gone(seq)
+	q.erase(seq, e, &out.Effects)
+	writeGone(&out.Effects, seq)
 	return s
 }
 
 // rebody gives a message another body.
-func (q *Queue) rebody(e *entry, body Ref, out *Effects) {
+func (q *Queue) rebody(e *entry, body Ref, out *machine.Effects) {
 	out.Freed = append(out.Freed, e.body())
-	out.Placed = append(out.Placed, body)
+	out.Added = append(out.Added, body)
 	grown := int64(body.Size) - int64(e.bodySize)
 	q.counts.Bytes += grown
 	if e.is(Ready) && !q.restore.building { // on replay: locks are not logged

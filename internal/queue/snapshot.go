@@ -8,10 +8,12 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
-// Cursor is how far a snapshot has come. The zero value is the beginning.
-type Cursor struct {
+// cursor is how far a snapshot has come. The zero value is the beginning.
+type cursor struct {
 	phase phase
 	next  uint64 // next sighting, session or message
 	seen  uint64 // sightings when the snapshot began
@@ -30,38 +32,40 @@ const (
 	phaseEnd
 )
 
-// Budget bounds one step of work: items to visit, whether or not anything is
-// written about them, and bytes to write. Whoever does the work counts it down;
-// the last item may take it below zero.
-type Budget struct{ Items, Bytes int }
+// snapshot is a snapshot in progress.
+type snapshot struct {
+	q *Queue
+	c cursor
+}
 
-// Left reports whether there is anything left of it.
-func (b *Budget) Left() bool { return b.Items > 0 && b.Bytes > 0 }
+// Snapshot implements [machine.Machine]. The first step writes the settings and
+// counters, the following ones the parts below, and the last one an end. What commands
+// change between the steps is either in a part that comes later or in a record that
+// comes after.
+func (q *Queue) Snapshot() machine.Snapshot { return &snapshot{q: q} }
 
-// wrote charges what was written to out since it held from bytes.
-func (b *Budget) wrote(out *Effects, from int) { b.Bytes -= len(out.buf) - from }
-
-// Snapshot writes the next part of a snapshot to out: the first step the
-// settings and counters, the following ones as much as the budget allows, but at
-// least one item, and the last one an end. Commands may run between the steps:
-// what they change is either in a chunk that comes later or in a record that comes
-// after. move may give a body that the owner wants elsewhere a new place; nil
-// moves nothing.
-func (q *Queue) Snapshot(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) (next Cursor, done bool) {
+// Step implements [machine.Snapshot].
+func (s *snapshot) Step(b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) (done bool) {
 	if move == nil {
 		move = func(r Ref) (Ref, bool) { return r, false }
 	}
-	defer b.wrote(out, len(out.buf))
+	before := out.Payload()
 	b.Items-- // a part without items is work, too
+	s.c, done = s.q.snapPart(s.c, b, move, out)
+	b.Bytes -= out.Payload() - before
+	return done
+}
+
+func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) (next cursor, done bool) {
 	switch c.phase {
 	case phaseHeader:
-		out.begin(q.cfg.kindOf(kindSnapshot, kindHeader))
-		out.uint(uint64(q.msgs.last))
-		out.time(q.lastIn)
-		out.settings(q.cfg)
-		out.end()
+		out.Begin(q.cfg.kindOf(kindSnapshot, kindHeader))
+		out.Uint(uint64(q.msgs.last))
+		out.Fixed(q.lastIn)
+		writeSettings(out, q.cfg)
+		out.End()
 		w := &q.window.order
-		return Cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.msgs.last}, false
+		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.msgs.last}, false
 	case phaseWindow:
 		return q.snapWindow(c, b, out), false
 	case phaseStates:
@@ -71,50 +75,50 @@ func (q *Queue) Snapshot(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *E
 	case phaseStarted:
 		return q.snapStarted(c, b, out), false
 	}
-	out.begin(kindEnd)
-	out.end()
+	out.Begin(kindEnd)
+	out.End()
 	return c, true
 }
 
 // chunk counts the items of one part of a snapshot down from a budget; there is
 // room for one at least.
 type chunk struct {
-	b    *Budget
-	out  *Effects
+	b    *machine.Budget
+	out  *machine.Effects
 	from int // bytes in out when it began
 }
 
-func (b *Budget) chunk(out *Effects) chunk { return chunk{b, out, len(out.buf)} }
+func newChunk(b *machine.Budget, out *machine.Effects) chunk { return chunk{b, out, out.Payload()} }
 
 // more reports whether another item may be visited, and charges it.
 func (c *chunk) more(first bool) bool {
-	if !first && (c.b.Items <= 0 || len(c.out.buf)-c.from >= c.b.Bytes) {
+	if !first && (c.b.Items <= 0 || c.out.Payload()-c.from >= c.b.Bytes) {
 		return false
 	}
 	c.b.Items--
 	return true
 }
 
-func (q *Queue) snapWindow(c Cursor, b *Budget, out *Effects) Cursor {
+func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cursor {
 	w := &q.window.order
 	c.next = max(c.next, w.popped)
 	if c.next >= c.seen {
-		return Cursor{phase: phaseStates, next: 1, high: c.high}
+		return cursor{phase: phaseStates, next: 1, high: c.high}
 	}
-	part, first := b.chunk(out), c.next
-	out.begin(kindWindow)
+	part, first := newChunk(b, out), c.next
+	out.Begin(kindWindow)
 	for c.next < c.seen && part.more(c.next == first) {
 		s := w.at(int(c.next - w.popped))
-		out.buf = append(out.buf, s.id[:]...)
-		out.time(s.at)
+		out.Raw(s.id[:])
+		out.Fixed(s.at)
 		c.next++
 	}
-	out.end()
+	out.End()
 	return c
 }
 
-func (q *Queue) snapStates(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) Cursor {
-	part, first, began := b.chunk(out), c.next, false
+func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
+	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
 		q.msgs.visits++
 		s := &q.sessions.all[c.next]
@@ -122,39 +126,39 @@ func (q *Queue) snapStates(c Cursor, b *Budget, move func(Ref) (Ref, bool), out 
 			continue
 		}
 		if to, ok := move(s.state); ok {
-			out.Freed, out.Placed = append(out.Freed, s.state), append(out.Placed, to)
+			out.Freed, out.Added = append(out.Freed, s.state), append(out.Added, to)
 			s.state = to
 		}
 		if !began {
-			out.begin(kindStates)
+			out.Begin(kindStates)
 			began = true
 		}
-		out.state(s.id, s.state, s.changed)
+		writeState(out, s.id, s.state, s.changed)
 	}
 	if began {
-		out.end()
+		out.End()
 	}
 	if c.next >= uint64(len(q.sessions.all)) {
-		return Cursor{phase: phaseEntries, next: 1, high: c.high}
+		return cursor{phase: phaseEntries, next: 1, high: c.high}
 	}
 	return c
 }
 
-func (q *Queue) snapEntries(c Cursor, b *Budget, move func(Ref) (Ref, bool), out *Effects) Cursor {
-	to, part := c.high, b.chunk(out)
+func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
+	to, part := c.high, newChunk(b, out)
 	seq, e := q.msgs.next(SeqNo(c.next))
 	at, first := int64(0), seq
 	switch {
 	case e != nil && seq <= c.high:
 		at = e.enqueued
 	case SeqNo(c.next) > c.high:
-		return Cursor{phase: phaseStarted, keys: q.keys.counts}
+		return cursor{phase: phaseStarted, keys: q.keys.counts}
 	default:
 		// Nothing is left up to high. A chunk says so: a message that returns from
 		// now on would otherwise seem to be one that a chunk is yet to bring.
 	}
-	out.begin(kindEntries)
-	out.time(at)
+	out.Begin(kindEntries)
+	out.Fixed(at)
 	for ; e != nil && seq <= c.high; seq, e = q.msgs.next(seq + 1) {
 		if !part.more(seq == first) {
 			to = seq - 1
@@ -164,12 +168,12 @@ func (q *Queue) snapEntries(c Cursor, b *Budget, move func(Ref) (Ref, bool), out
 			q.rebody(e, body, out)
 		}
 		it := q.itemOf(e)
-		out.seq(seq)
-		out.item(&it, at)
+		out.Uint(uint64(seq))
+		writeItem(out, &it, at)
 	}
-	out.seq(0)
-	out.seq(to)
-	out.end()
+	out.Uint(0)
+	out.Uint(uint64(to))
+	out.End()
 	if len(q.arrived) > 0 {
 		q.lent(SeqNo(c.next), to, out)
 	}
@@ -181,15 +185,15 @@ func (q *Queue) snapEntries(c Cursor, b *Budget, move func(Ref) (Ref, bool), out
 	return c
 }
 
-// Upcoming yields the bodies that the next step of a snapshot, with the same
-// budget, will mention. What commands change in between it cannot know.
-func (q *Queue) Upcoming(c Cursor, b Budget, yield func(Ref)) {
+// Upcoming implements [machine.Snapshot].
+func (s *snapshot) Upcoming(b machine.Budget, yield func(Ref)) {
+	q, c := s.q, s.c
 	switch c.phase {
 	case phaseStates:
 		for ; b.Items > 0 && c.next < uint64(len(q.sessions.all)); c.next++ {
 			b.Items--
-			if s := &q.sessions.all[c.next]; s.state != (Ref{}) {
-				yield(s.state)
+			if state := q.sessions.all[c.next].state; state != (Ref{}) {
+				yield(state)
 			}
 		}
 	case phaseEntries:
@@ -203,8 +207,7 @@ func (q *Queue) Upcoming(c Cursor, b Budget, yield func(Ref)) {
 	}
 }
 
-// SnapshotSize is about how many bytes a snapshot takes, rather more than less. It
-// looks at a few messages only.
+// SnapshotSize implements [machine.Machine]. It looks at a few messages only.
 func (q *Queue) SnapshotSize() uint64 {
 	const (
 		fixed     = 160     // header, end, and what they are wrapped in
@@ -219,7 +222,7 @@ func (q *Queue) SnapshotSize() uint64 {
 	if total == 0 {
 		return size
 	}
-	var out Effects
+	var out machine.Effects
 	found := uint64(0)
 	stride := max(uint64(q.msgs.last)/samples, 1)
 	for i := range uint64(samples) {
@@ -228,19 +231,19 @@ func (q *Queue) SnapshotSize() uint64 {
 			break
 		}
 		it := q.itemOf(e)
-		out.seq(seq)
-		out.item(&it, 0)
+		out.Uint(uint64(seq))
+		writeItem(&out, &it, 0)
 		found++
 	}
 	if found == 0 {
 		return size + perRecord*total
 	}
-	return size + (uint64(len(out.buf))*5/4/found+1)*total
+	return size + (uint64(out.Size())*5/4/found+1)*total
 }
 
 // replaySnapshot applies a part of a snapshot. To a queue that is whole already
 // it brings nothing but new places of bodies.
-func (q *Queue) replaySnapshot(k kind, r *reader, out *Effects) error {
+func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) error {
 	if k == kindSnapshot || k == kindHeader {
 		q.replayHeader(k, r, out)
 		return nil
@@ -250,16 +253,16 @@ func (q *Queue) replaySnapshot(k kind, r *reader, out *Effects) error {
 	}
 	switch k {
 	case kindWindow:
-		for len(r.rest) > 0 {
+		for r.Len() > 0 {
 			var s sighting
-			copy(s.id[:], r.take(uint64(len(s.id))))
-			s.at = r.time()
-			if !r.bad && q.restore.building {
+			copy(s.id[:], r.Take(uint64(len(s.id))))
+			s.at = r.Time()
+			if !r.Bad() && q.restore.building {
 				q.sight(s)
 			}
 		}
 	case kindStates:
-		for len(r.rest) > 0 {
+		for r.Len() > 0 {
 			q.replayState(r, out)
 		}
 	case kindEntries:
@@ -270,35 +273,35 @@ func (q *Queue) replaySnapshot(k kind, r *reader, out *Effects) error {
 	return nil
 }
 
-func (q *Queue) replayHeader(k kind, r *reader, out *Effects) {
-	last, in, cfg := r.upTo(never-1), r.time(), r.settings(k)
-	if r.bad || q.restore.begun && !q.restore.building {
+func (q *Queue) replayHeader(k kind, r *machine.Reader, out *machine.Effects) {
+	last, in, cfg := r.UpTo(never-1), r.Time(), readSettings(r, k)
+	if r.Bad() || q.restore.begun && !q.restore.building {
 		return
 	}
 	// A snapshot that follows one that never ended takes its place.
-	q.Refs(func(r Ref) { out.Freed = append(out.Freed, r) })
+	machine.AllRefs(q, func(r Ref) { out.Freed = append(out.Freed, r) })
 	*q = *New(cfg, q.epoch)
 	q.msgs.last, q.lastIn = SeqNo(last), in
 	q.restore = restore{begun: true, building: true, high: SeqNo(last)}
 }
 
-func (q *Queue) replayEntries(r *reader, out *Effects) error {
-	at := r.time()
-	for !r.bad {
-		seq := SeqNo(r.uint())
+func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
+	at := r.Time()
+	for !r.Bad() {
+		seq := SeqNo(r.Uint())
 		if seq == 0 {
 			break
 		}
-		it := r.item(at)
-		if err := q.fitting(r, &it); err != nil || r.bad {
+		it := readItem(r, at)
+		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
 		if err := q.bring(seq, &it, out); err != nil {
 			return err
 		}
 	}
-	to := r.seq()
-	if q.restore.building && !r.bad {
+	to := readSeq(r)
+	if q.restore.building && !r.Bad() {
 		if to < q.restore.brought || to > q.restore.high {
 			return fmt.Errorf("%w: a chunk up to message %d", ErrCorrupt, to)
 		}
@@ -308,7 +311,7 @@ func (q *Queue) replayEntries(r *reader, out *Effects) error {
 }
 
 // bring takes a message out of a snapshot.
-func (q *Queue) bring(seq SeqNo, it *item, out *Effects) error {
+func (q *Queue) bring(seq SeqNo, it *item, out *machine.Effects) error {
 	if !q.restore.building {
 		e := q.msgs.get(seq)
 		if e == nil {
@@ -357,30 +360,31 @@ func (q *Queue) sight(s sighting) {
 // Digest sums up everything that a restart must find again at a time. Two
 // queues with the same digest are the same but for their locks.
 func (q *Queue) Digest(now time.Time) [32]byte {
-	var out Effects
-	out.uint(uint64(q.msgs.last))
-	out.time(q.lastIn)
-	out.settings(q.cfg)
+	var out machine.Effects
+	out.Uint(uint64(q.msgs.last))
+	out.Fixed(q.lastIn)
+	writeSettings(&out, q.cfg)
 	for _, s := range q.window.within(nanos(now)) {
-		out.buf = append(out.buf, s.id[:]...)
-		out.time(s.at)
+		out.Raw(s.id[:])
+		out.Fixed(s.at)
 	}
 	for _, id := range slices.Sorted(maps.Keys(q.sessions.byID)) {
 		if s := &q.sessions.all[q.sessions.byID[id]]; s.state != (Ref{}) {
-			out.state(id, s.state, s.changed)
+			writeState(&out, id, s.state, s.changed)
 		}
 	}
 	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
 		it := q.itemOf(e)
-		out.seq(seq)
-		out.item(&it, 0)
-		out.time(q.enqueuedAt(seq, e))
+		out.Uint(uint64(seq))
+		writeItem(&out, &it, 0)
+		out.Fixed(q.enqueuedAt(seq, e))
 		if reason, ok := q.reasons[seq]; ok {
-			out.ref(reason)
+			out.Ref(reason)
 		}
 	}
 	for _, k := range q.startedKeys() {
-		out.started(&k)
+		writeStarted(&out, &k)
 	}
-	return sha256.Sum256(out.buf)
+	all, _ := out.Written()
+	return sha256.Sum256(all)
 }

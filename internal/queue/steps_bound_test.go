@@ -205,7 +205,7 @@ func TestStepsVisitABoundedNumber(t *testing.T) {
 	t.Run("purge", all(q, func() bool {
 		out.Reset()
 		done := q.Purge(epochStart, &p, step, &out)
-		send(t, q, epochStart, Arrival{Body: Ref{1, 1}}, step) // it must end all the same
+		send(t, q, epochStart, Arrival{Body: Ref{At: 1, Size: 1}}, step) // it must end all the same
 		for _, rec := range out.Records() {
 			if len(rec) > 16<<10 {
 				t.Fatalf("a record of %d bytes", len(rec))
@@ -346,9 +346,9 @@ func TestSnapshotVisitsABoundedNumber(t *testing.T) {
 	for i := range 5000 {
 		send(t, q, epochStart, Arrival{Session: fmt.Sprint(i), InSession: true, Key: fmt.Sprint(i)}, 1)
 	}
-	for c, done := (Cursor{}), false; !done; {
-		if n := visited(q, func() { c, done = q.Snapshot(c, items(100), nil, &out) }); n > 101 {
-			t.Fatalf("a step of phase %d visited %d", c.phase, n)
+	for snap, done := (&snapshot{q: q}), false; !done; {
+		if n := visited(q, func() { done = snap.Step(items(100), nil, &out.Effects) }); n > 101 {
+			t.Fatalf("a step of phase %d visited %d", snap.c.phase, n)
 		}
 		out.Reset()
 	}

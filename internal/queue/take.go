@@ -149,8 +149,8 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 		e.setState(e.resting()) // there is no lock to show
 		d := q.delivery(seq, e)
 		e.setState(Locked)
-		q.erase(seq, e, out)
-		out.gone(seq)
+		q.erase(seq, e, &out.Effects)
+		writeGone(&out.Effects, seq)
 		return d
 	}
 	e.setState(Locked)
@@ -192,6 +192,6 @@ func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
 	} else {
 		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagSeen == 0})
 	}
-	q.remove(seq, e, out)
-	out.gone(seq)
+	q.remove(seq, e, &out.Effects)
+	writeGone(&out.Effects, seq)
 }

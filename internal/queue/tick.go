@@ -2,7 +2,11 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
+)
 
 // tickWork is how many messages a Tick touches, so that a million that are due
 // at the same moment do not stop everything else.
@@ -21,7 +25,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	return q.deadline() <= at
 }
 
-// NextDeadline returns when Tick has work next. It may be early, never late.
+// NextDeadline implements [machine.Machine]: when Tick has work next.
 func (q *Queue) NextDeadline() (time.Time, bool) {
 	d := q.deadline()
 	return moment(d), d != never
@@ -58,8 +62,8 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 	}
 	in := max(at, q.lastIn)
 	q.lastIn = in
-	out.begin(kindActivate)
-	out.time(in)
+	out.Begin(kindActivate)
+	out.Fixed(in)
 	for done < work {
 		old, due := q.schedule.first()
 		if due > at {
@@ -67,17 +71,17 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 		}
 		it := q.itemOf(q.msgs.get(old))
 		it.state, it.notBefore, it.enqueued = Ready, 0, in
-		out.seq(old)
-		out.item(&it, in)
-		q.renumber(old, q.msgs.last+1, &it, out)
+		out.Uint(uint64(old))
+		writeItem(&out.Effects, &it, in)
+		q.renumber(old, q.msgs.last+1, &it, &out.Effects)
 		done++
 	}
-	out.end()
+	out.End()
 	return done
 }
 
 // renumber replaces a scheduled message by a ready one.
-func (q *Queue) renumber(old, seq SeqNo, it *item, out *Effects) {
+func (q *Queue) renumber(old, seq SeqNo, it *item, out *machine.Effects) {
 	q.place(seq, it, out) // first, so that its group lives on
 	q.remove(old, q.msgs.get(old), out)
 }

@@ -332,7 +332,7 @@ func (s *stage) crash() string {
 	q := New(s.q.Config(), s.q.epoch+1)
 	var out Effects
 	for _, rec := range s.log {
-		if err := q.Replay(rec, &out); err != nil {
+		if err := q.Replay(rec, &out.Effects); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -5,6 +5,8 @@ package queue
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // SeqNo numbers the messages of one queue, from 1, without gaps.
@@ -12,10 +14,7 @@ type SeqNo uint64
 
 // Ref says where the journal keeps a body and how long it is. The queue never
 // reads it.
-type Ref struct {
-	At   uint64
-	Size uint32
-}
+type Ref = machine.Ref
 
 // Token proves that its holder has a message locked. Tokens of an earlier epoch
 // of the queue are never valid again.

@@ -18,7 +18,7 @@ func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
 		enqueue := func(id string) {
 			var seq [1]SeqNo
 			now = now.Add(time.Millisecond)
-			if err := q.Enqueue(now, []Arrival{{Body: Ref{1, 5}, MessageID: id}}, seq[:], &out); err != nil {
+			if err := q.Enqueue(now, []Arrival{{Body: Ref{At: 1, Size: 5}, MessageID: id}}, seq[:], &out); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -26,19 +26,19 @@ func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
 			enqueue(fmt.Sprint(i))
 		}
 		out.Reset()
-		var c Cursor
+		snap := q.Snapshot()
 		for step, done := 0, false; !done; step++ {
 			if step == at {
 				q.Configure(now, Config{}, &out)
 				q.Configure(now, Config{Duplicates: time.Minute}, &out)
 				enqueue("new")
 			}
-			c, done = q.Snapshot(c, items(1), nil, &out)
+			done = snap.Step(items(1), nil, &out.Effects)
 		}
 		again := New(Config{}, 2)
 		var sink Effects
 		for _, rec := range out.Records()[first(at):] {
-			if err := again.Replay(rec, &sink); err != nil {
+			if err := again.Replay(rec, &sink.Effects); err != nil {
 				t.Fatalf("off before step %d: %v", at, err)
 			}
 		}
@@ -62,7 +62,7 @@ func first(at int) int {
 func TestSessionThatEndsWithItsLastMessageOffersNothing(t *testing.T) {
 	q := New(Config{LockFor: time.Minute, MaxFailures: 1, Sessions: true}, 1)
 	now := epochStart
-	send(t, q, now, Arrival{Body: Ref{1, 5}, Session: "s", InSession: true}, 2)
+	send(t, q, now, Arrival{Body: Ref{At: 1, Size: 5}, Session: "s", InSession: true}, 2)
 	var out Effects
 	lock, _, ok := q.LockNextSession(now, Want{})
 	if !ok {

@@ -71,7 +71,7 @@ func open(ctx context.Context, cfg Config, log *slog.Logger) (*built, error) {
 	}
 	done := make(chan result, 1)
 	go func() { // waited for below, unless the disk hangs
-		b, err := recoverFrom(cfg, log)
+		b, err := recoverFrom(ctx, cfg, log)
 		done <- result{b, err}
 	}()
 	select {
@@ -92,7 +92,7 @@ func open(ctx context.Context, cfg Config, log *slog.Logger) (*built, error) {
 }
 
 // recoverFrom opens the journal and makes the layers on it.
-func recoverFrom(cfg Config, log *slog.Logger) (*built, error) {
+func recoverFrom(ctx context.Context, cfg Config, log *slog.Logger) (*built, error) {
 	if err := cfg.FS.MkdirAll("."); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
@@ -101,20 +101,20 @@ func recoverFrom(cfg Config, log *slog.Logger) (*built, error) {
 		return nil, fmt.Errorf("open the journal: %w", err)
 	}
 	b := &built{cfg: cfg, log: log, wal: j}
-	if err := b.build(); err != nil {
+	if err := b.build(ctx); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return b, nil
 }
 
 // build makes the layers on the journal, bottom up.
-func (b *built) build() (err error) {
+func (b *built) build(ctx context.Context) (err error) {
 	cfg, j, log := b.cfg, b.wal, b.log
 	// A store keeps at least the shards it was made with, whatever the machine.
 	opts := cfg.shard()
 	opts.Clock = clock.New(nil)
 	b.clock = opts.Clock
-	b.shards, err = openShards(&disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts)
+	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts)
 	if err != nil {
 		return err
 	}
@@ -201,12 +201,12 @@ func runJournal(s *lifecycle.Stack, j *wal.WAL) {
 	})
 }
 
-func openShards(j journal.Journal, n int, opts shard.Options) ([]*shard.Shard, error) {
+func openShards(ctx context.Context, j journal.Journal, n int, opts shard.Options) ([]*shard.Shard, error) {
 	numbers := make([]journal.Shard, n)
 	for i := range numbers {
 		numbers[i] = journal.Shard(i)
 	}
-	shards, err := shard.OpenAll(j, numbers, opts)
+	shards, err := shard.OpenAll(ctx, j, numbers, opts)
 	if err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}

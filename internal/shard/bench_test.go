@@ -81,7 +81,7 @@ func openStore(b *testing.B, n int) *store {
 	ctx, cancel := context.WithCancel(b.Context())
 	var shards, log sync.WaitGroup
 	for i := range n {
-		s, err := Open(w, journal.Shard(i), Options{})
+		s, err := Open(context.Background(), w, journal.Shard(i), Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,10 +9,8 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 )
 
-// step gathers what the operations of one Step wrote.
+// step gathers what the operations of one Step do, beside the records in Shard.eff.
 type step struct {
-	arena   []byte    // the records, end to end
-	ends    []int     // where each record ends in arena
 	acks    []ack     // answers that wait for the group
 	spare   []ack     // room for the next step's
 	touched []*entity // entities with a published count to record
@@ -54,8 +52,8 @@ const (
 // comes next: the disk is then free for a sender who does wait.
 func (s *Shard) due() bool {
 	st := &s.step
-	if len(st.ends) == 0 || len(st.acks) > 0 || len(st.touched) > 0 || len(s.risen) > 0 ||
-		st.awaited || len(st.arena) > lazyBytes || s.snapshot.active() {
+	if s.eff.Count() == 0 || len(st.acks) > 0 || len(st.touched) > 0 || len(s.risen) > 0 ||
+		st.awaited || s.eff.Size() > lazyBytes || s.snapshot.active() {
 		return true
 	}
 	if s.lazy.IsZero() {
@@ -75,12 +73,12 @@ func (s *Shard) commit() {
 		for _, a := range s.step.acks {
 			a.to.answer(s.failed)
 		}
-		s.step.reset()
+		s.resetStep()
 		return
 	}
 	s.recordPublished()
-	if len(s.step.ends) > 0 {
-		switch err := s.append(s.step.arena, s.step.ends); {
+	if s.eff.Count() > 0 {
+		switch err := s.appendRecords(); {
 		case errors.Is(err, journal.ErrFull):
 			// Nothing is lost and nobody has been told anything: it stays as it is.
 			s.stuck, s.retryAt = true, s.now.Add(retryFull)
@@ -90,7 +88,7 @@ func (s *Shard) commit() {
 			for _, a := range s.step.acks {
 				a.to.answer(err)
 			}
-			s.step.reset()
+			s.resetStep()
 			return
 		}
 	}
@@ -102,7 +100,7 @@ func (s *Shard) commit() {
 	} else if len(s.step.acks) > 0 {
 		s.waiting = append(s.waiting, commit{s.tail, s.step.lend()})
 	}
-	s.step.reset()
+	s.resetStep()
 }
 
 // retryFull is how often something is tried again for which there was no space. A
@@ -123,7 +121,7 @@ func (s *Shard) retry() bool {
 // filled commits what the step has gathered if it is enough for a group. It is
 // called between operations, and within those that need not be one group.
 func (s *Shard) filled() {
-	if len(s.step.arena)+len(s.step.ends)*journal.RecordSize(0) > s.groupLimit {
+	if s.eff.Size()+s.eff.Count()*journal.RecordSize(0) > s.groupLimit {
 		s.commit()
 	}
 }
@@ -132,9 +130,10 @@ func (s *Shard) filled() {
 // is looked at by filled.
 const few = 64
 
-func (st *step) reset() {
-	st.arena = st.arena[:0]
-	st.ends = st.ends[:0]
+// resetStep forgets what the step wrote, after it was appended or given up.
+func (s *Shard) resetStep() {
+	s.eff.ResetRecords()
+	st := &s.step
 	clear(st.acks)
 	st.acks = st.acks[:0]
 	st.touched = st.touched[:0]

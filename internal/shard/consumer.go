@@ -170,7 +170,7 @@ func (s *Shard) detach(c *Consumer) {
 		c.slot.consumers = slices.Delete(c.slot.consumers, i, i+1)
 	}
 	if c.want.Session != (queue.SessionLock{}) {
-		c.slot.q.ReleaseSession(s.now, c.want.Session, &s.eff)
+		c.slot.q.ReleaseSession(s.now, c.want.Session, s.out(c.slot))
 		s.absorb(c.slot)
 	}
 }

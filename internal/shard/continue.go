@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -52,12 +53,12 @@ func (o *inSteps) fail(err error) {
 
 // again takes a step and reports whether it was the last.
 func (o *inSteps) again(s *Shard) (over bool) {
-	before := len(s.step.ends)
+	before := s.eff.Count()
 	done, err := o.step(s)
 	if over = done || err != nil; over && o.done != nil {
 		s.then(answerFunc(o.done), err)
 	}
-	if n := len(s.step.arena); !over && len(s.step.ends) > before {
+	if n := s.eff.Size(); !over && s.eff.Count() > before {
 		s.commit()
 		s.stepwise.ahead += n
 		s.stepwise.behind = s.tail
@@ -157,8 +158,8 @@ func (s *Shard) reorder(sl *slot) {
 // dropped is an entity that was dropped, and whose bodies are not all freed yet.
 type dropped struct {
 	e    *entity
-	part int             // queue whose bodies are freed next
-	at   queue.RefCursor // in that queue
+	part int            // queue whose bodies are freed next
+	at   machine.Cursor // in that queue
 }
 
 // freeBodies frees the bodies that the queues of a dropped entity refer to. The record
@@ -178,9 +179,10 @@ func (s *Shard) freeBodies(e *entity) {
 // free calls fn for up to about most of the bodies that are left, and reports whether
 // there are no more.
 func (d *dropped) free(most int, fn func(queue.Ref)) bool {
-	for ; d.part < len(d.e.parts); d.part, d.at = d.part+1, (queue.RefCursor{}) {
+	for ; d.part < len(d.e.parts); d.part, d.at = d.part+1, 0 {
 		var done bool
-		if d.at, done = d.e.parts[d.part].q.RefsFrom(d.at, most, fn); !done {
+		budget := machine.Budget{Items: most}
+		if d.at, done = d.e.parts[d.part].q.Refs(d.at, &budget, fn); !done {
 			return false
 		}
 	}

@@ -245,7 +245,7 @@ func serving(t *testing.T, opts Options) (*Shard, context.CancelFunc) {
 	if err != nil {
 		t.Fatalf("open the journal: %v", err)
 	}
-	s, err := Open(w, 0, opts)
+	s, err := Open(context.Background(), w, 0, opts)
 	if err != nil {
 		t.Fatalf("open the shard: %v", err)
 	}

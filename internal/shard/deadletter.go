@@ -42,7 +42,7 @@ func (s *Shard) quarantine(sl *slot, seq queue.SeqNo, t queue.Token, cause error
 	if sl.dropped() {
 		return queue.ErrNotFound
 	}
-	if err := sl.q.Bury(s.now, seq, t, ReasonUnreadable, describeUnreadable, &s.eff); err != nil {
+	if err := sl.q.Bury(s.now, seq, t, ReasonUnreadable, describeUnreadable, s.out(sl)); err != nil {
 		return err
 	}
 	s.absorb(sl)
@@ -76,7 +76,7 @@ func (s *Shard) bury(from *slot, d *queue.Dead, why queue.Ref) {
 		At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
 	}
 	var seq [1]queue.SeqNo
-	if err := to.q.Enqueue(s.now, []queue.Arrival{a}, seq[:], &s.eff); err != nil {
+	if err := to.q.Enqueue(s.now, []queue.Arrival{a}, seq[:], s.out(to)); err != nil {
 		s.failed = fmt.Errorf("bury message %d of %s: %w", d.Seq, from.entity.Name, err)
 		return
 	}

@@ -21,7 +21,7 @@ type busy struct {
 }
 
 func (b *busy) Append(c journal.Claim, g *journal.Group) error {
-	if b.is && g.For == journal.Senders {
+	if b.is && g.Use == journal.Ordinary {
 		return journal.ErrBusy
 	}
 	return b.Journal.Append(c, g)

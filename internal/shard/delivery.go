@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -67,7 +68,7 @@ func (s *Shard) delivery(sl *slot, qd queue.Delivery) Delivery {
 func (sl *slot) load(d queue.Delivery) (m *message.Message, damaged bool, err error) {
 	for {
 		m, damaged, err = sl.read(&d)
-		if !errors.Is(err, journal.ErrGone) {
+		if !errors.Is(err, journal.ErrFreed) {
 			break
 		}
 		now, err := sl.ask(d.Seq)
@@ -75,7 +76,7 @@ func (sl *slot) load(d queue.Delivery) (m *message.Message, damaged bool, err er
 		case err != nil:
 			return nil, false, err
 		case now.Body == d.Body && now.Reason == d.Reason:
-			return sl.unreadable(d, journal.ErrGone)
+			return sl.unreadable(d, journal.ErrFreed)
 		}
 		d.Body, d.Reason = now.Body, now.Reason
 	}
@@ -126,15 +127,31 @@ func (s *Shard) within(fn func(*Shard) error) error {
 }
 
 // read reads a message with its reason, from any goroutine. What cannot be read of
-// a dead letter is stood in for: damaged says so. ErrGone may mean that it was moved.
+// a dead letter is stood in for: damaged says so. ErrFreed may mean that it was moved.
 func (sl *slot) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
-	j := sl.shard.journal
-	m, err = readBody(j, d.Body)
-	var reason *message.Message
+	reads := appendReads(make([]journal.Read, 0, 2), d)
+	sl.shard.journal.Read(sl.shard.loadCtx, reads)
+	return sl.parse(d, reads)
+}
+
+// appendReads adds what has to be read of a message to reads: its body, and its
+// reason if it has one.
+func appendReads(reads []journal.Read, d *queue.Delivery) []journal.Read {
+	reads = append(reads, readOf(d.Body))
 	if d.Reason != (queue.Ref{}) {
+		reads = append(reads, readOf(d.Reason))
+	}
+	return reads
+}
+
+// parse makes a message of what was read for it.
+func (sl *slot) parse(d *queue.Delivery, reads []journal.Read) (m *message.Message, damaged bool, err error) {
+	m, err = parseBody(&reads[0])
+	var reason *message.Message
+	if len(reads) > 1 {
 		var why error
-		reason, why = readBody(j, d.Reason)
-		if errors.Is(why, journal.ErrGone) || errors.Is(why, journal.ErrClosed) {
+		reason, why = parseBody(&reads[1])
+		if errors.Is(why, journal.ErrFreed) || errors.Is(why, journal.ErrClosed) {
 			return nil, false, why
 		}
 	}
@@ -142,12 +159,16 @@ func (sl *slot) read(d *queue.Delivery) (m *message.Message, damaged bool, err e
 	case err == nil && reason != nil:
 		m, err = withReason(m, reason)
 		return m, false, err
-	case err == nil, errors.Is(err, journal.ErrGone), errors.Is(err, journal.ErrClosed), sl.part == Main:
+	case err == nil, errors.Is(err, journal.ErrFreed), errors.Is(err, journal.ErrClosed), sl.part == Main:
 		return m, false, err
 	}
 	return standIn(reason), true, nil
 }
 
 // Read returns a body that the caller knows the place of, such as the state of a
-// session. It may read the disk; journal.ErrGone says that it was moved or dropped.
-func (s *Shard) Read(ref queue.Ref) (*message.Message, error) { return readBody(s.journal, ref) }
+// session. It may read the disk; journal.ErrFreed says that it was moved or dropped.
+func (s *Shard) Read(ctx context.Context, ref queue.Ref) (*message.Message, error) {
+	reads := []journal.Read{readOf(ref)}
+	s.journal.Read(ctx, reads)
+	return parseBody(&reads[0])
+}

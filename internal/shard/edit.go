@@ -69,7 +69,7 @@ func (e *editing) advance(s *Shard) {
 		ref, err := s.body(raw)
 		switch {
 		case err == nil:
-			err = sl.q.Rewrite(s.now, t, ref, &s.eff)
+			err = sl.q.Rewrite(s.now, t, ref, s.out(sl))
 		case errors.Is(err, ErrDiskFull):
 			err = ErrNoRoom
 		}
@@ -129,7 +129,7 @@ func (e *editing) refusal(s *Shard, t queue.Token) error {
 	q := e.slot.q
 	switch {
 	case !q.Holds(s.now, t):
-		_, err := q.Release(s.now, t, &s.eff) // holds nothing, so this only says what is lost
+		_, err := q.Release(s.now, t, s.out(e.slot)) // holds nothing, so this only says what is lost
 		return err
 	case e.o.Verdict == Reject && q.Config().IsDead:
 		return queue.ErrNotAllowed

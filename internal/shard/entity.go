@@ -3,11 +3,13 @@
 package shard
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -51,6 +53,7 @@ type entity struct {
 type slot struct {
 	shard  *Shard
 	id     uint64 // ID*parts + Part, on disk
+	prefix []byte // of its records: kindQueue and id
 	entity *entity
 	part   Part
 	q      *queue.Queue
@@ -99,6 +102,7 @@ func (s *Shard) newEntity(def Definition) *entity {
 			}, epoch),
 			index: -1,
 		}
+		e.parts[p].prefix = binary.AppendUvarint([]byte{kindQueue}, e.parts[p].id)
 	}
 	s.entities[def.ID] = e
 	s.nextID = max(s.nextID, def.ID+1)
@@ -157,14 +161,9 @@ func (s *Shard) touch(sl *slot) {
 	}
 }
 
-// absorb takes over what a machine just did: its records join the group of the
-// step, bodies are counted, dead letters buried in the same group.
+// absorb acts on what a machine just did: bodies are counted, dead letters buried in
+// the same group. Its records are in that group already.
 func (s *Shard) absorb(sl *slot) {
-	for _, r := range s.eff.Records() {
-		s.record(kindQueue, sl.id)
-		s.step.arena = append(s.step.arena, r...)
-		s.recorded()
-	}
 	s.account()
 	if sl.observer != nil {
 		for _, e := range s.eff.Expired {
@@ -175,7 +174,7 @@ func (s *Shard) absorb(sl *slot) {
 	if len(s.eff.Dead) > 0 {
 		dead = slices.Clone(s.eff.Dead)
 	}
-	s.eff.Reset()
+	s.eff.ResetLeft()
 	s.touch(sl)
 	s.resize(sl)
 	if sl.observer != nil {
@@ -188,13 +187,14 @@ func (s *Shard) absorb(sl *slot) {
 
 // account follows which bodies are referred to.
 func (s *Shard) account() {
-	for _, ref := range s.eff.Placed {
+	for _, ref := range s.eff.Added {
 		s.live.place(ref)
 	}
 	for _, ref := range s.eff.Freed {
 		s.live.free(ref)
 		s.cache.drop(ref)
 	}
+	s.eff.ResetRefs()
 }
 
 // Define adds an entity; def.ID is ignored. done learns its number when the
@@ -211,7 +211,7 @@ func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID,
 			e := s.newEntity(def)
 			s.record(kindDefine, uint64(def.ID))
 			s.recordDefinition(e)
-			s.recorded()
+			s.eff.End()
 			for p := range e.parts {
 				s.configure(e.parts[p], cfgs[Part(p)])
 			}
@@ -232,23 +232,14 @@ func (s *Shard) recordDefinition(e *entity) {
 	if e.Sessions {
 		flags |= 1
 	}
-	s.step.arena = append(s.step.arena, flags)
-	s.recordBytes([]byte(e.Name))
-	s.recordBytes(e.Meta)
+	s.eff.Byte(flags)
+	s.eff.String(e.Name)
+	s.eff.Bytes(e.Meta)
 }
 
 // readDefinition is the inverse of recordDefinition.
-func readDefinition(r *reader, id ID) Definition {
-	def := Definition{ID: id}
-	if len(r.rest) == 0 {
-		r.err = errRecord
-		return def
-	}
-	def.Sessions = r.rest[0]&1 != 0
-	r.rest = r.rest[1:]
-	def.Name = string(r.bytes())
-	def.Meta = slices.Clone(r.bytes())
-	return def
+func readDefinition(r *machine.Reader, id ID) Definition {
+	return Definition{ID: id, Sessions: r.Byte()&1 != 0, Name: r.String(), Meta: slices.Clone(r.Bytes())}
 }
 
 // Redefine changes an entity's meta bytes and the configuration of its queues. If the
@@ -266,8 +257,8 @@ func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done fu
 			}
 			e.Meta = slices.Clone(meta)
 			s.record(kindRedefine, uint64(id))
-			s.recordBytes(meta)
-			s.recorded()
+			s.eff.Bytes(meta)
+			s.eff.End()
 			for _, p := range slices.Sorted(maps.Keys(cfgs)) {
 				s.configure(e.parts[p], cfgs[p])
 			}
@@ -278,7 +269,7 @@ func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done fu
 }
 
 func (s *Shard) configure(sl *slot, cfg queue.Config) {
-	sl.q.Configure(s.now, cfg, &s.eff)
+	sl.q.Configure(s.now, cfg, s.out(sl))
 	s.absorb(sl)
 	s.reorder(sl)
 }
@@ -307,7 +298,7 @@ func (s *Shard) DropIf(ids []ID, check func(*Tx) error, reason error, done func(
 			for _, id := range ids {
 				e := s.entities[id]
 				s.record(kindDrop, uint64(id))
-				s.recorded()
+				s.eff.End()
 				for _, sl := range e.parts {
 					sl.end(reason)
 				}

@@ -25,7 +25,7 @@ type moody struct {
 
 func (m *moody) Append(c journal.Claim, g *journal.Group) error {
 	if !m.calm && m.rnd.IntN(8) == 0 {
-		if g.For == journal.Senders && m.rnd.IntN(2) == 0 {
+		if g.Use == journal.Ordinary && m.rnd.IntN(2) == 0 {
 			return journal.ErrBusy
 		}
 		return journal.ErrFull
@@ -33,11 +33,14 @@ func (m *moody) Append(c journal.Claim, g *journal.Group) error {
 	return m.Journal.Append(c, g)
 }
 
-func (m *moody) Read(at journal.Position, dst []byte) ([]byte, error) {
-	if !m.calm && m.rnd.IntN(50) == 0 {
-		return dst, journal.ErrCorrupt
+func (m *moody) Read(ctx context.Context, reads []journal.Read) {
+	for i := range reads {
+		if !m.calm && m.rnd.IntN(50) == 0 {
+			reads[i].Err = journal.ErrCorrupt
+			continue
+		}
+		m.Journal.Read(ctx, reads[i:i+1])
 	}
-	return m.Journal.Read(at, dst)
 }
 
 // fate is what is known of a message.
@@ -267,7 +270,7 @@ func (g *game) rest() {
 			}
 			ds, _ := q.Peek(g.now, queue.Peek{Max: 1 << 30})
 			for _, d := range ds {
-				m, err := g.s.Read(d.Body)
+				m, err := g.s.Read(context.Background(), d.Body)
 				if err != nil {
 					g.t.Fatalf("message %d of part %d: %v", d.Seq, part, err)
 				}

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -33,7 +34,7 @@ type fetch struct {
 
 	msg     *message.Message
 	damaged bool  // msg stands in for a body that cannot be read
-	err     error // ErrGone: the message is there, and its body is not
+	err     error // ErrFreed: the message is there, and its body is not
 	done    bool
 }
 
@@ -62,9 +63,7 @@ func (s *Shard) startFetches() {
 		x.waiting = slices.Delete(x.waiting, 0, n)
 		x.running++
 		s.background(func() {
-			for _, f := range batch.fetches {
-				f.msg, f.damaged, f.err = f.slot.read(&f.d)
-			}
+			batch.read(s.ctx, s.journal)
 			_ = s.mail.push(batch) // a shard that has stopped needs no bodies
 		})
 	}
@@ -73,10 +72,27 @@ func (s *Shard) startFetches() {
 // fetchBatch is the operation that brings bodies back.
 type fetchBatch struct{ fetches []*fetch }
 
+// read reads the bodies, all at once.
+func (b *fetchBatch) read(ctx context.Context, j journal.Journal) {
+	reads := make([]journal.Read, 0, len(b.fetches))
+	for _, f := range b.fetches {
+		reads = appendReads(reads, &f.d)
+	}
+	j.Read(ctx, reads)
+	for _, f := range b.fetches {
+		n := 1
+		if f.d.Reason != (queue.Ref{}) {
+			n = 2
+		}
+		f.msg, f.damaged, f.err = f.slot.parse(&f.d, reads[:n])
+		reads = reads[n:]
+	}
+}
+
 func (b *fetchBatch) run(s *Shard) {
 	s.fetches.running--
 	for _, f := range b.fetches {
-		if errors.Is(f.err, journal.ErrGone) && f.relocate() {
+		if errors.Is(f.err, journal.ErrFreed) && f.relocate() {
 			s.fetch(f)
 			continue
 		}

@@ -310,7 +310,7 @@ func TestParkedSettlementsReadInPortions(t *testing.T) {
 		if d.State != queue.Deferred {
 			t.Fatalf("message %d is %v, want deferred", seq, d.State)
 		}
-		m, err := r.s.Read(d.Body)
+		m, err := r.s.Read(context.Background(), d.Body)
 		if err != nil {
 			t.Fatal(err)
 		}

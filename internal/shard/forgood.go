@@ -36,7 +36,7 @@ func (s *Shard) giveForGood(c *Consumer) bool {
 	if len(c.fetching) > 0 || c.slot.part != Main {
 		inHand = notInHand // it must not overtake; a dead letter may have a reason to be read
 	}
-	qd, ok := c.slot.q.TakeOrHold(s.now, c.want, inHand, &s.eff)
+	qd, ok := c.slot.q.TakeOrHold(s.now, c.want, inHand, s.out(c.slot))
 	if !ok {
 		s.absorb(c.slot) // it may have cleared away what had expired
 		return false
@@ -106,7 +106,7 @@ func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
 	d := Delivery{Delivery: f.d, msg: f.msg, from: sl, damaged: f.damaged}
 	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // there is no lock to show
 	d.Body, d.Reason = now.Body, now.Reason                                   // they may have been moved
-	if _, err := sl.q.Complete(s.now, f.d.Token, &s.eff); err != nil {
+	if _, err := sl.q.Complete(s.now, f.d.Token, s.out(sl)); err != nil {
 		return false
 	}
 	s.handForGood(c, d)

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -142,7 +143,7 @@ func TestSeekersOfALevelDoNotHoldUpOthers(t *testing.T) {
 // because others wrote much; a crash then left a snapshot without an end.
 func TestShardWithoutHistoryTakesNoSnapshot(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 1 << 10, SnapshotStep: 1})
-	idle, err := Open(r.wal, 1, r.opts)
+	idle, err := Open(context.Background(), r.wal, 1, r.opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestShardWithoutHistoryTakesNoSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(w, 1, r.opts); err != nil {
+		if _, err := Open(context.Background(), w, 1, r.opts); err != nil {
 			t.Fatalf("after %d messages elsewhere: %v", i+1, err)
 		}
 	}

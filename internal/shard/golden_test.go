@@ -4,6 +4,7 @@ package shard
 
 import (
 	"bufio"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"iter"
@@ -57,7 +58,7 @@ func readOldStore(t *testing.T, name string) *oldStore {
 	return nil
 }
 
-func (s *oldStore) Claim(shards ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
+func (s *oldStore) Claim(_ context.Context, shards ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
 	return []journal.Claim{{Shard: shards[0], Epoch: 9, BlockSize: s.blockSize, MaxGroup: int(s.blockSize)}}, func(yield func(journal.Record, error) bool) {
 		for _, rec := range s.records {
 			if !yield(rec, nil) {
@@ -67,21 +68,26 @@ func (s *oldStore) Claim(shards ...journal.Shard) ([]journal.Claim, iter.Seq2[jo
 	}, nil
 }
 
-func (s *oldStore) Read(at journal.Position, dst []byte) ([]byte, error) {
-	for _, rec := range s.records {
-		if rec.At == at {
-			return append(dst, rec.Payload...), nil
+func (s *oldStore) Read(_ context.Context, reads []journal.Read) {
+	for i := range reads {
+		r := &reads[i]
+		r.Err = journal.ErrFreed
+		for _, rec := range s.records {
+			if rec.At == r.At {
+				r.Buf, r.Err = append(r.Buf, rec.Payload...), nil
+			}
 		}
 	}
-	return dst, journal.ErrGone
 }
 
-func (s *oldStore) Append(journal.Claim, *journal.Group) error { return journal.ErrFull }
-func (s *oldStore) Truncate(journal.Claim, journal.Keep) error { return nil }
-func (s *oldStore) Watch(journal.Claim, func(journal.Status))  {}
-func (s *oldStore) Reserve(journal.Claim, uint64)              {}
-func (s *oldStore) Usage(journal.Claim) journal.Usage          { return journal.Usage{} }
-func (s *oldStore) Kept(journal.Claim) map[uint64]journal.Kept { return nil }
+func (s *oldStore) Append(journal.Claim, *journal.Group) error                    { return journal.ErrFull }
+func (s *oldStore) Truncate(context.Context, journal.Claim, journal.Retain) error { return nil }
+func (s *oldStore) Watch(journal.Claim, func(journal.Status))                     {}
+func (s *oldStore) Release(context.Context, journal.Claim) error                  { return nil }
+func (s *oldStore) Status(journal.Claim) journal.Status                           { return journal.Status{} }
+func (s *oldStore) Reserve(journal.Claim, uint64)                                 {}
+func (s *oldStore) Usage(journal.Claim) journal.Usage                             { return journal.Usage{} }
+func (s *oldStore) Retained(journal.Claim) map[uint64]journal.RetainedBlock       { return nil }
 
 // Stores that earlier versions wrote are read for ever. The first has the reasons of
 // its dead letters in their bodies, the second beside them.
@@ -92,7 +98,7 @@ func TestRecordsOfEarlierVersions(t *testing.T) {
 	}
 	for _, name := range files {
 		j := readOldStore(t, name)
-		s, err := Open(j, 0, Options{})
+		s, err := Open(context.Background(), j, 0, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

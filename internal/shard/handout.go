@@ -59,14 +59,14 @@ func (s *Shard) serveSlot(sl *slot) (done bool) {
 			sl.turn %= len(sl.consumers)
 			c := sl.consumers[sl.turn]
 			sl.turn++
-			written := len(s.step.ends)
+			written := s.eff.Count()
 			if c.given < c.limit && s.give(c) {
 				s.handOuts--
 				refused = 0
 				continue
 			}
 			refused++
-			if len(s.step.ends) > written {
+			if s.eff.Count() > written {
 				cleared++
 			}
 		}
@@ -103,7 +103,8 @@ func (s *Shard) give(c *Consumer) bool {
 	if c.want.Forgetful {
 		return s.giveForGood(c)
 	}
-	qd, ok := c.slot.q.Take(s.now, c.want, &s.eff)
+	before := s.eff.Count()
+	qd, ok := c.slot.q.Take(s.now, c.want, s.out(c.slot))
 	if !ok {
 		s.absorb(c.slot) // it may have cleared away what had expired
 		return false
@@ -115,7 +116,7 @@ func (s *Shard) give(c *Consumer) bool {
 	s.delivered(c.slot, &qd)
 	h := held{d: s.delivery(c.slot, qd)}
 	switch {
-	case len(s.eff.Records()) > 0:
+	case s.eff.Count() > before:
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
 		h.at = pending

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -50,7 +51,7 @@ func (s *Shard) Check() error {
 			if err := sl.q.Check(); err != nil {
 				return fmt.Errorf("queue %d of %q: %w", sl.part, e.Name, err)
 			}
-			sl.q.Refs(func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
+			machine.AllRefs(sl.q, func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
 		}
 	}
 	for _, d := range s.dropped {

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (f *fleet) open(n int) {
 	for i := range numbers {
 		numbers[i] = journal.Shard(i)
 	}
-	shards, err := OpenAll(w, numbers, f.opts)
+	shards, err := OpenAll(context.Background(), w, numbers, f.opts)
 	if err != nil {
 		f.t.Fatal(err)
 	}

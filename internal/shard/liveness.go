@@ -86,7 +86,7 @@ func (l *liveness) keep(from journal.Position) []uint64 {
 // less than half of what this shard has written, or of its share of a block that is
 // kept because of it: else a few messages would keep what others have written around
 // them.
-func (l *liveness) sparse(tail journal.Position, budget uint64, kept map[uint64]journal.Kept) map[uint64]bool {
+func (l *liveness) sparse(tail journal.Position, budget uint64, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
 	current := uint64(tail) / l.blockSize
 	var bs []uint64
 	for b, u := range l.blocks {
@@ -123,7 +123,7 @@ func (l *liveness) sparse(tail journal.Position, budget uint64, kept map[uint64]
 // nothing of it is alive, which others may need still, but not for its sake; and the
 // blocks that are kept because of it, whoever has written them: all of those that
 // nobody else keeps, and its share of the others if it gives them up.
-func (l *liveness) gain(end journal.Position, kept map[uint64]journal.Kept, victims map[uint64]bool) (freed, moved uint64) {
+func (l *liveness) gain(end journal.Position, kept map[uint64]journal.RetainedBlock, victims map[uint64]bool) (freed, moved uint64) {
 	current := uint64(end) / l.blockSize
 	var own, held uint64
 	for b, u := range l.blocks {

@@ -81,8 +81,8 @@ func (tx *Tx) Note(id ID, note []byte) error {
 
 func (s *Shard) recordNote(e *entity) {
 	s.record(kindNote, uint64(e.ID))
-	s.recordBytes(e.Note)
-	s.recorded()
+	s.eff.Bytes(e.Note)
+	s.eff.End()
 }
 
 // admission is what an observer has let into its queue.
@@ -116,7 +116,7 @@ func (s *Shard) evict() {
 	for _, a := range s.sending.admitted {
 		for _, seq := range a.evict {
 			// A message that is gone or was taken meanwhile makes room by itself.
-			_ = a.slot.q.Remove(s.now, seq, &s.eff)
+			_ = a.slot.q.Remove(s.now, seq, s.out(a.slot))
 		}
 		if len(a.evict) > 0 {
 			s.absorb(a.slot)

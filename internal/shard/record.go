@@ -3,7 +3,6 @@
 package shard
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,20 +29,21 @@ const (
 
 var errRecord = errors.New("shard: malformed record")
 
-// record starts a record of the step; the caller appends to s.step.arena and
-// calls recorded.
+// record starts a record of the shard's own; the caller appends to s.eff and ends it.
 func (s *Shard) record(kind byte, id uint64) {
-	s.step.arena = binary.AppendUvarint(append(s.step.arena, kind), id)
+	s.eff.BeginPlain(kind)
+	s.eff.Uint(id)
 }
 
-func (s *Shard) recorded() { s.step.ends = append(s.step.ends, len(s.step.arena)) }
-
-func (s *Shard) recordBytes(b []byte) {
-	s.step.arena = append(binary.AppendUvarint(s.step.arena, uint64(len(b))), b...)
+// out returns where a command of the slot's queue writes what it does.
+func (s *Shard) out(sl *slot) *queue.Effects {
+	s.eff.SetPrefix(sl.prefix)
+	return &s.eff
 }
 
-// append adds the records that end at ends in arena to the journal as one group.
-func (s *Shard) append(arena []byte, ends []int) error {
+// appendRecords adds the records of the step to the journal as one group.
+func (s *Shard) appendRecords() error {
+	arena, ends := s.eff.Written()
 	from := 0
 	for _, end := range ends {
 		s.group.Records = append(s.group.Records, arena[from:end])
@@ -83,9 +83,9 @@ func (s *Shard) appendGroup() ([]journal.Position, error) {
 // yet: a crash before the queue's record leaves garbage, no message, which is why
 // they need not be one group. ErrTooLarge and ErrDiskFull refuse them, and
 // journal.ErrBusy for the moment; any other error is the shard's end.
-func (s *Shard) bodies(purpose journal.Purpose, raws [][]byte, refs []queue.Ref) error {
-	s.group.For = purpose
-	defer func() { s.group.For = journal.Upkeep }()
+func (s *Shard) bodies(use journal.Use, raws [][]byte, refs []queue.Ref) error {
+	s.group.Use = use
+	defer func() { s.group.Use = journal.Essential }()
 	const piece = 1 << 20 // more than this in one group gains nothing
 	for from := 0; from < len(raws); {
 		size, to := 0, from
@@ -130,49 +130,26 @@ func (s *Shard) bodyGroup(raws [][]byte, refs []queue.Ref, size int) error {
 // body appends one message.
 func (s *Shard) body(raw []byte) (queue.Ref, error) {
 	var ref [1]queue.Ref
-	err := s.bodies(journal.Upkeep, [][]byte{raw}, ref[:])
+	err := s.bodies(journal.Essential, [][]byte{raw}, ref[:])
 	return ref[0], err
 }
 
-// readBody reads a message from the journal.
-func readBody(j journal.Journal, ref queue.Ref) (*message.Message, error) {
-	raw, err := j.Read(journal.Position(ref.At), make([]byte, 0, ref.Size+1))
-	if err != nil {
-		return nil, fmt.Errorf("read body at %d: %w", ref.At, err)
+// readOf asks the journal for a body.
+func readOf(ref queue.Ref) journal.Read {
+	return journal.Read{At: journal.Position(ref.At), Buf: make([]byte, 0, ref.Size+1)}
+}
+
+// parseBody returns the message that was read.
+func parseBody(r *journal.Read) (*message.Message, error) {
+	if r.Err != nil {
+		return nil, fmt.Errorf("read body at %d: %w", r.At, r.Err)
 	}
-	if len(raw) == 0 || raw[0] != kindBody {
-		return nil, fmt.Errorf("read body at %d: %w: not a body", ref.At, journal.ErrCorrupt)
+	if len(r.Buf) == 0 || r.Buf[0] != kindBody {
+		return nil, fmt.Errorf("read body at %d: %w: not a body", r.At, journal.ErrCorrupt)
 	}
-	m, err := message.ParseStored(raw[1:])
+	m, err := message.ParseStored(r.Buf[1:])
 	if err != nil {
-		return nil, fmt.Errorf("parse body at %d: %w", ref.At, err)
+		return nil, fmt.Errorf("parse body at %d: %w", r.At, err)
 	}
 	return m, nil
-}
-
-// reader takes the fields of a record apart; its first error sticks.
-type reader struct {
-	rest []byte
-	err  error
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.err, r.rest = errRecord, nil
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *reader) bytes() []byte {
-	n := r.uvarint()
-	if n > uint64(len(r.rest)) {
-		r.err, r.rest = errRecord, nil
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
 }

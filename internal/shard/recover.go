@@ -3,26 +3,28 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // Open claims a shard of the journal and replays its history. The caller then
 // calls Run, or Step by hand.
-func Open(j journal.Journal, number journal.Shard, opts Options) (*Shard, error) {
-	shards, err := OpenAll(j, []journal.Shard{number}, opts)
+func Open(ctx context.Context, j journal.Journal, number journal.Shard, opts Options) (*Shard, error) {
+	shards, err := OpenAll(ctx, j, []journal.Shard{number}, opts)
 	if err != nil {
 		return nil, err
 	}
 	return shards[0], nil
 }
 
-// OpenAll opens several shards in one pass over the journal.
-func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard, error) {
-	claims, records, err := j.Claim(numbers...)
+// OpenAll opens several shards in one pass over the journal, unless ctx ends before.
+func OpenAll(ctx context.Context, j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard, error) {
+	claims, records, err := j.Claim(ctx, numbers...)
 	if err != nil {
 		return nil, fmt.Errorf("claim %d shards: %w", len(numbers), err)
 	}
@@ -30,7 +32,7 @@ func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard
 	shards := make([]*Shard, len(claims))
 	replayers := make(map[journal.Shard]*replayer, len(claims))
 	for i, claim := range claims {
-		shards[i] = newShard(j, claim, opts)
+		shards[i] = newShard(ctx, j, claim, opts)
 		replayers[claim.Shard] = &replayer{s: shards[i], brought: make(map[uint64]bool)}
 	}
 	for rec, err := range records {
@@ -47,6 +49,8 @@ func OpenAll(j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard
 		}
 		// The wall clock may have been set back since the last life.
 		opts.Clock.AtLeast(s.latest())
+		known := j.Status(s.claim)
+		s.mail.report(journal.Status{Lease: known.Lease, Err: known.Err}) // the rest is news of the next commit
 		j.Watch(s.claim, s.mail.report)
 	}
 	return shards, nil
@@ -57,7 +61,7 @@ func (s *Shard) latest() time.Time {
 	var at time.Time
 	for _, e := range s.entities {
 		for _, sl := range e.parts {
-			if t := sl.q.LastEnqueued(); t.After(at) {
+			if t := sl.q.Latest(); t.After(at) {
 				at = t
 			}
 		}
@@ -65,7 +69,7 @@ func (s *Shard) latest() time.Time {
 	return at
 }
 
-func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
+func newShard(ctx context.Context, j journal.Journal, claim journal.Claim, opts Options) *Shard {
 	s := &Shard{
 		opts:     opts,
 		journal:  j,
@@ -81,6 +85,8 @@ func newShard(j journal.Journal, claim journal.Claim, opts Options) *Shard {
 	if s.opts.Go == nil {
 		s.opts.Go = func(_ journal.Shard, work func()) { s.work.Go(work) }
 	}
+	s.loadCtx = context.WithoutCancel(ctx)
+	s.ctx, s.cancel = context.WithCancel(s.loadCtx)
 	s.inHand = func(ref queue.Ref) bool { return s.cache.get(ref) != nil }
 	return s
 }
@@ -116,8 +122,9 @@ func (r *replayer) apply(rec journal.Record) error {
 	if kind == kindBody {
 		return nil
 	}
-	in := &reader{rest: rec.Payload[1:]}
-	id := in.uvarint()
+	fields := machine.NewReader(rec.Payload[1:])
+	in := &fields
+	id := in.Uint()
 	switch kind {
 	case kindQueue:
 		return r.queue(id, in)
@@ -126,31 +133,31 @@ func (r *replayer) apply(rec journal.Record) error {
 		return r.snapshotQueue(id, in)
 	case kindDefine:
 		def := readDefinition(in, ID(id))
-		if in.err == nil {
+		if !in.Bad() {
 			for _, sl := range s.newEntity(def).parts {
 				r.brought[sl.id] = true
 			}
 		}
 	case kindRedefine:
 		if e, ok := s.entities[ID(id)]; ok {
-			e.Meta = append([]byte(nil), in.bytes()...)
+			e.Meta = append([]byte(nil), in.Bytes()...)
 		} else if !r.partial() {
 			return fmt.Errorf("%w: entity %d is not defined", journal.ErrCorrupt, id)
 		}
 	case kindDrop:
 		if e, ok := s.entities[ID(id)]; ok {
 			for _, sl := range e.parts {
-				sl.q.Refs(s.live.free)
+				machine.AllRefs(sl.q, s.live.free)
 			}
 			s.forget(e)
 		}
 	case kindPublished:
 		if e, ok := s.entities[ID(id)]; ok {
-			e.Published = in.uvarint()
+			e.Published = in.Uint()
 		}
 	case kindNote:
 		if e, ok := s.entities[ID(id)]; ok {
-			e.Note = append([]byte(nil), in.bytes()...)
+			e.Note = append([]byte(nil), in.Bytes()...)
 		}
 	case kindSnapshotBegin:
 		s.written.snapshots += uint64(len(rec.Payload))
@@ -164,14 +171,22 @@ func (r *replayer) apply(rec journal.Record) error {
 	default:
 		return fmt.Errorf("%w: unknown kind %d", errRecord, kind)
 	}
-	return in.err
+	return bad(in)
+}
+
+// bad returns an error if a record was cut short.
+func bad(in *machine.Reader) error {
+	if in.Bad() {
+		return errRecord
+	}
+	return nil
 }
 
 // partial reports whether entities may be missing because the snapshot has not
 // brought them yet.
 func (r *replayer) partial() bool { return r.loading != 0 && !r.loaded }
 
-func (r *replayer) queue(id uint64, in *reader) error {
+func (r *replayer) queue(id uint64, in *machine.Reader) error {
 	sl := r.find(id)
 	if r.partial() && !r.brought[id] {
 		return nil // the snapshot will bring the queue as this left it
@@ -179,32 +194,31 @@ func (r *replayer) queue(id uint64, in *reader) error {
 	if sl == nil {
 		return fmt.Errorf("%w: queue %d is not defined", journal.ErrCorrupt, id)
 	}
-	if in.err != nil {
-		return in.err
+	if in.Bad() {
+		return errRecord
 	}
-	return r.replay(sl, in.rest)
+	return r.replay(sl, in.Rest())
 }
 
-func (r *replayer) snapshotQueue(number uint64, in *reader) error {
-	id := in.uvarint()
+func (r *replayer) snapshotQueue(number uint64, in *machine.Reader) error {
+	id := in.Uint()
 	sl := r.find(id)
-	if in.err != nil || sl == nil {
-		return in.err // an entity that was dropped while its snapshot was written
+	if in.Bad() || sl == nil {
+		return bad(in) // an entity that was dropped while its snapshot was written
 	}
 	r.brought[id] = true
 	if r.loading == 0 || number == r.loading || r.loaded {
-		return r.replay(sl, in.rest)
+		return r.replay(sl, in.Rest())
 	}
 	return nil
 }
 
 func (r *replayer) replay(sl *slot, rec []byte) error {
 	s := r.s
-	if err := sl.q.Replay(rec, &s.eff); err != nil {
+	if err := sl.q.Replay(rec, &s.eff.Effects); err != nil {
 		return err
 	}
 	s.account()
-	s.eff.Reset()
 	return nil
 }
 
@@ -216,30 +230,30 @@ func (r *replayer) find(id uint64) *slot {
 	return e.parts[id%parts]
 }
 
-func (r *replayer) begin(number uint64, in *reader, at journal.Position) {
+func (r *replayer) begin(number uint64, in *machine.Reader, at journal.Position) {
 	s := r.s
 	s.snapshot.number = number
-	next := ID(in.uvarint())
+	next := ID(in.Uint())
 	if at != r.first {
 		return // a snapshot within the history: its beginning says nothing new
 	}
 	r.loading = number
 	s.nextID = max(s.nextID, next)
-	for range in.uvarint() {
-		b, written := in.uvarint(), in.uvarint()
-		if in.err != nil {
+	for range in.Uint() {
+		b, written := in.Uint(), in.Uint()
+		if in.Bad() {
 			return
 		}
 		s.live.restore(b, written)
 	}
 }
 
-func (r *replayer) part(number uint64, in *reader) {
-	id := ID(in.uvarint())
-	published := in.uvarint()
+func (r *replayer) part(number uint64, in *machine.Reader) {
+	id := ID(in.Uint())
+	published := in.Uint()
 	def := readDefinition(in, id)
 	def.Published = published
-	if in.err == nil && number == r.loading && !r.loaded {
+	if !in.Bad() && number == r.loading && !r.loaded {
 		r.s.newEntity(def)
 	}
 }
@@ -252,7 +266,7 @@ func (r *replayer) finish() error {
 	s := r.s
 	for _, e := range s.sorted() {
 		for _, sl := range e.parts {
-			if !sl.q.Whole() {
+			if !sl.q.Restored() {
 				return fmt.Errorf("%w: a queue of %q is not whole", journal.ErrCorrupt, e.Name)
 			}
 			s.deadlines.set(sl)

@@ -114,7 +114,7 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 		}
 		qd.Body, qd.Reason = ref, queue.Ref{}
 	}
-	if err := by(sl.q, s.now, &qd, &s.eff); err != nil {
+	if err := by(sl.q, s.now, &qd, s.out(sl)); err != nil {
 		return // it is there
 	}
 	s.returned(sl, &qd)
@@ -152,7 +152,7 @@ func ReturnFailed(ds []Delivery) error {
 			s.restore(d, (*queue.Queue).ReturnFailed)
 			return
 		}
-		_, _ = d.from.q.Abandon(s.now, d.Token, &s.eff) // a lock that is lost has failed already
+		_, _ = d.from.q.Abandon(s.now, d.Token, s.out(d.from)) // a lock that is lost has failed already
 	})
 }
 

@@ -152,19 +152,19 @@ func TestStopWithoutSpace(t *testing.T) {
 	}
 }
 
-// machine is a machine whose wall clock is set while a shard runs on it.
-type machine struct {
+// computer is one whose wall clock is set while a shard runs on it.
+type computer struct {
 	start time.Time
 	set   atomic.Int64 // by how much the wall clock is off, in nanoseconds
 }
 
-func (m *machine) read() clock.Reading {
+func (m *computer) read() clock.Reading {
 	now := time.Now()
 	return clock.Reading{Wall: now.Add(time.Duration(m.set.Load())), Elapsed: now.Sub(m.start)}
 }
 
-func newMachine() (*machine, Options) {
-	m := &machine{start: time.Now()}
+func newComputer() (*computer, Options) {
+	m := &computer{start: time.Now()}
 	return m, Options{Clock: clock.New(m.read)}
 }
 
@@ -195,7 +195,7 @@ func (r *rig) runs(t *testing.T) (stop func()) {
 func TestWallClockSetBackFreezesNothing(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			m, opts := newMachine()
+			m, opts := newComputer()
 			r := newRig(t, opts)
 			r.now = time.Now()
 			id := r.define("q", queue.Config{LockFor: 30 * time.Second})

@@ -208,7 +208,7 @@ func (o *sending) fits(s *Shard) error {
 	if size > s.claim.MaxGroup/4*3 {
 		return ErrTooLarge
 	}
-	if size > s.groupLimit && len(s.step.arena) > 0 {
+	if size > s.groupLimit && s.eff.Size() > 0 {
 		s.commit() // it may have the next group to itself
 		if s.stuck {
 			return ErrDiskFull
@@ -253,7 +253,7 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	if len(raws) == 0 {
 		return refs, nil
 	}
-	if err := s.bodies(journal.Senders, raws, refs[:len(raws)]); err != nil {
+	if err := s.bodies(journal.Ordinary, raws, refs[:len(raws)]); err != nil {
 		return nil, err
 	}
 	// Spread the references out to the bodies they belong to, from the end.
@@ -327,8 +327,7 @@ func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
 	for i := range copies {
 		arrivals = append(arrivals, copies[i].Arrival)
 	}
-	if err := sl.q.Enqueue(s.now, arrivals, seqs, &s.eff); err != nil {
-		s.eff.Reset()
+	if err := sl.q.Enqueue(s.now, arrivals, seqs, s.out(sl)); err != nil {
 		return err
 	}
 	if sl.observer != nil {
@@ -384,8 +383,8 @@ func (s *Shard) recordPublished() {
 	for _, e := range s.step.touched {
 		e.counted = false
 		s.record(kindPublished, uint64(e.ID))
-		s.uvarint(e.Published)
-		s.recorded()
+		s.eff.Uint(e.Published)
+		s.eff.End()
 	}
 	s.step.touched = s.step.touched[:0]
 }
@@ -397,7 +396,7 @@ func (s *Shard) settleMoved(l Locked) {
 	if err != nil {
 		return
 	}
-	if _, err := sl.q.Complete(s.now, l.Token, &s.eff); err == nil {
+	if _, err := sl.q.Complete(s.now, l.Token, s.out(sl)); err == nil {
 		s.absorb(sl)
 	}
 }

@@ -123,15 +123,15 @@ func (o *settling) answer(err error) {
 func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error) {
 	switch o.Verdict {
 	case Complete:
-		return sl.q.Complete(s.now, t, &s.eff)
+		return sl.q.Complete(s.now, t, s.out(sl))
 	case Abandon:
-		return sl.q.Abandon(s.now, t, &s.eff)
+		return sl.q.Abandon(s.now, t, s.out(sl))
 	case Release:
-		return sl.q.Release(s.now, t, &s.eff)
+		return sl.q.Release(s.now, t, s.out(sl))
 	case Defer:
-		return sl.q.Defer(s.now, t, &s.eff)
+		return sl.q.Defer(s.now, t, s.out(sl))
 	case Reject:
-		return sl.q.Reject(s.now, t, o.Reason, o.Description, &s.eff)
+		return sl.q.Reject(s.now, t, o.Reason, o.Description, s.out(sl))
 	}
 	return queue.Settled{}, errors.New("shard: unknown verdict")
 }

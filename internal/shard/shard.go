@@ -105,13 +105,16 @@ type Shard struct {
 	onDamage func(Damage) // nil if nobody wants to know
 	live     liveness
 	snapshot snapshotter
-	stepwise stepwise       // operations that take more than one step
-	dropped  []*dropped     // entities whose bodies are being freed
-	looked   look           // when it was last asked whether one is worth its while
-	written  written        // bytes of records
-	size     uint64         // of a snapshot, as of the last look
-	resized  []*slot        // queues whose part of it may have changed since
-	work     sync.WaitGroup // what runs beside the writer
+	stepwise stepwise        // operations that take more than one step
+	dropped  []*dropped      // entities whose bodies are being freed
+	looked   look            // when it was last asked whether one is worth its while
+	written  written         // bytes of records
+	size     uint64          // of a snapshot, as of the last look
+	resized  []*slot         // queues whose part of it may have changed since
+	work     sync.WaitGroup  // what runs beside the writer
+	ctx      context.Context // of that work
+	loadCtx  context.Context // of reads for callers that have none: it never ends
+	cancel   context.CancelFunc
 	counters counters
 	lookups  atomic.Uint64    // of bodies that were moved
 	tail     journal.Position // of the last record appended
@@ -143,6 +146,7 @@ func (s *Shard) Clock() *clock.Clock { return s.opts.Clock }
 func (s *Shard) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	defer s.cancel()
 	for {
 		began := time.Now()
 		s.Step(s.opts.Clock.Now())
@@ -164,9 +168,10 @@ func (s *Shard) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			err := s.drain(ctx)
 			s.stop(ErrStopped)
-			if s.stuck || !errors.Is(err, ErrUnfinished) { // else the disk hangs, and so does the work
-				s.work.Wait()
+			if errors.Is(err, ErrUnfinished) && !s.stuck { // the disk hangs, and with it the work
+				s.cancel()
 			}
+			s.work.Wait()
 			return err
 		}
 	}
@@ -225,7 +230,7 @@ func (s *Shard) stop(err error) {
 		}
 	}
 	s.waiting = nil
-	s.step.reset()
+	s.resetStep()
 	s.stepwise.stop(err)
 	for _, e := range s.sorted() {
 		for _, sl := range e.parts {
@@ -371,7 +376,7 @@ func (s *Shard) tick() {
 			return
 		}
 		s.withdrawExpired(sl)
-		sl.q.Tick(s.now, &s.eff)
+		sl.q.Tick(s.now, s.out(sl))
 		s.absorb(sl)
 		sl.checkSessions(s)
 		s.deadlines.set(sl)

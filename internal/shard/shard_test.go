@@ -55,7 +55,7 @@ func (r *rig) open() {
 	if err != nil {
 		r.t.Fatalf("open the journal: %v", err)
 	}
-	s, err := Open(w, 0, r.opts)
+	s, err := Open(context.Background(), w, 0, r.opts)
 	if err != nil {
 		r.t.Fatalf("open the shard: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -21,13 +22,13 @@ import (
 //	           ▼    │ bodies to move are read beside the writer
 //	         reading
 type snapshotter struct {
-	number  uint64           // of the snapshot in progress, or of the last one
-	began   journal.Position // of its first record: where a replay would begin
-	freed   uint64           // bytes this shard had freed when it began
-	own     uint64           // bytes this shard had written by itself when it began
-	left    []ID             // entities still to visit
-	part    Part             // of the first entity in left
-	cursor  queue.Cursor
+	number  uint64                  // of the snapshot in progress, or of the last one
+	began   journal.Position        // of its first record: where a replay would begin
+	freed   uint64                  // bytes this shard had freed when it began
+	own     uint64                  // bytes this shard had written by itself when it began
+	left    []ID                    // entities still to visit
+	part    Part                    // of the first entity in left
+	snap    machine.Snapshot        // of the queue being written; nil before its first piece
 	started bool                    // the first entity in left has been announced
 	victims map[uint64]bool         // blocks to move bodies out of
 	floor   uint64                  // with less to spare than this, no body is moved any more
@@ -38,7 +39,7 @@ type snapshotter struct {
 	// behind is the end of the last step. The next one waits until that is
 	// durable: a sender's record must not queue behind a whole snapshot.
 	behind journal.Position
-	budget queue.Budget // of the step in progress
+	budget machine.Budget // of the step in progress
 
 	reading bool                 // the bodies that the next step moves are being read
 	ahead   int                  // messages among which they are
@@ -50,8 +51,8 @@ type snapshotter struct {
 		freed, own uint64
 	} // of the one before, to which an abandoned one goes back
 
-	truncating bool          // the journal is being told
-	keep       *journal.Keep // what it could not be told yet, because the disk is full
+	truncating bool            // the journal is being told
+	keep       *journal.Retain // what it could not be told yet, because the disk is full
 }
 
 func (n *snapshotter) active() bool { return n.busy && n.end == 0 }
@@ -88,7 +89,7 @@ func (s *Shard) maintain() {
 		}
 		// It was to move as much as there was room for then.
 		log := s.journal.Usage(s.claim)
-		still := s.victims(log, s.journal.Kept(s.claim))
+		still := s.victims(log, s.journal.Retained(s.claim))
 		maps.DeleteFunc(n.victims, func(b uint64, _ bool) bool { return !still[b] })
 		n.floor = spare(log) / 4
 	case n.due(s.durable):
@@ -113,7 +114,7 @@ func (s *Shard) beginSnapshot() {
 		// snapshot would be the beginning of one, and a crash before its end would
 		// leave something that looks like a loss.
 		n.busy, n.end = true, s.durable
-		s.truncate(journal.Keep{From: s.durable})
+		s.truncate(journal.Retain{From: s.durable})
 		return
 	}
 	*n = snapshotter{
@@ -128,18 +129,18 @@ func (s *Shard) beginSnapshot() {
 	}
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
 	log := s.journal.Usage(s.claim)
-	n.victims, n.floor = s.victims(log, s.journal.Kept(s.claim)), spare(log)/4
+	n.victims, n.floor = s.victims(log, s.journal.Retained(s.claim)), spare(log)/4
 	s.record(kindSnapshotBegin, n.number)
-	s.uvarint(uint64(s.nextID))
+	s.eff.Uint(uint64(s.nextID))
 	blocks := slices.Sorted(maps.Keys(s.live.blocks))
-	s.uvarint(uint64(len(blocks)))
+	s.eff.Uint(uint64(len(blocks)))
 	for _, b := range blocks {
-		s.uvarint(b)
-		s.uvarint(s.live.blocks[b].written)
+		s.eff.Uint(b)
+		s.eff.Uint(s.live.blocks[b].written)
 	}
-	s.recorded()
-	if err := s.append(s.step.arena, s.step.ends); err != nil {
-		s.step.reset()
+	s.eff.End()
+	if err := s.appendRecords(); err != nil {
+		s.resetStep()
 		if errors.Is(err, journal.ErrFull) {
 			s.abandonSnapshot() // another time
 			return
@@ -148,8 +149,8 @@ func (s *Shard) beginSnapshot() {
 		return
 	}
 	n.began = s.group.At[0]
-	s.written.snapshots += uint64(len(s.step.arena))
-	s.step.reset()
+	s.written.snapshots += uint64(s.eff.Size())
+	s.resetStep()
 }
 
 // abandonSnapshot gives up the snapshot in progress: there is better use for the
@@ -163,14 +164,14 @@ func (s *Shard) abandonSnapshot() {
 // bytes.
 func (s *Shard) stepSnapshot() {
 	n := &s.snapshot
-	n.budget = queue.Budget{Items: s.opts.SnapshotStep, Bytes: min(stepBytes, s.groupLimit)}
+	n.budget = machine.Budget{Items: s.opts.SnapshotStep, Bytes: min(stepBytes, s.groupLimit)}
 	if len(n.victims) > 0 && spare(s.journal.Usage(s.claim)) < n.floor {
 		n.victims = nil // others need it
 	}
 	for n.budget.Left() && s.failed == nil {
 		if len(n.left) == 0 {
 			s.record(kindSnapshotEnd, n.number)
-			s.recorded()
+			s.eff.End()
 			s.commit()
 			n.end, n.kept = s.tail, s.live.keep(n.began)
 			if s.stuck {
@@ -188,6 +189,9 @@ func (s *Shard) stepSnapshot() {
 			s.announce(e)
 		}
 		sl := e.parts[n.part]
+		if n.snap == nil {
+			n.snap = sl.q.Snapshot()
+		}
 		if s.fetchUpcoming(sl) {
 			return
 		}
@@ -197,50 +201,49 @@ func (s *Shard) stepSnapshot() {
 
 // announce writes what replay needs to know of an entity before its queues.
 func (s *Shard) announce(e *entity) {
-	n, before := &s.snapshot, len(s.step.arena)
+	n, before := &s.snapshot, s.eff.Size()
 	n.started = true
 	s.record(kindSnapshotPart, n.number)
-	s.uvarint(uint64(e.ID))
-	s.uvarint(e.Published)
+	s.eff.Uint(uint64(e.ID))
+	s.eff.Uint(e.Published)
 	s.recordDefinition(e)
-	s.recorded()
+	s.eff.End()
 	if len(e.Note) > 0 {
 		s.recordNote(e)
 	}
 	n.budget.Items--
-	n.budget.Bytes -= len(s.step.arena) - before
-	s.written.snapshots += uint64(len(s.step.arena) - before)
+	n.budget.Bytes -= s.eff.Size() - before
+	s.written.snapshots += uint64(s.eff.Size() - before)
 }
 
 // visit writes one piece of a queue.
 func (s *Shard) visit(sl *slot) {
-	n, before := &s.snapshot, len(s.step.arena)
+	n, before := &s.snapshot, s.eff.Size()
 	if n.fetched != nil { // no further than what was looked at
 		n.budget.Items = min(n.budget.Items, n.ahead+1)
 	}
-	cursor, done := sl.q.Snapshot(n.cursor, &n.budget, s.move, &s.eff)
-	for _, r := range s.eff.Records() {
-		s.record(kindSnapshotQueue, n.number)
-		s.uvarint(sl.id)
-		s.step.arena = append(s.step.arena, r...)
-		s.recorded()
-	}
-	s.written.snapshots += uint64(len(s.step.arena) - before)
+	s.eff.SetPrefix(n.prefix(sl))
+	done := n.snap.Step(&n.budget, s.move, &s.eff.Effects)
+	s.written.snapshots += uint64(s.eff.Size() - before)
 	s.account()
-	s.eff.Reset()
-	n.cursor, n.fetched = cursor, nil
+	n.fetched = nil
 	if !done {
 		return
 	}
-	n.cursor = queue.Cursor{}
+	n.snap = nil
 	if n.part++; int(n.part) == len(sl.entity.parts) {
 		n.next()
 	}
 }
 
+// prefix returns what goes before the records of a queue in the snapshot.
+func (n *snapshotter) prefix(sl *slot) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint([]byte{kindSnapshotQueue}, n.number), sl.id)
+}
+
 func (n *snapshotter) next() {
 	n.left = n.left[1:]
-	n.part, n.cursor, n.started = Main, queue.Cursor{}, false
+	n.part, n.snap, n.started = Main, nil, false
 }
 
 // fetchUpcoming has the bodies read that the next piece of a queue will move, and
@@ -252,7 +255,7 @@ func (s *Shard) fetchUpcoming(sl *slot) bool {
 	}
 	var wanted []queue.Ref
 	size, items := 0, 0
-	sl.q.Upcoming(n.cursor, n.budget, func(ref queue.Ref) {
+	n.snap.Upcoming(n.budget, func(ref queue.Ref) {
 		if items++; size >= n.budget.Bytes || !n.victims[ref.At/s.live.blockSize] {
 			return
 		}
@@ -269,16 +272,21 @@ func (s *Shard) fetchUpcoming(sl *slot) bool {
 	n.reading, n.ahead = true, items
 	s.background(func() {
 		read := make(map[queue.Ref][]byte, len(wanted))
-		for _, ref := range wanted {
-			if _, ok := read[ref]; ok {
-				continue // queues that share it
-			}
+		refs := slices.DeleteFunc(wanted, func(ref queue.Ref) bool {
+			_, ok := read[ref] // queues share it
+			read[ref] = nil
+			return ok
+		})
+		reads := make([]journal.Read, len(refs))
+		for i, ref := range refs {
+			reads[i] = readOf(ref)
+		}
+		s.journal.Read(s.ctx, reads)
+		for i, ref := range refs {
 			// What cannot be read stays where it is: whoever asks for it is told.
-			raw, err := s.journal.Read(journal.Position(ref.At), make([]byte, 0, ref.Size+1))
-			if err != nil || len(raw) == 0 {
-				raw = nil
+			if r := &reads[i]; r.Err == nil && len(r.Buf) > 0 {
+				read[ref] = r.Buf
 			}
-			read[ref] = raw
 		}
 		// A shard that has stopped needs them no more.
 		_ = s.mail.push(&task{do: func(s *Shard) error {
@@ -328,17 +336,17 @@ func (n *snapshotter) durable(s *Shard) {
 	if !n.busy || n.truncating || n.keep != nil || n.end == 0 || n.end > s.durable {
 		return
 	}
-	keep := journal.Keep{From: n.began, Blocks: n.kept}
+	keep := journal.Retain{From: n.began, Blocks: n.kept}
 	n.moved, n.victims, n.kept = nil, nil, nil
 	s.truncate(keep)
 }
 
 // truncate tells the journal what is still needed, beside the writer: it syncs.
-func (s *Shard) truncate(keep journal.Keep) {
+func (s *Shard) truncate(keep journal.Retain) {
 	n := &s.snapshot
 	n.truncating, n.keep = true, nil
 	s.background(func() {
-		err := s.journal.Truncate(s.claim, keep)
+		err := s.journal.Truncate(s.ctx, s.claim, keep)
 		// A shard that has stopped leaves it to its successor.
 		_ = s.mail.push(&task{do: func(s *Shard) error {
 			s.truncated(keep, err)
@@ -348,7 +356,7 @@ func (s *Shard) truncate(keep journal.Keep) {
 }
 
 // truncated takes the journal's answer. On a full disk it is asked again.
-func (s *Shard) truncated(keep journal.Keep, err error) {
+func (s *Shard) truncated(keep journal.Retain, err error) {
 	n := &s.snapshot
 	n.truncating = false
 	switch {
@@ -361,5 +369,3 @@ func (s *Shard) truncated(keep journal.Keep, err error) {
 		s.failed = fmt.Errorf("truncate: %w", err)
 	}
 }
-
-func (s *Shard) uvarint(v uint64) { s.step.arena = binary.AppendUvarint(s.step.arena, v) }

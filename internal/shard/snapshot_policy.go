@@ -18,7 +18,7 @@ import (
 //	own     >= max(A, 2 S)        records since the last snapshot: replay is long
 //	garbage >= max(A, 2 S)        bodies freed since then, and more than half
 //	                              of what is kept is dead
-//	behind  >= 2 T + A            the oldest shard; T is the sum of S over all
+//	heldBack >= 2 T + A           the log that waits for it; T is the sum of S over all
 //	                              shards
 //
 // A is Options.SnapshotAfter. While the shard is quiet it is an eighth of that, and
@@ -71,7 +71,7 @@ func (u upkeep) worthwhile() bool {
 	need := max(after, 2*u.size)
 	return u.own >= need ||
 		u.garbage >= need && u.written > 2*u.live+after ||
-		u.log.Oldest && u.log.Behind >= 2*u.log.Reserved/reservedSnapshots+after
+		u.log.HeldBack >= 2*u.log.Reserved/reservedSnapshots+after
 }
 
 const (
@@ -127,7 +127,7 @@ func (s *Shard) upkeep(l look) upkeep {
 		full:    l.full,
 	}
 	if u.full {
-		kept := s.journal.Kept(s.claim)
+		kept := s.journal.Retained(s.claim)
 		victims := s.victims(u.log, kept)
 		u.gain, u.moved = s.live.gain(max(s.durable, s.tail), kept, victims)
 	}
@@ -135,7 +135,7 @@ func (s *Shard) upkeep(l look) upkeep {
 }
 
 // victims returns the blocks that a snapshot would move bodies out of.
-func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.Kept) map[uint64]bool {
+func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
 	movable := min(2*s.live.blockSize, spare(log)/2/uint64(max(1, log.Keepers)))
 	return s.live.sparse(s.tail, movable, kept)
 }

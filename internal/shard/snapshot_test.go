@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -201,7 +202,7 @@ func TestSnapshotHasOneStepOnItsWayAtATime(t *testing.T) {
 // is done with.
 func TestIdleShardDoesNotHoldTheJournalBack(t *testing.T) {
 	r := newRig(t, eager)
-	idle, err := Open(r.wal, 1, eager)
+	idle, err := Open(context.Background(), r.wal, 1, eager)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(w, 0, Options{Go: func(_ journal.Shard, work func()) { work() }})
+	s, err := Open(context.Background(), w, 0, Options{Go: func(_ journal.Shard, work func()) { work() }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (tx *Tx) Apply(id ID, part Part, fn func(q *queue.Queue, out *queue.Effects
 	if err != nil {
 		return err
 	}
-	err = fn(sl.q, &tx.s.eff)
+	err = fn(sl.q, tx.s.out(sl))
 	sl.reclassed()
 	tx.s.absorb(sl)
 	return err

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,14 +25,16 @@ type guarded struct {
 	damaged map[journal.Position]bool
 }
 
-func (g *guarded) Read(at journal.Position, dst []byte) ([]byte, error) {
+func (g *guarded) Read(ctx context.Context, reads []journal.Read) {
 	if g.r.stepping.Load() {
 		g.reads++
 	}
-	if g.damaged[at] {
-		return dst, fmt.Errorf("%w at %d", journal.ErrCorrupt, at)
+	g.Journal.Read(ctx, reads)
+	for i := range reads {
+		if r := &reads[i]; g.damaged[r.At] {
+			r.Err = fmt.Errorf("%w at %d", journal.ErrCorrupt, r.At)
+		}
 	}
-	return g.Journal.Read(at, dst)
 }
 
 // guard puts a guarded journal under the shard of r.

@@ -97,9 +97,9 @@ func (x *sendOp) fresh(id shard.ID, q *modelQueue, ms []*modelMessage) (fresh []
 func (d *door) ask(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, refused bool) {
 	d.asks = nil
 	for _, a := range as {
-		d.asks = append(d.asks, policy.Ask{
-			Verdict: policy.Verdict{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
-			Bytes:   int64(a.Body.Size),
+		d.asks = append(d.asks, policy.AdmitRequest{
+			Classification: policy.Classification{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
+			Bytes:          int64(a.Body.Size),
 		})
 	}
 	decision := d.real.Admit(now, d.asks, depths{q})

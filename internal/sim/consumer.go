@@ -139,8 +139,8 @@ func (h *home) read(u unread) {
 		err error
 	}
 	gone := func(ref queue.Ref) bool {
-		_, err := h.w.wal.Read(journal.Position(ref.At), nil)
-		return ref != queue.Ref{} && errors.Is(err, journal.ErrGone)
+		_, err := journal.ReadOne(h.w.ctx, h.w.wal, journal.Position(ref.At), nil)
+		return ref != queue.Ref{} && errors.Is(err, journal.ErrFreed)
 	}
 	if !gone(u.d.Body) && !gone(u.d.Reason) {
 		m, err := u.d.Message()

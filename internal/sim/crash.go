@@ -156,7 +156,7 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 	ids, _ := real.Sessions(time.Time{}, 0, math.MaxInt)
 	for _, id := range ids {
 		if ref, ok := real.SessionState(id); ok {
-			state, err := h.s.Read(ref)
+			state, err := h.s.Read(h.w.ctx, ref)
 			if err != nil {
 				h.w.failf("%v: state of session %q: %v", p, id, err)
 			}

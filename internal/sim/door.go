@@ -51,15 +51,15 @@ func (d depth) size(ms []*modelMessage) (n int64) {
 
 // door is the gate of one queue, real and in the model.
 type door struct {
-	real    *policy.Gate
-	asks    []policy.Ask // that the real one has just been asked
+	real    *policy.Admitter
+	asks    []policy.AdmitRequest // that the real one has just been asked
 	rules   *rules
 	classes map[string]*bucket
 	keys    map[string]*bucket
 }
 
 func newDoor(r *rules) *door {
-	return &door{real: policy.NewGate(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
+	return &door{real: policy.NewAdmitter(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
 }
 
 // replace changes the policy. A rate that stays the same stays used up.

@@ -109,7 +109,7 @@ func (f *front) open(disk *vfs.Mem) *life {
 	if err != nil {
 		f.failf("open: %v", err)
 	}
-	shards, err := shard.OpenAll(j, []journal.Shard{0, 1}, shard.Options{Clock: clock.New(f.read)})
+	shards, err := shard.OpenAll(f.ctx, j, []journal.Shard{0, 1}, shard.Options{Clock: clock.New(f.read)})
 	if err != nil {
 		f.failf("open: %v", err)
 	}

@@ -318,7 +318,7 @@ func (h *home) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) 
 	t := queue.Token{Seq: key.seq, Nonce: key.nonce}
 	o := h.settling
 	if o == nil {
-		stored, err := h.s.Read(body)
+		stored, err := h.s.Read(h.w.ctx, body)
 		if err != nil {
 			h.w.failf("%v: body of message %d: %v", key.place, key.seq, err)
 		}

@@ -22,7 +22,7 @@ var (
 // so that the race detector has little to find: with it there are fewer.
 func TestSim(t *testing.T) {
 	if *one != 0 {
-		if _, err := Run(*one, *turns, os.Stdout); err != nil {
+		if _, err := Run(t.Context(), *one, *turns, os.Stdout); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -89,12 +89,12 @@ func TestFront(t *testing.T) {
 // make a failure impossible to look at again.
 func playTwice(t *testing.T, seed uint64) Result {
 	t.Helper()
-	r, err := Run(seed, *turns, nil)
+	r, err := Run(t.Context(), seed, *turns, nil)
 	if err != nil {
 		t.Errorf("%v\nreplay with: go test ./internal/sim -run Sim -seed %d -turns %d", err, seed, *turns)
 		return r
 	}
-	again, err := Run(seed, *turns, nil)
+	again, err := Run(t.Context(), seed, *turns, nil)
 	if err != nil || again.Trace != r.Trace {
 		t.Errorf("seed %d: two runs, two traces (%v)\nreplay with: go test ./internal/sim -run Sim -seed %d -turns %d", seed, err, seed, *turns)
 	}

@@ -24,7 +24,7 @@ func TestTracesAreAsRecorded(t *testing.T) {
 	const worlds, fronts = 50 / fewerTraces, 20 / fewerTraces
 	var got strings.Builder
 	for seed := uint64(1); seed <= worlds; seed++ {
-		r, err := Run(seed, *turns, nil)
+		r, err := Run(t.Context(), seed, *turns, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 // world is one run: a disk, a journal on it, shards on that, and a clock.
 type world struct {
+	ctx   context.Context // of calls to the journal; nothing ends it
 	rng   *rand.Rand
 	other *rand.Rand // what other processes do to the disk: the rest of a run does not depend on it
 	trace hash.Hash
@@ -77,8 +79,9 @@ type violation struct{ error }
 
 // Run plays a seed for a number of turns. trace, if not nil, gets a line for
 // everything that happens. The error is the first promise that was broken.
-func Run(seed uint64, turns int, trace io.Writer) (r Result, err error) {
+func Run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r Result, err error) {
 	w := &world{
+		ctx:   ctx,
 		rng:   rand.New(rand.NewPCG(seed, 1)),
 		other: rand.New(rand.NewPCG(seed, 3)),
 		trace: sha256.New(),
@@ -182,7 +185,7 @@ func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
 		h := w.homes[n]
 		h.background = append(h.background, f)
 	}
-	shards, err := shard.OpenAll(j, numbers, opts)
+	shards, err := shard.OpenAll(w.ctx, j, numbers, opts)
 	if err != nil {
 		return nil, nil, err
 	}

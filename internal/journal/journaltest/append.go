@@ -85,7 +85,7 @@ func readAppends(t *testing.T, s Store) {
 	e := o.add(t, "world", strings.Repeat("w", 9000))
 	for range 2 { // pending, then stored
 		for _, e := range e {
-			got, err := o.j.Read(e.at, []byte("hello "))
+			got, err := journal.ReadOne(t.Context(), o.j, e.at, []byte("hello "))
 			if err != nil || string(got) != "hello "+e.payload {
 				t.Fatalf("read: %.40q, %v", got, err)
 			}
@@ -94,12 +94,34 @@ func readAppends(t *testing.T, s Store) {
 	}
 }
 
+func readMany(t *testing.T, s Store) {
+	o, _ := claim(t, s.Open(t), 1)
+	stored := o.add(t, "one", strings.Repeat("two", 3000))
+	s.Settle(t)
+	pending := o.add(t, "three")
+	reads := []journal.Read{
+		{At: stored[1].at, Buf: []byte("a ")}, {At: 0}, {At: pending[0].at}, {At: stored[0].at, Buf: []byte("b ")},
+		{At: stored[0].at + 1000*journal.Position(o.BlockSize)}, {At: stored[0].at},
+	}
+	o.j.Read(t.Context(), reads)
+	for i, want := range []string{"a " + stored[1].payload, "", "three", "b one", "", "one"} {
+		r := reads[i]
+		switch {
+		case want == "" && !errors.Is(r.Err, journal.ErrFreed):
+			t.Errorf("read %d: %.40q, %v, want %v", i, r.Buf, r.Err, journal.ErrFreed)
+		case want != "" && (r.Err != nil || string(r.Buf) != want):
+			t.Errorf("read %d: %.40q, %v, want %.40q", i, r.Buf, r.Err, want)
+		}
+	}
+	o.j.Read(t.Context(), nil)
+}
+
 func unknownIsGone(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	e := o.add(t, "only")
 	for _, at := range []journal.Position{0, e[0].at + 1000*journal.Position(o.BlockSize)} {
-		if got, err := o.j.Read(at, nil); !errors.Is(err, journal.ErrGone) {
-			t.Errorf("read at %d: %q, %v, want %v", at, got, err, journal.ErrGone)
+		if got, err := journal.ReadOne(t.Context(), o.j, at, nil); !errors.Is(err, journal.ErrFreed) {
+			t.Errorf("read at %d: %q, %v, want %v", at, got, err, journal.ErrFreed)
 		}
 	}
 }

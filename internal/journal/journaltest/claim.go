@@ -40,7 +40,7 @@ func claimFences(t *testing.T, s Store) {
 	if !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("append with the old claim: %v, want %v", err, journal.ErrFenced)
 	}
-	if err := j.Truncate(old.Claim, journal.Keep{From: want[0].at}); !errors.Is(err, journal.ErrFenced) {
+	if err := j.Truncate(t.Context(), old.Claim, journal.Retain{From: want[0].at}); !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("truncate with the old claim: %v, want %v", err, journal.ErrFenced)
 	}
 	want = append(want, now.add(t, "from the second")...)
@@ -70,7 +70,7 @@ func epochsGrow(t *testing.T, s Store) {
 func replayStartsAtFrom(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	all := o.add(t, "a", "b", "c", "d", "e")
-	if err := o.j.Truncate(o.Claim, journal.Keep{From: all[2].at}); err != nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: all[2].at}); err != nil {
 		t.Fatal(err)
 	}
 	all = append(all, o.add(t, "f")...)
@@ -93,7 +93,7 @@ func keptBlocksCanBeRead(t *testing.T, s Store) {
 			}
 		}
 	}
-	if err := o.j.Truncate(o.Claim, journal.Keep{From: last.at, Blocks: blocks}); err != nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at, Blocks: blocks}); err != nil {
 		t.Fatal(err)
 	}
 	o.fill(t, o.Block(last.at)+8) // time to use freed blocks again
@@ -108,27 +108,27 @@ func blocksAreFreed(t *testing.T, s Store) {
 	o, _ := claim(t, j, 1)
 	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+8)
 	last := all[len(all)-1]
-	if err := j.Truncate(o.Claim, journal.Keep{From: last.at}); err != nil {
+	if err := j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
 	o.fill(t, o.Block(last.at)+8)
 	for _, e := range all {
 		// Freed "now or later": the record is there or it is gone, and never
 		// anything else.
-		got, err := j.Read(e.at, nil)
-		if err != nil && !errors.Is(err, journal.ErrGone) || err == nil && string(got) != e.payload {
+		got, err := journal.ReadOne(t.Context(), j, e.at, nil)
+		if err != nil && !errors.Is(err, journal.ErrFreed) || err == nil && string(got) != e.payload {
 			t.Fatalf("freed record at %d: %d bytes, %v", e.at, len(got), err)
 		}
 	}
-	if _, err := j.Read(all[0].at, nil); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("first record, sixteen blocks ago: %v, want %v", err, journal.ErrGone)
+	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("first record, sixteen blocks ago: %v, want %v", err, journal.ErrFreed)
 	}
 }
 
 func truncationSurvives(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
 	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+4)
-	if err := o.j.Truncate(o.Claim, journal.Keep{From: all[len(all)-1].at}); err != nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: all[len(all)-1].at}); err != nil {
 		t.Fatal(err)
 	}
 	s.Settle(t)
@@ -141,15 +141,15 @@ func keepGoneIsRefused(t *testing.T, s Store) {
 	first := o.add(t, "first")[0]
 	all := o.fill(t, o.Block(first.at)+4)
 	last := all[len(all)-1]
-	if err := o.j.Truncate(o.Claim, journal.Keep{From: last.at}); err != nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at}); err != nil {
 		t.Fatal(err)
 	}
 	o.fill(t, o.Block(last.at)+8)
-	keep := journal.Keep{From: last.at, Blocks: []uint64{o.Block(first.at)}}
-	if err := o.j.Truncate(o.Claim, keep); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("keep a block that is gone: %v, want %v", err, journal.ErrGone)
+	keep := journal.Retain{From: last.at, Blocks: []uint64{o.Block(first.at)}}
+	if err := o.j.Truncate(t.Context(), o.Claim, keep); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("keep a block that is gone: %v, want %v", err, journal.ErrFreed)
 	}
-	if err := o.j.Truncate(o.Claim, journal.Keep{From: first.at}); err == nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: first.at}); err == nil {
 		t.Error("keep from a place before the last one: no error")
 	}
 	s.Settle(t)
@@ -200,7 +200,7 @@ func oneScan(t *testing.T, s Store) {
 	other.add(t, "not asked for")
 	want = append(want, a.add(t, "a2")...)
 	s.Settle(t)
-	claims, records, err := s.Open(t).Claim(2, 1)
+	claims, records, err := s.Open(t).Claim(t.Context(), 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,15 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"a record is readable before it is durable", readableAtOnce},
 		{"records of any size", recordsOfAnySize},
 		{"read appends to dst", readAppends},
+		{"many records are read, each with its bytes or its error", readMany},
 		{"unknown positions are gone", unknownIsGone},
 		{"shards do not see each other", shardsAreSeparate},
 		{"a later claim fences the earlier", claimFences},
+		{"the owner of a claim that has ended is told, and no other", fencedIsTold},
+		{"a released claim writes nothing", releasedWritesNothing},
+		{"the status is known from the claim on", statusIsKnown},
+		{"a context ends each call that waits", contextEndsCalls},
+		{"a context ends the replay", contextEndsReplay},
 		{"a new claim sees what the old one appended", claimSeesPending},
 		{"epochs grow by one, across restarts", epochsGrow},
 		{"several shards are claimed in one pass", oneScan},
@@ -46,6 +52,8 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"an empty group is nothing", emptyGroup},
 		{"append copies", appendCopies},
 		{"many shards at once", manyShards},
+		{"usage falls after a truncation", usageFalls},
+		{"an owner without records can move on", emptyMovesOn},
 		{"senders leave the reserve to upkeep", sendersLeaveTheReserve},
 		{"a full disk clears by itself", fullClears},
 		{"a full disk is known at once", fullIsKnownAtOnce},
@@ -64,7 +72,7 @@ type owner struct {
 // claim claims a shard and returns what it replays.
 func claim(t *testing.T, j journal.Journal, shard journal.Shard) (owner, []entry) {
 	t.Helper()
-	c, records, err := journal.ClaimOne(j, shard)
+	c, records, err := journal.ClaimOne(t.Context(), j, shard)
 	if err != nil {
 		t.Fatalf("claim shard %d: %v", shard, err)
 	}
@@ -117,7 +125,7 @@ func (o owner) fill(t *testing.T, n uint64) []entry {
 func (o owner) wantRead(t *testing.T, entries ...entry) {
 	t.Helper()
 	for i, e := range entries {
-		got, err := o.j.Read(e.at, nil)
+		got, err := journal.ReadOne(t.Context(), o.j, e.at, nil)
 		if err != nil {
 			t.Fatalf("read record %d at %d: %v", i, e.at, err)
 		}

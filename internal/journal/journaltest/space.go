@@ -20,6 +20,8 @@ type Disk interface {
 	Clear()
 	// Stall has the disk take its time until resume is called.
 	Stall() (resume func())
+	// Hang has every call to the disk wait until resume is called.
+	Hang() (resume func())
 }
 
 // diskOf returns the disk of a store that has one to play with.
@@ -33,16 +35,18 @@ func diskOf(t *testing.T, s Store) Disk {
 }
 
 // send appends a record for senders.
-func (o owner) send(payload string) (journal.Position, error) { return o.put(payload, journal.Senders) }
+func (o owner) send(payload string) (journal.Position, error) {
+	return o.put(payload, journal.Ordinary)
+}
 
 // keepUp appends a record for upkeep.
 func (o owner) keepUp(payload string) (journal.Position, error) {
-	return o.put(payload, journal.Upkeep)
+	return o.put(payload, journal.Essential)
 }
 
-func (o owner) put(payload string, purpose journal.Purpose) (journal.Position, error) {
+func (o owner) put(payload string, use journal.Use) (journal.Position, error) {
 	var at [1]journal.Position
-	err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], For: purpose})
+	err := o.j.Append(o.Claim, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], Use: use})
 	return at[0], err
 }
 
@@ -99,17 +103,23 @@ func (o owner) watch() *statuses {
 	return s
 }
 
+// last returns the latest status; zero if there was none.
+func (w *statuses) last() journal.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.all) == 0 {
+		return journal.Status{}
+	}
+	return w.all[len(w.all)-1]
+}
+
 // wait settles until the last status is as wanted.
 func (w *statuses) wait(t *testing.T, s Store, what string, want func(journal.Status) bool) {
 	t.Helper()
 	var last journal.Status
 	for begin := time.Now(); time.Since(begin) < patience; {
 		s.Settle(t)
-		w.mu.Lock()
-		if n := len(w.all); n > 0 {
-			last = w.all[n-1]
-		}
-		w.mu.Unlock()
+		last = w.last()
 		if last != (journal.Status{}) && want(last) {
 			return
 		}
@@ -173,7 +183,7 @@ func fullClears(t *testing.T, s Store) {
 	if err != nil {
 		t.Fatalf("upkeep on a full disk: %v", err)
 	}
-	if err := o.j.Truncate(o.Claim, journal.Keep{From: last}); err != nil {
+	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: last}); err != nil {
 		t.Fatalf("truncate on a full disk: %v", err)
 	}
 	status.wait(t, s, "everything was freed", func(st journal.Status) bool { return !st.Full && !st.Busy })
@@ -198,6 +208,9 @@ func fullIsKnownAtOnce(t *testing.T, s Store) {
 	s.Settle(t)
 	o, _ = claim(t, s.Open(t), 1)
 	o.j.Reserve(o.Claim, 10*o.BlockSize) // as before: it may need no less
+	if st := o.j.Status(o.Claim); !st.Full {
+		t.Errorf("before anything was appended the status is %+v, want full", st)
+	}
 	if _, err := o.send("first"); !errors.Is(err, journal.ErrFull) {
 		t.Errorf("the first send: %v, want %v", err, journal.ErrFull)
 	}
@@ -229,4 +242,59 @@ func busySendersAreRefused(t *testing.T, s Store) {
 	resume()
 	status.wait(t, s, "the disk has caught up", func(st journal.Status) bool { return !st.Full && !st.Busy })
 	o.wantLetIn(t, s)
+}
+
+// usageFalls: what a shard holds back is known, and less after a truncation.
+func usageFalls(t *testing.T, s Store) {
+	j := s.Open(t)
+	o, _ := claim(t, j, 1)
+	other, _ := claim(t, j, 2)
+	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+6)
+	s.Settle(t)
+	last := all[len(all)-1]
+	if u := j.Usage(o.Claim); u.HeldBack < 5*o.BlockSize {
+		t.Errorf("the owner of six blocks holds back %d bytes", u.HeldBack)
+	}
+	if u := j.Usage(other.Claim); u.HeldBack != 0 {
+		t.Errorf("an owner before which another one has to move holds back %d bytes", u.HeldBack)
+	}
+	if err := j.Truncate(t.Context(), o.Claim, journal.Retain{From: last.at}); err != nil {
+		t.Fatal(err)
+	}
+	if u := j.Usage(o.Claim); u.HeldBack != 0 {
+		t.Errorf("after its truncation an owner holds back %d bytes", u.HeldBack)
+	}
+	if u := j.Usage(other.Claim); u.HeldBack < 5*o.BlockSize {
+		t.Errorf("the owner that is left behind holds back %d bytes", u.HeldBack)
+	}
+	if err := j.Truncate(t.Context(), other.Claim, journal.Retain{From: last.at}); err != nil {
+		t.Fatal(err)
+	}
+	if u := j.Usage(other.Claim); u.HeldBack > 2*o.BlockSize {
+		t.Errorf("after both have moved on the owner holds back %d bytes", u.HeldBack)
+	}
+}
+
+// emptyMovesOn: an owner that has never appended anything need not hold the log back.
+func emptyMovesOn(t *testing.T, s Store) {
+	j := s.Open(t)
+	busy, _ := claim(t, j, 1)
+	idle, _ := claim(t, j, 2)
+	all := busy.fill(t, busy.Block(busy.add(t, "first")[0].at)+8)
+	s.Settle(t)
+	last := all[len(all)-1]
+	if err := j.Truncate(t.Context(), busy.Claim, journal.Retain{From: last.at}); err != nil {
+		t.Fatal(err)
+	}
+	idle.wantRead(t, all[0]) // it may have records behind it, as far as the journal knows
+	if err := j.Truncate(t.Context(), idle.Claim, journal.Retain{From: j.Status(idle.Claim).Durable}); err != nil {
+		t.Fatalf("an owner without records moves on: %v", err)
+	}
+	busy.fill(t, busy.Block(last.at)+8)
+	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("the first record, which nobody keeps: %v, want %v", err, journal.ErrFreed)
+	}
+	s.Settle(t)
+	_, got := claim(t, s.Open(t), 2)
+	wantEntries(t, got, nil)
 }

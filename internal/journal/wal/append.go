@@ -26,7 +26,7 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	at = at[:len(records)] // panics here, before anything is done, if the caller erred
 
 	w.mu.Lock()
-	if err := w.place(c, g.For, uint64(size)+batchHeader); err != nil {
+	if err := w.place(c, g.Use, uint64(size)+batchHeader); err != nil {
 		w.mu.Unlock()
 		return err
 	}
@@ -41,12 +41,12 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 
 // place makes the active segment one that has room for need bytes, or returns why
 // it cannot; mu is held, but for the time that a segment is made.
-func (w *WAL) place(c journal.Claim, purpose journal.Purpose, need uint64) error {
+func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 	for {
 		if _, err := w.owner(c); err != nil {
 			return err
 		}
-		if purpose == journal.Senders {
+		if use == journal.Ordinary {
 			return w.placeSenders(need)
 		}
 		if w.fit(need) {

@@ -126,7 +126,7 @@ func benchWAL(b *testing.B) float64 {
 		b.Fatal(err)
 	}
 	start(b, w)
-	c, _, err := journal.ClaimOne(w, 1)
+	c, _, err := journal.ClaimOne(ctx, w, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func benchWAL(b *testing.B) float64 {
 		}
 		l.wait(at[0])
 		if was, now := block.Load(), c.Block(at[0]); now > was && block.CompareAndSwap(was, now) {
-			if err := w.Truncate(c, journal.Keep{From: at[0]}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 				b.Error(err)
 			}
 		}
@@ -225,7 +225,7 @@ func BenchmarkAppendCPU(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.Close()
-	c, _, err := journal.ClaimOne(w, 1)
+	c, _, err := journal.ClaimOne(ctx, w, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func BenchmarkAppendCPU(b *testing.B) {
 			}
 			if at[0]/journal.Position(c.BlockSize) != from {
 				from = at[0] / journal.Position(c.BlockSize)
-				if err := w.Truncate(c, journal.Keep{From: at[0]}); err != nil {
+				if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -258,7 +258,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	start(b, w)
-	c, _, err := journal.ClaimOne(w, 1)
+	c, _, err := journal.ClaimOne(ctx, w, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func BenchmarkRead(b *testing.B) {
 	var buf []byte
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if buf, err = w.Read(at[i%len(at)], buf[:0]); err != nil {
+		if buf, err = journal.ReadOne(ctx, w, at[i%len(at)], buf[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -297,7 +297,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	const total = 256 << 20
 	for size, shard := 0, journal.Shard(1); size < total; size, shard = size+benchRecord*len(records), 3-shard {
-		c, _, err := journal.ClaimOne(w, shard)
+		c, _, err := journal.ClaimOne(ctx, w, shard)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	b.SetBytes(total)
 	for b.Loop() {
-		_, seq, err := journal.ClaimOne(w, 1)
+		_, seq, err := journal.ClaimOne(ctx, w, 1)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,6 +4,7 @@ package wal
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -16,19 +17,75 @@ import (
 
 // Claim implements journal.Journal. What the claim before has appended, and not
 // yet committed, is committed first, so that the new owner finds it.
-func (w *WAL) Claim(numbers ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
+func (w *WAL) Claim(ctx context.Context, numbers ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
 	if slices.ContainsFunc(numbers, func(n journal.Shard) bool { return n >= ownShard }) {
 		return nil, nil, fmt.Errorf("wal: shards from %d on are reserved", ownShard)
 	}
-	w.governing <- struct{}{}
-	defer func() { <-w.governing }()
-
-	shards, err := w.fence(numbers)
+	type claimed struct {
+		claims []journal.Claim
+		froms  map[journal.Shard]journal.Position
+		end    journal.Position
+	}
+	c, err := await(ctx, func() (c claimed, err error) {
+		err = w.governed(ctx, func() error {
+			c.claims, c.froms, c.end, err = w.claim(numbers)
+			return err
+		})
+		return c, err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
+	return c.claims, w.replay(ctx, c.froms, c.end), nil
+}
+
+// await returns what work returns, unless ctx ends first: work then goes on alone,
+// because a call to the disk cannot be called off.
+func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	if ctx.Done() == nil {
+		return work()
+	}
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := work()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// governed runs work with the token of the manifest, unless ctx ends before it can.
+func (w *WAL) governed(ctx context.Context, work func() error) error {
+	select {
+	case w.governing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-w.governing }()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return work()
+}
+
+// claim begins new claims of shards and returns, with them, what is to be replayed:
+// where each begins, and where all of them end. The token of the manifest is held.
+func (w *WAL) claim(numbers []journal.Shard) ([]journal.Claim, map[journal.Shard]journal.Position, journal.Position, error) {
+	shards, err := w.fence(numbers)
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	if err := w.flush(); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	w.mu.Lock()
 	claims := make([]journal.Claim, len(shards))
@@ -45,11 +102,7 @@ func (w *WAL) Claim(numbers ...journal.Shard) ([]journal.Claim, iter.Seq2[journa
 	end := w.log.synced
 	m := w.manifest()
 	w.mu.Unlock()
-
-	if err := w.publish(m); err != nil {
-		return nil, nil, err
-	}
-	return claims, w.replay(froms, end), nil
+	return claims, froms, end, w.publish(m)
 }
 
 // maxGroup returns what Claim.MaxGroup promises: whatever the number of records,
@@ -70,19 +123,58 @@ func (w *WAL) fence(numbers []journal.Shard) ([]*shard, error) {
 			s = &shard{number: number}
 			w.shards[number] = s
 		}
+		w.end(s)
 		s.Epoch++
-		s.watch = nil
-		w.reserveFor(s, 0)
+		s.released = false
 		shards[i] = s
 	}
 	return shards, nil
 }
 
-// Watch implements journal.Journal. A void claim is told nothing.
+// end ends the claim of a shard, if it has one; mu is held. Its owner is told with
+// the next commit.
+func (w *WAL) end(s *shard) {
+	if s.watch != nil {
+		w.ended = append(w.ended, s.watch)
+		s.watch = nil
+		poke(w.wake)
+	}
+	w.reserveFor(s, 0)
+}
+
+// Release implements journal.Journal.
+func (w *WAL) Release(ctx context.Context, c journal.Claim) error {
+	w.mu.Lock()
+	s, err := w.owner(c)
+	if err == nil {
+		s.released = true
+		w.end(s)
+	}
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = await(ctx, func() (struct{}, error) { return struct{}{}, w.flush() })
+	return err
+}
+
+// Status implements journal.Journal.
+func (w *WAL) Status(c journal.Claim) journal.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := w.status
+	if _, err := w.owner(c); err != nil {
+		st.Err = err
+	}
+	return st
+}
+
+// Watch implements journal.Journal. The first status comes with the next commit.
 func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 	w.mu.Lock()
-	s := w.shards[c.Shard]
-	if s != nil && s.Epoch == c.Epoch {
+	if s := w.shards[c.Shard]; s == nil || s.Epoch != c.Epoch || s.released {
+		w.ended = append(w.ended, fn)
+	} else {
 		s.watch, s.told = fn, journal.Status{}
 		at, found := slices.BinarySearchFunc(w.watched, s, func(a, b *shard) int {
 			return cmp.Compare(a.number, b.number)
@@ -92,18 +184,24 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 		}
 	}
 	w.mu.Unlock()
-	poke(w.wake) // it is told where things stand with the next commit
+	poke(w.wake)
 }
 
 // Truncate implements journal.Journal. It commits what is pending before
-// keep.From: what replaces the past must be safe before the past is dropped.
-func (w *WAL) Truncate(c journal.Claim, keep journal.Keep) error {
-	w.governing <- struct{}{}
-	defer func() { <-w.governing }()
+// r.From: what replaces the past must be safe before the past is dropped.
+func (w *WAL) Truncate(ctx context.Context, c journal.Claim, r journal.Retain) error {
+	r.Blocks = slices.Clone(r.Blocks)
+	_, err := await(ctx, func() (struct{}, error) {
+		return struct{}{}, w.governed(ctx, func() error { return w.truncate(c, r) })
+	})
+	return err
+}
 
+// truncate is Truncate with the token of the manifest.
+func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 	w.mu.Lock()
 	s, err := w.owner(c)
-	safe := keep.From <= w.log.synced
+	safe := r.From <= w.log.synced
 	w.mu.Unlock()
 	if err != nil {
 		return err
@@ -116,9 +214,11 @@ func (w *WAL) Truncate(c journal.Claim, keep journal.Keep) error {
 
 	w.mu.Lock()
 	old := s.shardManifest
-	err = w.checkKeep(s, keep)
+	if _, err = w.owner(c); err == nil { // it may have been released meanwhile
+		err = w.checkRetain(s, r)
+	}
 	if err == nil {
-		s.From, s.Blocks = keep.From, slices.Clone(keep.Blocks)
+		s.From, s.Blocks = r.From, r.Blocks
 	}
 	m := w.manifest()
 	w.mu.Unlock()
@@ -134,19 +234,19 @@ func (w *WAL) Truncate(c journal.Claim, keep journal.Keep) error {
 	return w.free(m)
 }
 
-// checkKeep refuses to keep what is not there: a store that is told to do so
+// checkRetain refuses to retain what is not there: a store that is told to do so
 // would not open again. mu is held.
-func (w *WAL) checkKeep(s *shard, keep journal.Keep) error {
-	if keep.From < s.From || keep.From > w.log.synced {
-		return fmt.Errorf("wal: keep from %d: not between %d and %d", keep.From, s.From, w.log.synced)
+func (w *WAL) checkRetain(s *shard, r journal.Retain) error {
+	if r.From < s.From || r.From > w.log.synced {
+		return fmt.Errorf("wal: retain from %d: not between %d and %d", r.From, s.From, w.log.synced)
 	}
-	from := uint64(keep.From) / w.block
-	for i, b := range keep.Blocks {
-		if i > 0 && b <= keep.Blocks[i-1] || b > from {
-			return fmt.Errorf("wal: keep block %d: not in order before block %d", b, from)
+	from := uint64(r.From) / w.block
+	for i, b := range r.Blocks {
+		if i > 0 && b <= r.Blocks[i-1] || b > from {
+			return fmt.Errorf("wal: retain block %d: not in order before block %d", b, from)
 		}
 		if w.segs[b] == nil {
-			return fmt.Errorf("wal: keep block %d: %w", b, journal.ErrGone)
+			return fmt.Errorf("wal: retain block %d: %w", b, journal.ErrFreed)
 		}
 	}
 	return nil
@@ -315,13 +415,16 @@ func (w *WAL) retire(seg *segment) error {
 
 // replay yields the records of shards between where each begins and end, in one
 // pass over the log.
-func (w *WAL) replay(froms map[journal.Shard]journal.Position, end journal.Position) iter.Seq2[journal.Record, error] {
+func (w *WAL) replay(ctx context.Context, froms map[journal.Shard]journal.Position, end journal.Position) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		if len(froms) == 0 {
 			return
 		}
 		first := slices.Min(slices.Collect(maps.Values(froms)))
 		for rec, err := range w.records(first, end) {
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
 			if err != nil {
 				yield(journal.Record{}, err)
 				return

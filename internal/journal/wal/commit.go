@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -229,7 +230,8 @@ func (w *WAL) tell() {
 	defer func() { <-w.writing }()
 
 	w.mu.Lock()
-	status := w.status
+	status, ended := w.status, w.ended
+	w.ended = nil
 	w.due = w.due[:0]
 	for _, s := range w.watched {
 		if s.watch != nil && (s.told != status || s.changes != w.changes) {
@@ -239,6 +241,10 @@ func (w *WAL) tell() {
 	}
 	w.mu.Unlock()
 	for _, fn := range w.due {
+		fn(status)
+	}
+	status.Err = cmp.Or(status.Err, journal.ErrFenced)
+	for _, fn := range ended {
 		fn(status)
 	}
 }

@@ -71,11 +71,11 @@ func TestManyAppenders(t *testing.T) {
 					t.Errorf("append: %v", err)
 					return
 				}
-				if got, err := w.Read(at[0], nil); err != nil || string(got) != want {
+				if got, err := journal.ReadOne(ctx, w, at[0], nil); err != nil || string(got) != want {
 					t.Errorf("read before durable: %.20q, %v", got, err)
 				}
 				o.l.wait(at[0])
-				if got, err := w.Read(at[0], nil); err != nil || string(got) != want {
+				if got, err := journal.ReadOne(ctx, w, at[0], nil); err != nil || string(got) != want {
 					t.Errorf("read when durable: %.20q, %v", got, err)
 				}
 			}
@@ -113,12 +113,12 @@ func TestReadWhileFreed(t *testing.T) {
 				default:
 				}
 				known.Range(func(at, want any) bool {
-					got, err := w.Read(at.(journal.Position), nil)
-					if err != nil && !errors.Is(err, journal.ErrGone) || err == nil && string(got) != want {
-						t.Errorf("read at %d: %.30q, %v, want %q or %v", at, got, err, want, journal.ErrGone)
+					got, err := journal.ReadOne(ctx, w, at.(journal.Position), nil)
+					if err != nil && !errors.Is(err, journal.ErrFreed) || err == nil && string(got) != want {
+						t.Errorf("read at %d: %.30q, %v, want %q or %v", at, got, err, want, journal.ErrFreed)
 						return false
 					}
-					if errors.Is(err, journal.ErrGone) {
+					if errors.Is(err, journal.ErrFreed) {
 						known.Delete(at)
 					}
 					return true
@@ -132,7 +132,7 @@ func TestReadWhileFreed(t *testing.T) {
 		newest.Store(uint64(at))
 		known.Store(at, want)
 		if i%50 == 49 {
-			if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 				t.Errorf("truncate: %v", err)
 			}
 		}
@@ -208,13 +208,13 @@ func TestClosedJournalSaysSo(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, _, claimErr := journal.ClaimOne(w, 1)
-	_, readErr := w.Read(at, nil)
+	_, _, claimErr := journal.ClaimOne(ctx, w, 1)
+	_, readErr := journal.ReadOne(ctx, w, at, nil)
 	for name, err := range map[string]error{
 		"append":   w.Append(c, &journal.Group{Records: [][]byte{nil}, At: make([]journal.Position, 1)}),
 		"claim":    claimErr,
 		"read":     readErr,
-		"truncate": w.Truncate(c, journal.Keep{From: at}),
+		"truncate": w.Truncate(ctx, c, journal.Retain{From: at}),
 		"commit":   w.Commit(),
 		"close":    w.Close(),
 	} {

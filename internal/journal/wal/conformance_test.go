@@ -61,8 +61,10 @@ type memory struct{ fault *vfs.Fault }
 func (m memory) Fill()  { m.fault.SetFree(0) }
 func (m memory) Clear() { m.fault.SetFree(-1) }
 
-// Stall has every call to the disk wait, but for those that ask.
-func (m memory) Stall() (resume func()) {
+func (m memory) Stall() (resume func()) { return m.Hang() }
+
+// Hang has every call to the disk wait, but for those that ask.
+func (m memory) Hang() (resume func()) {
 	gate := make(chan struct{})
 	m.fault.Before(func(vfs.Op, string) error {
 		<-gate

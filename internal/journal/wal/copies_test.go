@@ -31,13 +31,13 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 
 	fault.Fill() // and what is freed is taken by others at once
 	for range 100 {
-		if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatalf("truncate on a full disk: %v", err)
 		}
 	}
 	fault.Drain()
 	fault.SetFree(0)
-	if _, _, err := w.Claim(numbersBelow(500)...); err != nil {
+	if _, _, err := w.Claim(ctx, numbersBelow(500)...); err != nil {
 		t.Fatalf("claim of 500 shards: %v, want a spare to be given up for its manifest", err)
 	}
 	w.mu.Lock()
@@ -48,14 +48,14 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 	}
 
 	fault.SetFree(0)
-	if _, _, err := w.Claim(numbersBelow(5000)...); !errors.Is(err, ErrFull) {
+	if _, _, err := w.Claim(ctx, numbersBelow(5000)...); !errors.Is(err, ErrFull) {
 		t.Fatalf("claim of 5000 shards on a full disk: %v, want %v", err, ErrFull)
 	}
 	if got := open(t, mem.CrashClone(0)).Shards(); got != 500 {
 		t.Errorf("after a crash: %d shards, want 500", got)
 	}
 	fault.SetFree(-1)
-	if _, _, err := w.Claim(numbersBelow(5000)...); err != nil {
+	if _, _, err := w.Claim(ctx, numbersBelow(5000)...); err != nil {
 		t.Errorf("claim of 5000 shards when there is space: %v", err)
 	}
 	if err := w.Close(); err != nil {
@@ -144,7 +144,7 @@ func TestHalfWrittenManifestIsWrittenFirst(t *testing.T) {
 	mem := vfs.NewMem()
 	disk := &torn{FS: mem}
 	w := open(t, disk)
-	if _, _, err := w.Claim(numbersBelow(9)...); err != nil {
+	if _, _, err := w.Claim(ctx, numbersBelow(9)...); err != nil {
 		t.Fatal(err)
 	}
 	c, _ := claim(t, w, 9) // comes last in the manifest
@@ -161,10 +161,10 @@ func TestHalfWrittenManifestIsWrittenFirst(t *testing.T) {
 	for w.giveUpSpare() {
 		continue
 	}
-	if err := w.Truncate(c, journal.Keep{From: at[0]}); !errors.Is(err, journal.ErrFull) {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); !errors.Is(err, journal.ErrFull) {
 		t.Fatalf("truncate: %v, want %v", err, journal.ErrFull)
 	}
-	if err := w.Truncate(c, journal.Keep{From: at[1]}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[1]}); err != nil {
 		t.Fatalf("truncate again: %v", err)
 	}
 	if killed == nil {

@@ -79,7 +79,7 @@ type modelShard struct {
 	epoch uint32 // of the last claim that returned
 	// keeps are those that a crash may leave: the last one that Truncate
 	// returned from, and the one it is at work on.
-	keeps []journal.Keep
+	keeps []journal.Retain
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -89,7 +89,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 		h.mem.SetSize(60<<10 + h.rng.Int64N(100<<10))
 	}
 	for range 3 {
-		h.shards = append(h.shards, &modelShard{keeps: make([]journal.Keep, 1)})
+		h.shards = append(h.shards, &modelShard{keeps: make([]journal.Retain, 1)})
 	}
 	return h
 }
@@ -141,7 +141,7 @@ func (h *history) open() {
 
 func (h *history) claim(shard journal.Shard) {
 	m := h.shards[shard]
-	c, records, err := journal.ClaimOne(h.w, shard)
+	c, records, err := journal.ClaimOne(ctx, h.w, shard)
 	if err != nil {
 		h.t.Fatalf("claim: %v", err)
 	}
@@ -191,7 +191,7 @@ func (h *history) append() {
 	}
 	g.at = make([]journal.Position, len(records))
 	// Append may touch the disk, and so crash, but not once the group is in.
-	err := h.w.Append(h.shards[shard].claim, &journal.Group{Records: records, At: g.at, For: journal.Purpose(h.rng.IntN(2))})
+	err := h.w.Append(h.shards[shard].claim, &journal.Group{Records: records, At: g.at, Use: journal.Use(h.rng.IntN(2))})
 	if errors.Is(err, journal.ErrBusy) || h.full(err) {
 		return
 	}
@@ -223,7 +223,7 @@ func (h *history) truncate(m *modelShard) {
 	if len(own) == 0 {
 		return
 	}
-	keep := journal.Keep{From: own[h.rng.IntN(len(own))]}
+	keep := journal.Retain{From: own[h.rng.IntN(len(own))]}
 	for _, b := range old.Blocks {
 		if h.rng.IntN(2) == 0 {
 			keep.Blocks = append(keep.Blocks, b)
@@ -236,14 +236,14 @@ func (h *history) truncate(m *modelShard) {
 	}
 	slices.Sort(keep.Blocks)
 	m.keeps = append(m.keeps, keep)
-	err := h.w.Truncate(m.claim, keep)
+	err := h.w.Truncate(ctx, m.claim, keep)
 	if h.full(err) {
 		return // it may be in the log already, and count if the files are lost
 	}
 	if err != nil {
 		h.t.Fatalf("truncate: %v", err)
 	}
-	m.keeps = []journal.Keep{keep}
+	m.keeps = []journal.Retain{keep}
 }
 
 // crash cuts the power now and checks what is left; then, now and then, cuts it
@@ -394,7 +394,7 @@ func (h *history) compare(w *WAL, shard journal.Shard, m *modelShard, got []jour
 	return err
 }
 
-func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Keep, got []journal.Record, survived journal.Position) error {
+func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Retain, got []journal.Record, survived journal.Position) error {
 	for i, g := range h.groups {
 		if g.at[0] <= survived && survived < g.last() {
 			return fmt.Errorf("group %d is torn: it is at %v, and the log survived up to %d", i, g.at, survived)
@@ -413,7 +413,7 @@ func (h *history) compareKeep(w *WAL, shard journal.Shard, keep journal.Keep, go
 				}
 				got = got[1:]
 			case slices.Contains(keep.Blocks, uint64(at)/w.block):
-				b, err := w.Read(at, nil)
+				b, err := journal.ReadOne(ctx, w, at, nil)
 				if err != nil || string(b) != g.payload[n] {
 					return fmt.Errorf("kept record %d.%d at %d: got %.10q, %v", i, n, at, b, err)
 				}
@@ -451,7 +451,7 @@ func (h *history) goOn(disk *vfs.Mem, w *WAL, c journal.Claim, before int) error
 
 // replayed claims a shard and returns its records.
 func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, error) {
-	c, records, err := journal.ClaimOne(w, shard)
+	c, records, err := journal.ClaimOne(ctx, w, shard)
 	if err != nil {
 		return c, nil, fmt.Errorf("claim shard %d: %w", shard, err)
 	}
@@ -467,7 +467,7 @@ func replayed(w *WAL, shard journal.Shard) (journal.Claim, []journal.Record, err
 
 // replayedAll claims the first n shards and returns the records of each.
 func replayedAll(w *WAL, n int) ([]journal.Claim, [][]journal.Record, error) {
-	claims, records, err := w.Claim(numbersBelow(n)...)
+	claims, records, err := w.Claim(ctx, numbersBelow(n)...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim %d shards: %w", n, err)
 	}
@@ -548,7 +548,7 @@ func TestCrashWhileSegmentsChangeSize(t *testing.T) {
 				}
 				fault.Before(nil)
 				appended, durable = 1, 1
-				if err := w.Truncate(c, journal.Keep{From: from}); err != nil {
+				if err := w.Truncate(ctx, c, journal.Retain{From: from}); err != nil {
 					t.Fatal(err)
 				}
 				commit(t, w)

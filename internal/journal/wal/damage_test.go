@@ -42,8 +42,8 @@ func makeStored(t testing.TB) stored {
 		}
 	}
 	from := fill(4)
-	keep := journal.Keep{From: from, Blocks: []uint64{2}}
-	if err := w.Truncate(c, keep); err != nil {
+	keep := journal.Retain{From: from, Blocks: []uint64{2}}
+	if err := w.Truncate(ctx, c, keep); err != nil {
 		t.Fatal(err)
 	}
 	fill(7)
@@ -170,7 +170,7 @@ func (s stored) wantAll(t *testing.T, disk *vfs.Mem) {
 		t.Errorf("harmless, and yet: %d of %d records, %v", len(got), len(s.order), err)
 	}
 	for at, want := range s.records {
-		if b, err := w.Read(at, nil); err != nil || string(b) != want {
+		if b, err := journal.ReadOne(ctx, w, at, nil); err != nil || string(b) != want {
 			t.Errorf("harmless, and yet: record at %d: %.20q, %v", at, b, err)
 		}
 	}
@@ -185,11 +185,11 @@ func (s stored) wantNothingElse(t *testing.T, disk *vfs.Mem) {
 	}
 	defer w.Close()
 	for at, want := range s.records {
-		if b, err := w.Read(at, nil); err == nil && string(b) != want {
+		if b, err := journal.ReadOne(ctx, w, at, nil); err == nil && string(b) != want {
 			t.Errorf("read at %d: served %.20q for %.20q", at, b, want)
 		}
 	}
-	_, records, err := journal.ClaimOne(w, 1)
+	_, records, err := journal.ClaimOne(ctx, w, 1)
 	if err != nil {
 		return
 	}
@@ -272,7 +272,7 @@ func (s stored) wantRest(t *testing.T, disk *vfs.Mem, hit map[journal.Position]b
 	t.Helper()
 	w := open(t, disk)
 	for at, want := range s.records {
-		b, err := w.Read(at, nil)
+		b, err := journal.ReadOne(ctx, w, at, nil)
 		if err == nil && string(b) != want {
 			t.Errorf("at %d: %.20q, want %.20q", at, b, want)
 		}
@@ -480,7 +480,7 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 		}
 		w = open(t, killed)
 		for _, i := range []int{0, 2, 3} {
-			if got, err := w.Read(at[i], nil); err != nil || string(got) != string(payloads[i]) {
+			if got, err := journal.ReadOne(ctx, w, at[i], nil); err != nil || string(got) != string(payloads[i]) {
 				t.Errorf("in the next segment %v: record %d: %.20q, %v", inNext, i, got, err)
 			}
 		}
@@ -516,7 +516,7 @@ func TestForgedBatches(t *testing.T) {
 		if w, err := Open(disk.CrashClone(0), Options{}); err == nil {
 			_, _, _ = replayed(w, 1)
 			for at := range s.records {
-				_, _ = w.Read(at, nil)
+				_, _ = journal.ReadOne(ctx, w, at, nil)
 			}
 			_ = w.Close()
 		}
@@ -701,7 +701,7 @@ func TestReadOfFileThatWasCut(t *testing.T) {
 	commit(t, w)
 	for _, p := range []journal.Position{large, at} {
 		cut(t, disk, segmentName(1), int64(p)%(16<<10)+100)
-		if _, err := w.Read(p, nil); !errors.Is(err, journal.ErrCorrupt) {
+		if _, err := journal.ReadOne(ctx, w, p, nil); !errors.Is(err, journal.ErrCorrupt) {
 			t.Errorf("read at %d: %v, want %v", p, err, journal.ErrCorrupt)
 		}
 	}

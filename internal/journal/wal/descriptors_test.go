@@ -46,7 +46,7 @@ func TestNoDescriptorIsNotAFailure(t *testing.T) {
 		t.Fatalf("no segment can be made, and the status is %+v", status)
 	}
 	// Truncating needs no descriptor either.
-	if err := w.Truncate(c, journal.Keep{From: w.shards[1].From}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: w.shards[1].From}); err != nil {
 		t.Fatalf("truncate: %v", err)
 	}
 

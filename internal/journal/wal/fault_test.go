@@ -28,7 +28,7 @@ func errand(fsys vfs.FS) (r errandResult) {
 		return errandResult{err: err}
 	}
 	r.w = w
-	c, _, err := journal.ClaimOne(w, 1)
+	c, _, err := journal.ClaimOne(ctx, w, 1)
 	if err != nil {
 		r.err = err
 		return r
@@ -58,12 +58,12 @@ func errand(fsys vfs.FS) (r errandResult) {
 		}
 		if i%20 == 19 {
 			r.acknowledged = nil // all but the last record may go, from here on
-			if r.err = w.Truncate(c, journal.Keep{From: at[0]}); r.err != nil {
+			if r.err = w.Truncate(ctx, c, journal.Retain{From: at[0]}); r.err != nil {
 				return r
 			}
 			r.acknowledged, all = []string{p}, nil // Truncate is durable
 		}
-		if _, r.err = w.Read(at[0], nil); r.err != nil {
+		if _, r.err = journal.ReadOne(ctx, w, at[0], nil); r.err != nil {
 			return r
 		}
 	}
@@ -149,7 +149,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 		if err := w.Commit(); !errors.Is(err, journal.ErrFailed) {
 			t.Errorf("%s fails: commit again: %v, want %v", op, err, journal.ErrFailed)
 		}
-		if _, _, err := journal.ClaimOne(w, 1); !errors.Is(err, journal.ErrFailed) {
+		if _, _, err := journal.ClaimOne(ctx, w, 1); !errors.Is(err, journal.ErrFailed) {
 			t.Errorf("%s fails: claim: %v, want %v", op, err, journal.ErrFailed)
 		}
 	}
@@ -201,7 +201,7 @@ func TestFullDisk(t *testing.T) {
 
 		// Not a byte is free, and truncation frees some all the same.
 		fault.SetFree(0)
-		if err := w.Truncate(c, journal.Keep{From: at[0]}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at[0]}); err != nil {
 			t.Fatalf("seed %d: truncate on a full disk: %v", seed, err)
 		}
 		commit(t, w)
@@ -271,7 +271,7 @@ func TestGroupLargerThanTheReadySegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p, want := range map[journal.Position]string{small: "small", at: string(big), last: "last"} {
-		if got, err := w.Read(p, nil); err != nil || string(got) != want {
+		if got, err := journal.ReadOne(ctx, w, p, nil); err != nil || string(got) != want {
 			t.Errorf("at %d: %d bytes, %v, want %d", p, len(got), err, len(want))
 		}
 	}

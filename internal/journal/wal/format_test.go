@@ -61,12 +61,12 @@ func TestRecycledFileIsNotMisread(t *testing.T) {
 		if i == 0 {
 			first = at
 		}
-		if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.Read(first, nil); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("a freed record: %v, want %v", err, journal.ErrGone)
+	if _, err := journal.ReadOne(ctx, w, first, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("a freed record: %v, want %v", err, journal.ErrFreed)
 	}
 	if _, got := claim(t, open(t, disk.CrashClone(0)), 1); len(got) != 1 {
 		t.Errorf("after 400 records and as many truncations: %d records, want the last", len(got))

@@ -43,10 +43,10 @@ func makeGolden(t *testing.T, fsys vfs.FS) {
 			commit(t, w)
 		}
 	}
-	if err := w.Truncate(c, journal.Keep{From: at[20], Blocks: []uint64{c.Block(at[5])}}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[20], Blocks: []uint64{c.Block(at[5])}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Truncate(other, journal.Keep{From: at[20]}); err != nil {
+	if err := w.Truncate(ctx, other, journal.Retain{From: at[20]}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -335,12 +335,12 @@ func TestReadOfFileThatIsUsedAgain(t *testing.T) {
 		for c.Block(last) < 9 {
 			last = appendOne(t, w, c, "first")
 			commit(t, w)
-			if err := w.Truncate(c, journal.Keep{From: last}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	if got, err := w.Read(first, nil); !errors.Is(err, journal.ErrGone) {
-		t.Errorf("read: %q, %v, want %v", got, err, journal.ErrGone)
+	if got, err := journal.ReadOne(ctx, w, first, nil); !errors.Is(err, journal.ErrFreed) {
+		t.Errorf("read: %q, %v, want %v", got, err, journal.ErrFreed)
 	}
 }

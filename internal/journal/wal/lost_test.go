@@ -36,10 +36,10 @@ func makeKilled(t testing.TB) stored {
 	}
 	fill(4)
 	from := at
-	if err := w.Truncate(c, journal.Keep{From: from, Blocks: []uint64{2}}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: from, Blocks: []uint64{2}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Truncate(other, journal.Keep{From: from}); err != nil {
+	if err := w.Truncate(ctx, other, journal.Retain{From: from}); err != nil {
 		t.Fatal(err)
 	}
 	fill(7)

@@ -25,7 +25,7 @@ func TestErrorsNameTheFileAsItIsCalledNow(t *testing.T) {
 			for c.Block(at) < 9 { // long enough for every file to be used again
 				at = appendOne(t, w, c, numbered(600))
 				commit(t, w)
-				if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+				if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -33,7 +33,7 @@ func TestErrorsNameTheFileAsItIsCalledNow(t *testing.T) {
 			if err := seg.file.Close(); err != nil {
 				t.Fatal(err)
 			}
-			_, err = w.Read(at, nil)
+			_, err = journal.ReadOne(ctx, w, at, nil)
 			wantName(t, "read", err, seg.name)
 			for _, err = range w.records(at, w.log.synced) {
 				break

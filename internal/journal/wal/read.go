@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"io"
 	"iter"
@@ -19,7 +20,32 @@ const firstRead = 4 << 10
 var readBuffers = sync.Pool{New: func() any { return new([firstRead]byte) }}
 
 // Read implements journal.Journal. What is not yet safe is read from memory.
-func (w *WAL) Read(at journal.Position, dst []byte) ([]byte, error) {
+func (w *WAL) Read(ctx context.Context, reads []journal.Read) {
+	if ctx.Done() == nil {
+		w.readAll(reads)
+		return
+	}
+	own := slices.Clone(reads) // for work that goes on after ctx has ended
+	done, err := await(ctx, func() ([]journal.Read, error) {
+		w.readAll(own)
+		return own, nil
+	})
+	copy(reads, done)
+	if err != nil {
+		for i := range reads {
+			reads[i].Buf, reads[i].Err = nil, err
+		}
+	}
+}
+
+func (w *WAL) readAll(reads []journal.Read) {
+	for i := range reads {
+		reads[i].Buf, reads[i].Err = w.read(reads[i].At, reads[i].Buf)
+	}
+}
+
+// read appends the record at a position to dst.
+func (w *WAL) read(at journal.Position, dst []byte) ([]byte, error) {
 	number, off := uint64(at)/w.block, uint64(at)%w.block
 	w.mu.Lock()
 	seg := w.segs[number]
@@ -29,7 +55,7 @@ func (w *WAL) Read(at journal.Position, dst []byte) ([]byte, error) {
 		if closed {
 			return dst, journal.ErrClosed
 		}
-		return dst, journal.ErrGone
+		return dst, journal.ErrFreed
 	}
 	if at >= w.log.synced {
 		dst, err := w.readPending(seg, off, dst)
@@ -41,7 +67,7 @@ func (w *WAL) Read(at journal.Position, dst []byte) ([]byte, error) {
 
 	out, err := seg.read(off, limit, dst)
 	if err != nil && seg.gone.Load() {
-		return dst, journal.ErrGone // the file was freed, and perhaps written over, meanwhile
+		return dst, journal.ErrFreed // the file was freed, and perhaps written over, meanwhile
 	}
 	return out, err
 }
@@ -56,7 +82,7 @@ func (w *WAL) readPending(seg *segment, off uint64, dst []byte) ([]byte, error) 
 			return b.read(off, dst)
 		}
 	}
-	return dst, journal.ErrGone // there never was one
+	return dst, journal.ErrFreed // there never was one
 }
 
 func (b *batch) holds(seg *segment, off uint64) bool {
@@ -97,7 +123,7 @@ func (s *segment) read(off, limit uint64, dst []byte) ([]byte, error) {
 		return dst, s.damage(off, err)
 	}
 	if f.shard == noShard {
-		return dst, journal.ErrGone // Repair dropped it
+		return dst, journal.ErrFreed // Repair dropped it
 	}
 	return append(dst, f.payload...), nil
 }
@@ -125,7 +151,7 @@ func (s *segment) readLarge(off uint64, size int, front, dst []byte) ([]byte, er
 		return dst, s.damage(off, err)
 	}
 	if f.shard == noShard {
-		return dst, journal.ErrGone
+		return dst, journal.ErrFreed
 	}
 	return grown[:n+copy(grown[n:n+size], f.payload)], nil
 }
@@ -152,7 +178,7 @@ func (w *WAL) records(from, end journal.Position) iter.Seq2[located, error] {
 			}
 			w.mu.Unlock()
 			if seg == nil {
-				yield(located{}, journal.ErrGone)
+				yield(located{}, journal.ErrFreed)
 				return
 			}
 			if n == last {
@@ -204,7 +230,7 @@ func (s *scanner) records(number *uint64, from journal.Position, yield func(loca
 
 func (w *WAL) goneOr(seg *segment, err error) error {
 	if seg.gone.Load() {
-		return journal.ErrGone
+		return journal.ErrFreed
 	}
 	return err
 }

@@ -18,7 +18,7 @@ func TestStoreRemembersHowManyShardsItHas(t *testing.T) {
 	if got := w.Shards(); got != 0 {
 		t.Fatalf("a new store has %d shards, want 0", got)
 	}
-	if _, _, err := journal.ClaimOne(w, 3); err != nil {
+	if _, _, err := journal.ClaimOne(ctx, w, 3); err != nil {
 		t.Fatal(err)
 	}
 	w, err = Open(disk.CrashClone(0), Options{})

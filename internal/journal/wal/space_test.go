@@ -17,7 +17,7 @@ import (
 // sendOne appends one record for senders.
 func sendOne(w *WAL, c journal.Claim, payload string) (journal.Position, error) {
 	var at [1]journal.Position
-	err := w.Append(c, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], For: journal.Senders})
+	err := w.Append(c, &journal.Group{Records: [][]byte{[]byte(payload)}, At: at[:], Use: journal.Ordinary})
 	return at[0], err
 }
 
@@ -107,7 +107,7 @@ func TestSendersLeaveTheReserve(t *testing.T) {
 		t.Fatalf("nothing is left, and the status is %+v", status)
 	}
 
-	if err := w.Truncate(c, journal.Keep{From: last}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 		t.Fatalf("truncate: %v", err)
 	}
 	commit(t, w)
@@ -204,7 +204,7 @@ func TestRestartOnAFullDisk(t *testing.T) {
 					disk.SetOthers(rng.Int64N(500 << 10))
 				case 1:
 					if err == nil && rng.IntN(3) == 0 {
-						if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+						if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 							t.Fatalf("seed %d, life %d: truncate: %v", seed, life, err)
 						}
 					}
@@ -350,7 +350,7 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 		}
 		if at, err := keepUp(w, c, large); err != nil {
 			t.Errorf("disk of %d: append a tenth of it for upkeep: %v", size, err)
-		} else if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+		} else if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
@@ -530,7 +530,7 @@ func TestCommitWithoutSpaceIsNotFinal(t *testing.T) {
 	if status.Full || status.Durable < last {
 		t.Fatalf("there is space again, and the status is %+v, want durable up to %d", status, last)
 	}
-	if got, err := w.Read(at, nil); err != nil || string(got) != "one" {
+	if got, err := journal.ReadOne(ctx, w, at, nil); err != nil || string(got) != "one" {
 		t.Fatalf("read: %q, %v", got, err)
 	}
 }
@@ -592,7 +592,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 			t.Errorf("%+v: less than is reserved", got)
 		}
 		w.Reserve(c, 0)
-		if err := w.Truncate(c, journal.Keep{From: last}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * idleAfter)
@@ -602,7 +602,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 		}
 		if at, err := sendOne(w, c, "again"); err != nil {
 			t.Errorf("send after a rest: %v", err)
-		} else if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+		} else if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Error(err)
 		}
 		stop()
@@ -644,7 +644,7 @@ func TestIdleStoreIsNotWritten(t *testing.T) {
 				last = at
 				synctest.Wait()
 			}
-			if err := w.Truncate(c, journal.Keep{From: last}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: last}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
@@ -808,7 +808,7 @@ func TestTruncateWithoutSpaceForNames(t *testing.T) {
 		}
 		return noRename(op, name)
 	})
-	if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 		t.Fatalf("truncate: %v", err)
 	}
 	if killed == nil {
@@ -902,7 +902,7 @@ func TestSegmentIsFreedWhileItIsEnlarged(t *testing.T) {
 			at = appendOne(t, w, other, record)
 		}
 		for _, c := range []journal.Claim{c, other} {
-			if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+			if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 				t.Errorf("truncate: %v", err)
 			}
 		}
@@ -913,7 +913,7 @@ func TestSegmentIsFreedWhileItIsEnlarged(t *testing.T) {
 		t.Fatalf("append 20 MiB: %v, freed meanwhile: %v", err, done)
 	}
 	commit(t, w)
-	if got, err := w.Read(at, nil); err != nil || len(got) != 20<<20 {
+	if got, err := journal.ReadOne(ctx, w, at, nil); err != nil || len(got) != 20<<20 {
 		t.Fatalf("read: %d bytes, %v", len(got), err)
 	}
 	wantCounted(t, w)

@@ -47,7 +47,7 @@ func fillShards(t testing.TB, fsys vfs.FS, opts Options, shards, size int) uint6
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, _, err := w.Claim(numbersBelow(shards)...)
+	claims, _, err := w.Claim(ctx, numbersBelow(shards)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func startAll(t testing.TB, fsys vfs.FS, shards int) (records int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, seq, err := w.Claim(numbersBelow(shards)...)
+	_, seq, err := w.Claim(ctx, numbersBelow(shards)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +145,11 @@ func TestStartReadsTheLogOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		claims, _, err := w.Claim(numbersBelow(shards)...)
+		claims, _, err := w.Claim(ctx, numbersBelow(shards)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keep := journal.Keep{From: w.log.synced}
+		keep := journal.Retain{From: w.log.synced}
 		for n := range w.segs {
 			if n < claims[0].Block(keep.From) {
 				keep.Blocks = append(keep.Blocks, n)
@@ -157,7 +157,7 @@ func TestStartReadsTheLogOnce(t *testing.T) {
 		}
 		slices.Sort(keep.Blocks)
 		for _, c := range claims {
-			if err := w.Truncate(c, keep); err != nil {
+			if err := w.Truncate(ctx, c, keep); err != nil {
 				t.Fatal(err)
 			}
 		}

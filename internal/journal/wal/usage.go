@@ -12,13 +12,13 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	if err != nil {
 		return journal.Usage{}
 	}
-	u := journal.Usage{Behind: w.since(s.From), Oldest: true}
+	u := journal.Usage{HeldBack: w.since(s.From)}
 	manifest := uint64(128) // about how many bytes of the log it takes
 	for _, other := range w.shards {
 		manifest += 48 + 10*uint64(len(other.Blocks))
 		u.Reserved += other.reserved
 		if other.From != 0 && other.From < s.From {
-			u.Oldest = false
+			u.HeldBack = 0
 		}
 	}
 	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
@@ -34,8 +34,8 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	return u
 }
 
-// Kept implements journal.Journal.
-func (w *WAL) Kept(c journal.Claim) map[uint64]journal.Kept {
+// Retained implements journal.Journal.
+func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedBlock {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s, err := w.owner(c)
@@ -50,7 +50,7 @@ func (w *WAL) Kept(c journal.Claim) map[uint64]journal.Kept {
 			}
 		}
 	}
-	kept := make(map[uint64]journal.Kept)
+	kept := make(map[uint64]journal.RetainedBlock)
 	add := func(n uint64) {
 		seg := w.segs[n]
 		if seg == nil || seg == w.log.active {
@@ -62,7 +62,7 @@ func (w *WAL) Kept(c journal.Claim) map[uint64]journal.Kept {
 				by++
 			}
 		}
-		kept[n] = journal.Kept{Size: seg.head.capacity, By: by}
+		kept[n] = journal.RetainedBlock{Size: seg.head.capacity, By: by}
 	}
 	from := uint64(s.From) / w.block
 	for _, b := range s.Blocks {

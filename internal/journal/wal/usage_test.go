@@ -20,7 +20,7 @@ func TestUsageCountsBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := claim(t, w, 1)
-	if got := w.Usage(c); got.Behind > 4<<10 || !got.Oldest {
+	if got := w.Usage(c); got.HeldBack == 0 || got.HeldBack > 4<<10 {
 		t.Errorf("a new claim: %+v", got)
 	}
 
@@ -43,7 +43,7 @@ func TestUsageCountsBytes(t *testing.T) {
 	if addresses < 10*wrote {
 		t.Fatalf("%d bytes take %d addresses: the test shows nothing", wrote, addresses)
 	}
-	near("running", w.Usage(c).Behind, wrote)
+	near("running", w.Usage(c).HeldBack, wrote)
 
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestUsageCountsBytes(t *testing.T) {
 	if len(got) != len(at) {
 		t.Fatalf("%d records, want %d", len(got), len(at))
 	}
-	near("reopened", w.Usage(c).Behind, wrote)
+	near("reopened", w.Usage(c).HeldBack, wrote)
 
 	// From on a record in the second segment, with the first kept for its bodies.
 	half := 0
@@ -63,12 +63,12 @@ func TestUsageCountsBytes(t *testing.T) {
 		half++
 	}
 	half += 5
-	keep := journal.Keep{From: at[half], Blocks: []uint64{1}}
-	if err := w.Truncate(c, keep); err != nil {
+	keep := journal.Retain{From: at[half], Blocks: []uint64{1}}
+	if err := w.Truncate(ctx, c, keep); err != nil {
 		t.Fatal(err)
 	}
 	rest := uint64(len(at)-half) * uint64(frameSize(len(payload))+batchHeader)
-	near("truncated", w.Usage(c).Behind, rest)
+	near("truncated", w.Usage(c).HeldBack, rest)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,18 +76,18 @@ func TestUsageCountsBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ = claim(t, w, 1)
-	near("truncated and reopened", w.Usage(c).Behind, rest)
+	near("truncated and reopened", w.Usage(c).HeldBack, rest)
 
-	if err := w.Truncate(c, journal.Keep{From: at[len(at)-1]}); err != nil {
+	if err := w.Truncate(ctx, c, journal.Retain{From: at[len(at)-1]}); err != nil {
 		t.Fatal(err)
 	}
-	near("all but the last truncated", w.Usage(c).Behind, uint64(frameSize(len(payload))))
+	near("all but the last truncated", w.Usage(c).HeldBack, uint64(frameSize(len(payload))))
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A shard is the oldest if no other begins its replay earlier; ties count. What is
+// A shard holds the log back if no other begins its replay earlier; ties count. What is
 // reserved is the sum over all, and a claim that is void costs nothing.
 func TestUsageOfSeveralShards(t *testing.T) {
 	disk := vfs.NewMem()
@@ -98,17 +98,17 @@ func TestUsageOfSeveralShards(t *testing.T) {
 	last := appendOne(t, w, two, "second")
 	commit(t, w)
 	for _, c := range []journal.Claim{one, two} {
-		if err := w.Truncate(c, journal.Keep{From: at}); err != nil {
+		if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if a, b := w.Usage(one), w.Usage(two); !a.Oldest || !b.Oldest || a.Behind != b.Behind {
+	if a, b := w.Usage(one), w.Usage(two); a.HeldBack == 0 || a.HeldBack != b.HeldBack {
 		t.Errorf("both from the same place on: %+v and %+v", a, b)
 	}
-	if err := w.Truncate(one, journal.Keep{From: last}); err != nil {
+	if err := w.Truncate(ctx, one, journal.Retain{From: last}); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := w.Usage(one), w.Usage(two); a.Oldest || !b.Oldest || a.Behind >= b.Behind {
+	if a, b := w.Usage(one), w.Usage(two); a.HeldBack != 0 || b.HeldBack == 0 {
 		t.Errorf("the first from a later place on: %+v and %+v", a, b)
 	}
 	own := w.Usage(one).Reserved // what the log itself writes to truncate

@@ -62,10 +62,11 @@ type WAL struct {
 	log     tail
 	stock   stock
 	shards  map[journal.Shard]*shard
-	watched []*shard            // those of shards with a watcher, in order of their number
-	segs    map[uint64]*segment // every one that can be read, the active one included
-	status  journal.Status      // what watchers are told
-	changes uint64              // of status.Full and status.Busy, so that none is missed
+	watched []*shard               // those of shards with a watcher, in order of their number
+	ended   []func(journal.Status) // watchers of claims that have ended and were not told so
+	segs    map[uint64]*segment    // every one that can be read, the active one included
+	status  journal.Status         // what watchers are told
+	changes uint64                 // of status.Full and status.Busy, so that none is missed
 	stats   Stats
 	closed  bool
 }
@@ -97,6 +98,7 @@ type shard struct {
 	watch    func(journal.Status)
 	told     journal.Status // the last one that watch was given
 	changes  uint64         // of that status; whoever was refused meanwhile waits for a call
+	released bool           // its claim was, and no other has followed
 	reserved uint64         // bytes for upkeep that its owner may need at once
 }
 
@@ -210,7 +212,7 @@ func (w *WAL) owner(c journal.Claim) (*shard, error) {
 		return nil, err
 	}
 	s := w.shards[c.Shard]
-	if s == nil || s.Epoch != c.Epoch {
+	if s == nil || s.Epoch != c.Epoch || s.released {
 		return nil, journal.ErrFenced
 	}
 	return s, nil

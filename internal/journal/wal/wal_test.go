@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,9 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
+
+// ctx is that of calls that nothing ends.
+var ctx = context.Background()
 
 // TestMain lets more garbage gather: most tests make many small disks, and spend a
 // third of their time on collecting them otherwise.
@@ -45,7 +49,7 @@ func openWith(t testing.TB, fsys vfs.FS, opts Options) *WAL {
 // claim claims a shard and returns what it replays.
 func claim(t testing.TB, w *WAL, shard journal.Shard) (journal.Claim, []string) {
 	t.Helper()
-	c, records, err := journal.ClaimOne(w, shard)
+	c, records, err := journal.ClaimOne(ctx, w, shard)
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}
@@ -105,7 +109,7 @@ func TestReopenReplaysInOrder(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for i, p := range at {
-			b, err := w.Read(p, nil)
+			b, err := journal.ReadOne(ctx, w, p, nil)
 			if err != nil || string(b) != want[i] {
 				t.Fatalf("%s: record %d: got %q, %v", when, i, b, err)
 			}

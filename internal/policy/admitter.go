@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Ask is one message that wants in.
-type Ask struct {
-	Verdict
+// AdmitRequest is one message to be admitted.
+type AdmitRequest struct {
+	Classification
 	Bytes int64
 }
 
-// Decision is the answer for a batch. Without a refusal the batch is let in,
+// Decision is the answer for a batch. Without a refusal the batch is admitted,
 // after the evictions, if there are any.
 type Decision struct {
 	Refusal *Refusal
 	Evict   []Eviction
 }
 
-// OK reports whether the batch is let in.
+// OK reports whether the batch is admitted.
 func (d Decision) OK() bool { return d.Refusal == nil }
 
-// Refusal says who was turned away, why and for how long.
+// Refusal says which class was rejected, why and for how long.
 type Refusal struct {
 	Number     uint8  // of the class; zero for messages in none
 	Class      string // empty for messages in none
@@ -32,17 +32,17 @@ type Refusal struct {
 	RetryAfter time.Duration
 }
 
-// Eviction is what must go to make room: the oldest waiting messages of a class,
-// until at least Count of them and at least Bytes are gone.
+// Eviction is what must be removed first: the oldest ready messages of a class, until
+// at least Count of them and at least Bytes are removed.
 type Eviction struct {
 	Class uint8
 	Depth
 }
 
-// Gate lets messages into a queue or turns them away. It belongs to one goroutine
+// Admitter admits messages to a queue or rejects them. It belongs to one goroutine
 // at a time. Its memory is that of the classes and of the fair keys whose rate
 // was used recently.
-type Gate struct {
+type Admitter struct {
 	policy  *Policy
 	classes []*bucket          // by class number; nil has no rate
 	keys    map[string]*bucket // those that are not full
@@ -50,7 +50,7 @@ type Gate struct {
 	sweepAt int                // number of keys at which full ones are dropped
 	limited bool               // there are limits of depth to keep
 
-	claims []claim // of the batch that is being judged
+	claims []claim // of the batch that is being decided
 	batch  batch
 }
 
@@ -66,15 +66,15 @@ type claim struct {
 // worth it.
 const leastSweep = 64
 
-// NewGate returns the gate of a policy.
-func NewGate(p *Policy) *Gate {
-	g := &Gate{keys: map[string]*bucket{}, sweepAt: leastSweep}
+// NewAdmitter returns the admitter of a policy.
+func NewAdmitter(p *Policy) *Admitter {
+	g := &Admitter{keys: map[string]*bucket{}, sweepAt: leastSweep}
 	g.Replace(p)
 	return g
 }
 
 // Replace changes the policy. Rates that stay the same stay used up as they are.
-func (g *Gate) Replace(p *Policy) {
+func (g *Admitter) Replace(p *Policy) {
 	old, oldPolicy := g.classes, g.policy
 	g.policy = p
 	g.classes = make([]*bucket, len(p.Classes)+1)
@@ -98,10 +98,9 @@ func (g *Gate) Replace(p *Policy) {
 	}
 }
 
-// Admit decides about a batch, which is let in as a whole or not at all. What is
-// let in has used up its rates; Refund gives them back if it was not stored after
-// all.
-func (g *Gate) Admit(now time.Time, asks []Ask, d Depths) Decision {
+// Admit decides about a batch, which is admitted as a whole or not at all. An
+// admitted batch has used up its rates; Refund gives them back if it was not stored.
+func (g *Admitter) Admit(now time.Time, asks []AdmitRequest, d Depths) Decision {
 	defer g.forget()
 	for _, a := range asks {
 		g.want(now, a)
@@ -124,7 +123,7 @@ func (g *Gate) Admit(now time.Time, asks []Ask, d Depths) Decision {
 }
 
 // want notes what a message needs of its rates.
-func (g *Gate) want(now time.Time, a Ask) {
+func (g *Admitter) want(now time.Time, a AdmitRequest) {
 	if c := g.policy.class(a.Class); c != nil && c.Rate.PerSecond() > 0 {
 		if g.classes[a.Class] == nil {
 			g.classes[a.Class] = newBucket(now, c.Rate)
@@ -144,7 +143,7 @@ func (g *Gate) want(now time.Time, a Ask) {
 	g.touch(now, claim{b, a.Class, a.Key, true})
 }
 
-func (g *Gate) touch(now time.Time, c claim) {
+func (g *Admitter) touch(now time.Time, c claim) {
 	if c.wanted == 0 {
 		c.refill(now)
 		g.claims = append(g.claims, c)
@@ -153,7 +152,7 @@ func (g *Gate) touch(now time.Time, c claim) {
 }
 
 // keyRate returns the rate of a fair key; without fair keys there is none.
-func (g *Gate) keyRate(key string) Rate {
+func (g *Admitter) keyRate(key string) Rate {
 	if g.policy.FairKey == "" {
 		return Rate{}
 	}
@@ -165,7 +164,7 @@ func (g *Gate) keyRate(key string) Rate {
 
 // sweep drops the keys whose rate is not used, each time that their number has
 // doubled.
-func (g *Gate) sweep(now time.Time) {
+func (g *Admitter) sweep(now time.Time) {
 	if len(g.keys) < g.sweepAt {
 		return
 	}
@@ -179,11 +178,11 @@ func (g *Gate) sweep(now time.Time) {
 
 // tooFast refuses a batch whose rates are used up, for as long as the slowest of
 // them needs.
-func (g *Gate) tooFast() *Refusal {
+func (g *Admitter) tooFast() *Refusal {
 	var longest time.Duration
 	var worst claim
 	for _, c := range g.claims {
-		if wait := c.lacks(); wait > longest {
+		if wait := c.waitTime(); wait > longest {
 			longest, worst = wait, c
 		}
 	}
@@ -198,15 +197,15 @@ func (g *Gate) tooFast() *Refusal {
 }
 
 // known returns the number of a class, zero if the policy does not have it.
-func (g *Gate) known(class uint8) uint8 {
+func (g *Admitter) known(class uint8) uint8 {
 	if int(class) < len(g.classes) {
 		return class
 	}
 	return 0
 }
 
-// forget ends the judgement of a batch.
-func (g *Gate) forget() {
+// forget ends the decision about a batch.
+func (g *Admitter) forget() {
 	for _, c := range g.claims {
 		c.wanted = 0
 	}
@@ -215,9 +214,8 @@ func (g *Gate) forget() {
 	g.batch.end()
 }
 
-// Refund gives back the rates that a batch has used, if it was not stored after
-// it was let in.
-func (g *Gate) Refund(asks []Ask) {
+// Refund gives back the rates that an admitted batch has used, if it was not stored.
+func (g *Admitter) Refund(asks []AdmitRequest) {
 	for _, a := range asks {
 		if b := g.classes[g.known(a.Class)]; b != nil {
 			b.tokens = min(b.tokens+1, b.rate.Burst())

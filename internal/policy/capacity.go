@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// batch finds room for the messages of one batch, one after the other: each sees
-// those before it as if they were waiting already.
+// batch checks the limits for the messages of one batch, one after the other: each
+// counts those before it as if they were ready already.
 type batch struct {
 	policy *Policy
 	depths Depths
@@ -33,8 +33,8 @@ func (b *batch) end() {
 	*b = batch{added: b.added, evicted: b.evicted[:0]}
 }
 
-// fit finds room for a message, or says why there is none.
-func (b *batch) fit(a Ask) *Refusal {
+// fit checks the limits for a message, and rejects it if it exceeds one.
+func (b *batch) fit(a AdmitRequest) *Refusal {
 	c := b.policy.class(a.Class)
 	size := Depth{1, a.Bytes}
 	if c != nil {
@@ -52,11 +52,10 @@ func (b *batch) fit(a Ask) *Refusal {
 	return nil
 }
 
-// fitQueue keeps the watermarks. A message sees only what waits at its level or
-// above: for that it must stand back. What waits below it stands back itself, by
-// being evicted if its class says so; else the queue grows over the mark. So a
-// level is turned away only after every level below it.
-func (b *batch) fitQueue(a Ask, c *Class, size Depth) *Refusal {
+// fitQueue keeps the watermarks. Only messages at the same level or above count
+// against them. Lower classes with evict lose their oldest messages; without it, the
+// queue exceeds the watermark. So a level is rejected only if all lower levels are.
+func (b *batch) fitQueue(a AdmitRequest, c *Class, size Depth) *Refusal {
 	mark := b.policy.Watermarks
 	excess := b.total().plus(size).over(mark)
 	if excess == (Depth{}) {
@@ -81,7 +80,7 @@ func (b *batch) fitQueue(a Ask, c *Class, size Depth) *Refusal {
 func (b *batch) lower(level uint8) []uint8 {
 	var victims []uint8
 	for i, c := range b.policy.Classes {
-		if c.Shed == Evict && c.rank() < level && b.waiting(uint8(i+1)).Count > 0 {
+		if c.Overflow == Evict && c.rank() < level && b.waiting(uint8(i+1)).Count > 0 {
 			victims = append(victims, uint8(i+1))
 		}
 	}
@@ -94,7 +93,7 @@ func (b *batch) lower(level uint8) []uint8 {
 // rank returns the level of a class; one without a level of its own counts as
 // what most of its messages will have.
 func (c *Class) rank() uint8 {
-	if c.OwnLevel {
+	if c.LevelFromMessage {
 		return Unset
 	}
 	return c.Level
@@ -102,7 +101,7 @@ func (c *Class) rank() uint8 {
 
 // evictOwn makes room inside a class, if it says so and there is enough to evict.
 func (b *batch) evictOwn(class uint8, c *Class, excess Depth) bool {
-	if c == nil || c.Shed != Evict || !b.waiting(class).covers(excess) {
+	if c == nil || c.Overflow != Evict || !b.waiting(class).covers(excess) {
 		return false
 	}
 	b.evict(class, excess)
@@ -155,7 +154,7 @@ func (b *batch) withoutEvicted(d Depth, level uint8) Depth {
 	return d
 }
 
-// How long a sender is told to wait for room: by the speed at which messages
+// How long a rejected sender should wait: by the speed at which messages
 // leave if that is known, but never so long that nobody notices when it is gone.
 const (
 	retryUnknown  = time.Second
@@ -163,7 +162,7 @@ const (
 	retryLongest  = 30 * time.Second
 )
 
-func (b *batch) refuse(a Ask, reason string, excess Depth) *Refusal {
+func (b *batch) refuse(a AdmitRequest, reason string, excess Depth) *Refusal {
 	after := retryUnknown
 	if speed := b.depths.Leaving(); speed > 0 {
 		after = retryLongest

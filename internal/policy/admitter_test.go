@@ -13,16 +13,16 @@ import (
 
 var noon = time.Unix(1_800_000_000, 0)
 
-func asks(n int, class, level uint8, key string, bytes int64) []Ask {
-	all := make([]Ask, n)
+func asks(n int, class, level uint8, key string, bytes int64) []AdmitRequest {
+	all := make([]AdmitRequest, n)
 	for i := range all {
-		all[i] = Ask{Verdict{class, level, key}, bytes}
+		all[i] = AdmitRequest{Classification{class, level, key}, bytes}
 	}
 	return all
 }
 
 func TestRateOfAClass(t *testing.T) {
-	g := NewGate(parse(t, `{"classes": [{"name": "free", "level": 3, "rate": "10/s"}, {"name": "other", "level": 2}]}`))
+	g := NewAdmitter(parse(t, `{"classes": [{"name": "free", "level": 3, "rate": "10/s"}, {"name": "other", "level": 2}]}`))
 	if d := g.Admit(noon, asks(10, 1, 3, "", 1), new(Tally)); !d.OK() {
 		t.Fatalf("ten at once: %+v", d.Refusal)
 	}
@@ -43,7 +43,7 @@ func TestRateOfAClass(t *testing.T) {
 }
 
 func TestBatchLargerThanTheBurst(t *testing.T) {
-	g := NewGate(parse(t, `{"classes": [{"name": "free", "rate": "10/s"}]}`))
+	g := NewAdmitter(parse(t, `{"classes": [{"name": "free", "rate": "10/s"}]}`))
 	big := asks(25, 1, 4, "", 1)
 	if d := g.Admit(noon, big, new(Tally)); !d.OK() {
 		t.Fatalf("a full bucket turns a large batch away: %+v", d.Refusal)
@@ -55,7 +55,7 @@ func TestBatchLargerThanTheBurst(t *testing.T) {
 }
 
 func TestBatchIsLetInAsAWhole(t *testing.T) {
-	g := NewGate(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "2/s"}, "classes": [{"name": "a", "rate": "10/s"}]}`))
+	g := NewAdmitter(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "2/s"}, "classes": [{"name": "a", "rate": "10/s"}]}`))
 	mixed := append(asks(2, 1, 4, "x", 1), asks(3, 1, 4, "y", 1)...) // y may owe: three of a burst of two
 	if d := g.Admit(noon, mixed, new(Tally)); !d.OK() {
 		t.Fatalf("first: %+v", d.Refusal)
@@ -71,7 +71,7 @@ func TestBatchIsLetInAsAWhole(t *testing.T) {
 }
 
 func TestRefund(t *testing.T) {
-	g := NewGate(parse(t, `{"fairKey": "t", "keys": [{"key": "x", "rate": "3/s"}], "classes": [{"name": "a", "rate": "3/s"}]}`))
+	g := NewAdmitter(parse(t, `{"fairKey": "t", "keys": [{"key": "x", "rate": "3/s"}], "classes": [{"name": "a", "rate": "3/s"}]}`))
 	batch := asks(3, 1, 4, "x", 1)
 	for range 5 {
 		if d := g.Admit(noon, batch, new(Tally)); !d.OK() {
@@ -79,8 +79,8 @@ func TestRefund(t *testing.T) {
 		}
 		g.Refund(batch)
 	}
-	g.Refund(batch)                                                            // more than was taken
-	for _, one := range [][]Ask{asks(1, 1, 4, "", 1), asks(1, 0, 4, "x", 1)} { // of the class, of the key
+	g.Refund(batch)                                                                     // more than was taken
+	for _, one := range [][]AdmitRequest{asks(1, 1, 4, "", 1), asks(1, 0, 4, "x", 1)} { // of the class, of the key
 		for range 3 {
 			g.Admit(noon, one, new(Tally))
 		}
@@ -95,7 +95,7 @@ func TestRateHolds(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		rate := Rate{float64(1 + random.IntN(50)), []time.Duration{time.Second, time.Minute}[random.IntN(2)]}
-		g := NewGate(parse(t, fmt.Sprintf(`{"classes": [{"name": "a", "rate": "%v"}]}`, rate)))
+		g := NewAdmitter(parse(t, fmt.Sprintf(`{"classes": [{"name": "a", "rate": "%v"}]}`, rate)))
 		now, sent, largest := noon, 0.0, 0
 		for range 500 {
 			now = now.Add(time.Duration(random.Int64N(int64(rate.Per) / 10)))
@@ -118,7 +118,7 @@ func TestRateHolds(t *testing.T) {
 }
 
 func TestMemoryIsThatOfActiveKeys(t *testing.T) {
-	g := NewGate(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "10/s"}}`))
+	g := NewAdmitter(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "10/s"}}`))
 	now := noon
 	for i := range 10_000 {
 		now = now.Add(10 * time.Millisecond) // a key is full again after 0.1 s
@@ -130,7 +130,7 @@ func TestMemoryIsThatOfActiveKeys(t *testing.T) {
 }
 
 func TestLimitOfAClass(t *testing.T) {
-	g := NewGate(parse(t, `{"classes": [
+	g := NewAdmitter(parse(t, `{"classes": [
 		{"name": "r", "level": 3, "limit": 3, "shed": "refuse"},
 		{"name": "e", "level": 3, "limit": 3, "bytes": 100, "shed": "evict"}]}`))
 	var d Tally
@@ -147,7 +147,7 @@ func TestLimitOfAClass(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		batch []Ask
+		batch []AdmitRequest
 		want  []Eviction
 	}{
 		{"two of e", asks(2, 2, 3, "", 10), []Eviction{{2, Depth{2, 0}}}},
@@ -197,7 +197,7 @@ func TestWatermark(t *testing.T) {
 		{"no class, by its own level", "refuse", "refuse", fill(3, 3, 4), 0, 0, true, 0, 0},
 		{"no class, but a high level", "refuse", "refuse", fill(3, 3, 4), 0, 9, false, 0, 0},
 	} {
-		g := NewGate(parse(t, fmt.Sprintf(three, tt.mid, tt.low)))
+		g := NewAdmitter(parse(t, fmt.Sprintf(three, tt.mid, tt.low)))
 		got := g.Admit(noon, asks(1, tt.class, tt.level, "", 1), tt.depths)
 		var want []Eviction
 		if tt.count > 0 {
@@ -210,7 +210,7 @@ func TestWatermark(t *testing.T) {
 }
 
 func TestNobodyMakesRoomForTheSameLevel(t *testing.T) {
-	g := NewGate(parse(t, `{"watermarks": {"depth": 10}, "classes": [
+	g := NewAdmitter(parse(t, `{"watermarks": {"depth": 10}, "classes": [
 		{"name": "a", "level": 5, "when": "a = 1"}, {"name": "b", "level": 5, "when": "a = 2", "shed": "evict"}, {"name": "low", "level": 2}]}`))
 	d := new(Tally)
 	for range 5 {
@@ -234,7 +234,7 @@ func TestLowestIsTurnedAwayFirst(t *testing.T) {
 			classes = append(classes, fmt.Sprintf(`{"name": "c%d", "level": %d, "when": "a = %d", "shed": %q}`, i, 2*i+1, i, shed))
 		}
 		mark := 1 + random.IntN(30)
-		g := NewGate(parse(t, fmt.Sprintf(`{"watermarks": {"depth": %d}, "classes": [%s]}`, mark, strings.Join(classes, ","))))
+		g := NewAdmitter(parse(t, fmt.Sprintf(`{"watermarks": {"depth": %d}, "classes": [%s]}`, mark, strings.Join(classes, ","))))
 		d := new(Tally)
 		for range 200 {
 			refused := false
@@ -264,7 +264,7 @@ func TestLowestIsTurnedAwayFirst(t *testing.T) {
 }
 
 func TestReplaceKeepsWhatIsUsedUp(t *testing.T) {
-	g := NewGate(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "1/s"}, "classes": [{"name": "a", "rate": "5/s"}]}`))
+	g := NewAdmitter(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "1/s"}, "classes": [{"name": "a", "rate": "5/s"}]}`))
 	g.Admit(noon, asks(5, 1, 4, "x", 1), new(Tally))
 	g.Replace(parse(t, `{"fairKey": "t", "keyDefaults": {"rate": "9/s"}, "classes": [{"name": "new", "when": "a = 1"}, {"name": "a", "rate": "5/s"}]}`))
 	if g.Admit(noon, asks(1, 2, 4, "", 1), new(Tally)).OK() {
@@ -276,7 +276,7 @@ func TestReplaceKeepsWhatIsUsedUp(t *testing.T) {
 }
 
 func BenchmarkAdmit(b *testing.B) {
-	g := NewGate(parse(b, `{"fairKey": "t", "keyDefaults": {"rate": "1000000/s"}, "watermarks": {"depth": 100},
+	g := NewAdmitter(parse(b, `{"fairKey": "t", "keyDefaults": {"rate": "1000000/s"}, "watermarks": {"depth": 100},
 		"classes": [{"name": "a", "rate": "1000000000/s", "limit": 1000}]}`))
 	batch, d, now := asks(1, 1, 4, "x", 1), new(Tally), noon
 	b.ReportAllocs()
