@@ -70,7 +70,7 @@ func TestExportIsWhatApplyReads(t *testing.T) {
 	c := startCLI(t, wanted+`
       - name: both
         requiresSession: true
-        policy: {discipline: aging, aging: {every: 1m, upTo: 9}}
+        policy: {discipline: aging, aging: {interval: 1m, maxLevel: 9}}
         rules:
           - {name: a, filter: {sql: "x = @y", parameters: {y: 5}}, action: "SET z = 1"}
           - {name: b, filter: {correlation: {label: invoice, properties: {eu: true}}}}
@@ -167,7 +167,7 @@ func TestConfigCheck(t *testing.T) {
 	sql := c.file("topics:\n- {name: t, subscriptions: [{name: s, rules: [{name: r, filter: 'a =', action: 'SET'}]}]}\n")
 	c.fails(exitFailed, "f.yaml:2:65: topics[0].subscriptions[0].rules[0].filter: 1:4: found the end of the text", "config", "check", sql)
 	c.fails(exitFailed, "has 2 faults", "config", "check", sql)
-	aging := c.file("queues: [{name: q, policy: {discipline: aging, aging: {every: 1m, upTo: 9}}}]")
+	aging := c.file("queues: [{name: q, policy: {discipline: aging, aging: {interval: 1m, maxLevel: 9}}}]")
 	if text := c.do("config", "check", aging); !strings.HasPrefix(text, "q:\n  ") {
 		t.Errorf("what follows from a policy is not told: %s", text)
 	}

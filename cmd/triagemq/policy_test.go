@@ -35,9 +35,9 @@ func TestPolicyCheckTellsLinesAndConsequences(t *testing.T) {
 	if o.code != exitUsage {
 		t.Errorf("code %d, want %d", o.code, exitUsage)
 	}
-	wantParts(t, o.err, ":4:12: classes[0].level: ", ":5:11: classes[0].when: ", "aging.every: missing")
+	wantParts(t, o.err, ":4:12: classes[0].level: ", ":5:11: classes[0].when: ", "aging.interval: missing")
 
-	good := c.policyFile("discipline: aging\naging: {every: 1m, upTo: 8}\nclasses:\n" +
+	good := c.policyFile("discipline: aging\naging: {interval: 1m, maxLevel: 8}\nclasses:\n" +
 		"  - {name: high, level: 8, when: \"p = 'h'\"}\n  - {name: low, level: 3, objective: {wait: 10s}}\n")
 	out := c.do("policy", "check", good)
 	wantParts(t, out, "class low (level 3): later messages go ahead of it only if", ":5:", "shorter than the lock of 1m")

@@ -117,7 +117,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
-	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.Within.String(), pos.Saturated
+	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.LevelOrder.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
 	if l := pos.Lift; l.Seq != 0 {
 		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}

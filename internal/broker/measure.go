@@ -102,7 +102,7 @@ func (w *watch) look(now time.Time, q *queue.Queue) []objective.Change {
 	changes := append(w.meter.Tick(now), w.crowding(now, q)...)
 	restless := false
 	for _, c := range w.policy.Classes {
-		restless = restless || c.Objective.Wait > 0 || c.Expected != (policy.Rate{})
+		restless = restless || c.Objective.Wait > 0 || c.ExpectedRate != (policy.Rate{})
 	}
 	restless = (restless || w.policy.Saturation.Oldest > 0) && q.Counts().Ready > 0
 	for _, state := range w.meter.States {

@@ -227,7 +227,7 @@ func (d *definition) arrival(m *message.Message, hops uint8) queue.Arrival {
 		TTL: lifetime(m), Hops: hops,
 	}
 	a.Session, a.InSession = m.SessionID()
-	if lent, ok := m.Inherited(); ok && d.worth.policy.Within != ordering.Lifo { // there age is no merit
+	if lent, ok := m.Inherited(); ok && d.worth.policy.LevelOrder != ordering.Lifo { // there age is no merit
 		a.Since = lent.Since
 	}
 	if d.queue.RequiresDuplicateDetection {
