@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package brokertest is a broker without a wire, for the tests of the rooms that
+// Package brokertest is a broker without a wire, for the tests of the packages that
 // stand on it.
 //
 // # Concurrency

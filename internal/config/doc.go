@@ -9,11 +9,11 @@
 //
 // Every fault of a file is reported at once, with line, column and what was
 // expected. Unknown keys are faults. A value that Load or Parse returned is
-// complete: nothing in it has to be checked again, except what other rooms parse
+// complete: nothing in it has to be checked again, except what other packages parse
 // (SQL, policies); they can ask [Config.Fault] where a thing was written.
 //
-// A zero setting means the default of the room that uses it; here only what no
-// other room decides has one. Entities are kept as they were written, without
+// A zero setting means the default of the package that uses it; here only what no
+// other package decides has one. Entities are kept as they were written, without
 // their defaults, so that what a file leaves out can be told from what it sets.
 //
 // # Format

@@ -58,8 +58,8 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// arrowFaults reports every import that the table does not allow.
-func arrowFaults(pkgs []pkg) []string {
+// importFaults reports every import that the table does not allow.
+func importFaults(pkgs []pkg) []string {
 	var faults []string
 	for _, p := range pkgs {
 		r, ok := ruleOf(p.name())
@@ -146,10 +146,10 @@ func report(t *testing.T, faults []string) {
 	}
 }
 
-func TestArrows(t *testing.T)      { report(t, arrowFaults(list(t))) }
+func TestImports(t *testing.T)     { report(t, importFaults(list(t))) }
 func TestPackageDocs(t *testing.T) { report(t, docFaults(list(t))) }
 
-func TestArrowsNoticeWhatIsForbidden(t *testing.T) {
+func TestImportsNoticeWhatIsForbidden(t *testing.T) {
 	of := func(name string, imports ...string) []pkg {
 		return []pkg{{ImportPath: module + "/" + name, Name: path.Base(name), Imports: imports}}
 	}
@@ -173,7 +173,7 @@ func TestArrowsNoticeWhatIsForbidden(t *testing.T) {
 		{of("examples/other", module+"/internal/broker"), "examples/other imports broker"},
 		{of("internal/util"), "util has no row"},
 	} {
-		got := strings.Join(arrowFaults(c.pkgs), "\n")
+		got := strings.Join(importFaults(c.pkgs), "\n")
 		if got == "" != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%v: faults %q, want %q", c.pkgs, got, c.want)
 		}
