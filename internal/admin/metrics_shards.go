@@ -15,6 +15,7 @@ var (
 	shardLongest  = prometheus.NewDesc("triagemq_shard_step_longest_seconds", "The longest step since the start.", shardLabels, nil)
 	shardSnaps    = prometheus.NewDesc("triagemq_shard_snapshots_total", "Snapshots begun, those before the last start included.", shardLabels, nil)
 	shardWritten  = prometheus.NewDesc("triagemq_shard_written_bytes_total", "Bytes of records appended to the log, and replayed at the start.", shardLabels, nil)
+	shardMoved    = prometheus.NewDesc("triagemq_shard_moved", "1 if another process has taken over the shard, which is not served here any more.", shardLabels, nil)
 	shardSnapshot = prometheus.NewDesc("triagemq_shard_snapshot_bytes_total", "Those of them that were written for snapshots.", shardLabels, nil)
 )
 
@@ -23,7 +24,7 @@ type shardCollector struct{ Parts }
 
 // Describe tells the names.
 func (c *shardCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{shardSteps, shardLongest, shardSnaps, shardWritten, shardSnapshot} {
+	for _, d := range []*prometheus.Desc{shardSteps, shardLongest, shardSnaps, shardWritten, shardSnapshot, shardMoved} {
 		to <- d
 	}
 }
@@ -44,6 +45,7 @@ func (c *shardCollector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(shardLongest, prometheus.GaugeValue, st.LongestStep.Seconds(), label)
 		to <- prometheus.MustNewConstMetric(shardSnaps, prometheus.CounterValue, float64(st.Snapshots), label)
 		to <- prometheus.MustNewConstMetric(shardWritten, prometheus.CounterValue, float64(st.Written), label)
+		to <- prometheus.MustNewConstMetric(shardMoved, prometheus.GaugeValue, oneIf(st.Moved), label)
 		to <- prometheus.MustNewConstMetric(shardSnapshot, prometheus.CounterValue, float64(st.SnapshotBytes), label)
 	}
 }

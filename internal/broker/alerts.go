@@ -60,13 +60,12 @@ func (b *Broker) OnAlert(fn func(Alert)) {
 	b.alerts.hooks = append(b.alerts.hooks, fn)
 }
 
-// raise hands over what has changed. It is called on a shard's goroutine and
-// never blocks.
+// raise hands over what has changed in a queue; nil is one that is gone. It never blocks.
 func (b *Broker) raise(n *node, changes []objective.Change) {
-	if len(changes) == 0 {
+	if n == nil || len(changes) == 0 {
 		return
 	}
-	hook := n.watch.policy.Alerts
+	hook := n.def.Load().worth.policy.Alerts
 	var as []Alert
 	for _, c := range changes {
 		as = append(as, Alert{

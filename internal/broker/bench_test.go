@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/triagemq/triagemq/internal/policy"
-	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // tenClasses is a policy whose first nine conditions fail for a message of the
@@ -38,26 +35,5 @@ func BenchmarkClassify(b *testing.B) {
 		if v := c.verdict(m); v.Class != 10 {
 			b.Fatalf("class %d", v.Class)
 		}
-	}
-}
-
-// BenchmarkWatch is what measuring one message costs, from its arrival to its
-// settlement: in, out and done.
-func BenchmarkWatch(b *testing.B) {
-	w := newWatch(tenClasses(b))
-	now := time.Unix(1_700_000_000, 0)
-	q := queue.New(queue.Config{LockFor: time.Minute}, 1)
-	as := []queue.Arrival{{Level: 3, Class: 10, Body: queue.Ref{At: 1, Size: 256}}}
-	d := queue.Delivery{Token: queue.Token{Seq: 1, Nonce: 1}, Class: 10, First: true, EnqueuedAt: now}
-	s := queue.Settled{Class: 10, EnqueuedAt: now, LockedAt: now}
-	b.ReportAllocs()
-	for b.Loop() {
-		now = now.Add(8 * time.Microsecond)
-		if _, err := w.Admit(now, q, as); err != nil {
-			b.Fatal(err)
-		}
-		w.Arrived(now, as)
-		w.Delivered(now, &d)
-		w.Settled(now, shard.Complete, s)
 	}
 }

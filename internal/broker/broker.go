@@ -116,16 +116,6 @@ func (b *Broker) recoverShard(s *shard.Shard) error {
 		}
 		n.def.Store(f.def)
 		b.nodes[entity.Key(n.path)] = n
-		if n.kind == KindTopic {
-			continue
-		}
-		n.watch = newWatch(f.def.worth.policy)
-		if err := n.watch.restore(f.Note); err != nil {
-			b.log.Warn("measurements are lost", "entity", n.path, "err", err)
-		}
-		if err := s.Observe(n.id, shard.Main, n.watch); err != nil {
-			return fmt.Errorf("recover %q: %w", f.Name, err)
-		}
 	}
 	return nil
 }
@@ -346,23 +336,14 @@ func (b *Broker) create(n *node, def *definition) error {
 	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
 		return invalid(err)
 	}
-	answer := make(chan error, 1)
-	err = n.shard.Define(shard.Definition{
-		Name: n.path, Meta: meta, Sessions: def.queue.RequiresSession,
-	}, def.configs(), func(id shard.ID, err error) {
-		n.id = id
-		answer <- err
+	n.id, err = shard.Finish(n.shard, shard.Define{
+		Definition: shard.Definition{Name: n.path, Meta: meta, Sessions: def.queue.RequiresSession},
+		Configs:    def.configs(),
 	})
 	if err != nil {
-		return err
-	}
-	if err := <-answer; err != nil {
 		return fmt.Errorf("create %q: %w", n.path, translate(err))
 	}
 	n.def.Store(def)
-	if err := b.watchOver(n); err != nil {
-		return err
-	}
 	b.mu.Lock()
 	b.nodes[entity.Key(n.path)] = n
 	b.mu.Unlock()
@@ -392,17 +373,8 @@ func (b *Broker) redefine(n *node, def definition) error {
 			return invalid(err)
 		}
 	}
-	answer := make(chan error, 1)
-	if err := n.shard.Redefine(n.id, meta, def.configs(), func(err error) { answer <- err }); err != nil {
-		return err
-	}
-	if err := <-answer; err != nil {
+	if _, err := shard.Finish(n.shard, shard.Configure{ID: n.id, Meta: meta, Configs: def.configs()}); err != nil {
 		return fmt.Errorf("update %q: %w", n.path, translate(err))
-	}
-	if def.worth != before.worth {
-		if err := b.rewatch(n, def.worth.policy); err != nil {
-			return err
-		}
 	}
 	n.def.Store(&def)
 	b.movers.watch(n)
@@ -417,23 +389,20 @@ func (b *Broker) redefine(n *node, def definition) error {
 }
 
 // remove drops entities that live in one shard. It is called within change.
-func (b *Broker) remove(ns ...*node) error { return b.removeIf(nil, ns...) }
-
-// removeIf is remove if check returns nil, on the shard's goroutine and with nothing
-// in between; otherwise it returns the error.
-func (b *Broker) removeIf(check func(*shard.Tx) error, ns ...*node) error {
-	ids := make([]shard.ID, len(ns))
-	for i, n := range ns {
-		ids[i] = n.id
+func (b *Broker) remove(ns ...*node) error {
+	o := shard.Drop{}
+	for _, n := range ns {
+		o.IDs = append(o.IDs, n.id)
 	}
-	reason := fmt.Errorf("%w: %q was deleted", ErrNotFound, ns[0].path)
-	answer := make(chan error, 1)
-	if err := ns[0].shard.DropIf(ids, check, reason, func(err error) { answer <- err }); err != nil {
-		return err
-	}
-	if err := <-answer; err != nil {
+	if _, err := shard.Finish(ns[0].shard, o); err != nil {
 		return fmt.Errorf("delete %q: %w", ns[0].path, err)
 	}
+	b.forget(ns)
+	return nil
+}
+
+// forget takes entities that were dropped out of the catalog.
+func (b *Broker) forget(ns []*node) {
 	b.mu.Lock()
 	for _, n := range ns {
 		delete(b.nodes, entity.Key(n.path))
@@ -443,7 +412,6 @@ func (b *Broker) removeIf(check func(*shard.Tx) error, ns ...*node) error {
 		b.movers.unwatch(n)
 	}
 	b.tellChanged(ns[0]) // the others are its subscriptions
-	return nil
 }
 
 // invalid says that a definition cannot be accepted, and every reason.

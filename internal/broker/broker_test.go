@@ -19,6 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -48,7 +49,7 @@ func startWith(t testing.TB, disk vfs.FS, o wal.Options) *rig {
 	}
 	var shards []*shard.Shard
 	for i := range 2 {
-		s, err := shard.Open(context.Background(), w, journal.Shard(i), shard.Options{})
+		s, err := shard.Open(context.Background(), w, journal.Shard(i), shard.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
 		if err != nil {
 			t.Fatalf("open shard %d: %v", i, err)
 		}

@@ -5,7 +5,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/queue"
@@ -40,12 +39,7 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 			distinct = append(distinct, seq)
 		}
 	}
-	var ds []Delivery
-	err = n.shard.Call(ctx, func(tx *shard.Tx) error {
-		var err error
-		ds, err = lockDeferred(tx, n.id, part, distinct, o.Session)
-		return err
-	})
+	ds, err := shard.Do(ctx, n.shard, shard.LockDeferred{Queue: n.queue(part), Seqs: distinct, Session: o.Session})
 	switch {
 	case err != nil:
 		Return(ds) // it may have been run, though nobody waited
@@ -58,57 +52,6 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 		return nil, err
 	}
 	return takeForGood(ctx, ds)
-}
-
-// lockDeferred locks messages. Whether it can is found out before the first of them
-// is.
-func lockDeferred(tx *shard.Tx, id shard.ID, part shard.Part, seqs []queue.SeqNo, session queue.SessionLock) ([]Delivery, error) {
-	q, err := tx.Inspect(id, part)
-	if err != nil {
-		return nil, err
-	}
-	w := queue.Want{Session: session}
-	inSession := session != queue.SessionLock{}
-	if inSession && !q.HoldsSession(tx.Now(), session) {
-		return nil, ErrSessionLockLost
-	}
-	if q.Config().ReceivePaused {
-		return nil, queue.ErrReceivePaused
-	}
-	var expired []queue.SeqNo
-	for _, seq := range seqs {
-		d, ok := q.Lookup(seq)
-		if !ok || d.State != queue.Deferred || inSession && d.Session != session.ID {
-			return nil, fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
-		}
-		if !d.ExpiresAt.IsZero() && !d.ExpiresAt.After(tx.Now()) {
-			expired = append(expired, seq)
-		}
-	}
-	if len(expired) > 0 {
-		seqs = expired // to ask for them is what removes them; each is not found
-	}
-	var ds []Delivery
-	err = tx.Apply(id, part, func(q *queue.Queue, out *queue.Effects) error {
-		var notFound error
-		for _, seq := range seqs {
-			qd, err := q.TakeSeq(tx.Now(), seq, w, out)
-			if errors.Is(err, queue.ErrNotFound) {
-				notFound = fmt.Errorf("%w: deferred message %d", ErrMessageNotFound, seq)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			d, err := tx.Delivery(id, part, qd)
-			if err != nil {
-				return err
-			}
-			ds = append(ds, d)
-		}
-		return notFound
-	})
-	return ds, err
 }
 
 // load reads as many of the messages as may be taken for good. The others go back.

@@ -37,9 +37,9 @@
 // # Policies
 //
 // A queue or subscription may have a policy: it is compiled into the definition,
-// classifies each message as it is sent, and gives the queue machine its order. A
-// watch on the shard's goroutine turns arrivals away as the policy asks and
-// measures what becomes of the others. A policy that changes holds for the next
+// classifies each message as it is sent, and gives the queue machine its order. The
+// shard makes a monitor from it, which turns arrivals away as the policy asks and
+// measures what becomes of the others; see package monitor. A policy that changes holds for the next
 // message at once; what waits is classified anew by a worker of the broker, in
 // chunks, and a definition says by which revision that was last done, so that a
 // restart goes on with it.
@@ -60,8 +60,7 @@
 // All methods may be called from any goroutine. Changes of entities are made one
 // at a time. Send, Settle, Allow and Drain never block. Run owns the workers of
 // the movers, the timer of idle entities, the looks at what was measured, the worker that
-// classifies anew, and the telling of alerts. The fields of a watch belong to the
-// goroutine of its shard.
+// classifies anew, and the telling of alerts.
 //
 // # Not here
 //

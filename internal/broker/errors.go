@@ -64,26 +64,15 @@ var (
 var (
 	// ErrBusy means that the broker has more work queued than it accepts.
 	ErrBusy = shard.ErrBusy
+	// ErrMoved means that another owner has claimed the history that has the
+	// entity. This broker does not serve it any more, and goes on with others.
+	ErrMoved = shard.ErrMoved
 	// ErrStopping means that the broker is going down.
 	ErrStopping = shard.ErrStopped
 )
 
 // ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
-type ThrottledError struct {
-	Class      string // empty for messages in none
-	Reason     string
-	RetryAfter float64 // seconds
-}
-
-func (e *ThrottledError) Error() string {
-	who := "messages in no class are"
-	if e.Class != "" {
-		who = fmt.Sprintf("class %q is", e.Class)
-	}
-	return fmt.Sprintf("broker: %s turned away for now: %s; retry after %.1fs", who, e.Reason, e.RetryAfter)
-}
-
-func (e *ThrottledError) Unwrap() error { return ErrBusy }
+type ThrottledError = shard.ThrottledError
 
 // translate turns what a machine says about being paused into the broker's word
 // for it.

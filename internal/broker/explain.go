@@ -75,41 +75,19 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 		return Explanation{}, err
 	}
 	def := n.def.Load()
-	var d Delivery
-	x := Explanation{Entity: n.path, Seq: seq}
-	found := queue.Explain{Seq: seq}
-	rate := 0.0
-	err = n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
-		q, err := tx.Inspect(n.id, part)
-		if err != nil {
-			return false, err
-		}
-		done, err := q.Explain(tx.Now(), &found, tx.Visits())
-		if err != nil {
-			return false, fmt.Errorf("message %d of %q: %w", seq, n.path, err)
-		}
-		if !done {
-			return false, nil
-		}
-		if part == shard.Main {
-			rate = n.watch.done.Estimate(tx.Now())
-		}
-		x.At, x.Consumers = tx.Now().UTC(), tx.Consumers(n.id, part)
-		d, err = tx.Delivery(n.id, part, found.Position.Delivery)
-		return true, err
-	})
+	found, err := shard.Do(ctx, n.shard, shard.Explain{Queue: n.queue(part), Seq: seq})
 	if err != nil {
 		return Explanation{}, err
 	}
-	pos := found.Position
-	m, err := d.Message()
+	m, err := found.Message.Message()
 	if err != nil {
 		return Explanation{}, err
 	}
-	x.stand(pos, def.worth.policy)
-	x.Why = why(m, d, def.worth)
-	x.hold(pos, def)
-	x.estimate(pos, rate)
+	x := Explanation{Entity: n.path, Seq: seq, At: found.At.UTC(), Consumers: found.Consumers}
+	x.stand(found.Position, def.worth.policy)
+	x.Why = why(m, found.Message, def.worth)
+	x.hold(found.Position, def)
+	x.estimate(found.Position, found.Rate)
 	return x, nil
 }
 

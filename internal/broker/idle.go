@@ -5,6 +5,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,9 +14,6 @@ import (
 )
 
 const reapEvery = 10 * time.Second
-
-// errInUse says that an entity that seemed idle is not.
-var errInUse = errors.New("broker: entity is in use")
 
 // reap deletes entities that nobody has used for as long as they allow. What
 // happened before this process started is not known, so the start counts as use. So
@@ -72,7 +70,7 @@ func (b *Broker) expire(ctx context.Context, n *node, since time.Time) {
 		if n.kind == KindTopic {
 			subs = b.subscriptions(n)
 		}
-		err := b.removeIf(func(tx *shard.Tx) error { return n.checkIdle(tx, since, subs) }, append([]*node{n}, subs...)...)
+		err := b.removeIdle(n, subs, since)
 		if err == nil && n.kind == KindSubscription {
 			err = b.reroute(n.topic)
 		}
@@ -81,59 +79,28 @@ func (b *Broker) expire(ctx context.Context, n *node, since time.Time) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, errInUse) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, shard.ErrInUse) && ctx.Err() == nil {
 		b.log.LogAttrs(ctx, slog.LevelWarn, "idle entity not deleted",
 			slog.String("entity", n.path), slog.Any("err", err))
 	}
 }
 
-// checkIdle returns errInUse if an entity, or one of its subscriptions, is in use:
-// then it is looked at again when it may have outlived that.
-func (n *node) checkIdle(tx *shard.Tx, since time.Time, subs []*node) error {
-	now, accessed := tx.Now(), n.accessed.Load()
-	used := n.used(since)
-	for _, at := range append([]*node{n}, subs...) {
-		last, err := at.lastUse(tx, now)
-		if err != nil {
-			return err
-		}
-		if used = at.used(used); last.After(used) {
-			used = last
-		}
+// removeIdle drops an entity and its subscriptions, unless one of them is in use,
+// which is shard.ErrInUse: then it is looked at again when it may have outlived that.
+func (b *Broker) removeIdle(n *node, subs []*node, since time.Time) error {
+	accessed, ns := n.accessed.Load(), append([]*node{n}, subs...)
+	o := shard.DropIdle{LastUse: since, Limit: n.def.Load().queue.AutoDeleteOnIdle.Std()}
+	for _, at := range ns {
+		o.LastUse = at.used(o.LastUse)
+		o.Entities = append(o.Entities, shard.IdleEntity{ID: at.id, Topic: at.kind == KindTopic, Arrivals: at.kind == KindQueue})
 	}
-	if used.After(n.used(since)) {
-		n.accessed.CompareAndSwap(accessed, used.UnixMilli()) // unless it is used at this moment
-	}
-	if !n.outlived(since, now) {
-		return errInUse
-	}
-	return nil
-}
-
-// lastUse returns when an entity was last used as its messages and consumers tell:
-// now, if somebody receives from it, be it a mover that forwards, or if it has
-// accepted messages whose time has yet to come.
-func (n *node) lastUse(tx *shard.Tx, now time.Time) (time.Time, error) {
-	q, err := tx.Inspect(n.id, shard.Main)
+	last, err := shard.Finish(n.shard, o)
 	if err != nil {
-		return time.Time{}, err
-	}
-	c := q.Counts()
-	readers := tx.Consumers(n.id, shard.DeadLetter) + tx.Consumers(n.id, shard.TransferDeadLetter)
-	switch n.kind {
-	case KindTopic: // its own mover is no use, but what it has yet to publish
-		if readers > 0 || c.Total() > 0 {
-			return now, nil
+		if last.After(n.used(since)) {
+			n.accessed.CompareAndSwap(accessed, last.UnixMilli()) // unless it is used at this moment
 		}
-	default:
-		if readers+tx.Consumers(n.id, shard.Main) > 0 || c.Scheduled > 0 {
-			return now, nil
-		}
+		return fmt.Errorf("delete %q: %w", n.path, err)
 	}
-	if n.kind == KindQueue { // the last to arrive may have waited for its time
-		if d, ok := q.Lookup(q.Last()); ok {
-			return d.EnqueuedAt, nil
-		}
-	}
-	return time.Time{}, nil
+	b.forget(ns)
+	return nil
 }

@@ -11,10 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/limits"
-	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -27,13 +24,7 @@ func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, 
 		return err
 	}
 	if n.inSessions(part) {
-		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
-			q, err := tx.Inspect(n.id, part)
-			if err != nil {
-				return err
-			}
-			return fenced(q, tx.Now(), tokens, held)
-		})
+		_, err := shard.Do(ctx, n.shard, shard.CheckSessionLocks{Queue: n.queue(part), Tokens: tokens, Sessions: held})
 		if err != nil {
 			return err
 		}
@@ -70,47 +61,14 @@ func (n *node) inSessions(part shard.Part) bool {
 	return part == shard.Main && n.def.Load().queue.RequiresSession
 }
 
-// fenced reports that messages are in sessions of which held has no lock that is still
-// good. Messages that are gone are left to who looks for them next.
-func fenced(q *queue.Queue, now time.Time, tokens []queue.Token, held []queue.SessionLock) error {
-	mine := make(map[string]bool, len(held))
-	for _, l := range held {
-		mine[l.ID] = mine[l.ID] || q.HoldsSession(now, l)
-	}
-	for _, t := range tokens {
-		if d, ok := q.Lookup(t.Seq); ok && !mine[d.Session] {
-			return ErrSessionLockLost
-		}
-	}
-	return nil
-}
-
 // Renew extends message locks and returns until when each holds. For held see Settle.
 func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, held ...queue.SessionLock) ([]time.Time, error) {
 	n, part, err := b.readable(addr)
 	if err != nil {
 		return nil, err
 	}
-	until := make([]time.Time, len(tokens))
-	err = b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) error {
-		if part == shard.Main {
-			n.watch.count(tx.Now(), objective.Renew, len(tokens))
-		}
-		if n.inSessions(part) {
-			if err := fenced(q, tx.Now(), tokens, held); err != nil {
-				return err
-			}
-		}
-		for i, t := range tokens {
-			at, err := q.Renew(tx.Now(), t)
-			if err != nil {
-				return err
-			}
-			until[i] = at
-		}
-		return nil
-	})
-	return until, err
+	until, err := shard.Do(ctx, n.shard, shard.Renew{Queue: n.queue(part), Tokens: tokens, Sessions: held})
+	return until, translate(err)
 }
 
 // Peek shows messages in the order of their numbers, from the first that is not
@@ -121,44 +79,20 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 		return nil, err
 	}
 	n.touch(b.clock.Now())
-	part := shard.Part(sub)
-	var ds []Delivery
-	p := queue.Peek{From: from, Session: session}
-	begun := false
-	err = n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
-		q, err := tx.Inspect(n.id, part)
-		if err != nil {
-			return false, err
-		}
-		if part == shard.Main && n.watch != nil && !begun {
-			n.watch.count(tx.Now(), objective.Peek, 1)
-		}
-		begun = true
-		p.Max, p.Visits = max-len(ds), tx.Visits()
-		found, next := q.Peek(tx.Now(), p)
-		for _, qd := range found {
-			d, err := tx.Delivery(n.id, part, qd)
-			if err != nil {
-				return false, err
-			}
-			ds = append(ds, d)
-		}
-		p.From = next
-		return next == 0 || len(ds) >= max, nil
-	})
-	return ds, err
+	found, err := shard.Do(ctx, n.shard, shard.Peek{Queue: n.queue(shard.Part(sub)), From: from, Max: max, Session: session})
+	return found.Messages, err
 }
 
 // RenewSession extends a session lock that one of the receivers holds; see
 // Receiver.SessionLock. Who has lost it does not speak for the session any more,
 // whoever has it now: ErrSessionLockLost.
 func (b *Broker) RenewSession(ctx context.Context, addr string, lock queue.SessionLock) (time.Time, error) {
-	var until time.Time
-	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) (err error) {
-		until, err = q.RenewSession(tx.Now(), lock)
-		return err
-	})
-	return until, err
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return time.Time{}, err
+	}
+	until, err := shard.Do(ctx, n.shard, shard.RenewSession{Queue: n.queue(part), Lock: lock})
+	return until, translate(err)
 }
 
 // SessionState returns the state that was set for the session of a lock, nil if none
@@ -168,36 +102,7 @@ func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.Sessi
 	if err != nil {
 		return nil, err
 	}
-	for {
-		var ref queue.Ref
-		var ok bool
-		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
-			q, err := tx.Inspect(n.id, part)
-			if err != nil {
-				return err
-			}
-			if !q.HoldsSession(tx.Now(), lock) {
-				return ErrSessionLockLost
-			}
-			ref, ok = q.SessionState(lock.ID)
-			return nil
-		})
-		if err != nil || !ok {
-			return nil, err
-		}
-		m, err := n.shard.Read(ctx, ref)
-		if errors.Is(err, journal.ErrFreed) && ctx.Err() == nil {
-			continue // it was moved, or set anew
-		}
-		if err != nil {
-			return nil, err
-		}
-		state := []byte{}
-		for data := range m.Data() {
-			state = append(state, data...)
-		}
-		return state, nil
-	}
+	return n.shard.SessionState(ctx, n.queue(part), lock)
 }
 
 // SetSessionState sets the state of the session of a lock; nil clears it.
@@ -206,46 +111,27 @@ func (b *Broker) SetSessionState(ctx context.Context, addr string, lock queue.Se
 	if err := checkName("session id", lock.ID); err != nil {
 		return err
 	}
-	n, _, err := b.readable(addr)
+	n, part, err := b.readable(addr)
 	if err != nil {
 		return err
 	}
 	if err := limits.CheckBytes("session state", len(state), int(n.def.Load().maxMessage())); err != nil {
 		return invalid(err)
 	}
-	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
-		if !q.HoldsSession(tx.Now(), lock) {
-			return ErrSessionLockLost
-		}
-		var ref queue.Ref
-		if state != nil {
-			if !q.StateFits(lock.ID, len(state)) {
-				return ErrQuota
-			}
-			var err error
-			draft := message.Draft{Body: state}
-			if ref, err = tx.Store(draft.Encode(nil)); err != nil {
-				return err
-			}
-		}
-		q.SetSessionState(tx.Now(), lock.ID, ref, out)
-		return nil
-	})
+	_, err = shard.Do(ctx, n.shard, shard.SetSessionState{Queue: n.queue(part), Lock: lock, State: state, Clear: state == nil})
+	return translate(err)
 }
 
 // Sessions lists the sessions that have messages or a state, or with since those
 // whose state changed after it.
 func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, skip, top int) ([]string, error) {
-	var ids []string
-	from := 0
-	err := b.applyInSteps(ctx, addr, func(tx *shard.Tx, q *queue.Queue, _ *queue.Effects) (bool, error) {
-		var found []string
-		found, from = q.Sessions(since, from, tx.Visits())
-		ids = append(ids, found...)
-		return from == 0, nil
-	})
+	n, part, err := b.readable(addr)
 	if err != nil {
 		return nil, err
+	}
+	ids, err := shard.Do(ctx, n.shard, shard.ListSessions{Queue: n.queue(part), Since: since})
+	if err != nil {
+		return nil, translate(err)
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids) // one that ended and began anew while they were listed
@@ -257,11 +143,12 @@ func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, ski
 // time, oldest first, and returns how many. Those that come while it is at work stay.
 // An error does not undo what was removed before.
 func (b *Broker) DeleteMessages(ctx context.Context, addr string, before time.Time, max int) (int, error) {
-	p := queue.Purge{Before: before, Max: max}
-	err := b.applyInSteps(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) (bool, error) {
-		return q.Purge(tx.Now(), &p, tx.Visits(), out), nil
-	})
-	return p.Gone, err
+	n, part, err := b.readable(addr)
+	if err != nil {
+		return 0, err
+	}
+	gone, err := shard.Do(ctx, n.shard, shard.Purge{Queue: n.queue(part), Before: before, Max: max})
+	return gone, translate(err)
 }
 
 // Purge removes all unlocked messages and returns how many.
@@ -271,13 +158,8 @@ func (b *Broker) Purge(ctx context.Context, addr string) (int, error) {
 
 // Remove removes single messages that are not locked.
 func (b *Broker) Remove(ctx context.Context, addr string, seqs []queue.SeqNo) error {
-	return b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
-		var errs []error
-		for _, seq := range seqs {
-			errs = append(errs, q.Remove(tx.Now(), seq, out))
-		}
-		return errors.Join(errs...)
-	})
+	errs, err := b.removeMessages(ctx, addr, seqs)
+	return cmp.Or(err, translate(errors.Join(errs...)))
 }
 
 // RemoveUnlocked removes those of the messages that are there and not locked, and
@@ -286,45 +168,28 @@ func (b *Broker) RemoveUnlocked(ctx context.Context, addr string, seqs []queue.S
 	if len(seqs) == 0 {
 		return 0, nil
 	}
-	var n int
-	err := b.apply(ctx, addr, func(tx *shard.Tx, q *queue.Queue, out *queue.Effects) error {
-		for _, seq := range seqs {
-			if q.Remove(tx.Now(), seq, out) == nil {
-				n++
-			}
+	errs, err := b.removeMessages(ctx, addr, seqs)
+	if err != nil {
+		return 0, err
+	}
+	n := len(seqs)
+	for _, err := range errs {
+		if err != nil {
+			n--
 		}
-		return nil
-	})
-	return n, err
+	}
+	return n, nil
 }
 
-// apply runs fn on the queue that an address names, on its shard, and returns
-// when what it did is durable.
-func (b *Broker) apply(ctx context.Context, addr string, fn func(*shard.Tx, *queue.Queue, *queue.Effects) error) error {
+// removeMessages removes single messages; errs is nil if all are gone now, else it has
+// an error or nil for each.
+func (b *Broker) removeMessages(ctx context.Context, addr string, seqs []queue.SeqNo) (errs []error, err error) {
 	n, part, err := b.readable(addr)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return translate(n.shard.Call(ctx, func(tx *shard.Tx) error {
-		return tx.Apply(n.id, part, func(q *queue.Queue, out *queue.Effects) error { return fn(tx, q, out) })
-	}))
-}
-
-// applyInSteps is apply for what is about many messages: fn is called again and again,
-// with the operations of others in between, until it is done.
-func (b *Broker) applyInSteps(ctx context.Context, addr string, fn func(*shard.Tx, *queue.Queue, *queue.Effects) (bool, error)) error {
-	n, part, err := b.readable(addr)
-	if err != nil {
-		return err
-	}
-	n.touch(time.Now())
-	return translate(n.shard.CallInSteps(ctx, func(tx *shard.Tx) (done bool, err error) {
-		err = tx.Apply(n.id, part, func(q *queue.Queue, out *queue.Effects) (err error) {
-			done, err = fn(tx, q, out)
-			return err
-		})
-		return done, err
-	}))
+	errs, err = shard.Do(ctx, n.shard, shard.Remove{Queue: n.queue(part), Seqs: seqs})
+	return errs, translate(err)
 }
 
 // Runtime tells what an entity is like at the moment.
@@ -343,24 +208,13 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	if n.kind == KindTopic {
 		rt.Subscriptions = len(b.subscriptions(n))
 	}
-	var survey queue.Survey
-	err = n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
-		q, err := tx.Inspect(n.id, shard.Main)
-		if err != nil || !q.Survey(&survey, tx.Visits()) {
-			return false, err
-		}
-		for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
-			q, err := tx.Inspect(n.id, part)
-			if err != nil {
-				return false, err
-			}
-			rt.add(part, q.Counts())
-			rt.Receivers += tx.Receivers(n.id, part)
-		}
-		return true, nil
-	})
-	for _, level := range slices.Backward(slices.Sorted(maps.Keys(survey.Levels))) {
-		st := survey.Levels[level]
+	found, err := shard.Do(ctx, n.shard, shard.Inspect{ID: n.id})
+	rt.Receivers = found.Receivers
+	for part, c := range found.Counts {
+		rt.add(part, c)
+	}
+	for _, level := range slices.Backward(slices.Sorted(maps.Keys(found.Levels))) {
+		st := found.Levels[level]
 		rt.Levels = append(rt.Levels, LevelCount{Level: level, Ready: st.Ready, Oldest: st.Oldest})
 	}
 	return rt, err

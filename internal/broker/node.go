@@ -60,13 +60,15 @@ type node struct {
 	path  string // as its creator spelled it
 	shard *shard.Shard
 	id    shard.ID
-	topic *node  // of a subscription
-	watch *watch // of a queue or subscription; nil for a topic
+	topic *node // of a subscription
 
 	def      atomic.Pointer[definition]
 	routes   atomic.Pointer[routes] // of a topic
 	accessed atomic.Int64           // last use, in Unix milliseconds; zero is never
 }
+
+// queue names one of the queues of the entity.
+func (n *node) queue(part shard.Part) shard.QueueID { return shard.QueueID{Entity: n.id, Part: part} }
 
 func (n *node) touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
 

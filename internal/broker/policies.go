@@ -174,10 +174,8 @@ func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (Policy
 
 // reordered returns when the messages of a queue are in the order of its policy.
 func (b *Broker) reordered(ctx context.Context, n *node) error {
-	return n.shard.CallInSteps(ctx, func(tx *shard.Tx) (bool, error) {
-		q, err := tx.Inspect(n.id, shard.Main)
-		return err == nil && q.InForce(), err
-	})
+	_, err := shard.Do(ctx, n.shard, shard.AwaitOrder{ID: n.id})
+	return err
 }
 
 func parsePolicy(raw []byte) (*policy.Policy, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // ranked makes a queue with a policy.
@@ -271,11 +272,7 @@ func TestRestartGoesOnClassifying(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	if err := n.shard.Redefine(n.id, meta, nil, func(err error) { done <- err }); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
+	if _, err := shard.Finish(n.shard, shard.Configure{ID: n.id, Meta: meta}); err != nil {
 		t.Fatal(err)
 	}
 	r = r.restart()

@@ -78,7 +78,7 @@ func (r *reclasser) run(ctx context.Context) {
 		for n := r.next(); n != nil && ctx.Err() == nil; n = r.next() {
 			err := r.b.reclassify(ctx, n)
 			switch {
-			case errors.Is(err, errOvertaken):
+			case errors.Is(err, shard.ErrSuperseded):
 				continue // a newer policy is in line, with its callers
 			case err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound):
 				r.b.log.LogAttrs(ctx, slog.LevelError, "messages not classified by the new policy",
@@ -123,9 +123,6 @@ func (r *reclasser) answer(n *node, err error) {
 	}
 }
 
-// errOvertaken ends the work for a policy that was replaced meanwhile.
-var errOvertaken = errors.New("broker: policy was replaced")
-
 // reclassify brings everything in a queue in line with its policy.
 func (b *Broker) reclassify(ctx context.Context, n *node) error {
 	def := n.def.Load()
@@ -163,40 +160,22 @@ func (j judged) changes() bool {
 // returns the number of the first that came after it had begun.
 func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func(context.Context, []Delivery) error) (mark queue.SeqNo, err error) {
 	for first := true; ; first = false {
-		var ds []Delivery
-		var next, last queue.SeqNo
-		err := n.shard.Call(ctx, func(tx *shard.Tx) error {
-			q, err := tx.Inspect(n.id, shard.Main)
-			if err != nil {
-				return err
-			}
-			last = q.Last()
-			var found []queue.Delivery
-			found, next = q.Peek(tx.Now(), queue.Peek{From: from, Max: reclassChunk, Visits: tx.Visits()})
-			for _, qd := range found {
-				d, err := tx.Delivery(n.id, shard.Main, qd)
-				if err != nil {
-					return err
-				}
-				ds = append(ds, d)
-			}
-			return nil
-		})
+		found, err := shard.Do(ctx, n.shard, shard.Peek{Queue: n.queue(shard.Main), From: from, Max: reclassChunk, Chunk: true})
 		if err != nil {
-			return mark, err // the call may still be under way, so nothing of it is looked at
+			return mark, err
 		}
 		if first {
-			mark = last + 1
+			mark = found.Last + 1
 		}
-		if len(ds) > 0 {
-			if err := fn(ctx, ds); err != nil {
+		if len(found.Messages) > 0 {
+			if err := fn(ctx, found.Messages); err != nil {
 				return mark, err
 			}
 		}
-		if next == 0 {
+		if found.Next == 0 {
 			return mark, nil
 		}
-		from = next
+		from = found.Next
 	}
 }
 
@@ -248,19 +227,12 @@ func (s *sorter) sort(ctx context.Context, ds []Delivery) error {
 	if len(js) == 0 {
 		return nil
 	}
-	return s.n.shard.Call(ctx, func(tx *shard.Tx) error {
-		if s.n.def.Load().worth != s.worth {
-			return errOvertaken
-		}
-		return tx.Apply(s.n.id, shard.Main, func(q *queue.Queue, out *queue.Effects) error {
-			for _, j := range js {
-				if err := q.Reclass(tx.Now(), j.was.Seq, j.next, out); err != nil && !errors.Is(err, ErrMessageNotFound) {
-					return err
-				}
-			}
-			return nil
-		})
-	})
+	o := shard.Reclassify{ID: s.n.id, Revision: s.worth.policy.Revision}
+	for _, j := range js {
+		o.Changes = append(o.Changes, shard.Reclassified{Seq: j.was.Seq, To: j.next})
+	}
+	_, err := shard.Do(ctx, s.n.shard, o)
+	return err
 }
 
 // classified writes down that a queue is in line with its policy.
@@ -268,18 +240,14 @@ func (b *Broker) classified(ctx context.Context, n *node, worth *classifier) err
 	return b.change(ctx, func() error {
 		def := *n.def.Load()
 		if def.worth != worth {
-			return errOvertaken
+			return shard.ErrSuperseded
 		}
 		def.Classified = def.PolicyRevision
 		meta, err := def.encode()
 		if err != nil {
 			return err
 		}
-		answer := make(chan error, 1)
-		if err := n.shard.Redefine(n.id, meta, nil, func(err error) { answer <- err }); err != nil {
-			return err
-		}
-		if err := <-answer; err != nil {
+		if _, err := shard.Finish(n.shard, shard.Configure{ID: n.id, Meta: meta}); err != nil {
 			return err
 		}
 		n.def.Store(&def)

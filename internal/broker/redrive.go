@@ -99,15 +99,8 @@ func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven,
 }
 
 // last returns the highest number that a dead letter was ever given.
-func (r *redrive) last(ctx context.Context) (last queue.SeqNo, err error) {
-	err = r.n.shard.Call(ctx, func(tx *shard.Tx) error {
-		q, err := tx.Inspect(r.n.id, r.part)
-		if err == nil {
-			last = q.Last()
-		}
-		return err
-	})
-	return last, err
+func (r *redrive) last(ctx context.Context) (queue.SeqNo, error) {
+	return shard.Do(ctx, r.n.shard, shard.LastNumber{Queue: r.n.queue(r.part)})
 }
 
 // redrive is a Redrive under way.
@@ -185,16 +178,18 @@ func (r *redrive) destination() string {
 // lock takes the messages, so that nobody else does while they move. One that
 // cannot be had stays without a token.
 func (r *redrive) lock(ctx context.Context, wanted []chosen) error {
-	return r.n.shard.Call(ctx, func(tx *shard.Tx) error {
-		return tx.Apply(r.n.id, r.part, func(q *queue.Queue, out *queue.Effects) error {
-			for i := range wanted {
-				if d, err := q.TakeSeq(tx.Now(), wanted[i].Seq, queue.Want{}, out); err == nil {
-					wanted[i].Token = d.Token
-				}
-			}
-			return nil
-		})
-	})
+	o := shard.LockMessages{Queue: r.n.queue(r.part)}
+	for i := range wanted {
+		o.Seqs = append(o.Seqs, wanted[i].Seq)
+	}
+	tokens, err := shard.Do(ctx, r.n.shard, o)
+	if err != nil {
+		return err
+	}
+	for i := range wanted {
+		wanted[i].Token = tokens[i]
+	}
+	return nil
 }
 
 // send moves one message and gives it back if it cannot.

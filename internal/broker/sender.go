@@ -116,11 +116,8 @@ func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.
 		return err
 	}
 	n.touch(b.clock.Now())
-	return n.shard.Call(ctx, func(tx *shard.Tx) error {
-		return tx.Apply(n.id, shard.Main, func(q *queue.Queue, out *queue.Effects) error {
-			return q.Cancel(tx.Now(), seqs, out)
-		})
-	})
+	_, err = shard.Do(ctx, n.shard, shard.CancelScheduled{Queue: n.queue(shard.Main), Seqs: seqs})
+	return err
 }
 
 // sendOptions say where the messages of a batch come from.

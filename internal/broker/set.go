@@ -325,16 +325,10 @@ func (s *Set) ranked(ctx context.Context) []*setSource {
 	for i, src := range s.sources {
 		best[i] = -1
 		// A source that cannot be asked ranks last and says why when probed.
-		_ = src.n.shard.Call(ctx, func(tx *shard.Tx) error {
-			q, err := tx.Inspect(src.n.id, src.part)
-			if err != nil {
-				return err
-			}
-			if next, ok := q.First(tx.Now(), src.rec.want); ok {
-				best[i] = int(next.Level)
-			}
-			return nil
-		})
+		next, err := shard.Do(ctx, src.n.shard, shard.NextLevel{Queue: src.n.queue(src.part), Want: src.rec.want})
+		if err == nil && next.Found {
+			best[i] = int(next.Level)
+		}
 	}
 	ranked := slices.Clone(s.sources)
 	slices.SortStableFunc(ranked, func(x, y *setSource) int { return best[y.index] - best[x.index] })

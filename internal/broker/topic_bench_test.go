@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -66,7 +67,7 @@ func benchBroker(b *testing.B, disk vfs.FS) *Broker {
 	if err != nil {
 		b.Fatalf("open the journal: %v", err)
 	}
-	s, err := shard.Open(context.Background(), w, 0, shard.Options{})
+	s, err := shard.Open(context.Background(), w, 0, shard.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		b.Fatalf("open the shard: %v", err)
 	}

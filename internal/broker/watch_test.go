@@ -268,27 +268,6 @@ func TestUsersCannotMakeTheBrokersTopics(t *testing.T) {
 	}
 }
 
-func TestIdleQueuesAreNotLookedAt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := start(t)
-		r.ranked("q", `{"classes": [{"name": "all", "level": 4, "objective": {"wait": "10s"}}]}`)
-		r.send("q", msg("m"))
-		r.take("q")
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		w := r.node("q").watch
-		if w.changed.Load() || w.restless.Load() {
-			t.Errorf("an idle queue: changed %t, restless %t", w.changed.Load(), w.restless.Load())
-		}
-		r.send("q", msg("m"))
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		if !w.restless.Load() {
-			t.Error("a queue with a message that waits is not looked at")
-		}
-	})
-}
-
 func TestDemandFollowsArrivalsAndService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -63,6 +64,7 @@ func Open(ctx context.Context, disk vfs.FS, o shard.Options) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)
 	}
+	o.NewMonitor = monitor.New(slog.New(slog.DiscardHandler))
 	var all []*shard.Shard
 	for i := range shards {
 		s, err := shard.Open(ctx, w, journal.Shard(i), o)

@@ -57,18 +57,17 @@ func strand(s *shard.Shard, topic string, bodies []string) error {
 	if err != nil {
 		return err
 	}
-	answer := make(chan error, 1)
-	var id shard.ID
 	dead := queue.Config{LockFor: time.Minute, IsDead: true}
-	err = s.Define(shard.Definition{Name: topic, Meta: meta}, map[shard.Part]queue.Config{
-		shard.Main: {LockFor: time.Minute}, shard.DeadLetter: dead, shard.TransferDeadLetter: dead,
-	}, func(made shard.ID, err error) { id = made; answer <- err })
-	if err == nil {
-		err = <-answer
-	}
+	id, err := shard.Finish(s, shard.Define{
+		Definition: shard.Definition{Name: topic, Meta: meta},
+		Configs: map[shard.Part]queue.Config{
+			shard.Main: {LockFor: time.Minute}, shard.DeadLetter: dead, shard.TransferDeadLetter: dead,
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("define: %w", err)
 	}
+	answer := make(chan error, 1)
 	send := &shard.Send{Done: func(_ []queue.SeqNo, err error) { answer <- err }}
 	for _, part := range []shard.Part{shard.DeadLetter, shard.TransferDeadLetter} {
 		for _, b := range bodies {

@@ -38,6 +38,11 @@ func RecordSize(n int) int { return n + 32 }
 // Block returns the number of the block that holds at.
 func (c Claim) Block(at Position) uint64 { return uint64(at) / c.BlockSize }
 
+// Bound returns how many bytes at most all shards have appended between two
+// positions. They may be much fewer, and Usage counts them: it tells when it is time to
+// ask.
+func (c Claim) Bound(from, to Position) uint64 { return uint64(to - min(from, to)) }
+
 // Record is one entry of a shard's history.
 type Record struct {
 	Shard Shard

@@ -132,7 +132,7 @@ func (r *DemandResult) why(in DemandInput, name string) string {
 // and the mean of the recent service times.
 func (c ClassReport) Load() Load {
 	l := Load{
-		Name: c.Name, Arrival: c.Arrived.estimate, Service: seconds(c.Service.Mean),
+		Name: c.Name, Arrival: c.Arrived.Estimate, Service: seconds(c.Service.Mean),
 		Waiting: c.Waiting, Oldest: seconds(c.OldestAge),
 	}
 	if c.Objective != nil {

@@ -46,7 +46,7 @@ type Flow struct {
 	Total uint64 `json:"total"`
 	Rates `json:"perSecond"`
 
-	estimate float64 // per second, if it goes on like this
+	Estimate float64 `json:"-"` // per second, if it goes on like this
 }
 
 // Standing is how an objective stands.
@@ -121,13 +121,13 @@ func (c *class) report(now time.Time) ClassReport {
 	if !c.backlog.Oldest.IsZero() {
 		r.OldestAge = max(now.Sub(c.backlog.Oldest), 0).Seconds()
 	}
-	r.Drain = drain(r.Waiting, r.Completed.estimate-r.Arrived.estimate)
+	r.Drain = drain(r.Waiting, r.Completed.Estimate-r.Arrived.Estimate)
 	if c.Wait > 0 {
 		c.promise.advance(now.UnixNano(), c.slot)
 		r.Objective = c.standing(now)
 	}
 	if c.Expected > 0 {
-		r.Expected = &RateStanding{c.Expected, r.Completed.estimate, c.pace.state}
+		r.Expected = &RateStanding{c.Expected, r.Completed.Estimate, c.pace.state}
 	}
 	return r
 }

@@ -25,11 +25,11 @@ type strict struct{}
 
 func (strict) touch(Level)            {}
 func (strict) joined(Level, orderKey) {}
-func (strict) served(*Queue, Level)   {}
+func (strict) served(*Index, Level)   {}
 func (strict) aged() bool             { return false }
 
-func (strict) pick(q *Queue, _ int64, lo, hi Level) (Level, bool) {
-	return q.levels.open.highest(lo, hi)
+func (strict) pick(x *Index, _ int64, lo, hi Level) (Level, bool) {
+	return x.levels.open.highest(lo, hi)
 }
 
 func (strict) score(l Level, k orderKey, _ int64) (score, int64) {

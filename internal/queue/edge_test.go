@@ -128,7 +128,7 @@ func TestLinesForgetWhoLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lane := q.levels.all[0].(*plainLane)
+	lane := q.index.levels.all[0].(*plainLane)
 	if got := lane.line.list.n + lane.line.inRun(); got != 1000 {
 		t.Errorf("%d messages in line, want 1000", got)
 	}

@@ -16,9 +16,9 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	q.lastIn = in
 	out.Begin(kindEnqueue)
 	out.Fixed(in)
-	out.Uint(uint64(q.msgs.last + 1))
+	out.Uint(uint64(q.index.msgs.last + 1))
 	out.Uint(uint64(stored))
-	ids, first, lent, reasons := q.ids, q.msgs.last+1, false, false
+	ids, first, lent, reasons := q.ids, q.index.msgs.last+1, false, false
 	for i := range as {
 		if seqs[i] == 0 {
 			continue
@@ -30,7 +30,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 			q.window.keep(it.id, in)
 		}
 		writeItem(&out.Effects, &it, in)
-		seqs[i] = q.msgs.last + 1
+		seqs[i] = q.index.msgs.last + 1
 		q.place(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
 			q.setReason(seqs[i], as[i].Reason, &out.Effects)
@@ -39,10 +39,10 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	}
 	out.End()
 	if lent {
-		q.lent(first, q.msgs.last, &out.Effects)
+		q.lent(first, q.index.msgs.last, &out.Effects)
 	}
 	if reasons {
-		q.recordReasons(first, q.msgs.last, &out.Effects)
+		q.recordReasons(first, q.index.msgs.last, &out.Effects)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (q *Queue) unreserve() {
 
 // fits reports whether the queue has room for so much more.
 func (q *Queue) fits(count, bytes int64) bool {
-	return (q.cfg.MaxCount == 0 || q.counts.Total()+count <= q.cfg.MaxCount) &&
+	return (q.cfg.MaxCount == 0 || q.Counts().Total()+count <= q.cfg.MaxCount) &&
 		(q.cfg.MaxBytes == 0 || q.Footprint()+count*MessageOverhead+bytes <= q.cfg.MaxBytes)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // pagesInUse counts the pages that have messages.
 func pagesInUse(q *Queue) (n int) {
-	for _, d := range q.msgs.dirs {
+	for _, d := range q.index.msgs.dirs {
 		n += d.live
 	}
 	return n
@@ -28,19 +28,19 @@ func TestExpiryHeapBeneathAStarvedMessage(t *testing.T) {
 		serve(t, q, now)
 		q.NextDeadline()
 	}
-	if got, want := len(q.msgs.expiries), pagesInUse(q); got > want {
+	if got, want := len(q.index.msgs.expiries), pagesInUse(q); got > want {
 		t.Errorf("%d expiries for %d pages", got, want)
 	}
 	// The same for one page whose first expiry comes nearer again and again.
 	for i := range 10_000 {
 		send(t, q, now, Arrival{Level: 1, TTL: 2*time.Hour - time.Duration(i)*time.Second/2}, 1)
 	}
-	if got, want := len(q.msgs.expiries), pagesInUse(q); got > want {
+	if got, want := len(q.index.msgs.expiries), pagesInUse(q); got > want {
 		t.Errorf("%d expiries for %d pages", got, want)
 	}
 	for later := now.Add(2 * time.Hour); q.Tick(later, &out); {
 	}
-	if q.Counts() != (Counts{}) || len(q.msgs.expiries) != 0 {
-		t.Errorf("left %+v and %d expiries, want nothing", q.Counts(), len(q.msgs.expiries))
+	if q.Counts() != (Counts{}) || len(q.index.msgs.expiries) != 0 {
+		t.Errorf("left %+v and %d expiries, want nothing", q.Counts(), len(q.index.msgs.expiries))
 	}
 }

@@ -31,50 +31,51 @@ type Position struct {
 	Saturated bool // levels have shares for the time being
 }
 
+// Lift is a message that lifts its whole session.
+type Lift struct {
+	Seq   SeqNo // zero is that nothing does
+	Level Level
+	Rank  int // effective level, which is the session's
+}
+
 // Explain is an explanation of a message, and how far it has come.
 type Explain struct {
 	Seq      SeqNo
 	Position Position // when it is done
 
-	begun   bool
-	counts  uint64 // keys.counts when it began
-	from    SeqNo  // messages that are yet to be looked at
-	session int    // sessions that are
-
-	ahead   map[Level]int  // that go first, found so far
-	byKey   map[uint32]int // waiting in the same level, where keys take turns
-	byLevel map[Level]int  // waiting in other levels, where they have shares
+	ahead    aheadCount
+	sessions aheadSessions
 }
 
-// Explain goes on finding out what stands between a message and its delivery. It
-// visits up to most messages or sessions, and reports whether it has come to the end.
-// As others are served in between, what it finds is true of a time between the first
-// step and the last.
+// Explain goes on finding out what is delivered before a message. It visits up to
+// most messages or sessions and reports whether it is done. Commands may run in
+// between, so the result is true of a time between the first step and the last.
 func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err error) {
 	at := q.at(now)
-	e := q.msgs.get(x.Seq)
+	e := q.index.msgs.get(x.Seq)
 	if e == nil {
 		return true, ErrNotFound
 	}
-	if !x.begun || x.counts != q.keys.counts { // numbers of keys are no longer what they were
-		*x = Explain{Seq: x.Seq, begun: true, counts: q.keys.counts,
-			ahead: make(map[Level]int), byKey: make(map[uint32]int), byLevel: make(map[Level]int)}
+	if x.ahead.begin(&q.index, x.Seq) {
+		x.sessions = aheadSessions{}
 	}
-	saturated := q.judge(at)
+	saturated := q.index.judge(at)
 	if e.is(Ready) {
 		if q.cfg.Sessions {
-			done = q.aheadInSession(x, e, &most) && q.sessionsAhead(x, e, at, &most)
+			mine, ahead := q.sessionOf(e), x.ahead.byLevel
+			done = x.sessions.inSession(&q.index, mine, x.Seq, &most, ahead) &&
+				x.sessions.among(&q.index, &q.sessions, mine, at, &most, ahead)
 		} else {
-			done = q.ahead(x, e, at, &most)
+			done = x.ahead.step(&q.index, e, at, &most)
 		}
 		if !done {
 			return false, nil
 		}
-		e = q.msgs.get(x.Seq) // where it was found first
+		e = q.index.msgs.get(x.Seq) // where it was found first
 	}
 	p := &x.Position
-	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead
-	p.Rank = q.levels.picker.rank(e.level, e.enqueued, at)
+	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.byLevel
+	p.Rank = q.index.effectiveLevel(e, at)
 	p.Held, p.Until = q.holdOf(e)
 	switch {
 	case !e.is(Ready):
@@ -82,69 +83,17 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 	case q.cfg.Sessions:
 		q.lifted(p, e, at)
 	default:
-		q.turnsAhead(x, e, at)
+		x.ahead.finish(&q.index, e, at)
 	}
 	return true, nil
 }
 
-// ahead counts the ready messages that go before e, and those with which it takes
-// turns or has shares.
-func (q *Queue) ahead(x *Explain, e *entry, at int64, most *int) (done bool) {
-	k, mine := orderKey{e.enqueued, x.Seq}, q.fairKey(e.group)
-	for ; *most > 0; *most-- {
-		seq, o := q.msgs.next(x.from)
-		if o == nil {
-			return true
-		}
-		x.from = seq + 1
-		other, fairKey := orderKey{o.enqueued, seq}, q.fairKey(o.group)
-		switch {
-		case !o.is(Ready) || o.expiry() <= at || seq == x.Seq:
-		case o.level == e.level && fairKey != mine: // only in a fair order
-			if !q.order.FinishesFirst() {
-				x.byKey[fairKey]++
-			} else if q.worksBefore(e.level, fairKey, other, mine, k) {
-				x.ahead[o.level]++
-			}
-		case o.level == e.level && q.precedes(other, k), o.level != e.level && q.outranks(seq, o, x.Seq, e, at):
-			x.ahead[o.level]++
-		case o.level != e.level:
-			x.byLevel[o.level]++
-		}
+// lifted says what lifts the session of a message.
+func (q *Queue) lifted(p *Position, e *entry, at int64) {
+	k, best := q.sessionOf(e).lead(&q.index, at)
+	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
+		p.Lift = Lift{k.seq, best.level, q.index.effectiveLevel(best, at)}
 	}
-	return false
-}
-
-// turnsAhead counts, where turns and shares decide, the turns that others have until
-// e has its own.
-func (q *Queue) turnsAhead(x *Explain, e *entry, at int64) {
-	ahead, mine := x.Position.Ahead, &q.keys.all[q.fairKey(e.group)]
-	turns, own := 0, ahead[e.level]+1
-	for n, waiting := range x.byKey {
-		if k := &q.keys.all[n]; !k.full() && k.opens() <= at {
-			turns += min(waiting, own*int(max(k.weight, 1))/int(max(mine.weight, 1)))
-		}
-	}
-	if turns > 0 {
-		ahead[e.level] += turns
-	}
-	if shares := q.sharing(); shares != nil {
-		for l, waiting := range x.byLevel {
-			// A cost is a share turned around.
-			ahead[l] = min(waiting, int(int64(ahead[e.level]+1)*shares.cost[e.level]/shares.cost[l]))
-		}
-	}
-}
-
-// outranks reports whether a message of another level goes before e. Shares have
-// no such thing.
-func (q *Queue) outranks(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) bool {
-	if q.sharing() != nil {
-		return false
-	}
-	s, _ := q.levels.picker.score(o.level, orderKey{o.enqueued, other}, at)
-	t, _ := q.levels.picker.score(e.level, orderKey{e.enqueued, seq}, at)
-	return s.before(t)
 }
 
 // holdOf returns what keeps a message from being taken.
@@ -163,5 +112,11 @@ func (q *Queue) holdOf(e *entry) (Hold, time.Time) {
 	if s := q.sessionOf(e); q.cfg.Sessions && s.lock != 0 {
 		return HeldBySession, moment(q.locks.all[s.lock].until)
 	}
-	return q.holdOfKey(e)
+	switch atCap, until := q.index.keyLimit(e); {
+	case atCap:
+		return HeldByCap, time.Time{}
+	case until != 0:
+		return HeldByRate, moment(until)
+	}
+	return HeldByNothing, time.Time{}
 }

@@ -2,73 +2,54 @@
 
 package queue
 
-// Lift is a message that lifts its whole session.
-type Lift struct {
-	Seq   SeqNo // zero is that nothing does
-	Level Level
-	Rank  int // effective level, which is the session's
+// aheadSessions is how far the count of sessions before one has come.
+type aheadSessions struct {
+	from SeqNo // messages of its own session after it are yet to be visited
+	next int   // sessions from here on, too
 }
 
-// aheadInSession counts what is before a message in its session.
-func (q *Queue) aheadInSession(x *Explain, e *entry, most *int) (done bool) {
-	line := &q.sessionOf(e).line
+// inSession counts the messages of s with lower sequence numbers.
+func (a *aheadSessions) inSession(x *Index, s *session, before SeqNo, most *int, byLevel map[Level]int) (done bool) {
 	for ; *most > 0; *most-- {
-		seq, ok := line.after(x.from)
-		if !ok || seq >= x.Seq {
+		seq, ok := s.line.after(a.from)
+		if !ok || seq >= before {
 			return true
 		}
-		q.msgs.visits++
-		x.from = seq
-		x.ahead[q.msgs.get(seq).level]++
+		x.msgs.visits++
+		a.from = seq
+		byLevel[x.msgs.get(seq).level]++
 	}
 	return false
 }
 
-// sessionsAhead counts the sessions that go before that of a message, by the levels as
-// which they go.
-func (q *Queue) sessionsAhead(x *Explain, e *entry, at int64, most *int) (done bool) {
-	mine := q.sessionOf(e)
-	k, best := q.lead(mine, at)
-	for ; *most > 0 && x.session < len(q.sessions.all); *most-- {
-		s := &q.sessions.all[x.session]
-		x.session++
-		q.msgs.visits++
+// among counts the free sessions that are locked before mine, by the level that each
+// is ranked by.
+func (a *aheadSessions) among(x *Index, ss *sessions, mine *session, at int64, most *int, byLevel map[Level]int) (done bool) {
+	k, best := mine.lead(x, at)
+	for ; *most > 0 && a.next < len(ss.all); *most-- {
+		s := &ss.all[a.next]
+		a.next++
+		x.msgs.visits++
 		if s == mine || s.lock != 0 || s.line.n == 0 {
 			continue
 		}
-		if other, o := q.lead(s, at); q.outranks(other.seq, o, k.seq, best, at) {
-			x.ahead[o.level]++
+		if other, o := s.lead(x, at); x.outranks(other.seq, o, k.seq, best, at) {
+			byLevel[o.level]++
 		}
 	}
-	return x.session >= len(q.sessions.all)
-}
-
-// lifted says what lifts the session of a message.
-func (q *Queue) lifted(p *Position, e *entry, at int64) {
-	k, best := q.lead(q.sessionOf(e), at)
-	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
-		p.Lift = Lift{k.seq, best.level, q.levels.picker.rank(best.level, best.enqueued, at)}
-	}
+	return a.next >= len(ss.all)
 }
 
 // lead returns the message by which a session that has ready messages goes: the
 // best of the oldest in each level. Where levels have shares, it is that of the
 // largest.
-func (q *Queue) lead(s *session, at int64) (k orderKey, e *entry) {
+func (s *session) lead(x *Index, at int64) (k orderKey, e *entry) {
 	for i := range s.offers {
-		first, _ := s.offers[i].first(&q.msgs)
-		o := q.msgs.get(first.seq)
-		if e == nil || q.leads(first, o, k, e, at) {
+		first, _ := s.offers[i].first(&x.msgs)
+		o := x.msgs.get(first.seq)
+		if e == nil || x.leads(first, o, k, e, at) {
 			k, e = first, o
 		}
 	}
 	return k, e
-}
-
-func (q *Queue) leads(k orderKey, e *entry, than orderKey, o *entry, at int64) bool {
-	if shares := q.sharing(); shares != nil {
-		a, b := shares.cost[e.level], shares.cost[o.level]
-		return a < b || a == b && e.level > o.level
-	}
-	return q.outranks(k.seq, e, than.seq, o, at)
 }

@@ -48,8 +48,8 @@ type fairLine struct {
 }
 
 // find returns the line of a key, nil if it has no messages here.
-func (f *fairLane) find(q *Queue, n uint32) *fairLine {
-	for _, l := range q.keys.all[n].lines {
+func (f *fairLane) find(x *Index, n uint32) *fairLine {
+	for _, l := range x.keys.all[n].lines {
 		if l.level == f.level {
 			return l
 		}
@@ -57,22 +57,22 @@ func (f *fairLane) find(q *Queue, n uint32) *fairLine {
 	return nil
 }
 
-func (f *fairLane) add(q *Queue, k orderKey, e *entry) {
-	n := q.fairKey(e.group)
-	l := f.find(q, n)
+func (f *fairLane) add(x *Index, k orderKey, e *entry) {
+	n := x.fairKey(e.group)
+	l := f.find(x, n)
 	fresh := l == nil
 	if fresh {
 		l = f.newLine(n)
-		l.started = q.keys.all[n].started
-		q.keys.all[n].lines = append(q.keys.all[n].lines, l)
+		l.started = x.keys.all[n].started
+		x.keys.all[n].lines = append(x.keys.all[n].lines, l)
 	}
-	l.sortedList.add(&q.msgs, k, e)
+	l.sortedList.add(&x.msgs, k, e)
 	if fresh {
-		if owner := &q.keys.all[n]; !owner.full() && owner.opens() <= q.clock {
+		if owner := &x.keys.all[n]; !owner.full() && owner.opens() <= x.clock {
 			f.enlist(l, owner.load())
 		}
 	}
-	f.refresh(q, l)
+	f.refresh(x, l)
 }
 
 func (f *fairLane) newLine(n uint32) *fairLine {
@@ -87,22 +87,22 @@ func (f *fairLane) newLine(n uint32) *fairLine {
 	return l
 }
 
-func (f *fairLane) leave(q *Queue, k orderKey, e *entry) { f.pop(q, k, e) }
+func (f *fairLane) leave(x *Index, k orderKey, e *entry) { f.pop(x, k, e) }
 
-func (f *fairLane) pop(q *Queue, k orderKey, e *entry) {
-	l := f.find(q, q.fairKey(e.group))
-	l.remove(&q.msgs, k, e)
-	f.shrunk(q, l)
+func (f *fairLane) pop(x *Index, k orderKey, e *entry) {
+	l := f.find(x, x.fairKey(e.group))
+	l.remove(&x.msgs, k, e)
+	f.shrunk(x, l)
 }
 
 // shrunk forgets a line that became empty.
-func (f *fairLane) shrunk(q *Queue, l *fairLine) {
+func (f *fairLane) shrunk(x *Index, l *fairLine) {
 	if l.list.n > 0 {
-		f.refresh(q, l)
+		f.refresh(x, l)
 		return
 	}
 	f.withdraw(l)
-	owner := &q.keys.all[l.fairKey]
+	owner := &x.keys.all[l.fairKey]
 	i := slices.Index(owner.lines, l)
 	owner.lines = slices.Delete(owner.lines, i, i+1)
 	few := l.list.few
@@ -115,12 +115,12 @@ func (f *fairLane) shrunk(q *Queue, l *fairLine) {
 	}
 }
 
-func (f *fairLane) first(q *Queue) (orderKey, bool) {
+func (f *fairLane) first(x *Index) (orderKey, bool) {
 	l := f.next()
 	if l == nil {
 		return orderKey{}, false
 	}
-	return l.sortedList.first(&q.msgs)
+	return l.sortedList.first(&x.msgs)
 }
 
 // next returns the line whose turn it is.
@@ -138,7 +138,7 @@ func (f *fairLane) next() *fairLine {
 // oldest ranks the lane as a whole: the old messages of one key lift the level,
 // and then all its keys take their turns. Where age does not count, it is enough
 // that it finds something.
-func (f *fairLane) oldest(q *Queue) (orderKey, bool) {
+func (f *fairLane) oldest(x *Index) (orderKey, bool) {
 	if f.aged {
 		if len(f.ages) == 0 {
 			return orderKey{}, false
@@ -149,23 +149,23 @@ func (f *fairLane) oldest(q *Queue) (orderKey, bool) {
 	if l == nil {
 		return orderKey{}, false
 	}
-	return l.sortedList.first(&q.msgs)
+	return l.sortedList.first(&x.msgs)
 }
 
-func (f *fairLane) served(q *Queue, e *entry) {
-	n := q.fairKey(e.group)
-	owner := &q.keys.all[n]
+func (f *fairLane) served(x *Index, e *entry) {
+	n := x.fairKey(e.group)
+	owner := &x.keys.all[n]
 	if owner.every > 0 {
-		owner.booked = int64(later(time.Duration(owner.every), max(owner.booked, q.clock)))
+		owner.booked = int64(later(time.Duration(owner.every), max(owner.booked, x.clock)))
 	}
-	if l := f.find(q, n); l != nil && l.enlisted && !f.finish {
+	if l := f.find(x, n); l != nil && l.enlisted && !f.finish {
 		if l.turns++; l.turns >= owner.weight && l.next != nil {
 			f.withdraw(l)
 			f.enlist(l, owner.load())
 		}
 	}
 	if owner.every > 0 {
-		q.regulate(n)
+		x.regulate(n)
 	}
 }
 
@@ -246,11 +246,11 @@ func (f *fairLane) stepOut(l *fairLine) {
 }
 
 // refresh notes which message is the first of a line.
-func (f *fairLane) refresh(q *Queue, l *fairLine) {
+func (f *fairLane) refresh(x *Index, l *fairLine) {
 	if !f.aged && !f.finish {
 		return
 	}
-	l.first, _ = l.sortedList.first(&q.msgs)
+	l.first, _ = l.sortedList.first(&x.msgs)
 	if l.enlisted && f.aged {
 		f.ages.fix(l)
 	}

@@ -29,23 +29,23 @@ func (byWork) before(a, b *fairLine) bool {
 // start notes that a message is handed out, the first of its key perhaps. It is
 // logged, so that a restart goes on with what was begun.
 func (q *Queue) start(e *entry, out *Effects) {
-	n := q.fairKey(e.group)
-	if n == 0 || !q.order.FinishesFirst() || q.keys.all[n].started != 0 {
+	n := q.index.fairKey(e.group)
+	if n == 0 || !q.index.order.FinishesFirst() || q.index.keys.all[n].started != 0 {
 		return
 	}
-	q.begin(n, q.keys.starts+1)
-	if q.void {
+	q.begin(n, q.index.keys.starts+1)
+	if q.index.void {
 		return
 	}
-	if name, number := q.keys.all[n].name, q.keys.starts; q.next.index != nil {
-		q.exchange()
-		if n, ok := q.keys.byName[name]; ok && q.order.FinishesFirst() {
+	if name, number := q.index.keys.all[n].name, q.index.keys.starts; q.index.next.arrangement != nil {
+		q.index.exchange()
+		if n, ok := q.index.keys.byName[name]; ok && q.index.order.FinishesFirst() {
 			q.begin(n, number)
 		}
-		q.exchange()
+		q.index.exchange()
 	}
 	out.Begin(kindStarted)
-	writeStarted(&out.Effects, &q.keys.all[n])
+	writeStarted(&out.Effects, &q.index.keys.all[n])
 	out.End()
 }
 
@@ -56,22 +56,22 @@ func writeStarted(out *machine.Effects, k *fairKey) {
 
 // begin makes a key one that was started, as the number-th.
 func (q *Queue) begin(n uint32, number uint64) {
-	k := &q.keys.all[n]
-	k.started, q.keys.starts = number, max(q.keys.starts, number)
+	k := &q.index.keys.all[n]
+	k.started, q.index.keys.starts = number, max(q.index.keys.starts, number)
 	for _, line := range k.lines {
 		line.started = number
 		if line.enlisted {
-			q.levels.all[line.level].(*fairLane).works.fix(line)
+			q.index.levels.all[line.level].(*fairLane).works.fix(line)
 		}
-		q.levels.changed(line.level)
+		q.index.levels.changed(line.level)
 	}
 }
 
 // startedKeys returns the keys that were started, in that order. It visits every key.
 func (q *Queue) startedKeys() []fairKey {
 	var all []fairKey
-	for _, k := range q.keys.all {
-		if k.started != 0 && !q.void {
+	for _, k := range q.index.keys.all {
+		if k.started != 0 && !q.index.void {
 			all = append(all, k)
 		}
 	}
@@ -83,14 +83,14 @@ func (q *Queue) startedKeys() []fairKey {
 // its own record. If the keys were numbered anew, it begins again: to read of a key
 // twice does no harm.
 func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cursor {
-	if c.keys != q.keys.counts {
-		c = cursor{phase: phaseStarted, keys: q.keys.counts}
+	if c.keys != q.index.keys.counts {
+		c = cursor{phase: phaseStarted, keys: q.index.keys.counts}
 	}
 	part, first, began := newChunk(b, out), c.next, false
-	for ; c.next < uint64(len(q.keys.all)) && part.more(c.next == first); c.next++ {
-		q.msgs.visits++
-		k := &q.keys.all[c.next]
-		if k.started == 0 || q.void {
+	for ; c.next < uint64(len(q.index.keys.all)) && part.more(c.next == first); c.next++ {
+		q.index.msgs.visits++
+		k := &q.index.keys.all[c.next]
+		if k.started == 0 || q.index.void {
 			continue
 		}
 		if !began {
@@ -102,7 +102,7 @@ func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) c
 	if began {
 		out.End()
 	}
-	if c.next >= uint64(len(q.keys.all)) {
+	if c.next >= uint64(len(q.index.keys.all)) {
 		return cursor{phase: phaseEnd}
 	}
 	return c
@@ -117,10 +117,10 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 			r.Fail()
 			return nil
 		}
-		n, ok := q.keys.byName[name]
+		n, ok := q.index.keys.byName[name]
 		switch {
-		case ok && n != 0 && q.order.FinishesFirst():
-			if q.keys.all[n].started == 0 {
+		case ok && n != 0 && q.index.order.FinishesFirst():
+			if q.index.keys.all[n].started == 0 {
 				q.begin(n, number)
 			}
 		case !q.restore.building:
@@ -133,14 +133,14 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 // worksBefore reports whether a message of another key of the level goes before one
 // of mine, should nothing else come. When the first of a key is served, the others
 // are next.
-func (q *Queue) worksBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
-	a, b := q.standIn(l, other, o), q.standIn(l, mine, k)
-	return !q.keys.all[other].full() && q.keys.all[other].opens() <= q.clock && byWork{}.before(a, b)
+func (x *Index) worksBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
+	a, b := x.standIn(l, other, o), x.standIn(l, mine, k)
+	return !x.keys.all[other].full() && x.keys.all[other].opens() <= x.clock && byWork{}.before(a, b)
 }
 
 // standIn returns the line of a key, or one of a message that has none.
-func (q *Queue) standIn(l Level, n uint32, k orderKey) *fairLine {
-	if line := q.levels.all[l].(*fairLane).find(q, n); n != 0 && line != nil {
+func (x *Index) standIn(l Level, n uint32, k orderKey) *fairLine {
+	if line := x.levels.all[l].(*fairLane).find(x, n); n != 0 && line != nil {
 		return line
 	}
 	return &fairLine{first: k}

@@ -22,7 +22,7 @@ func GroupOverhead(session, key string) int64 {
 
 // Footprint is how many bytes of Config.MaxBytes are used up.
 func (q *Queue) Footprint() int64 {
-	return q.counts.Bytes + q.counts.Total()*MessageOverhead + q.groups.bytes + q.sessions.bytes
+	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.groups.bytes + q.sessions.bytes
 }
 
 // stateCost is what the state of a session counts.

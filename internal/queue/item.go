@@ -126,7 +126,7 @@ func readItem(r *machine.Reader, at int64) (it item) {
 // itemOf is the item of a message that the queue has.
 func (q *Queue) itemOf(e *entry) item {
 	it := item{
-		belonging: q.groups.all[e.group].belonging,
+		belonging: q.index.groups.all[e.group].belonging,
 		body:      e.body(),
 		origin:    e.origin,
 		enqueued:  e.enqueued,
@@ -147,10 +147,10 @@ func (q *Queue) itemOf(e *entry) item {
 // place gives an item the number seq. Live commands and replay both come here.
 func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
 	var r *slabRun
-	if it.state == Ready {
-		r = q.runFor(orderKey{it.enqueued, seq}, it.level)
+	if it.state == Ready && !q.restore.building {
+		r = q.index.runFor(orderKey{it.enqueued, seq}, it.level)
 	}
-	e := q.msgs.put(seq, r)
+	e := q.index.msgs.put(seq, r)
 	*e = entry{
 		seq:      seq,
 		bodyAt:   it.body.At,
@@ -166,7 +166,7 @@ func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
 		hops:     it.hops,
 	}
 	if it.arrived != 0 {
-		q.lend(seq, e, it.arrived)
+		q.index.msgs.setArrivalTime(seq, e, it.arrived)
 	}
 	q.counts.Bytes += int64(it.body.Size)
 	out.Added = append(out.Added, it.body)

@@ -144,76 +144,77 @@ func (k *fairKey) full() bool { return k.cap > 0 && k.inFlight >= k.cap }
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
 // takeOff counts a message of its key in flight, land counts it out.
-func (q *Queue) takeOff(e *entry) { q.flight(e, 1) }
-func (q *Queue) land(e *entry)    { q.flight(e, -1) }
+func (x *Index) takeOff(e *entry) { x.flight(e, 1) }
+func (x *Index) land(e *entry)    { x.flight(e, -1) }
 
 // flight counts a message of its key in flight, or out of it.
-func (q *Queue) flight(e *entry, by int64) {
-	if q.order.Fair {
-		q.fly(e, by)
+func (x *Index) flight(e *entry, by int64) {
+	if x.order.Fair {
+		x.fly(e, by)
 	}
-	if q.next.index != nil {
-		q.flyInSecond(e, by)
+	if x.next.arrangement != nil {
+		x.flyInSecond(e, by)
 	}
 }
 
-func (q *Queue) fly(e *entry, by int64) {
-	if !q.order.Fair {
+func (x *Index) fly(e *entry, by int64) {
+	if !x.order.Fair {
 		return
 	}
-	n := q.fairKey(e.group)
-	q.keys.all[n].inFlight += by
-	q.regulate(n)
+	n := x.fairKey(e.group)
+	x.keys.all[n].inFlight += by
+	x.regulate(n)
 }
 
 // wakeKeys lets up to so many keys be served whose rate allows it by now.
-func (q *Queue) wakeKeys(at int64, most int) {
-	for ; most > 0 && len(q.keys.wakes) > 0 && q.keys.wakes[0].at <= at; most-- {
-		w := q.keys.wakes.pop()
-		k := &q.keys.all[w.key]
+func (x *Index) wakeKeys(at int64, most int) {
+	for ; most > 0 && len(x.keys.wakes) > 0 && x.keys.wakes[0].at <= at; most-- {
+		w := x.keys.wakes.pop()
+		k := &x.keys.all[w.key]
 		if k.wakes != w.at {
 			continue // an earlier item did its work
 		}
 		k.wakes = 0
 		switch {
 		case k.groups > 0 || w.key == 0:
-			q.regulate(w.key)
+			x.regulate(w.key)
 		case k.booked > at:
-			q.keys.wakeAt(w.key, k.booked)
+			x.keys.wakeAt(w.key, k.booked)
 		default:
-			q.keys.forget(w.key)
+			x.keys.forget(w.key)
 		}
 	}
 }
 
 // regulate puts the lines of a key where its load and its limits want them.
-func (q *Queue) regulate(n uint32) {
-	k := &q.keys.all[n]
+func (x *Index) regulate(n uint32) {
+	k := &x.keys.all[n]
 	opens := k.opens()
-	shut := k.full() || opens > q.clock
-	if opens > q.clock {
-		q.keys.wakeAt(n, opens)
+	shut := k.full() || opens > x.clock
+	if opens > x.clock {
+		x.keys.wakeAt(n, opens)
 	}
 	for _, line := range k.lines {
-		lane := q.levels.all[line.level].(*fairLane)
+		lane := x.levels.all[line.level].(*fairLane)
 		if shut {
 			lane.withdraw(line)
 		} else {
 			lane.enlist(line, k.load())
 		}
-		q.levels.changed(line.level)
+		x.levels.changed(line.level)
 	}
 }
 
-// holdOfKey returns what limit keeps a message from being taken.
-func (q *Queue) holdOfKey(e *entry) (Hold, time.Time) {
-	k := &q.keys.all[q.fairKey(e.group)]
+// keyLimit reports whether a limit of its fair key keeps a message from being
+// delivered: its cap, or its rate until a time.
+func (x *Index) keyLimit(e *entry) (atCap bool, until int64) {
+	k := &x.keys.all[x.fairKey(e.group)]
 	switch {
-	case !q.order.Fair:
+	case !x.order.Fair:
 	case k.full():
-		return HeldByCap, time.Time{}
-	case k.opens() > q.clock:
-		return HeldByRate, moment(k.opens())
+		return true, 0
+	case k.opens() > x.clock:
+		return false, k.opens()
 	}
-	return HeldByNothing, time.Time{}
+	return false, 0
 }

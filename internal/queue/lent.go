@@ -13,27 +13,13 @@ import (
 // the message really arrived is kept aside, because few need it.
 
 // enqueuedAt returns when a message arrived, which is what consumers see.
-func (q *Queue) enqueuedAt(seq SeqNo, e *entry) int64 {
-	if e.flags&flagLent == 0 {
-		return e.enqueued
-	}
-	return q.arrived[seq]
-}
-
-// lend says that a message arrived later than its age tells.
-func (q *Queue) lend(seq SeqNo, e *entry, arrived int64) {
-	if q.arrived == nil {
-		q.arrived = make(map[SeqNo]int64)
-	}
-	e.flags |= flagLent
-	q.arrived[seq] = arrived
-}
+func (q *Queue) enqueuedAt(seq SeqNo, e *entry) int64 { return q.index.msgs.enqueuedAt(seq, e) }
 
 // lent logs when those of the messages from first to last arrived that were lent
 // an age.
 func (q *Queue) lent(first, last SeqNo, out *machine.Effects) {
 	began := false
-	for seq, e := q.msgs.next(first); e != nil && seq <= last; seq, e = q.msgs.next(seq + 1) {
+	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
 		if e.flags&flagLent == 0 {
 			continue
 		}
@@ -42,7 +28,7 @@ func (q *Queue) lent(first, last SeqNo, out *machine.Effects) {
 			began = true
 		}
 		out.Uint(uint64(seq))
-		out.Fixed(q.arrived[seq])
+		out.Fixed(q.index.msgs.arrivalTimes[seq])
 	}
 	if began {
 		out.End()
@@ -55,11 +41,11 @@ func (q *Queue) replayArrived(r *machine.Reader) error {
 		if r.Bad() || q.unseen(seq) {
 			continue
 		}
-		e := q.msgs.get(seq)
+		e := q.index.msgs.get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: no message %d that arrived", ErrCorrupt, seq)
 		}
-		q.lend(seq, e, at)
+		q.index.msgs.setArrivalTime(seq, e, at)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ type picker interface {
 	// joined says that a message was added to an open level.
 	joined(l Level, k orderKey)
 	// pick chooses among the open levels between lo and hi.
-	pick(q *Queue, now int64, lo, hi Level) (Level, bool)
+	pick(x *Index, now int64, lo, hi Level) (Level, bool)
 	// served says that a message of l was handed out.
-	served(q *Queue, l Level)
+	served(x *Index, l Level)
 	// score places a message that might be first in its level: the least goes
 	// first. It holds until the returned time.
 	score(l Level, k orderKey, now int64) (s score, until int64)
@@ -26,17 +26,17 @@ type picker interface {
 // lane orders what waits inside one level.
 type lane interface {
 	// add adds a message to the lane.
-	add(q *Queue, k orderKey, e *entry)
+	add(x *Index, k orderKey, e *entry)
 	// leave removes a message, which may be anywhere in it.
-	leave(q *Queue, k orderKey, e *entry)
+	leave(x *Index, k orderKey, e *entry)
 	// first returns the message to hand out next.
-	first(q *Queue) (orderKey, bool)
+	first(x *Index) (orderKey, bool)
 	// oldest returns the key by which the lane as a whole is ranked.
-	oldest(q *Queue) (orderKey, bool)
+	oldest(x *Index) (orderKey, bool)
 	// pop removes the message that first returned.
-	pop(q *Queue, k orderKey, e *entry)
+	pop(x *Index, k orderKey, e *entry)
 	// served says that a message was handed out; it has left already.
-	served(q *Queue, e *entry)
+	served(x *Index, e *entry)
 	// open reports whether first would find something.
 	open() bool
 }
@@ -49,40 +49,40 @@ type levels struct {
 }
 
 // at returns the lane of level l, and makes it on first use.
-func (ls *levels) at(q *Queue, l Level) lane {
+func (ls *levels) at(x *Index, l Level) lane {
 	for int(l) >= len(ls.all) {
 		ls.all = append(ls.all, nil)
 	}
 	if ls.all[l] == nil {
-		ls.all[l] = q.newLane(l)
+		ls.all[l] = x.newLane(l)
 	}
 	return ls.all[l]
 }
 
-func (ls *levels) add(q *Queue, k orderKey, e *entry) {
-	lane := ls.at(q, e.level)
-	lane.add(q, k, e)
+func (ls *levels) add(x *Index, k orderKey, e *entry) {
+	lane := ls.at(x, e.level)
+	lane.add(x, k, e)
 	if lane.open() {
 		ls.open.set(e.level)
 		ls.picker.joined(e.level, k)
 	}
 }
 
-func (ls *levels) leave(q *Queue, k orderKey, e *entry) {
-	ls.all[e.level].leave(q, k, e)
+func (ls *levels) leave(x *Index, k orderKey, e *entry) {
+	ls.all[e.level].leave(x, k, e)
 	ls.changed(e.level)
 }
 
 // take removes the first message of its level, which is being handed out.
-func (ls *levels) take(q *Queue, k orderKey, e *entry) {
-	ls.all[e.level].pop(q, k, e)
-	ls.served(q, e)
+func (ls *levels) take(x *Index, k orderKey, e *entry) {
+	ls.all[e.level].pop(x, k, e)
+	ls.served(x, e)
 }
 
 // served says that a message, which has left its place, was handed out.
-func (ls *levels) served(q *Queue, e *entry) {
-	ls.picker.served(q, e.level)
-	ls.all[e.level].served(q, e)
+func (ls *levels) served(x *Index, e *entry) {
+	ls.picker.served(x, e.level)
+	ls.all[e.level].served(x, e)
 	ls.changed(e.level)
 }
 
@@ -107,42 +107,42 @@ type plainLane struct {
 	known  bool     // front is right
 }
 
-func (p *plainLane) add(q *Queue, k orderKey, e *entry) {
-	p.line.add(&q.msgs, k, e)
+func (p *plainLane) add(x *Index, k orderKey, e *entry) {
+	p.line.add(&x.msgs, k, e)
 	p.n++
 	if p.known && k.before(p.front) != p.newest {
 		p.front = k
 	}
 }
 
-func (p *plainLane) leave(q *Queue, k orderKey, e *entry) {
+func (p *plainLane) leave(x *Index, k orderKey, e *entry) {
 	known := p.known && k != p.front
-	p.pop(q, k, e)
+	p.pop(x, k, e)
 	p.known = known
 }
 
-func (p *plainLane) first(q *Queue) (orderKey, bool) {
+func (p *plainLane) first(x *Index) (orderKey, bool) {
 	switch {
 	case p.known:
-		q.msgs.hint = p.addr
+		x.msgs.hint = p.addr
 		return p.front, true
 	case p.newest:
-		p.front, p.known = p.line.last(&q.msgs)
+		p.front, p.known = p.line.last(&x.msgs)
 	default:
-		p.front, p.known = p.line.first(&q.msgs)
+		p.front, p.known = p.line.first(&x.msgs)
 	}
-	p.addr = q.msgs.hint
+	p.addr = x.msgs.hint
 	return p.front, p.known
 }
 
-func (p *plainLane) pop(q *Queue, k orderKey, e *entry) {
-	p.line.remove(&q.msgs, k, e)
+func (p *plainLane) pop(x *Index, k orderKey, e *entry) {
+	p.line.remove(&x.msgs, k, e)
 	p.known = false
 	if p.n--; p.n == 0 {
 		p.line.tail = orderKey{}
 	}
 }
 
-func (p *plainLane) oldest(q *Queue) (orderKey, bool) { return p.first(q) }
+func (p *plainLane) oldest(x *Index) (orderKey, bool) { return p.first(x) }
 func (p *plainLane) open() bool                       { return p.n > 0 }
-func (p *plainLane) served(*Queue, *entry)            {}
+func (p *plainLane) served(*Index, *entry)            {}

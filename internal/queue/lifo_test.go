@@ -57,8 +57,8 @@ func TestLifoOfManyKeepsTheOrder(t *testing.T) {
 	if len(waiting) < 2*chunkSeqs {
 		t.Fatalf("%d wait in the end: too few to show anything", len(waiting))
 	}
-	lane := q.levels.all[0].(*plainLane)
-	if k, _ := lane.line.first(&q.msgs); k.seq != waiting[0] {
+	lane := q.index.levels.all[0].(*plainLane)
+	if k, _ := lane.line.first(&q.index.msgs); k.seq != waiting[0] {
 		t.Errorf("the oldest is %d, want %d", k.seq, waiting[0])
 	}
 	for len(waiting) > 0 {

@@ -40,77 +40,72 @@ func (s *session) shows(seq SeqNo, l Level) bool {
 }
 
 // queueUp puts a ready message into the lines of its session.
-func (q *Queue) queueUp(seq SeqNo, e *entry) {
-	s := q.sessionOf(e)
+func (s *session) queueUp(x *Index, seq SeqNo, e *entry) {
 	s.aside.discard(seq)
-	s.line.put(&q.msgs, seq)
+	s.line.put(&x.msgs, seq)
 	o := s.offerAt(e.level)
-	o.add(&q.msgs, orderKey{e.enqueued, seq}, e)
+	o.add(&x.msgs, orderKey{e.enqueued, seq}, e)
 	if s.lock == 0 {
-		q.show(o)
+		o.show(x)
 	}
 }
 
 // dropOut says that a message is no longer in the lines of its session.
-func (q *Queue) dropOut(seq SeqNo, e *entry) {
-	s := q.sessionOf(e)
+func (s *session) dropOut(x *Index, seq SeqNo, e *entry) {
 	s.line.remove(orderKey{0, seq})
-	q.unoffer(s, seq, e)
+	s.unoffer(x, seq, e)
 }
 
 // unoffer says that a message, which is not ready any more, ranks its session no
 // longer.
-func (q *Queue) unoffer(s *session, seq SeqNo, e *entry) {
+func (s *session) unoffer(x *Index, seq SeqNo, e *entry) {
 	o := s.offerOf(e.level)
 	if o.shown == seq {
-		q.hide(o)
+		o.hide(x)
 	}
-	o.remove(&q.msgs, orderKey{e.enqueued, seq}, e)
+	o.remove(&x.msgs, orderKey{e.enqueued, seq}, e)
 	switch {
 	case o.list.n == 0:
 		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return o.list.n == 0 })
 	case s.lock == 0:
-		q.show(o)
+		o.show(x)
 	}
 }
 
 // show keeps the levels up to date about a free session in one of them.
-func (q *Queue) show(o *offer) {
-	k, _ := o.first(&q.msgs)
+func (o *offer) show(x *Index) {
+	k, _ := o.first(&x.msgs)
 	if k.seq == o.shown {
 		return
 	}
 	if o.shown != 0 {
-		q.hide(o)
+		o.hide(x)
 	}
 	o.shown = k.seq
-	e := q.msgs.get(k.seq)
-	q.levels.add(q, k, e)
-	if q.next.index != nil {
-		q.addToSecond(k, e)
-	}
+	e := x.msgs.get(k.seq)
+	x.add(k, e)
 }
 
 // hide takes a session out of one level.
-func (q *Queue) hide(o *offer) {
+func (o *offer) hide(x *Index) {
 	seq := o.shown
 	o.shown = 0
-	e := q.msgs.get(seq)
-	q.withdraw(orderKey{e.enqueued, seq}, e)
+	e := x.msgs.get(seq)
+	x.remove(orderKey{e.enqueued, seq}, e)
 }
 
 // showAll puts a session that became free into its levels.
-func (q *Queue) showAll(s *session) {
+func (s *session) showAll(x *Index) {
 	for i := range s.offers {
-		q.show(&s.offers[i])
+		s.offers[i].show(x)
 	}
 }
 
 // hideAll takes a session that is being locked out of all levels.
-func (q *Queue) hideAll(s *session) {
+func (s *session) hideAll(x *Index) {
 	for i := range s.offers {
 		if s.offers[i].shown != 0 {
-			q.hide(&s.offers[i])
+			s.offers[i].hide(x)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	q.at(now)
 	for _, seq := range seqs {
-		if e := q.msgs.get(seq); e == nil || !e.is(Scheduled) {
+		if e := q.index.msgs.get(seq); e == nil || !e.is(Scheduled) {
 			return fmt.Errorf("%w: scheduled message %d", ErrNotFound, seq)
 		}
 	}
@@ -21,7 +21,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	}
 	out.Begin(kindGone)
 	for _, seq := range seqs {
-		if e := q.msgs.get(seq); e != nil {
+		if e := q.index.msgs.get(seq); e != nil {
 			q.remove(seq, e, &out.Effects)
 			out.Uint(uint64(seq))
 		}
@@ -33,7 +33,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 // Remove removes any message that is not locked; ErrNotFound, ErrLocked.
 func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 	q.at(now)
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	switch {
 	case e == nil:
 		return ErrNotFound
@@ -56,7 +56,7 @@ type Reclass struct {
 // keeps its number and age; a held one returns to its new place.
 func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error {
 	q.at(now)
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	if e == nil {
 		return ErrNotFound
 	}
@@ -76,16 +76,16 @@ func (q *Queue) reclass(seq SeqNo, e *entry, r Reclass) {
 		q.unstand(seq, e, Deferred)
 	}
 	if held {
-		q.land(e)
+		q.index.land(e)
 	}
-	b := q.groups.all[e.group].belonging
+	b := q.index.groups.all[e.group].belonging
 	b.key = r.Key
 	old := e.group
 	e.group = q.join(b) // before leave, so that its session lives on
 	q.leave(old)
 	e.level, e.class = r.Level, r.Class
 	if held {
-		q.takeOff(e)
+		q.index.takeOff(e)
 	}
 	if ready {
 		q.stand(seq, e)
@@ -109,11 +109,11 @@ type Purge struct {
 func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done bool) {
 	q.at(now)
 	if p.high == 0 {
-		p.high = q.msgs.last
+		p.high = q.index.msgs.last
 	}
 	logged := false
 	for ; most > 0 && (p.Max == 0 || p.Gone < p.Max); most-- {
-		seq, e := q.msgs.next(p.from)
+		seq, e := q.index.msgs.next(p.from)
 		if e == nil || seq > p.high {
 			done = true
 			break

@@ -14,7 +14,7 @@ import (
 func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred }
 
 // Last returns the highest number given out so far.
-func (q *Queue) Last() SeqNo { return q.msgs.last }
+func (q *Queue) Last() SeqNo { return q.index.msgs.last }
 
 // Latest implements [machine.Machine]: the latest enqueue time given so far.
 func (q *Queue) Latest() time.Time { return moment(q.lastIn) }
@@ -29,7 +29,7 @@ func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next
 		if b.Items <= 0 {
 			return from, false
 		}
-		seq, e := q.msgs.next(SeqNo(from))
+		seq, e := q.index.msgs.next(SeqNo(from))
 		if e == nil {
 			from = inSessions
 			break

@@ -35,22 +35,22 @@ func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
 // too, but nobody keeps them together.
 func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entry) {
 	if session == nil || !q.cfg.Sessions {
-		return q.msgs.next(seq)
+		return q.index.msgs.next(seq)
 	}
 	n, ok := q.sessions.byID[*session]
 	if !ok {
 		return 0, nil
 	}
-	q.msgs.visits++
+	q.index.msgs.visits++
 	seq = max(seq, 1)
 	s := &q.sessions.all[n]
 	ready, isReady := s.line.after(seq - 1)
 	aside, isAside := s.aside.after(seq - 1)
 	switch {
 	case isReady && (!isAside || ready < aside):
-		return ready, q.msgs.get(ready)
+		return ready, q.index.msgs.get(ready)
 	case isAside:
-		return aside, q.msgs.get(aside)
+		return aside, q.index.msgs.get(aside)
 	}
 	return 0, nil
 }
@@ -60,6 +60,6 @@ func (q *Queue) inSession(e *entry, id *string) bool {
 	if id == nil {
 		return true
 	}
-	g := &q.groups.all[e.group]
+	g := &q.index.groups.all[e.group]
 	return g.inSession && g.session == *id
 }

@@ -14,22 +14,15 @@ type Queue struct {
 	cfg    Config
 	epoch  uint32
 	nonces uint32 // tokens given in this epoch
-	clock  int64  // latest time seen; the queue's time never goes back
 	lastIn int64  // latest enqueue time given; it never goes back either
 
-	msgs     store
-	groups   groups
-	counts   Counts
-	index            // in force
-	next     filling // to take its place
-	byLevel  []readyStat
-	classes  []classStat
+	index    Index  // entries, and the ready ones in order
+	counts   Counts // but for Ready, which Index counts
 	locks    locks
 	schedule schedule
 	window   window
 	sessions sessions
-	arrived  map[SeqNo]int64 // of messages with flagLent
-	reasons  map[SeqNo]Ref   // of dead letters that have a reason beside their body
+	reasons  map[SeqNo]Ref // of dead letters that have a reason beside their body
 	restore  restore
 
 	due  []SeqNo  // scratch of Tick
@@ -40,8 +33,9 @@ type Queue struct {
 // New returns an empty queue. A token is valid only in the queue that gave it
 // and in that queue's epoch: give each life of a queue an epoch of its own.
 func New(cfg Config, epoch uint32) *Queue {
-	q := &Queue{epoch: epoch, index: newIndex(cfg.Order)}
-	q.groups.all = make([]group, 1) // number zero belongs to nothing
+	q := &Queue{epoch: epoch}
+	q.index.arrangement, q.index.sessionQueue = newArrangement(cfg.Order), cfg.Sessions
+	q.index.groups.all = make([]group, 1) // number zero belongs to nothing
 	q.sessions.all = make([]session, 1)
 	q.apply(cfg)
 	return q
@@ -63,13 +57,17 @@ func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 func (q *Queue) Config() Config { return q.cfg }
 
 // Counts returns how many messages there are in each state.
-func (q *Queue) Counts() Counts { return q.counts }
+func (q *Queue) Counts() Counts {
+	c := q.counts
+	c.Ready = q.index.ready
+	return c
+}
 
 // at returns the time of a command. A clock that goes back stands still for us:
 // all deadlines of one duration stay in order, and nobody gets younger.
 func (q *Queue) at(now time.Time) int64 {
-	q.clock = max(q.clock, nanos(now))
-	return q.clock
+	q.index.clock = max(q.index.clock, nanos(now))
+	return q.index.clock
 }
 
 // apply makes the settings hold, the order when Reorder is done.
@@ -81,47 +79,66 @@ func (q *Queue) apply(cfg Config) {
 	switch {
 	case same:
 	case q.restore.building:
-		q.restart()
+		q.index.restart(cfg.Order)
 	default:
-		q.changeOrder()
+		q.index.changeOrder(cfg.Order)
 	}
 }
 
 // fill puts the messages of a snapshot, which has ended, in order.
 func (q *Queue) fill() {
-	q.counts.Ready = 0
-	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+	q.index.ready = 0
+	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
 		if !e.is(Ready) {
 			q.setAside(seq, e)
 			continue
 		}
-		if r := q.runFor(orderKey{e.enqueued, seq}, e.level); r != nil {
-			e = q.msgs.move(seq, r)
+		if r := q.index.runFor(orderKey{e.enqueued, seq}, e.level); r != nil {
+			e = q.index.msgs.move(seq, r)
 		}
 		q.stand(seq, e)
 	}
 	invariant.Check(q.Check)
 }
 
+// InForce reports whether the order that was configured last is in force.
+func (q *Queue) InForce() bool { return q.index.inForce() }
+
+// Reordering reports whether there is work for Reorder.
+func (q *Queue) Reordering() bool { return q.index.reordering() }
+
+// Reorder goes on with putting the messages into the order that was configured last.
+// It visits up to about most messages and reports whether there is more to do.
+func (q *Queue) Reorder(most int) (more bool) {
+	before := q.InForce()
+	more = q.index.reorder(most, q.listed)
+	if !before && q.InForce() {
+		invariant.Check(q.Check)
+	}
+	return more
+}
+
+// listed reports whether a session is listed in a level by this message.
+func (q *Queue) listed(seq SeqNo, e *entry) bool { return q.sessionOf(e).shows(seq, e.level) }
+
+// Saturated reports whether the next message is chosen by shares because the queue
+// is saturated.
+func (q *Queue) Saturated(now time.Time) bool { return q.index.saturated(q.at(now)) }
+
 // join returns the group of b for one more message.
 func (q *Queue) join(b belonging) uint32 {
 	if b == (belonging{}) {
 		return 0
 	}
-	n, first := q.groups.join(b)
+	n, first := q.index.groups.join(b)
 	if !first {
 		return n
 	}
-	g := &q.groups.all[n]
+	g := &q.index.groups.all[n]
 	if q.cfg.Sessions {
 		g.sessionNo = q.sessions.join(g.session)
 	}
-	q.joinKey(n, nil)
-	if q.next.index != nil {
-		q.exchange()
-		q.joinKey(n, q.next.index)
-		q.exchange()
-	}
+	q.index.joinGroup(n)
 	return n
 }
 
@@ -130,86 +147,45 @@ func (q *Queue) leave(n uint32) {
 	if n == 0 {
 		return
 	}
-	session := q.groups.all[n].sessionNo
-	if !q.groups.leave(n) {
+	session := q.index.groups.all[n].sessionNo
+	if !q.index.groups.leave(n) {
 		return
 	}
 	if session != 0 {
 		q.sessions.leave(session)
 	}
-	q.leaveKey(n, q.clock)
-	if q.next.index != nil {
-		q.next.leaveKey(n, q.clock)
-	}
-}
-
-// runFor returns the run in which to allocate a message that is about to be ready.
-func (q *Queue) runFor(k orderKey, l Level) *slabRun {
-	if q.restore.building {
-		return nil
-	}
-	if p, ok := q.levels.at(q, l).(*plainLane); ok && p.runs {
-		return p.line.runFor(&q.msgs, k)
-	}
-	return nil
+	q.index.leaveGroup(n)
 }
 
 // stand makes a message ready, at its place.
 func (q *Queue) stand(seq SeqNo, e *entry) {
 	e.setState(Ready)
 	e.slot = 0
-	q.counts.Ready++
+	q.index.ready++
 	if q.restore.building {
 		return // the end of the snapshot puts everything in order at once
 	}
-	for int(e.level) >= len(q.byLevel) {
-		q.byLevel = append(q.byLevel, readyStat{})
-	}
-	lv := &q.byLevel[e.level]
-	lv.ready++
-	lv.bytes += int64(e.bodySize)
-	q.classes = countClass(q.classes, seq, e)
-	q.msgs.noteExpiry(seq, e.expiry())
+	q.index.count(seq, e)
 	if q.cfg.Sessions {
-		q.queueUp(seq, e)
+		q.sessionOf(e).queueUp(&q.index, seq, e)
 		return
 	}
-	k := orderKey{e.enqueued, seq}
-	q.levels.add(q, k, e)
-	if q.next.index != nil {
-		q.addToSecond(k, e)
-	}
+	q.index.add(orderKey{e.enqueued, seq}, e)
 }
 
 // unstand takes a message that is not first out of its place.
 func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
 	e.setState(to)
-	q.counts.Ready--
+	q.index.ready--
 	if q.restore.building {
 		return
 	}
-	q.uncount(e)
+	q.index.uncount(e)
 	if q.cfg.Sessions {
-		q.dropOut(seq, e)
+		q.sessionOf(e).dropOut(&q.index, seq, e)
 		return
 	}
-	q.withdraw(orderKey{e.enqueued, seq}, e)
-}
-
-// withdraw lets a message be handed out no more.
-func (q *Queue) withdraw(k orderKey, e *entry) {
-	q.levels.leave(q, k, e)
-	if q.next.index != nil {
-		q.leaveSecond(k, e)
-	}
-}
-
-func (q *Queue) uncount(e *entry) {
-	lv, st := &q.byLevel[e.level], &q.classes[e.class]
-	lv.ready--
-	st.ready--
-	lv.bytes -= int64(e.bodySize)
-	st.bytes -= int64(e.bodySize)
+	q.index.remove(orderKey{e.enqueued, seq}, e)
 }
 
 // remove forgets a message that is not locked.
@@ -234,13 +210,11 @@ func (q *Queue) erase(seq SeqNo, e *entry, out *machine.Effects) {
 		q.sessionOf(e).aside.discard(seq)
 	}
 	q.leave(e.group)
-	if e.flags&flagLent != 0 {
-		delete(q.arrived, seq)
-	}
+	q.index.msgs.dropArrivalTime(seq, e)
 	if len(q.reasons) > 0 {
 		q.dropReason(seq, out)
 	}
-	q.msgs.delete(seq)
+	q.index.msgs.delete(seq)
 }
 
 // gone logs that a message is no more.
@@ -252,7 +226,7 @@ func writeGone(out *machine.Effects, seq SeqNo) {
 
 // delivery shows a message.
 func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
-	g := &q.groups.all[e.group]
+	g := &q.index.groups.all[e.group]
 	d := Delivery{
 		Seq:        seq,
 		Origin:     e.origin,

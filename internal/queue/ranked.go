@@ -87,8 +87,8 @@ func (r *ranked) joined(l Level, k orderKey) {
 	}
 }
 
-func (r *ranked) served(q *Queue, l Level) {
-	if r.ranking.served(l, &q.levels.open) {
+func (r *ranked) served(x *Index, l Level) {
+	if r.ranking.served(l, &x.levels.open) {
 		r.allDirty()
 	}
 	r.dirty.set(l)
@@ -101,15 +101,15 @@ func (r *ranked) allDirty() {
 	}
 }
 
-func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
+func (r *ranked) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 	all := lo == 0 && hi == 255
 	if r.shares != nil {
 		if !all {
-			return r.shares.pickFrom(&q.levels.open, lo, hi)
+			return r.shares.pickFrom(&x.levels.open, lo, hi)
 		}
 		r.shares.by = &r.shares.account
 	}
-	if open := &q.levels.open; !open.several() {
+	if open := &x.levels.open; !open.several() {
 		if l, ok := open.only(); ok {
 			r.alone(l)
 			return l, lo <= l && l <= hi
@@ -121,8 +121,8 @@ func (r *ranked) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
 	}
 	for w, set := range r.dirty {
 		for ; set != 0; set &= set - 1 {
-			if l := Level(w<<6 + bits.TrailingZeros64(set)); q.levels.open.has(l) {
-				r.refresh(q, l, now)
+			if l := Level(w<<6 + bits.TrailingZeros64(set)); x.levels.open.has(l) {
+				r.refresh(x, l, now)
 			} else {
 				r.close(l)
 			}
@@ -161,10 +161,10 @@ func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
 }
 
 // refresh works out the score of an open level, which plays its matches or is a guest.
-func (r *ranked) refresh(q *Queue, l Level, now int64) {
+func (r *ranked) refresh(x *Index, l Level, now int64) {
 	r.in.set(l)
 	if r.byAge {
-		r.heads[l], _ = q.levels.all[l].oldest(q)
+		r.heads[l], _ = x.levels.all[l].oldest(x)
 	}
 	s, until := r.score(l, r.heads[l], now)
 	r.until = min(r.until, until)

@@ -80,8 +80,8 @@ func (q *Queue) unseen(seq SeqNo) bool {
 
 func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 	in, first, n := r.Time(), readSeq(r), r.Uint()
-	if !r.Bad() && first != q.msgs.last+1 {
-		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.msgs.last)
+	if !r.Bad() && first != q.index.msgs.last+1 {
+		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.index.msgs.last)
 	}
 	q.lastIn = max(q.lastIn, in)
 	for ; n > 0 && !r.Bad(); n-- {
@@ -92,7 +92,7 @@ func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 		if it.hashed {
 			q.sight(sighting{it.id, in})
 		}
-		q.place(q.msgs.last+1, &it, out)
+		q.place(q.index.msgs.last+1, &it, out)
 	}
 	return nil
 }
@@ -114,13 +114,13 @@ func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
 			return err
 		}
 		if q.unseen(old) {
-			q.place(q.msgs.last+1, &it, out)
+			q.place(q.index.msgs.last+1, &it, out)
 			continue
 		}
-		if e := q.msgs.get(old); e == nil || !e.is(Scheduled) {
+		if e := q.index.msgs.get(old); e == nil || !e.is(Scheduled) {
 			return fmt.Errorf("%w: message %d is not scheduled", ErrCorrupt, old)
 		}
-		q.renumber(old, q.msgs.last+1, &it, out)
+		q.renumber(old, q.index.msgs.last+1, &it, out)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (q *Queue) replayGone(r *machine.Reader, out *machine.Effects) error {
 		if r.Bad() || q.unseen(seq) {
 			continue
 		}
-		e := q.msgs.get(seq)
+		e := q.index.msgs.get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: message %d is gone already", ErrCorrupt, seq)
 		}
@@ -157,7 +157,7 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 	if r.Bad() || q.unseen(seq) {
 		return nil
 	}
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	if e == nil {
 		return fmt.Errorf("%w: no message %d to change", ErrCorrupt, seq)
 	}

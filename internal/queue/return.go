@@ -16,7 +16,7 @@ import (
 // it. A number that is in use, or was never given, is ErrNotAllowed.
 func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 	q.at(now)
-	if d.Seq == 0 || d.Seq > q.msgs.last || q.msgs.get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
+	if d.Seq == 0 || d.Seq > q.index.msgs.last || q.index.msgs.get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
 		return ErrNotAllowed
 	}
 	it := itemOfDelivery(d)
@@ -94,7 +94,7 @@ func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 	if err := q.fitting(r, &it); err != nil {
 		return err
 	}
-	if seq > q.msgs.last || q.msgs.get(seq) != nil {
+	if seq > q.index.msgs.last || q.index.msgs.get(seq) != nil {
 		return fmt.Errorf("%w: message %d returns and was not gone", ErrCorrupt, seq)
 	}
 	q.place(seq, &it, out)
@@ -106,7 +106,7 @@ func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 // letters answers ErrNotAllowed.
 func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
 	at := q.at(now)
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	switch {
 	case q.cfg.IsDead:
 		return ErrNotAllowed

@@ -4,7 +4,6 @@ package queue
 
 import (
 	"math/bits"
-	"time"
 )
 
 // saturable is strict, and gives the levels shares while the queue is saturated.
@@ -31,9 +30,9 @@ func (s *saturable) joined(l Level, k orderKey) {
 	}
 }
 
-func (s *saturable) served(q *Queue, l Level) {
+func (s *saturable) served(x *Index, l Level) {
 	if s.shares != nil {
-		s.shares.served(q, l)
+		s.shares.served(x, l)
 	}
 }
 
@@ -44,34 +43,34 @@ func (s *saturable) score(l Level, k orderKey, now int64) (score, int64) {
 	return s.strict.score(l, k, now)
 }
 
-func (s *saturable) pick(q *Queue, now int64, lo, hi Level) (Level, bool) {
-	s.judge(q, now)
+func (s *saturable) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
+	s.judge(x, now)
 	if s.shares != nil {
-		return s.shares.pick(q, now, lo, hi)
+		return s.shares.pick(x, now, lo, hi)
 	}
-	return s.strict.pick(q, now, lo, hi)
+	return s.strict.pick(x, now, lo, hi)
 }
 
 // judge goes over to the other mode if it is time.
-func (s *saturable) judge(q *Queue, now int64) {
-	switch on := s.saturated(q, now); {
+func (s *saturable) judge(x *Index, now int64) {
+	switch on := s.saturated(x, now); {
 	case on && s.shares == nil:
 		s.shares = newRanked(newWeighted(s.weight))
-		s.shares.dirty = q.levels.open
+		s.shares.dirty = x.levels.open
 	case !on:
 		s.shares = nil
 	}
 }
 
 // saturated is the rule. It changes nothing.
-func (s *saturable) saturated(q *Queue, now int64) bool {
-	if s.reached(q.counts.Ready, s.limit.Waiting) {
+func (s *saturable) saturated(x *Index, now int64) bool {
+	if s.reached(x.ready, s.limit.Waiting) {
 		return true
 	}
 	if s.limit.Oldest <= 0 {
 		return false
 	}
-	at, ok := s.oldest(q)
+	at, ok := s.oldest(x)
 	return ok && s.reached(now-at, int64(s.limit.Oldest))
 }
 
@@ -85,10 +84,10 @@ func (s *saturable) reached(n, limit int64) bool {
 }
 
 // oldest returns the enqueue time of the oldest message that may be handed out.
-func (s *saturable) oldest(q *Queue) (at int64, ok bool) {
-	for w, word := range q.levels.open {
+func (s *saturable) oldest(x *Index) (at int64, ok bool) {
+	for w, word := range x.levels.open {
 		for ; word != 0; word &= word - 1 {
-			k, found := q.levels.all[w<<6+bits.TrailingZeros64(word)].oldest(q)
+			k, found := x.levels.all[w<<6+bits.TrailingZeros64(word)].oldest(x)
 			if found && (!ok || k.at < at) {
 				at, ok = k.at, true
 			}
@@ -97,27 +96,27 @@ func (s *saturable) oldest(q *Queue) (at int64, ok bool) {
 	return at, ok
 }
 
-// Saturated reports whether the next message is chosen by shares because the queue
+// saturated reports whether the next message is chosen by shares because the queue
 // is saturated.
-func (q *Queue) Saturated(now time.Time) bool {
-	s, ok := q.levels.picker.(*saturable)
-	return ok && s.saturated(q, q.at(now))
+func (x *Index) saturated(at int64) bool {
+	s, ok := x.levels.picker.(*saturable)
+	return ok && s.saturated(x, at)
 }
 
 // judge makes up its mind about the next message, for who looks at the order
 // without taking anything. It reports whether the queue is saturated.
-func (q *Queue) judge(at int64) bool {
-	s, ok := q.levels.picker.(*saturable)
+func (x *Index) judge(at int64) bool {
+	s, ok := x.levels.picker.(*saturable)
 	if ok {
-		s.judge(q, at)
+		s.judge(x, at)
 	}
 	return ok && s.shares != nil
 }
 
 // sharing returns the shares of the levels if it is by them that the next message
 // is chosen, else nil.
-func (q *Queue) sharing() *weighted {
-	by := q.levels.picker
+func (x *Index) sharing() *weighted {
+	by := x.levels.picker
 	if s, ok := by.(*saturable); ok && s.shares != nil {
 		by = s.shares
 	}

@@ -31,7 +31,7 @@ func TestSeqListAgreesWithASlice(t *testing.T) {
 			case n < 2+grow: // anywhere
 				seq := SeqNo(1 + rnd.IntN(10*size))
 				if at, found := slices.BinarySearch(want, seq); !found {
-					l.insert(&q.msgs, orderKey{0, seq}, byNumber)
+					l.insert(&q.index.msgs, orderKey{0, seq}, byNumber)
 					want = slices.Insert(want, at, seq)
 				}
 			case len(want) == 0:
@@ -107,7 +107,7 @@ func TestRowOfManyKeepsTheOrder(t *testing.T) {
 				}
 			}
 			out.Reset()
-			rowed = max(rowed, q.levels.all[0].(*plainLane).line.inRun())
+			rowed = max(rowed, q.index.levels.all[0].(*plainLane).line.inRun())
 			if step%500 == 0 {
 				if err := q.Check(); err != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, step, err)
@@ -121,8 +121,8 @@ func TestRowOfManyKeepsTheOrder(t *testing.T) {
 			t.Errorf("seed %d: %d in the run at most: too few to show anything", seed, rowed)
 		}
 		kept := 0
-		for i := range q.msgs.all {
-			if q.msgs.all[i].entries != nil {
+		for i := range q.index.msgs.all {
+			if q.index.msgs.all[i].entries != nil {
 				kept++
 			}
 		}

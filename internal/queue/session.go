@@ -77,7 +77,7 @@ func (ss *sessions) close(n uint32) {
 }
 
 func (q *Queue) sessionOf(e *entry) *session {
-	return &q.sessions.all[q.groups.all[e.group].sessionNo]
+	return &q.sessions.all[q.index.groups.all[e.group].sessionNo]
 }
 
 // heldSession returns the session that l holds, nil if l is lost.
@@ -115,14 +115,13 @@ func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, 
 	if !q.cfg.Sessions || q.cfg.ReceivePaused {
 		return SessionLock{}, time.Time{}, false
 	}
-	l, ok := q.levels.picker.pick(q, at, w.lowest(), w.highest())
+	k, ok := q.index.pick(at, w.lowest(), w.highest())
 	if !ok {
 		return SessionLock{}, time.Time{}, false
 	}
-	k, _ := q.levels.all[l].first(q)
-	e := q.msgs.get(k.seq)
-	lock, until := q.lockSession(q.groups.all[e.group].sessionNo, at)
-	q.levels.served(q, e)
+	e := q.index.msgs.get(k.seq)
+	lock, until := q.lockSession(q.index.groups.all[e.group].sessionNo, at)
+	q.index.levels.served(&q.index, e)
 	return lock, until, true
 }
 
@@ -131,7 +130,7 @@ func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
 	q.locks.begin(slot, at)
 	s := &q.sessions.all[n]
 	s.lock = slot
-	q.hideAll(s)
+	s.hideAll(&q.index)
 	l := &q.locks.all[slot]
 	return SessionLock{ID: s.id, Nonce: l.nonce}, moment(l.until)
 }
@@ -179,7 +178,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 			return done
 		}
 		seq := q.locks.all[q.sessions.all[n].held.head].seq
-		e := q.msgs.get(seq)
+		e := q.index.msgs.get(seq)
 		if released {
 			q.unlock(seq, e)
 			q.rest(seq, e)
@@ -194,7 +193,7 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 func (q *Queue) freeSession(s *session) {
 	q.locks.end(&q.locks.spans[q.locks.all[s.lock].span].ring, s.lock)
 	s.lock = 0
-	q.showAll(s)
+	s.showAll(&q.index)
 	q.sessions.close(q.sessions.byID[s.id])
 }
 
@@ -248,7 +247,7 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 			return ids, from - 1
 		}
 		most--
-		q.msgs.visits++
+		q.index.msgs.visits++
 		s := &q.sessions.all[from]
 		listed := s.groups > 0 || s.state != Ref{}
 		if !since.IsZero() {
@@ -264,6 +263,6 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 // setAside adds a message to those of its session that are not ready.
 func (q *Queue) setAside(seq SeqNo, e *entry) {
 	if q.cfg.Sessions && !q.restore.building {
-		q.sessionOf(e).aside.put(&q.msgs, seq)
+		q.sessionOf(e).aside.put(&q.index.msgs, seq)
 	}
 }

@@ -61,7 +61,7 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 // as good as any other.
 func (q *Queue) Revoke(now time.Time, t Token) error {
 	q.at(now)
-	e := q.msgs.get(t.Seq)
+	e := q.index.msgs.get(t.Seq)
 	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
 		return q.lost()
 	}
@@ -120,8 +120,8 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 // held returns the message that a token holds. A lock that has run out is lost
 // even before Tick returns the message.
 func (q *Queue) held(t Token, at int64) (*entry, error) {
-	q.msgs.hint = q.locks.hint(t.Nonce)
-	e := q.msgs.get(t.Seq)
+	q.index.msgs.hint = q.locks.hint(t.Nonce)
+	e := q.index.msgs.get(t.Seq)
 	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
 		return nil, q.lost()
 	}
@@ -166,7 +166,7 @@ func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
 	}
 	e.slot = 0
 	q.counts.Locked--
-	q.land(e)
+	q.index.land(e)
 	return s
 }
 
@@ -223,8 +223,7 @@ func (q *Queue) rebody(e *entry, body Ref, out *machine.Effects) {
 	grown := int64(body.Size) - int64(e.bodySize)
 	q.counts.Bytes += grown
 	if e.is(Ready) && !q.restore.building { // on replay: locks are not logged
-		q.byLevel[e.level].bytes += grown
-		q.classes[e.class].bytes += grown
+		q.index.resize(e, grown)
 	}
 	e.setBody(body)
 }

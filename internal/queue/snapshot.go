@@ -60,12 +60,12 @@ func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool)
 	switch c.phase {
 	case phaseHeader:
 		out.Begin(q.cfg.kindOf(kindSnapshot, kindHeader))
-		out.Uint(uint64(q.msgs.last))
+		out.Uint(uint64(q.index.msgs.last))
 		out.Fixed(q.lastIn)
 		writeSettings(out, q.cfg)
 		out.End()
 		w := &q.window.order
-		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.msgs.last}, false
+		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.index.msgs.last}, false
 	case phaseWindow:
 		return q.snapWindow(c, b, out), false
 	case phaseStates:
@@ -120,7 +120,7 @@ func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cu
 func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
-		q.msgs.visits++
+		q.index.msgs.visits++
 		s := &q.sessions.all[c.next]
 		if s.state == (Ref{}) {
 			continue
@@ -146,20 +146,20 @@ func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, boo
 
 func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	to, part := c.high, newChunk(b, out)
-	seq, e := q.msgs.next(SeqNo(c.next))
+	seq, e := q.index.msgs.next(SeqNo(c.next))
 	at, first := int64(0), seq
 	switch {
 	case e != nil && seq <= c.high:
 		at = e.enqueued
 	case SeqNo(c.next) > c.high:
-		return cursor{phase: phaseStarted, keys: q.keys.counts}
+		return cursor{phase: phaseStarted, keys: q.index.keys.counts}
 	default:
 		// Nothing is left up to high. A chunk says so: a message that returns from
 		// now on would otherwise seem to be one that a chunk is yet to bring.
 	}
 	out.Begin(kindEntries)
 	out.Fixed(at)
-	for ; e != nil && seq <= c.high; seq, e = q.msgs.next(seq + 1) {
+	for ; e != nil && seq <= c.high; seq, e = q.index.msgs.next(seq + 1) {
 		if !part.more(seq == first) {
 			to = seq - 1
 			break
@@ -174,7 +174,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	out.Uint(0)
 	out.Uint(uint64(to))
 	out.End()
-	if len(q.arrived) > 0 {
+	if len(q.index.msgs.arrivalTimes) > 0 {
 		q.lent(SeqNo(c.next), to, out)
 	}
 	if len(q.reasons) > 0 {
@@ -197,7 +197,7 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(Ref)) {
 			}
 		}
 	case phaseEntries:
-		for seq, e := q.msgs.next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.msgs.next(seq + 1) {
+		for seq, e := q.index.msgs.next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.index.msgs.next(seq + 1) {
 			b.Items--
 			yield(e.body())
 			if reason, ok := q.reasons[seq]; ok {
@@ -217,16 +217,16 @@ func (q *Queue) SnapshotSize() uint64 {
 		samples   = 32
 		perRecord = 64 // of samples that were not found
 	)
-	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, len(q.keys.all)-1))
-	total := uint64(q.counts.Total())
+	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, len(q.index.keys.all)-1))
+	total := uint64(q.Counts().Total())
 	if total == 0 {
 		return size
 	}
 	var out machine.Effects
 	found := uint64(0)
-	stride := max(uint64(q.msgs.last)/samples, 1)
+	stride := max(uint64(q.index.msgs.last)/samples, 1)
 	for i := range uint64(samples) {
-		seq, e := q.msgs.next(SeqNo(i * stride))
+		seq, e := q.index.msgs.next(SeqNo(i * stride))
 		if e == nil {
 			break
 		}
@@ -281,7 +281,7 @@ func (q *Queue) replayHeader(k kind, r *machine.Reader, out *machine.Effects) {
 	// A snapshot that follows one that never ended takes its place.
 	machine.AllRefs(q, func(r Ref) { out.Freed = append(out.Freed, r) })
 	*q = *New(cfg, q.epoch)
-	q.msgs.last, q.lastIn = SeqNo(last), in
+	q.index.msgs.last, q.lastIn = SeqNo(last), in
 	q.restore = restore{begun: true, building: true, high: SeqNo(last)}
 }
 
@@ -313,7 +313,7 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 // bring takes a message out of a snapshot.
 func (q *Queue) bring(seq SeqNo, it *item, out *machine.Effects) error {
 	if !q.restore.building {
-		e := q.msgs.get(seq)
+		e := q.index.msgs.get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
 		}
@@ -361,7 +361,7 @@ func (q *Queue) sight(s sighting) {
 // queues with the same digest are the same but for their locks.
 func (q *Queue) Digest(now time.Time) [32]byte {
 	var out machine.Effects
-	out.Uint(uint64(q.msgs.last))
+	out.Uint(uint64(q.index.msgs.last))
 	out.Fixed(q.lastIn)
 	writeSettings(&out, q.cfg)
 	for _, s := range q.window.within(nanos(now)) {
@@ -373,7 +373,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 			writeState(&out, id, s.state, s.changed)
 		}
 	}
-	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
 		writeItem(&out, &it, 0)

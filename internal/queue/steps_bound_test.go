@@ -33,9 +33,9 @@ func crowd(t testing.TB, cfg Config, n int) *Queue {
 
 // visited returns how many messages, keys and sessions do visits.
 func visited(q *Queue, do func()) uint64 {
-	before := q.msgs.visits
+	before := q.index.msgs.visits
 	do()
-	return q.msgs.visits - before
+	return q.index.msgs.visits - before
 }
 
 // A pause visits nothing, however many messages wait (A9).

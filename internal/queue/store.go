@@ -39,6 +39,8 @@ type store struct {
 	expiries  []pageExpiry // a heap
 	spareFull []*[pageLen]slotAddr
 	sparePack []*packed
+
+	arrivalTimes map[SeqNo]int64 // of messages with flagLent
 }
 
 type directory struct {

@@ -38,18 +38,15 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 			q.expire(k.seq, e, out)
 			continue
 		}
-		q.uncount(e)
-		q.counts.Ready--
+		q.index.uncount(e)
+		q.index.ready--
 		e.setState(Locked)
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
 			s.line.popFirst()
-			q.unoffer(s, k.seq, e)
+			s.unoffer(&q.index, k.seq, e)
 		} else {
-			q.levels.take(q, k, e)
-			if q.next.index != nil {
-				q.leaveSecond(k, e)
-			}
+			q.index.take(k, e)
 		}
 		hold := inHand != nil && !inHand(e.body())
 		w.Forgetful = w.Forgetful && !hold
@@ -71,13 +68,13 @@ func (q *Queue) best(at int64, w Want) (orderKey, *entry, bool) {
 		if s := q.heldSession(w.Session, at); s != nil && s.line.n > 0 {
 			k, ok = orderKey{0, s.line.first()}, true
 		}
-	} else if l, found := q.levels.picker.pick(q, at, w.lowest(), w.highest()); found {
-		k, ok = q.levels.all[l].first(q)
+	} else {
+		k, ok = q.index.pick(at, w.lowest(), w.highest())
 	}
 	if !ok {
 		return orderKey{}, nil, false
 	}
-	return k, q.msgs.get(k.seq), true
+	return k, q.index.msgs.get(k.seq), true
 }
 
 // AllLevels reports whether w accepts messages of every level.
@@ -107,7 +104,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 			return Delivery{}, ErrSessionLockLost
 		}
 	}
-	e := q.msgs.get(seq)
+	e := q.index.msgs.get(seq)
 	switch {
 	case e == nil || mine != nil && q.sessionOf(e) != mine:
 		return Delivery{}, ErrNotFound
@@ -138,7 +135,7 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 		s := q.heldSession(w.Session, q.at(now))
 		return s != nil && s.line.n > 0
 	}
-	_, ok := q.levels.open.highest(w.lowest(), w.highest())
+	_, ok := q.index.levels.open.highest(w.lowest(), w.highest())
 	return ok
 }
 
@@ -156,7 +153,7 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 	e.setState(Locked)
 	l := lock{seq: seq, nonce: q.nonce(), at: at}
 	if q.cfg.Sessions {
-		l.session, l.span = q.groups.all[e.group].sessionNo, inSession
+		l.session, l.span = q.index.groups.all[e.group].sessionNo, inSession
 		e.slot = q.locks.put(l)
 		q.locks.link(&q.sessions.all[l.session].held, e.slot)
 		if e.flags&flagDeferred == 0 { // else it is there
@@ -166,9 +163,9 @@ func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Del
 		e.slot = q.locks.put(l)
 		q.locks.begin(e.slot, at)
 	}
-	q.locks.note(l.nonce, q.msgs.hint)
+	q.locks.note(l.nonce, q.index.msgs.hint)
 	q.counts.Locked++
-	q.takeOff(e)
+	q.index.takeOff(e)
 	d := q.delivery(seq, e)
 	d.Token = Token{Seq: seq, Nonce: l.nonce}
 	e.flags |= flagSeen

@@ -21,7 +21,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	work -= q.activate(at, work, out)
 	q.endLives(at, work, out)
 	q.window.forget(at, tickWork)
-	q.wakeKeys(at, tickWork)
+	q.index.wakeKeys(at, tickWork)
 	return q.deadline() <= at
 }
 
@@ -34,8 +34,8 @@ func (q *Queue) NextDeadline() (time.Time, bool) {
 func (q *Queue) deadline() int64 {
 	_, lock := q.locks.first()
 	_, begin := q.schedule.first()
-	_, end := q.msgs.nextExpiry()
-	return min(lock, begin, end, q.window.deadline(), q.keys.deadline())
+	_, end := q.index.msgs.nextExpiry()
+	return min(lock, begin, end, q.window.deadline(), q.index.keys.deadline())
 }
 
 // endLocks returns the messages whose locks ran out.
@@ -46,7 +46,7 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 			break
 		}
 		if seq := q.locks.all[slot].seq; seq != 0 {
-			q.fail(seq, q.msgs.get(seq), out)
+			q.fail(seq, q.index.msgs.get(seq), out)
 		} else {
 			done += q.endSession(slot, work-done, out)
 		}
@@ -69,11 +69,11 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 		if due > at {
 			break
 		}
-		it := q.itemOf(q.msgs.get(old))
+		it := q.itemOf(q.index.msgs.get(old))
 		it.state, it.notBefore, it.enqueued = Ready, 0, in
 		out.Uint(uint64(old))
 		writeItem(&out.Effects, &it, in)
-		q.renumber(old, q.msgs.last+1, &it, &out.Effects)
+		q.renumber(old, q.index.msgs.last+1, &it, &out.Effects)
 		done++
 	}
 	out.End()
@@ -83,19 +83,19 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 // renumber replaces a scheduled message by a ready one.
 func (q *Queue) renumber(old, seq SeqNo, it *item, out *machine.Effects) {
 	q.place(seq, it, out) // first, so that its group lives on
-	q.remove(old, q.msgs.get(old), out)
+	q.remove(old, q.index.msgs.get(old), out)
 }
 
 // endLives removes the messages that expired, page by page.
 func (q *Queue) endLives(at int64, work int, out *Effects) {
 	for work > 0 {
-		page, due := q.msgs.nextExpiry()
+		page, due := q.index.msgs.nextExpiry()
 		if due > at {
 			return
 		}
-		q.due = q.msgs.expired(page, at, q.due[:0])
+		q.due = q.index.msgs.expired(page, at, q.due[:0])
 		for _, seq := range q.due {
-			q.expire(seq, q.msgs.get(seq), out)
+			q.expire(seq, q.index.msgs.get(seq), out)
 		}
 		work -= 1 + len(q.due)
 	}

@@ -164,7 +164,7 @@ func TestRangesAreBounded(t *testing.T) {
 			takeFrom(t, q, Want{MinLevel: lo, MaxLevel: hi})
 		}
 	}
-	if got := len(q.sharing().ranges); got != maxRanges {
+	if got := len(q.index.sharing().ranges); got != maxRanges {
 		t.Errorf("%d ranges are remembered, want %d", got, maxRanges)
 	}
 }
@@ -205,7 +205,7 @@ func TestSharesHoldWhenTimeBeginsAnew(t *testing.T) {
 			for _, w := range wants {
 				send(t, q, epochStart, Arrival{Level: takeFrom(t, q, w)}, 1)
 			}
-			q.sharing().age(timeLimit - 1000*weightUnit)
+			q.index.sharing().age(timeLimit - 1000*weightUnit)
 			var got [3]int
 			for i := range 60_000 {
 				l := takeFrom(t, q, wants[i%len(wants)])

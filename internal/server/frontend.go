@@ -18,6 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/servicebus"
@@ -37,6 +38,7 @@ type frontend struct {
 	memory    *budget.Process
 	refusals  *refusals
 	disk      func() admin.Disk
+	broker    *broker.Broker
 	handler   http.Handler // of requests that are not ours
 	web       *handoff
 
@@ -55,7 +57,7 @@ func listen(cfg Config, service *servicebus.Service, parts Parts, segments func(
 		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
 	}
 	f := &frontend{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		limiter: newConnLimiter(limit, maxUnauthenticated(cfg.MaxUnauthenticated, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, web: newHandoff()}
+		limiter: newConnLimiter(limit, maxUnauthenticated(cfg.MaxUnauthenticated, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, broker: parts.Broker, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)

@@ -3,15 +3,18 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/shard"
 )
 
 const (
@@ -74,10 +77,14 @@ func (f *frontend) routes(ctx context.Context) http.Handler {
 // who receives, which is how it gets empty: the status stays 200, and the text tells. It is
 // for unauthenticated peers too, and has no numbers.
 func (f *frontend) readiness() string {
+	var text string
 	if f.disk != nil && f.disk().Full {
-		return "degraded: the disk is full, senders are refused; receiving and settling go on\n"
+		text = "degraded: the disk is full, senders are refused; receiving and settling go on\n"
 	}
-	return "ok\n"
+	if slices.ContainsFunc(f.broker.ShardStats(), func(st shard.Stats) bool { return st.Moved }) {
+		text += "degraded: some entities have moved to another process; the others are served\n"
+	}
+	return cmp.Or(text, "ok\n")
 }
 
 func respond(w http.ResponseWriter, status int, kind, body string) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
@@ -16,6 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
+	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/servicebus"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -112,7 +114,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	cfg, j, log := b.cfg, b.wal, b.log
 	// A store keeps at least the shards it was made with, whatever the machine.
 	opts := cfg.shard()
-	opts.Clock = clock.New(nil)
+	opts.Clock, opts.NewMonitor = clock.New(nil), monitor.New(log)
 	b.clock = opts.Clock
 	b.shards, err = openShards(ctx, &disk{Journal: j, log: log}, max(cfg.Storage.Shards, j.Shards()), opts)
 	if err != nil {
@@ -150,7 +152,7 @@ func (b *built) build(ctx context.Context) (err error) {
 func (b *built) serve(ctx context.Context) error {
 	s := lifecycle.New(ctx)
 	runJournal(s, b.wal)
-	s.Go("shards", runAll(b.shards))
+	s.Go("shards", runAll(b.shards, b.log))
 	s.Go("clock", watchClock(b.clock, b.review, b.log))
 	s.Go("webhooks", b.hooks.run)
 	s.Go("broker", b.broker.Run)
@@ -213,17 +215,28 @@ func openShards(ctx context.Context, j journal.Journal, n int, opts shard.Option
 	return shards, nil
 }
 
-// runAll runs the shards as one layer. One that fails takes the others with it.
-func runAll(shards []*shard.Shard) func(context.Context) error {
+// runAll runs the shards as one layer. One that fails takes the others with it. One
+// whose history has another owner does not, unless it is the last: what it had is
+// served elsewhere.
+func runAll(shards []*shard.Shard, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
 		errs := make([]error, len(shards))
+		var left atomic.Int64
+		left.Store(int64(len(shards)))
 		var wg sync.WaitGroup
 		for i, s := range shards {
 			wg.Go(func() {
-				errs[i] = s.Run(ctx)
-				stop(errs[i])
+				err := s.Run(ctx)
+				if errors.Is(err, shard.ErrMoved) {
+					log.Error("another process has taken over a shard: its entities are not served here any more", "shard", i, "err", err)
+					if left.Add(-1) > 0 {
+						return
+					}
+				}
+				errs[i] = err
+				stop(err)
 			})
 		}
 		wg.Wait()

@@ -98,6 +98,7 @@ var conditions = []struct {
 	{broker.ErrMessageNotFound, condMessageNotFound, statusNotFound, "The message could not be found on '{entity}'."},
 	{broker.ErrTimeout, condTimeout, statusTimeout, "The operation did not complete within the allotted time."},
 	{broker.ErrBusy, condServerBusy, statusUnavailable, ""},
+	{broker.ErrMoved, endpoint.CondDetachForced, statusUnavailable, "Another process has taken over the messages of '{entity}'. Connect again."},
 	{broker.ErrStopping, endpoint.CondConnectionForced, statusUnavailable, "The broker is stopping."},
 	{context.DeadlineExceeded, condTimeout, statusTimeout, "The operation did not complete within the allotted time."},
 	{context.Canceled, condCancelled, statusUnavailable, "The operation was cancelled."},

@@ -166,6 +166,7 @@ func (s *Shard) detach(c *Consumer) {
 	}
 	s.withdraw(c)
 	c.gone = true
+	c.slot.entity.used = s.now // until now
 	if i := slices.Index(c.slot.consumers, c); i >= 0 {
 		c.slot.consumers = slices.Delete(c.slot.consumers, i, i+1)
 	}

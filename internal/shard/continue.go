@@ -3,7 +3,6 @@
 package shard
 
 import (
-	"context"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -96,47 +95,6 @@ func (w *stepwise) stop(err error) {
 		o.fail(err)
 	}
 	w.ops = nil
-}
-
-// Visits is how many messages a step of an operation should visit.
-func (tx *Tx) Visits() int { return tx.s.opts.VisitStep }
-
-// CallInSteps runs step on the shard's goroutine again and again, with the
-// operations of others in between, until it is done or returns an error. It returns
-// when everything that the steps did is durable. If ctx ends first there are no more
-// steps: what step wrote for its caller can be read, and what it did stays done.
-func (s *Shard) CallInSteps(ctx context.Context, step func(*Tx) (done bool, err error)) error {
-	answer := make(chan error, 1)
-	turn := make(chan struct{}, 1) // full while a step runs, and when there are to be no more
-	err := s.PostInSteps(func(tx *Tx) (bool, error) {
-		select {
-		case turn <- struct{}{}:
-		default:
-			return true, nil // nobody waits for it any more
-		}
-		done, err := step(tx)
-		<-turn
-		return done, err
-	}, func(err error) { answer <- err })
-	if err != nil {
-		return err
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-	}
-	turn <- struct{}{} // waits for the end of a step at most
-	return context.Cause(ctx)
-}
-
-// PostInSteps is CallInSteps for those who cannot wait; done gets what it would
-// return.
-func (s *Shard) PostInSteps(step func(*Tx) (done bool, err error), done func(error)) error {
-	return s.mail.push(&inSteps{
-		step: func(s *Shard) (bool, error) { return step(&Tx{s}) },
-		done: done,
-	})
 }
 
 // reorder has the messages of a queue put into the order that was configured.

@@ -171,7 +171,7 @@ func TestDropInSteps(t *testing.T) {
 		r.sendMany(other, 10)
 		before := r.s.live.live
 		answered := false
-		if err := r.s.Drop([]ID{id}, errors.New("dropped"), func(err error) { answered = err == nil }); err != nil {
+		if err := r.s.Drop([]ID{id}, func(err error) { answered = err == nil }); err != nil {
 			t.Fatal(err)
 		}
 		size := (before - uint64(10)) / messages // of a body, about

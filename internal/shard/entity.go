@@ -45,6 +45,8 @@ type Definition struct {
 type entity struct {
 	Definition
 	parts [TransferDeadLetter + 1]*slot
+	// used is when it was last used in this life, as the operations tell.
+	used time.Time
 	// counted is set while the step has yet to record Published.
 	counted bool
 }
@@ -59,6 +61,8 @@ type slot struct {
 	q      *queue.Queue
 
 	observer   Observer    // nil if nobody watches
+	monitor    Monitor     // the observer, if the shard made it; else nil
+	toMeasure  bool        // on Shard.measured.due
 	consumers  []*Consumer // attached; served in turns
 	turn       int         // of the consumer that is served next
 	seekers    []*seeker   // callers that wait for a free session
@@ -197,30 +201,6 @@ func (s *Shard) account() {
 	s.eff.ResetRefs()
 }
 
-// Define adds an entity; def.ID is ignored. done learns its number when the
-// definition is durable. A part that cfgs leaves out is configured all the same:
-// a queue that has no record of its own would take the first snapshot, which may
-// never end, for its beginning.
-func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID, error)) error {
-	return s.mail.push(&task{
-		do: func(s *Shard) error {
-			if !s.definable(def.Meta) {
-				return ErrTooLarge
-			}
-			def.ID = s.nextID
-			e := s.newEntity(def)
-			s.record(kindDefine, uint64(def.ID))
-			s.recordDefinition(e)
-			s.eff.End()
-			for p := range e.parts {
-				s.configure(e.parts[p], cfgs[Part(p)])
-			}
-			return nil
-		},
-		done: func(err error) { done(def.ID, err) },
-	})
-}
-
 // definable reports whether the records of a definition fit into a group, together
 // with what an open one may have: up to a quarter. The configuration of its queues
 // repeats what its policy says.
@@ -242,73 +222,10 @@ func readDefinition(r *machine.Reader, id ID) Definition {
 	return Definition{ID: id, Sessions: r.Byte()&1 != 0, Name: r.String(), Meta: slices.Clone(r.Bytes())}
 }
 
-// Redefine changes an entity's meta bytes and the configuration of its queues. If the
-// messages of a queue have to be put into another order, that may go on afterwards;
-// queue.InForce tells.
-func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done func(error)) error {
-	return s.mail.push(&task{
-		do: func(s *Shard) error {
-			e, ok := s.entities[id]
-			if !ok {
-				return ErrNoEntity
-			}
-			if !s.definable(meta) {
-				return ErrTooLarge
-			}
-			e.Meta = slices.Clone(meta)
-			s.record(kindRedefine, uint64(id))
-			s.eff.Bytes(meta)
-			s.eff.End()
-			for _, p := range slices.Sorted(maps.Keys(cfgs)) {
-				s.configure(e.parts[p], cfgs[p])
-			}
-			return nil
-		},
-		done: done,
-	})
-}
-
 func (s *Shard) configure(sl *slot, cfg queue.Config) {
 	sl.q.Configure(s.now, cfg, s.out(sl))
 	s.absorb(sl)
 	s.reorder(sl)
-}
-
-// Drop removes entities with everything in them; their receivers end with reason. The
-// place that their bodies take is freed step by step.
-func (s *Shard) Drop(ids []ID, reason error, done func(error)) error {
-	return s.DropIf(ids, nil, reason, done)
-}
-
-// DropIf is Drop if check returns nil; otherwise done gets its error. No operation
-// comes between the check and the drop. A nil check agrees.
-func (s *Shard) DropIf(ids []ID, check func(*Tx) error, reason error, done func(error)) error {
-	return s.mail.push(&task{
-		do: func(s *Shard) error {
-			if check != nil {
-				if err := check(&Tx{s}); err != nil {
-					return err
-				}
-			}
-			for _, id := range ids {
-				if s.entities[id] == nil {
-					return ErrNoEntity
-				}
-			}
-			for _, id := range ids {
-				e := s.entities[id]
-				s.record(kindDrop, uint64(id))
-				s.eff.End()
-				for _, sl := range e.parts {
-					sl.end(reason)
-				}
-				s.forget(e)
-				s.freeBodies(e)
-			}
-			return nil
-		},
-		done: done,
-	})
 }
 
 // forget takes an entity out of memory, live and on replay. Its bodies are still

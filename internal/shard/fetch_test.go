@@ -222,7 +222,7 @@ func TestDetachThatWaitsGivesNothingMore(t *testing.T) {
 			t.Fatal("nothing is parked; the test shows nothing")
 		}
 		if drop {
-			if err := r.s.Drop([]ID{id}, errors.New("dropped"), func(error) {}); err != nil {
+			if err := r.s.Drop([]ID{id}, func(error) {}); err != nil {
 				t.Fatal(err)
 			}
 			r.step()
@@ -334,13 +334,12 @@ func TestParkedSettlementsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.step()
-	gone := errors.New("gone")
-	if err := r.s.Drop([]ID{id}, gone, func(error) {}); err != nil {
+	if err := r.s.Drop([]ID{id}, func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	r.settle()
-	if len(errs) != 1 || !errors.Is(errs[0], gone) {
-		t.Fatalf("answered with %v, want %v", errs, gone)
+	if len(errs) != 1 || !errors.Is(errs[0], ErrNoEntity) {
+		t.Fatalf("answered with %v, want %v", errs, ErrNoEntity)
 	}
 }
 

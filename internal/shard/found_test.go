@@ -172,7 +172,7 @@ func TestConsumerIsToldNothingAfterItsEnd(t *testing.T) {
 	r.step() // the message is handed out when it is durable, and the drain waits behind it
 	k.c.Drain()
 	r.step()
-	if err := r.s.Drop([]ID{id}, errors.New("dropped"), func(error) {}); err != nil {
+	if err := r.s.Drop([]ID{id}, func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	r.settle()

@@ -223,6 +223,9 @@ func (s *Shard) hand() {
 	if !s.stuck { // else the group that some of it depends on has no position yet
 		s.stamp()
 	}
+	if s.expired() { // since the step began
+		return
+	}
 	s.unhold()
 	for _, c := range s.handing {
 		s.handOver(c)

@@ -10,18 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// What a caller that steps a shard by hand needs beside Step. None of it is for
-// use while Run is running, but for Post.
-
-// Post has do run on the shard's goroutine, in its turn among the operations;
-// done, which may be nil, gets its error when everything do did is durable. It is
-// Call for those who cannot wait.
-func (s *Shard) Post(do func(*Tx) error, done func(error)) error {
-	return s.mail.push(&task{do: func(s *Shard) error { return do(&Tx{s}) }, done: done})
-}
-
-// Look runs fn at once.
-func (s *Shard) Look(fn func(*Tx)) { fn(&Tx{s}) }
+// What a caller that steps a shard by hand needs beside Step; see also Manual. None of
+// it is for use while Run is running.
 
 // Failed returns why the shard can go no further, nil while it can.
 func (s *Shard) Failed() error { return s.failed }
@@ -51,12 +41,12 @@ func (s *Shard) Check() error {
 			if err := sl.q.Check(); err != nil {
 				return fmt.Errorf("queue %d of %q: %w", sl.part, e.Name, err)
 			}
-			machine.AllRefs(sl.q, func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
+			machine.AllRefs(sl.q, func(ref queue.Ref) { live[s.live.blockOf(ref)] += uint64(ref.Size) })
 		}
 	}
 	for _, d := range s.dropped {
 		rest := *d
-		rest.free(math.MaxInt, func(ref queue.Ref) { live[ref.At/s.live.blockSize] += uint64(ref.Size) })
+		rest.free(math.MaxInt, func(ref queue.Ref) { live[s.live.blockOf(ref)] += uint64(ref.Size) })
 	}
 	for b, u := range s.live.blocks {
 		if u.live != live[b] {

@@ -133,7 +133,7 @@ func TestDrainedStoreIsSmallInEveryLayout(t *testing.T) {
 			a, b := f.shards[0], f.shards[1]
 			gone := a.define("gone", minute)
 			f.through(a, gone, 100)
-			if err := a.s.Drop([]ID{gone}, ErrNoEntity, func(error) {}); err != nil {
+			if err := a.s.Drop([]ID{gone}, func(error) {}); err != nil {
 				f.t.Fatal(err)
 			}
 			f.settle()

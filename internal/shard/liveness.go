@@ -13,11 +13,11 @@ import (
 // liveness counts, for each block of the journal, what this shard wrote into it
 // and how much of that is bodies some machine still refers to (invariant 2).
 type liveness struct {
-	blockSize uint64
-	blocks    map[uint64]*usage
-	written   uint64 // sum over blocks
-	live      uint64 // sum over blocks
-	freed     uint64 // all that ever stopped being live
+	claim   journal.Claim
+	blocks  map[uint64]*usage
+	written uint64 // sum over blocks
+	live    uint64 // sum over blocks
+	freed   uint64 // all that ever stopped being live
 }
 
 type usage struct {
@@ -25,12 +25,14 @@ type usage struct {
 	live    uint64
 }
 
-func newLiveness(blockSize uint64) liveness {
-	return liveness{blockSize: blockSize, blocks: make(map[uint64]*usage)}
+func newLiveness(claim journal.Claim) liveness {
+	return liveness{claim: claim, blocks: make(map[uint64]*usage)}
 }
 
-func (l *liveness) at(p uint64) *usage {
-	b := p / l.blockSize
+// blockOf returns the block in which a body is.
+func (l *liveness) blockOf(ref queue.Ref) uint64 { return l.claim.Block(journal.Position(ref.At)) }
+
+func (l *liveness) at(b uint64) *usage {
 	u, ok := l.blocks[b]
 	if !ok {
 		u = &usage{}
@@ -40,24 +42,24 @@ func (l *liveness) at(p uint64) *usage {
 }
 
 func (l *liveness) wrote(p journal.Position, n int) {
-	l.at(uint64(p)).written += uint64(n)
+	l.at(l.claim.Block(p)).written += uint64(n)
 	l.written += uint64(n)
 }
 
 // restore takes over what an earlier life had written into a block.
 func (l *liveness) restore(block, written uint64) {
-	u := l.at(block * l.blockSize)
+	u := l.at(block)
 	l.written += written - u.written
 	u.written = written
 }
 
 func (l *liveness) place(ref queue.Ref) {
-	l.at(ref.At).live += uint64(ref.Size)
+	l.at(l.blockOf(ref)).live += uint64(ref.Size)
 	l.live += uint64(ref.Size)
 }
 
 func (l *liveness) free(ref queue.Ref) {
-	l.at(ref.At).live -= uint64(ref.Size)
+	l.at(l.blockOf(ref)).live -= uint64(ref.Size)
 	l.live -= uint64(ref.Size)
 	l.freed += uint64(ref.Size)
 }
@@ -65,7 +67,7 @@ func (l *liveness) free(ref queue.Ref) {
 // keep returns the blocks before the one of from that hold live bodies, and
 // forgets the others.
 func (l *liveness) keep(from journal.Position) []uint64 {
-	first := uint64(from) / l.blockSize
+	first := l.claim.Block(from)
 	var kept []uint64
 	for _, b := range slices.Sorted(maps.Keys(l.blocks)) {
 		u := l.blocks[b]
@@ -87,7 +89,7 @@ func (l *liveness) keep(from journal.Position) []uint64 {
 // kept because of it: else a few messages would keep what others have written around
 // them.
 func (l *liveness) sparse(tail journal.Position, budget uint64, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
-	current := uint64(tail) / l.blockSize
+	current := l.claim.Block(tail)
 	var bs []uint64
 	for b, u := range l.blocks {
 		whole := u.written
@@ -124,7 +126,7 @@ func (l *liveness) sparse(tail journal.Position, budget uint64, kept map[uint64]
 // blocks that are kept because of it, whoever has written them: all of those that
 // nobody else keeps, and its share of the others if it gives them up.
 func (l *liveness) gain(end journal.Position, kept map[uint64]journal.RetainedBlock, victims map[uint64]bool) (freed, moved uint64) {
-	current := uint64(end) / l.blockSize
+	current := l.claim.Block(end)
 	var own, held uint64
 	for b, u := range l.blocks {
 		switch {

@@ -3,8 +3,10 @@
 package shard
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/journal"
 )
@@ -22,12 +24,14 @@ type mailbox struct {
 	limit int
 	wake  chan struct{} // capacity 1: look again
 
+	leased atomic.Bool // the status has a lease
+
 	mu     sync.Mutex
 	ops    []op // guarded by mu
 	head   int  // guarded by mu; those before it were taken
 	spare  []op // guarded by mu; the slice that was emptied before
 	status journal.Status
-	closed bool
+	closed error // why nothing more is taken; nil while it is
 }
 
 func newMailbox(limit int) *mailbox {
@@ -44,9 +48,10 @@ func (m *mailbox) push(o op) error { return m.post(o, 1<<62) }
 func (m *mailbox) post(o op, limit int) error {
 	m.mu.Lock()
 	switch {
-	case m.closed:
+	case m.closed != nil:
+		err := m.closed
 		m.mu.Unlock()
-		return ErrStopped
+		return err
 	case len(m.ops)-m.head >= limit:
 		m.mu.Unlock()
 		return ErrBusy
@@ -62,6 +67,7 @@ func (m *mailbox) report(st journal.Status) {
 	m.mu.Lock()
 	m.status = st
 	m.mu.Unlock()
+	m.leased.Store(!st.Lease.IsZero())
 	m.ring()
 }
 
@@ -113,10 +119,10 @@ func (m *mailbox) putBack(ops []op) {
 	m.mu.Unlock()
 }
 
-// close makes every later post fail. What was posted before can still be taken,
-// and the journal goes on reporting.
-func (m *mailbox) close() {
+// close makes every later post fail with err; the first one counts. What was posted
+// before can still be taken, and the journal goes on reporting.
+func (m *mailbox) close(err error) {
 	m.mu.Lock()
-	m.closed = true
+	m.closed = cmp.Or(m.closed, err)
 	m.mu.Unlock()
 }

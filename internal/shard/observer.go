@@ -53,29 +53,15 @@ type TransitObserver interface {
 	Returned(now time.Time, d *queue.Delivery)
 }
 
-// Observe sets the observer of a part. It is for the owner that has just opened
-// the shard, before Run; later there is Tx.Observe.
-func (s *Shard) Observe(id ID, part Part, o Observer) error { return (&Tx{s}).Observe(id, part, o) }
-
-// Observe sets the observer of a part; nil removes it.
-func (tx *Tx) Observe(id ID, part Part, o Observer) error {
-	sl, err := tx.s.slot(id, part)
-	if err != nil {
-		return err
-	}
-	sl.observer = o
-	return nil
-}
-
-// Note remembers bytes for an entity besides its definition; the last note
+// note remembers bytes for an entity besides its definition; the last note
 // counts, and comes back in its Definition.
-func (tx *Tx) Note(id ID, note []byte) error {
-	e, ok := tx.s.entities[id]
+func (s *Shard) note(id ID, note []byte) error {
+	e, ok := s.entities[id]
 	if !ok {
 		return ErrNoEntity
 	}
 	e.Note = slices.Clone(note)
-	tx.s.recordNote(e)
+	s.recordNote(e)
 	return nil
 }
 

@@ -47,6 +47,9 @@ func OpenAll(ctx context.Context, j journal.Journal, numbers []journal.Shard, op
 		if err := replayers[s.claim.Shard].finish(); err != nil {
 			return nil, fmt.Errorf("replay shard %d: %w", s.claim.Shard, err)
 		}
+		if err := s.monitorAll(); err != nil {
+			return nil, fmt.Errorf("recover shard %d: %w", s.claim.Shard, err)
+		}
 		// The wall clock may have been set back since the last life.
 		opts.Clock.AtLeast(s.latest())
 		known := j.Status(s.claim)
@@ -78,7 +81,7 @@ func newShard(ctx context.Context, j journal.Journal, claim journal.Claim, opts 
 		entities: make(map[ID]*entity),
 		nextID:   1,
 		cache:    newCache(opts.CacheBytes),
-		live:     newLiveness(claim.BlockSize),
+		live:     newLiveness(claim),
 
 		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}

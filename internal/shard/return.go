@@ -220,6 +220,6 @@ func post(ds []Delivery, do func(*Shard, *Delivery)) error {
 // keeps reports whether a body that nobody refers to is still where it was: its
 // block was not given up.
 func (l *liveness) keeps(ref queue.Ref) bool {
-	_, ok := l.blocks[ref.At/l.blockSize]
+	_, ok := l.blocks[l.blockOf(ref)]
 	return ok
 }

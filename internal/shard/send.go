@@ -169,7 +169,9 @@ func (o *sending) store(s *Shard) error {
 	for i := range o.Copies {
 		o.Copies[i].Arrival.Body = refs[o.Copies[i].Body]
 	}
-	o.count(s)
+	if o.count(s); o.Published == 0 && len(slots) > 0 && slots[0].part == Main {
+		slots[0].entity.used = s.now
+	}
 	if o.seqs = o.one[:]; len(o.Copies) != 1 {
 		o.seqs = make([]queue.SeqNo, len(o.Copies))
 	}
@@ -370,6 +372,7 @@ func (o *sending) count(s *Shard) {
 			c.Arrival.Origin += queue.SeqNo(e.Published)
 		}
 	}
+	e.used = s.now
 	e.Published += uint64(o.Published)
 	if !e.counted {
 		e.counted = true

@@ -28,6 +28,9 @@ var (
 	ErrTooLarge = journal.ErrTooLarge
 	// ErrStopped means that the shard has stopped and answers nothing more.
 	ErrStopped = errors.New("shard: stopped")
+	// ErrMoved means that another owner has claimed the shard's history, in this
+	// process or another. The shard has stopped; others are not affected.
+	ErrMoved = journal.ErrFenced
 	// ErrUnfinished is what Run returns if the disk took too long when it was
 	// told to stop. Nobody was told that what is missing is safe.
 	ErrUnfinished = errors.New("shard: stopped before everything was durable")
@@ -55,9 +58,14 @@ type Options struct {
 	// reading bodies, telling the journal what it may free. Default: on a goroutine
 	// that Run waits for. Who steps a shard by hand decides here when it runs.
 	Go func(s journal.Shard, work func())
+	// NewMonitor makes the monitor of each entity; nil is no monitors.
+	NewMonitor NewMonitor
 	// Clock is the time by which Run decides about messages; nil is one over
 	// the clocks of the system. All shards of a broker should share one.
 	Clock *clock.Clock
+	// Monotonic is the clock by which a lease of the journal ends; default
+	// time.Now.
+	Monotonic func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -69,6 +77,9 @@ func (o Options) withDefaults() Options {
 	o.VisitStep = cmp.Or(o.VisitStep, 1000)
 	if o.Clock == nil {
 		o.Clock = clock.New(nil)
+	}
+	if o.Monotonic == nil {
+		o.Monotonic = time.Now
 	}
 	return o
 }
@@ -103,6 +114,7 @@ type Shard struct {
 	fetches  fetches
 	stranded []stranded
 	onDamage func(Damage) // nil if nobody wants to know
+	measured measured
 	live     liveness
 	snapshot snapshotter
 	stepwise stepwise        // operations that take more than one step
@@ -141,7 +153,8 @@ type Shard struct {
 func (s *Shard) Clock() *clock.Clock { return s.opts.Clock }
 
 // Run serves the mailbox until ctx ends and what was accepted is durable. It
-// returns nil then, or what the journal failed with. If ctx, once it has ended, has
+// returns nil then, or what the journal failed with: ErrMoved concerns this shard
+// only. If ctx, once it has ended, has
 // a deadline, Run waits for the disk until then and returns ErrUnfinished.
 func (s *Shard) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
@@ -154,6 +167,7 @@ func (s *Shard) Run(ctx context.Context) error {
 		s.tell()
 		if s.failed != nil {
 			s.stop(s.failed)
+			s.counters.moved.Store(errors.Is(s.failed, ErrMoved))
 			s.work.Wait()
 			return fmt.Errorf("shard %d: %w", s.claim.Shard, s.failed)
 		}
@@ -172,6 +186,9 @@ func (s *Shard) Run(ctx context.Context) error {
 				s.cancel()
 			}
 			s.work.Wait()
+			if err == nil {
+				err = s.releaseClaim(ctx)
+			}
 			return err
 		}
 	}
@@ -181,10 +198,13 @@ func (s *Shard) Run(ctx context.Context) error {
 // durable: a stop in good order leaves nobody in doubt. The journal must run on. A
 // disk that hangs is waited for until the deadline of ctx.
 func (s *Shard) drain(ctx context.Context) error {
-	s.mail.close()
+	s.mail.close(ErrStopped)
 	s.stepwise.closed = true
-	for s.Step(s.opts.Clock.Now()); s.Posted() > 0 && s.failed == nil && !s.stuck; {
+	for s.Step(s.opts.Clock.Now()); s.Posted() > 0 && s.failed == nil && !s.stuck && !s.expired(); {
 		s.Step(s.opts.Clock.Now())
+	}
+	if s.failed == nil && s.expired() {
+		return fmt.Errorf("shard %d: %w: its lease is over", s.claim.Shard, ErrUnfinished)
 	}
 	if s.failed == nil {
 		s.dismiss(ErrStopped)
@@ -210,7 +230,7 @@ func (s *Shard) drain(ctx context.Context) error {
 
 // stop answers everything that still waits.
 func (s *Shard) stop(err error) {
-	s.mail.close()
+	s.mail.close(err)
 	for _, op := range s.delayed {
 		op.fail(err)
 	}
@@ -258,8 +278,38 @@ func (s *Shard) Step(now time.Time) {
 	if now.After(s.now) {
 		s.now = now
 	}
+	if s.expired() {
+		return
+	}
 	s.apply()
 	s.hand()
+}
+
+// expired reports whether the lease of the claim is over. Another owner may have
+// claimed the history then, so nothing is answered, handed out or accepted until the
+// journal has prolonged it, or has said that the claim is lost.
+func (s *Shard) expired() bool {
+	if !s.mail.leased.Load() {
+		return false
+	}
+	st := s.mail.look()
+	return !st.Lease.IsZero() && st.Err == nil && !s.opts.Monotonic().Before(st.Lease)
+}
+
+// releaseClaim ends the claim, so that a successor need not wait. Everything is durable.
+func (s *Shard) releaseClaim(ctx context.Context) error {
+	at, limited := ctx.Deadline()
+	ctx = context.WithoutCancel(ctx)
+	if limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, at)
+		defer cancel()
+	}
+	err := s.journal.Release(ctx, s.claim)
+	if err != nil && !errors.Is(err, ErrMoved) {
+		return fmt.Errorf("shard %d: release: %w", s.claim.Shard, err)
+	}
+	return nil
 }
 
 // apply is Step without handing out. It ends early if there is no space for a group.
@@ -310,6 +360,8 @@ func (s *Shard) apply() {
 // NextDeadline reports when Step next has work of its own accord, if ever.
 func (s *Shard) NextDeadline() (time.Time, bool) {
 	switch {
+	case s.expired():
+		return time.Time{}, false // the journal says when it goes on
 	case s.stuck:
 		return s.retryAt, true
 	case len(s.dirty) > 0, s.snapshot.due(s.durable), s.stepwise.due(s.durable):

@@ -256,7 +256,7 @@ func (s *Shard) fetchUpcoming(sl *slot) bool {
 	var wanted []queue.Ref
 	size, items := 0, 0
 	n.snap.Upcoming(n.budget, func(ref queue.Ref) {
-		if items++; size >= n.budget.Bytes || !n.victims[ref.At/s.live.blockSize] {
+		if items++; size >= n.budget.Bytes || !n.victims[s.live.blockOf(ref)] {
 			return
 		}
 		if _, ok := n.moved[ref]; ok {
@@ -302,7 +302,7 @@ func (s *Shard) fetchUpcoming(sl *slot) bool {
 // next one reads it.
 func (s *Shard) move(ref queue.Ref) (queue.Ref, bool) {
 	n := &s.snapshot
-	block := ref.At / s.live.blockSize
+	block := s.live.blockOf(ref)
 	if !n.victims[block] {
 		return ref, false
 	}

@@ -104,7 +104,7 @@ func (s *Shard) shouldSnapshot() bool {
 	if s.full {
 		grown /= 16 // the reserve may be small
 	}
-	if last := s.looked; uint64(end-last.at) < grown && l.quiet == last.quiet && l.full == last.full {
+	if last := s.looked; s.claim.Bound(last.at, end) < grown && l.quiet == last.quiet && l.full == last.full {
 		return false
 	}
 	s.looked = l
@@ -116,7 +116,7 @@ func (s *Shard) upkeep(l look) upkeep {
 	n := &s.snapshot
 	u := upkeep{
 		after:   s.opts.SnapshotAfter,
-		block:   s.live.blockSize,
+		block:   s.claim.BlockSize,
 		own:     s.written.own() - n.own,
 		size:    s.reserve(),
 		garbage: s.live.freed - n.freed,
@@ -136,7 +136,7 @@ func (s *Shard) upkeep(l look) upkeep {
 
 // victims returns the blocks that a snapshot would move bodies out of.
 func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
-	movable := min(2*s.live.blockSize, spare(log)/2/uint64(max(1, log.Keepers)))
+	movable := min(2*s.claim.BlockSize, spare(log)/2/uint64(max(1, log.Keepers)))
 	return s.live.sparse(s.tail, movable, kept)
 }
 

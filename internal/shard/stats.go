@@ -27,6 +27,8 @@ type Stats struct {
 	// Written is the bytes of records appended, SnapshotBytes those of them that
 	// were written for snapshots, bodies that were moved included.
 	Written, SnapshotBytes uint64
+	// Moved says that another owner has claimed the history: the shard has stopped.
+	Moved bool
 }
 
 // StepBound returns where bucket i of Steps ends; the last one does not.
@@ -39,6 +41,7 @@ type counters struct {
 	stepTime, longest      atomic.Int64
 	snapshots              atomic.Uint64
 	written, snapshotBytes atomic.Uint64
+	moved                  atomic.Bool
 }
 
 // stepped counts a step.
@@ -66,6 +69,7 @@ func (s *Shard) Stats() Stats {
 		LongestStep: time.Duration(c.longest.Load()),
 		Snapshots:   c.snapshots.Load(),
 		Written:     c.written.Load(), SnapshotBytes: c.snapshotBytes.Load(),
+		Moved: c.moved.Load(),
 	}
 	for i := range st.Steps {
 		st.Steps[i] = c.steps[i].Load()

@@ -101,7 +101,7 @@ func (h *home) define() {
 		delete(cfgs, shard.TransferDeadLetter)
 	}
 	h.do("define "+def.Name, nil, func(o *op) error {
-		return h.s.Define(def, cfgs, func(_ shard.ID, err error) { h.answered(o, err) })
+		return shard.Post(h.s, shard.Define{Definition: def, Configs: cfgs}, func(_ shard.ID, err error) { h.answered(o, err) })
 	}, func(*op) {
 		i := slices.IndexFunc(h.s.Definitions(), func(d shard.Definition) bool { return d.Name == def.Name })
 		if i < 0 {
@@ -135,7 +135,8 @@ func (h *home) redefine() {
 		}
 		h.follow(place{id: id}) // it may have gone over to the settings before
 	}, func(o *op) error {
-		return h.s.Redefine(id, meta, map[shard.Part]queue.Config{shard.Main: cfg}, func(err error) { h.expect(o, err, want) })
+		return shard.Post(h.s, shard.Configure{ID: id, Meta: meta, Configs: map[shard.Part]queue.Config{shard.Main: cfg}},
+			func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			e.Meta, e.rules = meta, r
@@ -146,8 +147,17 @@ func (h *home) redefine() {
 	})
 }
 
-// errDropped is why consumers of a dropped entity end.
+// errDropped stands in traces for the reason that consumers of a dropped entity are
+// given.
 var errDropped = errors.New("dropped")
+
+// plain returns errDropped for that reason, and any other error as it is.
+func plain(err error) error {
+	if errors.Is(err, shard.ErrNoEntity) && strings.HasSuffix(err.Error(), "was deleted") {
+		return errDropped
+	}
+	return err
+}
 
 func (h *home) drop() {
 	id := h.anyEntity().ID
@@ -157,7 +167,7 @@ func (h *home) drop() {
 			want = shard.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return h.s.Drop([]shard.ID{id}, errDropped, func(err error) { h.expect(o, err, want) })
+		return shard.Post(h.s, shard.Drop{IDs: []shard.ID{id}}, func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			h.dropped[id] = e
@@ -343,11 +353,8 @@ func (h *home) depart() {
 }
 
 // holds reports whether a session is locked.
-func (h *home) holds(p place, l queue.SessionLock) (holds bool) {
-	h.s.Look(func(tx *shard.Tx) {
-		if real, err := tx.Inspect(p.id, p.part); err == nil {
-			holds = real.HoldsSession(tx.Now(), l)
-		}
-	})
-	return holds
+func (h *home) holds(p place, l queue.SessionLock) bool {
+	m := h.s.Manual()
+	real, err := m.Queue(p.queue())
+	return err == nil && real.HoldsSession(m.Now(), l)
 }

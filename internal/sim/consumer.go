@@ -116,7 +116,7 @@ func (c *consumer) drain() {
 
 // Ended implements shard.Sink.
 func (c *consumer) Ended(err error) {
-	c.h.w.event("ended %d %v %v", c.h.number, c.place, err)
+	c.h.w.event("ended %d %v %v", c.h.number, c.place, plain(err))
 	if c.over {
 		c.h.w.failf("%v: a consumer ended twice: %v", c.place, err)
 	}

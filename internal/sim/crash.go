@@ -90,19 +90,17 @@ func (w *world) survey(homes []*home) []finding {
 	found := make([]finding, len(homes))
 	for i, h := range homes {
 		var b bytes.Buffer
-		h.s.Look(func(tx *shard.Tx) {
-			for _, d := range h.s.Definitions() {
-				spellEntity(&b, d)
-				for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
-					q, err := tx.Inspect(d.ID, part)
-					if err != nil {
-						w.failf("inspect: %v", err)
-					}
-					s := q.Digest(time.Time{})
-					b.Write(s[:])
+		for _, d := range h.s.Definitions() {
+			spellEntity(&b, d)
+			for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
+				q, err := h.s.Manual().Queue(shard.QueueID{Entity: d.ID, Part: part})
+				if err != nil {
+					w.failf("inspect: %v", err)
 				}
+				s := q.Digest(time.Time{})
+				b.Write(s[:])
 			}
-		})
+		}
 		found[i].exact = sha256.Sum256(b.Bytes())
 	}
 	return found
@@ -111,19 +109,18 @@ func (w *world) survey(homes []*home) []finding {
 // load makes the model of what a shard holds, bodies and all.
 func (h *home) load() {
 	h.entities = make(map[shard.ID]*modelEntity)
-	h.s.Look(func(tx *shard.Tx) {
-		for _, d := range h.s.Definitions() {
-			e := &modelEntity{Definition: d, rules: h.w.policies[string(d.Meta)]}
-			for part := range e.parts {
-				e.parts[part] = h.loadQueue(tx, place{d.ID, shard.Part(part)})
-			}
-			h.entities[d.ID] = e
+	for _, d := range h.s.Definitions() {
+		e := &modelEntity{Definition: d, rules: h.w.policies[string(d.Meta)]}
+		for part := range e.parts {
+			e.parts[part] = h.loadQueue(place{d.ID, shard.Part(part)})
 		}
-	})
+		h.entities[d.ID] = e
+	}
 }
 
-func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
-	real, err := tx.Inspect(p.id, p.part)
+func (h *home) loadQueue(p place) *modelQueue {
+	s := h.s.Manual()
+	real, err := s.Queue(p.queue())
 	if err != nil {
 		h.w.failf("inspect: %v", err)
 	}
@@ -138,7 +135,7 @@ func (h *home) loadQueue(tx *shard.Tx, p place) *modelQueue {
 		if !d.ExpiresAt.IsZero() {
 			m.life = d.ExpiresAt.Sub(d.EnqueuedAt)
 		}
-		real, err := tx.Delivery(p.id, p.part, d)
+		real, err := s.Delivery(p.queue(), d)
 		if err != nil {
 			h.w.failf("%v: message %d: %v", p, d.Seq, err)
 		}
@@ -203,13 +200,12 @@ func (h *home) adopt(f finding) {
 
 // observe has the model watch the queues of an entity.
 func (h *home) observe(id shard.ID) {
-	h.s.Look(func(tx *shard.Tx) {
-		for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
-			if err := tx.Observe(id, part, &observer{h, place{id, part}}); err != nil {
-				h.w.failf("observe: %v", err)
-			}
+	for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
+		p := place{id, part}
+		if err := h.s.Manual().Observe(p.queue(), &observer{h, p}); err != nil {
+			h.w.failf("observe: %v", err)
 		}
-	})
+	}
 }
 
 // difference tells how the model at its latest and what was recovered differ.

@@ -18,6 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -109,7 +110,9 @@ func (f *front) open(disk *vfs.Mem) *life {
 	if err != nil {
 		f.failf("open: %v", err)
 	}
-	shards, err := shard.OpenAll(f.ctx, j, []journal.Shard{0, 1}, shard.Options{Clock: clock.New(f.read)})
+	shards, err := shard.OpenAll(f.ctx, j, []journal.Shard{0, 1}, shard.Options{
+		Clock: clock.New(f.read), NewMonitor: monitor.New(slog.New(slog.DiscardHandler)),
+	})
 	if err != nil {
 		f.failf("open: %v", err)
 	}

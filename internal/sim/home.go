@@ -62,6 +62,8 @@ type place struct {
 	part shard.Part
 }
 
+func (p place) queue() shard.QueueID { return shard.QueueID{Entity: p.id, Part: p.part} }
+
 // token is a lock that some client believes to have.
 type token struct {
 	place
@@ -119,11 +121,9 @@ func (h *home) queue(p place) *modelQueue {
 
 // follow lets the model of a queue go over to another order when the queue does.
 func (h *home) follow(p place) {
-	h.s.Look(func(tx *shard.Tx) {
-		if real, err := tx.Inspect(p.id, p.part); err == nil {
-			h.queue(p).reorder(real)
-		}
-	})
+	if real, err := h.s.Manual().Queue(p.queue()); err == nil {
+		h.queue(p).reorder(real)
+	}
 }
 
 // version is the number that the next version will have.
@@ -169,7 +169,7 @@ func (h *home) mark(fn func()) {
 	if fn == nil {
 		return
 	}
-	err := h.s.Post(func(*shard.Tx) error {
+	err := h.s.Manual().Inject(func() error {
 		fn()
 		return nil
 	}, nil)
@@ -258,15 +258,13 @@ func (h *home) compare() {
 	if got, want := len(h.s.Definitions()), len(h.entities); got != want {
 		h.w.failf("shard %d has %d entities, want %d", h.number, got, want)
 	}
-	h.s.Look(func(tx *shard.Tx) {
-		for _, e := range h.sorted() {
-			for part, q := range e.parts {
-				if q.touched || every {
-					h.compareQueue(tx, place{e.ID, shard.Part(part)}, q)
-				}
+	for _, e := range h.sorted() {
+		for part, q := range e.parts {
+			if q.touched || every {
+				h.compareQueue(place{e.ID, shard.Part(part)}, q)
 			}
 		}
-	})
+	}
 	if every {
 		if err := h.s.Check(); err != nil {
 			h.w.failf("shard %d: %v", h.number, err)
@@ -274,9 +272,9 @@ func (h *home) compare() {
 	}
 }
 
-func (h *home) compareQueue(tx *shard.Tx, p place, q *modelQueue) {
+func (h *home) compareQueue(p place, q *modelQueue) {
 	q.touched = false
-	real, err := tx.Inspect(p.id, p.part)
+	real, err := h.s.Manual().Queue(p.queue())
 	if err != nil {
 		h.w.failf("%v is missing: %v", p, err)
 	}

@@ -39,14 +39,15 @@ func (h *home) manage() {
 	x := ops[h.w.rng.IntN(len(ops))]
 	var want error
 	h.do(fmt.Sprint(x.name, " ", p), nil, func(o *op) error {
-		return h.s.Post(func(tx *shard.Tx) error {
+		s := h.s.Manual()
+		return s.Inject(func() error {
 			q := h.queue(p)
 			if q == nil {
 				want = shard.ErrNoEntity
 			}
-			return tx.Apply(p.id, p.part, func(real *queue.Queue, out *queue.Effects) error {
+			return s.Apply(p.queue(), func(real *queue.Queue, out *queue.Effects) error {
 				q.reorder(real)
-				m := &managing{h, p, tx, q, real, out}
+				m := &managing{h, p, s, q, real, out}
 				want = x.do(m)
 				return want
 			})
@@ -58,7 +59,7 @@ func (h *home) manage() {
 type managing struct {
 	h *home
 	place
-	tx    *shard.Tx
+	s     shard.Manual
 	model *modelQueue
 	real  *queue.Queue
 	out   *queue.Effects
@@ -86,7 +87,7 @@ func (x *managing) peek() error {
 	var got []queue.Delivery
 	for next := from; len(got) < most; { // in steps, with nothing in between
 		var ds []queue.Delivery
-		ds, next = x.real.Peek(x.tx.Now(), queue.Peek{From: next, Max: most - len(got), Visits: x.tx.Visits(), Session: session})
+		ds, next = x.real.Peek(x.s.Now(), queue.Peek{From: next, Max: most - len(got), Visits: x.s.Visits(), Session: session})
 		if got = append(got, ds...); next == 0 {
 			break
 		}
@@ -112,7 +113,7 @@ func (x *managing) renew() error {
 	if !ok || t.place != x.place {
 		return nil
 	}
-	until, err := x.real.Renew(x.tx.Now(), t.Token)
+	until, err := x.real.Renew(x.s.Now(), t.Token)
 	m := x.model.holder(x.h.now, t.Token)
 	if m == nil {
 		if !errors.Is(err, x.model.lost()) {
@@ -136,7 +137,7 @@ func (x *managing) cancel() error {
 	for x.h.w.chance(2) {
 		seqs = append(seqs, x.number()) // perhaps the same
 	}
-	err := x.real.Cancel(x.tx.Now(), seqs, x.out)
+	err := x.real.Cancel(x.s.Now(), seqs, x.out)
 	for _, seq := range seqs {
 		if m := x.model.find(seq); m == nil || m.state != queue.Scheduled {
 			if !errors.Is(err, queue.ErrNotFound) {
@@ -182,7 +183,7 @@ func (x *managing) take() error {
 	}
 	m := x.model.find(seq)
 	want := x.takeable(m, w)
-	d, err := x.real.TakeSeq(x.tx.Now(), seq, w, x.out)
+	d, err := x.real.TakeSeq(x.s.Now(), seq, w, x.out)
 	if !errors.Is(err, want) || (err == nil) != (want == nil) {
 		x.failf("take %d: got %v, want %v", seq, err, want)
 	}
@@ -194,7 +195,7 @@ func (x *managing) take() error {
 	}
 	// It is looked at in the same turn, so that a body taken for good is read
 	// before it can go.
-	real, err := x.tx.Delivery(x.id, x.part, d)
+	real, err := x.s.Delivery(x.queue(), d)
 	if err != nil {
 		x.failf("take %d: %v", seq, err)
 	}
@@ -216,7 +217,7 @@ func (x *managing) take() error {
 
 func (x *managing) remove() error {
 	seq := x.number()
-	err := x.real.Remove(x.tx.Now(), seq, x.out)
+	err := x.real.Remove(x.s.Now(), seq, x.out)
 	m := x.model.find(seq)
 	var want error
 	switch {
@@ -237,7 +238,7 @@ func (x *managing) state() error {
 	if !x.model.cfg.Sessions {
 		return nil
 	}
-	id, now := x.h.w.session(), x.tx.Now()
+	id, now := x.h.w.session(), x.s.Now()
 	x.model.change()
 	if x.h.w.chance(3) {
 		delete(x.model.states, id)
@@ -246,7 +247,7 @@ func (x *managing) state() error {
 	}
 	x.h.w.made++
 	d := message.Draft{Body: fmt.Append(nil, "state ", x.h.w.made)}
-	ref, err := x.tx.Store(d.Encode(nil))
+	ref, err := x.s.Store(d.Encode(nil))
 	if err != nil {
 		return err // the disk is full, and that is the end
 	}
@@ -261,7 +262,7 @@ func (x *managing) renewSession() error {
 		return nil
 	}
 	l := c.want.Session
-	until, err := x.real.RenewSession(x.tx.Now(), l)
+	until, err := x.real.RenewSession(x.s.Now(), l)
 	held := x.model.held[l.ID]
 	if held.nonce != l.Nonce || !held.until.After(x.h.now) {
 		if !errors.Is(err, queue.ErrSessionLockLost) {
@@ -281,5 +282,5 @@ func (x *managing) note() error {
 	x.h.w.made++
 	note := fmt.Append(nil, "note ", x.h.w.made)
 	x.h.entities[x.id].Note = note
-	return x.tx.Note(x.id, note)
+	return x.s.Note(x.id, note)
 }

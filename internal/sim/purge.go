@@ -23,17 +23,18 @@ func (h *home) purge() {
 	var want error
 	var last queue.SeqNo // when it began
 	steps := 0
-	err := h.s.PostInSteps(func(tx *shard.Tx) (done bool, err error) {
+	s := h.s.Manual()
+	err := s.InjectInSteps(func() (done bool, err error) {
 		if h.queue(p) == nil {
 			want = shard.ErrNoEntity
 		}
-		err = tx.Apply(p.id, p.part, func(real *queue.Queue, out *queue.Effects) error {
+		err = s.Apply(p.queue(), func(real *queue.Queue, out *queue.Effects) error {
 			if steps++; steps == 1 {
 				last = real.Last()
 			}
 			h.queue(p).reorder(real)
 			gone := arg.Gone
-			done = real.Purge(tx.Now(), &arg, tx.Visits(), out)
+			done = real.Purge(s.Now(), &arg, s.Visits(), out)
 			h.purged(p, real, &arg, last, arg.Gone-gone, done && steps == 1)
 			return nil
 		})

@@ -31,9 +31,9 @@ func (x *managing) reclass() error {
 func (x *managing) classify() error {
 	from, most := x.number(), 1+x.h.w.rng.IntN(20)
 	r := x.h.entities[x.id].rules
-	ds, _ := x.real.Peek(x.tx.Now(), queue.Peek{From: from, Max: most})
+	ds, _ := x.real.Peek(x.s.Now(), queue.Peek{From: from, Max: most})
 	for _, d := range ds {
-		shown, err := x.tx.Delivery(x.id, x.part, d)
+		shown, err := x.s.Delivery(x.queue(), d)
 		if err != nil {
 			x.failf("message %d: %v", d.Seq, err)
 		}
@@ -50,7 +50,7 @@ func (x *managing) classify() error {
 
 // change has a message reclassified: nothing else about it changes.
 func (x *managing) change(seq queue.SeqNo, to queue.Reclass) error {
-	err := x.real.Reclass(x.tx.Now(), seq, to, x.out)
+	err := x.real.Reclass(x.s.Now(), seq, to, x.out)
 	m := x.model.find(seq)
 	if (m == nil) != errors.Is(err, queue.ErrNotFound) {
 		x.failf("reclass %d: %v", seq, err)

@@ -354,7 +354,7 @@ func (h *home) parted(o *op, x *shard.Settle, errs, wants []error) {
 			h.w.failf("%v: message %d: its settlement was answered and not applied", key.place, t.Seq)
 		case q == nil && (errors.Is(errs[i], queue.ErrLockLost) || errors.Is(errs[i], queue.ErrSessionLockLost)):
 			wants[i] = errs[i] // it was lost before the queue was dropped, which cannot be known any more
-		case q == nil || errors.Is(errs[i], errDropped):
+		case q == nil || errors.Is(plain(errs[i]), errDropped):
 			wants[i] = errDropped
 		case q.holder(h.now, t) == nil:
 			wants[i] = q.lost()
@@ -367,7 +367,7 @@ func (h *home) verdicts(o *op, errs, wants []error) {
 	for i := range wants {
 		var got error
 		if errs != nil {
-			got = errs[i]
+			got = plain(errs[i])
 		}
 		if !errors.Is(got, wants[i]) && !h.excused(got) && !errors.Is(got, errDropped) {
 			h.w.failf("%s: token %d: got %v, want %v", o.name, i, got, wants[i])

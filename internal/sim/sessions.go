@@ -44,6 +44,7 @@ func (h *home) seek(c *consumer) {
 // seated checks the answer to seek.
 func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until time.Time, err error) {
 	w, q := h.w, h.queue(c.place)
+	err = plain(err)
 	w.event("seated %d %v %v", h.number, c.place, err)
 	if err != nil {
 		refused := q == nil || errors.Is(err, errDropped) || name != nil && q.held[*name].nonce != 0

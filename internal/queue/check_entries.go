@@ -2,27 +2,24 @@
 
 package queue
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // checkExpiries verifies that every page whose ready messages expire is in the heap
 // once, with a bound that is not too late.
-func (q *Queue) checkExpiries() error {
-	for i, x := range q.msgs.expiries {
-		if p := q.msgs.page(x.page); p == nil || p.has == (pageSet{}) || int(p.expiry) != i+1 {
+func (s *store) checkExpiries() error {
+	for i, x := range s.expiries {
+		if p := s.page(x.page); p == nil || p.has == (pageSet{}) || int(p.expiry) != i+1 {
 			return fmt.Errorf("invariant 9: expiry %d is of page %d, which has another index", i, x.page)
 		}
-		if up := (i - 1) / 2; i > 0 && x.at < q.msgs.expiries[up].at {
+		if up := (i - 1) / 2; i > 0 && x.at < s.expiries[up].at {
 			return fmt.Errorf("invariant 9: expiry %d is before expiry %d, which is above it", i, up)
 		}
 	}
-	for seq, e := q.msgs.next(0); e != nil; seq, e = q.msgs.next(seq + 1) {
+	for seq, e := s.next(0); e != nil; seq, e = s.next(seq + 1) {
 		if !e.is(Ready) || e.life == 0 {
 			continue
 		}
-		if p := q.msgs.page(uint64(seq) >> pageBits); p.expiry == 0 || q.msgs.expiries[p.expiry-1].at > e.expiry() {
+		if p := s.page(uint64(seq) >> pageBits); p.expiry == 0 || s.expiries[p.expiry-1].at > e.expiry() {
 			return fmt.Errorf("invariant 9: message %d expires before its page is scanned", seq)
 		}
 	}
@@ -30,39 +27,32 @@ func (q *Queue) checkExpiries() error {
 }
 
 // checkSlabs verifies that every entry is at the address that its page has, and that
-// slabs count their entries and know whether they are pinned.
-func (q *Queue) checkSlabs() error {
-	kept, cleared := map[uint32]bool{0: true, q.msgs.shared: true}, map[uint32]bool{}
-	for _, r := range q.next.runs {
-		for s := r.first; s != 0; s = q.msgs.all[s].next {
-			kept[s], cleared[s] = true, true
+// slabs count their entries and know whether they are pinned. runs are those of all
+// lists; discarded ones are not counted any more.
+func (s *store) checkSlabs(runs []*slabRun, discarded []slabRun) error {
+	pinned, cleared := map[uint32]bool{0: true, s.shared: true}, map[uint32]bool{}
+	for _, r := range discarded {
+		for n := r.first; n != 0; n = s.all[n].next {
+			pinned[n], cleared[n] = true, true
 		}
 	}
-	lanes := slices.Clone(q.levels.all)
-	if q.next.index != nil {
-		lanes = append(lanes, q.next.levels.all...)
-	}
-	for l := range lanes {
-		lane, ok := lanes[l].(*plainLane)
-		if !ok || lane.line.inRun() == 0 {
-			continue
-		}
-		r, n, prev := lane.line.run, 0, uint32(0)
-		for s := r.first; s != 0; prev, s = s, q.msgs.all[s].next {
-			sh := &q.msgs.all[s]
-			if sh.prev != prev || sh.inRun == 0 && s != r.last || kept[s] {
-				return fmt.Errorf("invariant 8: slab %d of level %d, behind %d: %d in the run, before it %d", s, l, prev, sh.inRun, sh.prev)
+	for i, r := range runs {
+		n, prev := 0, uint32(0)
+		for id := r.first; id != 0; prev, id = id, s.all[id].next {
+			sl := &s.all[id]
+			if sl.prev != prev || sl.inRun == 0 && id != r.last || pinned[id] {
+				return fmt.Errorf("invariant 8: slab %d of run %d, behind %d: %d in the run, before it %d", id, i, prev, sl.inRun, sl.prev)
 			}
-			kept[s] = true
-			n += int(sh.inRun)
+			pinned[id] = true
+			n += int(sl.inRun)
 		}
 		if n != r.n || r.pending != 0 || prev != r.last {
-			return fmt.Errorf("invariant 8: the run of level %d has %d messages, counts %d, pending %d", l, n, r.n, r.pending)
+			return fmt.Errorf("invariant 8: run %d has %d messages, counts %d, pending %d", i, n, r.n, r.pending)
 		}
 	}
-	for n := range q.msgs.all {
-		sh := &q.msgs.all[n]
-		if sh.pinned != kept[uint32(n)] {
+	for n := range s.all {
+		sh := &s.all[n]
+		if sh.pinned != pinned[uint32(n)] {
 			return fmt.Errorf("invariant 8: slab %d: pinned %t", n, sh.pinned)
 		}
 		if sh.entries == nil {
@@ -75,7 +65,7 @@ func (q *Queue) checkSlabs() error {
 				continue
 			}
 			live++
-			if e != q.msgs.get(e.seq) {
+			if e != s.get(e.seq) {
 				return fmt.Errorf("invariant 8: message %d is not at the address of its page", e.seq)
 			}
 			if e.flags&flagInRun != 0 {
@@ -89,9 +79,9 @@ func (q *Queue) checkSlabs() error {
 	return nil
 }
 
-// checkLine verifies that a list of a level has n messages, all of them ready, in
+// checkSorted verifies that a list of a level has n messages, all of them ready, in
 // the order of their keys.
-func (q *Queue) checkLine(l *sortedList, level Level, n int) error {
+func (s *store) checkSorted(l *sortedList, level Level, n int) error {
 	if got := l.list.n + l.inRun(); got != n {
 		return fmt.Errorf("invariant 5: a list of level %d has %d messages, counts %d", level, got, n)
 	}
@@ -104,15 +94,15 @@ func (q *Queue) checkLine(l *sortedList, level Level, n int) error {
 		last = k
 		return nil
 	}
-	if err := q.checkList(&l.list, byOrderTime, inOrder); err != nil {
+	if err := s.checkList(&l.list, byOrderTime, inOrder); err != nil {
 		return err
 	}
 	if last = (orderKey{}); l.inRun() == 0 {
 		return nil
 	}
-	for s, from := l.run.first, l.run.slot; s != 0; s, from = q.msgs.all[s].next, 0 {
+	for id, from := l.run.first, l.run.slot; id != 0; id, from = s.all[id].next, 0 {
 		for i := from; i < slabLen; i++ {
-			e := &q.msgs.all[s].entries[i]
+			e := &s.all[id].entries[i]
 			if e.flags&flagInRun == 0 {
 				continue
 			}
@@ -126,7 +116,7 @@ func (q *Queue) checkLine(l *sortedList, level Level, n int) error {
 
 // checkList verifies that a list counts its messages, that its chunks know where they
 // begin, and that each message passes a test.
-func (q *Queue) checkList(l *seqList, by listOrder, test func(*entry) error) error {
+func (s *store) checkList(l *seqList, by listOrder, test func(*entry) error) error {
 	found := l.few
 	if m := l.many; m != nil {
 		for i := m.head; i < len(m.list); i++ {
@@ -135,7 +125,7 @@ func (q *Queue) checkList(l *seqList, by listOrder, test func(*entry) error) err
 				return fmt.Errorf("invariant 5: a list of %d messages has an empty chunk", l.n)
 			}
 			for _, seq := range c.seqs[c.from:c.to] {
-				if i > m.head && q.msgs.keyOf(seq, by).before(c.low) {
+				if i > m.head && s.keyOf(seq, by).before(c.low) {
 					return fmt.Errorf("invariant 5: message %d is before its chunk", seq)
 				}
 				found = append(found, seq)
@@ -146,7 +136,7 @@ func (q *Queue) checkList(l *seqList, by listOrder, test func(*entry) error) err
 		return fmt.Errorf("invariant 5: a list counts %d messages, found %d", l.n, len(found))
 	}
 	for _, seq := range found {
-		e := q.msgs.get(seq)
+		e := s.get(seq)
 		if e == nil {
 			return fmt.Errorf("invariant 5: a list has message %d, which is gone", seq)
 		}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/objective"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Measure implements shard.Monitor.
+func (m *Monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
+	m.changed = m.unnoted // what is not noted yet is measured again until it is
+	m.observe(q)
+	changes := append(m.meter.Tick(now), m.saturation(now, q)...)
+	dependent := false
+	for _, c := range m.policy.Classes {
+		dependent = dependent || c.Objective.Wait > 0 || c.ExpectedRate != (policy.Rate{})
+	}
+	dependent = (dependent || m.policy.Saturation.Oldest > 0) && q.Counts().Ready > 0
+	for _, state := range m.meter.States {
+		dependent = dependent || state != objective.Met
+	}
+	m.timeDependent = dependent
+	return changes
+}
+
+// saturation tells when a queue becomes saturated, and when that is over.
+func (m *Monitor) saturation(now time.Time, q *queue.Queue) []objective.Change {
+	saturated := q.Saturated(now)
+	if saturated == m.saturated {
+		return nil
+	}
+	m.saturated = saturated
+	c := objective.Change{At: now, Subject: objective.OfSaturation, From: objective.Met, To: objective.AtRisk}
+	c.Why = fmt.Sprintf("%d messages wait; classes share the deliveries by weight", q.Counts().Ready)
+	if !saturated {
+		c.From, c.To = c.To, c.From
+		c.Why = fmt.Sprintf("%d messages wait; the highest level goes first again", q.Counts().Ready)
+	}
+	return []objective.Change{c}
+}
+
+// observe tells the meter what waits.
+func (m *Monitor) observe(q *queue.Queue) {
+	for c := range len(m.policy.Classes) + 1 {
+		if n, _ := q.ReadyOf(queue.Class(c)); n == 0 {
+			m.meter.Observe(uint8(c), objective.Backlog{})
+		}
+	}
+	for c, st := range q.Classes() {
+		m.meter.Observe(uint8(c), objective.Backlog{Waiting: st.Ready, Oldest: st.Oldest})
+	}
+}
+
+// Note implements shard.Monitor.
+func (m *Monitor) Note(now time.Time, after time.Duration) ([]byte, bool) {
+	if !m.unnoted || now.Sub(m.noted) < after {
+		return nil, false
+	}
+	m.unnoted, m.noted, m.changed = false, now, false
+	return m.meter.Snapshot(), true
+}
+
+// Rate implements shard.Monitor.
+func (m *Monitor) Rate(now time.Time) float64 { return m.done.Estimate(now) }
+
+// Report implements shard.Monitor.
+func (m *Monitor) Report(now time.Time, q *queue.Queue) shard.MonitorReport {
+	r := shard.MonitorReport{Discipline: m.policy.Discipline.String(), Revision: m.policy.Revision, Report: m.meter.Report(now)}
+	if q.Config().Order.Saturation != (queue.Saturation{}) {
+		saturated := m.saturated
+		r.Saturated = &saturated
+	}
+	return r
+}

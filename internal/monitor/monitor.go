@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitor
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/objective"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Monitor admits messages to one queue and measures what becomes of them. It is owned
+// by the goroutine of the shard.
+type Monitor struct {
+	// changed says that something happened since the last Measure, or was not noted
+	// by it; timeDependent that time alone can change what Measure finds. A queue of
+	// which neither is true costs nothing.
+	changed, timeDependent bool
+	onDue                  func() // called when one of them becomes true
+
+	policy   *policy.Policy
+	admitter *policy.Admitter
+	limits   bool // the policy turns something away
+	meter    *objective.Meter
+	done     objective.Rate        // messages that left for good
+	requests []policy.AdmitRequest // that were let in last
+	// evicted are those that make room for requests, by class.
+	evicted []policy.Eviction
+
+	saturated bool // when last measured
+
+	unnoted bool      // something happened since the last note
+	noted   time.Time // when the last note was written
+}
+
+var _ shard.Monitor = (*Monitor)(nil)
+
+// definition is what a monitor has to know of the definition of an entity.
+type definition struct {
+	Kind  string `json:"kind"`
+	Queue struct {
+		Policy json.RawMessage `json:"policy"`
+	} `json:"queue"`
+	Subscription struct {
+		Policy json.RawMessage `json:"policy"`
+	} `json:"subscription"`
+	PolicyRevision int64 `json:"policyRevision"`
+}
+
+// New returns how a shard makes monitors: from the definition of an entity, in JSON,
+// and from what an earlier process noted. A topic has none. Measurements that cannot be
+// read are lost, and log says so.
+func New(log *slog.Logger) shard.NewMonitor {
+	return func(name string, meta, note []byte) (shard.Monitor, error) {
+		var d definition
+		if err := json.Unmarshal(meta, &d); err != nil {
+			return nil, err
+		}
+		raw := d.Queue.Policy
+		switch d.Kind {
+		case "topic":
+			return nil, nil
+		case "subscription":
+			raw = d.Subscription.Policy
+		}
+		p, err := policy.ParseStored(raw)
+		if err != nil {
+			return nil, err
+		}
+		p.Revision = d.PolicyRevision
+		m := newMonitor(p)
+		if note != nil {
+			m.changed = true // measure what was recovered
+		}
+		if len(note) > 0 {
+			if err := m.meter.Restore(note); err != nil {
+				log.Warn("measurements are lost", "entity", name, "err", err)
+			}
+		}
+		return m, nil
+	}
+}
+
+func newMonitor(p *policy.Policy) *Monitor {
+	return &Monitor{
+		policy: p, admitter: policy.NewAdmitter(p), limits: turnsAway(p), meter: objective.NewMeter(measured(p)),
+		onDue: func() {},
+	}
+}
+
+// OnDue implements shard.Monitor.
+func (m *Monitor) OnDue(fn func()) {
+	m.onDue = fn
+	if m.Due() {
+		fn()
+	}
+}
+
+// Due implements shard.Monitor.
+func (m *Monitor) Due() bool { return m.changed || m.timeDependent }
+
+// Revision implements shard.Monitor.
+func (m *Monitor) Revision() int64 { return m.policy.Revision }
+
+// Replace implements shard.Monitor. What was measured stays with the names of the
+// classes.
+func (m *Monitor) Replace(next shard.Monitor) {
+	p := next.(*Monitor).policy
+	if p.Revision == m.policy.Revision {
+		return // it is the same
+	}
+	m.policy, m.limits = p, turnsAway(p)
+	m.admitter.Replace(p)
+	m.meter.Configure(measured(p))
+	m.touch()
+}
+
+// measured returns what the meter must know of a policy's classes.
+func measured(p *policy.Policy) []objective.Class {
+	var cs []objective.Class
+	for _, c := range p.Classes {
+		cs = append(cs, objective.Class{
+			Name: c.Name, Wait: c.Objective.Wait, Share: c.Objective.Target, Expected: c.ExpectedRate.PerSecond(),
+		})
+	}
+	return cs
+}
+
+// turnsAway reports whether there is anything for the admitter to do.
+func turnsAway(p *policy.Policy) bool {
+	limited := p.Watermarks != (policy.Depth{}) || p.KeyDefaults.Rate != (policy.Rate{})
+	for _, c := range p.Classes {
+		limited = limited || c.Rate != (policy.Rate{}) || c.MaxMessages > 0 || c.MaxBytes > 0
+	}
+	for _, k := range p.Keys {
+		limited = limited || k.Rate != (policy.Rate{})
+	}
+	return limited
+}
+
+func (m *Monitor) touch() {
+	m.unnoted = true
+	if !m.changed {
+		m.changed = true
+		m.onDue()
+	}
+}
+
+// Admit implements shard.Observer.
+func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
+	m.touch()
+	m.meter.Count(now, objective.Send, 1)
+	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
+	if !m.limits {
+		return nil, nil
+	}
+	for i := range as {
+		a := &as[i]
+		m.requests = append(m.requests, policy.AdmitRequest{
+			Classification: policy.Classification{Class: uint8(a.Class), Level: uint8(a.Level), Key: a.Key},
+			Bytes:          int64(a.Body.Size) + queue.MessageOverhead,
+		})
+	}
+	d := m.admitter.Admit(now, m.requests, depths{q, m.done.Estimate(now)})
+	if r := d.Refusal; r != nil {
+		m.meter.Refused(now, r.Number, len(as))
+		return nil, &shard.ThrottledError{Class: r.Class, Reason: r.Reason, RetryAfter: r.RetryAfter.Seconds()}
+	}
+	var seqs []queue.SeqNo
+	for _, e := range d.Evict {
+		before := len(seqs)
+		seqs = toEvict(q, e, seqs)
+		m.evicted = append(m.evicted, policy.Eviction{Class: e.Class, Depth: policy.Depth{Count: int64(len(seqs) - before)}})
+	}
+	return seqs, nil
+}
+
+// Declined implements shard.Observer: what was let in and is not stored has used
+// up nothing.
+func (m *Monitor) Declined(time.Time, []queue.Arrival) {
+	m.admitter.Refund(m.requests)
+	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
+}
+
+// toEvict appends the oldest messages of a class until enough would be gone.
+func toEvict(q *queue.Queue, e policy.Eviction, seqs []queue.SeqNo) []queue.SeqNo {
+	var gone policy.Depth
+	for seq, body := range q.OldestOf(queue.Class(e.Class)) {
+		if gone.Count >= e.Count && gone.Bytes >= e.Bytes {
+			break
+		}
+		seqs = append(seqs, seq)
+		gone.Count++
+		gone.Bytes += int64(body.Size) + queue.MessageOverhead
+	}
+	return seqs
+}
+
+// depths is a queue as the admitter sees it.
+type depths struct {
+	q       *queue.Queue
+	leaving float64
+}
+
+func (d depths) Total() policy.Depth               { return d.AtLeast(0) }
+func (d depths) Leaving() float64                  { return d.leaving }
+func (d depths) AtLeast(level uint8) policy.Depth  { return depth(d.q.ReadyFrom(queue.Level(level))) }
+func (d depths) OfClass(number uint8) policy.Depth { return depth(d.q.ReadyOf(queue.Class(number))) }
+
+// depth counts in bytes what the quota of a queue counts.
+func depth(count, bytes int64) policy.Depth {
+	return policy.Depth{Count: count, Bytes: bytes + count*queue.MessageOverhead}
+}
+
+// Arrived implements shard.Observer.
+func (m *Monitor) Arrived(now time.Time, as []queue.Arrival) {
+	for _, e := range m.evicted {
+		m.meter.Evicted(now, e.Class, int(e.Count))
+	}
+	for from := 0; from < len(as); {
+		to := from + 1
+		for to < len(as) && as[to].Class == as[from].Class {
+			to++
+		}
+		m.meter.Arrived(now, uint8(as[from].Class), to-from)
+		from = to
+	}
+}
+
+// Delivered implements shard.Observer.
+func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
+	m.touch()
+	m.meter.Count(now, objective.Receive, 1)
+	if d.First {
+		m.meter.Delivered(now, uint8(d.Class), d.EnqueuedAt)
+	}
+	if d.Token == (queue.Token{}) { // taken for good
+		m.meter.Settled(now, uint8(d.Class), d.EnqueuedAt, now)
+		m.done.Add(now, 1)
+	}
+}
+
+// Settled implements shard.Observer.
+func (m *Monitor) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
+	m.touch()
+	m.meter.Count(now, objective.Settle, 1)
+	if v == shard.Complete {
+		m.meter.Settled(now, uint8(s.Class), s.EnqueuedAt, s.LockedAt)
+		m.done.Add(now, 1)
+	}
+}
+
+// Died implements shard.Observer.
+func (m *Monitor) Died(now time.Time, d *queue.Dead) {
+	m.touch()
+	m.meter.Died(now, uint8(d.Class))
+	if d.Reason == queue.ReasonExpired {
+		m.meter.Expired(now, uint8(d.Class))
+	}
+	if d.First {
+		m.meter.Undelivered(now, uint8(d.Class))
+	}
+}
+
+// Expired implements shard.Observer.
+func (m *Monitor) Expired(now time.Time, e queue.Expired) {
+	m.touch()
+	m.meter.Expired(now, uint8(e.Class))
+	if e.First {
+		m.meter.Undelivered(now, uint8(e.Class))
+	}
+}
+
+// Idle implements shard.IdleObserver.
+func (m *Monitor) Idle(now time.Time) { m.Count(now, objective.EmptyWait, 1) }
+
+// Count implements shard.Monitor.
+func (m *Monitor) Count(now time.Time, o objective.Operation, n int) {
+	m.touch()
+	m.meter.Count(now, o, n)
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"math"
+	"slices"
+)
+
+// index is the ready messages in the order in which they are handed out, or those of
+// a queue of sessions by which free sessions are.
+//
+// Most changes of the settings change nothing in it, or only by what the next level
+// is chosen. But whether the messages of a level are one line, or one for each fair
+// key, and what each key may have, is what it is made of. Then a second index is
+// filled, some messages at a time (Reorder), while the first remains in force and
+// both follow what happens to the messages:
+//
+//	numbers    1 ........ cursor ........ high ........ last
+//	           in both  |  in the first  |  in both: came since
+//
+// When the cursor is at the end the second takes the place of the first.
+type arrangement struct {
+	order    Order // that it is in force for
+	levels   levels
+	keys     keys
+	fairKeys []uint32 // of the groups, by their numbers; zero is none
+	void     bool     // which keys were started is not logged any more
+}
+
+// filling is the second index and how far it has come.
+type filling struct {
+	*arrangement
+	cursor SeqNo     // messages below it were looked at
+	high   SeqNo     // the highest number when it was begun
+	runs   []slabRun // of an index that is given up: to be cleared away before
+}
+
+func newArrangement(o Order) arrangement {
+	a := arrangement{order: o, levels: levels{picker: newPicker(o)}}
+	a.keys.configure(o)
+	return a
+}
+
+// fits reports whether an index that was made for o serves p as well: the messages
+// are in the same lines, and the keys have the same shares.
+func fits(o, p *Order) bool {
+	if !o.Fair || !p.Fair {
+		return o.Fair == p.Fair
+	}
+	return o.FinishesFirst() == p.FinishesFirst() && newPicker(*o).aged() == newPicker(*p).aged() &&
+		o.Others == p.Others && slices.Equal(o.Shares, p.Shares)
+}
+
+// changeOrder makes the order of the settings hold: at once if the index serves it
+// too, else when Reorder has filled another.
+func (x *Index) changeOrder(want Order) {
+	x.void = x.void || x.order.FinishesFirst() && !want.FinishesFirst()
+	x.giveUp()
+	if x.void || !fits(&x.order, &want) {
+		a := x.succeed(want)
+		x.next.arrangement, x.next.cursor, x.next.high = &a, 0, x.msgs.last
+		return
+	}
+	x.order = want
+	x.levels.picker = newPicker(want)
+	for _, l := range x.levels.all {
+		if p, ok := l.(*plainLane); ok {
+			x.arrange(p)
+		}
+	}
+	if r, ok := x.levels.picker.(*ranked); ok {
+		r.dirty = x.levels.open
+	}
+}
+
+// succeed returns an empty index that can take the place of the one in force.
+func (x *Index) succeed(o Order) arrangement {
+	a := newArrangement(o)
+	a.keys.starts, a.keys.counts = x.keys.starts, x.keys.counts+1
+	return a
+}
+
+// restart replaces an index that has no messages yet, inside a snapshot.
+func (x *Index) restart(o Order) {
+	old := x.arrangement
+	x.arrangement = x.succeed(o)
+	for n := range x.groups.all {
+		if x.groups.all[n].refs > 0 {
+			x.joinKey(uint32(n), &old)
+		}
+	}
+}
+
+// giveUp gives up the second index, if there is one. Its runs are cleared away by
+// Reorder.
+func (x *Index) giveUp() {
+	if x.next.arrangement == nil {
+		return
+	}
+	for _, l := range x.next.levels.all {
+		if p, ok := l.(*plainLane); ok && p.line.inRun() > 0 {
+			x.next.runs = append(x.next.runs, *p.line.run)
+		}
+	}
+	x.next.arrangement = nil
+}
+
+// inForce reports whether the order that was configured last is in force.
+func (x *Index) inForce() bool { return x.next.arrangement == nil }
+
+// reordering reports whether there is work for Reorder.
+func (x *Index) reordering() bool { return !x.inForce() || len(x.next.runs) > 0 }
+
+// Reorder goes on with putting the messages into the order that was configured last.
+// It visits up to about most messages and reports whether there is more to do.
+func (x *Index) reorder(most int, listed func(SeqNo, *entry) bool) (more bool) {
+	for len(x.next.runs) > 0 && most > 0 {
+		r := &x.next.runs[len(x.next.runs)-1]
+		most -= x.msgs.clearFirstSlab(r)
+		if r.first == 0 {
+			x.next.runs = x.next.runs[:len(x.next.runs)-1]
+		}
+	}
+	for x.next.arrangement != nil && most > 0 {
+		seq, e := x.msgs.next(x.next.cursor)
+		if e == nil || seq > x.next.high {
+			x.takeOver()
+			break
+		}
+		x.next.cursor = seq + 1
+		x.inSecond(e, func() { x.follow(seq, e, listed) })
+		most--
+	}
+	return x.reordering()
+}
+
+// takeOver puts the second index in the place of the first.
+func (x *Index) takeOver() {
+	x.exchange()
+	x.giveUp() // what was the first
+	x.wakeKeys(x.clock, math.MaxInt)
+}
+
+// exchange lets the second index be the first. What changes an index need not know
+// that there are two.
+func (x *Index) exchange() { x.arrangement, *x.next.arrangement = *x.next.arrangement, x.arrangement }
+
+// inSecond has change do to the second index what happened to a message.
+func (x *Index) inSecond(e *entry, change func()) {
+	x.exchange()
+	x.joinKey(e.group, x.next.arrangement)
+	change()
+	x.exchange()
+}
+
+// has reports whether the second index follows a message.
+func (f *filling) has(seq SeqNo) bool {
+	return f.arrangement != nil && (seq < f.cursor || seq > f.high)
+}
+
+// follow puts a message into the index, whatever its state.
+func (x *Index) follow(seq SeqNo, e *entry, listed func(SeqNo, *entry) bool) {
+	k := orderKey{e.enqueued, seq}
+	switch {
+	case e.is(Locked):
+		x.fly(e, 1)
+	case !e.is(Ready):
+	case x.sessionQueue:
+		if listed(seq, e) {
+			x.levels.add(x, k, e)
+		}
+	default:
+		if r := x.runFor(k, e.level); r != nil {
+			e = x.msgs.move(seq, r)
+		}
+		x.levels.add(x, k, e)
+	}
+}
+
+// What is done to the index in force is done to the second, too, if it follows the
+// message. Callers look first whether there is one: mostly there is not.
+
+func (x *Index) addToSecond(k orderKey, e *entry) {
+	if x.next.has(k.seq) {
+		x.inSecond(e, func() { x.levels.add(x, k, e) })
+	}
+}
+
+func (x *Index) leaveSecond(k orderKey, e *entry) {
+	if x.next.has(k.seq) {
+		x.inSecond(e, func() { x.levels.leave(x, k, e) })
+	}
+}
+
+func (x *Index) flyInSecond(e *entry, by int64) {
+	if x.next.has(e.seq) {
+		x.inSecond(e, func() { x.fly(e, by) })
+	}
+}
+
+// fairKey returns the fair key of a group in the indea.
+func (a *arrangement) fairKey(group uint32) uint32 {
+	if int(group) >= len(a.fairKeys) {
+		return 0
+	}
+	return a.fairKeys[group]
+}
+
+// joinKey makes the fair key of a group known to the index. A key that was started in
+// another index, if there is one, is so in this one.
+func (x *Index) joinKey(group uint32, other *arrangement) {
+	name := x.groups.all[group].key
+	if !x.order.Fair || name == "" || x.fairKey(group) != 0 {
+		return
+	}
+	for int(group) >= len(x.fairKeys) {
+		x.fairKeys = append(x.fairKeys, 0)
+	}
+	n := x.keys.join(name)
+	x.fairKeys[group] = n
+	if other == nil || other.void || !other.order.FinishesFirst() || !x.order.FinishesFirst() {
+		return
+	}
+	if o, ok := other.keys.byName[name]; ok {
+		x.keys.all[n].started = other.keys.all[o].started
+	}
+}
+
+// leaveKey says that a group has no messages any more.
+func (a *arrangement) leaveKey(group uint32, now int64) {
+	if n := a.fairKey(group); n != 0 {
+		a.fairKeys[group] = 0
+		a.keys.leave(n, now)
+	}
+}

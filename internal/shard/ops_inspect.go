@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Inspect tells what the queues of an entity hold.
+type Inspect struct{ ID ID }
+
+// Inspected answers Inspect.
+type Inspected struct {
+	Counts    map[Part]queue.Counts
+	Levels    map[queue.Level]queue.LevelStat // of the main queue
+	Receivers int                             // of clients, in all parts
+}
+
+func (o Inspect) begin(_ *Shard, r *Inspected) work {
+	var survey queue.Survey
+	return func(s *Shard) (bool, error) {
+		e, ok := s.entities[o.ID]
+		if !ok {
+			return false, ErrNoEntity
+		}
+		if !e.parts[Main].q.Survey(&survey, s.opts.VisitStep) {
+			return false, nil
+		}
+		*r = Inspected{Counts: make(map[Part]queue.Counts), Levels: survey.Levels}
+		for p, sl := range e.parts {
+			r.Counts[Part(p)] = sl.q.Counts()
+			r.Receivers += sl.receivers()
+		}
+		return true, nil
+	}
+}
+
+// receivers returns how many of the consumers are clients'.
+func (sl *slot) receivers() (n int) {
+	for _, c := range sl.consumers {
+		if !c.internal {
+			n++
+		}
+	}
+	return n
+}
+
+// Explain tells why a message is where it is. It looks at every message that waits.
+type Explain struct {
+	Queue QueueID
+	Seq   queue.SeqNo
+}
+
+// Explained answers Explain.
+type Explained struct {
+	Position  queue.Position
+	Message   Delivery
+	Consumers int
+	At        time.Time
+	// Rate is how many messages were completed in a second lately.
+	Rate float64
+}
+
+func (o Explain) begin(_ *Shard, r *Explained) work {
+	x := queue.Explain{Seq: o.Seq}
+	return func(s *Shard) (bool, error) {
+		sl, err := s.use(o.Queue)
+		if err != nil {
+			return false, err
+		}
+		done, err := sl.q.Explain(s.now, &x, s.opts.VisitStep)
+		if err != nil {
+			return false, fmt.Errorf("message %d of %q: %w", o.Seq, sl.entity.Name, err)
+		}
+		if !done {
+			return false, nil
+		}
+		*r = Explained{Position: x.Position, Message: s.delivery(sl, x.Position.Delivery), Consumers: len(sl.consumers), At: s.now}
+		if sl.monitor != nil {
+			r.Rate = sl.monitor.Rate(s.now)
+		}
+		return true, nil
+	}
+}
+
+// ErrSuperseded answers Reclassify by a policy that was replaced meanwhile.
+var ErrSuperseded = errors.New("shard: policy was replaced")
+
+// Reclassify gives messages of a main queue another level, class and key, as a policy
+// says. Messages that are gone are left out.
+type Reclassify struct {
+	ID       ID
+	Revision int64 // of the policy
+	Changes  []Reclassified
+}
+
+// Reclassified is one message and what it is to be.
+type Reclassified struct {
+	Seq queue.SeqNo
+	To  queue.Reclass
+}
+
+func (o Reclassify) begin(*Shard, *struct{}) work {
+	return once(func(s *Shard) error {
+		sl, err := s.slot(o.ID, Main)
+		if err != nil {
+			return err
+		}
+		if sl.monitor != nil && sl.monitor.Revision() != o.Revision {
+			return ErrSuperseded
+		}
+		for _, c := range o.Changes {
+			_ = sl.q.Reclass(s.now, c.Seq, c.To, s.out(sl)) // it may be gone
+		}
+		sl.reclassed()
+		s.absorb(sl)
+		return nil
+	})
+}
+
+// AwaitOrder is done when the messages of a main queue are in the order that was
+// configured last.
+type AwaitOrder struct{ ID ID }
+
+func (o AwaitOrder) begin(*Shard, *struct{}) work {
+	return func(s *Shard) (bool, error) {
+		q, err := s.inspect(QueueID{Entity: o.ID})
+		return err == nil && q.InForce(), err
+	}
+}
