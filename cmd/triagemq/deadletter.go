@@ -147,10 +147,10 @@ type redriveRequest struct {
 }
 
 type redriven struct {
-	Moved int          `json:"moved"`
-	Left  int          `json:"left"`
-	Next  client.SeqNo `json:"next,omitzero"`
-	Until client.SeqNo `json:"until,omitzero"`
+	Moved   int          `json:"moved"`
+	Skipped int          `json:"skipped"`
+	Next    client.SeqNo `json:"next,omitzero"`
+	Until   client.SeqNo `json:"until,omitzero"`
 }
 
 func (d *deadLetters) moveAll(ctx context.Context, a *api, in messageBox, f *redriveFlags) error {
@@ -172,7 +172,7 @@ func (d *deadLetters) moveAll(ctx context.Context, a *api, in messageBox, f *red
 		if err := a.do(ctx, http.MethodPost, in.at("/redrive", nil), r, &done); err != nil {
 			return fmt.Errorf("%w\n  %s moved before that", err, count(sum.Moved, "dead letter"))
 		}
-		sum.Moved, sum.Left = sum.Moved+done.Moved, sum.Left+done.Left
+		sum.Moved, sum.Skipped = sum.Moved+done.Moved, sum.Skipped+done.Skipped
 		p.at(time.Now(), sum.Moved, f.count)
 		if done.Next == 0 || f.count > 0 && sum.Moved >= f.count {
 			break
@@ -187,14 +187,14 @@ func (d *deadLetters) moveAll(ctx context.Context, a *api, in messageBox, f *red
 	}
 	p.finish()
 	if d.json {
-		return answerJSON(d.out, redriven{Moved: sum.Moved, Left: sum.Left})
+		return answerJSON(d.out, redriven{Moved: sum.Moved, Skipped: sum.Skipped})
 	}
 	fmt.Fprintf(d.out, "Moved %s of %s", count(sum.Moved, "dead letter"), in.name)
 	if f.to != "" {
 		fmt.Fprintf(d.out, " to %s", f.to)
 	}
-	if sum.Left > 0 {
-		fmt.Fprintf(d.out, "; %d stay", sum.Left)
+	if sum.Skipped > 0 {
+		fmt.Fprintf(d.out, "; %d stay", sum.Skipped)
 	}
 	fmt.Fprintln(d.out, ".")
 	return nil

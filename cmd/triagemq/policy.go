@@ -25,10 +25,10 @@ type policyState struct {
 
 // dryRun is what a policy would do, as the API tells it.
 type dryRun struct {
-	Entity  string `json:"entity"`
-	Looked  int64  `json:"looked"`
-	Changed int64  `json:"changed"`
-	Shifts  []struct {
+	Entity   string `json:"entity"`
+	Examined int64  `json:"examined"`
+	Changed  int64  `json:"changed"`
+	Shifts   []struct {
 		From  classLevel `json:"from"`
 		To    classLevel `json:"to"`
 		Count int64      `json:"count"`
@@ -168,7 +168,7 @@ func policyDryRun(t *target) *cobra.Command {
 		for _, change := range d.Changes {
 			fmt.Fprintln(t.out, "-", change)
 		}
-		fmt.Fprintf(t.out, "Of %s in %s, %d would change:\n", count(d.Looked, "message"), d.Entity, d.Changed)
+		fmt.Fprintf(t.out, "Of %s in %s, %d would change:\n", count(d.Examined, "message"), d.Entity, d.Changed)
 		shifts := newTable("#MESSAGES", "FROM", "TO")
 		for _, s := range d.Shifts {
 			shifts.add(s.Count, s.From, s.To)

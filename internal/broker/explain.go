@@ -29,26 +29,26 @@ type Explanation struct {
 	Level      queue.Level `json:"level"`
 	Rank       int         `json:"rank"` // effective level now
 	Discipline string      `json:"discipline"`
-	Within     string      `json:"within"`    // the order inside its level
-	Saturated  bool        `json:"saturated"` // levels have shares for the time being
+	Within     string      `json:"levelOrder"` // the order inside its level
+	Saturated  bool        `json:"saturated"`  // levels have shares for the time being
 	EnqueuedAt time.Time   `json:"enqueuedAt"`
-	Since      *time.Time  `json:"since,omitempty"` // from when its age counts, of a reply
-	Waited     float64     `json:"waited"`          // seconds
+	Since      *time.Time  `json:"orderTime,omitempty"` // from when its age counts, of a reply
+	Waited     float64     `json:"waited"`              // seconds
 	Failures   uint32      `json:"failures"`
 
-	Lifted *Lifted `json:"lifted,omitempty"` // its session goes as something better
+	Lifted *Lifted `json:"boostedBy,omitempty"` // its session goes as something better
 
 	Ahead   int     `json:"ahead"` // messages that go first
 	AheadBy []Ahead `json:"aheadBy"`
 
-	Held      string     `json:"held,omitempty"` // what keeps it from being handed out
-	HeldUntil *time.Time `json:"heldUntil,omitempty"`
+	Held      string     `json:"blockedBy,omitempty"` // what keeps it from being handed out
+	HeldUntil *time.Time `json:"blockedUntil,omitempty"`
 	Consumers int        `json:"consumers"`
 
 	// Start is the estimate, in seconds from now; nil is that there is none.
 	// Arithmetic says how it was made, or why it could not be.
 	Start      *float64 `json:"start"`
-	Arithmetic string   `json:"arithmetic"`
+	Arithmetic string   `json:"calculation"`
 
 	At time.Time `json:"at"`
 }
