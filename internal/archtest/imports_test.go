@@ -64,8 +64,15 @@ var pkgRules = map[string]pkgRule{
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
-	"servicebus":    {may: []string{"amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os"}},
-	"eventhubs":     {may: []string{"amqp/*", "broker", "stream", "message", "entity", "access"}, never: []string{"os"}},
+
+	// What both Azure personalities share, and the personalities, which it does not know.
+	"azure":           {may: []string{"azure/*", "amqp/*", "broker", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+	"azure/condition": {may: []string{"amqp/*", "broker", "message", "access", "limits"}, never: []string{"os", "net"}},
+	"azure/wire":      {may: []string{"amqp/*", "message", "entity", "access"}, never: []string{"os", "sync", "context"}},
+	"azure/outbox":    {may: []string{"amqp/endpoint", "broker", "budget"}, never: []string{"os", "net", "context"}},
+	"servicebus":      {may: []string{"azure", "azure/*", "servicebus/*", "amqp/*", "broker", "queue", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+	"eventhubs":       {may: []string{"azure", "azure/*", "eventhubs/*", "amqp/*", "broker", "stream", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},
+
 	"admin": {
 		may: []string{"admin/*", "sas", "broker", "queue", "message", "amqp/codec", "entity", "access", "filter", "policy", "objective", "budget", "limits", "web"},
 	},

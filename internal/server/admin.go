@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/triagemq/triagemq/internal/admin"
-	"github.com/triagemq/triagemq/internal/servicebus"
+	"github.com/triagemq/triagemq/internal/azure"
 )
 
 // adminHandler is the HTTP side of the broker.
@@ -30,7 +30,7 @@ func (f *frontend) adminHandler(parts Parts) http.Handler {
 }
 
 // connections puts what the personality knows into the words of the API.
-func connections(cs []servicebus.Connection) []admin.Connection {
+func connections(cs []azure.Connection) []admin.Connection {
 	var out []admin.Connection
 	for _, c := range cs {
 		ac := admin.Connection{Peer: c.Peer, Since: c.Since, Client: c.Client, Links: []admin.Link{}}

@@ -18,17 +18,17 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/admin"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
-	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
 // frontend is the top layer: listeners, connections and what serves them.
 type frontend struct {
 	cfg       Config
 	log       *slog.Logger
-	service   *servicebus.Service
+	service   *azure.Service
 	strict    access.Authority // for peers elsewhere
 	local     access.Authority // for peers on this machine
 	listeners []net.Listener
@@ -48,7 +48,7 @@ type frontend struct {
 }
 
 // listen opens the sockets. Nothing is accepted before run.
-func listen(cfg Config, service *servicebus.Service, parts Parts, segments func() int, log *slog.Logger) (*frontend, error) {
+func listen(cfg Config, service *azure.Service, parts Parts, segments func() int, log *slog.Logger) (*frontend, error) {
 	files := maxFiles()
 	limit := func() int {
 		if s := parts.Memory.Unauthenticated(); s.Limit()-s.Used() < unauthenticatedReserve {
@@ -279,7 +279,7 @@ func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connSlot) {
 	}
 	switch speaks {
 	case protoAMQP:
-		f.serveAMQP(ctx, c, t, servicebus.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate, CertificateEnds: c.certificateEnds})
+		f.serveAMQP(ctx, c, t, azure.Peer{Authority: f.authority(c.RemoteAddr()), Certificate: c.certificate, CertificateEnds: c.certificateEnds})
 	case protoHTTP:
 		f.serveHTTP(c, t)
 	}
@@ -367,7 +367,7 @@ func (f *frontend) plainTextAllowed(v *acceptedConn) bool {
 }
 
 // serveAMQP serves an AMQP connection to its end.
-func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connSlot, peer servicebus.Peer) {
+func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connSlot, peer azure.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
 	peer.Known = t.setAuthenticated
 	if err := f.service.Serve(ctx, ec, peer); err != nil {

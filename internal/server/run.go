@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/journal"
@@ -139,7 +140,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)
 	parts := Parts{Broker: b.broker, Keeper: keeper, Memory: memory, Unsynced: memory.Unsynced(), Disk: diskStats(j, cfg.FS)}
-	service := servicebus.New(b.broker, memory, log)
+	service := azure.New(b.broker, memory, log, servicebus.New(b.broker))
 	keeper.OnChange(service.Review)
 	// Tokens end by the wall clock, and the timers that look at them know nothing of
 	// a machine that slept.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/triagemq/triagemq/internal/servicebus"
+	"github.com/triagemq/triagemq/internal/azure"
 )
 
 // subprotocols are the names under which clients carry AMQP: the registered one,
@@ -41,7 +41,7 @@ func (f *frontend) serveWebSocket(ctx context.Context, w http.ResponseWriter, r 
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
 	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.slot,
-		servicebus.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate, CertificateEnds: conn.certificateEnds})
+		azure.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate, CertificateEnds: conn.certificateEnds})
 }
 
 // webStream is a WebSocket with the address of its peer, which decides what it is

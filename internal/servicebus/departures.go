@@ -47,7 +47,7 @@ func (t *departures) take(ref uint64) broker.Delivery {
 	d := t.all[ref]
 	t.all[ref] = broker.Delivery{} // the message must not live on in it
 	t.free = append(t.free, ref)
-	if len(t.free) == len(t.all) && len(t.free) > maxSpareEvents {
+	if len(t.free) == len(t.all) && len(t.free) > maxSpareEntries {
 		*t = departures{}
 	}
 	return d
@@ -73,7 +73,7 @@ func (r *receiver) sendForGood(l *loaded) {
 		switch {
 		case errors.Is(err, endpoint.ErrNoCredit) && !r.gone:
 			o.Tag, o.Payload = slices.Clone(o.Tag), slices.Clone(o.Payload)
-			r.c.mem.Add(stashCost(o))
+			r.c.Counter().Add(stashCost(o))
 			r.stash = append(r.stash, stashed{o, d})
 		case errors.Is(err, endpoint.ErrTooLarge):
 			failed = append(failed, d)
@@ -106,7 +106,7 @@ func (r *receiver) unstash() {
 		case err != nil:
 			broker.ReturnFailed([]broker.Delivery{s.d})
 		}
-		r.c.mem.Release(stashCost(s.Outgoing))
+		r.c.Counter().Release(stashCost(s.Outgoing))
 		r.stash = slices.Delete(r.stash, 0, 1)
 	}
 }
@@ -114,20 +114,20 @@ func (r *receiver) unstash() {
 // unstashAll gives back what was waiting for credit.
 func (r *receiver) unstashAll() {
 	for i := range r.stash {
-		r.c.mem.Release(stashCost(r.stash[i].Outgoing))
+		r.c.Counter().Release(stashCost(r.stash[i].Outgoing))
 		r.never.forGood = append(r.never.forGood, r.stash[i].d)
 	}
 	r.stash = nil
 }
 
 // sent and unsent implement tracked.
-func (r *receiver) sent(ref uint64) {
+func (r *receiver) Sent(ref uint64) {
 	if r.mode == broker.ReceiveAndDelete {
 		r.departing.take(ref)
 	}
 }
 
-func (r *receiver) unsent(ref uint64) {
+func (r *receiver) Unsent(ref uint64) {
 	if r.mode == broker.ReceiveAndDelete {
 		r.never.forGood = append(r.never.forGood, r.departing.take(ref))
 	} else {

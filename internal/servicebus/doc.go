@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package servicebus is the Service Bus personality: what links, addresses and
-// messages mean to the clients of Azure Service Bus, and to plain AMQP 1.0
-// clients, which get the same without the vendor's extras.
+// Package servicebus is the Service Bus personality: what links to queues, topics and
+// subscriptions mean to the clients of Azure Service Bus, and to plain AMQP 1.0
+// clients, which get the same without the vendor's extras. It stands on package azure,
+// which has the connection, its rights and its requests.
 //
 // # Promise
 //
@@ -10,48 +11,30 @@
 // annotations, spelling of keys, error conditions and texts. Where a client would
 // break on something else, the comment at that line names the client.
 //
-// No link is attached and no request served without a grant that covers it; see
-// package access. A grant is of a key and of an entity, not of their names. It ends
-// when its time is over, when the key is changed or removed, and when the entity is
-// deleted; the links that stand on it end with it. A receiver over several queues
-// stands on the right to each of them.
-//
-// A session belongs to the receiver that holds its lock: requests about it are
-// served for that link alone.
+// A receiver over several queues needs the right to each of them. A session belongs to
+// the receiver that holds its lock: requests about it are served for that link alone.
 //
 // A disposition to a sender says what the broker said, after it was durable.
 //
-// What a connection makes the process hold is charged before it is taken: to the
-// account of its key, once it has one, and until then to that of all strangers. The
-// endpoint charges what belongs to the protocol; here are receivers, requests, replies
-// that wait for credit, messages in temporary nodes, tokens, and deliveries on their
-// way. Who has no room is refused. Messages that are not durable yet have an account
-// that all connections share; a peer for which there is none is not read from.
-//
+// Receivers and deliveries on their way are charged to the connection's account.
 // Prefetch is bounded in bytes: however much credit the links of a connection have, a
 // few megabytes are on their way to it that it has not read.
 //
 // What was never handed to the transport goes back to its queue at once and
 // uncounted, whatever ends the link, also if it was taken for good.
 //
-// # Addresses
+// # Files
 //
-//	$cbs                       put-token requests
-//	<entity>/$management       requests about an entity
-//	$temporary/<id>            a node made for a dynamic source; lives with its link
-//	anything else              a queue, topic, subscription or sub-queue
+// personality.go says which entities are ours and what a connection has of them.
+// sender.go and window.go are links on which a peer sends. receiver.go is one on which
+// it receives: session.go reads the session that it asks for, wishes.go the options of
+// our own clients, set.go has several queues as one. loader.go turns deliveries into
+// bytes, departures.go keeps track of those that have not left, locktable.go and
+// settle.go are about what the peer decides, recall.go asks for messages back. Package
+// management has the operations.
 //
 // # Concurrency
 //
-// All state of a connection belongs to the connection's context, as package
-// endpoint defines it. Results from elsewhere come in through the connection's
-// outbox, many at a time: one pass of the endpoint writes the answers to a whole
-// journal batch. Three kinds of goroutine help a connection, all waited for by
-// [Service.Serve]: one that reads bodies for deliveries, a few that run
-// management requests, and one for each receiver that waits for a session.
-//
-// # Not here
-//
-// Protocol state (package endpoint), what is stored (package broker), who has
-// which key (package access). Transactions: a coordinator is refused.
+// All state belongs to the connection's context. Two kinds of goroutine help: one that
+// reads bodies for deliveries, and one for each receiver that waits for a session.
 package servicebus

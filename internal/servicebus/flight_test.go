@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -46,7 +47,7 @@ func (b *bench) dialGated(t *testing.T) (*peerOf, *gatedConn) {
 	served := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		served <- b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{WriteTimeout: time.Minute}), Peer{Authority: b.keeper})
+		served <- b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{WriteTimeout: time.Minute}), azure.Peer{Authority: b.keeper})
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -100,7 +101,7 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		most := settles(func() int64 { return b.service.memory.Usage().Authenticated })
+		most := settles(func() int64 { return b.memory.Usage().Authenticated })
 		t.Logf("at most %d KB", most>>10)
 		if most > 36<<20 {
 			t.Errorf("a connection that reads nothing makes us hold %d MB", most>>20)
@@ -130,8 +131,8 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		topic.Close()
 		<-p.served
 		<-topic.served
-		if used := settles(func() int64 { return b.service.memory.Usage().Used }); b.service.memory.Usage().Used != 0 {
-			t.Errorf("all have left, and %d bytes are charged (at most %d)", b.service.memory.Usage().Used, used)
+		if used := settles(func() int64 { return b.memory.Usage().Used }); b.memory.Usage().Used != 0 {
+			t.Errorf("all have left, and %d bytes are charged (at most %d)", b.memory.Usage().Used, used)
 		}
 	}
 }
@@ -163,7 +164,7 @@ func TestKeyWithManySlowConnectionsIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	most := settles(func() int64 { return b.service.memory.Usage().Authenticated })
+	most := settles(func() int64 { return b.memory.Usage().Authenticated })
 	t.Logf("at most %d KB", most>>10)
 	if most > limit*3/4 { // an eighth of it beyond, and buffers that have room to spare
 		t.Errorf("connections that read nothing make us hold %d MB, where their key may have %d", most>>20, limit/2>>20)
@@ -213,7 +214,7 @@ func TestKeyWithMuchPrefetchGetsEverythingOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		most := settles(func() int64 { return b.service.memory.Usage().Authenticated })
+		most := settles(func() int64 { return b.memory.Usage().Authenticated })
 		t.Logf("at most %d KB", most>>10)
 		if mode == amqp.ReceiverSettleModeSecond && most > limit {
 			t.Errorf("%d MB are held, where the key may have %d", most>>20, limit/2>>20)

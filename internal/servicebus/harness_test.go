@@ -16,6 +16,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -28,11 +29,42 @@ var (
 	listenRule = access.Rule{Name: "listener", Rights: access.Listen, PrimaryKey: "listen key"}
 )
 
+// Of package azure.
+const (
+	tokenSAS = "servicebus.windows.net:sastoken"
+	tokenJWT = "jwt"
+	patience = 20 * time.Second
+)
+
 // bench is a broker in memory with the personality on top.
 type bench struct {
 	broker  *broker.Broker
-	service *Service
+	service *azure.Service
+	opened  *opened
+	memory  *budget.Process
 	keeper  *access.Keeper
+}
+
+// opened is the personality, and what connections have of it.
+type opened struct {
+	*Personality
+	mu  sync.Mutex
+	all []*links // guarded by mu
+}
+
+func (o *opened) Open(c *azure.Conn) azure.Links {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ls := o.Personality.Open(c)
+	o.all = append(o.all, ls.(*links))
+	return ls
+}
+
+// last returns what the connection has that used the personality last.
+func (o *opened) last() *links {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all[len(o.all)-1]
 }
 
 // start runs a broker with the queues q and sessions, and the topic t with the
@@ -56,9 +88,16 @@ func start(t *testing.T) *bench {
 
 // serving puts the personality on top of a broker.
 func serving(b *broker.Broker) *bench {
+	return servingWith(b, budget.Unlimited(), slog.New(slog.DiscardHandler))
+}
+
+func servingWith(b *broker.Broker, memory *budget.Process, log *slog.Logger) *bench {
+	o := &opened{Personality: New(b)}
 	return &bench{
 		broker:  b,
-		service: New(b, budget.Unlimited(), slog.New(slog.DiscardHandler)),
+		service: azure.New(b, memory, log, o),
+		opened:  o,
+		memory:  memory,
 		keeper:  access.NewKeeper(access.Rules{rootRule, sendRule, listenRule}, rulesOf(b)),
 	}
 }
@@ -86,7 +125,7 @@ func (b *bench) dial(t *testing.T, authority access.Authority, o *amqp.ConnOptio
 	served := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		served <- b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{}), Peer{Authority: authority})
+		served <- b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{}), azure.Peer{Authority: authority})
 	})
 	t.Cleanup(func() {
 		cancel()

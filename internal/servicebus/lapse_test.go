@@ -13,6 +13,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -49,7 +50,7 @@ func TestConnectionEndsWithItsCertificate(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { // ends with the pipe
 			served <- b.service.Serve(t.Context(), endpoint.NewConn(ours, endpoint.Config{}),
-				Peer{Authority: b.keeper, Certificate: sendRule.Name, CertificateEnds: hence(time.Hour)})
+				azure.Peer{Authority: b.keeper, Certificate: sendRule.Name, CertificateEnds: hence(time.Hour)})
 		}()
 		conn, err := amqp.NewConn(t.Context(), theirs, &amqp.ConnOptions{SASLType: amqp.SASLTypeExternal("")})
 		if err != nil {
@@ -102,7 +103,8 @@ func TestRequestThatWaitsNeedsItsRightStill(t *testing.T) {
 				p := b.anonymous(t, b.keeper)
 				checkStatus(t, "put", p.rpc("$cbs").put(ownKey("own", "key of a"), "sb://ns.example/a", hence(10*time.Second)), 202)
 				mgmt := p.rpc("a/$management")
-				account := b.service.registry.all()[0].unsynced.account
+				p.sender("a") // has the connection use the personality
+				account := b.opened.last().Unsynced()
 				full := account.Limit() - account.Used()
 				account.Charge(full) // the disk is slow
 				scheduled := (&amqp.Message{

@@ -19,6 +19,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -139,16 +140,10 @@ func (l *leaks) check(round, before int) {
 		}
 		r.Close()
 	}
-	if n := len(l.service.registry.all()); n != 0 {
-		t.Errorf("round %d: %d connections are listed", round, n)
+	if held := l.service.Held(); held != (azure.Held{}) {
+		t.Errorf("round %d: the service still has %+v", round, held)
 	}
-	if n := len(l.service.nodes.m); n != 0 {
-		t.Errorf("round %d: %d temporary nodes are left", round, n)
-	}
-	if n := len(l.service.watchers.conns); n != 0 {
-		t.Errorf("round %d: %d entities are watched", round, n)
-	}
-	if u := l.service.memory.Usage(); u.Used != 0 || u.Waiting != 0 {
+	if u := l.memory.Usage(); u.Used != 0 || u.Waiting != 0 {
 		t.Errorf("round %d: memory is charged: %+v", round, u)
 	}
 	synctest.Wait()
@@ -187,7 +182,7 @@ func (c *leakClient) ctx() (context.Context, context.CancelFunc) {
 func (c *leakClient) connect() bool {
 	ours, theirs := net.Pipe()
 	c.served.Go(func() {
-		_ = c.service.Serve(c.t.Context(), endpoint.NewConn(ours, endpoint.Config{}), Peer{Authority: c.keeper})
+		_ = c.service.Serve(c.t.Context(), endpoint.NewConn(ours, endpoint.Config{}), azure.Peer{Authority: c.keeper})
 	})
 	o := &amqp.ConnOptions{HostName: "ns.example", SASLType: amqp.SASLTypeAnonymous()}
 	if c.rnd.IntN(2) == 0 {
@@ -423,7 +418,7 @@ func TestNothingIsLeftOfLinksThatExpire(t *testing.T) {
 		if cs := b.service.Connections(t.Context()); len(cs) != 1 || len(cs[0].Links) != 2 {
 			t.Errorf("connections %+v, want one with its two links to $cbs", cs)
 		}
-		if n := len(b.service.nodes.m); n != 0 {
+		if n := b.service.Held().TemporaryNodes; n != 0 {
 			t.Errorf("%d temporary nodes are left", n)
 		}
 		root := b.login(t, rootRule)

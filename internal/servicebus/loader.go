@@ -10,10 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/servicebus/management"
 )
 
 const (
@@ -25,6 +27,15 @@ const (
 	maxEncoded = 256 << 10
 	// deliveryCost is what a delivery takes beside its body.
 	deliveryCost = 256
+)
+
+// Kinds of events of a receiver.
+const (
+	eventSettled uint8 = iota // Value is a *settlement
+	eventLoaded               // Value is a *loaded: deliveries ready to leave
+	eventReady                // Value is a *work: deliveries that need no loading
+	eventDrained
+	eventEnded // Err
 )
 
 // loader turns what the broker delivers into bytes for the wire, in order, on a
@@ -40,7 +51,7 @@ const (
 //	broker ──► waiting ──► encode ──► outbox ──► receiver.held ──► endpoint
 //	           no bodies   └─────────── about maxAhead ─────────┘
 type loader struct {
-	c *conn
+	c *links
 
 	mu      sync.Mutex
 	waiting []work         // guarded by mu
@@ -61,7 +72,7 @@ type work struct {
 	deliveries []broker.Delivery // that are not encoded yet
 	batch      []broker.Delivery // all of the call
 	source     int               // of a set, that they are from
-	kind       eventKind         // of a call without deliveries
+	kind       uint8             // of a call without deliveries
 	err        error
 	charge     int64 // what deliveries take
 }
@@ -83,10 +94,10 @@ type parcel struct {
 	from, to int
 }
 
-func (l *loader) init(c *conn) {
+func (l *loader) init(c *links) {
 	l.c = c
 	l.room = sync.NewCond(&l.mu)
-	l.mem = budget.NewCounter(c.member.Account)
+	l.mem = budget.NewCounter(c.Memory().Account)
 	l.spare.New = func() any { return new(loaded) }
 }
 
@@ -105,7 +116,7 @@ func (l *loader) add(w work) {
 		// What has just come is sent without a detour. Under mu, so that close
 		// is either before or after.
 		l.ahead += w.charge
-		l.c.out.post(event{to: w.to, kind: eventReady, ready: &w})
+		l.c.Post(azure.Event{To: w.to, Kind: eventReady, Value: &w})
 		return
 	}
 	if !room {
@@ -118,7 +129,7 @@ func (l *loader) add(w work) {
 	l.waiting = append(l.waiting, w)
 	if !l.running {
 		l.running = true
-		l.c.helper.Go(l.run) // under mu, so that close is either before or after
+		l.c.Go(l.run) // under mu, so that close is either before or after
 	}
 }
 
@@ -168,7 +179,7 @@ func (l *loader) run() {
 // load posts what becomes of w, in parts as there is room ahead.
 func (l *loader) load(w *work) {
 	if w.deliveries == nil {
-		l.c.out.post(event{to: w.to, kind: w.kind, err: w.err})
+		l.c.Post(azure.Event{To: w.to, Kind: w.kind, Err: w.err})
 		return
 	}
 	for len(w.deliveries) > 0 {
@@ -186,7 +197,7 @@ func (l *loader) load(w *work) {
 		l.mem.Add(out.charge)
 		l.ahead += out.charge
 		l.mu.Unlock()
-		l.c.out.post(event{to: w.to, kind: eventLoaded, load: out})
+		l.c.Post(azure.Event{To: w.to, Kind: eventLoaded, Value: out})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,11 +224,11 @@ func (l *loader) reserve(w *work) (n int64, ok bool) {
 	if l.closed || l.mem.TakeBeyond(n) {
 		l.usedUp.Store(false)
 		l.again = 0
-		return n, l.c.ctx.Err() == nil
+		return n, l.c.Context().Err() == nil
 	}
 	l.usedUp.Store(true)
 	l.again = min(max(2*l.again, soonestAgain), latestAgain)
-	back := []event{l.giveUp(w)}
+	back := []azure.Event{l.giveUp(w)}
 	l.waiting = slices.DeleteFunc(l.waiting, func(w work) bool {
 		if w.deliveries == nil {
 			return false
@@ -237,21 +248,21 @@ func (l *loader) reserve(w *work) (n int64, ok bool) {
 	}
 	timer.Stop()
 	for _, e := range back {
-		l.c.out.post(e)
+		l.c.Post(e)
 	}
 	return 0, true
 }
 
 // giveUp returns the deliveries of w, and what is to be posted when others may come in
 // their place; mu is held.
-func (l *loader) giveUp(w *work) event {
+func (l *loader) giveUp(w *work) azure.Event {
 	out := l.spare.Get().(*loaded)
 	out.reset()
 	out.taken, out.source = len(w.deliveries), w.source
 	w.giveBack()
 	l.mem.Release(w.charge)
 	w.deliveries, w.batch, w.charge = nil, nil, 0
-	return event{to: w.to, kind: eventLoaded, load: out}
+	return azure.Event{To: w.to, Kind: eventLoaded, Value: out}
 }
 
 // full reports whether nothing more is to be encoded now; mu is held.
@@ -306,18 +317,18 @@ func (l *loader) encode(w *work) *loaded {
 		case errors.Is(err, queue.ErrNotFound):
 			continue // settled meanwhile, by its token
 		case err != nil:
-			l.c.log.Error("read message", "entity", w.to.path, "sequence", d.Seq, "err", err)
+			l.c.Log().Error("read message", "entity", w.to.path, "sequence", d.Seq, "err", err)
 			out.unreadable = append(out.unreadable, d.Token)
 			continue
 		}
-		l.c.svc.broker.HandedOut(cmp.Or(source, w.to.path), l.c.sending.Key, d, m)
+		l.c.broker.HandedOut(cmp.Or(source, w.to.path), l.c.Sending().Key, d, m)
 		from := len(out.buf)
 		rfc := d.Token.Bytes()
-		stamp := stampOf(d, w.to.mode)
+		stamp := management.StampOf(d, w.to.mode)
 		stamp.Source = source
 		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.wishes.recall || w.to.wishes.tell
 		if w.to.wishes.tell {
-			stamp.Class = l.c.svc.broker.ClassName(cmp.Or(source, w.to.path), d.Class)
+			stamp.Class = l.c.broker.ClassName(cmp.Or(source, w.to.path), d.Class)
 		}
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
 		out.parcels = append(out.parcels, parcel{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
@@ -350,20 +361,4 @@ func (l *loader) recycle(out *loaded) {
 func (out *loaded) reset() {
 	out.buf, out.parcels, out.forGood = out.buf[:0], out.parcels[:0], out.forGood[:0]
 	out.unreadable, out.taken, out.source, out.charge = out.unreadable[:0], 0, 0, 0
-}
-
-// stampOf says what goes onto a message that is delivered on a link.
-func stampOf(d *broker.Delivery, mode broker.Mode) message.BrokerProperties {
-	s := message.BrokerProperties{
-		SequenceNumber:         int64(d.Seq),
-		EnqueuedTime:           d.EnqueuedAt,
-		DeliveryCount:          d.Failures,
-		EnqueuedSequenceNumber: int64(d.Origin),
-		TTL:                    d.TTL(),
-	}
-	if mode == broker.PeekLock {
-		s.LockedUntil = d.LockedUntil
-		s.LockToken, s.HasLock = d.Token.Bytes(), true
-	}
-	return s
 }

@@ -25,8 +25,8 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
-	c := newConn(t.Context(), b.service, endpoint.NewConn(ours, endpoint.Config{}), Peer{})
-	c.out.do = func(func()) {} // the connection's context is over: nothing runs in it
+	_, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
+	c := first.(*links)
 	r := &receiver{c: c, link: new(endpoint.Link), path: "q"}
 	from, err := b.broker.OpenReceiver(t.Context(), "q", broker.ReceiverOptions{Sink: r})
 	if err != nil {
@@ -46,7 +46,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	if err != nil || rt.Locked != 3 {
 		t.Fatalf("%d locked, %v, want 3", rt.Locked, err)
 	}
-	c.finish()
+	finish()
 	from.Close()
 	if rt, err = locked(); err != nil || rt.Locked != 0 || rt.Active != 3 {
 		t.Fatalf("%d active and %d locked, %v, want 3 and 0", rt.Active, rt.Locked, err)
@@ -68,7 +68,8 @@ func TestEncodedDeliveriesHoldNoBodies(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
-	c := newConn(t.Context(), b.service, endpoint.NewConn(ours, endpoint.Config{}), Peer{})
+	_, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
+	c := first.(*links)
 	ds, err := b.broker.Peek(t.Context(), "q", 0, 3, nil)
 	if err != nil || len(ds) != 3 {
 		t.Fatalf("%d messages, %v, want 3", len(ds), err)
@@ -82,7 +83,7 @@ func TestEncodedDeliveriesHoldNoBodies(t *testing.T) {
 			t.Errorf("message %d is still in memory", i)
 		}
 	}
-	c.finish()
+	finish()
 }
 
 func TestLockTableReusesPlaces(t *testing.T) {

@@ -4,6 +4,9 @@ package servicebus
 
 import "github.com/triagemq/triagemq/internal/queue"
 
+// maxSpareEntries is how many unused entries a table keeps; more than that was a burst.
+const maxSpareEntries = 1 << 13
+
 // lockTable remembers the token behind each delivery of a link until the peer
 // settles it. Deliveries carry the place in the table, so that nothing is
 // allocated for one.
@@ -37,7 +40,7 @@ func (t *lockTable) put(token queue.Token) (ref uint64) {
 func (t *lockTable) take(ref uint64) queue.Token {
 	token := t.tokens[ref]
 	t.free = append(t.free, ref)
-	if len(t.free) == len(t.tokens) && len(t.free) > maxSpareEvents {
+	if len(t.free) == len(t.tokens) && len(t.free) > maxSpareEntries {
 		*t = lockTable{} // the many there once were need no room any more
 	}
 	return token

@@ -142,7 +142,7 @@ func TestSessionOperations(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
 	mgmt := p.rpc("sessions/$management")
-	all := map[string]any{"last-updated-time": time.UnixMilli(everySession), "skip": int32(0), "top": int32(10)}
+	all := map[string]any{"last-updated-time": time.UnixMilli(253402300800000), "skip": int32(0), "top": int32(10)}
 	mgmt.manage("get-message-sessions", all, 404)
 	p.sendInSession("a", "x")
 	p.sendInSession("b", "x")

@@ -12,8 +12,10 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/access/accesstest"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/script"
+	"github.com/triagemq/triagemq/internal/servicebus/management"
 )
 
 // The rights matrix of AMQP: every operation with every key and every kind of token.
@@ -169,7 +171,7 @@ func (p *trial) request(node, name string, body map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if m.ApplicationProperties["status-code"] == int32(statusUnauthorized) {
+	if m.ApplicationProperties["status-code"] == int32(condition.StatusUnauthorized) {
 		return errStatus
 	}
 	return nil
@@ -241,8 +243,8 @@ func (c *credential) allowed(a *action) bool {
 
 func TestRightsMatrix(t *testing.T) {
 	as := actions()
-	if len(operationNames) != len(operations) {
-		t.Errorf("%d operations are tried, there are %d", len(operationNames), len(operations))
+	if len(operationNames) != len(management.Names()) {
+		t.Errorf("%d operations are tried, there are %d", len(operationNames), len(management.Names()))
 	}
 	cells := make([][]string, len(as))
 	for _, who := range accesstest.Credentials(base) {

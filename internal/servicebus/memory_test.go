@@ -3,23 +3,29 @@
 package servicebus
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
 )
 
 // limited gives the clients of a bench so much memory.
 func (b *bench) limited(bytes int64) *bench {
-	b.service = New(b.broker, budget.NewProcess(budget.Limits{Process: bytes}), slog.New(slog.DiscardHandler))
-	return b
+	return servingWith(b.broker, budget.NewProcess(budget.Limits{Process: bytes}), slog.New(slog.DiscardHandler))
 }
 
 // wantNothingHeld checks that all that was charged has come back.
@@ -29,7 +35,7 @@ func (b *bench) wantNothingHeld(t *testing.T, ps ...*peerOf) {
 		p.Close()
 		<-p.served
 	}
-	if u := b.service.memory.Usage(); u.Used != 0 {
+	if u := b.memory.Usage(); u.Used != 0 {
 		t.Errorf("all have left, and %+v is charged", u)
 	}
 }
@@ -63,7 +69,7 @@ func TestTemporaryNodesAreCharged(t *testing.T) {
 			refused++
 		}
 	}
-	if u := b.service.memory.Usage(); refused < 150 || u.Authenticated > limit/4+2<<20 {
+	if u := b.memory.Usage(); refused < 150 || u.Authenticated > limit/4+2<<20 {
 		t.Errorf("%d of 200 were refused, and %d MB are held", refused, u.Authenticated>>20)
 	}
 	// Who reads makes room.
@@ -78,7 +84,7 @@ func TestTemporaryNodesAreCharged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if u := b.service.memory.Usage(); u.Authenticated > 4<<20 {
+	if u := b.memory.Usage(); u.Authenticated > 4<<20 {
 		t.Errorf("the nodes are gone, and %d MB are held", u.Authenticated>>20)
 	}
 	b.wantNothingHeld(t, reader, writer)
@@ -114,7 +120,7 @@ func TestRepliesWithoutCreditAreCharged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, b.service.memory.Usage().Authenticated)
+		most = max(most, b.memory.Usage().Authenticated)
 	}
 	if most > limit/4+4<<20 {
 		t.Errorf("%d MB of replies are held", most>>20)
@@ -161,7 +167,7 @@ func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
 	for range 3 * limits.Replies {
 		put("nonsense")
 	}
-	if u := b.service.memory.Usage(); u.Unauthenticated > budget.UnauthenticatedLimit {
+	if u := b.memory.Usage(); u.Unauthenticated > budget.UnauthenticatedLimit {
 		t.Errorf("a stranger makes us hold %d bytes", u.Unauthenticated)
 	}
 	for range 3 * limits.Replies {
@@ -188,9 +194,9 @@ func TestPropertiesToModifyAreCharged(t *testing.T) {
 		return r.ModifyMessage(p.ctx(), m, &amqp.ModifyMessageOptions{DeliveryFailed: true, Annotations: large})
 	}
 	// Other connections of the key leave a little.
-	other := b.service.memory.Enter()
+	other := b.memory.Enter()
 	other.Prove(rootRule.Name)
-	n := 32<<20 - b.service.memory.Usage().Authenticated - 200<<10 // a key has half
+	n := 32<<20 - b.memory.Usage().Authenticated - 200<<10 // a key has half
 	other.Charge(n)
 	wantCondition(t, "modify without memory", modify(), "amqp:resource-limit-exceeded")
 	other.Release(n)
@@ -212,27 +218,36 @@ func TestLargeMessageInAReplyIsCharged(t *testing.T) {
 	}
 	p := b.login(t, rootRule)
 	p.send("large", amqp.NewMessage(make([]byte, 900_000)))
-	member := b.service.memory.Enter()
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	c, first, finish := b.service.Unserved(t.Context(), endpoint.NewConn(ours, endpoint.Config{}))
+	member := c.Memory()
 	member.Prove("key")
-	k := &call{c: &conn{svc: b.service, member: member}}
-	peek := func() error {
-		ds, err := b.broker.Peek(t.Context(), "large", 0, 10, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = k.messagesOf(ds, k.c.replyLimit(), peekedStamp)
-		return err
+	body := wire.Result("from-sequence-number", codec.Long(0), "message-count", codec.Int(10))
+	request, err := message.Parse((&message.Draft{Value: &body}).Encode(nil))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := peek(); err != nil || member.Used() < 900_000 {
-		t.Errorf("%v, with %d bytes charged", err, member.Used())
+	op, _ := first.Operation("com.microsoft:peek-message")
+	op.LargeReply = false // what a reply may take otherwise is another test's
+	begin, used := op.Begin, int64(0)
+	op.Begin = func(k *azure.Call) (azure.Run, error) {
+		run, err := begin(k)
+		return func(ctx context.Context) (codec.Value, error) {
+			defer func() { used = member.Used() }()
+			return run(ctx)
+		}, err
 	}
-	member.Release(k.beyond)
-	k.beyond = 0
+	if status := c.Try(t.Context(), op, "large", request); status != 200 || used < 900_000 {
+		t.Errorf("status %d, with %d bytes charged", status, used)
+	}
 	member.Charge(5 << 20)
-	if err := peek(); err == nil {
-		t.Error("it is read without memory for it")
+	if status := c.Try(t.Context(), op, "large", request); status != 503 {
+		t.Errorf("status %d: it is read without memory for it", status)
 	}
 	member.Release(5 << 20)
+	finish()
 	r := p.rpc("large/$management")
 	r.manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(10)}, 200)
 	b.wantNothingHeld(t, p)

@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -29,23 +30,25 @@ func isRecall(addr string) bool { return strings.HasSuffix(strings.ToLower(addr)
 // lock tokens. The peer accepts it if it gives them back; it releases it if it has
 // started them, and is then asked for others.
 type recalls struct {
-	replies // makes tags
+	c       *links
+	link    *endpoint.Link
+	next    uint64 // makes delivery tags
 	main    *receiver
 	waiting [][]queue.Token // for credit, oldest first
 	open    int             // sent, and not answered
 }
 
-func (c *conn) attachRecalls(l *endpoint.Link) error {
+func (c *links) attachRecalls(l *endpoint.Link) error {
 	addr := l.Address()
-	path := pathOf(addr[:len(addr)-len(recallSuffix)])
-	if err := c.grants.require(access.Listen, path); err != nil {
+	path := wire.PathOf(addr[:len(addr)-len(recallSuffix)])
+	if err := c.Require(access.Listen, path); err != nil {
 		return err
 	}
-	name, _ := lookupText(l.Remote().Properties, propLink)
-	for _, n := range c.links {
-		if r, ok := n.(*receiver); ok && r.link.Name() == name && r.path == path && r.wishes.recall {
-			r.recalls = &recalls{replies: replies{c: c, link: l, node: addr}, main: r}
-			c.attached(l, r.recalls)
+	name, _ := wire.LookupText(l.Remote().Properties, propLink)
+	for r := range c.receivers {
+		if r.link.Name() == name && r.path == path && r.wishes.recall {
+			r.recalls = &recalls{c: c, link: l, main: r}
+			c.Attached(l, r.recalls)
 			l.Accept(endpoint.Accept{})
 			return nil
 		}
@@ -53,10 +56,12 @@ func (c *conn) attachRecalls(l *endpoint.Link) error {
 	return endpoint.Errorf(endpoint.CondNotFound, "There is no receiver '%s' that gives messages back.", name)
 }
 
-func (n *recalls) check() error    { return n.c.grants.require(access.Listen, n.main.path) }
-func (n *recalls) paths() []string { return []string{n.main.path} }
+func (n *recalls) Transfer(*endpoint.Incoming) {}
 
-func (n *recalls) detached() {
+func (n *recalls) Check() error    { return n.c.Require(access.Listen, n.main.path) }
+func (n *recalls) Paths() []string { return []string{n.main.path} }
+
+func (n *recalls) Detached() {
 	if n.main.recalls == n {
 		n.main.recalls = nil
 	}
@@ -64,20 +69,20 @@ func (n *recalls) detached() {
 
 // Recall asks the peer for messages back; it is called on the broker's goroutine.
 func (r *receiver) Recall(tokens []queue.Token) {
-	r.c.do(func() {
+	r.c.Do(func() {
 		if n := r.recalls; n != nil && len(n.waiting) < maxRecalls {
 			n.waiting = append(n.waiting, tokens)
-			n.credit()
+			n.Credit()
 		}
 	})
 }
 
-func (n *recalls) credit() {
+func (n *recalls) Credit() {
 	for len(n.waiting) > 0 {
 		n.next++
 		// A peer that answers nothing costs nothing.
 		silent := n.link.Remote().SenderSettleMode == frame.SenderSettled || n.open >= maxRecalls
-		o := endpoint.Outgoing{Tag: tagOf(n.next), Settled: silent, Payload: encodeRecall(n.waiting[0]), Value: n.waiting[0]}
+		o := endpoint.Outgoing{Tag: wire.Tag(n.next), Settled: silent, Payload: encodeRecall(n.waiting[0]), Value: n.waiting[0]}
 		if n.link.Send(o) != nil {
 			return
 		}
@@ -90,7 +95,7 @@ func (n *recalls) credit() {
 }
 
 // disposition passes on what the peer does not give back.
-func (n *recalls) disposition(o *endpoint.Outcome) {
+func (n *recalls) Disposition(o *endpoint.Outcome) {
 	from, _ := n.main.origin().(*broker.Receiver)
 	kept := o.State.Kind == frame.StateReleased || o.State.Kind == frame.StateModified || o.State.Kind == frame.StateRejected
 	for _, d := range o.Deliveries {

@@ -13,6 +13,8 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -38,7 +40,7 @@ const (
 // receiver is a link on which the peer receives from an entity. It is the
 // broker's Sink as well: those methods say so and may run on any goroutine.
 type receiver struct {
-	c    *conn
+	c    *links
 	link *endpoint.Link
 	path string
 	mode broker.Mode
@@ -66,14 +68,13 @@ type receiver struct {
 	locks            lockTable
 	tokens           []queue.Token // scratch of disposition
 	stash            []stashed     // taken for good, waiting for credit
-	held             []event       // that wait for what was sent before to be written
+	held             []azure.Event // that wait for what was sent before to be written
 	departing        departures    // taken for good, on the way to the transport
 	never            neverLeft     // given to the endpoint, and not sent
 }
 
-func (c *conn) attachReceiver(l *endpoint.Link) error {
-	path := pathOf(l.Address())
-	if err := c.grants.require(access.Listen, path); err != nil {
+func (c *links) attachReceiver(l *endpoint.Link, path string) error {
+	if err := c.Require(access.Listen, path); err != nil {
 		return err
 	}
 	if err := checkFilters(l.Remote().Source); err != nil {
@@ -95,7 +96,7 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 	if r.wishes, err = wishesOf(l.Remote().Properties, &o); err != nil {
 		return err
 	}
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return err
 	}
 	timeout := openTimeout
@@ -103,21 +104,21 @@ func (c *conn) attachReceiver(l *endpoint.Link) error {
 		timeout = acceptTimeoutOf(l.Remote().Properties)
 	}
 	r.cost = receiverCost * int64(max(1, len(r.wishes.sources)))
-	if !c.mem.Take(r.cost) {
-		return errNoMemory
+	if !c.Counter().Take(r.cost) {
+		return azure.ErrNoMemory
 	}
-	c.receivers++
-	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	c.receivers[r] = struct{}{}
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	r.cancel = cancel
-	c.attached(l, r)
+	c.Attached(l, r)
 	c.opening[r] = struct{}{}
-	c.helper.Go(func() {
+	c.Go(func() {
 		defer cancel()
 		from, err := r.open(ctx, o)
 		if err == nil {
 			r.from.Store(&from)
 		}
-		c.do(func() { r.opened(err) })
+		c.Do(func() { r.opened(err) })
 	})
 	return nil
 }
@@ -131,10 +132,10 @@ func (r *receiver) opened(err error) {
 	case err != nil:
 		r.refuse(r.refusal(err))
 	case r.over != nil:
-		r.refuse(r.c.wireError(r.path, r.over))
+		r.refuse(r.c.WireError(r.path, r.over))
 	default:
-		if err := r.check(); err != nil { // it may have waited for long
-			r.refuse(r.c.wireError(r.path, err))
+		if err := r.Check(); err != nil { // it may have waited for long
+			r.refuse(r.c.WireError(r.path, err))
 			return
 		}
 		r.accept()
@@ -150,10 +151,10 @@ func (r *receiver) refusal(err error) *endpoint.Error {
 	case errors.Is(err, broker.ErrSessionRequired):
 		return endpoint.Errorf(endpoint.CondNotAllowed, textSessionRequired)
 	case errors.Is(err, broker.ErrSessionLocked) && r.wish.id != nil:
-		return endpoint.Errorf(condSessionLocked,
+		return endpoint.Errorf(condition.SessionCannotBeLocked,
 			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.wish.id)
 	}
-	return r.c.wireError(r.path, err)
+	return r.c.WireError(r.path, err)
 }
 
 func (r *receiver) accept() {
@@ -176,7 +177,7 @@ func (r *receiver) accept() {
 	}
 	a.Source = r.wish.granted(r.link.Remote().Source, id)
 	r.link.Accept(a)
-	r.credit()
+	r.Credit()
 }
 
 // origin returns the broker's end, nil if there is none yet.
@@ -196,11 +197,11 @@ func (r *receiver) close() {
 	}
 }
 
-func (r *receiver) detached() {
+func (r *receiver) Detached() {
 	r.gone = true
 	r.cancel()
-	r.c.receivers--
-	r.c.mem.Release(r.cost)
+	delete(r.c.receivers, r)
+	r.c.Counter().Release(r.cost)
 	r.takeHeld() // it goes back: the link takes no more
 	r.unstashAll()
 	r.giveBack()
@@ -210,7 +211,7 @@ func (r *receiver) detached() {
 }
 
 // credit passes on what the peer is ready to take.
-func (r *receiver) credit() {
+func (r *receiver) Credit() {
 	from := r.origin()
 	if from == nil || !r.link.Attached() {
 		return
@@ -251,10 +252,11 @@ func (r *receiver) Drained() { r.c.loader.add(work{to: r, kind: eventDrained}) }
 // Ended takes its turn behind the deliveries before it.
 func (r *receiver) Ended(err error) { r.c.loader.add(work{to: r, kind: eventEnded, err: err}) }
 
-func (r *receiver) happened(e *event) {
+// Handle takes an event in the connection's context.
+func (r *receiver) Handle(e *azure.Event) {
 	switch {
-	case e.kind == eventSettled:
-		r.settled(e.sent, e.errs)
+	case e.Kind == eventSettled:
+		r.settled(e.Value.(*settlement))
 	case len(r.held) > 0 || !r.take(e):
 		r.held = append(r.held, *e)
 	}
@@ -263,27 +265,29 @@ func (r *receiver) happened(e *event) {
 // take deals with what comes from the broker, and reports whether all of e is done.
 // Deliveries stay while so much waits to be written to the peer that the endpoint wants
 // no more.
-func (r *receiver) take(e *event) bool {
-	switch e.kind {
+func (r *receiver) take(e *azure.Event) bool {
+	switch e.Kind {
 	case eventLoaded:
 		if r.link.Wait() {
 			return false
 		}
-		charge := e.load.charge
-		r.send(e.load)
+		out := e.Value.(*loaded)
+		charge := out.charge
+		r.send(out)
 		r.c.loader.sent(charge)
 	case eventReady:
-		for len(e.ready.deliveries) > 0 {
+		ready := e.Value.(*work)
+		for len(ready.deliveries) > 0 {
 			if r.link.Wait() {
 				return false
 			}
-			r.send(r.c.loader.encode(e.ready))
+			r.send(r.c.loader.encode(ready))
 		}
-		r.c.loader.sent(e.ready.charge)
+		r.c.loader.sent(ready.charge)
 	case eventDrained:
 		r.drained()
 	case eventEnded:
-		r.ended(e.err)
+		r.ended(e.Err)
 	}
 	return true
 }
@@ -302,7 +306,7 @@ func (r *receiver) ended(err error) {
 		r.over = err
 		return
 	}
-	r.c.detach(r.link, r.c.wireError(r.path, err))
+	r.link.Detach(r.c.WireError(r.path, err))
 }
 
 // send sends what was loaded. What the peer has no credit for goes back to its
@@ -364,7 +368,7 @@ func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
 // more than its part of the connection's memory, because the peer may be slow to read
 // them.
 func (r *receiver) room() int64 {
-	others := max(1, int64(r.c.receivers))
+	others := max(1, int64(len(r.c.receivers)))
 	most := min(portion/others/max(1, r.typical), maxOnTheWay/others)
 	if r.c.loader.usedUp.Load() {
 		most = 1
@@ -388,4 +392,4 @@ func (r *receiver) topUp(from origin) {
 
 func ignore([]error) {}
 
-func (r *receiver) transfer(*endpoint.Incoming) {}
+func (r *receiver) Transfer(*endpoint.Incoming) {}

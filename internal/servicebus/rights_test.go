@@ -3,10 +3,7 @@
 package servicebus
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +12,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -230,8 +228,8 @@ func TestSessionsAreFenced(t *testing.T) {
 	for _, op := range []string{"renew-session-lock", "get-session-state", "set-session-state"} {
 		lost := theirs.call("com.microsoft:"+op, state, nil)
 		checkStatus(t, op+" of another connection", lost, 410)
-		if got := lost.ApplicationProperties["errorCondition"]; got != amqp.Symbol(condSessionLockLost) && got != condSessionLockLost {
-			t.Errorf("%s: condition %v, want %s", op, got, condSessionLockLost)
+		if got := lost.ApplicationProperties["errorCondition"]; got != amqp.Symbol(condition.SessionLockLost) && got != condition.SessionLockLost {
+			t.Errorf("%s: condition %v, want %s", op, got, condition.SessionLockLost)
 		}
 		ours.manage(op, state, 200)
 		named := map[string]any{"associated-link-name": r.LinkName()}
@@ -320,31 +318,17 @@ func TestRelayToManagementIsRefused(t *testing.T) {
 	}
 }
 
-// A client that leaves while its request is served is no error of ours.
-func TestClientThatLeavesIsNoError(t *testing.T) {
-	var log bytes.Buffer
-	c := &conn{log: slog.New(slog.NewTextHandler(&log, nil)), host: "ns.example"}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errGone) // as Closed does
-	c.failed("q", fmt.Errorf("peek: %w", context.Cause(ctx)))
-	if text := log.String(); text != "" {
-		t.Errorf("the log says %q, want nothing", text)
-	}
-}
-
 // A client that asks for many names that are not there makes us remember none.
 func TestNamesThatAreNotThereAreNotWatched(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
 	s := p.session()
+	const minWatched = 64 // of package azure
 	for i := range 4 * minWatched {
 		_, err := s.NewReceiver(p.ctx(), fmt.Sprint("none-", i), nil)
 		wantCondition(t, "attach", err, "amqp:not-found")
 	}
-	b.service.watchers.mu.Lock()
-	n := len(b.service.watchers.conns)
-	b.service.watchers.mu.Unlock()
-	if n > minWatched {
+	if n := b.service.Held().Watched; n > minWatched {
 		t.Errorf("%d names are watched, want at most %d", n, minWatched)
 	}
 }

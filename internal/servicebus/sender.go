@@ -3,13 +3,14 @@
 package servicebus
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -24,7 +25,7 @@ const (
 
 // sender is a link on which the peer sends to an entity.
 type sender struct {
-	c    *conn
+	c    *links
 	link *endpoint.Link
 	path string
 	to   *broker.Sender
@@ -33,24 +34,23 @@ type sender struct {
 	batch  [1]*message.Message // scratch of transfer
 }
 
-func (c *conn) attachSender(l *endpoint.Link) error {
-	path := pathOf(l.Address())
-	if err := c.grants.require(access.Send, path); err != nil {
+func (c *links) attachSender(l *endpoint.Link, path string) error {
+	if err := c.Require(access.Send, path); err != nil {
 		return err
 	}
-	to, err := c.svc.broker.OpenSender(path, c.sending)
+	to, err := c.broker.OpenSender(path, c.Sending())
 	if err != nil {
 		return err
 	}
-	s := &sender{c: c, link: l, path: path, to: to, window: newWindow(c.unsynced.account.Limit())}
-	c.attached(l, s)
-	if err := s.check(); err != nil { // what changed before we were told of changes
+	s := &sender{c: c, link: l, path: path, to: to, window: newWindow(c.Unsynced().Limit())}
+	c.Attached(l, s)
+	if err := s.Check(); err != nil { // what changed before we were told of changes
 		return err
 	}
 	size := to.MaxMessageSize()
 	l.Accept(endpoint.Accept{
 		MaxMessageSize: uint64(size),
-		Credit:         senderWindow,
+		Credit:         azure.SenderCredit,
 		Properties:     batchSizeProperty(size),
 	})
 	return nil
@@ -70,50 +70,26 @@ func batchSizeProperty(size int64) []byte {
 
 // transfer sends a message, or a batch as a whole. The answer comes as an event,
 // when the broker has made it durable.
-func (s *sender) transfer(in *endpoint.Incoming) {
-	d, charge := in.Delivery, s.c.unsynced.take()
+func (s *sender) Transfer(in *endpoint.Incoming) {
+	d, charge := in.Delivery, s.c.TakeCharge()
 	if n, changed := s.window.after(len(in.Payload)); changed {
 		s.link.SetWindow(n)
 	}
-	ms, err := unpack(s.batch[:0], in)
+	ms, err := wire.Unpack(s.batch[:0], in)
 	defer clear(ms)
 	if err != nil {
-		s.c.unsynced.account.Release(charge)
+		s.c.Unsynced().Release(charge)
 		s.answer(d, err)
 		return
 	}
 	s.to.Send(ms, func(err error) {
-		s.c.out.post(event{to: s, kind: eventAnswer, in: d, charge: charge, err: err})
+		s.c.Post(azure.Event{To: s, In: d, Charge: charge, Err: err})
 	})
 }
 
-// unpack returns the messages of a transfer, with bytes of their own, appended to
-// dst.
-func unpack(dst []*message.Message, in *endpoint.Incoming) ([]*message.Message, error) {
-	if in.State.Kind == frame.StateTransactional {
-		return nil, endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
-	}
-	payload := bytes.Clone(in.Payload)
-	switch message.Format(in.Format) {
-	case message.FormatAMQP:
-		m, err := message.Parse(payload)
-		return append(dst, m), err
-	case message.FormatBatch:
-		ms := dst
-		for m, err := range message.Batch(payload) {
-			if err != nil {
-				return nil, err
-			}
-			ms = append(ms, m)
-		}
-		return ms, nil
-	}
-	return nil, endpoint.Errorf(endpoint.CondNotImplemented, "Message format 0x%x is not known here.", in.Format)
-}
-
-func (s *sender) happened(e *event) {
-	s.c.unsynced.answer(e.charge)
-	s.answer(e.in, e.err)
+// Handle answers a delivery, when the broker has made it durable.
+func (s *sender) Handle(e *azure.Event) {
+	s.answer(e.In, e.Err)
 }
 
 // answer tells the peer what became of a delivery. One that is too large costs
@@ -123,22 +99,25 @@ func (s *sender) answer(d endpoint.Delivery, err error) {
 		s.link.Settle(d, frame.Accepted())
 		return
 	}
-	we := s.c.wireError(s.path, err)
+	we := s.c.WireError(s.path, err)
 	s.link.Settle(d, frame.Rejected(we))
 	if errors.Is(err, broker.ErrTooLarge) {
-		s.c.detach(s.link, we)
+		s.link.Detach(we)
 	}
 }
 
-// check implements node.
-func (s *sender) check() error {
-	if err := s.c.isStill(s.path, s.to.ID()); err != nil {
+// StoresDeliveries implements azure.Storer.
+func (s *sender) StoresDeliveries() {}
+
+// Check implements azure.Node.
+func (s *sender) Check() error {
+	if err := s.c.IsStill(s.path, s.to.ID()); err != nil {
 		return err
 	}
-	return s.c.grants.require(access.Send, s.path)
+	return s.c.Require(access.Send, s.path)
 }
 
-func (s *sender) credit()                       {}
-func (s *sender) disposition(*endpoint.Outcome) {}
-func (s *sender) paths() []string               { return []string{s.path} }
-func (s *sender) detached()                     { s.to.Close() }
+func (s *sender) Credit()                       {}
+func (s *sender) Disposition(*endpoint.Outcome) {}
+func (s *sender) Paths() []string               { return []string{s.path} }
+func (s *sender) Detached()                     { s.to.Close() }

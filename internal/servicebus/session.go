@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 )
 
 const (
@@ -35,7 +36,7 @@ func sessionWishOf(source *frame.Source) sessionWish {
 	if source == nil {
 		return sessionWish{}
 	}
-	v, ok := lookup(source.Filter, sessionFilter)
+	v, ok := wire.Lookup(source.Filter, sessionFilter)
 	if !ok {
 		return sessionWish{}
 	}
@@ -125,11 +126,11 @@ func ticks(t time.Time) int64 {
 
 // acceptTimeoutOf returns how long the peer is ready to wait for a session.
 func acceptTimeoutOf(properties []byte) time.Duration {
-	v, ok := lookup(properties, propTimeout)
+	v, ok := wire.Lookup(properties, propTimeout)
 	if !ok {
 		return acceptTimeout
 	}
-	ms, ok := number(v)
+	ms, ok := wire.Integer(v)
 	if !ok || ms <= 0 {
 		return acceptTimeout
 	}
@@ -141,15 +142,3 @@ func acceptTimeoutOf(properties []byte) time.Duration {
 // SDK asks for all but a hundredth of its own patience, and must hear of the end
 // before that runs out to report it as what it is.
 const answerAhead = 100 * time.Millisecond
-
-// number reads an integer in whichever type the client found fit: JavaScript
-// knows only doubles.
-func number(v codec.Value) (int64, bool) {
-	if n, ok := v.Int(); ok {
-		return n, true
-	}
-	if f, ok := v.Float(); ok && f == float64(int64(f)) {
-		return int64(f), true
-	}
-	return 0, false
-}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -22,7 +24,7 @@ type origin interface {
 }
 
 // paths are those that the receiver takes messages from.
-func (r *receiver) paths() []string {
+func (r *receiver) Paths() []string {
 	if len(r.wishes.sources) > 0 {
 		return r.wishes.sources
 	}
@@ -32,8 +34,8 @@ func (r *receiver) paths() []string {
 // check asks for the right to listen at every queue that the receiver takes messages
 // from. One over several queues ends as a whole when a right to one of them ends:
 // its user must learn that there is a queue it gets nothing from any more.
-func (r *receiver) check() error {
-	for i, path := range r.paths() {
+func (r *receiver) Check() error {
+	for i, path := range r.Paths() {
 		id := uint64(0)
 		switch from := r.origin().(type) {
 		case *broker.Receiver:
@@ -42,11 +44,11 @@ func (r *receiver) check() error {
 			id = from.ID(i)
 		}
 		if id != 0 { // there is none while it is opened
-			if err := r.c.isStill(path, id); err != nil {
+			if err := r.c.IsStill(path, id); err != nil {
 				return err
 			}
 		}
-		if err := r.c.grants.require(access.Listen, path); err != nil {
+		if err := r.c.Require(access.Listen, path); err != nil {
 			return err
 		}
 	}
@@ -56,16 +58,16 @@ func (r *receiver) check() error {
 // open opens the broker's end as the peer wishes.
 func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (origin, error) {
 	if len(r.wishes.sources) == 0 {
-		from, err := r.c.svc.broker.OpenReceiver(ctx, r.path, o)
+		from, err := r.c.broker.OpenReceiver(ctx, r.path, o)
 		if err != nil {
 			return nil, err
 		}
 		return from, nil
 	}
 	if r.wishes.sources[0] != r.path {
-		return nil, endpoint.Errorf(condArgument, "The first of %s is not the address of the link.", propSources)
+		return nil, endpoint.Errorf(condition.ArgumentError, "The first of %s is not the address of the link.", propSources)
 	}
-	set, err := r.c.svc.broker.OpenSet(ctx, r.wishes.sources, r.wishes.rule, o, setSink{r})
+	set, err := r.c.broker.OpenSet(ctx, r.wishes.sources, r.wishes.rule, o, setSink{r})
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +113,11 @@ func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outco
 		}
 		done := func(errs []error) {
 			if left.Add(-1) == 0 && charge > 0 {
-				r.c.member.Release(charge)
+				r.c.Memory().Release(charge)
 			}
 			if len(s.ids) > 0 {
-				r.c.out.post(event{to: r, kind: eventSettled, sent: part, errs: errs})
+				part.errs = errs
+				r.c.Post(azure.Event{To: r, Kind: eventSettled, Value: part})
 			}
 		}
 		r.settle(source, own, o, done)

@@ -8,9 +8,11 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
-	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/servicebus/management"
 )
 
 const (
@@ -22,13 +24,14 @@ const (
 type settlement struct {
 	ids     []uint32
 	verdict broker.Verdict
+	errs    []error // beside ids; nil for none
 }
 
 // maxTokens bounds the room that a link keeps for the tokens of a disposition.
 const maxTokens = 1024
 
 // disposition settles what the peer decided about, a whole range at once.
-func (r *receiver) disposition(o *endpoint.Outcome) {
+func (r *receiver) Disposition(o *endpoint.Outcome) {
 	outcome, final, err := outcomeOf(o)
 	if !final {
 		return
@@ -48,8 +51,8 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 		r.tokens = tokens
 	}
 	charge := outcomeCost(&outcome, &o.State)
-	if charge > 0 && !r.c.member.TryTake(charge) {
-		charge, err = 0, errNoMemory // if the peer waits for no answer, the locks run out
+	if charge > 0 && !r.c.Memory().TryTake(charge) {
+		charge, err = 0, azure.ErrNoMemory // if the peer waits for no answer, the locks run out
 		if o.Settled {
 			return
 		}
@@ -59,7 +62,7 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 		case sources != nil:
 			r.settleSet(tokens, sources, outcome, &settlement{}, charge)
 		case charge > 0:
-			r.settle(0, tokens, outcome, func([]error) { r.c.member.Release(charge) })
+			r.settle(0, tokens, outcome, func([]error) { r.c.Memory().Release(charge) })
 		default:
 			r.settle(0, tokens, outcome, nil)
 		}
@@ -71,7 +74,7 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 	}
 	if err != nil {
 		for _, id := range s.ids {
-			r.link.SettleOut(id, frame.Rejected(r.c.wireError(r.path, err)))
+			r.link.SettleOut(id, frame.Rejected(r.c.WireError(r.path, err)))
 		}
 		return
 	}
@@ -81,24 +84,25 @@ func (r *receiver) disposition(o *endpoint.Outcome) {
 	}
 	r.settle(0, tokens, outcome, func(errs []error) {
 		if charge > 0 {
-			r.c.member.Release(charge)
+			r.c.Memory().Release(charge)
 		}
-		r.c.out.post(event{to: r, kind: eventSettled, sent: s, errs: errs})
+		s.errs = errs
+		r.c.Post(azure.Event{To: r, Kind: eventSettled, Value: s})
 	})
 }
 
 // settled tells the peer how its settlement went. The answer to a rejection is a
 // rejection without an error: with one, both SDKs would take the settlement as
 // failed.
-func (r *receiver) settled(s *settlement, errs []error) {
+func (r *receiver) settled(s *settlement) {
 	success := frame.Accepted()
 	if s.verdict == broker.DeadLetter {
 		success = frame.Rejected(nil)
 	}
 	for i, id := range s.ids {
 		state := success
-		if errs != nil && errs[i] != nil {
-			state = frame.Rejected(r.c.wireError(r.path, errs[i]))
+		if s.errs != nil && s.errs[i] != nil {
+			state = frame.Rejected(r.c.WireError(r.path, s.errs[i]))
 		}
 		r.link.SettleOut(id, state)
 	}
@@ -152,7 +156,7 @@ func deadLetterOf(e *frame.Error) broker.Outcome {
 	if e == nil {
 		return o
 	}
-	if e.Condition != condDeadLetter {
+	if e.Condition != condition.DeadLetter {
 		o.Reason, o.Description = e.Condition, e.Description
 	}
 	for _, p := range changesOf(e.Info) {
@@ -181,20 +185,5 @@ func changesOf(encoded []byte) []message.Change {
 	if err != nil {
 		return nil
 	}
-	return changesIn(v)
-}
-
-// changesIn reads changes to application properties. It stops at as many as are too
-// many, whatever is in them, for the broker to refuse.
-func changesIn(v codec.Value) []message.Change {
-	var ps []message.Change
-	for key, value := range v.Map() {
-		if len(ps) > limits.Properties {
-			break
-		}
-		if name, ok := key.Str(); ok {
-			ps = append(ps, message.Change{Name: name, Value: value})
-		}
-	}
-	return ps
+	return management.Changes(v)
 }

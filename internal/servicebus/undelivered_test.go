@@ -16,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
@@ -34,7 +35,7 @@ func (b *bench) raw(t *testing.T, window uint32) *rawPeer {
 	p := &rawPeer{Conn: theirs, t: t}
 	ctx, cancel := context.WithCancel(t.Context())
 	p.over.Go(func() {
-		_ = b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{}), Peer{Authority: access.ForDevelopment(b.keeper)})
+		_ = b.service.Serve(ctx, endpoint.NewConn(ours, endpoint.Config{}), azure.Peer{Authority: access.ForDevelopment(b.keeper)})
 	})
 	t.Cleanup(func() {
 		theirs.Close()
@@ -225,15 +226,13 @@ func TestStashedDeliveriesGoBack(t *testing.T) {
 		p.reads()
 		p.receive(frame.SenderSettled, 0)
 		var r *receiver
-		for _, x := range b.service.registry.all() {
-			x.do(func() {
-				for _, n := range x.links {
-					if found, ok := n.(*receiver); ok {
-						r = found
-					}
-				}
-			})
-		}
+		synctest.Wait()
+		ls := b.opened.last()
+		ls.Do(func() {
+			for found := range ls.receivers {
+				r = found
+			}
+		})
 		synctest.Wait()
 		r.Deliver(k.ds[:1:1])
 		synctest.Wait()

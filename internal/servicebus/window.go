@@ -2,12 +2,13 @@
 
 package servicebus
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/triagemq/triagemq/internal/azure"
+)
 
 const (
-	// senderWindow is the credit that Azure gives a sender, and what a link begins
-	// with. The JavaScript SDK gives up if it has none a second after the attach.
-	senderWindow = 1000
 	// wideWindow is what one gets that sends many small messages: a thousand of
 	// them are used up before a sync has settled the first, and the sender waits.
 	wideWindow = 5000
@@ -30,11 +31,11 @@ type window struct {
 	largest int // class among those
 }
 
-// newWindow returns a window of senderWindow, for a connection that may have so
+// newWindow returns a window of azure.SenderCredit, for a connection that may have so
 // much memory charged.
 func newWindow(limit int64) window {
-	w := window{credit: senderWindow, bytes: limit / 2}
-	w.class = classOf(int(w.bytes / senderWindow))
+	w := window{credit: azure.SenderCredit, bytes: limit / 2}
+	w.class = classOf(int(w.bytes / azure.SenderCredit))
 	return w
 }
 
@@ -53,7 +54,7 @@ func (w *window) after(size int) (n uint32, changed bool) {
 	}
 	w.smaller++
 	w.largest = max(w.largest, class)
-	if w.smaller < senderWindow {
+	if w.smaller < azure.SenderCredit {
 		return w.credit, false
 	}
 	return w.become(w.largest)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -43,13 +45,13 @@ type wishes struct {
 // wishesOf reads the wishes of an attach and puts those about levels into o.
 func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error) {
 	level := func(key string, to *queue.Level) bool {
-		v, ok := lookup(properties, key)
+		v, ok := wire.Lookup(properties, key)
 		if !ok || err != nil {
 			return false
 		}
-		n, isNumber := number(v)
+		n, isNumber := wire.Integer(v)
 		if !isNumber || n < 0 || n > math.MaxUint8 {
-			err = endpoint.Errorf(condArgument, "The link property %s is not a level of 0 to 255.", key)
+			err = endpoint.Errorf(condition.ArgumentError, "The link property %s is not a level of 0 to 255.", key)
 			return false
 		}
 		*to, w.any = queue.Level(n), true
@@ -58,18 +60,18 @@ func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error
 	level(propMinLevel, &o.MinLevel)
 	o.Capped = level(propMaxLevel, &o.MaxLevel)
 	for key, to := range map[string]*string{propMinClass: &o.MinClass, propMaxClass: &o.MaxClass} {
-		if text, ok := lookupText(properties, key); ok {
+		if text, ok := wire.LookupText(properties, key); ok {
 			*to, w.any = string([]byte(text)), true // the attach's bytes are not ours
 		}
 	}
 	if err == nil {
 		err = w.readSources(properties)
 	}
-	if v, ok := lookup(properties, propRecall); ok {
+	if v, ok := wire.Lookup(properties, propRecall); ok {
 		w.recall, _ = v.Bool()
 		o.Recall, w.any = w.recall, true
 	}
-	if v, ok := lookup(properties, propTell); ok {
+	if v, ok := wire.Lookup(properties, propTell); ok {
 		w.tell, _ = v.Bool()
 		w.any = true
 	}
@@ -77,25 +79,25 @@ func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error
 }
 
 func (w *wishes) readSources(properties []byte) error {
-	v, ok := lookup(properties, propSources)
+	v, ok := wire.Lookup(properties, propSources)
 	if !ok {
 		return nil
 	}
 	for item := range v.List() {
 		addr, isText := item.Str()
 		if !isText || len(w.sources) == maxSources {
-			return endpoint.Errorf(condArgument, "The link property %s is not a list of up to %d addresses.", propSources, maxSources)
+			return endpoint.Errorf(condition.ArgumentError, "The link property %s is not a list of up to %d addresses.", propSources, maxSources)
 		}
-		w.sources = append(w.sources, pathOf(addr))
+		w.sources = append(w.sources, wire.PathOf(addr))
 	}
-	rule, _ := lookupText(properties, propRule)
+	rule, _ := wire.LookupText(properties, propRule)
 	switch rule {
 	case "", "order":
 		w.rule = broker.ByOrder
 	case "level":
 		w.rule = broker.ByLevel
 	default:
-		return endpoint.Errorf(condArgument, "The link property %s is neither order nor level.", propRule)
+		return endpoint.Errorf(condition.ArgumentError, "The link property %s is neither order nor level.", propRule)
 	}
 	w.any = w.any || len(w.sources) > 0
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 )
@@ -53,7 +54,7 @@ func TestReceiverOfLevels(t *testing.T) {
 		{propSources: []string{"t/subscriptions/s", "q"}},
 	} {
 		_, err := p.session().NewReceiver(p.ctx(), "q", wish(bad))
-		wantCondition(t, fmt.Sprint(bad), err, condArgument)
+		wantCondition(t, fmt.Sprint(bad), err, condition.ArgumentError)
 	}
 }
 
@@ -150,9 +151,9 @@ func TestSenderLearnsWhichClassIsRefused(t *testing.T) {
 	if err := s.Send(p.ctx(), amqp.NewMessage([]byte("m")), nil); err != nil {
 		t.Fatal(err)
 	}
-	e := wantCondition(t, "the second in an hour", s.Send(p.ctx(), amqp.NewMessage([]byte("m")), nil), condServerBusy)
-	after, _ := e.Info[infoRetryAfter].(uint32)
-	if e.Info[infoClass] != "all" || after < 3500_000 || after > 3600_000 {
+	e := wantCondition(t, "the second in an hour", s.Send(p.ctx(), amqp.NewMessage([]byte("m")), nil), condition.ServerBusy)
+	after, _ := e.Info["triagemq:retry-after"].(uint32)
+	if e.Info["triagemq:class"] != "all" || after < 3500_000 || after > 3600_000 {
 		t.Errorf("info %v, want class all and an hour", e.Info)
 	}
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"strings"
 	"sync"
 
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -13,22 +14,22 @@ import (
 // that those are told when it changes, and no others.
 type watchers struct {
 	mu    sync.Mutex
-	conns map[string]map[*conn]struct{} // guarded by mu; by entity.Owner
+	conns map[string]map[*Conn]struct{} // guarded by mu; by entity.Owner
 }
 
-func (w *watchers) add(name string, c *conn) {
+func (w *watchers) add(name string, c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.conns == nil {
-		w.conns = map[string]map[*conn]struct{}{}
+		w.conns = map[string]map[*Conn]struct{}{}
 	}
 	if w.conns[name] == nil {
-		w.conns[name] = map[*conn]struct{}{}
+		w.conns[name] = map[*Conn]struct{}{}
 	}
 	w.conns[name][c] = struct{}{}
 }
 
-func (w *watchers) remove(name string, c *conn) {
+func (w *watchers) remove(name string, c *Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns[name], c)
@@ -57,7 +58,7 @@ func (s *Service) Review() {
 
 // review has the connection look at its grants and links, soon and once for any
 // number of calls before it does. It may be called from any goroutine.
-func (c *conn) review() {
+func (c *Conn) review() {
 	if c.reviewing.CompareAndSwap(false, true) {
 		c.do(func() {
 			c.reviewing.Store(false)
@@ -68,7 +69,7 @@ func (c *conn) review() {
 
 // watch has the connection told of changes of the queue or topic that a path belongs
 // to. Who looks at the entity after this misses none.
-func (c *conn) watch(path string) {
+func (c *Conn) watch(path string) {
 	name := entity.Owner(path)
 	if _, ok := c.watched[name]; ok || name == "" {
 		return
@@ -88,7 +89,7 @@ func (c *conn) watch(path string) {
 const minWatched = 64
 
 // unwatch forgets the entities at which nothing is left.
-func (c *conn) unwatch() {
+func (c *Conn) unwatch() {
 	if len(c.watched) == 0 {
 		return
 	}
@@ -96,8 +97,8 @@ func (c *conn) unwatch() {
 	for audience := range c.grants.byAudience {
 		used[entity.Owner(audience)] = struct{}{}
 	}
-	for _, n := range c.links {
-		for _, path := range n.paths() {
+	for _, a := range c.links {
+		for _, path := range a.node.Paths() {
 			used[entity.Owner(path)] = struct{}{}
 		}
 	}
@@ -110,7 +111,7 @@ func (c *conn) unwatch() {
 }
 
 // unwatchAll forgets all of them.
-func (c *conn) unwatchAll() {
+func (c *Conn) unwatchAll() {
 	for name := range c.watched {
 		c.svc.watchers.remove(name, c)
 	}
@@ -120,20 +121,20 @@ func (c *conn) unwatchAll() {
 // identify returns the ID of the entity at a path, which tells it from others that
 // have its name before or after it; zero for a path that is none's: the namespace,
 // $cbs, a temporary node. It may be called from any goroutine.
-func (c *conn) identify(path string) (uint64, error) {
-	if isManagement(path) {
-		path = managedEntity(path)
+func (c *Conn) identify(path string) (id uint64, err error) {
+	if wire.IsManagement(path) {
+		path = wire.ManagedEntity(path)
 	}
-	if path == "" || path == cbsAddress || isTemporary(path) {
+	if path == "" || path == wire.CBS || wire.IsTemporary(path) {
 		return 0, nil
 	}
-	a, err := c.svc.broker.Resolve(path)
-	return a.ID, err
+	_, id, err = c.find(path)
+	return id, err
 }
 
-// isStill reports that the entity at a path is not the one with that ID any more, as
+// IsStill reports that the entity at a path is not the one with that ID any more, as
 // a broker.ErrNotFound.
-func (c *conn) isStill(path string, id uint64) error {
+func (c *Conn) IsStill(path string, id uint64) error {
 	now, err := c.identify(path)
 	if err == nil && now != id {
 		err = errReplaced

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 // proves itself with a token afterwards; so does MSSBCBS, the vendor's own name
 // for the same. PLAIN is for clients that know no tokens, EXTERNAL for those that
 // came with a certificate.
-func (c *conn) Mechanisms() []string {
+func (c *app) Mechanisms() []string {
 	offered := []string{"ANONYMOUS", "PLAIN", "MSSBCBS"}
 	if c.peer.Certificate != "" {
 		offered = append(offered, "EXTERNAL")
@@ -22,7 +22,7 @@ func (c *conn) Mechanisms() []string {
 
 // Login checks what SASL brought. ANONYMOUS proves nothing: it may put a token
 // later, or are let in by an authority that trusts this machine.
-func (c *conn) Login(mechanism string, response []byte) error {
+func (c *app) Login(mechanism string, response []byte) error {
 	switch mechanism {
 	case "PLAIN":
 		rule, key, err := parsePlain(response)
@@ -49,7 +49,7 @@ func (c *conn) Login(mechanism string, response []byte) error {
 }
 
 // refused reports a refusal that the peer's authority knows nothing of.
-func (c *conn) refused(rule string, err error) {
+func (c *Conn) refused(rule string, err error) {
 	if a, ok := c.peer.Authority.(interface{ Refused(rule string, err error) }); ok {
 		a.Refused(rule, err)
 	}
@@ -57,13 +57,13 @@ func (c *conn) refused(rule string, err error) {
 
 // connected writes to the log who the peer is, as soon as it has said so and has proved
 // something.
-func (c *conn) connected() {
+func (c *Conn) connected() {
 	if c.opened && c.grants.proved {
 		c.log.Debug("client connected", "key", c.sending.Key, "client", c.client)
 	}
 }
 
-func (c *conn) loggedIn(g access.Grant, err error) error {
+func (c *Conn) loggedIn(g access.Grant, err error) error {
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -25,7 +26,7 @@ func grantCost(audience string) int64 { return int64(len(audience)) + 512 }
 // on changes: the time, its rule, or the entity that it was put for. Links whose
 // right has gone end then; see review.
 type grants struct {
-	c *conn
+	c *Conn
 
 	login     *access.Grant // of PLAIN or a certificate
 	anonymous *access.Grant // while the peer has put no token
@@ -50,7 +51,7 @@ type put struct {
 	entity uint64
 }
 
-func (g *grants) init(c *conn) {
+func (g *grants) init(c *Conn) {
 	g.c = c
 	g.byAudience = map[string]put{}
 }
@@ -64,7 +65,7 @@ func (g *grants) known(key string) {
 	g.proved = true
 	g.c.sending.Key = key // before there is a link that uses it
 	if !g.c.member.Prove(key) {
-		g.c.close(errNoMemory)
+		g.c.close(ErrNoMemory)
 	}
 	g.c.known()
 	if g.c.peer.Known != nil {
@@ -88,7 +89,7 @@ func (g *grants) put(audience string, grant access.Grant) error {
 			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many tokens on one connection.")
 		}
 		if !g.c.mem.Take(grantCost(audience)) {
-			return errNoMemory
+			return ErrNoMemory
 		}
 		audience = strings.Clone(audience) // not to keep the request for it
 	}
@@ -180,7 +181,7 @@ func (g *grants) require(want access.Rights, path string) error {
 	}
 	return endpoint.Errorf(endpoint.CondUnauthorizedAccess,
 		"Unauthorized access. '%s' claim(s) are required to perform this operation. Resource: '%s'.",
-		want, g.c.urlOf(path))
+		want, wire.URL(g.c.host, path))
 }
 
 // requireAny asks for any right at path at all.
@@ -272,9 +273,9 @@ func (g *grants) review() {
 			return
 		}
 	}
-	for l, n := range g.c.links {
-		if err := n.check(); err != nil {
-			g.c.detach(l, g.ended(l, err))
+	for l, a := range g.c.links {
+		if err := a.node.Check(); err != nil {
+			l.Detach(g.ended(l, err))
 		}
 	}
 	g.c.desk.review()
@@ -287,7 +288,7 @@ func (g *grants) review() {
 
 // ended words the end of a link that was in order before.
 func (g *grants) ended(l *endpoint.Link, err error) *endpoint.Error {
-	e := g.c.wireError(l.Address(), err)
+	e := g.c.WireError(l.Address(), err)
 	if e.Condition != endpoint.CondUnauthorizedAccess {
 		return e
 	}

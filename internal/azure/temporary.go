@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"crypto/rand"
@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -38,15 +39,15 @@ type temporary struct {
 	gone    bool         // detached; belongs to the connection's context
 }
 
-func (c *conn) attachTemporary(l *endpoint.Link) error {
+func (c *Conn) attachTemporary(l *endpoint.Link) error {
 	if err := c.grants.requireSome(access.Listen, ""); err != nil {
 		return err
 	}
 	var id [16]byte
 	rand.Read(id[:]) // never fails, says its documentation
-	name := temporaryPrefix + hex.EncodeToString(id[:])
+	name := wire.TemporaryPrefix + hex.EncodeToString(id[:])
 	t := &temporary{name: name, replies: replies{c: c, link: l, node: name}}
-	c.attached(l, t)
+	c.Attached(l, t)
 	c.svc.nodes.add(t)
 	source := *l.Remote().Source
 	source.Address = name
@@ -69,7 +70,7 @@ func (ns *nodes) remove(t *temporary) {
 func (ns *nodes) find(addr string) (*temporary, error) {
 	ns.mu.RLock()
 	defer ns.mu.RUnlock()
-	if t, ok := ns.m[pathOf(addr)]; ok {
+	if t, ok := ns.m[wire.PathOf(addr)]; ok {
 		return t, nil
 	}
 	return nil, endpoint.Errorf(endpoint.CondNotFound, "The temporary node '%s' does not exist any more.", addr)
@@ -87,20 +88,28 @@ func (ns *nodes) forward(addr string, ms []*message.Message) error {
 			t.waiting.Add(-n)
 			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "The temporary node '%s' has too many messages waiting.", addr)
 		}
-		t.c.out.post(event{to: t, kind: eventForward, load: &loaded{buf: m.Bytes()}, charge: n})
+		t.c.Post(Event{To: t, Value: &forwarded{m.Bytes(), n}})
 	}
 	return nil
 }
 
 func cost(payload []byte) int64 { return int64(len(payload) + temporaryCost) }
 
-func (t *temporary) happened(e *event) {
+// forwarded is a message for a temporary node, on its way to the node's connection.
+type forwarded struct {
+	payload []byte
+	charge  int64
+}
+
+// Handle takes a message.
+func (t *temporary) Handle(e *Event) {
+	f := e.Value.(*forwarded)
 	if t.gone {
-		t.left(e.charge)
+		t.left(f.charge)
 		return
 	}
-	t.backlog = append(t.backlog, parting{payload: e.load.buf})
-	t.credit()
+	t.backlog = append(t.backlog, parting{payload: f.payload})
+	t.Credit()
 }
 
 // left says that messages do not wait any more.
@@ -109,18 +118,18 @@ func (t *temporary) left(n int64) {
 	t.c.member.Release(n)
 }
 
-func (t *temporary) credit() {
+func (t *temporary) Credit() {
 	before := t.backlog
-	t.replies.credit()
+	t.replies.Credit()
 	for _, sent := range before[:len(before)-len(t.backlog)] {
 		t.left(cost(sent.payload))
 	}
 }
 
-func (t *temporary) check() error    { return t.c.grants.requireSome(access.Listen, "") }
-func (t *temporary) paths() []string { return nil }
+func (t *temporary) Check() error    { return t.c.grants.requireSome(access.Listen, "") }
+func (t *temporary) Paths() []string { return nil }
 
-func (t *temporary) detached() {
+func (t *temporary) Detached() {
 	t.c.svc.nodes.remove(t)
 	t.gone = true
 	for _, p := range t.backlog {
@@ -132,37 +141,37 @@ func (t *temporary) detached() {
 // toTemporary is a link on which the peer sends to a temporary node, usually of
 // another connection.
 type toTemporary struct {
-	c    *conn
+	c    *Conn
 	link *endpoint.Link
 	addr string
 }
 
-func (c *conn) attachToTemporary(l *endpoint.Link) error {
-	if err := c.grants.requireSome(access.Send, pathOf(l.Address())); err != nil {
+func (c *Conn) attachToTemporary(l *endpoint.Link) error {
+	if err := c.grants.requireSome(access.Send, wire.PathOf(l.Address())); err != nil {
 		return err
 	}
 	if _, err := c.svc.nodes.find(l.Address()); err != nil {
 		return err
 	}
-	c.attached(l, &toTemporary{c: c, link: l, addr: l.Address()})
-	l.Accept(endpoint.Accept{Credit: senderWindow})
+	c.Attached(l, &toTemporary{c: c, link: l, addr: l.Address()})
+	l.Accept(endpoint.Accept{Credit: SenderCredit})
 	return nil
 }
 
-func (s *toTemporary) transfer(in *endpoint.Incoming) {
-	ms, err := unpack(nil, in)
+func (s *toTemporary) Transfer(in *endpoint.Incoming) {
+	ms, err := wire.Unpack(nil, in)
 	if err == nil {
 		err = s.c.svc.nodes.forward(s.addr, ms)
 	}
 	if err != nil {
-		s.link.Settle(in.Delivery, frame.Rejected(s.c.wireError(s.addr, err)))
+		s.link.Settle(in.Delivery, frame.Rejected(s.c.WireError(s.addr, err)))
 		return
 	}
 	s.link.Settle(in.Delivery, frame.Accepted())
 }
 
-func (s *toTemporary) credit()                       {}
-func (s *toTemporary) disposition(*endpoint.Outcome) {}
-func (s *toTemporary) check() error                  { return s.c.grants.requireSome(access.Send, pathOf(s.addr)) }
-func (s *toTemporary) paths() []string               { return nil }
-func (s *toTemporary) detached()                     {}
+func (s *toTemporary) Credit()                       {}
+func (s *toTemporary) Disposition(*endpoint.Outcome) {}
+func (s *toTemporary) Check() error                  { return s.c.grants.requireSome(access.Send, wire.PathOf(s.addr)) }
+func (s *toTemporary) Paths() []string               { return nil }
+func (s *toTemporary) Detached()                     {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package management
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
@@ -34,7 +36,7 @@ const sqlLevel = 20
 
 // subscription returns the topic and subscription that the request is about.
 func (k *call) subscription() (topic, name string, err error) {
-	p, err := entity.ParsePath(k.entity)
+	p, err := entity.ParsePath(k.Entity())
 	if err != nil || p.Subscription == "" {
 		return "", "", endpoint.Errorf(endpoint.CondNotAllowed, "Only subscriptions have rules.")
 	}
@@ -46,17 +48,17 @@ func addRule(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	name, err := k.mustText("rule-name")
+	name, err := k.MustText("rule-name")
 	if err != nil {
 		return codec.Value{}, err
 	}
-	description, _ := k.body.Lookup("rule-description")
+	description, _ := k.Body().Lookup("rule-description")
 	rule, err := ruleIn(strings.Clone(name), description)
 	if err != nil {
 		return codec.Value{}, err
 	}
-	_, err = k.c.svc.broker.CreateRule(broker.Guard(ctx, k.still), topic, sub, rule)
-	return dummy, err
+	_, err = k.broker.CreateRule(broker.Guard(ctx, k.Still), topic, sub, rule)
+	return wire.Done, err
 }
 
 func removeRule(ctx context.Context, k *call) (codec.Value, error) {
@@ -64,11 +66,11 @@ func removeRule(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	name, err := k.mustText("rule-name")
+	name, err := k.MustText("rule-name")
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return dummy, k.c.svc.broker.DeleteRule(broker.Guard(ctx, k.still), topic, sub, name)
+	return wire.Done, k.broker.DeleteRule(broker.Guard(ctx, k.Still), topic, sub, name)
 }
 
 func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
@@ -76,15 +78,15 @@ func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	skip, err := k.count("skip", math.MaxInt32)
+	skip, err := k.Count("skip", math.MaxInt32)
 	if err != nil {
 		return codec.Value{}, err
 	}
-	top, err := k.count("top", limits.PeekedMessages)
+	top, err := k.Count("top", limits.PeekedMessages)
 	if err != nil {
 		return codec.Value{}, err
 	}
-	rules, err := k.c.svc.broker.Rules(topic, sub)
+	rules, err := k.broker.Rules(topic, sub)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -95,9 +97,9 @@ func enumerateRules(_ context.Context, k *call) (codec.Value, error) {
 	}
 	var list []codec.Value
 	for _, r := range rules {
-		list = append(list, result("rule-description", describeRule(r)))
+		list = append(list, wire.Result("rule-description", describeRule(r)))
 	}
-	return result("rules", codec.List(list...)), nil
+	return wire.Result("rules", codec.List(list...)), nil
 }
 
 // ruleIn reads the map that describes a rule, and copies what it keeps.
@@ -142,10 +144,10 @@ func constantsIn(v codec.Value) (map[string]entity.Value, error) {
 		name, ok := key.Str()
 		c, err := constantOf(value)
 		if !ok || err != nil {
-			return nil, badArgument("properties", "a map of strings to simple values")
+			return nil, azure.BadArgument("properties", "a map of strings to simple values")
 		}
 		if len(m) == limits.RuleValues {
-			return nil, badArgument("properties", fmt.Sprintf("a map of at most %d values", limits.RuleValues))
+			return nil, azure.BadArgument("properties", fmt.Sprintf("a map of at most %d values", limits.RuleValues))
 		}
 		if m == nil {
 			m = map[string]entity.Value{}

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package outbox
 
 import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 )
 
-// connectionShare is which part of the memory for messages that are not on disk yet one
-// connection can have.
-const connectionShare = 4
-
-// unsynced is the memory of what a connection has sent and the broker has not made
+// Unsynced is the memory of what a connection has sent and the broker has not made
 // durable yet. It is charged before a delivery is taken over: a peer that sends
 // faster than the disk takes it is not read from until there is room again. All of
 // it belongs to the connection's context, but for account.
-type unsynced struct {
+type Unsynced struct {
 	account *budget.Account
 	do      func(func())
 	resume  func()
@@ -25,9 +21,18 @@ type unsynced struct {
 	answered int64  // charges of what was answered in this pass of the outbox
 }
 
-// room charges a delivery of size bytes and reports whether there was room. If not,
+// NewUnsynced returns the memory of a connection in an account. It has resume called by
+// do, which runs functions in the connection's context, when there is room again.
+func NewUnsynced(account *budget.Account, do func(func()), resume func()) *Unsynced {
+	return &Unsynced{account: account, do: do, resume: resume}
+}
+
+// Account is what is charged.
+func (u *Unsynced) Account() *budget.Account { return u.account }
+
+// Room charges a delivery of size bytes and reports whether there was room. If not,
 // it is charged as soon as there is, and then the peer is read from again.
-func (u *unsynced) room(size int) bool {
+func (u *Unsynced) Room(size int) bool {
 	n := broker.Unsynced(size)
 	switch {
 	case u.withdraw != nil:
@@ -35,7 +40,7 @@ func (u *unsynced) room(size int) bool {
 	case u.given == n:
 		return true // what we waited for, or what no delivery has used
 	case u.given > 0:
-		u.account.Release(u.take())
+		u.account.Release(u.Take())
 	}
 	if u.account.TryTake(n) {
 		u.given = n
@@ -55,29 +60,29 @@ func (u *unsynced) room(size int) bool {
 	return false
 }
 
-// take returns what was charged for the delivery at hand. It is its keeper's to
+// Take returns what was charged for the delivery at hand. It is its keeper's to
 // give back.
-func (u *unsynced) take() int64 {
+func (u *Unsynced) Take() int64 {
 	n := u.given
 	u.given = 0
 	return n
 }
 
 // answer gives a charge back at the end of the pass.
-func (u *unsynced) answer(n int64) { u.answered += n }
+func (u *Unsynced) answer(n int64) { u.answered += n }
 
 // settle gives back what was answered in a pass, all at once.
-func (u *unsynced) settle() {
+func (u *Unsynced) settle() {
 	n := u.answered
 	u.answered = 0
 	u.account.Release(n)
 }
 
-// close gives back what no delivery will use.
-func (u *unsynced) close() {
+// Close gives back what no delivery will use.
+func (u *Unsynced) Close() {
 	if u.withdraw != nil {
 		u.withdraw()
 		u.withdraw = nil
 	}
-	u.account.Release(u.take())
+	u.account.Release(u.Take())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package outbox
 
 import (
 	"testing"
@@ -15,8 +15,8 @@ func TestUnsyncedCharges(t *testing.T) {
 	root := budget.New(4 * broker.Unsynced(1000))
 	var todo []func() // what is to run in the connection's context
 	resumed := 0
-	newConn := func() *unsynced {
-		return &unsynced{account: root.Child(2 * broker.Unsynced(1000)), do: func(f func()) { todo = append(todo, f) }, resume: func() { resumed++ }}
+	newConn := func() *Unsynced {
+		return NewUnsynced(root.Child(2*broker.Unsynced(1000)), func(f func()) { todo = append(todo, f) }, func() { resumed++ })
 	}
 	run := func() {
 		for _, f := range todo {
@@ -31,19 +31,19 @@ func TestUnsyncedCharges(t *testing.T) {
 		}
 	}
 	a, b := newConn(), newConn()
-	if !a.room(1000) || !a.room(1000) {
+	if !a.Room(1000) || !a.Room(1000) {
 		t.Fatal("no room at the beginning")
 	}
 	used("asked twice for one delivery", 1)
-	first := a.take()
-	if !a.room(1000) {
+	first := a.Take()
+	if !a.Room(1000) {
 		t.Fatal("no room for a second")
 	}
-	second := a.take()
-	if a.room(1000) || a.room(1000) {
+	second := a.Take()
+	if a.Room(1000) || a.Room(1000) {
 		t.Error("a connection has more than its share")
 	}
-	if !b.room(1000) {
+	if !b.Room(1000) {
 		t.Error("a connection that has its share holds up another")
 	}
 	used("two and one", 3)
@@ -55,34 +55,34 @@ func TestUnsyncedCharges(t *testing.T) {
 		t.Error("resumed outside of the connection's context")
 	}
 	run()
-	if resumed != 1 || !a.room(1000) {
+	if resumed != 1 || !a.Room(1000) {
 		t.Errorf("resumed %d times; what was waited for must be there", resumed)
 	}
-	third := a.take()
+	third := a.Take()
 	a.answer(second)
 	a.answer(third)
 	a.settle()
 	used("all of a answered", 1)
-	if !b.room(500) {
+	if !b.Room(500) {
 		t.Error("no room for something smaller")
 	}
 	if got := root.Used(); got != broker.Unsynced(500) {
 		t.Errorf("the unused charge was kept: %d bytes", got)
 	}
-	b.close()
+	b.Close()
 	used("closed with an unused charge", 0)
 
 	// Closed while it waits, and while the room it waited for is on its way.
 	for _, late := range []bool{false, true} {
 		c := newConn()
 		c.account.TryTake(c.account.Limit())
-		if c.room(1000) {
+		if c.Room(1000) {
 			t.Fatal("room in a full account")
 		}
 		if late {
 			c.account.Release(c.account.Limit())
 		}
-		c.close()
+		c.Close()
 		if !late {
 			c.account.Release(c.account.Limit())
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"context"
@@ -9,25 +9,30 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 )
 
-// Service speaks Service Bus for one broker. Any number of connections share it.
+// Service speaks with the clients of Azure for one broker. Any number of connections
+// share it.
 type Service struct {
-	broker *broker.Broker
-	nodes  *nodes
-	memory *budget.Process
-	log    *slog.Logger
+	personalities []Personality
+	conditions    *condition.Table
+	nodes         *nodes
+	memory        *budget.Process
+	log           *slog.Logger
 
 	registry registry
 	watchers watchers
 }
 
-// New returns the personality of b, which tells it of changes from now on. What
-// connections make the process hold is charged to memory.
-func New(b *broker.Broker, memory *budget.Process, log *slog.Logger) *Service {
-	s := &Service{broker: b, nodes: newNodes(), memory: memory, log: log}
+// New returns a service with these personalities for the entities of b, which tells it
+// of changes from now on. The first personality also answers for what no entity is
+// called. What connections make the process hold is charged to memory.
+func New(b *broker.Broker, memory *budget.Process, log *slog.Logger, first Personality, more ...Personality) *Service {
+	ps := append([]Personality{first}, more...)
+	s := &Service{personalities: ps, conditions: newTable(ps), nodes: newNodes(), memory: memory, log: log}
 	b.OnChange(s.watchers.changed)
 	return s
 }

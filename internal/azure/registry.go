@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"cmp"
@@ -37,50 +37,39 @@ const answerTime = time.Second
 // registry knows the connections that are being served.
 type registry struct {
 	mu    sync.Mutex
-	conns map[*registered]struct{} // guarded by mu
+	conns map[*app]struct{} // guarded by mu
 }
 
-// registered is a connection with what it is called in listings. It takes the
+// app is a connection with what it is called in listings. It takes the
 // place of the connection as the endpoint's App, to learn what the peer says about
 // itself.
-type registered struct {
-	*conn
-	peer  string
+type app struct {
+	*Conn
+	addr  string // of the peer
 	since time.Time
 }
 
-func (r *registry) enter(c *conn, peer string) *registered {
-	x := &registered{conn: c, peer: peer, since: time.Now()}
+func (r *registry) enter(c *Conn, addr string) *app {
+	x := &app{Conn: c, addr: addr, since: time.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.conns == nil {
-		r.conns = make(map[*registered]struct{})
+		r.conns = make(map[*app]struct{})
 	}
 	r.conns[x] = struct{}{}
 	return x
 }
 
-func (r *registry) leave(x *registered) {
+func (r *registry) leave(x *app) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, x)
 }
 
-func (r *registry) all() []*registered {
+func (r *registry) all() []*app {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.conns))
-}
-
-// Opened notes the name of the peer's software, or else of its container.
-func (x *registered) Opened(open *frame.Open) error {
-	product, _ := lookupText(open.Properties, "product")
-	if version, ok := lookupText(open.Properties, "version"); ok && product != "" {
-		product += " " + version
-	}
-	x.client, x.opened = cmp.Or(product, open.ContainerID), true
-	x.connected()
-	return x.conn.Opened(open)
 }
 
 // Connections lists who is connected, the longest first. Links belong to their
@@ -111,8 +100,8 @@ func (s *Service) Connections(ctx context.Context) []Connection {
 }
 
 // describe runs in the connection's context.
-func (x *registered) describe() Connection {
-	d := Connection{Peer: x.peer, Since: x.since.UTC(), Client: x.client}
+func (x *app) describe() Connection {
+	d := Connection{Peer: x.addr, Since: x.since.UTC(), Client: x.client}
 	for l := range x.links {
 		link := Link{Name: l.Name(), Address: l.Address(), Role: "receiver", Credit: l.Granted()}
 		if l.Remote().Role == frame.Sender {

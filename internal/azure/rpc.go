@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"github.com/triagemq/triagemq/internal/access"
-	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -20,7 +20,7 @@ const (
 
 // requests is a link on which the peer sends requests to a node.
 type requests struct {
-	c    *conn
+	c    *Conn
 	link *endpoint.Link
 	node string // path of the node
 	// entity is the ID of the entity that requests are about; zero is none.
@@ -31,7 +31,7 @@ type requests struct {
 
 // replies is a link on which the peer receives the answers of a node.
 type replies struct {
-	c       *conn
+	c       *Conn
 	link    *endpoint.Link
 	node    string
 	entity  uint64    // of the requests; zero is none
@@ -65,23 +65,20 @@ func requestCost(size int) int64 { return 3*int64(size) + 2<<10 }
 
 // reply is the answer to a request.
 type reply struct {
-	status    int32
-	text      string
-	condition string
-	body      codec.Value // null, or a map with at least one key
-	lost      func()      // runs if the reply never leaves; may be nil
+	wire.Reply
+	lost func() // runs if it never leaves; may be nil
 }
 
-func (q *requests) transfer(in *endpoint.Incoming) {
+func (q *requests) Transfer(in *endpoint.Incoming) {
 	charge := requestCost(len(in.Payload))
 	if !q.c.mem.Take(charge) {
-		q.link.Settle(in.Delivery, frame.Rejected(errNoMemory))
+		q.link.Settle(in.Delivery, frame.Rejected(ErrNoMemory))
 		return
 	}
-	ms, err := unpack(nil, in)
+	ms, err := wire.Unpack(nil, in)
 	if err != nil {
 		q.c.mem.Release(charge)
-		q.link.Settle(in.Delivery, frame.Rejected(q.c.wireError(q.node, err)))
+		q.link.Settle(in.Delivery, frame.Rejected(q.c.WireError(q.node, err)))
 		return
 	}
 	q.serve(&request{from: q, delivery: in.Delivery, message: ms[0], charge: charge})
@@ -99,14 +96,14 @@ func (r *request) property(name string) string {
 // a request that it has forgotten.
 func (q *requests) answer(r *request, a reply) {
 	q.link.SettleNow(r.delivery, frame.Accepted())
-	payload := a.encode(r.message)
+	payload := a.Encode(r.message)
 	q.c.mem.Release(r.charge)
 	r.charge = 0
-	if isTemporary(r.message.ReplyTo()) {
+	if wire.IsTemporary(r.message.ReplyTo()) {
 		m, err := message.Parse(payload)
 		if err == nil {
 			// $cbs answers strangers too, who may not send there.
-			err = q.c.grants.requireSome(access.Send, pathOf(r.message.ReplyTo()))
+			err = q.c.grants.requireSome(access.Send, wire.PathOf(r.message.ReplyTo()))
 		}
 		if err == nil {
 			err = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader may have left
@@ -131,8 +128,8 @@ func (q *requests) answer(r *request, a reply) {
 // all. Failing that, the only receiver on the node will be it.
 func (q *requests) replyLink(replyTo string) *replies {
 	var session, everywhere []*replies
-	for _, n := range q.c.links {
-		if to, ok := n.(*replies); ok && to.node == q.node {
+	for _, a := range q.c.links {
+		if to, ok := a.node.(*replies); ok && to.node == q.node {
 			everywhere = append(everywhere, to)
 			if to.link.Session() == q.link.Session() {
 				session = append(session, to)
@@ -178,10 +175,10 @@ func (to *replies) send(p parting) {
 		to.drop()
 	}
 	to.backlog = append(to.backlog, p)
-	to.credit()
+	to.Credit()
 	switch {
 	case len(to.backlog) > limits.Replies, len(to.backlog) > 0 && p.charge == 0 && !to.tokens:
-		to.c.detach(to.link, endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
+		to.link.Detach(endpoint.Errorf(endpoint.CondResourceLimitExceeded, "Too many replies wait for credit."))
 	case len(to.backlog) > 0 && p.charge == 0:
 		to.backlog = to.backlog[:len(to.backlog)-1] // it was the only one
 	}
@@ -193,7 +190,7 @@ func (to *replies) drop() {
 	to.backlog = to.backlog[1:]
 }
 
-func (to *replies) credit() {
+func (to *replies) Credit() {
 	for len(to.backlog) > 0 {
 		to.next++
 		p := to.backlog[0]
@@ -203,7 +200,7 @@ func (to *replies) credit() {
 			}
 			to.leaving[to.next] = p // before Send, which may tell at once
 		}
-		o := endpoint.Outgoing{Tag: tagOf(to.next), Settled: true, Payload: p.payload, Ref: to.next}
+		o := endpoint.Outgoing{Tag: wire.Tag(to.next), Settled: true, Payload: p.payload, Ref: to.next}
 		if to.link.Send(o) != nil {
 			delete(to.leaving, to.next)
 			return
@@ -215,63 +212,23 @@ func (to *replies) credit() {
 }
 
 // sent and unsent implement tracked.
-func (to *replies) sent(ref uint64) { delete(to.leaving, ref) }
+func (to *replies) Sent(ref uint64) { delete(to.leaving, ref) }
 
-func (to *replies) unsent(ref uint64) {
+func (to *replies) Unsent(ref uint64) {
 	if p, ok := to.leaving[ref]; ok {
 		delete(to.leaving, ref)
 		p.lost()
 	}
 }
 
-// tagOf makes the delivery tag of a delivery that nobody settles.
-func tagOf(n uint64) []byte {
-	tag := make([]byte, 8)
-	for i := range tag {
-		tag[i] = byte(n >> (8 * i))
-	}
-	return tag
-}
-
-// encode makes the message. Every key is there in both spellings, because
-// clients differ in which one they read, and the status is an int, because the Go
-// SDK accepts no other type.
-func (a reply) encode(request *message.Message) []byte {
-	id := request.MessageID()
-	if id.IsNull() {
-		id = request.CorrelationID()
-	}
-	d := message.Draft{
-		CorrelationID: id,
-		To:            request.ReplyTo(),
-		Application: []message.Pair{
-			{Name: "status-code", Value: codec.Int(a.status)},
-			{Name: "statusCode", Value: codec.Int(a.status)},
-			{Name: "status-description", Value: codec.String(a.text)},
-			{Name: "statusDescription", Value: codec.String(a.text)},
-		},
-		Value: &a.body,
-	}
-	if a.condition != "" {
-		d.Application = append(d.Application,
-			message.Pair{Name: "error-condition", Value: codec.Symbol(a.condition)},
-			message.Pair{Name: "errorCondition", Value: codec.Symbol(a.condition)})
-	}
-	return d.Encode(nil)
-}
-
 // failed is the reply that tells of an error.
-func (c *conn) failed(addr string, err error) reply {
+func (c *Conn) failed(addr string, err error) reply {
 	f := c.failureOf(addr, err)
-	return reply{status: f.status, text: f.Description, condition: f.Condition, body: dummy}
+	return reply{Reply: wire.Reply{Status: f.Status, Text: f.Description, Condition: f.Condition, Body: wire.Done}}
 }
 
-// dummy is the body of a reply that has nothing to say: the Go SDK chokes on an
-// empty map.
-var dummy = codec.Map(codec.String("result"), codec.Bool(true))
-
-func (q *requests) credit()                       {}
-func (q *requests) disposition(*endpoint.Outcome) {}
+func (q *requests) Credit()                       {}
+func (q *requests) Disposition(*endpoint.Outcome) {}
 
 // ofEntity returns the path of a node that belongs to an entity.
 func ofEntity(id uint64, path string) []string {
@@ -281,38 +238,38 @@ func ofEntity(id uint64, path string) []string {
 	return []string{path}
 }
 
-func (q *requests) paths() []string { return []string{q.node} }
+func (q *requests) Paths() []string { return []string{q.node} }
 
 // check looks at the entity alone: every request is checked by itself.
-func (q *requests) check() error {
+func (q *requests) Check() error {
 	if q.entity == 0 {
 		return nil
 	}
-	return q.c.isStill(q.node, q.entity)
+	return q.c.IsStill(q.node, q.entity)
 }
 
-func (q *requests) detached() {
+func (q *requests) Detached() {
 	if q.done != nil {
 		q.done()
 	}
 }
 
-func (to *replies) transfer(*endpoint.Incoming) {}
-func (to *replies) disposition(o *endpoint.Outcome) {
+func (to *replies) Transfer(*endpoint.Incoming) {}
+func (to *replies) Disposition(o *endpoint.Outcome) {
 	for _, d := range o.Deliveries {
 		to.link.SettleOut(d.ID, frame.Accepted())
 	}
 }
-func (to *replies) paths() []string { return ofEntity(to.entity, to.node) }
+func (to *replies) Paths() []string { return ofEntity(to.entity, to.node) }
 
-func (to *replies) check() error {
+func (to *replies) Check() error {
 	if to.entity == 0 {
 		return nil
 	}
-	return to.c.isStill(to.node, to.entity)
+	return to.c.IsStill(to.node, to.entity)
 }
 
-func (to *replies) detached() {
+func (to *replies) Detached() {
 	for _, p := range to.backlog {
 		to.c.mem.Release(p.charge)
 		if p.lost != nil {

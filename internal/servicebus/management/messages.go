@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package management
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"math"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
@@ -31,12 +33,12 @@ func renewLock(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	until, err := k.c.svc.broker.Renew(ctx, k.entity, tokens, k.held...)
+	until, err := k.broker.Renew(ctx, k.Entity(), tokens, k.held...)
 	if err != nil {
 		return codec.Value{}, err
 	}
 	// An array: the Go SDK does not take a list.
-	return result("expirations", codec.Raw(codec.AppendTimestampArray(nil, until))), nil
+	return wire.Result("expirations", codec.Raw(codec.AppendTimestampArray(nil, until))), nil
 }
 
 func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
@@ -44,41 +46,41 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	word, err := k.mustText("disposition-status")
+	word, err := k.MustText("disposition-status")
 	if err != nil {
 		return codec.Value{}, err
 	}
 	verdict, ok := verdicts[word]
 	if !ok {
-		return codec.Value{}, badArgument("disposition-status", "completed, abandoned, suspended or defered")
+		return codec.Value{}, azure.BadArgument("disposition-status", "completed, abandoned, suspended or defered")
 	}
 	o := broker.Outcome{Verdict: verdict}
-	if reason := k.text("deadletter-reason"); reason != nil {
+	if reason := k.Text("deadletter-reason"); reason != nil {
 		o.Reason = *reason
 	}
-	if description := k.text("deadletter-description"); description != nil {
+	if description := k.Text("deadletter-description"); description != nil {
 		o.Description = *description
 	}
-	changes, _ := k.body.Lookup("properties-to-modify")
-	o.Properties = changesIn(changes)
-	return dummy, k.c.svc.broker.Settle(ctx, k.entity, tokens, o, k.held...)
+	changes, _ := k.Body().Lookup("properties-to-modify")
+	o.Properties = Changes(changes)
+	return wire.Done, k.broker.Settle(ctx, k.Entity(), tokens, o, k.held...)
 }
 
 func peekMessage(ctx context.Context, k *call) (codec.Value, error) {
-	v, _ := k.body.Lookup("from-sequence-number")
-	from, ok := number(v)
+	v, _ := k.Body().Lookup("from-sequence-number")
+	from, ok := wire.Integer(v)
 	if !ok {
-		return codec.Value{}, badArgument("from-sequence-number", "a number")
+		return codec.Value{}, azure.BadArgument("from-sequence-number", "a number")
 	}
-	most, err := k.count("message-count", limits.PeekedMessages)
+	most, err := k.Count("message-count", limits.PeekedMessages)
 	if err != nil {
 		return codec.Value{}, err
 	}
-	ds, err := k.c.svc.broker.Peek(ctx, k.entity, queue.SeqNo(max(from, 0)), most, k.text("session-id"))
+	ds, err := k.broker.Peek(ctx, k.Entity(), queue.SeqNo(max(from, 0)), most, k.Text("session-id"))
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return k.messagesOf(ds, k.c.replyLimit(), peekedStamp)
+	return k.messagesOf(ds, k.ReplyLimit(), peekedStamp)
 }
 
 func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) {
@@ -87,27 +89,27 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 		return codec.Value{}, err
 	}
 	mode := broker.PeekLock
-	if v, ok := k.body.Lookup("receiver-settle-mode"); ok {
-		if n, ok := number(v); ok && n == 0 {
+	if v, ok := k.Body().Lookup("receiver-settle-mode"); ok {
+		if n, ok := wire.Integer(v); ok && n == 0 {
 			mode = broker.ReceiveAndDelete
 		}
 	}
-	ds, err := k.c.svc.broker.ReceiveDeferred(ctx, k.entity, seqs,
-		broker.Deferred{Mode: mode, Session: k.session, MaxBytes: k.c.replyLimit()})
+	ds, err := k.broker.ReceiveDeferred(ctx, k.Entity(), seqs,
+		broker.Deferred{Mode: mode, Session: k.session, MaxBytes: k.ReplyLimit()})
 	if err != nil {
 		return codec.Value{}, err
 	}
-	k.taken = ds // should the reply not arrive
+	k.OnLost(func() { broker.Return(ds) })
 	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.BrokerProperties {
-		k.c.svc.broker.HandedOut(k.entity, k.c.sending.Key, d, m)
-		s := stampOf(d, mode)
+		k.broker.HandedOut(k.Entity(), k.Conn().Sending().Key, d, m)
+		s := StampOf(d, mode)
 		s.State = message.StateDeferred
 		return s
 	})
 }
 
 func peekedStamp(d *broker.Delivery, _ *message.Message) message.BrokerProperties {
-	s := stampOf(d, broker.ReceiveAndDelete) // no lock to tell of
+	s := StampOf(d, broker.ReceiveAndDelete) // no lock to tell of
 	switch {
 	case d.State == queue.Deferred || d.Deferred: // also while somebody holds it
 		s.State = message.StateDeferred
@@ -130,7 +132,7 @@ func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Del
 		if size > 0 && size+int(d.Body.Size) > most {
 			break // the client asks again
 		}
-		if err := k.reserveFor(int(d.Body.Size)); err != nil {
+		if err := k.ReserveFor(int(d.Body.Size)); err != nil {
 			return codec.Value{}, err
 		}
 		m, err := d.Message()
@@ -149,16 +151,16 @@ func (k *call) messagesOf(ds []broker.Delivery, most int, stamp func(*broker.Del
 		if s.HasLock {
 			entry = append(entry, "lock-token", codec.UUID(s.LockToken))
 		}
-		list = append(list, result(entry...))
+		list = append(list, wire.Result(entry...))
 	}
 	if len(list) == 0 {
 		return codec.Value{}, nil
 	}
-	return result("messages", codec.List(list...)), nil
+	return wire.Result("messages", codec.List(list...)), nil
 }
 
 func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
-	entries, err := k.list("messages")
+	entries, err := k.List("messages")
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -167,7 +169,7 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 		v, _ := e.Lookup("message")
 		raw, ok := v.Bytes()
 		if !ok {
-			return codec.Value{}, badArgument("messages", "a list of maps with a message")
+			return codec.Value{}, azure.BadArgument("messages", "a list of maps with a message")
 		}
 		if ms[i], err = message.Parse(raw); err != nil {
 			return codec.Value{}, err
@@ -175,14 +177,14 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 		size += len(raw)
 	}
 	charge := broker.Unsynced(size)
-	if err := k.c.unsynced.account.Take(ctx, charge); err != nil {
+	if err := k.Conn().Unsynced().Take(ctx, charge); err != nil {
 		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
 	}
-	defer k.c.unsynced.account.Release(charge)
-	if err := k.still(); err != nil { // it may have waited for that
+	defer k.Conn().Unsynced().Release(charge)
+	if err := k.Still(); err != nil { // it may have waited for that
 		return codec.Value{}, err
 	}
-	seqs, err := k.c.svc.broker.Schedule(ctx, k.entity, ms, k.c.sending)
+	seqs, err := k.broker.Schedule(ctx, k.Entity(), ms, k.Conn().Sending())
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -190,7 +192,7 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 	for i, s := range seqs {
 		numbers[i] = int64(s)
 	}
-	return result("sequence-numbers", codec.Raw(codec.AppendLongArray(nil, numbers))), nil
+	return wire.Result("sequence-numbers", codec.Raw(codec.AppendLongArray(nil, numbers))), nil
 }
 
 func cancelScheduledMessage(ctx context.Context, k *call) (codec.Value, error) {
@@ -198,21 +200,21 @@ func cancelScheduledMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	return dummy, k.c.svc.broker.CancelScheduled(ctx, k.entity, seqs)
+	return wire.Done, k.broker.CancelScheduled(ctx, k.Entity(), seqs)
 }
 
 func batchDeleteMessages(ctx context.Context, k *call) (codec.Value, error) {
-	most, err := k.count("message-count", limits.Deleted)
+	most, err := k.Count("message-count", limits.Deleted)
 	if err != nil {
 		return codec.Value{}, err
 	}
-	before, err := k.time("enqueued-time-utc")
+	before, err := k.Time("enqueued-time-utc")
 	if err != nil {
 		return codec.Value{}, err
 	}
-	n, err := k.c.svc.broker.DeleteMessages(ctx, k.entity, before, most)
+	n, err := k.broker.DeleteMessages(ctx, k.Entity(), before, most)
 	if err != nil || n == 0 {
 		return codec.Value{}, err
 	}
-	return result("message-count", codec.Int(int32(n))), nil
+	return wire.Result("message-count", codec.Int(int32(n))), nil
 }

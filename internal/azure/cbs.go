@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
@@ -23,7 +26,7 @@ const (
 // attachCBS attaches to the node that takes tokens. There is one pair of links
 // for a connection; the Go SDK relies on a second being refused to find out that
 // an earlier one was left open.
-func (c *conn) attachCBS(l *endpoint.Link) error {
+func (c *Conn) attachCBS(l *endpoint.Link) error {
 	taken := func() error {
 		return endpoint.Errorf(endpoint.CondNotAllowed, "A link to $cbs is open already on this connection.")
 	}
@@ -32,7 +35,7 @@ func (c *conn) attachCBS(l *endpoint.Link) error {
 			return taken()
 		}
 		c.cbs.requests = l
-		c.attached(l, &requests{c: c, link: l, node: cbsAddress, serve: c.putToken,
+		c.Attached(l, &requests{c: c, link: l, node: wire.CBS, serve: c.putToken,
 			done: func() { c.cbs.requests = nil }})
 		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: limits.TokenRequest})
 		return nil
@@ -41,14 +44,14 @@ func (c *conn) attachCBS(l *endpoint.Link) error {
 		return taken()
 	}
 	c.cbs.replies = l
-	c.attached(l, &replies{c: c, link: l, node: cbsAddress, tokens: true,
+	c.Attached(l, &replies{c: c, link: l, node: wire.CBS, tokens: true,
 		done: func() { c.cbs.replies = nil }})
 	l.Accept(endpoint.Accept{})
 	return nil
 }
 
 // putToken serves a request to $cbs.
-func (c *conn) putToken(r *request) {
+func (c *Conn) putToken(r *request) {
 	audience := r.property("name")
 	if err := c.checkToken(r, audience); err != nil {
 		c.log.Debug("token refused", "audience", audience, "err", err)
@@ -56,10 +59,10 @@ func (c *conn) putToken(r *request) {
 		r.from.answer(r, a)
 		return
 	}
-	r.from.answer(r, reply{status: statusAccepted, text: "Accepted"})
+	r.from.answer(r, reply{Reply: wire.Reply{Status: condition.StatusAccepted, Text: "Accepted"}})
 }
 
-func (c *conn) checkToken(r *request, audience string) error {
+func (c *Conn) checkToken(r *request, audience string) error {
 	if op := r.property("operation"); op != "put-token" {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known on $cbs.", op)
 	}
@@ -73,7 +76,7 @@ func (c *conn) checkToken(r *request, audience string) error {
 	if err != nil {
 		return err
 	}
-	path := pathOf(audience)
+	path := wire.PathOf(audience)
 	if !grant.Covers(path) {
 		c.refused(grant.Rule, errElsewhere)
 		return access.ErrSignature // signed, but for something else
@@ -88,7 +91,7 @@ func (c *conn) checkToken(r *request, audience string) error {
 // errElsewhere is for the log: the peer is told no more than of a forged token.
 var errElsewhere = fmt.Errorf("%w for what it was put for", access.ErrSignature)
 
-func (c *conn) verify(kind, token string) (access.Grant, error) {
+func (c *Conn) verify(kind, token string) (access.Grant, error) {
 	switch kind {
 	case tokenSAS:
 		return c.peer.Authority.Verify(token, time.Now())
@@ -100,23 +103,23 @@ func (c *conn) verify(kind, token string) (access.Grant, error) {
 
 // checkAudience reports an audience that names no entity. It has to be said here:
 // the Go SDK knows a missing entity only by the status of this reply.
-func (c *conn) checkAudience(path string) error {
-	if isManagement(path) {
-		path = managedEntity(path)
+func (c *Conn) checkAudience(path string) error {
+	if wire.IsManagement(path) {
+		path = wire.ManagedEntity(path)
 	}
-	if path == "" || path == cbsAddress || isTemporary(path) {
+	if path == "" || path == wire.CBS || wire.IsTemporary(path) {
 		return nil
 	}
-	_, err := c.svc.broker.Resolve(path)
+	_, _, err := c.find(path)
 	if err != nil && !errors.Is(err, broker.ErrNotFound) {
-		return endpoint.Errorf(endpoint.CondNotFound, "The messaging entity '%s' could not be found.", c.urlOf(path))
+		return endpoint.Errorf(endpoint.CondNotFound, "The messaging entity '%s' could not be found.", wire.URL(c.host, path))
 	}
 	return err
 }
 
 // entityOf names the entity of an audience in texts, as the peer wrote it, except that
 // the fixed segments have the spelling of Service Bus.
-func (c *conn) entityOf(audience string) string {
+func (c *Conn) entityOf(audience string) string {
 	p, err := entity.ParsePath(audience)
 	if err != nil {
 		return access.PathOf(audience)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package servicebus
+package azure
 
 import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
-	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -16,55 +16,55 @@ const maxRelayed = 64
 // relay is a link to the anonymous terminus: each message says itself where it
 // goes. Plain AMQP servers answer many clients over one such link.
 type relay struct {
-	c    *conn
+	c    *Conn
 	link *endpoint.Link
-	open map[string]*broker.Sender // by path
+	open map[string]Sender // by path
 }
 
-func (c *conn) attachRelay(l *endpoint.Link) error {
+func (c *Conn) attachRelay(l *endpoint.Link) error {
 	if err := c.grants.requireSome(access.Send, ""); err != nil {
 		return err
 	}
-	c.attached(l, &relay{c: c, link: l, open: map[string]*broker.Sender{}})
-	l.Accept(endpoint.Accept{Credit: senderWindow})
+	c.Attached(l, &relay{c: c, link: l, open: map[string]Sender{}})
+	l.Accept(endpoint.Accept{Credit: SenderCredit})
 	return nil
 }
 
-func (r *relay) transfer(in *endpoint.Incoming) {
-	d, charge := in.Delivery, r.c.unsynced.take()
+func (r *relay) Transfer(in *endpoint.Incoming) {
+	d, charge := in.Delivery, r.c.TakeCharge()
 	s, ms, err := r.accept(in)
 	if err != nil || s == nil {
-		r.c.unsynced.account.Release(charge)
+		r.c.Unsynced().Release(charge)
 		r.answer(d, err)
 		return
 	}
 	s.Send(ms, func(err error) {
-		r.c.out.post(event{to: r, kind: eventAnswer, in: d, charge: charge, err: err})
+		r.c.Post(Event{To: r, In: d, Charge: charge, Err: err})
 	})
 }
 
 // accept returns the messages of a delivery and the way to where they go; no way if
 // they are there already, at a temporary node.
-func (r *relay) accept(in *endpoint.Incoming) (*broker.Sender, []*message.Message, error) {
-	ms, err := unpack(nil, in)
+func (r *relay) accept(in *endpoint.Incoming) (Sender, []*message.Message, error) {
+	ms, err := wire.Unpack(nil, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	to := ms[0].To()
-	if isTemporary(to) {
+	if wire.IsTemporary(to) {
 		return nil, nil, r.c.svc.nodes.forward(to, ms)
 	}
 	s, err := r.sender(to)
 	if err != nil {
-		return nil, nil, r.c.wireError(to, err)
+		return nil, nil, r.c.WireError(to, err)
 	}
 	return s, ms, nil
 }
 
 // sender returns the way to addr. When there are too many, all are closed and
 // opened again as they are needed: a relay with that many targets is rare.
-func (r *relay) sender(addr string) (*broker.Sender, error) {
-	path := pathOf(addr)
+func (r *relay) sender(addr string) (Sender, error) {
+	path := wire.PathOf(addr)
 	if path == "" {
 		return nil, endpoint.Errorf(endpoint.CondNotAllowed, "A message to the anonymous terminus needs an address in its 'to' property.")
 	}
@@ -74,40 +74,43 @@ func (r *relay) sender(addr string) (*broker.Sender, error) {
 	if s, ok := r.open[path]; ok {
 		return s, nil
 	}
-	s, err := r.c.svc.broker.OpenSender(path, r.c.sending)
+	s, err := r.c.linksAt(path).OpenSender(path)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.open) >= maxRelayed {
-		r.detached()
+		r.Detached()
 	}
 	r.open[path] = s
 	return s, nil
 }
 
-func (r *relay) happened(e *event) {
-	r.c.unsynced.answer(e.charge)
-	if e.err != nil {
+// Handle answers a delivery, when the broker has made it durable.
+func (r *relay) Handle(e *Event) {
+	if e.Err != nil {
 		// A sender whose entity is gone must not be used again.
-		r.detached()
+		r.Detached()
 	}
-	r.answer(e.in, e.err)
+	r.answer(e.In, e.Err)
 }
 
 func (r *relay) answer(d endpoint.Delivery, err error) {
 	if err != nil {
-		r.link.Settle(d, frame.Rejected(r.c.wireError("", err)))
+		r.link.Settle(d, frame.Rejected(r.c.WireError("", err)))
 		return
 	}
 	r.link.Settle(d, frame.Accepted())
 }
 
-func (r *relay) credit()                       {}
-func (r *relay) disposition(*endpoint.Outcome) {}
-func (r *relay) check() error                  { return r.c.grants.requireSome(access.Send, "") } // each message is checked by itself
-func (r *relay) paths() []string               { return nil }
+// StoresDeliveries implements Storer.
+func (r *relay) StoresDeliveries() {}
 
-func (r *relay) detached() {
+func (r *relay) Credit()                       {}
+func (r *relay) Disposition(*endpoint.Outcome) {}
+func (r *relay) Check() error                  { return r.c.grants.requireSome(access.Send, "") } // each message is checked by itself
+func (r *relay) Paths() []string               { return nil }
+
+func (r *relay) Detached() {
 	for path, s := range r.open {
 		s.Close()
 		delete(r.open, path)

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/budget"
+	"github.com/triagemq/triagemq/internal/limits"
+)
+
+const (
+	// maxClerks is how many requests of one connection run at a time.
+	maxClerks = 8
+	// maxRequests is how many may wait beyond that.
+	maxRequests = 1024
+	// requestTimeout bounds a request whose sender says nothing.
+	requestTimeout = time.Minute
+	// reserveTimeout bounds the wait for memory for a large reply.
+	reserveTimeout = 5 * time.Second
+)
+
+// attachManagement attaches to the node for requests about an entity, or about the
+// namespace. Whoever may do anything to the entity may attach; each request is checked
+// by itself.
+func (c *Conn) attachManagement(l *endpoint.Link) error {
+	path := wire.PathOf(l.Address())
+	if err := c.mayManage(path); err != nil {
+		return err
+	}
+	id, err := c.identify(path)
+	if err != nil {
+		return err
+	}
+	if l.Role() == frame.Receiver {
+		c.Attached(l, &requests{c: c, link: l, node: path, entity: id, serve: c.desk.take})
+		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: limits.Request})
+		return nil
+	}
+	c.Attached(l, &replies{c: c, link: l, node: path, entity: id})
+	l.Accept(endpoint.Accept{})
+	return nil
+}
+
+// mayManage asks for any right at the entity of a management node. Clients of Event
+// Hubs have a token for a hub and attach to the node of the namespace.
+func (c *Conn) mayManage(path string) error {
+	if wire.ManagedEntity(path) == "" && slices.ContainsFunc(c.svc.personalities, Personality.ServesNamespace) {
+		return c.grants.requireSome(access.Listen, path)
+	}
+	return c.grants.requireAny(path)
+}
+
+// desk runs management requests beside the connection, a few at a time, because
+// the broker may make them wait. Replies leave in the order of completion.
+type desk struct {
+	c     *Conn
+	large *budget.Account // see account; belongs to the connection's context
+	// calls are those that are not answered yet; they belong to the connection's
+	// context.
+	calls map[*Call]struct{}
+
+	mu      sync.Mutex
+	waiting []*Call // guarded by mu
+	clerks  int     // goroutines at work; guarded by mu
+}
+
+// Call is a request on its way through the desk.
+type Call struct {
+	// ctx ends with the connection and, for the reason that review finds, when the
+	// request may not be served any more.
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	request *request
+	op      Operation
+	run     Run
+	reply   reply
+	node    string // the management node of entity
+	entity  string // path
+	id      uint64 // of entity, if the request named it; else the link's counts
+	c       *Conn
+	body    codec.Value
+	account *budget.Account // for the reply, until it is encoded
+	charge  int64
+	beyond  int64  // charged to the connection for a message that is larger than that
+	lost    func() // runs if the reply does not arrive; may be nil
+}
+
+// Conn returns the connection that the request came on.
+func (k *Call) Conn() *Conn { return k.c }
+
+// Entity returns the path of the entity that the request is about; empty for the
+// namespace.
+func (k *Call) Entity() string { return k.entity }
+
+// Property returns an application property of the request as text.
+func (k *Call) Property(name string) string { return k.request.property(name) }
+
+// Body returns the body of the request: a map, unless the operation accepts others.
+func (k *Call) Body() codec.Value { return k.body }
+
+// OnLost has fn run if the requester does not get the reply: because the operation
+// fails, or because its link or connection ends first.
+func (k *Call) OnLost(fn func()) { k.lost = fn }
+
+// ReplyLimit bounds the messages in one reply.
+func (k *Call) ReplyLimit() int { return k.c.replyLimit() }
+
+func (c *Conn) replyLimit() int { return int(min(limits.ReplyBytes, c.member.Limit()/16)) }
+
+// reserve charges what a large reply may take, before it is made: its parts and the
+// whole. While there is no room the request waits, and with it those behind it. It does
+// not queue for room in the account: others that need less need not wait behind it.
+func (k *Call) reserve(ctx context.Context) error {
+	if !k.op.LargeReply {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reserveTimeout)
+	defer cancel()
+	n := 2 * int64(k.c.replyLimit())
+	for again := 10 * time.Millisecond; !k.account.TryTake(n); again = min(2*again, time.Second) {
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return endpoint.Errorf(condition.ServerBusy, "%s", ErrNoMemory.Description)
+		}
+	}
+	k.charge = n
+	return nil
+}
+
+// ReserveFor charges a message that is larger than the whole reply may be otherwise: one
+// is sent all the same.
+func (k *Call) ReserveFor(size int) error {
+	n := 2 * int64(size-k.c.replyLimit())
+	if n <= k.beyond {
+		return nil
+	}
+	if !k.c.member.TakeBeyond(n - k.beyond) {
+		return endpoint.Errorf(condition.ServerBusy, "%s", ErrNoMemory.Description)
+	}
+	k.beyond = n
+	return nil
+}
+
+// account returns the account of large replies that are being made. All of a connection
+// have a quarter of its memory.
+func (d *desk) account() *budget.Account {
+	if d.large == nil { // not before the connection has logged in
+		d.large = d.c.member.Child(d.c.member.Limit() / 4)
+	}
+	return d.large
+}
+
+func (d *desk) init(c *Conn) { d.c, d.calls = c, map[*Call]struct{}{} }
+
+// take accepts a request in the connection's context: rights are known there.
+func (d *desk) take(r *request) {
+	k := &Call{request: r, node: r.from.node, entity: wire.ManagedEntity(r.from.node), c: d.c}
+	if err := d.admit(k); err != nil {
+		r.from.answer(r, d.c.failed(k.entity, err))
+		return
+	}
+	k.ctx, k.cancel = context.WithCancelCause(d.c.ctx)
+	d.calls[k] = struct{}{}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting = append(d.waiting, k)
+	if d.clerks < maxClerks {
+		d.clerks++
+		d.c.helper.Go(d.work)
+	}
+}
+
+func (d *desk) admit(k *Call) error {
+	name := k.request.property("operation")
+	op, ok := d.c.operation(k.entity, name)
+	if !ok {
+		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
+	}
+	k.op, k.account = op, d.account()
+	k.body, _ = k.request.message.Value()
+	if k.entity == "" && op.Entity != nil {
+		if err := k.aim(op.Entity(k)); err != nil {
+			return err
+		}
+	}
+	if err := k.check(); err != nil {
+		return err
+	}
+	if !op.AnyBody && k.body.Kind() != codec.KindMap {
+		return endpoint.Errorf(condition.ArgumentError, "The body of '%s' must be a map.", name)
+	}
+	var err error
+	if k.run, err = op.Begin(k); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.waiting) >= maxRequests {
+		return endpoint.Errorf(condition.ServerBusy, "Too many requests wait on this connection.")
+	}
+	return nil
+}
+
+// operation returns an operation of the personality that has the entity; for the
+// namespace, of the first that has one of that name.
+func (c *Conn) operation(entity, name string) (Operation, bool) {
+	if entity != "" {
+		return c.linksAt(entity).Operation(name)
+	}
+	for i := range c.svc.personalities {
+		if op, ok := c.linksOf(i).Operation(name); ok {
+			return op, true
+		}
+	}
+	return Operation{}, false
+}
+
+// aim makes an entity that the request names the one it is about. The right to it is
+// asked for first: only whoever has it may learn whether there is such an entity.
+func (k *Call) aim(addr string) error {
+	if k.entity = wire.PathOf(addr); k.entity == "" {
+		return nil
+	}
+	k.node = k.entity + wire.ManagementSuffix
+	if err := k.c.grants.require(k.op.Needs, k.node); err != nil {
+		return err
+	}
+	var err error
+	k.id, err = k.c.identify(k.entity)
+	return err
+}
+
+// check reports why the request may not be served, in the connection's context.
+func (k *Call) check() error {
+	if err := k.isStill(); err != nil {
+		return err
+	}
+	return k.c.grants.require(k.op.Needs, k.node)
+}
+
+// isStill reports that the entity is another than when the link was attached, or the
+// request came.
+func (k *Call) isStill() error {
+	if k.id != 0 {
+		return k.c.IsStill(k.entity, k.id)
+	}
+	return k.request.from.Check()
+}
+
+// refused is why a request that was admitted may not be served any more.
+type refused struct{ error }
+
+func (e refused) Unwrap() error { return e.error }
+
+// review ends the requests that may not be served any more, also those that are being
+// served: they may wait for memory, or for the broker.
+func (d *desk) review() {
+	for k := range d.calls {
+		if err := k.check(); err != nil {
+			k.cancel(refused{err})
+		}
+	}
+}
+
+// refusal returns what review found, nil for nothing.
+func (k *Call) refusal() error {
+	if e, ok := errors.AsType[refused](context.Cause(k.ctx)); ok {
+		return e.error
+	}
+	return nil
+}
+
+// work runs requests until none waits.
+func (d *desk) work() {
+	for {
+		d.mu.Lock()
+		if len(d.waiting) == 0 {
+			d.clerks--
+			d.mu.Unlock()
+			return
+		}
+		k := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		d.mu.Unlock()
+		k.perform()
+		d.c.Post(Event{To: k})
+	}
+}
+
+// perform does what was asked for, away from the connection.
+func (k *Call) perform() {
+	ctx, cancel := context.WithTimeout(k.ctx, k.timeout())
+	defer cancel()
+	var body codec.Value
+	err := k.reserve(ctx)
+	if err == nil {
+		err = k.Still()
+	}
+	if err == nil {
+		body, err = k.run(ctx)
+	}
+	if refusal := k.refusal(); err != nil && refusal != nil {
+		err = refusal // and not that the context was over
+	}
+	switch {
+	case err != nil:
+		if k.lost != nil {
+			k.lost()
+		}
+		k.reply = k.c.failed(k.entity, err)
+	case body.IsNull():
+		// Clients ask for exactly this status to see that there is nothing.
+		k.reply = reply{Reply: wire.Reply{Status: condition.StatusNoContent, Text: "No Content", Body: wire.Done}}
+	default:
+		k.reply = reply{wire.Reply{Status: condition.StatusOK, Text: "OK", Body: body}, k.lost}
+	}
+}
+
+// Still reports that a request that has waited may not be served any more, or that the
+// entity is another by now.
+func (k *Call) Still() error {
+	if err := k.refusal(); err != nil {
+		return err
+	}
+	return k.isStill()
+}
+
+// timeout reads how long the client waits. Its spelling depends on the operation.
+func (k *Call) timeout() time.Duration {
+	for _, name := range []string{"server-timeout", "com.microsoft:server-timeout"} {
+		v, ok := k.request.message.Property(name)
+		if !ok {
+			continue
+		}
+		if ms, ok := wire.Integer(v); ok && ms > 0 && ms < requestTimeout.Milliseconds() {
+			return time.Duration(ms) * time.Millisecond
+		}
+	}
+	return requestTimeout
+}
+
+// Handle answers, back in the connection's context. What the client may not see any
+// more it is not shown.
+func (k *Call) Handle(*Event) {
+	delete(k.c.desk.calls, k)
+	if err := k.refusal(); err != nil && k.op.LargeReply {
+		if k.reply.lost != nil {
+			k.reply.lost()
+		}
+		k.reply = k.c.failed(k.entity, err)
+	}
+	k.cancel(nil)
+	k.request.from.answer(k.request, k.reply)
+	if k.charge > 0 {
+		k.account.Release(k.charge)
+	}
+	k.c.member.Release(k.beyond)
+}

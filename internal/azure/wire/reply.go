@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/message"
+)
+
+// Reply is the answer to a request.
+type Reply struct {
+	Status    int32
+	Text      string
+	Condition string      // of a failure
+	Body      codec.Value // null, or a map with at least one key
+}
+
+// Encode makes the message. Every key is there in both spellings, because
+// clients differ in which one they read, and the status is an int, because the Go
+// SDK accepts no other type.
+func (a Reply) Encode(request *message.Message) []byte {
+	id := request.MessageID()
+	if id.IsNull() {
+		id = request.CorrelationID()
+	}
+	d := message.Draft{
+		CorrelationID: id,
+		To:            request.ReplyTo(),
+		Application: []message.Pair{
+			{Name: "status-code", Value: codec.Int(a.Status)},
+			{Name: "statusCode", Value: codec.Int(a.Status)},
+			{Name: "status-description", Value: codec.String(a.Text)},
+			{Name: "statusDescription", Value: codec.String(a.Text)},
+		},
+		Value: &a.Body,
+	}
+	if a.Condition != "" {
+		d.Application = append(d.Application,
+			message.Pair{Name: "error-condition", Value: codec.Symbol(a.Condition)},
+			message.Pair{Name: "errorCondition", Value: codec.Symbol(a.Condition)})
+	}
+	return d.Encode(nil)
+}
+
+// Done is the body of a reply that has nothing to say: the Go SDK chokes on an
+// empty map.
+var Done = codec.Map(codec.String("result"), codec.Bool(true))
+
+// Result makes the body of a reply from names and values in turn.
+func Result(pairs ...any) codec.Value {
+	vs := make([]codec.Value, len(pairs))
+	for i, p := range pairs {
+		switch p := p.(type) {
+		case string:
+			vs[i] = codec.String(p)
+		case codec.Value:
+			vs[i] = p
+		}
+	}
+	return codec.Map(vs...)
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Sessions are the sessions that the receivers of a connection hold. It is asked in the
+// connection's context.
+type Sessions interface {
+	// HeldSession returns the lock on a session of the entity at a path. A link that is
+	// named must be the one that holds it.
+	HeldSession(path, id, link string) (lock queue.SessionLock, ok bool)
+	// HeldSessions returns the locks on all sessions of the entity at a path.
+	HeldSessions(path string) []queue.SessionLock
+}
+
+// call is a request with what its operation needs.
+type call struct {
+	*azure.Call
+	broker  *broker.Broker
+	session queue.SessionLock // that the request is about, if the operation is fenced
+	// held are the sessions of the entity that the connection holds.
+	held []queue.SessionLock
+}
+
+// operation is one entry of the table of operations.
+type operation struct {
+	needs      access.Rights
+	run        func(ctx context.Context, k *call) (codec.Value, error)
+	fenced     fence
+	largeReply bool // it holds messages, states or rules
+}
+
+// fence says what of an operation is about sessions, which belong to the receiver that
+// holds them.
+type fence uint8
+
+const (
+	unfenced  fence = iota
+	bySession       // it acts on the session that it names, if it does
+	byToken         // it acts on messages, which may be in sessions
+)
+
+// operations are those of the service, by the name in the request.
+var operations = map[string]operation{
+	"com.microsoft:renew-lock":                 {access.Listen, renewLock, byToken, false},
+	"com.microsoft:update-disposition":         {access.Listen, updateDisposition, byToken, false},
+	"com.microsoft:peek-message":               {access.Listen, peekMessage, unfenced, true},
+	"com.microsoft:receive-by-sequence-number": {access.Listen, receiveBySequenceNumber, bySession, true},
+	"com.microsoft:batch-delete-messages":      {access.Listen, batchDeleteMessages, unfenced, false},
+	"com.microsoft:schedule-message":           {access.Send, scheduleMessage, unfenced, false},
+	"com.microsoft:cancel-scheduled-message":   {access.Send, cancelScheduledMessage, unfenced, false},
+	"com.microsoft:renew-session-lock":         {access.Listen, renewSessionLock, bySession, false},
+	"com.microsoft:get-session-state":          {access.Listen, sessionState, bySession, true},
+	"com.microsoft:set-session-state":          {access.Listen, setSessionState, bySession, false},
+	"com.microsoft:get-message-sessions":       {access.Listen, messageSessions, unfenced, true},
+	"com.microsoft:add-rule":                   {access.Listen, addRule, unfenced, false},
+	"com.microsoft:remove-rule":                {access.Listen, removeRule, unfenced, false},
+	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules, unfenced, true},
+}
+
+// Names returns the names of all operations.
+func Names() []string { return slices.Collect(maps.Keys(operations)) }
+
+// Operation returns the operation of that name, for a connection whose receivers hold
+// these sessions; false if there is none.
+func Operation(name string, b *broker.Broker, sessions Sessions) (azure.Operation, bool) {
+	op, ok := operations[name]
+	if !ok {
+		return azure.Operation{}, false
+	}
+	return azure.Operation{
+		Needs:      op.needs,
+		LargeReply: op.largeReply,
+		Begin: func(k *azure.Call) (azure.Run, error) {
+			sk := &call{Call: k, broker: b}
+			if err := op.fence(sk, sessions); err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context) (codec.Value, error) { return op.run(ctx, sk) }, nil
+		},
+	}, true
+}
+
+// propAssociatedLink names the receiver's link that a request is made for.
+const propAssociatedLink = "associated-link-name"
+
+// fence finds the sessions that the request is about, and refuses it if its sender does
+// not hold the one that it names.
+func (op *operation) fence(k *call, sessions Sessions) error {
+	switch id := k.Text("session-id"); {
+	case op.fenced == byToken:
+		k.held = sessions.HeldSessions(k.Entity())
+	case op.fenced == bySession && id != nil:
+		if err := limits.CheckText("session id", *id, limits.Name); err != nil {
+			return err
+		}
+		var ok bool
+		if k.session, ok = sessions.HeldSession(k.Entity(), *id, k.Property(propAssociatedLink)); !ok {
+			return broker.ErrSessionLockLost
+		}
+	}
+	return nil
+}
+
+// tokens returns lock tokens, which travel as UUIDs.
+func (k *call) tokens(name string) ([]queue.Token, error) {
+	vs, err := k.List(name)
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]queue.Token, len(vs))
+	for i, v := range vs {
+		id, ok := v.UUID()
+		if !ok {
+			return nil, azure.BadArgument(name, "an array of uuids")
+		}
+		tokens[i] = queue.TokenFrom(id)
+	}
+	return tokens, nil
+}
+
+// numbers returns sequence numbers.
+func (k *call) numbers(name string) ([]queue.SeqNo, error) {
+	vs, err := k.List(name)
+	if err != nil {
+		return nil, err
+	}
+	seqs := make([]queue.SeqNo, len(vs))
+	for i, v := range vs {
+		n, ok := wire.Integer(v)
+		if !ok || n < 0 {
+			return nil, azure.BadArgument(name, "an array of sequence numbers")
+		}
+		seqs[i] = queue.SeqNo(n)
+	}
+	return seqs, nil
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/azure"
+	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/limits"
+)
+
+// everySession is the time by which clients ask for all sessions with active
+// messages: the first instant after the last that .NET knows.
+const everySession = 253402300800000
+
+func renewSessionLock(ctx context.Context, k *call) (codec.Value, error) {
+	if _, err := k.MustText("session-id"); err != nil {
+		return codec.Value{}, err
+	}
+	until, err := k.broker.RenewSession(ctx, k.Entity(), k.session)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	return wire.Result("expiration", codec.Timestamp(until)), nil
+}
+
+// sessionState answers with the key in any case: clients look it up unasked.
+func sessionState(ctx context.Context, k *call) (codec.Value, error) {
+	if _, err := k.MustText("session-id"); err != nil {
+		return codec.Value{}, err
+	}
+	state, err := k.broker.SessionState(ctx, k.Entity(), k.session)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	value := codec.Value{}
+	if state != nil {
+		value = codec.Binary(state)
+	}
+	return wire.Result("session-state", value), nil
+}
+
+func setSessionState(ctx context.Context, k *call) (codec.Value, error) {
+	if _, err := k.MustText("session-id"); err != nil {
+		return codec.Value{}, err
+	}
+	v, _ := k.Body().Lookup("session-state")
+	state, ok := v.Bytes()
+	if !ok && !v.IsNull() {
+		return codec.Value{}, azure.BadArgument("session-state", "binary or null")
+	}
+	if len(state) == 0 {
+		state = nil // the Go SDK clears a state by an empty one
+	}
+	return wire.Done, k.broker.SetSessionState(ctx, k.Entity(), k.session, state)
+}
+
+func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
+	since, err := k.Time("last-updated-time")
+	if err != nil {
+		return codec.Value{}, err
+	}
+	skip, err := k.Count("skip", math.MaxInt32)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	top, err := k.Count("top", limits.PeekedMessages)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	if since.UnixMilli() >= everySession-1 {
+		since = time.Time{}
+	}
+	ids, err := k.broker.Sessions(ctx, k.Entity(), since, skip, top)
+	if err != nil {
+		return codec.Value{}, err
+	}
+	if len(ids) == 0 {
+		return codec.Value{}, endpoint.Errorf(condition.SessionNotFound, "session not found")
+	}
+	return wire.Result("skip", codec.Int(int32(skip+len(ids))),
+		"sessions-ids", codec.Raw(codec.AppendStringArray(nil, ids))), nil
+}
