@@ -14,16 +14,16 @@ import (
 // what the broker of today makes of it.
 var (
 	shardRecords = map[byte]string{
-		1: "body", 2: "queue", 3: "define", 4: "redefine", 5: "drop", 6: "published",
-		7: "snapshot begin", 8: "snapshot entity", 9: "snapshot queue", 10: "snapshot end", 11: "note",
+		1: "body", 2: "queue", 3: "create", 4: "update", 5: "drop", 6: "published",
+		7: "snapshot begin", 8: "snapshot entity", 9: "snapshot queue", 10: "snapshot end", 11: "measurements",
 	}
 	queueRecords = map[byte]string{
-		0x01: "enqueue", 0x02: "gone", 0x03: "failed", 0x04: "deferred", 0x05: "rewrite",
-		0x06: "activate", 0x07: "reclass", 0x08: "state", 0x09: "configure",
-		0x0a: "configure", 0x0b: "started", 0x0c: "arrived",
+		0x01: "enqueue", 0x02: "removed", 0x03: "failed", 0x04: "deferred", 0x05: "rewrite",
+		0x06: "activate", 0x07: "reclassify", 0x08: "state", 0x09: "configure",
+		0x0a: "configure", 0x0b: "started", 0x0c: "arrival", 0x0d: "reasons", 0x0e: "returned",
 		0x10: "snapshot", 0x11: "window", 0x12: "states", 0x13: "entries", 0x14: "end", 0x15: "snapshot",
 	}
-	queueParts = []string{"", " dead letters", " transfer dead letters"}
+	subQueues = []string{"", " dead letters", " transfer dead letters"}
 )
 
 // describe names a record and says what it is about.
@@ -41,11 +41,11 @@ func describe(payload []byte) (kind, about string) {
 		return kind, fmt.Sprintf("%d bytes", len(payload)-1)
 	case "queue":
 		return f.queue()
-	case "define":
+	case "create":
 		id := f.number()
 		f.skip(1) // flags
 		return kind, fmt.Sprintf("entity %d %q", id, f.text())
-	case "redefine", "drop", "note":
+	case "update", "drop", "measurements":
 		return kind, fmt.Sprintf("entity %d", f.number())
 	case "published":
 		return kind, fmt.Sprintf("entity %d: %d messages", f.number(), f.number())
@@ -85,12 +85,12 @@ func (f *fields) text() string {
 	return s
 }
 
-// queue names a queue record behind its slot.
+// queue names a queue record behind its queue id.
 func (f *fields) queue() (kind, about string) {
-	slot := f.number()
-	of := fmt.Sprintf("entity %d", slot/4)
-	if part := slot % 4; part < uint64(len(queueParts)) {
-		of += queueParts[part]
+	id := f.number()
+	of := fmt.Sprintf("entity %d", id/4)
+	if sub := id % 4; sub < uint64(len(subQueues)) {
+		of += subQueues[sub]
 	}
 	if len(f.rest) == 0 {
 		return "queue", of
@@ -105,7 +105,7 @@ func (f *fields) queue() (kind, about string) {
 		f.skip(8) // time
 		first, count := f.number(), f.number()
 		return kind, fmt.Sprintf("%s: %d from message %d on", of, count, first)
-	case "gone":
+	case "removed":
 		var seqs []uint64
 		for len(f.rest) > 0 && len(seqs) < 10 {
 			seqs = append(seqs, f.number())
@@ -113,7 +113,7 @@ func (f *fields) queue() (kind, about string) {
 		return kind, fmt.Sprintf("%s: %s%s", of, messages(seqs), more(f.rest))
 	case "failed":
 		return kind, fmt.Sprintf("%s: message %d, %d times", of, f.number(), f.number())
-	case "deferred", "rewrite", "reclass", "arrived":
+	case "deferred", "rewrite", "reclassify", "arrival":
 		return kind, fmt.Sprintf("%s: message %d", of, f.number())
 	case "state":
 		return kind, fmt.Sprintf("%s: session %q", of, f.text())

@@ -91,7 +91,7 @@ func TestJournalOfASoundStore(t *testing.T) {
 	}
 	out, _, _ = journalRun(t, dir, "dump", "--json")
 	wantText(t, "dump --json", strings.SplitAfter(out, "\n")[5],
-		`{"file":"0000000001.seg","position":66432,"shard":1,"epoch":1,"number":6,"bytes":5,"record":"gone","about":"entity 1: message 1, 2"}`+"\n")
+		`{"file":"0000000001.seg","position":66432,"shard":1,"epoch":1,"number":6,"bytes":5,"record":"removed","about":"entity 1: message 1, 2"}`+"\n")
 	out, _, code = journalRun(t, dir, "repair", "--drop-damaged")
 	wantText(t, "repair", out, "no damage, nothing dropped\n")
 	if code != 0 {
