@@ -69,7 +69,7 @@ func (f *applyFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	have, err := a.namespace(ctx)
+	have, err := namespace(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (f *applyFlags) run(ctx context.Context) error {
 		return fmt.Errorf("nothing was changed: these changes are not possible in place:\n%w\n  edit the file, or delete the conflicting entities and apply again", err)
 	}
 	if !f.dryRun {
-		if err := a.execute(ctx, plan); err != nil {
+		if err := execute(ctx, a, plan); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func definitions[D any](ctx context.Context, a *api, path string) ([]D, error) {
 }
 
 // namespace reads every definition there is.
-func (a *api) namespace(ctx context.Context) (apply.Namespace, error) {
+func namespace(ctx context.Context, a *api) (apply.Namespace, error) {
 	var n apply.Namespace
 	var err error
 	if n.Queues, err = definitions[entity.Queue](ctx, a, "/queues"); err != nil {
@@ -186,7 +186,7 @@ func (a *api) namespace(ctx context.Context) (apply.Namespace, error) {
 
 // execute takes the steps of a plan. It stops at the first that fails and says
 // which it was; applying the file again goes on from there.
-func (a *api) execute(ctx context.Context, plan apply.Plan) error {
+func execute(ctx context.Context, a *api, plan apply.Plan) error {
 	for _, s := range plan.Steps {
 		method := http.MethodPut
 		if s.Verb == apply.Delete {

@@ -25,10 +25,10 @@ type messageBox struct {
 	query url.Values // what every request says
 }
 
-// box returns the place that the user means by a name and the flags. The paths of a
+// boxOf returns the place that the user means by a name and the flags. The paths of a
 // queue's messages take the name of a topic as well: only the broker knows which it
 // is.
-func (s source) box(name string) (messageBox, error) {
+func boxOf(s source, name string) (messageBox, error) {
 	p, err := entity.ParsePath(s.of(name))
 	if err != nil {
 		return messageBox{}, usageError{err}

@@ -47,7 +47,7 @@ Filters are in the language of rules. The reason is a property like any other:
 // on runs an operation on the dead letters of the entity that is named first.
 func (d *deadLetters) on(do func(context.Context, *api, messageBox, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		in, err := source{subscription: d.subscription, dead: !d.transfer, transfer: d.transfer}.box(args[0])
+		in, err := boxOf(source{subscription: d.subscription, dead: !d.transfer, transfer: d.transfer}, args[0])
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func (f *exportFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := a.namespace(ctx)
+	n, err := namespace(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,18 +16,6 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal kills us the ordinary way
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
-
-// streams is where a command reads and writes.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2 // the command line makes no sense
-)
 
 // run finds the command, runs it, and returns the code to exit with.
 func run(ctx context.Context, args []string, s streams) int {
@@ -47,11 +34,3 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	return exitFailed
 }
-
-// usageError is a mistake on the command line.
-type usageError struct{ error }
-
-// ExitCode returns the code for mistakes on the command line.
-func (usageError) ExitCode() int { return exitUsage }
-
-func (e usageError) Unwrap() error { return e.error }

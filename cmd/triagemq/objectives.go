@@ -84,7 +84,7 @@ func (c measuredClass) name() string {
 }
 
 // measurements reads what was measured of one queue, or of all.
-func (a *api) measurements(ctx context.Context, args []string, from source) ([]measured, error) {
+func measurements(ctx context.Context, a *api, args []string, from source) ([]measured, error) {
 	if len(args) == 1 {
 		var m measured
 		err := a.do(ctx, http.MethodGet, path("objectives", from.of(args[0])), nil, &m)
@@ -113,7 +113,7 @@ func measuring(s streams, cmd *cobra.Command, show func(*target, []measured)) *c
 		if err != nil {
 			return err
 		}
-		all, err := a.measurements(cmd.Context(), args, from)
+		all, err := measurements(cmd.Context(), a, args, from)
 		if err != nil {
 			return err
 		}

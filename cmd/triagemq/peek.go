@@ -41,7 +41,7 @@ func (f *peekFlags) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	in, err := f.box(name)
+	in, err := boxOf(f.source, name)
 	if err != nil {
 		return err
 	}

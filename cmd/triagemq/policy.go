@@ -66,7 +66,7 @@ It is written in YAML or JSON; docs/guide/priorities.md names every field.`,
 }
 
 // about makes a command about the policy of one queue.
-func (t *target) about(cmd *cobra.Command, run func(ctx context.Context, a *api, address string, args []string) error) *cobra.Command {
+func about(t *target, cmd *cobra.Command, run func(ctx context.Context, a *api, address string, args []string) error) *cobra.Command {
 	var from source
 	cmd.Flags().StringVarP(&from.subscription, "subscription", "s", "", "`name` of the topic's subscription that is meant")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -80,18 +80,18 @@ func (t *target) about(cmd *cobra.Command, run func(ctx context.Context, a *api,
 }
 
 func policyGet(t *target) *cobra.Command {
-	return t.about(&cobra.Command{
+	return about(t, &cobra.Command{
 		Use: "get QUEUE", Short: "Show a policy and what follows from it", Args: exactly("QUEUE"),
 	}, func(ctx context.Context, a *api, address string, _ []string) error {
 		var p policyState
 		if err := a.do(ctx, http.MethodGet, path("policies", address), nil, &p); err != nil {
 			return err
 		}
-		return t.tellPolicy(p)
+		return tellPolicy(t, p)
 	})
 }
 
-func (t *target) tellPolicy(p policyState) error {
+func tellPolicy(t *target, p policyState) error {
 	if t.json {
 		return answerJSON(t.out, p)
 	}
@@ -122,14 +122,14 @@ func tellAdvice(w io.Writer, warnings, consequences []string) {
 }
 
 func policySet(t *target) *cobra.Command {
-	return t.about(&cobra.Command{
+	return about(t, &cobra.Command{
 		Use: "set QUEUE FILE", Short: "Change a policy and classify anew what waits",
 		Long: `Change the policy of a queue or subscription. It holds for the next message at once;
 what waits is classified anew, each message keeping its age. FILE may be - for the
 standard input.`,
 		Args: exactly("QUEUE", "FILE"),
 	}, func(ctx context.Context, a *api, address string, args []string) error {
-		f, err := t.readPolicy(args[1])
+		f, err := readPolicy(t, args[1])
 		if err != nil {
 			return err
 		}
@@ -137,12 +137,12 @@ standard input.`,
 		if err := a.do(ctx, http.MethodPut, path("policies", address), f.policy, &p); err != nil {
 			return err
 		}
-		return t.tellPolicy(p)
+		return tellPolicy(t, p)
 	})
 }
 
 func policyDelete(t *target) *cobra.Command {
-	return t.about(&cobra.Command{
+	return about(t, &cobra.Command{
 		Use: "delete QUEUE", Short: "Take a policy away", Args: exactly("QUEUE"),
 	}, func(ctx context.Context, a *api, address string, _ []string) error {
 		return a.do(ctx, http.MethodDelete, path("policies", address), nil, nil)
@@ -150,11 +150,11 @@ func policyDelete(t *target) *cobra.Command {
 }
 
 func policyDryRun(t *target) *cobra.Command {
-	return t.about(&cobra.Command{
+	return about(t, &cobra.Command{
 		Use: "dry-run QUEUE FILE", Short: "Say what a policy would make of the messages now waiting",
 		Args: exactly("QUEUE", "FILE"),
 	}, func(ctx context.Context, a *api, address string, args []string) error {
-		f, err := t.readPolicy(args[1])
+		f, err := readPolicy(t, args[1])
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func policyDryRun(t *target) *cobra.Command {
 }
 
 // readFile reads a file, or the standard input if it is called -.
-func (t *target) readFile(name string) ([]byte, error) {
+func readFile(t *target, name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(t.in)
 	}

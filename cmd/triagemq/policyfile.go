@@ -33,8 +33,8 @@ const (
 )
 
 // readPolicy reads a policy and reports every fault with its place.
-func (t *target) readPolicy(name string) (policyFile, error) {
-	text, err := t.readFile(name)
+func readPolicy(t *target, name string) (policyFile, error) {
+	text, err := readFile(t, name)
 	if err != nil {
 		return policyFile{}, err
 	}
@@ -119,14 +119,14 @@ func policyCheck(t *target) *cobra.Command {
 lines, and say in words what follows from it: who is served when, how long each class
 can be passed over, who is turned away first. No broker is needed.`,
 		Args: exactly("FILE"),
-		RunE: func(_ *cobra.Command, args []string) error { return t.checkPolicy(args[0], lock) },
+		RunE: func(_ *cobra.Command, args []string) error { return checkPolicy(t, args[0], lock) },
 	}
 	cmd.Flags().DurationVar(&lock, "lock", lock, "lock `duration` of the queue that is to have it")
 	return cmd
 }
 
-func (t *target) checkPolicy(name string, lock time.Duration) error {
-	text, err := t.readFile(name)
+func checkPolicy(t *target, name string, lock time.Duration) error {
+	text, err := readFile(t, name)
 	if err != nil {
 		return err
 	}
