@@ -39,7 +39,7 @@ const (
 func (t *target) api() (*api, error) {
 	at, err := load.ParseTarget(t.address())
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--connection-string: %s", strings.TrimPrefix(err.Error(), "load: "))}
+		return nil, usage(fmt.Errorf("--connection-string: %s", strings.TrimPrefix(err.Error(), "load: ")))
 	}
 	scheme := "http"
 	if at.TLS {

@@ -59,11 +59,11 @@ type applied struct {
 
 func (f *applyFlags) run(ctx context.Context) error {
 	if f.file == "" {
-		return usageError{errors.New("missing -f FILE (use -f - for standard input)")}
+		return usage(errors.New("missing -f FILE (use -f - for standard input)"))
 	}
 	cfg, err := f.load()
 	if err != nil {
-		return usageError{err}
+		return usage(err)
 	}
 	a, err := f.api()
 	if err != nil {

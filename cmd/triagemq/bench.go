@@ -81,7 +81,7 @@ func bench(ctx context.Context, f benchFlags, t *target) error {
 	cfg := f.Config
 	cfg.Mode = load.Mode(f.mode)
 	if err := cfg.Validate(); err != nil {
-		return usageError{err}
+		return usage(err)
 	}
 	if f.embedded {
 		own, stop, err := startOwn(ctx, f)
@@ -95,7 +95,7 @@ func bench(ctx context.Context, f benchFlags, t *target) error {
 	}
 	var err error
 	if cfg.Target, err = load.ParseTarget(t.address()); err != nil {
-		return usageError{err}
+		return usage(err)
 	}
 	if !f.quiet {
 		cfg.Progress = func(p load.Progress) {
@@ -110,7 +110,7 @@ func bench(ctx context.Context, f benchFlags, t *target) error {
 	report, err := load.Run(ctx, cfg)
 	if err := errors.Join(err, stopProfile()); err != nil {
 		if _, ok := errors.AsType[*load.BacklogError](err); ok {
-			return &advised{err, "if the queue is full, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update`, or lower --backlog or --size"}
+			return withAdvice(err, "if the queue is full, raise maxSizeInMegabytes or maxMessageCount with `triagemq queue update`, or lower --backlog or --size")
 		}
 		return advise(err)
 	}

@@ -14,7 +14,7 @@ import (
 func TestBenchOfItsOwnBroker(t *testing.T) {
 	var out, err bytes.Buffer
 	args := []string{"bench", "--embedded", "--data", t.TempDir(), "--count", "1000", "--backlog", "500", "--json", "-q"}
-	if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &err}); code != 0 {
+	if code := run(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: &err}); code != 0 {
 		t.Fatalf("code %d: %s", code, err.String())
 	}
 	var report load.Report
@@ -39,7 +39,7 @@ func TestBenchRefusesNonsense(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var out, err bytes.Buffer
-		code := run(t.Context(), tt.args, streams{strings.NewReader(""), &out, &err})
+		code := run(t.Context(), tt.args, streams{in: strings.NewReader(""), out: &out, err: &err})
 		if code != tt.code || !strings.Contains(err.String(), tt.text) {
 			t.Errorf("%v: code %d, %q, want %d and %q", tt.args, code, err.String(), tt.code, tt.text)
 		}

@@ -31,7 +31,7 @@ type messageBox struct {
 func boxOf(s source, name string) (messageBox, error) {
 	p, err := entity.ParsePath(s.of(name))
 	if err != nil {
-		return messageBox{}, usageError{err}
+		return messageBox{}, usage(err)
 	}
 	b := messageBox{name: p.String(), path: path("queues", p.Entity), dead: p.SubQueue != entity.MainQueue, query: url.Values{}}
 	if p.Subscription != "" {
@@ -92,7 +92,7 @@ const browseWindow = 500
 func (f *browseFlags) browse(ctx context.Context, a *api, in messageBox) iter.Seq2[shownMessage, error] {
 	return func(yield func(shownMessage, error) bool) {
 		if f.count < 0 || f.from < 0 {
-			yield(shownMessage{}, usageError{fmt.Errorf("--count and --from are not negative")})
+			yield(shownMessage{}, usage(fmt.Errorf("--count and --from are not negative")))
 			return
 		}
 		query := url.Values{}

@@ -39,7 +39,7 @@ type outcome struct {
 func (c cli) with(input string, args ...string) outcome {
 	c.t.Helper()
 	var out, err bytes.Buffer
-	code := run(c.t.Context(), args, streams{strings.NewReader(input), &out, &err})
+	code := run(c.t.Context(), args, streams{in: strings.NewReader(input), out: &out, err: &err})
 	blank := func(s string) string { return times.ReplaceAllString(s, "<a time, to the second>") }
 	return outcome{code, blank(out.String()), blank(err.String())}
 }

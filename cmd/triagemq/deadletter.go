@@ -79,7 +79,7 @@ func (d *deadLetters) show() *cobra.Command {
 		Use: "show QUEUE|TOPIC NUMBER", Short: "Show one dead letter, all of it", Args: exactly("QUEUE|TOPIC", "NUMBER"),
 		RunE: d.on(func(ctx context.Context, a *api, in messageBox, args []string) error {
 			if _, err := strconv.ParseUint(args[0], 10, 63); err != nil {
-				return usageError{fmt.Errorf("%q is not a sequence number", args[0])}
+				return usage(fmt.Errorf("%q is not a sequence number", args[0]))
 			}
 			var m shownMessage
 			if err := a.do(ctx, http.MethodGet, in.at("/"+args[0], nil), nil, &m); err != nil {
@@ -155,7 +155,7 @@ type redriven struct {
 
 func (d *deadLetters) moveAll(ctx context.Context, a *api, in messageBox, f *redriveFlags) error {
 	if f.rate < 0 || f.count < 0 || f.from < 0 {
-		return usageError{fmt.Errorf("--rate, --count and --from are not negative")}
+		return usage(fmt.Errorf("--rate, --count and --from are not negative"))
 	}
 	r := redriveRequest{To: f.to, Filter: f.filter, From: client.SeqNo(f.from)}
 	p, start := f.progress(d), time.Now()
@@ -236,7 +236,7 @@ type removed struct {
 // purgeAll removes what is chosen, in as many requests as the API wants.
 func (d *deadLetters) purgeAll(ctx context.Context, a *api, in messageBox, f *redriveFlags) error {
 	if f.count < 0 || f.from < 0 {
-		return usageError{fmt.Errorf("--count and --from are not negative")}
+		return usage(fmt.Errorf("--count and --from are not negative"))
 	}
 	query := url.Values{}
 	if f.filter != "" {

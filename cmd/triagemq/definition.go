@@ -69,7 +69,7 @@ func defined(cmd *cobra.Command, properties []property) (map[string]any, error) 
 		}
 		v, err := p.parse(flag.Value.String())
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--%s: %w", p.flag(), err)}
+			return nil, usage(fmt.Errorf("--%s: %w", p.flag(), err))
 		}
 		out[p.name] = v
 	}

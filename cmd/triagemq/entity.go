@@ -137,12 +137,12 @@ func (k *entityCommand) updateCommand() *cobra.Command {
 			}
 			for _, name := range unset {
 				if !slices.ContainsFunc(k.properties, func(p property) bool { return p.name == name }) {
-					return usageError{fmt.Errorf("--unset: %q is no property of a %s that can be changed", name, k.noun)}
+					return usage(fmt.Errorf("--unset: %q is no property of a %s that can be changed", name, k.noun))
 				}
 				patch[name] = nil
 			}
 			if len(patch) == 0 {
-				return usageError{fmt.Errorf("nothing to change; %s --help lists the properties", cmd.CommandPath())}
+				return usage(fmt.Errorf("nothing to change; %s --help lists the properties", cmd.CommandPath()))
 			}
 			return k.change(cmd.Context(), a, http.MethodPatch, k.one(args), patch, "Changed "+k.name(args))
 		}),

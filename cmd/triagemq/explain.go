@@ -27,7 +27,7 @@ peek shows the sequence numbers.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		number, err := strconv.ParseUint(args[1], 10, 64)
 		if err != nil {
-			return usageError{fmt.Errorf("%q is not a sequence number", args[1])}
+			return usage(fmt.Errorf("%q is not a sequence number", args[1]))
 		}
 		a, err := t.api()
 		if err != nil {

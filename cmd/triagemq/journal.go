@@ -228,7 +228,7 @@ type entryJSON struct {
 
 func (f *journalFlags) repair(out io.Writer) error {
 	if !f.dropDamaged {
-		return usageError{errors.New("repair removes damaged records; confirm with --drop-damaged")}
+		return usage(errors.New("repair removes damaged records; confirm with --drop-damaged"))
 	}
 	disk, err := f.open()
 	if err != nil {

@@ -56,7 +56,7 @@ func makeStore(t *testing.T) string {
 func journalRun(t *testing.T, dir string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(t.Context(), append([]string{"journal"}, append(args, "--data", dir)...), streams{strings.NewReader(""), &o, &e})
+	code = run(t.Context(), append([]string{"journal"}, append(args, "--data", dir)...), streams{in: strings.NewReader(""), out: &o, err: &e})
 	return strings.ReplaceAll(o.String(), dir, "DIR"), strings.ReplaceAll(e.String(), dir, "DIR"), code
 }
 

@@ -43,7 +43,7 @@ func storeFlags(cmd *cobra.Command) *store {
 
 func (st *store) open() (err error) {
 	if st.cfg, err = st.settings(os.LookupEnv); err != nil {
-		return usageError{err}
+		return usage(err)
 	}
 	return nil
 }
@@ -52,8 +52,8 @@ func (st *store) open() (err error) {
 func (st *store) keys() (access.Rules, error) {
 	rules, err := server.Keys(st.cfg.Data)
 	if errors.Is(err, server.ErrNoKeys) {
-		return nil, &advised{err,
-			"the first start of `triagemq serve` without --dev makes one; is it the right --data?"}
+		return nil, withAdvice(err,
+			"the first start of `triagemq serve` without --dev makes one; is it the right --data?")
 	}
 	return rules, err
 }

@@ -29,7 +29,7 @@ func command(t *testing.T, args ...string) string {
 func try(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(t.Context(), args, streams{strings.NewReader(""), &o, &e})
+	code = run(t.Context(), args, streams{in: strings.NewReader(""), out: &o, err: &e})
 	return code, o.String(), e.String()
 }
 

@@ -104,7 +104,7 @@ func measuring(s streams, cmd *cobra.Command, show func(*target, []measured)) *c
 	cmd.Flags().StringVarP(&from.subscription, "subscription", "s", "", "`name` of the topic's subscription that is meant")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usageError{fmt.Errorf("%s takes one QUEUE, or none for all", cmd.CommandPath())}
+			return usage(fmt.Errorf("%s takes one QUEUE, or none for all", cmd.CommandPath()))
 		}
 		return nil
 	}

@@ -40,7 +40,7 @@ func readPolicy(t *target, name string) (policyFile, error) {
 	}
 	f, err := parsePolicyFile(name, text)
 	if err != nil {
-		return f, usageError{err}
+		return f, usage(err)
 	}
 	return f, nil
 }
@@ -133,7 +133,7 @@ func checkPolicy(t *target, name string, lock time.Duration) error {
 	if isConfiguration(text) {
 		cfg, err := loadConfig(name)
 		if err != nil {
-			return usageError{err}
+			return usage(err)
 		}
 		server.PolicyAdvice(cfg, func(queue string, doubts, consequences []string) {
 			fmt.Fprintf(t.out, "%s:\n", queue)
@@ -143,7 +143,7 @@ func checkPolicy(t *target, name string, lock time.Duration) error {
 	}
 	f, err := parsePolicyFile(name, text)
 	if err != nil {
-		return usageError{err}
+		return usage(err)
 	}
 	p, err := policy.Parse(f.policy)
 	if err != nil {

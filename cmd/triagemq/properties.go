@@ -18,11 +18,11 @@ func parseProperties(pairs []string) (map[string]entity.Value, error) {
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, usageError{fmt.Errorf("--property %q is not name=value", pair)}
+			return nil, usage(fmt.Errorf("--property %q is not name=value", pair))
 		}
 		v, err := parseProperty(text)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--property %s: %w", name, err)}
+			return nil, usage(fmt.Errorf("--property %s: %w", name, err))
 		}
 		if out == nil {
 			out = map[string]entity.Value{}

@@ -108,13 +108,13 @@ var dispositions = map[string]func(context.Context, *client.Receiver, *client.Re
 func (f *receiveFlags) run(ctx context.Context, name string) error {
 	disposition, ok := dispositions[f.disposition]
 	if !ok {
-		return usageError{fmt.Errorf("--settle %q is none of complete, release, abandon, defer, dead-letter", f.disposition)}
+		return usage(fmt.Errorf("--settle %q is none of complete, release, abandon, defer, dead-letter", f.disposition))
 	}
 	if f.count < 0 || f.wait < 0 {
-		return usageError{fmt.Errorf("--count and --wait must not be negative")}
+		return usage(fmt.Errorf("--count and --wait must not be negative"))
 	}
 	if f.reason != "" && f.disposition != "dead-letter" {
-		return usageError{fmt.Errorf("--reason belongs to --settle dead-letter")}
+		return usage(fmt.Errorf("--reason belongs to --settle dead-letter"))
 	}
 	c, done, err := f.dial(ctx)
 	if err != nil {
@@ -207,7 +207,7 @@ func (f *receiveFlags) open(ctx context.Context, c *client.Client, address strin
 // sessionAdvice tells those who forgot it that an entity wants a session.
 func (f *receiveFlags) sessionAdvice(err error) error {
 	if errors.Is(err, client.ErrNotAllowed) {
-		return &advised{err, "if it requires sessions, name one with --session, or take any with --next-session"}
+		return withAdvice(err, "if it requires sessions, name one with --session, or take any with --next-session")
 	}
 	return advise(err)
 }

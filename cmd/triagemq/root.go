@@ -19,7 +19,7 @@ spoken over AMQP 1.0, so that Azure Service Bus SDKs work unmodified.`,
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	return group(root, commands(s)...)
 }
 

@@ -54,7 +54,7 @@ func (f ruleFlags) rule(name string) (entity.Rule, error) {
 		return rule, nil
 	}
 	if f.filter != "" {
-		return rule, usageError{fmt.Errorf("--filter cannot be combined with correlation matches; create two rules")}
+		return rule, usage(fmt.Errorf("--filter cannot be combined with correlation matches; create two rules"))
 	}
 	values, err := parseProperties(f.properties)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f ruleFlags) rule(name string) (entity.Rule, error) {
 	for _, pair := range f.correlation {
 		field, value, ok := strings.Cut(pair, "=")
 		if !ok || fields[field] == nil {
-			return rule, usageError{fmt.Errorf("--match %q is not field=value with a field of correlationId, messageId, to, replyTo, label, sessionId, replyToSessionId, contentType", pair)}
+			return rule, usage(fmt.Errorf("--match %q is not field=value with a field of correlationId, messageId, to, replyTo, label, sessionId, replyToSessionId, contentType", pair))
 		}
 		*fields[field] = value
 	}

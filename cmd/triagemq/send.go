@@ -127,11 +127,11 @@ func (f *sendFlags) run(ctx context.Context, to string) error {
 // due.
 func (f *sendFlags) complete(now time.Time) (at time.Time, err error) {
 	if f.count < 1 || f.batch < 0 {
-		return at, usageError{fmt.Errorf("--count and --batch are numbers from 1")}
+		return at, usage(fmt.Errorf("--count and --batch are numbers from 1"))
 	}
 	if _, ok := policy.ParseLevel(f.priority); !ok && f.priority != "" {
-		return at, usageError{fmt.Errorf("--priority: %q is neither a level from 0 to 255 nor critical, high, normal, low or background; "+
-			"for a name that a policy knows say --property Priority=NAME", f.priority)}
+		return at, usage(fmt.Errorf("--priority: %q is neither a level from 0 to 255 nor critical, high, normal, low or background; "+
+			"for a name that a policy knows say --property Priority=NAME", f.priority))
 	}
 	f.message.Priority = client.Priority(f.priority)
 	values, err := parseProperties(f.properties)
@@ -142,7 +142,7 @@ func (f *sendFlags) complete(now time.Time) (at time.Time, err error) {
 	if f.ttl != "" {
 		d, err := entity.ParseDuration(f.ttl)
 		if err != nil {
-			return at, usageError{fmt.Errorf("--ttl: %w", err)}
+			return at, usage(fmt.Errorf("--ttl: %w", err))
 		}
 		f.message.TTL = d.Std()
 	}
@@ -153,7 +153,7 @@ func (f *sendFlags) complete(now time.Time) (at time.Time, err error) {
 		return now.Add(d.Std()), nil
 	}
 	if at, err = time.Parse(time.RFC3339, f.schedule); err != nil {
-		return at, usageError{fmt.Errorf("--schedule %q is neither a time such as 2026-01-31T12:00:00Z nor a while such as 10m", f.schedule)}
+		return at, usage(fmt.Errorf("--schedule %q is neither a time such as 2026-01-31T12:00:00Z nor a while such as 10m", f.schedule))
 	}
 	return at, nil
 }

@@ -55,7 +55,7 @@ this machine alone. A container cannot tell who is on its machine: give --dev
 			cfg, err := f.settings(os.LookupEnv)
 			err = checkedProcess(cfg, err)
 			if err != nil {
-				return usageError{err}
+				return usage(err)
 			}
 			level := slog.LevelInfo
 			if f.verbose {

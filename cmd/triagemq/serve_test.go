@@ -74,7 +74,7 @@ func TestServeRefusesNonsense(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var out, err bytes.Buffer
-		code := run(t.Context(), tt.args, streams{strings.NewReader(""), &out, &err})
+		code := run(t.Context(), tt.args, streams{in: strings.NewReader(""), out: &out, err: &err})
 		if code != tt.code || !strings.Contains(err.String(), tt.text) {
 			t.Errorf("%v: code %d, %q, want %d and %q", tt.args, code, err.String(), tt.code, tt.text)
 		}
@@ -96,7 +96,7 @@ func TestServeStartsAndStops(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out := &stopOnWrite{stop: stop}
 	var err bytes.Buffer
-	code := run(ctx, []string{"serve", "--dev", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, streams{strings.NewReader(""), out, &err})
+	code := run(ctx, []string{"serve", "--dev", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, streams{in: strings.NewReader(""), out: out, err: &err})
 	if code != 0 || !strings.HasPrefix(out.String(), "TriageMQ is ready.") {
 		t.Errorf("code %d\n%s\n%s", code, out.String(), err.String())
 	}
@@ -122,7 +122,7 @@ func TestServeWarnsOfRemoteDevelopment(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	var out bytes.Buffer
 	err := &stopOnWarning{stop: stop}
-	code := run(ctx, []string{"serve", "--dev", "--allow-remote", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, streams{strings.NewReader(""), &out, err})
+	code := run(ctx, []string{"serve", "--dev", "--allow-remote", "--data", t.TempDir(), "--listen", "127.0.0.1:0"}, streams{in: strings.NewReader(""), out: &out, err: err})
 	if code != 0 || !strings.Contains(err.String(), "\x1b[31mWARNING: ") || !strings.Contains(out.String(), "Created a root key") {
 		t.Errorf("code %d\n%s\n%s", code, out.String(), err.String())
 	}

@@ -23,3 +23,6 @@ type usageError struct{ error }
 func (usageError) ExitCode() int { return exitUsage }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// usage marks err as a mistake on the command line.
+func usage(err error) error { return usageError{err} }

@@ -92,14 +92,14 @@ func advise(err error) error {
 		err = fmt.Errorf("the broker cannot be reached: %w", e.Err) // without the URL, which says little
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return &advised{err, "to trust the broker's CA, set SSL_CERT_FILE to its file; of a development broker that is tls/ca.pem in its data directory"}
+		return withAdvice(err, "to trust the broker's CA, set SSL_CERT_FILE to its file; of a development broker that is tls/ca.pem in its data directory")
 	}
 	for _, a := range advice {
 		if errors.Is(err, a.err) {
-			return &advised{err, a.text}
+			return withAdvice(err, a.text)
 		}
 	}
-	return &advised{err, ""}
+	return withAdvice(err, "")
 }
 
 // advised is an error with what to do about it, if that is known.
@@ -107,6 +107,9 @@ type advised struct {
 	error
 	text string
 }
+
+// withAdvice adds to an error what to do about it.
+func withAdvice(err error, text string) error { return &advised{err, text} }
 
 // Error is the error without the names of packages, and the advice below it.
 func (e *advised) Error() string {
@@ -130,7 +133,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(names) > 0 {
 			wanted = count(len(names), "argument") + " (" + strings.Join(names, " ") + ")"
 		}
-		return usageError{fmt.Errorf("%s takes %s; see %s --help", cmd.CommandPath(), wanted, cmd.CommandPath())}
+		return usage(fmt.Errorf("%s takes %s; see %s --help", cmd.CommandPath(), wanted, cmd.CommandPath()))
 	}
 }
 
@@ -146,7 +149,7 @@ func exclusive(cmd *cobra.Command, flags ...string) {
 			}
 		}
 		if len(given) > 1 {
-			return usageError{fmt.Errorf("%s do not go together", strings.Join(given, " and "))}
+			return usage(fmt.Errorf("%s do not go together", strings.Join(given, " and ")))
 		}
 		return run(cmd, args)
 	}
@@ -162,7 +165,7 @@ func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 			hint = "did you mean " + strings.Join(similar, " or ") + "?"
 		}
-		return usageError{fmt.Errorf("unknown command %q for %s; %s", args[0], cmd.CommandPath(), hint)}
+		return usage(fmt.Errorf("unknown command %q for %s; %s", args[0], cmd.CommandPath(), hint))
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -13,7 +13,7 @@ func TestVersion(t *testing.T) {
 	var texts []string
 	for _, args := range [][]string{{"version"}, {"--version"}} {
 		var out, err bytes.Buffer
-		if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &err}); code != 0 {
+		if code := run(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: &err}); code != 0 {
 			t.Fatalf("%v: code %d, %s", args, code, err.String())
 		}
 		texts = append(texts, out.String())
