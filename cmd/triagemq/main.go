@@ -9,28 +9,30 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/triagemq/triagemq/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills us the ordinary way
-	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 // run finds the command, runs it, and returns the code to exit with.
-func run(ctx context.Context, args []string, s streams) int {
+func run(ctx context.Context, args []string, s cli.Streams) int {
 	root := rootCommand(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(s.err, "triagemq:", err)
+	fmt.Fprintln(s.Err, "triagemq:", err)
 	if coded, ok := errors.AsType[interface {
 		error
 		ExitCode() int
 	}](err); ok {
 		return coded.ExitCode()
 	}
-	return exitFailed
+	return cli.ExitFailed
 }

@@ -12,7 +12,7 @@ import (
 
 func TestWithinIsPartOfTheOrder(t *testing.T) {
 	for text, want := range map[string]ordering.Within{
-		`{}`:                 ordering.Fifo,
+		`{}`:                     ordering.Fifo,
 		`{"levelOrder": "fifo"}`: ordering.Fifo,
 		`{"levelOrder": "lifo"}`: ordering.Lifo,
 		`{"levelOrder": "finishFirst", "fairKey": "run"}`: ordering.FinishFirst,
