@@ -57,7 +57,12 @@ var pkgRules = map[string]pkgRule{
 	"shard":   {may: []string{"machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		may:   []string{"broker/*", "shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		never: []string{"net", "os"},
+	},
+
+	"broker/catalog": {
+		may:   []string{"shard", "queue", "filter", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 

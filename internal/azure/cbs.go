@@ -107,7 +107,7 @@ func (c *Conn) checkAudience(path string) error {
 	if wire.IsManagement(path) {
 		path = wire.ManagedEntity(path)
 	}
-	if path == "" || path == wire.CBS || wire.IsTemporary(path) {
+	if path == "" || path == wire.CBS || wire.IsDynamicNode(path) {
 		return nil
 	}
 	_, _, err := c.find(path)

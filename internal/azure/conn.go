@@ -27,8 +27,8 @@ const connectionShare = 4
 // it has none a second after the attach.
 const SenderCredit = 1000
 
-// patience is how long Azure waits for a connection to put its first token.
-const patience = 20 * time.Second
+// authTimeout is how long Azure waits for a connection to put its first token.
+const authTimeout = 20 * time.Second
 
 // Conn is one connection. Everything in it belongs to the connection's context,
 // except what has a lock or says otherwise.
@@ -44,7 +44,7 @@ type Conn struct {
 	helper sync.WaitGroup // what Go runs
 
 	out  *outbox.Box
-	desk desk
+	pool requestPool
 
 	host    string // what the peer calls us
 	client  string // what it calls itself, once it has opened
@@ -121,7 +121,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 		parts:   make([]Links, len(s.personalities)),
 		watched: map[string]struct{}{},
 	}
-	c.peer.Patience = cmp.Or(peer.Patience, patience)
+	c.peer.AuthTimeout = cmp.Or(peer.AuthTimeout, authTimeout)
 	// What the connection has under way when it is told to stop is finished first.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.member = s.memory.Enter()
@@ -135,7 +135,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 			c.member.Release(f.charge)
 		}
 	})
-	c.desk.init(c)
+	c.pool.init(c)
 	c.grants.init(c)
 	return c
 }
@@ -236,13 +236,13 @@ func (c *Conn) attach(l *endpoint.Link) error {
 	case wire.IsManagement(addr):
 		return c.attachManagement(l)
 	case !sends && remote.Source != nil && remote.Source.Dynamic:
-		return c.attachTemporary(l)
-	case sends && wire.IsTemporary(addr):
-		return c.attachToTemporary(l)
+		return c.attachDynamicNode(l)
+	case sends && wire.IsDynamicNode(addr):
+		return c.attachToDynamicNode(l)
 	case sends && remote.Target != nil && remote.Target.Dynamic:
 		return endpoint.Errorf(endpoint.CondNotImplemented, "A temporary node is made by a dynamic source, not by a target.")
 	case sends && addr == "" && remote.Target != nil:
-		return c.attachRelay(l)
+		return c.attachAnonymousSender(l)
 	default:
 		path := wire.PathOf(addr)
 		return c.linksAt(path).Attach(l, path)

@@ -13,8 +13,8 @@
 //
 // What a connection makes the process hold is charged before it is taken: to the
 // account of its key, once it has one, and until then to that of all connections that
-// have proved nothing. The endpoint charges what belongs to the protocol; here are
-// requests, replies that wait for credit, messages in temporary nodes and tokens. A peer
+// have not authenticated. The endpoint charges what belongs to the protocol; here are
+// requests, replies that wait for credit, messages in dynamic nodes and tokens. A peer
 // whose account is full is refused. Messages that are not durable yet have an account
 // that all connections share; a peer for which there is none left is not read from.
 //
@@ -36,8 +36,8 @@
 // service.go and registry.go have the service and the list of its connections; conn.go
 // the state of one and how it finds the node of a link. personality.go is the seam.
 // login.go, cbs.go and grants.go say who the peer is and what it may do, watch.go what
-// happens when that changes. rpc.go has request and reply links, management.go runs
-// requests, arguments.go reads them. relay.go and temporary.go are the anonymous terminus
+// happens when that changes. rpc.go has request and reply links, requestpool.go runs
+// requests, arguments.go reads them. anonymoussender.go and dynamicnode.go are the anonymous terminus
 // and dynamic nodes. Package wire reads addresses and writes replies, package outbox
 // brings results from the broker's goroutines back, and package condition has the table
 // of errors.

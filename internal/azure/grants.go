@@ -36,7 +36,7 @@ type grants struct {
 	byAudience map[string]put
 	usesTokens bool // the peer has tried to put one
 
-	proved bool // the peer has a grant, or had one
+	authenticated bool // the peer has a grant, or had one
 	// deadline is until when a peer without a grant is waited for; zero while it
 	// has one.
 	deadline time.Time
@@ -56,20 +56,20 @@ func (g *grants) init(c *Conn) {
 	g.byAudience = map[string]put{}
 }
 
-// known notes that the peer proved something. The first time it reports so, and the
+// known notes that the peer has authenticated. The first time it reports so, and the
 // key with which it did.
 func (g *grants) known(key string) {
-	if g.proved {
+	if g.authenticated {
 		return
 	}
-	g.proved = true
+	g.authenticated = true
 	g.c.sending.Key = key // before there is a link that uses it
 	if !g.c.member.Prove(key) {
 		g.c.close(ErrNoMemory)
 	}
 	g.c.known()
-	if g.c.peer.Known != nil {
-		g.c.peer.Known()
+	if g.c.peer.OnAuthenticated != nil {
+		g.c.peer.OnAuthenticated()
 	}
 	g.c.connected()
 }
@@ -202,8 +202,8 @@ func (g *grants) requireSome(want access.Rights, path string) error {
 
 // expectToken starts the time in which the peer has to prove something.
 func (g *grants) expectToken() {
-	if !g.proved {
-		g.deadline = time.Now().Add(g.c.peer.Patience)
+	if !g.authenticated {
+		g.deadline = time.Now().Add(g.c.peer.AuthTimeout)
 		g.schedule()
 	}
 }
@@ -247,7 +247,7 @@ func (g *grants) expire() {
 		g.review()
 		return
 	}
-	if !g.proved {
+	if !g.authenticated {
 		g.c.close(endpoint.Errorf(endpoint.CondUnauthorizedAccess, "No token was put in time."))
 		return
 	}
@@ -278,10 +278,10 @@ func (g *grants) review() {
 			l.Detach(g.ended(l, err))
 		}
 	}
-	g.c.desk.review()
+	g.c.pool.review()
 	g.c.unwatch()
 	if g.deadline.IsZero() && !g.any() {
-		g.deadline = time.Now().Add(g.c.peer.Patience)
+		g.deadline = time.Now().Add(g.c.peer.AuthTimeout)
 	}
 	g.schedule()
 }

@@ -55,10 +55,10 @@ func (c *Conn) refused(rule string, err error) {
 	}
 }
 
-// connected writes to the log who the peer is, as soon as it has said so and has proved
-// something.
+// connected writes to the log who the peer is, as soon as it has opened and has
+// authenticated.
 func (c *Conn) connected() {
-	if c.opened && c.grants.proved {
+	if c.opened && c.grants.authenticated {
 		c.log.Debug("client connected", "key", c.sending.Key, "client", c.client)
 	}
 }

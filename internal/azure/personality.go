@@ -25,7 +25,7 @@ type Personality interface {
 
 	// ServesNamespace reports whether there are operations at the $management node of
 	// the namespace that say themselves which entity they are about; see
-	// Operation.Entity. Every peer that has proved something may attach there then.
+	// Operation.Entity. Every peer that has authenticated may attach there then.
 	ServesNamespace() bool
 
 	// Conditions are what peers are told about the personality's own errors.

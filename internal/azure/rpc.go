@@ -99,7 +99,7 @@ func (q *requests) answer(r *request, a reply) {
 	payload := a.Encode(r.message)
 	q.c.mem.Release(r.charge)
 	r.charge = 0
-	if wire.IsTemporary(r.message.ReplyTo()) {
+	if wire.IsDynamicNode(r.message.ReplyTo()) {
 		m, err := message.Parse(payload)
 		if err == nil {
 			// $cbs answers strangers too, who may not send there.

@@ -46,13 +46,13 @@ type Peer struct {
 	Certificate string
 	// CertificateEnds is when that certificate does.
 	CertificateEnds time.Time
-	// Known is called once, in the connection's context, when the peer has
-	// proved something; nil is fine. Until then a listener may think little of
-	// it.
-	Known func()
-	// Patience is how long a peer may take to prove anything after it opened
+	// OnAuthenticated is called once, in the connection's context, when the peer has
+	// authenticated; nil is fine. Until then a listener may close it in favour of
+	// others.
+	OnAuthenticated func()
+	// AuthTimeout is how long a peer may take to authenticate after it opened
 	// the connection; zero is a default.
-	Patience time.Duration
+	AuthTimeout time.Duration
 }
 
 // Serve speaks with the peer on ec until it leaves or ctx ends, and reports why.

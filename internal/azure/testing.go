@@ -12,7 +12,7 @@ import (
 // What tests of personalities need to see or do.
 
 // Held is what a service keeps for its connections.
-type Held struct{ Connections, TemporaryNodes, Watched int }
+type Held struct{ Connections, DynamicNodes, Watched int }
 
 // Held returns what the service keeps now; nothing when the last connection is gone.
 func (s *Service) Held() Held {
@@ -33,7 +33,7 @@ func (s *Service) Unserved(ctx context.Context, ec *endpoint.Conn) (c *Conn, fir
 // Try runs an operation on the entity at a path as if m were a request for it by
 // somebody who may, and returns the status of the reply.
 func (c *Conn) Try(ctx context.Context, op Operation, path string, m *message.Message) (status int32) {
-	k := &Call{ctx: ctx, request: &request{from: &requests{c: c}, message: m}, c: c, entity: path, op: op, account: c.desk.account()}
+	k := &Call{ctx: ctx, request: &request{from: &requests{c: c}, message: m}, c: c, entity: path, op: op, account: c.pool.account()}
 	k.body, _ = m.Value()
 	var err error
 	if k.run, err = op.Begin(k); err != nil {

@@ -120,12 +120,12 @@ func (c *Conn) unwatchAll() {
 
 // identify returns the ID of the entity at a path, which tells it from others that
 // have its name before or after it; zero for a path that is none's: the namespace,
-// $cbs, a temporary node. It may be called from any goroutine.
+// $cbs, a dynamic node. It may be called from any goroutine.
 func (c *Conn) identify(path string) (id uint64, err error) {
 	if wire.IsManagement(path) {
 		path = wire.ManagedEntity(path)
 	}
-	if path == "" || path == wire.CBS || wire.IsTemporary(path) {
+	if path == "" || path == wire.CBS || wire.IsDynamicNode(path) {
 		return 0, nil
 	}
 	_, id, err = c.find(path)

@@ -10,17 +10,12 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
-	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
 )
-
-// AlertsTopic is the topic on which the broker tells of objectives whose state
-// has changed. It comes into being with its first subscription.
-const AlertsTopic = "$alerts"
 
 // Alert tells that the state of an objective, of an expected rate, or of a queue that
 // may be saturated, has changed, or that messages could not be read.
@@ -61,15 +56,15 @@ func (b *Broker) OnAlert(fn func(Alert)) {
 }
 
 // raise hands over what has changed in a queue; nil is one that is gone. It never blocks.
-func (b *Broker) raise(n *node, changes []objective.Change) {
+func (b *Broker) raise(n *catalog.Entity, changes []objective.Change) {
 	if n == nil || len(changes) == 0 {
 		return
 	}
-	hook := n.def.Load().worth.policy.Alerts
+	hook := n.Definition().Classifier.Policy.Alerts
 	var as []Alert
 	for _, c := range changes {
 		as = append(as, Alert{
-			At: c.At.UTC(), Entity: n.path, Class: c.Name, Subject: c.Subject, From: c.From, To: c.To, Why: c.Why, Hook: hook,
+			At: c.At.UTC(), Entity: n.Path, Class: c.Name, Subject: c.Subject, From: c.From, To: c.To, Why: c.Why, Hook: hook,
 		})
 	}
 	b.alert(as...)
@@ -149,7 +144,7 @@ func (a Alert) Body() []byte {
 
 // publish sends an alert to those who have subscribed.
 func (b *Broker) publish(ctx context.Context, a Alert) {
-	topic := b.node(AlertsTopic)
+	topic := b.Entity(AlertsTopic)
 	if topic == nil {
 		return // nobody has
 	}
@@ -160,18 +155,9 @@ func (b *Broker) publish(ctx context.Context, a Alert) {
 	} {
 		d.Application = append(d.Application, message.Pair{Name: name, Value: codec.String(value)})
 	}
-	b.send(topic, []*message.Message{d.Message()}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
+	b.Catalog.Send(topic, []*message.Message{d.Message()}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) {
 		if err != nil && ctx.Err() == nil {
 			b.log.LogAttrs(ctx, slog.LevelWarn, "alert not published", slog.String("entity", a.Entity), slog.Any("err", err))
 		}
 	})
-}
-
-// provide makes the topics that are the broker's own as they are first needed. It
-// is called within change.
-func (b *Broker) provide(topic string) error {
-	if entity.Key(topic) != AlertsTopic || b.node(topic) != nil {
-		return nil
-	}
-	return b.createTopic(entity.Topic{Name: AlertsTopic}.WithDefaults())
 }

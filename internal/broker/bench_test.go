@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
@@ -28,11 +29,11 @@ func tenClasses(b *testing.B) *policy.Policy {
 
 // BenchmarkClassify is what ten rules add to the sending of a message.
 func BenchmarkClassify(b *testing.B) {
-	c := newClassifier(tenClasses(b))
+	c := catalog.NewClassifier(tenClasses(b))
 	m := msg(strings.Repeat("x", 256), "plan", "free", "kind", "order", "region", "us-west", "tenant", "acme")
 	b.ReportAllocs()
 	for b.Loop() {
-		if v := c.verdict(m); v.Class != 10 {
+		if v := c.Classify(m); v.Class != 10 {
 			b.Fatalf("class %d", v.Class)
 		}
 	}

@@ -67,8 +67,8 @@ func (b *Broker) tellDamages(ctx context.Context) {
 	for _, name := range names {
 		a := Alert{At: time.Now().UTC(), Entity: name, Subject: objective.OfDamage, From: objective.Met, To: objective.Missed,
 			Why: fmt.Sprintf("%d messages could not be read from the disk; they are among the dead letters", counts[name])}
-		if n := b.node(name); n != nil {
-			a.Hook = n.def.Load().worth.policy.Alerts
+		if n := b.Entity(name); n != nil {
+			a.Hook = n.Definition().Classifier.Policy.Alerts
 		}
 		b.alert(a)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -27,7 +28,7 @@ type Deferred struct {
 // dropped or dead-lettered now that it is asked for. What the caller cannot pass on it gives
 // back with Return.
 func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.SeqNo, o Deferred) ([]Delivery, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +40,11 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 			distinct = append(distinct, seq)
 		}
 	}
-	ds, err := shard.Do(ctx, n.shard, shard.LockDeferred{Queue: n.queue(part), Seqs: distinct, Session: o.Session})
+	ds, err := shard.Do(ctx, n.Shard, shard.LockDeferred{Queue: n.QueueID(part), Seqs: distinct, Session: o.Session})
 	switch {
 	case err != nil:
 		Return(ds) // it may have been run, though nobody waited
-		return nil, translate(err)
+		return nil, catalog.Translate(err)
 	case o.Mode == PeekLock:
 		return ds, nil
 	}

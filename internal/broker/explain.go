@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/filter"
-	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -70,12 +69,12 @@ type Ahead struct {
 // Explain says why the message with that number is where it is. It looks at every
 // message that waits, in steps, so it is for people, not for programs.
 func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Explanation, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return Explanation{}, err
 	}
-	def := n.def.Load()
-	found, err := shard.Do(ctx, n.shard, shard.Explain{Queue: n.queue(part), Seq: seq})
+	def := n.Definition()
+	found, err := shard.Do(ctx, n.Shard, shard.Explain{Queue: n.QueueID(part), Seq: seq})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -83,9 +82,9 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 	if err != nil {
 		return Explanation{}, err
 	}
-	x := Explanation{Entity: n.path, Seq: seq, At: found.At.UTC(), Consumers: found.Consumers}
-	x.stand(found.Position, def.worth.policy)
-	x.Why = why(m, found.Message, def.worth)
+	x := Explanation{Entity: n.Path, Seq: seq, At: found.At.UTC(), Consumers: found.Consumers}
+	x.stand(found.Position, def.Classifier.Policy)
+	x.Why = def.Classifier.Why(m, &found.Message.Delivery)
 	x.hold(found.Position, def)
 	x.estimate(found.Position, found.Rate)
 	return x, nil
@@ -116,18 +115,8 @@ func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	}
 }
 
-// why returns how the message came by its class and level. A policy that has
-// changed since, and has not been applied yet, shows as a difference.
-func why(m *message.Message, d Delivery, worth *classifier) string {
-	text := worth.policy.Why(&filter.Envelope{Message: m, IDs: newID})
-	if v := worth.verdict(m); queue.Level(v.Level) != d.Level || queue.Class(v.Class) != d.Class {
-		text += fmt.Sprintf("; it still has level %d of an earlier policy", d.Level)
-	}
-	return text
-}
-
 // hold says what keeps the message from being handed out, if anything does.
-func (x *Explanation) hold(pos queue.Position, def *definition) {
+func (x *Explanation) hold(pos queue.Position, def *catalog.Definition) {
 	switch pos.Held {
 	case queue.HeldByLock:
 		x.Held = "a consumer has it locked"
@@ -137,8 +126,8 @@ func (x *Explanation) hold(pos queue.Position, def *definition) {
 		x.Held = "it was deferred and comes only to who asks for its number"
 	case queue.HeldByPause:
 		x.Held = "receiving is paused"
-		if !def.queue.Status.CanReceive() {
-			x.Held = fmt.Sprintf("the entity is disabled (status %s)", def.queue.Status)
+		if !def.Properties.Status.CanReceive() {
+			x.Held = fmt.Sprintf("the entity is disabled (status %s)", def.Properties.Status)
 		}
 	case queue.HeldBySession:
 		x.Held = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)

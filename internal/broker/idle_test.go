@@ -178,7 +178,7 @@ func TestUseAtTheLastMomentKeepsAnEntity(t *testing.T) {
 		r.send("t", msg("m"))
 		r.receive("t/Subscriptions/s", 0, ReceiverOptions{})
 		for _, addr := range []string{"q", "t/Subscriptions/s"} {
-			r.expire(t.Context(), r.node(addr), time.Time{})
+			r.expire(t.Context(), r.Entity(addr), time.Time{})
 			if !r.exists(addr) {
 				t.Errorf("%s was deleted", addr)
 			}

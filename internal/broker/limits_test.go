@@ -16,7 +16,6 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
-	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -433,45 +432,15 @@ func TestPoliciesBeyondALimitAreRefused(t *testing.T) {
 			t.Errorf("%s of a new queue: %v, want %v", name, err, ErrInvalid)
 		}
 	}
-	def := *r.node("q").def.Load()
+	n := r.Entity("q")
+	def := *n.Definition()
 	q := *def.Queue
 	q.Policy = []byte(class(5000))
 	def.Queue = &q
-	if err := def.derive(nil, nil, policy.ParseStored); err != nil {
-		t.Errorf("a policy of an earlier version: %v, want nil", err)
-	}
-}
-
-func TestNumberOfEntitiesIsBounded(t *testing.T) {
-	b := &Broker{nodes: map[string]*node{}}
-	for i := range limits.Entities {
-		b.nodes[fmt.Sprint("q", i)] = &node{kind: KindQueue}
-		b.nodes[fmt.Sprint("s", i)] = &node{kind: KindSubscription, topic: &node{}}
-	}
-	if err := b.checkEntities(); !errors.Is(err, ErrQuota) {
-		t.Errorf("one queue more than there may be: %v, want %v", err, ErrQuota)
-	}
-	delete(b.nodes, "q0")
-	if err := b.checkEntities(); err != nil {
-		t.Errorf("one queue less: %v, want nil", err)
-	}
-}
-
-// Issue 10: a batch is refused if the rules of the topic take too long for it; a single
-// message is not.
-func TestStepsOfABatchAreBounded(t *testing.T) {
-	r := start(t)
-	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s", Rules: []entity.Rule{sql("r", "x LIKE '%y%' OR z LIKE 'a%'")}})
-	p := r.newPost([]*message.Message{msg("m", "x", "y")}, func([]queue.SeqNo, error) {})
-	r.route(r.node("t"), p, 0, r.Now(), &sendOptions{})
-	if p.out.steps == 0 {
-		t.Error("the steps of rules are not counted")
-	}
-	for source, want := range map[int]error{1: nil, 2: limits.ErrExceeded} {
-		f := fanOut{source: source, steps: limits.BatchSteps + 1}
-		if err := f.check(1); !errors.Is(err, want) {
-			t.Errorf("%d messages: %v, want %v", source, err, want)
-		}
+	r.store(n, def)
+	r = r.restart() // a policy of an earlier version stays
+	if got, err := r.Policy("q"); err != nil || len(got.Policy) < 5000 {
+		t.Errorf("a policy of an earlier version: %d bytes, %v", len(got.Policy), err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -19,18 +20,18 @@ import (
 // Settle decides about messages by token alone, whoever received them. Where there are
 // sessions it takes the lock of the session too, one of held: a token can be guessed.
 func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, o Outcome, held ...queue.SessionLock) error {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return err
 	}
-	if n.inSessions(part) {
-		_, err := shard.Do(ctx, n.shard, shard.CheckSessionLocks{Queue: n.queue(part), Tokens: tokens, Sessions: held})
+	if n.InSessions(part) {
+		_, err := shard.Do(ctx, n.Shard, shard.CheckSessionLocks{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
 		if err != nil {
 			return err
 		}
 	}
 	answer := make(chan error, 1)
-	settle(n, part, tokens, o, func(errs []error) { answer <- first(errs) })
+	n.Settle(part, tokens, o, func(errs []error) { answer <- first(errs) })
 	select {
 	case err := <-answer:
 		return err
@@ -56,30 +57,25 @@ func first(errs []error) error {
 	return err
 }
 
-// inSessions reports whether every message of the part belongs to a session.
-func (n *node) inSessions(part shard.Part) bool {
-	return part == shard.Main && n.def.Load().queue.RequiresSession
-}
-
 // Renew extends message locks and returns until when each holds. For held see Settle.
 func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, held ...queue.SessionLock) ([]time.Time, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return nil, err
 	}
-	until, err := shard.Do(ctx, n.shard, shard.Renew{Queue: n.queue(part), Tokens: tokens, Sessions: held})
-	return until, translate(err)
+	until, err := shard.Do(ctx, n.Shard, shard.Renew{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
+	return until, catalog.Translate(err)
 }
 
 // Peek shows messages in the order of their numbers, from the first that is not
 // below from, whatever their state.
 func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]Delivery, error) {
-	n, sub, err := b.find(addr) // a topic can be peeked: at what it holds back
+	n, sub, err := b.Find(addr) // a topic can be peeked: at what it holds back
 	if err != nil {
 		return nil, err
 	}
-	n.touch(b.clock.Now())
-	found, err := shard.Do(ctx, n.shard, shard.Peek{Queue: n.queue(shard.Part(sub)), From: from, Max: max, Session: session})
+	n.Touch(b.clock.Now())
+	found, err := shard.Do(ctx, n.Shard, shard.Peek{Queue: n.QueueID(shard.Part(sub)), From: from, Max: max, Session: session})
 	return found.Messages, err
 }
 
@@ -87,51 +83,51 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 // Receiver.SessionLock. Who has lost it does not speak for the session any more,
 // whoever has it now: ErrSessionLockLost.
 func (b *Broker) RenewSession(ctx context.Context, addr string, lock queue.SessionLock) (time.Time, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return time.Time{}, err
 	}
-	until, err := shard.Do(ctx, n.shard, shard.RenewSession{Queue: n.queue(part), Lock: lock})
-	return until, translate(err)
+	until, err := shard.Do(ctx, n.Shard, shard.RenewSession{Queue: n.QueueID(part), Lock: lock})
+	return until, catalog.Translate(err)
 }
 
 // SessionState returns the state that was set for the session of a lock, nil if none
 // was; ErrSessionLockLost.
 func (b *Broker) SessionState(ctx context.Context, addr string, lock queue.SessionLock) ([]byte, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return nil, err
 	}
-	return n.shard.SessionState(ctx, n.queue(part), lock)
+	return n.Shard.SessionState(ctx, n.QueueID(part), lock)
 }
 
 // SetSessionState sets the state of the session of a lock; nil clears it.
 // ErrSessionLockLost if the lock does not hold any more.
 func (b *Broker) SetSessionState(ctx context.Context, addr string, lock queue.SessionLock, state []byte) error {
-	if err := checkName("session id", lock.ID); err != nil {
+	if err := catalog.CheckName("session id", lock.ID); err != nil {
 		return err
 	}
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return err
 	}
-	if err := limits.CheckBytes("session state", len(state), int(n.def.Load().maxMessage())); err != nil {
-		return invalid(err)
+	if err := limits.CheckBytes("session state", len(state), int(n.Definition().MaxMessage())); err != nil {
+		return catalog.Invalid(err)
 	}
-	_, err = shard.Do(ctx, n.shard, shard.SetSessionState{Queue: n.queue(part), Lock: lock, State: state, Clear: state == nil})
-	return translate(err)
+	_, err = shard.Do(ctx, n.Shard, shard.SetSessionState{Queue: n.QueueID(part), Lock: lock, State: state, Clear: state == nil})
+	return catalog.Translate(err)
 }
 
 // Sessions lists the sessions that have messages or a state, or with since those
 // whose state changed after it.
 func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, skip, top int) ([]string, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := shard.Do(ctx, n.shard, shard.ListSessions{Queue: n.queue(part), Since: since})
+	ids, err := shard.Do(ctx, n.Shard, shard.ListSessions{Queue: n.QueueID(part), Since: since})
 	if err != nil {
-		return nil, translate(err)
+		return nil, catalog.Translate(err)
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids) // one that ended and began anew while they were listed
@@ -143,12 +139,12 @@ func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, ski
 // time, oldest first, and returns how many. Those that come while it is at work stay.
 // An error does not undo what was removed before.
 func (b *Broker) DeleteMessages(ctx context.Context, addr string, before time.Time, max int) (int, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return 0, err
 	}
-	gone, err := shard.Do(ctx, n.shard, shard.Purge{Queue: n.queue(part), Before: before, Max: max})
-	return gone, translate(err)
+	gone, err := shard.Do(ctx, n.Shard, shard.Purge{Queue: n.QueueID(part), Before: before, Max: max})
+	return gone, catalog.Translate(err)
 }
 
 // Purge removes all unlocked messages and returns how many.
@@ -159,7 +155,7 @@ func (b *Broker) Purge(ctx context.Context, addr string) (int, error) {
 // Remove removes single messages that are not locked.
 func (b *Broker) Remove(ctx context.Context, addr string, seqs []queue.SeqNo) error {
 	errs, err := b.removeMessages(ctx, addr, seqs)
-	return cmp.Or(err, translate(errors.Join(errs...)))
+	return cmp.Or(err, catalog.Translate(errors.Join(errs...)))
 }
 
 // RemoveUnlocked removes those of the messages that are there and not locked, and
@@ -184,31 +180,29 @@ func (b *Broker) RemoveUnlocked(ctx context.Context, addr string, seqs []queue.S
 // removeMessages removes single messages; errs is nil if all are gone now, else it has
 // an error or nil for each.
 func (b *Broker) removeMessages(ctx context.Context, addr string, seqs []queue.SeqNo) (errs []error, err error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return nil, err
 	}
-	errs, err = shard.Do(ctx, n.shard, shard.Remove{Queue: n.queue(part), Seqs: seqs})
-	return errs, translate(err)
+	errs, err = shard.Do(ctx, n.Shard, shard.Remove{Queue: n.QueueID(part), Seqs: seqs})
+	return errs, catalog.Translate(err)
 }
 
 // Runtime tells what an entity is like at the moment.
 func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
-	n, _, err := b.find(addr)
+	n, _, err := b.Find(addr)
 	if err != nil {
 		return Runtime{}, err
 	}
-	def := n.def.Load()
-	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated, UnknownPriorities: def.worth.unknown.Load()}
-	if at := n.accessed.Load(); at != 0 {
-		rt.AccessedAt = time.UnixMilli(at).UTC()
-	} else if n.kind == KindSubscription {
+	def := n.Definition()
+	rt := Runtime{CreatedAt: def.Created, UpdatedAt: def.Updated, UnknownPriorities: def.Classifier.Unknown.Load()}
+	if rt.AccessedAt = n.Accessed(); rt.AccessedAt.IsZero() && n.Kind == KindSubscription {
 		rt.AccessedAt = def.Created // as the service tells it; queues and topics have none yet
 	}
-	if n.kind == KindTopic {
-		rt.Subscriptions = len(b.subscriptions(n))
+	if n.Kind == KindTopic {
+		rt.Subscriptions = len(b.SubscriptionsOf(n))
 	}
-	found, err := shard.Do(ctx, n.shard, shard.Inspect{ID: n.id})
+	found, err := shard.Do(ctx, n.Shard, shard.Inspect{ID: n.ID})
 	rt.Receivers = found.Receivers
 	for part, c := range found.Counts {
 		rt.add(part, c)

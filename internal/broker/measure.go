@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -47,21 +48,9 @@ func (b *Broker) look(ctx context.Context, every time.Duration) {
 			continue // it has stopped, or does not answer before ctx ends
 		}
 		for _, x := range found {
-			b.raise(b.byID(s, x.ID), x.Changes)
+			b.raise(b.ByID(s, x.ID), x.Changes)
 		}
 	}
-}
-
-// byID returns an entity by its number, nil if it is gone.
-func (b *Broker) byID(s *shard.Shard, id shard.ID) *node {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for _, n := range b.nodes {
-		if n.shard == s && n.id == id {
-			return n
-		}
-	}
-	return nil
 }
 
 // Objectives is what was measured of a queue or subscription, and how what is
@@ -80,16 +69,16 @@ type Objectives struct {
 
 // Objectives returns what was measured of a queue or subscription.
 func (b *Broker) Objectives(ctx context.Context, addr string) (Objectives, error) {
-	n, err := b.ranked(addr)
+	n, err := b.PolicyEntity(addr)
 	if err != nil {
 		return Objectives{}, err
 	}
-	all := b.reports(ctx, []*node{n})
+	all := b.reports(ctx, []*catalog.Entity{n})
 	if len(all) == 0 {
 		if err := ctx.Err(); err != nil {
 			return Objectives{}, context.Cause(ctx)
 		}
-		return Objectives{}, fmt.Errorf("%w: %q", ErrNotFound, n.path)
+		return Objectives{}, fmt.Errorf("%w: %q", ErrNotFound, n.Path)
 	}
 	return all[0], nil
 }
@@ -97,9 +86,9 @@ func (b *Broker) Objectives(ctx context.Context, addr string) (Objectives, error
 // AllObjectives returns what was measured of all queues and subscriptions, by
 // path.
 func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
-	var ns []*node
-	for _, n := range b.sorted() {
-		if n.kind != KindTopic {
+	var ns []*catalog.Entity
+	for _, n := range b.Entities() {
+		if n.Kind != KindTopic {
 			ns = append(ns, n)
 		}
 	}
@@ -109,7 +98,7 @@ func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
 	}
 	all := make([]Objectives, 0, len(ns))
 	for _, n := range ns {
-		if o, ok := byPath[n.path]; ok {
+		if o, ok := byPath[n.Path]; ok {
 			all = append(all, o)
 		}
 	}
@@ -118,17 +107,17 @@ func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
 
 // reports returns what was measured of queues. One that is gone is left out, and so are
 // those of a shard that has stopped or does not answer before ctx ends.
-func (b *Broker) reports(ctx context.Context, ns []*node) []Objectives {
-	byShard := make(map[*shard.Shard][]*node)
+func (b *Broker) reports(ctx context.Context, ns []*catalog.Entity) []Objectives {
+	byShard := make(map[*shard.Shard][]*catalog.Entity)
 	for _, n := range ns {
-		byShard[n.shard] = append(byShard[n.shard], n)
+		byShard[n.Shard] = append(byShard[n.Shard], n)
 	}
 	var all []Objectives
 	for _, s := range b.shards {
-		o, byID := shard.Report{}, make(map[shard.ID]*node)
+		o, byID := shard.Report{}, make(map[shard.ID]*catalog.Entity)
 		for _, n := range byShard[s] {
-			o.IDs = append(o.IDs, n.id)
-			byID[n.id] = n
+			o.IDs = append(o.IDs, n.ID)
+			byID[n.ID] = n
 		}
 		if len(o.IDs) == 0 {
 			continue
@@ -141,7 +130,7 @@ func (b *Broker) reports(ctx context.Context, ns []*node) []Objectives {
 			n := byID[r.ID]
 			b.raise(n, r.Changes)
 			all = append(all, Objectives{
-				Entity: n.path, Discipline: r.Discipline, Revision: r.Revision, Locked: r.Locked, Consumers: r.Consumers,
+				Entity: n.Path, Discipline: r.Discipline, Revision: r.Revision, Locked: r.Locked, Consumers: r.Consumers,
 				Saturated: r.Saturated, Report: r.Report,
 			})
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -69,13 +70,13 @@ type transfer struct {
 
 // source is a queue that is moved from.
 type source struct {
-	n    *node
+	n    *catalog.Entity
 	part shard.Part
 }
 
 func (m *mover) start() {
 	// A shard that has stopped moves nothing.
-	_ = m.n.shard.Attach(shard.Attachment{ID: m.n.id, Part: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
+	_ = m.n.Shard.Attach(shard.Attachment{ID: m.n.ID, Part: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
 		if err != nil {
 			return
 		}
@@ -244,12 +245,12 @@ func (m *mover) endWait() {
 
 // release puts a message back in its place, uncounted.
 func (m *mover) release(t queue.Token) {
-	settle(m.n, m.part, []queue.Token{t}, Outcome{Verdict: Release}, func([]error) { m.next() })
+	m.n.Settle(m.part, []queue.Token{t}, Outcome{Verdict: Release}, func([]error) { m.next() })
 }
 
 // to returns the name of what the mover forwards to; empty is nothing.
 func (m *mover) to() string {
-	q := &m.n.def.Load().queue
+	q := &m.n.Definition().Properties
 	if m.part == shard.DeadLetter {
 		return q.ForwardDeadLetteredMessagesTo
 	}
@@ -257,16 +258,16 @@ func (m *mover) to() string {
 }
 
 // follows reports whether the mover may find its target changed by a change of n.
-func (m *mover) follows(n *node) bool {
-	if m.n == n || m.n == n.topic {
+func (m *mover) follows(n *catalog.Entity) bool {
+	if m.n == n || m.n == n.Topic {
 		return true
 	}
 	to := m.to()
 	if to == "" {
 		return false
 	}
-	target, err := m.ms.b.writable(to)
-	return err == nil && (target == n || target == n.topic)
+	target, err := m.ms.b.Writable(to)
+	return err == nil && (target == n || target == n.Topic)
 }
 
 // move takes one message to where it belongs. It may read the disk and evaluate
@@ -289,7 +290,7 @@ func (m *mover) move(t *transfer) {
 		m.setAside(d, msg, reasonForward, Text(t.failure))
 		return
 	}
-	if m.n.kind == KindTopic {
+	if m.n.Kind == KindTopic {
 		m.send(m.n, d, msg, d.Hops) // to publish what was held is no hop
 		return
 	}
@@ -299,13 +300,13 @@ func (m *mover) move(t *transfer) {
 		return
 	}
 	if m.part == shard.DeadLetter {
-		msg = sourced(msg, entity.Path{Entity: m.n.path}.String())
+		msg = sourced(msg, entity.Path{Entity: m.n.Path}.String())
 	}
 	if d.Hops >= maxHops {
 		m.setAside(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to))
 		return
 	}
-	target, err := m.ms.b.writable(to)
+	target, err := m.ms.b.Writable(to)
 	if err != nil {
 		m.failed(d, err)
 		return
@@ -315,20 +316,20 @@ func (m *mover) move(t *transfer) {
 
 // send stores the message at its target. In the same shard that and its removal
 // here are one group; otherwise it is removed when it is safe there.
-func (m *mover) send(target *node, d *Delivery, msg *message.Message, hops uint8) {
-	o := sendOptions{hops: hops, origin: m.origin(d), held: target == m.n}
-	moves := target.shard == m.n.shard
+func (m *mover) send(target *catalog.Entity, d *Delivery, msg *message.Message, hops uint8) {
+	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
+	moves := target.Shard == m.n.Shard
 	if moves {
-		o.settle = shard.Locked{ID: m.n.id, Part: m.part, Token: d.Token}
+		o.Settle = shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token}
 	}
-	m.ms.b.store(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
+	m.ms.b.Catalog.Send(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
 		switch {
 		case err != nil:
 			m.failed(d, err)
 		case moves:
 			m.moved()
 		default:
-			settle(m.n, m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.moved() })
+			m.n.Settle(m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.moved() })
 		}
 	})
 }
@@ -338,9 +339,9 @@ func (m *mover) send(target *node, d *Delivery, msg *message.Message, hops uint8
 // a topic held is numbered when that publishes it.
 func (m *mover) origin(d *Delivery) queue.SeqNo {
 	switch {
-	case m.n.kind == KindTopic && d.Hops == 0:
+	case m.n.Kind == KindTopic && d.Hops == 0:
 		return 0
-	case m.n.kind != KindTopic && m.part == shard.Main:
+	case m.n.Kind != KindTopic && m.part == shard.Main:
 		return cmp.Or(d.Origin, d.Seq)
 	}
 	return d.Origin
@@ -374,7 +375,7 @@ func (m *mover) final(err error) bool {
 
 // setAside moves a message that cannot be forwarded to the transfer dead letters.
 func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description string) {
-	dead, err := message.ParseStored(msg.Edit(reasons(reason, description)))
+	dead, err := message.ParseStored(msg.Edit(catalog.DeadLetterEdit(reason, description)))
 	if err != nil {
 		dead = msg
 	}
@@ -388,10 +389,10 @@ func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description 
 			m.refused(d.Token)
 		}
 	}
-	err = m.n.shard.Send(&shard.Send{
+	err = m.n.Shard.Send(&shard.Send{
 		Bodies: []*message.Message{dead},
-		Copies: []shard.Copy{{ID: m.n.id, Part: shard.TransferDeadLetter, Arrival: a}},
-		Settle: shard.Locked{ID: m.n.id, Part: m.part, Token: d.Token},
+		Copies: []shard.Copy{{ID: m.n.ID, Part: shard.TransferDeadLetter, Arrival: a}},
+		Settle: shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token},
 		Done:   done,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
@@ -46,14 +47,14 @@ func newMovers(b *Broker) *movers {
 }
 
 // watch starts and stops the movers of a node as its definition asks.
-func (ms *movers) watch(n *node) {
-	def := n.def.Load()
-	ms.set(source{n, shard.Main}, n.kind == KindTopic || def.queue.ForwardTo != "")
-	ms.set(source{n, shard.DeadLetter}, def.queue.ForwardDeadLetteredMessagesTo != "")
+func (ms *movers) watch(n *catalog.Entity) {
+	def := n.Definition()
+	ms.set(source{n, shard.Main}, n.Kind == KindTopic || def.Properties.ForwardTo != "")
+	ms.set(source{n, shard.DeadLetter}, def.Properties.ForwardDeadLetteredMessagesTo != "")
 }
 
 // unwatch stops the movers of a node that is gone.
-func (ms *movers) unwatch(n *node) {
+func (ms *movers) unwatch(n *catalog.Entity) {
 	ms.set(source{n, shard.Main}, false)
 	ms.set(source{n, shard.DeadLetter}, false)
 }
@@ -79,7 +80,7 @@ func (ms *movers) set(src source, wanted bool) {
 
 // changed has the movers that wait for n, or for a topic of which n is a
 // subscription, try again now.
-func (ms *movers) changed(n *node) {
+func (ms *movers) changed(n *catalog.Entity) {
 	ms.changes.Add(1) // first: who does not wait yet must not begin to
 	if ms.waiting.Load() == 0 {
 		return

@@ -13,7 +13,6 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // ranked makes a queue with a policy.
@@ -264,19 +263,14 @@ func TestRestartGoesOnClassifying(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
 	r.send("q", msg("p", "plan", "paid"))
-	n := r.node("q")
-	def := *n.def.Load()
-	def.setPolicy([]byte(paidFirst))
+	n := r.Entity("q")
+	def := *n.Definition()
+	q := *def.Queue
+	q.Policy, def.Queue = json.RawMessage(paidFirst), &q
 	def.PolicyRevision = 1 // and nothing classified by it
-	meta, err := def.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := shard.Finish(n.shard, shard.Configure{ID: n.id, Meta: meta}); err != nil {
-		t.Fatal(err)
-	}
+	r.store(n, def)
 	r = r.restart()
-	if err := r.reclasser.wait(t.Context(), r.node("q")); err != nil {
+	if err := r.reclasser.wait(t.Context(), r.Entity("q")); err != nil {
 		t.Fatal(err)
 	}
 	ds, err := r.Peek(t.Context(), "q", 0, 1, nil)

@@ -5,6 +5,7 @@ package broker
 import (
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -17,7 +18,7 @@ import (
 //   - A header priority of zero that means none is removed. The header is not part
 //     of what the sender signs [AMQP 3.2]: whoever passes a message on may change it.
 //   - A reply gets what its request was worth; see lend.
-func (b *Broker) prepare(n *node, o SenderOptions, batch []*message.Message) []*message.Message {
+func (b *Broker) prepare(n *catalog.Entity, o SenderOptions, batch []*message.Message) []*message.Message {
 	owned := false
 	for i, m := range batch {
 		fit := m
@@ -41,5 +42,5 @@ func withoutZero(m *message.Message) *message.Message {
 	if h := m.Header(); !h.PrioritySet || h.Priority != 0 {
 		return m
 	}
-	return edited(m, message.Edit{UnsetPriority: true})
+	return catalog.Edited(m, message.Edit{UnsetPriority: true})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -15,7 +16,7 @@ import (
 // Receiver takes messages from one queue or subscription, or from one of its
 // sessions.
 type Receiver struct {
-	n     *node
+	n     *catalog.Entity
 	part  shard.Part
 	c     *shard.Consumer
 	until time.Time // of the session lock when it was granted
@@ -25,33 +26,33 @@ type Receiver struct {
 // OpenReceiver attaches a receiver; it is given nothing before Allow. With
 // NextSession it waits for a session until ctx ends, which is ErrTimeout.
 func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOptions) (*Receiver, error) {
-	n, part, err := b.readable(addr)
+	n, part, err := b.Readable(addr)
 	if err != nil {
 		return nil, err
 	}
-	def := n.def.Load()
+	def := n.Definition()
 	inSession := o.Session != nil || o.NextSession
 	switch {
-	case !def.queue.Status.CanReceive():
-		return nil, fmt.Errorf("%w: %q hands out no messages", ErrDisabled, n.path)
-	case part == shard.Main && def.queue.ForwardTo != "":
-		return nil, fmt.Errorf("%w: %q forwards its messages to %q", ErrNotAllowed, n.path, def.queue.ForwardTo)
-	case part == shard.Main && def.queue.RequiresSession && !inSession:
+	case !def.Properties.Status.CanReceive():
+		return nil, fmt.Errorf("%w: %q hands out no messages", ErrDisabled, n.Path)
+	case part == shard.Main && def.Properties.ForwardTo != "":
+		return nil, fmt.Errorf("%w: %q forwards its messages to %q", ErrNotAllowed, n.Path, def.Properties.ForwardTo)
+	case part == shard.Main && def.Properties.RequiresSession && !inSession:
 		return nil, fmt.Errorf("%w: It is not possible for an entity that requires sessions to create a non-sessionful message receiver", ErrNotAllowed)
-	case inSession && (part != shard.Main || !def.queue.RequiresSession):
+	case inSession && (part != shard.Main || !def.Properties.RequiresSession):
 		return nil, fmt.Errorf("%w: It is not possible for an entity that does not require sessions to create a sessionful message receiver", ErrNotAllowed)
 	}
 	if o.Session != nil {
-		if err := checkName("session id", *o.Session); err != nil {
+		if err := catalog.CheckName("session id", *o.Session); err != nil {
 			return nil, err
 		}
 	}
-	want, err := o.want(def.worth.policy)
+	want, err := o.want(def.Classifier.Policy)
 	if err != nil {
 		return nil, err
 	}
 	r := &Receiver{n: n, part: part, want: want}
-	a := shard.Attachment{ID: n.id, Part: part, Sink: o.Sink, Want: want, Recall: o.Recall, Probing: o.probing}
+	a := shard.Attachment{ID: n.ID, Part: part, Sink: o.Sink, Want: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}
@@ -60,7 +61,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 
 func (r *Receiver) attach(a shard.Attachment) error {
 	answer := make(chan error, 1)
-	err := r.n.shard.Attach(a, func(c *shard.Consumer, err error) {
+	err := r.n.Shard.Attach(a, func(c *shard.Consumer, err error) {
 		r.c = c
 		answer <- err
 	})
@@ -74,7 +75,7 @@ func (r *Receiver) attach(a shard.Attachment) error {
 // then answers in any case, and a session that was granted just before is kept.
 func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptions) error {
 	answer := make(chan error, 1)
-	cancel, err := r.n.shard.Seek(a, o.Session, func(c *shard.Consumer, until time.Time, err error) {
+	cancel, err := r.n.Shard.Seek(a, o.Session, func(c *shard.Consumer, until time.Time, err error) {
 		r.c, r.until = c, until
 		answer <- err
 	})
@@ -88,7 +89,7 @@ func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptio
 		cancel()
 	}
 	if err := <-answer; errors.Is(err, shard.ErrGaveUp) {
-		return fmt.Errorf("%w: no session of %q became free", ErrTimeout, r.n.path)
+		return fmt.Errorf("%w: no session of %q became free", ErrTimeout, r.n.Path)
 	} else if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptio
 func (r *Receiver) Session() (id string, until time.Time) { return r.c.SessionLock().ID, r.until }
 
 // ID is that of the entity; see Address.
-func (r *Receiver) ID() uint64 { return uint64(r.n.id) }
+func (r *Receiver) ID() uint64 { return uint64(r.n.ID) }
 
 // SessionLock is the lock of the session it was granted; zero without one.
 func (r *Receiver) SessionLock() queue.SessionLock { return r.c.SessionLock() }
@@ -121,7 +122,7 @@ func (r *Receiver) Drain() { _ = r.c.Drain() }
 // not keep tokens; done gets nil if every token was good, else an error or nil for each. Without a done
 // nobody waits for it, and it may take a moment longer.
 func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []error)) {
-	settle(r.n, r.part, tokens, o, done)
+	r.n.Settle(r.part, tokens, o, done)
 }
 
 // Keep answers a Recall of the sink: these messages have been started, so others
@@ -134,45 +135,6 @@ func (r *Receiver) Recycle(ds []Delivery) { r.c.Recycle(ds) }
 
 // Close ends the receiver. Its message locks stay, a session goes back.
 func (r *Receiver) Close() {
-	r.n.touch(r.n.shard.Clock().Now()) // it was in use until now
+	r.n.Touch(r.n.Shard.Clock().Now()) // it was in use until now
 	_ = r.c.Detach()
-}
-
-func settle(n *node, part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
-	refuse := func(err error) {
-		if done == nil {
-			return // nobody waits: the locks run out
-		}
-		errs := make([]error, len(tokens))
-		for i := range errs {
-			errs[i] = err
-		}
-		done(errs)
-	}
-	if o.Properties != nil || o.Reason != "" || o.Description != "" {
-		if err := checkOutcome(len(tokens), &o); err != nil {
-			refuse(err)
-			return
-		}
-	}
-	x := new(struct {
-		shard.Settle
-		one [1]queue.Token // room for a single token
-	})
-	op := &x.Settle
-	*op = shard.Settle{
-		ID: n.id, Part: part, Tokens: append(x.one[:0], tokens...), Verdict: o.Verdict,
-		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
-	}
-	if done != nil {
-		op.Done = func(errs []error) {
-			for i, err := range errs {
-				errs[i] = translate(err)
-			}
-			done(errs)
-		}
-	}
-	if err := n.shard.Settle(op); err != nil {
-		refuse(err)
-	}
 }

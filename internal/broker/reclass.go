@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -28,16 +29,16 @@ type reclasser struct {
 	wake chan struct{} // capacity 1: look again
 
 	mu      sync.Mutex
-	waiting []*node                // guarded by mu; in the order they were added
-	callers map[*node][]chan error // guarded by mu; who waits for the end of it
+	waiting []*catalog.Entity                // guarded by mu; in the order they were added
+	callers map[*catalog.Entity][]chan error // guarded by mu; who waits for the end of it
 }
 
 func newReclasser(b *Broker) *reclasser {
-	return &reclasser{b: b, wake: make(chan struct{}, 1), callers: make(map[*node][]chan error)}
+	return &reclasser{b: b, wake: make(chan struct{}, 1), callers: make(map[*catalog.Entity][]chan error)}
 }
 
 // add has a queue classified anew.
-func (r *reclasser) add(n *node) {
+func (r *reclasser) add(n *catalog.Entity) {
 	r.mu.Lock()
 	r.waiting = append(r.waiting, n)
 	r.mu.Unlock()
@@ -48,10 +49,10 @@ func (r *reclasser) add(n *node) {
 }
 
 // wait returns when what waits in a queue is classified by its policy.
-func (r *reclasser) wait(ctx context.Context, n *node) error {
+func (r *reclasser) wait(ctx context.Context, n *catalog.Entity) error {
 	done := make(chan error, 1)
 	r.mu.Lock()
-	if def := n.def.Load(); def.Classified == def.PolicyRevision {
+	if def := n.Definition(); def.Classified == def.PolicyRevision {
 		r.mu.Unlock()
 		return nil
 	}
@@ -82,14 +83,14 @@ func (r *reclasser) run(ctx context.Context) {
 				continue // a newer policy is in line, with its callers
 			case err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound):
 				r.b.log.LogAttrs(ctx, slog.LevelError, "messages not classified by the new policy",
-					slog.String("entity", n.path), slog.Any("err", err))
+					slog.String("entity", n.Path), slog.Any("err", err))
 			}
 			r.answer(n, err)
 		}
 	}
 }
 
-func (r *reclasser) next() *node {
+func (r *reclasser) next() *catalog.Entity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) == 0 {
@@ -104,7 +105,7 @@ func (r *reclasser) next() *node {
 func (r *reclasser) stop() {
 	r.mu.Lock()
 	all := r.callers
-	r.callers = make(map[*node][]chan error)
+	r.callers = make(map[*catalog.Entity][]chan error)
 	r.mu.Unlock()
 	for _, callers := range all {
 		for _, c := range callers {
@@ -113,7 +114,7 @@ func (r *reclasser) stop() {
 	}
 }
 
-func (r *reclasser) answer(n *node, err error) {
+func (r *reclasser) answer(n *catalog.Entity, err error) {
 	r.mu.Lock()
 	callers := r.callers[n]
 	delete(r.callers, n)
@@ -124,14 +125,14 @@ func (r *reclasser) answer(n *node, err error) {
 }
 
 // reclassify brings everything in a queue in line with its policy.
-func (b *Broker) reclassify(ctx context.Context, n *node) error {
-	def := n.def.Load()
+func (b *Broker) reclassify(ctx context.Context, n *catalog.Entity) error {
+	def := n.Definition()
 	if def.Classified == def.PolicyRevision {
 		return nil
 	}
 	// Senders that had the old policy in hand may still bring messages. So what
 	// came since is looked at twice.
-	s := sorter{b: b, n: n, worth: def.worth}
+	s := sorter{b: b, n: n, classifier: def.Classifier}
 	mark, err := b.walk(ctx, n, 0, s.sort)
 	if err == nil {
 		_, err = b.walk(ctx, n, mark, s.sort)
@@ -141,26 +142,26 @@ func (b *Broker) reclassify(ctx context.Context, n *node) error {
 	}
 	if s.unread > 0 {
 		b.log.LogAttrs(ctx, slog.LevelError, "messages that cannot be read keep their level and are in no class",
-			slog.String("entity", n.path), slog.Int("count", s.unread), slog.Any("err", s.err))
+			slog.String("entity", n.Path), slog.Int("count", s.unread), slog.Any("err", s.err))
 	}
-	return b.classified(ctx, n, def.worth)
+	return b.MarkClassified(ctx, n, def.Classifier)
 }
 
-// judged is a message and what a policy thinks of it.
-type judged struct {
+// classifiedMessage is a message and the class that a policy gives it.
+type classifiedMessage struct {
 	was  queue.Delivery
 	next queue.Reclass
 }
 
-func (j judged) changes() bool {
+func (j classifiedMessage) changes() bool {
 	return j.was.Level != j.next.Level || j.was.Class != j.next.Class || j.was.Key != j.next.Key
 }
 
 // walk shows every message from a number on, in all states, to fn, by chunks. It
 // returns the number of the first that came after it had begun.
-func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func(context.Context, []Delivery) error) (mark queue.SeqNo, err error) {
+func (b *Broker) walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(context.Context, []Delivery) error) (mark queue.SeqNo, err error) {
 	for first := true; ; first = false {
-		found, err := shard.Do(ctx, n.shard, shard.Peek{Queue: n.queue(shard.Main), From: from, Max: reclassChunk, Chunk: true})
+		found, err := shard.Do(ctx, n.Shard, shard.Peek{Queue: n.QueueID(shard.Main), From: from, Max: reclassChunk, Chunk: true})
 		if err != nil {
 			return mark, err
 		}
@@ -179,23 +180,23 @@ func (b *Broker) walk(ctx context.Context, n *node, from queue.SeqNo, fn func(co
 	}
 }
 
-// judge says what a policy thinks of a stored message.
-func (c *classifier) judge(d *Delivery) (judged, error) {
+// evaluate classifies a stored message by a policy.
+func evaluate(c *catalog.Classifier, d *Delivery) (classifiedMessage, error) {
 	m, err := d.Message()
 	if err != nil {
-		return judged{}, err
+		return classifiedMessage{}, err
 	}
-	v := c.verdict(m)
-	return judged{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
+	v := c.Classify(m)
+	return classifiedMessage{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
 }
 
 // sorter classifies the messages of a queue by one policy.
 type sorter struct {
-	b      *Broker
-	n      *node
-	worth  *classifier
-	unread int   // messages that could not be read
-	err    error // of the first of them
+	b          *Broker
+	n          *catalog.Entity
+	classifier *catalog.Classifier
+	unread     int   // messages that could not be read
+	err        error // of the first of them
 }
 
 // sort classifies a chunk. Messages are read outside of the shard; one that is gone
@@ -203,9 +204,9 @@ type sorter struct {
 // hold up the others: it keeps its level, and leaves its class, which is a number in
 // a policy that no longer holds.
 func (s *sorter) sort(ctx context.Context, ds []Delivery) error {
-	var js []judged
+	var js []classifiedMessage
 	for i := range ds {
-		j, err := s.worth.judge(&ds[i])
+		j, err := evaluate(s.classifier, &ds[i])
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -218,7 +219,7 @@ func (s *sorter) sort(ctx context.Context, ds []Delivery) error {
 				}
 			}
 			was := ds[i].Delivery
-			j = judged{was, queue.Reclass{Level: was.Level, Key: was.Key}}
+			j = classifiedMessage{was, queue.Reclass{Level: was.Level, Key: was.Key}}
 		}
 		if j.changes() {
 			js = append(js, j)
@@ -227,32 +228,12 @@ func (s *sorter) sort(ctx context.Context, ds []Delivery) error {
 	if len(js) == 0 {
 		return nil
 	}
-	o := shard.Reclassify{ID: s.n.id, Revision: s.worth.policy.Revision}
+	o := shard.Reclassify{ID: s.n.ID, Revision: s.classifier.Policy.Revision}
 	for _, j := range js {
 		o.Changes = append(o.Changes, shard.Reclassified{Seq: j.was.Seq, To: j.next})
 	}
-	_, err := shard.Do(ctx, s.n.shard, o)
+	_, err := shard.Do(ctx, s.n.Shard, o)
 	return err
-}
-
-// classified writes down that a queue is in line with its policy.
-func (b *Broker) classified(ctx context.Context, n *node, worth *classifier) error {
-	return b.change(ctx, func() error {
-		def := *n.def.Load()
-		if def.worth != worth {
-			return shard.ErrSuperseded
-		}
-		def.Classified = def.PolicyRevision
-		meta, err := def.encode()
-		if err != nil {
-			return err
-		}
-		if _, err := shard.Finish(n.shard, shard.Configure{ID: n.id, Meta: meta}); err != nil {
-			return err
-		}
-		n.def.Store(&def)
-		return nil
-	})
 }
 
 // Shift is how many messages would change from one class and level to another.
@@ -285,22 +266,22 @@ type DryRun struct {
 // DryRun says what would become of the messages of a queue or subscription if it
 // had another policy, and changes nothing.
 func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, error) {
-	p, err := parsePolicy(raw)
+	p, err := catalog.ParsePolicy(raw)
 	if err != nil {
 		return DryRun{}, err
 	}
-	n, err := b.ranked(addr)
+	n, err := b.PolicyEntity(addr)
 	if err != nil {
 		return DryRun{}, err
 	}
-	def := n.def.Load()
-	old, next := def.worth.policy, newClassifier(p)
-	r := DryRun{Entity: n.path, Changes: policy.Diff(old, p)}
-	r.Warnings, r.Consequences = advice(def, p)
+	def := n.Definition()
+	old, next := def.Classifier.Policy, catalog.NewClassifier(p)
+	r := DryRun{Entity: n.Path, Changes: policy.Diff(old, p)}
+	r.Warnings, r.Consequences = def.Advice(p)
 	counts := make(map[[2]Place]int64)
 	_, err = b.walk(ctx, n, 0, func(ctx context.Context, ds []Delivery) error {
 		for i := range ds {
-			j, err := next.judge(&ds[i])
+			j, err := evaluate(next, &ds[i])
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
@@ -337,4 +318,22 @@ func shifts(counts map[[2]Place]int64) []Shift {
 			cmp.Compare(x.From.Class, y.From.Class), cmp.Compare(x.To.Class, y.To.Class))
 	})
 	return all
+}
+
+// SetPolicy gives a queue or subscription another policy; null takes it away. The
+// new one holds for the next message at once. What waits is classified anew and put
+// into its order, each message keeping its age; SetPolicy returns when that is done,
+// and if ctx ends before, it goes on.
+func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (PolicyState, error) {
+	n, err := b.ReplacePolicy(ctx, addr, raw)
+	if err != nil {
+		return PolicyState{}, err
+	}
+	if err := b.reclasser.wait(ctx, n); err != nil {
+		return PolicyState{}, err
+	}
+	if _, err := shard.Do(ctx, n.Shard, shard.AwaitOrder{ID: n.ID}); err != nil {
+		return PolicyState{}, err
+	}
+	return catalog.PolicyStateOf(n, n.Definition()), nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -53,7 +54,7 @@ type Redriven struct {
 // of records; between shards a crash may leave a message in both, never in none.
 // What moved before an error stays moved.
 func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven, error) {
-	n, sub, err := b.find(addr)
+	n, sub, err := b.Find(addr)
 	if err != nil {
 		return Redriven{}, err
 	}
@@ -61,10 +62,10 @@ func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven,
 	if part == shard.Main {
 		part = shard.DeadLetter
 	}
-	source := entity.Path{Entity: n.path, SubQueue: entity.SubQueue(part)}.String()
+	source := entity.Path{Entity: n.Path, SubQueue: entity.SubQueue(part)}.String()
 	d := redrive{Redrive: r, b: b, n: n, part: part}
 	if r.To != "" {
-		if d.target, err = b.writable(r.To); err != nil {
+		if d.target, err = b.Writable(r.To); err != nil {
 			return Redriven{}, err
 		}
 	}
@@ -82,7 +83,7 @@ func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven,
 			d.done.Next, d.done.Until = from, d.Until
 			return d.done, nil
 		}
-		if err := guarded(ctx); err != nil {
+		if err := catalog.Guarded(ctx); err != nil {
 			return d.done, err
 		}
 		ds, err := b.Peek(ctx, source, from, window, nil)
@@ -100,16 +101,16 @@ func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven,
 
 // last returns the highest number that a dead letter was ever given.
 func (r *redrive) last(ctx context.Context) (queue.SeqNo, error) {
-	return shard.Do(ctx, r.n.shard, shard.LastNumber{Queue: r.n.queue(r.part)})
+	return shard.Do(ctx, r.n.Shard, shard.LastNumber{Queue: r.n.QueueID(r.part)})
 }
 
 // redrive is a Redrive under way.
 type redrive struct {
 	Redrive
 	b      *Broker
-	n      *node
+	n      *catalog.Entity
 	part   shard.Part
-	target *node // nil is where they died
+	target *catalog.Entity // nil is where they died
 	done   Redriven
 }
 
@@ -133,7 +134,7 @@ func (r *redrive) move(ctx context.Context, ds []Delivery) error {
 		case err != nil:
 			r.done.Left++
 			r.b.log.LogAttrs(ctx, slog.LevelError, "dead letter cannot be read and stays",
-				slog.String("entity", r.n.path), slog.Uint64("seq", uint64(ds[i].Seq)), slog.Any("err", err))
+				slog.String("entity", r.n.Path), slog.Uint64("seq", uint64(ds[i].Seq)), slog.Any("err", err))
 		case ds[i].State == queue.Locked || ds[i].Damaged() || r.Match != nil && !r.Match(&ds[i], m):
 			r.done.Left++
 		default:
@@ -170,19 +171,19 @@ func (r *redrive) move(ctx context.Context, ds []Delivery) error {
 
 func (r *redrive) destination() string {
 	if r.target != nil {
-		return r.target.path
+		return r.target.Path
 	}
-	return r.n.path
+	return r.n.Path
 }
 
 // lock takes the messages, so that nobody else does while they move. One that
 // cannot be had stays without a token.
 func (r *redrive) lock(ctx context.Context, wanted []chosen) error {
-	o := shard.LockMessages{Queue: r.n.queue(r.part)}
+	o := shard.LockMessages{Queue: r.n.QueueID(r.part)}
 	for i := range wanted {
 		o.Seqs = append(o.Seqs, wanted[i].Seq)
 	}
-	tokens, err := shard.Do(ctx, r.n.shard, o)
+	tokens, err := shard.Do(ctx, r.n.Shard, o)
 	if err != nil {
 		return err
 	}
@@ -200,26 +201,26 @@ func (r *redrive) send(c *chosen, done func(error)) {
 			done(nil)
 			return
 		}
-		settle(r.n, r.part, token, Outcome{Verdict: Release}, func([]error) { done(err) })
+		r.n.Settle(r.part, token, Outcome{Verdict: Release}, func([]error) { done(err) })
 	}
 	m, err := message.ParseStored(c.msg.Edit(revived))
 	if err != nil {
 		finish(err)
 		return
 	}
-	here := shard.Locked{ID: r.n.id, Part: r.part, Token: c.Token}
+	here := shard.Locked{ID: r.n.ID, Part: r.part, Token: c.Token}
 	switch {
 	case r.target == nil:
 		r.back(c, m, here, finish)
-	case r.target.shard == r.n.shard:
-		r.b.send(r.target, []*message.Message{m}, here, 0, func(_ []queue.SeqNo, err error) { finish(err) })
+	case r.target.Shard == r.n.Shard:
+		r.b.Catalog.Send(r.target, []*message.Message{m}, catalog.SendOptions{Settle: here, Held: true}, func(_ []queue.SeqNo, err error) { finish(err) })
 	default:
-		r.b.send(r.target, []*message.Message{m}, shard.Locked{}, 0, func(_ []queue.SeqNo, err error) {
+		r.b.Catalog.Send(r.target, []*message.Message{m}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) {
 			if err != nil {
 				finish(err)
 				return
 			}
-			settle(r.n, r.part, token, Outcome{Verdict: Complete}, func(errs []error) { done(errors.Join(errs...)) })
+			r.n.Settle(r.part, token, Outcome{Verdict: Complete}, func(errs []error) { done(errors.Join(errs...)) })
 		})
 	}
 }
@@ -229,13 +230,13 @@ func (r *redrive) send(c *chosen, done func(error)) {
 // is worth: the class that it has as a dead letter is a number in the one under
 // which it died.
 func (r *redrive) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
-	a := r.n.def.Load().arrival(m, 0)
+	a := r.n.Definition().Arrival(m, 0)
 	a.Origin, a.MessageID, a.NotBefore, a.Since = c.Origin, "", time.Time{}, time.Time{}
-	err := r.n.shard.Send(&shard.Send{
+	err := r.n.Shard.Send(&shard.Send{
 		Bodies: []*message.Message{m},
-		Copies: []shard.Copy{{ID: r.n.id, Part: shard.Main, Arrival: a}},
+		Copies: []shard.Copy{{ID: r.n.ID, Part: shard.Main, Arrival: a}},
 		Settle: here,
-		Done:   func(_ []queue.SeqNo, err error) { done(translate(err)) },
+		Done:   func(_ []queue.SeqNo, err error) { done(catalog.Translate(err)) },
 	})
 	if err != nil {
 		done(err)

@@ -3,12 +3,12 @@
 package broker
 
 import (
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/policy"
 )
@@ -39,7 +39,7 @@ type requests struct {
 // requestKey is where replies go and a sum of the message-id and of the key that
 // answers: both can be long.
 type requestKey struct {
-	to *node
+	to *catalog.Entity
 	id uint64
 }
 
@@ -52,7 +52,7 @@ func newRequests() *requests {
 	return &requests{seed: maphash.MakeSeed(), all: make(map[requestKey]request)}
 }
 
-func (rs *requests) key(to *node, by, id string) requestKey {
+func (rs *requests) key(to *catalog.Entity, by, id string) requestKey {
 	var h maphash.Hash
 	h.SetSeed(rs.seed)
 	_, _ = h.WriteString(by) // never fails, nor do the others
@@ -61,7 +61,7 @@ func (rs *requests) key(to *node, by, id string) requestKey {
 	return requestKey{to, h.Sum64()}
 }
 
-func (rs *requests) put(to *node, by, id string, r request) {
+func (rs *requests) put(to *catalog.Entity, by, id string, r request) {
 	k := rs.key(to, by, id)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -78,7 +78,7 @@ func (rs *requests) put(to *node, by, id string, r request) {
 	rs.all[k] = r
 }
 
-func (rs *requests) find(to *node, by, id string) (request, bool) {
+func (rs *requests) find(to *catalog.Entity, by, id string) (request, bool) {
 	k := rs.key(to, by, id)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -94,22 +94,22 @@ func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 		return
 	}
 	id := m.MessageIDString()
-	to, err := b.writable(replyTo)
+	to, err := b.Writable(replyTo)
 	if err != nil || id == "" {
 		return // a temporary node, a foreign broker, or nothing at all
 	}
-	from, _, err := b.readable(addr)
+	from, _, err := b.Readable(addr)
 	if err != nil {
 		return
 	}
 	r := request{lent: message.Inherited{
 		Level: uint8(d.Level), Since: d.EnqueuedAt,
-		Class: from.def.Load().worth.policy.ClassName(uint8(d.Class)),
+		Class: from.Definition().Classifier.Policy.ClassName(uint8(d.Class)),
 	}}
 	if !d.Since.IsZero() {
 		r.lent.Since = d.Since // it is a reply itself
 	}
-	if lifetime(m) > 0 {
+	if catalog.Lifetime(m) > 0 {
 		r.until = d.ExpiresAt
 	}
 	b.requests.put(to, by, id, r)
@@ -117,14 +117,14 @@ func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 
 // lend gives a message from outside, if it is a reply, what its request was worth,
 // and takes away what its sender has lent himself.
-func (b *Broker) lend(n *node, by string, m *message.Message) *message.Message {
+func (b *Broker) lend(n *catalog.Entity, by string, m *message.Message) *message.Message {
 	fit := m
 	if m.HasInherited() {
-		fit = edited(fit, message.Edit{Annotations: message.StripInherited()})
+		fit = catalog.Edited(fit, message.Edit{Annotations: message.StripInherited()})
 	}
 	if q, ok := b.answered(n, by, m); ok {
 		// What its sender may send is not refused for our additions.
-		if lent := edited(fit, q.edit(m, b.clock.Now())); int64(lent.Size()) <= n.def.Load().maxMessage() {
+		if lent := catalog.Edited(fit, q.edit(m, b.clock.Now())); int64(lent.Size()) <= n.Definition().MaxMessage() {
 			fit = lent
 		}
 	}
@@ -133,7 +133,7 @@ func (b *Broker) lend(n *node, by string, m *message.Message) *message.Message {
 
 // answered returns the request that a message answers, if it is to be worth as
 // much: that is, if it asks for no priority of its own.
-func (b *Broker) answered(n *node, by string, m *message.Message) (request, bool) {
+func (b *Broker) answered(n *catalog.Entity, by string, m *message.Message) (request, bool) {
 	if !b.requests.known.Load() {
 		return request{}, false
 	}
@@ -151,18 +151,8 @@ func (b *Broker) answered(n *node, by string, m *message.Message) (request, bool
 // have, unless its sender says how long.
 func (q *request) edit(m *message.Message, now time.Time) message.Edit {
 	e := message.Edit{Annotations: q.lent.Changes()}
-	if !q.until.IsZero() && lifetime(m) == 0 {
+	if !q.until.IsZero() && catalog.Lifetime(m) == 0 {
 		e.SetTTL, e.TTL = true, max(q.until.Sub(now), time.Millisecond)
 	}
 	return e
-}
-
-// edited returns a changed copy of a message.
-func edited(m *message.Message, e message.Edit) *message.Message {
-	out, err := message.ParseStored(m.Edit(e))
-	if err != nil {
-		// An edit of a message that parsed parses: see FuzzEdit of package message.
-		panic(fmt.Sprintf("broker: edited message: %v", err))
-	}
-	return out
 }

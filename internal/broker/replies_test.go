@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -257,7 +258,7 @@ func TestReplyThroughATopic(t *testing.T) {
 }
 
 func TestRequestsAreForgotten(t *testing.T) {
-	rs, n := newRequests(), new(node)
+	rs, n := newRequests(), new(catalog.Entity)
 	for i := range maxRequests + 2 {
 		rs.put(n, "key", fmt.Sprint(i), request{until: time.Unix(int64(i), 0)})
 		rs.put(n, "key", fmt.Sprint(i), request{until: time.Unix(int64(i), 0)}) // handed out again
@@ -270,7 +271,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 	if len(rs.all) != maxRequests || len(rs.oldest) != maxRequests {
 		t.Errorf("%d requests and %d keys are kept, want %d", len(rs.all), len(rs.oldest), maxRequests)
 	}
-	if _, ok := rs.find(new(node), "key", "2"); ok {
+	if _, ok := rs.find(new(catalog.Entity), "key", "2"); ok {
 		t.Error("found at another queue")
 	}
 	if _, ok := rs.find(n, "another", "2"); ok {

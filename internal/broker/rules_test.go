@@ -3,16 +3,13 @@
 package broker
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/filter"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -148,59 +145,5 @@ func TestDeadLettersOfOneReasonShareTheirBody(t *testing.T) {
 	}
 	if len(bodies) != 1 {
 		t.Errorf("%d bodies for %d dead letters, want one", len(bodies), len(subs))
-	}
-}
-
-// A change of one rule does not read the others again: with two thousand of them, each
-// change took the processor for a tenth of a second, at the request of a Listen key.
-func TestRulesThatStayAreNotCompiledAgain(t *testing.T) {
-	r := start(t)
-	r.topic(entity.Topic{Name: "t"},
-		entity.Subscription{Name: "s", Rules: []entity.Rule{sql("a", "x = 1"), sql("b", "x = 2"), sql("c", "x = 3")}},
-		entity.Subscription{Name: "other", Rules: []entity.Rule{sql("a", "x = 4")}})
-	compiled := func() map[string]filter.Filter {
-		all := map[string]filter.Filter{}
-		rt := r.node("t").routes.Load()
-		for _, ro := range rt.rules {
-			all[rt.subs[ro.sub].path+" "+ro.name] = ro.filter
-		}
-		return all
-	}
-	before := compiled()
-	check := func(what string, changed ...string) {
-		t.Helper()
-		now := compiled()
-		for name, f := range now {
-			if was, ok := before[name]; ok && (was != f) != slices.Contains(changed, name) {
-				t.Errorf("%s: %s was compiled again: %v", what, name, was != f)
-			}
-		}
-		before = now
-	}
-	const s = "t/Subscriptions/s "
-	if _, err := r.CreateRule(t.Context(), "t", "s", sql("d", "x = 5")); err != nil {
-		t.Fatal(err)
-	}
-	check("create")
-	if _, err := r.UpdateRule(t.Context(), "t", "s", sql("b", "x = 6")); err != nil {
-		t.Fatal(err)
-	}
-	check("update", s+"b")
-	if err := r.DeleteRule(t.Context(), "t", "s", "a"); err != nil {
-		t.Fatal(err)
-	}
-	check("delete")
-	if len(before) != 4 {
-		t.Errorf("there are %d rules", len(before))
-	}
-	if err := r.DeleteRule(t.Context(), "t", "s", "c"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.CreateRule(t.Context(), "t", "s", sql("a", "x = 7")); err != nil {
-		t.Fatal(err)
-	}
-	check("delete and create")
-	if _, err := r.CreateRule(t.Context(), "t", "s", sql("bad", "x = ")); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a rule that makes no sense: %v", err)
 	}
 }

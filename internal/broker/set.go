@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -73,7 +74,7 @@ type setEvent struct {
 type setSource struct {
 	set   *Set
 	index int
-	n     *node
+	n     *catalog.Entity
 	part  shard.Part
 	rec   *Receiver
 	seen  uint64 // owned by the set's goroutine; deliveries it has had
@@ -154,10 +155,10 @@ func (s *Set) drained() bool {
 }
 
 // Source returns the path of the queue with that place in the set.
-func (s *Set) Source(i int) string { return s.sources[i].n.path }
+func (s *Set) Source(i int) string { return s.sources[i].n.Path }
 
 // ID is that of the queue with that place in the set; see Address.
-func (s *Set) ID(i int) uint64 { return uint64(s.sources[i].n.id) }
+func (s *Set) ID(i int) uint64 { return uint64(s.sources[i].n.ID) }
 
 // Settle decides about a message of one of the set's queues.
 func (s *Set) Settle(source int, tokens []queue.Token, o Outcome, done func([]error)) {
@@ -325,7 +326,7 @@ func (s *Set) ranked(ctx context.Context) []*setSource {
 	for i, src := range s.sources {
 		best[i] = -1
 		// A source that cannot be asked ranks last and says why when probed.
-		next, err := shard.Do(ctx, src.n.shard, shard.NextLevel{Queue: src.n.queue(src.part), Want: src.rec.want})
+		next, err := shard.Do(ctx, src.n.Shard, shard.NextLevel{Queue: src.n.QueueID(src.part), Want: src.rec.want})
 		if err == nil && next.Found {
 			best[i] = int(next.Level)
 		}

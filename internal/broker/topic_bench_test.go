@@ -188,26 +188,3 @@ func filterNames() []string {
 	}
 	return names
 }
-
-// BenchmarkRoute is what routing one message takes on its own.
-func BenchmarkRoute(b *testing.B) {
-	br := benchBroker(b, vfs.NewMem())
-	m, now := benchMessage(), time.Now()
-	for _, f := range benchFilters {
-		b.Run(f.name, func(b *testing.B) {
-			topic, err := br.kind(f.name, KindTopic)
-			if err != nil {
-				b.Fatal(err)
-			}
-			send := post{Send: shard.Send{Bodies: []*message.Message{m}}}
-			b.ReportAllocs()
-			for b.Loop() {
-				send.Copies = send.Copies[:0]
-				br.route(topic, &send, 0, now, &sendOptions{})
-				if len(send.Copies) != 1 {
-					b.Fatalf("%d copies, want one", len(send.Copies))
-				}
-			}
-		})
-	}
-}

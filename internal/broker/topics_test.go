@@ -71,20 +71,6 @@ func TestDeletedSubscriptionTakesNothingFromTheOthers(t *testing.T) {
 	}
 }
 
-// B2: a publisher that chose the subscriptions just before one of them was deleted.
-func TestSubscriptionDeletedBetweenRoutingAndStoring(t *testing.T) {
-	r := start(t)
-	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "goes"}, entity.Subscription{Name: "stays"})
-	topic := r.node("t")
-	chosen := topic.routes.Load()
-	if err := r.DeleteSubscription(t.Context(), "t", "goes"); err != nil {
-		t.Fatal(err)
-	}
-	topic.routes.Store(chosen)
-	r.send("t", msg("a"), msg("b"))
-	wantBodies(t, "the other subscription", r.take("t/Subscriptions/stays"), "a", "b")
-}
-
 // B2: a topic that is gone accepts nothing, also from who has opened it before, and
 // also if nothing would be stored.
 func TestDeletedTopicAcceptsNothing(t *testing.T) {
@@ -109,12 +95,12 @@ func TestDeletedTopicAcceptsNothing(t *testing.T) {
 // strand puts messages among the dead letters of an entity.
 func (r *rig) strand(path string, part shard.Part, bodies ...string) {
 	r.t.Helper()
-	n := r.node(path)
+	n := r.Entity(path)
 	for _, b := range bodies {
 		done := make(chan error, 1)
-		err := n.shard.Send(&shard.Send{
+		err := n.Shard.Send(&shard.Send{
 			Bodies: []*message.Message{msg(b)},
-			Copies: []shard.Copy{{ID: n.id, Part: part, Arrival: queue.Arrival{Level: queue.DefaultLevel}}},
+			Copies: []shard.Copy{{ID: n.ID, Part: part, Arrival: queue.Arrival{Level: queue.DefaultLevel}}},
 			Done:   func(_ []queue.SeqNo, err error) { done <- err },
 		})
 		if err == nil {

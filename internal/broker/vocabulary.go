@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -23,28 +22,6 @@ const (
 	// ReceiveAndDelete hands a message out for good.
 	ReceiveAndDelete
 )
-
-// Verdict is what a consumer decides about a message.
-type Verdict = shard.Verdict
-
-// The verdicts.
-const (
-	Complete   = shard.Complete
-	Abandon    = shard.Abandon // failed: counts toward the dead letters
-	Release    = shard.Release // not started: does not count
-	Defer      = shard.Defer
-	DeadLetter = shard.Reject
-)
-
-// Outcome settles a message.
-type Outcome struct {
-	Verdict     Verdict
-	Reason      string // of a dead letter
-	Description string // of a dead letter
-	// Properties are merged into the application properties of a message that
-	// is abandoned, deferred or dead-lettered.
-	Properties []message.Change
-}
 
 // Delivery is a message handed to a receiver, or shown by a peek.
 type Delivery = shard.Delivery

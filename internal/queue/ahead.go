@@ -16,10 +16,10 @@ type aheadCount struct {
 // begin prepares for a message. It starts again if the fair keys were numbered anew,
 // and reports whether it did.
 func (a *aheadCount) begin(x *Index, seq SeqNo) bool {
-	if a.begun && a.numbering == x.keys.counts {
+	if a.begun && a.numbering == x.keys.renumbered {
 		return false
 	}
-	*a = aheadCount{seq: seq, begun: true, numbering: x.keys.counts,
+	*a = aheadCount{seq: seq, begun: true, numbering: x.keys.renumbered,
 		byLevel: make(map[Level]int), byKey: make(map[uint32]int), shared: make(map[Level]int)}
 	return true
 }
@@ -28,20 +28,20 @@ func (a *aheadCount) begin(x *Index, seq SeqNo) bool {
 // visited all. It counts those that are delivered before e, and those with which e
 // takes turns or has shares.
 func (a *aheadCount) step(x *Index, e *entry, at int64, most *int) (done bool) {
-	k, mine := orderKey{e.enqueued, a.seq}, x.fairKey(e.group)
+	k, mine := orderKey{e.orderTime, a.seq}, x.fairKey(e.group)
 	for ; *most > 0; *most-- {
 		seq, o := x.msgs.next(a.from)
 		if o == nil {
 			return true
 		}
 		a.from = seq + 1
-		other, fairKey := orderKey{o.enqueued, seq}, x.fairKey(o.group)
+		other, fairKey := orderKey{o.orderTime, seq}, x.fairKey(o.group)
 		switch {
 		case !o.is(Ready) || o.expiry() <= at || seq == a.seq:
 		case o.level == e.level && fairKey != mine: // only in a fair order
 			if !x.order.FinishesFirst() {
 				a.byKey[fairKey]++
-			} else if x.worksBefore(e.level, fairKey, other, mine, k) {
+			} else if x.startedBefore(e.level, fairKey, other, mine, k) {
 				a.byLevel[o.level]++
 			}
 		case o.level == e.level && x.precedes(other, k), o.level != e.level && x.outranks(seq, o, a.seq, e, at):
@@ -59,7 +59,7 @@ func (a *aheadCount) finish(x *Index, e *entry, at int64) {
 	mine := &x.keys.all[x.fairKey(e.group)]
 	turns, own := 0, a.byLevel[e.level]+1
 	for n, waiting := range a.byKey {
-		if k := &x.keys.all[n]; !k.full() && k.opens() <= at {
+		if k := &x.keys.all[n]; !k.atCap() && k.eligibleAt() <= at {
 			turns += min(waiting, own*int(max(k.weight, 1))/int(max(mine.weight, 1)))
 		}
 	}
@@ -82,8 +82,8 @@ func (x *Index) outranks(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) b
 
 // scoresBefore compares two messages by the discipline.
 func (x *Index) scoresBefore(other SeqNo, o *entry, seq SeqNo, e *entry, at int64) bool {
-	s, _ := x.levels.picker.score(o.level, orderKey{o.enqueued, other}, at)
-	t, _ := x.levels.picker.score(e.level, orderKey{e.enqueued, seq}, at)
+	s, _ := x.levels.picker.score(o.level, orderKey{o.orderTime, other}, at)
+	t, _ := x.levels.picker.score(e.level, orderKey{e.orderTime, seq}, at)
 	return s.before(t)
 }
 
@@ -99,5 +99,5 @@ func (x *Index) leads(k orderKey, e *entry, than orderKey, o *entry, at int64) b
 
 // effectiveLevel returns the level of a message after aging.
 func (x *Index) effectiveLevel(e *entry, at int64) int {
-	return x.levels.picker.rank(e.level, e.enqueued, at)
+	return x.levels.picker.rank(e.level, e.orderTime, at)
 }

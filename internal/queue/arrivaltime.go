@@ -8,8 +8,8 @@ package queue
 
 // enqueuedAt returns when a message arrived, which is what consumers see.
 func (s *store) enqueuedAt(seq SeqNo, e *entry) int64 {
-	if e.flags&flagLent == 0 {
-		return e.enqueued
+	if e.flags&flagInherited == 0 {
+		return e.orderTime
 	}
 	return s.arrivalTimes[seq]
 }
@@ -19,13 +19,13 @@ func (s *store) setArrivalTime(seq SeqNo, e *entry, at int64) {
 	if s.arrivalTimes == nil {
 		s.arrivalTimes = make(map[SeqNo]int64)
 	}
-	e.flags |= flagLent
+	e.flags |= flagInherited
 	s.arrivalTimes[seq] = at
 }
 
 // dropArrivalTime removes the arrival time of a message that is being removed.
 func (s *store) dropArrivalTime(seq SeqNo, e *entry) {
-	if e.flags&flagLent != 0 {
+	if e.flags&flagInherited != 0 {
 		delete(s.arrivalTimes, seq)
 	}
 }

@@ -29,7 +29,7 @@ func (q *Queue) Check() error {
 		}
 		last = seq
 		counts.Bytes += int64(e.bodySize)
-		if e.flags&flagLent != 0 {
+		if e.flags&flagInherited != 0 {
 			lent++
 		}
 		perGroup[e.group]++
@@ -38,12 +38,12 @@ func (q *Queue) Check() error {
 			counts.Ready++
 		case Locked:
 			counts.Locked++
-			if l := q.locks.all[e.slot]; l.seq != seq {
+			if l := q.locks.all[e.stateIndex]; l.seq != seq {
 				return fmt.Errorf("invariant 2: message %d has the lock of %d", seq, l.seq)
 			}
 		case Scheduled:
 			counts.Scheduled++
-			if a := q.schedule.all[e.slot]; a.seq != seq {
+			if a := q.schedule.all[e.stateIndex]; a.seq != seq {
 				return fmt.Errorf("invariant 2: message %d has the appointment of %d", seq, a.seq)
 			}
 		case Deferred:
@@ -79,7 +79,7 @@ func (q *Queue) Check() error {
 
 // checkSessions verifies that every message is in the lists of its session.
 func (q *Queue) checkSessions() error {
-	offers, aside := make(map[*offer]int), make(map[*session]int)
+	offers, aside := make(map[*sessionLevel]int), make(map[*session]int)
 	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
 		s := q.sessionOf(e)
 		if !e.is(Ready) {
@@ -89,13 +89,13 @@ func (q *Queue) checkSessions() error {
 			}
 			continue
 		}
-		if at, ok := s.line.after(seq - 1); !ok || at != seq {
+		if at, ok := s.ready.after(seq - 1); !ok || at != seq {
 			return fmt.Errorf("invariant 5: session %q has message %d, which is not in its list", s.id, seq)
 		}
-		if err := q.checkOffer(s, orderKey{e.enqueued, seq}, e); err != nil {
+		if err := q.checkOffer(s, orderKey{e.orderTime, seq}, e); err != nil {
 			return err
 		}
-		offers[s.offerOf(e.level)]++
+		offers[s.levelOf(e.level)]++
 	}
 	for o, n := range offers {
 		if err := q.index.msgs.checkSorted(&o.sortedList, o.level, n); err != nil {
@@ -113,7 +113,7 @@ func (q *Queue) checkSessions() error {
 // checkOffer verifies that a message is among those by which its session is
 // ranked, and that a free session is in the levels by the oldest of each.
 func (q *Queue) checkOffer(s *session, k orderKey, e *entry) error {
-	o := s.offerOf(e.level)
+	o := s.levelOf(e.level)
 	if o == nil {
 		return fmt.Errorf("invariant 5: session %q has message %d, and nothing in level %d", s.id, k.seq, e.level)
 	}
@@ -121,8 +121,8 @@ func (q *Queue) checkOffer(s *session, k orderKey, e *entry) error {
 	if !ok || k.before(first) {
 		return fmt.Errorf("invariant 5: session %q begins with %d in level %d, but has %d", s.id, first.seq, e.level, k.seq)
 	}
-	if free := s.lock == 0; free != (o.shown == first.seq) {
-		return fmt.Errorf("invariant 5: session %q, free %t, is in level %d by %d, not by %d", s.id, free, e.level, o.shown, first.seq)
+	if free := s.lock == 0; free != (o.listedSeq == first.seq) {
+		return fmt.Errorf("invariant 5: session %q, free %t, is in level %d by %d, not by %d", s.id, free, e.level, o.listedSeq, first.seq)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (s *store) checkSorted(l *sortedList, level Level, n int) error {
 	}
 	var last orderKey
 	inOrder := func(e *entry) error {
-		k := orderKey{e.enqueued, e.seq}
+		k := orderKey{e.orderTime, e.seq}
 		if !e.is(Ready) || e.level != level || !last.before(k) || l.tail.before(k) {
 			return fmt.Errorf("invariant 5: message %d, %v, of level %d is in a list of level %d behind %d", e.seq, e.state(), e.level, level, last.seq)
 		}

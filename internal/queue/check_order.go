@@ -17,8 +17,8 @@ func (x *Index) check(listed func(SeqNo, *entry) bool) error {
 			continue
 		}
 		for _, l := range a.levels.all {
-			if p, ok := l.(*plainLane); ok && p.line.inRun() > 0 {
-				runs = append(runs, p.line.run)
+			if p, ok := l.(*plainLane); ok && p.list.inRun() > 0 {
+				runs = append(runs, p.list.run)
 			}
 		}
 	}
@@ -32,8 +32,8 @@ func (x *Index) check(listed func(SeqNo, *entry) bool) error {
 	if err := x.checkLanes(all, listed); err != nil || x.next.arrangement == nil {
 		return err
 	}
-	x.exchange()
-	defer x.exchange()
+	x.swap()
+	defer x.swap()
 	if err := x.checkLanes(x.next.has, listed); err != nil {
 		return fmt.Errorf("second index: %w", err)
 	}
@@ -74,17 +74,17 @@ func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entry)
 		found[e.level]++
 		lane := x.levels.all[e.level]
 		if fair, ok := lane.(*fairLane); ok {
-			if err := x.checkFair(fair, orderKey{e.enqueued, seq}, e); err != nil {
+			if err := x.checkFair(fair, orderKey{e.orderTime, seq}, e); err != nil {
 				return err
 			}
 			continue
 		}
-		if first, ok := lane.first(x); !ok || x.precedes(orderKey{e.enqueued, seq}, first) {
+		if first, ok := lane.first(x); !ok || x.precedes(orderKey{e.orderTime, seq}, first) {
 			return fmt.Errorf("invariant 5: level %d begins with %d, but has %d", e.level, first.seq, seq)
 		}
 	}
 	for n := range x.keys.all {
-		for _, l := range x.keys.all[n].lines {
+		for _, l := range x.keys.all[n].lists {
 			if err := x.msgs.checkSorted(&l.sortedList, l.level, l.list.n); err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func (x *Index) checkLanes(followed func(SeqNo) bool, listed func(SeqNo, *entry)
 		counted := found[Level(l)]
 		if lane, ok := x.levels.all[l].(*plainLane); ok {
 			counted = lane.n
-			if err := x.msgs.checkSorted(&lane.line, Level(l), lane.n); err != nil {
+			if err := x.msgs.checkSorted(&lane.list, Level(l), lane.n); err != nil {
 				return err
 			}
 		}
@@ -122,7 +122,7 @@ func (x *Index) checkFair(f *fairLane, k orderKey, e *entry) error {
 	if l.started != x.keys.all[n].started {
 		return fmt.Errorf("invariant 5: key %q was started as %d, its line as %d", x.keys.all[n].name, x.keys.all[n].started, l.started)
 	}
-	if l.enlisted && (x.keys.all[n].full() || !f.finish && l.load != x.keys.all[n].load()) {
+	if l.eligible && (x.keys.all[n].atCap() || !f.finish && l.load != x.keys.all[n].load()) {
 		return fmt.Errorf("invariant 5: key %q has a turn at load %d", x.keys.all[n].name, l.load)
 	}
 	return nil

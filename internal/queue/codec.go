@@ -13,20 +13,20 @@ import (
 type kind = byte
 
 const (
-	kindEnqueue  kind = 0x01
-	kindGone     kind = 0x02
-	kindFailed   kind = 0x03
-	kindDeferred kind = 0x04
-	kindRewrite  kind = 0x05
-	kindActivate kind = 0x06
-	kindReclass  kind = 0x07
-	kindState    kind = 0x08
-	kindConfig   kind = 0x09
-	kindSettings kind = 0x0a // kindConfig with more
-	kindStarted  kind = 0x0b // keys that were started; also a chunk of a snapshot
-	kindArrived  kind = 0x0c
-	kindReasons  kind = 0x0d // why messages are dead letters; also a chunk of a snapshot
-	kindReturned kind = 0x0e // a message that was gone is back under its number
+	kindEnqueue      kind = 0x01
+	kindRemoved      kind = 0x02
+	kindFailed       kind = 0x03
+	kindDeferred     kind = 0x04
+	kindRewrite      kind = 0x05
+	kindActivate     kind = 0x06
+	kindReclassify   kind = 0x07
+	kindState        kind = 0x08
+	kindConfig       kind = 0x09
+	kindSettings     kind = 0x0a // kindConfig with more
+	kindStarted      kind = 0x0b // keys that were started; also a chunk of a snapshot
+	kindArrivalTimes kind = 0x0c
+	kindReasons      kind = 0x0d // why messages are dead letters; also a chunk of a snapshot
+	kindReturned     kind = 0x0e // a message that was gone is back under its number
 
 	kindSnapshot kind = 0x10 // header
 	kindWindow   kind = 0x11 // chunk of the duplicate window

@@ -8,14 +8,14 @@ import "time"
 func newPicker(o Order) picker {
 	switch o.Discipline {
 	case Aging:
-		return newRanked(&aging{every: int64(o.Every), upTo: o.UpTo})
+		return newWinnerTree(&aging{every: int64(o.Every), upTo: o.UpTo})
 	case Deadline:
-		return newRanked(&deadline{objective: o.Objective})
+		return newWinnerTree(&deadline{objective: o.Objective})
 	case Weighted:
-		return newRanked(newWeighted(o.Weight))
+		return newWinnerTree(newWeighted(o.Weight))
 	}
 	if o.Saturation != (Saturation{}) {
-		return &saturable{limit: o.Saturation, weight: o.Weight}
+		return &saturatingStrict{limit: o.Saturation, weight: o.Weight}
 	}
 	return strict{}
 }
@@ -23,7 +23,7 @@ func newPicker(o Order) picker {
 // strict serves the highest open level. It remembers nothing.
 type strict struct{}
 
-func (strict) touch(Level)            {}
+func (strict) headChanged(Level)      {}
 func (strict) joined(Level, orderKey) {}
 func (strict) served(*Index, Level)   {}
 func (strict) aged() bool             { return false }
@@ -87,7 +87,7 @@ func (*deadline) rank(l Level, _, _ int64) int { return int(l) }
 func (d *deadline) score(l Level, k orderKey, _ int64) (score, int64) {
 	due := int64(never)
 	if int(l) < len(d.objective) && d.objective[l] > 0 {
-		due = int64(later(d.objective[l], k.at))
+		due = int64(addClamped(d.objective[l], k.at))
 	}
 	return score{due, -int64(l), k.seq}, never
 }

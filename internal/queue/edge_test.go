@@ -129,7 +129,7 @@ func TestLinesForgetWhoLeft(t *testing.T) {
 		}
 	}
 	lane := q.index.levels.all[0].(*plainLane)
-	if got := lane.line.list.n + lane.line.inRun(); got != 1000 {
+	if got := lane.list.list.n + lane.list.inRun(); got != 1000 {
 		t.Errorf("%d messages in line, want 1000", got)
 	}
 	for seq := SeqNo(1); seq <= 1000; seq++ {

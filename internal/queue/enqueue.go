@@ -24,14 +24,14 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 			continue
 		}
 		it := q.itemFrom(&as[i], at, in)
-		lent = lent || it.arrived != 0
+		lent = lent || it.arrivalTime != 0
 		if q.window.applies(as[i].MessageID) {
 			it.hashed, it.id, ids = true, ids[0], ids[1:]
 			q.window.keep(it.id, in)
 		}
 		writeItem(&out.Effects, &it, in)
 		seqs[i] = q.index.msgs.last + 1
-		q.place(seqs[i], &it, &out.Effects)
+		q.insert(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
 			q.setReason(seqs[i], as[i].Reason, &out.Effects)
 			reasons = true
@@ -39,7 +39,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	}
 	out.End()
 	if lent {
-		q.lent(first, q.index.msgs.last, &out.Effects)
+		q.logArrivalTimes(first, q.index.msgs.last, &out.Effects)
 	}
 	if reasons {
 		q.recordReasons(first, q.index.msgs.last, &out.Effects)
@@ -63,7 +63,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 		}
 		seqs[i] = 1
 		if q.window.applies(as[i].MessageID) {
-			id := digestOf(as[i].MessageID)
+			id := hashID(as[i].MessageID)
 			if q.window.seen(id, in) {
 				seqs[i] = 0
 				continue
@@ -100,10 +100,10 @@ func (q *Queue) fits(count, bytes int64) bool {
 // unless it brings an older one along.
 func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
 	it := item{
-		belonging: belonging{session: a.Session, inSession: a.InSession, key: a.Key},
+		groupKey:  groupKey{session: a.Session, inSession: a.InSession, key: a.Key},
 		body:      a.Body,
 		origin:    a.Origin,
-		enqueued:  in,
+		orderTime: in,
 		failures:  a.Failures,
 		level:     a.Level,
 		class:     a.Class,
@@ -113,20 +113,20 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
 		it.session = ""
 	}
 	if !a.At.IsZero() {
-		it.enqueued = min(in, nanos(a.At))
+		it.orderTime = min(in, nanos(a.At))
 	}
 	if nb := nanos(a.NotBefore); nb > at {
 		it.state, it.notBefore = Scheduled, nb
-	} else if since := nanos(a.Since); since != 0 && since < it.enqueued {
-		it.arrived, it.enqueued = it.enqueued, since
+	} else if since := nanos(a.Since); since != 0 && since < it.orderTime {
+		it.arrivalTime, it.orderTime = it.orderTime, since
 	}
 	if life := q.lifeOf(a); life > 0 {
 		if it.state != Scheduled { // from now on, whatever age it brought along
-			life = later(life, at-it.enqueued)
+			life = addClamped(life, at-it.orderTime)
 		}
 		var e entry
 		e.setLife(life)
-		it.life, it.seconds = e.life, e.flags&flagSeconds
+		it.life, it.lifeInSeconds = e.life, e.flags&flagSeconds
 	}
 	return it
 }
@@ -147,7 +147,7 @@ func (q *Queue) lifeOf(a *Arrival) time.Duration {
 
 // later adds to a duration, or a duration to a moment. What is left is longer
 // than nothing and shorter than for ever.
-func later(d time.Duration, by int64) time.Duration {
+func addClamped(d time.Duration, by int64) time.Duration {
 	if by > 0 && int64(d) > never-by {
 		return never - 1
 	}

@@ -11,29 +11,29 @@ import (
 // that the garbage collector never looks at a backlog. The zero entry is a free
 // place.
 type entry struct {
-	seq      SeqNo
-	bodyAt   uint64
-	enqueued int64  // nanoseconds since 1970: its age; of a scheduled message, when it was sent
-	origin   SeqNo  // zero is none
-	bodySize uint32 //
-	slot     uint32 // in locks if it is locked, in schedule if it is scheduled
-	group    uint32 // session and fair key, in groups
-	life     uint32 // from enqueued to expiry, in units of flagSeconds; zero is for ever
-	failures uint32
-	level    Level
-	class    Class
-	flags    uint8
-	hops     uint8
+	seq        SeqNo
+	bodyAt     uint64
+	orderTime  int64  // nanoseconds since 1970: its age; of a scheduled message, when it was sent
+	origin     SeqNo  // zero is none
+	bodySize   uint32 //
+	stateIndex uint32 // in locks if it is locked, in schedule if it is scheduled
+	group      uint32 // session and fair key, in groups
+	life       uint32 // from enqueued to expiry, in units of flagSeconds; zero is for ever
+	failures   uint32
+	level      Level
+	class      Class
+	flags      uint8
+	hops       uint8
 }
 
 // The flags of an entry. The state is stored plus one: zero is a free place.
 const (
-	flagState    = 0x07
-	flagSeen     = 0x08 // was handed out in this process's memory
-	flagDeferred = 0x10 // locked, and deferred again when the lock ends
-	flagSeconds  = 0x20 // life counts seconds, not milliseconds
-	flagLent     = 0x40 // when it arrived is in Queue.arrived
-	flagInRun    = 0x80 // it is listed by the run that it is allocated in
+	flagState     = 0x07
+	flagDelivered = 0x08 // was handed out in this process's memory
+	flagDeferred  = 0x10 // locked, and deferred again when the lock ends
+	flagSeconds   = 0x20 // life counts seconds, not milliseconds
+	flagInherited = 0x40 // when it arrived is in Queue.arrived
+	flagInRun     = 0x80 // it is listed by the run that it is allocated in
 )
 
 func (e *entry) live() bool       { return e.flags&flagState != 0 }
@@ -45,7 +45,7 @@ func (e *entry) setBody(r Ref)    { e.bodyAt, e.bodySize = r.At, r.Size }
 
 // resting returns the state that a restart would find the message in: locks are
 // not logged.
-func (e *entry) resting() State {
+func (e *entry) unlockedState() State {
 	switch {
 	case !e.is(Locked):
 		return e.state()
@@ -64,7 +64,7 @@ func (e *entry) expiry() int64 {
 	if e.life == 0 {
 		return never
 	}
-	return e.enqueued + int64(e.life)*int64(e.lifeUnit())
+	return e.orderTime + int64(e.life)*int64(e.lifeUnit())
 }
 
 func (e *entry) lifeUnit() time.Duration {

@@ -59,7 +59,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 	if x.ahead.begin(&q.index, x.Seq) {
 		x.sessions = aheadSessions{}
 	}
-	saturated := q.index.judge(at)
+	saturated := q.index.updateMode(at)
 	if e.is(Ready) {
 		if q.cfg.Sessions {
 			mine, ahead := q.sessionOf(e), x.ahead.byLevel
@@ -90,7 +90,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 
 // lifted says what lifts the session of a message.
 func (q *Queue) lifted(p *Position, e *entry, at int64) {
-	k, best := q.sessionOf(e).lead(&q.index, at)
+	k, best := q.sessionOf(e).bestMessage(&q.index, at)
 	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
 		p.Lift = Lift{k.seq, best.level, q.index.effectiveLevel(best, at)}
 	}
@@ -100,9 +100,9 @@ func (q *Queue) lifted(p *Position, e *entry, at int64) {
 func (q *Queue) holdOf(e *entry) (Hold, time.Time) {
 	switch e.state() {
 	case Locked:
-		return HeldByLock, moment(q.lockedUntil(e.slot))
+		return HeldByLock, moment(q.lockedUntil(e.stateIndex))
 	case Scheduled:
-		return HeldBySchedule, moment(q.schedule.all[e.slot].at)
+		return HeldBySchedule, moment(q.schedule.all[e.stateIndex].at)
 	case Deferred:
 		return HeldByDeferral, time.Time{}
 	}

@@ -17,39 +17,39 @@ const maxLoad = 64*64 - 1
 // the same time for two keys and for a million. Or the keys that were started go
 // first, which takes longer for a million of them, as a heap does.
 type fairLane struct {
-	level  Level
-	rings  []fairRing       // by load: the keys that may be served
-	used   [64]uint64       // rings that are not empty
-	words  uint64           // words of used that are not zero
-	ages   lineHeap[byAge]  // the same keys by their first message, if aged
-	works  lineHeap[byWork] // instead of rings, if what was started is finished first
-	aged   bool
-	finish bool
-	spare  []*fairLine
+	level      Level
+	rings      []fairRing          // by load: the keys that may be served
+	used       [64]uint64          // rings that are not empty
+	words      uint64              // words of used that are not zero
+	byHead     listHeap[byAge]     // the same keys by their first message, if aged
+	started    listHeap[byStarted] // instead of rings, if what was started is finished first
+	aged       bool
+	finish     bool
+	spareLists []*keyList
 }
 
 // fairRing is the keys of one load in the order of their turns.
-type fairRing struct{ head, tail *fairLine }
+type fairRing struct{ head, tail *keyList }
 
 // fairLine is the messages of one key in one level. It is in a ring unless its
 // key is at a limit.
-type fairLine struct {
+type keyList struct {
 	sortedList
-	level      Level
-	fairKey    uint32 // in keys
-	prev, next *fairLine
-	turns      int64
-	load       int // ring it is in
-	enlisted   bool
-	first      orderKey // if the lane is aged, or finishes first
-	age, work  int      // position in ages and works
-	started    uint64   // of its key
-	room       [3]SeqNo // for list: most keys have few messages
+	level                   Level
+	fairKey                 uint32 // in keys
+	prev, next              *keyList
+	turns                   int64
+	load                    int // ring it is in
+	eligible                bool
+	first                   orderKey // if the lane is aged, or finishes first
+	headIndex, startedIndex int      // position in ages and works
+	started                 uint64   // of its key
+	room                    [3]SeqNo // for list: most keys have few messages
 }
 
 // find returns the line of a key, nil if it has no messages here.
-func (f *fairLane) find(x *Index, n uint32) *fairLine {
-	for _, l := range x.keys.all[n].lines {
+func (f *fairLane) find(x *Index, n uint32) *keyList {
+	for _, l := range x.keys.all[n].lists {
 		if l.level == f.level {
 			return l
 		}
@@ -62,23 +62,23 @@ func (f *fairLane) add(x *Index, k orderKey, e *entry) {
 	l := f.find(x, n)
 	fresh := l == nil
 	if fresh {
-		l = f.newLine(n)
+		l = f.newList(n)
 		l.started = x.keys.all[n].started
-		x.keys.all[n].lines = append(x.keys.all[n].lines, l)
+		x.keys.all[n].lists = append(x.keys.all[n].lists, l)
 	}
 	l.sortedList.add(&x.msgs, k, e)
 	if fresh {
-		if owner := &x.keys.all[n]; !owner.full() && owner.opens() <= x.clock {
-			f.enlist(l, owner.load())
+		if owner := &x.keys.all[n]; !owner.atCap() && owner.eligibleAt() <= x.clock {
+			f.makeEligible(l, owner.load())
 		}
 	}
 	f.refresh(x, l)
 }
 
-func (f *fairLane) newLine(n uint32) *fairLine {
-	l := new(fairLine)
-	if k := len(f.spare); k > 0 {
-		l, f.spare = f.spare[k-1], f.spare[:k-1]
+func (f *fairLane) newList(n uint32) *keyList {
+	l := new(keyList)
+	if k := len(f.spareLists); k > 0 {
+		l, f.spareLists = f.spareLists[k-1], f.spareLists[:k-1]
 	}
 	l.level, l.fairKey = f.level, n
 	if l.list.few == nil {
@@ -87,7 +87,7 @@ func (f *fairLane) newLine(n uint32) *fairLine {
 	return l
 }
 
-func (f *fairLane) leave(x *Index, k orderKey, e *entry) { f.pop(x, k, e) }
+func (f *fairLane) remove(x *Index, k orderKey, e *entry) { f.pop(x, k, e) }
 
 func (f *fairLane) pop(x *Index, k orderKey, e *entry) {
 	l := f.find(x, x.fairKey(e.group))
@@ -96,22 +96,22 @@ func (f *fairLane) pop(x *Index, k orderKey, e *entry) {
 }
 
 // shrunk forgets a line that became empty.
-func (f *fairLane) shrunk(x *Index, l *fairLine) {
+func (f *fairLane) shrunk(x *Index, l *keyList) {
 	if l.list.n > 0 {
 		f.refresh(x, l)
 		return
 	}
-	f.withdraw(l)
+	f.makeIneligible(l)
 	owner := &x.keys.all[l.fairKey]
-	i := slices.Index(owner.lines, l)
-	owner.lines = slices.Delete(owner.lines, i, i+1)
+	i := slices.Index(owner.lists, l)
+	owner.lists = slices.Delete(owner.lists, i, i+1)
 	few := l.list.few
 	if l.list.many != nil {
 		few = nil
 	}
-	*l = fairLine{sortedList: sortedList{list: seqList{few: few}}}
-	if len(f.spare) < 1024 {
-		f.spare = append(f.spare, l)
+	*l = keyList{sortedList: sortedList{list: seqList{few: few}}}
+	if len(f.spareLists) < 1024 {
+		f.spareLists = append(f.spareLists, l)
 	}
 }
 
@@ -124,9 +124,9 @@ func (f *fairLane) first(x *Index) (orderKey, bool) {
 }
 
 // next returns the line whose turn it is.
-func (f *fairLane) next() *fairLine {
-	if len(f.works) > 0 {
-		return f.works[0]
+func (f *fairLane) next() *keyList {
+	if len(f.started) > 0 {
+		return f.started[0]
 	}
 	if f.words == 0 {
 		return nil
@@ -138,12 +138,12 @@ func (f *fairLane) next() *fairLine {
 // oldest ranks the lane as a whole: the old messages of one key lift the level,
 // and then all its keys take their turns. Where age does not count, it is enough
 // that it finds something.
-func (f *fairLane) oldest(x *Index) (orderKey, bool) {
+func (f *fairLane) rankKey(x *Index) (orderKey, bool) {
 	if f.aged {
-		if len(f.ages) == 0 {
+		if len(f.byHead) == 0 {
 			return orderKey{}, false
 		}
-		return f.ages[0].first, true
+		return f.byHead[0].first, true
 	}
 	l := f.next()
 	if l == nil {
@@ -156,12 +156,12 @@ func (f *fairLane) served(x *Index, e *entry) {
 	n := x.fairKey(e.group)
 	owner := &x.keys.all[n]
 	if owner.every > 0 {
-		owner.booked = int64(later(time.Duration(owner.every), max(owner.booked, x.clock)))
+		owner.rateUsedUntil = int64(addClamped(time.Duration(owner.every), max(owner.rateUsedUntil, x.clock)))
 	}
-	if l := f.find(x, n); l != nil && l.enlisted && !f.finish {
+	if l := f.find(x, n); l != nil && l.eligible && !f.finish {
 		if l.turns++; l.turns >= owner.weight && l.next != nil {
-			f.withdraw(l)
-			f.enlist(l, owner.load())
+			f.makeIneligible(l)
+			f.makeEligible(l, owner.load())
 		}
 	}
 	if owner.every > 0 {
@@ -169,33 +169,33 @@ func (f *fairLane) served(x *Index, e *entry) {
 	}
 }
 
-func (f *fairLane) open() bool { return f.words != 0 || len(f.works) > 0 }
+func (f *fairLane) open() bool { return f.words != 0 || len(f.started) > 0 }
 
 // enlist lets a line take part: by what was started, or in turns in the ring of its
 // load, at the end of it.
-func (f *fairLane) enlist(l *fairLine, load int) {
-	if l.enlisted && (f.finish || l.load == load) {
+func (f *fairLane) makeEligible(l *keyList, load int) {
+	if l.eligible && (f.finish || l.load == load) {
 		return
 	}
-	f.withdraw(l)
+	f.makeIneligible(l)
 	if f.finish {
-		l.enlisted = true
-		f.works.push(l)
+		l.eligible = true
+		f.started.push(l)
 	} else {
-		f.lineUp(l, load)
+		f.joinRing(l, load)
 	}
 	if f.aged {
-		f.ages.push(l)
+		f.byHead.push(l)
 	}
 }
 
 // lineUp puts a line at the end of a ring.
-func (f *fairLane) lineUp(l *fairLine, load int) {
+func (f *fairLane) joinRing(l *keyList, load int) {
 	for load >= len(f.rings) {
 		f.rings = append(f.rings, fairRing{})
 	}
 	r := &f.rings[load]
-	l.enlisted, l.load, l.turns = true, load, 0
+	l.eligible, l.load, l.turns = true, load, 0
 	l.prev, l.next = r.tail, nil
 	if r.tail != nil {
 		r.tail.next = l
@@ -208,23 +208,23 @@ func (f *fairLane) lineUp(l *fairLine, load int) {
 }
 
 // withdraw makes a line take part no more, if it does.
-func (f *fairLane) withdraw(l *fairLine) {
-	if !l.enlisted {
+func (f *fairLane) makeIneligible(l *keyList) {
+	if !l.eligible {
 		return
 	}
 	if f.finish {
-		f.works.remove(l)
+		f.started.remove(l)
 	} else {
-		f.stepOut(l)
+		f.leaveRing(l)
 	}
-	l.enlisted = false
+	l.eligible = false
 	if f.aged {
-		f.ages.remove(l)
+		f.byHead.remove(l)
 	}
 }
 
 // stepOut takes a line out of its ring.
-func (f *fairLane) stepOut(l *fairLine) {
+func (f *fairLane) leaveRing(l *keyList) {
 	r := &f.rings[l.load]
 	if l.prev != nil {
 		l.prev.next = l.next
@@ -246,15 +246,15 @@ func (f *fairLane) stepOut(l *fairLine) {
 }
 
 // refresh notes which message is the first of a line.
-func (f *fairLane) refresh(x *Index, l *fairLine) {
+func (f *fairLane) refresh(x *Index, l *keyList) {
 	if !f.aged && !f.finish {
 		return
 	}
 	l.first, _ = l.sortedList.first(&x.msgs)
-	if l.enlisted && f.aged {
-		f.ages.fix(l)
+	if l.eligible && f.aged {
+		f.byHead.fix(l)
 	}
-	if l.enlisted && f.finish {
-		f.works.fix(l)
+	if l.eligible && f.finish {
+		f.started.fix(l)
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 // byWork orders the lines of a lane that finishes first: the keys that were started,
 // in the order in which they were, then the others by their first messages.
-type byWork struct{}
+type byStarted struct{}
 
-func (byWork) slot(l *fairLine) *int { return &l.work }
+func (byStarted) slot(l *keyList) *int { return &l.startedIndex }
 
-func (byWork) before(a, b *fairLine) bool {
+func (byStarted) before(a, b *keyList) bool {
 	switch {
 	case a.started != 0 && b.started != 0:
 		return a.started < b.started
@@ -28,21 +28,21 @@ func (byWork) before(a, b *fairLine) bool {
 
 // start notes that a message is handed out, the first of its key perhaps. It is
 // logged, so that a restart goes on with what was begun.
-func (q *Queue) start(e *entry, out *Effects) {
+func (q *Queue) noteStarted(e *entry, out *Effects) {
 	n := q.index.fairKey(e.group)
 	if n == 0 || !q.index.order.FinishesFirst() || q.index.keys.all[n].started != 0 {
 		return
 	}
-	q.begin(n, q.index.keys.starts+1)
+	q.startKey(n, q.index.keys.lastStarted+1)
 	if q.index.void {
 		return
 	}
-	if name, number := q.index.keys.all[n].name, q.index.keys.starts; q.index.next.arrangement != nil {
-		q.index.exchange()
+	if name, number := q.index.keys.all[n].name, q.index.keys.lastStarted; q.index.next.arrangement != nil {
+		q.index.swap()
 		if n, ok := q.index.keys.byName[name]; ok && q.index.order.FinishesFirst() {
-			q.begin(n, number)
+			q.startKey(n, number)
 		}
-		q.index.exchange()
+		q.index.swap()
 	}
 	out.Begin(kindStarted)
 	writeStarted(&out.Effects, &q.index.keys.all[n])
@@ -55,13 +55,13 @@ func writeStarted(out *machine.Effects, k *fairKey) {
 }
 
 // begin makes a key one that was started, as the number-th.
-func (q *Queue) begin(n uint32, number uint64) {
+func (q *Queue) startKey(n uint32, number uint64) {
 	k := &q.index.keys.all[n]
-	k.started, q.index.keys.starts = number, max(q.index.keys.starts, number)
-	for _, line := range k.lines {
+	k.started, q.index.keys.lastStarted = number, max(q.index.keys.lastStarted, number)
+	for _, line := range k.lists {
 		line.started = number
-		if line.enlisted {
-			q.index.levels.all[line.level].(*fairLane).works.fix(line)
+		if line.eligible {
+			q.index.levels.all[line.level].(*fairLane).started.fix(line)
 		}
 		q.index.levels.changed(line.level)
 	}
@@ -83,8 +83,8 @@ func (q *Queue) startedKeys() []fairKey {
 // its own record. If the keys were numbered anew, it begins again: to read of a key
 // twice does no harm.
 func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cursor {
-	if c.keys != q.index.keys.counts {
-		c = cursor{phase: phaseStarted, keys: q.index.keys.counts}
+	if c.keys != q.index.keys.renumbered {
+		c = cursor{phase: phaseStarted, keys: q.index.keys.renumbered}
 	}
 	part, first, began := newChunk(b, out), c.next, false
 	for ; c.next < uint64(len(q.index.keys.all)) && part.more(c.next == first); c.next++ {
@@ -121,9 +121,9 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 		switch {
 		case ok && n != 0 && q.index.order.FinishesFirst():
 			if q.index.keys.all[n].started == 0 {
-				q.begin(n, number)
+				q.startKey(n, number)
 			}
-		case !q.restore.building:
+		case !q.restore.inSnapshot:
 			return fmt.Errorf("%w: no key %q to start", ErrCorrupt, name)
 		}
 	}
@@ -133,15 +133,15 @@ func (q *Queue) replayStarted(r *machine.Reader) error {
 // worksBefore reports whether a message of another key of the level goes before one
 // of mine, should nothing else come. When the first of a key is served, the others
 // are next.
-func (x *Index) worksBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
-	a, b := x.standIn(l, other, o), x.standIn(l, mine, k)
-	return !x.keys.all[other].full() && x.keys.all[other].opens() <= x.clock && byWork{}.before(a, b)
+func (x *Index) startedBefore(l Level, other uint32, o orderKey, mine uint32, k orderKey) bool {
+	a, b := x.listOrNew(l, other, o), x.listOrNew(l, mine, k)
+	return !x.keys.all[other].atCap() && x.keys.all[other].eligibleAt() <= x.clock && byStarted{}.before(a, b)
 }
 
 // standIn returns the line of a key, or one of a message that has none.
-func (x *Index) standIn(l Level, n uint32, k orderKey) *fairLine {
+func (x *Index) listOrNew(l Level, n uint32, k orderKey) *keyList {
 	if line := x.levels.all[l].(*fairLane).find(x, n); n != 0 && line != nil {
 		return line
 	}
-	return &fairLine{first: k}
+	return &keyList{first: k}
 }

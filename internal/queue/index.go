@@ -21,9 +21,9 @@ type Index struct {
 func (x *Index) joinGroup(n uint32) {
 	x.joinKey(n, nil)
 	if x.next.arrangement != nil {
-		x.exchange()
+		x.swap()
 		x.joinKey(n, x.next.arrangement)
-		x.exchange()
+		x.swap()
 	}
 }
 
@@ -38,7 +38,7 @@ func (x *Index) leaveGroup(n uint32) {
 // runFor returns the run in which to allocate a message that is about to be ready.
 func (x *Index) runFor(k orderKey, l Level) *slabRun {
 	if p, ok := x.levels.at(x, l).(*plainLane); ok && p.runs {
-		return p.line.runFor(&x.msgs, k)
+		return p.list.runFor(&x.msgs, k)
 	}
 	return nil
 }
@@ -53,9 +53,9 @@ func (x *Index) add(k orderKey, e *entry) {
 
 // remove takes a message out that is listed.
 func (x *Index) remove(k orderKey, e *entry) {
-	x.levels.leave(x, k, e)
+	x.levels.remove(x, k, e)
 	if x.next.arrangement != nil {
-		x.leaveSecond(k, e)
+		x.removeFromSecond(k, e)
 	}
 }
 
@@ -63,7 +63,7 @@ func (x *Index) remove(k orderKey, e *entry) {
 func (x *Index) take(k orderKey, e *entry) {
 	x.levels.take(x, k, e)
 	if x.next.arrangement != nil {
-		x.leaveSecond(k, e)
+		x.removeFromSecond(k, e)
 	}
 }
 

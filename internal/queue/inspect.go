@@ -33,7 +33,7 @@ func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
 // should that come back. It is false if the token is not valid any more.
 func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
 	at := q.at(now)
-	held, err := q.held(t, at)
+	held, err := q.lockedEntry(t, at)
 	e := q.index.msgs.get(ready)
 	if err != nil || e == nil {
 		return false
@@ -53,13 +53,13 @@ func (q *Queue) Started() []string {
 
 // Holds reports whether a token is valid.
 func (q *Queue) Holds(now time.Time, t Token) bool {
-	_, err := q.held(t, q.at(now))
+	_, err := q.lockedEntry(t, q.at(now))
 	return err == nil
 }
 
 // HeldLevel returns the level of the message that a token holds, if it is valid.
 func (q *Queue) HeldLevel(now time.Time, t Token) (Level, bool) {
-	e, err := q.held(t, q.at(now))
+	e, err := q.lockedEntry(t, q.at(now))
 	if err != nil {
 		return 0, false
 	}

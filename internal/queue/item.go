@@ -7,21 +7,21 @@ import "github.com/triagemq/triagemq/internal/machine"
 // item is a message as records know it: what an entry holds, with its names
 // spelled out.
 type item struct {
-	belonging
-	body      Ref
-	origin    SeqNo
-	enqueued  int64
-	arrived   int64 // if it was lent an age; in a record of its own
-	notBefore int64 // if state is Scheduled
-	life      uint32
-	seconds   uint8 // flagSeconds or zero
-	failures  uint32
-	level     Level
-	class     Class
-	hops      uint8
-	state     State // Ready, Deferred or Scheduled
-	hashed    bool
-	id        digest // if hashed
+	groupKey
+	body          Ref
+	origin        SeqNo
+	orderTime     int64
+	arrivalTime   int64 // if it was lent an age; in a record of its own
+	notBefore     int64 // if state is Scheduled
+	life          uint32
+	lifeInSeconds uint8 // flagSeconds or zero
+	failures      uint32
+	level         Level
+	class         Class
+	hops          uint8
+	state         State // Ready, Deferred or Scheduled
+	hashed        bool
+	id            idHash // if hashed
 }
 
 // The flags of an item in a record, on disk.
@@ -48,7 +48,7 @@ func writeItem(out *machine.Effects, it *item, at int64) {
 	set(itemSession, it.inSession)
 	set(itemKey, it.key != "")
 	set(itemLife, it.life != 0)
-	set(itemTime, it.enqueued != at)
+	set(itemTime, it.orderTime != at)
 	set(itemScheduled, it.state == Scheduled)
 	set(itemTravelled, it.origin != 0 || it.failures != 0 || it.hops != 0)
 	set(itemDeferred, it.state == Deferred)
@@ -70,10 +70,10 @@ func writeItem(out *machine.Effects, it *item, at int64) {
 		out.String(it.key)
 	}
 	if it.life != 0 {
-		out.Uint(uint64(it.life)<<1 | uint64(it.seconds/flagSeconds))
+		out.Uint(uint64(it.life)<<1 | uint64(it.lifeInSeconds/flagSeconds))
 	}
-	if it.enqueued != at {
-		out.Fixed(it.enqueued)
+	if it.orderTime != at {
+		out.Fixed(it.orderTime)
 	}
 	if it.state == Scheduled {
 		out.Fixed(it.notBefore)
@@ -90,7 +90,7 @@ func readItem(r *machine.Reader, at int64) (it item) {
 	flags := r.Byte()
 	it.level, it.class = Level(r.Byte()), Class(r.Byte())
 	it.body = r.Ref()
-	it.enqueued = at
+	it.orderTime = at
 	if flags&itemHashed != 0 {
 		it.hashed = true
 		copy(it.id[:], r.Take(uint64(len(it.id))))
@@ -103,10 +103,10 @@ func readItem(r *machine.Reader, at int64) (it item) {
 	}
 	if flags&itemLife != 0 {
 		life := r.UpTo(1<<33 - 1)
-		it.life, it.seconds = uint32(life>>1), uint8(life&1)*flagSeconds
+		it.life, it.lifeInSeconds = uint32(life>>1), uint8(life&1)*flagSeconds
 	}
 	if flags&itemTime != 0 {
-		it.enqueued = r.Time()
+		it.orderTime = r.Time()
 	}
 	if flags&itemScheduled != 0 {
 		it.state, it.notBefore = Scheduled, r.Time()
@@ -126,54 +126,54 @@ func readItem(r *machine.Reader, at int64) (it item) {
 // itemOf is the item of a message that the queue has.
 func (q *Queue) itemOf(e *entry) item {
 	it := item{
-		belonging: q.index.groups.all[e.group].belonging,
-		body:      e.body(),
-		origin:    e.origin,
-		enqueued:  e.enqueued,
-		life:      e.life,
-		seconds:   e.flags & flagSeconds,
-		failures:  e.failures,
-		level:     e.level,
-		class:     e.class,
-		hops:      e.hops,
-		state:     e.resting(),
+		groupKey:      q.index.groups.all[e.group].groupKey,
+		body:          e.body(),
+		origin:        e.origin,
+		orderTime:     e.orderTime,
+		life:          e.life,
+		lifeInSeconds: e.flags & flagSeconds,
+		failures:      e.failures,
+		level:         e.level,
+		class:         e.class,
+		hops:          e.hops,
+		state:         e.unlockedState(),
 	}
 	if it.state == Scheduled {
-		it.notBefore = q.schedule.all[e.slot].at
+		it.notBefore = q.schedule.all[e.stateIndex].at
 	}
 	return it
 }
 
 // place gives an item the number seq. Live commands and replay both come here.
-func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
+func (q *Queue) insert(seq SeqNo, it *item, out *machine.Effects) {
 	var r *slabRun
-	if it.state == Ready && !q.restore.building {
-		r = q.index.runFor(orderKey{it.enqueued, seq}, it.level)
+	if it.state == Ready && !q.restore.inSnapshot {
+		r = q.index.runFor(orderKey{it.orderTime, seq}, it.level)
 	}
 	e := q.index.msgs.put(seq, r)
 	*e = entry{
-		seq:      seq,
-		bodyAt:   it.body.At,
-		bodySize: it.body.Size,
-		enqueued: it.enqueued,
-		origin:   it.origin,
-		group:    q.join(it.belonging),
-		life:     it.life,
-		failures: it.failures,
-		level:    it.level,
-		class:    it.class,
-		flags:    it.seconds,
-		hops:     it.hops,
+		seq:       seq,
+		bodyAt:    it.body.At,
+		bodySize:  it.body.Size,
+		orderTime: it.orderTime,
+		origin:    it.origin,
+		group:     q.join(it.groupKey),
+		life:      it.life,
+		failures:  it.failures,
+		level:     it.level,
+		class:     it.class,
+		flags:     it.lifeInSeconds,
+		hops:      it.hops,
 	}
-	if it.arrived != 0 {
-		q.index.msgs.setArrivalTime(seq, e, it.arrived)
+	if it.arrivalTime != 0 {
+		q.index.msgs.setArrivalTime(seq, e, it.arrivalTime)
 	}
 	q.counts.Bytes += int64(it.body.Size)
 	out.Added = append(out.Added, it.body)
 	switch it.state {
 	case Scheduled:
 		e.setState(Scheduled)
-		e.slot = q.schedule.add(seq, it.notBefore)
+		e.stateIndex = q.schedule.add(seq, it.notBefore)
 		q.counts.Scheduled++
 		q.setAside(seq, e)
 	case Deferred:
@@ -181,6 +181,6 @@ func (q *Queue) place(seq SeqNo, it *item, out *machine.Effects) {
 		q.counts.Deferred++
 		q.setAside(seq, e)
 	default:
-		q.stand(seq, e)
+		q.markReady(seq, e)
 	}
 }

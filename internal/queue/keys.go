@@ -10,30 +10,30 @@ import (
 // fairKey is one whose messages take turns with those of others. It exists while
 // it has messages, or was served so recently that its rate still counts.
 type fairKey struct {
-	name     string
-	groups   int   // that refer to it
-	weight   int64 // turns in a row, and messages in flight that count as one
-	cap      int64 // messages in flight; zero is no limit
-	every    int64 // nanoseconds between two messages; zero is no rate
-	burst    int64 // nanoseconds that may be used in advance
-	inFlight int64
-	booked   int64       // its rate is used up to this time
-	started  uint64      // its number among those started; zero is not started
-	wakes    int64       // when its item in keys.wakes is due; zero is none
-	lines    []*fairLine // its messages, by level
+	name          string
+	groups        int   // that refer to it
+	weight        int64 // turns in a row, and messages in flight that count as one
+	cap           int64 // messages in flight; zero is no limit
+	every         int64 // nanoseconds between two messages; zero is no rate
+	burst         int64 // nanoseconds that may be used in advance
+	inFlight      int64
+	rateUsedUntil int64      // its rate is used up to this time
+	started       uint64     // its number among those started; zero is not started
+	wakes         int64      // when its item in keys.wakes is due; zero is none
+	lists         []*keyList // its messages, by level
 }
 
 // keys numbers fair keys. Number zero is that of messages without a key, which
 // together are like one; it is always there.
-type keys struct {
-	byName map[string]uint32
-	all    []fairKey
-	free   []uint32
-	shares map[string]Share
-	others Share
-	wakes  heap[wake]
-	starts uint64 // highest number of a key started
-	counts uint64 // how often the keys were numbered anew
+type keyTable struct {
+	byName      map[string]uint32
+	all         []fairKey
+	free        []uint32
+	shares      map[string]Share
+	others      Share
+	wakes       heap[wake]
+	lastStarted uint64 // highest number of a key started
+	renumbered  uint64 // how often the keys were numbered anew
 }
 
 // longest is the longest interval, and the longest burst, that a rate can have: 36
@@ -49,15 +49,15 @@ type wake struct {
 func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
 
 // configure prepares for an order.
-func (ks *keys) configure(o Order) {
-	*ks = keys{byName: map[string]uint32{"": 0}, shares: make(map[string]Share, len(o.Shares)), others: o.Others}
+func (ks *keyTable) configure(o Order) {
+	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]Share, len(o.Shares)), others: o.Others}
 	for _, s := range o.Shares {
 		ks.shares[s.Key] = s
 	}
 	ks.all = []fairKey{ks.newKey("")}
 }
 
-func (ks *keys) newKey(name string) fairKey {
+func (ks *keyTable) newKey(name string) fairKey {
 	s, ok := ks.shares[name]
 	if !ok {
 		s = ks.others
@@ -72,7 +72,7 @@ func (ks *keys) newKey(name string) fairKey {
 }
 
 // join counts a group of messages.
-func (ks *keys) join(name string) uint32 {
+func (ks *keyTable) join(name string) uint32 {
 	n, ok := ks.byName[name]
 	if !ok {
 		name = strings.Clone(name)
@@ -82,9 +82,9 @@ func (ks *keys) join(name string) uint32 {
 			n = uint32(len(ks.all))
 			ks.all = append(ks.all, fairKey{})
 		}
-		lines := ks.all[n].lines
+		lines := ks.all[n].lists
 		ks.all[n] = ks.newKey(name)
-		ks.all[n].lines = lines[:0]
+		ks.all[n].lists = lines[:0]
 		ks.byName[name] = n
 	}
 	ks.all[n].groups++
@@ -93,36 +93,36 @@ func (ks *keys) join(name string) uint32 {
 
 // leave counts a group less. A key whose rate is used up stays until it is not,
 // or whoever sends one message at a time would never be slowed.
-func (ks *keys) leave(n uint32, now int64) {
+func (ks *keyTable) leave(n uint32, now int64) {
 	k := &ks.all[n]
 	k.groups--
 	if k.groups > 0 || n == 0 {
 		return
 	}
 	k.started = 0
-	if k.booked > now {
-		ks.wakeAt(n, k.booked)
+	if k.rateUsedUntil > now {
+		ks.wakeAt(n, k.rateUsedUntil)
 		return
 	}
 	ks.forget(n)
 }
 
-func (ks *keys) forget(n uint32) {
+func (ks *keyTable) forget(n uint32) {
 	k := &ks.all[n]
 	delete(ks.byName, k.name)
-	*k = fairKey{lines: k.lines[:0]}
+	*k = fairKey{lists: k.lists[:0]}
 	ks.free = append(ks.free, n)
 }
 
 // wakeAt makes Tick look at a key at some time, or earlier.
-func (ks *keys) wakeAt(n uint32, at int64) {
+func (ks *keyTable) wakeAt(n uint32, at int64) {
 	if k := &ks.all[n]; k.wakes == 0 || at < k.wakes {
 		k.wakes = at
 		ks.wakes.push(wake{at, n})
 	}
 }
 
-func (ks *keys) deadline() int64 {
+func (ks *keyTable) deadline() int64 {
 	if len(ks.wakes) == 0 {
 		return never
 	}
@@ -130,34 +130,34 @@ func (ks *keys) deadline() int64 {
 }
 
 // opens returns when the rate of a key lets it be served.
-func (k *fairKey) opens() int64 {
+func (k *fairKey) eligibleAt() int64 {
 	if k.every == 0 {
 		return 0
 	}
-	return k.booked - k.burst
+	return k.rateUsedUntil - k.burst
 }
 
 // full reports whether a key has as much in flight as it may.
-func (k *fairKey) full() bool { return k.cap > 0 && k.inFlight >= k.cap }
+func (k *fairKey) atCap() bool { return k.cap > 0 && k.inFlight >= k.cap }
 
 // load is how much of its share a key has in flight. The least loaded goes first.
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
 // takeOff counts a message of its key in flight, land counts it out.
-func (x *Index) takeOff(e *entry) { x.flight(e, 1) }
-func (x *Index) land(e *entry)    { x.flight(e, -1) }
+func (x *Index) incInFlight(e *entry) { x.addInFlight(e, 1) }
+func (x *Index) decInFlight(e *entry) { x.addInFlight(e, -1) }
 
 // flight counts a message of its key in flight, or out of it.
-func (x *Index) flight(e *entry, by int64) {
+func (x *Index) addInFlight(e *entry, by int64) {
 	if x.order.Fair {
-		x.fly(e, by)
+		x.addInFlightHere(e, by)
 	}
 	if x.next.arrangement != nil {
-		x.flyInSecond(e, by)
+		x.addInFlightSecond(e, by)
 	}
 }
 
-func (x *Index) fly(e *entry, by int64) {
+func (x *Index) addInFlightHere(e *entry, by int64) {
 	if !x.order.Fair {
 		return
 	}
@@ -178,8 +178,8 @@ func (x *Index) wakeKeys(at int64, most int) {
 		switch {
 		case k.groups > 0 || w.key == 0:
 			x.regulate(w.key)
-		case k.booked > at:
-			x.keys.wakeAt(w.key, k.booked)
+		case k.rateUsedUntil > at:
+			x.keys.wakeAt(w.key, k.rateUsedUntil)
 		default:
 			x.keys.forget(w.key)
 		}
@@ -189,17 +189,17 @@ func (x *Index) wakeKeys(at int64, most int) {
 // regulate puts the lines of a key where its load and its limits want them.
 func (x *Index) regulate(n uint32) {
 	k := &x.keys.all[n]
-	opens := k.opens()
-	shut := k.full() || opens > x.clock
+	opens := k.eligibleAt()
+	shut := k.atCap() || opens > x.clock
 	if opens > x.clock {
 		x.keys.wakeAt(n, opens)
 	}
-	for _, line := range k.lines {
+	for _, line := range k.lists {
 		lane := x.levels.all[line.level].(*fairLane)
 		if shut {
-			lane.withdraw(line)
+			lane.makeIneligible(line)
 		} else {
-			lane.enlist(line, k.load())
+			lane.makeEligible(line, k.load())
 		}
 		x.levels.changed(line.level)
 	}
@@ -211,10 +211,10 @@ func (x *Index) keyLimit(e *entry) (atCap bool, until int64) {
 	k := &x.keys.all[x.fairKey(e.group)]
 	switch {
 	case !x.order.Fair:
-	case k.full():
+	case k.atCap():
 		return true, 0
-	case k.opens() > x.clock:
-		return false, k.opens()
+	case k.eligibleAt() > x.clock:
+		return false, k.eligibleAt()
 	}
 	return false, 0
 }

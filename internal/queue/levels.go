@@ -7,7 +7,7 @@ package queue
 // higher can stand behind it.
 type picker interface {
 	// touch says that what is first in a level may have changed.
-	touch(l Level)
+	headChanged(l Level)
 	// joined says that a message was added to an open level.
 	joined(l Level, k orderKey)
 	// pick chooses among the open levels between lo and hi.
@@ -28,11 +28,11 @@ type lane interface {
 	// add adds a message to the lane.
 	add(x *Index, k orderKey, e *entry)
 	// leave removes a message, which may be anywhere in it.
-	leave(x *Index, k orderKey, e *entry)
+	remove(x *Index, k orderKey, e *entry)
 	// first returns the message to hand out next.
 	first(x *Index) (orderKey, bool)
 	// oldest returns the key by which the lane as a whole is ranked.
-	oldest(x *Index) (orderKey, bool)
+	rankKey(x *Index) (orderKey, bool)
 	// pop removes the message that first returned.
 	pop(x *Index, k orderKey, e *entry)
 	// served says that a message was handed out; it has left already.
@@ -68,8 +68,8 @@ func (ls *levels) add(x *Index, k orderKey, e *entry) {
 	}
 }
 
-func (ls *levels) leave(x *Index, k orderKey, e *entry) {
-	ls.all[e.level].leave(x, k, e)
+func (ls *levels) remove(x *Index, k orderKey, e *entry) {
+	ls.all[e.level].remove(x, k, e)
 	ls.changed(e.level)
 }
 
@@ -93,30 +93,30 @@ func (ls *levels) changed(l Level) {
 	} else {
 		ls.open.clear(l)
 	}
-	ls.picker.touch(l)
+	ls.picker.headChanged(l)
 }
 
 // plainLane is first in, first out, or serves the newest first.
 type plainLane struct {
-	line   sortedList
+	list   sortedList
 	n      int      // messages in line
 	newest bool     // goes first
 	runs   bool     // a long list has a run
-	front  orderKey // what goes first
+	head   orderKey // what goes first
 	addr   slotAddr // its address: a hint
 	known  bool     // front is right
 }
 
 func (p *plainLane) add(x *Index, k orderKey, e *entry) {
-	p.line.add(&x.msgs, k, e)
+	p.list.add(&x.msgs, k, e)
 	p.n++
-	if p.known && k.before(p.front) != p.newest {
-		p.front = k
+	if p.known && k.before(p.head) != p.newest {
+		p.head = k
 	}
 }
 
-func (p *plainLane) leave(x *Index, k orderKey, e *entry) {
-	known := p.known && k != p.front
+func (p *plainLane) remove(x *Index, k orderKey, e *entry) {
+	known := p.known && k != p.head
 	p.pop(x, k, e)
 	p.known = known
 }
@@ -125,24 +125,24 @@ func (p *plainLane) first(x *Index) (orderKey, bool) {
 	switch {
 	case p.known:
 		x.msgs.hint = p.addr
-		return p.front, true
+		return p.head, true
 	case p.newest:
-		p.front, p.known = p.line.last(&x.msgs)
+		p.head, p.known = p.list.last(&x.msgs)
 	default:
-		p.front, p.known = p.line.first(&x.msgs)
+		p.head, p.known = p.list.first(&x.msgs)
 	}
 	p.addr = x.msgs.hint
-	return p.front, p.known
+	return p.head, p.known
 }
 
 func (p *plainLane) pop(x *Index, k orderKey, e *entry) {
-	p.line.remove(&x.msgs, k, e)
+	p.list.remove(&x.msgs, k, e)
 	p.known = false
 	if p.n--; p.n == 0 {
-		p.line.tail = orderKey{}
+		p.list.tail = orderKey{}
 	}
 }
 
-func (p *plainLane) oldest(x *Index) (orderKey, bool) { return p.first(x) }
-func (p *plainLane) open() bool                       { return p.n > 0 }
-func (p *plainLane) served(*Index, *entry)            {}
+func (p *plainLane) rankKey(x *Index) (orderKey, bool) { return p.first(x) }
+func (p *plainLane) open() bool                        { return p.n > 0 }
+func (p *plainLane) served(*Index, *entry)             {}

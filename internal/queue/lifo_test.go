@@ -58,7 +58,7 @@ func TestLifoOfManyKeepsTheOrder(t *testing.T) {
 		t.Fatalf("%d wait in the end: too few to show anything", len(waiting))
 	}
 	lane := q.index.levels.all[0].(*plainLane)
-	if k, _ := lane.line.first(&q.index.msgs); k.seq != waiting[0] {
+	if k, _ := lane.list.first(&q.index.msgs); k.seq != waiting[0] {
 		t.Errorf("the oldest is %d, want %d", k.seq, waiting[0])
 	}
 	for len(waiting) > 0 {

@@ -15,7 +15,7 @@ type lock struct {
 	until      int64  // of a message in a session the session's lock counts instead
 	session    uint32 // of a session queue
 	prev, next uint32 // in the ring
-	span       uint32 // timeline it is in; inSession if in its session's ring
+	list       uint32 // timeline it is in; inSession if in its session's ring
 }
 
 // inSession is the span of a lock that ends with its session's.
@@ -26,38 +26,38 @@ type ring struct{ head, tail uint32 }
 
 // timeline is the locks that were taken for the same time: taken later, or
 // renewed, means ending later, so the first to end is always in front.
-type timeline struct {
+type expiryList struct {
 	ring
-	lasts int64
+	duration int64
 }
 
 // locks keeps locks in one slice; entries refer to them by index. Zero is none.
 type locks struct {
-	all     []lock
-	free    []uint32
-	spans   []timeline
-	current uint32     // timeline of new locks
-	hints   []slotAddr // address of a token's message, by the low bits of its nonce; a power of two
+	all      []lock
+	free     []uint32
+	lists    []expiryList
+	newLocks uint32     // timeline of new locks
+	hints    []slotAddr // address of a token's message, by the low bits of its nonce; a power of two
 }
 
 // configure directs new locks to the timeline of their duration. A duration
 // that nobody uses any more gives its timeline away.
 func (ls *locks) configure(d time.Duration) {
-	unused := len(ls.spans)
-	for i := range ls.spans {
-		if ls.spans[i].lasts == int64(d) {
-			ls.current = uint32(i)
+	unused := len(ls.lists)
+	for i := range ls.lists {
+		if ls.lists[i].duration == int64(d) {
+			ls.newLocks = uint32(i)
 			return
 		}
-		if ls.spans[i].head == 0 {
+		if ls.lists[i].head == 0 {
 			unused = i
 		}
 	}
-	if unused == len(ls.spans) {
-		ls.spans = append(ls.spans, timeline{})
+	if unused == len(ls.lists) {
+		ls.lists = append(ls.lists, expiryList{})
 	}
-	ls.spans[unused].lasts = int64(d)
-	ls.current = uint32(unused)
+	ls.lists[unused].duration = int64(d)
+	ls.newLocks = uint32(unused)
 }
 
 // put stores a lock and returns its slot. It is in no ring yet.
@@ -95,35 +95,35 @@ func (ls *locks) hint(nonce uint64) slotAddr {
 // begin lets the lock run from now in the current timeline.
 func (ls *locks) begin(slot uint32, now int64) {
 	l := &ls.all[slot]
-	t := &ls.spans[ls.current]
-	l.span, l.until = ls.current, int64(later(time.Duration(t.lasts), now))
+	t := &ls.lists[ls.newLocks]
+	l.list, l.until = ls.newLocks, int64(addClamped(time.Duration(t.duration), now))
 	ls.link(&t.ring, slot)
 }
 
 // hold lets the lock run without end: it has a timeline of its own, which has no
 // first to end.
-func (ls *locks) hold(slot uint32) {
-	i := slices.IndexFunc(ls.spans, func(t timeline) bool { return t.lasts == never })
+func (ls *locks) keepForever(slot uint32) {
+	i := slices.IndexFunc(ls.lists, func(t expiryList) bool { return t.duration == never })
 	if i < 0 {
-		i = len(ls.spans)
-		ls.spans = append(ls.spans, timeline{lasts: never})
+		i = len(ls.lists)
+		ls.lists = append(ls.lists, expiryList{duration: never})
 	}
 	l := &ls.all[slot]
-	l.span, l.until = uint32(i), never
-	ls.link(&ls.spans[i].ring, slot)
+	l.list, l.until = uint32(i), never
+	ls.link(&ls.lists[i].ring, slot)
 }
 
 // renew lets a running lock begin again.
 func (ls *locks) renew(slot uint32, now int64) {
-	ls.unlink(&ls.spans[ls.all[slot].span].ring, slot)
+	ls.unlink(&ls.lists[ls.all[slot].list].ring, slot)
 	ls.begin(slot, now)
 }
 
 // void ends a running lock, whose holder has given it up, before its time: it is first
 // in its timeline, and no token fits it any more.
-func (ls *locks) void(slot uint32, now int64) {
+func (ls *locks) expireNow(slot uint32, now int64) {
 	l := &ls.all[slot]
-	r := &ls.spans[l.span].ring
+	r := &ls.lists[l.list].ring
 	ls.unlink(r, slot)
 	l.nonce, l.until = 0, now
 	l.prev, l.next = 0, r.head
@@ -170,8 +170,8 @@ func (ls *locks) unlink(r *ring, slot uint32) {
 // first returns the lock that ends first, and when; zero if there is none.
 func (ls *locks) first() (slot uint32, until int64) {
 	until = never
-	for i := range ls.spans {
-		if h := ls.spans[i].head; h != 0 && ls.all[h].until < until {
+	for i := range ls.lists {
+		if h := ls.lists[i].head; h != 0 && ls.all[h].until < until {
 			slot, until = h, ls.all[h].until
 		}
 	}

@@ -19,7 +19,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	out.Begin(kindGone)
+	out.Begin(kindRemoved)
 	for _, seq := range seqs {
 		if e := q.index.msgs.get(seq); e != nil {
 			q.remove(seq, e, &out.Effects)
@@ -41,7 +41,7 @@ func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 		return ErrLocked
 	}
 	q.remove(seq, e, &out.Effects)
-	writeGone(&out.Effects, seq)
+	logRemoved(&out.Effects, seq)
 	return nil
 }
 
@@ -60,8 +60,8 @@ func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error
 	if e == nil {
 		return ErrNotFound
 	}
-	q.reclass(seq, e, r)
-	out.Begin(kindReclass)
+	q.reclassify(seq, e, r)
+	out.Begin(kindReclassify)
 	out.Uint(uint64(seq))
 	out.Byte(byte(r.Level))
 	out.Byte(byte(r.Class))
@@ -70,25 +70,25 @@ func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error
 	return nil
 }
 
-func (q *Queue) reclass(seq SeqNo, e *entry, r Reclass) {
+func (q *Queue) reclassify(seq SeqNo, e *entry, r Reclass) {
 	ready, held := e.is(Ready), e.is(Locked)
 	if ready {
-		q.unstand(seq, e, Deferred)
+		q.unmarkReady(seq, e, Deferred)
 	}
 	if held {
-		q.index.land(e)
+		q.index.decInFlight(e)
 	}
-	b := q.index.groups.all[e.group].belonging
+	b := q.index.groups.all[e.group].groupKey
 	b.key = r.Key
 	old := e.group
 	e.group = q.join(b) // before leave, so that its session lives on
 	q.leave(old)
 	e.level, e.class = r.Level, r.Class
 	if held {
-		q.index.takeOff(e)
+		q.index.incInFlight(e)
 	}
 	if ready {
-		q.stand(seq, e)
+		q.markReady(seq, e)
 	}
 }
 
@@ -123,7 +123,7 @@ func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done boo
 			continue
 		}
 		if !logged {
-			out.Begin(kindGone)
+			out.Begin(kindRemoved)
 			logged = true
 		}
 		q.remove(seq, e, &out.Effects)

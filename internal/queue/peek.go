@@ -44,7 +44,7 @@ func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entry) {
 	q.index.msgs.visits++
 	seq = max(seq, 1)
 	s := &q.sessions.all[n]
-	ready, isReady := s.line.after(seq - 1)
+	ready, isReady := s.ready.after(seq - 1)
 	aside, isAside := s.aside.after(seq - 1)
 	switch {
 	case isReady && (!isAside || ready < aside):

@@ -20,14 +20,14 @@ type Queue struct {
 	counts   Counts // but for Ready, which Index counts
 	locks    locks
 	schedule schedule
-	window   window
-	sessions sessions
+	window   dedupWindow
+	sessions sessionTable
 	reasons  map[SeqNo]Ref // of dead letters that have a reason beside their body
 	restore  restore
 
 	due  []SeqNo  // scratch of Tick
 	seqs []SeqNo  // scratch of Admit
-	ids  []digest // scratch of Enqueue
+	ids  []idHash // scratch of Enqueue
 }
 
 // New returns an empty queue. A token is valid only in the queue that gave it
@@ -78,7 +78,7 @@ func (q *Queue) apply(cfg Config) {
 	q.window.configure(cfg.Duplicates)
 	switch {
 	case same:
-	case q.restore.building:
+	case q.restore.inSnapshot:
 		q.index.restart(cfg.Order)
 	default:
 		q.index.changeOrder(cfg.Order)
@@ -86,17 +86,17 @@ func (q *Queue) apply(cfg Config) {
 }
 
 // fill puts the messages of a snapshot, which has ended, in order.
-func (q *Queue) fill() {
+func (q *Queue) orderRestored() {
 	q.index.ready = 0
 	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
 		if !e.is(Ready) {
 			q.setAside(seq, e)
 			continue
 		}
-		if r := q.index.runFor(orderKey{e.enqueued, seq}, e.level); r != nil {
+		if r := q.index.runFor(orderKey{e.orderTime, seq}, e.level); r != nil {
 			e = q.index.msgs.move(seq, r)
 		}
-		q.stand(seq, e)
+		q.markReady(seq, e)
 	}
 	invariant.Check(q.Check)
 }
@@ -119,15 +119,15 @@ func (q *Queue) Reorder(most int) (more bool) {
 }
 
 // listed reports whether a session is listed in a level by this message.
-func (q *Queue) listed(seq SeqNo, e *entry) bool { return q.sessionOf(e).shows(seq, e.level) }
+func (q *Queue) listed(seq SeqNo, e *entry) bool { return q.sessionOf(e).listedBy(seq, e.level) }
 
 // Saturated reports whether the next message is chosen by shares because the queue
 // is saturated.
 func (q *Queue) Saturated(now time.Time) bool { return q.index.saturated(q.at(now)) }
 
 // join returns the group of b for one more message.
-func (q *Queue) join(b belonging) uint32 {
-	if b == (belonging{}) {
+func (q *Queue) join(b groupKey) uint32 {
+	if b == (groupKey{}) {
 		return 0
 	}
 	n, first := q.index.groups.join(b)
@@ -158,52 +158,52 @@ func (q *Queue) leave(n uint32) {
 }
 
 // stand makes a message ready, at its place.
-func (q *Queue) stand(seq SeqNo, e *entry) {
+func (q *Queue) markReady(seq SeqNo, e *entry) {
 	e.setState(Ready)
-	e.slot = 0
+	e.stateIndex = 0
 	q.index.ready++
-	if q.restore.building {
+	if q.restore.inSnapshot {
 		return // the end of the snapshot puts everything in order at once
 	}
 	q.index.count(seq, e)
 	if q.cfg.Sessions {
-		q.sessionOf(e).queueUp(&q.index, seq, e)
+		q.sessionOf(e).addToSession(&q.index, seq, e)
 		return
 	}
-	q.index.add(orderKey{e.enqueued, seq}, e)
+	q.index.add(orderKey{e.orderTime, seq}, e)
 }
 
 // unstand takes a message that is not first out of its place.
-func (q *Queue) unstand(seq SeqNo, e *entry, to State) {
+func (q *Queue) unmarkReady(seq SeqNo, e *entry, to State) {
 	e.setState(to)
 	q.index.ready--
-	if q.restore.building {
+	if q.restore.inSnapshot {
 		return
 	}
 	q.index.uncount(e)
 	if q.cfg.Sessions {
-		q.sessionOf(e).dropOut(&q.index, seq, e)
+		q.sessionOf(e).removeFromSession(&q.index, seq, e)
 		return
 	}
-	q.index.remove(orderKey{e.enqueued, seq}, e)
+	q.index.remove(orderKey{e.orderTime, seq}, e)
 }
 
 // remove forgets a message that is not locked.
 func (q *Queue) remove(seq SeqNo, e *entry, out *machine.Effects) {
 	switch e.state() {
 	case Ready:
-		q.unstand(seq, e, Locked)
+		q.unmarkReady(seq, e, Locked)
 	case Deferred:
 		q.counts.Deferred--
 	case Scheduled:
-		q.schedule.remove(e.slot)
+		q.schedule.remove(e.stateIndex)
 		q.counts.Scheduled--
 	}
-	q.erase(seq, e, out)
+	q.free(seq, e, out)
 }
 
 // erase frees the entry of a message that no structure refers to any more.
-func (q *Queue) erase(seq SeqNo, e *entry, out *machine.Effects) {
+func (q *Queue) free(seq SeqNo, e *entry, out *machine.Effects) {
 	q.counts.Bytes -= int64(e.bodySize)
 	out.Freed = append(out.Freed, e.body())
 	if q.cfg.Sessions {
@@ -218,8 +218,8 @@ func (q *Queue) erase(seq SeqNo, e *entry, out *machine.Effects) {
 }
 
 // gone logs that a message is no more.
-func writeGone(out *machine.Effects, seq SeqNo) {
-	out.Begin(kindGone)
+func logRemoved(out *machine.Effects, seq SeqNo) {
+	out.Begin(kindRemoved)
 	out.Uint(uint64(seq))
 	out.End()
 }
@@ -236,14 +236,14 @@ func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
 		State:      e.state(),
 		Failures:   e.failures,
 		Hops:       e.hops,
-		First:      e.flags&flagSeen == 0,
+		First:      e.flags&flagDelivered == 0,
 		Session:    g.session,
 		InSession:  g.inSession,
 		Key:        g.key,
 		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
 	}
-	if e.flags&flagLent != 0 {
-		d.Since = moment(e.enqueued)
+	if e.flags&flagInherited != 0 {
+		d.Since = moment(e.orderTime)
 	}
 	if e.life != 0 {
 		d.ExpiresAt = moment(e.expiry())
@@ -253,9 +253,9 @@ func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
 	}
 	switch e.state() {
 	case Scheduled:
-		d.NotBefore = moment(q.schedule.all[e.slot].at)
+		d.NotBefore = moment(q.schedule.all[e.stateIndex].at)
 	case Locked:
-		d.LockedUntil = moment(q.lockedUntil(e.slot))
+		d.LockedUntil = moment(q.lockedUntil(e.stateIndex))
 		d.Deferred = e.flags&flagDeferred != 0
 	}
 	return d

@@ -64,7 +64,7 @@ func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *
 func (q *Queue) replayReasons(r *machine.Reader, out *machine.Effects) error {
 	for r.Len() > 0 {
 		seq, reason := readSeq(r), r.Ref()
-		if r.Bad() || q.unseen(seq) {
+		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
 		if q.index.msgs.get(seq) == nil {

@@ -23,7 +23,7 @@ import (
 type arrangement struct {
 	order    Order // that it is in force for
 	levels   levels
-	keys     keys
+	keys     keyTable
 	fairKeys []uint32 // of the groups, by their numbers; zero is none
 	void     bool     // which keys were started is not logged any more
 }
@@ -56,9 +56,9 @@ func fits(o, p *Order) bool {
 // too, else when Reorder has filled another.
 func (x *Index) changeOrder(want Order) {
 	x.void = x.void || x.order.FinishesFirst() && !want.FinishesFirst()
-	x.giveUp()
+	x.discardNext()
 	if x.void || !fits(&x.order, &want) {
-		a := x.succeed(want)
+		a := x.successor(want)
 		x.next.arrangement, x.next.cursor, x.next.high = &a, 0, x.msgs.last
 		return
 	}
@@ -69,22 +69,22 @@ func (x *Index) changeOrder(want Order) {
 			x.arrange(p)
 		}
 	}
-	if r, ok := x.levels.picker.(*ranked); ok {
+	if r, ok := x.levels.picker.(*winnerTree); ok {
 		r.dirty = x.levels.open
 	}
 }
 
 // succeed returns an empty index that can take the place of the one in force.
-func (x *Index) succeed(o Order) arrangement {
+func (x *Index) successor(o Order) arrangement {
 	a := newArrangement(o)
-	a.keys.starts, a.keys.counts = x.keys.starts, x.keys.counts+1
+	a.keys.lastStarted, a.keys.renumbered = x.keys.lastStarted, x.keys.renumbered+1
 	return a
 }
 
 // restart replaces an index that has no messages yet, inside a snapshot.
 func (x *Index) restart(o Order) {
 	old := x.arrangement
-	x.arrangement = x.succeed(o)
+	x.arrangement = x.successor(o)
 	for n := range x.groups.all {
 		if x.groups.all[n].refs > 0 {
 			x.joinKey(uint32(n), &old)
@@ -94,13 +94,13 @@ func (x *Index) restart(o Order) {
 
 // giveUp gives up the second index, if there is one. Its runs are cleared away by
 // Reorder.
-func (x *Index) giveUp() {
+func (x *Index) discardNext() {
 	if x.next.arrangement == nil {
 		return
 	}
 	for _, l := range x.next.levels.all {
-		if p, ok := l.(*plainLane); ok && p.line.inRun() > 0 {
-			x.next.runs = append(x.next.runs, *p.line.run)
+		if p, ok := l.(*plainLane); ok && p.list.inRun() > 0 {
+			x.next.runs = append(x.next.runs, *p.list.run)
 		}
 	}
 	x.next.arrangement = nil
@@ -129,7 +129,7 @@ func (x *Index) reorder(most int, listed func(SeqNo, *entry) bool) (more bool) {
 			break
 		}
 		x.next.cursor = seq + 1
-		x.inSecond(e, func() { x.follow(seq, e, listed) })
+		x.changeSecond(e, func() { x.addToArrangement(seq, e, listed) })
 		most--
 	}
 	return x.reordering()
@@ -137,21 +137,21 @@ func (x *Index) reorder(most int, listed func(SeqNo, *entry) bool) (more bool) {
 
 // takeOver puts the second index in the place of the first.
 func (x *Index) takeOver() {
-	x.exchange()
-	x.giveUp() // what was the first
+	x.swap()
+	x.discardNext() // what was the first
 	x.wakeKeys(x.clock, math.MaxInt)
 }
 
 // exchange lets the second index be the first. What changes an index need not know
 // that there are two.
-func (x *Index) exchange() { x.arrangement, *x.next.arrangement = *x.next.arrangement, x.arrangement }
+func (x *Index) swap() { x.arrangement, *x.next.arrangement = *x.next.arrangement, x.arrangement }
 
 // inSecond has change do to the second index what happened to a message.
-func (x *Index) inSecond(e *entry, change func()) {
-	x.exchange()
+func (x *Index) changeSecond(e *entry, change func()) {
+	x.swap()
 	x.joinKey(e.group, x.next.arrangement)
 	change()
-	x.exchange()
+	x.swap()
 }
 
 // has reports whether the second index follows a message.
@@ -160,11 +160,11 @@ func (f *filling) has(seq SeqNo) bool {
 }
 
 // follow puts a message into the index, whatever its state.
-func (x *Index) follow(seq SeqNo, e *entry, listed func(SeqNo, *entry) bool) {
-	k := orderKey{e.enqueued, seq}
+func (x *Index) addToArrangement(seq SeqNo, e *entry, listed func(SeqNo, *entry) bool) {
+	k := orderKey{e.orderTime, seq}
 	switch {
 	case e.is(Locked):
-		x.fly(e, 1)
+		x.addInFlightHere(e, 1)
 	case !e.is(Ready):
 	case x.sessionQueue:
 		if listed(seq, e) {
@@ -183,19 +183,19 @@ func (x *Index) follow(seq SeqNo, e *entry, listed func(SeqNo, *entry) bool) {
 
 func (x *Index) addToSecond(k orderKey, e *entry) {
 	if x.next.has(k.seq) {
-		x.inSecond(e, func() { x.levels.add(x, k, e) })
+		x.changeSecond(e, func() { x.levels.add(x, k, e) })
 	}
 }
 
-func (x *Index) leaveSecond(k orderKey, e *entry) {
+func (x *Index) removeFromSecond(k orderKey, e *entry) {
 	if x.next.has(k.seq) {
-		x.inSecond(e, func() { x.levels.leave(x, k, e) })
+		x.changeSecond(e, func() { x.levels.remove(x, k, e) })
 	}
 }
 
-func (x *Index) flyInSecond(e *entry, by int64) {
+func (x *Index) addInFlightSecond(e *entry, by int64) {
 	if x.next.has(e.seq) {
-		x.inSecond(e, func() { x.fly(e, by) })
+		x.changeSecond(e, func() { x.addInFlightHere(e, by) })
 	}
 }
 

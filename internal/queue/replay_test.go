@@ -101,7 +101,7 @@ func TestReplayRefuses(t *testing.T) {
 		out.Fixed(1)
 		out.Uint(uint64(seq))
 		out.Uint(1)
-		writeItem(&out.Effects, &item{body: Ref{At: 1, Size: 1}, enqueued: 1}, 1)
+		writeItem(&out.Effects, &item{body: Ref{At: 1, Size: 1}, orderTime: 1}, 1)
 		all, _ := out.Written()
 		return all
 	}
@@ -116,14 +116,14 @@ func TestReplayRefuses(t *testing.T) {
 		{"a gap in the numbers", [][]byte{enqueue(1), enqueue(3)}},
 		{"a number twice", [][]byte{enqueue(1), enqueue(1)}},
 		{"bytes behind the record", [][]byte{append(enqueue(1), 0)}},
-		{"an unknown message that goes", [][]byte{record(kindGone, 9)}},
+		{"an unknown message that goes", [][]byte{record(kindRemoved, 9)}},
 		{"an unknown message that fails", [][]byte{record(kindFailed, 9, 1)}},
 		{"an unknown message that is deferred", [][]byte{record(kindDeferred, 9)}},
 		{"a reason for an unknown message", [][]byte{record(kindReasons, 9, 1, 1)}},
 		{"an unknown message that returns", [][]byte{append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
 		{"a message that returns and was not gone", [][]byte{enqueue(1), append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 1), enqueue(1)[11:]...)}},
 		{"a time before 1970", [][]byte{append(record(kindEnqueue, 0, 0, 0, 0, 0, 0, 0, 0x80), enqueue(1)[9:]...)}},
-		{"number zero", [][]byte{record(kindGone, 0)}},
+		{"number zero", [][]byte{record(kindRemoved, 0)}},
 		{"a chunk without its snapshot", [][]byte{record(kindEntries, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)}},
 		{"an unknown message that begins", [][]byte{append(record(kindActivate, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
 	}

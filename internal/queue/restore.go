@@ -11,15 +11,15 @@ import (
 
 // restore is how far a replay has come.
 type restore struct {
-	begun    bool  // a record was replayed, or a command given
-	building bool  // inside the snapshot that the queue begins with
-	high     SeqNo // highest number when that snapshot began
-	brought  SeqNo // its chunks have come this far
-	seen     []sighting
+	begun        bool  // a record was replayed, or a command given
+	inSnapshot   bool  // inside the snapshot that the queue begins with
+	high         SeqNo // highest number when that snapshot began
+	restoredUpTo SeqNo // its chunks have come this far
+	seen         []seenID
 }
 
 // Restored implements [machine.Machine].
-func (q *Queue) Restored() bool { return !q.restore.building }
+func (q *Queue) Restored() bool { return !q.restore.inSnapshot }
 
 // Replay implements [machine.Machine]. A queue
 // may begin with a snapshot, or with its very first record; a snapshot that
@@ -48,11 +48,11 @@ func (q *Queue) replay(k kind, r *machine.Reader, out *machine.Effects) error {
 		return q.replayEnqueue(r, out)
 	case kindActivate:
 		return q.replayActivate(r, out)
-	case kindGone:
+	case kindRemoved:
 		return q.replayGone(r, out)
-	case kindFailed, kindDeferred, kindRewrite, kindReclass:
+	case kindFailed, kindDeferred, kindRewrite, kindReclassify:
 		return q.replayChange(k, r, out)
-	case kindArrived:
+	case kindArrivalTimes:
 		return q.replayArrived(r)
 	case kindReasons:
 		return q.replayReasons(r, out)
@@ -74,8 +74,8 @@ func (q *Queue) replay(k kind, r *machine.Reader, out *machine.Effects) error {
 
 // unseen reports whether a number belongs to a message that the snapshot has
 // not brought yet. Its chunk was written later and shows what happened to it.
-func (q *Queue) unseen(seq SeqNo) bool {
-	return q.restore.building && seq <= q.restore.high && seq > q.restore.brought
+func (q *Queue) notYetRestored(seq SeqNo) bool {
+	return q.restore.inSnapshot && seq <= q.restore.high && seq > q.restore.restoredUpTo
 }
 
 func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
@@ -90,9 +90,9 @@ func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 			return err
 		}
 		if it.hashed {
-			q.sight(sighting{it.id, in})
+			q.noteID(seenID{it.id, in})
 		}
-		q.place(q.index.msgs.last+1, &it, out)
+		q.insert(q.index.msgs.last+1, &it, out)
 	}
 	return nil
 }
@@ -113,8 +113,8 @@ func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
-		if q.unseen(old) {
-			q.place(q.index.msgs.last+1, &it, out)
+		if q.notYetRestored(old) {
+			q.insert(q.index.msgs.last+1, &it, out)
 			continue
 		}
 		if e := q.index.msgs.get(old); e == nil || !e.is(Scheduled) {
@@ -128,7 +128,7 @@ func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
 func (q *Queue) replayGone(r *machine.Reader, out *machine.Effects) error {
 	for r.Len() > 0 {
 		seq := readSeq(r)
-		if r.Bad() || q.unseen(seq) {
+		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
 		e := q.index.msgs.get(seq)
@@ -151,10 +151,10 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 		failures = r.Uint32()
 	case kindRewrite:
 		body = r.Ref()
-	case kindReclass:
+	case kindReclassify:
 		class = Reclass{Level: Level(r.Byte()), Class: Class(r.Byte()), Key: r.String()}
 	}
-	if r.Bad() || q.unseen(seq) {
+	if r.Bad() || q.notYetRestored(seq) {
 		return nil
 	}
 	e := q.index.msgs.get(seq)
@@ -165,10 +165,10 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 	case kindFailed:
 		e.failures = failures
 	case kindRewrite:
-		q.rebody(e, body, out)
+		q.replaceBody(e, body, out)
 		q.dropReason(seq, out)
-	case kindReclass:
-		q.reclass(seq, e, class)
+	case kindReclassify:
+		q.reclassify(seq, e, class)
 	case kindDeferred:
 		return q.replayDefer(seq, e)
 	}
@@ -178,7 +178,7 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 func (q *Queue) replayDefer(seq SeqNo, e *entry) error {
 	switch e.state() {
 	case Ready:
-		q.unstand(seq, e, Deferred)
+		q.unmarkReady(seq, e, Deferred)
 		q.counts.Deferred++
 		q.setAside(seq, e)
 	case Scheduled:

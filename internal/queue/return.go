@@ -21,13 +21,13 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 	}
 	it := itemOfDelivery(d)
 	out.Begin(kindReturned)
-	out.Fixed(it.enqueued)
+	out.Fixed(it.orderTime)
 	out.Uint(uint64(d.Seq))
-	writeItem(&out.Effects, &it, it.enqueued)
+	writeItem(&out.Effects, &it, it.orderTime)
 	out.End()
-	q.place(d.Seq, &it, &out.Effects)
-	if it.arrived != 0 {
-		q.lent(d.Seq, d.Seq, &out.Effects)
+	q.insert(d.Seq, &it, &out.Effects)
+	if it.arrivalTime != 0 {
+		q.logArrivalTimes(d.Seq, d.Seq, &out.Effects)
 	}
 	if d.Reason != (Ref{}) {
 		q.setReason(d.Seq, d.Reason, &out.Effects)
@@ -62,22 +62,22 @@ func tooManyFailures(d Delivery) Dead {
 // itemOfDelivery is the inverse of Queue.delivery.
 func itemOfDelivery(d *Delivery) item {
 	it := item{
-		belonging: belonging{session: d.Session, inSession: d.InSession, key: d.Key},
+		groupKey:  groupKey{session: d.Session, inSession: d.InSession, key: d.Key},
 		body:      d.Body,
 		origin:    d.Origin,
-		enqueued:  nanos(d.EnqueuedAt),
+		orderTime: nanos(d.EnqueuedAt),
 		failures:  d.Failures,
 		level:     d.Level,
 		class:     d.Class,
 		hops:      d.Hops,
 	}
 	if !d.Since.IsZero() {
-		it.arrived, it.enqueued = it.enqueued, nanos(d.Since)
+		it.arrivalTime, it.orderTime = it.orderTime, nanos(d.Since)
 	}
 	if !d.ExpiresAt.IsZero() {
 		var e entry
-		e.setLife(time.Duration(nanos(d.ExpiresAt) - it.enqueued))
-		it.life, it.seconds = e.life, e.flags&flagSeconds
+		e.setLife(time.Duration(nanos(d.ExpiresAt) - it.orderTime))
+		it.life, it.lifeInSeconds = e.life, e.flags&flagSeconds
 	}
 	if d.State == Deferred {
 		it.state = Deferred
@@ -88,7 +88,7 @@ func itemOfDelivery(d *Delivery) item {
 func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 	at := r.Time()
 	seq, it := readSeq(r), readItem(r, at)
-	if r.Bad() || q.unseen(seq) {
+	if r.Bad() || q.notYetRestored(seq) {
 		return nil
 	}
 	if err := q.fitting(r, &it); err != nil {
@@ -97,7 +97,7 @@ func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 	if seq > q.index.msgs.last || q.index.msgs.get(seq) != nil {
 		return fmt.Errorf("%w: message %d returns and was not gone", ErrCorrupt, seq)
 	}
-	q.place(seq, &it, out)
+	q.insert(seq, &it, out)
 	return nil
 }
 
@@ -113,14 +113,14 @@ func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description stri
 	case e == nil:
 		return ErrNotFound
 	case e.is(Locked):
-		if held, err := q.held(t, at); err != nil || held != e {
+		if held, err := q.lockedEntry(t, at); err != nil || held != e {
 			return ErrLocked
 		}
-		q.bury(seq, e, reason, description, out)
+		q.deadLetter(seq, e, reason, description, out)
 		return nil
 	}
 	out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description})
 	q.remove(seq, e, &out.Effects)
-	writeGone(&out.Effects, seq)
+	logRemoved(&out.Effects, seq)
 	return nil
 }

@@ -9,42 +9,42 @@ import (
 // saturable is strict, and gives the levels shares while the queue is saturated.
 // Whether it is follows from what waits, the time, and whether it was when the last
 // message was chosen; a queue that was restarted, or configured anew, was not.
-type saturable struct {
+type saturatingStrict struct {
 	strict
 	limit  Saturation
 	weight []uint32
-	shares *ranked // while on, else nil: it begins anew each time, with nobody ahead
+	shares *winnerTree // while on, else nil: it begins anew each time, with nobody ahead
 }
 
-func (s *saturable) aged() bool { return s.limit.Oldest > 0 }
+func (s *saturatingStrict) aged() bool { return s.limit.Oldest > 0 }
 
-func (s *saturable) touch(l Level) {
+func (s *saturatingStrict) headChanged(l Level) {
 	if s.shares != nil {
-		s.shares.touch(l)
+		s.shares.headChanged(l)
 	}
 }
 
-func (s *saturable) joined(l Level, k orderKey) {
+func (s *saturatingStrict) joined(l Level, k orderKey) {
 	if s.shares != nil {
 		s.shares.joined(l, k)
 	}
 }
 
-func (s *saturable) served(x *Index, l Level) {
+func (s *saturatingStrict) served(x *Index, l Level) {
 	if s.shares != nil {
 		s.shares.served(x, l)
 	}
 }
 
-func (s *saturable) score(l Level, k orderKey, now int64) (score, int64) {
+func (s *saturatingStrict) score(l Level, k orderKey, now int64) (score, int64) {
 	if s.shares != nil {
 		return s.shares.score(l, k, now)
 	}
 	return s.strict.score(l, k, now)
 }
 
-func (s *saturable) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
-	s.judge(x, now)
+func (s *saturatingStrict) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
+	s.updateMode(x, now)
 	if s.shares != nil {
 		return s.shares.pick(x, now, lo, hi)
 	}
@@ -52,10 +52,10 @@ func (s *saturable) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 }
 
 // judge goes over to the other mode if it is time.
-func (s *saturable) judge(x *Index, now int64) {
+func (s *saturatingStrict) updateMode(x *Index, now int64) {
 	switch on := s.saturated(x, now); {
 	case on && s.shares == nil:
-		s.shares = newRanked(newWeighted(s.weight))
+		s.shares = newWinnerTree(newWeighted(s.weight))
 		s.shares.dirty = x.levels.open
 	case !on:
 		s.shares = nil
@@ -63,7 +63,7 @@ func (s *saturable) judge(x *Index, now int64) {
 }
 
 // saturated is the rule. It changes nothing.
-func (s *saturable) saturated(x *Index, now int64) bool {
+func (s *saturatingStrict) saturated(x *Index, now int64) bool {
 	if s.reached(x.ready, s.limit.Waiting) {
 		return true
 	}
@@ -76,7 +76,7 @@ func (s *saturable) saturated(x *Index, now int64) bool {
 
 // reached reports whether something is at a limit or, once it was, above half of
 // it. Zero is no limit.
-func (s *saturable) reached(n, limit int64) bool {
+func (s *saturatingStrict) reached(n, limit int64) bool {
 	if s.shares != nil {
 		return limit > 0 && n > limit/2
 	}
@@ -84,10 +84,10 @@ func (s *saturable) reached(n, limit int64) bool {
 }
 
 // oldest returns the enqueue time of the oldest message that may be handed out.
-func (s *saturable) oldest(x *Index) (at int64, ok bool) {
+func (s *saturatingStrict) oldest(x *Index) (at int64, ok bool) {
 	for w, word := range x.levels.open {
 		for ; word != 0; word &= word - 1 {
-			k, found := x.levels.all[w<<6+bits.TrailingZeros64(word)].oldest(x)
+			k, found := x.levels.all[w<<6+bits.TrailingZeros64(word)].rankKey(x)
 			if found && (!ok || k.at < at) {
 				at, ok = k.at, true
 			}
@@ -99,16 +99,16 @@ func (s *saturable) oldest(x *Index) (at int64, ok bool) {
 // saturated reports whether the next message is chosen by shares because the queue
 // is saturated.
 func (x *Index) saturated(at int64) bool {
-	s, ok := x.levels.picker.(*saturable)
+	s, ok := x.levels.picker.(*saturatingStrict)
 	return ok && s.saturated(x, at)
 }
 
 // judge makes up its mind about the next message, for who looks at the order
 // without taking anything. It reports whether the queue is saturated.
-func (x *Index) judge(at int64) bool {
-	s, ok := x.levels.picker.(*saturable)
+func (x *Index) updateMode(at int64) bool {
+	s, ok := x.levels.picker.(*saturatingStrict)
 	if ok {
-		s.judge(x, at)
+		s.updateMode(x, at)
 	}
 	return ok && s.shares != nil
 }
@@ -117,10 +117,10 @@ func (x *Index) judge(at int64) bool {
 // is chosen, else nil.
 func (x *Index) sharing() *weighted {
 	by := x.levels.picker
-	if s, ok := by.(*saturable); ok && s.shares != nil {
+	if s, ok := by.(*saturatingStrict); ok && s.shares != nil {
 		by = s.shares
 	}
-	if r, ok := by.(*ranked); ok {
+	if r, ok := by.(*winnerTree); ok {
 		w, _ := r.ranking.(*weighted)
 		return w
 	}

@@ -3,7 +3,7 @@
 package queue
 
 // appointment is a scheduled message.
-type appointment struct {
+type scheduledEntry struct {
 	at  int64
 	seq SeqNo
 	pos int // in order
@@ -11,7 +11,7 @@ type appointment struct {
 
 // schedule keeps appointments; entries refer to them by index. Zero is none.
 type schedule struct {
-	all   []appointment
+	all   []scheduledEntry
 	free  []uint32
 	order []uint32 // a heap: the earliest in front, then the lowest number
 }
@@ -21,12 +21,12 @@ func (s *schedule) add(seq SeqNo, at int64) (slot uint32) {
 		slot, s.free = s.free[k-1], s.free[:k-1]
 	} else {
 		if len(s.all) == 0 {
-			s.all = append(s.all, appointment{}) // slot zero is none
+			s.all = append(s.all, scheduledEntry{}) // slot zero is none
 		}
-		s.all = append(s.all, appointment{})
+		s.all = append(s.all, scheduledEntry{})
 		slot = uint32(len(s.all) - 1)
 	}
-	s.all[slot] = appointment{at: at, seq: seq, pos: len(s.order)}
+	s.all[slot] = scheduledEntry{at: at, seq: seq, pos: len(s.order)}
 	s.order = append(s.order, slot)
 	s.up(len(s.order) - 1)
 	return slot
@@ -40,7 +40,7 @@ func (s *schedule) remove(slot uint32) {
 		s.up(i)
 		s.down(i)
 	}
-	s.all[slot] = appointment{}
+	s.all[slot] = scheduledEntry{}
 	s.free = append(s.free, slot)
 }
 

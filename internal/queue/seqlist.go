@@ -51,7 +51,7 @@ func (s *store) keyOf(seq SeqNo, by listOrder) orderKey {
 	if by == byNumber {
 		return orderKey{0, seq}
 	}
-	return orderKey{s.get(seq).enqueued, seq}
+	return orderKey{s.get(seq).orderTime, seq}
 }
 
 // first returns the first message; the list is not empty.

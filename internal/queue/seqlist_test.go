@@ -107,7 +107,7 @@ func TestRowOfManyKeepsTheOrder(t *testing.T) {
 				}
 			}
 			out.Reset()
-			rowed = max(rowed, q.index.levels.all[0].(*plainLane).line.inRun())
+			rowed = max(rowed, q.index.levels.all[0].(*plainLane).list.inRun())
 			if step%500 == 0 {
 				if err := q.Check(); err != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, step, err)

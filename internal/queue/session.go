@@ -13,18 +13,18 @@ import (
 // exists while it has messages, a lock or a state.
 type session struct {
 	id      string
-	line    seqList // its ready messages by number, whatever their levels
-	aside   seqList // those that are locked, deferred or scheduled, by number
-	offers  []offer // those of line, by level
-	lock    uint32  // in locks; zero is free
-	held    ring    // locks of its messages
-	state   Ref     // zero is none
-	changed int64   // when state was set or cleared
-	groups  int     // that refer to it
+	ready   seqList        // its ready messages by number, whatever their levels
+	aside   seqList        // those that are locked, deferred or scheduled, by number
+	levels  []sessionLevel // those of line, by level
+	lock    uint32         // in locks; zero is free
+	locked  ring           // locks of its messages
+	state   Ref            // zero is none
+	changed int64          // when state was set or cleared
+	groups  int            // that refer to it
 }
 
 // sessions numbers sessions. Number zero is none.
-type sessions struct {
+type sessionTable struct {
 	byID map[string]uint32
 	all  []session
 	free []uint32
@@ -33,7 +33,7 @@ type sessions struct {
 }
 
 // open returns the number of a session, which it makes if needed.
-func (ss *sessions) open(id string) uint32 {
+func (ss *sessionTable) open(id string) uint32 {
 	if n, ok := ss.byID[id]; ok {
 		return n
 	}
@@ -54,19 +54,19 @@ func (ss *sessions) open(id string) uint32 {
 }
 
 // join counts a group of messages.
-func (ss *sessions) join(id string) uint32 {
+func (ss *sessionTable) join(id string) uint32 {
 	n := ss.open(id)
 	ss.all[n].groups++
 	return n
 }
 
-func (ss *sessions) leave(n uint32) {
+func (ss *sessionTable) leave(n uint32) {
 	ss.all[n].groups--
 	ss.close(n)
 }
 
 // close forgets a session that nothing needs any more.
-func (ss *sessions) close(n uint32) {
+func (ss *sessionTable) close(n uint32) {
 	s := &ss.all[n]
 	if s.groups > 0 || s.lock != 0 || s.state != (Ref{}) {
 		return
@@ -81,7 +81,7 @@ func (q *Queue) sessionOf(e *entry) *session {
 }
 
 // heldSession returns the session that l holds, nil if l is lost.
-func (q *Queue) heldSession(l SessionLock, at int64) *session {
+func (q *Queue) lockedSession(l SessionLock, at int64) *session {
 	n, ok := q.sessions.byID[l.ID]
 	if !ok || q.sessions.all[n].lock == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
 	q.locks.begin(slot, at)
 	s := &q.sessions.all[n]
 	s.lock = slot
-	s.hideAll(&q.index)
+	s.unlist(&q.index)
 	l := &q.locks.all[slot]
 	return SessionLock{ID: s.id, Nonce: l.nonce}, moment(l.until)
 }
@@ -138,7 +138,7 @@ func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
 // RenewSession extends a session lock, and with it the locks on its messages.
 func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
 	at := q.at(now)
-	s := q.heldSession(l, at)
+	s := q.lockedSession(l, at)
 	if s == nil {
 		return time.Time{}, ErrSessionLockLost
 	}
@@ -148,22 +148,22 @@ func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
 
 // HoldsSession reports whether l is still valid.
 func (q *Queue) HoldsSession(now time.Time, l SessionLock) bool {
-	return q.heldSession(l, q.at(now)) != nil
+	return q.lockedSession(l, q.at(now)) != nil
 }
 
 // ReleaseSession gives a session back. Its locked messages return uncounted. A
 // lock that is lost already is ignored.
 func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 	at := q.at(now)
-	s := q.heldSession(l, at)
+	s := q.lockedSession(l, at)
 	if s == nil {
 		return
 	}
-	if s.held.head == 0 {
+	if s.locked.head == 0 {
 		q.freeSession(s)
 		return
 	}
-	q.locks.void(s.lock, at)
+	q.locks.expireNow(s.lock, at)
 	q.endSession(s.lock, tickWork, nil)
 }
 
@@ -173,15 +173,15 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 	l := &q.locks.all[slot]
 	n, released := l.session, l.nonce == 0
-	for ; q.sessions.all[n].held.head != 0; done++ {
+	for ; q.sessions.all[n].locked.head != 0; done++ {
 		if done >= most {
 			return done
 		}
-		seq := q.locks.all[q.sessions.all[n].held.head].seq
+		seq := q.locks.all[q.sessions.all[n].locked.head].seq
 		e := q.index.msgs.get(seq)
 		if released {
 			q.unlock(seq, e)
-			q.rest(seq, e)
+			q.requeue(seq, e)
 		} else {
 			q.fail(seq, e, out)
 		}
@@ -191,9 +191,9 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 }
 
 func (q *Queue) freeSession(s *session) {
-	q.locks.end(&q.locks.spans[q.locks.all[s.lock].span].ring, s.lock)
+	q.locks.end(&q.locks.lists[q.locks.all[s.lock].list].ring, s.lock)
 	s.lock = 0
-	s.showAll(&q.index)
+	s.list(&q.index)
 	q.sessions.close(q.sessions.byID[s.id])
 }
 
@@ -262,7 +262,7 @@ func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next in
 
 // setAside adds a message to those of its session that are not ready.
 func (q *Queue) setAside(seq SeqNo, e *entry) {
-	if q.cfg.Sessions && !q.restore.building {
+	if q.cfg.Sessions && !q.restore.inSnapshot {
 		q.sessionOf(e).aside.put(&q.index.msgs, seq)
 	}
 }

@@ -13,32 +13,32 @@ import (
 // is the session's, and Renew only tells until when.
 func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 	at := q.at(now)
-	e, err := q.held(t, at)
+	e, err := q.lockedEntry(t, at)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if q.locks.all[e.slot].span != inSession {
-		q.locks.renew(e.slot, at)
+	if q.locks.all[e.stateIndex].list != inSession {
+		q.locks.renew(e.stateIndex, at)
 	}
-	return moment(q.lockedUntil(e.slot)), nil
+	return moment(q.lockedUntil(e.stateIndex)), nil
 }
 
 // Complete removes a message for good.
 func (q *Queue) Complete(now time.Time, t Token, out *Effects) (Settled, error) {
-	e, err := q.held(t, q.at(now))
+	e, err := q.lockedEntry(t, q.at(now))
 	if err != nil {
 		return Settled{}, err
 	}
 	s := q.unlock(t.Seq, e)
-	q.erase(t.Seq, e, &out.Effects)
-	writeGone(&out.Effects, t.Seq)
+	q.free(t.Seq, e, &out.Effects)
+	logRemoved(&out.Effects, t.Seq)
 	return s, nil
 }
 
 // Abandon returns a message to its place and counts a failed delivery; at the
 // limit the message becomes a dead letter instead. A deferred one stays deferred.
 func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
-	e, err := q.held(t, q.at(now))
+	e, err := q.lockedEntry(t, q.at(now))
 	if err != nil {
 		return Settled{}, err
 	}
@@ -47,12 +47,12 @@ func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
 
 // Release returns a message to its place and counts nothing.
 func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
-	e, err := q.held(t, q.at(now))
+	e, err := q.lockedEntry(t, q.at(now))
 	if err != nil {
 		return Settled{}, err
 	}
 	s := q.unlock(t.Seq, e)
-	q.rest(t.Seq, e)
+	q.requeue(t.Seq, e)
 	return s, nil
 }
 
@@ -62,18 +62,18 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 func (q *Queue) Revoke(now time.Time, t Token) error {
 	q.at(now)
 	e := q.index.msgs.get(t.Seq)
-	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
+	if e == nil || !e.is(Locked) || q.locks.all[e.stateIndex].nonce != t.Nonce {
 		return q.lost()
 	}
 	q.unlock(t.Seq, e)
-	q.rest(t.Seq, e)
+	q.requeue(t.Seq, e)
 	return nil
 }
 
 // Defer sets a message aside until somebody takes it by its number. Like Abandon
 // it counts a delivery, and at the limit the message becomes a dead letter.
 func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
-	e, err := q.held(t, q.at(now))
+	e, err := q.lockedEntry(t, q.at(now))
 	if err != nil {
 		return Settled{}, err
 	}
@@ -91,24 +91,24 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 // Reject makes a message a dead letter. A queue of dead letters answers
 // ErrNotAllowed.
 func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *Effects) (Settled, error) {
-	e, err := q.held(t, q.at(now))
+	e, err := q.lockedEntry(t, q.at(now))
 	if err != nil {
 		return Settled{}, err
 	}
 	if q.cfg.IsDead {
 		return Settled{}, ErrNotAllowed
 	}
-	return q.bury(t.Seq, e, reason, description, out), nil
+	return q.deadLetter(t.Seq, e, reason, description, out), nil
 }
 
 // Rewrite gives a locked message a new body. A reason that a dead letter has
 // beside the old one is dropped: the owner has written it into the new one.
 func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
-	e, err := q.held(t, q.at(now))
+	e, err := q.lockedEntry(t, q.at(now))
 	if err != nil {
 		return err
 	}
-	q.rebody(e, body, &out.Effects)
+	q.replaceBody(e, body, &out.Effects)
 	q.dropReason(t.Seq, &out.Effects)
 	out.Begin(kindRewrite)
 	out.Uint(uint64(t.Seq))
@@ -119,13 +119,13 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 
 // held returns the message that a token holds. A lock that has run out is lost
 // even before Tick returns the message.
-func (q *Queue) held(t Token, at int64) (*entry, error) {
+func (q *Queue) lockedEntry(t Token, at int64) (*entry, error) {
 	q.index.msgs.hint = q.locks.hint(t.Nonce)
 	e := q.index.msgs.get(t.Seq)
-	if e == nil || !e.is(Locked) || q.locks.all[e.slot].nonce != t.Nonce {
+	if e == nil || !e.is(Locked) || q.locks.all[e.stateIndex].nonce != t.Nonce {
 		return nil, q.lost()
 	}
-	if q.lockedUntil(e.slot) <= at {
+	if q.lockedUntil(e.stateIndex) <= at {
 		return nil, q.lost()
 	}
 	return e, nil
@@ -141,7 +141,7 @@ func (q *Queue) lost() error {
 
 func (q *Queue) lockedUntil(slot uint32) int64 {
 	l := &q.locks.all[slot]
-	if l.span == inSession {
+	if l.list == inSession {
 		return q.locks.all[q.sessions.all[l.session].lock].until
 	}
 	return l.until
@@ -149,7 +149,7 @@ func (q *Queue) lockedUntil(slot uint32) int64 {
 
 // unlock ends the lock of a message, which the caller puts somewhere else.
 func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
-	l := &q.locks.all[e.slot]
+	l := &q.locks.all[e.stateIndex]
 	s := Settled{
 		Seq:        seq,
 		Body:       e.body(),
@@ -159,21 +159,21 @@ func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
 		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
 		LockedAt:   moment(l.at),
 	}
-	if l.span == inSession {
-		q.locks.end(&q.sessions.all[l.session].held, e.slot)
+	if l.list == inSession {
+		q.locks.end(&q.sessions.all[l.session].locked, e.stateIndex)
 	} else {
-		q.locks.end(&q.locks.spans[l.span].ring, e.slot)
+		q.locks.end(&q.locks.lists[l.list].ring, e.stateIndex)
 	}
-	e.slot = 0
+	e.stateIndex = 0
 	q.counts.Locked--
-	q.index.land(e)
+	q.index.decInFlight(e)
 	return s
 }
 
 // rest puts an unlocked message back where it was before it was taken.
-func (q *Queue) rest(seq SeqNo, e *entry) {
+func (q *Queue) requeue(seq SeqNo, e *entry) {
 	if e.flags&flagDeferred == 0 {
-		q.stand(seq, e)
+		q.markReady(seq, e)
 		return
 	}
 	e.flags &^= flagDeferred
@@ -185,7 +185,7 @@ func (q *Queue) rest(seq SeqNo, e *entry) {
 func (q *Queue) fail(seq SeqNo, e *entry, out *Effects) Settled {
 	if q.cfg.IsDead {
 		s := q.unlock(seq, e)
-		q.rest(seq, e)
+		q.requeue(seq, e)
 		return s
 	}
 	if e.failures < math.MaxUint32 {
@@ -193,10 +193,10 @@ func (q *Queue) fail(seq SeqNo, e *entry, out *Effects) Settled {
 	}
 	if q.cfg.MaxFailures > 0 && e.failures >= q.cfg.MaxFailures {
 		d := tooManyFailures(Delivery{Failures: e.failures})
-		return q.bury(seq, e, d.Reason, d.Description, out)
+		return q.deadLetter(seq, e, d.Reason, d.Description, out)
 	}
 	s := q.unlock(seq, e)
-	q.rest(seq, e)
+	q.requeue(seq, e)
 	out.Begin(kindFailed)
 	out.Uint(uint64(seq))
 	out.Uint(uint64(e.failures))
@@ -205,24 +205,24 @@ func (q *Queue) fail(seq SeqNo, e *entry, out *Effects) Settled {
 }
 
 // bury makes a locked message a dead letter.
-func (q *Queue) bury(seq SeqNo, e *entry, reason, description string, out *Effects) Settled {
+func (q *Queue) deadLetter(seq SeqNo, e *entry, reason, description string, out *Effects) Settled {
 	d := Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description}
 	d.LockedUntil = time.Time{}
 	s := q.unlock(seq, e)
 	s.Dead = true
 	out.Dead = append(out.Dead, d)
-	q.erase(seq, e, &out.Effects)
-	writeGone(&out.Effects, seq)
+	q.free(seq, e, &out.Effects)
+	logRemoved(&out.Effects, seq)
 	return s
 }
 
 // rebody gives a message another body.
-func (q *Queue) rebody(e *entry, body Ref, out *machine.Effects) {
+func (q *Queue) replaceBody(e *entry, body Ref, out *machine.Effects) {
 	out.Freed = append(out.Freed, e.body())
 	out.Added = append(out.Added, body)
 	grown := int64(body.Size) - int64(e.bodySize)
 	q.counts.Bytes += grown
-	if e.is(Ready) && !q.restore.building { // on replay: locks are not logged
+	if e.is(Ready) && !q.restore.inSnapshot { // on replay: locks are not logged
 		q.index.resize(e, grown)
 	}
 	e.setBody(body)

@@ -150,9 +150,9 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	at, first := int64(0), seq
 	switch {
 	case e != nil && seq <= c.high:
-		at = e.enqueued
+		at = e.orderTime
 	case SeqNo(c.next) > c.high:
-		return cursor{phase: phaseStarted, keys: q.index.keys.counts}
+		return cursor{phase: phaseStarted, keys: q.index.keys.renumbered}
 	default:
 		// Nothing is left up to high. A chunk says so: a message that returns from
 		// now on would otherwise seem to be one that a chunk is yet to bring.
@@ -165,7 +165,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 			break
 		}
 		if body, ok := move(e.body()); ok {
-			q.rebody(e, body, out)
+			q.replaceBody(e, body, out)
 		}
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
@@ -175,7 +175,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	out.Uint(uint64(to))
 	out.End()
 	if len(q.index.msgs.arrivalTimes) > 0 {
-		q.lent(SeqNo(c.next), to, out)
+		q.logArrivalTimes(SeqNo(c.next), to, out)
 	}
 	if len(q.reasons) > 0 {
 		q.moveReasons(SeqNo(c.next), to, move, out)
@@ -254,11 +254,11 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 	switch k {
 	case kindWindow:
 		for r.Len() > 0 {
-			var s sighting
+			var s seenID
 			copy(s.id[:], r.Take(uint64(len(s.id))))
 			s.at = r.Time()
-			if !r.Bad() && q.restore.building {
-				q.sight(s)
+			if !r.Bad() && q.restore.inSnapshot {
+				q.noteID(s)
 			}
 		}
 	case kindStates:
@@ -275,14 +275,14 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 
 func (q *Queue) replayHeader(k kind, r *machine.Reader, out *machine.Effects) {
 	last, in, cfg := r.UpTo(never-1), r.Time(), readSettings(r, k)
-	if r.Bad() || q.restore.begun && !q.restore.building {
+	if r.Bad() || q.restore.begun && !q.restore.inSnapshot {
 		return
 	}
 	// A snapshot that follows one that never ended takes its place.
 	machine.AllRefs(q, func(r Ref) { out.Freed = append(out.Freed, r) })
 	*q = *New(cfg, q.epoch)
 	q.index.msgs.last, q.lastIn = SeqNo(last), in
-	q.restore = restore{begun: true, building: true, high: SeqNo(last)}
+	q.restore = restore{begun: true, inSnapshot: true, high: SeqNo(last)}
 }
 
 func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
@@ -296,60 +296,60 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
-		if err := q.bring(seq, &it, out); err != nil {
+		if err := q.restoreEntry(seq, &it, out); err != nil {
 			return err
 		}
 	}
 	to := readSeq(r)
-	if q.restore.building && !r.Bad() {
-		if to < q.restore.brought || to > q.restore.high {
+	if q.restore.inSnapshot && !r.Bad() {
+		if to < q.restore.restoredUpTo || to > q.restore.high {
 			return fmt.Errorf("%w: a chunk up to message %d", ErrCorrupt, to)
 		}
-		q.restore.brought = to
+		q.restore.restoredUpTo = to
 	}
 	return nil
 }
 
 // bring takes a message out of a snapshot.
-func (q *Queue) bring(seq SeqNo, it *item, out *machine.Effects) error {
-	if !q.restore.building {
+func (q *Queue) restoreEntry(seq SeqNo, it *item, out *machine.Effects) error {
+	if !q.restore.inSnapshot {
 		e := q.index.msgs.get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
 		}
 		if e.body() != it.body {
-			q.rebody(e, it.body, out)
+			q.replaceBody(e, it.body, out)
 		}
 		return nil
 	}
-	if seq <= q.restore.brought || seq > q.restore.high {
+	if seq <= q.restore.restoredUpTo || seq > q.restore.high {
 		return fmt.Errorf("%w: message %d is in the wrong chunk", ErrCorrupt, seq)
 	}
-	q.restore.brought = seq
-	q.place(seq, it, out)
+	q.restore.restoredUpTo = seq
+	q.insert(seq, it, out)
 	return nil
 }
 
 func (q *Queue) replayEnd() error {
-	if !q.restore.building {
+	if !q.restore.inSnapshot {
 		return nil
 	}
-	q.restore.building = false
-	slices.SortFunc(q.restore.seen, sighting.compare)
+	q.restore.inSnapshot = false
+	slices.SortFunc(q.restore.seen, seenID.compare)
 	for _, s := range q.restore.seen {
 		q.window.add(s)
 	}
 	q.restore.seen = nil
-	q.fill()
+	q.orderRestored()
 	return nil
 }
 
 // sight remembers a message id. Inside a snapshot the newer ones come before the
 // older ones, which the window could not forget in order.
-func (q *Queue) sight(s sighting) {
+func (q *Queue) noteID(s seenID) {
 	switch {
-	case q.window.lasts == 0:
-	case q.restore.building:
+	case q.window.duration == 0:
+	case q.restore.inSnapshot:
 		q.restore.seen = append(q.restore.seen, s)
 	default:
 		q.window.forget(s.at, 2)
@@ -364,7 +364,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 	out.Uint(uint64(q.index.msgs.last))
 	out.Fixed(q.lastIn)
 	writeSettings(&out, q.cfg)
-	for _, s := range q.window.within(nanos(now)) {
+	for _, s := range q.window.contents(nanos(now)) {
 		out.Raw(s.id[:])
 		out.Fixed(s.at)
 	}

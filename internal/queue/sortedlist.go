@@ -84,7 +84,7 @@ func (l *sortedList) first(s *store) (k orderKey, ok bool) {
 	if l.inRun() > 0 {
 		n := s.runHead(l.run)
 		e := s.at(n)
-		if f := (orderKey{e.enqueued, e.seq}); !ok || f.before(k) {
+		if f := (orderKey{e.orderTime, e.seq}); !ok || f.before(k) {
 			s.hint = n
 			return f, true
 		}
@@ -100,7 +100,7 @@ func (l *sortedList) last(s *store) (k orderKey, ok bool) {
 	if l.inRun() > 0 {
 		n := s.runEnd(l.run)
 		e := s.at(n)
-		if f := (orderKey{e.enqueued, e.seq}); !ok || k.before(f) {
+		if f := (orderKey{e.orderTime, e.seq}); !ok || k.before(f) {
 			s.hint = n
 			return f, true
 		}
@@ -135,7 +135,7 @@ func (l *sortedList) dissolveSlab(s *store, n uint32) {
 		if e := &sh.entries[i]; e.flags&flagInRun != 0 {
 			e.flags &^= flagInRun
 			l.run.n--
-			l.list.insert(s, orderKey{e.enqueued, e.seq}, byOrderTime)
+			l.list.insert(s, orderKey{e.orderTime, e.seq}, byOrderTime)
 		}
 	}
 	s.unlinkSlab(l.run, n)

@@ -38,13 +38,13 @@ type Survey struct {
 // fair keys and reports whether it has come to the end.
 func (x *Index) survey(s *Survey, most int) (done bool) {
 	if x.order.Fair {
-		if s.oldest == nil || s.counts != x.keys.counts {
-			*s = Survey{counts: x.keys.counts, oldest: make(map[Level]orderKey)}
+		if s.oldest == nil || s.counts != x.keys.renumbered {
+			*s = Survey{counts: x.keys.renumbered, oldest: make(map[Level]orderKey)}
 		}
 		for ; most > 0 && s.key < len(x.keys.all); most-- {
 			x.msgs.visits++
-			for _, l := range x.keys.all[s.key].lines {
-				if !l.enlisted {
+			for _, l := range x.keys.all[s.key].lists {
+				if !l.eligible {
 					continue
 				}
 				k, _ := l.sortedList.first(&x.msgs)
@@ -67,7 +67,7 @@ func (x *Index) survey(s *Survey, most int) (done bool) {
 		st := LevelStat{Ready: lv.ready, Bytes: lv.bytes}
 		k, ok := s.oldest[Level(l)]
 		if p, plain := x.levels.at(x, Level(l)).(*plainLane); plain {
-			k, ok = p.line.first(&x.msgs)
+			k, ok = p.list.first(&x.msgs)
 		}
 		if e := x.msgs.get(k.seq); ok && e != nil { // else it went while others were visited
 			st.Oldest = moment(x.msgs.enqueuedAt(k.seq, e))

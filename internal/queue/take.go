@@ -43,8 +43,8 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		e.setState(Locked)
 		if q.cfg.Sessions {
 			s := q.sessionOf(e)
-			s.line.popFirst()
-			s.unoffer(&q.index, k.seq, e)
+			s.ready.popFirst()
+			s.removeFromLevel(&q.index, k.seq, e)
 		} else {
 			q.index.take(k, e)
 		}
@@ -52,8 +52,8 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		w.Forgetful = w.Forgetful && !hold
 		d := q.handOut(k.seq, e, w, at, out)
 		if hold && !q.cfg.Sessions { // a session bounds the locks in it
-			q.locks.unlink(&q.locks.spans[q.locks.current].ring, e.slot)
-			q.locks.hold(e.slot)
+			q.locks.unlink(&q.locks.lists[q.locks.newLocks].ring, e.stateIndex)
+			q.locks.keepForever(e.stateIndex)
 		}
 		return d, true
 	}
@@ -65,8 +65,8 @@ func (q *Queue) best(at int64, w Want) (orderKey, *entry, bool) {
 	var k orderKey
 	ok := false
 	if q.cfg.Sessions {
-		if s := q.heldSession(w.Session, at); s != nil && s.line.n > 0 {
-			k, ok = orderKey{0, s.line.first()}, true
+		if s := q.lockedSession(w.Session, at); s != nil && s.ready.n > 0 {
+			k, ok = orderKey{0, s.ready.first()}, true
 		}
 	} else {
 		k, ok = q.index.pick(at, w.lowest(), w.highest())
@@ -100,7 +100,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 	}
 	var mine *session
 	if q.cfg.Sessions {
-		if mine = q.heldSession(w.Session, at); mine == nil {
+		if mine = q.lockedSession(w.Session, at); mine == nil {
 			return Delivery{}, ErrSessionLockLost
 		}
 	}
@@ -116,7 +116,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 		q.expire(seq, e, out)
 		return Delivery{}, ErrNotFound
 	case e.is(Ready):
-		q.unstand(seq, e, Locked)
+		q.unmarkReady(seq, e, Locked)
 	default:
 		q.counts.Deferred--
 		e.flags |= flagDeferred
@@ -132,8 +132,8 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 		return false
 	}
 	if q.cfg.Sessions {
-		s := q.heldSession(w.Session, q.at(now))
-		return s != nil && s.line.n > 0
+		s := q.lockedSession(w.Session, q.at(now))
+		return s != nil && s.ready.n > 0
 	}
 	_, ok := q.index.levels.open.highest(w.lowest(), w.highest())
 	return ok
@@ -141,34 +141,34 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 
 // handOut gives away a message that has left its place already.
 func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Delivery {
-	q.start(e, out)
+	q.noteStarted(e, out)
 	if w.Forgetful {
-		e.setState(e.resting()) // there is no lock to show
+		e.setState(e.unlockedState()) // there is no lock to show
 		d := q.delivery(seq, e)
 		e.setState(Locked)
-		q.erase(seq, e, &out.Effects)
-		writeGone(&out.Effects, seq)
+		q.free(seq, e, &out.Effects)
+		logRemoved(&out.Effects, seq)
 		return d
 	}
 	e.setState(Locked)
 	l := lock{seq: seq, nonce: q.nonce(), at: at}
 	if q.cfg.Sessions {
-		l.session, l.span = q.index.groups.all[e.group].sessionNo, inSession
-		e.slot = q.locks.put(l)
-		q.locks.link(&q.sessions.all[l.session].held, e.slot)
+		l.session, l.list = q.index.groups.all[e.group].sessionNo, inSession
+		e.stateIndex = q.locks.put(l)
+		q.locks.link(&q.sessions.all[l.session].locked, e.stateIndex)
 		if e.flags&flagDeferred == 0 { // else it is there
 			q.setAside(seq, e)
 		}
 	} else {
-		e.slot = q.locks.put(l)
-		q.locks.begin(e.slot, at)
+		e.stateIndex = q.locks.put(l)
+		q.locks.begin(e.stateIndex, at)
 	}
 	q.locks.note(l.nonce, q.index.msgs.hint)
 	q.counts.Locked++
-	q.index.takeOff(e)
+	q.index.incInFlight(e)
 	d := q.delivery(seq, e)
 	d.Token = Token{Seq: seq, Nonce: l.nonce}
-	e.flags |= flagSeen
+	e.flags |= flagDelivered
 	return d
 }
 
@@ -187,8 +187,8 @@ func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
 		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {
-		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagSeen == 0})
+		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagDelivered == 0})
 	}
 	q.remove(seq, e, &out.Effects)
-	writeGone(&out.Effects, seq)
+	logRemoved(&out.Effects, seq)
 }

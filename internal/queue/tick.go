@@ -19,7 +19,7 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	work := tickWork
 	work -= q.endLocks(at, work, out)
 	work -= q.activate(at, work, out)
-	q.endLives(at, work, out)
+	q.expireMessages(at, work, out)
 	q.window.forget(at, tickWork)
 	q.index.wakeKeys(at, tickWork)
 	return q.deadline() <= at
@@ -70,7 +70,7 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 			break
 		}
 		it := q.itemOf(q.index.msgs.get(old))
-		it.state, it.notBefore, it.enqueued = Ready, 0, in
+		it.state, it.notBefore, it.orderTime = Ready, 0, in
 		out.Uint(uint64(old))
 		writeItem(&out.Effects, &it, in)
 		q.renumber(old, q.index.msgs.last+1, &it, &out.Effects)
@@ -82,12 +82,12 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 
 // renumber replaces a scheduled message by a ready one.
 func (q *Queue) renumber(old, seq SeqNo, it *item, out *machine.Effects) {
-	q.place(seq, it, out) // first, so that its group lives on
+	q.insert(seq, it, out) // first, so that its group lives on
 	q.remove(old, q.index.msgs.get(old), out)
 }
 
 // endLives removes the messages that expired, page by page.
-func (q *Queue) endLives(at int64, work int, out *Effects) {
+func (q *Queue) expireMessages(at int64, work int, out *Effects) {
 	for work > 0 {
 		page, due := q.index.msgs.nextExpiry()
 		if due > at {

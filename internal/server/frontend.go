@@ -369,7 +369,7 @@ func (f *frontend) plainTextAllowed(v *acceptedConn) bool {
 // serveAMQP serves an AMQP connection to its end.
 func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connSlot, peer azure.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer.Known = t.setAuthenticated
+	peer.OnAuthenticated = t.setAuthenticated
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}

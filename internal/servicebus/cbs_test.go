@@ -154,7 +154,7 @@ func TestStrangersAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		p := b.anonymous(t, b.keeper)
-		time.Sleep(patience - time.Second)
+		time.Sleep(authTimeout - time.Second)
 		select {
 		case err := <-p.served:
 			t.Fatalf("closed early: %v", err)

@@ -14,19 +14,19 @@ import (
 // What was never sent nobody has got: it goes back to its place, whatever ends the
 // link, and wherever it is by then.
 //
-//	loader, outbox ──► stash (no credit) ──► endpoint (no window) ──► output ──► transport
-//	sendForGood        unstashAll            unsent                   unsent     sent
+//	loader, outbox ──► settledBacklog (no credit) ──► endpoint (no window) ──► output ──► transport
+//	sendSettled        releaseBacklog            unsent                   unsent     sent
 
-// stashed is a delivery taken for good that waits for credit.
-type stashed struct {
+// settledDelivery is a delivery received and deleted that waits for credit.
+type settledDelivery struct {
 	endpoint.Outgoing
 	d broker.Delivery
 }
 
-// stashCost is what such a delivery takes.
-func stashCost(o endpoint.Outgoing) int64 { return int64(len(o.Payload)) + deliveryCost }
+// settledCost is what such a delivery takes.
+func settledCost(o endpoint.Outgoing) int64 { return int64(len(o.Payload)) + deliveryCost }
 
-// departures are deliveries taken for good that the transport has not taken yet. A
+// departures are deliveries received and deleted that the transport has not taken yet. A
 // delivery is known by its place in the table.
 type departures struct {
 	all  []broker.Delivery
@@ -55,26 +55,26 @@ func (t *departures) take(ref uint64) broker.Delivery {
 
 // neverLeft is what the endpoint had been given when the link ended.
 type neverLeft struct {
-	forGood []broker.Delivery
+	settled []broker.Delivery
 	tokens  []queue.Token
 	sources []int // beside tokens, if the link is one to a set
 }
 
-// sendForGood sends messages that are gone from their queue.
-func (r *receiver) sendForGood(l *loaded) {
+// sendSettled sends messages that are gone from their queue.
+func (r *receiver) sendSettled(l *loaded) {
 	var back, failed []broker.Delivery
-	for i := range l.parcels {
-		p, d := &l.parcels[i], l.forGood[i]
+	for i := range l.messages {
+		p, d := &l.messages[i], l.settled[i]
 		o := endpoint.Outgoing{Tag: p.tag[:], Payload: l.buf[p.from:p.to], Settled: true}
 		err := endpoint.ErrNoCredit
-		if len(r.stash) == 0 {
+		if len(r.settledBacklog) == 0 {
 			err = r.depart(o, d)
 		}
 		switch {
 		case errors.Is(err, endpoint.ErrNoCredit) && !r.gone:
 			o.Tag, o.Payload = slices.Clone(o.Tag), slices.Clone(o.Payload)
-			r.c.Counter().Add(stashCost(o))
-			r.stash = append(r.stash, stashed{o, d})
+			r.c.Counter().Add(settledCost(o))
+			r.settledBacklog = append(r.settledBacklog, settledDelivery{o, d})
 		case errors.Is(err, endpoint.ErrTooLarge):
 			failed = append(failed, d)
 		case err != nil:
@@ -95,10 +95,10 @@ func (r *receiver) depart(o endpoint.Outgoing, d broker.Delivery) error {
 	return err
 }
 
-// unstash sends what was waiting for credit, oldest first.
-func (r *receiver) unstash() {
-	for len(r.stash) > 0 {
-		s := &r.stash[0]
+// sendBacklog sends what was waiting for credit, oldest first.
+func (r *receiver) sendBacklog() {
+	for len(r.settledBacklog) > 0 {
+		s := &r.settledBacklog[0]
 		err := r.depart(s.Outgoing, s.d)
 		switch {
 		case errors.Is(err, endpoint.ErrNoCredit), errors.Is(err, endpoint.ErrDetached):
@@ -106,18 +106,18 @@ func (r *receiver) unstash() {
 		case err != nil:
 			broker.ReturnFailed([]broker.Delivery{s.d})
 		}
-		r.c.Counter().Release(stashCost(s.Outgoing))
-		r.stash = slices.Delete(r.stash, 0, 1)
+		r.c.Counter().Release(settledCost(s.Outgoing))
+		r.settledBacklog = slices.Delete(r.settledBacklog, 0, 1)
 	}
 }
 
-// unstashAll gives back what was waiting for credit.
-func (r *receiver) unstashAll() {
-	for i := range r.stash {
-		r.c.Counter().Release(stashCost(r.stash[i].Outgoing))
-		r.never.forGood = append(r.never.forGood, r.stash[i].d)
+// releaseBacklog gives back what was waiting for credit.
+func (r *receiver) releaseBacklog() {
+	for i := range r.settledBacklog {
+		r.c.Counter().Release(settledCost(r.settledBacklog[i].Outgoing))
+		r.never.settled = append(r.never.settled, r.settledBacklog[i].d)
 	}
-	r.stash = nil
+	r.settledBacklog = nil
 }
 
 // sent and unsent implement tracked.
@@ -129,9 +129,9 @@ func (r *receiver) Sent(ref uint64) {
 
 func (r *receiver) Unsent(ref uint64) {
 	if r.mode == broker.ReceiveAndDelete {
-		r.never.forGood = append(r.never.forGood, r.departing.take(ref))
+		r.never.settled = append(r.never.settled, r.departing.take(ref))
 	} else {
-		if len(r.wishes.sources) > 0 {
+		if len(r.options.sources) > 0 {
 			r.never.sources = append(r.never.sources, r.locks.source(ref))
 		}
 		r.never.tokens = append(r.never.tokens, r.locks.take(ref))
@@ -143,7 +143,7 @@ func (r *receiver) Unsent(ref uint64) {
 func (r *receiver) giveBack() {
 	n := r.never
 	r.never = neverLeft{}
-	broker.Return(n.forGood)
+	broker.Return(n.settled)
 	switch {
 	case len(n.tokens) == 0:
 	case len(n.sources) > 0:

@@ -21,13 +21,13 @@
 // few megabytes are on their way to it that it has not read.
 //
 // What was never handed to the transport goes back to its queue at once and
-// uncounted, whatever ends the link, also if it was taken for good.
+// uncounted, whatever ends the link, also if it was received and deleted.
 //
 // # Files
 //
 // personality.go says which entities are ours and what a connection has of them.
 // sender.go and window.go are links on which a peer sends. receiver.go is one on which
-// it receives: session.go reads the session that it asks for, wishes.go the options of
+// it receives: session.go reads the session that it asks for, linkoptions.go the options of
 // our own clients, set.go has several queues as one. loader.go turns deliveries into
 // bytes, departures.go keeps track of those that have not left, locktable.go and
 // settle.go are about what the peer decides, recall.go asks for messages back. Package

@@ -16,9 +16,9 @@ func FuzzAttach(f *testing.F) {
 	f.Add(codec.AppendValue(nil, codec.Map(codec.Symbol(propTimeout), codec.Uint(5))))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		source := &frame.Source{Filter: raw}
-		w := sessionWishOf(source)
+		w := sessionRequestOf(source)
 		if granted := w.granted(source, "id").Filter; granted != nil {
-			if again := sessionWishOf(&frame.Source{Filter: granted}); again.id == nil || *again.id != "id" {
+			if again := sessionRequestOf(&frame.Source{Filter: granted}); again.id == nil || *again.id != "id" {
 				t.Fatalf("granted filter % x reads as %+v", granted, again)
 			}
 		}

@@ -31,9 +31,9 @@ var (
 
 // Of package azure.
 const (
-	tokenSAS = "servicebus.windows.net:sastoken"
-	tokenJWT = "jwt"
-	patience = 20 * time.Second
+	tokenSAS    = "servicebus.windows.net:sastoken"
+	tokenJWT    = "jwt"
+	authTimeout = 20 * time.Second
 )
 
 // bench is a broker in memory with the personality on top.

@@ -418,7 +418,7 @@ func TestNothingIsLeftOfLinksThatExpire(t *testing.T) {
 		if cs := b.service.Connections(t.Context()); len(cs) != 1 || len(cs[0].Links) != 2 {
 			t.Errorf("connections %+v, want one with its two links to $cbs", cs)
 		}
-		if n := b.service.Held().TemporaryNodes; n != 0 {
+		if n := b.service.Held().DynamicNodes; n != 0 {
 			t.Errorf("%d temporary nodes are left", n)
 		}
 		root := b.login(t, rootRule)
@@ -434,7 +434,7 @@ func TestNothingIsLeftOfLinksThatExpire(t *testing.T) {
 		root.receiver("sessions", inSession("a", 0)) // free
 
 		// The connection is a stranger again, and is not waited for.
-		time.Sleep(patience)
+		time.Sleep(authTimeout)
 		if err := <-p.served; err == nil {
 			t.Error("the connection ended without a reason")
 		}

@@ -38,7 +38,7 @@ func TestAttachIsRefused(t *testing.T) {
 			"It is not possible for an entity that requires sessions to create a non-sessionful message receiver."},
 		{"session of a plain queue", receiveFrom(p, "q", session), "amqp:not-allowed", ""},
 		{"sender to a disabled queue", sendTo(p, "off"), "com.microsoft:entity-disabled", "is currently disabled."},
-		{"temporary node that is gone", sendTo(p, "$temporary/0123"), "amqp:not-found", ""},
+		{"dynamic node that is gone", sendTo(p, "$temporary/0123"), "amqp:not-found", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

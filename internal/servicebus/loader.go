@@ -80,15 +80,15 @@ type work struct {
 // loaded is deliveries of one call, encoded one after the other into buf.
 type loaded struct {
 	buf        []byte
-	parcels    []parcel
-	forGood    []broker.Delivery // beside parcels, if they were taken for good: they may have to go back
+	messages   []encodedMessage
+	settled    []broker.Delivery // beside messages, if they were received settled: they may have to go back
 	unreadable []queue.Token     // could not be read; they go back
 	taken      int               // how many deliveries the broker made
 	source     int               // of a set, that they are from
 	charge     int64             // what it takes
 }
 
-type parcel struct {
+type encodedMessage struct {
 	token    queue.Token
 	tag      [16]byte
 	from, to int
@@ -326,20 +326,20 @@ func (l *loader) encode(w *work) *loaded {
 		rfc := d.Token.Bytes()
 		stamp := management.StampOf(d, w.to.mode)
 		stamp.Source = source
-		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.wishes.recall || w.to.wishes.tell
-		if w.to.wishes.tell {
+		stamp.Level, stamp.HasLevel = uint8(d.Level), w.to.options.recall || w.to.options.tell
+		if w.to.options.tell {
 			stamp.Class = l.c.broker.ClassName(cmp.Or(source, w.to.path), d.Class)
 		}
 		out.buf = message.AppendDelivery(out.buf, m, stamp)
-		out.parcels = append(out.parcels, parcel{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
+		out.messages = append(out.messages, encodedMessage{d.Token, message.GUIDFromRFC(rfc), from, len(out.buf)})
 		if w.to.mode == broker.ReceiveAndDelete {
-			out.forGood = append(out.forGood, *d)
+			out.settled = append(out.settled, *d)
 		}
 		d.Unload() // it stays in the batch until all of that is encoded
 	}
-	out.charge = int64(len(out.buf) + deliveryCost*len(out.parcels))
+	out.charge = int64(len(out.buf) + deliveryCost*len(out.messages))
 	if len(w.deliveries) == 0 {
-		if from, ok := w.to.origin().(*broker.Receiver); ok {
+		if from, ok := w.to.brokerReceiver().(*broker.Receiver); ok {
 			from.Recycle(w.batch)
 		}
 		w.deliveries, w.batch = nil, nil
@@ -352,13 +352,13 @@ const maxSpare = 1 << 20
 
 // recycle takes back what encode made, once it has been sent.
 func (l *loader) recycle(out *loaded) {
-	clear(out.forGood) // the messages must not live on in it
+	clear(out.settled) // the messages must not live on in it
 	if cap(out.buf) <= maxSpare {
 		l.spare.Put(out)
 	}
 }
 
 func (out *loaded) reset() {
-	out.buf, out.parcels, out.forGood = out.buf[:0], out.parcels[:0], out.forGood[:0]
+	out.buf, out.messages, out.settled = out.buf[:0], out.messages[:0], out.settled[:0]
 	out.unreadable, out.taken, out.source, out.charge = out.unreadable[:0], 0, 0, 0
 }

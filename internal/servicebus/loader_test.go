@@ -32,7 +32,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.from.Store(new(origin(from)))
+	r.from.Store(new(brokerReceiver(from)))
 	from.Allow(3)
 	locked := func() (broker.Runtime, error) {
 		// The first question may be answered in the step that hands out or
@@ -75,8 +75,8 @@ func TestEncodedDeliveriesHoldNoBodies(t *testing.T) {
 		t.Fatalf("%d messages, %v, want 3", len(ds), err)
 	}
 	w := work{to: &receiver{c: c, path: "q"}, deliveries: ds}
-	if out := c.loader.encode(&w); len(out.parcels) != 3 {
-		t.Fatalf("%d messages were encoded, want 3", len(out.parcels))
+	if out := c.loader.encode(&w); len(out.messages) != 3 {
+		t.Fatalf("%d messages were encoded, want 3", len(out.messages))
 	}
 	for i := range ds {
 		if ds[i].Loaded() {

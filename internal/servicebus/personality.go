@@ -115,8 +115,8 @@ func (c *links) HeldSession(path, id, link string) (held queue.SessionLock, ok b
 		if r.path != path || link != "" && r.link.Name() != link {
 			continue
 		}
-		from, isOpen := r.origin().(*broker.Receiver)
-		if !isOpen || !r.wish.asked {
+		from, isOpen := r.brokerReceiver().(*broker.Receiver)
+		if !isOpen || !r.session.asked {
 			continue
 		}
 		// A link that has just lost the session may still be there: the later counts.
@@ -132,8 +132,8 @@ func (c *links) HeldSession(path, id, link string) (held queue.SessionLock, ok b
 func (c *links) HeldSessions(path string) []queue.SessionLock {
 	var held []queue.SessionLock
 	for r := range c.receivers {
-		if r.wish.asked && r.path == path {
-			if from, ok := r.origin().(*broker.Receiver); ok {
+		if r.session.asked && r.path == path {
+			if from, ok := r.brokerReceiver().(*broker.Receiver); ok {
 				held = append(held, from.SessionLock())
 			}
 		}

@@ -46,7 +46,7 @@ func (c *links) attachRecalls(l *endpoint.Link) error {
 	}
 	name, _ := wire.LookupText(l.Remote().Properties, propLink)
 	for r := range c.receivers {
-		if r.link.Name() == name && r.path == path && r.wishes.recall {
+		if r.link.Name() == name && r.path == path && r.options.recall {
 			r.recalls = &recalls{c: c, link: l, main: r}
 			c.Attached(l, r.recalls)
 			l.Accept(endpoint.Accept{})
@@ -96,7 +96,7 @@ func (n *recalls) Credit() {
 
 // disposition passes on what the peer does not give back.
 func (n *recalls) Disposition(o *endpoint.Outcome) {
-	from, _ := n.main.origin().(*broker.Receiver)
+	from, _ := n.main.brokerReceiver().(*broker.Receiver)
 	kept := o.State.Kind == frame.StateReleased || o.State.Kind == frame.StateModified || o.State.Kind == frame.StateRejected
 	for _, d := range o.Deliveries {
 		n.open--

@@ -22,16 +22,16 @@ import (
 const (
 	// openTimeout bounds the opening of a receiver that waits for no session.
 	openTimeout = 30 * time.Second
-	// portion bounds the bytes on their way from the broker to one connection. Its
+	// maxInFlightBytes bounds the bytes on their way from the broker to one connection. Its
 	// receivers share it, but each may have one message.
-	portion = 8 << 20
+	maxInFlightBytes = 8 << 20
 	// maxOnTheWay bounds their number.
 	maxOnTheWay = 1 << 16
 	// unknownSize is how large messages are taken to be before one was seen.
 	unknownSize = 64 << 10
-	// unknownSizeForGood is that of messages that are taken for good: they cannot be
+	// unknownSizeSettled is that of messages that are received and deleted: they cannot be
 	// read again, and stay in memory while they wait.
-	unknownSizeForGood = 256 << 10
+	unknownSizeSettled = 256 << 10
 	// receiverCost is what a receiver takes: the broker's end, tables, and a goroutine
 	// until it is opened. A set has as much for each of its sources.
 	receiverCost = 8 << 10
@@ -40,18 +40,18 @@ const (
 // receiver is a link on which the peer receives from an entity. It is the
 // broker's Sink as well: those methods say so and may run on any goroutine.
 type receiver struct {
-	c    *links
-	link *endpoint.Link
-	path string
-	mode broker.Mode
-	wish sessionWish
+	c       *links
+	link    *endpoint.Link
+	path    string
+	mode    broker.Mode
+	session sessionRequest
 
-	wishes  wishes             // of our own clients
+	options linkOptions        // of our own clients
 	recalls *recalls           // where it is asked for messages back; nil while there is none
 	cancel  context.CancelFunc // ends the wait for a session
 	// from is the broker's end, set once by the opening goroutine. It settles
 	// also after it was closed.
-	from   atomic.Pointer[origin]
+	from   atomic.Pointer[brokerReceiver]
 	cost   int64 // that it is charged with
 	closed bool  // from is
 	gone   bool  // detached
@@ -66,11 +66,11 @@ type receiver struct {
 	// that what is on its way between us needs no thought.
 	handled, allowed uint64
 	locks            lockTable
-	tokens           []queue.Token // scratch of disposition
-	stash            []stashed     // taken for good, waiting for credit
-	held             []azure.Event // that wait for what was sent before to be written
-	departing        departures    // taken for good, on the way to the transport
-	never            neverLeft     // given to the endpoint, and not sent
+	tokens           []queue.Token     // scratch of disposition
+	settledBacklog   []settledDelivery // received and deleted, waiting for credit
+	held             []azure.Event     // that wait for what was sent before to be written
+	departing        departures        // received and deleted, on the way to the transport
+	never            neverLeft         // given to the endpoint, and not sent
 }
 
 func (c *links) attachReceiver(l *endpoint.Link, path string) error {
@@ -80,20 +80,20 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 	if err := checkFilters(l.Remote().Source); err != nil {
 		return err
 	}
-	r := &receiver{c: c, link: l, path: path, wish: sessionWishOf(l.Remote().Source), typical: unknownSize}
+	r := &receiver{c: c, link: l, path: path, session: sessionRequestOf(l.Remote().Source), typical: unknownSize}
 	if l.Remote().SenderSettleMode == frame.SenderSettled {
 		r.mode = broker.ReceiveAndDelete
-		r.typical = unknownSizeForGood
+		r.typical = unknownSizeSettled
 	}
 	o := broker.ReceiverOptions{
 		Mode:        r.mode,
 		Name:        l.Name(),
 		Sink:        r,
-		Session:     r.wish.id,
-		NextSession: r.wish.asked && r.wish.id == nil,
+		Session:     r.session.id,
+		NextSession: r.session.asked && r.session.id == nil,
 	}
 	var err error
-	if r.wishes, err = wishesOf(l.Remote().Properties, &o); err != nil {
+	if r.options, err = linkOptionsOf(l.Remote().Properties, &o); err != nil {
 		return err
 	}
 	if err := r.Check(); err != nil {
@@ -103,7 +103,7 @@ func (c *links) attachReceiver(l *endpoint.Link, path string) error {
 	if o.NextSession {
 		timeout = acceptTimeoutOf(l.Remote().Properties)
 	}
-	r.cost = receiverCost * int64(max(1, len(r.wishes.sources)))
+	r.cost = receiverCost * int64(max(1, len(r.options.sources)))
 	if !c.Counter().Take(r.cost) {
 		return azure.ErrNoMemory
 	}
@@ -150,9 +150,9 @@ func (r *receiver) refusal(err error) *endpoint.Error {
 	switch {
 	case errors.Is(err, broker.ErrSessionRequired):
 		return endpoint.Errorf(endpoint.CondNotAllowed, textSessionRequired)
-	case errors.Is(err, broker.ErrSessionLocked) && r.wish.id != nil:
+	case errors.Is(err, broker.ErrSessionLocked) && r.session.id != nil:
 		return endpoint.Errorf(condition.SessionCannotBeLocked,
-			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.wish.id)
+			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.session.id)
 	}
 	return r.c.WireError(r.path, err)
 }
@@ -162,26 +162,26 @@ func (r *receiver) accept() {
 	id := ""
 	properties, at := codec.BeginMap(nil)
 	n := 0
-	if from, ok := r.origin().(*broker.Receiver); ok && r.wish.asked {
+	if from, ok := r.brokerReceiver().(*broker.Receiver); ok && r.session.asked {
 		var until time.Time
 		id, until = from.Session()
 		properties = appendLockedUntil(properties, until)
 		n++
 	}
-	if r.wishes.any {
-		properties = r.wishes.appendGranted(properties)
+	if r.options.any {
+		properties = r.options.appendGranted(properties)
 		n++
 	}
 	if n > 0 {
 		a.Properties = codec.EndMap(properties, at, n)
 	}
-	a.Source = r.wish.granted(r.link.Remote().Source, id)
+	a.Source = r.session.granted(r.link.Remote().Source, id)
 	r.link.Accept(a)
 	r.Credit()
 }
 
-// origin returns the broker's end, nil if there is none yet.
-func (r *receiver) origin() origin {
+// brokerReceiver returns the broker's end, nil if there is none yet.
+func (r *receiver) brokerReceiver() brokerReceiver {
 	if from := r.from.Load(); from != nil {
 		return *from
 	}
@@ -191,7 +191,7 @@ func (r *receiver) origin() origin {
 // close closes the broker's end, if there is one yet. It runs in the connection's
 // context, or after it.
 func (r *receiver) close() {
-	if from := r.origin(); from != nil && !r.closed {
+	if from := r.brokerReceiver(); from != nil && !r.closed {
 		r.closed = true
 		from.Close()
 	}
@@ -203,7 +203,7 @@ func (r *receiver) Detached() {
 	delete(r.c.receivers, r)
 	r.c.Counter().Release(r.cost)
 	r.takeHeld() // it goes back: the link takes no more
-	r.unstashAll()
+	r.releaseBacklog()
 	r.giveBack()
 	if _, opening := r.c.opening[r]; !opening {
 		r.close()
@@ -212,11 +212,11 @@ func (r *receiver) Detached() {
 
 // credit passes on what the peer is ready to take.
 func (r *receiver) Credit() {
-	from := r.origin()
+	from := r.brokerReceiver()
 	if from == nil || !r.link.Attached() {
 		return
 	}
-	r.unstash()
+	r.sendBacklog()
 	r.takeHeld()
 	r.allow(from)
 	if r.link.Draining() {
@@ -224,15 +224,15 @@ func (r *receiver) Credit() {
 	}
 }
 
-func (r *receiver) drain(from origin) {
+func (r *receiver) drain(from brokerReceiver) {
 	r.drainFrom = r.handled
 	from.Drain()
 }
 
 // drained answers the peer's drain. As long as that brought messages there may be
-// more than one portion holds, so it is asked again.
+// more than one round brings, so it is asked again.
 func (r *receiver) drained() {
-	from := r.origin()
+	from := r.brokerReceiver()
 	if r.handled > r.drainFrom && r.link.Draining() && r.link.Credit() > 0 {
 		r.allow(from)
 		r.drain(from)
@@ -309,21 +309,20 @@ func (r *receiver) ended(err error) {
 	r.link.Detach(r.c.WireError(r.path, err))
 }
 
-// send sends what was loaded. What the peer has no credit for goes back to its
-// place uncounted, or, when it was taken for good, waits for credit. What cannot
-// be read, or is larger than the peer takes, counts as failed: it would otherwise
-// come again at once, for ever.
+// send sends what was loaded. Without link credit, a locked message is released
+// (delivery count unchanged) and a pre-settled one waits in settledBacklog. An unreadable
+// or too large message is abandoned, so that its delivery count ends the retries.
 func (r *receiver) send(l *loaded) {
 	r.handled += uint64(l.taken)
-	if n := int64(len(l.parcels)); n > 0 {
+	if n := int64(len(l.messages)); n > 0 {
 		r.typical = (3*r.typical + int64(len(l.buf))/n) / 4
 	}
 	if r.mode == broker.ReceiveAndDelete {
-		r.sendForGood(l)
+		r.sendSettled(l)
 	} else {
 		r.sendLocked(l)
 	}
-	if from := r.origin(); from != nil {
+	if from := r.brokerReceiver(); from != nil {
 		r.topUp(from)
 	}
 	r.c.loader.recycle(l)
@@ -332,8 +331,8 @@ func (r *receiver) send(l *loaded) {
 func (r *receiver) sendLocked(l *loaded) {
 	var back []queue.Token
 	failed := slices.Clone(l.unreadable)
-	for i := range l.parcels {
-		p := &l.parcels[i]
+	for i := range l.messages {
+		p := &l.messages[i]
 		switch err := r.sendOne(p, l.source, l.buf[p.from:p.to]); {
 		case errors.Is(err, endpoint.ErrTooLarge):
 			failed = append(failed, p.token)
@@ -349,10 +348,10 @@ func (r *receiver) sendLocked(l *loaded) {
 	}
 }
 
-func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
+func (r *receiver) sendOne(p *encodedMessage, source int, payload []byte) error {
 	ref := r.locks.put(p.token)
 	tag := p.tag[:]
-	if len(r.wishes.sources) > 0 {
+	if len(r.options.sources) > 0 {
 		r.locks.from(ref, source)
 		// Messages of two queues may have equal tokens.
 		tag = append(tag, byte(source>>8), byte(source))
@@ -364,28 +363,28 @@ func (r *receiver) sendOne(p *parcel, source int, payload []byte) error {
 	return err
 }
 
-// room is how many deliveries the link takes now: what it has credit for, but no
+// availableCredit is how many deliveries the link takes now: what it has credit for, but no
 // more than its part of the connection's memory, because the peer may be slow to read
 // them.
-func (r *receiver) room() int64 {
+func (r *receiver) availableCredit() int64 {
 	others := max(1, int64(len(r.c.receivers)))
-	most := min(portion/others/max(1, r.typical), maxOnTheWay/others)
+	most := min(maxInFlightBytes/others/max(1, r.typical), maxOnTheWay/others)
 	if r.c.loader.usedUp.Load() {
 		most = 1
 	}
 	room := min(int64(r.link.Credit()), max(1, most))
-	return max(0, room-int64(len(r.stash)))
+	return max(0, room-int64(len(r.settledBacklog)))
 }
 
 // allow lets the broker deliver what there is room for.
-func (r *receiver) allow(from origin) {
-	r.allowed = r.handled + uint64(r.room())
+func (r *receiver) allow(from brokerReceiver) {
+	r.allowed = r.handled + uint64(r.availableCredit())
 	from.Allow(r.allowed)
 }
 
-// topUp makes the next portion known before the broker has used up this one.
-func (r *receiver) topUp(from origin) {
-	if left, room := int64(r.allowed)-int64(r.handled), r.room(); left < room && left <= room/2 {
+// topUp raises the limit before the broker has used up this one.
+func (r *receiver) topUp(from brokerReceiver) {
+	if left, room := int64(r.allowed)-int64(r.handled), r.availableCredit(); left < room && left <= room/2 {
 		r.allow(from)
 	}
 }

@@ -23,8 +23,8 @@ const (
 	maxAcceptTimeout = time.Hour
 )
 
-// sessionWish is what the filter of a source asks for.
-type sessionWish struct {
+// sessionRequest is what the filter of a source asks for.
+type sessionRequest struct {
 	asked bool    // there is a filter: the link is about a session
 	id    *string // nil is the next one that is free
 	// value is the filter as it came. The Go SDK wants a described value back,
@@ -32,15 +32,15 @@ type sessionWish struct {
 	value codec.Value
 }
 
-func sessionWishOf(source *frame.Source) sessionWish {
+func sessionRequestOf(source *frame.Source) sessionRequest {
 	if source == nil {
-		return sessionWish{}
+		return sessionRequest{}
 	}
 	v, ok := wire.Lookup(source.Filter, sessionFilter)
 	if !ok {
-		return sessionWish{}
+		return sessionRequest{}
 	}
-	w := sessionWish{asked: true, value: v}
+	w := sessionRequest{asked: true, value: v}
 	inner := v
 	if _, in, ok := v.Described(); ok {
 		inner = in
@@ -92,7 +92,7 @@ func checkFilters(source *frame.Source) error {
 // the session it got. Filters that we do not apply are left out, which is how
 // AMQP says so [AMQP 3.5.3]. Messages are always moved, also if the peer asked for
 // copies: a peek is how to look at them.
-func (w sessionWish) granted(source *frame.Source, id string) *frame.Source {
+func (w sessionRequest) granted(source *frame.Source, id string) *frame.Source {
 	answer := *source
 	answer.Filter = nil
 	if answer.DistributionMode != "" {
@@ -139,6 +139,6 @@ func acceptTimeoutOf(properties []byte) time.Duration {
 }
 
 // answerAhead is how much earlier than asked a wait for a session ends. The Go
-// SDK asks for all but a hundredth of its own patience, and must hear of the end
+// SDK asks for all but a hundredth of its own timeout, and must hear of the end
 // before that runs out to report it as what it is.
 const answerAhead = 100 * time.Millisecond

@@ -155,7 +155,7 @@ func TestFilterIsMirrored(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			filter := codec.AppendValue(nil, codec.Map(codec.Symbol(sessionFilter), tt.filter, codec.Symbol("other"), codec.String("x")))
 			source := &frame.Source{Address: "sessions", Filter: filter}
-			w := sessionWishOf(source)
+			w := sessionRequestOf(source)
 			granted := "granted"
 			if tt.id != nil {
 				granted = *tt.id

@@ -15,9 +15,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// origin is the broker's end of a receiver: one queue, or several as if they were
+// brokerReceiver is the broker's end of a receiver: one queue, or several as if they were
 // one.
-type origin interface {
+type brokerReceiver interface {
 	Allow(total uint64)
 	Drain()
 	Close()
@@ -25,8 +25,8 @@ type origin interface {
 
 // paths are those that the receiver takes messages from.
 func (r *receiver) Paths() []string {
-	if len(r.wishes.sources) > 0 {
-		return r.wishes.sources
+	if len(r.options.sources) > 0 {
+		return r.options.sources
 	}
 	return []string{r.path}
 }
@@ -37,7 +37,7 @@ func (r *receiver) Paths() []string {
 func (r *receiver) Check() error {
 	for i, path := range r.Paths() {
 		id := uint64(0)
-		switch from := r.origin().(type) {
+		switch from := r.brokerReceiver().(type) {
 		case *broker.Receiver:
 			id = from.ID()
 		case *broker.Set:
@@ -55,19 +55,19 @@ func (r *receiver) Check() error {
 	return nil
 }
 
-// open opens the broker's end as the peer wishes.
-func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (origin, error) {
-	if len(r.wishes.sources) == 0 {
+// open opens the broker's end as the peer asks.
+func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (brokerReceiver, error) {
+	if len(r.options.sources) == 0 {
 		from, err := r.c.broker.OpenReceiver(ctx, r.path, o)
 		if err != nil {
 			return nil, err
 		}
 		return from, nil
 	}
-	if r.wishes.sources[0] != r.path {
+	if r.options.sources[0] != r.path {
 		return nil, endpoint.Errorf(condition.ArgumentError, "The first of %s is not the address of the link.", propSources)
 	}
-	set, err := r.c.broker.OpenSet(ctx, r.wishes.sources, r.wishes.rule, o, setSink{r})
+	set, err := r.c.broker.OpenSet(ctx, r.options.sources, r.options.rule, o, setSink{r})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (k setSink) Ended(err error) { k.r.Ended(err) }
 
 // settle decides about messages of one of the receiver's sources.
 func (r *receiver) settle(source int, tokens []queue.Token, o broker.Outcome, done func([]error)) {
-	switch from := r.origin().(type) {
+	switch from := r.brokerReceiver().(type) {
 	case *broker.Receiver:
 		from.Settle(tokens, o, done)
 	case *broker.Set:
@@ -127,7 +127,7 @@ func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outco
 // source returns the path of the queue that a message of a set came from; empty
 // for a plain receiver.
 func (r *receiver) source(i int) string {
-	if set, ok := r.origin().(*broker.Set); ok {
+	if set, ok := r.brokerReceiver().(*broker.Set); ok {
 		return set.Source(i)
 	}
 	return ""

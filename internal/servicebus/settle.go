@@ -36,13 +36,13 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 	if !final {
 		return
 	}
-	if r.origin() == nil || r.mode == broker.ReceiveAndDelete {
+	if r.brokerReceiver() == nil || r.mode == broker.ReceiveAndDelete {
 		return
 	}
 	tokens := slices.Grow(r.tokens[:0], len(o.Deliveries))
 	var sources []int // of a set
 	for _, d := range o.Deliveries {
-		if len(r.wishes.sources) > 0 {
+		if len(r.options.sources) > 0 {
 			sources = append(sources, r.locks.source(d.Ref))
 		}
 		tokens = append(tokens, r.locks.take(d.Ref))

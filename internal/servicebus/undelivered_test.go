@@ -236,8 +236,8 @@ func TestStashedDeliveriesGoBack(t *testing.T) {
 		synctest.Wait()
 		r.Deliver(k.ds[:1:1])
 		synctest.Wait()
-		if len(r.stash) != 1 {
-			t.Fatalf("%d deliveries wait for credit, want 1", len(r.stash))
+		if len(r.settledBacklog) != 1 {
+			t.Fatalf("%d deliveries wait for credit, want 1", len(r.settledBacklog))
 		}
 		p.say(&frame.Detach{Closed: true})
 		if active, _ := b.counts(t); active != 1 {

@@ -39,7 +39,7 @@ func (s *Session) onAttach(fields *codec.Reader) {
 		l.count = remote.InitialDeliveryCount
 	}
 	s.steal(l)
-	m.tellEnded() // the App hears of the old one first
+	m.reportEnded() // the App hears of the old one first
 	s.links.set(l.handle, l)
 	m.links++
 
@@ -60,7 +60,7 @@ func (s *Session) onAttach(fields *codec.Reader) {
 func (s *Session) steal(l *Link) {
 	key := linkKey{l.remote.Name, l.remote.Role}
 	if old := s.names[key]; old != nil {
-		old.breakOff(Errorf(CondStolen, "link %q was attached again", l.remote.Name))
+		old.detachWithError(Errorf(CondStolen, "link %q was attached again", l.remote.Name))
 	}
 	if s.names == nil {
 		s.names = make(map[linkKey]*Link)
@@ -101,7 +101,7 @@ func resumes(a *frame.Attach) bool {
 
 // Accept attaches our end of the link.
 func (l *Link) Accept(a Accept) {
-	if l.state != asked || l.session.m.phase == done {
+	if l.state != attachPending || l.session.m.phase == done {
 		return
 	}
 	l.state = attached
@@ -121,14 +121,14 @@ func (l *Link) Accept(a Accept) {
 	reply.Properties = a.Properties
 	reply.OfferedCapabilities = a.OfferedCapabilities
 	if !m.trySend(l.session.channel, reply) {
-		l.state = asked
+		l.state = attachPending
 		l.Refuse(Errorf(CondFrameSizeTooSmall, "the answer does not fit into frames of %d bytes", m.maxFrame))
 		return
 	}
 
 	if l.Role() == frame.Sender {
 		if l.credit > 0 || l.draining { // the peer did not wait for the answer
-			l.starve()
+			l.blockLink()
 			m.recheck = true
 		}
 		return
@@ -155,7 +155,7 @@ func (l *Link) reply() *frame.Attach {
 // how AMQP says no [AMQP 2.6.3]. Both are left out, and both frames leave in one
 // write, because some clients look at one of them only, or do not wait.
 func (l *Link) Refuse(err error) {
-	if l.state != asked || l.session.m.phase == done {
+	if l.state != attachPending || l.session.m.phase == done {
 		return
 	}
 	l.session.m.send(l.session.channel, l.reply())
@@ -166,7 +166,7 @@ func (l *Link) Refuse(err error) {
 // told that it is gone like of any other link.
 func (l *Link) Detach(err error) {
 	switch {
-	case l.state == asked:
+	case l.state == attachPending:
 		l.Refuse(err)
 	case l.Attached():
 		l.detach(err)
@@ -183,16 +183,16 @@ func (l *Link) detach(err error) {
 	l.end(err)
 }
 
-// breakOff closes the link because the peer broke a rule.
-func (l *Link) breakOff(err *Error) { l.Detach(err) }
+// detachWithError closes the link because the peer broke a rule.
+func (l *Link) detachWithError(err *Error) { l.Detach(err) }
 
 // end has the App told that the link is gone, unless it was before. It is the one
-// place where that begins, and Machine.tellEnded where it is done.
+// place where that begins, and Machine.reportEnded where it is done.
 func (l *Link) end(err error) {
-	if l.told || !l.offered {
+	if l.reported || !l.offered {
 		return
 	}
-	l.told = true
+	l.reported = true
 	l.session.m.ended = append(l.session.m.ended, ended{l, err})
 }
 
@@ -202,8 +202,8 @@ type ended struct {
 	err  error
 }
 
-// tellEnded tells the App which links are gone. It may end others meanwhile.
-func (m *Machine) tellEnded() {
+// reportEnded tells the App which links are gone. It may end others meanwhile.
+func (m *Machine) reportEnded() {
 	if m.ended == nil {
 		return
 	}
@@ -227,7 +227,7 @@ func (s *Session) onDetach(d *frame.Detach) {
 		l.leave()
 		return
 	}
-	if l.state == asked {
+	if l.state == attachPending {
 		s.m.send(s.channel, l.reply())
 	}
 	s.flush()

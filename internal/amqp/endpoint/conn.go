@@ -133,7 +133,7 @@ func (c *Conn) Close(err error) {
 	if err == nil {
 		err = Errorf(CondConnectionForced, textStopping)
 	}
-	c.Do(func() { c.machine.doom = err })
+	c.Do(func() { c.machine.closeErr = err })
 }
 
 // drop forgets what was to be done: there is no connection to do it in.

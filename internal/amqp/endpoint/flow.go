@@ -42,7 +42,7 @@ func (s *Session) onFlow(f *frame.Flow) {
 		}
 	}
 	if f.Echo && l.state == attached {
-		l.tellFlow()
+		l.scheduleFlow()
 	}
 }
 
@@ -130,11 +130,11 @@ func (l *Link) topUp() {
 		return
 	}
 	l.credit = l.window - l.unsettled
-	l.tellFlow()
+	l.scheduleFlow()
 }
 
-// tellFlow has the link's state sent with the next flush.
-func (l *Link) tellFlow() {
+// scheduleFlow has the link's state sent with the next flush.
+func (l *Link) scheduleFlow() {
 	if l.flowDue {
 		return
 	}

@@ -56,16 +56,16 @@ func (l *Link) hasRoom(t *frame.Transfer, payload []byte) bool {
 func (l *Link) receive(t *frame.Transfer, payload []byte) {
 	switch {
 	case l.credit == 0:
-		l.breakOff(Errorf(CondTransferLimitExceeded, "transfer without credit"))
+		l.detachWithError(Errorf(CondTransferLimitExceeded, "transfer without credit"))
 		return
 	case !t.HasDeliveryID || t.DeliveryTag == nil:
-		l.breakOff(Errorf(CondInvalidField, "first transfer of a delivery without delivery-id or delivery-tag"))
+		l.detachWithError(Errorf(CondInvalidField, "first transfer of a delivery without delivery-id or delivery-tag"))
 		return
 	case len(t.DeliveryTag) > maxTag:
-		l.breakOff(Errorf(CondInvalidField, "delivery-tag of %d bytes; the limit is %d", len(t.DeliveryTag), maxTag))
+		l.detachWithError(Errorf(CondInvalidField, "delivery-tag of %d bytes; the limit is %d", len(t.DeliveryTag), maxTag))
 		return
 	case t.Resume:
-		l.breakOff(Errorf(CondNotImplemented, "deliveries cannot be resumed"))
+		l.detachWithError(Errorf(CondNotImplemented, "deliveries cannot be resumed"))
 		return
 	}
 	l.credit--
@@ -98,7 +98,7 @@ func (l *Link) receiveMore(t *frame.Transfer, payload []byte) {
 	m := l.session.m
 	switch {
 	case t.HasDeliveryID && t.DeliveryID != l.head.ID:
-		l.breakOff(Errorf(CondInvalidField, "delivery %d begins before delivery %d is complete", t.DeliveryID, l.head.ID))
+		l.detachWithError(Errorf(CondInvalidField, "delivery %d begins before delivery %d is complete", t.DeliveryID, l.head.ID))
 		return
 	case t.Aborted: // [AMQP 2.7.5] aborted deliveries count as settled
 		l.endPartial()
@@ -109,7 +109,7 @@ func (l *Link) receiveMore(t *frame.Transfer, payload []byte) {
 		l.tooLarge(l.head.Delivery)
 		return
 	case m.partial+len(payload) > m.cfg.MaxPartial || !l.hold(len(payload)):
-		l.breakOff(Errorf(CondResourceLimitExceeded, "too many unfinished deliveries"))
+		l.detachWithError(Errorf(CondResourceLimitExceeded, "too many unfinished deliveries"))
 		return
 	}
 	m.partial += len(payload)
@@ -142,7 +142,7 @@ func (l *Link) endPartial() {
 func (l *Link) tooLarge(d Delivery) {
 	err := Errorf(CondMessageSizeExceeded, "message is larger than %d bytes", l.maxMessage)
 	l.Settle(d, frame.Rejected(err))
-	l.breakOff(err)
+	l.detachWithError(err)
 }
 
 // Settle answers a delivery we received. Consecutive deliveries with the same

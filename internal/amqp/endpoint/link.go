@@ -12,9 +12,9 @@ import (
 type linkState uint8
 
 const (
-	asked     linkState = iota // the App has not answered the attach
-	attached                   // both ends are
-	detaching                  // we detached; the peer has not answered
+	attachPending linkState = iota // the App has not answered the attach
+	attached                       // both ends are
+	detaching                      // we detached; the peer has not answered
 	gone
 )
 
@@ -25,14 +25,14 @@ type Link struct {
 	// Value is the App's own; the endpoint never looks at it.
 	Value any
 
-	session *Session
-	remote  *frame.Attach
-	handle  uint32
-	state   linkState
-	offered bool  // the App was asked for it
-	cost    int64 // that the link is charged with
-	unpaid  bool  // cost was charged although there was no room
-	told    bool  // the App knows, or is about to be told, that it is gone
+	session  *Session
+	remote   *frame.Attach
+	handle   uint32
+	state    linkState
+	offered  bool  // the App was asked for it
+	cost     int64 // that the link is charged with
+	unpaid   bool  // cost was charged although there was no room
+	reported bool  // the App knows, or is about to be told, that it is gone
 
 	count   uint32 // delivery-count: deliveries begun, in either direction
 	credit  uint32 // deliveries that may follow
@@ -52,7 +52,7 @@ type Link struct {
 	queued   uint32     // deliveries in Session.queue or parked that have no id yet
 	parked   []*waiting // of queued: those the peer took the credit for back
 	out      uint32     // deliveries in Session.sent
-	starved  bool       // in Machine.starved
+	blocked  bool       // in Machine.blocked
 	waits    bool       // Wait said so
 }
 
@@ -92,7 +92,7 @@ func (l *Link) Grant(credit uint32) {
 		return
 	}
 	l.window, l.credit = 0, credit
-	l.tellFlow()
+	l.scheduleFlow()
 }
 
 // SetWindow changes the window that Accept.Credit keeps up. A narrower one takes
@@ -113,7 +113,7 @@ func (l *Link) Credit() uint32 {
 	}
 	m := l.session.m
 	if len(l.session.queue) > 0 || m.congested() {
-		l.starve()
+		l.blockLink()
 		return 0
 	}
 	if m.mem.short {
@@ -130,7 +130,7 @@ func (l *Link) Wait() bool {
 		return false
 	}
 	l.waits = true
-	l.starve()
+	l.blockLink()
 	return true
 }
 
@@ -143,21 +143,21 @@ func (l *Link) Granted() uint32 {
 	return l.credit
 }
 
-// starve has the App called when the link may have become usable.
-func (l *Link) starve() {
-	if l.starved {
+// blockLink has the App called when the link may have become usable.
+func (l *Link) blockLink() {
+	if l.blocked {
 		return
 	}
 	m := l.session.m
-	if len(m.starved) >= 2*m.links+fewStarved {
+	if len(m.blocked) >= 2*m.links+fewStarved {
 		// Links that are gone are not kept for congestion that may never end.
-		m.starved = slices.DeleteFunc(m.starved, func(l *Link) bool { return l.state == gone })
+		m.blocked = slices.DeleteFunc(m.blocked, func(l *Link) bool { return l.state == gone })
 	}
-	l.starved = true
-	m.starved = append(m.starved, l)
+	l.blocked = true
+	m.blocked = append(m.blocked, l)
 }
 
-// fewStarved is how many links may be starved before those are looked for that are gone.
+// fewStarved is how many links may be blocked before those are looked for that are gone.
 const fewStarved = 16
 
 // Draining reports whether the peer asked us to use up its credit now or give

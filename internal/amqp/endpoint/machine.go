@@ -20,7 +20,7 @@ var (
 	// ErrHandshake says that the peer took too long to log in and open.
 	ErrHandshake = errors.New("endpoint: handshake took too long")
 	// ErrIdle says that the peer was silent for too long.
-	ErrIdle = errors.New("endpoint: the peer fell silent")
+	ErrIdle = errors.New("endpoint: idle timeout, no frame from the peer")
 	// ErrSlow says that the peer does not read what it asked for.
 	ErrSlow = errors.New("endpoint: the peer reads too slowly")
 )
@@ -46,10 +46,10 @@ type Machine struct {
 	tracker Tracker // app, if it is one
 	cfg     Config
 
-	phase phase
-	err   error // why the machine is done
-	doom  error // close with this before anything else is sent
-	stop  stopState
+	phase    phase
+	err      error // why the machine is done
+	closeErr error // close with this before anything else is sent
+	stop     stopState
 
 	in     []byte // the beginning of a frame whose end has not come
 	paused bool   // Feed stopped before the end
@@ -71,8 +71,8 @@ type Machine struct {
 	begun    int            // sessions in it
 	dirty    []*Session     // with something to flush
 	ended    []ended        // links that the App has yet to be told of
-	starved  []*Link        // that saw no credit although the peer granted some
-	recheck  bool           // starved links may have become usable
+	blocked  []*Link        // that saw no credit although the peer granted some
+	recheck  bool           // blocked links may have become usable
 	links    int
 	partial  int // bytes of unfinished deliveries
 	size     int // bytes of the frame that is being handled
@@ -88,7 +88,7 @@ type scratch struct {
 	disposition frame.Disposition
 	incoming    Incoming
 	outcome     Outcome
-	found       []told
+	found       []report
 	reply       frame.Disposition
 	send        frame.Transfer
 }
@@ -151,8 +151,8 @@ func (m *Machine) Feed(now time.Time, b []byte) error {
 	}
 	m.rest = b
 	m.measure()
-	if m.recheck || m.doom != nil {
-		m.settleUp()
+	if m.recheck || m.closeErr != nil {
+		m.runDeferred()
 	}
 	return m.err
 }
@@ -169,7 +169,7 @@ func (m *Machine) Advance(now time.Time) error {
 	m.now = now
 	m.writtenOut()
 	m.measure()
-	m.settleUp()
+	m.runDeferred()
 	return m.err
 }
 
@@ -183,15 +183,15 @@ func (m *Machine) Abort(err error) {
 	m.finish(err)
 }
 
-// settleUp does what may not happen in the middle of a call of the App.
-func (m *Machine) settleUp() {
-	m.tellEnded()
+// runDeferred does what may not happen in the middle of a call of the App.
+func (m *Machine) runDeferred() {
+	m.reportEnded()
 	if m.recheck {
-		m.revive()
-		m.tellEnded()
+		m.resumeBlocked()
+		m.reportEnded()
 	}
-	if m.doom != nil {
-		m.fail(m.doom)
+	if m.closeErr != nil {
+		m.fail(m.closeErr)
 	}
 }
 
@@ -228,7 +228,7 @@ func (m *Machine) unit(b []byte) {
 	default:
 		m.onFrame(b)
 	}
-	m.settleUp()
+	m.runDeferred()
 }
 
 // fail ends the connection because of err, which the peer is told if it got so
@@ -251,7 +251,7 @@ func (m *Machine) finish(err error) {
 		return
 	}
 	m.phase, m.err, m.in = done, err, nil
-	m.starved = nil
+	m.blocked = nil
 	reason := err
 	if errors.Is(err, ErrClosed) {
 		reason = nil
@@ -260,6 +260,6 @@ func (m *Machine) finish(err error) {
 		s.drop(reason)
 	}
 	m.sessions, m.dirty = table[Session]{}, nil
-	m.tellEnded()
+	m.reportEnded()
 	m.app.Closed(reason)
 }

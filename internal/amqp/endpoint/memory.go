@@ -32,11 +32,11 @@ type memory struct {
 	measured int64           // part of the counter: the buffers, when they were last measured
 	seen     int64           // what was charged to the account then
 
-	reading int // size of the read buffer
-	ledgers int // size of the sessions' ledgers
-	waiting int // deliveries that wait for a window
-	owed    int // settlements that were not written yet
-	unpaid  int // links that were refused for lack of room and are charged all the same
+	reading   int // size of the read buffer
+	unsettled int // size of the sessions' unsettled
+	waiting   int // deliveries that wait for a window
+	owed      int // settlements that were not written yet
+	unpaid    int // links that were refused for lack of room and are charged all the same
 
 	stranger bool // the peer has proved nothing
 	full     bool // the account is used up
@@ -66,7 +66,7 @@ func (m *Machine) known() {
 func (m *Machine) measure() {
 	mem := &m.mem
 	n := int64(mem.reading + cap(m.in) + cap(m.out.bytes) + cap(m.out.spare) + m.out.queue +
-		mem.ledgers + mem.waiting*waitingCost + mem.owed*answerCost)
+		mem.unsettled + mem.waiting*waitingCost + mem.owed*answerCost)
 	switch d := n - mem.measured; {
 	case d > 0:
 		mem.counter.Add(d)
@@ -86,8 +86,8 @@ func (m *Machine) measure() {
 	if wasFull && !mem.full || wasShort && !mem.short {
 		m.recheck = true
 	}
-	if mem.full && mem.stranger && m.doom == nil {
-		m.doom = Errorf(CondResourceLimitExceeded, "more than %d bytes are held for a connection that has not logged in", mem.limit)
+	if mem.full && mem.stranger && m.closeErr == nil {
+		m.closeErr = Errorf(CondResourceLimitExceeded, "more than %d bytes are held for a connection that has not logged in", mem.limit)
 	}
 }
 

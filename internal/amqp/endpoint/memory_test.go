@@ -263,10 +263,10 @@ func TestChargesAgreeWithWhatIsThere(t *testing.T) {
 // checkCounts compares what is counted with what is there.
 func (m *Machine) checkCounts(t *testing.T, seed uint64) {
 	t.Helper()
-	var waits, queue, owed, ledgers, links, partial int
+	var waits, queue, owed, unsettled, links, partial int
 	for _, s := range m.sessions.all() {
 		all := s.queue
-		ledgers += s.sent.size()
+		unsettled += s.sent.size()
 		owed += len(s.received.list) + len(s.settled.list)
 		for _, l := range s.links.all() {
 			links++
@@ -281,10 +281,10 @@ func (m *Machine) checkCounts(t *testing.T, seed uint64) {
 			queue += len(w.Payload)
 		}
 	}
-	got := []int{m.mem.waiting, m.out.queue, m.mem.owed, m.mem.ledgers, m.links, m.partial}
-	want := []int{waits, queue, owed, ledgers, links, partial}
+	got := []int{m.mem.waiting, m.out.queue, m.mem.owed, m.mem.unsettled, m.links, m.partial}
+	want := []int{waits, queue, owed, unsettled, links, partial}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Fatalf("seed %d: waiting, queue, owed, ledgers, links, partial are counted as %v, and are %v", seed, got, want)
+		t.Fatalf("seed %d: waiting, queue, owed, unsettled, links, partial are counted as %v, and are %v", seed, got, want)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestDetachedLinksAreNotKeptUntilCongestionEnds(t *testing.T) {
 	for range 2000 {
 		feed(attach(1), credit(1), encode(0, 0, &frame.Detach{Handle: 1, Closed: true}, nil))
 	}
-	if n := len(m.starved); n > 100 {
+	if n := len(m.blocked); n > 100 {
 		t.Errorf("%d links are kept, of which there is %d", n, m.links)
 	}
 	// The one that is there goes on when the window opens.

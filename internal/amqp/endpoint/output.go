@@ -124,10 +124,10 @@ type performative interface{ Append(dst []byte) []byte }
 // send appends a frame without payload. One that is larger than the peer takes is sent
 // with less of a reason, or ends the connection.
 func (m *Machine) send(channel uint16, p performative) {
-	if m.trySend(channel, p) || m.trySend(channel, shorter(p)) || m.doom != nil {
+	if m.trySend(channel, p) || m.trySend(channel, shorter(p)) || m.closeErr != nil {
 		return
 	}
-	m.doom = Errorf(CondFrameSizeTooSmall, "an answer does not fit into frames of %d bytes", m.maxFrame)
+	m.closeErr = Errorf(CondFrameSizeTooSmall, "an answer does not fit into frames of %d bytes", m.maxFrame)
 }
 
 // trySend appends a frame unless it is nil or larger than the peer takes, and reports
@@ -203,26 +203,26 @@ func (m *Machine) writtenOut() {
 // checkOutput dooms a peer that makes us keep more than it may. It is called
 // from inside the App, which must not be called back here.
 func (m *Machine) checkOutput() {
-	if m.out.len()+m.out.queue > m.cfg.MaxOutput && m.doom == nil {
-		m.doom = fmt.Errorf("%w: %w", ErrSlow,
+	if m.out.len()+m.out.queue > m.cfg.MaxOutput && m.closeErr == nil {
+		m.closeErr = fmt.Errorf("%w: %w", ErrSlow,
 			Errorf(CondResourceLimitExceeded, "too much output waits to be read"))
 	}
 }
 
-// revive calls the App for links that saw no credit because of congestion or a
+// resumeBlocked calls the App for links that saw no credit because of congestion or a
 // closed window, once that may have changed.
-func (m *Machine) revive() {
+func (m *Machine) resumeBlocked() {
 	if !m.recheck || m.congested() || m.phase == done {
 		return
 	}
 	m.recheck = false
-	links := m.starved
-	m.starved = nil
+	links := m.blocked
+	m.blocked = nil
 	for _, l := range links {
-		l.starved = false
+		l.blocked = false
 		waits := l.waits
 		l.waits = false
-		if waits || l.Credit() > 0 || l.Draining() && !l.starved {
+		if waits || l.Credit() > 0 || l.Draining() && !l.blocked {
 			m.app.Credit(l)
 		}
 	}

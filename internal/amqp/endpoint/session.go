@@ -30,7 +30,7 @@ type Session struct {
 
 	links table[Link]       // the peer's handles, which are ours as well
 	names map[linkKey]*Link // attached or asked for
-	sent  ledger            // deliveries we sent that are not settled
+	sent  unsettledMap      // deliveries we sent that are not settled
 	queue []*waiting        // deliveries that wait for outWindow, oldest first
 
 	received settlements // our dispositions as receiver, not sent yet
@@ -41,17 +41,17 @@ type Session struct {
 	weight   int         // what sent takes, in bytes
 }
 
-// lighten is weigh after something was removed: only a large ledger gives room back.
+// lighten is weigh after something was removed: only a large map gives room back.
 func (s *Session) lighten() {
 	if s.weight >= maxRing*unsettledCost {
 		s.weigh()
 	}
 }
 
-// weigh notes what the ledger takes.
+// weigh notes what the map takes.
 func (s *Session) weigh() {
 	if n := s.sent.size(); n != s.weight {
-		s.m.mem.ledgers += n - s.weight
+		s.m.mem.unsettled += n - s.weight
 		s.weight = n
 	}
 }
@@ -191,7 +191,7 @@ func (s *Session) drop(reason error) {
 	s.forget(func(*waiting) bool { return true })
 	s.m.mem.owed -= len(s.received.list) + len(s.settled.list)
 	s.received, s.settled = settlements{}, settlements{}
-	s.sent = ledger{}
+	s.sent = unsettledMap{}
 	s.weigh()
 	// All of them leave before the App hears of the first, lest it uses the
 	// others.

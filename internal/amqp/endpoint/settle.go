@@ -94,10 +94,10 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 	}
 	found := s.m.scratch.found[:0]
 	for id, e := range s.sent.between(d.First, d.Last) {
-		if !e.told {
-			found = append(found, told{e.link, Sent{ID: id, Ref: e.ref, Value: e.value}})
+		if !e.reported {
+			found = append(found, report{e.link, Sent{ID: id, Ref: e.ref, Value: e.value}})
 		}
-		e.told = true
+		e.reported = true
 		if d.Settled {
 			e.link.out--
 			s.sent.remove(id)
@@ -118,15 +118,15 @@ func (s *Session) onDisposition(d *frame.Disposition) {
 // maxScratch is how many deliveries the room for a disposition is kept for.
 const maxScratch = 1 << 13
 
-// told is a delivery the App is to be told an outcome of.
-type told struct {
+// report is a delivery the App is to be told an outcome of.
+type report struct {
 	link *Link
 	sent Sent
 }
 
 // report calls the App once for each run of deliveries of one link. The App may
-// send and settle meanwhile, so the ledger is out of the game by now.
-func (s *Session) report(found []told, d *frame.Disposition) {
+// send and settle meanwhile, so the map is out of the game by now.
+func (s *Session) report(found []report, d *frame.Disposition) {
 	o := &s.m.scratch.outcome
 	o.State, o.Settled = d.State, d.Settled
 	for len(found) > 0 {

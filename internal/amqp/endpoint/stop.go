@@ -75,7 +75,7 @@ func (c *Conn) stop(ctx, stop context.Context) error {
 			return err
 		}
 	}
-	return c.farewell(cause)
+	return c.closeAndFlush(cause)
 }
 
 // await works until the machine is done, over says so, or the patience is at an end.
@@ -98,7 +98,7 @@ func (c *Conn) await(ctx context.Context, over func(*Machine) bool, patience tim
 		case <-late.C:
 			return nil
 		case <-ctx.Done():
-			return c.farewell(context.Cause(ctx))
+			return c.closeAndFlush(context.Cause(ctx))
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (m *Machine) stopCredit() {
 	for _, s := range m.sessions.all() {
 		for _, l := range s.links.all() {
 			if l.Attached() && l.Role() == frame.Receiver {
-				l.tellFlow()
+				l.scheduleFlow()
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (m *Machine) detachAll() {
 			}
 		}
 	}
-	m.tellEnded()
+	m.reportEnded()
 }
 
 // refuseLate answers a transfer on a link that we have detached, at its end, and unless

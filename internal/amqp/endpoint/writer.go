@@ -25,7 +25,7 @@ func (c *Conn) writeLoop(ctx, stop context.Context) error {
 		case <-c.wake:
 		case <-timer.C:
 		case <-ctx.Done():
-			return c.farewell(context.Cause(ctx))
+			return c.closeAndFlush(context.Cause(ctx))
 		case <-stop.Done():
 			return c.stop(ctx, stop)
 		}
@@ -37,9 +37,9 @@ func (c *Conn) writeLoop(ctx, stop context.Context) error {
 	}
 }
 
-// farewell closes the connection because of cause, unless the machine is done
+// closeAndFlush closes the connection because of cause, unless the machine is done
 // already, and writes what is left to write.
-func (c *Conn) farewell(cause error) error {
+func (c *Conn) closeAndFlush(cause error) error {
 	if _, ok := errors.AsType[*Error](cause); !ok {
 		cause = fmt.Errorf("%w: %w", cause, Errorf(CondConnectionForced, textStopping))
 	}

@@ -14,10 +14,10 @@ import (
 const (
 	CBS              = "$cbs"
 	ManagementSuffix = "/$management"
-	TemporaryPrefix  = "$temporary/"
+	DynamicPrefix    = "$temporary/"
 
-	// nowhere is the path of an address that cannot be one.
-	nowhere = "*"
+	// invalidPath is the path of an address that cannot be one.
+	invalidPath = "*"
 )
 
 // PathOf returns an address in the one form in which rights are compared, nodes of
@@ -31,7 +31,7 @@ func PathOf(addr string) string {
 	if access.PathOf(addr) == "" {
 		return "" // the namespace
 	}
-	return nowhere
+	return invalidPath
 }
 
 // IsCBS reports whether addr is that of the node that takes tokens.
@@ -42,8 +42,8 @@ func IsManagement(addr string) bool {
 	return strings.HasSuffix("/"+PathOf(addr), ManagementSuffix)
 }
 
-// IsTemporary reports whether addr is that of a temporary node.
-func IsTemporary(addr string) bool { return strings.HasPrefix(PathOf(addr), TemporaryPrefix) }
+// IsDynamicNode reports whether addr is that of a dynamic node.
+func IsDynamicNode(addr string) bool { return strings.HasPrefix(PathOf(addr), DynamicPrefix) }
 
 // ManagedEntity returns the path of the entity whose management node addr is.
 func ManagedEntity(addr string) string {

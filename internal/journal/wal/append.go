@@ -34,12 +34,12 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	w.mu.Unlock()
 
 	if first {
-		poke(w.wake)
+		w.wake.Notify()
 	}
 	return nil
 }
 
-// place makes the active segment one that has room for need bytes, or returns why
+// place makes the active segment one with space for need bytes, or returns why
 // it cannot; mu is held, but for the time that a segment is made.
 func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 	for {
@@ -53,7 +53,7 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 			return nil
 		}
 		w.mu.Unlock()
-		err := w.supply(need)
+		err := w.ensureReady(need)
 		w.mu.Lock()
 		if err != nil {
 			return err
@@ -64,16 +64,16 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 // placeSenders is place for a group that is refused instead of waiting. Without Run
 // there is nobody else to make a segment, so it is made here.
 func (w *WAL) placeSenders(need uint64) error {
-	for supplied := false; ; supplied = true {
+	for tried := false; ; tried = true {
 		err := w.admits(need)
 		if err == nil && !w.fit(need) {
-			err = w.lacks(need)
+			err = w.noteNoSpace(need)
 		}
-		if !errors.Is(err, journal.ErrBusy) || w.log.congested || supplied || w.helped.Load() {
+		if !errors.Is(err, journal.ErrBusy) || w.log.congested || tried || w.preallocating.Load() {
 			return err
 		}
 		w.mu.Unlock()
-		err = w.restock()
+		err = w.refillPool()
 		w.mu.Lock()
 		if err == nil {
 			err = w.usable()
@@ -87,10 +87,10 @@ func (w *WAL) placeSenders(need uint64) error {
 // largest returns the bytes that a group of frames may take.
 func (w *WAL) largest() uint64 { return w.block - headerSize - 2*batchHeader - alignment }
 
-// room returns the bytes left behind off. Some are kept back: for the seal, and
+// freeAfter returns the bytes left behind off. Some are kept back: for the seal, and
 // so that no segment ends at the very end of its block, which would be the
 // address of the next.
-func (s *segment) room(off uint64) uint64 {
+func (s *segment) freeAfter(off uint64) uint64 {
 	kept := off + batchHeader + alignment
 	if s.head.capacity <= kept {
 		return 0
@@ -98,22 +98,22 @@ func (s *segment) room(off uint64) uint64 {
 	return s.head.capacity - kept
 }
 
-// fit makes the active segment one that has room for need bytes and reports
+// fit makes the active segment one with space for need bytes and reports
 // whether it could; mu is held. A ready segment that is too small, which is rare,
 // is sealed with nothing in it.
 func (w *WAL) fit(need uint64) bool {
-	w.stock.largest[0] = max(w.stock.largest[0], need)
-	if w.log.room() >= need {
+	w.pool.largest[0] = max(w.pool.largest[0], need)
+	if w.log.free() >= need {
 		return true
 	}
-	for i, next := range w.stock.ready {
-		if next.room(headerSize) < need {
+	for i, next := range w.pool.ready {
+		if next.freeAfter(headerSize) < need {
 			continue
 		}
 		for range i + 1 {
 			w.advance()
 		}
-		poke(w.low)
+		w.low.Notify()
 		return true
 	}
 	return false
@@ -125,10 +125,10 @@ func (w *WAL) advance() {
 	if !w.log.sealed {
 		w.push(kindSeal)
 	}
-	s := &w.stock
+	s := &w.pool
 	next := s.ready[0]
 	s.ready = s.ready[1:]
-	s.held -= next.room(headerSize)
+	s.held -= next.freeAfter(headerSize)
 	s.largest = [2]uint64{0, s.largest[0]}
 	w.segs[next.number] = next
 	w.log.active, w.log.off, w.log.sealed = next, headerSize, false
@@ -148,7 +148,7 @@ func (w *WAL) push(k kind) *batch {
 	return b
 }
 
-// put copies records, for which there is room, into the open batch and reports
+// put copies records, for which there is space, into the open batch and reports
 // whether they are the first in it; mu is held. What it leaves to the committer
 // is what would take time here: the checksums.
 func (w *WAL) put(c journal.Claim, records [][]byte, at []journal.Position, size int) (first bool) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/notify"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -49,7 +50,7 @@ func newLatch() *latch {
 	return l
 }
 
-func (l *latch) tell(s journal.Status) {
+func (l *latch) notify(s journal.Status) {
 	l.mu.Lock()
 	l.durable = s.Durable
 	l.mu.Unlock()
@@ -131,7 +132,7 @@ func benchWAL(b *testing.B) float64 {
 		b.Fatal(err)
 	}
 	l := newLatch()
-	w.Watch(c, l.tell)
+	w.Watch(c, l.notify)
 	record := make([]byte, benchRecord)
 	block := atomic.Uint64{} // up to which all was truncated
 	once := func() {
@@ -173,7 +174,7 @@ func benchBare(b *testing.B) float64 {
 	var pending, spare []byte // guarded by mu
 	var next journal.Position // guarded by mu
 	l := newLatch()
-	wake := make(chan struct{}, 1)
+	wake := notify.New()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -198,7 +199,7 @@ func benchBare(b *testing.B) float64 {
 				b.Error(err)
 			}
 			off += len(buf)
-			l.tell(journal.Status{Durable: upTo})
+			l.notify(journal.Status{Durable: upTo})
 		}
 	})
 	record := make([]byte, benchRecord+frameHeader)
@@ -208,7 +209,7 @@ func benchBare(b *testing.B) float64 {
 		next++
 		at := next
 		mu.Unlock()
-		poke(wake)
+		wake.Notify()
 		l.wait(at)
 	})
 	close(stop)

@@ -27,7 +27,7 @@ func (w *WAL) Claim(ctx context.Context, numbers ...journal.Shard) ([]journal.Cl
 		end    journal.Position
 	}
 	c, err := await(ctx, func() (c claimed, err error) {
-		err = w.governed(ctx, func() error {
+		err = w.withManifest(ctx, func() error {
 			c.claims, c.froms, c.end, err = w.claim(numbers)
 			return err
 		})
@@ -63,14 +63,14 @@ func await[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	}
 }
 
-// governed runs work with the token of the manifest, unless ctx ends before it can.
-func (w *WAL) governed(ctx context.Context, work func() error) error {
+// withManifest runs work with the manifest token, unless ctx ends before it can.
+func (w *WAL) withManifest(ctx context.Context, work func() error) error {
 	select {
-	case w.governing <- struct{}{}:
+	case w.manifestToken <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-w.governing }()
+	defer func() { <-w.manifestToken }()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -78,7 +78,7 @@ func (w *WAL) governed(ctx context.Context, work func() error) error {
 }
 
 // claim begins new claims of shards and returns, with them, what is to be replayed:
-// where each begins, and where all of them end. The token of the manifest is held.
+// where each begins, and where all of them end. The manifest token is held.
 func (w *WAL) claim(numbers []journal.Shard) ([]journal.Claim, map[journal.Shard]journal.Position, journal.Position, error) {
 	shards, err := w.fence(numbers)
 	if err != nil {
@@ -131,13 +131,13 @@ func (w *WAL) fence(numbers []journal.Shard) ([]*shard, error) {
 	return shards, nil
 }
 
-// end ends the claim of a shard, if it has one; mu is held. Its owner is told with
+// end ends the claim of a shard, if it has one; mu is held. Its watcher is called with
 // the next commit.
 func (w *WAL) end(s *shard) {
 	if s.watch != nil {
 		w.ended = append(w.ended, s.watch)
 		s.watch = nil
-		poke(w.wake)
+		w.wake.Notify()
 	}
 	w.reserveFor(s, 0)
 }
@@ -175,7 +175,7 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 	if s := w.shards[c.Shard]; s == nil || s.Epoch != c.Epoch || s.released {
 		w.ended = append(w.ended, fn)
 	} else {
-		s.watch, s.told = fn, journal.Status{}
+		s.watch, s.lastStatus = fn, journal.Status{}
 		at, found := slices.BinarySearchFunc(w.watched, s, func(a, b *shard) int {
 			return cmp.Compare(a.number, b.number)
 		})
@@ -184,7 +184,7 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 		}
 	}
 	w.mu.Unlock()
-	poke(w.wake)
+	w.wake.Notify()
 }
 
 // Truncate implements journal.Journal. It commits what is pending before
@@ -192,12 +192,12 @@ func (w *WAL) Watch(c journal.Claim, fn func(journal.Status)) {
 func (w *WAL) Truncate(ctx context.Context, c journal.Claim, r journal.Retain) error {
 	r.Blocks = slices.Clone(r.Blocks)
 	_, err := await(ctx, func() (struct{}, error) {
-		return struct{}{}, w.governed(ctx, func() error { return w.truncate(c, r) })
+		return struct{}{}, w.withManifest(ctx, func() error { return w.truncate(c, r) })
 	})
 	return err
 }
 
-// truncate is Truncate with the token of the manifest.
+// truncate is Truncate with the manifest token.
 func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 	w.mu.Lock()
 	s, err := w.owner(c)
@@ -268,11 +268,11 @@ func (w *WAL) manifest() *manifest {
 // publish makes m durable, first in the log and then in the files of the manifest.
 // Until it returns nothing may be done that relies on it.
 func (w *WAL) publish(m *manifest) error {
-	m.Generation = w.generation + 1 // as govern will number it
+	m.Generation = w.generation + 1 // as writeManifest will number it
 	if err := w.logManifest(m); err != nil {
 		return err
 	}
-	return w.govern(m)
+	return w.writeManifest(m)
 }
 
 // logManifest appends m to the log, as a record of its own, and commits it. That
@@ -302,7 +302,7 @@ func (w *WAL) logManifest(m *manifest) error {
 }
 
 // appendOwn appends a record of the log's own, for upkeep, and reports whether
-// there was room.
+// there was space.
 func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 	need := uint64(size) + batchHeader
 	w.mu.Lock()
@@ -311,14 +311,14 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 		if err := w.usable(); err != nil {
 			return false, err
 		}
-		if w.status.Full && w.log.room() < 4*need && w.available() < w.stock.target-w.stock.base/2+need {
+		if w.status.Full && w.log.free() < 4*need && w.available() < w.pool.target-w.pool.base/2+need {
 			return false, nil // what is left is for the owners
 		}
 		if w.fit(need) {
 			break
 		}
 		w.mu.Unlock()
-		err := w.supply(need)
+		err := w.ensureReady(need)
 		w.mu.Lock()
 		if errors.Is(err, ErrFull) {
 			return false, nil
@@ -332,20 +332,20 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 	return true, nil
 }
 
-// govern writes the manifest to its files. If it has outgrown them, on a full
+// writeManifest writes the manifest to its files. If it has outgrown them, on a full
 // disk, spares are given up for it. A full disk may be tried again; any other
 // failure is final.
-func (w *WAL) govern(m *manifest) error {
+func (w *WAL) writeManifest(m *manifest) error {
 	for {
-		err := w.governOnce(m)
+		err := w.writeManifestOnce(m)
 		if !errors.Is(err, ErrFull) || !w.giveUpSpare() {
 			return err
 		}
 	}
 }
 
-// governOnce is govern without giving up anything.
-func (w *WAL) governOnce(m *manifest) error {
+// writeManifestOnce is writeManifest without giving up anything.
+func (w *WAL) writeManifestOnce(m *manifest) error {
 	w.generation++
 	m.Generation = w.generation
 	err := w.copies.write(m)
@@ -377,19 +377,19 @@ func (w *WAL) free(m *manifest) error {
 	}
 	slices.SortFunc(freed, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
 	for _, seg := range freed {
-		if err := w.retire(seg); err != nil {
+		if err := w.recycleSegment(seg); err != nil {
 			return w.fail(err)
 		}
 	}
 	if err := w.fs.SyncDir("."); err != nil {
 		return w.fail(err)
 	}
-	poke(w.low)
+	w.low.Notify()
 	return nil
 }
 
-// retire makes a spare of a segment, or removes it.
-func (w *WAL) retire(seg *segment) error {
+// recycleSegment makes a spare of a segment, or removes it.
+func (w *WAL) recycleSegment(seg *segment) error {
 	size, err := seg.file.Size()
 	if err != nil {
 		return err

@@ -32,15 +32,15 @@ const (
 func (w *WAL) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	w.helped.Store(true)
-	w.ending.Store(false)
-	wg.Go(func() { w.keepStocked(ctx) })
+	w.preallocating.Store(true)
+	w.stopping.Store(false)
+	wg.Go(func() { w.preallocate(ctx) })
 	wg.Go(func() { w.keepMarked(ctx) })
 	defer func() {
-		w.ending.Store(true)
+		w.stopping.Store(true)
 		cancel()
 		wg.Wait()
-		w.helped.Store(false)
+		w.preallocating.Store(false)
 	}()
 
 	for {
@@ -49,24 +49,24 @@ func (w *WAL) Run(ctx context.Context) error {
 			if err := w.Commit(); err != nil && !errors.Is(err, ErrFull) {
 				return err
 			}
-			poke(w.committed)
+			w.committed.Notify()
 		case <-ctx.Done():
 			err := w.flush()
-			w.tell()
+			w.notifyWatchers()
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
 }
 
-// keepStocked makes segments ahead of need, so that no commit waits for one, and
+// preallocate makes segments ahead of need, so that no commit waits for one, and
 // gives back what an idle store does not need.
-func (w *WAL) keepStocked(ctx context.Context) {
+func (w *WAL) preallocate(ctx context.Context) {
 	for {
-		if err := w.restock(); err != nil {
-			return // w.fail has told Run
+		if err := w.refillPool(); err != nil {
+			return // Run gets it from w.fail
 		}
 		w.mu.Lock()
-		appended, short := w.log.appended, w.status.Full || w.stock.spent || w.stock.tooLarge > 0 || w.log.stalled
+		appended, short := w.log.appended, w.status.Full || w.pool.spent || w.pool.tooLarge > 0 || w.log.stalled
 		var retry, idle <-chan time.Time // nil, so never ready, if there is nothing to wait for
 		if short {
 			retry = time.After(retryFull)
@@ -78,7 +78,7 @@ func (w *WAL) keepStocked(ctx context.Context) {
 		select {
 		case <-w.low:
 		case <-retry:
-			poke(w.wake) // the commit may have been waiting for space, too
+			w.wake.Notify() // the commit may have been waiting for space, too
 		case <-idle:
 			if err := w.trimUnless(appended); err != nil {
 				return
@@ -89,7 +89,7 @@ func (w *WAL) keepStocked(ctx context.Context) {
 	}
 }
 
-// trimUnless trims the stock, unless the store has been in use since then.
+// trimUnless trims the pool, unless the store has been in use since then.
 func (w *WAL) trimUnless(appended uint64) error {
 	w.mu.Lock()
 	active := w.log.appended-appended > idleBytes
@@ -101,25 +101,25 @@ func (w *WAL) trimUnless(appended uint64) error {
 }
 
 // Commit does one step: it writes and syncs the oldest pending batch, if there
-// is one, and tells the watchers. Run is nothing but Commit in a loop; a
-// simulator calls it by hand, and then it also does the work of Run's supplier,
+// is one, and calls the watchers. Run is nothing but Commit in a loop; a
+// simulator calls it by hand, and then it also does the work of the preallocator of Run,
 // which is to have the next segments ready.
 func (w *WAL) Commit() error {
 	var err error
-	if !w.helped.Load() {
-		err = w.restock()
+	if !w.preallocating.Load() {
+		err = w.refillPool()
 	}
 	if err == nil {
 		err = w.commit()
 	}
-	w.tell()
+	w.notifyWatchers()
 	return err
 }
 
 // commit is the only place that writes batches.
 func (w *WAL) commit() error {
-	w.writing <- struct{}{}
-	defer func() { <-w.writing }()
+	w.writeToken <- struct{}{}
+	defer func() { <-w.writeToken }()
 
 	b, synced, err := w.takeBatch()
 	if b == nil {
@@ -149,7 +149,7 @@ func (w *WAL) stall(b *batch) error {
 	w.log.writing = nil
 	w.log.pending = slices.Insert(w.log.pending, 0, b)
 	if given {
-		poke(w.wake)
+		w.wake.Notify()
 		return nil
 	}
 	w.log.stalled = true
@@ -177,7 +177,7 @@ func (w *WAL) takeBatch() (*batch, journal.Position, error) {
 	if len(w.log.pending) == 0 {
 		w.log.pending = nil
 	} else {
-		poke(w.wake) // never blocks, so it may be done here
+		w.wake.Notify() // never blocks, so it may be done here
 	}
 	w.log.writing = b
 	return b, w.log.synced, nil
@@ -204,7 +204,7 @@ func (w *WAL) putBatch(b *batch) {
 }
 
 // flush commits all that is pending now. Watchers learn of it from the next
-// Commit, because only that may tell them.
+// Commit, because only that calls them.
 func (w *WAL) flush() error {
 	w.mu.Lock()
 	target := w.log.active.position(w.log.off)
@@ -220,22 +220,22 @@ func (w *WAL) flush() error {
 		if err := w.commit(); err != nil {
 			return err
 		}
-		poke(w.wake)
+		w.wake.Notify()
 	}
 }
 
-// tell calls the watchers whose status changed.
-func (w *WAL) tell() {
-	w.writing <- struct{}{}
-	defer func() { <-w.writing }()
+// notifyWatchers calls the watchers whose status changed.
+func (w *WAL) notifyWatchers() {
+	w.writeToken <- struct{}{}
+	defer func() { <-w.writeToken }()
 
 	w.mu.Lock()
 	status, ended := w.status, w.ended
 	w.ended = nil
 	w.due = w.due[:0]
 	for _, s := range w.watched {
-		if s.watch != nil && (s.told != status || s.changes != w.changes) {
-			s.told, s.changes = status, w.changes
+		if s.watch != nil && (s.lastStatus != status || s.changes != w.changes) {
+			s.lastStatus, s.changes = status, w.changes
 			w.due = append(w.due, s.watch)
 		}
 	}

@@ -55,7 +55,7 @@ func TestManyAppenders(t *testing.T) {
 	for i := range owners {
 		c, _ := claim(t, w, journal.Shard(i))
 		owners[i] = &owned{c: c, l: newLatch()}
-		w.Watch(c, owners[i].l.tell)
+		w.Watch(c, owners[i].l.notify)
 	}
 	var wg sync.WaitGroup
 	for n := range appendersCount {

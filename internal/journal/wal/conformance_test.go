@@ -107,7 +107,7 @@ func (s *running) Open(t *testing.T) journal.Journal {
 	done := make(chan error, 1)
 	w := s.w
 	go func() { done <- w.Run(ctx) }() // owned by the store, which waits for it in stop
-	for !w.helped.Load() {
+	for !w.preallocating.Load() {
 		runtime.Gosched()
 	}
 	stopped := false
@@ -128,11 +128,11 @@ func (s *running) Open(t *testing.T) journal.Journal {
 // Settle steps beside Run, which is what Claim and Truncate do too.
 func (s *running) Settle(t *testing.T) {
 	t.Helper()
-	if err := s.w.restock(); err != nil {
-		t.Fatalf("restock: %v", err)
+	if err := s.w.refillPool(); err != nil {
+		t.Fatalf("refillPool: %v", err)
 	}
 	if err := s.w.flush(); err != nil {
 		t.Fatalf("flush: %v", err)
 	}
-	s.w.tell()
+	s.w.notifyWatchers()
 }

@@ -98,13 +98,13 @@ func (f foundCopies) lost() error {
 	return nil
 }
 
-// room returns the size that a file for n bytes should have, so that the next
+// grownSize returns the size that a file for n bytes should have, so that the next
 // ones fit too.
-func room(n uint64) uint64 { return (2*n + 16<<10 + 4095) &^ 4095 }
+func grownSize(n uint64) uint64 { return (2*n + 16<<10 + 4095) &^ 4095 }
 
 // secure opens the file that best was read from and writes it once more, although
 // it does not change: a process whose sync failed may have left it in the page
-// cache only, see ending.secure. Until it is safe nothing may be done that relies
+// cache only, see logEnd.secure. Until it is safe nothing may be done that relies
 // on it, and the other file must not be touched.
 func (c *copies) secure(m *manifest, best int) error {
 	b, err := m.encode()
@@ -157,7 +157,7 @@ func (c *copies) openOne(i int, b []byte) error {
 		c.files[i], c.sizes[i] = file, uint64(size)
 	}
 	n := uint64(len(b))
-	for _, to := range []uint64{n, room(n)} {
+	for _, to := range []uint64{n, grownSize(n)} {
 		if err := c.reserve(i, n, to); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func install(fsys vfs.FS, name string, b []byte) error {
 		err = file.Sync()
 	}
 	if err == nil {
-		err = extend(file, room(uint64(len(b))))
+		err = extend(file, grownSize(uint64(len(b))))
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (c *copies) write(m *manifest) error {
 		return err
 	}
 	n := uint64(len(b))
-	for _, to := range []uint64{n, room(n)} { // what is needed, for both, goes first
+	for _, to := range []uint64{n, grownSize(n)} { // what is needed, for both, goes first
 		for i := range c.files {
 			if err := c.reserve(i, n, to); err != nil {
 				return fmt.Errorf("write manifest: %w", err)

@@ -41,7 +41,7 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 		t.Fatalf("claim of 500 shards: %v, want a spare to be given up for its manifest", err)
 	}
 	w.mu.Lock()
-	spares := len(w.stock.spares)
+	spares := len(w.pool.spares)
 	w.mu.Unlock()
 	if spares > 0 {
 		t.Errorf("%d spares are left, want none", spares)

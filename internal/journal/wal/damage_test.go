@@ -129,7 +129,7 @@ func (s stored) liveBytes(t *testing.T) map[string][]bool {
 		t.Fatal(err)
 	}
 	defer st.close()
-	if err := st.survey(); err != nil {
+	if err := st.scanAll(); err != nil {
 		t.Fatal(err)
 	}
 	live := make(map[string][]bool)
@@ -450,7 +450,7 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 		w := open(t, disk)
 		c, _ := claim(t, w, 1)
 		before := 0
-		for ; inNext && w.log.room() >= 700; before++ {
+		for ; inNext && w.log.free() >= 700; before++ {
 			appendOne(t, w, c, numbered(600))
 			commit(t, w)
 		}
@@ -618,7 +618,7 @@ func TestStrayFileWithAHighNumber(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(st.survey(), st.close()); err != nil {
+		if err := errors.Join(st.scanAll(), st.close()); err != nil {
 			t.Fatal(err)
 		}
 		if len(st.segments) > 20 {

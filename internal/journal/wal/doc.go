@@ -51,7 +51,7 @@
 // # Concurrency
 //
 // Append copies into a buffer under a short mutex. Commit, which Run calls in a
-// loop, swaps that buffer, writes and syncs it. A supplier within Run makes the next
+// loop, swaps that buffer, writes and syncs it. A preallocator within Run makes the next
 // segments and the reserve; an Append for upkeep that finds none ready has it cut
 // short what it does. Another goroutine of it writes the manifest once a second while
 // there are commits. Truncate and Claim write it from their caller's.
@@ -68,7 +68,7 @@
 //  5. Ready segments are numbered on from the active one, and durable. A segment
 //     is sealed only if there is one, which from then on is never missing.
 //  6. Nothing is freed, and no claim handed out, before the manifest that says so
-//     is durable: in the log, unless there is no room, and then in both files.
+//     is durable: in the log, unless there is no space, and then in both files.
 //  7. While senders are let in, what is available is not less than the base of the
 //     reserve, nor than the target once the disk has no more.
 //

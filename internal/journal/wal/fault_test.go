@@ -132,7 +132,7 @@ func TestFailedSyncIsFinal(t *testing.T) {
 		fault := vfs.NewFault(vfs.NewMem())
 		w := open(t, fault)
 		c, _ := claim(t, w, 1)
-		commit(t, w) // the stock is full: the next write is the batch
+		commit(t, w) // the pool is full: the next write is the batch
 		var told journal.Status
 		w.Watch(c, func(s journal.Status) { told = s })
 		at := appendOne(t, w, c, "never durable")

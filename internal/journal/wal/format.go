@@ -37,12 +37,12 @@ const (
 	kindSeal    kind = 3 // empty: the segment ends here
 )
 
-// noShard in a frame marks a hole: records that Repair dropped. Its epoch field
+// tombstoneShard in a frame marks a tombstone: records that Repair dropped. Its epoch field
 // says how many.
-const noShard = ^journal.Shard(0)
+const tombstoneShard = ^journal.Shard(0)
 
 // ownShard in a frame marks a record of the log's own: a manifest.
-const ownShard = noShard - 1
+const ownShard = tombstoneShard - 1
 
 var (
 	le         = binary.LittleEndian
@@ -186,7 +186,7 @@ type frame struct {
 
 // records returns how many numbers the frame stands for.
 func (f frame) records() uint64 {
-	if f.shard == noShard {
+	if f.shard == tombstoneShard {
 		return uint64(f.epoch)
 	}
 	return 1

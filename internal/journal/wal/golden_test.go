@@ -197,7 +197,7 @@ func TestGoldenStoreCrashesWhileItIsOpened(t *testing.T) {
 }
 
 // A13: a store of version 1 whose manifest is lost holds no other. Repair keeps
-// what there is, makes no holes for blocks that were not needed, and says that it
+// what there is, makes no tombstones for blocks that were not needed, and says that it
 // had to guess.
 func TestRepairOfVersion1WithoutManifest(t *testing.T) {
 	disk := loadGolden(t, goldenDirs[0])
@@ -230,7 +230,7 @@ func TestRepairOfSoundVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(st.survey(), st.close()); err != nil {
+	if err := errors.Join(st.scanAll(), st.close()); err != nil {
 		t.Fatal(err)
 	}
 	last := st.segments[st.last]

@@ -39,9 +39,9 @@ func (w *WAL) keepMarked(ctx context.Context) {
 		size, err := w.writeMark()
 		switch {
 		case errors.Is(err, ErrFull):
-			poke(w.committed) // another time
+			w.committed.Notify() // another time
 		case err != nil:
-			return // w.fail has told Run
+			return // Run gets it from w.fail
 		}
 		pause = markEvery * time.Duration(1+size/markBytes)
 	}
@@ -51,14 +51,14 @@ func (w *WAL) keepMarked(ctx context.Context) {
 // returns the size of its files. It is not worth the reserve: without space it is
 // left to the next time.
 func (w *WAL) writeMark() (size uint64, err error) {
-	w.governing <- struct{}{}
-	defer func() { <-w.governing }()
+	w.manifestToken <- struct{}{}
+	defer func() { <-w.manifestToken }()
 	w.mu.Lock()
 	m := w.manifest()
 	err = w.usable()
 	w.mu.Unlock()
 	if err == nil && m.Synced != w.marked {
-		err = w.governOnce(m)
+		err = w.writeManifestOnce(m)
 	}
 	return w.copies.sizes[0], err
 }

@@ -122,7 +122,7 @@ func (s *segment) read(off, limit uint64, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, s.damage(off, err)
 	}
-	if f.shard == noShard {
+	if f.shard == tombstoneShard {
 		return dst, journal.ErrFreed // Repair dropped it
 	}
 	return append(dst, f.payload...), nil
@@ -150,7 +150,7 @@ func (s *segment) readLarge(off uint64, size int, front, dst []byte) ([]byte, er
 	if err != nil {
 		return dst, s.damage(off, err)
 	}
-	if f.shard == noShard {
+	if f.shard == tombstoneShard {
 		return dst, journal.ErrFreed
 	}
 	return grown[:n+copy(grown[n:n+size], f.payload)], nil

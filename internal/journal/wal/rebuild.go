@@ -23,7 +23,7 @@ func (r *repairer) rebuildManifest(reason error) error {
 	sc := scan{shards: make(map[journal.Shard]*shardManifest)}
 	for _, n := range r.files.segments {
 		seg, err := openSegment(r.fs, n, 0)
-		if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+		if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
 			continue // being recycled, or damaged: nothing can be learnt from it
 		}
 		if err != nil {
@@ -71,7 +71,7 @@ func (sc *scan) add(seg *segment) error {
 		begun = true
 		for at, f := range frames(sp.body) {
 			switch f.shard {
-			case noShard:
+			case tombstoneShard:
 			case ownShard:
 				m, err := decodeManifest(seg.name, f.payload)
 				if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/notify"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -28,14 +29,14 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 	}
 	w := &WAL{
 		fs: fsys, lock: lock,
-		governing: make(chan struct{}, 1),
-		making:    make(chan struct{}, 1),
-		writing:   make(chan struct{}, 1),
-		wake:      make(chan struct{}, 1),
-		committed: make(chan struct{}, 1),
-		low:       make(chan struct{}, 1),
-		shards:    make(map[journal.Shard]*shard),
-		segs:      make(map[uint64]*segment),
+		manifestToken: make(chan struct{}, 1),
+		segmentToken:  make(chan struct{}, 1),
+		writeToken:    make(chan struct{}, 1),
+		wake:          notify.New(),
+		committed:     notify.New(),
+		low:           notify.New(),
+		shards:        make(map[journal.Shard]*shard),
+		segs:          make(map[uint64]*segment),
 	}
 	w.unsynced = cmp.Or(opts.Unsynced, defaultUnsynced)
 	if err := w.recover(cmp.Or(opts.SegmentSize, defaultSegmentSize)); err != nil {
@@ -91,7 +92,7 @@ func (w *WAL) recover(block uint64) error {
 	if err := w.openManifest(m, best); err != nil {
 		return err
 	}
-	return w.stockUp()
+	return w.fillReserve()
 }
 
 // openManifest makes both files of the manifest whole. It comes behind resume, since
@@ -156,8 +157,31 @@ func newStore(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
 	return m, install(fsys, manifestName, b)
 }
 
-// ending is where a log ends.
-type ending struct {
+// logEnd is where a log ends: behind the last batch that can be read, if nothing
+// shows that there was one behind it. Bytes that are no batch may be of five kinds:
+//
+//	clean stop   │ batch │ stop │ old bytes of the file
+//	torn batch   │ batch │ half of a batch, or a mixture of it with old bytes
+//	damage       │ batch │ what was a batch │ batch │ …
+//	damage       │ batch │ what was a batch │ old bytes, and the manifest's Synced is here ▲
+//	next file    │ batch │ seal │           the next segment has no batch at its beginning
+//
+// The evidence, in the order in which it is looked for:
+//
+//   - A batch behind the bytes (findBatchAfter). A batch is written only when the one
+//     before it has been synced, so they were one: damage.
+//   - Manifest.Synced, or the synced position in the header of a later batch, beyond
+//     the bytes: damage.
+//   - A seal says that the log goes on in the next segment. If that one is missing, or
+//     has a batch, but not at its beginning: damage.
+//   - Otherwise it is the end. A batch that a crash has torn was never reported as
+//     durable, and is cut off. Old bytes have another seed and never pass for a batch.
+//
+// What cannot be told apart: damage to the very last batches, those that were synced
+// after the manifest was last written (at most about a second) and have nothing behind
+// them, looks like a torn batch. A stop, which Close appends, and the manifest that it
+// writes leave no such doubt after a clean stop.
+type logEnd struct {
 	seg    *segment // the last with a batch in it; nil if there is none yet
 	off    uint64   // behind its last batch
 	last   uint64   // where that batch begins; off if there is none
@@ -166,24 +190,24 @@ type ending struct {
 }
 
 // openSegments opens every segment that is needed and finds the end of the log.
-func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
+func (w *WAL) openSegments(m *manifest, files listing) (logEnd, error) {
 	from, blocks := m.needs()
 	for _, n := range files.segments {
 		if n < from && !blocks[n] {
 			continue
 		}
 		seg, err := openSegment(w.fs, n, m.SegmentSize)
-		if errors.Is(err, errForeign) {
+		if errors.Is(err, errRecycled) {
 			continue // if it is needed, it will be missed below
 		}
 		if err != nil {
-			return ending{}, err
+			return logEnd{}, err
 		}
 		w.segs[n] = seg
 	}
 	for b := range blocks {
 		if w.segs[b] == nil {
-			return ending{}, &DamageError{segmentName(b), 0, errMissing}
+			return logEnd{}, &DamageError{segmentName(b), 0, errMissing}
 		}
 	}
 	end, err := findEnd(w.segs, from)
@@ -191,11 +215,11 @@ func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
 		err = w.checkNext(m, end, from)
 	}
 	if err != nil {
-		return ending{}, err
+		return logEnd{}, err
 	}
 	if at := m.Synced; end.before(at, w.block, from) {
 		n := m.block(at)
-		return ending{}, &DamageError{segmentName(n), uint64(at) - n*w.block, errShort}
+		return logEnd{}, &DamageError{segmentName(n), uint64(at) - n*w.block, errShort}
 	}
 	return end, nil
 }
@@ -205,7 +229,7 @@ func (w *WAL) openSegments(m *manifest, files listing) (ending, error) {
 // never given up before it has a batch. So if it is not there, nobody knows how
 // much was in it. The first segment, likewise, is there before the first claim
 // and before any other.
-func (w *WAL) checkNext(m *manifest, end ending, from uint64) error {
+func (w *WAL) checkNext(m *manifest, end logEnd, from uint64) error {
 	next := from
 	switch {
 	case end.seg == nil && len(m.Shards) == 0 && len(w.segs) == 0:
@@ -222,7 +246,7 @@ func (w *WAL) checkNext(m *manifest, end ending, from uint64) error {
 }
 
 // before reports whether the log ends before at.
-func (e ending) before(at journal.Position, block, from uint64) bool {
+func (e logEnd) before(at journal.Position, block, from uint64) bool {
 	if e.seg == nil {
 		return journal.Position(from*block+headerSize) < at
 	}
@@ -232,14 +256,14 @@ func (e ending) before(at journal.Position, block, from uint64) bool {
 // findEnd finds the end of the log among the segments from a number on. Only the
 // segment that holds it is read, and the one behind if that must be looked at
 // for the remains of a damaged batch.
-func findEnd(segs map[uint64]*segment, from uint64) (ending, error) {
+func findEnd(segs map[uint64]*segment, from uint64) (logEnd, error) {
 	n := from
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(segs))) {
 		if number <= from {
 			break
 		}
 		if ok, err := segs[number].begins(); err != nil {
-			return ending{}, err
+			return logEnd{}, err
 		} else if ok {
 			n = number
 			break
@@ -247,19 +271,19 @@ func findEnd(segs map[uint64]*segment, from uint64) (ending, error) {
 	}
 	for missing := from; missing < n; missing++ {
 		if segs[missing] == nil {
-			return ending{}, &DamageError{segmentName(missing), 0, errMissing}
+			return logEnd{}, &DamageError{segmentName(missing), 0, errMissing}
 		}
 	}
 	if segs[n] == nil {
-		return ending{number: 1}, nil // new: the first segment was not made yet
+		return logEnd{number: 1}, nil // new: the first segment was not made yet
 	}
 	end, err := segs[n].end()
 	if err != nil {
-		return ending{}, err
+		return logEnd{}, err
 	}
 	if next := segs[n+1]; end.sealed && next != nil {
-		if _, _, found, err := next.stray(headerSize + alignment); err != nil || found {
-			return ending{}, errors.Join(err, next.damage(headerSize, errNoBatch))
+		if _, _, found, err := next.findBatchAfter(headerSize + alignment); err != nil || found {
+			return logEnd{}, errors.Join(err, next.damage(headerSize, errNoBatch))
 		}
 	}
 	return end, nil
@@ -278,22 +302,22 @@ func (s *segment) begins() (bool, error) {
 
 // end reads the segment up to its last whole batch. Behind that there may be
 // the torn remains of a batch, but no other batch.
-func (s *segment) end() (ending, error) {
-	e := ending{seg: s, off: headerSize, last: headerSize, number: 1}
+func (s *segment) end() (logEnd, error) {
+	e := logEnd{seg: s, off: headerSize, last: headerSize, number: 1}
 	sc := newScanner(s, s.head.capacity, nil)
 	for !e.sealed {
 		off := sc.off
 		head, _, err := sc.next()
 		switch {
 		case errors.Is(err, journal.ErrCorrupt):
-			if _, _, found, strayErr := s.stray(off + alignment); strayErr != nil || found {
-				return ending{}, errors.Join(strayErr, err)
+			if _, _, found, findErr := s.findBatchAfter(off + alignment); findErr != nil || found {
+				return logEnd{}, errors.Join(findErr, err)
 			}
 			return e, nil
 		case err != nil:
-			return ending{}, err
+			return logEnd{}, err
 		case off > headerSize && head.first != e.number:
-			return ending{}, s.damage(off, errNumber)
+			return logEnd{}, s.damage(off, errNumber)
 		}
 		e.sealed, e.number, e.off, e.last = head.kind == kindSeal, head.first+uint64(head.count), sc.off, off
 	}

@@ -92,7 +92,7 @@ func (r *repairer) run() error {
 	if err := r.restoreHeads(); err != nil {
 		return err
 	}
-	if err := r.survey(); err != nil {
+	if err := r.scanAll(); err != nil {
 		return err
 	}
 	r.forgetBlocks()
@@ -114,7 +114,7 @@ func (r *repairer) run() error {
 			continue
 		}
 		s.ends = i < r.last || s.number < from
-		if number, err = r.mend(s, number, r.nextKnown(i)); err != nil {
+		if number, err = r.repairSegment(s, number, r.nextKnown(i)); err != nil {
 			return err
 		}
 	}
@@ -127,14 +127,14 @@ func (r *repairer) run() error {
 // clearEnd removes what cannot be read behind the last batch, and makes the
 // segment in which the log goes on if that is lost.
 func (r *repairer) clearEnd() error {
-	number, lacking := r.next()
+	number, missing := r.next()
 	reason := errMissNext
 	for i := r.last + 1; i < len(r.segments); i++ {
 		s := r.segments[i]
 		if s.seg != nil || errors.Is(s.err, errMissing) {
 			continue
 		}
-		if lacking && s.number == number {
+		if missing && s.number == number {
 			reason = s.err
 		} else {
 			r.drop(Dropped{File: segmentName(s.number), Reason: s.err})
@@ -143,7 +143,7 @@ func (r *repairer) clearEnd() error {
 			return err
 		}
 	}
-	if !lacking {
+	if !missing {
 		return nil
 	}
 	s, err := r.makeSegment(number, min(r.manifest.SegmentSize, firstCapacity))
@@ -182,7 +182,7 @@ func (r *repairer) restoreHeads() error {
 				r.restored(reason)
 			}
 		}
-		if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+		if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
 			err = nil // of no use, or beyond help: seen to later
 		}
 		if err := errors.Join(err, s.file.Close()); err != nil {
@@ -244,7 +244,7 @@ func (r *repairer) settle() error {
 	if r.files, err = list(r.fs); err != nil {
 		return err
 	}
-	if err := r.survey(); err != nil {
+	if err := r.scanAll(); err != nil {
 		return err
 	}
 	from, _ := r.manifest.needs()

@@ -61,7 +61,7 @@ func (w *WAL) tidy(files listing) error {
 		w.spareID.Store(max(w.spareID.Load(), spareID(name)))
 	}
 	for _, seg := range w.segs {
-		w.stock.newest = max(w.stock.newest, seg.head.capacity)
+		w.pool.newest = max(w.pool.newest, seg.head.capacity)
 	}
 	for _, name := range files.spares {
 		if err := keep(name); err != nil {
@@ -79,7 +79,7 @@ func (w *WAL) tidy(files listing) error {
 }
 
 // resume makes the end of the log the place to append to.
-func (w *WAL) resume(end ending) error {
+func (w *WAL) resume(end logEnd) error {
 	if err := w.reclaim(end.seg.number); err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func (w *WAL) resume(end ending) error {
 	if !end.sealed {
 		return nil
 	}
-	if w.stock.first() == nil { // in a store of version 1 only
-		if err := w.supply(batchHeader); err != nil {
+	if w.pool.first() == nil { // in a store of version 1 only
+		if err := w.ensureReady(batchHeader); err != nil {
 			return err
 		}
 	}
@@ -118,8 +118,8 @@ func (w *WAL) reclaim(last uint64) error {
 		}
 		seg := w.segs[n]
 		delete(w.segs, n)
-		if n != last+uint64(len(w.stock.ready))+1 {
-			if err := w.retire(seg); err != nil { // there is a gap: of no use
+		if n != last+uint64(len(w.pool.ready))+1 {
+			if err := w.recycleSegment(seg); err != nil { // there is a gap: of no use
 				return err
 			}
 			continue
@@ -128,8 +128,8 @@ func (w *WAL) reclaim(last uint64) error {
 		if err != nil {
 			return err
 		}
-		w.stock.ready = append(w.stock.ready, again)
-		w.stock.held += again.room(headerSize)
+		w.pool.ready = append(w.pool.ready, again)
+		w.pool.held += again.freeAfter(headerSize)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (s *segment) reformat() (*segment, error) {
 // written again. Only one batch can be affected, the last, since each is written
 // only when the one before it has been synced; and the header, whose capacity may
 // have been changed just then.
-func (e ending) secure() error {
+func (e logEnd) secure() error {
 	if e.last < e.off {
 		sc := newScanner(e.seg, e.off, nil)
 		sc.off, sc.base, sc.step = e.last, e.last, firstRead

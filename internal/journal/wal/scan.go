@@ -116,11 +116,11 @@ func frames(b []byte) iter.Seq2[int, frame] {
 	}
 }
 
-// stray looks for the header of a batch at or behind off. One that is found
+// findBatchAfter looks for the header of a batch at or behind off. One that is found
 // behind bytes that are no batch proves that those were one: it says itself that
 // everything before it had been synced. Torn writes leave no such header,
 // because a batch is written only when the one before it is synced.
-func (s *segment) stray(off uint64) (batchHead, uint64, bool, error) {
+func (s *segment) findBatchAfter(off uint64) (batchHead, uint64, bool, error) {
 	buf := make([]byte, min(readStep, s.head.capacity))
 	for off+batchHeader <= s.head.capacity {
 		b := buf[:min(uint64(len(buf)), s.head.capacity-off)]

@@ -25,7 +25,20 @@ const (
 
 var zeros [zeroStep]byte // never written
 
-// segment is one block of the journal: a file that holds batches.
+// segment is one block of the journal: a file that holds batches. Most files are
+// recycled: a segment that was freed becomes a spare, and a spare becomes a later
+// segment, because to write into blocks that are allocated needs no space and a
+// cheaper sync. The bytes of its former life are not erased:
+//
+//	offset 0   512                  off                                  capacity
+//	       ├────┼───────┬───────┬────┼───────┬──────────┬──────┬───────────┤
+//	       │head│ batch │ batch │ …  │ batch │  batch   │ seal │  …        │
+//	       └────┴───────┴───────┴────┴───────┴──────────┴──────┴───────────┘
+//	       salt  written by this segment │ written when it was segment 17
+//
+// All checksums start from a seed that is made of the segment's number and of a salt,
+// which is random and new each time a header is written. So none of the old batches
+// passes its checksum, and bytes behind off are the same as noise.
 type segment struct {
 	number uint64
 	name   string
@@ -59,7 +72,7 @@ func (s *segment) damage(off uint64, err error) error { return &DamageError{s.na
 
 // openSegment opens the segment of that number, in a store with that segment size,
 // and checks its header, both copies. A size of zero is any. A file that was caught
-// being recycled has the header of another number: that is errForeign, and not
+// being recycled has the header of another number: that is errRecycled, and not
 // damage.
 func openSegment(fsys vfs.FS, number, block uint64) (*segment, error) {
 	s := &segment{number: number, name: segmentName(number)}
@@ -78,7 +91,7 @@ func openSegment(fsys vfs.FS, number, block uint64) (*segment, error) {
 	return s, nil
 }
 
-var errForeign = errors.New("segment was being recycled")
+var errRecycled = errors.New("segment was being recycled")
 
 func (s *segment) readHead() error {
 	var b [headerSize]byte
@@ -96,7 +109,7 @@ func (s *segment) readHead() error {
 		return s.damage(headerCopy, errChecksum)
 	}
 	if one.number != s.number {
-		return errForeign
+		return errRecycled
 	}
 	size, err := s.file.Size()
 	if err != nil {
@@ -135,8 +148,8 @@ func spareID(name string) uint64 {
 
 func (p *spare) recycled() bool { return strings.HasSuffix(p.name, spareSuffix) }
 
-// room returns what groups can use of the segment that it would be.
-func (p *spare) room(block uint64) uint64 { return usable(min(p.size, block)) }
+// usable returns what groups can use of the segment that it would be.
+func (p *spare) usable(block uint64) uint64 { return usable(min(p.size, block)) }
 
 // allocateSpare makes a file with blocks for size bytes, which are durable when it
 // returns. On error nothing is left of it.

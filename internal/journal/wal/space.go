@@ -10,7 +10,7 @@ import (
 
 // The space that a journal has, and who may use it:
 //
-//	│ room of the active segment │ ready segments │ spares                   │
+//	│ rest of the active segment │ ready segments │ spares                   │
 //	│                            │ formatted      │ recycled or reserved     │
 //	└──────────────────────────── available ────────────────────────────────┘
 //	                     senders  ◄──┼──► target: upkeep alone
@@ -19,7 +19,7 @@ import (
 // refused before they would leave less than the target; what refuses them says
 // whether more can be made (ErrBusy: wait a moment) or not (ErrFull).
 const (
-	// baseReserve is the least of the target that no owner has asked for: room for
+	// baseReserve is the least of the target that no owner has asked for: space for
 	// what they write before they have said anything.
 	baseReserve = 8 << 20
 	// A disk that is small gets a smaller base and smaller segments, in shares of
@@ -43,7 +43,7 @@ func usable(capacity uint64) uint64 {
 	return capacity - min(capacity, kept)
 }
 
-// segmentFor returns the capacity of a segment that has room for need bytes, which
+// segmentFor returns the capacity of a segment with space for need bytes, which
 // include the header of a batch.
 func (w *WAL) segmentFor(need uint64) uint64 {
 	need += headerSize + batchHeader + alignment
@@ -58,7 +58,7 @@ func (w *WAL) look() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &w.stock
+	s := &w.pool
 	s.free, s.margin = free, min(maxMargin, total/marginShare)
 	s.limit = min(w.block, max(firstCapacity, total/segmentShare&^(64<<10-1)))
 	// On a full disk the base is also what owners move bodies into, out of segments
@@ -80,27 +80,27 @@ func (w *WAL) look() {
 // setTarget works out what senders must leave; mu is held. What owners ask for is
 // records: an eighth more is for the headers of batches and the ends of segments
 // that are too short for a group.
-func (s *stock) setTarget() { s.target = s.base + s.reserved + s.reserved/8 }
+func (s *segmentPool) setTarget() { s.target = s.base + s.reserved + s.reserved/8 }
 
 // spendable returns how much of the disk may be made into files; mu is held.
-func (s *stock) spendable() uint64 { return s.free - min(s.free, s.margin) }
+func (s *segmentPool) spendable() uint64 { return s.free - min(s.free, s.margin) }
 
 // available returns the bytes that groups can still have; mu is held.
-func (w *WAL) available() uint64 { return w.log.room() + w.stock.held }
+func (w *WAL) available() uint64 { return w.log.free() + w.pool.held }
 
-// room returns what is left of the active segment; mu is held.
-func (t *tail) room() uint64 {
+// free returns what is left of the active segment; mu is held.
+func (t *tail) free() uint64 {
 	if t.sealed || t.active == nil {
 		return 0
 	}
-	return t.active.room(t.off)
+	return t.active.freeAfter(t.off)
 }
 
 // admits returns why a group for senders of need bytes is refused, if so; mu is
 // held. While owners ask for more and the disk has it, the base is enough: what is
 // missing is being made.
 func (w *WAL) admits(need uint64) error {
-	s, have := &w.stock, w.available()
+	s, have := &w.pool, w.available()
 	switch {
 	case w.status.Full:
 		return journal.ErrFull
@@ -114,40 +114,40 @@ func (w *WAL) admits(need uint64) error {
 		if enough := s.target + w.slack(); have < enough && (s.spent || have+s.spendable() < enough) {
 			w.status.Full = true
 			w.changes++
-			poke(w.wake)
+			w.wake.Notify()
 		}
 		if !s.spent {
-			poke(w.low) // it may be old news
+			w.low.Notify() // it may be old news
 		}
 		return journal.ErrFull
 	case have < s.base+need:
-		return w.lacks(need)
+		return w.noteNoSpace(need)
 	}
-	poke(w.low)
+	w.low.Notify()
 	return nil
 }
 
-// lacks refuses a group for senders for which no segment is ready, and has one
+// noteNoSpace refuses a group for senders for which no segment is ready, and has one
 // made; mu is held.
-func (w *WAL) lacks(need uint64) error {
-	if s := &w.stock; s.tooLarge != 0 && need >= s.tooLarge {
+func (w *WAL) noteNoSpace(need uint64) error {
+	if s := &w.pool; s.tooLarge != 0 && need >= s.tooLarge {
 		return journal.ErrFull
 	}
-	w.stock.lack = max(w.stock.lack, need)
+	w.pool.lack = max(w.pool.lack, need)
 	w.review()
-	poke(w.low)
+	w.low.Notify()
 	return journal.ErrBusy
 }
 
 // slack is how much more than the target there must be before a disk that was
 // full is not any more, so that it does not change its mind with each group; mu is
 // held.
-func (w *WAL) slack() uint64 { return w.stock.limit / 2 }
+func (w *WAL) slack() uint64 { return w.pool.limit / 2 }
 
 // review works out anew what senders are told; mu is held. Whoever changes what it
 // depends on calls it.
 func (w *WAL) review() {
-	s, have := &w.stock, w.available()
+	s, have := &w.pool, w.available()
 	enough := s.target
 	if w.status.Full {
 		enough += w.slack()
@@ -163,7 +163,7 @@ func (w *WAL) review() {
 	if full != w.status.Full || busy != w.status.Busy {
 		w.status.Full, w.status.Busy = full, busy
 		w.changes++
-		poke(w.wake)
+		w.wake.Notify()
 	}
 }
 
@@ -176,15 +176,15 @@ func (w *WAL) Reserve(c journal.Claim, bytes uint64) {
 		return
 	}
 	w.reserveFor(s, bytes)
-	if w.stock.spared < w.stock.target && !w.stock.spent || w.stock.excess() {
-		poke(w.low)
+	if w.pool.spared < w.pool.target && !w.pool.spent || w.pool.excess() {
+		w.low.Notify()
 	}
 }
 
 // reserveFor changes what is reserved for a shard; mu is held.
 func (w *WAL) reserveFor(s *shard, bytes uint64) {
-	w.stock.reserved += bytes - s.reserved
+	w.pool.reserved += bytes - s.reserved
 	s.reserved = bytes
-	w.stock.setTarget()
+	w.pool.setTarget()
 	w.review()
 }

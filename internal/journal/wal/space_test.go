@@ -40,7 +40,7 @@ func fillUp(t *testing.T, w *WAL, c journal.Claim) (sent int, last journal.Posit
 		case errors.Is(err, journal.ErrFull):
 			return sent, last
 		case errors.Is(err, journal.ErrBusy):
-			if !w.helped.Load() {
+			if !w.preallocating.Load() {
 				commit(t, w)
 			} else {
 				synctest.Wait()
@@ -137,7 +137,7 @@ func TestFullIsKnownAtOnce(t *testing.T) {
 		}
 		var status []journal.Status
 		w.Watch(c, func(s journal.Status) { status = append(status, s) })
-		w.tell()
+		w.notifyWatchers()
 		if len(status) != 1 || !status[0].Full {
 			t.Errorf("way %d: the first status is %+v, want full", way, status)
 		}
@@ -458,7 +458,7 @@ func TestTooMuchWaitsForTheDisk(t *testing.T) {
 	if _, err := keepUp(w, c, "upkeep goes on"); err != nil {
 		t.Fatal(err)
 	}
-	w.tell()
+	w.notifyWatchers()
 	if !status.Busy || status.Full {
 		t.Fatalf("senders are refused, and the status is %+v", status)
 	}
@@ -484,13 +484,13 @@ func TestSendersDoNotWaitForASegment(t *testing.T) {
 	commit(t, w)
 	calls := 0
 	fault.Before(func(vfs.Op, string) error { calls++; return nil })
-	w.helped.Store(true) // as if Run had a supplier at work
+	w.preallocating.Store(true) // as if Run had a preallocator at work
 	var err error
 	for err == nil {
 		_, err = sendOne(w, c, numbered(600))
 	}
-	w.helped.Store(false)
-	w.tell()
+	w.preallocating.Store(false)
+	w.notifyWatchers()
 	if !errors.Is(err, journal.ErrBusy) || calls > 0 || !status.Busy || status.Full {
 		t.Fatalf("%v after %d calls to the disk, status %+v", err, calls, status)
 	}
@@ -723,7 +723,7 @@ func TestFullByOldNewsIsLookedAtAgain(t *testing.T) {
 		w.Watch(c, func(s journal.Status) { status = s })
 		synctest.Wait()
 		disk.SetOthers(1 << 40)
-		poke(w.low) // it lacks nothing, and sees that nothing is left
+		w.low.Notify() // it lacks nothing, and sees that nothing is left
 		synctest.Wait()
 		disk.SetOthers(0)
 		large := string(make([]byte, 30<<20))
@@ -928,14 +928,14 @@ func wantCounted(t *testing.T, w *WAL) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var held, spared uint64
-	for _, s := range w.stock.ready {
-		held += s.room(headerSize)
+	for _, s := range w.pool.ready {
+		held += s.freeAfter(headerSize)
 	}
-	for _, p := range w.stock.spares {
-		spared += p.room(w.block)
+	for _, p := range w.pool.spares {
+		spared += p.usable(w.block)
 	}
-	if held += spared; held != w.stock.held || spared != w.stock.spared {
-		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.stock.held, w.stock.spared)
+	if held += spared; held != w.pool.held || spared != w.pool.spared {
+		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.pool.held, w.pool.spared)
 	}
 }
 

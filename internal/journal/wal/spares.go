@@ -11,9 +11,9 @@ import (
 func (w *WAL) putSpare(p *spare) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &w.stock
-	s.held += p.room(w.block)
-	s.spared += p.room(w.block)
+	s := &w.pool
+	s.held += p.usable(w.block)
+	s.spared += p.usable(w.block)
 	s.spares = append(s.spares, p)
 	s.tooLarge, s.skip = 0, 0
 	w.review()
@@ -23,18 +23,18 @@ func (w *WAL) putSpare(p *spare) {
 func (w *WAL) returnSpare(p *spare) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stock.spared += p.room(w.block)
-	w.stock.spares = append(w.stock.spares, p)
+	w.pool.spared += p.usable(w.block)
+	w.pool.spares = append(w.pool.spares, p)
 }
 
 // takeSpare returns the smallest spare of at least size bytes, or the largest if
 // size is zero; nil if there is none. mu is held.
 func (w *WAL) takeSpare(size uint64) *spare {
 	best := -1
-	for i, p := range w.stock.spares {
+	for i, p := range w.pool.spares {
 		switch {
 		case p.size < size:
-		case best < 0, (p.size < w.stock.spares[best].size) == (size > 0):
+		case best < 0, (p.size < w.pool.spares[best].size) == (size > 0):
 			best = i
 		}
 	}
@@ -48,7 +48,7 @@ func (w *WAL) takeSmallest() *spare { return w.takeSpare(1) }
 // nil; mu is held. One that is much larger is left alone: an idle store would give
 // it back, and then take it again.
 func (w *WAL) takeRecycled(size uint64) *spare {
-	for i, p := range w.stock.spares {
+	for i, p := range w.pool.spares {
 		if p.recycled() && p.size >= size && p.size <= 2*size {
 			return w.take(i)
 		}
@@ -64,8 +64,8 @@ func (w *WAL) takeSurplus(target uint64) *spare { return w.take(w.surplus(target
 // bytes; -1 if there is none. mu is held.
 func (w *WAL) surplus(target uint64) int {
 	best := -1
-	for i, p := range w.stock.spares {
-		if w.stock.spared-p.room(w.block) >= target && (best < 0 || p.size > w.stock.spares[best].size) {
+	for i, p := range w.pool.spares {
+		if w.pool.spared-p.usable(w.block) >= target && (best < 0 || p.size > w.pool.spares[best].size) {
 			best = i
 		}
 	}
@@ -78,12 +78,12 @@ func (w *WAL) take(i int) *spare {
 	if i < 0 {
 		return nil
 	}
-	s := &w.stock
+	s := &w.pool
 	p := s.spares[i]
 	s.spares[i] = s.spares[len(s.spares)-1]
 	s.spares[len(s.spares)-1] = nil
 	s.spares = s.spares[:len(s.spares)-1]
-	s.spared -= p.room(w.block)
+	s.spared -= p.usable(w.block)
 	return p
 }
 

@@ -8,8 +8,8 @@ import ()
 func (w *WAL) shrink() error {
 	w.mu.Lock()
 	var given []*spare
-	for w.stock.excess() {
-		p := w.takeSurplus(w.stock.target)
+	for w.pool.excess() {
+		p := w.takeSurplus(w.pool.target)
 		if p == nil {
 			break
 		}
@@ -23,31 +23,31 @@ func (w *WAL) shrink() error {
 }
 
 // excess reports whether there are spares to be removed at once; mu is held.
-func (s *stock) excess() bool {
+func (s *segmentPool) excess() bool {
 	return s.spared > 2*s.target+(spareTarget+1)*max(s.limit, s.newest)
 }
 
-// bloated reports whether the stock is more than an idle store should have; mu is
+// bloated reports whether the pool is more than an idle store should have; mu is
 // held.
 func (w *WAL) bloated() bool {
 	var ready uint64
-	for _, s := range w.stock.ready {
+	for _, s := range w.pool.ready {
 		ready += s.head.capacity
 	}
-	return ready > idleStock || w.surplus(w.stock.target) >= 0
+	return ready > idlePool || w.surplus(w.pool.target) >= 0
 }
 
-// trim makes the stock of a store that nobody uses as small as that of a new one.
+// trim makes the pool of a store that nobody uses as small as that of a new one.
 func (w *WAL) trim() error {
-	w.making <- struct{}{}
+	w.segmentToken <- struct{}{}
 	err := w.trimReady()
-	<-w.making
+	<-w.segmentToken
 	if err != nil {
 		return err
 	}
 	for {
 		w.mu.Lock()
-		p := w.takeSurplus(w.stock.target)
+		p := w.takeSurplus(w.pool.target)
 		w.mu.Unlock()
 		if p == nil {
 			return nil
@@ -61,22 +61,22 @@ func (w *WAL) trim() error {
 // trimReady makes spares of ready segments, the last one first so that there is no
 // gap behind a crash, until few enough are left. None of them has to be there: the
 // active segment is sealed only when the one behind it is taken from the ready ones.
-// The making token is held.
+// The segment token is held.
 func (w *WAL) trimReady() error {
 	for {
 		w.mu.Lock()
 		var sum uint64
-		for _, s := range w.stock.ready {
+		for _, s := range w.pool.ready {
 			sum += s.head.capacity
 		}
-		if sum <= idleStock {
+		if sum <= idlePool {
 			w.mu.Unlock()
 			return nil
 		}
-		n := len(w.stock.ready) - 1
-		last := w.stock.ready[n]
-		w.stock.ready = w.stock.ready[:n]
-		w.stock.newest, w.stock.largest = firstCapacity, [2]uint64{} // growth starts again
+		n := len(w.pool.ready) - 1
+		last := w.pool.ready[n]
+		w.pool.ready = w.pool.ready[:n]
+		w.pool.newest, w.pool.largest = firstCapacity, [2]uint64{} // growth starts again
 		w.mu.Unlock()
 
 		name := spareName(w.spareID.Add(1))

@@ -23,8 +23,8 @@ func (w *WAL) Usage(c journal.Claim) journal.Usage {
 	}
 	u.Reserved += uint64(len(w.shards)) * manifest // each Truncate writes one
 	u.Available = w.available()
-	if !w.stock.spent {
-		u.Free = w.stock.spendable()
+	if !w.pool.spent {
+		u.Free = w.pool.spendable()
 	}
 	for _, s := range w.shards {
 		if w.keepsOld(s) {

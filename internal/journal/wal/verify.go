@@ -46,7 +46,7 @@ func Verify(fsys vfs.FS) (r Report, err error) {
 		}
 		return r, err
 	}
-	if err := st.survey(); err != nil {
+	if err := st.scanAll(); err != nil {
 		if damage, ok := errors.AsType[*DamageError](err); ok {
 			r.Problems = append(r.Problems, damage)
 		}
@@ -55,7 +55,7 @@ func Verify(fsys vfs.FS) (r Report, err error) {
 	return st.report()
 }
 
-// report judges what survey found.
+// report judges what scanAll found.
 func (st *store) report() (Report, error) {
 	r := Report{Notes: st.notes}
 	from, _ := st.manifest.needs()
@@ -89,7 +89,7 @@ func (st *store) report() (Report, error) {
 			r.End = s.seg.position(s.end)
 		}
 	}
-	if n, lacking := st.next(); lacking && (st.last < 0 || st.manifest.version > 1) {
+	if n, missing := st.next(); missing && (st.last < 0 || st.manifest.version > 1) {
 		r.Problems = append(r.Problems, &DamageError{segmentName(n), 0, errMissNext})
 	}
 	if at := st.manifest.Synced; r.End < at {
@@ -133,7 +133,7 @@ func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
 		}
 		for _, n := range files.segments {
 			seg, err := openSegment(fsys, n, 0)
-			if errors.Is(err, errForeign) {
+			if errors.Is(err, errRecycled) {
 				continue
 			}
 			if err != nil {
@@ -169,7 +169,7 @@ func (s *segment) dump(yield func(Entry, error) bool) bool {
 			continue
 		}
 		for at, f := range frames(sp.body) {
-			if f.shard == noShard {
+			if f.shard == tombstoneShard {
 				continue
 			}
 			e := Entry{s.name, s.position(sp.off + uint64(at)), f.shard, f.epoch, f.number, f.payload, f.shard == ownShard}

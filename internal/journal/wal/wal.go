@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/notify"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -38,34 +39,49 @@ type WAL struct {
 
 	unsynced uint64 // bytes that may wait for the disk; fixed
 
-	// Tokens: whoever has put its value in does the work alone. They are
-	// taken in this order, and never with mu held.
-	governing chan struct{} // Claim, Truncate, Close: the manifest
-	making    chan struct{} // of segments that become ready
-	writing   chan struct{} // of batches, and telling watchers about them
+	// Tokens are locks that are held across calls to the disk, as mu never is. A
+	// goroutine puts a value into the channel, works, and takes it out again.
+	//
+	//	             manifestToken    segmentToken      writeToken
+	//	Claim        whole call       if none is ready  for each batch
+	//	Truncate     whole call       if none is ready  for each batch
+	//	Close        whole call                         for each batch
+	//	keepMarked   one manifest
+	//	Append                        if none is ready
+	//	preallocate                   one segment
+	//	Commit                        one segment       one batch
+	//	Release                                         for each batch
+	//
+	// Who needs more than one takes them from left to right, and nobody has the
+	// segment token and the write token at once. If Commit, while it writes, could
+	// ask for the manifest token, and Truncate, which has it, waits for Commit to
+	// write the records before its new beginning, neither would go on.
+	manifestToken chan struct{} // the manifest: its copies, generation, what is freed
+	segmentToken  chan struct{} // segments and spares that are made ready
+	writeToken    chan struct{} // batches that are written, and calls to watchers
 
-	wake chan struct{} // for Run: something is pending or the status changed
+	wake notify.Signal // for Run: something is pending or the status changed
 	// committed, for Run's keepMarked: the log was synced further.
-	committed chan struct{}
-	low       chan struct{} // for Run's supplier: the stock is low
-	helped    atomic.Bool   // Run's supplier is there, Commit need not do its work
-	ending    atomic.Bool   // Run is about to return, and its supplier must not keep it
-	spareID   atomic.Uint64 // the last one used
+	committed     notify.Signal
+	low           notify.Signal // for the preallocator of Run: the pool is low
+	preallocating atomic.Bool   // the preallocator of Run is there, Commit need not do its work
+	stopping      atomic.Bool   // Run is about to return, and its preallocator must not keep it
+	spareID       atomic.Uint64 // the last one used
 
-	due []func(journal.Status) // owned by tell
+	due []func(journal.Status) // owned by notifyWatchers
 
-	copies     copies           // of the manifest; owned by the holder of governing
+	copies     copies           // of the manifest; owned by the holder of manifestToken
 	generation uint64           // of the last manifest; owned likewise
 	marked     journal.Position // what that says is synced; owned likewise
 
 	mu      sync.Mutex // guards everything below, and never is held across IO
 	log     tail
-	stock   stock
+	pool    segmentPool
 	shards  map[journal.Shard]*shard
 	watched []*shard               // those of shards with a watcher, in order of their number
-	ended   []func(journal.Status) // watchers of claims that have ended and were not told so
+	ended   []func(journal.Status) // watchers of claims that have ended, to be called once more
 	segs    map[uint64]*segment    // every one that can be read, the active one included
-	status  journal.Status         // what watchers are told
+	status  journal.Status         // what watchers get
 	changes uint64                 // of status.Full and status.Busy, so that none is missed
 	stats   Stats
 	closed  bool
@@ -95,11 +111,11 @@ type tail struct {
 type shard struct {
 	number journal.Shard
 	shardManifest
-	watch    func(journal.Status)
-	told     journal.Status // the last one that watch was given
-	changes  uint64         // of that status; whoever was refused meanwhile waits for a call
-	released bool           // its claim was, and no other has followed
-	reserved uint64         // bytes for upkeep that its owner may need at once
+	watch      func(journal.Status)
+	lastStatus journal.Status // the last one that watch was given
+	changes    uint64         // of that status; whoever was refused meanwhile waits for a call
+	released   bool           // its claim was, and no other has followed
+	reserved   uint64         // bytes for upkeep that its owner may need at once
 }
 
 var _ journal.Journal = (*WAL)(nil)
@@ -107,8 +123,8 @@ var _ journal.Journal = (*WAL)(nil)
 // Close commits what is pending, marks the store as closed in good order, and
 // releases it. Run must have returned before.
 func (w *WAL) Close() error {
-	w.governing <- struct{}{}
-	defer func() { <-w.governing }()
+	w.manifestToken <- struct{}{}
+	defer func() { <-w.manifestToken }()
 
 	w.mu.Lock()
 	if w.closed {
@@ -117,7 +133,7 @@ func (w *WAL) Close() error {
 	}
 	w.closed = true
 	if w.status.Err == nil {
-		w.mark()
+		w.appendStop()
 	}
 	w.mu.Unlock()
 
@@ -126,23 +142,23 @@ func (w *WAL) Close() error {
 		w.mu.Lock()
 		m := w.manifest() // knows where the log ends, should the last file be lost
 		w.mu.Unlock()
-		if err = w.governOnce(m); errors.Is(err, ErrFull) {
+		if err = w.writeManifestOnce(m); errors.Is(err, ErrFull) {
 			err = nil // a courtesy only
 		}
 	}
 	return errors.Join(err, w.release())
 }
 
-// mark puts an empty batch at the end of the log; mu is held. Whoever opens the
+// appendStop puts an empty batch at the end of the log; mu is held. Whoever opens the
 // store then knows that the batch before it was synced, so that damage to it
-// does not pass for a torn write. When there is no room for it the seal says the
+// does not pass for a torn write. When there is no space for it the seal says the
 // same, if there is a segment behind for the log to go on in; if not the manifest
 // has to say it alone.
-func (w *WAL) mark() {
+func (w *WAL) appendStop() {
 	switch {
-	case w.log.active.room(w.log.off) >= batchHeader:
+	case w.log.active.freeAfter(w.log.off) >= batchHeader:
 		w.push(kindStop)
-	case w.stock.first() != nil:
+	case w.pool.first() != nil:
 		w.push(kindSeal)
 	}
 }
@@ -150,19 +166,19 @@ func (w *WAL) mark() {
 // release closes every file and the lock.
 func (w *WAL) release() error {
 	w.mu.Lock()
-	segs, stock := w.segs, w.stock
+	segs, pool := w.segs, w.pool
 	w.segs = nil
-	w.stock = stock.emptied()
+	w.pool = pool.emptied()
 	w.mu.Unlock()
 
 	var errs []error
 	for _, s := range segs {
 		errs = append(errs, s.file.Close())
 	}
-	for _, s := range stock.ready {
+	for _, s := range pool.ready {
 		errs = append(errs, s.file.Close())
 	}
-	for _, p := range stock.spares {
+	for _, p := range pool.spares {
 		errs = append(errs, p.file.Close())
 	}
 	return errors.Join(append(errs, w.copies.close(), w.lock.Close())...)
@@ -189,9 +205,9 @@ func (w *WAL) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stats
-	s.Segments, s.Ready, s.Spares = len(w.segs), len(w.stock.ready), len(w.stock.spares)
+	s.Segments, s.Ready, s.Spares = len(w.segs), len(w.pool.ready), len(w.pool.spares)
 	if w.segs != nil {
-		s.Unsynced, s.Available, s.Reserved = w.log.unsynced, w.available(), w.stock.target
+		s.Unsynced, s.Available, s.Reserved = w.log.unsynced, w.available(), w.pool.target
 	}
 	s.Full, s.Busy = w.status.Full, w.status.Busy
 	return s
@@ -224,14 +240,6 @@ func (w *WAL) fail(err error) error {
 	w.status.Err = cmp.Or(w.status.Err, fmt.Errorf("%w: %w", journal.ErrFailed, err))
 	err = w.status.Err
 	w.mu.Unlock()
-	poke(w.wake)
+	w.wake.Notify()
 	return err
-}
-
-// poke wakes whoever waits on c, now or next time.
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // already due
-	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // wish is how our own clients attach a receiver.
-func wish(properties map[string]any) *amqp.ReceiverOptions {
+func linkProperties(properties map[string]any) *amqp.ReceiverOptions {
 	o := peekLock()
 	o.Properties = properties
 	return o
@@ -40,7 +40,7 @@ func TestReceiverOfLevels(t *testing.T) {
 		{map[string]any{propMinLevel: uint8(3), propMaxLevel: int64(6)}, "middle"},
 		{map[string]any{propMaxLevel: 1.0}, "low"}, // as JavaScript writes it
 	} {
-		r := p.receiver("q", wish(c.properties))
+		r := p.receiver("q", linkProperties(c.properties))
 		if r.Properties()[propGranted] != true {
 			t.Errorf("%v: the answer has the properties %v, want %s", c.properties, r.Properties(), propGranted)
 		}
@@ -53,7 +53,7 @@ func TestReceiverOfLevels(t *testing.T) {
 		{propSources: []string{"q"}, propRule: "magic"}, {propSources: []any{"q", int32(1)}},
 		{propSources: []string{"t/subscriptions/s", "q"}},
 	} {
-		_, err := p.session().NewReceiver(p.ctx(), "q", wish(bad))
+		_, err := p.session().NewReceiver(p.ctx(), "q", linkProperties(bad))
 		wantCondition(t, fmt.Sprint(bad), err, condition.ArgumentError)
 	}
 }
@@ -69,10 +69,10 @@ func TestReceiverOfAClass(t *testing.T) {
 	paid := amqp.NewMessage([]byte("p"))
 	paid.ApplicationProperties = map[string]any{"plan": "paid"}
 	p.send("q", paid, amqp.NewMessage([]byte("f")))
-	if got := string(p.next(p.receiver("q", wish(map[string]any{propMaxClass: "free"}))).GetData()); got != "f" {
+	if got := string(p.next(p.receiver("q", linkProperties(map[string]any{propMaxClass: "free"}))).GetData()); got != "f" {
 		t.Errorf("up to free: got %q, want f", got)
 	}
-	if got := string(p.next(p.receiver("q", wish(map[string]any{propMinClass: "paid"}))).GetData()); got != "p" {
+	if got := string(p.next(p.receiver("q", linkProperties(map[string]any{propMinClass: "paid"}))).GetData()); got != "p" {
 		t.Errorf("from paid on: got %q, want p", got)
 	}
 }
@@ -87,7 +87,7 @@ func TestReceiverOfSeveralQueues(t *testing.T) {
 	p.send("second", amqp.NewMessage([]byte("second 1")))
 	p.send("t", amqp.NewMessage([]byte("third 1")))
 	p.send("q", amqp.NewMessage([]byte("first 1")))
-	r := p.receiver("q", wish(map[string]any{propSources: addresses}))
+	r := p.receiver("q", linkProperties(map[string]any{propSources: addresses}))
 	var all []*amqp.Message
 	for _, want := range []struct{ body, source string }{
 		{"first 1", "q"}, {"second 1", "second"}, {"third 1", "t/Subscriptions/s"},
@@ -136,7 +136,7 @@ func TestSetNeedsTheRightAtEverySource(t *testing.T) {
 	b := start(t)
 	p := b.anonymous(t, b.keeper)
 	p.rpc("$cbs").put(rootRule, "sb://ns.example/q", time.Now().Add(time.Hour))
-	_, err := p.session().NewReceiver(p.ctx(), "q", wish(map[string]any{propSources: []string{"q", "t/subscriptions/s"}}))
+	_, err := p.session().NewReceiver(p.ctx(), "q", linkProperties(map[string]any{propSources: []string{"q", "t/subscriptions/s"}}))
 	wantCondition(t, "a source without a right", err, "amqp:unauthorized-access")
 }
 
@@ -162,7 +162,7 @@ func TestRecallAsksForTheLowestOnASecondLink(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
 	p.send("q", withPriority("low 0", 1), withPriority("low 1", 1))
-	r := p.receiver("q", wish(map[string]any{propRecall: true}))
+	r := p.receiver("q", linkProperties(map[string]any{propRecall: true}))
 	asked, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{
 		Properties: map[string]any{propLink: r.LinkName()}, Credit: 10,
 	})
@@ -195,7 +195,7 @@ func TestRecallThatIsReleasedIsFollowedByAnother(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
 	p.send("q", withPriority("low 0", 1), withPriority("low 1", 1))
-	r := p.receiver("q", wish(map[string]any{propRecall: true}))
+	r := p.receiver("q", linkProperties(map[string]any{propRecall: true}))
 	asked, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{
 		Properties: map[string]any{propLink: r.LinkName()}, Credit: 10,
 	})

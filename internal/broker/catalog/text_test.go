@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package catalog
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ func TestTextHasNoPackages(t *testing.T) {
 	for want, err := range map[string]error{
 		"no such entity":                                        ErrNotFound,
 		`no such entity: queue "queue: a"`:                      fmt.Errorf("%w: queue %q", ErrNotFound, "queue: a"),
-		`rule "filter: x": invalid: ` + syntax.Error()[8:]:      fmt.Errorf("rule %q: %w", "filter: x", invalid(syntax)),
-		"invalid: policy: is one":                               invalid(entity.Faults{{Field: "policy", Problem: "is one"}}),
+		`rule "filter: x": invalid: ` + syntax.Error()[8:]:      fmt.Errorf("rule %q: %w", "filter: x", Invalid(syntax)),
+		"invalid: policy: is one":                               Invalid(entity.Faults{{Field: "policy", Problem: "is one"}}),
 		"message is too large: not allowed\nlock lost":          errors.Join(fmt.Errorf("%w: %w", ErrTooLarge, ErrNotAllowed), ErrLockLost),
 		`class "a" is turned away for now: b; retry after 1.0s`: &ThrottledError{Class: "a", Reason: "b", RetryAfter: 1},
 	} {

@@ -8,12 +8,12 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// restock fills the stock up to its target, and removes what is much too much. A
+// refillPool fills the pool up to its target, and removes what is much too much. A
 // full disk is not an error; it is what the status says.
-func (w *WAL) restock() error {
+func (w *WAL) refillPool() error {
 	w.look()
 	w.mu.Lock()
-	s := &w.stock
+	s := &w.pool
 	s.skip = max(0, s.skip-1)
 	if s.tooLarge > 0 && s.spendable() >= w.segmentFor(s.tooLarge) {
 		s.tooLarge = 0
@@ -21,7 +21,7 @@ func (w *WAL) restock() error {
 	w.mu.Unlock()
 	var refused uint64 // the need for which there was no place in this pass
 	for {
-		more, err := w.restockOne(&refused)
+		more, err := w.refillOne(&refused)
 		if err != nil {
 			return err
 		}
@@ -31,15 +31,15 @@ func (w *WAL) restock() error {
 	}
 }
 
-// restockOne makes the one thing that is missed most, and reports whether there
+// refillOne makes the one thing that is missed most, and reports whether there
 // is more to do. In order: a place for a group that was refused; a segment to go on
 // with; the reserve; a second segment.
-func (w *WAL) restockOne(refused *uint64) (more bool, err error) {
-	w.making <- struct{}{}
-	defer func() { <-w.making }()
+func (w *WAL) refillOne(refused *uint64) (more bool, err error) {
+	w.segmentToken <- struct{}{}
+	defer func() { <-w.segmentToken }()
 
 	w.mu.Lock()
-	s := &w.stock
+	s := &w.pool
 	err = w.usable()
 	need, ready, missing := max(s.lack, s.owed), len(s.ready), s.target-min(s.target, s.spared)
 	w.mu.Unlock()
@@ -73,10 +73,10 @@ func (w *WAL) restockOne(refused *uint64) (more bool, err error) {
 }
 
 // serve makes a place for a group that was refused, and reports whether it could.
-// The making token is held.
+// The segment token is held.
 func (w *WAL) serve(need uint64) (bool, error) {
 	w.mu.Lock()
-	s := &w.stock
+	s := &w.pool
 	b := ordinary
 	if s.owed > 0 {
 		b = emergency
@@ -100,12 +100,12 @@ func (w *WAL) serve(need uint64) (bool, error) {
 
 // reserve makes a file for some of the missing bytes of the reserve, and reports
 // whether it could. It is not written: it will be used in emergencies only. The
-// making token is held.
+// segment token is held.
 func (w *WAL) reserve(missing uint64) (bool, error) {
 	const unit = 64 << 10
 	w.mu.Lock()
 	size := (missing + headerSize + batchHeader + alignment + unit - 1) &^ (unit - 1)
-	size = min(w.stock.limit, max(w.least(), size))
+	size = min(w.pool.limit, max(w.least(), size))
 	w.mu.Unlock()
 	p, err := w.allocate(size, w.least(), ordinary)
 	if p == nil || err != nil {
@@ -118,7 +118,7 @@ func (w *WAL) reserve(missing uint64) (bool, error) {
 // readyOne adds one to the ready segments, and reports whether it could: a
 // recycled file, else a new one, else, on a full disk, one of the reserve. (That
 // takes nothing from upkeep: who may use it is a matter of how much there is.) The
-// making token is held.
+// segment token is held.
 func (w *WAL) readyOne() (bool, error) {
 	w.mu.Lock()
 	size := w.capacity()
@@ -157,11 +157,11 @@ func (w *WAL) fill(p *spare) error {
 	w.mu.Unlock()
 	for off := uint64(0); off < p.size; off += zeroStep {
 		w.mu.Lock()
-		s := &w.stock
-		kept := max(s.target, s.spared) + p.room(w.block) // what is not ready, or not for senders
+		s := &w.pool
+		kept := max(s.target, s.spared) + p.usable(w.block) // what is not ready, or not for senders
 		have := w.available()
 		used := w.log.appended - appended
-		hurry := s.lack > 0 || s.waiting > 0 || w.ending.Load() || used > 0 && have < kept+steps*used
+		hurry := s.lack > 0 || s.waiting > 0 || w.stopping.Load() || used > 0 && have < kept+steps*used
 		appended += used
 		w.mu.Unlock()
 		if hurry {
@@ -175,10 +175,10 @@ func (w *WAL) fill(p *spare) error {
 }
 
 // format makes p the last of the ready segments, and reports whether there was
-// space for that. The making token is held.
+// space for that. The segment token is held.
 func (w *WAL) format(p *spare) (bool, error) {
 	w.mu.Lock()
-	number := w.log.active.number + uint64(len(w.stock.ready)) + 1
+	number := w.log.active.number + uint64(len(w.pool.ready)) + 1
 	w.mu.Unlock()
 
 	s, err := p.format(w.fs, number, w.block)
@@ -191,8 +191,8 @@ func (w *WAL) format(p *spare) (bool, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stock.ready = append(w.stock.ready, s)
-	w.stock.newest = max(w.stock.newest, s.head.capacity)
+	w.pool.ready = append(w.pool.ready, s)
+	w.pool.newest = max(w.pool.newest, s.head.capacity)
 	w.review()
 	return true, nil
 }
@@ -201,8 +201,8 @@ func (w *WAL) format(p *spare) (bool, error) {
 // the end, unless there was merely no space.
 func (w *WAL) lost(p *spare, err error) error {
 	w.mu.Lock()
-	w.stock.held -= p.room(w.block)
-	w.stock.spent = true
+	w.pool.held -= p.usable(w.block)
+	w.pool.spent = true
 	w.review()
 	w.mu.Unlock()
 	if !passes(err) {
@@ -230,7 +230,7 @@ const (
 )
 
 // within returns how much of the disk a budget allows; mu is held.
-func (s *stock) within(b budget) uint64 {
+func (s *segmentPool) within(b budget) uint64 {
 	if b == emergency {
 		return s.free
 	}
@@ -243,7 +243,7 @@ func (s *stock) within(b budget) uint64 {
 func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 	w.look()
 	w.mu.Lock()
-	s := &w.stock
+	s := &w.pool
 	free := s.within(b)
 	if b == ordinary && s.skip > 0 && free <= s.refused {
 		free = 0
@@ -256,7 +256,7 @@ func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 		p, err := allocateSpare(w.fs, reserveName(w.spareID.Add(1)), size)
 		if err == nil {
 			w.mu.Lock()
-			s.held += p.room(w.block)
+			s.held += p.usable(w.block)
 			s.spent, s.tooLarge, s.backoff, s.skip = false, 0, 0, 0
 			w.review()
 			w.mu.Unlock()
@@ -286,10 +286,10 @@ func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 }
 
 // merge makes one file of size bytes in place of several spares, if that can be;
-// nil says that it cannot. The making token is held.
+// nil says that it cannot. The segment token is held.
 func (w *WAL) merge(size uint64) (*spare, error) {
 	w.mu.Lock()
-	s := &w.stock
+	s := &w.pool
 	sum := s.free
 	var given []*spare
 	for sum < size {
@@ -317,7 +317,7 @@ func (w *WAL) merge(size uint64) (*spare, error) {
 func (w *WAL) give(spares []*spare) error {
 	w.mu.Lock()
 	for _, p := range spares {
-		w.stock.held -= p.room(w.block)
+		w.pool.held -= p.usable(w.block)
 	}
 	w.review()
 	w.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package catalog
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ import (
 type routes struct {
 	set   *filter.RuleSet
 	rules []route
-	subs  []*node
+	subs  []*Entity
 	spare sync.Pool // of *filter.Envelope
 }
 
@@ -69,13 +69,13 @@ const (
 // compileRoutes compiles the rules of all subscriptions. Those that were there before
 // and have not changed, which are all but one as a rule, are taken over: to read them
 // all for each change would cost seconds in the end.
-func compileRoutes(subs []*node, before *routes) (*routes, error) {
+func compileRoutes(subs []*Entity, before *routes) (*routes, error) {
 	rt := &routes{subs: subs}
 	known := before.bySubscription()
 	var filters []filter.Filter
 	for i, n := range subs {
 		was := known[n]
-		for _, rule := range n.def.Load().Subscription.Rules {
+		for _, rule := range n.Definition().Subscription.Rules {
 			ro := route{sub: i, name: rule.Name, from: rule}
 			// In order, with some added and some removed.
 			at := slices.IndexFunc(was, func(r route) bool { return r.name == rule.Name })
@@ -84,7 +84,7 @@ func compileRoutes(subs []*node, before *routes) (*routes, error) {
 			} else {
 				var err error
 				if ro.filter, ro.action, err = compileRule(rule); err != nil {
-					return nil, fmt.Errorf("rule %q of %q: %w", rule.Name, n.path, err)
+					return nil, fmt.Errorf("rule %q of %q: %w", rule.Name, n.Path, err)
 				}
 			}
 			if at >= 0 {
@@ -100,11 +100,11 @@ func compileRoutes(subs []*node, before *routes) (*routes, error) {
 
 // bySubscription returns the rules of each subscription, in order. There may be no
 // routes.
-func (rt *routes) bySubscription() map[*node][]route {
+func (rt *routes) bySubscription() map[*Entity][]route {
 	if rt == nil {
 		return nil
 	}
-	all := make(map[*node][]route, len(rt.subs))
+	all := make(map[*Entity][]route, len(rt.subs))
 	for from := 0; from < len(rt.rules); {
 		to := from + 1
 		for to < len(rt.rules) && rt.rules[to].sub == rt.rules[from].sub {
@@ -132,14 +132,14 @@ func sameRule(a, b *entity.Rule) bool {
 func compileRule(r entity.Rule) (filter.Filter, *filter.Action, error) {
 	f, err := compileFilter(r.Filter)
 	if err != nil || r.Action.SQL == "" {
-		return f, nil, invalid(err)
+		return f, nil, Invalid(err)
 	}
 	params, err := parameters(r.Action.Parameters)
 	if err != nil {
-		return nil, nil, invalid(err)
+		return nil, nil, Invalid(err)
 	}
 	action, err := filter.ParseAction(r.Action.SQL, params)
-	return f, action, invalid(err)
+	return f, action, Invalid(err)
 }
 
 func compileFilter(f entity.Filter) (filter.Filter, error) {
@@ -187,8 +187,8 @@ func parameters(values map[string]entity.Value) (filter.Params, error) {
 }
 
 // reroute compiles a topic's rules anew. It is called within change.
-func (b *Broker) reroute(topic *node) error {
-	rt, err := compileRoutes(b.subscriptions(topic), topic.routes.Load())
+func (c *Catalog) reroute(topic *Entity) error {
+	rt, err := compileRoutes(c.SubscriptionsOf(topic), topic.routes.Load())
 	if err != nil {
 		return err
 	}
@@ -196,19 +196,19 @@ func (b *Broker) reroute(topic *node) error {
 	return nil
 }
 
-// route adds the copies of message i to a post: one for each subscription with a
+// route adds the copies of message i to a request: one for each subscription with a
 // matching rule, and one for each matching rule that has an action. What these add is
 // counted.
-func (b *Broker) route(topic *node, p *post, i int, now time.Time, o *sendOptions) {
+func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *SendOptions) {
 	rt, send := topic.routes.Load(), &p.Send
 	view := rt.view(send.Bodies[i], now)
 	defer rt.done(view)
-	w := routing{send: send, out: &p.out, source: i, hops: o.hops, origin: o.origin}
+	w := routing{send: send, out: &p.out, source: i, hops: o.Hops, origin: o.Origin}
 	served := w.words[:]
 	if n := len(rt.subs)/64 + 1; n > len(served) {
 		served = make([]uint64, n)
 	}
-	send.Topic = topic.id
+	send.Topic = topic.ID
 	send.Published++
 	p.out.steps += rt.set.Match(view, func(rule int, err error) {
 		ro := &rt.rules[rule]
@@ -216,7 +216,7 @@ func (b *Broker) route(topic *node, p *post, i int, now time.Time, o *sendOption
 		word, bit := ro.sub/64, uint64(1)<<(ro.sub%64)
 		switch {
 		case err != nil:
-			if *sub.def.Load().Subscription.DeadLetteringOnFilterEvaluationExceptions {
+			if *sub.Definition().Subscription.DeadLetteringOnFilterEvaluationExceptions {
 				w.dead(sub, reasonFilter, fmt.Sprintf("rule %q: %s", ro.name, Text(err)))
 			}
 		case ro.action != nil:
@@ -226,7 +226,7 @@ func (b *Broker) route(topic *node, p *post, i int, now time.Time, o *sendOption
 			w.add(sub, shard.Main, w.source)
 		}
 	})
-	w.bury()
+	w.deadLetter()
 }
 
 // routing is one message on its way into subscriptions.
@@ -238,23 +238,23 @@ type routing struct {
 	origin queue.SeqNo // number of a message that was forwarded; zero is that in the topic
 	words  [16]uint64  // room for a bit for each of the first 1,024 subscriptions
 
-	failures []failure     // at most one for each subscription
-	failed   map[*node]int // place in failures; nil without any
+	failures []failure       // at most one for each subscription
+	failed   map[*Entity]int // place in failures; nil without any
 }
 
 // failure is why a subscription cannot take a message.
 type failure struct {
-	sub                 *node
+	sub                 *Entity
 	reason, description string
 	more                int // rules that failed as well
 }
 
 // add gives a subscription a body. A subscription of sessions keeps a message
 // without one among its dead letters.
-func (w *routing) add(sub *node, part shard.Part, body int) {
-	def := sub.def.Load()
-	a := def.arrival(w.send.Bodies[body], w.hops)
-	if part == shard.Main && def.queue.RequiresSession && !a.InSession {
+func (w *routing) add(sub *Entity, part shard.Part, body int) {
+	def := sub.Definition()
+	a := def.Arrival(w.send.Bodies[body], w.hops)
+	if part == shard.Main && def.Properties.RequiresSession && !a.InSession {
 		w.dead(sub, reasonNoSession, "")
 		return
 	}
@@ -267,11 +267,11 @@ func (w *routing) add(sub *node, part shard.Part, body int) {
 	}
 	a.NotBefore = time.Time{} // the topic has waited already
 	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
-	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.id, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0})
+	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.ID, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0})
 }
 
 // shaped gives a subscription the copy that a rule's action makes.
-func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
+func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
 	source := w.send.Bodies[w.source]
 	if len(w.send.Copies) >= limits.Copies || !w.out.room(source.Size()) {
 		w.dead(sub, reasonSize, "the actions of rules make more copies of it than one operation may store")
@@ -284,7 +284,7 @@ func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
 	}
 	e := filter.Edit(view.Message, changes)
 	e.Properties = append(e.Properties, message.Change{Name: ruleNameProperty, Value: codec.String(ro.name)})
-	made := edited(source, e)
+	made := Edited(source, e)
 	if err := made.CheckLimits(); err != nil && source.CheckLimits() == nil {
 		w.dead(sub, reasonSize, fmt.Sprintf("action of rule %q: %s", ro.name, Text(err)))
 		return
@@ -295,22 +295,22 @@ func (w *routing) shaped(sub *node, ro *route, view *filter.Envelope) {
 
 // dead notes that the message goes to the dead letters of a subscription: once,
 // whatever else goes wrong with it there.
-func (w *routing) dead(sub *node, reason, description string) {
+func (w *routing) dead(sub *Entity, reason, description string) {
 	if at, again := w.failed[sub]; again {
 		w.failures[at].more++
 		return
 	}
 	if w.failed == nil {
-		w.failed = make(map[*node]int)
+		w.failed = make(map[*Entity]int)
 	}
 	w.failed[sub] = len(w.failures)
 	w.failures = append(w.failures, failure{sub: sub, reason: reason, description: description})
 }
 
-// bury gives the message to the dead letters of the subscriptions that cannot take
+// deadLetter gives the message to the dead letters of the subscriptions that cannot take
 // it. Those that have the same to say about it share one body, and so do those for
 // which there is no room to say it.
-func (w *routing) bury() {
+func (w *routing) deadLetter() {
 	if w.failures == nil {
 		return
 	}
@@ -329,14 +329,14 @@ func (w *routing) bury() {
 		if !known {
 			body = len(w.send.Bodies)
 			bodies[why] = body
-			w.send.Bodies = append(w.send.Bodies, edited(w.send.Bodies[w.source], reasons(f.reason, f.description)))
+			w.send.Bodies = append(w.send.Bodies, Edited(w.send.Bodies[w.source], DeadLetterEdit(f.reason, f.description)))
 		}
 		w.add(f.sub, shard.DeadLetter, body)
 	}
 }
 
-// reasons writes into a message why it is a dead letter.
-func reasons(reason, description string) message.Edit {
+// DeadLetterEdit writes into a message why it is a dead letter.
+func DeadLetterEdit(reason, description string) message.Edit {
 	e := message.Edit{Properties: []message.Change{{Name: "DeadLetterReason", Value: codec.String(reason)}}}
 	if description != "" {
 		e.Properties = append(e.Properties, message.Change{Name: "DeadLetterErrorDescription", Value: codec.String(description)})

@@ -20,17 +20,17 @@ const (
 	// last, up to the limit: an empty store is quick to make and small, and a
 	// busy one soon has large files. Less than this is not worth a file.
 	firstCapacity = 1 << 20
-	// idleStock is how much of a store that nobody uses may be ready.
-	idleStock = 24 << 20
+	// idlePool is how much of a store that nobody uses may be ready.
+	idlePool = 24 << 20
 	// maxSkip is how often at most the disk is looked at, but not tried, after it
 	// refused what it said it had.
 	maxSkip = 63
 )
 
-// stock is the space that appends will need.
-type stock struct {
+// segmentPool is the space that appends will need.
+type segmentPool struct {
 	// ready are formatted segments, numbered on from the active one. Only the
-	// holder of the making token adds to them.
+	// holder of the segment token adds to them.
 	ready []*segment
 	// spares are files that can become segments: recycled ones, and the reserve.
 	spares []*spare
@@ -60,20 +60,20 @@ type stock struct {
 	skip    int    // looks that are still to be skipped
 }
 
-func (s *stock) first() *segment {
+func (s *segmentPool) first() *segment {
 	if len(s.ready) == 0 {
 		return nil
 	}
 	return s.ready[0]
 }
 
-func (s *stock) emptied() stock {
-	return stock{newest: s.newest, limit: s.limit, free: s.free, target: s.target}
+func (s *segmentPool) emptied() segmentPool {
+	return segmentPool{newest: s.newest, limit: s.limit, free: s.free, target: s.target}
 }
 
 // capacity returns the size that the next segment should have; mu is held.
 func (w *WAL) capacity() uint64 {
-	s := &w.stock
+	s := &w.pool
 	size := min(s.limit, max(firstCapacity, 4*s.newest))
 	if need := max(s.largest[0], s.largest[1]); need > 0 {
 		size = max(size, w.segmentFor(need))
@@ -88,7 +88,7 @@ func (w *WAL) least() uint64 { return min(w.block, firstCapacity) }
 // is held. One that is too small would stop the growth, but is good enough for
 // a reserve that is too small itself.
 func (w *WAL) keepable(size uint64) bool {
-	s := &w.stock
+	s := &w.pool
 	if s.spared < s.target || s.spent {
 		return size >= w.least()
 	}
@@ -111,17 +111,17 @@ func (w *WAL) firstSegment(number uint64) (*segment, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.file.Close())
 	}
-	w.stock.held -= p.room(w.block)
-	w.stock.newest = s.head.capacity
+	w.pool.held -= p.usable(w.block)
+	w.pool.newest = s.head.capacity
 	return s, nil
 }
 
-// stockUp makes the base of the reserve, before anybody is let in. It takes a few
-// milliseconds; what would take longer is left to restock.
-func (w *WAL) stockUp() error {
+// fillReserve makes the base of the reserve, before anybody is let in. It takes a few
+// milliseconds; what would take longer is left to refillPool.
+func (w *WAL) fillReserve() error {
 	for {
 		w.mu.Lock()
-		missing := w.stock.target - min(w.stock.target, w.stock.spared)
+		missing := w.pool.target - min(w.pool.target, w.pool.spared)
 		w.mu.Unlock()
 		if missing == 0 {
 			break
@@ -143,32 +143,32 @@ func (w *WAL) stockUp() error {
 
 // fits reports whether a group of need bytes has a place; mu is held.
 func (w *WAL) fits(need uint64) bool {
-	if w.log.room() >= need {
+	if w.log.free() >= need {
 		return true
 	}
-	for _, s := range w.stock.ready {
-		if s.room(headerSize) >= need {
+	for _, s := range w.pool.ready {
+		if s.freeAfter(headerSize) >= need {
 			return true
 		}
 	}
 	return false
 }
 
-// supply sees to it that a group of need bytes has a place. It is called by an
+// ensureReady sees to it that a group of need bytes has a place. It is called by an
 // Append for upkeep that cannot go on without, and waits at most until the
-// supplier, if that is at work, has cut short what it does.
-func (w *WAL) supply(need uint64) error {
+// preallocator, if that is at work, has cut short what it does.
+func (w *WAL) ensureReady(need uint64) error {
 	w.mu.Lock()
-	w.stock.waiting++
+	w.pool.waiting++
 	w.mu.Unlock()
-	defer poke(w.low) // Run's supplier has the rest to do, or to try again later
-	w.making <- struct{}{}
-	defer func() { <-w.making }()
+	defer w.low.Notify() // the preallocator of Run has the rest to do, or to try again later
+	w.segmentToken <- struct{}{}
+	defer func() { <-w.segmentToken }()
 
 	ok, err := w.provide(need, emergency)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &w.stock
+	s := &w.pool
 	s.waiting--
 	if ok && s.owed <= need {
 		s.owed = 0
@@ -183,11 +183,11 @@ func (w *WAL) supply(need uint64) error {
 
 // provide makes a place for a group of need bytes in the quickest way there is,
 // and reports whether it could: it makes the first ready segment larger, or takes a
-// spare, or makes a file, or, in an emergency, makes one file of several. The making
+// spare, or makes a file, or, in an emergency, makes one file of several. The segment
 // token is held.
 func (w *WAL) provide(need uint64, b budget) (bool, error) {
 	w.mu.Lock()
-	err, done, first := w.usable(), w.fits(need), w.stock.first()
+	err, done, first := w.usable(), w.fits(need), w.pool.first()
 	size := w.segmentFor(need)
 	w.mu.Unlock()
 	if err != nil || done {
@@ -217,13 +217,13 @@ func (w *WAL) provide(need uint64, b budget) (bool, error) {
 	return w.format(p)
 }
 
-// enlarge gives a segment that is ready, or became active since, more room, if
-// there is any. The making token is held.
+// enlarge gives a segment that is ready, or became active since, more space, if
+// there is any. The segment token is held.
 func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	old := s.head.capacity // only the holder of the token changes it
 	w.look()
 	w.mu.Lock()
-	enough := capacity > old && w.stock.within(b) >= capacity-old
+	enough := capacity > old && w.pool.within(b) >= capacity-old
 	w.mu.Unlock()
 	if !enough {
 		return nil
@@ -252,8 +252,8 @@ func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.head.capacity = capacity
-	if slices.Contains(w.stock.ready, s) {
-		w.stock.held += capacity - old
+	if slices.Contains(w.pool.ready, s) {
+		w.pool.held += capacity - old
 	}
 	w.review()
 	return nil

@@ -15,7 +15,7 @@ import (
 
 // Properties of a receiver's attach that are ours. Clients of other brokers do not
 // send them; a broker that is not ours does not send back propGranted, by which
-// our clients notice that their wishes were not understood. They are on the wire
+// our clients notice that their options were not understood. They are on the wire
 // and never change.
 const (
 	propMinLevel = "triagemq:min-level"
@@ -33,8 +33,8 @@ const (
 // maxSources bounds the queues of one receiver.
 const maxSources = 256
 
-// wishes are what our own clients ask for beyond what others know.
-type wishes struct {
+// linkOptions are what our own clients ask for beyond what others know.
+type linkOptions struct {
 	any     bool     // there is one
 	sources []string // paths, in order of preference; none for a plain receiver
 	rule    broker.Rule
@@ -42,8 +42,8 @@ type wishes struct {
 	tell    bool // it wants to know the level and class of each message
 }
 
-// wishesOf reads the wishes of an attach and puts those about levels into o.
-func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error) {
+// linkOptionsOf reads the options of an attach and puts those about levels into o.
+func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions, err error) {
 	level := func(key string, to *queue.Level) bool {
 		v, ok := wire.Lookup(properties, key)
 		if !ok || err != nil {
@@ -78,7 +78,7 @@ func wishesOf(properties []byte, o *broker.ReceiverOptions) (w wishes, err error
 	return w, err
 }
 
-func (w *wishes) readSources(properties []byte) error {
+func (w *linkOptions) readSources(properties []byte) error {
 	v, ok := wire.Lookup(properties, propSources)
 	if !ok {
 		return nil
@@ -103,7 +103,7 @@ func (w *wishes) readSources(properties []byte) error {
 	return nil
 }
 
-// appendGranted adds to the answer of an attach that its wishes were understood.
-func (w *wishes) appendGranted(b []byte) []byte {
+// appendGranted adds to the answer of an attach that its options were understood.
+func (w *linkOptions) appendGranted(b []byte) []byte {
 	return codec.AppendBool(codec.AppendSymbol(b, propGranted), true)
 }

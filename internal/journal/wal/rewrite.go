@@ -8,10 +8,10 @@ import (
 	"io/fs"
 )
 
-// mend repairs a segment in place and returns the number of the record behind
+// repairSegment repairs a segment in place and returns the number of the record behind
 // it. number is that of its first record, next that of the first one behind it,
 // each zero if not known.
-func (r *repairer) mend(s *surveyed, number, next uint64) (uint64, error) {
+func (r *repairer) repairSegment(s *scannedSegment, number, next uint64) (uint64, error) {
 	var fixes []span
 	var firsts, nexts []uint64
 	for sp, err := range s.seg.spans() {
@@ -40,7 +40,7 @@ func (r *repairer) mend(s *surveyed, number, next uint64) (uint64, error) {
 		if sp.rest {
 			nexts[i] = next
 		}
-		end, after, err := r.salvage(s.seg, sp, firsts[i], nexts[i])
+		end, after, err := r.rewriteDamaged(s.seg, sp, firsts[i], nexts[i])
 		if err != nil {
 			return 0, err
 		}
@@ -77,10 +77,21 @@ func (s *segment) seal(off, number uint64) error {
 	return s.file.Sync()
 }
 
-// salvage replaces the damaged bytes of sp by one batch that holds every record
-// in them that is whole, and holes for the others. It returns where that batch
-// ends and the number behind it.
-func (r *repairer) salvage(seg *segment, sp span, first, next uint64) (end, number uint64, err error) {
+// rewriteDamaged replaces the damaged bytes of sp by one batch that holds every record
+// in them that is whole, and tombstones for the others. It returns where that batch
+// ends and the number behind it. Record 42 of a batch is damaged, for instance:
+//
+//	before  │ header │ 41        │ 42 ▒▒▒▒▒▒▒▒ │ 43   │ 44   │ next batch, first = 45
+//	after   │ header │ 41        │ tombstone   │ 43   │ 44   │ next batch, first = 45
+//	         count 4              shard 2³²−1, number 42, epoch 1: records that it
+//	         new digest           represents, payload of zeros up to 43
+//
+// Records that are whole stay where they are, since others refer to them by their
+// address. The tombstone fills the bytes between them exactly, and its count keeps the
+// numbers dense. If the header is damaged, too, the frames are found by their numbers,
+// and the batches around say which numbers are possible. Replay skips tombstones; Read
+// at the address of one is ErrFreed.
+func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (end, number uint64, err error) {
 	old := make([]byte, sp.end-sp.off)
 	if _, err := seg.file.ReadAt(old, int64(sp.off)); err != nil {
 		return 0, 0, err
@@ -128,7 +139,7 @@ type patch struct {
 	firstLost uint64
 }
 
-// fill puts a hole from the end of the patch up to at, which stands for the
+// fill puts a tombstone from the end of the patch up to at, which stands for the
 // records up to number.
 func (p *patch) fill(at int, number uint64) error {
 	size := at - len(p.buf)
@@ -136,16 +147,16 @@ func (p *patch) fill(at int, number uint64) error {
 		return nil
 	}
 	if size < frameHeader {
-		return p.seg.damage(p.off+uint64(len(p.buf)), errors.New("no room for a hole"))
+		return p.seg.damage(p.off+uint64(len(p.buf)), errors.New("no space for a tombstone"))
 	}
 	n := number - p.number
 	if p.lost == 0 {
 		p.firstLost = p.number
 	}
-	hole := make([]byte, size)
-	frame{noShard, uint32(n), p.number, make([]byte, size-frameHeader)}.put(hole)
-	sumFrame(hole, p.seg.seed, p.off+uint64(len(p.buf)))
-	p.buf = append(p.buf, hole...)
+	tombstone := make([]byte, size)
+	frame{tombstoneShard, uint32(n), p.number, make([]byte, size-frameHeader)}.put(tombstone)
+	sumFrame(tombstone, p.seg.seed, p.off+uint64(len(p.buf)))
+	p.buf = append(p.buf, tombstone...)
 	p.count, p.lost, p.number = p.count+uint32(n), p.lost+n, number
 	return nil
 }
@@ -184,7 +195,7 @@ func findFrames(b []byte, seed uint32, off, first, next uint64) []foundFrame {
 			(expect == 0 || n-expect <= uint64(len(b)/frameHeader))
 		if possible {
 			f, size, err := decodeFrame(b[at:], seed, off+uint64(at))
-			// What a hole would have no room before is given up with it.
+			// A frame without space for a tombstone before it is dropped, too.
 			if err == nil && (n == expect || len(found) == 0 || at-found[len(found)-1].end() >= frameHeader) {
 				found = append(found, foundFrame{at, size, n, uint32(f.records())})
 				expect = n + f.records()
@@ -200,10 +211,10 @@ func findFrames(b []byte, seed uint32, off, first, next uint64) []foundFrame {
 func (f foundFrame) end() int { return f.at + f.size }
 
 // replace makes a new segment in place of one that is lost, with nothing in it
-// but the hole.
-func (r *repairer) replace(s *surveyed, number, next uint64) error {
+// but the tombstone.
+func (r *repairer) replace(s *scannedSegment, number, next uint64) error {
 	var err error
-	if s.seg, err = r.makeSegment(s.number, firstHole); err != nil {
+	if s.seg, err = r.makeSegment(s.number, tombstoneSegment); err != nil {
 		return err
 	}
 	if number == 0 {
@@ -237,5 +248,5 @@ func (r *repairer) makeSegment(number, size uint64) (*segment, error) {
 	return s, nil
 }
 
-// firstHole is the size of a segment that holds a hole and nothing else.
-const firstHole = 4 << 10
+// tombstoneSegment is the size of a segment that holds a tombstone and nothing else.
+const tombstoneSegment = 4 << 10

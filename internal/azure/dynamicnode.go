@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	// temporaryCost is what a message counts beyond its own bytes.
-	temporaryCost = 256
+	// dynamicNodeCost is what a message counts beyond its own bytes.
+	dynamicNodeCost = 256
 )
 
-// nodes are the temporary nodes of all connections, by path. Messages for them
+// nodes are the dynamic nodes of all connections, by path. Messages for them
 // are never stored: they live as long as the link that asked for them.
 type nodes struct {
 	mu sync.RWMutex
-	m  map[string]*temporary
+	m  map[string]*dynamicNode
 }
 
-func newNodes() *nodes { return &nodes{m: map[string]*temporary{}} }
+func newNodes() *nodes { return &nodes{m: map[string]*dynamicNode{}} }
 
-// temporary is the link of a reader that asked for a node of its own. Its name
+// dynamicNode is the link of a reader that asked for a node of its own. Its name
 // cannot be guessed, so that knowing it is the right to send there.
-type temporary struct {
+type dynamicNode struct {
 	replies // sends, keeps what waits for credit, makes tags
 	name    string
 	waiting atomic.Int64 // bytes forwarded and not sent yet; charged to the connection
 	gone    bool         // detached; belongs to the connection's context
 }
 
-func (c *Conn) attachTemporary(l *endpoint.Link) error {
+func (c *Conn) attachDynamicNode(l *endpoint.Link) error {
 	if err := c.grants.requireSome(access.Listen, ""); err != nil {
 		return err
 	}
 	var id [16]byte
 	rand.Read(id[:]) // never fails, says its documentation
-	name := wire.TemporaryPrefix + hex.EncodeToString(id[:])
-	t := &temporary{name: name, replies: replies{c: c, link: l, node: name}}
+	name := wire.DynamicPrefix + hex.EncodeToString(id[:])
+	t := &dynamicNode{name: name, replies: replies{c: c, link: l, node: name}}
 	c.Attached(l, t)
 	c.svc.nodes.add(t)
 	source := *l.Remote().Source
@@ -55,19 +55,19 @@ func (c *Conn) attachTemporary(l *endpoint.Link) error {
 	return nil
 }
 
-func (ns *nodes) add(t *temporary) {
+func (ns *nodes) add(t *dynamicNode) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	ns.m[t.name] = t
 }
 
-func (ns *nodes) remove(t *temporary) {
+func (ns *nodes) remove(t *dynamicNode) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	delete(ns.m, t.name)
 }
 
-func (ns *nodes) find(addr string) (*temporary, error) {
+func (ns *nodes) find(addr string) (*dynamicNode, error) {
 	ns.mu.RLock()
 	defer ns.mu.RUnlock()
 	if t, ok := ns.m[wire.PathOf(addr)]; ok {
@@ -93,16 +93,16 @@ func (ns *nodes) forward(addr string, ms []*message.Message) error {
 	return nil
 }
 
-func cost(payload []byte) int64 { return int64(len(payload) + temporaryCost) }
+func cost(payload []byte) int64 { return int64(len(payload) + dynamicNodeCost) }
 
-// forwarded is a message for a temporary node, on its way to the node's connection.
+// forwarded is a message for a dynamic node, on its way to the node's connection.
 type forwarded struct {
 	payload []byte
 	charge  int64
 }
 
 // Handle takes a message.
-func (t *temporary) Handle(e *Event) {
+func (t *dynamicNode) Handle(e *Event) {
 	f := e.Value.(*forwarded)
 	if t.gone {
 		t.left(f.charge)
@@ -113,12 +113,12 @@ func (t *temporary) Handle(e *Event) {
 }
 
 // left says that messages do not wait any more.
-func (t *temporary) left(n int64) {
+func (t *dynamicNode) left(n int64) {
 	t.waiting.Add(-n)
 	t.c.member.Release(n)
 }
 
-func (t *temporary) Credit() {
+func (t *dynamicNode) Credit() {
 	before := t.backlog
 	t.replies.Credit()
 	for _, sent := range before[:len(before)-len(t.backlog)] {
@@ -126,10 +126,10 @@ func (t *temporary) Credit() {
 	}
 }
 
-func (t *temporary) Check() error    { return t.c.grants.requireSome(access.Listen, "") }
-func (t *temporary) Paths() []string { return nil }
+func (t *dynamicNode) Check() error    { return t.c.grants.requireSome(access.Listen, "") }
+func (t *dynamicNode) Paths() []string { return nil }
 
-func (t *temporary) Detached() {
+func (t *dynamicNode) Detached() {
 	t.c.svc.nodes.remove(t)
 	t.gone = true
 	for _, p := range t.backlog {
@@ -138,27 +138,27 @@ func (t *temporary) Detached() {
 	t.backlog = nil
 }
 
-// toTemporary is a link on which the peer sends to a temporary node, usually of
+// toDynamicNode is a link on which the peer sends to a dynamic node, usually of
 // another connection.
-type toTemporary struct {
+type toDynamicNode struct {
 	c    *Conn
 	link *endpoint.Link
 	addr string
 }
 
-func (c *Conn) attachToTemporary(l *endpoint.Link) error {
+func (c *Conn) attachToDynamicNode(l *endpoint.Link) error {
 	if err := c.grants.requireSome(access.Send, wire.PathOf(l.Address())); err != nil {
 		return err
 	}
 	if _, err := c.svc.nodes.find(l.Address()); err != nil {
 		return err
 	}
-	c.Attached(l, &toTemporary{c: c, link: l, addr: l.Address()})
+	c.Attached(l, &toDynamicNode{c: c, link: l, addr: l.Address()})
 	l.Accept(endpoint.Accept{Credit: SenderCredit})
 	return nil
 }
 
-func (s *toTemporary) Transfer(in *endpoint.Incoming) {
+func (s *toDynamicNode) Transfer(in *endpoint.Incoming) {
 	ms, err := wire.Unpack(nil, in)
 	if err == nil {
 		err = s.c.svc.nodes.forward(s.addr, ms)
@@ -170,8 +170,10 @@ func (s *toTemporary) Transfer(in *endpoint.Incoming) {
 	s.link.Settle(in.Delivery, frame.Accepted())
 }
 
-func (s *toTemporary) Credit()                       {}
-func (s *toTemporary) Disposition(*endpoint.Outcome) {}
-func (s *toTemporary) Check() error                  { return s.c.grants.requireSome(access.Send, wire.PathOf(s.addr)) }
-func (s *toTemporary) Paths() []string               { return nil }
-func (s *toTemporary) Detached()                     {}
+func (s *toDynamicNode) Credit()                       {}
+func (s *toDynamicNode) Disposition(*endpoint.Outcome) {}
+func (s *toDynamicNode) Check() error {
+	return s.c.grants.requireSome(access.Send, wire.PathOf(s.addr))
+}
+func (s *toDynamicNode) Paths() []string { return nil }
+func (s *toDynamicNode) Detached()       {}

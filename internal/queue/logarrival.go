@@ -17,14 +17,14 @@ func (q *Queue) enqueuedAt(seq SeqNo, e *entry) int64 { return q.index.msgs.enqu
 
 // lent logs when those of the messages from first to last arrived that were lent
 // an age.
-func (q *Queue) lent(first, last SeqNo, out *machine.Effects) {
+func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 	began := false
 	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
-		if e.flags&flagLent == 0 {
+		if e.flags&flagInherited == 0 {
 			continue
 		}
 		if !began {
-			out.Begin(kindArrived)
+			out.Begin(kindArrivalTimes)
 			began = true
 		}
 		out.Uint(uint64(seq))
@@ -38,7 +38,7 @@ func (q *Queue) lent(first, last SeqNo, out *machine.Effects) {
 func (q *Queue) replayArrived(r *machine.Reader) error {
 	for r.Len() > 0 {
 		seq, at := readSeq(r), r.Time()
-		if r.Bad() || q.unseen(seq) {
+		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
 		e := q.index.msgs.get(seq)

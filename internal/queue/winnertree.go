@@ -25,83 +25,83 @@ func (s score) before(t score) bool {
 
 // last is the score of a level that does not take part. Whoever does is before
 // it, also with a deadline that never comes, because no message has such a number.
-var last = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
+var noScore = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
 
 // ranked picks the level with the least score by a tournament: after a change in
 // one level only its matches are played again, one for each doubling of the
 // number of levels.
-type ranked struct {
+type winnerTree struct {
 	ranking
-	scores [256]score
-	heads  [256]orderKey // what the scores are of, if byAge
-	wins   [512]Level    // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
-	size   int           // levels that the tournament has room for, a power of two
-	in     bitmap        // levels that take part
-	plays  bitmap        // those of them that are in the tournament; the others have the score last
-	dirty  bitmap        // levels whose first may have changed
-	until  int64         // scores hold until
-	byAge  bool          // scores depend on heads
-	shares *weighted     // the ranking, if that is what it is
-	guest  guest
+	scores   [256]score
+	heads    [256]orderKey // what the scores are of, if byAge
+	winner   [512]Level    // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
+	size     int           // levels that the tournament has room for, a power of two
+	in       bitmap        // levels that take part
+	inTree   bitmap        // those of them that are in the tournament; the others have the score last
+	dirty    bitmap        // levels whose first may have changed
+	until    int64         // scores hold until
+	byAge    bool          // scores depend on heads
+	shares   *weighted     // the ranking, if that is what it is
+	fastPath fastPath
 }
 
 // guest is a level that has opened and ranks before all others. It does not play:
 // most likely it is served and closed before anybody else has changed, and then
 // no match has to be played again.
-type guest struct {
+type fastPath struct {
 	level   Level
 	present bool
 	score   score
 }
 
-func newRanked(by ranking) *ranked {
-	r := &ranked{ranking: by, until: never, byAge: by.aged()}
+func newWinnerTree(by ranking) *winnerTree {
+	r := &winnerTree{ranking: by, until: never, byAge: by.aged()}
 	r.shares, _ = by.(*weighted)
 	for l := range r.scores {
-		r.scores[l] = last
+		r.scores[l] = noScore
 	}
 	r.resize(8)
 	return r
 }
 
 // resize plays all matches of a tournament of so many levels.
-func (r *ranked) resize(size int) {
+func (r *winnerTree) resize(size int) {
 	r.size = size
 	for l := range size {
-		r.wins[size+l] = Level(l)
+		r.winner[size+l] = Level(l)
 	}
 	for m := size - 1; m > 0; m-- {
-		a, b := r.wins[2*m], r.wins[2*m+1]
+		a, b := r.winner[2*m], r.winner[2*m+1]
 		if r.scores[b].before(r.scores[a]) {
 			a = b
 		}
-		r.wins[m] = a
+		r.winner[m] = a
 	}
 }
 
-func (r *ranked) touch(l Level) { r.dirty.set(l) }
+func (r *winnerTree) headChanged(l Level) { r.dirty.set(l) }
 
-func (r *ranked) joined(l Level, k orderKey) {
+func (r *winnerTree) joined(l Level, k orderKey) {
 	if !r.in.has(l) || r.byAge && k.before(r.heads[l]) {
 		r.dirty.set(l)
 	}
 }
 
-func (r *ranked) served(x *Index, l Level) {
+func (r *winnerTree) served(x *Index, l Level) {
 	if r.ranking.served(l, &x.levels.open) {
-		r.allDirty()
+		r.markAllDirty()
 	}
 	r.dirty.set(l)
 }
 
 // allDirty says that the score of every level may have changed.
-func (r *ranked) allDirty() {
+func (r *winnerTree) markAllDirty() {
 	for w := range r.dirty {
 		r.dirty[w] |= r.in[w]
 	}
 }
 
-func (r *ranked) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
+func (r *winnerTree) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 	all := lo == 0 && hi == 255
 	if r.shares != nil {
 		if !all {
@@ -117,7 +117,7 @@ func (r *ranked) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 	}
 	if now >= r.until { // somebody has risen
 		r.until = never
-		r.allDirty()
+		r.markAllDirty()
 	}
 	for w, set := range r.dirty {
 		for ; set != 0; set &= set - 1 {
@@ -129,15 +129,15 @@ func (r *ranked) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 		}
 	}
 	r.dirty = bitmap{}
-	if g := &r.guest; g.present {
-		if all && g.score.before(r.scores[r.wins[1]]) {
+	if g := &r.fastPath; g.present {
+		if all && g.score.before(r.scores[r.winner[1]]) {
 			return g.level, true
 		}
 		g.present = false
-		r.enter(g.level, g.score)
+		r.enterTree(g.level, g.score)
 	}
 	if all {
-		return r.wins[1], !r.in.empty()
+		return r.winner[1], !r.in.empty()
 	}
 	return r.bestOf(lo, hi)
 }
@@ -145,13 +145,13 @@ func (r *ranked) pick(x *Index, now int64, lo, hi Level) (Level, bool) {
 // alone spares the only open level its matches. If its first has changed it is
 // dirty, as those are that have closed, and stays so: the matches are played when
 // there is somebody to play against.
-func (r *ranked) alone(l Level) {
+func (r *winnerTree) alone(l Level) {
 	r.in = bitmap{}
 	r.in.set(l)
 }
 
 // bestOf looks at every level between lo and hi: few receivers ask for a range.
-func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
+func (r *winnerTree) bestOf(lo, hi Level) (best Level, found bool) {
 	for l := int(lo); l <= int(hi); l++ {
 		if r.in.has(Level(l)) && (!found || r.scores[l].before(r.scores[best])) {
 			best, found = Level(l), true
@@ -161,49 +161,49 @@ func (r *ranked) bestOf(lo, hi Level) (best Level, found bool) {
 }
 
 // refresh works out the score of an open level, which plays its matches or is a guest.
-func (r *ranked) refresh(x *Index, l Level, now int64) {
+func (r *winnerTree) refresh(x *Index, l Level, now int64) {
 	r.in.set(l)
 	if r.byAge {
-		r.heads[l], _ = x.levels.all[l].oldest(x)
+		r.heads[l], _ = x.levels.all[l].rankKey(x)
 	}
 	s, until := r.score(l, r.heads[l], now)
 	r.until = min(r.until, until)
-	if !r.plays.has(l) && (!r.guest.present || r.guest.level == l) {
-		r.guest = guest{l, true, s}
+	if !r.inTree.has(l) && (!r.fastPath.present || r.fastPath.level == l) {
+		r.fastPath = fastPath{l, true, s}
 		return
 	}
-	r.enter(l, s)
+	r.enterTree(l, s)
 }
 
 // close says that a level takes part no more.
-func (r *ranked) close(l Level) {
+func (r *winnerTree) close(l Level) {
 	r.in.clear(l)
-	if r.guest.level == l {
-		r.guest.present = false
+	if r.fastPath.level == l {
+		r.fastPath.present = false
 	}
-	if r.plays.has(l) {
-		r.plays.clear(l)
-		r.scores[l] = last
-		r.play(l)
+	if r.inTree.has(l) {
+		r.inTree.clear(l)
+		r.scores[l] = noScore
+		r.update(l)
 	}
 }
 
 // enter gives a level its score in the tournament.
-func (r *ranked) enter(l Level, s score) {
-	r.plays.set(l)
+func (r *winnerTree) enterTree(l Level, s score) {
+	r.inTree.set(l)
 	r.scores[l] = s
 	for int(l) >= r.size {
 		r.resize(2 * r.size)
 	}
-	r.play(l)
+	r.update(l)
 }
 
 // play plays the matches of a level whose score has changed. Who wins one cannot
 // be guessed, so it is chosen without a branch unless the scores begin alike.
-func (r *ranked) play(l Level) {
+func (r *winnerTree) update(l Level) {
 	best, a := l, r.scores[l].a
 	for m := r.size + int(l); m > 1; m >>= 1 {
-		o := r.wins[m^1]
+		o := r.winner[m^1]
 		other := r.scores[o].a
 		if other == a && r.scores[o].before(r.scores[best]) {
 			best = o
@@ -212,6 +212,6 @@ func (r *ranked) play(l Level) {
 			best = o
 		}
 		a = min(a, other)
-		r.wins[m>>1] = best
+		r.winner[m>>1] = best
 	}
 }

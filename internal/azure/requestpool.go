@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// maxClerks is how many requests of one connection run at a time.
-	maxClerks = 8
+	// maxWorkers is how many requests of one connection run at a time.
+	maxWorkers = 8
 	// maxRequests is how many may wait beyond that.
 	maxRequests = 1024
 	// requestTimeout bounds a request whose sender says nothing.
@@ -44,7 +44,7 @@ func (c *Conn) attachManagement(l *endpoint.Link) error {
 		return err
 	}
 	if l.Role() == frame.Receiver {
-		c.Attached(l, &requests{c: c, link: l, node: path, entity: id, serve: c.desk.take})
+		c.Attached(l, &requests{c: c, link: l, node: path, entity: id, serve: c.pool.take})
 		l.Accept(endpoint.Accept{Credit: requestWindow, MaxMessageSize: limits.Request})
 		return nil
 	}
@@ -62,9 +62,9 @@ func (c *Conn) mayManage(path string) error {
 	return c.grants.requireAny(path)
 }
 
-// desk runs management requests beside the connection, a few at a time, because
+// requestPool runs management requests beside the connection, a few at a time, because
 // the broker may make them wait. Replies leave in the order of completion.
-type desk struct {
+type requestPool struct {
 	c     *Conn
 	large *budget.Account // see account; belongs to the connection's context
 	// calls are those that are not answered yet; they belong to the connection's
@@ -73,10 +73,10 @@ type desk struct {
 
 	mu      sync.Mutex
 	waiting []*Call // guarded by mu
-	clerks  int     // goroutines at work; guarded by mu
+	workers int     // goroutines at work; guarded by mu
 }
 
-// Call is a request on its way through the desk.
+// Call is a request on its way through the pool.
 type Call struct {
 	// ctx ends with the connection and, for the reason that review finds, when the
 	// request may not be served any more.
@@ -156,40 +156,40 @@ func (k *Call) ReserveFor(size int) error {
 
 // account returns the account of large replies that are being made. All of a connection
 // have a quarter of its memory.
-func (d *desk) account() *budget.Account {
-	if d.large == nil { // not before the connection has logged in
-		d.large = d.c.member.Child(d.c.member.Limit() / 4)
+func (p *requestPool) account() *budget.Account {
+	if p.large == nil { // not before the connection has logged in
+		p.large = p.c.member.Child(p.c.member.Limit() / 4)
 	}
-	return d.large
+	return p.large
 }
 
-func (d *desk) init(c *Conn) { d.c, d.calls = c, map[*Call]struct{}{} }
+func (p *requestPool) init(c *Conn) { p.c, p.calls = c, map[*Call]struct{}{} }
 
 // take accepts a request in the connection's context: rights are known there.
-func (d *desk) take(r *request) {
-	k := &Call{request: r, node: r.from.node, entity: wire.ManagedEntity(r.from.node), c: d.c}
-	if err := d.admit(k); err != nil {
-		r.from.answer(r, d.c.failed(k.entity, err))
+func (p *requestPool) take(r *request) {
+	k := &Call{request: r, node: r.from.node, entity: wire.ManagedEntity(r.from.node), c: p.c}
+	if err := p.admit(k); err != nil {
+		r.from.answer(r, p.c.failed(k.entity, err))
 		return
 	}
-	k.ctx, k.cancel = context.WithCancelCause(d.c.ctx)
-	d.calls[k] = struct{}{}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting = append(d.waiting, k)
-	if d.clerks < maxClerks {
-		d.clerks++
-		d.c.helper.Go(d.work)
+	k.ctx, k.cancel = context.WithCancelCause(p.c.ctx)
+	p.calls[k] = struct{}{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = append(p.waiting, k)
+	if p.workers < maxWorkers {
+		p.workers++
+		p.c.helper.Go(p.work)
 	}
 }
 
-func (d *desk) admit(k *Call) error {
+func (p *requestPool) admit(k *Call) error {
 	name := k.request.property("operation")
-	op, ok := d.c.operation(k.entity, name)
+	op, ok := p.c.operation(k.entity, name)
 	if !ok {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
 	}
-	k.op, k.account = op, d.account()
+	k.op, k.account = op, p.account()
 	k.body, _ = k.request.message.Value()
 	if k.entity == "" && op.Entity != nil {
 		if err := k.aim(op.Entity(k)); err != nil {
@@ -206,9 +206,9 @@ func (d *desk) admit(k *Call) error {
 	if k.run, err = op.Begin(k); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.waiting) >= maxRequests {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) >= maxRequests {
 		return endpoint.Errorf(condition.ServerBusy, "Too many requests wait on this connection.")
 	}
 	return nil
@@ -267,8 +267,8 @@ func (e refused) Unwrap() error { return e.error }
 
 // review ends the requests that may not be served any more, also those that are being
 // served: they may wait for memory, or for the broker.
-func (d *desk) review() {
-	for k := range d.calls {
+func (p *requestPool) review() {
+	for k := range p.calls {
 		if err := k.check(); err != nil {
 			k.cancel(refused{err})
 		}
@@ -284,19 +284,19 @@ func (k *Call) refusal() error {
 }
 
 // work runs requests until none waits.
-func (d *desk) work() {
+func (p *requestPool) work() {
 	for {
-		d.mu.Lock()
-		if len(d.waiting) == 0 {
-			d.clerks--
-			d.mu.Unlock()
+		p.mu.Lock()
+		if len(p.waiting) == 0 {
+			p.workers--
+			p.mu.Unlock()
 			return
 		}
-		k := d.waiting[0]
-		d.waiting = d.waiting[1:]
-		d.mu.Unlock()
+		k := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		p.mu.Unlock()
 		k.perform()
-		d.c.Post(Event{To: k})
+		p.c.Post(Event{To: k})
 	}
 }
 
@@ -355,7 +355,7 @@ func (k *Call) timeout() time.Duration {
 // Handle answers, back in the connection's context. What the client may not see any
 // more it is not shown.
 func (k *Call) Handle(*Event) {
-	delete(k.c.desk.calls, k)
+	delete(k.c.pool.calls, k)
 	if err := k.refusal(); err != nil && k.op.LargeReply {
 		if k.reply.lost != nil {
 			k.reply.lost()

@@ -39,9 +39,9 @@ func (s *segment) spans() iter.Seq2[span, error] {
 				yield(span{}, err)
 				return
 			default:
-				_, at, found, strayErr := s.stray(off + alignment)
-				if strayErr != nil {
-					yield(span{}, strayErr)
+				_, at, found, findErr := s.findBatchAfter(off + alignment)
+				if findErr != nil {
+					yield(span{}, findErr)
 					return
 				}
 				bad := span{off: off, end: at, err: err}
@@ -57,8 +57,8 @@ func (s *segment) spans() iter.Seq2[span, error] {
 	}
 }
 
-// surveyed is one needed segment as it was found.
-type surveyed struct {
+// scannedSegment is one needed segment as it was found.
+type scannedSegment struct {
 	number  uint64
 	seg     *segment // nil if it cannot be read
 	err     error    // why
@@ -79,9 +79,9 @@ type store struct {
 	lock     io.Closer
 	files    listing
 	manifest *manifest
-	notes    []error     // what is not as it should be, and does no harm
-	segments []*surveyed // those needed, in order
-	last     int         // index of the last with a batch; -1 if there is none
+	notes    []error           // what is not as it should be, and does no harm
+	segments []*scannedSegment // those needed, in order
+	last     int               // index of the last with a batch; -1 if there is none
 }
 
 // inspect opens a store for the offline tools, and reads nothing yet.
@@ -172,7 +172,7 @@ const maxMissing = 1 << 20
 // readable reports whether a segment can be opened. The error is that of the disk.
 func (st *store) readable(number uint64) (bool, error) {
 	seg, err := openSegment(st.fs, number, st.manifest.SegmentSize)
-	if errors.Is(err, errForeign) || errors.Is(err, journal.ErrCorrupt) {
+	if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
 		return false, nil
 	}
 	if err != nil {
@@ -181,14 +181,14 @@ func (st *store) readable(number uint64) (bool, error) {
 	return true, seg.file.Close()
 }
 
-// survey reads every segment that is needed.
-func (st *store) survey() error {
+// scanAll reads every segment that is needed.
+func (st *store) scanAll() error {
 	numbers, err := st.needed()
 	if err != nil {
 		return err
 	}
 	for i, n := range numbers {
-		s := &surveyed{number: n, end: headerSize}
+		s := &scannedSegment{number: n, end: headerSize}
 		st.segments = append(st.segments, s)
 		if _, found := slices.BinarySearch(st.files.segments, n); !found {
 			s.err = &DamageError{segmentName(n), 0, errMissing}
@@ -196,7 +196,7 @@ func (st *store) survey() error {
 		}
 		seg, err := openSegment(st.fs, n, st.manifest.SegmentSize)
 		switch {
-		case errors.Is(err, errForeign):
+		case errors.Is(err, errRecycled):
 			s.err = &DamageError{segmentName(n), 0, errMissing}
 		case errors.Is(err, journal.ErrCorrupt):
 			s.err = err
@@ -216,8 +216,8 @@ func (st *store) survey() error {
 }
 
 // next returns the number of the segment in which the log goes on behind the last
-// batch, and whether it is lacking: see checkNext.
-func (st *store) next() (number uint64, lacking bool) {
+// batch, and whether it is missing: see checkNext.
+func (st *store) next() (number uint64, missing bool) {
 	number, _ = st.manifest.needs()
 	if st.last >= 0 {
 		last := st.segments[st.last]
@@ -237,7 +237,7 @@ func (st *store) next() (number uint64, lacking bool) {
 }
 
 // read goes through the segment.
-func (s *surveyed) read() error {
+func (s *scannedSegment) read() error {
 	for sp, err := range s.seg.spans() {
 		switch {
 		case err != nil:

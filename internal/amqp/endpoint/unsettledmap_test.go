@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestLedgerAgainstMap does random things to a ledger and to a plain map.
-func TestLedgerAgainstMap(t *testing.T) {
+// TestLedgerAgainstMap does random things to a map and to a plain map.
+func TestUnsettledMapAgainstMap(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		var g ledger
+		var g unsettledMap
 		g.base, g.next = ^uint32(0)-1000, ^uint32(0)-1000 // ids wrap around soon
 		model := map[uint32]uint64{}
 		links := []*Link{{}, {}}
@@ -69,8 +69,8 @@ func TestLedgerAgainstMap(t *testing.T) {
 }
 
 // One delivery that is never settled does not make a ring grow for those that are.
-func TestLedgerMovesWhatStaysBehind(t *testing.T) {
-	var g ledger
+func TestUnsettledMapMovesWhatStaysBehind(t *testing.T) {
+	var g unsettledMap
 	stays := g.put(entry{link: new(Link), ref: 7})
 	for range 10 * maxRing {
 		g.remove(g.put(entry{link: new(Link)}))
@@ -84,8 +84,8 @@ func TestLedgerMovesWhatStaysBehind(t *testing.T) {
 }
 
 // A peer that settles late costs a ring while it does, and no map.
-func TestLedgerGrowsWhileMuchIsUnsettled(t *testing.T) {
-	var g ledger
+func TestUnsettledMapGrowsWhileMuchIsUnsettled(t *testing.T) {
+	var g unsettledMap
 	l := new(Link)
 	for range 10 * maxRing {
 		g.put(entry{link: l})

@@ -9,16 +9,16 @@ import (
 
 // entry is a delivery we sent that is not settled. The zero entry is none.
 type entry struct {
-	link  *Link
-	ref   uint64
-	value any
-	told  bool // the App was told an outcome
+	link     *Link
+	ref      uint64
+	value    any
+	reported bool // the App was told an outcome
 }
 
 // maxRing bounds a ring that is mostly empty.
 const maxRing = 1 << 14
 
-// ledger keeps the unsettled deliveries of a session by id. Ids are handed out in
+// unsettledMap keeps the unsettled deliveries of a session by id. Ids are handed out in
 // sequence, so a ring holds the recent ones at the cost of an array; a few that
 // stay unsettled while thousands pass move to a map. A peer with credit for
 // everything leaves many thousands unsettled: then the ring grows, which costs less
@@ -26,14 +26,14 @@ const maxRing = 1 << 14
 //
 // Invariant: next-base <= len(ring), and ring holds exactly the entries of
 // [base, next); old holds only ids before base.
-type ledger struct {
+type unsettledMap struct {
 	ring       []entry // length is a power of two
 	base, next uint32
 	old        map[uint32]*entry
 }
 
 // put adds an entry and returns its id.
-func (g *ledger) put(e entry) uint32 {
+func (g *unsettledMap) put(e entry) uint32 {
 	if g.full() {
 		g.makeRoom()
 	}
@@ -44,7 +44,7 @@ func (g *ledger) put(e entry) uint32 {
 }
 
 // skip hands out an id that nobody will ask for.
-func (g *ledger) skip() uint32 {
+func (g *unsettledMap) skip() uint32 {
 	if g.base == g.next {
 		g.base++
 		g.next++
@@ -54,15 +54,15 @@ func (g *ledger) skip() uint32 {
 }
 
 // full reports whether put has to make room.
-func (g *ledger) full() bool { return int(g.next-g.base) == len(g.ring) }
+func (g *unsettledMap) full() bool { return int(g.next-g.base) == len(g.ring) }
 
-// size returns about how many bytes the ledger takes, and what the App keeps beside.
-func (g *ledger) size() int { return (len(g.ring) + 2*len(g.old)) * unsettledCost }
+// size returns about how many bytes the map takes, and what the App keeps beside.
+func (g *unsettledMap) size() int { return (len(g.ring) + 2*len(g.old)) * unsettledCost }
 
-func (g *ledger) slot(id uint32) int { return int(id) & (len(g.ring) - 1) }
+func (g *unsettledMap) slot(id uint32) int { return int(id) & (len(g.ring) - 1) }
 
 // makeRoom lets the ring start later, grow, or shed its oldest entries.
-func (g *ledger) makeRoom() {
+func (g *unsettledMap) makeRoom() {
 	g.trim()
 	n := len(g.ring)
 	if int(g.next-g.base) <= n/2 && n > 0 {
@@ -91,7 +91,7 @@ func (g *ledger) makeRoom() {
 }
 
 // dense reports whether at least half of the ring is unsettled.
-func (g *ledger) dense() bool {
+func (g *unsettledMap) dense() bool {
 	n := 0
 	for i := range g.ring {
 		if g.ring[i].link != nil {
@@ -103,7 +103,7 @@ func (g *ledger) dense() bool {
 
 // trim moves base over entries that are settled, and gives a large ring back when
 // that were all.
-func (g *ledger) trim() {
+func (g *unsettledMap) trim() {
 	for g.base != g.next && g.ring[g.slot(g.base)].link == nil {
 		g.base++
 	}
@@ -113,7 +113,7 @@ func (g *ledger) trim() {
 }
 
 // get returns the entry of a delivery, or nil.
-func (g *ledger) get(id uint32) *entry {
+func (g *unsettledMap) get(id uint32) *entry {
 	if id-g.base < g.next-g.base {
 		if e := &g.ring[g.slot(id)]; e.link != nil {
 			return e
@@ -123,7 +123,7 @@ func (g *ledger) get(id uint32) *entry {
 	return g.old[id]
 }
 
-func (g *ledger) remove(id uint32) {
+func (g *unsettledMap) remove(id uint32) {
 	if id-g.base < g.next-g.base {
 		g.ring[g.slot(id)] = entry{}
 		if id == g.base {
@@ -137,7 +137,7 @@ func (g *ledger) remove(id uint32) {
 // between yields the entries with ids from first to last, which may be removed
 // meanwhile. It looks at what there is, not at every id of a range that a peer
 // made up.
-func (g *ledger) between(first, last uint32) iter.Seq2[uint32, *entry] {
+func (g *unsettledMap) between(first, last uint32) iter.Seq2[uint32, *entry] {
 	return func(yield func(uint32, *entry) bool) {
 		for _, id := range g.oldBetween(first, last) {
 			if !yield(id, g.old[id]) {
@@ -163,7 +163,7 @@ func (g *ledger) between(first, last uint32) iter.Seq2[uint32, *entry] {
 }
 
 // oldBetween returns the ids in old from first to last, in order.
-func (g *ledger) oldBetween(first, last uint32) []uint32 {
+func (g *unsettledMap) oldBetween(first, last uint32) []uint32 {
 	if len(g.old) == 0 {
 		return nil
 	}
@@ -185,14 +185,14 @@ func (g *ledger) oldBetween(first, last uint32) []uint32 {
 }
 
 // owes reports whether the App was told an outcome of a delivery that is not settled.
-func (g *ledger) owes() bool {
+func (g *unsettledMap) owes() bool {
 	for _, e := range g.old {
-		if e.told {
+		if e.reported {
 			return true
 		}
 	}
 	for i := range g.ring {
-		if g.ring[i].told {
+		if g.ring[i].reported {
 			return true
 		}
 	}
@@ -200,7 +200,7 @@ func (g *ledger) owes() bool {
 }
 
 // forget removes the entries of a link.
-func (g *ledger) forget(l *Link) {
+func (g *unsettledMap) forget(l *Link) {
 	for id, e := range g.old {
 		if e.link == l {
 			delete(g.old, id)

@@ -4,28 +4,28 @@ package queue
 
 // lineHeap is a heap of lines, each of which knows where it is, so that it can be
 // moved.
-type lineHeap[O lineOrder] []*fairLine
+type listHeap[O heapOrder] []*keyList
 
 // lineOrder says which line goes before which, and where a line notes its position.
-type lineOrder interface {
-	before(a, b *fairLine) bool
-	slot(l *fairLine) *int
+type heapOrder interface {
+	before(a, b *keyList) bool
+	slot(l *keyList) *int
 }
 
 // byAge orders lines by their first messages.
 type byAge struct{}
 
-func (byAge) before(a, b *fairLine) bool { return a.first.before(b.first) }
-func (byAge) slot(l *fairLine) *int      { return &l.age }
+func (byAge) before(a, b *keyList) bool { return a.first.before(b.first) }
+func (byAge) slot(l *keyList) *int      { return &l.headIndex }
 
-func (h *lineHeap[O]) push(l *fairLine) {
+func (h *listHeap[O]) push(l *keyList) {
 	var by O
 	*by.slot(l) = len(*h)
 	*h = append(*h, l)
 	h.fix(l)
 }
 
-func (h *lineHeap[O]) remove(l *fairLine) {
+func (h *listHeap[O]) remove(l *keyList) {
 	var by O
 	s, i := *h, *by.slot(l)
 	last := s[len(s)-1]
@@ -37,7 +37,7 @@ func (h *lineHeap[O]) remove(l *fairLine) {
 }
 
 // fix restores the order after what decides about l has changed.
-func (h *lineHeap[O]) fix(l *fairLine) {
+func (h *listHeap[O]) fix(l *keyList) {
 	var by O
 	s, i := *h, *by.slot(l)
 	for i > 0 && by.before(l, s[(i-1)/2]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package catalog
 
 import (
 	"context"
@@ -53,18 +53,18 @@ func checkRule(r entity.Rule) error {
 // checkActions refuses rules of a subscription, which may be new, if the topic would
 // have more rules with actions than it may: each makes a copy of every message that it
 // takes. Fewer than before are fine in any case. It is called within change.
-func (b *Broker) checkActions(topic, sub *node, rules []entity.Rule) error {
+func (c *Catalog) checkActions(topic, sub *Entity, rules []entity.Rule) error {
 	next := actions(rules)
 	total := next
-	for _, n := range b.subscriptions(topic) {
+	for _, n := range c.SubscriptionsOf(topic) {
 		if n != sub {
-			total += actions(n.def.Load().Subscription.Rules)
-		} else if next <= actions(n.def.Load().Subscription.Rules) {
+			total += actions(n.Definition().Subscription.Rules)
+		} else if next <= actions(n.Definition().Subscription.Rules) {
 			return nil
 		}
 	}
 	if next > 0 && total > limits.RuleActions {
-		return fmt.Errorf("%w: %d rules with actions, topic %q can have %d", ErrQuota, total, topic.path, limits.RuleActions)
+		return fmt.Errorf("%w: %d rules with actions, topic %q can have %d", ErrQuota, total, topic.Path, limits.RuleActions)
 	}
 	return nil
 }
@@ -80,28 +80,28 @@ func actions(rules []entity.Rule) (n int) {
 }
 
 // CreateRule adds a rule to a subscription, effective for the next message.
-func (b *Broker) CreateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
+func (c *Catalog) CreateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
 	r = r.WithDefaults()
 	if err := checkRule(r); err != nil {
 		return entity.Rule{}, err
 	}
-	err := b.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+	err := c.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
 		if i >= 0 {
 			return nil, fmt.Errorf("%w: rule %q", ErrExists, r.Name)
 		}
-		r.CreatedAt = b.clock.Now().UTC()
+		r.CreatedAt = c.clock.Now().UTC()
 		return append(rules, r), nil
 	})
 	return r, err
 }
 
 // UpdateRule replaces a rule.
-func (b *Broker) UpdateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
+func (c *Catalog) UpdateRule(ctx context.Context, topic, sub string, r entity.Rule) (entity.Rule, error) {
 	r = r.WithDefaults()
 	if err := checkRule(r); err != nil {
 		return entity.Rule{}, err
 	}
-	err := b.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+	err := c.changeRules(ctx, topic, sub, r.Name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, r.Name)
 		}
@@ -113,12 +113,12 @@ func (b *Broker) UpdateRule(ctx context.Context, topic, sub string, r entity.Rul
 }
 
 // Rule returns one rule of a subscription.
-func (b *Broker) Rule(topic, sub, name string) (entity.Rule, error) {
-	n, err := b.subscription(topic, sub)
+func (c *Catalog) Rule(topic, sub, name string) (entity.Rule, error) {
+	n, err := c.subscription(topic, sub)
 	if err != nil {
 		return entity.Rule{}, err
 	}
-	rules := n.def.Load().Subscription.Rules
+	rules := n.Definition().Subscription.Rules
 	i := ruleIndex(rules, name)
 	if i < 0 {
 		return entity.Rule{}, fmt.Errorf("%w: rule %q", ErrNotFound, name)
@@ -127,19 +127,19 @@ func (b *Broker) Rule(topic, sub, name string) (entity.Rule, error) {
 }
 
 // Rules returns the rules of a subscription by name.
-func (b *Broker) Rules(topic, sub string) ([]entity.Rule, error) {
-	n, err := b.subscription(topic, sub)
+func (c *Catalog) Rules(topic, sub string) ([]entity.Rule, error) {
+	n, err := c.subscription(topic, sub)
 	if err != nil {
 		return nil, err
 	}
-	return slices.SortedFunc(slices.Values(n.def.Load().Subscription.Rules), func(a, b entity.Rule) int {
+	return slices.SortedFunc(slices.Values(n.Definition().Subscription.Rules), func(a, b entity.Rule) int {
 		return strings.Compare(entity.Key(a.Name), entity.Key(b.Name))
 	}), nil
 }
 
 // DeleteRule removes a rule from a subscription.
-func (b *Broker) DeleteRule(ctx context.Context, topic, sub, name string) error {
-	return b.changeRules(ctx, topic, sub, name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
+func (c *Catalog) DeleteRule(ctx context.Context, topic, sub, name string) error {
+	return c.changeRules(ctx, topic, sub, name, func(rules []entity.Rule, i int) ([]entity.Rule, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%w: rule %q", ErrNotFound, name)
 		}
@@ -149,13 +149,13 @@ func (b *Broker) DeleteRule(ctx context.Context, topic, sub, name string) error 
 
 // changeRules gives fn a copy of the rules and the place of the one named, and
 // makes what it returns effective. What is new among them has been checked.
-func (b *Broker) changeRules(ctx context.Context, topic, sub, name string, fn func([]entity.Rule, int) ([]entity.Rule, error)) error {
-	return b.change(ctx, func() error {
-		n, err := b.subscription(topic, sub)
+func (c *Catalog) changeRules(ctx context.Context, topic, sub, name string, fn func([]entity.Rule, int) ([]entity.Rule, error)) error {
+	return c.Change(ctx, func() error {
+		n, err := c.subscription(topic, sub)
 		if err != nil {
 			return err
 		}
-		def := *n.def.Load()
+		def := *n.Definition()
 		s := *def.Subscription
 		s.Rules, err = fn(slices.Clone(s.Rules), ruleIndex(s.Rules, name))
 		if err != nil {
@@ -164,14 +164,14 @@ func (b *Broker) changeRules(ctx context.Context, topic, sub, name string, fn fu
 		if err := checkRuleCount(s.Rules); err != nil {
 			return err
 		}
-		if err := b.checkActions(n.topic, n, s.Rules); err != nil {
+		if err := c.checkActions(n.Topic, n, s.Rules); err != nil {
 			return err
 		}
 		def.Subscription = &s
-		if err := b.redefine(n, def); err != nil {
+		if err := c.redefine(n, def); err != nil {
 			return err
 		}
-		return b.reroute(n.topic)
+		return c.reroute(n.Topic)
 	})
 }
 
@@ -201,16 +201,16 @@ type Trial struct {
 }
 
 // TryRules says which subscriptions of a topic would take a message, and why.
-func (b *Broker) TryRules(ctx context.Context, topic string, m *message.Message) ([]Trial, error) {
-	t, err := b.kind(topic, KindTopic)
+func (c *Catalog) TryRules(ctx context.Context, topic string, m *message.Message) ([]Trial, error) {
+	t, err := c.kind(topic, KindTopic)
 	if err != nil {
 		return nil, err
 	}
 	view := &filter.Envelope{Message: m, IDs: newID}
-	view.BrokerProperties.EnqueuedTime = b.clock.Now()
+	view.BrokerProperties.EnqueuedTime = c.clock.Now()
 	var trials []Trial
-	for _, n := range b.subscriptions(t) {
-		s := n.def.Load().Subscription
+	for _, n := range c.SubscriptionsOf(t) {
+		s := n.Definition().Subscription
 		for _, r := range s.Rules {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)

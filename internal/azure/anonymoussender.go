@@ -10,27 +10,27 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// maxRelayed bounds the addresses that a relay keeps open at a time.
-const maxRelayed = 64
+// maxAnonymousTargets bounds the addresses that an anonymous sender keeps open at a time.
+const maxAnonymousTargets = 64
 
-// relay is a link to the anonymous terminus: each message says itself where it
+// anonymousSender is a link to the anonymous terminus: each message says itself where it
 // goes. Plain AMQP servers answer many clients over one such link.
-type relay struct {
+type anonymousSender struct {
 	c    *Conn
 	link *endpoint.Link
 	open map[string]Sender // by path
 }
 
-func (c *Conn) attachRelay(l *endpoint.Link) error {
+func (c *Conn) attachAnonymousSender(l *endpoint.Link) error {
 	if err := c.grants.requireSome(access.Send, ""); err != nil {
 		return err
 	}
-	c.Attached(l, &relay{c: c, link: l, open: map[string]Sender{}})
+	c.Attached(l, &anonymousSender{c: c, link: l, open: map[string]Sender{}})
 	l.Accept(endpoint.Accept{Credit: SenderCredit})
 	return nil
 }
 
-func (r *relay) Transfer(in *endpoint.Incoming) {
+func (r *anonymousSender) Transfer(in *endpoint.Incoming) {
 	d, charge := in.Delivery, r.c.TakeCharge()
 	s, ms, err := r.accept(in)
 	if err != nil || s == nil {
@@ -44,14 +44,14 @@ func (r *relay) Transfer(in *endpoint.Incoming) {
 }
 
 // accept returns the messages of a delivery and the way to where they go; no way if
-// they are there already, at a temporary node.
-func (r *relay) accept(in *endpoint.Incoming) (Sender, []*message.Message, error) {
+// they are there already, at a dynamic node.
+func (r *anonymousSender) accept(in *endpoint.Incoming) (Sender, []*message.Message, error) {
 	ms, err := wire.Unpack(nil, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	to := ms[0].To()
-	if wire.IsTemporary(to) {
+	if wire.IsDynamicNode(to) {
 		return nil, nil, r.c.svc.nodes.forward(to, ms)
 	}
 	s, err := r.sender(to)
@@ -62,8 +62,8 @@ func (r *relay) accept(in *endpoint.Incoming) (Sender, []*message.Message, error
 }
 
 // sender returns the way to addr. When there are too many, all are closed and
-// opened again as they are needed: a relay with that many targets is rare.
-func (r *relay) sender(addr string) (Sender, error) {
+// opened again as they are needed: a link with that many targets is rare.
+func (r *anonymousSender) sender(addr string) (Sender, error) {
 	path := wire.PathOf(addr)
 	if path == "" {
 		return nil, endpoint.Errorf(endpoint.CondNotAllowed, "A message to the anonymous terminus needs an address in its 'to' property.")
@@ -78,7 +78,7 @@ func (r *relay) sender(addr string) (Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.open) >= maxRelayed {
+	if len(r.open) >= maxAnonymousTargets {
 		r.Detached()
 	}
 	r.open[path] = s
@@ -86,7 +86,7 @@ func (r *relay) sender(addr string) (Sender, error) {
 }
 
 // Handle answers a delivery, when the broker has made it durable.
-func (r *relay) Handle(e *Event) {
+func (r *anonymousSender) Handle(e *Event) {
 	if e.Err != nil {
 		// A sender whose entity is gone must not be used again.
 		r.Detached()
@@ -94,7 +94,7 @@ func (r *relay) Handle(e *Event) {
 	r.answer(e.In, e.Err)
 }
 
-func (r *relay) answer(d endpoint.Delivery, err error) {
+func (r *anonymousSender) answer(d endpoint.Delivery, err error) {
 	if err != nil {
 		r.link.Settle(d, frame.Rejected(r.c.WireError("", err)))
 		return
@@ -103,14 +103,14 @@ func (r *relay) answer(d endpoint.Delivery, err error) {
 }
 
 // StoresDeliveries implements Storer.
-func (r *relay) StoresDeliveries() {}
+func (r *anonymousSender) StoresDeliveries() {}
 
-func (r *relay) Credit()                       {}
-func (r *relay) Disposition(*endpoint.Outcome) {}
-func (r *relay) Check() error                  { return r.c.grants.requireSome(access.Send, "") } // each message is checked by itself
-func (r *relay) Paths() []string               { return nil }
+func (r *anonymousSender) Credit()                       {}
+func (r *anonymousSender) Disposition(*endpoint.Outcome) {}
+func (r *anonymousSender) Check() error                  { return r.c.grants.requireSome(access.Send, "") } // each message is checked by itself
+func (r *anonymousSender) Paths() []string               { return nil }
 
-func (r *relay) Detached() {
+func (r *anonymousSender) Detached() {
 	for path, s := range r.open {
 		s.Close()
 		delete(r.open, path)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package catalog
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func check(fs entity.Faults) error {
 	if len(fs) == 0 {
 		return nil
 	}
-	return invalid(fs)
+	return Invalid(fs)
 }
 
 // faultsOf returns what Validate of an entity has found.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package catalog
 
 import (
 	"encoding/json"
@@ -31,9 +31,9 @@ type Pause struct {
 	Receiving bool `json:"receiving,omitzero"`
 }
 
-// definition is everything about an entity that is not its messages. It is
+// Definition is everything about an entity that is not its messages. It is
 // immutable: a change makes a new one. The JSON is on disk.
-type definition struct {
+type Definition struct {
 	Kind         Kind                 `json:"kind"`
 	Queue        *entity.Queue        `json:"queue,omitempty"`
 	Topic        *entity.Topic        `json:"topic,omitempty"`
@@ -47,43 +47,59 @@ type definition struct {
 	PolicyRevision int64 `json:"policyRevision,omitzero"`
 	Classified     int64 `json:"classified,omitzero"`
 
-	// queue is what a subscription is as a queue, or the queue itself; of a
+	// Properties is what a subscription is as a queue, or the queue itself; of a
 	// topic, what its own holding queue is. It is derived, not stored.
-	queue entity.Queue
-	// worth is the compiled policy. It is the same as long as the policy is.
-	worth *classifier
+	Properties entity.Queue `json:"-"`
+	// Classifier is the compiled policy. It is the same as long as the policy is.
+	Classifier *Classifier `json:"-"`
 }
 
-// node is an entity as the broker knows it.
-type node struct {
-	kind  Kind
-	path  string // as its creator spelled it
-	shard *shard.Shard
-	id    shard.ID
-	topic *node // of a subscription
+// Entity is a queue, topic or subscription. Only its definition changes.
+type Entity struct {
+	Kind  Kind
+	Path  string       // as its creator spelled it
+	Shard *shard.Shard // where its messages are
+	ID    shard.ID
+	Topic *Entity // of a subscription
 
-	def      atomic.Pointer[definition]
+	def      atomic.Pointer[Definition]
 	routes   atomic.Pointer[routes] // of a topic
 	accessed atomic.Int64           // last use, in Unix milliseconds; zero is never
 }
 
-// queue names one of the queues of the entity.
-func (n *node) queue(part shard.Part) shard.QueueID { return shard.QueueID{Entity: n.id, Part: part} }
+// Definition returns the definition as it is now.
+func (n *Entity) Definition() *Definition { return n.def.Load() }
 
-func (n *node) touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
+// QueueID names one of the queues of the entity.
+func (n *Entity) QueueID(part shard.Part) shard.QueueID {
+	return shard.QueueID{Entity: n.ID, Part: part}
+}
+
+// Touch notes that the entity is in use.
+func (n *Entity) Touch(now time.Time) { n.accessed.Store(now.UnixMilli()) }
+
+// Accessed returns when the entity was last in use, zero if it never was since the
+// start.
+func (n *Entity) Accessed() time.Time {
+	at := n.accessed.Load()
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(at).UTC()
+}
 
 // derive fills in what follows from a definition, and from the one before it, if
 // there was one. The error is that of a policy that parse does not take: one from
 // outside has to keep to limits that one on disk need not.
-func (d *definition) derive(topic, before *definition, parse func([]byte) (*policy.Policy, error)) error {
+func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*policy.Policy, error)) error {
 	switch d.Kind {
 	case KindQueue:
-		d.queue = *d.Queue
+		d.Properties = *d.Queue
 	case KindSubscription:
-		d.queue = d.Subscription.AsQueue(*topic.Topic)
+		d.Properties = d.Subscription.AsQueue(*topic.Topic)
 	case KindTopic:
 		t := d.Topic
-		d.queue = entity.Queue{
+		d.Properties = entity.Queue{
 			Name:                                t.Name,
 			MaxSizeInMegabytes:                  t.MaxSizeInMegabytes,
 			MaxMessageSizeInKilobytes:           t.MaxMessageSizeInKilobytes,
@@ -98,8 +114,8 @@ func (d *definition) derive(topic, before *definition, parse func([]byte) (*poli
 }
 
 // configs returns how the machines of the entity are set.
-func (d *definition) configs() map[shard.Part]queue.Config {
-	q := d.queue
+func (d *Definition) configs() map[shard.Part]queue.Config {
+	q := d.Properties
 	lock := q.LockDuration.Std()
 	cfg := queue.Config{
 		LockFor:           lock,
@@ -110,7 +126,7 @@ func (d *definition) configs() map[shard.Part]queue.Config {
 		SendPaused:        d.Paused.Sending || !q.Status.CanSend(),
 		ReceivePaused:     d.Paused.Receiving || !q.Status.CanReceive(),
 		Sessions:          q.RequiresSession,
-		Order:             d.worth.policy.Order(),
+		Order:             d.Classifier.Policy.Order(),
 	}
 	if d.Kind == KindSubscription {
 		cfg.SendPaused = false // its topic decides what is published
@@ -129,10 +145,10 @@ func (d *definition) configs() map[shard.Part]queue.Config {
 	}
 }
 
-func (d *definition) encode() ([]byte, error) { return json.Marshal(d) }
+func (d *Definition) encode() ([]byte, error) { return json.Marshal(d) }
 
-func decodeDefinition(b []byte) (*definition, error) {
-	var d definition
+func decodeDefinition(b []byte) (*Definition, error) {
+	var d Definition
 	if err := json.Unmarshal(b, &d); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package catalog
 
 import (
 	"cmp"
@@ -11,30 +11,30 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// checkBatch refuses a batch from outside that is beyond a limit of package limits.
+// CheckBatch refuses a batch from outside that is beyond a limit of package limits.
 // What the broker itself moves is not looked at: it was let in once.
-func checkBatch(batch []*message.Message) error {
+func CheckBatch(batch []*message.Message) error {
 	if len(batch) > limits.Batch {
-		return invalid(limits.CheckCount("messages in the batch", len(batch), limits.Batch))
+		return Invalid(limits.CheckCount("messages in the batch", len(batch), limits.Batch))
 	}
 	for _, m := range batch {
 		if err := m.CheckLimits(); err != nil {
-			return invalid(err)
+			return Invalid(err)
 		}
 	}
 	return nil
 }
 
 // checkEntities refuses one more queue or topic if there are as many as there may be.
-func (b *Broker) checkEntities() error {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if len(b.nodes) < limits.Entities {
+func (c *Catalog) checkEntities() error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if len(c.nodes) < limits.Entities {
 		return nil
 	}
 	n := 0
-	for _, node := range b.nodes {
-		if node.topic == nil {
+	for _, e := range c.nodes {
+		if e.Topic == nil {
 			n++
 		}
 	}
@@ -44,9 +44,9 @@ func (b *Broker) checkEntities() error {
 	return nil
 }
 
-// checkName refuses a name that is too long.
-func checkName(what, name string) error {
-	return invalid(limits.CheckText(what, name, limits.Name))
+// CheckName refuses a name that is too long.
+func CheckName(what, name string) error {
+	return Invalid(limits.CheckText(what, name, limits.Name))
 }
 
 // checkNames refuses an arrival with names that are too long: those of the message,
@@ -55,7 +55,7 @@ func checkNames(a *queue.Arrival) error {
 	if len(a.Session) <= limits.Name && len(a.Key) <= limits.Name && len(a.MessageID) <= limits.Name {
 		return nil
 	}
-	return cmp.Or(checkName("session id", a.Session), checkName("fair key", a.Key), checkName("message id", a.MessageID))
+	return cmp.Or(CheckName("session id", a.Session), CheckName("fair key", a.Key), CheckName("message id", a.MessageID))
 }
 
 // checkOutcome refuses a settlement that would write too much into messages: into
@@ -67,7 +67,7 @@ func checkOutcome(tokens int, o *Outcome) error {
 	if err == nil {
 		err = limits.CheckBytes("what one settlement writes into its messages", tokens*size, limits.SettledBytes)
 	}
-	return invalid(err)
+	return Invalid(err)
 }
 
 // longestReason is about how many bytes of a reason, or of a description, are kept.
@@ -99,13 +99,13 @@ func (f *fanOut) check(copies int) error {
 	case f.source == 1:
 		return nil
 	case f.over:
-		return invalid(fmt.Errorf("%w; send smaller batches", &limits.Error{
+		return Invalid(fmt.Errorf("%w; send smaller batches", &limits.Error{
 			What: "bodies that rule actions make of the batch", Got: f.added, Most: f.most, Unit: limits.Bytes}))
 	case f.steps > limits.BatchSteps:
-		return invalid(fmt.Errorf("%w; send smaller batches",
+		return Invalid(fmt.Errorf("%w; send smaller batches",
 			limits.CheckCount("steps that the rules of the topic take for the batch", f.steps, limits.BatchSteps)))
 	case copies > limits.Copies:
-		return invalid(fmt.Errorf("%w; send smaller batches",
+		return Invalid(fmt.Errorf("%w; send smaller batches",
 			limits.CheckCount("copies for the subscriptions that take the batch", copies, limits.Copies)))
 	}
 	return nil

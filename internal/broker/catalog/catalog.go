@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/triagemq/triagemq/internal/clock"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/policy"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Catalog knows every entity of a namespace.
+type Catalog struct {
+	shards   []*shard.Shard
+	store    Store
+	clock    *clock.Clock
+	log      *slog.Logger
+	observer Observer
+	changed  atomic.Pointer[func(name string)]
+	sends    sync.Pool // of *sendRequest
+
+	// longKeys has keys of entities refused that are too short; set before the catalog
+	// is used.
+	longKeys bool
+
+	// admin holds one token: whoever has it may change entities. It is a
+	// channel and not a mutex because it is held while the disk is waited for.
+	admin chan struct{}
+
+	mu    sync.RWMutex
+	nodes map[string]*Entity // guarded by mu; by entity.Key of the path
+}
+
+// Observer is told of entities that have changed, after the fact and one at a time.
+type Observer interface {
+	// Changed tells of an entity that is new or has another definition.
+	Changed(n *Entity)
+	// Removed tells of one that is gone.
+	Removed(n *Entity)
+}
+
+// Open returns the catalog of what the shards hold.
+func Open(shards []*shard.Shard, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
+	c := &Catalog{
+		shards: shards, store: shardStore{}, clock: clock, log: log, observer: o,
+		admin: make(chan struct{}, 1), nodes: make(map[string]*Entity),
+	}
+	c.admin <- struct{}{}
+	for _, s := range shards {
+		if err := c.recoverShard(s); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range c.Entities() {
+		if n.Kind == KindTopic {
+			if err := c.reroute(n); err != nil {
+				return nil, fmt.Errorf("recover %q: %w", n.Path, err)
+			}
+		}
+	}
+	return c, nil
+}
+
+// recoverShard takes over the definitions of one shard. Topics come before their
+// subscriptions, whose properties follow from them in part.
+func (c *Catalog) recoverShard(s *shard.Shard) error {
+	type found struct {
+		shard.Definition
+		def *Definition
+	}
+	var all []found
+	for _, sd := range c.store.Load(s) {
+		def, err := decodeDefinition(sd.Meta)
+		if err != nil {
+			return fmt.Errorf("recover %q: %w", sd.Name, err)
+		}
+		all = append(all, found{sd, def})
+	}
+	slices.SortStableFunc(all, func(x, y found) int {
+		return cmp.Compare(order(x.def.Kind), order(y.def.Kind))
+	})
+	for _, f := range all {
+		n := &Entity{Kind: f.def.Kind, Path: f.Name, Shard: s, ID: f.ID}
+		var topic *Definition
+		if n.Kind == KindSubscription {
+			p, err := entity.ParsePath(f.Name)
+			if err != nil {
+				return fmt.Errorf("recover %q: %w", f.Name, err)
+			}
+			n.Topic = c.nodes[entity.Key(p.Entity)]
+			if n.Topic == nil {
+				return fmt.Errorf("recover %q: %w: its topic", f.Name, ErrNotFound)
+			}
+			topic = n.Topic.Definition()
+		}
+		if err := f.def.derive(topic, nil, policy.ParseStored); err != nil {
+			return fmt.Errorf("recover %q: its policy: %w", f.Name, err)
+		}
+		n.def.Store(f.def)
+		c.nodes[entity.Key(n.Path)] = n
+	}
+	return nil
+}
+
+func order(k Kind) int { return slices.Index([]Kind{KindQueue, KindTopic, KindSubscription}, k) }
+
+// shardFor returns the shard for an entity: that of its queue's or topic's name.
+func (c *Catalog) shardFor(name string) *shard.Shard {
+	h := fnv.New32a()
+	h.Write([]byte(entity.Key(name)))
+	return c.shards[h.Sum32()%uint32(len(c.shards))]
+}
+
+// Address is where a name leads.
+type Address struct {
+	Path     string // of the entity, as its creator spelled it
+	Kind     Kind
+	SubQueue entity.SubQueue
+	// ID tells the entity from others that have its name before or after it.
+	ID uint64
+}
+
+// Resolve finds the entity that an address names.
+func (c *Catalog) Resolve(addr string) (Address, error) {
+	n, sub, err := c.Find(addr)
+	if err != nil {
+		return Address{}, err
+	}
+	return Address{Path: n.Path, Kind: n.Kind, SubQueue: sub, ID: uint64(n.ID)}, nil
+}
+
+// Authorization returns the access rules of a queue or topic, and its ID as in
+// Address.
+func (c *Catalog) Authorization(name string) (id uint64, rules entity.AuthorizationRules, ok bool) {
+	n := c.Entity(name)
+	if n == nil {
+		return 0, nil, false
+	}
+	return uint64(n.ID), n.Definition().authorization(), true
+}
+
+// authorization returns the access rules; a subscription has those of its topic.
+func (d *Definition) authorization() entity.AuthorizationRules {
+	switch d.Kind {
+	case KindQueue:
+		return d.Queue.AuthorizationRules
+	case KindTopic:
+		return d.Topic.AuthorizationRules
+	}
+	return nil
+}
+
+func sameAuthorization(a, b entity.AuthorizationRules) bool {
+	return slices.EqualFunc(a, b, func(x, y entity.AuthorizationRule) bool {
+		return x.KeyName == y.KeyName && slices.Equal(x.Rights, y.Rights) &&
+			x.PrimaryKey == y.PrimaryKey && x.SecondaryKey == y.SecondaryKey
+	})
+}
+
+// OnChange has fn called when the access rules of an entity were changed, or it was
+// deleted, with the name of the queue or topic, or of the topic of a subscription, as
+// [entity.Key] writes it. It is called one at a time, after the fact, and must return
+// soon. There is one fn, set before the broker runs.
+func (c *Catalog) OnChange(fn func(name string)) { c.changed.Store(&fn) }
+
+func (c *Catalog) tellChanged(n *Entity) {
+	if fn := c.changed.Load(); fn != nil {
+		(*fn)(entity.Owner(n.Path))
+	}
+}
+
+// Find returns the entity that an address names, and which of its queues. The
+// $management of an entity is not the entity: it takes requests, and no messages.
+func (c *Catalog) Find(addr string) (*Entity, entity.SubQueue, error) {
+	p, err := entity.ParsePath(addr)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %q: %w", ErrNotFound, addr, err)
+	}
+	if p.Management {
+		return nil, 0, fmt.Errorf("%w: %q takes requests and no messages", ErrNotAllowed, addr)
+	}
+	n := c.Entity(p.Queue())
+	if n == nil {
+		return nil, 0, fmt.Errorf("%w: %q", ErrNotFound, addr)
+	}
+	return n, p.SubQueue, nil
+}
+
+// Entity returns the entity of that path, nil if there is none.
+func (c *Catalog) Entity(path string) *Entity {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.nodes[entity.Key(path)]
+}
+
+// Readable returns the entity and part of an address that can be received from, and
+// counts as use. Of a topic that is its dead letters.
+func (c *Catalog) Readable(addr string) (*Entity, shard.Part, error) {
+	n, sub, err := c.Find(addr)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n.Kind == KindTopic && sub == entity.MainQueue {
+		return nil, 0, fmt.Errorf("%w: %q is a topic; receive from its subscriptions", ErrNotAllowed, n.Path)
+	}
+	n.Touch(c.clock.Now())
+	return n, shard.Part(sub), nil
+}
+
+// Entities returns all entities by path.
+func (c *Catalog) Entities() []*Entity {
+	c.mu.RLock()
+	ns := make([]*Entity, 0, len(c.nodes))
+	for _, n := range c.nodes {
+		ns = append(ns, n)
+	}
+	c.mu.RUnlock()
+	slices.SortFunc(ns, func(x, y *Entity) int {
+		return strings.Compare(entity.Key(x.Path), entity.Key(y.Path))
+	})
+	return ns
+}
+
+// Change runs fn while no other change of entities is under way.
+func (c *Catalog) Change(ctx context.Context, fn func() error) error {
+	select {
+	case <-c.admin:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { c.admin <- struct{}{} }()
+	if err := Guarded(ctx); err != nil {
+		return err
+	}
+	return fn()
+}
+
+// guardKey is the context key of what Guard was given.
+type guardKey struct{}
+
+// Guard returns a context for changes of entities that are made only if check returns
+// nil. It is called when the turn of a change has come, in the goroutine of the caller,
+// and no entity changes before the change is made: what check finds out about rights
+// holds for it. A Redrive asks before each of its steps.
+func Guard(ctx context.Context, check func() error) context.Context {
+	return context.WithValue(ctx, guardKey{}, check)
+}
+
+// Guarded asks the check in a context, if there is one.
+func Guarded(ctx context.Context) error {
+	if check, ok := ctx.Value(guardKey{}).(func() error); ok {
+		return check()
+	}
+	return nil
+}
+
+// create defines an entity in its shard and makes it known. It is called within
+// change.
+func (c *Catalog) create(n *Entity, def *Definition) error {
+	if c.Entity(n.Path) != nil {
+		return fmt.Errorf("%w: %q", ErrExists, n.Path)
+	}
+	var topic *Definition
+	if n.Topic != nil {
+		topic = n.Topic.Definition()
+	} else if err := c.checkEntities(); err != nil {
+		return err
+	}
+	def.Created = c.clock.Now().UTC()
+	def.Updated = def.Created
+	if err := def.derive(topic, nil, policy.Parse); err != nil {
+		return Invalid(err)
+	}
+	def.Classified = def.PolicyRevision // there is nothing to classify yet
+	meta, err := def.encode()
+	if err != nil {
+		return err
+	}
+	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
+		return Invalid(err)
+	}
+	if n.ID, err = c.store.Create(n, Stored{Meta: meta, Sessions: def.Properties.RequiresSession, Configs: def.configs()}); err != nil {
+		return fmt.Errorf("create %q: %w", n.Path, Translate(err))
+	}
+	n.def.Store(def)
+	c.mu.Lock()
+	c.nodes[entity.Key(n.Path)] = n
+	c.mu.Unlock()
+	c.observer.Changed(n)
+	return nil
+}
+
+// redefine makes a changed definition durable and then effective. It is called
+// within change.
+func (c *Catalog) redefine(n *Entity, def Definition) error {
+	var topic *Definition
+	if n.Topic != nil {
+		topic = n.Topic.Definition()
+	}
+	before := n.Definition()
+	def.Updated = c.clock.Now().UTC()
+	if err := def.derive(topic, before, policy.Parse); err != nil {
+		return Invalid(err)
+	}
+	meta, err := def.encode()
+	if err != nil {
+		return err
+	}
+	if err := limits.CheckBytes("definition", len(meta), limits.Definition); err != nil {
+		if was, _ := before.encode(); len(meta) > len(was) { // else it was so before, and gets better
+			return Invalid(err)
+		}
+	}
+	if err := c.store.Update(n, Stored{Meta: meta, Configs: def.configs()}); err != nil {
+		return fmt.Errorf("update %q: %w", n.Path, Translate(err))
+	}
+	n.def.Store(&def)
+	c.observer.Changed(n)
+	if !sameAuthorization(def.authorization(), before.authorization()) {
+		c.tellChanged(n)
+	}
+	return nil
+}
+
+// remove drops entities that live in one shard. It is called within change.
+func (c *Catalog) remove(ns ...*Entity) error {
+	if err := c.store.Delete(ns...); err != nil {
+		return fmt.Errorf("delete %q: %w", ns[0].Path, err)
+	}
+	c.forget(ns)
+	return nil
+}
+
+// forget takes entities that were dropped out of the catalog.
+func (c *Catalog) forget(ns []*Entity) {
+	c.mu.Lock()
+	for _, n := range ns {
+		delete(c.nodes, entity.Key(n.Path))
+	}
+	c.mu.Unlock()
+	for _, n := range ns {
+		c.observer.Removed(n)
+	}
+	c.tellChanged(ns[0]) // the others are its subscriptions
+}
+
+// Invalid says that a definition cannot be accepted, and every reason.
+func Invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ErrInvalid) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, err)
+}
+
+// ByID returns an entity by its number, nil if it is gone.
+func (c *Catalog) ByID(s *shard.Shard, id shard.ID) *Entity {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, n := range c.nodes {
+		if n.Shard == s && n.ID == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// Writable returns the entity of an address that can be sent to.
+func (c *Catalog) Writable(addr string) (*Entity, error) {
+	n, sub, err := c.Find(addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case sub != entity.MainQueue:
+		return nil, fmt.Errorf("%w: nothing can be sent to the dead letters of %q", ErrNotAllowed, n.Path)
+	case n.Kind == KindSubscription:
+		return nil, fmt.Errorf("%w: %q is a subscription; send to its topic", ErrNotAllowed, n.Path)
+	}
+	return n, nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Outlived reports whether an entity was last used, if it was since a time, longer
+// ago than it allows.
+func (n *Entity) Outlived(since, now time.Time) bool {
+	limit := n.Definition().Properties.AutoDeleteOnIdle
+	return limit < entity.Forever && now.Sub(n.used(since)) >= limit.Std()
+}
+
+// used returns when an entity was last used or changed, if that was after since.
+func (n *Entity) used(since time.Time) time.Time {
+	for _, t := range []time.Time{time.UnixMilli(n.accessed.Load()), n.Definition().Updated} {
+		if t.After(since) {
+			since = t
+		}
+	}
+	return since
+}
+
+// DeleteIdle deletes an entity that has outlived its use, unless it turns out to be in
+// use after all, which is shard.ErrInUse. That is decided where its messages are, in the
+// same step: a send that comes before the deletion has counted as use, one that comes
+// after is told that there is no such entity.
+func (c *Catalog) DeleteIdle(ctx context.Context, n *Entity, since time.Time) error {
+	return c.Change(ctx, func() error {
+		if c.Entity(n.Path) != n {
+			return shard.ErrInUse // somebody was faster
+		}
+		var subs []*Entity
+		if n.Kind == KindTopic {
+			subs = c.SubscriptionsOf(n)
+		}
+		err := c.removeIdle(n, subs, since)
+		if err == nil && n.Kind == KindSubscription {
+			err = c.reroute(n.Topic)
+		}
+		return err
+	})
+}
+
+// removeIdle drops an entity and its subscriptions, unless one of them is in use,
+// which is shard.ErrInUse: then it is looked at again when it may have outlived that.
+func (c *Catalog) removeIdle(n *Entity, subs []*Entity, since time.Time) error {
+	accessed, ns := n.accessed.Load(), append([]*Entity{n}, subs...)
+	o := shard.DropIdle{LastUse: since, Limit: n.Definition().Properties.AutoDeleteOnIdle.Std()}
+	for _, at := range ns {
+		o.LastUse = at.used(o.LastUse)
+		o.Entities = append(o.Entities, shard.IdleEntity{ID: at.ID, Topic: at.Kind == KindTopic, Arrivals: at.Kind == KindQueue})
+	}
+	last, err := shard.Finish(n.Shard, o)
+	if err != nil {
+		if last.After(n.used(since)) {
+			n.accessed.CompareAndSwap(accessed, last.UnixMilli()) // unless it is used at this moment
+		}
+		return fmt.Errorf("delete %q: %w", n.Path, err)
+	}
+	c.forget(ns)
+	return nil
+}
+
+// InSessions reports whether every message of the part belongs to a session.
+func (n *Entity) InSessions(part shard.Part) bool {
+	return part == shard.Main && n.Definition().Properties.RequiresSession
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/ordering"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// sendRequest is a batch on its way into a shard. There is one for every message, so they
+// are used again: a request belongs to the shard from when it was sent until the shard
+// calls Done, which is the last it does with it.
+type sendRequest struct {
+	shard.Send
+	c    *Catalog
+	done func([]queue.SeqNo, error)
+	out  fanOut
+
+	// Room for what a single message needs.
+	body [1]*message.Message
+	copy [1]shard.Copy
+}
+
+// newSend returns a request for a batch, which stays the caller's.
+func (c *Catalog) newSend(batch []*message.Message, done func([]queue.SeqNo, error)) *sendRequest {
+	p, ok := c.sends.Get().(*sendRequest)
+	if !ok {
+		p = &sendRequest{c: c}
+		p.Done = p.answer
+	}
+	p.done = done
+	p.Bodies = append(p.body[:0], batch...)
+	p.Copies = p.copy[:0]
+	if len(batch) > 1 {
+		p.Copies = make([]shard.Copy, 0, len(batch))
+	}
+	return p
+}
+
+// answer tells the sender what became of its batch.
+func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
+	p.done(seqs, Translate(err))
+	p.Send = shard.Send{Done: p.Done}
+	p.done, p.body, p.copy = nil, [1]*message.Message{}, [1]shard.Copy{}
+	p.c.sends.Put(p)
+}
+
+// largestMessage is what fits into a block of the journal, with room to spare for
+// what the broker writes into a dead letter.
+const largestMessage = 60 << 20
+
+// MaxMessage is the size in bytes of the largest message that the entity takes.
+func (d *Definition) MaxMessage() int64 {
+	return min(d.Properties.MaxMessageSizeInKilobytes<<10, largestMessage)
+}
+
+// SendOptions say where the messages of a batch come from.
+type SendOptions struct {
+	// Settle, if not zero, is the message of the same shard that the batch
+	// replaces.
+	Settle shard.Locked
+	// Hops is how often the messages were forwarded before.
+	Hops uint8
+	// Origin is the number that a forwarded message was first given; zero is none.
+	Origin queue.SeqNo
+	// Held says that a topic need not hold the messages: their time has come,
+	// and they are no duplicates.
+	Held bool
+}
+
+// Send stores a batch in a queue, or publishes it to a topic. It never blocks; done is
+// called once, when the batch is durable or refused.
+func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done func([]queue.SeqNo, error)) {
+	def := n.Definition()
+	now := c.clock.Now()
+	n.Touch(now)
+	err := def.sendable()
+	if own := o.Settle != (shard.Locked{}) && o.Settle.ID == n.ID; err == nil && !own {
+		err = def.fits(batch) // what a topic has held fitted when it came
+	}
+	if err != nil {
+		done(nil, err)
+		return
+	}
+	p := c.newSend(batch, done)
+	p.Settle = o.Settle
+	p.out = fanOut{source: len(batch), most: max(limits.CopyBytes, def.MaxMessage()+limits.Properties)}
+	for i, m := range batch {
+		if n.Kind == KindTopic && (o.Held || !def.keeps(m, now)) {
+			session, _ := m.SessionID()
+			if err := CheckName("session id", session); err != nil {
+				p.answer(nil, err)
+				return
+			}
+			c.route(n, p, i, now, &o)
+			if err := p.out.check(len(p.Copies)); err != nil {
+				p.answer(nil, err)
+				return
+			}
+			continue
+		}
+		a := def.Arrival(m, o.Hops)
+		if err := checkNames(&a); err != nil {
+			p.answer(nil, err)
+			return
+		}
+		a.Origin = o.Origin
+		p.Copies = append(p.Copies, shard.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true})
+	}
+	if err := n.Shard.Send(&p.Send); err != nil {
+		p.answer(nil, err)
+	}
+}
+
+// sendable reports whether the entity takes messages at present.
+func (d *Definition) sendable() error {
+	if d.Paused.Sending || !d.Properties.Status.CanSend() {
+		return fmt.Errorf("%w: %q takes no messages", ErrDisabled, d.Properties.Name)
+	}
+	return nil
+}
+
+// fits reports whether no message of the batch is too large for the entity.
+func (d *Definition) fits(batch []*message.Message) error {
+	limit := d.MaxMessage()
+	for _, m := range batch {
+		if int64(m.Size()) > limit {
+			return fmt.Errorf("%w: %d bytes, %q takes up to %d", ErrTooLarge, m.Size(), d.Properties.Name, limit)
+		}
+	}
+	return nil
+}
+
+// keeps reports whether a topic has to hold a message before it is routed: one
+// that is scheduled, or may be a duplicate.
+func (d *Definition) keeps(m *message.Message, now time.Time) bool {
+	if d.Properties.RequiresDuplicateDetection {
+		return true
+	}
+	at, ok := m.ScheduledEnqueueTime()
+	return ok && at.After(now)
+}
+
+// Arrival reads from a message what its queue needs to know.
+func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
+	v := d.Classifier.Classify(m)
+	if hops == 0 && d.Classifier.Policy.UnknownPriority(m, v) {
+		d.Classifier.Unknown.Add(1)
+	}
+	a := queue.Arrival{
+		Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key,
+		TTL: Lifetime(m), Hops: hops,
+	}
+	a.Session, a.InSession = m.SessionID()
+	if lent, ok := m.Inherited(); ok && d.Classifier.Policy.LevelOrder != ordering.Lifo { // there age is no merit
+		a.Since = lent.Since
+	}
+	if d.Properties.RequiresDuplicateDetection {
+		a.MessageID = m.MessageIDString()
+	}
+	if at, ok := m.ScheduledEnqueueTime(); ok {
+		a.NotBefore = at
+	}
+	return a
+}
+
+// Lifetime is how long a message asks to live; zero is as long as its queue lets
+// it. Lifetimes beyond what the header can hold come as two times.
+func Lifetime(m *message.Message) time.Duration {
+	if from := m.CreationTime(); !from.IsZero() {
+		if to := m.AbsoluteExpiry(); to.After(from) {
+			return to.Sub(from)
+		}
+	}
+	if h := m.Header(); h.TTLSet {
+		return h.TTL
+	}
+	return 0
+}
+
+// Edited returns a changed copy of a message.
+func Edited(m *message.Message, e message.Edit) *message.Message {
+	out, err := message.ParseStored(m.Edit(e))
+	if err != nil {
+		// An edit of a message that parsed parses: see FuzzEdit of package message.
+		panic(fmt.Sprintf("catalog: edited message: %v", err))
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Verdict is what a consumer decides about a message.
+type Verdict = shard.Verdict
+
+// The verdicts.
+const (
+	Complete   = shard.Complete
+	Abandon    = shard.Abandon // failed: counts toward the dead letters
+	Release    = shard.Release // not started: does not count
+	Defer      = shard.Defer
+	DeadLetter = shard.Reject
+)
+
+// Outcome settles a message.
+type Outcome struct {
+	Verdict     Verdict
+	Reason      string // of a dead letter
+	Description string // of a dead letter
+	// Properties are merged into the application properties of a message that
+	// is abandoned, deferred or dead-lettered.
+	Properties []message.Change
+}
+
+// Settle decides about messages of one of the queues. It never blocks and does not keep
+// tokens; done gets nil if every token was good, else an error or nil for each. Without a
+// done nobody waits for it, and it may take a moment longer.
+func (n *Entity) Settle(part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
+	refuse := func(err error) {
+		if done == nil {
+			return // nobody waits: the locks run out
+		}
+		errs := make([]error, len(tokens))
+		for i := range errs {
+			errs[i] = err
+		}
+		done(errs)
+	}
+	if o.Properties != nil || o.Reason != "" || o.Description != "" {
+		if err := checkOutcome(len(tokens), &o); err != nil {
+			refuse(err)
+			return
+		}
+	}
+	x := new(struct {
+		shard.Settle
+		one [1]queue.Token // room for a single token
+	})
+	op := &x.Settle
+	*op = shard.Settle{
+		ID: n.ID, Part: part, Tokens: append(x.one[:0], tokens...), Verdict: o.Verdict,
+		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
+	}
+	if done != nil {
+		op.Done = func(errs []error) {
+			for i, err := range errs {
+				errs[i] = Translate(err)
+			}
+			done(errs)
+		}
+	}
+	if err := n.Shard.Settle(op); err != nil {
+		refuse(err)
+	}
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/limits"
+)
+
+// AlertsTopic is the topic on which the broker tells of objectives whose state
+// has changed. It comes into being with its first subscription.
+const AlertsTopic = "$alerts"
+
+// CreateTopic makes a topic and returns it with its defaults filled in.
+func (c *Catalog) CreateTopic(ctx context.Context, t entity.Topic) (entity.Topic, error) {
+	t = t.WithDefaults()
+	if err := t.Validate(); err != nil {
+		return entity.Topic{}, Invalid(err)
+	}
+	err := c.Change(ctx, func() error {
+		if err := c.checkKeys(t, nil); err != nil {
+			return err
+		}
+		return c.createTopic(t)
+	})
+	return t, err
+}
+
+// createTopic makes a topic whose name is not looked at. It is called within
+// change.
+func (c *Catalog) createTopic(t entity.Topic) error {
+	n := &Entity{Kind: KindTopic, Path: t.Name, Shard: c.shardFor(t.Name)}
+	n.routes.Store(&routes{set: compiledNothing})
+	return c.create(n, &Definition{Kind: KindTopic, Topic: &t})
+}
+
+// UpdateTopic changes a topic; what may not change is an entity.UpdateError.
+func (c *Catalog) UpdateTopic(ctx context.Context, t entity.Topic) (entity.Topic, error) {
+	t = t.WithDefaults()
+	if err := t.Validate(); err != nil {
+		return entity.Topic{}, Invalid(err)
+	}
+	err := c.Change(ctx, func() error {
+		n, err := c.kind(t.Name, KindTopic)
+		if err != nil {
+			return err
+		}
+		def := *n.Definition()
+		if err := def.Topic.CheckUpdate(t); err != nil {
+			return Invalid(err)
+		}
+		if err := c.checkKeys(t, def.Topic.AuthorizationRules); err != nil {
+			return err
+		}
+		t.Name = def.Topic.Name
+		def.Topic = &t
+		if err := c.redefine(n, def); err != nil {
+			return err
+		}
+		for _, sub := range c.SubscriptionsOf(n) { // some of their limits are the topic's
+			if err := c.redefine(sub, *sub.Definition()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return t, err
+}
+
+// Topic returns the definition of a topic.
+func (c *Catalog) Topic(name string) (entity.Topic, error) {
+	n, err := c.kind(name, KindTopic)
+	if err != nil {
+		return entity.Topic{}, err
+	}
+	return *n.Definition().Topic, nil
+}
+
+// Topics returns the definitions of all topics, by name.
+func (c *Catalog) Topics() []entity.Topic {
+	var ts []entity.Topic
+	for _, n := range c.Entities() {
+		if n.Kind == KindTopic {
+			ts = append(ts, *n.Definition().Topic)
+		}
+	}
+	return ts
+}
+
+// DeleteTopic removes a topic with its subscriptions and all their messages.
+func (c *Catalog) DeleteTopic(ctx context.Context, name string) error {
+	return c.Change(ctx, func() error {
+		n, err := c.kind(name, KindTopic)
+		if err != nil {
+			return err
+		}
+		return c.remove(append([]*Entity{n}, c.SubscriptionsOf(n)...)...)
+	})
+}
+
+// SubscriptionsOf returns the subscriptions of a topic, by name.
+func (c *Catalog) SubscriptionsOf(topic *Entity) []*Entity {
+	subs := c.Entities()
+	return slices.DeleteFunc(subs, func(n *Entity) bool { return n.Topic != topic })
+}
+
+// CreateSubscription makes a subscription with its rules: those of s, or one
+// that takes everything.
+func (c *Catalog) CreateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
+	s = s.WithDefaults()
+	if err := checkSubscription(s); err != nil {
+		return entity.Subscription{}, err
+	}
+	s.Policy = compact(s.Policy)
+	s.Rules, s.DefaultRule = slices.Clone(s.InitialRules()), nil
+	date(s.Rules, nil)
+	if err := checkRules(s.Rules); err != nil {
+		return entity.Subscription{}, err
+	}
+	err := c.Change(ctx, func() error {
+		if err := c.ensureSystemTopic(topic); err != nil {
+			return err
+		}
+		t, err := c.kind(topic, KindTopic)
+		if err != nil {
+			return err
+		}
+		if err := c.checkForwards(t.Path, "", s.ForwardTo); err != nil {
+			return err
+		}
+		if err := c.checkTarget("", s.ForwardDeadLetteredMessagesTo); err != nil {
+			return err
+		}
+		if len(c.SubscriptionsOf(t)) >= limits.Subscriptions {
+			return fmt.Errorf("%w: topic %q has %d subscriptions, which is the most it can have", ErrQuota, t.Path, limits.Subscriptions)
+		}
+		if err := c.checkActions(t, nil, s.Rules); err != nil {
+			return err
+		}
+		n := &Entity{
+			Kind: KindSubscription, Path: entity.SubscriptionPath(t.Path, s.Name),
+			Shard: t.Shard, Topic: t,
+		}
+		if err := c.create(n, &Definition{Kind: KindSubscription, Subscription: &s}); err != nil {
+			return err
+		}
+		return c.reroute(t)
+	})
+	return s, err
+}
+
+// UpdateSubscription changes a subscription; without Rules they stay as they are,
+// and so does its policy without one.
+func (c *Catalog) UpdateSubscription(ctx context.Context, topic string, s entity.Subscription) (entity.Subscription, error) {
+	s = s.WithDefaults()
+	if err := checkSubscription(s); err != nil {
+		return entity.Subscription{}, err
+	}
+	if err := checkRules(s.Rules); err != nil {
+		return entity.Subscription{}, err
+	}
+	err := c.Change(ctx, func() error {
+		n, err := c.subscription(topic, s.Name)
+		if err != nil {
+			return err
+		}
+		def := *n.Definition()
+		if err := def.Subscription.CheckUpdate(s); err != nil {
+			return Invalid(err)
+		}
+		if err := c.checkForwards(n.Topic.Path, def.Subscription.ForwardTo, s.ForwardTo); err != nil {
+			return err
+		}
+		if err := c.checkTarget(def.Subscription.ForwardDeadLetteredMessagesTo, s.ForwardDeadLetteredMessagesTo); err != nil {
+			return err
+		}
+		s.Name = def.Subscription.Name
+		if s.Rules == nil {
+			s.Rules = def.Subscription.Rules
+		}
+		if err := c.checkActions(n.Topic, n, s.Rules); err != nil {
+			return err
+		}
+		s.Rules = slices.Clone(s.Rules)
+		date(s.Rules, def.Subscription.Rules)
+		s.DefaultRule = nil
+		s.Policy = replaced(def.Subscription.Policy, s.Policy)
+		def.Subscription = &s
+		if err := c.redefine(n, def); err != nil {
+			return err
+		}
+		return c.reroute(n.Topic)
+	})
+	return s, err
+}
+
+// Subscription returns the definition of a subscription, with its rules.
+func (c *Catalog) Subscription(topic, name string) (entity.Subscription, error) {
+	n, err := c.subscription(topic, name)
+	if err != nil {
+		return entity.Subscription{}, err
+	}
+	return *n.Definition().Subscription, nil
+}
+
+// Subscriptions returns the definitions of a topic's subscriptions, by name.
+func (c *Catalog) Subscriptions(topic string) ([]entity.Subscription, error) {
+	t, err := c.kind(topic, KindTopic)
+	if err != nil {
+		return nil, err
+	}
+	var ss []entity.Subscription
+	for _, n := range c.SubscriptionsOf(t) {
+		ss = append(ss, *n.Definition().Subscription)
+	}
+	return ss, nil
+}
+
+// DeleteSubscription removes a subscription with all its messages.
+func (c *Catalog) DeleteSubscription(ctx context.Context, topic, name string) error {
+	return c.Change(ctx, func() error {
+		n, err := c.subscription(topic, name)
+		if err != nil {
+			return err
+		}
+		// Until the rules are compiled anew, publishers still choose the
+		// subscription; the shard leaves their copies out.
+		if err := c.remove(n); err != nil {
+			return err
+		}
+		return c.reroute(n.Topic)
+	})
+}
+
+func (c *Catalog) subscription(topic, name string) (*Entity, error) {
+	if _, err := c.kind(topic, KindTopic); err != nil {
+		return nil, err
+	}
+	return c.kind(entity.SubscriptionPath(topic, name), KindSubscription)
+}
+
+// ensureSystemTopic makes the topics of the broker itself when they are first needed. It
+// is called within change.
+func (c *Catalog) ensureSystemTopic(topic string) error {
+	if entity.Key(topic) != AlertsTopic || c.Entity(topic) != nil {
+		return nil
+	}
+	return c.createTopic(entity.Topic{Name: AlertsTopic}.WithDefaults())
+}
