@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // batchFormat is the message format of a Service Bus batch: a message whose data
@@ -22,7 +24,7 @@ const (
 // batchLimit is the largest batch the peer takes. Brokers that take very large
 // single messages say separately how large a batch may be.
 func batchLimit(s *amqp.Sender) uint64 {
-	if n, ok := integer(s.Properties()["com.microsoft:max-message-batch-size"]); ok && n > 0 {
+	if n, ok := integer(s.Properties()[names.MaxBatchSize]); ok && n > 0 {
 		return uint64(n)
 	}
 	if n := s.MaxMessageSize(); n > 0 && n < defaultLimit {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // connection is one AMQP connection with what belongs to it: the tokens that
@@ -93,7 +95,7 @@ func (c *connection) forget(path string) {
 }
 
 func (c *connection) putToken(ctx context.Context, path string) (*grant, error) {
-	node, err := c.cbs.get(ctx, (*rpc).usable, func() (*rpc, error) { return openRPC(ctx, c, "$cbs") })
+	node, err := c.cbs.get(ctx, (*rpc).usable, func() (*rpc, error) { return openRPC(ctx, c, names.CBS) })
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +108,10 @@ func (c *connection) putToken(ctx context.Context, path string) (*grant, error) 
 	_, err = node.call(ctx, &amqp.Message{
 		Value: token,
 		ApplicationProperties: map[string]any{
-			"operation":  "put-token",
-			"type":       "servicebus.windows.net:sastoken",
-			"name":       audience,
-			"expiration": until,
+			names.Operation: names.PutToken,
+			"type":          names.TokenSAS,
+			"name":          audience,
+			"expiration":    until,
 		},
 	})
 	if err != nil {
@@ -169,7 +171,7 @@ func (c *connection) management(ctx context.Context, entity string) (*rpc, error
 	}
 	c.mu.Unlock()
 	return s.get(ctx, (*rpc).usable, func() (*rpc, error) {
-		address := entity + "/$management"
+		address := entity + names.ManagementSuffix
 		for _, path := range []string{entity, address} {
 			if err := c.authorize(ctx, path); err != nil {
 				return nil, err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // decode reads a message that came over a link or out of a management reply.
@@ -30,8 +32,8 @@ func decode(in *amqp.Message) *Received {
 		}
 	}
 	m.decodeAnnotations(in)
-	m.DeadLetterReason, _ = in.ApplicationProperties["DeadLetterReason"].(string)
-	m.DeadLetterDescription, _ = in.ApplicationProperties["DeadLetterErrorDescription"].(string)
+	m.DeadLetterReason, _ = in.ApplicationProperties[names.DeadLetterReason].(string)
+	m.DeadLetterDescription, _ = in.ApplicationProperties[names.DeadLetterDescription].(string)
 	return m
 }
 

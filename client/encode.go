@@ -9,18 +9,20 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // Annotations of Service Bus, exactly as they are on the wire.
 const (
-	annotationSeqNo       = "x-opt-sequence-number"
-	annotationEnqueued    = "x-opt-enqueued-time"
-	annotationLockedUntil = "x-opt-locked-until"
-	annotationLockToken   = "x-opt-lock-token"
-	annotationScheduled   = "x-opt-scheduled-enqueue-time"
-	annotationPartition   = "x-opt-partition-key"
-	annotationState       = "x-opt-message-state"
-	annotationSource      = "x-opt-deadletter-source"
+	annotationSeqNo       = names.AnnotationSequenceNumber
+	annotationEnqueued    = names.AnnotationEnqueuedTime
+	annotationLockedUntil = names.AnnotationLockedUntil
+	annotationLockToken   = names.AnnotationLockToken
+	annotationScheduled   = names.AnnotationScheduledEnqueueTime
+	annotationPartition   = names.AnnotationPartitionKey
+	annotationState       = names.AnnotationState
+	annotationSource      = names.AnnotationDeadLetterSource
 )
 
 // encode returns m as it goes on the wire.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // Errors of opening.
@@ -75,31 +77,31 @@ func (e *BusyError) Unwrap() error { return ErrBusy }
 
 // What our own broker adds to a refusal.
 const (
-	infoClass      = "triagemq:class"
-	infoRetryAfter = "triagemq:retry-after" // milliseconds
+	infoClass      = names.InfoClass
+	infoRetryAfter = names.InfoRetryAfter // milliseconds
 )
 
 // conditions says what each AMQP condition means to a caller. Conditions that
 // are not here are taken for passing trouble of the link or the connection.
 var conditions = map[string]error{
-	"amqp:not-found":                         ErrNotFound,
-	"amqp:resource-deleted":                  ErrNotFound,
-	"amqp:unauthorized-access":               ErrUnauthorized,
-	"amqp:not-allowed":                       ErrNotAllowed,
-	"amqp:not-implemented":                   ErrNotAllowed,
-	"amqp:resource-limit-exceeded":           ErrQuota,
-	"amqp:link:message-size-exceeded":        ErrTooLarge,
-	"amqp:decode-error":                      ErrInvalid,
-	"amqp:invalid-field":                     ErrInvalid,
-	"amqp:precondition-failed":               ErrInvalid,
-	"com.microsoft:argument-error":           ErrInvalid,
-	"com.microsoft:argument-out-of-range":    ErrInvalid,
-	"com.microsoft:entity-disabled":          ErrDisabled,
-	"com.microsoft:auth-failed":              ErrUnauthorized,
-	"com.microsoft:message-lock-lost":        ErrLockLost,
-	"com.microsoft:message-not-found":        ErrMessageNotFound,
-	"com.microsoft:session-lock-lost":        ErrSessionLockLost,
-	"com.microsoft:session-cannot-be-locked": ErrSessionLocked,
+	names.NotFound:              ErrNotFound,
+	names.ResourceDeleted:       ErrNotFound,
+	names.UnauthorizedAccess:    ErrUnauthorized,
+	names.NotAllowed:            ErrNotAllowed,
+	names.NotImplemented:        ErrNotAllowed,
+	names.ResourceLimitExceeded: ErrQuota,
+	names.MessageSizeExceeded:   ErrTooLarge,
+	names.DecodeError:           ErrInvalid,
+	names.InvalidField:          ErrInvalid,
+	names.PreconditionFailed:    ErrInvalid,
+	names.ArgumentError:         ErrInvalid,
+	names.ArgumentOutOfRange:    ErrInvalid,
+	names.EntityDisabled:        ErrDisabled,
+	names.AuthFailed:            ErrUnauthorized,
+	names.MessageLockLost:       ErrLockLost,
+	names.MessageNotFound:       ErrMessageNotFound,
+	names.SessionLockLost:       ErrSessionLockLost,
+	names.SessionCannotBeLocked: ErrSessionLocked,
 }
 
 // statuses does the same for replies of a request/response node that carry a
@@ -113,8 +115,8 @@ var statuses = map[int]error{
 }
 
 const (
-	conditionBusy    = "com.microsoft:server-busy"
-	conditionTimeout = "com.microsoft:timeout"
+	conditionBusy    = names.ServerBusy
+	conditionTimeout = names.Timeout
 )
 
 // statusError is the refusal of a request/response node.

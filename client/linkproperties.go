@@ -5,6 +5,8 @@ package client
 import (
 	"context"
 	"fmt"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // SourceSelection is how the broker chooses among the sources of a receiver.
@@ -22,25 +24,25 @@ const (
 // Properties of a receiver's link that only our own broker knows. It says that it
 // does by propGranted in its answer.
 const (
-	propMinLevel        = "triagemq:min-level"
-	propMaxLevel        = "triagemq:max-level"
-	propMinClass        = "triagemq:min-class"
-	propMaxClass        = "triagemq:max-class"
-	propSources         = "triagemq:sources"
-	propSourceSelection = "triagemq:source-selection"
-	propRecall          = "triagemq:recall"
-	propTell            = "triagemq:tell-level"
-	propLink            = "triagemq:link"
-	propGranted         = "triagemq:granted"
+	propMinLevel        = names.MinLevel
+	propMaxLevel        = names.MaxLevel
+	propMinClass        = names.MinClass
+	propMaxClass        = names.MaxClass
+	propSources         = names.Sources
+	propSourceSelection = names.SourceSelection
+	propRecall          = names.Recall
+	propTell            = names.TellLevel
+	propLink            = names.Link
+	propGranted         = names.Granted
 
-	recallSuffix = "/$recall" // of the address at which messages are asked back
+	recallSuffix = names.RecallSuffix // of the address at which messages are asked back
 )
 
 // Message annotations that only our own broker writes.
 const (
-	annotationFrom  = "x-triage-source"
-	annotationLevel = "x-triage-level"
-	annotationClass = "x-triage-class"
+	annotationFrom  = names.AnnotationSource
+	annotationLevel = names.AnnotationLevel
+	annotationClass = names.AnnotationClass
 )
 
 // linkProperties returns o as properties of a link; nil if there are none.

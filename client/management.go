@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // defaultServerTimeout is what the peer is told when ctx has no deadline.
@@ -49,11 +51,11 @@ func (r request) encode(ctx context.Context, operation string) *amqp.Message {
 		timeout = max(time.Until(deadline), time.Millisecond)
 	}
 	properties := map[string]any{
-		"operation":                    operation,
-		"com.microsoft:server-timeout": uint32(min(timeout, time.Hour).Milliseconds()),
+		names.Operation:     operation,
+		names.ServerTimeout: uint32(min(timeout, time.Hour).Milliseconds()),
 	}
 	if r.link != "" {
-		properties["associated-link-name"] = r.link
+		properties[names.AssociatedLink] = r.link
 	}
 	return &amqp.Message{Value: r.fields, ApplicationProperties: properties}
 }
@@ -80,7 +82,7 @@ func (r *Receiver) RenewLock(ctx context.Context, m *Received) error {
 	err := ErrLockLost
 	if m.token != (amqp.UUID{}) {
 		var reply map[string]any
-		reply, err = r.manageAt(ctx, cmp.Or(m.Source, r.entity), "com.microsoft:renew-lock", map[string]any{
+		reply, err = r.manageAt(ctx, cmp.Or(m.Source, r.entity), names.RenewLock, map[string]any{
 			"lock-tokens": []amqp.UUID{m.token},
 		})
 		if until, ok := reply["expirations"].([]time.Time); ok && len(until) == 1 {
@@ -98,7 +100,7 @@ func (r *Receiver) RenewLock(ctx context.Context, m *Received) error {
 // not wait: none means that there is none. Start with 0 and go on after the last
 // number seen.
 func (r *Receiver) Peek(ctx context.Context, from SeqNo, limit int) ([]*Received, error) {
-	reply, err := r.manage(ctx, "com.microsoft:peek-message", map[string]any{
+	reply, err := r.manage(ctx, names.PeekMessage, map[string]any{
 		"from-sequence-number": int64(from),
 		"message-count":        int32(limit),
 	})
@@ -119,7 +121,7 @@ func (r *Receiver) ReceiveDeferred(ctx context.Context, numbers ...SeqNo) ([]*Re
 	if r.mode == ReceiveAndDelete {
 		settle = 0
 	}
-	reply, err := r.manage(ctx, "com.microsoft:receive-by-sequence-number", map[string]any{
+	reply, err := r.manage(ctx, names.ReceiveBySequenceNumber, map[string]any{
 		"sequence-numbers":     wireNumbers(numbers),
 		"receiver-settle-mode": settle,
 	})
@@ -164,7 +166,7 @@ func (s *Sender) Schedule(ctx context.Context, at time.Time, ms ...*Message) ([]
 		}
 		list = append(list, entry)
 	}
-	reply, err := s.client.manage(ctx, s.entity, "com.microsoft:schedule-message",
+	reply, err := s.client.manage(ctx, s.entity, names.ScheduleMessage,
 		request{fields: map[string]any{"messages": list}})
 	if err != nil {
 		return nil, fmt.Errorf("schedule on %q: %w", s.entity, err)
@@ -199,7 +201,7 @@ func (m *Message) entry() (map[string]any, error) {
 
 // CancelScheduled takes back messages that were scheduled and are not available yet.
 func (s *Sender) CancelScheduled(ctx context.Context, numbers ...SeqNo) error {
-	_, err := s.client.manage(ctx, s.entity, "com.microsoft:cancel-scheduled-message",
+	_, err := s.client.manage(ctx, s.entity, names.CancelScheduledMessage,
 		request{fields: map[string]any{"sequence-numbers": wireNumbers(numbers)}})
 	if err != nil {
 		return fmt.Errorf("cancel on %q: %w", s.entity, err)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // rpc is a pair of links to a node that answers requests: $cbs or $management.
@@ -62,19 +64,19 @@ func (r *rpc) call(ctx context.Context, request *amqp.Message) (*amqp.Message, e
 // refusal reads the status of a reply. Brokers spell its properties in two ways.
 func refusal(reply *amqp.Message) error {
 	p := reply.ApplicationProperties
-	status, ok := integer(either(p, "status-code", "statusCode"))
+	status, ok := integer(either(p, names.StatusCodeDashed, names.StatusCode))
 	if !ok {
 		return fmt.Errorf("client: reply without a status")
 	}
 	if status >= 200 && status < 300 {
 		return nil
 	}
-	condition := either(p, "error-condition", "errorCondition")
+	condition := either(p, names.ErrorConditionDashed, names.ErrorCondition)
 	e := &statusError{status: int(status)}
 	if condition != nil {
 		e.condition = fmt.Sprint(condition)
 	}
-	e.description, _ = either(p, "status-description", "statusDescription").(string)
+	e.description, _ = either(p, names.StatusTextDashed, names.StatusText).(string)
 	return e
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // Session receives the messages of one session, to the exclusion of every other
@@ -22,10 +24,10 @@ type Session struct {
 
 // The names of sessions on the wire.
 const (
-	sessionFilter      = "com.microsoft:session-filter"
+	sessionFilter      = names.SessionFilter
 	sessionFilterCode  = 0x137000000C
-	sessionLockedUntil = "com.microsoft:locked-until-utc"
-	sessionTimeout     = "com.microsoft:timeout"
+	sessionLockedUntil = names.LockedUntil
+	sessionTimeout     = names.Timeout
 )
 
 // sessionWait is how long one attempt to get the next session lasts; after it
@@ -82,7 +84,7 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 	o.Filters = []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, wanted)}
 	l, err := conn.openReceiver(ctx, s.entity, o)
 	if err != nil {
-		if again && hasCondition(err, "com.microsoft:session-cannot-be-locked") {
+		if again && hasCondition(err, names.SessionCannotBeLocked) {
 			err = s.reattachError()
 		}
 		return nil, err
@@ -148,7 +150,7 @@ func (s *Session) LockedUntil() time.Time {
 // RenewSessionLock moves the lock on the session, and on all its messages, into the
 // future.
 func (s *Session) RenewSessionLock(ctx context.Context) error {
-	reply, err := s.manage(ctx, "com.microsoft:renew-session-lock", map[string]any{})
+	reply, err := s.manage(ctx, names.RenewSessionLock, map[string]any{})
 	if err != nil {
 		return fmt.Errorf("renew session %q of %q: %w", s.ID(), s.entity, err)
 	}
@@ -161,7 +163,7 @@ func (s *Session) RenewSessionLock(ctx context.Context) error {
 // State returns what was last set with SetState, nil if nothing was. It belongs
 // to the session and outlives its receivers.
 func (s *Session) State(ctx context.Context) ([]byte, error) {
-	reply, err := s.manage(ctx, "com.microsoft:get-session-state", map[string]any{})
+	reply, err := s.manage(ctx, names.GetSessionState, map[string]any{})
 	if err != nil {
 		return nil, fmt.Errorf("state of session %q of %q: %w", s.ID(), s.entity, err)
 	}
@@ -175,7 +177,7 @@ func (s *Session) SetState(ctx context.Context, state []byte) error {
 	if state != nil {
 		fields["session-state"] = state
 	}
-	if _, err := s.manage(ctx, "com.microsoft:set-session-state", fields); err != nil {
+	if _, err := s.manage(ctx, names.SetSessionState, fields); err != nil {
 		return fmt.Errorf("set state of session %q of %q: %w", s.ID(), s.entity, err)
 	}
 	return nil
@@ -193,7 +195,7 @@ func (c *Client) Sessions(ctx context.Context, entity string) ([]string, error) 
 	entity = c.entity(entity)
 	var out []string
 	for {
-		reply, err := c.manage(ctx, entity, "com.microsoft:get-message-sessions", request{fields: map[string]any{
+		reply, err := c.manage(ctx, entity, names.GetMessageSessions, request{fields: map[string]any{
 			"last-updated-time": allSessions,
 			"skip":              int32(len(out)),
 			"top":               int32(sessionsPage),

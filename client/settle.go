@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // Complete says that messages are done with: the broker forgets them. Several
@@ -68,10 +70,10 @@ func (r *Receiver) DeadLetter(ctx context.Context, m *Received, reason, descript
 		extra:  map[string]any{"deadletter-reason": reason, "deadletter-description": description},
 		onLink: func(ctx context.Context, m *Received) error {
 			return m.link.receiver.RejectMessage(ctx, m.raw, &amqp.Error{
-				Condition: "com.microsoft:dead-letter",
+				Condition: names.DeadLetter,
 				Info: map[string]any{
-					"DeadLetterReason":           reason,
-					"DeadLetterErrorDescription": description,
+					names.DeadLetterReason:      reason,
+					names.DeadLetterDescription: description,
 				},
 			})
 		},
@@ -136,7 +138,7 @@ func (r *Receiver) settleByToken(ctx context.Context, m *Received, o outcome) er
 	if len(o.properties) > 0 {
 		fields["properties-to-modify"] = o.properties
 	}
-	_, err := r.manageAt(ctx, cmp.Or(m.Source, r.entity), "com.microsoft:update-disposition", fields)
+	_, err := r.manageAt(ctx, cmp.Or(m.Source, r.entity), names.UpdateDisposition, fields)
 	return err
 }
 

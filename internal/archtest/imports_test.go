@@ -36,13 +36,15 @@ var pkgRules = map[string]pkgRule{
 	// Definitions and encodings.
 	"entity":     {may: []string{"limits"}},
 	"amqp/codec": {may: []string{"limits"}},
+	"amqp/names": {never: pure},
 	"ordering":   {never: pure},
 
 	// The log.
-	"journal": {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal":            {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
+	"journal/wal/format": {may: []string{"journal"}, never: pure}, // bytes only
 
 	// The state.
-	"message": {may: []string{"amqp/codec", "limits"}},
+	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},
 	"machine": {never: pure}, // the contract of all state machines
 	"queue":   {may: []string{"machine", "message", "ordering", "invariant"}, never: pure},
 	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
@@ -68,7 +70,7 @@ var pkgRules = map[string]pkgRule{
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
-	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
+	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "amqp/names", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},
 
 	// What both Azure personalities share, and the personalities, which it does not know.
 	"azure":           {may: []string{"azure/*", "amqp/*", "broker", "message", "entity", "access", "budget", "limits"}, never: []string{"os", "net"}},

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
@@ -19,7 +19,7 @@ import (
 
 // BadArgument refuses an argument of a request.
 func BadArgument(name, want string) error {
-	return endpoint.Errorf(condition.ArgumentError, "Argument '%s' must be %s.", name, want)
+	return endpoint.Errorf(names.ArgumentError, "Argument '%s' must be %s.", name, want)
 }
 
 // Text returns a string argument; nil when it is absent or null.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 
@@ -19,8 +20,8 @@ import (
 )
 
 const (
-	tokenSAS = "servicebus.windows.net:sastoken"
-	tokenJWT = "jwt"
+	tokenSAS = names.TokenSAS
+	tokenJWT = names.TokenJWT
 )
 
 // attachCBS attaches to the node that takes tokens. There is one pair of links
@@ -63,7 +64,7 @@ func (c *Conn) putToken(r *request) {
 }
 
 func (c *Conn) checkToken(r *request, audience string) error {
-	if op := r.property("operation"); op != "put-token" {
+	if op := r.property(names.Operation); op != names.PutToken {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known on $cbs.", op)
 	}
 	c.grants.usesTokens = true

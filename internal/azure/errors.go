@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -25,7 +26,7 @@ var errReplaced = fmt.Errorf("%w: it was deleted, and created anew", broker.ErrN
 
 // conditions are those of errors that are raised here.
 var conditions = []condition.Condition{
-	{Err: errGone, Name: condition.Cancelled, Status: condition.StatusUnavailable, Text: "The operation was cancelled."}, // nobody hears it
+	{Err: errGone, Name: names.OperationCancelled, Status: condition.StatusUnavailable, Text: "The operation was cancelled."}, // nobody hears it
 }
 
 // newTable returns the conditions of all personalities.

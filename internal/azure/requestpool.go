@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 
@@ -133,7 +134,7 @@ func (k *Call) reserve(ctx context.Context) error {
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():
-			return endpoint.Errorf(condition.ServerBusy, "%s", ErrNoMemory.Description)
+			return endpoint.Errorf(names.ServerBusy, "%s", ErrNoMemory.Description)
 		}
 	}
 	k.charge = n
@@ -148,7 +149,7 @@ func (k *Call) ReserveFor(size int) error {
 		return nil
 	}
 	if !k.c.member.TakeBeyond(n - k.beyond) {
-		return endpoint.Errorf(condition.ServerBusy, "%s", ErrNoMemory.Description)
+		return endpoint.Errorf(names.ServerBusy, "%s", ErrNoMemory.Description)
 	}
 	k.beyond = n
 	return nil
@@ -184,7 +185,7 @@ func (p *requestPool) take(r *request) {
 }
 
 func (p *requestPool) admit(k *Call) error {
-	name := k.request.property("operation")
+	name := k.request.property(names.Operation)
 	op, ok := p.c.operation(k.entity, name)
 	if !ok {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known here.", name)
@@ -200,7 +201,7 @@ func (p *requestPool) admit(k *Call) error {
 		return err
 	}
 	if !op.AnyBody && k.body.Kind() != codec.KindMap {
-		return endpoint.Errorf(condition.ArgumentError, "The body of '%s' must be a map.", name)
+		return endpoint.Errorf(names.ArgumentError, "The body of '%s' must be a map.", name)
 	}
 	var err error
 	if k.run, err = op.Begin(k); err != nil {
@@ -209,7 +210,7 @@ func (p *requestPool) admit(k *Call) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) >= maxRequests {
-		return endpoint.Errorf(condition.ServerBusy, "Too many requests wait on this connection.")
+		return endpoint.Errorf(names.ServerBusy, "Too many requests wait on this connection.")
 	}
 	return nil
 }
@@ -340,7 +341,7 @@ func (k *Call) Still() error {
 
 // timeout reads how long the client waits. Its spelling depends on the operation.
 func (k *Call) timeout() time.Duration {
-	for _, name := range []string{"server-timeout", "com.microsoft:server-timeout"} {
+	for _, name := range []string{"server-timeout", names.ServerTimeout} {
 		v, ok := k.request.message.Property(name)
 		if !ok {
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // State is the state of a message that is peeked, not received.
@@ -24,9 +25,9 @@ const (
 // Message annotations of ours: see the fields Source, Level and Class of
 // BrokerProperties. They are on the wire and never change.
 const (
-	AnnotationSource = "x-triage-source"
-	AnnotationLevel  = "x-triage-level"
-	AnnotationClass  = "x-triage-class"
+	AnnotationSource = names.AnnotationSource
+	AnnotationLevel  = names.AnnotationLevel
+	AnnotationClass  = names.AnnotationClass
 )
 
 // BrokerProperties is what the broker adds to a message that it delivers.

@@ -8,31 +8,32 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // Names of the message annotations that brokers and SDKs agree on. They are on
 // the wire and never change.
 const (
-	AnnotationSequenceNumber         = "x-opt-sequence-number"
-	AnnotationEnqueuedTime           = "x-opt-enqueued-time"
-	AnnotationLockedUntil            = "x-opt-locked-until"
-	AnnotationEnqueuedSequenceNumber = "x-opt-enqueue-sequence-number"
-	AnnotationPartitionKey           = "x-opt-partition-key"
-	AnnotationViaPartitionKey        = "x-opt-via-partition-key"
-	AnnotationScheduledEnqueueTime   = "x-opt-scheduled-enqueue-time"
-	AnnotationDeadLetterSource       = "x-opt-deadletter-source"
-	AnnotationState                  = "x-opt-message-state"
-	AnnotationOffset                 = "x-opt-offset"
+	AnnotationSequenceNumber         = names.AnnotationSequenceNumber
+	AnnotationEnqueuedTime           = names.AnnotationEnqueuedTime
+	AnnotationLockedUntil            = names.AnnotationLockedUntil
+	AnnotationEnqueuedSequenceNumber = names.AnnotationEnqueuedSequenceNumber
+	AnnotationPartitionKey           = names.AnnotationPartitionKey
+	AnnotationViaPartitionKey        = names.AnnotationViaPartitionKey
+	AnnotationScheduledEnqueueTime   = names.AnnotationScheduledEnqueueTime
+	AnnotationDeadLetterSource       = names.AnnotationDeadLetterSource
+	AnnotationState                  = names.AnnotationState
+	AnnotationOffset                 = names.AnnotationOffset
 
 	// AnnotationLockToken is a delivery annotation.
-	AnnotationLockToken = "x-opt-lock-token"
+	AnnotationLockToken = names.AnnotationLockToken
 )
 
 // Names of the application properties that say why a message is in a dead-letter
 // queue.
 const (
-	PropertyDeadLetterReason      = "DeadLetterReason"
-	PropertyDeadLetterDescription = "DeadLetterErrorDescription"
+	PropertyDeadLetterReason      = names.DeadLetterReason
+	PropertyDeadLetterDescription = names.DeadLetterDescription
 )
 
 // Property returns the application property of exactly that name.

@@ -4,6 +4,7 @@ package servicebus
 
 import (
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 )
@@ -19,13 +20,13 @@ const (
 
 // conditions are what peers are told about errors of queues and sessions.
 var conditions = []condition.Condition{
-	{Err: broker.ErrNoRoom, Name: condition.ServerBusy, Status: condition.StatusUnavailable, Text: "The broker's disk is full: properties cannot be merged into a message. " +
+	{Err: broker.ErrNoRoom, Name: names.ServerBusy, Status: condition.StatusUnavailable, Text: "The broker's disk is full: properties cannot be merged into a message. " +
 		"Settle it without them, or try again later; its lock holds."},
-	{Err: broker.ErrUnreadable, Name: condition.MessageNotFound, Status: condition.StatusNotFound, Text: "The message cannot be read from the disk of the broker. It is among the dead letters of '{entity}'."},
+	{Err: broker.ErrUnreadable, Name: names.MessageNotFound, Status: condition.StatusNotFound, Text: "The message cannot be read from the disk of the broker. It is among the dead letters of '{entity}'."},
 	{Err: broker.ErrSessionRequired, Name: endpoint.CondNotAllowed, Status: condition.StatusBadRequest, Text: textNoSession},
-	{Err: broker.ErrLockLost, Name: condition.MessageLockLost, Status: condition.StatusGone, Text: textLockLost},
-	{Err: broker.ErrSessionLockLost, Name: condition.SessionLockLost, Status: condition.StatusGone, Text: textSessionLockLost},
-	{Err: broker.ErrSessionLocked, Name: condition.SessionCannotBeLocked, Status: condition.StatusGone, Text: "The requested session cannot be accepted. It may be locked by another receiver."},
-	{Err: broker.ErrMessageNotFound, Name: condition.MessageNotFound, Status: condition.StatusNotFound, Text: "The message could not be found on '{entity}'."},
-	{Name: condition.SessionNotFound, Status: condition.StatusNotFound},
+	{Err: broker.ErrLockLost, Name: names.MessageLockLost, Status: condition.StatusGone, Text: textLockLost},
+	{Err: broker.ErrSessionLockLost, Name: names.SessionLockLost, Status: condition.StatusGone, Text: textSessionLockLost},
+	{Err: broker.ErrSessionLocked, Name: names.SessionCannotBeLocked, Status: condition.StatusGone, Text: "The requested session cannot be accepted. It may be locked by another receiver."},
+	{Err: broker.ErrMessageNotFound, Name: names.MessageNotFound, Status: condition.StatusNotFound, Text: "The message could not be found on '{entity}'."},
+	{Name: names.SessionNotFound, Status: condition.StatusNotFound},
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
-	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // FuzzAttach reads filters and properties that a peer made up.
@@ -25,6 +25,6 @@ func FuzzAttach(f *testing.F) {
 		if d := acceptTimeoutOf(raw); d <= 0 || d > maxAcceptTimeout {
 			t.Fatalf("timeout %v", d)
 		}
-		deadLetterOf(&frame.Error{Condition: condition.DeadLetter, Info: raw})
+		deadLetterOf(&frame.Error{Condition: names.DeadLetter, Info: raw})
 	})
 }

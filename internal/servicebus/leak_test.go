@@ -19,6 +19,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
@@ -311,15 +312,15 @@ func (c *leakClient) attach(ctx context.Context, s *amqp.Session) {
 		o.Properties = map[string]any{propTimeout: uint32(c.rnd.IntN(8000) + 1)}
 		c.receive(ctx, s, "sessions", o)
 	case 7:
-		o.Properties = map[string]any{propSources: []any{"two", "one", "q"}}
+		o.Properties = map[string]any{names.Sources: []any{"two", "one", "q"}}
 		c.receive(ctx, s, "two", o)
 	case 8:
 		o.DynamicAddress = true
 		c.receive(ctx, s, "", o)
 	case 9:
-		o.Properties = map[string]any{propRecall: true}
+		o.Properties = map[string]any{names.Recall: true}
 		c.receive(ctx, s, queue, o)
-		c.receive(ctx, s, queue+recallSuffix, &amqp.ReceiverOptions{Properties: map[string]any{propLink: name}})
+		c.receive(ctx, s, queue+recallSuffix, &amqp.ReceiverOptions{Properties: map[string]any{names.Link: name}})
 	case 10:
 		c.receive(ctx, s, queue+"/$management", &amqp.ReceiverOptions{Credit: -1})
 		c.request(ctx, s, queue+"/$management")
@@ -395,7 +396,7 @@ func TestNothingIsLeftOfLinksThatExpire(t *testing.T) {
 		before, _ := goroutines()
 		forGood := &amqp.ReceiverOptions{Credit: 10, RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr()}
 		set := peekLock()
-		set.Properties = map[string]any{propSources: []any{"q", "two"}}
+		set.Properties = map[string]any{names.Sources: []any{"q", "two"}}
 		var links []*amqp.Receiver
 		for addr, o := range map[string]*amqp.ReceiverOptions{
 			"two": forGood, "q": set, "sessions": inSession("a", 0), "t/subscriptions/s": peekLock(), "": {DynamicAddress: true},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
-	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 )
@@ -33,7 +33,7 @@ func TestMessagesBeyondALimitAreRejected(t *testing.T) {
 		if name != "batch" {
 			m.Data = [][]byte{nil}
 		}
-		e := wantCondition(t, name, s.Send(p.ctx(), m, nil), condition.ArgumentError)
+		e := wantCondition(t, name, s.Send(p.ctx(), m, nil), names.ArgumentError)
 		if !strings.Contains(e.Description, "at most") {
 			t.Errorf("%s: %q, want the limit", name, e.Description)
 		}
@@ -90,8 +90,8 @@ func TestRequestsBeyondALimitAreRefused(t *testing.T) {
 	} {
 		reply := p.rpc(tt.node+"/$management").call("com.microsoft:"+tt.operation, tt.body, nil)
 		checkStatus(t, tt.name, reply, 400)
-		if got := reply.ApplicationProperties["errorCondition"]; got != condition.ArgumentError {
-			t.Errorf("%s: condition %v, want %s", tt.name, got, condition.ArgumentError)
+		if got := reply.ApplicationProperties["errorCondition"]; got != names.ArgumentError {
+			t.Errorf("%s: condition %v, want %s", tt.name, got, names.ArgumentError)
 		}
 		text, _ := reply.ApplicationProperties["statusDescription"].(string)
 		if !strings.Contains(text, "at most") || len(text) > 1000 {

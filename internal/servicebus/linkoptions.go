@@ -7,27 +7,10 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
-	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
-)
-
-// Properties of a receiver's attach that are ours. Clients of other brokers do not
-// send them; a broker that is not ours does not send back propGranted, by which
-// our clients notice that their options were not understood. They are on the wire
-// and never change.
-const (
-	propMinLevel = "triagemq:min-level"
-	propMaxLevel = "triagemq:max-level"
-	propMinClass = "triagemq:min-class"
-	propMaxClass = "triagemq:max-class"
-	propSources  = "triagemq:sources"
-	propRule     = "triagemq:source-selection"
-	propRecall   = "triagemq:recall"
-	propTell     = "triagemq:tell-level" // tell the level and class of each message
-	propLink     = "triagemq:link"       // of a link about recalls: the name of the receiver's
-	propGranted  = "triagemq:granted"
 )
 
 // maxSources bounds the queues of one receiver.
@@ -51,15 +34,15 @@ func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions,
 		}
 		n, isNumber := wire.Integer(v)
 		if !isNumber || n < 0 || n > math.MaxUint8 {
-			err = endpoint.Errorf(condition.ArgumentError, "The link property %s is not a level of 0 to 255.", key)
+			err = endpoint.Errorf(names.ArgumentError, "The link property %s is not a level of 0 to 255.", key)
 			return false
 		}
 		*to, w.any = queue.Level(n), true
 		return true
 	}
-	level(propMinLevel, &o.MinLevel)
-	o.Capped = level(propMaxLevel, &o.MaxLevel)
-	for key, to := range map[string]*string{propMinClass: &o.MinClass, propMaxClass: &o.MaxClass} {
+	level(names.MinLevel, &o.MinLevel)
+	o.Capped = level(names.MaxLevel, &o.MaxLevel)
+	for key, to := range map[string]*string{names.MinClass: &o.MinClass, names.MaxClass: &o.MaxClass} {
 		if text, ok := wire.LookupText(properties, key); ok {
 			*to, w.any = string([]byte(text)), true // the attach's bytes are not ours
 		}
@@ -67,11 +50,11 @@ func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions,
 	if err == nil {
 		err = w.readSources(properties)
 	}
-	if v, ok := wire.Lookup(properties, propRecall); ok {
+	if v, ok := wire.Lookup(properties, names.Recall); ok {
 		w.recall, _ = v.Bool()
 		o.Recall, w.any = w.recall, true
 	}
-	if v, ok := wire.Lookup(properties, propTell); ok {
+	if v, ok := wire.Lookup(properties, names.TellLevel); ok {
 		w.tell, _ = v.Bool()
 		w.any = true
 	}
@@ -79,25 +62,25 @@ func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions,
 }
 
 func (w *linkOptions) readSources(properties []byte) error {
-	v, ok := wire.Lookup(properties, propSources)
+	v, ok := wire.Lookup(properties, names.Sources)
 	if !ok {
 		return nil
 	}
 	for item := range v.List() {
 		addr, isText := item.Str()
 		if !isText || len(w.sources) == maxSources {
-			return endpoint.Errorf(condition.ArgumentError, "The link property %s is not a list of up to %d addresses.", propSources, maxSources)
+			return endpoint.Errorf(names.ArgumentError, "The link property %s is not a list of up to %d addresses.", names.Sources, maxSources)
 		}
 		w.sources = append(w.sources, wire.PathOf(addr))
 	}
-	rule, _ := wire.LookupText(properties, propRule)
+	rule, _ := wire.LookupText(properties, names.SourceSelection)
 	switch rule {
 	case "", "order":
 		w.rule = broker.ByOrder
 	case "level":
 		w.rule = broker.ByLevel
 	default:
-		return endpoint.Errorf(condition.ArgumentError, "The link property %s is neither order nor level.", propRule)
+		return endpoint.Errorf(names.ArgumentError, "The link property %s is neither order nor level.", names.SourceSelection)
 	}
 	w.any = w.any || len(w.sources) > 0
 	return nil
@@ -105,5 +88,5 @@ func (w *linkOptions) readSources(properties []byte) error {
 
 // appendGranted adds to the answer of an attach that its options were understood.
 func (w *linkOptions) appendGranted(b []byte) []byte {
-	return codec.AppendBool(codec.AppendSymbol(b, propGranted), true)
+	return codec.AppendBool(codec.AppendSymbol(b, names.Granted), true)
 }

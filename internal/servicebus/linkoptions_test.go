@@ -10,7 +10,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
-	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 )
@@ -36,25 +36,25 @@ func TestReceiverOfLevels(t *testing.T) {
 		properties map[string]any
 		want       string
 	}{
-		{map[string]any{propMinLevel: int32(8)}, "high"},
-		{map[string]any{propMinLevel: uint8(3), propMaxLevel: int64(6)}, "middle"},
-		{map[string]any{propMaxLevel: 1.0}, "low"}, // as JavaScript writes it
+		{map[string]any{names.MinLevel: int32(8)}, "high"},
+		{map[string]any{names.MinLevel: uint8(3), names.MaxLevel: int64(6)}, "middle"},
+		{map[string]any{names.MaxLevel: 1.0}, "low"}, // as JavaScript writes it
 	} {
 		r := p.receiver("q", linkProperties(c.properties))
-		if r.Properties()[propGranted] != true {
-			t.Errorf("%v: the answer has the properties %v, want %s", c.properties, r.Properties(), propGranted)
+		if r.Properties()[names.Granted] != true {
+			t.Errorf("%v: the answer has the properties %v, want %s", c.properties, r.Properties(), names.Granted)
 		}
 		if got := string(p.next(r).GetData()); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.properties, got, c.want)
 		}
 	}
 	for _, bad := range []map[string]any{
-		{propMinLevel: int32(256)}, {propMaxLevel: "high"}, {propMinClass: "nobody"},
-		{propSources: []string{"q"}, propRule: "magic"}, {propSources: []any{"q", int32(1)}},
-		{propSources: []string{"t/subscriptions/s", "q"}},
+		{names.MinLevel: int32(256)}, {names.MaxLevel: "high"}, {names.MinClass: "nobody"},
+		{names.Sources: []string{"q"}, names.SourceSelection: "magic"}, {names.Sources: []any{"q", int32(1)}},
+		{names.Sources: []string{"t/subscriptions/s", "q"}},
 	} {
 		_, err := p.session().NewReceiver(p.ctx(), "q", linkProperties(bad))
-		wantCondition(t, fmt.Sprint(bad), err, condition.ArgumentError)
+		wantCondition(t, fmt.Sprint(bad), err, names.ArgumentError)
 	}
 }
 
@@ -69,10 +69,10 @@ func TestReceiverOfAClass(t *testing.T) {
 	paid := amqp.NewMessage([]byte("p"))
 	paid.ApplicationProperties = map[string]any{"plan": "paid"}
 	p.send("q", paid, amqp.NewMessage([]byte("f")))
-	if got := string(p.next(p.receiver("q", linkProperties(map[string]any{propMaxClass: "free"}))).GetData()); got != "f" {
+	if got := string(p.next(p.receiver("q", linkProperties(map[string]any{names.MaxClass: "free"}))).GetData()); got != "f" {
 		t.Errorf("up to free: got %q, want f", got)
 	}
-	if got := string(p.next(p.receiver("q", linkProperties(map[string]any{propMinClass: "paid"}))).GetData()); got != "p" {
+	if got := string(p.next(p.receiver("q", linkProperties(map[string]any{names.MinClass: "paid"}))).GetData()); got != "p" {
 		t.Errorf("from paid on: got %q, want p", got)
 	}
 }
@@ -87,7 +87,7 @@ func TestReceiverOfSeveralQueues(t *testing.T) {
 	p.send("second", amqp.NewMessage([]byte("second 1")))
 	p.send("t", amqp.NewMessage([]byte("third 1")))
 	p.send("q", amqp.NewMessage([]byte("first 1")))
-	r := p.receiver("q", linkProperties(map[string]any{propSources: addresses}))
+	r := p.receiver("q", linkProperties(map[string]any{names.Sources: addresses}))
 	var all []*amqp.Message
 	for _, want := range []struct{ body, source string }{
 		{"first 1", "q"}, {"second 1", "second"}, {"third 1", "t/Subscriptions/s"},
@@ -136,7 +136,7 @@ func TestSetNeedsTheRightAtEverySource(t *testing.T) {
 	b := start(t)
 	p := b.anonymous(t, b.keeper)
 	p.rpc("$cbs").put(rootRule, "sb://ns.example/q", time.Now().Add(time.Hour))
-	_, err := p.session().NewReceiver(p.ctx(), "q", linkProperties(map[string]any{propSources: []string{"q", "t/subscriptions/s"}}))
+	_, err := p.session().NewReceiver(p.ctx(), "q", linkProperties(map[string]any{names.Sources: []string{"q", "t/subscriptions/s"}}))
 	wantCondition(t, "a source without a right", err, "amqp:unauthorized-access")
 }
 
@@ -151,7 +151,7 @@ func TestSenderLearnsWhichClassIsRefused(t *testing.T) {
 	if err := s.Send(p.ctx(), amqp.NewMessage([]byte("m")), nil); err != nil {
 		t.Fatal(err)
 	}
-	e := wantCondition(t, "the second in an hour", s.Send(p.ctx(), amqp.NewMessage([]byte("m")), nil), condition.ServerBusy)
+	e := wantCondition(t, "the second in an hour", s.Send(p.ctx(), amqp.NewMessage([]byte("m")), nil), names.ServerBusy)
 	after, _ := e.Info["triagemq:retry-after"].(uint32)
 	if e.Info["triagemq:class"] != "all" || after < 3500_000 || after > 3600_000 {
 		t.Errorf("info %v, want class all and an hour", e.Info)
@@ -162,9 +162,9 @@ func TestRecallAsksForTheLowestOnASecondLink(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
 	p.send("q", withPriority("low 0", 1), withPriority("low 1", 1))
-	r := p.receiver("q", linkProperties(map[string]any{propRecall: true}))
+	r := p.receiver("q", linkProperties(map[string]any{names.Recall: true}))
 	asked, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{
-		Properties: map[string]any{propLink: r.LinkName()}, Credit: 10,
+		Properties: map[string]any{names.Link: r.LinkName()}, Credit: 10,
 	})
 	if err != nil {
 		t.Fatalf("attach to the recalls: %v", err)
@@ -195,9 +195,9 @@ func TestRecallThatIsReleasedIsFollowedByAnother(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)
 	p.send("q", withPriority("low 0", 1), withPriority("low 1", 1))
-	r := p.receiver("q", linkProperties(map[string]any{propRecall: true}))
+	r := p.receiver("q", linkProperties(map[string]any{names.Recall: true}))
 	asked, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{
-		Properties: map[string]any{propLink: r.LinkName()}, Credit: 10,
+		Properties: map[string]any{names.Link: r.LinkName()}, Credit: 10,
 	})
 	if err != nil {
 		t.Fatalf("attach to the recalls: %v", err)
@@ -233,10 +233,10 @@ func TestRecallsNeedTheirReceiver(t *testing.T) {
 	p := b.login(t, rootRule)
 	plain := p.receiver("q", peekLock())
 	for _, name := range []string{"nobody", plain.LinkName()} { // or one that did not offer it
-		_, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{Properties: map[string]any{propLink: name}})
+		_, err := p.session().NewReceiver(p.ctx(), "q/$recall", &amqp.ReceiverOptions{Properties: map[string]any{names.Link: name}})
 		wantCondition(t, name, err, "amqp:not-found")
 	}
 	s := b.login(t, sendRule)
-	_, err := s.session().NewReceiver(s.ctx(), "q/$recall", &amqp.ReceiverOptions{Properties: map[string]any{propLink: plain.LinkName()}})
+	_, err := s.session().NewReceiver(s.ctx(), "q/$recall", &amqp.ReceiverOptions{Properties: map[string]any{names.Link: plain.LinkName()}})
 	wantCondition(t, "without the right to listen", err, "amqp:unauthorized-access")
 }

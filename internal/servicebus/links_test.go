@@ -12,7 +12,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
-	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -148,7 +148,7 @@ func TestSettlement(t *testing.T) {
 			return r.RejectMessage(ctx, m, nil)
 		}, 0, 1, 0, 0},
 		{"dead-letter", func(ctx context.Context, r *amqp.Receiver, m *amqp.Message) error {
-			return r.RejectMessage(ctx, m, &amqp.Error{Condition: condition.DeadLetter, Info: map[string]any{
+			return r.RejectMessage(ctx, m, &amqp.Error{Condition: names.DeadLetter, Info: map[string]any{
 				keyReason: "why", keyDescription: "because", "new": int32(1),
 			}})
 		}, 0, 1, 0, 0},

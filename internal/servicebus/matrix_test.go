@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/access/accesstest"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/script"
@@ -69,7 +70,7 @@ func actions() []action {
 		}
 	}
 	set := peekLock()
-	set.Properties = map[string]any{propSources: []any{"orders/eu", "orders/us"}}
+	set.Properties = map[string]any{names.Sources: []any{"orders/eu", "orders/us"}}
 	forGood := peekLock()
 	forGood.RequestedSenderSettleMode = amqp.SenderSettleModeSettled.Ptr()
 	as := []action{
@@ -101,13 +102,13 @@ func actions() []action {
 		{name: "receive from several queues", needs: access.Listen, try: attach("orders/eu", set)},
 		{name: "be asked for messages back", needs: access.Listen, try: func(p *trial) error {
 			o := peekLock()
-			o.Name, o.Properties = "main", map[string]any{propRecall: true}
+			o.Name, o.Properties = "main", map[string]any{names.Recall: true}
 			r, err := p.s.NewReceiver(p.ctx(), "orders/eu", o)
 			if err != nil {
 				return err
 			}
 			defer r.Close(p.ctx())
-			return attach("orders/eu/$recall", &amqp.ReceiverOptions{Properties: map[string]any{propLink: "main"}})(p)
+			return attach("orders/eu/$recall", &amqp.ReceiverOptions{Properties: map[string]any{names.Link: "main"}})(p)
 		}},
 		{name: "make a temporary node", anywhere: true, try: attach("", &amqp.ReceiverOptions{DynamicAddress: true})},
 		{name: "attach to `$management`", try: attach("orders/eu/$management", nil)},

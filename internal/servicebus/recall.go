@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
@@ -17,7 +18,7 @@ import (
 
 // recallSuffix makes the address of an entity that of its recalls. It is on the
 // wire and never changes.
-const recallSuffix = "/$recall"
+const recallSuffix = names.RecallSuffix
 
 // maxRecalls bounds what waits for a peer that does not read its recalls. One that
 // is lost costs a better message its place at the front, and nothing else.
@@ -44,7 +45,7 @@ func (c *links) attachRecalls(l *endpoint.Link) error {
 	if err := c.Require(access.Listen, path); err != nil {
 		return err
 	}
-	name, _ := wire.LookupText(l.Remote().Properties, propLink)
+	name, _ := wire.LookupText(l.Remote().Properties, names.Link)
 	for r := range c.receivers {
 		if r.link.Name() == name && r.path == path && r.options.recall {
 			r.recalls = &recalls{c: c, link: l, main: r}

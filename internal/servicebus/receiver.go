@@ -13,8 +13,8 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
-	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -151,7 +151,7 @@ func (r *receiver) refusal(err error) *endpoint.Error {
 	case errors.Is(err, broker.ErrSessionRequired):
 		return endpoint.Errorf(endpoint.CondNotAllowed, textSessionRequired)
 	case errors.Is(err, broker.ErrSessionLocked) && r.session.id != nil:
-		return endpoint.Errorf(condition.SessionCannotBeLocked,
+		return endpoint.Errorf(names.SessionCannotBeLocked,
 			"The requested session '%s' cannot be accepted. It may be locked by another receiver.", *r.session.id)
 	}
 	return r.c.WireError(r.path, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/access"
-	"github.com/triagemq/triagemq/internal/azure/condition"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -228,8 +228,8 @@ func TestSessionsAreFenced(t *testing.T) {
 	for _, op := range []string{"renew-session-lock", "get-session-state", "set-session-state"} {
 		lost := theirs.call("com.microsoft:"+op, state, nil)
 		checkStatus(t, op+" of another connection", lost, 410)
-		if got := lost.ApplicationProperties["errorCondition"]; got != amqp.Symbol(condition.SessionLockLost) && got != condition.SessionLockLost {
-			t.Errorf("%s: condition %v, want %s", op, got, condition.SessionLockLost)
+		if got := lost.ApplicationProperties["errorCondition"]; got != amqp.Symbol(names.SessionLockLost) && got != names.SessionLockLost {
+			t.Errorf("%s: condition %v, want %s", op, got, names.SessionLockLost)
 		}
 		ours.manage(op, state, 200)
 		named := map[string]any{"associated-link-name": r.LinkName()}
@@ -280,7 +280,7 @@ func TestReceiverOfASetEndsWithAnyOfItsTokens(t *testing.T) {
 		checkStatus(t, "put", cbs.put(listenRule, "sb://ns.example/one", hence(time.Hour)), 202)
 		checkStatus(t, "put", cbs.put(listenRule, "sb://ns.example/two", hence(time.Minute)), 202)
 		o := peekLock()
-		o.Properties = map[string]any{propSources: []any{"one", "two"}}
+		o.Properties = map[string]any{names.Sources: []any{"one", "two"}}
 		r := p.receiver("one", o)
 		time.Sleep(2 * time.Minute)
 		b.login(t, rootRule).send("two", &amqp.Message{Value: "not for you"})

@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -20,7 +21,7 @@ const (
 	// message may be; it is Azure's.
 	maxBatchSize = 1 << 20
 
-	propMaxBatchSize = "com.microsoft:max-message-batch-size"
+	propMaxBatchSize = names.MaxBatchSize
 )
 
 // sender is a link on which the peer sends to an entity.

@@ -8,13 +8,14 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 )
 
 const (
-	sessionFilter   = "com.microsoft:session-filter"
-	propTimeout     = "com.microsoft:timeout"
-	propLockedUntil = "com.microsoft:locked-until-utc"
+	sessionFilter   = names.SessionFilter
+	propTimeout     = names.Timeout
+	propLockedUntil = names.LockedUntil
 
 	// acceptTimeout is how long a client that says nothing else waits for the
 	// next free session.

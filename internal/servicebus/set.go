@@ -9,8 +9,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
-	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -65,7 +65,7 @@ func (r *receiver) open(ctx context.Context, o broker.ReceiverOptions) (brokerRe
 		return from, nil
 	}
 	if r.options.sources[0] != r.path {
-		return nil, endpoint.Errorf(condition.ArgumentError, "The first of %s is not the address of the link.", propSources)
+		return nil, endpoint.Errorf(names.ArgumentError, "The first of %s is not the address of the link.", names.Sources)
 	}
 	set, err := r.c.broker.OpenSet(ctx, r.options.sources, r.options.rule, o, setSink{r})
 	if err != nil {

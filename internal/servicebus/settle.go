@@ -8,16 +8,16 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
-	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/servicebus/management"
 )
 
 const (
-	keyReason      = "DeadLetterReason"
-	keyDescription = "DeadLetterErrorDescription"
+	keyReason      = names.DeadLetterReason
+	keyDescription = names.DeadLetterDescription
 )
 
 // settlement is one disposition of the peer on its way through the broker.
@@ -156,7 +156,7 @@ func deadLetterOf(e *frame.Error) broker.Outcome {
 	if e == nil {
 		return o
 	}
-	if e.Condition != condition.DeadLetter {
+	if e.Condition != names.DeadLetter {
 		o.Reason, o.Description = e.Condition, e.Description
 	}
 	for _, p := range changesOf(e.Info) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // Error is what a peer is told: the one form in which errors of an App reach the
@@ -16,34 +17,34 @@ type Error = frame.Error
 // Conditions of the specification [AMQP 2.8.15-18]. Vendor conditions belong to
 // the personality that speaks them.
 const (
-	CondInternalError         = "amqp:internal-error"
-	CondNotFound              = "amqp:not-found"
-	CondUnauthorizedAccess    = "amqp:unauthorized-access"
-	CondDecodeError           = "amqp:decode-error"
-	CondResourceLimitExceeded = "amqp:resource-limit-exceeded"
-	CondNotAllowed            = "amqp:not-allowed"
-	CondInvalidField          = "amqp:invalid-field"
-	CondNotImplemented        = "amqp:not-implemented"
-	CondResourceLocked        = "amqp:resource-locked"
-	CondPreconditionFailed    = "amqp:precondition-failed"
-	CondResourceDeleted       = "amqp:resource-deleted"
-	CondIllegalState          = "amqp:illegal-state"
-	CondFrameSizeTooSmall     = "amqp:frame-size-too-small"
+	CondInternalError         = names.InternalError
+	CondNotFound              = names.NotFound
+	CondUnauthorizedAccess    = names.UnauthorizedAccess
+	CondDecodeError           = names.DecodeError
+	CondResourceLimitExceeded = names.ResourceLimitExceeded
+	CondNotAllowed            = names.NotAllowed
+	CondInvalidField          = names.InvalidField
+	CondNotImplemented        = names.NotImplemented
+	CondResourceLocked        = names.ResourceLocked
+	CondPreconditionFailed    = names.PreconditionFailed
+	CondResourceDeleted       = names.ResourceDeleted
+	CondIllegalState          = names.IllegalState
+	CondFrameSizeTooSmall     = names.FrameSizeTooSmall
 
-	CondConnectionForced = "amqp:connection:forced"
-	CondFramingError     = "amqp:connection:framing-error"
-	CondRedirect         = "amqp:connection:redirect"
+	CondConnectionForced = names.ConnectionForced
+	CondFramingError     = names.FramingError
+	CondRedirect         = names.Redirect
 
-	CondWindowViolation  = "amqp:session:window-violation"
-	CondErrantLink       = "amqp:session:errant-link"
-	CondHandleInUse      = "amqp:session:handle-in-use"
-	CondUnattachedHandle = "amqp:session:unattached-handle"
+	CondWindowViolation  = names.WindowViolation
+	CondErrantLink       = names.ErrantLink
+	CondHandleInUse      = names.HandleInUse
+	CondUnattachedHandle = names.UnattachedHandle
 
-	CondDetachForced          = "amqp:link:detach-forced"
-	CondTransferLimitExceeded = "amqp:link:transfer-limit-exceeded"
-	CondMessageSizeExceeded   = "amqp:link:message-size-exceeded"
-	CondLinkRedirect          = "amqp:link:redirect"
-	CondStolen                = "amqp:link:stolen"
+	CondDetachForced          = names.DetachForced
+	CondTransferLimitExceeded = names.TransferLimitExceeded
+	CondMessageSizeExceeded   = names.MessageSizeExceeded
+	CondLinkRedirect          = names.LinkRedirect
+	CondStolen                = names.Stolen
 )
 
 // Errors of Link.Send. The delivery was not sent and nothing changed.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/frame"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
 // A connection that is stopped lets its peer go in steps. By the specification a close
@@ -29,7 +30,7 @@ const (
 )
 
 // condServerBusy tells Service Bus clients to try again.
-const condServerBusy = "com.microsoft:server-busy"
+const condServerBusy = names.ServerBusy
 
 const textStopping = "the server is closing the connection"
 

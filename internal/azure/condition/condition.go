@@ -11,25 +11,10 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
-)
-
-// Conditions of the vendor.
-const (
-	ServerBusy            = "com.microsoft:server-busy"
-	Timeout               = "com.microsoft:timeout"
-	Cancelled             = "com.microsoft:operation-cancelled"
-	MessageLockLost       = "com.microsoft:message-lock-lost"
-	SessionLockLost       = "com.microsoft:session-lock-lost"
-	SessionCannotBeLocked = "com.microsoft:session-cannot-be-locked"
-	MessageNotFound       = "com.microsoft:message-not-found"
-	SessionNotFound       = "com.microsoft:session-not-found"
-	EntityDisabled        = "com.microsoft:entity-disabled"
-	EntityAlreadyExists   = "com.microsoft:entity-already-exists"
-	ArgumentError         = "com.microsoft:argument-error"
-	DeadLetter            = "com.microsoft:dead-letter"
 )
 
 // Status codes of replies; they are HTTP's.
@@ -63,26 +48,26 @@ type Condition struct {
 // shared are the conditions of what all personalities stand on.
 var shared = []Condition{
 	{broker.ErrNotFound, endpoint.CondNotFound, StatusNotFound, "The messaging entity '{entity}' could not be found."},
-	{broker.ErrExists, EntityAlreadyExists, StatusConflict, "The messaging entity '{entity}' already exists."},
-	{broker.ErrInvalid, ArgumentError, StatusBadRequest, ""},
+	{broker.ErrExists, names.EntityAlreadyExists, StatusConflict, "The messaging entity '{entity}' already exists."},
+	{broker.ErrInvalid, names.ArgumentError, StatusBadRequest, ""},
 	{broker.ErrNotAllowed, endpoint.CondNotAllowed, StatusBadRequest, ""},
-	{broker.ErrDisabled, EntityDisabled, StatusForbidden, "The messaging entity '{entity}' is currently disabled."},
+	{broker.ErrDisabled, names.EntityDisabled, StatusForbidden, "The messaging entity '{entity}' is currently disabled."},
 	{broker.ErrTooLarge, endpoint.CondMessageSizeExceeded, StatusBadRequest, "The message is larger than '{entity}' accepts."},
 	{broker.ErrQuota, endpoint.CondResourceLimitExceeded, StatusForbidden, "The messaging entity '{entity}' has reached its size quota."},
 	{broker.ErrDiskFull, endpoint.CondResourceLimitExceeded, StatusForbidden, "The broker's disk is full. Receiving and settling still work."},
-	{broker.ErrTimeout, Timeout, StatusTimeout, "The operation did not complete within the allotted time."},
-	{broker.ErrBusy, ServerBusy, StatusUnavailable, ""},
+	{broker.ErrTimeout, names.Timeout, StatusTimeout, "The operation did not complete within the allotted time."},
+	{broker.ErrBusy, names.ServerBusy, StatusUnavailable, ""},
 	{broker.ErrMoved, endpoint.CondDetachForced, StatusUnavailable, "Another process has taken over the messages of '{entity}'. Connect again."},
 	{broker.ErrStopping, endpoint.CondConnectionForced, StatusUnavailable, "The broker is stopping."},
-	{context.DeadlineExceeded, Timeout, StatusTimeout, "The operation did not complete within the allotted time."},
-	{context.Canceled, Cancelled, StatusUnavailable, "The operation was cancelled."},
+	{context.DeadlineExceeded, names.Timeout, StatusTimeout, "The operation did not complete within the allotted time."},
+	{context.Canceled, names.OperationCancelled, StatusUnavailable, "The operation was cancelled."},
 
 	{access.ErrMalformed, endpoint.CondUnauthorizedAccess, StatusUnauthorized, "MalformedToken: The token is malformed."},
 	{access.ErrSignature, endpoint.CondUnauthorizedAccess, StatusUnauthorized, "InvalidSignature: The token has an invalid signature."},
 	{access.ErrRevoked, endpoint.CondUnauthorizedAccess, StatusUnauthorized, "InvalidSignature: The key of the token was changed or removed."},
 	{access.ErrRefused, endpoint.CondUnauthorizedAccess, StatusUnauthorized, "InvalidAudience: Tokens of this type are not accepted here."},
 
-	{limits.ErrExceeded, ArgumentError, StatusBadRequest, ""},
+	{limits.ErrExceeded, names.ArgumentError, StatusBadRequest, ""},
 	{message.ErrSize, endpoint.CondMessageSizeExceeded, StatusBadRequest, "The message is larger than '{entity}' accepts."},
 	{message.ErrSection, endpoint.CondDecodeError, StatusBadRequest, ""},
 	{message.ErrOrder, endpoint.CondDecodeError, StatusBadRequest, ""},
@@ -100,8 +85,8 @@ var shared = []Condition{
 	{nil, endpoint.CondNotAllowed, StatusBadRequest, ""},
 	{nil, endpoint.CondNotImplemented, StatusUnsupported, ""},
 	{nil, endpoint.CondResourceLimitExceeded, StatusForbidden, ""},
-	{nil, ArgumentError, StatusBadRequest, ""},
-	{nil, ServerBusy, StatusUnavailable, ""},
+	{nil, names.ArgumentError, StatusBadRequest, ""},
+	{nil, names.ServerBusy, StatusUnavailable, ""},
 }
 
 // Table is the one place where a Go error becomes a condition and a status.
@@ -183,8 +168,8 @@ func shortened(text string) string {
 // What a sender that is turned away learns besides the text. The names are on the
 // wire and never change.
 const (
-	infoClass      = "triagemq:class"
-	infoRetryAfter = "triagemq:retry-after" // milliseconds
+	infoClass      = names.InfoClass
+	infoRetryAfter = names.InfoRetryAfter // milliseconds
 )
 
 // throttled tells a sender which class was refused and when to come back. SDKs
@@ -195,7 +180,7 @@ func throttled(e *broker.ThrottledError) *endpoint.Error {
 	info = codec.AppendUint(codec.AppendSymbol(info, infoRetryAfter), uint32(math.Ceil(e.RetryAfter*1000)))
 	text := broker.Text(e)
 	return &endpoint.Error{
-		Condition: ServerBusy, Description: strings.ToUpper(text[:1]) + text[1:] + ".",
+		Condition: names.ServerBusy, Description: strings.ToUpper(text[:1]) + text[1:] + ".",
 		Info: codec.EndMap(info, at, 2),
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // Addresses of what is no entity.
 const (
-	CBS              = "$cbs"
-	ManagementSuffix = "/$management"
+	CBS              = names.CBS
+	ManagementSuffix = names.ManagementSuffix
 	DynamicPrefix    = "$temporary/"
 
 	// invalidPath is the path of an address that cannot be one.

@@ -4,6 +4,7 @@ package wire
 
 import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -27,17 +28,17 @@ func (a Reply) Encode(request *message.Message) []byte {
 		CorrelationID: id,
 		To:            request.ReplyTo(),
 		Application: []message.Pair{
-			{Name: "status-code", Value: codec.Int(a.Status)},
-			{Name: "statusCode", Value: codec.Int(a.Status)},
-			{Name: "status-description", Value: codec.String(a.Text)},
-			{Name: "statusDescription", Value: codec.String(a.Text)},
+			{Name: names.StatusCodeDashed, Value: codec.Int(a.Status)},
+			{Name: names.StatusCode, Value: codec.Int(a.Status)},
+			{Name: names.StatusTextDashed, Value: codec.String(a.Text)},
+			{Name: names.StatusText, Value: codec.String(a.Text)},
 		},
 		Value: &a.Body,
 	}
 	if a.Condition != "" {
 		d.Application = append(d.Application,
-			message.Pair{Name: "error-condition", Value: codec.Symbol(a.Condition)},
-			message.Pair{Name: "errorCondition", Value: codec.Symbol(a.Condition)})
+			message.Pair{Name: names.ErrorConditionDashed, Value: codec.Symbol(a.Condition)},
+			message.Pair{Name: names.ErrorCondition, Value: codec.Symbol(a.Condition)})
 	}
 	return d.Encode(nil)
 }

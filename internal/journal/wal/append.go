@@ -4,6 +4,7 @@ package wal
 
 import (
 	"errors"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -15,7 +16,7 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	records, at := g.Records, g.At
 	size := 0
 	for _, r := range records {
-		size += frameSize(len(r))
+		size += format.FrameSize(len(r))
 	}
 	if uint64(size) > w.largest() {
 		return journal.ErrTooLarge
@@ -26,7 +27,7 @@ func (w *WAL) Append(c journal.Claim, g *journal.Group) error {
 	at = at[:len(records)] // panics here, before anything is done, if the caller erred
 
 	w.mu.Lock()
-	if err := w.place(c, g.Use, uint64(size)+batchHeader); err != nil {
+	if err := w.place(c, g.Use, uint64(size)+format.BatchHeader); err != nil {
 		w.mu.Unlock()
 		return err
 	}
@@ -85,17 +86,19 @@ func (w *WAL) placeSenders(need uint64) error {
 }
 
 // largest returns the bytes that a group of frames may take.
-func (w *WAL) largest() uint64 { return w.block - headerSize - 2*batchHeader - alignment }
+func (w *WAL) largest() uint64 {
+	return w.block - format.HeaderSize - 2*format.BatchHeader - format.Alignment
+}
 
 // freeAfter returns the bytes left behind off. Some are kept back: for the seal, and
 // so that no segment ends at the very end of its block, which would be the
 // address of the next.
 func (s *segment) freeAfter(off uint64) uint64 {
-	kept := off + batchHeader + alignment
-	if s.head.capacity <= kept {
+	kept := off + format.BatchHeader + format.Alignment
+	if s.head.Capacity <= kept {
 		return 0
 	}
-	return s.head.capacity - kept
+	return s.head.Capacity - kept
 }
 
 // fit makes the active segment one with space for need bytes and reports
@@ -107,7 +110,7 @@ func (w *WAL) fit(need uint64) bool {
 		return true
 	}
 	for i, next := range w.pool.ready {
-		if next.freeAfter(headerSize) < need {
+		if next.freeAfter(format.HeaderSize) < need {
 			continue
 		}
 		for range i + 1 {
@@ -123,19 +126,19 @@ func (w *WAL) fit(need uint64) bool {
 // held.
 func (w *WAL) advance() {
 	if !w.log.sealed {
-		w.push(kindSeal)
+		w.push(format.KindSeal)
 	}
 	s := &w.pool
 	next := s.ready[0]
 	s.ready = s.ready[1:]
-	s.held -= next.freeAfter(headerSize)
+	s.held -= next.freeAfter(format.HeaderSize)
 	s.largest = [2]uint64{0, s.largest[0]}
 	w.segs[next.number] = next
-	w.log.active, w.log.off, w.log.sealed = next, headerSize, false
+	w.log.active, w.log.off, w.log.sealed = next, format.HeaderSize, false
 }
 
 // push adds an empty batch to pending and returns it; mu is held.
-func (w *WAL) push(k kind) *batch {
+func (w *WAL) push(k format.Kind) *batch {
 	b := w.log.unused
 	if b == nil {
 		b = new(batch)
@@ -143,8 +146,8 @@ func (w *WAL) push(k kind) *batch {
 	w.log.unused = nil
 	b.reset(w.log.active, w.log.off, k, w.log.number)
 	w.log.pending = append(w.log.pending, b)
-	w.log.off += batchHeader
-	w.log.unsynced += batchHeader
+	w.log.off += format.BatchHeader
+	w.log.unsynced += format.BatchHeader
 	return b
 }
 
@@ -160,8 +163,8 @@ func (w *WAL) put(c journal.Claim, records [][]byte, at []journal.Position, size
 	}
 	b.buf = b.buf[:n+size]
 	for i, r := range records {
-		end := n + frameSize(len(r))
-		frame{c.Shard, c.Epoch, w.log.number, r}.put(b.buf[n:end])
+		end := n + format.FrameSize(len(r))
+		format.Frame{Shard: c.Shard, Epoch: c.Epoch, Number: w.log.number, Payload: r}.Put(b.buf[n:end])
 		b.last = b.seg.position(b.off + uint64(n))
 		at[i] = b.last
 		w.log.number++
@@ -180,9 +183,9 @@ func (w *WAL) put(c journal.Claim, records [][]byte, at []journal.Position, size
 func (w *WAL) open(size int) *batch {
 	if n := len(w.log.pending); n > 0 {
 		b := w.log.pending[n-1]
-		if b.kind == kindRecords && b.seg == w.log.active && len(b.buf)+size <= maxBatch {
+		if b.kind == format.KindRecords && b.seg == w.log.active && len(b.buf)+size <= maxBatch {
 			return b
 		}
 	}
-	return w.push(kindRecords)
+	return w.push(format.KindRecords)
 }

@@ -3,10 +3,13 @@
 package wal
 
 import (
-	"hash/crc32"
+	"encoding/binary"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 
 	"github.com/triagemq/triagemq/internal/journal"
 )
+
+var le = binary.LittleEndian
 
 // maxBatch is the size at which a batch takes no more groups, in bytes: beyond
 // it a longer write saves nothing and delays the first of its records.
@@ -17,7 +20,7 @@ const maxBatch = 4 << 20
 type batch struct {
 	seg   *segment
 	off   uint64 // of the header, in seg
-	kind  kind
+	kind  format.Kind
 	first uint64 // number of the first record
 	count uint32
 	last  journal.Position // of the last record; zero if there is none
@@ -32,25 +35,25 @@ type batch struct {
 func (b *batch) end() uint64 { return b.off + uint64(len(b.buf)) }
 
 // reset makes b an empty batch at off.
-func (b *batch) reset(seg *segment, off uint64, k kind, first uint64) {
+func (b *batch) reset(seg *segment, off uint64, k format.Kind, first uint64) {
 	buf := b.buf[:0]
-	if cap(buf) < batchHeader {
+	if cap(buf) < format.BatchHeader {
 		buf = make([]byte, 0, 64<<10)
 	}
-	*b = batch{seg: seg, off: off, kind: k, first: first, buf: buf[:batchHeader]}
+	*b = batch{seg: seg, off: off, kind: k, first: first, buf: buf[:format.BatchHeader]}
 }
 
 // finish fills in checksums and header.
 func (b *batch) finish(synced journal.Position) {
 	digest := uint32(0)
-	for at := batchHeader; at < len(b.buf); {
-		size := frameSize(int(le.Uint32(b.buf[at+4:])))
-		sumFrame(b.buf[at:at+size], b.seg.seed, b.off+uint64(at))
-		digest = crc32.Update(digest, castagnoli, b.buf[at:at+4])
+	for at := format.BatchHeader; at < len(b.buf); {
+		size := format.FrameSize(int(le.Uint32(b.buf[at+4:])))
+		format.SumFrame(b.buf[at:at+size], b.seg.seed, b.off+uint64(at))
+		digest = format.AddToDigest(digest, b.buf[at:])
 		at += size
 	}
-	batchHead{
-		kind: b.kind, length: uint32(len(b.buf)), count: b.count,
-		digest: digest, first: b.first, synced: synced,
-	}.encode(b.buf, b.seg.seed, b.off)
+	format.BatchHead{
+		Kind: b.kind, Length: uint32(len(b.buf)), Count: b.count,
+		Digest: digest, First: b.first, Synced: synced,
+	}.Encode(b.buf, b.seg.seed, b.off)
 }

@@ -5,6 +5,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -202,7 +203,7 @@ func benchBare(b *testing.B) float64 {
 			l.notify(journal.Status{Durable: upTo})
 		}
 	})
-	record := make([]byte, benchRecord+frameHeader)
+	record := make([]byte, benchRecord+format.FrameHeader)
 	rate := appenders(b, func() {
 		mu.Lock()
 		pending = append(pending, record...)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"iter"
 	"maps"
 	"slices"
@@ -18,8 +19,8 @@ import (
 // Claim implements journal.Journal. What the claim before has appended, and not
 // yet committed, is committed first, so that the new owner finds it.
 func (w *WAL) Claim(ctx context.Context, numbers ...journal.Shard) ([]journal.Claim, iter.Seq2[journal.Record, error], error) {
-	if slices.ContainsFunc(numbers, func(n journal.Shard) bool { return n >= ownShard }) {
-		return nil, nil, fmt.Errorf("wal: shards from %d on are reserved", ownShard)
+	if slices.ContainsFunc(numbers, func(n journal.Shard) bool { return n >= format.OwnShard }) {
+		return nil, nil, fmt.Errorf("wal: shards from %d on are reserved", format.OwnShard)
 	}
 	type claimed struct {
 		claims []journal.Claim
@@ -107,7 +108,7 @@ func (w *WAL) claim(numbers []journal.Shard) ([]journal.Claim, map[journal.Shard
 
 // maxGroup returns what Claim.MaxGroup promises: whatever the number of records,
 // they fit.
-func (w *WAL) maxGroup() int { return int(w.largest()) - headerSize }
+func (w *WAL) maxGroup() int { return int(w.largest()) - format.HeaderSize }
 
 // fence begins a new epoch of shards: from here on the former owners are refused.
 func (w *WAL) fence(numbers []journal.Shard) ([]*shard, error) {
@@ -213,7 +214,7 @@ func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 	}
 
 	w.mu.Lock()
-	old := s.shardManifest
+	old := s.ShardManifest
 	if _, err = w.owner(c); err == nil { // it may have been released meanwhile
 		err = w.checkRetain(s, r)
 	}
@@ -254,11 +255,11 @@ func (w *WAL) checkRetain(s *shard, r journal.Retain) error {
 
 // manifest returns what is to be written; mu is held. The last segment with a
 // batch is always kept, since the numbering goes on from it: see needs.
-func (w *WAL) manifest() *manifest {
-	m := &manifest{SegmentSize: w.block, Synced: w.log.synced, Shards: make(map[journal.Shard]*shardManifest)}
+func (w *WAL) manifest() *format.Manifest {
+	m := &format.Manifest{SegmentSize: w.block, Synced: w.log.synced, Shards: make(map[journal.Shard]*format.ShardManifest)}
 	for n, s := range w.shards {
 		if s.From != 0 { // a first claim that failed has none
-			kept := s.shardManifest // its Blocks are never changed in place
+			kept := s.ShardManifest // its Blocks are never changed in place
 			m.Shards[n] = &kept
 		}
 	}
@@ -267,7 +268,7 @@ func (w *WAL) manifest() *manifest {
 
 // publish makes m durable, first in the log and then in the files of the manifest.
 // Until it returns nothing may be done that relies on it.
-func (w *WAL) publish(m *manifest) error {
+func (w *WAL) publish(m *format.Manifest) error {
 	m.Generation = w.generation + 1 // as writeManifest will number it
 	if err := w.logManifest(m); err != nil {
 		return err
@@ -282,12 +283,12 @@ func (w *WAL) publish(m *manifest) error {
 // needs. On a full disk it may use half of the base of the reserve; beyond that it
 // gets a quarter, at most, of what is left in the active segment, and otherwise is
 // left out until the next time.
-func (w *WAL) logManifest(m *manifest) error {
-	b, err := m.encodeCompact()
+func (w *WAL) logManifest(m *format.Manifest) error {
+	b, err := m.EncodeCompact()
 	if err != nil {
 		return err
 	}
-	size := frameSize(len(b))
+	size := format.FrameSize(len(b))
 	if uint64(size) > w.largest() {
 		return nil
 	}
@@ -304,7 +305,7 @@ func (w *WAL) logManifest(m *manifest) error {
 // appendOwn appends a record of the log's own, for upkeep, and reports whether
 // there was space.
 func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
-	need := uint64(size) + batchHeader
+	need := uint64(size) + format.BatchHeader
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
@@ -328,14 +329,14 @@ func (w *WAL) appendOwn(b []byte, size int) (bool, error) {
 		}
 	}
 	var at [1]journal.Position
-	w.put(journal.Claim{Shard: ownShard}, [][]byte{b}, at[:], size)
+	w.put(journal.Claim{Shard: format.OwnShard}, [][]byte{b}, at[:], size)
 	return true, nil
 }
 
 // writeManifest writes the manifest to its files. If it has outgrown them, on a full
 // disk, spares are given up for it. A full disk may be tried again; any other
 // failure is final.
-func (w *WAL) writeManifest(m *manifest) error {
+func (w *WAL) writeManifest(m *format.Manifest) error {
 	for {
 		err := w.writeManifestOnce(m)
 		if !errors.Is(err, ErrFull) || !w.giveUpSpare() {
@@ -345,7 +346,7 @@ func (w *WAL) writeManifest(m *manifest) error {
 }
 
 // writeManifestOnce is writeManifest without giving up anything.
-func (w *WAL) writeManifestOnce(m *manifest) error {
+func (w *WAL) writeManifestOnce(m *format.Manifest) error {
 	w.generation++
 	m.Generation = w.generation
 	err := w.copies.write(m)
@@ -360,8 +361,8 @@ func (w *WAL) writeManifestOnce(m *manifest) error {
 }
 
 // free gives up the segments that m, which is durable, does not need.
-func (w *WAL) free(m *manifest) error {
-	from, blocks := m.needs()
+func (w *WAL) free(m *format.Manifest) error {
+	from, blocks := m.Needs()
 	var freed []*segment
 	w.mu.Lock()
 	for n, seg := range w.segs {
@@ -429,8 +430,8 @@ func (w *WAL) replay(ctx context.Context, froms map[journal.Shard]journal.Positi
 				yield(journal.Record{}, err)
 				return
 			}
-			from, wanted := froms[rec.shard]
-			if wanted && rec.at >= from && !yield(journal.Record{Shard: rec.shard, At: rec.at, Payload: rec.payload}, nil) {
+			from, wanted := froms[rec.Shard]
+			if wanted && rec.at >= from && !yield(journal.Record{Shard: rec.Shard, At: rec.at, Payload: rec.Payload}, nil) {
 				return
 			}
 		}

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"io/fs"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // copyNames are the files of the manifest, in the order in which they are written.
-var copyNames = [2]string{manifestName, manifestCopy}
+var copyNames = [2]string{format.ManifestName, format.ManifestCopy}
 
 // copies are the two files that hold the manifest.
 //
@@ -31,8 +32,8 @@ type copies struct {
 
 // foundCopies is what there is of a manifest.
 type foundCopies struct {
-	manifests [2]*manifest // nil is missing or damaged
-	errs      [2]error     // why it is nil; each a *DamageError
+	manifests [2]*format.Manifest // nil is missing or damaged
+	errs      [2]error            // why it is nil; each a *DamageError
 }
 
 // readCopies reads both files. The error is one of the disk, or says that the
@@ -41,7 +42,7 @@ func readCopies(fsys vfs.FS) (foundCopies, error) {
 	var found foundCopies
 	for i, name := range copyNames {
 		m, err := readManifest(fsys, name)
-		if _, damaged := errors.AsType[*DamageError](err); err != nil && !damaged {
+		if _, damaged := errors.AsType[*format.DamageError](err); err != nil && !damaged {
 			return found, err
 		}
 		found.manifests[i], found.errs[i] = m, err
@@ -49,10 +50,10 @@ func readCopies(fsys vfs.FS) (foundCopies, error) {
 	return found, nil
 }
 
-func readManifest(fsys vfs.FS, name string) (*manifest, error) {
+func readManifest(fsys vfs.FS, name string) (*format.Manifest, error) {
 	file, err := fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &DamageError{name, 0, errMissing}
+		return nil, &format.DamageError{File: name, Offset: 0, Err: format.ErrMissing}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
@@ -62,22 +63,22 @@ func readManifest(fsys vfs.FS, name string) (*manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
-	b := make([]byte, min(size, manifestLimit))
+	b := make([]byte, min(size, format.ManifestLimit))
 	if _, err := file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
-	return decodeManifest(name, b)
+	return format.DecodeManifest(name, b)
 }
 
 // best returns the manifest that counts, and which it is: the later of the two,
 // since nothing is done that needs a manifest before it is whole in both. If both
 // are missing it is nil; the error is that both are lost.
-func (f foundCopies) best() (*manifest, int, error) {
+func (f foundCopies) best() (*format.Manifest, int, error) {
 	one, two := f.manifests[0], f.manifests[1]
 	switch {
-	case one == nil && two == nil && errors.Is(f.errs[0], errMissing) && errors.Is(f.errs[1], errMissing):
+	case one == nil && two == nil && errors.Is(f.errs[0], format.ErrMissing) && errors.Is(f.errs[1], format.ErrMissing):
 		return nil, 0, nil
-	case one == nil && two == nil && errors.Is(f.errs[0], errMissing):
+	case one == nil && two == nil && errors.Is(f.errs[0], format.ErrMissing):
 		return nil, 0, f.errs[1]
 	case one == nil && two == nil:
 		return nil, 0, f.errs[0]
@@ -91,7 +92,7 @@ func (f foundCopies) best() (*manifest, int, error) {
 // Version 1 had no second one.
 func (f foundCopies) lost() error {
 	for i, m := range f.manifests {
-		if m == nil && f.manifests[1-i] != nil && f.manifests[1-i].version > 1 {
+		if m == nil && f.manifests[1-i] != nil && f.manifests[1-i].Version > 1 {
 			return f.errs[i]
 		}
 	}
@@ -106,8 +107,8 @@ func grownSize(n uint64) uint64 { return (2*n + 16<<10 + 4095) &^ 4095 }
 // it does not change: a process whose sync failed may have left it in the page
 // cache only, see logEnd.secure. Until it is safe nothing may be done that relies
 // on it, and the other file must not be touched.
-func (c *copies) secure(m *manifest, best int) error {
-	b, err := m.encode()
+func (c *copies) secure(m *format.Manifest, best int) error {
+	b, err := m.Encode()
 	if err == nil {
 		err = c.openOne(best, b)
 	}
@@ -119,13 +120,13 @@ func (c *copies) secure(m *manifest, best int) error {
 
 // open opens the other file, or both if m is of version 1, and makes it the
 // manifest m.
-func (c *copies) open(m *manifest, best int) error {
+func (c *copies) open(m *format.Manifest, best int) error {
 	order := []int{1 - best}
-	if m.version == 1 {
+	if m.Version == 1 {
 		order = []int{1, 0} // the old one stays until the new one is there
 		m.Generation = 1
 	}
-	b, err := m.encode()
+	b, err := m.Encode()
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (c *copies) open(m *manifest, best int) error {
 			return fmt.Errorf("write manifest: %w", err)
 		}
 	}
-	m.version = manifestVersion
+	m.Version = format.ManifestVersion
 	return nil
 }
 
@@ -167,9 +168,9 @@ func (c *copies) openOne(i int, b []byte) error {
 
 // install makes b the contents of the named file, whatever that was before.
 func install(fsys vfs.FS, name string, b []byte) error {
-	file, err := fsys.Create(manifestNext)
+	file, err := fsys.Create(format.ManifestNext)
 	if errors.Is(err, fs.ErrExist) {
-		file, err = fsys.Open(manifestNext)
+		file, err = fsys.Open(format.ManifestNext)
 	}
 	if err != nil {
 		return err
@@ -184,7 +185,7 @@ func install(fsys vfs.FS, name string, b []byte) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if err := fsys.Rename(manifestNext, name); err != nil {
+	if err := fsys.Rename(format.ManifestNext, name); err != nil {
 		return err
 	}
 	return fsys.SyncDir(".")
@@ -207,8 +208,8 @@ func extend(file vfs.File, to uint64) error {
 // write makes m the manifest; it is durable when write returns. ErrNoSpace means
 // that one of the files, at least, is as it was: both, unless to overwrite takes
 // space.
-func (c *copies) write(m *manifest) error {
-	b, err := m.encode()
+func (c *copies) write(m *format.Manifest) error {
+	b, err := m.Encode()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -74,19 +75,19 @@ func TestManifestOfALaterVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := m.encode()
+	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	later := append([]byte(nil), b...)
 	later[len("triagemq-journal ")] = '3'
-	if _, err := decodeManifest(manifestName, later); !errors.Is(err, journal.ErrCorrupt) {
+	if _, err := format.DecodeManifest(format.ManifestName, later); !errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("with another digit: %v, want %v", err, journal.ErrCorrupt)
 	}
 	_, body, _ := bytes.Cut(b, []byte{'\n'})
-	later = fmt.Appendf(nil, manifestFormat, 3, sumManifest(3, body), len(body))
+	later = fmt.Appendf(nil, format.ManifestFormat, 3, format.SumManifest(3, body), len(body))
 	later = append(later, body...)
-	if _, err := decodeManifest(manifestName, later); err == nil || errors.Is(err, journal.ErrCorrupt) {
+	if _, err := format.DecodeManifest(format.ManifestName, later); err == nil || errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("with the checksum of version 3: %v, want another error than %v", err, journal.ErrCorrupt)
 	}
 	for _, name := range copyNames {
@@ -151,8 +152,8 @@ func TestHalfWrittenManifestIsWrittenFirst(t *testing.T) {
 	at := [2]journal.Position{appendOne(t, w, c, "one"), appendOne(t, w, c, "two")}
 	commit(t, w)
 	var killed *vfs.Mem
-	disk.name, disk.then = manifestCopy, func() error {
-		disk.name, disk.then = manifestName, func() error {
+	disk.name, disk.then = format.ManifestCopy, func() error {
+		disk.name, disk.then = format.ManifestName, func() error {
 			killed = mem.CrashClone(0)
 			return nil
 		}
@@ -183,7 +184,7 @@ func TestMarkDoesNotTakeTheReserve(t *testing.T) {
 	w.Reserve(c, 50_000)
 	commit(t, w)
 	fault.Before(func(op vfs.Op, name string) error {
-		if op == vfs.OpWrite && (name == manifestName || name == manifestCopy) {
+		if op == vfs.OpWrite && (name == format.ManifestName || name == format.ManifestCopy) {
 			return fmt.Errorf("copy on write: %w", vfs.ErrNoSpace)
 		}
 		return nil

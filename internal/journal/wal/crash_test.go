@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io/fs"
 	"math/rand/v2"
 	"reflect"
@@ -309,7 +310,7 @@ func leftOut(disk *vfs.Mem) bool {
 	if err != nil {
 		return false
 	}
-	sc := scan{shards: make(map[journal.Shard]*shardManifest)}
+	sc := scan{shards: make(map[journal.Shard]*format.ShardManifest)}
 	for _, n := range files.segments {
 		if seg, err := openSegment(disk, n, 0); err == nil {
 			if err := errors.Join(sc.add(seg), seg.file.Close()); err != nil {
@@ -349,7 +350,7 @@ func (h *history) crashRecovery(disk *vfs.Mem) *vfs.Mem {
 // check recovers a disk and compares it with the model, then makes sure that the
 // store goes on.
 func (h *history) check(disk *vfs.Mem) error {
-	if _, err := disk.Open(manifestName); err != nil && h.w != nil {
+	if _, err := disk.Open(format.ManifestName); err != nil && h.w != nil {
 		return fmt.Errorf("the manifest is lost: %w", err)
 	}
 	if h.claimed {

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -141,17 +142,17 @@ func (s stored) liveBytes(t *testing.T) map[string][]bool {
 			live[name][i] = true
 		}
 	}
-	b, err := st.manifest.encode()
+	b, err := st.manifest.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark(manifestName, 0, uint64(len(b)))
-	mark(manifestCopy, 0, uint64(len(b)))
+	mark(format.ManifestName, 0, uint64(len(b)))
+	mark(format.ManifestCopy, 0, uint64(len(b)))
 	for _, sg := range st.segments[:st.last+1] {
 		name := segmentName(sg.number)
-		mark(name, 0, headerLength)
-		mark(name, headerCopy, headerCopy+headerLength)
-		mark(name, headerSize, sg.end)
+		mark(name, 0, format.HeaderLength)
+		mark(name, format.HeaderCopy, format.HeaderCopy+format.HeaderLength)
+		mark(name, format.HeaderSize, sg.end)
 	}
 	return live
 }
@@ -244,7 +245,7 @@ func (s stored) smear(t *testing.T, disk *vfs.Mem, rng *rand.Rand, hit map[journ
 	at := slices.Sorted(maps.Keys(s.records))
 	p := at[rng.IntN(len(at))]
 	off := int64(p)%(16<<10) + rng.Int64N(100) - 50
-	off = max(off, headerSize)
+	off = max(off, format.HeaderSize)
 	file, err := disk.Open(segmentName(uint64(p) / (16 << 10)))
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +263,7 @@ func (s stored) smear(t *testing.T, disk *vfs.Mem, rng *rand.Rand, hit map[journ
 	}
 	base := int64(p) / (16 << 10) * (16 << 10)
 	for q, payload := range s.records {
-		if begin := int64(q) - base; begin < off+n && off < begin+int64(frameSize(len(payload))) {
+		if begin := int64(q) - base; begin < off+n && off < begin+int64(format.FrameSize(len(payload))) {
 			hit[q] = true
 		}
 	}
@@ -301,12 +302,15 @@ func TestRepairOfWholeFiles(t *testing.T) {
 		name   string
 		damage func(*testing.T, *vfs.Mem)
 	}{
-		{"manifests garbled", func(t *testing.T, d *vfs.Mem) { flip(t, d, manifestName, 333); flip(t, d, manifestCopy, 333) }},
-		{"manifests missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, manifestName); remove(t, d, manifestCopy) }},
+		{"manifests garbled", func(t *testing.T, d *vfs.Mem) {
+			flip(t, d, format.ManifestName, 333)
+			flip(t, d, format.ManifestCopy, 333)
+		}},
+		{"manifests missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, format.ManifestName); remove(t, d, format.ManifestCopy) }},
 		{"one header", func(t *testing.T, d *vfs.Mem) { flip(t, d, segmentName(5), 77) }},
 		{"both headers", func(t *testing.T, d *vfs.Mem) {
 			flip(t, d, segmentName(5), 77)
-			flip(t, d, segmentName(5), headerCopy*8+77)
+			flip(t, d, segmentName(5), format.HeaderCopy*8+77)
 		}},
 		{"segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, segmentName(5)) }},
 		{"kept block missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, segmentName(2)) }},
@@ -400,7 +404,7 @@ func TestDamageIsToldFromATornTail(t *testing.T) {
 	}
 	for i, p := range at {
 		off := int64(p) % (16 << 10)
-		for where, bit := range map[string]int64{"header": (off - batchHeader + 12) * 8, "payload": (off + frameHeader) * 8} {
+		for where, bit := range map[string]int64{"header": (off - format.BatchHeader + 12) * 8, "payload": (off + format.FrameHeader) * 8} {
 			killed := disk.CrashClone(0)
 			flip(t, killed, segmentName(1), bit)
 			w, err := Open(killed, Options{})
@@ -414,8 +418,8 @@ func TestDamageIsToldFromATornTail(t *testing.T) {
 				}
 				continue
 			}
-			damage, ok := errors.AsType[*DamageError](err)
-			if !ok || damage.File != segmentName(1) || damage.Offset/512 < uint64(off-batchHeader)/512 || damage.Offset > uint64(off) {
+			damage, ok := errors.AsType[*format.DamageError](err)
+			if !ok || damage.File != segmentName(1) || damage.Offset/512 < uint64(off-format.BatchHeader)/512 || damage.Offset > uint64(off) {
 				t.Errorf("%s of batch %d at %d: %v, want damage there", where, i, off, err)
 			}
 		}
@@ -467,7 +471,7 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 		if c.Block(at[0]) > 1 != inNext {
 			t.Fatalf("the group is in segment %d", c.Block(at[0]))
 		}
-		flip(t, killed, segmentName(c.Block(at[1])), int64(uint64(at[1])%c.BlockSize+frameHeader+9)*8)
+		flip(t, killed, segmentName(c.Block(at[1])), int64(uint64(at[1])%c.BlockSize+format.FrameHeader+9)*8)
 		if _, err := Open(killed.CrashClone(0), Options{}); !errors.Is(err, journal.ErrCorrupt) {
 			t.Fatalf("open: %v, want %v", err, journal.ErrCorrupt)
 		}
@@ -554,20 +558,20 @@ func (s stored) forge(t *testing.T, disk *vfs.Mem, rng *rand.Rand) {
 	h := sp.head
 	switch rng.IntN(6) {
 	case 0:
-		h.kind = kind(odd)
+		h.Kind = format.Kind(odd)
 	case 1:
-		h.length = uint32(odd) &^ 7
+		h.Length = uint32(odd) &^ 7
 	case 2:
-		h.count = uint32(odd)
+		h.Count = uint32(odd)
 	case 3:
-		h.first = odd
+		h.First = odd
 	case 4:
-		h.kind = kindSeal
+		h.Kind = format.KindSeal
 	case 5:
-		h.digest, h.length = 0, batchHeader // forgets its records
+		h.Digest, h.Length = 0, format.BatchHeader // forgets its records
 	}
-	var b [batchHeader]byte
-	h.encode(b[:], seg.seed, sp.off)
+	var b [format.BatchHeader]byte
+	h.Encode(b[:], seg.seed, sp.off)
 	if _, err := seg.file.WriteAt(b[:], int64(sp.off)); err != nil {
 		t.Fatal(err)
 	}
@@ -637,8 +641,8 @@ func TestStrayFileWithAHighNumber(t *testing.T) {
 // A segment that says that it has a number for which there are no addresses is
 // damaged.
 func TestSegmentNumberWithoutAddresses(t *testing.T) {
-	h := segmentHead{number: 1 << 60, block: 64 << 20, capacity: 4096}
-	if got, err := decodeSegmentHead(h.encode()); err == nil {
+	h := format.SegmentHead{Number: 1 << 60, Block: 64 << 20, Capacity: 4096}
+	if got, err := format.DecodeSegmentHead(h.Encode()); err == nil {
 		t.Errorf("decoded %+v", got)
 	}
 }

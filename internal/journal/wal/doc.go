@@ -39,7 +39,8 @@
 // # Format
 //
 // Segments hold batches, batches hold frames, a frame holds a record; the
-// MANIFEST says what is still needed. docs/format/journal.md draws every byte.
+// MANIFEST says what is still needed. Package format has the bytes, and
+// docs/format/journal.md draws them.
 //
 //	segment:  header | batch | batch | … | seal | not yet used
 //	batch:    header | frame | frame | …

@@ -4,9 +4,8 @@ package wal
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"slices"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -16,11 +15,11 @@ import (
 // makeBatch returns a finished batch of records at the start of a segment.
 func makeBatch(seg *segment, first uint64, payloads ...string) *batch {
 	b := new(batch)
-	b.reset(seg, headerSize, kindRecords, first)
+	b.reset(seg, format.HeaderSize, format.KindRecords, first)
 	for i, p := range payloads {
 		n := len(b.buf)
-		b.buf = append(b.buf, make([]byte, frameSize(len(p)))...)
-		frame{1, 1, first + uint64(i), []byte(p)}.put(b.buf[n:])
+		b.buf = append(b.buf, make([]byte, format.FrameSize(len(p)))...)
+		format.Frame{Shard: 1, Epoch: 1, Number: first + uint64(i), Payload: []byte(p)}.Put(b.buf[n:])
 		b.count++
 	}
 	b.finish(0)
@@ -30,21 +29,21 @@ func makeBatch(seg *segment, first uint64, payloads ...string) *batch {
 // A batch that tore, and one of the same shape that was written over it and tore
 // too, can leave a mixture in which every single frame is whole.
 func TestMixedBatchesAreToldApart(t *testing.T) {
-	seg := &segment{number: 1, seed: 99, head: segmentHead{block: 64 << 10, capacity: 64 << 10}}
+	seg := &segment{number: 1, seed: 99, head: format.SegmentHead{Block: 64 << 10, Capacity: 64 << 10}}
 	one := makeBatch(seg, 10, "aaaa", "bbbb", "cccc")
 	two := makeBatch(seg, 10, "AAAA", "BBBB", "CCCC")
 	mixed := bytes.Clone(two.buf)
-	copy(mixed[len(mixed)-2*frameSize(4):], one.buf[len(mixed)-2*frameSize(4):])
+	copy(mixed[len(mixed)-2*format.FrameSize(4):], one.buf[len(mixed)-2*format.FrameSize(4):])
 
-	head, err := decodeBatchHead(mixed, seg.seed, headerSize, seg.head.capacity)
+	head, err := format.DecodeBatchHead(mixed, seg.seed, format.HeaderSize, seg.head.Capacity)
 	if err != nil {
 		t.Fatalf("the header is whole, and yet: %v", err)
 	}
-	if _, err := checkBatch(head, two.buf, seg.seed, headerSize); err != nil {
+	if _, err := format.CheckBatch(head, two.buf, seg.seed, format.HeaderSize); err != nil {
 		t.Fatalf("unmixed: %v", err)
 	}
-	if _, err := checkBatch(head, mixed, seg.seed, headerSize); !errors.Is(err, errDigest) {
-		t.Fatalf("mixed: %v, want %v", err, errDigest)
+	if _, err := format.CheckBatch(head, mixed, seg.seed, format.HeaderSize); !errors.Is(err, format.ErrDigest) {
+		t.Fatalf("mixed: %v, want %v", err, format.ErrDigest)
 	}
 }
 
@@ -78,84 +77,6 @@ func TestRecycledFileIsNotMisread(t *testing.T) {
 	if len(names) > 8 {
 		t.Errorf("files pile up: %v", names)
 	}
-}
-
-func FuzzDecodeFrame(f *testing.F) {
-	b := make([]byte, frameSize(5))
-	frame{3, 2, 9, []byte("hello")}.put(b)
-	sumFrame(b, 7, 512)
-	f.Add(b, uint32(7), uint64(512))
-	f.Add(make([]byte, 64), uint32(0), uint64(0))
-	f.Add([]byte{0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, uint32(1), uint64(1))
-	f.Fuzz(func(t *testing.T, in []byte, seed uint32, off uint64) {
-		got, size, err := decodeFrame(in, seed, off)
-		if err != nil {
-			return // refusing is fine, panicking is not
-		}
-		again := make([]byte, size)
-		got.put(again)
-		sumFrame(again, seed, off)
-		back, _, err := decodeFrame(again, seed, off)
-		if err != nil || back.number != got.number || back.shard != got.shard || !bytes.Equal(back.payload, got.payload) {
-			t.Fatalf("round trip: %+v became %+v, %v", got, back, err)
-		}
-	})
-}
-
-func TestBlocksAreWrittenShort(t *testing.T) {
-	for text, list := range map[string]blocks{
-		`"1"`:            {1},
-		`"1-2"`:          {1, 2},
-		`"1,3-7,9"`:      {1, 3, 4, 5, 6, 7, 9},
-		`"5,7,9,11-12"`:  {5, 7, 9, 11, 12},
-		`"100-103,1000"`: {100, 101, 102, 103, 1000},
-	} {
-		got, err := json.Marshal(list)
-		if err != nil || string(got) != text {
-			t.Errorf("%v became %s, %v, want %s", list, got, err, text)
-		}
-		var back blocks
-		if err := json.Unmarshal([]byte(text), &back); err != nil || !slices.Equal(back, list) {
-			t.Errorf("%s became %v, %v, want %v", text, back, err, list)
-		}
-	}
-	var old blocks
-	if err := json.Unmarshal([]byte("[1, 3, 4]"), &old); err != nil || !slices.Equal(old, blocks{1, 3, 4}) {
-		t.Errorf("the array of version 1 became %v, %v", old, err)
-	}
-	for _, bad := range []string{`"7-1"`, `"1-"`, `"-1"`, `"x"`, `"1-99999999999999"`, `"1,,2"`, `5`} {
-		if err := json.Unmarshal([]byte(bad), &old); err == nil {
-			t.Errorf("%s became %d blocks, want an error", bad, len(old))
-		}
-	}
-}
-
-func FuzzDecodeManifest(f *testing.F) {
-	m := &manifest{SegmentSize: 4096, Synced: 4608, Shards: map[journal.Shard]*shardManifest{3: {Epoch: 2, From: 5000, Blocks: []uint64{1}}}}
-	b, err := m.encode()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
-	f.Add([]byte("triagemq-journal 1 00000000 0\n"))
-	for _, list := range []string{`"1,3-7"`, `"1-99999999999999"`, `[1,2]`, `"7-1"`, `""`, `null`} {
-		body := []byte(`{"segmentSize":4096,"synced":4608,"shards":{"3":{"epoch":2,"from":5000,"blocks":` + list + `}}}`)
-		f.Add(withHead(body))
-	}
-	f.Add([]byte("triagemq-journal 2 00000000 0\n"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		m, err := decodeManifest(manifestName, in)
-		if err != nil {
-			return
-		}
-		b, err := m.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := decodeManifest(manifestName, b); err != nil {
-			t.Fatalf("its own encoding is refused: %v", err)
-		}
-	})
 }
 
 // FuzzRecovery opens a store one of whose segments holds whatever the fuzzer

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"os"
 	"path/filepath"
 	"testing"
@@ -64,7 +65,7 @@ func TestGoldenStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		makeGolden(t, vfs.OS(current))
-		if err := os.Remove(filepath.Join(current, lockName)); err != nil {
+		if err := os.Remove(filepath.Join(current, format.LockName)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +95,7 @@ func TestGoldenStore(t *testing.T) {
 			if r, err := Verify(disk); err != nil || len(r.Notes) > 0 {
 				t.Errorf("verify after a start: %v, %v", err, r.Notes)
 			}
-			if found, err := readCopies(disk); err != nil || found.manifests[0].version != manifestVersion || found.manifests[1].version != manifestVersion {
+			if found, err := readCopies(disk); err != nil || found.manifests[0].Version != format.ManifestVersion || found.manifests[1].Version != format.ManifestVersion {
 				t.Errorf("the manifests after a start: %+v, %v", found, err)
 			}
 		})
@@ -201,12 +202,12 @@ func TestGoldenStoreCrashesWhileItIsOpened(t *testing.T) {
 // had to guess.
 func TestRepairOfVersion1WithoutManifest(t *testing.T) {
 	disk := loadGolden(t, goldenDirs[0])
-	remove(t, disk, manifestName)
+	remove(t, disk, format.ManifestName)
 	done, err := Repair(disk, DropDamaged)
 	if err != nil {
 		t.Fatalf("repair: %v", err)
 	}
-	if len(done.Dropped) != 1 || done.Dropped[0].File != manifestName {
+	if len(done.Dropped) != 1 || done.Dropped[0].File != format.ManifestName {
 		t.Errorf("repair: %+v, want only the manifest to be dropped", done)
 	}
 	if _, err := Verify(disk); err != nil {
@@ -289,12 +290,12 @@ func TestForeignSegmentIsFoundOut(t *testing.T) {
 	if _, err := to.WriteAt(b[:], 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Verify(ours); !errors.Is(err, errNumber) {
-		t.Errorf("verify: %v, want %v", err, errNumber)
+	if _, err := Verify(ours); !errors.Is(err, format.ErrNumber) {
+		t.Errorf("verify: %v, want %v", err, format.ErrNumber)
 	}
 	w := open(t, ours)
-	if _, _, err := replayed(w, 1); !errors.Is(err, errNumber) || !errors.Is(err, journal.ErrCorrupt) {
-		t.Errorf("replay: %v, want %v", err, errNumber)
+	if _, _, err := replayed(w, 1); !errors.Is(err, format.ErrNumber) || !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("replay: %v, want %v", err, format.ErrNumber)
 	}
 }
 

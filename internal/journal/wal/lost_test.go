@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"slices"
 	"testing"
@@ -194,7 +195,7 @@ func TestLostEndOfTheLogIsDamage(t *testing.T) {
 				remove(t, disk, segmentName(n))
 			}
 			_, err := Open(disk, Options{})
-			damage, ok := errors.AsType[*DamageError](err)
+			damage, ok := errors.AsType[*format.DamageError](err)
 			if !ok || damage.File != segmentName(tt.lost[0]) {
 				t.Errorf("open: %v, want %s to be missed", err, segmentName(tt.lost[0]))
 			}

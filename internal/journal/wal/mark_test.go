@@ -4,6 +4,7 @@ package wal
 
 import (
 	"errors"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,17 +47,17 @@ func TestZeroedLastPageIsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := int64(at) % (64 << 10) / 4096 * 4096
-		if _, err := file.WriteAt(make([]byte, 4096), max(page, headerSize)); err != nil {
+		if _, err := file.WriteAt(make([]byte, 4096), max(page, format.HeaderSize)); err != nil {
 			t.Fatal(err)
 		}
 		if err := file.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(killed); !errors.Is(err, errShort) {
-			t.Errorf("verify: %v, want %v", err, errShort)
+		if _, err := Verify(killed); !errors.Is(err, format.ErrShort) {
+			t.Errorf("verify: %v, want %v", err, format.ErrShort)
 		}
-		if _, err := Open(killed, Options{}); !errors.Is(err, errShort) || !errors.Is(err, journal.ErrCorrupt) {
-			t.Errorf("open: %v, want %v", err, errShort)
+		if _, err := Open(killed, Options{}); !errors.Is(err, format.ErrShort) || !errors.Is(err, journal.ErrCorrupt) {
+			t.Errorf("open: %v, want %v", err, format.ErrShort)
 		}
 		done, err := Repair(killed, DropDamaged)
 		if err != nil || len(done.Dropped) == 0 {
@@ -84,7 +85,7 @@ func TestMarkIsWrittenSeldom(t *testing.T) {
 
 		var marks atomic.Int64
 		disk.Before(func(op vfs.Op, name string) error {
-			if op == vfs.OpWrite && name == manifestName {
+			if op == vfs.OpWrite && name == format.ManifestName {
 				marks.Add(1)
 			}
 			return nil

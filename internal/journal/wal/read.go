@@ -5,6 +5,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"iter"
 	"slices"
@@ -62,7 +63,7 @@ func (w *WAL) read(at journal.Position, dst []byte) ([]byte, error) {
 		w.mu.Unlock()
 		return dst, err
 	}
-	limit := seg.head.capacity
+	limit := seg.head.Capacity
 	w.mu.Unlock()
 
 	out, err := seg.read(off, limit, dst)
@@ -86,24 +87,24 @@ func (w *WAL) readPending(seg *segment, off uint64, dst []byte) ([]byte, error) 
 }
 
 func (b *batch) holds(seg *segment, off uint64) bool {
-	return b.seg == seg && off >= b.off+batchHeader && off < b.end()
+	return b.seg == seg && off >= b.off+format.BatchHeader && off < b.end()
 }
 
 func (b *batch) read(off uint64, dst []byte) ([]byte, error) {
 	f := b.buf[off-b.off:]
-	if len(f) >= frameHeader {
-		if n := uint64(le.Uint32(f[4:])); n <= uint64(len(f)-frameHeader) {
-			return append(dst, f[frameHeader:frameHeader+n]...), nil
+	if len(f) >= format.FrameHeader {
+		if n := uint64(le.Uint32(f[4:])); n <= uint64(len(f)-format.FrameHeader) {
+			return append(dst, f[format.FrameHeader:format.FrameHeader+n]...), nil
 		}
 	}
-	return dst, b.seg.damage(off, errLength)
+	return dst, b.seg.damage(off, format.ErrLength)
 }
 
 // read appends the payload of the frame at off to dst. Nothing behind limit is
 // read.
 func (s *segment) read(off, limit uint64, dst []byte) ([]byte, error) {
-	if off < headerSize+batchHeader || off+frameHeader > limit {
-		return dst, s.damage(off, errLength)
+	if off < format.HeaderSize+format.BatchHeader || off+format.FrameHeader > limit {
+		return dst, s.damage(off, format.ErrLength)
 	}
 	buf := readBuffers.Get().(*[firstRead]byte)
 	defer readBuffers.Put(buf)
@@ -112,20 +113,20 @@ func (s *segment) read(off, limit uint64, dst []byte) ([]byte, error) {
 		return dst, s.readError(off, err)
 	}
 	length := uint64(le.Uint32(b[4:]))
-	if length > limit-off-frameHeader {
-		return dst, s.damage(off, errLength)
+	if length > limit-off-format.FrameHeader {
+		return dst, s.damage(off, format.ErrLength)
 	}
-	if size := frameSize(int(length)); size > len(b) {
+	if size := format.FrameSize(int(length)); size > len(b) {
 		return s.readLarge(off, size, b, dst)
 	}
-	f, _, err := decodeFrame(b, s.seed, off)
+	f, _, err := format.DecodeFrame(b, s.seed, off)
 	if err != nil {
 		return dst, s.damage(off, err)
 	}
-	if f.shard == tombstoneShard {
+	if f.Shard == format.TombstoneShard {
 		return dst, journal.ErrFreed // Repair dropped it
 	}
-	return append(dst, f.payload...), nil
+	return append(dst, f.Payload...), nil
 }
 
 // readError returns an error of reading what should be there. A file that is too
@@ -146,19 +147,19 @@ func (s *segment) readLarge(off uint64, size int, front, dst []byte) ([]byte, er
 	if _, err := s.file.ReadAt(whole[len(front):], int64(off)+int64(len(front))); err != nil {
 		return dst, s.readError(off, err)
 	}
-	f, _, err := decodeFrame(whole, s.seed, off)
+	f, _, err := format.DecodeFrame(whole, s.seed, off)
 	if err != nil {
 		return dst, s.damage(off, err)
 	}
-	if f.shard == tombstoneShard {
+	if f.Shard == format.TombstoneShard {
 		return dst, journal.ErrFreed
 	}
-	return grown[:n+copy(grown[n:n+size], f.payload)], nil
+	return grown[:n+copy(grown[n:n+size], f.Payload)], nil
 }
 
 // located is a frame and its address.
 type located struct {
-	frame
+	format.Frame
 	at journal.Position
 }
 
@@ -174,7 +175,7 @@ func (w *WAL) records(from, end journal.Position) iter.Seq2[located, error] {
 			seg := w.segs[n]
 			var limit uint64
 			if seg != nil {
-				limit = seg.head.capacity
+				limit = seg.head.Capacity
 			}
 			w.mu.Unlock()
 			if seg == nil {
@@ -208,17 +209,17 @@ func (s *scanner) records(number *uint64, from journal.Position, yield func(loca
 		if err != nil {
 			return false, err
 		}
-		if *number != 0 && head.first != *number {
-			return false, s.seg.damage(off, errNumber)
+		if *number != 0 && head.First != *number {
+			return false, s.seg.damage(off, format.ErrNumber)
 		}
-		*number = head.first + uint64(head.count)
-		if head.kind == kindSeal {
+		*number = head.First + uint64(head.Count)
+		if head.Kind == format.KindSeal {
 			break
 		}
 		if s.seg.position(s.off) <= from {
 			continue
 		}
-		for at, f := range frames(b) {
+		for at, f := range format.Frames(b) {
 			rec := located{f, s.seg.position(off + uint64(at))}
 			if rec.at >= from && !yield(rec, nil) {
 				return false, nil

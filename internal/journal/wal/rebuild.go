@@ -4,6 +4,7 @@ package wal
 
 import (
 	"errors"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"slices"
 
@@ -20,7 +21,7 @@ func (r *repairer) rebuildManifest(reason error) error {
 	if err := r.restoreHeads(); err != nil {
 		return err
 	}
-	sc := scan{shards: make(map[journal.Shard]*shardManifest)}
+	sc := scan{shards: make(map[journal.Shard]*format.ShardManifest)}
 	for _, n := range r.files.segments {
 		seg, err := openSegment(r.fs, n, 0)
 		if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
@@ -42,7 +43,7 @@ func (r *repairer) rebuildManifest(reason error) error {
 		r.restored(reason)
 	default:
 		r.manifest = sc.guess()
-		r.drop(Dropped{File: manifestName, Reason: reason})
+		r.drop(Dropped{File: format.ManifestName, Reason: reason})
 	}
 	return r.writeManifest()
 }
@@ -53,13 +54,13 @@ type scan struct {
 	numbers []uint64 // of the segments with a batch, in order
 	// shards are those that records were seen of, with the highest epoch, and the
 	// place of the first record.
-	shards map[journal.Shard]*shardManifest
-	logged *manifest // the last one in the log
+	shards map[journal.Shard]*format.ShardManifest
+	logged *format.Manifest // the last one in the log
 }
 
 // add notes what is in a segment; they come in order.
 func (sc *scan) add(seg *segment) error {
-	sc.block = seg.head.block
+	sc.block = seg.head.Block
 	begun := false
 	for sp, err := range seg.spans() {
 		if err != nil {
@@ -69,22 +70,22 @@ func (sc *scan) add(seg *segment) error {
 			continue
 		}
 		begun = true
-		for at, f := range frames(sp.body) {
-			switch f.shard {
-			case tombstoneShard:
-			case ownShard:
-				m, err := decodeManifest(seg.name, f.payload)
+		for at, f := range format.Frames(sp.body) {
+			switch f.Shard {
+			case format.TombstoneShard:
+			case format.OwnShard:
+				m, err := format.DecodeManifest(seg.name, f.Payload)
 				if err != nil {
 					return err // its checksum is right, so it is of a later version
 				}
 				sc.logged = m
 			default:
-				s := sc.shards[f.shard]
+				s := sc.shards[f.Shard]
 				if s == nil {
-					s = &shardManifest{From: seg.position(sp.off + uint64(at))}
-					sc.shards[f.shard] = s
+					s = &format.ShardManifest{From: seg.position(sp.off + uint64(at))}
+					sc.shards[f.Shard] = s
 				}
-				s.Epoch = max(s.Epoch, f.epoch)
+				s.Epoch = max(s.Epoch, f.Epoch)
 			}
 		}
 	}
@@ -95,7 +96,7 @@ func (sc *scan) add(seg *segment) error {
 }
 
 // fromLog returns the last manifest of the log, with what the log says beyond it.
-func (sc *scan) fromLog() *manifest {
+func (sc *scan) fromLog() *format.Manifest {
 	m := sc.logged
 	for n, seen := range sc.shards {
 		s := m.Shards[n]
@@ -113,15 +114,15 @@ func (sc *scan) fromLog() *manifest {
 // since version 1. Where the shards wanted to start is lost. It can be no earlier
 // than the segment from which on none is missing, so that is where they start, and
 // all that lie before it are kept.
-func (sc *scan) guess() *manifest {
+func (sc *scan) guess() *format.Manifest {
 	i := len(sc.numbers) - 1
 	for i > 0 && sc.numbers[i-1]+1 == sc.numbers[i] {
 		i--
 	}
-	from := journal.Position(sc.numbers[i]*sc.block + headerSize)
-	m := &manifest{SegmentSize: sc.block, Synced: from, Shards: make(map[journal.Shard]*shardManifest)}
+	from := journal.Position(sc.numbers[i]*sc.block + format.HeaderSize)
+	m := &format.Manifest{SegmentSize: sc.block, Synced: from, Shards: make(map[journal.Shard]*format.ShardManifest)}
 	for _, n := range slices.Sorted(maps.Keys(sc.shards)) {
-		m.Shards[n] = &shardManifest{Epoch: sc.shards[n].Epoch, From: from, Blocks: slices.Clone(sc.numbers[:i])}
+		m.Shards[n] = &format.ShardManifest{Epoch: sc.shards[n].Epoch, From: from, Blocks: slices.Clone(sc.numbers[:i])}
 	}
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func Open(fsys vfs.FS, opts Options) (*WAL, error) {
 	if err := fsys.MkdirAll("."); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	lock, err := fsys.Lock(lockName)
+	lock, err := fsys.Lock(format.LockName)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -62,7 +63,7 @@ func (w *WAL) recover(block uint64) error {
 		return err
 	}
 	w.copies.fs = w.fs
-	if m.version > 1 { // version 1 was renamed when it was synced
+	if m.Version > 1 { // version 1 was renamed when it was synced
 		if err := w.copies.secure(m, best); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (w *WAL) recover(block uint64) error {
 	w.block = m.SegmentSize
 	w.look()
 	for n, s := range m.Shards {
-		w.shards[n] = &shard{number: n, shardManifest: *s}
+		w.shards[n] = &shard{number: n, ShardManifest: *s}
 	}
 	end, err := w.openSegments(m, files)
 	if err != nil {
@@ -80,11 +81,11 @@ func (w *WAL) recover(block uint64) error {
 		return err
 	}
 	if end.seg == nil {
-		from, _ := m.needs()
+		from, _ := m.Needs()
 		if end.seg, err = w.firstSegment(from); err != nil {
 			return err
 		}
-		end.off, end.last = headerSize, headerSize
+		end.off, end.last = format.HeaderSize, format.HeaderSize
 	}
 	if err := w.resume(end); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (w *WAL) recover(block uint64) error {
 // openManifest makes both files of the manifest whole. It comes behind resume, since
 // a manifest of this version promises what a store of an older one did not; and
 // before the reserve, which takes what is left of the disk.
-func (w *WAL) openManifest(m *manifest, best int) error {
+func (w *WAL) openManifest(m *format.Manifest, best int) error {
 	for {
 		err := w.copies.open(m, best)
 		w.generation, w.marked = m.Generation, m.Synced
@@ -126,7 +127,7 @@ func list(fsys vfs.FS) (listing, error) {
 			l.segments = append(l.segments, n)
 		} else if strings.HasSuffix(name, spareSuffix) || strings.HasSuffix(name, reserveSuffix) {
 			l.spares = append(l.spares, name)
-		} else if name == manifestName || name == manifestCopy {
+		} else if name == format.ManifestName || name == format.ManifestCopy {
 			l.manifest = true
 		}
 	}
@@ -136,25 +137,25 @@ func list(fsys vfs.FS) (listing, error) {
 
 // newStore makes the manifest of a new store. It comes before any segment, so
 // segments without one are the remains of a store.
-func newStore(fsys vfs.FS, files listing, block uint64) (*manifest, error) {
+func newStore(fsys vfs.FS, files listing, block uint64) (*format.Manifest, error) {
 	if len(files.segments) > 0 {
-		return nil, &DamageError{manifestName, 0, errMissing}
+		return nil, &format.DamageError{File: format.ManifestName, Offset: 0, Err: format.ErrMissing}
 	}
-	if err := checkBlock(block); err != nil {
+	if err := format.CheckBlock(block); err != nil {
 		return nil, err
 	}
-	m := &manifest{
+	m := &format.Manifest{
 		Generation:  1,
 		SegmentSize: block,
-		Synced:      journal.Position(block + headerSize),
-		Shards:      make(map[journal.Shard]*shardManifest),
-		version:     manifestVersion,
+		Synced:      journal.Position(block + format.HeaderSize),
+		Shards:      make(map[journal.Shard]*format.ShardManifest),
+		Version:     format.ManifestVersion,
 	}
-	b, err := m.encode()
+	b, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	return m, install(fsys, manifestName, b)
+	return m, install(fsys, format.ManifestName, b)
 }
 
 // logEnd is where a log ends: behind the last batch that can be read, if nothing
@@ -190,8 +191,8 @@ type logEnd struct {
 }
 
 // openSegments opens every segment that is needed and finds the end of the log.
-func (w *WAL) openSegments(m *manifest, files listing) (logEnd, error) {
-	from, blocks := m.needs()
+func (w *WAL) openSegments(m *format.Manifest, files listing) (logEnd, error) {
+	from, blocks := m.Needs()
 	for _, n := range files.segments {
 		if n < from && !blocks[n] {
 			continue
@@ -207,7 +208,7 @@ func (w *WAL) openSegments(m *manifest, files listing) (logEnd, error) {
 	}
 	for b := range blocks {
 		if w.segs[b] == nil {
-			return logEnd{}, &DamageError{segmentName(b), 0, errMissing}
+			return logEnd{}, &format.DamageError{File: segmentName(b), Offset: 0, Err: format.ErrMissing}
 		}
 	}
 	end, err := findEnd(w.segs, from)
@@ -218,8 +219,8 @@ func (w *WAL) openSegments(m *manifest, files listing) (logEnd, error) {
 		return logEnd{}, err
 	}
 	if at := m.Synced; end.before(at, w.block, from) {
-		n := m.block(at)
-		return logEnd{}, &DamageError{segmentName(n), uint64(at) - n*w.block, errShort}
+		n := m.Block(at)
+		return logEnd{}, &format.DamageError{File: segmentName(n), Offset: uint64(at) - n*w.block, Err: format.ErrShort}
 	}
 	return end, nil
 }
@@ -229,18 +230,18 @@ func (w *WAL) openSegments(m *manifest, files listing) (logEnd, error) {
 // never given up before it has a batch. So if it is not there, nobody knows how
 // much was in it. The first segment, likewise, is there before the first claim
 // and before any other.
-func (w *WAL) checkNext(m *manifest, end logEnd, from uint64) error {
+func (w *WAL) checkNext(m *format.Manifest, end logEnd, from uint64) error {
 	next := from
 	switch {
 	case end.seg == nil && len(m.Shards) == 0 && len(w.segs) == 0:
 		return nil // new
-	case end.seg != nil && (!end.sealed || m.version == 1):
+	case end.seg != nil && (!end.sealed || m.Version == 1):
 		return nil // version 1 did not promise it
 	case end.seg != nil:
 		next = end.seg.number + 1
 	}
 	if w.segs[next] == nil {
-		return &DamageError{segmentName(next), 0, errMissNext}
+		return &format.DamageError{File: segmentName(next), Offset: 0, Err: format.ErrMissNext}
 	}
 	return nil
 }
@@ -248,7 +249,7 @@ func (w *WAL) checkNext(m *manifest, end logEnd, from uint64) error {
 // before reports whether the log ends before at.
 func (e logEnd) before(at journal.Position, block, from uint64) bool {
 	if e.seg == nil {
-		return journal.Position(from*block+headerSize) < at
+		return journal.Position(from*block+format.HeaderSize) < at
 	}
 	return e.seg.position(e.off) < at
 }
@@ -271,7 +272,7 @@ func findEnd(segs map[uint64]*segment, from uint64) (logEnd, error) {
 	}
 	for missing := from; missing < n; missing++ {
 		if segs[missing] == nil {
-			return logEnd{}, &DamageError{segmentName(missing), 0, errMissing}
+			return logEnd{}, &format.DamageError{File: segmentName(missing), Offset: 0, Err: format.ErrMissing}
 		}
 	}
 	if segs[n] == nil {
@@ -282,8 +283,8 @@ func findEnd(segs map[uint64]*segment, from uint64) (logEnd, error) {
 		return logEnd{}, err
 	}
 	if next := segs[n+1]; end.sealed && next != nil {
-		if _, _, found, err := next.findBatchAfter(headerSize + alignment); err != nil || found {
-			return logEnd{}, errors.Join(err, next.damage(headerSize, errNoBatch))
+		if _, _, found, err := next.findBatchAfter(format.HeaderSize + format.Alignment); err != nil || found {
+			return logEnd{}, errors.Join(err, next.damage(format.HeaderSize, format.ErrNoBatch))
 		}
 	}
 	return end, nil
@@ -291,7 +292,7 @@ func findEnd(segs map[uint64]*segment, from uint64) (logEnd, error) {
 
 // begins reports whether the segment starts with a whole batch.
 func (s *segment) begins() (bool, error) {
-	sc := newScanner(s, s.head.capacity, nil)
+	sc := newScanner(s, s.head.Capacity, nil)
 	sc.step = firstRead // one batch is all that is wanted, and most segments asked have none
 	_, _, err := sc.next()
 	if errors.Is(err, journal.ErrCorrupt) {
@@ -303,23 +304,23 @@ func (s *segment) begins() (bool, error) {
 // end reads the segment up to its last whole batch. Behind that there may be
 // the torn remains of a batch, but no other batch.
 func (s *segment) end() (logEnd, error) {
-	e := logEnd{seg: s, off: headerSize, last: headerSize, number: 1}
-	sc := newScanner(s, s.head.capacity, nil)
+	e := logEnd{seg: s, off: format.HeaderSize, last: format.HeaderSize, number: 1}
+	sc := newScanner(s, s.head.Capacity, nil)
 	for !e.sealed {
 		off := sc.off
 		head, _, err := sc.next()
 		switch {
 		case errors.Is(err, journal.ErrCorrupt):
-			if _, _, found, findErr := s.findBatchAfter(off + alignment); findErr != nil || found {
+			if _, _, found, findErr := s.findBatchAfter(off + format.Alignment); findErr != nil || found {
 				return logEnd{}, errors.Join(findErr, err)
 			}
 			return e, nil
 		case err != nil:
 			return logEnd{}, err
-		case off > headerSize && head.first != e.number:
-			return logEnd{}, s.damage(off, errNumber)
+		case off > format.HeaderSize && head.First != e.number:
+			return logEnd{}, s.damage(off, format.ErrNumber)
 		}
-		e.sealed, e.number, e.off, e.last = head.kind == kindSeal, head.first+uint64(head.count), sc.off, off
+		e.sealed, e.number, e.off, e.last = head.Kind == format.KindSeal, head.First+uint64(head.Count), sc.off, off
 	}
 	return e, nil
 }

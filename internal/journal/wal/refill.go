@@ -4,6 +4,7 @@ package wal
 
 import (
 	"errors"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -104,7 +105,7 @@ func (w *WAL) serve(need uint64) (bool, error) {
 func (w *WAL) reserve(missing uint64) (bool, error) {
 	const unit = 64 << 10
 	w.mu.Lock()
-	size := (missing + headerSize + batchHeader + alignment + unit - 1) &^ (unit - 1)
+	size := (missing + format.HeaderSize + format.BatchHeader + format.Alignment + unit - 1) &^ (unit - 1)
 	size = min(w.pool.limit, max(w.least(), size))
 	w.mu.Unlock()
 	p, err := w.allocate(size, w.least(), ordinary)
@@ -192,7 +193,7 @@ func (w *WAL) format(p *spare) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pool.ready = append(w.pool.ready, s)
-	w.pool.newest = max(w.pool.newest, s.head.capacity)
+	w.pool.newest = max(w.pool.newest, s.head.Capacity)
 	w.review()
 	return true, nil
 }

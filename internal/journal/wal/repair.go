@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"slices"
 
@@ -81,9 +82,9 @@ func (r *repairer) drop(d Dropped) { r.done.Dropped = append(r.done.Dropped, d) 
 
 // restored notes that what reason says has been put right.
 func (r *repairer) restored(reason error) {
-	d, ok := errors.AsType[*DamageError](reason)
+	d, ok := errors.AsType[*format.DamageError](reason)
 	if !ok {
-		d = &DamageError{manifestName, 0, reason}
+		d = &format.DamageError{File: format.ManifestName, Offset: 0, Err: reason}
 	}
 	r.done.Restored = append(r.done.Restored, Restored{d.File, d.Err})
 }
@@ -96,7 +97,7 @@ func (r *repairer) run() error {
 		return err
 	}
 	r.forgetBlocks()
-	from, _ := r.manifest.needs()
+	from, _ := r.manifest.Needs()
 	number := uint64(0) // of the next record; zero is not known
 	var err error
 	for i, s := range r.segments {
@@ -128,10 +129,10 @@ func (r *repairer) run() error {
 // segment in which the log goes on if that is lost.
 func (r *repairer) clearEnd() error {
 	number, missing := r.next()
-	reason := errMissNext
+	reason := format.ErrMissNext
 	for i := r.last + 1; i < len(r.segments); i++ {
 		s := r.segments[i]
-		if s.seg != nil || errors.Is(s.err, errMissing) {
+		if s.seg != nil || errors.Is(s.err, format.ErrMissing) {
 			continue
 		}
 		if missing && s.number == number {
@@ -150,7 +151,7 @@ func (r *repairer) clearEnd() error {
 	if err != nil {
 		return err
 	}
-	if r.last < 0 || r.manifest.version > 1 || reason != errMissNext { // version 1 did not promise it
+	if r.last < 0 || r.manifest.Version > 1 || reason != format.ErrMissNext { // version 1 did not promise it
 		r.drop(Dropped{File: s.name, Reason: reason})
 	}
 	return s.file.Close()
@@ -193,13 +194,13 @@ func (r *repairer) restoreHeads() error {
 }
 
 func (s *segment) restoreHead() error {
-	var b [headerSize]byte
+	var b [format.HeaderSize]byte
 	if _, err := s.file.ReadAt(b[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	head, err := decodeSegmentHead(b[:])
+	head, err := format.DecodeSegmentHead(b[:])
 	if err != nil {
-		if head, err = decodeSegmentHead(b[headerCopy:]); err != nil {
+		if head, err = format.DecodeSegmentHead(b[format.HeaderCopy:]); err != nil {
 			return s.damage(0, err)
 		}
 	}
@@ -207,8 +208,8 @@ func (s *segment) restoreHead() error {
 	if err != nil {
 		return err
 	}
-	if uint64(size) < head.capacity { // the file was cut: its end is lost, and free
-		if err := zero(s.file, uint64(size), head.capacity); err != nil {
+	if uint64(size) < head.Capacity { // the file was cut: its end is lost, and free
+		if err := zero(s.file, uint64(size), head.Capacity); err != nil {
 			return err
 		}
 	}
@@ -218,7 +219,7 @@ func (s *segment) restoreHead() error {
 
 // forgetBlocks drops kept blocks whose segment cannot be read.
 func (r *repairer) forgetBlocks() {
-	from, _ := r.manifest.needs()
+	from, _ := r.manifest.Needs()
 	for _, s := range r.segments {
 		if s.number >= from || s.seg != nil {
 			continue
@@ -247,14 +248,14 @@ func (r *repairer) settle() error {
 	if err := r.scanAll(); err != nil {
 		return err
 	}
-	from, _ := r.manifest.needs()
-	end := journal.Position(from*r.manifest.SegmentSize + headerSize)
+	from, _ := r.manifest.Needs()
+	end := journal.Position(from*r.manifest.SegmentSize + format.HeaderSize)
 	if r.last >= 0 {
 		s := r.segments[r.last]
 		end = s.seg.position(s.end)
 	}
 	if end < r.manifest.Synced {
-		r.drop(Dropped{File: segmentName(r.manifest.block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
+		r.drop(Dropped{File: segmentName(r.manifest.Block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
 			Reason: errors.New("the end of the log is lost")})
 	}
 	r.manifest.Synced = min(r.manifest.Synced, end) // the last batch may not be synced
@@ -271,8 +272,8 @@ func (r *repairer) settle() error {
 // writeManifest replaces both files of the manifest.
 func (r *repairer) writeManifest() error {
 	r.manifest.Generation++
-	r.manifest.version = manifestVersion
-	b, err := r.manifest.encode()
+	r.manifest.Version = format.ManifestVersion
+	b, err := r.manifest.Encode()
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -61,7 +62,7 @@ func (w *WAL) tidy(files listing) error {
 		w.spareID.Store(max(w.spareID.Load(), spareID(name)))
 	}
 	for _, seg := range w.segs {
-		w.pool.newest = max(w.pool.newest, seg.head.capacity)
+		w.pool.newest = max(w.pool.newest, seg.head.Capacity)
 	}
 	for _, name := range files.spares {
 		if err := keep(name); err != nil {
@@ -99,7 +100,7 @@ func (w *WAL) resume(end logEnd) error {
 		return nil
 	}
 	if w.pool.first() == nil { // in a store of version 1 only
-		if err := w.ensureReady(batchHeader); err != nil {
+		if err := w.ensureReady(format.BatchHeader); err != nil {
 			return err
 		}
 	}
@@ -129,7 +130,7 @@ func (w *WAL) reclaim(last uint64) error {
 			return err
 		}
 		w.pool.ready = append(w.pool.ready, again)
-		w.pool.held += again.freeAfter(headerSize)
+		w.pool.held += again.freeAfter(format.HeaderSize)
 	}
 	return nil
 }
@@ -141,8 +142,8 @@ func (s *segment) reformat() (*segment, error) {
 		return nil, err
 	}
 	fresh := &segment{number: s.number, name: s.name, file: s.file}
-	fresh.head = segmentHead{s.number, s.head.block, min(uint64(size), s.head.block), rand.Uint64()}
-	fresh.seed = fresh.head.seed()
+	fresh.head = format.SegmentHead{Number: s.number, Block: s.head.Block, Capacity: min(uint64(size), s.head.Block), Salt: rand.Uint64()}
+	fresh.seed = fresh.head.Seed()
 	return fresh, fresh.writeHead()
 }
 

@@ -4,7 +4,7 @@ package wal
 
 import (
 	"errors"
-	"hash/crc32"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io/fs"
 )
 
@@ -20,9 +20,9 @@ func (r *repairer) repairSegment(s *scannedSegment, number, next uint64) (uint64
 		}
 		if sp.err == nil {
 			if len(nexts) > 0 && nexts[len(nexts)-1] == 0 {
-				nexts[len(nexts)-1] = sp.head.first
+				nexts[len(nexts)-1] = sp.head.First
 			}
-			number = sp.head.first + uint64(sp.head.count)
+			number = sp.head.First + uint64(sp.head.Count)
 			continue
 		}
 		if sp.rest && !s.ends {
@@ -59,7 +59,7 @@ func (r *repairer) repairSegment(s *scannedSegment, number, next uint64) (uint64
 // any.
 func (r *repairer) cutToSynced(seg *segment, sp *span) bool {
 	at := r.manifest.Synced
-	if r.manifest.block(at) != seg.number || at <= seg.position(sp.off+batchHeader) || at > seg.position(sp.end) {
+	if r.manifest.Block(at) != seg.number || at <= seg.position(sp.off+format.BatchHeader) || at > seg.position(sp.end) {
 		return false
 	}
 	sp.end, sp.rest = uint64(at)%r.manifest.SegmentSize, false
@@ -69,7 +69,7 @@ func (r *repairer) cutToSynced(seg *segment, sp *span) bool {
 // seal ends the segment at off.
 func (s *segment) seal(off, number uint64) error {
 	b := new(batch)
-	b.reset(s, off, kindSeal, number)
+	b.reset(s, off, format.KindSeal, number)
 	b.finish(s.position(off))
 	if _, err := s.file.WriteAt(b.buf, int64(off)); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (en
 			first = whole[0].number
 		}
 	}
-	p := &patch{seg: seg, off: sp.off, number: first, buf: make([]byte, batchHeader, len(old))}
+	p := &patch{seg: seg, off: sp.off, number: first, buf: make([]byte, format.BatchHeader, len(old))}
 	for _, f := range whole {
 		if err := p.fill(f.at, f.number); err != nil {
 			return 0, 0, err
@@ -116,13 +116,13 @@ func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (en
 	case !sp.rest:
 		err = p.fill(len(old), lost)
 	case lost > p.number:
-		err = p.fill(len(p.buf)+frameHeader, lost)
+		err = p.fill(len(p.buf)+format.FrameHeader, lost)
 	}
 	if err != nil {
 		return 0, 0, err
 	}
 	r.drop(Dropped{File: seg.name, Offset: sp.off, First: p.firstLost, Records: p.lost, Reason: sp.err})
-	if len(p.buf) == batchHeader && sp.rest {
+	if len(p.buf) == format.BatchHeader && sp.rest {
 		return sp.off, p.number, nil // not even a batch was there
 	}
 	return sp.off + uint64(len(p.buf)), p.number, p.write(first)
@@ -146,7 +146,7 @@ func (p *patch) fill(at int, number uint64) error {
 	if size == 0 && number == p.number {
 		return nil
 	}
-	if size < frameHeader {
+	if size < format.FrameHeader {
 		return p.seg.damage(p.off+uint64(len(p.buf)), errors.New("no space for a tombstone"))
 	}
 	n := number - p.number
@@ -154,8 +154,8 @@ func (p *patch) fill(at int, number uint64) error {
 		p.firstLost = p.number
 	}
 	tombstone := make([]byte, size)
-	frame{tombstoneShard, uint32(n), p.number, make([]byte, size-frameHeader)}.put(tombstone)
-	sumFrame(tombstone, p.seg.seed, p.off+uint64(len(p.buf)))
+	format.Frame{Shard: format.TombstoneShard, Epoch: uint32(n), Number: p.number, Payload: make([]byte, size-format.FrameHeader)}.Put(tombstone)
+	format.SumFrame(tombstone, p.seg.seed, p.off+uint64(len(p.buf)))
 	p.buf = append(p.buf, tombstone...)
 	p.count, p.lost, p.number = p.count+uint32(n), p.lost+n, number
 	return nil
@@ -163,13 +163,13 @@ func (p *patch) fill(at int, number uint64) error {
 
 func (p *patch) write(first uint64) error {
 	digest := uint32(0)
-	for at := range frames(p.buf) {
-		digest = crc32.Update(digest, castagnoli, p.buf[at:at+4])
+	for at := range format.Frames(p.buf) {
+		digest = format.AddToDigest(digest, p.buf[at:])
 	}
-	batchHead{
-		kind: kindRecords, length: uint32(len(p.buf)), count: p.count,
-		digest: digest, first: first, synced: p.seg.position(p.off),
-	}.encode(p.buf, p.seg.seed, p.off)
+	format.BatchHead{
+		Kind: format.KindRecords, Length: uint32(len(p.buf)), Count: p.count,
+		Digest: digest, First: first, Synced: p.seg.position(p.off),
+	}.Encode(p.buf, p.seg.seed, p.off)
 	if _, err := p.seg.file.WriteAt(p.buf, int64(p.off)); err != nil {
 		return err
 	}
@@ -189,21 +189,21 @@ type foundFrame struct {
 func findFrames(b []byte, seed uint32, off, first, next uint64) []foundFrame {
 	var found []foundFrame
 	expect := first
-	for at := batchHeader; at+frameHeader <= len(b); {
+	for at := format.BatchHeader; at+format.FrameHeader <= len(b); {
 		n := le.Uint64(b[at+16:])
 		possible := n >= max(expect, 1) && (next == 0 || n < next) &&
-			(expect == 0 || n-expect <= uint64(len(b)/frameHeader))
+			(expect == 0 || n-expect <= uint64(len(b)/format.FrameHeader))
 		if possible {
-			f, size, err := decodeFrame(b[at:], seed, off+uint64(at))
+			f, size, err := format.DecodeFrame(b[at:], seed, off+uint64(at))
 			// A frame without space for a tombstone before it is dropped, too.
-			if err == nil && (n == expect || len(found) == 0 || at-found[len(found)-1].end() >= frameHeader) {
-				found = append(found, foundFrame{at, size, n, uint32(f.records())})
-				expect = n + f.records()
+			if err == nil && (n == expect || len(found) == 0 || at-found[len(found)-1].end() >= format.FrameHeader) {
+				found = append(found, foundFrame{at, size, n, uint32(f.Records())})
+				expect = n + f.Records()
 				at += size
 				continue
 			}
 		}
-		at += alignment
+		at += format.Alignment
 	}
 	return found
 }
@@ -220,15 +220,15 @@ func (r *repairer) replace(s *scannedSegment, number, next uint64) error {
 	if number == 0 {
 		number = next
 	}
-	h := &patch{seg: s.seg, off: headerSize, number: number, buf: make([]byte, batchHeader)}
-	if err := h.fill(batchHeader+frameHeader, next); err != nil {
+	h := &patch{seg: s.seg, off: format.HeaderSize, number: number, buf: make([]byte, format.BatchHeader)}
+	if err := h.fill(format.BatchHeader+format.FrameHeader, next); err != nil {
 		return err
 	}
 	r.drop(Dropped{File: s.seg.name, First: number, Records: h.lost, Reason: s.err})
 	if err := h.write(number); err != nil {
 		return err
 	}
-	return s.seg.seal(headerSize+uint64(len(h.buf)), next)
+	return s.seg.seal(format.HeaderSize+uint64(len(h.buf)), next)
 }
 
 // makeSegment makes an empty segment, in place of one of that number if there is.

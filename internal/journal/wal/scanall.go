@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"iter"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // span is a stretch of a segment: a batch, or bytes that should be one.
 type span struct {
 	off, end uint64
-	head     batchHead
+	head     format.BatchHead
 	body     []byte // of a batch; valid until the next span
 	err      error  // why this is no batch
 	rest     bool   // nothing behind it is a batch: the log, or the damage, ends here
@@ -26,27 +27,27 @@ type span struct {
 // with the next batch that it can find. The error is that of the disk.
 func (s *segment) spans() iter.Seq2[span, error] {
 	return func(yield func(span, error) bool) {
-		sc := newScanner(s, s.head.capacity, nil)
+		sc := newScanner(s, s.head.Capacity, nil)
 		for {
 			off := sc.off
 			head, body, err := sc.next()
 			switch {
 			case err == nil:
-				if !yield(span{off: off, end: sc.off, head: head, body: body}, nil) || head.kind == kindSeal {
+				if !yield(span{off: off, end: sc.off, head: head, body: body}, nil) || head.Kind == format.KindSeal {
 					return
 				}
 			case !errors.Is(err, journal.ErrCorrupt):
 				yield(span{}, err)
 				return
 			default:
-				_, at, found, findErr := s.findBatchAfter(off + alignment)
+				_, at, found, findErr := s.findBatchAfter(off + format.Alignment)
 				if findErr != nil {
 					yield(span{}, findErr)
 					return
 				}
 				bad := span{off: off, end: at, err: err}
 				if !found {
-					bad.end, bad.rest = s.head.capacity, true
+					bad.end, bad.rest = s.head.Capacity, true
 				}
 				if !yield(bad, nil) || bad.rest {
 					return
@@ -78,7 +79,7 @@ type store struct {
 	fs       vfs.FS
 	lock     io.Closer
 	files    listing
-	manifest *manifest
+	manifest *format.Manifest
 	notes    []error           // what is not as it should be, and does no harm
 	segments []*scannedSegment // those needed, in order
 	last     int               // index of the last with a batch; -1 if there is none
@@ -86,7 +87,7 @@ type store struct {
 
 // inspect opens a store for the offline tools, and reads nothing yet.
 func inspect(fsys vfs.FS) (*store, error) {
-	lock, err := fsys.Lock(lockName)
+	lock, err := fsys.Lock(format.LockName)
 	if err != nil {
 		return nil, fmt.Errorf("inspect journal: %w", err)
 	}
@@ -109,7 +110,7 @@ func (st *store) readManifest() (err error) {
 		return err
 	}
 	if st.manifest == nil {
-		return &DamageError{manifestName, 0, errMissing}
+		return &format.DamageError{File: format.ManifestName, Offset: 0, Err: format.ErrMissing}
 	}
 	if err := found.lost(); err != nil {
 		st.notes = append(st.notes, err)
@@ -131,7 +132,7 @@ func (st *store) close() error {
 // that are kept, and all from the first on up to the last that can be read. Files
 // of higher numbers are looked at, too, but what lies between is not missed.
 func (st *store) needed() ([]uint64, error) {
-	from, blocks := st.manifest.needs()
+	from, blocks := st.manifest.Needs()
 	numbers := slices.Sorted(func(yield func(uint64) bool) {
 		for b := range blocks {
 			if b < from && !yield(b) {
@@ -153,7 +154,7 @@ func (st *store) needed() ([]uint64, error) {
 		}
 	}
 	if last-from > maxMissing+uint64(len(st.files.segments)) {
-		return nil, &DamageError{segmentName(last), 0, errNumber}
+		return nil, &format.DamageError{File: segmentName(last), Offset: 0, Err: format.ErrNumber}
 	}
 	for n := from; n <= last; n++ {
 		numbers = append(numbers, n)
@@ -188,16 +189,16 @@ func (st *store) scanAll() error {
 		return err
 	}
 	for i, n := range numbers {
-		s := &scannedSegment{number: n, end: headerSize}
+		s := &scannedSegment{number: n, end: format.HeaderSize}
 		st.segments = append(st.segments, s)
 		if _, found := slices.BinarySearch(st.files.segments, n); !found {
-			s.err = &DamageError{segmentName(n), 0, errMissing}
+			s.err = &format.DamageError{File: segmentName(n), Offset: 0, Err: format.ErrMissing}
 			continue
 		}
 		seg, err := openSegment(st.fs, n, st.manifest.SegmentSize)
 		switch {
 		case errors.Is(err, errRecycled):
-			s.err = &DamageError{segmentName(n), 0, errMissing}
+			s.err = &format.DamageError{File: segmentName(n), Offset: 0, Err: format.ErrMissing}
 		case errors.Is(err, journal.ErrCorrupt):
 			s.err = err
 		case err != nil:
@@ -218,7 +219,7 @@ func (st *store) scanAll() error {
 // next returns the number of the segment in which the log goes on behind the last
 // batch, and whether it is missing: see checkNext.
 func (st *store) next() (number uint64, missing bool) {
-	number, _ = st.manifest.needs()
+	number, _ = st.manifest.Needs()
 	if st.last >= 0 {
 		last := st.segments[st.last]
 		if !last.sealed {
@@ -248,19 +249,19 @@ func (s *scannedSegment) read() error {
 			s.damaged = append(s.damaged, sp)
 		default:
 			if s.batches == 0 {
-				s.first = sp.head.first
-			} else if sp.head.first != s.next && len(s.damaged) == 0 {
-				s.damaged = append(s.damaged, span{off: sp.off, end: sp.off, err: s.seg.damage(sp.off, errNumber)})
+				s.first = sp.head.First
+			} else if sp.head.First != s.next && len(s.damaged) == 0 {
+				s.damaged = append(s.damaged, span{off: sp.off, end: sp.off, err: s.seg.damage(sp.off, format.ErrNumber)})
 			}
 			s.batches++
-			s.records += uint64(sp.head.count)
-			for _, f := range frames(sp.body) {
-				if f.shard == ownShard {
+			s.records += uint64(sp.head.Count)
+			for _, f := range format.Frames(sp.body) {
+				if f.Shard == format.OwnShard {
 					s.records--
 				}
 			}
-			s.next = sp.head.first + uint64(sp.head.count)
-			s.end, s.sealed = sp.end, sp.head.kind == kindSeal
+			s.next = sp.head.First + uint64(sp.head.Count)
+			s.end, s.sealed = sp.end, sp.head.Kind == format.KindSeal
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"math/rand/v2"
 	"strconv"
@@ -44,7 +45,7 @@ type segment struct {
 	name   string
 	file   vfs.File
 	seed   uint32
-	head   segmentHead // capacity guarded by the mutex of the WAL, the rest fixed
+	head   format.SegmentHead // capacity guarded by the mutex of the WAL, the rest fixed
 
 	// gone is set before the file is put to another use, so that a reader who
 	// finds foreign bytes knows why.
@@ -65,10 +66,12 @@ func segmentNumber(name string) (uint64, bool) {
 
 // position returns the address of an offset in the segment.
 func (s *segment) position(off uint64) journal.Position {
-	return journal.Position(s.number*s.head.block + off)
+	return journal.Position(s.number*s.head.Block + off)
 }
 
-func (s *segment) damage(off uint64, err error) error { return &DamageError{s.name, off, err} }
+func (s *segment) damage(off uint64, err error) error {
+	return &format.DamageError{File: s.name, Offset: off, Err: err}
+}
 
 // openSegment opens the segment of that number, in a store with that segment size,
 // and checks its header, both copies. A size of zero is any. A file that was caught
@@ -82,8 +85,8 @@ func openSegment(fsys vfs.FS, number, block uint64) (*segment, error) {
 	}
 	s.file = named(file, s.name)
 	err = s.readHead()
-	if err == nil && block != 0 && s.head.block != block {
-		err = s.damage(0, errBlock)
+	if err == nil && block != 0 && s.head.Block != block {
+		err = s.damage(0, format.ErrBlock)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.file.Close())
@@ -94,31 +97,31 @@ func openSegment(fsys vfs.FS, number, block uint64) (*segment, error) {
 var errRecycled = errors.New("segment was being recycled")
 
 func (s *segment) readHead() error {
-	var b [headerSize]byte
+	var b [format.HeaderSize]byte
 	if _, err := s.file.ReadAt(b[:], 0); errors.Is(err, io.EOF) {
 		return s.damage(0, err)
 	} else if err != nil { // which says nothing about what is in the file
 		return fmt.Errorf("open segment: %w", err)
 	}
-	one, err1 := decodeSegmentHead(b[:])
-	two, err2 := decodeSegmentHead(b[headerCopy:])
+	one, err1 := format.DecodeSegmentHead(b[:])
+	two, err2 := format.DecodeSegmentHead(b[format.HeaderCopy:])
 	if err := cmp.Or(err1, err2); err != nil {
 		return s.damage(0, err)
 	}
 	if one != two {
-		return s.damage(headerCopy, errChecksum)
+		return s.damage(format.HeaderCopy, format.ErrChecksum)
 	}
-	if one.number != s.number {
+	if one.Number != s.number {
 		return errRecycled
 	}
 	size, err := s.file.Size()
 	if err != nil {
 		return fmt.Errorf("open segment: %w", err)
 	}
-	if uint64(size) < one.capacity {
-		return s.damage(uint64(size), errLength)
+	if uint64(size) < one.Capacity {
+		return s.damage(uint64(size), format.ErrLength)
 	}
-	s.head, s.seed = one, one.seed()
+	s.head, s.seed = one, one.Seed()
 	return nil
 }
 
@@ -203,8 +206,8 @@ func zero(file vfs.File, from, to uint64) error {
 // name and all, when it returns.
 func (p *spare) format(fsys vfs.FS, number, block uint64) (*segment, error) {
 	s := &segment{number: number, name: segmentName(number), file: named(p.file, segmentName(number))}
-	s.head = segmentHead{number, block, min(p.size, block), rand.Uint64()}
-	s.seed = s.head.seed()
+	s.head = format.SegmentHead{Number: number, Block: block, Capacity: min(p.size, block), Salt: rand.Uint64()}
+	s.seed = s.head.Seed()
 	if err := s.writeHead(); err != nil {
 		return nil, fmt.Errorf("format %s: %w", s.name, err)
 	}
@@ -219,16 +222,8 @@ func (p *spare) format(fsys vfs.FS, number, block uint64) (*segment, error) {
 }
 
 func (s *segment) writeHead() error {
-	if _, err := s.file.WriteAt(s.head.encode(), 0); err != nil {
+	if _, err := s.file.WriteAt(s.head.Encode(), 0); err != nil {
 		return err
 	}
 	return s.file.Sync()
-}
-
-// checkBlock reports whether a block size can be used.
-func checkBlock(size uint64) error {
-	if size < 4<<10 || size > 1<<30 || size%512 != 0 {
-		return fmt.Errorf("wal: segment size %d is not a multiple of 512 between 4 KiB and 1 GiB", size)
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ package wal
 
 import (
 	"errors"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -112,7 +113,7 @@ func (w *WAL) firstSegment(number uint64) (*segment, error) {
 		return nil, errors.Join(err, p.file.Close())
 	}
 	w.pool.held -= p.usable(w.block)
-	w.pool.newest = s.head.capacity
+	w.pool.newest = s.head.Capacity
 	return s, nil
 }
 
@@ -147,7 +148,7 @@ func (w *WAL) fits(need uint64) bool {
 		return true
 	}
 	for _, s := range w.pool.ready {
-		if s.freeAfter(headerSize) >= need {
+		if s.freeAfter(format.HeaderSize) >= need {
 			return true
 		}
 	}
@@ -220,7 +221,7 @@ func (w *WAL) provide(need uint64, b budget) (bool, error) {
 // enlarge gives a segment that is ready, or became active since, more space, if
 // there is any. The segment token is held.
 func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
-	old := s.head.capacity // only the holder of the token changes it
+	old := s.head.Capacity // only the holder of the token changes it
 	w.look()
 	w.mu.Lock()
 	enough := capacity > old && w.pool.within(b) >= capacity-old
@@ -233,12 +234,12 @@ func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 		return nil
 	}
 	larger := s.head
-	larger.capacity = capacity
+	larger.Capacity = capacity
 	if err == nil {
 		err = s.file.Sync() // before the header says so
 	}
 	if err == nil {
-		_, err = s.file.WriteAt(larger.encode(), 0)
+		_, err = s.file.WriteAt(larger.Encode(), 0)
 	}
 	if err == nil {
 		err = s.file.Sync()
@@ -251,7 +252,7 @@ func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.head.capacity = capacity
+	s.head.Capacity = capacity
 	if slices.Contains(w.pool.ready, s) {
 		w.pool.held += capacity - old
 	}

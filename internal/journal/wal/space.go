@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"math"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -39,14 +40,14 @@ const (
 // usable returns what a segment of that capacity can hold in batches, its seal
 // not counted.
 func usable(capacity uint64) uint64 {
-	const kept = headerSize + batchHeader + alignment
+	const kept = format.HeaderSize + format.BatchHeader + format.Alignment
 	return capacity - min(capacity, kept)
 }
 
 // segmentFor returns the capacity of a segment with space for need bytes, which
 // include the header of a batch.
 func (w *WAL) segmentFor(need uint64) uint64 {
-	need += headerSize + batchHeader + alignment
+	need += format.HeaderSize + format.BatchHeader + format.Alignment
 	return min(w.block, (need+511)&^511)
 }
 
@@ -69,7 +70,7 @@ func (w *WAL) look() {
 	if len(w.segs) > fewSegments || s.spendable() < fewSegments*s.limit {
 		for _, seg := range w.segs {
 			if seg != w.log.active {
-				s.base = max(s.base, min(seg.head.capacity, s.limit))
+				s.base = max(s.base, min(seg.head.Capacity, s.limit))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -333,8 +334,8 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 		}
 		w.mu.Lock()
 		for _, s := range w.segs {
-			if s.head.capacity > max(firstCapacity, uint64(size)/segmentShare) {
-				t.Errorf("disk of %d: segment %d has %d bytes", size, s.number, s.head.capacity)
+			if s.head.Capacity > max(firstCapacity, uint64(size)/segmentShare) {
+				t.Errorf("disk of %d: segment %d has %d bytes", size, s.number, s.head.Capacity)
 			}
 		}
 		w.mu.Unlock()
@@ -929,7 +930,7 @@ func wantCounted(t *testing.T, w *WAL) {
 	defer w.mu.Unlock()
 	var held, spared uint64
 	for _, s := range w.pool.ready {
-		held += s.freeAfter(headerSize)
+		held += s.freeAfter(format.HeaderSize)
 	}
 	for _, p := range w.pool.spares {
 		spared += p.usable(w.block)

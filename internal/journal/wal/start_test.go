@@ -4,6 +4,7 @@ package wal
 
 import (
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -132,7 +133,7 @@ func TestStartReadsTheLogOnce(t *testing.T) {
 		disk := &readCounter{FS: vfs.NewMem()}
 		wrote := fillShards(t, disk, Options{SegmentSize: segment}, shards, size)
 		disk.read.Store(0)
-		want := int(wrote) / (benchRecord + frameHeader + batchHeader/100) / 100 * 100
+		want := int(wrote) / (benchRecord + format.FrameHeader + format.BatchHeader/100) / 100 * 100
 		if got := startAll(t, disk, shards); got < want*99/100 {
 			t.Errorf("%d shards: %d records, want %d or more", shards, got, want)
 		}

@@ -32,7 +32,7 @@ func (s *segmentPool) excess() bool {
 func (w *WAL) bloated() bool {
 	var ready uint64
 	for _, s := range w.pool.ready {
-		ready += s.head.capacity
+		ready += s.head.Capacity
 	}
 	return ready > idlePool || w.surplus(w.pool.target) >= 0
 }
@@ -67,7 +67,7 @@ func (w *WAL) trimReady() error {
 		w.mu.Lock()
 		var sum uint64
 		for _, s := range w.pool.ready {
-			sum += s.head.capacity
+			sum += s.head.Capacity
 		}
 		if sum <= idlePool {
 			w.mu.Unlock()
@@ -80,7 +80,7 @@ func (w *WAL) trimReady() error {
 		w.mu.Unlock()
 
 		name := spareName(w.spareID.Add(1))
-		p := &spare{name, named(last.file, name), last.head.capacity}
+		p := &spare{name, named(last.file, name), last.head.Capacity}
 		err := w.fs.Rename(last.name, p.name)
 		if passes(err) { // the directory has no space for the name
 			p.name = last.name

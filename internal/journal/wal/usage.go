@@ -62,7 +62,7 @@ func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedBlock {
 				by++
 			}
 		}
-		kept[n] = journal.RetainedBlock{Size: seg.head.capacity, By: by}
+		kept[n] = journal.RetainedBlock{Size: seg.head.Capacity, By: by}
 	}
 	from := uint64(s.From) / w.block
 	for _, b := range s.Blocks {
@@ -97,7 +97,7 @@ func (w *WAL) since(from journal.Position) uint64 {
 		case seg == w.log.active:
 			sum += w.log.off
 		default:
-			sum += seg.head.capacity
+			sum += seg.head.Capacity
 		}
 	}
 	return sum - min(sum, off)

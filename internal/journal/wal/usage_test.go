@@ -3,6 +3,7 @@
 package wal
 
 import (
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"reflect"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestUsageCountsBytes(t *testing.T) {
 	wrote := uint64(0)
 	for len(at) == 0 || c.Block(at[len(at)-1]) < 3 {
 		at = append(at, appendOne(t, w, c, string(payload)))
-		wrote += uint64(frameSize(len(payload)) + batchHeader)
+		wrote += uint64(format.FrameSize(len(payload)) + format.BatchHeader)
 		commit(t, w)
 	}
 	// A segment that is full counts whole, so there may be a group more in each.
@@ -67,7 +68,7 @@ func TestUsageCountsBytes(t *testing.T) {
 	if err := w.Truncate(ctx, c, keep); err != nil {
 		t.Fatal(err)
 	}
-	rest := uint64(len(at)-half) * uint64(frameSize(len(payload))+batchHeader)
+	rest := uint64(len(at)-half) * uint64(format.FrameSize(len(payload))+format.BatchHeader)
 	near("truncated", w.Usage(c).HeldBack, rest)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestUsageCountsBytes(t *testing.T) {
 	if err := w.Truncate(ctx, c, journal.Retain{From: at[len(at)-1]}); err != nil {
 		t.Fatal(err)
 	}
-	near("all but the last truncated", w.Usage(c).HeldBack, uint64(frameSize(len(payload))))
+	near("all but the last truncated", w.Usage(c).HeldBack, uint64(format.FrameSize(len(payload))))
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"iter"
 
 	"github.com/triagemq/triagemq/internal/journal"
@@ -41,13 +42,13 @@ func Verify(fsys vfs.FS) (r Report, err error) {
 		defer func() { err = errors.Join(err, st.close()) }()
 	}
 	if err != nil {
-		if damage, ok := errors.AsType[*DamageError](err); ok {
+		if damage, ok := errors.AsType[*format.DamageError](err); ok {
 			r.Problems = append(r.Problems, damage)
 		}
 		return r, err
 	}
 	if err := st.scanAll(); err != nil {
-		if damage, ok := errors.AsType[*DamageError](err); ok {
+		if damage, ok := errors.AsType[*format.DamageError](err); ok {
 			r.Problems = append(r.Problems, damage)
 		}
 		return r, fmt.Errorf("verify: %w", err)
@@ -58,13 +59,13 @@ func Verify(fsys vfs.FS) (r Report, err error) {
 // report judges what scanAll found.
 func (st *store) report() (Report, error) {
 	r := Report{Notes: st.notes}
-	from, _ := st.manifest.needs()
-	r.End = journal.Position(from*st.manifest.SegmentSize + headerSize)
+	from, _ := st.manifest.Needs()
+	r.End = journal.Position(from*st.manifest.SegmentSize + format.HeaderSize)
 	for i, s := range st.segments {
 		if s.err != nil {
 			// A missing file behind the last batch is one that was being made,
 			// unless the log goes on in it: see below.
-			if i <= st.last || s.number < from || !errors.Is(s.err, errMissing) {
+			if i <= st.last || s.number < from || !errors.Is(s.err, format.ErrMissing) {
 				r.Problems = append(r.Problems, s.err)
 			}
 			continue
@@ -72,29 +73,29 @@ func (st *store) report() (Report, error) {
 		r.Segments++
 		r.Batches += s.batches
 		r.Records += s.records
-		r.Bytes += s.end - headerSize
+		r.Bytes += s.end - format.HeaderSize
 		for _, d := range s.damaged {
 			r.Problems = append(r.Problems, d.err)
 		}
 		if !s.sealed && (i < st.last || s.number < from) {
-			r.Problems = append(r.Problems, s.seg.damage(s.end, errors.Join(errNoSeal, s.rest)))
+			r.Problems = append(r.Problems, s.seg.damage(s.end, errors.Join(format.ErrNoSeal, s.rest)))
 		}
 		if i > 0 && i <= st.last {
 			before := st.segments[i-1]
 			if before.number+1 == s.number && before.batches > 0 && s.batches > 0 && s.first != before.next {
-				r.Problems = append(r.Problems, s.seg.damage(headerSize, errNumber))
+				r.Problems = append(r.Problems, s.seg.damage(format.HeaderSize, format.ErrNumber))
 			}
 		}
 		if i == st.last {
 			r.End = s.seg.position(s.end)
 		}
 	}
-	if n, missing := st.next(); missing && (st.last < 0 || st.manifest.version > 1) {
-		r.Problems = append(r.Problems, &DamageError{segmentName(n), 0, errMissNext})
+	if n, missing := st.next(); missing && (st.last < 0 || st.manifest.Version > 1) {
+		r.Problems = append(r.Problems, &format.DamageError{File: segmentName(n), Offset: 0, Err: format.ErrMissNext})
 	}
 	if at := st.manifest.Synced; r.End < at {
-		n := st.manifest.block(at)
-		r.Problems = append(r.Problems, &DamageError{segmentName(n), uint64(at) - n*st.manifest.SegmentSize, errShort})
+		n := st.manifest.Block(at)
+		r.Problems = append(r.Problems, &format.DamageError{File: segmentName(n), Offset: uint64(at) - n*st.manifest.SegmentSize, Err: format.ErrShort})
 	}
 	if len(r.Problems) > 0 {
 		return r, fmt.Errorf("verify: %d problems, the first: %w", len(r.Problems), r.Problems[0])
@@ -120,7 +121,7 @@ type Entry struct {
 // as an error that wraps journal.ErrCorrupt; the sequence goes on behind it.
 func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		lock, err := fsys.Lock(lockName)
+		lock, err := fsys.Lock(format.LockName)
 		if err != nil {
 			yield(Entry{}, fmt.Errorf("dump: %w", err))
 			return
@@ -168,11 +169,11 @@ func (s *segment) dump(yield func(Entry, error) bool) bool {
 			}
 			continue
 		}
-		for at, f := range frames(sp.body) {
-			if f.shard == tombstoneShard {
+		for at, f := range format.Frames(sp.body) {
+			if f.Shard == format.TombstoneShard {
 				continue
 			}
-			e := Entry{s.name, s.position(sp.off + uint64(at)), f.shard, f.epoch, f.number, f.payload, f.shard == ownShard}
+			e := Entry{s.name, s.position(sp.off + uint64(at)), f.Shard, f.Epoch, f.Number, f.Payload, f.Shard == format.OwnShard}
 			if !yield(e, nil) {
 				return false
 			}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,9 @@ const defaultSegmentSize = 64 << 20
 
 // ErrFull is the journal's word for a full disk.
 var ErrFull = journal.ErrFull
+
+// DamageError says where stored bytes are not what was written.
+type DamageError = format.DamageError
 
 // WAL is a journal on one disk.
 type WAL struct {
@@ -110,7 +114,7 @@ type tail struct {
 // shard is what is known of one shard.
 type shard struct {
 	number journal.Shard
-	shardManifest
+	format.ShardManifest
 	watch      func(journal.Status)
 	lastStatus journal.Status // the last one that watch was given
 	changes    uint64         // of that status; whoever was refused meanwhile waits for a call
@@ -156,10 +160,10 @@ func (w *WAL) Close() error {
 // has to say it alone.
 func (w *WAL) appendStop() {
 	switch {
-	case w.log.active.freeAfter(w.log.off) >= batchHeader:
-		w.push(kindStop)
+	case w.log.active.freeAfter(w.log.off) >= format.BatchHeader:
+		w.push(format.KindStop)
 	case w.pool.first() != nil:
-		w.push(kindSeal)
+		w.push(format.KindSeal)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/azure/wire"
@@ -69,9 +70,9 @@ func (p personality) Open(*azure.Conn) azure.Links { return nil }
 func (p personality) Conditions() []condition.Condition {
 	var cs []condition.Condition
 	for _, err := range []error{broker.ErrSessionRequired, broker.ErrLockLost, broker.ErrSessionLockLost, broker.ErrMessageNotFound} {
-		cs = append(cs, condition.Condition{Err: err, Name: condition.MessageNotFound, Status: condition.StatusNotFound})
+		cs = append(cs, condition.Condition{Err: err, Name: names.MessageNotFound, Status: condition.StatusNotFound})
 	}
-	return append(cs, condition.Condition{Name: condition.SessionNotFound, Status: condition.StatusNotFound})
+	return append(cs, condition.Condition{Name: names.SessionNotFound, Status: condition.StatusNotFound})
 }
 
 // everySessionHeld is a connection whose receivers hold every session.

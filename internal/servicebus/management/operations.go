@@ -9,6 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -55,20 +56,20 @@ const (
 
 // operations are those of the service, by the name in the request.
 var operations = map[string]operation{
-	"com.microsoft:renew-lock":                 {access.Listen, renewLock, byToken, false},
-	"com.microsoft:update-disposition":         {access.Listen, updateDisposition, byToken, false},
-	"com.microsoft:peek-message":               {access.Listen, peekMessage, unfenced, true},
-	"com.microsoft:receive-by-sequence-number": {access.Listen, receiveBySequenceNumber, bySession, true},
-	"com.microsoft:batch-delete-messages":      {access.Listen, batchDeleteMessages, unfenced, false},
-	"com.microsoft:schedule-message":           {access.Send, scheduleMessage, unfenced, false},
-	"com.microsoft:cancel-scheduled-message":   {access.Send, cancelScheduledMessage, unfenced, false},
-	"com.microsoft:renew-session-lock":         {access.Listen, renewSessionLock, bySession, false},
-	"com.microsoft:get-session-state":          {access.Listen, sessionState, bySession, true},
-	"com.microsoft:set-session-state":          {access.Listen, setSessionState, bySession, false},
-	"com.microsoft:get-message-sessions":       {access.Listen, messageSessions, unfenced, true},
-	"com.microsoft:add-rule":                   {access.Listen, addRule, unfenced, false},
-	"com.microsoft:remove-rule":                {access.Listen, removeRule, unfenced, false},
-	"com.microsoft:enumerate-rules":            {access.Listen, enumerateRules, unfenced, true},
+	names.RenewLock:               {access.Listen, renewLock, byToken, false},
+	names.UpdateDisposition:       {access.Listen, updateDisposition, byToken, false},
+	names.PeekMessage:             {access.Listen, peekMessage, unfenced, true},
+	names.ReceiveBySequenceNumber: {access.Listen, receiveBySequenceNumber, bySession, true},
+	names.BatchDeleteMessages:     {access.Listen, batchDeleteMessages, unfenced, false},
+	names.ScheduleMessage:         {access.Send, scheduleMessage, unfenced, false},
+	names.CancelScheduledMessage:  {access.Send, cancelScheduledMessage, unfenced, false},
+	names.RenewSessionLock:        {access.Listen, renewSessionLock, bySession, false},
+	names.GetSessionState:         {access.Listen, sessionState, bySession, true},
+	names.SetSessionState:         {access.Listen, setSessionState, bySession, false},
+	names.GetMessageSessions:      {access.Listen, messageSessions, unfenced, true},
+	names.AddRule:                 {access.Listen, addRule, unfenced, false},
+	names.RemoveRule:              {access.Listen, removeRule, unfenced, false},
+	names.EnumerateRules:          {access.Listen, enumerateRules, unfenced, true},
 }
 
 // Names returns the names of all operations.
@@ -95,7 +96,7 @@ func Operation(name string, b *broker.Broker, sessions Sessions) (azure.Operatio
 }
 
 // propAssociatedLink names the receiver's link that a request is made for.
-const propAssociatedLink = "associated-link-name"
+const propAssociatedLink = names.AssociatedLink
 
 // fence finds the sessions that the request is about, and refuses it if its sender does
 // not hold the one that it names.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/names"
 	"github.com/triagemq/triagemq/internal/azure"
-	"github.com/triagemq/triagemq/internal/azure/condition"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/limits"
 )
@@ -82,7 +82,7 @@ func messageSessions(ctx context.Context, k *call) (codec.Value, error) {
 		return codec.Value{}, err
 	}
 	if len(ids) == 0 {
-		return codec.Value{}, endpoint.Errorf(condition.SessionNotFound, "session not found")
+		return codec.Value{}, endpoint.Errorf(names.SessionNotFound, "session not found")
 	}
 	return wire.Result("skip", codec.Int(int32(skip+len(ids))),
 		"sessions-ids", codec.Raw(codec.AppendStringArray(nil, ids))), nil

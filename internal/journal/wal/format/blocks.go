@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package format
 
 import (
 	"encoding/json"
@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// blocks is a list of blocks in ascending order. In a manifest it is text such as
+// Blocks is a list of blocks in ascending order. In a manifest it is text such as
 // "1,5-300": every shard keeps much the same ones, most of them in a row, and a
-// manifest is written at each truncation. Version 1 had an array of numbers.
-type blocks []uint64
+// Manifest is written at each truncation. Version 1 had an array of numbers.
+type Blocks []uint64
 
 // blocksLimit is how many blocks a manifest may list; more would not fit on a disk.
 const blocksLimit = 1 << 24
 
 // MarshalJSON implements json.Marshaler.
-func (b blocks) MarshalJSON() ([]byte, error) {
+func (b Blocks) MarshalJSON() ([]byte, error) {
 	text := []byte{'"'}
 	for i := 0; i < len(b); {
 		first := b[i]
@@ -38,7 +38,7 @@ func (b blocks) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (b *blocks) UnmarshalJSON(in []byte) error {
+func (b *Blocks) UnmarshalJSON(in []byte) error {
 	if len(in) > 0 && in[0] == '[' {
 		return json.Unmarshal(in, (*[]uint64)(b))
 	}

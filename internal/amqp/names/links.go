@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package names
+
+// Filters and properties of links of the vendor.
+const (
+	SessionFilter = "com.microsoft:session-filter"
+	LockedUntil   = "com.microsoft:locked-until-utc"
+	MaxBatchSize  = "com.microsoft:max-message-batch-size"
+)
+
+// Properties of a receiver's attach that are ours. Clients of other brokers do not
+// send them; a broker that is not ours does not send back Granted, by which our clients
+// notice that their options were not understood.
+const (
+	MinLevel        = "triagemq:min-level"
+	MaxLevel        = "triagemq:max-level"
+	MinClass        = "triagemq:min-class"
+	MaxClass        = "triagemq:max-class"
+	Sources         = "triagemq:sources"
+	SourceSelection = "triagemq:source-selection"
+	Recall          = "triagemq:recall"
+	TellLevel       = "triagemq:tell-level" // tell the level and class of each message
+	Link            = "triagemq:link"       // of a link about recalls: the name of the receiver's
+	Granted         = "triagemq:granted"
+)
+
+// RecallSuffix makes the address of an entity that of its recalls.
+const RecallSuffix = "/$recall"
