@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+const (
+	forwardWindow = 256 // messages that a forwarder has taken and not dealt with
+	maxHops       = 4
+
+	// How long a forwarder waits for a target that takes nothing before it tries
+	// again: the first time, and at most.
+	minMoveRetry = 100 * time.Millisecond
+	maxMoveRetry = 5 * time.Second
+	// throttleRetry is the longest that a forwarder keeps a message of a throttled
+	// class locked; no lock is shorter than five seconds.
+	throttleRetry = time.Second
+)
+
+// Reasons for transfer dead letters.
+const (
+	reasonHops    = "MaxTransferHopCountExceeded"
+	reasonForward = "ForwardingFailed"
+)
+
+// forwarder moves messages out of one queue: it forwards them, or publishes what a
+// topic has held. It is a Sink and a job, which moves one message after the other, so that messages leave in the order in which they were taken.
+//
+// A message that can never be forwarded goes to the transfer dead letters. If the
+// target takes nothing at present (it is paused, disabled, full, or the disk is),
+// everything goes back to its place, uncounted, and the forwarder waits: it tries a
+// single message after a while, or when the target's definition changes, and twice
+// as many after each that has got through. So an operator can pause any part of a
+// chain, and the messages wait in front of it.
+type forwarder struct {
+	ms  *forwarders
+	job *jobs.Handle
+	source
+
+	mu      sync.Mutex
+	c       *shard.Consumer // guarded by mu; nil until attached
+	inbox   []transfer      // guarded by mu; at most as many as it has in hand
+	done    uint64          // guarded by mu; messages dealt with
+	window  uint64          // guarded by mu; messages it may have in hand
+	stopped bool            // guarded by mu
+	retry   *time.Timer     // guarded by mu; not nil while it waits for its target
+	seen    uint64          // guarded by mu; changes of definitions when a target was last looked at
+	delay   time.Duration   // guarded by mu; how long it waited last
+}
+
+// transfer is a message that a worker has to deal with.
+type transfer struct {
+	Delivery
+	failure error // why it can never be forwarded; nil is not known
+}
+
+// source is a queue that is moved from.
+type source struct {
+	n    *catalog.Entity
+	part shard.Part
+}
+
+func (m *forwarder) start() {
+	// A shard that has stopped moves nothing.
+	_ = m.n.Shard.Attach(shard.Attachment{ID: m.n.ID, Part: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
+		if err != nil {
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.c = c
+		if m.stopped {
+			_ = c.Detach()
+			return
+		}
+		m.allow()
+	})
+}
+
+// stop ends the forwarder. What it has in hand goes back, but for what is on its way
+// to its target already.
+func (m *forwarder) stop() {
+	m.mu.Lock()
+	m.stopped = true
+	m.endWait()
+	if m.c != nil {
+		_ = m.c.Detach()
+	}
+	inbox := m.inbox
+	m.inbox = nil
+	m.mu.Unlock()
+	m.job.Stop()
+	for i := range inbox {
+		m.release(inbox[i].Token)
+	}
+}
+
+// Deliver implements Sink.
+func (m *forwarder) Deliver(ds []Delivery) {
+	ts := make([]transfer, len(ds))
+	for i := range ds {
+		ts[i].Delivery = ds[i]
+	}
+	m.put(ts)
+}
+
+// put has a worker deal with messages.
+func (m *forwarder) put(ts []transfer) {
+	m.mu.Lock()
+	if m.inbox == nil {
+		m.inbox = ts
+	} else {
+		m.inbox = append(m.inbox, ts...)
+	}
+	m.mu.Unlock()
+	m.job.Wake()
+}
+
+// Drained implements Sink.
+func (m *forwarder) Drained() {}
+
+// Ended implements Sink.
+func (m *forwarder) Ended(error) {}
+
+// take returns the messages of one turn.
+func (m *forwarder) take() []transfer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := min(len(m.inbox), forwardTurn)
+	ts := m.inbox[:n:n]
+	if m.inbox = m.inbox[n:]; len(m.inbox) == 0 {
+		m.inbox = nil // not to grow behind what was taken
+	}
+	return ts
+}
+
+// Name implements jobs.Job.
+func (m *forwarder) Name() string { return forwardJob }
+
+// Run implements jobs.Job: it moves some messages.
+func (m *forwarder) Run(context.Context) (jobs.Next, error) {
+	ts := m.take()
+	for i := range ts {
+		m.move(&ts[i])
+	}
+	if len(ts) == 0 {
+		return jobs.Next{}, nil
+	}
+	return jobs.Again(), nil
+}
+
+// allow lets as many messages come as the forwarder may have in hand. The caller has
+// mu: allowances must reach the shard in the order in which they were computed, or
+// the lower of two would hold. To post one never blocks and never calls back.
+func (m *forwarder) allow() {
+	if m.c != nil && !m.stopped && m.retry == nil {
+		_ = m.c.Allow(m.done + m.window)
+	}
+}
+
+// next counts a message that was dealt with, and lets another come.
+func (m *forwarder) next() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done++
+	m.allow()
+}
+
+// moved counts a message that is safe where it belongs, so that more may follow.
+func (m *forwarder) moved() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done++
+	if m.retry == nil {
+		m.window, m.delay = min(2*m.window, forwardWindow), 0
+	}
+	m.allow()
+}
+
+// refused puts a message back in its place because the target takes nothing, and
+// has the forwarder wait.
+func (m *forwarder) refused(t queue.Token) {
+	m.mu.Lock()
+	if m.retry == nil && !m.stopped {
+		m.window = 1
+		m.delay = min(max(2*m.delay, minMoveRetry), maxMoveRetry)
+		m.retry = time.AfterFunc(m.delay, m.resume)
+		m.ms.waiting.Add(1)
+		if m.c != nil {
+			_ = m.c.Allow(m.done) // not more than it has
+		}
+		// A change since the target was looked at has found nobody waiting. One
+		// from now on finds us, because waiting was counted before this.
+		if m.seen != m.ms.changes.Load() {
+			m.endWait()
+			m.allow()
+		}
+	}
+	m.mu.Unlock()
+	m.release(t)
+}
+
+// waits reports whether the forwarder waits for its target.
+func (m *forwarder) waits() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.retry != nil
+}
+
+// idle reports whether the forwarder is to move nothing.
+func (m *forwarder) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.retry != nil || m.stopped
+}
+
+// resume ends the wait for the target: one message is tried.
+func (m *forwarder) resume() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.endWait()
+	m.allow()
+}
+
+// endWait forgets that the forwarder waits, if it does. The caller has mu.
+func (m *forwarder) endWait() {
+	if m.retry != nil {
+		m.retry.Stop()
+		m.retry = nil
+		m.ms.waiting.Add(-1)
+	}
+}
+
+// release puts a message back in its place, uncounted.
+func (m *forwarder) release(t queue.Token) {
+	m.n.Settle(m.part, []queue.Token{t}, Outcome{Verdict: Release}, func([]error) { m.next() })
+}
+
+// to returns the name of what the forwarder forwards to; empty is nothing.
+func (m *forwarder) to() string {
+	q := &m.n.Definition().Properties
+	if m.part == shard.DeadLetter {
+		return q.ForwardDeadLetteredMessagesTo
+	}
+	return q.ForwardTo
+}
+
+// follows reports whether the forwarder may find its target changed by a change of n.
+func (m *forwarder) follows(n *catalog.Entity) bool {
+	if m.n == n || m.n == n.Topic {
+		return true
+	}
+	to := m.to()
+	if to == "" {
+		return false
+	}
+	target, err := m.ms.b.Writable(to)
+	return err == nil && (target == n || target == n.Topic)
+}
+
+// move takes one message to where it belongs. It may read the disk and evaluate
+// rules.
+func (m *forwarder) move(t *transfer) {
+	m.mu.Lock()
+	m.seen = m.ms.changes.Load()
+	m.mu.Unlock()
+	d := &t.Delivery
+	if m.idle() {
+		m.release(d.Token)
+		return
+	}
+	msg, err := d.Message()
+	if err != nil || d.Damaged() {
+		m.next() // settled by somebody else, or unreadable: a dead letter stays where it is
+		return
+	}
+	if t.failure != nil {
+		m.setAside(d, msg, reasonForward, Text(t.failure))
+		return
+	}
+	if m.n.Kind == KindTopic {
+		m.send(m.n, d, msg, d.Hops) // to publish what was held is no hop
+		return
+	}
+	to := m.to()
+	if to == "" { // no longer
+		m.release(d.Token)
+		return
+	}
+	if m.part == shard.DeadLetter {
+		msg = sourced(msg, entity.Path{Entity: m.n.Path}.String())
+	}
+	if d.Hops >= maxHops {
+		m.setAside(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to))
+		return
+	}
+	target, err := m.ms.b.Writable(to)
+	if err != nil {
+		m.failed(d, err)
+		return
+	}
+	m.send(target, d, msg, d.Hops+1)
+}
+
+// send stores the message at its target. In the same shard that and its removal
+// here are one group; otherwise it is removed when it is safe there.
+func (m *forwarder) send(target *catalog.Entity, d *Delivery, msg *message.Message, hops uint8) {
+	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
+	moves := target.Shard == m.n.Shard
+	if moves {
+		o.Settle = shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token}
+	}
+	m.ms.b.Catalog.Send(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
+		switch {
+		case err != nil:
+			m.failed(d, err)
+		case moves:
+			m.moved()
+		default:
+			m.n.Settle(m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.moved() })
+		}
+	})
+}
+
+// origin returns the number that a message was first given: here, or where it was
+// forwarded or published before. Of a dead letter only the latter is known, and what
+// a topic held is numbered when that publishes it.
+func (m *forwarder) origin(d *Delivery) queue.SeqNo {
+	switch {
+	case m.n.Kind == KindTopic && d.Hops == 0:
+		return 0
+	case m.n.Kind != KindTopic && m.part == shard.Main:
+		return cmp.Or(d.Origin, d.Seq)
+	}
+	return d.Origin
+}
+
+// failed decides what becomes of a message that its target does not take. It may
+// run on the goroutine of a shard, so it leaves the work to a worker.
+func (m *forwarder) failed(d *Delivery, err error) {
+	throttled, ok := errors.AsType[*ThrottledError](err)
+	switch {
+	case errors.Is(err, ErrStopping):
+		// Locks end with the process.
+	case m.final(err):
+		m.put([]transfer{{*d, err}})
+	case ok:
+		// Messages of other classes may pass it.
+		after := time.Duration(throttled.RetryAfter * float64(time.Second))
+		token := d.Token
+		time.AfterFunc(min(max(after, minMoveRetry), throttleRetry), func() { m.release(token) })
+	default:
+		m.refused(d.Token)
+	}
+}
+
+// final reports whether a message that was refused so can never be forwarded. For
+// a target that does not exist dead letters can wait where they are.
+func (m *forwarder) final(err error) bool {
+	return errors.Is(err, ErrTooLarge) || errors.Is(err, ErrSessionRequired) ||
+		m.part == shard.Main && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotAllowed))
+}
+
+// setAside moves a message that cannot be forwarded to the transfer dead letters.
+func (m *forwarder) setAside(d *Delivery, msg *message.Message, reason, description string) {
+	dead, err := message.ParseStored(msg.Edit(catalog.DeadLetterEdit(reason, description)))
+	if err != nil {
+		dead = msg
+	}
+	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
+	a.Session, a.InSession = d.Session, d.InSession
+	done := func(_ []queue.SeqNo, err error) {
+		switch {
+		case err == nil:
+			m.moved()
+		case !errors.Is(err, ErrStopping):
+			m.refused(d.Token)
+		}
+	}
+	err = m.n.Shard.Send(&shard.Send{
+		Bodies: []*message.Message{dead},
+		Copies: []shard.Copy{{ID: m.n.ID, Part: shard.TransferDeadLetter, Arrival: a}},
+		Settle: shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token},
+		Done:   done,
+	})
+	if err != nil {
+		done(nil, err)
+	}
+}
+
+// sourced notes in a forwarded dead letter where it came from.
+func sourced(m *message.Message, path string) *message.Message {
+	out, err := message.ParseStored(m.Edit(message.Edit{Annotations: []message.Change{
+		{Name: "x-opt-deadletter-source", Value: codec.String(path)},
+	}}))
+	if err != nil {
+		return m
+	}
+	return out
+}
