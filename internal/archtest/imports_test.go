@@ -46,10 +46,16 @@ var pkgRules = map[string]pkgRule{
 	// The state.
 	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},
 	"machine": {never: pure}, // the contract of all state machines
-	"queue":   {may: []string{"machine", "message", "ordering", "invariant"}, never: pure},
+	"queue":   {may: []string{"machine", "message", "ordering", "invariant", "queue/*"}, never: pure},
 	"stream":  {may: []string{"machine", "message", "invariant"}, never: pure},
 	"filter":  {may: []string{"message", "amqp/codec", "limits"}, never: pure},
 	"policy":  {may: []string{"filter", "message", "ordering", "amqp/codec", "entity", "limits"}, never: pure},
+
+	// The parts of a queue. None imports the queue.
+	"queue/entries": {may: []string{"machine", "ordering"}, never: pure},
+	"queue/order":   {may: []string{"machine", "ordering", "queue/entries"}, never: pure},
+	"queue/lease":   {may: []string{"queue/entries"}, never: pure},
+	"queue/session": {may: []string{"machine", "ordering", "queue/entries", "queue/order", "queue/lease"}, never: pure},
 
 	// Objectives and measurements: numbers only.
 	"objective": {never: pure},

@@ -59,7 +59,7 @@ func (c *Config) kindOf(plain, more kind) kind {
 	return more
 }
 
-// settings appends a Config to a record of the kind that kindOf returned.
+// writeSettings appends a Config to a record of the kind that kindOf returned.
 func writeSettings(out *machine.Effects, c Config) {
 	writeConfig(out, c)
 	if !c.plain() {
@@ -154,7 +154,7 @@ func readConfig(r *machine.Reader) (c Config) {
 	return c
 }
 
-// settings reads the Config of a record of kind k.
+// readSettings reads the Config of a record of kind k.
 func readSettings(r *machine.Reader, k kind) Config {
 	c := readConfig(r)
 	if k != kindSettings && k != kindHeader {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
 // take hands out a message and fails the test if there is none.
@@ -128,8 +129,7 @@ func TestLinesForgetWhoLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lane := q.index.levels.all[0].(*plainLane)
-	if got := lane.list.list.n + lane.list.inRun(); got != 1000 {
+	if got := q.index.PlainList(0).Len(); got != 1000 {
 		t.Errorf("%d messages in line, want 1000", got)
 	}
 	for seq := SeqNo(1); seq <= 1000; seq++ {
@@ -186,9 +186,9 @@ func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
 	send(t, q, epochStart, Arrival{Level: 3, Class: 2}, 2)
 	send(t, q, epochStart.Add(time.Second), Arrival{Level: 7, Class: 1}, 1)
 	send(t, q, epochStart.Add(2*time.Second), Arrival{Level: 3, Class: 1}, 1)
-	var s Survey
+	var s order.Survey
 	q.Survey(&s, 1)
-	want := map[Level]LevelStat{3: {Ready: 3, Oldest: epochStart}, 7: {Ready: 1, Oldest: epochStart.Add(time.Second)}}
+	want := map[Level]order.LevelStat{3: {Ready: 3, Oldest: epochStart}, 7: {Ready: 1, Oldest: epochStart.Add(time.Second)}}
 	if !maps.Equal(s.Levels, want) {
 		t.Errorf("levels %+v, want %+v", s.Levels, want)
 	}
@@ -196,9 +196,9 @@ func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
 	for most := 1; !q.SeekOldest(&most); most = 1 {
 	}
 	for c, st := range q.Classes() {
-		want := LevelStat{Ready: 1, Oldest: epochStart.Add(2 * time.Second)}
+		want := order.LevelStat{Ready: 1, Oldest: epochStart.Add(2 * time.Second)}
 		if c == 2 {
-			want = LevelStat{Ready: 2, Oldest: epochStart}
+			want = order.LevelStat{Ready: 2, Oldest: epochStart}
 		}
 		if st != want {
 			t.Errorf("class %d: %+v, want %+v", c, st, want)

@@ -2,7 +2,12 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
+)
 
 // Enqueue stores all messages of as, or none and an error. It writes their numbers to seqs, which is as long as as; a duplicate is dropped
 // and gets zero. The strings of as may be reused afterwards.
@@ -16,21 +21,21 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	q.lastIn = in
 	out.Begin(kindEnqueue)
 	out.Fixed(in)
-	out.Uint(uint64(q.index.msgs.last + 1))
+	out.Uint(uint64(q.index.Entries.Last + 1))
 	out.Uint(uint64(stored))
-	ids, first, lent, reasons := q.ids, q.index.msgs.last+1, false, false
+	ids, first, lent, reasons := q.ids, q.index.Entries.Last+1, false, false
 	for i := range as {
 		if seqs[i] == 0 {
 			continue
 		}
 		it := q.itemFrom(&as[i], at, in)
 		lent = lent || it.arrivalTime != 0
-		if q.window.applies(as[i].MessageID) {
+		if q.window.Applies(as[i].MessageID) {
 			it.hashed, it.id, ids = true, ids[0], ids[1:]
-			q.window.keep(it.id, in)
+			q.window.Keep(it.id, in)
 		}
 		writeItem(&out.Effects, &it, in)
-		seqs[i] = q.index.msgs.last + 1
+		seqs[i] = q.index.Entries.Last + 1
 		q.insert(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
 			q.setReason(seqs[i], as[i].Reason, &out.Effects)
@@ -39,10 +44,10 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 	}
 	out.End()
 	if lent {
-		q.logArrivalTimes(first, q.index.msgs.last, &out.Effects)
+		q.logArrivalTimes(first, q.index.Entries.Last, &out.Effects)
 	}
 	if reasons {
-		q.recordReasons(first, q.index.msgs.last, &out.Effects)
+		q.recordReasons(first, q.index.Entries.Last, &out.Effects)
 	}
 	return nil
 }
@@ -54,7 +59,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 	if q.cfg.SendPaused {
 		return 0, ErrSendPaused
 	}
-	q.window.forget(in, 2*len(as))
+	q.window.Forget(in, 2*len(as))
 	q.ids = q.ids[:0]
 	bytes := int64(0)
 	for i := range as {
@@ -62,13 +67,13 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 			err = ErrSessionRequired
 		}
 		seqs[i] = 1
-		if q.window.applies(as[i].MessageID) {
-			id := hashID(as[i].MessageID)
-			if q.window.seen(id, in) {
+		if q.window.Applies(as[i].MessageID) {
+			id := lease.HashID(as[i].MessageID)
+			if q.window.Seen(id, in) {
 				seqs[i] = 0
 				continue
 			}
-			q.window.reserve(id, in) // its like in this batch is a duplicate, too
+			q.window.Reserve(id, in) // its like in this batch is a duplicate, too
 			q.ids = append(q.ids, id)
 		}
 		stored++
@@ -86,7 +91,7 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 // unreserve undoes what admit did to the window.
 func (q *Queue) unreserve() {
 	for _, id := range q.ids {
-		q.window.cancel(id)
+		q.window.Cancel(id)
 	}
 }
 
@@ -100,7 +105,7 @@ func (q *Queue) fits(count, bytes int64) bool {
 // unless it brings an older one along.
 func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
 	it := item{
-		groupKey:  groupKey{session: a.Session, inSession: a.InSession, key: a.Key},
+		GroupKey:  entries.GroupKey{Session: a.Session, InSession: a.InSession, Key: a.Key},
 		body:      a.Body,
 		origin:    a.Origin,
 		orderTime: in,
@@ -110,23 +115,23 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
 		hops:      a.Hops,
 	}
 	if !a.InSession {
-		it.session = ""
+		it.Session = ""
 	}
 	if !a.At.IsZero() {
-		it.orderTime = min(in, nanos(a.At))
+		it.orderTime = min(in, entries.Nanos(a.At))
 	}
-	if nb := nanos(a.NotBefore); nb > at {
+	if nb := entries.Nanos(a.NotBefore); nb > at {
 		it.state, it.notBefore = Scheduled, nb
-	} else if since := nanos(a.Since); since != 0 && since < it.orderTime {
+	} else if since := entries.Nanos(a.Since); since != 0 && since < it.orderTime {
 		it.arrivalTime, it.orderTime = it.orderTime, since
 	}
 	if life := q.lifeOf(a); life > 0 {
 		if it.state != Scheduled { // from now on, whatever age it brought along
-			life = addClamped(life, at-it.orderTime)
+			life = entries.AddClamped(life, at-it.orderTime)
 		}
-		var e entry
-		e.setLife(life)
-		it.life, it.lifeInSeconds = e.life, e.flags&flagSeconds
+		var e entries.Entry
+		e.SetLife(life)
+		it.life, it.lifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
 	}
 	return it
 }
@@ -143,13 +148,4 @@ func (q *Queue) lifeOf(a *Arrival) time.Duration {
 		return a.TTL
 	}
 	return min(a.TTL, q.cfg.TTL)
-}
-
-// later adds to a duration, or a duration to a moment. What is left is longer
-// than nothing and shorter than for ever.
-func addClamped(d time.Duration, by int64) time.Duration {
-	if by > 0 && int64(d) > never-by {
-		return never - 1
-	}
-	return max(d+time.Duration(by), 1)
 }

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// pagesInUse counts the pages that have messages.
-func pagesInUse(q *Queue) (n int) {
-	for _, d := range q.index.msgs.dirs {
-		n += d.live
-	}
-	return n
-}
-
 // A message that nobody takes expires first. What passes it and expires later must
 // leave nothing in the heap beneath it (A16).
 func TestExpiryHeapBeneathAStarvedMessage(t *testing.T) {
@@ -28,19 +20,19 @@ func TestExpiryHeapBeneathAStarvedMessage(t *testing.T) {
 		serve(t, q, now)
 		q.NextDeadline()
 	}
-	if got, want := len(q.index.msgs.expiries), pagesInUse(q); got > want {
-		t.Errorf("%d expiries for %d pages", got, want)
+	if u := q.index.Entries.Usage(); u.Expiries > u.Pages {
+		t.Errorf("%d expiries for %d pages", u.Expiries, u.Pages)
 	}
 	// The same for one page whose first expiry comes nearer again and again.
 	for i := range 10_000 {
 		send(t, q, now, Arrival{Level: 1, TTL: 2*time.Hour - time.Duration(i)*time.Second/2}, 1)
 	}
-	if got, want := len(q.index.msgs.expiries), pagesInUse(q); got > want {
-		t.Errorf("%d expiries for %d pages", got, want)
+	if u := q.index.Entries.Usage(); u.Expiries > u.Pages {
+		t.Errorf("%d expiries for %d pages", u.Expiries, u.Pages)
 	}
 	for later := now.Add(2 * time.Hour); q.Tick(later, &out); {
 	}
-	if q.Counts() != (Counts{}) || len(q.index.msgs.expiries) != 0 {
-		t.Errorf("left %+v and %d expiries, want nothing", q.Counts(), len(q.index.msgs.expiries))
+	if q.Counts() != (Counts{}) || q.index.Entries.Usage().Expiries != 0 {
+		t.Errorf("left %+v and %d expiries, want nothing", q.Counts(), q.index.Entries.Usage().Expiries)
 	}
 }

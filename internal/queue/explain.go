@@ -2,7 +2,13 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/session"
+)
 
 // Hold is a reason why a message cannot be taken now.
 type Hold uint8
@@ -43,8 +49,8 @@ type Explain struct {
 	Seq      SeqNo
 	Position Position // when it is done
 
-	ahead    aheadCount
-	sessions aheadSessions
+	ahead    order.Ahead
+	sessions session.Ahead
 }
 
 // Explain goes on finding out what is delivered before a message. It visits up to
@@ -52,71 +58,71 @@ type Explain struct {
 // between, so the result is true of a time between the first step and the last.
 func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err error) {
 	at := q.at(now)
-	e := q.index.msgs.get(x.Seq)
+	e := q.index.Entries.Get(x.Seq)
 	if e == nil {
 		return true, ErrNotFound
 	}
-	if x.ahead.begin(&q.index, x.Seq) {
-		x.sessions = aheadSessions{}
+	if x.ahead.Begin(&q.index, x.Seq) {
+		x.sessions = session.Ahead{}
 	}
-	saturated := q.index.updateMode(at)
-	if e.is(Ready) {
+	saturated := q.index.UpdateMode(at)
+	if e.Is(Ready) {
 		if q.cfg.Sessions {
-			mine, ahead := q.sessionOf(e), x.ahead.byLevel
-			done = x.sessions.inSession(&q.index, mine, x.Seq, &most, ahead) &&
-				x.sessions.among(&q.index, &q.sessions, mine, at, &most, ahead)
+			mine, ahead := q.sessionOf(e), x.ahead.ByLevel
+			done = x.sessions.InSession(&q.index, mine, x.Seq, &most, ahead) &&
+				x.sessions.Among(&q.index, &q.sessions, mine, at, &most, ahead)
 		} else {
-			done = x.ahead.step(&q.index, e, at, &most)
+			done = x.ahead.Step(&q.index, e, at, &most)
 		}
 		if !done {
 			return false, nil
 		}
-		e = q.index.msgs.get(x.Seq) // where it was found first
+		e = q.index.Entries.Get(x.Seq) // where it was found first
 	}
 	p := &x.Position
-	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.byLevel
-	p.Rank = q.index.effectiveLevel(e, at)
+	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.ByLevel
+	p.Rank = q.index.EffectiveLevel(e, at)
 	p.Held, p.Until = q.holdOf(e)
 	switch {
-	case !e.is(Ready):
+	case !e.Is(Ready):
 		p.Ahead = make(map[Level]int)
 	case q.cfg.Sessions:
 		q.lifted(p, e, at)
 	default:
-		x.ahead.finish(&q.index, e, at)
+		x.ahead.Finish(&q.index, e, at)
 	}
 	return true, nil
 }
 
 // lifted says what lifts the session of a message.
-func (q *Queue) lifted(p *Position, e *entry, at int64) {
-	k, best := q.sessionOf(e).bestMessage(&q.index, at)
-	if best.level != e.level || k.seq > e.seq { // an older one of its level is no news
-		p.Lift = Lift{k.seq, best.level, q.index.effectiveLevel(best, at)}
+func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
+	k, best := q.sessionOf(e).BestMessage(&q.index, at)
+	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
+		p.Lift = Lift{k.Seq, best.Level, q.index.EffectiveLevel(best, at)}
 	}
 }
 
 // holdOf returns what keeps a message from being taken.
-func (q *Queue) holdOf(e *entry) (Hold, time.Time) {
-	switch e.state() {
+func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
+	switch e.State() {
 	case Locked:
-		return HeldByLock, moment(q.lockedUntil(e.stateIndex))
+		return HeldByLock, entries.Moment(q.lockedUntil(e.StateIndex))
 	case Scheduled:
-		return HeldBySchedule, moment(q.schedule.all[e.stateIndex].at)
+		return HeldBySchedule, entries.Moment(q.schedule.All[e.StateIndex].At)
 	case Deferred:
 		return HeldByDeferral, time.Time{}
 	}
 	if q.cfg.ReceivePaused {
 		return HeldByPause, time.Time{}
 	}
-	if s := q.sessionOf(e); q.cfg.Sessions && s.lock != 0 {
-		return HeldBySession, moment(q.locks.all[s.lock].until)
+	if s := q.sessionOf(e); q.cfg.Sessions && s.Lock != 0 {
+		return HeldBySession, entries.Moment(q.locks.All[s.Lock].Until)
 	}
-	switch atCap, until := q.index.keyLimit(e); {
+	switch atCap, until := q.index.KeyLimit(e); {
 	case atCap:
 		return HeldByCap, time.Time{}
 	case until != 0:
-		return HeldByRate, moment(until)
+		return HeldByRate, entries.Moment(until)
 	}
 	return HeldByNothing, time.Time{}
 }

@@ -9,7 +9,7 @@ import (
 
 // Lookup returns one message in any state.
 func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
-	e := q.index.msgs.get(seq)
+	e := q.index.Entries.Get(seq)
 	if e == nil {
 		return Delivery{}, false
 	}
@@ -26,7 +26,7 @@ func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
 	if !ok {
 		return Delivery{}, false
 	}
-	return q.delivery(k.seq, e), true
+	return q.delivery(k.Seq, e), true
 }
 
 // Precedes reports whether a ready message goes before one that is locked by t,
@@ -34,19 +34,19 @@ func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
 func (q *Queue) Precedes(now time.Time, ready SeqNo, t Token) bool {
 	at := q.at(now)
 	held, err := q.lockedEntry(t, at)
-	e := q.index.msgs.get(ready)
+	e := q.index.Entries.Get(ready)
 	if err != nil || e == nil {
 		return false
 	}
-	return q.index.scoresBefore(ready, e, t.Seq, held, at)
+	return q.index.ScoresBefore(ready, e, t.Seq, held, at)
 }
 
 // Started returns the fair keys that were started and are not finished, in the order
 // in which they were.
 func (q *Queue) Started() []string {
 	var names []string
-	for _, k := range q.startedKeys() {
-		names = append(names, k.name)
+	for _, k := range q.index.StartedKeys() {
+		names = append(names, k.Name)
 	}
 	return names
 }
@@ -63,34 +63,34 @@ func (q *Queue) HeldLevel(now time.Time, t Token) (Level, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return e.level, true
+	return e.Level, true
 }
 
 // Survey goes on with a survey, which begins as its zero value. It visits up to most
 // fair keys and reports whether it is done.
-func (q *Queue) Survey(s *Survey, most int) (done bool) { return q.index.survey(s, most) }
+func (q *Queue) Survey(s *Survey, most int) (done bool) { return q.index.Survey(s, most) }
 
 // LevelCount returns how many messages of a level are ready.
-func (q *Queue) LevelCount(l Level) int64 { return q.index.levelCount(l) }
+func (q *Queue) LevelCount(l Level) int64 { return q.index.LevelCount(l) }
 
 // ReadyFrom returns how many messages are ready at a level or above it, and their
 // bytes.
-func (q *Queue) ReadyFrom(l Level) (count, bytes int64) { return q.index.readyFrom(l) }
+func (q *Queue) ReadyFrom(l Level) (count, bytes int64) { return q.index.ReadyFrom(l) }
 
 // ReadyOf returns how many messages of a class are ready, and their bytes.
-func (q *Queue) ReadyOf(c Class) (count, bytes int64) { return q.index.readyOf(c) }
+func (q *Queue) ReadyOf(c Class) (count, bytes int64) { return q.index.ReadyOf(c) }
 
 // OldestOf yields the ready messages of a class in sequence order, as far as it finds
 // them by visiting a bounded number of others. The next call continues where this one
 // found the first, so that repeated calls find all of them.
-func (q *Queue) OldestOf(c Class) iter.Seq2[SeqNo, Ref] { return q.index.oldestOf(c) }
+func (q *Queue) OldestOf(c Class) iter.Seq2[SeqNo, Ref] { return q.index.OldestOf(c) }
 
 // Classes yields the classes that have ready messages in ascending order. Oldest is
 // the enqueue time of the lowest sequence number; it is zero for a class whose oldest
 // message SeekOldest has not found yet.
-func (q *Queue) Classes() iter.Seq2[Class, LevelStat] { return q.index.readyClasses() }
+func (q *Queue) Classes() iter.Seq2[Class, LevelStat] { return q.index.ReadyClasses() }
 
 // SeekOldest looks for the oldest message of each class. It continues where it was,
 // visits up to *most messages, which it subtracts, and reports whether it has found
 // all.
-func (q *Queue) SeekOldest(most *int) (found bool) { return q.index.seekAllOldest(most) }
+func (q *Queue) SeekOldest(most *int) (found bool) { return q.index.SeekOldest(most) }

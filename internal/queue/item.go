@@ -2,12 +2,16 @@
 
 package queue
 
-import "github.com/triagemq/triagemq/internal/machine"
+import (
+	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
+)
 
 // item is a message as records know it: what an entry holds, with its names
 // spelled out.
 type item struct {
-	groupKey
+	entries.GroupKey
 	body          Ref
 	origin        SeqNo
 	orderTime     int64
@@ -21,7 +25,7 @@ type item struct {
 	hops          uint8
 	state         State // Ready, Deferred or Scheduled
 	hashed        bool
-	id            idHash // if hashed
+	id            lease.IDHash // if hashed
 }
 
 // The flags of an item in a record, on disk.
@@ -36,7 +40,7 @@ const (
 	itemDeferred  = 0x80
 )
 
-// item appends it to a record whose own time is at.
+// writeItem appends it to a record whose own time is at.
 func writeItem(out *machine.Effects, it *item, at int64) {
 	flags := byte(0)
 	set := func(bit byte, on bool) {
@@ -45,8 +49,8 @@ func writeItem(out *machine.Effects, it *item, at int64) {
 		}
 	}
 	set(itemHashed, it.hashed)
-	set(itemSession, it.inSession)
-	set(itemKey, it.key != "")
+	set(itemSession, it.InSession)
+	set(itemKey, it.Key != "")
 	set(itemLife, it.life != 0)
 	set(itemTime, it.orderTime != at)
 	set(itemScheduled, it.state == Scheduled)
@@ -63,14 +67,14 @@ func writeItem(out *machine.Effects, it *item, at int64) {
 	if it.hashed {
 		out.Raw(it.id[:])
 	}
-	if it.inSession {
-		out.String(it.session)
+	if it.InSession {
+		out.String(it.Session)
 	}
-	if it.key != "" {
-		out.String(it.key)
+	if it.Key != "" {
+		out.String(it.Key)
 	}
 	if it.life != 0 {
-		out.Uint(uint64(it.life)<<1 | uint64(it.lifeInSeconds/flagSeconds))
+		out.Uint(uint64(it.life)<<1 | uint64(it.lifeInSeconds/entries.FlagSeconds))
 	}
 	if it.orderTime != at {
 		out.Fixed(it.orderTime)
@@ -85,7 +89,7 @@ func writeItem(out *machine.Effects, it *item, at int64) {
 	}
 }
 
-// item reads what Effects.item wrote.
+// readItem reads what Effects.item wrote.
 func readItem(r *machine.Reader, at int64) (it item) {
 	flags := r.Byte()
 	it.level, it.class = Level(r.Byte()), Class(r.Byte())
@@ -96,14 +100,14 @@ func readItem(r *machine.Reader, at int64) (it item) {
 		copy(it.id[:], r.Take(uint64(len(it.id))))
 	}
 	if flags&itemSession != 0 {
-		it.inSession, it.session = true, r.String()
+		it.InSession, it.Session = true, r.String()
 	}
 	if flags&itemKey != 0 {
-		it.key = r.String()
+		it.Key = r.String()
 	}
 	if flags&itemLife != 0 {
 		life := r.UpTo(1<<33 - 1)
-		it.life, it.lifeInSeconds = uint32(life>>1), uint8(life&1)*flagSeconds
+		it.life, it.lifeInSeconds = uint32(life>>1), uint8(life&1)*entries.FlagSeconds
 	}
 	if flags&itemTime != 0 {
 		it.orderTime = r.Time()
@@ -124,60 +128,60 @@ func readItem(r *machine.Reader, at int64) (it item) {
 }
 
 // itemOf is the item of a message that the queue has.
-func (q *Queue) itemOf(e *entry) item {
+func (q *Queue) itemOf(e *entries.Entry) item {
 	it := item{
-		groupKey:      q.index.groups.all[e.group].groupKey,
-		body:          e.body(),
-		origin:        e.origin,
-		orderTime:     e.orderTime,
-		life:          e.life,
-		lifeInSeconds: e.flags & flagSeconds,
-		failures:      e.failures,
-		level:         e.level,
-		class:         e.class,
-		hops:          e.hops,
-		state:         e.unlockedState(),
+		GroupKey:      q.index.Groups.All[e.Group].GroupKey,
+		body:          e.Body(),
+		origin:        e.Origin,
+		orderTime:     e.OrderTime,
+		life:          e.Life,
+		lifeInSeconds: e.Flags & entries.FlagSeconds,
+		failures:      e.Failures,
+		level:         e.Level,
+		class:         e.Class,
+		hops:          e.Hops,
+		state:         e.UnlockedState(),
 	}
 	if it.state == Scheduled {
-		it.notBefore = q.schedule.all[e.stateIndex].at
+		it.notBefore = q.schedule.All[e.StateIndex].At
 	}
 	return it
 }
 
-// place gives an item the number seq. Live commands and replay both come here.
+// insert gives an item the number seq. Live commands and replay both come here.
 func (q *Queue) insert(seq SeqNo, it *item, out *machine.Effects) {
-	var r *slabRun
+	var r *entries.SlabRun
 	if it.state == Ready && !q.restore.inSnapshot {
-		r = q.index.runFor(orderKey{it.orderTime, seq}, it.level)
+		r = q.index.RunFor(entries.OrderKey{At: it.orderTime, Seq: seq}, it.level)
 	}
-	e := q.index.msgs.put(seq, r)
-	*e = entry{
-		seq:       seq,
-		bodyAt:    it.body.At,
-		bodySize:  it.body.Size,
-		orderTime: it.orderTime,
-		origin:    it.origin,
-		group:     q.join(it.groupKey),
-		life:      it.life,
-		failures:  it.failures,
-		level:     it.level,
-		class:     it.class,
-		flags:     it.lifeInSeconds,
-		hops:      it.hops,
+	e := q.index.Entries.Put(seq, r)
+	*e = entries.Entry{
+		Seq:       seq,
+		BodyAt:    it.body.At,
+		BodySize:  it.body.Size,
+		OrderTime: it.orderTime,
+		Origin:    it.origin,
+		Group:     q.join(it.GroupKey),
+		Life:      it.life,
+		Failures:  it.failures,
+		Level:     it.level,
+		Class:     it.class,
+		Flags:     it.lifeInSeconds,
+		Hops:      it.hops,
 	}
 	if it.arrivalTime != 0 {
-		q.index.msgs.setArrivalTime(seq, e, it.arrivalTime)
+		q.index.Entries.SetArrivalTime(seq, e, it.arrivalTime)
 	}
 	q.counts.Bytes += int64(it.body.Size)
 	out.Added = append(out.Added, it.body)
 	switch it.state {
 	case Scheduled:
-		e.setState(Scheduled)
-		e.stateIndex = q.schedule.add(seq, it.notBefore)
+		e.SetState(Scheduled)
+		e.StateIndex = q.schedule.Add(seq, it.notBefore)
 		q.counts.Scheduled++
 		q.setAside(seq, e)
 	case Deferred:
-		e.setState(Deferred)
+		e.SetState(Deferred)
 		q.counts.Deferred++
 		q.setAside(seq, e)
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // A reply goes as its request would: its age counts from when that arrived. The
@@ -13,14 +14,16 @@ import (
 // the message really arrived is kept aside, because few need it.
 
 // enqueuedAt returns when a message arrived, which is what consumers see.
-func (q *Queue) enqueuedAt(seq SeqNo, e *entry) int64 { return q.index.msgs.enqueuedAt(seq, e) }
+func (q *Queue) enqueuedAt(seq SeqNo, e *entries.Entry) int64 {
+	return q.index.Entries.EnqueuedAt(seq, e)
+}
 
-// lent logs when those of the messages from first to last arrived that were lent
+// logArrivalTimes logs when those of the messages from first to last arrived that were lent
 // an age.
 func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 	began := false
-	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
-		if e.flags&flagInherited == 0 {
+	for seq, e := q.index.Entries.Next(first); e != nil && seq <= last; seq, e = q.index.Entries.Next(seq + 1) {
+		if e.Flags&entries.FlagInherited == 0 {
 			continue
 		}
 		if !began {
@@ -28,7 +31,7 @@ func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 			began = true
 		}
 		out.Uint(uint64(seq))
-		out.Fixed(q.index.msgs.arrivalTimes[seq])
+		out.Fixed(q.index.Entries.ArrivalTimes[seq])
 	}
 	if began {
 		out.End()
@@ -41,11 +44,11 @@ func (q *Queue) replayArrived(r *machine.Reader) error {
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
-		e := q.index.msgs.get(seq)
+		e := q.index.Entries.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: no message %d that arrived", ErrCorrupt, seq)
 		}
-		q.index.msgs.setArrivalTime(seq, e, at)
+		q.index.Entries.SetArrivalTime(seq, e, at)
 	}
 	return nil
 }

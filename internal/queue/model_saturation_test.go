@@ -93,7 +93,7 @@ func (m *model) served(now time.Time, l Level) {
 	if m.shares == nil {
 		return
 	}
-	cost := int64(weightUnit)
+	cost := int64(int64(1 << 40))
 	if w := m.cfg.Order.Weight; int(l) < len(w) && w[l] > 0 {
 		cost /= int64(w[l])
 	}

@@ -5,6 +5,8 @@ package queue
 import (
 	"fmt"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // Cancel removes scheduled messages, all of them or none: ErrNotFound if one of
@@ -12,7 +14,7 @@ import (
 func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	q.at(now)
 	for _, seq := range seqs {
-		if e := q.index.msgs.get(seq); e == nil || !e.is(Scheduled) {
+		if e := q.index.Entries.Get(seq); e == nil || !e.Is(Scheduled) {
 			return fmt.Errorf("%w: scheduled message %d", ErrNotFound, seq)
 		}
 	}
@@ -21,7 +23,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	}
 	out.Begin(kindRemoved)
 	for _, seq := range seqs {
-		if e := q.index.msgs.get(seq); e != nil {
+		if e := q.index.Entries.Get(seq); e != nil {
 			q.remove(seq, e, &out.Effects)
 			out.Uint(uint64(seq))
 		}
@@ -33,11 +35,11 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 // Remove removes any message that is not locked; ErrNotFound, ErrLocked.
 func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 	q.at(now)
-	e := q.index.msgs.get(seq)
+	e := q.index.Entries.Get(seq)
 	switch {
 	case e == nil:
 		return ErrNotFound
-	case e.is(Locked):
+	case e.Is(Locked):
 		return ErrLocked
 	}
 	q.remove(seq, e, &out.Effects)
@@ -56,7 +58,7 @@ type Reclass struct {
 // keeps its number and age; a held one returns to its new place.
 func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error {
 	q.at(now)
-	e := q.index.msgs.get(seq)
+	e := q.index.Entries.Get(seq)
 	if e == nil {
 		return ErrNotFound
 	}
@@ -70,22 +72,22 @@ func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error
 	return nil
 }
 
-func (q *Queue) reclassify(seq SeqNo, e *entry, r Reclass) {
-	ready, held := e.is(Ready), e.is(Locked)
+func (q *Queue) reclassify(seq SeqNo, e *entries.Entry, r Reclass) {
+	ready, held := e.Is(Ready), e.Is(Locked)
 	if ready {
 		q.unmarkReady(seq, e, Deferred)
 	}
 	if held {
-		q.index.decInFlight(e)
+		q.index.DecInFlight(e)
 	}
-	b := q.index.groups.all[e.group].groupKey
-	b.key = r.Key
-	old := e.group
-	e.group = q.join(b) // before leave, so that its session lives on
+	b := q.index.Groups.All[e.Group].GroupKey
+	b.Key = r.Key
+	old := e.Group
+	e.Group = q.join(b) // before leave, so that its session lives on
 	q.leave(old)
-	e.level, e.class = r.Level, r.Class
+	e.Level, e.Class = r.Level, r.Class
 	if held {
-		q.index.incInFlight(e)
+		q.index.IncInFlight(e)
 	}
 	if ready {
 		q.markReady(seq, e)
@@ -109,17 +111,17 @@ type Purge struct {
 func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done bool) {
 	q.at(now)
 	if p.high == 0 {
-		p.high = q.index.msgs.last
+		p.high = q.index.Entries.Last
 	}
 	logged := false
 	for ; most > 0 && (p.Max == 0 || p.Gone < p.Max); most-- {
-		seq, e := q.index.msgs.next(p.from)
+		seq, e := q.index.Entries.Next(p.from)
 		if e == nil || seq > p.high {
 			done = true
 			break
 		}
 		p.from = seq + 1
-		if e.is(Locked) || !q.inSession(e, p.Session) || !p.Before.IsZero() && q.enqueuedAt(seq, e) >= nanos(p.Before) {
+		if e.Is(Locked) || !q.inSession(e, p.Session) || !p.Before.IsZero() && q.enqueuedAt(seq, e) >= entries.Nanos(p.Before) {
 			continue
 		}
 		if !logged {

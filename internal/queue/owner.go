@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // What the owner of several queues asks of one.
@@ -14,10 +15,10 @@ import (
 func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred }
 
 // Last returns the highest number given out so far.
-func (q *Queue) Last() SeqNo { return q.index.msgs.last }
+func (q *Queue) Last() SeqNo { return q.index.Entries.Last }
 
 // Latest implements [machine.Machine]: the latest enqueue time given so far.
-func (q *Queue) Latest() time.Time { return moment(q.lastIn) }
+func (q *Queue) Latest() time.Time { return entries.Moment(q.lastIn) }
 
 // inSessions marks a cursor of Refs that has come to the states of sessions.
 const inSessions machine.Cursor = 1 << 63
@@ -29,22 +30,22 @@ func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next
 		if b.Items <= 0 {
 			return from, false
 		}
-		seq, e := q.index.msgs.next(SeqNo(from))
+		seq, e := q.index.Entries.Next(SeqNo(from))
 		if e == nil {
 			from = inSessions
 			break
 		}
-		fn(e.body())
+		fn(e.Body())
 		if reason, ok := q.reasons[seq]; ok {
 			fn(reason)
 		}
 		from = machine.Cursor(seq) + 1
 	}
-	for ; int(from-inSessions) < len(q.sessions.all); from, b.Items = from+1, b.Items-1 {
+	for ; int(from-inSessions) < len(q.sessions.All); from, b.Items = from+1, b.Items-1 {
 		if b.Items <= 0 {
 			return from, false
 		}
-		if state := q.sessions.all[from-inSessions].state; state != (Ref{}) {
+		if state := q.sessions.All[from-inSessions].State; state != (Ref{}) {
 			fn(state)
 		}
 	}

@@ -2,7 +2,11 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
 
 // Peek says what to look at.
 type Peek struct {
@@ -23,7 +27,7 @@ func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
 			return ds, seq
 		}
 		visits--
-		if q.inSession(e, p.Session) && !(e.is(Ready) && e.expiry() <= at) {
+		if q.inSession(e, p.Session) && !(e.Is(Ready) && e.Expiry() <= at) {
 			ds = append(ds, q.delivery(seq, e))
 		}
 	}
@@ -33,33 +37,27 @@ func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
 // peekNext returns the first message whose number is not below seq. In a queue of
 // sessions it is the first of the session; in another, messages may have a session,
 // too, but nobody keeps them together.
-func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entry) {
+func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entries.Entry) {
 	if session == nil || !q.cfg.Sessions {
-		return q.index.msgs.next(seq)
+		return q.index.Entries.Next(seq)
 	}
-	n, ok := q.sessions.byID[*session]
+	s := q.sessions.Find(*session)
+	if s == nil {
+		return 0, nil
+	}
+	q.index.Entries.Visits++
+	found, ok := s.MessageFrom(max(seq, 1))
 	if !ok {
 		return 0, nil
 	}
-	q.index.msgs.visits++
-	seq = max(seq, 1)
-	s := &q.sessions.all[n]
-	ready, isReady := s.ready.after(seq - 1)
-	aside, isAside := s.aside.after(seq - 1)
-	switch {
-	case isReady && (!isAside || ready < aside):
-		return ready, q.index.msgs.get(ready)
-	case isAside:
-		return aside, q.index.msgs.get(aside)
-	}
-	return 0, nil
+	return found, q.index.Entries.Get(found)
 }
 
 // inSession reports whether a message belongs to a session; nil is any.
-func (q *Queue) inSession(e *entry, id *string) bool {
+func (q *Queue) inSession(e *entries.Entry, id *string) bool {
 	if id == nil {
 		return true
 	}
-	g := &q.index.groups.all[e.group]
-	return g.inSession && g.session == *id
+	g := &q.index.Groups.All[e.Group]
+	return g.InSession && g.Session == *id
 }

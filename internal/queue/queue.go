@@ -7,6 +7,10 @@ import (
 
 	"github.com/triagemq/triagemq/internal/invariant"
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
 // Queue is one queue. It belongs to one goroutine.
@@ -16,27 +20,24 @@ type Queue struct {
 	nonces uint32 // tokens given in this epoch
 	lastIn int64  // latest enqueue time given; it never goes back either
 
-	index    Index  // entries, and the ready ones in order
-	counts   Counts // but for Ready, which Index counts
-	locks    locks
-	schedule schedule
-	window   dedupWindow
-	sessions sessionTable
+	index    order.Index // entries, and the ready ones in order
+	counts   Counts      // but for Ready, which Index counts
+	locks    lease.LockTable
+	schedule lease.Schedule
+	window   lease.DedupWindow
+	sessions session.Table
 	reasons  map[SeqNo]Ref // of dead letters that have a reason beside their body
 	restore  restore
 
-	due  []SeqNo  // scratch of Tick
-	seqs []SeqNo  // scratch of Admit
-	ids  []idHash // scratch of Enqueue
+	due  []SeqNo        // scratch of Tick
+	seqs []SeqNo        // scratch of Admit
+	ids  []lease.IDHash // scratch of Enqueue
 }
 
 // New returns an empty queue. A token is valid only in the queue that gave it
 // and in that queue's epoch: give each life of a queue an epoch of its own.
 func New(cfg Config, epoch uint32) *Queue {
-	q := &Queue{epoch: epoch}
-	q.index.arrangement, q.index.sessionQueue = newArrangement(cfg.Order), cfg.Sessions
-	q.index.groups.all = make([]group, 1) // number zero belongs to nothing
-	q.sessions.all = make([]session, 1)
+	q := &Queue{epoch: epoch, index: order.New(cfg.Order, cfg.Sessions), sessions: session.NewTable()}
 	q.apply(cfg)
 	return q
 }
@@ -59,42 +60,42 @@ func (q *Queue) Config() Config { return q.cfg }
 // Counts returns how many messages there are in each state.
 func (q *Queue) Counts() Counts {
 	c := q.counts
-	c.Ready = q.index.ready
+	c.Ready = q.index.Ready
 	return c
 }
 
 // at returns the time of a command. A clock that goes back stands still for us:
 // all deadlines of one duration stay in order, and nobody gets younger.
 func (q *Queue) at(now time.Time) int64 {
-	q.index.clock = max(q.index.clock, nanos(now))
-	return q.index.clock
+	q.index.Clock = max(q.index.Clock, entries.Nanos(now))
+	return q.index.Clock
 }
 
 // apply makes the settings hold, the order when Reorder is done.
 func (q *Queue) apply(cfg Config) {
 	same := q.cfg.Order.Equal(&cfg.Order)
 	q.cfg = cfg
-	q.locks.configure(cfg.LockFor)
-	q.window.configure(cfg.Duplicates)
+	q.locks.Configure(cfg.LockFor)
+	q.window.Configure(cfg.Duplicates)
 	switch {
 	case same:
 	case q.restore.inSnapshot:
-		q.index.restart(cfg.Order)
+		q.index.Restart(cfg.Order)
 	default:
-		q.index.changeOrder(cfg.Order)
+		q.index.ChangeOrder(cfg.Order)
 	}
 }
 
-// fill puts the messages of a snapshot, which has ended, in order.
+// orderRestored puts the messages of a snapshot, which has ended, in order.
 func (q *Queue) orderRestored() {
-	q.index.ready = 0
-	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
-		if !e.is(Ready) {
+	q.index.Ready = 0
+	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {
+		if !e.Is(Ready) {
 			q.setAside(seq, e)
 			continue
 		}
-		if r := q.index.runFor(orderKey{e.orderTime, seq}, e.level); r != nil {
-			e = q.index.msgs.move(seq, r)
+		if r := q.index.RunFor(e.Key(), e.Level); r != nil {
+			e = q.index.Entries.Move(seq, r)
 		}
 		q.markReady(seq, e)
 	}
@@ -102,16 +103,16 @@ func (q *Queue) orderRestored() {
 }
 
 // InForce reports whether the order that was configured last is in force.
-func (q *Queue) InForce() bool { return q.index.inForce() }
+func (q *Queue) InForce() bool { return q.index.InForce() }
 
 // Reordering reports whether there is work for Reorder.
-func (q *Queue) Reordering() bool { return q.index.reordering() }
+func (q *Queue) Reordering() bool { return q.index.Reordering() }
 
 // Reorder goes on with putting the messages into the order that was configured last.
 // It visits up to about most messages and reports whether there is more to do.
 func (q *Queue) Reorder(most int) (more bool) {
 	before := q.InForce()
-	more = q.index.reorder(most, q.listed)
+	more = q.index.Reorder(most, q.listed)
 	if !before && q.InForce() {
 		invariant.Check(q.Check)
 	}
@@ -119,26 +120,28 @@ func (q *Queue) Reorder(most int) (more bool) {
 }
 
 // listed reports whether a session is listed in a level by this message.
-func (q *Queue) listed(seq SeqNo, e *entry) bool { return q.sessionOf(e).listedBy(seq, e.level) }
+func (q *Queue) listed(seq SeqNo, e *entries.Entry) bool {
+	return q.sessionOf(e).ListedBy(seq, e.Level)
+}
 
 // Saturated reports whether the next message is chosen by shares because the queue
 // is saturated.
-func (q *Queue) Saturated(now time.Time) bool { return q.index.saturated(q.at(now)) }
+func (q *Queue) Saturated(now time.Time) bool { return q.index.Saturated(q.at(now)) }
 
 // join returns the group of b for one more message.
-func (q *Queue) join(b groupKey) uint32 {
-	if b == (groupKey{}) {
+func (q *Queue) join(b entries.GroupKey) uint32 {
+	if b == (entries.GroupKey{}) {
 		return 0
 	}
-	n, first := q.index.groups.join(b)
+	n, first := q.index.Groups.Join(b)
 	if !first {
 		return n
 	}
-	g := &q.index.groups.all[n]
+	g := &q.index.Groups.All[n]
 	if q.cfg.Sessions {
-		g.sessionNo = q.sessions.join(g.session)
+		g.SessionNo = q.sessions.Join(g.Session)
 	}
-	q.index.joinGroup(n)
+	q.index.JoinGroup(n)
 	return n
 }
 
@@ -147,77 +150,77 @@ func (q *Queue) leave(n uint32) {
 	if n == 0 {
 		return
 	}
-	session := q.index.groups.all[n].sessionNo
-	if !q.index.groups.leave(n) {
+	session := q.index.Groups.All[n].SessionNo
+	if !q.index.Groups.Leave(n) {
 		return
 	}
 	if session != 0 {
-		q.sessions.leave(session)
+		q.sessions.Leave(session)
 	}
-	q.index.leaveGroup(n)
+	q.index.LeaveGroup(n)
 }
 
-// stand makes a message ready, at its place.
-func (q *Queue) markReady(seq SeqNo, e *entry) {
-	e.setState(Ready)
-	e.stateIndex = 0
-	q.index.ready++
+// markReady makes a message ready, at its place.
+func (q *Queue) markReady(seq SeqNo, e *entries.Entry) {
+	e.SetState(Ready)
+	e.StateIndex = 0
+	q.index.Ready++
 	if q.restore.inSnapshot {
 		return // the end of the snapshot puts everything in order at once
 	}
-	q.index.count(seq, e)
+	q.index.Count(seq, e)
 	if q.cfg.Sessions {
-		q.sessionOf(e).addToSession(&q.index, seq, e)
+		q.sessionOf(e).AddReady(&q.index, seq, e)
 		return
 	}
-	q.index.add(orderKey{e.orderTime, seq}, e)
+	q.index.Add(e.Key(), e)
 }
 
-// unstand takes a message that is not first out of its place.
-func (q *Queue) unmarkReady(seq SeqNo, e *entry, to State) {
-	e.setState(to)
-	q.index.ready--
+// unmarkReady takes a message that is not first out of its place.
+func (q *Queue) unmarkReady(seq SeqNo, e *entries.Entry, to State) {
+	e.SetState(to)
+	q.index.Ready--
 	if q.restore.inSnapshot {
 		return
 	}
-	q.index.uncount(e)
+	q.index.Uncount(e)
 	if q.cfg.Sessions {
-		q.sessionOf(e).removeFromSession(&q.index, seq, e)
+		q.sessionOf(e).RemoveReady(&q.index, seq, e)
 		return
 	}
-	q.index.remove(orderKey{e.orderTime, seq}, e)
+	q.index.Remove(e.Key(), e)
 }
 
 // remove forgets a message that is not locked.
-func (q *Queue) remove(seq SeqNo, e *entry, out *machine.Effects) {
-	switch e.state() {
+func (q *Queue) remove(seq SeqNo, e *entries.Entry, out *machine.Effects) {
+	switch e.State() {
 	case Ready:
 		q.unmarkReady(seq, e, Locked)
 	case Deferred:
 		q.counts.Deferred--
 	case Scheduled:
-		q.schedule.remove(e.stateIndex)
+		q.schedule.Remove(e.StateIndex)
 		q.counts.Scheduled--
 	}
 	q.free(seq, e, out)
 }
 
-// erase frees the entry of a message that no structure refers to any more.
-func (q *Queue) free(seq SeqNo, e *entry, out *machine.Effects) {
-	q.counts.Bytes -= int64(e.bodySize)
-	out.Freed = append(out.Freed, e.body())
+// free frees the entry of a message that no structure refers to any more.
+func (q *Queue) free(seq SeqNo, e *entries.Entry, out *machine.Effects) {
+	q.counts.Bytes -= int64(e.BodySize)
+	out.Freed = append(out.Freed, e.Body())
 	if q.cfg.Sessions {
-		q.sessionOf(e).aside.discard(seq)
+		q.sessionOf(e).Discard(seq)
 	}
-	q.leave(e.group)
-	q.index.msgs.dropArrivalTime(seq, e)
+	q.leave(e.Group)
+	q.index.Entries.DropArrivalTime(seq, e)
 	if len(q.reasons) > 0 {
 		q.dropReason(seq, out)
 	}
-	q.index.msgs.delete(seq)
+	q.index.Entries.Delete(seq)
 }
 
-// gone logs that a message is no more.
+// logRemoved logs that a message is no more.
 func logRemoved(out *machine.Effects, seq SeqNo) {
 	out.Begin(kindRemoved)
 	out.Uint(uint64(seq))
@@ -225,38 +228,38 @@ func logRemoved(out *machine.Effects, seq SeqNo) {
 }
 
 // delivery shows a message.
-func (q *Queue) delivery(seq SeqNo, e *entry) Delivery {
-	g := &q.index.groups.all[e.group]
+func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
+	g := &q.index.Groups.All[e.Group]
 	d := Delivery{
 		Seq:        seq,
-		Origin:     e.origin,
-		Body:       e.body(),
-		Level:      e.level,
-		Class:      e.class,
-		State:      e.state(),
-		Failures:   e.failures,
-		Hops:       e.hops,
-		First:      e.flags&flagDelivered == 0,
-		Session:    g.session,
-		InSession:  g.inSession,
-		Key:        g.key,
-		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
+		Origin:     e.Origin,
+		Body:       e.Body(),
+		Level:      e.Level,
+		Class:      e.Class,
+		State:      e.State(),
+		Failures:   e.Failures,
+		Hops:       e.Hops,
+		First:      e.Flags&entries.FlagDelivered == 0,
+		Session:    g.Session,
+		InSession:  g.InSession,
+		Key:        g.Key,
+		EnqueuedAt: entries.Moment(q.enqueuedAt(seq, e)),
 	}
-	if e.flags&flagInherited != 0 {
-		d.Since = moment(e.orderTime)
+	if e.Flags&entries.FlagInherited != 0 {
+		d.Since = entries.Moment(e.OrderTime)
 	}
-	if e.life != 0 {
-		d.ExpiresAt = moment(e.expiry())
+	if e.Life != 0 {
+		d.ExpiresAt = entries.Moment(e.Expiry())
 	}
 	if len(q.reasons) > 0 {
 		d.Reason = q.reasons[seq]
 	}
-	switch e.state() {
+	switch e.State() {
 	case Scheduled:
-		d.NotBefore = moment(q.schedule.all[e.stateIndex].at)
+		d.NotBefore = entries.Moment(q.schedule.All[e.StateIndex].At)
 	case Locked:
-		d.LockedUntil = moment(q.lockedUntil(e.stateIndex))
-		d.Deferred = e.flags&flagDeferred != 0
+		d.LockedUntil = entries.Moment(q.lockedUntil(e.StateIndex))
+		d.Deferred = e.Flags&entries.FlagDeferred != 0
 	}
 	return d
 }

@@ -33,7 +33,7 @@ func (q *Queue) dropReason(seq SeqNo, out *machine.Effects) {
 // recordReasons logs the reasons of the messages from first to last.
 func (q *Queue) recordReasons(first, last SeqNo, out *machine.Effects) {
 	began := false
-	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
+	for seq, e := q.index.Entries.Next(first); e != nil && seq <= last; seq, e = q.index.Entries.Next(seq + 1) {
 		reason, ok := q.reasons[seq]
 		if !ok {
 			continue
@@ -52,7 +52,7 @@ func (q *Queue) recordReasons(first, last SeqNo, out *machine.Effects) {
 
 // moveReasons lets the owner move the reasons of the messages from first to last.
 func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *machine.Effects) {
-	for seq, e := q.index.msgs.next(first); e != nil && seq <= last; seq, e = q.index.msgs.next(seq + 1) {
+	for seq, e := q.index.Entries.Next(first); e != nil && seq <= last; seq, e = q.index.Entries.Next(seq + 1) {
 		if reason, ok := q.reasons[seq]; ok {
 			if to, ok := move(reason); ok {
 				q.setReason(seq, to, out)
@@ -67,7 +67,7 @@ func (q *Queue) replayReasons(r *machine.Reader, out *machine.Effects) error {
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
-		if q.index.msgs.get(seq) == nil {
+		if q.index.Entries.Get(seq) == nil {
 			return fmt.Errorf("%w: a reason for message %d, which is gone", ErrCorrupt, seq)
 		}
 		q.setReason(seq, reason, out)

@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // restore is how far a replay has come.
@@ -15,7 +17,7 @@ type restore struct {
 	inSnapshot   bool  // inside the snapshot that the queue begins with
 	high         SeqNo // highest number when that snapshot began
 	restoredUpTo SeqNo // its chunks have come this far
-	seen         []seenID
+	seen         []lease.SeenID
 }
 
 // Restored implements [machine.Machine].
@@ -72,7 +74,7 @@ func (q *Queue) replay(k kind, r *machine.Reader, out *machine.Effects) error {
 	return nil
 }
 
-// unseen reports whether a number belongs to a message that the snapshot has
+// notYetRestored reports whether a number belongs to a message that the snapshot has
 // not brought yet. Its chunk was written later and shows what happened to it.
 func (q *Queue) notYetRestored(seq SeqNo) bool {
 	return q.restore.inSnapshot && seq <= q.restore.high && seq > q.restore.restoredUpTo
@@ -80,8 +82,8 @@ func (q *Queue) notYetRestored(seq SeqNo) bool {
 
 func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 	in, first, n := r.Time(), readSeq(r), r.Uint()
-	if !r.Bad() && first != q.index.msgs.last+1 {
-		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.index.msgs.last)
+	if !r.Bad() && first != q.index.Entries.Last+1 {
+		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.index.Entries.Last)
 	}
 	q.lastIn = max(q.lastIn, in)
 	for ; n > 0 && !r.Bad(); n-- {
@@ -90,16 +92,16 @@ func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 			return err
 		}
 		if it.hashed {
-			q.noteID(seenID{it.id, in})
+			q.noteID(lease.SeenID{ID: it.id, At: in})
 		}
-		q.insert(q.index.msgs.last+1, &it, out)
+		q.insert(q.index.Entries.Last+1, &it, out)
 	}
 	return nil
 }
 
 // fitting refuses an item that this queue could not have written.
 func (q *Queue) fitting(r *machine.Reader, it *item) error {
-	if !r.Bad() && q.cfg.Sessions && !it.inSession {
+	if !r.Bad() && q.cfg.Sessions && !it.InSession {
 		return fmt.Errorf("%w: message without a session", ErrCorrupt)
 	}
 	return nil
@@ -114,13 +116,13 @@ func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
 			return err
 		}
 		if q.notYetRestored(old) {
-			q.insert(q.index.msgs.last+1, &it, out)
+			q.insert(q.index.Entries.Last+1, &it, out)
 			continue
 		}
-		if e := q.index.msgs.get(old); e == nil || !e.is(Scheduled) {
+		if e := q.index.Entries.Get(old); e == nil || !e.Is(Scheduled) {
 			return fmt.Errorf("%w: message %d is not scheduled", ErrCorrupt, old)
 		}
-		q.renumber(old, q.index.msgs.last+1, &it, out)
+		q.renumber(old, q.index.Entries.Last+1, &it, out)
 	}
 	return nil
 }
@@ -131,7 +133,7 @@ func (q *Queue) replayGone(r *machine.Reader, out *machine.Effects) error {
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
-		e := q.index.msgs.get(seq)
+		e := q.index.Entries.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: message %d is gone already", ErrCorrupt, seq)
 		}
@@ -157,13 +159,13 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 	if r.Bad() || q.notYetRestored(seq) {
 		return nil
 	}
-	e := q.index.msgs.get(seq)
+	e := q.index.Entries.Get(seq)
 	if e == nil {
 		return fmt.Errorf("%w: no message %d to change", ErrCorrupt, seq)
 	}
 	switch k {
 	case kindFailed:
-		e.failures = failures
+		e.Failures = failures
 	case kindRewrite:
 		q.replaceBody(e, body, out)
 		q.dropReason(seq, out)
@@ -175,8 +177,8 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 	return nil
 }
 
-func (q *Queue) replayDefer(seq SeqNo, e *entry) error {
-	switch e.state() {
+func (q *Queue) replayDefer(seq SeqNo, e *entries.Entry) error {
+	switch e.State() {
 	case Ready:
 		q.unmarkReady(seq, e, Deferred)
 		q.counts.Deferred++
@@ -190,7 +192,7 @@ func (q *Queue) replayDefer(seq SeqNo, e *entry) error {
 func (q *Queue) replayState(r *machine.Reader, out *machine.Effects) {
 	id, state, changed := r.String(), r.Ref(), r.Time()
 	if !r.Bad() {
-		q.setState(id, state, changed, out)
+		q.sessions.SetState(id, state, changed, out)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // Return puts a message back that was taken for good and did not reach its taker:
@@ -16,7 +17,7 @@ import (
 // it. A number that is in use, or was never given, is ErrNotAllowed.
 func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 	q.at(now)
-	if d.Seq == 0 || d.Seq > q.index.msgs.last || q.index.msgs.get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
+	if d.Seq == 0 || d.Seq > q.index.Entries.Last || q.index.Entries.Get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
 		return ErrNotAllowed
 	}
 	it := itemOfDelivery(d)
@@ -62,22 +63,22 @@ func tooManyFailures(d Delivery) Dead {
 // itemOfDelivery is the inverse of Queue.delivery.
 func itemOfDelivery(d *Delivery) item {
 	it := item{
-		groupKey:  groupKey{session: d.Session, inSession: d.InSession, key: d.Key},
+		GroupKey:  entries.GroupKey{Session: d.Session, InSession: d.InSession, Key: d.Key},
 		body:      d.Body,
 		origin:    d.Origin,
-		orderTime: nanos(d.EnqueuedAt),
+		orderTime: entries.Nanos(d.EnqueuedAt),
 		failures:  d.Failures,
 		level:     d.Level,
 		class:     d.Class,
 		hops:      d.Hops,
 	}
 	if !d.Since.IsZero() {
-		it.arrivalTime, it.orderTime = it.orderTime, nanos(d.Since)
+		it.arrivalTime, it.orderTime = it.orderTime, entries.Nanos(d.Since)
 	}
 	if !d.ExpiresAt.IsZero() {
-		var e entry
-		e.setLife(time.Duration(nanos(d.ExpiresAt) - it.orderTime))
-		it.life, it.lifeInSeconds = e.life, e.flags&flagSeconds
+		var e entries.Entry
+		e.SetLife(time.Duration(entries.Nanos(d.ExpiresAt) - it.orderTime))
+		it.life, it.lifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
 	}
 	if d.State == Deferred {
 		it.state = Deferred
@@ -94,7 +95,7 @@ func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 	if err := q.fitting(r, &it); err != nil {
 		return err
 	}
-	if seq > q.index.msgs.last || q.index.msgs.get(seq) != nil {
+	if seq > q.index.Entries.Last || q.index.Entries.Get(seq) != nil {
 		return fmt.Errorf("%w: message %d returns and was not gone", ErrCorrupt, seq)
 	}
 	q.insert(seq, &it, out)
@@ -106,13 +107,13 @@ func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 // letters answers ErrNotAllowed.
 func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
 	at := q.at(now)
-	e := q.index.msgs.get(seq)
+	e := q.index.Entries.Get(seq)
 	switch {
 	case q.cfg.IsDead:
 		return ErrNotAllowed
 	case e == nil:
 		return ErrNotFound
-	case e.is(Locked):
+	case e.Is(Locked):
 		if held, err := q.lockedEntry(t, at); err != nil || held != e {
 			return ErrLocked
 		}

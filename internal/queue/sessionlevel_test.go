@@ -10,13 +10,13 @@ import (
 // A session keeps its age also where its line is a long one.
 func TestLongSessionGoesByItsAge(t *testing.T) {
 	q := New(Config{LockFor: time.Hour, Sessions: true}, 1)
-	send(t, q, epochStart, Arrival{Session: "long", InSession: true}, 3*shortList)
+	send(t, q, epochStart, Arrival{Session: "long", InSession: true}, 3*16)
 	var out Effects
 	long, _, err := q.LockSession(epochStart, "long")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 * shortList {
+	for range 2 * 16 {
 		if _, ok := q.Take(epochStart, Want{Session: long, Forgetful: true}, &out); !ok {
 			t.Fatal("nothing to take")
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // Renew extends a lock to now plus the lock duration. Inside a session the lock
@@ -17,10 +19,10 @@ func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if q.locks.all[e.stateIndex].list != inSession {
-		q.locks.renew(e.stateIndex, at)
+	if q.locks.All[e.StateIndex].List != lease.InSession {
+		q.locks.Renew(e.StateIndex, at)
 	}
-	return moment(q.lockedUntil(e.stateIndex)), nil
+	return entries.Moment(q.lockedUntil(e.StateIndex)), nil
 }
 
 // Complete removes a message for good.
@@ -61,8 +63,8 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 // as good as any other.
 func (q *Queue) Revoke(now time.Time, t Token) error {
 	q.at(now)
-	e := q.index.msgs.get(t.Seq)
-	if e == nil || !e.is(Locked) || q.locks.all[e.stateIndex].nonce != t.Nonce {
+	e := q.index.Entries.Get(t.Seq)
+	if e == nil || !e.Is(Locked) || q.locks.All[e.StateIndex].Nonce != t.Nonce {
 		return q.lost()
 	}
 	q.unlock(t.Seq, e)
@@ -77,7 +79,7 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	if err != nil {
 		return Settled{}, err
 	}
-	e.flags |= flagDeferred
+	e.Flags |= entries.FlagDeferred
 	s := q.fail(t.Seq, e, out)
 	if s.Dead {
 		return s, nil
@@ -117,15 +119,15 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 	return nil
 }
 
-// held returns the message that a token holds. A lock that has run out is lost
+// lockedEntry returns the message that a token holds. A lock that has run out is lost
 // even before Tick returns the message.
-func (q *Queue) lockedEntry(t Token, at int64) (*entry, error) {
-	q.index.msgs.hint = q.locks.hint(t.Nonce)
-	e := q.index.msgs.get(t.Seq)
-	if e == nil || !e.is(Locked) || q.locks.all[e.stateIndex].nonce != t.Nonce {
+func (q *Queue) lockedEntry(t Token, at int64) (*entries.Entry, error) {
+	q.index.Entries.Hint = q.locks.Hint(t.Nonce)
+	e := q.index.Entries.Get(t.Seq)
+	if e == nil || !e.Is(Locked) || q.locks.All[e.StateIndex].Nonce != t.Nonce {
 		return nil, q.lost()
 	}
-	if q.lockedUntil(e.stateIndex) <= at {
+	if q.lockedUntil(e.StateIndex) <= at {
 		return nil, q.lost()
 	}
 	return e, nil
@@ -140,72 +142,72 @@ func (q *Queue) lost() error {
 }
 
 func (q *Queue) lockedUntil(slot uint32) int64 {
-	l := &q.locks.all[slot]
-	if l.list == inSession {
-		return q.locks.all[q.sessions.all[l.session].lock].until
+	l := &q.locks.All[slot]
+	if l.List == lease.InSession {
+		return q.locks.All[q.sessions.All[l.Session].Lock].Until
 	}
-	return l.until
+	return l.Until
 }
 
 // unlock ends the lock of a message, which the caller puts somewhere else.
-func (q *Queue) unlock(seq SeqNo, e *entry) Settled {
-	l := &q.locks.all[e.stateIndex]
+func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
+	l := &q.locks.All[e.StateIndex]
 	s := Settled{
 		Seq:        seq,
-		Body:       e.body(),
-		Level:      e.level,
-		Class:      e.class,
-		Failures:   e.failures,
-		EnqueuedAt: moment(q.enqueuedAt(seq, e)),
-		LockedAt:   moment(l.at),
+		Body:       e.Body(),
+		Level:      e.Level,
+		Class:      e.Class,
+		Failures:   e.Failures,
+		EnqueuedAt: entries.Moment(q.enqueuedAt(seq, e)),
+		LockedAt:   entries.Moment(l.At),
 	}
-	if l.list == inSession {
-		q.locks.end(&q.sessions.all[l.session].locked, e.stateIndex)
+	if l.List == lease.InSession {
+		q.locks.EndIn(&q.sessions.All[l.Session].Locked, e.StateIndex)
 	} else {
-		q.locks.end(&q.locks.lists[l.list].ring, e.stateIndex)
+		q.locks.End(e.StateIndex)
 	}
-	e.stateIndex = 0
+	e.StateIndex = 0
 	q.counts.Locked--
-	q.index.decInFlight(e)
+	q.index.DecInFlight(e)
 	return s
 }
 
-// rest puts an unlocked message back where it was before it was taken.
-func (q *Queue) requeue(seq SeqNo, e *entry) {
-	if e.flags&flagDeferred == 0 {
+// requeue puts an unlocked message back where it was before it was taken.
+func (q *Queue) requeue(seq SeqNo, e *entries.Entry) {
+	if e.Flags&entries.FlagDeferred == 0 {
 		q.markReady(seq, e)
 		return
 	}
-	e.flags &^= flagDeferred
-	e.setState(Deferred)
+	e.Flags &^= entries.FlagDeferred
+	e.SetState(Deferred)
 	q.counts.Deferred++
 }
 
 // fail ends a delivery that did not succeed.
-func (q *Queue) fail(seq SeqNo, e *entry, out *Effects) Settled {
+func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
 	if q.cfg.IsDead {
 		s := q.unlock(seq, e)
 		q.requeue(seq, e)
 		return s
 	}
-	if e.failures < math.MaxUint32 {
-		e.failures++
+	if e.Failures < math.MaxUint32 {
+		e.Failures++
 	}
-	if q.cfg.MaxFailures > 0 && e.failures >= q.cfg.MaxFailures {
-		d := tooManyFailures(Delivery{Failures: e.failures})
+	if q.cfg.MaxFailures > 0 && e.Failures >= q.cfg.MaxFailures {
+		d := tooManyFailures(Delivery{Failures: e.Failures})
 		return q.deadLetter(seq, e, d.Reason, d.Description, out)
 	}
 	s := q.unlock(seq, e)
 	q.requeue(seq, e)
 	out.Begin(kindFailed)
 	out.Uint(uint64(seq))
-	out.Uint(uint64(e.failures))
+	out.Uint(uint64(e.Failures))
 	out.End()
 	return s
 }
 
-// bury makes a locked message a dead letter.
-func (q *Queue) deadLetter(seq SeqNo, e *entry, reason, description string, out *Effects) Settled {
+// deadLetter makes a locked message a dead letter.
+func (q *Queue) deadLetter(seq SeqNo, e *entries.Entry, reason, description string, out *Effects) Settled {
 	d := Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description}
 	d.LockedUntil = time.Time{}
 	s := q.unlock(seq, e)
@@ -216,14 +218,14 @@ func (q *Queue) deadLetter(seq SeqNo, e *entry, reason, description string, out 
 	return s
 }
 
-// rebody gives a message another body.
-func (q *Queue) replaceBody(e *entry, body Ref, out *machine.Effects) {
-	out.Freed = append(out.Freed, e.body())
+// replaceBody gives a message another body.
+func (q *Queue) replaceBody(e *entries.Entry, body Ref, out *machine.Effects) {
+	out.Freed = append(out.Freed, e.Body())
 	out.Added = append(out.Added, body)
-	grown := int64(body.Size) - int64(e.bodySize)
+	grown := int64(body.Size) - int64(e.BodySize)
 	q.counts.Bytes += grown
-	if e.is(Ready) && !q.restore.inSnapshot { // on replay: locks are not logged
-		q.index.resize(e, grown)
+	if e.Is(Ready) && !q.restore.inSnapshot { // on replay: locks are not logged
+		q.index.Resize(e, grown)
 	}
-	e.setBody(body)
+	e.SetBody(body)
 }

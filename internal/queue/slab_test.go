@@ -119,3 +119,26 @@ func TestNobodyHasNumberZero(t *testing.T) {
 		t.Errorf("took %+v, %v, want %v", d, err, ErrNotFound)
 	}
 }
+
+// TestStragglersTakeLittleMemory leaves one message in ten behind.
+func TestStragglersTakeLittleMemory(t *testing.T) {
+	q := New(Config{LockFor: time.Minute}, 1)
+	var out Effects
+	const sent = 400_000
+	before := heapInUse()
+	for i := range sent {
+		send(t, q, epochStart, Arrival{Level: Level(min(i%10, 1))}, 1)
+		if q.LevelCount(1) == 0 {
+			continue
+		}
+		d, _ := q.Take(epochStart, Want{MinLevel: 1}, &out)
+		if _, err := q.Complete(epochStart, d.Token, &out); err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+	}
+	waiting := q.Counts().Ready
+	if got := int64(heapInUse()-before) / waiting; waiting != sent/10 || got > 80 {
+		t.Errorf("%d messages wait and take %d bytes each, want %d and at most 80", waiting, got, sent/10)
+	}
+}

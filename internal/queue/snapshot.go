@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
 )
 
 // cursor is how far a snapshot has come. The zero value is the beginning.
@@ -60,12 +62,12 @@ func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool)
 	switch c.phase {
 	case phaseHeader:
 		out.Begin(q.cfg.kindOf(kindSnapshot, kindHeader))
-		out.Uint(uint64(q.index.msgs.last))
+		out.Uint(uint64(q.index.Entries.Last))
 		out.Fixed(q.lastIn)
 		writeSettings(out, q.cfg)
 		out.End()
-		w := &q.window.order
-		return cursor{phase: phaseWindow, next: w.popped, seen: w.popped + uint64(w.n), high: q.index.msgs.last}, false
+		first, end := q.window.Bounds()
+		return cursor{phase: phaseWindow, next: first, seen: end, high: q.index.Entries.Last}, false
 	case phaseWindow:
 		return q.snapWindow(c, b, out), false
 	case phaseStates:
@@ -100,17 +102,17 @@ func (c *chunk) more(first bool) bool {
 }
 
 func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cursor {
-	w := &q.window.order
-	c.next = max(c.next, w.popped)
+	oldest, _ := q.window.Bounds()
+	c.next = max(c.next, oldest)
 	if c.next >= c.seen {
 		return cursor{phase: phaseStates, next: 1, high: c.high}
 	}
 	part, first := newChunk(b, out), c.next
 	out.Begin(kindWindow)
 	for c.next < c.seen && part.more(c.next == first) {
-		s := w.at(int(c.next - w.popped))
-		out.Raw(s.id[:])
-		out.Fixed(s.at)
+		s := q.window.IdAt(c.next)
+		out.Raw(s.ID[:])
+		out.Fixed(s.At)
 		c.next++
 	}
 	out.End()
@@ -119,26 +121,26 @@ func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cu
 
 func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	part, first, began := newChunk(b, out), c.next, false
-	for ; c.next < uint64(len(q.sessions.all)) && part.more(c.next == first); c.next++ {
-		q.index.msgs.visits++
-		s := &q.sessions.all[c.next]
-		if s.state == (Ref{}) {
+	for ; c.next < uint64(len(q.sessions.All)) && part.more(c.next == first); c.next++ {
+		q.index.Entries.Visits++
+		s := &q.sessions.All[c.next]
+		if s.State == (Ref{}) {
 			continue
 		}
-		if to, ok := move(s.state); ok {
-			out.Freed, out.Added = append(out.Freed, s.state), append(out.Added, to)
-			s.state = to
+		if to, ok := move(s.State); ok {
+			out.Freed, out.Added = append(out.Freed, s.State), append(out.Added, to)
+			s.State = to
 		}
 		if !began {
 			out.Begin(kindStates)
 			began = true
 		}
-		writeState(out, s.id, s.state, s.changed)
+		writeState(out, s.ID, s.State, s.Changed)
 	}
 	if began {
 		out.End()
 	}
-	if c.next >= uint64(len(q.sessions.all)) {
+	if c.next >= uint64(len(q.sessions.All)) {
 		return cursor{phase: phaseEntries, next: 1, high: c.high}
 	}
 	return c
@@ -146,25 +148,25 @@ func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, boo
 
 func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) cursor {
 	to, part := c.high, newChunk(b, out)
-	seq, e := q.index.msgs.next(SeqNo(c.next))
+	seq, e := q.index.Entries.Next(SeqNo(c.next))
 	at, first := int64(0), seq
 	switch {
 	case e != nil && seq <= c.high:
-		at = e.orderTime
+		at = e.OrderTime
 	case SeqNo(c.next) > c.high:
-		return cursor{phase: phaseStarted, keys: q.index.keys.renumbered}
+		return cursor{phase: phaseStarted, keys: q.index.Numbering()}
 	default:
 		// Nothing is left up to high. A chunk says so: a message that returns from
 		// now on would otherwise seem to be one that a chunk is yet to bring.
 	}
 	out.Begin(kindEntries)
 	out.Fixed(at)
-	for ; e != nil && seq <= c.high; seq, e = q.index.msgs.next(seq + 1) {
+	for ; e != nil && seq <= c.high; seq, e = q.index.Entries.Next(seq + 1) {
 		if !part.more(seq == first) {
 			to = seq - 1
 			break
 		}
-		if body, ok := move(e.body()); ok {
+		if body, ok := move(e.Body()); ok {
 			q.replaceBody(e, body, out)
 		}
 		it := q.itemOf(e)
@@ -174,7 +176,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 	out.Uint(0)
 	out.Uint(uint64(to))
 	out.End()
-	if len(q.index.msgs.arrivalTimes) > 0 {
+	if len(q.index.Entries.ArrivalTimes) > 0 {
 		q.logArrivalTimes(SeqNo(c.next), to, out)
 	}
 	if len(q.reasons) > 0 {
@@ -190,16 +192,16 @@ func (s *snapshot) Upcoming(b machine.Budget, yield func(Ref)) {
 	q, c := s.q, s.c
 	switch c.phase {
 	case phaseStates:
-		for ; b.Items > 0 && c.next < uint64(len(q.sessions.all)); c.next++ {
+		for ; b.Items > 0 && c.next < uint64(len(q.sessions.All)); c.next++ {
 			b.Items--
-			if state := q.sessions.all[c.next].state; state != (Ref{}) {
+			if state := q.sessions.All[c.next].State; state != (Ref{}) {
 				yield(state)
 			}
 		}
 	case phaseEntries:
-		for seq, e := q.index.msgs.next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.index.msgs.next(seq + 1) {
+		for seq, e := q.index.Entries.Next(SeqNo(c.next)); e != nil && seq <= c.high && b.Items > 0; seq, e = q.index.Entries.Next(seq + 1) {
 			b.Items--
-			yield(e.body())
+			yield(e.Body())
 			if reason, ok := q.reasons[seq]; ok {
 				yield(reason)
 			}
@@ -217,16 +219,17 @@ func (q *Queue) SnapshotSize() uint64 {
 		samples   = 32
 		perRecord = 64 // of samples that were not found
 	)
-	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*uint64(q.window.order.n) + perState*uint64(max(0, len(q.sessions.all)-1)+max(0, len(q.index.keys.all)-1))
+	seenFirst, seenEnd := q.window.Bounds()
+	size := uint64(fixed) + perReason*uint64(len(q.reasons)) + perSight*(seenEnd-seenFirst) + perState*uint64(max(0, len(q.sessions.All)-1)+max(0, q.index.KeyCount()-1))
 	total := uint64(q.Counts().Total())
 	if total == 0 {
 		return size
 	}
 	var out machine.Effects
 	found := uint64(0)
-	stride := max(uint64(q.index.msgs.last)/samples, 1)
+	stride := max(uint64(q.index.Entries.Last)/samples, 1)
 	for i := range uint64(samples) {
-		seq, e := q.index.msgs.next(SeqNo(i * stride))
+		seq, e := q.index.Entries.Next(SeqNo(i * stride))
 		if e == nil {
 			break
 		}
@@ -254,9 +257,9 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 	switch k {
 	case kindWindow:
 		for r.Len() > 0 {
-			var s seenID
-			copy(s.id[:], r.Take(uint64(len(s.id))))
-			s.at = r.Time()
+			var s lease.SeenID
+			copy(s.ID[:], r.Take(uint64(len(s.ID))))
+			s.At = r.Time()
 			if !r.Bad() && q.restore.inSnapshot {
 				q.noteID(s)
 			}
@@ -274,14 +277,14 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 }
 
 func (q *Queue) replayHeader(k kind, r *machine.Reader, out *machine.Effects) {
-	last, in, cfg := r.UpTo(never-1), r.Time(), readSettings(r, k)
+	last, in, cfg := r.UpTo(entries.Never-1), r.Time(), readSettings(r, k)
 	if r.Bad() || q.restore.begun && !q.restore.inSnapshot {
 		return
 	}
 	// A snapshot that follows one that never ended takes its place.
 	machine.AllRefs(q, func(r Ref) { out.Freed = append(out.Freed, r) })
 	*q = *New(cfg, q.epoch)
-	q.index.msgs.last, q.lastIn = SeqNo(last), in
+	q.index.Entries.Last, q.lastIn = SeqNo(last), in
 	q.restore = restore{begun: true, inSnapshot: true, high: SeqNo(last)}
 }
 
@@ -310,14 +313,14 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 	return nil
 }
 
-// bring takes a message out of a snapshot.
+// restoreEntry takes a message out of a snapshot.
 func (q *Queue) restoreEntry(seq SeqNo, it *item, out *machine.Effects) error {
 	if !q.restore.inSnapshot {
-		e := q.index.msgs.get(seq)
+		e := q.index.Entries.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
 		}
-		if e.body() != it.body {
+		if e.Body() != it.body {
 			q.replaceBody(e, it.body, out)
 		}
 		return nil
@@ -335,25 +338,25 @@ func (q *Queue) replayEnd() error {
 		return nil
 	}
 	q.restore.inSnapshot = false
-	slices.SortFunc(q.restore.seen, seenID.compare)
+	slices.SortFunc(q.restore.seen, lease.SeenID.Compare)
 	for _, s := range q.restore.seen {
-		q.window.add(s)
+		q.window.Add(s)
 	}
 	q.restore.seen = nil
 	q.orderRestored()
 	return nil
 }
 
-// sight remembers a message id. Inside a snapshot the newer ones come before the
+// noteID remembers a message id. Inside a snapshot the newer ones come before the
 // older ones, which the window could not forget in order.
-func (q *Queue) noteID(s seenID) {
+func (q *Queue) noteID(s lease.SeenID) {
 	switch {
-	case q.window.duration == 0:
+	case q.window.Off():
 	case q.restore.inSnapshot:
 		q.restore.seen = append(q.restore.seen, s)
 	default:
-		q.window.forget(s.at, 2)
-		q.window.add(s)
+		q.window.Forget(s.At, 2)
+		q.window.Add(s)
 	}
 }
 
@@ -361,19 +364,19 @@ func (q *Queue) noteID(s seenID) {
 // queues with the same digest are the same but for their locks.
 func (q *Queue) Digest(now time.Time) [32]byte {
 	var out machine.Effects
-	out.Uint(uint64(q.index.msgs.last))
+	out.Uint(uint64(q.index.Entries.Last))
 	out.Fixed(q.lastIn)
 	writeSettings(&out, q.cfg)
-	for _, s := range q.window.contents(nanos(now)) {
-		out.Raw(s.id[:])
-		out.Fixed(s.at)
+	for _, s := range q.window.Contents(entries.Nanos(now)) {
+		out.Raw(s.ID[:])
+		out.Fixed(s.At)
 	}
-	for _, id := range slices.Sorted(maps.Keys(q.sessions.byID)) {
-		if s := &q.sessions.all[q.sessions.byID[id]]; s.state != (Ref{}) {
-			writeState(&out, id, s.state, s.changed)
+	for _, id := range slices.Sorted(maps.Keys(q.sessions.ByID)) {
+		if s := &q.sessions.All[q.sessions.ByID[id]]; s.State != (Ref{}) {
+			writeState(&out, id, s.State, s.Changed)
 		}
 	}
-	for seq, e := q.index.msgs.next(0); e != nil; seq, e = q.index.msgs.next(seq + 1) {
+	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
 		writeItem(&out, &it, 0)
@@ -382,8 +385,8 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 			out.Ref(reason)
 		}
 	}
-	for _, k := range q.startedKeys() {
-		writeStarted(&out, &k)
+	for _, k := range q.index.StartedKeys() {
+		writeStarted(&out, k)
 	}
 	all, _ := out.Written()
 	return sha256.Sum256(all)

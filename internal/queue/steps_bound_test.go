@@ -8,6 +8,9 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
 // crowd returns a queue of n messages that wait, in ten levels.
@@ -33,9 +36,9 @@ func crowd(t testing.TB, cfg Config, n int) *Queue {
 
 // visited returns how many messages, keys and sessions do visits.
 func visited(q *Queue, do func()) uint64 {
-	before := q.index.msgs.visits
+	before := q.index.Entries.Visits
 	do()
-	return q.index.msgs.visits - before
+	return q.index.Entries.Visits - before
 }
 
 // A pause visits nothing, however many messages wait (A9).
@@ -122,7 +125,7 @@ func TestReorderVisitsABoundedNumber(t *testing.T) {
 			}
 			steps := 0
 			for more := q.Reordering(); more; steps++ {
-				if n := visited(q, func() { more = q.Reorder(step) }); n > step+slabLen {
+				if n := visited(q, func() { more = q.Reorder(step) }); n > step+entries.SlabLen {
 					t.Fatalf("order %d: a step visited %d messages", i, n)
 				}
 				if d, ok := q.Take(epochStart, Want{}, &out); ok {
@@ -221,7 +224,7 @@ func TestStepsVisitABoundedNumber(t *testing.T) {
 	for i := range messages {
 		send(t, q, epochStart, Arrival{Key: fmt.Sprint("key", i)}, 1)
 	}
-	var s Survey
+	var s order.Survey
 	t.Run("survey of fair keys", all(q, func() bool { return q.Survey(&s, step) }))
 	if got := s.Levels[0]; got.Ready != messages+100 || !got.Oldest.Equal(epochStart) {
 		t.Errorf("level 0: %+v", got)

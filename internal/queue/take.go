@@ -2,7 +2,13 @@
 
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/session"
+)
 
 // maxExpired is how many expired messages a Take clears away before it leaves
 // the rest to Tick.
@@ -34,26 +40,23 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 		if !ok {
 			return Delivery{}, false
 		}
-		if e.expiry() <= at {
-			q.expire(k.seq, e, out)
+		if e.Expiry() <= at {
+			q.expire(k.Seq, e, out)
 			continue
 		}
-		q.index.uncount(e)
-		q.index.ready--
-		e.setState(Locked)
+		q.index.Uncount(e)
+		q.index.Ready--
+		e.SetState(Locked)
 		if q.cfg.Sessions {
-			s := q.sessionOf(e)
-			s.ready.popFirst()
-			s.removeFromLevel(&q.index, k.seq, e)
+			q.sessionOf(e).Take(&q.index, k.Seq, e)
 		} else {
-			q.index.take(k, e)
+			q.index.Take(k, e)
 		}
-		hold := inHand != nil && !inHand(e.body())
+		hold := inHand != nil && !inHand(e.Body())
 		w.Forgetful = w.Forgetful && !hold
-		d := q.handOut(k.seq, e, w, at, out)
+		d := q.handOut(k.Seq, e, w, at, out)
 		if hold && !q.cfg.Sessions { // a session bounds the locks in it
-			q.locks.unlink(&q.locks.lists[q.locks.newLocks].ring, e.stateIndex)
-			q.locks.keepForever(e.stateIndex)
+			q.locks.KeepForever(e.StateIndex)
 		}
 		return d, true
 	}
@@ -61,20 +64,20 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 }
 
 // best returns the message that Take would hand out.
-func (q *Queue) best(at int64, w Want) (orderKey, *entry, bool) {
-	var k orderKey
+func (q *Queue) best(at int64, w Want) (entries.OrderKey, *entries.Entry, bool) {
+	var k entries.OrderKey
 	ok := false
 	if q.cfg.Sessions {
-		if s := q.lockedSession(w.Session, at); s != nil && s.ready.n > 0 {
-			k, ok = orderKey{0, s.ready.first()}, true
+		if s := q.lockedSession(w.Session, at); s != nil {
+			k.Seq, ok = s.Next()
 		}
 	} else {
-		k, ok = q.index.pick(at, w.lowest(), w.highest())
+		k, ok = q.index.Pick(at, w.lowest(), w.highest())
 	}
 	if !ok {
-		return orderKey{}, nil, false
+		return entries.OrderKey{}, nil, false
 	}
-	return k, q.index.msgs.get(k.seq), true
+	return k, q.index.Entries.Get(k.Seq), true
 }
 
 // AllLevels reports whether w accepts messages of every level.
@@ -98,28 +101,28 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 	if q.cfg.ReceivePaused {
 		return Delivery{}, ErrReceivePaused
 	}
-	var mine *session
+	var mine *session.Session
 	if q.cfg.Sessions {
 		if mine = q.lockedSession(w.Session, at); mine == nil {
 			return Delivery{}, ErrSessionLockLost
 		}
 	}
-	e := q.index.msgs.get(seq)
+	e := q.index.Entries.Get(seq)
 	switch {
 	case e == nil || mine != nil && q.sessionOf(e) != mine:
 		return Delivery{}, ErrNotFound
-	case e.is(Locked):
+	case e.Is(Locked):
 		return Delivery{}, ErrLocked
-	case e.is(Scheduled):
+	case e.Is(Scheduled):
 		return Delivery{}, ErrNotFound
-	case e.expiry() <= at:
+	case e.Expiry() <= at:
 		q.expire(seq, e, out)
 		return Delivery{}, ErrNotFound
-	case e.is(Ready):
+	case e.Is(Ready):
 		q.unmarkReady(seq, e, Locked)
 	default:
 		q.counts.Deferred--
-		e.flags |= flagDeferred
+		e.Flags |= entries.FlagDeferred
 	}
 	return q.handOut(seq, e, w, at, out), nil
 }
@@ -133,42 +136,41 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 	}
 	if q.cfg.Sessions {
 		s := q.lockedSession(w.Session, q.at(now))
-		return s != nil && s.ready.n > 0
+		return s != nil && s.HasReady()
 	}
-	_, ok := q.index.levels.open.highest(w.lowest(), w.highest())
-	return ok
+	return q.index.HasReady(w.lowest(), w.highest())
 }
 
 // handOut gives away a message that has left its place already.
-func (q *Queue) handOut(seq SeqNo, e *entry, w Want, at int64, out *Effects) Delivery {
+func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w Want, at int64, out *Effects) Delivery {
 	q.noteStarted(e, out)
 	if w.Forgetful {
-		e.setState(e.unlockedState()) // there is no lock to show
+		e.SetState(e.UnlockedState()) // there is no lock to show
 		d := q.delivery(seq, e)
-		e.setState(Locked)
+		e.SetState(Locked)
 		q.free(seq, e, &out.Effects)
 		logRemoved(&out.Effects, seq)
 		return d
 	}
-	e.setState(Locked)
-	l := lock{seq: seq, nonce: q.nonce(), at: at}
+	e.SetState(Locked)
+	l := lease.Lock{Seq: seq, Nonce: q.nonce(), At: at}
 	if q.cfg.Sessions {
-		l.session, l.list = q.index.groups.all[e.group].sessionNo, inSession
-		e.stateIndex = q.locks.put(l)
-		q.locks.link(&q.sessions.all[l.session].locked, e.stateIndex)
-		if e.flags&flagDeferred == 0 { // else it is there
+		l.Session, l.List = q.index.Groups.All[e.Group].SessionNo, lease.InSession
+		e.StateIndex = q.locks.Put(l)
+		q.locks.Link(&q.sessions.All[l.Session].Locked, e.StateIndex)
+		if e.Flags&entries.FlagDeferred == 0 { // else it is there
 			q.setAside(seq, e)
 		}
 	} else {
-		e.stateIndex = q.locks.put(l)
-		q.locks.begin(e.stateIndex, at)
+		e.StateIndex = q.locks.Put(l)
+		q.locks.Begin(e.StateIndex, at)
 	}
-	q.locks.note(l.nonce, q.index.msgs.hint)
+	q.locks.Note(l.Nonce, q.index.Entries.Hint)
 	q.counts.Locked++
-	q.index.incInFlight(e)
+	q.index.IncInFlight(e)
 	d := q.delivery(seq, e)
-	d.Token = Token{Seq: seq, Nonce: l.nonce}
-	e.flags |= flagDelivered
+	d.Token = Token{Seq: seq, Nonce: l.Nonce}
+	e.Flags |= entries.FlagDelivered
 	return d
 }
 
@@ -182,12 +184,12 @@ func (q *Queue) nonce() uint64 {
 }
 
 // expire removes a ready or deferred message that has outlived its use.
-func (q *Queue) expire(seq SeqNo, e *entry, out *Effects) {
+func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
 	if q.cfg.DeadLetterExpired && !q.cfg.IsDead {
 		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {
-		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.class, First: e.flags&flagDelivered == 0})
+		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.Class, First: e.Flags&entries.FlagDelivered == 0})
 	}
 	q.remove(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)

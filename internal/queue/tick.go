@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
 // tickWork is how many messages a Tick touches, so that a million that are due
@@ -20,33 +21,33 @@ func (q *Queue) Tick(now time.Time, out *Effects) (more bool) {
 	work -= q.endLocks(at, work, out)
 	work -= q.activate(at, work, out)
 	q.expireMessages(at, work, out)
-	q.window.forget(at, tickWork)
-	q.index.wakeKeys(at, tickWork)
+	q.window.Forget(at, tickWork)
+	q.index.WakeKeys(at, tickWork)
 	return q.deadline() <= at
 }
 
 // NextDeadline implements [machine.Machine]: when Tick has work next.
 func (q *Queue) NextDeadline() (time.Time, bool) {
 	d := q.deadline()
-	return moment(d), d != never
+	return entries.Moment(d), d != entries.Never
 }
 
 func (q *Queue) deadline() int64 {
-	_, lock := q.locks.first()
-	_, begin := q.schedule.first()
-	_, end := q.index.msgs.nextExpiry()
-	return min(lock, begin, end, q.window.deadline(), q.index.keys.deadline())
+	_, lock := q.locks.First()
+	_, begin := q.schedule.First()
+	_, end := q.index.Entries.NextExpiry()
+	return min(lock, begin, end, q.window.Deadline(), q.index.Deadline())
 }
 
 // endLocks returns the messages whose locks ran out.
 func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 	for done < work {
-		slot, until := q.locks.first()
+		slot, until := q.locks.First()
 		if slot == 0 || until > at {
 			break
 		}
-		if seq := q.locks.all[slot].seq; seq != 0 {
-			q.fail(seq, q.index.msgs.get(seq), out)
+		if seq := q.locks.All[slot].Seq; seq != 0 {
+			q.fail(seq, q.index.Entries.Get(seq), out)
 		} else {
 			done += q.endSession(slot, work-done, out)
 		}
@@ -57,7 +58,7 @@ func (q *Queue) endLocks(at int64, work int, out *Effects) (done int) {
 
 // activate turns scheduled messages that are due into new ones at the end.
 func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
-	if _, due := q.schedule.first(); due > at || work <= 0 {
+	if _, due := q.schedule.First(); due > at || work <= 0 {
 		return 0
 	}
 	in := max(at, q.lastIn)
@@ -65,15 +66,15 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 	out.Begin(kindActivate)
 	out.Fixed(in)
 	for done < work {
-		old, due := q.schedule.first()
+		old, due := q.schedule.First()
 		if due > at {
 			break
 		}
-		it := q.itemOf(q.index.msgs.get(old))
+		it := q.itemOf(q.index.Entries.Get(old))
 		it.state, it.notBefore, it.orderTime = Ready, 0, in
 		out.Uint(uint64(old))
 		writeItem(&out.Effects, &it, in)
-		q.renumber(old, q.index.msgs.last+1, &it, &out.Effects)
+		q.renumber(old, q.index.Entries.Last+1, &it, &out.Effects)
 		done++
 	}
 	out.End()
@@ -83,19 +84,19 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 // renumber replaces a scheduled message by a ready one.
 func (q *Queue) renumber(old, seq SeqNo, it *item, out *machine.Effects) {
 	q.insert(seq, it, out) // first, so that its group lives on
-	q.remove(old, q.index.msgs.get(old), out)
+	q.remove(old, q.index.Entries.Get(old), out)
 }
 
-// endLives removes the messages that expired, page by page.
+// expireMessages removes the messages that expired, page by page.
 func (q *Queue) expireMessages(at int64, work int, out *Effects) {
 	for work > 0 {
-		page, due := q.index.msgs.nextExpiry()
+		page, due := q.index.Entries.NextExpiry()
 		if due > at {
 			return
 		}
-		q.due = q.index.msgs.expired(page, at, q.due[:0])
+		q.due = q.index.Entries.Expired(page, at, q.due[:0])
 		for _, seq := range q.due {
-			q.expire(seq, q.index.msgs.get(seq), out)
+			q.expire(seq, q.index.Entries.Get(seq), out)
 		}
 		work -= 1 + len(q.due)
 	}

@@ -7,10 +7,33 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
-// SeqNo numbers the messages of one queue, from 1, without gaps.
-type SeqNo uint64
+// The identity and the states of a message are those of package entries.
+type (
+	// SeqNo numbers the messages of one queue, from 1, without gaps.
+	SeqNo = entries.SeqNo
+	// State is the state of a message.
+	State = entries.State
+)
+
+// The states of a message, from package entries.
+const (
+	Ready     = entries.Ready
+	Deferred  = entries.Deferred
+	Scheduled = entries.Scheduled
+	Locked    = entries.Locked
+)
+
+// What is told about the ready messages is from package order.
+type (
+	// LevelStat tells about the ready messages of one level or class.
+	LevelStat = order.LevelStat
+	// Survey finds out about the levels that have ready messages, in steps.
+	Survey = order.Survey
+)
 
 // Ref says where the journal keeps a body and how long it is. The queue never
 // reads it.
@@ -37,18 +60,6 @@ func TokenFrom(b [16]byte) Token {
 		Seq:   SeqNo(binary.BigEndian.Uint64(b[8:])),
 	}
 }
-
-// State is where a message stands.
-type State uint8
-
-// The states of a message, as the wire numbers them, and Locked, which the wire
-// calls active too. They are on disk and never change.
-const (
-	Ready State = iota
-	Deferred
-	Scheduled
-	Locked
-)
 
 // Arrival is a message on its way into the queue.
 type Arrival struct {

@@ -35,7 +35,7 @@ func (p *plainShares) next() (best int) {
 	if best >= 0 {
 		p.waiting[best]--
 		p.now = p.time[best]
-		p.time[best] += weightUnit / int64(p.weights[best])
+		p.time[best] += int64(1<<40) / int64(p.weights[best])
 	}
 	return best
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entries
+
+// A reply is ordered by the time of its request. The entry of such a message has
+// that order time and a flag; when the message itself arrived is kept in a map,
+// because few messages need it.
+
+// EnqueuedAt returns when a message arrived, which is what consumers see.
+func (s *Store) EnqueuedAt(seq SeqNo, e *Entry) int64 {
+	if e.Flags&FlagInherited == 0 {
+		return e.OrderTime
+	}
+	return s.ArrivalTimes[seq]
+}
+
+// SetArrivalTime says that a message arrived later than its order time.
+func (s *Store) SetArrivalTime(seq SeqNo, e *Entry, at int64) {
+	if s.ArrivalTimes == nil {
+		s.ArrivalTimes = make(map[SeqNo]int64)
+	}
+	e.Flags |= FlagInherited
+	s.ArrivalTimes[seq] = at
+}
+
+// DropArrivalTime removes the arrival time of a message that is being removed.
+func (s *Store) DropArrivalTime(seq SeqNo, e *Entry) {
+	if e.Flags&FlagInherited != 0 {
+		delete(s.ArrivalTimes, seq)
+	}
+}

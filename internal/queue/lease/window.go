@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
+
+// IDHash stands for a message id. It is on disk: the first half of SHA-256,
+// because senders choose their ids and must not be able to make two collide.
+type IDHash [16]byte
+
+func HashID(id string) IDHash {
+	sum := sha256.Sum256([]byte(id))
+	return IDHash(sum[:16])
+}
+
+// SeenID is a message id and when it came.
+type SeenID struct {
+	ID IDHash
+	At int64
+}
+
+func (s SeenID) Compare(t SeenID) int {
+	return cmp.Or(cmp.Compare(s.At, t.At), bytes.Compare(s.ID[:], t.ID[:]))
+}
+
+// DedupWindow remembers the message ids of a time. It forgets late rather than
+// early; seen decides by the clock.
+type DedupWindow struct {
+	duration int64 // zero: off
+	at       map[IDHash]int64
+	order    fifo[SeenID]
+}
+
+// Configure changes the length of the window; zero forgets everything. How many
+// ids have gone is kept: a snapshot in progress counts its way by it.
+func (w *DedupWindow) Configure(d time.Duration) {
+	w.duration = int64(d)
+	if d == 0 {
+		gone := w.order.popped + uint64(w.order.n)
+		*w = DedupWindow{}
+		w.order.popped = gone
+	}
+}
+
+// Applies reports whether a message with this id is subject to the window.
+func (w *DedupWindow) Applies(id string) bool { return w.duration > 0 && id != "" }
+
+func (w *DedupWindow) Seen(id IDHash, now int64) bool {
+	at, ok := w.at[id]
+	return ok && now < at+w.duration
+}
+
+// Reserve makes seen true for id without remembering when to forget it. The
+// caller goes on with keep or with cancel.
+func (w *DedupWindow) Reserve(id IDHash, now int64) {
+	if w.at == nil {
+		w.at = make(map[IDHash]int64)
+	}
+	w.at[id] = now
+}
+
+func (w *DedupWindow) Keep(id IDHash, now int64) { w.order.push(SeenID{id, now}) }
+func (w *DedupWindow) Cancel(id IDHash)          { delete(w.at, id) }
+
+// Add is reserve and keep.
+func (w *DedupWindow) Add(s SeenID) {
+	w.Reserve(s.ID, s.At)
+	w.Keep(s.ID, s.At)
+}
+
+// Forget drops up to max ids that are out of the window.
+func (w *DedupWindow) Forget(now int64, max int) {
+	for ; max > 0 && w.order.n > 0 && w.order.at(0).At+w.duration <= now; max-- {
+		s := w.order.pop()
+		if w.at[s.ID] == s.At { // not seen again later
+			delete(w.at, s.ID)
+		}
+	}
+}
+
+// Contents returns what is in the window at a time, sorted.
+func (w *DedupWindow) Contents(now int64) []SeenID {
+	var in []SeenID
+	for i := range w.order.n {
+		if s := *w.order.at(i); w.at[s.ID] == s.At && s.At+w.duration > now {
+			in = append(in, s)
+		}
+	}
+	slices.SortFunc(in, SeenID.Compare)
+	return in
+}
+
+// Off reports whether nothing is remembered.
+func (w *DedupWindow) Off() bool { return w.duration == 0 }
+
+// Bounds returns the positions of the first id that is remembered and of the next one
+// to come. A position belongs to one id for ever.
+func (w *DedupWindow) Bounds() (first, end uint64) {
+	return w.order.popped, w.order.popped + uint64(w.order.n)
+}
+
+// IdAt returns the id at a position between the bounds.
+func (w *DedupWindow) IdAt(position uint64) SeenID {
+	return *w.order.at(int(position - w.order.popped))
+}
+
+// Deadline returns when forgetting is worth waking up for: a few times in each
+// window, not once for each id.
+func (w *DedupWindow) Deadline() int64 {
+	if w.order.n == 0 {
+		return entries.Never
+	}
+	return w.order.at(0).At + w.duration + w.duration/8
+}

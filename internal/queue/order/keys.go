@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package order
+
+import (
+	"strings"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/ordering"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+)
+
+// fairKey is one whose messages take turns with those of others. It exists while
+// it has messages, or was served so recently that its rate still counts.
+type fairKey struct {
+	name          string
+	groups        int   // that refer to it
+	weight        int64 // turns in a row, and messages in flight that count as one
+	cap           int64 // messages in flight; zero is no limit
+	every         int64 // nanoseconds between two messages; zero is no rate
+	burst         int64 // nanoseconds that may be used in advance
+	inFlight      int64
+	rateUsedUntil int64      // its rate is used up to this time
+	started       uint64     // its number among those started; zero is not started
+	wakes         int64      // when its item in keys.wakes is due; zero is none
+	lists         []*keyList // its messages, by level
+}
+
+// keyTable numbers fair keys. Number zero is that of messages without a key, which
+// together are like one; it is always there.
+type keyTable struct {
+	byName      map[string]uint32
+	all         []fairKey
+	free        []uint32
+	shares      map[string]ordering.Share
+	others      ordering.Share
+	wakes       heap[wake]
+	lastStarted uint64 // highest number of a key started
+	renumbered  uint64 // how often the keys were numbered anew
+}
+
+// longest is the longest interval, and the longest burst, that a rate can have: 36
+// years. With it, no time that a key is booked up to overflows before the year 2180.
+const longest = 1 << 60
+
+// wake is when a key may be served again, or forgotten.
+type wake struct {
+	at  int64
+	key uint32
+}
+
+func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key < b.key }
+
+// configure prepares for an order.
+func (ks *keyTable) configure(o ordering.Order) {
+	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]ordering.Share, len(o.Shares)), others: o.Others}
+	for _, s := range o.Shares {
+		ks.shares[s.Key] = s
+	}
+	ks.all = []fairKey{ks.newKey("")}
+}
+
+func (ks *keyTable) newKey(name string) fairKey {
+	s, ok := ks.shares[name]
+	if !ok {
+		s = ks.others
+	}
+	k := fairKey{name: name, weight: max(int64(s.Weight), 1), cap: int64(s.Cap)}
+	if s.Rate > 0 {
+		every := min(max(float64(time.Second)/s.Rate, 1), longest)
+		k.every = int64(every)
+		k.burst = int64(min(every*float64(max(s.Burst, 1)-1), longest))
+	}
+	return k
+}
+
+// join counts a group of messages.
+func (ks *keyTable) join(name string) uint32 {
+	n, ok := ks.byName[name]
+	if !ok {
+		name = strings.Clone(name)
+		if k := len(ks.free); k > 0 {
+			n, ks.free = ks.free[k-1], ks.free[:k-1]
+		} else {
+			n = uint32(len(ks.all))
+			ks.all = append(ks.all, fairKey{})
+		}
+		lines := ks.all[n].lists
+		ks.all[n] = ks.newKey(name)
+		ks.all[n].lists = lines[:0]
+		ks.byName[name] = n
+	}
+	ks.all[n].groups++
+	return n
+}
+
+// leave counts a group less. A key whose rate is used up stays until it is not,
+// or whoever sends one message at a time would never be slowed.
+func (ks *keyTable) leave(n uint32, now int64) {
+	k := &ks.all[n]
+	k.groups--
+	if k.groups > 0 || n == 0 {
+		return
+	}
+	k.started = 0
+	if k.rateUsedUntil > now {
+		ks.wakeAt(n, k.rateUsedUntil)
+		return
+	}
+	ks.forget(n)
+}
+
+func (ks *keyTable) forget(n uint32) {
+	k := &ks.all[n]
+	delete(ks.byName, k.name)
+	*k = fairKey{lists: k.lists[:0]}
+	ks.free = append(ks.free, n)
+}
+
+// wakeAt makes Tick look at a key at some time, or earlier.
+func (ks *keyTable) wakeAt(n uint32, at int64) {
+	if k := &ks.all[n]; k.wakes == 0 || at < k.wakes {
+		k.wakes = at
+		ks.wakes.push(wake{at, n})
+	}
+}
+
+func (ks *keyTable) deadline() int64 {
+	if len(ks.wakes) == 0 {
+		return entries.Never
+	}
+	return ks.wakes[0].at
+}
+
+// eligibleAt returns when the rate of a key lets it be served.
+func (k *fairKey) eligibleAt() int64 {
+	if k.every == 0 {
+		return 0
+	}
+	return k.rateUsedUntil - k.burst
+}
+
+// atCap reports whether a key has as much in flight as it may.
+func (k *fairKey) atCap() bool { return k.cap > 0 && k.inFlight >= k.cap }
+
+// load is how much of its share a key has in flight. The least loaded goes first.
+func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
+
+// IncInFlight counts a message of its key in flight, land counts it out.
+func (x *Index) IncInFlight(e *entries.Entry) { x.addInFlight(e, 1) }
+func (x *Index) DecInFlight(e *entries.Entry) { x.addInFlight(e, -1) }
+
+// addInFlight counts a message of its key in flight, or out of it.
+func (x *Index) addInFlight(e *entries.Entry, by int64) {
+	if x.order.Fair {
+		x.addInFlightHere(e, by)
+	}
+	if x.next.arrangement != nil {
+		x.addInFlightSecond(e, by)
+	}
+}
+
+func (x *Index) addInFlightHere(e *entries.Entry, by int64) {
+	if !x.order.Fair {
+		return
+	}
+	n := x.fairKey(e.Group)
+	x.keys.all[n].inFlight += by
+	x.regulate(n)
+}
+
+// WakeKeys lets up to so many keys be served whose rate allows it by now.
+func (x *Index) WakeKeys(at int64, most int) {
+	for ; most > 0 && len(x.keys.wakes) > 0 && x.keys.wakes[0].at <= at; most-- {
+		w := x.keys.wakes.pop()
+		k := &x.keys.all[w.key]
+		if k.wakes != w.at {
+			continue // an earlier item did its work
+		}
+		k.wakes = 0
+		switch {
+		case k.groups > 0 || w.key == 0:
+			x.regulate(w.key)
+		case k.rateUsedUntil > at:
+			x.keys.wakeAt(w.key, k.rateUsedUntil)
+		default:
+			x.keys.forget(w.key)
+		}
+	}
+}
+
+// regulate puts the lines of a key where its load and its limits want them.
+func (x *Index) regulate(n uint32) {
+	k := &x.keys.all[n]
+	opens := k.eligibleAt()
+	shut := k.atCap() || opens > x.Clock
+	if opens > x.Clock {
+		x.keys.wakeAt(n, opens)
+	}
+	for _, line := range k.lists {
+		lane := x.levels.all[line.level].(*fairLane)
+		if shut {
+			lane.makeIneligible(line)
+		} else {
+			lane.makeEligible(line, k.load())
+		}
+		x.levels.changed(line.level)
+	}
+}
+
+// KeyLimit reports whether a limit of its fair key keeps a message from being
+// delivered: its cap, or its rate until a time.
+func (x *Index) KeyLimit(e *entries.Entry) (atCap bool, until int64) {
+	k := &x.keys.all[x.fairKey(e.Group)]
+	switch {
+	case !x.order.Fair:
+	case k.atCap():
+		return true, 0
+	case k.eligibleAt() > x.Clock:
+		return false, k.eligibleAt()
+	}
+	return false, 0
+}
+
+// KnownKeys returns how many fair keys are remembered.
+func (x *Index) KnownKeys() int { return len(x.keys.byName) }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/ordering"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/order"
+)
+
+// level is the ready messages of a session in one level. A free session stands
+// in every level in which it has messages, by the oldest of them, and is locked
+// by whichever is picked first. So the discipline that ranks messages ranks
+// sessions, and a high message lifts what is before it in its session.
+type level struct {
+	entries.SortedList
+	level     ordering.Level
+	listedSeq entries.SeqNo // the first of them, if that is in the levels; zero is none
+}
+
+// levelAt returns the messages of a session in level l, which it makes if needed.
+func (s *Session) levelAt(l ordering.Level) *level {
+	if o := s.levelOf(l); o != nil {
+		return o
+	}
+	s.levels = append(s.levels, level{level: l})
+	return &s.levels[len(s.levels)-1]
+}
+
+// levelOf returns the messages of a session in level l, nil if it has none.
+func (s *Session) levelOf(l ordering.Level) *level {
+	for i := range s.levels { // few: one for each level that the session uses
+		if s.levels[i].level == l {
+			return &s.levels[i]
+		}
+	}
+	return nil
+}
+
+// ListedBy reports whether the levels know a session by its message seq of level l.
+func (s *Session) ListedBy(seq entries.SeqNo, l ordering.Level) bool {
+	o := s.levelOf(l)
+	return o != nil && o.listedSeq == seq
+}
+
+// AddReady puts a ready message into the lines of its session.
+func (s *Session) AddReady(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
+	s.aside.Discard(seq)
+	s.ready.Put(&x.Entries, seq)
+	o := s.levelAt(e.Level)
+	o.Add(&x.Entries, e.Key(), e)
+	if s.Lock == 0 {
+		o.listSession(x)
+	}
+}
+
+// RemoveReady says that a message is no longer in the lines of its session.
+func (s *Session) RemoveReady(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
+	s.ready.Remove(entries.OrderKey{Seq: seq})
+	s.removeFromLevel(x, seq, e)
+}
+
+// removeFromLevel says that a message, which is not ready any more, ranks its session no
+// longer.
+func (s *Session) removeFromLevel(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
+	o := s.levelOf(e.Level)
+	if o.listedSeq == seq {
+		o.unlistSession(x)
+	}
+	o.Remove(&x.Entries, e.Key(), e)
+	switch {
+	case o.Len() == 0:
+		s.levels = slices.DeleteFunc(s.levels, func(o level) bool { return o.Len() == 0 })
+	case s.Lock == 0:
+		o.listSession(x)
+	}
+}
+
+// listSession keeps the levels up to date about a free session in one of them.
+func (o *level) listSession(x *order.Index) {
+	k, _ := o.First(&x.Entries)
+	if k.Seq == o.listedSeq {
+		return
+	}
+	if o.listedSeq != 0 {
+		o.unlistSession(x)
+	}
+	o.listedSeq = k.Seq
+	e := x.Entries.Get(k.Seq)
+	x.Add(k, e)
+}
+
+// unlistSession takes a session out of one level.
+func (o *level) unlistSession(x *order.Index) {
+	seq := o.listedSeq
+	o.listedSeq = 0
+	e := x.Entries.Get(seq)
+	x.Remove(e.Key(), e)
+}
+
+// List puts a session that became free into its levels.
+func (s *Session) List(x *order.Index) {
+	for i := range s.levels {
+		s.levels[i].listSession(x)
+	}
+}
+
+// Unlist takes a session that is being locked out of all levels.
+func (s *Session) Unlist(x *order.Index) {
+	for i := range s.levels {
+		if s.levels[i].listedSeq != 0 {
+			s.levels[i].unlistSession(x)
+		}
+	}
+}
+
+// SetAside adds a message that is not ready.
+func (s *Session) SetAside(x *order.Index, seq entries.SeqNo) { s.aside.Put(&x.Entries, seq) }
+
+// Discard removes a message that is not ready, if it is there.
+func (s *Session) Discard(seq entries.SeqNo) { s.aside.Discard(seq) }
+
+// Take removes the first message, which is delivered.
+func (s *Session) Take(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
+	s.ready.PopFirst()
+	s.removeFromLevel(x, seq, e)
+}
+
+// HasReady reports whether there is a message to deliver.
+func (s *Session) HasReady() bool { return s.ready.Len() > 0 }
+
+// Next returns the message to deliver next.
+func (s *Session) Next() (seq entries.SeqNo, ok bool) {
+	if s.ready.Len() == 0 {
+		return 0, false
+	}
+	return s.ready.First(), true
+}
+
+// MessageFrom returns the first message, in any state, whose number is not below seq.
+func (s *Session) MessageFrom(seq entries.SeqNo) (entries.SeqNo, bool) {
+	ready, isReady := s.ready.After(seq - 1)
+	aside, isAside := s.aside.After(seq - 1)
+	if isReady && (!isAside || ready < aside) {
+		return ready, true
+	}
+	return aside, isAside
+}
