@@ -43,7 +43,7 @@ func newMetrics(p Parts) http.Handler {
 		}
 		// A collector knows no context, so that each scrape has its own.
 		scrape := prometheus.NewRegistry()
-		scrape.MustRegister(&collector{Parts: p, ctx: r.Context()}, &classCollector{Parts: p, ctx: r.Context()}, &shardCollector{p})
+		scrape.MustRegister(&collector{Parts: p, ctx: r.Context()}, &classCollector{Parts: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p})
 		if p.Memory != nil {
 			scrape.MustRegister(memoryCollector{p.Memory})
 		}

@@ -74,6 +74,8 @@ var pkgRules = map[string]pkgRule{
 		never: []string{"net", "os"},
 	},
 
+	"broker/jobs": {never: []string{"net", "os"}},
+
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},
 	"amqp/endpoint": {may: []string{"amqp/frame", "amqp/codec", "amqp/names", "broker", "message", "budget", "limits", "notify"}, never: []string{"os"}},

@@ -5,12 +5,14 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/policy"
@@ -34,7 +36,8 @@ type Alert struct {
 
 // alerts are on their way from the shards to whoever wants to know.
 type alerts struct {
-	wake chan struct{} // capacity 1: look again
+	b   *Broker
+	job *jobs.Handle
 
 	mu      sync.Mutex
 	hooks   []func(Alert) // guarded by mu
@@ -46,9 +49,14 @@ type alerts struct {
 // come only if nobody listens.
 const maxAlerts = 4096
 
-func newAlerts() *alerts { return &alerts{wake: make(chan struct{}, 1)} }
+func newAlerts(b *Broker) *alerts {
+	a := &alerts{b: b}
+	a.job = b.runner.Add(a)
+	return a
+}
 
-// OnAlert has fn told of every alert, one at a time. It must return soon.
+// OnAlert has fn told of every alert, one at a time. It runs in the job of alerts and
+// must not block.
 func (b *Broker) OnAlert(fn func(Alert)) {
 	b.alerts.mu.Lock()
 	defer b.alerts.mu.Unlock()
@@ -78,37 +86,33 @@ func (b *Broker) alert(as ...Alert) {
 	a.pending = append(a.pending, as[:room]...)
 	a.lost += len(as) - room
 	a.mu.Unlock()
-	select {
-	case a.wake <- struct{}{}:
-	default: // a look is due
-	}
+	a.job.Wake()
 }
 
-// announce tells of alerts until ctx ends.
-func (b *Broker) announce(ctx context.Context) {
-	for {
-		select {
-		case <-b.alerts.wake:
-		case <-ctx.Done():
-			return
-		}
-		b.alerts.mu.Lock()
-		pending, hooks, lost := b.alerts.pending, b.alerts.hooks, b.alerts.lost
-		b.alerts.pending, b.alerts.lost = nil, 0
-		b.alerts.mu.Unlock()
-		if lost > 0 {
-			b.log.LogAttrs(ctx, slog.LevelError, "alerts lost: too many at once", slog.Int("count", lost))
-		}
-		for _, a := range pending {
-			b.log.LogAttrs(ctx, a.level(), "objective changed", slog.String("entity", a.Entity), slog.String("class", a.Class),
-				slog.String("subject", string(a.Subject)), slog.String("from", a.From.String()), slog.String("to", a.To.String()),
-				slog.String("why", a.Why))
-			b.publish(ctx, a)
-			for _, fn := range hooks {
-				fn(a)
-			}
+// Name implements jobs.Job.
+func (a *alerts) Name() string { return "alerts" }
+
+// Run implements jobs.Job: it tells of the alerts that wait.
+func (a *alerts) Run(ctx context.Context) (jobs.Next, error) {
+	a.mu.Lock()
+	pending, hooks, lost := a.pending, a.hooks, a.lost
+	a.pending, a.lost = nil, 0
+	a.mu.Unlock()
+	var err error
+	if lost > 0 {
+		err = fmt.Errorf("%d alerts lost", lost)
+		a.b.log.LogAttrs(ctx, slog.LevelError, "alerts lost: too many at once", slog.Int("count", lost))
+	}
+	for _, x := range pending {
+		a.b.log.LogAttrs(ctx, x.level(), "objective changed", slog.String("entity", x.Entity), slog.String("class", x.Class),
+			slog.String("subject", string(x.Subject)), slog.String("from", x.From.String()), slog.String("to", x.To.String()),
+			slog.String("why", x.Why))
+		a.b.publish(ctx, x)
+		for _, fn := range hooks {
+			fn(x)
 		}
 	}
+	return jobs.Next{}, err
 }
 
 // level is that of the log line: a promise that is broken is for someone to act.

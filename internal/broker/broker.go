@@ -5,10 +5,10 @@ package broker
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -21,20 +21,20 @@ type Broker struct {
 	shards []*shard.Shard
 	clock  *clock.Clock // the shards'
 	log    *slog.Logger
+	runner *jobs.Runner
 	movers *movers
 
-	reclasser *reclasser
-	alerts    *alerts
-	damages   damages
-	requests  *requests
+	reclassifier *reclassifier
+	alerts       *alerts
+	damages      damages
+	requests     *requests
 }
 
 // Open returns a broker over recovered shards. Run must be called for messages to
 // be moved on and idle entities deleted.
 func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
-	b := &Broker{shards: shards, clock: clockOf(shards), log: log, alerts: newAlerts(), requests: newRequests()}
-	b.movers = newMovers(b)
-	b.reclasser = newReclasser(b)
+	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
+	b.movers, b.reclassifier, b.alerts = newMovers(b), newReclassifier(b), newAlerts(b)
 	var err error
 	if b.Catalog, err = catalog.Open(shards, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (b *entityObserver) Changed(n *catalog.Entity) {
 	b.movers.watch(n)
 	b.movers.changed(n)
 	if def := n.Definition(); def.Classified != def.PolicyRevision {
-		b.reclasser.add(n)
+		b.reclassifier.add(n)
 	}
 }
 
@@ -66,18 +66,17 @@ func (b *Broker) Run(ctx context.Context) error {
 	for _, n := range b.Entities() {
 		b.movers.watch(n)
 		if def := n.Definition(); def.Classified != def.PolicyRevision {
-			b.reclasser.add(n) // the last process did not get to the end of it
+			b.reclassifier.add(n) // the last process did not get to the end of it
 		}
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() { b.movers.run(ctx) })
-	wg.Go(func() { b.reap(ctx) })
-	wg.Go(func() { b.measure(ctx) })
-	wg.Go(func() { b.reclasser.run(ctx) })
-	wg.Go(func() { b.announce(ctx) })
-	wg.Wait()
+	b.runner.Add(newIdleDeletion(b)).WakeAfter(reapEvery)
+	b.runner.Add(measuring{b}).WakeAfter(measureEvery)
+	b.runner.Run(ctx)
 	return nil
 }
+
+// JobStats returns the figures of the background jobs.
+func (b *Broker) JobStats() []jobs.Stat { return b.runner.Stats() }
 
 // Now returns the time by which the broker decides about messages.
 func (b *Broker) Now() time.Time { return b.clock.Now() }

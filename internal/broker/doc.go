@@ -31,8 +31,8 @@
 // is waited for, in order; what can never be forwarded becomes a transfer dead
 // letter. Hops are counted through topics and dead letters.
 //
-// Movers do not wait for each other. One that has messages is served by a worker
-// goroutine, of which there are 64 at most; beyond that the movers take turns.
+// Movers do not wait for each other: each is a job of its own; see package jobs. At most
+// 64 of them run at the same time; beyond that they take turns.
 //
 // # Policies
 //
@@ -40,7 +40,7 @@
 // classifies each message as it is sent, and gives the queue machine its order. The
 // shard makes a monitor from it, which turns arrivals away as the policy asks and
 // measures what becomes of the others; see package monitor. A policy that changes holds for the next
-// message at once; what waits is classified anew by a worker of the broker, in
+// message at once; what waits is classified anew by a job, in
 // chunks, and a definition says by which revision that was last done, so that a
 // restart goes on with it.
 //
@@ -58,9 +58,8 @@
 // # Concurrency
 //
 // All methods may be called from any goroutine. Changes of entities are made one
-// at a time. Send, Settle, Allow and Drain never block. Run owns the workers of
-// the movers, the timer of idle entities, the looks at what was measured, the worker that
-// classifies anew, and the telling of alerts.
+// at a time. Send, Settle, Allow and Drain never block. Run owns the jobs:
+// forwarding, reclassification, idle deletion, alerts and measurement.
 //
 // # Not here
 //

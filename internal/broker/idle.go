@@ -3,49 +3,61 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
 const reapEvery = 10 * time.Second
 
-// reap deletes entities that nobody has used for as long as they allow. What
-// happened before this process started is not known, so the start counts as use. So
-// does a step of the clock: how long ago something was used is not known then.
-func (b *Broker) reap(ctx context.Context) {
-	since, stepped := b.clock.Now(), b.clock.State().Stepped
-	tick := time.NewTicker(reapEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			now := b.clock.Now()
-			if s := b.clock.State().Stepped; s != stepped {
-				since, stepped = now, s
-			}
-			for _, n := range b.Entities() {
-				if n.Outlived(since, now) {
-					b.expire(ctx, n, since)
-				}
-			}
-		case <-ctx.Done():
-			return
+// idleDeletion is the job that deletes entities which nobody has used for as long as
+// they allow. What happened before this process started is not known, so the start counts
+// as use. So does a step of the clock: how long ago something was used is not known then.
+type idleDeletion struct {
+	b       *Broker
+	since   time.Time
+	stepped time.Duration
+}
+
+func newIdleDeletion(b *Broker) *idleDeletion {
+	return &idleDeletion{b: b, since: b.clock.Now(), stepped: b.clock.State().Stepped}
+}
+
+// Name implements jobs.Job.
+func (d *idleDeletion) Name() string { return "idle" }
+
+// Run implements jobs.Job.
+func (d *idleDeletion) Run(ctx context.Context) (jobs.Next, error) {
+	now := d.b.clock.Now()
+	if s := d.b.clock.State().Stepped; s != d.stepped {
+		d.since, d.stepped = now, s
+	}
+	var errs error
+	for _, n := range d.b.Entities() {
+		if n.Outlived(d.since, now) {
+			errs = cmp.Or(errs, d.b.expire(ctx, n, d.since))
 		}
 	}
+	return jobs.After(reapEvery), errs
 }
 
 // expire deletes an entity that has outlived its use.
-func (b *Broker) expire(ctx context.Context, n *catalog.Entity, since time.Time) {
-	switch err := b.DeleteIdle(ctx, n, since); {
+func (b *Broker) expire(ctx context.Context, n *catalog.Entity, since time.Time) error {
+	err := b.DeleteIdle(ctx, n, since)
+	switch {
 	case err == nil:
 		b.log.LogAttrs(ctx, slog.LevelInfo, "idle entity deleted", slog.String("entity", n.Path))
-	case !errors.Is(err, shard.ErrInUse) && ctx.Err() == nil:
+	case errors.Is(err, shard.ErrInUse) || ctx.Err() != nil:
+		return nil
+	default:
 		b.log.LogAttrs(ctx, slog.LevelWarn, "idle entity not deleted",
 			slog.String("entity", n.Path), slog.Any("err", err))
 	}
+	return err
 }

@@ -3,54 +3,60 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
 const (
-	lookEvery = time.Second
-	noteEvery = 30 * time.Second
+	measureEvery = time.Second
+	noteEvery    = 30 * time.Second
 	// lastNote is how long a stop waits for the measurements to be written.
 	lastNote = 5 * time.Second
 )
 
-// measure looks at the queues in which something happens, raises alerts, and
-// writes down now and then what was measured, so that a restart forgets little
-// and a stop nothing.
-func (b *Broker) measure(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			b.tellDamages(ctx)
-			b.look(ctx, noteEvery)
-		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
-			defer cancel()
-			b.tellDamages(ctx)
-			b.look(ctx, 0)
-			return
-		}
-	}
+// measuring is the job that measures the queues in which something happens, raises
+// alerts, and notes now and then what was measured, so that a restart forgets little and
+// a stop nothing.
+type measuring struct{ b *Broker }
+
+// Name implements jobs.Job.
+func (m measuring) Name() string { return "measure" }
+
+// Run implements jobs.Job.
+func (m measuring) Run(ctx context.Context) (jobs.Next, error) {
+	m.b.tellDamages(ctx)
+	return jobs.After(measureEvery), m.b.measure(ctx, noteEvery)
 }
 
-// look looks at every queue that needs it. Notes older than that are written anew.
-func (b *Broker) look(ctx context.Context, every time.Duration) {
+// Finish implements jobs.Finisher.
+func (m measuring) Finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastNote)
+	defer cancel()
+	m.b.tellDamages(ctx)
+	_ = m.b.measure(ctx, 0) // a shard that has stopped notes nothing
+}
+
+// measure measures every queue that needs it. Notes older than that are written anew.
+func (b *Broker) measure(ctx context.Context, every time.Duration) error {
+	var errs error
 	for _, s := range b.shards {
 		found, err := shard.Do(ctx, s, shard.Measure{NoteAfter: every})
-		if err != nil {
-			continue // it has stopped, or does not answer before ctx ends
+		if err != nil { // it has stopped, or does not answer before ctx ends
+			errs = cmp.Or(errs, err)
+			continue
 		}
 		for _, x := range found {
 			b.raise(b.ByID(s, x.ID), x.Changes)
 		}
 	}
+	return errs
 }
 
 // Objectives is what was measured of a queue or subscription, and how what is

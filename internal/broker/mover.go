@@ -4,6 +4,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -37,8 +39,7 @@ const (
 )
 
 // mover moves messages out of one queue: it forwards them, or publishes what a
-// topic has held. It is a Sink; the movers' workers call move, one at a time for
-// each mover, so that messages leave in the order in which they were taken.
+// topic has held. It is a Sink and a job, which moves one message after the other, so that messages leave in the order in which they were taken.
 //
 // A message that can never be forwarded goes to the transfer dead letters. If the
 // target takes nothing at present (it is paused, disabled, full, or the disk is),
@@ -47,13 +48,13 @@ const (
 // as many after each that has got through. So an operator can pause any part of a
 // chain, and the messages wait in front of it.
 type mover struct {
-	ms *movers
+	ms  *movers
+	job *jobs.Handle
 	source
 
 	mu      sync.Mutex
 	c       *shard.Consumer // guarded by mu; nil until attached
 	inbox   []transfer      // guarded by mu; at most as many as it has in hand
-	lined   bool            // guarded by mu; in the movers' line, or with a worker
 	done    uint64          // guarded by mu; messages dealt with
 	window  uint64          // guarded by mu; messages it may have in hand
 	stopped bool            // guarded by mu
@@ -103,6 +104,7 @@ func (m *mover) stop() {
 	inbox := m.inbox
 	m.inbox = nil
 	m.mu.Unlock()
+	m.job.Stop()
 	for i := range inbox {
 		m.release(inbox[i].Token)
 	}
@@ -125,12 +127,8 @@ func (m *mover) put(ts []transfer) {
 	} else {
 		m.inbox = append(m.inbox, ts...)
 	}
-	join := !m.lined
-	m.lined = true
 	m.mu.Unlock()
-	if join {
-		m.ms.join(m)
-	}
+	m.job.Wake()
 }
 
 // Drained implements Sink.
@@ -139,7 +137,7 @@ func (m *mover) Drained() {}
 // Ended implements Sink.
 func (m *mover) Ended(error) {}
 
-// take returns the messages of one turn. Without any the mover leaves the line.
+// take returns the messages of one turn.
 func (m *mover) take() []transfer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,17 +146,22 @@ func (m *mover) take() []transfer {
 	if m.inbox = m.inbox[n:]; len(m.inbox) == 0 {
 		m.inbox = nil // not to grow behind what was taken
 	}
-	m.lined = n > 0
 	return ts
 }
 
-// turn moves some messages and reports whether there were any.
-func (m *mover) turn() bool {
+// Name implements jobs.Job.
+func (m *mover) Name() string { return forwardJob }
+
+// Run implements jobs.Job: it moves some messages.
+func (m *mover) Run(context.Context) (jobs.Next, error) {
 	ts := m.take()
 	for i := range ts {
 		m.move(&ts[i])
 	}
-	return len(ts) > 0
+	if len(ts) == 0 {
+		return jobs.Next{}, nil
+	}
+	return jobs.Again(), nil
 }
 
 // allow lets as many messages come as the mover may have in hand. The caller has

@@ -256,7 +256,7 @@ func TestSlowForwardStallsNoOther(t *testing.T) {
 // and each has its turn.
 func TestWorkersOfMoversAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const forwards, messages = maxWorkers + 20, moverTurn + 10
+		const forwards, messages = maxForwarding + 20, moverTurn + 10
 		disk := &slowDisk{FS: vfs.NewMem()}
 		r := startOn(t, disk)
 		r.queue(entity.Queue{Name: "to"})
@@ -276,12 +276,15 @@ func TestWorkersOfMoversAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		workers := func() (int, int) {
-			r.movers.mu.Lock()
-			defer r.movers.mu.Unlock()
-			return r.movers.workers, len(r.movers.line)
+			for _, s := range r.JobStats() {
+				if s.Name == forwardJob {
+					return s.Running, s.Waiting
+				}
+			}
+			return -1, -1
 		}
-		if at, line := workers(); at != maxWorkers || line != forwards-maxWorkers {
-			t.Errorf("%d workers and %d in line, want %d and %d", at, line, maxWorkers, forwards-maxWorkers)
+		if at, line := workers(); at != maxForwarding || line != forwards-maxForwarding {
+			t.Errorf("%d workers and %d in line, want %d and %d", at, line, maxForwarding, forwards-maxForwarding)
 		}
 		disk.gate.Store(nil)
 		close(gate)

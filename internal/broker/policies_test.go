@@ -270,7 +270,7 @@ func TestRestartGoesOnClassifying(t *testing.T) {
 	def.PolicyRevision = 1 // and nothing classified by it
 	r.store(n, def)
 	r = r.restart()
-	if err := r.reclasser.wait(t.Context(), r.Entity("q")); err != nil {
+	if err := r.reclassifier.wait(t.Context(), r.Entity("q")); err != nil {
 		t.Fatal(err)
 	}
 	ds, err := r.Peek(t.Context(), "q", 0, 1, nil)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/shard"
@@ -21,35 +22,34 @@ import (
 // others.
 const reclassChunk = 500
 
-// reclasser classifies anew what waits in queues whose policy has changed, one
+// reclassifier classifies anew what waits in queues whose policy has changed, one
 // queue after the other. What it has to do is durable: a definition says by which
 // revision its messages were classified.
-type reclasser struct {
-	b    *Broker
-	wake chan struct{} // capacity 1: look again
+type reclassifier struct {
+	b   *Broker
+	job *jobs.Handle
 
 	mu      sync.Mutex
 	waiting []*catalog.Entity                // guarded by mu; in the order they were added
 	callers map[*catalog.Entity][]chan error // guarded by mu; who waits for the end of it
 }
 
-func newReclasser(b *Broker) *reclasser {
-	return &reclasser{b: b, wake: make(chan struct{}, 1), callers: make(map[*catalog.Entity][]chan error)}
+func newReclassifier(b *Broker) *reclassifier {
+	r := &reclassifier{b: b, callers: make(map[*catalog.Entity][]chan error)}
+	r.job = b.runner.Add(r)
+	return r
 }
 
 // add has a queue classified anew.
-func (r *reclasser) add(n *catalog.Entity) {
+func (r *reclassifier) add(n *catalog.Entity) {
 	r.mu.Lock()
 	r.waiting = append(r.waiting, n)
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default: // a look is due
-	}
+	r.job.Wake()
 }
 
 // wait returns when what waits in a queue is classified by its policy.
-func (r *reclasser) wait(ctx context.Context, n *catalog.Entity) error {
+func (r *reclassifier) wait(ctx context.Context, n *catalog.Entity) error {
 	done := make(chan error, 1)
 	r.mu.Lock()
 	if def := n.Definition(); def.Classified == def.PolicyRevision {
@@ -67,30 +67,29 @@ func (r *reclasser) wait(ctx context.Context, n *catalog.Entity) error {
 	}
 }
 
-// run classifies until ctx ends.
-func (r *reclasser) run(ctx context.Context) {
-	for {
-		select {
-		case <-r.wake:
-		case <-ctx.Done():
-			r.stop()
-			return
-		}
-		for n := r.next(); n != nil && ctx.Err() == nil; n = r.next() {
-			err := r.b.reclassify(ctx, n)
-			switch {
-			case errors.Is(err, shard.ErrSuperseded):
-				continue // a newer policy is in line, with its callers
-			case err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound):
-				r.b.log.LogAttrs(ctx, slog.LevelError, "messages not classified by the new policy",
-					slog.String("entity", n.Path), slog.Any("err", err))
-			}
-			r.answer(n, err)
-		}
+// Name implements jobs.Job.
+func (r *reclassifier) Name() string { return "reclassify" }
+
+// Run implements jobs.Job: it classifies the messages of one queue.
+func (r *reclassifier) Run(ctx context.Context) (jobs.Next, error) {
+	n := r.next()
+	if n == nil {
+		return jobs.Next{}, nil
 	}
+	err := r.b.reclassify(ctx, n)
+	if errors.Is(err, shard.ErrSuperseded) {
+		return jobs.Again(), nil // a newer policy is in line, with its callers
+	}
+	r.answer(n, err)
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) {
+		return jobs.Again(), nil
+	}
+	r.b.log.LogAttrs(ctx, slog.LevelError, "messages not classified by the new policy",
+		slog.String("entity", n.Path), slog.Any("err", err))
+	return jobs.Again(), err
 }
 
-func (r *reclasser) next() *catalog.Entity {
+func (r *reclassifier) next() *catalog.Entity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) == 0 {
@@ -101,8 +100,9 @@ func (r *reclasser) next() *catalog.Entity {
 	return n
 }
 
-// stop answers everybody; what is left to do is found by the next process.
-func (r *reclasser) stop() {
+// Finish implements jobs.Finisher: it answers everybody; what is left to do is found by
+// the next process.
+func (r *reclassifier) Finish(context.Context) {
 	r.mu.Lock()
 	all := r.callers
 	r.callers = make(map[*catalog.Entity][]chan error)
@@ -114,7 +114,7 @@ func (r *reclasser) stop() {
 	}
 }
 
-func (r *reclasser) answer(n *catalog.Entity, err error) {
+func (r *reclassifier) answer(n *catalog.Entity, err error) {
 	r.mu.Lock()
 	callers := r.callers[n]
 	delete(r.callers, n)
@@ -329,7 +329,7 @@ func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (Policy
 	if err != nil {
 		return PolicyState{}, err
 	}
-	if err := b.reclasser.wait(ctx, n); err != nil {
+	if err := b.reclassifier.wait(ctx, n); err != nil {
 		return PolicyState{}, err
 	}
 	if _, err := shard.Do(ctx, n.Shard, shard.AwaitOrder{ID: n.ID}); err != nil {

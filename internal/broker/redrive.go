@@ -53,7 +53,15 @@ type Redriven struct {
 // Redrive moves dead letters of an entity. In the same shard a move is one group
 // of records; between shards a crash may leave a message in both, never in none.
 // What moved before an error stays moved.
-func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (Redriven, error) {
+func (b *Broker) Redrive(ctx context.Context, addr string, r Redrive) (done Redriven, err error) {
+	err = b.runner.Do("redrive", func() error {
+		done, err = b.redrive(ctx, addr, r)
+		return err
+	})
+	return done, err
+}
+
+func (b *Broker) redrive(ctx context.Context, addr string, r Redrive) (Redriven, error) {
 	n, sub, err := b.Find(addr)
 	if err != nil {
 		return Redriven{}, err
