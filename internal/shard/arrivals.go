@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -20,15 +21,15 @@ type arrivals struct {
 
 // place notes where the messages of the slots that gave out numbers since the last
 // commit have come, and where others have come back.
-func (s *Shard) place() {
+func (s *Shard) place(at journal.Position) {
 	for _, sl := range s.risen {
 		sl.risen = false
-		sl.settleDown(s.durable)
-		sl.coming = append(sl.coming, arrivals{sl.last, s.tail})
+		sl.settleDown(s.tx.Durable())
+		sl.coming = append(sl.coming, arrivals{sl.last, at})
 	}
 	s.risen = s.risen[:0]
 	for _, sl := range s.fenced {
-		sl.fence, sl.fenced = s.tail, false
+		sl.fence, sl.fenced = at, false
 	}
 	s.fenced = s.fenced[:0]
 }
@@ -56,7 +57,7 @@ func (sl *slot) arrived(seq queue.SeqNo, durable journal.Position) journal.Posit
 	}
 	i, _ := slices.BinarySearchFunc(sl.coming, seq, func(a arrivals, seq queue.SeqNo) int { return cmp.Compare(a.upTo, seq) })
 	if i == len(sl.coming) {
-		return pending
+		return engine.Pending
 	}
 	return sl.coming[i].at
 }

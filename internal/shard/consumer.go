@@ -5,7 +5,7 @@ package shard
 import (
 	"slices"
 
-	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -54,18 +54,9 @@ type Consumer struct {
 	tidyAt   int         // length of lent at which settled ones are forgotten
 
 	// What it has taken passes through these, in order.
-	fetching  []*fetch   // locked until the body is read; of a Forgetful one
-	fetchSize int        // bytes of their bodies
-	held      []held     // waiting for the disk; if any, on Shard.holding
-	out       []Delivery // safe, for the sink at the end of the step
-}
-
-// held is a delivery that waits until at is durable; without a delivery it marks
-// the end of a drain.
-type held struct {
-	at      journal.Position
-	d       Delivery
-	drained bool
+	fetching  []*fetch              // locked until the body is read; of a Forgetful one
+	fetchSize int                   // bytes of their bodies
+	held      engine.Held[Delivery] // a mark is the end of a drain; if any waits, on Shard.holding
 }
 
 // Attachment is what a consumer asks for.
@@ -87,7 +78,7 @@ type Attachment struct {
 // Attach adds a consumer; it is given nothing before Allow. done runs on the
 // shard's goroutine.
 func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
-	return s.mail.push(&task{do: func(s *Shard) error {
+	return s.push(&task{do: func(s *Shard) error {
 		sl, err := s.slot(a.ID, a.Part)
 		if err != nil {
 			done(nil, err)
@@ -100,12 +91,12 @@ func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 		sl.consumers = append(sl.consumers, c)
 		done(c, nil)
 		return nil
-	}, lost: func(err error) { done(nil, err) }})
+	}, onDropped: func(err error) { done(nil, err) }})
 }
 
 // Allow lets the consumer have messages up to the total-th since it was attached.
 func (c *Consumer) Allow(total uint64) error {
-	return c.shard.mail.push(&allowance{c, total})
+	return c.shard.SubmitReserved(&allowance{c, total})
 }
 
 type allowance struct {
@@ -113,8 +104,9 @@ type allowance struct {
 	total uint64
 }
 
-func (a *allowance) run(s *Shard) {
-	c := a.c
+// Apply implements [engine.Command].
+func (a *allowance) Apply(*engine.Tx) {
+	c, s := a.c, a.c.shard
 	if c.draining && !s.serveSlot(c.slot) { // the drain came first, and must not void this
 		s.touch(c.slot)
 	}
@@ -128,12 +120,13 @@ func (a *allowance) run(s *Shard) {
 	}
 }
 
-func (a *allowance) fail(error) {}
+// Fail implements [engine.Command].
+func (a *allowance) Fail(error) {}
 
 // Drain has the consumer given what there is and then told so; what is left of
 // its allowance is void.
 func (c *Consumer) Drain() error {
-	return c.shard.mail.push(&task{do: func(s *Shard) error {
+	return c.shard.push(&task{do: func(s *Shard) error {
 		c.again = c.draining // the one before waits for bodies
 		c.draining = true
 		s.touch(c.slot)
@@ -145,7 +138,7 @@ func (c *Consumer) Drain() error {
 // its sink goes back at once, uncounted. Locks on what was delivered stay, except
 // that a session goes back, and its messages with it, uncounted.
 func (c *Consumer) Detach() error {
-	return c.shard.mail.push(&task{do: func(s *Shard) error {
+	return c.shard.push(&task{do: func(s *Shard) error {
 		if c.gone || c.leaving {
 			return nil
 		}
@@ -166,12 +159,12 @@ func (s *Shard) detach(c *Consumer) {
 	}
 	s.withdraw(c)
 	c.gone = true
-	c.slot.entity.used = s.now // until now
+	c.slot.entity.used = s.tx.Now() // until now
 	if i := slices.Index(c.slot.consumers, c); i >= 0 {
 		c.slot.consumers = slices.Delete(c.slot.consumers, i, i+1)
 	}
 	if c.want.Session != (queue.SessionLock{}) {
-		c.slot.q.ReleaseSession(s.now, c.want.Session, s.out(c.slot))
+		c.slot.q.ReleaseSession(s.tx.Now(), c.want.Session, s.out(c.slot))
 		s.absorb(c.slot)
 	}
 }

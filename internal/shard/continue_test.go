@@ -101,7 +101,7 @@ func TestPurgeInSteps(t *testing.T) {
 			t.Fatal("the answer came before the last step was durable")
 		}
 		r.sync()
-		r.s.observe(r.s.mail.status)
+		r.s.manual().Observe()
 		if !*acked {
 			t.Fatal("a sender waits for the purge")
 		}
@@ -169,16 +169,16 @@ func TestDropInSteps(t *testing.T) {
 		id, other := r.define("q", queue.Config{LockFor: time.Minute}), r.define("other", queue.Config{LockFor: time.Minute})
 		r.sendMany(id, messages)
 		r.sendMany(other, 10)
-		before := r.s.live.live
+		before := r.s.view().Live
 		answered := false
 		if err := r.s.Drop([]ID{id}, func(err error) { answered = err == nil }); err != nil {
 			t.Fatal(err)
 		}
 		size := (before - uint64(10)) / messages // of a body, about
-		for steps := 0; len(r.s.dropped) > 0 || steps == 0; steps++ {
-			was := r.s.live.live
+		for steps := 0; r.s.view().Dropping > 0 || steps == 0; steps++ {
+			was := r.s.view().Live
 			r.step()
-			if freed := was - r.s.live.live; freed > (step+3)*(size+2) {
+			if freed := was - r.s.view().Live; freed > (step+3)*(size+2) {
 				t.Fatalf("a step freed %d bytes, of bodies of %d", freed, size)
 			}
 			r.check()
@@ -201,7 +201,7 @@ func TestDropInSteps(t *testing.T) {
 		if _, err := r.s.slot(id, Main); !errors.Is(err, ErrNoEntity) {
 			t.Errorf("crash %t: %v, want %v", crash, err, ErrNoEntity)
 		}
-		if got := r.s.live.live; got == 0 || got > 10*(size+2) {
+		if got := r.s.view().Live; got == 0 || got > 10*(size+2) {
 			t.Errorf("crash %t: %d bytes live, want those of the other entity", crash, got)
 		}
 	}

@@ -42,7 +42,7 @@ func (s *Shard) quarantine(sl *slot, seq queue.SeqNo, t queue.Token, cause error
 	if sl.dropped() {
 		return queue.ErrNotFound
 	}
-	if err := sl.q.Bury(s.now, seq, t, ReasonUnreadable, describeUnreadable, s.out(sl)); err != nil {
+	if err := sl.q.Bury(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(sl)); err != nil {
 		return err
 	}
 	s.absorb(sl)
@@ -61,7 +61,7 @@ func (s *Shard) buryAll(from *slot, dead []queue.Dead) {
 		if i == 0 || d.Reason != dead[i-1].Reason || d.Description != dead[i-1].Description {
 			why = s.reason(d.Reason, d.Description)
 		}
-		if s.failed != nil {
+		if s.tx.Failed() != nil {
 			return
 		}
 		s.bury(from, d, why)
@@ -76,8 +76,8 @@ func (s *Shard) bury(from *slot, d *queue.Dead, why queue.Ref) {
 		At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
 	}
 	var seq [1]queue.SeqNo
-	if err := to.q.Enqueue(s.now, []queue.Arrival{a}, seq[:], s.out(to)); err != nil {
-		s.failed = fmt.Errorf("bury message %d of %s: %w", d.Seq, from.entity.Name, err)
+	if err := to.q.Enqueue(s.tx.Now(), []queue.Arrival{a}, seq[:], s.out(to)); err != nil {
+		s.tx.Stop(fmt.Errorf("bury message %d of %s: %w", d.Seq, from.entity.Name, err))
 		return
 	}
 	s.rose(to, seq[0])
@@ -98,7 +98,7 @@ func (s *Shard) reason(reason, description string) queue.Ref {
 			d.Application = append(d.Application, message.Pair{Name: p.name, Value: codec.String(clip(p.text))})
 		}
 	}
-	ref, err := s.body(d.Encode(nil))
+	ref, err := s.tx.StoreOne(d.Encode(nil))
 	if err != nil {
 		return queue.Ref{}
 	}

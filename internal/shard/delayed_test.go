@@ -34,8 +34,8 @@ func TestSendsWaitWhileTheJournalIsBusy(t *testing.T) {
 	id := r.define("q", queue.Config{LockFor: time.Hour})
 	r.send(id, 0, "first")
 	r.settle()
-	b := &busy{Journal: r.s.journal, is: true}
-	r.s.journal = b
+	b := &busy{Journal: r.s.manual().Journal(), is: true}
+	r.s.manual().SetJournal(b)
 
 	var acked []*bool
 	for i := range 600 { // more than one step takes
@@ -73,7 +73,7 @@ func TestSendsWaitWhileTheJournalIsBusy(t *testing.T) {
 	if got := len(k.bodies()); got != 602 {
 		t.Errorf("%d messages, want 602", got)
 	}
-	if _, ok := r.s.NextDeadline(); ok && len(r.s.delayed) > 0 {
+	if _, ok := r.s.NextDeadline(); ok && r.s.view().Delayed > 0 {
 		t.Error("something is still delayed")
 	}
 }
@@ -82,7 +82,7 @@ func TestSendsWaitWhileTheJournalIsBusy(t *testing.T) {
 func TestStopAnswersSendsThatWait(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("q", queue.Config{LockFor: time.Hour})
-	r.s.journal = &busy{Journal: r.s.journal, is: true}
+	r.s.manual().SetJournal(&busy{Journal: r.s.manual().Journal(), is: true})
 	var got error
 	err := r.s.Send(&Send{
 		Bodies: []*message.Message{text("a")},
@@ -93,7 +93,7 @@ func TestStopAnswersSendsThatWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.settle()
-	r.s.stop(ErrStopped)
+	r.s.manual().Stop(ErrStopped)
 	if !errors.Is(got, ErrStopped) {
 		t.Errorf("answered %v, want %v", got, ErrStopped)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -115,9 +116,9 @@ func (sl *slot) unreadable(d queue.Delivery, cause error) (*message.Message, boo
 // writes need not be durable. It is called from any other goroutine.
 func (s *Shard) within(fn func(*Shard) error) error {
 	answer := make(chan error, 1)
-	err := s.mail.push(&task{
-		do:   func(s *Shard) error { answer <- fn(s); return nil },
-		lost: func(err error) { answer <- err },
+	err := s.push(&task{
+		do:        func(s *Shard) error { answer <- fn(s); return nil },
+		onDropped: func(err error) { answer <- err },
 	})
 	if err != nil {
 		return err
@@ -130,16 +131,16 @@ func (s *Shard) within(fn func(*Shard) error) error {
 // a dead letter is stood in for: damaged says so. ErrFreed may mean that it was moved.
 func (sl *slot) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
 	reads := appendReads(make([]journal.Read, 0, 2), d)
-	sl.shard.journal.Read(sl.shard.loadCtx, reads)
+	sl.shard.Engine.Read(sl.shard.loadCtx, reads)
 	return sl.parse(d, reads)
 }
 
 // appendReads adds what has to be read of a message to reads: its body, and its
 // reason if it has one.
 func appendReads(reads []journal.Read, d *queue.Delivery) []journal.Read {
-	reads = append(reads, readOf(d.Body))
+	reads = append(reads, engine.ReadOf(d.Body))
 	if d.Reason != (queue.Ref{}) {
-		reads = append(reads, readOf(d.Reason))
+		reads = append(reads, engine.ReadOf(d.Reason))
 	}
 	return reads
 }
@@ -168,7 +169,7 @@ func (sl *slot) parse(d *queue.Delivery, reads []journal.Read) (m *message.Messa
 // Read returns a body that the caller knows the place of, such as the state of a
 // session. It may read the disk; journal.ErrFreed says that it was moved or dropped.
 func (s *Shard) Read(ctx context.Context, ref queue.Ref) (*message.Message, error) {
-	reads := []journal.Read{readOf(ref)}
-	s.journal.Read(ctx, reads)
+	reads := []journal.Read{engine.ReadOf(ref)}
+	s.Engine.Read(ctx, reads)
 	return parseBody(&reads[0])
 }

@@ -68,8 +68,8 @@ func TestNothingComesAfterADrain(t *testing.T) {
 	r.send(id, 4, "a")
 	k.c.Drain()
 	r.step()
-	if len(k.c.held) != 2 {
-		t.Fatalf("%d things wait for the disk, want a message and the end of a drain", len(k.c.held))
+	if k.c.held.Waiting() != 2 {
+		t.Fatalf("%d things wait for the disk, want a message and the end of a drain", k.c.held.Waiting())
 	}
 	r.now = r.now.Add(2 * time.Second)
 	r.step()
@@ -96,10 +96,10 @@ func TestSafeMessagesAreHandedOutWithoutSpace(t *testing.T) {
 	if err := r.wal.Commit(); err != nil { // its removal is durable
 		t.Fatal(err)
 	}
-	r.s.journal = &crammed{Journal: r.s.journal, is: true}
+	r.s.manual().SetJournal(&crammed{Journal: r.s.manual().Journal(), is: true})
 	k.c.Allow(2)
 	r.step()
-	if !r.s.stuck {
+	if !r.s.Stuck() {
 		t.Fatal("not stuck; the test shows nothing")
 	}
 	r.step()

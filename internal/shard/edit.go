@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -66,10 +67,10 @@ func (e *editing) advance(s *Shard) {
 			continue
 		}
 		size += len(raw)
-		ref, err := s.body(raw)
+		ref, err := s.tx.StoreOne(raw)
 		switch {
 		case err == nil:
-			err = sl.q.Rewrite(s.now, t, ref, s.out(sl))
+			err = sl.q.Rewrite(s.tx.Now(), t, ref, s.out(sl))
 		case errors.Is(err, ErrDiskFull):
 			err = ErrNoRoom
 		}
@@ -80,7 +81,7 @@ func (e *editing) advance(s *Shard) {
 		o.settle(s, sl, e.next, t)
 		if e.next%few == few-1 {
 			s.absorb(sl)
-			s.filled()
+			s.tx.CommitIfFull()
 		}
 	}
 	o.finish(s, sl)
@@ -106,15 +107,12 @@ func (e *editing) edited(m *message.Message) ([]byte, error) {
 // wrote are durable.
 func (e *editing) pause(s *Shard, size int) {
 	e.keep()
-	w := &s.stepwise
-	w.ahead += size
-	w.behind = s.tail
-	w.ops = append(w.ops, &inSteps{step: func(s *Shard) (bool, error) {
+	s.tx.Later(s.inSteps(func(s *Shard) (bool, error) {
 		if !e.over {
 			e.advance(s)
 		}
 		return true, nil
-	}})
+	}, nil), size)
 }
 
 // keep adds the settlement to those that are parked at its queue.
@@ -128,12 +126,12 @@ func (e *editing) keep() {
 func (e *editing) refusal(s *Shard, t queue.Token) error {
 	q := e.slot.q
 	switch {
-	case !q.Holds(s.now, t):
-		_, err := q.Release(s.now, t, s.out(e.slot)) // holds nothing, so this only says what is lost
+	case !q.Holds(s.tx.Now(), t):
+		_, err := q.Release(s.tx.Now(), t, s.out(e.slot)) // holds nothing, so this only says what is lost
 		return err
 	case e.o.Verdict == Reject && q.Config().IsDead:
 		return queue.ErrNotAllowed
-	case s.full:
+	case s.tx.Full():
 		return ErrNoRoom // a new body would take what is kept for those who free space
 	}
 	return nil
@@ -177,18 +175,18 @@ func (e *editing) park(s *Shard) {
 	e.read = e.read[:0]
 	size := 0
 	for _, t := range e.o.Tokens[e.next:] {
-		if len(e.read) == fetchCount || size >= fetchBytes {
+		if len(e.read) == engine.FetchCount || size >= engine.FetchBytes {
 			break
 		}
 		d, ok := e.slot.q.Lookup(t.Seq)
-		if !ok || !e.slot.q.Holds(s.now, t) {
+		if !ok || !e.slot.q.Holds(s.tx.Now(), t) {
 			continue
 		}
 		d.Token = t
 		f := &fetch{slot: e.slot, d: d, taker: e}
 		e.read = append(e.read, f)
 		size += int(d.Body.Size)
-		s.fetch(f)
+		s.tx.Fetch(f)
 	}
 	e.left = len(e.read)
 	e.keep()

@@ -3,13 +3,12 @@
 package shard
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -45,6 +44,7 @@ type Definition struct {
 type entity struct {
 	Definition
 	parts [TransferDeadLetter + 1]*slot
+	units [TransferDeadLetter + 1]*engine.Unit // of the parts
 	// used is when it was last used in this life, as the operations tell.
 	used time.Time
 	// counted is set while the step has yet to record Published.
@@ -54,8 +54,7 @@ type entity struct {
 // slot is one queue machine and what the shard keeps beside it.
 type slot struct {
 	shard  *Shard
-	id     uint64 // ID*parts + Part, on disk
-	prefix []byte // of its records: kindQueue and id
+	unit   engine.Unit // number ID*parts + Part
 	entity *entity
 	part   Part
 	q      *queue.Queue
@@ -83,31 +82,20 @@ type slot struct {
 	safe   queue.SeqNo // highest number whose arrival is known to be durable
 	coming []arrivals  // those after it, as far as they are appended; ascending
 	risen  bool        // on Shard.risen
-
-	size    uint64 // in a snapshot, as of the last look
-	resized bool   // on Shard.resized
-
-	due   time.Time // when Tick is next needed
-	index int       // in Shard.deadlines; -1 if not there
 }
 
 func (s *Shard) newEntity(def Definition) *entity {
-	epoch := s.claim.Epoch
 	e := &entity{Definition: def}
 	for p := range e.parts {
-		e.parts[p] = &slot{
-			shard:  s,
-			id:     uint64(def.ID)*parts + uint64(p),
-			entity: e,
-			part:   Part(p),
-			q: queue.New(queue.Config{
-				Sessions: def.Sessions && Part(p) == Main,
-				IsDead:   Part(p) != Main,
-			}, epoch),
-			index: -1,
-		}
-		e.parts[p].prefix = binary.AppendUvarint([]byte{kindQueue}, e.parts[p].id)
+		q := queue.New(queue.Config{
+			Sessions: def.Sessions && Part(p) == Main,
+			IsDead:   Part(p) != Main,
+		}, s.tx.Epoch())
+		sl := &slot{shard: s, entity: e, part: Part(p), q: q}
+		sl.unit = engine.Unit{ID: uint64(def.ID)*parts + uint64(p), Machine: q, Owner: sl}
+		e.parts[p], e.units[p] = sl, &sl.unit
 	}
+	e.resize()
 	s.entities[def.ID] = e
 	s.nextID = max(s.nextID, def.ID+1)
 	return e
@@ -117,7 +105,8 @@ func (s *Shard) newEntity(def Definition) *entity {
 func (sl *slot) end(err error) {
 	for _, c := range sl.consumers {
 		c.gone = true
-		c.held, c.out, c.fetching = nil, nil, nil
+		c.held.Clear()
+		c.fetching = nil
 		if !c.leaving { // else it has asked for that
 			c.sink.Ended(err)
 		}
@@ -125,7 +114,7 @@ func (sl *slot) end(err error) {
 	sl.consumers = nil
 	for _, e := range sl.parked {
 		e.over = true
-		e.o.fail(err)
+		e.o.Fail(err)
 	}
 	sl.parked = nil
 	for _, k := range sl.seekers {
@@ -168,10 +157,12 @@ func (s *Shard) touch(sl *slot) {
 // absorb acts on what a machine just did: bodies are counted, dead letters buried in
 // the same group. Its records are in that group already.
 func (s *Shard) absorb(sl *slot) {
-	s.account()
+	for _, ref := range s.tx.Collect(&sl.unit) {
+		s.cache.drop(ref)
+	}
 	if sl.observer != nil {
 		for _, e := range s.eff.Expired {
-			sl.observer.Expired(s.now, e)
+			sl.observer.Expired(s.tx.Now(), e)
 		}
 	}
 	var dead []queue.Dead
@@ -180,63 +171,29 @@ func (s *Shard) absorb(sl *slot) {
 	}
 	s.eff.ResetLeft()
 	s.touch(sl)
-	s.resize(sl)
 	if sl.observer != nil {
 		for i := range dead {
-			sl.observer.Died(s.now, &dead[i])
+			sl.observer.Died(s.tx.Now(), &dead[i])
 		}
 	}
 	s.buryAll(sl, dead)
 }
 
-// account follows which bodies are referred to.
-func (s *Shard) account() {
-	for _, ref := range s.eff.Added {
-		s.live.place(ref)
-	}
-	for _, ref := range s.eff.Freed {
-		s.live.free(ref)
-		s.cache.drop(ref)
-	}
-	s.eff.ResetRefs()
+// resize says how much of a snapshot the entity itself takes. The first of its queues
+// counts it.
+func (e *entity) resize() {
+	e.units[Main].Overhead = 32 + uint64(len(e.Name)+len(e.Meta)+len(e.Note))
 }
 
 // definable reports whether the records of a definition fit into a group, together
 // with what an open one may have: up to a quarter. The configuration of its queues
 // repeats what its policy says.
-func (s *Shard) definable(meta []byte) bool { return 2*len(meta) <= s.claim.MaxGroup/2 }
-
-// recordDefinition appends what newEntity needs to know, without the number.
-func (s *Shard) recordDefinition(e *entity) {
-	var flags byte
-	if e.Sessions {
-		flags |= 1
-	}
-	s.eff.Byte(flags)
-	s.eff.String(e.Name)
-	s.eff.Bytes(e.Meta)
-}
-
-// readDefinition is the inverse of recordDefinition.
-func readDefinition(r *machine.Reader, id ID) Definition {
-	return Definition{ID: id, Sessions: r.Byte()&1 != 0, Name: r.String(), Meta: slices.Clone(r.Bytes())}
-}
+func (s *Shard) definable(meta []byte) bool { return 2*len(meta) <= s.tx.MaxRecord() }
 
 func (s *Shard) configure(sl *slot, cfg queue.Config) {
-	sl.q.Configure(s.now, cfg, s.out(sl))
+	sl.q.Configure(s.tx.Now(), cfg, s.out(sl))
 	s.absorb(sl)
 	s.reorder(sl)
-}
-
-// forget takes an entity out of memory, live and on replay. Its bodies are still
-// counted.
-func (s *Shard) forget(e *entity) {
-	for _, sl := range e.parts {
-		s.deadlines.remove(sl)
-		s.size -= sl.size
-		sl.size = 0
-	}
-	delete(s.entities, e.ID)
 }
 
 // Definitions lists the entities, as recovery found them. It is for the owner
@@ -257,5 +214,6 @@ func (s *Shard) rose(sl *slot, seq queue.SeqNo) {
 	if sl.last = seq; !sl.risen {
 		sl.risen = true
 		s.risen = append(s.risen, sl)
+		s.tx.MustCommit()
 	}
 }

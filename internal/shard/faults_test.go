@@ -76,8 +76,8 @@ type player struct {
 }
 
 func (g *game) mood() {
-	g.j = &moody{Journal: g.s.journal, rnd: g.rnd}
-	g.s.journal = g.j
+	g.j = &moody{Journal: g.s.manual().Journal(), rnd: g.rnd}
+	g.s.manual().SetJournal(g.j)
 }
 
 func (g *game) one() *player {
@@ -206,14 +206,15 @@ func (g *game) look() {
 func (g *game) crashNow(seed uint64) {
 	for _, e := range g.s.entities {
 		for _, c := range e.parts[Main].consumers {
-			for _, h := range c.held {
-				if f := g.all[g.bySeq[h.d.Seq]]; f != nil && h.d.forGood {
+			c.held.Withdraw(func(d *Delivery) bool {
+				if f := g.all[g.bySeq[d.Seq]]; f != nil && d.forGood {
 					f.transit = true
 				}
-			}
+				return false
+			})
 		}
 	}
-	unsafe := g.s.entities[g.id].parts[Main].fence > g.s.durable // something has returned just now
+	unsafe := g.s.entities[g.id].parts[Main].fence > g.s.tx.Durable() // something has returned just now
 	for _, f := range g.all {
 		f.transit = f.transit || f.returned || unsafe
 	}
@@ -230,9 +231,9 @@ func (g *game) stopNow(seed uint64) {
 	log, end := context.WithCancel(g.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- g.wal.Run(log) }() // ends with end, and is waited for
-	g.s.opts.Go = func(_ journal.Shard, f func()) { f() }
-	err := g.s.drain(g.t.Context())
-	g.s.stop(ErrStopped)
+	g.s.manual().SetGo(func(_ journal.Shard, f func()) { f() })
+	err := g.s.manual().Drain(g.t.Context())
+	g.s.manual().Stop(ErrStopped)
 	end()
 	<-done
 	g.look()
@@ -252,12 +253,12 @@ func (g *game) rest() {
 		g.now = g.now.Add(retryFull)
 		g.settle()
 		g.look()
-		if at, due := g.s.NextDeadline(); !g.s.stuck && g.s.durable >= g.s.tail && len(g.background) == 0 && (!due || at.After(g.now)) {
+		if at, due := g.s.NextDeadline(); !g.s.Stuck() && g.s.tx.Durable() >= g.s.view().Tail && len(g.background) == 0 && (!due || at.After(g.now)) {
 			break
 		}
 		if i > 500 {
 			at, due := g.s.NextDeadline()
-			g.t.Fatalf("it does not come to rest: stuck %v, %d of %d durable, %d in the background, due %v in %v; snapshot %+v", g.s.stuck, g.s.durable, g.s.tail, len(g.background), due, at.Sub(g.now), g.s.snapshot)
+			g.t.Fatalf("it does not come to rest: stuck %v, %d of %d durable, %d in the background, due %v in %v; snapshot %+v", g.s.Stuck(), g.s.tx.Durable(), g.s.view().Tail, len(g.background), due, at.Sub(g.now), g.s.view())
 		}
 	}
 	g.check()
@@ -295,7 +296,7 @@ func (g *game) rest() {
 			continue // its session has ended
 		}
 		if g.s.entities[g.id].parts[Main].q.HasReady(g.now, k.c.want) && k.c.given < k.c.limit {
-			g.t.Fatalf("messages wait, and a consumer (%+v) has been given %d of %d; fetching %d, held %d", k.c.want, k.c.given, k.c.limit, len(k.c.fetching), len(k.c.held))
+			g.t.Fatalf("messages wait, and a consumer (%+v) has been given %d of %d; fetching %d, held %d", k.c.want, k.c.given, k.c.limit, len(k.c.fetching), k.c.held.Waiting())
 		}
 		if len(k.got) != int(k.c.given) {
 			g.t.Fatalf("a consumer was given %d messages and got %d", k.c.given, len(k.got))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -211,7 +212,7 @@ func TestDetachThatWaitsGivesNothingMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.step() // taken, and not durable
-		if len(k.c.held) != 1 {
+		if k.c.held.Waiting() != 1 {
 			t.Fatal("nothing waits for the disk; the test shows nothing")
 		}
 		k.settleWith(Abandon, []message.Change{{Name: "note", Value: codec.Int(1)}})
@@ -282,7 +283,7 @@ func TestReturnedStandInIsStillDamaged(t *testing.T) {
 func TestParkedSettlementsReadInPortions(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
-	const n = 2*fetchCount + 5
+	const n = 2*engine.FetchCount + 5
 	for i := range n {
 		r.send(id, 4, fmt.Sprint(i))
 	}
@@ -352,7 +353,7 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	k := r.attach(id, Main, queue.Want{})
 	k.c.Allow(2)
 	r.settle()
-	r.s.mail.report(journal.Status{Durable: r.s.durable, Full: true})
+	r.s.manual().Report(journal.Status{Durable: r.s.tx.Durable(), Full: true})
 	var errs []error
 	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Verdict: Reject,
 		Properties: []message.Change{{Name: "note", Value: codec.Int(1)}}, Done: func(es []error) { errs = es }}); err != nil {
@@ -368,11 +369,11 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	if !sl.q.Holds(r.now, k.got[0].Token) {
 		t.Fatal("a settlement that was refused has ended the lock")
 	}
-	r.s.mail.report(journal.Status{Durable: r.s.durable, Full: true})
+	r.s.manual().Report(journal.Status{Durable: r.s.tx.Durable(), Full: true})
 	r.step()
-	before := r.s.live.written
+	before := r.s.view().Kept
 	k.settle(Reject, k.got...)
-	if wrote := r.s.live.written - before; wrote > 1000 {
+	if wrote := r.s.view().Kept - before; wrote > 1000 {
 		t.Fatalf("two dead letters of 5,000 bytes wrote %d bytes", wrote)
 	}
 	r.settle()
@@ -425,8 +426,8 @@ func TestReasonsBesideTheBody(t *testing.T) {
 		s, _ := v.Str()
 		return s
 	}
-	if r.s.snapshot.number < 3 {
-		t.Fatalf("%d snapshots; the test shows little", r.s.snapshot.number)
+	if r.s.Snapshots() < 3 {
+		t.Fatalf("%d snapshots; the test shows little", r.s.Snapshots())
 	}
 	r.crash(1)
 	dead := r.attach(id, DeadLetter, queue.Want{})
@@ -470,7 +471,7 @@ func TestReturnAfterItsBlockIsGone(t *testing.T) {
 	k.c.Detach()
 	old := k.got[0].Body
 	other := r.attach(id, Main, queue.Want{Forgetful: true})
-	for i := 0; r.s.live.keeps(old); i++ {
+	for i := 0; r.s.tx.Retained(old); i++ {
 		if i == 500 {
 			t.Fatal("the block is still there")
 		}
@@ -564,10 +565,10 @@ func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 	if err := r.s.Attach(Attachment{ID: id, Part: TransferDeadLetter, Sink: end}, func(c *Consumer, err error) { end.c = c }); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.s.drain(t.Context()); err != nil {
+	if err := r.s.manual().Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.s.stop(ErrStopped)
+	r.s.manual().Stop(ErrStopped)
 	stop()
 	<-done
 	if !errors.Is(k.ended, ErrStopped) || len(k.got) != 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -36,7 +37,7 @@ func (s *Shard) giveForGood(c *Consumer) bool {
 	if len(c.fetching) > 0 || c.slot.part != Main {
 		inHand = notInHand // it must not overtake; a dead letter may have a reason to be read
 	}
-	qd, ok := c.slot.q.TakeOrHold(s.now, c.want, inHand, s.out(c.slot))
+	qd, ok := c.slot.q.TakeOrHold(s.tx.Now(), c.want, inHand, s.out(c.slot))
 	if !ok {
 		s.absorb(c.slot) // it may have cleared away what had expired
 		return false
@@ -45,10 +46,10 @@ func (s *Shard) giveForGood(c *Consumer) bool {
 	if qd.Token != (queue.Token{}) {
 		c.fetching = append(c.fetching, &fetch{slot: c.slot, d: qd, taker: c})
 		c.fetchSize += int(qd.Body.Size)
-		s.fetch(c.fetching[len(c.fetching)-1])
+		s.tx.Fetch(c.fetching[len(c.fetching)-1])
 		if o, ok := c.slot.observer.(TransitObserver); ok {
 			s.seen = qd
-			o.Held(s.now, &s.seen)
+			o.Held(s.tx.Now(), &s.seen)
 		}
 		s.absorb(c.slot)
 		return true
@@ -65,7 +66,7 @@ func (s *Shard) handForGood(c *Consumer, d Delivery) {
 	d.forGood = true
 	s.delivered(c.slot, &d.Delivery)
 	s.absorb(c.slot)
-	s.hold(c, held{at: pending, d: d})
+	s.hold(c, engine.Pending, d)
 }
 
 // fetched implements fetchTaker: messages go on in the order in which they were
@@ -90,8 +91,8 @@ func (c *Consumer) fetched(s *Shard, _ *fetch) {
 func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
 	sl := c.slot
 	now, ok := sl.q.Lookup(f.d.Seq)
-	if !ok || !sl.q.Holds(s.now, f.d.Token) {
-		s.release(sl, &f.d) // its session has ended, perhaps just now
+	if !ok || !sl.q.Holds(s.tx.Now(), f.d.Token) {
+		s.unlock(sl, &f.d) // its session has ended, perhaps just now
 		return false
 	}
 	if f.err != nil && sl.part != Main && !errors.Is(f.err, journal.ErrClosed) {
@@ -99,14 +100,14 @@ func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
 	}
 	if f.err != nil {
 		if errors.Is(f.err, journal.ErrClosed) || s.quarantine(sl, f.d.Seq, f.d.Token, f.err) != nil {
-			s.release(sl, &f.d)
+			s.unlock(sl, &f.d)
 		}
 		return false
 	}
 	d := Delivery{Delivery: f.d, msg: f.msg, from: sl, damaged: f.damaged}
 	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // there is no lock to show
 	d.Body, d.Reason = now.Body, now.Reason                                   // they may have been moved
-	if _, err := sl.q.Complete(s.now, f.d.Token, s.out(sl)); err != nil {
+	if _, err := sl.q.Complete(s.tx.Now(), f.d.Token, s.out(sl)); err != nil {
 		return false
 	}
 	s.handForGood(c, d)

@@ -49,8 +49,8 @@ func TestRecordsBeforeTheirQueueInASnapshot(t *testing.T) {
 			t.Fatalf("after dead letter %d: recovered %+v, had %+v", i, got.Counts(), want.Counts())
 		}
 	}
-	if r.s.snapshot.number < 2 {
-		t.Fatalf("%d snapshots; the test shows nothing", r.s.snapshot.number)
+	if r.s.Snapshots() < 2 {
+		t.Fatalf("%d snapshots; the test shows nothing", r.s.Snapshots())
 	}
 }
 
@@ -258,9 +258,9 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 func TestStepThatBreaksOffWritesNothing(t *testing.T) {
 	r := newRig(t, Options{})
 	id, other := r.define("orders", minute), r.define("others", minute)
-	before := r.s.tail
+	before := r.s.view().Tail
 	broken := errors.New("broken")
-	r.s.journal = bodiless{r.s.journal, broken}
+	r.s.manual().SetJournal(bodiless{r.s.manual().Journal(), broken})
 	var redefined, sent error
 	if err := r.s.Redefine(other, []byte("changed"), nil, func(err error) { redefined = err }); err != nil {
 		t.Fatal(err)
@@ -273,8 +273,8 @@ func TestStepThatBreaksOffWritesNothing(t *testing.T) {
 	if !errors.Is(r.s.Failed(), broken) || !errors.Is(sent, broken) {
 		t.Fatalf("failed with %v, answered %v, want %v", r.s.Failed(), sent, broken)
 	}
-	if redefined == nil || r.s.tail != before {
-		t.Fatalf("the change beside it was answered with %v, and %d bytes written", redefined, r.s.tail-before)
+	if redefined == nil || r.s.view().Tail != before {
+		t.Fatalf("the change beside it was answered with %v, and %d bytes written", redefined, r.s.view().Tail-before)
 	}
 	r.sync()
 	r.crash(0) // what cannot be replayed fails here

@@ -37,7 +37,7 @@ func (r *rig) fillDisk(id ID, levels int, size int) (stored int) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if i%20 == 0 || r.s.full {
+		if i%20 == 0 || r.s.tx.Full() {
 			r.settle()
 		}
 	}
@@ -67,7 +67,7 @@ func TestFullDiskIsDrained(t *testing.T) {
 			r.disk.SetSize(4 << 20)
 			id := r.define("q", minute)
 			stored := r.fillDisk(id, tt.levels, tt.size)
-			snapshots := r.s.snapshot.number
+			snapshots := r.s.Snapshots()
 			r.disk.SetOthers(1 << 40) // and not a byte more is to be had
 
 			k := r.attach(id, Main, queue.Want{})
@@ -86,9 +86,9 @@ func TestFullDiskIsDrained(t *testing.T) {
 				k.got = nil
 				k.c.Allow(k.c.given + uint64(min(tt.atOnce, stored-done)))
 				r.settle()
-				if r.s.stuck || len(k.got) == 0 {
+				if r.s.Stuck() || len(k.got) == 0 {
 					t.Fatalf("%d of %d consumed, snapshot %d after %d: stuck %v, %d deliveries, %+v, %+v", done, stored,
-						r.s.snapshot.number, snapshots, r.s.stuck, len(k.got), r.wal.Stats(), r.s.upkeep(look{full: true}))
+						r.s.Snapshots(), snapshots, r.s.Stuck(), len(k.got), r.wal.Stats(), r.s.view())
 				}
 				done += len(k.got)
 				fail(k.got)
@@ -100,14 +100,14 @@ func TestFullDiskIsDrained(t *testing.T) {
 				}
 			}
 			r.settle()
-			if r.s.full {
+			if r.s.tx.Full() {
 				t.Fatalf("all is consumed, and the disk is full: %+v", r.wal.Stats())
 			}
 			if acked := r.send(id, 4, "let in again"); acked == nil {
 				t.Fatal("not let in")
 			}
 			r.settle()
-			t.Logf("%d messages, %d snapshots, of them %d on the full disk", stored, r.s.snapshot.number, r.s.snapshot.number-snapshots)
+			t.Logf("%d messages, %d snapshots, of them %d on the full disk", stored, r.s.Snapshots(), r.s.Snapshots()-snapshots)
 		})
 	}
 }
@@ -119,16 +119,15 @@ func TestFutileSnapshotIsAbandoned(t *testing.T) {
 	r.disk.SetSize(4 << 20)
 	id := r.define("q", minute)
 	r.fillDisk(id, 1, 100)
-	r.s.beginSnapshot() // as if it had begun just before
-	r.s.snapshot.filled = false
+	r.s.manual().BeginSnapshot() // as if it had begun just before
 	for range 5 {
 		r.step()
 		r.sync()
 	}
-	if r.s.snapshot.active() {
+	if r.s.view().Snapshotting {
 		t.Fatal("the snapshot goes on")
 	}
-	before, number := r.wal.Stats().Available, r.s.snapshot.number
+	before, number := r.wal.Stats().Available, r.s.Snapshots()
 	if before < r.wal.Stats().Reserved*3/4 {
 		t.Errorf("%+v: the reserve is used up", r.wal.Stats())
 	}
@@ -136,8 +135,8 @@ func TestFutileSnapshotIsAbandoned(t *testing.T) {
 		r.now = r.now.Add(quietAfter)
 		r.settle()
 	}
-	if got := r.wal.Stats().Available; got < before-before/16 || r.s.snapshot.number > number {
-		t.Errorf("%d of %d bytes are left after a rest, with %d snapshots", got, before, r.s.snapshot.number-number)
+	if got := r.wal.Stats().Available; got < before-before/16 || r.s.Snapshots() > number {
+		t.Errorf("%d of %d bytes are left after a rest, with %d snapshots", got, before, r.s.Snapshots()-number)
 	}
 	r.crash(3)
 	if got := r.s.Check(); got != nil {

@@ -39,7 +39,7 @@ func TestSnapshotOfLongNamesFitsIntoGroups(t *testing.T) {
 		r.send(r.define(fmt.Sprint("other", r.s.nextID), minute), 4, strings.Repeat("x", 30_000))
 		r.settle()
 	}
-	if r.s.snapshot.number == 0 {
+	if r.s.Snapshots() == 0 {
 		t.Fatal("no snapshot was taken; the test shows nothing")
 	}
 	r.crash(1)
@@ -145,7 +145,7 @@ func TestStepsAboutManyMessagesFitIntoGroups(t *testing.T) {
 			id := r.define("q", cfg)
 			r.sendMany(id, many)
 			tt.do(r, id)
-			for r.settle(); r.s.durable < r.s.tail; {
+			for r.settle(); r.s.tx.Durable() < r.s.view().Tail; {
 				r.settle()
 			}
 			r.crash(1)
@@ -218,7 +218,7 @@ func TestSendToManyQueuesFitsOrIsRefused(t *testing.T) {
 			}
 			r.step()
 		}
-		for r.settle(); r.s.durable < r.s.tail; {
+		for r.settle(); r.s.tx.Durable() < r.s.view().Tail; {
 			r.settle()
 		}
 		var got error
@@ -229,7 +229,7 @@ func TestSendToManyQueuesFitsOrIsRefused(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for r.settle(); r.s.durable < r.s.tail; {
+		for r.settle(); r.s.tx.Durable() < r.s.view().Tail; {
 			r.settle()
 		}
 		if answered != 1 || got != nil && !errors.Is(got, ErrTooLarge) {

@@ -5,6 +5,7 @@ package shard
 import (
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -14,7 +15,7 @@ import (
 // those that had none in this one.
 func (s *Shard) serve() {
 	i, undone := 0, 0
-	for ; i < len(s.dirty) && s.handOuts > 0 && !s.stuck; i++ { // serving may make more slots dirty
+	for ; i < len(s.dirty) && s.handOuts > 0 && !s.tx.Stuck(); i++ { // serving may make more slots dirty
 		sl := s.dirty[i]
 		s.seat(sl)
 		if !s.serveSlot(sl) {
@@ -37,7 +38,7 @@ func (s *Shard) serve() {
 // schedule notes when the queue has something to do by itself.
 func (s *Shard) schedule(sl *slot) {
 	if _, ok := s.entities[sl.entity.ID]; ok {
-		s.deadlines.set(sl)
+		s.tx.Schedule(&sl.unit)
 	}
 }
 
@@ -53,7 +54,7 @@ func (s *Shard) serveSlot(sl *slot) (done bool) {
 	for more := true; more; {
 		refused := 0 // consumers in a row that got nothing
 		for refused < len(sl.consumers) {
-			if s.filled(); s.stuck || s.handOuts == 0 || cleared >= clearings {
+			if s.tx.CommitIfFull(); s.tx.Stuck() || s.handOuts == 0 || cleared >= clearings {
 				return false
 			}
 			sl.turn %= len(sl.consumers)
@@ -86,10 +87,13 @@ func (s *Shard) serveSlot(sl *slot) (done bool) {
 func (s *Shard) drained(c *Consumer) (more bool) {
 	c.limit, c.void = c.given, true
 	if o, ok := c.slot.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
-		o.Idle(s.now)
+		o.Idle(s.tx.Now())
 	}
 	c.drained = c.given
-	s.hold(c, held{at: 0, drained: true})
+	if c.held.Waiting() == 0 {
+		s.holding = append(s.holding, c)
+	}
+	c.held.Mark(s.tx)
 	more = c.next != nil || c.again
 	if c.next != nil {
 		c.limit, c.void, c.next = *c.next, false, nil
@@ -104,7 +108,7 @@ func (s *Shard) give(c *Consumer) bool {
 		return s.giveForGood(c)
 	}
 	before := s.eff.Count()
-	qd, ok := c.slot.q.Take(s.now, c.want, s.out(c.slot))
+	qd, ok := c.slot.q.Take(s.tx.Now(), c.want, s.out(c.slot))
 	if !ok {
 		s.absorb(c.slot) // it may have cleared away what had expired
 		return false
@@ -114,21 +118,19 @@ func (s *Shard) give(c *Consumer) bool {
 		c.lend(s, &qd)
 	}
 	s.delivered(c.slot, &qd)
-	h := held{d: s.delivery(c.slot, qd)}
+	d, at := s.delivery(c.slot, qd), engine.Pending
 	switch {
 	case s.eff.Count() > before:
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
-		h.at = pending
 	case qd.Failures > 0 || c.slot.part != Main:
 		// It may have changed and come back: failures tell, but for dead letters
 		// nobody counts them.
-		h.at = pending
 	default:
-		h.at = max(c.slot.arrived(qd.Seq, s.durable), c.slot.fence)
+		at = max(c.slot.arrived(qd.Seq, s.tx.Durable()), c.slot.fence)
 	}
 	s.absorb(c.slot)
-	s.hold(c, h)
+	s.hold(c, at, d)
 	return true
 }
 
@@ -136,111 +138,60 @@ func (s *Shard) give(c *Consumer) bool {
 func (s *Shard) delivered(sl *slot, qd *queue.Delivery) {
 	if sl.observer != nil {
 		s.seen = *qd
-		sl.observer.Delivered(s.now, &s.seen)
+		sl.observer.Delivered(s.tx.Now(), &s.seen)
 	}
 }
 
-// pending stands for the position that the step's own group will get.
-const pending = ^journal.Position(0)
-
-// hold queues a delivery behind those that already wait, or lets it out at once
-// (invariant 3).
-func (s *Shard) hold(c *Consumer, h held) {
-	if len(c.held) == 0 && h.at <= s.durable && !h.drained {
-		if c.out == nil {
-			c.out = s.room(1)
-		}
-		c.out = append(c.out, h.d)
+// hold queues a delivery behind those that already wait, until what it depends on is
+// durable (invariant 3).
+func (s *Shard) hold(c *Consumer, at journal.Position, d Delivery) {
+	if !c.held.Buffered() && at <= s.tx.Durable() {
+		c.held.Reuse(s.room(1))
+	}
+	waiting := c.held.Waiting()
+	switch {
+	case c.held.Hold(s.tx, at, d):
 		s.ready(c)
-		return
-	}
-	if n := len(c.held); n == 0 {
+	case waiting == 0:
 		s.holding = append(s.holding, c)
-	} else {
-		// It cannot leave before the one ahead of it. Saying so keeps the
-		// positions ascending, and what is pending at the end.
-		h.at = max(h.at, c.held[n-1].at)
 	}
-	c.held = append(c.held, h)
-	s.step.awaited = s.step.awaited || h.at == pending
 }
 
-// ready has the consumer looked at when the step hands out.
+// ready has the consumer looked at when the step ends.
 func (s *Shard) ready(c *Consumer) {
 	if n := len(s.handing); n == 0 || s.handing[n-1] != c {
 		s.handing = append(s.handing, c)
 	}
 }
 
-// stamp gives the step's position to the deliveries that depend on it; they are
-// at the end of each list.
-func (s *Shard) stamp() {
+// advance makes ready what has become durable.
+func (s *Shard) advance(p engine.Permit) {
 	for _, c := range s.holding {
-		for i := len(c.held) - 1; i >= 0 && c.held[i].at == pending; i-- {
-			c.held[i].at = s.tail
-		}
-	}
-}
-
-// unhold lets out what has become safe.
-func (s *Shard) unhold() {
-	for _, c := range s.holding {
-		s.flush(c)
-	}
-	s.holding = slices.DeleteFunc(s.holding, func(c *Consumer) bool { return len(c.held) == 0 })
-}
-
-// flush moves the safe prefix of what a consumer waits for to its sink's turn.
-func (s *Shard) flush(c *Consumer) {
-	safe := 0
-	for safe < len(c.held) && c.held[safe].at <= s.durable {
-		safe++
-	}
-	if c.out == nil && safe > 0 {
-		c.out = s.room(safe)
-	}
-	for n := range safe {
-		if h := &c.held[n]; h.drained {
-			s.handOver(c)
+		for c.held.Advance(p, s.alloc) {
+			s.handOver(c, p)
 			c.sink.Drained()
-		} else {
-			c.out = append(c.out, h.d)
+		}
+		if c.held.Ready() > 0 {
+			s.ready(c)
 		}
 	}
-	rest := copy(c.held, c.held[safe:])
-	clear(c.held[rest:])
-	c.held = c.held[:rest]
-	if len(c.out) > 0 {
-		s.ready(c)
-	}
+	s.holding = slices.DeleteFunc(s.holding, func(c *Consumer) bool { return c.held.Waiting() == 0 })
 }
 
-// hand gives the sinks what the step has for them.
-func (s *Shard) hand() {
-	if s.failed != nil {
-		return
-	}
-	if !s.stuck { // else the group that some of it depends on has no position yet
-		s.stamp()
-	}
-	if s.expired() { // since the step began
-		return
-	}
-	s.unhold()
+// release gives the sinks what the step has for them.
+func (s *Shard) release(p engine.Permit) {
+	s.advance(p)
 	for _, c := range s.handing {
-		s.handOver(c)
+		s.handOver(c, p)
 	}
 	clear(s.handing)
 	s.handing = s.handing[:0]
 }
 
-func (s *Shard) handOver(c *Consumer) {
-	if len(c.out) == 0 || c.gone {
-		return
+func (s *Shard) handOver(c *Consumer, p engine.Permit) {
+	if c.held.Ready() > 0 && !c.gone {
+		c.sink.Deliver(c.held.Release(p)) // the sink keeps it
 	}
-	out := c.out
-	c.out = nil // the sink keeps it
-	c.sink.Deliver(out)
 }
 
 // room returns an empty slice for n deliveries, if there is one an old one.

@@ -67,7 +67,7 @@ func (f *fleet) settle() {
 		for _, r := range f.shards {
 			r.now = f.now
 			r.step()
-			rest = rest && !r.s.snapshot.busy && len(r.s.waiting) == 0
+			rest = rest && !r.s.view().Snapshotting && !r.s.view().Truncating && r.s.view().Waiting == 0
 		}
 		r := f.shards[0]
 		r.sync()
@@ -180,8 +180,8 @@ func TestSnapshotsDoNotTriggerEachOther(t *testing.T) {
 			f.idle()
 			var own, snapshots uint64
 			for _, r := range f.shards {
-				own += r.s.written.own()
-				snapshots += r.s.written.snapshots
+				own += r.s.view().Own
+				snapshots += r.s.view().ForSnapshots
 			}
 			if snapshots > 2*own {
 				t.Errorf("clients made the broker write %d bytes, snapshots %d", own, snapshots)
@@ -196,14 +196,14 @@ func TestIdleShardComesToRest(t *testing.T) {
 	f := newFleet(t, 2, Options{SnapshotAfter: 64 << 10})
 	r := f.shards[0]
 	f.through(r, r.define("q", minute), 60)
-	if r.s.snapshot.number > 0 {
+	if r.s.Snapshots() > 0 {
 		t.Fatal("there was a snapshot before the log was quiet; the test shows nothing")
 	}
 	var slow []func() // the journal takes its time to truncate
-	r.s.opts.Go = func(_ journal.Shard, work func()) { slow = append(slow, work) }
+	r.s.manual().SetGo(func(_ journal.Shard, work func()) { slow = append(slow, work) })
 	for steps := 0; ; steps++ {
 		at, ok := r.s.NextDeadline()
-		if !ok && len(slow) == 0 && !r.s.snapshot.busy {
+		if !ok && len(slow) == 0 && !r.s.view().Snapshotting && !r.s.view().Truncating {
 			break
 		}
 		if steps == 50 {
@@ -219,7 +219,7 @@ func TestIdleShardComesToRest(t *testing.T) {
 		r.step()
 		r.sync()
 	}
-	if r.s.snapshot.number == 0 {
+	if r.s.Snapshots() == 0 {
 		t.Fatal("no snapshot was taken; the test shows nothing")
 	}
 }

@@ -64,8 +64,8 @@ func TestSettlementThatNobodyWaitsForIsAppendedInTime(t *testing.T) {
 		t.Fatalf("at once: %d records appended, want none", got-before)
 	}
 	at, ok := r.s.NextDeadline()
-	if !ok || at.Sub(r.now) > patience {
-		t.Fatalf("next deadline %v, %v, want one within %v", at, ok, patience)
+	if !ok || at.Sub(r.now) > maxCommitDelay {
+		t.Fatalf("next deadline %v, %v, want one within %v", at, ok, maxCommitDelay)
 	}
 	r.now = at
 	r.step()

@@ -17,14 +17,16 @@ import (
 // some time only.
 type lease struct {
 	r     *rig
-	now   time.Time // on the monotonic clock
+	now   time.Time        // on the monotonic clock
+	read  func() time.Time // that clock
 	until time.Time
 }
 
 // leased returns a rig whose claim is certain for a second.
 func leased(t *testing.T) (*rig, *lease) {
 	l := &lease{now: time.Unix(1000, 0)}
-	l.r = newRig(t, Options{Monotonic: func() time.Time { return l.now }})
+	l.read = func() time.Time { return l.now }
+	l.r = newRig(t, Options{Monotonic: func() time.Time { return l.read() }})
 	l.prolong()
 	return l.r, l
 }
@@ -32,9 +34,9 @@ func leased(t *testing.T) (*rig, *lease) {
 // prolong reports what the journal would when it has heard from the others.
 func (l *lease) prolong() {
 	l.until = l.now.Add(time.Second)
-	st := l.r.wal.Status(l.r.s.claim)
+	st := l.r.wal.Status(l.r.s.manual().Claim())
 	st.Lease = l.until
-	l.r.s.mail.report(st)
+	l.r.s.manual().Report(st)
 }
 
 // commit makes everything durable, and has the journal say so with the lease as it
@@ -46,9 +48,9 @@ func (l *lease) commit() {
 			l.r.t.Fatal(err)
 		}
 	}
-	st := l.r.wal.Status(l.r.s.claim)
+	st := l.r.wal.Status(l.r.s.manual().Claim())
 	st.Lease = l.until
-	l.r.s.mail.report(st)
+	l.r.s.manual().Report(st)
 }
 
 // After its lease a shard says nothing: it answers nobody and hands out nothing, also
@@ -92,7 +94,7 @@ func TestLeaseEndsWithinAStep(t *testing.T) {
 	r.send(id, 4, "two")
 	r.settle()
 	ticks := 0
-	r.s.opts.Monotonic = func() time.Time { // the first look of a step is within it
+	l.read = func() time.Time { // the first look of a step is within it
 		ticks++
 		return l.now.Add(time.Duration(ticks) * time.Minute)
 	}
@@ -103,7 +105,7 @@ func TestLeaseEndsWithinAStep(t *testing.T) {
 	if len(k.got) != 0 || ticks < 2 {
 		t.Fatalf("%d messages were handed out after the lease, %d looks at the clock", len(k.got), ticks)
 	}
-	r.s.opts.Monotonic = func() time.Time { return l.now }
+	l.read = func() time.Time { return l.now }
 	k.c.Allow(2)
 	l.prolong()
 	r.step()
@@ -146,7 +148,7 @@ func TestLostClaimEndsTheShard(t *testing.T) {
 	if err := r.wal.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	r.s.journal = readOnly{r.s.journal, t}
+	r.s.manual().SetJournal(readOnly{r.s.manual().Journal(), t})
 	if err := r.s.Run(t.Context()); !errors.Is(err, ErrMoved) {
 		t.Errorf("run: %v, want %v", err, ErrMoved)
 	}
@@ -160,8 +162,8 @@ func TestLostClaimEndsTheShard(t *testing.T) {
 		t.Error("the statistics say of the wrong shard that it has moved")
 	}
 	other.Step(r.now)
-	if other.failed != nil {
-		t.Errorf("another shard: %v", other.failed)
+	if other.Failed() != nil {
+		t.Errorf("another shard: %v", other.Failed())
 	}
 }
 
@@ -173,7 +175,7 @@ func TestStopReleasesTheClaim(t *testing.T) {
 	if err := r.s.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if st := r.wal.Status(r.s.claim); !errors.Is(st.Err, journal.ErrFenced) {
+	if st := r.wal.Status(r.s.manual().Claim()); !errors.Is(st.Err, journal.ErrFenced) {
 		t.Errorf("after a stop the claim is %+v, want it released", st)
 	}
 }

@@ -18,16 +18,16 @@ func (s *Shard) Manual() Manual { return Manual{s} }
 // Inject has fn run in its turn among the operations; done, which may be nil, gets its
 // error when everything fn did is durable.
 func (m Manual) Inject(fn func() error, done func(error)) error {
-	return m.s.mail.push(&task{do: func(*Shard) error { return fn() }, done: done})
+	return m.s.push(&task{do: func(*Shard) error { return fn() }, done: done})
 }
 
 // InjectInSteps is Inject for an operation that is done in steps.
 func (m Manual) InjectInSteps(step func() (done bool, err error), done func(error)) error {
-	return m.s.mail.push(&inSteps{step: func(*Shard) (bool, error) { return step() }, done: done})
+	return m.s.SubmitReserved(m.s.inSteps(func(*Shard) (bool, error) { return step() }, done))
 }
 
 // Now is the time of the step.
-func (m Manual) Now() time.Time { return m.s.now }
+func (m Manual) Now() time.Time { return m.s.tx.Now() }
 
 // Visits is how many messages a step of an operation should visit.
 func (m Manual) Visits() int { return m.s.opts.VisitStep }
@@ -56,7 +56,7 @@ func (m Manual) Delivery(id QueueID, qd queue.Delivery) (Delivery, error) {
 }
 
 // Store appends a body that Apply is about to refer to.
-func (m Manual) Store(raw []byte) (queue.Ref, error) { return m.s.body(raw) }
+func (m Manual) Store(raw []byte) (queue.Ref, error) { return m.s.tx.StoreOne(raw) }
 
 // Note remembers bytes for an entity besides its definition; the last note counts,
 // and comes back in its Definition.

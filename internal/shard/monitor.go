@@ -155,10 +155,10 @@ func (o Measure) begin(_ *Shard, r *[]Measured) work {
 
 func (o Measure) measure(s *Shard, sl *slot, r *[]Measured) {
 	m := sl.monitor
-	if changes := m.Measure(s.now, sl.q); len(changes) > 0 {
+	if changes := m.Measure(s.tx.Now(), sl.q); len(changes) > 0 {
 		*r = append(*r, Measured{sl.entity.ID, changes})
 	}
-	if note, ok := m.Note(s.now, o.NoteAfter); ok {
+	if note, ok := m.Note(s.tx.Now(), o.NoteAfter); ok {
 		_ = s.note(sl.entity.ID, note) // it is there
 	}
 	if m.Due() {
@@ -191,11 +191,11 @@ func (o Report) begin(_ *Shard, r *[]Reported) work {
 			if !sl.q.SeekOldest(&visits) {
 				return false, nil
 			}
-			x := Reported{ID: ids[0], Locked: sl.q.Counts().Locked, Consumers: sl.receivers(), Changes: sl.monitor.Measure(s.now, sl.q)}
+			x := Reported{ID: ids[0], Locked: sl.q.Counts().Locked, Consumers: sl.receivers(), Changes: sl.monitor.Measure(s.tx.Now(), sl.q)}
 			if sl.monitor.Due() {
 				sl.measureLater()
 			}
-			x.MonitorReport = sl.monitor.Report(s.now, sl.q)
+			x.MonitorReport = sl.monitor.Report(s.tx.Now(), sl.q)
 			*r = append(*r, x)
 		}
 		return len(ids) == 0, nil

@@ -61,12 +61,13 @@ func (s *Shard) note(id ID, note []byte) error {
 		return ErrNoEntity
 	}
 	e.Note = slices.Clone(note)
+	e.resize()
 	s.recordNote(e)
 	return nil
 }
 
 func (s *Shard) recordNote(e *entity) {
-	s.record(kindNote, uint64(e.ID))
+	s.record(kindNote, e.ID)
 	s.eff.Bytes(e.Note)
 	s.eff.End()
 }
@@ -83,7 +84,7 @@ func (s *Shard) ask(sl *slot, as []queue.Arrival) error {
 	if sl.observer == nil {
 		return nil
 	}
-	evict, err := sl.observer.Admit(s.now, sl.q, as)
+	evict, err := sl.observer.Admit(s.tx.Now(), sl.q, as)
 	if err == nil {
 		s.sending.admitted = append(s.sending.admitted, admission{sl, as, evict})
 	}
@@ -93,7 +94,7 @@ func (s *Shard) ask(sl *slot, as []queue.Arrival) error {
 // decline tells observers that nothing comes of what they have let in.
 func (s *Shard) decline() {
 	for _, a := range s.sending.admitted {
-		a.slot.observer.Declined(s.now, a.as)
+		a.slot.observer.Declined(s.tx.Now(), a.as)
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *Shard) evict() {
 	for _, a := range s.sending.admitted {
 		for _, seq := range a.evict {
 			// A message that is gone or was taken meanwhile makes room by itself.
-			_ = a.slot.q.Remove(s.now, seq, s.out(a.slot))
+			_ = a.slot.q.Remove(s.tx.Now(), seq, s.out(a.slot))
 		}
 		if len(a.evict) > 0 {
 			s.absorb(a.slot)

@@ -50,19 +50,16 @@ func Do[Q Request[R], R any](ctx context.Context, s *Shard, q Q) (R, error) {
 	run := q.begin(s, r)
 	answer := make(chan error, 1)
 	turn := make(chan struct{}, 1) // full while a step runs, and when there are to be no more
-	err := s.mail.push(&inSteps{
-		step: func(s *Shard) (bool, error) {
-			select {
-			case turn <- struct{}{}:
-			default:
-				return true, nil // nobody waits for it any more
-			}
-			done, err := run(s)
-			<-turn
-			return done, err
-		},
-		done: func(err error) { answer <- err },
-	})
+	err := s.SubmitReserved(s.inSteps(func(s *Shard) (bool, error) {
+		select {
+		case turn <- struct{}{}:
+		default:
+			return true, nil // nobody waits for it any more
+		}
+		done, err := run(s)
+		<-turn
+		return done, err
+	}, func(err error) { answer <- err }))
 	if err != nil {
 		return *r, err
 	}
@@ -95,14 +92,14 @@ func Finish[Q Request[R], R any](s *Shard, q Q) (R, error) {
 // return, on the shard's goroutine.
 func Post[Q Request[R], R any](s *Shard, q Q, done func(R, error)) error {
 	r := new(R)
-	op := &inSteps{step: q.begin(s, r)}
+	op := s.inSteps(q.begin(s, r), nil)
 	if done != nil {
-		op.done = func(err error) {
+		op.Done = func(err error) {
 			checkCode(err)
 			done(*r, err)
 		}
 	}
-	return s.mail.push(op)
+	return s.SubmitReserved(op)
 }
 
 // checkCode finds errors that could not be sent to another process.
@@ -116,7 +113,7 @@ func checkCode(err error) {
 func (s *Shard) use(id QueueID) (*slot, error) {
 	sl, err := s.slot(id.Entity, id.Part)
 	if err == nil {
-		sl.entity.used = s.now
+		sl.entity.used = s.tx.Now()
 	}
 	return sl, err
 }

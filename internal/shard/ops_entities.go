@@ -35,7 +35,10 @@ func (o Define) begin(s *Shard, r *ID) work {
 		}
 		def.ID = s.nextID
 		e := s.newEntity(def)
-		s.record(kindDefine, uint64(def.ID))
+		for _, u := range e.units {
+			s.tx.Add(u)
+		}
+		s.record(kindDefine, def.ID)
 		s.recordDefinition(e)
 		s.eff.End()
 		for p := range e.parts {
@@ -70,7 +73,8 @@ func (o Configure) begin(s *Shard, _ *struct{}) work {
 			return ErrTooLarge
 		}
 		e.Meta = slices.Clone(o.Meta)
-		s.record(kindRedefine, uint64(o.ID))
+		e.resize()
+		s.record(kindRedefine, o.ID)
 		s.eff.Bytes(o.Meta)
 		s.eff.End()
 		for _, p := range slices.Sorted(maps.Keys(o.Configs)) {
@@ -108,13 +112,13 @@ func (s *Shard) drop(ids []ID) {
 	reason := fmt.Errorf("%w: %q was deleted", ErrNoEntity, s.entities[ids[0]].Name)
 	for _, id := range ids {
 		e := s.entities[id]
-		s.record(kindDrop, uint64(id))
+		s.record(kindDrop, id)
 		s.eff.End()
 		for _, sl := range e.parts {
 			sl.end(reason)
 		}
-		s.forget(e)
-		s.freeBodies(e)
+		delete(s.entities, id)
+		s.tx.Drop(e.units[:])
 	}
 }
 
@@ -156,7 +160,7 @@ func (o DropIdle) begin(_ *Shard, lastUse *time.Time) work {
 				*lastUse = at
 			}
 		}
-		if s.now.Sub(*lastUse) < o.Limit {
+		if s.tx.Now().Sub(*lastUse) < o.Limit {
 			return ErrInUse
 		}
 		s.drop(ids)
@@ -175,7 +179,7 @@ func (x *IdleEntity) lastUse(s *Shard) time.Time {
 	case readers > 0,
 		x.Topic && c.Total() > 0,
 		!x.Topic && (len(e.parts[Main].consumers) > 0 || c.Scheduled > 0):
-		return s.now
+		return s.tx.Now()
 	}
 	last := e.used
 	if x.Arrivals {

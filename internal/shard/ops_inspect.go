@@ -72,16 +72,16 @@ func (o Explain) begin(_ *Shard, r *Explained) work {
 		if err != nil {
 			return false, err
 		}
-		done, err := sl.q.Explain(s.now, &x, s.opts.VisitStep)
+		done, err := sl.q.Explain(s.tx.Now(), &x, s.opts.VisitStep)
 		if err != nil {
 			return false, fmt.Errorf("message %d of %q: %w", o.Seq, sl.entity.Name, err)
 		}
 		if !done {
 			return false, nil
 		}
-		*r = Explained{Position: x.Position, Message: s.delivery(sl, x.Position.Delivery), Consumers: len(sl.consumers), At: s.now}
+		*r = Explained{Position: x.Position, Message: s.delivery(sl, x.Position.Delivery), Consumers: len(sl.consumers), At: s.tx.Now()}
 		if sl.monitor != nil {
-			r.Rate = sl.monitor.Rate(s.now)
+			r.Rate = sl.monitor.Rate(s.tx.Now())
 		}
 		return true, nil
 	}
@@ -114,7 +114,7 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 			return ErrSuperseded
 		}
 		for _, c := range o.Changes {
-			_ = sl.q.Reclass(s.now, c.Seq, c.To, s.out(sl)) // it may be gone
+			_ = sl.q.Reclass(s.tx.Now(), c.Seq, c.To, s.out(sl)) // it may be gone
 		}
 		sl.reclassed()
 		s.absorb(sl)

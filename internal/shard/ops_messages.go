@@ -38,11 +38,11 @@ func (o Peek) begin(_ *Shard, r *Peeked) work {
 		if !begun {
 			begun, r.Last = true, sl.q.Last()
 			if !o.Chunk {
-				sl.count(s.now, objective.Peek, 1)
+				sl.count(s.tx.Now(), objective.Peek, 1)
 			}
 		}
 		p.Max, p.Visits = o.Max-len(r.Messages), s.opts.VisitStep
-		found, next := sl.q.Peek(s.now, p)
+		found, next := sl.q.Peek(s.tx.Now(), p)
 		for _, qd := range found {
 			r.Messages = append(r.Messages, s.delivery(sl, qd))
 		}
@@ -69,7 +69,7 @@ func (o NextLevel) begin(_ *Shard, r *NextLevelReply) work {
 		if err != nil {
 			return err
 		}
-		d, ok := q.First(s.now, o.Want)
+		d, ok := q.First(s.tx.Now(), o.Want)
 		*r = NextLevelReply{Level: d.Level, Found: ok}
 		return nil
 	})
@@ -103,19 +103,19 @@ func (o Renew) begin(_ *Shard, r *[]time.Time) work {
 		if err != nil {
 			return err
 		}
-		sl.count(s.now, objective.Renew, len(o.Tokens))
-		if err := checkSessionLocks(sl.q, s.now, o.Tokens, o.Sessions); err != nil {
+		sl.count(s.tx.Now(), objective.Renew, len(o.Tokens))
+		if err := checkSessionLocks(sl.q, s.tx.Now(), o.Tokens, o.Sessions); err != nil {
 			return err
 		}
 		for _, t := range o.Tokens {
-			if !sl.q.Holds(s.now, t) {
-				_, err := sl.q.Renew(s.now, t) // says what was lost
+			if !sl.q.Holds(s.tx.Now(), t) {
+				_, err := sl.q.Renew(s.tx.Now(), t) // says what was lost
 				return err
 			}
 		}
 		until := make([]time.Time, len(o.Tokens))
 		for i, t := range o.Tokens {
-			if until[i], err = sl.q.Renew(s.now, t); err != nil {
+			if until[i], err = sl.q.Renew(s.tx.Now(), t); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func (o CheckSessionLocks) begin(*Shard, *struct{}) work {
 		if err != nil {
 			return err
 		}
-		return checkSessionLocks(q, s.now, o.Tokens, o.Sessions)
+		return checkSessionLocks(q, s.tx.Now(), o.Tokens, o.Sessions)
 	})
 }
 
@@ -170,7 +170,7 @@ type CancelScheduled struct {
 func (o CancelScheduled) begin(*Shard, *struct{}) work {
 	return once(func(s *Shard) error {
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
-			return q.Cancel(s.now, o.Seqs, out) // which checks first
+			return q.Cancel(s.tx.Now(), o.Seqs, out) // which checks first
 		})
 	})
 }
@@ -199,13 +199,13 @@ func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 		defer s.absorb(sl)
 		w := queue.Want{Session: o.Session}
 		for _, seq := range expired {
-			_, _ = sl.q.TakeSeq(s.now, seq, w, s.out(sl)) // which removes it
+			_, _ = sl.q.TakeSeq(s.tx.Now(), seq, w, s.out(sl)) // which removes it
 		}
 		if len(expired) > 0 {
 			return deferredNotFound(expired[len(expired)-1])
 		}
 		for _, seq := range o.Seqs {
-			qd, err := sl.q.TakeSeq(s.now, seq, w, s.out(sl))
+			qd, err := sl.q.TakeSeq(s.tx.Now(), seq, w, s.out(sl))
 			if err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 // check returns those of the messages that have expired, or why none can be locked.
 func (o *LockDeferred) check(s *Shard, q *queue.Queue) (expired []queue.SeqNo, err error) {
 	inSession := o.Session != queue.SessionLock{}
-	if inSession && !q.HoldsSession(s.now, o.Session) {
+	if inSession && !q.HoldsSession(s.tx.Now(), o.Session) {
 		return nil, queue.ErrSessionLockLost
 	}
 	if q.Config().ReceivePaused {
@@ -229,7 +229,7 @@ func (o *LockDeferred) check(s *Shard, q *queue.Queue) (expired []queue.SeqNo, e
 		if !ok || d.State != queue.Deferred || inSession && d.Session != o.Session.ID {
 			return nil, deferredNotFound(seq)
 		}
-		if !d.ExpiresAt.IsZero() && !d.ExpiresAt.After(s.now) {
+		if !d.ExpiresAt.IsZero() && !d.ExpiresAt.After(s.tx.Now()) {
 			expired = append(expired, seq)
 		}
 	}
@@ -255,7 +255,7 @@ func (o LockMessages) begin(_ *Shard, r *[]queue.Token) work {
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
 			*r = make([]queue.Token, len(o.Seqs))
 			for i, seq := range o.Seqs {
-				if d, err := q.TakeSeq(s.now, seq, queue.Want{}, out); err == nil {
+				if d, err := q.TakeSeq(s.tx.Now(), seq, queue.Want{}, out); err == nil {
 					(*r)[i] = d.Token
 				}
 			}
@@ -277,7 +277,7 @@ func (o Purge) begin(_ *Shard, r *int) work {
 	p := queue.Purge{Before: o.Before, Max: o.Max}
 	return func(s *Shard) (done bool, err error) {
 		err = s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
-			done = q.Purge(s.now, &p, s.opts.VisitStep, out)
+			done = q.Purge(s.tx.Now(), &p, s.opts.VisitStep, out)
 			return nil
 		})
 		*r = p.Gone
@@ -296,7 +296,7 @@ func (o Remove) begin(_ *Shard, r *[]error) work {
 	return once(func(s *Shard) error {
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
 			for i, seq := range o.Seqs {
-				err := q.Remove(s.now, seq, out)
+				err := q.Remove(s.tx.Now(), seq, out)
 				if err != nil && *r == nil {
 					*r = make([]error, len(o.Seqs))
 				}

@@ -22,7 +22,7 @@ type RenewSession struct {
 func (o RenewSession) begin(_ *Shard, r *time.Time) work {
 	return once(func(s *Shard) error {
 		return s.change(o.Queue, func(q *queue.Queue, _ *queue.Effects) (err error) {
-			*r, err = q.RenewSession(s.now, o.Lock)
+			*r, err = q.RenewSession(s.tx.Now(), o.Lock)
 			return err
 		})
 	})
@@ -41,7 +41,7 @@ func (o FindSessionState) begin(_ *Shard, r *queue.Ref) work {
 		if err != nil {
 			return err
 		}
-		if !q.HoldsSession(s.now, o.Lock) {
+		if !q.HoldsSession(s.tx.Now(), o.Lock) {
 			return queue.ErrSessionLockLost
 		}
 		*r, _ = q.SessionState(o.Lock.ID)
@@ -89,19 +89,19 @@ func (o SetSessionState) begin(*Shard, *struct{}) work {
 		switch {
 		case err != nil:
 			return err
-		case !q.HoldsSession(s.now, o.Lock):
+		case !q.HoldsSession(s.tx.Now(), o.Lock):
 			return queue.ErrSessionLockLost
 		case !o.Clear && !q.StateFits(o.Lock.ID, len(o.State)):
 			return queue.ErrFull
 		}
 		var ref queue.Ref
 		if !o.Clear {
-			if ref, err = s.body(raw); err != nil {
+			if ref, err = s.tx.StoreOne(raw); err != nil {
 				return err
 			}
 		}
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
-			q.SetSessionState(s.now, o.Lock.ID, ref, out)
+			q.SetSessionState(s.tx.Now(), o.Lock.ID, ref, out)
 			return nil
 		})
 	})

@@ -95,8 +95,8 @@ func TestShardsThatMoveBodiesLeaveTheReserve(t *testing.T) {
 					left, k.got = true, nil
 					k.c.Allow(k.c.given + uint64(min(10, stored[i])))
 					f.settle()
-					if r.s.stuck || len(k.got) == 0 {
-						t.Fatalf("shard %d: stuck %v with %d messages, %+v", i, r.s.stuck, stored[i], f.wal.Stats())
+					if r.s.Stuck() || len(k.got) == 0 {
+						t.Fatalf("shard %d: stuck %v with %d messages, %+v", i, r.s.Stuck(), stored[i], f.wal.Stats())
 					}
 					stored[i] -= len(k.got)
 					k.settle(Complete, k.got...)
@@ -104,8 +104,8 @@ func TestShardsThatMoveBodiesLeaveTheReserve(t *testing.T) {
 			}
 			f.idle()
 			for i, r := range f.shards {
-				if r.s.full || r.s.stuck {
-					t.Errorf("shard %d: all is consumed, full %v, stuck %v", i, r.s.full, r.s.stuck)
+				if r.s.tx.Full() || r.s.Stuck() {
+					t.Errorf("shard %d: all is consumed, full %v, stuck %v", i, r.s.tx.Full(), r.s.Stuck())
 				}
 			}
 		})

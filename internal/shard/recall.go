@@ -35,7 +35,7 @@ type asking struct {
 
 // open reports whether there is still something to expect from it.
 func (a *asking) open(s *Shard) bool {
-	return !a.from.gone && (a.given || a.from.slot.q.Holds(s.now, a.token))
+	return !a.from.gone && (a.given || a.from.slot.q.Holds(s.tx.Now(), a.token))
 }
 
 // leastTidy is how many messages a consumer has been lent before it is worth the
@@ -59,7 +59,7 @@ func (c *Consumer) tidy(s *Shard) {
 	kept := c.lent[:0]
 	c.lowest = 255
 	for _, l := range c.lent {
-		level, held := c.slot.q.HeldLevel(s.now, l.token)
+		level, held := c.slot.q.HeldLevel(s.tx.Now(), l.token)
 		if !held {
 			continue
 		}
@@ -86,7 +86,7 @@ func (s *Shard) recall(sl *slot) {
 	if !slices.ContainsFunc(sl.consumers, func(c *Consumer) bool { return len(c.lent) > 0 }) {
 		return
 	}
-	best, ok := sl.q.First(s.now, queue.Want{})
+	best, ok := sl.q.First(s.tx.Now(), queue.Want{})
 	if !ok {
 		return
 	}
@@ -121,7 +121,7 @@ func (s *Shard) victim(sl *slot, best *queue.Delivery) (*Consumer, *lent) {
 		c.tidy(s)
 		for i := range slices.Backward(c.lent) {
 			l := &c.lent[i]
-			if !l.asked && l.level < best.Level && (victim == nil || l.level < victim.level) && sl.q.Precedes(s.now, best.Seq, l.token) {
+			if !l.asked && l.level < best.Level && (victim == nil || l.level < victim.level) && sl.q.Precedes(s.tx.Now(), best.Seq, l.token) {
 				from, victim = c, l
 			}
 		}
@@ -142,7 +142,7 @@ func (sl *slot) givenBack(t queue.Token) {
 // Keep answers a Recall: the consumer has started these messages and goes on with
 // them. It is asked for others in their place, if there are any.
 func (c *Consumer) Keep(tokens []queue.Token) error {
-	return c.shard.mail.push(&task{do: func(s *Shard) error {
+	return c.shard.push(&task{do: func(s *Shard) error {
 		for seq, a := range c.slot.recalled {
 			if a.from == c && slices.Contains(tokens, a.token) {
 				delete(c.slot.recalled, seq)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -13,19 +14,15 @@ import (
 // been handed to its sink.
 func (s *Shard) withdraw(c *Consumer) {
 	for _, f := range c.fetching {
-		s.release(c.slot, &f.d)
+		s.unlock(c.slot, &f.d)
 	}
-	for i := range c.held {
-		if h := &c.held[i]; !h.drained {
-			s.takeBack(&h.d)
-			s.filled()
-		}
-	}
-	for i := range c.out {
-		s.takeBack(&c.out[i])
-		s.filled()
-	}
-	c.fetching, c.fetchSize, c.held, c.out = nil, 0, nil, nil
+	c.held.Withdraw(func(d *Delivery) bool {
+		s.takeBack(d)
+		s.tx.CommitIfFull()
+		return true
+	})
+	c.held.Clear()
+	c.fetching, c.fetchSize = nil, 0
 	s.absorb(c.slot)
 }
 
@@ -34,14 +31,14 @@ func (s *Shard) takeBack(d *Delivery) {
 	if d.forGood {
 		s.restore(d, (*queue.Queue).Return)
 	} else {
-		s.release(d.from, &d.Delivery)
+		s.unlock(d.from, &d.Delivery)
 	}
 }
 
-// release ends the lock of a message that reached nobody. A lock that is lost
+// unlock ends the lock of a message that reached nobody. A lock that is lost
 // already has brought it back by itself.
-func (s *Shard) release(sl *slot, d *queue.Delivery) {
-	if sl.q.Revoke(s.now, d.Token) == nil {
+func (s *Shard) unlock(sl *slot, d *queue.Delivery) {
+	if sl.q.Revoke(s.tx.Now(), d.Token) == nil {
 		s.returned(sl, d)
 	}
 }
@@ -50,7 +47,7 @@ func (s *Shard) release(sl *slot, d *queue.Delivery) {
 // the machine ends them: nobody has failed what nobody has got.
 func (s *Shard) withdrawExpired(sl *slot) {
 	ranOut := func(d *Delivery) bool {
-		if d.forGood || d.from == nil || d.LockedUntil.After(s.now) {
+		if d.forGood || d.from == nil || d.LockedUntil.After(s.tx.Now()) {
 			return false
 		}
 		s.takeBack(d)
@@ -59,14 +56,11 @@ func (s *Shard) withdrawExpired(sl *slot) {
 	for _, c := range sl.consumers {
 		switch {
 		case c.want.Session != (queue.SessionLock{}):
-			if !sl.q.HoldsSession(s.now, c.want.Session) {
+			if !sl.q.HoldsSession(s.tx.Now(), c.want.Session) {
 				s.withdraw(c) // and is about to end
 			}
-		case len(c.held) > 0 || len(c.out) > 0:
-			before := len(c.held) + len(c.out)
-			c.out = slices.DeleteFunc(c.out, func(d Delivery) bool { return ranOut(&d) })
-			c.held = slices.DeleteFunc(c.held, func(h held) bool { return !h.drained && ranOut(&h.d) })
-			c.takenBack(uint64(before - len(c.held) - len(c.out)))
+		case c.held.Waiting() > 0 || c.held.Ready() > 0:
+			c.takenBack(uint64(c.held.Withdraw(ranOut)))
 		}
 	}
 }
@@ -106,25 +100,25 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 	if sl.dropped() {
 		return
 	}
-	if !s.live.keeps(qd.Body) || qd.Reason != (queue.Ref{}) && !s.live.keeps(qd.Reason) {
-		ref, err := s.body(d.msg.Bytes()) // with its reason, if it has one
+	if !s.tx.Retained(qd.Body) || qd.Reason != (queue.Ref{}) && !s.tx.Retained(qd.Reason) {
+		ref, err := s.tx.StoreOne(d.msg.Bytes()) // with its reason, if it has one
 		if err != nil {
 			s.stranded = append(s.stranded, stranded{*d, by}) // until there is room
 			return
 		}
 		qd.Body, qd.Reason = ref, queue.Ref{}
 	}
-	if err := by(sl.q, s.now, &qd, s.out(sl)); err != nil {
+	if err := by(sl.q, s.tx.Now(), &qd, s.out(sl)); err != nil {
 		return // it is there
 	}
 	s.returned(sl, &qd)
 	// Who gets it next must not be the only one who knows that it returned.
-	sl.fence = pending
+	sl.fence = engine.Pending
 	if !sl.fenced {
 		sl.fenced = true
 		s.fenced = append(s.fenced, sl)
 	}
-	s.step.awaited = true
+	s.tx.MustCommit()
 	s.absorb(sl)
 	if qd.Reason == (queue.Ref{}) && !d.damaged { // what stands in for a body is not that body
 		s.cache.put(qd.Body, d.msg, 1)
@@ -135,7 +129,7 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 func (s *Shard) returned(sl *slot, d *queue.Delivery) {
 	if o, ok := sl.observer.(TransitObserver); ok {
 		s.seen = *d
-		o.Returned(s.now, &s.seen)
+		o.Returned(s.tx.Now(), &s.seen)
 	}
 }
 
@@ -152,7 +146,7 @@ func ReturnFailed(ds []Delivery) error {
 			s.restore(d, (*queue.Queue).ReturnFailed)
 			return
 		}
-		_, _ = d.from.q.Abandon(s.now, d.Token, s.out(d.from)) // a lock that is lost has failed already
+		_, _ = d.from.q.Abandon(s.tx.Now(), d.Token, s.out(d.from)) // a lock that is lost has failed already
 	})
 }
 
@@ -196,7 +190,7 @@ func post(ds []Delivery, do func(*Shard, *Delivery)) error {
 		if sl == nil {
 			continue
 		}
-		e := sl.shard.mail.push(&task{do: func(s *Shard) error {
+		e := sl.shard.push(&task{do: func(s *Shard) error {
 			if sl.dropped() {
 				return nil
 			}
@@ -204,7 +198,7 @@ func post(ds []Delivery, do func(*Shard, *Delivery)) error {
 				do(s, &part[i])
 				if i%few == few-1 {
 					s.absorb(sl)
-					s.filled()
+					s.tx.CommitIfFull()
 				}
 			}
 			s.absorb(sl)
@@ -215,11 +209,4 @@ func post(ds []Delivery, do func(*Shard, *Delivery)) error {
 		}
 	}
 	return err
-}
-
-// keeps reports whether a body that nobody refers to is still where it was: its
-// block was not given up.
-func (l *liveness) keeps(ref queue.Ref) bool {
-	_, ok := l.blocks[l.blockOf(ref)]
-	return ok
 }

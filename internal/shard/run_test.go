@@ -78,22 +78,21 @@ func TestStopDoesNotFinishASnapshot(t *testing.T) {
 	r := newRig(t, Options{SnapshotStep: 10})
 	id := r.define("q", queue.Config{LockFor: time.Minute})
 	r.sendMany(id, 2000)
-	r.s.beginSnapshot()
-	r.s.snapshot.victims = nil // for which it would wait in vain
+	r.s.manual().BeginSnapshot()
 	acked := r.send(id, 4, "in time")
 	log, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.wal.Run(log) }() // ends with stop, and is waited for
-	if err := r.s.drain(t.Context()); err != nil {
+	if err := r.s.manual().Drain(t.Context()); err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	r.s.stop(ErrStopped)
+	r.s.manual().Stop(ErrStopped)
 	stop()
 	<-done
 	if !*acked {
 		t.Error("what was accepted was not answered")
 	}
-	if !r.s.snapshot.active() {
+	if !r.s.view().Snapshotting {
 		t.Error("the stop has finished a snapshot that had just begun")
 	}
 	r.crash(0)
@@ -125,21 +124,21 @@ func TestStopWithoutSpace(t *testing.T) {
 	k.c.Allow(1)
 	forGood := r.attach(id, Main, queue.Want{Forgetful: true})
 	r.settle()
-	c := &crammed{Journal: r.s.journal, is: true}
-	r.s.journal = c
+	c := &crammed{Journal: r.s.manual().Journal(), is: true}
+	r.s.manual().SetJournal(c)
 	var errs []error
 	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Done: func(es []error) { errs = es }}); err != nil {
 		t.Fatal(err)
 	}
 	forGood.c.Allow(1)
 	r.step()
-	if !r.s.stuck {
+	if !r.s.Stuck() {
 		t.Fatal("not stuck; the test shows nothing")
 	}
-	if err := r.s.drain(t.Context()); !errors.Is(err, ErrUnfinished) {
+	if err := r.s.manual().Drain(t.Context()); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("stop: %v, want %v", err, ErrUnfinished)
 	}
-	r.s.stop(ErrStopped)
+	r.s.manual().Stop(ErrStopped)
 	if len(errs) != 1 || !errors.Is(errs[0], ErrStopped) {
 		t.Errorf("the settlement was answered %v, want %v", errs, ErrStopped)
 	}

@@ -23,7 +23,7 @@ type seeker struct {
 func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time, error)) (cancel func(), err error) {
 	k := &seeker{a: a}
 	k.done = func(c *Consumer, until time.Time, err error) { k.over = true; done(c, until, err) }
-	err = s.mail.push(&task{do: func(s *Shard) error {
+	err = s.push(&task{do: func(s *Shard) error {
 		sl, err := s.slot(a.ID, a.Part)
 		if err != nil {
 			k.done(nil, time.Time{}, err)
@@ -34,17 +34,17 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 			s.touch(sl)
 			return nil
 		}
-		lock, until, err := sl.q.LockSession(s.now, *name)
+		lock, until, err := sl.q.LockSession(s.tx.Now(), *name)
 		if err != nil {
 			k.done(nil, time.Time{}, err)
 			return nil
 		}
 		s.sit(sl, k, lock, until)
 		return nil
-	}, lost: func(err error) { k.done(nil, time.Time{}, err) }})
+	}, onDropped: func(err error) { k.done(nil, time.Time{}, err) }})
 	cancel = func() {
 		// A shard that has stopped has nothing left to give up.
-		_ = s.mail.push(&task{do: func(s *Shard) error {
+		_ = s.push(&task{do: func(s *Shard) error {
 			if k.over {
 				return nil
 			}
@@ -66,7 +66,7 @@ var ErrGaveUp = errors.New("shard: gave up waiting for a session")
 func (s *Shard) seat(sl *slot) {
 	for i := 0; i < len(sl.seekers); {
 		k := sl.seekers[i]
-		lock, until, ok := sl.q.LockNextSession(s.now, k.a.Want)
+		lock, until, ok := sl.q.LockNextSession(s.tx.Now(), k.a.Want)
 		switch {
 		case ok:
 			sl.seekers = slices.Delete(sl.seekers, i, i+1)
@@ -96,7 +96,7 @@ func (c *Consumer) SessionLock() queue.SessionLock { return c.want.Session }
 func (sl *slot) checkSessions(s *Shard) {
 	for i := 0; i < len(sl.consumers); i++ {
 		c := sl.consumers[i]
-		if c.want.Session == (queue.SessionLock{}) || sl.q.HoldsSession(s.now, c.want.Session) {
+		if c.want.Session == (queue.SessionLock{}) || sl.q.HoldsSession(s.tx.Now(), c.want.Session) {
 			continue
 		}
 		s.withdraw(c)

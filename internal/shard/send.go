@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"time"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -35,9 +35,10 @@ type Send struct {
 	// valid during the call.
 	Done func(seqs []queue.SeqNo, err error)
 
-	// The shard's own: the numbers for Done, and room for one.
-	seqs []queue.SeqNo
-	one  [1]queue.SeqNo
+	// The shard's own: itself, the numbers for Done, and room for one.
+	shard *Shard
+	seqs  []queue.SeqNo
+	one   [1]queue.SeqNo
 }
 
 // Copy is one message in one queue.
@@ -59,65 +60,47 @@ type Locked struct {
 }
 
 // Send posts a Send; it never blocks. ErrBusy means that the mailbox is full.
-func (s *Shard) Send(send *Send) error { return s.mail.offer((*sending)(send)) }
+func (s *Shard) Send(send *Send) error {
+	send.shard = s
+	return s.Submit((*sending)(send))
+}
 
 type sending Send
 
-func (o *sending) fail(err error) { o.Done(nil, err) }
+// Fail implements [engine.Command].
+func (o *sending) Fail(err error) { o.Done(nil, err) }
 
-func (o *sending) run(s *Shard) {
-	if s.full {
+// Apply implements [engine.Command].
+func (o *sending) Apply(tx *engine.Tx) {
+	s := o.shard
+	if s.tx.Full() {
 		o.Done(nil, ErrDiskFull)
 		return
 	}
-	if len(s.delayed) > 0 { // which came first
-		s.delay(o)
+	if tx.Delayed() { // which came first
+		o.delay(tx)
 		return
 	}
 	err := o.store(s)
 	switch {
 	case err == nil:
-		s.then(o, nil)
+		s.tx.Reply(o, nil)
 	case errors.Is(err, journal.ErrBusy):
-		s.delay(o)
+		o.delay(tx)
 	default:
 		o.Done(nil, err)
 	}
 }
 
-// delayFor is how long a send that is delayed waits at most until it is tried again. The
-// journal tells when it is no longer busy, but not if it was so only for a moment.
-const delayFor = 10 * time.Millisecond
-
 // delay keeps a send that the journal has no room for at the moment.
-func (s *Shard) delay(o *sending) {
-	if len(s.delayed) >= s.mail.limit {
+func (o *sending) delay(tx *engine.Tx) {
+	if !tx.Delay(o) {
 		o.Done(nil, ErrBusy)
-		return
 	}
-	if len(s.delayed) == 0 {
-		s.delayedUntil = s.now.Add(delayFor)
-	}
-	s.delayed = append(s.delayed, o)
 }
 
-// resumeSends runs the sends that are delayed, until the journal is busy again.
-func (s *Shard) resumeSends() {
-	delayed := s.delayed
-	s.delayed = nil
-	n := 0
-	for n < min(len(delayed), most) && len(s.delayed) == 0 && !s.stuck {
-		delayed[n].run(s)
-		s.filled()
-		n++
-	}
-	if len(s.delayed) == 0 {
-		s.delayedUntil = s.now // the rest has its turn in the next step
-	}
-	s.delayed = append(s.delayed, delayed[n:]...)
-}
-
-func (o *sending) answer(err error) { o.Done(o.seqs, err) }
+// Reply implements [engine.Replier].
+func (o *sending) Reply(err error) { o.Done(o.seqs, err) }
 
 // scratch is what a send needs while it runs, kept for the next.
 type scratch struct {
@@ -170,7 +153,7 @@ func (o *sending) store(s *Shard) error {
 		o.Copies[i].Arrival.Body = refs[o.Copies[i].Body]
 	}
 	if o.count(s); o.Published == 0 && len(slots) > 0 && slots[0].part == Main {
-		slots[0].entity.used = s.now
+		slots[0].entity.used = s.tx.Now()
 	}
 	if o.seqs = o.one[:]; len(o.Copies) != 1 {
 		o.seqs = make([]queue.SeqNo, len(o.Copies))
@@ -181,7 +164,7 @@ func (o *sending) store(s *Shard) error {
 			to++
 		}
 		if err := s.enqueue(slots[from], o.Copies[from:to], o.seqs[from:to]); err != nil {
-			s.failed = err // admit said yes: the machine contradicts itself
+			s.tx.Stop(err) // admit said yes: the machine contradicts itself
 			return err
 		}
 		from = to
@@ -207,16 +190,7 @@ func (o *sending) fits(s *Shard) error {
 			size += perQueue
 		}
 	}
-	if size > s.claim.MaxGroup/4*3 {
-		return ErrTooLarge
-	}
-	if size > s.groupLimit && s.eff.Size() > 0 {
-		s.commit() // it may have the next group to itself
-		if s.stuck {
-			return ErrDiskFull
-		}
-	}
-	return s.failed
+	return s.tx.Reserve(size)
 }
 
 // leaveOut removes the copies for queues that are gone. Who publishes chooses the
@@ -255,7 +229,7 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	if len(raws) == 0 {
 		return refs, nil
 	}
-	if err := s.bodies(journal.Ordinary, raws, refs[:len(raws)]); err != nil {
+	if err := s.tx.Store(journal.Ordinary, raws, refs[:len(raws)]); err != nil {
 		return nil, err
 	}
 	// Spread the references out to the bodies they belong to, from the end.
@@ -296,7 +270,7 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 		a.Body.Size = uint32(o.Bodies[o.Copies[i].Body].Size())
 		arrivals = append(arrivals, a)
 		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].Part != o.Copies[i].Part {
-			fresh, err := sl.q.Admit(s.now, arrivals)
+			fresh, err := sl.q.Admit(s.tx.Now(), arrivals)
 			if err != nil {
 				return nil, err
 			}
@@ -329,11 +303,11 @@ func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
 	for i := range copies {
 		arrivals = append(arrivals, copies[i].Arrival)
 	}
-	if err := sl.q.Enqueue(s.now, arrivals, seqs, s.out(sl)); err != nil {
+	if err := sl.q.Enqueue(s.tx.Now(), arrivals, seqs, s.out(sl)); err != nil {
 		return err
 	}
 	if sl.observer != nil {
-		sl.observer.Arrived(s.now, stored(arrivals, seqs))
+		sl.observer.Arrived(s.tx.Now(), stored(arrivals, seqs))
 	}
 	for _, seq := range seqs {
 		s.rose(sl, seq)
@@ -372,24 +346,25 @@ func (o *sending) count(s *Shard) {
 			c.Arrival.Origin += queue.SeqNo(e.Published)
 		}
 	}
-	e.used = s.now
+	e.used = s.tx.Now()
 	e.Published += uint64(o.Published)
 	if !e.counted {
 		e.counted = true
-		s.step.touched = append(s.step.touched, e)
+		s.touched = append(s.touched, e)
+		s.tx.MustCommit()
 	}
 }
 
 // recordPublished writes down how many messages the topics of the step have
 // seen.
 func (s *Shard) recordPublished() {
-	for _, e := range s.step.touched {
+	for _, e := range s.touched {
 		e.counted = false
-		s.record(kindPublished, uint64(e.ID))
+		s.record(kindPublished, e.ID)
 		s.eff.Uint(e.Published)
 		s.eff.End()
 	}
-	s.step.touched = s.step.touched[:0]
+	s.touched = s.touched[:0]
 }
 
 // settleMoved completes a message whose copy the same group has stored. A lock
@@ -399,7 +374,7 @@ func (s *Shard) settleMoved(l Locked) {
 	if err != nil {
 		return
 	}
-	if _, err := sl.q.Complete(s.now, l.Token, s.out(sl)); err == nil {
+	if _, err := sl.q.Complete(s.tx.Now(), l.Token, s.out(sl)); err == nil {
 		s.absorb(sl)
 	}
 }

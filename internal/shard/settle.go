@@ -5,6 +5,7 @@ package shard
 import (
 	"errors"
 
+	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
@@ -37,15 +38,25 @@ type Settle struct {
 	// nobody waits: the settlement may then take a moment longer to the disk.
 	Done func(errs []error)
 
-	errs []error // the shard's own: what to tell Done
+	// The shard's own: itself, and what to tell Done.
+	shard *Shard
+	errs  []error
 }
 
 // Settle posts a Settle; it never blocks.
-func (s *Shard) Settle(settle *Settle) error { return s.mail.push((*settling)(settle)) }
+func (s *Shard) Settle(settle *Settle) error {
+	settle.shard = s
+	return s.SubmitReserved((*settling)(settle))
+}
 
 type settling Settle
 
-func (o *settling) fail(err error) {
+// few is how many messages at most are settled, or given back, before what that wrote
+// is looked at by CommitIfFull.
+const few = 64
+
+// Fail implements [engine.Command].
+func (o *settling) Fail(err error) {
 	if o.Done == nil {
 		return
 	}
@@ -56,10 +67,12 @@ func (o *settling) fail(err error) {
 	o.Done(errs)
 }
 
-func (o *settling) run(s *Shard) {
+// Apply implements [engine.Command].
+func (o *settling) Apply(*engine.Tx) {
+	s := o.shard
 	sl, err := s.slot(o.ID, o.Part)
 	if err != nil {
-		o.fail(err)
+		o.Fail(err)
 		return
 	}
 	if o.edits() {
@@ -71,7 +84,7 @@ func (o *settling) run(s *Shard) {
 		o.settle(s, sl, i, t)
 		if i%few == few-1 { // each is settled by itself: many need not be one group
 			s.absorb(sl)
-			s.filled()
+			s.tx.CommitIfFull()
 		}
 	}
 	o.finish(s, sl)
@@ -93,7 +106,7 @@ func (o *settling) settle(s *Shard, sl *slot, i int, t queue.Token) {
 		sl.givenBack(t)
 	}
 	if sl.observer != nil {
-		sl.observer.Settled(s.now, o.Verdict, m)
+		sl.observer.Settled(s.tx.Now(), o.Verdict, m)
 	}
 }
 
@@ -108,13 +121,14 @@ func (o *settling) refuse(i int, err error) {
 func (o *settling) finish(s *Shard, sl *slot) {
 	s.absorb(sl)
 	if o.Done != nil {
-		s.then(o, nil)
+		s.tx.Reply(o, nil)
 	}
 }
 
-func (o *settling) answer(err error) {
+// Reply implements [engine.Replier].
+func (o *settling) Reply(err error) {
 	if err != nil {
-		o.fail(err)
+		o.Fail(err)
 		return
 	}
 	o.Done(o.errs)
@@ -123,15 +137,15 @@ func (o *settling) answer(err error) {
 func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error) {
 	switch o.Verdict {
 	case Complete:
-		return sl.q.Complete(s.now, t, s.out(sl))
+		return sl.q.Complete(s.tx.Now(), t, s.out(sl))
 	case Abandon:
-		return sl.q.Abandon(s.now, t, s.out(sl))
+		return sl.q.Abandon(s.tx.Now(), t, s.out(sl))
 	case Release:
-		return sl.q.Release(s.now, t, s.out(sl))
+		return sl.q.Release(s.tx.Now(), t, s.out(sl))
 	case Defer:
-		return sl.q.Defer(s.now, t, s.out(sl))
+		return sl.q.Defer(s.tx.Now(), t, s.out(sl))
 	case Reject:
-		return sl.q.Reject(s.now, t, o.Reason, o.Description, s.out(sl))
+		return sl.q.Reject(s.tx.Now(), t, o.Reason, o.Description, s.out(sl))
 	}
 	return queue.Settled{}, errors.New("shard: unknown verdict")
 }

@@ -75,8 +75,8 @@ func (r *rig) step() {
 	r.stepping.Store(true)
 	r.s.Step(r.now)
 	r.stepping.Store(false)
-	if r.s.failed != nil {
-		r.t.Fatalf("shard failed: %v", r.s.failed)
+	if r.s.Failed() != nil {
+		r.t.Fatalf("shard failed: %v", r.s.Failed())
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *rig) settle() {
 		if err := r.wal.Commit(); err != nil {
 			r.t.Fatalf("commit: %v", err)
 		}
-		for r.s.snapshot.active() {
+		for r.s.view().Snapshotting {
 			r.step()
 			r.work()
 			if err := r.wal.Commit(); err != nil {
@@ -187,7 +187,7 @@ func (r *rig) load(d *Delivery) (m *message.Message, err error) {
 		select {
 		case <-done:
 			return m, err
-		case <-r.s.mail.wake:
+		case <-r.s.manual().Wake():
 			r.step()
 		}
 	}
@@ -541,7 +541,7 @@ func TestManyCopiesAreAllOrNone(t *testing.T) {
 func TestCallThatWasGivenUpIsNotRunLater(t *testing.T) {
 	r := newRig(t, Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := errors.New("no patience")
+	reason := errors.New("no maxCommitDelay")
 	cancel(reason)
 	ran := false
 	if err := r.s.Call(ctx, func(*Tx) error { ran = true; return nil }); !errors.Is(err, reason) {

@@ -46,7 +46,7 @@ func TestSnapshotsKeepEverythingThroughCrashes(t *testing.T) {
 			r.crash(uint64(round))
 		}
 	}
-	if r.s.snapshot.number == 0 {
+	if r.s.Snapshots() == 0 {
 		t.Fatal("no snapshot was taken; the test shows nothing")
 	}
 	k := r.attach(id, Main, queue.Want{})
@@ -132,8 +132,8 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 	if len(old.got) != 10 {
 		t.Fatalf("%d messages taken, want 10", len(old.got))
 	}
-	before := r.s.snapshot.number
-	for r.s.snapshot.number == before || r.s.snapshot.end == 0 {
+	before := r.s.Snapshots()
+	for r.s.Snapshots() == before || r.s.view().Snapshotting {
 		r.send(id, 1, big)
 		r.step()
 	}
@@ -150,7 +150,7 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 	r.step()
 	r.work()
 	r.step() // takes the journal's answer
-	if r.s.snapshot.busy {
+	if r.s.view().Snapshotting || r.s.view().Truncating {
 		t.Fatal("the snapshot's end is not durable: the test tests nothing")
 	}
 	r.crash(1)
@@ -174,26 +174,26 @@ func TestSnapshotHasOneStepOnItsWayAtATime(t *testing.T) {
 			r.step()
 			r.sync()
 		}
-		if r.s.snapshot.active() {
+		if r.s.view().Snapshotting {
 			break
 		}
 	}
-	if !r.s.snapshot.active() {
+	if !r.s.view().Snapshotting {
 		t.Fatal("no snapshot began; the test shows nothing")
 	}
 	r.step()
-	before := r.s.tail
+	before := r.s.view().Tail
 	for range 50 {
 		r.step()
 	}
-	if r.s.tail != before {
-		t.Fatalf("the snapshot went on by %d bytes before its last step was durable", r.s.tail-before)
+	if r.s.view().Tail != before {
+		t.Fatalf("the snapshot went on by %d bytes before its last step was durable", r.s.view().Tail-before)
 	}
 	for range 10 { // whatever still waited before it, and steps that write nothing
 		r.sync()
 		r.step()
 	}
-	if r.s.tail == before {
+	if r.s.view().Tail == before {
 		t.Fatal("the snapshot did not go on when its last step was durable")
 	}
 }
@@ -232,12 +232,11 @@ func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(context.Background(), w, 0, Options{Go: func(_ journal.Shard, work func()) { work() }})
+	s, err := Open(context.Background(), w, 0, Options{SnapshotAfter: 1 << 18, Go: func(_ journal.Shard, work func()) { work() }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, wal: w, s: s, opts: Options{}, now: time.Unix(1_700_000_000, 0)}
-	r.s.opts.SnapshotAfter = 1 << 18
 	id := r.define("orders", minute)
 	disk.SetFree(1 << 20)
 	var refused bool

@@ -2,26 +2,42 @@
 
 package shard
 
-// task is an operation made of functions, for what is not on the hot path. do
+import "github.com/triagemq/triagemq/internal/engine"
+
+// task is a command made of functions, for what is not on the hot path. do
 // runs on the shard's goroutine; done, if there is one, gets its error when what
-// it wrote is durable, and lost an operation that was never run.
+// it wrote is durable, and onDropped a command that was never applied.
 type task struct {
-	do   func(*Shard) error
-	done func(error)
-	lost func(error)
+	s         *Shard
+	do        func(*Shard) error
+	done      func(error)
+	onDropped func(error)
 }
 
-func (t *task) run(s *Shard) {
-	if err := t.do(s); t.done != nil {
-		s.then(answerFunc(t.done), err)
+// push posts a task, which is bounded by whoever waits for it.
+func (s *Shard) push(t *task) error {
+	t.s = s
+	return s.SubmitReserved(t)
+}
+
+// Apply implements [engine.Command].
+func (t *task) Apply(tx *engine.Tx) {
+	if err := t.do(t.s); t.done != nil {
+		tx.Reply(engine.ReplyFunc(t.done), err)
 	}
 }
 
-func (t *task) fail(err error) {
+// Fail implements [engine.Command].
+func (t *task) Fail(err error) {
 	switch {
-	case t.lost != nil:
-		t.lost(err)
+	case t.onDropped != nil:
+		t.onDropped(err)
 	case t.done != nil:
 		t.done(err)
 	}
+}
+
+// inSteps returns an operation of the shard that is done in steps.
+func (s *Shard) inSteps(step func(*Shard) (done bool, err error), done func(error)) *engine.Steps {
+	return &engine.Steps{Step: func(*engine.Tx) (bool, error) { return step(s) }, Done: done}
 }

@@ -12,7 +12,7 @@ import (
 // Tx is how the tests of this package reach the machines of a shard.
 type Tx struct{ s *Shard }
 
-func (tx *Tx) Now() time.Time { return tx.s.now }
+func (tx *Tx) Now() time.Time { return tx.s.tx.Now() }
 
 func (tx *Tx) Visits() int { return tx.s.opts.VisitStep }
 

@@ -39,8 +39,8 @@ func (g *guarded) Read(ctx context.Context, reads []journal.Read) {
 
 // guard puts a guarded journal under the shard of r.
 func (r *rig) guard() *guarded {
-	g := &guarded{Journal: r.s.journal, r: r, damaged: map[journal.Position]bool{}}
-	r.s.journal = g
+	g := &guarded{Journal: r.s.manual().Journal(), r: r, damaged: map[journal.Position]bool{}}
+	r.s.manual().SetJournal(g)
 	return g
 }
 
@@ -174,9 +174,9 @@ func TestSettlementWithPropertiesIsDoneInSteps(t *testing.T) {
 	}
 	most := uint64(0)
 	for range 1000 {
-		before := r.s.written.all
+		before := r.s.view().Own + r.s.view().ForSnapshots
 		r.step()
-		if most = max(most, r.s.written.all-before); answered {
+		if most = max(most, r.s.view().Own+r.s.view().ForSnapshots-before); answered {
 			break
 		}
 		r.work()

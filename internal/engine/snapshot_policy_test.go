@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package engine
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // A2: when a snapshot is worth its while, case by case.
@@ -44,49 +42,9 @@ func TestWhenASnapshotIsWorthwhile(t *testing.T) {
 		if tt.u.block == 0 {
 			tt.u.block = 64 * mib
 		}
-		if got := tt.u.worthwhile(); got != tt.want {
+		if got := tt.u.shouldSnapshot(); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
-	}
-}
-
-// A3: one step of a snapshot visits no more messages, and writes no more bytes,
-// than it may, bodies that it moves included.
-func TestSnapshotStepsAreBounded(t *testing.T) {
-	const step = 50
-	r := newRig(t, Options{SnapshotAfter: 64 << 10, SnapshotStep: step, CacheBytes: 1})
-	id := r.define("q", minute)
-	k := r.attach(id, Main, queue.Want{})
-	for i := range 2000 { // most die, so that the rest is moved
-		r.send(id, 4, fmt.Sprintf("%0500d", i))
-		r.settle()
-		if i%10 != 0 {
-			k.c.Allow(k.c.given + 1)
-			r.settle()
-			k.settle(Complete, k.got[len(k.got)-1])
-		}
-	}
-	steps, moved := 0, 0
-	for n := range 4000 {
-		r.send(id, 4, fmt.Sprintf("%0500d", n))
-		before, movedBefore := r.s.written.snapshots, len(r.s.snapshot.moved)
-		active := r.s.snapshot.active()
-		r.step()
-		r.sync()
-		if !active {
-			continue
-		}
-		steps++
-		moved += max(0, len(r.s.snapshot.moved)-movedBefore)
-		if wrote := r.s.written.snapshots - before; wrote > stepBytes+4096 {
-			t.Fatalf("a step wrote %d bytes", wrote)
-		}
-		if items := len(r.s.snapshot.moved) - movedBefore; items > step {
-			t.Fatalf("a step moved %d bodies, want at most %d", items, step)
-		}
-	}
-	if steps < 20 || moved < 10 {
-		t.Fatalf("%d steps, %d bodies moved: the test shows nothing", steps, moved)
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package engine
 
 import (
 	"time"
@@ -58,8 +58,8 @@ type upkeep struct {
 	moved   uint64 // and those of the bodies that it moves
 }
 
-// worthwhile reports whether it is time for a snapshot.
-func (u upkeep) worthwhile() bool {
+// shouldSnapshot reports whether it is time for a snapshot.
+func (u upkeep) shouldSnapshot() bool {
 	if u.full {
 		cost := u.size + u.moved
 		return u.gain >= cost+max(cost/8, u.after/64) && u.log.Available >= cost+cost/8
@@ -92,52 +92,52 @@ type look struct {
 	full  bool
 }
 
-// shouldSnapshot decides. It is cheap unless much has been written since it was
+// snapshotDue decides. It is cheap unless much has been written since it was
 // last asked, by whichever shard.
-func (s *Shard) shouldSnapshot() bool {
-	end := max(s.durable, s.tail)
+func (e *Engine) snapshotDue() bool {
+	end := max(e.durable, e.tail)
 	if end == 0 {
 		return false // the journal has not said anything yet
 	}
-	l := look{end, s.now.Sub(s.heardAt) >= quietAfter, s.full}
-	grown := s.opts.SnapshotAfter / looks
-	if s.full {
+	l := look{end, e.now.Sub(e.heardAt) >= quietAfter, e.full}
+	grown := e.opts.SnapshotAfter / looks
+	if e.full {
 		grown /= 16 // the reserve may be small
 	}
-	if last := s.looked; s.claim.Bound(last.at, end) < grown && l.quiet == last.quiet && l.full == last.full {
+	if last := e.looked; e.claim.Bound(last.at, end) < grown && l.quiet == last.quiet && l.full == last.full {
 		return false
 	}
-	s.looked = l
-	return s.upkeep(l).worthwhile()
+	e.looked = l
+	return e.upkeep(l).shouldSnapshot()
 }
 
 // upkeep gathers what the decision depends on.
-func (s *Shard) upkeep(l look) upkeep {
-	n := &s.snapshot
+func (e *Engine) upkeep(l look) upkeep {
+	n := &e.snapshot
 	u := upkeep{
-		after:   s.opts.SnapshotAfter,
-		block:   s.claim.BlockSize,
-		own:     s.written.own() - n.own,
-		size:    s.reserve(),
-		garbage: s.live.freed - n.freed,
-		written: s.live.written,
-		live:    s.live.live,
-		log:     s.journal.Usage(s.claim),
+		after:   e.opts.SnapshotAfter,
+		block:   e.claim.BlockSize,
+		own:     e.written.own() - n.own,
+		size:    e.reserve(),
+		garbage: e.live.freed - n.freed,
+		written: e.live.written,
+		live:    e.live.live,
+		log:     e.journal.Usage(e.claim),
 		quiet:   l.quiet,
 		full:    l.full,
 	}
 	if u.full {
-		kept := s.journal.Retained(s.claim)
-		victims := s.victims(u.log, kept)
-		u.gain, u.moved = s.live.gain(max(s.durable, s.tail), kept, victims)
+		kept := e.journal.Retained(e.claim)
+		compact := e.compactBlocks(u.log, kept)
+		u.gain, u.moved = e.live.gain(max(e.durable, e.tail), kept, compact)
 	}
 	return u
 }
 
-// victims returns the blocks that a snapshot would move bodies out of.
-func (s *Shard) victims(log journal.Usage, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
-	movable := min(2*s.claim.BlockSize, spare(log)/2/uint64(max(1, log.Keepers)))
-	return s.live.sparse(s.tail, movable, kept)
+// compactBlocks returns the blocks that a snapshot would move bodies out of.
+func (e *Engine) compactBlocks(log journal.Usage, kept map[uint64]journal.RetainedBlock) map[uint64]bool {
+	movable := min(2*e.claim.BlockSize, spare(log)/2/uint64(max(1, log.Keepers)))
+	return e.live.sparse(e.tail, movable, kept)
 }
 
 // spare returns how many bytes there are that nobody has reserved. A shard may move
@@ -150,48 +150,38 @@ func spare(log journal.Usage) uint64 {
 }
 
 // reserve tells the journal how much a snapshot takes, which it then keeps free of
-// senders, and returns it. Only queues that have changed are asked.
-func (s *Shard) reserve() uint64 {
-	for _, sl := range s.resized {
-		sl.resized = false
-		if sl.dropped() {
+// senders, and returns it. Only machines that have changed are asked.
+func (e *Engine) reserve() uint64 {
+	for _, u := range e.resized {
+		u.resized = false
+		if u.dropped {
 			continue
 		}
-		size := sl.snapshotSize()
-		s.size += size - sl.size
-		sl.size = size
+		size := u.Machine.SnapshotSize() + u.Overhead
+		e.size += size - u.size
+		u.size = size
 	}
-	clear(s.resized)
-	s.resized = s.resized[:0]
-	s.journal.Reserve(s.claim, reservedSnapshots*s.size)
-	return s.size
+	clear(e.resized)
+	e.resized = e.resized[:0]
+	e.journal.Reserve(e.claim, reservedSnapshots*e.size)
+	return e.size
 }
 
-// snapshotSize is about how many bytes a queue takes in a snapshot. The first one
-// of an entity counts what the entity itself takes.
-func (sl *slot) snapshotSize() uint64 {
-	size := sl.q.SnapshotSize()
-	if sl.part == Main {
-		size += 32 + uint64(len(sl.entity.Name)+len(sl.entity.Meta)+len(sl.entity.Note))
-	}
-	return size
-}
-
-// resize has the next look ask the queue for its size again.
-func (s *Shard) resize(sl *slot) {
-	if !sl.resized {
-		sl.resized = true
-		s.resized = append(s.resized, sl)
+// resize has the next look ask a machine for its size again.
+func (e *Engine) resize(u *Unit) {
+	if !u.resized {
+		u.resized = true
+		e.resized = append(e.resized, u)
 	}
 }
 
 // quietAt returns when the log, if nobody writes to it before, has been quiet for
 // long enough to look once more whether a snapshot is worth its while.
-func (s *Shard) quietAt() (time.Time, bool) {
-	if s.snapshot.busy || s.looked.quiet && s.looked.at >= s.durable {
+func (e *Engine) quietAt() (time.Time, bool) {
+	if e.snapshot.busy || e.looked.quiet && e.looked.at >= e.durable {
 		return time.Time{}, false
 	}
-	return s.heardAt.Add(quietAfter), true
+	return e.heardAt.Add(quietAfter), true
 }
 
 // written counts the bytes of records that a shard has appended.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package engine
 
 import (
 	"math/bits"
@@ -15,10 +15,10 @@ const stepBuckets = 17
 // firstStepBucket is the end of the first bucket.
 const firstStepBucket = 16 * time.Microsecond
 
-// Stats counts what a shard did since it was opened.
+// Stats counts what an engine did since it was opened.
 type Stats struct {
 	// Steps counts steps by how long they took; see StepBound. All of what the
-	// shard does waits while a step is under way.
+	// engine does waits while a step is under way.
 	Steps [stepBuckets]uint64
 	// StepTime is what all of them took, LongestStep what the longest did.
 	StepTime, LongestStep time.Duration
@@ -27,14 +27,14 @@ type Stats struct {
 	// Written is the bytes of records appended, SnapshotBytes those of them that
 	// were written for snapshots, bodies that were moved included.
 	Written, SnapshotBytes uint64
-	// Moved says that another owner has claimed the history: the shard has stopped.
+	// Moved says that another owner has claimed the history: the engine has stopped.
 	Moved bool
 }
 
 // StepBound returns where bucket i of Steps ends; the last one does not.
 func (Stats) StepBound(i int) time.Duration { return firstStepBucket << i }
 
-// counters are the numbers behind Stats. The shard's goroutine writes them, anyone
+// counters are the numbers behind Stats. The engine's goroutine writes them, anyone
 // may read them.
 type counters struct {
 	steps                  [stepBuckets]atomic.Uint64
@@ -54,16 +54,16 @@ func (c *counters) stepped(took time.Duration) {
 	}
 }
 
-// tell makes what the shard counts for itself visible to others.
-func (s *Shard) tell() {
-	s.counters.snapshots.Store(s.snapshot.number)
-	s.counters.written.Store(s.written.all)
-	s.counters.snapshotBytes.Store(s.written.snapshots)
+// publish makes what the engine counts for itself visible to others.
+func (e *Engine) publish() {
+	e.counters.snapshots.Store(e.snapshot.number)
+	e.counters.written.Store(e.written.all)
+	e.counters.snapshotBytes.Store(e.written.snapshots)
 }
 
 // Stats returns the numbers as they are now. It may be called from any goroutine.
-func (s *Shard) Stats() Stats {
-	c := &s.counters
+func (e *Engine) Stats() Stats {
+	c := &e.counters
 	st := Stats{
 		StepTime:    time.Duration(c.stepTime.Load()),
 		LongestStep: time.Duration(c.longest.Load()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package engine
 
 import (
 	"testing"
@@ -8,29 +8,29 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 )
 
-// numbered is an operation that is nothing but its number.
+// numbered is a command that is nothing but its number.
 type numbered struct{ n int }
 
-func (numbered) run(*Shard) {}
-func (numbered) fail(error) {}
+func (numbered) Apply(*Tx)  {}
+func (numbered) Fail(error) {}
 
-// A3: a step takes a bounded number of operations, in order, none twice, whatever
+// A3: a step takes a bounded number of commands, in order, none twice, whatever
 // is posted or put back in between.
 func TestMailboxIsTakenInBoundedPieces(t *testing.T) {
 	m := newMailbox(1 << 20)
 	posted, next := 0, 0
 	post := func(n int) {
 		for range n {
-			if err := m.offer(numbered{posted}); err != nil {
+			if err := m.tryPush(numbered{posted}); err != nil {
 				t.Fatal(err)
 			}
 			posted++
 		}
 	}
-	post(3*most + 7)
+	post(3*maxTake + 7)
 	for round := 0; next < posted; round++ {
 		if round < 3 {
-			post(most / 2)
+			post(maxTake / 2)
 		}
 		select {
 		case <-m.wake:
@@ -38,8 +38,8 @@ func TestMailboxIsTakenInBoundedPieces(t *testing.T) {
 			t.Fatalf("%d operations left and nobody was woken", posted-next)
 		}
 		ops, _ := m.take()
-		if len(ops) > most {
-			t.Fatalf("took %d operations, want at most %d", len(ops), most)
+		if len(ops) > maxTake {
+			t.Fatalf("took %d operations, want at maxTake %d", len(ops), maxTake)
 		}
 		if round == 1 { // the disk was full after two of them
 			m.putBack(ops[2:])
@@ -56,17 +56,17 @@ func TestMailboxIsTakenInBoundedPieces(t *testing.T) {
 }
 
 func TestFullMailboxRefusesWhatAddsWork(t *testing.T) {
-	m := newMailbox(most + 2)
-	for range most + 2 {
-		if err := m.offer(numbered{}); err != nil {
+	m := newMailbox(maxTake + 2)
+	for range maxTake + 2 {
+		if err := m.tryPush(numbered{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := m.offer(numbered{}); err != ErrBusy {
+	if err := m.tryPush(numbered{}); err != ErrBusy {
 		t.Fatalf("one too many: %v, want %v", err, ErrBusy)
 	}
 	m.take()
-	if err := m.offer(numbered{}); err != nil {
+	if err := m.tryPush(numbered{}); err != nil {
 		t.Fatalf("after a step has taken some: %v", err)
 	}
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package engine
 
 import (
 	"maps"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/machine"
 )
 
 // liveness counts, for each block of the journal, what this shard wrote into it
@@ -30,7 +30,7 @@ func newLiveness(claim journal.Claim) liveness {
 }
 
 // blockOf returns the block in which a body is.
-func (l *liveness) blockOf(ref queue.Ref) uint64 { return l.claim.Block(journal.Position(ref.At)) }
+func (l *liveness) blockOf(ref machine.Ref) uint64 { return l.claim.Block(journal.Position(ref.At)) }
 
 func (l *liveness) at(b uint64) *usage {
 	u, ok := l.blocks[b]
@@ -53,12 +53,12 @@ func (l *liveness) restore(block, written uint64) {
 	u.written = written
 }
 
-func (l *liveness) place(ref queue.Ref) {
+func (l *liveness) place(ref machine.Ref) {
 	l.at(l.blockOf(ref)).live += uint64(ref.Size)
 	l.live += uint64(ref.Size)
 }
 
-func (l *liveness) free(ref queue.Ref) {
+func (l *liveness) free(ref machine.Ref) {
 	l.at(l.blockOf(ref)).live -= uint64(ref.Size)
 	l.live -= uint64(ref.Size)
 	l.freed += uint64(ref.Size)
@@ -107,31 +107,31 @@ func (l *liveness) sparse(tail journal.Position, budget uint64, kept map[uint64]
 		}
 		return int(int64(a) - int64(b))
 	})
-	victims := make(map[uint64]bool)
+	compact := make(map[uint64]bool)
 	for _, b := range bs {
 		u := l.blocks[b]
 		if u.live > budget {
 			break
 		}
 		budget -= u.live
-		victims[b] = true
+		compact[b] = true
 	}
-	return victims
+	return compact
 }
 
-// gain returns how many bytes a snapshot that moves the bodies out of victims would
+// gain returns how many bytes a snapshot that moves the bodies out of compact would
 // set free before the block of end, and how many it moves. There are two views of
 // it, of which the larger counts: what this shard has written to blocks in which
 // nothing of it is alive, which others may need still, but not for its sake; and the
 // blocks that are kept because of it, whoever has written them: all of those that
 // nobody else keeps, and its share of the others if it gives them up.
-func (l *liveness) gain(end journal.Position, kept map[uint64]journal.RetainedBlock, victims map[uint64]bool) (freed, moved uint64) {
+func (l *liveness) gain(end journal.Position, kept map[uint64]journal.RetainedBlock, compact map[uint64]bool) (freed, moved uint64) {
 	current := l.claim.Block(end)
 	var own, held uint64
 	for b, u := range l.blocks {
 		switch {
 		case b >= current:
-		case victims[b]:
+		case compact[b]:
 			own += u.written - min(u.written, u.live)
 			moved += u.live
 		case u.live == 0:
@@ -142,11 +142,17 @@ func (l *liveness) gain(end journal.Position, kept map[uint64]journal.RetainedBl
 		u := l.blocks[b]
 		switch {
 		case b >= current:
-		case victims[b]:
+		case compact[b]:
 			held += k.Share() - min(k.Share(), u.live)
 		case k.By == 1 && (u == nil || u.live == 0):
 			held += k.Size
 		}
 	}
 	return max(own, held), moved
+}
+
+// retains reports whether the block of a body was not given up.
+func (l *liveness) retains(ref machine.Ref) bool {
+	_, ok := l.blocks[l.blockOf(ref)]
+	return ok
 }
