@@ -30,13 +30,13 @@ type Broker struct {
 // segmentSize keeps the disk in memory small: tests have little to store.
 const segmentSize = 4 << 20
 
-// patience bounds how long starting and stopping may take.
-const patience = 30 * time.Second
+// startTimeout bounds how long starting and stopping may take.
+const startTimeout = 30 * time.Second
 
 // Start starts a broker with the entities of a configuration in YAML, as
-// `triagemq serve --config` takes it. The emulators' well-known connection string
-// opens it. The test fails if the broker does not start, or does not stop in good
-// order when the test ends.
+// `triagemq serve --config` takes it. It accepts the emulators' well-known
+// connection string. The test fails if the broker does not start, or does not
+// stop cleanly when the test ends.
 func Start(t testing.TB, yaml string) *Broker {
 	t.Helper()
 	cfg, err := config.Parse([]byte(yaml))
@@ -75,7 +75,7 @@ func (b *Broker) start() {
 	case err := <-done:
 		cancel(nil)
 		b.t.Fatalf("triagetest: start the broker: %v", err)
-	case <-time.After(patience):
+	case <-time.After(startTimeout):
 		cancel(nil)
 		b.t.Fatal("triagetest: the broker does not get ready")
 	}
@@ -84,7 +84,7 @@ func (b *Broker) start() {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(patience):
+		case <-time.After(startTimeout):
 			return errors.New("it takes too long")
 		}
 	}
@@ -118,7 +118,7 @@ func (b *Broker) Client() *client.Client {
 		b.t.Fatalf("triagetest: %v", err)
 	}
 	b.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.t.Context()), startTimeout)
 		defer cancel()
 		_ = c.Close(ctx) // the broker may have gone first
 	})

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command beanstalkd does to beanstalkd what `triagemq bench --urgent` does to
-// TriageMQ, to compare them: it fills a backlog, lets workers that hold one job
-// each drain it as fast as they can, and sends urgent jobs past it, one at a time.
+// TriageMQ, to compare them: it fills a backlog, lets workers with one job each
+// drain it as fast as they can, and sends urgent jobs past it, one at a time.
 //
 //	go run ./bench/beanstalkd -address localhost:11300 -backlog 1000000
 package main
@@ -151,8 +151,8 @@ func (c *conn) inserted() error {
 	return err
 }
 
-// work reserves and deletes until the connection is closed. The next reserve goes
-// out with the delete, as a worker that is quick would have it.
+// work reserves and deletes until the connection is closed. The next reserve is
+// sent with the delete, as a fast worker does.
 func (c *conn) work(size int, began time.Time, out *atomic.Int64, came chan<- time.Duration) {
 	body := make([]byte, size+2)
 	request := []byte("reserve\r\n")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command goamqp measures a broker through github.com/Azure/go-amqp, the client
-// that the Azure SDK for Go and our own client package stand on: messages sent,
+// library of the Azure SDK for Go and of our own client package: messages sent,
 // received and accepted for a time, each sender with a window of messages that
 // wait for their answer.
 //
@@ -39,9 +39,9 @@ func main() {
 	flag.IntVar(&s.senders, "senders", 4, "connections that send")
 	flag.IntVar(&s.receivers, "receivers", 4, "connections that receive")
 	flag.IntVar(&s.size, "size", 256, "`bytes` of a body")
-	flag.IntVar(&s.levels, "levels", 10, "priority levels that messages take turns in")
+	flag.IntVar(&s.levels, "levels", 10, "priority levels, used round robin")
 	flag.IntVar(&s.window, "window", 250, "messages of a sender that may wait for their answer")
-	flag.IntVar(&s.credit, "credit", 500, "messages that a receiver is ready to hold")
+	flag.IntVar(&s.credit, "credit", 500, "link credit of a receiver")
 	flag.DurationVar(&s.duration, "duration", 10*time.Second, "how long to send")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -55,8 +55,8 @@ func main() {
 // counters are shared by all connections.
 type counters struct{ in, out atomic.Int64 }
 
-// measure runs senders and receivers against each other. Receivers go on until
-// everything that was accepted has come.
+// measure runs senders and receivers against each other. Receivers continue
+// until everything that was accepted has arrived.
 func measure(ctx context.Context, s settings) error {
 	var n counters
 	var senders, receivers sync.WaitGroup
@@ -97,7 +97,7 @@ func measure(ctx context.Context, s settings) error {
 	fmt.Printf("  out %9.0f/s   %d in %v, %v of the client's processor each\n",
 		float64(out)/tookOut.Seconds(), out, tookOut.Round(time.Millisecond), used/time.Duration(max(1, out)))
 	if out < in {
-		fmt.Printf("  %d messages were accepted and did not come back\n", in-out)
+		fmt.Printf("  %d messages were accepted and not received\n", in-out)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// wait says that all are attached and goes on waiting.
+// wait prints that all are attached and continues to wait.
 func wait(ctx context.Context, url string, queues int, d time.Duration) error {
 	const links = 100 // of one connection
 	for from := 0; from < queues; from += links {

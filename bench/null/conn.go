@@ -36,7 +36,7 @@ func newConn(nc net.Conn, f *fifo) *conn {
 	return &conn{nc: nc, f: f, wake: notify.New(), takers: map[uint32]*taker{}, counts: map[uint32]uint32{}}
 }
 
-// serve speaks with the peer until it leaves.
+// serve serves the peer until it disconnects.
 func (c *conn) serve() {
 	var writer sync.WaitGroup
 	writer.Go(c.write)
@@ -113,8 +113,8 @@ func (c *conn) handle(b []byte) (used int, err error) {
 	return used, nil
 }
 
-// greet answers a protocol header. The layer below AMQP, if the peer asks for it,
-// lets everybody in.
+// greet answers a protocol header. SASL, if the peer requests it, accepts every
+// login.
 func (c *conn) greet(id frame.ProtocolID) {
 	c.append(func(out []byte) []byte {
 		out = frame.AppendProtocol(out, id)
@@ -192,7 +192,7 @@ func (c *conn) attach(channel uint16, fields *codec.Reader) {
 	c.f.attach(t)
 }
 
-// grant gives a sending peer credit.
+// grant grants credit to a sending peer.
 func (c *conn) grant(channel uint16, handle uint32) {
 	c.send(frame.TypeAMQP, channel, &frame.Flow{
 		HasNextIncomingID: true, NextIncomingID: c.counts[handle], IncomingWindow: window, OutgoingWindow: window,
@@ -216,7 +216,7 @@ func (c *conn) transfer(channel uint16, fields *codec.Reader, payload []byte) {
 	}
 }
 
-// accept says that messages were taken; fifo.mu is held.
+// accept accepts messages; fifo.mu is held.
 func (c *conn) accept(channel uint16, first, last uint32) {
 	c.out = appendFrame(c.out, frame.TypeAMQP, channel, &frame.Disposition{
 		Role: frame.Receiver, First: first, Last: last, Settled: true, State: frame.Accepted(),

@@ -13,8 +13,8 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// fifo is the one list of messages. Its lock is also that of what the connections
-// have to write.
+// fifo is the only list of messages. Its lock also guards the output buffers of
+// the connections.
 type fifo struct {
 	mu       sync.Mutex
 	messages [][]byte // from head on
@@ -25,7 +25,7 @@ type fifo struct {
 	log     *wal.WAL // nil without a journal
 	claim   journal.Claim
 	waiting []arrivals         // appended, not yet durable
-	at      []journal.Position // room for Append
+	at      []journal.Position // buffer for Append
 	safe    journal.Position   // durable
 	kept    journal.Position   // the journal was truncated to here
 }
@@ -114,7 +114,7 @@ func (f *fifo) release(a *arrivals) {
 	f.messages = append(f.messages, a.bodies...)
 }
 
-// hand gives messages to who has credit, in turns; mu is held.
+// hand delivers messages to receivers with credit, round robin; mu is held.
 func (f *fifo) hand() {
 	for refused := 0; f.head < len(f.messages) && refused < len(f.takers); f.turn++ {
 		t := f.takers[f.turn%len(f.takers)]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command null is an AMQP server that does as little as a server can: it takes
-// every link, whatever its address, accepts what is sent and hands it to whoever
-// receives, from one list in memory. With a directory it also appends each message
-// to a journal, and syncs before it accepts. It has no queues, levels, locks,
-// limits or errors, redelivers nothing and forgets everything: what a client
-// reaches with it is the most that it could reach with any broker written the same
-// way, and what it costs is the least.
+// Command null is an AMQP server that does as little as a server can: it
+// accepts every link with any address, accepts what is sent and delivers it to
+// any receiver, from one list in memory. With a directory it also appends each
+// message to a journal, and syncs before it accepts. It has no queues, levels,
+// locks, limits or errors, and neither redelivers nor stores anything. Its
+// throughput is an upper bound for any broker written the same way, and its
+// cost a lower bound.
 //
 //	go run ./bench/null -listen 127.0.0.1:5672 -data dir
 package main

@@ -80,7 +80,7 @@ func (f *applyFlags) run(ctx context.Context) error {
 	if !f.json {
 		printPlan(f.out, plan)
 	}
-	if err := plan.Blocked(); err != nil {
+	if err := plan.Conflicts(); err != nil {
 		return fmt.Errorf("nothing was changed: these changes are not possible in place:\n%w\n  edit the file, or delete the conflicting entities and apply again", err)
 	}
 	if !f.dryRun {
@@ -127,11 +127,11 @@ func printPlan(w io.Writer, p apply.Plan) {
 			}
 			fmt.Fprintf(w, "      %s: %s -> %s\n", c.Property, orNone(c.From), orNone(c.To))
 		}
-		if s.Blocked != nil {
-			fmt.Fprintf(w, "      impossible: %s\n", strings.TrimSpace(s.Blocked.Error()))
+		if s.Conflict != nil {
+			fmt.Fprintf(w, "      impossible: %s\n", strings.TrimSpace(s.Conflict.Error()))
 		}
 	}
-	for _, place := range p.Kept {
+	for _, place := range p.Unmanaged {
 		fmt.Fprintf(w, "= %-12s  %s is not in the file and stays; --prune would delete it\n", place.Kind, place.Path())
 	}
 	if len(p.Steps) == 0 {

@@ -59,6 +59,6 @@ func TestBenchTakesTheConnectionOfOtherCommands(t *testing.T) {
 
 func TestBenchSaysThatTheQueueWasFullBeforeTheBacklog(t *testing.T) {
 	c := startCLI(t, "queues: [{name: small, maxMessageCount: 30}]")
-	c.fails(exitFailed, `queue "small" accepted 30 of 1000 messages of the backlog: the broker refuses a message: `,
+	c.fails(exitFailed, `queue "small" accepted 30 of 1000 messages of the backlog: the broker rejected a message: `,
 		"bench", "--queue", "small", "--backlog", "1000", "--window", "5", "--count", "1", "-q")
 }

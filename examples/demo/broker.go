@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/examples/process"
 )
 
-// broker is the broker of the demo, and where it tells its story.
+// broker is the broker of the demo, with the writer for the demo's output.
 type broker struct {
 	process.Broker
 	out io.Writer
@@ -30,7 +30,7 @@ func (b *broker) dial(ctx context.Context) (*client.Client, func(), error) {
 	return c, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // the broker may have gone first
+		_ = c.Close(ctx) // the broker may have closed first
 	}, nil
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/triagemq/triagemq/client"
 )
 
-// crash kills the broker while messages wait and one is out, and looks for them.
+// crash kills the broker while messages wait and one is locked, and checks that
+// all are there after the restart.
 func crash(ctx context.Context, b *broker) error {
 	fmt.Fprintln(b.out, "\n3. kill -9: nothing that was acknowledged is lost, and the order stays")
 	if err := b.run(ctx, "queue", "create", "durable"); err != nil {
@@ -31,11 +32,11 @@ func crash(ctx context.Context, b *broker) error {
 	return check(ctx, b, acknowledged)
 }
 
-// crashPriorities take turns.
+// crashPriorities are used round robin.
 var crashPriorities = []client.Priority{client.Low, client.High, client.Normal}
 
-// fill sends messages, takes one without settling it, and returns what the broker
-// has acknowledged, with its place in the order of serving.
+// fill sends messages, receives one without settling it, and returns the
+// acknowledged messages with their positions in the order of delivery.
 func fill(ctx context.Context, b *broker) (map[string]int, error) {
 	c, goodbye, err := b.dial(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func fill(ctx context.Context, b *broker) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = receiver.Receive(ctx, 1) // its lock dies with the broker
+	_, err = receiver.Receive(ctx, 1) // its lock ends with the broker
 	return acknowledged, err
 }
 
@@ -82,7 +83,7 @@ func check(ctx context.Context, b *broker, acknowledged map[string]int) error {
 			return fmt.Errorf("after %d messages: %w", place, err)
 		}
 		if want, ok := acknowledged[string(ms[0].Body)]; !ok || want != place {
-			return fmt.Errorf("%q came in place %d, want %d", ms[0].Body, place, want)
+			return fmt.Errorf("%q arrived at position %d, want %d", ms[0].Body, place, want)
 		}
 		if err := receiver.Complete(ctx, ms[0]); err != nil {
 			return err

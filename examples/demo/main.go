@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// demo tells the story.
+// demo runs the demo.
 func demo(ctx context.Context, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "triagemq-demo-")
 	if err != nil {

@@ -52,7 +52,8 @@ func pattern(ctx context.Context, b *broker) error {
 	return l.account()
 }
 
-// ledger is the handler of all pools. It writes down who processed what, and when.
+// ledger is the handler of all pools. It records which pool processed what, and
+// when.
 type ledger struct {
 	b     *broker
 	start time.Time
@@ -111,7 +112,7 @@ func (l *ledger) work(ctx context.Context, c *client.Client) error {
 	}
 }
 
-// account sums it up, and fails if the product did not keep its promise.
+// account prints a summary, and fails if the order was wrong.
 func (l *ledger) account() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,6 +121,6 @@ func (l *ledger) account() error {
 		return fmt.Errorf("high priority was done after %v, low after %v", high, low)
 	}
 	fmt.Fprintf(l.b.out, "\n   High priority was sent last and was done first: after %.2f s, low after %.2f s.\n", high.Seconds(), low.Seconds())
-	fmt.Fprintln(l.b.out, "   Low priority made progress all the time: it has a pool of its own.")
+	fmt.Fprintln(l.b.out, "   Low priority made progress all the time: it has its own pool.")
 	return nil
 }

@@ -20,7 +20,7 @@ type broker struct {
 	states     map[string]string
 }
 
-// do asks the broker's JSON API.
+// do sends a request to the broker's JSON API.
 func (b *broker) do(ctx context.Context, method, path, body string, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, method, b.http+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *broker) define(ctx context.Context, queue, policy string) ([]string, er
 	return state.Consequences, err
 }
 
-// objectives tells how the promises stand, as `triagemq objectives` does.
+// objectives prints the state of the objectives, as `triagemq objectives` does.
 func (b *broker) objectives(ctx context.Context, w io.Writer, queue string) error {
 	var report struct {
 		Classes []struct {

@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// show runs every lane on the broker at host, or on one of its own.
+// show runs every lane on the broker at host, or on one that it starts.
 func show(ctx context.Context, w io.Writer, host string, length time.Duration) error {
 	if host == "" {
 		dir, err := os.MkdirTemp("", "triagemq-fairlanes-")
@@ -60,11 +60,11 @@ func show(ctx context.Context, w io.Writer, host string, length time.Duration) e
 	return nil
 }
 
-// lane is one discipline and what it promises to bronze.
+// lane is one discipline and its bound for bronze.
 type lane struct {
 	name   string
 	policy string        // the fields that differ
-	bound  time.Duration // what comes later than this after a bronze message waits behind it; zero is no bound
+	bound  time.Duration // messages that arrive later than this after a bronze message are delivered after it; zero is no bound
 }
 
 var lanes = []lane{
@@ -93,8 +93,8 @@ type served struct {
 	waited   time.Duration
 }
 
-// run floods the queue of a lane, works as fast as it may, and tells what became
-// of each class.
+// run floods the queue of a lane, works at its rate, and prints the results of
+// each class.
 func (b *broker) run(ctx context.Context, w io.Writer, l lane) ([]served, error) {
 	queue := "fairlanes-" + l.name
 	consequences, err := b.define(ctx, queue, "{"+l.policy+", "+classes+"}")
@@ -187,7 +187,7 @@ func unlessOver(ctx context.Context, err error) error {
 	return err
 }
 
-// tell writes how each class fared, and whether the bound held.
+// tell prints the results of each class, and whether the bound was kept.
 func (b *broker) tell(w io.Writer, l lane, done []served) {
 	for _, plan := range []string{"gold", "silver", "bronze"} {
 		n, longest := 0, time.Duration(0)
@@ -200,12 +200,12 @@ func (b *broker) tell(w io.Writer, l lane, done []served) {
 		fmt.Fprintf(w, "  %-6s %4d served, the longest wait of them %v\n", plan, n, longest.Round(time.Millisecond))
 	}
 	if l.bound > 0 {
-		fmt.Fprintf(w, "  of what came more than %v after a bronze message, %d went ahead of it\n", l.bound, violations(done, l.bound))
+		fmt.Fprintf(w, "  of the messages that arrived more than %v after a bronze message, %d were delivered before it\n", l.bound, violations(done, l.bound))
 	}
 }
 
-// violations counts the messages that went ahead of a bronze one although they
-// came later than the bound allows.
+// violations counts the messages that were delivered before a bronze one
+// although they arrived later than the bound allows.
 func violations(done []served, bound time.Duration) int {
 	n := 0
 	for i, s := range done {

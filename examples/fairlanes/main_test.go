@@ -15,7 +15,7 @@ func TestBronzeStarvesUnderStrictAndNowhereElse(t *testing.T) {
 	host := "localhost:" + tb.Port()
 	b := &broker{
 		http: "http://" + host, amqp: tb.ConnectionString(), key: "SAS_KEY_VALUE",
-		length: 3 * time.Second, // longer than what bronze is promised
+		length: 3 * time.Second, // longer than the objective of bronze
 	}
 	for _, l := range lanes {
 		var out strings.Builder
@@ -35,7 +35,7 @@ func TestBronzeStarvesUnderStrictAndNowhereElse(t *testing.T) {
 		case l.bound > 0 && bronze == 0:
 			t.Errorf("%s: no bronze was served\n%s", l.name, &out)
 		case l.bound > 0 && violations(done, l.bound) > 0:
-			t.Errorf("%s: the bound does not hold\n%s", l.name, &out)
+			t.Errorf("%s: the bound is exceeded\n%s", l.name, &out)
 		}
 		t.Log(out.String())
 	}

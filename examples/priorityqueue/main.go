@@ -29,13 +29,13 @@ func main() {
 	priorities := flag.String("priorities", "Low,High", "a batch is sent for each, in this order")
 	count := flag.Int("count", 10, "messages in a batch")
 	takes := flag.Duration("takes", 200*time.Millisecond, "how long the work on a message takes")
-	patience := flag.Duration("patience", 30*time.Second, "how long to wait for the workers")
+	timeout := flag.Duration("timeout", 30*time.Second, "how long to wait for the workers")
 	flag.Parse()
 	pools, err := shared.ParsePools(*workers)
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), *patience)
+	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
 	defer cancel()
 	if err := run(ctx, os.Stdout, pools, strings.Split(*priorities, ","), *count, *takes); err != nil {
 		log.Fatal(err)
@@ -64,8 +64,8 @@ func run(ctx context.Context, out io.Writer, pools []shared.Pool, priorities []s
 
 func clock() string { return time.Now().Format("15:04:05.000") }
 
-// tally is the handler of every pool: it prints who processed what, and knows when
-// everything is done.
+// tally is the handler of every pool: it prints which worker processed what,
+// and detects when everything is done.
 type tally struct {
 	out   io.Writer
 	takes time.Duration

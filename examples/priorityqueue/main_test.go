@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/triagetest"
 )
 
-// start runs a broker with the example's own file, and whatever else is added.
+// start runs a broker with the example's own file and further settings.
 func start(t *testing.T, more string) *triagetest.Broker {
 	t.Helper()
 	yaml, err := os.ReadFile("triagemq.yaml")

@@ -83,7 +83,7 @@ func (b *Broker) Start(ctx context.Context) error {
 // Kill ends the broker as abruptly as it can be ended.
 func (b *Broker) Kill() {
 	if b.process != nil {
-		_ = b.process.Process.Kill() // SIGKILL; it may have gone by itself
+		_ = b.process.Process.Kill() // SIGKILL; it may have ended by itself
 		_ = b.process.Wait()         // that it was killed is no news
 		b.process = nil
 	}

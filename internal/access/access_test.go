@@ -26,9 +26,9 @@ func testRules() Rules {
 	}
 }
 
-// testKeeper has the rules above, and one of its own for an entity.
-func testKeeper() *Keeper {
-	return NewKeeper(testRules(), func(path string) (Entity, bool) {
+// testAuthority has the rules above, and one of its own for an entity.
+func testAuthority() *RuleAuthority {
+	return NewRuleAuthority(testRules(), func(path string) (Entity, bool) {
 		if path != "orders" && path != "orders/eu" {
 			return Entity{}, false
 		}
@@ -92,7 +92,7 @@ func TestVerify(t *testing.T) {
 		{"signature is no base64", "SharedAccessSignature sr=a&sig=_&se=1&skn=half", Grant{}, ErrMalformed},
 		{"too long", "SharedAccessSignature " + strings.Repeat("a", limits.Token), Grant{}, ErrMalformed},
 	}
-	k := testKeeper()
+	k := testAuthority()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := k.Verify(tt.token, now)
@@ -115,7 +115,7 @@ func TestVerifyTakesTheResourceAsWritten(t *testing.T) {
 	mac.Write([]byte(sr + "\n" + se))
 	sig := url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	token := "SharedAccessSignature sig=" + sig + "&se=" + se + "&skn=" + RootRule + "&sr=" + sr
-	got, err := testKeeper().Verify(token, now)
+	got, err := testAuthority().Verify(token, now)
 	if err != nil || got.Scope != "orders" {
 		t.Fatalf("Verify(%q) = %+v, %v, want scope orders", token, got, err)
 	}
@@ -134,7 +134,7 @@ func TestLogin(t *testing.T) {
 		{RootRule, "SAS_KEY_VALUE", Grant{}, ErrSignature},
 		{"", "", Grant{}, ErrSignature},
 	}
-	k := testKeeper()
+	k := testAuthority()
 	for _, tt := range tests {
 		got, err := k.Login(tt.rule, tt.key)
 		if got.visible() != tt.want || !errors.Is(err, tt.err) {
@@ -144,7 +144,7 @@ func TestLogin(t *testing.T) {
 }
 
 func TestCertificate(t *testing.T) {
-	k := testKeeper()
+	k := testAuthority()
 	if g, err := k.Certificate("half"); err != nil || g.Rights != Send {
 		t.Errorf("Certificate(half) = %+v, %v, want Send", g, err)
 	}
@@ -155,7 +155,7 @@ func TestCertificate(t *testing.T) {
 
 func TestDevelopment(t *testing.T) {
 	token := SignToken(Development, "amqp://localhost/orders", now.Add(time.Hour))
-	k := testKeeper()
+	k := testAuthority()
 	if _, err := k.Verify(token, now); !errors.Is(err, ErrSignature) {
 		t.Errorf("strict: well-known key: %v, want %v", err, ErrSignature)
 	}
@@ -209,8 +209,8 @@ func TestGrantAllows(t *testing.T) {
 	}
 }
 
-// 11: a rule of an entity gives nothing on another whose name begins with its own,
-// also if the token says so.
+// 11: a rule of an entity grants nothing on another entity whose name begins
+// with its own, even if the token says so.
 func TestGrantOfAnEntityEndsThere(t *testing.T) {
 	g := Grant{Rights: All, Entity: "a"}
 	for path, want := range map[string]bool{
@@ -224,12 +224,12 @@ func TestGrantOfAnEntityEndsThere(t *testing.T) {
 	}
 }
 
-// 10: a grant holds as long as what gave it would give it again.
+// 10: a grant is valid as long as its rule would grant it again.
 func TestCheck(t *testing.T) {
 	own := Rule{Name: "own", Rights: All, PrimaryKey: "p", SecondaryKey: "s"}
 	e := Entity{ID: 7, Rules: Rules{own}}
 	there := true
-	k := NewKeeper(testRules(), func(string) (Entity, bool) { return e, there })
+	k := NewRuleAuthority(testRules(), func(string) (Entity, bool) { return e, there })
 	soon := now.Add(time.Hour)
 	token, err := k.Verify(SignToken(own, "sb://h/q", soon), now)
 	if err != nil {
@@ -263,8 +263,8 @@ func TestCheck(t *testing.T) {
 	e.ID, there = 7, false
 	check("entity deleted", token, 0)
 
-	told := 0
-	k.OnChange(func() { told++ })
+	notified := 0
+	k.OnChange(func() { notified++ })
 	check("login", login, Send)
 	check("certificate", cert, Send)
 	k.Set(Rules{{Name: "half", Rights: Listen, PrimaryKey: "other"}})
@@ -272,8 +272,8 @@ func TestCheck(t *testing.T) {
 	check("a certificate needs no key", cert, Listen)
 	k.Set(Rules{testRules()[0]})
 	check("rule of a certificate removed", cert, 0)
-	if told != 2 {
-		t.Errorf("told of %d changes, want 2", told)
+	if notified != 2 {
+		t.Errorf("notified of %d changes, want 2", notified)
 	}
 
 	d := ForDevelopment(k)

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// ForDevelopment returns an Authority that asks k first and then lets in whom an
-// emulator would: those with the well-known key, with any bearer token, and those
-// with nothing at all. It must only ever be asked for peers on this machine.
-func ForDevelopment(k *Keeper) Authority {
+// ForDevelopment returns an Authority that asks k first and then accepts what
+// an emulator accepts: the well-known key, any bearer token, and peers without
+// credentials. It must only be used for peers on this machine.
+func ForDevelopment(k *RuleAuthority) Authority {
 	return development{
-		Keeper: k,
-		known:  NewKeeper(Rules{Development}, nil),
+		RuleAuthority: k,
+		known:         NewRuleAuthority(Rules{Development}, nil),
 	}
 }
 
 type development struct {
-	*Keeper
-	known *Keeper
+	*RuleAuthority
+	known *RuleAuthority
 }
 
 func (d development) Verify(token string, now time.Time) (Grant, error) {
-	g, err := d.Keeper.Verify(token, now)
+	g, err := d.RuleAuthority.Verify(token, now)
 	if !errors.Is(err, ErrSignature) {
 		return g, err
 	}
 	return d.known.Verify(token, now)
 }
 
-// VerifyJWT accepts any token: its issuer cannot be asked from a laptop.
+// VerifyJWT accepts any token: a development machine cannot reach its issuer.
 func (d development) VerifyJWT(token string, _ time.Time) (Grant, error) {
 	if token == "" {
 		return Grant{}, ErrMalformed
@@ -39,7 +39,7 @@ func (d development) VerifyJWT(token string, _ time.Time) (Grant, error) {
 }
 
 func (d development) Login(rule, key string) (Grant, error) {
-	if g, err := d.Keeper.Login(rule, key); err == nil {
+	if g, err := d.RuleAuthority.Login(rule, key); err == nil {
 		return g, nil
 	}
 	return d.known.Login(rule, key)
@@ -53,7 +53,7 @@ func (d development) Check(g Grant) (Grant, error) {
 	if g.anonymous {
 		return g, nil
 	}
-	if now, err := d.Keeper.Check(g); err == nil {
+	if now, err := d.RuleAuthority.Check(g); err == nil {
 		return now, nil
 	}
 	return d.known.Check(g)

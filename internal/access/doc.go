@@ -11,27 +11,28 @@
 // every failed check reads the same from outside, so that a caller cannot tell a
 // wrong key from an unknown rule.
 //
-// A grant ends with what gave it. [Authority.Check] says so of one that was given
-// before: a rule, a key or an entity that was changed or deleted since gives nothing
-// any more, and an entity that was created anew under the old name is another.
+// A grant ends with its origin. [Authority.Check] finds this out: a rule, a key
+// or an entity that was changed or deleted since grants nothing any more, and
+// an entity that was created again under the old name is another one.
 //
-// A rule of an entity reaches as far as the entity: its subscriptions, sub-queues
-// and $management, and no other entity whose name begins with its own. A token
-// signed by a rule of the namespace holds at and below the path that it names.
+// A rule of an entity is valid for the entity, its subscriptions, sub-queues
+// and $management, and for no other entity whose name begins with its own. A
+// token signed by a rule of the namespace is valid at and below the path that
+// it names.
 //
 // # Format
 //
 // A token is the text that Service Bus clients make:
 //
 //	SharedAccessSignature sr=<escaped resource>&sig=<escaped signature>&se=<unix seconds>&skn=<rule>
-//	signature = base64(HMAC-SHA256(key text, sr as it stands in the token + "\n" + se))
+//	signature = base64(HMAC-SHA256(key text, sr as written in the token + "\n" + se))
 //
 // The rules of a namespace are kept as JSON; see [Rules.Encode].
 //
 // # Concurrency
 //
-// A [Keeper] may be used by any number of goroutines. [Rules] is a plain value:
-// a Keeper takes it over and never changes it afterwards.
+// A [RuleAuthority] may be used by any number of goroutines. [Rules] is a plain
+// value: a RuleAuthority keeps it and never changes it.
 //
 // # Not here
 //

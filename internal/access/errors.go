@@ -12,15 +12,15 @@ import (
 var (
 	// ErrMalformed means that the token is not in the form of one.
 	ErrMalformed = errors.New("access: malformed token")
-	// ErrSignature means that no key of a rule that applies has made the
-	// signature, or that there is no such rule: a caller cannot tell which.
+	// ErrSignature means that no key of an applicable rule matches the signature,
+	// or that there is no such rule. A caller cannot find out which.
 	ErrSignature = errors.New("access: invalid signature")
-	// ErrExpired means that the token was good once.
+	// ErrExpired means that the token has expired.
 	ErrExpired = errors.New("access: token is expired")
-	// ErrRefused means that this way of proving who one is is not open here.
+	// ErrRefused means that this method of authentication is not available here.
 	ErrRefused = errors.New("access: not accepted here")
-	// ErrRevoked means that what gave a grant is gone: its rule, the key, or the
-	// entity that the rule was of.
+	// ErrRevoked means that the origin of a grant no longer exists: its rule, the
+	// key, or the entity of the rule.
 	ErrRevoked = errors.New("access: key was changed or removed")
 )
 

@@ -20,9 +20,10 @@ func PathOf(resource string) string {
 }
 
 // scopeOf is PathOf for the resource of a token, whose path may be left out
-// together with the scheme: a bare host stands for the whole namespace. What does not
-// begin like a host is a path, and gives no more than that: the administration client
-// for Go signs the name of the queue that is forwarded to, as it stands.
+// together with the scheme: a bare host means the whole namespace. A resource
+// that does not begin like a host is a path and is valid only for that: the
+// administration client for Go signs the bare name of the queue that is
+// forwarded to.
 func scopeOf(sr string) (string, error) {
 	text, err := url.QueryUnescape(sr)
 	if err != nil {
@@ -37,7 +38,7 @@ func scopeOf(sr string) (string, error) {
 	return PathOf(text), nil
 }
 
-// Within reports whether path is scope or lies below it; both as PathOf returns
+// Within reports whether path is scope or is below it; both as PathOf returns
 // them.
 func Within(path, scope string) bool {
 	if scope == "" {

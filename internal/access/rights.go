@@ -26,8 +26,8 @@ var claims = []struct {
 	name  string
 }{{Send, "Send"}, {Listen, "Listen"}, {Manage, "Manage"}}
 
-// Has reports whether r holds every claim of want, given that Manage implies
-// the others.
+// Has reports whether r includes every claim of want. Manage implies the
+// others.
 func (r Rights) Has(want Rights) bool {
 	if r&Manage != 0 {
 		r = All

@@ -38,8 +38,8 @@ func NewRule(name string, rights Rights) Rule {
 	return Rule{Name: name, Rights: rights, PrimaryKey: NewKey(), SecondaryKey: NewKey()}
 }
 
-// Rotate returns the rule with a new primary key, and the old one as the secondary:
-// who has the old one can go on until the next time.
+// Rotate returns the rule with a new primary key, and the old one as the
+// secondary: the old key stays valid until the next rotation.
 func (r Rule) Rotate() Rule {
 	r.PrimaryKey, r.SecondaryKey = NewKey(), r.PrimaryKey
 	return r
@@ -52,8 +52,8 @@ func NewKey() string {
 	return base64.StdEncoding.EncodeToString(b[:])
 }
 
-// Rules are the rules of a namespace, which hold for all that is in it. The zero
-// value has none and lets nobody in. Entities have rules of their own, in their
+// Rules are the rules of a namespace, which apply to everything in it. The zero
+// value has none and grants nothing. Entities have rules of their own, in their
 // definitions; see [OfEntity].
 type Rules []Rule
 
@@ -70,8 +70,7 @@ func OfEntity(defined entity.AuthorizationRules) Rules {
 	return rules
 }
 
-// With returns the rules with others put in place of those of the same name, or
-// added.
+// With returns the rules with others added, replacing those of the same name.
 func (r Rules) With(others Rules) Rules {
 	all := slices.DeleteFunc(slices.Clone(r), func(old Rule) bool {
 		return slices.ContainsFunc(others, func(o Rule) bool { return strings.EqualFold(o.Name, old.Name) })
@@ -88,8 +87,8 @@ type encoded struct {
 	Rules   Rules `json:"rules"`
 }
 
-// Encode returns the rules in the form that is kept on disk. It holds keys in
-// clear: the file must be readable by its owner alone.
+// Encode returns the rules in the form that is stored on disk. It contains keys
+// in clear text: only the owner may have access to the file.
 func (r Rules) Encode() ([]byte, error) {
 	b, err := json.MarshalIndent(encoded{version, r}, "", "  ")
 	if err != nil {

@@ -24,35 +24,36 @@ type Parts struct {
 	Log     *slog.Logger
 	// Namespace is what the broker calls itself; empty is triagemq.
 	Namespace string
-	// Encrypted reports whether a request came by TLS, for the links in
-	// answers; nil looks at the request alone.
+	// Encrypted reports whether a request uses TLS, for the links in answers; nil
+	// uses only the request itself.
 	Encrypted func(*http.Request) bool
-	// Connections lists who is connected; nil is nobody.
+	// Connections lists the open connections; nil is none.
 	Connections func(context.Context) []Connection
 	// Unsynced is charged for messages that are not on disk yet; nil is no limit.
 	Unsynced *budget.Account
-	// Memory tells what peers make the process hold; nil is nothing.
+	// Memory returns the memory that peers use; nil is none.
 	Memory func() budget.Usage
-	// Hold charges memory for as long as the handler of a request takes, and
-	// reports whether there was room for it; nil is no limit.
-	Hold func(*http.Request, int64) bool
-	// Disk tells about the disk of the store; nil is nothing.
+	// ChargeMemory charges memory until the handler of a request returns, and
+	// reports whether there was space for it; nil is no limit.
+	ChargeMemory func(*http.Request, int64) bool
+	// Disk returns the state of the store's disk; nil is none.
 	Disk func() Disk
-	// Refusals tells how many logins and tokens were refused, by reason; nil is nothing.
+	// Refusals returns how many logins and tokens were rejected, by reason; nil is
+	// none.
 	Refusals func() map[string]uint64
 	// Site answers GET requests for paths that no API knows: the dashboard. Nil
 	// is none.
 	Site http.Handler
 }
 
-// Disk is how much room the store has, in bytes.
+// Disk is the disk space of the store, in bytes.
 type Disk struct {
 	Free      int64  // on the disk; negative if it is not known
 	Available uint64 // that the store has already made its own, and not yet used
-	Reserved  uint64 // of those, the ones that senders must leave
+	Reserved  uint64 // of those, the bytes that sends may not use
 	Unsynced  uint64 // that wait to be written
-	Full      bool   // senders are refused because only reserved space is left
-	Busy      bool   // senders are refused because too much waits
+	Full      bool   // sends are rejected because only reserved space is left
+	Busy      bool   // sends are rejected because too much waits to be written
 }
 
 // Connection is a client that is connected by AMQP.
@@ -71,7 +72,7 @@ type Link struct {
 	Credit  uint32 `json:"credit"` // messages that may still pass
 }
 
-// defaultNamespace is the name of a namespace that was given none.
+// defaultNamespace is the name of a namespace without a configured name.
 const defaultNamespace = "triagemq"
 
 // New returns the handler of everything HTTP but health checks and WebSockets.
@@ -88,27 +89,27 @@ func New(p Parts) http.Handler {
 	if p.Unsynced == nil {
 		p.Unsynced = budget.New(math.MaxInt64)
 	}
-	if p.Hold == nil {
-		p.Hold = func(*http.Request, int64) bool { return true }
+	if p.ChargeMemory == nil {
+		p.ChargeMemory = func(*http.Request, int64) bool { return true }
 	}
-	return &front{
+	return &router{
 		api:     newAPI(p, time.Now()),
 		metrics: newMetrics(p),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
 			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now()}),
-		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, Hold: p.Hold}),
+		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, ChargeMemory: p.ChargeMemory}),
 		site: p.Site,
 	}
 }
 
-// front sends requests to the interface they belong to. Entities may be called
+// router sends requests to the interface they belong to. Entities may be called
 // almost anything, so the api-version of the service's own clients decides first.
-type front struct {
+type router struct {
 	api, metrics, atom, rest http.Handler
 	site                     http.Handler // nil without one
 }
 
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	path, get := r.URL.Path, r.Method == http.MethodGet || r.Method == http.MethodHead
 	versioned := r.URL.Query().Has("api-version")

@@ -31,7 +31,7 @@ func TestQueueByItsWholeLife(t *testing.T) {
 	}
 	r.want(200, "PATCH", path, `{"userMetadata":"mine","maxDeliveryCount":null}`).into(t, &q)
 	if q.Definition.UserMetadata != "mine" || q.Definition.MaxDeliveryCount != 10 || q.Definition.LockDuration.Std() != 30*time.Second {
-		t.Errorf("patched: %+v, want the given changed, null back to its default, the rest kept", q.Definition)
+		t.Errorf("patched: %+v, want the set properties changed, null reset to its default, the rest kept", q.Definition)
 	}
 	q = Entity[entity.Queue]{}
 	r.want(200, "PUT", path, `{"maxDeliveryCount":5}`).into(t, &q)
@@ -72,7 +72,7 @@ func TestTopicsSubscriptionsAndRules(t *testing.T) {
 	r.want(200, "PUT", subs+"/high/rules/c", `{"filter":{"sql":"a = 1"},"action":{"sql":"SET b = 2"}}`)
 	r.want(201, "PUT", subs+"/high/rules/d", `{"filter":{"kind":"false"}}`)
 	if got := r.want(400, "PUT", subs+"/high/rules/d", `{"filter":{"sql":"a = "}}`); !strings.Contains(got.body, "1:5") {
-		t.Errorf("bad SQL: %s, want its place", got.body)
+		t.Errorf("bad SQL: %s, want its position", got.body)
 	}
 	r.want(200, "GET", subs+"/high/rules/c", "")
 	r.want(204, "DELETE", subs+"/high/rules/d", "")
@@ -156,7 +156,8 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 	}
 }
 
-// However many try at once, one creates the queue and the others are told so.
+// However many try at once, one creates the queue and the others get a
+// conflict.
 func TestConcurrentCreates(t *testing.T) {
 	r := start(t)
 	statuses := make(chan int, 20)
@@ -258,7 +259,7 @@ func TestNamespaceConnectionsAndPause(t *testing.T) {
 	r.want(200, "PUT", apiRoot+"/topics/t/paused", fmt.Sprintf(`{"sending":%t}`, false))
 }
 
-// A queue that would deliver nothing is refused; it was given the default.
+// A queue that would deliver nothing is rejected; earlier it got the default.
 func TestMaxDeliveryCountOfZeroIsRefused(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q", MaxDeliveryCount: 3})

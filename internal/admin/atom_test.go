@@ -101,7 +101,7 @@ func TestATOMUpdateKeepsOurs(t *testing.T) {
 	}
 }
 
-// Who may manage one entity cannot make it send to another.
+// A caller that may manage one entity cannot make it forward to another.
 func TestATOMForwardingNeedsARightThere(t *testing.T) {
 	r := start(t)
 	key := entity.AuthorizationRules{{KeyName: "mine", Rights: []entity.Right{entity.Manage}, PrimaryKey: "mine key"}}

@@ -11,17 +11,17 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// Redrive says which dead letters to give another chance.
+// Redrive says which dead letters to move back to their queue.
 type Redrive struct {
-	// To is a queue or topic; empty is where they died.
+	// To is a queue or topic; empty is the entity in which they were dead-lettered.
 	To string `json:"to,omitzero"`
 	// Filter chooses among them, in the language of subscription rules; empty
 	// takes all.
 	Filter string `json:"filter,omitzero"`
-	// From is the lowest sequence number to look at.
+	// From is the lowest sequence number to examine.
 	From queue.SeqNo `json:"from,omitzero"`
-	// Until is the highest sequence number to look at; zero is the highest there
-	// is when the request comes. To go on after Max, give the one of the answer.
+	// Until is the highest sequence number to examine; zero is the highest one at
+	// the time of the request. To continue after Max, use the value of the answer.
 	Until queue.SeqNo `json:"until,omitzero"`
 	// Max is how many to move at most; zero is all.
 	Max int `json:"max,omitzero"`
@@ -36,7 +36,7 @@ func (a *api) deadLetterRoutes() []route {
 	} {
 		rs = append(rs, route{
 			method: http.MethodPost, path: at.path + "/redrive", id: "redrive" + at.noun + "DeadLetters", right: access.Manage,
-			summary: "Move dead letters back to where they died, or elsewhere. Each one moves as a whole or stays.",
+			summary: "Move dead letters back to their entity, or to another one. Each message is moved completely or stays.",
 			query:   deadLetterQuery,
 			body:    Redrive{}, result: broker.Redriven{}, handle: redrive,
 		})

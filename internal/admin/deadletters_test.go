@@ -12,11 +12,11 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// B3: the dead letters of topics, those that could not be forwarded among them, are
-// shown, taken, redriven and purged like those of queues.
+// B3: the dead letters of topics, those that could not be forwarded among them,
+// are peeked, received, redriven and purged like those of queues.
 func TestDeadLettersOfATopicOverHTTP(t *testing.T) {
 	b := brokertest.StartOn(t, brokertest.Strand(t, "t", "a", "b", "c", "d"))
-	r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+	r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 	if _, err := b.CreateSubscription(t.Context(), "t", entity.Subscription{Name: "s"}); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestDeadLettersOfATopicOverHTTP(t *testing.T) {
 	}
 }
 
-// B3: what the dead letters have to be asked for is in the document.
+// B3: the parameter for transfer dead letters is in the document.
 func TestTransferDeadLettersAreDocumented(t *testing.T) {
 	r := start(t)
 	for path, ops := range r.doc.Paths {
@@ -74,7 +74,7 @@ func TestTransferDeadLettersAreDocumented(t *testing.T) {
 				found = found || p.Name == "transfer"
 			}
 			if !found {
-				t.Errorf("%s %s does not tell of transfer", method, path)
+				t.Errorf("%s %s has no parameter transfer", method, path)
 			}
 		}
 	}

@@ -25,10 +25,10 @@
 //
 // # Concurrency
 //
-// The handler holds no state but what its Parts do.
+// The handler has no state except that of its Parts.
 //
 // # Not here
 //
-// Listeners, TLS and health checks are the server's. Package caller says who a
-// request is from, package problem what an error is to a client.
+// Listeners, TLS and health checks: package server. Package caller
+// authenticates requests, package problem turns errors into HTTP answers.
 package admin

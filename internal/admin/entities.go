@@ -57,8 +57,8 @@ func (c *call) mayForward(targets ...string) error {
 	return nil
 }
 
-// putting says how a definition is put: changed if it exists, else created.
-func putting[D any](create, update func() (D, error)) (d D, made bool, err error) {
+// createOrUpdate updates a definition if it exists, and creates it otherwise.
+func createOrUpdate[D any](create, update func() (D, error)) (d D, made bool, err error) {
 	if d, err = update(); errors.Is(err, broker.ErrNotFound) {
 		d, err = create()
 		made = err == nil
@@ -143,7 +143,7 @@ func (a *api) queueRoutes() []route {
 		},
 		{
 			method: http.MethodPut, path: one, id: "putQueue", right: access.Manage,
-			summary: "Create a queue, or give it this definition: what is left out goes back to its default, except that the policy stays unless it is null.", body: entity.Queue{}, result: item{},
+			summary: "Create a queue or replace its definition. Properties that are left out are reset to their defaults; the policy is kept unless it is null.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var q entity.Queue
 				if err := c.decode(&q, limits.Body); err != nil {
@@ -155,7 +155,7 @@ func (a *api) queueRoutes() []route {
 				if err := c.mayForward(q.ForwardTo, q.ForwardDeadLetteredMessagesTo); err != nil {
 					return nil, err
 				}
-				q, made, err := putting(
+				q, made, err := createOrUpdate(
 					func() (entity.Queue, error) { return c.Broker.CreateQueue(c.Context(), q) },
 					func() (entity.Queue, error) { return c.Broker.UpdateQueue(c.Context(), q) })
 				if err != nil {
@@ -166,7 +166,7 @@ func (a *api) queueRoutes() []route {
 		},
 		{
 			method: http.MethodPatch, path: one, id: "patchQueue", right: access.Manage,
-			summary: "Change the given properties of a queue; null brings back a default, and takes the policy away.", body: entity.Queue{}, result: item{},
+			summary: "Change properties of a queue; null resets a property to its default and removes the policy.", body: entity.Queue{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Queue(c.PathValue("queue"))
 				if err != nil {

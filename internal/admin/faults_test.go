@@ -11,8 +11,9 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// Every fault of a body is told at once: a field that nobody knows hides no bad duration,
-// a value of the wrong type no bad filter, and a bad limit no bad policy.
+// All faults of a body are reported at once: an unknown field hides no bad
+// duration, a value of the wrong type no bad filter, and a bad limit no bad
+// policy.
 func TestEveryFaultOfABodyAtOnce(t *testing.T) {
 	r := start(t)
 	if _, err := r.b.CreateTopic(t.Context(), entity.Topic{Name: "t"}); err != nil {
@@ -45,13 +46,13 @@ func TestEveryFaultOfABodyAtOnce(t *testing.T) {
 		{"POST", topic + "/s/rules", `{"name":"a/b", "fitler":{}, "filter":{"sql":"x = "}}`, []string{"filter.sql", "fitler", "name"}},
 	} {
 		got := r.do(tt.method, tt.path, tt.body)
-		var told failure
-		got.into(t, &told)
+		var answer failure
+		got.into(t, &answer)
 		var fields []string
-		for _, d := range told.Error.Details {
+		for _, d := range answer.Error.Details {
 			fields = append(fields, d.Field)
-			if !strings.Contains(told.Error.Message, d.Problem) {
-				t.Errorf("%s %s: the message %q does not say %q", tt.method, tt.path, told.Error.Message, d.Problem)
+			if !strings.Contains(answer.Error.Message, d.Problem) {
+				t.Errorf("%s %s: the message %q does not say %q", tt.method, tt.path, answer.Error.Message, d.Problem)
 			}
 		}
 		slices.Sort(fields)
@@ -61,7 +62,7 @@ func TestEveryFaultOfABodyAtOnce(t *testing.T) {
 	}
 }
 
-// A body may have more faults than anybody reads; a bounded number of them is told.
+// A body may have very many faults; a bounded number of them is reported.
 func TestFaultsOfABodyAreBounded(t *testing.T) {
 	r := start(t)
 	got := r.do("POST", "/api/v1/queues", `{"name":"n"`+strings.Repeat(`,"colour":1`, 50_000)+`}`)

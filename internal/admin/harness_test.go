@@ -23,12 +23,12 @@ import (
 
 // rig is a broker on a memory disk behind the handler.
 type rig struct {
-	t       testing.TB
-	b       *broker.Broker
-	keeper  *access.Keeper
-	handler http.Handler
-	api     *api
-	doc     document
+	t         testing.TB
+	b         *broker.Broker
+	authority *access.RuleAuthority
+	handler   http.Handler
+	api       *api
+	doc       document
 }
 
 var testRules = access.Rules{
@@ -39,31 +39,31 @@ var testRules = access.Rules{
 
 // start runs a broker that knows testRules.
 func start(t testing.TB) *rig {
-	return startWith(t, func(k *access.Keeper) access.Authority { return k })
+	return startWith(t, func(k *access.RuleAuthority) access.Authority { return k })
 }
 
-func startWith(t testing.TB, authority func(*access.Keeper) access.Authority) *rig {
+func startWith(t testing.TB, authority func(*access.RuleAuthority) access.Authority) *rig {
 	t.Helper()
 	return startOn(t, brokertest.Start(t), authority)
 }
 
-func startOn(t testing.TB, b *broker.Broker, authority func(*access.Keeper) access.Authority) *rig {
+func startOn(t testing.TB, b *broker.Broker, wrap func(*access.RuleAuthority) access.Authority) *rig {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	keeper := access.NewKeeper(testRules, func(name string) (access.Entity, bool) {
+	authority := access.NewRuleAuthority(testRules, func(name string) (access.Entity, bool) {
 		id, rules, ok := b.Authorization(name)
 		return access.Entity{ID: id, Rules: access.OfEntity(rules)}, ok
 	})
-	who := authority(keeper)
+	who := wrap(authority)
 	h := New(Parts{Broker: b, Log: log, Callers: func(*http.Request) access.Authority { return who },
 		Connections: func(context.Context) []Connection {
 			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
 		},
 		Memory: func() budget.Usage {
-			return budget.Usage{Limit: 900, Used: 60, Strangers: 10, Known: 20, Unsynced: 30, Waiting: 2}
+			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2}
 		},
 		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
-	r := &rig{t: t, b: b, keeper: keeper, handler: h, api: h.(*front).api.(*api)}
+	r := &rig{t: t, b: b, authority: authority, handler: h, api: h.(*router).api.(*api)}
 	if err := json.Unmarshal(r.api.document, &r.doc); err != nil {
 		t.Fatalf("the document: %v", err)
 	}

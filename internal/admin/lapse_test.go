@@ -31,8 +31,9 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// A body may take its time: the right to what it asks for must be there when it has
-// come, and the key of a queue says nothing about another that has its name by then.
+// A body may arrive slowly: the caller must have the right when the body has
+// arrived, and the key of a queue is not valid for another queue that has its
+// name by then.
 func TestRightIsCheckedAgainAfterTheBody(t *testing.T) {
 	const entry = `<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">` +
 		`<QueueDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"><UserMetadata>mine</UserMetadata></QueueDescription></content></entry>`
@@ -56,7 +57,7 @@ func TestRightIsCheckedAgainAfterTheBody(t *testing.T) {
 				r.t.Fatal(err)
 			}
 		},
-		"queue of somebody else": func(r *rig) {
+		"another queue of that name": func(r *rig) {
 			if err := r.b.DeleteQueue(r.t.Context(), "a"); err != nil {
 				r.t.Fatal(err)
 			}
@@ -108,8 +109,8 @@ func (w *slowReader) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// Who reads the messages of a queue slowly is not shown those of another that has its
-// name by then, nor any more when the key was changed.
+// A client that reads the messages of a queue slowly does not get those of
+// another queue that has its name by then, and none after the key was changed.
 func TestPeekEndsWithItsRight(t *testing.T) {
 	for name, change := range map[string]func(r *rig){
 		"key changed": func(r *rig) {
@@ -117,7 +118,7 @@ func TestPeekEndsWithItsRight(t *testing.T) {
 				r.t.Fatal(err)
 			}
 		},
-		"queue of somebody else": func(r *rig) {
+		"another queue of that name": func(r *rig) {
 			if err := r.b.DeleteQueue(r.t.Context(), "a"); err != nil {
 				r.t.Fatal(err)
 			}
@@ -140,17 +141,17 @@ func TestPeekEndsWithItsRight(t *testing.T) {
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
 			if n := strings.Count(w.Body.String(), "before"); n > peekWindow {
-				t.Errorf("it was shown %d messages, want those of the first window at most", n)
+				t.Errorf("it got %d messages, want those of the first window at most", n)
 			}
 			if strings.Contains(w.Body.String(), "secret") {
-				t.Error("it was shown messages that came after its right had ended")
+				t.Error("it got messages that were sent after its right had ended")
 			}
 		})
 	}
 }
 
-// Who may do anything to a queue of his own cannot say by it how long the messages of
-// another live, or what they are worth: a reply is what is sent by who got the request.
+// Rights on one queue do not control the time to live or the priority of
+// messages in another: only the receiver of a request can send a reply to it.
 func TestRequestsOfOneKeyDoNotTouchMessagesOfAnother(t *testing.T) {
 	r := start(t)
 	r.queue(keyed("mine"))
@@ -178,7 +179,7 @@ func TestRequestsOfOneKeyDoNotTouchMessagesOfAnother(t *testing.T) {
 	}
 	ask("nobody", "Authorization", token)
 	if !send() {
-		t.Error("a stranger to the queue has made its message expire")
+		t.Error("a caller without rights on the queue has made its message expire")
 	}
 	ask("root")
 	if send() {
@@ -195,7 +196,7 @@ func TestRightIsCheckedWhenAChangeIsMade(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := brokertest.Start(t)
-				r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+				r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 				r.queue(keyed("a"))
 				r.queue(entity.Queue{Name: "other"})
 				goOn := make(chan struct{})
@@ -219,7 +220,7 @@ func TestRightIsCheckedWhenAChangeIsMade(t *testing.T) {
 				close(goOn)
 				wg.Wait()
 				if _, err := b.Queue("a"); err == nil {
-					t.Error("a key that was gone with its queue has made the queue again")
+					t.Error("a key that was deleted with its queue has created the queue again")
 				}
 			})
 		})

@@ -25,7 +25,7 @@ func nulls(n int) codec.Value {
 	return codec.List(make([]codec.Value, n)...) // the zero Value is null
 }
 
-// store sends messages past the door.
+// store sends messages without the checks of the API.
 func (r *rig) store(addr string, batch ...*message.Message) {
 	r.t.Helper()
 	s, err := r.b.OpenSender(addr, broker.SenderOptions{})
@@ -48,7 +48,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Number 4: the JSON made from a message is bounded, whatever is in a few bytes of it.
+// Number 4: the JSON of a message is bounded, whatever a few bytes of it
+// contain.
 func TestMessageWithManyEmptyElementsIsShownInPart(t *testing.T) {
 	const most = 32 << 20 // it was 861 MB
 	for name, d := range map[string]message.Draft{
@@ -158,12 +159,12 @@ func TestLimitsOverHTTP(t *testing.T) {
 		t.Errorf("a message id of 129 by the simple interface: %d %s, want 400", got.status, got.body)
 	}
 	if c := r.counts("q"); c.Total() != 0 {
-		t.Errorf("q has %+v after all that was refused, want nothing", c)
+		t.Errorf("q has %+v after all the rejected requests, want nothing", c)
 	}
 }
 
-// leaving is the context of a client that leaves when it was asked for the twentieth
-// time whether it has.
+// leaving is the context of a client that disconnects at the twentieth check of
+// the context.
 type leaving struct {
 	context.Context
 	asked int

@@ -29,7 +29,7 @@ const (
 	matrixTopic = "news"
 )
 
-// credential is a column: who tries.
+// credential is a column: the caller.
 type credential struct{ accesstest.Credential }
 
 // base is where the resources of tokens are.
@@ -156,7 +156,7 @@ func (c *credential) allowed(a *action) bool {
 
 func TestRightsMatrix(t *testing.T) {
 	b := brokertest.Start(t)
-	r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+	r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 	as := actions(r.api.routes)
 	cells := make([][]string, len(as))
 	for _, who := range accesstest.Credentials(base) {
@@ -166,7 +166,7 @@ func TestRightsMatrix(t *testing.T) {
 			if !c.Revoked {
 				rules = append(rules, accesstest.Key("", access.Manage))
 			}
-			r.keeper.Set(rules)
+			r.authority.Set(rules)
 			for j := range as {
 				a := &as[j]
 				if err := restore(t.Context(), b); err != nil {

@@ -50,8 +50,8 @@ const (
 // Outgoing is a message to send.
 type Outgoing struct {
 	fields
-	// Properties are those of the application. A value can be given a type:
-	// {"type": "int", "value": "5"}.
+	// Properties are the application properties. A value may have a type: {"type":
+	// "int", "value": "5"}.
 	Properties map[string]json.RawMessage `json:"properties,omitempty"`
 	// Body is a string, taken as it is or as BodyType says, or anything else,
 	// which is sent as JSON.
@@ -97,8 +97,8 @@ func (o *Outgoing) message() (*message.Message, error) {
 	return d.Message(), nil
 }
 
-// setTTL writes a time to live; one that the header cannot hold becomes two
-// times.
+// setTTL writes a time to live; one that is too long for the header becomes
+// creation time and expiry.
 func (o *Outgoing) setTTL(d *message.Draft) {
 	const most = (1<<32 - 1) * time.Millisecond
 	switch ttl := o.TimeToLive.Std(); {
@@ -160,7 +160,7 @@ type Message struct {
 	Size       int            `json:"size"` // of the whole message, in bytes
 	Body       any            `json:"body,omitempty"`
 	BodyType   BodyType       `json:"bodyType,omitzero"`
-	Truncated  bool           `json:"truncated,omitzero"` // the body goes on
+	Truncated  bool           `json:"truncated,omitzero"` // the body is longer
 	// PropertiesTruncated says that properties are left out, because they are too
 	// large in JSON.
 	PropertiesTruncated bool `json:"propertiesTruncated,omitzero"`
@@ -191,7 +191,7 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	if h.PrioritySet {
 		s.Priority = &h.Priority
 	}
-	s.TimeToLive = entity.Duration(cmp.Or(d.TTL(), h.TTL)) // a dead letter lives on, and shows what was sent
+	s.TimeToLive = entity.Duration(cmp.Or(d.TTL(), h.TTL)) // a dead letter does not expire, and shows what was sent
 	if at, ok := m.ScheduledEnqueueTime(); ok {
 		s.ScheduledTime = at.UTC()
 	}
@@ -216,8 +216,8 @@ func show(d *broker.Delivery, m *message.Message, limit int) Message {
 	return s
 }
 
-// showBody shows up to limit bytes of the body, or an AMQP value if it has no more
-// and its JSON not more than room.
+// showBody shows up to limit bytes of the body, or an AMQP value if it is not
+// longer and its JSON is not longer than room.
 func (s *Message) showBody(m *message.Message, limit, room int) {
 	if body, ok := dataOf(m); ok {
 		if s.Truncated = len(body) > limit; s.Truncated {
@@ -271,7 +271,7 @@ func encodeBody(body []byte) (BodyType, any) {
 	return BodyBase64, base64.StdEncoding.EncodeToString(body)
 }
 
-// cutRune takes off a character that a cut went through the middle of.
+// cutRune removes an incomplete character at the end.
 func cutRune(body []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
 		if last := body[len(body)-i:]; utf8.RuneStart(last[0]) {

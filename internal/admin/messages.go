@@ -22,8 +22,8 @@ import (
 const (
 	defaultPeek = 50
 	maxPeek     = limits.PeekedMessages
-	maxSearch   = 20_000  // messages that a filter looks at
-	peekWindow  = 64      // messages held at a time
+	maxSearch   = 20_000  // messages that a filter examines
+	peekWindow  = 64      // messages in memory at a time
 	bodyPreview = 4 << 10 // of each body in a list
 	maxSend     = limits.SentByHTTP
 	sendSpace   = 64 << 10
@@ -72,7 +72,7 @@ type box struct {
 	query      []parameter // that address reads
 }
 
-// boxes are the places where messages can be looked at.
+// boxes are the paths under which messages can be peeked.
 func boxes() []box {
 	main := func(c *call) string { return c.address() }
 	return []box{
@@ -89,8 +89,8 @@ func (a *api) messageRoutes() []route {
 	for _, at := range boxes() {
 		rs = append(rs, a.boxRoutes(at)...)
 	}
-	held := box{"/topics/{topic}/messages", "TopicMessage", func(c *call) string { return c.address() }, nil}
-	rs = append(rs, a.boxRoutes(held)[0]) // a topic can be looked at: it holds scheduled messages
+	topicBox := box{"/topics/{topic}/messages", "TopicMessage", func(c *call) string { return c.address() }, nil}
+	rs = append(rs, a.boxRoutes(topicBox)[0]) // a topic can be peeked: it contains scheduled messages
 	for _, to := range []struct{ path, id, what string }{
 		{"/queues/{queue}/messages", "sendToQueue", "queue"},
 		{"/topics/{topic}/messages", "sendToTopic", "topic"},
@@ -108,7 +108,7 @@ func (a *api) boxRoutes(at box) []route {
 	return []route{
 		{
 			method: http.MethodGet, path: at.path, id: "peek" + at.noun + "s", right: access.Listen,
-			summary: "Show messages in the order of their numbers, whatever their state, without taking them. Long bodies are cut.",
+			summary: "Peek messages in order of sequence number, in any state. Long bodies are truncated.",
 			query:   slices.Concat(peekQuery, at.query), result: Messages{},
 			handle: func(c *call) (any, error) { return peek(c, at.address(c)) },
 		},
@@ -130,7 +130,7 @@ func (a *api) boxRoutes(at box) []route {
 		},
 		{
 			method: http.MethodDelete, path: at.path, id: "purge" + at.noun + "s", right: access.Listen,
-			summary: "Remove messages that are not locked, all of them unless told.", query: slices.Concat(purgeQuery, at.query), result: Removed{},
+			summary: "Remove messages that are not locked; all of them by default.", query: slices.Concat(purgeQuery, at.query), result: Removed{},
 			handle: func(c *call) (any, error) { return purge(c, at.address(c)) },
 		},
 	}
@@ -209,7 +209,7 @@ func peek(c *call, addr string) (any, error) {
 		id := q.Get("session")
 		p.session = &id
 	}
-	// What goes wrong before the first message is told by the status.
+	// An error before the first message sets the status.
 	p.first, err = p.next()
 	return p, err
 }
@@ -227,7 +227,7 @@ func lookup(c *call, addr string, seq queue.SeqNo) (*broker.Delivery, *message.M
 	if len(ds) == 0 || ds[0].Seq != seq {
 		return nil, nil, broker.ErrMessageNotFound
 	}
-	if !c.Hold(c.Request, shownCost*int64(ds[0].Body.Size)) {
+	if !c.ChargeMemory(c.Request, shownCost*int64(ds[0].Body.Size)) {
 		return nil, nil, problem.Busy()
 	}
 	m, err := ds[0].Message()
@@ -273,8 +273,8 @@ func send(c *call) (any, error) {
 
 var deadLetterQuery = []parameter{{"transfer", "boolean", "Use the transfer dead-letter queue."}}
 
-// deadLetters is the address of an entity's dead letters; ?transfer=true asks for
-// those that could not be forwarded.
+// deadLetters is the address of an entity's dead letters; ?transfer=true
+// selects those that could not be forwarded.
 func deadLetters(c *call) string {
 	part := entity.DeadLetter
 	if transfer, _ := strconv.ParseBool(c.URL.Query().Get("transfer")); transfer {

@@ -162,8 +162,8 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 	r.want(200, "DELETE", apiRoot+"/queues/q/deadletters", "")
 }
 
-// A message that is shown is charged to who asks for it, before it is read: many slow
-// clients must not have one each for nothing.
+// A peeked message is charged to its client before it is read: many slow
+// clients must not have one each without a charge.
 func TestShownMessagesAreCharged(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
@@ -171,7 +171,7 @@ func TestShownMessagesAreCharged(t *testing.T) {
 		r.want(201, "POST", "/q/messages", strings.Repeat("x", 100_000))
 	}
 	room, asked := int64(0), int64(0)
-	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, Hold: func(_ *http.Request, n int64) bool { asked += n; return asked <= room }})
+	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, ChargeMemory: func(_ *http.Request, n int64) bool { asked += n; return asked <= room }})
 	get := func(path string) *httptest.ResponseRecorder {
 		asked = 0
 		req := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil)

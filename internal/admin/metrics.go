@@ -22,12 +22,12 @@ import (
 
 const (
 	// maxSeries bounds what one scrape costs, here and at Prometheus: entities
-	// beyond are counted and not told one by one.
+	// beyond that have no metrics of their own.
 	maxSeries = 50_000
 )
 
-// newMetrics returns the handler of /metrics. What it tells is collected when it
-// is asked.
+// newMetrics returns the handler of /metrics. Metrics are collected for each
+// request.
 func newMetrics(p Parts) http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -41,7 +41,7 @@ func newMetrics(p Parts) http.Handler {
 			refuse(w, err)
 			return
 		}
-		// A collector knows no context, so that each scrape has its own.
+		// A collector gets no context, so each scrape has its own collector.
 		scrape := prometheus.NewRegistry()
 		scrape.MustRegister(&collector{Parts: p, ctx: r.Context()}, &classCollector{Parts: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p})
 		if p.Memory != nil {
@@ -57,7 +57,7 @@ func newMetrics(p Parts) http.Handler {
 	})
 }
 
-// refuse answers in the plain text that people see in Prometheus.
+// refuse answers in plain text, which Prometheus shows.
 func refuse(w http.ResponseWriter, err error) {
 	p, _ := problem.Of(err)
 	if p.Status == http.StatusUnauthorized {
@@ -102,13 +102,13 @@ var (
 	unreadable   = prometheus.NewDesc("triagemq_messages_unreadable_total", "Messages that became dead letters because their bodies could not be read.", nil, nil)
 )
 
-// collector asks the broker for one scrape. It is a prometheus.Collector.
+// collector reads the broker for one scrape. It is a prometheus.Collector.
 type collector struct {
 	Parts
 	ctx context.Context // of the request that scrapes
 }
 
-// Describe tells the names.
+// Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		to <- g.desc
@@ -118,7 +118,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect tells the numbers.
+// Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	now := c.Broker.Now()
 	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0}

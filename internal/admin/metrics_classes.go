@@ -36,13 +36,13 @@ var (
 	operations    = prometheus.NewDesc("triagemq_operations_total", "Operations of clients.", []string{"entity", "operation"}, nil)
 )
 
-// classCollector tells what was measured, for one scrape.
+// classCollector collects the measurements of classes, for one scrape.
 type classCollector struct {
 	Parts
 	ctx context.Context // of the request that scrapes
 }
 
-// Describe tells the names.
+// Describe implements prometheus.Collector.
 func (c *classCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{classWait, classService, classEndToEnd, classRecent, classFlow, classRate,
 		classWaiting, classOldest, classState, classShare, classBurn, demandWorkers, saturated, operations} {
@@ -53,7 +53,7 @@ func (c *classCollector) Describe(to chan<- *prometheus.Desc) {
 // seriesOfClass is about how many series a class has.
 const seriesOfClass = 3*(len(objective.Bounds)+3) + 24
 
-// Collect tells the numbers.
+// Collect implements prometheus.Collector.
 func (c *classCollector) Collect(to chan<- prometheus.Metric) {
 	series := 0
 	for _, o := range c.Broker.AllObjectives(c.ctx) {
@@ -95,7 +95,7 @@ func tellClass(to chan<- prometheus.Metric, entity string, c *objective.ClassRep
 		}
 	}
 	for event, f := range map[string]*objective.Flow{
-		"arrived": &c.Arrived, "completed": &c.Completed, "dead_lettered": &c.Died, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
+		"arrived": &c.Arrived, "completed": &c.Completed, "dead_lettered": &c.DeadLettered, "refused": &c.Refused, "evicted": &c.Evicted, "expired": &c.Expired,
 	} {
 		to <- prometheus.MustNewConstMetric(classFlow, prometheus.CounterValue, float64(f.Total), entity, c.Name, event)
 		single(to, classRate, f.Minute, entity, c.Name, event)

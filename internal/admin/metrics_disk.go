@@ -21,8 +21,8 @@ var (
 		newDiskGauge("available_bytes", "Space that the store has made its own and not yet used.", func(d Disk) float64 { return float64(d.Available) }),
 		newDiskGauge("reserved_bytes", "Part of the available space that senders must leave to settlements and snapshots.", func(d Disk) float64 { return float64(d.Reserved) }),
 		newDiskGauge("unsynced_bytes", "Bytes that wait to be written.", func(d Disk) float64 { return float64(d.Unsynced) }),
-		newDiskGauge("full", "1 while senders are refused because only reserved space is left.", func(d Disk) float64 { return oneIf(d.Full) }),
-		newDiskGauge("busy", "1 while senders are refused because too much waits to be written.", func(d Disk) float64 { return oneIf(d.Busy) }),
+		newDiskGauge("full", "1 while sends are rejected because only reserved space is left.", func(d Disk) float64 { return oneIf(d.Full) }),
+		newDiskGauge("busy", "1 while sends are rejected because too much waits to be written.", func(d Disk) float64 { return oneIf(d.Busy) }),
 	}
 )
 
@@ -33,10 +33,10 @@ func oneIf(v bool) float64 {
 	return 0
 }
 
-// diskCollector tells about the disk. It is a prometheus.Collector.
+// diskCollector collects metrics of the disk. It is a prometheus.Collector.
 type diskCollector struct{ disk func() Disk }
 
-// Describe tells the names.
+// Describe implements prometheus.Collector.
 func (c diskCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- diskFree
 	for _, g := range diskGauges {
@@ -44,7 +44,7 @@ func (c diskCollector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect tells the numbers.
+// Collect implements prometheus.Collector.
 func (c diskCollector) Collect(to chan<- prometheus.Metric) {
 	d := c.disk()
 	if d.Free >= 0 {

@@ -11,26 +11,27 @@ import (
 // The metrics of the memory for clients. Their names are part of the API and never
 // change.
 var (
-	memoryLimit   = prometheus.NewDesc("triagemq_memory_limit_bytes", "Memory that clients may make the broker hold.", nil, nil)
-	memoryUsed    = prometheus.NewDesc("triagemq_memory_used_bytes", "Memory that clients make the broker hold, by part.", []string{"part"}, nil)
+	memoryLimit   = prometheus.NewDesc("triagemq_memory_limit_bytes", "Memory that the broker may use for clients.", nil, nil)
+	memoryUsed    = prometheus.NewDesc("triagemq_memory_used_bytes", "Memory that the broker uses for clients, by part.", []string{"part"}, nil)
 	memoryWaiting = prometheus.NewDesc("triagemq_memory_waiting", "Clients that are not read from until there is memory.", nil, nil)
 )
 
-// memoryCollector tells about the memory for clients. It is a prometheus.Collector.
+// memoryCollector collects metrics of the memory for clients. It is a
+// prometheus.Collector.
 type memoryCollector struct{ usage func() budget.Usage }
 
-// Describe tells the names.
+// Describe implements prometheus.Collector.
 func (c memoryCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- memoryLimit
 	to <- memoryUsed
 	to <- memoryWaiting
 }
 
-// Collect tells the numbers.
+// Collect implements prometheus.Collector.
 func (c memoryCollector) Collect(to chan<- prometheus.Metric) {
 	u := c.usage()
 	single(to, memoryLimit, float64(u.Limit))
-	single(to, memoryUsed, float64(u.Strangers), "unauthenticated")
+	single(to, memoryUsed, float64(u.Unauthenticated), "unauthenticated")
 	single(to, memoryUsed, float64(u.Known), "authenticated")
 	single(to, memoryUsed, float64(u.Unsynced), "unsynced")
 	single(to, memoryWaiting, float64(u.Waiting))

@@ -13,23 +13,23 @@ var (
 	shardLabels   = []string{"shard"}
 	shardSteps    = prometheus.NewDesc("triagemq_shard_step_seconds", "How long the steps of a shard took; nothing else happens in it meanwhile.", shardLabels, nil)
 	shardLongest  = prometheus.NewDesc("triagemq_shard_step_longest_seconds", "The longest step since the start.", shardLabels, nil)
-	shardSnaps    = prometheus.NewDesc("triagemq_shard_snapshots_total", "Snapshots begun, those before the last start included.", shardLabels, nil)
+	shardSnaps    = prometheus.NewDesc("triagemq_shard_snapshots_total", "Snapshots begun, including those before the last start.", shardLabels, nil)
 	shardWritten  = prometheus.NewDesc("triagemq_shard_written_bytes_total", "Bytes of records appended to the log, and replayed at the start.", shardLabels, nil)
 	shardMoved    = prometheus.NewDesc("triagemq_shard_moved", "1 if another process has taken over the shard, which is not served here any more.", shardLabels, nil)
-	shardSnapshot = prometheus.NewDesc("triagemq_shard_snapshot_bytes_total", "Those of them that were written for snapshots.", shardLabels, nil)
+	shardSnapshot = prometheus.NewDesc("triagemq_shard_snapshot_bytes_total", "Bytes written for snapshots.", shardLabels, nil)
 )
 
-// shardCollector tells how the shards are doing. It is a prometheus.Collector.
+// shardCollector collects metrics of the shards. It is a prometheus.Collector.
 type shardCollector struct{ Parts }
 
-// Describe tells the names.
+// Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{shardSteps, shardLongest, shardSnaps, shardWritten, shardSnapshot, shardMoved} {
 		to <- d
 	}
 }
 
-// Collect tells the numbers.
+// Collect implements prometheus.Collector.
 func (c *shardCollector) Collect(to chan<- prometheus.Metric) {
 	for i, st := range c.Broker.ShardStats() {
 		label := strconv.Itoa(i)

@@ -51,9 +51,9 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if got := r.as("nobody", "GET", "/metrics", ""); got.status != 401 {
-		t.Errorf("for a stranger: %d, want 401", got.status)
+		t.Errorf("without a key: %d, want 401", got.status)
 	}
 	if got := r.as("listener", "GET", "/metrics", ""); got.status != 200 {
-		t.Errorf("for who may listen: %d, want 200", got.status)
+		t.Errorf("with the right to listen: %d, want 200", got.status)
 	}
 }

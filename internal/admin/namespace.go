@@ -41,7 +41,7 @@ func (a *api) namespaceRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: "/connections", id: "listConnections", right: access.Manage,
-			summary: "List who is connected by AMQP, with their links.", result: Connections{},
+			summary: "List AMQP connections with their links.", result: Connections{},
 			handle: func(c *call) (any, error) {
 				cs := c.Connections(c.Context())
 				if cs == nil {

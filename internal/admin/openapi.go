@@ -123,7 +123,7 @@ func (rt *route) operation(ss schemas) operation {
 	if rt.method == http.MethodPut && strings.HasPrefix(rt.id, "put") {
 		op.Responses[strconv.Itoa(http.StatusCreated)] = success
 	}
-	op.Responses["default"] = response{Description: "What went wrong.", Content: inJSON(ss.of(reflect.TypeFor[failure]()))}
+	op.Responses["default"] = response{Description: "An error.", Content: inJSON(ss.of(reflect.TypeFor[failure]()))}
 	if rt.right == 0 {
 		op.Security = &[]map[string][]string{}
 	} else {

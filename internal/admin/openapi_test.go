@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// checkAnswer holds an answer against what the document says about the operation.
+// checkAnswer compares an answer with what the document says about the
+// operation.
 func (r *rig) checkAnswer(req *http.Request, got answered) {
 	r.t.Helper()
 	_, pattern := r.api.mux.Handler(req)
@@ -28,7 +29,7 @@ func (r *rig) checkAnswer(req *http.Request, got answered) {
 	says, ok := op.Responses[fmt.Sprint(got.status)]
 	if !ok {
 		if got.status < 400 {
-			r.t.Errorf("%s answered %d, of which the document knows nothing", pattern, got.status)
+			r.t.Errorf("%s answered %d, which is not in the document", pattern, got.status)
 		}
 		says = op.Responses["default"]
 	}
@@ -131,7 +132,7 @@ func TestDocumentAndHandlersAgree(t *testing.T) {
 		t.Errorf("%d operations in the document, %d routes", documented, len(r.api.routes))
 	}
 	if got := r.as("nobody", "GET", apiRoot+"/openapi.json", ""); got.status != http.StatusOK || !wellFormed(got.body) {
-		t.Errorf("the document for a stranger: %d", got.status)
+		t.Errorf("the document without a key: %d", got.status)
 	}
 }
 

@@ -31,8 +31,8 @@ var demandQuery = []parameter{
 	{"ceiling", "integer", "The most workers to ask for."},
 }
 
-// policyRoutes are about what messages are worth and whether that is honoured. A
-// subscription is named by its address: events%2Fsubscriptions%2Fall.
+// policyRoutes are the routes for policies and objectives. A subscription is
+// named by its address: events%2Fsubscriptions%2Fall.
 func (a *api) policyRoutes() []route {
 	const one = "/policies/{queue}"
 	return []route{
@@ -119,7 +119,7 @@ func demand(c *call) (any, error) {
 func explainRoute(path, noun string) route {
 	return route{
 		method: http.MethodGet, path: path, id: "explain" + noun + "Message", right: access.Manage,
-		summary: "Say why a message is where it is, what is ahead of it, what holds it and when it should start.",
+		summary: "Explain a message's position, what is ahead of it, what blocks it, and when to expect delivery.",
 		result:  Explained{},
 		handle: func(c *call) (any, error) {
 			seq, err := strconv.ParseUint(c.PathValue("seq"), 10, 64)

@@ -46,7 +46,7 @@ func TestPolicyIsReadTriedAndChanged(t *testing.T) {
 	}
 	r.want(200, http.MethodDelete, "/api/v1/policies/orders", "").into(t, &state)
 	if state.Revision != 2 || string(state.Policy) != "{}" {
-		t.Errorf("taken away: %+v", state)
+		t.Errorf("after removal: %+v", state)
 	}
 	if got := r.as("listener", http.MethodPut, "/api/v1/policies/orders", testPolicy); got.status != 403 {
 		t.Errorf("a listener changes the policy: %d", got.status)
@@ -54,8 +54,8 @@ func TestPolicyIsReadTriedAndChanged(t *testing.T) {
 	r.want(404, http.MethodGet, "/api/v1/policies/none", "")
 }
 
-// A definition that does not speak of the policy leaves it; null takes it away.
-func TestDefinitionsKeepThePolicyUnlessToldNull(t *testing.T) {
+// A definition without a policy keeps it; null removes it.
+func TestDefinitionsKeepThePolicyUnlessItIsNull(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
 	r.topic("t", entity.Subscription{Name: "s"})

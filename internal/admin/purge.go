@@ -22,8 +22,8 @@ var purgeQuery = []parameter{
 // Removed says how many messages were removed.
 type Removed struct {
 	Removed int `json:"removed"`
-	// Next is the number to go on from where one request cannot look at
-	// everything, as with a filter; it is left out at the end.
+	// Next is the sequence number to continue from, if one request cannot examine
+	// everything, as with a filter. It is absent at the end.
 	Next queue.SeqNo `json:"next,omitzero"`
 }
 
@@ -48,7 +48,7 @@ func purge(c *call, addr string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wanted == nil && from == 0 { // the queue can do it without a look at any message
+	if wanted == nil && from == 0 { // the queue can do it without examining messages
 		n, err := c.Broker.DeleteMessages(c.Context(), addr, before, most)
 		return Removed{Removed: n}, err
 	}
@@ -57,8 +57,8 @@ func purge(c *call, addr string) (any, error) {
 	})
 }
 
-// purgeChosen removes up to most of the messages that are wanted; zero is all. It
-// looks at a bounded number of them, and says where to go on.
+// purgeChosen removes up to most of the messages that are wanted; zero is all.
+// It examines a bounded number of them, and returns where to continue.
 func purgeChosen(c *call, addr string, from queue.SeqNo, most int, wanted func(*broker.Delivery, *message.Message) bool) (any, error) {
 	var out Removed
 	for looked := 0; looked < maxSearch; {

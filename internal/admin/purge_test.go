@@ -50,7 +50,7 @@ func TestPurgeRemovesWhatIsChosen(t *testing.T) {
 	r.want(400, "DELETE", apiRoot+"/queues/q/messages?from=x", "")
 }
 
-// A request looks at a bounded number of messages and says where to go on.
+// A request examines a bounded number of messages and says where to continue.
 func TestPurgeGoesOnWhereItStopped(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})

@@ -148,7 +148,7 @@ func TestRESTRefusals(t *testing.T) {
 	}
 }
 
-// A message cannot speak for the server by its properties.
+// Properties of a message cannot set headers of the server.
 func TestRESTPropertiesStayProperties(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
@@ -188,7 +188,7 @@ func TestRESTClientThatLeaves(t *testing.T) {
 	r.want(201, "POST", "/q/messages", "x")
 	got := r.want(201, "POST", "/q/messages/head?timeout=5", "")
 	if got.properties(t)["DeliveryCount"] != 1.0 {
-		t.Errorf("the message was handed to somebody else before: %v", got.properties(t))
+		t.Errorf("the message was delivered to another receiver before: %v", got.properties(t))
 	}
 }
 
@@ -198,7 +198,7 @@ func TestRESTReceiveWithoutMemory(t *testing.T) {
 	r.queue(entity.Queue{Name: "q"})
 	r.want(201, "POST", "/q/messages", strings.Repeat("x", 1000))
 	var asked int64
-	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, Hold: func(_ *http.Request, n int64) bool { asked = n; return false }})
+	h := New(Parts{Broker: r.b, Log: r.api.Log, Callers: r.api.Callers, ChargeMemory: func(_ *http.Request, n int64) bool { asked = n; return false }})
 	for _, method := range []string{"DELETE", "POST"} {
 		req := httptest.NewRequestWithContext(t.Context(), method, "http://localhost/q/messages/head?timeout=5", nil)
 		req.SetBasicAuth("root", "root key")

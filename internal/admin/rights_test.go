@@ -33,7 +33,8 @@ func (r *rig) with(rule access.Rule, resource string, life time.Duration, method
 	return r.as("nobody", method, path, body, "Authorization", token)
 }
 
-// 11: the key of queue a neither opens nor makes a queue whose name begins with a/.
+// 11: the key of queue a neither gives access to nor creates a queue whose name
+// begins with a/.
 func TestKeyOfAQueueEndsAtTheQueue(t *testing.T) {
 	r := start(t)
 	r.queue(keyed("a"))
@@ -71,10 +72,10 @@ func TestKeyOfAQueueEndsAtTheQueue(t *testing.T) {
 	}
 }
 
-// Who holds a key for a name learns from the administration API that nothing has it, and
-// who does not, does not: a stranger, a key of another queue, a token for another path, one
-// that has ended.
-func TestWhoLearnsThatNothingHasAName(t *testing.T) {
+// A caller with a key for a name can find out that no entity has it. A caller
+// without one cannot: without a key, with a key of another queue, with a token
+// for another path or an expired one.
+func TestAbsentNamesAreOnlyReportedWithAKey(t *testing.T) {
 	r := start(t)
 	r.queue(keyed("a"))
 	own, listener := access.Rule{Name: "own", PrimaryKey: "key of a"}, testRules[2]
@@ -112,7 +113,7 @@ func TestWhoLearnsThatNothingHasAName(t *testing.T) {
 func TestReceiveIsCheckedAgainAfterTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := brokertest.Start(t)
-		r := startOn(t, b, func(k *access.Keeper) access.Authority { return k })
+		r := startOn(t, b, func(k *access.RuleAuthority) access.Authority { return k })
 		r.queue(entity.Queue{Name: "q"})
 		got := make(chan answered, 1)
 		go func() { // ends with the request, which the test waits for
@@ -126,12 +127,12 @@ func TestReceiveIsCheckedAgainAfterTheWait(t *testing.T) {
 			t.Errorf("receive after the token ended: %d %s, want 401", a.status, a.body)
 		}
 		if n := r.counts("q").Active; n != 1 {
-			t.Errorf("q holds %d messages, want the one that nobody may have", n)
+			t.Errorf("q has %d messages, want the one that no caller may receive", n)
 		}
 	})
 }
 
-// brokenBody is a body whose sender leaves in the middle of it.
+// brokenBody is a body whose sender disconnects in the middle of it.
 type brokenBody struct{ io.Reader }
 
 func (b brokenBody) Read(p []byte) (int, error) {
@@ -149,8 +150,8 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	keeper := access.NewKeeper(testRules, nil)
-	h := New(Parts{Broker: b, Log: slog.New(slog.NewTextHandler(&log, nil)), Callers: func(*http.Request) access.Authority { return keeper }})
+	authority := access.NewRuleAuthority(testRules, nil)
+	h := New(Parts{Broker: b, Log: slog.New(slog.NewTextHandler(&log, nil)), Callers: func(*http.Request) access.Authority { return authority }})
 	for _, path := range []string{"/api/v1/queues/q/messages", "/q/messages", "/q?api-version=2021-05"} {
 		for _, gone := range []bool{false, true} {
 			ctx, cancel := context.WithCancelCause(t.Context())

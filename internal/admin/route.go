@@ -57,8 +57,8 @@ type api struct {
 	mux      *http.ServeMux
 	document []byte
 
-	// turns has a place for each message that may be made into JSON at a time: half
-	// of the processors are for those who send and receive.
+	// turns is a semaphore for messages that are converted into JSON at the same
+	// time: half of the processors stay free for senders and receivers.
 	turns chan struct{}
 }
 
@@ -87,7 +87,7 @@ func (a *api) table() []route {
 	return rs
 }
 
-// ServeHTTP finds the route. What has none is told in JSON as well.
+// ServeHTTP finds the route. The error for a path without one is JSON as well.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := a.mux.Handler(r); pattern == "" {
 		a.fail(w, r, a.lost(r))
@@ -189,7 +189,7 @@ func answer(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// failure is how an error is told.
+// failure is the JSON of an error.
 type failure struct {
 	Error failed `json:"error"`
 }
@@ -223,7 +223,7 @@ func (c *call) decode(to any, limit int64) error {
 	return unmarshalNamed(body, to, c.PathValue)
 }
 
-// read reads the body. Whoever acts on it has the right to do so when it has come.
+// read reads the body. After that it checks the rights of the caller again.
 func (c *call) read(limit int64) ([]byte, error) {
 	body, err := problem.ReadBody(c.w, c.Request, limit)
 	if err != nil {
@@ -236,7 +236,7 @@ func unmarshal(body []byte, to any) error {
 	return unmarshalNamed(body, to, func(string) string { return "" })
 }
 
-// unmarshalNamed is unmarshal for a definition whose name may be in the path of the request.
+// unmarshalNamed is unmarshal for a definition whose name may be in the path.
 func unmarshalNamed(body []byte, to any, path func(name string) string) error {
 	d := json.NewDecoder(strings.NewReader(string(body)))
 	d.DisallowUnknownFields()
@@ -253,16 +253,16 @@ func unmarshalNamed(body []byte, to any, path func(name string) string) error {
 	return faulty(body, to, path, err)
 }
 
-// faulty returns everything that is wrong with a body that could not be read: the fields
-// that are unknown or of another type, and what is wrong with the rest of it. Of a body that
-// is larger than definitions are, which are messages, it is the first fault only: to look
-// at all of it would take its memory once more.
+// faulty returns all faults of a body that could not be read: the fields that
+// are unknown or of another type, and the faults of the rest. For a body that
+// is larger than a definition, which contains messages, it returns only the
+// first fault: to examine all of it would need its memory again.
 func faulty(body []byte, to any, path func(string) string, err error) error {
 	var faults entity.Faults
 	if len(body) <= limits.Body {
 		faults, _ = entity.DecodeJSON(body, to, entity.RefuseUnknown)
 	}
-	if len(faults) == 0 { // or it is no JSON at all
+	if len(faults) == 0 { // or it is not JSON
 		return problem.Bad("Invalid request body: %s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	unread := len(faults)
@@ -304,9 +304,9 @@ func definitionFaults(v any, path func(string) string) entity.Faults {
 	return nil
 }
 
-// merge lays the fields of a patch over those of a value [RFC 7396]. A null is
-// kept, because it says more than a field that is not there: no policy, where
-// without a word the old one stays. Of all other fields it is the default.
+// merge applies the fields of a patch to a value [RFC 7396]. A null is kept,
+// because it differs from an absent field: a null policy removes the policy, an
+// absent one keeps it. For all other fields null is the default.
 func merge[T any](c *call, old T) (T, error) {
 	var next T
 	var fields, patch map[string]json.RawMessage
@@ -343,7 +343,7 @@ func (c *call) number(name string, otherwise, most int) (int, error) {
 // list is a page of something.
 type list[T any] struct {
 	Items []T `json:"items"`
-	Total int `json:"total"` // with the prefix asked for
+	Total int `json:"total"` // with the requested prefix
 }
 
 var listQuery = []parameter{
@@ -352,7 +352,7 @@ var listQuery = []parameter{
 	{"top", "integer", "Maximum number of entries to return; default 100, at most 1000."},
 }
 
-// page cuts a list to what the query asks for.
+// page returns the part of a list that the query selects.
 func page[D, V any](c *call, all []D, name func(D) string, view func(D) (V, error)) (list[V], error) {
 	out := list[V]{Items: []V{}}
 	skip, err := c.number("skip", 0, 1<<30)

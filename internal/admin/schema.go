@@ -100,8 +100,7 @@ func (ss schemas) object(t reflect.Type) *schema {
 	ss[name] = s // before its fields, which may refer to it
 	for _, f := range reflect.VisibleFields(t) {
 		field, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		// A part that is embedded under a name of its own is a field, and what is
-		// in it is not.
+		// An embedded struct with a JSON name is a field; its own fields are not.
 		if f.Anonymous && field == "" || !f.IsExported() || field == "-" || belowNamed(t, f.Index) {
 			continue
 		}
@@ -117,8 +116,8 @@ func (ss schemas) object(t reflect.Type) *schema {
 	return ref
 }
 
-// belowNamed reports whether a field is promoted from an embedded part that has a
-// name of its own in JSON.
+// belowNamed reports whether a field is promoted from an embedded struct that
+// has a JSON name.
 func belowNamed(t reflect.Type, index []int) bool {
 	for n := 1; n < len(index); n++ {
 		if t.FieldByIndex(index[:n]).Tag.Get("json") != "" {

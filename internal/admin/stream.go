@@ -19,7 +19,8 @@ import (
 // streamed is an answer that is written piece by piece: what messages become in JSON
 // is never in memory as a whole.
 type streamed interface {
-	// stream writes the answer. An error is that of w: the client has left.
+	// stream writes the answer. An error is an error of w: the client has
+	// disconnected.
 	stream(w io.Writer) error
 }
 
@@ -30,14 +31,14 @@ type peeking struct {
 	wanted  func(*broker.Delivery, *message.Message) bool // nil takes all
 	session *string
 	left    int // messages that may be shown
-	window  int // messages that are asked for at a time
+	window  int // messages that are read at a time
 
-	from   queue.SeqNo // of the next message to look at; zero at the end
-	ds     []broker.Delivery
-	looked int
-	held   int64 // bytes that are charged for the message that is looked at
-	over   bool  // there is nothing at or above from
-	first  *Message
+	from    queue.SeqNo // the next message to examine; zero at the end
+	ds      []broker.Delivery
+	looked  int
+	charged int64 // bytes that are charged for the current message
+	over    bool  // there is nothing at or above from
+	first   *Message
 }
 
 // inTurn runs work that takes a processor for a moment, when there is one to spare.
@@ -48,8 +49,9 @@ func (a *api) inTurn(work func()) {
 	work()
 }
 
-// next returns the next message to show, nil if there is none or the request has
-// looked at as many as it may. After an error from is still that of the message.
+// next returns the next message to show, nil if there is none or the request
+// has reached its limit of examined messages. After an error, from is still the
+// number of that message.
 func (p *peeking) next() (*Message, error) {
 	for p.left > 0 && p.looked < maxSearch {
 		if len(p.ds) == 0 {
@@ -65,12 +67,12 @@ func (p *peeking) next() (*Message, error) {
 			}
 			p.ds = ds
 			for i := range p.ds {
-				p.ds[i].Unload() // one at a time is in memory, the rest is not held for a slow client
+				p.ds[i].Unload() // only one at a time is in memory, however slow the client is
 			}
 		}
 		d := &p.ds[0]
 		p.from = d.Seq
-		if err := p.hold(d); err != nil {
+		if err := p.charge(d); err != nil {
 			return nil, err
 		}
 		if err := p.c.Context().Err(); err != nil {
@@ -102,20 +104,20 @@ func (p *peeking) next() (*Message, error) {
 	return nil, nil
 }
 
-// hold charges the message that is looked at, if it is larger than those before.
-func (p *peeking) hold(d *broker.Delivery) error {
+// charge charges the current message, if it is larger than those before.
+func (p *peeking) charge(d *broker.Delivery) error {
 	n := int64(d.Body.Size)
-	if n > p.held {
-		if !p.c.Hold(p.c.Request, n-p.held) {
+	if n > p.charged {
+		if !p.c.ChargeMemory(p.c.Request, n-p.charged) {
 			return problem.Busy()
 		}
-		p.held = n
+		p.charged = n
 	}
 	return nil
 }
 
-// stream implements streamed. The answer ends early at an error, which the next
-// request, that begins there, is told.
+// stream implements streamed. The answer ends early at an error. The next
+// request begins there and returns the error.
 func (p *peeking) stream(w io.Writer) error {
 	if _, err := io.WriteString(w, `{"messages":[`); err != nil {
 		return err
@@ -202,7 +204,7 @@ func (o one) stream(w io.Writer) error {
 // bodyPiece is how much of a body is encoded at a time.
 const bodyPiece = 64 << 10
 
-// streamText writes what stands between the quotes of a text in JSON.
+// streamText writes the contents of a JSON string, without the quotes.
 func streamText(w io.Writer, text []byte) error {
 	for len(text) > 0 {
 		piece := text

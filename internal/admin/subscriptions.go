@@ -38,7 +38,7 @@ func (a *api) subscriptionRoutes() []route {
 		},
 		{
 			method: http.MethodPost, path: all, id: "createSubscription", right: access.Manage, status: http.StatusCreated,
-			summary: "Create a subscription with its rules: those given, or one that takes everything.", body: entity.Subscription{}, result: item{},
+			summary: "Create a subscription with its rules; without rules it gets one that matches everything.", body: entity.Subscription{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var s entity.Subscription
 				if err := c.decode(&s, limits.Body); err != nil {
@@ -61,12 +61,12 @@ func (a *api) subscriptionRoutes() []route {
 		},
 		{
 			method: http.MethodPut, path: one, id: "putSubscription", right: access.Manage,
-			summary: "Create a subscription, or give it this definition: what is left out goes back to its default, except that rules stay, and the policy unless it is null.", body: entity.Subscription{}, result: item{},
+			summary: "Create a subscription or replace its definition. Properties that are left out are reset to their defaults; rules are kept, and the policy unless it is null.", body: entity.Subscription{}, result: item{},
 			handle: putSubscription,
 		},
 		{
 			method: http.MethodPatch, path: one, id: "patchSubscription", right: access.Manage,
-			summary: "Change the given properties of a subscription; null brings back a default, and takes the policy away.", body: entity.Subscription{}, result: item{},
+			summary: "Change properties of a subscription; null resets a property to its default and removes the policy.", body: entity.Subscription{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Subscription(c.PathValue("topic"), c.PathValue("subscription"))
 				if err != nil {
@@ -110,7 +110,7 @@ func putSubscription(c *call) (any, error) {
 	if err := c.mayForward(s.ForwardTo, s.ForwardDeadLetteredMessagesTo); err != nil {
 		return nil, err
 	}
-	s, made, err := putting(
+	s, made, err := createOrUpdate(
 		func() (entity.Subscription, error) { return c.Broker.CreateSubscription(c.Context(), topic, s) },
 		func() (entity.Subscription, error) { return c.Broker.UpdateSubscription(c.Context(), topic, s) })
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *api) ruleRoutes() []route {
 					return nil, err
 				}
 				topic, sub := in(c)
-				r, made, err := putting(
+				r, made, err := createOrUpdate(
 					func() (entity.Rule, error) { return c.Broker.CreateRule(c.Context(), topic, sub, r) },
 					func() (entity.Rule, error) { return c.Broker.UpdateRule(c.Context(), topic, sub, r) })
 				if err == nil && made {

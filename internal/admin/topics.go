@@ -43,7 +43,7 @@ func (a *api) topicRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: one, id: "getTopic", right: access.Manage,
-			summary: "Show a topic. Its counts are the messages it holds back itself.", result: item{},
+			summary: "Show a topic. Its counts are the scheduled messages of the topic itself.", result: item{},
 			handle: func(c *call) (any, error) {
 				t, err := c.Broker.Topic(c.PathValue("topic"))
 				return answer(c, t, err)
@@ -51,7 +51,7 @@ func (a *api) topicRoutes() []route {
 		},
 		{
 			method: http.MethodPut, path: one, id: "putTopic", right: access.Manage,
-			summary: "Create a topic, or give it this definition: what is left out goes back to its default.", body: entity.Topic{}, result: item{},
+			summary: "Create a topic or replace its definition. Properties that are left out are reset to their defaults.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
 				var t entity.Topic
 				if err := c.decode(&t, limits.Body); err != nil {
@@ -60,7 +60,7 @@ func (a *api) topicRoutes() []route {
 				if err := named(&t.Name, c.PathValue("topic")); err != nil {
 					return nil, err
 				}
-				t, made, err := putting(
+				t, made, err := createOrUpdate(
 					func() (entity.Topic, error) { return c.Broker.CreateTopic(c.Context(), t) },
 					func() (entity.Topic, error) { return c.Broker.UpdateTopic(c.Context(), t) })
 				if err != nil {
@@ -71,7 +71,7 @@ func (a *api) topicRoutes() []route {
 		},
 		{
 			method: http.MethodPatch, path: one, id: "patchTopic", right: access.Manage,
-			summary: "Change the given properties of a topic; null brings back a default.", body: entity.Topic{}, result: item{},
+			summary: "Change properties of a topic; null resets a property to its default.", body: entity.Topic{}, result: item{},
 			handle: func(c *call) (any, error) {
 				old, err := c.Broker.Topic(c.PathValue("topic"))
 				if err != nil {

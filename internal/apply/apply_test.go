@@ -23,19 +23,19 @@ func read(t *testing.T, yaml string) Namespace {
 	return Namespace{c.Queues, c.Topics}
 }
 
-// tell writes a plan down, a line for each step, change and thing that is kept.
-func tell(p Plan) string {
+// describe prints a plan, a line for each step, change and unmanaged entity.
+func describe(p Plan) string {
 	var b strings.Builder
 	for _, s := range p.Steps {
 		fmt.Fprintln(&b, s)
 		for _, c := range s.Changes {
 			fmt.Fprintf(&b, "  %s: %s -> %s\n", c.Property, c.From, c.To)
 		}
-		if s.Blocked != nil {
-			fmt.Fprintf(&b, "  blocked: %v\n", s.Blocked)
+		if s.Conflict != nil {
+			fmt.Fprintf(&b, "  blocked: %v\n", s.Conflict)
 		}
 	}
-	for _, place := range p.Kept {
+	for _, place := range p.Unmanaged {
 		fmt.Fprintln(&b, "keep", place)
 	}
 	return b.String()
@@ -47,7 +47,7 @@ func TestDiff(t *testing.T) {
 		{"a new queue",
 			"queues: [{name: a, lockDuration: 30s}]", "",
 			"create queue a\n  lockDuration: 1m -> 30s\n"},
-		{"the same queue, differently said",
+		{"the same queue, written differently",
 			"queues: [{name: A, lockDuration: PT1M, policy: {discipline: aging, aging: {every: 1m}}}]",
 			`queues: [{name: a, policy: {"aging": {"every": "1m"}, "discipline": "aging"}}]`, ""},
 		{"targets of forwards before what forwards to them",
@@ -57,7 +57,7 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 			"create topic t\ncreate queue b\n  forwardTo:  -> sb://host/T\ncreate queue a\n  forwardTo:  -> b\n" +
 				"create queue c\nupdate queue old\n  forwardTo:  -> c\n" +
 				"create topic d\ncreate subscription t/s\n  forwardDeadLetteredMessagesTo:  -> d\n  rule $Default:  -> everything\n"},
-		{"forwards to what is nowhere",
+		{"forwards to an entity that does not exist",
 			"queues: [{name: a, forwardTo: no}, {name: old, forwardTo: no}, {name: as, forwardTo: \"sb://h/No\"}, {name: b, forwardDeadLetteredMessagesTo: left}]\n" +
 				"topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: \"sb://host/No\"}]}]",
 			"queues: [{name: left}, {name: old, forwardTo: no}, {name: as, forwardTo: no}]",
@@ -76,14 +76,14 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 			"queues: [{name: a, forwardTo: b, lockDuration: 30s}, {name: b, forwardDeadLetteredMessagesTo: a, lockDuration: 30s}]", "",
 			"create queue b\n  lockDuration: 1m -> 30s\ncreate queue a\n  forwardTo:  -> b\n  lockDuration: 1m -> 30s\n" +
 				"update queue b\n  forwardDeadLetteredMessagesTo:  -> a\n"},
-		{"a property goes back to its default",
+		{"a property is reset to its default",
 			"queues: [{name: a}]", "queues: [{name: a, maxDeliveryCount: 3}]",
 			"update queue a\n  maxDeliveryCount: 3 -> 10\n"},
-		{"what lives its own life stays",
+		{"properties that are managed elsewhere stay",
 			"queues: [{name: a}]",
 			"queues: [{name: a, status: SendDisabled, policy: {discipline: strict}, authorizationRules: [{keyName: k, rights: [Send], primaryKey: p}]}]",
 			""},
-		{"unless the file speaks of it",
+		{"unless the file has them",
 			"queues: [{name: a, status: Active, policy: {discipline: aging}}]",
 			"queues: [{name: a, status: SendDisabled, policy: {discipline: strict}}]",
 			"update queue a\n  policy: {\"discipline\":\"strict\"} -> {\"discipline\":\"aging\"}\n  status: SendDisabled -> Active\n"},
@@ -109,7 +109,7 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: \"a = 2\"}, {name: new, filter: true}, {name: same, filter: \"x = 1\"}]}]}]",
 			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: R, filter: \"a = 1\"}, {name: old, filter: true}, {name: same, filter: \"x = 1\"}]}]}]",
 			"update rule t/s/r\n  filter: {\"kind\":\"sql\",\"sql\":\"a = 1\"} -> {\"kind\":\"sql\",\"sql\":\"a = 2\"}\ncreate rule t/s/new\n  rule new:  -> everything\nkeep rule t/s/old\n"},
-		{"rules that the file does not speak of",
+		{"rules that are not in the file",
 			"topics: [{name: t, subscriptions: [{name: s, lockDuration: 5s}]}]",
 			"topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: \"a = 1\"}]}]}]",
 			"update subscription t/s\n  lockDuration: 1m -> 5s\n"},
@@ -126,7 +126,7 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tell(Diff(read(t, tt.want), read(t, tt.have))); got != tt.plan {
+			if got := describe(Diff(read(t, tt.want), read(t, tt.have))); got != tt.plan {
 				t.Errorf("got\n%swant\n%s", got, tt.plan)
 			}
 		})
@@ -135,7 +135,7 @@ topics: [{name: t, subscriptions: [{name: s, forwardDeadLetteredMessagesTo: d}]}
 
 func TestPruneDeletesLast(t *testing.T) {
 	p := Diff(read(t, "queues: [{name: new}]"), read(t, "queues: [{name: old}]\ntopics: [{name: t}]")).Prune()
-	if got, want := tell(p), "create queue new\ndelete queue old\ndelete topic t\n"; got != want {
+	if got, want := describe(p), "create queue new\ndelete queue old\ndelete topic t\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if p.Count(Delete) != 2 || p.Count(Create) != 1 || p.Count(Update) != 0 {
@@ -156,7 +156,7 @@ func TestTrueFilterOfOtherClients(t *testing.T) {
 	have.Topics[0].Subscriptions[0].Rules = []entity.Rule{{Name: "r", Filter: entity.Filter{Kind: entity.TrueFilter, SQL: "1=1"}}}
 	want := read(t, "topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: true}]}]}]")
 	if p := Diff(want, have); len(p.Steps) > 0 {
-		t.Errorf("got\n%swant nothing", tell(p))
+		t.Errorf("got\n%swant nothing", describe(p))
 	}
 }
 
@@ -166,7 +166,7 @@ func TestTimesOfRulesAreNotCompared(t *testing.T) {
 	want, have := read(t, file), read(t, file)
 	have.Topics[0].Subscriptions[0].Rules[0].CreatedAt = time.Unix(1, 0)
 	if p := Diff(want, have); len(p.Steps) > 0 {
-		t.Errorf("got\n%swant nothing", tell(p))
+		t.Errorf("got\n%swant nothing", describe(p))
 	}
 }
 
@@ -176,7 +176,7 @@ func TestTimesOfKeysAreNotCompared(t *testing.T) {
 	have := read(t, "queues: [{name: a, authorizationRules: [{keyName: k, rights: [Send], primaryKey: p}]}]")
 	have.Queues[0].AuthorizationRules[0].CreatedTime = have.Queues[0].AuthorizationRules[0].CreatedTime.AddDate(2000, 0, 0)
 	if p := Diff(want, have); len(p.Steps) > 0 {
-		t.Errorf("got\n%swant nothing", tell(p))
+		t.Errorf("got\n%swant nothing", describe(p))
 	}
 }
 
@@ -191,23 +191,23 @@ func TestAppliedTwiceIsNothing(t *testing.T) {
 		case Topic:
 			have.Topics = append(have.Topics, config.Topic{Topic: *s.NewTopic})
 		case Subscription:
-			i := slices.IndexFunc(have.Topics, func(t config.Topic) bool { return t.Name == s.Place.Topic })
+			i := slices.IndexFunc(have.Topics, func(t config.Topic) bool { return t.Name == s.EntityRef.Topic })
 			s.NewSubscription.Rules = s.NewSubscription.InitialRules()
 			have.Topics[i].Subscriptions = append(have.Topics[i].Subscriptions, *s.NewSubscription)
 		}
 	}
-	if p := Diff(want, have); len(p.Steps)+len(p.Kept) > 0 {
-		t.Errorf("the second time:\n%s", tell(p))
+	if p := Diff(want, have); len(p.Steps)+len(p.Unmanaged) > 0 {
+		t.Errorf("the second time:\n%s", describe(p))
 	}
 }
 
-func TestBlocked(t *testing.T) {
+func TestConflicts(t *testing.T) {
 	p := Diff(read(t, "queues: [{name: a, requiresSession: true}, {name: b}]"), read(t, "queues: [{name: a}]\ntopics: [{name: b}]"))
-	err := p.Blocked()
+	err := p.Conflicts()
 	if err == nil || !strings.Contains(err.Error(), "queue a: ") || !strings.Contains(err.Error(), "queue b: there is a topic") {
 		t.Errorf("blocked by %v, want both reasons", err)
 	}
-	if err := (Plan{}).Blocked(); err != nil {
+	if err := (Plan{}).Conflicts(); err != nil {
 		t.Errorf("an empty plan is blocked by %v", err)
 	}
 }

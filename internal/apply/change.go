@@ -21,8 +21,8 @@ type Change struct {
 	To       string `json:"to,omitzero"`
 }
 
-// identity are the properties that say which thing it is, and those that are
-// compared by themselves.
+// identity are the properties that identify an entity, and those that are
+// compared separately.
 var identity = []string{"name", "rules", "defaultRule"}
 
 // changes compares two definitions of one type property by property, in the
@@ -92,7 +92,7 @@ func forgetTimes(rules any) {
 	}
 }
 
-// secrets is the property whose values hold keys.
+// secrets is the property whose values contain keys.
 const secrets = "authorizationRules"
 
 // show returns a value for people: text without its quotes, rules without keys, a

@@ -14,7 +14,7 @@ import (
 // Diff plans the way from have to want.
 func Diff(want, have Namespace) Plan {
 	d := differ{queues: map[string]entity.Queue{}, topics: map[string]config.Topic{}}
-	d.plan = Plan{Steps: []Step{}, Kept: []Place{}} // empty, not null, in JSON
+	d.plan = Plan{Steps: []Step{}, Unmanaged: []EntityRef{}} // empty, not null, in JSON
 	for _, q := range have.Queues {
 		d.queues[entity.Key(q.Name)] = q
 	}
@@ -57,8 +57,8 @@ func (d *differ) blockForwards(want Namespace) {
 				fs = append(fs, entity.Fault{Field: c.Property, Problem: fmt.Sprintf("%q is neither in the file nor in the broker", c.To)})
 			}
 		}
-		if len(fs) > 0 && s.Blocked == nil {
-			s.Blocked = fs
+		if len(fs) > 0 && s.Conflict == nil {
+			s.Conflict = fs
 		}
 	}
 }
@@ -96,9 +96,9 @@ type differ struct {
 func (d *differ) add(s Step) { d.plan.Steps = append(d.plan.Steps, s) }
 
 func (d *differ) queue(q entity.Queue) {
-	s := Step{Verb: Create, Place: Place{Kind: Queue, Name: q.Name}}
+	s := Step{Verb: Create, EntityRef: EntityRef{Kind: Queue, Name: q.Name}}
 	if _, taken := d.topics[entity.Key(q.Name)]; taken {
-		s.Blocked = fmt.Errorf("there is a topic of this name")
+		s.Conflict = fmt.Errorf("there is a topic of this name")
 	}
 	have, found := d.queues[entity.Key(q.Name)]
 	if !found {
@@ -116,7 +116,7 @@ func (d *differ) queue(q entity.Queue) {
 		q.AuthorizationRules = have.AuthorizationRules
 	}
 	q = q.WithDefaults()
-	s.Verb, s.NewQueue, s.Changes, s.Blocked = Update, &q, changes(have, q), have.CheckUpdate(q)
+	s.Verb, s.NewQueue, s.Changes, s.Conflict = Update, &q, changes(have, q), have.CheckUpdate(q)
 	d.change(s)
 }
 
@@ -128,9 +128,9 @@ func (d *differ) change(s Step) {
 }
 
 func (d *differ) topic(t config.Topic) {
-	s := Step{Verb: Create, Place: Place{Kind: Topic, Name: t.Name}}
+	s := Step{Verb: Create, EntityRef: EntityRef{Kind: Topic, Name: t.Name}}
 	if _, taken := d.queues[entity.Key(t.Name)]; taken {
-		s.Blocked = fmt.Errorf("there is a queue of this name")
+		s.Conflict = fmt.Errorf("there is a queue of this name")
 	}
 	have, found := d.topics[entity.Key(t.Name)]
 	if !found {
@@ -145,7 +145,7 @@ func (d *differ) topic(t config.Topic) {
 			next.AuthorizationRules = old.AuthorizationRules
 		}
 		next = next.WithDefaults()
-		s.Verb, s.NewTopic, s.Changes, s.Blocked = Update, &next, changes(old, next), old.CheckUpdate(next)
+		s.Verb, s.NewTopic, s.Changes, s.Conflict = Update, &next, changes(old, next), old.CheckUpdate(next)
 		d.change(s)
 	}
 	d.subscriptions(t, have)
@@ -157,7 +157,7 @@ func (d *differ) subscriptions(t, have config.Topic) {
 		there[entity.Key(s.Name)] = s
 	}
 	for _, want := range t.Subscriptions {
-		s := Step{Verb: Create, Place: Place{Kind: Subscription, Topic: t.Name, Name: want.Name}}
+		s := Step{Verb: Create, EntityRef: EntityRef{Kind: Subscription, Topic: t.Name, Name: want.Name}}
 		old, found := there[entity.Key(want.Name)]
 		if !found {
 			s.NewSubscription = new(want.WithDefaults())
@@ -178,7 +178,7 @@ func (d *differ) subscription(s Step, want, old entity.Subscription) {
 	}
 	next.Rules, next.DefaultRule = nil, nil
 	next = next.WithDefaults()
-	s.Verb, s.NewSubscription, s.Changes, s.Blocked = Update, &next, changes(old, next), old.CheckUpdate(next)
+	s.Verb, s.NewSubscription, s.Changes, s.Conflict = Update, &next, changes(old, next), old.CheckUpdate(next)
 	d.change(s)
 	if want.Rules == nil {
 		return
@@ -189,24 +189,24 @@ func (d *differ) subscription(s Step, want, old entity.Subscription) {
 	}
 	for _, r := range want.Rules {
 		r = r.WithDefaults()
-		place := Place{Kind: Rule, Topic: s.Topic, Subscription: s.Name, Name: r.Name}
+		place := EntityRef{Kind: Rule, Topic: s.Topic, Subscription: s.Name, Name: r.Name}
 		have, found := there[entity.Key(r.Name)]
 		delete(there, entity.Key(r.Name))
 		switch cs := changes(plain(have), plain(r)); {
 		case !found:
-			d.add(Step{Verb: Create, Place: place, Changes: ruleChanges([]entity.Rule{r}), NewRule: &r})
+			d.add(Step{Verb: Create, EntityRef: place, Changes: ruleChanges([]entity.Rule{r}), NewRule: &r})
 		case len(cs) > 0:
-			d.add(Step{Verb: Update, Place: place, Changes: cs, NewRule: &r})
+			d.add(Step{Verb: Update, EntityRef: place, Changes: cs, NewRule: &r})
 		}
 	}
 	for _, r := range old.Rules {
 		if _, left := there[entity.Key(r.Name)]; left {
-			d.keep(Place{Kind: Rule, Topic: s.Topic, Subscription: s.Name, Name: r.Name})
+			d.keep(EntityRef{Kind: Rule, Topic: s.Topic, Subscription: s.Name, Name: r.Name})
 		}
 	}
 }
 
-func (d *differ) keep(p Place) { d.plan.Kept = append(d.plan.Kept, p) }
+func (d *differ) keep(p EntityRef) { d.plan.Unmanaged = append(d.plan.Unmanaged, p) }
 
 func (d *differ) leaveQueues(want, have Namespace) {
 	named := map[string]bool{}
@@ -215,7 +215,7 @@ func (d *differ) leaveQueues(want, have Namespace) {
 	}
 	for _, q := range have.Queues {
 		if !named[entity.Key(q.Name)] && !ours(q.Name) {
-			d.keep(Place{Kind: Queue, Name: q.Name})
+			d.keep(EntityRef{Kind: Queue, Name: q.Name})
 		}
 	}
 }
@@ -233,12 +233,12 @@ func (d *differ) leaveTopics(want, have Namespace) {
 			continue
 		}
 		if !named[entity.Key(t.Name)] {
-			d.keep(Place{Kind: Topic, Name: t.Name}) // with its subscriptions
+			d.keep(EntityRef{Kind: Topic, Name: t.Name}) // with its subscriptions
 			continue
 		}
 		for _, s := range t.Subscriptions {
 			if !named[entity.Key(entity.SubscriptionPath(t.Name, s.Name))] {
-				d.keep(Place{Kind: Subscription, Topic: t.Name, Name: s.Name})
+				d.keep(EntityRef{Kind: Subscription, Topic: t.Name, Name: s.Name})
 			}
 		}
 	}

@@ -5,15 +5,15 @@
 //
 // # Promise
 //
-// A plan never deletes what the file does not name, unless it is asked to prune;
-// what it leaves alone it lists. Carrying a plan out and planning again gives an
-// empty plan. What cannot be changed in place is marked as blocked: the messages
-// in it are worth more than the file.
+// A plan never deletes an entity that is not in the file, unless it is asked to
+// prune; it lists such entities as unmanaged. Planning again after a plan was
+// executed returns an empty plan. A change that is not possible in place is
+// marked as a conflict: to replace the entity would delete its messages.
 //
-// An entity that the file names gets the properties that the file gives it, and
-// the defaults for the others, except for those that have a life of their own:
-// without a word about them, status, policy, authorization rules and the rules of
-// a subscription stay as they are.
+// An entity in the file gets the properties of the file, and the defaults for
+// the others. Status, policy, authorization rules and the rules of a
+// subscription are exceptions, because they are often managed elsewhere: they
+// stay as they are if the file does not have them.
 //
 // # Concurrency
 //
@@ -21,6 +21,6 @@
 //
 // # Not here
 //
-// Reading the file is package config's; carrying a plan out is the caller's, who
-// knows whether there is a broker or a connection to one.
+// Package config reads the file. The caller executes a plan, on a broker or
+// over a connection.
 package apply

@@ -9,11 +9,11 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// targetsFirst returns steps in an order in which what is forwarded to is there
-// before it is forwarded to, and what it forwards to itself is as it will be, and
-// otherwise as they were. Of those that forward to each other in a circle, which dead
-// letters may, one begins to do so at the end. ends are what the queue or topic of a
-// key forwards to in the end.
+// targetsFirst returns the steps in an order in which the target of a
+// forwarding exists, and has its own final target, before the forwarding is
+// set. Otherwise the order is unchanged. Dead letters may be forwarded in a
+// circle; one step of a circle then sets its forwarding at the end. ends are
+// the final targets of the queue or topic of a key.
 func targetsFirst(steps []Step, ends map[string][]string) []Step {
 	o := orderer{
 		steps: steps, ends: ends, state: make([]progress, len(steps)),
@@ -44,7 +44,7 @@ type orderer struct {
 	late   []Step // updates that close a circle
 }
 
-// progress is how far a step has come.
+// progress is the progress of a step.
 type progress uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	placed
 )
 
-// visit places a step, and before it those that make what it needs.
+// visit adds a step to the order, after the steps that create what it needs.
 func (o *orderer) visit(i int) {
 	if o.state[i] != untouched {
 		return
@@ -100,8 +100,8 @@ func (o *orderer) visit(i int) {
 	o.late = append(o.late, last)
 }
 
-// turn places the steps that change how it goes on from a target: as it is now, it may
-// come back.
+// turn adds the steps that change where a target forwards to: its present
+// target may lead back in a circle.
 func (o *orderer) turn(target string) {
 	seen := map[string]bool{}
 	for open := []string{target}; len(open) > 0; {
@@ -118,7 +118,7 @@ func (o *orderer) turn(target string) {
 	}
 }
 
-// copied returns the step with a definition of its own.
+// copied returns the step with a copy of its definition.
 func (s Step) copied() Step {
 	if s.NewQueue != nil {
 		s.NewQueue = new(*s.NewQueue)

@@ -12,7 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// Namespace is a set of entities: those that are wanted, or those that are there.
+// Namespace is a set of entities: the desired ones or the existing ones.
 type Namespace struct {
 	Queues []entity.Queue
 	Topics []config.Topic
@@ -28,7 +28,7 @@ const (
 	Delete Verb = "delete"
 )
 
-// Kind tells what a step is about.
+// Kind is the kind of entity that a step changes.
 type Kind string
 
 // The kinds.
@@ -39,9 +39,9 @@ const (
 	Rule         Kind = "rule"
 )
 
-// Place says where something is. A queue or topic has a Name; what belongs to a
+// EntityRef says where something is. A queue or topic has a Name; what belongs to a
 // topic names the topic, and a rule its subscription as well.
-type Place struct {
+type EntityRef struct {
 	Kind         Kind   `json:"kind"`
 	Topic        string `json:"topic,omitzero"`
 	Subscription string `json:"subscription,omitzero"`
@@ -49,7 +49,7 @@ type Place struct {
 }
 
 // Path is the names from the outside in: jobs/high/urgent.
-func (p Place) Path() string {
+func (p EntityRef) Path() string {
 	var names []string
 	for _, name := range []string{p.Topic, p.Subscription, p.Name} {
 		if name != "" {
@@ -60,39 +60,39 @@ func (p Place) Path() string {
 }
 
 // String is what people call it.
-func (p Place) String() string { return string(p.Kind) + " " + p.Path() }
+func (p EntityRef) String() string { return string(p.Kind) + " " + p.Path() }
 
 // Step is one change. Of the definitions the one of its kind is set, with its
 // defaults, unless it deletes.
 type Step struct {
 	Verb Verb `json:"verb"`
-	Place
+	EntityRef
 	Changes []Change `json:"changes,omitempty"` // of a new thing: what is not the default
-	// Blocked is why the step cannot be taken; nil if it can.
-	Blocked error `json:"-"`
+	// Conflict is why the step cannot be taken; nil if it can.
+	Conflict error `json:"-"`
 
 	NewQueue        *entity.Queue        `json:"-"`
 	NewTopic        *entity.Topic        `json:"-"`
-	NewSubscription *entity.Subscription `json:"-"` // with rules when it is created, without afterwards
+	NewSubscription *entity.Subscription `json:"-"` // with rules if it is created, without if it is updated
 	NewRule         *entity.Rule         `json:"-"`
 }
 
 // String is the step in a few words: create queue orders.
-func (s Step) String() string { return string(s.Verb) + " " + s.Place.String() }
+func (s Step) String() string { return string(s.Verb) + " " + s.EntityRef.String() }
 
 // Plan is what to do, in order, and what is left alone although the file does not
 // name it.
 type Plan struct {
-	Steps []Step  `json:"steps"`
-	Kept  []Place `json:"kept"`
+	Steps     []Step      `json:"steps"`
+	Unmanaged []EntityRef `json:"kept"`
 }
 
-// Blocked returns why the plan cannot be carried out, every reason at once.
-func (p Plan) Blocked() error {
+// Conflicts returns why the plan cannot be carried out, every reason at once.
+func (p Plan) Conflicts() error {
 	var errs []error
 	for _, s := range p.Steps {
-		if s.Blocked != nil {
-			errs = append(errs, fmt.Errorf("%v: %w", s.Place, s.Blocked))
+		if s.Conflict != nil {
+			errs = append(errs, fmt.Errorf("%v: %w", s.EntityRef, s.Conflict))
 		}
 	}
 	return errors.Join(errs...)
@@ -112,8 +112,8 @@ func (p Plan) Count(v Verb) int {
 // Prune turns what would be kept into steps that delete it, after all others.
 func (p Plan) Prune() Plan {
 	steps := slices.Clone(p.Steps)
-	for _, place := range p.Kept {
-		steps = append(steps, Step{Verb: Delete, Place: place})
+	for _, place := range p.Unmanaged {
+		steps = append(steps, Step{Verb: Delete, EntityRef: place})
 	}
-	return Plan{Steps: steps, Kept: []Place{}}
+	return Plan{Steps: steps, Unmanaged: []EntityRef{}}
 }

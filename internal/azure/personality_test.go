@@ -28,13 +28,13 @@ type toys struct {
 	service  *azure.Service
 	counters *counters
 	memory   *budget.Process
-	keeper   *access.Keeper
+	keeper   *access.RuleAuthority
 }
 
 func startToys(t *testing.T) *toys {
 	s := &toys{counters: newCounters("counter/a", "counter/b"), memory: budget.Unlimited()}
 	s.service = azure.New(brokertest.Start(t), s.memory, slog.New(slog.DiscardHandler), &echoes{}, s.counters)
-	s.keeper = access.NewKeeper(access.Rules{rootRule}, func(string) (access.Entity, bool) { return access.Entity{}, false })
+	s.keeper = access.NewRuleAuthority(access.Rules{rootRule}, func(string) (access.Entity, bool) { return access.Entity{}, false })
 	t.Cleanup(func() { // after those of the clients
 		if held := s.service.Held(); held != (azure.Held{}) {
 			t.Errorf("the service still has %+v", held)

@@ -382,8 +382,8 @@ func (r *rig) wantAllExpired(kept bool) {
 	if c.Expired.Total != 100 {
 		t.Errorf("%d expired, want 100", c.Expired.Total)
 	}
-	if dead := map[bool]uint64{true: 100}[kept]; c.Died.Total != dead {
-		t.Errorf("%d died, want %d", c.Died.Total, dead)
+	if dead := map[bool]uint64{true: 100}[kept]; c.DeadLettered.Total != dead {
+		t.Errorf("%d died, want %d", c.DeadLettered.Total, dead)
 	}
 	r = r.restart()
 	if again := r.class("q", "all"); again.Expired.Total != 100 || again.Objective.State != objective.Missed {

@@ -25,7 +25,7 @@ const (
 	segmentSize = 1 << 20
 )
 
-// Broker is a broker and what it stands on.
+// Broker is a broker with its disk, journal and shards.
 type Broker struct {
 	*broker.Broker
 	journal            *wal.WAL
@@ -33,7 +33,7 @@ type Broker struct {
 	upper, low         sync.WaitGroup
 
 	mu   sync.Mutex
-	errs []error // why layers ended, other than that they were told to
+	errs []error // why layers ended, other than by Stop
 }
 
 // Start runs a broker on a disk in memory until the test ends.
@@ -79,7 +79,7 @@ func Open(ctx context.Context, disk vfs.FS, o shard.Options) (*Broker, error) {
 	}
 	b := &Broker{Broker: opened, journal: w}
 	upper, stopUpper := context.WithCancel(ctx)
-	// The journal stops last: what stands on it waits for it at the end.
+	// The journal stops last: the layers above wait for it at the end.
 	low, stopLow := context.WithCancel(context.WithoutCancel(ctx))
 	b.stopUpper, b.stopLow = stopUpper, stopLow
 	b.layer(&b.low, low, w.Run)
@@ -100,7 +100,7 @@ func (b *Broker) layer(wg *sync.WaitGroup, ctx context.Context, run func(context
 	})
 }
 
-// Stop ends the broker in good order and returns what went wrong since it began.
+// Stop stops the broker cleanly and returns the errors since its start.
 func (b *Broker) Stop() error {
 	b.stopUpper()
 	b.upper.Wait()

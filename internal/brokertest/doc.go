@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package brokertest is a broker without a wire, for the tests of the rooms that
-// stand on it.
+// Package brokertest is a broker without network protocols, for the tests of
+// the packages that use it.
 //
 // # Concurrency
 //

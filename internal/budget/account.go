@@ -13,12 +13,12 @@ type Account struct {
 	tree   *tree
 	parent *Account // nil at the root; guarded by tree.mu
 	limit  int64    // guarded by tree.mu
-	apart  bool     // who charges it need not wait for those above; does not change
+	apart  bool     // charges need not wait for the accounts above; does not change
 
 	used  int64  // guarded by tree.mu
-	stuck int    // waiters for whom there is no room here; guarded by tree.mu
+	stuck int    // waiters for which there is no space here; guarded by tree.mu
 	below int    // waiters that are charged here, or below; guarded by tree.mu
-	full  uint64 // the last pass of tree.admit that found no room here; guarded by tree.mu
+	full  uint64 // the last pass of tree.admit that found no space here; guarded by tree.mu
 }
 
 // tree is what the accounts below one root share.
@@ -28,13 +28,14 @@ type tree struct {
 	pass    uint64    // of admit; guarded by mu
 }
 
-// waiter is a charge for which there was no room. Its fields are guarded by tree.mu.
+// waiter is a charge for which there was no space. Its fields are guarded by
+// tree.mu.
 type waiter struct {
 	account *Account
 	bytes   int64
 	ready   func()
 	place   *list.Element
-	at      *Account // that has no room: account or one above it; nil once charged or withdrawn
+	at      *Account // the account without space: account or one above it; nil once charged or withdrawn
 }
 
 // New returns the root of a tree of accounts, with so many bytes.
@@ -59,9 +60,10 @@ func (a *Account) Used() int64 {
 	return a.used
 }
 
-// Room returns how much can be charged to a now: the least that is left in a and in
-// the accounts above it. It is negative if one is charged with more than its limit.
-func (a *Account) Room() int64 {
+// Available returns how much can be charged to a now: the least that is left in
+// a and in the accounts above it. It is negative if one is charged with more
+// than its limit.
+func (a *Account) Available() int64 {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
 	room := a.limit - a.used
@@ -83,17 +85,18 @@ func (a *Account) scarce() bool {
 	return false
 }
 
-// Charge charges n bytes whether there is room for them or not: for memory that is
-// taken already, or that cannot be refused. Whoever asks next finds so much less.
+// Charge charges n bytes whether there is space for them or not: for memory
+// that is allocated already, or that cannot be rejected. Later charges find
+// less space.
 func (a *Account) Charge(n int64) {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
 	a.charge(n)
 }
 
-// Move puts a, with everything that is charged to it and below it, below another
-// account of the tree, and gives it a new limit. It is never refused: who has become
-// known is counted as such, and what it has is there already.
+// Move puts a, with everything that is charged to it and below it, below
+// another account of the tree, and gives it a new limit. It always succeeds,
+// because the memory is allocated already.
 func (a *Account) Move(to *Account, limit int64) {
 	t := a.tree
 	t.mu.Lock()
@@ -106,8 +109,8 @@ func (a *Account) Move(to *Account, limit int64) {
 	to.expect(a.below)
 	var found []*waiter
 	if t.waiting.Len() > 0 {
-		// Those who wait below a may be held up by another account now. Until
-		// admit has looked at them, it is a: newcomers there stay behind them.
+		// The waiters below a may be blocked by another account now. Until admit has
+		// checked them, a blocks them: later charges there stay behind them.
 		for e := t.waiting.Front(); e != nil; e = e.Next() {
 			if w := e.Value.(*waiter); w.account.within(a) {
 				w.stickAt(a)
@@ -131,8 +134,8 @@ func (a *Account) within(b *Account) bool {
 	return false
 }
 
-// TryTake charges n bytes if there is room for them now, and reports whether there
-// was.
+// TryTake charges n bytes if there is space for them now, and reports whether
+// there was.
 func (a *Account) TryTake(n int64) bool {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
@@ -143,10 +146,11 @@ func (a *Account) TryTake(n int64) bool {
 	return true
 }
 
-// TakeBeyond charges n bytes for what soon ends by itself, whatever its peer does, and
-// reports whether it did: as long as neither a nor an account above it is charged with
-// an eighth more than its limit. So it goes on when an account is used up by what stays,
-// and is bounded all the same. It does not stay behind those who wait.
+// TakeBeyond charges n bytes for short-lived memory that ends independent of
+// its peer, and reports whether it did: as long as neither a nor an account
+// above it is charged with an eighth more than its limit. So short-lived work
+// continues when long-lived memory has used up an account, and is still
+// bounded. It does not wait behind waiters.
 func (a *Account) TakeBeyond(n int64) bool {
 	a.tree.mu.Lock()
 	defer a.tree.mu.Unlock()
@@ -159,10 +163,11 @@ func (a *Account) TakeBeyond(n int64) bool {
 	return true
 }
 
-// TakeOrWait charges n bytes if there is room for them now, and then returns true.
-// Otherwise it charges them as soon as there is, and then calls ready. Until they
-// are charged withdraw gives up waiting, afterwards it releases them; ready may be
-// called at the same time. To call withdraw again does nothing.
+// TakeOrWait charges n bytes if there is space for them now, and then returns
+// true. Otherwise it charges them as soon as there is space, and then calls
+// ready. Before they are charged, withdraw cancels the wait; after that, it
+// releases them. ready may be called at the same time. A second call of
+// withdraw does nothing.
 func (a *Account) TakeOrWait(n int64, ready func()) (taken bool, withdraw func()) {
 	t := a.tree
 	t.mu.Lock()
@@ -196,7 +201,7 @@ func (a *Account) Take(ctx context.Context, n int64) error {
 	}
 }
 
-// Release gives n bytes back that were charged.
+// Release releases n bytes that were charged.
 func (a *Account) Release(n int64) {
 	if n == 0 {
 		return
@@ -214,8 +219,8 @@ func (a *Account) Release(n int64) {
 	}
 }
 
-// obstacle returns the account, a or one above it, that has no room for n bytes of
-// somebody who comes now; nil if all have; tree.mu is held.
+// obstacle returns the account, a or one above it, that has no space for a new
+// charge of n bytes; nil if all have; tree.mu is held.
 func (a *Account) obstacle(n int64) *Account {
 	for x := a; x != nil; x = x.parent {
 		if x.stuck > 0 || !x.fits(n) {
@@ -243,7 +248,7 @@ func (a *Account) expect(n int) {
 	}
 }
 
-// stickAt notes that there is no room at an account, nil for none.
+// stickAt records which account has no space for the waiter, nil for none.
 func (w *waiter) stickAt(at *Account) {
 	if w.at != nil {
 		w.at.stuck--
@@ -253,9 +258,10 @@ func (w *waiter) stickAt(at *Account) {
 	}
 }
 
-// admit charges those who wait and now have room, in order, and returns them; mu is
-// held. An account that has no room for one of them has none for those behind it,
-// and when all of them are below it nobody else need be looked at.
+// admit charges the waiters for which there is space now, in order, and returns
+// them; mu is held. An account that has no space for one of them has none for
+// those behind it. When all remaining waiters are below such an account, the
+// pass ends.
 func (t *tree) admit() (found []*waiter) {
 	t.pass++
 	for e := t.waiting.Front(); e != nil; {
@@ -277,9 +283,9 @@ func (t *tree) admit() (found []*waiter) {
 	return found
 }
 
-// fullFor returns the account, a or one above it, that has no room for n bytes, or
-// in this pass had none for somebody who came before; nil if all have; tree.mu is
-// held.
+// fullFor returns the account, a or one above it, that has no space for n
+// bytes, or had none for an earlier waiter in this pass; nil if all have;
+// tree.mu is held.
 func (a *Account) fullFor(n int64, pass uint64) *Account {
 	for x := a; x != nil; x = x.parent {
 		if x.full == pass || !x.fits(n) {
@@ -292,7 +298,7 @@ func (a *Account) fullFor(n int64, pass uint64) *Account {
 	return nil
 }
 
-// withdraw takes a waiter out, or gives back what it was charged meanwhile.
+// withdraw removes a waiter, or releases what it was charged meanwhile.
 func (t *tree) withdraw(w *waiter) {
 	t.mu.Lock()
 	if w.at == nil {
@@ -301,14 +307,14 @@ func (t *tree) withdraw(w *waiter) {
 		return
 	}
 	t.remove(w)
-	found := t.admit() // it may have held up others
+	found := t.admit() // it may have blocked others
 	t.mu.Unlock()
 	for _, w := range found {
 		w.ready()
 	}
 }
 
-// remove takes a waiter out of the list; mu is held.
+// remove removes a waiter from the list; mu is held.
 func (t *tree) remove(w *waiter) {
 	t.waiting.Remove(w.place)
 	w.account.expect(-1)

@@ -48,7 +48,7 @@ func TestEmptyAccountTakesWhatIsTooLarge(t *testing.T) {
 		t.Error("what is larger than the limit can never be done")
 	}
 	if b.TryTake(1) {
-		t.Error("and leaves room for others")
+		t.Error("and leaves space for others")
 	}
 	a.Release(300)
 	if !b.TryTake(1) || a.TryTake(300) {
@@ -56,7 +56,7 @@ func TestEmptyAccountTakesWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-// waits takes bytes, or notes when they are there.
+// waits charges bytes, or logs when they are charged later.
 func waits(a *Account, n int64, name string, log *[]string) (withdraw func()) {
 	taken, withdraw := a.TakeOrWait(n, func() { *log = append(*log, name) })
 	if taken {
@@ -65,7 +65,7 @@ func waits(a *Account, n int64, name string, log *[]string) (withdraw func()) {
 	return withdraw
 }
 
-func TestRoomGoesToThoseWhoWaitInOrder(t *testing.T) {
+func TestWaitersAreServedInOrder(t *testing.T) {
 	root := New(100)
 	a, b := root.Child(100), root.Child(100)
 	var log []string
@@ -73,7 +73,7 @@ func TestRoomGoesToThoseWhoWaitInOrder(t *testing.T) {
 	waits(b, 80, "large", &log)
 	waits(a, 5, "small", &log)
 	if a.TryTake(5) {
-		t.Error("somebody got in before those who wait")
+		t.Error("a new charge overtook the waiters")
 	}
 	a.Release(40)
 	waits(a, 1, "last", &log)
@@ -84,8 +84,8 @@ func TestRoomGoesToThoseWhoWaitInOrder(t *testing.T) {
 	wantUsed(t, root, 86)
 }
 
-// Who is held up by a limit of its own does not hold up others.
-func TestFullAccountHoldsUpNobodyElse(t *testing.T) {
+// A waiter that is blocked by its own limit does not block others.
+func TestFullAccountBlocksNoOther(t *testing.T) {
 	root := New(100)
 	greedy, modest := root.Child(30), root.Child(30)
 	var log []string
@@ -97,7 +97,7 @@ func TestFullAccountHoldsUpNobodyElse(t *testing.T) {
 	}
 	modest.Release(30)
 	if len(log) != 2 {
-		t.Errorf("room of another was given to who is beyond its own: %q", log)
+		t.Errorf("space of another account was charged for a waiter beyond its own limit: %q", log)
 	}
 	greedy.Release(30)
 	wantUsed(t, root, 30)
@@ -122,7 +122,7 @@ func TestWithdrawing(t *testing.T) {
 	wantUsed(t, root, 20)
 }
 
-func TestTakeWaitsForRoomOrTheEnd(t *testing.T) {
+func TestTakeWaitsForSpaceOrTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := New(10)
 		if err := root.Take(t.Context(), 10); err != nil {
@@ -147,8 +147,8 @@ func TestTakeWaitsForRoomOrTheEnd(t *testing.T) {
 	})
 }
 
-// Many goroutines take, wait, withdraw and release: no account is beyond its limit,
-// and in the end nothing is charged and nobody waits.
+// Many goroutines take, wait, withdraw and release: no account is beyond its
+// limit, and in the end nothing is charged and no charge waits.
 func TestManyAtOnce(t *testing.T) {
 	root := New(1000)
 	keys := []*Account{root.Child(600), root.Child(600)}
@@ -194,29 +194,29 @@ func BenchmarkTakeRelease(b *testing.B) {
 	})
 }
 
-// What must be counted is, and leaves so much less for those who ask.
+// Charge always counts, and leaves less space for later charges.
 func TestForcedChargesGoBeyondTheLimit(t *testing.T) {
 	root := New(100)
 	a, b := root.Child(50), root.Child(50)
 	a.Charge(80)
 	wantUsed(t, root, 80)
-	if a.Room() != -30 || b.Room() != 20 {
-		t.Errorf("room for %d and %d, want -30 and 20", a.Room(), b.Room())
+	if a.Available() != -30 || b.Available() != 20 {
+		t.Errorf("space for %d and %d, want -30 and 20", a.Available(), b.Available())
 	}
 	if a.TryTake(1) || !b.TryTake(20) || b.TryTake(1) {
 		t.Error("what was forced does not count")
 	}
 	a.Release(80)
-	if a.Room() != 50 || !a.TryTake(50) {
-		t.Error("what was forced was not given back")
+	if a.Available() != 50 || !a.TryTake(50) {
+		t.Error("the forced charge was not released")
 	}
 }
 
 // An account goes below another parent with everything that is charged below it.
 func TestMove(t *testing.T) {
 	root := New(1000)
-	strangers, known := root.Child(100), root.Child(800)
-	a := strangers.Child(60)
+	unauthenticated, known := root.Child(100), root.Child(800)
+	a := unauthenticated.Child(60)
 	link := a.Child(60)
 	link.Charge(40)
 	a.Charge(20)
@@ -224,9 +224,9 @@ func TestMove(t *testing.T) {
 	for _, c := range []struct {
 		of         *Account
 		used, room int64
-	}{{strangers, 0, 100}, {known, 60, 740}, {root, 60, 940}, {a, 60, 440}, {link, 40, 20}} {
-		if c.of.Used() != c.used || c.of.Room() != c.room {
-			t.Errorf("%d are used and %d free, want %d and %d", c.of.Used(), c.of.Room(), c.used, c.room)
+	}{{unauthenticated, 0, 100}, {known, 60, 740}, {root, 60, 940}, {a, 60, 440}, {link, 40, 20}} {
+		if c.of.Used() != c.used || c.of.Available() != c.room {
+			t.Errorf("%d are used and %d free, want %d and %d", c.of.Used(), c.of.Available(), c.used, c.room)
 		}
 	}
 	link.Release(40)
@@ -235,40 +235,40 @@ func TestMove(t *testing.T) {
 	wantUsed(t, known, 0)
 }
 
-// Who waits below an account that moves is held up by what is above it then, and no
-// longer holds up those it has left.
+// A waiter below an account that moves is blocked by the accounts above it
+// then, and no longer blocks those below its old parent.
 func TestMoveTakesWaitersAlong(t *testing.T) {
 	root := New(1000)
-	strangers, known := root.Child(100), root.Child(500)
-	a, other := strangers.Child(60), strangers.Child(60)
+	unauthenticated, known := root.Child(100), root.Child(500)
+	a, other := unauthenticated.Child(60), unauthenticated.Child(60)
 	var log []string
-	waits(strangers, 90, "others", &log)
-	waits(a, 50, "moved", &log) // held up by strangers
+	waits(unauthenticated, 90, "others", &log)
+	waits(a, 50, "moved", &log) // blocked by the unauthenticated account
 	a.Move(known, 200)
 	if want := []string{"others at once", "moved"}; !slices.Equal(log, want) {
 		t.Fatalf("in the order %q, want %q", log, want)
 	}
 	if !other.TryTake(10) {
-		t.Error("who has left holds up others")
+		t.Error("a waiter that has moved blocks others")
 	}
-	// To a place that is full: it waits there.
+	// Moved below a full account: it waits there.
 	known.Charge(440)
-	b := strangers.Child(60)
+	b := unauthenticated.Child(60)
 	waits(b, 20, "full", &log)
 	b.Move(known, 60)
 	if !other.TryTake(0) || b.TryTake(1) {
-		t.Error("who waits in its new place does not hold up that, or still the old one")
+		t.Error("the moved waiter does not block its new parent, or still blocks the old one")
 	}
 	known.Release(440)
 	if want := "full"; log[len(log)-1] != want {
 		t.Errorf("in the order %q, want %q at the end", log, want)
 	}
-	if strangers.stuck != 0 || known.stuck != 0 || a.stuck != 0 || b.stuck != 0 {
-		t.Error("somebody is stuck, and nobody waits")
+	if unauthenticated.stuck != 0 || known.stuck != 0 || a.stuck != 0 || b.stuck != 0 {
+		t.Error("a waiter is counted as stuck, and no charge waits")
 	}
 }
 
-// Whoever can do with less is told before there is nothing left, in whichever account.
+// Scarce reports before nothing is left, in every account.
 func TestScarce(t *testing.T) {
 	parent := New(1000)
 	a, b := parent.Child(400), parent.Child(900)
@@ -287,7 +287,7 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// What ends by itself goes on when an account is used up, but not for ever.
+// Short-lived charges continue when an account is used up, up to a bound.
 func TestTakeBeyondIsBounded(t *testing.T) {
 	root := New(1 << 20)
 	a := root.Child(800)
@@ -296,7 +296,7 @@ func TestTakeBeyondIsBounded(t *testing.T) {
 		a.Charge(1)
 	}
 	if a.TryTake(1) || c.Take(1) {
-		t.Error("there is room in an account that is used up")
+		t.Error("there is space in an account that is used up")
 	}
 	if !c.TakeBeyond(99) || !a.TakeBeyond(500) || a.TakeBeyond(1) || c.TakeBeyond(1) {
 		t.Errorf("%d are charged of %d", a.Used(), a.Limit())
@@ -316,9 +316,9 @@ func TestTakeBeyondIsBounded(t *testing.T) {
 	}
 }
 
-// A release looks at no more waiters than it may find room for: ten thousand that wait
-// for one account must not cost each release of anybody as many steps.
-func TestReleaseLooksAtFewWaiters(t *testing.T) {
+// A release checks no more waiters than it may find space for: ten thousand
+// waiters for one account must not cost each release ten thousand steps.
+func TestReleaseChecksFewWaiters(t *testing.T) {
 	root := New(1 << 20)
 	u := root.Child(1000)
 	u.Charge(1000)
@@ -328,25 +328,25 @@ func TestReleaseLooksAtFewWaiters(t *testing.T) {
 	}
 	last := root.tree.waiting.Back().Value.(*waiter)
 	account := last.account
-	last.account = nil // whoever looks at it fails
+	last.account = nil // a check of this waiter panics
 	u.Release(300)
 	u.Release(100)
 	root.Charge(10)
 	root.Release(10)
 	if found != 1 {
-		t.Errorf("%d have found room", found)
+		t.Errorf("%d were admitted", found)
 	}
 	last.account = account
 	u.Release(600)
 	if found != 3 {
-		t.Errorf("%d have found room", found)
+		t.Errorf("%d were admitted", found)
 	}
-	// With somebody who waits elsewhere all are looked at.
+	// With a waiter for another account all are checked.
 	other := root.Child(10)
 	other.Charge(10)
 	other.TakeOrWait(5, func() { found += 100 })
 	other.Release(10)
 	if found != 103 || root.below != 2 || u.below != 2 || other.below != 0 {
-		t.Errorf("%d have found room, %d, %d and %d wait", found, root.below, u.below, other.below)
+		t.Errorf("%d were admitted, %d, %d and %d wait", found, root.below, u.below, other.below)
 	}
 }

@@ -6,19 +6,19 @@ package budget
 // the account's limit if that is less.
 const pieceSize = 16 << 10
 
-// Counter charges an account in pieces, for an owner that counts often: most calls
-// change two numbers of its own and take no lock. It has one owner, who calls its
+// Counter charges an account in pieces, for an owner that counts often: most
+// calls change two fields and take no lock. It has one owner, which calls its
 // methods one at a time.
 //
-//	account  ├──────────────── held ────────────────┤
+//	account  ├────────────── charged ───────────────┤
 //	owner    ├────────── used ──────────┤  at most two pieces more
 //
-// A Counter without an account counts, and has room for everything.
+// A Counter without an account counts, and has no limit.
 type Counter struct {
 	account *Account
 	piece   int64
 	used    int64 // counted
-	held    int64 // charged to account; Invariant: used <= held
+	charged int64 // charged to account; Invariant: used <= charged
 }
 
 // NewCounter returns a Counter of a, which may be nil.
@@ -28,7 +28,7 @@ func NewCounter(a *Account) Counter {
 	return c
 }
 
-// Resized is told that the account has got another limit.
+// Resized must be called when the limit of the account has changed.
 func (c *Counter) Resized() {
 	c.piece = pieceSize
 	if c.account != nil {
@@ -39,42 +39,45 @@ func (c *Counter) Resized() {
 // Used returns how much is counted.
 func (c *Counter) Used() int64 { return c.used }
 
-// Held returns how much is charged to the account. It changes seldom: with the account
-// nothing has changed as long as it is the same.
-func (c *Counter) Held() int64 { return c.held }
+// Held returns how much is charged to the account. It changes rarely: as long
+// as it is the same, nothing has changed in the account.
+func (c *Counter) Charged() int64 { return c.charged }
 
-// Take counts n bytes if there is room for them, and reports whether there was.
+// Take counts n bytes if there is space for them, and reports whether there
+// was.
 func (c *Counter) Take(n int64) bool {
-	if c.used+n > c.held && !c.hold(n) {
+	if c.used+n > c.charged && !c.reserve(n) {
 		return false
 	}
 	c.used += n
 	return true
 }
 
-// hold has n more bytes held, with some to spare if there is room for that.
-func (c *Counter) hold(n int64) bool {
-	missing := c.used + n - c.held
+// reserve charges n more bytes to the account, and a piece in advance if there
+// is space for that.
+func (c *Counter) reserve(n int64) bool {
+	missing := c.used + n - c.charged
 	whole := (missing + c.piece - 1) / c.piece * c.piece
 	switch {
 	case c.account == nil || c.account.TryTake(whole):
-		c.held += whole
+		c.charged += whole
 	case c.account.TryTake(missing):
-		c.held += missing
+		c.charged += missing
 	default:
 		return false
 	}
 	return true
 }
 
-// Add counts n bytes whether there is room for them or not; see [Account.Charge].
+// Add counts n bytes whether there is space for them or not; see
+// [Account.Charge].
 func (c *Counter) Add(n int64) {
 	if c.Take(n) {
 		return
 	}
-	missing := c.used + n - c.held
+	missing := c.used + n - c.charged
 	c.account.Charge(missing)
-	c.held += missing
+	c.charged += missing
 	c.used += n
 }
 
@@ -83,39 +86,41 @@ func (c *Counter) TakeBeyond(n int64) bool {
 	if c.Take(n) {
 		return true
 	}
-	missing := c.used + n - c.held
+	missing := c.used + n - c.charged
 	if !c.account.TakeBeyond(missing) {
 		return false
 	}
-	c.held += missing
+	c.charged += missing
 	c.used += n
 	return true
 }
 
-// Short reports whether the account has no room for another piece.
-func (c *Counter) Short() bool { return c.account != nil && c.account.Room() < c.piece-(c.held-c.used) }
+// Short reports whether the account has no space for another piece.
+func (c *Counter) Short() bool {
+	return c.account != nil && c.account.Available() < c.piece-(c.charged-c.used)
+}
 
-// Scarce reports whether less than a quarter is left of the account, or of one above
-// it. Who can do with less holds back then, so that there is room for those who cannot:
-// a login, a link.
+// Scarce reports whether less than a quarter is left of the account, or of one
+// above it. Users that can work with less then use less, so that there is space
+// for those that cannot: a login, a link.
 func (c *Counter) Scarce() bool { return c.account != nil && c.account.scarce() }
 
-// Release gives back n bytes that were counted.
+// Release releases n bytes that were counted.
 func (c *Counter) Release(n int64) {
 	c.used -= n
-	if spare := c.held - c.used; spare > 2*c.piece {
+	if spare := c.charged - c.used; spare > 2*c.piece {
 		c.giveBack(spare - c.piece)
 	}
 }
 
-// Close gives back everything.
+// Close releases everything.
 func (c *Counter) Close() {
 	c.used = 0
-	c.giveBack(c.held)
+	c.giveBack(c.charged)
 }
 
 func (c *Counter) giveBack(n int64) {
-	c.held -= n
+	c.charged -= n
 	if c.account != nil {
 		c.account.Release(n)
 	}

@@ -15,14 +15,14 @@ func TestCounterTakesPieces(t *testing.T) {
 	piece := c.piece
 	for range 100 {
 		if !c.Take(10) {
-			t.Fatal("no room at the beginning")
+			t.Fatal("no space at the beginning")
 		}
 	}
 	if steps() != piece || c.Used() != 1000 {
 		t.Errorf("%d are charged for %d, want one piece of %d", steps(), c.Used(), piece)
 	}
 	if !c.Take(3 * piece) {
-		t.Fatal("no room for something large")
+		t.Fatal("no space for a large charge")
 	}
 	c.Release(3 * piece)
 	if steps() > 3*piece {
@@ -32,7 +32,8 @@ func TestCounterTakesPieces(t *testing.T) {
 	wantUsed(t, root, 0)
 }
 
-// Near the limit a whole piece does not fit: then what is asked for is taken exactly.
+// Near the limit a whole piece does not fit: then exactly the requested bytes
+// are charged.
 func TestCounterUsesTheLastByte(t *testing.T) {
 	root := New(1000)
 	root.Charge(1)
@@ -41,13 +42,13 @@ func TestCounterUsesTheLastByte(t *testing.T) {
 		t.Error("the last bytes cannot be used, or more than all of them")
 	}
 	if !c.Short() {
-		t.Error("there is room in a full account")
+		t.Error("there is space in a full account")
 	}
 	c.Add(500)
 	wantUsed(t, root, 1500)
 	c.Release(1400)
 	if c.Short() {
-		t.Error("there is no room")
+		t.Error("there is no space")
 	}
 	c.Close()
 	wantUsed(t, root, 1)

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Memory returns how much memory the process may use: what GOMEMLIMIT says, or what
-// its control groups allow, or what the machine has, whichever is least. Zero means
-// that nobody knows.
+// Memory returns how much memory the process may use: what GOMEMLIMIT says, or
+// what its control groups allow, or what the machine has, whichever is least.
+// Zero means that it is unknown.
 func Memory() int64 {
-	least := debug.SetMemoryLimit(-1) // asks, and sets nothing
+	least := debug.SetMemoryLimit(-1) // reads the limit, sets nothing
 	if n := systemMemory(); n > 0 {
 		least = min(least, n)
 	}
@@ -25,9 +25,9 @@ func Memory() int64 {
 	return least
 }
 
-// linuxMemory returns what the control groups of a process on Linux allow, or what
-// the machine has if that is less; zero if neither can be told. root is the root of
-// the file system.
+// linuxMemory returns what the control groups of a process on Linux allow, or
+// what the machine has if that is less; zero if neither is known. root is the
+// root of the file system.
 func linuxMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	if n := totalMemory(root); n > 0 {
@@ -57,8 +57,8 @@ func linuxMemory(root fs.FS) int64 {
 }
 
 // groupLimit returns the least limit of a group and those above it. Inside a
-// container the group's path may be that of the host, which cannot be seen there;
-// its root is then the group.
+// container the group's path may be the path on the host, which does not exist
+// there; then the root is the group.
 func groupLimit(root fs.FS, mount, group, file string) int64 {
 	least := int64(math.MaxInt64)
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {

@@ -9,35 +9,37 @@ import (
 )
 
 const (
-	// StrangerLimit is what a connection may make the process hold that has not
-	// logged in.
-	StrangerLimit = 64 << 10
-	// StrangersLimit is that of all such connections together.
-	StrangersLimit = 64 << 20
+	// UnauthenticatedLimit is the memory limit of a connection that has not logged
+	// in.
+	UnauthenticatedLimit = 64 << 10
+	// AllUnauthenticatedLimit is the limit of all such connections together.
+	AllUnauthenticatedLimit = 64 << 20
 	// UnsyncedLimit is how much memory messages may take that are not on disk yet,
 	// of all connections together.
 	UnsyncedLimit = 64 << 20
-	// ConnectionLimit is the most that one connection may make the process hold,
-	// however much memory there is.
+	// ConnectionLimit is the most memory that one connection may use, however much
+	// there is.
 	ConnectionLimit = 256 << 20
 
-	// unknownMemory is what peers may use when nobody knows what there is.
+	// unknownMemory is what peers may use when the amount of memory is unknown.
 	unknownMemory = 1 << 30
 )
 
-// Process is the memory that peers can make the process hold, as a tree of accounts:
+// Process is the memory that the process uses for its peers, as a tree of
+// accounts:
 //
 //	process
-//	├─ strangers     connections that have not logged in, each up to StrangerLimit
-//	├─ known         one account for each key, with up to half of the process
-//	│   └─ key       and below it one for each connection, with up to half of that
-//	└─ unsynced      messages that are not on disk yet
+//	├─ unauthenticated  connections that have not logged in, each up to UnauthenticatedLimit
+//	├─ known            one account for each key, with up to half of the process
+//	│   └─ key          and below it one for each connection, with up to half of that
+//	└─ unsynced         messages that are not on disk yet
 //
-// What is unsynced counts as part of the process, but waits for no memory of others: it
-// ends by itself, and those who wait for it are not read from, so that they could not make
-// room. So the process may be beyond its limit by what is unsynced.
+// Unsynced messages count as part of the process, but do not wait for memory of
+// others. They end by themselves, and a connection that waits for them is not
+// read from, so it could not free memory. So the process may exceed its limit
+// by the unsynced messages.
 type Process struct {
-	all, strangers, known, unsynced *Account
+	all, unauthenticated, known, unsynced *Account
 
 	mu   sync.Mutex
 	keys map[string]*key // of connections that are there; guarded by mu
@@ -49,40 +51,40 @@ type key struct {
 	members int // guarded by Process.mu
 }
 
-// Limits is what peers may make a process hold, in bytes.
+// Limits is the memory that a process may use for its peers, in bytes.
 type Limits struct {
 	Process  int64 // in all; zero is half of what Memory says
 	Unsynced int64 // of that, for messages that are not on disk yet; zero is UnsyncedLimit
 }
 
-// NewProcess returns the tree of a process. Strangers have at most a quarter of it, and
-// messages that are not on disk yet at most half, however little there is.
+// NewProcess returns the tree of a process. Unauthenticated connections have at
+// most a quarter of it, and messages that are not on disk yet at most half,
+// however little there is.
 func NewProcess(l Limits) *Process {
 	limit := cmp.Or(l.Process, Memory()/2, unknownMemory)
 	all := New(limit)
 	unsynced := all.Child(min(cmp.Or(l.Unsynced, UnsyncedLimit), limit/2))
 	unsynced.apart = true
 	return &Process{
-		all:       all,
-		strangers: all.Child(min(StrangersLimit, limit/4)),
-		known:     all.Child(limit),
-		unsynced:  unsynced,
-		keys:      map[string]*key{},
+		all:             all,
+		unauthenticated: all.Child(min(AllUnauthenticatedLimit, limit/4)),
+		known:           all.Child(limit),
+		unsynced:        unsynced,
+		keys:            map[string]*key{},
 	}
 }
 
-// Unlimited returns a tree that has room for everything but unsynced messages, for
-// tests.
+// Unlimited returns a tree that limits only unsynced messages, for tests.
 func Unlimited() *Process { return NewProcess(Limits{Process: math.MaxInt64 / 4}) }
 
 // Unsynced returns the account of the messages that are not on disk yet.
 func (p *Process) Unsynced() *Account { return p.unsynced }
 
-// Strangers returns the account of all connections that have not logged in.
-func (p *Process) Strangers() *Account { return p.strangers }
+// Unauthenticated returns the account of all connections that have not logged in.
+func (p *Process) Unauthenticated() *Account { return p.unauthenticated }
 
-// Member is the account of a connection: that of a stranger, until it has proved
-// which key it has. Its methods may be called from any goroutine.
+// Member is the account of a connection: an unauthenticated one until it has
+// proved a key. Its methods may be called from any goroutine.
 type Member struct {
 	*Account
 	process *Process
@@ -95,12 +97,12 @@ type Member struct {
 
 // Enter returns the account of a connection that has just come.
 func (p *Process) Enter() *Member {
-	return &Member{Account: p.strangers.Child(StrangerLimit), process: p}
+	return &Member{Account: p.unauthenticated.Child(UnauthenticatedLimit), process: p}
 }
 
-// Prove moves the account below that of a key, with all that is charged to it, and
-// reports whether the key has room for it; others may have used up the process. Only
-// the first key counts.
+// Prove moves the account below the account of a key, with all that is charged
+// to it. It reports whether the key has space for it; others may have used up
+// the process. Only the first key counts.
 func (m *Member) Prove(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,8 +115,8 @@ func (m *Member) Prove(name string) bool {
 	return k.Used() <= k.Limit()
 }
 
-// Leave says that the connection is over. What is still charged to its account is
-// given back by whoever has it.
+// Leave says that the connection has ended. The owners of what is still charged
+// to its account release it later.
 func (m *Member) Leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,22 +151,22 @@ func (p *Process) leave(name string) {
 
 // Usage is how much of the memory for peers is used, in bytes.
 type Usage struct {
-	Limit     int64
-	Used      int64
-	Strangers int64 // of Used
-	Known     int64 // of Used
-	Unsynced  int64 // of Used
-	Waiting   int   // charges that wait for room
+	Limit           int64
+	Used            int64
+	Unauthenticated int64 // of Used
+	Known           int64 // of Used
+	Unsynced        int64 // of Used
+	Waiting         int   // charges that wait for space
 }
 
-// Usage tells how much is used.
+// Usage returns how much is used.
 func (p *Process) Usage() Usage {
 	t := p.all.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Usage{
 		Limit: p.all.limit, Used: p.all.used,
-		Strangers: p.strangers.used, Known: p.known.used, Unsynced: p.unsynced.used,
+		Unauthenticated: p.unauthenticated.used, Known: p.known.used, Unsynced: p.unsynced.used,
 		Waiting: t.waiting.Len(),
 	}
 }

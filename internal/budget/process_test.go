@@ -8,18 +8,18 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	const limit = 512 << 20
 	p := NewProcess(Limits{Process: limit})
 	a, b := p.Enter(), p.Enter()
-	if a.Limit() != StrangerLimit {
-		t.Errorf("a stranger may have %d", a.Limit())
+	if a.Limit() != UnauthenticatedLimit {
+		t.Errorf("an unauthenticated connection may have %d", a.Limit())
 	}
 	a.Charge(1000)
 	b.Charge(500)
-	if u := p.Usage(); u.Strangers != 1500 || u.Known != 0 || u.Used != 1500 || u.Limit != limit {
-		t.Errorf("two strangers: %+v", u)
+	if u := p.Usage(); u.Unauthenticated != 1500 || u.Known != 0 || u.Used != 1500 || u.Limit != limit {
+		t.Errorf("two unauthenticated connections: %+v", u)
 	}
 	if !a.Prove("shop") || !a.Prove("other") || !b.Prove("shop") { // the first counts
-		t.Error("there is no room for two connections")
+		t.Error("there is no space for two connections")
 	}
-	if u := p.Usage(); u.Strangers != 0 || u.Known != 1500 || u.Used != 1500 {
+	if u := p.Usage(); u.Unauthenticated != 0 || u.Known != 1500 || u.Used != 1500 {
 		t.Errorf("both known: %+v", u)
 	}
 	if a.Limit() != limit/4 {
@@ -30,11 +30,11 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	b.Charge(limit / 4)
 	other := p.Enter()
 	other.Prove("other")
-	if a.Room() > 0 || b.TryTake(1) || !other.TryTake(1000) {
+	if a.Available() > 0 || b.TryTake(1) || !other.TryTake(1000) {
 		t.Error("one key has more than half, or takes the half of others")
 	}
 	if late := p.Enter(); late.TryTake(1) && late.Prove("shop") {
-		t.Error("there is room for another connection of the key")
+		t.Error("there is space for another connection of the key")
 	} else {
 		late.Release(1)
 		late.Leave()
@@ -54,32 +54,32 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 func TestStrangersHaveLittle(t *testing.T) {
 	p := NewProcess(Limits{Process: 1 << 30})
 	var n int
-	for p.Enter().TryTake(StrangerLimit) {
+	for p.Enter().TryTake(UnauthenticatedLimit) {
 		n++
 	}
-	if n != StrangersLimit/StrangerLimit {
-		t.Errorf("%d strangers had room", n)
+	if n != AllUnauthenticatedLimit/UnauthenticatedLimit {
+		t.Errorf("%d unauthenticated connections had space", n)
 	}
 	if known := p.Enter(); known.TryTake(1) {
-		t.Error("another stranger has room")
+		t.Error("another unauthenticated connection has space")
 	} else if known.Prove("key"); !known.TryTake(1 << 20) {
-		t.Error("strangers take the room of those who have logged in")
+		t.Error("unauthenticated connections use the space of those that have logged in")
 	}
 }
 
 func TestProcessWithLittleMemory(t *testing.T) {
 	p := NewProcess(Limits{Process: 8 << 20})
-	if p.Strangers().Limit() != 2<<20 || p.Unsynced().Limit() != 4<<20 {
-		t.Errorf("strangers have %d, unsynced %d", p.Strangers().Limit(), p.Unsynced().Limit())
+	if p.Unauthenticated().Limit() != 2<<20 || p.Unsynced().Limit() != 4<<20 {
+		t.Errorf("unauthenticated have %d, unsynced %d", p.Unauthenticated().Limit(), p.Unsynced().Limit())
 	}
 	if NewProcess(Limits{}).Usage().Limit <= 0 || Unlimited().Usage().Limit < 1<<60 {
 		t.Error("no limit by default")
 	}
 }
 
-// Who sends waits for the disk, and for nobody's memory: a connection that waits is not
-// read from, so it could not settle what it holds, and while it waited for the process
-// nobody else would get anything of that.
+// A sender waits for the disk, and not for memory of others. A connection that
+// waits is not read from, so it could not settle its messages, and while it
+// waited for the process no other charge would get any memory of the process.
 func TestSendersWaitForTheDiskAlone(t *testing.T) {
 	p := NewProcess(Limits{Process: 64 << 20})
 	first, second, third := p.Enter(), p.Enter(), p.Enter()
@@ -87,7 +87,7 @@ func TestSendersWaitForTheDiskAlone(t *testing.T) {
 	second.Prove("second")
 	third.Prove("third")
 	first.Charge(30 << 20)
-	second.Charge(30 << 20) // by what they hold, until they are read from
+	second.Charge(30 << 20) // by their unsettled messages, until they are read from
 	sender := p.Unsynced().Child(p.Unsynced().Limit() / 4)
 	taken, synced := sender.TakeOrWait(6<<20, func() { t.Error("it was charged already") })
 	if !taken || p.Usage().Waiting != 0 {
@@ -95,7 +95,7 @@ func TestSendersWaitForTheDiskAlone(t *testing.T) {
 	}
 	synced()
 	if !third.TryTake(1 << 10) {
-		t.Errorf("there is no room in %+v", p.Usage())
+		t.Errorf("there is no space in %+v", p.Usage())
 	}
 	// Its own memory it does wait for.
 	p.Unsynced().Charge(p.Unsynced().Limit())
@@ -114,14 +114,14 @@ func TestSendersWaitForTheDiskAlone(t *testing.T) {
 	}
 }
 
-// A request that is still under way when its connection has left may prove its key then:
-// that keeps no account for ever.
-func TestWhoHasLeftProvesNothing(t *testing.T) {
+// A request that is still running when its connection has left may prove its
+// key then: that must not leak an account.
+func TestClosedConnectionProvesNothing(t *testing.T) {
 	p := NewProcess(Limits{Process: 64 << 20})
 	m := p.Enter()
 	m.Leave()
 	m.Prove("late")
 	if len(p.keys) != 0 {
-		t.Errorf("%d keys have members, and nobody is there", len(p.keys))
+		t.Errorf("%d keys have members, although no connection is left", len(p.keys))
 	}
 }

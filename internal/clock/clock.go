@@ -10,7 +10,7 @@ import (
 // lookAgain bounds what Until returns, because the wall clock may be set meanwhile.
 const lookAgain = 10 * time.Second
 
-// Clock is a [Steady] over the clocks of a machine, for everybody.
+// Clock is a [Steady] over the clocks of a machine, for use by any goroutine.
 type Clock struct {
 	read func() Reading
 
@@ -43,7 +43,7 @@ func (c *Clock) Now() time.Time {
 	return c.steady.At(r)
 }
 
-// Until returns how long to wait for a moment, before looking at the time again:
+// Until returns how long to wait for a moment before the time is read again:
 // never longer than until then, and perhaps shorter.
 func (c *Clock) Until(t time.Time) time.Duration {
 	c.mu.Lock()
@@ -67,15 +67,15 @@ func (c *Clock) AtLeast(t time.Time) bool {
 type State struct {
 	// Off is what the wall clock is ahead; negative if it is behind.
 	Off time.Duration
-	// Stepped is by how much the clock went forward at once, all times together,
-	// because the wall clock had been ahead for long enough.
+	// Stepped is the sum of all forward steps, taken because the wall clock had
+	// been ahead for long enough.
 	Stepped time.Duration
 	// Refused is how far ahead of the wall clock the latest time was that
 	// AtLeast did not follow; zero if there was none.
 	Refused time.Duration
 }
 
-// State looks at the clocks and compares them.
+// State reads the clocks and compares them.
 func (c *Clock) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()

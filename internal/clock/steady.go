@@ -6,7 +6,7 @@ import "time"
 
 const (
 	// slew is the part of the time that passes by which a Steady is corrected: a
-	// tenth. Locks and rates are off by as much, which nobody notices.
+	// tenth. Locks and rates are off by as much, which is acceptable.
 	slew = 10
 	// confirm is how long the wall clock has to be ahead before it is taken over.
 	confirm = 10 * time.Second
@@ -27,7 +27,7 @@ type Steady struct {
 	off     time.Duration // what the wall clock was ahead at the last reading
 	ahead   bool          // it was ahead, by more than slewing could correct
 	since   time.Duration // elapsed when that began
-	stepped time.Duration // by how much it went forward to take over the wall clock, in all
+	stepped time.Duration // sum of all steps to the wall clock
 	refused time.Duration // how far ahead what AtLeast did not follow was, at most
 }
 
@@ -36,8 +36,8 @@ func NewSteady(r Reading) *Steady {
 	return &Steady{now: r.Wall.UnixNano(), elapsed: r.Elapsed}
 }
 
-// At returns the time at a reading. Readings must come in order; one that is older
-// than the last counts as the same moment.
+// At returns the time at a reading. Readings must be in order; one that is
+// older than the last counts as the same moment.
 func (s *Steady) At(r Reading) time.Time {
 	passed := max(r.Elapsed-s.elapsed, 0)
 	s.elapsed += passed
@@ -55,7 +55,7 @@ func (s *Steady) At(r Reading) time.Time {
 	return time.Unix(0, s.now)
 }
 
-// follow takes over the wall clock once it has been ahead for long enough.
+// follow steps to the wall clock once that has been ahead for long enough.
 func (s *Steady) follow() {
 	switch {
 	case s.off <= 0:

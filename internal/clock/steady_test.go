@@ -28,7 +28,7 @@ func (m *machine) pass(d time.Duration) {
 // set sets the wall clock, forward or back.
 func (m *machine) set(by time.Duration) { m.wall = m.wall.Add(by) }
 
-// run lets time go by and has the clock looked at every second.
+// run lets time pass and reads the clock every second.
 func (m *machine) run(c *Clock, d time.Duration) time.Time {
 	for ; d > 0; d -= time.Second {
 		m.pass(min(d, time.Second))
@@ -66,8 +66,8 @@ func TestWallClockSetBack(t *testing.T) {
 	}
 }
 
-// A machine that slept, or whose clock was hours behind when it booted, wakes up
-// in the future: what is due by the wall clock is due.
+// A machine that slept, or whose clock was hours behind when it booted: what is
+// due by the wall clock is due.
 func TestWallClockSetForward(t *testing.T) {
 	m := &machine{wall: noon}
 	c := New(m.read)
@@ -116,8 +116,8 @@ func TestSmallStepsAreNotTakenOver(t *testing.T) {
 	}
 }
 
-// Whatever is done to the wall clock: time never goes back, runs at least at nine
-// tenths of its speed, and meets the wall clock when that is left alone.
+// However the wall clock is set: time never goes back, runs at least at nine
+// tenths of its speed, and agrees with the wall clock when that is left alone.
 func TestSteadyUnderRandomChanges(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -166,7 +166,7 @@ func TestOldReadingIsNoTimeTravel(t *testing.T) {
 	}
 }
 
-// Line A10: a process that starts again goes on from the times it has stored,
+// Line A10: a restarted process continues from the times it has stored,
 // although the wall clock was set back meanwhile.
 func TestClockBeginsWithWhatWasStored(t *testing.T) {
 	m := &machine{wall: noon}

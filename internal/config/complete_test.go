@@ -11,11 +11,11 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// The tests in this file fill whole structs, so that a field that somebody adds
-// and forgets in one of the tables is noticed.
+// The tests in this file fill whole structs, so that a new field that is
+// missing in one of the tables is noticed.
 
-// fill gives every field below v a value of its own that passes the checks of
-// entities. Fields that are zero afterwards are of a kind it does not know.
+// fill sets every field below v to a distinct value that passes the checks of
+// entities. Fields that are still zero are of a kind it does not support.
 func fill(t *testing.T, v reflect.Value, next *int) {
 	t.Helper()
 	*next++
@@ -64,7 +64,7 @@ func TestEveryPropertyHasItsKey(t *testing.T) {
 	for _, v := range []any{&q, &topic, &s} {
 		fill(t, reflect.ValueOf(v).Elem(), &next)
 	}
-	q.RequiresSession, s.RequiresSession = false, false // neither goes with forwarding
+	q.RequiresSession, s.RequiresSession = false, false // neither is allowed with forwarding
 	q.AutoDeleteOnIdle, topic.AutoDeleteOnIdle, s.AutoDeleteOnIdle = 400e9, 401e9, 402e9
 
 	// JSON is YAML too.
@@ -90,7 +90,7 @@ func encode(t *testing.T, v any) string {
 }
 
 // TestSwitchesHaveTheirKeys turns on one switch at a time: when all are on, one
-// that goes to the wrong place is not noticed.
+// that sets the wrong field is not noticed.
 func TestSwitchesHaveTheirKeys(t *testing.T) {
 	for _, empty := range []any{entity.Queue{Name: "e"}, entity.Topic{Name: "e"}, entity.Subscription{Name: "e"}} {
 		for i := range reflect.TypeOf(empty).NumField() {

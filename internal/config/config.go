@@ -22,7 +22,7 @@ type Config struct {
 	Security  Security
 	Storage   Storage
 	Limits    Limits
-	Grace     entity.Duration // in all, when the process is told to stop
+	Grace     entity.Duration // total time to stop the process
 
 	Queues []entity.Queue
 	Topics []Topic
@@ -38,7 +38,7 @@ type TLS struct {
 	ClientCAFile string // whose client certificates are accepted; none by default
 }
 
-// Security says who may do what.
+// Security configures authentication and authorization.
 type Security struct {
 	Rules entity.AuthorizationRules // of the namespace
 	Dev   bool                      // accept the emulators' well-known key, on loopback
@@ -52,7 +52,8 @@ type Security struct {
 	WebhookNetworks []string
 }
 
-// Storage tunes the store. Zero values are the defaults of the rooms they go to.
+// Storage tunes the store. Zero values mean the defaults of the packages that
+// use them.
 type Storage struct {
 	Shards        int // default one for each core
 	SegmentSize   Size
@@ -60,11 +61,11 @@ type Storage struct {
 	SnapshotAfter Size // bytes written between two snapshots
 }
 
-// Limits bound what clients can use. Zero values are the defaults of the rooms
-// they go to.
+// Limits bound what clients can use. Zero values mean the defaults of the
+// packages that use them.
 type Limits struct {
-	// Memory is what clients may make the broker hold, in all; zero is half of what
-	// GOMEMLIMIT, the control group or the machine allows.
+	// Memory is the total memory that the broker may use for clients; zero is half
+	// of what GOMEMLIMIT, the control group or the machine allows.
 	Memory           Size
 	MaxConnections   int
 	MaxLinks         int // in one connection
@@ -88,7 +89,7 @@ type Hub struct {
 	ConsumerGroups []string // besides $Default
 }
 
-// Default returns the settings that hold when nothing is said.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		Namespace: "triagemq",
@@ -98,9 +99,9 @@ func Default() Config {
 	}
 }
 
-// Load reads and checks a YAML file. If the error is [Faults], what could be read is
-// returned with them, so that those who look deeper, into conditions and policies, can add
-// what they find: a user is told everything at once.
+// Load reads and checks a YAML file. If the error is [Faults], what could be
+// read is returned with them, so that callers that also check conditions and
+// policies can add their faults: a user gets all of them at once.
 func Load(path string) (Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

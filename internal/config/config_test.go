@@ -41,7 +41,7 @@ func TestExampleParsesUncommented(t *testing.T) {
 		t.Fatalf("%v\nin\n%s", err, b.String())
 	}
 	if len(c.Security.Rules) != 2 || len(c.Hubs) != 1 || c.Limits.MaxFrameSize != 64<<10 || c.TLS.KeyFile == "" || c.Grace == 0 {
-		t.Errorf("uncommented, the example gives %+v", c)
+		t.Errorf("uncommented, the example is %+v", c)
 	}
 }
 
@@ -180,7 +180,7 @@ queues:
 		t.Errorf("merged as %+v, want b, 20s, 5", got)
 	}
 	if got := c.Queues[2].LockDuration; got != entity.Duration(30*time.Second) {
-		t.Errorf("the alias gives %v, want 30s", got)
+		t.Errorf("the alias is %v, want 30s", got)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestSmallFileCannotBecomeLarge(t *testing.T) {
 	}
 	for name, text := range map[string]string{"many": b.String(), "circle": "queues: &q [{name: a, policy: [*q]}]"} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "too deeply") {
-			t.Errorf("%s: %v, want it refused", name, err)
+			t.Errorf("%s: %v, want it rejected", name, err)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func FuzzParse(f *testing.F) {
 			return // rejecting is fine, panicking is not
 		}
 		if err := c.Validate(); err != nil {
-			t.Fatalf("what Parse accepted, Validate refuses: %v", err)
+			t.Fatalf("Validate rejects what Parse accepted: %v", err)
 		}
 	})
 }

@@ -9,12 +9,14 @@
 //
 // Every fault of a file is reported at once, with line, column and what was
 // expected. Unknown keys are faults. A value that Load or Parse returned is
-// complete: nothing in it has to be checked again, except what other rooms parse
-// (SQL, policies); they can ask [Config.Fault] where a thing was written.
+// complete: nothing in it has to be checked again, except what other packages
+// parse (SQL, policies). They get the position of a value in the file from
+// [Config.Fault].
 //
-// A zero setting means the default of the room that uses it; here only what no
-// other room decides has one. Entities are kept as they were written, without
-// their defaults, so that what a file leaves out can be told from what it sets.
+// A zero setting means the default of the package that uses it; this package
+// has defaults only for settings that no other package decides. Entities are
+// kept as they were written, without their defaults, so that absent properties
+// can be distinguished from set ones.
 //
 // # Format
 //
@@ -27,6 +29,6 @@
 //
 // # Not here
 //
-// Whether an entity can be created or changed is the broker's to know. Flags are
-// the command line's; it hands them in as one more Config to [Config.Merge].
+// The broker knows whether an entity can be created or changed. The command
+// line parses flags and passes them as one more Config to [Config.Merge].
 package config

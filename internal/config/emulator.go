@@ -83,7 +83,7 @@ func parseEmulator(file string, text []byte) (Config, error) {
 	if err := decoder.Decode(&any); err != nil {
 		return Config{}, Faults{jsonFault(file, clean, err)}
 	}
-	loosen(any)
+	unquoteScalars(any)
 	again, err := json.Marshal(any)
 	if err != nil {
 		return Config{}, Faults{c.Fault("", err.Error())}
@@ -169,20 +169,21 @@ func (r emulatorRule) rule() entity.Rule {
 	return rule
 }
 
-// quotable are the properties whose values circulate in quotes, in lower case.
+// quotable are the properties whose values are often quoted in emulator files,
+// in lower case.
 var quotable = map[string]bool{
 	"partitioncount": true, "maxdeliverycount": true, "maxsizeinmegabytes": true, "maxmessagesizeinkilobytes": true,
 	"requiressession": true, "requiresduplicatedetection": true, "deadletteringonmessageexpiration": true,
 	"deadletteringonfilterevaluationexceptions": true, "enablebatchedoperations": true, "enablepartitioning": true,
 }
 
-// loosen takes quotes off numbers and booleans, and empty texts away: they mean
+// unquoteScalars takes quotes off numbers and booleans, and empty texts away: they mean
 // that nothing is set. What a correlation filter compares is left alone.
-func loosen(v any) {
+func unquoteScalars(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			loosen(item)
+			unquoteScalars(item)
 		}
 	case map[string]any:
 		for key, value := range v {
@@ -196,14 +197,14 @@ func loosen(v any) {
 				}
 			case strings.EqualFold(key, "CorrelationFilter"):
 			default:
-				loosen(value)
+				unquoteScalars(value)
 			}
 		}
 	}
 }
 
-// plainJSON takes comments and trailing commas out of a text. Everything else
-// stays where it was, so that positions hold.
+// plainJSON removes comments and trailing commas from a text. Everything else
+// keeps its position.
 func plainJSON(text []byte) []byte {
 	text = bytes.TrimPrefix(bytes.Clone(text), []byte("\ufeff"))
 	comma := -1 // position of a comma that nothing has followed yet
@@ -248,7 +249,7 @@ func blank(text []byte, from int, end []byte) int {
 	return to
 }
 
-// jsonFault places a syntax error.
+// jsonFault returns a syntax error with its position.
 func jsonFault(file string, text []byte, err error) Fault {
 	f := Fault{File: file, Problem: "not JSON: " + err.Error()}
 	offset := len(text)

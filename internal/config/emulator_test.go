@@ -169,7 +169,8 @@ func FuzzParseEmulator(f *testing.F) {
 	})
 }
 
-// Every value that cannot be read is told, with what is wrong with the others.
+// Every value that cannot be read is reported, together with the faults of the
+// others.
 func TestEveryFaultOfAnEmulatorFileAtOnce(t *testing.T) {
 	_, err := ParseEmulator([]byte(`{"UserConfig": {"Namespaces": [{"Name": "ns",
 		"Queues": [
@@ -183,7 +184,7 @@ func TestEveryFaultOfAnEmulatorFileAtOnce(t *testing.T) {
 		ns + "Topics[0].Name: ", "queues[1].lockDuration: ", "queues[2].name: ", "topics[0].subscriptions[0].rules[0].filter.kind: ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not told:\n%v", want, err)
+			t.Errorf("%q is not reported:\n%v", want, err)
 		}
 	}
 	if faults, _ := errors.AsType[Faults](err); len(faults) != 7 {

@@ -9,7 +9,7 @@ import (
 )
 
 // Environment returns the settings of the process's environment, which lookup
-// gives access to (os.LookupEnv). An empty variable counts as unset.
+// reads (os.LookupEnv). An empty variable counts as unset.
 //
 //	TRIAGEMQ_NAMESPACE  TRIAGEMQ_DATA      TRIAGEMQ_LISTEN (host:port, separated by commas)
 //	TRIAGEMQ_TLS_CERT   TRIAGEMQ_TLS_KEY   TRIAGEMQ_TLS_CLIENT_CA

@@ -45,7 +45,8 @@ func (f Fault) Unwrap() error { return ErrInvalid }
 type Faults []Fault
 
 func (fs Faults) Error() string {
-	// Those who look deeper, as into policies, add what they find at the end.
+	// Packages that check the contents, such as policies, add their faults at the
+	// end.
 	lines := make([]string, 0, len(fs))
 	for _, f := range slices.SortedStableFunc(slices.Values(fs), byPlace) {
 		lines = append(lines, f.Error())
@@ -69,7 +70,7 @@ func byPlace(a, b Fault) int {
 	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
-// source remembers where each value of a file was written.
+// source records the position of each value in a file.
 type source struct {
 	file string
 	at   map[string]position // by path
@@ -103,13 +104,14 @@ func join(path, step string) string {
 	return path + "." + step
 }
 
-// Fault returns a fault of something in c that another room found, with the place
-// where it was written. A path is made of the file's keys and of positions in its
-// lists: the first class of the policy of the first queue is
+// Fault returns a fault that another package found in c, with its position in
+// the file. A path is made of the file's keys and of positions in its lists:
+// the first class of the policy of the first queue is
 // queues[0].policy.classes[0].
 func (c Config) Fault(path, problem string) Fault { return c.source.fault(path, problem) }
 
-// entityFaults places what Validate found in the entity at path.
+// entityFaults adds positions to the faults that Validate found in the entity
+// at path.
 func (s source) entityFaults(path string, err error) Faults {
 	if err == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryFaultAtOnce reads testdata/*.yaml, each of which is full of faults, and
-// compares what is said about them with the .txt beside it.
+// TestEveryFaultAtOnce reads testdata/*.yaml, each of which has many faults,
+// and compares the report with the .txt file of the same name.
 func TestEveryFaultAtOnce(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -33,8 +33,9 @@ func TestEveryFaultAtOnce(t *testing.T) {
 	}
 }
 
-// What other rooms find is added at the end, and told where it belongs.
-func TestFaultsAreToldInTheOrderOfTheFile(t *testing.T) {
+// Faults that other packages find are added at the end, and reported at their
+// position.
+func TestFaultsAreReportedInTheOrderOfTheFile(t *testing.T) {
 	fs := Faults{{File: "f", Line: 9, Column: 2, Problem: "c"}, {File: "f", Line: 2, Column: 5, Problem: "b"}, {File: "f", Line: 2, Column: 1, Problem: "a"}}
 	want := strings.Join([]string{fs[2].Error(), fs[1].Error(), fs[0].Error()}, "\n")
 	if got := fs.Error(); got != want {

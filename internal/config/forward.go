@@ -35,9 +35,9 @@ func (c Config) TargetsElsewhere() Faults {
 	return fs
 }
 
-// circleFaults finds forwards that lead back to where they begin: no broker takes them.
-// Dead letters may come back, after a while. That a queue forwards to itself alone is
-// found elsewhere.
+// circleFaults finds circles of forwarding, which the broker rejects. Circles
+// of dead letters are allowed. A queue that forwards to itself is found
+// elsewhere.
 func (c Config) circleFaults() Faults {
 	all := c.forwards()
 	next := make(map[string][]string, len(all)) // targets by the key of what forwards
@@ -49,7 +49,7 @@ func (c Config) circleFaults() Faults {
 	var fs Faults
 	for _, f := range all {
 		if !f.dead && leads(next, f.target, entity.Key(f.from)) {
-			fs = append(fs, c.Fault(f.path, fmt.Sprintf("forwarding to %q comes back to %q", f.to, f.from)))
+			fs = append(fs, c.Fault(f.path, fmt.Sprintf("forwarding to %q leads back to %q", f.to, f.from)))
 		}
 	}
 	return fs

@@ -4,13 +4,13 @@ package config
 
 import "fmt"
 
-// Trusting reports whether programs on this machine are let in without a key, and
-// nobody else is.
+// Trusting reports whether programs on this machine need no key, and listeners
+// accept only those.
 func (s Security) Trusting() bool { return s.Dev && !s.AllowRemote }
 
-// KeyFaults reports the keys that are too short. In development any will do, as no key
-// is needed; whether it is that may be said elsewhere than in the file, so Validate
-// does not look.
+// KeyFaults reports the keys that are too short. In development any key is
+// accepted, as no key is needed. Development mode may be set outside the file,
+// so Validate does not check this.
 func (c Config) KeyFaults() Faults {
 	if c.Security.Trusting() {
 		return nil

@@ -18,8 +18,8 @@ const (
 	maxDepth  = 100
 )
 
-// decoder walks the nodes of a file, notes where each value stands and what is
-// wrong with it.
+// decoder walks the nodes of a file and records the position and the faults of
+// each value.
 type decoder struct {
 	source  source
 	faults  Faults
@@ -39,8 +39,8 @@ type fields map[string]func(node)
 
 func (d *decoder) root(body ast.Node) node { return d.child(node{}, "", body) }
 
-// child returns the value at a step below parent: without its anchor or tag, and
-// what an alias stands for.
+// child returns the value at a step below parent: without its anchor or tag,
+// and with aliases resolved.
 func (d *decoder) child(parent node, step string, value ast.Node) node {
 	n := node{path: join(parent.path, step), depth: parent.depth + 1}
 	d.note(n.path, value)
@@ -56,7 +56,7 @@ func (d *decoder) child(parent node, step string, value ast.Node) node {
 	return n
 }
 
-// exhausted is the budget of a decoder that has said so.
+// exhausted is the budget of a decoder that has reported that it is used up.
 const exhausted = -1 << 40
 
 // resolve follows aliases as far as they go; one that goes in a circle ends
@@ -85,7 +85,7 @@ func (d *decoder) resolve(n node, value ast.Node) ast.Node {
 	return nil
 }
 
-// note remembers where the value at path stands.
+// note records the position of the value at path.
 func (d *decoder) note(path string, value ast.Node) {
 	if value == nil {
 		return
@@ -134,8 +134,8 @@ func kindOf(n ast.Node) string {
 	}
 }
 
-// object reads a mapping, each key with its function. Unknown keys and keys given
-// twice are faults.
+// object reads a mapping, each key with its function. Unknown keys and
+// duplicate keys are faults.
 func (d *decoder) object(n node, known fields) {
 	if n.Node == nil {
 		return
@@ -165,8 +165,8 @@ type pair struct {
 	value ast.Node
 }
 
-// pairs returns the keys of a mapping, with those that merge keys bring in from
-// elsewhere. What the mapping says itself goes first.
+// pairs returns the keys of a mapping, with those of merge keys. The mapping's
+// own pairs have precedence.
 func (d *decoder) pairs(n node) ([]pair, bool) {
 	var values []*ast.MappingValueNode
 	switch m := n.Node.(type) {
@@ -187,7 +187,7 @@ func (d *decoder) pairs(n node) ([]pair, bool) {
 		key := v.Key.GetToken().Value
 		if seen[key] {
 			d.note(join(n.path, key), v.Key)
-			d.faults = append(d.faults, d.source.fault(join(n.path, key), "given twice"))
+			d.faults = append(d.faults, d.source.fault(join(n.path, key), "is set twice"))
 			continue
 		}
 		seen[key] = true
@@ -202,7 +202,7 @@ func (d *decoder) pairs(n node) ([]pair, bool) {
 	return own, true
 }
 
-// merged returns the pairs that a merge key stands for.
+// merged returns the pairs of a merge key.
 func (d *decoder) merged(n node, value ast.Node) []pair {
 	from := d.child(n, "<<", value)
 	if list, ok := from.Node.(*ast.SequenceNode); ok {

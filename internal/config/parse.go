@@ -37,9 +37,9 @@ func parse(file string, text []byte) (Config, error) {
 	return c, faults.err()
 }
 
-// unread reports whether the value at path, or something in it or around it, could
-// not be read. That has been reported; checking the zero value left in its place
-// would report it once more.
+// unread reports whether the value at path, or something in it or around it,
+// could not be read. That has been reported; checking the zero value instead
+// would report it again.
 func (d *decoder) unread(path string) bool {
 	return slices.ContainsFunc(d.faults, func(f Fault) bool { return within(f.Path, path) || within(path, f.Path) })
 }
@@ -50,7 +50,7 @@ func within(path, whole string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// document returns the one document of a file; nil if it says nothing.
+// document returns the only document of a file; nil if it is empty.
 func (d *decoder) document(text []byte) (ast.Node, error) {
 	parsed, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -73,8 +73,8 @@ func (d *decoder) document(text []byte) (ast.Node, error) {
 	return body, nil
 }
 
-// syntaxFault takes the library's error apart, which otherwise comes with a
-// drawing of the source.
+// syntaxFault extracts the message of the library's error, which otherwise
+// contains a drawing of the source.
 func (d *decoder) syntaxFault(err error) error {
 	f := Fault{File: d.source.file, Problem: err.Error()}
 	if located, ok := errors.AsType[yaml.Error](err); ok {
@@ -87,7 +87,7 @@ func (d *decoder) syntaxFault(err error) error {
 	return Faults{f}
 }
 
-// anchorFinder collects the values that aliases can stand for, by name.
+// anchorFinder collects the values of anchors, by name.
 type anchorFinder map[string]ast.Node
 
 func (a anchorFinder) Visit(n ast.Node) ast.Visitor {

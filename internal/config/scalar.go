@@ -111,7 +111,7 @@ func integer(n ast.Node) (int64, bool) {
 	return 0, false
 }
 
-// parsed reads a scalar that has a syntax of its own.
+// parsed reads a scalar that has its own syntax.
 func parsed[T any](d *decoder, into *T, parse func(string) (T, error)) func(node) {
 	return func(n node) {
 		if n.Node == nil {
@@ -148,7 +148,8 @@ func (d *decoder) texts(into *[]string) func(node) {
 	}
 }
 
-// raw keeps a value for another room as JSON, and the places of all its parts.
+// raw keeps a value for another package as JSON, with the positions of all its
+// parts.
 func (d *decoder) raw(into *json.RawMessage) func(node) {
 	return func(n node) {
 		if n.Node == nil {

@@ -216,8 +216,8 @@ func (d *decoder) hub(n node, h *Hub) {
 	})
 }
 
-// authorizationRules reads rules whose names are under the given key: Service Bus
-// calls it keyName, which in the list of the whole namespace says too little.
+// authorizationRules reads rules whose names are under that key: Service Bus
+// calls it keyName, which is too vague in the list of the whole namespace.
 func (d *decoder) authorizationRules(into *entity.AuthorizationRules, nameKey string) func(node) {
 	return items(d, (*[]entity.AuthorizationRule)(into), func(n node, r *entity.AuthorizationRule) {
 		d.object(n, fields{

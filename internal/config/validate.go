@@ -12,7 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// Event hubs have limits of their own.
+// Event hubs have separate limits.
 const (
 	maxHubName       = 256
 	maxPartitions    = 1024

@@ -42,7 +42,7 @@ func (r *Right) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// AuthorizationRule lets whoever has one of its keys use its rights.
+// AuthorizationRule grants its rights to callers with one of its keys.
 type AuthorizationRule struct {
 	KeyName      string    `json:"keyName"`
 	Rights       []Right   `json:"rights"`
@@ -88,7 +88,7 @@ func (r AuthorizationRule) faults() Faults {
 	}
 	fs.length("keyName", r.KeyName, limits.KeyText)
 	if len(r.Rights) == 0 {
-		fs.addf("rights", "none given; there are Send, Listen and Manage")
+		fs.addf("rights", "missing; use Send, Listen, Manage")
 	}
 	for _, right := range r.Rights {
 		if fs.full() {
@@ -114,8 +114,8 @@ func (r AuthorizationRule) faults() Faults {
 // length protects a key: there is no limit on how often a login may fail.
 const minKey = 16
 
-// CheckKeys reports the keys that are too short, other than those of known. Validate
-// does not: in development any key will do.
+// CheckKeys reports the keys that are too short, other than those of known.
+// Validate does not: in development any key is accepted.
 func (rs AuthorizationRules) CheckKeys(known AuthorizationRules) error {
 	old := map[string]bool{}
 	for _, r := range known {
@@ -145,8 +145,8 @@ func ownKeys(rules, known AuthorizationRules) error {
 	return fs.err()
 }
 
-// isPlaceholder reports whether a key is one that documents and examples have in the
-// place of a key: everybody knows it.
+// isPlaceholder reports whether a key is a placeholder from documents and
+// examples, which is publicly known.
 func isPlaceholder(key string) bool {
 	if strings.ContainsAny(key, "…") || strings.Contains(key, "...") || strings.HasPrefix(key, "<") && strings.HasSuffix(key, ">") {
 		return true

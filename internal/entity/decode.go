@@ -22,13 +22,14 @@ const (
 	IgnoreUnknown UnknownFields = true
 )
 
-// DecodeJSON reads a JSON text into the value that to points to, as [json.Unmarshal] does,
-// and does not stop at a fault: what can be read is read, and every value that cannot be,
-// and every unknown field if those are refused, is returned with its path. The error is of
-// a text that is not JSON at all.
+// DecodeJSON reads a JSON text into the value that to points to, as
+// [json.Unmarshal] does, and does not stop at a fault: it reads what can be
+// read, and returns every invalid value, and every unknown field if those are
+// not allowed, with its path. The error is for a text that is not JSON at all.
 //
-// It looks at each value once for each level of the target's type, which is for faulty
-// texts; json.Unmarshal is the faster way to find out that there is no fault.
+// It reads each value once for each level of the target's type, which is slow.
+// It is meant for faulty texts; json.Unmarshal is the faster way to find out
+// that there is no fault.
 func DecodeJSON(text []byte, to any, unknown UnknownFields) (Faults, error) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {
@@ -69,7 +70,7 @@ func (d *jsonDecoder) value(path string, text json.RawMessage, to reflect.Value)
 		d.mapping(path, text, to)
 		return
 	}
-	// A fault of its own is told without the words of encoding/json around it.
+	// Our own errors are reported without the words of encoding/json around them.
 	err := json.Unmarshal(text, to.Addr().Interface())
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		d.addf(path, "expected %s, found %s", kindName(wrong.Type), valueName(wrong.Value))
@@ -198,7 +199,7 @@ func jsonFields(t reflect.Type) []jsonField {
 	return fields
 }
 
-// meant asks for the field that was probably meant.
+// meant suggests the field that was probably meant.
 func meant(key string, fields []jsonField) string {
 	const longest = 64 // of a name that is compared
 	for _, f := range fields {
@@ -209,8 +210,8 @@ func meant(key string, fields []jsonField) string {
 	return ""
 }
 
-// oneSlip reports whether one letter is added, left out or another one, or two stand in
-// the wrong order.
+// oneSlip reports whether one letter is added, left out or another one, or two
+// are swapped.
 func oneSlip(a, b string) bool {
 	if len(a) < len(b) {
 		a, b = b, a

@@ -60,8 +60,8 @@ extra: unknown field`
 	}
 }
 
-// Who sends a definition does not choose how long the answer is, nor that it is looked at
-// for long.
+// The sender of a definition can control neither the length of the answer nor
+// the time that it takes.
 func TestFaultsAreBounded(t *testing.T) {
 	const many = 100_000
 	q := Queue{Name: "q", AuthorizationRules: make(AuthorizationRules, many)}.WithDefaults()
@@ -76,7 +76,7 @@ func TestFaultsAreBounded(t *testing.T) {
 
 // A fault is written to logs and terminals, and says nothing of the key that it is about:
 // whether it is a placeholder is a guess.
-func TestFaultsDoNotTellKeys(t *testing.T) {
+func TestFaultsDoNotRevealKeys(t *testing.T) {
 	for _, key := range []string{"ChangeMe-7f3a9c51", "<7f3a9c51>", "7f3a9c51...", strings.Repeat("7f3a9c51", 1000), "7f3a9c51"} {
 		rules := AuthorizationRules{{KeyName: "k", Rights: []Right{Send}, PrimaryKey: key, SecondaryKey: key}}
 		err := errors.Join(rules.Validate(), rules.CheckKeys(nil))

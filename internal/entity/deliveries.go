@@ -8,8 +8,9 @@ import (
 	"math"
 )
 
-// Deliveries is how often a message is delivered before it becomes a dead letter.
-// Zero is the default, but nobody may say zero: ErrNoDeliveries.
+// Deliveries is how often a message is delivered before it becomes a dead
+// letter. The zero value means the default; an explicit zero is
+// ErrNoDeliveries.
 type Deliveries int32
 
 // ErrNoDeliveries is the fault of an entity that would never deliver a message.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package entity says what a queue, a topic, a subscription and a rule are: their
-// names, their properties, what these default to, which values are allowed and
-// which may change later. It holds definitions, not messages.
+// Package entity says what a queue, a topic, a subscription and a rule are:
+// their names, their properties, what these default to, which values are
+// allowed and which may change later. It contains definitions, not messages.
 //
 // One definition serves the configuration file, the broker, both HTTP interfaces
 // and the command line. Properties are called what Service Bus calls them, in

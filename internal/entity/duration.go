@@ -27,7 +27,7 @@ const isoForever = "P10675199DT2H48M5.4775807S"
 
 const day = 24 * Duration(time.Hour)
 
-// errDuration says what a duration looks like; ParseDuration wraps it.
+// errDuration describes the forms of a duration; ParseDuration wraps it.
 var errDuration = errors.New("not a duration such as 30s, 5m, 1h30m, 14d, PT5M or forever")
 
 // Std returns d as the standard library's type.
@@ -50,7 +50,7 @@ func ParseDuration(text string) (Duration, error) {
 	return d, nil
 }
 
-// parseShort reads Go's form plus days, which must come first: 1d12h.
+// parseShort reads Go's form plus days, which must be first: 1d12h.
 func parseShort(s string) (Duration, bool) {
 	var sum Duration
 	if number, rest, found := strings.Cut(s, "d"); found {

@@ -160,7 +160,7 @@ func TestInitialRules(t *testing.T) {
 		in   Subscription
 		want []Rule
 	}{
-		"nothing said":   {Subscription{}, []Rule{everything}},
+		"no rules set":   {Subscription{}, []Rule{everything}},
 		"a default rule": {Subscription{DefaultRule: &Rule{Filter: high.Filter}}, []Rule{{Name: "$Default", Filter: high.Filter}}},
 		"rules":          {Subscription{Rules: []Rule{{Name: "high", Filter: Filter{SQL: high.Filter.SQL}}}}, []Rule{high}},
 		"no rule at all": {Subscription{Rules: []Rule{}}, []Rule{}},
@@ -193,7 +193,7 @@ func TestUpdatesThatAreNotAllowed(t *testing.T) {
 			}
 		}
 		if got, want := text, strings.Join(want, "\n"); got != want {
-			t.Errorf("refused with %q, want %q", got, want)
+			t.Errorf("rejected with %q, want %q", got, want)
 		}
 	}
 	next := q

@@ -28,8 +28,9 @@ func (f Fault) Error() string {
 // know where each property was written. There are at most [MaxFaults].
 type Faults []Fault
 
-// MaxFaults is how many faults of one definition are told. Nobody reads more, and who
-// sends a definition does not choose how long the answer is.
+// MaxFaults is how many faults of one definition are reported. More are not
+// useful, and the sender of a definition must not control the length of the
+// answer.
 const MaxFaults = 100
 
 func (fs Faults) full() bool { return len(fs) >= MaxFaults }
@@ -50,8 +51,8 @@ func (fs Faults) err() error {
 	return fs
 }
 
-// Reason returns what an error of this package says, without the sentinels that it wraps:
-// people who wrote a definition know what they wrote.
+// Reason returns the text of an error of this package without the sentinels
+// that it wraps: the author of a definition does not need them.
 func Reason(err error) string { return sentinels.Replace(err.Error()) }
 
 var sentinels = strings.NewReplacer(ErrName.Error()+": ", "", ErrPath.Error()+": ", "", ErrValue.Error()+": ", "")
@@ -92,7 +93,7 @@ func (fs *Faults) length(field, text string, most int) {
 	}
 }
 
-// nested adds what is wrong with a part, with the part's place in front.
+// nested adds the faults of a part, with the path of the part in front.
 func (fs *Faults) nested(place string, part Faults) {
 	for _, f := range part[:min(len(part), MaxFaults-len(*fs))] {
 		*fs = append(*fs, Fault{joinField(place, f.Field), f.Problem})

@@ -14,8 +14,8 @@ const (
 	MaxNameLength = 50  // of a subscription or rule
 )
 
-// DefaultRule is the name of the rule that a new subscription has unless it is
-// given others.
+// DefaultRule is the name of the rule of a new subscription that is created
+// without rules.
 const DefaultRule = "$Default"
 
 // Errors of names.

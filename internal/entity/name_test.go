@@ -43,6 +43,6 @@ func checkNames(t *testing.T, what string, check func(string) error, good, bad [
 
 func TestKeyIgnoresCase(t *testing.T) {
 	if Key("TestQueue") != Key("testqueue") || Key("a") == Key("b") {
-		t.Error("Key must tell names apart by more than case")
+		t.Error("Key must distinguish names that differ by more than case")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // ErrPath means that a text is not the address of anything.
 var ErrPath = errors.New("entity: bad address")
 
-// SubQueue is one of the queues that come with each queue and subscription.
+// SubQueue is one of the queues that belong to each queue and subscription.
 type SubQueue uint8
 
 // The queues at one name.
@@ -91,10 +91,10 @@ func SameTarget(a, b string) bool {
 	return err == nil && err2 == nil && Key(p.Entity) == Key(q.Entity)
 }
 
-// ParsePath takes an address apart. It is read in any case, with or without
-// slashes around it, and from a URL, whose host is ignored. Names may contain
-// slashes, so the literal segments are looked for from the right. A first
-// segment may begin with $: so do the names of what the broker provides itself.
+// ParsePath parses an address. It is read in any case, with or without slashes
+// around it, and from a URL, whose host is ignored. Names may contain slashes,
+// so the literal segments are searched from the right. A first segment may
+// begin with $: names of the broker's own nodes do.
 func ParsePath(addr string) (Path, error) {
 	text, err := pathOf(addr)
 	if err != nil {
@@ -151,10 +151,11 @@ func cutSegment(segments []string, want string) (rest []string, found bool) {
 }
 
 // Owner returns the queue or topic that an address belongs to, in the form of
-// [Key]: of a subscription, a sub-queue, a $management node or the messages of HTTP
-// what they are part of. Nothing need be there. Unlike ParsePath it takes whatever
-// lies below an entity: a name has no segment after its first that is reserved or
-// begins with $, so the first of those is where the name ends.
+// [Key]: for a subscription, a sub-queue, a $management node or an HTTP
+// messages path, the entity that it is part of. The entity need not exist.
+// Unlike ParsePath it accepts any path below an entity: after its first
+// segment, a name has no segment that is reserved or begins with $, so the name
+// ends at the first of those.
 func Owner(addr string) string {
 	segments := strings.Split(strings.Trim(Key(addr), "/"), "/")
 	for i, segment := range segments[1:] {

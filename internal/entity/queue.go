@@ -15,7 +15,7 @@ import (
 const (
 	minLockDuration = Duration(5 * time.Second)
 	maxLockDuration = Duration(5 * time.Minute)
-	// The service asks for 20 s; files of its emulator go down to 5 s.
+	// The service requires 20 s; files of its emulator use 5 s.
 	minDuplicateWindow = Duration(5 * time.Second)
 	maxDuplicateWindow = 7 * day
 	minAutoDelete      = Duration(5 * time.Minute)
@@ -43,7 +43,7 @@ type Queue struct {
 	MaxDeliveryCount                    Deliveries         `json:"maxDeliveryCount,omitzero"`
 	EnableBatchedOperations             *bool              `json:"enableBatchedOperations,omitempty"` // default true
 	Status                              Status             `json:"status,omitzero"`
-	ForwardTo                           string             `json:"forwardTo,omitzero"` // a name or a URL; kept as given
+	ForwardTo                           string             `json:"forwardTo,omitzero"` // a name or a URL; stored unchanged
 	ForwardDeadLetteredMessagesTo       string             `json:"forwardDeadLetteredMessagesTo,omitzero"`
 	AutoDeleteOnIdle                    Duration           `json:"autoDeleteOnIdle,omitzero"`
 	EnablePartitioning                  bool               `json:"enablePartitioning,omitzero"`
@@ -131,7 +131,8 @@ func (fs *Faults) forward(field, target, self string) {
 	}
 }
 
-// policy checks only the form: what a policy means is another room's.
+// policy checks only the form: the meaning of a policy is checked by package
+// policy.
 func (fs *Faults) policy(raw json.RawMessage) {
 	if len(raw) > 0 && !json.Valid(raw) {
 		fs.addf("policy", "not JSON")

@@ -18,13 +18,13 @@ type Rule struct {
 	Filter Filter `json:"filter,omitzero"`
 	Action Action `json:"action,omitzero"`
 
-	// CreatedAt is when the broker made the rule, which keeps it through every
-	// change of the rule. What a caller says is not looked at.
+	// CreatedAt is when the broker created the rule. Changes of the rule keep it.
+	// The caller's value is ignored.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 }
 
-// FilterKind tells the filters apart. The zero value is worked out from what
-// the filter holds: nothing at all lets everything through.
+// FilterKind is the kind of a filter. The zero value is derived from the
+// contents of the filter: an empty filter matches everything.
 type FilterKind string
 
 // The kinds of filter.
@@ -43,7 +43,7 @@ type Filter struct {
 	Correlation *Correlation     `json:"correlation,omitempty"`
 }
 
-// Correlation is a filter of exact matches, all of which must hold. An empty
+// Correlation is a filter of exact matches, all of which must be true. An empty
 // text is not compared.
 type Correlation struct {
 	CorrelationID    string           `json:"correlationId,omitzero"`
@@ -57,8 +57,8 @@ type Correlation struct {
 	Properties       map[string]Value `json:"properties,omitempty"`
 }
 
-// Action changes the copy that a rule made. The zero value changes nothing, and
-// then no copy of its own is made.
+// Action changes the copy that a rule creates. The zero value changes nothing,
+// and then the rule creates no separate copy.
 type Action struct {
 	SQL        string           `json:"sql,omitzero"`
 	Parameters map[string]Value `json:"parameters,omitempty"`
@@ -111,7 +111,7 @@ func (f Filter) faults() Faults {
 	default:
 		fs.addf("kind", "%q is not sql, correlation, true or false", string(f.Kind))
 	}
-	// The service gives true and false filters an SQL text of their own.
+	// The service returns an SQL text for true and false filters.
 	if f.Kind == CorrelationFilter && f.SQL != "" {
 		fs.addf("sql", "not possible together with correlation")
 	}
@@ -149,7 +149,7 @@ func valueFaults(values map[string]Value) Faults {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if len(name) > limits.RuleText {
 			fs.length("", name, limits.RuleText)
-			continue // the name is no place to show
+			continue // the name is too long to be part of the fault
 		}
 		fs.length(name, values[name].String(), limits.RuleText)
 	}

@@ -21,14 +21,14 @@ type Subscription struct {
 	MaxMessageCount                           int64           `json:"maxMessageCount,omitzero"`          // ours; zero is no limit
 	EnableBatchedOperations                   *bool           `json:"enableBatchedOperations,omitempty"` // default true
 	Status                                    Status          `json:"status,omitzero"`
-	ForwardTo                                 string          `json:"forwardTo,omitzero"` // a name or a URL; kept as given
+	ForwardTo                                 string          `json:"forwardTo,omitzero"` // a name or a URL; stored unchanged
 	ForwardDeadLetteredMessagesTo             string          `json:"forwardDeadLetteredMessagesTo,omitzero"`
 	AutoDeleteOnIdle                          Duration        `json:"autoDeleteOnIdle,omitzero"`
 	UserMetadata                              string          `json:"userMetadata,omitzero"`
 	Policy                                    json.RawMessage `json:"policy,omitempty"` // ours; package policy reads it
 
-	// DefaultRule takes the place of the rule that lets everything through;
-	// only at creation, and not together with Rules.
+	// DefaultRule replaces the rule that matches everything; only at creation, and
+	// not together with Rules.
 	DefaultRule *Rule `json:"defaultRule,omitempty"`
 	// Rules are all the rules there shall be. Nil leaves them as they are, or
 	// as DefaultRule says at creation.
@@ -130,7 +130,7 @@ func (s Subscription) Validate() error {
 
 // CheckUpdate reports which of the differences between s and next are not
 // allowed, each as an [UpdateError]. Both have their defaults. Rules are not
-// compared: they have lives of their own.
+// compared: they are managed separately.
 func (s Subscription) CheckUpdate(next Subscription) error {
 	u := update{kind: "Subscription"}
 	u.name(s.Name, next.Name)

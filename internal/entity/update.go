@@ -10,8 +10,8 @@ import (
 // ErrFixed means that a property of something that exists cannot change.
 var ErrFixed = errors.New("entity: property cannot be changed")
 
-// UpdateError is one change that is not allowed. Its text is the one of Service
-// Bus, on which the administration clients' users rely.
+// UpdateError is one change that is not allowed. Its text is the text of
+// Service Bus, on which users of the administration clients rely.
 type UpdateError struct {
 	Property string // as Service Bus spells it: RequiresSession
 	Text     string
@@ -32,14 +32,14 @@ func (u *update) refuse(property, text string) {
 	u.errs = append(u.errs, &UpdateError{property, text})
 }
 
-// fixed refuses a change of a property that is settled at creation.
+// fixed rejects a change of a property that is set at creation.
 func fixed[T comparable](u *update, property string, old, next T) {
 	if old != next {
 		u.refuse(property, fmt.Sprintf("The value for the %s property of an existing %s cannot be changed. ", property, u.kind))
 	}
 }
 
-// name refuses another name; another case is the same name.
+// name rejects another name; another case is the same name.
 func (u *update) name(old, next string) { fixed(u, "Name", Key(old), Key(next)) }
 
 func (u *update) partitioning(old, next bool) {

@@ -155,9 +155,9 @@ func (a *Action) String() string {
 	return b.String()
 }
 
-// Apply returns what the action changes in the message, each property once.
-// Statements see what those before them did. On an error, which is an
-// [*EvalError], nothing is to be changed.
+// Apply returns what the action changes in the message, each property once. A
+// statement uses the results of those before it. On an error, which is an
+// [*EvalError], nothing must be changed.
 func (a *Action) Apply(v View) ([]Change, error) {
 	o := overlay{View: v}
 	steps := a.steps
@@ -195,7 +195,7 @@ func (s statement) apply(o *overlay, steps *int) (Change, error) {
 	return Change{Name: s.name, Value: v}, nil
 }
 
-// applySystem converts to the one type that the property has. Null clears it.
+// applySystem converts to the type of the property. Null clears it.
 func (s statement) applySystem(v Value) (Change, error) {
 	if !v.known() {
 		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil

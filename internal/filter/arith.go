@@ -7,9 +7,9 @@ import (
 	"math/bits"
 )
 
-// arithmetic applies o to two values. It reports false for a division of whole
-// numbers by zero. What has no meaning (unlike types) or no room (a sum beyond 64
-// bits) is unknown, so that no wrong number is ever compared.
+// arithmetic applies o to two values. It reports false for a division of
+// integers by zero. An operation without a meaning (unlike types) or beyond the
+// range of 64 bits is unknown, so that no wrong number is ever compared.
 func arithmetic(o op, a, b *Value) (Value, bool) {
 	if !a.known() || !b.known() {
 		return Value{}, true
@@ -49,7 +49,7 @@ func integers(o op, a, b int64) (Value, bool) {
 		if b == 0 {
 			return Value{}, false
 		}
-		if b == -1 && a == math.MinInt64 { // the one quotient that does not fit
+		if b == -1 && a == math.MinInt64 { // the only quotient that does not fit
 			return Value{}, true
 		}
 	}

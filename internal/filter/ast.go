@@ -47,7 +47,7 @@ const (
 	precAtom
 )
 
-// infix gives the spelling and precedence of the operators between two operands.
+// infix is the spelling and precedence of the operators between two operands.
 var infix = map[op]struct {
 	text string
 	prec int
@@ -63,10 +63,10 @@ var infix = map[op]struct {
 // node is one operation. AND and OR take any number of kids, so that a long list
 // of alternatives is not a deep tree. A parsed node never changes.
 type node struct {
-	// What evaluation looks at comes first, to share a line of the cache.
+	// Fields that evaluation reads are first, to share a cache line.
 	op      op
 	negated bool // IS NOT NULL, NOT IN, NOT LIKE
-	fixed   bool // val holds the result, whatever the message
+	fixed   bool // val is the result for every message
 	slot    int  // opProperty: index into Expr.names
 	kids    []*node
 	held    *Value             // &val of constants, once the expression is compiled
@@ -167,7 +167,7 @@ func (n *node) writeInfix(b *strings.Builder) {
 	}
 }
 
-// writeIn writes n where an operation of at least precedence prec must stand.
+// writeIn writes n where an operation of at least precedence prec is required.
 func (n *node) writeIn(b *strings.Builder, prec int) {
 	if n.prec() >= prec {
 		n.write(b)

@@ -46,7 +46,7 @@ func (b *bag) NewID() (id [16]byte, ok bool) {
 
 var noon = time.Date(2030, time.January, 31, 12, 0, 0, 0, time.UTC)
 
-// sample is the message that the tables of this package look at.
+// sample is the message that the tables of this package use.
 func sample() *bag {
 	return &bag{
 		user: map[string]Value{

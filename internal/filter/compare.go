@@ -19,8 +19,8 @@ const (
 	unlike  order = 3 // not comparable: types differ, or one is unknown or null
 )
 
-// compare orders two values. Numbers compare by what they are worth, exactly,
-// whatever their types: no rounding makes unlike numbers equal.
+// compare orders two values. Numbers of all types compare by their exact value:
+// no rounding makes unlike numbers equal.
 func compare(a, b *Value) order {
 	if a.kind != b.kind {
 		switch {
@@ -98,7 +98,7 @@ func compareIntDouble(a *Value, f float64) order {
 	return same
 }
 
-// wholeValue returns the integer that f is, if it is one that an Int can hold.
+// wholeValue returns f as an integer, if it is one in the range of Int.
 func wholeValue(f float64) (Value, bool) {
 	switch {
 	case f != math.Floor(f) || f < math.MinInt64 || f >= 1<<64:
@@ -110,8 +110,8 @@ func wholeValue(f float64) (Value, bool) {
 	}
 }
 
-// key returns v in the one form that all values equal to it share, for use in
-// hash tables; ok is false when v equals nothing, not even itself.
+// key returns v in the canonical form that all values equal to it share, for
+// use in hash tables; ok is false when v equals nothing, not even itself.
 func (v Value) key() (k Value, ok bool) {
 	v.width = Widest
 	switch v.kind {
@@ -129,31 +129,31 @@ func (v Value) key() (k Value, ok bool) {
 	}
 }
 
-// verdict is a truth value. The numbers make AND the smaller and OR the larger.
-type verdict uint8
+// ternary is a truth value. The numbers make AND the smaller and OR the larger.
+type ternary uint8
 
 const (
-	no verdict = iota
+	no ternary = iota
 	maybe
 	yes
 )
 
-var verdictNames = [...]string{"false", "unknown", "true"}
+var ternaryNames = [...]string{"false", "unknown", "true"}
 
 // String returns true, false or unknown.
-func (v verdict) String() string { return verdictNames[v] }
+func (v ternary) String() string { return ternaryNames[v] }
 
-func (v verdict) not() verdict { return yes - v }
+func (v ternary) not() ternary { return yes - v }
 
-func verdictOf(b bool) verdict {
+func ternaryOf(b bool) ternary {
 	if b {
 		return yes
 	}
 	return no
 }
 
-// value returns the verdict as a value of the language.
-func (v verdict) value() Value {
+// value returns the ternary as a value of the language.
+func (v ternary) value() Value {
 	if v == maybe {
 		return Value{}
 	}
@@ -171,12 +171,12 @@ func equal(a, b *Value) order {
 	return apart
 }
 
-// judge turns an order into the verdict of the comparison o.
-func judge(o op, got order) verdict { return judgements[o-opEqual][got-less] }
+// compareResult turns an order into the result of the comparison o.
+func compareResult(o op, got order) ternary { return compareResults[o-opEqual][got-less] }
 
-// judgements holds a row for each comparison, in the order of the operators, and in
-// it a verdict for each order.
-var judgements = [...][5]verdict{
+// compareResults has a row for each comparison, in the order of the operators,
+// and in it a ternary for each order.
+var compareResults = [...][5]ternary{
 	//                  less same greater apart unlike
 	opEqual - opEqual:        {no, yes, no, no, maybe}, //nolint:staticcheck // zero, spelt like the others
 	opNotEqual - opEqual:     {yes, no, yes, yes, maybe},

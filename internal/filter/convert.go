@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// convert returns v as a value of the given kind, if there is an obvious one.
+// convert returns v as a value of that kind, if there is an obvious one.
 func convert(v Value, kind Kind) (Value, bool) {
 	switch {
 	case v.kind == kind:
@@ -35,7 +35,7 @@ func convert(v Value, kind Kind) (Value, bool) {
 	return fromText(strings.TrimSpace(v.text), kind)
 }
 
-// fromText reads a value of the given kind.
+// fromText reads a value of that kind.
 func fromText(text string, kind Kind) (Value, bool) {
 	var v Value
 	var err error

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Filter is what a rule asks of a message: an [*Expr], a [*Correlation] or a
+// Filter is the condition of a rule: an [*Expr], a [*Correlation] or a
 // [Constant].
 type Filter interface {
 	// Match reports whether the rule takes the message. An error, which is an
@@ -25,7 +25,7 @@ type Filter interface {
 // Constant is the filter that takes every message, or none.
 type Constant bool
 
-// The filters that do not look at the message.
+// The filters that do not depend on the message.
 const (
 	True  Constant = true
 	False Constant = false
@@ -42,9 +42,9 @@ func (c Constant) String() string {
 	return "1 = 0"
 }
 
-// Correlation takes the messages whose fields all equal those given, letter for
-// letter. Fields left empty do not count. Properties compare as = does in SQL: by
-// type and value, numbers of any width by what they are worth.
+// Correlation matches the messages whose fields all equal its fields exactly.
+// Empty fields are not compared. Properties compare as = does in SQL: by type
+// and value, numbers of any width by value.
 type Correlation struct {
 	CorrelationID    string
 	MessageID        string
@@ -107,7 +107,7 @@ func (c *Correlation) equalities() []equality {
 	return all
 }
 
-// Match reports whether all fields are as asked. A filter without any takes
+// Match reports whether all fields match. A filter without fields matches
 // nothing.
 func (c *Correlation) Match(v View) (bool, error) {
 	var space [8]equality

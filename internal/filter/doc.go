@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filter decides which messages a rule wants, and what a rule changes.
+// Package filter decides which messages a rule matches, and what a rule
+// changes.
 //
-// It holds the SQL language of Service Bus rules (conditions and actions), the
-// correlation filters that are its fast cousins, and the compiled set of all
-// rules of one topic. The same language chooses priority classes and fair keys.
+// It contains the SQL language of Service Bus rules (conditions and actions),
+// the faster correlation filters, and the compiled set of all rules of one
+// topic. The same language chooses priority classes and fair keys.
 //
 // # Promise
 //
 //   - [Parse] either returns an expression that can be evaluated against any
-//     message, or a [*SyntaxError] that says where the text went wrong, what
-//     stands there and what was expected. It never panics and never recurses
+//     message, or a [*SyntaxError] that says where the error is, what was
+//     found there and what was expected. It never panics and never recurses
 //     deeper than [Limits.Depth].
 //   - (*Expr).String is a canonical form: it parses again, to an expression with
 //     the same String and the same result for every message.
-//   - The work of one evaluation is limited, whatever the message ([Limits.Steps]):
-//     a few milliseconds. What would take more is an evaluation error.
-//   - An action makes no property of more than limits.Property bytes, and all that it
-//     changes has no more than limits.Properties; what would have is an evaluation
+//   - The work of one evaluation is limited for every message ([Limits.Steps]): a
+//     few milliseconds. More is an evaluation error.
+//   - An action sets no property of more than limits.Property bytes, and all its
+//     changes together have no more than limits.Properties; more is an evaluation
 //     error.
 //   - Match does not allocate, with three exceptions: joining strings with +, an
 //     evaluation error, and a message with more than 64 properties.
 //   - The hits of [RuleSet.Match] are those of calling Match on each rule, in a
-//     fixed order for one set and one message; but a rule that an equality or a
-//     bound rules out is not evaluated, and so does not run out of steps, and
-//     expensive rules may do so sooner, because all rules share what one message may
-//     cost: some tens of milliseconds.
+//     fixed order for one set and one message. There are two differences: a rule
+//     that an equality or a bound excludes is not evaluated, and so does not run out
+//     of steps; and expensive rules may run out of steps earlier, because all rules
+//     share the budget of one message: some tens of milliseconds.
 //
 // # Language
 //
@@ -45,21 +46,22 @@
 //	statement  = SET property = value | REMOVE property
 //
 // Keywords, scopes, function names and property names ignore case; strings do
-// not. docs/guide/filters.md tells the same to users, with examples.
+// not. docs/guide/filters.md describes the language for users, with examples.
 //
 // # Semantics
 //
 // Logic has three values. A user property that the message does not carry is
 // unknown; so is NULL, a comparison of unlike types, and anything computed from
-// an unknown. A filter matches only when its condition is true. Numbers compare
-// by value whatever their width. Sums that leave the range of 64 bits are
-// unknown; a division of integers by zero is an [*EvalError], as is a system
-// property that has no value yet at the time of evaluation (a lock token before
-// the lock), a system property that p() names but does not exist, and an evaluation
-// that takes more steps than it may.
+// an unknown. A filter matches only when its condition is true. Numbers of any
+// width compare by value. Sums that leave the range of 64 bits are unknown; a
+// division of integers by zero is an [*EvalError], as is a system property that
+// has no value yet at the time of evaluation (a lock token before the lock), a
+// system property that p() names but does not exist, and an evaluation that
+// exceeds its steps.
 //
-// LIKE looks at each character of the text once, unless there is a _ between two %:
-// then it may try that part of the pattern at every character, which steps bound.
+// LIKE reads each character of the text once, unless there is a _ between two
+// %: then it may try that part of the pattern at every character, which the
+// limit of steps bounds.
 //
 // # Concurrency
 //
@@ -74,6 +76,7 @@
 //
 // # Not here
 //
-// Which subscription a rule belongs to, how many copies it gives and what is done
-// about an evaluation error are the broker's; levels and classes are policy's.
+// The broker decides which subscription a rule belongs to, how many copies it
+// creates and what happens on an evaluation error. Levels and classes are in
+// package policy.
 package filter

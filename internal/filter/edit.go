@@ -47,7 +47,7 @@ func (c Change) wire() codec.Value {
 }
 
 // appendUser changes a user property under the spellings that m has, so that
-// SET priority replaces Priority instead of standing beside it.
+// SET priority replaces Priority instead of adding a second property.
 func appendUser(dst []message.Change, m *message.Message, c Change) []message.Change {
 	name := c.Name.User
 	if _, ok := m.Property(name); !ok {
@@ -66,7 +66,7 @@ func annotationChange(name string, c Change) message.Change {
 }
 
 // setTTL writes a time to live the way senders do: in the header, and for times
-// that it cannot hold also as the instant of expiry.
+// that are too long for it also as the time of expiry.
 func setTTL(e *message.Edit, m *message.Message, c Change) {
 	e.SetTTL = true
 	var expiry codec.Value

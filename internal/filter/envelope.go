@@ -15,8 +15,8 @@ import (
 
 // Envelope is the [View] of a message together with what the broker knows of
 // it. Message is required. Fields of BrokerProperties left at zero have no
-// value yet: rules that ask for them fail. Keep one Envelope and refill it; as
-// an interface value it then costs no allocation.
+// value yet: rules that use them fail. Keep one Envelope and refill it; as an
+// interface value it then costs no allocation.
 type Envelope struct {
 	Message          *message.Message
 	BrokerProperties message.BrokerProperties
@@ -25,24 +25,25 @@ type Envelope struct {
 	// IDs makes the results of newid(). Without it rules that ask for one fail.
 	IDs func() [16]byte
 
-	// What was read of a message is kept, because several rules ask for the same
-	// and every search in the message would start at its front. Application
-	// properties are read in one go when the first is asked for.
+	// Values that were read are cached, because several rules use the same ones and
+	// every search in the message would start at its front. Application properties
+	// are all read when the first one is used.
 	read   *message.Message   // the message that the following is of
 	props  []property         // reused from message to message; empty if they are many
-	system [systemNames]Value // the sender's, if in filled; the broker's as last asked for
+	system [systemNames]Value // the sender's, if in filled; the broker's as last read
 	filled uint32             // bit per element of system
 	many   []property         // all properties if they are many
-	index  *nameIndex         // of many, once one was asked for
+	index  *nameIndex         // if there are many, from the first use on
 }
 
-// property is an application property of the message at hand.
+// property is an application property of the current message.
 type property struct {
 	name  string
 	value Value
 }
 
-// endOfTime is what Service Bus tells of messages that do not expire.
+// endOfTime is the expiry that Service Bus reports for messages that do not
+// expire.
 var endOfTime = time.Date(9999, time.December, 31, 23, 59, 59, 999_999_900, time.UTC)
 
 // forever is the time to live of messages whose sender set none.
@@ -78,11 +79,11 @@ func last(s string) byte {
 	return s[len(s)-1]
 }
 
-// scanned is how many properties are looked through one by one.
+// scanned is up to how many properties are searched one by one.
 const scanned = 64
 
-// nameIndex finds properties by name where there are many: with a million of them,
-// which fit into one message, every look-up would take milliseconds.
+// nameIndex finds properties by name where there are many: with a million of
+// them, which fit into one message, every lookup would take milliseconds.
 type nameIndex struct {
 	exact  map[string]int32 // first property of a name
 	folded map[string]int32 // first property of a name in any case, by fold
@@ -119,7 +120,8 @@ func indexNames(ps []property) *nameIndex {
 	return ix
 }
 
-// fold returns the one spelling of all names that strings.EqualFold calls equal.
+// fold returns the same spelling for all names that strings.EqualFold calls
+// equal.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= utf8.RuneSelf {
@@ -136,7 +138,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// open forgets the message before and reads the properties of the new one.
+// open drops the message before and reads the properties of the new one.
 func (e *Envelope) open() {
 	e.read, e.props, e.filled = e.Message, e.props[:0], 0
 	if e.many != nil {
@@ -156,8 +158,8 @@ func (e *Envelope) open() {
 	}
 }
 
-// Forget lets go of the message, so that an Envelope kept for the next one does
-// not keep the memory of the last.
+// Forget drops the message, so that an Envelope that is kept for the next one
+// does not keep the memory of the last.
 func (e *Envelope) Forget() {
 	clear(e.props)
 	for name := range e.system {
@@ -222,7 +224,7 @@ func (e *Envelope) fromSender(name SystemName) Value {
 	}
 }
 
-// fields holds the field of the properties section behind each system property,
+// fields is the field of the properties section for each system property,
 // counted from one; zero where there is none.
 var fields = [systemNames]message.Field{
 	MessageID:        message.FieldMessageID + 1,
@@ -246,8 +248,8 @@ func (e *Envelope) annotation(name string) Value {
 	return FromWire(v)
 }
 
-// ttl returns the time to live in ticks. Times beyond what the header can hold
-// are told by two instants instead.
+// ttl returns the time to live in ticks. If it is too long for the header, it
+// is the difference of creation time and expiry.
 func (e *Envelope) ttl() int64 {
 	if end := e.Message.AbsoluteExpiry(); !end.IsZero() {
 		if from := e.Message.CreationTime(); !from.IsZero() {

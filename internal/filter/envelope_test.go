@@ -62,14 +62,15 @@ func TestEnvelopeReadsEveryType(t *testing.T) {
 	if got := e.User("missing"); got != nil {
 		t.Errorf("a missing property is %v, want none", got)
 	}
-	// What can be written comes back the same; a char comes back as a string.
+	// A value that can be written is read back unchanged; a char is read back as a
+	// string.
 	for _, p := range d.Application {
 		v := FromWire(p.Value)
 		if p.Name == "odd" || p.Name == "wide" || p.Name == "char" {
 			continue
 		}
 		if back := FromWire(ToWire(v)); back != v {
-			t.Errorf("%s: %v went out and came back as %v", p.Name, v, back)
+			t.Errorf("%s: %v was written and read back as %v", p.Name, v, back)
 		}
 	}
 }
@@ -132,11 +133,11 @@ func TestEnvelopeLongTimeToLive(t *testing.T) {
 	d := message.Draft{CreationTime: noon, AbsoluteExpiry: noon.AddDate(1, 0, 0)}
 	e := &Envelope{Message: d.Message()}
 	if got := e.System(TimeToLive); got.Duration() != 365*24*time.Hour {
-		t.Errorf("time to live told by two instants is %v, want 365 days", got)
+		t.Errorf("time to live by two times is %v, want 365 days", got)
 	}
 }
 
-// TestEditedCopy applies actions to a real message and looks at the copy.
+// TestEditedCopy applies actions to a real message and checks the copy.
 func TestEditedCopy(t *testing.T) {
 	for _, tt := range []struct{ action, holds string }{
 		{"SET Priority = 'Low'", "Priority = 'Low' AND amount = 250 AND sys.Label = 'order.created'"},

@@ -20,7 +20,7 @@ var (
 	ErrNoCondition = errors.New("filter: a correlation filter needs at least one field or property")
 )
 
-// Pos is a place in the text of an expression.
+// Pos is a position in the text of an expression.
 type Pos struct {
 	Offset int // in bytes, from 0
 	Line   int // from 1
@@ -30,30 +30,31 @@ type Pos struct {
 // String returns line:column.
 func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 
-// SyntaxError says where an expression went wrong.
+// SyntaxError says where an expression is wrong.
 type SyntaxError struct {
 	Pos   Pos
-	Found string // what stands at Pos: "')'", "end of text", "number 5"
+	Found string // what is at Pos: "')'", "end of text", "number 5"
 	Want  string // what would have been right there
-	Text  string // the line of the expression that holds Pos
+	Text  string // the line of the expression with Pos
 }
 
-// Error is one line; [SyntaxError.Caret] draws the place.
+// Error is one line; [SyntaxError.Caret] marks the position.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("filter: %v: found %s, expected %s", e.Pos, e.Found, e.Want)
 }
 
-// Unwrap makes errors.Is(err, ErrSyntax) hold.
+// Unwrap makes errors.Is(err, ErrSyntax) true.
 func (e *SyntaxError) Unwrap() error { return ErrSyntax }
 
-// Caret returns the faulty line and, below it, a mark under the faulty place.
+// Caret returns the faulty line and, below it, a mark under the faulty
+// position.
 func (e *SyntaxError) Caret() string {
 	line, col := e.Text, e.Pos.Col
 	if r := []rune(line); len(r) > caretWidth {
 		from := max(0, min(col-caretWidth/2, len(r)-caretWidth))
 		line, col = string(r[from:from+caretWidth]), col-from
 	}
-	// Tabs are kept in the padding, so that the mark stands below its place.
+	// Tabs are kept in the padding, so that the mark is below its position.
 	pad := strings.Map(func(r rune) rune {
 		if r == '\t' {
 			return r
@@ -87,7 +88,7 @@ func (e *EvalError) Error() string {
 	return fmt.Sprintf("filter: cannot evaluate %s: %s", e.Expr, e.Reason)
 }
 
-// Unwrap makes errors.Is(err, ErrEvaluation) hold.
+// Unwrap makes errors.Is(err, ErrEvaluation) true.
 func (e *EvalError) Unwrap() error { return ErrEvaluation }
 
 // positionOf finds line, column and line text of an offset.

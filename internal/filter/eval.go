@@ -4,12 +4,12 @@ package filter
 
 import "strings"
 
-// cached is how many distinct properties one evaluation remembers. Looking a
-// property up means reading through the message; a set of rules asks for the same
-// few again and again.
+// cached is how many distinct properties one evaluation caches. A lookup reads
+// through the message, and the rules of a set use the same few properties again
+// and again.
 const cached = 24
 
-// env is one evaluation. It lives on the stack: nothing below may store a pointer
+// env is one evaluation. It is on the stack: nothing below may store a pointer
 // to it or pass it through an interface.
 type env struct {
 	view   View
@@ -26,9 +26,9 @@ func (e *env) fail(n *node, reason string) {
 	}
 }
 
-// slot returns the property at a slot, looking it up the first time. Of a user
-// property, unknown means that it is not there; of a system property, that it has
-// no value yet.
+// slot returns the property at a slot and looks it up the first time. For a
+// user property, unknown means that it is absent; for a system property, that
+// it has no value yet.
 func (e *env) slot(slot int, name *Name) *Value {
 	if slot < cached && e.cache[slot] != nil {
 		return e.cache[slot]
@@ -36,8 +36,8 @@ func (e *env) slot(slot int, name *Name) *Value {
 	return e.fetch(name, slot)
 }
 
-// fetch returns a property of the message and remembers it in slot, unless that is
-// beyond those there are.
+// fetch returns a property of the message and caches it in slot, if there is
+// such a slot.
 func (e *env) fetch(name *Name, slot int) *Value {
 	var v *Value
 	if name.System == NotSystem {
@@ -90,10 +90,10 @@ func (e *env) number(n *node) int {
 
 func (e *env) noValue(n *node) { e.fail(n, "it has no value at this point") }
 
-// lent returns the value of n from where it lies, if n is a constant or a
-// property, as most operands are; else nil. It must not call value: the compiler
-// would move every operand of a recursive evaluation to the heap.
-func (e *env) lent(n *node) *Value {
+// operandRef returns a pointer to the value of n, if n is a constant or a
+// property, as most operands are; else nil. It must not call value: the
+// compiler would move every operand of a recursive evaluation to the heap.
+func (e *env) operandRef(n *node) *Value {
 	if n.op != opProperty {
 		return n.held
 	}
@@ -113,7 +113,7 @@ func (e *env) value(n *node) Value {
 	case opConst:
 		return n.val
 	case opProperty:
-		return *e.lent(n)
+		return *e.operandRef(n)
 	case opNamed:
 		return *e.raw(n)
 	case opNewID:
@@ -145,7 +145,7 @@ func (e *env) value(n *node) Value {
 }
 
 // test evaluates a condition.
-func (e *env) test(n *node) verdict {
+func (e *env) test(n *node) ternary {
 	if n.fixed {
 		return truth(n.val)
 	}
@@ -153,7 +153,7 @@ func (e *env) test(n *node) verdict {
 	case opAnd:
 		all := yes
 		for _, kid := range n.kids {
-			var got verdict
+			var got ternary
 			if kid.comparison() { // as most parts are: one call less
 				got = e.compare(kid)
 			} else {
@@ -177,9 +177,9 @@ func (e *env) test(n *node) verdict {
 	case opEqual, opNotEqual, opLess, opLessEqual, opGreater, opGreaterEqual:
 		return e.compare(n)
 	case opIsNull:
-		return verdictOf(e.isNull(n.kids[0]) != n.negated)
+		return ternaryOf(e.isNull(n.kids[0]) != n.negated)
 	case opExists:
-		return verdictOf(e.exists(n.kids[0]))
+		return ternaryOf(e.exists(n.kids[0]))
 	case opIn:
 		return e.in(n)
 	case opLike:
@@ -190,13 +190,13 @@ func (e *env) test(n *node) verdict {
 }
 
 // compare evaluates a comparison.
-func (e *env) compare(n *node) verdict {
+func (e *env) compare(n *node) ternary {
 	a, b := n.kids[0].held, n.kids[1].held
 	if a == nil {
-		a = e.lent(n.kids[0])
+		a = e.operandRef(n.kids[0])
 	}
 	if b == nil {
-		b = e.lent(n.kids[1])
+		b = e.operandRef(n.kids[1])
 	}
 	if a == nil || b == nil {
 		return e.compareComputed(n)
@@ -204,39 +204,40 @@ func (e *env) compare(n *node) verdict {
 	if a.kind == String && b.kind == String {
 		return e.compareTexts(n, a, b)
 	}
-	return judge(n.op, compare(a, b))
+	return compareResult(n.op, compare(a, b))
 }
 
 // compareTexts is compare for two strings, which may be long.
-func (e *env) compareTexts(n *node, a, b *Value) verdict {
+func (e *env) compareTexts(n *node, a, b *Value) ternary {
 	if len(a.text) > shortText && !e.affordText(n, a, b) {
 		return maybe
 	}
 	switch n.op {
 	case opEqual:
-		return verdictOf(a.text == b.text)
+		return ternaryOf(a.text == b.text)
 	case opNotEqual:
-		return verdictOf(a.text != b.text)
+		return ternaryOf(a.text != b.text)
 	}
-	return judge(n.op, order(strings.Compare(a.text, b.text)))
+	return compareResult(n.op, order(strings.Compare(a.text, b.text)))
 }
 
-// compareComputed is compare for operands that have to be computed. It is apart
-// because the room for them would cost every comparison.
-func (e *env) compareComputed(n *node) verdict {
+// compareComputed is compare for operands that have to be computed. It is a
+// separate function because the stack space for them would cost every
+// comparison.
+func (e *env) compareComputed(n *node) ternary {
 	x, y := e.value(n.kids[0]), e.value(n.kids[1])
 	if x.kind == String && y.kind == String {
 		return e.compareTexts(n, &x, &y)
 	}
-	return judge(n.op, compare(&x, &y))
+	return compareResult(n.op, compare(&x, &y))
 }
 
 // truth reads a value as a condition.
-func truth(v Value) verdict {
+func truth(v Value) ternary {
 	if v.kind != Bool {
 		return maybe
 	}
-	return verdictOf(v.bits == 1)
+	return ternaryOf(v.bits == 1)
 }
 
 // isNull is about absence, so a system property without a value is no failure.
@@ -259,8 +260,8 @@ func (e *env) exists(n *node) bool {
 
 // in compares the first kid with the others. Only an unknown left side makes the
 // result unknown; an unknown element is just not equal.
-func (e *env) in(n *node) verdict {
-	left := e.lent(n.kids[0])
+func (e *env) in(n *node) ternary {
+	left := e.operandRef(n.kids[0])
 	if left == nil {
 		v := e.value(n.kids[0])
 		left = &v
@@ -268,7 +269,7 @@ func (e *env) in(n *node) verdict {
 	if !left.known() || len(left.text) > shortText && !e.affordList(n, left) {
 		return maybe
 	}
-	return verdictOf(e.among(n, left) != n.negated)
+	return ternaryOf(e.among(n, left) != n.negated)
 }
 
 func (e *env) among(n *node, left *Value) bool {
@@ -280,7 +281,7 @@ func (e *env) among(n *node, left *Value) bool {
 		return ok
 	}
 	for _, kid := range n.kids[1:] {
-		element := e.lent(kid)
+		element := e.operandRef(kid)
 		if element == nil {
 			v := e.value(kid)
 			element = &v
@@ -293,8 +294,8 @@ func (e *env) among(n *node, left *Value) bool {
 }
 
 // matches evaluates LIKE.
-func (e *env) matches(n *node) verdict {
-	left := e.lent(n.kids[0])
+func (e *env) matches(n *node) ternary {
+	left := e.operandRef(n.kids[0])
 	if left == nil {
 		v := e.value(n.kids[0])
 		left = &v
@@ -307,7 +308,7 @@ func (e *env) matches(n *node) verdict {
 		if e.steps < 0 {
 			e.fail(n, tooManySteps)
 		}
-		return verdictOf(got != n.negated)
+		return ternaryOf(got != n.negated)
 	}
 	pat, escape := e.value(n.kids[1]), none
 	if len(n.kids) > 2 {
@@ -324,5 +325,5 @@ func (e *env) matches(n *node) verdict {
 	if e.steps < 0 {
 		e.fail(n, tooManySteps)
 	}
-	return verdictOf(got != n.negated)
+	return ternaryOf(got != n.negated)
 }

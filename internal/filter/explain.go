@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Explanation says how a filter came to its answer.
+// Explanation says why a filter matches or not.
 type Explanation struct {
 	Matched bool
 	Result  string   // true, false, unknown or error
@@ -30,7 +30,7 @@ func (x *Expr) Explain(v View) Explanation {
 	return Explanation{Matched: got == yes, Result: got.String(), Reasons: x.reasons(&e, x.root, nil)}
 }
 
-// reasons appends what made n come out as it did.
+// reasons appends the reasons for the result of n.
 func (x *Expr) reasons(e *env, n *node, dst []string) []string {
 	switch n.op {
 	case opNot:
@@ -43,7 +43,7 @@ func (x *Expr) reasons(e *env, n *node, dst []string) []string {
 }
 
 // junction picks the parts of an AND or OR that count: one part with the deciding
-// verdict is enough, and without one all parts that agree with the outcome are
+// ternary is enough, and without one all parts that agree with the outcome are
 // to blame.
 func (x *Expr) junction(e *env, n *node, dst []string) []string {
 	deciding := no
@@ -65,18 +65,18 @@ func (x *Expr) junction(e *env, n *node, dst []string) []string {
 
 // again evaluates a part that was evaluated before, within the steps that the
 // whole has.
-func (x *Expr) again(e *env, n *node) verdict {
+func (x *Expr) again(e *env, n *node) ternary {
 	e.steps = x.steps
 	return e.test(n)
 }
 
-// reason tells one comparison: what it was, how it came out, and what the
-// properties in it were.
+// reason describes one comparison: its text, its result, and the values of its
+// properties.
 func (x *Expr) reason(e *env, n *node) string {
 	got := x.again(e, n)
 	said := fmt.Sprintf("%s was %v", n, got)
 	var facts []string
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	missing := false
 	n.visit(func(p *node) {
 		if p.op != opProperty && p.op != opNamed {
@@ -84,8 +84,8 @@ func (x *Expr) reason(e *env, n *node) string {
 		}
 		v := *e.raw(p)
 		missing = missing || !v.known()
-		if fact := p.String() + " is " + describe(v); !told[fact] {
-			told[fact] = true
+		if fact := p.String() + " is " + describe(v); !listed[fact] {
+			listed[fact] = true
 			facts = append(facts, fact)
 		}
 	})
@@ -98,7 +98,7 @@ func (x *Expr) reason(e *env, n *node) string {
 	return said
 }
 
-// describe tells the value of a property.
+// describe formats the value of a property.
 func describe(v Value) string {
 	switch v.kind {
 	case Unknown:
@@ -122,7 +122,7 @@ func (n *node) visit(f func(*node)) {
 	}
 }
 
-// Explain says that no property was asked.
+// Explain says that no property is used.
 func (c Constant) Explain(View) Explanation {
 	if c {
 		return Explanation{Matched: true, Result: yes.String(), Reasons: []string{"the filter takes every message"}}
@@ -136,15 +136,15 @@ func (c *Correlation) Explain(v View) Explanation {
 	e := env{view: v, steps: math.MaxInt}
 	for _, eq := range c.equalities() {
 		got := e.fetch(&eq.name, cached)
-		verdict := judge(opEqual, equal(got, &eq.value))
-		reason := fmt.Sprintf("%v was %v: %v is %s", eq, verdict, eq.name, describe(*got))
-		if verdict != yes {
-			return Explanation{Result: verdict.String(), Reasons: []string{reason}}
+		ternary := compareResult(opEqual, equal(got, &eq.value))
+		reason := fmt.Sprintf("%v was %v: %v is %s", eq, ternary, eq.name, describe(*got))
+		if ternary != yes {
+			return Explanation{Result: ternary.String(), Reasons: []string{reason}}
 		}
 		x.Reasons = append(x.Reasons, reason)
 	}
 	if len(x.Reasons) == 0 {
-		return Explanation{Result: no.String(), Reasons: []string{"the filter asks for nothing, so it takes nothing"}}
+		return Explanation{Result: no.String(), Reasons: []string{"an empty filter matches nothing"}}
 	}
 	return x
 }

@@ -44,7 +44,7 @@ func TestExplainOtherFilters(t *testing.T) {
 	}{
 		{True, "the filter takes every message"},
 		{False, "the filter takes no message"},
-		{&Correlation{}, "the filter asks for nothing, so it takes nothing"},
+		{&Correlation{}, "an empty filter matches nothing"},
 		{&Correlation{Subject: "x", To: "y"}, "sys.Label = 'x' was false: sys.Label is 'order.created'"},
 		{&Correlation{To: "y"}, "sys.To = 'y' was unknown: sys.To is null"},
 		{&Correlation{Subject: "order.created", Properties: map[string]Value{"n": IntValue(5)}},

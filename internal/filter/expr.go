@@ -16,7 +16,7 @@ type Expr struct {
 // is an [*EvalError].
 func (x *Expr) Match(v View) (bool, error) {
 	e := env{view: v, steps: x.steps}
-	var got verdict
+	var got ternary
 	if x.root.comparison() { // one call less
 		got = e.compare(x.root)
 	} else {
@@ -64,9 +64,9 @@ func (x *Expr) compile(steps int) {
 
 // preparation is an expression being compiled.
 type preparation struct {
-	fixed   env // has no view: nothing that is computed looks at the message
+	fixed   env // has no view: constants do not depend on the message
 	names   []Name
-	numbers map[Name]int // place of each in names
+	numbers map[Name]int // index of each in names
 	nodes   int
 }
 
@@ -105,7 +105,7 @@ func (p *preparation) slotOf(name Name) int {
 	return i
 }
 
-// resolve notes the property that property('constant') names, for Names.
+// resolve records the property that property('constant') names, for Names.
 func (p *preparation) resolve(n *node) {
 	if arg := n.kids[0].val; arg.kind == String {
 		if name, ok := scoped(arg.text); ok {

@@ -16,8 +16,8 @@ var seeds = []string{
 	"path LIKE 'o%/%_\x25' + name ESCAPE name", "path LIKE '%e_/%!_s%re' ESCAPE '!'", "name + name + name + name LIKE '%' + name + '_%'",
 }
 
-// FuzzParse holds for every text: parsing it is an error of the right type, or
-// gives a canonical form that parses to itself and means the same.
+// FuzzParse checks for every text: parsing it is an error of the right type, or
+// returns a canonical form that parses to itself and means the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)

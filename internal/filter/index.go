@@ -25,8 +25,8 @@ type entry struct {
 }
 
 func newIndex(slots []int) *index {
-	// The seed is random so that nobody can choose values that share a bucket.
-	// It shows nowhere: buckets keep the order in which rules were added.
+	// The seed is random so that a sender cannot choose values that share a bucket.
+	// It does not affect results: buckets keep the order in which rules were added.
 	seed := maphash.MakeSeed()
 	return &index{slots: slots, seed: seed, start: maphash.String(seed, "start"), buckets: map[uint64][]entry{}}
 }
@@ -40,8 +40,8 @@ func (ix *index) add(e entry) {
 	ix.buckets[h] = append(ix.buckets[h], e)
 }
 
-// mix adds a key to a hash. Kinds need no part in it: those that agree in all
-// bits but differ in kind are told apart by entry.agrees.
+// mix adds a key to a hash. Kinds are not part of the hash: entry.agrees
+// distinguishes keys that differ only in kind.
 func (ix *index) mix(h uint64, key Value) uint64 {
 	h ^= key.bits ^ key.low<<1
 	if key.text != "" {
@@ -56,7 +56,7 @@ func (ix *index) find(e *env, names []Name) []entry {
 	h := ix.start
 	for _, slot := range ix.slots {
 		key, ok := e.slot(slot, &names[slot]).key()
-		if !ok || len(key.text) > ix.longest { // not even worth hashing
+		if !ok || len(key.text) > ix.longest { // cannot match: skip the hash
 			return nil
 		}
 		h = ix.mix(h, key)

@@ -18,12 +18,12 @@ const (
 	tokName                // a regular name
 	tokDelimited           // [name] or "name", unquoted in text
 	tokString              // 'text', unquoted in text
-	tokNumber              // val holds it
+	tokNumber              // its value is in val
 	tokParam               // @name, without the @ in text
 	tokSymbol              // operators and punctuation
 )
 
-// token is one word of the language. raw is what stands in the text.
+// token is one token of the language. raw is its text.
 type token struct {
 	kind tokenKind
 	pos  int
@@ -134,8 +134,8 @@ func (l *lexer) param() (token, *SyntaxError) {
 	return t, nil
 }
 
-// quoted reads a string or delimited name whose opening mark stands after skip
-// bytes. The closing mark, doubled, stands for itself.
+// quoted reads a string or delimited name whose opening mark is after skip
+// bytes. A doubled closing mark is a literal mark.
 func (l *lexer) quoted(kind tokenKind, skip int, end byte) (token, *SyntaxError) {
 	from := l.at + skip + 1
 	for i := from; i < len(l.text); i++ {
@@ -195,7 +195,7 @@ func (l *lexer) number() (token, *SyntaxError) {
 	}
 	f, err := strconv.ParseFloat(t.raw, 64)
 	if err != nil {
-		return token{}, l.fail(t.pos, "number "+shorten(t.raw), "a number that a double can hold")
+		return token{}, l.fail(t.pos, "number "+shorten(t.raw), "a number in the range of a double")
 	}
 	t.val = DoubleValue(f)
 	return t, nil
@@ -225,7 +225,7 @@ func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 
 // nameLen returns how many bytes at the front of s belong to a regular name,
-// without asking how it begins.
+// without checking its first character.
 func nameLen(s string) int {
 	end := strings.IndexFunc(s, func(r rune) bool { return !isNameStart(r) && !unicode.IsDigit(r) })
 	if end < 0 {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// pattern is a LIKE pattern that is known before any message. Most patterns in use
-// are a word with % at its ends; those are told apart once, when the expression is
-// compiled, and the others are cut at their %.
+// pattern is a LIKE pattern that is known before any message. Most patterns in
+// use are a word with % at its ends; those are recognised once, when the
+// expression is compiled. The others are split at their %.
 type pattern struct {
 	shape  shape
 	word   string  // the text without wildcards, unless shape is mixed
@@ -26,7 +26,7 @@ const (
 	contains              // %word%
 )
 
-// none is no rune that a text can hold.
+// none is not a valid rune.
 const none rune = -1
 
 func oneRune(s string) bool { return s != "" && utf8.RuneCountInString(s) == 1 }
@@ -40,8 +40,8 @@ func escapeRune(s string) rune {
 	return r
 }
 
-// compilePattern sorts a pattern into its shape; ok is false when an escape
-// character stands at its end, escaping nothing.
+// compilePattern sorts a pattern into its shape; ok is false when it ends with
+// an escape character, which escapes nothing.
 func compilePattern(text, escape string) (p pattern, ok bool) {
 	esc := escapeRune(escape)
 	var word strings.Builder
@@ -81,7 +81,7 @@ func compilePattern(text, escape string) (p pattern, ok bool) {
 	return p, true
 }
 
-// wild is what one element of a pattern stands for.
+// wild is what one element of a pattern matches.
 type wild uint8
 
 const (
@@ -91,7 +91,7 @@ const (
 )
 
 // nextWild reads the first element of a pattern, which is n bytes long. An
-// escaped element is two characters, of which the second stands for itself.
+// escaped element is two characters; it matches the second one literally.
 func nextWild(s string, escape rune) (w wild, n int, ok bool) {
 	r, n := utf8.DecodeRuneInString(s)
 	switch r {
@@ -110,7 +110,7 @@ func nextWild(s string, escape rune) (w wild, n int, ok bool) {
 	}
 }
 
-// literal returns the character that an element without wildcards stands for: the
+// literal returns the character that an element without wildcards matches: the
 // last one.
 func literal(element string) string {
 	_, n := utf8.DecodeLastRuneInString(element)
@@ -120,13 +120,13 @@ func literal(element string) string {
 // piece is the part of a pattern between two %, before the first or after the last.
 type piece struct {
 	text   string
-	coded  bool // text is as written, with _ and escapes; else it is what it stands for
+	coded  bool // text is as written, with _ and escapes; else it is literal
 	last   bool // no % follows
 	escape rune // of a coded text
 }
 
-// pieces yields the pieces of a pattern in turn: those of a compiled one, or those
-// of a text that is cut as it goes, which costs no memory.
+// pieces yields the pieces of a pattern in turn: those of a compiled one, or
+// those of a text that is split during the match, which needs no memory.
 type pieces struct {
 	compiled []piece
 	text     string
@@ -170,7 +170,7 @@ func cut(text string, escape rune) (all []piece) {
 	}
 }
 
-// resolve makes a coded text what it stands for, unless there is a _ in it.
+// resolve makes a coded text literal, unless there is a _ in it.
 func (p *piece) resolve() {
 	var word strings.Builder
 	for rest := p.text; rest != ""; {
@@ -216,11 +216,10 @@ func (e *env) match(s string, p *pattern) bool {
 }
 
 // like reports whether s is the pieces with anything in between: it begins with
-// the first and ends with the last, and the others follow each other. Taking the
-// first place where a piece fits is never wrong, because a piece is as many
-// characters long wherever it fits: a later place leaves less room for the rest.
-// So no character of s is looked at for two pieces, and the work is that of
-// finding them.
+// the first and ends with the last, and the others follow each other. Using the
+// first match of a piece is always right: a piece matches the same number of
+// characters everywhere, so a later match leaves less text for the rest. So no
+// character of s is compared with two pieces, and the work is linear.
 //
 //	s       the quick brown fox
 //	pattern the%ck%b___n%x
@@ -242,7 +241,7 @@ func (e *env) like(s string, ps pieces) bool {
 	return s == ""
 }
 
-// fit returns how many bytes at the beginning of s a piece stands for, or -1.
+// fit returns how many bytes at the beginning of s a piece matches, or -1.
 func (e *env) fit(s string, p *piece) int {
 	if !p.coded {
 		if !e.spend(len(p.text)/bytesPerStep+1) || !strings.HasPrefix(s, p.text) {
@@ -265,9 +264,9 @@ func (e *env) fit(s string, p *piece) int {
 	return from - len(s)
 }
 
-// find returns where the first place in s that a piece stands for ends, or -1. For
-// a piece with _ that is tried at every character, so that the work may be text
-// times piece; for all others it is that of a search for a word.
+// find returns the end of the first match of a piece in s, or -1. A piece with
+// _ is tried at every character, so the work may be text times piece; all
+// others are a plain substring search.
 func (e *env) find(s string, p *piece) int {
 	if !p.coded {
 		if at := e.index(s, p.text); at >= 0 {
@@ -287,7 +286,7 @@ func (e *env) find(s string, p *piece) int {
 	}
 }
 
-// ends reports whether s ends with what a piece stands for.
+// ends reports whether s ends with a match of a piece.
 func (e *env) ends(s string, p *piece) bool {
 	if !p.coded {
 		return e.spend(len(p.text)/bytesPerStep+1) && strings.HasSuffix(s, p.text)

@@ -37,7 +37,7 @@ const (
 	systemNames // how many there are
 )
 
-// systemSpelling holds the canonical spelling of each system property.
+// systemSpelling is the canonical spelling of each system property.
 var systemSpelling = [systemNames]string{
 	MessageID: "MessageId", CorrelationID: "CorrelationId", ContentType: "ContentType",
 	Subject: "Label", To: "To", ReplyTo: "ReplyTo", SessionID: "SessionId",
@@ -53,7 +53,7 @@ var systemSpelling = [systemNames]string{
 // String returns the property as expressions spell it, without the scope.
 func (n SystemName) String() string { return systemSpelling[n] }
 
-// Settable reports whether a sender, and so an action, may give it a value.
+// Settable reports whether a sender, and so an action, may set it.
 func (n SystemName) Settable() bool { return n != NotSystem && n < ExpiresAtUTC }
 
 // kind is the type that an action converts to when it sets n.
@@ -103,7 +103,7 @@ func (n Name) same(m Name) bool {
 	return n.System == m.System && strings.EqualFold(n.User, m.User)
 }
 
-// scoped splits the text that p() was given into scope and name.
+// scoped splits the argument of p() into scope and name.
 func scoped(text string) (Name, bool) {
 	scope, rest, found := strings.Cut(text, ".")
 	switch {

@@ -19,7 +19,7 @@ func (p *parser) operand(floor int) (*node, *SyntaxError) {
 	case tokParam:
 		v, ok := p.params.lookup(t.text)
 		if !ok {
-			return nil, p.unexpected("a parameter that has been given a value")
+			return nil, p.unexpected("a parameter with a value")
 		}
 		n.op, n.param, n.val, n.fixed = opParam, t.text, v, true
 	case tokName, tokDelimited:

@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bounds what the parser accepts, and what the evaluation of that may cost. Zero fields mean the default. What
-// comes in has to keep to limits.SQL, which is shorter: whoever takes it in checks that, so that longer texts that
-// were accepted once can be read.
+// Limits bounds what the parser accepts, and what the evaluation of that may
+// cost. Zero fields mean the default. Incoming texts are limited to limits.SQL,
+// which is shorter. The callers check that, so that longer texts that were
+// accepted earlier stay readable.
 type Limits struct {
 	Length     int // bytes of text; default 64 KiB
 	Depth      int // levels of nesting; default 200
@@ -96,7 +97,7 @@ func (p *parser) at(kind tokenKind, text string) bool {
 	return p.tok.kind == kind && p.tok.text == text
 }
 
-// accept uses up the token if it is the given one.
+// accept consumes the token if it is that one.
 func (p *parser) accept(kind tokenKind, text string) (bool, *SyntaxError) {
 	if !p.at(kind, text) {
 		return false, nil
@@ -294,7 +295,7 @@ func (p *parser) pattern(n *node) *SyntaxError {
 	return nil
 }
 
-// build completes a node and refuses trees that evaluation could not recurse into.
+// build completes a node and rejects trees that are too deep for evaluation.
 func (p *parser) build(n *node) (*node, *SyntaxError) {
 	n.depth = 1
 	for _, kid := range n.kids {
@@ -314,7 +315,7 @@ func (p *parser) tooDeep(pos int) *SyntaxError {
 	return p.lex.fail(pos, "deeper nesting", fmt.Sprintf("at most %d levels", p.limits.Depth))
 }
 
-// prefix reads what may stand at the beginning of an operand.
+// prefix reads the beginning of an operand.
 func (p *parser) prefix(floor int) (*node, *SyntaxError) {
 	pos := p.tok.pos
 	var o op

@@ -142,7 +142,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"upper(a) = 1", "1:1", "function upper", "newid(), property(name) or p(name)"},
 		{"newid(1) = 1", "1:7", "number 1", "')'"},
 		{"p(5) = 1", "1:3", "integer 5", "a string"},
-		{"a = @nope", "1:5", "parameter @nope", "a parameter that has been given a value"},
+		{"a = @nope", "1:5", "parameter @nope", "a parameter with a value"},
 		{"a = @", "1:5", "'@' alone", "the name of a parameter, such as @limit"},
 		{"a = 'x", "1:5", "a string that does not end", "a closing '"},
 		{"[a = 1", "1:1", "a name that does not end", "a closing ]"},
@@ -150,7 +150,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"a = 12ab", "1:5", "'12ab'", "a number, or a name that begins with a letter"},
 		{"a = 9223372036854775808", "1:5", "number 9223372036854775808", "an integer of 64 bits"},
 		{"a = 99999999999999999999", "1:5", "number 99999999999999999999", "an integer of 64 bits"},
-		{"a = 1e999", "1:5", "number 1e999", "a number that a double can hold"},
+		{"a = 1e999", "1:5", "number 1e999", "a number in the range of a double"},
 		{"a ! 1", "1:3", "'!'", "!= or NOT"},
 		{"a = #", "1:5", "'#'", "a name, a value or an operator"},
 		{"a = 1;", "1:6", "';'", "AND, OR or the end of the text"},
@@ -206,7 +206,7 @@ func TestLimits(t *testing.T) {
 		sql    string
 		ok     bool
 	}{
-		{"length as asked", Limits{Length: 5}, "a = 1", true},
+		{"exact length", Limits{Length: 5}, "a = 1", true},
 		{"too long", Limits{Length: 5}, "a = 12", false},
 		{"64 KiB", Limits{}, "a = '" + strings.Repeat("x", 64<<10-6) + "'", true},
 		{"beyond 64 KiB", Limits{}, "a = '" + strings.Repeat("x", 64<<10-5) + "'", false},

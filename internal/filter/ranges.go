@@ -23,7 +23,7 @@ type ranged struct {
 // bounds are numbers outside of which an expression cannot be true.
 type bounds struct{ low, high int64 }
 
-// match evaluates the rules whose bounds hold the property.
+// match evaluates the rules whose bounds contain the property.
 func (g *ranges) match(e *env, names []Name, hit func(rule int, err error)) {
 	v := e.slot(g.slot, &names[g.slot])
 	if !v.isNumber() {
@@ -31,15 +31,15 @@ func (g *ranges) match(e *env, names []Name, hit func(rule int, err error)) {
 	}
 	n, whole := v.Int()
 	for i := range g.rules {
-		// What 64 bits cannot hold, and fractions, the bounds do not judge.
+		// Bounds do not exclude fractions and numbers beyond 64 bits.
 		if r := &g.rules[i]; !whole || r.low <= n && n <= r.high {
 			r.sql.match(e, hit)
 		}
 	}
 }
 
-// boundsOf finds a property that the whole expression demands to be within bounds,
-// the one that most comparisons are about. As with guardOf there is none where a
+// boundsOf finds a property that the whole expression demands to be within
+// bounds, the one with most comparisons. As with guardOf there is none where a
 // part can fail.
 func boundsOf(n *node) (name Name, b bounds, ok bool) {
 	if mayFail(n) {
@@ -106,7 +106,7 @@ func boundsAt(n *node) (name Name, b bounds, ok bool) {
 	return property.name, b, true
 }
 
-// mirrored holds the comparison that says the same with its sides exchanged.
+// mirrored is the equivalent comparison with its sides exchanged.
 var mirrored = map[op]op{
 	opLess: opGreater, opLessEqual: opGreaterEqual,
 	opGreater: opLess, opGreaterEqual: opLessEqual,

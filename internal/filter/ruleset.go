@@ -7,15 +7,15 @@ import (
 	"math"
 )
 
-// RuleSet is all rules of a topic, compiled to be asked together. It never
-// changes; a new rule makes a new set.
+// RuleSet is all rules of a topic, compiled to be evaluated together. It is
+// immutable; a new rule needs a new set.
 //
 // Rules that demand an equality (every correlation filter, and SQL such as
 // Priority = 'High' AND …) are found through hash tables, one for each
-// combination of properties that some rule compares. The cost of a message is one
-// look-up per combination, however many rules there are, and the evaluation of
-// those it finds. Rules that bound a property by whole numbers are evaluated if it
-// is within their bounds; other SQL rules are evaluated one by one.
+// combination of properties that some rule compares. The cost of a message is
+// one lookup per combination, however many rules there are, and the evaluation
+// of the rules it finds. Rules that bound a property by integers are evaluated
+// if it is within their bounds; other SQL rules are evaluated one by one.
 type RuleSet struct {
 	names   []Name    // the properties that rules use, numbered for all of them
 	always  []int     // rules that take every message
@@ -38,7 +38,8 @@ type foreignRule struct {
 	filter Filter
 }
 
-// Compile makes a set of rules, which are known by their place in filters.
+// Compile compiles a set of rules, which are identified by their index in
+// filters.
 func Compile(filters []Filter) *RuleSet {
 	c := compiler{RuleSet: &RuleSet{}, numbers: map[Name]int{}, bySlots: map[string]*index{}, byBound: map[int]*ranges{}}
 	for i, f := range filters {
@@ -58,7 +59,8 @@ func Compile(filters []Filter) *RuleSet {
 	return c.RuleSet
 }
 
-// compiler is a set in the making, with the tables that only making it needs.
+// compiler is a set during compilation, with the tables that only the
+// compilation needs.
 type compiler struct {
 	*RuleSet
 	numbers map[Name]int
@@ -116,8 +118,9 @@ func (c *compiler) addScanned(sql sqlRule) {
 	g.rules = append(g.rules, ranged{b, sql})
 }
 
-// number returns the slot of a property, giving it one the first time. Spellings
-// that differ in case are different slots, because a message may carry both.
+// number returns the slot of a property, and allocates it the first time.
+// Spellings that differ in case are different slots, because a message may
+// carry both.
 func (c *compiler) number(name Name) int {
 	n, ok := c.numbers[name]
 	if !ok {
@@ -142,15 +145,15 @@ func (c *compiler) indexOf(slots []int) *index {
 	return ix
 }
 
-// Match calls hit for every rule that takes the message, once and with a nil
-// error, and for every rule that failed to be evaluated, with its [*EvalError].
-// The order of the calls is the same for the same set and message, and not that
-// of the rules. It returns about how many steps all of that took.
+// Match calls hit for every rule that matches the message, once and with a nil
+// error, and for every rule whose evaluation failed, with its [*EvalError]. The
+// order of the calls is the same for the same set and message, but not the
+// order of the rules. It returns about how many steps that took.
 func (s *RuleSet) Match(v View, hit func(rule int, err error)) (steps int) {
 	for _, rule := range s.always {
 		hit(rule, nil)
 	}
-	// Each rule has steps of its own; for finding them there is no limit.
+	// Each rule has its own limit of steps; finding the rules has none.
 	e := env{view: v, steps: math.MaxInt, shared: messageSteps}
 	for _, ix := range s.indexes {
 		e.shared -= len(ix.slots)

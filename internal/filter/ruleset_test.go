@@ -34,7 +34,7 @@ func TestCorrelation(t *testing.T) {
 		{"several", Correlation{Subject: "order.created", Properties: map[string]Value{"n": IntValue(5), "yes": BoolValue(true), "sent": TimeValue(noon)}}, true},
 		{"a missing property", Correlation{Properties: map[string]Value{"missing": IntValue(5)}}, false},
 		{"null equals nothing", Correlation{Properties: map[string]Value{"nothing": NullValue()}}, false},
-		{"nothing asked", Correlation{}, false},
+		{"no fields", Correlation{}, false},
 	} {
 		if got, err := tt.c.Match(m); got != tt.want || err != nil {
 			t.Errorf("%s: %v, %v; want %v", tt.name, got, err, tt.want)
@@ -72,8 +72,8 @@ func TestCorrelationAsSQL(t *testing.T) {
 	}
 }
 
-// TestRuleSetAgreesWithRules checks the promise of Match on random sets: the
-// index finds what asking each rule would.
+// TestRuleSetAgreesWithRules checks Match on random sets: the index finds the
+// same as evaluating each rule.
 func TestRuleSetAgreesWithRules(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
@@ -176,7 +176,7 @@ func TestRuleSetWithManyProperties(t *testing.T) {
 	checkSet(t, rules, m)
 }
 
-func TestManyRulesShareOneLookUp(t *testing.T) {
+func TestManyRulesShareOneLookup(t *testing.T) {
 	var rules []Filter
 	for i := range 1000 {
 		rules = append(rules, &Correlation{Subject: "s", Properties: map[string]Value{"tenant": IntValue(int64(i))}})

@@ -3,7 +3,7 @@
 package filter
 
 // The work of one evaluation is counted in steps and limited by [Limits.Steps],
-// because a message, which may be large and comes from anybody, decides how much
+// because the message, which may be large and is untrusted, determines how much
 // work a short expression is. A step takes some twelve nanoseconds at most.
 //
 //	every operation of the expression           1, counted when it is parsed
@@ -13,7 +13,7 @@ package filter
 //	=, <, IN and so on with long texts          1 for each 16 bytes
 //	+ of texts                                  1 for each byte
 //	newid(), property(), and a property that
-//	the evaluation has no place to remember in  64
+//	the evaluation cannot cache                 64
 //
 // Comparing short texts is part of the operation: there are at most as many as the
 // expression has letters.
@@ -25,10 +25,10 @@ const (
 	stepsPerID     = 64
 )
 
-// The rules of a set share messageSteps for one message, so that a subscription with
-// thousands of expensive rules costs the sender no more. When they are used up, a rule
-// has fewSteps: far more than a rule over short properties needs, so that only those
-// fail that are expensive themselves.
+// The rules of a set share messageSteps for one message, so that a subscription
+// with thousands of expensive rules does not cost more. When they are used up,
+// a rule has fewSteps: far more than a rule over short properties needs, so
+// that only expensive rules fail.
 const (
 	messageSteps = 4 * defaultSteps
 	fewSteps     = 1 << 10
@@ -36,8 +36,8 @@ const (
 
 const tooManySteps = "it takes more steps than an evaluation may"
 
-// spend takes n steps from those that are left and reports whether there were as
-// many.
+// spend subtracts n steps from those that are left and reports whether there
+// were enough.
 func (e *env) spend(n int) bool {
 	e.steps -= n
 	return e.steps >= 0
@@ -58,15 +58,16 @@ func (e *env) affordText(n *node, a, b *Value) bool {
 	return e.afford(n, min(len(a.text), len(b.text))/bytesPerStep)
 }
 
-// chargeLookup takes the steps of looking up a property that is not remembered.
+// chargeLookup charges the steps of the lookup of a property that is not
+// cached.
 func (e *env) chargeLookup(name *Name) {
 	if !e.spend(stepsPerLookup) && e.err == nil {
 		e.err = &EvalError{Expr: shorten(name.String()), Reason: tooManySteps}
 	}
 }
 
-// affordList is afford for looking for a long text in a list: in the table of a
-// list of constants, or in each element.
+// affordList is afford for the search of a long text in a list: in the table of
+// a list of constants, or in each element.
 func (e *env) affordList(n *node, left *Value) bool {
 	times := 1
 	if n.set == nil {

@@ -45,7 +45,7 @@ func expensive() []struct {
 	}
 }
 
-// manyNames asks for more properties than one evaluation remembers.
+// manyNames uses more properties than one evaluation caches.
 func manyNames(n int) string {
 	parts := make([]string, n)
 	for i := range parts {
@@ -54,8 +54,8 @@ func manyNames(n int) string {
 	return strings.Join(parts, " OR ")
 }
 
-// TestStepLimit is for B9: whatever an expression computes, its work is bounded,
-// and what would take more ends in an evaluation error.
+// TestStepLimit is for B9: the work of every expression is bounded, and more is
+// an evaluation error.
 func TestStepLimit(t *testing.T) {
 	for _, tt := range expensive() {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestStepLimit(t *testing.T) {
 	}
 }
 
-// TestStepLimitOfActions is for B9: the statements of an action share one limit,
-// because each can double what the one before it made.
+// TestStepLimitOfActions is for B9: the statements of an action share one
+// limit, because each can double the result of the one before it.
 func TestStepLimitOfActions(t *testing.T) {
 	a, err := ParseAction(strings.Repeat("SET x = x + x; ", 20), nil)
 	if err != nil {
@@ -104,7 +104,8 @@ func TestStepLimitWhileParsing(t *testing.T) {
 	}
 }
 
-// TestWithinSteps holds what rules may well ask of messages as large as they come.
+// TestWithinSteps checks conditions that must be possible for messages of the
+// largest size.
 func TestWithinSteps(t *testing.T) {
 	text := strings.Repeat("the quick brown fox jumps over the lazy dog ", 750) // 33 KB
 	user := map[string]Value{"text": StringValue(text), "same": StringValue(strings.Clone(text)), "word": StringValue("%lazy%d_g%")}
@@ -174,7 +175,7 @@ func compareLike(t *testing.T, s, pat, escape string) {
 	if len(s) > 64 || len(pat) > 64 || strings.Count(pat, "%") > 6 || !utf8.ValidString(pat) || escape != "" && !oneRune(escape) {
 		return
 	}
-	want := verdictOf(naiveLike(s, pat, escapeRune(escape)))
+	want := ternaryOf(naiveLike(s, pat, escapeRune(escape)))
 	user := map[string]Value{"s": StringValue(s), "pat": StringValue(pat), "escape": StringValue(escape)}
 	params := Params{"pat": StringValue(pat), "escape": StringValue(escape)}
 	for _, sql := range []string{"s LIKE @pat", "s LIKE pat", "s LIKE @pat ESCAPE @escape", "s LIKE pat ESCAPE escape", "s LIKE @pat ESCAPE escape"} {
@@ -229,8 +230,9 @@ func FuzzLike(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s, pat, escape string) { compareLike(t, s, pat, escape) })
 }
 
-// TestManyProperties is for B9: a message with very many properties answers by the
-// same rules as one with few, and a look-up does not read through all of them.
+// TestManyProperties is for B9: a message with very many properties answers by
+// the same rules as one with few, and a lookup does not read through all of
+// them.
 func TestManyProperties(t *testing.T) {
 	var d message.Draft
 	for i := range 3 * scanned {
@@ -253,8 +255,8 @@ func TestManyProperties(t *testing.T) {
 	}
 }
 
-// Issue 10: the rules of a topic share what one message may cost. Those that are
-// expensive fail when it is used up; others are evaluated as ever.
+// Issue 10: the rules of a topic share the budget of one message. Expensive
+// rules fail when it is used up; others are evaluated as usual.
 func TestRulesOfATopicShareSteps(t *testing.T) {
 	long := strings.Repeat("a", 30<<10)
 	m := &bag{user: map[string]Value{"x": StringValue(long), "color": StringValue("red")}}

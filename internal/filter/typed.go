@@ -118,9 +118,9 @@ func parseUUID(text string) (Value, error) {
 
 var errDuration = errors.New("want a duration such as P1DT2H30M or PT0.5S")
 
-// parseDuration reads an ISO 8601 duration without years and months, whose length
-// is not fixed, into ticks. Values past the range stop at its end, because
-// clients write "for ever" with more digits than fit.
+// parseDuration reads an ISO 8601 duration without years and months, whose
+// length is not fixed, into ticks. Values beyond the range are clamped, because
+// clients write "no expiry" with more digits than fit.
 func parseDuration(text string) (int64, error) {
 	rest, negative := strings.CutPrefix(text, "-")
 	rest, ok := strings.CutPrefix(rest, "P")
@@ -146,7 +146,7 @@ func parseDuration(text string) (int64, error) {
 				return 0, err
 			}
 			ticks, total = ticks+n, total+f
-			units, part = units[at+1:], part[end+1:] // units come in order, once
+			units, part = units[at+1:], part[end+1:] // units are in order, each once
 		}
 	}
 	if total >= math.MaxInt64 || ticks < 0 { // the sum may wrap just below the end

@@ -25,7 +25,7 @@ const (
 	Duration             // a time span, to 100 ns
 	UUID                 // 16 bytes
 	Binary               // bytes; they have no literal, but equal bytes are equal
-	Opaque               // there, but nothing this language can look into: decimals, maps
+	Opaque               // present, but not usable in this language: decimals, maps
 )
 
 var kindNames = [...]string{"unknown", "null", "boolean", "integer", "double", "string", "dateTime", "duration", "uuid", "binary", "opaque"}
@@ -33,8 +33,8 @@ var kindNames = [...]string{"unknown", "null", "boolean", "integer", "double", "
 // String returns the name of the kind in the words of error messages.
 func (k Kind) String() string { return kindNames[k] }
 
-// Width tells apart the wire types that share one Kind, so that an action that
-// counts up an AMQP int writes an int again. Evaluation ignores it.
+// Width distinguishes the wire types that share one Kind, so that an action
+// that counts up an AMQP int writes an int again. Evaluation ignores it.
 type Width uint8
 
 // The widths of integers and doubles. The zero Width is the widest of its Kind.
@@ -50,8 +50,8 @@ const (
 	Float32
 )
 
-// Value is one value of the language. The zero Value is unknown. Values are small
-// and are passed by value; a String shares memory with what it came from.
+// Value is one value of the language. The zero Value is unknown. Values are
+// small and are passed by value; a String shares memory with its source.
 type Value struct {
 	kind  Kind
 	width Width
@@ -61,8 +61,8 @@ type Value struct {
 	text  string // String, Binary
 }
 
-// ticksPerSecond is the resolution of Time and Duration: 100 ns, which is that of
-// the .NET types behind dateTime and duration, so that their extremes fit.
+// ticksPerSecond is the resolution of Time and Duration: 100 ns, the resolution
+// of the .NET types behind dateTime and duration, so that their extremes fit.
 const (
 	ticksPerSecond = 10_000_000
 	ticksPerMilli  = 10_000
@@ -98,7 +98,7 @@ func DoubleValue(f float64) Value { return Value{kind: Double, bits: math.Float6
 // StringValue returns a string.
 func StringValue(s string) Value { return Value{kind: String, text: s} }
 
-// BinaryValue returns bytes, given as a string.
+// BinaryValue returns a binary value; its bytes are passed as a string.
 func BinaryValue(b string) Value { return Value{kind: Binary, text: b} }
 
 // TimeValue returns an instant.
@@ -107,7 +107,7 @@ func TimeValue(t time.Time) Value {
 }
 
 // MilliValue returns the instant of an AMQP timestamp, in milliseconds since
-// 1970. Instants outside the years that Time can hold are moved to its ends.
+// 1970. Times outside the range of Time are clamped.
 func MilliValue(ms int64) Value {
 	const limit = math.MaxInt64 / ticksPerMilli
 	return Value{kind: Time, bits: uint64(max(-limit, min(ms, limit)) * ticksPerMilli)}
@@ -116,8 +116,8 @@ func MilliValue(ms int64) Value {
 // DurationValue returns a time span.
 func DurationValue(d time.Duration) Value { return TicksValue(int64(d / nanosPerTick)) }
 
-// TicksValue returns a time span of n times 100 ns. It reaches further than
-// time.Duration: the largest is how Service Bus spells "for ever".
+// TicksValue returns a time span of n times 100 ns. Its range is larger than
+// that of time.Duration: the largest value means "no expiry" in Service Bus.
 func TicksValue(n int64) Value { return Value{kind: Duration, bits: uint64(n)} }
 
 // UUIDValue returns a uuid.
@@ -181,7 +181,8 @@ func (v Value) Ticks() int64 {
 	return int64(v.bits)
 }
 
-// Duration returns the value of a Duration, cut to what time.Duration can hold.
+// Duration returns the value of a Duration, clamped to the range of
+// time.Duration.
 func (v Value) Duration() time.Duration {
 	const limit = math.MaxInt64 / nanosPerTick
 	return time.Duration(max(-limit, min(v.Ticks(), limit)) * nanosPerTick)

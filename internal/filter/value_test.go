@@ -100,7 +100,7 @@ func TestAccessors(t *testing.T) {
 		t.Errorf("the longest duration was cut to %v", got)
 	}
 	if got := TimeValue(time.Unix(-1, 999_999_900)).Time(); !got.Equal(time.Unix(-1, 999_999_900)) {
-		t.Errorf("an instant before 1970 came back as %v", got)
+		t.Errorf("a time before 1970 is read back as %v", got)
 	}
 	if got := MilliValue(math.MaxInt64).Time().Year(); got < 9999 {
 		t.Errorf("the last timestamp is in the year %d", got)

@@ -2,11 +2,11 @@
 
 package filter
 
-// View is a message as an expression sees it. [Envelope] is the one for messages
-// of the broker.
+// View is a message as an expression uses it. [Envelope] is the View for
+// messages of the broker.
 //
-// Values are lent, not copied, because that is most of the cost of a comparison:
-// they stay as they are for as long as the evaluation runs.
+// Values are returned by reference, because copying would be most of the cost
+// of a comparison: they do not change during the evaluation.
 type View interface {
 	// User returns the application property of that name, or nil if the message
 	// carries none. A property spelled exactly so wins; otherwise case does not

@@ -28,8 +28,9 @@ func FromWire(v codec.Value) (to Value) {
 	return to
 }
 
-// read makes v, which must be zero, the AMQP value from. It works in place because
-// copying values is most of the cost of reading the properties of a message.
+// read sets v, which must be zero, to the AMQP value from. It works in place
+// because copying values is most of the cost of reading the properties of a
+// message.
 func (v *Value) read(from codec.Value) {
 	switch kind := from.Kind(); kind {
 	case codec.KindNull:
@@ -58,8 +59,8 @@ func (v *Value) read(from codec.Value) {
 	}
 }
 
-// readField makes v a field of the properties section as text: ids of other types
-// read as what they look like, because expressions and correlation filters can
+// readField sets v to a field of the properties section as text: ids of other
+// types are converted to text, because expressions and correlation filters can
 // only write strings.
 func (v *Value) readField(from codec.Value) {
 	if from.IsNull() {
@@ -95,7 +96,7 @@ func fromOther(v codec.Value) Value {
 	}
 }
 
-// wireWidth tells which width an AMQP type has; a long is Widest.
+// wireWidth returns the width of an AMQP type; a long is Widest.
 var wireWidth = [...]Width{
 	codec.KindInt: Int32, codec.KindShort: Int16, codec.KindByte: Int8,
 	codec.KindUlong: Uint64, codec.KindUint: Uint32, codec.KindUshort: Uint16, codec.KindUbyte: Uint8,
@@ -134,8 +135,8 @@ func fromDescribed(v codec.Value) Value {
 	}
 }
 
-// ToWire returns v as an AMQP value, in the type that its width asks for. Unknown
-// and opaque values become null.
+// ToWire returns v as an AMQP value, in the type of its width. Unknown and
+// opaque values become null.
 func ToWire(v Value) codec.Value {
 	switch v.kind {
 	case Bool:

@@ -15,6 +15,6 @@ func Assert(ok bool, format string, args ...any) {}
 // that cost something.
 func Check(check func() error) {}
 
-// Mangle spoils, in test builds, a buffer that its owner is about to use again,
-// up to its capacity: whoever kept a piece of it past its time finds rubbish.
+// Mangle overwrites, in test builds, a buffer that its owner is about to reuse,
+// up to its capacity: code that still uses a part of it reads garbage.
 func Mangle(b []byte) {}

@@ -25,8 +25,8 @@ func Check(check func() error) {
 	}
 }
 
-// Mangle spoils, in test builds, a buffer that its owner is about to use again,
-// up to its capacity: whoever kept a piece of it past its time finds rubbish.
+// Mangle overwrites, in test builds, a buffer that its owner is about to reuse,
+// up to its capacity: code that still uses a part of it reads garbage.
 func Mangle(b []byte) {
 	b = b[:cap(b)]
 	for i := range b {

@@ -5,14 +5,14 @@
 //
 // # Promise
 //
-// A layer is told to stop, through its own context, only after every layer above
-// it has returned, or has used up its part of the time: the journal outlives the
-// shards, the shards outlive the connections. The context ends with the cause that
-// ended the whole, and then says until when the layer may take.
+// A layer is stopped, by canceling its own context, only after every layer
+// above it has returned or has used up its part of the time: the journal
+// outlives the shards, the shards outlive the connections. The context ends
+// with the cause that ended the stack, and then has the deadline of the layer.
 //
-// A layer that returns unasked takes the others down. All layers together stop
-// within the grace, whatever they do: one that is still running then is named in
-// the error and left behind.
+// A layer that returns before it is stopped stops all others. All layers
+// together stop within the grace period: a layer that is still running then is
+// named in the error and abandoned.
 //
 // # Concurrency
 //

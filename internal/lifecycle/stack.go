@@ -14,17 +14,18 @@ import (
 
 // Errors of layers.
 var (
-	// ErrEnded means that a layer returned, without an error, unasked.
+	// ErrEnded means that a layer returned, without an error, before it was stopped.
 	ErrEnded = errors.New("lifecycle: layer returned before it was stopped")
-	// ErrOverstayed means that a layer did not return in time.
-	ErrOverstayed = errors.New("lifecycle: still running")
+	// ErrStopTimeout means that a layer did not return in time.
+	ErrStopTimeout = errors.New("lifecycle: still running")
 )
 
-// Stack is a number of running layers, each standing on those before it.
+// Stack is a number of running layers, each of which depends on those before
+// it.
 type Stack struct {
 	ctx    context.Context
 	layers []*layer
-	ended  chan *layer // capacity 1: only the first to end unasked decides
+	ended  chan *layer // capacity 1: only the first that returns early decides
 }
 
 type layer struct {
@@ -42,7 +43,7 @@ type layerContext struct {
 	until atomic.Pointer[time.Time] // nil without a limit
 }
 
-// Deadline returns until when a layer that was told to stop may take.
+// Deadline returns when a stopped layer must have returned.
 func (c *layerContext) Deadline() (time.Time, bool) {
 	if at := c.until.Load(); at != nil {
 		return *at, true
@@ -72,15 +73,15 @@ func (s *Stack) Go(name string, run func(context.Context) error) {
 	}()
 }
 
-// Wait returns when the Stack's context has ended, or a layer has, and all layers
-// have stopped since. That takes no longer than grace, for all of them together;
-// as long as they take if grace is zero. The error joins those of all layers, with
-// their names. It is nil if every layer returned, when asked to, nil or the cause
-// of its context.
+// Wait returns when the Stack's context or a layer has ended, and all layers
+// have stopped since. That takes no longer than grace, for all of them
+// together; a grace of zero is no limit. The error joins the errors of all
+// layers, with their names. It is nil if every layer returned, when stopped,
+// nil or the cause of its context.
 //
-// A layer has half of the time that is left when its turn comes, the last one all
-// of it. One that takes longer does not hold up the layers below it any more, and
-// may still return as long as these take.
+// A layer has half of the time that is left when it is stopped, the last one
+// all of it. A layer that takes longer no longer delays the layers below it,
+// and may still return while these stop.
 func (s *Stack) Wait(grace time.Duration) error {
 	var first *layer
 	var cause error
@@ -113,7 +114,7 @@ func (s *Stack) Wait(grace time.Duration) error {
 	for _, l := range slices.Backward(s.layers) {
 		switch {
 		case !l.returned(late):
-			errs = append(errs, fmt.Errorf("%s: %w after %v", l.name, ErrOverstayed, grace))
+			errs = append(errs, fmt.Errorf("%s: %w after %v", l.name, ErrStopTimeout, grace))
 		case l != first && !obeys(l.err, cause):
 			errs = append(errs, fmt.Errorf("%s: %w", l.name, l.err))
 		}
@@ -121,11 +122,11 @@ func (s *Stack) Wait(grace time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// end asks l to stop and waits for it, but no longer than part. The layer is told
-// nine tenths of it: the rest is for coming back.
+// end stops l and waits for it, but no longer than part. The deadline of the
+// layer is nine tenths of it: the rest is for returning.
 func (l *layer) end(cause error, part time.Duration) {
 	until := time.Now().Add(part - part/10)
-	l.ctx.until.Store(&until) // first: who sees that ctx has ended may ask for it
+	l.ctx.until.Store(&until) // first: code that sees the end of ctx may read it
 	l.stop(cause)
 	select {
 	case <-l.done:
@@ -148,8 +149,8 @@ func (l *layer) returned(late <-chan struct{}) bool {
 	}
 }
 
-// obeys reports whether err says nothing but that the layer was told to stop.
-// errors.Is would not do: a layer that also failed to sync joins both errors.
+// obeys reports whether err says only that the layer was stopped. errors.Is is
+// not sufficient: a layer that also failed to sync joins both errors.
 func obeys(err, cause error) bool {
 	if err == nil || err == cause || err == context.Canceled { //nolint:errorlint // see above
 		return true

@@ -18,17 +18,17 @@ var (
 	errDisk   = errors.New("disk on fire")
 )
 
-// diary notes who stopped when. Layers stop one after another, so it needs no
-// lock: each write happens before the close of that layer's done.
+// diary records which layer stopped when. Layers stop one after another, so it
+// needs no lock: each write happens before the close of that layer's done.
 type diary struct{ lines []string }
 
-// layer runs until told to stop, then takes some time.
+// layer runs until it is stopped, then takes some time.
 func (d *diary) layer(name string, takes time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		<-ctx.Done()
-		d.lines = append(d.lines, name+" told: "+context.Cause(ctx).Error())
+		d.lines = append(d.lines, name+" stopping: "+context.Cause(ctx).Error())
 		<-time.After(takes)
-		d.lines = append(d.lines, name+" gone")
+		d.lines = append(d.lines, name+" returned")
 		return context.Cause(ctx)
 	}
 }
@@ -45,9 +45,9 @@ func TestLayersStopTopDownOneAfterAnother(t *testing.T) {
 			t.Errorf("Wait: %v, want nil", err)
 		}
 		want := []string{
-			"amqp told: signal", "amqp gone",
-			"shards told: signal", "shards gone",
-			"journal told: signal", "journal gone",
+			"amqp stopping: signal", "amqp returned",
+			"shards stopping: signal", "shards returned",
+			"journal stopping: signal", "journal returned",
 		}
 		if !slices.Equal(d.lines, want) {
 			t.Errorf("stopped in the order\n%v, want\n%v", d.lines, want)
@@ -64,7 +64,7 @@ func TestLayerThatFailsTakesTheOthersDown(t *testing.T) {
 		if !errors.Is(err, errDisk) || err.Error() != "journal: disk on fire" {
 			t.Errorf("Wait: %v, want journal: %v, once", err, errDisk)
 		}
-		if want := []string{"amqp told: journal: disk on fire", "amqp gone"}; !slices.Equal(d.lines, want) {
+		if want := []string{"amqp stopping: journal: disk on fire", "amqp returned"}; !slices.Equal(d.lines, want) {
 			t.Errorf("the others saw %v, want %v", d.lines, want)
 		}
 	})
@@ -80,7 +80,7 @@ func TestLayerThatReturnsNilUnaskedIsAnError(t *testing.T) {
 	})
 }
 
-func TestLayerThatOverstaysIsNamedAndLeft(t *testing.T) {
+func TestLayerThatExceedsItsTimeIsNamedAndAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		s, d := New(ctx), new(diary)
@@ -89,14 +89,14 @@ func TestLayerThatOverstaysIsNamedAndLeft(t *testing.T) {
 		cancel(errSignal)
 		began := time.Now()
 		err := s.Wait(10 * time.Second)
-		if !errors.Is(err, ErrOverstayed) || !strings.Contains(err.Error(), "amqp") || strings.Contains(err.Error(), "journal") {
-			t.Errorf("Wait: %v, want %v with the name of amqp", err, ErrOverstayed)
+		if !errors.Is(err, ErrStopTimeout) || !strings.Contains(err.Error(), "amqp") || strings.Contains(err.Error(), "journal") {
+			t.Errorf("Wait: %v, want %v with the name of amqp", err, ErrStopTimeout)
 		}
 		if got := time.Since(began); got != 10*time.Second {
 			t.Errorf("Wait took %v, want 10s", got)
 		}
 		if len(d.lines) != 2 {
-			t.Errorf("the layer below saw %v, want it to be stopped all the same", d.lines)
+			t.Errorf("the layer below saw %v, want it to be stopped too", d.lines)
 		}
 		time.Sleep(time.Hour) // let the straggler go, or the bubble would not end
 	})
@@ -133,8 +133,8 @@ func TestErrorsWhileStoppingAreReported(t *testing.T) {
 	})
 }
 
-// Line A12 of the hardening list: when the disk hangs, every layer that stands on
-// it overstays. The grace is for all of them together.
+// Line A12 of the hardening list: when the disk hangs, every layer above it
+// exceeds its time. The grace period is for all of them together.
 func TestGraceIsForAllLayersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -150,15 +150,15 @@ func TestGraceIsForAllLayersTogether(t *testing.T) {
 			t.Errorf("Wait took %v, want 10s", got)
 		}
 		for _, name := range []string{"journal", "shards", "broker", "amqp"} {
-			if !errors.Is(err, ErrOverstayed) || !strings.Contains(err.Error(), name) {
-				t.Errorf("Wait: %v, want %v with the name of %s", err, ErrOverstayed, name)
+			if !errors.Is(err, ErrStopTimeout) || !strings.Contains(err.Error(), name) {
+				t.Errorf("Wait: %v, want %v with the name of %s", err, ErrStopTimeout, name)
 			}
 		}
 		time.Sleep(time.Hour)
 	})
 }
 
-// Each layer has some of the time, whatever those above make of theirs.
+// Each layer has some of the time, however long those above it take.
 func TestLayerBelowOneThatHangsHasTimeToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -174,7 +174,7 @@ func TestLayerBelowOneThatHangsHasTimeToStop(t *testing.T) {
 	})
 }
 
-// A layer that waits for one below it to give up is late, and no more.
+// A layer that waits for a layer below it is late, but returns.
 func TestLayerThatIsLateIsNotNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -189,7 +189,7 @@ func TestLayerThatIsLateIsNotNamed(t *testing.T) {
 	})
 }
 
-// A layer knows until when it may take, as soon as it is told to stop.
+// A layer has its deadline as soon as it is stopped.
 func TestLayerKnowsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %d%s, at most %d are allowed", e.What, e.Got, unit, e.Most)
 }
 
-// Unwrap makes errors.Is(err, ErrExceeded) hold.
+// Unwrap makes errors.Is(err, ErrExceeded) true.
 func (e *Error) Unwrap() error { return ErrExceeded }
 
 // CheckText returns an *Error if a text has more than most characters.

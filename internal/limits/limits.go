@@ -28,12 +28,13 @@ const (
 	// limit.
 	Batch = 4500
 	// Copies is how many copies one operation may store: the messages of a batch
-	// times the subscriptions that take them. A batch is stored as a whole, by a
-	// writer that many entities share, so its size is how long others wait. A single
-	// message is never refused for it: see RuleActions and Subscriptions.
+	// times the subscriptions that match them. A batch is stored as a whole, by a
+	// writer that many entities share, so its size determines how long others wait.
+	// A single message is never rejected for it: see RuleActions and Subscriptions.
 	Copies = 10_000
-	// CopyBytes is how many bytes rule actions may add in one operation: each action
-	// stores a body of its own. A topic for larger messages may add one such message.
+	// CopyBytes is how many bytes rule actions may add in one operation: each
+	// action stores a separate body. A topic for larger messages may add one such
+	// message.
 	CopyBytes = 16 << 20
 	// BatchSteps is how many steps the rules of a topic may take for one batch, at some
 	// twelve nanoseconds each. What they take for one message is bounded by itself.
@@ -61,7 +62,7 @@ const (
 	// Rules is how many rules a subscription may have.
 	Rules = 2000
 	// RuleActions is how many rules with actions all subscriptions of a topic may
-	// have together: each makes a copy of its own. The service has the same limit.
+	// have together: each creates a copy. The service has the same limit.
 	RuleActions = 2000
 	// RuleText is how many characters a text in a correlation filter, or the value of
 	// a parameter, may have.
@@ -125,8 +126,8 @@ const (
 	// of one or two KiB, and its certificates. The library keeps it until it is
 	// complete.
 	Handshake = 32 << 10
-	// Token is how many bytes a token may have. It bounds the work that a stranger can
-	// cause.
+	// Token is how many bytes a token may have. It bounds the work that an
+	// unauthenticated peer can cause.
 	Token = 16 << 10
 )
 
@@ -134,14 +135,14 @@ const (
 const (
 	// Depth is how deep values may be nested in one another.
 	Depth = 64
-	// EmptyElements is how many elements an array may have that take no bytes, such as
-	// nulls. Every other count is bounded by the bytes that came with it.
+	// EmptyElements is how many elements without bytes, such as nulls, an array may
+	// have. Every other count is bounded by the received bytes.
 	EmptyElements = 256
 	// Symbols is how many symbols a field of an open or attach may have. Peers send a
 	// handful; a decoded symbol takes more memory than its bytes.
 	Symbols = 64
-	// RefusedLinks is how many links may be there, beyond those that a connection may
-	// have, that were refused and whose peer has not answered that yet.
+	// RefusedLinks is how many refused links, whose detach the peer has not
+	// answered yet, a connection may have beyond its limit of links.
 	RefusedLinks = 64
 	// Request is how many bytes a request to $management may have: a batch of messages
 	// to schedule, say.
@@ -151,8 +152,9 @@ const (
 	TokenRequest = 64 << 10
 	// Replies is how many replies may wait for the credit of a peer.
 	Replies = 1000
-	// TokenReplies is that of $cbs. Of those the oldest are dropped: a peer that does
-	// not read them must still be able to renew its token.
+	// TokenReplies is the same limit for $cbs. There the oldest replies are
+	// dropped: a peer that does not read them must still be able to renew its
+	// token.
 	TokenReplies = 16
 	// ReplyBytes is how many bytes of messages one reply may have.
 	ReplyBytes = 8 << 20

@@ -19,9 +19,10 @@ const (
 	kindUrgent
 )
 
-// The body of a message begins with the number of the run, the time since the run
-// began, in nanoseconds, and a kind; the rest is filler. It is the last section,
-// so that it is found from the end whatever the broker puts in front.
+// The body of a message begins with the number of the run, the time since the
+// run began, in nanoseconds, and a kind; the rest is filler. It is the last
+// section, so that it is found from the end, independent of the sections that
+// the broker adds.
 const (
 	offStamp = 8
 	offKind  = 16
@@ -31,15 +32,16 @@ const (
 // UrgentLevel is the level of urgent messages; all others are below it.
 const UrgentLevel = 255
 
-// stencil holds a message of each level, encoded, to be stamped and sent.
-type stencil struct {
+// messageTemplate contains an encoded message of each level. Number and time
+// are written into it before it is sent.
+type messageTemplate struct {
 	size   int
 	levels [][]byte
 }
 
-// newStencil prepares messages of the levels from to to, both of which it has.
-func newStencil(run uint64, k kind, size, from, to int) *stencil {
-	s := &stencil{size: size}
+// newMessageTemplate prepares messages of the levels from to to, both of which it has.
+func newMessageTemplate(run uint64, k kind, size, from, to int) *messageTemplate {
+	s := &messageTemplate{size: size}
 	body := make([]byte, size)
 	binary.BigEndian.PutUint64(body, run)
 	body[offKind] = byte(k)
@@ -54,7 +56,7 @@ func newStencil(run uint64, k kind, size, from, to int) *stencil {
 }
 
 // append appends message n, which has its turn among the levels, sent at now.
-func (s *stencil) append(dst []byte, n uint64, now time.Duration) []byte {
+func (s *messageTemplate) append(dst []byte, n uint64, now time.Duration) []byte {
 	dst = append(dst, s.levels[n%uint64(len(s.levels))]...)
 	binary.BigEndian.PutUint64(dst[len(dst)-s.size+offStamp:], uint64(now))
 	return dst
@@ -62,7 +64,7 @@ func (s *stencil) append(dst []byte, n uint64, now time.Duration) []byte {
 
 // appendBatch appends count messages as one batch: each is the content of a data
 // section.
-func (s *stencil) appendBatch(dst []byte, n uint64, count int, now time.Duration) []byte {
+func (s *messageTemplate) appendBatch(dst []byte, n uint64, count int, now time.Duration) []byte {
 	const descriptorData = 0x75
 	for i := range uint64(count) {
 		m := s.levels[(n+i)%uint64(len(s.levels))]
@@ -72,7 +74,7 @@ func (s *stencil) appendBatch(dst []byte, n uint64, count int, now time.Duration
 	return dst
 }
 
-// readBody reads what newStencil wrote. A message of another run is not ok.
+// readBody reads what newMessageTemplate wrote. A message of another run is not ok.
 func readBody(payload []byte, run uint64, size int) (k kind, sent time.Duration, ok bool) {
 	if len(payload) < size {
 		return 0, 0, false

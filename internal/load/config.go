@@ -28,10 +28,10 @@ type Config struct {
 	Senders   int // connections; default 4
 	Receivers int // connections; default 4
 	Size      int // bytes of a body; default 256
-	Levels    int // priority levels that messages take turns in; default 10
+	Levels    int // priority levels, used round robin; default 10
 	Window    int // deliveries of a sender that may wait for their answer; default 500
 	Batch     int // messages in a delivery; more than one makes batches
-	Credit    int // messages a receiver is ready to hold; default 1000
+	Credit    int // link credit of a receiver; default 1000
 
 	// Duration or Count ends the load; default 10s.
 	Duration time.Duration
@@ -39,17 +39,18 @@ type Config struct {
 
 	// Backlog is how many messages are waiting before anything is measured.
 	Backlog uint64
-	// Urgent makes the run one of urgent messages past the backlog: so many are
-	// sent, one at a time, while Receivers connections hold one message each.
+	// Urgent makes the run one of urgent messages past the backlog: this many are
+	// sent, one at a time, while each of the Receivers connections has one message
+	// in work.
 	Urgent int
-	// Pause is what lies between an urgent message's receipt and the next one.
+	// Pause is the time between the receipt of an urgent message and the next one.
 	Pause time.Duration
 
 	// Progress is called once a second; nil is fine.
 	Progress func(Progress)
 }
 
-// Progress is how far a run has come.
+// Progress is the progress of a run.
 type Progress struct {
 	Phase   string // fill, load, urgent or drain
 	Elapsed time.Duration

@@ -15,21 +15,22 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 )
 
-// readSize is the room for one read, and maxFrame the largest frame that we take;
-// the buffer holds a frame begun and a read behind it.
+// readSize is the buffer space for one read, and maxFrame the largest frame
+// that we accept. The buffer has space for an incomplete frame and one more
+// read.
 const (
 	readSize = 128 << 10
 	maxFrame = 64 << 10
 )
 
-// channel is the one session's.
+// channel is the channel of the only session.
 const channel = 0
 
 // conn is one connection with one session. It belongs to one goroutine.
 type conn struct {
 	nc   net.Conn
 	ctx  context.Context
-	in   []byte // room for what was read
+	in   []byte // read buffer
 	from int    // where in in the next frame begins
 	to   int    // where what was read ends
 	out  []byte // to be written by flush
@@ -40,8 +41,8 @@ type conn struct {
 	nextOut  uint32        // id of our next transfer
 }
 
-// dial connects, logs in, opens a session, and leaves the rest to a link. The
-// connection lives until close, or until ctx ends.
+// dial connects, logs in and opens a session; links do the rest. The connection
+// is open until close, or until ctx ends.
 func dial(ctx context.Context, t Target) (*conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", t.Address)
@@ -62,7 +63,7 @@ func dial(ctx context.Context, t Target) (*conn, error) {
 
 func (c *conn) close() {
 	c.send(new(frame.Close))
-	_ = c.flush() // the broker may have gone first
+	_ = c.flush() // the broker may have closed first
 	_ = c.nc.Close()
 }
 
@@ -151,28 +152,28 @@ func (c *conn) sendTyped(t frame.Type, p performative) {
 	frame.SetSize(c.out, start)
 }
 
-// refusal turns a frame that ends the link, the session or the connection into
-// the error it is, and is nil for any other.
+// refusal returns the error of a frame that ends the link, the session or the
+// connection, and nil for any other frame.
 func refusal(code frame.Code, fields *codec.Reader) error {
-	var told *frame.Error
+	var reason *frame.Error
 	switch code {
 	case frame.CodeDetach:
 		var d frame.Detach
 		d.Decode(fields)
-		told = d.Error
+		reason = d.Error
 	case frame.CodeEnd:
 		var e frame.End
 		e.Decode(fields)
-		told = e.Error
+		reason = e.Error
 	case frame.CodeClose:
 		var c frame.Close
 		c.Decode(fields)
-		told = c.Error
+		reason = c.Error
 	default:
 		return nil
 	}
-	if told == nil {
+	if reason == nil {
 		return errClosed
 	}
-	return fmt.Errorf("load: the broker says: %w", told)
+	return fmt.Errorf("load: the broker says: %w", reason)
 }

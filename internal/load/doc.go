@@ -3,22 +3,22 @@
 // Package load puts a broker under load and measures it: a client of AMQP 1.0 that
 // does as little as a client can, so that what is measured is the broker.
 //
-// A run has three parts, each of them optional: a backlog is filled; senders and
-// receivers work against each other for a time or a number of messages; urgent
-// messages are sent one at a time past the backlog, while workers that hold one
-// message each are kept busy.
+// A run has three parts, each of them optional: a backlog is filled; senders
+// and receivers work against each other for a time or a number of messages;
+// urgent messages are sent one at a time past the backlog, while workers with
+// one message each are kept busy.
 //
 // # Promise
 //
-// A message counts as in when the broker has accepted it, and as out when it was
-// received and its settlement written. Every message carries the moment it was
-// sent, so that latency is measured from end to end, on one clock. What was
-// accepted and did not come back is reported as missing.
+// A message counts as sent when the broker has accepted it, and as received
+// when its settlement is written. Every message contains the time at which it
+// was sent, so that latency is measured from end to end, on one clock. Messages
+// that were accepted and not received are reported as missing.
 //
 // # Assumptions
 //
-// Nobody else uses the queue. Messages of earlier runs are recognised, settled
-// and left out of the figures.
+// No other client uses the queue. Messages of earlier runs are recognised,
+// settled and left out of the figures.
 //
 // # Concurrency
 //

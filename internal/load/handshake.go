@@ -65,7 +65,7 @@ func (c *conn) login(t Target) error {
 		return err
 	}
 	if outcome.Code != frame.OutcomeOK {
-		return errors.New("the broker does not let us in")
+		return errors.New("the broker rejected the login")
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (c *conn) protocol(id frame.ProtocolID) error {
 	return nil
 }
 
-// await reads until a frame of the given kind comes, and decodes it.
+// await reads until a frame of that kind arrives, and decodes it.
 func (c *conn) await(want frame.Code, decode func(*codec.Reader)) error {
 	for {
 		code, fields, _, ok, err := c.next()

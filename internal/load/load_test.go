@@ -85,7 +85,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no such queue":  {load.Config{Target: to, Queue: "none"}, "amqp:not-found"},
 		"no such queue ": {load.Config{Target: to, Queue: "none", Mode: load.Send}, "amqp:not-found"},
-		"wrong key":      {load.Config{Target: stranger}, "does not let us in"},
+		"wrong key":      {load.Config{Target: stranger}, "rejected the login"},
 		"nonsense":       {load.Config{Target: to, Levels: 300, Size: 3}, "outside 1..256"},
 	} {
 		_, err := load.Run(t.Context(), c.cfg)

@@ -10,16 +10,16 @@ import (
 	"github.com/triagemq/triagemq/internal/objective"
 )
 
-// probePatience is how long an urgent message may take before the run is given
-// up.
-const probePatience = 30 * time.Second
+// probeTimeout is how long an urgent message may take before the run is
+// aborted.
+const probeTimeout = 30 * time.Second
 
 // errOverdue is an urgent message that does not come.
 var errOverdue = errors.New("load: an urgent message does not come")
 
-// probe sends urgent messages past the backlog, one at a time, while workers that
-// hold one message each drain it as fast as they can. What is measured is the
-// time from sending to receipt.
+// probe sends urgent messages past the backlog, one at a time, while workers
+// with one message each drain it as fast as they can. It measures the time from
+// sending to receipt.
 func (r *run) probe(ctx context.Context) error {
 	stopWatch := r.watch("urgent")
 	defer stopWatch()
@@ -51,7 +51,7 @@ func (r *run) sendUrgent(ctx context.Context, came <-chan time.Duration) (latenc
 		return nil, nil, err
 	}
 	defer c.close()
-	s, err := r.newSender(c, newStencil(r.number, kindUrgent, r.cfg.Size, UrgentLevel, UrgentLevel), 1)
+	s, err := r.newSender(c, newMessageTemplate(r.number, kindUrgent, r.cfg.Size, UrgentLevel, UrgentLevel), 1)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +63,7 @@ func (r *run) sendUrgent(ctx context.Context, came <-chan time.Duration) (latenc
 		if err := s.work(&quota{total: 1}); err != nil {
 			return nil, nil, err
 		}
-		pause.Reset(probePatience)
+		pause.Reset(probeTimeout)
 		select {
 		case d := <-came:
 			latency.Record(d)

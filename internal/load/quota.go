@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// quota hands out messages to senders: so many, or for so long.
+// quota limits what senders send: a number of messages, or a time.
 type quota struct {
 	until time.Duration // since the run began; zero for no limit
 	total uint64        // messages; zero for no limit
@@ -34,5 +34,5 @@ func (q *quota) take(now time.Duration, n int) (first uint64, got int) {
 	return first, int(q.total - first)
 }
 
-// end makes every later take come back empty.
+// end makes every later take return zero.
 func (q *quota) end() { q.ended.Store(true) }

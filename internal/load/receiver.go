@@ -14,11 +14,11 @@ import (
 type receiver struct {
 	*conn
 	run    *run
-	credit uint32 // messages it is ready to hold
+	credit uint32 // link credit
 
 	left    uint32 // credit the broker has left
 	count   uint32 // deliveries received
-	partial []byte // the delivery that has begun, if it came in pieces
+	partial []byte // the incomplete delivery, if it consists of several frames
 	first   uint32 // oldest delivery that is to be settled
 	last    uint32
 	settle  bool   // there is one
@@ -127,7 +127,7 @@ func (in *receiver) transfer(fields *codec.Reader, payload []byte, now time.Dura
 	in.known++
 }
 
-// begin notes a delivery that is to be completed. Ids of one session rise
+// begin records a delivery that is to be completed. Ids of one session rise
 // without gaps, as it has one link only.
 func (in *receiver) begin(id uint32) {
 	if !in.settle {
@@ -138,8 +138,7 @@ func (in *receiver) begin(id uint32) {
 	in.left--
 }
 
-// complete settles what was received, except a delivery of which only a part has
-// come.
+// complete settles the received deliveries, except an incomplete one.
 func (in *receiver) complete() {
 	if !in.settle {
 		return

@@ -23,7 +23,7 @@ type Report struct {
 	Urgent  Quantiles `json:"urgent,omitzero"`  // the same, of urgent messages
 
 	Refused uint64 `json:"refused,omitempty"`
-	Reason  error  `json:"-"`                 // why the first was refused
+	Reason  error  `json:"-"`                 // why the first was rejected
 	Missing uint64 `json:"missing,omitempty"` // accepted and not received
 	Foreign uint64 `json:"foreign,omitempty"` // of other runs
 	Left    uint64 `json:"left,omitempty"`    // of the backlog, at the end
@@ -110,7 +110,7 @@ func (r *Report) Print(w io.Writer) {
 		count uint64
 		text  string
 	}{
-		{r.Refused, "were refused"}, {r.Missing, "were accepted and did not come back"},
+		{r.Refused, "were rejected"}, {r.Missing, "were accepted and not received"},
 		{r.Foreign, "of other runs were in the queue"}, {r.Left, "of the backlog are left"},
 	} {
 		if n.count > 0 {
@@ -118,6 +118,6 @@ func (r *Report) Print(w io.Writer) {
 		}
 	}
 	if r.Reason != nil {
-		fmt.Fprintf(w, "  the first refusal: %v\n", r.Reason)
+		fmt.Fprintf(w, "  the first rejection: %v\n", r.Reason)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // run is one run under way.
 type run struct {
 	cfg    Config
-	number uint64    // tells its messages from those of other runs
+	number uint64    // distinguishes its messages from those of other runs
 	began  time.Time // what stamps count from
 	links  atomic.Uint64
 
@@ -89,7 +89,7 @@ func (r *run) fill(ctx context.Context) error {
 	defer stop()
 	from, cpu := r.since(), ProcessorTime()
 	q := &quota{total: r.cfg.Backlog, whole: true}
-	s, err := r.send(ctx, newStencil(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
+	s, err := r.send(ctx, newMessageTemplate(r.number, kindBacklog, r.cfg.Size, 0, r.cfg.Levels-1), q)
 	if err != nil {
 		return fmt.Errorf("fill the backlog: %w", err)
 	}
@@ -101,7 +101,7 @@ func (r *run) fill(ctx context.Context) error {
 }
 
 // send runs the senders until q is used up, and merges what they measured.
-func (r *run) send(ctx context.Context, s *stencil, q *quota) (*sender, error) {
+func (r *run) send(ctx context.Context, s *messageTemplate, q *quota) (*sender, error) {
 	senders := make([]*sender, r.cfg.Senders)
 	errs := make([]error, len(senders))
 	var wg sync.WaitGroup
@@ -191,7 +191,7 @@ func (r *run) load(ctx context.Context) error {
 		}
 	}
 	if r.cfg.Mode != Receive {
-		s, err := r.send(ctx, newStencil(r.number, kindPlain, r.cfg.Size, 0, r.cfg.Levels-1), q)
+		s, err := r.send(ctx, newMessageTemplate(r.number, kindPlain, r.cfg.Size, 0, r.cfg.Levels-1), q)
 		if err != nil {
 			_, also := stop()
 			return errors.Join(err, also)
@@ -234,7 +234,7 @@ func (r *run) drain(ctx context.Context, backlog uint64) {
 	})
 }
 
-// await looks every millisecond until done says so or ctx ends.
+// await polls every millisecond until done reports true or ctx ends.
 func (r *run) await(ctx context.Context, done func() bool) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

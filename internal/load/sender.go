@@ -13,16 +13,16 @@ import (
 	"github.com/triagemq/triagemq/internal/objective"
 )
 
-// handle is that of the only link of a session.
+// handle is the handle of the only link of a session.
 const handle = 0
 
 // sender is a connection that sends.
 type sender struct {
 	*conn
-	run     *run
-	stencil *stencil
-	window  int // deliveries that may wait for their answer
-	batch   int // messages in a delivery
+	run      *run
+	template *messageTemplate
+	window   int // deliveries that may wait for their answer
+	batch    int // messages in a delivery
 
 	credit   uint32 // deliveries the broker takes
 	count    uint32 // deliveries sent
@@ -32,21 +32,21 @@ type sender struct {
 
 	confirms objective.Histogram // from sending to the broker's answer
 	refused  uint64
-	reason   error // why, of the first that was refused
+	reason   error // why the first was rejected
 }
 
-// pending is a delivery whose answer has not come.
+// pending is a delivery without an answer.
 type pending struct {
 	sent     time.Duration // since the run began
 	messages int           // zero once it is answered
 }
 
-func (r *run) newSender(c *conn, s *stencil, window int) (*sender, error) {
+func (r *run) newSender(c *conn, s *messageTemplate, window int) (*sender, error) {
 	size := 1
 	for size < window {
 		size *= 2
 	}
-	out := &sender{conn: c, run: r, stencil: s, window: window, batch: max(1, r.cfg.Batch), pending: make([]pending, size)}
+	out := &sender{conn: c, run: r, template: s, window: window, batch: max(1, r.cfg.Batch), pending: make([]pending, size)}
 	c.send(&frame.Attach{
 		Name: r.linkName("sender"), Handle: handle, Role: frame.Sender,
 		SenderSettleMode: frame.SenderUnsettled,
@@ -59,8 +59,8 @@ func (r *run) newSender(c *conn, s *stencil, window int) (*sender, error) {
 	return out, c.awaitAttach()
 }
 
-// awaitAttach waits until the broker has attached its end of the link. One that
-// is refused is attached without a terminus and then detached [AMQP 2.6.3].
+// awaitAttach waits until the broker has attached its end of the link. A
+// refused link is attached without a terminus and then detached [AMQP 2.6.3].
 func (c *conn) awaitAttach() error {
 	var a frame.Attach
 	if err := c.await(frame.CodeAttach, a.Decode); err != nil {
@@ -79,12 +79,12 @@ func (c *conn) awaitAttach() error {
 	return nil
 }
 
-// work sends as long as quota hands out messages, and returns when every one of
-// them has been answered.
+// work sends as long as quota allows, and returns when every message has been
+// answered.
 func (s *sender) work(q *quota) error {
 	more := true
 	for {
-		// The broker's first words may have come with its attach.
+		// The broker's first flow may have arrived with its attach.
 		if err := s.handle(); err != nil {
 			return err
 		}
@@ -129,9 +129,9 @@ func (s *sender) transfer(first uint64, n int, now time.Duration) {
 	t := frame.Transfer{Handle: handle, DeliveryID: s.count, HasDeliveryID: true}
 	if s.batch > 1 {
 		t.MessageFormat = uint32(message.FormatBatch)
-		s.payload = s.stencil.appendBatch(s.payload[:0], first, n, now)
+		s.payload = s.template.appendBatch(s.payload[:0], first, n, now)
 	} else {
-		s.payload = s.stencil.append(s.payload[:0], first, now)
+		s.payload = s.template.append(s.payload[:0], first, now)
 	}
 	var tag [4]byte
 	binary.BigEndian.PutUint32(tag[:], s.count)
@@ -156,7 +156,7 @@ func (s *sender) transfer(first uint64, n int, now time.Duration) {
 	}
 }
 
-// handle takes what the broker said.
+// handle processes a frame of the broker.
 func (s *sender) handle() error {
 	accepted := 0
 	now := s.run.since()
@@ -202,7 +202,7 @@ func (s *sender) answered(fields *codec.Reader, now time.Duration) (accepted int
 		} else {
 			s.refused += uint64(p.messages)
 			if s.reason == nil && d.State.Error != nil {
-				s.reason = fmt.Errorf("load: the broker refuses a message: %w", d.State.Error)
+				s.reason = fmt.Errorf("load: the broker rejected a message: %w", d.State.Error)
 			}
 		}
 		*p = pending{}

@@ -33,7 +33,7 @@ func ParseTarget(text string) (Target, error) {
 func parseURL(text string) (Target, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return Target{}, errors.New("load: the address is not a URL") // which may hold a password
+		return Target{}, errors.New("load: the address is not a URL") // the text may contain a password: do not print it
 	}
 	t := Target{TLS: u.Scheme == "amqps"}
 	if u.Scheme != "amqp" && u.Scheme != "amqps" {

@@ -257,7 +257,7 @@ func (m *Monitor) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 // Died implements shard.Observer.
 func (m *Monitor) Died(now time.Time, d *queue.Dead) {
 	m.touch()
-	m.meter.Died(now, uint8(d.Class))
+	m.meter.DeadLettered(now, uint8(d.Class))
 	if d.Reason == queue.ReasonExpired {
 		m.meter.Expired(now, uint8(d.Class))
 	}

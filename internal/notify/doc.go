@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify has one thing: a wake-up call between goroutines that is never
-// lost and never blocks.
+// Package notify is a wake-up signal between goroutines that is never lost and
+// never blocks.
 //
 // # Promise
 //
-// After Notify the channel of a Signal can be received from at least once. Calls
-// that come before it was received from are one: the receiver looks at the state
-// that the signal is about, not at how often it was told.
+// After Notify the channel of a Signal can be received from at least once.
+// Several calls before a receive are one signal: the receiver reads the state,
+// not the number of calls.
 //
-//	change the state, then Notify    │    receive, then look at the state
+//	change the state, then Notify    │    receive, then read the state
 //
-// In this order the receiver sees every change: either it looks after the change,
-// or there is a signal left to receive.
+// In this order the receiver gets every change: either it reads after the
+// change, or there is a signal left to receive.
 //
 // # Concurrency
 //

@@ -37,7 +37,7 @@ func TestReceiverSeesEveryChange(t *testing.T) {
 		})
 	}
 	for state.Load() < writers*changes {
-		<-s // would block for ever if a signal could be lost
+		<-s // would block without end if a signal could be lost
 	}
 	wg.Wait()
 }

@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// DefaultHeadroom is how many workers more than busy ones there are to be, as a
-// share of the busy ones: with less, queues form by chance alone.
+// DefaultHeadroom is how many workers to add to the busy ones, as a share of
+// the busy ones. With fewer, queues form by chance alone.
 const DefaultHeadroom = 0.25
 
-// DefaultDrain is how soon the backlog of a class that promises nothing is to be
-// worked off.
+// DefaultDrain is the time in which to work off the backlog of a class without
+// an objective.
 const DefaultDrain = 5 * time.Minute
 
-// leastLeft is the part of an objective in which messages that are late already
-// are to be worked off. In no time at all would take workers without number.
-const leastLeft = 0.1
+// minLeft is the part of an objective's wait in which messages that are late
+// already are to be worked off. With no time at all, the number of workers
+// would be infinite.
+const minLeft = 0.1
 
-// Load is what one class brings.
+// Load is the load of one class.
 type Load struct {
 	Name    string
 	Arrival float64       // messages per second
@@ -32,7 +33,7 @@ type Load struct {
 	Wait    time.Duration // objective; zero is none
 }
 
-// DemandInput is what Demand must know.
+// DemandInput is the input of Demand.
 type DemandInput struct {
 	Classes  []Load
 	Headroom float64 // zero is DefaultHeadroom; negative is none
@@ -44,7 +45,7 @@ type DemandInput struct {
 // DemandResult is how many workers are needed, and why.
 type DemandResult struct {
 	Workers int     `json:"workers"`
-	Steady  float64 `json:"steady"`  // workers busy with what comes in
+	Steady  float64 `json:"steady"`  // workers busy with arrivals
 	Spare   float64 `json:"spare"`   // more of them for head-room
 	Backlog float64 `json:"backlog"` // more of them to work off what waits in time
 	Why     string  `json:"why"`
@@ -57,9 +58,9 @@ type DemandResult struct {
 //	backlog = max over deadlines D of (work that is due by D) / D
 //	workers = steady + spare + backlog, rounded up, within floor and ceiling
 //
-// The work that is due by D is the sum of waiting × service time over the classes
-// of which no more than D is left of the objective: the objective less the age
-// of the oldest, but at least a tenth of it.
+// The work that is due by D is the sum of waiting × service time over the
+// classes that have at most D left: the objective's wait minus the age of the
+// oldest message, but at least a tenth of the wait.
 func Demand(in DemandInput) DemandResult {
 	var r DemandResult
 	waiting := int64(0)
@@ -73,7 +74,8 @@ func Demand(in DemandInput) DemandResult {
 	r.Backlog = due
 
 	sum := r.Steady + r.Spare + r.Backlog
-	// A fast service still rounds to one worker, and dust of floating point to none.
+	// A very short service time still rounds up to one worker; a rounding error of
+	// floating point does not.
 	workers := int(math.Ceil(min(sum, math.MaxInt32) - 1e-9))
 	if waiting > 0 {
 		workers = max(workers, 1)
@@ -87,14 +89,14 @@ func Demand(in DemandInput) DemandResult {
 	return r
 }
 
-// left returns how much time is left to start what waits of a class.
+// left returns how much time is left to start the waiting messages of a class.
 func (c Load) left() time.Duration {
 	wait := cmp.Or(c.Wait, DefaultDrain)
-	return max(wait-c.Oldest, time.Duration(leastLeft*float64(wait)), time.Millisecond)
+	return max(wait-c.Oldest, time.Duration(minLeft*float64(wait)), time.Millisecond)
 }
 
 // dueFirst returns how many workers the backlog needs and the class whose
-// deadline asks for most.
+// deadline needs most.
 func dueFirst(classes []Load) (workers float64, name string) {
 	byDeadline := slices.SortedFunc(slices.Values(classes), func(a, b Load) int { return cmp.Compare(a.left(), b.left()) })
 	var work float64
@@ -108,7 +110,7 @@ func dueFirst(classes []Load) (workers float64, name string) {
 }
 
 func (r *DemandResult) why(in DemandInput, name string) string {
-	text := fmt.Sprintf("%.3g busy with what comes in, %.3g spare", r.Steady, r.Spare)
+	text := fmt.Sprintf("%.3g busy with arrivals, %.3g spare", r.Steady, r.Spare)
 	if r.Backlog > 0 {
 		text += fmt.Sprintf(", %.3g for the backlog", r.Backlog)
 		if name != "" {
@@ -117,19 +119,19 @@ func (r *DemandResult) why(in DemandInput, name string) string {
 	}
 	switch need := r.Steady + r.Spare + r.Backlog; {
 	case in.Ceiling > 0 && r.Workers == in.Ceiling && need > float64(in.Ceiling):
-		text += "; the ceiling holds it down"
+		text += "; limited by the ceiling"
 	case r.Workers == in.Floor && need <= float64(in.Floor-1):
-		text += "; the floor holds it up"
+		text += "; raised to the floor"
 	case r.Workers == in.Running && need <= float64(in.Running-1):
-		text += "; so many are at work"
+		text += "; this many are busy now"
 	case need < 1 && r.Workers == 1:
-		text += "; one is the least while there is work"
+		text += "; at least one while messages are waiting"
 	}
 	return text
 }
 
-// Load returns what a class brings by its report: the arrivals of the last minute
-// and the mean of the recent service times.
+// Load returns the load of a class from its report: the arrivals of the last
+// minute and the mean of the recent service times.
 func (c ClassReport) Load() Load {
 	l := Load{
 		Name: c.Name, Arrival: c.Arrived.Estimate, Service: seconds(c.Service.Mean),

@@ -17,7 +17,7 @@ func TestDemand(t *testing.T) {
 		why  string
 	}{
 		{"nothing", DemandInput{}, 0, ""},
-		{"only the floor", DemandInput{Floor: 2}, 2, "the floor holds it up"},
+		{"only the floor", DemandInput{Floor: 2}, 2, "raised to the floor"},
 		{"little's law", DemandInput{Headroom: -1, Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 20, "20 busy"},
 		{"head-room", DemandInput{Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 25, "5 spare"},
 		{"backlog", DemandInput{Classes: []Load{{Waiting: 100, Service: time.Second, Wait: 10 * time.Second}}}, 10, "10 for the backlog"},
@@ -34,10 +34,10 @@ func TestDemand(t *testing.T) {
 		}}, 41, "class later is the most pressing"},
 		{"the example of the guide", DemandInput{Classes: []Load{
 			{Name: "paying", Arrival: 10, Service: 2 * time.Second, Waiting: 300, Oldest: 4 * time.Second, Wait: 10 * time.Second},
-		}}, 125, "20 busy with what comes in, 5 spare, 100 for the backlog (class paying is the most pressing)"},
-		{"service not known", DemandInput{Classes: []Load{{Waiting: 5}}}, 1, "one is the least while there is work"},
-		{"ceiling", DemandInput{Ceiling: 8, Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 8, "the ceiling holds it down"},
-		{"at work", DemandInput{Running: 3}, 3, "so many are at work"},
+		}}, 125, "20 busy with arrivals, 5 spare, 100 for the backlog (class paying is the most pressing)"},
+		{"service not known", DemandInput{Classes: []Load{{Waiting: 5}}}, 1, "at least one"},
+		{"ceiling", DemandInput{Ceiling: 8, Classes: []Load{{Arrival: 10, Service: 2 * time.Second}}}, 8, "limited by the ceiling"},
+		{"at work", DemandInput{Running: 3}, 3, "this many are busy now"},
 		{"the ceiling is above all", DemandInput{Running: 30, Floor: 20, Ceiling: 5}, 5, ""},
 	} {
 		got := Demand(tt.in)

@@ -19,7 +19,7 @@ const (
 
 // Histogram counts lengths of time in buckets whose width grows with the value:
 // exact to a microsecond below 16 µs, to one part in 32 above, up to 50 days.
-// It takes 2.5 KB whatever it holds. The zero value is empty.
+// Its size is always 2.5 KB. The zero value is empty.
 type Histogram struct {
 	counts [buckets]uint32 // full counts stay full
 	n      uint64
@@ -88,7 +88,8 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 }
 
 // Within returns the share of all that did not exceed limit; the bucket of the
-// limit counts in proportion. One if nothing was recorded: no promise is broken.
+// limit counts in proportion. It is one if nothing was recorded: no objective
+// is missed.
 func (h *Histogram) Within(limit time.Duration) float64 {
 	if h.n == 0 {
 		return 1
@@ -104,7 +105,7 @@ func (h *Histogram) Within(limit time.Duration) float64 {
 	return min((float64(below)+part*float64(h.counts[at]))/float64(h.n), 1)
 }
 
-// Merge adds all that other holds.
+// Merge adds the values of other.
 func (h *Histogram) Merge(other *Histogram) {
 	for b, c := range other.counts {
 		h.counts[b] = uint32(min(uint64(h.counts[b])+uint64(c), math.MaxUint32))

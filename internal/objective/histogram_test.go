@@ -62,11 +62,11 @@ func TestHistogramIsClose(t *testing.T) {
 func TestEmptyHistogram(t *testing.T) {
 	var h Histogram
 	if h.Quantile(.5) != 0 || h.Mean() != 0 || h.Within(0) != 1 || h.Count() != 0 {
-		t.Error("an empty histogram tells something")
+		t.Error("an empty histogram has values")
 	}
 	h.Record(-time.Second)
 	if h.Quantile(1) != 0 || h.Within(0) != 1 {
-		t.Errorf("less than nothing is %v", h.Quantile(1))
+		t.Errorf("a negative duration is %v", h.Quantile(1))
 	}
 }
 
@@ -91,7 +91,7 @@ func TestMergeIsRecordingBoth(t *testing.T) {
 	full.Merge(&full)
 	full.Record(0)
 	if full.counts[0] != math.MaxUint32 {
-		t.Errorf("a full count went on to %d", full.counts[0])
+		t.Errorf("a full count overflowed to %d", full.counts[0])
 	}
 }
 
@@ -105,7 +105,7 @@ func TestHistogramRoundTrip(t *testing.T) {
 		h.Record(1 << 62)
 		s := &source{rest: h.Append(nil)}
 		if back.read(s); s.err != nil || len(s.rest) > 0 || back != h {
-			t.Fatalf("%d lengths do not come back: %v, %d bytes left", n*n, s.err, len(s.rest))
+			t.Fatalf("%d lengths do not round-trip: %v, %d bytes left", n*n, s.err, len(s.rest))
 		}
 	}
 }
@@ -134,12 +134,12 @@ func TestRates(t *testing.T) {
 		t.Errorf("after a minute of silence: %+v", got)
 	}
 	if back := r.At(now); back != got {
-		t.Errorf("time goes back: %+v, want it to stand still at %+v", back, got)
+		t.Errorf("clock set back: %+v, want the rates unchanged at %+v", back, got)
 	}
 }
 
-// One message is one message: 1/60 per second in the last minute, however soon somebody
-// looks. A minute later it has left the minute.
+// One message is one message: 1/60 per second in the last minute, from the first
+// moment on. A minute later it has left the minute.
 func TestRateOfOneMessage(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	for _, after := range []time.Duration{time.Millisecond, 25 * time.Millisecond, time.Second, 30 * time.Second, 59 * time.Second} {

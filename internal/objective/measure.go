@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// recentFor is how long a histogram counts before a new one takes its place.
-// What is told as recent is the last quarter to half of an hour.
+// recentFor is how long a histogram counts before a new one replaces it. Recent
+// measurements are those of the last 15 to 30 minutes.
 const recentFor = 15 * time.Minute
 
-// Bounds are the upper ends, in seconds, of the buckets in which everything ever
-// measured is counted, for monitoring systems that want few and fixed ones. They
-// are in snapshots: new ones go at the end.
+// Bounds are the upper bounds, in seconds, of the buckets that count all
+// measurements, for monitoring systems, which need few and fixed buckets. They
+// are in snapshots: add new ones at the end.
 var Bounds = [...]float64{
 	.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600,
 }
 
-// measure is one length of time that is measured: recently in fine buckets, and
-// always in few.
+// measure is one measured duration: recent values in fine buckets, all values
+// in few.
 type measure struct {
 	current, previous Histogram
-	past              lifetime // without current
+	past              cumulative // without current
 }
 
-// lifetime is all that was ever measured. Buckets are not cumulative; beyond the
-// last bound is only the count.
-type lifetime struct {
+// cumulative counts all measurements since the first. A bucket counts only its
+// own values; values above the last bound are only in count.
+type cumulative struct {
 	count   uint64
 	micros  uint64
 	buckets [len(Bounds)]uint64
@@ -41,7 +41,7 @@ func (m *measure) rotate() {
 }
 
 // fold adds a histogram, each of its buckets by its middle.
-func (l *lifetime) fold(h *Histogram) {
+func (l *cumulative) fold(h *Histogram) {
 	l.count += h.n
 	l.micros += h.sum
 	at := 0
@@ -68,7 +68,7 @@ func (m *measure) recent() *Histogram {
 	return &h
 }
 
-// Summary is what a measure tells. Lengths of time are in seconds.
+// Summary is the result of a measure. Durations are in seconds.
 type Summary struct {
 	Count uint64  `json:"count"` // recently
 	Mean  float64 `json:"mean"`
@@ -77,8 +77,8 @@ type Summary struct {
 	P99   float64 `json:"p99"`
 	Max   float64 `json:"max"`
 
-	// Ever measured, for monitoring: how many, their sum, and how many did not
-	// exceed each of [Bounds].
+	// Since the first measurement, for monitoring: how many, their sum, and how
+	// many did not exceed each of [Bounds].
 	Total   uint64              `json:"total"`
 	Sum     float64             `json:"sum"`
 	Buckets [len(Bounds)]uint64 `json:"-"`
@@ -112,7 +112,7 @@ func (m *measure) append(dst []byte) []byte {
 func (m *measure) read(s *source) {
 	m.current.read(s)
 	m.previous.read(s)
-	m.past = lifetime{count: s.uvarint(), micros: s.uvarint()}
+	m.past = cumulative{count: s.uvarint(), micros: s.uvarint()}
 	n := s.uvarint()
 	if n > uint64(len(Bounds)) {
 		s.err = ErrSnapshot

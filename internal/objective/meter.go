@@ -4,43 +4,43 @@ package objective
 
 import "time"
 
-// Class is what a Meter must know of a class of messages.
+// Class is the configuration of a class of messages.
 type Class struct {
 	Name     string
-	Wait     time.Duration // promised until the first delivery; zero is no promise
-	Share    float64       // of the messages that the promise is for, below 1
+	Wait     time.Duration // objective for the first delivery; zero is no objective
+	Share    float64       // of the messages that must be in time, below 1
 	Expected float64       // messages that should be worked off per second; zero is not known
 }
 
-// Meter measures one queue, class by class. Classes go by their number in the
-// queue's policy, from 1; zero is the messages in none, and so are numbers that
-// the meter does not know. It belongs to one goroutine at a time.
+// Meter measures one queue, class by class. Classes are numbered as in the
+// queue's policy, from 1. Zero, and every unknown number, means messages
+// without a class. A Meter belongs to one goroutine at a time.
 type Meter struct {
 	classes []*class // by number
 	kinds   [operations]Rate
-	rotated int64 // when recent measurements were last begun anew, in nanoseconds
+	rotated int64 // when recent measurements were last reset, in nanoseconds
 }
 
-// class is all that is measured of one class.
+// class contains all measurements of one class.
 type class struct {
 	Class
-	number uint8
-	slot   time.Duration // of the window
+	number       uint8
+	bucketLength time.Duration // of the measuring window
 
-	arrived, completed, died, refused, evicted, expired Rate
+	arrived, completed, deadLettered, refused, evicted, expired Rate
 
 	wait, service, total *measure // allocated by the first event
 
-	promise window
-	state   State
-	backlog Backlog
-	pace    pace
+	outcomes  measuringWindow
+	state     State
+	backlog   Backlog
+	rateWatch rateWatch
 }
 
-// Backlog is what waits of a class now.
+// Backlog is the number and age of a class's ready messages.
 type Backlog struct {
-	Waiting int64     // messages that could be handed out
-	Oldest  time.Time // when the oldest of them came; zero if none waits
+	Waiting int64     // messages that could be delivered
+	Oldest  time.Time // when the oldest of them arrived; zero if there is none
 }
 
 // NewMeter returns a meter for the classes of a policy, in its order.
@@ -50,8 +50,8 @@ func NewMeter(classes []Class) *Meter {
 	return m
 }
 
-// Configure changes the classes. What was measured of a class stays with its
-// name; a promise that has changed is watched anew.
+// Configure changes the classes. Measurements stay with the name of a class. If
+// its objective has changed, its outcomes are reset.
 func (m *Meter) Configure(classes []Class) {
 	old := m.classes
 	m.classes = make([]*class, 0, len(classes)+1)
@@ -63,15 +63,15 @@ func (m *Meter) Configure(classes []Class) {
 			}
 		}
 		if next.Wait != c.Wait || next.Share != c.Share {
-			next.promise, next.state = window{}, NoObjective
+			next.outcomes, next.state = measuringWindow{}, NoObjective
 		}
-		next.Class, next.number, next.slot = c, uint8(i), slotFor(c.Wait)
+		next.Class, next.number, next.bucketLength = c, uint8(i), bucketLengthFor(c.Wait)
 		if next.state == NoObjective && c.Wait > 0 {
 			next.state = Met
 		}
-		next.pace = pace{}
+		next.rateWatch = rateWatch{}
 		if c.Expected > 0 {
-			next.pace.state = Met
+			next.rateWatch.state = Met
 		}
 		m.classes = append(m.classes, next)
 	}
@@ -85,7 +85,7 @@ func (m *Meter) of(number uint8) *class {
 	return m.classes[0]
 }
 
-// Arrived counts n messages that came in.
+// Arrived counts n messages that arrived.
 func (m *Meter) Arrived(now time.Time, class uint8, n int) {
 	m.of(class).arrived.add(now.UnixNano(), uint64(n))
 }
@@ -96,19 +96,19 @@ func (m *Meter) Delivered(now time.Time, class uint8, enqueued time.Time) {
 	c.ready()
 	waited := time.Duration(at - enqueued.UnixNano())
 	c.wait.current.Record(waited)
-	c.promised(at, waited)
+	c.recordWait(at, waited)
 }
 
-// promised counts a wait for or against the promise.
-func (c *class) promised(now int64, waited time.Duration) {
+// recordWait counts a wait as in time or late.
+func (c *class) recordWait(now int64, waited time.Duration) {
 	if c.Wait == 0 {
 		return
 	}
-	c.promise.advance(now, c.slot)
+	c.outcomes.advance(now, c.bucketLength)
 	if waited <= c.Wait {
-		c.promise.good()
+		c.outcomes.addInTime()
 	} else {
-		c.promise.bad()
+		c.outcomes.addLate()
 	}
 }
 
@@ -128,35 +128,38 @@ func (m *Meter) Settled(now time.Time, class uint8, enqueued, delivered time.Tim
 	c.completed.add(at, 1)
 }
 
-// Died counts a message that became a dead letter.
-func (m *Meter) Died(now time.Time, class uint8) { m.of(class).died.add(now.UnixNano(), 1) }
+// DeadLettered counts a message that became a dead letter.
+func (m *Meter) DeadLettered(now time.Time, class uint8) {
+	m.of(class).deadLettered.add(now.UnixNano(), 1)
+}
 
-// Expired counts a message whose life ended before it was completed, whether it
+// Expired counts a message that expired before it was completed, whether it
 // became a dead letter or not.
 func (m *Meter) Expired(now time.Time, class uint8) { m.of(class).expired.add(now.UnixNano(), 1) }
 
-// Undelivered counts a message that left without ever having been delivered, as a
-// dead letter or because it expired. It breaks the promise, however long it waited:
-// what is promised is a delivery.
+// Undelivered counts a message that was removed without ever having been
+// delivered, as a dead letter or because it expired. It counts as late, however
+// long it waited: the objective is a delivery.
 func (m *Meter) Undelivered(now time.Time, class uint8) {
 	if c := m.of(class); c.Wait > 0 {
-		c.promise.advance(now.UnixNano(), c.slot)
-		c.promise.bad()
+		c.outcomes.advance(now.UnixNano(), c.bucketLength)
+		c.outcomes.addLate()
 	}
 }
 
-// Refused counts n messages that were turned away.
+// Refused counts n messages that were rejected.
 func (m *Meter) Refused(now time.Time, class uint8, n int) {
 	m.of(class).refused.add(now.UnixNano(), uint64(n))
 }
 
-// Evicted counts n waiting messages that made room for others. Their promise is
-// neither kept nor broken.
+// Evicted counts n ready messages that were evicted for others. They count
+// neither as in time nor as late.
 func (m *Meter) Evicted(now time.Time, class uint8, n int) {
 	m.of(class).evicted.add(now.UnixNano(), uint64(n))
 }
 
-// Observe tells what waits of a class; Tick and Report go by it until told anew.
+// Observe sets the backlog of a class. Tick and Report use it until the next
+// call.
 func (m *Meter) Observe(class uint8, b Backlog) { m.of(class).backlog = b }
 
 // Operation is a kind of request that clients make.

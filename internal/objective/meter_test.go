@@ -24,7 +24,7 @@ type clock struct {
 
 func newClock(classes ...Class) *clock { return &clock{Meter: NewMeter(classes), now: noon} }
 
-// second passes with n deliveries of class 1 that waited as long as given.
+// second passes with n deliveries of class 1 that waited that long.
 func (c *clock) second(n int, waited time.Duration) {
 	c.now = c.now.Add(time.Second)
 	for range n {
@@ -83,12 +83,12 @@ func TestStates(t *testing.T) {
 	if got := strings.Join(path, ", "); got != "at risk, met, at risk, missed, at risk, met" {
 		t.Errorf("states went %s", got)
 	}
-	if want := "of the messages of the last 5m and 94.4 % of those of the last 1h started within 10s; 95 % is promised"; !strings.Contains(c.changes[3].Why, "of the last 1h started within 10s; 95 % is promised") {
+	if want := "of the messages of the last 5m and 94.4 % of those of the last 1h started within 10s; the objective is 95 %"; !strings.Contains(c.changes[3].Why, "of the last 1h started within 10s; the objective is 95 %") {
 		t.Errorf("why %q, want about %q", c.changes[3].Why, want)
 	}
 }
 
-// TestStopIsNoticed has nobody take anything: without deliveries nothing is late
+// TestStopIsNoticed has no consumer: without deliveries nothing is late
 // but what waits.
 func TestStopIsNoticed(t *testing.T) {
 	c := newClock(gold)
@@ -99,11 +99,11 @@ func TestStopIsNoticed(t *testing.T) {
 		c.second(0, 0)
 	}
 	if c.state() != Missed {
-		t.Errorf("nobody has taken anything for five minutes: %v", c.state())
+		t.Errorf("no delivery for five minutes: %v", c.state())
 	}
 	r := c.Report(c.now).Classes[0]
 	if r.Objective.Overdue < 2800 || r.Objective.Overdue > 3000 {
-		t.Errorf("%v are overdue of 3000 that came evenly, 2900 is right", r.Objective.Overdue)
+		t.Errorf("%v are overdue of 3000 that arrived evenly, 2900 is right", r.Objective.Overdue)
 	}
 	fresh := newClock(gold)
 	fresh.Observe(1, Backlog{Waiting: 1, Oldest: noon})
@@ -118,7 +118,7 @@ func TestStopIsNoticed(t *testing.T) {
 	fresh.Observe(1, Backlog{})
 	fresh.second(0, 0)
 	if fresh.state() != Met {
-		t.Errorf("it has gone: %v", fresh.state())
+		t.Errorf("without a backlog: %v", fresh.state())
 	}
 }
 
@@ -131,9 +131,9 @@ func TestLongObjectivesHaveLongWindows(t *testing.T) {
 	}
 }
 
-// TestUndeliveredBreaksThePromise is for B8: what left without having been
+// TestUndeliveredCountsAsLate is for B8: what left without having been
 // delivered was not delivered in time.
-func TestUndeliveredBreaksThePromise(t *testing.T) {
+func TestUndeliveredCountsAsLate(t *testing.T) {
 	c := newClock(gold, Class{Name: "rest"})
 	c.Expired(c.now, 1) // after a delivery
 	c.second(1, 0)
@@ -142,13 +142,13 @@ func TestUndeliveredBreaksThePromise(t *testing.T) {
 	}
 	c.Expired(c.now, 1)
 	c.Undelivered(c.now, 1)
-	c.Undelivered(c.now, 2) // promises nothing
+	c.Undelivered(c.now, 2) // has no objective
 	c.second(0, 0)
 	if c.state() != Missed {
 		t.Errorf("expired without a delivery: %v", c.state())
 	}
-	if r := c.Report(c.now).Classes[0]; r.Expired.Total != 2 || r.Died.Total != 0 {
-		t.Errorf("%d expired and %d died, want 2 and none", r.Expired.Total, r.Died.Total)
+	if r := c.Report(c.now).Classes[0]; r.Expired.Total != 2 || r.DeadLettered.Total != 0 {
+		t.Errorf("%d expired and %d died, want 2 and none", r.Expired.Total, r.DeadLettered.Total)
 	}
 }
 
@@ -167,11 +167,11 @@ func TestSnapshotOfVersion1(t *testing.T) {
 	for range 2 { // as it was, and as it is written now
 		r := m.Report(at)
 		gold, rest := r.Classes[0], r.Classes[1]
-		if gold.Arrived.Total != 270 || gold.Completed.Total != 90 || gold.Died.Total != 9 || gold.Wait.Total != 90 ||
+		if gold.Arrived.Total != 270 || gold.Completed.Total != 90 || gold.DeadLettered.Total != 9 || gold.Wait.Total != 90 ||
 			gold.Objective.State != Missed || math.Abs(gold.Objective.Long.Share-.909) > .001 {
 			t.Errorf("gold: %+v, %+v", gold, gold.Objective)
 		}
-		if rest.Died.Total != 90 || rest.Refused.Total != 180 || rest.Evicted.Total != 360 || rest.Expired.Total != 0 {
+		if rest.DeadLettered.Total != 90 || rest.Refused.Total != 180 || rest.Evicted.Total != 360 || rest.Expired.Total != 0 {
 			t.Errorf("rest: %+v", rest)
 		}
 		again := NewMeter([]Class{{Name: "gold", Wait: 10 * time.Second, Share: .95}, {Name: "rest"}})
@@ -226,14 +226,14 @@ func TestReport(t *testing.T) {
 		}
 		c.Refused(c.now, 2, 1)
 		c.Evicted(c.now, 2, 3)
-		c.Died(c.now, 7) // a class that nobody knows
+		c.DeadLettered(c.now, 7) // an unknown class
 		c.Count(c.now, Receive, 10)
 		c.Count(c.now, EmptyWait, 5)
 		c.Observe(1, Backlog{Waiting: 500, Oldest: c.now.Add(-4 * time.Second)})
 		c.second(0, 0)
 	}
 	r := c.Report(c.now)
-	if len(r.Classes) != 3 || r.Classes[0].Name != "" || r.Classes[0].Died.Total != 120 {
+	if len(r.Classes) != 3 || r.Classes[0].Name != "" || r.Classes[0].DeadLettered.Total != 120 {
 		t.Fatalf("classes %+v", r.Classes)
 	}
 	g, rest := r.Classes[1], r.Classes[2]
@@ -255,7 +255,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("drain %v and %v, want never and at once", g.Drain, rest.Drain)
 	}
 	if d := drain(100, 4); *d != 25 {
-		t.Errorf("100 at 4 per second are gone in %v s", *d)
+		t.Errorf("100 at 4 per second are completed in %v s", *d)
 	}
 	if rest.Refused.Total != 120 || rest.Evicted.Total != 360 || rest.Objective != nil {
 		t.Errorf("rest %+v", rest)
@@ -271,8 +271,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestRotationKeepsTheTotals looks back over hours: what is told as recent is
-// young, what is told as total is all.
+// TestRotationKeepsTheTotals covers hours: recent measurements are
+// recent, totals cover everything.
 func TestRotationKeepsTheTotals(t *testing.T) {
 	c := newClock(gold)
 	c.run(3600, 1, 8*time.Second)
@@ -295,11 +295,11 @@ func TestConfigureKeepsWhatWasMeasured(t *testing.T) {
 	}
 	c.Configure([]Class{{Name: "gold", Wait: time.Minute, Share: .9}})
 	if got := c.classes[1]; got.state != Met || got.wait.current.Count() != 10 {
-		t.Errorf("gold with another promise: %v, %d waits", got.state, got.wait.current.Count())
+		t.Errorf("gold with another objective: %v, %d waits", got.state, got.wait.current.Count())
 	}
 	c.Configure([]Class{{Name: "gold"}})
 	if got := c.Tick(c.now); len(got) != 0 || c.state() != NoObjective {
-		t.Errorf("gold without a promise: %v, changes %+v", c.state(), got)
+		t.Errorf("gold without an objective: %v, changes %+v", c.state(), got)
 	}
 }
 
@@ -369,7 +369,7 @@ func TestStateText(t *testing.T) {
 		text, _ := s.MarshalText()
 		var back State
 		if err := back.UnmarshalText(text); err != nil || back != s {
-			t.Errorf("%v comes back as %v, %v", s, back, err)
+			t.Errorf("%v is read back as %v, %v", s, back, err)
 		}
 	}
 	if new(State).UnmarshalText([]byte("fine")) == nil {

@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// spans are the times over which a Rate looks back.
+// spans are the durations over which a Rate averages.
 var spans = [3]time.Duration{time.Second, time.Minute, 15 * time.Minute}
 
 // foldAfter is how long events are only counted before they are folded into the
 // averages, which costs exponentials.
 const foldAfter = 200 * time.Millisecond
 
-// Rate is how often something happens, as averages over a second, a minute and
-// a quarter of an hour in which the past fades exponentially. The zero value is
-// ready.
+// Rate counts events and averages them over a second, a minute and a quarter of
+// an hour, with exponential decay. The zero value is ready to use.
 type Rate struct {
 	pending uint64
 	total   uint64
-	from    int64 // first event or look, in nanoseconds; zero is none yet
-	folded  int64 // averages are as of
+	from    int64 // first event or query, in nanoseconds; zero is none yet
+	folded  int64 // time of the averages
 	average [3]float64
 }
 
@@ -43,9 +42,9 @@ func (r *Rate) add(now int64, n uint64) {
 	r.total += n
 }
 
-// fold takes the pending events, which all came within foldAfter of the last time,
-// into the averages, and the silence after them. Time that goes back is taken as
-// standing still.
+// fold adds the pending events, which all happened within foldAfter of the last
+// fold, to the averages, and lets the averages decay for the rest of the time.
+// If now is before the last fold, nothing changes.
 func (r *Rate) fold(now int64) {
 	if r.from == 0 {
 		r.from, r.folded = now, now
@@ -69,38 +68,41 @@ func (r *Rate) fold(now int64) {
 // Total returns how many events there were.
 func (r *Rate) Total() uint64 { return r.total }
 
-// At returns the rates at now. Before a span has passed they are what happened in it: one
-// message is one sixtieth per second in the last minute, however soon somebody looks.
+// At returns the rates at now. Before a span has passed, a rate is the number
+// of events so far divided by the span: one message is one sixtieth per second
+// in the last minute, from the first moment on.
 func (r *Rate) At(now time.Time) Rates {
-	past := r.look(now)
+	past := r.update(now)
 	if past <= 0 {
 		return Rates{}
 	}
 	var out [3]float64
 	for i, span := range spans {
 		if out[i] = float64(r.total) / span.Seconds(); past >= span {
-			out[i] = r.average[i] / r.seen(span)
+			out[i] = r.average[i] / r.weight(span)
 		}
 	}
 	return Rates{out[0], out[1], out[2]}
 }
 
-// Estimate returns how many events per second there will be if it goes on like in the last
-// minute, or in the time so far. It is for who plans by it, and has no warm-up of a minute.
+// Estimate returns the expected number of events per second, from the last
+// minute or from the time so far. It is for capacity planning and has no
+// warm-up of a minute.
 func (r *Rate) Estimate(now time.Time) float64 {
-	if r.look(now) <= 0 {
+	if r.update(now) <= 0 {
 		return 0
 	}
 	const span = time.Minute
-	return r.average[1] / max(r.seen(span), -math.Expm1(-float64(leastSeen)/float64(span)))
+	return r.average[1] / max(r.weight(span), -math.Expm1(-float64(minObserved)/float64(span)))
 }
 
-// leastSeen is the shortest time from which anything is concluded: a message that came just
-// now does not make a thousand per second.
-const leastSeen = 5 * time.Second
+// minObserved is the shortest time that an estimate is based on. Otherwise a
+// message that arrived a millisecond ago would be a thousand per second.
+const minObserved = 5 * time.Second
 
-// look brings the averages up to now and returns how long there have been events.
-func (r *Rate) look(now time.Time) time.Duration {
+// update brings the averages up to now and returns the time since the first
+// event.
+func (r *Rate) update(now time.Time) time.Duration {
 	at := now.UnixNano()
 	if r.from == 0 || at <= r.from {
 		return 0
@@ -111,7 +113,8 @@ func (r *Rate) look(now time.Time) time.Duration {
 	return time.Duration(max(at, r.folded) - r.from)
 }
 
-// seen is the part of the truth that an average which began at zero holds so far.
-func (r *Rate) seen(span time.Duration) float64 {
+// weight is the share of the true rate that an average which began at zero has
+// reached.
+func (r *Rate) weight(span time.Duration) float64 {
 	return -math.Expm1(-float64(r.folded-r.from) / float64(span))
 }

@@ -4,18 +4,18 @@ package objective
 
 import "time"
 
-// Report is everything that is measured of a queue, for people and monitoring.
-// Lengths of time are in seconds, rates per second.
+// Report contains all measurements of a queue, for people and monitoring.
+// Durations are in seconds, rates per second.
 type Report struct {
 	At         time.Time         `json:"at"`
 	Classes    []ClassReport     `json:"classes"`
 	Operations []OperationReport `json:"operations"`
-	// PerMessage is how many operations clients spent for each message worked
-	// off, in all; zero if none was.
+	// PerMessage is the number of client operations per completed message, since
+	// the first measurement; zero if none was completed.
 	PerMessage float64 `json:"operationsPerMessage"`
 }
 
-// ClassReport is what is measured of a class.
+// ClassReport contains the measurements of a class.
 type ClassReport struct {
 	Class uint8  `json:"number"`
 	Name  string `json:"name"` // empty for the messages in no class
@@ -24,63 +24,63 @@ type ClassReport struct {
 	Service  Summary `json:"service"`  // from the last delivery until settled
 	EndToEnd Summary `json:"endToEnd"` // from enqueued until settled
 
-	Arrived   Flow `json:"arrived"`
-	Completed Flow `json:"completed"`
-	Died      Flow `json:"died"`
-	Refused   Flow `json:"refused"`
-	Evicted   Flow `json:"evicted"`
-	Expired   Flow `json:"expired"` // dead letters for that reason are among Died as well
+	Arrived      Flow `json:"arrived"`
+	Completed    Flow `json:"completed"`
+	DeadLettered Flow `json:"died"`
+	Refused      Flow `json:"refused"`
+	Evicted      Flow `json:"evicted"`
+	Expired      Flow `json:"expired"` // expired messages that became dead letters are in DeadLettered as well
 
 	Waiting   int64   `json:"waiting"`
-	OldestAge float64 `json:"oldestAge"` // of those that could be handed out
-	// Drain is when nothing would wait any more if the last minute went on like
-	// this; nil if never.
+	OldestAge float64 `json:"oldestAge"` // of those that could be delivered
+	// Drain is the time in seconds until the backlog is empty at the rates of the
+	// last minute; nil if never.
 	Drain *float64 `json:"drain"`
 
-	Objective *Standing     `json:"objective,omitempty"`
-	Expected  *RateStanding `json:"expectedRate,omitempty"`
+	Objective *ObjectiveStatus `json:"objective,omitempty"`
+	Expected  *RateStatus      `json:"expectedRate,omitempty"`
 }
 
-// Flow is how many there were and how many there are per second.
+// Flow is a number of events and their rate per second.
 type Flow struct {
 	Total uint64 `json:"total"`
 	Rates `json:"perSecond"`
 
-	Estimate float64 `json:"-"` // per second, if it goes on like this
+	Estimate float64 `json:"-"` // per second, see Rate.Estimate
 }
 
-// Standing is how an objective stands.
-type Standing struct {
+// ObjectiveStatus is the state of an objective and how it was computed.
+type ObjectiveStatus struct {
 	Wait    float64 `json:"wait"`
-	Share   float64 `json:"share"` // promised
+	Share   float64 `json:"share"` // of the messages that must be in time
 	State   State   `json:"state"`
 	Short   Burn    `json:"short"`
 	Long    Burn    `json:"long"`
 	Overdue float64 `json:"overdue"` // estimate of waiting messages late already
 }
 
-// Burn is how an objective stands in one window.
+// Burn is the burn rate of an objective in one measuring window.
 type Burn struct {
 	Window float64 `json:"window"`
 	Share  float64 `json:"share"` // of the messages that started in time
-	Rate   float64 `json:"burn"`  // late ones in proportion to those that may be late
+	Rate   float64 `json:"burn"`  // late messages divided by those allowed to be late
 }
 
-// RateStanding is how the expected rate stands.
-type RateStanding struct {
+// RateStatus compares the expected rate with the actual rate.
+type RateStatus struct {
 	Expected float64 `json:"expected"`
 	Real     float64 `json:"real"`
 	State    State   `json:"state"`
 }
 
-// OperationReport is how often clients asked for one kind of thing.
+// OperationReport is how often clients requested one operation.
 type OperationReport struct {
 	Operation string `json:"operation"`
 	Flow
 }
 
-// Report returns what is measured at now. Classes in which nothing ever happened
-// and that promise nothing are left out.
+// Report returns the measurements at now. The messages without a class are left
+// out if there were none.
 func (m *Meter) Report(now time.Time) Report {
 	r := Report{At: now}
 	var asked, done uint64
@@ -103,7 +103,7 @@ func (m *Meter) Report(now time.Time) Report {
 
 // used reports whether anything happened.
 func (c *class) used() bool {
-	return c.wait != nil || c.arrived.total+c.died.total+c.refused.total+c.evicted.total+c.expired.total > 0 || c.backlog.Waiting > 0
+	return c.wait != nil || c.arrived.total+c.deadLettered.total+c.refused.total+c.evicted.total+c.expired.total > 0 || c.backlog.Waiting > 0
 }
 
 func flow(r *Rate, now time.Time) Flow { return Flow{r.Total(), r.At(now), r.Estimate(now)} }
@@ -111,7 +111,7 @@ func flow(r *Rate, now time.Time) Flow { return Flow{r.Total(), r.At(now), r.Est
 func (c *class) report(now time.Time) ClassReport {
 	r := ClassReport{
 		Class: c.number, Name: c.Name,
-		Arrived: flow(&c.arrived, now), Completed: flow(&c.completed, now), Died: flow(&c.died, now),
+		Arrived: flow(&c.arrived, now), Completed: flow(&c.completed, now), DeadLettered: flow(&c.deadLettered, now),
 		Refused: flow(&c.refused, now), Evicted: flow(&c.evicted, now), Expired: flow(&c.expired, now),
 		Waiting: c.backlog.Waiting,
 	}
@@ -123,28 +123,28 @@ func (c *class) report(now time.Time) ClassReport {
 	}
 	r.Drain = drain(r.Waiting, r.Completed.Estimate-r.Arrived.Estimate)
 	if c.Wait > 0 {
-		c.promise.advance(now.UnixNano(), c.slot)
-		r.Objective = c.standing(now)
+		c.outcomes.advance(now.UnixNano(), c.bucketLength)
+		r.Objective = c.status(now)
 	}
 	if c.Expected > 0 {
-		r.Expected = &RateStanding{c.Expected, r.Completed.Estimate, c.pace.state}
+		r.Expected = &RateStatus{c.Expected, r.Completed.Estimate, c.rateWatch.state}
 	}
 	return r
 }
 
-func (c *class) standing(now time.Time) *Standing {
+func (c *class) status(now time.Time) *ObjectiveStatus {
 	b := c.burn(now)
 	in := func(window time.Duration, rate float64) Burn {
 		return Burn{window.Seconds(), 1 - rate*(1-c.Share), rate}
 	}
-	return &Standing{
+	return &ObjectiveStatus{
 		Wait: c.Wait.Seconds(), Share: c.Share, State: c.state, Overdue: b.overdue,
-		Short: in(c.slot*shortSlots, b.short), Long: in(c.slot*longSlots, b.long),
+		Short: in(c.bucketLength*shortBuckets, b.short), Long: in(c.bucketLength*longBuckets, b.long),
 	}
 }
 
-// drain returns the seconds until waiting messages are gone at that many more out
-// than in; nil is never.
+// drain returns the seconds until the waiting messages are completed if
+// completions exceed arrivals by surplus per second; nil is never.
 func drain(waiting int64, surplus float64) *float64 {
 	var seconds float64
 	switch {
@@ -157,7 +157,8 @@ func drain(waiting int64, surplus float64) *float64 {
 	return &seconds
 }
 
-// States yields nothing but the states, cheaply: by class number.
+// States yields only the states of the objectives, by class number. It costs
+// less than Report.
 func (m *Meter) States(yield func(class uint8, objective State) bool) {
 	for _, c := range m.classes {
 		if c.Wait > 0 && !yield(c.number, c.state) {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// version is the first byte of a snapshot. A new layout gets a new number, and
-// old ones are read for ever.
+// version is the first byte of a snapshot. A new layout gets a new number; old
+// ones stay readable.
 const version = 2
 
 // ratesOf is how many rates a class has in the snapshots of each version.
 var ratesOf = [version + 1]int{1: 5, 2: 6}
 
-// Snapshot returns all that was measured, for Restore. doc.go has the layout.
+// Snapshot returns all measurements, for Restore. doc.go has the layout.
 func (m *Meter) Snapshot() []byte {
 	dst := []byte{version}
 	dst = binary.AppendUvarint(dst, uint64(operations))
@@ -30,8 +30,8 @@ func (m *Meter) Snapshot() []byte {
 	return dst
 }
 
-// Restore brings back what was measured of the classes that still exist, by
-// their names. After an error, which is ErrSnapshot, nothing has changed.
+// Restore restores the measurements of the classes that still exist, by their
+// names. After an error, which is ErrSnapshot, nothing has changed.
 func (m *Meter) Restore(snapshot []byte) error {
 	if len(snapshot) == 0 || snapshot[0] == 0 || snapshot[0] > version {
 		return ErrSnapshot
@@ -60,7 +60,7 @@ func (m *Meter) Restore(snapshot []byte) error {
 	return nil
 }
 
-// adopt takes over what was measured by the names of the classes.
+// adopt copies the restored measurements to the classes of the same names.
 func (m *Meter) adopt(restored []*class) {
 	for i, c := range m.classes {
 		for _, r := range restored {
@@ -68,9 +68,9 @@ func (m *Meter) adopt(restored []*class) {
 				continue
 			}
 			if r.Wait != c.Wait || r.Share != c.Share {
-				r.promise, r.state = window{}, c.state
+				r.outcomes, r.state = measuringWindow{}, c.state
 			}
-			r.Class, r.number, r.slot, r.pace, r.backlog = c.Class, c.number, c.slot, c.pace, c.backlog
+			r.Class, r.number, r.bucketLength, r.rateWatch, r.backlog = c.Class, c.number, c.bucketLength, c.rateWatch, c.backlog
 			m.classes[i] = r
 		}
 	}
@@ -85,7 +85,7 @@ func (c *class) append(dst []byte) []byte {
 		dst = r.append(dst)
 	}
 	dst = append(dst, byte(c.state))
-	dst = c.promise.append(dst)
+	dst = c.outcomes.append(dst)
 	if c.wait == nil {
 		return append(dst, 0)
 	}
@@ -104,7 +104,7 @@ func (c *class) read(s *source, rates int) {
 		s.err = ErrSnapshot
 		return
 	}
-	c.promise.read(s)
+	c.outcomes.read(s)
 	if s.byte() == 0 {
 		return
 	}
@@ -114,10 +114,10 @@ func (c *class) read(s *source, rates int) {
 	c.total.read(s)
 }
 
-// rates lists the rates in the order of the snapshot, which never changes: new
-// ones go at the end.
+// rates lists the rates in the order of the snapshot, which never changes: add
+// new ones at the end.
 func (c *class) rates() []*Rate {
-	return []*Rate{&c.arrived, &c.completed, &c.died, &c.refused, &c.evicted, &c.expired}
+	return []*Rate{&c.arrived, &c.completed, &c.deadLettered, &c.refused, &c.evicted, &c.expired}
 }
 
 func (r *Rate) append(dst []byte) []byte {
@@ -137,25 +137,25 @@ func (r *Rate) read(s *source) {
 	}
 }
 
-func (w *window) append(dst []byte) []byte {
+func (w *measuringWindow) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(w.at)), uint64(max(w.ends, 0)))
-	for _, c := range w.slots {
-		dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(c.good)), uint64(c.bad))
+	for _, c := range w.buckets {
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(c.inTime)), uint64(c.late))
 	}
 	return dst
 }
 
-func (w *window) read(s *source) {
+func (w *measuringWindow) read(s *source) {
 	at, ends := s.uvarint(), s.time()
-	if at >= longSlots {
+	if at >= longBuckets {
 		s.err = ErrSnapshot
 		return
 	}
-	*w = window{at: int(at), ends: ends}
-	for i := range w.slots {
-		c := slot{s.count(), s.count()}
-		w.slots[i] = c
-		w.long.good += c.good
-		w.long.bad += c.bad
+	*w = measuringWindow{at: int(at), ends: ends}
+	for i := range w.buckets {
+		c := windowBucket{s.count(), s.count()}
+		w.buckets[i] = c
+		w.long.inTime += c.inTime
+		w.long.late += c.late
 	}
 }

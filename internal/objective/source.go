@@ -38,7 +38,7 @@ func (s *source) time() int64 {
 	return int64(v)
 }
 
-// count reads a number of messages in a slot.
+// count reads the number of messages in a bucket.
 func (s *source) count() uint32 { return uint32(min(s.uvarint(), math.MaxUint32)) }
 
 func (s *source) float() float64 {

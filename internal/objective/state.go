@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// State says whether a promise is kept.
+// State says whether an objective is met.
 type State uint8
 
 // The states. They are in snapshots and never change.
 const (
-	NoObjective State = iota // nothing is promised
-	Met                      // neither window breaks the promise
-	AtRisk                   // one of them does
-	Missed                   // both do
+	NoObjective State = iota // the class has no objective
+	Met                      // neither window has a burn rate of 1 or more
+	AtRisk                   // one of them has
+	Missed                   // both have
 )
 
 var stateNames = [...]string{"none", "met", "at risk", "missed"}
@@ -44,11 +44,11 @@ type Subject string
 const (
 	OfObjective  Subject = "objective"
 	OfRate       Subject = "expected rate"
-	OfSaturation Subject = "saturation" // of a whole queue: at risk while it lasts; told by whoever has the queue
-	OfDamage     Subject = "damage"     // messages that could not be read; told by whoever has the queue
+	OfSaturation Subject = "saturation" // of a whole queue: at risk while it lasts; reported by the owner of the queue
+	OfDamage     Subject = "damage"     // messages that could not be read; reported by the owner of the queue
 )
 
-// Change is a state that has become another.
+// Change is a change of a state.
 type Change struct {
 	At      time.Time `json:"at"`
 	Subject Subject   `json:"subject"`
@@ -59,8 +59,8 @@ type Change struct {
 	Why     string    `json:"why"`
 }
 
-// Tick brings everything up to now and returns the states that have changed
-// since the last call, by class. Call it every second or so, after Observe.
+// Tick updates everything to now and returns the states that have changed since
+// the last call, by class. Call it about every second, after Observe.
 func (m *Meter) Tick(now time.Time) []Change {
 	at := now.UnixNano()
 	if m.rotated == 0 {
@@ -77,33 +77,33 @@ func (m *Meter) Tick(now time.Time) []Change {
 			c.service.rotate()
 			c.total.rotate()
 		}
-		changes = c.judge(now, changes)
+		changes = c.updateStates(now, changes)
 	}
 	return changes
 }
 
-// judge adds what has changed about a class.
-func (c *class) judge(now time.Time, changes []Change) []Change {
+// updateStates updates the states of a class and appends the changes.
+func (c *class) updateStates(now time.Time, changes []Change) []Change {
 	if c.Wait > 0 {
-		c.promise.advance(now.UnixNano(), c.slot)
+		c.outcomes.advance(now.UnixNano(), c.bucketLength)
 		b := c.burn(now)
 		if next := b.state(); next != c.state {
 			changes = append(changes, Change{now, OfObjective, c.number, c.Name, c.state, next, c.why(b)})
 			c.state = next
 		}
 	}
-	if next := c.judgePace(now); next != c.pace.state {
-		changes = append(changes, Change{now, OfRate, c.number, c.Name, c.pace.state, next, c.whyPace(now)})
-		c.pace.state = next
+	if next := c.assessRate(now); next != c.rateWatch.state {
+		changes = append(changes, Change{now, OfRate, c.number, c.Name, c.rateWatch.state, next, c.explainRate(now)})
+		c.rateWatch.state = next
 	}
 	return changes
 }
 
-// burn is how fast the messages that may be late are used up, in the two windows:
-// at 1 exactly as many are late as may be.
+// burn contains the burn rates of the two windows: at 1 exactly as many
+// messages are late as may be.
 type burn struct {
 	short, long float64
-	overdue     float64 // waiting already longer than promised
+	overdue     float64 // messages that have waited longer than the objective allows
 }
 
 func (b burn) state() State {
@@ -120,16 +120,16 @@ func (c *class) burn(now time.Time) burn {
 	overdue := c.overdue(now)
 	allowed := 1 - c.Share
 	return burn{
-		short:   c.promise.short().broken(overdue) / allowed,
-		long:    c.promise.long.broken(overdue) / allowed,
+		short:   c.outcomes.short().lateShare(overdue) / allowed,
+		long:    c.outcomes.long.lateShare(overdue) / allowed,
 		overdue: overdue,
 	}
 }
 
-// overdue returns how many of the waiting messages have waited longer than
-// promised. Only the age of the oldest is known, so they are taken to have come
-// evenly since then. Without them a queue that nobody serves would look perfect:
-// no message would ever start late.
+// overdue returns how many of the ready messages have waited longer than the
+// objective allows. Only the age of the oldest is known, so the arrivals are
+// assumed to be evenly distributed since then. Without them the objective of a
+// queue without consumers would be met: no message would ever start late.
 func (c *class) overdue(now time.Time) float64 {
 	if c.backlog.Waiting <= 0 || c.backlog.Oldest.IsZero() {
 		return 0
@@ -142,11 +142,11 @@ func (c *class) overdue(now time.Time) float64 {
 }
 
 func (c *class) why(b burn) string {
-	short := c.slot * shortSlots
-	text := fmt.Sprintf("%s of the messages of the last %v and %s of those of the last %v started within %v; %s is promised",
-		percent(1-b.short*(1-c.Share)), brief(short), percent(1-b.long*(1-c.Share)), brief(short*longSlots/shortSlots), c.Wait, percent(c.Share))
+	short := c.bucketLength * shortBuckets
+	text := fmt.Sprintf("%s of the messages of the last %v and %s of those of the last %v started within %v; the objective is %s",
+		percent(1-b.short*(1-c.Share)), brief(short), percent(1-b.long*(1-c.Share)), brief(short*longBuckets/shortBuckets), c.Wait, percent(c.Share))
 	if b.overdue >= 1 {
-		text += fmt.Sprintf("; of those that wait about %.0f are late already", b.overdue)
+		text += fmt.Sprintf("; about %.0f waiting messages are late already", b.overdue)
 	}
 	return text
 }

@@ -4,72 +4,72 @@ package objective
 
 import "time"
 
-// The two windows in which an objective is watched. They are in snapshots.
+// The two measuring windows of an objective. They are in snapshots.
 const (
-	shortSlots = 5
-	longSlots  = 60
+	shortBuckets = 5
+	longBuckets  = 60
 
-	leastSlot = time.Minute    // so that the windows are five minutes and an hour
-	mostSlot  = 24 * time.Hour // five days and two months: longer is no news
+	minBucketLength = time.Minute    // so that the windows are five minutes and an hour
+	maxBucketLength = 24 * time.Hour // windows of five days and two months at most
 )
 
-// slotFor returns the length of a slot for an objective. The short window spans
-// at least five times the wait that is promised, because in less a single stop
-// of that length would look like a broken promise.
-func slotFor(wait time.Duration) time.Duration {
-	return min(max(leastSlot, wait), mostSlot)
+// bucketLengthFor returns the length of a bucket for an objective. The short
+// window is at least five times the wait. In a shorter one, a single stop of
+// that length would look like a missed objective.
+func bucketLengthFor(wait time.Duration) time.Duration {
+	return min(max(minBucketLength, wait), maxBucketLength)
 }
 
-// window counts messages that kept the promise and that broke it, by slots of
-// time: the last five are the short window, the last sixty the long one.
-type window struct {
-	slots [longSlots]slot
-	at    int   // slot that counts now
-	ends  int64 // when it ends, in nanoseconds; zero is not begun
-	long  slot  // sum of all slots
+// measuringWindow counts messages in time and late, in buckets of time. The
+// last five buckets are the short window, the last sixty the long one.
+type measuringWindow struct {
+	buckets [longBuckets]windowBucket
+	at      int          // current bucket
+	ends    int64        // when it ends, in nanoseconds; zero is not begun
+	long    windowBucket // sum of all buckets
 }
 
-type slot struct{ good, bad uint32 }
+type windowBucket struct{ inTime, late uint32 }
 
-// advance drops the slots that have become too old.
-func (w *window) advance(now int64, length time.Duration) {
+// advance drops the buckets that have become too old.
+func (w *measuringWindow) advance(now int64, length time.Duration) {
 	if now < w.ends {
 		return
 	}
-	if w.ends == 0 || now-w.ends >= int64(length)*longSlots {
-		w.slots, w.long = [longSlots]slot{}, slot{}
+	if w.ends == 0 || now-w.ends >= int64(length)*longBuckets {
+		w.buckets, w.long = [longBuckets]windowBucket{}, windowBucket{}
 		w.ends = now + int64(length)
 		return
 	}
 	for now >= w.ends {
-		w.at = (w.at + 1) % longSlots
-		old := &w.slots[w.at]
-		w.long.good -= old.good
-		w.long.bad -= old.bad
-		*old = slot{}
+		w.at = (w.at + 1) % longBuckets
+		old := &w.buckets[w.at]
+		w.long.inTime -= old.inTime
+		w.long.late -= old.late
+		*old = windowBucket{}
 		w.ends += int64(length)
 	}
 }
 
-func (w *window) good() { w.slots[w.at].good++; w.long.good++ }
-func (w *window) bad()  { w.slots[w.at].bad++; w.long.bad++ }
+func (w *measuringWindow) addInTime() { w.buckets[w.at].inTime++; w.long.inTime++ }
+func (w *measuringWindow) addLate()   { w.buckets[w.at].late++; w.long.late++ }
 
-// short returns the sum of the last slots.
-func (w *window) short() (s slot) {
-	for i := range shortSlots {
-		c := w.slots[(w.at+longSlots-i)%longSlots]
-		s.good += c.good
-		s.bad += c.bad
+// short returns the sum of the last buckets.
+func (w *measuringWindow) short() (s windowBucket) {
+	for i := range shortBuckets {
+		c := w.buckets[(w.at+longBuckets-i)%longBuckets]
+		s.inTime += c.inTime
+		s.late += c.late
 	}
 	return s
 }
 
-// broken returns the share of messages that broke the promise, if overdue more
-// have broken it already without having started.
-func (s slot) broken(overdue float64) float64 {
-	all := float64(s.good) + float64(s.bad) + overdue
+// lateShare returns the share of late messages, with overdue further messages
+// that are late already and not started.
+func (s windowBucket) lateShare(overdue float64) float64 {
+	all := float64(s.inTime) + float64(s.late) + overdue
 	if all == 0 {
 		return 0
 	}
-	return (float64(s.bad) + overdue) / all
+	return (float64(s.late) + overdue) / all
 }

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Command is one command line. Its methods end the test when an argument is not
-// what they were asked for.
+// Command is one command line. Its methods fail the test when an argument does
+// not have the requested type.
 type Command struct {
 	Name  string
 	Words []string          // the arguments without a key, in order
 	Args  map[string]string // the ones with a key
 	T     *testing.T
-	Line  int // where in the file it stands
+	Line  int // line number in the file
 }
 
-// Has reports whether key was given.
+// Has reports whether key is present.
 func (c Command) Has(key string) bool { _, ok := c.Args[key]; return ok }
 
-// Text returns the value of key, or otherwise if it was not given.
+// Text returns the value of key, or otherwise if it is absent.
 func (c Command) Text(key, otherwise string) string {
 	if v, ok := c.Args[key]; ok {
 		return v
@@ -31,13 +31,13 @@ func (c Command) Text(key, otherwise string) string {
 	return otherwise
 }
 
-// Int returns the value of key, or otherwise if it was not given.
+// Int returns the value of key, or otherwise if it is absent.
 func (c Command) Int(key string, otherwise int) int {
 	c.T.Helper()
 	return value(c, key, otherwise, strconv.Atoi)
 }
 
-// Duration returns the value of key, or otherwise if it was not given.
+// Duration returns the value of key, or otherwise if it is absent.
 func (c Command) Duration(key string, otherwise time.Duration) time.Duration {
 	c.T.Helper()
 	return value(c, key, otherwise, time.ParseDuration)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// update is a flag of the test binary, which is the one place where the standard
-// library leaves no other way than a package variable.
+// update is a flag of the test binary. The standard library allows only a
+// package variable here.
 var update = flag.Bool("update", false, "rewrite the output of transcripts")
 
 const separator = "----"
@@ -101,7 +101,7 @@ func visible(output string) string {
 	return b.String()
 }
 
-// difference tells where two transcripts part.
+// difference describes where two transcripts differ.
 func difference(want, got string) string {
 	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
 	n := 0

@@ -28,7 +28,7 @@ func sample(*testing.T) func(Command) string {
 	}
 }
 
-func TestTranscriptThatStillHolds(t *testing.T) { Run(t, "testdata/*.txt", sample) }
+func TestTranscriptThatIsStillRight(t *testing.T) { Run(t, "testdata/*.txt", sample) }
 
 func TestOutputIsReplacedAndTheRestKept(t *testing.T) {
 	const old = "# why\necho a\n----\nwrong\nmore\n\necho b\n----\n\n\necho c\n----\nwrong"
@@ -44,7 +44,7 @@ func TestDifferenceNamesTheLine(t *testing.T) {
 		t.Errorf("difference is\n%s\nwant it to begin with\n%s", got, want)
 	}
 	if got := difference("a\nb", "a"); !strings.Contains(got, "(end of file)") {
-		t.Errorf("difference is\n%s\nwant it to tell where the file ends", got)
+		t.Errorf("difference is\n%s\nwant it to show where the file ends", got)
 	}
 }
 

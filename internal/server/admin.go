@@ -13,15 +13,15 @@ import (
 // adminHandler is the HTTP side of the broker.
 func (f *front) adminHandler(parts Parts) http.Handler {
 	return admin.New(admin.Parts{
-		Broker:    parts.Broker,
-		Callers:   parts.Authority,
-		Log:       f.log,
-		Namespace: f.cfg.Namespace,
-		Unsynced:  parts.Unsynced,
-		Memory:    parts.Memory.Usage,
-		Hold:      hold,
-		Disk:      parts.Disk,
-		Refusals:  f.refusals.total,
+		Broker:       parts.Broker,
+		Callers:      parts.Authority,
+		Log:          f.log,
+		Namespace:    f.cfg.Namespace,
+		Unsynced:     parts.Unsynced,
+		Memory:       parts.Memory.Usage,
+		ChargeMemory: hold,
+		Disk:         parts.Disk,
+		Refusals:     f.refusals.total,
 		Encrypted: func(r *http.Request) bool {
 			return r.Context().Value(connKey{}).(*handed).encrypted
 		},

@@ -56,7 +56,7 @@ type Config struct {
 // Parts is what an HTTP handler works with.
 type Parts struct {
 	Broker *broker.Broker
-	Keeper *access.Keeper
+	Keeper *access.RuleAuthority
 	// Memory is charged for what peers make the process hold.
 	Memory *budget.Process
 	// Unsynced is the part of it for messages that are not on disk yet.

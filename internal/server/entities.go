@@ -30,17 +30,17 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 		return fs
 	}
 	var errs []error
-	made := map[apply.Place]bool{} // an update of these is part of making them
+	made := map[apply.EntityRef]bool{} // an update of these is part of making them
 	for _, s := range plan.Steps {
-		err := s.Blocked
+		err := s.Conflict
 		if err == nil {
 			err = take(ctx, b, s)
 		}
 		switch {
 		case err == nil:
-			made[s.Place] = made[s.Place] || s.Verb == apply.Create
+			made[s.EntityRef] = made[s.EntityRef] || s.Verb == apply.Create
 			log.Info("entity configuration applied", "action", s.Verb, "kind", s.Kind, "entity", s.Path())
-		case s.Verb == apply.Create || made[s.Place]:
+		case s.Verb == apply.Create || made[s.EntityRef]:
 			errs = append(errs, &stepError{s, err})
 		default:
 			log.Warn("entity cannot be changed in place to match the configuration", "kind", s.Kind, "entity", s.Path(), "err", broker.Text(err))
@@ -54,22 +54,22 @@ func define(ctx context.Context, b *broker.Broker, cfg config.Config, log *slog.
 func obstacles(cfg config.Config, plan apply.Plan) config.Faults {
 	var fs config.Faults
 	for _, s := range plan.Steps {
-		if s.Blocked == nil || s.Verb != apply.Create {
+		if s.Conflict == nil || s.Verb != apply.Create {
 			continue
 		}
-		faults, ok := errors.AsType[entity.Faults](s.Blocked)
+		faults, ok := errors.AsType[entity.Faults](s.Conflict)
 		if !ok {
-			faults = entity.Faults{{Field: "name", Problem: s.Blocked.Error()}}
+			faults = entity.Faults{{Field: "name", Problem: s.Conflict.Error()}}
 		}
 		for _, f := range faults {
-			fs = append(fs, cfg.Fault(written(cfg, s.Place)+"."+f.Field, f.Problem))
+			fs = append(fs, cfg.Fault(written(cfg, s.EntityRef)+"."+f.Field, f.Problem))
 		}
 	}
 	return fs
 }
 
 // written returns the path of an entity in a configuration.
-func written(cfg config.Config, p apply.Place) string {
+func written(cfg config.Config, p apply.EntityRef) string {
 	if p.Kind == apply.Queue {
 		return fmt.Sprintf("queues[%d]", slices.IndexFunc(cfg.Queues, func(q entity.Queue) bool { return q.Name == p.Name }))
 	}

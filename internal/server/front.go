@@ -51,7 +51,7 @@ type front struct {
 func listen(cfg Config, service *azure.Service, parts Parts, segments func() int, log *slog.Logger) (*front, error) {
 	files := maxFiles()
 	limit := func() int {
-		if s := parts.Memory.Strangers(); s.Limit()-s.Used() < strangersReserve {
+		if s := parts.Memory.Unauthenticated(); s.Limit()-s.Used() < strangersReserve {
 			return 0 // for each that comes, a stranger has to go
 		}
 		return connectionLimit(cfg.Limits.MaxConnections, files, segments())

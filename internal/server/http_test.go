@@ -305,7 +305,7 @@ func TestStrangersHeadersAreCharged(t *testing.T) {
 			fmt.Fprintf(&head, "a%d:\n", j)
 		}
 		nc, _ := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\n%s", head.String())
-		eventually(t, "the header is charged", func() bool { return usage().Strangers >= int64(i+1)*(300*headerLineCost) })
+		eventually(t, "the header is charged", func() bool { return usage().Unauthenticated >= int64(i+1)*(300*headerLineCost) })
 		defer nc.Close()
 	}
 	nc, br := r.raw("POST /q/messages HTTP/1.1\r\nHost: x\r\n%s\r\n", strings.Repeat("a:\n", 5000))
@@ -313,7 +313,7 @@ func TestStrangersHeadersAreCharged(t *testing.T) {
 		t.Errorf("a header of 5,000 lines: %d, want the connection to end", got)
 	}
 	nc.Close()
-	eventually(t, "nothing is charged for who has left", func() bool { return usage().Strangers < (conns+1)*(64<<10) })
+	eventually(t, "nothing is charged for who has left", func() bool { return usage().Unauthenticated < (conns+1)*(64<<10) })
 }
 
 // Number 7: bodies that are not complete are charged to the key of who sends them. When
@@ -379,7 +379,7 @@ func TestWebSocketIsNoStranger(t *testing.T) {
 	for range 20 {
 		dial()
 	}
-	eventually(t, "nobody is charged as a stranger", func() bool { return usage().Strangers == 0 })
+	eventually(t, "nobody is charged as a stranger", func() bool { return usage().Unauthenticated == 0 })
 	_, br := r.raw("POST /q/messages/head?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 0\r\n\r\n", basic(*r.up.NewKey))
 	if got := status(t, br); got != http.StatusNoContent { // after some time
 		t.Errorf("waiting for a message: %d, want 204", got)

@@ -16,7 +16,7 @@ const minMemory = 16 << 20
 
 // strangersReserve is what is kept free of the memory for connections that have not
 // logged in: with less of it, the oldest of them give way to those that come.
-const strangersReserve = 16 * budget.StrangerLimit
+const strangersReserve = 16 * budget.UnauthenticatedLimit
 
 // memory returns what peers may make the process hold. By default it is half of what
 // the process may use: the other half is for the index of the messages, the cache and
@@ -40,7 +40,7 @@ func (c Config) memory(log *slog.Logger) *budget.Process {
 // share of the memory for strangers whatever the others do; a quarter of that is for
 // those that were shut out and have not given theirs back yet.
 func maxStrangers(configured int, memory *budget.Process) int {
-	return min(configured, int(memory.Strangers().Limit()/budget.StrangerLimit*3/4))
+	return min(configured, int(memory.Unauthenticated().Limit()/budget.UnauthenticatedLimit*3/4))
 }
 
 const (

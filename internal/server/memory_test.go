@@ -131,11 +131,11 @@ func TestThousandHostileStrangers(t *testing.T) {
 			done = true
 		case <-time.After(10 * time.Millisecond):
 		}
-		most = max(most, memory.Usage().Strangers)
+		most = max(most, memory.Usage().Unauthenticated)
 	}
 	held := inUse() - before
 	t.Logf("at most %d MB were charged; %d MB are in use", most>>20, held>>20)
-	if most > budget.StrangersLimit+budget.StrangersLimit/4 {
+	if most > budget.AllUnauthenticatedLimit+budget.AllUnauthenticatedLimit/4 {
 		t.Errorf("strangers hold %d bytes", most)
 	}
 	if held > 100<<20 {
@@ -164,14 +164,14 @@ func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 	if _, err := io.ReadFull(old, answer); err != nil { // it is being served
 		t.Fatal(err)
 	}
-	full := memory.Strangers().Limit()
-	memory.Strangers().Charge(full)
+	full := memory.Unauthenticated().Limit()
+	memory.Unauthenticated().Charge(full)
 	key := r.up.NewKey
 	r.roundTrip(r.dial(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
 	if n, err := io.Copy(io.Discard, old); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the stranger was sent %d bytes and then %v", n, err)
 	}
-	memory.Strangers().Release(full)
+	memory.Unauthenticated().Release(full)
 }
 
 // The memory of a key is not that of another which has its name: rules of two queues,

@@ -85,7 +85,7 @@ func (b *built) reload(files config.TLS) {
 // they belong to the goroutine of follow.
 type keys struct {
 	fs         vfs.FS
-	keeper     *access.Keeper
+	keeper     *access.RuleAuthority
 	kept       access.Rules // in the store
 	configured access.Rules // in the configuration; they win
 }

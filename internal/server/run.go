@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		log.Info("stopped")
 	}
-	if errors.Is(err, lifecycle.ErrOverstayed) || errors.Is(err, shard.ErrUnfinished) {
+	if errors.Is(err, lifecycle.ErrStopTimeout) || errors.Is(err, shard.ErrUnfinished) {
 		err = fmt.Errorf("%w within %v: %w", ErrUnfinished, cfg.Grace.Std(), err)
 	}
 	return err
@@ -135,7 +135,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	b.hooks = newWebhooks(log, cfg.webhookNetworks())
 	b.broker.OnAlert(b.hooks.notify)
 	b.keys = keys{fs: cfg.FS, kept: rules, configured: access.OfEntity(cfg.Security.Rules)}
-	keeper := access.NewKeeper(b.keys.all(), entityRules(b.broker))
+	keeper := access.NewRuleAuthority(b.keys.all(), entityRules(b.broker))
 	b.keys.keeper = keeper
 	segments := func() int { st := j.Stats(); return st.Segments + st.Ready + st.Spares }
 	memory := cfg.memory(log)

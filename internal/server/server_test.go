@@ -550,7 +550,7 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 	case <-time.After(30 * time.Second): // thirty times the grace
 		t.Fatal("the broker does not stop")
 	}
-	if !errors.Is(err, ErrUnfinished) || !errors.Is(err, lifecycle.ErrOverstayed) || !errors.Is(err, shard.ErrUnfinished) {
+	if !errors.Is(err, ErrUnfinished) || !errors.Is(err, lifecycle.ErrStopTimeout) || !errors.Is(err, shard.ErrUnfinished) {
 		t.Errorf("stopped with %v; want to be told of the journal that does not return, and of the shard's groups", err)
 	}
 	if err := <-sent; err == nil {

@@ -42,7 +42,7 @@ type bench struct {
 	service *azure.Service
 	opened  *opened
 	memory  *budget.Process
-	keeper  *access.Keeper
+	keeper  *access.RuleAuthority
 }
 
 // opened is the personality, and what connections have of it.
@@ -98,7 +98,7 @@ func servingWith(b *broker.Broker, memory *budget.Process, log *slog.Logger) *be
 		service: azure.New(b, memory, log, o),
 		opened:  o,
 		memory:  memory,
-		keeper:  access.NewKeeper(access.Rules{rootRule, sendRule, listenRule}, rulesOf(b)),
+		keeper:  access.NewRuleAuthority(access.Rules{rootRule, sendRule, listenRule}, rulesOf(b)),
 	}
 }
 

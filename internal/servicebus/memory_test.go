@@ -167,8 +167,8 @@ func TestUnreadTokenRepliesDoNotBlockRenewal(t *testing.T) {
 	for range 3 * limits.Replies {
 		put("nonsense")
 	}
-	if u := b.memory.Usage(); u.Strangers > budget.StrangerLimit {
-		t.Errorf("a stranger makes us hold %d bytes", u.Strangers)
+	if u := b.memory.Usage(); u.Unauthenticated > budget.UnauthenticatedLimit {
+		t.Errorf("an unauthenticated connection uses %d bytes", u.Unauthenticated)
 	}
 	for range 3 * limits.Replies {
 		put(access.SignToken(sendRule, "amqp://ns.example/q", time.Now().Add(time.Hour)))

@@ -41,7 +41,7 @@ func TestDrainEndsAtItsDeadline(t *testing.T) {
 		}
 		stop(errTold)
 		err := stack.Wait(10 * time.Second)
-		if !errors.Is(err, ErrUnfinished) || errors.Is(err, lifecycle.ErrOverstayed) {
+		if !errors.Is(err, ErrUnfinished) || errors.Is(err, lifecycle.ErrStopTimeout) {
 			t.Errorf("Run returned %v, want %v in time", err, ErrUnfinished)
 		}
 		if want := "shard: shard 0: shard: stopped before everything was durable: 3 groups wait for the disk"; err == nil || err.Error() != want {

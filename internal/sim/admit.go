@@ -13,7 +13,7 @@ import (
 
 // admit has the gate of a queue decide about what is meant for it, and compares.
 func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
-	h, q, d := x.h, o.model(), x.h.entities[o.id].door
+	h, q, d := x.h, o.model(), x.h.entities[o.id].admitter
 	evict, refused := d.ask(now, real, as)
 	var ms []*modelMessage
 	for _, c := range x.send.Copies {
@@ -26,7 +26,7 @@ func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue
 	if q.cfg.Duplicates > 0 {
 		ms = x.fresh(o.id, q, ms)
 	}
-	want, refuse := d.judge(now, q, ms)
+	want, refuse := d.decide(now, q, ms)
 	if q.clear(now, d.rules) && want.certain(q, ms, evict) {
 		if refused != refuse {
 			h.w.failf("%v: policy %s: refused %t, want %t", o.place, d.rules.text, refused, refuse)
@@ -40,7 +40,7 @@ func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue
 		x.want = errThrottled
 		return nil, errThrottled
 	}
-	x.doors = append(x.doors, want)
+	x.admits = append(x.admits, want)
 	for _, seq := range evict {
 		m := q.find(seq)
 		if m == nil || m.state != queue.Ready || d.rules.class(m.class) == nil || !d.rules.class(m.class).evict {
@@ -53,7 +53,7 @@ func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue
 
 // evicted returns the numbers of what has to go, sorted: the real gate sums up for
 // the whole batch how much of each class goes, so in another order.
-func (a *asking) evicted() (seqs []queue.SeqNo) {
+func (a *admitCheck) evicted() (seqs []queue.SeqNo) {
 	for _, m := range a.evict {
 		seqs = append(seqs, m.seq)
 	}
@@ -61,10 +61,11 @@ func (a *asking) evicted() (seqs []queue.SeqNo) {
 	return seqs
 }
 
-// certain reports whether the real gate must come to the same end. It does not
-// look at single messages: where bytes are counted it may miss that what makes
-// room for one makes room for the next, too, and take more than it needs.
-func (a *asking) certain(q *modelQueue, batch []*modelMessage, evict []queue.SeqNo) bool {
+// certain reports whether the real admitter must come to the same result. The
+// real one does not examine single messages: where bytes are counted, an
+// eviction for one message may be enough for the next one too, and it may evict
+// more than it needs.
+func (a *admitCheck) certain(q *modelQueue, batch []*modelMessage, evict []queue.SeqNo) bool {
 	if !a.bytes {
 		return true
 	}
@@ -94,7 +95,7 @@ func (x *sendOp) fresh(id shard.ID, q *modelQueue, ms []*modelMessage) (fresh []
 }
 
 // ask has the real gate decide.
-func (d *door) ask(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, refused bool) {
+func (d *modelAdmitter) ask(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, refused bool) {
 	d.asks = nil
 	for _, a := range as {
 		d.asks = append(d.asks, policy.AdmitRequest{

@@ -16,14 +16,14 @@ import (
 )
 
 // client does one thing that a client might do.
-func (h *home) client() {
+func (h *shardSim) client() {
 	w := h.w
 	if len(h.entities) == 0 || len(h.entities) < 4 && w.chance(20) {
 		h.define()
 		return
 	}
 	if len(h.recalls.open) > 0 && w.chance(3) {
-		h.giveBack()
+		h.answerRecall()
 		return
 	}
 	switch n := w.rng.IntN(100); {
@@ -52,13 +52,13 @@ func (h *home) client() {
 }
 
 // anyEntity returns one of the entities.
-func (h *home) anyEntity() *modelEntity {
+func (h *shardSim) anyEntity() *modelEntity {
 	es := h.sorted()
 	return es[h.w.rng.IntN(len(es))]
 }
 
 // anyPlace returns a queue, mostly a main one.
-func (h *home) anyPlace() place {
+func (h *shardSim) anyPlace() place {
 	p := place{id: h.anyEntity().ID}
 	if h.w.chance(4) {
 		p.part = shard.DeadLetter
@@ -66,11 +66,12 @@ func (h *home) anyPlace() place {
 	return p
 }
 
-// window is the one length that duplicate windows have: a window that grows has
-// forgotten what it would now remember, and may.
+// window is the only length of duplicate windows. A window that grows does not
+// contain the older ids that it would now keep, which is allowed and not
+// modelled.
 const window = 30 * time.Second
 
-// config makes up the settings of a queue that has a policy.
+// config draws the settings of a queue that has a policy.
 func (w *world) config(r *rules) queue.Config {
 	cfg := queue.Config{
 		LockFor:           time.Duration(w.pick(1, 5, 30)) * time.Second,
@@ -89,7 +90,7 @@ func (w *world) config(r *rules) queue.Config {
 	return cfg
 }
 
-func (h *home) define() {
+func (h *shardSim) define() {
 	w := h.w
 	r, meta := w.policy()
 	cfg := w.config(r)
@@ -111,7 +112,7 @@ func (h *home) define() {
 		if _, used := h.entities[def.ID]; used {
 			w.failf("define %s: number %d is taken", def.Name, def.ID)
 		}
-		e := &modelEntity{Definition: def, rules: r, door: newDoor(r)}
+		e := &modelEntity{Definition: def, rules: r, admitter: newModelAdmitter(r)}
 		for part := range e.parts {
 			c := cfgs[shard.Part(part)]
 			c.Sessions = cfg.Sessions && part == 0
@@ -123,7 +124,7 @@ func (h *home) define() {
 	})
 }
 
-func (h *home) redefine() {
+func (h *shardSim) redefine() {
 	w, id := h.w, h.anyEntity().ID
 	r, meta := w.policy()
 	cfg := w.config(r)
@@ -133,14 +134,14 @@ func (h *home) redefine() {
 			want = shard.ErrNoEntity
 			return
 		}
-		h.follow(place{id: id}) // it may have gone over to the settings before
+		h.follow(place{id: id}) // it may have switched to the settings before
 	}, func(o *op) error {
 		return shard.Post(h.s, shard.Configure{ID: id, Meta: meta, Configs: map[shard.Part]queue.Config{shard.Main: cfg}},
 			func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			e.Meta, e.rules = meta, r
-			e.door.replace(r)
+			e.admitter.replace(r)
 			e.parts[shard.Main].configure(cfg, h.version())
 			h.follow(place{id: id})
 		}
@@ -159,7 +160,7 @@ func plain(err error) error {
 	return err
 }
 
-func (h *home) drop() {
+func (h *shardSim) drop() {
 	id := h.anyEntity().ID
 	var want error
 	h.do(fmt.Sprint("drop ", id), func() {
@@ -185,15 +186,15 @@ func (h *home) drop() {
 		}
 		for _, c := range h.consumers {
 			if c.id == id && !c.over {
-				h.w.failf("%v: its queue was dropped and it was not told", c.place)
+				h.w.failf("%v: its queue was dropped and it was not notified", c.place)
 			}
 		}
 	})
 }
 
 // expect compares an answer with the model's. A process that is about to end
-// may give any error.
-func (h *home) expect(o *op, got, want error) {
+// may return any error.
+func (h *shardSim) expect(o *op, got, want error) {
 	if !errors.Is(got, want) && !h.excused(got) {
 		h.w.failf("%s: got %v, want %v", o.name, got, want)
 	}
@@ -201,7 +202,7 @@ func (h *home) expect(o *op, got, want error) {
 }
 
 // excused reports whether an error is the disk's.
-func (h *home) excused(err error) bool {
+func (h *shardSim) excused(err error) bool {
 	return err != nil && (h.s.Failed() != nil || h.w.full && errors.Is(err, shard.ErrDiskFull))
 }
 
@@ -226,7 +227,7 @@ func (w *world) body() *message.Message {
 	return d.Message()
 }
 
-func (h *home) attach() {
+func (h *shardSim) attach() {
 	w, p := h.w, h.anyPlace()
 	if len(h.consumers) > 12 {
 		h.consumers = slices.DeleteFunc(h.consumers, func(c *consumer) bool { return c.over })
@@ -275,7 +276,7 @@ func (h *home) attach() {
 }
 
 // allowMore raises a consumer's limit from inside the shard's turn.
-func (h *home) allowMore(c *consumer, n uint64) {
+func (h *shardSim) allowMore(c *consumer, n uint64) {
 	total := c.delivered + n
 	h.mark(c.drain) // the shard serves a drain before it allows more
 	if err := c.c.Allow(total); err != nil {
@@ -287,7 +288,7 @@ func (h *home) allowMore(c *consumer, n uint64) {
 }
 
 // alive returns a consumer that is attached.
-func (h *home) alive() *consumer {
+func (h *shardSim) alive() *consumer {
 	var cs []*consumer
 	for _, c := range h.consumers {
 		if !c.over && c.c != nil && !slices.Contains(h.leaving, c) {
@@ -300,7 +301,7 @@ func (h *home) alive() *consumer {
 	return cs[h.w.rng.IntN(len(cs))]
 }
 
-func (h *home) allow() {
+func (h *shardSim) allow() {
 	c := h.alive()
 	if c == nil {
 		return
@@ -317,7 +318,7 @@ func (h *home) allow() {
 	h.allowMore(c, uint64(h.w.rng.IntN(8)))
 }
 
-func (h *home) detach() {
+func (h *shardSim) detach() {
 	c := h.alive()
 	if c == nil {
 		return
@@ -333,15 +334,16 @@ func (h *home) detach() {
 	})
 }
 
-// depart follows the consumers that are leaving. Who has a session leaves when the
-// shard has given it back, which may wait for a settlement that needs a body.
-func (h *home) depart() {
+// depart tracks the consumers that are leaving. A consumer with a session
+// leaves when the shard has released the session, which may wait for a
+// settlement that needs a body.
+func (h *shardSim) depart() {
 	h.leaving = slices.DeleteFunc(h.leaving, func(c *consumer) bool {
 		q, l := h.queue(c.place), c.want.Session
 		if c.over || q == nil {
-			return true // it ended by itself before its turn came
+			return true // it ended by itself before that
 		}
-		if l.Nonce != 0 && h.holds(c.place, l) {
+		if l.Nonce != 0 && h.sessionLocked(c.place, l) {
 			return false
 		}
 		c.over = true
@@ -352,8 +354,8 @@ func (h *home) depart() {
 	})
 }
 
-// holds reports whether a session is locked.
-func (h *home) holds(p place, l queue.SessionLock) bool {
+// sessionLocked reports whether a session is locked.
+func (h *shardSim) sessionLocked(p place, l queue.SessionLock) bool {
 	m := h.s.Manual()
 	real, err := m.Queue(p.queue())
 	return err == nil && real.HoldsSession(m.Now(), l)

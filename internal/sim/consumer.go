@@ -16,9 +16,9 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// consumer is a client that takes messages, and the sink they come to.
+// consumer is a client that receives messages, and its sink.
 type consumer struct {
-	h *home
+	h *shardSim
 	place
 	c    *shard.Consumer
 	want queue.Want
@@ -26,18 +26,18 @@ type consumer struct {
 	delivered uint64
 	limit     uint64 // as the shard knows it
 	most      uint64 // highest limit it ever had
-	draining  bool   // asked to, and not served since
-	drains    int    // served, and not told so yet
+	draining  bool   // requested, and not served since
+	drains    int    // served, and not notified yet
 	void      bool   // nothing was allowed since the last drain was served
-	idle      bool   // told of the last drain, and not allowed more since
+	idle      bool   // notified of the last drain, and no further credit since
 	nonce     uint64 // of the latest delivery
 	over      bool
-	gives     bool // back what it is asked for
+	gives     bool // releases what is recalled
 }
 
 var _ shard.Sink = (*consumer)(nil)
 
-// may reports whether m is what this consumer must be given next.
+// may reports whether m may be the next delivery to this consumer.
 func (c *consumer) may(now time.Time, q *modelQueue, m *modelMessage) bool {
 	if c.over {
 		return false
@@ -47,7 +47,7 @@ func (c *consumer) may(now time.Time, q *modelQueue, m *modelMessage) bool {
 		return l.Nonce != 0 && l.ID == m.session && q.held[l.ID].nonce == l.Nonce && slices.Contains(q.first(now, l.ID), m)
 	}
 	if q.paced() && !c.h.ticked {
-		// A key whose pace allows more by now is let go by Tick, or a little
+		// A key whose rate allows more by now is made eligible by Tick, or a little
 		// earlier.
 		return c.accepts(m) && q.eligible(now, m.key)
 	}
@@ -61,8 +61,8 @@ func (c *consumer) accepts(m *modelMessage) bool {
 // ranged reports whether the consumer wants only some levels.
 func (c *consumer) ranged() bool { return c.want.MinLevel > 0 || c.want.MaxLevel > 0 || c.want.Capped }
 
-// Deliver implements shard.Sink. Whatever comes here a client may act upon: no
-// crash may undo it.
+// Deliver implements shard.Sink. A client may act upon everything that is
+// delivered here: no crash may undo it.
 func (c *consumer) Deliver(ds []shard.Delivery) {
 	w := c.h.w
 	if c.over || c.idle {
@@ -77,13 +77,13 @@ func (c *consumer) Deliver(ds []shard.Delivery) {
 		}
 		delete(c.h.taken, key)
 		if d.Token.Nonce != 0 && d.Token.Nonce <= c.nonce {
-			w.failf("%v: message %d came out of turn", c.place, d.Seq)
+			w.failf("%v: message %d was delivered out of order", c.place, d.Seq)
 		}
 		c.nonce = max(c.nonce, d.Token.Nonce)
 		if c.delivered++; c.delivered > c.most {
 			w.failf("%v: %d messages for a consumer that may have %d", c.place, c.delivered, c.most)
 		}
-		c.h.tell(t.version)
+		c.h.noteReported(t.version)
 		c.h.unread = append(c.h.unread, unread{c.place, d, t.body, t.m})
 		if c.gives && !c.want.Forgetful {
 			c.h.recalls.lent[key] = c
@@ -106,7 +106,7 @@ func (c *consumer) Drained() {
 	}
 }
 
-// drain notes that the shard has served the consumer to the last.
+// drain records that the shard has drained the consumer.
 func (c *consumer) drain() {
 	if c.draining {
 		c.draining, c.void = false, true
@@ -123,7 +123,7 @@ func (c *consumer) Ended(err error) {
 	c.over = true
 }
 
-// unread is a delivery whose body its client has not looked at yet.
+// unread is a delivery whose body its client has not read yet.
 type unread struct {
 	place
 	d    shard.Delivery
@@ -131,9 +131,9 @@ type unread struct {
 	m    *modelMessage
 }
 
-// read looks at a body, which may have been moved since it was delivered: then
-// the shard is asked, and has to be stepped for its answer.
-func (h *home) read(u unread) {
+// read reads a body, which may have been moved since it was delivered: then the
+// shard is asked, and has to be stepped for its answer.
+func (h *shardSim) read(u unread) {
 	type answer struct {
 		m   *message.Message
 		err error
@@ -158,13 +158,13 @@ func (h *home) read(u unread) {
 		select {
 		case a = <-got:
 		default:
-			if n := h.s.Lookups(); n > lookups { // it may have moved once more
+			if n := h.s.Lookups(); n > lookups { // it may have been moved again
 				lookups = n
 				h.step()
 			}
 			runtime.Gosched()
 			if h.w.broken != nil {
-				return // nobody answers any more, as after a crash
+				return // no answer will arrive, as after a crash
 			}
 			continue
 		}
@@ -174,7 +174,7 @@ func (h *home) read(u unread) {
 }
 
 // check compares a body that was read with the one that was sent.
-func (h *home) check(u unread, got *message.Message, err error) {
+func (h *shardSim) check(u unread, got *message.Message, err error) {
 	h.w.event("read %d %v %d %v", h.number, u.place, u.d.Seq, err)
 	if err != nil {
 		q := h.queue(u.place)
@@ -187,7 +187,7 @@ func (h *home) check(u unread, got *message.Message, err error) {
 		return
 	}
 	if slices.Contains(u.m.sums, sha256.Sum256(got.Bytes())) {
-		return // somebody else got it meanwhile, and changed it
+		return // another consumer received it meanwhile, and changed it
 	}
 	h.w.failf("%v: message %d has another body than was sent", u.place, u.d.Seq)
 }

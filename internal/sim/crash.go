@@ -16,10 +16,10 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// look recovers what a crash at this moment would leave, and goes on as if
-// nothing had happened.
-func (w *world) look() {
-	w.result.Looks++
+// simulateCrash recovers what a crash at this moment would leave, and then
+// continues with the running process.
+func (w *world) simulateCrash() {
+	w.result.CrashChecks++
 	w.recovered(w.disk.CrashClone(w.rng.Uint64()))
 }
 
@@ -34,10 +34,10 @@ func (w *world) crash() {
 	}
 	found := w.recovered(image.CrashClone(0)) // nothing in it is unsynced: a copy
 	w.start(image)
-	for i, h := range w.homes {
+	for i, h := range w.shards {
 		h.adopt(found[i])
 	}
-	for i, f := range w.survey(w.homes) {
+	for i, f := range w.survey(w.shards) {
 		if f.exact != found[i].exact {
 			w.failf("shard %d: recovered twice from one disk, with two results", i)
 		}
@@ -46,23 +46,23 @@ func (w *world) crash() {
 
 // finding is what a recovery found of one shard.
 type finding struct {
-	version int // that the state is the one of
-	exact   sum // of everything, places of bodies included
+	version int // index of the state in versions
+	exact   sum // of everything, positions of bodies included
 }
 
 // recovered opens a disk after a crash and checks that each shard is in a state
-// it had, no earlier than anyone was told.
+// that it had, not before the last one that was reported.
 func (w *world) recovered(disk *vfs.Mem) []finding {
 	_, shards, err := w.open(disk)
 	if err != nil {
 		w.failf("recover: %v", err)
 	}
-	real := make([]*home, len(shards))
+	real := make([]*shardSim, len(shards))
 	for i, s := range shards {
-		real[i] = &home{w: w, number: w.homes[i].number, s: s}
+		real[i] = &shardSim{w: w, number: w.shards[i].number, s: s}
 	}
 	found := w.survey(real)
-	for i, h := range w.homes {
+	for i, h := range w.shards {
 		r := real[i]
 		r.load()
 		state := r.digest()
@@ -76,8 +76,8 @@ func (w *world) recovered(disk *vfs.Mem) []finding {
 		switch {
 		case v < 0:
 			w.failf("shard %d: recovered a state that never was\n%s", h.number, h.difference(r))
-		case v < h.told:
-			w.failf("shard %d: recovered version %d of %d, but %d was told\n%s", h.number, v, len(h.versions), h.told, h.difference(r))
+		case v < h.reported:
+			w.failf("shard %d: recovered version %d of %d, but %d was reported\n%s", h.number, v, len(h.versions), h.reported, h.difference(r))
 		}
 		found[i].version = v
 		w.event("recovered %d %d of %d", h.number, v, len(h.versions))
@@ -85,10 +85,11 @@ func (w *world) recovered(disk *vfs.Mem) []finding {
 	return found
 }
 
-// survey sums up what shards hold to the last reference.
-func (w *world) survey(homes []*home) []finding {
-	found := make([]finding, len(homes))
-	for i, h := range homes {
+// survey computes sums over the complete contents of shards, references
+// included.
+func (w *world) survey(shards []*shardSim) []finding {
+	found := make([]finding, len(shards))
+	for i, h := range shards {
 		var b bytes.Buffer
 		for _, d := range h.s.Definitions() {
 			spellEntity(&b, d)
@@ -106,8 +107,8 @@ func (w *world) survey(homes []*home) []finding {
 	return found
 }
 
-// load makes the model of what a shard holds, bodies and all.
-func (h *home) load() {
+// load builds the model of a shard's contents, bodies included.
+func (h *shardSim) load() {
 	h.entities = make(map[shard.ID]*modelEntity)
 	for _, d := range h.s.Definitions() {
 		e := &modelEntity{Definition: d, rules: h.w.policies[string(d.Meta)]}
@@ -118,7 +119,7 @@ func (h *home) load() {
 	}
 }
 
-func (h *home) loadQueue(p place) *modelQueue {
+func (h *shardSim) loadQueue(p place) *modelQueue {
 	s := h.s.Manual()
 	real, err := s.Queue(p.queue())
 	if err != nil {
@@ -163,16 +164,16 @@ func (h *home) loadQueue(p place) *modelQueue {
 	return q
 }
 
-// adopt goes on from what a recovery found. What the model knew and recovery
-// does not show, which is the ids that the windows have seen, stays as far as it
-// was durable.
-func (h *home) adopt(f finding) {
+// adopt replaces the model with what a recovery found. The ids in the duplicate
+// windows are not part of that; the model keeps them as far as they were
+// durable.
+func (h *shardSim) adopt(f finding) {
 	old := h.dropped
 	maps.Copy(old, h.entities)
 	h.dropped = make(map[shard.ID]*modelEntity)
 	h.load()
 	for id, e := range h.entities {
-		e.door = newDoor(e.rules)
+		e.admitter = newModelAdmitter(e.rules)
 		before, ok := old[id]
 		if !ok || before.Name != e.Name {
 			continue
@@ -190,7 +191,7 @@ func (h *home) adopt(f finding) {
 		c.over = true
 	}
 	h.begin()
-	h.versions, h.told, h.open = nil, 0, 0
+	h.versions, h.reported, h.open = nil, 0, 0
 	h.now = time.Time{}
 	h.addVersion()
 	for _, e := range h.sorted() {
@@ -199,7 +200,7 @@ func (h *home) adopt(f finding) {
 }
 
 // observe has the model watch the queues of an entity.
-func (h *home) observe(id shard.ID) {
+func (h *shardSim) observe(id shard.ID) {
 	for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
 		p := place{id, part}
 		if err := h.s.Manual().Observe(p.queue(), &observer{h, p}); err != nil {
@@ -208,8 +209,8 @@ func (h *home) observe(id shard.ID) {
 	}
 }
 
-// difference tells how the model at its latest and what was recovered differ.
-func (h *home) difference(r *home) string {
+// difference describes how the latest model and the recovered state differ.
+func (h *shardSim) difference(r *shardSim) string {
 	var b bytes.Buffer
 	for _, e := range h.sorted() {
 		got, ok := r.entities[e.ID]
@@ -239,7 +240,7 @@ func (h *home) difference(r *home) string {
 	}
 	for _, e := range r.sorted() {
 		if _, ok := h.entities[e.ID]; !ok {
-			fmt.Fprintf(&b, "entity %d should be gone\n", e.ID)
+			fmt.Fprintf(&b, "entity %d should not exist\n", e.ID)
 		}
 	}
 	return b.String()
@@ -262,7 +263,7 @@ func differ(b *bytes.Buffer, p place, got, want *modelQueue) {
 	}
 	for _, g := range got.messages {
 		if want.find(g.seq) == nil {
-			fmt.Fprintf(b, "%v: message %d should be gone\n", p, g.seq)
+			fmt.Fprintf(b, "%v: message %d should not exist\n", p, g.seq)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// sum stands for the state of a shard as a crash must leave it: without locks.
+// sum represents the state of a shard as a crash must leave it: without locks.
 type sum = [sha256.Size]byte
 
 // The functions below spell a state out, the same way for the model and for what
@@ -70,7 +70,7 @@ func (q *modelQueue) digest() sum {
 }
 
 // digest sums up the shard.
-func (h *home) digest() sum {
+func (h *shardSim) digest() sum {
 	var b bytes.Buffer
 	for _, e := range h.sorted() {
 		spellEntity(&b, e.Definition)

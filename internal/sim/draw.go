@@ -30,8 +30,8 @@ func (w *world) rules() *rules {
 		text = append(text, w.fairness(r, &want))
 	}
 	text = append(text, w.within(&want)...)
-	// A limit counts messages or bytes, not both in one policy: by both, the
-	// real thing may make more room than it has to.
+	// A limit counts messages or bytes, not both in one policy: with both, the real
+	// implementation may evict more than it has to.
 	measure := func(n int64) depth { return depth{count: n} }
 	if w.chance(3) {
 		measure = func(n int64) depth { return depth{bytes: 100 * n} }
@@ -72,7 +72,7 @@ func (w *world) class(i int, o *queue.Order, measure func(int64) depth) (c class
 		c.evict = true
 		text = append(text, `"shed": "evict"`)
 	} else if (o.Discipline == queue.Aging || o.Discipline == queue.Strict && o.Saturation == queue.Saturation{}) && w.chance(3) {
-		c.level = -1 // what makes room has a level of its own, or the real thing must guess
+		c.level = -1 // a class with evict needs a level, or the real implementation must guess
 	}
 	if c.level >= 0 {
 		text = append(text, fmt.Sprintf(`"level": %d`, c.level))
@@ -92,8 +92,8 @@ func (w *world) class(i int, o *queue.Order, measure func(int64) depth) (c class
 	return c, "{" + strings.Join(text, ", ") + "}"
 }
 
-// saturation draws what is too much for a strict queue: little, so that it goes to
-// and fro.
+// saturation draws low saturation limits for a strict queue, so that it
+// switches often.
 func (w *world) saturation(o *queue.Order) (spelled string) {
 	var text []string
 	by := w.pick(1, 2, 3)
@@ -108,7 +108,8 @@ func (w *world) saturation(o *queue.Order) (spelled string) {
 	return `"saturation": {` + strings.Join(text, ", ") + `}`
 }
 
-// within draws the order inside a level, of those that go with the rest.
+// within draws the order inside a level, of those that are allowed with the
+// rest of the policy.
 func (w *world) within(o *queue.Order) (spelled []string) {
 	byAge := o.Discipline == queue.Aging || o.Discipline == queue.Deadline || o.Saturation.Oldest > 0
 	switch {

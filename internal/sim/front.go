@@ -24,30 +24,30 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// front is a run one storey up: a whole broker with its goroutines, and one
-// client that does one thing at a time and waits until all is quiet. What is
-// checked here is what only the broker does: policies that change, receivers over
-// several queues, measuring, and finding all of it again.
+// front is a run of a whole broker with its goroutines, and one client that
+// does one operation at a time and waits until all goroutines are blocked. It
+// checks what only the broker does: changes of policy, receivers over several
+// queues, measurements, and the recovery of all of it.
 type front struct {
 	*world
-	ctx   context.Context
-	quiet func() // returns when nobody has anything left to do
-	start time.Time
-	set   atomic.Int64 // by how much the wall clock was set in all, in nanoseconds; the broker's goroutines read it
-	now   time.Time    // by the broker's clock
-	life  *life
-	lanes []*lane
-	desk  *desk // the one receiver there is, if there is one
+	ctx      context.Context
+	quiet    func() // returns when all goroutines are blocked
+	start    time.Time
+	set      atomic.Int64 // by how much the wall clock was set in all, in nanoseconds; the broker's goroutines read it
+	now      time.Time    // by the broker's clock
+	life     *life
+	lanes    []*lane
+	receiver *modelReceiver // the only receiver; nil if there is none
 }
 
 // lane is a queue and its model.
 type lane struct {
-	name   string
-	rules  *rules
-	q      *modelQueue
-	door   *door
-	counts map[string]tally // by class
-	past   map[string]tally // of classes that earlier policies had
+	name     string
+	rules    *rules
+	q        *modelQueue
+	admitter *modelAdmitter
+	counts   map[string]tally // by class
+	past     map[string]tally // of classes that earlier policies had
 }
 
 // tally is what a class has seen.
@@ -149,7 +149,7 @@ func (f *front) storey(runs ...func(context.Context) error) *storey {
 func (f *front) create(name string) {
 	l := &lane{name: name, rules: f.counting(), counts: map[string]tally{}, past: map[string]tally{}}
 	l.q = newModelQueue(queue.Config{LockFor: laneLock, Order: l.rules.real.Order()}, &f.now)
-	l.door = newDoor(l.rules)
+	l.admitter = newModelAdmitter(l.rules)
 	_, err := f.life.CreateQueue(f.ctx, entity.Queue{
 		Name: name, Policy: []byte(l.rules.text), LockDuration: entity.Duration(laneLock), MaxDeliveryCount: 2000,
 	})
@@ -159,8 +159,8 @@ func (f *front) create(name string) {
 	f.lanes = append(f.lanes, l)
 }
 
-// counting draws a policy that counts messages, not bytes: of those it is always
-// certain what they do.
+// counting draws a policy that counts messages, not bytes: its effect is always
+// certain.
 func (f *front) counting() *rules {
 	for {
 		if r := f.rules(); !r.inBytes() {
@@ -211,8 +211,8 @@ func (f *front) pass() {
 	}
 	before, d := f.life.Now(), time.Duration(f.rng.IntN(45_000))*time.Millisecond
 	time.Sleep(d)
-	// A shard that has nothing to do may learn seconds later that the clock went
-	// forward at once; whoever asks it for something lets it know.
+	// An idle shard may notice only seconds later that the clock was set forward.
+	// Any operation makes it notice.
 	for _, l := range f.lanes {
 		if _, err := f.life.Peek(f.ctx, l.name, 0, 1, nil); err != nil {
 			f.failf("peek at %s: %v", l.name, err)
@@ -223,7 +223,7 @@ func (f *front) pass() {
 	}
 }
 
-// restart stops the broker in good order and starts it again.
+// restart stops the broker cleanly and starts it again.
 func (f *front) restart() {
 	f.leave()
 	f.event("restart")
@@ -244,17 +244,17 @@ func (f *front) crash() {
 	for _, l := range f.lanes {
 		found := f.measured(f.life, l)
 		for name, got := range found {
-			// The last measurements may be those of a class that was gone since.
+			// The last measurements may be those of a class that no longer exists.
 			if want := l.counts[name].plus(l.past[name]); got.arrived > want.arrived || got.completed > want.completed ||
 				got.refused > want.refused || got.evicted > want.evicted {
 				f.failf("%s: class %q: measured %+v after a crash, there were %+v", l.name, name, got, want)
 			}
 		}
-		l.counts = found // a class of which nothing was noted yet is not among them
+		l.counts = found // a class without stored measurements is not among them
 	}
 }
 
-// reopen starts the broker. Nobody holds anything, and no rate is used up.
+// reopen starts the broker. No message is locked, and no rate is used up.
 func (f *front) reopen(disk *vfs.Mem) {
 	f.life = f.open(disk)
 	for _, l := range f.lanes {
@@ -265,6 +265,6 @@ func (f *front) reopen(disk *vfs.Mem) {
 		}
 		l.q.booked = map[string]time.Time{}
 		l.q.beginTurns()
-		l.door = newDoor(l.rules)
+		l.admitter = newModelAdmitter(l.rules)
 	}
 }

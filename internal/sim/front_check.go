@@ -8,10 +8,10 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// compare lets the model catch up and looks at everything.
+// compare advances the model to now and compares everything.
 func (f *front) compare() {
 	for _, l := range f.lanes {
-		l.q.glance() // before time goes on
+		l.q.mayBeEvaluated() // before time advances
 	}
 	f.now = f.life.Now()
 	for _, l := range f.lanes {
@@ -31,7 +31,7 @@ func (f *front) compare() {
 }
 
 // compareLane compares the messages of a queue in some broker with the model:
-// there are the same ones, with the same age, and the worth that the policy says.
+// the same messages, with the same age, and the class and level of the policy.
 func (f *front) compareLane(b *life, l *lane) {
 	ds, err := b.Peek(f.ctx, l.name, 0, 1000, nil)
 	if err != nil {
@@ -42,9 +42,9 @@ func (f *front) compareLane(b *life, l *lane) {
 	}
 	for i, m := range l.q.messages {
 		got, want := seen(ds[i].Delivery), expected(m)
-		if b != f.life { // another life: nobody holds anything
+		if b != f.life { // another process: nothing is locked
 			want.state = m.resting()
-			to := l.rules.judge(factsOf(m.body))
+			to := l.rules.classOf(factsOf(m.body))
 			want.level, want.class, want.key = to.Level, to.Class, to.Key
 		}
 		if ds[i].Seq != m.seq || got != want {

@@ -21,12 +21,12 @@ func (f *front) send(l *lane) {
 	var ms []*modelMessage
 	for range f.pick(1, 1, 2, 4) {
 		m := f.body()
-		worth := f.worth(l.rules, m)
+		to := f.classify(l.rules, m)
 		bodies = append(bodies, m)
-		as = append(as, queue.Arrival{Level: worth.Level, Class: worth.Class, Key: worth.Key})
-		ms = append(ms, &modelMessage{level: worth.Level, class: worth.Class, key: worth.Key, body: m})
+		as = append(as, queue.Arrival{Level: to.Level, Class: to.Class, Key: to.Key})
+		ms = append(ms, &modelMessage{level: to.Level, class: to.Class, key: to.Key, body: m})
 	}
-	asked, refuse := l.door.judge(f.now, l.q, ms)
+	asked, refuse := l.admitter.decide(f.now, l.q, ms)
 	s, err := f.life.OpenSender(l.name, broker.SenderOptions{})
 	if err != nil {
 		f.failf("%s: %v", l.name, err)
@@ -69,7 +69,7 @@ func (l *lane) count(class string, change func(*tally)) {
 	l.counts[class] = t
 }
 
-// settle decides about a message that somebody has.
+// settle settles a locked message.
 func (f *front) settle(l *lane) {
 	var held []*modelMessage
 	for _, m := range l.q.messages {
@@ -97,9 +97,9 @@ func (f *front) settle(l *lane) {
 	}
 }
 
-// change gives a queue another policy: what waits is classified anew and keeps its
-// age. A crash on the way leaves the old policy or the new one, and what was begun
-// is brought to an end.
+// change sets another policy of a queue: stored messages are reclassified and
+// keep their age. A crash meanwhile leaves the old policy or the new one, and a
+// reclassification that was begun is completed.
 func (f *front) change(l *lane) {
 	old, next := l.rules, f.counting()
 	f.event("policy %s %s", l.name, next.text)
@@ -124,10 +124,10 @@ func (f *front) change(l *lane) {
 	l.q.configure(cfg, 0)
 	l.q.goOver() // it is short enough for one step
 	for _, m := range l.q.messages {
-		to := next.judge(factsOf(m.body))
+		to := next.classOf(factsOf(m.body))
 		m.level, m.class, m.key = to.Level, to.Class, to.Key
 	}
-	l.door.replace(next)
+	l.admitter.replace(next)
 	for name := range l.counts {
 		if name != "" && !slices.ContainsFunc(next.classes, func(c class) bool { return c.name == name }) {
 			l.past[name] = l.past[name].plus(l.counts[name])
@@ -135,14 +135,15 @@ func (f *front) change(l *lane) {
 		}
 	}
 	if len(images) > 0 {
-		f.glance(images[seed%uint64(len(images))], l, old)
+		f.checkCrash(images[seed%uint64(len(images))], l, old)
 	}
 }
 
-// glance recovers what a crash during a change of policy left, lets it come to
-// rest, and looks whether it is all old or all new.
-func (f *front) glance(image *vfs.Mem, l *lane, old *rules) {
-	f.result.Looks++
+// checkCrash recovers what a crash during a change of policy left, waits until
+// it is done, and checks that everything follows the old policy or everything
+// the new one.
+func (f *front) checkCrash(image *vfs.Mem, l *lane, old *rules) {
+	f.result.CrashChecks++
 	other := f.open(image)
 	defer other.stop()
 	f.quiet()
@@ -151,10 +152,10 @@ func (f *front) glance(image *vfs.Mem, l *lane, old *rules) {
 		f.failf("%s: %v", l.name, err)
 	}
 	r := l.rules
-	if old.stands(state) {
+	if old.matches(state) {
 		r = old
 	}
-	if !r.stands(state) || !state.Applied {
+	if !r.matches(state) || !state.Applied {
 		f.failf("%s: after a crash the policy is %s, applied %t", l.name, state.Policy, state.Applied)
 	}
 	was := *l
@@ -162,8 +163,8 @@ func (f *front) glance(image *vfs.Mem, l *lane, old *rules) {
 	f.compareLane(other, &was)
 }
 
-// stands reports whether a policy is the one that rules stand for.
-func (r *rules) stands(state broker.PolicyState) bool {
+// matches reports whether a policy is the one of these rules.
+func (r *rules) matches(state broker.PolicyState) bool {
 	var own, other any
 	return json.Unmarshal([]byte(r.text), &own) == nil && json.Unmarshal(state.Policy, &other) == nil &&
 		reflect.DeepEqual(own, other)

@@ -8,8 +8,8 @@ import (
 	"github.com/triagemq/triagemq/internal/clock"
 )
 
-// machine has the clocks of a computer. Time passes on both; the one on the wall
-// is also set, to and fro.
+// machine has the clocks of a computer. Time passes on both; the wall clock is
+// also set forward and back.
 type machine struct {
 	wall    time.Time
 	elapsed time.Duration
@@ -45,7 +45,7 @@ func (w *world) clock() {
 		w.passed(0)
 		return
 	}
-	// A tenth of it is whole milliseconds, in which the queues count lives.
+	// A tenth of it is whole milliseconds, the unit of times to live.
 	d := time.Duration(w.rng.IntN(2000)) * 10 * time.Millisecond
 	if w.chance(8) {
 		d = 24 * time.Hour
@@ -55,8 +55,8 @@ func (w *world) clock() {
 	w.event("clock %d", w.now.UnixMilli())
 }
 
-// passed looks at the broker's time after d has passed. It must have gone on, nearly
-// as fast, and come closer to the wall clock.
+// passed checks the broker's time after d has passed. It must have advanced
+// nearly as much and be closer to the wall clock.
 func (w *world) passed(d time.Duration) {
 	before, off := w.now, w.off
 	w.now = w.steady.Now()
@@ -69,7 +69,7 @@ func (w *world) passed(d time.Duration) {
 	}
 }
 
-// boot gives a new life its clock. It begins when the shards are open.
+// boot creates the clock of a new process. It starts when the shards are open.
 func (w *world) boot() {
 	w.steady = clock.New(w.machine.read)
 	w.opts.shard.Clock = w.steady

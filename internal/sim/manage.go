@@ -13,7 +13,7 @@ import (
 
 // manage posts an operation on one queue that is not on the hot path. The model
 // does the same in the same moment.
-func (h *home) manage() {
+func (h *shardSim) manage() {
 	if h.w.chance(13) {
 		h.purge()
 		return
@@ -57,7 +57,7 @@ func (h *home) manage() {
 
 // managing is one such operation at work.
 type managing struct {
-	h *home
+	h *shardSim
 	place
 	s     shard.Manual
 	model *modelQueue
@@ -69,7 +69,8 @@ func (x *managing) failf(format string, args ...any) {
 	x.h.w.failf("%v: %s", x.place, fmt.Sprintf(format, args...))
 }
 
-// number returns that of some message, mostly one that is there.
+// number returns the sequence number of some message, mostly of one that
+// exists.
 func (x *managing) number() queue.SeqNo {
 	if len(x.model.messages) == 0 || x.h.w.chance(8) {
 		return queue.SeqNo(x.h.w.rng.IntN(int(x.model.last) + 2))
@@ -193,8 +194,8 @@ func (x *managing) take() error {
 		}
 		return err
 	}
-	// It is looked at in the same turn, so that a body taken for good is read
-	// before it can go.
+	// It is read in the same turn, so that the body of a received-and-deleted
+	// message is read before it can be freed.
 	real, err := x.s.Delivery(x.queue(), d)
 	if err != nil {
 		x.failf("take %d: %v", seq, err)

@@ -29,7 +29,7 @@ type modelMessage struct {
 	inSession bool
 	enqueued  time.Time
 	since     time.Time     // from when its age counts
-	life      time.Duration // zero is for ever
+	life      time.Duration // zero is no expiry
 	notBefore time.Time     // if scheduled
 	failures  uint32
 	state     queue.State
@@ -52,7 +52,7 @@ func (m *modelMessage) expired(now time.Time) bool {
 	return m.state == queue.Ready && m.expirable(now)
 }
 
-// expirable reports whether it expires if somebody asks for it: a deferred message
+// expirable reports whether it expires when it is requested: a deferred message
 // expires only then.
 func (m *modelMessage) expirable(now time.Time) bool {
 	return (m.state == queue.Ready || m.state == queue.Deferred) && m.life > 0 && !m.expires().After(now)
@@ -73,7 +73,7 @@ func (m *modelMessage) explain(reason, description string) {
 	m.size = size
 }
 
-// resting is the state it has when nobody holds it.
+// resting is its state when it is not locked.
 func (m *modelMessage) resting() queue.State {
 	switch {
 	case m.state != queue.Locked:
@@ -92,8 +92,8 @@ type sighting struct {
 	forgotten int // version in which the window was switched off; zero is none
 }
 
-// sessionHold is a session in somebody's hands.
-type sessionHold struct {
+// lockedSession is a session that a consumer has locked.
+type lockedSession struct {
 	nonce uint64
 	until time.Time
 }
@@ -107,31 +107,31 @@ type death struct {
 // modelQueue is a queue as a slice that is searched from end to end.
 type modelQueue struct {
 	cfg      queue.Config
-	order    queue.Order // in force; that of cfg may be on its way
+	order    queue.Order // in effect; the one of cfg may not be applied yet
 	void     bool        // started does not survive a crash, nor the change of the order
 	last     queue.SeqNo
 	messages []*modelMessage // by number
 	seen     []sighting
-	held     map[string]sessionHold
+	held     map[string]lockedSession
 	states   map[string]string
 	dead     []death
 	dirty    bool              // sum is out of date
 	touched  bool              // to be compared at the end of the step
 	sum      [sha256.Size]byte // of what a crash must leave
-	now      *time.Time        // the home's
+	now      *time.Time        // the shardSim's
 	booked   map[string]time.Time
 	turns    rounds
 	started  []string // keys, in the order in which they were
 }
 
 func newModelQueue(cfg queue.Config, now *time.Time) *modelQueue {
-	return &modelQueue{cfg: cfg, order: cfg.Order, held: map[string]sessionHold{}, states: map[string]string{}, dirty: true, touched: true,
+	return &modelQueue{cfg: cfg, order: cfg.Order, held: map[string]lockedSession{}, states: map[string]string{}, dirty: true, touched: true,
 		now: now, booked: map[string]time.Time{}, turns: newRounds()}
 }
 
 // change says that something is about to change.
 func (q *modelQueue) change() {
-	q.glance()
+	q.mayBeEvaluated()
 	q.dirty, q.touched = true, true
 }
 
@@ -149,7 +149,7 @@ func (q *modelQueue) remove(m *modelMessage) {
 	q.forget()
 }
 
-// takeOut removes a message that may come back at once.
+// takeOut removes a message that may be added again at once.
 func (q *modelQueue) takeOut(m *modelMessage) {
 	q.change()
 	q.moved(m.key)
@@ -206,8 +206,8 @@ func (q *modelQueue) configure(cfg queue.Config, version int) {
 	}
 }
 
-// reorder follows the real queue when that has gone over to the order of its
-// settings. When that is, the model cannot know.
+// reorder follows the real queue when it has switched to the order of its
+// settings. The model cannot know when that happens.
 func (q *modelQueue) reorder(real *queue.Queue) {
 	if real.InForce() {
 		q.goOver()
@@ -231,7 +231,7 @@ func (q *modelQueue) goOver() {
 	q.forget()
 }
 
-// beginTurns forgets who was served.
+// beginTurns resets the record of which keys and levels were served.
 func (q *modelQueue) beginTurns() {
 	unjust, ranged := q.turns.unjust, q.turns.ranged
 	q.turns = newRounds()
@@ -341,7 +341,7 @@ func (q *modelQueue) first(now time.Time, session string) []*modelMessage {
 	return nil
 }
 
-// holder returns the message that a token holds, nil if it holds none.
+// holder returns the message that a token locks, or nil.
 func (q *modelQueue) holder(now time.Time, t queue.Token) *modelMessage {
 	m := q.find(t.Seq)
 	if m == nil || m.state != queue.Locked || m.nonce != t.Nonce {
@@ -364,7 +364,7 @@ func (q *modelQueue) lost() error {
 	return queue.ErrLockLost
 }
 
-// rest puts a message that was held back where it was.
+// rest returns a locked message to its position.
 func (q *modelQueue) rest(m *modelMessage) {
 	q.change()
 	q.moved(m.key)
@@ -392,7 +392,8 @@ func (q *modelQueue) die(m *modelMessage, reason string) {
 	q.dead = append(q.dead, death{m, reason})
 }
 
-// freeSession ends the hold on a session; end says what becomes of its messages.
+// freeSession ends the lock of a session; end says what happens to its
+// messages.
 func (q *modelQueue) freeSession(id string, end func(*modelMessage)) {
 	q.change()
 	delete(q.held, id)
@@ -403,9 +404,9 @@ func (q *modelQueue) freeSession(id string, end func(*modelMessage)) {
 	}
 }
 
-// tick does what is due: locks that end, schedules that begin. Lives that end are
-// left to compare, because the queue may clear them away a step later. A delivery
-// that did not arrive has not failed.
+// tick does what is due: locks expire, scheduled messages become ready. Expired
+// messages are left to compare, because the queue may remove them a step later.
+// A delivery that did not arrive has not failed.
 func (q *modelQueue) tick(now time.Time, version int, arrived func(*modelMessage) bool) {
 	end := func(m *modelMessage) {
 		if arrived(m) {

@@ -11,10 +11,10 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// observer is told by the shard of what happens to one queue, at the moment it
-// does, and has the model do the same.
+// observer is called by the shard for every event of one queue, when it
+// happens, and does the same in the model.
 type observer struct {
-	h *home
+	h *shardSim
 	place
 }
 
@@ -33,15 +33,15 @@ func (o *observer) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]q
 
 // Declined implements shard.Observer.
 func (o *observer) Declined(time.Time, []queue.Arrival) {
-	d := o.h.entities[o.id].door
+	d := o.h.entities[o.id].admitter
 	d.real.Refund(d.asks)
 }
 
 // Arrived implements shard.Observer.
 func (o *observer) Arrived(_ time.Time, as []queue.Arrival) { o.h.sending.arrived(o, as) }
 
-// taking names a delivery: tokens are never given twice in one life, and what is
-// taken for good is taken once.
+// taking identifies a delivery: a token is never used twice in one process, and
+// a message that is received and deleted is delivered once.
 type taking struct {
 	place
 	seq   queue.SeqNo
@@ -52,11 +52,11 @@ type taking struct {
 type take struct {
 	m       *modelMessage
 	body    *message.Message
-	version int // that its consumer will be told of
+	version int // that the delivery will report to its consumer
 }
 
-// Delivered implements shard.Observer: the choice is checked here, or was when the
-// message was held for its consumer.
+// Delivered implements shard.Observer: the choice is checked here, or was when
+// the delivery became pending.
 func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
 	h.follow(o.place)
@@ -83,8 +83,8 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	h.taken[taking{o.place, d.Seq, d.Token.Nonce}] = t
 }
 
-// Held implements shard.TransitObserver: the message is chosen, and comes when its
-// body was read. No lock time passes meanwhile.
+// Held implements shard.TransitObserver: the message is chosen, and is
+// delivered when its body was read. No lock time passes meanwhile.
 func (o *observer) Held(now time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
 	h.follow(o.place)
@@ -99,8 +99,8 @@ func (o *observer) Held(now time.Time, d *queue.Delivery) {
 	h.held[o.place][d.Seq] = m
 }
 
-// Returned implements shard.TransitObserver: nobody has seen the message, so it is
-// as it was before.
+// Returned implements shard.TransitObserver: no client has seen the message, so
+// it is as it was before.
 func (o *observer) Returned(_ time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
 	h.w.event("return %d %v %d", h.number, o.place, d.Seq)
@@ -117,7 +117,7 @@ func (o *observer) Returned(_ time.Time, d *queue.Delivery) {
 	}
 	t, ok := h.taken[key]
 	if !ok {
-		h.w.failf("%v: message %d returned, and nobody had taken it, or somebody got it", o.place, d.Seq)
+		h.w.failf("%v: message %d returned, but it was not taken or it was delivered", o.place, d.Seq)
 	}
 	delete(h.taken, key)
 	if d.Token == (queue.Token{}) {
@@ -128,19 +128,19 @@ func (o *observer) Returned(_ time.Time, d *queue.Delivery) {
 	q.rest(t.m)
 }
 
-// chosen checks that a message which leaves its place is the one to leave.
+// chosen checks that a chosen message is the one that is due.
 func (o *observer) chosen(now time.Time, d *queue.Delivery) *modelMessage {
 	h, q := o.h, o.model()
 	m := q.find(d.Seq)
 	switch {
 	case m == nil:
-		h.w.failf("%v: message %d was handed out and is not there", o.place, d.Seq)
+		h.w.failf("%v: message %d was delivered and does not exist", o.place, d.Seq)
 	case m.state != queue.Ready:
-		h.w.failf("%v: message %d was handed out and is %v", o.place, d.Seq, m.state)
+		h.w.failf("%v: message %d was delivered and is %v", o.place, d.Seq, m.state)
 	case q.cfg.ReceivePaused:
-		h.w.failf("%v: message %d was handed out while receiving is paused", o.place, d.Seq)
+		h.w.failf("%v: message %d was delivered while receiving is disabled", o.place, d.Seq)
 	case m.expired(now):
-		h.w.failf("%v: message %d was handed out after its end", o.place, d.Seq)
+		h.w.failf("%v: message %d was delivered after it expired", o.place, d.Seq)
 	}
 	may, toAny := false, true
 	for _, c := range h.consumers {
@@ -149,7 +149,7 @@ func (o *observer) chosen(now time.Time, d *queue.Delivery) *modelMessage {
 		}
 	}
 	if !may {
-		h.w.failf("%v: message %d at level %d was handed out and is nobody's first\n%s", o.place, m.seq, m.level, q.why(now, m))
+		h.w.failf("%v: message %d at level %d was delivered and is not the next of any list\n%s", o.place, m.seq, m.level, q.why(now, m))
 	}
 	if !q.cfg.Sessions { // inside a session there are no turns
 		if err := q.served(now, m, toAny); err != nil {
@@ -159,14 +159,15 @@ func (o *observer) chosen(now time.Time, d *queue.Delivery) *modelMessage {
 	return m
 }
 
-// lock notes that somebody holds a message, with a token that nobody had before.
+// lock records that a message is locked, with a token that was never used
+// before.
 func (o *observer) lock(now time.Time, m *modelMessage, d *queue.Delivery) {
 	h, q := o.h, o.model()
 	q.change()
 	m.state, m.nonce, m.until = queue.Locked, d.Token.Nonce, now.Add(q.cfg.LockFor)
 	key := taking{o.place, d.Seq, d.Token.Nonce}
 	if h.given[key] {
-		h.w.failf("%v: the token of message %d was given before, perhaps in another life", o.place, d.Seq)
+		h.w.failf("%v: the token of message %d was used before, perhaps in an earlier process", o.place, d.Seq)
 	}
 	h.given[key] = true
 }
@@ -176,7 +177,7 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 	h, q := o.h, o.model()
 	m := q.find(s.Seq)
 	if m == nil || m.state != queue.Locked {
-		h.w.failf("%v: message %d was settled, which nobody holds", o.place, s.Seq)
+		h.w.failf("%v: message %d was settled and is not locked", o.place, s.Seq)
 	}
 	h.w.event("settle %d %v %d %d", h.number, o.place, s.Seq, v)
 	h.edit(taking{o.place, s.Seq, m.nonce}, q, m, s.Body)
@@ -195,7 +196,7 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 	}
 }
 
-// Died implements shard.Observer: what dies must turn up among the dead letters
+// Died implements shard.Observer: the message must be in the dead-letter queue
 // of the same entity, with its reason.
 func (o *observer) Died(now time.Time, d *queue.Dead) {
 	h, q := o.h, o.model()
@@ -211,7 +212,7 @@ func (o *observer) Died(now time.Time, d *queue.Dead) {
 	x := q.dead[i]
 	q.dead = slices.Delete(q.dead, i, i+1)
 	if d.Reason != x.reason {
-		h.w.failf("%v: message %d died of %q, want %q", o.place, d.Seq, d.Reason, x.reason)
+		h.w.failf("%v: message %d was dead-lettered for %q, want %q", o.place, d.Seq, d.Reason, x.reason)
 	}
 	h.w.event("died %d %v %d", h.number, o.place, d.Seq)
 	dead := *x.m
@@ -234,6 +235,6 @@ func edited(m *message.Message, set []message.Change) *message.Message {
 func (o *observer) Expired(now time.Time, e queue.Expired) {
 	q := o.model()
 	if m := q.find(e.Seq); m != nil && (!m.expirable(now) || q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
-		o.h.w.failf("%v: message %d is gone as one that expired", o.place, e.Seq)
+		o.h.w.failf("%v: message %d was removed as expired", o.place, e.Seq)
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 // The disciplines, straight from their definitions.
 
-// standing returns the ready messages that take part in the choice of the next
-// one: all of them, or of sessions those by which a free one is ranked.
-func (q *modelQueue) standing(now time.Time) (ms []*modelMessage) {
+// candidates returns the ready messages among which the next one is chosen: all
+// of them, or, with sessions, those by which the free sessions are ranked.
+func (q *modelQueue) candidates(now time.Time) (ms []*modelMessage) {
 	if q.cfg.Sessions {
 		return q.freeSessions(now)
 	}
@@ -74,15 +74,15 @@ func (q *modelQueue) due(m *modelMessage) int64 {
 	return 1<<63 - 1
 }
 
-// choices returns the messages that may be handed out next, of those that keep
+// choices returns the messages that may be delivered next, of those that keep
 // accepts. The level is that of the best message, unless levels have shares;
-// inside it, the fair keys with the least in flight take turns, or those that were
-// started go first; and of a key the oldest goes first.
+// inside it, the fair keys with the fewest in flight are served round robin, or
+// those that were started are served first; of a key, the oldest is first.
 func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of []*modelMessage) {
 	var may []*modelMessage
 	var best *modelMessage
 	loads, closed := map[string]uint32{}, map[string]bool{}
-	for _, m := range q.standing(now) {
+	for _, m := range q.candidates(now) {
 		if _, known := loads[m.key]; !known {
 			loads[m.key], closed[m.key] = q.load(m.key), !q.eligible(now, m.key)
 		}
@@ -118,7 +118,7 @@ func (q *modelQueue) choices(now time.Time, keep func(*modelMessage) bool) (of [
 // lineName names the messages that go one after the other.
 type lineName struct {
 	level queue.Level
-	key   string // empty unless keys take turns
+	key   string // empty unless keys are served round robin
 }
 
 func (q *modelQueue) line(m *modelMessage) lineName {
@@ -189,21 +189,20 @@ func (q *modelQueue) paced() bool {
 	return o.Fair && (o.Others.Rate > 0 || slices.ContainsFunc(o.Shares, func(s queue.Share) bool { return s.Rate > 0 }))
 }
 
-// clear reports whether it is certain what waits and what it is worth: nothing
-// has just expired, and everything is classified by the policy.
+// clear reports whether the ready messages and their levels are certain:
+// nothing has just expired, and everything is classified by the policy.
 func (q *modelQueue) clear(now time.Time, r *rules) bool {
 	return !slices.ContainsFunc(q.messages, func(m *modelMessage) bool {
 		return m.state == queue.Ready && (m.expired(now) ||
-			queue.Reclass{Level: m.level, Class: m.class, Key: m.key} != r.judge(factsOf(m.body)))
+			queue.Reclass{Level: m.level, Class: m.class, Key: m.key} != r.classOf(factsOf(m.body)))
 	})
 }
 
-// why tells what was expected when a message was handed out that is nobody's
-// first.
+// why describes what was expected when a wrong message was delivered.
 func (q *modelQueue) why(now time.Time, m *modelMessage) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "order %+v, level %d, key %q, by %+v, started %q\n", q.order, m.level, m.key, q.judged(now), q.started)
-	for _, o := range q.standing(now) {
+	fmt.Fprintf(&b, "order %+v, level %d, key %q, by %+v, started %q\n", q.order, m.level, m.key, q.possibleModes(now), q.started)
+	for _, o := range q.candidates(now) {
 		fmt.Fprintf(&b, "message %d, level %d, key %q, waits %v, load %d, eligible %t\n",
 			o.seq, o.level, o.key, now.Sub(o.since), q.load(o.key), q.eligible(now, o.key))
 	}

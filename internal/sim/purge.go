@@ -13,7 +13,7 @@ import (
 
 // purge posts a purge, which is done in steps. After each of them the state is one
 // that a crash may leave.
-func (h *home) purge() {
+func (h *shardSim) purge() {
 	p, arg := h.anyPlace(), queue.Purge{Max: h.w.pick(0, 1, 5)}
 	if h.w.chance(2) {
 		arg.Before = h.now.Add(-time.Duration(h.w.rng.IntN(30)) * time.Second)
@@ -50,7 +50,7 @@ func (h *home) purge() {
 
 // purged removes from the model what a step of a purge has removed, and checks that it
 // should have; all says that nothing may be left over.
-func (h *home) purged(p place, real *queue.Queue, arg *queue.Purge, last queue.SeqNo, gone int, all bool) {
+func (h *shardSim) purged(p place, real *queue.Queue, arg *queue.Purge, last queue.SeqNo, gone int, all bool) {
 	q, certain := h.queue(p), 0
 	for _, m := range slices.Clone(q.messages) {
 		wanted := m.state != queue.Locked && m.seq <= last && (arg.Before.IsZero() || m.enqueued.Before(arg.Before))

@@ -12,13 +12,13 @@ import (
 
 var _ shard.Recaller = (*consumer)(nil)
 
-// recalls is what a home knows of messages that were asked back.
+// recalls is what a shardSim knows of recalled messages.
 type recalls struct {
-	lent  map[taking]*consumer // who has a message and gives it back if asked
+	lent  map[taking]*consumer // outstanding deliveries of consumers that release on recall
 	asked map[taking]bool
-	// why are the messages that somebody was asked for.
+	// why are the messages for which others were recalled.
 	why  map[place]map[queue.SeqNo]bool
-	open []asked // nobody has answered yet
+	open []asked // not answered yet
 }
 
 type asked struct {
@@ -30,8 +30,8 @@ func newRecalls() recalls {
 	return recalls{lent: map[taking]*consumer{}, asked: map[taking]bool{}, why: map[place]map[queue.SeqNo]bool{}}
 }
 
-// Recall implements shard.Recaller: something better must wait, and nobody else
-// may hold anything that is worth less.
+// Recall implements shard.Recaller: a better message must wait, and no other
+// consumer may have a lower one.
 func (c *consumer) Recall(tokens []queue.Token) {
 	h, q := c.h, c.h.queue(c.place)
 	h.follow(c.place)
@@ -42,11 +42,11 @@ func (c *consumer) Recall(tokens []queue.Token) {
 		m := q.holder(h.now, t)
 		switch {
 		case c.over || !c.gives || c.want.Forgetful:
-			h.w.failf("%v: message %d was asked of a consumer that gives nothing back", c.place, t.Seq)
+			h.w.failf("%v: message %d was recalled from a consumer that releases nothing", c.place, t.Seq)
 		case m == nil:
-			h.w.failf("%v: message %d was asked back, which nobody holds", c.place, t.Seq)
+			h.w.failf("%v: message %d was recalled and is not locked", c.place, t.Seq)
 		case h.recalls.asked[key]:
-			h.w.failf("%v: message %d was asked back twice", c.place, t.Seq)
+			h.w.failf("%v: message %d was recalled twice", c.place, t.Seq)
 		}
 		h.recalls.asked[key] = true
 		h.recalls.open = append(h.recalls.open, asked{c, token{c.place, t}})
@@ -58,11 +58,11 @@ func (c *consumer) Recall(tokens []queue.Token) {
 	}
 }
 
-func (h *home) checkRecall(c *consumer, q *modelQueue, m *modelMessage) {
+func (h *shardSim) checkRecall(c *consumer, q *modelQueue, m *modelMessage) {
 	best := q.choices(h.now, func(*modelMessage) bool { return true })
-	reasons := slices.DeleteFunc(best, func(b *modelMessage) bool { return !c.accepts(b) || !q.worthMore(b, m) })
+	reasons := slices.DeleteFunc(best, func(b *modelMessage) bool { return !c.accepts(b) || !q.ranksAbove(b, m) })
 	if len(reasons) == 0 {
-		h.w.failf("%v: message %d at level %d was asked back for nothing better\n%s", c.place, m.seq, m.level, q.why(h.now, m))
+		h.w.failf("%v: message %d at level %d was recalled although no better one waits\n%s", c.place, m.seq, m.level, q.why(h.now, m))
 	}
 	h.askedFor(c.place, reasons)
 	if len(reasons) > 1 || q.mayShare(h.now) {
@@ -70,13 +70,13 @@ func (h *home) checkRecall(c *consumer, q *modelQueue, m *modelMessage) {
 	}
 	for _, o := range h.recallable(c.place, q, reasons[0]) {
 		if o.level < m.level {
-			h.w.failf("%v: message %d at level %d was asked back before %d at level %d", c.place, m.seq, m.level, o.seq, o.level)
+			h.w.failf("%v: message %d at level %d was recalled before %d at level %d", c.place, m.seq, m.level, o.seq, o.level)
 		}
 	}
 }
 
-// askedFor notes for which messages somebody was asked.
-func (h *home) askedFor(p place, ms []*modelMessage) {
+// askedFor records for which messages others were recalled.
+func (h *shardSim) askedFor(p place, ms []*modelMessage) {
 	if h.recalls.why[p] == nil {
 		h.recalls.why[p] = map[queue.SeqNo]bool{}
 	}
@@ -85,35 +85,35 @@ func (h *home) askedFor(p place, ms []*modelMessage) {
 	}
 }
 
-// worthMore reports whether a ready message goes before one that is held, should
-// that come back. Between levels that have shares there is no telling.
-func (q *modelQueue) worthMore(ready, held *modelMessage) bool {
+// ranksAbove reports whether a ready message would be delivered before a locked
+// one if that were released. Between levels with shares this is unknown.
+func (q *modelQueue) ranksAbove(ready, held *modelMessage) bool {
 	if q.mayShare(*q.now) {
 		return ready.level > held.level
 	}
 	return ready.level > held.level && q.before(*q.now, ready, held)
 }
 
-// recallable returns the messages that could be asked back for one that waits,
-// as far as it is known who has them.
-func (h *home) recallable(p place, q *modelQueue, best *modelMessage) (ms []*modelMessage) {
+// recallable returns the messages that could be recalled for a waiting one, as
+// far as their consumers are known.
+func (h *shardSim) recallable(p place, q *modelQueue, best *modelMessage) (ms []*modelMessage) {
 	for _, m := range q.messages {
 		key := taking{p, m.seq, m.nonce}
 		c := h.recalls.lent[key]
 		if c == nil || c.over || h.recalls.asked[key] || q.holder(h.now, queue.Token{Seq: m.seq, Nonce: m.nonce}) == nil {
 			continue
 		}
-		if c.accepts(best) && q.worthMore(best, m) {
+		if c.accepts(best) && q.ranksAbove(best, m) {
 			ms = append(ms, m)
 		}
 	}
 	return ms
 }
 
-// askedBack checks, when there is nothing left to do, that nobody keeps a message
-// while a better one waits, without having been asked. It is only certain where
-// time and turns change nothing.
-func (h *home) askedBack(p place, q *modelQueue) {
+// askedBack checks, when everything is at rest, that no consumer has a lower
+// message while a better one waits, without a recall. It is only certain where
+// time and round robin change nothing.
+func (h *shardSim) askedBack(p place, q *modelQueue) {
 	o := q.order
 	if o.Discipline != queue.Strict || q.mayShare(h.now) || o.Fair || q.cfg.Sessions || q.cfg.ReceivePaused || q.blurred(h.now) {
 		return
@@ -123,14 +123,14 @@ func (h *home) askedBack(p place, q *modelQueue) {
 			continue
 		}
 		for _, m := range h.recallable(p, q, best) {
-			h.w.failf("%v: message %d at level %d waits, and %d at level %d was not asked back", p, best.seq, best.level, m.seq, m.level)
+			h.w.failf("%v: message %d at level %d waits, and %d at level %d was not recalled", p, best.seq, best.level, m.seq, m.level)
 		}
 	}
 }
 
-// giveBack answers a recall: the message was not started, and there is room for a
-// better one; or it was, and somebody else has to make room.
-func (h *home) giveBack() {
+// answerRecall answers a recall: the message was not started and is released
+// for a better one; or it was started, and another consumer is asked.
+func (h *shardSim) answerRecall() {
 	a := h.recalls.open[0]
 	h.recalls.open = h.recalls.open[1:]
 	if h.w.chance(3) {

@@ -18,7 +18,7 @@ func (w *world) policy() (*rules, []byte) {
 	return r, []byte(meta)
 }
 
-// reclass gives a message any level, class and key.
+// reclass sets any level, class and key of a message.
 func (x *managing) reclass() error {
 	w := x.h.w
 	return x.change(x.number(), queue.Reclass{
@@ -26,8 +26,8 @@ func (x *managing) reclass() error {
 	})
 }
 
-// classify brings some messages in line with the policy of their queue, whatever
-// they were before and whatever state they are in.
+// classify reclassifies some messages by the policy of their queue, in any
+// state and with any classification before.
 func (x *managing) classify() error {
 	from, most := x.number(), 1+x.h.w.rng.IntN(20)
 	r := x.h.entities[x.id].rules
@@ -41,7 +41,7 @@ func (x *managing) classify() error {
 		if err != nil {
 			x.failf("body of message %d: %v", d.Seq, err)
 		}
-		if err := x.change(d.Seq, x.h.w.worth(r, body)); err != nil {
+		if err := x.change(d.Seq, x.h.w.classify(r, body)); err != nil {
 			return err
 		}
 	}

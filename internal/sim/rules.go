@@ -13,8 +13,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// rules are a policy twice: as the text that the real thing reads, and as what
-// the model knows of it.
+// rules are a policy in two forms: as the text that the real implementation
+// reads, and as the model's values.
 type rules struct {
 	text    string
 	real    *policy.Policy
@@ -24,10 +24,10 @@ type rules struct {
 	mark    depth
 }
 
-// class is what the model knows of one.
+// class is a class in the model.
 type class struct {
 	name      string
-	level     int // -1: that of the message
+	level     int // -1: the level of the message
 	when      condition
 	objective time.Duration
 	weight    uint32
@@ -36,7 +36,7 @@ type class struct {
 	evict     bool
 }
 
-// keyShare is what the model knows of a fair key.
+// keyShare is a fair key in the model.
 type keyShare struct {
 	weight, concurrency uint32
 	rate, pace          int // messages per second; zero is any number
@@ -52,7 +52,7 @@ type condition struct {
 type facts struct {
 	kind, tenant string      // empty: not there
 	n            int64       // -1: not there
-	level        queue.Level // that it asks for
+	level        queue.Level // requested by the sender
 }
 
 // conditions are what classes can ask for. The last takes everything.
@@ -71,8 +71,8 @@ func (s keyShare) machine(key string) queue.Share {
 	return queue.Share{Key: key, Weight: max(s.weight, 1), Cap: s.concurrency, Rate: float64(s.pace), Burst: uint32(s.pace)}
 }
 
-// ranks says what the levels are worth, straight from the classes: of those that
-// share a level the shortest objective holds, and weights add up.
+// ranks computes the order settings of the levels from the classes: of the
+// classes of a level, the shortest objective applies, and weights are added.
 func (r *rules) ranks(o *queue.Order) {
 	shares := o.Discipline == queue.Weighted || o.Saturation != queue.Saturation{}
 	for _, c := range r.classes {
@@ -112,20 +112,21 @@ func factsOf(m *message.Message) (f facts) {
 	return f
 }
 
-// worth is what a policy thinks of a message: the model's view, which the real
-// one must share.
-func (w *world) worth(r *rules, m *message.Message) queue.Reclass {
-	want := r.judge(factsOf(m))
+// classify returns a message's classification in the model, and checks that the
+// real policy returns the same.
+func (w *world) classify(r *rules, m *message.Message) queue.Reclass {
+	want := r.classOf(factsOf(m))
 	v := r.real.Classify(&filter.Envelope{Message: m})
 	got := queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}
 	if got != want {
-		w.failf("policy %s: message %+v is worth %+v, want %+v", r.text, factsOf(m), got, want)
+		w.failf("policy %s: message %+v is classified as %+v, want %+v", r.text, factsOf(m), got, want)
 	}
 	return want
 }
 
-// judge puts a message into the first class that takes it.
-func (r *rules) judge(f facts) (v queue.Reclass) {
+// classOf returns the classification of a message: the first class whose
+// condition matches.
+func (r *rules) classOf(f facts) (v queue.Reclass) {
 	v.Level = f.level
 	if r.fair {
 		v.Key = f.tenant

@@ -8,10 +8,10 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// modes is how a strict queue may choose: by level, because it keeps up, or by
-// shares, because it is saturated. Both are possible if it may have been looked at
-// in a moment that nobody was told of: between the half and the whole of a limit
-// the last look decides.
+// modes is how a strict queue may choose: by level, or by shares because it is
+// saturated. Both are possible if the queue may have been evaluated at an
+// unknown moment: between half a limit and the whole limit the last evaluation
+// decides.
 type modes struct{ strict, shares bool }
 
 var (
@@ -58,7 +58,7 @@ func (q *modelQueue) pressures(now time.Time) (least, most pressure) {
 			most.wait = max(most.wait, now.Sub(m.since))
 		}
 	}
-	for _, m := range q.standing(now) {
+	for _, m := range q.candidates(now) {
 		if !q.eligible(now, m.key) {
 			continue
 		}
@@ -70,9 +70,10 @@ func (q *modelQueue) pressures(now time.Time) (least, most pressure) {
 	return least, most
 }
 
-// judged returns how a message may be chosen now. What has expired is cleared away
-// one by one, with a look after each, so that there may be two in a row.
-func (q *modelQueue) judged(now time.Time) modes {
+// possibleModes returns how a message may be chosen now. Expired messages are
+// removed one by one, with an evaluation after each, so there may be two
+// changes in a row.
+func (q *modelQueue) possibleModes(now time.Time) modes {
 	if !q.saturable() {
 		return onlyStrict
 	}
@@ -97,10 +98,11 @@ func (q *modelQueue) judged(now time.Time) modes {
 	return may
 }
 
-// glance says that the queue may be looked at, or not, as it is now.
-func (q *modelQueue) glance() {
+// mayBeEvaluated records that the queue may or may not have been evaluated in
+// its present state.
+func (q *modelQueue) mayBeEvaluated() {
 	if q.saturable() {
-		may := q.judged(*q.now)
+		may := q.possibleModes(*q.now)
 		q.turns.mode.strict = q.turns.mode.strict || may.strict
 		q.turns.mode.shares = q.turns.mode.shares || may.shares
 	}
@@ -113,7 +115,7 @@ func (q *modelQueue) decide(now time.Time) {
 		return
 	}
 	was := q.turns.mode
-	q.turns.mode = q.judged(now)
+	q.turns.mode = q.possibleModes(now)
 	if was != onlyShares || q.turns.mode != onlyShares {
 		clear(q.turns.lags)
 		clear(q.turns.waits)
@@ -127,5 +129,5 @@ func (q *modelQueue) shared() bool {
 
 // mayShare reports whether levels can have shares for the next message.
 func (q *modelQueue) mayShare(now time.Time) bool {
-	return q.order.Discipline == queue.Weighted || q.judged(now).shares
+	return q.order.Discipline == queue.Weighted || q.possibleModes(now).shares
 }

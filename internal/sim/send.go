@@ -17,7 +17,7 @@ import (
 
 // sendOp is a send on its way.
 type sendOp struct {
-	h       *home
+	h       *shardSim
 	send    shard.Send
 	places  []queue.SeqNo // what Origin was before the topic counted
 	want    error
@@ -25,11 +25,11 @@ type sendOp struct {
 	done    bool // answered before it was durable: refused
 	cursor  int  // copies that have arrived
 	seqs    []queue.SeqNo
-	doors   []asking // what the gates were asked, if they said yes
+	admits  []admitCheck // requests that the admitters accepted
 	evicted []eviction
 }
 
-// eviction is a message that must make room if the send is stored.
+// eviction is a message that must be evicted if the send is stored.
 type eviction struct {
 	q *modelQueue
 	m *modelMessage
@@ -37,7 +37,7 @@ type eviction struct {
 
 // send posts messages for one queue or for several, of which all get theirs or
 // none.
-func (h *home) send() {
+func (h *shardSim) send() {
 	w := h.w
 	x := &sendOp{h: h}
 	for range w.pick(1, 1, 1, 2, 5) {
@@ -68,7 +68,7 @@ func (h *home) send() {
 }
 
 // targets chooses the queues of a send, by number, none that is crowded.
-func (h *home) targets() []shard.ID {
+func (h *shardSim) targets() []shard.ID {
 	var ids []shard.ID
 	for _, e := range h.sorted() {
 		if len(e.parts[shard.Main].messages) < 100 && (len(ids) == 0 || h.w.chance(4)) {
@@ -81,9 +81,9 @@ func (h *home) targets() []shard.ID {
 	return ids
 }
 
-// arrival makes up what a sender says of a message.
+// arrival draws what a sender sets in a message.
 func (w *world) arrival(e *modelEntity, m *message.Message) queue.Arrival {
-	worth := w.worth(e.rules, m)
+	worth := w.classify(e.rules, m)
 	a := queue.Arrival{Level: worth.Level, Class: worth.Class, Key: worth.Key}
 	if w.chance(2) {
 		a.MessageID = fmt.Sprint("id ", w.rng.IntN(30))
@@ -125,7 +125,7 @@ func (x *sendOp) bodies(from, to int) (bs []*message.Message) {
 	return bs
 }
 
-// before learns what the answer must be.
+// before computes what the answer must be.
 func (x *sendOp) before() {
 	h := x.h
 	h.sending = x
@@ -153,8 +153,8 @@ func (x *sendOp) before() {
 	})
 }
 
-// leaveOut forgets the places of copies for queues that are gone: what is published
-// goes to those that are left.
+// leaveOut removes the copies for queues that no longer exist: a published
+// message goes to the remaining ones.
 func (x *sendOp) leaveOut() {
 	places := x.places[:0]
 	for i, c := range x.send.Copies {
@@ -168,7 +168,7 @@ func (x *sendOp) leaveOut() {
 // arrived has the model store what the queue has just stored, and the duplicates
 // that it has dropped.
 func (x *sendOp) arrived(o *observer, as []queue.Arrival) {
-	x.makeRoom()
+	x.evict()
 	var run []queue.Arrival
 	from := x.cursor
 	for _, c := range x.send.Copies[from:] {
@@ -201,8 +201,8 @@ func (x *sendOp) arrived(o *observer, as []queue.Arrival) {
 	}
 }
 
-// makeRoom removes what makes room, which goes before the first message comes.
-func (x *sendOp) makeRoom() {
+// evict removes the evicted messages, before the first message is added.
+func (x *sendOp) evict() {
 	for _, e := range x.evicted {
 		e.q.remove(e.m)
 		x.h.w.result.Evicted++
@@ -224,10 +224,10 @@ func (x *sendOp) after(o *op) {
 	case x.done:
 		return
 	}
-	for _, a := range x.doors {
+	for _, a := range x.admits {
 		a.use()
 	}
-	x.makeRoom()
+	x.evict()
 	if e := h.entities[x.send.Topic]; x.send.Published > 0 && e != nil {
 		e.Published += uint64(x.send.Published)
 	}
@@ -249,21 +249,21 @@ func (x *sendOp) answer(o *op, seqs []queue.SeqNo, err error) {
 	x.h.answered(o, err)
 }
 
-// anyToken returns a token that somebody was given, be it good or not.
-func (h *home) anyToken() (token, bool) {
+// anyToken returns a token that was issued, valid or not.
+func (h *shardSim) anyToken() (token, bool) {
 	if len(h.stale) == 0 {
 		return token{}, false
 	}
 	if len(h.stale) > 60 {
 		h.stale = slices.Delete(h.stale, 0, 20)
 	}
-	// Mostly a recent one, which still holds.
+	// Mostly a recent one, which is still valid.
 	i := len(h.stale) - 1 - h.w.rng.IntN(min(len(h.stale), h.w.pick(4, 10, 60)))
 	return h.stale[i], true
 }
 
-// settle decides about messages, also with tokens that are no longer good.
-func (h *home) settle() {
+// settle settles messages, also with tokens that are no longer valid.
+func (h *shardSim) settle() {
 	w := h.w
 	t, ok := h.anyToken()
 	if !ok {
@@ -285,11 +285,11 @@ func (h *home) settle() {
 
 // postSettle posts a settlement. One that changes bodies may have to wait for them,
 // and is then applied in the midst of other things.
-func (h *home) postSettle(name string, x *shard.Settle) {
+func (h *shardSim) postSettle(name string, x *shard.Settle) {
 	wants := make([]error, len(x.Tokens))
 	var own *op
 	h.do(name, func() {
-		h.judge(x, wants)
+		h.expectResults(x, wants)
 		h.settling = own
 	}, func(o *op) error {
 		own = o
@@ -298,7 +298,7 @@ func (h *home) postSettle(name string, x *shard.Settle) {
 		}
 		x.Done = func(errs []error) {
 			h.parted(o, x, errs, wants)
-			h.verdicts(o, errs, wants)
+			h.compareResults(o, errs, wants)
 		}
 		return h.s.Settle(x)
 	}, func(o *op) {
@@ -314,7 +314,7 @@ func (h *home) postSettle(name string, x *shard.Settle) {
 
 // edit changes the body of a message that is being settled, if its settlement says
 // so: the one whose turn it is, or one that had to wait for the body.
-func (h *home) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) {
+func (h *shardSim) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) {
 	t := queue.Token{Seq: key.seq, Nonce: key.nonce}
 	o := h.settling
 	if o == nil {
@@ -324,7 +324,7 @@ func (h *home) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) 
 		}
 		i := slices.IndexFunc(h.parked[key], func(o *op) bool { return bytes.Equal(edited(m.body, o.set).Bytes(), stored.Bytes()) })
 		if i < 0 {
-			h.w.failf("%v: message %d was settled, and nobody has asked for that", key.place, key.seq)
+			h.w.failf("%v: message %d was settled, without a request for it", key.place, key.seq)
 		}
 		o = h.parked[key][i]
 		h.parked[key] = slices.Delete(h.parked[key], i, i+1)
@@ -338,9 +338,10 @@ func (h *home) edit(key taking, q *modelQueue, m *modelMessage, body queue.Ref) 
 	}
 }
 
-// parted looks at what had to wait and was not applied: the lock was lost while the
-// body was read, or the disk is full, or the queue is gone.
-func (h *home) parted(o *op, x *shard.Settle, errs, wants []error) {
+// parted handles a settlement that had to wait and was not applied: the lock
+// was lost while the body was read, or the disk is full, or the queue was
+// deleted.
+func (h *shardSim) parted(o *op, x *shard.Settle, errs, wants []error) {
 	for i, t := range x.Tokens {
 		key := taking{place{x.ID, x.Part}, t.Seq, t.Nonce}
 		j := slices.Index(h.parked[key], o)
@@ -362,8 +363,8 @@ func (h *home) parted(o *op, x *shard.Settle, errs, wants []error) {
 	}
 }
 
-// verdicts compares the answers to a settlement.
-func (h *home) verdicts(o *op, errs, wants []error) {
+// compareResults compares the answers to a settlement.
+func (h *shardSim) compareResults(o *op, errs, wants []error) {
 	for i := range wants {
 		var got error
 		if errs != nil {
@@ -376,8 +377,8 @@ func (h *home) verdicts(o *op, errs, wants []error) {
 	h.answered(o, h.s.Failed())
 }
 
-// judge says what becomes of each token; the rest is the observer's.
-func (h *home) judge(x *shard.Settle, wants []error) {
+// expectResults computes the result for each token; the observer does the rest.
+func (h *shardSim) expectResults(x *shard.Settle, wants []error) {
 	q := h.queue(place{x.ID, x.Part})
 	used := map[queue.Token]bool{}
 	for i, t := range x.Tokens {

@@ -13,7 +13,7 @@ import (
 )
 
 // seek attaches to a session: a named one, or the best there is.
-func (h *home) seek(c *consumer) {
+func (h *shardSim) seek(c *consumer) {
 	w := h.w
 	var name *string
 	if w.chance(2) {
@@ -29,7 +29,7 @@ func (h *home) seek(c *consumer) {
 	_, err := h.s.Seek(shard.Attachment{ID: c.id, Part: c.part, Sink: c, Want: c.want}, name,
 		func(real *shard.Consumer, until time.Time, err error) {
 			settled = true
-			h.seated(c, real, name, until, err)
+			h.sessionGranted(c, real, name, until, err)
 		})
 	if err != nil {
 		w.failf("seek: %v", err)
@@ -41,8 +41,8 @@ func (h *home) seek(c *consumer) {
 	})
 }
 
-// seated checks the answer to seek.
-func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until time.Time, err error) {
+// sessionGranted checks the answer to seek.
+func (h *shardSim) sessionGranted(c *consumer, real *shard.Consumer, name *string, until time.Time, err error) {
 	w, q := h.w, h.queue(c.place)
 	err = plain(err)
 	w.event("seated %d %v %v", h.number, c.place, err)
@@ -58,7 +58,7 @@ func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until tim
 	l := real.SessionLock()
 	c.want.Session = l
 	if q.held[l.ID].nonce != 0 {
-		w.failf("%v: session %q was given to two", c.place, l.ID)
+		w.failf("%v: session %q was granted twice", c.place, l.ID)
 	}
 	if name != nil && l.ID != *name {
 		w.failf("%v: got session %q, want %q", c.place, l.ID, *name)
@@ -66,8 +66,8 @@ func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until tim
 	if name == nil {
 		h.nextSession(c, q)
 	}
-	q.glance()
-	q.held[l.ID] = sessionHold{l.Nonce, h.now.Add(q.cfg.LockFor)}
+	q.mayBeEvaluated()
+	q.held[l.ID] = lockedSession{l.Nonce, h.now.Add(q.cfg.LockFor)}
 	if !until.Equal(h.now.Add(q.cfg.LockFor)) {
 		w.failf("%v: session %q is locked until %v, want %v", c.place, l.ID, until, h.now.Add(q.cfg.LockFor))
 	}
@@ -75,9 +75,9 @@ func (h *home) seated(c *consumer, real *shard.Consumer, name *string, until tim
 	h.mark(func() { h.allowMore(c, 3) })
 }
 
-// nextSession checks that a consumer was given the best session there is.
-func (h *home) nextSession(c *consumer, q *modelQueue) {
-	if q.blurred(h.now) { // who was served is not known for sure
+// nextSession checks that a consumer was granted the best free session.
+func (h *shardSim) nextSession(c *consumer, q *modelQueue) {
+	if q.blurred(h.now) { // it is uncertain which keys were served
 		q.turns.unjust, q.turns.vague = true, true
 	}
 	if q.turns.vague {
@@ -85,7 +85,7 @@ func (h *home) nextSession(c *consumer, q *modelQueue) {
 	}
 	of := slices.DeleteFunc(q.choices(h.now, c.accepts), func(m *modelMessage) bool { return m.session != c.want.Session.ID })
 	if len(of) == 0 {
-		h.w.failf("%v: session %q was given, and is not the best", c.place, c.want.Session.ID)
+		h.w.failf("%v: session %q was granted, and is not the best", c.place, c.want.Session.ID)
 	}
 	if len(of) > 1 { // which of its messages had its turn is not known
 		q.turns.unjust, q.turns.vague = true, q.paced()
@@ -96,5 +96,5 @@ func (h *home) nextSession(c *consumer, q *modelQueue) {
 	}
 }
 
-// session makes up a session id; the empty one is one too.
+// session draws a session id; the empty string is valid.
 func (w *world) session() string { return strings.Repeat("s", w.rng.IntN(4)) }

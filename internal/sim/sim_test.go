@@ -40,7 +40,7 @@ func TestSim(t *testing.T) {
 					all.Messages += r.Messages
 					all.Takes += r.Takes
 					all.Crashes += r.Crashes
-					all.Looks += r.Looks
+					all.CrashChecks += r.CrashChecks
 					all.Snapshots += r.Snapshots
 					all.Full += r.Full
 					all.Stuck += r.Stuck
@@ -54,8 +54,8 @@ func TestSim(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d seeds: %d messages and other things made, %d taken, %d crashes and %d looks at one, %d snapshots, %d times full and %d stuck, %d sends refused, %d messages evicted, %d asked back, %d returned undelivered, the clock set %d times",
-		*seeds, all.Messages, all.Takes, all.Crashes, all.Looks, all.Snapshots, all.Full, all.Stuck, all.Refused, all.Evicted, all.Recalls, all.Returns, all.Set)
+	t.Logf("%d seeds: %d messages and entities made, %d taken, %d crashes and %d simulated ones, %d snapshots, %d times full and %d stuck, %d sends refused, %d messages evicted, %d recalled, %d returned undelivered, the clock set %d times",
+		*seeds, all.Messages, all.Takes, all.Crashes, all.CrashChecks, all.Snapshots, all.Full, all.Stuck, all.Refused, all.Evicted, all.Recalls, all.Returns, all.Set)
 }
 
 // TestFront plays seeds against a whole broker, each in a bubble of its own.
@@ -85,8 +85,8 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// playTwice plays a seed two times and compares the traces: what differs would
-// make a failure impossible to look at again.
+// playTwice runs a seed two times and compares the traces: if they differ, a
+// failure cannot be reproduced.
 func playTwice(t *testing.T, seed uint64) Result {
 	t.Helper()
 	r, err := Run(t.Context(), seed, *turns, nil)

@@ -16,10 +16,10 @@ var update = flag.Bool("update", false, "write testdata/traces.txt anew")
 // tracesFile has the digests of the traces of some seeds, one in a line.
 const tracesFile = "testdata/traces.txt"
 
-// Code that is moved, and not meant to do anything else than before, leaves the traces of
-// all seeds as they are: a trace covers every answer, delivery and step of the clock, and
-// the size of every commit. A change of behaviour is told in the commit that runs this
-// test with -update.
+// A refactoring that does not change behaviour leaves the traces of all seeds
+// as they are: a trace covers every answer, delivery and step of the clock, and
+// the size of every commit. A change of behaviour is explained in the commit
+// that runs this test with -update.
 func TestTracesAreAsRecorded(t *testing.T) {
 	const worlds, fronts = 50 / fewerTraces, 20 / fewerTraces
 	var got strings.Builder

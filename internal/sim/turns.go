@@ -9,9 +9,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// rounds is what the model remembers of who was served, to tell whether turns and
-// shares are just. It is no more than a bound: which of several keys or levels
-// is next is left to the queue.
+// rounds records which keys and levels were served, to check that turns and
+// shares are fair. It is only a bound: the queue decides which of several keys
+// or levels is next.
 type rounds struct {
 	// passed counts how often one key was served while another, which had as
 	// little in flight, waited in the same level.
@@ -21,14 +21,14 @@ type rounds struct {
 	// waits counts how often receivers of all levels got one level while another
 	// waited, since that was served last.
 	waits map[[2]queue.Level]int
-	// ranged is set when a receiver that wants only some levels comes: it is
-	// served out of turn, and the shares of the others are held to a wider bound.
+	// ranged is set when a receiver of only some levels attaches: it is served out
+	// of turn, and the bound for the shares of the others is wider.
 	ranged bool
-	// unjust is set when it is not known who was served.
+	// unjust is set when it is not known which keys were served.
 	unjust bool
 	// mode is how a strict queue chooses.
 	mode modes
-	// vague is set when it is not known whose pace was used.
+	// vague is set when it is not known which key's rate was used.
 	vague bool
 }
 
@@ -44,9 +44,9 @@ func newRounds() rounds {
 	return rounds{passed: map[passing]uint32{}, lags: map[[2]queue.Level]*lag{}, waits: map[[2]queue.Level]int{}, mode: onlyStrict}
 }
 
-// served notes that a message is about to be handed out because it was next, and
-// returns what is unjust about it. toAny says that the receiver certainly takes
-// messages of all levels.
+// served records that a message is about to be delivered because it is next,
+// and returns an error if that is unfair. toAny says that the receiver
+// certainly accepts messages of all levels.
 func (q *modelQueue) served(now time.Time, m *modelMessage, toAny bool) error {
 	q.decide(now)
 	q.closed(now)
@@ -79,11 +79,12 @@ func (q *modelQueue) served(now time.Time, m *modelMessage, toAny bool) error {
 	return nil
 }
 
-// passes counts those who wait while m goes. A key that was here before another
-// came, or that has had its turn, goes at most as often as its weight says.
+// passes counts, for each waiting key, that m was served before it. A key that
+// was there before another one, or that has had its turn, is served at most as
+// often as its weight says.
 func (q *modelQueue) passes(now time.Time, m *modelMessage) error {
 	seen := map[string]bool{m.key: true}
-	for _, o := range q.standing(now) {
+	for _, o := range q.candidates(now) {
 		if o.level != m.level || seen[o.key] || !q.eligible(now, o.key) || q.load(o.key) != q.load(m.key) {
 			continue
 		}
@@ -118,9 +119,9 @@ func (q *modelQueue) weigh(got, other queue.Level) error {
 	return nil
 }
 
-// outwait counts a message of one level while another had some. Whatever receivers
-// of some levels have got, a level that waits lets another go first at most once
-// more than the weights of the two say.
+// outwait counts a message of one level while another level had some. Apart
+// from receivers of only some levels, a waiting level is passed over at most
+// once more than the weights of the two say.
 func (q *modelQueue) outwait(got, other queue.Level, toAny bool) error {
 	for pair := range q.turns.waits {
 		if pair[1] == got {
@@ -146,10 +147,10 @@ func (q *modelQueue) weight(l queue.Level) float64 {
 	return 1
 }
 
-// open returns the levels that have something to hand out.
+// open returns the levels that have ready messages.
 func (q *modelQueue) open(now time.Time) map[queue.Level]bool {
 	open := map[queue.Level]bool{}
-	for _, m := range q.standing(now) {
+	for _, m := range q.candidates(now) {
 		if q.eligible(now, m.key) {
 			open[m.level] = true
 		}
@@ -157,7 +158,8 @@ func (q *modelQueue) open(now time.Time) map[queue.Level]bool {
 	return open
 }
 
-// closed forgets what levels without messages had got: they do not save up.
+// closed resets the counts of levels without messages: they do not accumulate
+// credit.
 func (q *modelQueue) closed(now time.Time) {
 	if len(q.turns.lags) == 0 && len(q.turns.waits) == 0 {
 		return
@@ -175,8 +177,8 @@ func (q *modelQueue) closed(now time.Time) {
 	}
 }
 
-// moved says that a key may stand at the end of the line again: it was served, or
-// what it has in flight has changed, or it was not there.
+// moved says that a key may be last in the round robin again: it was served, or
+// its number in flight has changed, or it is new.
 func (q *modelQueue) moved(key string) {
 	for at := range q.turns.passed {
 		if at.waiting == key {

@@ -17,8 +17,8 @@ func (q *modelQueue) finishes() bool { return finishes(q.order) }
 
 func finishes(o queue.Order) bool { return o.Fair && o.Within == queue.FinishFirst }
 
-// hand notes that a message is handed out, and reports whether its key is started
-// by that.
+// hand records that a message is delivered, and reports whether its key is
+// started by that.
 func (q *modelQueue) hand(m *modelMessage) (starts bool) {
 	if m.key == "" || !q.finishes() || slices.Contains(q.started, m.key) {
 		return false
@@ -36,14 +36,14 @@ func (q *modelQueue) known() []string {
 	return q.started
 }
 
-// forget drops the keys of which nothing is left in any state.
+// forget drops the keys that have no messages left in any state.
 func (q *modelQueue) forget() {
 	q.started = slices.DeleteFunc(q.started, func(key string) bool {
 		return !q.finishes() || !slices.ContainsFunc(q.messages, func(m *modelMessage) bool { return m.key == key })
 	})
 }
 
-// turn is the place of the key of a message among those started.
+// turn is the position of the key of a message among those started.
 func (q *modelQueue) turn(m *modelMessage) int {
 	if i := slices.Index(q.started, m.key); i >= 0 {
 		return i

@@ -25,26 +25,26 @@ type world struct {
 	rng   *rand.Rand
 	other *rand.Rand // what other processes do to the disk: the rest of a run does not depend on it
 	trace hash.Hash
-	out   io.Writer // nil: nobody reads along
+	out   io.Writer // nil: no trace
 
 	machine machine
 	steady  *clock.Clock  // of this life, over the clocks of machine
 	now     time.Time     // by steady
 	off     time.Duration // by which the wall clock is ahead of now
 
-	turn  int
-	disk  *vfs.Mem
-	fault *vfs.Fault
-	wal   *wal.WAL
-	opts  options
-	homes []*home
+	turn   int
+	disk   *vfs.Mem
+	fault  *vfs.Fault
+	wal    *wal.WAL
+	opts   options
+	shards []*shardSim
 	// policies are all that were ever drawn, by the meta bytes of the entities
 	// that had them.
 	policies map[string]*rules
 
-	faulty bool  // the disk was told to fail
+	faulty bool  // the disk is set to fail
 	full   bool  // the disk has an end, or was full in this life
-	broken error // why the process must end; nil while it lives
+	broken error // why the process must end; nil while it runs
 	made   int   // messages so far
 	result Result
 }
@@ -57,28 +57,28 @@ type options struct {
 	shard   shard.Options
 }
 
-// Result tells what a run did.
+// Result contains statistics of a run.
 type Result struct {
-	Trace     [sha256.Size]byte // the same for the same seed
-	Messages  int
-	Takes     int
-	Crashes   int
-	Looks     int // crashes that were only looked at
-	Snapshots uint64
-	Full      int // disks that were full
-	Stuck     int // times that a shard was at rest because there was no space at all
-	Refused   int // sends that a policy turned away
-	Evicted   int // messages that made room
-	Recalls   int // messages asked back
-	Set       int // times that the wall clock was set
-	Returns   int // messages that were taken and reached nobody
+	Trace       [sha256.Size]byte // the same for the same seed
+	Messages    int
+	Takes       int
+	Crashes     int
+	CrashChecks int // simulated crashes after which the process continued
+	Snapshots   uint64
+	Full        int // disks that were full
+	Stuck       int // times that a shard waited because there was no space at all
+	Refused     int // sends that a policy rejected
+	Evicted     int // messages that were evicted
+	Recalls     int // messages recalled
+	Set         int // times that the wall clock was set
+	Returns     int // messages that were taken and not delivered
 }
 
-// violation is a promise that was broken.
+// violation is a broken rule.
 type violation struct{ error }
 
 // Run plays a seed for a number of turns. trace, if not nil, gets a line for
-// everything that happens. The error is the first promise that was broken.
+// everything that happens. The error is the first broken rule.
 func Run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r Result, err error) {
 	w := &world{
 		ctx:   ctx,
@@ -122,7 +122,7 @@ func Run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r Result
 		w.disk.SetSize(w.opts.disk)
 	}
 	for n := range w.opts.shards {
-		w.homes = append(w.homes, newHome(w, journal.Shard(n)))
+		w.shards = append(w.shards, newShardSim(w, journal.Shard(n)))
 	}
 	w.start(w.disk)
 	for w.turn = range turns {
@@ -162,7 +162,7 @@ func (w *world) start(disk *vfs.Mem) {
 	w.wal = j
 	w.now = w.steady.Now()
 	w.off = w.machine.wall.Sub(w.now)
-	for i, h := range w.homes {
+	for i, h := range w.shards {
 		h.s = shards[i]
 	}
 	if w.opts.disk > 0 && w.other.IntN(3) == 0 {
@@ -176,13 +176,13 @@ func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	numbers := make([]journal.Shard, len(w.homes))
-	for i, h := range w.homes {
+	numbers := make([]journal.Shard, len(w.shards))
+	for i, h := range w.shards {
 		numbers[i] = h.number
 	}
 	opts := w.opts.shard
 	opts.Go = func(n journal.Shard, f func()) {
-		h := w.homes[n]
+		h := w.shards[n]
 		h.background = append(h.background, f)
 	}
 	shards, err := shard.OpenAll(w.ctx, j, numbers, opts)
@@ -200,13 +200,13 @@ func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
 // play is one turn: clients, clock and disk each may do something.
 func (w *world) play() {
 	if w.broken != nil {
-		for _, h := range w.homes {
+		for _, h := range w.shards {
 			h.step() // a process that is about to end may still say what it knows
 		}
 		w.crash()
 		return
 	}
-	h := w.homes[w.rng.IntN(len(w.homes))]
+	h := w.shards[w.rng.IntN(len(w.shards))]
 	if !h.s.Stuck() { // it does nothing before it has done what it began
 		for range w.rng.IntN(5) {
 			h.client()
@@ -234,7 +234,7 @@ func (w *world) play() {
 		h.step()
 	}
 	if w.broken == nil && w.chance(9) {
-		w.look()
+		w.simulateCrash()
 	}
 }
 
@@ -249,8 +249,8 @@ func (w *world) commit() {
 	w.event("commit %+v", w.wal.Stats())
 }
 
-// stopped notes that the process must end. Only a disk that was told to fail is
-// a reason; one that is full never is.
+// stopped records that the process must end. Only a disk that is set to fail is
+// a reason; a full disk never is.
 func (w *world) stopped(err error) {
 	if !w.faulty {
 		w.failf("stopped without a reason: %v", err)
@@ -259,13 +259,14 @@ func (w *world) stopped(err error) {
 	w.broken = err
 }
 
-// settle lets everything come to rest, and then nobody may be left waiting.
+// settle runs until everything is at rest; then no operation may be left
+// without an answer.
 func (w *world) settle() {
-	asked := true // somebody has no answer: an operation may take many steps
+	asked := true // an operation has no answer: it may take many steps
 	for round := 0; round < 40 || asked && round < 2000; round++ {
 		rest := true
 		asked = false
-		for _, h := range w.homes {
+		for _, h := range w.shards {
 			if w.broken == nil {
 				h.step()
 				h.work(1 << 30)
@@ -279,7 +280,7 @@ func (w *world) settle() {
 			break
 		}
 	}
-	for _, h := range w.homes {
+	for _, h := range w.shards {
 		for _, u := range h.unread {
 			if w.broken == nil {
 				h.read(u)
@@ -287,8 +288,8 @@ func (w *world) settle() {
 		}
 		h.unread = nil
 	}
-	for range 3 { // what is read may be handed out, and waits for the disk then
-		for _, h := range w.homes {
+	for range 3 { // a read body may lead to a delivery, which waits for the disk then
+		for _, h := range w.shards {
 			if w.broken == nil {
 				h.step()
 				h.work(1 << 30)
@@ -296,15 +297,15 @@ func (w *world) settle() {
 			}
 		}
 	}
-	for _, h := range w.homes {
+	for _, h := range w.shards {
 		if w.broken == nil {
 			h.rested()
 		}
 	}
 }
 
-// rested checks what must hold when there is nothing left to do.
-func (h *home) rested() {
+// rested checks what must be true when everything is at rest.
+func (h *shardSim) rested() {
 	h.step()
 	if h.w.broken != nil {
 		return
@@ -316,13 +317,14 @@ func (h *home) rested() {
 	if h.open > 0 {
 		h.w.failf("shard %d: %d operations have no answer", h.number, h.open)
 	}
-	// What was taken has arrived or is back, whoever has left meanwhile.
+	// A taken message was delivered or returned, even if its consumer has left
+	// meanwhile.
 	for key := range h.taken {
-		h.w.failf("%v: message %d was taken and has neither arrived nor come back", key.place, key.seq)
+		h.w.failf("%v: message %d was taken and neither delivered nor returned", key.place, key.seq)
 	}
 	for p, ms := range h.held {
 		for seq := range ms {
-			h.w.failf("%v: message %d is still held for its body", p, seq)
+			h.w.failf("%v: message %d still waits for its body", p, seq)
 		}
 	}
 	for _, e := range h.sorted() {
@@ -341,7 +343,7 @@ func (h *home) rested() {
 			next = q.first(h.now, c.want.Session.ID)
 		}
 		for _, next := range next {
-			h.w.failf("%v: message %d waits for a consumer that has room for %d more", c.place, next.seq, c.limit-c.delivered)
+			h.w.failf("%v: message %d waits for a consumer that has credit for %d more", c.place, next.seq, c.limit-c.delivered)
 		}
 	}
 }
@@ -385,8 +387,8 @@ func (w *world) fill(rng *rand.Rand) {
 	}
 }
 
-// finish ends a run: everything comes to rest, crashes once more, and is found
-// again.
+// finish ends a run: everything comes to rest, crashes once more, and is
+// recovered.
 func (w *world) finish() {
 	if w.broken == nil {
 		w.fault.Before(nil)
@@ -394,14 +396,14 @@ func (w *world) finish() {
 		w.disk.SetSize(1 << 40)
 		w.disk.SetOthers(0)
 		w.settle()
-		for _, h := range w.homes {
+		for _, h := range w.shards {
 			if w.broken == nil && h.s.Stuck() {
 				w.failf("shard %d: there is space, and it is stuck", h.number)
 			}
 		}
 	}
 	w.crash()
-	for _, h := range w.homes {
+	for _, h := range w.shards {
 		w.result.Snapshots += h.s.Snapshots()
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate gives n bytes at off blocks, without writing them. File systems that
-// cannot are errors.ErrUnsupported.
+// allocate allocates blocks for n bytes at off, without writing them. If the
+// file system cannot do that, it returns errors.ErrUnsupported.
 func allocate(f *os.File, off, n int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), 0, off, n)

@@ -14,14 +14,14 @@ const (
 	loseAll   = iota // nothing unsynced survives
 	loseHalf         // each write survives or not
 	tearLast         // all survive up to one, which is torn
-	scatter          // each sector survives or not, whatever the order
+	scatter          // each sector survives or not, in any order
 	crashWays        // how many there are
 )
 
 // CrashClone returns the disk that a power cut at this moment would leave. The
 // seed decides which of the unsynced changes survive: seed%4 chooses between
 // none, some writes, all up to one that is torn, and some sectors; the rest
-// chooses which. The original is not touched and may go on.
+// chooses which. The original is not changed and stays usable.
 func (m *Mem) CrashClone(seed uint64) *Mem {
 	way := int(seed % crashWays)
 	rng := rand.New(rand.NewPCG(seed, 0x7472696167656d71))
@@ -42,9 +42,9 @@ func (m *Mem) CrashClone(seed uint64) *Mem {
 	return c
 }
 
-// crashNames applies to names the entries that survive. An entry that shares a
-// name or a file with an earlier one that was lost is lost too: no file system
-// reorders those.
+// crashNames applies to names the entries that survive. An entry that has the
+// name or file of an earlier, lost entry is lost too: no file system reorders
+// those.
 func crashNames(names map[string]*inode, entries []entry, way int, rng *rand.Rand) {
 	cut := rng.IntN(len(entries) + 1)
 	lostNames, lostFiles := make(map[string]bool), make(map[*inode]bool)

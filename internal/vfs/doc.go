@@ -6,37 +6,38 @@
 //
 // # Promise
 //
-// Code that keeps its promises on Mem, whatever the seed of CrashClone, keeps
-// them on a real disk: Mem forgets everything that the rules below allow a disk
-// to forget, and OS asks the kernel for everything that the rules require.
+// Code that works on Mem for every seed of CrashClone works on a real disk: Mem
+// loses everything that the rules below allow a disk to lose, and OS requests
+// from the kernel everything that the rules require.
 //
 //   - What was written to a file before Sync returned survives.
 //   - What was written after the last Sync survives in any part: each sector of
-//     512 bytes on its own, whatever the order of the writes.
-//   - A sector is written whole or not at all.
-//   - What was written before a Sync that failed can still be read, and a later
-//     Sync does not make it safe, whatever it returns: kernels drop the pages of
-//     a failed write-back from their list. Only writing it again does.
+//     512 bytes independently, in any order.
+//   - A sector is written completely or not at all.
+//   - What was written before a failed Sync can still be read. A later Sync
+//     does not make it durable, even if it succeeds: kernels drop the pages of a
+//     failed write-back from their list. It must be written again.
 //   - Creates, renames and removes survive after SyncDir of their directory;
 //     before it any of them may be lost, but not one without the later ones
-//     that touch the same name or file.
-//   - A disk has an end, which others use up, too: Mem and Fault refuse the bytes
-//     that do not fit, and need none for what overwrites written or allocated
-//     ones.
+//     that concern the same name or file.
+//   - A disk has a limited size, which other processes use, too: Mem and Fault
+//     reject bytes that do not fit. Overwriting written or allocated bytes needs
+//     no space.
 //
 // # Assumptions
 //
-// The disk does not lie about a sync. Bytes may rot (Fault flips bits), and it
-// is the business of the reader to notice. Directories are made once, when a
-// store is, and are not part of the crash model. Overwriting needs no space, which
-// is not so where every write goes to a new place (btrfs, ZFS).
+// A sync that returns no error has reached the disk. Stored bytes may become
+// corrupt (Fault flips bits); the reader must detect that. Directories are
+// created once, with the store, and are not part of the crash model.
+// Overwriting needs no space, which is not true for copy-on-write file systems
+// (btrfs, ZFS).
 //
 // # Descriptors
 //
-// While a lock is held on it an OS keeps its directory open and some descriptors
-// in reserve, which it gives up one by one when the process or the system has
-// none left, and takes back as soon as it can. When there is nothing to give up
-// any more a call fails with [ErrTooManyFiles], and has done nothing.
+// While it is locked, an OS keeps its directory open and some descriptors in
+// reserve. It closes them one by one when the process or the system has no
+// others left, and reopens them when it can. When the reserve is empty, a call
+// fails with [ErrTooManyFiles] and has done nothing.
 //
 // # Concurrency
 //
@@ -44,6 +45,6 @@
 //
 // # Not here
 //
-// Checksums, buffering, retries and file formats. Paths from outside: names
-// are our own, and OS refuses those that leave its root all the same.
+// Checksums, buffering, retries and file formats. Untrusted paths: all names
+// are our own. OS still rejects names that leave its root.
 package vfs

@@ -42,9 +42,10 @@ type Fault struct {
 // NewFault returns fs with no faults yet.
 func NewFault(fs FS) *Fault { return &Fault{fs: fs, free: -1, count: make(map[Op]int)} }
 
-// Before makes fn see every call before it is done, with the name of its file;
-// an error from fn is returned in place of doing it. nil ends that. A sync of a
-// Mem's file that fails so loses what it should have made safe: see failSync.
+// Before calls fn before every call, with the name of its file. If fn returns
+// an error, the call is not done and returns the error. A nil fn ends that. A
+// sync of a Mem's file that fails this way loses the unsynced bytes: see
+// failSync.
 func (f *Fault) Before(fn func(op Op, name string) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +53,7 @@ func (f *Fault) Before(fn func(op Op, name string) error) {
 }
 
 // FailNth makes the nth call of op from now on, counted from 1, fail with err.
-// It takes the place of an earlier Before or FailNth.
+// It replaces an earlier Before or FailNth.
 func (f *Fault) FailNth(op Op, n int, err error) {
 	f.Before(func(got Op, _ string) error {
 		if got == op {
@@ -64,24 +65,25 @@ func (f *Fault) FailNth(op Op, n int, err error) {
 	})
 }
 
-// SetFree fills the disk once n more bytes are used; removing a file gives its
-// bytes back. The write that does not fit is done in part, as disks do. A
-// negative n lifts the limit.
+// SetFree makes the disk full after n more bytes; removing a file frees its
+// bytes. The write that does not fit is done in part, as on real disks. A
+// negative n removes the limit.
 func (f *Fault) SetFree(n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.free = n
 }
 
-// Fill makes the disk refuse every new byte, whatever is removed, until Drain.
-func (f *Fault) Fill() {
+// SetFull makes the disk reject every new byte until ClearFull, even if files
+// are removed.
+func (f *Fault) SetFull() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.full = true
 }
 
-// Drain ends what Fill began.
-func (f *Fault) Drain() {
+// ClearFull ends what Fill began.
+func (f *Fault) ClearFull() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.full = false
@@ -197,7 +199,7 @@ func (f *Fault) size(name string) int64 {
 	if err != nil {
 		return 0
 	}
-	defer file.Close() // only looked at
+	defer file.Close() // only read
 	n, err := file.Size()
 	if err != nil {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Mem is a disk in memory that remembers what was synced, so that it can tell
-// what a crash would leave: see CrashClone.
+// Mem is a disk in memory that records what was synced, so that it can simulate
+// a crash: see CrashClone.
 type Mem struct {
 	quota *quota
 
@@ -38,7 +38,7 @@ type entry struct {
 
 func (e entry) dir() string { return path.Dir(max(e.from, e.to)) }
 
-// NewMem returns an empty disk that has no end; SetSize gives it one.
+// NewMem returns an empty disk of unlimited size; SetSize limits it.
 func NewMem() *Mem {
 	return &Mem{
 		quota:  &quota{size: endless},
@@ -157,7 +157,8 @@ func (m *Mem) SyncDir(dir string) error {
 	return nil
 }
 
-// Lock implements FS. The lock does not survive CrashClone: its holder died.
+// Lock implements FS. The lock does not survive CrashClone: the process that
+// had it was killed.
 func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

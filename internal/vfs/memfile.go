@@ -23,9 +23,9 @@ type pages struct {
 	size  int64
 }
 
-// inode is a file, whatever its names. Pages are shared between now, synced and
-// clones, and copied before the first write after a sync: only the pages in
-// dirty belong to now alone.
+// inode is a file, independent of its names. Pages are shared between now,
+// synced and clones, and copied before the first write after a sync: only the
+// pages in dirty belong to now alone.
 type inode struct {
 	mu     sync.Mutex
 	now    pages        // guarded by mu: what a program sees
@@ -191,7 +191,7 @@ func (f *memFile) Truncate(size int64) error {
 	before := len(f.now.table)
 	f.now.resize(size, f.dirty)
 	for i := len(f.now.table); i < before; i++ {
-		f.dirty[i] = true // if it comes back it is zeros, and the sync must write that
+		f.dirty[i] = true // if the file grows again the page is zeros, and the sync must write that
 	}
 	f.refund(size)
 	f.writes = append(f.writes, write{off: size})

@@ -14,13 +14,13 @@ import (
 
 // disk is the real file system below a directory.
 type disk struct {
-	root string
-	held held
+	root   string
+	opened openRoot
 }
 
 // OS returns the real disk below the directory root, which need not exist yet:
-// MkdirAll(".") makes it. While a lock is held on it the directory stays open and
-// some descriptors are kept in reserve, so that a store goes on working in a
+// MkdirAll(".") makes it. While it is locked, the directory stays open and some
+// descriptors are kept in reserve, so that a store continues to work in a
 // process that has run out of them.
 func OS(root string) FS { return &disk{root: root} }
 
@@ -31,17 +31,17 @@ func (d *disk) within(fn func(*os.Root) error) error {
 	for {
 		err := d.try(fn)
 		if err == nil || !isTooManyFiles(err) {
-			d.held.refill()
+			d.opened.refill()
 			return noSpace(err)
 		}
-		if !d.held.giveUp() {
+		if !d.opened.freeReserve() {
 			return fmt.Errorf("%w: %w", ErrTooManyFiles, err)
 		}
 	}
 }
 
 func (d *disk) try(fn func(*os.Root) error) error {
-	if root := d.held.directory(); root != nil {
+	if root := d.opened.directory(); root != nil {
 		return fn(root)
 	}
 	root, err := os.OpenRoot(d.root)
@@ -61,7 +61,7 @@ func (d *disk) open(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f, &d.held}, nil
+	return osFile{f, &d.opened}, nil
 }
 
 func (d *disk) Create(name string) (File, error) {
@@ -117,7 +117,7 @@ func makeDirs(name string) error {
 	}
 	f, err := os.Open(parent)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // one may write there, and not look
+		return nil // the directory may be writable and not readable
 	}
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func makeDirs(name string) error {
 
 func (d *disk) SyncDir(dir string) error {
 	return d.within(func(root *os.Root) error {
-		if f := d.held.self(); f != nil && dir == "." {
+		if f := d.opened.self(); f != nil && dir == "." {
 			return syncDir(f)
 		}
 		f, err := root.Open(filepath.FromSlash(dir))
@@ -149,17 +149,17 @@ func (d *disk) Lock(name string) (io.Closer, error) {
 		f.Close() // nothing was written
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.root, name), err)
 	}
-	if err := d.held.take(d.root); err != nil {
+	if err := d.opened.take(d.root); err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &diskLock{f, &d.held}, nil
+	return &diskLock{f, &d.opened}, nil
 }
 
-// diskLock is a lock that is held, and the open directory with it.
+// diskLock is a taken lock with the open directory.
 type diskLock struct {
 	File
-	held *held
+	opened *openRoot
 }
 
 func (l *diskLock) Close() error {
@@ -167,7 +167,7 @@ func (l *diskLock) Close() error {
 	if errors.Is(err, fs.ErrClosed) {
 		return err
 	}
-	return errors.Join(err, l.held.release())
+	return errors.Join(err, l.opened.release())
 }
 
 func (d *disk) Space() (Space, error) {
@@ -181,12 +181,12 @@ func (d *disk) Space() (Space, error) {
 // osFile is a file of the real disk.
 type osFile struct {
 	*os.File
-	held *held
+	opened *openRoot
 }
 
 func (f osFile) Close() error {
 	err := f.File.Close()
-	f.held.refill() // before somebody else takes the descriptor
+	f.opened.refill() // before the rest of the process uses the descriptor
 	return err
 }
 
@@ -204,15 +204,15 @@ func (f osFile) Allocate(size int64) error {
 	if err != nil || size <= 0 {
 		return err
 	}
-	err = allocate(f.File, 0, size) // not only the end: a copy of a file may have holes
+	err = allocate(f.File, 0, size) // not only the end: a copy of a file may be sparse
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = writeZeros(f.File, old, size)
 	}
 	return noSpace(err)
 }
 
-// writeZeros gives [from, to) blocks by writing it, where the system has no
-// quicker way.
+// writeZeros allocates blocks for [from, to) by writing zeros, where the system
+// has no faster way.
 func writeZeros(f *os.File, from, to int64) error {
 	b := make([]byte, min(1<<20, max(0, to-from)))
 	for from < to {
@@ -233,7 +233,8 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// noSpace makes the many ways in which systems say "full" look like one.
+// noSpace turns the different errors of systems for a full disk into
+// ErrNoSpace.
 func noSpace(err error) error {
 	if err != nil && isNoSpace(err) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)

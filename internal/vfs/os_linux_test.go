@@ -25,7 +25,8 @@ func TestDirectoryThatCannotBeSynced(t *testing.T) {
 	}
 }
 
-// The root is made with all that is above it, and a file in its place is told.
+// The root is created with the directories above it. A file of that name is an
+// error.
 func TestRootIsMade(t *testing.T) {
 	dir := t.TempDir()
 	for _, root := range []string{filepath.Join(dir, "a", "b", "c"), filepath.Join(dir, "a", "d") + "/", dir} {
@@ -42,7 +43,7 @@ func TestRootIsMade(t *testing.T) {
 	}
 	for _, root := range []string{file, filepath.Join(file, "x")} {
 		if err := OS(root).MkdirAll("."); err == nil {
-			t.Errorf("%s: made, in place of a file", root)
+			t.Errorf("%s: created, although a file has that name", root)
 		}
 	}
 }
@@ -70,6 +71,6 @@ func TestAllocateFillsHoles(t *testing.T) {
 		t.Errorf("the file has %d bytes and blocks for %d, want %d", st.Size, got, size)
 	}
 	if got := contents(t, fsys, "a"); got[:5] != "hello" {
-		t.Errorf("it holds %.10q", got)
+		t.Errorf("it contains %.10q", got)
 	}
 }

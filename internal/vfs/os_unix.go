@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// lockFile takes an advisory lock that dies with the process, so that a crash
+// lockFile takes an advisory lock that ends with the process, so that a crash
 // never leaves a store locked. Two opens of one process exclude each other too.
 func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -4,11 +4,11 @@ package vfs
 
 import "sync"
 
-// endless is the size of a Mem that was given none.
+// endless is the size of a Mem without a limit.
 const endless = 1 << 50
 
-// quota counts the space of a Mem. Files take it by whole pages, up to their
-// size, and give it back when their last name goes.
+// quota counts the space of a Mem. Files use whole pages, up to their size, and
+// free them when their last name is removed.
 type quota struct {
 	mu     sync.Mutex
 	size   int64 // guarded by mu; of the whole disk
@@ -31,8 +31,8 @@ func (q *quota) give(n int64) {
 	q.used -= n
 }
 
-// free returns what is left; mu is held. A crash brings back files that were
-// removed, so there may be more in use than there is.
+// free returns the free space; mu is held. A crash restores files that were
+// removed, so more may be in use than the size.
 func (q *quota) free() int64 { return max(0, q.size-q.others-q.used) }
 
 // SetSize makes the disk n bytes large, files that are there included.
@@ -42,7 +42,8 @@ func (m *Mem) SetSize(n int64) {
 	m.quota.size = n
 }
 
-// SetOthers has other processes take n bytes of the disk, or whatever is left.
+// SetOthers simulates other processes that use n bytes of the disk, or as much
+// as is free.
 func (m *Mem) SetOthers(n int64) {
 	m.quota.mu.Lock()
 	defer m.quota.mu.Unlock()
@@ -63,8 +64,8 @@ func (q *quota) clone() *quota {
 	return &quota{size: q.size, others: q.others}
 }
 
-// charge takes space for a file of size bytes and returns up to which size there
-// was enough; the lock of the file is held.
+// charge reserves space for a file of size bytes and returns the size for which
+// there was enough; the lock of the file is held.
 func (f *inode) charge(size int64) int64 {
 	if f.quota == nil || size <= f.charged {
 		return size
@@ -73,8 +74,8 @@ func (f *inode) charge(size int64) int64 {
 	return min(size, f.charged)
 }
 
-// refund gives back what a file no longer takes at size bytes; the lock of the
-// file is held.
+// refund frees what a file of size bytes no longer needs; the lock of the file
+// is held.
 func (f *inode) refund(size int64) {
 	if kept := (size + pageSize - 1) / pageSize * pageSize; f.quota != nil && kept < f.charged {
 		f.quota.give(f.charged - kept)
@@ -82,7 +83,7 @@ func (f *inode) refund(size int64) {
 	}
 }
 
-// unlinked gives back the space of a file that lost its name.
+// unlinked frees the space of a file that lost its last name.
 func (f *inode) unlinked() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

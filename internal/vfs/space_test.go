@@ -10,7 +10,7 @@ import (
 func TestAllocate(t *testing.T) {
 	each(t, func(t *testing.T, fsys FS) {
 		f := create(t, fsys, "a", "hello")
-		for _, size := range []int64{10_000, 3} { // the second asks for what it has
+		for _, size := range []int64{10_000, 3} { // the second size is smaller than the file
 			if err := f.Allocate(size); err != nil {
 				t.Fatalf("allocate %d: %v", size, err)
 			}
@@ -81,7 +81,7 @@ func TestMemHasASize(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFree(t, m, "removed", 10*pageSize)
-	put(t, f, 0, "has no name") // nobody's business
+	put(t, f, 0, "has no name") // an unlinked file uses no space of the disk
 	wantFree(t, m, "written without a name", 10*pageSize)
 }
 
@@ -119,6 +119,6 @@ func TestFaultHasASize(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFree(t, f, "removed", 1000)
-	f.Fill()
+	f.SetFull()
 	wantFree(t, f, "filled", 0)
 }

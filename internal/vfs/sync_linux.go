@@ -12,7 +12,7 @@ import (
 // that was written before, costs a third less than fsync. It does flush a
 // changed size.
 func syncData(f *os.File) error {
-	p := quicken()
+	p := requestShortSlice()
 	defer p.restore()
 	for {
 		err := syscall.Fdatasync(int(f.Fd()))

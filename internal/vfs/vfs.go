@@ -11,15 +11,15 @@ import (
 type File interface {
 	io.ReaderAt
 	io.WriterAt
-	// Sync returns when everything written so far survives a power cut. After
-	// an error nobody knows what did; the file must not be written again.
+	// Sync returns when everything written so far survives a power cut. After an
+	// error it is unknown what did; the file must not be written again.
 	Sync() error
 	Size() (int64, error)
 	Truncate(size int64) error
-	// Allocate gives the file blocks for its first size bytes and makes it at
-	// least that long; what was never written reads as zeros. Writes within them
-	// need no further space. It costs less than writing, but the first write to
-	// each block and its sync cost more. ErrNoSpace leaves the file shorter.
+	// Allocate allocates blocks for the first size bytes of the file and makes it
+	// at least that long; unwritten bytes read as zeros. Writes within them need no
+	// further space. It costs less than writing, but the first write to each block
+	// and its sync cost more. ErrNoSpace leaves the file shorter.
 	Allocate(size int64) error
 	Close() error
 }
@@ -41,14 +41,15 @@ type FS interface {
 	// cut; the contents of its files are the files' own business.
 	SyncDir(dir string) error
 	// Lock takes the lock file of that name, creating it if needed, until the
-	// closer is closed or the process ends. A lock that is held is ErrLocked.
+	// closer is closed or the process ends. If another process has the lock, it
+	// returns ErrLocked.
 	Lock(name string) (io.Closer, error)
 	// Space returns how large the disk is and how much of it is free. It is what
 	// the system says: others use the disk, too, and quotas may not show.
 	Space() (Space, error)
 }
 
-// Space is the room on a disk, in bytes.
+// Space is the size and the free space of a disk, in bytes.
 type Space struct {
 	Total int64
 	Free  int64 // that this process may use
@@ -56,7 +57,7 @@ type Space struct {
 
 // Errors of a file system, beside those of package io/fs.
 var (
-	// ErrLocked means that someone else holds the lock.
+	// ErrLocked means that another process has the lock.
 	ErrLocked = errors.New("vfs: locked by another process")
 	// ErrNoSpace means that the disk, or our share of it, is full.
 	ErrNoSpace = errors.New("vfs: no space left")

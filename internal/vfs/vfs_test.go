@@ -308,7 +308,7 @@ func TestFaults(t *testing.T) {
 	create(t, f, "b", "ninebytes")
 
 	f.SetFree(-1)
-	f.Fill()
+	f.SetFull()
 	b, err := f.Open("b")
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +317,7 @@ func TestFaults(t *testing.T) {
 	if _, err := b.WriteAt([]byte("x"), 9); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("write to a full disk: %v, want %v", err, ErrNoSpace)
 	}
-	f.Drain()
+	f.ClearFull()
 	put(t, b, 9, "x")
 
 	if err := f.FlipBit("b", 8); err != nil {
@@ -330,7 +330,7 @@ func TestFaults(t *testing.T) {
 
 // A8: a kernel that could not write a page counts it as clean, so that the next
 // sync succeeds and does nothing.
-func TestFailedSyncIsNotMadeGoodByTheNext(t *testing.T) {
+func TestFailedSyncIsNotRepairedByTheNext(t *testing.T) {
 	mem := NewMem()
 	fault := NewFault(mem)
 	f := create(t, fault, "a", "one")
@@ -362,7 +362,7 @@ func TestFailedSyncIsNotMadeGoodByTheNext(t *testing.T) {
 	}
 }
 
-func TestTruncatedPagesComeBackAsZerosAfterACrash(t *testing.T) {
+func TestTruncatedPagesAreZerosAfterACrash(t *testing.T) {
 	mem := NewMem()
 	f := create(t, mem, "a", string(bytes.Repeat([]byte("x"), 3*pageSize)))
 	mustSync(t, f)

@@ -21,8 +21,9 @@ import (
 // queues are the ones that every store here has, one for each discipline.
 var queues = []string{"orders", "invoices", "mail", "reports"}
 
-// policies say in which order the queues hand out. The class of a message follows
-// from its place in its batch, so that a message that lost it would be noticed.
+// policies define the order of the queues. The class of a message follows from
+// its position in its batch, so that a message that lost its class would be
+// noticed.
 var policies = map[string]string{
 	"invoices": `{"discipline": "aging", "aging": {"every": "1ms", "upTo": 9}}`,
 	"mail": `{"discipline": "weighted", "fairKey": "sys.Label", "classes": [
@@ -93,7 +94,7 @@ func (n *node) list(ctx context.Context) ([]found, error) {
 	return all, nil
 }
 
-// drain takes every message there is, for good, in the order it is handed out.
+// drain receives and deletes every message, in the order of delivery.
 func (n *node) drain(ctx context.Context) ([]found, error) {
 	var all []found
 	for _, a := range addresses() {
@@ -145,8 +146,8 @@ func (c *collector) end(err error) {
 	}
 }
 
-// compose makes the message of an id: its body follows from it, so that whoever
-// reads it can tell whether it is as it was.
+// compose makes the message of an id: its body follows from the id, so that a
+// reader can check that it is unchanged.
 func compose(id string, level uint8) *message.Message {
 	d := message.Draft{Priority: level, PrioritySet: true, Subject: id, Body: bodyOf(id)}
 	return d.Message()
@@ -165,7 +166,7 @@ func verify(m *message.Message) (string, error) {
 	return id, nil
 }
 
-// bodyOf is 20 to 500 bytes that nobody would take for those of another id.
+// bodyOf is 20 to 500 bytes that differ from those of every other id.
 func bodyOf(id string) []byte {
 	h := uint32(2166136261)
 	for _, c := range []byte(id) {

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// say writes one line to the parent. A line is one write: it arrives whole or
-// not at all.
+// say writes one line to the parent. A line is one write: it arrives completely
+// or not at all.
 func say(words ...string) { os.Stdout.WriteString(strings.Join(words, " ") + "\n") }
 
 // What a child says.
@@ -61,7 +61,7 @@ func child(ctx context.Context, dir, life string) error {
 	}
 	say(saysReady)
 
-	// So many messages may wait; receivers make room for senders.
+	// This many messages may wait; receivers let senders continue.
 	room := make(chan struct{}, 3000)
 	for range min(len(all), cap(room)) {
 		room <- struct{}{}
@@ -105,7 +105,7 @@ func (n *node) send(name string, room chan struct{}) error {
 // member is the id of a message in a batch.
 func member(batch string, i, size int) string { return fmt.Sprintf("%s/%d/%d", batch, i, size) }
 
-// receiver completes most of what it is given, fails some, and sits on some.
+// receiver completes most deliveries, abandons some, and keeps some locked.
 type receiver struct {
 	ds chan []broker.Delivery // capacity: credit, so that the sink never blocks
 }
@@ -153,7 +153,7 @@ func (n *node) work(r *broker.Receiver, name string, d *broker.Delivery, room ch
 			say(saysCompleted, f.id)
 			select {
 			case <-room:
-			default: // it was there before there was room to count
+			default: // it was received before it was counted
 			}
 		}
 	})

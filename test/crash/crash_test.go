@@ -90,7 +90,8 @@ func (l *ledger) compare() {
 	if lost+back+torn > 0 {
 		l.t.Fatalf("%d lost, %d back, %d torn from their batch", lost, back, torn)
 	}
-	// What was being completed is now known to be gone or not.
+	// For messages that were being completed it is now known whether they still
+	// exist.
 	for id := range l.trying {
 		if !l.listed[id] {
 			l.done[id] = true
@@ -130,10 +131,10 @@ func (l *ledger) life(dir string, n int, after time.Duration) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // the pipe ends with the child, and half a line was never said
+			break // the pipe ends with the child, and half a line does not count
 		}
 		if l.hear(line) {
-			timer = time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // fails if it has ended, which Wait tells
+			timer = time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // fails if it has ended, which Wait reports
 		}
 	}
 	_ = cmd.Wait() // it was killed
@@ -145,22 +146,22 @@ func (l *ledger) life(dir string, n int, after time.Duration) {
 	}
 }
 
-// checkOrder checks that messages came by the policy of their queue: whatever has
-// happened to them, they have kept their class and their age. A dead letter has a
-// new number, given in the order in which messages failed; its age decides.
+// checkOrder checks that messages arrived in the order of their queue's policy:
+// they must have kept their class and their age. A dead letter has a new
+// sequence number, in the order in which messages failed; its age decides.
 func checkOrder(t *testing.T, address string, fs []found) {
 	t.Helper()
 	level := func(a, b found) int { return cmp.Compare(b.level, a.level) }
 	switch address {
 	case "invoices": // all have risen as far as they can, so age decides
 		level = func(found, found) int { return 0 }
-	case "reports": // who has an hour goes before who has thirty
+	case "reports": // an objective of one hour goes before one of thirty
 		level = func(a, b found) int { return cmp.Compare(a.level, b.level) }
-	case "mail": // levels and keys take turns
+	case "mail": // levels and keys are served round robin
 		return
 	}
 	if !slices.IsSortedFunc(fs, func(a, b found) int { return cmp.Or(level(a, b), a.sent.Compare(b.sent), cmp.Compare(a.seq, b.seq)) }) {
-		t.Errorf("%s: the last messages did not come in order", address)
+		t.Errorf("%s: the last messages did not arrive in order", address)
 	}
 	for _, f := range fs {
 		if first := strings.Contains(f.id, "/0/"); address == "reports" && first != (f.level == 2) {

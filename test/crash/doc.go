@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crash kills a broker on a real disk, again and again, and looks whether
-// it kept its word. It has tests only.
+// Package crash kills a broker on a real disk, again and again, and checks that
+// it lost nothing that it acknowledged. It has tests only.
 //
 // # How
 //
-// The test runs its own binary as a child: journal, two shards and a broker on a
-// directory, with senders and receivers in the same process. The child writes a
-// line for everything that it is told: sent, completed. The parent kills it with
-// SIGKILL at a random moment, starts it again, and has it list every message that
-// is there. CRASH_LOOPS says how often, 50 times unless it is set.
+// The test runs its own binary as a child: journal, two shards and a broker on
+// a directory, with senders and receivers in the same process. The child writes
+// a line for every acknowledgement: sent, completed. The parent kills it with
+// SIGKILL at a random moment, starts it again, and lets it list every message.
+// CRASH_LOOPS says how often, 50 times unless it is set.
 //
 // Another test flips single bits in the files of a store and starts a broker on
-// each: what it hands out is what was sent, or it says what is damaged.
+// each: it delivers what was sent, or it reports the damage.
 //
 // # Not here
 //

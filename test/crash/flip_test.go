@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// fill makes a store with some messages in it, and some that are gone.
+// fill creates a store with some messages, and some that were completed.
 func fill(t *testing.T) (*vfs.Mem, map[string]bool) {
 	t.Helper()
 	disk, want := vfs.NewMem(), map[string]bool{}
@@ -68,8 +68,8 @@ func used(t *testing.T, disk *vfs.Mem, name string) int64 {
 }
 
 // TestFlippedBitsAreNeverServed flips one bit of a store, starts a broker on it
-// and drains it. Either something says that the store is damaged, or every
-// message comes out, each as it was sent.
+// and drains it. Either the broker reports that the store is damaged, or every
+// message is delivered as it was sent.
 func TestFlippedBitsAreNeverServed(t *testing.T) {
 	const flips = 2000
 	disk, want := fill(t)
@@ -101,7 +101,7 @@ func TestFlippedBitsAreNeverServed(t *testing.T) {
 		default:
 			harmless++
 			if len(got) != len(want) {
-				t.Fatalf("bit %d of %s: %d messages came out and nobody complained, want %d", bit, name, len(got), len(want))
+				t.Fatalf("bit %d of %s: %d messages were delivered and no damage was reported, want %d", bit, name, len(got), len(want))
 			}
 		}
 		for _, f := range got {

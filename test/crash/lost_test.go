@@ -83,7 +83,7 @@ func TestLostManifestLosesNoMessage(t *testing.T) {
 	}
 	for _, f := range got {
 		if !want[f.id] {
-			t.Errorf("message %q came out, which was settled or never sent", f.id)
+			t.Errorf("message %q was delivered, which was settled or never sent", f.id)
 		}
 		delete(want, f.id)
 	}

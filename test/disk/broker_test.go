@@ -33,8 +33,8 @@ type broker struct {
 	data string // its directory
 }
 
-// start runs the broker with its store on a disk. It must start, whatever is on the
-// disk and however little is free.
+// start runs the broker with its store on a disk. It must always start, however
+// little is free.
 func (d *disk) start() *broker {
 	d.t.Helper()
 	data := filepath.Join(d.dir, "data")
@@ -51,7 +51,7 @@ func (d *disk) start() *broker {
 	return &broker{p, d.t, data}
 }
 
-// stop ends the process in good order.
+// stop stops the process cleanly.
 func (b *broker) stop() {
 	b.t.Helper()
 	b.alive()
@@ -94,7 +94,8 @@ func (b *broker) metrics() string {
 	return text.String()
 }
 
-// dial returns a client that gives up soon: what it did not hear of is unknown.
+// dial returns a client with short timeouts: the result of an unanswered
+// operation is unknown.
 func (b *broker) dial(ctx context.Context) (*client.Client, error) {
 	return client.Dial(ctx, "amqp://root:"+key+"@"+b.Addr, &client.Options{RetryFor: time.Second})
 }
@@ -106,7 +107,7 @@ func (b *broker) connect(ctx context.Context) *client.Client {
 	if err != nil {
 		b.t.Fatalf("connect: %v\n%s", err, b.lastWords())
 	}
-	b.t.Cleanup(func() { c.Close(context.WithoutCancel(ctx)) }) // fails if the broker is gone
+	b.t.Cleanup(func() { c.Close(context.WithoutCancel(ctx)) }) // fails if the broker has ended
 	return c
 }
 
@@ -130,8 +131,8 @@ func (b *broker) written() int64 {
 	return most
 }
 
-// rest waits until the broker, which nobody uses, writes no more and leaves its files
-// as they are.
+// rest waits until the broker, which has no clients, writes no more and leaves
+// its files as they are.
 func (b *broker) rest() {
 	b.t.Helper()
 	const most = 1 << 20 // in two seconds
@@ -144,7 +145,7 @@ func (b *broker) rest() {
 			return
 		}
 	}
-	b.t.Fatalf("the broker has written for a minute although nobody uses it, %d bytes in the last two seconds\n%s\n%s",
+	b.t.Fatalf("the broker has written for a minute although it has no clients, %d bytes in the last two seconds\n%s\n%s",
 		wrote, b.files(), b.lastWords())
 }
 
@@ -160,7 +161,7 @@ func (b *broker) files() string {
 	for _, e := range entries {
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone since
+			continue // removed since
 		}
 		if err != nil {
 			b.t.Fatal(err)
@@ -170,7 +171,7 @@ func (b *broker) files() string {
 	return text.String()
 }
 
-// isFull reports whether a sender was refused because the disk is full, and told so.
+// isFull reports whether a send was rejected with the error for a full disk.
 func isFull(err error) bool {
 	return errors.Is(err, client.ErrQuota) && strings.Contains(err.Error(), "disk is full")
 }

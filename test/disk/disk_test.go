@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Line A7 of the hardening list: a disk that is full stops senders and nobody else,
-// and senders only as long as it is. No restart is needed, and each works.
+// Line A7 of the hardening list: a full disk stops only senders, and only as
+// long as it is full. No restart is needed, and every restart works.
 func TestFullDiskStopsSendersOnly(t *testing.T) {
 	needMounts(t)
 	t.Parallel()
@@ -31,14 +31,14 @@ func TestFullDiskStopsSendersOnly(t *testing.T) {
 			began := time.Now()
 			step := func(what string) { t.Logf("%5.1f s: %s", time.Since(began).Seconds(), what) }
 
-			// A burst ends with a clear refusal, and an idle broker writes nothing.
+			// A burst ends with a clear rejection, and an idle broker writes nothing.
 			l.burst(ctx, b, 0)
 			t.Logf("%d messages on %d MiB", l.total(waiting), d.used()>>20)
 			b.rest()
 			step("full and at rest")
 
-			// Somebody else takes the rest. Messages can die and be settled all the
-			// same, and when most are that lets senders in again.
+			// Another process uses the rest. Messages can still be dead-lettered and
+			// settled, and when most are settled, sends are admitted again.
 			d.take(1)
 			l.mustSettle(ctx, b, queues[0], 100, deadLetter)
 			l.refuseProperties(ctx, b, queues[1])
@@ -46,16 +46,16 @@ func TestFullDiskStopsSendersOnly(t *testing.T) {
 			l.mustSettle(ctx, b, queues[2], 100, deadLetter)
 			l.mustConsume(ctx, b, 0.7, everyQueue...)
 			l.admitted(ctx, b)
-			step("let in again")
+			step("admitted again")
 
-			// A kill while it is full and in use, and somebody else takes space before,
+			// A kill while it is full and in use, and another process uses space before,
 			// meanwhile and when it is down.
 			d.takeSome()
 			b = l.killInUse(ctx, d, b)
 			l.check(ctx, b)
 			step("killed")
 
-			// It stops and starts in good order on a full disk, too.
+			// It stops and starts cleanly on a full disk, too.
 			l.burst(ctx, b, 0)
 			b.stop()
 			d.take(1)
@@ -64,7 +64,7 @@ func TestFullDiskStopsSendersOnly(t *testing.T) {
 			d.giveBack()
 			step("stopped and started")
 
-			// When all is consumed, the store is small and senders are let in.
+			// When all is consumed, the store is small and sends are admitted.
 			l.drain(ctx, b)
 			l.small(ctx, d, b)
 			l.admitted(ctx, b)
@@ -73,8 +73,8 @@ func TestFullDiskStopsSendersOnly(t *testing.T) {
 	}
 }
 
-// A7: a backlog of many small messages, of which each takes part in a snapshot. See the
-// comment of the package for how to make it longer.
+// A7: a backlog of many small messages, each of which is part of a snapshot.
+// See the comment of the package for how to make it longer.
 func TestFullDiskWithLongBacklog(t *testing.T) {
 	needMounts(t)
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestFullDiskWithLongBacklog(t *testing.T) {
 	l.mustConsume(ctx, b, 0.7, everyQueue...)
 	step("consumed a part")
 	l.admitted(ctx, b)
-	step("senders let in again")
+	step("sends admitted again")
 	d.giveBack()
 	l.drain(ctx, b)
 	step("drained")
@@ -122,9 +122,9 @@ func TestFullDiskWithLongBacklog(t *testing.T) {
 	b.stop()
 }
 
-// A7: what waits is scattered over the whole disk, because one of several queues is not
-// consumed. To make room of what the others have left, messages must be moved, and that
-// takes room, too.
+// A7: what waits is scattered over the whole disk, because one of several
+// queues is not consumed. To free the space of the others, messages must be
+// moved, and that needs space, too.
 func TestFullDiskWithScatteredBacklog(t *testing.T) {
 	needMounts(t)
 	t.Parallel()
@@ -139,15 +139,16 @@ func TestFullDiskWithScatteredBacklog(t *testing.T) {
 			d.take(1)
 			l.mustConsume(ctx, b, 1, everyQueue[1:]...)
 			l.admitted(ctx, b)
-			t.Logf("let in again with %d messages on %d MiB", l.total(waiting), d.used()>>20)
+			t.Logf("admitted again with %d messages on %d MiB", l.total(waiting), d.used()>>20)
 			l.check(ctx, b)
 			b.stop()
 		})
 	}
 }
 
-// killInUse loads a broker until its disk is full, and for a moment longer, kills it,
-// and returns the next one. Meanwhile somebody else takes what space there is.
+// killInUse loads a broker until its disk is full, and for a moment longer,
+// kills it, and returns the next one. Meanwhile another process uses the free
+// space.
 func (l *ledger) killInUse(ctx context.Context, d *disk, b *broker) *broker {
 	l.t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -160,7 +161,7 @@ func (l *ledger) killInUse(ctx context.Context, d *disk, b *broker) *broker {
 	if err := filling.wait(); err != nil {
 		l.t.Fatalf("%v\n%s", err, b.lastWords())
 	}
-	// From here on it is full; whatever fails fails because of the kill.
+	// From here on it is full; every failure is because of the kill.
 	var load crew
 	load.Go(func() error {
 		s, done, err := l.open(ctx, b)
@@ -208,8 +209,8 @@ func (l *ledger) small(ctx context.Context, d *disk, b *broker) {
 	l.t.Fatalf("%d bytes of the disk are in use although there is no message, want at most %d\n%s", d.used(), most, b.files())
 }
 
-// refuseProperties fails the test unless properties that somebody wants merged into a
-// message are refused while there is no room for it, and its lock holds.
+// refuseProperties fails the test unless an abandon with properties is rejected
+// while there is no space for it, and the lock stays valid.
 func (l *ledger) refuseProperties(ctx context.Context, b *broker, queue string) {
 	l.t.Helper()
 	r, err := b.connect(ctx).Receiver(ctx, queue, nil)
@@ -223,7 +224,7 @@ func (l *ledger) refuseProperties(ctx context.Context, b *broker, queue string) 
 	}
 	err = r.Abandon(ctx, ms[0], map[string]any{"why": "the disk is full"})
 	if err == nil || !strings.Contains(err.Error(), "disk is full") {
-		l.t.Fatalf("abandon with properties: %v, want to be refused because the disk is full", err)
+		l.t.Fatalf("abandon with properties: %v, want a rejection because the disk is full", err)
 	}
 	ns, err := l.received(ms, completing)
 	if err == nil {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disk runs the real binary on small file systems until they are full, and
-// looks whether it goes on serving. It has tests only.
+// Package disk runs the real binary on small file systems until they are full,
+// and checks that it continues to serve. It has tests only.
 //
 // # How
 //
-// The test runs its own binary again in a mount namespace of its own, where it mounts
-// file systems of 60 to 500 MB: ext4 in a loop device if it is root, else tmpfs in a
-// user namespace. The mounts end with the process, however it ends. Senders fill a
-// disk until they are refused, consumers settle, the test itself takes what space is
-// left, the broker is killed and started again. A ledger knows of each message what
-// the broker has said about it, and with that every listing is compared: nothing that
-// was acknowledged is missing, nothing that was settled or refused is there.
+// The test runs its own binary again in a new mount namespace, where it mounts
+// file systems of 60 to 500 MB: ext4 in a loop device if it is root, else tmpfs
+// in a user namespace. The mounts end with the process, however it ends.
+// Senders fill a disk until they are rejected, consumers settle, the test
+// itself uses the remaining space, the broker is killed and started again. A
+// ledger records the broker's answers for each message, and every listing is
+// compared with it: no acknowledged message is missing, and no settled or
+// rejected message exists.
 //
 // Where the kernel allows neither, as in a container without the right to mount, the
 // tests skip themselves.

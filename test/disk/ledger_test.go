@@ -19,15 +19,15 @@ import (
 type state uint8
 
 const (
-	absent     state = iota // never sent, refused, or settled: it is nowhere
+	absent     state = iota // never sent, rejected, or settled: it does not exist
 	sending                 // it may be there
 	waiting                 // it is in its queue
-	completing              // it is in its queue, or nowhere
+	completing              // it is in its queue, or does not exist
 	dying                   // it is in its queue or among its dead letters
 	dead                    // it is among the dead letters
 )
 
-// place is where a message was found.
+// place is the queue in which a message was found.
 type place uint8
 
 const (
@@ -35,7 +35,8 @@ const (
 	inDeadLetters
 )
 
-// may says where a message of a state can be; zero is nowhere.
+// may says where a message of a state can be; zero means that it does not
+// exist.
 func (s state) may() []place {
 	return map[state][]place{
 		absent:     {0},
@@ -80,7 +81,7 @@ func (l *ledger) begin(queue int) []uint64 {
 	return ns
 }
 
-// set notes what has become of messages.
+// set records the new state of messages.
 func (l *ledger) set(s state, ns ...uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +110,7 @@ func (l *ledger) total(want state) (n int) {
 	return n
 }
 
-// received notes that messages were handed out, and what becomes of them next.
+// received records that messages were delivered, and what happens to them next.
 func (l *ledger) received(ms []*client.Received, next state) ([]uint64, error) {
 	ns := make([]uint64, len(ms))
 	for i, m := range ms {
@@ -125,14 +126,14 @@ func (l *ledger) received(ms []*client.Received, next state) ([]uint64, error) {
 		}
 		l.mu.Unlock()
 		if was == absent {
-			return nil, fmt.Errorf("message %d was handed out, which was settled or refused", n)
+			return nil, fmt.Errorf("message %d was delivered, which was settled or rejected", n)
 		}
 	}
 	return ns, nil
 }
 
-// compare checks where a listing found each message against what is known, and takes
-// over what it decides.
+// compare checks where a listing found each message against what is known, and
+// records the states that it decides.
 func (l *ledger) compare(found []place) {
 	l.t.Helper()
 	l.mu.Lock()
@@ -163,7 +164,7 @@ func (l *ledger) compose(n uint64) *client.Message {
 	return &client.Message{ID: strconv.FormatUint(n, 10), Body: l.body(n)}
 }
 
-// body returns bytes that nobody would take for those of another message.
+// body returns bytes that differ from those of every other message.
 func (l *ledger) body(n uint64) []byte {
 	body := make([]byte, l.size(n)+8)
 	var pattern [8]byte

@@ -44,8 +44,8 @@ func (c *crew) wait() error {
 	return c.err
 }
 
-// burst has senders fill the disk until each of them has been refused several times
-// in a row, or until there are limit messages; zero is no limit.
+// burst lets senders fill the disk until each of them has been rejected several
+// times in a row, or until there are limit messages; zero is no limit.
 func (l *ledger) burst(ctx context.Context, b *broker, limit int) {
 	l.t.Helper()
 	var all crew
@@ -120,7 +120,7 @@ func (l *ledger) send(ctx context.Context, to []*client.Sender) error {
 	return err // otherwise they may be there or not
 }
 
-// admitted waits until senders are let in again.
+// admitted waits until sends are admitted again.
 func (l *ledger) admitted(ctx context.Context, b *broker) {
 	l.t.Helper()
 	s, done, err := l.open(ctx, b)
@@ -137,7 +137,7 @@ func (l *ledger) admitted(ctx context.Context, b *broker) {
 		case !isFull(err) && !errors.Is(err, client.ErrBusy):
 			l.t.Fatalf("send: %v\n%s", err, b.lastWords())
 		case time.Since(begin) > patience:
-			l.t.Fatalf("senders are not let in again: %v\n%s", err, b.lastWords())
+			l.t.Fatalf("sends are not admitted again: %v\n%s", err, b.lastWords())
 		}
 		b.alive()
 		<-time.After(50 * time.Millisecond)
@@ -191,7 +191,7 @@ var (
 	deadLetter = settlement{dying, dead, func(ctx context.Context, r *client.Receiver, ms []*client.Received) error {
 		var all crew
 		for _, m := range ms {
-			all.Go(func() error { return r.DeadLetter(ctx, m, "not wanted", "it came while the disk was full") })
+			all.Go(func() error { return r.DeadLetter(ctx, m, "not wanted", "it arrived while the disk was full") })
 		}
 		return all.wait()
 	}}

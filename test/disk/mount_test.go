@@ -18,7 +18,7 @@ import (
 	"github.com/triagemq/triagemq/test/process"
 )
 
-// namespaced is the environment variable that tells this binary that it may mount.
+// namespaced is the environment variable that says that this binary may mount.
 const namespaced = "TRIAGEMQ_DISK_NAMESPACE"
 
 // cannotMount is the exit status of a process in a namespace that may not mount.
@@ -109,7 +109,7 @@ type disk struct {
 	t    *testing.T
 	dir  string // where it is mounted
 	size int64
-	full string // name of the file with which somebody else fills it; empty if there is none
+	full string // name of the file with which another process fills it; empty if there is none
 }
 
 // newDisk mounts a file system of size bytes.
@@ -157,8 +157,8 @@ func (d *disk) used() int64 {
 	return int64(st.Blocks-st.Bfree) * st.Bsize
 }
 
-// take has somebody else use a part of what is free, at random, or with the argument 1
-// every last block.
+// take simulates another process that uses a random part of the free space, or
+// with the argument 1 every block.
 func (d *disk) take(part float64) {
 	d.t.Helper()
 	if d.full != "" {
@@ -189,10 +189,10 @@ func (d *disk) take(part float64) {
 	}
 }
 
-// takeSome has somebody else use a random part of what is free.
+// takeSome simulates another process that uses a random part of the free space.
 func (d *disk) takeSome() { d.take(0.1 + 0.8*rand.Float64()) }
 
-// giveBack frees what somebody else has used.
+// giveBack frees the space that the other process has used.
 func (d *disk) giveBack() {
 	d.t.Helper()
 	if d.full == "" {

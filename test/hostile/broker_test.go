@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	maxResident = 512 << 20           // what the process may hold at any moment
+	maxResident = 512 << 20           // resident memory that the process may have at any moment
 	limits      = "ulimit -d 1048576" // KiB; kills it before it harms the machine
 	memoryLimit = "GOMEMLIMIT=400MiB"
 	long        = "HOSTILE_LONG" // plays everything as large as it was first seen
@@ -118,8 +118,8 @@ func (b *broker) resetPeak() {
 	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(b.ID()), "clear_refs"), []byte("5"), 0)
 }
 
-// sockets returns how many sockets the process has open. Its files are those of the
-// store, which grows.
+// sockets returns how many sockets the process has open. Its other files are
+// those of the store, which grows.
 func (b *broker) sockets() int {
 	dir := filepath.Join("/proc", strconv.Itoa(b.ID()), "fd")
 	entries, _ := os.ReadDir(dir) // none once it has ended

@@ -30,11 +30,11 @@ const (
 	bystanderOf = "HOSTILE_BYSTANDER"
 )
 
-// bystander is a client that means no harm: it sends a small message, receives and
-// completes it, over and over. It is a process of its own, so that it does not wait for
-// those who attack.
+// bystander is a well-behaved client: it sends a small message, receives and
+// completes it, again and again. It is a separate process, so that it does not
+// wait for the attackers.
 type bystander struct {
-	stdin io.Closer     // its end is that of the process
+	stdin io.Closer     // closing it ends the process
 	done  chan struct{} // closed when the process has ended
 
 	mu     sync.Mutex
@@ -65,13 +65,13 @@ func watch(b *broker) (*bystander, error) {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			w.note(lines.Text())
 		}
-		_ = cmd.Wait() // what it has to tell it has told
+		_ = cmd.Wait() // its output has been read
 	}()
 	return w, nil
 }
 
-// note takes what the process says: that a round is over, how many nanoseconds an
-// operation took, or what went wrong.
+// note reads a line of the process: the end of a round, the nanoseconds of an
+// operation, or an error.
 func (w *bystander) note(line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *bystander) rest(b *broker) {
 	}
 }
 
-// waits is how long the operations of a while took.
+// waits summarises how long operations took.
 type waits struct {
 	count    int
 	p99, max time.Duration
@@ -145,7 +145,7 @@ func standBy(addr string) {
 	go func() { // ends with the process
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
-		time.AfterFunc(time.Second, func() { os.Exit(0) }) // whatever the broker does
+		time.AfterFunc(time.Second, func() { os.Exit(0) }) // even if the broker does not answer
 	}()
 	say := func(what string, err error) { fmt.Println(what + " " + strings.ReplaceAll(err.Error(), "\n", " ")) }
 	open, done := context.WithTimeout(ctx, patience)

@@ -5,22 +5,22 @@
 //
 // # How
 //
-// TestHostile runs one broker with keys of every kind and plays each fault of the
-// list "Hardening the doors" as a subtest with its number. While a subtest runs, a
-// bystander sends and receives small messages on a queue of its own. A subtest fails
-// if its own check does, and always if
+// TestHostile runs one broker with keys of every kind and plays each fault of
+// the list "Hardening the doors" as a subtest with its number. While a subtest
+// runs, a bystander sends and receives small messages on a separate queue. A
+// subtest fails if its own check does, and always if
 //
 //   - the process ends,
 //   - its resident memory was above 512 MiB at any moment,
 //   - an operation of the bystander fails or takes more than ten seconds,
 //   - goroutines and descriptors do not come back to what they were.
 //
-// How long the bystander waited is written to the log of the test, beside what it
-// waits when nobody does any harm; nothing is asserted about that ratio.
+// The waiting time of the bystander is written to the log of the test, next to
+// its waiting time without an attack; nothing is asserted about that ratio.
 //
-// A broker that dies, or that fails a scene, is replaced by a new one on an empty store,
-// so that one fault does not hide the others. At the end the last one is started again on its store, and
-// its memory has to be back near what it was at the beginning.
+// A broker that crashes, or that fails a scene, is replaced by a new one on an
+// empty store, so that one fault does not hide the others. At the end the last
+// one is restarted on its store, and its memory must be near its initial value.
 //
 // # Limits
 //
@@ -30,8 +30,9 @@
 //
 // # Long
 //
-// HOSTILE_LONG=1 plays each number as large as it was first seen, and gives the process
-// a minute to come back to the baseline. Without it the suite takes less than a minute.
+// HOSTILE_LONG=1 runs each number at the size at which it was first seen, and
+// allows the process a minute to return to the baseline. Without it the suite
+// takes less than a minute.
 //
 // It runs on Linux, which keeps these numbers and has many loopback addresses.
 // TRIAGEMQ_BINARY names the binary; without it the tests build one.

@@ -18,8 +18,8 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// longGroupIDs is number 1: messages with a session id of 250 KB, from one who may
-// only send.
+// longGroupIDs is number 1: messages with a session id of 250 KB, from a client
+// that may only send.
 func longGroupIDs(s *scene) {
 	id := longText(250 << 10)
 	accepted, err := s.flood(sendKey, "groups", message.FormatAMQP, scale(100, 270), func(i int) []byte {
@@ -47,8 +47,8 @@ func longFairKeys(s *scene) {
 	}
 }
 
-// longSessionIDs is number 1 with the state of sessions whose ids have 3 MB, from one
-// who may only listen.
+// longSessionIDs is number 1 with the state of sessions whose ids have 3 MB,
+// from a client that may only listen.
 func longSessionIDs(s *scene) {
 	d, err := s.peer(listenKey).talk("sessions/$management", 0)
 	if err != nil {
@@ -105,8 +105,8 @@ func batchTimesSubscriptions(s *scene) {
 	}
 }
 
-// rulesWithLongLabels is number 3: 18 rules with a label of 3.9 MB, from one who may
-// only listen.
+// rulesWithLongLabels is number 3: 18 rules with a label of 3.9 MB, from a
+// client that may only listen.
 func rulesWithLongLabels(s *scene) {
 	d, err := s.peer(listenKey).talk("rules/subscriptions/s/$management", 0)
 	if err != nil {
@@ -141,7 +141,7 @@ func peekOfWideArrays(s *scene) {
 		accepted, err := s.flood(sendKey, "arrays", message.FormatAMQP, 1, func(int) []byte { return payload })
 		s.Logf("%d bytes: accepted %d, %v", size, accepted, err)
 		if err != nil && !tooMuch(err) {
-			s.Errorf("a message of %d bytes was refused with %v", size, err)
+			s.Errorf("a message of %d bytes was rejected with %v", size, err)
 		}
 		resp, text, err := s.call(s.ctx, listenKey, http.MethodGet, "/api/v1/queues/arrays/messages", nil)
 		if err != nil {
@@ -155,8 +155,9 @@ func peekOfWideArrays(s *scene) {
 	}
 }
 
-// actionsThatDouble is number 6: rules whose actions double a property, from one who
-// may only listen. The first does so 32 times; the others make many copies of 100 KB.
+// actionsThatDouble is number 6: rules whose actions double a property, from a
+// client that may only listen. The first does so 32 times; the others make many
+// copies of 100 KB.
 func actionsThatDouble(s *scene) {
 	d, err := s.peer(listenKey).talk("doubling/subscriptions/s/$management", 0)
 	if err != nil {
@@ -251,16 +252,16 @@ func largeProperties(s *scene) {
 			break
 		}
 	}
-	told := 0
-	for told < count { // of outcomes
+	outcomes := 0
+	for outcomes < count {
 		in, err := p.within(patience).await(frame.CodeDisposition)
 		if err != nil {
-			s.Logf("after %d of %d outcomes: %v", told, count, err)
+			s.Logf("after %d of %d outcomes: %v", outcomes, count, err)
 			break
 		}
 		var d frame.Disposition
 		d.Decode(&in.fields)
-		told += int(d.Last-d.First) + 1
+		outcomes += int(d.Last-d.First) + 1
 	}
 	var view struct {
 		Runtime struct {

@@ -12,9 +12,9 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// flood sends n payloads to an address, each when the one before has its outcome, and
-// connects again when it is cut off. It returns how many were accepted, and why the
-// last that was not was refused.
+// flood sends n payloads to an address, each when the one before has its
+// outcome, and connects again when it is disconnected. It returns how many were
+// accepted, and why the last rejected one was rejected.
 func (s *scene) flood(rule access.Rule, addr string, format message.Format, n int, payload func(i int) []byte) (accepted int, last error) {
 	s.Helper()
 	var p *peer

@@ -33,8 +33,8 @@ const (
 	slowReaders = 16  // subscriptions of the topic heavy
 )
 
-// configuration is that of the broker that is attacked, with more settings for its
-// security. Its times are short, so that what takes seconds elsewhere takes one here.
+// configuration is the configuration of the attacked broker, with more settings
+// for its security. Its times are short, so that the test is fast.
 func configuration(security ...string) string {
 	var b strings.Builder
 	b.WriteString("listeners: ['127.0.0.1:0']\n" +
@@ -104,10 +104,10 @@ func (s *scene) end() {
 // arena runs the scenes.
 type arena struct {
 	t         *testing.T
-	b         *broker         // nil if there is none that lives
+	b         *broker         // nil if none is running
 	bystander *bystander      // of b
-	quiet     []time.Duration // that the bystander waits when nobody does any harm
-	noise     []time.Duration // that it waited while somebody did
+	quiet     []time.Duration // waiting times of the bystander without an attack
+	noise     []time.Duration // waiting times during attacks
 	memory    int64           // resident at the beginning
 }
 
@@ -164,7 +164,8 @@ func TestHostile(t *testing.T) {
 	t.Run("starts_again", a.restart)
 }
 
-// ready returns a living broker, a new one on an empty store if the last has died.
+// ready returns a running broker, a new one on an empty store if the last has
+// crashed.
 func (a *arena) ready(t *testing.T) *broker {
 	t.Helper()
 	if a.b != nil && !a.b.Dead() {
@@ -208,7 +209,7 @@ func (a *arena) close() {
 	a.b = nil
 }
 
-// held is what a process has in use.
+// held is the resources of a process.
 type held struct {
 	goroutines, sockets int
 }
@@ -218,7 +219,7 @@ func (a *arena) held(ctx context.Context) (h held, err error) {
 	return held{int(n), a.b.sockets()}, err
 }
 
-// play runs one scene and looks at the broker afterwards.
+// play runs one scene and checks the broker after it.
 func (a *arena) play(t *testing.T, scenario func(*scene)) {
 	b := a.ready(t)
 	ctx, cancel := context.WithTimeout(t.Context(), sceneTime)
@@ -231,14 +232,15 @@ func (a *arena) play(t *testing.T, scenario func(*scene)) {
 	a.bystander.report()
 	begin := time.Now()
 	s := &scene{T: t, broker: b, ctx: ctx}
-	defer func() { // also when the scene gave up
+	defer func() { // also when the scene was aborted
 		s.end()
 		a.judge(t, before, time.Since(begin))
 	}()
 	scenario(s)
 }
 
-// judge fails the test if the broker has not stood the scene.
+// judge fails the test if the broker did not survive the scene within its
+// limits.
 func (a *arena) judge(t *testing.T, before held, took time.Duration) {
 	a.bystander.rest(a.b)
 	_, peak := a.b.resident()
@@ -249,14 +251,14 @@ func (a *arena) judge(t *testing.T, before held, took time.Duration) {
 	}
 	t.Logf("%.1fs; at most %d MiB; bystander: %v (quiet: %v)", took.Seconds(), peak>>20, waitsOf(waited), waitsOf(a.quiet))
 	if a.b.Dead() {
-		t.Errorf("the broker has died: %v\n%s", a.b.Err, a.b.LastWords())
+		t.Errorf("the broker has crashed: %v\n%s", a.b.Err, a.b.LastWords())
 		return
 	}
 	if fault != nil {
 		t.Errorf("the bystander could not %v", fault)
 	}
 	if peak > maxResident {
-		t.Errorf("the broker held %d MiB, at most %d MiB are allowed", peak>>20, int64(maxResident)>>20)
+		t.Errorf("the broker used %d MiB, at most %d MiB are allowed", peak>>20, int64(maxResident)>>20)
 	} else {
 		a.comesBack(t, before)
 	}
@@ -270,7 +272,7 @@ const (
 	spareSockets    = 2
 )
 
-// comesBack waits until the broker holds no more than before.
+// comesBack waits until the broker uses no more resources than before.
 func (a *arena) comesBack(t *testing.T, before held) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(scale(10, 60))*time.Second)
 	defer cancel()
@@ -286,12 +288,12 @@ func (a *arena) comesBack(t *testing.T, before held) {
 	}
 }
 
-// spareMemory is what a broker may hold beyond what it began with: the bodies and the
-// index of the messages that were left in its queues, and what the collector has not
-// given back yet.
+// spareMemory is the memory that a broker may use beyond its initial value: the
+// bodies and the index of the messages that were left in its queues, and what
+// the collector has not freed yet.
 const spareMemory = 128 << 20
 
-// baseline waits for the memory to come back.
+// baseline waits until the memory is back at its initial value.
 func (a *arena) baseline(t *testing.T) {
 	b := a.ready(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(scale(10, 60))*time.Second)
@@ -309,7 +311,7 @@ func (a *arena) baseline(t *testing.T) {
 	}
 }
 
-// restart ends the broker in good order and starts it again on its store.
+// restart stops the broker cleanly and starts it again on its store.
 func (a *arena) restart(t *testing.T) {
 	dir := a.ready(t).dir
 	a.close()

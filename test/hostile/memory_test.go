@@ -49,7 +49,7 @@ func wideAttach(handle uint32) raw {
 	return codec.EndList(b, at, 13)
 }
 
-// attachesWithWideArrays is number 5: 32 KB from a stranger.
+// attachesWithWideArrays is number 5: 32 KB from an unauthenticated peer.
 func attachesWithWideArrays(s *scene) {
 	p := s.stranger()
 	before, _ := s.resident()
@@ -62,18 +62,18 @@ func attachesWithWideArrays(s *scene) {
 		}
 		sent += len(a)
 	}
-	// Whatever is answered: the frame behind the attaches has been looked at when the
-	// session ends.
+	// With any answer, the frame after the attaches has been read when the session
+	// ends.
 	_ = p.send(new(frame.End))
 	_, err := p.within(patience).await(frame.CodeEnd)
 	_, peak := s.resident()
 	s.Logf("%d bytes were sent: %v; memory grew by %d MiB", sent, err, (peak-before)>>20)
 	if peak-before > 64<<20 {
-		s.Errorf("%d bytes from a stranger took %d MiB", sent, (peak-before)>>20)
+		s.Errorf("%d bytes from an unauthenticated peer took %d MiB", sent, (peak-before)>>20)
 	}
 }
 
-// slowly reads a connection no faster than it is told.
+// slowly reads a connection at a limited rate.
 type slowly struct {
 	net.Conn
 	perSecond int
@@ -92,8 +92,9 @@ func (c *slowly) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// slowReceivers is number 9: receivers with a prefetch of 200, of messages of 250 KB,
-// who read all the time and take 20 MB/s together. None of them does anything wrong.
+// slowReceivers is number 9: receivers with a prefetch of 200, of messages of
+// 250 KB, that read all the time and receive 20 MB/s together. None of them
+// violates the protocol.
 func slowReceivers(s *scene) {
 	const prefetch, size, speed = 200, 250 << 10, 20 << 20
 	body := []byte(longText(size - 1<<10))
@@ -106,9 +107,9 @@ func slowReceivers(s *scene) {
 			cut.Add(1)
 		}
 	})
-	s.Logf("%d messages came, %d receivers were cut off", received.Load(), cut.Load())
+	s.Logf("%d messages arrived, %d receivers were disconnected", received.Load(), cut.Load())
 	if received.Load() == 0 {
-		s.Error("no message came")
+		s.Error("no message arrived")
 	}
 }
 
@@ -151,8 +152,8 @@ func (s *scene) readSlowly(addr string, prefetch, speed int, until time.Time, re
 	return nil
 }
 
-// unfinishedTokens is the part of number 12 about $cbs: strangers begin requests of
-// 4 MB and do not end them.
+// unfinishedTokens is the part of number 12 about $cbs: unauthenticated peers
+// begin requests of 4 MB and do not end them.
 func unfinishedTokens(s *scene) {
 	var written, refusals atomic.Int64
 	part := make([]byte, maxPart)
@@ -181,11 +182,11 @@ func unfinishedTokens(s *scene) {
 			written.Add(maxPart)
 		}
 	})
-	s.Logf("%d MiB were written, %d strangers were stopped", written.Load()>>20, refusals.Load())
+	s.Logf("%d MiB were written, %d peers were stopped", written.Load()>>20, refusals.Load())
 }
 
-// unfinishedTransfers is the same by one who may send: a message on each of many links,
-// of which the end never comes.
+// unfinishedTransfers is the same by a client that may send: on each of many
+// links a message whose end is never sent.
 func unfinishedTransfers(s *scene) {
 	const links = 450
 	var written, stopped atomic.Int64
@@ -219,8 +220,8 @@ func unfinishedTransfers(s *scene) {
 	s.Logf("%d MiB were written, %d connections were stopped", written.Load()>>20, stopped.Load())
 }
 
-// temporaryNodes is the part of number 12 about nodes that live as long as a link:
-// 8 MB wait in each of many, whose reader gives no credit.
+// temporaryNodes is the part of number 12 about nodes that exist as long as a
+// link: 8 MB wait in each of many, whose reader grants no credit.
 func temporaryNodes(s *scene) {
 	p := s.peer(sendKey)
 	body := []byte(longText(1<<20 - 1<<10))
@@ -286,8 +287,8 @@ func repliesWithoutCredit(s *scene) {
 	s.Logf("%d requests, %d answers of 1.6 MB or more wait", asked, answered)
 }
 
-// strangersHoldLittle is number 16: a thousand strangers do what makes a broker hold
-// most, and read nothing.
+// strangersHoldLittle is number 16: a thousand unauthenticated peers do what
+// makes a broker use most memory, and read nothing.
 func strangersHoldLittle(s *scene) {
 	before, err := s.live()
 	if err != nil {
@@ -311,7 +312,7 @@ func strangersHoldLittle(s *scene) {
 		in.Add(1)
 		p.within(200 * time.Millisecond)
 		switch i % 5 {
-		case 0: // links that are refused, and whose end is never answered
+		case 0: // refused links whose detach is never answered
 			for h := range uint32(300) {
 				a := receiveFrom(h, longText(200))
 				a.Name = fmt.Sprint(h, longText(200))
@@ -348,14 +349,15 @@ func strangersHoldLittle(s *scene) {
 		s.Fatal(err)
 	}
 	_, peak := s.resident()
-	s.Logf("%d strangers hold %d MiB; resident memory grew by %d MiB", in.Load(), (after-before)>>20, (peak-residentBefore)>>20)
+	s.Logf("%d unauthenticated peers use %d MiB; resident memory grew by %d MiB", in.Load(), (after-before)>>20, (peak-residentBefore)>>20)
 	if after-before > 100<<20 {
-		s.Errorf("%d strangers hold %d MiB, want less than 100 MiB", in.Load(), (after-before)>>20)
+		s.Errorf("%d unauthenticated peers use %d MiB, want less than 100 MiB", in.Load(), (after-before)>>20)
 	}
 }
 
-// live returns how much memory was in use at the last collection, with the stacks of
-// goroutines. The collector begins the next when as much again has come together.
+// live returns how much memory was in use at the last collection, with the
+// stacks of goroutines. The collector begins the next when as much again has
+// been allocated.
 func (b *broker) live() (int64, error) {
 	ctx, cancel := contextUntil(nil, time.Now().Add(patience))
 	defer cancel()
@@ -408,14 +410,14 @@ func creditUnderflow(s *scene) {
 		}
 		got++
 	}
-	s.Logf("%d deliveries came", got)
+	s.Logf("%d deliveries arrived", got)
 	if got > credit {
-		s.Errorf("%d deliveries came for a credit of %d", got, credit)
+		s.Errorf("%d deliveries arrived for a credit of %d", got, credit)
 	}
 }
 
-// smallFrames is about a peer that takes frames of 512 bytes: no frame is larger,
-// whatever it holds.
+// smallFrames is about a peer that accepts frames of 512 bytes: no frame of any
+// kind is larger.
 func smallFrames(s *scene) {
 	p, err := s.connect(net.IPv4(127, 0, 0, 1))
 	if err == nil {
@@ -437,6 +439,6 @@ func smallFrames(s *scene) {
 	_, err = p.within(patience).attach(a)
 	s.Logf("a link with a long name: %v", err)
 	if p.largest > frame.MinFrameSize {
-		s.Errorf("a frame of %d bytes came to a peer that takes %d", p.largest, frame.MinFrameSize)
+		s.Errorf("a frame of %d bytes was sent to a peer that accepts %d", p.largest, frame.MinFrameSize)
 	}
 }

@@ -30,13 +30,13 @@ type peer struct {
 	parts []byte // of a delivery that is not complete
 
 	detached bool   // the last outcome was the end of its link
-	largest  uint32 // frame that came
+	largest  uint32 // received frame
 }
 
 // performative is anything that goes into a frame.
 type performative interface{ Append([]byte) []byte }
 
-// incoming is a frame that came. Its bytes are its own.
+// incoming is a received frame. Its bytes are a copy.
 type incoming struct {
 	channel uint16
 	code    frame.Code
@@ -68,8 +68,8 @@ func (s *scene) connect(from net.IP) (*peer, error) {
 	return &peer{nc: nc, in: bufio.NewReader(nc)}, nil
 }
 
-// stranger returns a peer that has opened a connection and a session, and proved
-// nothing.
+// stranger returns a peer that has opened a connection and a session without
+// authentication.
 func (s *scene) stranger() *peer {
 	s.Helper()
 	p, err := s.connect(net.IPv4(127, 0, 0, 1))
@@ -77,7 +77,7 @@ func (s *scene) stranger() *peer {
 		err = p.open("ANONYMOUS", nil)
 	}
 	if err != nil {
-		s.Fatalf("a stranger cannot open a connection: %v", err)
+		s.Fatalf("an unauthenticated peer cannot open a connection: %v", err)
 	}
 	return p
 }
@@ -177,7 +177,7 @@ func (p *peer) read() (incoming, error) {
 		}
 		h := frame.ParseHeader(head[:])
 		if h.Size < frame.HeaderSize || h.Size > 16<<20 {
-			return incoming{}, fmt.Errorf("a frame of %d bytes came", h.Size)
+			return incoming{}, fmt.Errorf("received a frame of %d bytes", h.Size)
 		}
 		p.largest = max(p.largest, h.Size)
 		b := make([]byte, h.Size)
@@ -227,7 +227,7 @@ func (p *peer) await(code frame.Code) (incoming, error) {
 	}
 }
 
-// refusal is how a link ended.
+// refusal is the error of a refused link.
 type refusal struct{ condition, text string }
 
 func (r refusal) Error() string { return r.condition + ": " + r.text }
@@ -425,7 +425,7 @@ func (d *dialogue) ask(payload []byte) (int64, *message.Message, error) {
 	return status, m, nil
 }
 
-// operation asks the management node of an entity for something.
+// operation sends a request to the management node of an entity.
 func (d *dialogue) operation(name string, pairs ...codec.Value) (int64, *message.Message, error) {
 	return d.ask(request("com.microsoft:"+name, codec.Map(pairs...)))
 }
@@ -451,7 +451,7 @@ func (d *dialogue) token(rule access.Rule, resource string, expires time.Time) e
 	if status/100 != 2 {
 		v, _ := m.Property("status-description")
 		text, _ := v.Str()
-		return fmt.Errorf("the token was refused: %d %s", status, text)
+		return fmt.Errorf("the token was rejected: %d %s", status, text)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (s *scene) define(method, path, body string) {
 	}
 }
 
-// keyed is the definition of a queue with one key of its own.
+// keyed is the definition of a queue with its own key.
 func keyed(name, key string) string {
 	rules := ""
 	if key != "" {
@@ -38,8 +38,8 @@ func keyed(name, key string) string {
 	return fmt.Sprintf(`{"name": %q, "authorizationRules": [%s]}`, name, rules)
 }
 
-// revokedKeys is number 10: a key is taken away while a connection uses it, and the
-// queue is deleted and made again with another.
+// revokedKeys is number 10: a key is removed while a connection uses it, and
+// the queue is deleted and created again with another.
 func revokedKeys(s *scene) {
 	old := access.Rule{Name: "worker", Rights: access.Send | access.Listen, PrimaryKey: "the-old-and-long-key"}
 	s.define(http.MethodPut, "/queues/revoked", keyed("revoked", old.PrimaryKey))
@@ -94,8 +94,8 @@ func (s *scene) wantNoEntry(when string, open, idle *peer, handle uint32) {
 	}
 }
 
-// keyOfAnotherEntity is number 11: the key of the queue own is used on own/below, which
-// is a queue of its own.
+// keyOfAnotherEntity is number 11: the key of the queue own is used on
+// own/below, which is another queue.
 func keyOfAnotherEntity(s *scene) {
 	p := s.stranger()
 	later := time.Now().Add(time.Hour)
@@ -132,8 +132,8 @@ func keyOfAnotherEntity(s *scene) {
 	}
 }
 
-// linksAfterExpiry is number 14: a receiver whose token has expired takes no more
-// messages, although its connection stays.
+// linksAfterExpiry is number 14: a receiver whose token has expired gets no
+// more messages, although its connection stays open.
 func linksAfterExpiry(s *scene) {
 	const links = 20
 	p := s.stranger()
@@ -187,12 +187,12 @@ func linksAfterExpiry(s *scene) {
 	r := s.peer(root)
 	got, err := r.within(2*time.Second).locked(0, "expiring", 100)
 	if len(got) != 100 {
-		s.Errorf("%d of 100 messages are left that came after the token had expired: %v", len(got), err)
+		s.Errorf("%d of 100 messages are left that were sent after the token had expired: %v", len(got), err)
 	}
 }
 
-// foreignSession is number 15: the lock and the state of a session belong to who holds
-// it.
+// foreignSession is number 15: the lock and the state of a session belong to
+// its receiver.
 func foreignSession(s *scene) {
 	s.fill("sessions", 1, func(int) message.Draft { return message.Draft{SessionID: "mine", Body: []byte("x")} })
 	holder := s.peer(root)
@@ -211,7 +211,7 @@ func foreignSession(s *scene) {
 		status, _, err := other.operation(operation, codec.String("session-id"), codec.String("mine"),
 			codec.String("session-state"), codec.Binary([]byte("theirs")))
 		if err != nil || status/100 == 2 {
-			s.Errorf("%s of a session that another holds: %d, %v", operation, status, err)
+			s.Errorf("%s of a session that another receiver has locked: %d, %v", operation, status, err)
 		}
 	}
 	mine, err := holder.talk("sessions/$management", 1)
@@ -222,7 +222,7 @@ func foreignSession(s *scene) {
 		codec.Map(codec.String("session-id"), codec.String("mine"), codec.String("session-state"), codec.Binary([]byte("mine"))),
 		message.Pair{Name: "associated-link-name", Value: codec.String(a.Name)}))
 	if err != nil || status/100 != 2 {
-		s.Errorf("set-session-state by who holds it: %d, %v", status, err)
+		s.Errorf("set-session-state by its receiver: %d, %v", status, err)
 	}
 }
 
@@ -264,12 +264,12 @@ func setAfterExpiry(s *scene) {
 		return // closed: nothing comes
 	}
 	if payload, err := p.within(time.Second).receive(); err == nil {
-		s.Errorf("%d bytes came from a queue whose token has expired", len(payload))
+		s.Errorf("%d bytes were received from a queue whose token has expired", len(payload))
 	}
 }
 
-// relayToManagement is about a message to the node of requests, by way of the link that
-// takes messages to everywhere: nobody would answer it.
+// relayToManagement is about a message to the node of requests, over the
+// anonymous link: it would never be answered.
 func relayToManagement(s *scene) {
 	p := s.peer(root)
 	if _, err := p.attach(sendTo(0, "")); err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 )
 
-// withheldBodies is number 7: strangers announce a body and do not send it.
+// withheldBodies is number 7: unauthenticated clients announce a body and do
+// not send it.
 func withheldBodies(s *scene) {
 	const count = 600
 	var conns [count]net.Conn
@@ -53,12 +54,12 @@ func withheldBodies(s *scene) {
 	reading.Wait()
 	s.Logf("%d of %d connections are open", open.Load(), count)
 	if open.Load() > 0 {
-		s.Errorf("%d of %d strangers who withhold a body are still connected", open.Load(), count)
+		s.Errorf("%d of %d unauthenticated clients that withhold a body are still connected", open.Load(), count)
 	}
 }
 
-// bodiesHeldOpen is number 7 by those who have a key: bodies of 1 MB whose last byte does
-// not come.
+// bodiesHeldOpen is number 7 by clients with a key: bodies of 1 MB whose last
+// byte is not sent.
 func bodiesHeldOpen(s *scene) {
 	const size = 1 << 20
 	body := []byte(`{"body": "` + longText(size-100))
@@ -75,11 +76,12 @@ func bodiesHeldOpen(s *scene) {
 		n, _ := nc.Write(body) // as much as is read
 		written.Add(int64(n))
 	})
-	pause(s.ctx, 2*time.Second) // for the broker to read what the system holds
+	pause(s.ctx, 2*time.Second) // for the broker to read the buffers of the system
 	s.Logf("%d MiB were written", written.Load()>>20)
 }
 
-// answersNotRead is about answers of HTTP: 4 MB of messages, which nobody reads.
+// answersNotRead is about answers of HTTP: 4 MB of messages that the client
+// does not read.
 func answersNotRead(s *scene) {
 	s.fill("answers", 1000, func(int) message.Draft { return message.Draft{Body: []byte(longText(4 << 10))} })
 	together(scale(300, 600), 64, func(i int) {
@@ -95,10 +97,11 @@ func answersNotRead(s *scene) {
 	pause(s.ctx, 4*time.Second)
 }
 
-// strangersLockOut is number 8: strangers take all the places that an address has, and
-// then all there are. Who can prove something gets in, also from one of these addresses.
+// strangersLockOut is number 8: unauthenticated connections use up the limit of
+// an address, and then the limit of the broker. A client that authenticates is
+// accepted, also from one of these addresses.
 func strangersLockOut(s *scene) {
-	const each = 100 // of one address may be strangers
+	const each = 100 // unauthenticated connections of one address
 	ip := func(i int) net.IP { return net.IPv4(127, 0, 4, byte(1+i/each)) }
 	for _, strangers := range []int{1000, 2000} { // of 2,000 connections in all
 		var connected atomic.Int64
@@ -123,14 +126,14 @@ func strangersLockOut(s *scene) {
 			}
 			in++
 		}
-		s.Logf("%d strangers came, %d of 20 logins were let in", connected.Load(), in)
+		s.Logf("%d unauthenticated connections, %d of 20 logins were accepted", connected.Load(), in)
 		if in < 20 {
-			s.Errorf("beside %d strangers %d of 20 valid logins were let in", strangers, in)
+			s.Errorf("beside %d unauthenticated connections %d of 20 valid logins were accepted", strangers, in)
 		}
 	}
 }
 
-// browsers is number 17: what a page in somebody's browser can make it do.
+// browsers is number 17: what a web page can make a browser do.
 func browsers(s *scene) {
 	s.foreignForm()
 	s.storedPage()
@@ -157,7 +160,7 @@ func browsers(s *scene) {
 		s.Fatal(err)
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		s.Error("in development a page of another site can open a WebSocket under a name of its own")
+		s.Error("in development a page of another site can open a WebSocket under its own name")
 	}
 }
 
@@ -177,7 +180,7 @@ func (s *scene) foreignForm() {
 // storedPage receives a message that is a page.
 func (s *scene) storedPage() {
 	text := func(name, value string) message.Pair { return message.Pair{Name: name, Value: codec.String(value)} }
-	_, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/site/messages", nil) // what came before
+	_, _, _ = s.call(s.ctx, root, http.MethodDelete, "/api/v1/queues/site/messages", nil) // remove earlier messages
 	s.fill("site", 1, func(int) message.Draft {
 		return message.Draft{ContentType: "text/html", Body: []byte("<script>alert(1)</script>"), Application: []message.Pair{
 			text("Set-Cookie", "a=b"), text("Access-Control-Allow-Origin", "*"), text("Refresh", "0; url=http://evil.example"),
@@ -208,7 +211,8 @@ func (s *scene) storedPage() {
 	}
 }
 
-// developmentOnANetwork is number 21: the key that everybody knows is for this machine.
+// developmentOnANetwork is number 21: the well-known key is accepted only from
+// this machine.
 func developmentOnANetwork(s *scene) {
 	b, err := start(s.T.TempDir(), "queues: [{name: q}]\n", "--dev", "--insecure", "--listen", "0.0.0.0:0")
 	if err != nil {
@@ -231,8 +235,8 @@ func (s *scene) target(answer http.HandlerFunc) (url string, count *atomic.Int64
 	return t.URL, count
 }
 
-// alerting is the configuration of a queue that is late as soon as a message waits, and
-// tells a webhook.
+// alerting is the configuration of a queue that is late as soon as a message
+// waits, and calls a webhook.
 func alerting(name, url string) string {
 	return fmt.Sprintf(`{"name": %q, "policy": {"classes": [{"name": "c", "level": 5, "objective": {"wait": "1s"}}], "alerts": {"webhook": %q}}}`, name, url)
 }
@@ -249,7 +253,7 @@ func webhooks(s *scene) {
 	})
 	fast, fastCount := s.target(taken)
 
-	// By default no address of this machine or of a private network is asked.
+	// By default no address of this machine or of a private network is called.
 	forbidden, forbiddenCount := s.target(taken)
 	resp, text, err := s.call(s.ctx, root, http.MethodPut, "/api/v1/queues/forbidden", strings.NewReader(alerting("forbidden", forbidden)))
 	if err != nil {
@@ -261,7 +265,7 @@ func webhooks(s *scene) {
 		s.fillSmall("forbidden", 1)
 	}
 
-	// Where it is allowed, one target does not hold up the others.
+	// Where it is allowed, one target does not block the others.
 	b, err := start(s.T.TempDir(), configuration(allowPrivate...))
 	if err != nil {
 		s.Fatal(err)
@@ -277,7 +281,7 @@ func webhooks(s *scene) {
 		other.define(http.MethodPut, "/queues/"+name, alerting(name, url))
 		other.fillSmall(name, 1)
 	}
-	for range 100 { // until the slow one has been asked
+	for range 100 { // until the slow one has been called
 		if slowCount.Load() > 0 && redirectCount.Load() > 0 {
 			break
 		}
@@ -291,7 +295,7 @@ func webhooks(s *scene) {
 		}
 		pause(s.ctx, 50*time.Millisecond)
 	}
-	s.Logf("asked: slow %d, redirect %d, its target %d, fast %d, forbidden %d times",
+	s.Logf("calls: slow %d, redirect %d, its target %d, fast %d, forbidden %d times",
 		slowCount.Load(), redirectCount.Load(), privateCount.Load(), fastCount.Load(), forbiddenCount.Load())
 	if fastCount.Load() == 0 {
 		s.Error("a target that answers got no alert while another did not answer")

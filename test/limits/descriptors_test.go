@@ -15,8 +15,8 @@ import (
 	"github.com/Azure/go-amqp"
 )
 
-// Line A11 of the hardening list: a process that may have 128 descriptors is
-// visited by 200 strangers, and its store needs new files all the same.
+// Line A11 of the hardening list: a process with 128 descriptors gets 200
+// unauthenticated connections while its store needs new files.
 func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 	b := start(t, "ulimit -n 128")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -24,11 +24,11 @@ func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 	visit := func(n int) {
 		t.Helper()
 		for i := range n {
-			// From many addresses, each of which may have some strangers.
+			// From many addresses, each with some unauthenticated connections.
 			from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%20))}}
 			nc, err := from.DialContext(ctx, "tcp", b.Addr)
 			if err != nil {
-				t.Fatalf("stranger %d: %v", i, err)
+				t.Fatalf("unauthenticated connection %d: %v", i, err)
 			}
 			t.Cleanup(func() { nc.Close() })
 			if i%2 == 0 { // half of them begin to log in, and then say no more
@@ -39,7 +39,7 @@ func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 	visit(100)
 	s, err := b.session(ctx)
 	if err != nil {
-		t.Fatalf("among a hundred strangers: %v\n%s", err, b.LastWords())
+		t.Fatalf("beside a hundred unauthenticated connections: %v\n%s", err, b.LastWords())
 	}
 	send, err := s.NewSender(ctx, "q", nil)
 	if err != nil {
@@ -66,7 +66,8 @@ func TestStrangersTakeNoDescriptorFromTheStore(t *testing.T) {
 			t.Fatalf("receive message %d: %v\n%s", i, err, b.LastWords())
 		}
 	}
-	// Somebody new, who logs in, is served although strangers take every place.
+	// A new client that logs in is served although unauthenticated connections use
+	// up the limit.
 	if _, err := b.session(ctx); err != nil {
 		t.Errorf("a client that comes late: %v\n%s", err, b.LastWords())
 	}
@@ -84,7 +85,7 @@ func TestSoftLimitIsRaised(t *testing.T) {
 	}
 }
 
-// The last descriptors are not given to clients either, however well they log in.
+// The last descriptors are not used for authenticated clients either.
 func TestClientsTakeNoDescriptorFromTheStore(t *testing.T) {
 	b := start(t, "ulimit -n 128")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -102,7 +103,7 @@ func TestClientsTakeNoDescriptorFromTheStore(t *testing.T) {
 		}
 	}
 	if in < 50 || in > 64 {
-		t.Errorf("%d of 200 clients were let in, want what 128 descriptors allow", in)
+		t.Errorf("%d of 200 clients were accepted, want what 128 descriptors allow", in)
 	}
 	send, err := first.NewSender(ctx, "q", nil)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits runs the real binary with little of what a system gives out, and
-// looks whether it goes on serving. It has tests only.
+// Package limits runs the real binary with few resources of the system, and
+// checks that it continues to serve. It has tests only.
 //
 // It runs on Linux, where a shell can set such limits and a machine has many loopback
 // addresses.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oldstore opens a store that an earlier program wrote and compares what is
-// in it with what that program said. It has tests only.
+// Package oldstore opens a store that an earlier program wrote and compares its
+// contents with the report of that program. It has tests only.
 //
 // testdata/store.tar.gz is the disk as a power cut left it in the middle of a
 // snapshot; testdata/state.txt is every entity and message in it, and the order in

@@ -28,8 +28,8 @@ const (
 	stateFile = "state.txt"
 )
 
-// TestOldStoreOpens opens the store twice: as the power cut left it, and once more
-// after the broker was stopped in good order.
+// TestOldStoreOpens opens the store twice: as the power cut left it, and again
+// after the broker was stopped cleanly.
 func TestOldStoreOpens(t *testing.T) {
 	if *update {
 		writeStore(t)
@@ -42,7 +42,7 @@ func TestOldStoreOpens(t *testing.T) {
 		b.stop()
 		b = open(t, disk)
 		if again := b.state(); again != found {
-			t.Errorf("opened once more, it holds something else:\n%s", difference(again, found))
+			t.Errorf("opened again, its contents differ:\n%s", difference(again, found))
 		}
 		found += b.deliveries()
 		b.stop()

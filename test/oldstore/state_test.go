@@ -64,7 +64,7 @@ func (b broker) entity(w *strings.Builder, kind, path string, definition any) {
 		b.t.Fatal(err)
 	}
 	for _, c := range o.Classes {
-		fmt.Fprintf(w, "  measured class %q: %d arrived, %d completed, %d dead letters\n", c.Name, c.Arrived.Total, c.Completed.Total, c.Died.Total)
+		fmt.Fprintf(w, "  measured class %q: %d arrived, %d completed, %d dead letters\n", c.Name, c.Arrived.Total, c.Completed.Total, c.DeadLettered.Total)
 	}
 }
 
@@ -151,9 +151,8 @@ func bodyOf(m *message.Message) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000") }
 
-// deliveries receives everything, in the order in which it is delivered, and says
-// which ids the duplicate detection still knows. What was in the store is gone
-// then.
+// deliveries receives everything, in the order in which it is delivered, and
+// lists which ids the duplicate detection still has. The store is empty then.
 func (b broker) deliveries() string {
 	b.t.Helper()
 	var w strings.Builder

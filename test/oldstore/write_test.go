@@ -290,7 +290,7 @@ func (b broker) numbered(addr, name string) []queue.SeqNo {
 	return seqs
 }
 
-// receiver opens a receiver that is given one message.
+// receiver opens a receiver with credit for one message.
 func (b broker) receiver(addr string, o switchboard.ReceiverOptions) (*switchboard.Receiver, *sink) {
 	b.t.Helper()
 	k := newSink()
@@ -363,7 +363,7 @@ func choose(t testing.TB, cuts []*vfs.Mem) *vfs.Mem {
 		}
 	}
 	if best == nil {
-		t.Fatalf("none of %d power cuts came in the middle of a snapshot", len(cuts))
+		t.Fatalf("none of %d power cuts was in the middle of a snapshot", len(cuts))
 	}
 	t.Logf("%d power cuts; %d records of the unfinished snapshot", len(cuts), most)
 	return best
@@ -374,7 +374,7 @@ type snapshots struct {
 	ended  bool // one has
 	open   bool // the last one has not
 	moved  int  // bodies that finished ones have moved
-	pieces int  // records of queues in the one that is open
+	pieces int  // records of queues in the open snapshot
 }
 
 // snapshotsOf reads the journal of a disk.

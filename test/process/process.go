@@ -24,11 +24,12 @@ import (
 )
 
 const (
-	stopTime = time.Minute // for a process to start, and to end when it is told to
-	lastPart = 4 << 10     // of a log, which is shown when a process dies
+	stopTime = time.Minute // for a process to start, and to stop
+	lastPart = 4 << 10     // of a log, which is printed when a process crashes
 )
 
-// binary returns the broker to run: that of TRIAGEMQ_BINARY, or one that is built.
+// binary returns the broker to run: the file TRIAGEMQ_BINARY, or one that is
+// built.
 var binary = sync.OnceValues(func() (string, error) {
 	if b := os.Getenv("TRIAGEMQ_BINARY"); b != "" {
 		return b, nil
@@ -143,11 +144,11 @@ func (p *Process) ID() int { return p.cmd.Process.Pid }
 
 // Kill ends the process as kill -9 does.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // fails if it has ended, which Done tells
+	_ = p.cmd.Process.Kill() // fails if it has ended, which Done reports
 	<-p.Done
 }
 
-// Stop ends the process in good order and returns how it ended.
+// Stop stops the process cleanly and returns how it ended.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -161,8 +162,8 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Log returns what the process has written to its standard error, and those before it
-// on the same directory.
+// Log returns the standard error of the process and of those before it on the
+// same directory.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -171,7 +172,8 @@ func (p *Process) Log() string {
 	return string(text)
 }
 
-// LastWords returns the part of the log in which a process that dies says why.
+// LastWords returns the end of the log, in which a process that crashes says
+// why.
 func (p *Process) LastWords() string {
 	text := p.Log()
 	// A trace of all goroutines is long; the reason is at its beginning.

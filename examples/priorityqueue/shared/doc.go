@@ -6,7 +6,7 @@
 //
 // # Promise
 //
-// A message is completed when its Process returned nil, and given back when it
+// A message is completed when its Process returned nil, and abandoned when it
 // failed: every message is processed at least once.
 //
 // # Concurrency

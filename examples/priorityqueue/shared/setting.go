@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Topic is the one in triagemq.yaml.
+// Topic is the topic in triagemq.yaml.
 const Topic = "priority-jobs"
 
-// ConnectionString is that of the environment, else the one of a broker that
-// `triagemq serve --dev` started on this machine.
+// ConnectionString is read from the environment; the default is for a broker
+// that `triagemq serve --dev` started on this machine.
 func ConnectionString() string {
 	return Setting("TRIAGEMQ_CONNECTION_STRING", "Endpoint=sb://localhost;"+
 		"SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true")

@@ -14,8 +14,8 @@ import (
 
 // Handler is the part of a worker that you write.
 type Handler interface {
-	// Process does the work of one message. An error gives the message back, to
-	// be tried again; instance says who is working, such as high-2.
+	// Process does the work of one message. After an error the message is abandoned
+	// and delivered again. instance names the worker, such as high-2.
 	Process(ctx context.Context, instance string, m *client.Received) error
 }
 
@@ -66,8 +66,8 @@ func (w Worker) instance(ctx context.Context, name string) error {
 	return nil
 }
 
-// settleTime is what a message that was processed gets to be settled, even if the
-// worker was told to stop: else it would be processed again.
+// settleTime is the time to settle a processed message, even if the worker was
+// stopped: otherwise it would be processed again.
 const settleTime = 5 * time.Second
 
 // settle says what became of a message.
@@ -80,7 +80,7 @@ func settle(ctx context.Context, r *client.Receiver, m *client.Received, failure
 	return r.Complete(ctx, m)
 }
 
-// unlessStopped drops an error that only says that the worker was told to stop.
+// unlessStopped drops an error that only says that the worker was stopped.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

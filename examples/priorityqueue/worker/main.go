@@ -24,12 +24,12 @@ import (
 // job is the user's own part: one method.
 type job struct{ takes time.Duration }
 
-// Process pretends to work for a while.
+// Process simulates work.
 func (j job) Process(ctx context.Context, instance string, m *client.Received) error {
 	select {
 	case <-time.After(j.takes):
 	case <-ctx.Done():
-		return context.Cause(ctx) // the message goes back
+		return context.Cause(ctx) // the message is abandoned
 	}
 	fmt.Printf("%s  %-8s processed  %s\n", time.Now().Format("15:04:05.000"), instance, m.Body)
 	return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accesstest has what the rights matrices of AMQP and HTTP share: who tries,
-// with which keys and tokens.
+// Package accesstest has what the rights matrices of AMQP and HTTP share: the
+// callers, with their keys and tokens.
 package accesstest
 
 import (
@@ -14,20 +14,20 @@ import (
 
 // The names of the entities that are tried.
 const (
-	// Other is a queue whose name those that are tried begin with.
+	// Other is a queue whose name is a prefix of the names that are tested.
 	Other = "orders"
 	// elsewhere is the queue that a token is for which does not fit.
 	elsewhere = "elsewhere"
 )
 
-// Credential is a column of a matrix: who tries.
+// Credential is a column of a matrix: a caller.
 type Credential struct {
 	Name    string
 	Of      Owner
 	Rights  access.Rights
 	Token   func(rule access.Rule, target string) string // made for a target
 	Revoked bool                                         // the key is removed before anything is tried
-	Void    bool                                         // what is shown gives nothing
+	Void    bool                                         // the credential grants nothing
 	Login   bool                                         // by name and key instead of tokens; not printed, as it has to be the same
 }
 

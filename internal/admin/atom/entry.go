@@ -123,7 +123,7 @@ func (c *call) ruleEntry(rule entity.Rule) error {
 	return nil
 }
 
-// writeNamespace tells what the namespace is.
+// writeNamespace writes the properties of the namespace.
 func (c *call) writeNamespace() {
 	rt := broker.Runtime{CreatedAt: c.Started, UpdatedAt: c.Started}
 	c.entry(c.target, c.Namespace, rt, func(w *writer) {

@@ -30,8 +30,9 @@ func (c *call) fail(w http.ResponseWriter, err error) int {
 	return p.Status
 }
 
-// detail words an error as the service does: with a sub-code that begins with the
-// status, and for a change that is not allowed with the text that tests look for.
+// detail words an error as the service does: with a sub-code that begins with
+// the status, and for a change that is not allowed with the text that clients'
+// tests compare.
 func detail(p *problem.Problem, err error) string {
 	text := p.Message
 	if us := problem.Updates(err); len(us) > 0 {
@@ -51,7 +52,7 @@ func detail(p *problem.Problem, err error) string {
 	return text
 }
 
-// operations are the names under which the service refuses operations on
+// operations are the names of operations in the service's errors for
 // subscriptions and rules.
 var operations = map[kind]map[string]string{
 	kindSubscription:  {http.MethodGet: "GetSubscription", http.MethodPut: "CreateOrUpdateSubscription", http.MethodDelete: "DeleteSubscription"},

@@ -12,9 +12,9 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
-// defaultPage is how many entries a client gets that does not say. One that does
-// gets as many as it asks for: the Go client takes a page that is shorter than
-// that for the last.
+// defaultPage is the number of entries for a client that does not set it. A
+// client that sets it gets exactly that many: the Go client takes a shorter
+// page for the last one.
 const defaultPage = 100
 
 // page is the part of a list that a client wants.

@@ -21,7 +21,7 @@ type Parts struct {
 	Callers   caller.Authorities
 	Log       *slog.Logger
 	Namespace string
-	Started   time.Time // told as the age of the namespace
+	Started   time.Time // reported as the creation time of the namespace
 	Encrypted func(*http.Request) bool
 }
 
@@ -56,7 +56,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(c.out.Bytes()) // the client has left, then
 }
 
-// serve authorizes the request and does what it asks.
+// serve authorizes the request and executes it.
 func (c *call) serve() (status int, err error) {
 	if c.grant, err = c.Callers.Identify(c.Request); err != nil {
 		return 0, err
@@ -82,10 +82,10 @@ func (c *call) serve() (status int, err error) {
 	return 0, problem.Method(http.MethodGet, http.MethodPut, http.MethodDelete)
 }
 
-// absent reports a queue or topic that does not exist. The service says so before it
-// asks for the right to manage, except to who wants to put one there; of subscriptions
-// and rules only those learn it who may manage their topic. It is told to who holds a key
-// or token that is good for this path, and to nobody else.
+// absent reports a queue or topic that does not exist. The service reports this
+// before it checks the right to manage, except for a request that creates one.
+// For subscriptions and rules only a caller that may manage their topic is
+// told. A caller without a valid key or token for this path is never told.
 func (c *call) absent() error {
 	if c.entity == "" || c.Method == http.MethodPut || !c.grant.Covers(entity.Key(c.target.path())) || c.grant.Expired(time.Now()) {
 		return nil

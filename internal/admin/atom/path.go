@@ -13,7 +13,7 @@ import (
 type kind uint8
 
 const (
-	kindEntity kind = iota // a queue or a topic: the path does not tell
+	kindEntity kind = iota // a queue or a topic: the path is the same
 	kindSubscription
 	kindRule
 	feedQueues
@@ -31,8 +31,8 @@ type target struct {
 	rule         string
 }
 
-// parsePath takes a decoded path apart. Names may contain slashes, so the literal
-// segments are looked for from the right, in any case.
+// parsePath parses a decoded path. Names may contain slashes, so the literal
+// segments are searched from the right, in any case.
 func parsePath(path string) (target, error) {
 	path = strings.TrimPrefix(path, "/")
 	switch strings.ToLower(strings.TrimSuffix(path, "/")) {

@@ -38,7 +38,8 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// Whatever is written reads back the same, as far as XML can say it.
+// Everything that is written is read back unchanged, as far as XML can
+// represent it.
 func TestWrittenTextReadsBack(t *testing.T) {
 	for text, want := range map[string]string{
 		`a<b> & "c" 'd'`: `a<b> & "c" 'd'`, "two\nlines\tand\rmore": "two\nlines\tand\rmore", "grüße 🎉": "grüße 🎉",

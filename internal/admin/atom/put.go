@@ -154,7 +154,7 @@ func (c *call) mayForward(to, deadTo string) error {
 		}
 		if errors.Is(err, caller.ErrRights) {
 			return &problem.Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Message: fmt.Sprintf(
-				"Unauthorized access. 'Send' claim(s) are required to forward to '%s'; give a token for it in %s.", f.target, f.header)}
+				"Unauthorized access. 'Send' claim(s) are required to forward to '%s'; send a token for it in %s.", f.target, f.header)}
 		}
 		if err != nil {
 			return err
@@ -163,7 +163,8 @@ func (c *call) mayForward(to, deadTo string) error {
 	return nil
 }
 
-// total adds what the subscriptions of a topic hold to what the topic itself does.
+// total adds the messages of a topic's subscriptions to those of the topic
+// itself.
 func (c *call) total(topic string, rt *broker.Runtime, f *filters) error {
 	subs, err := c.Broker.Subscriptions(topic)
 	if err != nil {

@@ -17,9 +17,9 @@ const elementQueue = "QueueDescription"
 // is created. An update names the product already.
 const partitions = 16
 
-// readQueue reads a queue; old, if not nil, is what it replaces. A property that
-// an update leaves out goes back to its default, as in the service, except those
-// that cannot change, sizes, and those that ATOM does not know.
+// readQueue reads a queue; old, if not nil, is what it replaces. A property
+// that an update leaves out is reset to its default, as in the service, except
+// properties that cannot change, sizes, and those that ATOM does not have.
 func readQueue(name string, d *element, old *entity.Queue) (entity.Queue, error) {
 	q := entity.Queue{Name: name}
 	if old != nil {
@@ -95,7 +95,7 @@ func (r *reader) authorization(to *entity.AuthorizationRules) {
 		inner.str("PrimaryKey", &rule.PrimaryKey)
 		inner.str("SecondaryKey", &rule.SecondaryKey)
 		inner.value("CreatedTime", func(s string) error {
-			// What cannot be read is not worth refusing a rule for.
+			// An unreadable time is ignored: the rule is accepted.
 			rule.CreatedTime, _ = time.Parse(time.RFC3339Nano, s)
 			return nil
 		})
@@ -115,8 +115,8 @@ func (r *reader) authorization(to *entity.AuthorizationRules) {
 	}
 }
 
-// authorization writes access rules without the times of their creation and change, which
-// the service does not tell: what a client gets is what it sent.
+// authorization writes access rules without the times of their creation and
+// change, which the service does not return: a client gets what it sent.
 func (w *writer) authorization(rules entity.AuthorizationRules) {
 	w.open("AuthorizationRules")
 	for _, rule := range rules {

@@ -33,7 +33,7 @@ const (
 // namespace: clients differ in which one they put the same thing.
 type element struct {
 	name     string
-	kind     string // the local part of its i:type, under whatever prefix
+	kind     string // the local part of its i:type, with any prefix
 	null     bool   // i:nil
 	chars    []byte
 	children []*element
@@ -97,14 +97,13 @@ func newElement(t xml.StartElement) *element {
 	return e
 }
 
-// malformed tells a client that its XML is not any, and lets a body that is too
-// large be told as such.
+// malformed returns the error for invalid XML, or for a body that is too large.
 func malformed(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
 	}
 	if p, ok := errors.AsType[*problem.Problem](err); ok {
-		return p // of who reads for us
+		return p // an error of the reader below us
 	}
 	return problem.Bad("The request is not well-formed XML: %v.", err)
 }
@@ -124,7 +123,7 @@ func (e *element) child(name string) *element {
 	return nil
 }
 
-// has reports whether a property is given.
+// has reports whether a property is present.
 func (e *element) has(name string) bool {
 	c := e.child(name)
 	return c != nil && !c.null && strings.TrimSpace(c.text()) != ""
@@ -155,9 +154,9 @@ func description(root *element) (*element, error) {
 	return content.children[0], nil
 }
 
-// reader takes properties out of a description. It gathers what is wrong, so that
-// a client learns all of it at once. A property that is absent or empty leaves its
-// target as it is.
+// reader reads properties of a description. It collects all faults, so that a
+// client gets all of them at once. A property that is absent or empty leaves
+// its target as it is.
 type reader struct {
 	*element
 	faults entity.Faults

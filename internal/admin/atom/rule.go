@@ -34,8 +34,8 @@ var filterTypes = map[entity.FilterKind]string{
 	entity.FalseFilter:       typeFalse,
 }
 
-// readRule reads a rule. Its name is that of the path or, where the path has
-// none, of the description, or that of the default.
+// readRule reads a rule. Its name is in the path, else in the description, else
+// it is the default rule's name.
 func readRule(name string, d *element) (entity.Rule, error) {
 	r := reader{element: d}
 	rule := entity.Rule{Name: name}
@@ -161,8 +161,8 @@ func (w *writer) filter(f entity.Filter) {
 	w.close("Filter")
 }
 
-// action writes an action. It must be there even if there is none: the Go client
-// looks at its type without asking.
+// action writes an action. The element must be present even if there is no
+// action: the Go client reads its type without a check.
 func (w *writer) action(a entity.Action) {
 	if a.SQL == "" {
 		w.leaf("Action", "", attr{"i:type", typeNoAction})

@@ -9,8 +9,8 @@ import (
 
 const elementSubscription = "SubscriptionDescription"
 
-// readSubscription reads a subscription as readQueue reads a queue. Its rules
-// have requests of their own, but for the first, which a creation may bring.
+// readSubscription reads a subscription as readQueue reads a queue. Rules have
+// separate requests, except the first one, which may be part of a creation.
 func readSubscription(name string, d *element, old *entity.Subscription) (entity.Subscription, error) {
 	s := entity.Subscription{Name: name}
 	if old != nil {

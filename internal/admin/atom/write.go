@@ -13,8 +13,8 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
-// writer writes XML with the prefixes and in the order asked for, which
-// encoding/xml would not leave alone.
+// writer writes XML with exact prefixes and order, which encoding/xml would
+// change.
 type writer struct {
 	bytes.Buffer
 }
@@ -42,7 +42,7 @@ func (w *writer) close(name string) {
 }
 
 // escaped writes text. Quotes are left as they are where they may be: users of
-// the Go client see the text of an error as it stands in the reply.
+// the Go client see the text of an error exactly as in the reply.
 func (w *writer) escaped(text string, quote string) {
 	for _, r := range text {
 		switch {
@@ -70,7 +70,7 @@ func (w *writer) leaf(name, text string, attrs ...attr) {
 	w.close(name)
 }
 
-// given writes a text that is left out when there is none.
+// given writes a text, or nothing if it is empty.
 func (w *writer) given(name, text string) {
 	if text != "" {
 		w.leaf(name, text)
@@ -95,13 +95,14 @@ func (w *writer) instant(name string, t time.Time) {
 	w.leaf(name, t.UTC().Format("2006-01-02T15:04:05.9999999Z"))
 }
 
-// describe opens a description; i is the prefix that JavaScript looks for.
+// describe opens a description; i is the prefix that the JavaScript client
+// searches.
 func (w *writer) describe(name string) {
 	w.open(name, attr{"xmlns", nsBus}, attr{"xmlns:i", nsInstance})
 }
 
-// counts writes CountDetails, whose one attribute tells JavaScript the prefix of
-// its children.
+// counts writes CountDetails, whose attribute contains the prefix of its
+// children for the JavaScript client.
 func (w *writer) counts(c broker.Counts) {
 	w.open("CountDetails", attr{"xmlns:d2p1", nsCounts})
 	w.count("d2p1:ActiveMessageCount", c.Active+c.Deferred) // which there counts both

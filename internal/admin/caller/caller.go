@@ -35,11 +35,10 @@ func (e *RightsError) Error() string {
 
 func (e *RightsError) Unwrap() error { return ErrRights }
 
-// Authorities returns who decides about a request: it depends on where it came
-// from.
+// Authorities returns the authority for a request, which depends on its origin.
 type Authorities func(*http.Request) access.Authority
 
-// Header is where credentials are looked for. The administration clients send two
+// Header is the header of the credentials. The administration clients send two
 // more of them, for the entities that are forwarded to.
 const (
 	Header           = "Authorization"
@@ -47,11 +46,11 @@ const (
 	HeaderForwardDLQ = "ServiceBusDlqSupplementaryAuthorization"
 )
 
-// observerKey is the context key of what Observe was given.
+// observerKey is the context key of the function passed to Observe.
 type observerKey struct{}
 
-// Observe returns the context of a request that calls identified when its sender is
-// identified: from then on it is no stranger. An error is what Identify returns then.
+// Observe returns the context of a request that calls identified when its
+// sender is identified. If it returns an error, Identify returns that error.
 func Observe(ctx context.Context, identified func(access.Grant) error) context.Context {
 	return context.WithValue(ctx, observerKey{}, identified)
 }
@@ -118,26 +117,26 @@ func verify(a access.Authority, text string) (access.Grant, error) {
 	return access.Grant{}, access.ErrMalformed
 }
 
-// Path returns an address in the one form in which rights are compared. It is what
-// the broker reads from the same text, so that no spelling leads past a check; an
-// address that the broker cannot read is nobody's.
+// Path returns an address in the form in which rights are compared. The broker
+// reads the same from the same text, so that no spelling bypasses a check. For
+// an address that the broker cannot read, no rule applies.
 func Path(addr string) string {
 	if addr == "" {
 		return "" // the namespace
 	}
 	p, err := entity.ParsePath(addr)
 	if err != nil {
-		return nowhere
+		return invalidPath
 	}
 	return entity.Key(p.String())
 }
 
-// nowhere is the path of an address that cannot be one.
-const nowhere = "*"
+// invalidPath is the path of an invalid address.
+const invalidPath = "*"
 
-// Recheck returns what r showed when it was identified as it is now, or reports that it
-// gives want on path no more. A request is asked again that has waited: for a message,
-// for its own body, or for its client to read.
+// Recheck returns the grant of r as it is now, or an error if it no longer
+// includes want on path. A request is checked again after it has waited: for a
+// message, for its own body, or for its client to read.
 func (as Authorities) Recheck(r *http.Request, g access.Grant, want access.Rights, path string) (access.Grant, error) {
 	g, err := as(r).Check(g)
 	if err != nil {
@@ -149,7 +148,8 @@ func (as Authorities) Recheck(r *http.Request, g access.Grant, want access.Right
 	return g, Require(g, want, path)
 }
 
-// Require reports that g does not give want on path, as Path writes it.
+// Require returns an error if g does not include want on path, as Path writes
+// it.
 func Require(g access.Grant, want access.Rights, path string) error {
 	if !g.Allows(want, path, time.Now()) {
 		return &RightsError{Want: want, Path: path}

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package caller finds out who sent an HTTP request and what that allows.
+// Package caller authenticates and authorizes HTTP requests.
 //
 // # Promise
 //
-// A request is taken for what its Authorization header proves, and for nothing
-// else: a shared access signature, the name and key of a rule, or a bearer token.
-// One without that header is asked of the Authority as anonymous, which only
-// development lets in.
+// A request has only the rights that its Authorization header proves: by a
+// shared access signature, the name and key of a rule, or a bearer token. A
+// request without that header is anonymous; only the Authority of development
+// accepts it.
 //
-// Who listens to a request's context with [Observe] is told when it was identified.
+// The function that was set with [Observe] in a request's context is called
+// when the request is authenticated.
 //
 // # Concurrency
 //

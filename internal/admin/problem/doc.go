@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package problem turns Go errors into what an HTTP client is told. It is the
-// only place where an error becomes a status; the interfaces differ in how they
-// write a Problem down.
+// Package problem turns Go errors into HTTP answers. It is the only package
+// where an error becomes a status; the interfaces differ in how they encode a
+// Problem.
 //
 // # Promise
 //
-// An error nobody planned for is a 500 without its text, which may name files.
+// An unexpected error is a 500 without its text, which may contain file names.
 //
 // # Concurrency
 //

@@ -20,14 +20,13 @@ import (
 	"github.com/triagemq/triagemq/internal/policy"
 )
 
-// Problem is an error as a client is told it.
+// Problem is an error as a client gets it.
 type Problem struct {
 	Status  int      // of HTTP
 	Code    string   // one word, for programs; it never changes
 	Message string   // for people
-	Details []Detail // every single fault, if there are several or they have a place
-	// RetryAfter is how many seconds to wait before trying again; zero is not
-	// told.
+	Details []Detail // every single fault, if there are several or they have a path
+	// RetryAfter is how many seconds to wait before a retry; zero is not sent.
 	RetryAfter float64
 }
 
@@ -45,12 +44,13 @@ func Bad(format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Code: "bad_request", Message: fmt.Sprintf(format, args...)}
 }
 
-// NotFound is a path that leads nowhere.
+// NotFound is a path without a resource.
 func NotFound(format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: "not_found", Message: fmt.Sprintf(format, args...)}
 }
 
-// Method is a path that does not know the method; allow lists those it knows.
+// Method is a path that does not support the method; allow lists the supported
+// ones.
 func Method(allow ...string) *Problem {
 	return &Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed",
 		Message: "Allowed here: " + strings.Join(allow, ", ") + "."}
@@ -79,16 +79,16 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, err
 	}
 	if p, ok := errors.AsType[*Problem](err); ok {
-		return nil, p // of who reads for us
+		return nil, p // an error of the reader below us
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, &Problem{Status: http.StatusRequestTimeout, Code: "timeout", Message: "The body of the request did not come in time."}
+		return nil, &Problem{Status: http.StatusRequestTimeout, Code: "timeout", Message: "The body of the request did not arrive in time."}
 	}
 	return nil, Bad("The body of the request could not be read to its end.")
 }
 
-// known says what a client is told about each error. An empty text is the error's
-// own, which is fit for a client.
+// known is the answer for each error. An empty text means the text of the error
+// itself, which is fit for a client.
 var known = []struct {
 	err    error
 	status int
@@ -130,8 +130,8 @@ var known = []struct {
 	{access.ErrRefused, http.StatusUnauthorized, "unauthorized", "InvalidAudience: Tokens of this type are not accepted here."},
 }
 
-// Of returns what a client is told about err. Of an error nobody planned for,
-// planned is false: it is the caller's to log.
+// Of returns the answer for err. For an unexpected error, planned is false: the
+// caller must log it.
 func Of(err error) (p *Problem, planned bool) {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p, true

@@ -15,8 +15,8 @@ import (
 // packageName finds the name of a package where a sentence, or a part of one, begins.
 var packageName = regexp.MustCompile(`(?m)(^|: )(access|broker|caller|codec|endpoint|entity|filter|frame|journal|limits|message|policy|queue|servicebus|shard|wal): `)
 
-// What a client is told has no names of packages in it, whatever the error was
-// wrapped in on its way.
+// The text for a client contains no names of packages, however the error was
+// wrapped.
 func TestProblemsNameNoPackages(t *testing.T) {
 	_, syntax := filter.Parse("a = ", nil)
 	for _, k := range known {
@@ -28,12 +28,12 @@ func TestProblemsNameNoPackages(t *testing.T) {
 			errors.Join(k.err, broker.ErrDisabled),
 		} {
 			if p, _ := Of(err); packageName.MatchString(p.Message) {
-				t.Errorf("%q is told as %q", err, p.Message)
+				t.Errorf("%q is reported as %q", err, p.Message)
 			}
 		}
 	}
 	// What the user wrote stays.
 	if p, _ := Of(fmt.Errorf("%w: queue %q", broker.ErrNotFound, "a: queue: b")); p.Message != `no such entity: queue "a: queue: b"` {
-		t.Errorf("told %q", p.Message)
+		t.Errorf("reported %q", p.Message)
 	}
 }

@@ -37,8 +37,8 @@ func Append(dst []byte, v codec.Value, most int) (_ []byte, ok bool) {
 	return w.dst, true
 }
 
-// Text returns a value of those that ids have, or any other that is no compound, as
-// text.
+// Text returns a value of a type that ids may have, or any other that is not
+// compound, as text.
 func Text(v codec.Value) string {
 	switch v.Kind() {
 	case codec.KindBinary:

@@ -6,7 +6,7 @@
 //
 //	POST   /{entity}/messages                 send one message, or a batch      201
 //	POST   /{entity}/messages/head            receive under a lock              201, 204 none
-//	DELETE /{entity}/messages/head            receive for good                  200, 204 none
+//	DELETE /{entity}/messages/head            receive and delete                200, 204 none
 //	DELETE /{entity}/messages/{id}/{lock}     complete                          200
 //	PUT    /{entity}/messages/{id}/{lock}     unlock: the delivery has failed   200
 //	POST   /{entity}/messages/{id}/{lock}     renew the lock                    200
@@ -16,17 +16,18 @@
 //
 // # Promise
 //
-// A message that was answered with 201 is durable. One received under a lock by a
-// client that has left goes back to its place, uncounted. Statuses are those the
-// service documents: 410 for an entity that is not there, 404 for a lock that is
-// not.
+// A message that was answered with 201 is durable. If the client has
+// disconnected, a message that was locked for it is released with its delivery
+// count unchanged. Statuses are those the service documents: 410 for an entity
+// that does not exist, 404 for a lock that does not.
 //
-// What a sender wrote stays data: no property becomes a header that a browser, a
-// cache or a proxy obeys, and a body comes as an attachment, whatever its type.
+// What a sender wrote stays data: no property becomes a header that a browser,
+// a cache or a proxy interprets, and a body of any type is sent as an
+// attachment.
 //
 // # Concurrency
 //
-// A request that waits for a message holds one receiver and nothing else.
+// A request that waits for a message uses one receiver and nothing else.
 //
 // # Not here
 //

@@ -25,9 +25,9 @@ type Parts struct {
 	Log       *slog.Logger
 	Encrypted func(*http.Request) bool
 	Unsynced  *budget.Account // charged for messages that are not on disk yet
-	// Hold charges memory for as long as the handler of a request takes, and
-	// reports whether there was room for it.
-	Hold func(*http.Request, int64) bool
+	// ChargeMemory charges memory until the handler of a request returns, and
+	// reports whether there was space for it.
+	ChargeMemory func(*http.Request, int64) bool
 }
 
 // Handler answers the requests that Handles recognises.
@@ -36,14 +36,14 @@ type Handler struct{ Parts }
 // New returns the handler.
 func New(p Parts) *Handler { return &Handler{p} }
 
-// place is where in an entity a request goes.
+// place is the resource of an entity that a request is for.
 type place struct {
 	entity string
 	head   bool   // the next message
 	lock   string // the lock of one
 }
 
-// find takes a path apart; names may contain slashes, so it looks from the right.
+// find parses a path; names may contain slashes, so it searches from the right.
 func find(path string) (place, bool) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	n := len(segments)
@@ -120,7 +120,7 @@ func unauthorized(right access.Rights) error {
 		"Unauthorized access. '%s' claim(s) are required to perform this operation.", right)}
 }
 
-// operation finds what a method does at a place, and the right it takes.
+// operation returns what a method does at a place, and the right it needs.
 func (c *call) operation() (access.Rights, func() error, error) {
 	switch {
 	case !c.head && c.lock == "":

@@ -35,8 +35,8 @@ func fromHeaders(h http.Header) ([]message.Pair, error) {
 	return pairs, nil
 }
 
-// parseHeader reads a property. Text stands in quotes; where it does not and is
-// neither a number nor a boolean, it is taken as it is, as people type it.
+// parseHeader reads a property. Text is in quotes; unquoted text that is
+// neither a number nor a boolean is accepted as it is, as people type it.
 func parseHeader(text string) (codec.Value, error) {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, `"`) {
@@ -63,9 +63,9 @@ func parseHeader(text string) (codec.Value, error) {
 }
 
 // setHeaders writes the properties of a message as headers, in their own
-// spelling. What would speak for us instead of for the message is left out: the
-// sender of a message must not say what its receiver's browser or proxy does. So is
-// what would make the headers larger than properties may be.
+// spelling. Properties that have a meaning in HTTP are left out: the sender of
+// a message must not control its receiver's browser or proxy. So are properties
+// that would make the headers larger than properties may be.
 func setHeaders(h http.Header, m *message.Message) {
 	room := limits.Properties
 	for name, v := range m.Properties() {

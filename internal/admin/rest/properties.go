@@ -87,8 +87,8 @@ func (p *brokerProperties) fill(d *message.Draft) error {
 	return nil
 }
 
-// maxHeaderTTL is the longest time to live that a header can hold; a longer one
-// is written as two times.
+// maxHeaderTTL is the longest time to live that fits into the header; a longer
+// one is written as creation time and expiry.
 const maxHeaderTTL = (1<<32 - 1) * time.Millisecond
 
 func setTTL(d *message.Draft, ttl time.Duration) {

@@ -31,8 +31,8 @@ const (
 // stored, and as a body.
 const answerCost = 2
 
-// hand takes one message. It is a Sink; each channel has room for all that can
-// come.
+// hand receives one message. It is a Sink; each channel has space for all that
+// can arrive.
 type hand struct {
 	got     chan broker.Delivery
 	drained chan struct{}
@@ -47,7 +47,7 @@ func (h *hand) Deliver(ds []broker.Delivery) {
 func (h *hand) Drained()        { h.drained <- struct{}{} }
 func (h *hand) Ended(err error) { h.ended <- err }
 
-// receive answers with the next message, or with 204 if none came in time.
+// receive answers with the next message, or with 204 if none arrives in time.
 func (c *call) receive(mode broker.Mode) error {
 	wait, err := c.wait()
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *call) receive(mode broker.Mode) error {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if c.Context().Err() != nil { // nobody is there to get it
+	if c.Context().Err() != nil { // the client has disconnected
 		broker.Return([]broker.Delivery{*d})
 		return nil
 	}
@@ -75,7 +75,7 @@ func (c *call) receive(mode broker.Mode) error {
 		broker.Return([]broker.Delivery{*d}) // it waited for longer than its right lasted
 		return err
 	}
-	if !c.Hold(c.Request, answerCost*int64(d.Body.Size)) {
+	if !c.ChargeMemory(c.Request, answerCost*int64(d.Body.Size)) {
 		broker.Return([]broker.Delivery{*d})
 		return problem.Busy()
 	}
@@ -110,7 +110,7 @@ func (c *call) await(from *broker.Receiver, h *hand, wait time.Duration) (*broke
 	case <-h.drained:
 	}
 	select {
-	case d := <-h.got: // it came before the drain was done
+	case d := <-h.got: // it arrived before the drain was done
 		return &d, nil
 	default:
 		return nil, nil
@@ -129,8 +129,8 @@ func (c *call) wait() (time.Duration, error) {
 	return time.Duration(min(n, maxWait)) * time.Second, nil
 }
 
-// answer writes a message. One that is locked comes with the address by which it
-// is settled.
+// answer writes a message. A locked message is sent with the address by which
+// it is settled.
 func (c *call) answer(d *broker.Delivery, m *message.Message) error {
 	p := received(d, m)
 	head := c.w.Header()
@@ -176,8 +176,8 @@ func (c *call) location(p brokerProperties) string {
 }
 
 // bodyOf returns the body as bytes: data as it is, text and binary values as
-// their content, others in JSON. A value that is too large in JSON comes with its
-// message as it is encoded: nothing is lost, and nothing is built.
+// their content, others in JSON. If a value is too large in JSON, the whole
+// encoded message is returned instead: nothing is lost, and no JSON is built.
 func bodyOf(m *message.Message) []byte {
 	v, ok := m.Value()
 	if !ok {

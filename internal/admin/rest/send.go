@@ -61,9 +61,10 @@ func (c *call) send() error {
 	return nil
 }
 
-// Store sends a batch and returns when it is durable, or ctx has ended. Its memory is
-// charged to unsynced until it is durable. If there is no room it is refused with
-// broker.ErrBusy, and not kept waiting: its memory is taken already.
+// Store sends a batch and returns when it is durable, or ctx has ended. Its
+// memory is charged to unsynced until it is durable. If there is no space it is
+// rejected with broker.ErrBusy and does not wait: its memory is allocated
+// already.
 func Store(ctx context.Context, to *broker.Sender, batch []*message.Message, unsynced *budget.Account) error {
 	size := 0
 	for _, m := range batch {

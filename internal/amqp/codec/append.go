@@ -102,7 +102,7 @@ func AppendTimestamp(dst []byte, t time.Time) []byte {
 	return AppendTimestampMilli(dst, t.UnixMilli())
 }
 
-// AppendTimestampMilli appends a timestamp given in milliseconds since 1970.
+// AppendTimestampMilli appends a timestamp in milliseconds since 1970.
 func AppendTimestampMilli(dst []byte, ms int64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, codeTimestamp), uint64(ms))
 }
@@ -132,7 +132,7 @@ func AppendSymbol(dst []byte, v string) []byte {
 const wide = 0x10
 
 // appendSize appends the constructor and length of n bytes of variable width;
-// code is the one for short lengths.
+// code is the constructor for short lengths.
 func appendSize(dst []byte, code byte, n int) []byte {
 	if n <= math.MaxUint8 {
 		return append(dst, code, byte(n))

@@ -11,8 +11,8 @@ import (
 // Mark is where an open list, map or array began.
 type Mark int
 
-// shortHeader is constructor, size8 and count8: what Begin leaves room for, as
-// most lists and maps turn out that small. End makes room for more when needed.
+// shortHeader is constructor, size8 and count8: Begin reserves space for these,
+// as most lists and maps are that small. End inserts more when needed.
 const (
 	shortHeader = 3
 	longHeader  = 9
@@ -41,7 +41,7 @@ func BeginMap(dst []byte) ([]byte, Mark) {
 	return append(dst, codeMap8, 0, 0), Mark(len(dst))
 }
 
-// EndMap closes the map that began at at and has the given number of pairs.
+// EndMap closes the map that began at at and has that number of pairs.
 func EndMap(dst []byte, at Mark, pairs int) []byte {
 	return endCompound(dst, int(at), 2*pairs)
 }

@@ -2,8 +2,8 @@
 
 package codec
 
-// Code returns what a descriptor stands for: its number, or the number of a
-// symbol that the specification defines, or 0.
+// Code returns the code of a descriptor: its number, or the number of a symbol
+// that the specification defines, or 0.
 func (v Value) Code() uint64 {
 	switch v.kind {
 	case KindUlong:

@@ -10,21 +10,22 @@
 // # Promise
 //
 // A Reader checks every length against the bytes it has before using it, never
-// allocates because of a number a peer sent, and never panics. A value has at most as
-// many elements as bytes, and [MaxEmpty] that take none. Whatever
-// [Reader.Check] accepted can be walked to the last leaf without an error. A
-// Value that was read and appended again has the same type and content; the
-// bytes of compound values are kept as they came.
+// allocates because of a number a peer sent, and never panics. A value has at
+// most as many elements as bytes, and [MaxEmpty] without bytes. A value that
+// [Reader.Check] accepted can be read completely without an error. A Value that
+// was read and appended again has the same type and content; the bytes of
+// compound values are unchanged.
 //
 // # Assumptions
 //
-// The bytes handed to a Reader do not change while it, or a Value, slice or
-// string taken from it, is in use. Methods that copy say so.
+// The bytes passed to a Reader do not change while it, or a Value, slice or
+// string read from it, is in use. Methods that copy say so.
 //
 // # Format
 //
-// A value is a constructor and its data. The high half of the constructor tells
-// how much data there is, so that unknown content can be stepped over:
+// A value is a constructor and its data. The high half of the constructor
+// determines the length of the data, so that unknown content can be stepped
+// over:
 //
 //	0x4_ nothing    0x5_ 1 byte    0x6_ 2    0x7_ 4    0x8_ 8    0x9_ 16
 //	0xa_ size8, bytes              0xb_ size32, bytes

@@ -16,9 +16,9 @@ func emptyArray(code byte, n int) []byte {
 	return b
 }
 
-// Numbers 4 and 5 of "Hardening the doors": what is decoded costs memory for every
-// element, also for those that took no bytes to send. So they are counted, in one
-// array and in all arrays of a value together.
+// Numbers 4 and 5 of "Hardening the doors": decoding needs memory for every
+// element, also for those without bytes. So they are counted, in one array and
+// in all arrays of a value together.
 func TestElementsWithoutBytesAreCounted(t *testing.T) {
 	many := func(arrays, each int) []byte {
 		b, at := BeginList(nil)
@@ -28,7 +28,7 @@ func TestElementsWithoutBytesAreCounted(t *testing.T) {
 		return EndList(b, at, arrays)
 	}
 	deep := emptyArray(codeNull, 2)
-	for range 9 { // each holds the one before twice, as elements of an array do
+	for range 9 { // each contains the one before twice, as elements of an array do
 		b := []byte{codeArray8 + wide, 0, 0, 0, 0, 0, 0, 0, 2, deep[0]}
 		b = append(append(b, deep[1:]...), deep[1:]...)
 		binary.BigEndian.PutUint32(b[1:], uint32(len(b)-5))
@@ -56,7 +56,7 @@ func TestElementsWithoutBytesAreCounted(t *testing.T) {
 			t.Errorf("%s, as a value: %v, want %v", tt.name, err, tt.err)
 		}
 	}
-	// Who does not check gets no more than that of one array either.
+	// A caller that does not check also gets at most that many of one array.
 	v, _ := NewReader(emptyArray(codeNull, 65536)).valueOf()
 	n := 0
 	for range v.List() {
@@ -67,11 +67,11 @@ func TestElementsWithoutBytesAreCounted(t *testing.T) {
 	}
 }
 
-// valueOf reads one value without looking inside.
+// valueOf reads one value without checking its contents.
 func (r Reader) valueOf() (Value, error) { v := r.Value(); return v, r.Err() }
 
-// What has too many elements without bytes is not read, by whichever way: Left bounds
-// what a caller allocates.
+// An array with too many elements without bytes is not read, by any method:
+// Left bounds what a caller allocates.
 func TestTooManyEmptyElementsAreNotRead(t *testing.T) {
 	b := emptyArray(codeNull, 1<<30)
 	r := NewReader(b)
@@ -86,6 +86,6 @@ func TestTooManyEmptyElementsAreNotRead(t *testing.T) {
 	}
 	r = NewReader(b)
 	if r.CheckStored(); r.Err() != nil || r.Len() != 0 {
-		t.Errorf("what is stored is refused: %v", r.Err())
+		t.Errorf("a stored value is rejected: %v", r.Err())
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzValue checks that whatever is accepted can be walked to the end, and
+// FuzzValue checks that every accepted value can be read to the end, and
 // appended again without growing or changing.
 func FuzzValue(f *testing.F) {
 	for _, tt := range encodings {
@@ -38,7 +38,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// walk visits everything in v, which was checked and so must hold no surprise.
+// walk visits everything in v, which was checked, so nothing may fail.
 func walk(t *testing.T, v Value) {
 	if _, inner, ok := v.Described(); ok {
 		walk(t, inner)
@@ -118,7 +118,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("op %d: %d bytes became %d, error %v became %v", op%22, before, r.Len(), failed, r.Err())
 			}
 			if nested.Len() > before || nested.Left() > max(before, MaxEmpty) {
-				t.Fatalf("op %d: %d bytes hold %d with %d values", op%22, before, nested.Len(), nested.Left())
+				t.Fatalf("op %d: %d bytes contain %d with %d values", op%22, before, nested.Len(), nested.Left())
 			}
 			if nested.More() {
 				readers = append(readers, &nested)

@@ -40,7 +40,7 @@ var kindNames = [...]string{
 	"binary", "string", "symbol", "list", "map", "array", "described",
 }
 
-// String returns the name the specification gives the type.
+// String returns the name of the type in the specification.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]

@@ -9,7 +9,7 @@ import (
 )
 
 // AppendValue appends v with its own type, numbers in the shortest encoding,
-// compound values as they came.
+// compound values unchanged.
 func AppendValue(dst []byte, v Value) []byte {
 	switch v.kind {
 	case KindNull:
@@ -59,7 +59,7 @@ func AppendValue(dst []byte, v Value) []byte {
 	}
 }
 
-// ParseValue returns the one value that b consists of, checked throughout.
+// ParseValue returns the value that b consists of, completely checked.
 func ParseValue(b []byte) (Value, error) {
 	r := NewReader(b)
 	r.Check()

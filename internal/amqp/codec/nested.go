@@ -19,8 +19,8 @@ func (r *Reader) Map() Reader { return r.nested(KindMap) }
 // array.
 func (r *Reader) Array() Reader { return r.nested(KindArray) }
 
-// Multiple reads a field that holds several values of one type: an array, or a
-// single value in place of an array of one, or null for none [AMQP 1.4].
+// Multiple reads a field with several values of one type: an array, or a single
+// value instead of an array of one, or null for none [AMQP 1.4].
 func (r *Reader) Multiple() Reader {
 	if r.Kind() == KindArray {
 		return r.Array()
@@ -32,12 +32,12 @@ func (r *Reader) Multiple() Reader {
 	return Reader{rest: data, left: 1, elem: code}
 }
 
-// Enter makes r, which must be a zero Reader, that of the values in the list, map
-// or array that b begins with. Other values have none. It works in place because
-// copying a Reader costs as much as reading a value or two.
+// Enter makes r, which must be a zero Reader, a reader of the values in the
+// list, map or array that b begins with. Other values have none. It works in
+// place because copying a Reader costs as much as reading a value or two.
 func (r *Reader) Enter(b []byte) {
 	if len(b) > 2 && (b[0] == codeList8 || b[0] == codeMap8) {
-		// Nearly all are such and right. What is wrong is told below.
+		// Nearly all values are of these forms and valid. Errors are handled below.
 		size, count := int(b[1]), int(b[2])
 		if size <= len(b)-2 && count < size && (count%2 == 0 || b[0] == codeList8) {
 			r.rest, r.left = b[3:2+size:2+size], count
@@ -66,9 +66,9 @@ func (r *Reader) nested(want Kind) Reader {
 }
 
 // Composite reads a described list, the form of all performatives and of most
-// structures inside them: the code of its descriptor, be it written as a number
-// or as a symbol, and its fields. Null, or an absent field, has the code 0 and no
-// fields, as has a descriptor nobody knows.
+// structures inside them: the code of its descriptor, written as a number or as
+// a symbol, and its fields. Null, an absent field and an unknown descriptor
+// have the code 0 and no fields.
 func (r *Reader) Composite() (code uint64, fields Reader) {
 	if b := r.rest; len(b) > 3 && b[0] == codeDescribed && b[1] == codeUlong8 && r.left > 0 && r.elem == 0 && r.err == nil {
 		r.rest = b[3:] // the form nearly all peers use, without detours
@@ -81,7 +81,7 @@ func (r *Reader) Composite() (code uint64, fields Reader) {
 }
 
 // Described reads a described value and returns its descriptor and a Reader of
-// the one value behind it. Null has a null descriptor.
+// the value after it. Null has a null descriptor.
 func (r *Reader) Described() (descriptor Value, value Reader) {
 	code, data := r.take()
 	switch code {
@@ -100,7 +100,7 @@ func (r *Reader) Described() (descriptor Value, value Reader) {
 // is none.
 func (r *Reader) Kind() Kind { return kinds[r.peek()] }
 
-// Value reads the next value, whatever it is.
+// Value reads the next value, of any type.
 func (r *Reader) Value() Value { return makeValue(r.take()) }
 
 // Pair reads a key of a map, which must be a string or a symbol, and the value
@@ -130,11 +130,11 @@ func shortText(b []byte) int {
 	return 2 + int(b[1])
 }
 
-// Skip steps over the next value without looking inside.
+// Skip steps over the next value without checking its contents.
 func (r *Reader) Skip() { r.take() }
 
-// Raw reads the next value as it is encoded. Elements of an array have no
-// encoding of their own; read them with Value.
+// Raw reads the next value as it is encoded. Elements of an array are encoded
+// without constructors; read them with Value.
 func (r *Reader) Raw() []byte {
 	if r.elem != 0 {
 		r.Fail(fmt.Errorf("%w: element of an array has no constructor", ErrType))
@@ -146,15 +146,16 @@ func (r *Reader) Raw() []byte {
 	return before[:n:n]
 }
 
-// Check steps over the next value like Skip, but looks at everything inside it:
-// constructors, sizes and counts down to the last leaf.
+// Check steps over the next value like Skip, but checks everything inside it:
+// all constructors, sizes and counts.
 func (r *Reader) Check() {
 	empty := 0
 	r.check(MaxDepth, &empty)
 }
 
-// CheckStored is Check for what was taken in before: it may have more than MaxEmpty
-// elements that take no bytes. Those cannot be read, but stepped over.
+// CheckStored is Check for values that were accepted earlier: they may have
+// more than MaxEmpty elements without bytes. Those cannot be read, but stepped
+// over.
 func (r *Reader) CheckStored() { r.check(MaxDepth, nil) }
 
 // check is Check with depth levels of nesting left to go into. empty counts the
@@ -241,7 +242,7 @@ func elements(code byte, data []byte, most uint32) (in extent, elem byte, err er
 }
 
 // arrayElements reads the constructor shared by the elements of an array. A
-// described one stands for itself and is dropped: elements are what it describes.
+// descriptor is dropped: the elements are the described values.
 func arrayElements(data []byte, count, most uint32) (in extent, elem byte, err error) {
 	if count == 0 {
 		return extent{}, 0, nil // some senders leave out the constructor too

@@ -15,7 +15,7 @@ import (
 var (
 	// ErrShort says that a value claims more bytes than there are.
 	ErrShort = errors.New("codec: value is cut short")
-	// ErrType says that a value is of another type than the one asked for.
+	// ErrType says that a value is of another type than the requested one.
 	ErrType = errors.New("codec: unexpected type")
 	// ErrCode says that a constructor does not exist [AMQP 1.6].
 	ErrCode = errors.New("codec: unknown constructor")
@@ -32,10 +32,9 @@ var (
 const (
 	// MaxDepth is how deep values may be nested in one another.
 	MaxDepth = limits.Depth
-	// MaxEmpty is how many elements an array may have that take no bytes, such as
-	// nulls; Check counts those of all arrays inside a value. Every other count is
-	// bounded by the bytes that came with it, and memory for decoded elements with
-	// it.
+	// MaxEmpty is how many elements without bytes, such as nulls, an array may
+	// have; Check counts those of all arrays inside a value. Every other count is
+	// bounded by the received bytes, and so is the memory for decoded elements.
 	MaxEmpty = limits.EmptyElements
 )
 
@@ -43,9 +42,9 @@ const (
 // and every later read returns a zero value, so a caller can decode a whole
 // performative and check Err once.
 //
-// The Reader of a list yields null for fields that the list does not have, since
-// a sender may leave out trailing fields [AMQP 1.4]. The zero Reader is that of
-// an empty list.
+// The Reader of a list yields null for fields that the list does not have,
+// since a sender may leave out trailing fields [AMQP 1.4]. The zero Reader
+// reads an empty list.
 type Reader struct {
 	rest []byte
 	err  error
@@ -80,21 +79,21 @@ func (r *Reader) Left() int {
 
 func (r *Reader) counted() bool { return r.left < math.MaxInt/2 }
 
-// Fail makes err the error of r unless it has one already. It hands an error of a
-// nested Reader, or a value the caller does not like, to whoever checks r.
+// Fail makes err the error of r unless it has one already. It passes on an
+// error of a nested Reader, or of a value that the caller rejects.
 func (r *Reader) Fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// wrong records that a value of type want was asked for and code was found.
+// wrong records that a value of type want was requested and code was found.
 func (r *Reader) wrong(want Kind, code byte) {
 	r.Fail(fmt.Errorf("%w: want %v, found %v", ErrType, want, kinds[code]))
 }
 
-// take cuts the next value off: its constructor and the data after it, whose
-// length is checked. It returns null after an error and behind the last field.
+// take returns the next value: its constructor and the data after it, whose
+// length is checked. It returns null after an error and after the last field.
 func (r *Reader) take() (code byte, data []byte) {
 	if r.err != nil || r.left == 0 {
 		return codeNull, nil
@@ -141,14 +140,14 @@ func (r *Reader) peek() byte {
 	}
 }
 
-// Marks of constructors whose data has no length of its own.
+// Marks of constructors whose data has no fixed length.
 const (
 	sized    = 0xfe // the first byte of the data says how many follow
 	variable = 0xff // longer sizes, descriptors, and what does not exist
 )
 
-// widths holds the length of the data behind each constructor, which its high half
-// tells, or a mark.
+// widths is the length of the data after each constructor, which its high half
+// determines, or a mark.
 var widths = func() (w [256]uint8) {
 	fixed := [16]uint8{4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16, 0xa: sized, 0xc: sized, 0xe: sized}
 	for code := range w {

@@ -64,11 +64,11 @@ func TestReaderTakesEveryEncoding(t *testing.T) {
 		}
 		null := NewReader([]byte{codeNull})
 		if tt.read(&null); null.Err() != nil || null.Len() != 0 {
-			t.Errorf("null in place of %s: error %v, %d bytes left", tt.in, null.Err(), null.Len())
+			t.Errorf("null instead of %s: error %v, %d bytes left", tt.in, null.Err(), null.Len())
 		}
 		list := NewReader([]byte{codeList0})
 		if tt.read(&list); !errors.Is(list.Err(), ErrType) {
-			t.Errorf("list in place of %s: error %v, want %v", tt.in, list.Err(), ErrType)
+			t.Errorf("list instead of %s: error %v, want %v", tt.in, list.Err(), ErrType)
 		}
 		for n := range len(tt.in) / 2 {
 			short := NewReader(unhex(t, tt.in)[:n])
@@ -79,7 +79,7 @@ func TestReaderTakesEveryEncoding(t *testing.T) {
 	}
 }
 
-func TestNullIsTold(t *testing.T) {
+func TestNullIsReported(t *testing.T) {
 	r := NewReader(unhex(t, "40 43"))
 	if !r.Null() {
 		t.Error("null not seen")
@@ -191,8 +191,8 @@ func TestCheckRefuses(t *testing.T) {
 		{"reserved constructor of known width", "57", ErrCode},
 		{"string beyond the end", "a10261", ErrShort},
 		{"huge string", "b1ffffffff61", ErrShort},
-		{"list without room for its count", "c000", ErrCount},
-		{"list32 without room for its count", "d0000000020000", ErrCount},
+		{"list without space for its count", "c000", ErrCount},
+		{"list32 without space for its count", "d0000000020000", ErrCount},
 		{"more values than bytes", "c00302 40 5201", ErrShort},
 		{"far more values than bytes", "d0 00000005 ffffffff 40", ErrCount},
 		{"fewer values than bytes", "c00301 40 40", ErrCount},
@@ -230,8 +230,8 @@ func deepLists(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// TestShortCuts checks that Enter and Pair find in maps and lists of every form,
-// good and bad, what the long way finds.
+// TestShortCuts checks that Enter and Pair find in maps and lists of every
+// form, valid and invalid, what the general method finds.
 func TestShortCuts(t *testing.T) {
 	for _, in := range []string{
 		"c1 0a 04 a10161 5001 a30162 5002", "d1 0000000d 00000004 a10161 5001 a30162 5002",

@@ -119,8 +119,8 @@ func (r *Reader) Text() []byte {
 // Str reads a string or a symbol. The result is a copy and may be kept.
 func (r *Reader) Str() string { return string(r.Text()) }
 
-// number reads a value of fixed width of the given kind in any of its encodings;
-// signed ones come sign-extended.
+// number reads a value of fixed width of that kind in any of its encodings;
+// signed ones are sign-extended.
 func (r *Reader) number(want Kind) uint64 {
 	code, b := r.take()
 	if kinds[code] == want {

@@ -15,8 +15,8 @@ import (
 
 // Value is one AMQP value of any type. The zero Value is null.
 //
-// A Value is a view: its bytes, texts and nested values are those it was read
-// from and share their fate. Clone one that must outlive them.
+// A Value is a view: it shares the bytes that it was read from. Clone a Value
+// that must outlive them.
 //
 // Its four fields are of four words because that is the most the compiler keeps in
 // registers; a Value that is copied through memory costs several times as much to
@@ -25,9 +25,9 @@ type Value struct {
 	kind Kind
 	code byte   // constructor of a compound value
 	num  uint64 // numbers, sign-extended or as bits; booleans; milliseconds
-	// data is the content of texts, binaries, uuids and decimals. For compound
-	// and described values it is everything after the constructor, so that they
-	// are appended again as they came.
+	// data is the content of texts, binaries, uuids and decimals. For compound and
+	// described values it is everything after the constructor, so that they are
+	// appended again unchanged.
 	data string
 }
 
@@ -52,7 +52,7 @@ func makeValue(code byte, data []byte) Value {
 // package.
 func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf returns the bytes of s without copying; nobody may write to them.
+// bytesOf returns the bytes of s without copying; they must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // Kind returns the type of v.
@@ -154,8 +154,8 @@ func (v Value) Elements() Reader {
 	return Reader{}
 }
 
-// List yields the values of a list or array. It ends early at bad encoding; use
-// Elements to learn of it, or Check before.
+// List yields the values of a list or array. It ends early at an invalid
+// encoding; use Elements to get the error, or Check before.
 func (v Value) List() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		r := v.Elements()
@@ -168,8 +168,8 @@ func (v Value) List() iter.Seq[Value] {
 	}
 }
 
-// Map yields the keys and values of a map, in the order they came. It ends early
-// at bad encoding, like List.
+// Map yields the keys and values of a map, in the order they came. It ends
+// early at an invalid encoding, like List.
 func (v Value) Map() iter.Seq2[Value, Value] {
 	return func(yield func(k, e Value) bool) {
 		r := v.Elements()

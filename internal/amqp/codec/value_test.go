@@ -177,7 +177,7 @@ func TestArraysOfCompoundsAndDescribed(t *testing.T) {
 	}
 }
 
-func TestCheckLooksInside(t *testing.T) {
+func TestCheckIsDeep(t *testing.T) {
 	for _, in := range []string{"c00302 3f40", "c10402 5201 3f", "005324 c00201 3f", "e00402 70 0000"} {
 		r := NewReader(unhex(t, in))
 		v := r.Value()

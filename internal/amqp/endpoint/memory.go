@@ -79,7 +79,7 @@ func (m *Machine) measure() {
 	}
 	wasFull, wasShort := mem.full, mem.short
 	mem.full = mem.counter.Used() >= mem.limit
-	if held := mem.counter.Held(); held != mem.seen || mem.short {
+	if held := mem.counter.Charged(); held != mem.seen || mem.short {
 		mem.seen = held
 		mem.short = mem.counter.Scarce()
 	}

@@ -108,7 +108,7 @@ func TestStrangerHoldsLittle(t *testing.T) {
 				ended = "paused"
 			}
 			// A single step over the edge is what makes us cut it off.
-			if used := account.Used(); used > budget.StrangerLimit+32<<10 || ended == "" && used > budget.StrangerLimit {
+			if used := account.Used(); used > budget.UnauthenticatedLimit+32<<10 || ended == "" && used > budget.UnauthenticatedLimit {
 				t.Errorf("%s: %d bytes are held after %d frames", name, used, i)
 				break
 			}

@@ -28,7 +28,7 @@ type Attach struct {
 }
 
 // Append appends a, descriptor included. Settle modes are always written: peers
-// check them against what they asked for.
+// compare them with what they requested.
 func (a *Attach) Append(dst []byte) []byte {
 	w := compose(dst, CodeAttach)
 	w.present(codec.AppendString(w.dst, a.Name))

@@ -7,7 +7,7 @@ import "github.com/triagemq/triagemq/internal/amqp/codec"
 // Detach detaches a link from its session [AMQP 2.7.7].
 type Detach struct {
 	Handle uint32
-	Closed bool // the link is gone, not only suspended
+	Closed bool // the link is closed, not only suspended
 	Error  *Error
 }
 

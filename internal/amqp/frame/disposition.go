@@ -4,7 +4,7 @@ package frame
 
 import "github.com/triagemq/triagemq/internal/amqp/codec"
 
-// Disposition tells the state of a range of deliveries [AMQP 2.7.6].
+// Disposition updates the state of a range of deliveries [AMQP 2.7.6].
 type Disposition struct {
 	Role      Role // of the peer that sends the disposition
 	First     uint32

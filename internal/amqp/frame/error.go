@@ -5,7 +5,7 @@ package frame
 import "github.com/triagemq/triagemq/internal/amqp/codec"
 
 // Error is an AMQP error [AMQP 2.8.14]. It is a Go error as well, so that code
-// which decides what a peer is told can return it like any other.
+// which decides about the error for a peer can return it like any other.
 type Error struct {
 	Condition   string
 	Description string

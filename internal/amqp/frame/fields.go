@@ -42,13 +42,13 @@ func (w *writer) close() []byte {
 	return codec.EndList(w.dst[:w.end], w.at, w.keep)
 }
 
-// absent writes a field as null; it takes no room if nothing follows.
+// absent writes a field as null; it needs no bytes if nothing follows.
 func (w *writer) absent() {
 	w.dst = codec.AppendNull(w.dst)
 	w.n++
 }
 
-// present takes over dst, to which the caller appended a field.
+// present continues with dst, to which the caller appended a field.
 func (w *writer) present(dst []byte) {
 	w.dst = dst
 	w.n++
@@ -197,7 +197,7 @@ func symbols(r *codec.Reader) []string {
 	return list
 }
 
-// failure reads a field that holds an error; nil when absent.
+// failure reads a field that is an error; nil when absent.
 func failure(r *codec.Reader) *Error {
 	if r.Null() {
 		return nil
@@ -212,8 +212,8 @@ func failure(r *codec.Reader) *Error {
 	return e
 }
 
-// Lookup returns what an encoded map, such as the properties of a link, holds
-// under key.
+// Lookup returns the value of key in an encoded map, such as the properties of
+// a link.
 func Lookup(encoded []byte, key string) (codec.Value, bool) {
 	if len(encoded) == 0 {
 		return codec.Value{}, false

@@ -190,7 +190,7 @@ func TestHeader(t *testing.T) {
 func TestProtocolHeader(t *testing.T) {
 	for _, id := range []ProtocolID{ProtocolAMQP, ProtocolTLS, ProtocolSASL} {
 		if got, ok := ParseProtocol(AppendProtocol(nil, id)); got != id || !ok {
-			t.Errorf("protocol %d came back as %d, %v", id, got, ok)
+			t.Errorf("protocol %d is read back as %d, %v", id, got, ok)
 		}
 	}
 	for _, bad := range []string{"", "AMQP", "AMQP\x00\x00\x09\x01", "HTTP\x00\x01\x00\x00"} {

@@ -67,7 +67,8 @@ func SetSize(b []byte, start int) {
 // ProtocolID is the layer that a protocol header announces [AMQP 2.2].
 type ProtocolID uint8
 
-// The protocol ids. TLS inside of AMQP is not supported: nobody uses it.
+// The protocol ids. TLS inside of AMQP is not supported: no known client uses
+// it.
 const (
 	ProtocolAMQP ProtocolID = 0
 	ProtocolTLS  ProtocolID = 2

@@ -10,7 +10,7 @@ type OutcomeCode uint8
 // The outcome codes we use.
 const (
 	OutcomeOK   OutcomeCode = 0
-	OutcomeAuth OutcomeCode = 1 // the peer did not prove who it is
+	OutcomeAuth OutcomeCode = 1 // authentication failed
 )
 
 // Outcome ends a SASL exchange [AMQP 5.3.3.5].

@@ -9,7 +9,7 @@ import "github.com/triagemq/triagemq/internal/amqp/codec"
 func Parse(body []byte) (code Code, fields codec.Reader, payload []byte, err error) {
 	var r codec.Reader
 	if len(body) > 3 && body[0] == 0x00 && body[1] == 0x53 {
-		// A small number as descriptor is how nearly everybody writes it.
+		// Nearly all peers write the descriptor as a small number.
 		code = Code(body[2])
 		r = codec.NewReader(body[3:])
 		fields = r.List()

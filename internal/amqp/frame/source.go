@@ -6,9 +6,9 @@ import "github.com/triagemq/triagemq/internal/amqp/codec"
 
 // Source is the terminus a link takes messages from [AMQP 3.5.3].
 type Source struct {
-	Address          string // empty stands for null
+	Address          string // empty means null
 	Durable          uint32
-	ExpiryPolicy     string // empty stands for the default, session-end
+	ExpiryPolicy     string // empty means the default, session-end
 	Timeout          uint32 // seconds
 	Dynamic          bool
 	DynamicNode      []byte // dynamic-node-properties: an encoded map, nil when absent

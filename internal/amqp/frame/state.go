@@ -21,13 +21,13 @@ const (
 	StateUnknown
 )
 
-// State is a delivery state. Only Kind is set for most; which other field goes
-// with which kind is said at the field. A decoded State borrows from its frame.
+// State is a delivery state. Only Kind is set for most; each other field says
+// for which kind it is. A decoded State shares the bytes of its frame.
 type State struct {
 	Kind              StateKind
 	DeliveryFailed    bool     // modified
 	UndeliverableHere bool     // modified
-	Error             *Error   // rejected; nil when the peer gave no reason
+	Error             *Error   // rejected; nil if the peer sent no reason
 	Annotations       []byte   // modified: an encoded map, nil when absent
 	Section           *Section // received
 	Transaction       *Transaction
@@ -53,7 +53,8 @@ func Accepted() State { return State{Kind: StateAccepted} }
 // be nil.
 func Rejected(err *Error) State { return State{Kind: StateRejected, Error: err} }
 
-// Released is the state of a delivery handed back untouched [AMQP 3.4.4].
+// Released is the state of a delivery that is returned unprocessed [AMQP
+// 3.4.4].
 func Released() State { return State{Kind: StateReleased} }
 
 // Append appends s, descriptor included; StateNone and StateUnknown are null.
@@ -89,10 +90,10 @@ func (s *State) Append(dst []byte) []byte {
 	return w.close()
 }
 
-// Decode reads a state, which is a field of its own; absent is StateNone.
+// Decode reads a state, which is one field; absent is StateNone.
 func (s *State) Decode(r *codec.Reader) { s.decode(r, 1) }
 
-// decode reads a state that may hold as many others in one another as nested.
+// decode reads a state that may contain other states, up to nested levels deep.
 func (s *State) decode(r *codec.Reader, nested int) {
 	*s = State{}
 	if r.Null() {

@@ -10,8 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 )
 
-// Number 5 of "Hardening the doors": an attach with long lists of symbols is refused
-// before memory is taken for them.
+// Number 5 of "Hardening the doors": an attach with long lists of symbols is
+// rejected before memory is allocated for them.
 func TestSymbolsAreFew(t *testing.T) {
 	lists := map[string]func(*Attach, []string){
 		"outcomes":            func(a *Attach, s []string) { a.Source = &Source{Outcomes: s} },

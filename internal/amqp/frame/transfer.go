@@ -16,7 +16,7 @@ type Transfer struct {
 	More          bool // another transfer of this delivery follows
 	State         State
 	Resume        bool
-	Aborted       bool // forget the parts that came before
+	Aborted       bool // discard the frames of this delivery received so far
 	Batchable     bool
 }
 

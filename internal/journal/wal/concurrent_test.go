@@ -185,13 +185,13 @@ func TestFullDiskIsTriedAgain(t *testing.T) {
 		var status journal.Status // written by Run, read when it sleeps
 		w.Watch(c, func(s journal.Status) { status = s })
 		synctest.Wait()
-		fault.Fill()
+		fault.SetFull()
 		fillUp(t, w, c)
 		synctest.Wait()
 		if !status.Full {
 			t.Fatalf("status %+v, want full", status)
 		}
-		fault.Drain()
+		fault.ClearFull()
 		time.Sleep(2 * retryFull)
 		synctest.Wait()
 		if status.Full {

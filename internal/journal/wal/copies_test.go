@@ -30,13 +30,13 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 		t.Fatalf("%+v: there is no spare to be given up", got)
 	}
 
-	fault.Fill() // and what is freed is taken by others at once
+	fault.SetFull() // and what is freed is taken by others at once
 	for range 100 {
 		if err := w.Truncate(ctx, c, journal.Retain{From: at}); err != nil {
 			t.Fatalf("truncate on a full disk: %v", err)
 		}
 	}
-	fault.Drain()
+	fault.ClearFull()
 	fault.SetFree(0)
 	if _, _, err := w.Claim(ctx, numbersBelow(500)...); err != nil {
 		t.Fatalf("claim of 500 shards: %v, want a spare to be given up for its manifest", err)

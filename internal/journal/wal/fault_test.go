@@ -235,13 +235,13 @@ func TestFullDiskClearsByItself(t *testing.T) {
 	commit(t, w)
 	var status journal.Status
 	w.Watch(c, func(s journal.Status) { status = s })
-	fault.Fill()
+	fault.SetFull()
 	fillUp(t, w, c)
 	commit(t, w)
 	if !status.Full {
 		t.Fatalf("only the reserve is left, and the status is %+v", status)
 	}
-	fault.Drain()
+	fault.ClearFull()
 	commit(t, w)
 	if status.Full {
 		t.Fatalf("there is space again, and the status is %+v", status)

@@ -21,8 +21,8 @@ import (
 
 const forever = "P10675199DT2H48M5.4775807S"
 
-// administer returns an administration client, which speaks HTTPS on the same port
-// as everything else.
+// administer returns an administration client, which uses HTTPS on the same
+// port as everything else.
 func administer(t *testing.T, connection string) *admin.Client {
 	t.Helper()
 	c, err := admin.NewClientFromConnectionString(connection, &admin.ClientOptions{
@@ -100,8 +100,9 @@ func TestAdminQueues(t *testing.T) {
 	wantStatus(t, "delete again", err, http.StatusNotFound, "")
 }
 
-// sameQueue compares every property. Access rules come back as they were sent, which is
-// without the times of their creation and change: the service does not tell them.
+// sameQueue compares every property. Access rules are returned as they were
+// sent, without the times of their creation and change: the service does not
+// return them.
 func sameQueue(t *testing.T, what string, got, want admin.QueueProperties) {
 	t.Helper()
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
@@ -140,8 +141,8 @@ func TestAdminPartitionedSizes(t *testing.T) {
 	wantStatus(t, "change of partitioning", err, http.StatusBadRequest, "Partitioning cannot be changed for Topic. ")
 }
 
-// A partitioned queue has 16 partitions of the size that was asked for, also of the
-// largest, and an update that does not name the size leaves it.
+// A partitioned queue has 16 partitions of the requested size, also of the
+// largest, and an update without a size keeps it.
 func TestAdminPartitionedSizesOfAllKinds(t *testing.T) {
 	ctx, c := deadline(t), administer(t, shared.secureConnection())
 	for _, tt := range []struct {
@@ -190,7 +191,8 @@ func TestAdminSubscriptionsHaveATimeOfAccess(t *testing.T) {
 	}
 }
 
-// What does not exist is told in the spelling of the caller, and with /Subscriptions/.
+// The error for an absent entity has the spelling of the caller, and
+// /Subscriptions/.
 func TestNotFoundKeepsTheSpelling(t *testing.T) {
 	ctx, c := deadline(t), administer(t, shared.secureConnection())
 	if _, err := c.CreateTopic(ctx, "admin-spelling", nil); err != nil {
@@ -223,9 +225,9 @@ func TestNotFoundKeepsTheSpelling(t *testing.T) {
 	}
 }
 
-// Whoever holds a key learns that a queue or topic does not exist before he learns that he
-// may not manage it, as from the cloud: not if he wants to put one there, and not of the
-// subscriptions of a topic. Who holds no key learns nothing.
+// A caller with a key gets "does not exist" for a queue or topic before "may
+// not manage", as from the cloud: except for a request that creates one, and
+// for the subscriptions of a topic. A caller without a key gets neither.
 func TestAdminNotFoundComesBeforeRights(t *testing.T) {
 	ctx, root := deadline(t), administer(t, shared.secureConnection())
 	if _, err := root.CreateTopic(ctx, "admin-known", nil); err != nil {
@@ -233,7 +235,7 @@ func TestAdminNotFoundComesBeforeRights(t *testing.T) {
 	}
 	listen := administer(t, fmt.Sprintf("Endpoint=sb://localhost:%s;SharedAccessKeyName=ListenOnly;SharedAccessKey=bGlzdGVuLW9ubHkta2V5", shared.port))
 	if q, err := listen.GetQueue(ctx, "admin-unknown", nil); q != nil || err != nil {
-		t.Errorf("get a queue: %v, %v, want nothing, which is how the client tells 404", q, err)
+		t.Errorf("get a queue: %v, %v, want nil, which is how the client reports 404", q, err)
 	}
 	if t2, err := listen.GetTopicRuntimeProperties(ctx, "admin-unknown", nil); t2 != nil || err != nil {
 		t.Errorf("get a topic: %v, %v, want nothing", t2, err)
@@ -271,7 +273,7 @@ func TestAdminForwarding(t *testing.T) {
 			t.Fatalf("forward to %s: %v", to, err)
 		}
 		if *q.ForwardTo != to || *q.ForwardDeadLetteredMessagesTo != "admin-graves" {
-			t.Errorf("forwards to %q and %q, want %q and admin-graves as given", *q.ForwardTo, *q.ForwardDeadLetteredMessagesTo, to)
+			t.Errorf("forwards to %q and %q, want %q and admin-graves unchanged", *q.ForwardTo, *q.ForwardDeadLetteredMessagesTo, to)
 		}
 		open(t, name).send(name)
 		if m := open(t, "admin-target").one(); string(m.Body) != name {
@@ -562,7 +564,7 @@ func TestAdminNeedsTheRightToManage(t *testing.T) {
 	wantStatus(t, "delete subscription", err, http.StatusUnauthorized, fmt.Sprintf(text, "DeleteSubscription'"))
 }
 
-// token is a credential of an identity provider that nobody can ask.
+// token is a credential of an unreachable identity provider.
 type token struct{}
 
 func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {

@@ -87,7 +87,7 @@ const (
 	devKey     = "SAS_KEY_VALUE"
 )
 
-// shared is the broker that most tests talk to. It is set by TestMain.
+// shared is the broker that most tests use. It is set by TestMain.
 var shared *broker
 
 // binary is the broker to run: what TRIAGEMQ_BINARY names, or what TestMain built.

@@ -89,8 +89,8 @@ func TestDeferringOnceTooOftenMakesADeadLetter(t *testing.T) {
 	q.complete(m)
 }
 
-// A deferred message that has expired is not handed out to who asks for it, but
-// dropped or dead-lettered.
+// A deferred message that has expired is not delivered on request, but dropped
+// or dead-lettered.
 func TestExpiredDeferredMessages(t *testing.T) {
 	t.Parallel()
 	for name, dead := range map[string]bool{"deferred-expiring": true, "deferred-dropped": false} {
@@ -103,7 +103,7 @@ func TestExpiredDeferredMessages(t *testing.T) {
 			continue
 		}
 		if ms, err := q.PeekMessages(q.ctx, 1, nil); err != nil || len(ms) != 0 {
-			t.Errorf("%s: peek shows %q, %v after it was asked for", name, bodies(ms), err)
+			t.Errorf("%s: peek shows %q, %v after it was requested", name, bodies(ms), err)
 		}
 		if dead {
 			m := take(t, q.ctx, q.deadLetters(), 1)[0]
@@ -114,8 +114,8 @@ func TestExpiredDeferredMessages(t *testing.T) {
 	}
 }
 
-// The time to live that is shown is the one that holds: the entity's if the sender
-// named none or a longer one.
+// The effective time to live is shown: the entity's if the sender set none or a
+// longer one.
 func TestEffectiveTimeToLiveIsShown(t *testing.T) {
 	t.Parallel()
 	q := open(t, "short-lived")
@@ -153,8 +153,8 @@ func text[T any](p *T) string {
 	return fmt.Sprint(*p)
 }
 
-// Forwarding to what does not exist is refused, when an entity is made and when it
-// is changed.
+// Forwarding to an entity that does not exist is rejected, at creation and at a
+// change.
 func TestForwardingToNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx, c := deadline(t), administer(t, shared.secureConnection())
@@ -191,7 +191,7 @@ func TestForwardingToNothingIsRefused(t *testing.T) {
 	wantStatus(t, "update a subscription with forwardDeadLetteredMessagesTo", err, http.StatusBadRequest, "no-such-target")
 }
 
-// A forwarded message shows the number that it was given first.
+// A forwarded message shows its first sequence number.
 func TestForwardedMessagesShowTheirFirstNumber(t *testing.T) {
 	t.Parallel()
 	last := open(t, "forward-last")
@@ -261,7 +261,7 @@ func TestDeadLetterWithoutReason(t *testing.T) {
 	}
 }
 
-// A queue or subscription that would deliver a message not even once is refused.
+// A queue or subscription that would never deliver a message is rejected.
 func TestMaxDeliveryCountOfZeroIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx, c := deadline(t), administer(t, shared.secureConnection())
@@ -300,7 +300,7 @@ func TestErrorsNameNoPackages(t *testing.T) {
 	for what, err := range map[string]error{
 		"a rule that is no SQL":            badRule,
 		"a lock of an hour":                badQueue,
-		"a message to nobody":              send("no-such-queue", &azservicebus.Message{}),
+		"no such entity":                   send("no-such-queue", &azservicebus.Message{}),
 		"a message to a dead letter queue": send("long-lived/$DeadLetterQueue", &azservicebus.Message{}),
 		"a message id of 200 characters":   send("long-lived", &azservicebus.Message{MessageID: ptr(strings.Repeat("x", 200))}),
 	} {
@@ -334,7 +334,7 @@ func TestLimitsOnProperties(t *testing.T) {
 	q.complete(m)
 }
 
-// The time to live of a topic holds for what it publishes, if that of the
+// The time to live of a topic applies to its messages, if that of the
 // subscription is longer.
 func TestTimeToLiveOfTopics(t *testing.T) {
 	t.Parallel()

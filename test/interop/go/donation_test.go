@@ -9,9 +9,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// A worker that knows nothing of it answers an urgent request: the reply is as
-// urgent, whatever connection it comes over.
-func TestReplyGoesAsItsRequest(t *testing.T) {
+// An unmodified worker answers an urgent request: the reply inherits its
+// priority, over any connection.
+func TestReplyInheritsPriority(t *testing.T) {
 	t.Parallel()
 	asking, answers := open(t, "asking"), open(t, "answers")
 	worker := openOn(t, connect(t, shared.connection()), "asking")

@@ -27,10 +27,10 @@ func TestSendAndReceiveWithPeekLock(t *testing.T) {
 	m := q.one()
 	if got, want := fmt.Sprint(string(m.Body), m.MessageID, *m.Subject, *m.ContentType, *m.CorrelationID, *m.ReplyTo, *m.ReplyToSessionID, *m.To),
 		fmt.Sprint("hello", "m1", "greeting", "text/plain", "c1", "answers", "s9", "you"); got != want {
-		t.Errorf("message came as %q, want %q", got, want)
+		t.Errorf("message arrived as %q, want %q", got, want)
 	}
 	if got, want := fmt.Sprint(m.ApplicationProperties), "map[size:7 tenant:contoso vip:true]"; got != want {
-		t.Errorf("properties came as %s, want %s", got, want)
+		t.Errorf("properties arrived as %s, want %s", got, want)
 	}
 	if m.TimeToLive == nil || *m.TimeToLive != time.Hour || m.ExpiresAt == nil {
 		t.Errorf("time to live %v until %v, want 1h and an expiry", m.TimeToLive, m.ExpiresAt)
@@ -75,16 +75,16 @@ func TestBatches(t *testing.T) {
 	ms := q.receive(100)
 	for i, m := range ms {
 		if want := fmt.Sprintf("%03d", i); string(m.Body) != want || m.ApplicationProperties["i"] != int64(i) {
-			t.Fatalf("message %d came as %q %v, want %q", i, m.Body, m.ApplicationProperties, want)
+			t.Fatalf("message %d arrived as %q %v, want %q", i, m.Body, m.ApplicationProperties, want)
 		}
 	}
 	q.complete(ms...)
 	q.empty()
 }
 
-// The SDK hands credit back by releasing what arrives between two calls; none of
-// that may count as a failed delivery or change the order.
-func TestCreditIsNotSpentOnNobody(t *testing.T) {
+// The SDK releases messages that arrive between two calls; that must neither
+// count as a failed delivery nor change the order.
+func TestUnusedCreditDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	q := open(t, "draining")
 	for range 5 {
@@ -165,7 +165,7 @@ func TestScheduleAndCancel(t *testing.T) {
 func TestDuplicateDetection(t *testing.T) {
 	t.Parallel()
 	q := open(t, "duplicates")
-	run := rand.Text() // the queue remembers ids of earlier runs
+	run := rand.Text() // duplicate detection has the ids of earlier runs
 	for _, id := range []string{"1", "2", "1", "1", "3", "2"} {
 		q.sendMessage(&azservicebus.Message{Body: []byte(id), MessageID: new(run + id)})
 	}
@@ -228,7 +228,7 @@ func TestOversizedMessageIsRefused(t *testing.T) {
 	q.send(big)
 	m := q.one()
 	if string(m.Body) != big {
-		t.Errorf("a body of %d bytes came back with %d", len(big), len(m.Body))
+		t.Errorf("a body of %d bytes was received with %d", len(big), len(m.Body))
 	}
 	q.complete(m)
 }
@@ -240,7 +240,7 @@ func TestAddressesWithSlashesAndOtherCase(t *testing.T) {
 	q.complete(q.one())
 }
 
-// Each message goes to exactly one of many consumers.
+// Each message is delivered to exactly one of many consumers.
 func TestCompetingConsumers(t *testing.T) {
 	t.Parallel()
 	const messages, consumers = 200, 5

@@ -54,8 +54,8 @@ func TestHeaderPriorityOrders(t *testing.T) {
 	q.complete(ms...)
 }
 
-// What is sent last and matters most is received next; what is abandoned goes
-// back to its own place.
+// The highest message is received next, even if it is sent last; an abandoned
+// message returns to its position.
 func TestLateUrgentMessageIsNext(t *testing.T) {
 	t.Parallel()
 	q := open(t, "urgent-late")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The README's program for the Go SDK works as it stands there, but for the port.
+// The README's program for the Go SDK works unchanged, except for the port.
 func TestREADME(t *testing.T) {
 	text, err := os.ReadFile("../../../README.md")
 	if err != nil {

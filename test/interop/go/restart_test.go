@@ -52,8 +52,8 @@ func TestReconnectAfterRestart(t *testing.T) {
 	}
 }
 
-// The broker is stopped in good order and started again and again while senders send. They
-// go on without an error, and whatever was acknowledged is there.
+// The broker is stopped cleanly and started again and again while senders send.
+// They continue without an error, and every acknowledged message exists.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	const senders, stops = 4, 3
@@ -126,8 +126,8 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// The broker is killed again and again while senders send. Whatever was
-// acknowledged is there afterwards, in each sender's order.
+// The broker is killed again and again while senders send. Every acknowledged
+// message exists after that, in each sender's order.
 func TestKillUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	const senders, kills = 4, 3
@@ -192,7 +192,7 @@ func TestKillUnderLoadLosesNothing(t *testing.T) {
 				t.Fatalf("received %q", m.Body)
 			}
 			if n > next[s] {
-				t.Fatalf("sender %d: message %d came before %d", s, n, next[s])
+				t.Fatalf("sender %d: message %d arrived before %d", s, n, next[s])
 			}
 			if n == next[s] {
 				next[s]++

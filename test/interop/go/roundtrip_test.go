@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// A message comes back with exactly the sections it was sent with, plus the four
-// annotations of a delivery.
+// A message is received with exactly the sections it was sent with, plus the
+// four annotations of a delivery.
 func TestExactRoundTrip(t *testing.T) {
 	t.Parallel()
 	q := open(t, "roundtrip")
@@ -57,7 +57,7 @@ func TestExactRoundTrip(t *testing.T) {
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s came as\n%#v, want\n%#v", what, got, want)
+		t.Errorf("%s arrived as\n%#v, want\n%#v", what, got, want)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestBodies(t *testing.T) {
 	q.sendMessage(&azservicebus.Message{})
 	m := q.one()
 	if len(m.Body) != 0 {
-		t.Errorf("empty body came as %q", m.Body)
+		t.Errorf("empty body arrived as %q", m.Body)
 	}
 	q.complete(m)
 }

@@ -71,7 +71,7 @@ func TestReadyTokenWorksWhereItIsMeantFor(t *testing.T) {
 	wantCode(t, "send to another queue", err, azservicebus.CodeUnauthorizedAccess)
 }
 
-// A right that is missing is told when a link is opened, and by its name.
+// A missing right is reported when a link is attached, with its name.
 func TestRightsAreKept(t *testing.T) {
 	t.Parallel()
 	send := openOn(t, connect(t, shared.connectionWith("SendOnly", "c2VuZC1vbmx5LWtleQ==")), "rights")
@@ -88,7 +88,7 @@ func TestRightsAreKept(t *testing.T) {
 	}
 }
 
-// bearer is a credential of an identity provider that nobody knows.
+// bearer is a credential of an unknown identity provider.
 type bearer struct{}
 
 func (bearer) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -112,7 +112,7 @@ func TestTokenCredential(t *testing.T) {
 	}
 }
 
-// Whatever the administration API can do, it answers.
+// Every operation of the administration API gets an answer.
 func TestAdministrationDoesNotHang(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
@@ -149,8 +149,8 @@ func TestWebSocket(t *testing.T) {
 	q.complete(ms...)
 }
 
-// The SDK takes host and port for the name in the certificate, so the certificate has
-// that name too, whatever the port is.
+// The SDK takes host and port for the name in the certificate, so the
+// certificate has that name too, with any port.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	c := connect(t, shared.secureConnection())

@@ -80,7 +80,7 @@ func TestNextAvailableSession(t *testing.T) {
 	q := open(t, "next-session")
 	short, cancel := context.WithTimeout(q.ctx, time.Second)
 	defer cancel()
-	// The SDK tells the broker a timeout that is only a random hundredth shorter
+	// The SDK sends the broker a timeout that is only a random hundredth shorter
 	// than its own, so either may be first.
 	_, err := q.AcceptNextSessionForQueue(short, q.name, nil)
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -110,7 +110,7 @@ func TestNextAvailableSession(t *testing.T) {
 		t.Errorf("sessions %q, want %q", got, want)
 	}
 
-	// One that waits gets a session that comes later.
+	// A waiting receiver gets a session that appears later.
 	type answer struct {
 		*azservicebus.SessionReceiver
 		error
@@ -186,7 +186,7 @@ func TestQueueThatRequiresSessionsRefusesOthers(t *testing.T) {
 	defer cancel()
 	_, err := q.ReceiveMessages(ctx, 1, nil)
 	if err == nil || !strings.Contains(err.Error(), "It is not possible for an entity that requires sessions to create a non-sessionful message receiver") {
-		t.Errorf("plain receiver: %v, want a refusal that says why", err)
+		t.Errorf("plain receiver: %v, want an error that says why", err)
 	}
 	if err := q.SendMessage(ctx, &azservicebus.Message{Body: []byte("x")}, nil); err == nil {
 		t.Error("a message without a session was accepted")

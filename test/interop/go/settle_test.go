@@ -81,7 +81,7 @@ func TestDeferAndReceiveDeferred(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.complete(q.one()) // b: the deferred one stands aside
+	q.complete(q.one()) // b: the deferred one is not delivered
 	q.empty()
 	seen, err := q.PeekMessages(q.ctx, 1, nil)
 	if err != nil || len(seen) != 1 || seen[0].State != azservicebus.MessageStateDeferred {
@@ -126,7 +126,7 @@ func TestDeadLetterWithReason(t *testing.T) {
 	}
 	m = take(t, q.ctx, dead, 1)[0]
 	if m.DeliveryCount != count {
-		t.Errorf("delivery count went from %d to %d in the dead letter queue", count, m.DeliveryCount)
+		t.Errorf("delivery count changed from %d to %d in the dead letter queue", count, m.DeliveryCount)
 	}
 	// And the way back: receive, resend, complete.
 	q.sendMessage(m.Message())

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestQuickenIsUndone(t *testing.T) {
+func TestShortSliceIsUndone(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	attributes := func() unix.SchedAttr {
@@ -21,17 +21,17 @@ func TestQuickenIsUndone(t *testing.T) {
 		return *a
 	}
 	before := attributes()
-	p := quicken()
+	p := requestShortSlice()
 	during := attributes()
 	p.restore()
 	if after := attributes(); after != before {
 		t.Errorf("after: %+v, before: %+v", after, before)
 	}
 	if during.Nice != before.Nice || during.Policy != before.Policy {
-		t.Errorf("more than the turn was changed: from %+v to %+v", before, during)
+		t.Errorf("more than the slice was changed: from %+v to %+v", before, during)
 	}
-	// Before 6.12 the kernel takes the wish, and forgets it.
-	if during.Runtime != turn && during.Runtime != before.Runtime {
-		t.Errorf("turns of %d ns, want %d or, in an old kernel, %d", during.Runtime, turn, before.Runtime)
+	// Before 6.12 the kernel accepts the request and ignores it.
+	if during.Runtime != shortSlice && during.Runtime != before.Runtime {
+		t.Errorf("slices of %d ns, want %d or, in an old kernel, %d", during.Runtime, shortSlice, before.Runtime)
 	}
 }

@@ -8,24 +8,25 @@ import (
 	"sync"
 )
 
-// reserved is how many descriptors a locked disk keeps for itself: enough for the
-// files that a journal makes while somebody else has used up all others.
+// reserved is how many descriptors a locked disk keeps in reserve: enough for
+// the files that a journal creates while the rest of the process has used up
+// all others.
 const reserved = 16
 
-// held is what a disk keeps open while a lock is held on it. Without a lock it is
-// empty, so that a disk that is only looked at has nothing to close.
-type held struct {
+// openRoot is what a disk keeps open while it is locked. Without a lock it is
+// empty, so that a disk that is only read has nothing to close.
+type openRoot struct {
 	mu    sync.Mutex
 	locks int      // guarded by mu
 	root  *os.Root // guarded by mu: the directory, to open files in
 	dir   *os.File // guarded by mu: the same, to be synced
-	// reserve are descriptors that are good for nothing, open so that nobody
-	// else in the process can have them; guarded by mu.
+	// reserve are unused descriptors. They are open so that the rest of the process
+	// cannot use them up; guarded by mu.
 	reserve []*os.File
 }
 
 // take opens the directory for one more lock.
-func (h *held) take(name string) error {
+func (h *openRoot) take(name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.locks == 0 {
@@ -45,7 +46,7 @@ func (h *held) take(name string) error {
 }
 
 // release closes everything with the last lock.
-func (h *held) release() error {
+func (h *openRoot) release() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.locks--; h.locks > 0 {
@@ -60,21 +61,22 @@ func (h *held) release() error {
 }
 
 // directory returns the open directory, or nil.
-func (h *held) directory() *os.Root {
+func (h *openRoot) directory() *os.Root {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.root
 }
 
 // self returns the open directory as a file, or nil.
-func (h *held) self() *os.File {
+func (h *openRoot) self() *os.File {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.dir
 }
 
-// giveUp closes one descriptor of the reserve and reports whether there was one.
-func (h *held) giveUp() bool {
+// freeReserve closes one descriptor of the reserve. It reports false if there
+// is none.
+func (h *openRoot) freeReserve() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := len(h.reserve)
@@ -86,15 +88,15 @@ func (h *held) giveUp() bool {
 	return true
 }
 
-// refill takes back what the reserve lacks, as far as it is to be had.
-func (h *held) refill() {
+// refill opens descriptors until the reserve is full or the process has no more.
+func (h *openRoot) refill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fill()
 }
 
 // fill is refill with mu held.
-func (h *held) fill() {
+func (h *openRoot) fill() {
 	for h.locks > 0 && len(h.reserve) < reserved {
 		f, err := os.Open(os.DevNull)
 		if err != nil {

@@ -13,47 +13,47 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// home is one shard, the model of it, and the clients that use it.
-type home struct {
+// shardSim is one shard, the model of it, and the clients that use it.
+type shardSim struct {
 	w      *world
 	number journal.Shard
 	s      *shard.Shard
 
 	entities map[shard.ID]*modelEntity
 	dropped  map[shard.ID]*modelEntity // in this life: a crash may bring them back
-	now      time.Time                 // of the shard: never goes back in one life
+	now      time.Time                 // of the shard: never decreases within one process
 	ticked   bool                      // in this step what is due was done
-	stuck    bool                      // the step before has not come to what is due
+	stuck    bool                      // the step before has not reached the timers that are due
 
-	// versions are the states since the start of this life, one after each
-	// operation and one at the end of each step. A crash leaves one of them,
-	// not before told.
+	// versions are the states since the start of this process, one after each
+	// operation and one at the end of each step. A crash leaves one of them, not
+	// before reported.
 	versions []sum
-	told     int
+	reported int
 
 	open      int // operations that have no answer yet
 	sending   *sendOp
 	consumers []*consumer
-	stale     []token // of lives and locks that are over, most likely
+	stale     []token // of locks of earlier processes and expired locks, most likely
 	unread    []unread
 	taken     map[taking]take                         // by the observer, not yet at its sink
 	held      map[place]map[queue.SeqNo]*modelMessage // until their body is read
 	settling  *op                                     // settlement that is being applied in its own turn
 	spared    map[taking]bool                         // returned by the model, and about to be by the shard
 	parked    map[taking][]*op                        // settlements that wait for a body
-	leaving   []*consumer                             // whose detach waits
+	leaving   []*consumer                             // detached, not yet confirmed
 	// background is what the shard wants done beside it.
 	background []func()
-	given      map[taking]bool // tokens, in all lives
+	given      map[taking]bool // tokens of all processes
 	recalls    recalls
 }
 
 // modelEntity is an entity of the model.
 type modelEntity struct {
 	shard.Definition
-	parts [3]*modelQueue
-	rules *rules
-	door  *door
+	parts    [3]*modelQueue
+	rules    *rules
+	admitter *modelAdmitter
 }
 
 // place names a queue.
@@ -70,25 +70,25 @@ type token struct {
 	queue.Token
 }
 
-func newHome(w *world, n journal.Shard) *home {
-	h := &home{w: w, number: n, entities: make(map[shard.ID]*modelEntity),
+func newShardSim(w *world, n journal.Shard) *shardSim {
+	h := &shardSim{w: w, number: n, entities: make(map[shard.ID]*modelEntity),
 		dropped: make(map[shard.ID]*modelEntity), given: make(map[taking]bool)}
 	h.begin()
 	h.addVersion()
 	return h
 }
 
-// begin forgets what only a process that lives remembers.
-func (h *home) begin() {
+// begin drops what is only in the memory of a process.
+func (h *shardSim) begin() {
 	h.consumers, h.leaving, h.unread, h.sending, h.settling, h.background = nil, nil, nil, nil, nil, nil
 	h.taken, h.held, h.parked = make(map[taking]take), make(map[place]map[queue.SeqNo]*modelMessage), make(map[taking][]*op)
 	h.recalls, h.spared = newRecalls(), make(map[taking]bool)
 	h.stuck = false
 }
 
-// work does some of what the shard wants done beside it, which may be long after
-// that was asked for.
-func (h *home) work(most int) {
+// work does some of the shard's background work, possibly long after it was
+// requested.
+func (h *shardSim) work(most int) {
 	for ; most > 0 && len(h.background) > 0 && h.w.broken == nil; most-- {
 		i := h.w.rng.IntN(len(h.background))
 		f := h.background[i]
@@ -102,7 +102,7 @@ func (h *home) work(most int) {
 	}
 }
 
-func (h *home) sorted() []*modelEntity {
+func (h *shardSim) sorted() []*modelEntity {
 	es := make([]*modelEntity, 0, len(h.entities))
 	for _, id := range slices.Sorted(maps.Keys(h.entities)) {
 		es = append(es, h.entities[id])
@@ -111,7 +111,7 @@ func (h *home) sorted() []*modelEntity {
 }
 
 // queue returns the model of a queue, nil if its entity was dropped.
-func (h *home) queue(p place) *modelQueue {
+func (h *shardSim) queue(p place) *modelQueue {
 	e, ok := h.entities[p.id]
 	if !ok {
 		return nil
@@ -120,19 +120,20 @@ func (h *home) queue(p place) *modelQueue {
 }
 
 // follow lets the model of a queue go over to another order when the queue does.
-func (h *home) follow(p place) {
+func (h *shardSim) follow(p place) {
 	if real, err := h.s.Manual().Queue(p.queue()); err == nil {
 		h.queue(p).reorder(real)
 	}
 }
 
 // version is the number that the next version will have.
-func (h *home) version() int { return len(h.versions) }
+func (h *shardSim) version() int { return len(h.versions) }
 
-func (h *home) addVersion() { h.versions = append(h.versions, h.digest()) }
+func (h *shardSim) addVersion() { h.versions = append(h.versions, h.digest()) }
 
-// tell notes that somebody was told of a version: no crash may undo it now.
-func (h *home) tell(version int) { h.told = max(h.told, version) }
+// noteReported records that a client was told of a version: no crash may undo
+// it now.
+func (h *shardSim) noteReported(version int) { h.reported = max(h.reported, version) }
 
 // op is an operation on its way through a shard.
 type op struct {
@@ -145,9 +146,9 @@ type op struct {
 	settled []queue.Token
 }
 
-// do posts an operation between two markers: before learns what the model says
-// of it, and after compares once it has been applied.
-func (h *home) do(name string, before func(), post func(*op) error, after func(*op)) {
+// do posts an operation between two markers: before computes the model's
+// result, and after compares when it has been applied.
+func (h *shardSim) do(name string, before func(), post func(*op) error, after func(*op)) {
 	o := &op{name: name}
 	h.w.event("post %d %s", h.number, name)
 	h.mark(before)
@@ -165,7 +166,7 @@ func (h *home) do(name string, before func(), post func(*op) error, after func(*
 }
 
 // mark has fn run between operations.
-func (h *home) mark(fn func()) {
+func (h *shardSim) mark(fn func()) {
 	if fn == nil {
 		return
 	}
@@ -178,21 +179,21 @@ func (h *home) mark(fn func()) {
 	}
 }
 
-// answered counts an answer. One that came without an error tells the client
-// that everything up to its operation is safe.
-func (h *home) answered(o *op, err error) {
+// answered counts an answer. An answer without an error reports to the client
+// that everything up to its operation is durable.
+func (h *shardSim) answered(o *op, err error) {
 	h.open--
 	h.w.event("answer %d %s %v", h.number, o.name, err)
 	if err == nil && o.ran {
-		h.tell(o.version)
+		h.noteReported(o.version)
 	}
 }
 
 // step lets the shard work once and compares.
-func (h *home) step() {
+func (h *shardSim) step() {
 	for _, e := range h.sorted() {
 		for _, q := range e.parts {
-			q.glance() // before time goes on
+			q.mayBeEvaluated() // before time advances
 		}
 	}
 	h.now = later(h.now, h.w.now)
@@ -205,7 +206,7 @@ func (h *home) step() {
 			}
 		}
 	}
-	if !h.stuck || !h.s.Stuck() { // else that of the step which is not over yet will do
+	if !h.stuck || !h.s.Stuck() { // else the time of the unfinished step is used
 		h.stuck = true
 		h.mark(tick)
 	}
@@ -238,9 +239,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// arrived reports whether a message that is locked was handed to its consumer. One
-// that was not is about to be returned by the shard, too.
-func (h *home) arrived(p place, m *modelMessage) bool {
+// arrived reports whether a locked message was delivered to its consumer. If
+// not, the shard may be about to return it.
+func (h *shardSim) arrived(p place, m *modelMessage) bool {
 	key := taking{p, m.seq, m.nonce}
 	_, taken := h.taken[key]
 	if !taken && h.held[p][m.seq] == nil {
@@ -252,8 +253,8 @@ func (h *home) arrived(p place, m *modelMessage) bool {
 	return false
 }
 
-// compare checks the queues that the step touched against the model.
-func (h *home) compare() {
+// compare checks the queues that the step changed against the model.
+func (h *shardSim) compare() {
 	every := h.w.turn%16 == 0
 	if got, want := len(h.s.Definitions()), len(h.entities); got != want {
 		h.w.failf("shard %d has %d entities, want %d", h.number, got, want)
@@ -272,7 +273,7 @@ func (h *home) compare() {
 	}
 }
 
-func (h *home) compareQueue(p place, q *modelQueue) {
+func (h *shardSim) compareQueue(p place, q *modelQueue) {
 	q.touched = false
 	real, err := h.s.Manual().Queue(p.queue())
 	if err != nil {
@@ -288,9 +289,9 @@ func (h *home) compareQueue(p place, q *modelQueue) {
 			if !ok && !(q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
 				q.remove(m)
 			} else if at, due := real.NextDeadline(); !due || at.After(h.now) {
-				h.w.failf("%v: message %d expired at %v and nobody will clear it away", p, m.seq, m.expires())
+				h.w.failf("%v: message %d expired at %v and no timer will remove it", p, m.seq, m.expires())
 			}
-			q.touched = true // until it is gone
+			q.touched = true // until it is removed
 			continue
 		}
 		if !ok {

@@ -9,13 +9,14 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// waits returns the messages that a receiver with these wishes may be given next.
+// waits returns the messages that may be delivered next to a receiver with
+// these options.
 func (f *front) waits(l *lane, accepts func(*modelMessage) bool) []*modelMessage {
 	return l.q.choices(f.now, accepts)
 }
 
-// desk is a receiver over one queue or several.
-type desk struct {
+// modelReceiver is a receiver over one queue or several.
+type modelReceiver struct {
 	f     *front
 	set   *broker.Set
 	rule  broker.Rule
@@ -25,7 +26,7 @@ type desk struct {
 	total uint64      // that it may have
 	given uint64
 
-	got []arrival // guarded by nothing: it is read when all is quiet
+	got []arrival // without a lock: it is read when all goroutines are blocked
 }
 
 type arrival struct {
@@ -34,22 +35,24 @@ type arrival struct {
 }
 
 // Deliver implements broker.SetSink.
-func (k *desk) Deliver(source int, d broker.Delivery) { k.got = append(k.got, arrival{source, d}) }
+func (k *modelReceiver) Deliver(source int, d broker.Delivery) {
+	k.got = append(k.got, arrival{source, d})
+}
 
 // Drained implements broker.SetSink.
-func (k *desk) Drained() {}
+func (k *modelReceiver) Drained() {}
 
 // Ended implements broker.SetSink.
-func (k *desk) Ended(err error) { k.got = append(k.got, arrival{-1, broker.Delivery{}}) }
+func (k *modelReceiver) Ended(err error) { k.got = append(k.got, arrival{-1, broker.Delivery{}}) }
 
-func (k *desk) accepts(m *modelMessage) bool {
+func (k *modelReceiver) accepts(m *modelMessage) bool {
 	return m.level >= k.from && (k.to == 0 || m.level <= k.to)
 }
 
-// receive opens a receiver, or lets the one there is have more.
+// receive opens a receiver, or adds credit to the open one.
 func (f *front) receive() {
-	if f.desk == nil {
-		k := &desk{f: f, rule: broker.Rule(f.rng.IntN(2))}
+	if f.receiver == nil {
+		k := &modelReceiver{f: f, rule: broker.Rule(f.rng.IntN(2))}
 		var names []string
 		for _, i := range f.rng.Perm(len(f.lanes))[:1+f.rng.IntN(len(f.lanes))] {
 			k.lanes = append(k.lanes, f.lanes[i])
@@ -67,28 +70,28 @@ func (f *front) receive() {
 			f.failf("open a set of %v: %v", names, err)
 		}
 		f.event("open %v by %d from %d to %d", names, k.rule, k.from, k.to)
-		k.set, f.desk = set, k
+		k.set, f.receiver = set, k
 	}
-	k := f.desk
+	k := f.receiver
 	k.total += uint64(f.pick(1, 1, 2, 5))
 	k.set.Allow(k.total)
 }
 
 // leave closes the receiver.
 func (f *front) leave() {
-	if f.desk == nil {
+	if f.receiver == nil {
 		return
 	}
 	f.quiet()
 	f.served()
-	f.desk.set.Close()
-	f.desk = nil
+	f.receiver.set.Close()
+	f.receiver = nil
 	f.quiet()
 }
 
-// served checks what the receiver was given, one message after the other.
+// served checks the deliveries to the receiver, one after the other.
 func (f *front) served() {
-	k := f.desk
+	k := f.receiver
 	if k == nil {
 		return
 	}
@@ -104,11 +107,11 @@ func (f *front) served() {
 		f.event("take %s %d", l.name, a.d.Seq)
 		m := l.q.find(a.d.Seq)
 		if m == nil || !slices.Contains(f.waits(l, k.accepts), m) {
-			f.failf("%s: message %d was handed out and is not the next\n%s", l.name, a.d.Seq, l.q.why(f.now, &modelMessage{level: a.d.Level, key: a.d.Key}))
+			f.failf("%s: message %d was delivered and is not the next\n%s", l.name, a.d.Seq, l.q.why(f.now, &modelMessage{level: a.d.Level, key: a.d.Key}))
 		}
 		for i, other := range k.lanes {
 			if i != a.source && k.passedOver(f.waits(other, k.accepts), i, a.source, m) {
-				f.failf("%s: message %d at level %d was handed out, and %s should have been served\n%s",
+				f.failf("%s: message %d at level %d was delivered, and %s should have been served\n%s",
 					l.name, m.seq, m.level, other.name, other.q.why(f.now, m))
 			}
 		}
@@ -121,9 +124,9 @@ func (f *front) served() {
 	}
 }
 
-// passedOver reports whether what may be next in another queue should have gone
-// before m, by the rule of the receiver.
-func (k *desk) passedOver(next []*modelMessage, at, source int, m *modelMessage) bool {
+// passedOver reports whether a next message of another queue should have been
+// delivered before m, by the receiver's source selection.
+func (k *modelReceiver) passedOver(next []*modelMessage, at, source int, m *modelMessage) bool {
 	if len(next) == 0 {
 		return false
 	}
@@ -135,15 +138,15 @@ func (k *desk) passedOver(next []*modelMessage, at, source int, m *modelMessage)
 	})
 }
 
-// idle checks that nothing waits for a receiver that has room.
+// idle checks that no message waits while the receiver has credit.
 func (f *front) idle() {
-	k := f.desk
+	k := f.receiver
 	if k == nil || k.given == k.total {
 		return
 	}
 	for _, l := range k.lanes {
 		for _, m := range f.waits(l, k.accepts) {
-			f.failf("%s: message %d waits for a receiver that has room", l.name, m.seq)
+			f.failf("%s: message %d waits for a receiver that has credit", l.name, m.seq)
 		}
 	}
 }

@@ -49,21 +49,22 @@ func (d depth) size(ms []*modelMessage) (n int64) {
 	return n
 }
 
-// door is the gate of one queue, real and in the model.
-type door struct {
+// modelAdmitter is the admission control of one queue, the real one and the
+// model's.
+type modelAdmitter struct {
 	real    *policy.Admitter
-	asks    []policy.AdmitRequest // that the real one has just been asked
+	asks    []policy.AdmitRequest // the latest requests to the real one
 	rules   *rules
 	classes map[string]*bucket
 	keys    map[string]*bucket
 }
 
-func newDoor(r *rules) *door {
-	return &door{real: policy.NewAdmitter(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
+func newModelAdmitter(r *rules) *modelAdmitter {
+	return &modelAdmitter{real: policy.NewAdmitter(r.real), rules: r, classes: map[string]*bucket{}, keys: map[string]*bucket{}}
 }
 
 // replace changes the policy. A rate that stays the same stays used up.
-func (d *door) replace(r *rules) {
+func (d *modelAdmitter) replace(r *rules) {
 	d.real.Replace(r.real)
 	d.rules = r
 	for name, b := range d.classes {
@@ -78,7 +79,7 @@ func (d *door) replace(r *rules) {
 	}
 }
 
-func (d *door) keyRate(key string) int {
+func (d *modelAdmitter) keyRate(key string) int {
 	if s, ok := d.rules.shares[key]; ok && d.rules.fair {
 		return s.rate
 	}
@@ -103,18 +104,18 @@ func (b *bucket) refill(now time.Time) {
 	b.at = now
 }
 
-// asking is a batch at the door.
-type asking struct {
+// admitCheck is the check of a batch.
+type admitCheck struct {
 	wants map[*bucket]int64
 	evict []*modelMessage
 	gone  map[*modelMessage]bool
 	bytes bool // some limit is of bytes
 }
 
-// judge says what must become of a batch: it is turned away, or let in after some
-// messages have made room.
-func (d *door) judge(now time.Time, q *modelQueue, as []*modelMessage) (a asking, refused bool) {
-	a = asking{wants: map[*bucket]int64{}, gone: map[*modelMessage]bool{}, bytes: d.rules.inBytes()}
+// decide returns what must happen to a batch: it is rejected, or admitted after
+// some messages are evicted.
+func (d *modelAdmitter) decide(now time.Time, q *modelQueue, as []*modelMessage) (a admitCheck, refused bool) {
+	a = admitCheck{wants: map[*bucket]int64{}, gone: map[*modelMessage]bool{}, bytes: d.rules.inBytes()}
 	for _, m := range as {
 		if c := d.rules.class(m.class); c != nil && c.rate > 0 {
 			a.want(now, d.classes, c.name, c.rate)
@@ -142,7 +143,7 @@ func (d *door) judge(now time.Time, q *modelQueue, as []*modelMessage) (a asking
 	return a, false
 }
 
-func (a *asking) want(now time.Time, in map[string]*bucket, name string, rate int) {
+func (a *admitCheck) want(now time.Time, in map[string]*bucket, name string, rate int) {
 	if in[name] == nil {
 		in[name] = newBucket(rate, now)
 	}
@@ -150,8 +151,9 @@ func (a *asking) want(now time.Time, in map[string]*bucket, name string, rate in
 	a.wants[in[name]]++
 }
 
-// fits finds room for the last of a batch, of which the others are in already.
-func (d *door) fits(a *asking, waiting, batch []*modelMessage, m *modelMessage) bool {
+// fits finds space for the last message of a batch whose other messages are
+// admitted already.
+func (d *modelAdmitter) fits(a *admitCheck, waiting, batch []*modelMessage, m *modelMessage) bool {
 	c := d.rules.class(m.class)
 	all := func(keep func(*modelMessage) bool) (ms []*modelMessage) {
 		for _, o := range slices.Concat(waiting, batch) {
@@ -172,8 +174,8 @@ func (d *door) fits(a *asking, waiting, batch []*modelMessage, m *modelMessage) 
 	if total() <= 0 {
 		return true
 	}
-	// A message stands back for what is at its level or above, and for nothing
-	// else; what is below it stands back for it.
+	// Only messages at the same level or above count against a message. Lower ones
+	// are evicted for it.
 	own := mark.over(all(func(o *modelMessage) bool { return o.level >= m.level }))
 	if own > 0 && !(c != nil && c.evict && a.evictSome(waiting, m.class, mark, own)) {
 		return false
@@ -188,9 +190,9 @@ func (d *door) fits(a *asking, waiting, batch []*modelMessage, m *modelMessage) 
 	return true
 }
 
-// evictSome evicts the oldest of a class until there is enough room; if there is
-// not enough to evict, nothing is.
-func (a *asking) evictSome(waiting []*modelMessage, c queue.Class, unit depth, excess int64) bool {
+// evictSome evicts the oldest of a class until there is enough space; if there
+// is not enough to evict, it evicts nothing.
+func (a *admitCheck) evictSome(waiting []*modelMessage, c queue.Class, unit depth, excess int64) bool {
 	var of []*modelMessage
 	for _, m := range waiting {
 		if m.class == c && !a.gone[m] {
@@ -204,8 +206,9 @@ func (a *asking) evictSome(waiting []*modelMessage, c queue.Class, unit depth, e
 	return true
 }
 
-// evictMost evicts the oldest of a class until there is enough room or none left.
-func (a *asking) evictMost(waiting []*modelMessage, c queue.Class, unit depth, excess int64) {
+// evictMost evicts the oldest of a class until there is enough space or none is
+// left.
+func (a *admitCheck) evictMost(waiting []*modelMessage, c queue.Class, unit depth, excess int64) {
 	for _, m := range waiting {
 		if excess <= 0 {
 			return
@@ -219,7 +222,7 @@ func (a *asking) evictMost(waiting []*modelMessage, c queue.Class, unit depth, e
 }
 
 // use takes what a batch that was stored has used of the rates.
-func (a *asking) use() {
+func (a *admitCheck) use() {
 	for b, n := range a.wants {
 		b.tokens -= n * message1
 	}

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// hogDescriptors lowers the limit of the process and takes every descriptor that
-// is left, as strangers on the network do. It returns a function that gives some
-// of them back.
+// hogDescriptors lowers the limit of the process and opens every descriptor
+// that is left, as many connections would. It returns a function that closes
+// some of them.
 func hogDescriptors(t *testing.T) (giveBack func(n int)) {
 	t.Helper()
 	var was syscall.Rlimit
@@ -48,8 +48,8 @@ func hogDescriptors(t *testing.T) (giveBack func(n int)) {
 	}
 }
 
-// A11: strangers that take every descriptor of the process do not keep a locked
-// disk from making, renaming, syncing and removing files.
+// A11: a locked disk can create, rename, sync and remove files although
+// connections use every descriptor of the process.
 func TestLockedDiskWorksWithoutFreeDescriptors(t *testing.T) {
 	fsys := OS(t.TempDir())
 	lock, err := fsys.Lock("LOCK")
@@ -76,24 +76,24 @@ func TestLockedDiskWorksWithoutFreeDescriptors(t *testing.T) {
 		t.Errorf("remove without a reserve: %v", err)
 	}
 
-	// A file that is closed goes to the reserve, not to the strangers.
+	// The descriptor of a closed file goes to the reserve, not to the connections.
 	if err := files[0].Close(); err != nil {
 		t.Fatal(err)
 	}
 	if f, err := os.Open(os.DevNull); err == nil {
 		f.Close()
-		t.Error("a descriptor that the disk gave back was not put into its reserve")
+		t.Error("a descriptor that the disk closed was not put into its reserve")
 	}
 	if files[0], err = fsys.Create("again"); err != nil {
 		t.Errorf("create after a close: %v", err)
 	}
 
-	// Once the strangers have gone the reserve fills again.
+	// When the connections are closed the reserve fills again.
 	giveBack(reserved)
 	if err := fsys.SyncDir("."); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(fsys.(*disk).held.reserve); got != reserved {
+	if got := len(fsys.(*disk).opened.reserve); got != reserved {
 		t.Errorf("%d descriptors in reserve, want %d", got, reserved)
 	}
 	for _, f := range files {
@@ -107,7 +107,7 @@ func TestLockedDiskWorksWithoutFreeDescriptors(t *testing.T) {
 }
 
 // A disk that is not locked keeps nothing open.
-func TestUnlockedDiskHoldsNothing(t *testing.T) {
+func TestUnlockedDiskHasNothingOpen(t *testing.T) {
 	fsys := OS(t.TempDir())
 	lock, err := fsys.Lock("LOCK")
 	if err != nil {
@@ -120,8 +120,8 @@ func TestUnlockedDiskHoldsNothing(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h := &fsys.(*disk).held
+	h := &fsys.(*disk).opened
 	if h.root != nil || h.dir != nil || len(h.reserve) > 0 {
-		t.Errorf("held after the lock was released: %v, %v, %d in reserve", h.root, h.dir, len(h.reserve))
+		t.Errorf("open after the lock was released: %v, %v, %d in reserve", h.root, h.dir, len(h.reserve))
 	}
 }

@@ -13,19 +13,19 @@ import (
 )
 
 // Development is the rule that the vendor's emulators ship with. Its key is
-// public, so it must open nothing that a stranger can reach.
+// public, so it must grant nothing that is reachable from other machines.
 var Development = Rule{Name: RootRule, Rights: All, PrimaryKey: "SAS_KEY_VALUE"}
 
-// Grant is what a token or a login allows. It is bound to what gave it: the rule,
-// its key and, if it is one of an entity, that very entity. [Authority.Check] tells
-// whether all of that is still there.
+// Grant is what a token or a login allows. It is bound to its origin: the rule,
+// its key and, for a rule of an entity, that entity itself. [Authority.Check]
+// reports whether all of them still exist.
 type Grant struct {
 	Rule    string
 	Rights  Rights
-	Scope   string    // the path at and below which it holds; empty is everywhere
+	Scope   string    // the path at and below which it is valid; empty is everywhere
 	Expires time.Time // zero is never
-	// Entity is the queue or topic whose rule gave it, and beyond which it does
-	// not reach; empty for a rule of the namespace.
+	// Entity is the queue or topic whose rule granted it; it is not valid for any
+	// other. Empty for a rule of the namespace.
 	Entity string
 
 	entityID  uint64 // of Entity
@@ -33,19 +33,20 @@ type Grant struct {
 	anonymous bool   // nothing was shown
 }
 
-// Allows reports whether the grant gives want on path at now.
+// Allows reports whether the grant includes the rights want on path at now.
 func (g Grant) Allows(want Rights, path string, now time.Time) bool {
 	return g.Rights.Has(want) && g.Covers(path) && !g.Expired(now)
 }
 
-// Covers reports whether path is one that the grant is about, whatever it allows. A
-// rule of an entity is not about another whose name begins with that of the first.
+// Covers reports whether path is in the scope of the grant, without regard to
+// rights. A rule of an entity does not cover another entity whose name begins
+// with the name of the first.
 func (g Grant) Covers(path string) bool {
 	return Within(path, g.Scope) && (g.Entity == "" || entity.Owner(path) == g.Entity)
 }
 
-// Holder names the rule behind the grant so that it is told from all others: rules of
-// two entities may have one name.
+// Holder names the rule behind the grant uniquely: rules of two entities may
+// have the same name.
 func (g Grant) Holder() string {
 	if g.Entity == "" {
 		return g.Rule
@@ -59,8 +60,9 @@ const segmentRules = "$rules"
 // Expired reports whether the time of the grant is over.
 func (g Grant) Expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
 
-// Authority is what a personality asks. There is one for strangers and, in
-// development, one for peers on this very machine.
+// Authority is what a protocol personality uses to authenticate and authorize.
+// There is one for all peers and, in development, another one for peers on this
+// machine.
 type Authority interface {
 	// Verify checks a shared access signature.
 	Verify(token string, now time.Time) (Grant, error)
@@ -72,42 +74,42 @@ type Authority interface {
 	Certificate(name string) (Grant, error)
 	// Anonymous says what a peer may do that shows nothing.
 	Anonymous() (Grant, error)
-	// Check returns a grant that was given before as it would be given now, with
-	// the rights that its rule has now; ErrRevoked if it would not: the rule, its
-	// key or its entity is gone. It does not look at the time.
+	// Check returns an earlier grant as it would be granted now, with the present
+	// rights of its rule. It returns ErrRevoked if the rule, its key or its entity
+	// no longer exists. It does not check the expiry.
 	Check(g Grant) (Grant, error)
 }
 
-// Entity is what a Keeper has to know about a queue or topic.
+// Entity is what a RuleAuthority needs of a queue or topic.
 type Entity struct {
-	ID    uint64 // of this very one: another of its name has another
+	ID    uint64 // unique: a later entity of the same name has another
 	Rules Rules
 }
 
 // Entities looks up the queue or topic of a name, as [PathOf] writes it.
 type Entities func(name string) (Entity, bool)
 
-// Keeper is the strict Authority: it knows the rules and nothing else.
-type Keeper struct {
+// RuleAuthority is the strict Authority: it grants by the rules only.
+type RuleAuthority struct {
 	rules    atomic.Pointer[Rules]
 	entities Entities
 	changed  atomic.Pointer[func()]
 }
 
-// NewKeeper returns a Keeper of the rules of a namespace, which it takes over. A nil
+// NewRuleAuthority returns an authority by the rules of a namespace, which it keeps. A nil
 // entities means that entities have none.
-func NewKeeper(rules Rules, entities Entities) *Keeper {
+func NewRuleAuthority(rules Rules, entities Entities) *RuleAuthority {
 	if entities == nil {
 		entities = func(string) (Entity, bool) { return Entity{}, false }
 	}
-	k := &Keeper{entities: entities}
+	k := &RuleAuthority{entities: entities}
 	k.Set(rules)
 	return k
 }
 
-// Set replaces the rules of the namespace, and has who was named with OnChange look
-// at the grants that were given by the old ones.
-func (k *Keeper) Set(rules Rules) {
+// Set replaces the rules of the namespace, and calls the functions registered
+// with OnChange, so that they check the grants that were made by the old ones.
+func (k *RuleAuthority) Set(rules Rules) {
 	k.rules.Store(&rules)
 	if fn := k.changed.Load(); fn != nil {
 		(*fn)()
@@ -115,10 +117,10 @@ func (k *Keeper) Set(rules Rules) {
 }
 
 // OnChange has fn called after each Set. There is one fn.
-func (k *Keeper) OnChange(fn func()) { k.changed.Store(&fn) }
+func (k *RuleAuthority) OnChange(fn func()) { k.changed.Store(&fn) }
 
 // Rules returns the rules of the namespace; the caller must not change them.
-func (k *Keeper) Rules() Rules { return *k.rules.Load() }
+func (k *RuleAuthority) Rules() Rules { return *k.rules.Load() }
 
 // candidate is a rule that may have signed a token.
 type candidate struct {
@@ -127,9 +129,9 @@ type candidate struct {
 	id     uint64 // of the entity
 }
 
-// candidates returns every rule called name that may sign for scope: those of the
-// namespace, and of the entity to which it belongs.
-func (k *Keeper) candidates(name, scope string) []candidate {
+// candidates returns every rule called name that may sign for scope: those of
+// the namespace and those of the scope's entity.
+func (k *RuleAuthority) candidates(name, scope string) []candidate {
 	var found []candidate
 	for _, r := range k.Rules().Named(name) {
 		found = append(found, candidate{Rule: r})
@@ -159,7 +161,7 @@ func (r Rules) Named(name string) Rules {
 
 // Verify checks a shared access signature. A token grants the rights of its rule
 // at and below the resource it names.
-func (k *Keeper) Verify(text string, now time.Time) (Grant, error) {
+func (k *RuleAuthority) Verify(text string, now time.Time) (Grant, error) {
 	t, err := parseToken(text)
 	if err != nil {
 		return Grant{}, err
@@ -176,8 +178,8 @@ func (k *Keeper) Verify(text string, now time.Time) (Grant, error) {
 	return Grant{}, ErrSignature
 }
 
-// grant returns what t gives if c signed it. Both keys are always tried, so that
-// the time taken does not tell which one it was.
+// grant returns the grant of t if c signed it. Both keys are always tried, so
+// that the time taken does not reveal which one matched.
 func (t token) grant(c candidate) (Grant, bool) {
 	primary, secondary := t.SignedWith(c.PrimaryKey), t.SignedWith(c.SecondaryKey)
 	key := c.SecondaryKey
@@ -191,7 +193,7 @@ func (t token) grant(c candidate) (Grant, bool) {
 }
 
 // Check implements Authority.
-func (k *Keeper) Check(g Grant) (Grant, error) {
+func (k *RuleAuthority) Check(g Grant) (Grant, error) {
 	rules := k.Rules()
 	if g.Entity != "" {
 		e, ok := k.entities(g.Entity)
@@ -209,12 +211,12 @@ func (k *Keeper) Check(g Grant) (Grant, error) {
 	return Grant{}, ErrRevoked
 }
 
-// VerifyJWT refuses: there is no identity provider to ask.
-func (k *Keeper) VerifyJWT(string, time.Time) (Grant, error) { return Grant{}, ErrRefused }
+// VerifyJWT rejects: there is no identity provider.
+func (k *RuleAuthority) VerifyJWT(string, time.Time) (Grant, error) { return Grant{}, ErrRefused }
 
 // Login checks the name and key of a rule of the namespace; the grant does not
 // expire. Rules of entities need a token, which says for which entity it is.
-func (k *Keeper) Login(rule, key string) (Grant, error) {
+func (k *RuleAuthority) Login(rule, key string) (Grant, error) {
 	for _, r := range k.Rules().Named(rule) {
 		if sameKey(r.PrimaryKey, key) || sameKey(r.SecondaryKey, key) {
 			return Grant{Rule: r.Name, Rights: r.Rights, key: key}, nil
@@ -223,9 +225,9 @@ func (k *Keeper) Login(rule, key string) (Grant, error) {
 	return Grant{}, ErrSignature
 }
 
-// Certificate gives the rights of the rule that is named like the certificate's
-// subject: having it signed took the place of the key.
-func (k *Keeper) Certificate(name string) (Grant, error) {
+// Certificate grants the rights of the rule whose name is the certificate's
+// subject. The signature of the certificate replaces the key.
+func (k *RuleAuthority) Certificate(name string) (Grant, error) {
 	for _, r := range k.Rules().Named(name) {
 		return Grant{Rule: r.Name, Rights: r.Rights}, nil
 	}
@@ -239,5 +241,5 @@ func sameKey(want, got string) bool {
 	return want != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// Anonymous refuses.
-func (k *Keeper) Anonymous() (Grant, error) { return Grant{}, ErrRefused }
+// Anonymous rejects.
+func (k *RuleAuthority) Anonymous() (Grant, error) { return Grant{}, ErrRefused }
