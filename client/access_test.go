@@ -59,7 +59,7 @@ func TestRefusals(t *testing.T) {
 	wantError(t, "send to an unknown queue", err, client.ErrNotFound)
 	_, err = c.Receiver(ctx, "nowhere", nil)
 	wantError(t, "receive from an unknown queue", err, client.ErrNotFound)
-	_, err = c.Sender(ctx, client.DeadLetters("orders"))
+	_, err = c.Sender(ctx, client.DeadLetterQueue("orders"))
 	wantError(t, "send to dead letters", err, client.ErrNotAllowed)
 
 	q := open(t, c, "orders", nil)
@@ -108,7 +108,7 @@ func TestUnreachable(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	ctx := deadline(t)
 	w := new(wire)
-	c, err := client.Dial(ctx, b.ConnectionString(), &client.Options{DialContext: w.dial, RetryFor: 300 * time.Millisecond})
+	c, err := client.Dial(ctx, b.ConnectionString(), &client.Options{DialContext: w.dial, RetryTimeout: 300 * time.Millisecond})
 	must(t, err)
 	defer c.Close(context.WithoutCancel(ctx))
 	q := open(t, c, "orders", nil)

@@ -22,9 +22,9 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext opens TCP connections; default [net.Dialer].
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// RetryFor is how long an operation goes on trying while the broker cannot
+	// RetryTimeout is how long an operation goes on trying while the broker cannot
 	// be reached; default one minute. Negative means not at all.
-	RetryFor time.Duration
+	RetryTimeout time.Duration
 	// ReplyQueue is a queue that requires sessions, for the replies to Request
 	// on brokers without temporary nodes, such as Azure Service Bus.
 	ReplyQueue string
@@ -37,7 +37,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		out = *o
 	}
-	out.RetryFor = cmp.Or(out.RetryFor, time.Minute)
+	out.RetryTimeout = cmp.Or(out.RetryTimeout, time.Minute)
 	out.Log = cmp.Or(out.Log, slog.New(slog.DiscardHandler))
 	return out
 }
@@ -47,7 +47,7 @@ func (o *Options) withDefaults() Options {
 type Client struct {
 	options Options
 	target  target
-	live    *slot[*connection]
+	live    *lazyValue[*connection]
 	outbox  outbox
 
 	life context.Context // ends with Close
@@ -67,7 +67,7 @@ func Dial(ctx context.Context, address string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{options: o.withDefaults(), target: t, live: newSlot[*connection]()}
+	c := &Client{options: o.withDefaults(), target: t, live: newLazyValue[*connection]()}
 	c.life, c.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	if _, err := c.connection(ctx); err != nil {
 		c.end(ErrClosed)

@@ -25,12 +25,12 @@ type connection struct {
 	life   context.Context
 	work   sync.WaitGroup // the goroutines of this connection; they end with it
 
-	cbs     *slot[*rpc]
-	replies *slot[*inbox] // where answers to Request arrive
+	cbs     *lazyValue[*rpc]
+	replies *lazyValue[*inbox] // where answers to Request arrive
 
 	mu     sync.Mutex
-	tokens map[string]*slot[*grant] // by path; guarded by mu
-	nodes  map[string]*slot[*rpc]   // $management, by entity; guarded by mu
+	tokens map[string]*lazyValue[*grant] // by path; guarded by mu
+	nodes  map[string]*lazyValue[*rpc]   // $management, by entity; guarded by mu
 }
 
 // grant is a token that the peer has accepted.
@@ -41,8 +41,8 @@ func (g *grant) usable() bool { return g.expires.IsZero() || time.Now().Before(g
 func newConnection(conn *amqp.Conn, socket net.Conn, t target, life context.Context) *connection {
 	c := &connection{
 		amqp: conn, socket: socket, target: t, life: life,
-		cbs: newSlot[*rpc](), replies: newSlot[*inbox](),
-		tokens: map[string]*slot[*grant]{}, nodes: map[string]*slot[*rpc]{},
+		cbs: newLazyValue[*rpc](), replies: newLazyValue[*inbox](),
+		tokens: map[string]*lazyValue[*grant]{}, nodes: map[string]*lazyValue[*rpc]{},
 	}
 	if t.key != "" {
 		c.work.Go(c.refreshTokens)
@@ -74,7 +74,7 @@ func (c *connection) authorize(ctx context.Context, path string) error {
 	c.mu.Lock()
 	s, ok := c.tokens[path]
 	if !ok {
-		s = newSlot[*grant]()
+		s = newLazyValue[*grant]()
 		c.tokens[path] = s
 	}
 	c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *connection) management(ctx context.Context, entity string) (*rpc, error
 	c.mu.Lock()
 	s, ok := c.nodes[entity]
 	if !ok {
-		s = newSlot[*rpc]()
+		s = newLazyValue[*rpc]()
 		c.nodes[entity] = s
 	}
 	c.mu.Unlock()

@@ -25,7 +25,7 @@
 //
 // Errors that doing it again cannot cure come back at once, as one of the Err
 // variables. Everything else counts as an outage and is waited out, for
-// [Options.RetryFor] at most, or until the caller's context ends.
+// [Options.RetryTimeout] at most, or until the caller's context ends.
 //
 // # Concurrency
 //

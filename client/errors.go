@@ -63,7 +63,7 @@ var (
 
 // BusyError means that the broker turns messages of a class away for now, as the
 // queue's policy asks. Send waits and tries again by itself, unless that would
-// take longer than [Options.RetryFor]. It unwraps to ErrBusy.
+// take longer than [Options.RetryTimeout]. It unwraps to ErrBusy.
 type BusyError struct {
 	Class      string // empty for messages in none
 	RetryAfter time.Duration
@@ -171,9 +171,9 @@ func (e *statusError) translate() error {
 	return e
 }
 
-// final reports whether doing it again cannot help. Everything that is not a
-// verdict of the peer or of the caller is taken for an outage.
-func final(err error) bool {
+// permanent reports whether a retry cannot help. Every error that is not a decision
+// of the peer or of the caller counts as an outage.
+func permanent(err error) bool {
 	for _, known := range []error{
 		ErrAddress, ErrUnauthorized, ErrNotFound, ErrDisabled, ErrNotAllowed, ErrClosed,
 		ErrTooLarge, ErrInvalid, ErrQuota, ErrNoReplyTo,

@@ -98,7 +98,7 @@ func ExampleReceiver_Messages() {
 		}
 	}
 
-	dead, err := c.Receiver(context.WithoutCancel(ctx), client.DeadLetters("orders"), nil)
+	dead, err := c.Receiver(context.WithoutCancel(ctx), client.DeadLetterQueue("orders"), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func ExampleSender_Schedule() {
 		log.Fatal(err)
 	}
 	fmt.Println(len(numbers), "scheduled")
-	if err := sender.Cancel(ctx, numbers...); err != nil {
+	if err := sender.CancelScheduled(ctx, numbers...); err != nil {
 		log.Fatal(err)
 	}
 	// Output: 1 scheduled

@@ -77,8 +77,8 @@ func (r *Receiver) manageAt(ctx context.Context, entity, operation string, field
 	return r.client.manage(ctx, entity, operation, ask)
 }
 
-// Renew moves a message's lock into the future and notes the new end in it.
-func (r *Receiver) Renew(ctx context.Context, m *Received) error {
+// RenewLock moves a message's lock into the future and notes the new end in it.
+func (r *Receiver) RenewLock(ctx context.Context, m *Received) error {
 	err := ErrLockLost
 	if m.token != (amqp.UUID{}) {
 		var reply map[string]any
@@ -154,7 +154,7 @@ func messages(reply map[string]any) ([]*Received, error) {
 }
 
 // Schedule hands messages over now that become available at the given time, and
-// returns their numbers, by which [Sender.Cancel] takes them back.
+// returns their numbers, by which [Sender.CancelScheduled] takes them back.
 func (s *Sender) Schedule(ctx context.Context, at time.Time, ms ...*Message) ([]SeqNo, error) {
 	list := make([]any, 0, len(ms))
 	for _, m := range ms {
@@ -199,8 +199,8 @@ func (m *Message) entry() (map[string]any, error) {
 	return entry, nil
 }
 
-// Cancel takes back messages that were scheduled and are not available yet.
-func (s *Sender) Cancel(ctx context.Context, numbers ...SeqNo) error {
+// CancelScheduled takes back messages that were scheduled and are not available yet.
+func (s *Sender) CancelScheduled(ctx context.Context, numbers ...SeqNo) error {
 	_, err := s.client.manage(ctx, s.entity, names.CancelScheduledMessage,
 		request{fields: map[string]any{"sequence-numbers": wireNumbers(numbers)}})
 	if err != nil {

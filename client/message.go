@@ -82,7 +82,7 @@ type Received struct {
 	Enqueued time.Time
 	// Source is the queue or subscription that a receiver got it from.
 	Source string
-	// LockedUntil is when the lock runs out; [Receiver.Renew] moves it. It is
+	// LockedUntil is when the lock runs out; [Receiver.RenewLock] moves it. It is
 	// zero for messages that are not locked.
 	LockedUntil time.Time
 	// DeliveryCount is the number of earlier deliveries that failed, or ended by
@@ -107,8 +107,8 @@ type Received struct {
 	token amqp.UUID     // the lock; zero when not locked
 }
 
-// DeadLetters returns the address of an entity's dead letter queue.
-func DeadLetters(entity string) string { return entity + "/$DeadLetterQueue" }
+// DeadLetterQueue returns the address of an entity's dead letter queue.
+func DeadLetterQueue(entity string) string { return entity + "/$DeadLetterQueue" }
 
 // Subscription returns the address of a topic's subscription.
 func Subscription(topic, name string) string { return topic + "/Subscriptions/" + name }

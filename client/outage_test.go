@@ -77,7 +77,7 @@ func TestSettleAfterTheConnectionIsLost(t *testing.T) {
 	must(t, q.Abandon(q.ctx, ms[1], map[string]any{"try": "again"}))
 	must(t, q.Defer(q.ctx, ms[2], nil))
 	must(t, q.DeadLetter(q.ctx, ms[3], "Lost", "and found"))
-	must(t, q.Renew(q.ctx, ms[4]))
+	must(t, q.RenewLock(q.ctx, ms[4]))
 	again := q.take(1)
 	wantBodies(t, again, "abandon")
 	if again[0].Properties["try"] != "again" {
@@ -86,7 +86,7 @@ func TestSettleAfterTheConnectionIsLost(t *testing.T) {
 	deferred, err := q.ReceiveDeferred(q.ctx, ms[2].SeqNo)
 	must(t, err)
 	wantBodies(t, deferred, "defer")
-	r, err := c.Receiver(q.ctx, client.DeadLetters("orders"), nil)
+	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	dead := take(t, q.ctx, r, 1)
 	if dead[0].DeadLetterReason != "Lost" {

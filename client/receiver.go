@@ -38,8 +38,8 @@ type ReceiverOptions struct {
 	// preference, the receiver's own being the first. The broker waits at all
 	// of them at once; Received.Source tells where a message came from.
 	Sources []string
-	// Rule is how the broker chooses among the sources.
-	Rule Rule
+	// SourceSelection is how the broker chooses among the sources.
+	SourceSelection SourceSelection
 
 	// TellLevel asks the broker for the level and class of each message:
 	// Received.Level and Received.Class.
@@ -56,18 +56,18 @@ type ReceiverOptions struct {
 // Receiver takes messages from one queue, subscription or dead letter queue, or
 // from several as if they were one. Its methods are safe for concurrent use; calls of Receive take turns.
 type Receiver struct {
-	client *Client
-	entity string
-	mode   Mode
-	wishes map[string]any // properties of the link
-	more   []string       // sources after the first
-	ahead  *ahead         // nil without prefetch
-	link   *slot[*link]
-	turn   chan struct{} // capacity 1: full while someone receives
-	attach func(context.Context, *connection) (*link, error)
-	group  *string                // the session of a session receiver, once granted
-	name   atomic.Pointer[string] // of the latest link
-	closed atomic.Bool
+	client         *Client
+	entity         string
+	mode           Mode
+	linkProperties map[string]any // properties of the link
+	more           []string       // sources after the first
+	prefetcher     *prefetcher    // nil without prefetch
+	link           *lazyValue[*link]
+	sem            chan struct{} // capacity 1: full while someone receives
+	attach         func(context.Context, *connection) (*link, error)
+	group          *string                // the session of a session receiver, once granted
+	name           atomic.Pointer[string] // of the latest link
+	closed         atomic.Bool
 }
 
 // maxCredit bounds one Receive to what an AMQP session's window takes at once.
@@ -78,7 +78,7 @@ const maxCredit = 2000
 const linger = 5 * time.Millisecond
 
 // Receiver opens a receiver; "" means the entity that the address names.
-// [DeadLetters] and [Subscription] give the addresses of those.
+// [DeadLetterQueue] and [Subscription] give the addresses of those.
 func (c *Client) Receiver(ctx context.Context, entity string, o *ReceiverOptions) (*Receiver, error) {
 	r := c.newReceiver(entity, o)
 	r.prefetch(o)
@@ -95,11 +95,11 @@ func (c *Client) Receiver(ctx context.Context, entity string, o *ReceiverOptions
 func (c *Client) newReceiver(entity string, o *ReceiverOptions) *Receiver {
 	r := &Receiver{
 		client: c, entity: c.entity(entity),
-		link: newSlot[*link](), turn: make(chan struct{}, 1),
+		link: newLazyValue[*link](), sem: make(chan struct{}, 1),
 	}
 	if o != nil {
 		r.mode, r.more = o.Mode, o.Sources
-		r.wishes = o.wishes(r.entity)
+		r.linkProperties = o.linkProperties(r.entity)
 	}
 	r.attach = func(ctx context.Context, conn *connection) (*link, error) {
 		return r.granted(conn.openReceiver(ctx, r.entity, r.linkOptions()))
@@ -112,18 +112,18 @@ func (r *Receiver) prefetch(o *ReceiverOptions) {
 	if o == nil || o.Prefetch <= 0 || o.Mode != PeekLock || len(o.Sources) > 0 {
 		return
 	}
-	if r.wishes == nil {
-		r.wishes = map[string]any{}
+	if r.linkProperties == nil {
+		r.linkProperties = map[string]any{}
 	}
-	r.wishes[propRecall] = true
-	r.ahead = newAhead(r, o.Prefetch)
+	r.linkProperties[propRecall] = true
+	r.prefetcher = newPrefetcher(r, o.Prefetch)
 	plain := r.attach
 	r.attach = func(ctx context.Context, conn *connection) (*link, error) {
 		l, err := plain(ctx, conn)
 		if err != nil {
 			return nil, err
 		}
-		if err := r.ahead.attach(ctx, l); err != nil {
+		if err := r.prefetcher.attach(ctx, l); err != nil {
 			_ = l.close(ctx) // the reason is the one that counts
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (r *Receiver) prefetch(o *ReceiverOptions) {
 // linkOptions says how the link settles. In the second mode the peer confirms
 // each settlement, so that Complete returns when it is durable.
 func (r *Receiver) linkOptions() *amqp.ReceiverOptions {
-	o := &amqp.ReceiverOptions{Credit: -1, Properties: maps.Clone(r.wishes)}
+	o := &amqp.ReceiverOptions{Credit: -1, Properties: maps.Clone(r.linkProperties)}
 	if r.mode == ReceiveAndDelete {
 		settled := amqp.SenderSettleModeSettled
 		o.RequestedSenderSettleMode = &settled
@@ -175,13 +175,13 @@ func (r *Receiver) open(ctx context.Context) (*link, error) {
 // message waits unseen behind a slow receiver.
 func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Received, error) {
 	select {
-	case r.turn <- struct{}{}:
+	case r.sem <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-r.turn }()
-	if r.ahead != nil {
-		return r.ahead.receive(ctx, limit)
+	defer func() { <-r.sem }()
+	if r.prefetcher != nil {
+		return r.prefetcher.receive(ctx, limit)
 	}
 
 	var out []*Received
@@ -190,7 +190,7 @@ func (r *Receiver) Receive(ctx context.Context, limit int) ([]*Received, error) 
 		if err != nil {
 			return err
 		}
-		o.over(time.Now())
+		o.reset(time.Now())
 		raw, err := l.receive(ctx, max(1, min(limit, maxCredit)))
 		for _, m := range raw {
 			out = append(out, r.accept(l, m))
@@ -226,8 +226,8 @@ func (r *Receiver) Messages(ctx context.Context) iter.Seq2[*Received, error] {
 // their locks run out.
 func (r *Receiver) Close(ctx context.Context) error {
 	r.closed.Store(true)
-	if r.ahead != nil {
-		r.ahead.close(ctx)
+	if r.prefetcher != nil {
+		r.prefetcher.close(ctx)
 	}
 	if l := r.link.take(); l != nil && l.conn.alive() {
 		return l.close(ctx)

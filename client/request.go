@@ -43,7 +43,7 @@ func (c *Client) Request(ctx context.Context, entity string, m *Message) (*Recei
 		if err := l.send(ctx, wire); err != nil {
 			return err
 		}
-		o.over(time.Now())
+		o.reset(time.Now())
 		raw, err := box.await(ctx, wait)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ const (
 type outage struct {
 	limit  time.Duration // how long it may last
 	since  time.Time     // of the first failure; zero while things work
-	worked time.Time     // when over was last called
+	worked time.Time     // when reset was last called
 	failed int           // in a row, for the wait
 }
 
@@ -41,16 +41,16 @@ func (o *outage) next(now time.Time) (time.Duration, bool) {
 	return wait/2 + rand.N(wait/2), true
 }
 
-// over says that the operation has got as far as it can by itself and now waits
-// for something that may take for ever: a message, a reply. A later failure is a
-// new outage. Its waits start from the shortest only if things worked for a
-// while, so that a peer which accepts and drops us at once is not hammered.
-func (o *outage) over(now time.Time) { o.since, o.worked = time.Time{}, now }
+// reset ends the outage: the operation has done its part and now waits for a message
+// or a reply, without limit. A later failure is a new outage. Its waits start from
+// the shortest only if things worked for lastWait, so that a peer that accepts and
+// drops connections at once is not flooded.
+func (o *outage) reset(now time.Time) { o.since, o.worked = time.Time{}, now }
 
 // retry runs op until it succeeds, fails for good, the outage lasts too long, or
 // ctx ends.
 func (c *Client) retry(ctx context.Context, op func(*outage) error) error {
-	o := outage{limit: c.options.RetryFor}
+	o := outage{limit: c.options.RetryTimeout}
 	for {
 		// go-amqp answers a context that has ended with half-open sessions.
 		err := context.Cause(ctx)
@@ -66,7 +66,7 @@ func (c *Client) retry(ctx context.Context, op func(*outage) error) error {
 			return ErrClosed
 		}
 		err = translate(err)
-		if final(err) {
+		if permanent(err) {
 			return err
 		}
 		wait, ok := o.next(time.Now())

@@ -12,7 +12,7 @@ import (
 
 // idle is a client without a connection, for what needs none.
 func idle(t *testing.T, retryFor time.Duration) *Client {
-	c := &Client{options: (&Options{RetryFor: retryFor}).withDefaults()}
+	c := &Client{options: (&Options{RetryTimeout: retryFor}).withDefaults()}
 	c.life, c.end = context.WithCancelCause(t.Context())
 	return c
 }
@@ -77,7 +77,7 @@ func TestRetryCountsEachOutageOnItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outages := 0
 		err := idle(t, 5*time.Second).retry(t.Context(), func(o *outage) error {
-			o.over(time.Now())
+			o.reset(time.Now())
 			if outages++; outages == 50 {
 				return nil
 			}

@@ -17,7 +17,7 @@ import (
 type Sender struct {
 	client *Client
 	entity string
-	link   *slot[*link]
+	link   *lazyValue[*link]
 	closed atomic.Bool
 }
 
@@ -36,7 +36,7 @@ func (c *Client) Sender(ctx context.Context, entity string) (*Sender, error) {
 }
 
 func (c *Client) newSender(entity string) *Sender {
-	return &Sender{client: c, entity: entity, link: newSlot[*link]()}
+	return &Sender{client: c, entity: entity, link: newLazyValue[*link]()}
 }
 
 // Send sends one message and returns when the broker has made it durable.

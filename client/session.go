@@ -54,7 +54,7 @@ func (c *Client) openSession(ctx context.Context, entity string, id *string, o *
 	err := c.retry(ctx, func(outage *outage) error {
 		_, err := s.open(ctx)
 		if hasCondition(err, conditionTimeout) {
-			outage.over(time.Now()) // nobody's fault: there is no session yet
+			outage.reset(time.Now()) // nobody's fault: there is no session yet
 		}
 		return err
 	})
@@ -85,7 +85,7 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 	l, err := conn.openReceiver(ctx, s.entity, o)
 	if err != nil {
 		if again && hasCondition(err, names.SessionCannotBeLocked) {
-			err = s.notBack()
+			err = s.reattachError()
 		}
 		return nil, err
 	}
@@ -107,10 +107,10 @@ func (s *Session) attachSession(ctx context.Context, conn *connection, id *strin
 // errStillLocked is waited out like any outage.
 var errStillLocked = errors.New("client: session is still locked")
 
-// notBack says what it means that the session cannot be had again after an
+// reattachError says what it means that the session cannot be locked again after an
 // outage: while our own lock lasts, most likely that the broker has not noticed
 // yet that the old connection is gone; after that, that someone else has it.
-func (s *Session) notBack() error {
+func (s *Session) reattachError() error {
 	if time.Now().Before(s.LockedUntil()) {
 		return errStillLocked
 	}
@@ -139,7 +139,7 @@ func fromTicks(ticks int64) time.Time {
 func (s *Session) ID() string { return *s.group }
 
 // LockedUntil returns when the lock on the session runs out;
-// [Session.RenewSession] moves it.
+// [Session.RenewSessionLock] moves it.
 func (s *Session) LockedUntil() time.Time {
 	if until := s.until.Load(); until != nil {
 		return *until
@@ -147,9 +147,9 @@ func (s *Session) LockedUntil() time.Time {
 	return time.Time{}
 }
 
-// RenewSession moves the lock on the session, and on all its messages, into the
+// RenewSessionLock moves the lock on the session, and on all its messages, into the
 // future.
-func (s *Session) RenewSession(ctx context.Context) error {
+func (s *Session) RenewSessionLock(ctx context.Context) error {
 	reply, err := s.manage(ctx, names.RenewSessionLock, map[string]any{})
 	if err != nil {
 		return fmt.Errorf("renew session %q of %q: %w", s.ID(), s.entity, err)

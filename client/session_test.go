@@ -55,7 +55,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("state of a new session: %q, %v", state, err)
 	}
 	must(t, red.SetState(ctx, []byte("half way")))
-	must(t, red.RenewSession(ctx))
+	must(t, red.RenewSessionLock(ctx))
 	must(t, red.Complete(ctx, ms[0]))
 	must(t, red.Close(ctx))
 

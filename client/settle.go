@@ -106,8 +106,8 @@ func (r *Receiver) settle(ctx context.Context, m *Received, o outcome) error {
 	if m.token == (amqp.UUID{}) {
 		return fmt.Errorf("settle message %d of %q: %w: it is not locked", m.SeqNo, r.entity, ErrLockLost)
 	}
-	if r.ahead != nil {
-		r.ahead.settled(m.token)
+	if r.prefetcher != nil {
+		r.prefetcher.settled(m.token)
 	}
 	err := errLinkGone
 	if m.link != nil && m.link.usable() {
@@ -119,7 +119,7 @@ func (r *Receiver) settle(ctx context.Context, m *Received, o outcome) error {
 	}
 	if err != nil && ctx.Err() == nil {
 		err = translate(err)
-		if !final(err) {
+		if !permanent(err) {
 			err = r.settleByToken(ctx, m, o)
 		}
 	}

@@ -28,7 +28,7 @@ func TestAbandonCountsAndReleaseDoesNot(t *testing.T) {
 	}
 	must(t, q.Abandon(q.ctx, m, nil)) // the second failure is one too many
 	dead := open(t, b.Client(), "orders", nil)
-	r, err := b.Client().Receiver(dead.ctx, client.DeadLetters("strict"), nil)
+	r, err := b.Client().Receiver(dead.ctx, client.DeadLetterQueue("strict"), nil)
 	must(t, err)
 	letter := take(t, dead.ctx, r, 1)[0]
 	if letter.DeadLetterReason != "MaxDeliveryCountExceeded" {
@@ -44,7 +44,7 @@ func TestDeadLetterSaysWhy(t *testing.T) {
 	q.say("bad")
 	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", "no such format"))
 	q.none()
-	r, err := c.Receiver(q.ctx, client.DeadLetters("orders"), nil)
+	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	m := take(t, q.ctx, r, 1)[0]
 	if m.DeadLetterReason != "Unreadable" || m.DeadLetterDescription != "no such format" {
@@ -72,7 +72,7 @@ func TestDeferredMessageComesBackByNumber(t *testing.T) {
 	if ms[0].Properties["why"] != "busy" {
 		t.Errorf("properties %v, want why=busy", ms[0].Properties)
 	}
-	must(t, q.Renew(q.ctx, ms[0]))
+	must(t, q.RenewLock(q.ctx, ms[0]))
 	must(t, q.Complete(q.ctx, ms[0]))
 	_, err = q.ReceiveDeferred(q.ctx, m.SeqNo)
 	wantError(t, "receive it again", err, client.ErrMessageNotFound)
@@ -84,12 +84,12 @@ func TestRenewMovesTheLock(t *testing.T) {
 	q.say("a")
 	m := q.take(1)[0]
 	before := m.LockedUntil
-	must(t, q.Renew(q.ctx, m))
+	must(t, q.RenewLock(q.ctx, m))
 	if m.LockedUntil.Before(before) {
 		t.Errorf("renewed from %v to %v", before, m.LockedUntil)
 	}
 	must(t, q.Complete(q.ctx, m))
-	wantError(t, "renew what is settled", q.Renew(q.ctx, m), client.ErrLockLost)
+	wantError(t, "renew what is settled", q.RenewLock(q.ctx, m), client.ErrLockLost)
 }
 
 func TestPeekSeesEverythingAndTakesNothing(t *testing.T) {
@@ -130,8 +130,8 @@ func TestScheduleAndCancel(t *testing.T) {
 	soon := time.Now().Add(300 * time.Millisecond).Truncate(time.Millisecond) // as the wire does
 	_, err = q.Schedule(q.ctx, soon, &client.Message{Body: []byte("soon")})
 	must(t, err)
-	must(t, q.Cancel(q.ctx, late...))
-	wantError(t, "cancel twice", q.Cancel(q.ctx, late[0]), client.ErrMessageNotFound)
+	must(t, q.CancelScheduled(q.ctx, late...))
+	wantError(t, "cancel twice", q.CancelScheduled(q.ctx, late[0]), client.ErrMessageNotFound)
 	m := q.take(1)[0]
 	if string(m.Body) != "soon" || time.Now().Before(soon) {
 		t.Errorf("received %q at %v, want \"soon\" not before %v", m.Body, time.Now(), soon)
@@ -148,7 +148,7 @@ func TestMessageCanBeSettledAfterARefusal(t *testing.T) {
 	q := open(t, c, "orders", nil)
 	q.say("bad")
 	must(t, q.DeadLetter(q.ctx, q.take(1)[0], "Unreadable", ""))
-	r, err := c.Receiver(q.ctx, client.DeadLetters("orders"), nil)
+	r, err := c.Receiver(q.ctx, client.DeadLetterQueue("orders"), nil)
 	must(t, err)
 	m := take(t, q.ctx, r, 1)[0]
 	wantError(t, "dead-letter a dead letter", r.DeadLetter(q.ctx, m, "Unreadable", ""), client.ErrNotAllowed)

@@ -5,6 +5,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/cli"
 )
 
 const wanted = `
@@ -58,7 +60,7 @@ Done.
 func TestApplyChangesNothingIfSomethingCannotChange(t *testing.T) {
 	c := startCLI(t, "queues: [{name: orders}]")
 	o := c.with("queues: [{name: new}, {name: orders, requiresSession: true}]", "apply", "-f", "-")
-	if o.code != exitFailed || !strings.Contains(o.err, "nothing was changed") || !strings.Contains(o.out, "impossible: The value for the RequiresSession") {
+	if o.code != cli.ExitFailed || !strings.Contains(o.err, "nothing was changed") || !strings.Contains(o.out, "impossible: The value for the RequiresSession") {
 		t.Errorf("got %+v", o)
 	}
 	if list := c.do("queue", "list"); strings.Contains(list, "new") {
@@ -70,7 +72,7 @@ func TestExportIsWhatApplyReads(t *testing.T) {
 	c := startCLI(t, wanted+`
       - name: both
         requiresSession: true
-        policy: {discipline: aging, aging: {every: 1m, upTo: 9}}
+        policy: {discipline: aging, aging: {interval: 1m, maxLevel: 9}}
         rules:
           - {name: a, filter: {sql: "x = @y", parameters: {y: 5}}, action: "SET z = 1"}
           - {name: b, filter: {correlation: {label: invoice, properties: {eu: true}}}}
@@ -135,7 +137,7 @@ topics:
 		"15:25: topics[0].subscriptions[0].rules[1].filter: 1:4: ",
 		"15:44: topics[0].subscriptions[0].rules[1].filter.kind: ",
 	}
-	c := cli{t: t}
+	c := terminal{t: t}
 	file := c.file(faulty)
 	for _, args := range [][]string{
 		{"config", "check", file}, {"serve", "--config", file}, {"apply", "-f", file}, {"apply", "-f", "-"}, {"policy", "check", file},
@@ -159,20 +161,20 @@ topics:
 }
 
 func TestConfigCheck(t *testing.T) {
-	c := cli{t: t}
+	c := terminal{t: t}
 	good := c.file(wanted)
 	c.want(good+" is fine: 1 queue, 1 topic, 1 subscription, 1 rule.\n", "config", "check", good)
 	bad := c.file("queues: [{name: a b, lockDuration: 1h}]\ntopics:\n- {name: t, subscriptions: [{name: s, rules: [{name: r, filter: 'a ='}]}]}\n")
-	c.fails(exitFailed, "has 3 faults", "config", "check", bad)
+	c.fails(cli.ExitFailed, "has 3 faults", "config", "check", bad)
 	sql := c.file("topics:\n- {name: t, subscriptions: [{name: s, rules: [{name: r, filter: 'a =', action: 'SET'}]}]}\n")
-	c.fails(exitFailed, "f.yaml:2:65: topics[0].subscriptions[0].rules[0].filter: 1:4: found the end of the text", "config", "check", sql)
-	c.fails(exitFailed, "has 2 faults", "config", "check", sql)
-	aging := c.file("queues: [{name: q, policy: {discipline: aging, aging: {every: 1m, upTo: 9}}}]")
+	c.fails(cli.ExitFailed, "f.yaml:2:65: topics[0].subscriptions[0].rules[0].filter: 1:4: found the end of the text", "config", "check", sql)
+	c.fails(cli.ExitFailed, "has 2 faults", "config", "check", sql)
+	aging := c.file("queues: [{name: q, policy: {discipline: aging, aging: {interval: 1m, maxLevel: 9}}}]")
 	if text := c.do("config", "check", aging); !strings.HasPrefix(text, "q:\n  ") {
 		t.Errorf("what follows from a policy is not told: %s", text)
 	}
 	policy := c.file("queues: [{name: q, policy: {discipline: magic}}]")
-	c.fails(exitFailed, "queues[0].policy.discipline", "config", "check", policy)
+	c.fails(cli.ExitFailed, "queues[0].policy.discipline", "config", "check", policy)
 	elsewhere := c.file("queues: [{name: q, forwardDeadLetteredMessagesTo: graves}]")
 	c.want("f.yaml:1:51: queues[0].forwardDeadLetteredMessagesTo: \"graves\" is not in the file; a broker that does not have it either refuses the file\n"+
 		elsewhere+" is fine: 1 queue, 0 topics, 0 subscriptions, 0 rules.\n", "config", "check", elsewhere)

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/cli"
 	"github.com/triagemq/triagemq/internal/load"
 )
 
 func TestBenchOfItsOwnBroker(t *testing.T) {
 	var out, err bytes.Buffer
 	args := []string{"bench", "--embedded", "--data", t.TempDir(), "--count", "1000", "--backlog", "500", "--json", "-q"}
-	if code := run(t.Context(), args, streams{strings.NewReader(""), &out, &err}); code != 0 {
+	if code := run(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err}); code != 0 {
 		t.Fatalf("code %d: %s", code, err.String())
 	}
 	var report load.Report
@@ -32,14 +33,14 @@ func TestBenchRefusesNonsense(t *testing.T) {
 		code int
 		text string
 	}{
-		{[]string{"bench", "--mode", "sideways"}, exitUsage, "none of send, receive, inout"},
-		{[]string{"bench", "--connection-string", "http://localhost"}, exitUsage, "neither amqp nor amqps"},
-		{[]string{"bench", "--connection-string", "amqp://127.0.0.1:1"}, exitFailed, "connection refused"},
-		{[]string{"bench", "--embedded", "--data", "/none/such"}, exitFailed, "make a store"},
+		{[]string{"bench", "--mode", "sideways"}, cli.ExitUsage, "none of send, receive, inout"},
+		{[]string{"bench", "--connection-string", "http://localhost"}, cli.ExitUsage, "neither amqp nor amqps"},
+		{[]string{"bench", "--connection-string", "amqp://127.0.0.1:1"}, cli.ExitFailed, "connection refused"},
+		{[]string{"bench", "--embedded", "--data", "/none/such"}, cli.ExitFailed, "make a store"},
 	}
 	for _, tt := range tests {
 		var out, err bytes.Buffer
-		code := run(t.Context(), tt.args, streams{strings.NewReader(""), &out, &err})
+		code := run(t.Context(), tt.args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err})
 		if code != tt.code || !strings.Contains(err.String(), tt.text) {
 			t.Errorf("%v: code %d, %q, want %d and %q", tt.args, code, err.String(), tt.code, tt.text)
 		}
@@ -59,6 +60,6 @@ func TestBenchTakesTheConnectionOfOtherCommands(t *testing.T) {
 
 func TestBenchSaysThatTheQueueWasFullBeforeTheBacklog(t *testing.T) {
 	c := startCLI(t, "queues: [{name: small, maxMessageCount: 30}]")
-	c.fails(exitFailed, `queue "small" accepted 30 of 1000 messages of the backlog: the broker rejected a message: `,
+	c.fails(cli.ExitFailed, `queue "small" accepted 30 of 1000 messages of the backlog: the broker rejected a message: `,
 		"bench", "--queue", "small", "--backlog", "1000", "--window", "5", "--count", "1", "-q")
 }

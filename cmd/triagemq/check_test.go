@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/cli"
 )
 
 // Keys that stand in our own documents, or that anybody could guess, are faults of a
@@ -51,9 +53,9 @@ queues:
 		code int
 		args []string
 	}{
-		{exitFailed, []string{"config", "check", file}},
-		{exitUsage, []string{"serve", "--config", file, "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"}},
-		{exitUsage, []string{"serve", "--dev", "--allow-remote", "--config", file, "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"}},
+		{cli.ExitFailed, []string{"config", "check", file}},
+		{cli.ExitUsage, []string{"serve", "--config", file, "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"}},
+		{cli.ExitUsage, []string{"serve", "--dev", "--allow-remote", "--config", file, "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0"}},
 	} {
 		p := startProcess(t, tt.args...)
 		const want = "c.yaml:3:49: security.rules[0].primaryKey: it has 15 characters"
@@ -96,12 +98,12 @@ func TestCertificatesAreChecked(t *testing.T) {
 				}
 				return
 			}
-			if code != exitFailed || !strings.Contains(p.err.String(), tt.want) {
-				t.Errorf("code %d, want %d and %q in\n%s", code, exitFailed, tt.want, p.err.String())
+			if code != cli.ExitFailed || !strings.Contains(p.err.String(), tt.want) {
+				t.Errorf("code %d, want %d and %q in\n%s", code, cli.ExitFailed, tt.want, p.err.String())
 			}
 			p = startProcess(t, "serve", "--config", file, "--data", data, "--listen", "127.0.0.1:0")
-			if code := p.code(); code != exitUsage || !strings.Contains(p.err.String(), tt.want) {
-				t.Errorf("serve: code %d, want %d and %q in\n%s", code, exitUsage, tt.want, p.err.String())
+			if code := p.code(); code != cli.ExitUsage || !strings.Contains(p.err.String(), tt.want) {
+				t.Errorf("serve: code %d, want %d and %q in\n%s", code, cli.ExitUsage, tt.want, p.err.String())
 			}
 		})
 	}

@@ -8,6 +8,6 @@
 // Commands that talk to a running broker send and receive over AMQP, with package
 // client, and do everything else over the JSON API on the same host and port.
 //
-// Each command is a file and takes its streams, so that a test can compare what
-// it prints. Commands stay thin: what they do is done by packages.
+// The commands are in packages below internal/cli, a file for each. Here are the table
+// of commands, the exit code, and tests that run whole commands.
 package main

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/cli"
+	"github.com/triagemq/triagemq/internal/cli/host"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -56,7 +58,7 @@ func makeStore(t *testing.T) string {
 func journalRun(t *testing.T, dir string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(t.Context(), append([]string{"journal"}, append(args, "--data", dir)...), streams{strings.NewReader(""), &o, &e})
+	code = run(t.Context(), append([]string{"journal"}, append(args, "--data", dir)...), cli.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
 	return strings.ReplaceAll(o.String(), dir, "DIR"), strings.ReplaceAll(e.String(), dir, "DIR"), code
 }
 
@@ -91,7 +93,7 @@ func TestJournalOfASoundStore(t *testing.T) {
 	}
 	out, _, _ = journalRun(t, dir, "dump", "--json")
 	wantText(t, "dump --json", strings.SplitAfter(out, "\n")[5],
-		`{"file":"0000000001.seg","position":66432,"shard":1,"epoch":1,"number":6,"bytes":5,"record":"gone","about":"entity 1: message 1, 2"}`+"\n")
+		`{"file":"0000000001.seg","position":66432,"shard":1,"epoch":1,"number":6,"bytes":5,"record":"removed","about":"entity 1: message 1, 2"}`+"\n")
 	out, _, code = journalRun(t, dir, "repair", "--drop-damaged")
 	wantText(t, "repair", out, "no damage, nothing dropped\n")
 	if code != 0 {
@@ -127,15 +129,15 @@ func TestJournalOfADamagedStore(t *testing.T) {
 	damage(t, dir)
 	for _, command := range []string{"verify", "dump"} {
 		out, errs, code := journalRun(t, dir, command)
-		if code != exitFailed || !strings.Contains(out, "damaged: ") || !strings.Contains(errs, "found 1 damaged places in DIR") {
+		if code != cli.ExitFailed || !strings.Contains(out, "damaged: ") || !strings.Contains(errs, "found 1 damaged places in DIR") {
 			t.Errorf("%s: code %d, said %q and %q", command, code, out, errs)
 		}
 	}
-	if out, errs, code := journalRun(t, dir, "repair"); code != exitUsage || out != "" {
+	if out, errs, code := journalRun(t, dir, "repair"); code != cli.ExitUsage || out != "" {
 		t.Errorf("repair without a word: code %d, %q, %q", code, out, errs)
 	}
 	out, errs, code := journalRun(t, dir, "repair", "--drop-damaged")
-	if code != exitFailed || !strings.Contains(out, "dropped: ") || !strings.Contains(errs, "dropped 1 damaged places") {
+	if code != cli.ExitFailed || !strings.Contains(out, "dropped: ") || !strings.Contains(errs, "dropped 1 damaged places") {
 		t.Errorf("repair: code %d, said %q and %q", code, out, errs)
 	}
 	if out, _, code := journalRun(t, dir, "verify"); code != 0 {
@@ -160,15 +162,15 @@ func TestJournalLeavesARunningStoreAlone(t *testing.T) {
 	for _, args := range [][]string{{"verify"}, {"dump"}, {"repair", "--drop-damaged"}} {
 		_, errs, code := journalRun(t, dir, args...)
 		wantText(t, args[0], errs, "triagemq: a broker has DIR open; stop it first\n")
-		if code != exitCannotLook {
-			t.Errorf("%s: code %d, want %d", args[0], code, exitCannotLook)
+		if code != host.ExitUnavailable {
+			t.Errorf("%s: code %d, want %d", args[0], code, host.ExitUnavailable)
 		}
 	}
 }
 
 func TestJournalOfNoStore(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
-		if out, errs, code := journalRun(t, dir, "verify"); code != exitCannotLook || out != "" || errs == "" {
+		if out, errs, code := journalRun(t, dir, "verify"); code != host.ExitUnavailable || out != "" || errs == "" {
 			t.Errorf("verify %s: code %d, %q, %q", dir, code, out, errs)
 		}
 	}
@@ -178,7 +180,7 @@ func TestJournalOfNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"verify"}, {"dump"}, {"repair", "--drop-damaged"}} {
-		if out, errs, code := journalRun(t, dir, args...); code != exitCannotLook || out != "" || !strings.Contains(errs, "holds no store") {
+		if out, errs, code := journalRun(t, dir, args...); code != host.ExitUnavailable || out != "" || !strings.Contains(errs, "holds no store") {
 			t.Errorf("%s: code %d, %q, %q", args[0], code, out, errs)
 		}
 	}
@@ -202,7 +204,7 @@ func TestJournalOfAStoreWithoutManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code = journalRun(t, dir, "verify")
-	if code != exitFailed || !strings.Contains(out, "damaged: MANIFEST at 0: file is missing") {
+	if code != cli.ExitFailed || !strings.Contains(out, "damaged: MANIFEST at 0: file is missing") {
 		t.Errorf("verify without any: code %d, %q", code, out)
 	}
 	out, errs, code := journalRun(t, dir, "repair", "--drop-damaged")
@@ -226,11 +228,11 @@ func TestJournalOfAStoreWithoutItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code := journalRun(t, dir, "verify")
-	if code != exitFailed || !strings.Contains(out, "damaged: 0000000001.seg at 0: file is missing, and the log goes on there") {
+	if code != cli.ExitFailed || !strings.Contains(out, "damaged: 0000000001.seg at 0: file is missing, and the log goes on there") {
 		t.Errorf("verify: code %d, %q", code, out)
 	}
 	out, _, code = journalRun(t, dir, "repair", "--drop-damaged")
-	if code != exitFailed || !strings.Contains(out, "dropped: 0000000001.seg at 0: ") {
+	if code != cli.ExitFailed || !strings.Contains(out, "dropped: 0000000001.seg at 0: ") {
 		t.Errorf("repair: code %d, %q", code, out)
 	}
 	if out, _, code := journalRun(t, dir, "verify"); code != 0 {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/cli"
 )
 
 const (
@@ -29,7 +31,7 @@ func command(t *testing.T, args ...string) string {
 func try(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(t.Context(), args, streams{strings.NewReader(""), &o, &e})
+	code = run(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
 	return code, o.String(), e.String()
 }
 
@@ -80,7 +82,7 @@ func TestRootKeyIsShownAfterAFailedStart(t *testing.T) {
 func TestKeyShow(t *testing.T) {
 	data := t.TempDir()
 	code, _, complaint := try(t, "key", "show", "--data", data)
-	if code != exitFailed || !strings.Contains(complaint, "no key was made yet") {
+	if code != cli.ExitFailed || !strings.Contains(complaint, "no key was made yet") {
 		t.Errorf("before the first start: code %d, %q", code, complaint)
 	}
 	p := serveOn(t, data)
@@ -116,26 +118,6 @@ func TestKeyShow(t *testing.T) {
 	p.stop()
 	if shown := command(t, "key", "show", "--data", data, "--json"); !strings.Contains(shown, `"primaryKey": "`+keyOf(first)+`"`) {
 		t.Errorf("as JSON, while the broker is stopped:\n%s", shown)
-	}
-}
-
-// Clients assume port 5672, or 5671 with TLS, if a connection string names none.
-func TestConnectionStringsNameThePort(t *testing.T) {
-	usual := []string{"127.0.0.1:5672", "[::1]:5672", "127.0.0.1:5300"}
-	for _, tt := range []struct {
-		addresses []string
-		encrypted bool
-		want      string
-	}{
-		{usual, false, "localhost"},
-		{usual, true, "localhost:5672"},
-		{[]string{"0.0.0.0:5300", "0.0.0.0:5671"}, true, "localhost"},
-		{[]string{"0.0.0.0:5671"}, false, "localhost:5671"},
-		{nil, true, "localhost"},
-	} {
-		if got := endpointOf(tt.addresses, tt.encrypted); got != tt.want {
-			t.Errorf("listening on %v, encrypted %t: %s, want %s", tt.addresses, tt.encrypted, got, tt.want)
-		}
 	}
 }
 
@@ -220,7 +202,7 @@ func TestKeyRotateLeavesTheConfigurationAlone(t *testing.T) {
 		{"none", "there is RootManageSharedAccessKey"},
 	} {
 		code, _, complaint := try(t, "key", "rotate", tt.name, "--config", file)
-		if code != exitFailed || !strings.Contains(complaint, tt.want) {
+		if code != cli.ExitFailed || !strings.Contains(complaint, tt.want) {
 			t.Errorf("rotate %s: code %d, %q, want %q", tt.name, code, complaint, tt.want)
 		}
 	}

@@ -6,52 +6,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/triagemq/triagemq/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills us the ordinary way
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
-
-// streams is where a command reads and writes.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2 // the command line makes no sense
-)
 
 // run finds the command, runs it, and returns the code to exit with.
-func run(ctx context.Context, args []string, s streams) int {
+func run(ctx context.Context, args []string, s cli.Streams) int {
 	root := rootCommand(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(s.err, "triagemq:", err)
+	fmt.Fprintln(s.Err, "triagemq:", err)
 	if coded, ok := errors.AsType[interface {
 		error
 		ExitCode() int
 	}](err); ok {
 		return coded.ExitCode()
 	}
-	return exitFailed
+	return cli.ExitFailed
 }
-
-// usageError is a mistake on the command line.
-type usageError struct{ error }
-
-// ExitCode returns the code for mistakes on the command line.
-func (usageError) ExitCode() int { return exitUsage }
-
-func (e usageError) Unwrap() error { return e.error }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/cli"
 )
 
 func TestQueueCommands(t *testing.T) {
@@ -15,7 +17,7 @@ func TestQueueCommands(t *testing.T) {
 	}
 	c.want("Created queue jobs/eu.\n", "queue", "create", "jobs/eu", "--lock-duration", "30s", "--max-delivery-count", "3", "--requires-session=false")
 	c.want("Created queue b.\n", "queue", "create", "b")
-	c.fails(exitFailed, "change it with update", "queue", "create", "B")
+	c.fails(cli.ExitFailed, "change it with update", "queue", "create", "B")
 	c.want("NAME     STATE   ACTIVE  LOCKED  SCHEDULED  DEFERRED  DEAD  SIZE  RECEIVERS\n"+
 		"b        Active       0       0          0         0     0   0 B          0\n"+
 		"jobs/eu  Active       0       0          0         0     0   0 B          0\n", "queue", "list")
@@ -30,23 +32,23 @@ func TestQueueCommands(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", part, shown)
 		}
 	}
-	c.fails(exitFailed, "contains 3 messages", "queue", "delete", "jobs/eu")
+	c.fails(cli.ExitFailed, "contains 3 messages", "queue", "delete", "jobs/eu")
 	c.want("Removed 1 message of queue jobs/eu.\n", "queue", "purge", "jobs/eu", "--count", "1")
 	c.want("Removed 2 messages of queue jobs/eu.\n", "queue", "purge", "jobs/eu")
 	c.want("Deleted queue jobs/eu.\n", "queue", "delete", "jobs/eu")
-	c.fails(exitFailed, "queue list", "queue", "show", "jobs/eu")
-	c.fails(exitFailed, "cannot be changed", "queue", "update", "b", "--requires-session")
+	c.fails(cli.ExitFailed, "queue list", "queue", "show", "jobs/eu")
+	c.fails(cli.ExitFailed, "cannot be changed", "queue", "update", "b", "--requires-session")
 }
 
 func TestPauseAndResume(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
 	c.do("send", "q", "--body", "x")
 	c.want("Paused receiving of queue q.\n", "queue", "pause", "q")
-	c.fails(exitFailed, "no message received", "receive", "q", "--wait", "50ms")
+	c.fails(cli.ExitFailed, "no message received", "receive", "q", "--wait", "50ms")
 	c.want("Resumed queue q.\n", "queue", "resume", "q")
 	c.want("x\n", "receive", "q", "--body-only")
 	c.want("{\n  \"sending\": true\n}\n", "queue", "pause", "q", "--sending", "--json")
-	c.fails(exitFailed, "triagemq queue resume", "send", "q", "--body", "x")
+	c.fails(cli.ExitFailed, "triagemq queue resume", "send", "q", "--body", "x")
 }
 
 func TestTopicsSubscriptionsAndRules(t *testing.T) {
@@ -60,8 +62,8 @@ func TestTopicsSubscriptionsAndRules(t *testing.T) {
 		"$Default  Priority = 'High'\n"+
 		"eu        label is \"invoice\" and property region is \"eu\"  SET a = 1\n", "rule", "list", "jobs", "high")
 	c.want("Rule eu takes: amount > 5.\n", "rule", "update", "jobs", "high", "eu", "--filter", "amount > 5")
-	c.fails(exitFailed, "no such entity", "rule", "update", "jobs", "high", "none", "--filter", "a = 1")
-	c.fails(exitFailed, "expected a value", "rule", "create", "jobs", "high", "bad", "--filter", "a =")
+	c.fails(cli.ExitFailed, "no such entity", "rule", "update", "jobs", "high", "none", "--filter", "a = 1")
+	c.fails(cli.ExitFailed, "expected a value", "rule", "create", "jobs", "high", "bad", "--filter", "a =")
 	c.want(`SUBSCRIPTION  TAKES IT  RULE      WHY
 all           yes       $Default  the filter takes every message
 high          no        $Default  Priority = 'High' was unknown: Priority is not set
@@ -75,7 +77,7 @@ high          yes       eu        amount > 5 was true: amount is 7
 	c.want("NAME  STATE   ACTIVE  LOCKED  SCHEDULED  DEFERRED  DEAD  RECEIVERS  TAKES\n"+
 		"all   Active       1       0          0         0     0          0  everything\n"+
 		"high  Active       1       0          0         0     0          0  Priority = 'High'\n", "subscription", "list", "jobs")
-	c.fails(exitFailed, "contains 2 messages", "topic", "delete", "jobs")
+	c.fails(cli.ExitFailed, "contains 2 messages", "topic", "delete", "jobs")
 	c.want("Removed 1 message of subscription jobs/all.\n", "subscription", "purge", "jobs", "all")
 	c.want("Deleted subscription jobs/all.\n", "subscription", "delete", "jobs", "all")
 	c.want("NAME  STATE   SUBSCRIPTIONS  SCHEDULED\njobs  Active              1          0\n", "topic", "list")
@@ -101,31 +103,31 @@ func TestMistakes(t *testing.T) {
 		text string
 		args []string
 	}{
-		{exitUsage, `unknown command "qeue" for triagemq; did you mean queue?`, []string{"qeue"}},
-		{exitUsage, `unknown command "fly" for triagemq queue`, []string{"queue", "fly"}},
-		{exitUsage, "takes 1 argument (NAME)", []string{"queue", "create"}},
-		{exitUsage, "takes 2 arguments (TOPIC NAME)", []string{"subscription", "show", "t"}},
-		{exitUsage, "unknown flag", []string{"send", "q", "--fly"}},
-		{exitUsage, "is not name=value", []string{"send", "q", "--body", "x", "--property", "x"}},
-		{exitUsage, "neither a time", []string{"send", "q", "--body", "x", "--schedule", "soon"}},
-		{exitUsage, "--ttl", []string{"send", "q", "--body", "x", "--ttl", "soon"}},
-		{exitUsage, "numbers from 1", []string{"send", "q", "--body", "x", "--count", "0"}},
-		{exitUsage, "--body and --file do not go together", []string{"send", "q", "--body", "x", "--file", "y"}},
-		{exitUsage, "none of complete, release, abandon, defer, dead-letter", []string{"receive", "q", "--settle", "eat"}},
-		{exitUsage, "belongs to --settle dead-letter", []string{"receive", "q", "--reason", "x"}},
-		{exitUsage, "--settle and --delete do not go together", []string{"receive", "q", "--settle", "defer", "--delete"}},
-		{exitUsage, "is not a number", []string{"queue", "create", "x", "--max-delivery-count", "many"}},
-		{exitUsage, "not a duration", []string{"queue", "create", "x", "--lock-duration", "long"}},
-		{exitUsage, "nothing to change", []string{"queue", "update", "q"}},
-		{exitUsage, "is no property of a queue", []string{"queue", "update", "q", "--unset", "colour"}},
-		{exitUsage, "missing -f FILE", []string{"apply"}},
-		{exitUsage, "--connection-string", []string{"queue", "list", "--connection-string", "nonsense"}},
-		{exitFailed, "triagemq serve --dev", []string{"queue", "list", "--connection-string", "amqp://127.0.0.1:1"}},
-		{exitFailed, "triagemq serve --dev", []string{"send", "q", "--body", "x", "--connection-string", "amqp://127.0.0.1:1"}},
-		{exitFailed, "no such file", []string{"send", "q", "--file", "none"}},
-		{exitFailed, "triagemq queue create NAME", []string{"send", "none", "--body", "x"}},
-		{exitFailed, "outside 5s..5m", []string{"queue", "create", "x", "--lock-duration", "1h"}},
-		{exitFailed, "check the key", []string{"queue", "list", "--connection-string",
+		{cli.ExitUsage, `unknown command "qeue" for triagemq; did you mean queue?`, []string{"qeue"}},
+		{cli.ExitUsage, `unknown command "fly" for triagemq queue`, []string{"queue", "fly"}},
+		{cli.ExitUsage, "takes 1 argument (NAME)", []string{"queue", "create"}},
+		{cli.ExitUsage, "takes 2 arguments (TOPIC NAME)", []string{"subscription", "show", "t"}},
+		{cli.ExitUsage, "unknown flag", []string{"send", "q", "--fly"}},
+		{cli.ExitUsage, "is not name=value", []string{"send", "q", "--body", "x", "--property", "x"}},
+		{cli.ExitUsage, "neither a time", []string{"send", "q", "--body", "x", "--schedule", "soon"}},
+		{cli.ExitUsage, "--ttl", []string{"send", "q", "--body", "x", "--ttl", "soon"}},
+		{cli.ExitUsage, "numbers from 1", []string{"send", "q", "--body", "x", "--count", "0"}},
+		{cli.ExitUsage, "--body and --file do not go together", []string{"send", "q", "--body", "x", "--file", "y"}},
+		{cli.ExitUsage, "none of complete, release, abandon, defer, dead-letter", []string{"receive", "q", "--settle", "eat"}},
+		{cli.ExitUsage, "belongs to --settle dead-letter", []string{"receive", "q", "--reason", "x"}},
+		{cli.ExitUsage, "--settle and --delete do not go together", []string{"receive", "q", "--settle", "defer", "--delete"}},
+		{cli.ExitUsage, "is not a number", []string{"queue", "create", "x", "--max-delivery-count", "many"}},
+		{cli.ExitUsage, "not a duration", []string{"queue", "create", "x", "--lock-duration", "long"}},
+		{cli.ExitUsage, "nothing to change", []string{"queue", "update", "q"}},
+		{cli.ExitUsage, "is no property of a queue", []string{"queue", "update", "q", "--unset", "colour"}},
+		{cli.ExitUsage, "missing -f FILE", []string{"apply"}},
+		{cli.ExitUsage, "--connection-string", []string{"queue", "list", "--connection-string", "nonsense"}},
+		{cli.ExitFailed, "triagemq serve --dev", []string{"queue", "list", "--connection-string", "amqp://127.0.0.1:1"}},
+		{cli.ExitFailed, "triagemq serve --dev", []string{"send", "q", "--body", "x", "--connection-string", "amqp://127.0.0.1:1"}},
+		{cli.ExitFailed, "no such file", []string{"send", "q", "--file", "none"}},
+		{cli.ExitFailed, "triagemq queue create NAME", []string{"send", "none", "--body", "x"}},
+		{cli.ExitFailed, "outside 5s..5m", []string{"queue", "create", "x", "--lock-duration", "1h"}},
+		{cli.ExitFailed, "check the key", []string{"queue", "list", "--connection-string",
 			strings.Replace(c.ConnectionString(), "SAS_KEY_VALUE", "wrong", 1)}},
 	}
 	for _, tt := range tests {
@@ -143,5 +145,5 @@ topics: [{name: t, subscriptions: [{name: s, forwardTo: c}]}]`)
 	c.want("x\n", "receive", "c", "--body-only", "--settle", "dead-letter")
 	c.want("x\n", "receive", "d", "--body-only", "--settle", "dead-letter")
 	c.want("x\n", "receive", "c", "--body-only")
-	c.fails(exitFailed, `"nowhere" does not exist`, "queue", "create", "e", "--forward-to", "nowhere")
+	c.fails(cli.ExitFailed, `"nowhere" does not exist`, "queue", "create", "e", "--forward-to", "nowhere")
 }

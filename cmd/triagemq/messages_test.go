@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/cli"
+	"github.com/triagemq/triagemq/internal/cli/messages"
 	"github.com/triagemq/triagemq/internal/entity"
 )
 
@@ -18,7 +20,7 @@ func TestSendAndReceiveByPriority(t *testing.T) {
 	c.want("Sent 2 messages to q.\n", "send", "q", "--body", "a", "--body", "b")
 	c.want("Sent 1 message to q.\n", "send", "q", "--body", "high", "--property", "Priority=High")
 	c.want("high\na\nb\nlow\n", "receive", "q", "--count", "0", "--wait", "100ms", "--body-only")
-	c.fails(exitFailed, "no message received from q within 50ms", "receive", "q", "--wait", "50ms")
+	c.fails(cli.ExitFailed, "no message received from q within 50ms", "receive", "q", "--wait", "50ms")
 }
 
 func TestSendReadsInput(t *testing.T) {
@@ -52,7 +54,7 @@ func TestReceiveShowsWhatThereIs(t *testing.T) {
   hi
   there
 `, "receive", "q", "--settle", "release")
-	var m shownMessage
+	var m messages.ShownMessage
 	if err := json.Unmarshal([]byte(c.do("receive", "q", "--json")), &m); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,7 @@ queues:
 	c.want("#1  paying (level 8)  <a time, to the second>  id 1\n    plan = paid\n  a\n", "peek", "q", "--full", "-n", "1")
 	c.want("#1  paying (level 8)  <a time, to the second>  id 1\n    plan = paid\n  a\n", "receive", "q")
 	c.want("#3  level 4  <a time, to the second>  id 3\n  c\n", "receive", "q", "--settle", "release")
-	var m shownMessage
+	var m messages.ShownMessage
 	if err := json.Unmarshal([]byte(c.do("receive", "q", "--json", "--max-priority", "free")), &m); err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +96,8 @@ queues:
 // What the broker says is told without the names of packages.
 func TestErrorsNameNoPackages(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
-	c.fails(exitFailed, `open receiver of "q": invalid message: the policy has no class "nope"`, "receive", "q", "--min-priority", "nope", "--wait", "1s")
-	c.fails(exitFailed, `open sender to "none": entity not found: The messaging entity`, "send", "none", "--body", "x")
+	c.fails(cli.ExitFailed, `open receiver of "q": invalid message: the policy has no class "nope"`, "receive", "q", "--min-priority", "nope", "--wait", "1s")
+	c.fails(cli.ExitFailed, `open sender to "none": entity not found: The messaging entity`, "send", "none", "--body", "x")
 }
 
 func TestReceiveVerdicts(t *testing.T) {
@@ -112,10 +114,10 @@ func TestSessions(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q, requiresSession: true}]")
 	c.do("send", "q", "--body", "a", "--session", "s1")
 	c.do("send", "q", "--body", "b", "--session", "s2")
-	c.fails(exitFailed, "--next-session", "receive", "q", "--wait", "50ms")
+	c.fails(cli.ExitFailed, "--next-session", "receive", "q", "--wait", "50ms")
 	c.want("b\n", "receive", "q", "--session", "s2", "--body-only")
 	c.want("a\n", "receive", "q", "--next-session", "--body-only")
-	c.fails(exitFailed, "no session of q", "receive", "q", "--next-session", "--wait", "50ms")
+	c.fails(cli.ExitFailed, "no session of q", "receive", "q", "--next-session", "--wait", "50ms")
 }
 
 func TestSchedule(t *testing.T) {
@@ -194,19 +196,19 @@ func TestDeadLetters(t *testing.T) {
 
 	c.do("send", "t", "--body", "x", "--count", "3")
 	kill("t", "-s", "s")
-	c.want("{\n  \"moved\": 2,\n  \"left\": 0\n}\n", "dlq", "redrive", "t", "-s", "s", "--count", "2", "--json")
+	c.want("{\n  \"moved\": 2,\n  \"skipped\": 0\n}\n", "dlq", "redrive", "t", "-s", "s", "--count", "2", "--json")
 	c.want("Removed 1 dead letter of t/Subscriptions/s/$DeadLetterQueue.\n", "dlq", "purge", "t", "-s", "s")
-	c.fails(exitUsage, "not a sequence number", "deadletter", "show", "q", "x")
-	c.fails(exitFailed, "No message has that number", "deadletter", "show", "q", "99")
+	c.fails(cli.ExitUsage, "not a sequence number", "deadletter", "show", "q", "x")
+	c.fails(cli.ExitFailed, "No message has that number", "deadletter", "show", "q", "99")
 }
 
 // A priority that is misspelt is an error here; from others it is counted, and
 // explain says what it was taken for.
 func TestUnknownPriorities(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q}]")
-	c.fails(exitUsage, `--priority: "hgih" is neither a level from 0 to 255 nor critical, high, normal, low or background`,
+	c.fails(cli.ExitUsage, `--priority: "hgih" is neither a level from 0 to 255 nor critical, high, normal, low or background`,
 		"send", "q", "--body", "x", "--priority", "hgih")
-	c.fails(exitUsage, "--priority", "send", "q", "--body", "x", "--priority", "300")
+	c.fails(cli.ExitUsage, "--priority", "send", "q", "--body", "x", "--priority", "300")
 	c.do("send", "q", "--body", "x", "--property", "Priority=hgih")
 	c.do("send", "q", "--body", "x", "--priority", "HIGH")
 	if got := c.do("explain", "q", "1"); !strings.Contains(got, `level 4, because it asks for none (its property Priority is hgih, which is no level and no name of one: critical, high, normal, low, background)`) {
@@ -228,7 +230,7 @@ func TestTimeToLiveThatHolds(t *testing.T) {
 	for _, args := range [][]string{{"peek", "q", "--json"}, {"receive", "q", "-n", "3", "--json"}} {
 		got := map[string]string{}
 		for d := json.NewDecoder(strings.NewReader(c.do(args...))); d.More(); {
-			var m shownMessage
+			var m messages.ShownMessage
 			if err := d.Decode(&m); err != nil {
 				t.Fatal(err)
 			}

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/triagemq/triagemq/internal/cli"
 )
 
 // file writes a file and returns its name.
-func (c cli) policyFile(text string) string {
+func (c terminal) policyFile(text string) string {
 	c.t.Helper()
 	name := filepath.Join(c.t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -29,15 +31,15 @@ func wantParts(t *testing.T, text string, parts ...string) {
 }
 
 func TestPolicyCheckTellsLinesAndConsequences(t *testing.T) {
-	c := cli{t: t}
+	c := terminal{t: t}
 	bad := c.policyFile("discipline: aging\nclasses:\n  - name: a\n    level: 900\n    when: \"x =\"\n")
 	o := c.with("", "policy", "check", bad)
-	if o.code != exitUsage {
-		t.Errorf("code %d, want %d", o.code, exitUsage)
+	if o.code != cli.ExitUsage {
+		t.Errorf("code %d, want %d", o.code, cli.ExitUsage)
 	}
-	wantParts(t, o.err, ":4:12: classes[0].level: ", ":5:11: classes[0].when: ", "aging.every: missing")
+	wantParts(t, o.err, ":4:12: classes[0].level: ", ":5:11: classes[0].when: ", "aging.interval: missing")
 
-	good := c.policyFile("discipline: aging\naging: {every: 1m, upTo: 8}\nclasses:\n" +
+	good := c.policyFile("discipline: aging\naging: {interval: 1m, maxLevel: 8}\nclasses:\n" +
 		"  - {name: high, level: 8, when: \"p = 'h'\"}\n  - {name: low, level: 3, objective: {wait: 10s}}\n")
 	out := c.do("policy", "check", good)
 	wantParts(t, out, "class low (level 3): later messages go ahead of it only if", ":5:", "shorter than the lock of 1m")
@@ -65,7 +67,7 @@ func TestPolicyIsTriedSetAndShown(t *testing.T) {
 
 	c.do("policy", "delete", "orders")
 	wantParts(t, c.do("objectives", "orders"), "No class has an objective")
-	if o := c.with("", "explain", "orders", "x"); o.code != exitUsage {
-		t.Errorf("explain of no number: code %d, want %d", o.code, exitUsage)
+	if o := c.with("", "explain", "orders", "x"); o.code != cli.ExitUsage {
+		t.Errorf("explain of no number: code %d, want %d", o.code, cli.ExitUsage)
 	}
 }

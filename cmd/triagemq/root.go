@@ -2,10 +2,17 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/triagemq/triagemq/internal/cli"
+	"github.com/triagemq/triagemq/internal/cli/entities"
+	"github.com/triagemq/triagemq/internal/cli/host"
+	"github.com/triagemq/triagemq/internal/cli/messages"
+)
 
 // rootCommand is the command that the others hang from.
-func rootCommand(s streams) *cobra.Command {
+func rootCommand(s cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "triagemq",
 		Short: "The message broker that serves what matters first",
@@ -13,26 +20,26 @@ func rootCommand(s streams) *cobra.Command {
 spoken over AMQP 1.0, so that Azure Service Bus SDKs work unmodified.`,
 		SilenceErrors: true, // run prints them once
 		SilenceUsage:  true,
-		Version:       version(),
+		Version:       host.Version(),
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	return group(root, commands(s)...)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
+	return cli.Group(root, commands(s)...)
 }
 
 // commands is the table of commands, in the order of their help.
-func commands(s streams) []*cobra.Command {
+func commands(s cli.Streams) []*cobra.Command {
 	return []*cobra.Command{
-		serveCommand(s),
-		sendCommand(s), receiveCommand(s), peekCommand(s),
-		queueCommand(s), topicCommand(s), subscriptionCommand(s), ruleCommand(s), deadLetterCommand(s),
-		policyCommand(s), objectivesCommand(s), statsCommand(s), explainCommand(s),
-		applyCommand(s), exportCommand(s), configCommand(s), keyCommand(s),
-		benchCommand(s),
-		journalCommand(s),
-		versionCommand(s),
+		host.ServeCommand(s),
+		messages.SendCommand(s), messages.ReceiveCommand(s), messages.PeekCommand(s),
+		entities.QueueCommand(s), entities.TopicCommand(s), entities.SubscriptionCommand(s), entities.RuleCommand(s), messages.DeadLetterCommand(s),
+		entities.PolicyCommand(s), entities.ObjectivesCommand(s), entities.StatsCommand(s), messages.ExplainCommand(s),
+		entities.ApplyCommand(s), entities.ExportCommand(s), host.ConfigCommand(s), host.KeyCommand(s),
+		host.BenchCommand(s),
+		host.JournalCommand(s),
+		host.VersionCommand(s),
 	}
 }

@@ -69,7 +69,7 @@ type lane struct {
 
 var lanes = []lane{
 	{"strict", `"discipline": "strict"`, 0},
-	{"aging", `"discipline": "aging", "aging": {"every": "250ms", "upTo": 8}`, 1500 * time.Millisecond},
+	{"aging", `"discipline": "aging", "aging": {"interval": "250ms", "maxLevel": 8}`, 1500 * time.Millisecond},
 	{"deadline", `"discipline": "deadline"`, 1800 * time.Millisecond},
 }
 

@@ -108,7 +108,11 @@ var pkgRules = map[string]pkgRule{
 	"access/accesstest": {may: []string{"access", "entity"}},
 
 	// What users run and import.
-	"cmd/triagemq": {may: []string{"server", "config", "apply", "client", "worker", "processor", "entity", "access", "sas", "filter", "policy", "journal", "journal/*", "vfs", "load"}},
+	"cmd/triagemq": {may: []string{"cli", "cli/*"}},
+	"cli":          {may: []string{"client", "config", "entity", "access", "sas", "filter", "policy", "load"}},
+	"cli/entities": {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},
+	"cli/messages": {may: []string{"cli", "client", "entity", "policy"}},
+	"cli/host":     {may: []string{"cli", "server", "config", "entity", "access", "policy", "journal", "journal/wal", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*", "notify", "sas"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},

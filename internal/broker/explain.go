@@ -28,26 +28,26 @@ type Explanation struct {
 	Level      queue.Level `json:"level"`
 	Rank       int         `json:"rank"` // effective level now
 	Discipline string      `json:"discipline"`
-	Within     string      `json:"within"`    // the order inside its level
-	Saturated  bool        `json:"saturated"` // levels have shares for the time being
+	Within     string      `json:"levelOrder"` // the order inside its level
+	Saturated  bool        `json:"saturated"`  // levels have shares for the time being
 	EnqueuedAt time.Time   `json:"enqueuedAt"`
-	Since      *time.Time  `json:"since,omitempty"` // from when its age counts, of a reply
-	Waited     float64     `json:"waited"`          // seconds
+	Since      *time.Time  `json:"orderTime,omitempty"` // from when its age counts, of a reply
+	Waited     float64     `json:"waited"`              // seconds
 	Failures   uint32      `json:"failures"`
 
-	Lifted *Lifted `json:"lifted,omitempty"` // its session goes as something better
+	Lifted *Lifted `json:"boostedBy,omitempty"` // its session goes as something better
 
 	Ahead   int     `json:"ahead"` // messages that go first
 	AheadBy []Ahead `json:"aheadBy"`
 
-	Held      string     `json:"held,omitempty"` // what keeps it from being handed out
-	HeldUntil *time.Time `json:"heldUntil,omitempty"`
+	Held      string     `json:"blockedBy,omitempty"` // what keeps it from being handed out
+	HeldUntil *time.Time `json:"blockedUntil,omitempty"`
 	Consumers int        `json:"consumers"`
 
 	// Start is the estimate, in seconds from now; nil is that there is none.
 	// Arithmetic says how it was made, or why it could not be.
 	Start      *float64 `json:"start"`
-	Arithmetic string   `json:"arithmetic"`
+	Arithmetic string   `json:"calculation"`
 
 	At time.Time `json:"at"`
 }
@@ -94,7 +94,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
-	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.Within.String(), pos.Saturated
+	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.LevelOrder.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
 	if l := pos.Lift; l.Seq != 0 {
 		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}

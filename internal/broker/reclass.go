@@ -252,8 +252,8 @@ type Place struct {
 // DryRun is what a policy would do.
 type DryRun struct {
 	Entity  string `json:"entity"`
-	Looked  int64  `json:"looked"`  // messages looked at, in all states
-	Changed int64  `json:"changed"` // of those, whose class, level or key would change
+	Looked  int64  `json:"examined"` // messages looked at, in all states
+	Changed int64  `json:"changed"`  // of those, whose class, level or key would change
 	// Unread counts messages that cannot be read, and would be in no class.
 	Unread int64 `json:"unread,omitzero"`
 	// Shifts counts all messages by where they are and would be, the most first.

@@ -43,7 +43,7 @@ type Redrive struct {
 type Redriven struct {
 	Moved int `json:"moved"`
 	// Left is how many were looked at and stay: not chosen, locked, or unreadable.
-	Left int `json:"left"`
+	Left int `json:"skipped"`
 	// Next is where to go on when Max was reached, and Until where to stop; zero
 	// is nothing left to do.
 	Next  queue.SeqNo `json:"next,omitzero"`

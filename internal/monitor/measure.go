@@ -19,7 +19,7 @@ func (m *Monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
 	changes := append(m.meter.Tick(now), m.saturation(now, q)...)
 	dependent := false
 	for _, c := range m.policy.Classes {
-		dependent = dependent || c.Objective.Wait > 0 || c.Expected != (policy.Rate{})
+		dependent = dependent || c.Objective.Wait > 0 || c.ExpectedRate != (policy.Rate{})
 	}
 	dependent = (dependent || m.policy.Saturation.Oldest > 0) && q.Counts().Ready > 0
 	for _, state := range m.meter.States {

@@ -124,7 +124,7 @@ func measured(p *policy.Policy) []objective.Class {
 	var cs []objective.Class
 	for _, c := range p.Classes {
 		cs = append(cs, objective.Class{
-			Name: c.Name, Wait: c.Objective.Wait, Share: c.Objective.Share, Expected: c.Expected.PerSecond(),
+			Name: c.Name, Wait: c.Objective.Wait, Share: c.Objective.Target, Expected: c.ExpectedRate.PerSecond(),
 		})
 	}
 	return cs
@@ -134,7 +134,7 @@ func measured(p *policy.Policy) []objective.Class {
 func turnsAway(p *policy.Policy) bool {
 	limited := p.Watermarks != (policy.Depth{}) || p.KeyDefaults.Rate != (policy.Rate{})
 	for _, c := range p.Classes {
-		limited = limited || c.Rate != (policy.Rate{}) || c.Limit > 0 || c.Bytes > 0
+		limited = limited || c.Rate != (policy.Rate{}) || c.MaxMessages > 0 || c.MaxBytes > 0
 	}
 	for _, k := range p.Keys {
 		limited = limited || k.Rate != (policy.Rate{})

@@ -80,7 +80,7 @@ func (g *Admitter) Replace(p *Policy) {
 	g.classes = make([]*bucket, len(p.Classes)+1)
 	g.limited = p.Watermarks != (Depth{})
 	for i, c := range p.Classes {
-		g.limited = g.limited || c.Limit > 0 || c.Bytes > 0
+		g.limited = g.limited || c.MaxMessages > 0 || c.MaxBytes > 0
 		for j, b := range old {
 			if b != nil && oldPolicy.Classes[j-1].Name == c.Name && b.rate == c.Rate {
 				g.classes[i+1] = b

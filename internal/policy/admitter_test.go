@@ -131,8 +131,8 @@ func TestMemoryIsThatOfActiveKeys(t *testing.T) {
 
 func TestLimitOfAClass(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"classes": [
-		{"name": "r", "level": 3, "limit": 3, "shed": "refuse"},
-		{"name": "e", "level": 3, "limit": 3, "bytes": 100, "shed": "evict"}]}`))
+		{"name": "r", "level": 3, "maxMessages": 3, "overflow": "reject"},
+		{"name": "e", "level": 3, "maxMessages": 3, "bytes": 100, "overflow": "evict"}]}`))
 	var d Tally
 	for range 3 {
 		d.Add(1, 3, 10)
@@ -165,7 +165,7 @@ func TestLimitOfAClass(t *testing.T) {
 
 func TestWatermark(t *testing.T) {
 	const three = `{"watermarks": {"depth": 10}, "classes": [
-		{"name": "high", "level": 8, "when": "a = 1"}, {"name": "mid", "level": 5, "when": "a = 2", "shed": %q}, {"name": "low", "level": 2, "shed": %q}]}`
+		{"name": "high", "level": 8, "when": "a = 1"}, {"name": "mid", "level": 5, "when": "a = 2", "overflow": %q}, {"name": "low", "level": 2, "overflow": %q}]}`
 	fill := func(high, mid, low int) *Tally {
 		d := new(Tally)
 		for class, n := range []int{high, mid, low} {
@@ -183,19 +183,19 @@ func TestWatermark(t *testing.T) {
 		refused        bool
 		evicted, count int // class and how many
 	}{
-		{"below the mark", "refuse", "refuse", fill(3, 3, 3), 3, 2, false, 0, 0},
-		{"low at the mark", "refuse", "refuse", fill(3, 3, 4), 3, 2, true, 0, 0},
-		{"mid at the mark", "refuse", "refuse", fill(3, 3, 4), 2, 5, false, 0, 0},
-		{"mid with too much above", "refuse", "refuse", fill(3, 7, 4), 2, 5, true, 0, 0},
-		{"high with too much below", "refuse", "refuse", fill(3, 7, 4), 1, 8, false, 0, 0},
-		{"high with too much high", "refuse", "refuse", fill(10, 0, 0), 1, 8, true, 0, 0},
-		{"mid makes low go", "refuse", "evict", fill(3, 3, 4), 2, 5, false, 3, 1},
+		{"below the mark", "reject", "reject", fill(3, 3, 3), 3, 2, false, 0, 0},
+		{"low at the mark", "reject", "reject", fill(3, 3, 4), 3, 2, true, 0, 0},
+		{"mid at the mark", "reject", "reject", fill(3, 3, 4), 2, 5, false, 0, 0},
+		{"mid with too much above", "reject", "reject", fill(3, 7, 4), 2, 5, true, 0, 0},
+		{"high with too much below", "reject", "reject", fill(3, 7, 4), 1, 8, false, 0, 0},
+		{"high with too much high", "reject", "reject", fill(10, 0, 0), 1, 8, true, 0, 0},
+		{"mid makes low go", "reject", "evict", fill(3, 3, 4), 2, 5, false, 3, 1},
 		{"high makes low go before mid", "evict", "evict", fill(3, 3, 4), 1, 8, false, 3, 1},
 		{"high makes mid go without low", "evict", "evict", fill(3, 7, 0), 1, 8, false, 2, 1},
-		{"low makes its own oldest go", "refuse", "evict", fill(3, 3, 4), 3, 2, false, 3, 1},
-		{"low has nothing of its own to go", "refuse", "evict", fill(3, 7, 0), 3, 2, true, 0, 0},
-		{"no class, by its own level", "refuse", "refuse", fill(3, 3, 4), 0, 0, true, 0, 0},
-		{"no class, but a high level", "refuse", "refuse", fill(3, 3, 4), 0, 9, false, 0, 0},
+		{"low makes its own oldest go", "reject", "evict", fill(3, 3, 4), 3, 2, false, 3, 1},
+		{"low has nothing of its own to go", "reject", "evict", fill(3, 7, 0), 3, 2, true, 0, 0},
+		{"no class, by its own level", "reject", "reject", fill(3, 3, 4), 0, 0, true, 0, 0},
+		{"no class, but a high level", "reject", "reject", fill(3, 3, 4), 0, 9, false, 0, 0},
 	} {
 		g := NewAdmitter(parse(t, fmt.Sprintf(three, tt.mid, tt.low)))
 		got := g.Admit(noon, asks(1, tt.class, tt.level, "", 1), tt.depths)
@@ -211,7 +211,7 @@ func TestWatermark(t *testing.T) {
 
 func TestNobodyMakesRoomForTheSameLevel(t *testing.T) {
 	g := NewAdmitter(parse(t, `{"watermarks": {"depth": 10}, "classes": [
-		{"name": "a", "level": 5, "when": "a = 1"}, {"name": "b", "level": 5, "when": "a = 2", "shed": "evict"}, {"name": "low", "level": 2}]}`))
+		{"name": "a", "level": 5, "when": "a = 1"}, {"name": "b", "level": 5, "when": "a = 2", "overflow": "evict"}, {"name": "low", "level": 2}]}`))
 	d := new(Tally)
 	for range 5 {
 		d.Add(2, 5, 1)
@@ -228,10 +228,10 @@ func TestNobodyMakesRoomForTheSameLevel(t *testing.T) {
 func TestLowestIsTurnedAwayFirst(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		shed := []string{"refuse", "evict"}[random.IntN(2)]
+		shed := []string{"reject", "evict"}[random.IntN(2)]
 		var classes []string
 		for i := range 4 {
-			classes = append(classes, fmt.Sprintf(`{"name": "c%d", "level": %d, "when": "a = %d", "shed": %q}`, i, 2*i+1, i, shed))
+			classes = append(classes, fmt.Sprintf(`{"name": "c%d", "level": %d, "when": "a = %d", "overflow": %q}`, i, 2*i+1, i, shed))
 		}
 		mark := 1 + random.IntN(30)
 		g := NewAdmitter(parse(t, fmt.Sprintf(`{"watermarks": {"depth": %d}, "classes": [%s]}`, mark, strings.Join(classes, ","))))
@@ -240,7 +240,7 @@ func TestLowestIsTurnedAwayFirst(t *testing.T) {
 			refused := false
 			for class := 4; class >= 1; class-- { // from the highest down
 				ok := g.Admit(noon, asks(1, uint8(class), uint8(2*class-1), "", 1), d).OK()
-				if ok && refused && shed == "refuse" {
+				if ok && refused && shed == "reject" {
 					t.Fatalf("seed %d: class %d is let in, but not one above it", seed, class)
 				}
 				refused = refused || !ok
@@ -277,7 +277,7 @@ func TestReplaceKeepsWhatIsUsedUp(t *testing.T) {
 
 func BenchmarkAdmit(b *testing.B) {
 	g := NewAdmitter(parse(b, `{"fairKey": "t", "keyDefaults": {"rate": "1000000/s"}, "watermarks": {"depth": 100},
-		"classes": [{"name": "a", "rate": "1000000000/s", "limit": 1000}]}`))
+		"classes": [{"name": "a", "rate": "1000000000/s", "maxMessages": 1000}]}`))
 	batch, d, now := asks(1, 1, 4, "x", 1), new(Tally), noon
 	b.ReportAllocs()
 	for b.Loop() {

@@ -38,7 +38,7 @@ func (b *batch) fit(a AdmitRequest) *Refusal {
 	c := b.policy.class(a.Class)
 	size := Depth{1, a.Bytes}
 	if c != nil {
-		limit := Depth{c.Limit, c.Bytes}
+		limit := Depth{c.MaxMessages, c.MaxBytes}
 		if excess := b.ofClass(a.Class).plus(size).over(limit); excess != (Depth{}) && !b.evictOwn(a.Class, c, excess) {
 			return b.refuse(a, "the class has as many waiting as it may", excess)
 		}

@@ -43,10 +43,10 @@ func (r *reader) class(v value) (c Class) {
 		{"objective", func(v value) { c.Objective = r.objective(v) }},
 		{"weight", func(v value) { c.Weight = r.weight(v) }},
 		{"rate", func(v value) { c.Rate = r.rate(v) }},
-		{"limit", func(v value) { c.Limit = r.integer(v, 1, maxInteger) }},
-		{"bytes", func(v value) { c.Bytes = r.size(v) }},
-		{"shed", func(v value) { c.Overflow = Overflow(r.word(v, overflows)) }},
-		{"expected", func(v value) { c.Expected = r.rate(v) }},
+		{"maxMessages", func(v value) { c.MaxMessages = r.integer(v, 1, maxInteger) }},
+		{"maxBytes", func(v value) { c.MaxBytes = r.size(v) }},
+		{"overflow", func(v value) { c.Overflow = Overflow(r.word(v, overflows)) }},
+		{"expectedRate", func(v value) { c.ExpectedRate = r.rate(v) }},
 	})
 	if _, ok := v.child("name"); !ok && v.isObject() {
 		r.faultf(value{join(v.path, "name"), nil}, "missing")
@@ -95,16 +95,16 @@ func (r *reader) checkSQL(text string) error {
 func sqlProblem(err error) string { return strings.TrimPrefix(err.Error(), "filter: ") }
 
 func (r *reader) objective(v value) (o Objective) {
-	o.Share = DefaultShare
+	o.Target = DefaultTarget
 	r.object(v, fields{
 		{"wait", func(v value) {
 			if o.Wait = r.duration(v); o.Wait <= 0 {
 				r.faultf(v, "must be longer than zero")
 			}
 		}},
-		{"share", func(v value) {
-			if o.Share = r.number(v); o.Share <= 0 || o.Share >= 1 {
-				r.faultf(v, "%v is outside 0..1: a share of 1 would leave no message to be late", o.Share)
+		{"target", func(v value) {
+			if o.Target = r.number(v); o.Target <= 0 || o.Target >= 1 {
+				r.faultf(v, "%v is outside 0..1: a share of 1 would leave no message to be late", o.Target)
 			}
 		}},
 	})

@@ -60,14 +60,14 @@ func (p *Policy) served() string {
 	switch p.Discipline {
 	case ordering.Aging:
 		return fmt.Sprintf("aging: a message gains one level for every %v it waits, up to level %d; the highest goes first, among equals the oldest.",
-			brief(p.Aging.Every), p.Aging.UpTo)
+			brief(p.Aging.Interval), p.Aging.MaxLevel)
 	case ordering.Deadline:
 		return "deadline: the message goes first whose enqueue time plus the objective of its class is earliest; without an objective it comes after all that have one."
 	case ordering.Weighted:
 		return "weighted: classes that have messages share the deliveries by their weights; a class that has none leaves its share to the others."
 	}
 	text := "strict: the highest level goes first, inside a level the oldest."
-	if p.Within != ordering.Fifo {
+	if p.LevelOrder != ordering.Fifo {
 		text = "strict: the highest level goes first."
 	}
 	if p.saturable() {
@@ -85,7 +85,7 @@ func (p *Policy) idle() []string {
 		t.add("aging is given, but counts only under the discipline aging.")
 	}
 	keyed := func(s Share) bool { return s.Weight > 0 }
-	if p.Within == ordering.FinishFirst && (keyed(p.KeyDefaults) || slices.ContainsFunc(p.Keys, keyed)) {
+	if p.LevelOrder == ordering.FinishFirst && (keyed(p.KeyDefaults) || slices.ContainsFunc(p.Keys, keyed)) {
 		t.add("keys are given weights, but those count only where keys take turns, under fifo.")
 	}
 	if p.Saturation != (ordering.Saturation{}) && p.Discipline != ordering.Strict {
@@ -129,22 +129,22 @@ func (p *Policy) waitBoundAging(c *Class) []string {
 	var t sentences
 	var passed []string
 	for _, o := range p.byLevel() {
-		if !o.LevelFromMessage && o.Level > c.Level && o.Level <= p.Aging.UpTo {
+		if !o.LevelFromMessage && o.Level > c.Level && o.Level <= p.Aging.MaxLevel {
 			passed = append(passed, fmt.Sprintf("of %s within %v", o.Name, brief(p.rise(c.Level, o.Level))))
 		}
 	}
 	switch {
-	case c.Level >= p.Aging.UpTo:
+	case c.Level >= p.Aging.MaxLevel:
 		t.addf("%s: stands at or above the cap from the start and does not rise.", name)
 	case len(passed) == 0:
-		t.addf("%s: rises to level %d in %v; no other class that comes later goes ahead of it.", name, p.Aging.UpTo, brief(p.rise(c.Level, p.Aging.UpTo)))
+		t.addf("%s: rises to level %d in %v; no other class that comes later goes ahead of it.", name, p.Aging.MaxLevel, brief(p.rise(c.Level, p.Aging.MaxLevel)))
 	default:
 		t.addf("%s: later messages go ahead of it only if they come soon after it: those %s. What comes later than %v after it, at any level up to %d, waits behind it.",
-			name, list(passed), brief(p.rise(c.Level, p.Aging.UpTo)), p.Aging.UpTo)
+			name, list(passed), brief(p.rise(c.Level, p.Aging.MaxLevel)), p.Aging.MaxLevel)
 	}
-	beyond := p.names(func(o *Class) bool { return !o.LevelFromMessage && o.Level > max(c.Level, p.Aging.UpTo) })
+	beyond := p.names(func(o *Class) bool { return !o.LevelFromMessage && o.Level > max(c.Level, p.Aging.MaxLevel) })
 	if beyond != "" {
-		t.addf("%s: there is no bound against %s, above the cap of %d.", name, beyond, p.Aging.UpTo)
+		t.addf("%s: there is no bound against %s, above the cap of %d.", name, beyond, p.Aging.MaxLevel)
 	}
 	return t
 }
@@ -152,7 +152,7 @@ func (p *Policy) waitBoundAging(c *Class) []string {
 // rise returns how long a message waits until it has risen from one level to
 // another.
 func (p *Policy) rise(from, to uint8) time.Duration {
-	return time.Duration(to-from) * p.Aging.Every // at most 255 years
+	return time.Duration(to-from) * p.Aging.Interval // at most 255 years
 }
 
 // waitBoundDeadline states the bound: who comes later goes ahead only if its deadline is

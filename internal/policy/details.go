@@ -17,7 +17,7 @@ func (p *Policy) unclassified() []string {
 	text := "messages that no class takes keep the level that they ask for, 4 if none"
 	switch p.Discipline {
 	case ordering.Aging:
-		text += fmt.Sprintf("; one that asks for more than %d goes ahead of everything that has risen", p.Aging.UpTo)
+		text += fmt.Sprintf("; one that asks for more than %d goes ahead of everything that has risen", p.Aging.MaxLevel)
 	case ordering.Deadline:
 		text += "; unless a class with an objective has that level, they are served last"
 	case ordering.Weighted:
@@ -31,7 +31,7 @@ func (p *Policy) unclassified() []string {
 
 // turns says how the fair keys take turns.
 func (p *Policy) turns() []string {
-	if p.FairKey == "" || p.Within == ordering.FinishFirst {
+	if p.FairKey == "" || p.LevelOrder == ordering.FinishFirst {
 		return nil
 	}
 	var t sentences
@@ -49,7 +49,7 @@ func (p *Policy) turns() []string {
 func (p *Policy) limits() []string {
 	var t sentences
 	tell := func(s Share, who string) {
-		if p.Within == ordering.FinishFirst {
+		if p.LevelOrder == ordering.FinishFirst {
 			s.Weight = 0 // there are no turns
 		}
 		t.add(s.limits(who)...)
@@ -69,8 +69,8 @@ func (s Share) limits(who string) []string {
 	if s.Concurrency > 0 {
 		parts = append(parts, fmt.Sprintf("has at most %d messages in flight", s.Concurrency))
 	}
-	if s.Pace != (Rate{}) {
-		parts = append(parts, fmt.Sprintf("is handed out at most %v", s.Pace))
+	if s.DeliveryRate != (Rate{}) {
+		parts = append(parts, fmt.Sprintf("is handed out at most %v", s.DeliveryRate))
 	}
 	if s.Rate != (Rate{}) {
 		parts = append(parts, fmt.Sprintf("may send at most %v; more is turned away", s.Rate))
@@ -88,8 +88,8 @@ func (p *Policy) overflowing() []string {
 		if c.Rate != (Rate{}) {
 			t.addf("class %s: more than %v is turned away.", c.Name, c.Rate)
 		}
-		if c.Limit > 0 || c.Bytes > 0 {
-			t.addf("class %s: with %s waiting, %s.", c.Name, Depth{c.Limit, c.Bytes}, c.Overflow.sentence())
+		if c.MaxMessages > 0 || c.MaxBytes > 0 {
+			t.addf("class %s: with %s waiting, %s.", c.Name, Depth{c.MaxMessages, c.MaxBytes}, c.Overflow.sentence())
 		}
 	}
 	if p.Watermarks == (Depth{}) {
@@ -149,7 +149,7 @@ func (p *Policy) promises(lock time.Duration) []string {
 		if c.Objective.Wait == 0 {
 			continue
 		}
-		text := fmt.Sprintf("class %s: %.4g %% are to start within %v", c.Name, 100*c.Objective.Share, brief(c.Objective.Wait))
+		text := fmt.Sprintf("class %s: %.4g %% are to start within %v", c.Name, 100*c.Objective.Target, brief(c.Objective.Wait))
 		if lock > 0 {
 			text += fmt.Sprintf("; one whose consumer dies can start again after the lock of %v", brief(lock))
 		}

@@ -13,7 +13,7 @@ func Diff(old, new *Policy) []string {
 	t.change("the discipline", old.Discipline, new.Discipline)
 	t.change("aging", old.Aging, new.Aging)
 	t.change("saturation", saturationWords(old.Saturation), saturationWords(new.Saturation))
-	t.change("the order inside a level", old.Within, new.Within)
+	t.change("the order inside a level", old.LevelOrder, new.LevelOrder)
 	t.change("the fair key", quoted(old.FairKey), quoted(new.FairKey))
 	t.change("the share of a key", old.KeyDefaults, new.KeyDefaults)
 	t.diffKeys(old, new)
@@ -61,7 +61,7 @@ func (l AgingRule) String() string {
 	if l == (AgingRule{}) {
 		return "none"
 	}
-	return fmt.Sprintf("a level every %v up to %d", brief(l.Every), l.UpTo)
+	return fmt.Sprintf("a level every %v up to %d", brief(l.Interval), l.MaxLevel)
 }
 
 // String returns the share in words.
@@ -75,7 +75,7 @@ func (s Share) String() string {
 		{"weight", fmt.Sprint(s.Weight), s.Weight > 0},
 		{"concurrency", fmt.Sprint(s.Concurrency), s.Concurrency > 0},
 		{"rate", s.Rate.String(), s.Rate != Rate{}},
-		{"pace", s.Pace.String(), s.Pace != Rate{}},
+		{"deliveryRate", s.DeliveryRate.String(), s.DeliveryRate != Rate{}},
 	} {
 		if part.set {
 			parts = append(parts, part.name+" "+part.value)
@@ -134,9 +134,9 @@ func (t *sentences) diffClass(old, new *Class) {
 		{"objective", orNone(old.Objective), orNone(new.Objective)},
 		{"weight", words(fmt.Sprint(max(old.Weight, 1))), words(fmt.Sprint(max(new.Weight, 1)))},
 		{"rate", orNone(old.Rate), orNone(new.Rate)},
-		{"limit", orNone(Depth{old.Limit, old.Bytes}), orNone(Depth{new.Limit, new.Bytes})},
-		{"way to shed", words(old.Overflow.String()), words(new.Overflow.String())},
-		{"expected rate", orNone(old.Expected), orNone(new.Expected)},
+		{"limit", orNone(Depth{old.MaxMessages, old.MaxBytes}), orNone(Depth{new.MaxMessages, new.MaxBytes})},
+		{"overflow", words(old.Overflow.String()), words(new.Overflow.String())},
+		{"expected rate", orNone(old.ExpectedRate), orNone(new.ExpectedRate)},
 	} {
 		t.change(fmt.Sprintf("the %s of class %s", part.what, new.Name), part.from, part.to)
 	}
@@ -144,7 +144,7 @@ func (t *sentences) diffClass(old, new *Class) {
 
 // String returns the objective in words.
 func (o Objective) String() string {
-	return fmt.Sprintf("%.4g %% within %v", 100*o.Share, brief(o.Wait))
+	return fmt.Sprintf("%.4g %% within %v", 100*o.Target, brief(o.Wait))
 }
 
 // find returns the place of a class by its name, -1 if there is none.

@@ -13,10 +13,10 @@ import (
 // are one to the queue machine: the shortest of their objectives holds, and
 // their weights add up.
 func (p *Policy) Order() ordering.Order {
-	o := ordering.Order{Discipline: p.Discipline, Within: p.Within, Fair: p.FairKey != ""}
+	o := ordering.Order{Discipline: p.Discipline, Within: p.LevelOrder, Fair: p.FairKey != ""}
 	switch p.Discipline {
 	case ordering.Aging:
-		o.Every, o.UpTo = p.Aging.Every, ordering.Level(p.Aging.UpTo)
+		o.Every, o.UpTo = p.Aging.Interval, ordering.Level(p.Aging.MaxLevel)
 	case ordering.Deadline:
 		o.Objective = p.objectives()
 	case ordering.Weighted:
@@ -80,8 +80,8 @@ func (s Share) inherit(d Share) Share {
 	if s.Rate == (Rate{}) {
 		s.Rate = d.Rate
 	}
-	if s.Pace == (Rate{}) {
-		s.Pace = d.Pace
+	if s.DeliveryRate == (Rate{}) {
+		s.DeliveryRate = d.DeliveryRate
 	}
 	return s
 }
@@ -89,8 +89,8 @@ func (s Share) inherit(d Share) Share {
 // machine is the share as the queue knows it.
 func (s Share) machine() ordering.Share {
 	k := ordering.Share{Key: s.Key, Weight: max(s.Weight, 1), Cap: s.Concurrency}
-	if s.Pace.PerSecond() > 0 {
-		k.Rate, k.Burst = s.Pace.PerSecond(), uint32(min(s.Pace.Burst(), math.MaxUint32))
+	if s.DeliveryRate.PerSecond() > 0 {
+		k.Rate, k.Burst = s.DeliveryRate.PerSecond(), uint32(min(s.DeliveryRate.Burst(), math.MaxUint32))
 	}
 	return k
 }

@@ -34,7 +34,7 @@ func TestOrder(t *testing.T) {
 	if got := due.Order().Objective; !slices.Equal(got, []time.Duration{1: time.Minute}) {
 		t.Errorf("objectives %v, want the shortest", got)
 	}
-	aging := parse(t, `{"discipline": "aging", "aging": {"every": "1m", "upTo": "high"}}`).Order()
+	aging := parse(t, `{"discipline": "aging", "aging": {"interval": "1m", "maxLevel": "high"}}`).Order()
 	if !reflect.DeepEqual(aging, ordering.Order{Discipline: ordering.Aging, Every: time.Minute, UpTo: 7}) {
 		t.Errorf("aging: %+v", aging)
 	}
@@ -55,7 +55,7 @@ type waiting struct {
 // TestBoundsHold plays at random on the real machine and checks what Consequences
 // tells: no message is passed by one that came later than the bound allows.
 func TestBoundsHold(t *testing.T) {
-	const aging = `{"discipline": "aging", "aging": {"every": "1m", "upTo": 7}, "classes": [`
+	const aging = `{"discipline": "aging", "aging": {"interval": "1m", "maxLevel": 7}, "classes": [`
 	const deadline = `{"discipline": "deadline", "classes": [`
 	var each []string
 	for l := range 9 {

@@ -61,7 +61,7 @@ func (r *reader) policy(v value, p *Policy) {
 		{"discipline", func(v value) { p.Discipline = ordering.Discipline(r.word(v, ordering.Disciplines)) }},
 		{"aging", func(v value) { r.agingRule(v, &p.Aging) }},
 		{"saturation", func(v value) { p.Saturation = r.saturation(v) }},
-		{"within", func(v value) { p.Within = ordering.Within(r.word(v, ordering.Withins)) }},
+		{"levelOrder", func(v value) { p.LevelOrder = ordering.Within(r.word(v, ordering.Withins)) }},
 		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
 		{"keys", func(v value) { r.keys(v, p) }},
 		{"keyDefaults", func(v value) { p.KeyDefaults = r.share(v, keyDefaults) }},
@@ -85,12 +85,12 @@ func (r *reader) policy(v value, p *Policy) {
 
 func (r *reader) agingRule(v value, l *AgingRule) {
 	r.object(v, fields{
-		{"every", func(v value) {
-			if l.Every = r.duration(v); l.Every <= 0 {
+		{"interval", func(v value) {
+			if l.Interval = r.duration(v); l.Interval <= 0 {
 				r.faultf(v, "must be longer than zero: without waiting nothing rises")
 			}
 		}},
-		{"upTo", func(v value) { l.UpTo, _ = r.level(v) }},
+		{"maxLevel", func(v value) { l.MaxLevel, _ = r.level(v) }},
 	})
 }
 
@@ -100,7 +100,7 @@ func (r *reader) bounded(v value, p *Policy) {
 		return
 	}
 	aging, _ := v.child("aging")
-	for _, name := range []string{"every", "upTo"} {
+	for _, name := range []string{"interval", "maxLevel"} {
 		if _, ok := aging.child(name); !ok {
 			r.faultf(value{join(join(v.path, "aging"), name), nil}, "missing: without it aging has no bound")
 		}
@@ -170,7 +170,7 @@ func (r *reader) share(v value, kind shareKind) (s Share) {
 		{"weight", func(v value) { s.Weight = r.weight(v) }},
 		{"concurrency", func(v value) { s.Concurrency = uint32(r.integer(v, 1, 1<<31)) }},
 		{"rate", func(v value) { s.Rate = r.rate(v) }},
-		{"pace", func(v value) { s.Pace = r.rate(v) }},
+		{"deliveryRate", func(v value) { s.DeliveryRate = r.rate(v) }},
 	}
 	if kind == singleKey {
 		fs = append(fields{{"key", func(v value) { s.Key = r.keyText(v) }}}, fs...)

@@ -18,12 +18,12 @@ const shop = `{
 	"revision": 3,
 	"discipline": "deadline",
 	"fairKey": "tenant",
-	"keys": [{"key": "contoso", "weight": 3, "concurrency": 10, "rate": "100/s", "pace": "30/m"}],
+	"keys": [{"key": "contoso", "weight": 3, "concurrency": 10, "rate": "100/s", "deliveryRate": "30/m"}],
 	"keyDefaults": {"concurrency": 5},
 	"watermarks": {"depth": 200000, "bytes": "64MiB"},
 	"classes": [
-		{"name": "paying", "level": 8, "when": "plan = 'paid' AND kind <> 'report'", "objective": {"wait": "10s", "share": 0.99}},
-		{"name": "free", "level": "low", "objective": {"wait": "10m"}, "rate": "500/s", "limit": 100000, "bytes": 4096, "shed": "evict", "expected": 40}
+		{"name": "paying", "level": 8, "when": "plan = 'paid' AND kind <> 'report'", "objective": {"wait": "10s", "target": 0.99}},
+		{"name": "free", "level": "low", "objective": {"wait": "10m"}, "rate": "500/s", "maxMessages": 100000, "bytes": 4096, "overflow": "evict", "expectedRate": 40}
 	],
 	"alerts": {"webhook": "https://example.com/hook", "secret": "s"}
 }`
@@ -47,8 +47,8 @@ func TestParseReadsEveryField(t *testing.T) {
 		Classes: []Class{
 			{Name: "paying", Level: 8, When: "plan = 'paid' AND kind <> 'report'", Objective: Objective{10 * time.Second, .99}},
 			{
-				Name: "free", Level: 2, Objective: Objective{10 * time.Minute, DefaultShare}, Rate: Rate{500, time.Second},
-				Limit: 100000, Bytes: 4096, Overflow: Evict, Expected: Rate{40, time.Second},
+				Name: "free", Level: 2, Objective: Objective{10 * time.Minute, DefaultTarget}, Rate: Rate{500, time.Second},
+				MaxMessages: 100000, MaxBytes: 4096, Overflow: Evict, ExpectedRate: Rate{40, time.Second},
 			},
 		},
 		Alerts: Alerts{"https://example.com/hook", "s"},
@@ -80,12 +80,12 @@ func TestParseFindsFaults(t *testing.T) {
 		{`{"Classes": []}`, "Classes: unknown; did you mean classes?"},
 		{`{"discipline": "random"}`, `discipline: "random" is not one of strict, aging, deadline, weighted`},
 		{`{"discipline": 3}`, "discipline: must be text"},
-		{`{"discipline": "aging"}`, "aging.every: missing"},
-		{`{"discipline": "aging", "aging": {"every": "1m"}}`, "aging.upTo: missing: without it aging has no bound"},
-		{`{"discipline": "aging", "aging": {"every": "0s", "upTo": 9}}`, "aging.every: must be longer than zero"},
-		{`{"discipline": "aging", "aging": {"every": "soon", "upTo": 9}}`, `aging.every: "soon" is not a duration`},
-		{`{"discipline": "aging", "aging": {"every": "forever", "upTo": 9}}`, "aging.every: forever is longer than a year"},
-		{`{"aging": {"upTo": 256}}`, `aging.upTo: "256" is not a level`},
+		{`{"discipline": "aging"}`, "aging.interval: missing"},
+		{`{"discipline": "aging", "aging": {"interval": "1m"}}`, "aging.maxLevel: missing: without it aging has no bound"},
+		{`{"discipline": "aging", "aging": {"interval": "0s", "maxLevel": 9}}`, "aging.interval: must be longer than zero"},
+		{`{"discipline": "aging", "aging": {"interval": "soon", "maxLevel": 9}}`, `aging.interval: "soon" is not a duration`},
+		{`{"discipline": "aging", "aging": {"interval": "forever", "maxLevel": 9}}`, "aging.interval: forever is longer than a year"},
+		{`{"aging": {"maxLevel": 256}}`, `aging.maxLevel: "256" is not a level`},
 		{`{"revision": -1}`, "revision: -1 is not a whole number"},
 		{`{"revision": 1.5}`, "revision: 1.5 is not a whole number"},
 		{`{"fairKey": "a ="}`, "fairKey: 1:4: "},
@@ -110,11 +110,11 @@ func TestParseFindsFaults(t *testing.T) {
 		{`{"classes": [{"name": "a", "weight": 0}]}`, "classes[0].weight: 0 is not"},
 		{`{"classes": [{"name": "a", "objective": {}}]}`, "classes[0].objective.wait: missing"},
 		{`{"classes": [{"name": "a", "objective": {"wait": "0s"}}]}`, "classes[0].objective.wait: must be longer"},
-		{`{"classes": [{"name": "a", "objective": {"wait": "1s", "share": 1}}]}`, "classes[0].objective.share: 1 is outside"},
+		{`{"classes": [{"name": "a", "objective": {"wait": "1s", "target": 1}}]}`, "classes[0].objective.target: 1 is outside"},
 		{`{"classes": [{"name": "a", "rate": "500/y"}]}`, `classes[0].rate: "500/y" is not a rate`},
 		{`{"classes": [{"name": "a", "rate": "0/s"}]}`, `classes[0].rate: "0/s" lets nothing through`},
-		{`{"classes": [{"name": "a", "shed": "drop"}]}`, `classes[0].shed: "drop" is not one of refuse, evict`},
-		{`{"classes": [{"name": "a", "limits": 3}]}`, "classes[0].limits: unknown; did you mean limit?"},
+		{`{"classes": [{"name": "a", "overflow": "drop"}]}`, `classes[0].overflow: "drop" is not one of reject, evict`},
+		{`{"classes": [{"name": "a", "maxMessage": 3}]}`, "classes[0].maxMessage: unknown; did you mean maxMessages?"},
 		{`{"discipline": "weighted", "classes": [{"name": "a"}]}`, "classes[0].level: missing: under weighted"},
 		{`{"alerts": {"webhook": "ftp://x"}}`, `alerts.webhook: "ftp://x" is not an address`},
 		{`{"alerts": {"webhook": "https://"}}`, `alerts.webhook: "https://" is not an address`},
@@ -179,7 +179,7 @@ func TestRate(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(shop))
-	f.Add([]byte(`{"discipline":"aging","aging":{"every":"1m","upTo":9},"classes":[{"name":"a","level":"9"}]}`))
+	f.Add([]byte(`{"discipline":"aging","aging":{"interval":"1m","maxLevel":9},"classes":[{"name":"a","level":"9"}]}`))
 	f.Add([]byte(`{"classes":[null,{"name":null,"level":1e2,"when":"","rate":5}],"keys":[{}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p, err := Parse(raw)
@@ -200,4 +200,34 @@ func FuzzParse(f *testing.F) {
 		}
 		NewAdmitter(p).Admit(time.Unix(1, 0), []AdmitRequest{{Classification: Classification{Class: 1, Key: "k"}, Bytes: 1}}, new(Tally))
 	})
+}
+
+// Stored policies, and files of earlier versions, have the earlier names.
+func TestEarlierNamesAreRead(t *testing.T) {
+	const earlier = `{"discipline": "aging", "aging": {"every": "1m", "upTo": 9}, "within": "finishFirst", "fairKey": "run",
+		"keys": [{"key": "a", "pace": "5/s"}], "watermarks": {"bytes": "1MiB"},
+		"classes": [{"name": "a", "objective": {"wait": "1s", "share": 0.9}, "limit": 7, "bytes": "2MiB", "shed": "refuse", "expected": "3/s"}]}`
+	const now = `{"discipline": "aging", "aging": {"interval": "1m", "maxLevel": 9}, "levelOrder": "finishFirst", "fairKey": "run",
+		"keys": [{"key": "a", "deliveryRate": "5/s"}], "watermarks": {"bytes": "1MiB"},
+		"classes": [{"name": "a", "objective": {"wait": "1s", "target": 0.9}, "maxMessages": 7, "maxBytes": "2MiB", "overflow": "reject", "expectedRate": "3/s"}]}`
+	was, err := Parse([]byte(earlier))
+	if err != nil {
+		t.Fatalf("earlier names: %v", err)
+	}
+	is, err := Parse([]byte(now))
+	if err != nil {
+		t.Fatalf("names of now: %v", err)
+	}
+	if changes := Diff(was, is); len(changes) > 0 {
+		t.Errorf("they say different things: %q", changes)
+	}
+	if c := was.Classes[0]; c.MaxMessages != 7 || c.MaxBytes != 2<<20 || c.Objective.Target != 0.9 || was.Watermarks.Bytes != 1<<20 {
+		t.Errorf("read as %+v", was)
+	}
+	_, err = Parse([]byte(`{"within": "lifo", "levelOrder": "fifo", "watermarks": {"maxBytes": 1}}`))
+	for _, want := range []string{"within: is the earlier name of levelOrder, which is there too", "watermarks.maxBytes: unknown"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }

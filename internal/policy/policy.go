@@ -21,7 +21,7 @@ type Policy struct {
 	Discipline  ordering.Discipline
 	Aging       AgingRule // for the discipline of that name
 	Saturation  ordering.Saturation
-	Within      ordering.Within // the order inside a level
+	LevelOrder  ordering.Within // the order inside a level
 	FairKey     string          // an expression; empty means that nobody takes turns
 	Keys        []Share         // of single fair keys
 	KeyDefaults Share           // of all other fair keys
@@ -35,8 +35,8 @@ type Policy struct {
 
 // AgingRule says how waiting raises a message.
 type AgingRule struct {
-	Every time.Duration // wait that raises by one level
-	UpTo  uint8         // no message rises above it by waiting
+	Interval time.Duration // wait that raises by one level
+	MaxLevel uint8         // no message rises above it by waiting
 }
 
 // Class is a kind of message that the operator gave a name and a worth.
@@ -48,44 +48,44 @@ type Class struct {
 	Objective        Objective
 	Weight           uint32 // zero is not given, and counts as one
 	Rate             Rate   // at which messages may come in; zero is any
-	Limit            int64  // messages that may wait; zero is any number
-	Bytes            int64  // that may wait; zero is any number
+	MaxMessages      int64  // messages that may wait; zero is any number
+	MaxBytes         int64  // that may wait; zero is any number
 	Overflow         Overflow
-	Expected         Rate // at which messages should be worked off; zero is not known
+	ExpectedRate     Rate // at which messages should be worked off; zero is not known
 
 	when *filter.Expr
 }
 
 // Objective is the promise that a share of the messages starts within a time.
 type Objective struct {
-	Wait  time.Duration // zero is no objective
-	Share float64       // between 0 and 1
+	Wait   time.Duration // zero is no objective
+	Target float64       // between 0 and 1
 }
 
 // DefaultShare is the share of an objective that names none.
-const DefaultShare = 0.95
+const DefaultTarget = 0.95
 
 // Overflow says what happens to a message that exceeds a limit.
 type Overflow uint8
 
 // What can happen at a limit.
 const (
-	Refuse Overflow = iota // the new message is rejected
+	Reject Overflow = iota // the new message is rejected
 	Evict                  // the oldest of the class is removed
 )
 
-var overflows = []string{"refuse", "evict"}
+var overflows = []string{"reject", "evict"}
 
 // String returns the word that a policy uses.
 func (s Overflow) String() string { return overflows[s] }
 
 // Share is what a fair key may have.
 type Share struct {
-	Key         string
-	Weight      uint32 // turns in proportion to it; zero is not given, and counts as one
-	Concurrency uint32 // messages in flight at a time; zero is any number
-	Rate        Rate   // at which messages may come in; zero is any
-	Pace        Rate   // at which messages are handed out; zero is any
+	Key          string
+	Weight       uint32 // turns in proportion to it; zero is not given, and counts as one
+	Concurrency  uint32 // messages in flight at a time; zero is any number
+	Rate         Rate   // at which messages may come in; zero is any
+	DeliveryRate Rate   // at which messages are handed out; zero is any
 }
 
 // Alerts says who is notified when the state of an objective changes.

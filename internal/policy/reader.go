@@ -48,10 +48,33 @@ func (v value) isObject() bool {
 	return ok
 }
 
-// child returns a field of an object, if it is there and not null.
+// earlierNames are what fields were called in policies that are stored, by their
+// names now. They are read without end.
+var earlierNames = map[string]string{
+	"levelOrder":   "within",
+	"interval":     "every",
+	"maxLevel":     "upTo",
+	"deliveryRate": "pace",
+	"maxMessages":  "limit",
+	"maxBytes":     "bytes",
+	"overflow":     "shed",
+	"expectedRate": "expected",
+	"target":       "share",
+}
+
+// earlierWords are values that changed their names likewise.
+var earlierWords = map[string]string{"refuse": "reject"}
+
+// child returns a field of an object, if it is there and not null, with the path
+// that it was written with.
 func (v value) child(name string) (value, bool) {
 	o, _ := v.any.(map[string]any)
 	c, ok := o[name]
+	if earlier := earlierNames[name]; !ok && earlier != "" {
+		if c, ok = o[earlier]; ok {
+			name = earlier
+		}
+	}
 	return value{join(v.path, name), c}, ok && c != nil
 }
 
@@ -81,8 +104,16 @@ func (r *reader) object(v value, known fields) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if !slices.ContainsFunc(known, func(f field) bool { return f.name == name }) {
-			r.faultf(value{join(v.path, name), nil}, "unknown; %s", known.suggestion(name))
+		if slices.ContainsFunc(known, func(f field) bool { return f.name == name }) {
+			continue
+		}
+		at := value{join(v.path, name), nil}
+		renamed := slices.IndexFunc(known, func(f field) bool { return earlierNames[f.name] == name })
+		switch {
+		case renamed < 0:
+			r.faultf(at, "unknown; %s", known.suggestion(name))
+		case o[known[renamed].name] != nil:
+			r.faultf(at, "is the earlier name of %s, which is there too", known[renamed].name)
 		}
 	}
 }
@@ -138,7 +169,11 @@ func (r *reader) scalar(v value, what string) (string, bool) {
 
 // word returns the place of a word in a list of them.
 func (r *reader) word(v value, words []string) int {
-	i := slices.Index(words, r.text(v))
+	text := r.text(v)
+	i := slices.Index(words, text)
+	if now, ok := earlierWords[text]; ok && i < 0 {
+		i = slices.Index(words, now)
+	}
 	if i < 0 {
 		if s, ok := v.any.(string); ok {
 			r.faultf(v, "%q is not one of %s", s, strings.Join(words, ", "))

@@ -39,8 +39,8 @@ func (p *Policy) Warnings(lock time.Duration) Faults {
 // warnCap warns of classes that nobody can rise to.
 func (p *Policy) warnCap(w *Faults) {
 	for i, c := range p.Classes {
-		if !c.LevelFromMessage && c.Level > p.Aging.UpTo {
-			w.addf("aging.upTo", "class %q (level %d) is above %d: however long others wait, it goes ahead of them", p.Classes[i].Name, c.Level, p.Aging.UpTo)
+		if !c.LevelFromMessage && c.Level > p.Aging.MaxLevel {
+			w.addf("aging.maxLevel", "class %q (level %d) is above %d: however long others wait, it goes ahead of them", p.Classes[i].Name, c.Level, p.Aging.MaxLevel)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func (p *Policy) warnClass(w *Faults, i int, lock time.Duration) {
 	if p.Discipline == ordering.Deadline && c.Objective.Wait == 0 {
 		w.addf(join(at, "objective"), "missing: under deadline class %q is served after all that have one, and may wait for ever", c.Name)
 	}
-	if c.Overflow == Evict && c.Limit == 0 && c.Bytes == 0 && p.Watermarks == (Depth{}) {
-		w.addf(join(at, "shed"), "there is neither a limit nor a watermark to keep, so nothing is ever evicted")
+	if c.Overflow == Evict && c.MaxMessages == 0 && c.MaxBytes == 0 && p.Watermarks == (Depth{}) {
+		w.addf(join(at, "overflow"), "there is neither a limit nor a watermark to keep, so nothing is ever evicted")
 	}
 }
 

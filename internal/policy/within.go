@@ -11,11 +11,11 @@ import (
 // fitting refuses an order inside the levels that another part of the policy cannot
 // do with.
 func (r *reader) fitting(v value, p *Policy) {
-	within, _ := v.child("within")
+	within, _ := v.child("levelOrder")
 	switch {
-	case p.Within == ordering.FinishFirst && p.FairKey == "":
+	case p.LevelOrder == ordering.FinishFirst && p.FairKey == "":
 		r.faultf(within, "there is no fairKey that says what belongs together")
-	case p.Within != ordering.Lifo:
+	case p.LevelOrder != ordering.Lifo:
 	case p.FairKey != "":
 		r.faultf(within, "fair keys take turns by age: leave out fairKey, or lifo")
 	case p.Discipline == ordering.Aging || p.Discipline == ordering.Deadline:
@@ -27,7 +27,7 @@ func (r *reader) fitting(v value, p *Policy) {
 
 // describeLevelOrder says how a message is chosen inside a level, where that is not by age.
 func (p *Policy) describeLevelOrder() []string {
-	switch p.Within {
+	switch p.LevelOrder {
 	case ordering.Lifo:
 		return []string{"inside a level the newest goes first; while newer ones keep coming, an old one waits for ever."}
 	case ordering.FinishFirst:

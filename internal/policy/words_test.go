@@ -11,8 +11,8 @@ import (
 func TestWarnings(t *testing.T) {
 	for _, tt := range []struct{ policy, want string }{
 		{`{}`, ""},
-		{`{"aging": {"every": "1m", "upTo": 9}, "classes": [{"name": "a", "weight": 2}]}`, ""},
-		{`{"discipline": "aging", "aging": {"every": "1m", "upTo": 5}, "classes": [{"name": "a", "level": 8}]}`, `aging.upTo: class "a" (level 8) is above 5`},
+		{`{"aging": {"interval": "1m", "maxLevel": 9}, "classes": [{"name": "a", "weight": 2}]}`, ""},
+		{`{"discipline": "aging", "aging": {"interval": "1m", "maxLevel": 5}, "classes": [{"name": "a", "level": 8}]}`, `aging.maxLevel: class "a" (level 8) is above 5`},
 		{`{"classes": [{"name": "a"}, {"name": "b", "when": "x = 1"}]}`, `classes[1]: class "b" never gets a message: class "a" before it takes all`},
 		{`{"classes": [{"name": "a", "when": "x = 1"}, {"name": "b", "when": "X=1"}]}`, ""},
 		{`{"classes": [{"name": "a", "when": "x = 1"}, {"name": "b", "when": "(x=1)"}]}`, `classes[1].when: class "b" never gets a message: class "a" before it has the same`},
@@ -30,7 +30,7 @@ func TestWarnings(t *testing.T) {
 			`{"saturation": {"waiting": 9}, "classes": [{"name": "a", "level": 1, "weight": 2, "when": "x = 1"}, {"name": "b", "level": 1}]}`,
 			`classes[1].level: class "b" has the level of class "a": when saturated their weights add up`,
 		},
-		{`{"classes": [{"name": "a", "shed": "evict"}]}`, "classes[0].shed: there is neither"},
+		{`{"classes": [{"name": "a", "overflow": "evict"}]}`, "classes[0].overflow: there is neither"},
 		{`{"alerts": {"webhook": "http://x"}}`, "alerts.secret: missing"},
 		{`{"alerts": {"secret": "x"}}`, "alerts.secret: there is no webhook"},
 	} {
@@ -45,7 +45,7 @@ func TestConsequences(t *testing.T) {
 	const classes = `"classes": [
 		{"name": "urgent", "level": 9, "when": "a = 1", "weight": 6, "objective": {"wait": "5s"}},
 		{"name": "paying", "level": 7, "when": "a = 2", "weight": 3, "objective": {"wait": "1m"}, "rate": "10/s"},
-		{"name": "free", "level": 2, "weight": 1, "limit": 100, "shed": "evict"}]}`
+		{"name": "free", "level": 2, "weight": 1, "maxMessages": 100, "overflow": "evict"}]}`
 	for _, tt := range []struct {
 		policy string
 		want   []string
@@ -62,7 +62,7 @@ func TestConsequences(t *testing.T) {
 			"the oldest waiting messages of free are evicted",
 			"class paying: 95 % are to start within 1m; one whose consumer dies can start again after the lock of 30s.",
 		}},
-		{`{"discipline": "aging", "aging": {"every": "2m", "upTo": 8}, "fairKey": "tenant", "keyDefaults": {"concurrency": 3, "rate": "5/s"}, ` + classes, []string{
+		{`{"discipline": "aging", "aging": {"interval": "2m", "maxLevel": 8}, "fairKey": "tenant", "keyDefaults": {"concurrency": 3, "rate": "5/s"}, ` + classes, []string{
 			"aging: a message gains one level for every 2m it waits, up to level 8",
 			"class urgent (level 9): stands at or above the cap",
 			"class paying (level 7): rises to level 8 in 2m; no other class that comes later goes ahead of it.",
@@ -81,7 +81,7 @@ func TestConsequences(t *testing.T) {
 			"class urgent (weight 6): at least 60 % of the deliveries while it has messages; at most 2 deliveries of other classes between two of its own.",
 			"class free (weight 1): at least 10 % of the deliveries while it has messages; at most 11 deliveries of other classes between two of its own.",
 		}},
-		{`{"aging": {"every": "1m", "upTo": 9}, "classes": [{"name": "own", "when": "a = 1"}]}`, []string{
+		{`{"aging": {"interval": "1m", "maxLevel": 9}, "classes": [{"name": "own", "when": "a = 1"}]}`, []string{
 			"aging is given, but counts only under the discipline aging.",
 			"class own: each message has the level that it asks for.",
 			"messages that no class takes keep the level that they ask for, 4 if none.",
@@ -102,13 +102,13 @@ func TestDiff(t *testing.T) {
 		{`"revision": 3`, `"revision": 4`, ""},
 		{`"discipline": "deadline"`, `"discipline": "strict"`, "the discipline changes from deadline to strict."},
 		{`"fairKey": "tenant"`, `"fairKey": "user"`, `the fair key changes from "tenant" to "user".`},
-		{`"key": "contoso"`, `"key": "fabrikam"`, "key \"contoso\" loses its own share.\nkey \"fabrikam\" gets its own share: weight 3, concurrency 10, rate 100/s and pace 30/m."},
+		{`"key": "contoso"`, `"key": "fabrikam"`, "key \"contoso\" loses its own share.\nkey \"fabrikam\" gets its own share: weight 3, concurrency 10, rate 100/s and deliveryRate 30/m."},
 		{`"weight": 3`, `"weight": 4`, `the share of key "contoso" changes from weight 3,`},
 		{`"depth": 200000, `, ``, "the watermark changes from 200000 messages or 67108864 bytes to 67108864 bytes."},
 		{`"level": 8`, `"level": 9`, "the level of class paying changes from 8 to 9."},
 		{`AND kind <> 'report'`, ``, "the condition of class paying changes from when plan = 'paid' AND kind <> 'report' to when plan = 'paid'."},
 		{`"rate": "500/s"`, `"rate": "500/m"`, "the rate of class free changes from 500/s to 500/m."},
-		{`"wait": "10s", "share": 0.99`, `"wait": "20s"`, "the objective of class paying changes from 99 % within 10s to 95 % within 20s."},
+		{`"wait": "10s", "target": 0.99`, `"wait": "20s"`, "the objective of class paying changes from 99 % within 10s to 95 % within 20s."},
 		{`"name": "free"`, `"name": "gratis"`, "class free goes.\nclass gratis is new, as number 2: level 2, every message."},
 		{`"secret": "s"`, `"secret": "t"`, "the secret of alerts changes."},
 	} {

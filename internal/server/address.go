@@ -30,5 +30,5 @@ func ipOf(addr net.Addr) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// fromHere reports whether a peer is on this machine.
-func fromHere(addr net.Addr) bool { return ipOf(addr).IsLoopback() }
+// isLoopback reports whether a peer is on this machine.
+func isLoopback(addr net.Addr) bool { return ipOf(addr).IsLoopback() }

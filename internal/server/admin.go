@@ -11,7 +11,7 @@ import (
 )
 
 // adminHandler is the HTTP side of the broker.
-func (f *front) adminHandler(parts Parts) http.Handler {
+func (f *frontend) adminHandler(parts Parts) http.Handler {
 	return admin.New(admin.Parts{
 		Broker:       parts.Broker,
 		Callers:      parts.Authority,

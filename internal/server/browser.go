@@ -30,7 +30,7 @@ var crossOrigin = http.NewCrossOriginProtection()
 // make its own name lead to our address (DNS rebinding), and the browser then takes
 // us for the page's own site. Where a key is needed that gains nothing, because the
 // browser has none for that name, and any name is good unless some are configured.
-func (f *front) checkHost(r *http.Request) error {
+func (f *frontend) checkHost(r *http.Request) error {
 	if !f.cfg.trusting() && len(f.cfg.Security.Hosts) == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func isLocalName(host string) bool {
 }
 
 // checkRequest refuses what a browser sends on behalf of a page of another site.
-func (f *front) checkRequest(r *http.Request) error {
+func (f *frontend) checkRequest(r *http.Request) error {
 	if err := f.checkHost(r); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (f *front) checkRequest(r *http.Request) error {
 
 // checkWebSocket refuses a page of another site if the browser lends it what it does
 // not know. With a key, which is proved in the stream, a page of any site may connect.
-func (f *front) checkWebSocket(r *http.Request, conn *handed) error {
+func (f *frontend) checkWebSocket(r *http.Request, conn *handed) error {
 	if err := f.checkHost(r); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-
 
 // authorityFor returns who decides about a request. One that a proxy has passed on is
 // not of this machine, wherever the proxy runs.
-func (f *front) authorityFor(r *http.Request) access.Authority {
+func (f *frontend) authorityFor(r *http.Request) access.Authority {
 	peer := r.Context().Value(connKey{}).(*handed).RemoteAddr()
 	for _, name := range forwarded {
 		if r.Header.Get(name) != "" {

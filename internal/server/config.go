@@ -29,9 +29,9 @@ type Config struct {
 	// FS is where everything is kept; nil is the directory Data on disk.
 	FS vfs.FS
 
-	// MaxStrangers is how many connections may have proved nothing yet; zero is
+	// MaxUnauthenticated is how many connections may have proved nothing yet; zero is
 	// 768, or fewer if there is little memory.
-	MaxStrangers int
+	MaxUnauthenticated int
 	// MaxUnsynced is how much memory messages may take that are not on disk yet,
 	// in bytes; zero is 64 MiB, or half of the memory for peers if that is less.
 	MaxUnsynced int64
@@ -87,7 +87,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Storage.Shards = cmp.Or(c.Storage.Shards, min(runtime.GOMAXPROCS(0), maxShards))
 	c.Limits.MaxConnections = cmp.Or(c.Limits.MaxConnections, 10_000)
-	c.MaxStrangers = cmp.Or(c.MaxStrangers, 768)
+	c.MaxUnauthenticated = cmp.Or(c.MaxUnauthenticated, 768)
 	c.FirstBytes = cmp.Or(c.FirstBytes, 5*time.Second)
 	return c
 }

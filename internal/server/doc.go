@@ -15,7 +15,7 @@
 //
 // A peer that has not proved anything is given little: some seconds to speak, a
 // place of which there are few, and no memory to fill. When there are too many
-// connections the oldest stranger of the network with the most of them goes, so
+// connections the oldest unauthenticated peer of the network with the most of them goes, so
 // that who logs in gets through. A connection by HTTP has proved something when a
 // request on it was authenticated. Connections never use up the descriptors that
 // the store needs.

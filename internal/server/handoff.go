@@ -52,36 +52,36 @@ func (h *handoff) Close() error {
 func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 
 // handed is a connection in the hands of net/http, which knows one time-out for
-// everybody, and nothing of memory. Here strangers have less time, who reads nothing
+// everybody, and nothing of memory. Here unauthenticated peers have less time, who reads nothing
 // of an answer is cut off however long the answer may take to make, and what the peer
 // makes us hold is charged: see memory.go.
 type handed struct {
-	*visitor
-	ticket   *ticket
-	once     sync.Once
-	done     chan struct{}
-	stranger time.Duration // how long a stranger may take to send or read something
-	unread   time.Duration // how long a peer may take to read writePiece
-	tunnel   atomic.Bool   // it has become a WebSocket, whose time-outs are AMQP's
-	held     charges
+	*acceptedConn
+	slot       *connSlot
+	once       sync.Once
+	done       chan struct{}
+	firstBytes time.Duration // how long an unauthenticated peer may take to send or read something
+	unread     time.Duration // how long a peer may take to read writePiece
+	tunnel     atomic.Bool   // it has become a WebSocket, whose time-outs are AMQP's
+	held       charges
 }
 
 // writePiece is how much is written under one deadline.
 const writePiece = 16 << 10
 
-// SetReadDeadline gives strangers no more than their time.
+// SetReadDeadline gives unauthenticated peers no more than their time.
 func (c *handed) SetReadDeadline(at time.Time) error {
-	if !c.ticket.isKnown() {
-		if most := time.Now().Add(c.stranger); at.IsZero() || at.After(most) {
+	if !c.slot.isAuthenticated() {
+		if most := time.Now().Add(c.firstBytes); at.IsZero() || at.After(most) {
 			at = most
 		}
 	}
-	return c.visitor.SetReadDeadline(at)
+	return c.acceptedConn.SetReadDeadline(at)
 }
 
 // Read reads, if there is room for what comes.
 func (c *handed) Read(b []byte) (int, error) {
-	n, err := c.visitor.Read(b)
+	n, err := c.acceptedConn.Read(b)
 	if !c.held.header(b[:n]) {
 		return 0, errNoMemory
 	}
@@ -90,30 +90,30 @@ func (c *handed) Read(b []byte) (int, error) {
 
 // Write writes as long as the peer reads.
 func (c *handed) Write(b []byte) (written int, err error) {
-	// What strangers are told is short, or the same for all of them.
-	if len(b) > writePiece && !c.tunnel.Load() && c.ticket.isKnown() {
+	// What unauthenticated peers are told is short, or the same for all of them.
+	if len(b) > writePiece && !c.tunnel.Load() && c.slot.isAuthenticated() {
 		defer c.held.output(int64(len(b)))()
 	}
 	for first := true; err == nil && (first || len(b) > 0); first = false {
 		piece := b
 		if !c.tunnel.Load() {
 			piece = b[:min(len(b), writePiece)]
-			if err := c.visitor.SetWriteDeadline(time.Now().Add(c.patience())); err != nil {
+			if err := c.acceptedConn.SetWriteDeadline(time.Now().Add(c.patience())); err != nil {
 				return written, err
 			}
 		}
 		var n int
-		n, err = c.visitor.Write(piece)
+		n, err = c.acceptedConn.Write(piece)
 		written, b = written+n, b[n:]
 	}
 	return written, err
 }
 
 func (c *handed) patience() time.Duration {
-	if c.ticket.isKnown() {
+	if c.slot.isAuthenticated() {
 		return c.unread
 	}
-	return c.stranger
+	return c.firstBytes
 }
 
 func closeWrite(nc net.Conn) error {
@@ -128,7 +128,7 @@ func closeWrite(nc net.Conn) error {
 
 // Close closes the connection and lets serve return.
 func (c *handed) Close() error {
-	err := c.visitor.Close()
+	err := c.acceptedConn.Close()
 	c.once.Do(func() { close(c.done) })
 	return err
 }

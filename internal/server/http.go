@@ -27,7 +27,7 @@ const (
 type connKey struct{}
 
 // httpServer serves the HTTP side of every listener.
-func (f *front) httpServer(ctx context.Context) *http.Server {
+func (f *frontend) httpServer(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           f.routes(ctx),
 		ReadHeaderTimeout: f.cfg.handshake(),
@@ -45,7 +45,7 @@ func (f *front) httpServer(ctx context.Context) *http.Server {
 // routes tells health checks, WebSockets and all others apart by hand: entity
 // names of the management API may look like anything, and a ServeMux would
 // clean them.
-func (f *front) routes(ctx context.Context) http.Handler {
+func (f *frontend) routes(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := r.Context().Value(connKey{}).(*handed)
 		protect(w.Header())
@@ -58,7 +58,7 @@ func (f *front) routes(ctx context.Context) http.Handler {
 			respond(w, http.StatusOK, "text/plain; charset=utf-8", f.readiness())
 		case path == "/health": // what the vendor's emulator answers
 			respond(w, http.StatusOK, "application/json", `{"status":"healthy","message":"Service is healthy."}`)
-		case !f.mayTalk(conn.visitor):
+		case !f.plainTextAllowed(conn.acceptedConn):
 			respond(w, http.StatusForbidden, "text/plain; charset=utf-8",
 				"Plain text from another machine is not served: use https, or start the broker with --insecure.\n")
 		case strings.EqualFold(strings.TrimSuffix(path, "/"), pathWebSocket): // uAMQP asks with the slash
@@ -75,8 +75,8 @@ func (f *front) routes(ctx context.Context) http.Handler {
 
 // readiness says whether everything is served. A broker whose disk is full is ready for
 // who receives, which is how it gets empty: the status stays 200, and the text tells. It is
-// for strangers too, and has no numbers.
-func (f *front) readiness() string {
+// for unauthenticated peers too, and has no numbers.
+func (f *frontend) readiness() string {
 	var text string
 	if f.disk != nil && f.disk().Full {
 		text = "degraded: the disk is full, senders are refused; receiving and settling go on\n"

@@ -27,7 +27,7 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// strict starts a broker that wants a key and gives strangers little time.
+// strict starts a broker that wants a key and gives unauthenticated peers little time.
 func strict(t *testing.T, change func(*Config)) *running {
 	return run(t, func(c *Config) {
 		c.Security.Dev = false
@@ -59,9 +59,9 @@ func status(t *testing.T, br *bufio.Reader) int {
 	return res.StatusCode
 }
 
-// Number 7 of the list of doors: a stranger is told at once that it is one, its body is
+// Number 7 of the list of doors: an unauthenticated peer is told at once that it is one, its body is
 // not waited for, and neither is its next request.
-func TestStrangersBodyIsNotWaitedFor(t *testing.T) {
+func TestBodyOfUnauthenticatedRequestIsNotRead(t *testing.T) {
 	r := strict(t, nil)
 	for _, head := range []string{
 		"POST /q/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
@@ -97,7 +97,7 @@ func TestKnownRequestsMayTakeTheirTime(t *testing.T) {
 		t.Fatalf("with a key: %d", got)
 	}
 	_, br := r.raw("POST /q/messages/head?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 0\r\n\r\n", key)
-	if got := status(t, br); got != http.StatusNoContent { // after three times what a stranger has
+	if got := status(t, br); got != http.StatusNoContent { // after three times what an unauthenticated peer has
 		t.Errorf("waiting for a message: %d, want 204", got)
 	}
 	if _, err := io.WriteString(slow, "0123456789"); err != nil {
@@ -119,7 +119,7 @@ func TestKnownRequestsMayTakeTheirTime(t *testing.T) {
 func TestConnectionIsKnownByAKeyAlone(t *testing.T) {
 	r := strict(t, func(c *Config) {
 		c.FirstBytes = time.Hour
-		c.MaxStrangers = 1
+		c.MaxUnauthenticated = 1
 	})
 	ask := func(auth string) (net.Conn, *bufio.Reader) {
 		nc, br := r.raw("GET /api/v1/queues HTTP/1.1\r\nHost: x\r\n%s\r\n", auth)
@@ -127,7 +127,7 @@ func TestConnectionIsKnownByAKeyAlone(t *testing.T) {
 		return nc, br
 	}
 	_, stranger := ask("Authorization: Basic eDp5\r\n")
-	r.dial() // takes the place of the stranger
+	r.dial() // takes the place of the unauthenticated peer
 	if _, err := stranger.ReadByte(); err == nil {
 		t.Error("the stranger was not shut out")
 	}
@@ -220,7 +220,7 @@ func TestBrokenRequestIsNoError(t *testing.T) {
 	}
 }
 
-// A stranger's handshake is not kept however long it says it will be.
+// An unauthenticated peer's handshake is not kept however long it says it will be.
 func TestLongHandshakeIsCutOff(t *testing.T) {
 	r := run(t, func(c *Config) { c.Limits.HandshakeTimeout = entity.Duration(time.Hour) })
 	nc := r.dial()
@@ -296,7 +296,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // Number 7: a header of many small lines takes many times its bytes, and is charged so.
-func TestStrangersHeadersAreCharged(t *testing.T) {
+func TestUnauthenticatedHeadersAreCharged(t *testing.T) {
 	r, usage := usage(t, time.Hour)
 	const conns = 20
 	for i := range conns {
@@ -330,7 +330,7 @@ func TestBodiesAreCharged(t *testing.T) {
 	for !full {
 		nc := r.dial()
 		kept = append(kept, nc)
-		want := usage().Known + (size-1)*bodyCost - 32<<10 // which may have been held before
+		want := usage().Authenticated + (size-1)*bodyCost - 32<<10 // which may have been held before
 		answered := make(chan int, 1)
 		if _, err := io.WriteString(nc, head("a", size)+strings.Repeat("x", size-1)); err != nil {
 			t.Fatal(err)
@@ -344,7 +344,7 @@ func TestBodiesAreCharged(t *testing.T) {
 				}
 				return true
 			default:
-				return usage().Known >= want
+				return usage().Authenticated >= want
 			}
 		})
 	}
@@ -355,12 +355,12 @@ func TestBodiesAreCharged(t *testing.T) {
 	for _, nc := range kept {
 		nc.Close()
 	}
-	eventually(t, "nothing is charged for who has left", func() bool { return usage().Known < size })
+	eventually(t, "nothing is charged for who has left", func() bool { return usage().Authenticated < size })
 }
 
 // Number 7: a WebSocket is not charged as a request that never ends, and has the time of
 // AMQP.
-func TestWebSocketIsNoStranger(t *testing.T) {
+func TestWebSocketCountsAsAuthenticated(t *testing.T) {
 	r, usage := usage(t, 300*time.Millisecond)
 	dial := func() *amqp.Conn {
 		ws, _, err := websocket.Dial(r.ctx(), "ws://"+r.addr+pathWebSocket, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
@@ -428,7 +428,7 @@ func TestKeysHaveTheirShareOfMemory(t *testing.T) {
 	if mine[0].hold(1) {
 		t.Error("a connection that has left was charged")
 	}
-	if used := p.Usage().Known; used > 3*(64<<10) {
+	if used := p.Usage().Authenticated; used > 3*(64<<10) {
 		t.Errorf("%d bytes are held by who has left", used)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // quarter of it, which has to hold the largest message.
 const minMemory = 16 << 20
 
-// strangersReserve is what is kept free of the memory for connections that have not
+// unauthenticatedReserve is what is kept free of the memory for connections that have not
 // logged in: with less of it, the oldest of them give way to those that come.
-const strangersReserve = 16 * budget.UnauthenticatedLimit
+const unauthenticatedReserve = 16 * budget.UnauthenticatedLimit
 
 // memory returns what peers may make the process hold. By default it is half of what
 // the process may use: the other half is for the index of the messages, the cache and
@@ -36,10 +36,10 @@ func (c Config) memory(log *slog.Logger) *budget.Process {
 	return p
 }
 
-// maxStrangers returns how many connections may have proved nothing yet. Each has its
-// share of the memory for strangers whatever the others do; a quarter of that is for
+// maxUnauthenticated returns how many connections may have proved nothing yet. Each has its
+// share of the memory for unauthenticated peers whatever the others do; a quarter of that is for
 // those that were shut out and have not given theirs back yet.
-func maxStrangers(configured int, memory *budget.Process) int {
+func maxUnauthenticated(configured int, memory *budget.Process) int {
 	return min(configured, int(memory.Unauthenticated().Limit()/budget.UnauthenticatedLimit*3/4))
 }
 

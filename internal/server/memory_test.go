@@ -46,7 +46,7 @@ func frameOf(channel uint16, p interface{ Append([]byte) []byte }) []byte {
 	return b
 }
 
-// hostile returns what a stranger sends that wants to fill memory.
+// hostile returns what an unauthenticated peer sends that wants to fill memory.
 func hostile(kind int) []byte {
 	open := bytes.Join([][]byte{
 		frame.AppendProtocol(nil, frame.ProtocolAMQP), frameOf(0, &frame.Open{ContainerID: "x", MaxFrameSize: 1 << 20}),
@@ -92,7 +92,7 @@ func TestThousandHostileStrangers(t *testing.T) {
 	var memory *budget.Process
 	r := run(t, func(c *Config) {
 		c.Security.Dev = false
-		c.MaxStrangers = strangers + 10
+		c.MaxUnauthenticated = strangers + 10
 		c.Limits.Memory = 512 << 20
 		c.Handler = func(p Parts) http.Handler {
 			memory = p.Memory
@@ -146,7 +146,7 @@ func TestThousandHostileStrangers(t *testing.T) {
 	r.roundTrip(nc, &amqp.ConnOptions{SASLType: amqp.SASLTypePlain(key.Name, key.PrimaryKey)})
 }
 
-// Strangers that hold all the memory there is for them give way to those that come.
+// Unauthenticated peers that hold all the memory there is for them give way to those that come.
 func TestStrangersGiveWayWhenTheirMemoryIsUsedUp(t *testing.T) {
 	var memory *budget.Process
 	r := run(t, func(c *Config) {

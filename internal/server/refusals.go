@@ -15,7 +15,7 @@ import (
 
 // refusals counts the logins and tokens that were refused, and writes them to the log:
 // one line in a minute for each network and name of a key, and so many lines in all,
-// because strangers decide how often they try.
+// because unauthenticated peers decide how often they try.
 type refusals struct {
 	log *slog.Logger
 
@@ -29,7 +29,7 @@ type refusals struct {
 const (
 	refusalsEvery = time.Minute
 	refusalLines  = 100 // in refusalsEvery
-	shownKeyName  = 64  // characters of it; a stranger chooses it
+	shownKeyName  = 64  // characters of it; an unauthenticated peer chooses it
 )
 
 // refused is what is told once in a while.

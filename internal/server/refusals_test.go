@@ -14,7 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 )
 
-// Strangers decide how often they are refused, and what their keys are called: neither
+// Unauthenticated peers decide how often they are refused, and what their keys are called: neither
 // may fill the log, or memory.
 func TestRefusalsAreBounded(t *testing.T) {
 	var log bytes.Buffer

@@ -25,7 +25,7 @@ const (
 var errStranger = errors.New("server: the body of a request without credentials is not read")
 
 // request is an HTTP request under way and the time it is given. Until its sender is
-// identified it has as long as a stranger has to say anything, for its body as for
+// identified it has as long as an unauthenticated peer has to say anything, for its body as for
 // the answer. Then its body may take as long as it keeps coming, and the answer as
 // long as it takes to make, as for a message that is waited for.
 //
@@ -33,19 +33,19 @@ var errStranger = errors.New("server: the body of a request without credentials 
 type request struct {
 	io.ReadCloser // its body
 
-	front      *front
+	front      *frontend
 	conn       *handed
 	w          http.ResponseWriter
 	deadlines  *http.ResponseController
 	client     string // what it calls itself
 	identified bool
-	read       int  // of the body since the deadline was set, or as a stranger
+	read       int  // of the body since the deadline was set, or as an unauthenticated peer
 	ended      bool // all of the body was read, or there is none
 }
 
 // begin gives a request its deadlines and has its memory charged, until end. What it
 // returns is for the handler.
-func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *http.Request {
+func (f *frontend) begin(w http.ResponseWriter, r *http.Request, conn *handed) *http.Request {
 	x := &request{ReadCloser: r.Body, front: f, conn: conn, w: w, deadlines: http.NewResponseController(w), client: r.UserAgent(),
 		ended: r.ContentLength == 0}
 	conn.held.begin()
@@ -63,10 +63,10 @@ func (f *front) begin(w http.ResponseWriter, r *http.Request, conn *handed) *htt
 // known says who sent the request. It is refused if the key has used up its memory,
 // before an answer is made for it.
 func (x *request) known(g access.Grant) error {
-	if !x.conn.ticket.isKnown() {
+	if !x.conn.slot.isAuthenticated() {
 		x.front.log.Debug("client connected", "peer", x.conn.RemoteAddr().String(), "key", g.Holder(), "client", x.client)
 	}
-	x.conn.ticket.known()
+	x.conn.slot.setAuthenticated()
 	x.conn.held.prove(g.Holder())
 	if x.identified {
 		return nil
@@ -114,7 +114,7 @@ func (x *request) Read(p []byte) (int, error) {
 	n, err := x.ReadCloser.Read(p)
 	if !x.conn.held.body(n) {
 		x.ended = true
-		x.w.Header().Set("Connection", "close") // as for strangers
+		x.w.Header().Set("Connection", "close") // as for unauthenticated peers
 		x.setDeadline(x.front.cfg.FirstBytes)
 		return 0, problem.Busy()
 	}

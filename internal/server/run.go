@@ -59,7 +59,7 @@ type built struct {
 	shards []*shard.Shard
 	broker *broker.Broker
 	hooks  *webhooks
-	front  *front
+	front  *frontend
 	review func()       // has connections look at their rights
 	newKey *access.Rule // nil unless this is the first start that needs one
 	keys   keys

@@ -268,7 +268,7 @@ func TestSilenceIsNotWaitedFor(t *testing.T) {
 // However many connections of an address say nothing, one that speaks is served.
 func TestSilentCrowdDoesNotKeepOthersOut(t *testing.T) {
 	r := run(t, func(c *Config) {
-		c.MaxStrangers = 10
+		c.MaxUnauthenticated = 10
 		c.FirstBytes = time.Hour
 	})
 	for range 200 {

@@ -97,9 +97,9 @@ func TestStopDespiteASilentConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		f := &front{cfg: Config{FirstBytes: 5 * time.Second}, log: slog.New(slog.DiscardHandler),
-			gate: newGate(func() int { return 10 }, 10)}
-		ticket, _ := f.gate.enter(ours)
+		f := &frontend{cfg: Config{FirstBytes: 5 * time.Second}, log: slog.New(slog.DiscardHandler),
+			limiter: newConnLimiter(func() int { return 10 }, 10)}
+		ticket, _ := f.limiter.enter(ours)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()

@@ -14,7 +14,7 @@ import (
 )
 
 // prepareTLS loads the certificate that was named, or in development makes one.
-func (f *front) prepareTLS() error {
+func (f *frontend) prepareTLS() error {
 	loaded, err := f.loadTLS(f.cfg.TLS)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (f *front) prepareTLS() error {
 
 // reloadTLS loads the certificate again, for connections to come, and returns when it
 // ends; the zero time if there is none. After an error everything is as it was.
-func (f *front) reloadTLS(files config.TLS) (ends time.Time, err error) {
+func (f *frontend) reloadTLS(files config.TLS) (ends time.Time, err error) {
 	loaded, err := f.loadTLS(files)
 	if err != nil || loaded == nil {
 		return time.Time{}, err
@@ -38,7 +38,7 @@ func (f *front) reloadTLS(files config.TLS) (ends time.Time, err error) {
 }
 
 // loadTLS returns what the files hold; nil if there are none.
-func (f *front) loadTLS(files config.TLS) (*tls.Config, error) {
+func (f *frontend) loadTLS(files config.TLS) (*tls.Config, error) {
 	var cert *tls.Certificate
 	switch {
 	case files.CertFile != "":

@@ -198,7 +198,7 @@ topics:
 	}
 	for _, part := range []string{
 		":4:19: queues[0].policy.discipline: ", ":6:", "queues[0].policy.classes[0].when: ",
-		"topics[0].subscriptions[0].policy.aging.upTo: missing",
+		"topics[0].subscriptions[0].policy.aging.maxLevel: missing",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is missing in\n%v", part, err)

@@ -18,7 +18,7 @@ var subprotocols = []string{"amqp", "AMQPWSB10"}
 
 // serveWebSocket carries AMQP over a WebSocket, as a stream of bytes: frames may
 // straddle messages.
-func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, conn *handed) {
+func (f *frontend) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, conn *handed) {
 	if err := f.checkWebSocket(r, conn); err != nil {
 		f.log.Debug("WebSocket refused", "peer", r.RemoteAddr, "err", err)
 		refuseForeign(w, err)
@@ -40,7 +40,7 @@ func (f *front) serveWebSocket(ctx context.Context, w http.ResponseWriter, r *ht
 	// The stream must outlive ctx: the peer is told why it ends.
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
-	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.ticket,
+	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.slot,
 		azure.Peer{Authority: f.authorityFor(r), Certificate: conn.certificate, CertificateEnds: conn.certificateEnds})
 }
 

@@ -73,14 +73,14 @@ func (w *linkOptions) readSources(properties []byte) error {
 		}
 		w.sources = append(w.sources, wire.PathOf(addr))
 	}
-	rule, _ := wire.LookupText(properties, names.Rule)
+	rule, _ := wire.LookupText(properties, names.SourceSelection)
 	switch rule {
 	case "", "order":
 		w.rule = broker.ByOrder
 	case "level":
 		w.rule = broker.ByLevel
 	default:
-		return endpoint.Errorf(names.ArgumentError, "The link property %s is neither order nor level.", names.Rule)
+		return endpoint.Errorf(names.ArgumentError, "The link property %s is neither order nor level.", names.SourceSelection)
 	}
 	w.any = w.any || len(w.sources) > 0
 	return nil

@@ -50,7 +50,7 @@ func TestReceiverOfLevels(t *testing.T) {
 	}
 	for _, bad := range []map[string]any{
 		{names.MinLevel: int32(256)}, {names.MaxLevel: "high"}, {names.MinClass: "nobody"},
-		{names.Sources: []string{"q"}, names.Rule: "magic"}, {names.Sources: []any{"q", int32(1)}},
+		{names.Sources: []string{"q"}, names.SourceSelection: "magic"}, {names.Sources: []any{"q", int32(1)}},
 		{names.Sources: []string{"t/subscriptions/s", "q"}},
 	} {
 		_, err := p.session().NewReceiver(p.ctx(), "q", linkProperties(bad))

@@ -97,7 +97,7 @@ func (b *broker) metrics() string {
 // dial returns a client with short timeouts: the result of an unanswered
 // operation is unknown.
 func (b *broker) dial(ctx context.Context) (*client.Client, error) {
-	return client.Dial(ctx, "amqp://root:"+key+"@"+b.Addr, &client.Options{RetryFor: time.Second})
+	return client.Dial(ctx, "amqp://root:"+key+"@"+b.Addr, &client.Options{RetryTimeout: time.Second})
 }
 
 // connect is dial for a test that cannot go on without.

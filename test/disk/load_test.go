@@ -229,7 +229,7 @@ func (l *ledger) drain(ctx context.Context, b *broker) {
 	l.t.Helper()
 	l.mustConsume(ctx, b, 1, everyQueue...)
 	for q, name := range queues {
-		l.mustSettle(ctx, b, client.DeadLetters(name), l.count(q, dead), complete)
+		l.mustSettle(ctx, b, client.DeadLetterQueue(name), l.count(q, dead), complete)
 	}
 	l.check(ctx, b)
 	if n := l.total(waiting) + l.total(dead); n > 0 {
@@ -250,7 +250,7 @@ func (l *ledger) check(ctx context.Context, b *broker) {
 		for _, from := range []struct {
 			entity string
 			place  place
-		}{{name, inQueue}, {client.DeadLetters(name), inDeadLetters}} {
+		}{{name, inQueue}, {client.DeadLetterQueue(name), inDeadLetters}} {
 			if err := l.list(ctx, c, from.entity, q, from.place, found); err != nil {
 				l.t.Fatalf("list %s: %v\n%s", from.entity, err, b.lastWords())
 			}

@@ -13,16 +13,16 @@ const (
 // send them; a broker that is not ours does not send back Granted, by which our clients
 // notice that their options were not understood.
 const (
-	MinLevel  = "triagemq:min-level"
-	MaxLevel  = "triagemq:max-level"
-	MinClass  = "triagemq:min-class"
-	MaxClass  = "triagemq:max-class"
-	Sources   = "triagemq:sources"
-	Rule      = "triagemq:rule"
-	Recall    = "triagemq:recall"
-	TellLevel = "triagemq:tell-level" // tell the level and class of each message
-	Link      = "triagemq:link"       // of a link about recalls: the name of the receiver's
-	Granted   = "triagemq:granted"
+	MinLevel        = "triagemq:min-level"
+	MaxLevel        = "triagemq:max-level"
+	MinClass        = "triagemq:min-class"
+	MaxClass        = "triagemq:max-class"
+	Sources         = "triagemq:sources"
+	SourceSelection = "triagemq:source-selection"
+	Recall          = "triagemq:recall"
+	TellLevel       = "triagemq:tell-level" // tell the level and class of each message
+	Link            = "triagemq:link"       // of a link about recalls: the name of the receiver's
+	Granted         = "triagemq:granted"
 )
 
 // RecallSuffix makes the address of an entity that of its recalls.

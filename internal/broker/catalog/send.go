@@ -158,7 +158,7 @@ func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
 		TTL: Lifetime(m), Hops: hops,
 	}
 	a.Session, a.InSession = m.SessionID()
-	if lent, ok := m.Inherited(); ok && d.Classifier.Policy.Within != ordering.Lifo { // there age is no merit
+	if lent, ok := m.Inherited(); ok && d.Classifier.Policy.LevelOrder != ordering.Lifo { // there age is no merit
 		a.Since = lent.Since
 	}
 	if d.Properties.RequiresDuplicateDetection {

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/triagemq/triagemq/internal/cli"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// journalFlags are what the journal commands can be told.
+type journalFlags struct {
+	data        string
+	asJSON      bool
+	shard       int
+	dropDamaged bool
+}
+
+// exitCannotLook is the exit code for a store that is in use, or is none.
+const ExitUnavailable = 3
+
+// unavailableError is an error that says nothing about the state of a store.
+type unavailableError struct{ error }
+
+// ExitCode returns the code for stores that could not be looked at.
+func (unavailableError) ExitCode() int { return ExitUnavailable }
+
+func (e unavailableError) Unwrap() error { return e.error }
+
+func JournalCommand(s cli.Streams) *cobra.Command {
+	var f journalFlags
+	cmd := &cobra.Command{
+		Use:   "journal",
+		Short: "Inspect and repair the store of a broker that is not running",
+		Long: `Inspect and repair the store of a broker that is not running.
+
+Exit code 0: the store is undamaged. 1: it is damaged, or records were removed.
+2: usage error. 3: the store cannot be opened: a broker is using it, or the
+directory is not a store.`,
+	}
+	cmd.PersistentFlags().StringVar(&f.data, "data", "triagemq-data", "`directory` of the store")
+	cmd.PersistentFlags().BoolVar(&f.asJSON, "json", false, "print JSON")
+
+	verify := &cobra.Command{
+		Use:   "verify",
+		Short: "Verify the checksum of every record",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return f.verify(s.Out) },
+	}
+	dump := &cobra.Command{
+		Use:   "dump",
+		Short: "List every record, also those that are no longer needed",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return f.dump(s.Out) },
+	}
+	dump.Flags().IntVar(&f.shard, "shard", -1, "only records of this shard")
+	repair := &cobra.Command{
+		Use:   "repair",
+		Short: "Restore metadata and remove damaged records, so that the store can be opened",
+		Long: `Restore what can be restored, such as a lost manifest, which the log has a copy of.
+Remove damaged records so that the store can be opened, and list them. Make a copy
+of the directory first.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.repair(s.Out) },
+	}
+	repair.Flags().BoolVar(&f.dropDamaged, "drop-damaged", false, "confirm that damaged records are removed")
+	cmd.AddCommand(verify, dump, repair)
+	return cmd
+}
+
+// open returns the disk of a store. The calls on it take the store's lock.
+func (f *journalFlags) open() (vfs.FS, error) {
+	info, err := os.Stat(f.data)
+	switch {
+	case err != nil:
+		return nil, unavailableError{err}
+	case !info.IsDir():
+		return nil, unavailableError{fmt.Errorf("%s is not a directory", f.data)}
+	}
+	disk := vfs.OS(f.data)
+	if found, err := wal.Exists(disk); err != nil || !found { // before its lock is made in a place that is none
+		return nil, unavailableError{errors.Join(fmt.Errorf("%s holds no store", f.data), err)}
+	}
+	return disk, nil
+}
+
+// problem explains an error of the journal that is not damage.
+func (f *journalFlags) problem(err error) error {
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return unavailableError{fmt.Errorf("a broker has %s open; stop it first", f.data)}
+	case errors.Is(err, fs.ErrNotExist):
+		return unavailableError{fmt.Errorf("%s holds no store: %w", f.data, err)}
+	}
+	return err
+}
+
+// problemJSON is a place that is damaged.
+type problemJSON struct {
+	File   string `json:"file"`
+	Offset uint64 `json:"offset"`
+	Reason string `json:"reason"`
+}
+
+func problemOf(err error) problemJSON {
+	if d, ok := errors.AsType[*wal.DamageError](err); ok {
+		return problemJSON{d.File, d.Offset, d.Err.Error()}
+	}
+	return problemJSON{Reason: err.Error()}
+}
+
+func problemsOf(errs []error) []problemJSON {
+	all := []problemJSON{} // JSON has an empty list, not null
+	for _, err := range errs {
+		all = append(all, problemOf(err))
+	}
+	return all
+}
+
+func (f *journalFlags) verify(out io.Writer) error {
+	disk, err := f.open()
+	if err != nil {
+		return err
+	}
+	r, err := wal.Verify(disk)
+	if err != nil && !errors.Is(err, journal.ErrCorrupt) {
+		return f.problem(err)
+	}
+	problems, notes := problemsOf(r.Problems), problemsOf(r.Notes)
+	if f.asJSON {
+		err := writeJSON(out, struct {
+			Segments int           `json:"segments"`
+			Batches  int           `json:"batches"`
+			Records  uint64        `json:"records"`
+			Bytes    uint64        `json:"bytes"`
+			End      uint64        `json:"end"`
+			Problems []problemJSON `json:"problems"`
+			Notes    []problemJSON `json:"notes"`
+		}{r.Segments, r.Batches, r.Records, r.Bytes, uint64(r.End), problems, notes})
+		if err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, "%d segments, %d batches, %d records, %d bytes; the log ends at %d\n",
+			r.Segments, r.Batches, r.Records, r.Bytes, r.End)
+		for _, p := range problems {
+			fmt.Fprintf(out, "damaged: %s at %d: %s\n", p.File, p.Offset, p.Reason)
+		}
+		for _, p := range notes {
+			fmt.Fprintf(out, "note: %s at %d: %s; there is another copy, and the next start restores this one\n", p.File, p.Offset, p.Reason)
+		}
+		if len(problems) == 0 {
+			fmt.Fprintln(out, "no damage")
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("found %d damaged places in %s; copy the directory, then run `triagemq journal repair`", len(problems), f.data)
+	}
+	return nil
+}
+
+func (f *journalFlags) dump(out io.Writer) error {
+	disk, err := f.open()
+	if err != nil {
+		return err
+	}
+	const layout = "%12v %5v %5v %8v %7v  %-16v %v\n"
+	if !f.asJSON {
+		fmt.Fprintf(out, layout, "POSITION", "SHARD", "EPOCH", "NUMBER", "BYTES", "RECORD", "ABOUT")
+	}
+	damaged := 0
+	for e, err := range wal.Dump(disk) {
+		switch {
+		case errors.Is(err, journal.ErrCorrupt):
+			damaged++
+			p := problemOf(err)
+			if f.asJSON {
+				err = writeJSON(out, map[string]problemJSON{"damaged": p})
+			} else {
+				_, err = fmt.Fprintf(out, "damaged: %s at %d: %s\n", p.File, p.Offset, p.Reason)
+			}
+		case err != nil:
+			return f.problem(err)
+		case f.shard >= 0 && e.Shard != journal.Shard(f.shard):
+			continue
+		default:
+			kind, about := describe(e.Payload)
+			var shard any = e.Shard
+			if e.Manifest {
+				kind, about, shard = "manifest", "of the log itself", "-"
+			}
+			if f.asJSON {
+				err = writeJSON(out, entryJSON{e.File, uint64(e.At), uint32(e.Shard), e.Epoch, e.Number, len(e.Payload), kind, about})
+			} else {
+				_, err = fmt.Fprintf(out, layout, e.At, shard, e.Epoch, e.Number, len(e.Payload), kind, about)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if damaged > 0 {
+		return fmt.Errorf("found %d damaged places in %s", damaged, f.data)
+	}
+	return nil
+}
+
+// entryJSON is one record of a dump.
+type entryJSON struct {
+	File   string `json:"file"`
+	At     uint64 `json:"position"`
+	Shard  uint32 `json:"shard"`
+	Epoch  uint32 `json:"epoch"`
+	Number uint64 `json:"number"`
+	Bytes  int    `json:"bytes"`
+	Record string `json:"record"`
+	About  string `json:"about,omitempty"`
+}
+
+func (f *journalFlags) repair(out io.Writer) error {
+	if !f.dropDamaged {
+		return cli.Usage(errors.New("repair removes damaged records; confirm with --drop-damaged"))
+	}
+	disk, err := f.open()
+	if err != nil {
+		return err
+	}
+	done, err := wal.Repair(disk, wal.DropDamaged)
+	if err != nil {
+		return f.problem(err)
+	}
+	for _, r := range done.Restored {
+		if f.asJSON {
+			err = writeJSON(out, map[string]problemJSON{"restored": {File: r.File, Reason: r.Reason.Error()}})
+		} else {
+			_, err = fmt.Fprintf(out, "restored: %s: %v\n", r.File, r.Reason)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, d := range done.Dropped {
+		if f.asJSON {
+			err = writeJSON(out, struct {
+				problemJSON
+				First   uint64 `json:"firstRecord,omitzero"`
+				Records uint64 `json:"records"`
+			}{problemJSON{d.File, d.Offset, d.Reason.Error()}, d.First, d.Records})
+		} else {
+			_, err = fmt.Fprintf(out, "dropped: %s at %d: %d records from %d on: %v\n", d.File, d.Offset, d.Records, d.First, d.Reason)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n := len(done.Dropped); n > 0 {
+		return fmt.Errorf("dropped %d damaged places of %s; the rest can be used", n, f.data)
+	}
+	switch {
+	case f.asJSON:
+	case len(done.Restored) > 0:
+		fmt.Fprintln(out, "nothing dropped")
+	default:
+		fmt.Fprintln(out, "no damage, nothing dropped")
+	}
+	return nil
+}
+
+// writeJSON writes one value on one line.
+func writeJSON(out io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(b, '\n'))
+	return err
+}

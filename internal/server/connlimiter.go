@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// connLimiter bounds the number of connections. Above a limit it closes one whose peer
+// has not authenticated itself: the oldest one of the network that has the most of
+// them. The oldest one has had the longest time to authenticate, and the new one is
+// never closed. So a client that logs in gets through, however many others do not,
+// even from the same address.
+type connLimiter struct {
+	maxOpen            func() int // of all connections, as things are now
+	maxUnauthenticated int        // of all networks
+
+	mu              sync.Mutex
+	open            int                          // guarded by mu
+	arrived         uint64                       // connections so far; guarded by mu
+	count           int                          // of unauthenticated peers; guarded by mu
+	unauthenticated map[netip.Prefix][]*connSlot // guarded by mu; oldest first
+}
+
+// connSlot is one connection that was accepted.
+type connSlot struct {
+	limiter       *connLimiter
+	from          netip.Prefix
+	nc            net.Conn
+	number        uint64 // in the order of arrival; guarded by limiter.mu
+	evicted       bool   // it was closed and does not count any more; guarded by limiter.mu
+	authenticated atomic.Bool
+}
+
+func newConnLimiter(maxOpen func() int, maxUnauthenticated int) *connLimiter {
+	return &connLimiter{maxOpen: maxOpen, maxUnauthenticated: max(maxUnauthenticated, 1), unauthenticated: map[netip.Prefix][]*connSlot{}}
+}
+
+// networkOf returns the network that an address is counted with: an IPv4 address by
+// itself, an IPv6 address with the 64 bits that its owner was given and the other 64
+// that it may choose as it likes.
+func networkOf(ip netip.Addr) netip.Prefix {
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	p, _ := ip.WithZone("").Prefix(bits) // fails for no address at all: the zero Prefix
+	return p
+}
+
+// enter accepts a connection; false means that there are too many, all of them
+// authenticated.
+func (g *connLimiter) enter(nc net.Conn) (*connSlot, bool) {
+	t := &connSlot{limiter: g, from: networkOf(ipOf(nc.RemoteAddr())), nc: nc}
+	evicted, ok := g.add(t, g.maxOpen())
+	if evicted != nil {
+		evicted.nc.Close() // its goroutine sees that and leaves
+	}
+	return t, ok
+}
+
+func (g *connLimiter) add(t *connSlot, maxOpen int) (evicted *connSlot, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open >= maxOpen || g.count >= g.maxUnauthenticated {
+		if evicted = g.evictionCandidate(); evicted == nil {
+			return nil, false
+		}
+		g.evict(evicted)
+	}
+	g.open++
+	g.count++
+	g.arrived++
+	t.number = g.arrived
+	g.unauthenticated[t.from] = append(g.unauthenticated[t.from], t)
+	return evicted, true
+}
+
+// evictionCandidate returns which unauthenticated peer goes first, nil if there is none; mu is held.
+func (g *connLimiter) evictionCandidate() *connSlot {
+	var most []*connSlot
+	for _, all := range g.unauthenticated {
+		if len(all) > len(most) || len(all) == len(most) && all[0].number < most[0].number {
+			most = all
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return most[0]
+}
+
+// evict stops counting a connection; mu is held. Its goroutine may take a
+// moment to leave, but its descriptor is as good as free.
+func (g *connLimiter) evict(t *connSlot) {
+	g.removeUnauthenticated(t)
+	g.open--
+	t.evicted = true
+}
+
+// setAuthenticated says that the peer has authenticated itself.
+func (t *connSlot) setAuthenticated() {
+	if t.authenticated.Swap(true) {
+		return
+	}
+	t.limiter.mu.Lock()
+	defer t.limiter.mu.Unlock()
+	t.limiter.removeUnauthenticated(t)
+}
+
+// connections returns how many there are.
+func (g *connLimiter) connections() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
+// isAuthenticated reports whether the peer has.
+func (t *connSlot) isAuthenticated() bool { return t.authenticated.Load() }
+
+// leave says that the connection is over.
+func (t *connSlot) leave() {
+	t.limiter.mu.Lock()
+	defer t.limiter.mu.Unlock()
+	if t.evicted {
+		return
+	}
+	t.limiter.removeUnauthenticated(t)
+	t.limiter.open--
+}
+
+// removeUnauthenticated removes t from the unauthenticated peers, if it is one; mu is held.
+func (g *connLimiter) removeUnauthenticated(t *connSlot) {
+	all := g.unauthenticated[t.from]
+	at := slices.Index(all, t)
+	if at < 0 {
+		return
+	}
+	g.count--
+	if len(all) == 1 {
+		delete(g.unauthenticated, t.from)
+		return
+	}
+	g.unauthenticated[t.from] = slices.Delete(all, at, at+1)
+}

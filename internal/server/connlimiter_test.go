@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// from is a connection from an address that records whether it was closed.
+type from struct {
+	net.Conn
+	ip     string
+	closed bool
+}
+
+func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.ip), Port: 1} }
+func (f *from) Close() error         { f.closed = true; return nil }
+
+// entering lets connections in and fails the test if one is not.
+func entering(t *testing.T, g *connLimiter) func(ip string) (*from, *connSlot) {
+	return func(ip string) (*from, *connSlot) {
+		t.Helper()
+		c := &from{ip: ip}
+		x, ok := g.enter(c)
+		if !ok {
+			t.Fatalf("%s was not let in", ip)
+		}
+		return c, x
+	}
+}
+
+// Number 8 of the list of doors: when there are too many unauthenticated peers, the oldest of the
+// network with the most of them goes, and never who has just come.
+func TestGate(t *testing.T) {
+	g := newConnLimiter(func() int { return 100 }, 3)
+	enter := entering(t, g)
+	first, _ := enter("10.0.0.1")
+	second, secondTicket := enter("::ffff:10.0.0.1") // the same address, written otherwise
+	elsewhere, _ := enter("10.0.0.2")
+	third, thirdTicket := enter("10.0.0.1")
+	if !first.closed || second.closed || third.closed || elsewhere.closed {
+		t.Errorf("closed: first %v, second %v, third %v, elsewhere %v; want the first alone",
+			first.closed, second.closed, third.closed, elsewhere.closed)
+	}
+	secondTicket.setAuthenticated()
+	thirdTicket.setAuthenticated()
+	for range 3 {
+		enter("10.0.0.3")
+	}
+	if second.closed || third.closed {
+		t.Error("who is known still counts as a stranger")
+	}
+	if g.count != 3 || g.open != 5 {
+		t.Errorf("%d strangers of %d connections, want 3 of 5", g.count, g.open)
+	}
+}
+
+// Number 8: who can choose among 2^64 addresses is counted once.
+func TestGateCountsNetworksOfIPv6(t *testing.T) {
+	g := newConnLimiter(func() int { return 100 }, 10)
+	enter := entering(t, g)
+	victim, _ := enter("2001:db8:0:1::1")
+	for i := range 100 {
+		enter(fmt.Sprintf("2001:db8:0:2::%x", i+1))
+	}
+	if victim.closed {
+		t.Error("a connection was shut out by a hundred of another network")
+	}
+	if n := len(g.unauthenticated); n != 2 {
+		t.Errorf("%d networks, want 2", n)
+	}
+}
+
+// Number 8, with its figures: from a hundred addresses come a hundred connections each
+// that say eight bytes. Whoever comes then stays until as many others have come, also
+// from one of those addresses.
+func TestGateKeepsWhoLogsIn(t *testing.T) {
+	g := newConnLimiter(func() int { return 10_000 }, 768)
+	enter := entering(t, g)
+	crowd := func(n int) {
+		for i := range n {
+			enter(fmt.Sprintf("127.0.1.%d", i%100))
+		}
+	}
+	crowd(10_000)
+	for i := range 20 {
+		c, x := enter(fmt.Sprintf("127.0.1.%d", i)) // where unauthenticated peers are, too
+		crowd(500)                                  // while it logs in
+		if c.closed {
+			t.Fatalf("client %d was shut out before it could log in", i)
+		}
+		x.setAuthenticated()
+		crowd(1000)
+		if c.closed {
+			t.Fatalf("client %d was shut out after it had logged in", i)
+		}
+	}
+}
+
+// Line A11 of the hardening list: the number of connections is bounded by the
+// descriptors there are. Unauthenticated peers give way to who comes; who is known does not.
+func TestFullGate(t *testing.T) {
+	limit := 4
+	g := newConnLimiter(func() int { return limit }, 100)
+	enter := entering(t, g)
+	alone, aloneTicket := enter("10.0.0.1")
+	oldest, oldestTicket := enter("10.0.0.2")
+	_, second := enter("10.0.0.2")
+	enter("10.0.0.2")
+	_, third := enter("10.0.0.3")
+	if !oldest.closed || alone.closed {
+		t.Errorf("closed: oldest %v, alone %v; want the oldest of the address with the most strangers", oldest.closed, alone.closed)
+	}
+	if g.open != 4 {
+		t.Errorf("%d connections count, want 4", g.open)
+	}
+	oldestTicket.setAuthenticated() // too late
+	oldestTicket.leave()
+	if g.open != 4 {
+		t.Errorf("after the one that was shut out has left, %d count, want 4", g.open)
+	}
+	for _, x := range []*connSlot{third, aloneTicket, second} {
+		x.setAuthenticated()
+	}
+	_, last := enter("10.0.0.4") // in place of the last unauthenticated peer
+	last.setAuthenticated()
+	if _, ok := g.enter(&from{ip: "10.0.0.5"}); ok {
+		t.Error("more than the limit were let in")
+	}
+	limit = 5
+	enter("10.0.0.5")
+}
+
+func TestConnectionLimit(t *testing.T) {
+	for _, tt := range []struct{ configured, files, segments, want int }{
+		{10_000, math.MaxInt, 50, 10_000},
+		{10_000, 20_000, 50, 10_000},
+		{10_000, 1024, 4, 764},
+		{10_000, 1024, 600, 168},
+		{100, 1024, 4, 100},
+		{10_000, 128, 4, 60},
+		{10_000, 32, 4, 12},
+		{10_000, 1024, 2000, 1},
+	} {
+		if got := connectionLimit(tt.configured, tt.files, tt.segments); got != tt.want {
+			t.Errorf("%d wanted, %d descriptors, %d segments: %d connections, want %d", tt.configured, tt.files, tt.segments, got, tt.want)
+		}
+	}
+}
+
+// starved is a listener that has no descriptor for a while.
+type starved struct {
+	net.Listener
+	fail  int
+	conns chan net.Conn
+}
+
+func (s *starved) Addr() net.Addr { return &net.TCPAddr{} }
+func (s *starved) Accept() (net.Conn, error) {
+	if s.fail > 0 {
+		s.fail--
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	c, ok := <-s.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+// Line A11: accepting goes on when there are descriptors again, and a long lack of
+// them is told once.
+func TestAcceptSurvivesALackOfDescriptors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := &frontend{log: slog.New(slog.NewTextHandler(&log, nil)), limiter: newConnLimiter(func() int { return 0 }, 1)}
+		l := &starved{fail: 100, conns: make(chan net.Conn, 2)}
+		done := make(chan struct{})
+		began := time.Now()
+		go func() { defer close(done); f.accept(t.Context(), l) }()
+		first, second := &from{ip: "10.0.0.1"}, &from{ip: "10.0.0.1"}
+		l.conns <- first
+		l.conns <- second
+		close(l.conns)
+		<-done
+		if !first.closed || !second.closed {
+			t.Error("connections behind the lack of descriptors were not looked at")
+		}
+		if took := time.Since(began); took > 100*time.Second {
+			t.Errorf("accepting came back after %v", took)
+		}
+		text := log.String()
+		for what, want := range map[string]int{"cannot accept": 1, "accepted again": 1, "too many connections": 1} {
+			if got := strings.Count(text, what); got != want {
+				t.Errorf("the log says %q %d times, want %d", what, got, want)
+			}
+		}
+	})
+}
