@@ -18,11 +18,11 @@ import (
 type Broker struct {
 	*catalog.Catalog
 
-	shards []*shard.Shard
-	clock  *clock.Clock // the shards'
-	log    *slog.Logger
-	runner *jobs.Runner
-	movers *movers
+	shards     []*shard.Shard
+	clock      *clock.Clock // the shards'
+	log        *slog.Logger
+	runner     *jobs.Runner
+	forwarders *forwarders
 
 	reclassifier *reclassifier
 	alerts       *alerts
@@ -34,7 +34,7 @@ type Broker struct {
 // be moved on and idle entities deleted.
 func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
-	b.movers, b.reclassifier, b.alerts = newMovers(b), newReclassifier(b), newAlerts(b)
+	b.forwarders, b.reclassifier, b.alerts = newForwarders(b), newReclassifier(b), newAlerts(b)
 	var err error
 	if b.Catalog, err = catalog.Open(shards, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err
@@ -50,21 +50,21 @@ type entityObserver Broker
 
 // Changed implements catalog.Observer.
 func (b *entityObserver) Changed(n *catalog.Entity) {
-	b.movers.watch(n)
-	b.movers.changed(n)
+	b.forwarders.watch(n)
+	b.forwarders.changed(n)
 	if def := n.Definition(); def.Classified != def.PolicyRevision {
 		b.reclassifier.add(n)
 	}
 }
 
 // Removed implements catalog.Observer.
-func (b *entityObserver) Removed(n *catalog.Entity) { b.movers.unwatch(n) }
+func (b *entityObserver) Removed(n *catalog.Entity) { b.forwarders.unwatch(n) }
 
 // Run moves messages on, measures, classifies anew what a changed policy asks for,
 // and deletes idle entities, until ctx ends.
 func (b *Broker) Run(ctx context.Context) error {
 	for _, n := range b.Entities() {
-		b.movers.watch(n)
+		b.forwarders.watch(n)
 		if def := n.Definition(); def.Classified != def.PolicyRevision {
 			b.reclassifier.add(n) // the last process did not get to the end of it
 		}

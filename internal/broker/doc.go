@@ -21,7 +21,7 @@
 // sender needs of it is compiled once, when it changes, and read through an atomic
 // pointer: no lock is taken to send or to receive, but for requests and replies.
 //
-// # Movers
+// # Forwarders
 //
 // Forwarding, forwarded dead letters, and messages that a topic had to keep for a
 // while (scheduled ones, and all of a topic with duplicate detection) are moved on
@@ -31,7 +31,7 @@
 // is waited for, in order; what can never be forwarded becomes a transfer dead
 // letter. Hops are counted through topics and dead letters.
 //
-// Movers do not wait for each other: each is a job of its own; see package jobs. At most
+// Forwarders do not wait for each other: each is a job of its own; see package jobs. At most
 // 64 of them run at the same time; beyond that they take turns.
 //
 // # Policies

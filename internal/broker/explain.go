@@ -83,15 +83,15 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 		return Explanation{}, err
 	}
 	x := Explanation{Entity: n.Path, Seq: seq, At: found.At.UTC(), Consumers: found.Consumers}
-	x.stand(found.Position, def.Classifier.Policy)
+	x.setPosition(found.Position, def.Classifier.Policy)
 	x.Why = def.Classifier.Why(m, &found.Message.Delivery)
-	x.hold(found.Position, def)
+	x.setBlocked(found.Position, def)
 	x.estimate(found.Position, found.Rate)
 	return x, nil
 }
 
-// stand says where the message is and who is before it.
-func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
+// setPosition says where the message is and who is before it.
+func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 	x.State = [...]string{"waiting", "deferred", "scheduled", "locked"}[pos.State]
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
 	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.LevelOrder.String(), pos.Saturated
@@ -115,8 +115,8 @@ func (x *Explanation) stand(pos queue.Position, p *policy.Policy) {
 	}
 }
 
-// hold says what keeps the message from being handed out, if anything does.
-func (x *Explanation) hold(pos queue.Position, def *catalog.Definition) {
+// setBlocked says what keeps the message from being handed out, if anything does.
+func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 	switch pos.Held {
 	case queue.HeldByLock:
 		x.Held = "a consumer has it locked"

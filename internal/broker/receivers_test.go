@@ -10,7 +10,7 @@ import (
 
 // A new topic has no receiver, and neither has a queue that nobody reads: what the broker
 // itself forwards and publishes with is none.
-func TestOwnMoversAreNoReceivers(t *testing.T) {
+func TestForwardersAreNoReceivers(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "target"})
 	r.queue(entity.Queue{Name: "forwarding", ForwardTo: "target", ForwardDeadLetteredMessagesTo: "target"})

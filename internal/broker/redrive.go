@@ -211,7 +211,7 @@ func (r *redrive) send(c *chosen, done func(error)) {
 		}
 		r.n.Settle(r.part, token, Outcome{Verdict: Release}, func([]error) { done(err) })
 	}
-	m, err := message.ParseStored(c.msg.Edit(revived))
+	m, err := message.ParseStored(c.msg.Edit(dropDeadLetterReason))
 	if err != nil {
 		finish(err)
 		return
@@ -251,8 +251,8 @@ func (r *redrive) back(c *chosen, m *message.Message, here shard.Locked, done fu
 	}
 }
 
-// revived takes from a message what its death wrote into it.
-var revived = message.Edit{
+// dropDeadLetterReason takes from a message what its death wrote into it.
+var dropDeadLetterReason = message.Edit{
 	Properties: []message.Change{
 		{Name: message.PropertyDeadLetterReason, Remove: true},
 		{Name: message.PropertyDeadLetterDescription, Remove: true},

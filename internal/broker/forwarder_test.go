@@ -68,7 +68,7 @@ func TestHeldMessageIsPublishedThoughTheLimitSank(t *testing.T) {
 // B3: messages wait for a target that takes none, in their order, and go on as soon
 // as it does.
 func TestForwardWaitsForAPausedTarget(t *testing.T) {
-	const messages = 600 // more than a mover takes at a time
+	const messages = 600 // more than a forwarder takes at a time
 	stops := map[string]func(r *rig, to string, stopped bool) error{
 		"paused": func(r *rig, to string, stopped bool) error {
 			return r.Pause(r.t.Context(), to, Pause{Sending: stopped})
@@ -254,9 +254,9 @@ func TestSlowForwardStallsNoOther(t *testing.T) {
 
 // B9: however many forwards are slow at the same time, the goroutines are bounded,
 // and each has its turn.
-func TestWorkersOfMoversAreBounded(t *testing.T) {
+func TestWorkersOfForwardersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const forwards, messages = maxForwarding + 20, moverTurn + 10
+		const forwards, messages = maxForwarding + 20, forwardTurn + 10
 		disk := &slowDisk{FS: vfs.NewMem()}
 		r := startOn(t, disk)
 		r.queue(entity.Queue{Name: "to"})
@@ -310,18 +310,18 @@ func TestWhatCanNeverBeForwardedIsSetAside(t *testing.T) {
 			r.queue(entity.Queue{Name: "dead" + from, ForwardDeadLetteredMessagesTo: to})
 			in := message.Draft{Body: []byte("in"), SessionID: "s"}
 			large := message.Draft{Body: make([]byte, 2000), SessionID: "s"}
-			for range moverWindow { // as many as a mover takes at a time
+			for range forwardWindow { // as many as a forwarder takes at a time
 				r.send(from, msg("none"))
 				r.send("dead"+from, msg("none"))
 			}
 			for _, addr := range []string{from, "dead" + from} {
 				r.send(addr, large.Message(), in.Message())
 			}
-			r.bury("dead"+from, moverWindow+2)
+			r.bury("dead"+from, forwardWindow+2)
 			synctest.Wait()
 			for _, addr := range []string{from, "dead" + from} {
-				if c := r.counts(addr); c.TransferDead != moverWindow+1 || c.Total() != c.TransferDead {
-					t.Errorf("%s: %+v, want %d transfer dead letters", addr, c, moverWindow+1)
+				if c := r.counts(addr); c.TransferDead != forwardWindow+1 || c.Total() != c.TransferDead {
+					t.Errorf("%s: %+v, want %d transfer dead letters", addr, c, forwardWindow+1)
 				}
 			}
 			if c := r.counts(to); c.Active != 2 {

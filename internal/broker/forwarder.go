@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	moverWindow = 256 // messages that a mover has taken and not dealt with
-	maxHops     = 4
+	forwardWindow = 256 // messages that a forwarder has taken and not dealt with
+	maxHops       = 4
 
-	// How long a mover waits for a target that takes nothing before it tries
+	// How long a forwarder waits for a target that takes nothing before it tries
 	// again: the first time, and at most.
 	minMoveRetry = 100 * time.Millisecond
 	maxMoveRetry = 5 * time.Second
-	// throttleRetry is the longest that a mover keeps a message of a throttled
+	// throttleRetry is the longest that a forwarder keeps a message of a throttled
 	// class locked; no lock is shorter than five seconds.
 	throttleRetry = time.Second
 )
@@ -38,17 +38,17 @@ const (
 	reasonForward = "ForwardingFailed"
 )
 
-// mover moves messages out of one queue: it forwards them, or publishes what a
+// forwarder moves messages out of one queue: it forwards them, or publishes what a
 // topic has held. It is a Sink and a job, which moves one message after the other, so that messages leave in the order in which they were taken.
 //
 // A message that can never be forwarded goes to the transfer dead letters. If the
 // target takes nothing at present (it is paused, disabled, full, or the disk is),
-// everything goes back to its place, uncounted, and the mover waits: it tries a
+// everything goes back to its place, uncounted, and the forwarder waits: it tries a
 // single message after a while, or when the target's definition changes, and twice
 // as many after each that has got through. So an operator can pause any part of a
 // chain, and the messages wait in front of it.
-type mover struct {
-	ms  *movers
+type forwarder struct {
+	ms  *forwarders
 	job *jobs.Handle
 	source
 
@@ -75,7 +75,7 @@ type source struct {
 	part shard.Part
 }
 
-func (m *mover) start() {
+func (m *forwarder) start() {
 	// A shard that has stopped moves nothing.
 	_ = m.n.Shard.Attach(shard.Attachment{ID: m.n.ID, Part: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
 		if err != nil {
@@ -92,9 +92,9 @@ func (m *mover) start() {
 	})
 }
 
-// stop ends the mover. What it has in hand goes back, but for what is on its way
+// stop ends the forwarder. What it has in hand goes back, but for what is on its way
 // to its target already.
-func (m *mover) stop() {
+func (m *forwarder) stop() {
 	m.mu.Lock()
 	m.stopped = true
 	m.endWait()
@@ -111,7 +111,7 @@ func (m *mover) stop() {
 }
 
 // Deliver implements Sink.
-func (m *mover) Deliver(ds []Delivery) {
+func (m *forwarder) Deliver(ds []Delivery) {
 	ts := make([]transfer, len(ds))
 	for i := range ds {
 		ts[i].Delivery = ds[i]
@@ -120,7 +120,7 @@ func (m *mover) Deliver(ds []Delivery) {
 }
 
 // put has a worker deal with messages.
-func (m *mover) put(ts []transfer) {
+func (m *forwarder) put(ts []transfer) {
 	m.mu.Lock()
 	if m.inbox == nil {
 		m.inbox = ts
@@ -132,16 +132,16 @@ func (m *mover) put(ts []transfer) {
 }
 
 // Drained implements Sink.
-func (m *mover) Drained() {}
+func (m *forwarder) Drained() {}
 
 // Ended implements Sink.
-func (m *mover) Ended(error) {}
+func (m *forwarder) Ended(error) {}
 
 // take returns the messages of one turn.
-func (m *mover) take() []transfer {
+func (m *forwarder) take() []transfer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := min(len(m.inbox), moverTurn)
+	n := min(len(m.inbox), forwardTurn)
 	ts := m.inbox[:n:n]
 	if m.inbox = m.inbox[n:]; len(m.inbox) == 0 {
 		m.inbox = nil // not to grow behind what was taken
@@ -150,10 +150,10 @@ func (m *mover) take() []transfer {
 }
 
 // Name implements jobs.Job.
-func (m *mover) Name() string { return forwardJob }
+func (m *forwarder) Name() string { return forwardJob }
 
 // Run implements jobs.Job: it moves some messages.
-func (m *mover) Run(context.Context) (jobs.Next, error) {
+func (m *forwarder) Run(context.Context) (jobs.Next, error) {
 	ts := m.take()
 	for i := range ts {
 		m.move(&ts[i])
@@ -164,17 +164,17 @@ func (m *mover) Run(context.Context) (jobs.Next, error) {
 	return jobs.Again(), nil
 }
 
-// allow lets as many messages come as the mover may have in hand. The caller has
+// allow lets as many messages come as the forwarder may have in hand. The caller has
 // mu: allowances must reach the shard in the order in which they were computed, or
 // the lower of two would hold. To post one never blocks and never calls back.
-func (m *mover) allow() {
+func (m *forwarder) allow() {
 	if m.c != nil && !m.stopped && m.retry == nil {
 		_ = m.c.Allow(m.done + m.window)
 	}
 }
 
 // next counts a message that was dealt with, and lets another come.
-func (m *mover) next() {
+func (m *forwarder) next() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done++
@@ -182,19 +182,19 @@ func (m *mover) next() {
 }
 
 // moved counts a message that is safe where it belongs, so that more may follow.
-func (m *mover) moved() {
+func (m *forwarder) moved() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done++
 	if m.retry == nil {
-		m.window, m.delay = min(2*m.window, moverWindow), 0
+		m.window, m.delay = min(2*m.window, forwardWindow), 0
 	}
 	m.allow()
 }
 
 // refused puts a message back in its place because the target takes nothing, and
-// has the mover wait.
-func (m *mover) refused(t queue.Token) {
+// has the forwarder wait.
+func (m *forwarder) refused(t queue.Token) {
 	m.mu.Lock()
 	if m.retry == nil && !m.stopped {
 		m.window = 1
@@ -215,30 +215,30 @@ func (m *mover) refused(t queue.Token) {
 	m.release(t)
 }
 
-// waits reports whether the mover waits for its target.
-func (m *mover) waits() bool {
+// waits reports whether the forwarder waits for its target.
+func (m *forwarder) waits() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.retry != nil
 }
 
-// idle reports whether the mover is to move nothing.
-func (m *mover) idle() bool {
+// idle reports whether the forwarder is to move nothing.
+func (m *forwarder) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.retry != nil || m.stopped
 }
 
 // resume ends the wait for the target: one message is tried.
-func (m *mover) resume() {
+func (m *forwarder) resume() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.endWait()
 	m.allow()
 }
 
-// endWait forgets that the mover waits, if it does. The caller has mu.
-func (m *mover) endWait() {
+// endWait forgets that the forwarder waits, if it does. The caller has mu.
+func (m *forwarder) endWait() {
 	if m.retry != nil {
 		m.retry.Stop()
 		m.retry = nil
@@ -247,12 +247,12 @@ func (m *mover) endWait() {
 }
 
 // release puts a message back in its place, uncounted.
-func (m *mover) release(t queue.Token) {
+func (m *forwarder) release(t queue.Token) {
 	m.n.Settle(m.part, []queue.Token{t}, Outcome{Verdict: Release}, func([]error) { m.next() })
 }
 
-// to returns the name of what the mover forwards to; empty is nothing.
-func (m *mover) to() string {
+// to returns the name of what the forwarder forwards to; empty is nothing.
+func (m *forwarder) to() string {
 	q := &m.n.Definition().Properties
 	if m.part == shard.DeadLetter {
 		return q.ForwardDeadLetteredMessagesTo
@@ -260,8 +260,8 @@ func (m *mover) to() string {
 	return q.ForwardTo
 }
 
-// follows reports whether the mover may find its target changed by a change of n.
-func (m *mover) follows(n *catalog.Entity) bool {
+// follows reports whether the forwarder may find its target changed by a change of n.
+func (m *forwarder) follows(n *catalog.Entity) bool {
 	if m.n == n || m.n == n.Topic {
 		return true
 	}
@@ -275,7 +275,7 @@ func (m *mover) follows(n *catalog.Entity) bool {
 
 // move takes one message to where it belongs. It may read the disk and evaluate
 // rules.
-func (m *mover) move(t *transfer) {
+func (m *forwarder) move(t *transfer) {
 	m.mu.Lock()
 	m.seen = m.ms.changes.Load()
 	m.mu.Unlock()
@@ -319,7 +319,7 @@ func (m *mover) move(t *transfer) {
 
 // send stores the message at its target. In the same shard that and its removal
 // here are one group; otherwise it is removed when it is safe there.
-func (m *mover) send(target *catalog.Entity, d *Delivery, msg *message.Message, hops uint8) {
+func (m *forwarder) send(target *catalog.Entity, d *Delivery, msg *message.Message, hops uint8) {
 	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
 	moves := target.Shard == m.n.Shard
 	if moves {
@@ -340,7 +340,7 @@ func (m *mover) send(target *catalog.Entity, d *Delivery, msg *message.Message, 
 // origin returns the number that a message was first given: here, or where it was
 // forwarded or published before. Of a dead letter only the latter is known, and what
 // a topic held is numbered when that publishes it.
-func (m *mover) origin(d *Delivery) queue.SeqNo {
+func (m *forwarder) origin(d *Delivery) queue.SeqNo {
 	switch {
 	case m.n.Kind == KindTopic && d.Hops == 0:
 		return 0
@@ -352,7 +352,7 @@ func (m *mover) origin(d *Delivery) queue.SeqNo {
 
 // failed decides what becomes of a message that its target does not take. It may
 // run on the goroutine of a shard, so it leaves the work to a worker.
-func (m *mover) failed(d *Delivery, err error) {
+func (m *forwarder) failed(d *Delivery, err error) {
 	throttled, ok := errors.AsType[*ThrottledError](err)
 	switch {
 	case errors.Is(err, ErrStopping):
@@ -371,13 +371,13 @@ func (m *mover) failed(d *Delivery, err error) {
 
 // final reports whether a message that was refused so can never be forwarded. For
 // a target that does not exist dead letters can wait where they are.
-func (m *mover) final(err error) bool {
+func (m *forwarder) final(err error) bool {
 	return errors.Is(err, ErrTooLarge) || errors.Is(err, ErrSessionRequired) ||
 		m.part == shard.Main && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotAllowed))
 }
 
 // setAside moves a message that cannot be forwarded to the transfer dead letters.
-func (m *mover) setAside(d *Delivery, msg *message.Message, reason, description string) {
+func (m *forwarder) setAside(d *Delivery, msg *message.Message, reason, description string) {
 	dead, err := message.ParseStored(msg.Edit(catalog.DeadLetterEdit(reason, description)))
 	if err != nil {
 		dead = msg
