@@ -62,7 +62,8 @@ var pkgRules = map[string]pkgRule{
 
 	// The broker.
 	"access":  {may: []string{"entity", "limits", "sas"}},
-	"shard":   {may: []string{"machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"engine":  {may: []string{"machine", "journal", "clock", "notify"}, never: []string{"net", "os"}},
+	"shard":   {may: []string{"engine", "machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
 	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
 		may:   []string{"broker/*", "shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
