@@ -60,7 +60,7 @@ func startOn(t testing.TB, b *broker.Broker, wrap func(*access.RuleAuthority) ac
 			return []Connection{{Peer: "10.0.0.1:1", Since: time.Unix(1, 0).UTC(), Links: []Link{{Name: "l", Address: "q", Role: "sender"}}}}
 		},
 		Memory: func() budget.Usage {
-			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Authenticated: 20, Unsynced: 30, Waiting: 2}
+			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2}
 		},
 		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
 	r := &rig{t: t, b: b, authority: authority, handler: h, api: h.(*router).api.(*api)}

@@ -32,7 +32,7 @@ func (c memoryCollector) Collect(to chan<- prometheus.Metric) {
 	u := c.usage()
 	single(to, memoryLimit, float64(u.Limit))
 	single(to, memoryUsed, float64(u.Unauthenticated), "unauthenticated")
-	single(to, memoryUsed, float64(u.Authenticated), "authenticated")
+	single(to, memoryUsed, float64(u.Known), "authenticated")
 	single(to, memoryUsed, float64(u.Unsynced), "unsynced")
 	single(to, memoryWaiting, float64(u.Waiting))
 }

@@ -30,7 +30,7 @@ const (
 //
 //	process
 //	├─ unauthenticated  connections that have not logged in, each up to UnauthenticatedLimit
-//	├─ authenticated            one account for each key, with up to half of the process
+//	├─ known            one account for each key, with up to half of the process
 //	│   └─ key          and below it one for each connection, with up to half of that
 //	└─ unsynced         messages that are not on disk yet
 //
@@ -39,7 +39,7 @@ const (
 // read from, so it could not free memory. So the process may exceed its limit
 // by the unsynced messages.
 type Process struct {
-	all, unauthenticated, authenticated, unsynced *Account
+	all, unauthenticated, known, unsynced *Account
 
 	mu   sync.Mutex
 	keys map[string]*key // of connections that are there; guarded by mu
@@ -68,7 +68,7 @@ func NewProcess(l Limits) *Process {
 	return &Process{
 		all:             all,
 		unauthenticated: all.Child(min(AllUnauthenticatedLimit, limit/4)),
-		authenticated:   all.Child(limit),
+		known:           all.Child(limit),
 		unsynced:        unsynced,
 		keys:            map[string]*key{},
 	}
@@ -133,7 +133,7 @@ func (p *Process) join(name string) *Account {
 	defer p.mu.Unlock()
 	k := p.keys[name]
 	if k == nil {
-		k = &key{account: p.authenticated.Child(p.all.Limit() / 2)}
+		k = &key{account: p.known.Child(p.all.Limit() / 2)}
 		p.keys[name] = k
 	}
 	k.members++
@@ -154,7 +154,7 @@ type Usage struct {
 	Limit           int64
 	Used            int64
 	Unauthenticated int64 // of Used
-	Authenticated   int64 // of Used
+	Known           int64 // of Used
 	Unsynced        int64 // of Used
 	Waiting         int   // charges that wait for space
 }
@@ -166,7 +166,7 @@ func (p *Process) Usage() Usage {
 	defer t.mu.Unlock()
 	return Usage{
 		Limit: p.all.limit, Used: p.all.used,
-		Unauthenticated: p.unauthenticated.used, Authenticated: p.authenticated.used, Unsynced: p.unsynced.used,
+		Unauthenticated: p.unauthenticated.used, Known: p.known.used, Unsynced: p.unsynced.used,
 		Waiting: t.waiting.Len(),
 	}
 }

@@ -13,14 +13,14 @@ func TestConnectionsBelongToTheirKey(t *testing.T) {
 	}
 	a.Charge(1000)
 	b.Charge(500)
-	if u := p.Usage(); u.Unauthenticated != 1500 || u.Authenticated != 0 || u.Used != 1500 || u.Limit != limit {
+	if u := p.Usage(); u.Unauthenticated != 1500 || u.Known != 0 || u.Used != 1500 || u.Limit != limit {
 		t.Errorf("two unauthenticated connections: %+v", u)
 	}
 	if !a.Prove("shop") || !a.Prove("other") || !b.Prove("shop") { // the first counts
 		t.Error("there is no space for two connections")
 	}
-	if u := p.Usage(); u.Unauthenticated != 0 || u.Authenticated != 1500 || u.Used != 1500 {
-		t.Errorf("both authenticated: %+v", u)
+	if u := p.Usage(); u.Unauthenticated != 0 || u.Known != 1500 || u.Used != 1500 {
+		t.Errorf("both known: %+v", u)
 	}
 	if a.Limit() != limit/4 {
 		t.Errorf("a connection may have %d", a.Limit())

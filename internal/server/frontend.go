@@ -52,7 +52,7 @@ func listen(cfg Config, service *azure.Service, parts Parts, segments func() int
 	files := maxFiles()
 	limit := func() int {
 		if s := parts.Memory.Unauthenticated(); s.Limit()-s.Used() < unauthenticatedReserve {
-			return 0 // for each that comes, an unauthenticated peer has to go
+			return 0 // for each that comes, an unauthenticated connection is closed
 		}
 		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
 	}

@@ -330,7 +330,7 @@ func TestBodiesAreCharged(t *testing.T) {
 	for !full {
 		nc := r.dial()
 		kept = append(kept, nc)
-		want := usage().Authenticated + (size-1)*bodyCost - 32<<10 // which may have been held before
+		want := usage().Known + (size-1)*bodyCost - 32<<10 // which may have been held before
 		answered := make(chan int, 1)
 		if _, err := io.WriteString(nc, head("a", size)+strings.Repeat("x", size-1)); err != nil {
 			t.Fatal(err)
@@ -344,7 +344,7 @@ func TestBodiesAreCharged(t *testing.T) {
 				}
 				return true
 			default:
-				return usage().Authenticated >= want
+				return usage().Known >= want
 			}
 		})
 	}
@@ -355,7 +355,7 @@ func TestBodiesAreCharged(t *testing.T) {
 	for _, nc := range kept {
 		nc.Close()
 	}
-	eventually(t, "nothing is charged for who has left", func() bool { return usage().Authenticated < size })
+	eventually(t, "nothing is charged for who has left", func() bool { return usage().Known < size })
 }
 
 // Number 7: a WebSocket is not charged as a request that never ends, and has the time of
@@ -428,7 +428,7 @@ func TestKeysHaveTheirShareOfMemory(t *testing.T) {
 	if mine[0].hold(1) {
 		t.Error("a connection that has left was charged")
 	}
-	if used := p.Usage().Authenticated; used > 3*(64<<10) {
+	if used := p.Usage().Known; used > 3*(64<<10) {
 		t.Errorf("%d bytes are held by who has left", used)
 	}
 }

@@ -101,7 +101,7 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		most := settles(func() int64 { return b.memory.Usage().Authenticated })
+		most := settles(func() int64 { return b.memory.Usage().Known })
 		t.Logf("at most %d KB", most>>10)
 		if most > 36<<20 {
 			t.Errorf("a connection that reads nothing makes us hold %d MB", most>>20)
@@ -164,7 +164,7 @@ func TestKeyWithManySlowConnectionsIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	most := settles(func() int64 { return b.memory.Usage().Authenticated })
+	most := settles(func() int64 { return b.memory.Usage().Known })
 	t.Logf("at most %d KB", most>>10)
 	if most > limit*3/4 { // an eighth of it beyond, and buffers that have room to spare
 		t.Errorf("connections that read nothing make us hold %d MB, where their key may have %d", most>>20, limit/2>>20)
@@ -214,7 +214,7 @@ func TestKeyWithMuchPrefetchGetsEverythingOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		most := settles(func() int64 { return b.memory.Usage().Authenticated })
+		most := settles(func() int64 { return b.memory.Usage().Known })
 		t.Logf("at most %d KB", most>>10)
 		if mode == amqp.ReceiverSettleModeSecond && most > limit {
 			t.Errorf("%d MB are held, where the key may have %d", most>>20, limit/2>>20)

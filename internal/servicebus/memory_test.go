@@ -69,8 +69,8 @@ func TestTemporaryNodesAreCharged(t *testing.T) {
 			refused++
 		}
 	}
-	if u := b.memory.Usage(); refused < 150 || u.Authenticated > limit/4+2<<20 {
-		t.Errorf("%d of 200 were refused, and %d MB are held", refused, u.Authenticated>>20)
+	if u := b.memory.Usage(); refused < 150 || u.Known > limit/4+2<<20 {
+		t.Errorf("%d of 200 were refused, and %d MB are held", refused, u.Known>>20)
 	}
 	// Who reads makes room.
 	if err := rs[0].IssueCredit(10); err != nil {
@@ -84,8 +84,8 @@ func TestTemporaryNodesAreCharged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if u := b.memory.Usage(); u.Authenticated > 4<<20 {
-		t.Errorf("the nodes are gone, and %d MB are held", u.Authenticated>>20)
+	if u := b.memory.Usage(); u.Known > 4<<20 {
+		t.Errorf("the nodes are gone, and %d MB are held", u.Known>>20)
 	}
 	b.wantNothingHeld(t, reader, writer)
 }
@@ -120,7 +120,7 @@ func TestRepliesWithoutCreditAreCharged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, b.memory.Usage().Authenticated)
+		most = max(most, b.memory.Usage().Known)
 	}
 	if most > limit/4+4<<20 {
 		t.Errorf("%d MB of replies are held", most>>20)
@@ -196,7 +196,7 @@ func TestPropertiesToModifyAreCharged(t *testing.T) {
 	// Other connections of the key leave a little.
 	other := b.memory.Enter()
 	other.Prove(rootRule.Name)
-	n := 32<<20 - b.memory.Usage().Authenticated - 200<<10 // a key has half
+	n := 32<<20 - b.memory.Usage().Known - 200<<10 // a key has half
 	other.Charge(n)
 	wantCondition(t, "modify without memory", modify(), "amqp:resource-limit-exceeded")
 	other.Release(n)
