@@ -130,15 +130,19 @@ func (b *Broker) reclassify(ctx context.Context, n *catalog.Entity) error {
 	if def.Classified == def.PolicyRevision {
 		return nil
 	}
-	// Senders that had the old policy in hand may still bring messages. So what
-	// came since is looked at twice.
+	// Senders that loaded the old policy may still send messages. The shard knows
+	// the last of them: what came since a pass began is examined in another one.
 	s := sorter{b: b, n: n, classifier: def.Classifier}
-	mark, err := b.walk(ctx, n, 0, s.sort)
-	if err == nil {
-		_, err = b.walk(ctx, n, mark, s.sort)
-	}
-	if err != nil {
-		return err
+	for mark, again := queue.SeqNo(0), true; again; {
+		next, err := b.walk(ctx, n, mark, s.sort)
+		if err != nil {
+			return err
+		}
+		end, err := shard.Do(ctx, n.Shard, shard.EndReclassify{ID: n.ID, Revision: def.PolicyRevision, Examined: next})
+		if err != nil {
+			return err
+		}
+		mark, again = next, end.Again
 	}
 	if s.unread > 0 {
 		b.log.LogAttrs(ctx, slog.LevelError, "messages that cannot be read keep their level and are in no class",

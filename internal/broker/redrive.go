@@ -238,13 +238,20 @@ func (r *redrive) send(c *chosen, done func(error)) {
 // is worth: the class that it has as a dead letter is a number in the one under
 // which it died.
 func (r *redrive) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
-	a := r.n.Definition().Arrival(m, 0)
+	def := r.n.Definition()
+	a := def.Arrival(m, 0)
 	a.Origin, a.MessageID, a.NotBefore, a.Since = c.Origin, "", time.Time{}, time.Time{}
 	err := r.n.Shard.Send(&shard.Send{
 		Bodies: []*message.Message{m},
-		Copies: []shard.Copy{{ID: r.n.ID, Part: shard.Main, Arrival: a}},
+		Copies: []shard.Copy{{ID: r.n.ID, Part: shard.Main, Arrival: a, Revision: def.PolicyRevision}},
 		Settle: here,
-		Done:   func(_ []queue.SeqNo, err error) { done(catalog.Translate(err)) },
+		Done: func(_ []queue.SeqNo, err error) {
+			if errors.Is(err, shard.ErrSuperseded) {
+				r.back(c, m, here, done) // by the new policy
+				return
+			}
+			done(catalog.Translate(err))
+		},
 	})
 	if err != nil {
 		done(err)

@@ -67,6 +67,11 @@ type slot struct {
 	seekers    []*seeker   // callers that wait for a free session
 	dirty      bool        // on Shard.dirty
 	reordering bool        // an operation puts its messages into another order
+	// classified is the revision of the policy by which all messages are classified,
+	// as EndReclassify said; lastOutdated is the highest number of a message that was
+	// stored with the class of an earlier policy.
+	classified   int64
+	lastOutdated queue.SeqNo
 	// recalled are the ready messages for which something was asked back, each
 	// with what that is.
 	recalled map[queue.SeqNo]*asking

@@ -87,7 +87,8 @@ func (o Explain) begin(_ *Shard, r *Explained) work {
 	}
 }
 
-// ErrSuperseded answers Reclassify by a policy that was replaced meanwhile.
+// ErrSuperseded answers Reclassify by a policy that was replaced meanwhile, and a Send of
+// messages that were classified by one.
 var ErrSuperseded = errors.New("shard: policy was replaced")
 
 // Reclassify gives messages of a main queue another level, class and key, as a policy
@@ -120,6 +121,41 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 		s.absorb(sl)
 		return nil
 	})
+}
+
+// EndReclassify ends the reclassification of a main queue, if all messages that were
+// sent with the class of an earlier policy have numbers below Examined. From then on such
+// messages are refused with ErrSuperseded, so that their senders classify them anew.
+type EndReclassify struct {
+	ID       ID
+	Revision int64 // of the policy
+	Examined queue.SeqNo
+}
+
+// ReclassifyEnd is the answer to EndReclassify: Again says that messages from Examined
+// on have to be examined too.
+type ReclassifyEnd struct{ Again bool }
+
+func (o EndReclassify) begin(_ *Shard, r *ReclassifyEnd) work {
+	return once(func(s *Shard) error {
+		sl, err := s.slot(o.ID, Main)
+		if err != nil {
+			return err
+		}
+		if sl.monitor != nil && sl.monitor.Revision() != o.Revision {
+			return ErrSuperseded
+		}
+		if r.Again = sl.lastOutdated >= o.Examined; !r.Again {
+			sl.classified = o.Revision
+		}
+		return nil
+	})
+}
+
+// outdated reports whether a message was classified by another policy than that of its
+// queue.
+func (sl *slot) outdated(c *Copy) bool {
+	return sl.monitor != nil && sl.part == Main && c.Revision != sl.monitor.Revision()
 }
 
 // AwaitOrder is done when the messages of a main queue are in the order that was

@@ -45,6 +45,7 @@ var operations = []struct{ request, reply any }{
 	{Inspect{}, Inspected{}},
 	{Explain{}, Explained{}},
 	{Reclassify{}, struct{}{}},
+	{EndReclassify{}, ReclassifyEnd{}},
 	{AwaitOrder{}, struct{}{}},
 	{Measure{}, []Measured{}},
 	{Report{}, []Reported{}},

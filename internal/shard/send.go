@@ -50,6 +50,10 @@ type Copy struct {
 	// Numbered says that the Origin is none, or a number already: that of a message
 	// which was forwarded.
 	Numbered bool
+	// Revision is that of the policy by which the message was classified. While the
+	// messages of the queue are being reclassified by a later one, it is stored and
+	// reclassified with them; after that the answer is ErrSuperseded.
+	Revision int64
 }
 
 // Locked names a message that is locked.
@@ -167,6 +171,11 @@ func (o *sending) store(s *Shard) error {
 			s.tx.Stop(err) // admit said yes: the machine contradicts itself
 			return err
 		}
+		for i := from; i < to; i++ {
+			if slots[i].outdated(&o.Copies[i]) {
+				slots[i].lastOutdated = max(slots[i].lastOutdated, o.seqs[i])
+			}
+		}
 		from = to
 	}
 	if o.Settle != (Locked{}) {
@@ -269,6 +278,9 @@ func (o *sending) admit(s *Shard) ([]*slot, error) {
 		a := o.Copies[i].Arrival
 		a.Body.Size = uint32(o.Bodies[o.Copies[i].Body].Size())
 		arrivals = append(arrivals, a)
+		if sl.outdated(&o.Copies[i]) && sl.classified == sl.monitor.Revision() {
+			return nil, ErrSuperseded
+		}
 		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].Part != o.Copies[i].Part {
 			fresh, err := sl.q.Admit(s.tx.Now(), arrivals)
 			if err != nil {

@@ -267,7 +267,7 @@ func (w *routing) add(sub *Entity, part shard.Part, body int) {
 	}
 	a.NotBefore = time.Time{} // the topic has waited already
 	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
-	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.ID, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0})
+	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.ID, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0, Revision: def.PolicyRevision})
 }
 
 // shaped gives a subscription the copy that a rule's action makes.

@@ -3,7 +3,9 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/limits"
@@ -19,6 +21,8 @@ import (
 type sendRequest struct {
 	shard.Send
 	c    *Catalog
+	n    *Entity
+	o    SendOptions
 	done func([]queue.SeqNo, error)
 	out  fanOut
 
@@ -43,11 +47,24 @@ func (c *Catalog) newSend(batch []*message.Message, done func([]queue.SeqNo, err
 	return p
 }
 
-// answer tells the sender what became of its batch.
+// answer tells the sender what became of its batch. A batch that was classified by a
+// policy which was replaced meanwhile is sent once more: by now the definitions have the
+// new one.
 func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
+	if errors.Is(err, shard.ErrSuperseded) {
+		n, o, done, batch := p.n, p.o, p.done, slices.Clone(p.Bodies[:p.out.source])
+		p.free()
+		p.c.Send(n, batch, o, done)
+		return
+	}
 	p.done(seqs, Translate(err))
+	p.free()
+}
+
+// free keeps the request for another batch.
+func (p *sendRequest) free() {
 	p.Send = shard.Send{Done: p.Done}
-	p.done, p.body, p.copy = nil, [1]*message.Message{}, [1]shard.Copy{}
+	p.n, p.o, p.done, p.body, p.copy = nil, SendOptions{}, nil, [1]*message.Message{}, [1]shard.Copy{}
 	p.c.sends.Put(p)
 }
 
@@ -89,6 +106,7 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 		return
 	}
 	p := c.newSend(batch, done)
+	p.n, p.o = n, o
 	p.Settle = o.Settle
 	p.out = fanOut{source: len(batch), most: max(limits.CopyBytes, def.MaxMessage()+limits.Properties)}
 	for i, m := range batch {
@@ -111,7 +129,7 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 			return
 		}
 		a.Origin = o.Origin
-		p.Copies = append(p.Copies, shard.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true})
+		p.Copies = append(p.Copies, shard.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
 	}
 	if err := n.Shard.Send(&p.Send); err != nil {
 		p.answer(nil, err)
