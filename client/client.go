@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Options are what a client may be told besides the address. The zero value, or
-// nil, is a good choice.
+// Options are the settings of a client besides the address. The zero value and nil
+// are the defaults.
 type Options struct {
 	// Name shows who this is in the broker's list of connections. A random one
 	// is used when it is empty.
@@ -28,7 +28,7 @@ type Options struct {
 	// ReplyQueue is a queue that requires sessions, for the replies to Request
 	// on brokers without temporary nodes, such as Azure Service Bus.
 	ReplyQueue string
-	// Log is told of lost and new connections; default: nobody.
+	// Log gets lost and new connections; default: none.
 	Log *slog.Logger
 }
 

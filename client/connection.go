@@ -196,7 +196,7 @@ func (l *link) usable() bool { return !l.broken.Load() && l.conn.alive() }
 // closeTimeout bounds how long tidying up waits for a peer that says nothing.
 const closeTimeout = 2 * time.Second
 
-// close ends the link for good.
+// close ends the link permanently.
 func (l *link) close(ctx context.Context) error {
 	l.broken.Store(true)
 	return endSession(ctx, l.session)

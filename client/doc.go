@@ -17,9 +17,9 @@
 //
 // A receiver asks the broker for no more messages than its caller asked it for,
 // and hands credit back before Receive returns: what is most urgent is decided
-// when a message is handed out, not when it was fetched. With
-// [ReceiverOptions].Prefetch it holds some that nobody has started, and gives them
-// back when the broker has a better one.
+// when a message is delivered, not when it was fetched. With
+// [ReceiverOptions].Prefetch it has some that were not started, and releases them
+// when the broker has a better one.
 //
 // # Assumptions
 //

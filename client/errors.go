@@ -39,7 +39,7 @@ var (
 	ErrTooLarge = errors.New("client: message is too large")
 	// ErrInvalid means that the message cannot be sent as it is.
 	ErrInvalid = errors.New("client: invalid message")
-	// ErrQuota means that the entity holds as much as it may.
+	// ErrQuota means that the entity has reached its size limit.
 	ErrQuota = errors.New("client: entity is full")
 	// ErrBusy means that the broker turns work away for now.
 	ErrBusy = errors.New("client: broker is busy")

@@ -22,7 +22,7 @@ type inbox struct {
 	err     error                         // why it ended; set before done closes
 }
 
-// errInboxEnded stands for a link that ended without saying why.
+// errInboxEnded means that a link ended without saying why.
 var errInboxEnded = errors.New("client: reply link ended")
 
 // inboxCredit is how many replies may come at once; go-amqp tops it up.

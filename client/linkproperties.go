@@ -35,7 +35,7 @@ const (
 	propLink            = names.Link
 	propGranted         = names.Granted
 
-	recallSuffix = names.RecallSuffix // of the address at which messages are asked back
+	recallSuffix = names.RecallSuffix // of the address at which messages are recalled
 )
 
 // Message annotations that only our own broker writes.

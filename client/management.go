@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/names"
 )
 
-// defaultServerTimeout is what the peer is told when ctx has no deadline.
+// defaultServerTimeout is what the peer gets when ctx has no deadline.
 const defaultServerTimeout = time.Minute
 
 // manage asks an entity's management node and returns the fields of its answer,

@@ -89,7 +89,7 @@ type Received struct {
 	// deferring.
 	DeliveryCount uint32
 	// Level is that by which the queue served it, and Class that of the queue's
-	// policy if it is in one. They are told where ReceiverOptions.TellLevel asks
+	// policy if it is in one. They are set where ReceiverOptions.TellLevel asks
 	// for them; else Level is nil. Priority is what the sender asked for.
 	Level *uint8
 	Class string

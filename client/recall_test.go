@@ -24,7 +24,7 @@ func TestAskRabbitMQ249PrefetchDoesNotDefeatPriority(t *testing.T) {
 		t.Fatalf("first is %q, want low 0", first.Body)
 	}
 	q.send(client.Message{Body: []byte("high"), Priority: client.High})
-	// The client holds as many as it may, so without a recall the high one would
+	// The client has reached its limit, so without a recall the high one would
 	// come after a hundred others. The recall takes as long as a few
 	// settlements do.
 	found := false

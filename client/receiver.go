@@ -17,15 +17,15 @@ import (
 type Mode uint8
 
 const (
-	// PeekLock hands a message out under a lock until it is settled. It is the
-	// default: a message is lost to nobody, but may come twice.
+	// PeekLock delivers a message with a lock until it is settled. It is the
+	// default: no message is lost, but one may come twice.
 	PeekLock Mode = iota
-	// ReceiveAndDelete removes a message as it is handed out: it comes once, or
+	// ReceiveAndDelete removes a message as it is delivered: it comes once, or
 	// not at all if the receiver dies.
 	ReceiveAndDelete
 )
 
-// ReceiverOptions are what a receiver may be told; nil is a good choice.
+// ReceiverOptions are the settings of a receiver; nil is the default.
 type ReceiverOptions struct {
 	Mode Mode
 
@@ -48,7 +48,7 @@ type ReceiverOptions struct {
 	// Prefetch is how many messages to fetch before Receive asks for them, which
 	// saves it a round trip; default none. They are locked and not started. Our
 	// own broker asks for the lowest of them back when it has a more urgent one
-	// and nobody has room; nothing counts against them. It is for PeekLock, one
+	// and no receiver has credit; the delivery count is unchanged. It is for PeekLock, one
 	// source and no session.
 	Prefetch int
 }

@@ -72,7 +72,7 @@ func (c *Client) Reply(ctx context.Context, to *Received, m *Message) error {
 // retire gives up the sender's link without closing the sender.
 func (s *Sender) retire(ctx context.Context) {
 	if l := s.link.take(); l != nil && l.conn.alive() {
-		_ = l.close(ctx) // nobody waits for it
+		_ = l.close(ctx) // no caller waits for it
 		l.conn.forget(s.entity)
 	}
 }
@@ -130,8 +130,8 @@ type outbox struct {
 }
 
 // sender returns the kept sender to an address, which opens its link when it is
-// first used. When there are too many, the oldest loses its link; whoever is
-// just using that one opens it once more.
+// first used. When there are too many, the oldest loses its link; a caller that
+// uses that one opens it once more.
 func (b *outbox) sender(ctx context.Context, c *Client, address string) *Sender {
 	b.mu.Lock()
 	s, ok := b.senders[address]

@@ -61,7 +61,7 @@ func TestReplyReachesTheOneWhoAsked(t *testing.T) {
 }
 
 // The way that works without temporary nodes: the reply goes to a session of a
-// queue, and whoever has that session gets it.
+// queue, and the receiver of that session gets it.
 func TestReplyToASession(t *testing.T) {
 	b := triagetest.Start(t, entities)
 	c, ctx := b.Client(), deadline(t)

@@ -47,7 +47,7 @@ func (o *outage) next(now time.Time) (time.Duration, bool) {
 // drops connections at once is not flooded.
 func (o *outage) reset(now time.Time) { o.since, o.worked = time.Time{}, now }
 
-// retry runs op until it succeeds, fails for good, the outage lasts too long, or
+// retry runs op until it succeeds, fails permanently, the outage lasts too long, or
 // ctx ends.
 func (c *Client) retry(ctx context.Context, op func(*outage) error) error {
 	o := outage{limit: c.options.RetryTimeout}

@@ -118,7 +118,7 @@ func (s *Sender) deliver(ctx context.Context, m *amqp.Message) error {
 	return nil
 }
 
-// errNotTaken means that the peer gave the message back: nobody has it, so it
+// errNotTaken means that the peer released the message without storing it, so it
 // may be sent again.
 var errNotTaken = errors.New("client: peer did not take the message")
 

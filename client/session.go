@@ -54,7 +54,7 @@ func (c *Client) openSession(ctx context.Context, entity string, id *string, o *
 	err := c.retry(ctx, func(outage *outage) error {
 		_, err := s.open(ctx)
 		if hasCondition(err, conditionTimeout) {
-			outage.reset(time.Now()) // nobody's fault: there is no session yet
+			outage.reset(time.Now()) // no outage: there is no session yet
 		}
 		return err
 	})

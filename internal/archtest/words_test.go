@@ -67,6 +67,13 @@ var oldNames = []string{
 var oldPhrases = []string{
 	"turned away",       // rejected, throttled
 	"turns away",        // rejects
+	"turn away",         // reject
+	"for good",          // permanently; of a delivery: pre-settled
+	"stands for",        // represents, means
+	"stand on",          // depend on
+	"stands on",         // depends on
+	"make room",         // free space, evict
+	"makes up its mind", // decides
 	"whoever",           // name the caller, receiver or goroutine
 	"goes as",           // is ranked as
 	"as it may",         // up to its limit
@@ -89,9 +96,9 @@ var oldPhrases = []string{
 var finished = []string{
 	"bench",
 	"CHANGELOG.md",
+	"client",
 	"CONTRIBUTING.md",
-	"docs/format",
-	"docs/guide",
+	"docs",
 	"examples",
 	"internal/access",
 	"internal/admin",
@@ -99,6 +106,7 @@ var finished = []string{
 	"internal/amqp/frame",
 	"internal/apply",
 	"internal/archtest",
+	"internal/azure",
 	"internal/brokertest",
 	"internal/budget",
 	"internal/clock",
@@ -113,6 +121,8 @@ var finished = []string{
 	"internal/notify",
 	"internal/objective",
 	"internal/script",
+	"internal/server",
+	"internal/servicebus",
 	"internal/sim",
 	"internal/vfs",
 	"README.md",

@@ -82,14 +82,14 @@ func (c *Conn) checkToken(r *request, audience string) error {
 		c.refused(grant.Rule, errElsewhere)
 		return access.ErrSignature // signed, but for something else
 	}
-	// Only whoever holds a key may learn which entities exist.
+	// Only a peer that has a key may learn which entities exist.
 	if err := c.checkAudience(path); err != nil {
 		return err
 	}
 	return c.grants.put(path, grant)
 }
 
-// errElsewhere is for the log: the peer is told no more than of a forged token.
+// errElsewhere is for the log: the peer learns no more than of a forged token.
 var errElsewhere = fmt.Errorf("%w for what it was put for", access.ErrSignature)
 
 func (c *Conn) verify(kind, token string) (access.Grant, error) {

@@ -58,7 +58,7 @@ type Conn struct {
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
 	unsynced *outbox.Unsynced
-	// watched are the queues and topics whose changes we are told of.
+	// watched are the queues and topics whose changes we are notified of.
 	watched map[string]struct{}
 	// watchMost is how many of them there are when the next look is due at which
 	// are needed.
@@ -71,7 +71,7 @@ type Conn struct {
 type Node interface {
 	// Transfer takes a delivery from the peer.
 	Transfer(in *endpoint.Incoming)
-	// Credit is told that the peer's credit changed, or that it drains.
+	// Credit is called when the peer's credit changed, or when it drains.
 	Credit()
 	// Disposition takes what the peer says about deliveries it got.
 	Disposition(o *endpoint.Outcome)
@@ -122,7 +122,7 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 		watched: map[string]struct{}{},
 	}
 	c.peer.AuthTimeout = cmp.Or(peer.AuthTimeout, authTimeout)
-	// What the connection has under way when it is told to stop is finished first.
+	// What the connection has under way when it is asked to stop is finished first.
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.member = s.memory.Enter()
 	c.mem = budget.NewCounter(c.member.Account)
@@ -335,7 +335,7 @@ func (c *app) Disposition(l *endpoint.Link, o *endpoint.Outcome) {
 	}
 }
 
-// Detached lets go of the link's node, whoever closed the link.
+// Detached releases the link's node, whichever side closed the link.
 func (c *app) Detached(l *endpoint.Link, err error) {
 	if a, ok := c.links[l]; ok {
 		delete(c.links, l)

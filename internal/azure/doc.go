@@ -9,7 +9,7 @@
 // No link is attached and no request served without a grant that covers it; see
 // package access. A grant is of a key and of an entity, not of their names. It ends
 // when its time is over, when the key is changed or removed, and when the entity is
-// deleted; the links that stand on it end with it.
+// deleted; the links that depend on it end with it.
 //
 // What a connection makes the process hold is charged before it is taken: to the
 // account of its key, once it has one, and until then to that of all connections that

@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 )
 
-// ErrNoMemory is what a peer is told that makes us hold as much as it may.
+// ErrNoMemory is reported to a peer whose memory has reached its limit.
 var ErrNoMemory = endpoint.Errorf(endpoint.CondResourceLimitExceeded,
 	"This connection, its key or the broker holds too much memory already. Try again later.")
 
@@ -26,7 +26,7 @@ var errReplaced = fmt.Errorf("%w: it was deleted, and created anew", broker.ErrN
 
 // conditions are those of errors that are raised here.
 var conditions = []condition.Condition{
-	{Err: errGone, Name: names.OperationCancelled, Status: condition.StatusUnavailable, Text: "The operation was cancelled."}, // nobody hears it
+	{Err: errGone, Name: names.OperationCancelled, Status: condition.StatusUnavailable, Text: "The operation was cancelled."}, // no peer gets it
 }
 
 // newTable returns the conditions of all personalities.
@@ -38,8 +38,8 @@ func newTable(ps []Personality) *condition.Table {
 	return condition.NewTable(own...)
 }
 
-// failureOf translates err, which happened to the entity at addr. An error nobody
-// planned for is logged.
+// failureOf translates err, which happened to the entity at addr. An error without
+// a condition is logged.
 func (c *Conn) failureOf(addr string, err error) condition.Failure {
 	f, planned := c.svc.conditions.Failure(err, func() string { return wire.URL(c.host, addr) })
 	if !planned {

@@ -77,7 +77,7 @@ func (g *grants) known(key string) {
 // put keeps what a token gave for an audience, in place of what it had.
 func (g *grants) put(audience string, grant access.Grant) error {
 	g.known(grant.Holder())
-	// Watched first: what changes after this look is told.
+	// Watched first: we are notified of changes after this check.
 	g.c.watch(audience)
 	id, err := g.c.identify(audience)
 	if err != nil {
@@ -257,8 +257,8 @@ func (g *grants) expire() {
 
 // review drops the grants that have ended, detaches the links that stood on them and
 // ends the requests that did.
-// A peer that is left without any is a stranger again: it may put a token, and is
-// waited for as long as one that has just come.
+// A peer that is left without any is unauthenticated again: it may put a token, and has
+// as much time for it as one that has just connected.
 func (g *grants) review() {
 	for audience, p := range g.byAudience {
 		if _, ok := g.valid(audience, p); !ok {

@@ -21,7 +21,7 @@ func (c *app) Mechanisms() []string {
 }
 
 // Login checks what SASL brought. ANONYMOUS proves nothing: it may put a token
-// later, or are let in by an authority that trusts this machine.
+// later, or is accepted by an authority that trusts this machine.
 func (c *app) Login(mechanism string, response []byte) error {
 	switch mechanism {
 	case "PLAIN":

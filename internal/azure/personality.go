@@ -28,7 +28,7 @@ type Personality interface {
 	// Operation.Entity. Every peer that has authenticated may attach there then.
 	ServesNamespace() bool
 
-	// Conditions are what peers are told about the personality's own errors.
+	// Conditions are how the personality's own errors are reported to peers.
 	Conditions() []condition.Condition
 
 	// Open returns what a connection has of this personality, when it first needs it.

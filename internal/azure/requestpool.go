@@ -33,7 +33,7 @@ const (
 )
 
 // attachManagement attaches to the node for requests about an entity, or about the
-// namespace. Whoever may do anything to the entity may attach; each request is checked
+// namespace. A peer with any right to the entity may attach; each request is checked
 // by itself.
 func (c *Conn) attachManagement(l *endpoint.Link) error {
 	path := wire.PathOf(l.Address())
@@ -121,8 +121,8 @@ func (k *Call) ReplyLimit() int { return k.c.replyLimit() }
 func (c *Conn) replyLimit() int { return int(min(limits.ReplyBytes, c.member.Limit()/16)) }
 
 // reserve charges what a large reply may take, before it is made: its parts and the
-// whole. While there is no room the request waits, and with it those behind it. It does
-// not queue for room in the account: others that need less need not wait behind it.
+// whole. While there is no memory the request waits, and with it those behind it. It does
+// not queue for memory in the account: others that need less need not wait behind it.
 func (k *Call) reserve(ctx context.Context) error {
 	if !k.op.LargeReply {
 		return nil
@@ -230,7 +230,7 @@ func (c *Conn) operation(entity, name string) (Operation, bool) {
 }
 
 // aim makes an entity that the request names the one it is about. The right to it is
-// asked for first: only whoever has it may learn whether there is such an entity.
+// asked for first: only a peer that has it may learn whether there is such an entity.
 func (k *Call) aim(addr string) error {
 	if k.entity = wire.PathOf(addr); k.entity == "" {
 		return nil

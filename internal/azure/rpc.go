@@ -102,7 +102,7 @@ func (q *requests) answer(r *request, a reply) {
 	if wire.IsDynamicNode(r.message.ReplyTo()) {
 		m, err := message.Parse(payload)
 		if err == nil {
-			// $cbs answers strangers too, who may not send there.
+			// $cbs answers unauthenticated peers too, which may not send there.
 			err = q.c.grants.requireSome(access.Send, wire.PathOf(r.message.ReplyTo()))
 		}
 		if err == nil {

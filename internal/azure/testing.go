@@ -31,7 +31,7 @@ func (s *Service) Unserved(ctx context.Context, ec *endpoint.Conn) (c *Conn, fir
 }
 
 // Try runs an operation on the entity at a path as if m were a request for it by
-// somebody who may, and returns the status of the reply.
+// a peer with the right, and returns the status of the reply.
 func (c *Conn) Try(ctx context.Context, op Operation, path string, m *message.Message) (status int32) {
 	k := &Call{ctx: ctx, request: &request{from: &requests{c: c}, message: m}, c: c, entity: path, op: op, account: c.pool.account()}
 	k.body, _ = m.Value()

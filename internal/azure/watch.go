@@ -11,7 +11,7 @@ import (
 )
 
 // watchers knows which connections have grants or links at which queue or topic, so
-// that those are told when it changes, and no others.
+// that those are notified when it changes, and no others.
 type watchers struct {
 	mu    sync.Mutex
 	conns map[string]map[*Conn]struct{} // guarded by mu; by entity.Owner
@@ -67,8 +67,8 @@ func (c *Conn) review() {
 	}
 }
 
-// watch has the connection told of changes of the queue or topic that a path belongs
-// to. Who looks at the entity after this misses none.
+// watch has the connection notified of changes of the queue or topic that a path belongs
+// to. A caller that reads the entity after this misses none.
 func (c *Conn) watch(path string) {
 	name := entity.Owner(path)
 	if _, ok := c.watched[name]; ok || name == "" {

@@ -17,7 +17,7 @@ import (
 // know: a name and key that it has kept, a client certificate, or in development
 // none. The checks here keep pages of other sites from using that.
 
-// Errors of requests that a browser makes for somebody else.
+// Errors of requests that a browser makes for another site.
 var (
 	errForeignPage = errors.New("server: the request is made by a page of another site")
 	errForeignHost = errors.New("server: the request is for a host name that is not ours")

@@ -50,7 +50,7 @@ func basic(rule access.Rule) string {
 	return r.Header.Get("Authorization")
 }
 
-// Number 17 of the list of doors: in development this machine is let in, but not a
+// Number 17 of the list of doors: in development this machine is accepted, but not a
 // page that its user is reading, by whatever name it comes.
 func TestDevelopmentKeepsPagesOut(t *testing.T) {
 	r := run(t, func(c *Config) { c.Security.Hosts = []string{"broker.example:5300"} })

@@ -77,7 +77,7 @@ func TestDevelopmentCertificateNamesThePorts(t *testing.T) {
 }
 
 // A port that the system chooses is another one at each start. Clients that trust the CA
-// must not have to trust another one each time, nor does the certificate grow for ever.
+// must not have to trust another one each time, nor does the certificate grow without limit.
 func TestDevelopmentCertificateOutlivesPortsOfTheSystem(t *testing.T) {
 	r := run(t, nil)
 	first, err := readFile(r.fs, caFile)

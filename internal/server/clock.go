@@ -36,7 +36,7 @@ func watchClock(c *clock.Clock, stepped func(), log *slog.Logger) func(context.C
 	}
 }
 
-// clockWatch is what the operator was told.
+// clockWatch is what was logged last.
 type clockWatch struct {
 	log     *slog.Logger
 	stepped func()

@@ -62,9 +62,9 @@ type Parts struct {
 	// Unsynced is the part of it for messages that are not on disk yet.
 	Unsynced *budget.Account
 	// Authority returns who decides about a request, which depends on where it
-	// comes from: in development, peers on this machine are let in easily.
+	// comes from: in development, peers on this machine need no key.
 	Authority func(*http.Request) access.Authority
-	// Disk tells how much room the store has.
+	// Disk reports how much space the store has.
 	Disk func() admin.Disk
 }
 
@@ -112,7 +112,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// trusting reports whether peers on this machine are let in without a key.
+// trusting reports whether peers on this machine are accepted without a key.
 func (c Config) trusting() bool { return c.Security.Trusting() }
 
 // plainText reports whether other machines may speak plain text.

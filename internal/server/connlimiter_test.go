@@ -32,7 +32,7 @@ func entering(t *testing.T, g *connLimiter) func(ip string) (*from, *connSlot) {
 		c := &from{ip: ip}
 		x, ok := g.enter(c)
 		if !ok {
-			t.Fatalf("%s was not let in", ip)
+			t.Fatalf("%s was not accepted", ip)
 		}
 		return c, x
 	}
@@ -81,7 +81,7 @@ func TestGateCountsNetworksOfIPv6(t *testing.T) {
 }
 
 // Number 8, with its figures: from a hundred addresses come a hundred connections each
-// that say eight bytes. Whoever comes then stays until as many others have come, also
+// that say eight bytes. A connection that comes then stays until as many others have come, also
 // from one of those addresses.
 func TestGateKeepsWhoLogsIn(t *testing.T) {
 	g := newConnLimiter(func() int { return 10_000 }, 768)
@@ -134,7 +134,7 @@ func TestFullGate(t *testing.T) {
 	_, last := enter("10.0.0.4") // in place of the last unauthenticated peer
 	last.setAuthenticated()
 	if _, ok := g.enter(&from{ip: "10.0.0.5"}); ok {
-		t.Error("more than the limit were let in")
+		t.Error("more than the limit were accepted")
 	}
 	limit = 5
 	enter("10.0.0.5")

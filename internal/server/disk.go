@@ -12,12 +12,12 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// disk is a journal that tells the operator when its disk is full, and when there
-// is room again. Senders learn it from their refusals; nobody else would.
+// disk is a journal that logs when its disk is full, and when there is space
+// again. Otherwise only senders would notice, by being rejected.
 type disk struct {
 	journal.Journal
 	log  *slog.Logger
-	full atomic.Bool // what was told last
+	full atomic.Bool // what was logged last
 }
 
 // Watch passes on what the journal tells each shard. All of them hear the same.
@@ -35,7 +35,7 @@ func (d *disk) tell(full bool) {
 		d.log.Error("disk is full: rejecting sends, delivery continues; free disk space, or receive or purge messages")
 		return
 	}
-	d.log.Info("disk has room again: senders are let in")
+	d.log.Info("disk has space again: sends are accepted")
 }
 
 // diskStats returns what the metrics tell about the disk. What is free is asked

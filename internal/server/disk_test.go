@@ -37,7 +37,7 @@ func TestOperatorIsToldOfAFullDiskOnce(t *testing.T) {
 		t.Errorf("the shards heard %d changes, want 12", heard)
 	}
 	text := log.String()
-	if full, room := strings.Count(text, "disk is full"), strings.Count(text, "room again"); full != 1 || room != 1 {
-		t.Errorf("told %d times that it is full and %d times that it is not, want once each:\n%s", full, room, text)
+	if full, space := strings.Count(text, "disk is full"), strings.Count(text, "space again"); full != 1 || space != 1 {
+		t.Errorf("logged %d times that it is full and %d times that it is not, want once each:\n%s", full, space, text)
 	}
 }

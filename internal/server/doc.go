@@ -26,13 +26,13 @@
 // Keys and certificates can be changed while it runs: [Config.Changes] and
 // [Config.Reload] have them read again. What cannot be read stays as it was. The keys
 // that the broker makes itself are kept only when everything is up, so that a start
-// that fails leaves none that nobody was shown.
+// that fails leaves none that was not printed.
 //
 // # Concurrency
 //
 // Each connection has a goroutine that [Run]'s top layer waits for. When that
-// layer is told to stop, it stops accepting, tells every peer, and returns when
-// they are gone.
+// layer is asked to stop, it stops accepting, notifies every peer, and returns when
+// they are disconnected.
 //
 // # Not here
 //

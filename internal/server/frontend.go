@@ -269,7 +269,7 @@ func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connSlot) {
 			time.AfterFunc(time.Until(at)*31/32, func() { nc.Close() })
 		}
 	})()
-	// A peer that has not said what it speaks need not be told that we stop.
+	// A peer that has not said what it speaks need not be notified that we stop.
 	quiet := context.AfterFunc(ctx, func() { nc.SetReadDeadline(time.Unix(1, 0)) })
 	speaks, c, err := f.identify(ctx, nc)
 	quiet()
@@ -319,7 +319,7 @@ func (f *frontend) identify(ctx context.Context, nc net.Conn) (protocol, *accept
 	return speaks, v, nil
 }
 
-// errPlainText turns away who would send secrets in the clear.
+// errPlainText rejects peers that would send secrets in plain text.
 var errPlainText = errors.New("server: plain text from another machine; use TLS, or serve with --insecure")
 
 func (f *frontend) unwrap(ctx context.Context, c net.Conn) (protocol, *acceptedConn, error) {

@@ -79,7 +79,7 @@ func (c *handed) SetReadDeadline(at time.Time) error {
 	return c.acceptedConn.SetReadDeadline(at)
 }
 
-// Read reads, if there is room for what comes.
+// Read reads, if there is memory for what comes.
 func (c *handed) Read(b []byte) (int, error) {
 	n, err := c.acceptedConn.Read(b)
 	if !c.held.header(b[:n]) {
@@ -90,7 +90,7 @@ func (c *handed) Read(b []byte) (int, error) {
 
 // Write writes as long as the peer reads.
 func (c *handed) Write(b []byte) (written int, err error) {
-	// What unauthenticated peers are told is short, or the same for all of them.
+	// Answers to unauthenticated peers are short, or the same for all of them.
 	if len(b) > writePiece && !c.tunnel.Load() && c.slot.isAuthenticated() {
 		defer c.held.output(int64(len(b)))()
 	}

@@ -87,7 +87,7 @@ func TestBodyOfUnauthenticatedRequestIsNotRead(t *testing.T) {
 	nc.Close()
 }
 
-// Number 7: whoever has shown a key may take its time, to send and to wait.
+// Number 7: a client that has shown a key may take its time, to send and to wait.
 func TestKnownRequestsMayTakeTheirTime(t *testing.T) {
 	r := strict(t, nil)
 	key := basic(*r.up.NewKey)

@@ -30,8 +30,8 @@ func Keys(data string) (access.Rules, error) {
 }
 
 // ChangeKey changes one of the rules that are kept in a data directory, and returns
-// what it is then. A broker that runs on it goes on with the old one until it is told
-// to read them again.
+// what it is then. A broker that runs on it goes on with the old one until it
+// reads them again.
 func ChangeKey(data, name string, change func(access.Rule) access.Rule) (_ access.Rule, err error) {
 	if _, err := Keys(data); err != nil {
 		return access.Rule{}, err

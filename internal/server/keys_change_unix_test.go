@@ -61,8 +61,8 @@ func TestKeysAreChangedOneAtATime(t *testing.T) {
 	t.Logf("%d changes", len(made))
 }
 
-// Whoever could read and write the file can do so after a change: where the broker is let
-// in by its group, as in a cluster that gives each process another user, it would not
+// Users that could read and write the file can do so after a change: where the broker has
+// access by its group, as in a cluster that gives each process another user, it would not
 // start again otherwise.
 func TestChangeKeyKeepsTheMode(t *testing.T) {
 	dir := t.TempDir()

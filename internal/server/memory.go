@@ -72,7 +72,7 @@ type charges struct {
 }
 
 // enter begins to charge a connection that has just come; false means that there is no
-// room for it.
+// memory for it.
 func (c *charges) enter(p *budget.Process) bool {
 	c.member = p.Enter()
 	c.counter = budget.NewCounter(c.member.Account)
@@ -98,14 +98,14 @@ func (c *charges) leave() {
 }
 
 // header charges what was read, if it belongs to the header of a request, and reports
-// whether there was room for it.
+// whether there was memory for it.
 func (c *charges) header(b []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.takeForRequest(c.meter.cost(b))
 }
 
-// body charges n bytes of a body, and reports whether there was room for them.
+// body charges n bytes of a body, and reports whether there was memory for them.
 func (c *charges) body(n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,14 +113,14 @@ func (c *charges) body(n int) bool {
 }
 
 // hold charges n bytes of what is made for the answer, and reports whether there was
-// room for them.
+// memory for them.
 func (c *charges) hold(n int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.takeForRequest(n)
 }
 
-// short reports whether there is no room for an answer worth speaking of.
+// short reports whether there is no memory for an answer of a useful size.
 func (c *charges) short() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file to whom the one that it takes the place of belongs to, and lets
-// in who else was let in there. Who may not give files away can take the place of one of
-// which the group has as much as its owner.
+// keepOwner gives a file the owner, group and access rights of the file that it replaces.
+// A process that may not change owners can replace only a file whose group has the
+// rights of its owner.
 func keepOwner(f *os.File, replaced string) error {
 	old, err := os.Stat(replaced)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // A full disk shows in /readyz, with status 200 because receiving goes on, and in metrics.
-// When there is room again senders are let in, and it does not show any more.
+// When there is space again sends are accepted, and it does not show any more.
 func TestFullDiskShows(t *testing.T) {
 	r := run(t, nil)
 	r.fs.SetSize(24 << 20)
@@ -68,10 +68,10 @@ func TestFullDiskShows(t *testing.T) {
 	}
 	for ready := ""; ready != "ok\n"; _, ready = ask("GET", "/readyz", "") {
 		if ctx.Err() != nil {
-			t.Fatal("it is degraded for ever")
+			t.Fatal("it stays degraded")
 		}
 	}
 	if status := send(); status != http.StatusCreated {
-		t.Errorf("after the purge: %d, want senders to be let in", status)
+		t.Errorf("after the purge: %d, want sends to be accepted", status)
 	}
 }

@@ -32,7 +32,7 @@ const (
 	shownKeyName  = 64  // characters of it; an unauthenticated peer chooses it
 )
 
-// refused is what is told once in a while.
+// refused is what is logged once in a minute.
 type refused struct {
 	from netip.Prefix
 	key  string

@@ -18,7 +18,7 @@ import (
 // is reported and does not end the broker.
 //
 // Once the broker is up, which is when others know whom to ask, the keys are read again:
-// they may have been changed since they were read, and nobody could ask.
+// they may have been changed since they were read, when no process could ask.
 func (b *built) follow(ctx context.Context, up <-chan struct{}) error {
 	files := b.cfg.TLS
 	for {

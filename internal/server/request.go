@@ -51,7 +51,7 @@ func (f *frontend) begin(w http.ResponseWriter, r *http.Request, conn *handed) *
 	conn.held.begin()
 	x.setDeadline(f.cfg.FirstBytes)
 	if !x.ended {
-		// Whoever is refused need not send its body, and we need not read it.
+		// A client that is refused need not send its body, and we need not read it.
 		w.Header().Set("Connection", "close")
 	}
 	// A copy, so that net/http finds the body it made.
@@ -88,7 +88,7 @@ func (x *request) known(g access.Grant) error {
 type requestKey struct{}
 
 // hold charges n bytes for as long as the handler of r takes, and reports whether there
-// was room for them.
+// was memory for them.
 func hold(r *http.Request, n int64) bool {
 	return r.Context().Value(requestKey{}).(*request).conn.held.hold(n)
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// ErrUnfinished means that the broker was told to stop and something could not be
-// finished within the grace, such as what waits for a disk that hangs. Nothing is
-// lost that anyone was told is safe.
+// ErrUnfinished means that the broker was asked to stop and something could not be
+// finished within the grace, such as what waits for a disk that hangs. Nothing that
+// was acknowledged is lost.
 var ErrUnfinished = errors.New("server: stopped before everything was finished")
 
 // Run serves until ctx ends or something breaks. It returns nil only if every
-// layer stopped in good order. It returns within the grace after ctx has ended,
+// layer stopped cleanly. It returns within the grace after ctx has ended,
 // whatever the disk does; goroutines that wait for it are then left behind.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg = cfg.withDefaults()
@@ -66,7 +66,7 @@ type built struct {
 }
 
 // open recovers the broker. To read a large store takes its time, and a disk that
-// hangs takes for ever: when ctx ends, open gives up after the grace.
+// hangs never returns: when ctx ends, open gives up after the grace.
 func open(ctx context.Context, cfg Config, log *slog.Logger) (*built, error) {
 	type result struct {
 		b   *built
@@ -166,7 +166,7 @@ func (b *built) serve(ctx context.Context) error {
 		}
 		defined <- err
 		if err != nil {
-			return err // a layer that fails brings down those below in good order
+			return err // a layer that fails stops those below cleanly
 		}
 		return b.follow(ctx, up)
 	})

@@ -412,7 +412,7 @@ func TestDevelopmentIsForThisMachine(t *testing.T) {
 	}
 }
 
-// Number 21: where other machines are served, nobody is let in for where it is.
+// Number 21: where other machines are served, no client is accepted because of its address.
 func TestRemoteDevelopmentNeedsAKey(t *testing.T) {
 	r := run(t, func(c *Config) { c.Security.AllowRemote = true })
 	for _, o := range []*amqp.ConnOptions{nil, {SASLType: amqp.SASLTypePlain(access.Development.Name, access.Development.PrimaryKey)}} {

@@ -44,14 +44,14 @@ type hookTarget struct{ entity, address string }
 
 // webhooks sends alerts to where policies want them. Each target has a queue and a
 // goroutine of its own while there is something to send to it, so that one that is
-// slow holds up nobody else.
+// slow delays no other.
 type webhooks struct {
 	log    *slog.Logger
 	client *http.Client
 	wait   time.Duration // before the second try; doubled before each other
 
-	posts chan struct{}   // has room for the posts under way
-	begun chan hookTarget // targets that need a goroutine; has room for all there can be
+	posts chan struct{}   // its capacity bounds the posts under way
+	begun chan hookTarget // targets that need a goroutine; its capacity is enough for all of them
 
 	mu      sync.Mutex
 	waiting map[hookTarget][]broker.Alert // guarded by mu; a target that is in it has a goroutine, or will have
@@ -67,7 +67,7 @@ func newWebhooks(log *slog.Logger, networks []netip.Prefix) *webhooks {
 	}
 }
 
-// notify takes an alert if its policy names somebody to tell. It is called by shards
+// notify takes an alert if its policy has a webhook. It is called by shards
 // and never waits.
 func (h *webhooks) notify(a broker.Alert) {
 	if a.Hook.Webhook == "" {
@@ -140,7 +140,7 @@ func (h *webhooks) serve(ctx context.Context, to hookTarget) {
 	}
 }
 
-// deliver tries until the alert is taken, refused for good, or tried often enough.
+// deliver tries until the alert is taken, refused permanently, or tried often enough.
 func (h *webhooks) deliver(ctx context.Context, a broker.Alert) error {
 	wait := h.wait
 	for try := 1; ; try++ {

@@ -26,7 +26,7 @@ func isDenied(err error) bool {
 	return ok
 }
 
-// webhookClient returns a client for addresses that somebody else has chosen: whoever
+// webhookClient returns a client for addresses that a client has chosen: one that
 // may manage one queue must not make the broker talk to what only the broker can
 // reach. The address is checked when the connection is made, after its name was
 // looked up, so that it does not help to change what the name means; redirects are

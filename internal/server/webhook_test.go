@@ -132,7 +132,7 @@ func TestSlowWebhookHoldsUpNobody(t *testing.T) {
 	<-done
 }
 
-// Number 20: whoever may write a policy must not reach through us what it cannot
+// Number 20: a client that may write a policy must not reach through us what it cannot
 // reach itself. What a name means is looked at when the connection is made.
 func TestWebhookStaysOnThePublicInternet(t *testing.T) {
 	reached := 0

@@ -37,7 +37,7 @@ func (f *frontend) serveWebSocket(ctx context.Context, w http.ResponseWriter, r 
 		return
 	}
 	ws.SetReadLimit(-1) // the endpoint bounds frames itself
-	// The stream must outlive ctx: the peer is told why it ends.
+	// The stream must outlive ctx: the peer gets the reason why it ends.
 	stream := websocket.NetConn(context.WithoutCancel(ctx), ws, websocket.MessageBinary)
 	defer stream.Close()
 	f.serveAMQP(ctx, webStream{stream, conn.RemoteAddr()}, conn.slot,

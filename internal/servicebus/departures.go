@@ -11,7 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// What was never sent nobody has got: it goes back to its place, whatever ends the
+// A delivery that was never sent returns to its position, whatever ends the
 // link, and wherever it is by then.
 //
 //	loader, outbox ──► settledBacklog (no credit) ──► endpoint (no window) ──► output ──► transport

@@ -2,7 +2,7 @@
 
 // Package servicebus is the Service Bus personality: what links to queues, topics and
 // subscriptions mean to the clients of Azure Service Bus, and to plain AMQP 1.0
-// clients, which get the same without the vendor's extras. It stands on package azure,
+// clients, which get the same without the vendor's extras. It depends on package azure,
 // which has the connection, its rights and its requests.
 //
 // # Promise

@@ -18,7 +18,7 @@ const (
 	textNoSession       = "The message does not have a session id, which the entity requires."
 )
 
-// conditions are what peers are told about errors of queues and sessions.
+// conditions are how errors of queues and sessions are reported to peers.
 var conditions = []condition.Condition{
 	{Err: broker.ErrNoRoom, Name: names.ServerBusy, Status: condition.StatusUnavailable, Text: "The broker's disk is full: properties cannot be merged into a message. " +
 		"Settle it without them, or try again later; its lock holds."},

@@ -184,7 +184,7 @@ func TestKeyWithManySlowConnectionsIsBounded(t *testing.T) {
 }
 
 // The same with much prefetch: what a connection has no memory for goes back, and every
-// message arrives once, whoever gets it.
+// message arrives once, at any of the receivers.
 func TestKeyWithMuchPrefetchGetsEverythingOnce(t *testing.T) {
 	const connections, messages, size, limit = 20, 200, 200_000, 32 << 20
 	for _, mode := range []amqp.ReceiverSettleMode{amqp.ReceiverSettleModeSecond, amqp.ReceiverSettleModeFirst} {

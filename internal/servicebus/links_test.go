@@ -115,7 +115,7 @@ func TestReceiveAndDelete(t *testing.T) {
 		t.Errorf("got %+v, want the message with a tag of 16 bytes and no lock", m)
 	}
 	if _, locked := m.Annotations["x-opt-locked-until"]; locked {
-		t.Error("a message taken for good has a lock")
+		t.Error("a pre-settled message has a lock")
 	}
 	rt, err := b.broker.Runtime(p.ctx(), "q")
 	if err != nil || rt.Active != 0 {
@@ -282,7 +282,7 @@ func TestDeletedEntityDetachesItsLinks(t *testing.T) {
 	wantCondition(t, "receive from a deleted queue", err, "amqp:not-found")
 }
 
-// A message that a receiver cannot take must not come to it again for ever.
+// A message that a receiver cannot take must not come to it again without limit.
 func TestMessageLargerThanTheReceiverTakesBecomesADeadLetter(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)

@@ -176,7 +176,7 @@ func (l *loader) run() {
 	}
 }
 
-// load posts what becomes of w, in parts as there is room ahead.
+// load posts what becomes of w, in parts as there is space ahead.
 func (l *loader) load(w *work) {
 	if w.deliveries == nil {
 		l.c.Post(azure.Event{To: w.to, Kind: w.kind, Err: w.err})
@@ -210,7 +210,7 @@ const (
 	latestAgain  = time.Second
 )
 
-// reserve returns when there is room ahead, and memory for what is encoded next, which
+// reserve returns when there is space ahead, and memory for what is encoded next, which
 // it has charged then; false means that the connection is over. If others have used up
 // the memory everything goes back, or what waits for memory would be what uses it up, and
 // comes again a little later: nothing is left of w then.

@@ -35,7 +35,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 	r.from.Store(new(brokerReceiver(from)))
 	from.Allow(3)
 	locked := func() (broker.Runtime, error) {
-		// The first question may be answered in the step that hands out or
+		// The first question may be answered in the step that delivers or
 		// takes back, the second one comes after it.
 		if rt, err := b.broker.Runtime(t.Context(), "q"); err != nil {
 			return rt, err

@@ -41,7 +41,7 @@ func (t *lockTable) take(ref uint64) queue.Token {
 	token := t.tokens[ref]
 	t.free = append(t.free, ref)
 	if len(t.free) == len(t.tokens) && len(t.free) > maxSpareEntries {
-		*t = lockTable{} // the many there once were need no room any more
+		*t = lockTable{} // frees the memory of the many there once were
 	}
 	return token
 }

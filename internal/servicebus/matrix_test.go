@@ -33,7 +33,7 @@ type credential struct{ accesstest.Credential }
 // base is where the resources of tokens are.
 const base = "sb://ns.example/"
 
-// trial is a client and the session in which it tries: strangers have few.
+// trial is a client and the session in which it tries: unauthenticated clients have few.
 type trial struct {
 	*peerOf
 	s *amqp.Session
@@ -147,8 +147,8 @@ var operationNeeds = map[string]access.Rights{
 // errStatus is an answer of $management that the peer may not have what it asks for.
 var errStatus = errors.New("status 401")
 
-// request sends a request to a $management node, whose arguments are wrong: whoever
-// may ask is told so.
+// request sends a request to a $management node, whose arguments are wrong: a
+// client with the right is told so.
 func (p *trial) request(node, name string, body map[string]any) error {
 	send, err := p.s.NewSender(p.ctx(), node, nil)
 	if err != nil {

@@ -72,7 +72,7 @@ func TestTemporaryNodesAreCharged(t *testing.T) {
 	if u := b.memory.Usage(); refused < 150 || u.Known > limit/4+2<<20 {
 		t.Errorf("%d of 200 were refused, and %d MB are held", refused, u.Known>>20)
 	}
-	// Who reads makes room.
+	// A peer that reads frees memory.
 	if err := rs[0].IssueCredit(10); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (p *Personality) Find(path string) (id uint64, err error) {
 // ServesNamespace reports that every operation is about the entity of its node.
 func (p *Personality) ServesNamespace() bool { return false }
 
-// Conditions are what peers are told about errors of queues and sessions.
+// Conditions are how errors of queues and sessions are reported to peers.
 func (p *Personality) Conditions() []condition.Condition { return conditions }
 
 // Open returns what a connection has of this personality.

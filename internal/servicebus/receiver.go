@@ -376,7 +376,7 @@ func (r *receiver) availableCredit() int64 {
 	return max(0, room-int64(len(r.settledBacklog)))
 }
 
-// allow lets the broker deliver what there is room for.
+// allow lets the broker deliver as much as there is credit for.
 func (r *receiver) allow(from brokerReceiver) {
 	r.allowed = r.handled + uint64(r.availableCredit())
 	from.Allow(r.allowed)

@@ -45,7 +45,7 @@ func (c *links) attachSender(l *endpoint.Link, path string) error {
 	}
 	s := &sender{c: c, link: l, path: path, to: to, window: newWindow(c.Unsynced().Limit())}
 	c.Attached(l, s)
-	if err := s.Check(); err != nil { // what changed before we were told of changes
+	if err := s.Check(); err != nil { // what changed before we were notified of changes
 		return err
 	}
 	size := to.MaxMessageSize()

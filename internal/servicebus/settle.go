@@ -27,7 +27,7 @@ type settlement struct {
 	errs    []error // beside ids; nil for none
 }
 
-// maxTokens bounds the room that a link keeps for the tokens of a disposition.
+// maxTokens bounds the buffer that a link keeps for the tokens of a disposition.
 const maxTokens = 1024
 
 // disposition settles what the peer decided about, a whole range at once.

@@ -27,7 +27,7 @@ type rawPeer struct {
 	over sync.WaitGroup
 }
 
-// raw connects a client that is let in as it is, and opens a session with a window
+// raw connects a client that is accepted without a token, and opens a session with a window
 // of so many transfers.
 func (b *bench) raw(t *testing.T, window uint32) *rawPeer {
 	t.Helper()
@@ -125,7 +125,7 @@ func (b *bench) uncounted(t *testing.T) {
 }
 
 // Line A5: what lies between the broker and the peer when a link ends goes back at
-// once and uncounted, whoever ends it and however.
+// once and uncounted, whichever side ends it and however.
 func TestDeliveriesGoBackWhicheverWayTheLinkEnds(t *testing.T) {
 	const n, window = 10, 2
 	for _, mode := range []frame.SenderSettleMode{frame.SenderSettled, frame.SenderUnsettled} {
@@ -206,7 +206,7 @@ func (k *keep) Deliver(ds []broker.Delivery) { k.ds = append(k.ds, ds...) }
 func (k *keep) Drained()                     {}
 func (k *keep) Ended(error)                  {}
 
-// Line A5: a delivery taken for good that waits for credit goes back with its link,
+// Line A5: a pre-settled delivery that waits for credit goes back with its link,
 // and so does one that comes when the link has gone.
 func TestStashedDeliveriesGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

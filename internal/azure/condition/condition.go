@@ -34,8 +34,8 @@ const (
 	StatusUnavailable  = 503
 )
 
-// Condition says what a peer is told about an error: on a link by condition, in a
-// reply also by status. In a text, {entity} stands for the entity's URL; an empty text
+// Condition says how an error is reported to a peer: on a link by condition, in a
+// reply also by status. In a text, {entity} is replaced by the entity's URL; an empty text
 // is the error's own, which is fit for a peer. Without an error, it is the status of a
 // condition that is raised directly.
 type Condition struct {
@@ -45,7 +45,7 @@ type Condition struct {
 	Text   string
 }
 
-// shared are the conditions of what all personalities stand on.
+// shared are the conditions of what all personalities use.
 var shared = []Condition{
 	{broker.ErrNotFound, endpoint.CondNotFound, StatusNotFound, "The messaging entity '{entity}' could not be found."},
 	{broker.ErrExists, names.EntityAlreadyExists, StatusConflict, "The messaging entity '{entity}' already exists."},
@@ -111,14 +111,14 @@ func NewTable(own ...[]Condition) *Table {
 	return t
 }
 
-// Failure is an error as a peer is told it.
+// Failure is an error as it is reported to a peer.
 type Failure struct {
 	*endpoint.Error
 	Status int32
 }
 
 // Failure translates err, which happened to the entity whose URL is given. It reports
-// false for an error nobody planned for: its text may name files, and is left out.
+// false for an error without a condition: its text may name files, and is left out.
 func (t *Table) Failure(err error, url func() string) (f Failure, planned bool) {
 	if e, ok := errors.AsType[*endpoint.Error](err); ok {
 		status, ok := t.statuses[e.Condition]
@@ -165,7 +165,7 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// What a sender that is turned away learns besides the text. The names are on the
+// What a rejected sender gets besides the text. The names are on the
 // wire and never change.
 const (
 	infoClass      = names.InfoClass

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition says what a peer is told about an error.
+// Package condition says how an error is reported to a peer.
 //
 // A [Table] turns a Go error into an AMQP condition, a status for replies to requests
 // and a text. Service Bus and its clients fix all three: SDKs decide by them whether to

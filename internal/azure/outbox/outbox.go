@@ -31,7 +31,7 @@ func New(do func(func()), charges *Unsynced, late func(*Event)) *Box {
 	return &Box{do: do, charges: charges, late: late}
 }
 
-// maxSpareEvents is how many events room is kept for; more than that was a burst.
+// maxSpareEvents is how many events the reused buffer may have; more than that was a burst.
 const maxSpareEvents = 1 << 13
 
 // Event is one result. Which fields count is up to whom it goes.

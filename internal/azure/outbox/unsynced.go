@@ -9,7 +9,7 @@ import (
 
 // Unsynced is the memory of what a connection has sent and the broker has not made
 // durable yet. It is charged before a delivery is taken over: a peer that sends
-// faster than the disk takes it is not read from until there is room again. All of
+// faster than the disk takes it is not read from until there is memory again. All of
 // it belongs to the connection's context, but for account.
 type Unsynced struct {
 	account *budget.Account
@@ -17,12 +17,12 @@ type Unsynced struct {
 	resume  func()
 
 	given    int64  // charged for the delivery that comes next
-	withdraw func() // ends the wait for room; nil while nobody waits
+	withdraw func() // ends the wait for memory; nil while there is none
 	answered int64  // charges of what was answered in this pass of the outbox
 }
 
 // NewUnsynced returns the memory of a connection in an account. It has resume called by
-// do, which runs functions in the connection's context, when there is room again.
+// do, which runs functions in the connection's context, when there is memory again.
 func NewUnsynced(account *budget.Account, do func(func()), resume func()) *Unsynced {
 	return &Unsynced{account: account, do: do, resume: resume}
 }
@@ -30,7 +30,7 @@ func NewUnsynced(account *budget.Account, do func(func()), resume func()) *Unsyn
 // Account is what is charged.
 func (u *Unsynced) Account() *budget.Account { return u.account }
 
-// Room charges a delivery of size bytes and reports whether there was room. If not,
+// Room charges a delivery of size bytes and reports whether there was memory. If not,
 // it is charged as soon as there is, and then the peer is read from again.
 func (u *Unsynced) Room(size int) bool {
 	n := broker.Unsynced(size)

@@ -45,7 +45,7 @@ func Integer(v codec.Value) (int64, bool) {
 	return 0, false
 }
 
-// Tag makes the delivery tag of a delivery that nobody settles.
+// Tag makes the delivery tag of a delivery that is never settled.
 func Tag(n uint64) []byte {
 	tag := make([]byte, 8)
 	for i := range tag {

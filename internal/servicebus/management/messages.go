@@ -111,7 +111,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 func peekedStamp(d *broker.Delivery, _ *message.Message) message.BrokerProperties {
 	s := StampOf(d, broker.ReceiveAndDelete) // no lock to tell of
 	switch {
-	case d.State == queue.Deferred || d.Deferred: // also while somebody holds it
+	case d.State == queue.Deferred || d.Deferred: // also while it is locked
 		s.State = message.StateDeferred
 	case d.State == queue.Scheduled:
 		s.State = message.StateScheduled
