@@ -54,7 +54,7 @@ Nothing to do: everything is as the file says.
 Done.
 `, "apply", "-f", file, "--prune")
 	c.want("Nothing to do: everything is as the file says.\n", "apply", "-f", file, "--prune")
-	c.want("{\n  \"steps\": [],\n  \"kept\": [],\n  \"applied\": true\n}\n", "apply", "-f", file, "--json")
+	c.want("{\n  \"steps\": [],\n  \"unmanaged\": [],\n  \"applied\": true\n}\n", "apply", "-f", file, "--json")
 }
 
 func TestApplyChangesNothingIfSomethingCannotChange(t *testing.T) {
