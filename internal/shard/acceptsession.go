@@ -24,22 +24,22 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 	k := &seeker{a: a}
 	k.done = func(c *Consumer, until time.Time, err error) { k.over = true; done(c, until, err) }
 	err = s.push(&task{do: func(s *Shard) error {
-		sl, err := s.slot(a.ID, a.Part)
+		hq, err := s.hostedQueue(a.ID, a.Part)
 		if err != nil {
 			k.done(nil, time.Time{}, err)
 			return nil
 		}
 		if name == nil {
-			sl.seekers = append(sl.seekers, k)
-			s.touch(sl)
+			hq.seekers = append(hq.seekers, k)
+			s.touch(hq)
 			return nil
 		}
-		lock, until, err := sl.q.LockSession(s.tx.Now(), *name)
+		lock, until, err := hq.q.LockSession(s.tx.Now(), *name)
 		if err != nil {
 			k.done(nil, time.Time{}, err)
 			return nil
 		}
-		s.sit(sl, k, lock, until)
+		s.sit(hq, k, lock, until)
 		return nil
 	}, onDropped: func(err error) { k.done(nil, time.Time{}, err) }})
 	cancel = func() {
@@ -48,8 +48,8 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 			if k.over {
 				return nil
 			}
-			if sl, err := s.slot(a.ID, a.Part); err == nil {
-				sl.seekers = slices.DeleteFunc(sl.seekers, func(o *seeker) bool { return o == k })
+			if hq, err := s.hostedQueue(a.ID, a.Part); err == nil {
+				hq.seekers = slices.DeleteFunc(hq.seekers, func(o *seeker) bool { return o == k })
 			}
 			k.done(nil, time.Time{}, ErrGaveUp)
 			return nil
@@ -63,14 +63,14 @@ var ErrGaveUp = errors.New("shard: gave up waiting for a session")
 
 // seat gives free sessions to those who wait for one, first come first served.
 // Who wants certain levels only, and finds none, does not keep the others waiting.
-func (s *Shard) seat(sl *slot) {
-	for i := 0; i < len(sl.seekers); {
-		k := sl.seekers[i]
-		lock, until, ok := sl.q.LockNextSession(s.tx.Now(), k.a.Want)
+func (s *Shard) seat(hq *hostedQueue) {
+	for i := 0; i < len(hq.seekers); {
+		k := hq.seekers[i]
+		lock, until, ok := hq.q.LockNextSession(s.tx.Now(), k.a.Want)
 		switch {
 		case ok:
-			sl.seekers = slices.Delete(sl.seekers, i, i+1)
-			s.sit(sl, k, lock, until)
+			hq.seekers = slices.Delete(hq.seekers, i, i+1)
+			s.sit(hq, k, lock, until)
 		case k.a.Want.AllLevels():
 			return // no session is free
 		default:
@@ -80,12 +80,12 @@ func (s *Shard) seat(sl *slot) {
 }
 
 // sit attaches a seeker that got a session.
-func (s *Shard) sit(sl *slot, k *seeker, lock queue.SessionLock, until time.Time) {
+func (s *Shard) sit(hq *hostedQueue, k *seeker, lock queue.SessionLock, until time.Time) {
 	want := k.a.Want
 	want.Session = lock
-	c := &Consumer{shard: s, slot: sl, sink: k.a.Sink, want: want}
-	sl.consumers = append(sl.consumers, c)
-	s.touch(sl)
+	c := &Consumer{shard: s, queue: hq, sink: k.a.Sink, want: want}
+	hq.consumers = append(hq.consumers, c)
+	s.touch(hq)
 	k.done(c, until, nil)
 }
 
@@ -93,14 +93,14 @@ func (s *Shard) sit(sl *slot, k *seeker, lock queue.SessionLock, until time.Time
 func (c *Consumer) SessionLock() queue.SessionLock { return c.want.Session }
 
 // checkSessions ends the consumers whose session lock ran out.
-func (sl *slot) checkSessions(s *Shard) {
-	for i := 0; i < len(sl.consumers); i++ {
-		c := sl.consumers[i]
-		if c.want.Session == (queue.SessionLock{}) || sl.q.HoldsSession(s.tx.Now(), c.want.Session) {
+func (hq *hostedQueue) checkSessions(s *Shard) {
+	for i := 0; i < len(hq.consumers); i++ {
+		c := hq.consumers[i]
+		if c.want.Session == (queue.SessionLock{}) || hq.q.HoldsSession(s.tx.Now(), c.want.Session) {
 			continue
 		}
 		s.withdraw(c)
-		sl.consumers = slices.Delete(sl.consumers, i, i+1)
+		hq.consumers = slices.Delete(hq.consumers, i, i+1)
 		i--
 		c.gone = true
 		if !c.leaving { // else it has asked for that

@@ -38,23 +38,23 @@ func (s *Shard) OnDamage(fn func(Damage)) { s.onDamage = fn }
 
 // quarantine makes a dead letter of a message whose body cannot be read, unless
 // somebody other than the holder of the token has it.
-func (s *Shard) quarantine(sl *slot, seq queue.SeqNo, t queue.Token, cause error) error {
-	if sl.dropped() {
+func (s *Shard) quarantine(hq *hostedQueue, seq queue.SeqNo, t queue.Token, cause error) error {
+	if hq.dropped() {
 		return queue.ErrNotFound
 	}
-	if err := sl.q.Bury(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(sl)); err != nil {
+	if err := hq.q.Bury(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(hq)); err != nil {
 		return err
 	}
-	s.absorb(sl)
+	s.absorb(hq)
 	if s.onDamage != nil {
-		s.onDamage(Damage{ID: sl.entity.ID, Part: sl.part, Name: sl.entity.Name, Seq: seq, Err: cause})
+		s.onDamage(Damage{ID: hq.entity.ID, Part: hq.part, Name: hq.entity.Name, Seq: seq, Err: cause})
 	}
 	return nil
 }
 
 // buryAll moves messages that are dead to their entity's dead letters. Each keeps
 // its body; why it died is kept beside it, once for those that died of the same.
-func (s *Shard) buryAll(from *slot, dead []queue.Dead) {
+func (s *Shard) buryAll(from *hostedQueue, dead []queue.Dead) {
 	var why queue.Ref
 	for i := range dead {
 		d := &dead[i]
@@ -68,7 +68,7 @@ func (s *Shard) buryAll(from *slot, dead []queue.Dead) {
 	}
 }
 
-func (s *Shard) bury(from *slot, d *queue.Dead, why queue.Ref) {
+func (s *Shard) bury(from *hostedQueue, d *queue.Dead, why queue.Ref) {
 	to := from.entity.parts[DeadLetter]
 	a := queue.Arrival{
 		Body: d.Body, Level: d.Level, Class: d.Class, Key: d.Key,

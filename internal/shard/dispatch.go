@@ -15,30 +15,30 @@ import (
 // those that had none in this one.
 func (s *Shard) serve() {
 	i, undone := 0, 0
-	for ; i < len(s.dirty) && s.handOuts > 0 && !s.tx.Stuck(); i++ { // serving may make more slots dirty
-		sl := s.dirty[i]
-		s.seat(sl)
-		if !s.serveSlot(sl) {
-			s.dirty[undone] = sl
+	for ; i < len(s.dirty) && s.handOuts > 0 && !s.tx.Stuck(); i++ { // serving may make more queues dirty
+		hq := s.dirty[i]
+		s.seat(hq)
+		if !s.dispatchQueue(hq) {
+			s.dirty[undone] = hq
 			undone++
 			continue
 		}
-		sl.dirty = false
-		s.schedule(sl)
+		hq.dirty = false
+		s.schedule(hq)
 	}
 	s.dirty = append(s.dirty, s.dirty[:undone]...)
 	left := copy(s.dirty, s.dirty[i:])
-	for _, sl := range s.dirty[:left] {
-		s.schedule(sl) // what falls due does so before it is served
+	for _, hq := range s.dirty[:left] {
+		s.schedule(hq) // what falls due does so before it is served
 	}
 	clear(s.dirty[left:])
 	s.dirty = s.dirty[:left]
 }
 
 // schedule notes when the queue has something to do by itself.
-func (s *Shard) schedule(sl *slot) {
-	if _, ok := s.entities[sl.entity.ID]; ok {
-		s.tx.Schedule(&sl.unit)
+func (s *Shard) schedule(hq *hostedQueue) {
+	if _, ok := s.entities[hq.entity.ID]; ok {
+		s.tx.Schedule(&hq.unit)
 	}
 }
 
@@ -46,20 +46,20 @@ func (s *Shard) schedule(sl *slot) {
 // messages that have expired, which they clear away.
 const clearings = 16
 
-// serveSlot gives messages to the consumers in turns until there is nothing to
+// dispatchQueue gives messages to the consumers in turns until there is nothing to
 // give or nobody to give it to. It reports whether it has come to that, and not given
 // up for this step.
-func (s *Shard) serveSlot(sl *slot) (done bool) {
+func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 	cleared := 0
 	for more := true; more; {
 		refused := 0 // consumers in a row that got nothing
-		for refused < len(sl.consumers) {
+		for refused < len(hq.consumers) {
 			if s.tx.CommitIfFull(); s.tx.Stuck() || s.handOuts == 0 || cleared >= clearings {
 				return false
 			}
-			sl.turn %= len(sl.consumers)
-			c := sl.consumers[sl.turn]
-			sl.turn++
+			hq.turn %= len(hq.consumers)
+			c := hq.consumers[hq.turn]
+			hq.turn++
 			written := s.eff.Count()
 			if c.given < c.limit && s.give(c) {
 				s.handOuts--
@@ -72,13 +72,13 @@ func (s *Shard) serveSlot(sl *slot) (done bool) {
 			}
 		}
 		more = false
-		for _, c := range sl.consumers {
+		for _, c := range hq.consumers {
 			if c.draining && len(c.fetching) == 0 { // else there may be more to give
 				more = s.drained(c) || more
 			}
 		}
 	}
-	s.recall(sl)
+	s.recall(hq)
 	return true
 }
 
@@ -86,7 +86,7 @@ func (s *Shard) serveSlot(sl *slot) (done bool) {
 // drained again, while that waited for bodies.
 func (s *Shard) drained(c *Consumer) (more bool) {
 	c.limit, c.void = c.given, true
-	if o, ok := c.slot.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
+	if o, ok := c.queue.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
 		o.Idle(s.tx.Now())
 	}
 	c.drained = c.given
@@ -108,37 +108,37 @@ func (s *Shard) give(c *Consumer) bool {
 		return s.giveForGood(c)
 	}
 	before := s.eff.Count()
-	qd, ok := c.slot.q.Take(s.tx.Now(), c.want, s.out(c.slot))
+	qd, ok := c.queue.q.Take(s.tx.Now(), c.want, s.out(c.queue))
 	if !ok {
-		s.absorb(c.slot) // it may have cleared away what had expired
+		s.absorb(c.queue) // it may have cleared away what had expired
 		return false
 	}
 	c.given++
 	if c.recaller != nil {
 		c.lend(s, &qd)
 	}
-	s.delivered(c.slot, &qd)
-	d, at := s.delivery(c.slot, qd), engine.Pending
+	s.delivered(c.queue, &qd)
+	d, at := s.delivery(c.queue, qd), engine.Pending
 	switch {
 	case s.eff.Count() > before:
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
-	case qd.Failures > 0 || c.slot.part != Main:
+	case qd.Failures > 0 || c.queue.part != Main:
 		// It may have changed and come back: failures tell, but for dead letters
 		// nobody counts them.
 	default:
-		at = max(c.slot.arrived(qd.Seq, s.tx.Durable()), c.slot.fence)
+		at = max(c.queue.arrived(qd.Seq, s.tx.Durable()), c.queue.fence)
 	}
-	s.absorb(c.slot)
+	s.absorb(c.queue)
 	s.hold(c, at, d)
 	return true
 }
 
-// delivered tells the observer of a slot that a message was handed out.
-func (s *Shard) delivered(sl *slot, qd *queue.Delivery) {
-	if sl.observer != nil {
+// delivered tells the observer of a queue that a message was handed out.
+func (s *Shard) delivered(hq *hostedQueue, qd *queue.Delivery) {
+	if hq.observer != nil {
 		s.seen = *qd
-		sl.observer.Delivered(s.tx.Now(), &s.seen)
+		hq.observer.Delivered(s.tx.Now(), &s.seen)
 	}
 }
 

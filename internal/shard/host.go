@@ -83,10 +83,10 @@ func (h *host) ReplayMark(mark uint64) { h.nextID = max(h.nextID, ID(mark)) }
 func (h *host) Recovered() error {
 	s := h.shard()
 	for _, e := range s.sorted() {
-		for _, sl := range e.parts {
-			s.touch(sl)
-			sl.last = sl.q.Last()
-			sl.safe = sl.last
+		for _, hq := range e.parts {
+			s.touch(hq)
+			hq.last = hq.q.Last()
+			hq.safe = hq.last
 		}
 	}
 	return s.monitorAll()
@@ -142,11 +142,11 @@ func (h *host) BeginStep() {
 
 // Tick implements [engine.Host].
 func (h *host) Tick(u *engine.Unit) {
-	s, sl := h.shard(), u.Owner.(*slot)
-	s.withdrawExpired(sl)
-	sl.q.Tick(s.tx.Now(), s.out(sl))
-	s.absorb(sl)
-	sl.checkSessions(s)
+	s, hq := h.shard(), u.Owner.(*hostedQueue)
+	s.withdrawExpired(hq)
+	hq.q.Tick(s.tx.Now(), s.out(hq))
+	s.absorb(hq)
+	hq.checkSessions(s)
 }
 
 // Serve implements [engine.Host].
@@ -173,8 +173,8 @@ func (h *host) Drain() { h.shard().dismiss(ErrStopped) }
 // Stopped implements [engine.Host].
 func (h *host) Stopped(err error) {
 	for _, e := range h.shard().sorted() {
-		for _, sl := range e.parts {
-			sl.end(err)
+		for _, hq := range e.parts {
+			hq.end(err)
 		}
 	}
 }

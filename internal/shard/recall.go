@@ -35,7 +35,7 @@ type asking struct {
 
 // open reports whether there is still something to expect from it.
 func (a *asking) open(s *Shard) bool {
-	return !a.from.gone && (a.given || a.from.slot.q.Holds(s.tx.Now(), a.token))
+	return !a.from.gone && (a.given || a.from.queue.q.Holds(s.tx.Now(), a.token))
 }
 
 // leastTidy is how many messages a consumer has been lent before it is worth the
@@ -59,7 +59,7 @@ func (c *Consumer) tidy(s *Shard) {
 	kept := c.lent[:0]
 	c.lowest = 255
 	for _, l := range c.lent {
-		level, held := c.slot.q.HeldLevel(s.tx.Now(), l.token)
+		level, held := c.queue.q.HeldLevel(s.tx.Now(), l.token)
 		if !held {
 			continue
 		}
@@ -71,8 +71,8 @@ func (c *Consumer) tidy(s *Shard) {
 }
 
 // reclassed says that messages may have other levels than when they were lent.
-func (sl *slot) reclassed() {
-	for _, c := range sl.consumers {
+func (hq *hostedQueue) reclassed() {
+	for _, c := range hq.consumers {
 		c.lowest = 0 // has tidy look
 	}
 }
@@ -82,46 +82,46 @@ func (sl *slot) reclassed() {
 // started. For each message that waits it asks for one at a time, and for the next
 // when that turns out to have been started. As no token is asked for twice, there
 // are never more requests than messages that were lent.
-func (s *Shard) recall(sl *slot) {
-	if !slices.ContainsFunc(sl.consumers, func(c *Consumer) bool { return len(c.lent) > 0 }) {
+func (s *Shard) recall(hq *hostedQueue) {
+	if !slices.ContainsFunc(hq.consumers, func(c *Consumer) bool { return len(c.lent) > 0 }) {
 		return
 	}
-	best, ok := sl.q.First(s.tx.Now(), queue.Want{})
+	best, ok := hq.q.First(s.tx.Now(), queue.Want{})
 	if !ok {
 		return
 	}
-	if a := sl.recalled[best.Seq]; a != nil && a.open(s) {
+	if a := hq.recalled[best.Seq]; a != nil && a.open(s) {
 		return
 	}
-	c, victim := s.victim(sl, &best)
+	c, victim := s.victim(hq, &best)
 	if victim == nil {
 		return
 	}
 	victim.asked = true
-	for seq := range sl.recalled {
-		if d, ok := sl.q.Lookup(seq); !ok || d.State != queue.Ready {
-			delete(sl.recalled, seq)
+	for seq := range hq.recalled {
+		if d, ok := hq.q.Lookup(seq); !ok || d.State != queue.Ready {
+			delete(hq.recalled, seq)
 		}
 	}
-	if sl.recalled == nil {
-		sl.recalled = make(map[queue.SeqNo]*asking)
+	if hq.recalled == nil {
+		hq.recalled = make(map[queue.SeqNo]*asking)
 	}
-	sl.recalled[best.Seq] = &asking{token: victim.token, from: c}
+	hq.recalled[best.Seq] = &asking{token: victim.token, from: c}
 	c.recaller.Recall([]queue.Token{victim.token})
 }
 
 // victim finds what to ask back for a message that waits, nil if nothing.
-func (s *Shard) victim(sl *slot, best *queue.Delivery) (*Consumer, *lent) {
+func (s *Shard) victim(hq *hostedQueue, best *queue.Delivery) (*Consumer, *lent) {
 	var from *Consumer
 	var victim *lent
-	for _, c := range sl.consumers {
+	for _, c := range hq.consumers {
 		if len(c.lent) == 0 || best.Level <= c.lowest || !accepts(&c.want, best.Level) {
 			continue
 		}
 		c.tidy(s)
 		for i := range slices.Backward(c.lent) {
 			l := &c.lent[i]
-			if !l.asked && l.level < best.Level && (victim == nil || l.level < victim.level) && sl.q.Precedes(s.tx.Now(), best.Seq, l.token) {
+			if !l.asked && l.level < best.Level && (victim == nil || l.level < victim.level) && hq.q.Precedes(s.tx.Now(), best.Seq, l.token) {
 				from, victim = c, l
 			}
 		}
@@ -131,8 +131,8 @@ func (s *Shard) victim(sl *slot, best *queue.Delivery) (*Consumer, *lent) {
 
 // givenBack notes that a message was released. If it was asked for, the room that
 // it leaves is worth waiting for.
-func (sl *slot) givenBack(t queue.Token) {
-	for _, a := range sl.recalled {
+func (hq *hostedQueue) givenBack(t queue.Token) {
+	for _, a := range hq.recalled {
 		if a.token == t {
 			a.given = true
 		}
@@ -143,10 +143,10 @@ func (sl *slot) givenBack(t queue.Token) {
 // them. It is asked for others in their place, if there are any.
 func (c *Consumer) Keep(tokens []queue.Token) error {
 	return c.shard.push(&task{do: func(s *Shard) error {
-		for seq, a := range c.slot.recalled {
+		for seq, a := range c.queue.recalled {
 			if a.from == c && slices.Contains(tokens, a.token) {
-				delete(c.slot.recalled, seq)
-				s.touch(c.slot)
+				delete(c.queue.recalled, seq)
+				s.touch(c.queue)
 			}
 		}
 		return nil

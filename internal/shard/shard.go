@@ -102,12 +102,12 @@ type Shard struct {
 	entities map[ID]*entity
 	nextID   ID
 
-	holding  []*Consumer // with deliveries that wait for the disk
-	handing  []*Consumer // with deliveries for their sinks in this step
-	dirty    []*slot     // slots to look at before the step ends
-	risen    []*slot     // slots that gave out numbers in this step
-	fenced   []*slot     // slots to which messages returned in this step
-	touched  []*entity   // entities with a published count to record
+	holding  []*Consumer    // with deliveries that wait for the disk
+	handing  []*Consumer    // with deliveries for their sinks in this step
+	dirty    []*hostedQueue // queues to look at before the step ends
+	risen    []*hostedQueue // queues that gave out numbers in this step
+	fenced   []*hostedQueue // queues to which messages returned in this step
+	touched  []*entity      // entities with a published count to record
 	measured measured
 	eff      queue.Effects
 	sending  scratch        // of one send
@@ -165,11 +165,11 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 // dismiss ends all consumers; what they were not given yet goes back.
 func (s *Shard) dismiss(err error) {
 	for _, e := range s.sorted() {
-		for _, sl := range e.parts {
-			for _, c := range sl.consumers {
+		for _, hq := range e.parts {
+			for _, c := range hq.consumers {
 				s.withdraw(c)
 			}
-			sl.end(err)
+			hq.end(err)
 		}
 	}
 }
