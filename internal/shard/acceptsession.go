@@ -10,8 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// seeker waits for a free session.
-type seeker struct {
+// sessionWaiter is a receiver that waits for a free session.
+type sessionWaiter struct {
 	a    Attachment
 	done func(*Consumer, time.Time, error)
 	over bool
@@ -21,37 +21,37 @@ type seeker struct {
 // the best free one as soon as there is one. cancel gives up; a session that was
 // granted meanwhile goes back.
 func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time, error)) (cancel func(), err error) {
-	k := &seeker{a: a}
-	k.done = func(c *Consumer, until time.Time, err error) { k.over = true; done(c, until, err) }
+	w := &sessionWaiter{a: a}
+	w.done = func(c *Consumer, until time.Time, err error) { w.over = true; done(c, until, err) }
 	err = s.push(&task{do: func(s *Shard) error {
 		hq, err := s.hostedQueue(a.ID, a.Part)
 		if err != nil {
-			k.done(nil, time.Time{}, err)
+			w.done(nil, time.Time{}, err)
 			return nil
 		}
 		if name == nil {
-			hq.seekers = append(hq.seekers, k)
+			hq.sessionWaiters = append(hq.sessionWaiters, w)
 			s.touch(hq)
 			return nil
 		}
 		lock, until, err := hq.q.LockSession(s.tx.Now(), *name)
 		if err != nil {
-			k.done(nil, time.Time{}, err)
+			w.done(nil, time.Time{}, err)
 			return nil
 		}
-		s.sit(hq, k, lock, until)
+		s.grantSession(hq, w, lock, until)
 		return nil
-	}, onDropped: func(err error) { k.done(nil, time.Time{}, err) }})
+	}, onDropped: func(err error) { w.done(nil, time.Time{}, err) }})
 	cancel = func() {
 		// A shard that has stopped has nothing left to give up.
 		_ = s.push(&task{do: func(s *Shard) error {
-			if k.over {
+			if w.over {
 				return nil
 			}
 			if hq, err := s.hostedQueue(a.ID, a.Part); err == nil {
-				hq.seekers = slices.DeleteFunc(hq.seekers, func(o *seeker) bool { return o == k })
+				hq.sessionWaiters = slices.DeleteFunc(hq.sessionWaiters, func(o *sessionWaiter) bool { return o == w })
 			}
-			k.done(nil, time.Time{}, ErrGaveUp)
+			w.done(nil, time.Time{}, ErrGaveUp)
 			return nil
 		}})
 	}
@@ -61,17 +61,17 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 // ErrGaveUp answers a Seek that was called off.
 var ErrGaveUp = errors.New("shard: gave up waiting for a session")
 
-// seat gives free sessions to those who wait for one, first come first served.
-// Who wants certain levels only, and finds none, does not keep the others waiting.
-func (s *Shard) seat(hq *hostedQueue) {
-	for i := 0; i < len(hq.seekers); {
-		k := hq.seekers[i]
-		lock, until, ok := hq.q.LockNextSession(s.tx.Now(), k.a.Want)
+// grantSessions grants free sessions to waiting receivers in order of arrival. A
+// receiver that wants certain levels only, and finds none, does not block the others.
+func (s *Shard) grantSessions(hq *hostedQueue) {
+	for i := 0; i < len(hq.sessionWaiters); {
+		w := hq.sessionWaiters[i]
+		lock, until, ok := hq.q.LockNextSession(s.tx.Now(), w.a.Want)
 		switch {
 		case ok:
-			hq.seekers = slices.Delete(hq.seekers, i, i+1)
-			s.sit(hq, k, lock, until)
-		case k.a.Want.AllLevels():
+			hq.sessionWaiters = slices.Delete(hq.sessionWaiters, i, i+1)
+			s.grantSession(hq, w, lock, until)
+		case w.a.Want.AllLevels():
 			return // no session is free
 		default:
 			i++
@@ -79,14 +79,14 @@ func (s *Shard) seat(hq *hostedQueue) {
 	}
 }
 
-// sit attaches a seeker that got a session.
-func (s *Shard) sit(hq *hostedQueue, k *seeker, lock queue.SessionLock, until time.Time) {
-	want := k.a.Want
+// grantSession attaches a waiting receiver to the session that it got.
+func (s *Shard) grantSession(hq *hostedQueue, w *sessionWaiter, lock queue.SessionLock, until time.Time) {
+	want := w.a.Want
 	want.Session = lock
-	c := &Consumer{shard: s, queue: hq, sink: k.a.Sink, want: want}
+	c := &Consumer{shard: s, queue: hq, sink: w.a.Sink, want: want}
 	hq.consumers = append(hq.consumers, c)
 	s.touch(hq)
-	k.done(c, until, nil)
+	w.done(c, until, nil)
 }
 
 // SessionLock returns the session of a consumer that Seek attached.

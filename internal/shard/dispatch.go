@@ -17,7 +17,7 @@ func (s *Shard) serve() {
 	i, undone := 0, 0
 	for ; i < len(s.dirty) && s.handOuts > 0 && !s.tx.Stuck(); i++ { // serving may make more queues dirty
 		hq := s.dirty[i]
-		s.seat(hq)
+		s.grantSessions(hq)
 		if !s.dispatchQueue(hq) {
 			s.dirty[undone] = hq
 			undone++

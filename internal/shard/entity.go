@@ -59,14 +59,14 @@ type hostedQueue struct {
 	part   Part
 	q      *queue.Queue
 
-	observer   Observer    // nil if nobody watches
-	monitor    Monitor     // the observer, if the shard made it; else nil
-	toMeasure  bool        // on Shard.measured.due
-	consumers  []*Consumer // attached; served in turns
-	turn       int         // of the consumer that is served next
-	seekers    []*seeker   // callers that wait for a free session
-	dirty      bool        // on Shard.dirty
-	reordering bool        // an operation puts its messages into another order
+	observer       Observer         // nil if nobody watches
+	monitor        Monitor          // the observer, if the shard made it; else nil
+	toMeasure      bool             // on Shard.measured.due
+	consumers      []*Consumer      // attached; served in turns
+	turn           int              // of the consumer that is served next
+	sessionWaiters []*sessionWaiter // callers that wait for a free session
+	dirty          bool             // on Shard.dirty
+	reordering     bool             // an operation puts its messages into another order
 	// classified is the revision of the policy by which all messages are classified,
 	// as EndReclassify said; lastOutdated is the highest number of a message that was
 	// stored with the class of an earlier policy.
@@ -122,10 +122,10 @@ func (hq *hostedQueue) end(err error) {
 		e.o.Fail(err)
 	}
 	hq.parked = nil
-	for _, k := range hq.seekers {
-		k.done(nil, time.Time{}, err)
+	for _, w := range hq.sessionWaiters {
+		w.done(nil, time.Time{}, err)
 	}
-	hq.seekers = nil
+	hq.sessionWaiters = nil
 }
 
 // dropped reports whether the entity was dropped, with everything in it. Whoever has
