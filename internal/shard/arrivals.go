@@ -19,45 +19,45 @@ type arrivals struct {
 	at   journal.Position
 }
 
-// place notes where the messages of the queues that gave out numbers since the last
-// commit have come, and where others have come back.
-func (s *Shard) place(at journal.Position) {
-	for _, hq := range s.risen {
-		hq.risen = false
-		hq.settleDown(s.tx.Durable())
-		hq.coming = append(hq.coming, arrivals{hq.last, at})
+// recordArrivals notes where the journal has the messages whose numbers were assigned
+// since the last commit, and those that were returned.
+func (s *Shard) recordArrivals(at journal.Position) {
+	for _, hq := range s.assignedSeqs {
+		hq.assignedSeqs = false
+		hq.pruneDurable(s.tx.Durable())
+		hq.pendingArrivals = append(hq.pendingArrivals, arrivals{hq.lastSeq, at})
 	}
-	s.risen = s.risen[:0]
+	s.assignedSeqs = s.assignedSeqs[:0]
 	for _, hq := range s.fenced {
 		hq.fence, hq.fenced = at, false
 	}
 	s.fenced = s.fenced[:0]
 }
 
-// settleDown drops what is durable by now, so that there is never more than the
-// journal has on its way.
-func (hq *hostedQueue) settleDown(durable journal.Position) {
+// pruneDurable drops the arrivals that are durable by now, so that there are never more
+// than the journal has on its way.
+func (hq *hostedQueue) pruneDurable(durable journal.Position) {
 	n := 0
-	for n < len(hq.coming) && hq.coming[n].at <= durable {
-		hq.safe = hq.coming[n].upTo
+	for n < len(hq.pendingArrivals) && hq.pendingArrivals[n].at <= durable {
+		hq.durableSeq = hq.pendingArrivals[n].upTo
 		n++
 	}
-	hq.coming = slices.Delete(hq.coming, 0, n)
+	hq.pendingArrivals = slices.Delete(hq.pendingArrivals, 0, n)
 }
 
 // arrived returns what has to be durable for a message to have come: zero if it has
 // come for good, pending if it is not even appended.
 func (hq *hostedQueue) arrived(seq queue.SeqNo, durable journal.Position) journal.Position {
-	if seq <= hq.safe {
+	if seq <= hq.durableSeq {
 		return 0
 	}
-	hq.settleDown(durable)
-	if seq <= hq.safe {
+	hq.pruneDurable(durable)
+	if seq <= hq.durableSeq {
 		return 0
 	}
-	i, _ := slices.BinarySearchFunc(hq.coming, seq, func(a arrivals, seq queue.SeqNo) int { return cmp.Compare(a.upTo, seq) })
-	if i == len(hq.coming) {
+	i, _ := slices.BinarySearchFunc(hq.pendingArrivals, seq, func(a arrivals, seq queue.SeqNo) int { return cmp.Compare(a.upTo, seq) })
+	if i == len(hq.pendingArrivals) {
 		return engine.Pending
 	}
-	return hq.coming[i].at
+	return hq.pendingArrivals[i].at
 }

@@ -80,7 +80,7 @@ func (s *Shard) bury(from *hostedQueue, d *queue.Dead, why queue.Ref) {
 		s.tx.Stop(fmt.Errorf("bury message %d of %s: %w", d.Seq, from.entity.Name, err))
 		return
 	}
-	s.rose(to, seq[0])
+	s.noteAssigned(to, seq[0])
 	s.absorb(to)
 }
 

@@ -83,10 +83,10 @@ type hostedQueue struct {
 	fence  journal.Position
 	fenced bool // on Shard.fenced
 
-	last   queue.SeqNo // highest number given out
-	safe   queue.SeqNo // highest number whose arrival is known to be durable
-	coming []arrivals  // those after it, as far as they are appended; ascending
-	risen  bool        // on Shard.risen
+	lastSeq         queue.SeqNo // highest number assigned
+	durableSeq      queue.SeqNo // highest number whose arrival is known to be durable
+	pendingArrivals []arrivals  // those after it, as far as they are appended; ascending
+	assignedSeqs    bool        // on Shard.assignedSeqs
 }
 
 func (s *Shard) newEntity(def Definition) *entity {
@@ -211,14 +211,14 @@ func (s *Shard) Definitions() []Definition {
 	return defs
 }
 
-// rose notes that the queue gave out numbers up to seq in this step.
-func (s *Shard) rose(hq *hostedQueue, seq queue.SeqNo) {
-	if seq <= hq.last {
+// noteAssigned notes that the queue assigned numbers up to seq in this step.
+func (s *Shard) noteAssigned(hq *hostedQueue, seq queue.SeqNo) {
+	if seq <= hq.lastSeq {
 		return
 	}
-	if hq.last = seq; !hq.risen {
-		hq.risen = true
-		s.risen = append(s.risen, hq)
+	if hq.lastSeq = seq; !hq.assignedSeqs {
+		hq.assignedSeqs = true
+		s.assignedSeqs = append(s.assignedSeqs, hq)
 		s.tx.MustCommit()
 	}
 }

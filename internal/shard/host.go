@@ -85,8 +85,8 @@ func (h *host) Recovered() error {
 	for _, e := range s.sorted() {
 		for _, hq := range e.parts {
 			s.touch(hq)
-			hq.last = hq.q.Last()
-			hq.safe = hq.last
+			hq.lastSeq = hq.q.Last()
+			hq.durableSeq = hq.lastSeq
 		}
 	}
 	return s.monitorAll()
@@ -159,7 +159,7 @@ func (h *host) Serving() bool { return len(h.dirty) > 0 }
 func (h *host) Commit() { h.shard().recordPublished() }
 
 // Appended implements [engine.Host].
-func (h *host) Appended(at journal.Position) { h.shard().place(at) }
+func (h *host) Appended(at journal.Position) { h.shard().recordArrivals(at) }
 
 // Durable implements [engine.Host].
 func (h *host) Durable(p engine.Permit) { h.shard().advance(p) }

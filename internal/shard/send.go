@@ -322,7 +322,7 @@ func (s *Shard) enqueue(hq *hostedQueue, copies []Copy, seqs []queue.SeqNo) erro
 		hq.observer.Arrived(s.tx.Now(), stored(arrivals, seqs))
 	}
 	for _, seq := range seqs {
-		s.rose(hq, seq)
+		s.noteAssigned(hq, seq)
 	}
 	s.absorb(hq)
 	return nil

@@ -102,20 +102,20 @@ type Shard struct {
 	entities map[ID]*entity
 	nextID   ID
 
-	holding  []*Consumer    // with deliveries that wait for the disk
-	handing  []*Consumer    // with deliveries for their sinks in this step
-	dirty    []*hostedQueue // queues to look at before the step ends
-	risen    []*hostedQueue // queues that gave out numbers in this step
-	fenced   []*hostedQueue // queues to which messages returned in this step
-	touched  []*entity      // entities with a published count to record
-	measured measured
-	eff      queue.Effects
-	sending  scratch        // of one send
-	seen     queue.Delivery // lent to an observer, so that it costs no memory
-	cache    *cache
-	stranded []stranded
-	onDamage func(Damage) // nil if nobody wants to know
-	handOuts int          // messages that this step may still hand out
+	holding      []*Consumer    // with deliveries that wait for the disk
+	handing      []*Consumer    // with deliveries for their sinks in this step
+	dirty        []*hostedQueue // queues to look at before the step ends
+	assignedSeqs []*hostedQueue // queues that assigned numbers in this step
+	fenced       []*hostedQueue // queues to which messages returned in this step
+	touched      []*entity      // entities with a published count to record
+	measured     measured
+	eff          queue.Effects
+	sending      scratch        // of one send
+	seen         queue.Delivery // lent to an observer, so that it costs no memory
+	cache        *cache
+	stranded     []stranded
+	onDamage     func(Damage) // nil if nobody wants to know
+	handOuts     int          // messages that this step may still hand out
 
 	inHand  func(queue.Ref) bool   // whether a body is in the cache
 	alloc   func(n int) []Delivery // room
