@@ -48,10 +48,10 @@ type Consumer struct {
 	leaving bool
 	waits   int
 
-	recaller Recaller    // nil if it gives nothing back
-	lent     []lent      // what it was handed out, and perhaps has settled
-	lowest   queue.Level // no level in lent is below it
-	tidyAt   int         // length of lent at which settled ones are forgotten
+	recaller    Recaller      // nil if it gives nothing back
+	outstanding []outstanding // what it was handed out, and perhaps has settled
+	lowestLevel queue.Level   // no level in outstanding is below it
+	pruneAt     int           // length of outstanding at which settled ones are forgotten
 
 	// What it has taken passes through these, in order.
 	fetching  []*fetch              // locked until the body is read; of a Forgetful one

@@ -115,7 +115,7 @@ func (s *Shard) give(c *Consumer) bool {
 	}
 	c.given++
 	if c.recaller != nil {
-		c.lend(s, &qd)
+		c.addOutstanding(s, &qd)
 	}
 	s.delivered(c.queue, &qd)
 	d, at := s.delivery(c.queue, qd), engine.Pending

@@ -74,7 +74,7 @@ type hostedQueue struct {
 	lastOutdated queue.SeqNo
 	// recalled are the ready messages for which something was asked back, each
 	// with what that is.
-	recalled map[queue.SeqNo]*asking
+	recalled map[queue.SeqNo]*recallRequest
 
 	// parked are settlements that wait for bodies.
 	parked []*editing

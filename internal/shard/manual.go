@@ -41,7 +41,7 @@ func (m Manual) Apply(id QueueID, fn func(q *queue.Queue, out *queue.Effects) er
 	return m.s.change(id, func(q *queue.Queue, out *queue.Effects) error {
 		err := fn(q, out)
 		hq, _ := m.s.hostedQueue(id.Entity, id.Part)
-		hq.reclassed()
+		hq.levelsChanged()
 		return err
 	})
 }

@@ -22,7 +22,7 @@ type Observer interface {
 	Declined(now time.Time, as []queue.Arrival)
 	// Arrived tells that messages were stored, the same that Admit let in.
 	Arrived(now time.Time, as []queue.Arrival)
-	// Delivered tells that a message was handed out; d is lent.
+	// Delivered tells that a message was handed out; d is valid during the call.
 	Delivered(now time.Time, d *queue.Delivery)
 	// Settled tells what a consumer decided.
 	Settled(now time.Time, v Verdict, s queue.Settled)

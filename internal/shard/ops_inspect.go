@@ -117,7 +117,7 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 		for _, c := range o.Changes {
 			_ = hq.q.Reclass(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may be gone
 		}
-		hq.reclassed()
+		hq.levelsChanged()
 		s.absorb(hq)
 		return nil
 	})

@@ -111,7 +111,7 @@ type Shard struct {
 	measured     measured
 	eff          queue.Effects
 	sending      scratch        // of one send
-	seen         queue.Delivery // lent to an observer, so that it costs no memory
+	seen         queue.Delivery // passed to observers by reference, so that it costs no allocation
 	cache        *cache
 	stranded     []stranded
 	onDamage     func(Damage) // nil if nobody wants to know
