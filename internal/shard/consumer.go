@@ -165,6 +165,6 @@ func (s *Shard) detach(c *Consumer) {
 	}
 	if c.want.Session != (queue.SessionLock{}) {
 		c.queue.q.ReleaseSession(s.tx.Now(), c.want.Session, s.out(c.queue))
-		s.absorb(c.queue)
+		s.collectEffects(c.queue)
 	}
 }

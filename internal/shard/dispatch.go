@@ -110,7 +110,7 @@ func (s *Shard) give(c *Consumer) bool {
 	before := s.eff.Count()
 	qd, ok := c.queue.q.Take(s.tx.Now(), c.want, s.out(c.queue))
 	if !ok {
-		s.absorb(c.queue) // it may have cleared away what had expired
+		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false
 	}
 	c.given++
@@ -129,7 +129,7 @@ func (s *Shard) give(c *Consumer) bool {
 	default:
 		at = max(c.queue.arrived(qd.Seq, s.tx.Durable()), c.queue.fence)
 	}
-	s.absorb(c.queue)
+	s.collectEffects(c.queue)
 	s.hold(c, at, d)
 	return true
 }

@@ -41,7 +41,7 @@ func (e *editing) advance(s *Shard) {
 	o, hq, size := e.o, e.queue, 0
 	for ; e.next < len(o.Tokens); e.next++ {
 		if size >= editBytes {
-			s.absorb(hq)
+			s.collectEffects(hq)
 			e.pause(s, size)
 			return
 		}
@@ -54,7 +54,7 @@ func (e *editing) advance(s *Shard) {
 		m, err := e.body(s, t)
 		switch {
 		case errors.Is(err, errNotRead):
-			s.absorb(hq)
+			s.collectEffects(hq)
 			e.park(s)
 			return
 		case err != nil:
@@ -80,7 +80,7 @@ func (e *editing) advance(s *Shard) {
 		}
 		o.settle(s, hq, e.next, t)
 		if e.next%few == few-1 {
-			s.absorb(hq)
+			s.collectEffects(hq)
 			s.tx.CommitIfFull()
 		}
 	}

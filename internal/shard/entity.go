@@ -159,9 +159,9 @@ func (s *Shard) touch(hq *hostedQueue) {
 	}
 }
 
-// absorb acts on what a machine just did: bodies are counted, dead letters buried in
-// the same group. Its records are in that group already.
-func (s *Shard) absorb(hq *hostedQueue) {
+// collectEffects acts on what a machine just did: it counts bodies, and stores dead
+// letters in the same group. The machine's records are in that group already.
+func (s *Shard) collectEffects(hq *hostedQueue) {
 	for _, ref := range s.tx.Collect(&hq.unit) {
 		s.cache.drop(ref)
 	}
@@ -181,7 +181,7 @@ func (s *Shard) absorb(hq *hostedQueue) {
 			hq.observer.Died(s.tx.Now(), &dead[i])
 		}
 	}
-	s.buryAll(hq, dead)
+	s.deadLetterAll(hq, dead)
 }
 
 // resize says how much of a snapshot the entity itself takes. The first of its queues
@@ -197,7 +197,7 @@ func (s *Shard) definable(meta []byte) bool { return 2*len(meta) <= s.tx.MaxReco
 
 func (s *Shard) configure(hq *hostedQueue, cfg queue.Config) {
 	hq.q.Configure(s.tx.Now(), cfg, s.out(hq))
-	s.absorb(hq)
+	s.collectEffects(hq)
 	s.reorder(hq)
 }
 

@@ -39,7 +39,7 @@ func (s *Shard) giveForGood(c *Consumer) bool {
 	}
 	qd, ok := c.queue.q.TakeOrHold(s.tx.Now(), c.want, inHand, s.out(c.queue))
 	if !ok {
-		s.absorb(c.queue) // it may have cleared away what had expired
+		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false
 	}
 	c.given++
@@ -51,7 +51,7 @@ func (s *Shard) giveForGood(c *Consumer) bool {
 			s.seen = qd
 			o.Held(s.tx.Now(), &s.seen)
 		}
-		s.absorb(c.queue)
+		s.collectEffects(c.queue)
 		return true
 	}
 	d := s.delivery(c.queue, qd) // before its last reference goes
@@ -65,7 +65,7 @@ func notInHand(queue.Ref) bool { return false }
 func (s *Shard) handForGood(c *Consumer, d Delivery) {
 	d.forGood = true
 	s.delivered(c.queue, &d.Delivery)
-	s.absorb(c.queue)
+	s.collectEffects(c.queue)
 	s.hold(c, engine.Pending, d)
 }
 

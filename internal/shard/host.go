@@ -145,7 +145,7 @@ func (h *host) Tick(u *engine.Unit) {
 	s, hq := h.shard(), u.Owner.(*hostedQueue)
 	s.withdrawExpired(hq)
 	hq.q.Tick(s.tx.Now(), s.out(hq))
-	s.absorb(hq)
+	s.collectEffects(hq)
 	hq.checkSessions(s)
 }
 

@@ -106,7 +106,7 @@ func (s *Shard) evict() {
 			_ = a.queue.q.Remove(s.tx.Now(), seq, s.out(a.queue))
 		}
 		if len(a.evict) > 0 {
-			s.absorb(a.queue)
+			s.collectEffects(a.queue)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (s *Shard) change(id QueueID, fn func(q *queue.Queue, out *queue.Effects) e
 		return err
 	}
 	err = fn(hq.q, s.out(hq))
-	s.absorb(hq)
+	s.collectEffects(hq)
 	return err
 }
 

@@ -118,7 +118,7 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 			_ = hq.q.Reclass(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may be gone
 		}
 		hq.levelsChanged()
-		s.absorb(hq)
+		s.collectEffects(hq)
 		return nil
 	})
 }

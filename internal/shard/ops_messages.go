@@ -196,7 +196,7 @@ func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 		if err != nil {
 			return err
 		}
-		defer s.absorb(hq)
+		defer s.collectEffects(hq)
 		w := queue.Want{Session: o.Session}
 		for _, seq := range expired {
 			_, _ = hq.q.TakeSeq(s.tx.Now(), seq, w, s.out(hq)) // which removes it

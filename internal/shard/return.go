@@ -23,7 +23,7 @@ func (s *Shard) withdraw(c *Consumer) {
 	})
 	c.held.Clear()
 	c.fetching, c.fetchSize = nil, 0
-	s.absorb(c.queue)
+	s.collectEffects(c.queue)
 }
 
 // takeBack puts a message back to its place that was handed out and reached nobody.
@@ -119,7 +119,7 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 		s.fenced = append(s.fenced, hq)
 	}
 	s.tx.MustCommit()
-	s.absorb(hq)
+	s.collectEffects(hq)
 	if qd.Reason == (queue.Ref{}) && !d.damaged { // what stands in for a body is not that body
 		s.cache.put(qd.Body, d.msg, 1)
 	}
@@ -197,11 +197,11 @@ func post(ds []Delivery, do func(*Shard, *Delivery)) error {
 			for i := range part {
 				do(s, &part[i])
 				if i%few == few-1 {
-					s.absorb(hq)
+					s.collectEffects(hq)
 					s.tx.CommitIfFull()
 				}
 			}
-			s.absorb(hq)
+			s.collectEffects(hq)
 			return nil
 		}, done: func(error) {}})
 		if e != nil {

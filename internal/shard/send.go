@@ -324,7 +324,7 @@ func (s *Shard) enqueue(hq *hostedQueue, copies []Copy, seqs []queue.SeqNo) erro
 	for _, seq := range seqs {
 		s.noteAssigned(hq, seq)
 	}
-	s.absorb(hq)
+	s.collectEffects(hq)
 	return nil
 }
 
@@ -387,6 +387,6 @@ func (s *Shard) settleMoved(l Locked) {
 		return
 	}
 	if _, err := hq.q.Complete(s.tx.Now(), l.Token, s.out(hq)); err == nil {
-		s.absorb(hq)
+		s.collectEffects(hq)
 	}
 }

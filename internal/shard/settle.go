@@ -83,7 +83,7 @@ func (o *settling) Apply(*engine.Tx) {
 	for i, t := range o.Tokens {
 		o.settle(s, hq, i, t)
 		if i%few == few-1 { // each is settled by itself: many need not be one group
-			s.absorb(hq)
+			s.collectEffects(hq)
 			s.tx.CommitIfFull()
 		}
 	}
@@ -119,7 +119,7 @@ func (o *settling) refuse(i int, err error) {
 
 // finish takes over what was settled, and answers when that is durable.
 func (o *settling) finish(s *Shard, hq *hostedQueue) {
-	s.absorb(hq)
+	s.collectEffects(hq)
 	if o.Done != nil {
 		s.tx.Reply(o, nil)
 	}
