@@ -29,14 +29,14 @@ type Consumer struct {
 	sink  Sink
 	want  queue.Want
 
-	limit    uint64 // messages it takes in all, since it was attached
-	given    uint64 // messages handed out to it
-	drained  uint64 // given when it last drained
-	draining bool
-	void     bool // a drain has voided the limit, and it was not set since
-	probing  bool // its drains are nobody's waits
-	internal bool // it is no receiver
-	gone     bool
+	limit          uint64 // messages it takes in all, since it was attached
+	deliveredCount uint64 // messages handed out to it
+	drained        uint64 // deliveredCount when it last drained
+	draining       bool
+	void           bool // a drain has voided the limit, and it was not set since
+	probing        bool // its drains are nobody's waits
+	internal       bool // it is no receiver
+	gone           bool
 
 	// next is the limit that holds when the drain under way is done; nil if the
 	// limit was not changed since.
@@ -56,7 +56,7 @@ type Consumer struct {
 	// What it has taken passes through these, in order.
 	fetching  []*fetch              // locked until the body is read; of a Forgetful one
 	fetchSize int                   // bytes of their bodies
-	held      engine.Held[Delivery] // a mark is the end of a drain; if any waits, on Shard.holding
+	held      engine.Held[Delivery] // a mark is the end of a drain; if any waits, on Shard.consumersPending
 }
 
 // Attachment is what a consumer asks for.

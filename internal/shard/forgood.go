@@ -28,8 +28,8 @@ const (
 	fetchWindowBytes = 4 << 20
 )
 
-// giveForGood takes one message for a consumer that does not settle.
-func (s *Shard) giveForGood(c *Consumer) bool {
+// dispatchForGood takes one message for a consumer that does not settle.
+func (s *Shard) dispatchForGood(c *Consumer) bool {
 	if len(c.fetching) >= fetchWindow || c.fetchSize >= fetchWindowBytes {
 		return false // it goes on when those are read
 	}
@@ -42,7 +42,7 @@ func (s *Shard) giveForGood(c *Consumer) bool {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false
 	}
-	c.given++
+	c.deliveredCount++
 	if qd.Token != (queue.Token{}) {
 		c.fetching = append(c.fetching, &fetch{queue: c.queue, d: qd, taker: c})
 		c.fetchSize += int(qd.Body.Size)
@@ -66,7 +66,7 @@ func (s *Shard) handForGood(c *Consumer, d Delivery) {
 	d.forGood = true
 	s.delivered(c.queue, &d.Delivery)
 	s.collectEffects(c.queue)
-	s.hold(c, engine.Pending, d)
+	s.queueDelivery(c, engine.Pending, d)
 }
 
 // fetched implements fetchTaker: messages go on in the order in which they were
@@ -78,7 +78,7 @@ func (c *Consumer) fetched(s *Shard, _ *fetch) {
 		c.fetching = c.fetching[1:]
 		c.fetchSize -= int(f.d.Body.Size)
 		if !s.finishFetch(c, f) {
-			c.given-- // it takes another one instead
+			c.deliveredCount-- // it takes another one instead
 		}
 	}
 	if !c.gone {

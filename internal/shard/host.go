@@ -134,7 +134,7 @@ func (h *host) Moved(from []machine.Ref) {
 // BeginStep implements [engine.Host].
 func (h *host) BeginStep() {
 	s := h.shard()
-	s.handOuts = s.opts.HandOutStep
+	s.dispatchLeft = s.opts.HandOutStep
 	if len(s.stranded) > 0 && !s.tx.Full() {
 		s.retryStranded()
 	}
@@ -150,7 +150,7 @@ func (h *host) Tick(u *engine.Unit) {
 }
 
 // Serve implements [engine.Host].
-func (h *host) Serve() { h.shard().serve() }
+func (h *host) Serve() { h.shard().dispatch() }
 
 // Serving implements [engine.Host].
 func (h *host) Serving() bool { return len(h.dirty) > 0 }

@@ -68,8 +68,8 @@ func (s *Shard) withdrawExpired(hq *hostedQueue) {
 // takenBack says that n deliveries do not come. Others may come instead, unless a drain
 // has voided that.
 func (c *Consumer) takenBack(n uint64) {
-	c.given -= n
-	c.drained = min(c.drained, c.given)
+	c.deliveredCount -= n
+	c.drained = min(c.drained, c.deliveredCount)
 	if c.void {
 		c.limit -= n
 	}
