@@ -143,7 +143,7 @@ func (s *Shard) delivered(hq *hostedQueue, qd *queue.Delivery) {
 }
 
 // queueDelivery queues a delivery behind those that already wait, until what it depends on is
-// durable (invariant 3).
+// durable (invariant 1).
 func (s *Shard) queueDelivery(c *Consumer, at journal.Position, d Delivery) {
 	if !c.held.Buffered() && at <= s.tx.Durable() {
 		c.held.Reuse(s.deliverySlice(1))

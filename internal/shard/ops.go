@@ -18,7 +18,7 @@ import (
 //	shard's goroutine                        work ─► … ─► work ─► durable ─┘
 //
 // An operation first checks, and changes nothing; then it does what cannot fail. What
-// has no bound is done in steps; see continue.go.
+// has no bound is done in steps; see package engine.
 
 // QueueID names one of the queues of an entity.
 type QueueID struct {
