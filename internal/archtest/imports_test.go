@@ -55,6 +55,7 @@ var pkgRules = map[string]pkgRule{
 	"queue/entries": {may: []string{"machine", "ordering"}, never: pure},
 	"queue/order":   {may: []string{"machine", "ordering", "queue/entries"}, never: pure},
 	"queue/lease":   {may: []string{"queue/entries"}, never: pure},
+	"queue/record":  {may: []string{"machine", "ordering", "queue/entries", "queue/lease"}, never: pure}, // bytes only
 	"queue/session": {may: []string{"machine", "ordering", "queue/entries", "queue/order", "queue/lease"}, never: pure},
 
 	// Objectives and measurements: numbers only.

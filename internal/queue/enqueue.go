@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Enqueue stores all messages of as, or none and an error. It writes their numbers to seqs, which is as long as as; a duplicate is dropped
@@ -19,7 +20,7 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 		return err
 	}
 	q.lastIn = in
-	out.Begin(kindEnqueue)
+	out.Begin(record.KindEnqueue)
 	out.Fixed(in)
 	out.Uint(uint64(q.index.Entries.Last + 1))
 	out.Uint(uint64(stored))
@@ -29,12 +30,12 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 			continue
 		}
 		it := q.itemFrom(&as[i], at, in)
-		lent = lent || it.arrivalTime != 0
+		lent = lent || it.ArrivalTime != 0
 		if q.window.Applies(as[i].MessageID) {
-			it.hashed, it.id, ids = true, ids[0], ids[1:]
-			q.window.Keep(it.id, in)
+			it.Hashed, it.ID, ids = true, ids[0], ids[1:]
+			q.window.Keep(it.ID, in)
 		}
-		writeItem(&out.Effects, &it, in)
+		record.WriteItem(&out.Effects, &it, in)
 		seqs[i] = q.index.Entries.Last + 1
 		q.insert(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
@@ -103,35 +104,35 @@ func (q *Queue) fits(count, bytes int64) bool {
 
 // itemFrom makes an item of an arrival at time at, whose enqueue time is in
 // unless it brings an older one along.
-func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
-	it := item{
+func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
+	it := record.Item{
 		GroupKey:  entries.GroupKey{Session: a.Session, InSession: a.InSession, Key: a.Key},
-		body:      a.Body,
-		origin:    a.Origin,
-		orderTime: in,
-		failures:  a.Failures,
-		level:     a.Level,
-		class:     a.Class,
-		hops:      a.Hops,
+		Body:      a.Body,
+		Origin:    a.Origin,
+		OrderTime: in,
+		Failures:  a.Failures,
+		Level:     a.Level,
+		Class:     a.Class,
+		Hops:      a.Hops,
 	}
 	if !a.InSession {
 		it.Session = ""
 	}
 	if !a.At.IsZero() {
-		it.orderTime = min(in, entries.Nanos(a.At))
+		it.OrderTime = min(in, entries.Nanos(a.At))
 	}
 	if nb := entries.Nanos(a.NotBefore); nb > at {
-		it.state, it.notBefore = Scheduled, nb
-	} else if since := entries.Nanos(a.Since); since != 0 && since < it.orderTime {
-		it.arrivalTime, it.orderTime = it.orderTime, since
+		it.State, it.NotBefore = Scheduled, nb
+	} else if since := entries.Nanos(a.Since); since != 0 && since < it.OrderTime {
+		it.ArrivalTime, it.OrderTime = it.OrderTime, since
 	}
 	if life := q.lifeOf(a); life > 0 {
-		if it.state != Scheduled { // from now on, whatever age it brought along
-			life = entries.AddClamped(life, at-it.orderTime)
+		if it.State != Scheduled { // from now on, whatever age it brought along
+			life = entries.AddClamped(life, at-it.OrderTime)
 		}
 		var e entries.Entry
 		e.SetLife(life)
-		it.life, it.lifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
+		it.Life, it.LifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
 	}
 	return it
 }

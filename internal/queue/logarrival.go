@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // A reply goes as its request would: its age counts from when that arrived. The
@@ -27,7 +28,7 @@ func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 			continue
 		}
 		if !began {
-			out.Begin(kindArrivalTimes)
+			out.Begin(record.KindArrivalTimes)
 			began = true
 		}
 		out.Uint(uint64(seq))
@@ -40,7 +41,7 @@ func (q *Queue) logArrivalTimes(first, last SeqNo, out *machine.Effects) {
 
 func (q *Queue) replayArrived(r *machine.Reader) error {
 	for r.Len() > 0 {
-		seq, at := readSeq(r), r.Time()
+		seq, at := record.ReadSeq(r), r.Time()
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Cancel removes scheduled messages, all of them or none: ErrNotFound if one of
@@ -21,7 +22,7 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	out.Begin(kindRemoved)
+	out.Begin(record.KindRemoved)
 	for _, seq := range seqs {
 		if e := q.index.Entries.Get(seq); e != nil {
 			q.remove(seq, e, &out.Effects)
@@ -63,7 +64,7 @@ func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error
 		return ErrNotFound
 	}
 	q.reclassify(seq, e, r)
-	out.Begin(kindReclassify)
+	out.Begin(record.KindReclassify)
 	out.Uint(uint64(seq))
 	out.Byte(byte(r.Level))
 	out.Byte(byte(r.Class))
@@ -125,7 +126,7 @@ func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done boo
 			continue
 		}
 		if !logged {
-			out.Begin(kindRemoved)
+			out.Begin(record.KindRemoved)
 			logged = true
 		}
 		q.remove(seq, e, &out.Effects)

@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
 	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/record"
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
@@ -49,8 +50,8 @@ func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 	q.at(now)
 	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
 	q.apply(cfg)
-	out.Begin(cfg.kindOf(kindConfig, kindSettings))
-	writeSettings(&out.Effects, cfg)
+	out.Begin(cfg.KindOf(record.KindConfig, record.KindSettings))
+	record.WriteSettings(&out.Effects, cfg)
 	out.End()
 }
 
@@ -222,7 +223,7 @@ func (q *Queue) free(seq SeqNo, e *entries.Entry, out *machine.Effects) {
 
 // logRemoved logs that a message is no more.
 func logRemoved(out *machine.Effects, seq SeqNo) {
-	out.Begin(kindRemoved)
+	out.Begin(record.KindRemoved)
 	out.Uint(uint64(seq))
 	out.End()
 }
@@ -262,4 +263,66 @@ func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
 		d.Deferred = e.Flags&entries.FlagDeferred != 0
 	}
 	return d
+}
+
+// itemOf is the item of a message that the queue has.
+func (q *Queue) itemOf(e *entries.Entry) record.Item {
+	it := record.Item{
+		GroupKey:      q.index.Groups.All[e.Group].GroupKey,
+		Body:          e.Body(),
+		Origin:        e.Origin,
+		OrderTime:     e.OrderTime,
+		Life:          e.Life,
+		LifeInSeconds: e.Flags & entries.FlagSeconds,
+		Failures:      e.Failures,
+		Level:         e.Level,
+		Class:         e.Class,
+		Hops:          e.Hops,
+		State:         e.UnlockedState(),
+	}
+	if it.State == Scheduled {
+		it.NotBefore = q.schedule.All[e.StateIndex].At
+	}
+	return it
+}
+
+// insert gives an item the number seq. Live commands and replay both come here.
+func (q *Queue) insert(seq SeqNo, it *record.Item, out *machine.Effects) {
+	var r *entries.SlabRun
+	if it.State == Ready && !q.restore.inSnapshot {
+		r = q.index.RunFor(entries.OrderKey{At: it.OrderTime, Seq: seq}, it.Level)
+	}
+	e := q.index.Entries.Put(seq, r)
+	*e = entries.Entry{
+		Seq:       seq,
+		BodyAt:    it.Body.At,
+		BodySize:  it.Body.Size,
+		OrderTime: it.OrderTime,
+		Origin:    it.Origin,
+		Group:     q.join(it.GroupKey),
+		Life:      it.Life,
+		Failures:  it.Failures,
+		Level:     it.Level,
+		Class:     it.Class,
+		Flags:     it.LifeInSeconds,
+		Hops:      it.Hops,
+	}
+	if it.ArrivalTime != 0 {
+		q.index.Entries.SetArrivalTime(seq, e, it.ArrivalTime)
+	}
+	q.counts.Bytes += int64(it.Body.Size)
+	out.Added = append(out.Added, it.Body)
+	switch it.State {
+	case Scheduled:
+		e.SetState(Scheduled)
+		e.StateIndex = q.schedule.Add(seq, it.NotBefore)
+		q.counts.Scheduled++
+		q.setAside(seq, e)
+	case Deferred:
+		e.SetState(Deferred)
+		q.counts.Deferred++
+		q.setAside(seq, e)
+	default:
+		q.markReady(seq, e)
+	}
 }

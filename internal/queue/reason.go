@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // A dead letter keeps the body it had. Why it died is kept beside it, in a body of
@@ -39,7 +40,7 @@ func (q *Queue) recordReasons(first, last SeqNo, out *machine.Effects) {
 			continue
 		}
 		if !began {
-			out.Begin(kindReasons)
+			out.Begin(record.KindReasons)
 			began = true
 		}
 		out.Uint(uint64(seq))
@@ -63,7 +64,7 @@ func (q *Queue) moveReasons(first, last SeqNo, move func(Ref) (Ref, bool), out *
 
 func (q *Queue) replayReasons(r *machine.Reader, out *machine.Effects) error {
 	for r.Len() > 0 {
-		seq, reason := readSeq(r), r.Ref()
+		seq, reason := record.ReadSeq(r), r.Ref()
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // restore is how far a replay has come.
@@ -44,29 +45,29 @@ func (q *Queue) Replay(rec []byte, out *machine.Effects) error {
 	return err
 }
 
-func (q *Queue) replay(k kind, r *machine.Reader, out *machine.Effects) error {
+func (q *Queue) replay(k record.Kind, r *machine.Reader, out *machine.Effects) error {
 	switch k {
-	case kindEnqueue:
+	case record.KindEnqueue:
 		return q.replayEnqueue(r, out)
-	case kindActivate:
+	case record.KindActivate:
 		return q.replayActivate(r, out)
-	case kindRemoved:
+	case record.KindRemoved:
 		return q.replayGone(r, out)
-	case kindFailed, kindDeferred, kindRewrite, kindReclassify:
+	case record.KindFailed, record.KindDeferred, record.KindRewrite, record.KindReclassify:
 		return q.replayChange(k, r, out)
-	case kindArrivalTimes:
+	case record.KindArrivalTimes:
 		return q.replayArrived(r)
-	case kindReasons:
+	case record.KindReasons:
 		return q.replayReasons(r, out)
-	case kindReturned:
+	case record.KindReturned:
 		return q.replayReturned(r, out)
-	case kindState:
+	case record.KindState:
 		q.replayState(r, out)
-	case kindStarted:
+	case record.KindStarted:
 		return q.replayStarted(r)
-	case kindConfig, kindSettings:
+	case record.KindConfig, record.KindSettings:
 		q.replayConfig(k, r)
-	case kindSnapshot, kindHeader, kindWindow, kindStates, kindEntries, kindEnd:
+	case record.KindSnapshot, record.KindHeader, record.KindWindow, record.KindStates, record.KindEntries, record.KindEnd:
 		return q.replaySnapshot(k, r, out)
 	default:
 		return fmt.Errorf("%w: unknown kind %#02x", ErrCorrupt, byte(k))
@@ -81,18 +82,18 @@ func (q *Queue) notYetRestored(seq SeqNo) bool {
 }
 
 func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
-	in, first, n := r.Time(), readSeq(r), r.Uint()
+	in, first, n := r.Time(), record.ReadSeq(r), r.Uint()
 	if !r.Bad() && first != q.index.Entries.Last+1 {
 		return fmt.Errorf("%w: message %d after %d", ErrCorrupt, first, q.index.Entries.Last)
 	}
 	q.lastIn = max(q.lastIn, in)
 	for ; n > 0 && !r.Bad(); n-- {
-		it := readItem(r, in)
+		it := record.ReadItem(r, in)
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
-		if it.hashed {
-			q.noteID(lease.SeenID{ID: it.id, At: in})
+		if it.Hashed {
+			q.noteID(lease.SeenID{ID: it.ID, At: in})
 		}
 		q.insert(q.index.Entries.Last+1, &it, out)
 	}
@@ -100,7 +101,7 @@ func (q *Queue) replayEnqueue(r *machine.Reader, out *machine.Effects) error {
 }
 
 // fitting refuses an item that this queue could not have written.
-func (q *Queue) fitting(r *machine.Reader, it *item) error {
+func (q *Queue) fitting(r *machine.Reader, it *record.Item) error {
 	if !r.Bad() && q.cfg.Sessions && !it.InSession {
 		return fmt.Errorf("%w: message without a session", ErrCorrupt)
 	}
@@ -111,7 +112,7 @@ func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
 	in := r.Time()
 	q.lastIn = max(q.lastIn, in)
 	for r.Len() > 0 {
-		old, it := readSeq(r), readItem(r, in)
+		old, it := record.ReadSeq(r), record.ReadItem(r, in)
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
@@ -129,7 +130,7 @@ func (q *Queue) replayActivate(r *machine.Reader, out *machine.Effects) error {
 
 func (q *Queue) replayGone(r *machine.Reader, out *machine.Effects) error {
 	for r.Len() > 0 {
-		seq := readSeq(r)
+		seq := record.ReadSeq(r)
 		if r.Bad() || q.notYetRestored(seq) {
 			continue
 		}
@@ -143,17 +144,17 @@ func (q *Queue) replayGone(r *machine.Reader, out *machine.Effects) error {
 }
 
 // replayChange applies a record about one message that stays.
-func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) error {
-	seq := readSeq(r)
+func (q *Queue) replayChange(k record.Kind, r *machine.Reader, out *machine.Effects) error {
+	seq := record.ReadSeq(r)
 	var failures uint32
 	var body Ref
 	var class Reclass
 	switch k {
-	case kindFailed:
+	case record.KindFailed:
 		failures = r.Uint32()
-	case kindRewrite:
+	case record.KindRewrite:
 		body = r.Ref()
-	case kindReclassify:
+	case record.KindReclassify:
 		class = Reclass{Level: Level(r.Byte()), Class: Class(r.Byte()), Key: r.String()}
 	}
 	if r.Bad() || q.notYetRestored(seq) {
@@ -164,14 +165,14 @@ func (q *Queue) replayChange(k kind, r *machine.Reader, out *machine.Effects) er
 		return fmt.Errorf("%w: no message %d to change", ErrCorrupt, seq)
 	}
 	switch k {
-	case kindFailed:
+	case record.KindFailed:
 		e.Failures = failures
-	case kindRewrite:
+	case record.KindRewrite:
 		q.replaceBody(e, body, out)
 		q.dropReason(seq, out)
-	case kindReclassify:
+	case record.KindReclassify:
 		q.reclassify(seq, e, class)
-	case kindDeferred:
+	case record.KindDeferred:
 		return q.replayDefer(seq, e)
 	}
 	return nil
@@ -196,8 +197,8 @@ func (q *Queue) replayState(r *machine.Reader, out *machine.Effects) {
 	}
 }
 
-func (q *Queue) replayConfig(k kind, r *machine.Reader) {
-	cfg := readSettings(r, k)
+func (q *Queue) replayConfig(k record.Kind, r *machine.Reader) {
+	cfg := record.ReadSettings(r, k)
 	if r.Bad() {
 		return
 	}

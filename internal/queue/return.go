@@ -9,6 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Return puts a message back that was taken for good and did not reach its taker:
@@ -21,13 +22,13 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 		return ErrNotAllowed
 	}
 	it := itemOfDelivery(d)
-	out.Begin(kindReturned)
-	out.Fixed(it.orderTime)
+	out.Begin(record.KindReturned)
+	out.Fixed(it.OrderTime)
 	out.Uint(uint64(d.Seq))
-	writeItem(&out.Effects, &it, it.orderTime)
+	record.WriteItem(&out.Effects, &it, it.OrderTime)
 	out.End()
 	q.insert(d.Seq, &it, &out.Effects)
-	if it.arrivalTime != 0 {
+	if it.ArrivalTime != 0 {
 		q.logArrivalTimes(d.Seq, d.Seq, &out.Effects)
 	}
 	if d.Reason != (Ref{}) {
@@ -61,34 +62,34 @@ func tooManyFailures(d Delivery) Dead {
 }
 
 // itemOfDelivery is the inverse of Queue.delivery.
-func itemOfDelivery(d *Delivery) item {
-	it := item{
+func itemOfDelivery(d *Delivery) record.Item {
+	it := record.Item{
 		GroupKey:  entries.GroupKey{Session: d.Session, InSession: d.InSession, Key: d.Key},
-		body:      d.Body,
-		origin:    d.Origin,
-		orderTime: entries.Nanos(d.EnqueuedAt),
-		failures:  d.Failures,
-		level:     d.Level,
-		class:     d.Class,
-		hops:      d.Hops,
+		Body:      d.Body,
+		Origin:    d.Origin,
+		OrderTime: entries.Nanos(d.EnqueuedAt),
+		Failures:  d.Failures,
+		Level:     d.Level,
+		Class:     d.Class,
+		Hops:      d.Hops,
 	}
 	if !d.Since.IsZero() {
-		it.arrivalTime, it.orderTime = it.orderTime, entries.Nanos(d.Since)
+		it.ArrivalTime, it.OrderTime = it.OrderTime, entries.Nanos(d.Since)
 	}
 	if !d.ExpiresAt.IsZero() {
 		var e entries.Entry
-		e.SetLife(time.Duration(entries.Nanos(d.ExpiresAt) - it.orderTime))
-		it.life, it.lifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
+		e.SetLife(time.Duration(entries.Nanos(d.ExpiresAt) - it.OrderTime))
+		it.Life, it.LifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
 	}
 	if d.State == Deferred {
-		it.state = Deferred
+		it.State = Deferred
 	}
 	return it
 }
 
 func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
 	at := r.Time()
-	seq, it := readSeq(r), readItem(r, at)
+	seq, it := record.ReadSeq(r), record.ReadItem(r, at)
 	if r.Bad() || q.notYetRestored(seq) {
 		return nil
 	}

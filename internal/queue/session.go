@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
@@ -142,7 +143,7 @@ func (q *Queue) SessionState(id string) (Ref, bool) {
 func (q *Queue) SetSessionState(now time.Time, id string, state Ref, out *Effects) {
 	at := q.at(now)
 	q.sessions.SetState(id, state, at, &out.Effects)
-	out.Begin(kindState)
+	out.Begin(record.KindState)
 	writeState(&out.Effects, id, state, at)
 	out.End()
 }

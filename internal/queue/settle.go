@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Renew extends a lock to now plus the lock duration. Inside a session the lock
@@ -84,7 +85,7 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	if s.Dead {
 		return s, nil
 	}
-	out.Begin(kindDeferred)
+	out.Begin(record.KindDeferred)
 	out.Uint(uint64(t.Seq))
 	out.End()
 	return s, nil
@@ -112,7 +113,7 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 	}
 	q.replaceBody(e, body, &out.Effects)
 	q.dropReason(t.Seq, &out.Effects)
-	out.Begin(kindRewrite)
+	out.Begin(record.KindRewrite)
 	out.Uint(uint64(t.Seq))
 	out.Ref(body)
 	out.End()
@@ -199,7 +200,7 @@ func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
 	}
 	s := q.unlock(seq, e)
 	q.requeue(seq, e)
-	out.Begin(kindFailed)
+	out.Begin(record.KindFailed)
 	out.Uint(uint64(seq))
 	out.Uint(uint64(e.Failures))
 	out.End()

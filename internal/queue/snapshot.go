@@ -12,6 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // cursor is how far a snapshot has come. The zero value is the beginning.
@@ -61,10 +62,10 @@ func (s *snapshot) Step(b *machine.Budget, move func(Ref) (Ref, bool), out *mach
 func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool), out *machine.Effects) (next cursor, done bool) {
 	switch c.phase {
 	case phaseHeader:
-		out.Begin(q.cfg.kindOf(kindSnapshot, kindHeader))
+		out.Begin(q.cfg.KindOf(record.KindSnapshot, record.KindHeader))
 		out.Uint(uint64(q.index.Entries.Last))
 		out.Fixed(q.lastIn)
-		writeSettings(out, q.cfg)
+		record.WriteSettings(out, q.cfg)
 		out.End()
 		first, end := q.window.Bounds()
 		return cursor{phase: phaseWindow, next: first, seen: end, high: q.index.Entries.Last}, false
@@ -77,7 +78,7 @@ func (q *Queue) snapPart(c cursor, b *machine.Budget, move func(Ref) (Ref, bool)
 	case phaseStarted:
 		return q.snapStarted(c, b, out), false
 	}
-	out.Begin(kindEnd)
+	out.Begin(record.KindEnd)
 	out.End()
 	return c, true
 }
@@ -108,7 +109,7 @@ func (q *Queue) snapWindow(c cursor, b *machine.Budget, out *machine.Effects) cu
 		return cursor{phase: phaseStates, next: 1, high: c.high}
 	}
 	part, first := newChunk(b, out), c.next
-	out.Begin(kindWindow)
+	out.Begin(record.KindWindow)
 	for c.next < c.seen && part.more(c.next == first) {
 		s := q.window.IdAt(c.next)
 		out.Raw(s.ID[:])
@@ -132,7 +133,7 @@ func (q *Queue) snapStates(c cursor, b *machine.Budget, move func(Ref) (Ref, boo
 			s.State = to
 		}
 		if !began {
-			out.Begin(kindStates)
+			out.Begin(record.KindStates)
 			began = true
 		}
 		writeState(out, s.ID, s.State, s.Changed)
@@ -159,7 +160,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 		// Nothing is left up to high. A chunk says so: a message that returns from
 		// now on would otherwise seem to be one that a chunk is yet to bring.
 	}
-	out.Begin(kindEntries)
+	out.Begin(record.KindEntries)
 	out.Fixed(at)
 	for ; e != nil && seq <= c.high; seq, e = q.index.Entries.Next(seq + 1) {
 		if !part.more(seq == first) {
@@ -171,7 +172,7 @@ func (q *Queue) snapEntries(c cursor, b *machine.Budget, move func(Ref) (Ref, bo
 		}
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
-		writeItem(out, &it, at)
+		record.WriteItem(out, &it, at)
 	}
 	out.Uint(0)
 	out.Uint(uint64(to))
@@ -235,7 +236,7 @@ func (q *Queue) SnapshotSize() uint64 {
 		}
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
-		writeItem(&out, &it, 0)
+		record.WriteItem(&out, &it, 0)
 		found++
 	}
 	if found == 0 {
@@ -246,8 +247,8 @@ func (q *Queue) SnapshotSize() uint64 {
 
 // replaySnapshot applies a part of a snapshot. To a queue that is whole already
 // it brings nothing but new places of bodies.
-func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) error {
-	if k == kindSnapshot || k == kindHeader {
+func (q *Queue) replaySnapshot(k record.Kind, r *machine.Reader, out *machine.Effects) error {
+	if k == record.KindSnapshot || k == record.KindHeader {
 		q.replayHeader(k, r, out)
 		return nil
 	}
@@ -255,7 +256,7 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 		return fmt.Errorf("%w: part %#02x of a snapshot without its beginning", ErrCorrupt, byte(k))
 	}
 	switch k {
-	case kindWindow:
+	case record.KindWindow:
 		for r.Len() > 0 {
 			var s lease.SeenID
 			copy(s.ID[:], r.Take(uint64(len(s.ID))))
@@ -264,20 +265,20 @@ func (q *Queue) replaySnapshot(k kind, r *machine.Reader, out *machine.Effects) 
 				q.noteID(s)
 			}
 		}
-	case kindStates:
+	case record.KindStates:
 		for r.Len() > 0 {
 			q.replayState(r, out)
 		}
-	case kindEntries:
+	case record.KindEntries:
 		return q.replayEntries(r, out)
-	case kindEnd:
+	case record.KindEnd:
 		return q.replayEnd()
 	}
 	return nil
 }
 
-func (q *Queue) replayHeader(k kind, r *machine.Reader, out *machine.Effects) {
-	last, in, cfg := r.UpTo(entries.Never-1), r.Time(), readSettings(r, k)
+func (q *Queue) replayHeader(k record.Kind, r *machine.Reader, out *machine.Effects) {
+	last, in, cfg := r.UpTo(entries.Never-1), r.Time(), record.ReadSettings(r, k)
 	if r.Bad() || q.restore.begun && !q.restore.inSnapshot {
 		return
 	}
@@ -295,7 +296,7 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 		if seq == 0 {
 			break
 		}
-		it := readItem(r, at)
+		it := record.ReadItem(r, at)
 		if err := q.fitting(r, &it); err != nil || r.Bad() {
 			return err
 		}
@@ -303,7 +304,7 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 			return err
 		}
 	}
-	to := readSeq(r)
+	to := record.ReadSeq(r)
 	if q.restore.inSnapshot && !r.Bad() {
 		if to < q.restore.restoredUpTo || to > q.restore.high {
 			return fmt.Errorf("%w: a chunk up to message %d", ErrCorrupt, to)
@@ -314,14 +315,14 @@ func (q *Queue) replayEntries(r *machine.Reader, out *machine.Effects) error {
 }
 
 // restoreEntry takes a message out of a snapshot.
-func (q *Queue) restoreEntry(seq SeqNo, it *item, out *machine.Effects) error {
+func (q *Queue) restoreEntry(seq SeqNo, it *record.Item, out *machine.Effects) error {
 	if !q.restore.inSnapshot {
 		e := q.index.Entries.Get(seq)
 		if e == nil {
 			return fmt.Errorf("%w: a snapshot has message %d, which is gone", ErrCorrupt, seq)
 		}
-		if e.Body() != it.body {
-			q.replaceBody(e, it.body, out)
+		if e.Body() != it.Body {
+			q.replaceBody(e, it.Body, out)
 		}
 		return nil
 	}
@@ -366,7 +367,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 	var out machine.Effects
 	out.Uint(uint64(q.index.Entries.Last))
 	out.Fixed(q.lastIn)
-	writeSettings(&out, q.cfg)
+	record.WriteSettings(&out, q.cfg)
 	for _, s := range q.window.Contents(entries.Nanos(now)) {
 		out.Raw(s.ID[:])
 		out.Fixed(s.At)
@@ -379,7 +380,7 @@ func (q *Queue) Digest(now time.Time) [32]byte {
 	for seq, e := q.index.Entries.Next(0); e != nil; seq, e = q.index.Entries.Next(seq + 1) {
 		it := q.itemOf(e)
 		out.Uint(uint64(seq))
-		writeItem(&out, &it, 0)
+		record.WriteItem(&out, &it, 0)
 		out.Fixed(q.enqueuedAt(seq, e))
 		if reason, ok := q.reasons[seq]; ok {
 			out.Ref(reason)

@@ -8,6 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // noteStarted logs that the fair key of a message is started, if it is with this
@@ -17,7 +18,7 @@ func (q *Queue) noteStarted(e *entries.Entry, out *Effects) {
 	if !logged {
 		return
 	}
-	out.Begin(kindStarted)
+	out.Begin(record.KindStarted)
 	writeStarted(&out.Effects, k)
 	out.End()
 }
@@ -42,7 +43,7 @@ func (q *Queue) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) c
 			continue
 		}
 		if !began {
-			out.Begin(kindStarted)
+			out.Begin(record.KindStarted)
 			began = true
 		}
 		writeStarted(out, k)

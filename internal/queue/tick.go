@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // tickWork is how many messages a Tick touches, so that a million that are due
@@ -63,7 +64,7 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 	}
 	in := max(at, q.lastIn)
 	q.lastIn = in
-	out.Begin(kindActivate)
+	out.Begin(record.KindActivate)
 	out.Fixed(in)
 	for done < work {
 		old, due := q.schedule.First()
@@ -71,9 +72,9 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 			break
 		}
 		it := q.itemOf(q.index.Entries.Get(old))
-		it.state, it.notBefore, it.orderTime = Ready, 0, in
+		it.State, it.NotBefore, it.OrderTime = Ready, 0, in
 		out.Uint(uint64(old))
-		writeItem(&out.Effects, &it, in)
+		record.WriteItem(&out.Effects, &it, in)
 		q.renumber(old, q.index.Entries.Last+1, &it, &out.Effects)
 		done++
 	}
@@ -82,7 +83,7 @@ func (q *Queue) activate(at int64, work int, out *Effects) (done int) {
 }
 
 // renumber replaces a scheduled message by a ready one.
-func (q *Queue) renumber(old, seq SeqNo, it *item, out *machine.Effects) {
+func (q *Queue) renumber(old, seq SeqNo, it *record.Item, out *machine.Effects) {
 	q.insert(seq, it, out) // first, so that its group lives on
 	q.remove(old, q.index.Entries.Get(old), out)
 }
