@@ -217,7 +217,7 @@ func exercise(t *testing.T, q *Queue, now time.Time) {
 		w.Session, _, _ = q.LockNextSession(now, w)
 		for range 5 {
 			if d, ok := q.Take(now, w, &out); ok {
-				if _, err := q.Complete(now, d.Token, &out); err != nil && q.cfg.LockFor > 0 {
+				if _, err := q.Complete(now, d.Token, &out); err != nil && q.core.Config.LockFor > 0 {
 					t.Fatal(err)
 				}
 			}

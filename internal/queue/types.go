@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/order"
 	"github.com/triagemq/triagemq/internal/queue/record"
+	"github.com/triagemq/triagemq/internal/queue/state"
 )
 
 // The identity and the states of a message are those of package entries.
@@ -27,6 +28,14 @@ const (
 	Deferred  = entries.Deferred
 	Scheduled = entries.Scheduled
 	Locked    = entries.Locked
+)
+
+// What commands and replay share is in package state.
+type (
+	// Counts are the messages of a queue by state, and their bytes.
+	Counts = state.Counts
+	// Reclass is the new level, class and fair key of a message.
+	Reclass = state.Reclass
 )
 
 // Config is what an operator decides about a queue.
@@ -190,15 +199,6 @@ type Want struct {
 type SessionLock struct {
 	ID    string
 	Nonce uint64
-}
-
-// Counts are the messages of a queue by state, and their bytes.
-type Counts struct {
-	Ready     int64
-	Locked    int64
-	Scheduled int64
-	Deferred  int64
-	Bytes     int64
 }
 
 // Reasons that the queue itself gives for a dead letter, as Service Bus words

@@ -45,3 +45,16 @@ func ReadSeq(r *machine.Reader) entries.SeqNo {
 	}
 	return entries.SeqNo(v)
 }
+
+// WriteState appends the state of a session.
+func WriteState(out *machine.Effects, session string, state machine.Ref, changed int64) {
+	out.String(session)
+	out.Ref(state)
+	out.Fixed(changed)
+}
+
+// WriteStarted appends a fair key that was started.
+func WriteStarted(out *machine.Effects, number uint64, name string) {
+	out.Uint(number)
+	out.String(name)
+}
