@@ -118,8 +118,9 @@ func contextEndsCalls(t *testing.T, s Store) {
 	}
 	ends := make(map[string]chan error)
 	for name, call := range calls {
-		ends[name] = make(chan error, 1)
-		go func() { ends[name] <- call() }() // waited for below
+		end := make(chan error, 1)
+		ends[name] = end
+		go func() { end <- call() }() // waited for below
 	}
 	cancel(reason)
 	for name, end := range ends {
