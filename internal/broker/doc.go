@@ -62,5 +62,5 @@
 //
 // # Not here
 //
-// Rights are checked by whoever speaks for a client; see package access.
+// Rights are checked by the packages that speak to clients; see package access.
 package broker

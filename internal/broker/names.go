@@ -26,7 +26,7 @@ type (
 	Outcome = catalog.Outcome
 	// Verdict is what a consumer decides about a message.
 	Verdict = catalog.Verdict
-	// ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
+	// ThrottledError rejects a message for now, by class. It unwraps to ErrBusy.
 	ThrottledError = shard.ThrottledError
 )
 

@@ -48,7 +48,7 @@ func TestOutdatedClassIsRefusedAfterReclassification(t *testing.T) {
 		t.Errorf("by the policy before it: got %v, want %v", err, shard.ErrSuperseded)
 	}
 
-	// While a reclassification has not ended, such a message is stored, and seen by it.
+	// It was refused, not stored: no number from 2 on has to be examined.
 	end := func(examined queue.SeqNo) bool {
 		t.Helper()
 		reply, err := shard.Do(t.Context(), n.Shard, shard.EndReclassify{ID: n.ID, Revision: n.Definition().PolicyRevision, Examined: examined})
