@@ -24,7 +24,7 @@ func TestPolicyIsReadTriedAndChanged(t *testing.T) {
 
 	var dry broker.DryRun
 	r.want(200, http.MethodPost, "/api/v1/policies/orders/dry-run", testPolicy).into(t, &dry)
-	if dry.Looked != 2 || dry.Changed != 2 || len(dry.Shifts) != 2 || len(dry.Changes) == 0 {
+	if dry.Looked != 2 || dry.Changed != 2 || len(dry.Transitions) != 2 || len(dry.Changes) == 0 {
 		t.Errorf("dry run: %+v", dry)
 	}
 	var state broker.PolicyState

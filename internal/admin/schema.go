@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/objective"
 )
@@ -127,9 +128,20 @@ func belowNamed(t reflect.Type, index []int) bool {
 	return false
 }
 
+// schemaNames are the types whose names in the document are not those in Go: clients
+// are generated from the document, so its names stay.
+var schemaNames = map[reflect.Type]string{
+	reflect.TypeFor[broker.Redriven]():   "Redriven",
+	reflect.TypeFor[broker.Transition](): "Shift",
+	reflect.TypeFor[broker.ClassLevel](): "Place",
+}
+
 // nameOf names a type in the document. Pages and entities are named after what
 // they are pages and entities of.
 func nameOf(t reflect.Type) string {
+	if name, ok := schemaNames[t]; ok {
+		return name
+	}
 	name := t.Name()
 	of, parameter, generic := strings.Cut(strings.TrimSuffix(name, "]"), "[")
 	if !generic {

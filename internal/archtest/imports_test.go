@@ -78,6 +78,14 @@ var pkgRules = map[string]pkgRule{
 	},
 
 	"broker/jobs": {never: []string{"net", "os"}},
+	"broker/jobs/reclassify": {
+		may:   []string{"broker/catalog", "broker/jobs", "shard", "queue", "policy"},
+		never: []string{"net", "os"},
+	},
+	"broker/jobs/redrive": {
+		may:   []string{"broker/catalog", "shard", "queue", "message", "entity"},
+		never: []string{"net", "os"},
+	},
 	"broker/jobs/forward": {
 		may:   []string{"broker/catalog", "broker/jobs", "shard", "queue", "message", "amqp/codec", "entity"},
 		never: []string{"net", "os"},

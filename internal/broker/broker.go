@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/broker/jobs/forward"
+	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -25,7 +26,7 @@ type Broker struct {
 	runner     *jobs.Runner
 	forwarders *forward.Forwarders
 
-	reclassifier *reclassifier
+	reclassifier *reclassify.Reclassifier
 	alerts       *alerts
 	damages      damages
 	requests     *requests
@@ -40,7 +41,8 @@ func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 		return nil, err
 	}
 	b.forwarders = forward.New(b.Catalog, b.runner)
-	b.reclassifier, b.alerts = newReclassifier(b), newAlerts(b)
+	b.reclassifier = reclassify.New(b.Catalog, b.runner, log)
+	b.alerts = newAlerts(b)
 	for _, s := range shards {
 		s.OnDamage(b.damaged)
 	}
@@ -55,7 +57,7 @@ func (b *entityObserver) Changed(n *catalog.Entity) {
 	b.forwarders.Watch(n)
 	b.forwarders.Changed(n)
 	if def := n.Definition(); def.Classified != def.PolicyRevision {
-		b.reclassifier.add(n)
+		b.reclassifier.Add(n)
 	}
 }
 
@@ -68,7 +70,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	for _, n := range b.Entities() {
 		b.forwarders.Watch(n)
 		if def := n.Definition(); def.Classified != def.PolicyRevision {
-			b.reclassifier.add(n) // the last process did not get to the end of it
+			b.reclassifier.Add(n) // the last process did not get to the end of it
 		}
 	}
 	b.runner.Add(newIdleDeletion(b)).WakeAfter(reapEvery)

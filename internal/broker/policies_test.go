@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -112,7 +113,7 @@ func TestSetPolicyClassifiesWhatWaitsAndKeepsItsAge(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
 	var batch []*message.Message
-	for i := range reclassChunk + 20 { // more than one chunk
+	for i := range reclassify.Chunk + 20 { // more than one chunk
 		plan := "free"
 		if i%100 == 7 {
 			plan = "paid"
@@ -131,12 +132,12 @@ func TestSetPolicyClassifiesWhatWaitsAndKeepsItsAge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Shift{
-		{Place{"", 2}, Place{"free", 3}, 514},
-		{Place{"", 2}, Place{"paid", 8}, 6},
+	want := []Transition{
+		{From: ClassLevel{Class: "", Level: 2}, To: ClassLevel{Class: "free", Level: 3}, Count: 514},
+		{From: ClassLevel{Class: "", Level: 2}, To: ClassLevel{Class: "paid", Level: 8}, Count: 6},
 	}
-	if dry.Looked != 520 || dry.Changed != 520 || !slices.Equal(dry.Shifts, want) {
-		t.Errorf("dry run: looked %d, changed %d, shifts %+v; want 520, 520, %+v", dry.Looked, dry.Changed, dry.Shifts, want)
+	if dry.Looked != 520 || dry.Changed != 520 || !slices.Equal(dry.Transitions, want) {
+		t.Errorf("dry run: looked %d, changed %d, shifts %+v; want 520, 520, %+v", dry.Looked, dry.Changed, dry.Transitions, want)
 	}
 	if after, _ := r.Peek(t.Context(), "q", 0, 1, nil); after[0].Level != 2 {
 		t.Errorf("the dry run changed level 2 to %d", after[0].Level)
@@ -270,7 +271,7 @@ func TestRestartGoesOnClassifying(t *testing.T) {
 	def.PolicyRevision = 1 // and nothing classified by it
 	r.store(n, def)
 	r = r.restart()
-	if err := r.reclassifier.wait(t.Context(), r.Entity("q")); err != nil {
+	if err := r.reclassifier.Wait(t.Context(), r.Entity("q")); err != nil {
 		t.Fatal(err)
 	}
 	ds, err := r.Peek(t.Context(), "q", 0, 1, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/broker/jobs/redrive"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -219,10 +220,10 @@ func TestRedrivePassesWhatItCannotRead(t *testing.T) {
 func TestRedriveEndsWithItsRight(t *testing.T) {
 	r := start(t)
 	r.queue(entity.Queue{Name: "q"})
-	for range 3 * redriveWindow {
+	for range 3 * redrive.Window {
 		r.send("q", msg("x"))
 	}
-	r.bury("q", 3*redriveWindow)
+	r.bury("q", 3*redrive.Window)
 	revoked, looks := errors.New("revoked"), 0
 	ctx := Guard(t.Context(), func() error {
 		if looks++; looks > 1 {
@@ -230,7 +231,7 @@ func TestRedriveEndsWithItsRight(t *testing.T) {
 		}
 		return nil
 	})
-	if got, err := r.Redrive(ctx, "q", Redrive{}); !errors.Is(err, revoked) || got.Moved != redriveWindow {
+	if got, err := r.Redrive(ctx, "q", Redrive{}); !errors.Is(err, revoked) || got.Moved != redrive.Window {
 		t.Errorf("Redrive = %+v, %v, want one window moved and then the error", got, err)
 	}
 }

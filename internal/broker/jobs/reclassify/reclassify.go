@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reclassify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Chunk is how many messages are looked at between two operations of
+// others.
+const Chunk = 500
+
+// Catalog is what the job needs of the catalog of entities.
+type Catalog interface {
+	MarkClassified(ctx context.Context, n *catalog.Entity, by *catalog.Classifier) error
+}
+
+// Reclassifier classifies anew what waits in queues whose policy has changed, one
+// queue after the other. What it has to do is durable: a definition says by which
+// revision its messages were classified.
+type Reclassifier struct {
+	catalog Catalog
+	log     *slog.Logger
+	job     *jobs.Handle
+
+	mu      sync.Mutex
+	waiting []*catalog.Entity                // guarded by mu; in the order they were added
+	callers map[*catalog.Entity][]chan error // guarded by mu; who waits for the end of it
+}
+
+// New returns a reclassifier without queues; runner runs it.
+func New(c Catalog, runner *jobs.Runner, log *slog.Logger) *Reclassifier {
+	r := &Reclassifier{catalog: c, log: log, callers: make(map[*catalog.Entity][]chan error)}
+	r.job = runner.Add(r)
+	return r
+}
+
+// Add has a queue classified anew.
+func (r *Reclassifier) Add(n *catalog.Entity) {
+	r.mu.Lock()
+	r.waiting = append(r.waiting, n)
+	r.mu.Unlock()
+	r.job.Wake()
+}
+
+// Wait returns when what waits in a queue is classified by its policy.
+func (r *Reclassifier) Wait(ctx context.Context, n *catalog.Entity) error {
+	done := make(chan error, 1)
+	r.mu.Lock()
+	if def := n.Definition(); def.Classified == def.PolicyRevision {
+		r.mu.Unlock()
+		return nil
+	}
+	r.callers[n] = append(r.callers[n], done)
+	r.mu.Unlock()
+	r.Add(n) // once more, in case that it has failed before anybody asked
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Name implements jobs.Job.
+func (r *Reclassifier) Name() string { return "reclassify" }
+
+// Run implements jobs.Job: it classifies the messages of one queue.
+func (r *Reclassifier) Run(ctx context.Context) (jobs.Next, error) {
+	n := r.next()
+	if n == nil {
+		return jobs.Next{}, nil
+	}
+	err := r.reclassify(ctx, n)
+	if errors.Is(err, shard.ErrSuperseded) {
+		return jobs.Again(), nil // a newer policy is in line, with its callers
+	}
+	r.answer(n, err)
+	if err == nil || ctx.Err() != nil || errors.Is(err, catalog.ErrNotFound) {
+		return jobs.Again(), nil
+	}
+	r.log.LogAttrs(ctx, slog.LevelError, "messages not classified by the new policy",
+		slog.String("entity", n.Path), slog.Any("err", err))
+	return jobs.Again(), err
+}
+
+func (r *Reclassifier) next() *catalog.Entity {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	n := r.waiting[0]
+	r.waiting = r.waiting[1:]
+	return n
+}
+
+// Finish implements jobs.Finisher: it answers everybody; what is left to do is found by
+// the next process.
+func (r *Reclassifier) Finish(context.Context) {
+	r.mu.Lock()
+	all := r.callers
+	r.callers = make(map[*catalog.Entity][]chan error)
+	r.mu.Unlock()
+	for _, callers := range all {
+		for _, c := range callers {
+			c <- catalog.ErrStopping
+		}
+	}
+}
+
+func (r *Reclassifier) answer(n *catalog.Entity, err error) {
+	r.mu.Lock()
+	callers := r.callers[n]
+	delete(r.callers, n)
+	r.mu.Unlock()
+	for _, c := range callers {
+		c <- err
+	}
+}
+
+// reclassify brings everything in a queue in line with its policy.
+func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error {
+	def := n.Definition()
+	if def.Classified == def.PolicyRevision {
+		return nil
+	}
+	// Senders that loaded the old policy may still send messages. The shard knows
+	// the last of them: what came since a pass began is examined in another one.
+	s := sorter{n: n, classifier: def.Classifier}
+	for mark, again := queue.SeqNo(0), true; again; {
+		next, err := walk(ctx, n, mark, s.sort)
+		if err != nil {
+			return err
+		}
+		end, err := shard.Do(ctx, n.Shard, shard.EndReclassify{ID: n.ID, Revision: def.PolicyRevision, Examined: next})
+		if err != nil {
+			return err
+		}
+		mark, again = next, end.Again
+	}
+	if s.unread > 0 {
+		r.log.LogAttrs(ctx, slog.LevelError, "messages that cannot be read keep their level and are in no class",
+			slog.String("entity", n.Path), slog.Int("count", s.unread), slog.Any("err", s.err))
+	}
+	return r.catalog.MarkClassified(ctx, n, def.Classifier)
+}
+
+// classifiedMessage is a message and the class that a policy gives it.
+type classifiedMessage struct {
+	was  queue.Delivery
+	next queue.Reclass
+}
+
+func (j classifiedMessage) changes() bool {
+	return j.was.Level != j.next.Level || j.was.Class != j.next.Class || j.was.Key != j.next.Key
+}
+
+// walk shows every message from a number on, in all states, to fn, by chunks. It
+// returns the number of the first that came after it had begun.
+func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(context.Context, []shard.Delivery) error) (mark queue.SeqNo, err error) {
+	for first := true; ; first = false {
+		found, err := shard.Do(ctx, n.Shard, shard.Peek{Queue: n.QueueID(shard.Main), From: from, Max: Chunk, Chunk: true})
+		if err != nil {
+			return mark, err
+		}
+		if first {
+			mark = found.Last + 1
+		}
+		if len(found.Messages) > 0 {
+			if err := fn(ctx, found.Messages); err != nil {
+				return mark, err
+			}
+		}
+		if found.Next == 0 {
+			return mark, nil
+		}
+		from = found.Next
+	}
+}
+
+// evaluate classifies a stored message by a policy.
+func evaluate(c *catalog.Classifier, d *shard.Delivery) (classifiedMessage, error) {
+	m, err := d.Message()
+	if err != nil {
+		return classifiedMessage{}, err
+	}
+	v := c.Classify(m)
+	return classifiedMessage{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
+}
+
+// sorter classifies the messages of a queue by one policy.
+type sorter struct {
+	n          *catalog.Entity
+	classifier *catalog.Classifier
+	unread     int   // messages that could not be read
+	err        error // of the first of them
+}
+
+// sort classifies a chunk. Messages are read outside of the shard; one that is gone
+// by then, or has changed hands, is not looked for. One that cannot be read must not
+// hold up the others: it keeps its level, and leaves its class, which is a number in
+// a policy that no longer holds.
+func (s *sorter) sort(ctx context.Context, ds []shard.Delivery) error {
+	var js []classifiedMessage
+	for i := range ds {
+		j, err := evaluate(s.classifier, &ds[i])
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, catalog.ErrStopping):
+			return err
+		case err != nil:
+			if !errors.Is(err, catalog.ErrMessageNotFound) {
+				if s.unread++; s.unread == 1 {
+					s.err = fmt.Errorf("read message %d: %w", ds[i].Seq, err)
+				}
+			}
+			was := ds[i].Delivery
+			j = classifiedMessage{was, queue.Reclass{Level: was.Level, Key: was.Key}}
+		}
+		if j.changes() {
+			js = append(js, j)
+		}
+	}
+	if len(js) == 0 {
+		return nil
+	}
+	o := shard.Reclassify{ID: s.n.ID, Revision: s.classifier.Policy.Revision}
+	for _, j := range js {
+		o.Changes = append(o.Changes, shard.Reclassified{Seq: j.was.Seq, To: j.next})
+	}
+	_, err := shard.Do(ctx, s.n.Shard, o)
+	return err
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// Window is how many dead letters are on their way at a time.
+const Window = 128
+
+// Request says which dead letters to give another chance. The zero value is all of
+// them, back to where they died.
+type Request struct {
+	// To is the queue or topic they go to; empty is the queue, subscription or
+	// topic they died in. A topic publishes them.
+	To string
+	// From is the lowest number to look at.
+	From queue.SeqNo
+	// Until is the highest number to look at; zero is the highest there is when
+	// the redrive begins. What dies while it runs is not looked at: it would
+	// chase messages that die again for as long as they do.
+	Until queue.SeqNo
+	// Max is how many to move at most; zero is no limit.
+	Max int
+	// Match chooses among them; nil takes all. It may be called from the
+	// goroutine of the caller only.
+	Match func(*shard.Delivery, *message.Message) bool
+}
+
+// Broker is what a redrive needs of the broker.
+type Broker interface {
+	Find(addr string) (*catalog.Entity, entity.SubQueue, error)
+	Writable(addr string) (*catalog.Entity, error)
+	Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]shard.Delivery, error)
+	Send(n *catalog.Entity, batch []*message.Message, o catalog.SendOptions, done func([]queue.SeqNo, error))
+}
+
+// Result says what a redrive did.
+type Result struct {
+	Moved int `json:"moved"`
+	// Left is how many were looked at and stay: not chosen, locked, or unreadable.
+	Left int `json:"skipped"`
+	// Next is where to go on when Max was reached, and Until where to stop; zero
+	// is nothing left to do.
+	Next  queue.SeqNo `json:"next,omitzero"`
+	Until queue.SeqNo `json:"until,omitzero"`
+}
+
+// Run moves dead letters of an entity. In the same shard a move is one group
+// of records; between shards a crash may leave a message in both, never in none.
+// What moved before an error stays moved.
+func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request) (Result, error) {
+	n, sub, err := b.Find(addr)
+	if err != nil {
+		return Result{}, err
+	}
+	part := shard.Part(sub)
+	if part == shard.Main {
+		part = shard.DeadLetter
+	}
+	source := entity.Path{Entity: n.Path, SubQueue: entity.SubQueue(part)}.String()
+	d := operation{Request: r, b: b, log: log, n: n, part: part}
+	if r.To != "" {
+		if d.target, err = b.Writable(r.To); err != nil {
+			return Result{}, err
+		}
+	}
+	if d.Until == 0 {
+		if d.Until, err = d.last(ctx); err != nil {
+			return Result{}, err
+		}
+	}
+	for from := r.From; from <= d.Until; {
+		window := Window
+		if r.Max > 0 {
+			window = min(window, r.Max-d.done.Moved)
+		}
+		if window == 0 {
+			d.done.Next, d.done.Until = from, d.Until
+			return d.done, nil
+		}
+		if err := catalog.Guarded(ctx); err != nil {
+			return d.done, err
+		}
+		ds, err := b.Peek(ctx, source, from, window, nil)
+		ds = slices.DeleteFunc(ds, func(x shard.Delivery) bool { return x.Seq > d.Until })
+		if err != nil || len(ds) == 0 {
+			return d.done, err
+		}
+		if err := d.move(ctx, ds); err != nil {
+			return d.done, err
+		}
+		from = ds[len(ds)-1].Seq + 1
+	}
+	return d.done, nil
+}
+
+// last returns the highest number that a dead letter was ever given.
+func (r *operation) last(ctx context.Context) (queue.SeqNo, error) {
+	return shard.Do(ctx, r.n.Shard, shard.LastNumber{Queue: r.n.QueueID(r.part)})
+}
+
+// operation is a redrive under way.
+type operation struct {
+	Request
+	b      Broker
+	log    *slog.Logger
+	n      *catalog.Entity
+	part   shard.Part
+	target *catalog.Entity // nil is where they died
+	done   Result
+}
+
+// chosen is a dead letter that is to be moved.
+type chosen struct {
+	shard.Delivery
+	msg *message.Message
+}
+
+// move moves those of ds that are wanted, and returns when all of it is durable.
+func (r *operation) move(ctx context.Context, ds []shard.Delivery) error {
+	var wanted []chosen
+	for i := range ds {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx) // a match ends with who asked
+		}
+		m, err := ds[i].Message()
+		switch {
+		case errors.Is(err, queue.ErrNotFound):
+			continue // settled meanwhile
+		case err != nil:
+			r.done.Left++
+			r.log.LogAttrs(ctx, slog.LevelError, "dead letter cannot be read and stays",
+				slog.String("entity", r.n.Path), slog.Uint64("seq", uint64(ds[i].Seq)), slog.Any("err", err))
+		case ds[i].State == queue.Locked || ds[i].Damaged() || r.Match != nil && !r.Match(&ds[i], m):
+			r.done.Left++
+		default:
+			wanted = append(wanted, chosen{ds[i], m})
+		}
+	}
+	if err := r.lock(ctx, wanted); err != nil {
+		return err
+	}
+	results := make(chan error, len(wanted))
+	sent := 0
+	for i := range wanted {
+		if wanted[i].Token == (queue.Token{}) {
+			r.done.Left++ // somebody was faster
+			continue
+		}
+		sent++
+		r.send(&wanted[i], func(err error) { results <- err })
+	}
+	var errs []error
+	for range sent {
+		if err := <-results; err != nil {
+			r.done.Left++
+			errs = append(errs, err)
+			continue
+		}
+		r.done.Moved++
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("redrive to %q: %w", r.destination(), errs[0]) // the others read alike
+	}
+	return nil
+}
+
+func (r *operation) destination() string {
+	if r.target != nil {
+		return r.target.Path
+	}
+	return r.n.Path
+}
+
+// lock takes the messages, so that nobody else does while they move. One that
+// cannot be had stays without a token.
+func (r *operation) lock(ctx context.Context, wanted []chosen) error {
+	o := shard.LockMessages{Queue: r.n.QueueID(r.part)}
+	for i := range wanted {
+		o.Seqs = append(o.Seqs, wanted[i].Seq)
+	}
+	tokens, err := shard.Do(ctx, r.n.Shard, o)
+	if err != nil {
+		return err
+	}
+	for i := range wanted {
+		wanted[i].Token = tokens[i]
+	}
+	return nil
+}
+
+// send moves one message and gives it back if it cannot.
+func (r *operation) send(c *chosen, done func(error)) {
+	token := []queue.Token{c.Token}
+	finish := func(err error) {
+		if err == nil {
+			done(nil)
+			return
+		}
+		r.n.Settle(r.part, token, catalog.Outcome{Verdict: catalog.Release}, func([]error) { done(err) })
+	}
+	m, err := message.ParseStored(c.msg.Edit(dropDeadLetterReason))
+	if err != nil {
+		finish(err)
+		return
+	}
+	here := shard.Locked{ID: r.n.ID, Part: r.part, Token: c.Token}
+	switch {
+	case r.target == nil:
+		r.back(c, m, here, finish)
+	case r.target.Shard == r.n.Shard:
+		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Settle: here, Held: true}, func(_ []queue.SeqNo, err error) { finish(err) })
+	default:
+		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) {
+			if err != nil {
+				finish(err)
+				return
+			}
+			r.n.Settle(r.part, token, catalog.Outcome{Verdict: catalog.Complete}, func(errs []error) { done(errors.Join(errs...)) })
+		})
+	}
+}
+
+// back puts a message where it died. It is no duplicate of itself, has waited for
+// its time already, and begins to age anew. The policy that holds now says what it
+// is worth: the class that it has as a dead letter is a number in the one under
+// which it died.
+func (r *operation) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
+	def := r.n.Definition()
+	a := def.Arrival(m, 0)
+	a.Origin, a.MessageID, a.NotBefore, a.Since = c.Origin, "", time.Time{}, time.Time{}
+	err := r.n.Shard.Send(&shard.Send{
+		Bodies: []*message.Message{m},
+		Copies: []shard.Copy{{ID: r.n.ID, Part: shard.Main, Arrival: a, Revision: def.PolicyRevision}},
+		Settle: here,
+		Done: func(_ []queue.SeqNo, err error) {
+			if errors.Is(err, shard.ErrSuperseded) {
+				r.back(c, m, here, done) // by the new policy
+				return
+			}
+			done(catalog.Translate(err))
+		},
+	})
+	if err != nil {
+		done(err)
+	}
+}
+
+// dropDeadLetterReason takes from a message what its death wrote into it.
+var dropDeadLetterReason = message.Edit{
+	Properties: []message.Change{
+		{Name: message.PropertyDeadLetterReason, Remove: true},
+		{Name: message.PropertyDeadLetterDescription, Remove: true},
+	},
+	Annotations: []message.Change{{Name: message.AnnotationDeadLetterSource, Remove: true}},
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package broker
+
+import (
+	"context"
+
+	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+// What of dry runs the wire knows by the broker's name.
+type (
+	// DryRun is what a policy would do.
+	DryRun = reclassify.DryRun
+	// Transition is how many messages would change from one class and level to another.
+	Transition = reclassify.Transition
+	// ClassLevel is a class and a level that a message has.
+	ClassLevel = reclassify.ClassLevel
+)
+
+// DryRun says what would become of the messages of a queue or subscription if it
+// had another policy, and changes nothing.
+func (b *Broker) DryRun(ctx context.Context, addr string, raw []byte) (DryRun, error) {
+	p, err := catalog.ParsePolicy(raw)
+	if err != nil {
+		return DryRun{}, err
+	}
+	n, err := b.PolicyEntity(addr)
+	if err != nil {
+		return DryRun{}, err
+	}
+	return reclassify.Preview(ctx, n, p)
+}
+
+// SetPolicy gives a queue or subscription another policy; null takes it away. The
+// new one holds for the next message at once. What waits is classified anew and put
+// into its order, each message keeping its age; SetPolicy returns when that is done,
+// and if ctx ends before, it goes on.
+func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (PolicyState, error) {
+	n, err := b.ReplacePolicy(ctx, addr, raw)
+	if err != nil {
+		return PolicyState{}, err
+	}
+	if err := b.reclassifier.Wait(ctx, n); err != nil {
+		return PolicyState{}, err
+	}
+	if _, err := shard.Do(ctx, n.Shard, shard.AwaitOrder{ID: n.ID}); err != nil {
+		return PolicyState{}, err
+	}
+	return catalog.PolicyStateOf(n, n.Definition()), nil
+}
