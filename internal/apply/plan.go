@@ -84,7 +84,7 @@ func (s Step) String() string { return string(s.Verb) + " " + s.EntityRef.String
 // name it.
 type Plan struct {
 	Steps     []Step      `json:"steps"`
-	Unmanaged []EntityRef `json:"kept"`
+	Unmanaged []EntityRef `json:"unmanaged"`
 }
 
 // Conflicts returns why the plan cannot be carried out, every reason at once.

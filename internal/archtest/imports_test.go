@@ -77,6 +77,10 @@ var pkgRules = map[string]pkgRule{
 	},
 
 	"broker/jobs": {never: []string{"net", "os"}},
+	"broker/jobs/forward": {
+		may:   []string{"broker/catalog", "broker/jobs", "shard", "queue", "message", "amqp/codec", "entity"},
+		never: []string{"net", "os"},
+	},
 
 	// The wire.
 	"amqp/frame":    {may: []string{"amqp/codec", "limits"}, never: []string{"net"}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/broker/jobs/forward"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/shard"
 )
@@ -22,7 +23,7 @@ type Broker struct {
 	clock      *clock.Clock // the shards'
 	log        *slog.Logger
 	runner     *jobs.Runner
-	forwarders *forwarders
+	forwarders *forward.Forwarders
 
 	reclassifier *reclassifier
 	alerts       *alerts
@@ -34,11 +35,12 @@ type Broker struct {
 // be moved on and idle entities deleted.
 func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
 	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
-	b.forwarders, b.reclassifier, b.alerts = newForwarders(b), newReclassifier(b), newAlerts(b)
 	var err error
 	if b.Catalog, err = catalog.Open(shards, b.clock, log, (*entityObserver)(b)); err != nil {
 		return nil, err
 	}
+	b.forwarders = forward.New(b.Catalog, b.runner)
+	b.reclassifier, b.alerts = newReclassifier(b), newAlerts(b)
 	for _, s := range shards {
 		s.OnDamage(b.damaged)
 	}
@@ -50,21 +52,21 @@ type entityObserver Broker
 
 // Changed implements catalog.Observer.
 func (b *entityObserver) Changed(n *catalog.Entity) {
-	b.forwarders.watch(n)
-	b.forwarders.changed(n)
+	b.forwarders.Watch(n)
+	b.forwarders.Changed(n)
 	if def := n.Definition(); def.Classified != def.PolicyRevision {
 		b.reclassifier.add(n)
 	}
 }
 
 // Removed implements catalog.Observer.
-func (b *entityObserver) Removed(n *catalog.Entity) { b.forwarders.unwatch(n) }
+func (b *entityObserver) Removed(n *catalog.Entity) { b.forwarders.Unwatch(n) }
 
 // Run moves messages on, measures, classifies anew what a changed policy asks for,
 // and deletes idle entities, until ctx ends.
 func (b *Broker) Run(ctx context.Context) error {
 	for _, n := range b.Entities() {
-		b.forwarders.watch(n)
+		b.forwarders.Watch(n)
 		if def := n.Definition(); def.Classified != def.PolicyRevision {
 			b.reclassifier.add(n) // the last process did not get to the end of it
 		}

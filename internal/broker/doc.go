@@ -31,8 +31,7 @@
 // is waited for, in order; what can never be forwarded becomes a transfer dead
 // letter. Hops are counted through topics and dead letters.
 //
-// Forwarders do not wait for each other: each is a job of its own; see package jobs. At most
-// 64 of them run at the same time; beyond that they take turns.
+// See package forward.
 //
 // # Policies
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker/jobs/forward"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -256,7 +257,7 @@ func TestSlowForwardStallsNoOther(t *testing.T) {
 // and each has its turn.
 func TestWorkersOfForwardersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const forwards, messages = maxForwarding + 20, forwardTurn + 10
+		const forwards, messages = forward.Workers + 20, forward.Turn + 10
 		disk := &slowDisk{FS: vfs.NewMem()}
 		r := startOn(t, disk)
 		r.queue(entity.Queue{Name: "to"})
@@ -277,14 +278,14 @@ func TestWorkersOfForwardersAreBounded(t *testing.T) {
 		synctest.Wait()
 		workers := func() (int, int) {
 			for _, s := range r.JobStats() {
-				if s.Name == forwardJob {
+				if s.Name == "forward" {
 					return s.Running, s.Waiting
 				}
 			}
 			return -1, -1
 		}
-		if at, line := workers(); at != maxForwarding || line != forwards-maxForwarding {
-			t.Errorf("%d workers and %d in line, want %d and %d", at, line, maxForwarding, forwards-maxForwarding)
+		if at, line := workers(); at != forward.Workers || line != forwards-forward.Workers {
+			t.Errorf("%d workers and %d in line, want %d and %d", at, line, forward.Workers, forwards-forward.Workers)
 		}
 		disk.gate.Store(nil)
 		close(gate)
@@ -310,18 +311,18 @@ func TestWhatCanNeverBeForwardedIsSetAside(t *testing.T) {
 			r.queue(entity.Queue{Name: "dead" + from, ForwardDeadLetteredMessagesTo: to})
 			in := message.Draft{Body: []byte("in"), SessionID: "s"}
 			large := message.Draft{Body: make([]byte, 2000), SessionID: "s"}
-			for range forwardWindow { // as many as a forwarder takes at a time
+			for range forward.Window { // as many as a forwarder takes at a time
 				r.send(from, msg("none"))
 				r.send("dead"+from, msg("none"))
 			}
 			for _, addr := range []string{from, "dead" + from} {
 				r.send(addr, large.Message(), in.Message())
 			}
-			r.bury("dead"+from, forwardWindow+2)
+			r.bury("dead"+from, forward.Window+2)
 			synctest.Wait()
 			for _, addr := range []string{from, "dead" + from} {
-				if c := r.counts(addr); c.TransferDead != forwardWindow+1 || c.Total() != c.TransferDead {
-					t.Errorf("%s: %+v, want %d transfer dead letters", addr, c, forwardWindow+1)
+				if c := r.counts(addr); c.TransferDead != forward.Window+1 || c.Total() != c.TransferDead {
+					t.Errorf("%s: %+v, want %d transfer dead letters", addr, c, forward.Window+1)
 				}
 			}
 			if c := r.counts(to); c.Active != 2 {

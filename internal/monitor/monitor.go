@@ -124,7 +124,7 @@ func measured(p *policy.Policy) []objective.Class {
 	var cs []objective.Class
 	for _, c := range p.Classes {
 		cs = append(cs, objective.Class{
-			Name: c.Name, Wait: c.Objective.Wait, Share: c.Objective.Target, Expected: c.ExpectedRate.PerSecond(),
+			Name: c.Name, Wait: c.Objective.Wait, Target: c.Objective.Target, Expected: c.ExpectedRate.PerSecond(),
 		})
 	}
 	return cs

@@ -8,7 +8,7 @@ import "time"
 type Class struct {
 	Name     string
 	Wait     time.Duration // objective for the first delivery; zero is no objective
-	Share    float64       // of the messages that must be in time, below 1
+	Target   float64       // share of the messages that must be in time, below 1
 	Expected float64       // messages that should be worked off per second; zero is not known
 }
 
@@ -62,7 +62,7 @@ func (m *Meter) Configure(classes []Class) {
 				next = o
 			}
 		}
-		if next.Wait != c.Wait || next.Share != c.Share {
+		if next.Wait != c.Wait || next.Target != c.Target {
 			next.outcomes, next.state = measuringWindow{}, NoObjective
 		}
 		next.Class, next.number, next.bucketLength = c, uint8(i), bucketLengthFor(c.Wait)

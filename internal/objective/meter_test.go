@@ -41,7 +41,7 @@ func (c *clock) run(seconds, n int, waited time.Duration) {
 
 func (c *clock) state() State { return c.classes[1].state }
 
-var gold = Class{Name: "gold", Wait: 10 * time.Second, Share: .95}
+var gold = Class{Name: "gold", Wait: 10 * time.Second, Target: .95}
 
 func TestStates(t *testing.T) {
 	c := newClock(gold)
@@ -123,7 +123,7 @@ func TestStopIsNoticed(t *testing.T) {
 }
 
 func TestLongObjectivesHaveLongWindows(t *testing.T) {
-	c := newClock(Class{Name: "report", Wait: 10 * time.Minute, Share: .9})
+	c := newClock(Class{Name: "report", Wait: 10 * time.Minute, Target: .9})
 	c.second(1, 0)
 	o := c.Report(c.now).Classes[0].Objective
 	if o.Short.Window != 50*60 || o.Long.Window != 600*60 {
@@ -174,7 +174,7 @@ func TestSnapshotOfVersion1(t *testing.T) {
 		if rest.DeadLettered.Total != 90 || rest.Refused.Total != 180 || rest.Evicted.Total != 360 || rest.Expired.Total != 0 {
 			t.Errorf("rest: %+v", rest)
 		}
-		again := NewMeter([]Class{{Name: "gold", Wait: 10 * time.Second, Share: .95}, {Name: "rest"}})
+		again := NewMeter([]Class{{Name: "gold", Wait: 10 * time.Second, Target: .95}, {Name: "rest"}})
 		if err := again.Restore(m.Snapshot()); err != nil {
 			t.Fatal(err)
 		}
@@ -251,8 +251,8 @@ func TestReport(t *testing.T) {
 	near("oldest", g.OldestAge, 5)
 	near("operations per message", r.PerMessage, 1.5)
 	near("share", g.Objective.Short.Share, 1)
-	if g.Drain != nil || rest.Drain == nil || *rest.Drain != 0 {
-		t.Errorf("drain %v and %v, want never and at once", g.Drain, rest.Drain)
+	if g.DrainSeconds != nil || rest.DrainSeconds == nil || *rest.DrainSeconds != 0 {
+		t.Errorf("drain %v and %v, want never and at once", g.DrainSeconds, rest.DrainSeconds)
 	}
 	if d := drain(100, 4); *d != 25 {
 		t.Errorf("100 at 4 per second are completed in %v s", *d)
@@ -264,7 +264,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("buckets %v", g.Wait.Buckets)
 	}
 	text, err := json.Marshal(r)
-	for _, want := range []string{`"state":"met"`, `"drain":null`, `"perSecond":{"1s":`, `"operation":"emptyWait","total":600`} {
+	for _, want := range []string{`"state":"met"`, `"drainSeconds":null`, `"perSecond":{"1s":`, `"operation":"emptyWait","total":600`} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s, %v\ndoes not have %s", text, err, want)
 		}
@@ -293,7 +293,7 @@ func TestConfigureKeepsWhatWasMeasured(t *testing.T) {
 	if got := c.classes[2]; got.state != Missed || got.wait.current.Count() != 10 || got.number != 2 {
 		t.Errorf("gold as the second class: %v, %d waits, number %d", got.state, got.wait.current.Count(), got.number)
 	}
-	c.Configure([]Class{{Name: "gold", Wait: time.Minute, Share: .9}})
+	c.Configure([]Class{{Name: "gold", Wait: time.Minute, Target: .9}})
 	if got := c.classes[1]; got.state != Met || got.wait.current.Count() != 10 {
 		t.Errorf("gold with another objective: %v, %d waits", got.state, got.wait.current.Count())
 	}

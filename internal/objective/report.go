@@ -26,16 +26,16 @@ type ClassReport struct {
 
 	Arrived      Flow `json:"arrived"`
 	Completed    Flow `json:"completed"`
-	DeadLettered Flow `json:"died"`
+	DeadLettered Flow `json:"deadLettered"`
 	Refused      Flow `json:"refused"`
 	Evicted      Flow `json:"evicted"`
 	Expired      Flow `json:"expired"` // expired messages that became dead letters are in DeadLettered as well
 
 	Waiting   int64   `json:"waiting"`
 	OldestAge float64 `json:"oldestAge"` // of those that could be delivered
-	// Drain is the time in seconds until the backlog is empty at the rates of the
+	// DrainSeconds is the time until the backlog is empty at the rates of the
 	// last minute; nil if never.
-	Drain *float64 `json:"drain"`
+	DrainSeconds *float64 `json:"drainSeconds"`
 
 	Objective *ObjectiveStatus `json:"objective,omitempty"`
 	Expected  *RateStatus      `json:"expectedRate,omitempty"`
@@ -52,7 +52,7 @@ type Flow struct {
 // ObjectiveStatus is the state of an objective and how it was computed.
 type ObjectiveStatus struct {
 	Wait    float64 `json:"wait"`
-	Share   float64 `json:"share"` // of the messages that must be in time
+	Target  float64 `json:"target"` // share of the messages that must be in time
 	State   State   `json:"state"`
 	Short   Burn    `json:"short"`
 	Long    Burn    `json:"long"`
@@ -69,7 +69,7 @@ type Burn struct {
 // RateStatus compares the expected rate with the actual rate.
 type RateStatus struct {
 	Expected float64 `json:"expected"`
-	Real     float64 `json:"real"`
+	Actual   float64 `json:"actual"`
 	State    State   `json:"state"`
 }
 
@@ -121,7 +121,7 @@ func (c *class) report(now time.Time) ClassReport {
 	if !c.backlog.Oldest.IsZero() {
 		r.OldestAge = max(now.Sub(c.backlog.Oldest), 0).Seconds()
 	}
-	r.Drain = drain(r.Waiting, r.Completed.Estimate-r.Arrived.Estimate)
+	r.DrainSeconds = drain(r.Waiting, r.Completed.Estimate-r.Arrived.Estimate)
 	if c.Wait > 0 {
 		c.outcomes.advance(now.UnixNano(), c.bucketLength)
 		r.Objective = c.status(now)
@@ -135,10 +135,10 @@ func (c *class) report(now time.Time) ClassReport {
 func (c *class) status(now time.Time) *ObjectiveStatus {
 	b := c.burn(now)
 	in := func(window time.Duration, rate float64) Burn {
-		return Burn{window.Seconds(), 1 - rate*(1-c.Share), rate}
+		return Burn{window.Seconds(), 1 - rate*(1-c.Target), rate}
 	}
 	return &ObjectiveStatus{
-		Wait: c.Wait.Seconds(), Share: c.Share, State: c.state, Overdue: b.overdue,
+		Wait: c.Wait.Seconds(), Target: c.Target, State: c.state, Overdue: b.overdue,
 		Short: in(c.bucketLength*shortBuckets, b.short), Long: in(c.bucketLength*longBuckets, b.long),
 	}
 }

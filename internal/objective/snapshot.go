@@ -67,7 +67,7 @@ func (m *Meter) adopt(restored []*class) {
 			if r.Name != c.Name {
 				continue
 			}
-			if r.Wait != c.Wait || r.Share != c.Share {
+			if r.Wait != c.Wait || r.Target != c.Target {
 				r.outcomes, r.state = measuringWindow{}, c.state
 			}
 			r.Class, r.number, r.bucketLength, r.rateWatch, r.backlog = c.Class, c.number, c.bucketLength, c.rateWatch, c.backlog
@@ -80,7 +80,7 @@ func (c *class) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(c.Name)))
 	dst = append(dst, c.Name...)
 	dst = binary.AppendUvarint(dst, uint64(c.Wait))
-	dst = binary.AppendUvarint(dst, math.Float64bits(c.Share))
+	dst = binary.AppendUvarint(dst, math.Float64bits(c.Target))
 	for _, r := range c.rates() {
 		dst = r.append(dst)
 	}
@@ -96,7 +96,7 @@ func (c *class) append(dst []byte) []byte {
 // read reads what append wrote, or an earlier version with fewer rates.
 func (c *class) read(s *source, rates int) {
 	c.Name = s.text()
-	c.Wait, c.Share = time.Duration(s.time()), s.float()
+	c.Wait, c.Target = time.Duration(s.time()), s.float()
 	for _, r := range c.rates()[:rates] {
 		r.read(s)
 	}

@@ -118,7 +118,7 @@ func (b burn) state() State {
 
 func (c *class) burn(now time.Time) burn {
 	overdue := c.overdue(now)
-	allowed := 1 - c.Share
+	allowed := 1 - c.Target
 	return burn{
 		short:   c.outcomes.short().lateShare(overdue) / allowed,
 		long:    c.outcomes.long.lateShare(overdue) / allowed,
@@ -144,7 +144,7 @@ func (c *class) overdue(now time.Time) float64 {
 func (c *class) why(b burn) string {
 	short := c.bucketLength * shortBuckets
 	text := fmt.Sprintf("%s of the messages of the last %v and %s of those of the last %v started within %v; the objective is %s",
-		percent(1-b.short*(1-c.Share)), brief(short), percent(1-b.long*(1-c.Share)), brief(short*longBuckets/shortBuckets), c.Wait, percent(c.Share))
+		percent(1-b.short*(1-c.Target)), brief(short), percent(1-b.long*(1-c.Target)), brief(short*longBuckets/shortBuckets), c.Wait, percent(c.Target))
 	if b.overdue >= 1 {
 		text += fmt.Sprintf("; about %.0f waiting messages are late already", b.overdue)
 	}

@@ -29,22 +29,22 @@ type measured struct {
 }
 
 type measuredClass struct {
-	Name      string   `json:"name"`
-	Wait      summary  `json:"wait"`
-	Service   summary  `json:"service"`
-	Arrived   flow     `json:"arrived"`
-	Completed flow     `json:"completed"`
-	Died      flow     `json:"died"`
-	Refused   flow     `json:"refused"`
-	Evicted   flow     `json:"evicted"`
-	Expired   flow     `json:"expired"`
-	Waiting   int64    `json:"waiting"`
-	OldestAge float64  `json:"oldestAge"`
-	Drain     *float64 `json:"drain"`
-	Objective *promise `json:"objective"`
-	Expected  *struct {
+	Name         string   `json:"name"`
+	Wait         summary  `json:"wait"`
+	Service      summary  `json:"service"`
+	Arrived      flow     `json:"arrived"`
+	Completed    flow     `json:"completed"`
+	DeadLettered flow     `json:"deadLettered"`
+	Refused      flow     `json:"refused"`
+	Evicted      flow     `json:"evicted"`
+	Expired      flow     `json:"expired"`
+	Waiting      int64    `json:"waiting"`
+	OldestAge    float64  `json:"oldestAge"`
+	DrainSeconds *float64 `json:"drainSeconds"`
+	Objective    *promise `json:"objective"`
+	Expected     *struct {
 		Expected float64 `json:"expected"`
-		Real     float64 `json:"real"`
+		Actual   float64 `json:"actual"`
 		State    string  `json:"state"`
 	} `json:"expectedRate"`
 }
@@ -65,7 +65,7 @@ type flow struct {
 
 type promise struct {
 	Wait    float64    `json:"wait"`
-	Share   float64    `json:"share"`
+	Target  float64    `json:"target"`
 	State   string     `json:"state"`
 	Short   burnWindow `json:"short"`
 	Long    burnWindow `json:"long"`
@@ -140,14 +140,14 @@ messages are late already.`,
 		for _, m := range all {
 			for _, c := range m.Classes {
 				if o := c.Objective; o != nil {
-					rows.Add(m.Entity, c.name(), fmt.Sprintf("%s within %s", percent(o.Share), seconds(o.Wait)), o.State,
+					rows.Add(m.Entity, c.name(), fmt.Sprintf("%s within %s", percent(o.Target), seconds(o.Wait)), o.State,
 						fmt.Sprintf("%s of %s", percent(o.Short.Share), seconds(o.Short.Window)),
 						fmt.Sprintf("%s of %s", percent(o.Long.Share), seconds(o.Long.Window)),
 						fmt.Sprintf("%.0f", o.Overdue), c.Waiting, seconds(c.OldestAge))
 				}
 				if e := c.Expected; e != nil {
 					rows.Add(m.Entity, c.name(), fmt.Sprintf("%.4g/s worked off", e.Expected), e.State,
-						fmt.Sprintf("%.4g/s", e.Real), "", "", c.Waiting, seconds(c.OldestAge))
+						fmt.Sprintf("%.4g/s", e.Actual), "", "", c.Waiting, seconds(c.OldestAge))
 				}
 			}
 		}
@@ -176,13 +176,13 @@ func StatsCommand(s cli.Streams) *cobra.Command {
 		for _, m := range all {
 			for _, c := range m.Classes {
 				drain := "never"
-				if c.Drain != nil {
-					drain = seconds(*c.Drain)
+				if c.DrainSeconds != nil {
+					drain = seconds(*c.DrainSeconds)
 				}
 				rows.Add(m.Entity, c.name(), c.Waiting, seconds(c.OldestAge),
 					perSecond(c.Arrived.PerSecond.Minute), perSecond(c.Completed.PerSecond.Minute),
 					seconds(c.Wait.P50), seconds(c.Wait.P95), seconds(c.Wait.P99), seconds(c.Service.P50), drain,
-					c.Refused.Total, c.Died.Total, c.Expired.Total)
+					c.Refused.Total, c.DeadLettered.Total, c.Expired.Total)
 			}
 		}
 		rows.Print(t.Out)

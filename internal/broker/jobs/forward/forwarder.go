@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package forward
 
 import (
 	"cmp"
@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	forwardWindow = 256 // messages that a forwarder has taken and not dealt with
-	maxHops       = 4
+	maxHops = 4
 
 	// How long a forwarder waits for a target that takes nothing before it tries
 	// again: the first time, and at most.
@@ -39,7 +38,8 @@ const (
 )
 
 // forwarder moves messages out of one queue: it forwards them, or publishes what a
-// topic has held. It is a Sink and a job, which moves one message after the other, so that messages leave in the order in which they were taken.
+// topic has held. It is a Sink and a job, which moves one message after the other, so that
+// messages leave in the order in which they were taken.
 //
 // A message that can never be forwarded goes to the transfer dead letters. If the
 // target takes nothing at present (it is paused, disabled, full, or the disk is),
@@ -48,7 +48,7 @@ const (
 // as many after each that has got through. So an operator can pause any part of a
 // chain, and the messages wait in front of it.
 type forwarder struct {
-	ms  *forwarders
+	ms  *Forwarders
 	job *jobs.Handle
 	source
 
@@ -65,7 +65,7 @@ type forwarder struct {
 
 // transfer is a message that a worker has to deal with.
 type transfer struct {
-	Delivery
+	shard.Delivery
 	failure error // why it can never be forwarded; nil is not known
 }
 
@@ -111,7 +111,7 @@ func (m *forwarder) stop() {
 }
 
 // Deliver implements Sink.
-func (m *forwarder) Deliver(ds []Delivery) {
+func (m *forwarder) Deliver(ds []shard.Delivery) {
 	ts := make([]transfer, len(ds))
 	for i := range ds {
 		ts[i].Delivery = ds[i]
@@ -141,7 +141,7 @@ func (m *forwarder) Ended(error) {}
 func (m *forwarder) take() []transfer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := min(len(m.inbox), forwardTurn)
+	n := min(len(m.inbox), Turn)
 	ts := m.inbox[:n:n]
 	if m.inbox = m.inbox[n:]; len(m.inbox) == 0 {
 		m.inbox = nil // not to grow behind what was taken
@@ -150,7 +150,7 @@ func (m *forwarder) take() []transfer {
 }
 
 // Name implements jobs.Job.
-func (m *forwarder) Name() string { return forwardJob }
+func (m *forwarder) Name() string { return jobName }
 
 // Run implements jobs.Job: it moves some messages.
 func (m *forwarder) Run(context.Context) (jobs.Next, error) {
@@ -187,7 +187,7 @@ func (m *forwarder) moved() {
 	defer m.mu.Unlock()
 	m.done++
 	if m.retry == nil {
-		m.window, m.delay = min(2*m.window, forwardWindow), 0
+		m.window, m.delay = min(2*m.window, Window), 0
 	}
 	m.allow()
 }
@@ -248,7 +248,7 @@ func (m *forwarder) endWait() {
 
 // release puts a message back in its place, uncounted.
 func (m *forwarder) release(t queue.Token) {
-	m.n.Settle(m.part, []queue.Token{t}, Outcome{Verdict: Release}, func([]error) { m.next() })
+	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Verdict: catalog.Release}, func([]error) { m.next() })
 }
 
 // to returns the name of what the forwarder forwards to; empty is nothing.
@@ -269,7 +269,7 @@ func (m *forwarder) follows(n *catalog.Entity) bool {
 	if to == "" {
 		return false
 	}
-	target, err := m.ms.b.Writable(to)
+	target, err := m.ms.catalog.Writable(to)
 	return err == nil && (target == n || target == n.Topic)
 }
 
@@ -290,10 +290,10 @@ func (m *forwarder) move(t *transfer) {
 		return
 	}
 	if t.failure != nil {
-		m.setAside(d, msg, reasonForward, Text(t.failure))
+		m.setAside(d, msg, reasonForward, catalog.Text(t.failure))
 		return
 	}
-	if m.n.Kind == KindTopic {
+	if m.n.Kind == catalog.KindTopic {
 		m.send(m.n, d, msg, d.Hops) // to publish what was held is no hop
 		return
 	}
@@ -309,7 +309,7 @@ func (m *forwarder) move(t *transfer) {
 		m.setAside(d, msg, reasonHops, fmt.Sprintf("forwarded %d times; %q would be one more", d.Hops, to))
 		return
 	}
-	target, err := m.ms.b.Writable(to)
+	target, err := m.ms.catalog.Writable(to)
 	if err != nil {
 		m.failed(d, err)
 		return
@@ -319,20 +319,20 @@ func (m *forwarder) move(t *transfer) {
 
 // send stores the message at its target. In the same shard that and its removal
 // here are one group; otherwise it is removed when it is safe there.
-func (m *forwarder) send(target *catalog.Entity, d *Delivery, msg *message.Message, hops uint8) {
+func (m *forwarder) send(target *catalog.Entity, d *shard.Delivery, msg *message.Message, hops uint8) {
 	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
 	moves := target.Shard == m.n.Shard
 	if moves {
 		o.Settle = shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token}
 	}
-	m.ms.b.Catalog.Send(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
+	m.ms.catalog.Send(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
 		switch {
 		case err != nil:
 			m.failed(d, err)
 		case moves:
 			m.moved()
 		default:
-			m.n.Settle(m.part, []queue.Token{d.Token}, Outcome{Verdict: Complete}, func([]error) { m.moved() })
+			m.n.Settle(m.part, []queue.Token{d.Token}, catalog.Outcome{Verdict: catalog.Complete}, func([]error) { m.moved() })
 		}
 	})
 }
@@ -340,11 +340,11 @@ func (m *forwarder) send(target *catalog.Entity, d *Delivery, msg *message.Messa
 // origin returns the number that a message was first given: here, or where it was
 // forwarded or published before. Of a dead letter only the latter is known, and what
 // a topic held is numbered when that publishes it.
-func (m *forwarder) origin(d *Delivery) queue.SeqNo {
+func (m *forwarder) origin(d *shard.Delivery) queue.SeqNo {
 	switch {
-	case m.n.Kind == KindTopic && d.Hops == 0:
+	case m.n.Kind == catalog.KindTopic && d.Hops == 0:
 		return 0
-	case m.n.Kind != KindTopic && m.part == shard.Main:
+	case m.n.Kind != catalog.KindTopic && m.part == shard.Main:
 		return cmp.Or(d.Origin, d.Seq)
 	}
 	return d.Origin
@@ -352,10 +352,10 @@ func (m *forwarder) origin(d *Delivery) queue.SeqNo {
 
 // failed decides what becomes of a message that its target does not take. It may
 // run on the goroutine of a shard, so it leaves the work to a worker.
-func (m *forwarder) failed(d *Delivery, err error) {
-	throttled, ok := errors.AsType[*ThrottledError](err)
+func (m *forwarder) failed(d *shard.Delivery, err error) {
+	throttled, ok := errors.AsType[*catalog.ThrottledError](err)
 	switch {
-	case errors.Is(err, ErrStopping):
+	case errors.Is(err, catalog.ErrStopping):
 		// Locks end with the process.
 	case m.final(err):
 		m.put([]transfer{{*d, err}})
@@ -372,12 +372,12 @@ func (m *forwarder) failed(d *Delivery, err error) {
 // final reports whether a message that was refused so can never be forwarded. For
 // a target that does not exist dead letters can wait where they are.
 func (m *forwarder) final(err error) bool {
-	return errors.Is(err, ErrTooLarge) || errors.Is(err, ErrSessionRequired) ||
-		m.part == shard.Main && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotAllowed))
+	return errors.Is(err, catalog.ErrTooLarge) || errors.Is(err, catalog.ErrSessionRequired) ||
+		m.part == shard.Main && (errors.Is(err, catalog.ErrNotFound) || errors.Is(err, catalog.ErrNotAllowed))
 }
 
 // setAside moves a message that cannot be forwarded to the transfer dead letters.
-func (m *forwarder) setAside(d *Delivery, msg *message.Message, reason, description string) {
+func (m *forwarder) setAside(d *shard.Delivery, msg *message.Message, reason, description string) {
 	dead, err := message.ParseStored(msg.Edit(catalog.DeadLetterEdit(reason, description)))
 	if err != nil {
 		dead = msg
@@ -388,7 +388,7 @@ func (m *forwarder) setAside(d *Delivery, msg *message.Message, reason, descript
 		switch {
 		case err == nil:
 			m.moved()
-		case !errors.Is(err, ErrStopping):
+		case !errors.Is(err, catalog.ErrStopping):
 			m.refused(d.Token)
 		}
 	}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/shard"
+)
+
+const (
+	// Workers is how many forwarders work at the same time.
+	Workers = 64
+	// Turn is how many messages a forwarder moves before the next in line has
+	// its turn.
+	Turn = 64
+	// Window is how many messages a forwarder has taken and not dealt with, at most.
+	Window = 256
+)
+
+// Catalog is what forwarders need of the catalog of entities.
+type Catalog interface {
+	Writable(addr string) (*catalog.Entity, error)
+	Send(n *catalog.Entity, batch []*message.Message, o catalog.SendOptions, done func([]queue.SeqNo, error))
+}
+
+// jobName is the name of the jobs of forwarders.
+const jobName = "forward"
+
+// Forwarders are the broker's own consumers: they forward what is to be forwarded and
+// publish what a topic has held.
+//
+// To move a message may take long: it is read from the disk, and all rules of a
+// topic are evaluated for it. So each forwarder is a job, which runs while it has messages,
+// and what is in hand is bounded by the forwarders' windows.
+type Forwarders struct {
+	catalog Catalog
+	runner  *jobs.Runner
+
+	mu      sync.Mutex
+	sources map[source]*forwarder // guarded by mu
+
+	waiting atomic.Int64  // forwarders whose target takes nothing at present
+	changes atomic.Uint64 // of definitions
+}
+
+// New returns forwarders without sources; runner runs them.
+func New(c Catalog, runner *jobs.Runner) *Forwarders {
+	runner.Limit(jobName, Workers)
+	return &Forwarders{catalog: c, runner: runner, sources: make(map[source]*forwarder)}
+}
+
+// Watch starts and stops the forwarders of an entity as its definition asks.
+func (ms *Forwarders) Watch(n *catalog.Entity) {
+	def := n.Definition()
+	ms.set(source{n, shard.Main}, n.Kind == catalog.KindTopic || def.Properties.ForwardTo != "")
+	ms.set(source{n, shard.DeadLetter}, def.Properties.ForwardDeadLetteredMessagesTo != "")
+}
+
+// Unwatch stops the forwarders of an entity that is gone.
+func (ms *Forwarders) Unwatch(n *catalog.Entity) {
+	ms.set(source{n, shard.Main}, false)
+	ms.set(source{n, shard.DeadLetter}, false)
+}
+
+func (ms *Forwarders) set(src source, wanted bool) {
+	ms.mu.Lock()
+	m, running := ms.sources[src]
+	switch {
+	case wanted && !running:
+		m = &forwarder{ms: ms, source: src, window: Window}
+		m.job = ms.runner.Add(m)
+		ms.sources[src] = m
+	case !wanted && running:
+		delete(ms.sources, src)
+	}
+	ms.mu.Unlock()
+	switch {
+	case wanted && !running:
+		m.start()
+	case !wanted && running:
+		m.stop()
+	}
+}
+
+// Changed has the forwarders that wait for n, or for a topic of which n is a
+// subscription, try again now.
+func (ms *Forwarders) Changed(n *catalog.Entity) {
+	ms.changes.Add(1) // first: who does not wait yet must not begin to
+	if ms.waiting.Load() == 0 {
+		return
+	}
+	ms.mu.Lock()
+	var all []*forwarder
+	for _, m := range ms.sources {
+		all = append(all, m)
+	}
+	ms.mu.Unlock()
+	for _, m := range all {
+		if m.waits() && m.follows(n) {
+			m.resume()
+		}
+	}
+}
