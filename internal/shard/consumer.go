@@ -25,18 +25,18 @@ type Sink interface {
 // are owned by the shard.
 type Consumer struct {
 	shard *Shard
-	slot  *slot
+	queue *hostedQueue
 	sink  Sink
 	want  queue.Want
 
-	limit    uint64 // messages it takes in all, since it was attached
-	given    uint64 // messages handed out to it
-	drained  uint64 // given when it last drained
-	draining bool
-	void     bool // a drain has voided the limit, and it was not set since
-	probing  bool // its drains are nobody's waits
-	internal bool // it is no receiver
-	gone     bool
+	limit          uint64 // messages it takes in all, since it was attached
+	deliveredCount uint64 // messages handed out to it
+	drained        uint64 // deliveredCount when it last drained
+	draining       bool
+	void           bool // a drain has voided the limit, and it was not set since
+	probing        bool // its drains are nobody's waits
+	internal       bool // it is no receiver
+	gone           bool
 
 	// next is the limit that holds when the drain under way is done; nil if the
 	// limit was not changed since.
@@ -48,15 +48,15 @@ type Consumer struct {
 	leaving bool
 	waits   int
 
-	recaller Recaller    // nil if it gives nothing back
-	lent     []lent      // what it was handed out, and perhaps has settled
-	lowest   queue.Level // no level in lent is below it
-	tidyAt   int         // length of lent at which settled ones are forgotten
+	recaller    Recaller      // nil if it gives nothing back
+	outstanding []outstanding // what it was handed out, and perhaps has settled
+	lowestLevel queue.Level   // no level in outstanding is below it
+	pruneAt     int           // length of outstanding at which settled ones are forgotten
 
 	// What it has taken passes through these, in order.
 	fetching  []*fetch              // locked until the body is read; of a Forgetful one
 	fetchSize int                   // bytes of their bodies
-	held      engine.Held[Delivery] // a mark is the end of a drain; if any waits, on Shard.holding
+	held      engine.Held[Delivery] // a mark is the end of a drain; if any waits, on Shard.consumersPending
 }
 
 // Attachment is what a consumer asks for.
@@ -79,16 +79,16 @@ type Attachment struct {
 // shard's goroutine.
 func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 	return s.push(&task{do: func(s *Shard) error {
-		sl, err := s.slot(a.ID, a.Part)
+		hq, err := s.hostedQueue(a.ID, a.Part)
 		if err != nil {
 			done(nil, err)
 			return nil
 		}
-		c := &Consumer{shard: s, slot: sl, sink: a.Sink, want: a.Want, probing: a.Probing, internal: a.Internal}
+		c := &Consumer{shard: s, queue: hq, sink: a.Sink, want: a.Want, probing: a.Probing, internal: a.Internal}
 		if a.Recall {
 			c.recaller, _ = a.Sink.(Recaller)
 		}
-		sl.consumers = append(sl.consumers, c)
+		hq.consumers = append(hq.consumers, c)
 		done(c, nil)
 		return nil
 	}, onDropped: func(err error) { done(nil, err) }})
@@ -107,8 +107,8 @@ type allowance struct {
 // Apply implements [engine.Command].
 func (a *allowance) Apply(*engine.Tx) {
 	c, s := a.c, a.c.shard
-	if c.draining && !s.serveSlot(c.slot) { // the drain came first, and must not void this
-		s.touch(c.slot)
+	if c.draining && !s.dispatchQueue(c.queue) { // the drain came first, and must not void this
+		s.touch(c.queue)
 	}
 	switch {
 	case c.leaving:
@@ -116,7 +116,7 @@ func (a *allowance) Apply(*engine.Tx) {
 		c.next = &a.total
 	default:
 		c.limit, c.void = a.total, false
-		s.touch(c.slot)
+		s.touch(c.queue)
 	}
 }
 
@@ -129,7 +129,7 @@ func (c *Consumer) Drain() error {
 	return c.shard.push(&task{do: func(s *Shard) error {
 		c.again = c.draining // the one before waits for bodies
 		c.draining = true
-		s.touch(c.slot)
+		s.touch(c.queue)
 		return nil
 	}})
 }
@@ -159,12 +159,12 @@ func (s *Shard) detach(c *Consumer) {
 	}
 	s.withdraw(c)
 	c.gone = true
-	c.slot.entity.used = s.tx.Now() // until now
-	if i := slices.Index(c.slot.consumers, c); i >= 0 {
-		c.slot.consumers = slices.Delete(c.slot.consumers, i, i+1)
+	c.queue.entity.used = s.tx.Now() // until now
+	if i := slices.Index(c.queue.consumers, c); i >= 0 {
+		c.queue.consumers = slices.Delete(c.queue.consumers, i, i+1)
 	}
 	if c.want.Session != (queue.SessionLock{}) {
-		c.slot.q.ReleaseSession(s.tx.Now(), c.want.Session, s.out(c.slot))
-		s.absorb(c.slot)
+		c.queue.q.ReleaseSession(s.tx.Now(), c.want.Session, s.out(c.queue))
+		s.collectEffects(c.queue)
 	}
 }

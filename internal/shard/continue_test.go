@@ -198,7 +198,7 @@ func TestDropInSteps(t *testing.T) {
 			}
 		}
 		r.check()
-		if _, err := r.s.slot(id, Main); !errors.Is(err, ErrNoEntity) {
+		if _, err := r.s.hostedQueue(id, Main); !errors.Is(err, ErrNoEntity) {
 			t.Errorf("crash %t: %v, want %v", crash, err, ErrNoEntity)
 		}
 		if got := r.s.view().Live; got == 0 || got > 10*(size+2) {
@@ -222,10 +222,10 @@ func TestOrderChangesInSteps(t *testing.T) {
 	r.step()
 	r.sync()
 	r.step()
-	sl, _ := r.s.slot(id, Main)
-	if !answered || !sl.q.Config().ReceivePaused || sl.q.InForce() {
+	hq, _ := r.s.hostedQueue(id, Main)
+	if !answered || !hq.q.Config().ReceivePaused || hq.q.InForce() {
 		t.Errorf("after one step: answered %t, paused %t, in force %t; want a pause at once, and the order later",
-			answered, sl.q.Config().ReceivePaused, sl.q.InForce())
+			answered, hq.q.Config().ReceivePaused, hq.q.InForce())
 	}
 	steps := 0
 	for at, due := r.s.NextDeadline(); due && !at.After(r.now) && steps < 100; at, due = r.s.NextDeadline() {
@@ -233,8 +233,8 @@ func TestOrderChangesInSteps(t *testing.T) {
 		r.check()
 		steps++
 	}
-	if !sl.q.InForce() || sl.q.Reordering() || steps < 5 {
-		t.Errorf("after %d steps more: in force %t, more to do %t", steps, sl.q.InForce(), sl.q.Reordering())
+	if !hq.q.InForce() || hq.q.Reordering() || steps < 5 {
+		t.Errorf("after %d steps more: in force %t, more to do %t", steps, hq.q.InForce(), hq.q.Reordering())
 	}
 }
 

@@ -38,23 +38,23 @@ func (s *Shard) OnDamage(fn func(Damage)) { s.onDamage = fn }
 
 // quarantine makes a dead letter of a message whose body cannot be read, unless
 // somebody other than the holder of the token has it.
-func (s *Shard) quarantine(sl *slot, seq queue.SeqNo, t queue.Token, cause error) error {
-	if sl.dropped() {
+func (s *Shard) quarantine(hq *hostedQueue, seq queue.SeqNo, t queue.Token, cause error) error {
+	if hq.dropped() {
 		return queue.ErrNotFound
 	}
-	if err := sl.q.Bury(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(sl)); err != nil {
+	if err := hq.q.Bury(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(hq)); err != nil {
 		return err
 	}
-	s.absorb(sl)
+	s.collectEffects(hq)
 	if s.onDamage != nil {
-		s.onDamage(Damage{ID: sl.entity.ID, Part: sl.part, Name: sl.entity.Name, Seq: seq, Err: cause})
+		s.onDamage(Damage{ID: hq.entity.ID, Part: hq.part, Name: hq.entity.Name, Seq: seq, Err: cause})
 	}
 	return nil
 }
 
-// buryAll moves messages that are dead to their entity's dead letters. Each keeps
-// its body; why it died is kept beside it, once for those that died of the same.
-func (s *Shard) buryAll(from *slot, dead []queue.Dead) {
+// deadLetterAll moves messages to the dead letters of their entity. Each keeps its
+// body; the reason is stored beside it, once for neighbours that have the same.
+func (s *Shard) deadLetterAll(from *hostedQueue, dead []queue.Dead) {
 	var why queue.Ref
 	for i := range dead {
 		d := &dead[i]
@@ -64,11 +64,11 @@ func (s *Shard) buryAll(from *slot, dead []queue.Dead) {
 		if s.tx.Failed() != nil {
 			return
 		}
-		s.bury(from, d, why)
+		s.deadLetter(from, d, why)
 	}
 }
 
-func (s *Shard) bury(from *slot, d *queue.Dead, why queue.Ref) {
+func (s *Shard) deadLetter(from *hostedQueue, d *queue.Dead, why queue.Ref) {
 	to := from.entity.parts[DeadLetter]
 	a := queue.Arrival{
 		Body: d.Body, Level: d.Level, Class: d.Class, Key: d.Key,
@@ -77,11 +77,11 @@ func (s *Shard) bury(from *slot, d *queue.Dead, why queue.Ref) {
 	}
 	var seq [1]queue.SeqNo
 	if err := to.q.Enqueue(s.tx.Now(), []queue.Arrival{a}, seq[:], s.out(to)); err != nil {
-		s.tx.Stop(fmt.Errorf("bury message %d of %s: %w", d.Seq, from.entity.Name, err))
+		s.tx.Stop(fmt.Errorf("dead-letter message %d of %s: %w", d.Seq, from.entity.Name, err))
 		return
 	}
-	s.rose(to, seq[0])
-	s.absorb(to)
+	s.noteAssigned(to, seq[0])
+	s.collectEffects(to)
 }
 
 // reason stores why messages are dead letters. If there is no room even for that,

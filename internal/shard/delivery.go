@@ -17,7 +17,7 @@ type Delivery struct {
 	queue.Delivery
 
 	msg     *message.Message // nil until loaded
-	from    *slot
+	from    *hostedQueue
 	forGood bool // it was taken for good: only Return brings it back
 	damaged bool // msg stands in for a body that cannot be read
 }
@@ -56,8 +56,8 @@ func (d *Delivery) Unload() {
 func (d *Delivery) Damaged() bool { return d.damaged }
 
 // delivery dresses a machine's delivery with its body, or the way to it.
-func (s *Shard) delivery(sl *slot, qd queue.Delivery) Delivery {
-	d := Delivery{Delivery: qd, from: sl}
+func (s *Shard) delivery(hq *hostedQueue, qd queue.Delivery) Delivery {
+	d := Delivery{Delivery: qd, from: hq}
 	if qd.Reason == (queue.Ref{}) { // else the reason has to be read
 		d.msg = s.cache.get(qd.Body)
 	}
@@ -66,32 +66,32 @@ func (s *Shard) delivery(sl *slot, qd queue.Delivery) Delivery {
 
 // load reads a message from any goroutine but the shard's. A body that was moved
 // meanwhile is looked for again through its number.
-func (sl *slot) load(d queue.Delivery) (m *message.Message, damaged bool, err error) {
+func (hq *hostedQueue) load(d queue.Delivery) (m *message.Message, damaged bool, err error) {
 	for {
-		m, damaged, err = sl.read(&d)
+		m, damaged, err = hq.read(&d)
 		if !errors.Is(err, journal.ErrFreed) {
 			break
 		}
-		now, err := sl.ask(d.Seq)
+		now, err := hq.ask(d.Seq)
 		switch {
 		case err != nil:
 			return nil, false, err
 		case now.Body == d.Body && now.Reason == d.Reason:
-			return sl.unreadable(d, journal.ErrFreed)
+			return hq.unreadable(d, journal.ErrFreed)
 		}
 		d.Body, d.Reason = now.Body, now.Reason
 	}
 	if err != nil && !errors.Is(err, journal.ErrClosed) {
-		return sl.unreadable(d, err)
+		return hq.unreadable(d, err)
 	}
 	return m, damaged, err
 }
 
 // ask returns what the shard knows of a message, from any goroutine but its own.
-func (sl *slot) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
-	err = sl.shard.within(func(*Shard) error {
+func (hq *hostedQueue) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
+	err = hq.shard.within(func(*Shard) error {
 		var ok bool
-		if d, ok = sl.q.Lookup(seq); !ok || sl.dropped() {
+		if d, ok = hq.q.Lookup(seq); !ok || hq.dropped() {
 			return queue.ErrNotFound
 		}
 		return nil
@@ -101,11 +101,11 @@ func (sl *slot) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
 
 // unreadable deals with a body that cannot be read, from any goroutine but the
 // shard's: its message becomes a dead letter; a dead letter is stood in for.
-func (sl *slot) unreadable(d queue.Delivery, cause error) (*message.Message, bool, error) {
-	if sl.part != Main {
+func (hq *hostedQueue) unreadable(d queue.Delivery, cause error) (*message.Message, bool, error) {
+	if hq.part != Main {
 		return standIn(nil), true, nil
 	}
-	err := sl.shard.within(func(s *Shard) error { return s.quarantine(sl, d.Seq, d.Token, cause) })
+	err := hq.shard.within(func(s *Shard) error { return s.quarantine(hq, d.Seq, d.Token, cause) })
 	if err == nil || errors.Is(err, queue.ErrLocked) { // which is for its holder to find out
 		err = queue.ErrNotFound
 	}
@@ -129,10 +129,10 @@ func (s *Shard) within(fn func(*Shard) error) error {
 
 // read reads a message with its reason, from any goroutine. What cannot be read of
 // a dead letter is stood in for: damaged says so. ErrFreed may mean that it was moved.
-func (sl *slot) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
+func (hq *hostedQueue) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
 	reads := appendReads(make([]journal.Read, 0, 2), d)
-	sl.shard.Engine.Read(sl.shard.loadCtx, reads)
-	return sl.parse(d, reads)
+	hq.shard.Engine.Read(hq.shard.loadCtx, reads)
+	return hq.parse(d, reads)
 }
 
 // appendReads adds what has to be read of a message to reads: its body, and its
@@ -146,7 +146,7 @@ func appendReads(reads []journal.Read, d *queue.Delivery) []journal.Read {
 }
 
 // parse makes a message of what was read for it.
-func (sl *slot) parse(d *queue.Delivery, reads []journal.Read) (m *message.Message, damaged bool, err error) {
+func (hq *hostedQueue) parse(d *queue.Delivery, reads []journal.Read) (m *message.Message, damaged bool, err error) {
 	m, err = parseBody(&reads[0])
 	var reason *message.Message
 	if len(reads) > 1 {
@@ -160,7 +160,7 @@ func (sl *slot) parse(d *queue.Delivery, reads []journal.Read) (m *message.Messa
 	case err == nil && reason != nil:
 		m, err = withReason(m, reason)
 		return m, false, err
-	case err == nil, errors.Is(err, journal.ErrFreed), errors.Is(err, journal.ErrClosed), sl.part == Main:
+	case err == nil, errors.Is(err, journal.ErrFreed), errors.Is(err, journal.ErrClosed), hq.part == Main:
 		return m, false, err
 	}
 	return standIn(reason), true, nil

@@ -26,22 +26,22 @@ var ErrUnreadable = errors.New("shard: message body is unreadable")
 // not in hand it is parked, until that and those of the next few tokens were read.
 // After editBytes it is parked as well, and goes on in a later step.
 type editing struct {
-	o    *settling
-	slot *slot
-	next int      // token to go on with
-	read []*fetch // bodies of the tokens from next on, as far as they had to be read
-	left int      // of them that are not read yet
-	over bool     // it was answered: its queue is gone
+	o     *settling
+	queue *hostedQueue
+	next  int      // token to go on with
+	read  []*fetch // bodies of the tokens from next on, as far as they had to be read
+	left  int      // of them that are not read yet
+	over  bool     // it was answered: its queue is gone
 	// holds are the consumers whose Detach waits for it.
 	holds []*Consumer
 }
 
 // advance settles as many messages as it has the bodies of.
 func (e *editing) advance(s *Shard) {
-	o, sl, size := e.o, e.slot, 0
+	o, hq, size := e.o, e.queue, 0
 	for ; e.next < len(o.Tokens); e.next++ {
 		if size >= editBytes {
-			s.absorb(sl)
+			s.collectEffects(hq)
 			e.pause(s, size)
 			return
 		}
@@ -54,7 +54,7 @@ func (e *editing) advance(s *Shard) {
 		m, err := e.body(s, t)
 		switch {
 		case errors.Is(err, errNotRead):
-			s.absorb(sl)
+			s.collectEffects(hq)
 			e.park(s)
 			return
 		case err != nil:
@@ -70,7 +70,7 @@ func (e *editing) advance(s *Shard) {
 		ref, err := s.tx.StoreOne(raw)
 		switch {
 		case err == nil:
-			err = sl.q.Rewrite(s.tx.Now(), t, ref, s.out(sl))
+			err = hq.q.Rewrite(s.tx.Now(), t, ref, s.out(hq))
 		case errors.Is(err, ErrDiskFull):
 			err = ErrNoRoom
 		}
@@ -78,13 +78,13 @@ func (e *editing) advance(s *Shard) {
 			o.refuse(e.next, err)
 			continue
 		}
-		o.settle(s, sl, e.next, t)
+		o.settle(s, hq, e.next, t)
 		if e.next%few == few-1 {
-			s.absorb(sl)
+			s.collectEffects(hq)
 			s.tx.CommitIfFull()
 		}
 	}
-	o.finish(s, sl)
+	o.finish(s, hq)
 	e.release(s)
 }
 
@@ -117,17 +117,17 @@ func (e *editing) pause(s *Shard, size int) {
 
 // keep adds the settlement to those that are parked at its queue.
 func (e *editing) keep() {
-	if !slices.Contains(e.slot.parked, e) {
-		e.slot.parked = append(e.slot.parked, e)
+	if !slices.Contains(e.queue.parked, e) {
+		e.queue.parked = append(e.queue.parked, e)
 	}
 }
 
 // refusal returns why a message cannot be settled like this.
 func (e *editing) refusal(s *Shard, t queue.Token) error {
-	q := e.slot.q
+	q := e.queue.q
 	switch {
 	case !q.Holds(s.tx.Now(), t):
-		_, err := q.Release(s.tx.Now(), t, s.out(e.slot)) // holds nothing, so this only says what is lost
+		_, err := q.Release(s.tx.Now(), t, s.out(e.queue)) // holds nothing, so this only says what is lost
 		return err
 	case e.o.Verdict == Reject && q.Config().IsDead:
 		return queue.ErrNotAllowed
@@ -145,7 +145,7 @@ var errNotRead = errors.New("shard: body is not in memory")
 
 // body returns the message that a token holds, with its reason if it has one.
 func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
-	d, _ := e.slot.q.Lookup(t.Seq)
+	d, _ := e.queue.q.Lookup(t.Seq)
 	if d.Reason == (queue.Ref{}) {
 		if m := s.cache.get(d.Body); m != nil {
 			return m, nil
@@ -158,8 +158,8 @@ func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
 	switch f := e.read[i]; {
 	case errors.Is(f.err, journal.ErrClosed):
 		return nil, f.err
-	case f.err != nil && e.slot.part == Main:
-		if err := s.quarantine(e.slot, t.Seq, t, f.err); err != nil {
+	case f.err != nil && e.queue.part == Main:
+		if err := s.quarantine(e.queue, t.Seq, t, f.err); err != nil {
 			return nil, err
 		}
 		return nil, ErrUnreadable
@@ -178,12 +178,12 @@ func (e *editing) park(s *Shard) {
 		if len(e.read) == engine.FetchCount || size >= engine.FetchBytes {
 			break
 		}
-		d, ok := e.slot.q.Lookup(t.Seq)
-		if !ok || !e.slot.q.Holds(s.tx.Now(), t) {
+		d, ok := e.queue.q.Lookup(t.Seq)
+		if !ok || !e.queue.q.Holds(s.tx.Now(), t) {
 			continue
 		}
 		d.Token = t
-		f := &fetch{slot: e.slot, d: d, taker: e}
+		f := &fetch{queue: e.queue, d: d, taker: e}
 		e.read = append(e.read, f)
 		size += int(d.Body.Size)
 		s.tx.Fetch(f)
@@ -201,7 +201,7 @@ func (e *editing) fetched(s *Shard, _ *fetch) {
 
 // release lets go of those who wait for the settlement.
 func (e *editing) release(s *Shard) {
-	e.slot.parked = slices.DeleteFunc(e.slot.parked, func(p *editing) bool { return p == e })
+	e.queue.parked = slices.DeleteFunc(e.queue.parked, func(p *editing) bool { return p == e })
 	for _, c := range e.holds {
 		if c.waits--; c.waits == 0 {
 			s.detach(c)
@@ -217,9 +217,9 @@ func (s *Shard) holdBack(c *Consumer) (n int) {
 	if c.want.Session == (queue.SessionLock{}) {
 		return 0
 	}
-	for _, e := range c.slot.parked {
+	for _, e := range c.queue.parked {
 		if slices.ContainsFunc(e.o.Tokens[e.next:], func(t queue.Token) bool {
-			d, ok := c.slot.q.Lookup(t.Seq)
+			d, ok := c.queue.q.Lookup(t.Seq)
 			return ok && d.InSession && d.Session == c.want.Session.ID
 		}) {
 			e.holds = append(e.holds, c)

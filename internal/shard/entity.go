@@ -23,7 +23,7 @@ const (
 	Main Part = iota
 	DeadLetter
 	TransferDeadLetter
-	parts = 4 // slots reserved for each entity
+	parts = 4 // unit numbers reserved for each entity
 )
 
 // Definition is an entity as the shard's owner sees it: the meta bytes are the
@@ -43,7 +43,7 @@ type Definition struct {
 // entity is one entity and its queues.
 type entity struct {
 	Definition
-	parts [TransferDeadLetter + 1]*slot
+	parts [TransferDeadLetter + 1]*hostedQueue
 	units [TransferDeadLetter + 1]*engine.Unit // of the parts
 	// used is when it was last used in this life, as the operations tell.
 	used time.Time
@@ -51,22 +51,22 @@ type entity struct {
 	counted bool
 }
 
-// slot is one queue machine and what the shard keeps beside it.
-type slot struct {
+// hostedQueue is one queue machine and what the shard keeps beside it.
+type hostedQueue struct {
 	shard  *Shard
 	unit   engine.Unit // number ID*parts + Part
 	entity *entity
 	part   Part
 	q      *queue.Queue
 
-	observer   Observer    // nil if nobody watches
-	monitor    Monitor     // the observer, if the shard made it; else nil
-	toMeasure  bool        // on Shard.measured.due
-	consumers  []*Consumer // attached; served in turns
-	turn       int         // of the consumer that is served next
-	seekers    []*seeker   // callers that wait for a free session
-	dirty      bool        // on Shard.dirty
-	reordering bool        // an operation puts its messages into another order
+	observer       Observer         // nil if nobody watches
+	monitor        Monitor          // the observer, if the shard made it; else nil
+	toMeasure      bool             // on Shard.measured.due
+	consumers      []*Consumer      // attached; served in turns
+	turn           int              // of the consumer that is served next
+	sessionWaiters []*sessionWaiter // callers that wait for a free session
+	dirty          bool             // on Shard.dirty
+	reordering     bool             // an operation puts its messages into another order
 	// classified is the revision of the policy by which all messages are classified,
 	// as EndReclassify said; lastOutdated is the highest number of a message that was
 	// stored with the class of an earlier policy.
@@ -74,19 +74,19 @@ type slot struct {
 	lastOutdated queue.SeqNo
 	// recalled are the ready messages for which something was asked back, each
 	// with what that is.
-	recalled map[queue.SeqNo]*asking
+	recalled map[queue.SeqNo]*recallRequest
 
 	// parked are settlements that wait for bodies.
 	parked []*editing
-	// fence is what has to be durable before the slot hands out anything: the
+	// fence is what has to be durable before the queue hands out anything: the
 	// return of messages that were taken for good.
 	fence  journal.Position
 	fenced bool // on Shard.fenced
 
-	last   queue.SeqNo // highest number given out
-	safe   queue.SeqNo // highest number whose arrival is known to be durable
-	coming []arrivals  // those after it, as far as they are appended; ascending
-	risen  bool        // on Shard.risen
+	lastSeq         queue.SeqNo // highest number assigned
+	durableSeq      queue.SeqNo // highest number whose arrival is known to be durable
+	pendingArrivals []arrivals  // those after it, as far as they are appended; ascending
+	assignedSeqs    bool        // on Shard.assignedSeqs
 }
 
 func (s *Shard) newEntity(def Definition) *entity {
@@ -96,9 +96,9 @@ func (s *Shard) newEntity(def Definition) *entity {
 			Sessions: def.Sessions && Part(p) == Main,
 			IsDead:   Part(p) != Main,
 		}, s.tx.Epoch())
-		sl := &slot{shard: s, entity: e, part: Part(p), q: q}
-		sl.unit = engine.Unit{ID: uint64(def.ID)*parts + uint64(p), Machine: q, Owner: sl}
-		e.parts[p], e.units[p] = sl, &sl.unit
+		hq := &hostedQueue{shard: s, entity: e, part: Part(p), q: q}
+		hq.unit = engine.Unit{ID: uint64(def.ID)*parts + uint64(p), Machine: q, Owner: hq}
+		e.parts[p], e.units[p] = hq, &hq.unit
 	}
 	e.resize()
 	s.entities[def.ID] = e
@@ -106,9 +106,9 @@ func (s *Shard) newEntity(def Definition) *entity {
 	return e
 }
 
-// end tells everyone who waits at the slot that it is over.
-func (sl *slot) end(err error) {
-	for _, c := range sl.consumers {
+// end tells everyone who waits at the queue that it is over.
+func (hq *hostedQueue) end(err error) {
+	for _, c := range hq.consumers {
 		c.gone = true
 		c.held.Clear()
 		c.fetching = nil
@@ -116,24 +116,24 @@ func (sl *slot) end(err error) {
 			c.sink.Ended(err)
 		}
 	}
-	sl.consumers = nil
-	for _, e := range sl.parked {
+	hq.consumers = nil
+	for _, e := range hq.parked {
 		e.over = true
 		e.o.Fail(err)
 	}
-	sl.parked = nil
-	for _, k := range sl.seekers {
-		k.done(nil, time.Time{}, err)
+	hq.parked = nil
+	for _, w := range hq.sessionWaiters {
+		w.done(nil, time.Time{}, err)
 	}
-	sl.seekers = nil
+	hq.sessionWaiters = nil
 }
 
 // dropped reports whether the entity was dropped, with everything in it. Whoever has
-// kept the slot must leave it alone then.
-func (sl *slot) dropped() bool { return sl.shard.entities[sl.entity.ID] != sl.entity }
+// kept the queue must leave it alone then.
+func (hq *hostedQueue) dropped() bool { return hq.shard.entities[hq.entity.ID] != hq.entity }
 
-// slot finds a queue by its entity and part.
-func (s *Shard) slot(id ID, part Part) (*slot, error) {
+// hostedQueue finds a queue by its entity and part.
+func (s *Shard) hostedQueue(id ID, part Part) (*hostedQueue, error) {
 	e, ok := s.entities[id]
 	if !ok || int(part) >= len(e.parts) {
 		return nil, ErrNoEntity
@@ -150,24 +150,24 @@ func (s *Shard) sorted() []*entity {
 	return es
 }
 
-// touch makes the step look at the slot before it ends: there may be something
+// touch makes the step look at the queue before it ends: there may be something
 // to hand out, or another deadline.
-func (s *Shard) touch(sl *slot) {
-	if !sl.dirty {
-		sl.dirty = true
-		s.dirty = append(s.dirty, sl)
+func (s *Shard) touch(hq *hostedQueue) {
+	if !hq.dirty {
+		hq.dirty = true
+		s.dirty = append(s.dirty, hq)
 	}
 }
 
-// absorb acts on what a machine just did: bodies are counted, dead letters buried in
-// the same group. Its records are in that group already.
-func (s *Shard) absorb(sl *slot) {
-	for _, ref := range s.tx.Collect(&sl.unit) {
+// collectEffects acts on what a machine just did: it counts bodies, and stores dead
+// letters in the same group. The machine's records are in that group already.
+func (s *Shard) collectEffects(hq *hostedQueue) {
+	for _, ref := range s.tx.Collect(&hq.unit) {
 		s.cache.drop(ref)
 	}
-	if sl.observer != nil {
+	if hq.observer != nil {
 		for _, e := range s.eff.Expired {
-			sl.observer.Expired(s.tx.Now(), e)
+			hq.observer.Expired(s.tx.Now(), e)
 		}
 	}
 	var dead []queue.Dead
@@ -175,13 +175,13 @@ func (s *Shard) absorb(sl *slot) {
 		dead = slices.Clone(s.eff.Dead)
 	}
 	s.eff.ResetLeft()
-	s.touch(sl)
-	if sl.observer != nil {
+	s.touch(hq)
+	if hq.observer != nil {
 		for i := range dead {
-			sl.observer.Died(s.tx.Now(), &dead[i])
+			hq.observer.Died(s.tx.Now(), &dead[i])
 		}
 	}
-	s.buryAll(sl, dead)
+	s.deadLetterAll(hq, dead)
 }
 
 // resize says how much of a snapshot the entity itself takes. The first of its queues
@@ -195,10 +195,10 @@ func (e *entity) resize() {
 // repeats what its policy says.
 func (s *Shard) definable(meta []byte) bool { return 2*len(meta) <= s.tx.MaxRecord() }
 
-func (s *Shard) configure(sl *slot, cfg queue.Config) {
-	sl.q.Configure(s.tx.Now(), cfg, s.out(sl))
-	s.absorb(sl)
-	s.reorder(sl)
+func (s *Shard) configure(hq *hostedQueue, cfg queue.Config) {
+	hq.q.Configure(s.tx.Now(), cfg, s.out(hq))
+	s.collectEffects(hq)
+	s.reorder(hq)
 }
 
 // Definitions lists the entities, as recovery found them. It is for the owner
@@ -211,14 +211,14 @@ func (s *Shard) Definitions() []Definition {
 	return defs
 }
 
-// rose notes that the slot gave out numbers up to seq in this step.
-func (s *Shard) rose(sl *slot, seq queue.SeqNo) {
-	if seq <= sl.last {
+// noteAssigned notes that the queue assigned numbers up to seq in this step.
+func (s *Shard) noteAssigned(hq *hostedQueue, seq queue.SeqNo) {
+	if seq <= hq.lastSeq {
 		return
 	}
-	if sl.last = seq; !sl.risen {
-		sl.risen = true
-		s.risen = append(s.risen, sl)
+	if hq.lastSeq = seq; !hq.assignedSeqs {
+		hq.assignedSeqs = true
+		s.assignedSeqs = append(s.assignedSeqs, hq)
 		s.tx.MustCommit()
 	}
 }

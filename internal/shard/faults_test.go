@@ -295,11 +295,11 @@ func (g *game) rest() {
 		if k.c.gone {
 			continue // its session has ended
 		}
-		if g.s.entities[g.id].parts[Main].q.HasReady(g.now, k.c.want) && k.c.given < k.c.limit {
-			g.t.Fatalf("messages wait, and a consumer (%+v) has been given %d of %d; fetching %d, held %d", k.c.want, k.c.given, k.c.limit, len(k.c.fetching), k.c.held.Waiting())
+		if g.s.entities[g.id].parts[Main].q.HasReady(g.now, k.c.want) && k.c.deliveredCount < k.c.limit {
+			g.t.Fatalf("messages wait, and a consumer (%+v) has been given %d of %d; fetching %d, held %d", k.c.want, k.c.deliveredCount, k.c.limit, len(k.c.fetching), k.c.held.Waiting())
 		}
-		if len(k.got) != int(k.c.given) {
-			g.t.Fatalf("a consumer was given %d messages and got %d", k.c.given, len(k.got))
+		if len(k.got) != int(k.c.deliveredCount) {
+			g.t.Fatalf("a consumer was given %d messages and got %d", k.c.deliveredCount, len(k.got))
 		}
 	}
 	g.j.calm = false

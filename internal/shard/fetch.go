@@ -16,7 +16,7 @@ import (
 
 // fetch is a body that is read for somebody.
 type fetch struct {
-	slot  *slot
+	queue *hostedQueue
 	d     queue.Delivery // number, token, and where the body and the reason are
 	taker fetchTaker
 
@@ -37,7 +37,7 @@ func (f *fetch) AppendReads(reads []journal.Read) []journal.Read { return append
 
 // Read implements [engine.Fetch].
 func (f *fetch) Read(reads []journal.Read) {
-	f.msg, f.damaged, f.err = f.slot.parse(&f.d, reads)
+	f.msg, f.damaged, f.err = f.queue.parse(&f.d, reads)
 }
 
 // Fetched implements [engine.Fetch].
@@ -47,13 +47,13 @@ func (f *fetch) Fetched(tx *engine.Tx) {
 		return
 	}
 	f.done = true
-	f.taker.fetched(f.slot.shard, f)
+	f.taker.fetched(f.queue.shard, f)
 }
 
 // relocate looks up where a body is that was not where it had been, and reports
 // whether that is another place.
 func (f *fetch) relocate() bool {
-	d, ok := f.slot.q.Lookup(f.d.Seq)
+	d, ok := f.queue.q.Lookup(f.d.Seq)
 	if !ok || d.Body == f.d.Body && d.Reason == f.d.Reason {
 		return false
 	}

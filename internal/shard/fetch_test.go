@@ -187,13 +187,13 @@ func TestDetachWaitsForParkedSettlements(t *testing.T) {
 	k.settleWith(Abandon, []message.Change{{Name: "note", Value: codec.Int(1)}})
 	k.c.Detach()
 	r.step()
-	sl, _ := r.s.slot(id, Main)
-	if len(sl.parked) != 1 || !sl.q.HoldsSession(r.now, k.c.want.Session) {
-		t.Fatalf("%d settlements are parked; the session must not go before", len(sl.parked))
+	hq, _ := r.s.hostedQueue(id, Main)
+	if len(hq.parked) != 1 || !hq.q.HoldsSession(r.now, k.c.want.Session) {
+		t.Fatalf("%d settlements are parked; the session must not go before", len(hq.parked))
 	}
 	r.settle()
-	d, _ := sl.q.Lookup(1)
-	if d.State != queue.Ready || d.Failures != 1 || sl.q.HoldsSession(r.now, k.c.want.Session) {
+	d, _ := hq.q.Lookup(1)
+	if d.State != queue.Ready || d.Failures != 1 || hq.q.HoldsSession(r.now, k.c.want.Session) {
 		t.Fatalf("the message is %+v, want it ready and failed once, and the session free", d)
 	}
 }
@@ -218,8 +218,8 @@ func TestDetachThatWaitsGivesNothingMore(t *testing.T) {
 		k.settleWith(Abandon, []message.Change{{Name: "note", Value: codec.Int(1)}})
 		k.c.Detach()
 		r.step()
-		sl, _ := r.s.slot(id, Main)
-		if len(sl.parked) != 1 {
+		hq, _ := r.s.hostedQueue(id, Main)
+		if len(hq.parked) != 1 {
 			t.Fatal("nothing is parked; the test shows nothing")
 		}
 		if drop {
@@ -238,7 +238,7 @@ func TestDetachThatWaitsGivesNothingMore(t *testing.T) {
 		if len(k.got) != 1 || k.ended != nil {
 			t.Errorf("drop %v: who has asked to leave got %d messages more, and was told %v", drop, len(k.got)-1, k.ended)
 		}
-		if d, ok := sl.q.Lookup(2); !drop && (!ok || d.State != queue.Ready || d.Failures != 0) {
+		if d, ok := hq.q.Lookup(2); !drop && (!ok || d.State != queue.Ready || d.Failures != 0) {
 			t.Errorf("the message is %+v, want it ready and not failed", d)
 		}
 	}
@@ -258,8 +258,8 @@ func TestReturnedStandInIsStillDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.settle()
-	sl, _ := r.s.slot(id, DeadLetter)
-	d, _ := sl.q.Lookup(1)
+	hq, _ := r.s.hostedQueue(id, DeadLetter)
+	d, _ := hq.q.Lookup(1)
 	g.damaged[journal.Position(d.Body.At)] = true
 	k := r.attach(id, DeadLetter, queue.Want{Forgetful: true})
 	k.c.Allow(1)
@@ -305,9 +305,9 @@ func TestParkedSettlementsReadInPortions(t *testing.T) {
 	if !answered || len(errs) != n+1 || !errors.Is(errs[n], queue.ErrLockLost) || slices.ContainsFunc(errs[:n], func(e error) bool { return e != nil }) {
 		t.Fatalf("answered %t with %v", answered, errs)
 	}
-	sl, _ := r.s.slot(id, Main)
+	hq, _ := r.s.hostedQueue(id, Main)
 	for seq := queue.SeqNo(1); seq <= n; seq++ {
-		d, _ := sl.q.Lookup(seq)
+		d, _ := hq.q.Lookup(seq)
 		if d.State != queue.Deferred {
 			t.Fatalf("message %d is %v, want deferred", seq, d.State)
 		}
@@ -365,8 +365,8 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	if len(errs) != 1 || !errors.Is(errs[0], ErrNoRoom) {
 		t.Fatalf("answered with %v, want %v", errs, ErrNoRoom)
 	}
-	sl, _ := r.s.slot(id, Main)
-	if !sl.q.Holds(r.now, k.got[0].Token) {
+	hq, _ := r.s.hostedQueue(id, Main)
+	if !hq.q.Holds(r.now, k.got[0].Token) {
 		t.Fatal("a settlement that was refused has ended the lock")
 	}
 	r.s.manual().Report(journal.Status{Durable: r.s.tx.Durable(), Full: true})

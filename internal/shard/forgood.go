@@ -28,33 +28,33 @@ const (
 	fetchWindowBytes = 4 << 20
 )
 
-// giveForGood takes one message for a consumer that does not settle.
-func (s *Shard) giveForGood(c *Consumer) bool {
+// dispatchForGood takes one message for a consumer that does not settle.
+func (s *Shard) dispatchForGood(c *Consumer) bool {
 	if len(c.fetching) >= fetchWindow || c.fetchSize >= fetchWindowBytes {
 		return false // it goes on when those are read
 	}
 	inHand := s.inHand
-	if len(c.fetching) > 0 || c.slot.part != Main {
+	if len(c.fetching) > 0 || c.queue.part != Main {
 		inHand = notInHand // it must not overtake; a dead letter may have a reason to be read
 	}
-	qd, ok := c.slot.q.TakeOrHold(s.tx.Now(), c.want, inHand, s.out(c.slot))
+	qd, ok := c.queue.q.TakeOrHold(s.tx.Now(), c.want, inHand, s.out(c.queue))
 	if !ok {
-		s.absorb(c.slot) // it may have cleared away what had expired
+		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false
 	}
-	c.given++
+	c.deliveredCount++
 	if qd.Token != (queue.Token{}) {
-		c.fetching = append(c.fetching, &fetch{slot: c.slot, d: qd, taker: c})
+		c.fetching = append(c.fetching, &fetch{queue: c.queue, d: qd, taker: c})
 		c.fetchSize += int(qd.Body.Size)
 		s.tx.Fetch(c.fetching[len(c.fetching)-1])
-		if o, ok := c.slot.observer.(TransitObserver); ok {
+		if o, ok := c.queue.observer.(TransitObserver); ok {
 			s.seen = qd
 			o.Held(s.tx.Now(), &s.seen)
 		}
-		s.absorb(c.slot)
+		s.collectEffects(c.queue)
 		return true
 	}
-	d := s.delivery(c.slot, qd) // before its last reference goes
+	d := s.delivery(c.queue, qd) // before its last reference goes
 	s.handForGood(c, d)
 	return true
 }
@@ -64,9 +64,9 @@ func notInHand(queue.Ref) bool { return false }
 // handForGood hands over a message that was just removed, when that is durable.
 func (s *Shard) handForGood(c *Consumer, d Delivery) {
 	d.forGood = true
-	s.delivered(c.slot, &d.Delivery)
-	s.absorb(c.slot)
-	s.hold(c, engine.Pending, d)
+	s.delivered(c.queue, &d.Delivery)
+	s.collectEffects(c.queue)
+	s.queueDelivery(c, engine.Pending, d)
 }
 
 // fetched implements fetchTaker: messages go on in the order in which they were
@@ -78,36 +78,36 @@ func (c *Consumer) fetched(s *Shard, _ *fetch) {
 		c.fetching = c.fetching[1:]
 		c.fetchSize -= int(f.d.Body.Size)
 		if !s.finishFetch(c, f) {
-			c.given-- // it takes another one instead
+			c.deliveredCount-- // it takes another one instead
 		}
 	}
 	if !c.gone {
-		s.touch(c.slot) // there may be room for more, and a drain to finish
+		s.touch(c.queue) // there may be room for more, and a drain to finish
 	}
 }
 
 // finishFetch removes a message whose body was read, and reports whether it is on
 // its way to the consumer.
 func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
-	sl := c.slot
-	now, ok := sl.q.Lookup(f.d.Seq)
-	if !ok || !sl.q.Holds(s.tx.Now(), f.d.Token) {
-		s.unlock(sl, &f.d) // its session has ended, perhaps just now
+	hq := c.queue
+	now, ok := hq.q.Lookup(f.d.Seq)
+	if !ok || !hq.q.Holds(s.tx.Now(), f.d.Token) {
+		s.unlock(hq, &f.d) // its session has ended, perhaps just now
 		return false
 	}
-	if f.err != nil && sl.part != Main && !errors.Is(f.err, journal.ErrClosed) {
+	if f.err != nil && hq.part != Main && !errors.Is(f.err, journal.ErrClosed) {
 		f.msg, f.damaged, f.err = standIn(nil), true, nil
 	}
 	if f.err != nil {
-		if errors.Is(f.err, journal.ErrClosed) || s.quarantine(sl, f.d.Seq, f.d.Token, f.err) != nil {
-			s.unlock(sl, &f.d)
+		if errors.Is(f.err, journal.ErrClosed) || s.quarantine(hq, f.d.Seq, f.d.Token, f.err) != nil {
+			s.unlock(hq, &f.d)
 		}
 		return false
 	}
-	d := Delivery{Delivery: f.d, msg: f.msg, from: sl, damaged: f.damaged}
+	d := Delivery{Delivery: f.d, msg: f.msg, from: hq, damaged: f.damaged}
 	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // there is no lock to show
 	d.Body, d.Reason = now.Body, now.Reason                                   // they may have been moved
-	if _, err := sl.q.Complete(s.tx.Now(), f.d.Token, s.out(sl)); err != nil {
+	if _, err := hq.q.Complete(s.tx.Now(), f.d.Token, s.out(hq)); err != nil {
 		return false
 	}
 	s.handForGood(c, d)

@@ -83,10 +83,10 @@ func (h *host) ReplayMark(mark uint64) { h.nextID = max(h.nextID, ID(mark)) }
 func (h *host) Recovered() error {
 	s := h.shard()
 	for _, e := range s.sorted() {
-		for _, sl := range e.parts {
-			s.touch(sl)
-			sl.last = sl.q.Last()
-			sl.safe = sl.last
+		for _, hq := range e.parts {
+			s.touch(hq)
+			hq.lastSeq = hq.q.Last()
+			hq.durableSeq = hq.lastSeq
 		}
 	}
 	return s.monitorAll()
@@ -134,7 +134,7 @@ func (h *host) Moved(from []machine.Ref) {
 // BeginStep implements [engine.Host].
 func (h *host) BeginStep() {
 	s := h.shard()
-	s.handOuts = s.opts.HandOutStep
+	s.dispatchLeft = s.opts.HandOutStep
 	if len(s.stranded) > 0 && !s.tx.Full() {
 		s.retryStranded()
 	}
@@ -142,15 +142,15 @@ func (h *host) BeginStep() {
 
 // Tick implements [engine.Host].
 func (h *host) Tick(u *engine.Unit) {
-	s, sl := h.shard(), u.Owner.(*slot)
-	s.withdrawExpired(sl)
-	sl.q.Tick(s.tx.Now(), s.out(sl))
-	s.absorb(sl)
-	sl.checkSessions(s)
+	s, hq := h.shard(), u.Owner.(*hostedQueue)
+	s.withdrawExpired(hq)
+	hq.q.Tick(s.tx.Now(), s.out(hq))
+	s.collectEffects(hq)
+	hq.checkSessions(s)
 }
 
 // Serve implements [engine.Host].
-func (h *host) Serve() { h.shard().serve() }
+func (h *host) Serve() { h.shard().dispatch() }
 
 // Serving implements [engine.Host].
 func (h *host) Serving() bool { return len(h.dirty) > 0 }
@@ -159,7 +159,7 @@ func (h *host) Serving() bool { return len(h.dirty) > 0 }
 func (h *host) Commit() { h.shard().recordPublished() }
 
 // Appended implements [engine.Host].
-func (h *host) Appended(at journal.Position) { h.shard().place(at) }
+func (h *host) Appended(at journal.Position) { h.shard().recordArrivals(at) }
 
 // Durable implements [engine.Host].
 func (h *host) Durable(p engine.Permit) { h.shard().advance(p) }
@@ -173,8 +173,8 @@ func (h *host) Drain() { h.shard().dismiss(ErrStopped) }
 // Stopped implements [engine.Host].
 func (h *host) Stopped(err error) {
 	for _, e := range h.shard().sorted() {
-		for _, sl := range e.parts {
-			sl.end(err)
+		for _, hq := range e.parts {
+			hq.end(err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (k *taker) silently(ds ...Delivery) {
 	for _, d := range ds {
 		tokens = append(tokens, d.Token)
 	}
-	if err := k.r.s.Settle(&Settle{ID: k.c.slot.entity.ID, Part: k.c.slot.part, Tokens: tokens}); err != nil {
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, Part: k.c.queue.part, Tokens: tokens}); err != nil {
 		k.r.t.Fatal(err)
 	}
 }
@@ -46,11 +46,11 @@ func (r *rig) records() uint64 {
 // waiting is how many messages a queue has.
 func (r *rig) waiting(id ID) int64 {
 	r.t.Helper()
-	sl, err := r.s.slot(id, Main)
+	hq, err := r.s.hostedQueue(id, Main)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := sl.q.Counts()
+	c := hq.q.Counts()
 	return c.Ready + c.Locked
 }
 

@@ -40,19 +40,19 @@ func (m Manual) Queue(id QueueID) (*queue.Queue, error) { return m.s.inspect(id)
 func (m Manual) Apply(id QueueID, fn func(q *queue.Queue, out *queue.Effects) error) error {
 	return m.s.change(id, func(q *queue.Queue, out *queue.Effects) error {
 		err := fn(q, out)
-		sl, _ := m.s.slot(id.Entity, id.Part)
-		sl.reclassed()
+		hq, _ := m.s.hostedQueue(id.Entity, id.Part)
+		hq.levelsChanged()
 		return err
 	})
 }
 
 // Delivery returns a message that was taken or peeked, with the way to its body.
 func (m Manual) Delivery(id QueueID, qd queue.Delivery) (Delivery, error) {
-	sl, err := m.s.slot(id.Entity, id.Part)
+	hq, err := m.s.hostedQueue(id.Entity, id.Part)
 	if err != nil {
 		return Delivery{}, err
 	}
-	return m.s.delivery(sl, qd), nil
+	return m.s.delivery(hq, qd), nil
 }
 
 // Store appends a body that Apply is about to refer to.
@@ -64,10 +64,10 @@ func (m Manual) Note(id ID, note []byte) error { return m.s.note(id, note) }
 
 // Observe sets the observer of a queue; nil removes it.
 func (m Manual) Observe(id QueueID, o Observer) error {
-	sl, err := m.s.slot(id.Entity, id.Part)
+	hq, err := m.s.hostedQueue(id.Entity, id.Part)
 	if err != nil {
 		return err
 	}
-	sl.observer = o
+	hq.observer = o
 	return nil
 }

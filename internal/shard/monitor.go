@@ -85,34 +85,34 @@ func (s *Shard) monitorAll() error {
 }
 
 // setMonitor gives a queue its monitor, or the one it has other settings.
-func (sl *slot) setMonitor(m Monitor) {
+func (hq *hostedQueue) setMonitor(m Monitor) {
 	switch {
 	case m == nil:
-	case sl.monitor != nil:
-		sl.monitor.Replace(m)
+	case hq.monitor != nil:
+		hq.monitor.Replace(m)
 	default:
-		sl.monitor, sl.observer = m, m
-		m.OnDue(sl.measureLater)
+		hq.monitor, hq.observer = m, m
+		m.OnDue(hq.measureLater)
 	}
 }
 
 // measured are the monitored queues of a shard.
 type measured struct {
-	due []*slot // those that Measure looks at
+	due []*hostedQueue // those that Measure looks at
 }
 
 // measureLater puts a queue among those that Measure looks at.
-func (sl *slot) measureLater() {
-	if !sl.toMeasure {
-		sl.toMeasure = true
-		sl.shard.measured.due = append(sl.shard.measured.due, sl)
+func (hq *hostedQueue) measureLater() {
+	if !hq.toMeasure {
+		hq.toMeasure = true
+		hq.shard.measured.due = append(hq.shard.measured.due, hq)
 	}
 }
 
 // count tells the monitor of a queue, if it has one, of operations.
-func (sl *slot) count(now time.Time, o objective.Operation, n int) {
-	if sl.monitor != nil {
-		sl.monitor.Count(now, o, n)
+func (hq *hostedQueue) count(now time.Time, o objective.Operation, n int) {
+	if hq.monitor != nil {
+		hq.monitor.Count(now, o, n)
 	}
 }
 
@@ -138,31 +138,31 @@ func (o Measure) begin(_ *Shard, r *[]Measured) work {
 		}
 		visits := s.opts.VisitStep
 		for range min(left, measureAtOnce) {
-			sl := s.measured.due[0]
-			if !sl.dropped() && !sl.q.SeekOldest(&visits) {
+			hq := s.measured.due[0]
+			if !hq.dropped() && !hq.q.SeekOldest(&visits) {
 				return false, nil
 			}
 			s.measured.due = s.measured.due[1:]
 			left--
-			sl.toMeasure = false
-			if !sl.dropped() {
-				o.measure(s, sl, r)
+			hq.toMeasure = false
+			if !hq.dropped() {
+				o.measure(s, hq, r)
 			}
 		}
 		return left == 0, nil
 	}
 }
 
-func (o Measure) measure(s *Shard, sl *slot, r *[]Measured) {
-	m := sl.monitor
-	if changes := m.Measure(s.tx.Now(), sl.q); len(changes) > 0 {
-		*r = append(*r, Measured{sl.entity.ID, changes})
+func (o Measure) measure(s *Shard, hq *hostedQueue, r *[]Measured) {
+	m := hq.monitor
+	if changes := m.Measure(s.tx.Now(), hq.q); len(changes) > 0 {
+		*r = append(*r, Measured{hq.entity.ID, changes})
 	}
 	if note, ok := m.Note(s.tx.Now(), o.NoteAfter); ok {
-		_ = s.note(sl.entity.ID, note) // it is there
+		_ = s.note(hq.entity.ID, note) // it is there
 	}
 	if m.Due() {
-		sl.measureLater()
+		hq.measureLater()
 	}
 }
 
@@ -184,18 +184,18 @@ func (o Report) begin(_ *Shard, r *[]Reported) work {
 	return func(s *Shard) (bool, error) {
 		visits := s.opts.VisitStep
 		for n := 0; len(ids) > 0 && n < measureAtOnce; ids, n = ids[1:], n+1 {
-			sl, err := s.slot(ids[0], Main)
-			if err != nil || sl.monitor == nil {
+			hq, err := s.hostedQueue(ids[0], Main)
+			if err != nil || hq.monitor == nil {
 				continue
 			}
-			if !sl.q.SeekOldest(&visits) {
+			if !hq.q.SeekOldest(&visits) {
 				return false, nil
 			}
-			x := Reported{ID: ids[0], Locked: sl.q.Counts().Locked, Consumers: sl.receivers(), Changes: sl.monitor.Measure(s.tx.Now(), sl.q)}
-			if sl.monitor.Due() {
-				sl.measureLater()
+			x := Reported{ID: ids[0], Locked: hq.q.Counts().Locked, Consumers: hq.receivers(), Changes: hq.monitor.Measure(s.tx.Now(), hq.q)}
+			if hq.monitor.Due() {
+				hq.measureLater()
 			}
-			x.MonitorReport = sl.monitor.Report(s.tx.Now(), sl.q)
+			x.MonitorReport = hq.monitor.Report(s.tx.Now(), hq.q)
 			*r = append(*r, x)
 		}
 		return len(ids) == 0, nil

@@ -22,7 +22,7 @@ type Observer interface {
 	Declined(now time.Time, as []queue.Arrival)
 	// Arrived tells that messages were stored, the same that Admit let in.
 	Arrived(now time.Time, as []queue.Arrival)
-	// Delivered tells that a message was handed out; d is lent.
+	// Delivered tells that a message was handed out; d is valid during the call.
 	Delivered(now time.Time, d *queue.Delivery)
 	// Settled tells what a consumer decided.
 	Settled(now time.Time, v Verdict, s queue.Settled)
@@ -74,19 +74,19 @@ func (s *Shard) recordNote(e *entity) {
 
 // admission is what an observer has let into its queue.
 type admission struct {
-	slot  *slot
+	queue *hostedQueue
 	as    []queue.Arrival
 	evict []queue.SeqNo // what it gives up to make room
 }
 
-// ask lets the observer of a slot decide about arrivals.
-func (s *Shard) ask(sl *slot, as []queue.Arrival) error {
-	if sl.observer == nil {
+// ask lets the observer of a queue decide about arrivals.
+func (s *Shard) ask(hq *hostedQueue, as []queue.Arrival) error {
+	if hq.observer == nil {
 		return nil
 	}
-	evict, err := sl.observer.Admit(s.tx.Now(), sl.q, as)
+	evict, err := hq.observer.Admit(s.tx.Now(), hq.q, as)
 	if err == nil {
-		s.sending.admitted = append(s.sending.admitted, admission{sl, as, evict})
+		s.sending.admitted = append(s.sending.admitted, admission{hq, as, evict})
 	}
 	return err
 }
@@ -94,7 +94,7 @@ func (s *Shard) ask(sl *slot, as []queue.Arrival) error {
 // decline tells observers that nothing comes of what they have let in.
 func (s *Shard) decline() {
 	for _, a := range s.sending.admitted {
-		a.slot.observer.Declined(s.tx.Now(), a.as)
+		a.queue.observer.Declined(s.tx.Now(), a.as)
 	}
 }
 
@@ -103,10 +103,10 @@ func (s *Shard) evict() {
 	for _, a := range s.sending.admitted {
 		for _, seq := range a.evict {
 			// A message that is gone or was taken meanwhile makes room by itself.
-			_ = a.slot.q.Remove(s.tx.Now(), seq, s.out(a.slot))
+			_ = a.queue.q.Remove(s.tx.Now(), seq, s.out(a.queue))
 		}
 		if len(a.evict) > 0 {
-			s.absorb(a.slot)
+			s.collectEffects(a.queue)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 //	shard's goroutine                        work ─► … ─► work ─► durable ─┘
 //
 // An operation first checks, and changes nothing; then it does what cannot fail. What
-// has no bound is done in steps; see continue.go.
+// has no bound is done in steps; see package engine.
 
 // QueueID names one of the queues of an entity.
 type QueueID struct {
@@ -110,31 +110,31 @@ func checkCode(err error) {
 }
 
 // use finds a queue for an operation that counts as use of its entity.
-func (s *Shard) use(id QueueID) (*slot, error) {
-	sl, err := s.slot(id.Entity, id.Part)
+func (s *Shard) use(id QueueID) (*hostedQueue, error) {
+	hq, err := s.hostedQueue(id.Entity, id.Part)
 	if err == nil {
-		sl.entity.used = s.tx.Now()
+		hq.entity.used = s.tx.Now()
 	}
-	return sl, err
+	return hq, err
 }
 
 // change has fn change a queue. What it does joins the group of the step, also if fn
 // returns an error.
 func (s *Shard) change(id QueueID, fn func(q *queue.Queue, out *queue.Effects) error) error {
-	sl, err := s.use(id)
+	hq, err := s.use(id)
 	if err != nil {
 		return err
 	}
-	err = fn(sl.q, s.out(sl))
-	s.absorb(sl)
+	err = fn(hq.q, s.out(hq))
+	s.collectEffects(hq)
 	return err
 }
 
 // inspect returns a queue that is only looked at.
 func (s *Shard) inspect(id QueueID) (*queue.Queue, error) {
-	sl, err := s.use(id)
+	hq, err := s.use(id)
 	if err != nil {
 		return nil, err
 	}
-	return sl.q, nil
+	return hq.q, nil
 }

@@ -114,8 +114,8 @@ func (s *Shard) drop(ids []ID) {
 		e := s.entities[id]
 		s.record(kindDrop, id)
 		s.eff.End()
-		for _, sl := range e.parts {
-			sl.end(reason)
+		for _, hq := range e.parts {
+			hq.end(reason)
 		}
 		delete(s.entities, id)
 		s.tx.Drop(e.units[:])

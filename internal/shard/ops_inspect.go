@@ -31,17 +31,17 @@ func (o Inspect) begin(_ *Shard, r *Inspected) work {
 			return false, nil
 		}
 		*r = Inspected{Counts: make(map[Part]queue.Counts), Levels: survey.Levels}
-		for p, sl := range e.parts {
-			r.Counts[Part(p)] = sl.q.Counts()
-			r.Receivers += sl.receivers()
+		for p, hq := range e.parts {
+			r.Counts[Part(p)] = hq.q.Counts()
+			r.Receivers += hq.receivers()
 		}
 		return true, nil
 	}
 }
 
 // receivers returns how many of the consumers are clients'.
-func (sl *slot) receivers() (n int) {
-	for _, c := range sl.consumers {
+func (hq *hostedQueue) receivers() (n int) {
+	for _, c := range hq.consumers {
 		if !c.internal {
 			n++
 		}
@@ -68,20 +68,20 @@ type Explained struct {
 func (o Explain) begin(_ *Shard, r *Explained) work {
 	x := queue.Explain{Seq: o.Seq}
 	return func(s *Shard) (bool, error) {
-		sl, err := s.use(o.Queue)
+		hq, err := s.use(o.Queue)
 		if err != nil {
 			return false, err
 		}
-		done, err := sl.q.Explain(s.tx.Now(), &x, s.opts.VisitStep)
+		done, err := hq.q.Explain(s.tx.Now(), &x, s.opts.VisitStep)
 		if err != nil {
-			return false, fmt.Errorf("message %d of %q: %w", o.Seq, sl.entity.Name, err)
+			return false, fmt.Errorf("message %d of %q: %w", o.Seq, hq.entity.Name, err)
 		}
 		if !done {
 			return false, nil
 		}
-		*r = Explained{Position: x.Position, Message: s.delivery(sl, x.Position.Delivery), Consumers: len(sl.consumers), At: s.tx.Now()}
-		if sl.monitor != nil {
-			r.Rate = sl.monitor.Rate(s.tx.Now())
+		*r = Explained{Position: x.Position, Message: s.delivery(hq, x.Position.Delivery), Consumers: len(hq.consumers), At: s.tx.Now()}
+		if hq.monitor != nil {
+			r.Rate = hq.monitor.Rate(s.tx.Now())
 		}
 		return true, nil
 	}
@@ -107,18 +107,18 @@ type Reclassified struct {
 
 func (o Reclassify) begin(*Shard, *struct{}) work {
 	return once(func(s *Shard) error {
-		sl, err := s.slot(o.ID, Main)
+		hq, err := s.hostedQueue(o.ID, Main)
 		if err != nil {
 			return err
 		}
-		if sl.monitor != nil && sl.monitor.Revision() != o.Revision {
+		if hq.monitor != nil && hq.monitor.Revision() != o.Revision {
 			return ErrSuperseded
 		}
 		for _, c := range o.Changes {
-			_ = sl.q.Reclass(s.tx.Now(), c.Seq, c.To, s.out(sl)) // it may be gone
+			_ = hq.q.Reclass(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may be gone
 		}
-		sl.reclassed()
-		s.absorb(sl)
+		hq.levelsChanged()
+		s.collectEffects(hq)
 		return nil
 	})
 }
@@ -138,15 +138,15 @@ type ReclassifyEnd struct{ Again bool }
 
 func (o EndReclassify) begin(_ *Shard, r *ReclassifyEnd) work {
 	return once(func(s *Shard) error {
-		sl, err := s.slot(o.ID, Main)
+		hq, err := s.hostedQueue(o.ID, Main)
 		if err != nil {
 			return err
 		}
-		if sl.monitor != nil && sl.monitor.Revision() != o.Revision {
+		if hq.monitor != nil && hq.monitor.Revision() != o.Revision {
 			return ErrSuperseded
 		}
-		if r.Again = sl.lastOutdated >= o.Examined; !r.Again {
-			sl.classified = o.Revision
+		if r.Again = hq.lastOutdated >= o.Examined; !r.Again {
+			hq.classified = o.Revision
 		}
 		return nil
 	})
@@ -154,8 +154,8 @@ func (o EndReclassify) begin(_ *Shard, r *ReclassifyEnd) work {
 
 // outdated reports whether a message was classified by another policy than that of its
 // queue.
-func (sl *slot) outdated(c *Copy) bool {
-	return sl.monitor != nil && sl.part == Main && c.Revision != sl.monitor.Revision()
+func (hq *hostedQueue) outdated(c *Copy) bool {
+	return hq.monitor != nil && hq.part == Main && c.Revision != hq.monitor.Revision()
 }
 
 // AwaitOrder is done when the messages of a main queue are in the order that was

@@ -31,20 +31,20 @@ func (o Peek) begin(_ *Shard, r *Peeked) work {
 	p := queue.Peek{From: o.From, Session: o.Session}
 	begun := false
 	return func(s *Shard) (bool, error) {
-		sl, err := s.use(o.Queue)
+		hq, err := s.use(o.Queue)
 		if err != nil {
 			return false, err
 		}
 		if !begun {
-			begun, r.Last = true, sl.q.Last()
+			begun, r.Last = true, hq.q.Last()
 			if !o.Chunk {
-				sl.count(s.tx.Now(), objective.Peek, 1)
+				hq.count(s.tx.Now(), objective.Peek, 1)
 			}
 		}
 		p.Max, p.Visits = o.Max-len(r.Messages), s.opts.VisitStep
-		found, next := sl.q.Peek(s.tx.Now(), p)
+		found, next := hq.q.Peek(s.tx.Now(), p)
 		for _, qd := range found {
-			r.Messages = append(r.Messages, s.delivery(sl, qd))
+			r.Messages = append(r.Messages, s.delivery(hq, qd))
 		}
 		p.From, r.Next = next, next
 		return o.Chunk || next == 0 || len(r.Messages) >= o.Max, nil
@@ -99,28 +99,28 @@ type Renew struct {
 
 func (o Renew) begin(_ *Shard, r *[]time.Time) work {
 	return once(func(s *Shard) error {
-		sl, err := s.use(o.Queue)
+		hq, err := s.use(o.Queue)
 		if err != nil {
 			return err
 		}
-		sl.count(s.tx.Now(), objective.Renew, len(o.Tokens))
-		if err := checkSessionLocks(sl.q, s.tx.Now(), o.Tokens, o.Sessions); err != nil {
+		hq.count(s.tx.Now(), objective.Renew, len(o.Tokens))
+		if err := checkSessionLocks(hq.q, s.tx.Now(), o.Tokens, o.Sessions); err != nil {
 			return err
 		}
 		for _, t := range o.Tokens {
-			if !sl.q.Holds(s.tx.Now(), t) {
-				_, err := sl.q.Renew(s.tx.Now(), t) // says what was lost
+			if !hq.q.Holds(s.tx.Now(), t) {
+				_, err := hq.q.Renew(s.tx.Now(), t) // says what was lost
 				return err
 			}
 		}
 		until := make([]time.Time, len(o.Tokens))
 		for i, t := range o.Tokens {
-			if until[i], err = sl.q.Renew(s.tx.Now(), t); err != nil {
+			if until[i], err = hq.q.Renew(s.tx.Now(), t); err != nil {
 				return err
 			}
 		}
 		*r = until
-		s.touch(sl) // its deadline is another one now
+		s.touch(hq) // its deadline is another one now
 		return nil
 	})
 }
@@ -188,28 +188,28 @@ type LockDeferred struct {
 
 func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 	return once(func(s *Shard) error {
-		sl, err := s.use(o.Queue)
+		hq, err := s.use(o.Queue)
 		if err != nil {
 			return err
 		}
-		expired, err := o.check(s, sl.q)
+		expired, err := o.check(s, hq.q)
 		if err != nil {
 			return err
 		}
-		defer s.absorb(sl)
+		defer s.collectEffects(hq)
 		w := queue.Want{Session: o.Session}
 		for _, seq := range expired {
-			_, _ = sl.q.TakeSeq(s.tx.Now(), seq, w, s.out(sl)) // which removes it
+			_, _ = hq.q.TakeSeq(s.tx.Now(), seq, w, s.out(hq)) // which removes it
 		}
 		if len(expired) > 0 {
 			return deferredNotFound(expired[len(expired)-1])
 		}
 		for _, seq := range o.Seqs {
-			qd, err := sl.q.TakeSeq(s.tx.Now(), seq, w, s.out(sl))
+			qd, err := hq.q.TakeSeq(s.tx.Now(), seq, w, s.out(hq))
 			if err != nil {
 				return err
 			}
-			*r = append(*r, s.delivery(sl, qd))
+			*r = append(*r, s.delivery(hq, qd))
 		}
 		return nil
 	})

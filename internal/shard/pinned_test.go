@@ -93,7 +93,7 @@ func TestShardsThatMoveBodiesLeaveTheReserve(t *testing.T) {
 						continue
 					}
 					left, k.got = true, nil
-					k.c.Allow(k.c.given + uint64(min(10, stored[i])))
+					k.c.Allow(k.c.deliveredCount + uint64(min(10, stored[i])))
 					f.settle()
 					if r.s.Stuck() || len(k.got) == 0 {
 						t.Fatalf("shard %d: stuck %v with %d messages, %+v", i, r.s.Stuck(), stored[i], f.wal.Stats())

@@ -19,61 +19,63 @@ type Recaller interface {
 	Recall(tokens []queue.Token)
 }
 
-// lent is a message in the hands of a consumer that can be asked for it.
-type lent struct {
-	token queue.Token
-	level queue.Level // when it was lent, or last looked at
-	asked bool        // never twice for the same token
+// outstanding is a delivery, not settled as far as is known, of a consumer that gives
+// messages back.
+type outstanding struct {
+	token    queue.Token
+	level    queue.Level // when it was delivered, or last looked at
+	recalled bool        // never twice for the same token
 }
 
-// asking is what a consumer was asked for on behalf of a message that waits.
-type asking struct {
-	token queue.Token
-	from  *Consumer
-	given bool // it came back: the room that it leaves is on its way
+// recallRequest is what a consumer was asked for on behalf of a message that waits.
+type recallRequest struct {
+	token    queue.Token
+	from     *Consumer
+	released bool // it was released: the consumer's next credit is on its way
 }
 
 // open reports whether there is still something to expect from it.
-func (a *asking) open(s *Shard) bool {
-	return !a.from.gone && (a.given || a.from.slot.q.Holds(s.tx.Now(), a.token))
+func (a *recallRequest) open(s *Shard) bool {
+	return !a.from.gone && (a.released || a.from.queue.q.Holds(s.tx.Now(), a.token))
 }
 
-// leastTidy is how many messages a consumer has been lent before it is worth the
-// while to forget those it has settled.
-const leastTidy = 64
+// minPrune is how many outstanding deliveries a consumer has at least before those
+// that it has settled are looked for.
+const minPrune = 64
 
-// lend notes a message that can be asked back.
-func (c *Consumer) lend(s *Shard, d *queue.Delivery) {
-	if len(c.lent) >= max(c.tidyAt, leastTidy) {
-		c.tidy(s)
-		c.tidyAt = 2 * len(c.lent)
+// addOutstanding notes a delivery that can be recalled.
+func (c *Consumer) addOutstanding(s *Shard, d *queue.Delivery) {
+	if len(c.outstanding) >= max(c.pruneAt, minPrune) {
+		c.pruneSettled(s)
+		c.pruneAt = 2 * len(c.outstanding)
 	}
-	if len(c.lent) == 0 || d.Level < c.lowest {
-		c.lowest = d.Level
+	if len(c.outstanding) == 0 || d.Level < c.lowestLevel {
+		c.lowestLevel = d.Level
 	}
-	c.lent = append(c.lent, lent{token: d.Token, level: d.Level})
+	c.outstanding = append(c.outstanding, outstanding{token: d.Token, level: d.Level})
 }
 
-// tidy forgets what is settled, and learns what the rest is worth by now.
-func (c *Consumer) tidy(s *Shard) {
-	kept := c.lent[:0]
-	c.lowest = 255
-	for _, l := range c.lent {
-		level, held := c.slot.q.HeldLevel(s.tx.Now(), l.token)
+// pruneSettled forgets the deliveries that are settled, and updates the level of the
+// others.
+func (c *Consumer) pruneSettled(s *Shard) {
+	kept := c.outstanding[:0]
+	c.lowestLevel = 255
+	for _, l := range c.outstanding {
+		level, held := c.queue.q.HeldLevel(s.tx.Now(), l.token)
 		if !held {
 			continue
 		}
 		l.level = level
-		c.lowest = min(c.lowest, level)
+		c.lowestLevel = min(c.lowestLevel, level)
 		kept = append(kept, l)
 	}
-	c.lent = kept
+	c.outstanding = kept
 }
 
-// reclassed says that messages may have other levels than when they were lent.
-func (sl *slot) reclassed() {
-	for _, c := range sl.consumers {
-		c.lowest = 0 // has tidy look
+// levelsChanged says that messages may have other levels than when they were delivered.
+func (hq *hostedQueue) levelsChanged() {
+	for _, c := range hq.consumers {
+		c.lowestLevel = 0 // has recallCandidate look
 	}
 }
 
@@ -81,60 +83,60 @@ func (sl *slot) reclassed() {
 // first, of equals the one handed out last, which is the least likely to have been
 // started. For each message that waits it asks for one at a time, and for the next
 // when that turns out to have been started. As no token is asked for twice, there
-// are never more requests than messages that were lent.
-func (s *Shard) recall(sl *slot) {
-	if !slices.ContainsFunc(sl.consumers, func(c *Consumer) bool { return len(c.lent) > 0 }) {
+// are never more requests than outstanding deliveries.
+func (s *Shard) recall(hq *hostedQueue) {
+	if !slices.ContainsFunc(hq.consumers, func(c *Consumer) bool { return len(c.outstanding) > 0 }) {
 		return
 	}
-	best, ok := sl.q.First(s.tx.Now(), queue.Want{})
+	best, ok := hq.q.First(s.tx.Now(), queue.Want{})
 	if !ok {
 		return
 	}
-	if a := sl.recalled[best.Seq]; a != nil && a.open(s) {
+	if a := hq.recalled[best.Seq]; a != nil && a.open(s) {
 		return
 	}
-	c, victim := s.victim(sl, &best)
-	if victim == nil {
+	c, candidate := s.recallCandidate(hq, &best)
+	if candidate == nil {
 		return
 	}
-	victim.asked = true
-	for seq := range sl.recalled {
-		if d, ok := sl.q.Lookup(seq); !ok || d.State != queue.Ready {
-			delete(sl.recalled, seq)
+	candidate.recalled = true
+	for seq := range hq.recalled {
+		if d, ok := hq.q.Lookup(seq); !ok || d.State != queue.Ready {
+			delete(hq.recalled, seq)
 		}
 	}
-	if sl.recalled == nil {
-		sl.recalled = make(map[queue.SeqNo]*asking)
+	if hq.recalled == nil {
+		hq.recalled = make(map[queue.SeqNo]*recallRequest)
 	}
-	sl.recalled[best.Seq] = &asking{token: victim.token, from: c}
-	c.recaller.Recall([]queue.Token{victim.token})
+	hq.recalled[best.Seq] = &recallRequest{token: candidate.token, from: c}
+	c.recaller.Recall([]queue.Token{candidate.token})
 }
 
-// victim finds what to ask back for a message that waits, nil if nothing.
-func (s *Shard) victim(sl *slot, best *queue.Delivery) (*Consumer, *lent) {
+// recallCandidate finds what to recall for a message that waits, nil if nothing.
+func (s *Shard) recallCandidate(hq *hostedQueue, best *queue.Delivery) (*Consumer, *outstanding) {
 	var from *Consumer
-	var victim *lent
-	for _, c := range sl.consumers {
-		if len(c.lent) == 0 || best.Level <= c.lowest || !accepts(&c.want, best.Level) {
+	var candidate *outstanding
+	for _, c := range hq.consumers {
+		if len(c.outstanding) == 0 || best.Level <= c.lowestLevel || !accepts(&c.want, best.Level) {
 			continue
 		}
-		c.tidy(s)
-		for i := range slices.Backward(c.lent) {
-			l := &c.lent[i]
-			if !l.asked && l.level < best.Level && (victim == nil || l.level < victim.level) && sl.q.Precedes(s.tx.Now(), best.Seq, l.token) {
-				from, victim = c, l
+		c.pruneSettled(s)
+		for i := range slices.Backward(c.outstanding) {
+			l := &c.outstanding[i]
+			if !l.recalled && l.level < best.Level && (candidate == nil || l.level < candidate.level) && hq.q.Precedes(s.tx.Now(), best.Seq, l.token) {
+				from, candidate = c, l
 			}
 		}
 	}
-	return from, victim
+	return from, candidate
 }
 
-// givenBack notes that a message was released. If it was asked for, the room that
-// it leaves is worth waiting for.
-func (sl *slot) givenBack(t queue.Token) {
-	for _, a := range sl.recalled {
+// noteReleased notes that a message was released. If it was recalled, its consumer is
+// about to have credit for another.
+func (hq *hostedQueue) noteReleased(t queue.Token) {
+	for _, a := range hq.recalled {
 		if a.token == t {
-			a.given = true
+			a.released = true
 		}
 	}
 }
@@ -143,10 +145,10 @@ func (sl *slot) givenBack(t queue.Token) {
 // them. It is asked for others in their place, if there are any.
 func (c *Consumer) Keep(tokens []queue.Token) error {
 	return c.shard.push(&task{do: func(s *Shard) error {
-		for seq, a := range c.slot.recalled {
+		for seq, a := range c.queue.recalled {
 			if a.from == c && slices.Contains(tokens, a.token) {
-				delete(c.slot.recalled, seq)
-				s.touch(c.slot)
+				delete(c.queue.recalled, seq)
+				s.touch(c.queue)
 			}
 		}
 		return nil

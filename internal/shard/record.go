@@ -31,9 +31,9 @@ func (s *Shard) record(kind byte, id ID) {
 	s.eff.Uint(uint64(id))
 }
 
-// out returns where a command of the slot's queue writes what it does.
-func (s *Shard) out(sl *slot) *queue.Effects {
-	s.tx.WriteAs(&sl.unit)
+// out returns where a command of the queue writes what it does.
+func (s *Shard) out(hq *hostedQueue) *queue.Effects {
+	s.tx.WriteAs(&hq.unit)
 	return &s.eff
 }
 

@@ -14,7 +14,7 @@ import (
 // been handed to its sink.
 func (s *Shard) withdraw(c *Consumer) {
 	for _, f := range c.fetching {
-		s.unlock(c.slot, &f.d)
+		s.unlock(c.queue, &f.d)
 	}
 	c.held.Withdraw(func(d *Delivery) bool {
 		s.takeBack(d)
@@ -23,7 +23,7 @@ func (s *Shard) withdraw(c *Consumer) {
 	})
 	c.held.Clear()
 	c.fetching, c.fetchSize = nil, 0
-	s.absorb(c.slot)
+	s.collectEffects(c.queue)
 }
 
 // takeBack puts a message back to its place that was handed out and reached nobody.
@@ -37,15 +37,15 @@ func (s *Shard) takeBack(d *Delivery) {
 
 // unlock ends the lock of a message that reached nobody. A lock that is lost
 // already has brought it back by itself.
-func (s *Shard) unlock(sl *slot, d *queue.Delivery) {
-	if sl.q.Revoke(s.tx.Now(), d.Token) == nil {
-		s.returned(sl, d)
+func (s *Shard) unlock(hq *hostedQueue, d *queue.Delivery) {
+	if hq.q.Revoke(s.tx.Now(), d.Token) == nil {
+		s.returned(hq, d)
 	}
 }
 
 // withdrawExpired takes back what was to be delivered under locks that have run out, before
 // the machine ends them: nobody has failed what nobody has got.
-func (s *Shard) withdrawExpired(sl *slot) {
+func (s *Shard) withdrawExpired(hq *hostedQueue) {
 	ranOut := func(d *Delivery) bool {
 		if d.forGood || d.from == nil || d.LockedUntil.After(s.tx.Now()) {
 			return false
@@ -53,10 +53,10 @@ func (s *Shard) withdrawExpired(sl *slot) {
 		s.takeBack(d)
 		return true
 	}
-	for _, c := range sl.consumers {
+	for _, c := range hq.consumers {
 		switch {
 		case c.want.Session != (queue.SessionLock{}):
-			if !sl.q.HoldsSession(s.tx.Now(), c.want.Session) {
+			if !hq.q.HoldsSession(s.tx.Now(), c.want.Session) {
 				s.withdraw(c) // and is about to end
 			}
 		case c.held.Waiting() > 0 || c.held.Ready() > 0:
@@ -68,8 +68,8 @@ func (s *Shard) withdrawExpired(sl *slot) {
 // takenBack says that n deliveries do not come. Others may come instead, unless a drain
 // has voided that.
 func (c *Consumer) takenBack(n uint64) {
-	c.given -= n
-	c.drained = min(c.drained, c.given)
+	c.deliveredCount -= n
+	c.drained = min(c.drained, c.deliveredCount)
 	if c.void {
 		c.limit -= n
 	}
@@ -96,8 +96,8 @@ func (s *Shard) retryStranded() {
 
 // restore undoes the removal of a message. Its body is where it was, unless that block was given up meanwhile.
 func (s *Shard) restore(d *Delivery, by giveBack) {
-	sl, qd := d.from, d.Delivery
-	if sl.dropped() {
+	hq, qd := d.from, d.Delivery
+	if hq.dropped() {
 		return
 	}
 	if !s.tx.Retained(qd.Body) || qd.Reason != (queue.Ref{}) && !s.tx.Retained(qd.Reason) {
@@ -108,26 +108,26 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 		}
 		qd.Body, qd.Reason = ref, queue.Ref{}
 	}
-	if err := by(sl.q, s.tx.Now(), &qd, s.out(sl)); err != nil {
+	if err := by(hq.q, s.tx.Now(), &qd, s.out(hq)); err != nil {
 		return // it is there
 	}
-	s.returned(sl, &qd)
+	s.returned(hq, &qd)
 	// Who gets it next must not be the only one who knows that it returned.
-	sl.fence = engine.Pending
-	if !sl.fenced {
-		sl.fenced = true
-		s.fenced = append(s.fenced, sl)
+	hq.fence = engine.Pending
+	if !hq.fenced {
+		hq.fenced = true
+		s.fenced = append(s.fenced, hq)
 	}
 	s.tx.MustCommit()
-	s.absorb(sl)
+	s.collectEffects(hq)
 	if qd.Reason == (queue.Ref{}) && !d.damaged { // what stands in for a body is not that body
 		s.cache.put(qd.Body, d.msg, 1)
 	}
 }
 
-// returned tells the observer of a slot that a message is back in its place.
-func (s *Shard) returned(sl *slot, d *queue.Delivery) {
-	if o, ok := sl.observer.(TransitObserver); ok {
+// returned tells the observer of a queue that a message is back in its place.
+func (s *Shard) returned(hq *hostedQueue, d *queue.Delivery) {
+	if o, ok := hq.observer.(TransitObserver); ok {
 		s.seen = *d
 		o.Returned(s.tx.Now(), &s.seen)
 	}
@@ -155,8 +155,8 @@ func ReturnFailed(ds []Delivery) error {
 // shard's goroutine and when it is durable, which of them are removed: all but those
 // whose lock was lost meanwhile. All are of one queue.
 func TakeForGood(ds []Delivery, resting queue.State, done func(taken []Delivery, err error)) error {
-	sl := ds[0].from
-	x := &Settle{ID: sl.entity.ID, Part: sl.part, Verdict: Complete}
+	hq := ds[0].from
+	x := &Settle{ID: hq.entity.ID, Part: hq.part, Verdict: Complete}
 	for i := range ds {
 		x.Tokens = append(x.Tokens, ds[i].Token)
 	}
@@ -174,7 +174,7 @@ func TakeForGood(ds []Delivery, resting queue.State, done func(taken []Delivery,
 		}
 		done(taken, failed)
 	}
-	return sl.shard.Settle(x)
+	return hq.shard.Settle(x)
 }
 
 // post has do run for each delivery on the goroutine of its shard.
@@ -185,23 +185,23 @@ func post(ds []Delivery, do func(*Shard, *Delivery)) error {
 		for to < len(ds) && ds[to].from == ds[from].from {
 			to++
 		}
-		part, sl := slices.Clone(ds[from:to]), ds[from].from
+		part, hq := slices.Clone(ds[from:to]), ds[from].from
 		from = to
-		if sl == nil {
+		if hq == nil {
 			continue
 		}
-		e := sl.shard.push(&task{do: func(s *Shard) error {
-			if sl.dropped() {
+		e := hq.shard.push(&task{do: func(s *Shard) error {
+			if hq.dropped() {
 				return nil
 			}
 			for i := range part {
 				do(s, &part[i])
 				if i%few == few-1 {
-					s.absorb(sl)
+					s.collectEffects(hq)
 					s.tx.CommitIfFull()
 				}
 			}
-			s.absorb(sl)
+			s.collectEffects(hq)
 			return nil
 		}, done: func(error) {}})
 		if e != nil {

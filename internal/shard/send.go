@@ -108,7 +108,7 @@ func (o *sending) Reply(err error) { o.Done(o.seqs, err) }
 
 // scratch is what a send needs while it runs, kept for the next.
 type scratch struct {
-	slots    []*slot         // of each copy
+	queues   []*hostedQueue  // of each copy
 	arrivals []queue.Arrival // for one queue, or while they are admitted for all
 	admitted []admission     // by observers
 	uses     []int           // copies of each body
@@ -142,7 +142,7 @@ func (o *sending) store(s *Shard) error {
 	if err := o.fits(s); err != nil {
 		return err
 	}
-	slots, err := o.admit(s)
+	queues, err := o.admit(s)
 	if err != nil {
 		s.decline()
 		return err
@@ -156,24 +156,24 @@ func (o *sending) store(s *Shard) error {
 	for i := range o.Copies {
 		o.Copies[i].Arrival.Body = refs[o.Copies[i].Body]
 	}
-	if o.count(s); o.Published == 0 && len(slots) > 0 && slots[0].part == Main {
-		slots[0].entity.used = s.tx.Now()
+	if o.count(s); o.Published == 0 && len(queues) > 0 && queues[0].part == Main {
+		queues[0].entity.used = s.tx.Now()
 	}
 	if o.seqs = o.one[:]; len(o.Copies) != 1 {
 		o.seqs = make([]queue.SeqNo, len(o.Copies))
 	}
 	for from := 0; from < len(o.Copies); {
 		to := from + 1
-		for to < len(o.Copies) && slots[to] == slots[from] {
+		for to < len(o.Copies) && queues[to] == queues[from] {
 			to++
 		}
-		if err := s.enqueue(slots[from], o.Copies[from:to], o.seqs[from:to]); err != nil {
+		if err := s.enqueue(queues[from], o.Copies[from:to], o.seqs[from:to]); err != nil {
 			s.tx.Stop(err) // admit said yes: the machine contradicts itself
 			return err
 		}
 		for i := from; i < to; i++ {
-			if slots[i].outdated(&o.Copies[i]) {
-				slots[i].lastOutdated = max(slots[i].lastOutdated, o.seqs[i])
+			if queues[i].outdated(&o.Copies[i]) {
+				queues[i].lastOutdated = max(queues[i].lastOutdated, o.seqs[i])
 			}
 		}
 		from = to
@@ -264,45 +264,45 @@ func (x *scratch) forget() {
 
 // admit finds the queues, which are valid until the next send, and asks each
 // whether it takes what is meant for it.
-func (o *sending) admit(s *Shard) ([]*slot, error) {
-	slots := sized(s.sending.slots, len(o.Copies))
-	s.sending.slots = slots
+func (o *sending) admit(s *Shard) ([]*hostedQueue, error) {
+	queues := sized(s.sending.queues, len(o.Copies))
+	s.sending.queues = queues
 	s.sending.arrivals = sized(s.sending.arrivals, len(o.Copies))
 	arrivals := s.sending.arrivals[:0] // one piece for each queue
 	for i := range o.Copies {
-		sl, err := s.slot(o.Copies[i].ID, o.Copies[i].Part)
+		hq, err := s.hostedQueue(o.Copies[i].ID, o.Copies[i].Part)
 		if err != nil {
 			return nil, err
 		}
-		slots[i] = sl
+		queues[i] = hq
 		a := o.Copies[i].Arrival
 		a.Body.Size = uint32(o.Bodies[o.Copies[i].Body].Size())
 		arrivals = append(arrivals, a)
-		if sl.outdated(&o.Copies[i]) && sl.classified == sl.monitor.Revision() {
+		if hq.outdated(&o.Copies[i]) && hq.classified == hq.monitor.Revision() {
 			return nil, ErrSuperseded
 		}
 		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].Part != o.Copies[i].Part {
-			fresh, err := sl.q.Admit(s.tx.Now(), arrivals)
+			fresh, err := hq.q.Admit(s.tx.Now(), arrivals)
 			if err != nil {
 				return nil, err
 			}
-			if sl.part != Main && !sl.takes(fresh) {
+			if hq.part != Main && !hq.takes(fresh) {
 				return nil, queue.ErrFull
 			}
-			if err := s.ask(sl, fresh); err != nil {
+			if err := s.ask(hq, fresh); err != nil {
 				return nil, err
 			}
 			arrivals = arrivals[len(arrivals):]
 		}
 	}
-	return slots, nil
+	return queues, nil
 }
 
 // takes reports whether dead letters that somebody sends fit into what the queue of
 // the entity may hold. What becomes a dead letter in the queue always does.
-func (sl *slot) takes(as []queue.Arrival) bool {
-	limit := sl.entity.parts[Main].q.Config().MaxBytes
-	size := sl.q.Footprint()
+func (hq *hostedQueue) takes(as []queue.Arrival) bool {
+	limit := hq.entity.parts[Main].q.Config().MaxBytes
+	size := hq.q.Footprint()
 	for i := range as {
 		size += int64(as[i].Body.Size) + queue.MessageOverhead
 	}
@@ -310,21 +310,21 @@ func (sl *slot) takes(as []queue.Arrival) bool {
 }
 
 // enqueue puts copies that go to the same queue there with one record.
-func (s *Shard) enqueue(sl *slot, copies []Copy, seqs []queue.SeqNo) error {
+func (s *Shard) enqueue(hq *hostedQueue, copies []Copy, seqs []queue.SeqNo) error {
 	arrivals := s.sending.arrivals[:0]
 	for i := range copies {
 		arrivals = append(arrivals, copies[i].Arrival)
 	}
-	if err := sl.q.Enqueue(s.tx.Now(), arrivals, seqs, s.out(sl)); err != nil {
+	if err := hq.q.Enqueue(s.tx.Now(), arrivals, seqs, s.out(hq)); err != nil {
 		return err
 	}
-	if sl.observer != nil {
-		sl.observer.Arrived(s.tx.Now(), stored(arrivals, seqs))
+	if hq.observer != nil {
+		hq.observer.Arrived(s.tx.Now(), stored(arrivals, seqs))
 	}
 	for _, seq := range seqs {
-		s.rose(sl, seq)
+		s.noteAssigned(hq, seq)
 	}
-	s.absorb(sl)
+	s.collectEffects(hq)
 	return nil
 }
 
@@ -382,11 +382,11 @@ func (s *Shard) recordPublished() {
 // settleMoved completes a message whose copy the same group has stored. A lock
 // that ran out meanwhile leaves a duplicate, which at-least-once allows.
 func (s *Shard) settleMoved(l Locked) {
-	sl, err := s.slot(l.ID, l.Part)
+	hq, err := s.hostedQueue(l.ID, l.Part)
 	if err != nil {
 		return
 	}
-	if _, err := sl.q.Complete(s.tx.Now(), l.Token, s.out(sl)); err == nil {
-		s.absorb(sl)
+	if _, err := hq.q.Complete(s.tx.Now(), l.Token, s.out(hq)); err == nil {
+		s.collectEffects(hq)
 	}
 }

@@ -70,24 +70,24 @@ func (o *settling) Fail(err error) {
 // Apply implements [engine.Command].
 func (o *settling) Apply(*engine.Tx) {
 	s := o.shard
-	sl, err := s.slot(o.ID, o.Part)
+	hq, err := s.hostedQueue(o.ID, o.Part)
 	if err != nil {
 		o.Fail(err)
 		return
 	}
 	if o.edits() {
-		e := &editing{o: o, slot: sl}
+		e := &editing{o: o, queue: hq}
 		e.advance(s)
 		return
 	}
 	for i, t := range o.Tokens {
-		o.settle(s, sl, i, t)
+		o.settle(s, hq, i, t)
 		if i%few == few-1 { // each is settled by itself: many need not be one group
-			s.absorb(sl)
+			s.collectEffects(hq)
 			s.tx.CommitIfFull()
 		}
 	}
-	o.finish(s, sl)
+	o.finish(s, hq)
 }
 
 // edits reports whether the settlement changes what is in the messages.
@@ -96,17 +96,17 @@ func (o *settling) edits() bool {
 }
 
 // settle decides about the i-th message.
-func (o *settling) settle(s *Shard, sl *slot, i int, t queue.Token) {
-	m, err := o.one(s, sl, t)
+func (o *settling) settle(s *Shard, hq *hostedQueue, i int, t queue.Token) {
+	m, err := o.one(s, hq, t)
 	if err != nil {
 		o.refuse(i, err)
 		return
 	}
 	if o.Verdict == Release {
-		sl.givenBack(t)
+		hq.noteReleased(t)
 	}
-	if sl.observer != nil {
-		sl.observer.Settled(s.tx.Now(), o.Verdict, m)
+	if hq.observer != nil {
+		hq.observer.Settled(s.tx.Now(), o.Verdict, m)
 	}
 }
 
@@ -118,8 +118,8 @@ func (o *settling) refuse(i int, err error) {
 }
 
 // finish takes over what was settled, and answers when that is durable.
-func (o *settling) finish(s *Shard, sl *slot) {
-	s.absorb(sl)
+func (o *settling) finish(s *Shard, hq *hostedQueue) {
+	s.collectEffects(hq)
 	if o.Done != nil {
 		s.tx.Reply(o, nil)
 	}
@@ -134,18 +134,18 @@ func (o *settling) Reply(err error) {
 	o.Done(o.errs)
 }
 
-func (o *settling) one(s *Shard, sl *slot, t queue.Token) (queue.Settled, error) {
+func (o *settling) one(s *Shard, hq *hostedQueue, t queue.Token) (queue.Settled, error) {
 	switch o.Verdict {
 	case Complete:
-		return sl.q.Complete(s.tx.Now(), t, s.out(sl))
+		return hq.q.Complete(s.tx.Now(), t, s.out(hq))
 	case Abandon:
-		return sl.q.Abandon(s.tx.Now(), t, s.out(sl))
+		return hq.q.Abandon(s.tx.Now(), t, s.out(hq))
 	case Release:
-		return sl.q.Release(s.tx.Now(), t, s.out(sl))
+		return hq.q.Release(s.tx.Now(), t, s.out(hq))
 	case Defer:
-		return sl.q.Defer(s.tx.Now(), t, s.out(sl))
+		return hq.q.Defer(s.tx.Now(), t, s.out(hq))
 	case Reject:
-		return sl.q.Reject(s.tx.Now(), t, o.Reason, o.Description, s.out(sl))
+		return hq.q.Reject(s.tx.Now(), t, o.Reason, o.Description, s.out(hq))
 	}
 	return queue.Settled{}, errors.New("shard: unknown verdict")
 }

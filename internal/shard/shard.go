@@ -102,23 +102,23 @@ type Shard struct {
 	entities map[ID]*entity
 	nextID   ID
 
-	holding  []*Consumer // with deliveries that wait for the disk
-	handing  []*Consumer // with deliveries for their sinks in this step
-	dirty    []*slot     // slots to look at before the step ends
-	risen    []*slot     // slots that gave out numbers in this step
-	fenced   []*slot     // slots to which messages returned in this step
-	touched  []*entity   // entities with a published count to record
-	measured measured
-	eff      queue.Effects
-	sending  scratch        // of one send
-	seen     queue.Delivery // lent to an observer, so that it costs no memory
-	cache    *cache
-	stranded []stranded
-	onDamage func(Damage) // nil if nobody wants to know
-	handOuts int          // messages that this step may still hand out
+	consumersPending []*Consumer    // with deliveries that wait for the disk
+	consumersReady   []*Consumer    // with deliveries for their sinks in this step
+	dirty            []*hostedQueue // queues to look at before the step ends
+	assignedSeqs     []*hostedQueue // queues that assigned numbers in this step
+	fenced           []*hostedQueue // queues to which messages returned in this step
+	touched          []*entity      // entities with a published count to record
+	measured         measured
+	eff              queue.Effects
+	sending          scratch        // of one send
+	seen             queue.Delivery // passed to observers by reference, so that it costs no allocation
+	cache            *cache
+	stranded         []stranded
+	onDamage         func(Damage) // nil if nobody wants to know
+	dispatchLeft     int          // messages that this step may still hand out
 
 	inHand  func(queue.Ref) bool   // whether a body is in the cache
-	alloc   func(n int) []Delivery // room
+	alloc   func(n int) []Delivery // deliverySlice
 	loadCtx context.Context        // of reads for callers that have none: it never ends
 	lookups atomic.Uint64          // of bodies that were moved
 }
@@ -158,18 +158,18 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 		loadCtx:  context.WithoutCancel(ctx),
 	}
 	s.inHand = func(ref queue.Ref) bool { return s.cache.get(ref) != nil }
-	s.alloc = s.room
+	s.alloc = s.deliverySlice
 	return s
 }
 
 // dismiss ends all consumers; what they were not given yet goes back.
 func (s *Shard) dismiss(err error) {
 	for _, e := range s.sorted() {
-		for _, sl := range e.parts {
-			for _, c := range sl.consumers {
+		for _, hq := range e.parts {
+			for _, c := range hq.consumers {
 				s.withdraw(c)
 			}
-			sl.end(err)
+			hq.end(err)
 		}
 	}
 }

@@ -231,7 +231,7 @@ func (k *taker) settle(v Verdict, ds ...Delivery) (errs []error, answered *bool)
 	for _, d := range ds {
 		tokens = append(tokens, d.Token)
 	}
-	if err := k.r.s.Settle(&Settle{ID: k.c.slot.entity.ID, Part: k.c.slot.part, Tokens: tokens, Verdict: v,
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, Part: k.c.queue.part, Tokens: tokens, Verdict: v,
 		Reason: "because", Description: "at length",
 		Done: func(es []error) { errs, *answered = es, true }}); err != nil {
 		k.r.t.Fatalf("settle: %v", err)

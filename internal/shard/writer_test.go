@@ -94,7 +94,7 @@ func (k *taker) settleWith(v Verdict, set []message.Change) {
 	for _, d := range k.got {
 		tokens = append(tokens, d.Token)
 	}
-	if err := k.r.s.Settle(&Settle{ID: k.c.slot.entity.ID, Part: k.c.slot.part, Tokens: tokens, Verdict: v,
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, Part: k.c.queue.part, Tokens: tokens, Verdict: v,
 		Properties: set, Done: func([]error) {}}); err != nil {
 		k.r.t.Fatalf("settle: %v", err)
 	}
@@ -114,8 +114,8 @@ func TestUnreadableBodyIsQuarantined(t *testing.T) {
 				r.send(id, 4, body)
 				r.settle()
 			}
-			sl, _ := r.s.slot(id, Main)
-			d, _ := sl.q.Lookup(2)
+			hq, _ := r.s.hostedQueue(id, Main)
+			d, _ := hq.q.Lookup(2)
 			g.damaged[journal.Position(d.Body.At)] = true
 			k := r.attach(id, Main, queue.Want{Forgetful: forgetful})
 			k.c.Allow(10)
@@ -189,9 +189,9 @@ func TestSettlementWithPropertiesIsDoneInSteps(t *testing.T) {
 		t.Errorf("one step wrote %d bytes, want about %d at most", most, editBytes)
 	}
 	r.settle()
-	sl, _ := r.s.slot(id, Main)
+	hq, _ := r.s.hostedQueue(id, Main)
 	for seq := queue.SeqNo(1); seq <= n; seq++ {
-		if d, _ := sl.q.Lookup(seq); d.State != queue.Deferred {
+		if d, _ := hq.q.Lookup(seq); d.State != queue.Deferred {
 			t.Errorf("message %d is %v, want deferred", seq, d.State)
 		}
 	}

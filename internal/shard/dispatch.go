@@ -10,35 +10,35 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// serve hands out messages in every queue in which something changed, as many as
+// dispatch hands out messages in every queue in which something changed, as many as
 // one step may. The queues that are left have their turn in the next step, behind
 // those that had none in this one.
-func (s *Shard) serve() {
+func (s *Shard) dispatch() {
 	i, undone := 0, 0
-	for ; i < len(s.dirty) && s.handOuts > 0 && !s.tx.Stuck(); i++ { // serving may make more slots dirty
-		sl := s.dirty[i]
-		s.seat(sl)
-		if !s.serveSlot(sl) {
-			s.dirty[undone] = sl
+	for ; i < len(s.dirty) && s.dispatchLeft > 0 && !s.tx.Stuck(); i++ { // dispatching may make more queues dirty
+		hq := s.dirty[i]
+		s.grantSessions(hq)
+		if !s.dispatchQueue(hq) {
+			s.dirty[undone] = hq
 			undone++
 			continue
 		}
-		sl.dirty = false
-		s.schedule(sl)
+		hq.dirty = false
+		s.schedule(hq)
 	}
 	s.dirty = append(s.dirty, s.dirty[:undone]...)
 	left := copy(s.dirty, s.dirty[i:])
-	for _, sl := range s.dirty[:left] {
-		s.schedule(sl) // what falls due does so before it is served
+	for _, hq := range s.dirty[:left] {
+		s.schedule(hq) // what falls due does so before it is dispatched
 	}
 	clear(s.dirty[left:])
 	s.dirty = s.dirty[:left]
 }
 
 // schedule notes when the queue has something to do by itself.
-func (s *Shard) schedule(sl *slot) {
-	if _, ok := s.entities[sl.entity.ID]; ok {
-		s.tx.Schedule(&sl.unit)
+func (s *Shard) schedule(hq *hostedQueue) {
+	if _, ok := s.entities[hq.entity.ID]; ok {
+		s.tx.Schedule(&hq.unit)
 	}
 }
 
@@ -46,23 +46,23 @@ func (s *Shard) schedule(sl *slot) {
 // messages that have expired, which they clear away.
 const clearings = 16
 
-// serveSlot gives messages to the consumers in turns until there is nothing to
+// dispatchQueue gives messages to the consumers in turns until there is nothing to
 // give or nobody to give it to. It reports whether it has come to that, and not given
 // up for this step.
-func (s *Shard) serveSlot(sl *slot) (done bool) {
+func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 	cleared := 0
 	for more := true; more; {
 		refused := 0 // consumers in a row that got nothing
-		for refused < len(sl.consumers) {
-			if s.tx.CommitIfFull(); s.tx.Stuck() || s.handOuts == 0 || cleared >= clearings {
+		for refused < len(hq.consumers) {
+			if s.tx.CommitIfFull(); s.tx.Stuck() || s.dispatchLeft == 0 || cleared >= clearings {
 				return false
 			}
-			sl.turn %= len(sl.consumers)
-			c := sl.consumers[sl.turn]
-			sl.turn++
+			hq.turn %= len(hq.consumers)
+			c := hq.consumers[hq.turn]
+			hq.turn++
 			written := s.eff.Count()
-			if c.given < c.limit && s.give(c) {
-				s.handOuts--
+			if c.deliveredCount < c.limit && s.dispatchOne(c) {
+				s.dispatchLeft--
 				refused = 0
 				continue
 			}
@@ -72,26 +72,26 @@ func (s *Shard) serveSlot(sl *slot) (done bool) {
 			}
 		}
 		more = false
-		for _, c := range sl.consumers {
+		for _, c := range hq.consumers {
 			if c.draining && len(c.fetching) == 0 { // else there may be more to give
 				more = s.drained(c) || more
 			}
 		}
 	}
-	s.recall(sl)
+	s.recall(hq)
 	return true
 }
 
 // drained ends a drain, and reports whether the consumer has been allowed more, or
 // drained again, while that waited for bodies.
 func (s *Shard) drained(c *Consumer) (more bool) {
-	c.limit, c.void = c.given, true
-	if o, ok := c.slot.observer.(IdleObserver); ok && c.given == c.drained && !c.probing {
+	c.limit, c.void = c.deliveredCount, true
+	if o, ok := c.queue.observer.(IdleObserver); ok && c.deliveredCount == c.drained && !c.probing {
 		o.Idle(s.tx.Now())
 	}
-	c.drained = c.given
+	c.drained = c.deliveredCount
 	if c.held.Waiting() == 0 {
-		s.holding = append(s.holding, c)
+		s.consumersPending = append(s.consumersPending, c)
 	}
 	c.held.Mark(s.tx)
 	more = c.next != nil || c.again
@@ -102,90 +102,90 @@ func (s *Shard) drained(c *Consumer) (more bool) {
 	return more
 }
 
-// give takes one message for the consumer.
-func (s *Shard) give(c *Consumer) bool {
+// dispatchOne takes one message for the consumer.
+func (s *Shard) dispatchOne(c *Consumer) bool {
 	if c.want.Forgetful {
-		return s.giveForGood(c)
+		return s.dispatchForGood(c)
 	}
 	before := s.eff.Count()
-	qd, ok := c.slot.q.Take(s.tx.Now(), c.want, s.out(c.slot))
+	qd, ok := c.queue.q.Take(s.tx.Now(), c.want, s.out(c.queue))
 	if !ok {
-		s.absorb(c.slot) // it may have cleared away what had expired
+		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false
 	}
-	c.given++
+	c.deliveredCount++
 	if c.recaller != nil {
-		c.lend(s, &qd)
+		c.addOutstanding(s, &qd)
 	}
-	s.delivered(c.slot, &qd)
-	d, at := s.delivery(c.slot, qd), engine.Pending
+	s.delivered(c.queue, &qd)
+	d, at := s.delivery(c.queue, qd), engine.Pending
 	switch {
 	case s.eff.Count() > before:
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
-	case qd.Failures > 0 || c.slot.part != Main:
+	case qd.Failures > 0 || c.queue.part != Main:
 		// It may have changed and come back: failures tell, but for dead letters
 		// nobody counts them.
 	default:
-		at = max(c.slot.arrived(qd.Seq, s.tx.Durable()), c.slot.fence)
+		at = max(c.queue.arrived(qd.Seq, s.tx.Durable()), c.queue.fence)
 	}
-	s.absorb(c.slot)
-	s.hold(c, at, d)
+	s.collectEffects(c.queue)
+	s.queueDelivery(c, at, d)
 	return true
 }
 
-// delivered tells the observer of a slot that a message was handed out.
-func (s *Shard) delivered(sl *slot, qd *queue.Delivery) {
-	if sl.observer != nil {
+// delivered tells the observer of a queue that a message was handed out.
+func (s *Shard) delivered(hq *hostedQueue, qd *queue.Delivery) {
+	if hq.observer != nil {
 		s.seen = *qd
-		sl.observer.Delivered(s.tx.Now(), &s.seen)
+		hq.observer.Delivered(s.tx.Now(), &s.seen)
 	}
 }
 
-// hold queues a delivery behind those that already wait, until what it depends on is
-// durable (invariant 3).
-func (s *Shard) hold(c *Consumer, at journal.Position, d Delivery) {
+// queueDelivery queues a delivery behind those that already wait, until what it depends on is
+// durable (invariant 1).
+func (s *Shard) queueDelivery(c *Consumer, at journal.Position, d Delivery) {
 	if !c.held.Buffered() && at <= s.tx.Durable() {
-		c.held.Reuse(s.room(1))
+		c.held.Reuse(s.deliverySlice(1))
 	}
 	waiting := c.held.Waiting()
 	switch {
 	case c.held.Hold(s.tx, at, d):
-		s.ready(c)
+		s.markReady(c)
 	case waiting == 0:
-		s.holding = append(s.holding, c)
+		s.consumersPending = append(s.consumersPending, c)
 	}
 }
 
-// ready has the consumer looked at when the step ends.
-func (s *Shard) ready(c *Consumer) {
-	if n := len(s.handing); n == 0 || s.handing[n-1] != c {
-		s.handing = append(s.handing, c)
+// markReady has the consumer looked at when the step ends.
+func (s *Shard) markReady(c *Consumer) {
+	if n := len(s.consumersReady); n == 0 || s.consumersReady[n-1] != c {
+		s.consumersReady = append(s.consumersReady, c)
 	}
 }
 
 // advance makes ready what has become durable.
 func (s *Shard) advance(p engine.Permit) {
-	for _, c := range s.holding {
+	for _, c := range s.consumersPending {
 		for c.held.Advance(p, s.alloc) {
 			s.handOver(c, p)
 			c.sink.Drained()
 		}
 		if c.held.Ready() > 0 {
-			s.ready(c)
+			s.markReady(c)
 		}
 	}
-	s.holding = slices.DeleteFunc(s.holding, func(c *Consumer) bool { return c.held.Waiting() == 0 })
+	s.consumersPending = slices.DeleteFunc(s.consumersPending, func(c *Consumer) bool { return c.held.Waiting() == 0 })
 }
 
 // release gives the sinks what the step has for them.
 func (s *Shard) release(p engine.Permit) {
 	s.advance(p)
-	for _, c := range s.handing {
+	for _, c := range s.consumersReady {
 		s.handOver(c, p)
 	}
-	clear(s.handing)
-	s.handing = s.handing[:0]
+	clear(s.consumersReady)
+	s.consumersReady = s.consumersReady[:0]
 }
 
 func (s *Shard) handOver(c *Consumer, p engine.Permit) {
@@ -194,8 +194,8 @@ func (s *Shard) handOver(c *Consumer, p engine.Permit) {
 	}
 }
 
-// room returns an empty slice for n deliveries, if there is one an old one.
-func (s *Shard) room(n int) []Delivery {
+// deliverySlice returns an empty slice for n deliveries, a recycled one if there is one.
+func (s *Shard) deliverySlice(n int) []Delivery {
 	if old, ok := s.spare.Get().(*[]Delivery); ok && cap(*old) >= n {
 		return *old
 	}
