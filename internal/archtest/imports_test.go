@@ -56,6 +56,8 @@ var pkgRules = map[string]pkgRule{
 	"queue/entries": {may: []string{"machine", "ordering"}, never: pure},
 	"queue/order":   {may: []string{"machine", "ordering", "queue/entries"}, never: pure},
 	"queue/lease":   {may: []string{"queue/entries"}, never: pure},
+	"queue/record":  {may: []string{"machine", "ordering", "queue/entries", "queue/lease"}, never: pure}, // bytes only
+	"queue/state":   {may: []string{"machine", "ordering", "invariant", "queue/entries", "queue/order", "queue/lease", "queue/record", "queue/session"}, never: pure},
 	"queue/session": {may: []string{"machine", "ordering", "queue/entries", "queue/order", "queue/lease"}, never: pure},
 
 	// Objectives and measurements: numbers only.

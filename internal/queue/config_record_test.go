@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // settingsIn returns the records that a queue writes of its settings: those of a
@@ -34,7 +36,7 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 	for _, tt := range []struct {
 		what           string
 		cfg            Config
-		change, header kind
+		change, header record.Kind
 	}{
 		{"what was always there", plain, 0x09, 0x10},
 		{"saturation", saturable, 0x0a, 0x15},
@@ -42,7 +44,7 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 		{"both", both, 0x0a, 0x15},
 	} {
 		change, header := settingsIn(t, tt.cfg)
-		if kind(change[0]) != tt.change || kind(header[0]) != tt.header {
+		if record.Kind(change[0]) != tt.change || record.Kind(header[0]) != tt.header {
 			t.Errorf("%s: kinds %#02x and %#02x, want %#02x and %#02x", tt.what, change[0], header[0], tt.change, tt.header)
 		}
 		for _, rec := range [][]byte{change, header} {
@@ -54,7 +56,7 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 			if got := q.Config(); !reflect.DeepEqual(got, tt.cfg) {
 				t.Errorf("%s: replay of %#02x gives\n%+v, want\n%+v", tt.what, rec[0], got, tt.cfg)
 			}
-			if tt.change == kindConfig {
+			if tt.change == record.KindConfig {
 				continue
 			}
 			for cut := range rec { // unlike the items of a list, settings have an end
@@ -67,10 +69,11 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 }
 
 func TestUnknownSettingsAreRefused(t *testing.T) {
+	const levelOrder, endOfSettings = 2, 0 // as on disk
 	cfg := Config{Order: Order{Saturation: Saturation{Waiting: 1}}}
 	rec, _ := settingsIn(t, cfg)
 	head := rec[: len(rec)-1 : len(rec)-1]
-	for _, tail := range [][]byte{{0x7f, moreEnd}, {moreWithin, 3, moreEnd}} {
+	for _, tail := range [][]byte{{0x7f, endOfSettings}, {levelOrder, 3, endOfSettings}} {
 		var out Effects
 		if err := New(Config{}, 1).Replay(append(head, tail...), &out.Effects); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("settings of a later version, %v: %v, want %v", tail, err, ErrCorrupt)

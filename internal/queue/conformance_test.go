@@ -16,12 +16,13 @@ import (
 // and duplicates.
 func TestConformance(t *testing.T) {
 	var out Effects
+	var configured *Queue
 	now, locked := epochStart, []Token(nil)
 	cfg := Config{LockFor: time.Second, Duplicates: time.Minute, TTL: time.Hour, MaxFailures: 2, Order: Order{Within: FinishFirst}}
 	command := func(rnd *rand.Rand, m machine.Machine, body func(int) Ref) {
 		q := m.(*Queue)
-		if !q.restore.begun {
-			now, locked = epochStart, nil
+		if q != configured {
+			configured, now, locked = q, epochStart, nil
 			q.Configure(now, cfg, &out)
 		}
 		now = now.Add(time.Duration(rnd.IntN(300)) * time.Millisecond)

@@ -1,76 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queue is the state machine of one queue: which messages there are, in
-// which state, who holds them, and which one goes next. Commands and the time go
-// in; answers, records and effects come out.
+// Package queue is the state machine of one queue: which messages there are, in which
+// state, who has them locked, and which one is delivered next. Commands and the time are
+// its input; answers, records and effects its output.
 //
 // # Promise
 //
-// The order is exact. Inside a level the older message goes first, then the
-// lower number, unless Order.Within says otherwise; a reply is as old as its
-// request. The discipline chooses among the levels. A message that returns
-// (abandoned, released, its lock run out) stands where it stood before. A session
-// is served in the order of its numbers, and goes as the best message in it: a
-// high message lifts the low ones that it has to wait for.
+// Order is exact. Within a level, messages are delivered by order time, then by sequence
+// number, unless Order.Within says otherwise. The order time is the enqueue time; a reply
+// uses that of its request. The discipline chooses among the levels. A message that is
+// abandoned, released or whose lock expires returns to its old position. A session is
+// delivered in sequence order. A free session is ranked by its best message, so an urgent
+// message also advances the messages before it.
 //
-// A message has at most one holder. Its token is valid until the lock ends, and
+// At most one receiver has a message locked. Its token is valid until the lock ends, and
 // never in another epoch.
 //
-// Records replayed into a new queue give the same messages in the same states,
-// except that nobody holds any: locks are not logged. What a command changed is
-// changed when it returns; the owner shows nobody an answer before the records
-// are durable.
+// Records replayed into a new queue restore the same messages in the same states, except
+// that none is locked: locks are not logged. The effect of a command is complete when it
+// returns; the owner publishes no answer before the records are durable.
 //
 // # Assumptions
 //
-// The owner writes the records of a command, all or none, in the order of the
-// commands. What ends in Effects.Dead it stores elsewhere in the same write, with
-// the same body: the reason of a death is kept beside it.
+// The owner writes the records of a command, all or none, in the order of the commands.
+// It stores what is in Effects.Dead elsewhere in the same write, with the same body: the
+// reason of a dead letter is stored beside it.
 //
-// Time may stand still but does not go back; if it does, the queue goes on with
-// the latest time it has seen.
+// The clock is clamped: if now is earlier than the latest time seen, the latest time is
+// used.
 //
-// After Configure the owner calls Reorder until that has no more to do: only then
-// another order is in force.
+// After Configure the owner calls Reorder until it has no more to do: only then the new
+// order is in force.
 //
-// # Format
+// # How the packages fit together
 //
-// docs/format/queue-records.md draws every record. The first byte is its kind; a
-// new layout gets a new kind, and old ones are read for ever.
+//	queue    commands: enqueue, take, settle, tick, operate, inspect, explain
+//	state    the state, the changes that commands and replay share, snapshot, replay
+//	record   the bytes of records
+//	session  sessions and their listings        lease  locks, schedule, duplicate window
+//	order    which message is next              entries  the messages in memory
 //
-// # A snapshot while the queue works
-//
-// Snapshot writes the messages in steps, commands in between. Its first record
-// names the highest number H at that time; the chunks bring the messages up to H
-// as they are when the chunk is written. So a record between the two that is
-// about a number up to H which no chunk has brought yet must be ignored: the
-// chunk, written later, shows its effect.
-//
-//	snapshot H=3     chunk {1,2}    gone 3     chunk {} end
-//	            gone 1          failed 2
-//	            ignored: the    counts: 2     ignored, and the last
-//	            chunk has no 1  was brought   chunk has no 3
+// docs/format/queue-records.md draws every record; the doc.go of package state explains a
+// snapshot that is written while commands run.
 //
 // # Memory
 //
 // A ready message costs 56 bytes in a slab (no pointers for the garbage collector)
 // and 4 bytes in the page that maps its sequence number to its slot. Outside of long
-// lists its number is in a list, too, which takes 8 bytes. Names of sessions and fair
-// keys are kept once. Bodies are the journal's. A dead letter that has a reason costs a
-// Ref in a map; the text is the journal's, too.
+// lists its sequence number is in a list, too, which takes 8 bytes. Names of sessions and
+// fair keys are stored once. Bodies and the texts of reasons are in the journal; a dead
+// letter with a reason costs a Ref in a map.
 //
 // # Cost
 //
-// No command walks over messages that it is not about. What is about many, as Purge,
-// is done in steps, each of which visits a bounded number of messages; others may give
-// commands in between. A line holds exactly the messages that wait in it, so that
-// nothing has to be cleared away when many have left it from the middle.
-// Strict finds the best level in a set of bits; if it may be saturated by age, it
-// looks at the first message of each level before that. The other disciplines hold a
-// tournament among the levels, in which only levels that have changed play again;
-// a level that is alone does not play at all, nor does one that has just opened
-// and goes before all others. Keys that take turns cost the same however many there
-// are; keys that are finished first, and aged ones, are in a heap.
+// No command visits messages that it does not concern. Commands about many, such as
+// Purge, work in steps, each of which visits a bounded number of messages; other commands
+// may run in between. Strict finds the best level in a bit set; with a limit on age it
+// first compares the heads of the levels. The other disciplines use a tournament tree
+// over the levels (package order). Fair keys in round robin cost the same however many
+// there are; keys that are finished first, and aged ones, are in a heap.
 //
 // Cache misses dominate in a long queue: an entry is out of the CPU cache when it
 // becomes the head of its list. A long list therefore has slabs of its own (a
@@ -86,34 +74,35 @@
 //
 // # Concurrency
 //
-// A queue has no goroutine and no lock; it belongs to the goroutine of its owner.
+// A queue has no goroutine and no mutex; it belongs to the goroutine of its owner.
 //
 // # Invariants
 //
-//  1. Numbers rise without gaps as messages are stored, and are never reused.
-//  2. A locked message has exactly one lock, a scheduled one exactly one
-//     appointment, and each of these has its message.
+//  1. Sequence numbers are assigned without gaps and never reused.
+//  2. A locked message has exactly one lock, a scheduled one exactly one schedule item,
+//     and each of these has its message.
 //  3. Every count equals what a walk over all messages finds.
-//  4. A name is kept while a message, a lock or a state refers to it, no longer;
-//     so is a time of arrival, of the messages whose age is another, and the
-//     reason of a dead letter.
-//  5. A ready message stands in its place, and nobody else does: in the line of its
-//     level, or of its level and key; or, in a queue of sessions, in that of its
-//     session and that of its session and level. A free session is in every level in
-//     which it has ready messages, by the oldest of them; a locked one is in none. A
-//     session knows its messages that are not ready, too. A second index has the
-//     messages that it follows in the same way.
-//  6. A level is open if and only if its lane has something to hand out.
-//  7. The key of a message (enqueue time, number) never changes while it is ready,
-//     so it is never in the wrong place of its line.
-//  8. An entry is at the address that the page of its number has. A slab exists
-//     while it is pinned or has an entry, and a slot is not allocated twice
-//     meanwhile. Every slab of a run but the last has a message of the run.
-//  9. A page is in the heap of expiries once, if one of its ready messages expires,
-//     and is looked at when the first of them does or earlier.
+//  4. A name is stored while a message, a lock or a state refers to it, no longer. The
+//     same holds for arrival times that differ from order times, and for the reasons of
+//     dead letters.
+//  5. Every ready message, and no other, is in exactly these sorted lists: without
+//     sessions, the list of its level (with fair keys: of its level and key); with
+//     sessions, the list of its session and the list of its session and level. A free
+//     session is listed in every level in which it has ready messages, by the oldest of
+//     them; a locked one in none. A session also has the set of its messages that are
+//     not ready. The second index of a change of order has the messages it has reached
+//     in the same way.
+//  6. A level is marked non-empty if and only if its lane has a message to deliver.
+//  7. The order key of a message (order time, sequence number) never changes while it is
+//     ready, so its position in its list is right.
+//  8. An entry is at the address that the page of its sequence number has. A slab exists
+//     while it is pinned or has an entry, and a slot is not allocated twice meanwhile.
+//     Every slab of a run except the last has a message of the run.
+//  9. A page is in the heap of expiries once, if one of its ready messages expires, and
+//     is scanned when the first of them does or earlier.
 //
 // # Not here
 //
-// Bodies and their places: the journal. Durability and waiting receivers: the
-// shard. Which level and class a message gets: the policy.
+// Bodies and their positions: the journal. Durability and waiting receivers: the shard.
+// Which level and class a message gets: the policy.
 package queue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // take hands out a message and fails the test if there is none.
@@ -129,7 +130,7 @@ func TestLinesForgetWhoLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := q.index.PlainList(0).Len(); got != 1000 {
+	if got := q.core.Index.PlainList(0).Len(); got != 1000 {
 		t.Errorf("%d messages in line, want 1000", got)
 	}
 	for seq := SeqNo(1); seq <= 1000; seq++ {
@@ -245,12 +246,13 @@ func TestReturnBehindASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	snap := &snapshot{q: q}
+	snap := q.Snapshot()
 	snap.Step(items(1), nil, &out.Effects)
 	d, _ := q.Take(epochStart, Want{Forgetful: true}, &out)
-	for snap.c.phase != phaseStarted {
+	for written := out.Records(); written[len(written)-1][0] != record.KindEntries; written = out.Records() {
 		snap.Step(items(1), nil, &out.Effects)
 	}
+	snap.Step(items(1), nil, &out.Effects) // all chunks of messages are written
 	if err := q.Return(epochStart, &d, &out); err != nil {
 		t.Fatal(err)
 	}

@@ -7,47 +7,48 @@ import (
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Enqueue stores all messages of as, or none and an error. It writes their numbers to seqs, which is as long as as; a duplicate is dropped
 // and gets zero. The strings of as may be reused afterwards.
 func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects) error {
-	at := q.at(now)
-	in := max(at, q.lastIn)
+	at := q.core.At(now)
+	in := max(at, q.core.LastIn)
 	stored, err := q.admit(as, seqs, in)
 	if err != nil || stored == 0 {
 		return err
 	}
-	q.lastIn = in
-	out.Begin(kindEnqueue)
+	q.core.LastIn = in
+	out.Begin(record.KindEnqueue)
 	out.Fixed(in)
-	out.Uint(uint64(q.index.Entries.Last + 1))
+	out.Uint(uint64(q.core.Index.Entries.Last + 1))
 	out.Uint(uint64(stored))
-	ids, first, lent, reasons := q.ids, q.index.Entries.Last+1, false, false
+	ids, first, lent, reasons := q.ids, q.core.Index.Entries.Last+1, false, false
 	for i := range as {
 		if seqs[i] == 0 {
 			continue
 		}
 		it := q.itemFrom(&as[i], at, in)
-		lent = lent || it.arrivalTime != 0
-		if q.window.Applies(as[i].MessageID) {
-			it.hashed, it.id, ids = true, ids[0], ids[1:]
-			q.window.Keep(it.id, in)
+		lent = lent || it.ArrivalTime != 0
+		if q.core.Window.Applies(as[i].MessageID) {
+			it.Hashed, it.ID, ids = true, ids[0], ids[1:]
+			q.core.Window.Keep(it.ID, in)
 		}
-		writeItem(&out.Effects, &it, in)
-		seqs[i] = q.index.Entries.Last + 1
-		q.insert(seqs[i], &it, &out.Effects)
+		record.WriteItem(&out.Effects, &it, in)
+		seqs[i] = q.core.Index.Entries.Last + 1
+		q.core.Insert(seqs[i], &it, &out.Effects)
 		if as[i].Reason != (Ref{}) {
-			q.setReason(seqs[i], as[i].Reason, &out.Effects)
+			q.core.SetReason(seqs[i], as[i].Reason, &out.Effects)
 			reasons = true
 		}
 	}
 	out.End()
 	if lent {
-		q.logArrivalTimes(first, q.index.Entries.Last, &out.Effects)
+		q.core.LogArrivalTimes(first, q.core.Index.Entries.Last, &out.Effects)
 	}
 	if reasons {
-		q.recordReasons(first, q.index.Entries.Last, &out.Effects)
+		q.core.RecordReasons(first, q.core.Index.Entries.Last, &out.Effects)
 	}
 	return nil
 }
@@ -56,24 +57,24 @@ func (q *Queue) Enqueue(now time.Time, as []Arrival, seqs []SeqNo, out *Effects)
 // leaves zero in seqs for a duplicate and one for a message to store, and in
 // q.ids the digests of the ids of those to store that have one.
 func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err error) {
-	if q.cfg.SendPaused {
+	if q.core.Config.SendPaused {
 		return 0, ErrSendPaused
 	}
-	q.window.Forget(in, 2*len(as))
+	q.core.Window.Forget(in, 2*len(as))
 	q.ids = q.ids[:0]
 	bytes := int64(0)
 	for i := range as {
-		if q.cfg.Sessions && !as[i].InSession {
+		if q.core.Config.Sessions && !as[i].InSession {
 			err = ErrSessionRequired
 		}
 		seqs[i] = 1
-		if q.window.Applies(as[i].MessageID) {
+		if q.core.Window.Applies(as[i].MessageID) {
 			id := lease.HashID(as[i].MessageID)
-			if q.window.Seen(id, in) {
+			if q.core.Window.Seen(id, in) {
 				seqs[i] = 0
 				continue
 			}
-			q.window.Reserve(id, in) // its like in this batch is a duplicate, too
+			q.core.Window.Reserve(id, in) // its like in this batch is a duplicate, too
 			q.ids = append(q.ids, id)
 		}
 		stored++
@@ -91,47 +92,47 @@ func (q *Queue) admit(as []Arrival, seqs []SeqNo, in int64) (stored int, err err
 // unreserve undoes what admit did to the window.
 func (q *Queue) unreserve() {
 	for _, id := range q.ids {
-		q.window.Cancel(id)
+		q.core.Window.Cancel(id)
 	}
 }
 
 // fits reports whether the queue has room for so much more.
 func (q *Queue) fits(count, bytes int64) bool {
-	return (q.cfg.MaxCount == 0 || q.Counts().Total()+count <= q.cfg.MaxCount) &&
-		(q.cfg.MaxBytes == 0 || q.Footprint()+count*MessageOverhead+bytes <= q.cfg.MaxBytes)
+	return (q.core.Config.MaxCount == 0 || q.Counts().Total()+count <= q.core.Config.MaxCount) &&
+		(q.core.Config.MaxBytes == 0 || q.Footprint()+count*MessageOverhead+bytes <= q.core.Config.MaxBytes)
 }
 
 // itemFrom makes an item of an arrival at time at, whose enqueue time is in
 // unless it brings an older one along.
-func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
-	it := item{
+func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
+	it := record.Item{
 		GroupKey:  entries.GroupKey{Session: a.Session, InSession: a.InSession, Key: a.Key},
-		body:      a.Body,
-		origin:    a.Origin,
-		orderTime: in,
-		failures:  a.Failures,
-		level:     a.Level,
-		class:     a.Class,
-		hops:      a.Hops,
+		Body:      a.Body,
+		Origin:    a.Origin,
+		OrderTime: in,
+		Failures:  a.Failures,
+		Level:     a.Level,
+		Class:     a.Class,
+		Hops:      a.Hops,
 	}
 	if !a.InSession {
 		it.Session = ""
 	}
 	if !a.At.IsZero() {
-		it.orderTime = min(in, entries.Nanos(a.At))
+		it.OrderTime = min(in, entries.Nanos(a.At))
 	}
 	if nb := entries.Nanos(a.NotBefore); nb > at {
-		it.state, it.notBefore = Scheduled, nb
-	} else if since := entries.Nanos(a.Since); since != 0 && since < it.orderTime {
-		it.arrivalTime, it.orderTime = it.orderTime, since
+		it.State, it.NotBefore = Scheduled, nb
+	} else if since := entries.Nanos(a.Since); since != 0 && since < it.OrderTime {
+		it.ArrivalTime, it.OrderTime = it.OrderTime, since
 	}
 	if life := q.lifeOf(a); life > 0 {
-		if it.state != Scheduled { // from now on, whatever age it brought along
-			life = entries.AddClamped(life, at-it.orderTime)
+		if it.State != Scheduled { // from now on, whatever age it brought along
+			life = entries.AddClamped(life, at-it.OrderTime)
 		}
 		var e entries.Entry
 		e.SetLife(life)
-		it.life, it.lifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
+		it.Life, it.LifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
 	}
 	return it
 }
@@ -140,12 +141,36 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) item {
 // for ever.
 func (q *Queue) lifeOf(a *Arrival) time.Duration {
 	switch {
-	case q.cfg.IsDead:
+	case q.core.Config.IsDead:
 		return 0
 	case a.TTL == 0:
-		return q.cfg.TTL
-	case q.cfg.TTL == 0:
+		return q.core.Config.TTL
+	case q.core.Config.TTL == 0:
 		return a.TTL
 	}
-	return min(a.TTL, q.cfg.TTL)
+	return min(a.TTL, q.core.Config.TTL)
+}
+
+// Admit reports the error that Enqueue of as would return now, without storing
+// anything: a message that goes to several queues is in all of them or in none.
+// It moves those that Enqueue would store to the front of as and returns them;
+// the others are duplicates.
+func (q *Queue) Admit(now time.Time, as []Arrival) ([]Arrival, error) {
+	q.seqs = append(q.seqs[:0], make([]SeqNo, len(as))...)
+	stored, err := q.admit(as, q.seqs, max(q.core.At(now), q.core.LastIn))
+	if err != nil {
+		return nil, err
+	}
+	q.unreserve()
+	if stored == len(as) {
+		return as, nil
+	}
+	n := 0
+	for i := range as {
+		if q.seqs[i] != 0 {
+			as[n] = as[i]
+			n++
+		}
+	}
+	return as[:n], nil
 }

@@ -2,7 +2,11 @@
 
 package queue
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/triagemq/triagemq/internal/queue/state"
+)
 
 // Errors of a sender. Nothing of the refused batch was stored.
 var (
@@ -37,6 +41,6 @@ var (
 	ErrSessionLockLost = errors.New("queue: session lock lost")
 )
 
-// ErrCorrupt says that a record cannot be one of this queue, or not at this
-// place. The queue that returned it must be dropped.
-var ErrCorrupt = errors.New("queue: corrupt record")
+// ErrCorrupt says that a record cannot be one of this queue, or not in this position.
+// The queue that returned it must be dropped.
+var ErrCorrupt = state.ErrCorrupt

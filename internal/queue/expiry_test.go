@@ -20,19 +20,19 @@ func TestExpiryHeapBeneathAStarvedMessage(t *testing.T) {
 		serve(t, q, now)
 		q.NextDeadline()
 	}
-	if u := q.index.Entries.Usage(); u.Expiries > u.Pages {
+	if u := q.core.Index.Entries.Usage(); u.Expiries > u.Pages {
 		t.Errorf("%d expiries for %d pages", u.Expiries, u.Pages)
 	}
 	// The same for one page whose first expiry comes nearer again and again.
 	for i := range 10_000 {
 		send(t, q, now, Arrival{Level: 1, TTL: 2*time.Hour - time.Duration(i)*time.Second/2}, 1)
 	}
-	if u := q.index.Entries.Usage(); u.Expiries > u.Pages {
+	if u := q.core.Index.Entries.Usage(); u.Expiries > u.Pages {
 		t.Errorf("%d expiries for %d pages", u.Expiries, u.Pages)
 	}
 	for later := now.Add(2 * time.Hour); q.Tick(later, &out); {
 	}
-	if q.Counts() != (Counts{}) || q.index.Entries.Usage().Expiries != 0 {
-		t.Errorf("left %+v and %d expiries, want nothing", q.Counts(), q.index.Entries.Usage().Expiries)
+	if q.Counts() != (Counts{}) || q.core.Index.Entries.Usage().Expiries != 0 {
+		t.Errorf("left %+v and %d expiries, want nothing", q.Counts(), q.core.Index.Entries.Usage().Expiries)
 	}
 }

@@ -57,48 +57,48 @@ type Explain struct {
 // most messages or sessions and reports whether it is done. Commands may run in
 // between, so the result is true of a time between the first step and the last.
 func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err error) {
-	at := q.at(now)
-	e := q.index.Entries.Get(x.Seq)
+	at := q.core.At(now)
+	e := q.core.Index.Entries.Get(x.Seq)
 	if e == nil {
 		return true, ErrNotFound
 	}
-	if x.ahead.Begin(&q.index, x.Seq) {
+	if x.ahead.Begin(&q.core.Index, x.Seq) {
 		x.sessions = session.Ahead{}
 	}
-	saturated := q.index.UpdateMode(at)
+	saturated := q.core.Index.UpdateMode(at)
 	if e.Is(Ready) {
-		if q.cfg.Sessions {
-			mine, ahead := q.sessionOf(e), x.ahead.ByLevel
-			done = x.sessions.InSession(&q.index, mine, x.Seq, &most, ahead) &&
-				x.sessions.Among(&q.index, &q.sessions, mine, at, &most, ahead)
+		if q.core.Config.Sessions {
+			mine, ahead := q.core.SessionOf(e), x.ahead.ByLevel
+			done = x.sessions.InSession(&q.core.Index, mine, x.Seq, &most, ahead) &&
+				x.sessions.Among(&q.core.Index, &q.core.Sessions, mine, at, &most, ahead)
 		} else {
-			done = x.ahead.Step(&q.index, e, at, &most)
+			done = x.ahead.Step(&q.core.Index, e, at, &most)
 		}
 		if !done {
 			return false, nil
 		}
-		e = q.index.Entries.Get(x.Seq) // where it was found first
+		e = q.core.Index.Entries.Get(x.Seq) // where it was found first
 	}
 	p := &x.Position
 	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.ByLevel
-	p.Rank = q.index.EffectiveLevel(e, at)
+	p.Rank = q.core.Index.EffectiveLevel(e, at)
 	p.Held, p.Until = q.holdOf(e)
 	switch {
 	case !e.Is(Ready):
 		p.Ahead = make(map[Level]int)
-	case q.cfg.Sessions:
+	case q.core.Config.Sessions:
 		q.lifted(p, e, at)
 	default:
-		x.ahead.Finish(&q.index, e, at)
+		x.ahead.Finish(&q.core.Index, e, at)
 	}
 	return true, nil
 }
 
 // lifted says what lifts the session of a message.
 func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
-	k, best := q.sessionOf(e).BestMessage(&q.index, at)
+	k, best := q.core.SessionOf(e).BestMessage(&q.core.Index, at)
 	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
-		p.Lift = Lift{k.Seq, best.Level, q.index.EffectiveLevel(best, at)}
+		p.Lift = Lift{k.Seq, best.Level, q.core.Index.EffectiveLevel(best, at)}
 	}
 }
 
@@ -108,17 +108,17 @@ func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
 	case Locked:
 		return HeldByLock, entries.Moment(q.lockedUntil(e.StateIndex))
 	case Scheduled:
-		return HeldBySchedule, entries.Moment(q.schedule.All[e.StateIndex].At)
+		return HeldBySchedule, entries.Moment(q.core.Schedule.All[e.StateIndex].At)
 	case Deferred:
 		return HeldByDeferral, time.Time{}
 	}
-	if q.cfg.ReceivePaused {
+	if q.core.Config.ReceivePaused {
 		return HeldByPause, time.Time{}
 	}
-	if s := q.sessionOf(e); q.cfg.Sessions && s.Lock != 0 {
-		return HeldBySession, entries.Moment(q.locks.All[s.Lock].Until)
+	if s := q.core.SessionOf(e); q.core.Config.Sessions && s.Lock != 0 {
+		return HeldBySession, entries.Moment(q.core.Locks.All[s.Lock].Until)
 	}
-	switch atCap, until := q.index.KeyLimit(e); {
+	switch atCap, until := q.core.Index.KeyLimit(e); {
 	case atCap:
 		return HeldByCap, time.Time{}
 	case until != 0:

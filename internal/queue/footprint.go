@@ -21,15 +21,15 @@ func GroupOverhead(session, key string) int64 { return entries.GroupCost(session
 
 // Footprint is how many bytes of Config.MaxBytes are used up.
 func (q *Queue) Footprint() int64 {
-	return q.counts.Bytes + q.Counts().Total()*MessageOverhead + q.index.Groups.Bytes + q.sessions.Bytes
+	return q.core.ByState.Bytes + q.Counts().Total()*MessageOverhead + q.core.Index.Groups.Bytes + q.core.Sessions.Bytes
 }
 
 // StateFits reports whether the queue has room for a state of size bytes for a
 // session.
 func (q *Queue) StateFits(id string, size int) bool {
 	grown := session.StateCost(id, Ref{At: 1, Size: uint32(size)})
-	if s := q.sessions.Find(id); s != nil {
+	if s := q.core.Sessions.Find(id); s != nil {
 		grown -= session.StateCost(id, s.State)
 	}
-	return grown <= 0 || q.cfg.MaxBytes == 0 || q.Footprint()+grown <= q.cfg.MaxBytes
+	return grown <= 0 || q.core.Config.MaxBytes == 0 || q.Footprint()+grown <= q.core.Config.MaxBytes
 }

@@ -57,7 +57,7 @@ func TestLifoOfManyKeepsTheOrder(t *testing.T) {
 	if len(waiting) < 2*125 {
 		t.Fatalf("%d wait in the end: too few to show anything", len(waiting))
 	}
-	if k, _ := q.index.PlainList(0).First(&q.index.Entries); k.Seq != waiting[0] {
+	if k, _ := q.core.Index.PlainList(0).First(&q.core.Index.Entries); k.Seq != waiting[0] {
 		t.Errorf("the oldest is %d, want %d", k.Seq, waiting[0])
 	}
 	for len(waiting) > 0 {

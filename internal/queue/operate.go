@@ -7,24 +7,25 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Cancel removes scheduled messages, all of them or none: ErrNotFound if one of
 // them is not there or not scheduled. A number that occurs twice counts once.
 func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
-	q.at(now)
+	q.core.At(now)
 	for _, seq := range seqs {
-		if e := q.index.Entries.Get(seq); e == nil || !e.Is(Scheduled) {
+		if e := q.core.Index.Entries.Get(seq); e == nil || !e.Is(Scheduled) {
 			return fmt.Errorf("%w: scheduled message %d", ErrNotFound, seq)
 		}
 	}
 	if len(seqs) == 0 {
 		return nil
 	}
-	out.Begin(kindRemoved)
+	out.Begin(record.KindRemoved)
 	for _, seq := range seqs {
-		if e := q.index.Entries.Get(seq); e != nil {
-			q.remove(seq, e, &out.Effects)
+		if e := q.core.Index.Entries.Get(seq); e != nil {
+			q.core.Remove(seq, e, &out.Effects)
 			out.Uint(uint64(seq))
 		}
 	}
@@ -34,64 +35,35 @@ func (q *Queue) Cancel(now time.Time, seqs []SeqNo, out *Effects) error {
 
 // Remove removes any message that is not locked; ErrNotFound, ErrLocked.
 func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
-	q.at(now)
-	e := q.index.Entries.Get(seq)
+	q.core.At(now)
+	e := q.core.Index.Entries.Get(seq)
 	switch {
 	case e == nil:
 		return ErrNotFound
 	case e.Is(Locked):
 		return ErrLocked
 	}
-	q.remove(seq, e, &out.Effects)
+	q.core.Remove(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)
 	return nil
-}
-
-// Reclass is what a policy newly thinks of a message.
-type Reclass struct {
-	Level Level
-	Class Class
-	Key   string
 }
 
 // Reclass changes the level, class and fair key of a message in any state. It
 // keeps its number and age; a held one returns to its new place.
 func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error {
-	q.at(now)
-	e := q.index.Entries.Get(seq)
+	q.core.At(now)
+	e := q.core.Index.Entries.Get(seq)
 	if e == nil {
 		return ErrNotFound
 	}
-	q.reclassify(seq, e, r)
-	out.Begin(kindReclassify)
+	q.core.Reclassify(seq, e, r)
+	out.Begin(record.KindReclassify)
 	out.Uint(uint64(seq))
 	out.Byte(byte(r.Level))
 	out.Byte(byte(r.Class))
 	out.String(r.Key)
 	out.End()
 	return nil
-}
-
-func (q *Queue) reclassify(seq SeqNo, e *entries.Entry, r Reclass) {
-	ready, held := e.Is(Ready), e.Is(Locked)
-	if ready {
-		q.unmarkReady(seq, e, Deferred)
-	}
-	if held {
-		q.index.DecInFlight(e)
-	}
-	b := q.index.Groups.All[e.Group].GroupKey
-	b.Key = r.Key
-	old := e.Group
-	e.Group = q.join(b) // before leave, so that its session lives on
-	q.leave(old)
-	e.Level, e.Class = r.Level, r.Class
-	if held {
-		q.index.IncInFlight(e)
-	}
-	if ready {
-		q.markReady(seq, e)
-	}
 }
 
 // Purge says which messages to remove, and remembers how far that has come. Messages
@@ -109,26 +81,26 @@ type Purge struct {
 // when it began. It visits up to most messages and reports whether it has come to the
 // end.
 func (q *Queue) Purge(now time.Time, p *Purge, most int, out *Effects) (done bool) {
-	q.at(now)
+	q.core.At(now)
 	if p.high == 0 {
-		p.high = q.index.Entries.Last
+		p.high = q.core.Index.Entries.Last
 	}
 	logged := false
 	for ; most > 0 && (p.Max == 0 || p.Gone < p.Max); most-- {
-		seq, e := q.index.Entries.Next(p.from)
+		seq, e := q.core.Index.Entries.Next(p.from)
 		if e == nil || seq > p.high {
 			done = true
 			break
 		}
 		p.from = seq + 1
-		if e.Is(Locked) || !q.inSession(e, p.Session) || !p.Before.IsZero() && q.enqueuedAt(seq, e) >= entries.Nanos(p.Before) {
+		if e.Is(Locked) || !q.inSession(e, p.Session) || !p.Before.IsZero() && q.core.EnqueuedAt(seq, e) >= entries.Nanos(p.Before) {
 			continue
 		}
 		if !logged {
-			out.Begin(kindRemoved)
+			out.Begin(record.KindRemoved)
 			logged = true
 		}
-		q.remove(seq, e, &out.Effects)
+		q.core.Remove(seq, e, &out.Effects)
 		out.Uint(uint64(seq))
 		p.Gone++
 	}

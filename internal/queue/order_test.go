@@ -148,7 +148,7 @@ func TestFairKeysLeaveNothingBehind(t *testing.T) {
 	var out Effects
 	for q.Tick(now.Add(time.Hour), &out) {
 	}
-	if got := q.index.KnownKeys(); got != 1 {
+	if got := q.core.Index.KnownKeys(); got != 1 {
 		t.Errorf("%d keys are remembered, want only that of no key", got)
 	}
 	if at, ok := q.NextDeadline(); ok {

@@ -20,7 +20,7 @@ type Peek struct {
 // at p.Max messages, or when it has visited p.Visits; then next is where to go on. It
 // is zero if there are no more.
 func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
-	at := q.at(now)
+	at := q.core.At(now)
 	seq, e := q.peekNext(p.From, p.Session)
 	for visits := p.Visits; e != nil; seq, e = q.peekNext(seq+1, p.Session) {
 		if len(ds) >= p.Max || visits == 0 && p.Visits > 0 {
@@ -38,19 +38,19 @@ func (q *Queue) Peek(now time.Time, p Peek) (ds []Delivery, next SeqNo) {
 // sessions it is the first of the session; in another, messages may have a session,
 // too, but nobody keeps them together.
 func (q *Queue) peekNext(seq SeqNo, session *string) (SeqNo, *entries.Entry) {
-	if session == nil || !q.cfg.Sessions {
-		return q.index.Entries.Next(seq)
+	if session == nil || !q.core.Config.Sessions {
+		return q.core.Index.Entries.Next(seq)
 	}
-	s := q.sessions.Find(*session)
+	s := q.core.Sessions.Find(*session)
 	if s == nil {
 		return 0, nil
 	}
-	q.index.Entries.Visits++
+	q.core.Index.Entries.Visits++
 	found, ok := s.MessageFrom(max(seq, 1))
 	if !ok {
 		return 0, nil
 	}
-	return found, q.index.Entries.Get(found)
+	return found, q.core.Index.Entries.Get(found)
 }
 
 // inSession reports whether a message belongs to a session; nil is any.
@@ -58,6 +58,6 @@ func (q *Queue) inSession(e *entries.Entry, id *string) bool {
 	if id == nil {
 		return true
 	}
-	g := &q.index.Groups.All[e.Group]
+	g := &q.core.Index.Groups.All[e.Group]
 	return g.InSession && g.Session == *id
 }

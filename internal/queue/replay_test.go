@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // sample returns the log of a queue in which a bit of everything happened.
@@ -97,35 +98,35 @@ func TestReplayOfEveryPrefixOfARecordIsAnError(t *testing.T) {
 func TestReplayRefuses(t *testing.T) {
 	enqueue := func(seq SeqNo) []byte {
 		var out Effects
-		out.Begin(kindEnqueue)
+		out.Begin(record.KindEnqueue)
 		out.Fixed(1)
 		out.Uint(uint64(seq))
 		out.Uint(1)
-		writeItem(&out.Effects, &item{body: Ref{At: 1, Size: 1}, orderTime: 1}, 1)
+		record.WriteItem(&out.Effects, &record.Item{Body: Ref{At: 1, Size: 1}, OrderTime: 1}, 1)
 		all, _ := out.Written()
 		return all
 	}
-	record := func(k kind, tail ...byte) []byte { return append([]byte{byte(k)}, tail...) }
+	bytesOf := func(k record.Kind, tail ...byte) []byte { return append([]byte{byte(k)}, tail...) }
 	tests := []struct {
 		what string
 		log  [][]byte
 	}{
 		{"an unknown kind", [][]byte{{0x7f}}},
-		{"an unknown key that starts", [][]byte{record(kindStarted, 1, 1, 'k')}},
-		{"a key that starts as none", [][]byte{record(kindStarted, 0, 1, 'k')}},
+		{"an unknown key that starts", [][]byte{bytesOf(record.KindStarted, 1, 1, 'k')}},
+		{"a key that starts as none", [][]byte{bytesOf(record.KindStarted, 0, 1, 'k')}},
 		{"a gap in the numbers", [][]byte{enqueue(1), enqueue(3)}},
 		{"a number twice", [][]byte{enqueue(1), enqueue(1)}},
 		{"bytes behind the record", [][]byte{append(enqueue(1), 0)}},
-		{"an unknown message that goes", [][]byte{record(kindRemoved, 9)}},
-		{"an unknown message that fails", [][]byte{record(kindFailed, 9, 1)}},
-		{"an unknown message that is deferred", [][]byte{record(kindDeferred, 9)}},
-		{"a reason for an unknown message", [][]byte{record(kindReasons, 9, 1, 1)}},
-		{"an unknown message that returns", [][]byte{append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
-		{"a message that returns and was not gone", [][]byte{enqueue(1), append(record(kindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 1), enqueue(1)[11:]...)}},
-		{"a time before 1970", [][]byte{append(record(kindEnqueue, 0, 0, 0, 0, 0, 0, 0, 0x80), enqueue(1)[9:]...)}},
-		{"number zero", [][]byte{record(kindRemoved, 0)}},
-		{"a chunk without its snapshot", [][]byte{record(kindEntries, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)}},
-		{"an unknown message that begins", [][]byte{append(record(kindActivate, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
+		{"an unknown message that goes", [][]byte{bytesOf(record.KindRemoved, 9)}},
+		{"an unknown message that fails", [][]byte{bytesOf(record.KindFailed, 9, 1)}},
+		{"an unknown message that is deferred", [][]byte{bytesOf(record.KindDeferred, 9)}},
+		{"a reason for an unknown message", [][]byte{bytesOf(record.KindReasons, 9, 1, 1)}},
+		{"an unknown message that returns", [][]byte{append(bytesOf(record.KindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
+		{"a message that returns and was not gone", [][]byte{enqueue(1), append(bytesOf(record.KindReturned, 0, 0, 0, 0, 0, 0, 0, 0, 1), enqueue(1)[11:]...)}},
+		{"a time before 1970", [][]byte{append(bytesOf(record.KindEnqueue, 0, 0, 0, 0, 0, 0, 0, 0x80), enqueue(1)[9:]...)}},
+		{"number zero", [][]byte{bytesOf(record.KindRemoved, 0)}},
+		{"a chunk without its snapshot", [][]byte{bytesOf(record.KindEntries, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)}},
+		{"an unknown message that begins", [][]byte{append(bytesOf(record.KindActivate, 0, 0, 0, 0, 0, 0, 0, 0, 9), enqueue(1)[11:]...)}},
 	}
 	for _, test := range tests {
 		q := New(Config{}, 1)
@@ -216,7 +217,7 @@ func exercise(t *testing.T, q *Queue, now time.Time) {
 		w.Session, _, _ = q.LockNextSession(now, w)
 		for range 5 {
 			if d, ok := q.Take(now, w, &out); ok {
-				if _, err := q.Complete(now, d.Token, &out); err != nil && q.cfg.LockFor > 0 {
+				if _, err := q.Complete(now, d.Token, &out); err != nil && q.core.Config.LockFor > 0 {
 					t.Fatal(err)
 				}
 			}
@@ -246,7 +247,7 @@ func TestDeferredRecordsOfOlderProgramsCountNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep()
-	old := append(slices.Clone(log), []byte{byte(kindDeferred), 1})
+	old := append(slices.Clone(log), []byte{byte(record.KindDeferred), 1})
 	d, _ := q.Take(now, Want{}, &out)
 	if _, err := q.Defer(now, d.Token, &out); err != nil {
 		t.Fatal(err)

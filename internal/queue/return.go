@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Return puts a message back that was taken for good and did not reach its taker:
@@ -16,23 +16,23 @@ import (
 // now. The message has its old number, age and place, and nothing counts against
 // it. A number that is in use, or was never given, is ErrNotAllowed.
 func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
-	q.at(now)
-	if d.Seq == 0 || d.Seq > q.index.Entries.Last || q.index.Entries.Get(d.Seq) != nil || q.cfg.Sessions && !d.InSession {
+	q.core.At(now)
+	if d.Seq == 0 || d.Seq > q.core.Index.Entries.Last || q.core.Index.Entries.Get(d.Seq) != nil || q.core.Config.Sessions && !d.InSession {
 		return ErrNotAllowed
 	}
 	it := itemOfDelivery(d)
-	out.Begin(kindReturned)
-	out.Fixed(it.orderTime)
+	out.Begin(record.KindReturned)
+	out.Fixed(it.OrderTime)
 	out.Uint(uint64(d.Seq))
-	writeItem(&out.Effects, &it, it.orderTime)
+	record.WriteItem(&out.Effects, &it, it.OrderTime)
 	out.End()
-	q.insert(d.Seq, &it, &out.Effects)
-	if it.arrivalTime != 0 {
-		q.logArrivalTimes(d.Seq, d.Seq, &out.Effects)
+	q.core.Insert(d.Seq, &it, &out.Effects)
+	if it.ArrivalTime != 0 {
+		q.core.LogArrivalTimes(d.Seq, d.Seq, &out.Effects)
 	}
 	if d.Reason != (Ref{}) {
-		q.setReason(d.Seq, d.Reason, &out.Effects)
-		q.recordReasons(d.Seq, d.Seq, &out.Effects)
+		q.core.SetReason(d.Seq, d.Reason, &out.Effects)
+		q.core.RecordReasons(d.Seq, d.Seq, &out.Effects)
 	}
 	return nil
 }
@@ -40,14 +40,14 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 // ReturnFailed is Return of a message that its taker could not take, ever: it
 // counts a failed delivery, and at the limit the message becomes a dead letter.
 func (q *Queue) ReturnFailed(now time.Time, d *Delivery, out *Effects) error {
-	if q.cfg.IsDead {
+	if q.core.Config.IsDead {
 		return q.Return(now, d, out)
 	}
 	failed := *d
 	if failed.Failures < math.MaxUint32 {
 		failed.Failures++
 	}
-	if q.cfg.MaxFailures == 0 || failed.Failures < q.cfg.MaxFailures {
+	if q.core.Config.MaxFailures == 0 || failed.Failures < q.core.Config.MaxFailures {
 		return q.Return(now, &failed, out)
 	}
 	out.Dead = append(out.Dead, tooManyFailures(failed)) // it is gone from here already
@@ -61,55 +61,39 @@ func tooManyFailures(d Delivery) Dead {
 }
 
 // itemOfDelivery is the inverse of Queue.delivery.
-func itemOfDelivery(d *Delivery) item {
-	it := item{
+func itemOfDelivery(d *Delivery) record.Item {
+	it := record.Item{
 		GroupKey:  entries.GroupKey{Session: d.Session, InSession: d.InSession, Key: d.Key},
-		body:      d.Body,
-		origin:    d.Origin,
-		orderTime: entries.Nanos(d.EnqueuedAt),
-		failures:  d.Failures,
-		level:     d.Level,
-		class:     d.Class,
-		hops:      d.Hops,
+		Body:      d.Body,
+		Origin:    d.Origin,
+		OrderTime: entries.Nanos(d.EnqueuedAt),
+		Failures:  d.Failures,
+		Level:     d.Level,
+		Class:     d.Class,
+		Hops:      d.Hops,
 	}
 	if !d.Since.IsZero() {
-		it.arrivalTime, it.orderTime = it.orderTime, entries.Nanos(d.Since)
+		it.ArrivalTime, it.OrderTime = it.OrderTime, entries.Nanos(d.Since)
 	}
 	if !d.ExpiresAt.IsZero() {
 		var e entries.Entry
-		e.SetLife(time.Duration(entries.Nanos(d.ExpiresAt) - it.orderTime))
-		it.life, it.lifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
+		e.SetLife(time.Duration(entries.Nanos(d.ExpiresAt) - it.OrderTime))
+		it.Life, it.LifeInSeconds = e.Life, e.Flags&entries.FlagSeconds
 	}
 	if d.State == Deferred {
-		it.state = Deferred
+		it.State = Deferred
 	}
 	return it
-}
-
-func (q *Queue) replayReturned(r *machine.Reader, out *machine.Effects) error {
-	at := r.Time()
-	seq, it := readSeq(r), readItem(r, at)
-	if r.Bad() || q.notYetRestored(seq) {
-		return nil
-	}
-	if err := q.fitting(r, &it); err != nil {
-		return err
-	}
-	if seq > q.index.Entries.Last || q.index.Entries.Get(seq) != nil {
-		return fmt.Errorf("%w: message %d returns and was not gone", ErrCorrupt, seq)
-	}
-	q.insert(seq, &it, out)
-	return nil
 }
 
 // Bury makes a message a dead letter whatever state it is in, unless somebody
 // other than the holder of t has it: ErrLocked. ErrNotFound; a queue of dead
 // letters answers ErrNotAllowed.
 func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
-	at := q.at(now)
-	e := q.index.Entries.Get(seq)
+	at := q.core.At(now)
+	e := q.core.Index.Entries.Get(seq)
 	switch {
-	case q.cfg.IsDead:
+	case q.core.Config.IsDead:
 		return ErrNotAllowed
 	case e == nil:
 		return ErrNotFound
@@ -121,7 +105,7 @@ func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description stri
 		return nil
 	}
 	out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description})
-	q.remove(seq, e, &out.Effects)
+	q.core.Remove(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)
 	return nil
 }

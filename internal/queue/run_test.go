@@ -53,7 +53,7 @@ func TestRunKeepsTheOrder(t *testing.T) {
 				}
 			}
 			out.Reset()
-			inRun = max(inRun, q.index.PlainList(0).InRun())
+			inRun = max(inRun, q.core.Index.PlainList(0).InRun())
 			if step%500 == 0 {
 				if err := q.Check(); err != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, step, err)
@@ -66,7 +66,7 @@ func TestRunKeepsTheOrder(t *testing.T) {
 		if inRun < 10*entries.SlabLen {
 			t.Errorf("seed %d: %d in the run at most: too few to show anything", seed, inRun)
 		}
-		kept := q.index.Entries.Usage().Slabs
+		kept := q.core.Index.Entries.Usage().Slabs
 		if most := (len(waiting)+len(held))/(entries.SlabLen/4) + 8; kept > most {
 			t.Errorf("seed %d: %d slabs for %d messages", seed, kept, len(waiting)+len(held))
 		}

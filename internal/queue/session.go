@@ -5,21 +5,19 @@ package queue
 import (
 	"time"
 
-	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-func (q *Queue) sessionOf(e *entries.Entry) *session.Session { return q.sessions.Of(&q.index, e) }
-
 // lockedSession returns the session that l holds, nil if l is lost.
 func (q *Queue) lockedSession(l SessionLock, at int64) *session.Session {
-	s := q.sessions.Find(l.ID)
+	s := q.core.Sessions.Find(l.ID)
 	if s == nil || s.Lock == 0 {
 		return nil
 	}
-	if k := &q.locks.All[s.Lock]; k.Nonce != l.Nonce || k.Until <= at {
+	if k := &q.core.Locks.All[s.Lock]; k.Nonce != l.Nonce || k.Until <= at {
 		return nil
 	}
 	return s
@@ -28,12 +26,12 @@ func (q *Queue) lockedSession(l SessionLock, at int64) *session.Session {
 // LockSession locks a session by its id, which need not have messages;
 // ErrSessionLocked. A queue without sessions answers ErrNotAllowed.
 func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, error) {
-	at := q.at(now)
-	if !q.cfg.Sessions {
+	at := q.core.At(now)
+	if !q.core.Config.Sessions {
 		return SessionLock{}, time.Time{}, ErrNotAllowed
 	}
-	n := q.sessions.Open(id)
-	if q.sessions.All[n].Lock != 0 {
+	n := q.core.Sessions.Open(id)
+	if q.core.Sessions.All[n].Lock != 0 {
 		return SessionLock{}, time.Time{}, ErrSessionLocked
 	}
 	l, until := q.lockSession(n, at)
@@ -43,50 +41,50 @@ func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, e
 // LockNextSession locks the free session whose best message ranks best, among
 // the messages whose level w accepts. Who has a session gets all of it in order.
 func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, bool) {
-	at := q.at(now)
-	if !q.cfg.Sessions || q.cfg.ReceivePaused {
+	at := q.core.At(now)
+	if !q.core.Config.Sessions || q.core.Config.ReceivePaused {
 		return SessionLock{}, time.Time{}, false
 	}
-	k, ok := q.index.Pick(at, w.lowest(), w.highest())
+	k, ok := q.core.Index.Pick(at, w.lowest(), w.highest())
 	if !ok {
 		return SessionLock{}, time.Time{}, false
 	}
-	e := q.index.Entries.Get(k.Seq)
-	lock, until := q.lockSession(q.index.Groups.All[e.Group].SessionNo, at)
-	q.index.Served(e)
+	e := q.core.Index.Entries.Get(k.Seq)
+	lock, until := q.lockSession(q.core.Index.Groups.All[e.Group].SessionNo, at)
+	q.core.Index.Served(e)
 	return lock, until, true
 }
 
 func (q *Queue) lockSession(n uint32, at int64) (SessionLock, time.Time) {
-	slot := q.locks.Put(lease.Lock{Nonce: q.nonce(), At: at, Session: n})
-	q.locks.Begin(slot, at)
-	s := &q.sessions.All[n]
+	slot := q.core.Locks.Put(lease.Lock{Nonce: q.nonce(), At: at, Session: n})
+	q.core.Locks.Begin(slot, at)
+	s := &q.core.Sessions.All[n]
 	s.Lock = slot
-	s.Unlist(&q.index)
-	l := &q.locks.All[slot]
+	s.Unlist(&q.core.Index)
+	l := &q.core.Locks.All[slot]
 	return SessionLock{ID: s.ID, Nonce: l.Nonce}, entries.Moment(l.Until)
 }
 
 // RenewSession extends a session lock, and with it the locks on its messages.
 func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
-	at := q.at(now)
+	at := q.core.At(now)
 	s := q.lockedSession(l, at)
 	if s == nil {
 		return time.Time{}, ErrSessionLockLost
 	}
-	q.locks.Renew(s.Lock, at)
-	return entries.Moment(q.locks.All[s.Lock].Until), nil
+	q.core.Locks.Renew(s.Lock, at)
+	return entries.Moment(q.core.Locks.All[s.Lock].Until), nil
 }
 
 // HoldsSession reports whether l is still valid.
 func (q *Queue) HoldsSession(now time.Time, l SessionLock) bool {
-	return q.lockedSession(l, q.at(now)) != nil
+	return q.lockedSession(l, q.core.At(now)) != nil
 }
 
 // ReleaseSession gives a session back. Its locked messages return uncounted. A
 // lock that is lost already is ignored.
 func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
-	at := q.at(now)
+	at := q.core.At(now)
 	s := q.lockedSession(l, at)
 	if s == nil {
 		return
@@ -95,7 +93,7 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 		q.freeSession(s)
 		return
 	}
-	q.locks.ExpireNow(s.Lock, at)
+	q.core.Locks.ExpireNow(s.Lock, at)
 	q.endSession(s.Lock, tickWork, nil)
 }
 
@@ -103,14 +101,14 @@ func (q *Queue) ReleaseSession(now time.Time, l SessionLock, _ *Effects) {
 // has failed. If it was given back, it has not. It returns up to most messages, and how
 // many that were; the rest waits for the next Tick, and nobody has the session so long.
 func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
-	l := &q.locks.All[slot]
+	l := &q.core.Locks.All[slot]
 	n, released := l.Session, l.Nonce == 0
-	for ; q.sessions.All[n].Locked.First() != 0; done++ {
+	for ; q.core.Sessions.All[n].Locked.First() != 0; done++ {
 		if done >= most {
 			return done
 		}
-		seq := q.locks.All[q.sessions.All[n].Locked.First()].Seq
-		e := q.index.Entries.Get(seq)
+		seq := q.core.Locks.All[q.core.Sessions.All[n].Locked.First()].Seq
+		e := q.core.Index.Entries.Get(seq)
 		if released {
 			q.unlock(seq, e)
 			q.requeue(seq, e)
@@ -118,20 +116,20 @@ func (q *Queue) endSession(slot uint32, most int, out *Effects) (done int) {
 			q.fail(seq, e, out)
 		}
 	}
-	q.freeSession(&q.sessions.All[n])
+	q.freeSession(&q.core.Sessions.All[n])
 	return done
 }
 
 func (q *Queue) freeSession(s *session.Session) {
-	q.locks.End(s.Lock)
+	q.core.Locks.End(s.Lock)
 	s.Lock = 0
-	s.List(&q.index)
-	q.sessions.CloseSession(s)
+	s.List(&q.core.Index)
+	q.core.Sessions.CloseSession(s)
 }
 
 // SessionState returns where the state of a session is kept, if it has one.
 func (q *Queue) SessionState(id string) (Ref, bool) {
-	s := q.sessions.Find(id)
+	s := q.core.Sessions.Find(id)
 	if s == nil {
 		return Ref{}, false
 	}
@@ -140,17 +138,11 @@ func (q *Queue) SessionState(id string) (Ref, bool) {
 
 // SetSessionState sets the state of a session, or clears it with the zero Ref.
 func (q *Queue) SetSessionState(now time.Time, id string, state Ref, out *Effects) {
-	at := q.at(now)
-	q.sessions.SetState(id, state, at, &out.Effects)
-	out.Begin(kindState)
-	writeState(&out.Effects, id, state, at)
+	at := q.core.At(now)
+	q.core.Sessions.SetState(id, state, at, &out.Effects)
+	out.Begin(record.KindState)
+	record.WriteState(&out.Effects, id, state, at)
 	out.End()
-}
-
-func writeState(out *machine.Effects, id string, state Ref, changed int64) {
-	out.String(id)
-	out.Ref(state)
-	out.Fixed(changed)
 }
 
 // Sessions returns the ids of sessions that have messages or a state; with since not
@@ -159,12 +151,5 @@ func writeState(out *machine.Effects, id string, state Ref, changed int64) {
 // that is there all the while is returned once; one that comes or goes may be, or
 // not, or twice.
 func (q *Queue) Sessions(since time.Time, from, most int) (ids []string, next int) {
-	return q.sessions.List(&q.index, since, from, most)
-}
-
-// setAside adds a message to those of its session that are not ready.
-func (q *Queue) setAside(seq SeqNo, e *entries.Entry) {
-	if q.cfg.Sessions && !q.restore.inSnapshot {
-		q.sessionOf(e).SetAside(&q.index, seq)
-	}
+	return q.core.Sessions.List(&q.core.Index, since, from, most)
 }

@@ -6,33 +6,33 @@ import (
 	"math"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/machine"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 )
 
 // Renew extends a lock to now plus the lock duration. Inside a session the lock
 // is the session's, and Renew only tells until when.
 func (q *Queue) Renew(now time.Time, t Token) (time.Time, error) {
-	at := q.at(now)
+	at := q.core.At(now)
 	e, err := q.lockedEntry(t, at)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if q.locks.All[e.StateIndex].List != lease.InSession {
-		q.locks.Renew(e.StateIndex, at)
+	if q.core.Locks.All[e.StateIndex].List != lease.InSession {
+		q.core.Locks.Renew(e.StateIndex, at)
 	}
 	return entries.Moment(q.lockedUntil(e.StateIndex)), nil
 }
 
 // Complete removes a message for good.
 func (q *Queue) Complete(now time.Time, t Token, out *Effects) (Settled, error) {
-	e, err := q.lockedEntry(t, q.at(now))
+	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return Settled{}, err
 	}
 	s := q.unlock(t.Seq, e)
-	q.free(t.Seq, e, &out.Effects)
+	q.core.Free(t.Seq, e, &out.Effects)
 	logRemoved(&out.Effects, t.Seq)
 	return s, nil
 }
@@ -40,7 +40,7 @@ func (q *Queue) Complete(now time.Time, t Token, out *Effects) (Settled, error) 
 // Abandon returns a message to its place and counts a failed delivery; at the
 // limit the message becomes a dead letter instead. A deferred one stays deferred.
 func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
-	e, err := q.lockedEntry(t, q.at(now))
+	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return Settled{}, err
 	}
@@ -49,7 +49,7 @@ func (q *Queue) Abandon(now time.Time, t Token, out *Effects) (Settled, error) {
 
 // Release returns a message to its place and counts nothing.
 func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
-	e, err := q.lockedEntry(t, q.at(now))
+	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return Settled{}, err
 	}
@@ -62,9 +62,9 @@ func (q *Queue) Release(now time.Time, t Token, _ *Effects) (Settled, error) {
 // and counts nothing. A lock that has run out, and that Tick has not ended yet, is
 // as good as any other.
 func (q *Queue) Revoke(now time.Time, t Token) error {
-	q.at(now)
-	e := q.index.Entries.Get(t.Seq)
-	if e == nil || !e.Is(Locked) || q.locks.All[e.StateIndex].Nonce != t.Nonce {
+	q.core.At(now)
+	e := q.core.Index.Entries.Get(t.Seq)
+	if e == nil || !e.Is(Locked) || q.core.Locks.All[e.StateIndex].Nonce != t.Nonce {
 		return q.lost()
 	}
 	q.unlock(t.Seq, e)
@@ -75,7 +75,7 @@ func (q *Queue) Revoke(now time.Time, t Token) error {
 // Defer sets a message aside until somebody takes it by its number. Like Abandon
 // it counts a delivery, and at the limit the message becomes a dead letter.
 func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
-	e, err := q.lockedEntry(t, q.at(now))
+	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return Settled{}, err
 	}
@@ -84,7 +84,7 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	if s.Dead {
 		return s, nil
 	}
-	out.Begin(kindDeferred)
+	out.Begin(record.KindDeferred)
 	out.Uint(uint64(t.Seq))
 	out.End()
 	return s, nil
@@ -93,11 +93,11 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 // Reject makes a message a dead letter. A queue of dead letters answers
 // ErrNotAllowed.
 func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *Effects) (Settled, error) {
-	e, err := q.lockedEntry(t, q.at(now))
+	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return Settled{}, err
 	}
-	if q.cfg.IsDead {
+	if q.core.Config.IsDead {
 		return Settled{}, ErrNotAllowed
 	}
 	return q.deadLetter(t.Seq, e, reason, description, out), nil
@@ -106,13 +106,13 @@ func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *
 // Rewrite gives a locked message a new body. A reason that a dead letter has
 // beside the old one is dropped: the owner has written it into the new one.
 func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
-	e, err := q.lockedEntry(t, q.at(now))
+	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return err
 	}
-	q.replaceBody(e, body, &out.Effects)
-	q.dropReason(t.Seq, &out.Effects)
-	out.Begin(kindRewrite)
+	q.core.ReplaceBody(e, body, &out.Effects)
+	q.core.DropReason(t.Seq, &out.Effects)
+	out.Begin(record.KindRewrite)
 	out.Uint(uint64(t.Seq))
 	out.Ref(body)
 	out.End()
@@ -122,9 +122,9 @@ func (q *Queue) Rewrite(now time.Time, t Token, body Ref, out *Effects) error {
 // lockedEntry returns the message that a token holds. A lock that has run out is lost
 // even before Tick returns the message.
 func (q *Queue) lockedEntry(t Token, at int64) (*entries.Entry, error) {
-	q.index.Entries.Hint = q.locks.Hint(t.Nonce)
-	e := q.index.Entries.Get(t.Seq)
-	if e == nil || !e.Is(Locked) || q.locks.All[e.StateIndex].Nonce != t.Nonce {
+	q.core.Index.Entries.Hint = q.core.Locks.Hint(t.Nonce)
+	e := q.core.Index.Entries.Get(t.Seq)
+	if e == nil || !e.Is(Locked) || q.core.Locks.All[e.StateIndex].Nonce != t.Nonce {
 		return nil, q.lost()
 	}
 	if q.lockedUntil(e.StateIndex) <= at {
@@ -135,57 +135,57 @@ func (q *Queue) lockedEntry(t Token, at int64) (*entries.Entry, error) {
 
 // lost is the error for a token that holds nothing.
 func (q *Queue) lost() error {
-	if q.cfg.Sessions {
+	if q.core.Config.Sessions {
 		return ErrSessionLockLost
 	}
 	return ErrLockLost
 }
 
 func (q *Queue) lockedUntil(slot uint32) int64 {
-	l := &q.locks.All[slot]
+	l := &q.core.Locks.All[slot]
 	if l.List == lease.InSession {
-		return q.locks.All[q.sessions.All[l.Session].Lock].Until
+		return q.core.Locks.All[q.core.Sessions.All[l.Session].Lock].Until
 	}
 	return l.Until
 }
 
 // unlock ends the lock of a message, which the caller puts somewhere else.
 func (q *Queue) unlock(seq SeqNo, e *entries.Entry) Settled {
-	l := &q.locks.All[e.StateIndex]
+	l := &q.core.Locks.All[e.StateIndex]
 	s := Settled{
 		Seq:        seq,
 		Body:       e.Body(),
 		Level:      e.Level,
 		Class:      e.Class,
 		Failures:   e.Failures,
-		EnqueuedAt: entries.Moment(q.enqueuedAt(seq, e)),
+		EnqueuedAt: entries.Moment(q.core.EnqueuedAt(seq, e)),
 		LockedAt:   entries.Moment(l.At),
 	}
 	if l.List == lease.InSession {
-		q.locks.EndIn(&q.sessions.All[l.Session].Locked, e.StateIndex)
+		q.core.Locks.EndIn(&q.core.Sessions.All[l.Session].Locked, e.StateIndex)
 	} else {
-		q.locks.End(e.StateIndex)
+		q.core.Locks.End(e.StateIndex)
 	}
 	e.StateIndex = 0
-	q.counts.Locked--
-	q.index.DecInFlight(e)
+	q.core.ByState.Locked--
+	q.core.Index.DecInFlight(e)
 	return s
 }
 
 // requeue puts an unlocked message back where it was before it was taken.
 func (q *Queue) requeue(seq SeqNo, e *entries.Entry) {
 	if e.Flags&entries.FlagDeferred == 0 {
-		q.markReady(seq, e)
+		q.core.MarkReady(seq, e)
 		return
 	}
 	e.Flags &^= entries.FlagDeferred
 	e.SetState(Deferred)
-	q.counts.Deferred++
+	q.core.ByState.Deferred++
 }
 
 // fail ends a delivery that did not succeed.
 func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
-	if q.cfg.IsDead {
+	if q.core.Config.IsDead {
 		s := q.unlock(seq, e)
 		q.requeue(seq, e)
 		return s
@@ -193,13 +193,13 @@ func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
 	if e.Failures < math.MaxUint32 {
 		e.Failures++
 	}
-	if q.cfg.MaxFailures > 0 && e.Failures >= q.cfg.MaxFailures {
+	if q.core.Config.MaxFailures > 0 && e.Failures >= q.core.Config.MaxFailures {
 		d := tooManyFailures(Delivery{Failures: e.Failures})
 		return q.deadLetter(seq, e, d.Reason, d.Description, out)
 	}
 	s := q.unlock(seq, e)
 	q.requeue(seq, e)
-	out.Begin(kindFailed)
+	out.Begin(record.KindFailed)
 	out.Uint(uint64(seq))
 	out.Uint(uint64(e.Failures))
 	out.End()
@@ -213,19 +213,7 @@ func (q *Queue) deadLetter(seq SeqNo, e *entries.Entry, reason, description stri
 	s := q.unlock(seq, e)
 	s.Dead = true
 	out.Dead = append(out.Dead, d)
-	q.free(seq, e, &out.Effects)
+	q.core.Free(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)
 	return s
-}
-
-// replaceBody gives a message another body.
-func (q *Queue) replaceBody(e *entries.Entry, body Ref, out *machine.Effects) {
-	out.Freed = append(out.Freed, e.Body())
-	out.Added = append(out.Added, body)
-	grown := int64(body.Size) - int64(e.BodySize)
-	q.counts.Bytes += grown
-	if e.Is(Ready) && !q.restore.inSnapshot { // on replay: locks are not logged
-		q.index.Resize(e, grown)
-	}
-	e.SetBody(body)
 }

@@ -36,9 +36,9 @@ func crowd(t testing.TB, cfg Config, n int) *Queue {
 
 // visited returns how many messages, keys and sessions do visits.
 func visited(q *Queue, do func()) uint64 {
-	before := q.index.Entries.Visits
+	before := q.core.Index.Entries.Visits
 	do()
-	return q.index.Entries.Visits - before
+	return q.core.Index.Entries.Visits - before
 }
 
 // A pause visits nothing, however many messages wait (A9).
@@ -349,9 +349,9 @@ func TestSnapshotVisitsABoundedNumber(t *testing.T) {
 	for i := range 5000 {
 		send(t, q, epochStart, Arrival{Session: fmt.Sprint(i), InSession: true, Key: fmt.Sprint(i)}, 1)
 	}
-	for snap, done := (&snapshot{q: q}), false; !done; {
+	for snap, step, done := q.Snapshot(), 1, false; !done; step++ {
 		if n := visited(q, func() { done = snap.Step(items(100), nil, &out.Effects) }); n > 101 {
-			t.Fatalf("a step of phase %d visited %d", snap.c.phase, n)
+			t.Fatalf("step %d visited %d", step, n)
 		}
 		out.Reset()
 	}

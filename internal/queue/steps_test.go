@@ -58,7 +58,7 @@ func (p *player) sessionID() string { return fmt.Sprintf("s%d", p.rnd.IntN(4)) }
 
 func (p *player) arrival() Arrival {
 	a := Arrival{Body: p.body(1 + p.rnd.IntN(100)), Level: Level(p.rnd.IntN(5)), Class: Class(p.rnd.IntN(3))}
-	if p.q.cfg.Sessions {
+	if p.q.core.Config.Sessions {
 		a.Session, a.InSession = p.sessionID(), true
 	}
 	if p.rnd.IntN(3) == 0 {
@@ -107,7 +107,7 @@ func (p *player) take() {
 	p.tick() // what came back after its end is ready until then
 	w := Want{Forgetful: p.rnd.IntN(8) == 0}
 	var want []*modelMessage
-	if p.q.cfg.Sessions {
+	if p.q.core.Config.Sessions {
 		for _, id := range slices.Sorted(maps.Keys(p.m.holders)) {
 			if first := p.m.first(id); first != nil {
 				w.Session, want = p.m.holders[id], append(want, first)
@@ -130,13 +130,13 @@ func (p *player) take() {
 	}
 	for _, x := range want {
 		if x.seq == d.Seq {
-			if !p.q.cfg.Sessions { // a session was served when it was locked
+			if !p.q.core.Config.Sessions { // a session was served when it was locked
 				p.m.served(p.now, d.Level)
 			}
 			if hold { // locked without end, unless its session's lock has one
 				p.m.hand(x)
 				x.state, x.token, x.until = Locked, d.Token, p.now.AddDate(100, 0, 0)
-				if p.q.cfg.Sessions {
+				if p.q.core.Config.Sessions {
 					x.until = p.m.ends[x.a.Session]
 				}
 				return
@@ -171,7 +171,7 @@ func (p *player) handed(d Delivery, want *modelMessage, w Want) {
 	}
 	want.deferred = want.state == Deferred
 	want.state, want.token, want.until = Locked, d.Token, p.now.Add(p.m.cfg.LockFor)
-	if p.q.cfg.Sessions {
+	if p.q.core.Config.Sessions {
 		want.until = p.m.ends[want.a.Session]
 	}
 	if !d.LockedUntil.Equal(want.until) {
@@ -222,7 +222,7 @@ func (p *player) settle() {
 	case 5:
 		var until time.Time
 		until, err = p.q.Renew(p.now, x.token)
-		if !p.q.cfg.Sessions {
+		if !p.q.core.Config.Sessions {
 			x.until = p.now.Add(p.m.cfg.LockFor)
 		}
 		if !until.Equal(x.until) {
@@ -253,7 +253,7 @@ func (p *player) takeSeq() {
 	d, err := p.q.TakeSeq(p.now, seq, w, &p.out)
 	want := error(nil)
 	switch {
-	case p.q.cfg.Sessions && w.Session.Nonce == 0:
+	case p.q.core.Config.Sessions && w.Session.Nonce == 0:
 		want = ErrSessionLockLost
 	case x == nil || x.state == Scheduled:
 		want = ErrNotFound
@@ -346,7 +346,7 @@ func (p *player) remove() {
 func (p *player) reclass() {
 	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
 		x.a.Level, x.a.Class, x.a.Key = Level(p.rnd.IntN(5)), Class(p.rnd.IntN(3)), fmt.Sprintf("k%d", p.rnd.IntN(3))
-		if err := p.q.Reclass(p.now, x.seq, Reclass{x.a.Level, x.a.Class, x.a.Key}, &p.out); err != nil {
+		if err := p.q.Reclass(p.now, x.seq, Reclass{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
 			p.fatalf("reclass %d: %v", x.seq, err)
 		}
 	}
@@ -355,7 +355,7 @@ func (p *player) reclass() {
 func (p *player) purge() {
 	id := p.sessionID()
 	arg := Purge{Before: p.now.Add(-10 * time.Second), Max: 1 + p.rnd.IntN(3)}
-	if p.q.cfg.Sessions {
+	if p.q.core.Config.Sessions {
 		arg.Session = &id
 	}
 	want := 0
@@ -411,7 +411,7 @@ func (p *player) order() Order {
 }
 
 func (p *player) session() {
-	if !p.q.cfg.Sessions {
+	if !p.q.core.Config.Sessions {
 		return
 	}
 	id := p.sessionID()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/record"
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
@@ -31,8 +32,8 @@ func (q *Queue) TakeOrHold(now time.Time, w Want, inHand func(Ref) bool, out *Ef
 }
 
 func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
-	at := q.at(now)
-	if q.cfg.ReceivePaused {
+	at := q.core.At(now)
+	if q.core.Config.ReceivePaused {
 		return Delivery{}, false
 	}
 	for range maxExpired {
@@ -44,19 +45,19 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 			q.expire(k.Seq, e, out)
 			continue
 		}
-		q.index.Uncount(e)
-		q.index.Ready--
+		q.core.Index.Uncount(e)
+		q.core.Index.Ready--
 		e.SetState(Locked)
-		if q.cfg.Sessions {
-			q.sessionOf(e).Take(&q.index, k.Seq, e)
+		if q.core.Config.Sessions {
+			q.core.SessionOf(e).Take(&q.core.Index, k.Seq, e)
 		} else {
-			q.index.Take(k, e)
+			q.core.Index.Take(k, e)
 		}
 		hold := inHand != nil && !inHand(e.Body())
 		w.Forgetful = w.Forgetful && !hold
 		d := q.handOut(k.Seq, e, w, at, out)
-		if hold && !q.cfg.Sessions { // a session bounds the locks in it
-			q.locks.KeepForever(e.StateIndex)
+		if hold && !q.core.Config.Sessions { // a session bounds the locks in it
+			q.core.Locks.KeepForever(e.StateIndex)
 		}
 		return d, true
 	}
@@ -67,17 +68,17 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 func (q *Queue) best(at int64, w Want) (entries.OrderKey, *entries.Entry, bool) {
 	var k entries.OrderKey
 	ok := false
-	if q.cfg.Sessions {
+	if q.core.Config.Sessions {
 		if s := q.lockedSession(w.Session, at); s != nil {
 			k.Seq, ok = s.Next()
 		}
 	} else {
-		k, ok = q.index.Pick(at, w.lowest(), w.highest())
+		k, ok = q.core.Index.Pick(at, w.lowest(), w.highest())
 	}
 	if !ok {
 		return entries.OrderKey{}, nil, false
 	}
-	return k, q.index.Entries.Get(k.Seq), true
+	return k, q.core.Index.Entries.Get(k.Seq), true
 }
 
 // AllLevels reports whether w accepts messages of every level.
@@ -97,19 +98,19 @@ func (w *Want) highest() Level {
 // then: for a deferred message this is the moment. Of w only Session and Forgetful
 // count.
 func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Delivery, error) {
-	at := q.at(now)
-	if q.cfg.ReceivePaused {
+	at := q.core.At(now)
+	if q.core.Config.ReceivePaused {
 		return Delivery{}, ErrReceivePaused
 	}
 	var mine *session.Session
-	if q.cfg.Sessions {
+	if q.core.Config.Sessions {
 		if mine = q.lockedSession(w.Session, at); mine == nil {
 			return Delivery{}, ErrSessionLockLost
 		}
 	}
-	e := q.index.Entries.Get(seq)
+	e := q.core.Index.Entries.Get(seq)
 	switch {
-	case e == nil || mine != nil && q.sessionOf(e) != mine:
+	case e == nil || mine != nil && q.core.SessionOf(e) != mine:
 		return Delivery{}, ErrNotFound
 	case e.Is(Locked):
 		return Delivery{}, ErrLocked
@@ -119,9 +120,9 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 		q.expire(seq, e, out)
 		return Delivery{}, ErrNotFound
 	case e.Is(Ready):
-		q.unmarkReady(seq, e, Locked)
+		q.core.UnmarkReady(seq, e, Locked)
 	default:
-		q.counts.Deferred--
+		q.core.ByState.Deferred--
 		e.Flags |= entries.FlagDeferred
 	}
 	return q.handOut(seq, e, w, at, out), nil
@@ -131,14 +132,14 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 // yes although what is ready has expired. Not only an arrival makes it true: a
 // settlement may bring a fair key below its cap, and Tick may open its rate.
 func (q *Queue) HasReady(now time.Time, w Want) bool {
-	if q.cfg.ReceivePaused {
+	if q.core.Config.ReceivePaused {
 		return false
 	}
-	if q.cfg.Sessions {
-		s := q.lockedSession(w.Session, q.at(now))
+	if q.core.Config.Sessions {
+		s := q.lockedSession(w.Session, q.core.At(now))
 		return s != nil && s.HasReady()
 	}
-	return q.index.HasReady(w.lowest(), w.highest())
+	return q.core.Index.HasReady(w.lowest(), w.highest())
 }
 
 // handOut gives away a message that has left its place already.
@@ -148,26 +149,26 @@ func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w Want, at int64, out *Effe
 		e.SetState(e.UnlockedState()) // there is no lock to show
 		d := q.delivery(seq, e)
 		e.SetState(Locked)
-		q.free(seq, e, &out.Effects)
+		q.core.Free(seq, e, &out.Effects)
 		logRemoved(&out.Effects, seq)
 		return d
 	}
 	e.SetState(Locked)
 	l := lease.Lock{Seq: seq, Nonce: q.nonce(), At: at}
-	if q.cfg.Sessions {
-		l.Session, l.List = q.index.Groups.All[e.Group].SessionNo, lease.InSession
-		e.StateIndex = q.locks.Put(l)
-		q.locks.Link(&q.sessions.All[l.Session].Locked, e.StateIndex)
+	if q.core.Config.Sessions {
+		l.Session, l.List = q.core.Index.Groups.All[e.Group].SessionNo, lease.InSession
+		e.StateIndex = q.core.Locks.Put(l)
+		q.core.Locks.Link(&q.core.Sessions.All[l.Session].Locked, e.StateIndex)
 		if e.Flags&entries.FlagDeferred == 0 { // else it is there
-			q.setAside(seq, e)
+			q.core.SetAside(seq, e)
 		}
 	} else {
-		e.StateIndex = q.locks.Put(l)
-		q.locks.Begin(e.StateIndex, at)
+		e.StateIndex = q.core.Locks.Put(l)
+		q.core.Locks.Begin(e.StateIndex, at)
 	}
-	q.locks.Note(l.Nonce, q.index.Entries.Hint)
-	q.counts.Locked++
-	q.index.IncInFlight(e)
+	q.core.Locks.Note(l.Nonce, q.core.Index.Entries.Hint)
+	q.core.ByState.Locked++
+	q.core.Index.IncInFlight(e)
 	d := q.delivery(seq, e)
 	d.Token = Token{Seq: seq, Nonce: l.Nonce}
 	e.Flags |= entries.FlagDelivered
@@ -185,12 +186,24 @@ func (q *Queue) nonce() uint64 {
 
 // expire removes a ready or deferred message that has outlived its use.
 func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
-	if q.cfg.DeadLetterExpired && !q.cfg.IsDead {
+	if q.core.Config.DeadLetterExpired && !q.core.Config.IsDead {
 		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {
 		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.Class, First: e.Flags&entries.FlagDelivered == 0})
 	}
-	q.remove(seq, e, &out.Effects)
+	q.core.Remove(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)
+}
+
+// noteStarted logs that the fair key of a message is started, if it is with this
+// delivery.
+func (q *Queue) noteStarted(e *entries.Entry, out *Effects) {
+	k, logged := q.core.Index.Start(e)
+	if !logged {
+		return
+	}
+	out.Begin(record.KindStarted)
+	record.WriteStarted(&out.Effects, k.Number, k.Name)
+	out.End()
 }

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue/entries"
 	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/record"
+	"github.com/triagemq/triagemq/internal/queue/state"
 )
 
 // The identity and the states of a message are those of package entries.
@@ -25,6 +28,49 @@ const (
 	Deferred  = entries.Deferred
 	Scheduled = entries.Scheduled
 	Locked    = entries.Locked
+)
+
+// What commands and replay share is in package state.
+type (
+	// Counts are the messages of a queue by state, and their bytes.
+	Counts = state.Counts
+	// Reclass is the new level, class and fair key of a message.
+	Reclass = state.Reclass
+)
+
+// Config is what an operator decides about a queue.
+type Config = record.Config
+
+// The settings of an order are those of package ordering.
+type (
+	// Level is the priority of a message; a higher level is served first.
+	Level = ordering.Level
+	// Class is the number of the policy class a message was put in; zero is none.
+	Class = ordering.Class
+	// Discipline is the rule by which the next message is chosen among the levels.
+	Discipline = ordering.Discipline
+	// Within is the order inside a level.
+	Within = ordering.Within
+	// Order says how the next message is chosen. The zero value is Strict.
+	Order = ordering.Order
+	// Share is what a fair key may have.
+	Share = ordering.Share
+	// Saturation says when a strict queue has more than it can keep up with.
+	Saturation = ordering.Saturation
+)
+
+// The constants of an order, from package ordering.
+const (
+	DefaultLevel = ordering.DefaultLevel
+
+	Strict   = ordering.Strict
+	Aging    = ordering.Aging
+	Deadline = ordering.Deadline
+	Weighted = ordering.Weighted
+
+	Fifo        = ordering.Fifo
+	Lifo        = ordering.Lifo
+	FinishFirst = ordering.FinishFirst
 )
 
 // What is told about the ready messages is from package order.
@@ -153,15 +199,6 @@ type Want struct {
 type SessionLock struct {
 	ID    string
 	Nonce uint64
-}
-
-// Counts are the messages of a queue by state, and their bytes.
-type Counts struct {
-	Ready     int64
-	Locked    int64
-	Scheduled int64
-	Deferred  int64
-	Bytes     int64
 }
 
 // Reasons that the queue itself gives for a dead letter, as Service Bus words

@@ -11,14 +11,22 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// maxLoad is the load from which on keys are not told apart.
+// maxLoad is the highest load; keys above it count as equal.
 const maxLoad = 64*64 - 1
 
-// fairLane lets the keys of a level take turns. The key that has the least in
-// flight, by its weight, goes first; among equals, whoever has waited longest
-// for a turn. A key has as many turns in a row as its weight. All of this takes
-// the same time for two keys and for a million. Or the keys that were started go
-// first, which takes longer for a million of them, as a heap does.
+// fairLane serves the fair keys of a level in turn. The load of a key is its messages in
+// flight divided by its weight. Keys of one load are in one ring, in the order of their
+// turns; the head of the ring with the lowest load is next:
+//
+//	words     bit w: used[w] is not zero
+//	used[w]   bit b: ring 64w+b is not empty
+//	rings[0]  C -> A       nothing in flight
+//	rings[2]  B            two in flight for each unit of weight
+//
+// Two bit scans find the ring, so a choice costs the same for two keys and for a million.
+// A key has as many turns in a row as its weight, then it goes to the tail. A key at its
+// cap or rate is in no ring. With finish-first a heap of started keys replaces the rings;
+// with aging a second heap, byHead, has the oldest message of the lane.
 type fairLane struct {
 	level      ordering.Level
 	rings      []fairRing          // by load: the keys that may be served
@@ -34,8 +42,8 @@ type fairLane struct {
 // fairRing is the keys of one load in the order of their turns.
 type fairRing struct{ head, tail *keyList }
 
-// keyList is the messages of one key in one level. It is in a ring unless its
-// key is at a limit.
+// keyList has the messages of one key in one level. It is in a ring unless its key is
+// at a limit.
 type keyList struct {
 	entries.SortedList
 	level                   ordering.Level
@@ -45,12 +53,12 @@ type keyList struct {
 	load                    int // ring it is in
 	eligible                bool
 	first                   entries.OrderKey // if the lane is aged, or finishes first
-	headIndex, startedIndex int              // position in ages and works
+	headIndex, startedIndex int              // position in byHead and started
 	started                 uint64           // of its key
 	room                    [3]entries.SeqNo // for list: most keys have few messages
 }
 
-// find returns the line of a key, nil if it has no messages here.
+// find returns the list of a key, nil if it has no messages here.
 func (f *fairLane) find(x *Index, n uint32) *keyList {
 	for _, l := range x.keys.all[n].lists {
 		if l.level == f.level {
@@ -96,7 +104,7 @@ func (f *fairLane) pop(x *Index, k entries.OrderKey, e *entries.Entry) {
 	f.shrunk(x, l)
 }
 
-// shrunk forgets a line that became empty.
+// shrunk drops a list that became empty.
 func (f *fairLane) shrunk(x *Index, l *keyList) {
 	if l.Len() > 0 {
 		f.refresh(x, l)
@@ -122,7 +130,7 @@ func (f *fairLane) first(x *Index) (entries.OrderKey, bool) {
 	return l.SortedList.First(&x.Entries)
 }
 
-// next returns the line whose turn it is.
+// next returns the list whose turn it is.
 func (f *fairLane) next() *keyList {
 	if len(f.started) > 0 {
 		return f.started[0]
@@ -134,9 +142,8 @@ func (f *fairLane) next() *keyList {
 	return f.rings[w<<6+bits.TrailingZeros64(f.used[w])].head
 }
 
-// rankKey ranks the lane as a whole: the old messages of one key lift the level,
-// and then all its keys take their turns. Where age does not count, it is enough
-// that it finds something.
+// rankKey ranks the lane as a whole: the oldest message of any key ages the level, and
+// all its keys are served in turn. Where age does not count, any head will do.
 func (f *fairLane) rankKey(x *Index) (entries.OrderKey, bool) {
 	if f.aged {
 		if len(f.byHead) == 0 {
@@ -170,8 +177,8 @@ func (f *fairLane) served(x *Index, e *entries.Entry) {
 
 func (f *fairLane) open() bool { return f.words != 0 || len(f.started) > 0 }
 
-// makeEligible lets a line take part: by what was started, or in turns in the ring of its
-// load, at the end of it.
+// makeEligible adds a list to the heap of started keys, or to the tail of the ring of its
+// load.
 func (f *fairLane) makeEligible(l *keyList, load int) {
 	if l.eligible && (f.finish || l.load == load) {
 		return
@@ -188,7 +195,7 @@ func (f *fairLane) makeEligible(l *keyList, load int) {
 	}
 }
 
-// joinRing puts a line at the end of a ring.
+// joinRing adds a list at the tail of a ring.
 func (f *fairLane) joinRing(l *keyList, load int) {
 	for load >= len(f.rings) {
 		f.rings = append(f.rings, fairRing{})
@@ -206,7 +213,7 @@ func (f *fairLane) joinRing(l *keyList, load int) {
 	r.tail = l
 }
 
-// makeIneligible makes a line take part no more, if it does.
+// makeIneligible undoes makeEligible.
 func (f *fairLane) makeIneligible(l *keyList) {
 	if !l.eligible {
 		return
@@ -222,7 +229,7 @@ func (f *fairLane) makeIneligible(l *keyList) {
 	}
 }
 
-// leaveRing takes a line out of its ring.
+// leaveRing removes a list from its ring.
 func (f *fairLane) leaveRing(l *keyList) {
 	r := &f.rings[l.load]
 	if l.prev != nil {
@@ -244,7 +251,7 @@ func (f *fairLane) leaveRing(l *keyList) {
 	l.prev, l.next = nil, nil
 }
 
-// refresh notes which message is the first of a line.
+// refresh stores the head of a list and moves the list in its heaps.
 func (f *fairLane) refresh(x *Index, l *keyList) {
 	if !f.aged && !f.finish {
 		return

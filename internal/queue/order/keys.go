@@ -40,7 +40,7 @@ type keyTable struct {
 }
 
 // longest is the longest interval, and the longest burst, that a rate can have: 36
-// years. With it, no time that a key is booked up to overflows before the year 2180.
+// years. With it, no rateUsedUntil overflows before the year 2180.
 const longest = 1 << 60
 
 // wake is when a key may be served again, or forgotten.
@@ -94,8 +94,9 @@ func (ks *keyTable) join(name string) uint32 {
 	return n
 }
 
-// leave counts a group less. A key whose rate is used up stays until it is not,
-// or whoever sends one message at a time would never be slowed.
+// leave counts a group less. A key with rate debt is kept until the debt is paid.
+// Otherwise a sender whose key never has more than one message would get a fresh limiter
+// each time.
 func (ks *keyTable) leave(n uint32, now int64) {
 	k := &ks.all[n]
 	k.groups--
@@ -117,7 +118,7 @@ func (ks *keyTable) forget(n uint32) {
 	ks.free = append(ks.free, n)
 }
 
-// wakeAt makes Tick look at a key at some time, or earlier.
+// wakeAt makes Tick check a key at some time, or earlier.
 func (ks *keyTable) wakeAt(n uint32, at int64) {
 	if k := &ks.all[n]; k.wakes == 0 || at < k.wakes {
 		k.wakes = at
@@ -132,7 +133,10 @@ func (ks *keyTable) deadline() int64 {
 	return ks.wakes[0].at
 }
 
-// eligibleAt returns when the rate of a key lets it be served.
+// eligibleAt returns when the rate of a key allows the next delivery. It is GCRA:
+// rateUsedUntil is the theoretical arrival time, burst the tolerance. With 10/s and burst
+// 5, every is 100 ms and burst 4*100 ms: five deliveries at 0 set rateUsedUntil to 500 ms,
+// and the sixth is eligible at 500-400 = 100 ms.
 func (k *fairKey) eligibleAt() int64 {
 	if k.every == 0 {
 		return 0
@@ -140,13 +144,13 @@ func (k *fairKey) eligibleAt() int64 {
 	return k.rateUsedUntil - k.burst
 }
 
-// atCap reports whether a key has as much in flight as it may.
+// atCap reports whether a key has reached its limit of messages in flight.
 func (k *fairKey) atCap() bool { return k.cap > 0 && k.inFlight >= k.cap }
 
-// load is how much of its share a key has in flight. The least loaded goes first.
+// load is the messages in flight divided by the weight. The lowest load is served first.
 func (k *fairKey) load() int { return int(min(k.inFlight/k.weight, maxLoad)) }
 
-// IncInFlight counts a message of its key in flight, land counts it out.
+// IncInFlight counts a message of its key in flight, DecInFlight uncounts it.
 func (x *Index) IncInFlight(e *entries.Entry) { x.addInFlight(e, 1) }
 func (x *Index) DecInFlight(e *entries.Entry) { x.addInFlight(e, -1) }
 

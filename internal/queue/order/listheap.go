@@ -2,17 +2,16 @@
 
 package order
 
-// listHeap is a heap of lines, each of which knows where it is, so that it can be
-// moved.
+// listHeap is a heap of lists, each of which has its position, so that it can be moved.
 type listHeap[O heapOrder] []*keyList
 
-// heapOrder says which line goes before which, and where a line notes its position.
+// heapOrder compares two lists, and says where a list has its position.
 type heapOrder interface {
 	before(a, b *keyList) bool
 	slot(l *keyList) *int
 }
 
-// byAge orders lines by their first messages.
+// byAge orders lists by their heads.
 type byAge struct{}
 
 func (byAge) before(a, b *keyList) bool { return a.first.Before(b.first) }

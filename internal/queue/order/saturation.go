@@ -9,14 +9,21 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// saturatingStrict is strict, and gives the levels shares while the queue is saturated.
-// Whether it is follows from what waits, the time, and whether it was when the last
-// message was chosen; a queue that was restarted, or configured anew, was not.
+// saturatingStrict is strict, and weighted while the queue is saturated:
+//
+//	          ready >= Waiting  or  age of the oldest >= Oldest
+//	strict  ---------------------------------------------------->  weighted
+//	        <----------------------------------------------------
+//	          ready <= Waiting/2  and  age <= Oldest/2
+//
+// The lower limit of the way back (hysteresis) prevents a change with each message. The
+// mode is evaluated before each choice. It is not logged: a queue that was restarted or
+// reconfigured starts as strict.
 type saturatingStrict struct {
 	strict
 	limit  ordering.Saturation
 	weight []uint32
-	shares *winnerTree // while on, else nil: it begins anew each time, with nobody ahead
+	shares *winnerTree // while saturated, else nil; all virtual times start at zero each time
 }
 
 func (s *saturatingStrict) aged() bool { return s.limit.Oldest > 0 }
@@ -54,7 +61,7 @@ func (s *saturatingStrict) pick(x *Index, now int64, lo, hi ordering.Level) (ord
 	return s.strict.pick(x, now, lo, hi)
 }
 
-// updateMode goes over to the other mode if it is time.
+// updateMode enters or leaves the weighted mode.
 func (s *saturatingStrict) updateMode(x *Index, now int64) {
 	switch on := s.saturated(x, now); {
 	case on && s.shares == nil:
@@ -65,7 +72,7 @@ func (s *saturatingStrict) updateMode(x *Index, now int64) {
 	}
 }
 
-// saturated is the rule. It changes nothing.
+// saturated evaluates the limits without changing the mode.
 func (s *saturatingStrict) saturated(x *Index, now int64) bool {
 	if s.reached(x.Ready, s.limit.Waiting) {
 		return true
@@ -77,8 +84,8 @@ func (s *saturatingStrict) saturated(x *Index, now int64) bool {
 	return ok && s.reached(now-at, int64(s.limit.Oldest))
 }
 
-// reached reports whether something is at a limit or, once it was, above half of
-// it. Zero is no limit.
+// reached reports whether n is at a limit or, while saturated, above half of it. Zero is
+// no limit.
 func (s *saturatingStrict) reached(n, limit int64) bool {
 	if s.shares != nil {
 		return limit > 0 && n > limit/2
@@ -86,7 +93,7 @@ func (s *saturatingStrict) reached(n, limit int64) bool {
 	return limit > 0 && n >= limit
 }
 
-// oldest returns the enqueue time of the oldest message that may be handed out.
+// oldest returns the order time of the oldest message that may be delivered.
 func (s *saturatingStrict) oldest(x *Index) (at int64, ok bool) {
 	for w, word := range x.levels.open {
 		for ; word != 0; word &= word - 1 {
@@ -106,8 +113,8 @@ func (x *Index) Saturated(at int64) bool {
 	return ok && s.saturated(x, at)
 }
 
-// UpdateMode makes up its mind about the next message, for who looks at the order
-// without taking anything. It reports whether the queue is saturated.
+// UpdateMode decides whether the queue is saturated, and returns it. Callers that only
+// inspect the order use it before they read.
 func (x *Index) UpdateMode(at int64) bool {
 	s, ok := x.levels.picker.(*saturatingStrict)
 	if ok {

@@ -9,23 +9,28 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// weighted gives every open level its share by letting time pass for it: a
-// delivery costs a level time in inverse proportion to its weight, and the level
-// for which least time has passed goes first. A level that was empty does not
-// save up: it begins at the present of the others.
+// weighted is stride scheduling. Each level has a virtual time; a delivery advances it by
+// 1/weight; the level with the smallest virtual time is next, the higher one of equals.
+// With weights 3 (level H) and 1 (level L), in thirds:
 //
-// Receivers that accept only a range of levels have an account of their own, in
-// which the levels of the range have their shares of what such receivers get. A
-// delivery counts in every account that its level is in. But in an account that it
-// was not chosen by, it puts the level behind by no more than one delivery:
-// otherwise a receiver of one level would, in a quiet night, use up the share that
-// the level has of everybody else's deliveries for thousands to come. So in each
-// account
+//	delivery      1  2  3  4  5  6  7  8
+//	time of H, L  00 10 13 23 33 43 46 56
+//	chosen        H  L  H  H  H  L  H  H     six of H, two of L
 //
-//	now <= time of an open level <= now + cost of a delivery of the level
+// A level that becomes non-empty starts at the current virtual time, so it accumulates no
+// credit while empty. The cost is 2^40/weight, rounded down. At 2^60 the current time is
+// subtracted from all times.
 //
-// and a level that waits lets each other one go first at most once more than the
-// weights of the two say.
+// Receivers that accept only a range of levels have an account of their own: the levels
+// share the deliveries of these receivers. A delivery counts in every account that has
+// its level. In an account that did not choose it, it delays the level by at most one
+// delivery. Otherwise a receiver of one level alone could use up the share that the level
+// has of all other deliveries. So in each account
+//
+//	now <= time of a non-empty level <= now + cost of a delivery of the level
+//
+// and a ready level lets each other one precede it at most once more than the weights of
+// the two say.
 type weighted struct {
 	cost    [256]int64 // of a delivery
 	account            // of the receivers of all levels
@@ -34,19 +39,18 @@ type weighted struct {
 	picks   uint64     // choices by ranges
 }
 
-// account is the time that has passed for each level, as receivers of the levels
-// from lo to hi count it.
+// account has the virtual time of each level for the receivers of levels lo to hi.
 type account struct {
 	lo, hi ordering.Level
 	time   [256]int64
-	now    int64  // the least of an open level when last looked at
+	now    int64  // the least of a non-empty level at the last choice
 	used   uint64 // of a range: number of the last choice
 }
 
 const (
 	weightUnit = 1 << 40 // cost at weight one: a share is exact to 0.4 % at any weight
-	timeLimit  = 1 << 60 // time begins again before it overflows
-	maxRanges  = 32      // accounts of ranges; the one used longest ago gives way
+	timeLimit  = 1 << 60 // see beginAnew
+	maxRanges  = 32      // accounts of ranges; the least recently used is replaced
 )
 
 func newWeighted(weights []uint32) *weighted {
@@ -64,7 +68,7 @@ func newWeighted(weights []uint32) *weighted {
 func (*weighted) aged() bool                            { return false }
 func (*weighted) rank(l ordering.Level, _, _ int64) int { return int(l) }
 
-// score lets a level that was empty begin at the present.
+// score lets a level that was empty start at the current virtual time.
 func (w *weighted) score(l ordering.Level, k entries.OrderKey, _ int64) (score, int64) {
 	w.time[l] = max(w.time[l], w.now)
 	return score{w.time[l], -int64(l), k.Seq}, entries.Never
@@ -93,7 +97,7 @@ func (a *account) charge(by *account, l ordering.Level, cost int64, open *bitmap
 	a.time[l] = max(a.time[l], least+cost)
 }
 
-// beginAnew lets the present be zero if it has become large.
+// beginAnew subtracts the current time from all times before they overflow.
 func (a *account) beginAnew() bool {
 	if a.now <= timeLimit {
 		return false
@@ -105,7 +109,7 @@ func (a *account) beginAnew() bool {
 	return true
 }
 
-// pickFrom chooses for a receiver of a range. It looks at every open level in it.
+// pickFrom chooses for a receiver of a range. It compares every non-empty level in it.
 func (w *weighted) pickFrom(open *bitmap, lo, hi ordering.Level) (best ordering.Level, found bool) {
 	r := w.accountOf(lo, hi)
 	w.by = r
@@ -121,7 +125,7 @@ func (w *weighted) pickFrom(open *bitmap, lo, hi ordering.Level) (best ordering.
 	return best, found
 }
 
-// accountOf returns that of a range, which it opens if needed.
+// accountOf returns the account of a range, which it creates if needed.
 func (w *weighted) accountOf(lo, hi ordering.Level) *account {
 	w.picks++
 	oldest := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/entries"
 )
 
-// score orders what is first in each level; the least goes first.
+// score ranks the head of a level; the least is delivered first.
 type score struct {
 	a, b int64
 	seq  entries.SeqNo
@@ -26,31 +26,44 @@ func (s score) before(t score) bool {
 	return s.seq < t.seq
 }
 
-// last is the score of a level that does not take part. Whoever does is before
-// it, also with a deadline that never comes, because no message has such a number.
+// noScore is the score of a level that is not in the tree. Every other score is before
+// it, even one without a deadline, because no message has this sequence number.
 var noScore = score{math.MaxInt64, math.MaxInt64, math.MaxUint64}
 
-// winnerTree picks the level with the least score by a tournament: after a change in
-// one level only its matches are played again, one for each doubling of the
-// number of levels.
+// winnerTree picks the level with the least score by a tournament. Node m of the array
+// winner has the better of its children 2m and 2m+1; level l is the leaf size+l, so for
+// 8 levels
+//
+//	                 1 (the best level)
+//	        2                         3
+//	   4         5               6         7
+//	 8   9    10   11         12   13   14   15
+//	L0   L1   L2   L3         L4   L5   L6   L7
+//
+// A new score of L5 recomputes nodes 6, 3 and 1: log2(size) comparisons. The tree starts
+// with 8 levels and doubles when a higher one becomes non-empty. Only levels marked dirty
+// are scored again, and at the time until all of them: with aging, time changes scores.
+//
+// A level that becomes non-empty is kept outside the tree, in fastPath, while it is the
+// only such level and beats winner[1]. Usually it is drained before another level
+// changes, and the tree needs no update. It enters the tree when it does not win, or when
+// a receiver accepts only a range of levels.
 type winnerTree struct {
 	ranking
 	scores   [256]score
-	heads    [256]entries.OrderKey // what the scores are of, if byAge
-	winner   [512]ordering.Level   // winner of match m, whose players are those of 2m and 2m+1; level l begins at size+l
-	size     int                   // levels that the tournament has room for, a power of two
-	in       bitmap                // levels that take part
-	inTree   bitmap                // those of them that are in the tournament; the others have the score last
-	dirty    bitmap                // levels whose first may have changed
-	until    int64                 // scores hold until
+	heads    [256]entries.OrderKey // heads that the scores are of, if byAge
+	winner   [512]ordering.Level   // the tree; winner[1] is the best level
+	size     int                   // leaves, a power of two
+	in       bitmap                // non-empty levels
+	inTree   bitmap                // those of them that are in the tree; the others have noScore
+	dirty    bitmap                // levels whose head may have changed
+	until    int64                 // when scores change by time alone
 	byAge    bool                  // scores depend on heads
 	shares   *weighted             // the ranking, if that is what it is
 	fastPath fastPath
 }
 
-// fastPath is a level that has opened and ranks before all others. It does not play:
-// most likely it is served and closed before anybody else has changed, and then
-// no match has to be played again.
+// fastPath is the level outside the tree, if present.
 type fastPath struct {
 	level   ordering.Level
 	present bool
@@ -67,7 +80,7 @@ func newWinnerTree(by ranking) *winnerTree {
 	return r
 }
 
-// resize plays all matches of a tournament of so many levels.
+// resize builds the tree for so many levels.
 func (r *winnerTree) resize(size int) {
 	r.size = size
 	for l := range size {
@@ -97,7 +110,7 @@ func (r *winnerTree) served(x *Index, l ordering.Level) {
 	r.dirty.set(l)
 }
 
-// markAllDirty says that the score of every level may have changed.
+// markAllDirty marks all levels: any score may have changed.
 func (r *winnerTree) markAllDirty() {
 	for w := range r.dirty {
 		r.dirty[w] |= r.in[w]
@@ -118,7 +131,7 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.
 			return l, lo <= l && l <= hi
 		}
 	}
-	if now >= r.until { // somebody has risen
+	if now >= r.until { // aging changes a score
 		r.until = entries.Never
 		r.markAllDirty()
 	}
@@ -145,15 +158,14 @@ func (r *winnerTree) pick(x *Index, now int64, lo, hi ordering.Level) (ordering.
 	return r.bestOf(lo, hi)
 }
 
-// alone spares the only open level its matches. If its first has changed it is
-// dirty, as those are that have closed, and stays so: the matches are played when
-// there is somebody to play against.
+// alone skips the tree while only one level is non-empty. Dirty levels stay dirty; the
+// tree is updated when there is a second level.
 func (r *winnerTree) alone(l ordering.Level) {
 	r.in = bitmap{}
 	r.in.set(l)
 }
 
-// bestOf looks at every level between lo and hi: few receivers ask for a range.
+// bestOf compares every level from lo to hi: few receivers accept only a range.
 func (r *winnerTree) bestOf(lo, hi ordering.Level) (best ordering.Level, found bool) {
 	for l := int(lo); l <= int(hi); l++ {
 		if r.in.has(ordering.Level(l)) && (!found || r.scores[l].before(r.scores[best])) {
@@ -163,7 +175,7 @@ func (r *winnerTree) bestOf(lo, hi ordering.Level) (best ordering.Level, found b
 	return best, found
 }
 
-// refresh works out the score of an open level, which plays its matches or is a guest.
+// refresh computes the score of a non-empty level, in the tree or as fastPath.
 func (r *winnerTree) refresh(x *Index, l ordering.Level, now int64) {
 	r.in.set(l)
 	if r.byAge {
@@ -178,7 +190,7 @@ func (r *winnerTree) refresh(x *Index, l ordering.Level, now int64) {
 	r.enterTree(l, s)
 }
 
-// close says that a level takes part no more.
+// close removes a level that became empty.
 func (r *winnerTree) close(l ordering.Level) {
 	r.in.clear(l)
 	if r.fastPath.level == l {
@@ -191,7 +203,7 @@ func (r *winnerTree) close(l ordering.Level) {
 	}
 }
 
-// enterTree gives a level its score in the tournament.
+// enterTree sets the score of a level in the tree.
 func (r *winnerTree) enterTree(l ordering.Level, s score) {
 	r.inTree.set(l)
 	r.scores[l] = s
@@ -201,8 +213,8 @@ func (r *winnerTree) enterTree(l ordering.Level, s score) {
 	r.update(l)
 }
 
-// update plays the matches of a level whose score has changed. Who wins one cannot
-// be guessed, so it is chosen without a branch unless the scores begin alike.
+// update recomputes the nodes above a level whose score has changed. The outcome of a
+// comparison cannot be predicted, so there is no branch unless scores start equal.
 func (r *winnerTree) update(l ordering.Level) {
 	best, a := l, r.scores[l].a
 	for m := r.size + int(l); m > 1; m >>= 1 {

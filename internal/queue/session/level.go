@@ -10,10 +10,18 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/order"
 )
 
-// level is the ready messages of a session in one level. A free session stands
-// in every level in which it has messages, by the oldest of them, and is locked
-// by whichever is picked first. So the discipline that ranks messages ranks
-// sessions, and a high message lifts what is before it in its session.
+// level has the ready messages of a session in one level. A free session is listed once
+// in each level in which it has ready messages, ordered by its oldest message there. The
+// first listing that is picked locks the session and removes the others. For a session
+// with messages 4 and 6 in level 2 and message 5 in level 7:
+//
+//	           listed in level 2   in level 7   delivered
+//	free       by 4                by 5
+//	locked     -                   -            4, 5: picked in level 7, served in order
+//	free again by 6                -
+//
+// All listings are removed because a session has one receiver: a second listing would
+// offer it to another one.
 type level struct {
 	entries.SortedList
 	level     ordering.Level
@@ -39,13 +47,13 @@ func (s *Session) levelOf(l ordering.Level) *level {
 	return nil
 }
 
-// ListedBy reports whether the levels know a session by its message seq of level l.
+// ListedBy reports whether a session is listed in level l by its message seq.
 func (s *Session) ListedBy(seq entries.SeqNo, l ordering.Level) bool {
 	o := s.levelOf(l)
 	return o != nil && o.listedSeq == seq
 }
 
-// AddReady puts a ready message into the lines of its session.
+// AddReady adds a ready message to the lists of its session.
 func (s *Session) AddReady(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
 	s.aside.Discard(seq)
 	s.ready.Put(&x.Entries, seq)
@@ -56,7 +64,7 @@ func (s *Session) AddReady(x *order.Index, seq entries.SeqNo, e *entries.Entry) 
 	}
 }
 
-// RemoveReady says that a message is no longer in the lines of its session.
+// RemoveReady removes a message from the lists of its session.
 func (s *Session) RemoveReady(x *order.Index, seq entries.SeqNo, e *entries.Entry) {
 	s.ready.Remove(entries.OrderKey{Seq: seq})
 	s.removeFromLevel(x, seq, e)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package record
 
 import (
 	"math"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/ordering"
 )
 
 // The switches of a Config in a record, on disk.
@@ -38,29 +39,29 @@ func (c *Config) switches() [6]struct {
 	}
 }
 
-// What the settings may have behind them, on disk.
+// The optional fields that follow the settings, on disk.
 const (
 	moreEnd        = 0
 	moreSaturation = 1
 	moreWithin     = 2
 )
 
-// plain reports whether a Config has nothing but what the first layout has room
-// for. It is then written so, and an older program can read it.
+// plain reports whether the first layout can represent the Config. It is then
+// written in that layout, which an older program can read.
 func (c *Config) plain() bool {
-	return c.Order.Saturation == Saturation{} && c.Order.Within == Fifo
+	return c.Order.Saturation == ordering.Saturation{} && c.Order.Within == ordering.Fifo
 }
 
-// kindOf returns the kind of a record that has c in it: plain, if that has room.
-func (c *Config) kindOf(plain, more kind) kind {
+// KindOf returns the kind of a record that contains c: plain, if that layout suffices.
+func (c *Config) KindOf(plain, more Kind) Kind {
 	if c.plain() {
 		return plain
 	}
 	return more
 }
 
-// writeSettings appends a Config to a record of the kind that kindOf returned.
-func writeSettings(out *machine.Effects, c Config) {
+// WriteSettings appends a Config to a record of the kind that KindOf returned.
+func WriteSettings(out *machine.Effects, c Config) {
 	writeConfig(out, c)
 	if !c.plain() {
 		writeMore(out, c)
@@ -68,12 +69,12 @@ func writeSettings(out *machine.Effects, c Config) {
 }
 
 func writeMore(out *machine.Effects, c Config) {
-	if s := c.Order.Saturation; s != (Saturation{}) {
+	if s := c.Order.Saturation; s != (ordering.Saturation{}) {
 		out.Byte(moreSaturation)
 		out.Uint(uint64(s.Waiting))
 		out.Fixed(int64(s.Oldest))
 	}
-	if w := c.Order.Within; w != Fifo {
+	if w := c.Order.Within; w != ordering.Fifo {
 		out.Byte(moreWithin)
 		out.Byte(byte(w))
 	}
@@ -114,7 +115,7 @@ func writeConfig(out *machine.Effects, c Config) {
 	}
 }
 
-func writeShare(out *machine.Effects, s Share) {
+func writeShare(out *machine.Effects, s ordering.Share) {
 	out.String(s.Key)
 	out.Uint(uint64(s.Weight))
 	out.Uint(uint64(s.Cap))
@@ -135,9 +136,9 @@ func readConfig(r *machine.Reader) (c Config) {
 	c.MaxCount = int64(r.UpTo(math.MaxInt64))
 
 	o := &c.Order
-	o.Discipline = Discipline(r.Byte())
+	o.Discipline = ordering.Discipline(r.Byte())
 	o.Every = time.Duration(r.Fixed())
-	o.UpTo = Level(r.Byte())
+	o.UpTo = ordering.Level(r.Byte())
 	for n := r.UpTo(256); n > 0 && !r.Bad(); n-- {
 		o.Objective = append(o.Objective, time.Duration(r.Fixed()))
 	}
@@ -148,16 +149,16 @@ func readConfig(r *machine.Reader) (c Config) {
 	for n := r.Uint(); n > 0 && !r.Bad(); n-- {
 		o.Shares = append(o.Shares, readShare(r))
 	}
-	if o.Discipline > Weighted {
+	if o.Discipline > ordering.Weighted {
 		r.Fail()
 	}
 	return c
 }
 
-// readSettings reads the Config of a record of kind k.
-func readSettings(r *machine.Reader, k kind) Config {
+// ReadSettings reads the Config of a record of kind k.
+func ReadSettings(r *machine.Reader, k Kind) Config {
 	c := readConfig(r)
-	if k != kindSettings && k != kindHeader {
+	if k != KindSettings && k != KindHeader {
 		return c
 	}
 	for !r.Bad() {
@@ -165,9 +166,9 @@ func readSettings(r *machine.Reader, k kind) Config {
 		case moreEnd:
 			return c
 		case moreSaturation:
-			c.Order.Saturation = Saturation{Waiting: int64(r.UpTo(math.MaxInt64)), Oldest: time.Duration(r.Fixed())}
+			c.Order.Saturation = ordering.Saturation{Waiting: int64(r.UpTo(math.MaxInt64)), Oldest: time.Duration(r.Fixed())}
 		case moreWithin:
-			if c.Order.Within = Within(r.Byte()); c.Order.Within > FinishFirst {
+			if c.Order.Within = ordering.Within(r.Byte()); c.Order.Within > ordering.FinishFirst {
 				r.Fail()
 			}
 		default:
@@ -177,8 +178,8 @@ func readSettings(r *machine.Reader, k kind) Config {
 	return c
 }
 
-func readShare(r *machine.Reader) Share {
-	return Share{
+func readShare(r *machine.Reader) ordering.Share {
+	return ordering.Share{
 		Key:    r.String(),
 		Weight: r.Uint32(),
 		Cap:    r.Uint32(),

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"time"
+
+	"github.com/triagemq/triagemq/internal/invariant"
+	"github.com/triagemq/triagemq/internal/machine"
+	"github.com/triagemq/triagemq/internal/queue/entries"
+	"github.com/triagemq/triagemq/internal/queue/lease"
+	"github.com/triagemq/triagemq/internal/queue/order"
+	"github.com/triagemq/triagemq/internal/queue/record"
+	"github.com/triagemq/triagemq/internal/queue/session"
+)
+
+// Core is the state of one queue, with its locks. It belongs to one goroutine.
+type Core struct {
+	Config record.Config
+	LastIn int64 // latest enqueue time assigned; it never goes back
+
+	Index    order.Index // entries, and the ready ones in order
+	ByState  Counts      // Index counts the ready ones
+	Locks    lease.LockTable
+	Schedule lease.Schedule
+	Window   lease.DedupWindow
+	Sessions session.Table
+	Reasons  map[entries.SeqNo]machine.Ref // of dead letters that have a reason beside their body
+	restore  restore
+}
+
+// NewCore returns the state of an empty queue.
+func NewCore(cfg record.Config) Core {
+	q := Core{Index: order.New(cfg.Order, cfg.Sessions), Sessions: session.NewTable()}
+	q.Apply(cfg)
+	return q
+}
+
+// Counts are the messages of a queue by state, and their bytes.
+type Counts struct {
+	Ready     int64
+	Locked    int64
+	Scheduled int64
+	Deferred  int64
+	Bytes     int64
+}
+
+// Total is the number of messages in every state.
+func (c Counts) Total() int64 { return c.Ready + c.Locked + c.Scheduled + c.Deferred }
+
+// Counts returns how many messages there are in each state.
+func (q *Core) Counts() Counts {
+	c := q.ByState
+	c.Ready = q.Index.Ready
+	return c
+}
+
+// At returns the time of a command. The clock is clamped: if now is earlier than the
+// latest time seen, the latest time is used. So deadlines of one duration stay in
+// order, and no message gets younger.
+func (q *Core) At(now time.Time) int64 {
+	q.Index.Clock = max(q.Index.Clock, entries.Nanos(now))
+	return q.Index.Clock
+}
+
+// Apply puts the settings into force; the order follows when Reorder is done.
+func (q *Core) Apply(cfg record.Config) {
+	same := q.Config.Order.Equal(&cfg.Order)
+	q.Config = cfg
+	q.Locks.Configure(cfg.LockFor)
+	q.Window.Configure(cfg.Duplicates)
+	switch {
+	case same:
+	case q.restore.inSnapshot:
+		q.Index.Restart(cfg.Order)
+	default:
+		q.Index.ChangeOrder(cfg.Order)
+	}
+}
+
+// InForce reports whether the order that was configured last is in force.
+func (q *Core) InForce() bool { return q.Index.InForce() }
+
+// Reordering reports whether there is work for Reorder.
+func (q *Core) Reordering() bool { return q.Index.Reordering() }
+
+// Reorder continues to apply the order that was configured last. It visits up to about most messages and reports whether there is more to do.
+func (q *Core) Reorder(most int) (more bool) {
+	before := q.InForce()
+	more = q.Index.Reorder(most, q.listed)
+	if !before && q.InForce() {
+		invariant.Check(q.Check)
+	}
+	return more
+}
+
+// listed reports whether a session is listed in a level by this message.
+func (q *Core) listed(seq entries.SeqNo, e *entries.Entry) bool {
+	return q.SessionOf(e).ListedBy(seq, e.Level)
+}
+
+// Latest implements [machine.Machine]: the latest enqueue time assigned so far.
+func (q *Core) Latest() time.Time { return entries.Moment(q.LastIn) }
+
+// NextDeadline implements [machine.Machine]: when Tick has work next.
+func (q *Core) NextDeadline() (time.Time, bool) {
+	d := q.Deadline()
+	return entries.Moment(d), d != entries.Never
+}
+
+// Deadline returns when a lock, a schedule, a time to live, an id of duplicate detection
+// or a rate limit ends next; entries.Never if none does.
+func (q *Core) Deadline() int64 {
+	_, lock := q.Locks.First()
+	_, begin := q.Schedule.First()
+	_, end := q.Index.Entries.NextExpiry()
+	return min(lock, begin, end, q.Window.Deadline(), q.Index.Deadline())
+}
+
+// inSessions marks a cursor of Refs that has come to the states of sessions.
+const inSessions machine.Cursor = 1 << 63
+
+// Refs implements [machine.Machine]: the bodies of messages and the reasons of dead
+// letters, then the states of sessions.
+func (q *Core) Refs(from machine.Cursor, b *machine.Budget, fn func(machine.Ref)) (next machine.Cursor, done bool) {
+	for ; from < inSessions; b.Items-- {
+		if b.Items <= 0 {
+			return from, false
+		}
+		seq, e := q.Index.Entries.Next(entries.SeqNo(from))
+		if e == nil {
+			from = inSessions
+			break
+		}
+		fn(e.Body())
+		if reason, ok := q.Reasons[seq]; ok {
+			fn(reason)
+		}
+		from = machine.Cursor(seq) + 1
+	}
+	for ; int(from-inSessions) < len(q.Sessions.All); from, b.Items = from+1, b.Items-1 {
+		if b.Items <= 0 {
+			return from, false
+		}
+		if state := q.Sessions.All[from-inSessions].State; state != (machine.Ref{}) {
+			fn(state)
+		}
+	}
+	return from, b.Items > 0
+}
