@@ -42,6 +42,7 @@ var pkgRules = map[string]pkgRule{
 	// The log.
 	"journal":            {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
 	"journal/wal/format": {may: []string{"journal"}, never: pure}, // bytes only
+	"journal/wal/store":  {may: []string{"journal", "journal/wal/format", "vfs"}, never: []string{"net", "os", "context", "time"}},
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},

@@ -4,10 +4,10 @@ package wal
 
 import (
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 )
 
 // Append implements journal.Journal. It touches the disk in one case only: when a
@@ -90,17 +90,6 @@ func (w *WAL) largest() uint64 {
 	return w.block - format.HeaderSize - 2*format.BatchHeader - format.Alignment
 }
 
-// freeAfter returns the bytes left behind off. Some are kept back: for the seal, and
-// so that no segment ends at the very end of its block, which would be the
-// address of the next.
-func (s *segment) freeAfter(off uint64) uint64 {
-	kept := off + format.BatchHeader + format.Alignment
-	if s.head.Capacity <= kept {
-		return 0
-	}
-	return s.head.Capacity - kept
-}
-
 // fit makes the active segment one with space for need bytes and reports
 // whether it could; mu is held. A ready segment that is too small, which is rare,
 // is sealed with nothing in it.
@@ -110,7 +99,7 @@ func (w *WAL) fit(need uint64) bool {
 		return true
 	}
 	for i, next := range w.pool.ready {
-		if next.freeAfter(format.HeaderSize) < need {
+		if next.FreeAfter(format.HeaderSize) < need {
 			continue
 		}
 		for range i + 1 {
@@ -131,9 +120,9 @@ func (w *WAL) advance() {
 	s := &w.pool
 	next := s.ready[0]
 	s.ready = s.ready[1:]
-	s.held -= next.freeAfter(format.HeaderSize)
+	s.held -= next.FreeAfter(format.HeaderSize)
 	s.largest = [2]uint64{0, s.largest[0]}
-	w.segs[next.number] = next
+	w.segs[next.Number] = next
 	w.log.active, w.log.off, w.log.sealed = next, format.HeaderSize, false
 }
 
@@ -165,7 +154,7 @@ func (w *WAL) put(c journal.Claim, records [][]byte, at []journal.Position, size
 	for i, r := range records {
 		end := n + format.FrameSize(len(r))
 		format.Frame{Shard: c.Shard, Epoch: c.Epoch, Number: w.log.number, Payload: r}.Put(b.buf[n:end])
-		b.last = b.seg.position(b.off + uint64(n))
+		b.last = b.seg.Position(b.off + uint64(n))
 		at[i] = b.last
 		w.log.number++
 		n = end

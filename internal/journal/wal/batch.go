@@ -4,9 +4,10 @@ package wal
 
 import (
 	"encoding/binary"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 )
 
 var le = binary.LittleEndian
@@ -18,7 +19,7 @@ const maxBatch = 4 << 20
 // batch is what one commit writes: a header, then frames. It is the unit that
 // recovery finds whole or not at all.
 type batch struct {
-	seg   *segment
+	seg   *store.Segment
 	off   uint64 // of the header, in seg
 	kind  format.Kind
 	first uint64 // number of the first record
@@ -35,7 +36,7 @@ type batch struct {
 func (b *batch) end() uint64 { return b.off + uint64(len(b.buf)) }
 
 // reset makes b an empty batch at off.
-func (b *batch) reset(seg *segment, off uint64, k format.Kind, first uint64) {
+func (b *batch) reset(seg *store.Segment, off uint64, k format.Kind, first uint64) {
 	buf := b.buf[:0]
 	if cap(buf) < format.BatchHeader {
 		buf = make([]byte, 0, 64<<10)
@@ -48,12 +49,12 @@ func (b *batch) finish(synced journal.Position) {
 	digest := uint32(0)
 	for at := format.BatchHeader; at < len(b.buf); {
 		size := format.FrameSize(int(le.Uint32(b.buf[at+4:])))
-		format.SumFrame(b.buf[at:at+size], b.seg.seed, b.off+uint64(at))
+		format.SumFrame(b.buf[at:at+size], b.seg.Seed, b.off+uint64(at))
 		digest = format.AddToDigest(digest, b.buf[at:])
 		at += size
 	}
 	format.BatchHead{
 		Kind: b.kind, Length: uint32(len(b.buf)), Count: b.count,
 		Digest: digest, First: b.first, Synced: synced,
-	}.Encode(b.buf, b.seg.seed, b.off)
+	}.Encode(b.buf, b.seg.Seed, b.off)
 }

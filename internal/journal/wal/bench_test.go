@@ -5,13 +5,14 @@ package wal
 import (
 	"context"
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/notify"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -165,11 +166,11 @@ func benchWAL(b *testing.B) float64 {
 func benchBare(b *testing.B) float64 {
 	const size = 64 << 20
 	fsys := vfs.OS(b.TempDir())
-	p, err := makeSpare(fsys, "bare", size)
+	p, err := store.MakeSpare(fsys, "bare", size)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer p.file.Close()
+	defer p.File.Close()
 
 	var mu sync.Mutex
 	var pending, spare []byte // guarded by mu
@@ -193,10 +194,10 @@ func benchBare(b *testing.B) float64 {
 			if off+len(buf) > size {
 				off = 0
 			}
-			if _, err := p.file.WriteAt(buf, int64(off)); err != nil {
+			if _, err := p.File.WriteAt(buf, int64(off)); err != nil {
 				b.Error(err)
 			}
-			if err := p.file.Sync(); err != nil {
+			if err := p.File.Sync(); err != nil {
 				b.Error(err)
 			}
 			off += len(buf)

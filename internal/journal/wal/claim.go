@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"iter"
 	"maps"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -349,7 +350,7 @@ func (w *WAL) writeManifest(m *format.Manifest) error {
 func (w *WAL) writeManifestOnce(m *format.Manifest) error {
 	w.generation++
 	m.Generation = w.generation
-	err := w.copies.write(m)
+	err := w.copies.Write(m)
 	switch {
 	case err == nil:
 		w.marked = m.Synced
@@ -363,11 +364,11 @@ func (w *WAL) writeManifestOnce(m *format.Manifest) error {
 // free gives up the segments that m, which is durable, does not need.
 func (w *WAL) free(m *format.Manifest) error {
 	from, blocks := m.Needs()
-	var freed []*segment
+	var freed []*store.Segment
 	w.mu.Lock()
 	for n, seg := range w.segs {
 		if n < from && !blocks[n] {
-			seg.gone.Store(true) // before anything can be written over it
+			seg.Gone.Store(true) // before anything can be written over it
 			delete(w.segs, n)
 			freed = append(freed, seg)
 		}
@@ -376,7 +377,7 @@ func (w *WAL) free(m *format.Manifest) error {
 	if len(freed) == 0 {
 		return nil
 	}
-	slices.SortFunc(freed, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(freed, func(a, b *store.Segment) int { return cmp.Compare(a.Number, b.Number) })
 	for _, seg := range freed {
 		if err := w.recycleSegment(seg); err != nil {
 			return w.fail(err)
@@ -390,8 +391,8 @@ func (w *WAL) free(m *format.Manifest) error {
 }
 
 // recycleSegment makes a spare of a segment, or removes it.
-func (w *WAL) recycleSegment(seg *segment) error {
-	size, err := seg.file.Size()
+func (w *WAL) recycleSegment(seg *store.Segment) error {
+	size, err := seg.File.Size()
 	if err != nil {
 		return err
 	}
@@ -399,17 +400,17 @@ func (w *WAL) recycleSegment(seg *segment) error {
 	keep := w.keepable(uint64(size))
 	w.mu.Unlock()
 	if !keep {
-		return errors.Join(w.fs.Remove(seg.name), seg.file.Close())
+		return errors.Join(w.fs.Remove(seg.Name), seg.File.Close())
 	}
-	p := &spare{name: spareName(w.spareID.Add(1)), size: uint64(size)}
-	err = w.fs.Rename(seg.name, p.name)
+	p := &store.Spare{Name: store.SpareName(w.spareID.Add(1)), Size: uint64(size)}
+	err = w.fs.Rename(seg.Name, p.Name)
 	if passes(err) { // the directory has no space for the name
-		return errors.Join(w.fs.Remove(seg.name), seg.file.Close())
+		return errors.Join(w.fs.Remove(seg.Name), seg.File.Close())
 	}
 	if err != nil {
 		return err
 	}
-	p.file = named(seg.file, p.name)
+	p.File = store.Named(seg.File, p.Name)
 	w.putSpare(p)
 	return nil
 }
@@ -431,7 +432,7 @@ func (w *WAL) replay(ctx context.Context, froms map[journal.Shard]journal.Positi
 				return
 			}
 			from, wanted := froms[rec.Shard]
-			if wanted && rec.at >= from && !yield(journal.Record{Shard: rec.Shard, At: rec.at, Payload: rec.Payload}, nil) {
+			if wanted && rec.At >= from && !yield(journal.Record{Shard: rec.Shard, At: rec.At, Payload: rec.Payload}, nil) {
 				return
 			}
 		}

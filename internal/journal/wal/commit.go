@@ -126,14 +126,14 @@ func (w *WAL) commit() error {
 		return err
 	}
 	b.finish(synced)
-	_, err = b.seg.file.WriteAt(b.buf, int64(b.off))
+	_, err = b.seg.File.WriteAt(b.buf, int64(b.off))
 	if errors.Is(err, vfs.ErrNoSpace) {
 		return w.stall(b)
 	}
 	if err != nil {
 		return w.fail(err)
 	}
-	if err := b.seg.file.Sync(); err != nil {
+	if err := b.seg.File.Sync(); err != nil {
 		return w.fail(err)
 	}
 	w.putBatch(b)
@@ -190,7 +190,7 @@ func (w *WAL) putBatch(b *batch) {
 	w.log.writing = nil
 	w.log.stalled = false
 	w.log.unsynced -= uint64(len(b.buf))
-	w.log.synced = b.seg.position(b.end())
+	w.log.synced = b.seg.Position(b.end())
 	if b.count > 0 {
 		w.status.Durable = b.last
 	}
@@ -207,7 +207,7 @@ func (w *WAL) putBatch(b *batch) {
 // Commit, because only that calls them.
 func (w *WAL) flush() error {
 	w.mu.Lock()
-	target := w.log.active.position(w.log.off)
+	target := w.log.active.Position(w.log.off)
 	w.mu.Unlock()
 	for {
 		w.mu.Lock()

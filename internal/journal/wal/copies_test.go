@@ -6,10 +6,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -67,11 +68,11 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 // A manifest of a later version is not damage, and nothing that repair may touch.
 func TestManifestOfALaterVersion(t *testing.T) {
 	s := makeStored(t)
-	found, err := readCopies(s.disk)
+	found, err := store.ReadCopies(s.disk)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _, err := found.best()
+	m, _, err := found.Best()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +91,8 @@ func TestManifestOfALaterVersion(t *testing.T) {
 	if _, err := format.DecodeManifest(format.ManifestName, later); err == nil || errors.Is(err, journal.ErrCorrupt) {
 		t.Errorf("with the checksum of version 3: %v, want another error than %v", err, journal.ErrCorrupt)
 	}
-	for _, name := range copyNames {
-		if err := install(s.disk, name, later); err != nil {
+	for _, name := range store.CopyNames {
+		if err := store.Install(s.disk, name, later); err != nil {
 			t.Fatal(err)
 		}
 	}

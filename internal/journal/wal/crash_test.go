@@ -5,7 +5,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io/fs"
 	"math/rand/v2"
 	"reflect"
@@ -15,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -279,7 +280,7 @@ func (h *history) rebuild(disk *vfs.Mem) error {
 	if h.limited && leftOut(disk) {
 		return nil
 	}
-	for _, name := range copyNames {
+	for _, name := range store.CopyNames {
 		if err := disk.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -298,22 +299,22 @@ func (h *history) rebuild(disk *vfs.Mem) error {
 // leftOut reports whether the log lacks the last manifest, as it may if the disk was
 // full when that was written.
 func leftOut(disk *vfs.Mem) bool {
-	found, err := readCopies(disk)
+	found, err := store.ReadCopies(disk)
 	if err != nil {
 		return false
 	}
-	m, _, err := found.best()
+	m, _, err := found.Best()
 	if err != nil || m == nil {
 		return false
 	}
-	files, err := list(disk)
+	files, err := store.List(disk)
 	if err != nil {
 		return false
 	}
 	sc := scan{shards: make(map[journal.Shard]*format.ShardManifest)}
-	for _, n := range files.segments {
-		if seg, err := openSegment(disk, n, 0); err == nil {
-			if err := errors.Join(sc.add(seg), seg.file.Close()); err != nil {
+	for _, n := range files.Segments {
+		if seg, err := store.OpenSegment(disk, n, 0); err == nil {
+			if err := errors.Join(sc.add(seg), seg.File.Close()); err != nil {
 				return false
 			}
 		}

@@ -5,13 +5,14 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -149,7 +150,7 @@ func (s stored) liveBytes(t *testing.T) map[string][]bool {
 	mark(format.ManifestName, 0, uint64(len(b)))
 	mark(format.ManifestCopy, 0, uint64(len(b)))
 	for _, sg := range st.segments[:st.last+1] {
-		name := segmentName(sg.number)
+		name := store.SegmentName(sg.number)
 		mark(name, 0, format.HeaderLength)
 		mark(name, format.HeaderCopy, format.HeaderCopy+format.HeaderLength)
 		mark(name, format.HeaderSize, sg.end)
@@ -246,7 +247,7 @@ func (s stored) smear(t *testing.T, disk *vfs.Mem, rng *rand.Rand, hit map[journ
 	p := at[rng.IntN(len(at))]
 	off := int64(p)%(16<<10) + rng.Int64N(100) - 50
 	off = max(off, format.HeaderSize)
-	file, err := disk.Open(segmentName(uint64(p) / (16 << 10)))
+	file, err := disk.Open(store.SegmentName(uint64(p) / (16 << 10)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,15 +308,15 @@ func TestRepairOfWholeFiles(t *testing.T) {
 			flip(t, d, format.ManifestCopy, 333)
 		}},
 		{"manifests missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, format.ManifestName); remove(t, d, format.ManifestCopy) }},
-		{"one header", func(t *testing.T, d *vfs.Mem) { flip(t, d, segmentName(5), 77) }},
+		{"one header", func(t *testing.T, d *vfs.Mem) { flip(t, d, store.SegmentName(5), 77) }},
 		{"both headers", func(t *testing.T, d *vfs.Mem) {
-			flip(t, d, segmentName(5), 77)
-			flip(t, d, segmentName(5), format.HeaderCopy*8+77)
+			flip(t, d, store.SegmentName(5), 77)
+			flip(t, d, store.SegmentName(5), format.HeaderCopy*8+77)
 		}},
-		{"segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, segmentName(5)) }},
-		{"kept block missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, segmentName(2)) }},
-		{"last segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, segmentName(7)) }},
-		{"segment cut short", func(t *testing.T, d *vfs.Mem) { cut(t, d, segmentName(6), 9000) }},
+		{"segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, store.SegmentName(5)) }},
+		{"kept block missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, store.SegmentName(2)) }},
+		{"last segment missing", func(t *testing.T, d *vfs.Mem) { remove(t, d, store.SegmentName(7)) }},
+		{"segment cut short", func(t *testing.T, d *vfs.Mem) { cut(t, d, store.SegmentName(6), 9000) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := makeStored(t)
@@ -406,7 +407,7 @@ func TestDamageIsToldFromATornTail(t *testing.T) {
 		off := int64(p) % (16 << 10)
 		for where, bit := range map[string]int64{"header": (off - format.BatchHeader + 12) * 8, "payload": (off + format.FrameHeader) * 8} {
 			killed := disk.CrashClone(0)
-			flip(t, killed, segmentName(1), bit)
+			flip(t, killed, store.SegmentName(1), bit)
 			w, err := Open(killed, Options{})
 			if i == batches-1 {
 				if err != nil {
@@ -419,7 +420,7 @@ func TestDamageIsToldFromATornTail(t *testing.T) {
 				continue
 			}
 			damage, ok := errors.AsType[*format.DamageError](err)
-			if !ok || damage.File != segmentName(1) || damage.Offset/512 < uint64(off-format.BatchHeader)/512 || damage.Offset > uint64(off) {
+			if !ok || damage.File != store.SegmentName(1) || damage.Offset/512 < uint64(off-format.BatchHeader)/512 || damage.Offset > uint64(off) {
 				t.Errorf("%s of batch %d at %d: %v, want damage there", where, i, off, err)
 			}
 		}
@@ -471,7 +472,7 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 		if c.Block(at[0]) > 1 != inNext {
 			t.Fatalf("the group is in segment %d", c.Block(at[0]))
 		}
-		flip(t, killed, segmentName(c.Block(at[1])), int64(uint64(at[1])%c.BlockSize+format.FrameHeader+9)*8)
+		flip(t, killed, store.SegmentName(c.Block(at[1])), int64(uint64(at[1])%c.BlockSize+format.FrameHeader+9)*8)
 		if _, err := Open(killed.CrashClone(0), Options{}); !errors.Is(err, journal.ErrCorrupt) {
 			t.Fatalf("open: %v, want %v", err, journal.ErrCorrupt)
 		}
@@ -539,14 +540,14 @@ func TestForgedBatches(t *testing.T) {
 func (s stored) forge(t *testing.T, disk *vfs.Mem, rng *rand.Rand) {
 	t.Helper()
 	number := []uint64{2, 4, 5, 6, 7}[rng.IntN(5)]
-	seg, err := openSegment(disk, number, 0)
+	seg, err := store.OpenSegment(disk, number, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batches []span
-	for sp, err := range seg.spans() {
-		if err == nil && sp.err == nil {
-			sp.body = nil
+	var batches []store.Span
+	for sp, err := range seg.Spans() {
+		if err == nil && sp.Err == nil {
+			sp.Body = nil
 			batches = append(batches, sp)
 		}
 	}
@@ -555,7 +556,7 @@ func (s stored) forge(t *testing.T, disk *vfs.Mem, rng *rand.Rand) {
 	}
 	sp := batches[rng.IntN(len(batches))]
 	odd := []uint64{0, 1, 40, 48, 1 << 10, 1<<31 - 1, 1<<32 - 8, 1<<63 - 1, 1<<64 - 1, rng.Uint64N(500)}[rng.IntN(10)]
-	h := sp.head
+	h := sp.Head
 	switch rng.IntN(6) {
 	case 0:
 		h.Kind = format.Kind(odd)
@@ -571,11 +572,11 @@ func (s stored) forge(t *testing.T, disk *vfs.Mem, rng *rand.Rand) {
 		h.Digest, h.Length = 0, format.BatchHeader // forgets its records
 	}
 	var b [format.BatchHeader]byte
-	h.Encode(b[:], seg.seed, sp.off)
-	if _, err := seg.file.WriteAt(b[:], int64(sp.off)); err != nil {
+	h.Encode(b[:], seg.Seed, sp.Off)
+	if _, err := seg.File.WriteAt(b[:], int64(sp.Off)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(seg.file.Sync(), seg.file.Close()); err != nil {
+	if err := errors.Join(seg.File.Sync(), seg.File.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -614,9 +615,9 @@ func TestStrayFileWithAHighNumber(t *testing.T) {
 	s := makeStored(t)
 	for what, damaged := range map[string]bool{"a copy": false, "garbage": true} {
 		disk := s.disk.CrashClone(0)
-		copyFile(t, disk, segmentName(5), segmentName(high))
+		copyFile(t, disk, store.SegmentName(5), store.SegmentName(high))
 		if damaged {
-			wipe(t, disk, segmentName(high))
+			wipe(t, disk, store.SegmentName(high))
 		}
 		st, err := inspect(disk)
 		if err != nil {
@@ -664,14 +665,14 @@ func TestSegmentOfAnotherSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b [8 << 10]byte
-	from, err := theirs.Open(segmentName(2))
+	from, err := theirs.Open(store.SegmentName(2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := from.ReadAt(b[:], 0); err != nil {
 		t.Fatal(err)
 	}
-	to, err := s.disk.Open(segmentName(2)) // which is kept only to be read
+	to, err := s.disk.Open(store.SegmentName(2)) // which is kept only to be read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -701,10 +702,10 @@ func TestReadOfFileThatWasCut(t *testing.T) {
 	w := open(t, disk)
 	c, _ := claim(t, w, 1)
 	at := appendOne(t, w, c, numbered(600))
-	large := appendOne(t, w, c, string(make([]byte, 2*firstRead)))
+	large := appendOne(t, w, c, string(make([]byte, 2*store.FirstRead)))
 	commit(t, w)
 	for _, p := range []journal.Position{large, at} {
-		cut(t, disk, segmentName(1), int64(p)%(16<<10)+100)
+		cut(t, disk, store.SegmentName(1), int64(p)%(16<<10)+100)
 		if _, err := journal.ReadOne(ctx, w, p, nil); !errors.Is(err, journal.ErrCorrupt) {
 			t.Errorf("read at %d: %v, want %v", p, err, journal.ErrCorrupt)
 		}

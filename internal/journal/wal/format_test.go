@@ -5,15 +5,16 @@ package wal
 import (
 	"bytes"
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // makeBatch returns a finished batch of records at the start of a segment.
-func makeBatch(seg *segment, first uint64, payloads ...string) *batch {
+func makeBatch(seg *store.Segment, first uint64, payloads ...string) *batch {
 	b := new(batch)
 	b.reset(seg, format.HeaderSize, format.KindRecords, first)
 	for i, p := range payloads {
@@ -29,20 +30,20 @@ func makeBatch(seg *segment, first uint64, payloads ...string) *batch {
 // A batch that tore, and one of the same shape that was written over it and tore
 // too, can leave a mixture in which every single frame is whole.
 func TestMixedBatchesAreToldApart(t *testing.T) {
-	seg := &segment{number: 1, seed: 99, head: format.SegmentHead{Block: 64 << 10, Capacity: 64 << 10}}
+	seg := &store.Segment{Number: 1, Seed: 99, Head: format.SegmentHead{Block: 64 << 10, Capacity: 64 << 10}}
 	one := makeBatch(seg, 10, "aaaa", "bbbb", "cccc")
 	two := makeBatch(seg, 10, "AAAA", "BBBB", "CCCC")
 	mixed := bytes.Clone(two.buf)
 	copy(mixed[len(mixed)-2*format.FrameSize(4):], one.buf[len(mixed)-2*format.FrameSize(4):])
 
-	head, err := format.DecodeBatchHead(mixed, seg.seed, format.HeaderSize, seg.head.Capacity)
+	head, err := format.DecodeBatchHead(mixed, seg.Seed, format.HeaderSize, seg.Head.Capacity)
 	if err != nil {
 		t.Fatalf("the header is whole, and yet: %v", err)
 	}
-	if _, err := format.CheckBatch(head, two.buf, seg.seed, format.HeaderSize); err != nil {
+	if _, err := format.CheckBatch(head, two.buf, seg.Seed, format.HeaderSize); err != nil {
 		t.Fatalf("unmixed: %v", err)
 	}
-	if _, err := format.CheckBatch(head, mixed, seg.seed, format.HeaderSize); !errors.Is(err, format.ErrDigest) {
+	if _, err := format.CheckBatch(head, mixed, seg.Seed, format.HeaderSize); !errors.Is(err, format.ErrDigest) {
 		t.Fatalf("mixed: %v, want %v", err, format.ErrDigest)
 	}
 }
@@ -93,7 +94,7 @@ func FuzzRecovery(f *testing.F) {
 		f.Fatal(err)
 	}
 	whole := make([]byte, 16<<10)
-	file, err := disk.Open(segmentName(1))
+	file, err := disk.Open(store.SegmentName(1))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func FuzzRecovery(f *testing.F) {
 	f.Add(make([]byte, 3000), uint16(1000))
 	f.Fuzz(func(t *testing.T, in []byte, off uint16) {
 		disk := disk.CrashClone(0)
-		file, err := disk.Open(segmentName(1))
+		file, err := disk.Open(store.SegmentName(1))
 		if err != nil {
 			t.Fatal(err)
 		}

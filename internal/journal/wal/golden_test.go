@@ -6,12 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -95,7 +96,7 @@ func TestGoldenStore(t *testing.T) {
 			if r, err := Verify(disk); err != nil || len(r.Notes) > 0 {
 				t.Errorf("verify after a start: %v, %v", err, r.Notes)
 			}
-			if found, err := readCopies(disk); err != nil || found.manifests[0].Version != format.ManifestVersion || found.manifests[1].Version != format.ManifestVersion {
+			if found, err := store.ReadCopies(disk); err != nil || found.Manifests[0].Version != format.ManifestVersion || found.Manifests[1].Version != format.ManifestVersion {
 				t.Errorf("the manifests after a start: %+v, %v", found, err)
 			}
 		})
@@ -223,7 +224,7 @@ func TestRepairOfVersion1WithoutManifest(t *testing.T) {
 // not made yet. Nothing of it is lost, and repair has nothing to drop.
 func TestRepairOfSoundVersion1(t *testing.T) {
 	disk := loadGolden(t, goldenDirs[0])
-	files, err := list(disk)
+	files, err := store.List(disk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,17 +236,17 @@ func TestRepairOfSoundVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := st.segments[st.last]
-	for _, n := range files.segments {
+	for _, n := range files.Segments {
 		if n > last.number {
-			remove(t, disk, segmentName(n))
+			remove(t, disk, store.SegmentName(n))
 		}
 	}
 	if !last.sealed {
-		seg, err := openSegment(disk, last.number, 0)
+		seg, err := store.OpenSegment(disk, last.number, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := seg.seal(last.end, last.next); err != nil {
+		if err := seal(seg, last.end, last.next); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,14 +277,14 @@ func TestForeignSegmentIsFoundOut(t *testing.T) {
 	}
 	ours, theirs := make(500), make(300)
 	b := [16 << 10]byte{}
-	from, err := theirs.Open(segmentName(2))
+	from, err := theirs.Open(store.SegmentName(2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := from.ReadAt(b[:], 0); err != nil {
 		t.Fatal(err)
 	}
-	to, err := ours.Open(segmentName(2))
+	to, err := ours.Open(store.SegmentName(2))
 	if err != nil {
 		t.Fatal(err)
 	}

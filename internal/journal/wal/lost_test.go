@@ -5,12 +5,13 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"slices"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -99,7 +100,7 @@ var waysToLose = map[string]func(*testing.T, *vfs.Mem, string){
 func TestOneManifestIsEnough(t *testing.T) {
 	for what, made := range map[string]stored{"closed": makeStored(t), "killed": makeKilled(t)} {
 		for way, lose := range waysToLose {
-			for _, name := range copyNames {
+			for _, name := range store.CopyNames {
 				t.Run(fmt.Sprint(what, " ", way, " ", name), func(t *testing.T) {
 					disk := made.disk.CrashClone(0)
 					lose(t, disk, name)
@@ -132,7 +133,7 @@ func TestLostManifestIsFoundInTheLog(t *testing.T) {
 		for way, lose := range waysToLose {
 			t.Run(what+" "+way, func(t *testing.T) {
 				disk := made.disk.CrashClone(0)
-				for _, name := range copyNames {
+				for _, name := range store.CopyNames {
 					lose(t, disk, name)
 				}
 				if _, err := Open(disk, Options{}); !errors.Is(err, journal.ErrCorrupt) {
@@ -192,12 +193,12 @@ func TestLostEndOfTheLogIsDamage(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			disk := tt.disk.CrashClone(0)
 			for _, n := range tt.lost {
-				remove(t, disk, segmentName(n))
+				remove(t, disk, store.SegmentName(n))
 			}
 			_, err := Open(disk, Options{})
 			damage, ok := errors.AsType[*format.DamageError](err)
-			if !ok || damage.File != segmentName(tt.lost[0]) {
-				t.Errorf("open: %v, want %s to be missed", err, segmentName(tt.lost[0]))
+			if !ok || damage.File != store.SegmentName(tt.lost[0]) {
+				t.Errorf("open: %v, want %s to be missed", err, store.SegmentName(tt.lost[0]))
 			}
 			if _, err := Verify(disk); !errors.Is(err, journal.ErrCorrupt) {
 				t.Errorf("verify: %v, want %v", err, journal.ErrCorrupt)
@@ -224,7 +225,7 @@ func TestLostEmptySegmentIsNoDamage(t *testing.T) {
 	for _, lost := range [][]uint64{{8}, {9}, {8, 9}} {
 		disk := killed.disk.CrashClone(0)
 		for _, n := range lost {
-			remove(t, disk, segmentName(n))
+			remove(t, disk, store.SegmentName(n))
 		}
 		if _, err := Verify(disk); err != nil {
 			t.Errorf("without %v: verify: %v", lost, err)

@@ -60,5 +60,5 @@ func (w *WAL) writeMark() (size uint64, err error) {
 	if err == nil && m.Synced != w.marked {
 		err = w.writeManifestOnce(m)
 	}
-	return w.copies.sizes[0], err
+	return w.copies.Sizes[0], err
 }

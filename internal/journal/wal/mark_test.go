@@ -4,13 +4,14 @@ package wal
 
 import (
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -42,7 +43,7 @@ func TestZeroedLastPageIsDamage(t *testing.T) {
 			t.Fatalf("verify before any damage: %v", err)
 		}
 
-		file, err := killed.Open(segmentName(1))
+		file, err := killed.Open(store.SegmentName(1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -30,17 +31,17 @@ func TestErrorsNameTheFileAsItIsCalledNow(t *testing.T) {
 				}
 			}
 			seg := w.segs[c.Block(at)]
-			if err := seg.file.Close(); err != nil {
+			if err := seg.File.Close(); err != nil {
 				t.Fatal(err)
 			}
 			_, err = journal.ReadOne(ctx, w, at, nil)
-			wantName(t, "read", err, seg.name)
+			wantName(t, "read", err, seg.Name)
 			for _, err = range w.records(at, w.log.synced) {
 				break
 			}
-			wantName(t, "replay", err, seg.name)
+			wantName(t, "replay", err, seg.Name)
 			appendOne(t, w, c, "never written")
-			wantName(t, "commit", w.Commit(), seg.name)
+			wantName(t, "commit", w.Commit(), seg.Name)
 			if err := w.Close(); err == nil {
 				t.Error("close: no error")
 			}
@@ -50,7 +51,7 @@ func TestErrorsNameTheFileAsItIsCalledNow(t *testing.T) {
 
 func wantName(t *testing.T, what string, err error, name string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), spareSuffix) {
+	if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), store.SpareSuffix) {
 		t.Errorf("%s: %v, want it to name %s", what, err, name)
 	}
 }

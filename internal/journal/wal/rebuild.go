@@ -4,34 +4,35 @@ package wal
 
 import (
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 )
 
 // rebuildManifest makes a manifest from the segments, both files of it being
 // lost. The log holds each one that was written, so the last of them is the one
 // that is wanted: see logManifest.
 func (r *repairer) rebuildManifest(reason error) error {
-	if r.store == nil || len(r.files.segments) == 0 {
+	if r.offline == nil || len(r.files.Segments) == 0 {
 		return reason
 	}
 	if err := r.restoreHeads(); err != nil {
 		return err
 	}
 	sc := scan{shards: make(map[journal.Shard]*format.ShardManifest)}
-	for _, n := range r.files.segments {
-		seg, err := openSegment(r.fs, n, 0)
-		if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
+	for _, n := range r.files.Segments {
+		seg, err := store.OpenSegment(r.fs, n, 0)
+		if errors.Is(err, store.ErrRecycled) || errors.Is(err, journal.ErrCorrupt) {
 			continue // being recycled, or damaged: nothing can be learnt from it
 		}
 		if err != nil {
 			return err
 		}
 		err = sc.add(seg)
-		if err := errors.Join(err, seg.file.Close()); err != nil {
+		if err := errors.Join(err, seg.File.Close()); err != nil {
 			return err
 		}
 	}
@@ -59,22 +60,22 @@ type scan struct {
 }
 
 // add notes what is in a segment; they come in order.
-func (sc *scan) add(seg *segment) error {
-	sc.block = seg.head.Block
+func (sc *scan) add(seg *store.Segment) error {
+	sc.block = seg.Head.Block
 	begun := false
-	for sp, err := range seg.spans() {
+	for sp, err := range seg.Spans() {
 		if err != nil {
 			return err
 		}
-		if sp.err != nil {
+		if sp.Err != nil {
 			continue
 		}
 		begun = true
-		for at, f := range format.Frames(sp.body) {
+		for at, f := range format.Frames(sp.Body) {
 			switch f.Shard {
 			case format.TombstoneShard:
 			case format.OwnShard:
-				m, err := format.DecodeManifest(seg.name, f.Payload)
+				m, err := format.DecodeManifest(seg.Name, f.Payload)
 				if err != nil {
 					return err // its checksum is right, so it is of a later version
 				}
@@ -82,7 +83,7 @@ func (sc *scan) add(seg *segment) error {
 			default:
 				s := sc.shards[f.Shard]
 				if s == nil {
-					s = &format.ShardManifest{From: seg.position(sp.off + uint64(at))}
+					s = &format.ShardManifest{From: seg.Position(sp.Off + uint64(at))}
 					sc.shards[f.Shard] = s
 				}
 				s.Epoch = max(s.Epoch, f.Epoch)
@@ -90,7 +91,7 @@ func (sc *scan) add(seg *segment) error {
 		}
 	}
 	if begun {
-		sc.numbers = append(sc.numbers, seg.number)
+		sc.numbers = append(sc.numbers, seg.Number)
 	}
 	return nil
 }

@@ -4,8 +4,9 @@ package wal
 
 import (
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -151,15 +152,15 @@ func (w *WAL) readyOne() (bool, error) {
 // metadata. It stops early, which does no harm, when somebody waits for the file,
 // or soon will: when in the time of a few more steps the ready segments would be
 // used up.
-func (w *WAL) fill(p *spare) error {
+func (w *WAL) fill(p *store.Spare) error {
 	const steps = 8 // a step takes about as long as to format the file
 	w.mu.Lock()
 	appended := w.log.appended
 	w.mu.Unlock()
-	for off := uint64(0); off < p.size; off += zeroStep {
+	for off := uint64(0); off < p.Size; off += store.ZeroStep {
 		w.mu.Lock()
 		s := &w.pool
-		kept := max(s.target, s.spared) + p.usable(w.block) // what is not ready, or not for senders
+		kept := max(s.target, s.spared) + p.Usable(w.block) // what is not ready, or not for senders
 		have := w.available()
 		used := w.log.appended - appended
 		hurry := s.lack > 0 || s.waiting > 0 || w.stopping.Load() || used > 0 && have < kept+steps*used
@@ -168,7 +169,7 @@ func (w *WAL) fill(p *spare) error {
 		if hurry {
 			return nil
 		}
-		if err := zero(p.file, off, min(p.size, off+zeroStep)); err != nil {
+		if err := store.Zero(p.File, off, min(p.Size, off+store.ZeroStep)); err != nil {
 			return err
 		}
 	}
@@ -177,39 +178,39 @@ func (w *WAL) fill(p *spare) error {
 
 // format makes p the last of the ready segments, and reports whether there was
 // space for that. The segment token is held.
-func (w *WAL) format(p *spare) (bool, error) {
+func (w *WAL) format(p *store.Spare) (bool, error) {
 	w.mu.Lock()
-	number := w.log.active.number + uint64(len(w.pool.ready)) + 1
+	number := w.log.active.Number + uint64(len(w.pool.ready)) + 1
 	w.mu.Unlock()
 
-	s, err := p.format(w.fs, number, w.block)
-	if passes(err) && p.name != segmentName(number) {
+	s, err := p.Format(w.fs, number, w.block)
+	if passes(err) && p.Name != store.SegmentName(number) {
 		w.returnSpare(p)
 		return false, nil
 	}
 	if err != nil { // also if it was renamed and nobody knows whether that lasts
-		return false, w.fail(errors.Join(err, p.file.Close()))
+		return false, w.fail(errors.Join(err, p.File.Close()))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pool.ready = append(w.pool.ready, s)
-	w.pool.newest = max(w.pool.newest, s.head.Capacity)
+	w.pool.newest = max(w.pool.newest, s.Head.Capacity)
 	w.review()
 	return true, nil
 }
 
 // lost closes a file of which nobody knows any more what is in it. Its error is
 // the end, unless there was merely no space.
-func (w *WAL) lost(p *spare, err error) error {
+func (w *WAL) lost(p *store.Spare, err error) error {
 	w.mu.Lock()
-	w.pool.held -= p.usable(w.block)
+	w.pool.held -= p.Usable(w.block)
 	w.pool.spent = true
 	w.review()
 	w.mu.Unlock()
 	if !passes(err) {
-		return w.fail(errors.Join(err, p.file.Close()))
+		return w.fail(errors.Join(err, p.File.Close()))
 	}
-	if err := w.discard([]*spare{p}); err != nil {
+	if err := w.discard([]*store.Spare{p}); err != nil {
 		return w.fail(err)
 	}
 	return nil
@@ -241,7 +242,7 @@ func (s *segmentPool) within(b budget) uint64 {
 // allocate makes a file of size bytes, or of fewer if the disk has no more, but
 // at least of least; nil says that there is no space. The disk is asked first: it
 // costs others dear to find every last byte taken, even if only for a moment.
-func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
+func (w *WAL) allocate(size, least uint64, b budget) (*store.Spare, error) {
 	w.look()
 	w.mu.Lock()
 	s := &w.pool
@@ -254,10 +255,10 @@ func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 	size = min(size, free&^511)
 	tried := false
 	for size >= least {
-		p, err := allocateSpare(w.fs, reserveName(w.spareID.Add(1)), size)
+		p, err := store.AllocateSpare(w.fs, store.ReserveName(w.spareID.Add(1)), size)
 		if err == nil {
 			w.mu.Lock()
-			s.held += p.usable(w.block)
+			s.held += p.Usable(w.block)
 			s.spent, s.tooLarge, s.backoff, s.skip = false, 0, 0, 0
 			w.review()
 			w.mu.Unlock()
@@ -288,18 +289,18 @@ func (w *WAL) allocate(size, least uint64, b budget) (*spare, error) {
 
 // merge makes one file of size bytes in place of several spares, if that can be;
 // nil says that it cannot. The segment token is held.
-func (w *WAL) merge(size uint64) (*spare, error) {
+func (w *WAL) merge(size uint64) (*store.Spare, error) {
 	w.mu.Lock()
 	s := &w.pool
 	sum := s.free
-	var given []*spare
+	var given []*store.Spare
 	for sum < size {
 		p := w.takeSmallest()
 		if p == nil {
 			break
 		}
 		given = append(given, p)
-		sum += p.size
+		sum += p.Size
 	}
 	w.mu.Unlock()
 	if sum < size || len(given) == 0 {
@@ -315,10 +316,10 @@ func (w *WAL) merge(size uint64) (*spare, error) {
 }
 
 // give removes files that are in the caller's hands.
-func (w *WAL) give(spares []*spare) error {
+func (w *WAL) give(spares []*store.Spare) error {
 	w.mu.Lock()
 	for _, p := range spares {
-		w.pool.held -= p.usable(w.block)
+		w.pool.held -= p.Usable(w.block)
 	}
 	w.review()
 	w.mu.Unlock()
@@ -334,5 +335,5 @@ func (w *WAL) giveUpSpare() bool {
 	w.mu.Lock()
 	p := w.takeSmallest()
 	w.mu.Unlock()
-	return p != nil && w.give([]*spare{p}) == nil
+	return p != nil && w.give([]*store.Spare{p}) == nil
 }

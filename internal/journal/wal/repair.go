@@ -5,11 +5,11 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
-	"io"
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -56,7 +56,7 @@ func Repair(fsys vfs.FS, mode RepairMode) (done Repairs, err error) {
 	if st != nil {
 		defer func() { err = errors.Join(err, st.close()) }()
 	}
-	r := &repairer{store: st}
+	r := &repairer{offline: st}
 	if errors.Is(err, journal.ErrCorrupt) {
 		err = r.rebuildManifest(err)
 	}
@@ -74,7 +74,7 @@ func Repair(fsys vfs.FS, mode RepairMode) (done Repairs, err error) {
 
 // repairer is a store being repaired.
 type repairer struct {
-	*store
+	*offline
 	done Repairs
 }
 
@@ -138,23 +138,23 @@ func (r *repairer) clearEnd() error {
 		if missing && s.number == number {
 			reason = s.err
 		} else {
-			r.drop(Dropped{File: segmentName(s.number), Reason: s.err})
+			r.drop(Dropped{File: store.SegmentName(s.number), Reason: s.err})
 		}
-		if err := r.fs.Remove(segmentName(s.number)); err != nil {
+		if err := r.fs.Remove(store.SegmentName(s.number)); err != nil {
 			return err
 		}
 	}
 	if !missing {
 		return nil
 	}
-	s, err := r.makeSegment(number, min(r.manifest.SegmentSize, firstCapacity))
+	s, err := r.makeSegment(number, min(r.manifest.SegmentSize, store.FirstCapacity))
 	if err != nil {
 		return err
 	}
 	if r.last < 0 || r.manifest.Version > 1 || reason != format.ErrMissNext { // version 1 did not promise it
-		r.drop(Dropped{File: s.name, Reason: reason})
+		r.drop(Dropped{File: s.Name, Reason: reason})
 	}
-	return s.file.Close()
+	return s.File.Close()
 }
 
 // nextKnown returns the number with which the first segment behind i that has
@@ -170,51 +170,16 @@ func (r *repairer) nextKnown(i int) uint64 {
 
 // restoreHeads rewrites segment headers of which one copy is whole.
 func (r *repairer) restoreHeads() error {
-	for _, n := range r.files.segments {
-		s := &segment{number: n, name: segmentName(n)}
-		var err error
-		if s.file, err = r.fs.Open(s.name); err != nil {
-			return err
+	for _, n := range r.files.Segments {
+		reason, err := store.RestoreHead(r.fs, n) // what it cannot restore is seen to later
+		if reason != nil {
+			r.restored(reason)
 		}
-		err = s.readHead()
-		if errors.Is(err, journal.ErrCorrupt) {
-			reason := err
-			if err = s.restoreHead(); err == nil {
-				r.restored(reason)
-			}
-		}
-		if errors.Is(err, errRecycled) || errors.Is(err, journal.ErrCorrupt) {
-			err = nil // of no use, or beyond help: seen to later
-		}
-		if err := errors.Join(err, s.file.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (s *segment) restoreHead() error {
-	var b [format.HeaderSize]byte
-	if _, err := s.file.ReadAt(b[:], 0); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	head, err := format.DecodeSegmentHead(b[:])
-	if err != nil {
-		if head, err = format.DecodeSegmentHead(b[format.HeaderCopy:]); err != nil {
-			return s.damage(0, err)
-		}
-	}
-	size, err := s.file.Size()
-	if err != nil {
-		return err
-	}
-	if uint64(size) < head.Capacity { // the file was cut: its end is lost, and free
-		if err := zero(s.file, uint64(size), head.Capacity); err != nil {
-			return err
-		}
-	}
-	s.head = head
-	return s.writeHead()
 }
 
 // forgetBlocks drops kept blocks whose segment cannot be read.
@@ -224,7 +189,7 @@ func (r *repairer) forgetBlocks() {
 		if s.number >= from || s.seg != nil {
 			continue
 		}
-		r.drop(Dropped{File: segmentName(s.number), Reason: s.err})
+		r.drop(Dropped{File: store.SegmentName(s.number), Reason: s.err})
 		for _, m := range r.manifest.Shards {
 			m.Blocks = slices.DeleteFunc(m.Blocks, func(b uint64) bool { return b == s.number })
 		}
@@ -235,14 +200,14 @@ func (r *repairer) forgetBlocks() {
 func (r *repairer) settle() error {
 	for _, s := range r.segments {
 		if s.seg != nil {
-			if err := s.seg.file.Close(); err != nil {
+			if err := s.seg.File.Close(); err != nil {
 				return err
 			}
 		}
 	}
 	r.segments, r.last = nil, -1
 	var err error
-	if r.files, err = list(r.fs); err != nil {
+	if r.files, err = store.List(r.fs); err != nil {
 		return err
 	}
 	if err := r.scanAll(); err != nil {
@@ -252,10 +217,10 @@ func (r *repairer) settle() error {
 	end := journal.Position(from*r.manifest.SegmentSize + format.HeaderSize)
 	if r.last >= 0 {
 		s := r.segments[r.last]
-		end = s.seg.position(s.end)
+		end = s.seg.Position(s.end)
 	}
 	if end < r.manifest.Synced {
-		r.drop(Dropped{File: segmentName(r.manifest.Block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
+		r.drop(Dropped{File: store.SegmentName(r.manifest.Block(end)), Offset: uint64(end) % r.manifest.SegmentSize,
 			Reason: errors.New("the end of the log is lost")})
 	}
 	r.manifest.Synced = min(r.manifest.Synced, end) // the last batch may not be synced
@@ -277,8 +242,8 @@ func (r *repairer) writeManifest() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range copyNames {
-		if err := install(r.fs, name, b); err != nil {
+	for _, name := range store.CopyNames {
+		if err := store.Install(r.fs, name, b); err != nil {
 			return fmt.Errorf("write manifest: %w", err)
 		}
 	}

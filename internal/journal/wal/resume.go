@@ -5,17 +5,18 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 )
 
 // tidy turns the files that nobody needs into spares, and removes the rest of
 // them.
-func (w *WAL) tidy(files listing) error {
-	var useless []*spare
+func (w *WAL) tidy(files store.Listing) error {
+	var useless []*store.Spare
 	keep := func(name string) error {
 		file, err := w.fs.Open(name)
 		if err != nil {
@@ -25,11 +26,11 @@ func (w *WAL) tidy(files listing) error {
 		if err != nil {
 			return errors.Join(err, file.Close())
 		}
-		p := &spare{name, file, uint64(size)}
+		p := &store.Spare{Name: name, File: file, Size: uint64(size)}
 		// The reserve is kept until its owners have spoken, but for files that a
 		// crash has caught in the making.
-		reserved := strings.HasSuffix(name, reserveSuffix) && p.size >= w.least()
-		if !w.keepable(p.size) && !reserved {
+		reserved := strings.HasSuffix(name, store.ReserveSuffix) && p.Size >= w.least()
+		if !w.keepable(p.Size) && !reserved {
 			useless = append(useless, p)
 			return nil
 		}
@@ -42,11 +43,11 @@ func (w *WAL) tidy(files listing) error {
 		if err != nil {
 			return errors.Join(err, file.Close())
 		}
-		if strings.HasSuffix(name, segmentSuffix) {
-			p.name = spareName(w.spareID.Add(1))
-			err := w.fs.Rename(name, p.name)
+		if strings.HasSuffix(name, store.SegmentSuffix) {
+			p.Name = store.SpareName(w.spareID.Add(1))
+			err := w.fs.Rename(name, p.Name)
 			if passes(err) { // the directory has no space for the name
-				p.name = name
+				p.Name = name
 				useless = append(useless, p)
 				return nil
 			}
@@ -54,24 +55,24 @@ func (w *WAL) tidy(files listing) error {
 				return errors.Join(err, file.Close())
 			}
 		}
-		p.file = named(file, p.name)
+		p.File = store.Named(file, p.Name)
 		w.putSpare(p)
 		return nil
 	}
-	for _, name := range files.spares {
-		w.spareID.Store(max(w.spareID.Load(), spareID(name)))
+	for _, name := range files.Spares {
+		w.spareID.Store(max(w.spareID.Load(), store.SpareID(name)))
 	}
 	for _, seg := range w.segs {
-		w.pool.newest = max(w.pool.newest, seg.head.Capacity)
+		w.pool.newest = max(w.pool.newest, seg.Head.Capacity)
 	}
-	for _, name := range files.spares {
+	for _, name := range files.Spares {
 		if err := keep(name); err != nil {
 			return err
 		}
 	}
-	for _, n := range files.segments {
+	for _, n := range files.Segments {
 		if w.segs[n] == nil {
-			if err := keep(segmentName(n)); err != nil {
+			if err := keep(store.SegmentName(n)); err != nil {
 				return err
 			}
 		}
@@ -80,23 +81,23 @@ func (w *WAL) tidy(files listing) error {
 }
 
 // resume makes the end of the log the place to append to.
-func (w *WAL) resume(end logEnd) error {
-	if err := w.reclaim(end.seg.number); err != nil {
+func (w *WAL) resume(end store.LogEnd) error {
+	if err := w.reclaim(end.Seg.Number); err != nil {
 		return err
 	}
-	w.log.active, w.log.off, w.log.number = end.seg, end.off, end.number
-	w.log.synced = end.seg.position(end.off)
+	w.log.active, w.log.off, w.log.number = end.Seg, end.Off, end.Number
+	w.log.synced = end.Seg.Position(end.Off)
 	w.status.Durable = w.log.synced - 1
-	w.segs[end.seg.number] = end.seg
+	w.segs[end.Seg.Number] = end.Seg
 
-	if err := end.secure(); err != nil {
+	if err := end.Secure(); err != nil {
 		return err
 	}
 	if err := w.fs.SyncDir("."); err != nil {
 		return err
 	}
-	w.log.sealed = end.sealed
-	if !end.sealed {
+	w.log.sealed = end.Sealed
+	if !end.Sealed {
 		return nil
 	}
 	if w.pool.first() == nil { // in a store of version 1 only
@@ -125,47 +126,12 @@ func (w *WAL) reclaim(last uint64) error {
 			}
 			continue
 		}
-		again, err := seg.reformat()
+		again, err := seg.Reformat()
 		if err != nil {
 			return err
 		}
 		w.pool.ready = append(w.pool.ready, again)
-		w.pool.held += again.freeAfter(format.HeaderSize)
+		w.pool.held += again.FreeAfter(format.HeaderSize)
 	}
 	return nil
-}
-
-// reformat makes the segment empty, in place.
-func (s *segment) reformat() (*segment, error) {
-	size, err := s.file.Size()
-	if err != nil {
-		return nil, err
-	}
-	fresh := &segment{number: s.number, name: s.name, file: s.file}
-	fresh.head = format.SegmentHead{Number: s.number, Block: s.head.Block, Capacity: min(uint64(size), s.head.Block), Salt: rand.Uint64()}
-	fresh.seed = fresh.head.Seed()
-	return fresh, fresh.writeHead()
-}
-
-// secure makes sure that the end of the log, which has been read, is on the disk.
-//
-// The process before may have been killed between a write and its sync. Or its
-// sync failed, and then syncing once more is of no use: the kernel has marked the
-// pages clean without having written them, and would report success. They must be
-// written again. Only one batch can be affected, the last, since each is written
-// only when the one before it has been synced; and the header, whose capacity may
-// have been changed just then.
-func (e logEnd) secure() error {
-	if e.last < e.off {
-		sc := newScanner(e.seg, e.off, nil)
-		sc.off, sc.base, sc.step = e.last, e.last, firstRead
-		_, b, err := sc.next()
-		if err != nil {
-			return err
-		}
-		if _, err := e.seg.file.WriteAt(b, int64(e.last)); err != nil {
-			return err
-		}
-	}
-	return e.seg.writeHead()
 }

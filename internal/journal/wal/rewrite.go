@@ -3,50 +3,53 @@
 package wal
 
 import (
+	"encoding/binary"
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io/fs"
+
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 )
 
 // repairSegment repairs a segment in place and returns the number of the record behind
 // it. number is that of its first record, next that of the first one behind it,
 // each zero if not known.
 func (r *repairer) repairSegment(s *scannedSegment, number, next uint64) (uint64, error) {
-	var fixes []span
+	var fixes []store.Span
 	var firsts, nexts []uint64
-	for sp, err := range s.seg.spans() {
+	for sp, err := range s.seg.Spans() {
 		if err != nil {
 			return 0, err
 		}
-		if sp.err == nil {
+		if sp.Err == nil {
 			if len(nexts) > 0 && nexts[len(nexts)-1] == 0 {
-				nexts[len(nexts)-1] = sp.head.First
+				nexts[len(nexts)-1] = sp.Head.First
 			}
-			number = sp.head.First + uint64(sp.head.Count)
+			number = sp.Head.First + uint64(sp.Head.Count)
 			continue
 		}
-		if sp.rest && !s.ends {
+		if sp.Rest && !s.ends {
 			if !r.cutToSynced(s.seg, &sp) {
 				break // the end of the log
 			}
 		}
-		if n := len(fixes); n > 0 && fixes[n-1].end == sp.off {
-			fixes[n-1].end, fixes[n-1].rest = sp.end, sp.rest // only its header was whole
+		if n := len(fixes); n > 0 && fixes[n-1].End == sp.Off {
+			fixes[n-1].End, fixes[n-1].Rest = sp.End, sp.Rest // only its header was whole
 			continue
 		}
 		fixes, firsts, nexts = append(fixes, sp), append(firsts, number), append(nexts, 0)
 	}
 	for i, sp := range fixes {
-		if sp.rest {
+		if sp.Rest {
 			nexts[i] = next
 		}
 		end, after, err := r.rewriteDamaged(s.seg, sp, firsts[i], nexts[i])
 		if err != nil {
 			return 0, err
 		}
-		if sp.rest {
+		if sp.Rest {
 			number = after
-			if err := s.seg.seal(end, number); err != nil {
+			if err := seal(s.seg, end, number); err != nil {
 				return 0, err
 			}
 		}
@@ -57,24 +60,23 @@ func (r *repairer) repairSegment(s *scannedSegment, number, next uint64) (uint64
 // cutToSynced makes of the end of a log, where nothing behind proves that there was
 // a batch, the part that the manifest says was synced. It reports whether there is
 // any.
-func (r *repairer) cutToSynced(seg *segment, sp *span) bool {
+func (r *repairer) cutToSynced(seg *store.Segment, sp *store.Span) bool {
 	at := r.manifest.Synced
-	if r.manifest.Block(at) != seg.number || at <= seg.position(sp.off+format.BatchHeader) || at > seg.position(sp.end) {
+	if r.manifest.Block(at) != seg.Number || at <= seg.Position(sp.Off+format.BatchHeader) || at > seg.Position(sp.End) {
 		return false
 	}
-	sp.end, sp.rest = uint64(at)%r.manifest.SegmentSize, false
+	sp.End, sp.Rest = uint64(at)%r.manifest.SegmentSize, false
 	return true
 }
 
 // seal ends the segment at off.
-func (s *segment) seal(off, number uint64) error {
-	b := new(batch)
-	b.reset(s, off, format.KindSeal, number)
-	b.finish(s.position(off))
-	if _, err := s.file.WriteAt(b.buf, int64(off)); err != nil {
+func seal(seg *store.Segment, off, number uint64) error {
+	var b [format.BatchHeader]byte
+	format.BatchHead{Kind: format.KindSeal, Length: format.BatchHeader, First: number, Synced: seg.Position(off)}.Encode(b[:], seg.Seed, off)
+	if _, err := seg.File.WriteAt(b[:], int64(off)); err != nil {
 		return err
 	}
-	return s.file.Sync()
+	return seg.File.Sync()
 }
 
 // rewriteDamaged replaces the damaged bytes of sp by one batch that holds every record
@@ -91,19 +93,19 @@ func (s *segment) seal(off, number uint64) error {
 // numbers dense. If the header is damaged, too, the frames are found by their numbers,
 // and the batches around say which numbers are possible. Replay skips tombstones; Read
 // at the address of one is ErrFreed.
-func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (end, number uint64, err error) {
-	old := make([]byte, sp.end-sp.off)
-	if _, err := seg.file.ReadAt(old, int64(sp.off)); err != nil {
+func (r *repairer) rewriteDamaged(seg *store.Segment, sp store.Span, first, next uint64) (end, number uint64, err error) {
+	old := make([]byte, sp.End-sp.Off)
+	if _, err := seg.File.ReadAt(old, int64(sp.Off)); err != nil {
 		return 0, 0, err
 	}
-	whole := findFrames(old, seg.seed, sp.off, first, next)
+	whole := findFrames(old, seg.Seed, sp.Off, first, next)
 	if first == 0 { // nothing before tells us, so what is left has to
 		first = max(next, 1)
 		if len(whole) > 0 {
 			first = whole[0].number
 		}
 	}
-	p := &patch{seg: seg, off: sp.off, number: first, buf: make([]byte, format.BatchHeader, len(old))}
+	p := &patch{seg: seg, off: sp.Off, number: first, buf: make([]byte, format.BatchHeader, len(old))}
 	for _, f := range whole {
 		if err := p.fill(f.at, f.number); err != nil {
 			return 0, 0, err
@@ -113,7 +115,7 @@ func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (en
 		p.number += uint64(f.records)
 	}
 	switch lost := max(next, p.number); {
-	case !sp.rest:
+	case !sp.Rest:
 		err = p.fill(len(old), lost)
 	case lost > p.number:
 		err = p.fill(len(p.buf)+format.FrameHeader, lost)
@@ -121,16 +123,16 @@ func (r *repairer) rewriteDamaged(seg *segment, sp span, first, next uint64) (en
 	if err != nil {
 		return 0, 0, err
 	}
-	r.drop(Dropped{File: seg.name, Offset: sp.off, First: p.firstLost, Records: p.lost, Reason: sp.err})
-	if len(p.buf) == format.BatchHeader && sp.rest {
-		return sp.off, p.number, nil // not even a batch was there
+	r.drop(Dropped{File: seg.Name, Offset: sp.Off, First: p.firstLost, Records: p.lost, Reason: sp.Err})
+	if len(p.buf) == format.BatchHeader && sp.Rest {
+		return sp.Off, p.number, nil // not even a batch was there
 	}
-	return sp.off + uint64(len(p.buf)), p.number, p.write(first)
+	return sp.Off + uint64(len(p.buf)), p.number, p.write(first)
 }
 
 // patch is the batch that takes the place of damage.
 type patch struct {
-	seg       *segment
+	seg       *store.Segment
 	off       uint64
 	buf       []byte
 	number    uint64 // of the next record
@@ -147,7 +149,7 @@ func (p *patch) fill(at int, number uint64) error {
 		return nil
 	}
 	if size < format.FrameHeader {
-		return p.seg.damage(p.off+uint64(len(p.buf)), errors.New("no space for a tombstone"))
+		return p.seg.Damage(p.off+uint64(len(p.buf)), errors.New("no space for a tombstone"))
 	}
 	n := number - p.number
 	if p.lost == 0 {
@@ -155,7 +157,7 @@ func (p *patch) fill(at int, number uint64) error {
 	}
 	tombstone := make([]byte, size)
 	format.Frame{Shard: format.TombstoneShard, Epoch: uint32(n), Number: p.number, Payload: make([]byte, size-format.FrameHeader)}.Put(tombstone)
-	format.SumFrame(tombstone, p.seg.seed, p.off+uint64(len(p.buf)))
+	format.SumFrame(tombstone, p.seg.Seed, p.off+uint64(len(p.buf)))
 	p.buf = append(p.buf, tombstone...)
 	p.count, p.lost, p.number = p.count+uint32(n), p.lost+n, number
 	return nil
@@ -168,12 +170,12 @@ func (p *patch) write(first uint64) error {
 	}
 	format.BatchHead{
 		Kind: format.KindRecords, Length: uint32(len(p.buf)), Count: p.count,
-		Digest: digest, First: first, Synced: p.seg.position(p.off),
-	}.Encode(p.buf, p.seg.seed, p.off)
-	if _, err := p.seg.file.WriteAt(p.buf, int64(p.off)); err != nil {
+		Digest: digest, First: first, Synced: p.seg.Position(p.off),
+	}.Encode(p.buf, p.seg.Seed, p.off)
+	if _, err := p.seg.File.WriteAt(p.buf, int64(p.off)); err != nil {
 		return err
 	}
-	return p.seg.file.Sync()
+	return p.seg.File.Sync()
 }
 
 // foundFrame is a frame that is whole, amid damage.
@@ -190,7 +192,7 @@ func findFrames(b []byte, seed uint32, off, first, next uint64) []foundFrame {
 	var found []foundFrame
 	expect := first
 	for at := format.BatchHeader; at+format.FrameHeader <= len(b); {
-		n := le.Uint64(b[at+16:])
+		n := binary.LittleEndian.Uint64(b[at+16:])
 		possible := n >= max(expect, 1) && (next == 0 || n < next) &&
 			(expect == 0 || n-expect <= uint64(len(b)/format.FrameHeader))
 		if possible {
@@ -224,26 +226,26 @@ func (r *repairer) replace(s *scannedSegment, number, next uint64) error {
 	if err := h.fill(format.BatchHeader+format.FrameHeader, next); err != nil {
 		return err
 	}
-	r.drop(Dropped{File: s.seg.name, First: number, Records: h.lost, Reason: s.err})
+	r.drop(Dropped{File: s.seg.Name, First: number, Records: h.lost, Reason: s.err})
 	if err := h.write(number); err != nil {
 		return err
 	}
-	return s.seg.seal(format.HeaderSize+uint64(len(h.buf)), next)
+	return seal(s.seg, format.HeaderSize+uint64(len(h.buf)), next)
 }
 
 // makeSegment makes an empty segment, in place of one of that number if there is.
-func (r *repairer) makeSegment(number, size uint64) (*segment, error) {
-	const spareFile = "0" + spareSuffix // no other spare has this number
+func (r *repairer) makeSegment(number, size uint64) (*store.Segment, error) {
+	const spareFile = "0" + store.SpareSuffix // no other spare has this number
 	if err := r.fs.Remove(spareFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	p, err := makeSpare(r.fs, spareFile, size)
+	p, err := store.MakeSpare(r.fs, spareFile, size)
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.format(r.fs, number, r.manifest.SegmentSize)
+	s, err := p.Format(r.fs, number, r.manifest.SegmentSize)
 	if err != nil {
-		return nil, errors.Join(err, p.file.Close())
+		return nil, errors.Join(err, p.File.Close())
 	}
 	return s, nil
 }

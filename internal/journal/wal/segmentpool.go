@@ -4,9 +4,10 @@ package wal
 
 import (
 	"errors"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -17,10 +18,6 @@ const (
 	// spareTarget is how many freed files are kept to be used again, beside the
 	// reserve.
 	spareTarget = 2
-	// firstCapacity is the size of the first segment. Each is four times the
-	// last, up to the limit: an empty store is quick to make and small, and a
-	// busy one soon has large files. Less than this is not worth a file.
-	firstCapacity = 1 << 20
 	// idlePool is how much of a store that nobody uses may be ready.
 	idlePool = 24 << 20
 	// maxSkip is how often at most the disk is looked at, but not tried, after it
@@ -32,9 +29,9 @@ const (
 type segmentPool struct {
 	// ready are formatted segments, numbered on from the active one. Only the
 	// holder of the segment token adds to them.
-	ready []*segment
+	ready []*store.Segment
 	// spares are files that can become segments: recycled ones, and the reserve.
-	spares []*spare
+	spares []*store.Spare
 	held   uint64 // what groups can use of ready, spares and the file in the maker's hands
 	spared uint64 // of that, what is in spares
 
@@ -61,7 +58,7 @@ type segmentPool struct {
 	skip    int    // looks that are still to be skipped
 }
 
-func (s *segmentPool) first() *segment {
+func (s *segmentPool) first() *store.Segment {
 	if len(s.ready) == 0 {
 		return nil
 	}
@@ -75,7 +72,7 @@ func (s *segmentPool) emptied() segmentPool {
 // capacity returns the size that the next segment should have; mu is held.
 func (w *WAL) capacity() uint64 {
 	s := &w.pool
-	size := min(s.limit, max(firstCapacity, 4*s.newest))
+	size := min(s.limit, max(store.FirstCapacity, 4*s.newest))
 	if need := max(s.largest[0], s.largest[1]); need > 0 {
 		size = max(size, w.segmentFor(need))
 	}
@@ -83,7 +80,7 @@ func (w *WAL) capacity() uint64 {
 }
 
 // least returns the size below which a segment is not worth making.
-func (w *WAL) least() uint64 { return min(w.block, firstCapacity) }
+func (w *WAL) least() uint64 { return min(w.block, store.FirstCapacity) }
 
 // keepable reports whether a file of size bytes is worth keeping as a spare; mu
 // is held. One that is too small would stop the growth, but is good enough for
@@ -97,7 +94,7 @@ func (w *WAL) keepable(size uint64) bool {
 }
 
 // firstSegment makes the segment with which a new store begins.
-func (w *WAL) firstSegment(number uint64) (*segment, error) {
+func (w *WAL) firstSegment(number uint64) (*store.Segment, error) {
 	p, err := w.allocate(w.least(), w.least(), emergency)
 	if err == nil && p == nil {
 		err = ErrFull
@@ -105,15 +102,15 @@ func (w *WAL) firstSegment(number uint64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := zero(p.file, 0, p.size); err != nil {
-		return nil, errors.Join(err, p.file.Close())
+	if err := store.Zero(p.File, 0, p.Size); err != nil {
+		return nil, errors.Join(err, p.File.Close())
 	}
-	s, err := p.format(w.fs, number, w.block)
+	s, err := p.Format(w.fs, number, w.block)
 	if err != nil {
-		return nil, errors.Join(err, p.file.Close())
+		return nil, errors.Join(err, p.File.Close())
 	}
-	w.pool.held -= p.usable(w.block)
-	w.pool.newest = s.head.Capacity
+	w.pool.held -= p.Usable(w.block)
+	w.pool.newest = s.Head.Capacity
 	return s, nil
 }
 
@@ -148,7 +145,7 @@ func (w *WAL) fits(need uint64) bool {
 		return true
 	}
 	for _, s := range w.pool.ready {
-		if s.freeAfter(format.HeaderSize) >= need {
+		if s.FreeAfter(format.HeaderSize) >= need {
 			return true
 		}
 	}
@@ -220,8 +217,8 @@ func (w *WAL) provide(need uint64, b budget) (bool, error) {
 
 // enlarge gives a segment that is ready, or became active since, more space, if
 // there is any. The segment token is held.
-func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
-	old := s.head.Capacity // only the holder of the token changes it
+func (w *WAL) enlarge(s *store.Segment, capacity uint64, b budget) error {
+	old := s.Head.Capacity // only the holder of the token changes it
 	w.look()
 	w.mu.Lock()
 	enough := capacity > old && w.pool.within(b) >= capacity-old
@@ -229,22 +226,22 @@ func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	if !enough {
 		return nil
 	}
-	err := s.file.Allocate(int64(capacity))
-	if errors.Is(err, vfs.ErrNoSpace) || s.gone.Load() {
+	err := s.File.Allocate(int64(capacity))
+	if errors.Is(err, vfs.ErrNoSpace) || s.Gone.Load() {
 		return nil
 	}
-	larger := s.head
+	larger := s.Head
 	larger.Capacity = capacity
 	if err == nil {
-		err = s.file.Sync() // before the header says so
+		err = s.File.Sync() // before the header says so
 	}
 	if err == nil {
-		_, err = s.file.WriteAt(larger.Encode(), 0)
+		_, err = s.File.WriteAt(larger.Encode(), 0)
 	}
 	if err == nil {
-		err = s.file.Sync()
+		err = s.File.Sync()
 	}
-	if s.gone.Load() {
+	if s.Gone.Load() {
 		return nil // it was used and freed meanwhile, and its file perhaps closed
 	}
 	if err != nil {
@@ -252,7 +249,7 @@ func (w *WAL) enlarge(s *segment, capacity uint64, b budget) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.head.Capacity = capacity
+	s.Head.Capacity = capacity
 	if slices.Contains(w.pool.ready, s) {
 		w.pool.held += capacity - old
 	}

@@ -3,10 +3,11 @@
 package wal
 
 import (
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"math"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 )
 
 // The space that a journal has, and who may use it:
@@ -37,13 +38,6 @@ const (
 	defaultUnsynced = 64 << 20
 )
 
-// usable returns what a segment of that capacity can hold in batches, its seal
-// not counted.
-func usable(capacity uint64) uint64 {
-	const kept = format.HeaderSize + format.BatchHeader + format.Alignment
-	return capacity - min(capacity, kept)
-}
-
 // segmentFor returns the capacity of a segment with space for need bytes, which
 // include the header of a batch.
 func (w *WAL) segmentFor(need uint64) uint64 {
@@ -61,7 +55,7 @@ func (w *WAL) look() {
 	defer w.mu.Unlock()
 	s := &w.pool
 	s.free, s.margin = free, min(maxMargin, total/marginShare)
-	s.limit = min(w.block, max(firstCapacity, total/segmentShare&^(64<<10-1)))
+	s.limit = min(w.block, max(store.FirstCapacity, total/segmentShare&^(64<<10-1)))
 	// On a full disk the base is also what owners move bodies into, out of segments
 	// that are mostly dead. They may use half of it, and move no more than half of a
 	// segment: so it is as large as any of them. A store of few segments can wait
@@ -70,11 +64,11 @@ func (w *WAL) look() {
 	if len(w.segs) > fewSegments || s.spendable() < fewSegments*s.limit {
 		for _, seg := range w.segs {
 			if seg != w.log.active {
-				s.base = max(s.base, min(seg.head.Capacity, s.limit))
+				s.base = max(s.base, min(seg.Head.Capacity, s.limit))
 			}
 		}
 	}
-	s.base = min(s.base, usable(w.block))
+	s.base = min(s.base, store.Usable(w.block))
 	s.setTarget()
 }
 
@@ -94,7 +88,7 @@ func (t *tail) free() uint64 {
 	if t.sealed || t.active == nil {
 		return 0
 	}
-	return t.active.freeAfter(t.off)
+	return t.active.FreeAfter(t.off)
 }
 
 // admits returns why a group for senders of need bytes is refused, if so; mu is

@@ -5,13 +5,14 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -334,8 +335,8 @@ func TestSegmentsFitTheDisk(t *testing.T) {
 		}
 		w.mu.Lock()
 		for _, s := range w.segs {
-			if s.head.Capacity > max(firstCapacity, uint64(size)/segmentShare) {
-				t.Errorf("disk of %d: segment %d has %d bytes", size, s.number, s.head.Capacity)
+			if s.Head.Capacity > max(store.FirstCapacity, uint64(size)/segmentShare) {
+				t.Errorf("disk of %d: segment %d has %d bytes", size, s.Number, s.Head.Capacity)
 			}
 		}
 		w.mu.Unlock()
@@ -930,10 +931,10 @@ func wantCounted(t *testing.T, w *WAL) {
 	defer w.mu.Unlock()
 	var held, spared uint64
 	for _, s := range w.pool.ready {
-		held += s.freeAfter(format.HeaderSize)
+		held += s.FreeAfter(format.HeaderSize)
 	}
 	for _, p := range w.pool.spares {
-		spared += p.usable(w.block)
+		spared += p.Usable(w.block)
 	}
 	if held += spared; held != w.pool.held || spared != w.pool.spared {
 		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.pool.held, w.pool.spared)

@@ -4,12 +4,13 @@ package wal
 
 import (
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -137,7 +138,7 @@ func TestStartReadsTheLogOnce(t *testing.T) {
 		if got := startAll(t, disk, shards); got < want*99/100 {
 			t.Errorf("%d shards: %d records, want %d or more", shards, got, want)
 		}
-		if read, most := disk.read.Load(), int64(wrote)+segment+3*readStep; read > most {
+		if read, most := disk.read.Load(), int64(wrote)+segment+3*store.ReadStep; read > most {
 			t.Errorf("%d shards: %d bytes read for a log of %d", shards, read, wrote)
 		}
 

@@ -2,12 +2,12 @@
 
 package wal
 
-import ()
+import "github.com/triagemq/triagemq/internal/journal/wal/store"
 
 // shrink removes spares that are far more than the target asks for.
 func (w *WAL) shrink() error {
 	w.mu.Lock()
-	var given []*spare
+	var given []*store.Spare
 	for w.pool.excess() {
 		p := w.takeSurplus(w.pool.target)
 		if p == nil {
@@ -32,7 +32,7 @@ func (s *segmentPool) excess() bool {
 func (w *WAL) bloated() bool {
 	var ready uint64
 	for _, s := range w.pool.ready {
-		ready += s.head.Capacity
+		ready += s.Head.Capacity
 	}
 	return ready > idlePool || w.surplus(w.pool.target) >= 0
 }
@@ -52,7 +52,7 @@ func (w *WAL) trim() error {
 		if p == nil {
 			return nil
 		}
-		if err := w.give([]*spare{p}); err != nil {
+		if err := w.give([]*store.Spare{p}); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (w *WAL) trimReady() error {
 		w.mu.Lock()
 		var sum uint64
 		for _, s := range w.pool.ready {
-			sum += s.head.Capacity
+			sum += s.Head.Capacity
 		}
 		if sum <= idlePool {
 			w.mu.Unlock()
@@ -76,15 +76,15 @@ func (w *WAL) trimReady() error {
 		n := len(w.pool.ready) - 1
 		last := w.pool.ready[n]
 		w.pool.ready = w.pool.ready[:n]
-		w.pool.newest, w.pool.largest = firstCapacity, [2]uint64{} // growth starts again
+		w.pool.newest, w.pool.largest = store.FirstCapacity, [2]uint64{} // growth starts again
 		w.mu.Unlock()
 
-		name := spareName(w.spareID.Add(1))
-		p := &spare{name, named(last.file, name), last.head.Capacity}
-		err := w.fs.Rename(last.name, p.name)
+		name := store.SpareName(w.spareID.Add(1))
+		p := &store.Spare{Name: name, File: store.Named(last.File, name), Size: last.Head.Capacity}
+		err := w.fs.Rename(last.Name, p.Name)
 		if passes(err) { // the directory has no space for the name
-			p.name = last.name
-			if err := w.give([]*spare{p}); err != nil {
+			p.Name = last.Name
+			if err := w.give([]*store.Spare{p}); err != nil {
 				return err
 			}
 			continue

@@ -62,7 +62,7 @@ func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedBlock {
 				by++
 			}
 		}
-		kept[n] = journal.RetainedBlock{Size: seg.head.Capacity, By: by}
+		kept[n] = journal.RetainedBlock{Size: seg.Head.Capacity, By: by}
 	}
 	from := uint64(s.From) / w.block
 	for _, b := range s.Blocks {
@@ -81,7 +81,7 @@ func (w *WAL) Retained(c journal.Claim) map[uint64]journal.RetainedBlock {
 func (w *WAL) keepsOld(s *shard) bool {
 	active := uint64(0)
 	if w.log.active != nil {
-		active = w.log.active.number
+		active = w.log.active.Number
 	}
 	return len(s.Blocks) > 0 || uint64(s.From)/w.block < active
 }
@@ -97,7 +97,7 @@ func (w *WAL) since(from journal.Position) uint64 {
 		case seg == w.log.active:
 			sum += w.log.off
 		default:
-			sum += seg.head.Capacity
+			sum += seg.Head.Capacity
 		}
 	}
 	return sum - min(sum, off)

@@ -3,11 +3,11 @@
 package wal
 
 import (
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"reflect"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 

@@ -5,10 +5,11 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"iter"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -28,8 +29,8 @@ type Report struct {
 // Exists reports whether there is a store, or what is left of one, in the root of
 // fsys. It changes nothing, and takes no lock.
 func Exists(fsys vfs.FS) (bool, error) {
-	files, err := list(fsys)
-	return files.manifest || len(files.segments) > 0, err
+	files, err := store.List(fsys)
+	return files.Manifest || len(files.Segments) > 0, err
 }
 
 // Verify checks every byte that matters in a store that is not running: the
@@ -57,7 +58,7 @@ func Verify(fsys vfs.FS) (r Report, err error) {
 }
 
 // report judges what scanAll found.
-func (st *store) report() (Report, error) {
+func (st *offline) report() (Report, error) {
 	r := Report{Notes: st.notes}
 	from, _ := st.manifest.Needs()
 	r.End = journal.Position(from*st.manifest.SegmentSize + format.HeaderSize)
@@ -75,27 +76,27 @@ func (st *store) report() (Report, error) {
 		r.Records += s.records
 		r.Bytes += s.end - format.HeaderSize
 		for _, d := range s.damaged {
-			r.Problems = append(r.Problems, d.err)
+			r.Problems = append(r.Problems, d.Err)
 		}
 		if !s.sealed && (i < st.last || s.number < from) {
-			r.Problems = append(r.Problems, s.seg.damage(s.end, errors.Join(format.ErrNoSeal, s.rest)))
+			r.Problems = append(r.Problems, s.seg.Damage(s.end, errors.Join(format.ErrNoSeal, s.rest)))
 		}
 		if i > 0 && i <= st.last {
 			before := st.segments[i-1]
 			if before.number+1 == s.number && before.batches > 0 && s.batches > 0 && s.first != before.next {
-				r.Problems = append(r.Problems, s.seg.damage(format.HeaderSize, format.ErrNumber))
+				r.Problems = append(r.Problems, s.seg.Damage(format.HeaderSize, format.ErrNumber))
 			}
 		}
 		if i == st.last {
-			r.End = s.seg.position(s.end)
+			r.End = s.seg.Position(s.end)
 		}
 	}
 	if n, missing := st.next(); missing && (st.last < 0 || st.manifest.Version > 1) {
-		r.Problems = append(r.Problems, &format.DamageError{File: segmentName(n), Offset: 0, Err: format.ErrMissNext})
+		r.Problems = append(r.Problems, &format.DamageError{File: store.SegmentName(n), Offset: 0, Err: format.ErrMissNext})
 	}
 	if at := st.manifest.Synced; r.End < at {
 		n := st.manifest.Block(at)
-		r.Problems = append(r.Problems, &format.DamageError{File: segmentName(n), Offset: uint64(at) - n*st.manifest.SegmentSize, Err: format.ErrShort})
+		r.Problems = append(r.Problems, &format.DamageError{File: store.SegmentName(n), Offset: uint64(at) - n*st.manifest.SegmentSize, Err: format.ErrShort})
 	}
 	if len(r.Problems) > 0 {
 		return r, fmt.Errorf("verify: %d problems, the first: %w", len(r.Problems), r.Problems[0])
@@ -127,14 +128,14 @@ func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
 			return
 		}
 		defer lock.Close() // nothing was written
-		files, err := list(fsys)
+		files, err := store.List(fsys)
 		if err != nil {
 			yield(Entry{}, fmt.Errorf("dump: %w", err))
 			return
 		}
-		for _, n := range files.segments {
-			seg, err := openSegment(fsys, n, 0)
-			if errors.Is(err, errRecycled) {
+		for _, n := range files.Segments {
+			seg, err := store.OpenSegment(fsys, n, 0)
+			if errors.Is(err, store.ErrRecycled) {
 				continue
 			}
 			if err != nil {
@@ -143,8 +144,8 @@ func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
 				}
 				continue
 			}
-			more := seg.dump(yield)
-			if err := seg.file.Close(); err != nil && more {
+			more := dump(seg, yield)
+			if err := seg.File.Close(); err != nil && more {
 				more = yield(Entry{}, err)
 			}
 			if !more {
@@ -155,25 +156,25 @@ func Dump(fsys vfs.FS) iter.Seq2[Entry, error] {
 }
 
 // dump yields the records of one segment and reports whether more are wanted.
-func (s *segment) dump(yield func(Entry, error) bool) bool {
-	for sp, err := range s.spans() {
+func dump(s *store.Segment, yield func(Entry, error) bool) bool {
+	for sp, err := range s.Spans() {
 		if err != nil {
 			return yield(Entry{}, err)
 		}
-		if sp.rest {
+		if sp.Rest {
 			break // the end, or what a crash tore
 		}
-		if sp.err != nil {
-			if !yield(Entry{}, sp.err) {
+		if sp.Err != nil {
+			if !yield(Entry{}, sp.Err) {
 				return false
 			}
 			continue
 		}
-		for at, f := range format.Frames(sp.body) {
+		for at, f := range format.Frames(sp.Body) {
 			if f.Shard == format.TombstoneShard {
 				continue
 			}
-			e := Entry{s.name, s.position(sp.off + uint64(at)), f.Shard, f.Epoch, f.Number, f.Payload, f.Shard == format.OwnShard}
+			e := Entry{s.Name, s.Position(sp.Off + uint64(at)), f.Shard, f.Epoch, f.Number, f.Payload, f.Shard == format.OwnShard}
 			if !yield(e, nil) {
 				return false
 			}

@@ -6,12 +6,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"sync"
 	"sync/atomic"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/notify"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -74,7 +75,7 @@ type WAL struct {
 
 	due []func(journal.Status) // owned by notifyWatchers
 
-	copies     copies           // of the manifest; owned by the holder of manifestToken
+	copies     store.Copies     // of the manifest; owned by the holder of manifestToken
 	generation uint64           // of the last manifest; owned likewise
 	marked     journal.Position // what that says is synced; owned likewise
 
@@ -82,18 +83,18 @@ type WAL struct {
 	log     tail
 	pool    segmentPool
 	shards  map[journal.Shard]*shard
-	watched []*shard               // those of shards with a watcher, in order of their number
-	ended   []func(journal.Status) // watchers of claims that have ended, to be called once more
-	segs    map[uint64]*segment    // every one that can be read, the active one included
-	status  journal.Status         // what watchers get
-	changes uint64                 // of status.Full and status.Busy, so that none is missed
+	watched []*shard                  // those of shards with a watcher, in order of their number
+	ended   []func(journal.Status)    // watchers of claims that have ended, to be called once more
+	segs    map[uint64]*store.Segment // every one that can be read, the active one included
+	status  journal.Status            // what watchers get
+	changes uint64                    // of status.Full and status.Busy, so that none is missed
 	stats   Stats
 	closed  bool
 }
 
 // tail is the end of the log, where appending happens.
 type tail struct {
-	active *segment
+	active *store.Segment
 	off    uint64 // in active: where the next batch, or the next group of the last one, begins
 	sealed bool   // active takes no more; only while a store is opened
 	number uint64 // of the next record
@@ -160,7 +161,7 @@ func (w *WAL) Close() error {
 // has to say it alone.
 func (w *WAL) appendStop() {
 	switch {
-	case w.log.active.freeAfter(w.log.off) >= format.BatchHeader:
+	case w.log.active.FreeAfter(w.log.off) >= format.BatchHeader:
 		w.push(format.KindStop)
 	case w.pool.first() != nil:
 		w.push(format.KindSeal)
@@ -177,15 +178,15 @@ func (w *WAL) release() error {
 
 	var errs []error
 	for _, s := range segs {
-		errs = append(errs, s.file.Close())
+		errs = append(errs, s.File.Close())
 	}
 	for _, s := range pool.ready {
-		errs = append(errs, s.file.Close())
+		errs = append(errs, s.File.Close())
 	}
 	for _, p := range pool.spares {
-		errs = append(errs, p.file.Close())
+		errs = append(errs, p.File.Close())
 	}
-	return errors.Join(append(errs, w.copies.close(), w.lock.Close())...)
+	return errors.Join(append(errs, w.copies.Close(), w.lock.Close())...)
 }
 
 // Stats counts what a WAL did since it was opened, and says what it holds.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package store
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ type namedFile struct {
 	name string
 }
 
-// named returns file with that name in its errors.
-func named(file vfs.File, name string) vfs.File {
+// Named returns file with that name in its errors.
+func Named(file vfs.File, name string) vfs.File {
 	if n, ok := file.(namedFile); ok {
 		file = n.File
 	}

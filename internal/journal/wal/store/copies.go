@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package store
 
 import (
 	"errors"
 	"fmt"
-	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"io"
 	"io/fs"
 
+	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// copyNames are the files of the manifest, in the order in which they are written.
-var copyNames = [2]string{format.ManifestName, format.ManifestCopy}
+// CopyNames are the files of the manifest, in the order in which they are written.
+var CopyNames = [2]string{format.ManifestName, format.ManifestCopy}
 
-// copies are the two files that hold the manifest.
+// Copies are the two files that hold the manifest.
 //
 // Each manifest is written over the one before it, first to one file and, when
 // that is synced, to the other. So whenever the power fails one of the two is
@@ -23,29 +23,32 @@ var copyNames = [2]string{format.ManifestName, format.ManifestCopy}
 // any time, loses nothing. Written space is written over, so no write needs any
 // that is free, unless the manifest has outgrown its files; and the files are
 // enlarged in good time.
-type copies struct {
+type Copies struct {
 	fs    vfs.FS
 	files [2]vfs.File
-	sizes [2]uint64 // of the files
+	Sizes [2]uint64 // of the files
 	first int       // the one to begin with: if one is not whole, that one
 }
 
-// foundCopies is what there is of a manifest.
-type foundCopies struct {
-	manifests [2]*format.Manifest // nil is missing or damaged
+// NewCopies returns copies of which no file is open.
+func NewCopies(fsys vfs.FS) Copies { return Copies{fs: fsys} }
+
+// FoundCopies is what there is of a manifest.
+type FoundCopies struct {
+	Manifests [2]*format.Manifest // nil is missing or damaged
 	errs      [2]error            // why it is nil; each a *DamageError
 }
 
-// readCopies reads both files. The error is one of the disk, or says that the
+// ReadCopies reads both files. The error is one of the disk, or says that the
 // store was written by a later version.
-func readCopies(fsys vfs.FS) (foundCopies, error) {
-	var found foundCopies
-	for i, name := range copyNames {
+func ReadCopies(fsys vfs.FS) (FoundCopies, error) {
+	var found FoundCopies
+	for i, name := range CopyNames {
 		m, err := readManifest(fsys, name)
 		if _, damaged := errors.AsType[*format.DamageError](err); err != nil && !damaged {
 			return found, err
 		}
-		found.manifests[i], found.errs[i] = m, err
+		found.Manifests[i], found.errs[i] = m, err
 	}
 	return found, nil
 }
@@ -70,11 +73,11 @@ func readManifest(fsys vfs.FS, name string) (*format.Manifest, error) {
 	return format.DecodeManifest(name, b)
 }
 
-// best returns the manifest that counts, and which it is: the later of the two,
+// Best returns the manifest that counts, and which it is: the later of the two,
 // since nothing is done that needs a manifest before it is whole in both. If both
 // are missing it is nil; the error is that both are lost.
-func (f foundCopies) best() (*format.Manifest, int, error) {
-	one, two := f.manifests[0], f.manifests[1]
+func (f FoundCopies) Best() (*format.Manifest, int, error) {
+	one, two := f.Manifests[0], f.Manifests[1]
 	switch {
 	case one == nil && two == nil && errors.Is(f.errs[0], format.ErrMissing) && errors.Is(f.errs[1], format.ErrMissing):
 		return nil, 0, nil
@@ -88,11 +91,11 @@ func (f foundCopies) best() (*format.Manifest, int, error) {
 	return one, 0, nil
 }
 
-// lost returns what is wrong with the file that is not needed, if anything.
+// Lost returns what is wrong with the file that is not needed, if anything.
 // Version 1 had no second one.
-func (f foundCopies) lost() error {
-	for i, m := range f.manifests {
-		if m == nil && f.manifests[1-i] != nil && f.manifests[1-i].Version > 1 {
+func (f FoundCopies) Lost() error {
+	for i, m := range f.Manifests {
+		if m == nil && f.Manifests[1-i] != nil && f.Manifests[1-i].Version > 1 {
 			return f.errs[i]
 		}
 	}
@@ -103,11 +106,11 @@ func (f foundCopies) lost() error {
 // ones fit too.
 func grownSize(n uint64) uint64 { return (2*n + 16<<10 + 4095) &^ 4095 }
 
-// secure opens the file that best was read from and writes it once more, although
+// Secure opens the file that best was read from and writes it once more, although
 // it does not change: a process whose sync failed may have left it in the page
-// cache only, see logEnd.secure. Until it is safe nothing may be done that relies
+// cache only, see LogEnd.Secure. Until it is safe nothing may be done that relies
 // on it, and the other file must not be touched.
-func (c *copies) secure(m *format.Manifest, best int) error {
+func (c *Copies) Secure(m *format.Manifest, best int) error {
 	b, err := m.Encode()
 	if err == nil {
 		err = c.openOne(best, b)
@@ -118,9 +121,9 @@ func (c *copies) secure(m *format.Manifest, best int) error {
 	return nil
 }
 
-// open opens the other file, or both if m is of version 1, and makes it the
+// Open opens the other file, or both if m is of version 1, and makes it the
 // manifest m.
-func (c *copies) open(m *format.Manifest, best int) error {
+func (c *Copies) Open(m *format.Manifest, best int) error {
 	order := []int{1 - best}
 	if m.Version == 1 {
 		order = []int{1, 0} // the old one stays until the new one is there
@@ -140,12 +143,12 @@ func (c *copies) open(m *format.Manifest, best int) error {
 }
 
 // openOne opens a file, or makes it, and writes b to it.
-func (c *copies) openOne(i int, b []byte) error {
+func (c *Copies) openOne(i int, b []byte) error {
 	if c.files[i] == nil {
-		file, err := c.fs.Open(copyNames[i])
+		file, err := c.fs.Open(CopyNames[i])
 		if errors.Is(err, fs.ErrNotExist) {
-			if err = install(c.fs, copyNames[i], b); err == nil {
-				file, err = c.fs.Open(copyNames[i])
+			if err = Install(c.fs, CopyNames[i], b); err == nil {
+				file, err = c.fs.Open(CopyNames[i])
 			}
 		}
 		if err != nil {
@@ -155,7 +158,7 @@ func (c *copies) openOne(i int, b []byte) error {
 		if err != nil {
 			return errors.Join(err, file.Close())
 		}
-		c.files[i], c.sizes[i] = file, uint64(size)
+		c.files[i], c.Sizes[i] = file, uint64(size)
 	}
 	n := uint64(len(b))
 	for _, to := range []uint64{n, grownSize(n)} {
@@ -166,8 +169,8 @@ func (c *copies) openOne(i int, b []byte) error {
 	return c.writeOne(i, b)
 }
 
-// install makes b the contents of the named file, whatever that was before.
-func install(fsys vfs.FS, name string, b []byte) error {
+// Install makes b the contents of the named file, whatever that was before.
+func Install(fsys vfs.FS, name string, b []byte) error {
 	file, err := fsys.Create(format.ManifestNext)
 	if errors.Is(err, fs.ErrExist) {
 		file, err = fsys.Open(format.ManifestNext)
@@ -198,17 +201,17 @@ func extend(file vfs.File, to uint64) error {
 	if err != nil || uint64(size) >= to {
 		return err
 	}
-	err = zero(file, uint64(size), to)
+	err = Zero(file, uint64(size), to)
 	if errors.Is(err, vfs.ErrNoSpace) {
 		return file.Truncate(size)
 	}
 	return err
 }
 
-// write makes m the manifest; it is durable when write returns. ErrNoSpace means
+// Write makes m the manifest; it is durable when write returns. ErrNoSpace means
 // that one of the files, at least, is as it was: both, unless to overwrite takes
 // space.
-func (c *copies) write(m *format.Manifest) error {
+func (c *Copies) Write(m *format.Manifest) error {
 	b, err := m.Encode()
 	if err != nil {
 		return err
@@ -233,8 +236,8 @@ func (c *copies) write(m *format.Manifest) error {
 
 // reserve sees to it that n bytes can be written to a file, and gives it the size
 // that it should have if there is space and half of it is in use.
-func (c *copies) reserve(i int, n, to uint64) error {
-	if 2*n <= c.sizes[i] {
+func (c *Copies) reserve(i int, n, to uint64) error {
+	if 2*n <= c.Sizes[i] {
 		return nil
 	}
 	if err := extend(c.files[i], to); err != nil {
@@ -244,20 +247,21 @@ func (c *copies) reserve(i int, n, to uint64) error {
 	if err != nil {
 		return err
 	}
-	if c.sizes[i] = uint64(size); n > c.sizes[i] {
+	if c.Sizes[i] = uint64(size); n > c.Sizes[i] {
 		return vfs.ErrNoSpace
 	}
 	return nil
 }
 
-func (c *copies) writeOne(i int, b []byte) error {
+func (c *Copies) writeOne(i int, b []byte) error {
 	if _, err := c.files[i].WriteAt(b, 0); err != nil {
 		return err
 	}
 	return c.files[i].Sync()
 }
 
-func (c *copies) close() error {
+// Close closes both files.
+func (c *Copies) Close() error {
 	var errs []error
 	for i, f := range c.files {
 		if f != nil {
