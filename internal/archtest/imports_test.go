@@ -64,10 +64,11 @@ var pkgRules = map[string]pkgRule{
 	"objective": {never: pure},
 
 	// The broker.
-	"access":  {may: []string{"entity", "limits", "sas"}},
-	"engine":  {may: []string{"machine", "journal", "clock", "notify"}, never: []string{"net", "os"}},
-	"shard":   {may: []string{"engine", "machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
-	"monitor": {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
+	"access":           {may: []string{"entity", "limits", "sas"}},
+	"engine":           {may: []string{"engine/retention", "machine", "journal", "clock", "notify"}, never: []string{"net", "os"}},
+	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
+	"shard":            {may: []string{"engine", "machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"monitor":          {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
 		may:   []string{"broker/*", "shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},

@@ -84,8 +84,7 @@
 //	steps.go, fetch.go           operations in steps, reads beside the engine
 //	deadlines.go                 the timer
 //	snapshot.go                  writing a snapshot, moving bodies, truncating
-//	snapshot_policy.go           when to take one
-//	liveness.go                  bytes referred to in each block
+//	snapshot_policy.go           when to ask package retention whether to take one
 //	recover.go                   replay
 //	stats.go, inspect.go, manual.go  for operators, simulators and tests
 package engine

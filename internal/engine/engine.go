@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/clock"
+	"github.com/triagemq/triagemq/internal/engine/retention"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/machine"
 )
@@ -91,12 +92,12 @@ type Engine struct {
 	fetches   fetches
 	stepwise  stepwise   // operations that take more than one step
 	dropped   []*dropped // units whose bodies are being freed
-	live      liveness
+	live      retention.Liveness
 	snapshot  snapshotter
-	looked    look    // when it was last asked whether a snapshot is worth it
-	written   written // bytes of records
-	size      uint64  // of a snapshot, as of the last look
-	resized   []*Unit // whose part of it may have changed since
+	looked    look              // when it was last asked whether a snapshot is worth it
+	written   retention.Written // bytes of records
+	size      uint64            // of a snapshot, as of the last look
+	resized   []*Unit           // whose part of it may have changed since
 
 	work     sync.WaitGroup  // what runs beside the engine
 	ctx      context.Context // of that work

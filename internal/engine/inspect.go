@@ -33,7 +33,7 @@ func (e *Engine) Snapshots() uint64 { return e.snapshot.number }
 // Check compares everything the engine counts with what its machines hold.
 func (e *Engine) Check() error {
 	live := make(map[uint64]uint64)
-	count := func(ref machine.Ref) { live[e.live.blockOf(ref)] += uint64(ref.Size) }
+	count := func(ref machine.Ref) { live[e.live.BlockOf(ref)] += uint64(ref.Size) }
 	for _, id := range slices.Sorted(maps.Keys(e.units)) {
 		u := e.units[id]
 		if err := u.Machine.Check(); err != nil {
@@ -45,9 +45,10 @@ func (e *Engine) Check() error {
 		rest := *d
 		rest.free(math.MaxInt, count)
 	}
-	for b, u := range e.live.blocks {
-		if u.live != live[b] {
-			return fmt.Errorf("invariant 2: block %d counts %d live bytes, found %d", b, u.live, live[b])
+	for _, b := range e.live.Blocks() {
+		u := e.live.Usage(b)
+		if u.Live != live[b] {
+			return fmt.Errorf("invariant 2: block %d counts %d live bytes, found %d", b, u.Live, live[b])
 		}
 		delete(live, b)
 	}

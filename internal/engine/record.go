@@ -60,8 +60,8 @@ func (e *Engine) appendGroup() ([]journal.Position, error) {
 	err := e.journal.Append(e.claim, &g.Group)
 	if err == nil {
 		for i, p := range g.At {
-			e.live.wrote(p, len(g.Records[i]))
-			e.written.all += uint64(len(g.Records[i]))
+			e.live.Wrote(p, len(g.Records[i]))
+			e.written.All += uint64(len(g.Records[i]))
 		}
 		e.tail = g.At[len(g.At)-1]
 	} else {
@@ -138,10 +138,10 @@ func Body(r *journal.Read) ([]byte, error) {
 // valid until the next command.
 func (e *Engine) account() (freed []machine.Ref) {
 	for _, ref := range e.eff.Added {
-		e.live.place(ref)
+		e.live.Add(ref)
 	}
 	for _, ref := range e.eff.Freed {
-		e.live.free(ref)
+		e.live.Free(ref)
 	}
 	freed = e.eff.Freed
 	e.eff.ResetRefs()

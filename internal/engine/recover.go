@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/engine/retention"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/machine"
 )
@@ -67,7 +68,7 @@ func newEngine(ctx context.Context, j journal.Journal, claim journal.Claim, opts
 		claim:      claim,
 		mail:       newMailbox(opts.Mailbox),
 		units:      make(map[uint64]*Unit),
-		live:       newLiveness(claim),
+		live:       retention.NewLiveness(claim),
 		groupLimit: min(claim.MaxGroup/4, 1<<20),
 	}
 	if e.opts.Go == nil {
@@ -105,7 +106,7 @@ func (r *Recovery) AddPart(u *Unit) { r.e.add(u) }
 // Drop forgets units.
 func (r *Recovery) Drop(us []*Unit) {
 	for _, u := range us {
-		machine.AllRefs(u.Machine, r.e.live.free)
+		machine.AllRefs(u.Machine, r.e.live.Free)
 	}
 	r.e.forget(us)
 }
@@ -119,8 +120,8 @@ func (r *Recovery) apply(rec journal.Record) error {
 	if len(rec.Payload) == 0 {
 		return errRecord
 	}
-	e.live.wrote(rec.At, len(rec.Payload))
-	e.written.all += uint64(len(rec.Payload))
+	e.live.Wrote(rec.At, len(rec.Payload))
+	e.written.All += uint64(len(rec.Payload))
 	e.tail = rec.At
 	if r.first == 0 {
 		r.first = rec.At
@@ -136,13 +137,13 @@ func (r *Recovery) apply(rec journal.Record) error {
 	case kindUnit:
 		return r.unit(in)
 	case kindSnapshotUnit:
-		e.written.snapshots += uint64(len(rec.Payload))
+		e.written.Snapshots += uint64(len(rec.Payload))
 		return r.snapshotUnit(in)
 	case kindSnapshotBegin:
-		e.written.snapshots += uint64(len(rec.Payload))
+		e.written.Snapshots += uint64(len(rec.Payload))
 		r.begin(in, rec.At)
 	case kindSnapshotPart:
-		e.written.snapshots += uint64(len(rec.Payload))
+		e.written.Snapshots += uint64(len(rec.Payload))
 		if number := in.Uint(); number == r.loading && !r.loaded {
 			err = e.host.ReplayPart(in, r)
 		}
@@ -215,7 +216,7 @@ func (r *Recovery) begin(in *machine.Reader, at journal.Position) {
 		if in.Bad() {
 			return
 		}
-		e.live.restore(b, written)
+		e.live.Restore(b, written)
 	}
 }
 
@@ -236,7 +237,7 @@ func (r *Recovery) finish() error {
 	// What was replayed is durable, whatever the journal has yet to say.
 	e.durable = e.tail
 	e.snapshot.began = r.first
-	e.snapshot.freed = e.live.freed
+	e.snapshot.freed = e.live.Freed
 	e.now = time.Time{}
 	e.reserve()
 	return e.host.Recovered()

@@ -32,7 +32,7 @@ func TestTruncateKeepsBlocksWithLiveBodies(t *testing.T) {
 	began := r.e.claim.Block(r.e.snapshot.began)
 	old := 0
 	for _, ref := range r.h.counter(first).bodies {
-		if r.e.live.blockOf(ref) < began {
+		if r.e.live.BlockOf(ref) < began {
 			old++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/triagemq/triagemq/internal/engine/retention"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/machine"
 )
@@ -81,7 +82,7 @@ func (e *Engine) maintain() {
 			e.beginSnapshot()
 		}
 	case e.full && !n.filled && n.due(e.durable):
-		if n.filled = true; !e.upkeep(look{full: true}).shouldSnapshot() {
+		if n.filled = true; !e.retention(look{full: true}).ShouldSnapshot() {
 			e.abandonSnapshot()
 			return
 		}
@@ -89,7 +90,7 @@ func (e *Engine) maintain() {
 		log := e.journal.Usage(e.claim)
 		still := e.compactBlocks(log, e.journal.Retained(e.claim))
 		maps.DeleteFunc(n.compact, func(b uint64, _ bool) bool { return !still[b] })
-		n.floor = spare(log) / 4
+		n.floor = retention.Spare(log) / 4
 	case n.due(e.durable):
 		e.stepSnapshot()
 		if n.active() && !n.reading {
@@ -118,8 +119,8 @@ func (e *Engine) beginSnapshot() {
 	*n = snapshotter{
 		number: n.number + 1,
 		began:  n.began,
-		freed:  e.live.freed,
-		own:    e.written.own(),
+		freed:  e.live.Freed,
+		own:    e.written.Own(),
 		left:   e.host.Parts(),
 		moved:  make(map[machine.Ref]machine.Ref),
 		busy:   true,
@@ -127,14 +128,14 @@ func (e *Engine) beginSnapshot() {
 	}
 	n.last.began, n.last.freed, n.last.own = last.began, last.freed, last.own
 	log := e.journal.Usage(e.claim)
-	n.compact, n.floor = e.compactBlocks(log, e.journal.Retained(e.claim)), spare(log)/4
+	n.compact, n.floor = e.compactBlocks(log, e.journal.Retained(e.claim)), retention.Spare(log)/4
 	e.record(kindSnapshotBegin, n.number)
 	e.eff.Uint(e.host.Mark())
-	blocks := slices.Sorted(maps.Keys(e.live.blocks))
+	blocks := e.live.Blocks()
 	e.eff.Uint(uint64(len(blocks)))
 	for _, b := range blocks {
 		e.eff.Uint(b)
-		e.eff.Uint(e.live.blocks[b].written)
+		e.eff.Uint(e.live.Usage(b).Written)
 	}
 	e.eff.End()
 	if err := e.appendRecords(); err != nil {
@@ -147,7 +148,7 @@ func (e *Engine) beginSnapshot() {
 		return
 	}
 	n.began = e.append.At[0]
-	e.written.snapshots += uint64(e.eff.Size())
+	e.written.Snapshots += uint64(e.eff.Size())
 	e.resetGroup()
 }
 
@@ -163,7 +164,7 @@ func (e *Engine) abandonSnapshot() {
 func (e *Engine) stepSnapshot() {
 	n := &e.snapshot
 	n.budget = machine.Budget{Items: e.opts.SnapshotStep, Bytes: min(stepBytes, e.groupLimit)}
-	if len(n.compact) > 0 && spare(e.journal.Usage(e.claim)) < n.floor {
+	if len(n.compact) > 0 && retention.Spare(e.journal.Usage(e.claim)) < n.floor {
 		n.compact = nil // others need it
 	}
 	for n.budget.Left() && e.failed == nil {
@@ -171,7 +172,7 @@ func (e *Engine) stepSnapshot() {
 			e.record(kindSnapshotEnd, n.number)
 			e.eff.End()
 			e.commit()
-			n.end, n.kept = e.tail, e.live.keep(n.began)
+			n.end, n.kept = e.tail, e.live.Keep(n.began)
 			if e.stuck {
 				n.end = Pending
 			}
@@ -205,7 +206,7 @@ func (e *Engine) writePart(part uint64) {
 	e.host.WritePart(part)
 	n.budget.Items--
 	n.budget.Bytes -= e.eff.Size() - before
-	e.written.snapshots += uint64(e.eff.Size() - before)
+	e.written.Snapshots += uint64(e.eff.Size() - before)
 }
 
 // visit writes one piece of a unit.
@@ -216,7 +217,7 @@ func (e *Engine) visit(u *Unit) {
 	}
 	e.eff.SetPrefix(n.prefix(u))
 	done := n.snap.Step(&n.budget, e.move, e.eff)
-	e.written.snapshots += uint64(e.eff.Size() - before)
+	e.written.Snapshots += uint64(e.eff.Size() - before)
 	if freed := e.account(); len(freed) > 0 {
 		e.host.Moved(freed)
 	}
@@ -250,7 +251,7 @@ func (e *Engine) fetchUpcoming() bool {
 	var wanted []machine.Ref
 	size, items := 0, 0
 	n.snap.Upcoming(n.budget, func(ref machine.Ref) {
-		if items++; size >= n.budget.Bytes || !n.compact[e.live.blockOf(ref)] {
+		if items++; size >= n.budget.Bytes || !n.compact[e.live.BlockOf(ref)] {
 			return
 		}
 		if _, ok := n.moved[ref]; ok {
@@ -296,7 +297,7 @@ func (e *Engine) fetchUpcoming() bool {
 // next one reads it.
 func (e *Engine) move(ref machine.Ref) (machine.Ref, bool) {
 	n := &e.snapshot
-	block := e.live.blockOf(ref)
+	block := e.live.BlockOf(ref)
 	if !n.compact[block] {
 		return ref, false
 	}
@@ -317,7 +318,7 @@ func (e *Engine) move(ref machine.Ref) (machine.Ref, bool) {
 		n.compact = nil // no room to move anything to
 		return ref, false
 	}
-	e.written.snapshots += uint64(len(raw))
+	e.written.Snapshots += uint64(len(raw))
 	n.budget.Bytes -= len(raw)
 	n.moved[ref] = to
 	return to, true

@@ -57,8 +57,8 @@ func (c *counters) stepped(took time.Duration) {
 // publish makes what the engine counts for itself visible to others.
 func (e *Engine) publish() {
 	e.counters.snapshots.Store(e.snapshot.number)
-	e.counters.written.Store(e.written.all)
-	e.counters.snapshotBytes.Store(e.written.snapshots)
+	e.counters.written.Store(e.written.All)
+	e.counters.snapshotBytes.Store(e.written.Snapshots)
 }
 
 // Stats returns the numbers as they are now. It may be called from any goroutine.

@@ -116,7 +116,7 @@ func (e *Engine) drop(us []*Unit) {
 	d := &dropped{units: us}
 	e.dropped = append(e.dropped, d)
 	e.tx.Start(&Steps{Step: func(*Tx) (bool, error) {
-		if !d.free(e.opts.VisitStep, e.live.free) {
+		if !d.free(e.opts.VisitStep, e.live.Free) {
 			return false, nil
 		}
 		e.dropped = slices.DeleteFunc(e.dropped, func(o *dropped) bool { return o == d })

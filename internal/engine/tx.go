@@ -92,7 +92,7 @@ func (tx *Tx) StoreOne(raw []byte) (machine.Ref, error) { return tx.e.storeOne(r
 
 // Retained reports whether a body that nobody refers to is still where it was: its block
 // was not given up.
-func (tx *Tx) Retained(ref machine.Ref) bool { return tx.e.live.retains(ref) }
+func (tx *Tx) Retained(ref machine.Ref) bool { return tx.e.live.Retains(ref) }
 
 // Durable returns the position up to which everything is durable.
 func (tx *Tx) Durable() journal.Position { return tx.e.durable }
