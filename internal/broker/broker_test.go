@@ -440,7 +440,7 @@ func TestErrors(t *testing.T) {
 	_, badName := r.CreateQueue(ctx, entity.Queue{Name: "a//b"})
 	_, badRule := r.CreateRule(ctx, "t", "s", sql("r", "x ="))
 	_, fixed := r.UpdateQueue(ctx, entity.Queue{Name: "q", RequiresSession: true})
-	for what, c := range map[string]struct{ got, want error }{
+	for what, c := range map[string]struct{ got, take error }{
 		"unknown queue":              {r.trySend("nothing", msg("x")), ErrNotFound},
 		"send to a subscription":     {r.trySend("t/Subscriptions/s", msg("x")), ErrNotAllowed},
 		"send to dead letters":       {r.trySend("q/$DeadLetterQueue", msg("x")), ErrNotAllowed},
@@ -459,8 +459,8 @@ func TestErrors(t *testing.T) {
 		"unknown token":              {r.Settle(ctx, "q", []queue.Token{{Seq: 1, Nonce: 1}}, Outcome{}), ErrLockLost},
 		"unknown scheduled message":  {r.CancelScheduled(ctx, "q", []queue.SeqNo{9}), ErrMessageNotFound},
 	} {
-		if !errors.Is(c.got, c.want) {
-			t.Errorf("%s: got %v, want %v", what, c.got, c.want)
+		if !errors.Is(c.got, c.take) {
+			t.Errorf("%s: got %v, want %v", what, c.got, c.take)
 		}
 	}
 }

@@ -45,7 +45,7 @@ type ReceiverOptions struct {
 	// MinLevel and MaxLevel restrict what the receiver is given; zero MaxLevel
 	// is no limit, unless Capped.
 	MinLevel, MaxLevel queue.Level
-	Capped             bool
+	HasMaxLevel        bool
 	// MinClass and MaxClass do the same by classes of the queue's policy, or by
 	// the names that levels have without one: they stand for the levels that
 	// these have when the receiver is opened.
@@ -59,8 +59,8 @@ type ReceiverOptions struct {
 }
 
 // want resolves what a receiver asks for by name.
-func (o *ReceiverOptions) want(p *policy.Policy) (queue.Want, error) {
-	w := queue.Want{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, Capped: o.Capped, Forgetful: o.Mode == ReceiveAndDelete}
+func (o *ReceiverOptions) take(p *policy.Policy) (queue.TakeOptions, error) {
+	w := queue.TakeOptions{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, HasMaxLevel: o.HasMaxLevel, ReceiveAndDelete: o.Mode == ReceiveAndDelete}
 	if o.MinClass != "" {
 		level, err := levelOf(p, o.MinClass)
 		if err != nil {
@@ -73,8 +73,8 @@ func (o *ReceiverOptions) want(p *policy.Policy) (queue.Want, error) {
 		if err != nil {
 			return w, err
 		}
-		if w.MaxLevel == 0 && !w.Capped || level < w.MaxLevel {
-			w.MaxLevel, w.Capped = level, true
+		if w.MaxLevel == 0 && !w.HasMaxLevel || level < w.MaxLevel {
+			w.MaxLevel, w.HasMaxLevel = level, true
 		}
 	}
 	return w, nil

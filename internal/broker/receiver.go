@@ -20,7 +20,7 @@ type Receiver struct {
 	part  shard.Part
 	c     *shard.Consumer
 	until time.Time // of the session lock when it was granted
-	want  queue.Want
+	take  queue.TakeOptions
 }
 
 // OpenReceiver attaches a receiver; it is given nothing before Allow. With
@@ -47,12 +47,12 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 			return nil, err
 		}
 	}
-	want, err := o.want(def.Classifier.Policy)
+	want, err := o.take(def.Classifier.Policy)
 	if err != nil {
 		return nil, err
 	}
-	r := &Receiver{n: n, part: part, want: want}
-	a := shard.Attachment{ID: n.ID, Part: part, Sink: o.Sink, Want: want, Recall: o.Recall, Probing: o.probing}
+	r := &Receiver{n: n, part: part, take: want}
+	a := shard.Attachment{ID: n.ID, Part: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}

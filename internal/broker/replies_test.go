@@ -229,11 +229,11 @@ func TestReplyOutlivesNoRequest(t *testing.T) {
 		own.TTL = time.Hour
 		for _, tt := range []struct {
 			reply message.Draft
-			want  time.Duration // zero is as long as the queue lets it
+			take  time.Duration // zero is as long as the queue lets it
 		}{{answer("short"), 40 * time.Second}, {own, time.Hour}, {answer("endless"), 0}} {
 			r.send("replies", tt.reply.Message())
 			d, m := r.first("replies")
-			want := tt.want
+			want := tt.take
 			if left := d.ExpiresAt.Sub(d.EnqueuedAt); want > 0 && left.Round(time.Millisecond) != want {
 				t.Errorf("%s lives %v, want %v", body(t, d), left, want)
 			}

@@ -326,7 +326,7 @@ func (s *Set) ranked(ctx context.Context) []*setSource {
 	for i, src := range s.sources {
 		best[i] = -1
 		// A source that cannot be asked ranks last and says why when probed.
-		next, err := shard.Do(ctx, src.n.Shard, shard.NextLevel{Queue: src.n.QueueID(src.part), Want: src.rec.want})
+		next, err := shard.Do(ctx, src.n.Shard, shard.NextLevel{Queue: src.n.QueueID(src.part), Take: src.rec.take})
 		if err == nil && next.Found {
 			best[i] = int(next.Level)
 		}

@@ -47,7 +47,7 @@ func TestOnlyQueuesInWhichSomethingHappensAreMeasured(t *testing.T) {
 		t.Error("a queue with a message that waits is not measured")
 	}
 	var out queue.Effects
-	d, ok := q.Take(now, queue.Want{Forgetful: true}, &out)
+	d, ok := q.Take(now, queue.TakeOptions{ReceiveAndDelete: true}, &out)
 	if !ok {
 		t.Fatal("nothing to take")
 	}

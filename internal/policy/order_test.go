@@ -95,7 +95,7 @@ func play(t *testing.T, p *Policy, random *rand.Rand, passes func(first, later w
 				t.Fatal(err)
 			}
 			line = append(line, waiting{seqs[0], level, now})
-		} else if d, ok := q.Take(now, queue.Want{Forgetful: true}, &out); ok {
+		} else if d, ok := q.Take(now, queue.TakeOptions{ReceiveAndDelete: true}, &out); ok {
 			i := slices.IndexFunc(line, func(w waiting) bool { return w.seq == d.Seq })
 			for _, w := range line[:i] {
 				passed++
@@ -130,7 +130,7 @@ func TestWeightedBoundHolds(t *testing.T) {
 	}
 	served, since := make([]int, 4), make([]int, 4)
 	for range n {
-		d, _ := q.Take(noon, queue.Want{Forgetful: true}, &out)
+		d, _ := q.Take(noon, queue.TakeOptions{ReceiveAndDelete: true}, &out)
 		out.Reset()
 		for l := range weights {
 			if since[l]++; l == int(d.Level) {

@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 		case n < 6:
-			if d, ok := q.Take(now, Want{}, &out); ok {
+			if d, ok := q.Take(now, TakeOptions{}, &out); ok {
 				locked = append(locked, d.Token)
 			}
 		case n < 8 && len(locked) > 0:

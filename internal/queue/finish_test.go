@@ -27,7 +27,7 @@ func TestStartedKeysSurviveAConfigurationInsideASnapshot(t *testing.T) {
 			var out Effects
 			for i := range SeqNo(10) { // each key has two messages, one of which is taken
 				send(t, q, epochStart, Arrival{Key: fmt.Sprint("k", i)}, 2)
-				if _, err := q.TakeSeq(epochStart, 2*i+1, Want{Forgetful: true}, &out); err != nil {
+				if _, err := q.TakeSeq(epochStart, 2*i+1, TakeOptions{ReceiveAndDelete: true}, &out); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -20,7 +20,7 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 }
 
 // First returns the message that Take would hand out next.
-func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
+func (q *Queue) First(now time.Time, w TakeOptions) (Delivery, bool) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {
 		return Delivery{}, false

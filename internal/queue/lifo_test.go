@@ -25,7 +25,7 @@ func TestLifoOfManyKeepsTheOrder(t *testing.T) {
 			last++
 			waiting = append(waiting, last)
 		case n < 7:
-			d, ok := q.Take(epochStart, Want{}, &out)
+			d, ok := q.Take(epochStart, TakeOptions{}, &out)
 			if !ok {
 				break
 			}

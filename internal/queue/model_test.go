@@ -296,7 +296,7 @@ func (m *model) choices(now time.Time, r levelRange, keep func(*modelMessage) bo
 
 // nextSessions returns the free sessions that may be next for w: the messages
 // that rank them.
-func (m *model) nextSessions(now time.Time, w Want) []*modelMessage {
+func (m *model) nextSessions(now time.Time, w TakeOptions) []*modelMessage {
 	return m.choices(now, levelRange{w.lowest(), w.highest()}, func(x *modelMessage) bool {
 		return m.ends[x.a.Session].IsZero() && m.oldest(x)
 	})

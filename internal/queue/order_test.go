@@ -25,7 +25,7 @@ func send(t testing.TB, q *Queue, now time.Time, a Arrival, n int) {
 func serve(t testing.TB, q *Queue, now time.Time) Delivery {
 	t.Helper()
 	var out Effects
-	d, ok := q.Take(now, Want{}, &out)
+	d, ok := q.Take(now, TakeOptions{}, &out)
 	if !ok {
 		t.Fatal("nothing to take")
 	}
@@ -113,7 +113,7 @@ func TestFairKeysShareWhatIsInFlight(t *testing.T) {
 	got := map[string]int{}
 	var out Effects
 	for range 30 { // none of them ever ends
-		d, _ := q.Take(epochStart, Want{}, &out)
+		d, _ := q.Take(epochStart, TakeOptions{}, &out)
 		got[d.Key]++
 	}
 	if got["a"] != 20 || got["b"] != 10 {
@@ -162,8 +162,8 @@ func TestRateLetsABurstThrough(t *testing.T) {
 	var out Effects
 	got := 0
 	for now := epochStart; now.Before(epochStart.Add(10 * time.Second)); {
-		for q.HasReady(now, Want{}) {
-			if _, ok := q.Take(now, Want{}, &out); !ok {
+		for q.HasReady(now, TakeOptions{}) {
+			if _, ok := q.Take(now, TakeOptions{}, &out); !ok {
 				t.Fatal("ready, but nothing to take")
 			}
 			got++
@@ -197,7 +197,7 @@ func TestSlowPace(t *testing.T) {
 		got, end := 0, epochStart.Add(time.Duration(test.days)*day)
 		for now := epochStart; now.Before(end); {
 			for {
-				if _, ok := q.Take(now, Want{Forgetful: true}, &out); !ok {
+				if _, ok := q.Take(now, TakeOptions{ReceiveAndDelete: true}, &out); !ok {
 					break
 				}
 				got++
@@ -220,16 +220,16 @@ func TestConfigureKeepsOrderAndCountsInFlight(t *testing.T) {
 	send(t, q, epochStart, Arrival{Key: "a"}, 5)
 	send(t, q, epochStart, Arrival{Key: "b"}, 5)
 	var out Effects
-	q.Take(epochStart, Want{}, &out)
+	q.Take(epochStart, TakeOptions{}, &out)
 	cfg := q.Config()
 	cfg.Order = Order{Fair: true, Others: Share{Cap: 1}}
 	q.Configure(epochStart, cfg, &out)
 	for q.Reorder(3) {
 	}
-	if d, ok := q.Take(epochStart, Want{}, &out); !ok || d.Key != "b" {
+	if d, ok := q.Take(epochStart, TakeOptions{}, &out); !ok || d.Key != "b" {
 		t.Errorf("took %q, %t; a has one in flight already, want b", d.Key, ok)
 	}
-	if d, ok := q.Take(epochStart, Want{}, &out); ok {
+	if d, ok := q.Take(epochStart, TakeOptions{}, &out); ok {
 		t.Errorf("took %d although both keys are at their cap", d.Seq)
 	}
 	if err := q.Check(); err != nil {

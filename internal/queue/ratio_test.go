@@ -178,7 +178,7 @@ func (c *cycler) fill(n int) {
 // cycle enqueues, takes and completes one message, with its records.
 func (c *cycler) cycle() {
 	c.enqueue()
-	d, ok := c.q.Take(c.now, Want{}, &c.out)
+	d, ok := c.q.Take(c.now, TakeOptions{}, &c.out)
 	if !ok {
 		c.b.Fatal("nothing to take")
 	}

@@ -27,11 +27,11 @@ func sample(cfg Config) [][]byte {
 	if err := q.Enqueue(now, arrivals, seqs, &out); err != nil {
 		panic(err)
 	}
-	l, _, _ := q.LockNextSession(now, Want{})
+	l, _, _ := q.LockNextSession(now, TakeOptions{})
 	for range 2 {
-		d, ok := q.Take(now, Want{Session: l}, &out)
+		d, ok := q.Take(now, TakeOptions{Session: l}, &out)
 		if !ok {
-			d, ok = q.Take(now, Want{}, &out)
+			d, ok = q.Take(now, TakeOptions{}, &out)
 		}
 		if !ok {
 			panic("nothing to take")
@@ -47,7 +47,7 @@ func sample(cfg Config) [][]byte {
 	if err := q.Enqueue(now, []Arrival{{Body: Ref{At: 6, Size: 10}, Level: 2, Session: "u", InSession: true, Reason: Ref{At: 7, Size: 3}}}, seqs[:1], &out); err != nil {
 		panic(err)
 	}
-	if d, ok := q.Take(now, Want{Session: u, Forgetful: true, MaxLevel: 2}, &out); !ok || q.Return(now, &d, &out) != nil {
+	if d, ok := q.Take(now, TakeOptions{Session: u, ReceiveAndDelete: true, MaxLevel: 2}, &out); !ok || q.Return(now, &d, &out) != nil {
 		panic("nothing to return")
 	}
 	q.ReleaseSession(now, u, &out)
@@ -213,7 +213,7 @@ func exercise(t *testing.T, q *Queue, now time.Time) {
 	for range 50 {
 		q.Tick(now, &out)
 		q.NextDeadline()
-		w := Want{}
+		w := TakeOptions{}
 		w.Session, _, _ = q.LockNextSession(now, w)
 		for range 5 {
 			if d, ok := q.Take(now, w, &out); ok {
@@ -248,7 +248,7 @@ func TestDeferredRecordsOfOlderProgramsCountNothing(t *testing.T) {
 	}
 	keep()
 	old := append(slices.Clone(log), []byte{byte(record.KindDeferred), 1})
-	d, _ := q.Take(now, Want{}, &out)
+	d, _ := q.Take(now, TakeOptions{}, &out)
 	if _, err := q.Defer(now, d.Token, &out); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestPauseVisitsNothing(t *testing.T) {
 				if n > 0 {
 					t.Errorf("%s, sessions %t: a pause visited %d messages", name, sessions, n)
 				}
-				if q.HasReady(epochStart, Want{}) && (paused || sessions) {
+				if q.HasReady(epochStart, TakeOptions{}) && (paused || sessions) {
 					t.Errorf("paused %t, and something is ready", paused)
 				}
 			}
@@ -80,7 +80,7 @@ func TestPauseLeavesTheOrderAlone(t *testing.T) {
 		send(t, q, epochStart, Arrival{Key: "k"}, 2)
 		serve(t, q, epochStart)
 		pause(q)
-		if q.HasReady(epochStart, Want{}) {
+		if q.HasReady(epochStart, TakeOptions{}) {
 			t.Error("after a pause a key has its pace once more")
 		}
 	})
@@ -128,7 +128,7 @@ func TestReorderVisitsABoundedNumber(t *testing.T) {
 				if n := visited(q, func() { more = q.Reorder(step) }); n > step+entries.SlabLen {
 					t.Fatalf("order %d: a step visited %d messages", i, n)
 				}
-				if d, ok := q.Take(epochStart, Want{}, &out); ok {
+				if d, ok := q.Take(epochStart, TakeOptions{}, &out); ok {
 					if _, err := q.Release(epochStart, d.Token, &out); err != nil {
 						t.Fatal(err)
 					}
@@ -167,7 +167,7 @@ func TestOtherDisciplineVisitsNothing(t *testing.T) {
 		if o.Within == Lifo && o.Discipline == Strict {
 			want = 20_000
 		}
-		if d, ok := q.First(epochStart, Want{MinLevel: 9, MaxLevel: 9}); !ok || d.Seq != want {
+		if d, ok := q.First(epochStart, TakeOptions{MinLevel: 9, MaxLevel: 9}); !ok || d.Seq != want {
 			t.Errorf("discipline %d, within %d: first is %d, want %d", o.Discipline, o.Within, d.Seq, want)
 		}
 	}
@@ -299,7 +299,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 		}
 		var last Delivery
 		for range held {
-			last, _ = q.Take(epochStart, Want{Session: lock}, &out)
+			last, _ = q.Take(epochStart, TakeOptions{Session: lock}, &out)
 		}
 		now := epochStart
 		out.Reset()
@@ -321,7 +321,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 			if before = after; !more {
 				break
 			}
-			if _, _, ok := q.LockNextSession(now, Want{}); ok {
+			if _, _, ok := q.LockNextSession(now, TakeOptions{}); ok {
 				t.Fatalf("released %t: the session is free before all of it is back", released)
 			}
 			out.Reset()
@@ -332,7 +332,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 		if d, _ := q.Lookup(1); (d.Failures == 0) != released {
 			t.Errorf("released %t: %d failures", released, d.Failures)
 		}
-		if l, _, ok := q.LockNextSession(now, Want{}); !ok || l.ID != "s" {
+		if l, _, ok := q.LockNextSession(now, TakeOptions{}); !ok || l.ID != "s" {
 			t.Errorf("released %t: the session is not free", released)
 		}
 		if err := q.Check(); err != nil {

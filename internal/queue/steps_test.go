@@ -105,7 +105,7 @@ func (p *player) enqueue() {
 
 func (p *player) take() {
 	p.tick() // what came back after its end is ready until then
-	w := Want{Forgetful: p.rnd.IntN(8) == 0}
+	w := TakeOptions{ReceiveAndDelete: p.rnd.IntN(8) == 0}
 	var want []*modelMessage
 	if p.q.core.Config.Sessions {
 		for _, id := range slices.Sorted(maps.Keys(p.m.holders)) {
@@ -120,8 +120,8 @@ func (p *player) take() {
 		want = p.m.choices(p.now, levelRange{w.lowest(), w.highest()}, func(*modelMessage) bool { return true })
 	}
 	ready := p.q.HasReady(p.now, w)
-	hold := w.Forgetful && p.rnd.IntN(2) == 0
-	d, ok := p.q.TakeOrHold(p.now, w, func(Ref) bool { return !hold }, &p.out)
+	hold := w.ReceiveAndDelete && p.rnd.IntN(2) == 0
+	d, ok := p.q.TakeOrLock(p.now, w, func(Ref) bool { return !hold }, &p.out)
 	if ok != ready || ok != (len(want) > 0) {
 		p.fatalf("take %+v: %t, ready %t, want one of %d", w, ok, ready, len(want))
 	}
@@ -149,7 +149,7 @@ func (p *player) take() {
 }
 
 // levelsWanted is what a receiver of some range of levels, or of all, asks for.
-func (p *player) levelsWanted() (w Want) {
+func (p *player) levelsWanted() (w TakeOptions) {
 	if p.rnd.IntN(2) == 0 {
 		w.MinLevel = Level(p.rnd.IntN(3))
 		w.MaxLevel = w.MinLevel + Level(p.rnd.IntN(5))
@@ -158,13 +158,13 @@ func (p *player) levelsWanted() (w Want) {
 }
 
 // handed checks a delivery and follows it in the model.
-func (p *player) handed(d Delivery, want *modelMessage, w Want) {
+func (p *player) handed(d Delivery, want *modelMessage, w TakeOptions) {
 	p.note("handed out %d %v", d.Seq, d.Token)
 	if d.Seq != want.seq {
 		p.fatalf("handed out %d, want %d", d.Seq, want.seq)
 	}
 	p.m.hand(want)
-	if w.Forgetful {
+	if w.ReceiveAndDelete {
 		p.m.remove(d.Seq)
 		p.taken = append(p.taken, taken{d, want})
 		return
@@ -246,7 +246,7 @@ func (p *player) takeSeq() {
 		seq = x.seq
 	}
 	x := p.m.find(seq)
-	w := Want{}
+	w := TakeOptions{}
 	if x != nil {
 		w.Session = p.m.holders[x.a.Session]
 	}

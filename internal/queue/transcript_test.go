@@ -65,7 +65,7 @@ func (s *stage) command(c script.Command) string {
 	case "take":
 		return s.take(c)
 	case "take-number":
-		d, err := s.q.TakeSeq(s.now, SeqNo(c.WordInt(0)), Want{Session: s.locks[c.Text("session", "")]}, &s.out)
+		d, err := s.q.TakeSeq(s.now, SeqNo(c.WordInt(0)), TakeOptions{Session: s.locks[c.Text("session", "")]}, &s.out)
 		return s.delivered(d, err)
 	case "complete", "abandon", "release", "defer", "reject":
 		return s.settle(c)
@@ -110,7 +110,7 @@ func (s *stage) sessionCommand(c script.Command) string {
 		}
 		return s.until(until, err)
 	case "next-session":
-		l, _, ok := s.q.LockNextSession(s.now, Want{MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0))})
+		l, _, ok := s.q.LockNextSession(s.now, TakeOptions{MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0))})
 		if !ok {
 			return "none\n"
 		}
@@ -230,9 +230,9 @@ func (s *stage) send(c script.Command) string {
 
 func (s *stage) take(c script.Command) string {
 	var b strings.Builder
-	w := Want{
+	w := TakeOptions{
 		MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0)),
-		Session: s.locks[c.Text("session", "")], Forgetful: c.Has("forget"),
+		Session: s.locks[c.Text("session", "")], ReceiveAndDelete: c.Has("forget"),
 	}
 	for range c.Int("times", 1) {
 		d, ok := s.q.Take(s.now, w, &s.out)

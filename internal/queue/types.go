@@ -187,12 +187,12 @@ type Expired struct {
 }
 
 // Want narrows what a taker accepts.
-type Want struct {
-	Session   SessionLock // of a session receiver; zero otherwise
-	MinLevel  Level
-	MaxLevel  Level // zero is no limit, unless Capped
-	Capped    bool  // MaxLevel is a limit even if it is zero
-	Forgetful bool  // receive and delete: taken for good
+type TakeOptions struct {
+	Session          SessionLock // of a session receiver; zero otherwise
+	MinLevel         Level
+	MaxLevel         Level // zero is no limit, unless Capped
+	HasMaxLevel      bool  // MaxLevel is a limit even if it is zero
+	ReceiveAndDelete bool  // receive and delete: taken for good
 }
 
 // SessionLock proves that its holder has a session. The zero value is none.

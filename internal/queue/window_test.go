@@ -64,14 +64,14 @@ func TestSessionThatEndsWithItsLastMessageOffersNothing(t *testing.T) {
 	now := epochStart
 	send(t, q, now, Arrival{Body: Ref{At: 1, Size: 5}, Session: "s", InSession: true}, 2)
 	var out Effects
-	lock, _, ok := q.LockNextSession(now, Want{})
+	lock, _, ok := q.LockNextSession(now, TakeOptions{})
 	if !ok {
 		t.Fatal("no session")
 	}
-	if _, err := q.TakeSeq(now, 2, Want{Session: lock}, &out); err != nil {
+	if _, err := q.TakeSeq(now, 2, TakeOptions{Session: lock}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := q.Take(now, Want{Session: lock}, &out); !ok {
+	if _, ok := q.Take(now, TakeOptions{Session: lock}, &out); !ok {
 		t.Fatal("no message")
 	}
 	q.Tick(now.Add(time.Hour), &out)

@@ -66,12 +66,12 @@ var ErrGaveUp = errors.New("shard: gave up waiting for a session")
 func (s *Shard) grantSessions(hq *hostedQueue) {
 	for i := 0; i < len(hq.sessionWaiters); {
 		w := hq.sessionWaiters[i]
-		lock, until, ok := hq.q.LockNextSession(s.tx.Now(), w.a.Want)
+		lock, until, ok := hq.q.LockNextSession(s.tx.Now(), w.a.Take)
 		switch {
 		case ok:
 			hq.sessionWaiters = slices.Delete(hq.sessionWaiters, i, i+1)
 			s.grantSession(hq, w, lock, until)
-		case w.a.Want.AllLevels():
+		case w.a.Take.AllLevels():
 			return // no session is free
 		default:
 			i++
@@ -81,22 +81,22 @@ func (s *Shard) grantSessions(hq *hostedQueue) {
 
 // grantSession attaches a waiting receiver to the session that it got.
 func (s *Shard) grantSession(hq *hostedQueue, w *sessionWaiter, lock queue.SessionLock, until time.Time) {
-	want := w.a.Want
+	want := w.a.Take
 	want.Session = lock
-	c := &Consumer{shard: s, queue: hq, sink: w.a.Sink, want: want}
+	c := &Consumer{shard: s, queue: hq, sink: w.a.Sink, take: want}
 	hq.consumers = append(hq.consumers, c)
 	s.touch(hq)
 	w.done(c, until, nil)
 }
 
 // SessionLock returns the session of a consumer that Seek attached.
-func (c *Consumer) SessionLock() queue.SessionLock { return c.want.Session }
+func (c *Consumer) SessionLock() queue.SessionLock { return c.take.Session }
 
 // checkSessions ends the consumers whose session lock ran out.
 func (hq *hostedQueue) checkSessions(s *Shard) {
 	for i := 0; i < len(hq.consumers); i++ {
 		c := hq.consumers[i]
-		if c.want.Session == (queue.SessionLock{}) || hq.q.HoldsSession(s.tx.Now(), c.want.Session) {
+		if c.take.Session == (queue.SessionLock{}) || hq.q.HoldsSession(s.tx.Now(), c.take.Session) {
 			continue
 		}
 		s.withdraw(c)

@@ -27,7 +27,7 @@ type Consumer struct {
 	shard *Shard
 	queue *hostedQueue
 	sink  Sink
-	want  queue.Want
+	take  queue.TakeOptions
 
 	limit          uint64 // messages it takes in all, since it was attached
 	deliveredCount uint64 // messages handed out to it
@@ -64,7 +64,7 @@ type Attachment struct {
 	ID   ID
 	Part Part
 	Sink Sink
-	Want queue.Want
+	Take queue.TakeOptions
 	// Recall says that the consumer gives back what it has not started, if it is
 	// asked to. Its Sink must be a Recaller.
 	Recall bool
@@ -84,7 +84,7 @@ func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 			done(nil, err)
 			return nil
 		}
-		c := &Consumer{shard: s, queue: hq, sink: a.Sink, want: a.Want, probing: a.Probing, internal: a.Internal}
+		c := &Consumer{shard: s, queue: hq, sink: a.Sink, take: a.Take, probing: a.Probing, internal: a.Internal}
 		if a.Recall {
 			c.recaller, _ = a.Sink.(Recaller)
 		}
@@ -163,8 +163,8 @@ func (s *Shard) detach(c *Consumer) {
 	if i := slices.Index(c.queue.consumers, c); i >= 0 {
 		c.queue.consumers = slices.Delete(c.queue.consumers, i, i+1)
 	}
-	if c.want.Session != (queue.SessionLock{}) {
-		c.queue.q.ReleaseSession(s.tx.Now(), c.want.Session, s.out(c.queue))
+	if c.take.Session != (queue.SessionLock{}) {
+		c.queue.q.ReleaseSession(s.tx.Now(), c.take.Session, s.out(c.queue))
 		s.collectEffects(c.queue)
 	}
 }

@@ -48,7 +48,7 @@ func TestSendsWaitWhileTheJournalIsBusy(t *testing.T) {
 	if at, ok := r.s.NextDeadline(); !ok || at.After(r.now.Add(delayFor)) {
 		t.Errorf("it is tried again at %v, %v; it is %v", at, ok, r.now)
 	}
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	if got := k.bodies(); !slices.Equal(got, []string{"first"}) {

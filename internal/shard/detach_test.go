@@ -22,7 +22,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 			t.Run(name+" "+when, func(t *testing.T) {
 				r := newRig(t, Options{})
 				id := r.define("orders", minute)
-				k := r.attach(id, Main, queue.Want{Forgetful: forgetful})
+				k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: forgetful})
 				k.c.Allow(10)
 				for _, body := range want {
 					r.send(id, 4, body)
@@ -34,7 +34,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 				if len(k.got) != 0 {
 					t.Fatalf("a consumer that was detached got %q", k.bodies())
 				}
-				next := r.attach(id, Main, queue.Want{})
+				next := r.attach(id, Main, queue.TakeOptions{})
 				next.c.Allow(10)
 				r.settle()
 				if got := next.bodies(); !slices.Equal(got, want) {
@@ -47,7 +47,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 				}
 				r.settle()
 				r.crash(1)
-				last := r.attach(id, Main, queue.Want{})
+				last := r.attach(id, Main, queue.TakeOptions{})
 				last.c.Allow(10)
 				r.settle()
 				if got := last.bodies(); !slices.Equal(got, want) {
@@ -63,7 +63,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 func TestNothingComesAfterADrain(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", queue.Config{LockFor: time.Second})
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.send(id, 4, "a")
 	k.c.Drain()
@@ -90,7 +90,7 @@ func TestSafeMessagesAreHandedOutWithoutSpace(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b")
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(1)
 	r.step()
 	if err := r.wal.Commit(); err != nil { // its removal is durable

@@ -104,11 +104,11 @@ func (s *Shard) drained(c *Consumer) (more bool) {
 
 // dispatchOne takes one message for the consumer.
 func (s *Shard) dispatchOne(c *Consumer) bool {
-	if c.want.Forgetful {
+	if c.take.ReceiveAndDelete {
 		return s.dispatchForGood(c)
 	}
 	before := s.eff.Count()
-	qd, ok := c.queue.q.Take(s.tx.Now(), c.want, s.out(c.queue))
+	qd, ok := c.queue.q.Take(s.tx.Now(), c.take, s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false

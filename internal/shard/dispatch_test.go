@@ -17,7 +17,7 @@ func TestSafeMessageTakenBehindANewOne(t *testing.T) {
 	id := r.define("q", queue.Config{LockFor: time.Minute})
 	r.send(id, 1, "old")
 	r.settle()
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 
 	// In one step the consumer takes the new message, which is not durable,
 	// and then the old one, which is.
@@ -88,7 +88,7 @@ func TestMessageThatStartsItsKeyWaitsUntilThatIsDurable(t *testing.T) {
 		}
 	}
 	r.settle()
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.step()
 	if len(k.got) != 0 {
@@ -110,7 +110,7 @@ func TestHandOutInSteps(t *testing.T) {
 	many, few := r.define("many", minute), r.define("few", minute)
 	r.sendMany(many, messages)
 	r.sendMany(few, 3)
-	greedy, modest := r.attach(many, Main, queue.Want{}), r.attach(few, Main, queue.Want{})
+	greedy, modest := r.attach(many, Main, queue.TakeOptions{}), r.attach(few, Main, queue.TakeOptions{})
 	for _, err := range []error{greedy.c.Allow(messages + 1), greedy.c.Drain(), greedy.c.Allow(2 * messages), modest.c.Allow(3)} {
 		if err != nil {
 			t.Fatal(err)

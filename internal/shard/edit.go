@@ -214,13 +214,13 @@ func (e *editing) release(s *Shard) {
 // and concern its session, which would come to nothing if the session went back
 // first. It returns how many there are. Other locks outlive their consumer.
 func (s *Shard) holdBack(c *Consumer) (n int) {
-	if c.want.Session == (queue.SessionLock{}) {
+	if c.take.Session == (queue.SessionLock{}) {
 		return 0
 	}
 	for _, e := range c.queue.parked {
 		if slices.ContainsFunc(e.o.Tokens[e.next:], func(t queue.Token) bool {
 			d, ok := c.queue.q.Lookup(t.Seq)
-			return ok && d.InSession && d.Session == c.want.Session.ID
+			return ok && d.InSession && d.Session == c.take.Session.ID
 		}) {
 			e.holds = append(e.holds, c)
 			n++

@@ -121,7 +121,7 @@ func (g *game) command() {
 		}
 	case x < 8 && len(g.ks) < 4:
 		p := &player{taker: &taker{r: g.rig}}
-		a := Attachment{ID: g.id, Sink: p.taker, Want: queue.Want{Forgetful: g.rnd.IntN(2) == 0}}
+		a := Attachment{ID: g.id, Sink: p.taker, Take: queue.TakeOptions{ReceiveAndDelete: g.rnd.IntN(2) == 0}}
 		attached := func(c *Consumer, err error) {
 			if err == nil {
 				p.c = c
@@ -171,7 +171,7 @@ func (g *game) command() {
 		if err := g.s.Settle(s); err != nil {
 			g.t.Fatal(err)
 		}
-	case x < 19 && k.c.want.Forgetful && len(k.got) > 0:
+	case x < 19 && k.c.take.ReceiveAndDelete && len(k.got) > 0:
 		d := k.got[len(k.got)-1]
 		if f := g.all[g.bySeq[d.Seq]]; f != nil && f.gone && !f.returned {
 			f.gone, f.returned = false, true
@@ -194,7 +194,7 @@ func (g *game) look() {
 			if f.gone {
 				g.t.Fatalf("%s comes again: %+v", g.bySeq[d.Seq], d.Delivery)
 			}
-			if k.c.want.Forgetful {
+			if k.c.take.ReceiveAndDelete {
 				f.gone, f.returned, f.transit = true, false, false
 			} else {
 				k.locked = append(k.locked, d)
@@ -295,8 +295,8 @@ func (g *game) rest() {
 		if k.c.gone {
 			continue // its session has ended
 		}
-		if g.s.entities[g.id].parts[Main].q.HasReady(g.now, k.c.want) && k.c.deliveredCount < k.c.limit {
-			g.t.Fatalf("messages wait, and a consumer (%+v) has been given %d of %d; fetching %d, held %d", k.c.want, k.c.deliveredCount, k.c.limit, len(k.c.fetching), k.c.held.Waiting())
+		if g.s.entities[g.id].parts[Main].q.HasReady(g.now, k.c.take) && k.c.deliveredCount < k.c.limit {
+			g.t.Fatalf("messages wait, and a consumer (%+v) has been given %d of %d; fetching %d, held %d", k.c.take, k.c.deliveredCount, k.c.limit, len(k.c.fetching), k.c.held.Waiting())
 		}
 		if len(k.got) != int(k.c.deliveredCount) {
 			g.t.Fatalf("a consumer was given %d messages and got %d", k.c.deliveredCount, len(k.got))

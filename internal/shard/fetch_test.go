@@ -37,7 +37,7 @@ func TestBodiesAreFetchedInOrder(t *testing.T) {
 		want = append(want, fmt.Sprint("message ", i))
 	}
 	r.sendAll(id, want...)
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(uint64(len(want)))
 	r.step()
 	if n := len(k.c.fetching); n != fetchWindow {
@@ -71,7 +71,7 @@ func TestDrainWaitsForBodies(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b", "c")
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(2)
 	k.c.Drain()
 	r.step()
@@ -96,12 +96,12 @@ func TestDetachReturnsWhatWaitsForItsBody(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b")
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(10)
 	r.step()
 	k.c.Detach()
 	r.step()
-	next := r.attach(id, Main, queue.Want{})
+	next := r.attach(id, Main, queue.TakeOptions{})
 	next.c.Allow(10)
 	r.settle()
 	if got, want := next.bodies(), []string{"a", "b"}; !slices.Equal(got, want) || next.got[0].Failures != 0 {
@@ -117,7 +117,7 @@ func TestDetachReturnsWhatWaitsForItsBody(t *testing.T) {
 func TestUndeliveredLocksThatRunOutDoNotCount(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", queue.Config{LockFor: time.Second, MaxFailures: 1})
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(10)
 	r.send(id, 4, "a")
 	r.step() // taken, and not durable
@@ -188,12 +188,12 @@ func TestDetachWaitsForParkedSettlements(t *testing.T) {
 	k.c.Detach()
 	r.step()
 	hq, _ := r.s.hostedQueue(id, Main)
-	if len(hq.parked) != 1 || !hq.q.HoldsSession(r.now, k.c.want.Session) {
+	if len(hq.parked) != 1 || !hq.q.HoldsSession(r.now, k.c.take.Session) {
 		t.Fatalf("%d settlements are parked; the session must not go before", len(hq.parked))
 	}
 	r.settle()
 	d, _ := hq.q.Lookup(1)
-	if d.State != queue.Ready || d.Failures != 1 || hq.q.HoldsSession(r.now, k.c.want.Session) {
+	if d.State != queue.Ready || d.Failures != 1 || hq.q.HoldsSession(r.now, k.c.take.Session) {
 		t.Fatalf("the message is %+v, want it ready and failed once, and the session free", d)
 	}
 }
@@ -261,14 +261,14 @@ func TestReturnedStandInIsStillDamaged(t *testing.T) {
 	hq, _ := r.s.hostedQueue(id, DeadLetter)
 	d, _ := hq.q.Lookup(1)
 	g.damaged[journal.Position(d.Body.At)] = true
-	k := r.attach(id, DeadLetter, queue.Want{Forgetful: true})
+	k := r.attach(id, DeadLetter, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(1)
 	r.step()
 	r.work()
 	r.step() // removed, and not durable
 	k.c.Detach()
 	r.settle()
-	next := r.attach(id, DeadLetter, queue.Want{})
+	next := r.attach(id, DeadLetter, queue.TakeOptions{})
 	next.c.Allow(1)
 	r.settle()
 	if len(k.got) != 0 || len(next.got) != 1 {
@@ -287,7 +287,7 @@ func TestParkedSettlementsReadInPortions(t *testing.T) {
 	for i := range n {
 		r.send(id, 4, fmt.Sprint(i))
 	}
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(n)
 	r.settle()
 	var errs []error
@@ -326,7 +326,7 @@ func TestParkedSettlementsAreAnswered(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
 	r.sendAll(id, "a")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	var errs []error
@@ -350,7 +350,7 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
 	r.sendAll(id, strings.Repeat("a", 5000), strings.Repeat("b", 5000))
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(2)
 	r.settle()
 	r.s.manual().Report(journal.Status{Durable: r.s.tx.Durable(), Full: true})
@@ -377,7 +377,7 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 		t.Fatalf("two dead letters of 5,000 bytes wrote %d bytes", wrote)
 	}
 	r.settle()
-	dead := r.attach(id, DeadLetter, queue.Want{})
+	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
 	dead.c.Allow(2)
 	r.settle()
 	if got := dead.bodies(); len(got) != 2 || got[0] != strings.Repeat("a", 5000) {
@@ -402,7 +402,7 @@ func TestReasonsBesideTheBody(t *testing.T) {
 	for i := range 30 {
 		r.send(id, 4, fmt.Sprint(i))
 	}
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(30)
 	r.settle()
 	for _, d := range k.got {
@@ -430,7 +430,7 @@ func TestReasonsBesideTheBody(t *testing.T) {
 		t.Fatalf("%d snapshots; the test shows little", r.s.Snapshots())
 	}
 	r.crash(1)
-	dead := r.attach(id, DeadLetter, queue.Want{})
+	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
 	dead.c.Allow(1)
 	r.settle()
 	if got := reason(&dead.got[0]); got != "reason 1" {
@@ -440,7 +440,7 @@ func TestReasonsBesideTheBody(t *testing.T) {
 	r.settle()
 	dead.c.Detach()
 	r.settle()
-	good := r.attach(id, DeadLetter, queue.Want{Forgetful: true})
+	good := r.attach(id, DeadLetter, queue.TakeOptions{ReceiveAndDelete: true})
 	good.c.Allow(30)
 	r.settle()
 	if len(good.got) != 30 {
@@ -465,12 +465,12 @@ func TestReturnAfterItsBlockIsGone(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 4 << 10})
 	id := r.define("orders", minute)
 	r.sendAll(id, "a")
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(1)
 	r.settle()
 	k.c.Detach()
 	old := k.got[0].Body
-	other := r.attach(id, Main, queue.Want{Forgetful: true})
+	other := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	for i := 0; r.s.tx.Retained(old); i++ {
 		if i == 500 {
 			t.Fatal("the block is still there")
@@ -491,7 +491,7 @@ func TestReturnAfterItsBlockIsGone(t *testing.T) {
 	if err := r.s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	next := r.attach(id, Main, queue.Want{})
+	next := r.attach(id, Main, queue.TakeOptions{})
 	next.c.Allow(10)
 	r.settle()
 	if got, want := next.bodies(), []string{"a"}; !slices.Equal(got, want) || next.got[0].Seq != 1 {
@@ -505,10 +505,10 @@ func TestReturnedMessageWaitsUntilThatIsDurable(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.sendAll(id, "a")
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(1)
 	r.settle()
-	next := r.attach(id, Main, queue.Want{})
+	next := r.attach(id, Main, queue.TakeOptions{})
 	next.c.Allow(1)
 	if err := Return(k.got); err != nil {
 		t.Fatal(err)
@@ -531,7 +531,7 @@ func TestReturnFailedCounts(t *testing.T) {
 	cfg.MaxFailures = 2
 	id := r.define("orders", cfg)
 	r.sendAll(id, "a")
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	for i := range 2 {
 		k.c.Allow(uint64(i + 1))
 		r.settle()
@@ -540,7 +540,7 @@ func TestReturnFailedCounts(t *testing.T) {
 		}
 		r.settle()
 	}
-	dead := r.attach(id, DeadLetter, queue.Want{})
+	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
 	dead.c.Allow(1)
 	r.settle()
 	if got, want := dead.bodies(), []string{"a"}; !slices.Equal(got, want) || k.got[1].Failures != 1 {
@@ -554,7 +554,7 @@ func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b")
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(2)
 	r.step() // removed, and not durable
 	log, stop := context.WithCancel(t.Context())
@@ -575,7 +575,7 @@ func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 		t.Fatalf("ended with %v after %d messages", k.ended, len(k.got))
 	}
 	r.crash(0)
-	next := r.attach(id, Main, queue.Want{})
+	next := r.attach(id, Main, queue.TakeOptions{})
 	next.c.Allow(2)
 	r.settle()
 	if got, want := next.bodies(), []string{"a", "b"}; !slices.Equal(got, want) {

@@ -37,7 +37,7 @@ func (s *Shard) dispatchForGood(c *Consumer) bool {
 	if len(c.fetching) > 0 || c.queue.part != Main {
 		inHand = notInHand // it must not overtake; a dead letter may have a reason to be read
 	}
-	qd, ok := c.queue.q.TakeOrHold(s.tx.Now(), c.want, inHand, s.out(c.queue))
+	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), c.take, inHand, s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false

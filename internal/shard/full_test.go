@@ -70,7 +70,7 @@ func TestFullDiskIsDrained(t *testing.T) {
 			snapshots := r.s.Snapshots()
 			r.disk.SetOthers(1 << 40) // and not a byte more is to be had
 
-			k := r.attach(id, Main, queue.Want{})
+			k := r.attach(id, Main, queue.TakeOptions{})
 			fail := func(ds []Delivery) {
 				for range tt.failures {
 					k.settle(Abandon, ds...)
@@ -96,7 +96,7 @@ func TestFullDiskIsDrained(t *testing.T) {
 				if done*5/stored > life {
 					life++
 					r.crash(uint64(life))
-					k = r.attach(id, Main, queue.Want{})
+					k = r.attach(id, Main, queue.TakeOptions{})
 				}
 			}
 			r.settle()

@@ -78,7 +78,7 @@ func TestSendThatFitsNoGroupIsRefused(t *testing.T) {
 	}
 	r.send(id, 4, "after")
 	r.settle()
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(10)
 	r.settle()
 	if got := k.bodies(); len(got) != 1 || got[0] != "after" {
@@ -92,7 +92,7 @@ func TestSendThatFitsNoGroupIsRefused(t *testing.T) {
 func TestStepsAboutManyMessagesFitIntoGroups(t *testing.T) {
 	const many = 3000
 	cfg := queue.Config{LockFor: time.Minute, TTL: time.Hour, DeadLetterExpired: true}
-	takeAll := func(r *rig, id ID, want queue.Want) *taker {
+	takeAll := func(r *rig, id ID, want queue.TakeOptions) *taker {
 		k := r.attach(id, Main, want)
 		k.c.Allow(many)
 		r.settle()
@@ -104,36 +104,36 @@ func TestStepsAboutManyMessagesFitIntoGroups(t *testing.T) {
 		ready, dead int64
 	}{
 		{name: "complete", do: func(r *rig, id ID) {
-			k := takeAll(r, id, queue.Want{})
+			k := takeAll(r, id, queue.TakeOptions{})
 			k.settle(Complete, k.got...)
 		}},
 		{name: "abandon", ready: many, do: func(r *rig, id ID) {
-			k := takeAll(r, id, queue.Want{})
+			k := takeAll(r, id, queue.TakeOptions{})
 			k.c.Detach()
 			k.settle(Abandon, k.got...)
 		}},
 		{name: "reject", dead: many, do: func(r *rig, id ID) {
-			k := takeAll(r, id, queue.Want{})
+			k := takeAll(r, id, queue.TakeOptions{})
 			k.settle(Reject, k.got...)
 		}},
 		{name: "reject with properties", dead: many, do: func(r *rig, id ID) {
-			k := takeAll(r, id, queue.Want{})
+			k := takeAll(r, id, queue.TakeOptions{})
 			k.settleWith(Reject, []message.Change{{Name: "note", Value: codec.Int(1)}})
 		}},
 		{name: "expire", dead: many, do: func(r *rig, _ ID) {
 			r.now = r.now.Add(2 * time.Hour)
 		}},
 		{name: "take for good", do: func(r *rig, id ID) {
-			takeAll(r, id, queue.Want{Forgetful: true})
+			takeAll(r, id, queue.TakeOptions{ReceiveAndDelete: true})
 		}},
 		{name: "take for good and leave", ready: many, do: func(r *rig, id ID) {
-			k := r.attach(id, Main, queue.Want{Forgetful: true})
+			k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 			k.c.Allow(many)
 			r.step()
 			k.c.Detach()
 		}},
 		{name: "return", ready: many, do: func(r *rig, id ID) {
-			k := takeAll(r, id, queue.Want{Forgetful: true})
+			k := takeAll(r, id, queue.TakeOptions{ReceiveAndDelete: true})
 			k.c.Detach()
 			if err := Return(k.got); err != nil {
 				r.t.Fatal(err)
@@ -173,7 +173,7 @@ func TestManyConsumersOfExpiredMessages(t *testing.T) {
 	r.settle()
 	var ks []*taker
 	for range consumers {
-		ks = append(ks, r.attach(id, Main, queue.Want{}))
+		ks = append(ks, r.attach(id, Main, queue.TakeOptions{}))
 	}
 	r.now = r.now.Add(40 * time.Minute)
 	for _, k := range ks {

@@ -95,7 +95,7 @@ func (f *fleet) idle() {
 // through sends messages to a queue and has them consumed.
 func (f *fleet) through(r *rig, id ID, n int) {
 	f.t.Helper()
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	for i := range n {
 		r.send(id, 4, fmt.Sprintf("%0200d", i))
 		k.c.Allow(uint64(i + 1))

@@ -28,7 +28,7 @@ func holding(t *testing.T) (*rig, ID, *taker) {
 	id := r.define("q", queue.Config{LockFor: time.Minute})
 	r.send(id, 4, "one")
 	r.settle()
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	return r, id, k

@@ -58,7 +58,7 @@ func (l *lease) commit() {
 func TestNothingLeavesAfterTheLease(t *testing.T) {
 	r, l := leased(t)
 	id := r.define("q", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	l.prolong()
 	k.c.Allow(10)
 	acked := r.send(id, 4, "one")
@@ -89,7 +89,7 @@ func TestLeaseEndsWithinAStep(t *testing.T) {
 	r, l := leased(t)
 	l.until = l.now.Add(time.Hour)
 	id := r.define("q", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	r.send(id, 4, "one")
 	r.send(id, 4, "two")
 	r.settle()
@@ -134,7 +134,7 @@ func TestLostClaimEndsTheShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.define("q", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	var waiting error

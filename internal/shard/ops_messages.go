@@ -54,7 +54,7 @@ func (o Peek) begin(_ *Shard, r *Peeked) work {
 // NextLevel tells the level of the message that a receiver would get next.
 type NextLevel struct {
 	Queue QueueID
-	Want  queue.Want
+	Take  queue.TakeOptions
 }
 
 // NextLevelReply answers NextLevel.
@@ -69,7 +69,7 @@ func (o NextLevel) begin(_ *Shard, r *NextLevelReply) work {
 		if err != nil {
 			return err
 		}
-		d, ok := q.First(s.tx.Now(), o.Want)
+		d, ok := q.First(s.tx.Now(), o.Take)
 		*r = NextLevelReply{Level: d.Level, Found: ok}
 		return nil
 	})
@@ -197,7 +197,7 @@ func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 			return err
 		}
 		defer s.collectEffects(hq)
-		w := queue.Want{Session: o.Session}
+		w := queue.TakeOptions{Session: o.Session}
 		for _, seq := range expired {
 			_, _ = hq.q.TakeSeq(s.tx.Now(), seq, w, s.out(hq)) // which removes it
 		}
@@ -255,7 +255,7 @@ func (o LockMessages) begin(_ *Shard, r *[]queue.Token) work {
 		return s.change(o.Queue, func(q *queue.Queue, out *queue.Effects) error {
 			*r = make([]queue.Token, len(o.Seqs))
 			for i, seq := range o.Seqs {
-				if d, err := q.TakeSeq(s.tx.Now(), seq, queue.Want{}, out); err == nil {
+				if d, err := q.TakeSeq(s.tx.Now(), seq, queue.TakeOptions{}, out); err == nil {
 					(*r)[i] = d.Token
 				}
 			}

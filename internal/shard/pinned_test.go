@@ -23,7 +23,7 @@ func TestFewMessagesOfOneShardDoNotKeepTheLogOfAnother(t *testing.T) {
 			for i, r := range f.shards[1:] {
 				ids[i+1] = r.define("slow", minute)
 			}
-			k := busy.attach(through, Main, queue.Want{})
+			k := busy.attach(through, Main, queue.TakeOptions{})
 			const count = 8000
 			for i := range count {
 				busy.send(through, 4, fmt.Sprintf("%01000d", i))
@@ -83,7 +83,7 @@ func TestShardsThatMoveBodiesLeaveTheReserve(t *testing.T) {
 			f.disk.SetOthers(1 << 40)
 			takers := make([]*taker, n)
 			for i, r := range f.shards {
-				takers[i] = r.attach(ids[i], Main, queue.Want{})
+				takers[i] = r.attach(ids[i], Main, queue.TakeOptions{})
 			}
 			for left := true; left; { // the levels are scattered over the log
 				left = false

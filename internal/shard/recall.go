@@ -88,7 +88,7 @@ func (s *Shard) recall(hq *hostedQueue) {
 	if !slices.ContainsFunc(hq.consumers, func(c *Consumer) bool { return len(c.outstanding) > 0 }) {
 		return
 	}
-	best, ok := hq.q.First(s.tx.Now(), queue.Want{})
+	best, ok := hq.q.First(s.tx.Now(), queue.TakeOptions{})
 	if !ok {
 		return
 	}
@@ -117,7 +117,7 @@ func (s *Shard) recallCandidate(hq *hostedQueue, best *queue.Delivery) (*Consume
 	var from *Consumer
 	var candidate *outstanding
 	for _, c := range hq.consumers {
-		if len(c.outstanding) == 0 || best.Level <= c.lowestLevel || !accepts(&c.want, best.Level) {
+		if len(c.outstanding) == 0 || best.Level <= c.lowestLevel || !accepts(&c.take, best.Level) {
 			continue
 		}
 		c.pruneSettled(s)
@@ -156,6 +156,6 @@ func (c *Consumer) Keep(tokens []queue.Token) error {
 }
 
 // accepts reports whether a consumer wants messages of a level.
-func accepts(w *queue.Want, l queue.Level) bool {
-	return l >= w.MinLevel && (l <= w.MaxLevel || w.MaxLevel == 0 && !w.Capped)
+func accepts(w *queue.TakeOptions, l queue.Level) bool {
+	return l >= w.MinLevel && (l <= w.MaxLevel || w.MaxLevel == 0 && !w.HasMaxLevel)
 }

@@ -25,9 +25,9 @@ func TestRecordsBeforeTheirQueueInASnapshot(t *testing.T) {
 	cfg := minute
 	cfg.MaxFailures = 1
 	id := r.define("orders", cfg)
-	k := r.attach(id, Main, queue.Want{MinLevel: 5})
+	k := r.attach(id, Main, queue.TakeOptions{MinLevel: 5})
 	k.c.Allow(1000)
-	dead := r.attach(id, DeadLetter, queue.Want{Forgetful: true})
+	dead := r.attach(id, DeadLetter, queue.TakeOptions{ReceiveAndDelete: true})
 	dead.c.Allow(1000)
 	for i := range 5 {
 		r.send(id, 4, fmt.Sprint(i))
@@ -104,8 +104,8 @@ func TestSeekersOfALevelDoNotHoldUpOthers(t *testing.T) {
 	cfg.Sessions = true
 	id := r.define("orders", cfg)
 	got := make(map[string]string)
-	seek := func(who string, w queue.Want) {
-		if _, err := r.s.Seek(Attachment{ID: id, Sink: &taker{r: r}, Want: w}, nil, func(c *Consumer, _ time.Time, err error) {
+	seek := func(who string, w queue.TakeOptions) {
+		if _, err := r.s.Seek(Attachment{ID: id, Sink: &taker{r: r}, Take: w}, nil, func(c *Consumer, _ time.Time, err error) {
 			if err != nil {
 				t.Errorf("seek: %v", err)
 			}
@@ -123,8 +123,8 @@ func TestSeekersOfALevelDoNotHoldUpOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seek("urgent", queue.Want{MinLevel: 8})
-	seek("any", queue.Want{})
+	seek("urgent", queue.TakeOptions{MinLevel: 8})
+	seek("any", queue.TakeOptions{})
 	send("a", 2)
 	r.settle()
 	send("b", 2)
@@ -166,7 +166,7 @@ func TestShardWithoutHistoryTakesNoSnapshot(t *testing.T) {
 func TestConsumerIsToldNothingAfterItsEnd(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	r.send(id, 4, "a")
 	k.c.Allow(1)
 	r.step() // the message is handed out when it is durable, and the drain waits behind it
@@ -185,11 +185,11 @@ func TestRefusedSettlementChangesNothing(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	k.settle(Reject, k.got[0])
-	dead := r.attach(id, DeadLetter, queue.Want{})
+	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
 	dead.c.Allow(1)
 	r.settle()
 	before, _ := r.s.entities[id].parts[DeadLetter].q.Lookup(1)
@@ -212,7 +212,7 @@ func TestRefusedSettlementChangesNothing(t *testing.T) {
 func TestAllowanceAfterADrainIsNotVoid(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(5)
 	k.c.Drain()
 	k.c.Allow(3) // in the same turn as the drain
@@ -233,7 +233,7 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 	cfg.LockFor, cfg.TTL = 3*time.Hour, time.Hour
 	id, other := r.define("orders", cfg), r.define("other", minute)
 	r.send(id, 4, "a")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(2)
 	r.settle()
 	r.now = r.now.Add(2 * time.Hour)

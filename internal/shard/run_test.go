@@ -120,9 +120,9 @@ func TestStopWithoutSpace(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("q", queue.Config{LockFor: time.Minute})
 	r.sendMany(id, 2)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
-	forGood := r.attach(id, Main, queue.Want{Forgetful: true})
+	forGood := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	r.settle()
 	c := &crammed{Journal: r.s.manual().Journal(), is: true}
 	r.s.manual().SetJournal(c)

@@ -208,10 +208,10 @@ func (k *taker) bodies() []string {
 	return bs
 }
 
-func (r *rig) attach(id ID, part Part, w queue.Want) *taker {
+func (r *rig) attach(id ID, part Part, w queue.TakeOptions) *taker {
 	r.t.Helper()
 	k := &taker{r: r}
-	err := r.s.Attach(Attachment{ID: id, Part: part, Sink: k, Want: w}, func(c *Consumer, err error) {
+	err := r.s.Attach(Attachment{ID: id, Part: part, Sink: k, Take: w}, func(c *Consumer, err error) {
 		if err != nil {
 			r.t.Errorf("attach: %v", err)
 		}
@@ -263,7 +263,7 @@ func TestSendIsAcknowledgedOnlyWhenDurable(t *testing.T) {
 func TestMessageIsDeliveredOnlyWhenDurable(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(10)
 	r.send(id, 4, "a")
 	r.step()
@@ -286,7 +286,7 @@ func TestOldMessageDoesNotWaitForTheSyncInProgress(t *testing.T) {
 	r.send(id, 9, "old")
 	r.settle()
 	r.send(id, 1, "new") // appended, not durable
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(2)
 	r.step()
 	if got, want := k.bodies(), []string{"old"}; !slices.Equal(got, want) {
@@ -302,7 +302,7 @@ func TestVerdictIsAnsweredOnlyWhenDurable(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	_, answered := k.settle(Complete, k.got[0])
@@ -314,7 +314,7 @@ func TestVerdictIsAnsweredOnlyWhenDurable(t *testing.T) {
 		t.Fatal("not answered after the sync")
 	}
 	r.crash(1)
-	k = r.attach(id, Main, queue.Want{})
+	k = r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	if len(k.got) != 0 {
@@ -330,7 +330,7 @@ func TestHigherLevelFirstAcrossARestart(t *testing.T) {
 	}
 	r.settle()
 	r.crash(3)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(100)
 	r.settle()
 	want := []string{"9-4", "7-1", "7-3", "2-0", "2-2"}
@@ -343,12 +343,12 @@ func TestCrashDropsLocksAndTheirTokens(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	before := k.got[0]
 	r.crash(5)
-	k = r.attach(id, Main, queue.Want{})
+	k = r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	if got, want := k.bodies(), []string{"a"}; !slices.Equal(got, want) {
@@ -369,13 +369,13 @@ func TestDeadLetterCarriesItsReasonAndMovesOnce(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.send(id, 7, "bad")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	k.settle(Reject, k.got[0])
 	r.settle()
 	r.crash(9)
-	dead := r.attach(id, DeadLetter, queue.Want{})
+	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
 	dead.c.Allow(5)
 	r.settle()
 	if got, want := dead.bodies(), []string{"bad"}; !slices.Equal(got, want) {
@@ -391,7 +391,7 @@ func TestDeadLetterCarriesItsReasonAndMovesOnce(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	main := r.attach(id, Main, queue.Want{})
+	main := r.attach(id, Main, queue.TakeOptions{})
 	main.c.Allow(5)
 	r.settle()
 	if len(main.got) != 0 {
@@ -403,7 +403,7 @@ func TestPropertiesAreMergedOnAbandon(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.send(id, 7, "a")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(2)
 	r.settle()
 	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Verdict: Abandon,
@@ -432,7 +432,7 @@ func TestForgetfulDeliveryWaitsForItsRemoval(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 7, "a")
 	r.settle()
-	k := r.attach(id, Main, queue.Want{Forgetful: true})
+	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	k.c.Allow(1)
 	r.step()
 	if len(k.got) != 0 {
@@ -443,7 +443,7 @@ func TestForgetfulDeliveryWaitsForItsRemoval(t *testing.T) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 	r.crash(2)
-	k = r.attach(id, Main, queue.Want{})
+	k = r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	if len(k.got) != 0 {
@@ -456,7 +456,7 @@ func TestDrainAnswersAfterWhatThereIs(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
 	r.settle()
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(5)
 	k.c.Drain()
 	r.step()
@@ -474,7 +474,7 @@ func TestExpiredLockReturnsTheMessage(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(2)
 	r.settle()
 	if at, ok := r.s.NextDeadline(); !ok || at.After(r.now.Add(time.Minute)) {
@@ -530,7 +530,7 @@ func TestManyCopiesAreAllOrNone(t *testing.T) {
 	if !errors.Is(got, queue.ErrFull) {
 		t.Fatalf("got %v, want %v", got, queue.ErrFull)
 	}
-	k := r.attach(open, Main, queue.Want{})
+	k := r.attach(open, Main, queue.TakeOptions{})
 	k.c.Allow(1)
 	r.settle()
 	if len(k.got) != 0 {

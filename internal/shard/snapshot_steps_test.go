@@ -15,7 +15,7 @@ func TestSnapshotStepsAreBounded(t *testing.T) {
 	const step = 50
 	r := newRig(t, Options{SnapshotAfter: 64 << 10, SnapshotStep: step, CacheBytes: 1})
 	id := r.define("q", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	for i := range 2000 { // most die, so that the rest is moved
 		r.send(id, 4, fmt.Sprintf("%0500d", i))
 		r.settle()

@@ -32,7 +32,7 @@ func TestSnapshotsKeepEverythingThroughCrashes(t *testing.T) {
 			want = append(want, body)
 			r.step()
 		}
-		k := r.attach(id, Main, queue.Want{})
+		k := r.attach(id, Main, queue.TakeOptions{})
 		k.c.Allow(10)
 		r.settle()
 		if got := k.bodies(); !slices.Equal(got, want[:len(got)]) {
@@ -49,7 +49,7 @@ func TestSnapshotsKeepEverythingThroughCrashes(t *testing.T) {
 	if r.s.Snapshots() == 0 {
 		t.Fatal("no snapshot was taken; the test shows nothing")
 	}
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(10_000)
 	r.settle()
 	if got := k.bodies(); !slices.Equal(got, want) {
@@ -68,7 +68,7 @@ func TestStoreIsSmallAgainWhenItsMessagesAreGone(t *testing.T) {
 	}
 	r.settle()
 	big := r.size()
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(2990)
 	r.settle()
 	for some := range slices.Chunk(k.got, 100) {
@@ -86,7 +86,7 @@ func TestStoreIsSmallAgainWhenItsMessagesAreGone(t *testing.T) {
 		t.Fatalf("%d bytes with 3,000 messages, %d with ten", big, small)
 	}
 	r.crash(4)
-	k = r.attach(id, Main, queue.Want{})
+	k = r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(100)
 	r.settle()
 	if got := len(k.bodies()); got != 10 {
@@ -126,7 +126,7 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 		r.send(id, 9, big)
 	}
 	r.settle()
-	old := r.attach(id, Main, queue.Want{})
+	old := r.attach(id, Main, queue.TakeOptions{})
 	old.c.Allow(10)
 	r.settle()
 	if len(old.got) != 10 {
@@ -154,7 +154,7 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 		t.Fatal("the snapshot's end is not durable: the test tests nothing")
 	}
 	r.crash(1)
-	k := r.attach(id, Main, queue.Want{MinLevel: 9})
+	k := r.attach(id, Main, queue.TakeOptions{MinLevel: 9})
 	k.c.Allow(10)
 	r.settle()
 	for _, body := range k.bodies() {
@@ -210,7 +210,7 @@ func TestIdleShardDoesNotHoldTheJournalBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.define("orders", minute)
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	for i := range 5000 {
 		r.send(id, 4, fmt.Sprintf("%0200d", i))
 		k.c.Allow(uint64(i + 1))
@@ -258,7 +258,7 @@ func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
 	if !refused {
 		t.Fatal("the disk never was full; the test shows nothing")
 	}
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(uint64(sent))
 	r.settle()
 	for some := range slices.Chunk(k.got, 50) {

@@ -61,7 +61,7 @@ func TestWriterNeverReads(t *testing.T) {
 	note := []message.Change{{Name: "note", Value: codec.Int(1)}}
 	for name, do := range map[string]func(k *taker){
 		"receive and delete": func(*taker) {
-			f := r.attach(id, Main, queue.Want{Forgetful: true})
+			f := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 			f.c.Allow(1)
 			r.settle()
 			f.c.Detach()
@@ -74,7 +74,7 @@ func TestWriterNeverReads(t *testing.T) {
 		"reject with properties":  func(k *taker) { k.settleWith(Reject, note) },
 	} {
 		send()
-		k := r.attach(id, Main, queue.Want{})
+		k := r.attach(id, Main, queue.TakeOptions{})
 		k.c.Allow(1)
 		r.settle()
 		do(k)
@@ -117,7 +117,7 @@ func TestUnreadableBodyIsQuarantined(t *testing.T) {
 			hq, _ := r.s.hostedQueue(id, Main)
 			d, _ := hq.q.Lookup(2)
 			g.damaged[journal.Position(d.Body.At)] = true
-			k := r.attach(id, Main, queue.Want{Forgetful: forgetful})
+			k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: forgetful})
 			k.c.Allow(10)
 			r.settle()
 			var got []string
@@ -132,7 +132,7 @@ func TestUnreadableBodyIsQuarantined(t *testing.T) {
 				t.Fatalf("delivered %q, want %q", got, want)
 			}
 			r.settle()
-			dead := r.attach(id, DeadLetter, queue.Want{})
+			dead := r.attach(id, DeadLetter, queue.TakeOptions{})
 			dead.c.Allow(10)
 			r.settle()
 			if len(dead.got) != 1 {
@@ -160,7 +160,7 @@ func TestSettlementWithPropertiesIsDoneInSteps(t *testing.T) {
 		r.send(id, 4, strings.Repeat("x", size))
 		r.settle()
 	}
-	k := r.attach(id, Main, queue.Want{})
+	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.Allow(n)
 	r.settle()
 	answered := false

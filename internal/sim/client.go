@@ -237,11 +237,11 @@ func (h *shardSim) attach() {
 		}
 	}
 	c := &consumer{h: h, place: p}
-	c.want.Forgetful = w.chance(4)
+	c.want.ReceiveAndDelete = w.chance(4)
 	if w.chance(4) {
 		c.want.MinLevel = queue.Level(w.rng.IntN(4))
 		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
-		c.want.Capped = w.chance(2)
+		c.want.HasMaxLevel = w.chance(2)
 	}
 	c.gives = w.chance(2) && !h.queue(p).cfg.Sessions
 	if h.queue(p).cfg.Sessions {
@@ -254,7 +254,7 @@ func (h *shardSim) attach() {
 			want = shard.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return h.s.Attach(shard.Attachment{ID: p.id, Part: p.part, Sink: c, Want: c.want, Recall: c.gives}, func(real *shard.Consumer, err error) {
+		return h.s.Attach(shard.Attachment{ID: p.id, Part: p.part, Sink: c, Take: c.want, Recall: c.gives}, func(real *shard.Consumer, err error) {
 			c.c, got = real, err
 			h.open--
 		})

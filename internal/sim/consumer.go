@@ -21,7 +21,7 @@ type consumer struct {
 	h *shardSim
 	place
 	c    *shard.Consumer
-	want queue.Want
+	want queue.TakeOptions
 
 	delivered uint64
 	limit     uint64 // as the shard knows it
@@ -55,11 +55,13 @@ func (c *consumer) may(now time.Time, q *modelQueue, m *modelMessage) bool {
 }
 
 func (c *consumer) accepts(m *modelMessage) bool {
-	return m.level >= c.want.MinLevel && (c.want.MaxLevel == 0 && !c.want.Capped || m.level <= c.want.MaxLevel)
+	return m.level >= c.want.MinLevel && (c.want.MaxLevel == 0 && !c.want.HasMaxLevel || m.level <= c.want.MaxLevel)
 }
 
 // ranged reports whether the consumer wants only some levels.
-func (c *consumer) ranged() bool { return c.want.MinLevel > 0 || c.want.MaxLevel > 0 || c.want.Capped }
+func (c *consumer) ranged() bool {
+	return c.want.MinLevel > 0 || c.want.MaxLevel > 0 || c.want.HasMaxLevel
+}
 
 // Deliver implements shard.Sink. A client may act upon everything that is
 // delivered here: no crash may undo it.
@@ -85,7 +87,7 @@ func (c *consumer) Deliver(ds []shard.Delivery) {
 		}
 		c.h.noteReported(t.version)
 		c.h.unread = append(c.h.unread, unread{c.place, d, t.body, t.m})
-		if c.gives && !c.want.Forgetful {
+		if c.gives && !c.want.ReceiveAndDelete {
 			c.h.recalls.lent[key] = c
 		}
 		if d.Token != (queue.Token{}) {

@@ -159,7 +159,7 @@ func (x *managing) cancel() error {
 }
 
 // takeable returns the error that a take by number must get.
-func (x *managing) takeable(m *modelMessage, w queue.Want) error {
+func (x *managing) takeable(m *modelMessage, w queue.TakeOptions) error {
 	q := x.model
 	held := q.held[w.Session.ID]
 	switch {
@@ -178,7 +178,7 @@ func (x *managing) takeable(m *modelMessage, w queue.Want) error {
 }
 
 func (x *managing) take() error {
-	seq, w := x.number(), queue.Want{Forgetful: x.h.w.chance(4)}
+	seq, w := x.number(), queue.TakeOptions{ReceiveAndDelete: x.h.w.chance(4)}
 	if c := x.h.alive(); c != nil && c.place == x.place {
 		w.Session = c.want.Session
 	}
@@ -204,7 +204,7 @@ func (x *managing) take() error {
 		x.failf("take %d: another body, or none: %v", seq, err)
 	}
 	x.model.hand(m)
-	if w.Forgetful {
+	if w.ReceiveAndDelete {
 		x.model.remove(m)
 		return nil
 	}

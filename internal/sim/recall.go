@@ -41,7 +41,7 @@ func (c *consumer) Recall(tokens []queue.Token) {
 		key := taking{c.place, t.Seq, t.Nonce}
 		m := q.holder(h.now, t)
 		switch {
-		case c.over || !c.gives || c.want.Forgetful:
+		case c.over || !c.gives || c.want.ReceiveAndDelete:
 			h.w.failf("%v: message %d was recalled from a consumer that releases nothing", c.place, t.Seq)
 		case m == nil:
 			h.w.failf("%v: message %d was recalled and is not locked", c.place, t.Seq)
