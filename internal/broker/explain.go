@@ -40,9 +40,9 @@ type Explanation struct {
 	Ahead   int     `json:"ahead"` // messages that go first
 	AheadBy []Ahead `json:"aheadBy"`
 
-	Held      string     `json:"blockedBy,omitempty"` // what keeps it from being handed out
-	HeldUntil *time.Time `json:"blockedUntil,omitempty"`
-	Consumers int        `json:"consumers"`
+	BlockedBy    string     `json:"blockedBy,omitempty"` // what keeps it from being handed out
+	BlockedUntil *time.Time `json:"blockedUntil,omitempty"`
+	Consumers    int        `json:"consumers"`
 
 	// Start is the estimate, in seconds from now; nil is that there is none.
 	// Arithmetic says how it was made, or why it could not be.
@@ -117,31 +117,31 @@ func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 
 // setBlocked says what keeps the message from being handed out, if anything does.
 func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
-	switch pos.Held {
-	case queue.HeldByLock:
-		x.Held = "a consumer has it locked"
-	case queue.HeldBySchedule:
-		x.Held = "it is scheduled for later"
-	case queue.HeldByDeferral:
-		x.Held = "it was deferred and comes only to who asks for its number"
-	case queue.HeldByPause:
-		x.Held = "receiving is paused"
+	switch pos.BlockedBy {
+	case queue.BlockedByLock:
+		x.BlockedBy = "a consumer has it locked"
+	case queue.BlockedBySchedule:
+		x.BlockedBy = "it is scheduled for later"
+	case queue.BlockedByDeferral:
+		x.BlockedBy = "it was deferred and comes only to who asks for its number"
+	case queue.BlockedByPause:
+		x.BlockedBy = "receiving is paused"
 		if !def.Properties.Status.CanReceive() {
-			x.Held = fmt.Sprintf("the entity is disabled (status %s)", def.Properties.Status)
+			x.BlockedBy = fmt.Sprintf("the entity is disabled (status %s)", def.Properties.Status)
 		}
-	case queue.HeldBySession:
-		x.Held = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)
-	case queue.HeldByCap:
-		x.Held = fmt.Sprintf("its key %q has as many messages in flight as it may", pos.Key)
-	case queue.HeldByRate:
-		x.Held = fmt.Sprintf("its key %q was served as often as it may", pos.Key)
+	case queue.BlockedBySession:
+		x.BlockedBy = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)
+	case queue.BlockedByCap:
+		x.BlockedBy = fmt.Sprintf("its key %q has as many messages in flight as it may", pos.Key)
+	case queue.BlockedByRate:
+		x.BlockedBy = fmt.Sprintf("its key %q was served as often as it may", pos.Key)
 	default:
 		if x.Consumers == 0 {
-			x.Held = "no consumer is attached"
+			x.BlockedBy = "no consumer is attached"
 		}
 	}
-	if !pos.Until.IsZero() {
-		x.HeldUntil = &pos.Until
+	if !pos.BlockedUntil.IsZero() {
+		x.BlockedUntil = &pos.BlockedUntil
 	}
 }
 
@@ -149,16 +149,16 @@ func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 // at which messages were worked off lately.
 func (x *Explanation) estimate(pos queue.Position, rate float64) {
 	switch {
-	case pos.Held == queue.HeldByLock:
+	case pos.BlockedBy == queue.BlockedByLock:
 		x.Arithmetic = "it has started already"
 		return
-	case pos.Held == queue.HeldByDeferral, pos.Held == queue.HeldByPause:
-		x.Arithmetic = "unknown: " + x.Held
+	case pos.BlockedBy == queue.BlockedByDeferral, pos.BlockedBy == queue.BlockedByPause:
+		x.Arithmetic = "unknown: " + x.BlockedBy
 		return
-	case pos.Held == queue.HeldBySchedule && x.HeldUntil != nil:
-		s := max(x.HeldUntil.Sub(x.At), 0).Seconds()
+	case pos.BlockedBy == queue.BlockedBySchedule && x.BlockedUntil != nil:
+		s := max(x.BlockedUntil.Sub(x.At), 0).Seconds()
 		x.Start = &s
-		x.Arithmetic = fmt.Sprintf("at %s at the earliest, and then by its place", x.HeldUntil.Format(time.RFC3339))
+		x.Arithmetic = fmt.Sprintf("at %s at the earliest, and then by its place", x.BlockedUntil.Format(time.RFC3339))
 		return
 	case x.Consumers == 0:
 		x.Arithmetic = "unknown: no consumer is attached"
@@ -168,8 +168,8 @@ func (x *Explanation) estimate(pos queue.Position, rate float64) {
 		return
 	}
 	s := float64(x.Ahead) / rate
-	if x.HeldUntil != nil {
-		s = max(s, x.HeldUntil.Sub(x.At).Seconds())
+	if x.BlockedUntil != nil {
+		s = max(s, x.BlockedUntil.Sub(x.At).Seconds())
 	}
 	x.Start = &s
 	x.Arithmetic = fmt.Sprintf("%d ahead / %.3g completed per second = %s", x.Ahead, rate, brief(s))
@@ -196,10 +196,10 @@ func (x Explanation) Text() string {
 	if x.State == "waiting" {
 		b.WriteString(x.aheadText())
 	}
-	if x.Held != "" {
-		fmt.Fprintf(&b, "What holds it: %s", x.Held)
-		if x.HeldUntil != nil {
-			fmt.Fprintf(&b, ", until %s", x.HeldUntil.Format(time.RFC3339))
+	if x.BlockedBy != "" {
+		fmt.Fprintf(&b, "What holds it: %s", x.BlockedBy)
+		if x.BlockedUntil != nil {
+			fmt.Fprintf(&b, ", until %s", x.BlockedUntil.Format(time.RFC3339))
 		}
 		b.WriteString(".\n")
 	}

@@ -65,11 +65,11 @@ func TestExplainWhatHoldsAMessage(t *testing.T) {
 	wantHeld := func(addr string, seq queue.SeqNo, held string) {
 		t.Helper()
 		x := r.explain(addr, seq)
-		if !strings.Contains(x.Held, held) || held == "" && x.Held != "" {
-			t.Errorf("message %d of %s: held by %q, want %q", seq, addr, x.Held, held)
+		if !strings.Contains(x.BlockedBy, held) || held == "" && x.BlockedBy != "" {
+			t.Errorf("message %d of %s: held by %q, want %q", seq, addr, x.BlockedBy, held)
 		}
-		if held != "" && !strings.Contains(x.Text(), "What holds it: "+x.Held) {
-			t.Errorf("%q is missing in\n%s", x.Held, x.Text())
+		if held != "" && !strings.Contains(x.Text(), "What holds it: "+x.BlockedBy) {
+			t.Errorf("%q is missing in\n%s", x.BlockedBy, x.Text())
 		}
 	}
 	r.send("q", msg("a", "tenant", "x"), msg("b", "tenant", "x"))
@@ -135,7 +135,7 @@ func TestExplainAScheduledMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := r.explain("q", seqs[0])
-		if x.State != "scheduled" || x.Start == nil || *x.Start != 3600 || x.HeldUntil == nil {
+		if x.State != "scheduled" || x.Start == nil || *x.Start != 3600 || x.BlockedUntil == nil {
 			t.Errorf("got %+v", x)
 		}
 	})

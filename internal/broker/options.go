@@ -43,7 +43,7 @@ type ReceiverOptions struct {
 	// NextSession asks for the best free session instead.
 	NextSession bool
 	// MinLevel and MaxLevel restrict what the receiver is given; zero MaxLevel
-	// is no limit, unless Capped.
+	// is no limit, unless HasMaxLevel.
 	MinLevel, MaxLevel queue.Level
 	HasMaxLevel        bool
 	// MinClass and MaxClass do the same by classes of the queue's policy, or by

@@ -352,8 +352,8 @@ func TestAskAsynq542CapsPerKey(t *testing.T) {
 	}
 	slices.Sort(got)
 	wantBodies(t, "in flight", got, "m0", "m1", "r0")
-	if x := r.explain("q", 2); !strings.Contains(x.Held, "as many messages in flight as it may") {
-		t.Errorf("the second report is held by %q", x.Held)
+	if x := r.explain("q", 2); !strings.Contains(x.BlockedBy, "as many messages in flight as it may") {
+		t.Errorf("the second report is held by %q", x.BlockedBy)
 	}
 	r.settle(rec, report, Outcome{Verdict: Complete})
 	if got := body(t, <-k.ds); got != "r1" {

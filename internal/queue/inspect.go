@@ -55,13 +55,13 @@ func (q *Queue) Started() []string {
 }
 
 // Holds reports whether a token is valid.
-func (q *Queue) Holds(now time.Time, t Token) bool {
+func (q *Queue) LockValid(now time.Time, t Token) bool {
 	_, err := q.lockedEntry(t, q.core.At(now))
 	return err == nil
 }
 
 // HeldLevel returns the level of the message that a token holds, if it is valid.
-func (q *Queue) HeldLevel(now time.Time, t Token) (Level, bool) {
+func (q *Queue) LockedLevel(now time.Time, t Token) (Level, bool) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return 0, false

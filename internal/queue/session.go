@@ -77,7 +77,7 @@ func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
 }
 
 // HoldsSession reports whether l is still valid.
-func (q *Queue) HoldsSession(now time.Time, l SessionLock) bool {
+func (q *Queue) SessionLockValid(now time.Time, l SessionLock) bool {
 	return q.lockedSession(l, q.core.At(now)) != nil
 }
 

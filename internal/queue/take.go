@@ -16,14 +16,14 @@ import (
 const maxExpired = 64
 
 // Take hands out the best ready message that w accepts, locked unless w is
-// Forgetful. In a queue of sessions it is the oldest of w.Session. It gives up
+// ReceiveAndDelete. In a queue of sessions it is the oldest of w.Session. It gives up
 // after a bounded number of messages that turn out to have expired; Tick, which
 // is due then, removes the rest.
 func (q *Queue) Take(now time.Time, w TakeOptions, out *Effects) (Delivery, bool) {
 	return q.take(now, w, nil, out)
 }
 
-// TakeOrHold is Take with w Forgetful, for an owner that must have a body in hand
+// TakeOrLock is Take with w ReceiveAndDelete, for an owner that must have a body in hand
 // before the message goes. If inHand denies that it has the body, the message is
 // locked without end instead: the Delivery has a token, and the owner completes,
 // releases or buries the message when it knows the body.
@@ -95,7 +95,7 @@ func (w *TakeOptions) highest() Level {
 
 // TakeSeq hands out the deferred or ready message seq: ErrNotFound, ErrLocked,
 // ErrReceivePaused, ErrSessionLockLost. One that has expired is not found, and gone
-// then: for a deferred message this is the moment. Of w only Session and Forgetful
+// then: for a deferred message this is the moment. Of w only Session and ReceiveAndDelete
 // count.
 func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w TakeOptions, out *Effects) (Delivery, error) {
 	at := q.core.At(now)

@@ -324,7 +324,7 @@ func (s *stage) explain(c script.Command) string {
 	if p.Lift.Seq != 0 {
 		lifted = fmt.Sprintf("its session goes as %d, lifted by %d, ", p.Lift.Rank, p.Lift.Seq)
 	}
-	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, lifted, p.Ahead, held[p.Held])
+	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, lifted, p.Ahead, held[p.BlockedBy])
 }
 
 // crash replays the log into a new queue, as a restart does.

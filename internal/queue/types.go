@@ -186,11 +186,11 @@ type Expired struct {
 	First bool // as in Delivery: it was never handed out
 }
 
-// Want narrows what a taker accepts.
+// TakeOptions are the conditions of a receiver on the next message.
 type TakeOptions struct {
 	Session          SessionLock // of a session receiver; zero otherwise
 	MinLevel         Level
-	MaxLevel         Level // zero is no limit, unless Capped
+	MaxLevel         Level // zero is no limit, unless HasMaxLevel
 	HasMaxLevel      bool  // MaxLevel is a limit even if it is zero
 	ReceiveAndDelete bool  // receive and delete: taken for good
 }

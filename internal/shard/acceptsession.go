@@ -96,7 +96,7 @@ func (c *Consumer) SessionLock() queue.SessionLock { return c.take.Session }
 func (hq *hostedQueue) checkSessions(s *Shard) {
 	for i := 0; i < len(hq.consumers); i++ {
 		c := hq.consumers[i]
-		if c.take.Session == (queue.SessionLock{}) || hq.q.HoldsSession(s.tx.Now(), c.take.Session) {
+		if c.take.Session == (queue.SessionLock{}) || hq.q.SessionLockValid(s.tx.Now(), c.take.Session) {
 			continue
 		}
 		s.withdraw(c)

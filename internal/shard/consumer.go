@@ -54,7 +54,7 @@ type Consumer struct {
 	pruneAt     int           // length of outstanding at which settled ones are forgotten
 
 	// What it has taken passes through these, in order.
-	fetching  []*fetch              // locked until the body is read; of a Forgetful one
+	fetching  []*fetch              // locked until the body is read; of a ReceiveAndDelete one
 	fetchSize int                   // bytes of their bodies
 	held      engine.Held[Delivery] // a mark is the end of a drain; if any waits, on Shard.consumersPending
 }

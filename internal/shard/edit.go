@@ -126,7 +126,7 @@ func (e *editing) keep() {
 func (e *editing) refusal(s *Shard, t queue.Token) error {
 	q := e.queue.q
 	switch {
-	case !q.Holds(s.tx.Now(), t):
+	case !q.LockValid(s.tx.Now(), t):
 		_, err := q.Release(s.tx.Now(), t, s.out(e.queue)) // holds nothing, so this only says what is lost
 		return err
 	case e.o.Verdict == Reject && q.Config().IsDead:
@@ -179,7 +179,7 @@ func (e *editing) park(s *Shard) {
 			break
 		}
 		d, ok := e.queue.q.Lookup(t.Seq)
-		if !ok || !e.queue.q.Holds(s.tx.Now(), t) {
+		if !ok || !e.queue.q.LockValid(s.tx.Now(), t) {
 			continue
 		}
 		d.Token = t

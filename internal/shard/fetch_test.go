@@ -188,12 +188,12 @@ func TestDetachWaitsForParkedSettlements(t *testing.T) {
 	k.c.Detach()
 	r.step()
 	hq, _ := r.s.hostedQueue(id, Main)
-	if len(hq.parked) != 1 || !hq.q.HoldsSession(r.now, k.c.take.Session) {
+	if len(hq.parked) != 1 || !hq.q.SessionLockValid(r.now, k.c.take.Session) {
 		t.Fatalf("%d settlements are parked; the session must not go before", len(hq.parked))
 	}
 	r.settle()
 	d, _ := hq.q.Lookup(1)
-	if d.State != queue.Ready || d.Failures != 1 || hq.q.HoldsSession(r.now, k.c.take.Session) {
+	if d.State != queue.Ready || d.Failures != 1 || hq.q.SessionLockValid(r.now, k.c.take.Session) {
 		t.Fatalf("the message is %+v, want it ready and failed once, and the session free", d)
 	}
 }
@@ -366,7 +366,7 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 		t.Fatalf("answered with %v, want %v", errs, ErrNoRoom)
 	}
 	hq, _ := r.s.hostedQueue(id, Main)
-	if !hq.q.Holds(r.now, k.got[0].Token) {
+	if !hq.q.LockValid(r.now, k.got[0].Token) {
 		t.Fatal("a settlement that was refused has ended the lock")
 	}
 	r.s.manual().Report(journal.Status{Durable: r.s.tx.Durable(), Full: true})

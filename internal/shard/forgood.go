@@ -91,7 +91,7 @@ func (c *Consumer) fetched(s *Shard, _ *fetch) {
 func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
 	hq := c.queue
 	now, ok := hq.q.Lookup(f.d.Seq)
-	if !ok || !hq.q.Holds(s.tx.Now(), f.d.Token) {
+	if !ok || !hq.q.LockValid(s.tx.Now(), f.d.Token) {
 		s.unlock(hq, &f.d) // its session has ended, perhaps just now
 		return false
 	}

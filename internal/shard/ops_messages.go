@@ -108,7 +108,7 @@ func (o Renew) begin(_ *Shard, r *[]time.Time) work {
 			return err
 		}
 		for _, t := range o.Tokens {
-			if !hq.q.Holds(s.tx.Now(), t) {
+			if !hq.q.LockValid(s.tx.Now(), t) {
 				_, err := hq.q.Renew(s.tx.Now(), t) // says what was lost
 				return err
 			}
@@ -150,7 +150,7 @@ func checkSessionLocks(q *queue.Queue, now time.Time, tokens []queue.Token, lock
 	}
 	valid := make(map[string]bool, len(locks))
 	for _, l := range locks {
-		valid[l.ID] = valid[l.ID] || q.HoldsSession(now, l)
+		valid[l.ID] = valid[l.ID] || q.SessionLockValid(now, l)
 	}
 	for _, t := range tokens {
 		if d, ok := q.Lookup(t.Seq); ok && !valid[d.Session] {
@@ -218,7 +218,7 @@ func (o LockDeferred) begin(_ *Shard, r *[]Delivery) work {
 // check returns those of the messages that have expired, or why none can be locked.
 func (o *LockDeferred) check(s *Shard, q *queue.Queue) (expired []queue.SeqNo, err error) {
 	inSession := o.Session != queue.SessionLock{}
-	if inSession && !q.HoldsSession(s.tx.Now(), o.Session) {
+	if inSession && !q.SessionLockValid(s.tx.Now(), o.Session) {
 		return nil, queue.ErrSessionLockLost
 	}
 	if q.Config().ReceivePaused {

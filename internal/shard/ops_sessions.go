@@ -41,7 +41,7 @@ func (o FindSessionState) begin(_ *Shard, r *queue.Ref) work {
 		if err != nil {
 			return err
 		}
-		if !q.HoldsSession(s.tx.Now(), o.Lock) {
+		if !q.SessionLockValid(s.tx.Now(), o.Lock) {
 			return queue.ErrSessionLockLost
 		}
 		*r, _ = q.SessionState(o.Lock.ID)
@@ -89,7 +89,7 @@ func (o SetSessionState) begin(*Shard, *struct{}) work {
 		switch {
 		case err != nil:
 			return err
-		case !q.HoldsSession(s.tx.Now(), o.Lock):
+		case !q.SessionLockValid(s.tx.Now(), o.Lock):
 			return queue.ErrSessionLockLost
 		case !o.Clear && !q.StateFits(o.Lock.ID, len(o.State)):
 			return queue.ErrFull

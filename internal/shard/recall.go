@@ -36,7 +36,7 @@ type recallRequest struct {
 
 // open reports whether there is still something to expect from it.
 func (a *recallRequest) open(s *Shard) bool {
-	return !a.from.gone && (a.released || a.from.queue.q.Holds(s.tx.Now(), a.token))
+	return !a.from.gone && (a.released || a.from.queue.q.LockValid(s.tx.Now(), a.token))
 }
 
 // minPrune is how many outstanding deliveries a consumer has at least before those
@@ -61,7 +61,7 @@ func (c *Consumer) pruneSettled(s *Shard) {
 	kept := c.outstanding[:0]
 	c.lowestLevel = 255
 	for _, l := range c.outstanding {
-		level, held := c.queue.q.HeldLevel(s.tx.Now(), l.token)
+		level, held := c.queue.q.LockedLevel(s.tx.Now(), l.token)
 		if !held {
 			continue
 		}

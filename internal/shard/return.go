@@ -56,7 +56,7 @@ func (s *Shard) withdrawExpired(hq *hostedQueue) {
 	for _, c := range hq.consumers {
 		switch {
 		case c.take.Session != (queue.SessionLock{}):
-			if !hq.q.HoldsSession(s.tx.Now(), c.take.Session) {
+			if !hq.q.SessionLockValid(s.tx.Now(), c.take.Session) {
 				s.withdraw(c) // and is about to end
 			}
 		case c.held.Waiting() > 0 || c.held.Ready() > 0:

@@ -358,5 +358,5 @@ func (h *shardSim) depart() {
 func (h *shardSim) sessionLocked(p place, l queue.SessionLock) bool {
 	m := h.s.Manual()
 	real, err := m.Queue(p.queue())
-	return err == nil && real.HoldsSession(m.Now(), l)
+	return err == nil && real.SessionLockValid(m.Now(), l)
 }
