@@ -35,7 +35,7 @@ type Explanation struct {
 	Waited     float64     `json:"waited"`              // seconds
 	Failures   uint32      `json:"failures"`
 
-	Lifted *Lifted `json:"boostedBy,omitempty"` // its session goes as something better
+	Lifted *Boost `json:"boostedBy,omitempty"` // its session goes as something better
 
 	Ahead   int     `json:"ahead"` // messages that go first
 	AheadBy []Ahead `json:"aheadBy"`
@@ -46,14 +46,14 @@ type Explanation struct {
 
 	// Start is the estimate, in seconds from now; nil is that there is none.
 	// Arithmetic says how it was made, or why it could not be.
-	Start      *float64 `json:"start"`
-	Arithmetic string   `json:"calculation"`
+	Start       *float64 `json:"start"`
+	Calculation string   `json:"calculation"`
 
 	At time.Time `json:"at"`
 }
 
 // Lifted is what a session goes as, and by which of its messages.
-type Lifted struct {
+type Boost struct {
 	By    queue.SeqNo `json:"by"`
 	Level queue.Level `json:"level"`
 	Rank  int         `json:"rank"` // effective level now
@@ -96,11 +96,11 @@ func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
 	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.LevelOrder.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
-	if l := pos.Lift; l.Seq != 0 {
-		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}
+	if l := pos.Boost; l.Seq != 0 {
+		x.Lifted = &Boost{By: l.Seq, Level: l.Level, Rank: l.Rank}
 	}
-	if !pos.Since.IsZero() {
-		x.Since = &pos.Since
+	if !pos.OrderTime.IsZero() {
+		x.Since = &pos.OrderTime
 	}
 	x.AheadBy = []Ahead{}
 	for _, level := range slices.Backward(slices.Sorted(maps.Keys(pos.Ahead))) {
@@ -150,21 +150,21 @@ func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 func (x *Explanation) estimate(pos queue.Position, rate float64) {
 	switch {
 	case pos.BlockedBy == queue.BlockedByLock:
-		x.Arithmetic = "it has started already"
+		x.Calculation = "it has started already"
 		return
 	case pos.BlockedBy == queue.BlockedByDeferral, pos.BlockedBy == queue.BlockedByPause:
-		x.Arithmetic = "unknown: " + x.BlockedBy
+		x.Calculation = "unknown: " + x.BlockedBy
 		return
 	case pos.BlockedBy == queue.BlockedBySchedule && x.BlockedUntil != nil:
 		s := max(x.BlockedUntil.Sub(x.At), 0).Seconds()
 		x.Start = &s
-		x.Arithmetic = fmt.Sprintf("at %s at the earliest, and then by its place", x.BlockedUntil.Format(time.RFC3339))
+		x.Calculation = fmt.Sprintf("at %s at the earliest, and then by its place", x.BlockedUntil.Format(time.RFC3339))
 		return
 	case x.Consumers == 0:
-		x.Arithmetic = "unknown: no consumer is attached"
+		x.Calculation = "unknown: no consumer is attached"
 		return
 	case rate < 1e-3:
-		x.Arithmetic = "unknown: nothing was completed in the last minutes"
+		x.Calculation = "unknown: nothing was completed in the last minutes"
 		return
 	}
 	s := float64(x.Ahead) / rate
@@ -172,7 +172,7 @@ func (x *Explanation) estimate(pos queue.Position, rate float64) {
 		s = max(s, x.BlockedUntil.Sub(x.At).Seconds())
 	}
 	x.Start = &s
-	x.Arithmetic = fmt.Sprintf("%d ahead / %.3g completed per second = %s", x.Ahead, rate, brief(s))
+	x.Calculation = fmt.Sprintf("%d ahead / %.3g completed per second = %s", x.Ahead, rate, brief(s))
 }
 
 // Text reads like the answer of a colleague.
@@ -204,9 +204,9 @@ func (x Explanation) Text() string {
 		b.WriteString(".\n")
 	}
 	if x.Start != nil {
-		fmt.Fprintf(&b, "It should start in about %s: %s.\n", brief(*x.Start), x.Arithmetic)
+		fmt.Fprintf(&b, "It should start in about %s: %s.\n", brief(*x.Start), x.Calculation)
 	} else if x.State != "locked" {
-		fmt.Fprintf(&b, "When it will start is %s.\n", x.Arithmetic)
+		fmt.Fprintf(&b, "When it will start is %s.\n", x.Calculation)
 	}
 	return b.String()
 }

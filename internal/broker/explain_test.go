@@ -99,7 +99,7 @@ func TestExplainALiftedSession(t *testing.T) {
 	r.queue(entity.Queue{Name: "s", RequiresSession: true})
 	r.send("s", inSession("a", 2), inSession("b", 5), inSession("a", 8))
 	x := r.explain("s", 1)
-	if want := (Lifted{By: 3, Level: 8, Rank: 8}); x.Lifted == nil || *x.Lifted != want || x.Ahead != 0 {
+	if want := (Boost{By: 3, Level: 8, Rank: 8}); x.Lifted == nil || *x.Lifted != want || x.Ahead != 0 {
 		t.Errorf("lifted %+v, %d ahead, want %+v and nothing", x.Lifted, x.Ahead, want)
 	}
 	if want := "Its session goes as level 8, lifted by message 3.\n"; !strings.Contains(x.Text(), want) {

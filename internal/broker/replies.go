@@ -106,8 +106,8 @@ func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 		Level: uint8(d.Level), Since: d.EnqueuedAt,
 		Class: from.Definition().Classifier.Policy.ClassName(uint8(d.Class)),
 	}}
-	if !d.Since.IsZero() {
-		r.lent.Since = d.Since // it is a reply itself
+	if !d.OrderTime.IsZero() {
+		r.lent.Since = d.OrderTime // it is a reply itself
 	}
 	if catalog.Lifetime(m) > 0 {
 		r.until = d.ExpiresAt

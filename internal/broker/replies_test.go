@@ -81,7 +81,7 @@ func TestReplyGoesAsItsRequest(t *testing.T) {
 				t.Errorf("message %d: level %d, enqueued %v, want %d now", i+1, ds[i].Level, ds[i].EnqueuedAt, level)
 			}
 		}
-		if got := ds[2].Since; !got.Equal(asked.Truncate(time.Millisecond)) {
+		if got := ds[2].OrderTime; !got.Equal(asked.Truncate(time.Millisecond)) {
 			t.Errorf("the age of the reply counts from %v, want %v", got, asked)
 		}
 		x := r.explain("replies", 3)
@@ -154,8 +154,8 @@ func TestReplyIsNotLifted(t *testing.T) {
 		t.Helper()
 		r.send(to, d.Message())
 		got, m := r.first(to)
-		if got.Level != want || !got.Since.IsZero() || m.HasInherited() {
-			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.Since, m.HasInherited(), want)
+		if got.Level != want || !got.OrderTime.IsZero() || m.HasInherited() {
+			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.OrderTime, m.HasInherited(), want)
 		}
 		r.take(to)
 	}

@@ -235,7 +235,7 @@ func (m *Monitor) Arrived(now time.Time, as []queue.Arrival) {
 func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
 	m.touch()
 	m.meter.Count(now, objective.Receive, 1)
-	if d.First {
+	if d.FirstDelivery {
 		m.meter.Delivered(now, uint8(d.Class), d.EnqueuedAt)
 	}
 	if d.Token == (queue.Token{}) { // taken for good
@@ -261,7 +261,7 @@ func (m *Monitor) Died(now time.Time, d *queue.Dead) {
 	if d.Reason == queue.ReasonExpired {
 		m.meter.Expired(now, uint8(d.Class))
 	}
-	if d.First {
+	if d.FirstDelivery {
 		m.meter.Undelivered(now, uint8(d.Class))
 	}
 }
@@ -270,7 +270,7 @@ func (m *Monitor) Died(now time.Time, d *queue.Dead) {
 func (m *Monitor) Expired(now time.Time, e queue.Expired) {
 	m.touch()
 	m.meter.Expired(now, uint8(e.Class))
-	if e.First {
+	if e.FirstDelivery {
 		m.meter.Undelivered(now, uint8(e.Class))
 	}
 }

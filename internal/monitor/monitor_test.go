@@ -110,7 +110,7 @@ func BenchmarkMonitor(b *testing.B) {
 	now := time.Unix(1_700_000_000, 0)
 	q := queue.New(queue.Config{LockFor: time.Minute}, 1)
 	as := []queue.Arrival{{Level: 3, Class: 10, Body: queue.Ref{At: 1, Size: 256}}}
-	d := queue.Delivery{Token: queue.Token{Seq: 1, Nonce: 1}, Class: 10, First: true, EnqueuedAt: now}
+	d := queue.Delivery{Token: queue.Token{Seq: 1, Nonce: 1}, Class: 10, FirstDelivery: true, EnqueuedAt: now}
 	s := queue.Settled{Class: 10, EnqueuedAt: now, LockedAt: now}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,10 +10,10 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-// Hold is a reason why a message cannot be taken now.
+// BlockReason is why a message cannot be delivered now.
 type BlockReason uint8
 
-// What holds a message.
+// The reasons.
 const (
 	NotBlocked BlockReason = iota
 	BlockedByLock
@@ -29,7 +29,7 @@ const (
 type Position struct {
 	Delivery
 	Rank         int           // effective level
-	Lift         Lift          // by which its session goes before its turn
+	Boost        Boost         // by which its session goes before its turn
 	Ahead        map[Level]int // ready messages that go first, by level
 	BlockedBy    BlockReason
 	BlockedUntil time.Time // when Held ends, if that is known
@@ -38,7 +38,7 @@ type Position struct {
 }
 
 // Lift is a message that lifts its whole session.
-type Lift struct {
+type Boost struct {
 	Seq   SeqNo // zero is that nothing does
 	Level Level
 	Rank  int // effective level, which is the session's
@@ -98,11 +98,11 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
 	k, best := q.core.SessionOf(e).BestMessage(&q.core.Index, at)
 	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
-		p.Lift = Lift{k.Seq, best.Level, q.core.Index.EffectiveLevel(best, at)}
+		p.Boost = Boost{k.Seq, best.Level, q.core.Index.EffectiveLevel(best, at)}
 	}
 }
 
-// holdOf returns what keeps a message from being taken.
+// blockReason returns what keeps a message from being taken.
 func (q *Queue) blockReason(e *entries.Entry) (BlockReason, time.Time) {
 	switch e.State() {
 	case Locked:

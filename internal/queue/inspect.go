@@ -20,7 +20,7 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 }
 
 // First returns the message that Take would hand out next.
-func (q *Queue) First(now time.Time, w TakeOptions) (Delivery, bool) {
+func (q *Queue) PeekNext(now time.Time, w TakeOptions) (Delivery, bool) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {
 		return Delivery{}, false
@@ -54,13 +54,13 @@ func (q *Queue) Started() []string {
 	return names
 }
 
-// Holds reports whether a token is valid.
+// LockValid reports whether a token is valid.
 func (q *Queue) LockValid(now time.Time, t Token) bool {
 	_, err := q.lockedEntry(t, q.core.At(now))
 	return err == nil
 }
 
-// HeldLevel returns the level of the message that a token holds, if it is valid.
+// LockedLevel returns the level of the message that a token holds, if it is valid.
 func (q *Queue) LockedLevel(now time.Time, t Token) (Level, bool) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {

@@ -110,8 +110,8 @@ func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
 		} else if x.ttl > 0 {
 			x.expires = now.Add(x.ttl)
 		}
-		if x.state == Ready && !a.Since.IsZero() && a.Since.Before(x.since) {
-			x.since = a.Since
+		if x.state == Ready && !a.OrderTime.IsZero() && a.OrderTime.Before(x.since) {
+			x.since = a.OrderTime
 		}
 		m.messages = append(m.messages, x)
 	}

@@ -161,7 +161,7 @@ func (p *player) verifyPeek() {
 		if d.Seq != w.seq || d.State != w.state || d.Failures != w.failures || d.Level != w.a.Level ||
 			d.Body != w.a.Body || d.Reason != w.a.Reason || d.Session != w.a.Session || d.Key != w.a.Key || d.Origin != w.a.Origin ||
 			!d.NotBefore.Equal(w.notBefore) && w.state == Scheduled ||
-			w.state != Scheduled && (!d.EnqueuedAt.Equal(w.enqueued) || !w.since.Equal(w.enqueued) && !d.Since.Equal(w.since)) {
+			w.state != Scheduled && (!d.EnqueuedAt.Equal(w.enqueued) || !w.since.Equal(w.enqueued) && !d.OrderTime.Equal(w.since)) {
 			p.fatalf("peek: got %+v, want %+v", d, *w)
 		}
 	}

@@ -72,8 +72,8 @@ func itemOfDelivery(d *Delivery) record.Item {
 		Class:     d.Class,
 		Hops:      d.Hops,
 	}
-	if !d.Since.IsZero() {
-		it.ArrivalTime, it.OrderTime = it.OrderTime, entries.Nanos(d.Since)
+	if !d.OrderTime.IsZero() {
+		it.ArrivalTime, it.OrderTime = it.OrderTime, entries.Nanos(d.OrderTime)
 	}
 	if !d.ExpiresAt.IsZero() {
 		var e entries.Entry

@@ -76,7 +76,7 @@ func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
 	return entries.Moment(q.core.Locks.All[s.Lock].Until), nil
 }
 
-// HoldsSession reports whether l is still valid.
+// SessionLockValid reports whether l is still valid.
 func (q *Queue) SessionLockValid(now time.Time, l SessionLock) bool {
 	return q.lockedSession(l, q.core.At(now)) != nil
 }

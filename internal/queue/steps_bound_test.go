@@ -167,7 +167,7 @@ func TestOtherDisciplineVisitsNothing(t *testing.T) {
 		if o.Within == Lifo && o.Discipline == Strict {
 			want = 20_000
 		}
-		if d, ok := q.First(epochStart, TakeOptions{MinLevel: 9, MaxLevel: 9}); !ok || d.Seq != want {
+		if d, ok := q.PeekNext(epochStart, TakeOptions{MinLevel: 9, MaxLevel: 9}); !ok || d.Seq != want {
 			t.Errorf("discipline %d, within %d: first is %d, want %d", o.Discipline, o.Within, d.Seq, want)
 		}
 	}

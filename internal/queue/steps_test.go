@@ -76,7 +76,7 @@ func (p *player) arrival() Arrival {
 		a.At, a.Origin, a.Hops = p.now.Add(-time.Duration(p.rnd.IntN(30000))*time.Millisecond), 77, 1
 	}
 	if p.rnd.IntN(5) == 0 {
-		a.Since = p.now.Add(-time.Duration(p.rnd.IntN(60000)) * time.Millisecond)
+		a.OrderTime = p.now.Add(-time.Duration(p.rnd.IntN(60000)) * time.Millisecond)
 	}
 	if a.NotBefore.IsZero() && p.rnd.IntN(4) == 0 {
 		a.Reason = p.body(20)

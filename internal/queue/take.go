@@ -190,7 +190,7 @@ func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
 		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {
-		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.Class, First: e.Flags&entries.FlagDelivered == 0})
+		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.Class, FirstDelivery: e.Flags&entries.FlagDelivered == 0})
 	}
 	q.core.Remove(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)

@@ -215,7 +215,7 @@ func (s *stage) send(c script.Command) string {
 			as[len(as)-1].NotBefore = s.now.Add(c.Duration("in", 0))
 		}
 		if c.Has("since") {
-			as[len(as)-1].Since = s.now.Add(-c.Duration("since", 0))
+			as[len(as)-1].OrderTime = s.now.Add(-c.Duration("since", 0))
 		}
 		if c.Has("age") {
 			as[len(as)-1].At = s.now.Add(-c.Duration("age", 0))
@@ -301,8 +301,8 @@ func (s *stage) peek() string {
 	for _, d := range peekAll(s.q, s.now, nil) {
 		state := [...]string{"ready", "deferred", "scheduled", "locked"}[d.State]
 		fmt.Fprintf(&b, "%d %s level %d %s", d.Seq, s.name(d.Body), d.Level, state)
-		if !d.Since.IsZero() {
-			fmt.Fprintf(&b, ", %v old, as if %v", s.now.Sub(d.EnqueuedAt), s.now.Sub(d.Since))
+		if !d.OrderTime.IsZero() {
+			fmt.Fprintf(&b, ", %v old, as if %v", s.now.Sub(d.EnqueuedAt), s.now.Sub(d.OrderTime))
 		}
 		b.WriteByte('\n')
 	}
@@ -321,8 +321,8 @@ func (s *stage) explain(c script.Command) string {
 	}
 	held := [...]string{"nothing", "a lock", "its schedule", "its deferral", "a pause", "its session", "the cap of its key", "the rate of its key"}
 	lifted := ""
-	if p.Lift.Seq != 0 {
-		lifted = fmt.Sprintf("its session goes as %d, lifted by %d, ", p.Lift.Rank, p.Lift.Seq)
+	if p.Boost.Seq != 0 {
+		lifted = fmt.Sprintf("its session goes as %d, lifted by %d, ", p.Boost.Rank, p.Boost.Seq)
 	}
 	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, lifted, p.Ahead, held[p.BlockedBy])
 }

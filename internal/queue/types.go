@@ -118,7 +118,7 @@ type Arrival struct {
 	Key       string        // fair key
 	TTL       time.Duration // zero is the queue's own
 	At        time.Time     // when it first arrived, if not now: a message that moves keeps its age
-	Since     time.Time     // from when its age counts, if from before it arrived: a reply goes as its request
+	OrderTime time.Time     // from when its age counts, if from before it arrived: a reply goes as its request
 	NotBefore time.Time     // zero, or past: at once
 	Origin    SeqNo         // its number in the entity it was first sent to, if not here
 	Failures  uint32        // failed deliveries it brings along
@@ -128,26 +128,26 @@ type Arrival struct {
 
 // Delivery is a message handed out, or looked at.
 type Delivery struct {
-	Token       Token // zero for a peek and for a message taken for good
-	Seq         SeqNo
-	Origin      SeqNo
-	Body        Ref
-	Level       Level
-	Class       Class
-	State       State
-	Deferred    bool   // if it is locked: it is deferred when the lock ends
-	Failures    uint32 // deliveries so far that failed, or ended by deferring
-	Hops        uint8
-	First       bool // never handed out before in this process's memory
-	InSession   bool
-	Session     string
-	Key         string
-	EnqueuedAt  time.Time
-	Since       time.Time // from when its age counts; zero is EnqueuedAt
-	LockedUntil time.Time
-	ExpiresAt   time.Time // zero is never
-	NotBefore   time.Time // of a scheduled message
-	Reason      Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
+	Token         Token // zero for a peek and for a message taken for good
+	Seq           SeqNo
+	Origin        SeqNo
+	Body          Ref
+	Level         Level
+	Class         Class
+	State         State
+	Deferred      bool   // if it is locked: it is deferred when the lock ends
+	Failures      uint32 // deliveries so far that failed, or ended by deferring
+	Hops          uint8
+	FirstDelivery bool // never handed out before in this process's memory
+	InSession     bool
+	Session       string
+	Key           string
+	EnqueuedAt    time.Time
+	OrderTime     time.Time // from when its age counts; zero is EnqueuedAt
+	LockedUntil   time.Time
+	ExpiresAt     time.Time // zero is never
+	NotBefore     time.Time // of a scheduled message
+	Reason        Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
 }
 
 // TTL returns how long the message lives from EnqueuedAt on; zero is for ever.
@@ -181,9 +181,9 @@ type Dead struct {
 // Expired tells about a message that outlived its use and is gone, not even a dead
 // letter, for measurement.
 type Expired struct {
-	Seq   SeqNo
-	Class Class
-	First bool // as in Delivery: it was never handed out
+	Seq           SeqNo
+	Class         Class
+	FirstDelivery bool // as in Delivery: it was never handed out
 }
 
 // TakeOptions are the conditions of a receiver on the next message.

@@ -73,7 +73,7 @@ func (s *Shard) deadLetter(from *hostedQueue, d *queue.Dead, why queue.Ref) {
 	a := queue.Arrival{
 		Body: d.Body, Level: d.Level, Class: d.Class, Key: d.Key,
 		Session: d.Session, InSession: d.InSession, Reason: why,
-		At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
+		At: d.EnqueuedAt, OrderTime: d.OrderTime, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops,
 	}
 	var seq [1]queue.SeqNo
 	if err := to.q.Enqueue(s.tx.Now(), []queue.Arrival{a}, seq[:], s.out(to)); err != nil {

@@ -211,7 +211,7 @@ func TestSendToManyQueuesFitsOrIsRefused(t *testing.T) {
 		for range queues {
 			err := r.s.Define(Definition{Name: "q"}, map[Part]queue.Config{Main: {LockFor: time.Minute, Duplicates: time.Hour}}, func(id ID, _ error) {
 				copies = append(copies, Copy{ID: id, Arrival: queue.Arrival{MessageID: "m", Key: "k", TTL: time.Hour,
-					At: r.now.Add(-time.Hour), Since: r.now.Add(-2 * time.Hour), Origin: 1, Failures: 3, Hops: 1}})
+					At: r.now.Add(-time.Hour), OrderTime: r.now.Add(-2 * time.Hour), Origin: 1, Failures: 3, Hops: 1}})
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -69,7 +69,7 @@ func (o NextLevel) begin(_ *Shard, r *NextLevelReply) work {
 		if err != nil {
 			return err
 		}
-		d, ok := q.First(s.tx.Now(), o.Take)
+		d, ok := q.PeekNext(s.tx.Now(), o.Take)
 		*r = NextLevelReply{Level: d.Level, Found: ok}
 		return nil
 	})

@@ -88,7 +88,7 @@ func (s *Shard) recall(hq *hostedQueue) {
 	if !slices.ContainsFunc(hq.consumers, func(c *Consumer) bool { return len(c.outstanding) > 0 }) {
 		return
 	}
-	best, ok := hq.q.First(s.tx.Now(), queue.TakeOptions{})
+	best, ok := hq.q.PeekNext(s.tx.Now(), queue.TakeOptions{})
 	if !ok {
 		return
 	}

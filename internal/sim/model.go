@@ -321,8 +321,8 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 		}
 		if a.NotBefore.After(now) {
 			m.state, m.notBefore = queue.Scheduled, a.NotBefore
-		} else if !a.Since.IsZero() && a.Since.Before(now) {
-			m.since = a.Since
+		} else if !a.OrderTime.IsZero() && a.OrderTime.Before(now) {
+			m.since = a.OrderTime
 		}
 		q.add(m)
 		seqs[i] = m.seq

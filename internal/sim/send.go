@@ -98,7 +98,7 @@ func (w *world) arrival(e *modelEntity, m *message.Message) queue.Arrival {
 		a.NotBefore = w.now.Add(time.Duration(w.rng.IntN(30_000)-3000) * time.Millisecond)
 	}
 	if w.chance(8) { // a reply
-		a.Since = w.now.Add(-time.Duration(w.rng.IntN(30_000)) * time.Millisecond)
+		a.OrderTime = w.now.Add(-time.Duration(w.rng.IntN(30_000)) * time.Millisecond)
 	}
 	return a
 }

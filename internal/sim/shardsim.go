@@ -341,10 +341,10 @@ func expected(m *modelMessage) view {
 
 // since is from when the age of a message counts.
 func since(d queue.Delivery) time.Time {
-	if d.Since.IsZero() {
+	if d.OrderTime.IsZero() {
 		return d.EnqueuedAt
 	}
-	return d.Since
+	return d.OrderTime
 }
 
 func nano(t time.Time) int64 {

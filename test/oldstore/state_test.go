@@ -113,7 +113,7 @@ func (b broker) message(d *switchboard.Delivery) string {
 		{"failures", d.Failures, d.Failures != 0},
 		{"hops", d.Hops, d.Hops != 0},
 		{"enqueued", stamp(d.EnqueuedAt), true},
-		{"age from", stamp(d.Since), !d.Since.IsZero()},
+		{"age from", stamp(d.OrderTime), !d.OrderTime.IsZero()},
 		{"expires", stamp(d.ExpiresAt), !d.ExpiresAt.IsZero()},
 		{"scheduled for", stamp(d.NotBefore), !d.NotBefore.IsZero()},
 		{"id", m.MessageIDString(), m.MessageIDString() != ""},

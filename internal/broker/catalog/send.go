@@ -177,7 +177,7 @@ func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
 	}
 	a.Session, a.InSession = m.SessionID()
 	if lent, ok := m.Inherited(); ok && d.Classifier.Policy.LevelOrder != ordering.Lifo { // there age is no merit
-		a.Since = lent.Since
+		a.OrderTime = lent.Since
 	}
 	if d.Properties.RequiresDuplicateDetection {
 		a.MessageID = m.MessageIDString()

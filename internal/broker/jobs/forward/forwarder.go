@@ -382,7 +382,7 @@ func (m *forwarder) setAside(d *shard.Delivery, msg *message.Message, reason, de
 	if err != nil {
 		dead = msg
 	}
-	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
+	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, OrderTime: d.OrderTime, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
 	a.Session, a.InSession = d.Session, d.InSession
 	done := func(_ []queue.SeqNo, err error) {
 		switch {

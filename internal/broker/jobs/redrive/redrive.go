@@ -241,7 +241,7 @@ func (r *operation) send(c *chosen, done func(error)) {
 func (r *operation) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
 	def := r.n.Definition()
 	a := def.Arrival(m, 0)
-	a.Origin, a.MessageID, a.NotBefore, a.Since = c.Origin, "", time.Time{}, time.Time{}
+	a.Origin, a.MessageID, a.NotBefore, a.OrderTime = c.Origin, "", time.Time{}, time.Time{}
 	err := r.n.Shard.Send(&shard.Send{
 		Bodies: []*message.Message{m},
 		Copies: []shard.Copy{{ID: r.n.ID, Part: shard.Main, Arrival: a, Revision: def.PolicyRevision}},
