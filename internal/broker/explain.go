@@ -35,7 +35,7 @@ type Explanation struct {
 	Waited     float64     `json:"waited"`              // seconds
 	Failures   uint32      `json:"failures"`
 
-	Lifted *Boost `json:"boostedBy,omitempty"` // its session goes as something better
+	Boost *Boost `json:"boostedBy,omitempty"` // its session goes as something better
 
 	Ahead   int     `json:"ahead"` // messages that go first
 	AheadBy []Ahead `json:"aheadBy"`
@@ -52,7 +52,7 @@ type Explanation struct {
 	At time.Time `json:"at"`
 }
 
-// Lifted is what a session goes as, and by which of its messages.
+// Boost is the level at which a session is ranked, and the message that has it.
 type Boost struct {
 	By    queue.SeqNo `json:"by"`
 	Level queue.Level `json:"level"`
@@ -97,7 +97,7 @@ func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.LevelOrder.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
 	if l := pos.Boost; l.Seq != 0 {
-		x.Lifted = &Boost{By: l.Seq, Level: l.Level, Rank: l.Rank}
+		x.Boost = &Boost{By: l.Seq, Level: l.Level, Rank: l.Rank}
 	}
 	if !pos.OrderTime.IsZero() {
 		x.Since = &pos.OrderTime
@@ -187,7 +187,7 @@ func (x Explanation) Text() string {
 	if x.Rank != int(x.Level) {
 		fmt.Fprintf(&b, "By waiting it has risen from level %d to %d.\n", x.Level, x.Rank)
 	}
-	if l := x.Lifted; l != nil {
+	if l := x.Boost; l != nil {
 		fmt.Fprintf(&b, "Its session goes as level %d, lifted by message %d.\n", l.Rank, l.By)
 	}
 	if x.Failures > 0 {

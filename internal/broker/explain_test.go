@@ -99,15 +99,15 @@ func TestExplainALiftedSession(t *testing.T) {
 	r.queue(entity.Queue{Name: "s", RequiresSession: true})
 	r.send("s", inSession("a", 2), inSession("b", 5), inSession("a", 8))
 	x := r.explain("s", 1)
-	if want := (Boost{By: 3, Level: 8, Rank: 8}); x.Lifted == nil || *x.Lifted != want || x.Ahead != 0 {
-		t.Errorf("lifted %+v, %d ahead, want %+v and nothing", x.Lifted, x.Ahead, want)
+	if want := (Boost{By: 3, Level: 8, Rank: 8}); x.Boost == nil || *x.Boost != want || x.Ahead != 0 {
+		t.Errorf("lifted %+v, %d ahead, want %+v and nothing", x.Boost, x.Ahead, want)
 	}
 	if want := "Its session goes as level 8, lifted by message 3.\n"; !strings.Contains(x.Text(), want) {
 		t.Errorf("%q is missing in\n%s", want, x.Text())
 	}
 	for seq, ahead := range map[queue.SeqNo]queue.Level{2: 8, 3: 2} {
-		if x := r.explain("s", seq); x.Lifted != nil || x.Ahead != 1 || x.AheadBy[0].Level != ahead {
-			t.Errorf("message %d: lifted %+v, ahead %+v, want not lifted behind one of level %d", seq, x.Lifted, x.AheadBy, ahead)
+		if x := r.explain("s", seq); x.Boost != nil || x.Ahead != 1 || x.AheadBy[0].Level != ahead {
+			t.Errorf("message %d: lifted %+v, ahead %+v, want not lifted behind one of level %d", seq, x.Boost, x.AheadBy, ahead)
 		}
 	}
 	_, k := r.receive("s", 3, ReceiverOptions{NextSession: true})

@@ -57,7 +57,7 @@ func strand(s *shard.Shard, topic string, bodies []string) error {
 	if err != nil {
 		return err
 	}
-	dead := queue.Config{LockFor: time.Minute, IsDead: true}
+	dead := queue.Config{LockFor: time.Minute, DeadLetterQueue: true}
 	id, err := shard.Finish(s, shard.Define{
 		Definition: shard.Definition{Name: topic, Meta: meta},
 		Configs: map[shard.Part]queue.Config{

@@ -255,7 +255,7 @@ func (m *Monitor) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 }
 
 // Died implements shard.Observer.
-func (m *Monitor) Died(now time.Time, d *queue.Dead) {
+func (m *Monitor) Died(now time.Time, d *queue.DeadLetter) {
 	m.touch()
 	m.meter.DeadLettered(now, uint8(d.Class))
 	if d.Reason == queue.ReasonExpired {

@@ -24,8 +24,8 @@ const (
 	// Strict serves the highest level first, inside it the oldest, and switches to
 	// the shares of Weighted while the queue is saturated by Order.Saturation.
 	Strict Discipline = iota
-	// Aging raises a message by one level for every Order.Every it waited, up to
-	// Order.UpTo; among equals the oldest goes first.
+	// Aging raises a message by one level for every Order.AgingInterval it waited, up to
+	// Order.AgingMaxLevel; among equals the oldest goes first.
 	Aging
 	// Deadline serves the earliest enqueue time plus Order.Objective of its
 	// level first; a level without an objective comes after all that have one.
@@ -41,7 +41,7 @@ var Disciplines = []string{"strict", "aging", "deadline", "weighted"}
 // String returns the name of the discipline.
 func (d Discipline) String() string { return Disciplines[d] }
 
-// Within is the order inside a level.
+// LevelOrder is the order inside a level.
 type Within uint8
 
 // The orders inside a level. They are on disk and never change.

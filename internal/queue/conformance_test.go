@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	var out Effects
 	var configured *Queue
 	now, locked := epochStart, []Token(nil)
-	cfg := Config{LockFor: time.Second, Duplicates: time.Minute, TTL: time.Hour, MaxFailures: 2, Order: Order{Within: FinishFirst}}
+	cfg := Config{LockFor: time.Second, DuplicateWindow: time.Minute, TTL: time.Hour, MaxFailures: 2, Order: Order{Within: FinishFirst}}
 	command := func(rnd *rand.Rand, m machine.Machine, body func(int) Ref) {
 		q := m.(*Queue)
 		if q != configured {
@@ -60,7 +60,7 @@ func TestConformance(t *testing.T) {
 		Out:     &out.Effects,
 		Command: command,
 		State: func(m machine.Machine) string {
-			d := m.(*Queue).Digest(now)
+			d := m.(*Queue).StateHash(now)
 			return fmt.Sprintf("%x", d[:8])
 		},
 		Item: 300,

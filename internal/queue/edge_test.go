@@ -35,7 +35,7 @@ func TestLockThatRanOutIsLostBeforeTick(t *testing.T) {
 }
 
 func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
-	q := New(Config{MaxBytes: 10 + MessageOverhead, Duplicates: time.Hour}, 1)
+	q := New(Config{MaxBytes: 10 + MessageOverhead, DuplicateWindow: time.Hour}, 1)
 	var out Effects
 	seqs := make([]SeqNo, 1)
 	big, small := []Arrival{{MessageID: "x", Body: Ref{At: 1, Size: 11}}}, []Arrival{{MessageID: "x", Body: Ref{At: 2, Size: 10}}}
@@ -54,7 +54,7 @@ func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
 }
 
 func TestAdmitLeavesOutDuplicates(t *testing.T) {
-	q := New(Config{Duplicates: time.Hour}, 1)
+	q := New(Config{DuplicateWindow: time.Hour}, 1)
 	send(t, q, epochStart, Arrival{MessageID: "x"}, 1)
 	fresh, err := q.Admit(epochStart, []Arrival{{MessageID: "x"}, {MessageID: "y"}, {}, {MessageID: "y"}, {}})
 	if err != nil || len(fresh) != 3 || fresh[0].MessageID != "y" || fresh[1].MessageID != "" {
@@ -69,16 +69,16 @@ func TestExpiredMessageIsNotTakenByNumber(t *testing.T) {
 	if _, err := q.TakeSeq(epochStart.Add(time.Second), 1, TakeOptions{}, &out); !errors.Is(err, ErrNotFound) {
 		t.Errorf("take by number: %v, want %v", err, ErrNotFound)
 	}
-	if len(out.Dead) != 1 || out.Dead[0].Reason != ReasonExpired {
-		t.Errorf("dead letters %+v, want one that expired", out.Dead)
+	if len(out.DeadLettered) != 1 || out.DeadLettered[0].Reason != ReasonExpired {
+		t.Errorf("dead letters %+v, want one that expired", out.DeadLettered)
 	}
 }
 
 func TestConfigureKeepsWhatIsFixed(t *testing.T) {
-	q := New(Config{Sessions: true, IsDead: true}, 1)
+	q := New(Config{Sessions: true, DeadLetterQueue: true}, 1)
 	var out Effects
 	q.Configure(epochStart, Config{LockFor: time.Second}, &out)
-	if cfg := q.Config(); !cfg.Sessions || !cfg.IsDead || cfg.LockFor != time.Second {
+	if cfg := q.Config(); !cfg.Sessions || !cfg.DeadLetterQueue || cfg.LockFor != time.Second {
 		t.Errorf("got %+v, want the new lock duration and the old kind of queue", cfg)
 	}
 }
@@ -266,7 +266,7 @@ func TestReturnBehindASnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if fresh.Digest(epochStart) != q.Digest(epochStart) {
+	if fresh.StateHash(epochStart) != q.StateHash(epochStart) {
 		t.Errorf("replay has %+v, want %+v", fresh.Counts(), q.Counts())
 	}
 }

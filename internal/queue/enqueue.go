@@ -141,7 +141,7 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
 // for ever.
 func (q *Queue) lifeOf(a *Arrival) time.Duration {
 	switch {
-	case q.core.Config.IsDead:
+	case q.core.Config.DeadLetterQueue:
 		return 0
 	case a.TTL == 0:
 		return q.core.Config.TTL

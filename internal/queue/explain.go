@@ -37,7 +37,7 @@ type Position struct {
 	Saturated bool // levels have shares for the time being
 }
 
-// Lift is a message that lifts its whole session.
+// Boost is a message by which its whole session is ranked higher.
 type Boost struct {
 	Seq   SeqNo // zero is that nothing does
 	Level Level

@@ -19,7 +19,7 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 	return q.delivery(seq, e), true
 }
 
-// First returns the message that Take would hand out next.
+// PeekNext returns the message that Take would hand out next.
 func (q *Queue) PeekNext(now time.Time, w TakeOptions) (Delivery, bool) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {

@@ -89,7 +89,7 @@ func (m *model) insert(x *modelMessage) {
 func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
 	seqs := make([]SeqNo, len(as))
 	for i, a := range as {
-		if at, ok := m.seen[a.MessageID]; ok && m.cfg.Duplicates > 0 && now.Before(at.Add(m.cfg.Duplicates)) {
+		if at, ok := m.seen[a.MessageID]; ok && m.cfg.DuplicateWindow > 0 && now.Before(at.Add(m.cfg.DuplicateWindow)) {
 			continue
 		}
 		if a.MessageID != "" {

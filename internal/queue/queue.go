@@ -30,11 +30,11 @@ func New(cfg Config, epoch uint32) *Queue {
 }
 
 // Configure changes the settings and logs them. Messages keep their level, age
-// and place; Sessions and IsDead stay as New had them. All of it holds at once, but
+// and place; Sessions and DeadLetterQueue stay as New had them. All of it holds at once, but
 // for the order, which may take some calls of Reorder.
 func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 	q.core.At(now)
-	cfg.Sessions, cfg.IsDead = q.core.Config.Sessions, q.core.Config.IsDead
+	cfg.Sessions, cfg.DeadLetterQueue = q.core.Config.Sessions, q.core.Config.DeadLetterQueue
 	q.core.Apply(cfg)
 	out.Begin(cfg.KindOf(record.KindConfig, record.KindSettings))
 	record.WriteSettings(&out.Effects, cfg)

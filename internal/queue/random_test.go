@@ -85,7 +85,7 @@ func (p *player) absorb() {
 			delete(p.live, r)
 		}
 	}
-	for _, d := range p.out.Dead {
+	for _, d := range p.out.DeadLettered {
 		p.dead = append(p.dead, d.Seq)
 	}
 	p.out.Reset()
@@ -132,7 +132,7 @@ func (p *player) same(other *Queue, how string) {
 	if err := other.Check(); err != nil {
 		p.fatalf("%s: %v", how, err)
 	}
-	if p.q.Digest(p.now) != other.Digest(p.now) {
+	if p.q.StateHash(p.now) != other.StateHash(p.now) {
 		got, want := peekAll(other, p.now, nil), peekAll(p.q, p.now, nil)
 		for i := range min(len(got), len(want)) {
 			if got[i] != want[i] && (want[i].State != Locked || got[i].Seq != want[i].Seq) {
@@ -284,7 +284,7 @@ func TestReorderingAgreesWithTheModel(t *testing.T) {
 }
 
 func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
-	base := Config{LockFor: 10 * time.Second, MaxFailures: 3, Duplicates: 15 * time.Second, DeadLetterExpired: true}
+	base := Config{LockFor: 10 * time.Second, MaxFailures: 3, DuplicateWindow: 15 * time.Second, DeadLetterExpired: true}
 	base.Order = Order{
 		Objective: []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
 		Weight:    []uint32{1, 2, 3}, Every: 17 * time.Second, UpTo: 3, Others: Share{Cap: 4},

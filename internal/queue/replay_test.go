@@ -52,7 +52,7 @@ func sample(cfg Config) [][]byte {
 	}
 	q.ReleaseSession(now, u, &out)
 	q.SetSessionState(now, "s", Ref{At: 5, Size: 12}, &out)
-	_ = q.Reclass(now, 2, Reclass{Level: 3, Key: "m"}, &out)
+	_ = q.Reclassify(now, 2, Reclass{Level: 3, Key: "m"}, &out)
 	for snap, done := q.Snapshot(), false; !done; {
 		done = snap.Step(items(2), nil, &out.Effects)
 	}
@@ -64,7 +64,7 @@ func sample(cfg Config) [][]byte {
 
 func sampleConfig() Config {
 	return Config{
-		LockFor: time.Minute, Sessions: true, Duplicates: time.Hour, TTL: time.Hour, MaxFailures: 5,
+		LockFor: time.Minute, Sessions: true, DuplicateWindow: time.Hour, TTL: time.Hour, MaxFailures: 5,
 		Order: Order{
 			Discipline: Deadline, Every: time.Second, UpTo: 9, Objective: []time.Duration{0, time.Second},
 			Weight: []uint32{1, 2}, Fair: true, Others: Share{Weight: 1}, Shares: []Share{{Key: "k", Weight: 3, Cap: 1, Rate: 2.5, Burst: 4}},
@@ -165,7 +165,7 @@ func TestSecondSnapshotReplacesOneThatNeverEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !fresh.Restored() || fresh.Digest(epochStart) != q.Digest(epochStart) {
+	if !fresh.Restored() || fresh.StateHash(epochStart) != q.StateHash(epochStart) {
 		t.Errorf("got %+v, want %+v", peekAll(fresh, epochStart, nil), peekAll(q, epochStart, nil))
 	}
 	if got, want := len(replayed.Added)-len(replayed.Freed), 2; got != want {

@@ -304,12 +304,12 @@ func (p *player) bury() {
 		return
 	}
 	if x.state == Locked && p.rnd.IntN(2) == 0 {
-		if err := p.q.Bury(p.now, x.seq, Token{Seq: x.seq}, "why", "because", &p.out); !errors.Is(err, ErrLocked) {
+		if err := p.q.DeadLetter(p.now, x.seq, Token{Seq: x.seq}, "why", "because", &p.out); !errors.Is(err, ErrLocked) {
 			p.fatalf("bury %d, which somebody else holds: %v", x.seq, err)
 		}
 		return
 	}
-	if err := p.q.Bury(p.now, x.seq, x.token, "why", "because", &p.out); err != nil {
+	if err := p.q.DeadLetter(p.now, x.seq, x.token, "why", "because", &p.out); err != nil {
 		p.fatalf("bury %d: %v", x.seq, err)
 	}
 	p.m.dead = append(p.m.dead, x.seq)
@@ -346,7 +346,7 @@ func (p *player) remove() {
 func (p *player) reclass() {
 	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
 		x.a.Level, x.a.Class, x.a.Key = Level(p.rnd.IntN(5)), Class(p.rnd.IntN(3)), fmt.Sprintf("k%d", p.rnd.IntN(3))
-		if err := p.q.Reclass(p.now, x.seq, Reclass{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
+		if err := p.q.Reclassify(p.now, x.seq, Reclass{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
 			p.fatalf("reclass %d: %v", x.seq, err)
 		}
 	}

@@ -186,8 +186,8 @@ func (q *Queue) nonce() uint64 {
 
 // expire removes a ready or deferred message that has outlived its use.
 func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
-	if q.core.Config.DeadLetterExpired && !q.core.Config.IsDead {
-		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
+	if q.core.Config.DeadLetterExpired && !q.core.Config.DeadLetterQueue {
+		out.DeadLettered = append(out.DeadLettered, DeadLetter{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {
 		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.Class, FirstDelivery: e.Flags&entries.FlagDelivered == 0})

@@ -38,7 +38,7 @@ func (s *stage) run(c script.Command) string {
 	for _, rec := range s.out.Records() {
 		s.log = append(s.log, slices.Clone(rec))
 	}
-	for _, d := range s.out.Dead {
+	for _, d := range s.out.DeadLettered {
 		fmt.Fprintf(&reply, "dead letter %s: %s\n", s.name(d.Body), d.Reason)
 	}
 	s.out.Reset()
@@ -78,7 +78,7 @@ func (s *stage) command(c script.Command) string {
 		return answer(s.q.Remove(s.now, SeqNo(c.WordInt(0)), &s.out))
 	case "reclass":
 		r := Reclass{Level: Level(c.Int("level", 4)), Key: c.Text("key", "")}
-		return answer(s.q.Reclass(s.now, SeqNo(c.WordInt(0)), r, &s.out))
+		return answer(s.q.Reclassify(s.now, SeqNo(c.WordInt(0)), r, &s.out))
 	case "purge":
 		p := Purge{Max: c.Int("max", 0)}
 		for !s.q.Purge(s.now, &p, 2, &s.out) {
@@ -147,11 +147,11 @@ func (s *stage) sessionCommand(c script.Command) string {
 
 func (s *stage) config(c script.Command) Config {
 	cfg := Config{
-		LockFor:     c.Duration("lock", 30*time.Second),
-		TTL:         c.Duration("ttl", 0),
-		MaxFailures: uint32(c.Int("failures", 0)),
-		Duplicates:  c.Duration("duplicates", 0),
-		MaxCount:    int64(c.Int("count", 0)),
+		LockFor:         c.Duration("lock", 30*time.Second),
+		TTL:             c.Duration("ttl", 0),
+		MaxFailures:     uint32(c.Int("failures", 0)),
+		DuplicateWindow: c.Duration("duplicates", 0),
+		MaxCount:        int64(c.Int("count", 0)),
 	}
 	for _, w := range c.Words {
 		switch w {
@@ -160,7 +160,7 @@ func (s *stage) config(c script.Command) Config {
 		case "dead-letter-expired":
 			cfg.DeadLetterExpired = true
 		case "dead":
-			cfg.IsDead = true
+			cfg.DeadLetterQueue = true
 		case "send-paused":
 			cfg.SendPaused = true
 		case "receive-paused":

@@ -34,8 +34,8 @@ const (
 type (
 	// Counts are the messages of a queue by state, and their bytes.
 	Counts = state.Counts
-	// Reclass is the new level, class and fair key of a message.
-	Reclass = state.Reclass
+	// Reclassify is the new level, class and fair key of a message.
+	Reclass = state.Classification
 )
 
 // Config is what an operator decides about a queue.
@@ -49,7 +49,7 @@ type (
 	Class = ordering.Class
 	// Discipline is the rule by which the next message is chosen among the levels.
 	Discipline = ordering.Discipline
-	// Within is the order inside a level.
+	// LevelOrder is the order inside a level.
 	Within = ordering.Within
 	// Order says how the next message is chosen. The zero value is Strict.
 	Order = ordering.Order
@@ -160,19 +160,19 @@ func (d *Delivery) TTL() time.Duration {
 
 // Settled tells about a message that was settled, for measurement.
 type Settled struct {
-	Seq        SeqNo
-	Body       Ref
-	Level      Level
-	Class      Class
-	Failures   uint32
-	EnqueuedAt time.Time
-	LockedAt   time.Time
-	Dead       bool // it went to the dead letters
+	Seq          SeqNo
+	Body         Ref
+	Level        Level
+	Class        Class
+	Failures     uint32
+	EnqueuedAt   time.Time
+	LockedAt     time.Time
+	DeadLettered bool // it went to the dead letters
 }
 
-// Dead is a message that left the queue for its dead letters. The owner of both
+// DeadLetter is a message that left the queue for its dead letters. The owner of both
 // enqueues it there in the same group of records.
-type Dead struct {
+type DeadLetter struct {
 	Delivery
 	Reason      string
 	Description string

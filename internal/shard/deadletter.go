@@ -42,7 +42,7 @@ func (s *Shard) quarantine(hq *hostedQueue, seq queue.SeqNo, t queue.Token, caus
 	if hq.dropped() {
 		return queue.ErrNotFound
 	}
-	if err := hq.q.Bury(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(hq)); err != nil {
+	if err := hq.q.DeadLetter(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(hq)); err != nil {
 		return err
 	}
 	s.collectEffects(hq)
@@ -54,7 +54,7 @@ func (s *Shard) quarantine(hq *hostedQueue, seq queue.SeqNo, t queue.Token, caus
 
 // deadLetterAll moves messages to the dead letters of their entity. Each keeps its
 // body; the reason is stored beside it, once for neighbours that have the same.
-func (s *Shard) deadLetterAll(from *hostedQueue, dead []queue.Dead) {
+func (s *Shard) deadLetterAll(from *hostedQueue, dead []queue.DeadLetter) {
 	var why queue.Ref
 	for i := range dead {
 		d := &dead[i]
@@ -68,7 +68,7 @@ func (s *Shard) deadLetterAll(from *hostedQueue, dead []queue.Dead) {
 	}
 }
 
-func (s *Shard) deadLetter(from *hostedQueue, d *queue.Dead, why queue.Ref) {
+func (s *Shard) deadLetter(from *hostedQueue, d *queue.DeadLetter, why queue.Ref) {
 	to := from.entity.parts[DeadLetter]
 	a := queue.Arrival{
 		Body: d.Body, Level: d.Level, Class: d.Class, Key: d.Key,

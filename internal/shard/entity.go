@@ -93,8 +93,8 @@ func (s *Shard) newEntity(def Definition) *entity {
 	e := &entity{Definition: def}
 	for p := range e.parts {
 		q := queue.New(queue.Config{
-			Sessions: def.Sessions && Part(p) == Main,
-			IsDead:   Part(p) != Main,
+			Sessions:        def.Sessions && Part(p) == Main,
+			DeadLetterQueue: Part(p) != Main,
 		}, s.tx.Epoch())
 		hq := &hostedQueue{shard: s, entity: e, part: Part(p), q: q}
 		hq.unit = engine.Unit{ID: uint64(def.ID)*parts + uint64(p), Machine: q, Owner: hq}
@@ -170,9 +170,9 @@ func (s *Shard) collectEffects(hq *hostedQueue) {
 			hq.observer.Expired(s.tx.Now(), e)
 		}
 	}
-	var dead []queue.Dead
-	if len(s.eff.Dead) > 0 {
-		dead = slices.Clone(s.eff.Dead)
+	var dead []queue.DeadLetter
+	if len(s.eff.DeadLettered) > 0 {
+		dead = slices.Clone(s.eff.DeadLettered)
 	}
 	s.eff.ResetLeft()
 	s.touch(hq)

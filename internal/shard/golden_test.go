@@ -112,7 +112,7 @@ func TestRecordsOfEarlierVersions(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				if got := q.Digest(time.Time{}); hex.EncodeToString(got[:]) != want {
+				if got := q.StateHash(time.Time{}); hex.EncodeToString(got[:]) != want {
 					t.Errorf("%s: part %d has digest %x, want %s", name, part, got, want)
 				}
 			}

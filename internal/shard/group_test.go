@@ -209,7 +209,7 @@ func TestSendToManyQueuesFitsOrIsRefused(t *testing.T) {
 		topic := r.define("topic", minute)
 		var copies []Copy
 		for range queues {
-			err := r.s.Define(Definition{Name: "q"}, map[Part]queue.Config{Main: {LockFor: time.Minute, Duplicates: time.Hour}}, func(id ID, _ error) {
+			err := r.s.Define(Definition{Name: "q"}, map[Part]queue.Config{Main: {LockFor: time.Minute, DuplicateWindow: time.Hour}}, func(id ID, _ error) {
 				copies = append(copies, Copy{ID: id, Arrival: queue.Arrival{MessageID: "m", Key: "k", TTL: time.Hour,
 					At: r.now.Add(-time.Hour), OrderTime: r.now.Add(-2 * time.Hour), Origin: 1, Failures: 3, Hops: 1}})
 			})

@@ -19,7 +19,7 @@ func (w *watcher) Declined(time.Time, []queue.Arrival)       {}
 func (w *watcher) Arrived(_ time.Time, as []queue.Arrival)   { w.told += len(as) }
 func (w *watcher) Delivered(time.Time, *queue.Delivery)      { w.told++ }
 func (w *watcher) Settled(time.Time, Verdict, queue.Settled) { w.told++ }
-func (w *watcher) Died(time.Time, *queue.Dead)               { w.told++ }
+func (w *watcher) Died(time.Time, *queue.DeadLetter)         { w.told++ }
 func (w *watcher) Expired(time.Time, queue.Expired)          { w.told++ }
 func (w *watcher) Idle(time.Time)                            { w.told++ }
 

@@ -27,7 +27,7 @@ type Observer interface {
 	// Settled tells what a consumer decided.
 	Settled(now time.Time, v Verdict, s queue.Settled)
 	// Died tells that a message went to the dead letters, for whatever reason.
-	Died(now time.Time, d *queue.Dead)
+	Died(now time.Time, d *queue.DeadLetter)
 	// Expired tells that a message outlived its use and is gone. One that becomes
 	// a dead letter for it is told of by Died.
 	Expired(now time.Time, e queue.Expired)

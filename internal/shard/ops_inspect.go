@@ -115,7 +115,7 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 			return ErrSuperseded
 		}
 		for _, c := range o.Changes {
-			_ = hq.q.Reclass(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may be gone
+			_ = hq.q.Reclassify(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may be gone
 		}
 		hq.levelsChanged()
 		s.collectEffects(hq)

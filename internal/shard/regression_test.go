@@ -45,7 +45,7 @@ func TestRecordsBeforeTheirQueueInASnapshot(t *testing.T) {
 		again := &rig{t: t, disk: image, opts: r.opts, now: r.now}
 		again.open() // a history that cannot be replayed fails here
 		got, want := again.s.entities[id].parts[DeadLetter].q, s.entities[id].parts[DeadLetter].q
-		if got.Digest(r.now) != want.Digest(r.now) {
+		if got.StateHash(r.now) != want.StateHash(r.now) {
 			t.Fatalf("after dead letter %d: recovered %+v, had %+v", i, got.Counts(), want.Counts())
 		}
 	}
@@ -372,7 +372,7 @@ func TestObserverIsToldOfWhatAnotherRefuses(t *testing.T) {
 func TestObserverIsNotAskedAboutDuplicates(t *testing.T) {
 	r := newRig(t, Options{})
 	cfg := minute
-	cfg.Duplicates = time.Hour
+	cfg.DuplicateWindow = time.Hour
 	id := r.define("orders", cfg)
 	k := new(keeper)
 	r.observe(id, k)

@@ -118,7 +118,7 @@ func (r *rig) settle() {
 func (r *rig) define(name string, cfg queue.Config) ID {
 	r.t.Helper()
 	var id ID
-	dead := queue.Config{LockFor: cfg.LockFor, IsDead: true}
+	dead := queue.Config{LockFor: cfg.LockFor, DeadLetterQueue: true}
 	err := r.s.Define(Definition{Name: name, Meta: []byte("meta of " + name), Sessions: cfg.Sessions},
 		map[Part]queue.Config{Main: cfg, DeadLetter: dead, TransferDeadLetter: dead},
 		func(got ID, err error) {

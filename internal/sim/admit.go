@@ -23,7 +23,7 @@ func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue
 			ms = append(ms, m)
 		}
 	}
-	if q.cfg.Duplicates > 0 {
+	if q.cfg.DuplicateWindow > 0 {
 		ms = x.fresh(o.id, q, ms)
 	}
 	want, refuse := d.decide(now, q, ms)

@@ -85,7 +85,7 @@ func (w *world) config(r *rules) queue.Config {
 		Order:             r.real.Order(),
 	}
 	if w.chance(3) {
-		cfg.Duplicates = window
+		cfg.DuplicateWindow = window
 	}
 	return cfg
 }
@@ -116,7 +116,7 @@ func (h *shardSim) define() {
 		for part := range e.parts {
 			c := cfgs[shard.Part(part)]
 			c.Sessions = cfg.Sessions && part == 0
-			c.IsDead = part != 0
+			c.DeadLetterQueue = part != 0
 			e.parts[part] = newModelQueue(c, &h.now)
 		}
 		h.entities[def.ID] = e

@@ -98,7 +98,7 @@ func (w *world) survey(shards []*shardSim) []finding {
 				if err != nil {
 					w.failf("inspect: %v", err)
 				}
-				s := q.Digest(time.Time{})
+				s := q.StateHash(time.Time{})
 				b.Write(s[:])
 			}
 		}

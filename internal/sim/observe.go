@@ -198,7 +198,7 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 
 // Died implements shard.Observer: the message must be in the dead-letter queue
 // of the same entity, with its reason.
-func (o *observer) Died(now time.Time, d *queue.Dead) {
+func (o *observer) Died(now time.Time, d *queue.DeadLetter) {
 	h, q := o.h, o.model()
 	i := slices.IndexFunc(q.dead, func(x death) bool { return x.m.seq == d.Seq })
 	if i < 0 {
@@ -234,7 +234,7 @@ func edited(m *message.Message, set []message.Change) *message.Message {
 // Expired implements shard.Observer.
 func (o *observer) Expired(now time.Time, e queue.Expired) {
 	q := o.model()
-	if m := q.find(e.Seq); m != nil && (!m.expirable(now) || q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+	if m := q.find(e.Seq); m != nil && (!m.expirable(now) || q.cfg.DeadLetterExpired && !q.cfg.DeadLetterQueue) {
 		o.h.w.failf("%v: message %d was removed as expired", o.place, e.Seq)
 	}
 }

@@ -50,7 +50,7 @@ func (x *managing) classify() error {
 
 // change has a message reclassified: nothing else about it changes.
 func (x *managing) change(seq queue.SeqNo, to queue.Reclass) error {
-	err := x.real.Reclass(x.s.Now(), seq, to, x.out)
+	err := x.real.Reclassify(x.s.Now(), seq, to, x.out)
 	m := x.model.find(seq)
 	if (m == nil) != errors.Is(err, queue.ErrNotFound) {
 		x.failf("reclass %d: %v", seq, err)

@@ -391,7 +391,7 @@ func (h *shardSim) expectResults(x *shard.Settle, wants []error) {
 		case m == nil || used[t]:
 			wants[i] = q.lost()
 			continue
-		case x.Verdict == shard.Reject && q.cfg.IsDead:
+		case x.Verdict == shard.Reject && q.cfg.DeadLetterQueue:
 			wants[i] = queue.ErrNotAllowed
 			continue
 		}

@@ -286,7 +286,7 @@ func (h *shardSim) compareQueue(p place, q *modelQueue) {
 	for _, m := range slices.Clone(q.messages) {
 		d, ok := real.Lookup(m.seq)
 		if m.expired(h.now) {
-			if !ok && !(q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+			if !ok && !(q.cfg.DeadLetterExpired && !q.cfg.DeadLetterQueue) {
 				q.remove(m)
 			} else if at, due := real.NextDeadline(); !due || at.After(h.now) {
 				h.w.failf("%v: message %d expired at %v and no timer will remove it", p, m.seq, m.expires())

@@ -71,7 +71,7 @@ func (q *modelQueue) inside(a, b *modelMessage) int {
 // keys are left.
 func (q *modelQueue) catchUp(real *queue.Queue) {
 	for _, m := range slices.Clone(q.messages) {
-		if _, ok := real.Lookup(m.seq); !ok && m.expired(*q.now) && !(q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+		if _, ok := real.Lookup(m.seq); !ok && m.expired(*q.now) && !(q.cfg.DeadLetterExpired && !q.cfg.DeadLetterQueue) {
 			q.remove(m)
 		}
 	}

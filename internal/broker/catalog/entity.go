@@ -135,9 +135,9 @@ func (d *Definition) configs() map[shard.Part]queue.Config {
 		cfg.TTL = q.DefaultMessageTimeToLive.Std()
 	}
 	if q.RequiresDuplicateDetection {
-		cfg.Duplicates = q.DuplicateDetectionHistoryTimeWindow.Std()
+		cfg.DuplicateWindow = q.DuplicateDetectionHistoryTimeWindow.Std()
 	}
-	dead := queue.Config{LockFor: lock, IsDead: true}
+	dead := queue.Config{LockFor: lock, DeadLetterQueue: true}
 	return map[shard.Part]queue.Config{
 		shard.Main:               cfg,
 		shard.DeadLetter:         dead,

@@ -34,7 +34,7 @@ func (c *Config) switches() [6]struct {
 		{cfgDeadLetterExpired, &c.DeadLetterExpired},
 		{cfgSendPaused, &c.SendPaused},
 		{cfgReceivePaused, &c.ReceivePaused},
-		{cfgIsDead, &c.IsDead},
+		{cfgIsDead, &c.DeadLetterQueue},
 		{cfgFair, &c.Order.Fair},
 	}
 }
@@ -91,7 +91,7 @@ func writeConfig(out *machine.Effects, c Config) {
 	out.Byte(bits)
 	out.Fixed(int64(c.LockFor))
 	out.Fixed(int64(c.TTL))
-	out.Fixed(int64(c.Duplicates))
+	out.Fixed(int64(c.DuplicateWindow))
 	out.Uint(uint64(c.MaxFailures))
 	out.Uint(uint64(c.MaxBytes))
 	out.Uint(uint64(c.MaxCount))
@@ -130,7 +130,7 @@ func readConfig(r *machine.Reader) (c Config) {
 	}
 	c.LockFor = time.Duration(r.Fixed())
 	c.TTL = time.Duration(r.Fixed())
-	c.Duplicates = time.Duration(r.Fixed())
+	c.DuplicateWindow = time.Duration(r.Fixed())
 	c.MaxFailures = r.Uint32()
 	c.MaxBytes = int64(r.UpTo(math.MaxInt64))
 	c.MaxCount = int64(r.UpTo(math.MaxInt64))
