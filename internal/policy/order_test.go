@@ -19,8 +19,8 @@ func TestOrder(t *testing.T) {
 	o := parse(t, shop).Order()
 	want := ordering.Order{
 		Discipline: ordering.Deadline, Objective: []time.Duration{2: 10 * time.Minute, 8: 10 * time.Second}, Fair: true,
-		Others: ordering.Share{Weight: 1, Cap: 5},
-		Shares: []ordering.Share{{Key: "contoso", Weight: 3, Cap: 10, Rate: .5, Burst: 30}},
+		DefaultShare: ordering.Share{Weight: 1, Cap: 5},
+		Shares:       []ordering.Share{{Key: "contoso", Weight: 3, Cap: 10, Rate: .5, Burst: 30}},
 	}
 	if !reflect.DeepEqual(o, want) {
 		t.Errorf("got  %+v\nwant %+v", o, want)
@@ -35,7 +35,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("objectives %v, want the shortest", got)
 	}
 	aging := parse(t, `{"discipline": "aging", "aging": {"interval": "1m", "maxLevel": "high"}}`).Order()
-	if !reflect.DeepEqual(aging, ordering.Order{Discipline: ordering.Aging, Every: time.Minute, UpTo: 7}) {
+	if !reflect.DeepEqual(aging, ordering.Order{Discipline: ordering.Aging, AgingInterval: time.Minute, AgingMaxLevel: 7}) {
 		t.Errorf("aging: %+v", aging)
 	}
 }

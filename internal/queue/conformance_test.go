@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	var out Effects
 	var configured *Queue
 	now, locked := epochStart, []Token(nil)
-	cfg := Config{LockFor: time.Second, DuplicateWindow: time.Minute, TTL: time.Hour, MaxFailures: 2, Order: Order{Within: FinishFirst}}
+	cfg := Config{LockFor: time.Second, DuplicateWindow: time.Minute, TTL: time.Hour, MaxFailures: 2, Order: Order{LevelOrder: FinishFirst}}
 	command := func(rnd *rand.Rand, m machine.Machine, body func(int) Ref) {
 		q := m.(*Queue)
 		if q != configured {

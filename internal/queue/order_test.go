@@ -74,7 +74,7 @@ func TestWeightedLevelDoesNotSaveUpWhileItIsEmpty(t *testing.T) {
 
 func TestOneMessageBehindAFloodIsNext(t *testing.T) {
 	for d := Strict; d <= Weighted; d++ {
-		q := New(Config{LockFor: time.Minute, Order: Order{Discipline: d, Fair: true, Every: time.Second, UpTo: 9}}, 1)
+		q := New(Config{LockFor: time.Minute, Order: Order{Discipline: d, Fair: true, AgingInterval: time.Second, AgingMaxLevel: 9}}, 1)
 		send(t, q, epochStart, Arrival{Key: "flood"}, 100_000)
 		now := epochStart.Add(time.Minute)
 		serve(t, q, now)
@@ -139,7 +139,7 @@ func TestSendingOneAtATimeIsNoAdvantage(t *testing.T) {
 }
 
 func TestFairKeysLeaveNothingBehind(t *testing.T) {
-	q := New(Config{LockFor: time.Minute, Order: Order{Fair: true, Others: Share{Rate: 1}}}, 1)
+	q := New(Config{LockFor: time.Minute, Order: Order{Fair: true, DefaultShare: Share{Rate: 1}}}, 1)
 	now := epochStart
 	for i := range 1000 {
 		send(t, q, now, Arrival{Key: fmt.Sprint("key", i)}, 1)
@@ -157,7 +157,7 @@ func TestFairKeysLeaveNothingBehind(t *testing.T) {
 }
 
 func TestRateLetsABurstThrough(t *testing.T) {
-	q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, Others: Share{Rate: 10, Burst: 5}}}, 1)
+	q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, DefaultShare: Share{Rate: 10, Burst: 5}}}, 1)
 	send(t, q, epochStart, Arrival{Key: "a"}, 1000)
 	var out Effects
 	got := 0
@@ -191,7 +191,7 @@ func TestSlowPace(t *testing.T) {
 		{Share{Rate: 1e-300}, 365, 1},
 		{Share{Rate: 1 / day.Seconds(), Burst: 1 << 31}, 2, 1000},
 	} {
-		q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, Others: test.share}}, 1)
+		q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, DefaultShare: test.share}}, 1)
 		send(t, q, epochStart, Arrival{Key: "a"}, 1000)
 		var out Effects
 		got, end := 0, epochStart.Add(time.Duration(test.days)*day)
@@ -222,7 +222,7 @@ func TestConfigureKeepsOrderAndCountsInFlight(t *testing.T) {
 	var out Effects
 	q.Take(epochStart, TakeOptions{}, &out)
 	cfg := q.Config()
-	cfg.Order = Order{Fair: true, Others: Share{Cap: 1}}
+	cfg.Order = Order{Fair: true, DefaultShare: Share{Cap: 1}}
 	q.Configure(epochStart, cfg, &out)
 	for q.Reorder(3) {
 	}

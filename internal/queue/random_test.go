@@ -287,7 +287,7 @@ func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
 	base := Config{LockFor: 10 * time.Second, MaxFailures: 3, DuplicateWindow: 15 * time.Second, DeadLetterExpired: true}
 	base.Order = Order{
 		Objective: []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
-		Weight:    []uint32{1, 2, 3}, Every: 17 * time.Second, UpTo: 3, Others: Share{Cap: 4},
+		Weight:    []uint32{1, 2, 3}, AgingInterval: 17 * time.Second, AgingMaxLevel: 3, DefaultShare: Share{Cap: 4},
 	}
 	for _, d := range []struct {
 		name string
@@ -296,10 +296,10 @@ func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
 		{"strict", func(*Order) {}},
 		{"crowded", func(o *Order) { o.Saturation = Saturation{Waiting: 8} }},
 		{"belated", func(o *Order) { o.Saturation = Saturation{Waiting: 30, Oldest: 15 * time.Second} }},
-		{"newest first", func(o *Order) { o.Within, o.Saturation = Lifo, Saturation{Waiting: 8} }},
-		{"weighted newest first", func(o *Order) { o.Discipline, o.Within = Weighted, Lifo }},
-		{"finish first", func(o *Order) { o.Within = FinishFirst }},
-		{"aging finish first", func(o *Order) { o.Discipline, o.Within = Aging, FinishFirst }},
+		{"newest first", func(o *Order) { o.LevelOrder, o.Saturation = Lifo, Saturation{Waiting: 8} }},
+		{"weighted newest first", func(o *Order) { o.Discipline, o.LevelOrder = Weighted, Lifo }},
+		{"finish first", func(o *Order) { o.LevelOrder = FinishFirst }},
+		{"aging finish first", func(o *Order) { o.Discipline, o.LevelOrder = Aging, FinishFirst }},
 		{"aging", func(o *Order) { o.Discipline = Aging }},
 		{"deadline", func(o *Order) { o.Discipline = Deadline }},
 		{"weighted", func(o *Order) { o.Discipline = Weighted }},

@@ -113,7 +113,7 @@ func BenchmarkDisciplines(b *testing.B) {
 }
 
 func benchOrder(d Discipline) Order {
-	o := Order{Discipline: d, Every: time.Minute, UpTo: 255, Weight: make([]uint32, 256)}
+	o := Order{Discipline: d, AgingInterval: time.Minute, AgingMaxLevel: 255, Weight: make([]uint32, 256)}
 	for l := range 256 {
 		o.Objective = append(o.Objective, time.Duration(256-l)*time.Second)
 		o.Weight[l] = uint32(l + 1)

@@ -66,8 +66,8 @@ func sampleConfig() Config {
 	return Config{
 		LockFor: time.Minute, Sessions: true, DuplicateWindow: time.Hour, TTL: time.Hour, MaxFailures: 5,
 		Order: Order{
-			Discipline: Deadline, Every: time.Second, UpTo: 9, Objective: []time.Duration{0, time.Second},
-			Weight: []uint32{1, 2}, Fair: true, Others: Share{Weight: 1}, Shares: []Share{{Key: "k", Weight: 3, Cap: 1, Rate: 2.5, Burst: 4}},
+			Discipline: Deadline, AgingInterval: time.Second, AgingMaxLevel: 9, Objective: []time.Duration{0, time.Second},
+			Weight: []uint32{1, 2}, Fair: true, DefaultShare: Share{Weight: 1}, Shares: []Share{{Key: "k", Weight: 3, Cap: 1, Rate: 2.5, Burst: 4}},
 		},
 	}
 }

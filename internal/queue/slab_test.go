@@ -27,7 +27,7 @@ func (p *player) flood(n int) {
 // leave them from the front, from the middle, and come back.
 func TestLongLinesAgreeWithTheModel(t *testing.T) {
 	base := Config{LockFor: 10 * time.Second, MaxFailures: 3}
-	base.Order = Order{Objective: []time.Duration{time.Minute, 30 * time.Second}, Every: 17 * time.Second, UpTo: 3}
+	base.Order = Order{Objective: []time.Duration{time.Minute, 30 * time.Second}, AgingInterval: 17 * time.Second, AgingMaxLevel: 3}
 	for _, d := range []Discipline{Strict, Aging, Deadline} {
 		t.Run(fmt.Sprintf("discipline=%d", d), func(t *testing.T) {
 			cfg := base

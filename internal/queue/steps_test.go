@@ -402,11 +402,11 @@ func (p *player) settleOrder() {
 func (p *player) order() Order {
 	pick := func(n int) int { return p.rnd.IntN(n) }
 	return Order{
-		Discipline: Discipline(pick(4)), Every: 17 * time.Second, UpTo: Level(2 + pick(2)),
+		Discipline: Discipline(pick(4)), AgingInterval: 17 * time.Second, AgingMaxLevel: Level(2 + pick(2)),
 		Objective:  []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
 		Weight:     []uint32{1, 2, 1 + uint32(pick(3))},
 		Saturation: []Saturation{{}, {Waiting: 8}, {Waiting: 30, Oldest: 15 * time.Second}}[pick(3)],
-		Within:     Within(pick(3)), Fair: pick(3) > 0, Others: Share{Cap: uint32(3 + pick(2))},
+		LevelOrder: Within(pick(3)), Fair: pick(3) > 0, DefaultShare: Share{Cap: uint32(3 + pick(2))},
 	}
 }
 

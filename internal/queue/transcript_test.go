@@ -168,11 +168,11 @@ func (s *stage) config(c script.Command) Config {
 		case "fair":
 			cfg.Order.Fair = true
 		case "finish":
-			cfg.Order.Within = FinishFirst
+			cfg.Order.LevelOrder = FinishFirst
 		case "lifo":
-			cfg.Order.Within = Lifo
+			cfg.Order.LevelOrder = Lifo
 		case "aging":
-			cfg.Order.Discipline, cfg.Order.Every, cfg.Order.UpTo = Aging, c.Duration("every", time.Minute), Level(c.Int("up-to", 9))
+			cfg.Order.Discipline, cfg.Order.AgingInterval, cfg.Order.AgingMaxLevel = Aging, c.Duration("every", time.Minute), Level(c.Int("up-to", 9))
 		case "deadline":
 			cfg.Order.Discipline = Deadline
 			cfg.Order.Objective = make([]time.Duration, 10)
@@ -189,7 +189,7 @@ func (s *stage) config(c script.Command) Config {
 			s.t.Fatalf("line %d: unknown setting %q", c.Line, w)
 		}
 	}
-	cfg.Order.Others = Share{Cap: uint32(c.Int("cap", 0)), Rate: float64(c.Int("rate", 0))}
+	cfg.Order.DefaultShare = Share{Cap: uint32(c.Int("cap", 0)), Rate: float64(c.Int("rate", 0))}
 	return cfg
 }
 

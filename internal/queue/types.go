@@ -50,7 +50,7 @@ type (
 	// Discipline is the rule by which the next message is chosen among the levels.
 	Discipline = ordering.Discipline
 	// LevelOrder is the order inside a level.
-	Within = ordering.Within
+	Within = ordering.LevelOrder
 	// Order says how the next message is chosen. The zero value is Strict.
 	Order = ordering.Order
 	// Share is what a fair key may have.

@@ -76,7 +76,7 @@ func TestRecycledSlicesAreClean(t *testing.T) {
 
 func TestMessageThatStartsItsKeyWaitsUntilThatIsDurable(t *testing.T) {
 	r := newRig(t, Options{})
-	id := r.define("orders", queue.Config{LockFor: time.Minute, Order: queue.Order{Fair: true, Within: queue.FinishFirst}})
+	id := r.define("orders", queue.Config{LockFor: time.Minute, Order: queue.Order{Fair: true, LevelOrder: queue.FinishFirst}})
 	for _, body := range []string{"first", "second"} {
 		err := r.s.Send(&Send{
 			Bodies: []*message.Message{text(body)},

@@ -248,7 +248,7 @@ func sameKeys(a, b queue.Order) bool {
 		return o.Discipline == queue.Aging || o.Discipline == queue.Deadline || o.Discipline == queue.Strict && o.Saturation.Oldest > 0
 	}
 	return a.Fair && b.Fair && finishes(a) == finishes(b) && aged(a) == aged(b) &&
-		a.Others == b.Others && slices.Equal(a.Shares, b.Shares)
+		a.DefaultShare == b.DefaultShare && slices.Equal(a.Shares, b.Shares)
 }
 
 // refusal returns the error that a batch must get.

@@ -49,7 +49,7 @@ const (
 // plain reports whether the first layout can represent the Config. It is then
 // written in that layout, which an older program can read.
 func (c *Config) plain() bool {
-	return c.Order.Saturation == ordering.Saturation{} && c.Order.Within == ordering.Fifo
+	return c.Order.Saturation == ordering.Saturation{} && c.Order.LevelOrder == ordering.Fifo
 }
 
 // KindOf returns the kind of a record that contains c: plain, if that layout suffices.
@@ -74,7 +74,7 @@ func writeMore(out *machine.Effects, c Config) {
 		out.Uint(uint64(s.Waiting))
 		out.Fixed(int64(s.Oldest))
 	}
-	if w := c.Order.Within; w != ordering.Fifo {
+	if w := c.Order.LevelOrder; w != ordering.Fifo {
 		out.Byte(moreWithin)
 		out.Byte(byte(w))
 	}
@@ -98,8 +98,8 @@ func writeConfig(out *machine.Effects, c Config) {
 
 	o := &c.Order
 	out.Byte(byte(o.Discipline))
-	out.Fixed(int64(o.Every))
-	out.Byte(byte(o.UpTo))
+	out.Fixed(int64(o.AgingInterval))
+	out.Byte(byte(o.AgingMaxLevel))
 	out.Uint(uint64(len(o.Objective)))
 	for _, d := range o.Objective {
 		out.Fixed(int64(d))
@@ -108,7 +108,7 @@ func writeConfig(out *machine.Effects, c Config) {
 	for _, w := range o.Weight {
 		out.Uint(uint64(w))
 	}
-	writeShare(out, o.Others)
+	writeShare(out, o.DefaultShare)
 	out.Uint(uint64(len(o.Shares)))
 	for _, s := range o.Shares {
 		writeShare(out, s)
@@ -137,15 +137,15 @@ func readConfig(r *machine.Reader) (c Config) {
 
 	o := &c.Order
 	o.Discipline = ordering.Discipline(r.Byte())
-	o.Every = time.Duration(r.Fixed())
-	o.UpTo = ordering.Level(r.Byte())
+	o.AgingInterval = time.Duration(r.Fixed())
+	o.AgingMaxLevel = ordering.Level(r.Byte())
 	for n := r.UpTo(256); n > 0 && !r.Bad(); n-- {
 		o.Objective = append(o.Objective, time.Duration(r.Fixed()))
 	}
 	for n := r.UpTo(256); n > 0 && !r.Bad(); n-- {
 		o.Weight = append(o.Weight, r.Uint32())
 	}
-	o.Others = readShare(r)
+	o.DefaultShare = readShare(r)
 	for n := r.Uint(); n > 0 && !r.Bad(); n-- {
 		o.Shares = append(o.Shares, readShare(r))
 	}
@@ -168,7 +168,7 @@ func ReadSettings(r *machine.Reader, k Kind) Config {
 		case moreSaturation:
 			c.Order.Saturation = ordering.Saturation{Waiting: int64(r.UpTo(math.MaxInt64)), Oldest: time.Duration(r.Fixed())}
 		case moreWithin:
-			if c.Order.Within = ordering.Within(r.Byte()); c.Order.Within > ordering.FinishFirst {
+			if c.Order.LevelOrder = ordering.LevelOrder(r.Byte()); c.Order.LevelOrder > ordering.FinishFirst {
 				r.Fail()
 			}
 		default:
