@@ -238,7 +238,7 @@ func (r *rig) take(addr string) []string {
 	for len(k.ds) > 0 {
 		d := <-k.ds
 		bodies = append(bodies, body(r.t, d))
-		r.settle(rec, d, Outcome{Verdict: Complete})
+		r.settle(rec, d, Outcome{Disposition: Complete})
 	}
 	return bodies
 }
@@ -389,7 +389,7 @@ func TestForwardedDeadLetterNamesItsSource(t *testing.T) {
 	r.queue(entity.Queue{Name: "orders", ForwardDeadLetteredMessagesTo: "graveyard"})
 	r.send("orders", msg("m"))
 	rec, k := r.receive("orders", 1, ReceiverOptions{})
-	r.settle(rec, <-k.ds, Outcome{Verdict: DeadLetter, Reason: "bad"})
+	r.settle(rec, <-k.ds, Outcome{Disposition: DeadLetter, Reason: "bad"})
 	_, graves := r.receive("graveyard", 1, ReceiverOptions{})
 	d := <-graves.ds
 	m, err := d.Message()
@@ -513,7 +513,7 @@ func TestSessionIsExclusiveAndGoesBack(t *testing.T) {
 		if _, err := r.Renew(t.Context(), "q", tokens, held...); !errors.Is(err, ErrSessionLockLost) {
 			t.Errorf("renew with %v: %v, want %v", held, err, ErrSessionLockLost)
 		}
-		if err := r.Settle(t.Context(), "q", tokens[:1], Outcome{Verdict: Complete}, held...); !errors.Is(err, ErrSessionLockLost) {
+		if err := r.Settle(t.Context(), "q", tokens[:1], Outcome{Disposition: Complete}, held...); !errors.Is(err, ErrSessionLockLost) {
 			t.Errorf("settle with %v: %v, want %v", held, err, ErrSessionLockLost)
 		}
 	}

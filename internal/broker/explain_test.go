@@ -34,7 +34,7 @@ func TestExplainAStarvingMessage(t *testing.T) {
 		for i := range uint64(60) { // one a second is worked off, and one a second comes
 			r.send("orders", msg("p", "plan", "paid"))
 			rec.Allow(i + 1)
-			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+			r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
 			time.Sleep(time.Second)
 		}
 		r.send("orders", msg("p", "plan", "paid"), msg("p", "plan", "paid"), msg("p", "plan", "paid"))

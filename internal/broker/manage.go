@@ -75,7 +75,7 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 		return nil, err
 	}
 	n.Touch(b.clock.Now())
-	found, err := shard.Do(ctx, n.Shard, shard.Peek{Queue: n.QueueID(shard.Part(sub)), From: from, Max: max, Session: session})
+	found, err := shard.Do(ctx, n.Shard, shard.Peek{Queue: n.QueueID(shard.SubQueue(sub)), From: from, Max: max, Session: session})
 	return found.Messages, err
 }
 
@@ -214,7 +214,7 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	return rt, err
 }
 
-func (rt *Runtime) add(part shard.Part, c queue.Counts) {
+func (rt *Runtime) add(part shard.SubQueue, c queue.Counts) {
 	rt.Bytes += c.Bytes
 	switch part {
 	case shard.Main:

@@ -20,12 +20,12 @@ type (
 	Pause = catalog.Pause
 	// PolicyState is the policy of a queue or subscription as it stands.
 	PolicyState = catalog.PolicyState
-	// Trial says what one rule would do with a message.
+	// RuleMatch says what one rule would do with a message.
 	Trial = catalog.Trial
 	// Outcome settles a message.
 	Outcome = catalog.Outcome
-	// Verdict is what a consumer decides about a message.
-	Verdict = catalog.Verdict
+	// Disposition is what a consumer decides about a message.
+	Verdict = catalog.Disposition
 	// ThrottledError rejects a message for now, by class. It unwraps to ErrBusy.
 	ThrottledError = shard.ThrottledError
 )
@@ -37,7 +37,7 @@ const (
 	KindSubscription = catalog.KindSubscription
 )
 
-// The verdicts.
+// The dispositions.
 const (
 	Complete   = catalog.Complete
 	Abandon    = catalog.Abandon // failed: counts toward the dead letters

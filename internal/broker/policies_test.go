@@ -242,7 +242,7 @@ func TestRangeReceiversGetTheirClasses(t *testing.T) {
 		for len(k.ds) > 0 {
 			d := <-k.ds
 			got = append(got, body(t, d))
-			r.settle(rec, d, Outcome{Verdict: Release})
+			r.settle(rec, d, Outcome{Disposition: Release})
 		}
 		return got
 	}

@@ -17,7 +17,7 @@ import (
 // sessions.
 type Receiver struct {
 	n     *catalog.Entity
-	part  shard.Part
+	part  shard.SubQueue
 	c     *shard.Consumer
 	until time.Time // of the session lock when it was granted
 	take  queue.TakeOptions
@@ -52,7 +52,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 		return nil, err
 	}
 	r := &Receiver{n: n, part: part, take: want}
-	a := shard.Attachment{ID: n.ID, Part: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
+	a := shard.Attachment{ID: n.ID, SubQueue: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}
@@ -75,7 +75,7 @@ func (r *Receiver) attach(a shard.Attachment) error {
 // then answers in any case, and a session that was granted just before is kept.
 func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptions) error {
 	answer := make(chan error, 1)
-	cancel, err := r.n.Shard.Seek(a, o.Session, func(c *shard.Consumer, until time.Time, err error) {
+	cancel, err := r.n.Shard.AcceptSession(a, o.Session, func(c *shard.Consumer, until time.Time, err error) {
 		r.c, r.until = c, until
 		answer <- err
 	})
@@ -88,7 +88,7 @@ func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptio
 	case <-ctx.Done():
 		cancel()
 	}
-	if err := <-answer; errors.Is(err, shard.ErrGaveUp) {
+	if err := <-answer; errors.Is(err, shard.ErrAcceptCanceled) {
 		return fmt.Errorf("%w: no session of %q became free", ErrTimeout, r.n.Path)
 	} else if err != nil {
 		return err
@@ -106,12 +106,12 @@ func (r *Receiver) ID() uint64 { return uint64(r.n.ID) }
 // SessionLock is the lock of the session it was granted; zero without one.
 func (r *Receiver) SessionLock() queue.SessionLock { return r.c.SessionLock() }
 
-// Allow lets the sink have messages up to the total-th since the receiver was
+// SetDeliveryLimit lets the sink have messages up to the total-th since the receiver was
 // opened. It counts every delivery handed to the sink, so a caller that has seen n
 // of them and has room for c more says n+c, whatever is still on its way.
 func (r *Receiver) Allow(total uint64) {
 	// A shard that has stopped has told the sink so.
-	_ = r.c.Allow(total)
+	_ = r.c.SetDeliveryLimit(total)
 }
 
 // Drain has the sink given what there is and then told that it is Drained; what
@@ -127,7 +127,7 @@ func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []erro
 
 // Keep answers a Recall of the sink: these messages have been started, so others
 // must make room.
-func (r *Receiver) Keep(tokens []queue.Token) { _ = r.c.Keep(tokens) }
+func (r *Receiver) Keep(tokens []queue.Token) { _ = r.c.DeclineRecall(tokens) }
 
 // Recycle takes back a slice of deliveries that the sink has no use for any more;
 // it may, and need not, be called for each.

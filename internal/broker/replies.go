@@ -86,7 +86,7 @@ func (rs *requests) find(to *catalog.Entity, by, id string) (request, bool) {
 	return r, ok
 }
 
-// HandedOut says that a consumer of addr gets to see a message; by names its key, as in
+// NoteDelivered says that a consumer of addr gets to see a message; by names its key, as in
 // SenderOptions. If the message asks for a reply, the broker remembers what it is worth.
 func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 	replyTo := m.ReplyTo()

@@ -14,10 +14,10 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// Rule is how a receiver over several queues chooses among them.
+// SourceSelection is how a receiver over several queues chooses among them.
 type Rule uint8
 
-// The rules.
+// The selections.
 const (
 	// ByOrder serves the first queue, in the order given, that has a message.
 	ByOrder Rule = iota
@@ -27,7 +27,7 @@ const (
 	ByLevel
 )
 
-// SetSink takes what a Set delivers. Its methods are called in order from the
+// MultiReceiverSink takes what a Set delivers. Its methods are called in order from the
 // set's own goroutine and must return at once.
 type SetSink interface {
 	// Deliver hands over a message of the queue with that place in the set.
@@ -38,7 +38,7 @@ type SetSink interface {
 	Ended(err error)
 }
 
-// Set receives from several queues as if they were one. It looks at them by its
+// MultiReceiver receives from several queues as if they were one. It looks at them by its
 // rule, takes from the first that has something, and when all are empty waits at
 // all of them at once: an idle set costs nothing.
 //
@@ -75,7 +75,7 @@ type setSource struct {
 	set   *Set
 	index int
 	n     *catalog.Entity
-	part  shard.Part
+	part  shard.SubQueue
 	rec   *Receiver
 	seen  uint64 // owned by the set's goroutine; deliveries it has had
 }
@@ -116,7 +116,7 @@ func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule Rule, o Recei
 
 var errSetClosed = errors.New("broker: set closed")
 
-// Allow lets the sink have messages up to the total-th since the set was opened.
+// SetDeliveryLimit lets the sink have messages up to the total-th since the set was opened.
 func (s *Set) Allow(total uint64) {
 	s.mu.Lock()
 	s.limit = total
@@ -289,7 +289,7 @@ func (s *Set) take(source int, ds []Delivery) {
 			for _, d := range ds[i:] {
 				tokens = append(tokens, d.Token)
 			}
-			src.rec.Settle(tokens, Outcome{Verdict: Release}, func([]error) {})
+			src.rec.Settle(tokens, Outcome{Disposition: Release}, func([]error) {})
 			return
 		}
 		s.sink.Deliver(source, d)

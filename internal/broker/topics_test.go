@@ -93,14 +93,14 @@ func TestDeletedTopicAcceptsNothing(t *testing.T) {
 }
 
 // strand puts messages among the dead letters of an entity.
-func (r *rig) strand(path string, part shard.Part, bodies ...string) {
+func (r *rig) strand(path string, part shard.SubQueue, bodies ...string) {
 	r.t.Helper()
 	n := r.Entity(path)
 	for _, b := range bodies {
 		done := make(chan error, 1)
 		err := n.Shard.Send(&shard.Send{
 			Bodies: []*message.Message{msg(b)},
-			Copies: []shard.Copy{{ID: n.ID, Part: part, Arrival: queue.Arrival{Level: queue.DefaultLevel}}},
+			Copies: []shard.Copy{{ID: n.ID, SubQueue: part, Arrival: queue.Arrival{Level: queue.DefaultLevel}}},
 			Done:   func(_ []queue.SeqNo, err error) { done <- err },
 		})
 		if err == nil {
@@ -115,7 +115,7 @@ func (r *rig) strand(path string, part shard.Part, bodies ...string) {
 // B3: the dead letters of a topic are those of a queue in all that can be done with
 // them.
 func TestDeadLettersOfATopic(t *testing.T) {
-	for sub, part := range map[entity.SubQueue]shard.Part{
+	for sub, part := range map[entity.SubQueue]shard.SubQueue{
 		entity.DeadLetter: shard.DeadLetter, entity.TransferDeadLetter: shard.TransferDeadLetter,
 	} {
 		t.Run(sub.String(), func(t *testing.T) {
@@ -127,12 +127,12 @@ func TestDeadLettersOfATopic(t *testing.T) {
 
 			r.strand("t", part, "a", "b", "c", "d", "e")
 			rec, k := r.receive(addr, 2, ReceiverOptions{})
-			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+			r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
 			d := <-k.ds
 			if _, err := r.Renew(ctx, addr, []queue.Token{d.Token}); err != nil {
 				t.Errorf("renew: %v", err)
 			}
-			if err := r.Settle(ctx, addr, []queue.Token{d.Token}, Outcome{Verdict: Defer}); err != nil {
+			if err := r.Settle(ctx, addr, []queue.Token{d.Token}, Outcome{Disposition: Defer}); err != nil {
 				t.Errorf("settle: %v", err)
 			}
 			rec.Close()

@@ -60,7 +60,7 @@ func strand(s *shard.Shard, topic string, bodies []string) error {
 	dead := queue.Config{LockFor: time.Minute, DeadLetterQueue: true}
 	id, err := shard.Finish(s, shard.Define{
 		Definition: shard.Definition{Name: topic, Meta: meta},
-		Configs: map[shard.Part]queue.Config{
+		Configs: map[shard.SubQueue]queue.Config{
 			shard.Main: {LockFor: time.Minute}, shard.DeadLetter: dead, shard.TransferDeadLetter: dead,
 		},
 	})
@@ -69,10 +69,10 @@ func strand(s *shard.Shard, topic string, bodies []string) error {
 	}
 	answer := make(chan error, 1)
 	send := &shard.Send{Done: func(_ []queue.SeqNo, err error) { answer <- err }}
-	for _, part := range []shard.Part{shard.DeadLetter, shard.TransferDeadLetter} {
+	for _, part := range []shard.SubQueue{shard.DeadLetter, shard.TransferDeadLetter} {
 		for _, b := range bodies {
 			d := message.Draft{Body: []byte(b)}
-			send.Copies = append(send.Copies, shard.Copy{ID: id, Part: part, Body: len(send.Bodies), Arrival: queue.Arrival{Level: queue.DefaultLevel}})
+			send.Copies = append(send.Copies, shard.Copy{ID: id, SubQueue: part, Body: len(send.Bodies), Arrival: queue.Arrival{Level: queue.DefaultLevel}})
 			send.Bodies = append(send.Bodies, d.Message())
 		}
 	}

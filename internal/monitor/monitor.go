@@ -179,9 +179,9 @@ func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 	return seqs, nil
 }
 
-// Declined implements shard.Observer: what was let in and is not stored has used
+// AdmitCanceled implements shard.Observer: what was let in and is not stored has used
 // up nothing.
-func (m *Monitor) Declined(time.Time, []queue.Arrival) {
+func (m *Monitor) AdmitCanceled(time.Time, []queue.Arrival) {
 	m.admitter.Refund(m.requests)
 	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
 }
@@ -245,7 +245,7 @@ func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
 }
 
 // Settled implements shard.Observer.
-func (m *Monitor) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
+func (m *Monitor) Settled(now time.Time, v shard.Disposition, s queue.Settled) {
 	m.touch()
 	m.meter.Count(now, objective.Settle, 1)
 	if v == shard.Complete {
@@ -254,8 +254,8 @@ func (m *Monitor) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 	}
 }
 
-// Died implements shard.Observer.
-func (m *Monitor) Died(now time.Time, d *queue.DeadLetter) {
+// DeadLettered implements shard.Observer.
+func (m *Monitor) DeadLettered(now time.Time, d *queue.DeadLetter) {
 	m.touch()
 	m.meter.DeadLettered(now, uint8(d.Class))
 	if d.Reason == queue.ReasonExpired {

@@ -42,7 +42,7 @@ func TestReadyCountsBytesByLevelAndClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("returned", 2, 40, 1, 20, []SeqNo{1, 3})
-	if err := q.Reclassify(now, 3, Reclass{Level: 9, Class: 2}, &out); err != nil {
+	if err := q.Reclassify(now, 3, Classification{Level: 9, Class: 2}, &out); err != nil {
 		t.Fatal(err)
 	}
 	check("reclassified", 1, 10, 2, 50, []SeqNo{1})

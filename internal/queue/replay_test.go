@@ -52,7 +52,7 @@ func sample(cfg Config) [][]byte {
 	}
 	q.ReleaseSession(now, u, &out)
 	q.SetSessionState(now, "s", Ref{At: 5, Size: 12}, &out)
-	_ = q.Reclassify(now, 2, Reclass{Level: 3, Key: "m"}, &out)
+	_ = q.Reclassify(now, 2, Classification{Level: 3, Key: "m"}, &out)
 	for snap, done := q.Snapshot(), false; !done; {
 		done = snap.Step(items(2), nil, &out.Effects)
 	}

@@ -346,7 +346,7 @@ func (p *player) remove() {
 func (p *player) reclass() {
 	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
 		x.a.Level, x.a.Class, x.a.Key = Level(p.rnd.IntN(5)), Class(p.rnd.IntN(3)), fmt.Sprintf("k%d", p.rnd.IntN(3))
-		if err := p.q.Reclassify(p.now, x.seq, Reclass{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
+		if err := p.q.Reclassify(p.now, x.seq, Classification{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
 			p.fatalf("reclass %d: %v", x.seq, err)
 		}
 	}
@@ -406,7 +406,7 @@ func (p *player) order() Order {
 		Objective:  []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
 		Weight:     []uint32{1, 2, 1 + uint32(pick(3))},
 		Saturation: []Saturation{{}, {Waiting: 8}, {Waiting: 30, Oldest: 15 * time.Second}}[pick(3)],
-		LevelOrder: Within(pick(3)), Fair: pick(3) > 0, DefaultShare: Share{Cap: uint32(3 + pick(2))},
+		LevelOrder: LevelOrder(pick(3)), Fair: pick(3) > 0, DefaultShare: Share{Cap: uint32(3 + pick(2))},
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *stage) command(c script.Command) string {
 	case "remove":
 		return answer(s.q.Remove(s.now, SeqNo(c.WordInt(0)), &s.out))
 	case "reclass":
-		r := Reclass{Level: Level(c.Int("level", 4)), Key: c.Text("key", "")}
+		r := Classification{Level: Level(c.Int("level", 4)), Key: c.Text("key", "")}
 		return answer(s.q.Reclassify(s.now, SeqNo(c.WordInt(0)), r, &s.out))
 	case "purge":
 		p := Purge{Max: c.Int("max", 0)}

@@ -35,7 +35,7 @@ type (
 	// Counts are the messages of a queue by state, and their bytes.
 	Counts = state.Counts
 	// Reclassify is the new level, class and fair key of a message.
-	Reclass = state.Classification
+	Classification = state.Classification
 )
 
 // Config is what an operator decides about a queue.
@@ -50,7 +50,7 @@ type (
 	// Discipline is the rule by which the next message is chosen among the levels.
 	Discipline = ordering.Discipline
 	// LevelOrder is the order inside a level.
-	Within = ordering.LevelOrder
+	LevelOrder = ordering.LevelOrder
 	// Order says how the next message is chosen. The zero value is Strict.
 	Order = ordering.Order
 	// Share is what a fair key may have.

@@ -341,10 +341,10 @@ func (r *receiver) sendLocked(l *loaded) {
 		}
 	}
 	if len(back) > 0 {
-		r.settle(l.source, back, broker.Outcome{Verdict: broker.Release}, ignore)
+		r.settle(l.source, back, broker.Outcome{Disposition: broker.Release}, ignore)
 	}
 	if len(failed) > 0 {
-		r.settle(l.source, failed, broker.Outcome{Verdict: broker.Abandon}, ignore)
+		r.settle(l.source, failed, broker.Outcome{Disposition: broker.Abandon}, ignore)
 	}
 }
 

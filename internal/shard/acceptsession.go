@@ -17,14 +17,14 @@ type sessionWaiter struct {
 	over bool
 }
 
-// Seek attaches a consumer to a session: the named one, at once or not at all, or
+// AcceptSession attaches a consumer to a session: the named one, at once or not at all, or
 // the best free one as soon as there is one. cancel gives up; a session that was
 // granted meanwhile goes back.
-func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time, error)) (cancel func(), err error) {
+func (s *Shard) AcceptSession(a Attachment, name *string, done func(*Consumer, time.Time, error)) (cancel func(), err error) {
 	w := &sessionWaiter{a: a}
 	w.done = func(c *Consumer, until time.Time, err error) { w.over = true; done(c, until, err) }
 	err = s.push(&task{do: func(s *Shard) error {
-		hq, err := s.hostedQueue(a.ID, a.Part)
+		hq, err := s.hostedQueue(a.ID, a.SubQueue)
 		if err != nil {
 			w.done(nil, time.Time{}, err)
 			return nil
@@ -48,18 +48,18 @@ func (s *Shard) Seek(a Attachment, name *string, done func(*Consumer, time.Time,
 			if w.over {
 				return nil
 			}
-			if hq, err := s.hostedQueue(a.ID, a.Part); err == nil {
+			if hq, err := s.hostedQueue(a.ID, a.SubQueue); err == nil {
 				hq.sessionWaiters = slices.DeleteFunc(hq.sessionWaiters, func(o *sessionWaiter) bool { return o == w })
 			}
-			w.done(nil, time.Time{}, ErrGaveUp)
+			w.done(nil, time.Time{}, ErrAcceptCanceled)
 			return nil
 		}})
 	}
 	return cancel, err
 }
 
-// ErrGaveUp answers a Seek that was called off.
-var ErrGaveUp = errors.New("shard: gave up waiting for a session")
+// ErrAcceptCanceled answers a Seek that was called off.
+var ErrAcceptCanceled = errors.New("shard: gave up waiting for a session")
 
 // grantSessions grants free sessions to waiting receivers in order of arrival. A
 // receiver that wants certain levels only, and finds none, does not block the others.

@@ -105,7 +105,7 @@ func openStore(b *testing.B, n int) *store {
 func (st *store) define(b *testing.B, s *Shard, name string) ID {
 	b.Helper()
 	got := make(chan ID, 1)
-	if err := s.Define(Definition{Name: name}, map[Part]queue.Config{Main: {LockFor: time.Minute}},
+	if err := s.Define(Definition{Name: name}, map[SubQueue]queue.Config{Main: {LockFor: time.Minute}},
 		func(id ID, err error) { got <- id }); err != nil {
 		b.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func (st *store) receive(b *testing.B, s *Shard, id ID, window int, completed *a
 			return
 		}
 		k.c = c
-		c.Allow(uint64(window))
+		c.SetDeliveryLimit(uint64(window))
 	})
 	if err != nil {
 		b.Error(err)
@@ -160,7 +160,7 @@ func (k *completer) Deliver(ds []Delivery) {
 	}
 	k.s.Settle(&Settle{ID: k.id, Tokens: tokens, Done: func(errs []error) {
 		k.completed.Add(int64(len(tokens)))
-		k.c.Allow(k.seen.Add(uint64(len(tokens))) + uint64(k.window))
+		k.c.SetDeliveryLimit(k.seen.Add(uint64(len(tokens))) + uint64(k.window))
 	}})
 }
 

@@ -61,10 +61,10 @@ type Consumer struct {
 
 // Attachment is what a consumer asks for.
 type Attachment struct {
-	ID   ID
-	Part Part
-	Sink Sink
-	Take queue.TakeOptions
+	ID       ID
+	SubQueue SubQueue
+	Sink     Sink
+	Take     queue.TakeOptions
 	// Recall says that the consumer gives back what it has not started, if it is
 	// asked to. Its Sink must be a Recaller.
 	Recall bool
@@ -79,7 +79,7 @@ type Attachment struct {
 // shard's goroutine.
 func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 	return s.push(&task{do: func(s *Shard) error {
-		hq, err := s.hostedQueue(a.ID, a.Part)
+		hq, err := s.hostedQueue(a.ID, a.SubQueue)
 		if err != nil {
 			done(nil, err)
 			return nil
@@ -94,8 +94,8 @@ func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
 	}, onDropped: func(err error) { done(nil, err) }})
 }
 
-// Allow lets the consumer have messages up to the total-th since it was attached.
-func (c *Consumer) Allow(total uint64) error {
+// SetDeliveryLimit lets the consumer have messages up to the total-th since it was attached.
+func (c *Consumer) SetDeliveryLimit(total uint64) error {
 	return c.shard.SubmitReserved(&allowance{c, total})
 }
 

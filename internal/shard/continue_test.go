@@ -215,7 +215,7 @@ func TestOrderChangesInSteps(t *testing.T) {
 	r.sendMany(id, 1000)
 	answered := false
 	cfg := queue.Config{LockFor: time.Minute, ReceivePaused: true, Order: queue.Order{Fair: true}}
-	err := r.s.Redefine(id, nil, map[Part]queue.Config{Main: cfg}, func(err error) { answered = err == nil })
+	err := r.s.Redefine(id, nil, map[SubQueue]queue.Config{Main: cfg}, func(err error) { answered = err == nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,11 +24,11 @@ const maxReason = 4096
 
 // Damage is a body that cannot be read.
 type Damage struct {
-	ID   ID
-	Part Part
-	Name string // of the entity
-	Seq  queue.SeqNo
-	Err  error
+	ID       ID
+	SubQueue SubQueue
+	Name     string // of the entity
+	Seq      queue.SeqNo
+	Err      error
 }
 
 // OnDamage has fn told of every message that became a dead letter because its body
@@ -47,7 +47,7 @@ func (s *Shard) quarantine(hq *hostedQueue, seq queue.SeqNo, t queue.Token, caus
 	}
 	s.collectEffects(hq)
 	if s.onDamage != nil {
-		s.onDamage(Damage{ID: hq.entity.ID, Part: hq.part, Name: hq.entity.Name, Seq: seq, Err: cause})
+		s.onDamage(Damage{ID: hq.entity.ID, SubQueue: hq.part, Name: hq.entity.Name, Seq: seq, Err: cause})
 	}
 	return nil
 }

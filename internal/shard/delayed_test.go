@@ -49,7 +49,7 @@ func TestSendsWaitWhileTheJournalIsBusy(t *testing.T) {
 		t.Errorf("it is tried again at %v, %v; it is %v", at, ok, r.now)
 	}
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	if got := k.bodies(); !slices.Equal(got, []string{"first"}) {
 		t.Errorf("meanwhile received %q", got)
@@ -63,7 +63,7 @@ func TestSendsWaitWhileTheJournalIsBusy(t *testing.T) {
 			t.Fatalf("message %d was not accepted", i)
 		}
 	}
-	k.c.Allow(700)
+	k.c.SetDeliveryLimit(700)
 	r.settle()
 	for i, got := range k.bodies()[1:] {
 		if got != fmt.Sprint(i) {

@@ -23,7 +23,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 				r := newRig(t, Options{})
 				id := r.define("orders", minute)
 				k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: forgetful})
-				k.c.Allow(10)
+				k.c.SetDeliveryLimit(10)
 				for _, body := range want {
 					r.send(id, 4, body)
 				}
@@ -35,7 +35,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 					t.Fatalf("a consumer that was detached got %q", k.bodies())
 				}
 				next := r.attach(id, Main, queue.TakeOptions{})
-				next.c.Allow(10)
+				next.c.SetDeliveryLimit(10)
 				r.settle()
 				if got := next.bodies(); !slices.Equal(got, want) {
 					t.Fatalf("the next consumer got %q, want %q", got, want)
@@ -48,7 +48,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 				r.settle()
 				r.crash(1)
 				last := r.attach(id, Main, queue.TakeOptions{})
-				last.c.Allow(10)
+				last.c.SetDeliveryLimit(10)
 				r.settle()
 				if got := last.bodies(); !slices.Equal(got, want) {
 					t.Fatalf("after a crash: got %q, want %q", got, want)
@@ -64,7 +64,7 @@ func TestNothingComesAfterADrain(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", queue.Config{LockFor: time.Second})
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.send(id, 4, "a")
 	k.c.Drain()
 	r.step()
@@ -77,7 +77,7 @@ func TestNothingComesAfterADrain(t *testing.T) {
 	if len(k.got) != 0 || k.drained != 1 {
 		t.Errorf("%d messages and %d drains, want none and one", len(k.got), k.drained)
 	}
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	if len(k.got) != 1 {
 		t.Errorf("%d messages after it was allowed one", len(k.got))
@@ -91,13 +91,13 @@ func TestSafeMessagesAreHandedOutWithoutSpace(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b")
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.step()
 	if err := r.wal.Commit(); err != nil { // its removal is durable
 		t.Fatal(err)
 	}
 	r.s.manual().SetJournal(&crammed{Journal: r.s.manual().Journal(), is: true})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.step()
 	if !r.s.Stuck() {
 		t.Fatal("not stuck; the test shows nothing")

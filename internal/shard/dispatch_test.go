@@ -22,7 +22,7 @@ func TestSafeMessageTakenBehindANewOne(t *testing.T) {
 	// In one step the consumer takes the new message, which is not durable,
 	// and then the old one, which is.
 	r.send(id, 9, "new")
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.step()
 	if len(k.got) != 0 {
 		t.Fatalf("before the sync: %v delivered, want none", k.bodies())
@@ -55,7 +55,7 @@ func TestRecycledSlicesAreClean(t *testing.T) {
 		t.Fatalf("attach: %v", err)
 	}
 	r.settle()
-	k.c.Allow(100)
+	k.c.SetDeliveryLimit(100)
 	var want []string
 	for i := range 10 {
 		for j := range i + 1 {
@@ -89,13 +89,13 @@ func TestMessageThatStartsItsKeyWaitsUntilThatIsDurable(t *testing.T) {
 	}
 	r.settle()
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.step()
 	if len(k.got) != 0 {
 		t.Fatal("delivered before it was durable that its key is started")
 	}
 	r.settle()
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.step() // the key is started: nothing to wait for
 	if got, want := k.bodies(), []string{"first", "second"}; !slices.Equal(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
@@ -111,7 +111,7 @@ func TestHandOutInSteps(t *testing.T) {
 	r.sendMany(many, messages)
 	r.sendMany(few, 3)
 	greedy, modest := r.attach(many, Main, queue.TakeOptions{}), r.attach(few, Main, queue.TakeOptions{})
-	for _, err := range []error{greedy.c.Allow(messages + 1), greedy.c.Drain(), greedy.c.Allow(2 * messages), modest.c.Allow(3)} {
+	for _, err := range []error{greedy.c.SetDeliveryLimit(messages + 1), greedy.c.Drain(), greedy.c.SetDeliveryLimit(2 * messages), modest.c.SetDeliveryLimit(3)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,7 +129,7 @@ func (e *editing) refusal(s *Shard, t queue.Token) error {
 	case !q.LockValid(s.tx.Now(), t):
 		_, err := q.Release(s.tx.Now(), t, s.out(e.queue)) // holds nothing, so this only says what is lost
 		return err
-	case e.o.Verdict == Reject && q.Config().DeadLetterQueue:
+	case e.o.Disposition == Reject && q.Config().DeadLetterQueue:
 		return queue.ErrNotAllowed
 	case s.tx.Full():
 		return ErrNoRoom // a new body would take what is kept for those who free space

@@ -15,12 +15,12 @@ import (
 // ID numbers an entity within its shard; it is never used twice.
 type ID uint32
 
-// Part is one of the queues an entity consists of.
-type Part uint8
+// SubQueue is one of the queues an entity consists of.
+type SubQueue uint8
 
-// The parts. They are on disk and never change.
+// The sub-queues. They are on disk and never change.
 const (
-	Main Part = iota
+	Main SubQueue = iota
 	DeadLetter
 	TransferDeadLetter
 	parts = 4 // unit numbers reserved for each entity
@@ -56,7 +56,7 @@ type hostedQueue struct {
 	shard  *Shard
 	unit   engine.Unit // number ID*parts + Part
 	entity *entity
-	part   Part
+	part   SubQueue
 	q      *queue.Queue
 
 	observer       Observer         // nil if nobody watches
@@ -93,10 +93,10 @@ func (s *Shard) newEntity(def Definition) *entity {
 	e := &entity{Definition: def}
 	for p := range e.parts {
 		q := queue.New(queue.Config{
-			Sessions:        def.Sessions && Part(p) == Main,
-			DeadLetterQueue: Part(p) != Main,
+			Sessions:        def.Sessions && SubQueue(p) == Main,
+			DeadLetterQueue: SubQueue(p) != Main,
 		}, s.tx.Epoch())
-		hq := &hostedQueue{shard: s, entity: e, part: Part(p), q: q}
+		hq := &hostedQueue{shard: s, entity: e, part: SubQueue(p), q: q}
 		hq.unit = engine.Unit{ID: uint64(def.ID)*parts + uint64(p), Machine: q, Owner: hq}
 		e.parts[p], e.units[p] = hq, &hq.unit
 	}
@@ -133,7 +133,7 @@ func (hq *hostedQueue) end(err error) {
 func (hq *hostedQueue) dropped() bool { return hq.shard.entities[hq.entity.ID] != hq.entity }
 
 // hostedQueue finds a queue by its entity and part.
-func (s *Shard) hostedQueue(id ID, part Part) (*hostedQueue, error) {
+func (s *Shard) hostedQueue(id ID, part SubQueue) (*hostedQueue, error) {
 	e, ok := s.entities[id]
 	if !ok || int(part) >= len(e.parts) {
 		return nil, ErrNoEntity
@@ -178,7 +178,7 @@ func (s *Shard) collectEffects(hq *hostedQueue) {
 	s.touch(hq)
 	if hq.observer != nil {
 		for i := range dead {
-			hq.observer.Died(s.tx.Now(), &dead[i])
+			hq.observer.DeadLettered(s.tx.Now(), &dead[i])
 		}
 	}
 	s.deadLetterAll(hq, dead)

@@ -24,7 +24,7 @@ var errorCodes = []struct {
 	{"too-large", ErrTooLarge},
 	{"stopped", ErrStopped},
 	{"unreadable", ErrUnreadable},
-	{"gave-up", ErrGaveUp},
+	{"gave-up", ErrAcceptCanceled},
 	{"definition", ErrDefinition},
 	{"in-use", ErrInUse},
 	{"superseded", ErrSuperseded},

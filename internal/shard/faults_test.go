@@ -93,7 +93,7 @@ func (g *game) command() {
 	case x == 20 && g.rnd.IntN(4) == 0: // another order
 		cfg := queue.Config{LockFor: 5 * time.Second, MaxFailures: 4, DeadLetterExpired: true}
 		cfg.Order.Fair = g.rnd.IntN(2) == 0
-		if err := g.s.Redefine(g.id, nil, map[Part]queue.Config{Main: cfg}, func(error) {}); err != nil {
+		if err := g.s.Redefine(g.id, nil, map[SubQueue]queue.Config{Main: cfg}, func(error) {}); err != nil {
 			g.t.Fatal(err)
 		}
 	case x == 21 && g.rnd.IntN(10) == 0:
@@ -130,7 +130,7 @@ func (g *game) command() {
 		}
 		err := error(nil)
 		if g.sessions {
-			_, err = g.s.Seek(a, nil, func(c *Consumer, _ time.Time, err error) { attached(c, err) })
+			_, err = g.s.AcceptSession(a, nil, func(c *Consumer, _ time.Time, err error) { attached(c, err) })
 		} else {
 			err = g.s.Attach(a, attached)
 		}
@@ -140,7 +140,7 @@ func (g *game) command() {
 	case k == nil:
 	case x < 11:
 		k.allowed = uint64(len(k.got) + g.rnd.IntN(5))
-		_ = k.c.Allow(k.allowed)
+		_ = k.c.SetDeliveryLimit(k.allowed)
 	case x < 12:
 		_ = k.c.Drain()
 	case x < 13:
@@ -155,16 +155,16 @@ func (g *game) command() {
 	case x < 18 && len(k.locked) > 0:
 		d := k.locked[0]
 		k.locked = k.locked[1:]
-		s := &Settle{ID: g.id, Tokens: []queue.Token{d.Token}, Verdict: Verdict(g.rnd.IntN(5))}
+		s := &Settle{ID: g.id, Tokens: []queue.Token{d.Token}, Disposition: Disposition(g.rnd.IntN(5))}
 		if g.rnd.IntN(3) == 0 {
 			s.Properties = []message.Change{{Name: "note", Value: codec.Int(1)}}
 		}
 		f := g.all[g.bySeq[d.Seq]]
-		if s.Verdict == Complete && f != nil {
+		if s.Disposition == Complete && f != nil {
 			f.asked = true
 		}
 		s.Done = func(errs []error) {
-			if s.Verdict == Complete && f != nil && (errs == nil || errs[0] == nil) {
+			if s.Disposition == Complete && f != nil && (errs == nil || errs[0] == nil) {
 				f.gone = true
 			}
 		}
@@ -264,7 +264,7 @@ func (g *game) rest() {
 	g.check()
 	left := map[string]int{}
 	g.s.Look(func(tx *Tx) {
-		for _, part := range []Part{Main, DeadLetter} {
+		for _, part := range []SubQueue{Main, DeadLetter} {
 			q, err := tx.Inspect(g.id, part)
 			if err != nil {
 				g.t.Fatal(err)

@@ -38,7 +38,7 @@ func TestBodiesAreFetchedInOrder(t *testing.T) {
 	}
 	r.sendAll(id, want...)
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(uint64(len(want)))
+	k.c.SetDeliveryLimit(uint64(len(want)))
 	r.step()
 	if n := len(k.c.fetching); n != fetchWindow {
 		t.Fatalf("%d bodies are asked for, want %d", n, fetchWindow)
@@ -72,10 +72,10 @@ func TestDrainWaitsForBodies(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b", "c")
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	k.c.Drain()
 	r.step()
-	k.c.Allow(3)
+	k.c.SetDeliveryLimit(3)
 	k.c.Drain()
 	r.step()
 	if k.drained != 0 {
@@ -97,12 +97,12 @@ func TestDetachReturnsWhatWaitsForItsBody(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b")
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(10)
+	k.c.SetDeliveryLimit(10)
 	r.step()
 	k.c.Detach()
 	r.step()
 	next := r.attach(id, Main, queue.TakeOptions{})
-	next.c.Allow(10)
+	next.c.SetDeliveryLimit(10)
 	r.settle()
 	if got, want := next.bodies(), []string{"a", "b"}; !slices.Equal(got, want) || next.got[0].Failures != 0 {
 		t.Fatalf("got %q, want %q", got, want)
@@ -118,7 +118,7 @@ func TestUndeliveredLocksThatRunOutDoNotCount(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", queue.Config{LockFor: time.Second, MaxFailures: 1})
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(10)
+	k.c.SetDeliveryLimit(10)
 	r.send(id, 4, "a")
 	r.step() // taken, and not durable
 	r.now = r.now.Add(time.Minute)
@@ -130,11 +130,11 @@ func TestUndeliveredLocksThatRunOutDoNotCount(t *testing.T) {
 
 	sessions := r.define("sessions", queue.Config{LockFor: time.Second, MaxFailures: 1, Sessions: true})
 	s, name := &taker{r: r}, "s"
-	if _, err := r.s.Seek(Attachment{ID: sessions, Sink: s}, &name, func(c *Consumer, _ time.Time, err error) { s.c = c }); err != nil {
+	if _, err := r.s.AcceptSession(Attachment{ID: sessions, Sink: s}, &name, func(c *Consumer, _ time.Time, err error) { s.c = c }); err != nil {
 		t.Fatal(err)
 	}
 	r.step()
-	s.c.Allow(10)
+	s.c.SetDeliveryLimit(10)
 	if err := r.s.Send(&Send{
 		Bodies: []*message.Message{text("b")},
 		Copies: []Copy{{ID: sessions, Arrival: queue.Arrival{Session: "s", InSession: true}}},
@@ -167,11 +167,11 @@ func inSessionWith(t *testing.T, r *rig, cfg queue.Config) (ID, *taker) {
 		t.Fatal(err)
 	}
 	k, name := &taker{r: r}, "s"
-	if _, err := r.s.Seek(Attachment{ID: id, Sink: k}, &name, func(c *Consumer, _ time.Time, err error) { k.c = c }); err != nil {
+	if _, err := r.s.AcceptSession(Attachment{ID: id, Sink: k}, &name, func(c *Consumer, _ time.Time, err error) { k.c = c }); err != nil {
 		t.Fatal(err)
 	}
 	r.settle()
-	k.c.Allow(10)
+	k.c.SetDeliveryLimit(10)
 	r.settle()
 	if len(k.got) != 1 {
 		t.Fatalf("%d messages came, want 1", len(k.got))
@@ -252,7 +252,7 @@ func TestReturnedStandInIsStillDamaged(t *testing.T) {
 	g := r.guard()
 	if err := r.s.Send(&Send{
 		Bodies: []*message.Message{text("dead")},
-		Copies: []Copy{{ID: id, Part: DeadLetter}},
+		Copies: []Copy{{ID: id, SubQueue: DeadLetter}},
 		Done:   func([]queue.SeqNo, error) {},
 	}); err != nil {
 		t.Fatal(err)
@@ -262,14 +262,14 @@ func TestReturnedStandInIsStillDamaged(t *testing.T) {
 	d, _ := hq.q.Lookup(1)
 	g.damaged[journal.Position(d.Body.At)] = true
 	k := r.attach(id, DeadLetter, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.step()
 	r.work()
 	r.step() // removed, and not durable
 	k.c.Detach()
 	r.settle()
 	next := r.attach(id, DeadLetter, queue.TakeOptions{})
-	next.c.Allow(1)
+	next.c.SetDeliveryLimit(1)
 	r.settle()
 	if len(k.got) != 0 || len(next.got) != 1 {
 		t.Fatalf("%d and %d deliveries, want none and one", len(k.got), len(next.got))
@@ -288,11 +288,11 @@ func TestParkedSettlementsReadInPortions(t *testing.T) {
 		r.send(id, 4, fmt.Sprint(i))
 	}
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(n)
+	k.c.SetDeliveryLimit(n)
 	r.settle()
 	var errs []error
 	answered := false
-	x := &Settle{ID: id, Verdict: Defer, Properties: []message.Change{{Name: "note", Value: codec.Int(7)}},
+	x := &Settle{ID: id, Disposition: Defer, Properties: []message.Change{{Name: "note", Value: codec.Int(7)}},
 		Done: func(es []error) { errs, answered = es, true }}
 	for _, d := range k.got {
 		x.Tokens = append(x.Tokens, d.Token)
@@ -327,10 +327,10 @@ func TestParkedSettlementsAreAnswered(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, "a")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	var errs []error
-	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Verdict: Abandon,
+	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Disposition: Abandon,
 		Properties: []message.Change{{Name: "note", Value: codec.Int(1)}}, Done: func(es []error) { errs = es }}); err != nil {
 		t.Fatal(err)
 	}
@@ -351,11 +351,11 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, strings.Repeat("a", 5000), strings.Repeat("b", 5000))
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.settle()
 	r.s.manual().Report(journal.Status{Durable: r.s.tx.Durable(), Full: true})
 	var errs []error
-	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Verdict: Reject,
+	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Disposition: Reject,
 		Properties: []message.Change{{Name: "note", Value: codec.Int(1)}}, Done: func(es []error) { errs = es }}); err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	}
 	r.settle()
 	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
-	dead.c.Allow(2)
+	dead.c.SetDeliveryLimit(2)
 	r.settle()
 	if got := dead.bodies(); len(got) != 2 || got[0] != strings.Repeat("a", 5000) {
 		t.Fatalf("%d dead letters", len(got))
@@ -403,10 +403,10 @@ func TestReasonsBesideTheBody(t *testing.T) {
 		r.send(id, 4, fmt.Sprint(i))
 	}
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(30)
+	k.c.SetDeliveryLimit(30)
 	r.settle()
 	for _, d := range k.got {
-		if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{d.Token}, Verdict: Reject,
+		if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{d.Token}, Disposition: Reject,
 			Reason: fmt.Sprint("reason ", d.Seq), Description: long, Done: func([]error) {}}); err != nil {
 			t.Fatal(err)
 		}
@@ -431,7 +431,7 @@ func TestReasonsBesideTheBody(t *testing.T) {
 	}
 	r.crash(1)
 	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
-	dead.c.Allow(1)
+	dead.c.SetDeliveryLimit(1)
 	r.settle()
 	if got := reason(&dead.got[0]); got != "reason 1" {
 		t.Errorf("after a restart: %q", got)
@@ -441,7 +441,7 @@ func TestReasonsBesideTheBody(t *testing.T) {
 	dead.c.Detach()
 	r.settle()
 	good := r.attach(id, DeadLetter, queue.TakeOptions{ReceiveAndDelete: true})
-	good.c.Allow(30)
+	good.c.SetDeliveryLimit(30)
 	r.settle()
 	if len(good.got) != 30 {
 		t.Fatalf("%d dead letters, want 30", len(good.got))
@@ -466,7 +466,7 @@ func TestReturnAfterItsBlockIsGone(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, "a")
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	k.c.Detach()
 	old := k.got[0].Body
@@ -475,7 +475,7 @@ func TestReturnAfterItsBlockIsGone(t *testing.T) {
 		if i == 500 {
 			t.Fatal("the block is still there")
 		}
-		other.c.Allow(uint64(i + 1))
+		other.c.SetDeliveryLimit(uint64(i + 1))
 		r.sendAll(id, strings.Repeat("x", 2000))
 	}
 	other.c.Detach()
@@ -492,7 +492,7 @@ func TestReturnAfterItsBlockIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := r.attach(id, Main, queue.TakeOptions{})
-	next.c.Allow(10)
+	next.c.SetDeliveryLimit(10)
 	r.settle()
 	if got, want := next.bodies(), []string{"a"}; !slices.Equal(got, want) || next.got[0].Seq != 1 {
 		t.Fatalf("got %q, want %q under its old number", got, want)
@@ -506,10 +506,10 @@ func TestReturnedMessageWaitsUntilThatIsDurable(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, "a")
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	next := r.attach(id, Main, queue.TakeOptions{})
-	next.c.Allow(1)
+	next.c.SetDeliveryLimit(1)
 	if err := Return(k.got); err != nil {
 		t.Fatal(err)
 	}
@@ -533,7 +533,7 @@ func TestReturnFailedCounts(t *testing.T) {
 	r.sendAll(id, "a")
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	for i := range 2 {
-		k.c.Allow(uint64(i + 1))
+		k.c.SetDeliveryLimit(uint64(i + 1))
 		r.settle()
 		if err := ReturnFailed(k.got[i:]); err != nil {
 			t.Fatal(err)
@@ -541,7 +541,7 @@ func TestReturnFailedCounts(t *testing.T) {
 		r.settle()
 	}
 	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
-	dead.c.Allow(1)
+	dead.c.SetDeliveryLimit(1)
 	r.settle()
 	if got, want := dead.bodies(), []string{"a"}; !slices.Equal(got, want) || k.got[1].Failures != 1 {
 		t.Fatalf("dead letters %q, want %q after a second try", got, want)
@@ -555,14 +555,14 @@ func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 	id := r.define("orders", minute)
 	r.sendAll(id, "a", "b")
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.step() // removed, and not durable
 	log, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	end := &ender{taker: &taker{r: r}, then: func() {
 		go func() { done <- r.wal.Run(log) }() // ends with stop, and is waited for
 	}}
-	if err := r.s.Attach(Attachment{ID: id, Part: TransferDeadLetter, Sink: end}, func(c *Consumer, err error) { end.c = c }); err != nil {
+	if err := r.s.Attach(Attachment{ID: id, SubQueue: TransferDeadLetter, Sink: end}, func(c *Consumer, err error) { end.c = c }); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.s.manual().Drain(t.Context()); err != nil {
@@ -576,7 +576,7 @@ func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 	}
 	r.crash(0)
 	next := r.attach(id, Main, queue.TakeOptions{})
-	next.c.Allow(2)
+	next.c.SetDeliveryLimit(2)
 	r.settle()
 	if got, want := next.bodies(), []string{"a", "b"}; !slices.Equal(got, want) {
 		t.Fatalf("after the stop: %q, want %q", got, want)

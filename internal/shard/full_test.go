@@ -75,7 +75,7 @@ func TestFullDiskIsDrained(t *testing.T) {
 				for range tt.failures {
 					k.settle(Abandon, ds...)
 					k.got = nil
-					k.c.Allow(k.c.deliveredCount + uint64(len(ds)))
+					k.c.SetDeliveryLimit(k.c.deliveredCount + uint64(len(ds)))
 					r.settle()
 					ds = k.got
 				}
@@ -84,7 +84,7 @@ func TestFullDiskIsDrained(t *testing.T) {
 			done, life := 0, 0
 			for done < stored {
 				k.got = nil
-				k.c.Allow(k.c.deliveredCount + uint64(min(tt.atOnce, stored-done)))
+				k.c.SetDeliveryLimit(k.c.deliveredCount + uint64(min(tt.atOnce, stored-done)))
 				r.settle()
 				if r.s.Stuck() || len(k.got) == 0 {
 					t.Fatalf("%d of %d consumed, snapshot %d after %d: stuck %v, %d deliveries, %+v, %+v", done, stored,

@@ -108,7 +108,7 @@ func TestRecordsOfEarlierVersions(t *testing.T) {
 		}
 		s.Look(func(tx *Tx) {
 			for part, want := range j.digests {
-				q, err := tx.Inspect(1, Part(part))
+				q, err := tx.Inspect(1, SubQueue(part))
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}

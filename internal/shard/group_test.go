@@ -79,7 +79,7 @@ func TestSendThatFitsNoGroupIsRefused(t *testing.T) {
 	r.send(id, 4, "after")
 	r.settle()
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(10)
+	k.c.SetDeliveryLimit(10)
 	r.settle()
 	if got := k.bodies(); len(got) != 1 || got[0] != "after" {
 		t.Fatalf("got %q, want the message sent afterwards", got)
@@ -94,7 +94,7 @@ func TestStepsAboutManyMessagesFitIntoGroups(t *testing.T) {
 	cfg := queue.Config{LockFor: time.Minute, TTL: time.Hour, DeadLetterExpired: true}
 	takeAll := func(r *rig, id ID, want queue.TakeOptions) *taker {
 		k := r.attach(id, Main, want)
-		k.c.Allow(many)
+		k.c.SetDeliveryLimit(many)
 		r.settle()
 		return k
 	}
@@ -128,7 +128,7 @@ func TestStepsAboutManyMessagesFitIntoGroups(t *testing.T) {
 		}},
 		{name: "take for good and leave", ready: many, do: func(r *rig, id ID) {
 			k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-			k.c.Allow(many)
+			k.c.SetDeliveryLimit(many)
 			r.step()
 			k.c.Detach()
 		}},
@@ -177,7 +177,7 @@ func TestManyConsumersOfExpiredMessages(t *testing.T) {
 	}
 	r.now = r.now.Add(40 * time.Minute)
 	for _, k := range ks {
-		k.c.Allow(1)
+		k.c.SetDeliveryLimit(1)
 		k.c.Drain()
 	}
 	left := r.counts(id)
@@ -209,7 +209,7 @@ func TestSendToManyQueuesFitsOrIsRefused(t *testing.T) {
 		topic := r.define("topic", minute)
 		var copies []Copy
 		for range queues {
-			err := r.s.Define(Definition{Name: "q"}, map[Part]queue.Config{Main: {LockFor: time.Minute, DuplicateWindow: time.Hour}}, func(id ID, _ error) {
+			err := r.s.Define(Definition{Name: "q"}, map[SubQueue]queue.Config{Main: {LockFor: time.Minute, DuplicateWindow: time.Hour}}, func(id ID, _ error) {
 				copies = append(copies, Copy{ID: id, Arrival: queue.Arrival{MessageID: "m", Key: "k", TTL: time.Hour,
 					At: r.now.Add(-time.Hour), OrderTime: r.now.Add(-2 * time.Hour), Origin: 1, Failures: 3, Hops: 1}})
 			})

@@ -98,7 +98,7 @@ func (f *fleet) through(r *rig, id ID, n int) {
 	k := r.attach(id, Main, queue.TakeOptions{})
 	for i := range n {
 		r.send(id, 4, fmt.Sprintf("%0200d", i))
-		k.c.Allow(uint64(i + 1))
+		k.c.SetDeliveryLimit(uint64(i + 1))
 		f.settle()
 		k.settle(Complete, k.got[i])
 	}

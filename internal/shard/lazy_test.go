@@ -16,7 +16,7 @@ func (k *taker) silently(ds ...Delivery) {
 	for _, d := range ds {
 		tokens = append(tokens, d.Token)
 	}
-	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, Part: k.c.queue.part, Tokens: tokens}); err != nil {
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, SubQueue: k.c.queue.part, Tokens: tokens}); err != nil {
 		k.r.t.Fatal(err)
 	}
 }
@@ -29,7 +29,7 @@ func holding(t *testing.T) (*rig, ID, *taker) {
 	r.send(id, 4, "one")
 	r.settle()
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	return r, id, k
 }
@@ -105,7 +105,7 @@ func TestFreshMessageWaitsForItsOwnArrivalOnly(t *testing.T) {
 	r.send(id, 9, "urgent")
 	r.step() // appended, not synced
 	k.silently(got...)
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.step()
 	if n := len(k.got); n != 1 {
 		t.Fatalf("%d deliveries before the urgent message is durable, want 1", n)

@@ -60,7 +60,7 @@ func TestNothingLeavesAfterTheLease(t *testing.T) {
 	id := r.define("q", minute)
 	k := r.attach(id, Main, queue.TakeOptions{})
 	l.prolong()
-	k.c.Allow(10)
+	k.c.SetDeliveryLimit(10)
 	acked := r.send(id, 4, "one")
 	r.step()
 	l.now = l.until
@@ -98,7 +98,7 @@ func TestLeaseEndsWithinAStep(t *testing.T) {
 		ticks++
 		return l.now.Add(time.Duration(ticks) * time.Minute)
 	}
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	l.until = l.now.Add(2 * time.Minute)
 	l.commit()
 	r.step()
@@ -106,7 +106,7 @@ func TestLeaseEndsWithinAStep(t *testing.T) {
 		t.Fatalf("%d messages were handed out after the lease, %d looks at the clock", len(k.got), ticks)
 	}
 	l.read = func() time.Time { return l.now }
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	l.prolong()
 	r.step()
 	if len(k.got) != 2 || k.got[0].Seq > k.got[1].Seq {
@@ -135,7 +135,7 @@ func TestLostClaimEndsTheShard(t *testing.T) {
 	}
 	id := r.define("q", minute)
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	var waiting error
 	err = r.s.Send(&Send{Bodies: []*message.Message{text("one")}, Copies: []Copy{{ID: id}}, Done: func(_ []queue.SeqNo, err error) { waiting = err }})

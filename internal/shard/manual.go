@@ -40,7 +40,7 @@ func (m Manual) Queue(id QueueID) (*queue.Queue, error) { return m.s.inspect(id)
 func (m Manual) Apply(id QueueID, fn func(q *queue.Queue, out *queue.Effects) error) error {
 	return m.s.change(id, func(q *queue.Queue, out *queue.Effects) error {
 		err := fn(q, out)
-		hq, _ := m.s.hostedQueue(id.Entity, id.Part)
+		hq, _ := m.s.hostedQueue(id.Entity, id.SubQueue)
 		hq.levelsChanged()
 		return err
 	})
@@ -48,7 +48,7 @@ func (m Manual) Apply(id QueueID, fn func(q *queue.Queue, out *queue.Effects) er
 
 // Delivery returns a message that was taken or peeked, with the way to its body.
 func (m Manual) Delivery(id QueueID, qd queue.Delivery) (Delivery, error) {
-	hq, err := m.s.hostedQueue(id.Entity, id.Part)
+	hq, err := m.s.hostedQueue(id.Entity, id.SubQueue)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -64,7 +64,7 @@ func (m Manual) Note(id ID, note []byte) error { return m.s.note(id, note) }
 
 // Observe sets the observer of a queue; nil removes it.
 func (m Manual) Observe(id QueueID, o Observer) error {
-	hq, err := m.s.hostedQueue(id.Entity, id.Part)
+	hq, err := m.s.hostedQueue(id.Entity, id.SubQueue)
 	if err != nil {
 		return err
 	}

@@ -17,19 +17,19 @@ type Observer interface {
 	// be none, if all are duplicates. An error turns all of them away; otherwise
 	// the messages of evict, which must not be locked, make room for them.
 	Admit(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, err error)
-	// Declined tells that arrivals which Admit has just let in are not stored
+	// AdmitCanceled tells that arrivals which Admit has just let in are not stored
 	// and evict nothing, because another queue or the disk has no room.
-	Declined(now time.Time, as []queue.Arrival)
+	AdmitCanceled(now time.Time, as []queue.Arrival)
 	// Arrived tells that messages were stored, the same that Admit let in.
 	Arrived(now time.Time, as []queue.Arrival)
 	// Delivered tells that a message was handed out; d is valid during the call.
 	Delivered(now time.Time, d *queue.Delivery)
 	// Settled tells what a consumer decided.
-	Settled(now time.Time, v Verdict, s queue.Settled)
-	// Died tells that a message went to the dead letters, for whatever reason.
-	Died(now time.Time, d *queue.DeadLetter)
+	Settled(now time.Time, v Disposition, s queue.Settled)
+	// DeadLettered tells that a message went to the dead letters, for whatever reason.
+	DeadLettered(now time.Time, d *queue.DeadLetter)
 	// Expired tells that a message outlived its use and is gone. One that becomes
-	// a dead letter for it is told of by Died.
+	// a dead letter for it is told of by DeadLettered.
 	Expired(now time.Time, e queue.Expired)
 }
 
@@ -46,7 +46,7 @@ type IdleObserver interface {
 type TransitObserver interface {
 	Observer
 	// Held tells that a message is locked for a consumer that takes for good,
-	// until its body was read. Then it is Delivered, Returned, or it Died.
+	// until its body was read. Then it is Delivered, Returned, or DeadLettered.
 	Held(now time.Time, d *queue.Delivery)
 	// Returned tells that a message which was Held or Delivered reached nobody
 	// and is back in its place.
@@ -94,7 +94,7 @@ func (s *Shard) ask(hq *hostedQueue, as []queue.Arrival) error {
 // decline tells observers that nothing comes of what they have let in.
 func (s *Shard) decline() {
 	for _, a := range s.sending.admitted {
-		a.queue.observer.Declined(s.tx.Now(), a.as)
+		a.queue.observer.AdmitCanceled(s.tx.Now(), a.as)
 	}
 }
 

@@ -22,8 +22,8 @@ import (
 
 // QueueID names one of the queues of an entity.
 type QueueID struct {
-	Entity ID
-	Part   Part
+	Entity   ID
+	SubQueue SubQueue
 }
 
 // Request is an operation as a value; R is its reply.
@@ -111,7 +111,7 @@ func checkCode(err error) {
 
 // use finds a queue for an operation that counts as use of its entity.
 func (s *Shard) use(id QueueID) (*hostedQueue, error) {
-	hq, err := s.hostedQueue(id.Entity, id.Part)
+	hq, err := s.hostedQueue(id.Entity, id.SubQueue)
 	if err == nil {
 		hq.entity.used = s.tx.Now()
 	}

@@ -20,7 +20,7 @@ var ErrInUse = errors.New("shard: entity is in use")
 // first snapshot, which may never end, for its beginning.
 type Define struct {
 	Definition Definition // ID is ignored
-	Configs    map[Part]queue.Config
+	Configs    map[SubQueue]queue.Config
 }
 
 func (o Define) begin(s *Shard, r *ID) work {
@@ -42,7 +42,7 @@ func (o Define) begin(s *Shard, r *ID) work {
 		s.recordDefinition(e)
 		s.eff.End()
 		for p := range e.parts {
-			s.configure(e.parts[p], o.Configs[Part(p)])
+			s.configure(e.parts[p], o.Configs[SubQueue(p)])
 		}
 		e.parts[Main].setMonitor(monitor)
 		*r = def.ID
@@ -56,7 +56,7 @@ func (o Define) begin(s *Shard, r *ID) work {
 type Configure struct {
 	ID      ID
 	Meta    []byte
-	Configs map[Part]queue.Config // of the parts that change
+	Configs map[SubQueue]queue.Config // of the parts that change
 }
 
 func (o Configure) begin(s *Shard, _ *struct{}) work {

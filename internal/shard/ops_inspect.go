@@ -15,7 +15,7 @@ type Inspect struct{ ID ID }
 
 // Inspected answers Inspect.
 type Inspected struct {
-	Counts    map[Part]queue.Counts
+	Counts    map[SubQueue]queue.Counts
 	Levels    map[queue.Level]queue.LevelStat // of the main queue
 	Receivers int                             // of clients, in all parts
 }
@@ -30,9 +30,9 @@ func (o Inspect) begin(_ *Shard, r *Inspected) work {
 		if !e.parts[Main].q.Survey(&survey, s.opts.VisitStep) {
 			return false, nil
 		}
-		*r = Inspected{Counts: make(map[Part]queue.Counts), Levels: survey.Levels}
+		*r = Inspected{Counts: make(map[SubQueue]queue.Counts), Levels: survey.Levels}
 		for p, hq := range e.parts {
-			r.Counts[Part(p)] = hq.q.Counts()
+			r.Counts[SubQueue(p)] = hq.q.Counts()
 			r.Receivers += hq.receivers()
 		}
 		return true, nil
@@ -102,7 +102,7 @@ type Reclassify struct {
 // Reclassified is one message and what it is to be.
 type Reclassified struct {
 	Seq queue.SeqNo
-	To  queue.Reclass
+	To  queue.Classification
 }
 
 func (o Reclassify) begin(*Shard, *struct{}) work {

@@ -27,7 +27,7 @@ func TestFewMessagesOfOneShardDoNotKeepTheLogOfAnother(t *testing.T) {
 			const count = 8000
 			for i := range count {
 				busy.send(through, 4, fmt.Sprintf("%01000d", i))
-				k.c.Allow(uint64(i + 1))
+				k.c.SetDeliveryLimit(uint64(i + 1))
 				if i%20 == 0 { // three for each segment
 					for j, r := range f.shards[1:] {
 						r.send(ids[j+1], 4, fmt.Sprintf("%0100d", i))
@@ -93,7 +93,7 @@ func TestShardsThatMoveBodiesLeaveTheReserve(t *testing.T) {
 						continue
 					}
 					left, k.got = true, nil
-					k.c.Allow(k.c.deliveredCount + uint64(min(10, stored[i])))
+					k.c.SetDeliveryLimit(k.c.deliveredCount + uint64(min(10, stored[i])))
 					f.settle()
 					if r.s.Stuck() || len(k.got) == 0 {
 						t.Fatalf("shard %d: stuck %v with %d messages, %+v", i, r.s.Stuck(), stored[i], f.wal.Stats())

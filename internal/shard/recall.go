@@ -143,7 +143,7 @@ func (hq *hostedQueue) noteReleased(t queue.Token) {
 
 // Keep answers a Recall: the consumer has started these messages and goes on with
 // them. It is asked for others in their place, if there are any.
-func (c *Consumer) Keep(tokens []queue.Token) error {
+func (c *Consumer) DeclineRecall(tokens []queue.Token) error {
 	return c.shard.push(&task{do: func(s *Shard) error {
 		for seq, a := range c.queue.recalled {
 			if a.from == c && slices.Contains(tokens, a.token) {

@@ -26,9 +26,9 @@ func TestRecordsBeforeTheirQueueInASnapshot(t *testing.T) {
 	cfg.MaxFailures = 1
 	id := r.define("orders", cfg)
 	k := r.attach(id, Main, queue.TakeOptions{MinLevel: 5})
-	k.c.Allow(1000)
+	k.c.SetDeliveryLimit(1000)
 	dead := r.attach(id, DeadLetter, queue.TakeOptions{ReceiveAndDelete: true})
-	dead.c.Allow(1000)
+	dead.c.SetDeliveryLimit(1000)
 	for i := range 5 {
 		r.send(id, 4, fmt.Sprint(i))
 	}
@@ -56,7 +56,7 @@ func TestRecordsBeforeTheirQueueInASnapshot(t *testing.T) {
 
 func TestPartWithoutSettingsSurvivesAnUnfinishedSnapshot(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 1 << 10, SnapshotStep: 1})
-	if err := r.s.Define(Definition{Name: "orders"}, map[Part]queue.Config{Main: minute}, func(ID, error) {}); err != nil {
+	if err := r.s.Define(Definition{Name: "orders"}, map[SubQueue]queue.Config{Main: minute}, func(ID, error) {}); err != nil {
 		t.Fatal(err)
 	}
 	r.settle()
@@ -77,7 +77,7 @@ func TestNextSessionSaysUntilWhen(t *testing.T) {
 	cfg.Sessions = true
 	id := r.define("orders", cfg)
 	var until time.Time
-	if _, err := r.s.Seek(Attachment{ID: id, Sink: &taker{r: r}}, nil, func(_ *Consumer, at time.Time, err error) {
+	if _, err := r.s.AcceptSession(Attachment{ID: id, Sink: &taker{r: r}}, nil, func(_ *Consumer, at time.Time, err error) {
 		if err != nil {
 			t.Errorf("seek: %v", err)
 		}
@@ -105,7 +105,7 @@ func TestSeekersOfALevelDoNotHoldUpOthers(t *testing.T) {
 	id := r.define("orders", cfg)
 	got := make(map[string]string)
 	seek := func(who string, w queue.TakeOptions) {
-		if _, err := r.s.Seek(Attachment{ID: id, Sink: &taker{r: r}, Take: w}, nil, func(c *Consumer, _ time.Time, err error) {
+		if _, err := r.s.AcceptSession(Attachment{ID: id, Sink: &taker{r: r}, Take: w}, nil, func(c *Consumer, _ time.Time, err error) {
 			if err != nil {
 				t.Errorf("seek: %v", err)
 			}
@@ -168,7 +168,7 @@ func TestConsumerIsToldNothingAfterItsEnd(t *testing.T) {
 	id := r.define("orders", minute)
 	k := r.attach(id, Main, queue.TakeOptions{})
 	r.send(id, 4, "a")
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.step() // the message is handed out when it is durable, and the drain waits behind it
 	k.c.Drain()
 	r.step()
@@ -186,15 +186,15 @@ func TestRefusedSettlementChangesNothing(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	k.settle(Reject, k.got[0])
 	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
-	dead.c.Allow(1)
+	dead.c.SetDeliveryLimit(1)
 	r.settle()
 	before, _ := r.s.entities[id].parts[DeadLetter].q.Lookup(1)
 	var got []error
-	if err := r.s.Settle(&Settle{ID: id, Part: DeadLetter, Tokens: []queue.Token{dead.got[0].Token}, Verdict: Reject,
+	if err := r.s.Settle(&Settle{ID: id, SubQueue: DeadLetter, Tokens: []queue.Token{dead.got[0].Token}, Disposition: Reject,
 		Properties: []message.Change{{Name: "x", Value: codec.Int(1)}},
 		Done:       func(errs []error) { got = errs },
 	}); err != nil {
@@ -213,9 +213,9 @@ func TestAllowanceAfterADrainIsNotVoid(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(5)
+	k.c.SetDeliveryLimit(5)
 	k.c.Drain()
-	k.c.Allow(3) // in the same turn as the drain
+	k.c.SetDeliveryLimit(3) // in the same turn as the drain
 	r.settle()
 	if k.drained != 1 {
 		t.Fatalf("told %d times that it is drained, want 1", k.drained)
@@ -234,7 +234,7 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 	id, other := r.define("orders", cfg), r.define("other", minute)
 	r.send(id, 4, "a")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.settle()
 	r.now = r.now.Add(2 * time.Hour)
 	r.step()
@@ -306,7 +306,7 @@ func (k *keeper) Admit(_ time.Time, _ *queue.Queue, as []queue.Arrival) ([]queue
 	k.asked += len(as)
 	return k.evict, k.refuse
 }
-func (k *keeper) Declined(_ time.Time, as []queue.Arrival) { k.declined += len(as) }
+func (k *keeper) AdmitCanceled(_ time.Time, as []queue.Arrival) { k.declined += len(as) }
 
 // observe sets the observer of a queue.
 func (r *rig) observe(id ID, o Observer) {

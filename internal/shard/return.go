@@ -156,7 +156,7 @@ func ReturnFailed(ds []Delivery) error {
 // whose lock was lost meanwhile. All are of one queue.
 func TakeForGood(ds []Delivery, resting queue.State, done func(taken []Delivery, err error)) error {
 	hq := ds[0].from
-	x := &Settle{ID: hq.entity.ID, Part: hq.part, Verdict: Complete}
+	x := &Settle{ID: hq.entity.ID, SubQueue: hq.part, Disposition: Complete}
 	for i := range ds {
 		x.Tokens = append(x.Tokens, ds[i].Token)
 	}

@@ -121,7 +121,7 @@ func TestStopWithoutSpace(t *testing.T) {
 	id := r.define("q", queue.Config{LockFor: time.Minute})
 	r.sendMany(id, 2)
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	forGood := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	r.settle()
 	c := &crammed{Journal: r.s.manual().Journal(), is: true}
@@ -130,7 +130,7 @@ func TestStopWithoutSpace(t *testing.T) {
 	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Done: func(es []error) { errs = es }}); err != nil {
 		t.Fatal(err)
 	}
-	forGood.c.Allow(1)
+	forGood.c.SetDeliveryLimit(1)
 	r.step()
 	if !r.s.Stuck() {
 		t.Fatal("not stuck; the test shows nothing")
@@ -228,7 +228,7 @@ func TestWallClockSetBackFreezesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := (<-attached).Allow(100); err != nil {
+			if err := (<-attached).SetDeliveryLimit(100); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

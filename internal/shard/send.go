@@ -43,10 +43,10 @@ type Send struct {
 
 // Copy is one message in one queue.
 type Copy struct {
-	ID      ID
-	Part    Part
-	Body    int // index into Send.Bodies
-	Arrival queue.Arrival
+	ID       ID
+	SubQueue SubQueue
+	Body     int // index into Send.Bodies
+	Arrival  queue.Arrival
 	// Numbered says that the Origin is none, or a number already: that of a message
 	// which was forwarded.
 	Numbered bool
@@ -58,9 +58,9 @@ type Copy struct {
 
 // Locked names a message that is locked.
 type Locked struct {
-	ID    ID
-	Part  Part
-	Token queue.Token
+	ID       ID
+	SubQueue SubQueue
+	Token    queue.Token
 }
 
 // Send posts a Send; it never blocks. ErrBusy means that the mailbox is full.
@@ -135,7 +135,7 @@ func (o *sending) store(s *Shard) error {
 		}
 		// What goes to one queue is admitted and stored together.
 		slices.SortStableFunc(o.Copies, func(a, b Copy) int {
-			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Part, b.Part))
+			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.SubQueue, b.SubQueue))
 		})
 	}
 	defer s.sending.forget()
@@ -195,7 +195,7 @@ func (o *sending) fits(s *Shard) error {
 	for i := range o.Copies {
 		c := &o.Copies[i]
 		size += perCopy + len(c.Arrival.Session) + len(c.Arrival.Key)
-		if i == 0 || c.ID != o.Copies[i-1].ID || c.Part != o.Copies[i-1].Part {
+		if i == 0 || c.ID != o.Copies[i-1].ID || c.SubQueue != o.Copies[i-1].SubQueue {
 			size += perQueue
 		}
 	}
@@ -270,7 +270,7 @@ func (o *sending) admit(s *Shard) ([]*hostedQueue, error) {
 	s.sending.arrivals = sized(s.sending.arrivals, len(o.Copies))
 	arrivals := s.sending.arrivals[:0] // one piece for each queue
 	for i := range o.Copies {
-		hq, err := s.hostedQueue(o.Copies[i].ID, o.Copies[i].Part)
+		hq, err := s.hostedQueue(o.Copies[i].ID, o.Copies[i].SubQueue)
 		if err != nil {
 			return nil, err
 		}
@@ -281,7 +281,7 @@ func (o *sending) admit(s *Shard) ([]*hostedQueue, error) {
 		if hq.outdated(&o.Copies[i]) && hq.classified == hq.monitor.Revision() {
 			return nil, ErrSuperseded
 		}
-		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].Part != o.Copies[i].Part {
+		if i+1 == len(o.Copies) || o.Copies[i+1].ID != o.Copies[i].ID || o.Copies[i+1].SubQueue != o.Copies[i].SubQueue {
 			fresh, err := hq.q.Admit(s.tx.Now(), arrivals)
 			if err != nil {
 				return nil, err
@@ -382,7 +382,7 @@ func (s *Shard) recordPublished() {
 // settleMoved completes a message whose copy the same group has stored. A lock
 // that ran out meanwhile leaves a duplicate, which at-least-once allows.
 func (s *Shard) settleMoved(l Locked) {
-	hq, err := s.hostedQueue(l.ID, l.Part)
+	hq, err := s.hostedQueue(l.ID, l.SubQueue)
 	if err != nil {
 		return
 	}

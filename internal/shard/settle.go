@@ -10,24 +10,24 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// Verdict is what a consumer decides about a message.
-type Verdict uint8
+// Disposition is what a consumer decides about a message.
+type Disposition uint8
 
-// The verdicts.
+// The dispositions.
 const (
-	Complete Verdict = iota
-	Abandon          // failed: counts toward the dead letters
-	Release          // not started: does not count
+	Complete Disposition = iota
+	Abandon              // failed: counts toward the dead letters
+	Release              // not started: does not count
 	Defer
 	Reject // to the dead letters
 )
 
 // Settle decides about messages of one queue.
 type Settle struct {
-	ID      ID
-	Part    Part
-	Tokens  []queue.Token
-	Verdict Verdict
+	ID          ID
+	SubQueue    SubQueue
+	Tokens      []queue.Token
+	Disposition Disposition
 	// Reason and Description are written into a rejected message.
 	Reason, Description string
 	// Properties are merged into a message that is abandoned, deferred or
@@ -70,7 +70,7 @@ func (o *settling) Fail(err error) {
 // Apply implements [engine.Command].
 func (o *settling) Apply(*engine.Tx) {
 	s := o.shard
-	hq, err := s.hostedQueue(o.ID, o.Part)
+	hq, err := s.hostedQueue(o.ID, o.SubQueue)
 	if err != nil {
 		o.Fail(err)
 		return
@@ -92,7 +92,7 @@ func (o *settling) Apply(*engine.Tx) {
 
 // edits reports whether the settlement changes what is in the messages.
 func (o *settling) edits() bool {
-	return len(o.Properties) > 0 && (o.Verdict == Abandon || o.Verdict == Defer || o.Verdict == Reject)
+	return len(o.Properties) > 0 && (o.Disposition == Abandon || o.Disposition == Defer || o.Disposition == Reject)
 }
 
 // settle decides about the i-th message.
@@ -102,11 +102,11 @@ func (o *settling) settle(s *Shard, hq *hostedQueue, i int, t queue.Token) {
 		o.refuse(i, err)
 		return
 	}
-	if o.Verdict == Release {
+	if o.Disposition == Release {
 		hq.noteReleased(t)
 	}
 	if hq.observer != nil {
-		hq.observer.Settled(s.tx.Now(), o.Verdict, m)
+		hq.observer.Settled(s.tx.Now(), o.Disposition, m)
 	}
 }
 
@@ -135,7 +135,7 @@ func (o *settling) Reply(err error) {
 }
 
 func (o *settling) one(s *Shard, hq *hostedQueue, t queue.Token) (queue.Settled, error) {
-	switch o.Verdict {
+	switch o.Disposition {
 	case Complete:
 		return hq.q.Complete(s.tx.Now(), t, s.out(hq))
 	case Abandon:

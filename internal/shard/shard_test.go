@@ -120,7 +120,7 @@ func (r *rig) define(name string, cfg queue.Config) ID {
 	var id ID
 	dead := queue.Config{LockFor: cfg.LockFor, DeadLetterQueue: true}
 	err := r.s.Define(Definition{Name: name, Meta: []byte("meta of " + name), Sessions: cfg.Sessions},
-		map[Part]queue.Config{Main: cfg, DeadLetter: dead, TransferDeadLetter: dead},
+		map[SubQueue]queue.Config{Main: cfg, DeadLetter: dead, TransferDeadLetter: dead},
 		func(got ID, err error) {
 			if err != nil {
 				r.t.Errorf("define %s: %v", name, err)
@@ -208,10 +208,10 @@ func (k *taker) bodies() []string {
 	return bs
 }
 
-func (r *rig) attach(id ID, part Part, w queue.TakeOptions) *taker {
+func (r *rig) attach(id ID, part SubQueue, w queue.TakeOptions) *taker {
 	r.t.Helper()
 	k := &taker{r: r}
-	err := r.s.Attach(Attachment{ID: id, Part: part, Sink: k, Take: w}, func(c *Consumer, err error) {
+	err := r.s.Attach(Attachment{ID: id, SubQueue: part, Sink: k, Take: w}, func(c *Consumer, err error) {
 		if err != nil {
 			r.t.Errorf("attach: %v", err)
 		}
@@ -224,14 +224,14 @@ func (r *rig) attach(id ID, part Part, w queue.TakeOptions) *taker {
 	return k
 }
 
-func (k *taker) settle(v Verdict, ds ...Delivery) (errs []error, answered *bool) {
+func (k *taker) settle(v Disposition, ds ...Delivery) (errs []error, answered *bool) {
 	k.r.t.Helper()
 	answered = new(bool)
 	var tokens []queue.Token
 	for _, d := range ds {
 		tokens = append(tokens, d.Token)
 	}
-	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, Part: k.c.queue.part, Tokens: tokens, Verdict: v,
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, SubQueue: k.c.queue.part, Tokens: tokens, Disposition: v,
 		Reason: "because", Description: "at length",
 		Done: func(es []error) { errs, *answered = es, true }}); err != nil {
 		k.r.t.Fatalf("settle: %v", err)
@@ -264,7 +264,7 @@ func TestMessageIsDeliveredOnlyWhenDurable(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(10)
+	k.c.SetDeliveryLimit(10)
 	r.send(id, 4, "a")
 	r.step()
 	r.step()
@@ -287,7 +287,7 @@ func TestOldMessageDoesNotWaitForTheSyncInProgress(t *testing.T) {
 	r.settle()
 	r.send(id, 1, "new") // appended, not durable
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.step()
 	if got, want := k.bodies(), []string{"old"}; !slices.Equal(got, want) {
 		t.Fatalf("before the sync: got %q, want %q", got, want)
@@ -303,7 +303,7 @@ func TestVerdictIsAnsweredOnlyWhenDurable(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	_, answered := k.settle(Complete, k.got[0])
 	if *answered {
@@ -315,7 +315,7 @@ func TestVerdictIsAnsweredOnlyWhenDurable(t *testing.T) {
 	}
 	r.crash(1)
 	k = r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	if len(k.got) != 0 {
 		t.Fatalf("completed message came back: %q", k.bodies())
@@ -331,7 +331,7 @@ func TestHigherLevelFirstAcrossARestart(t *testing.T) {
 	r.settle()
 	r.crash(3)
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(100)
+	k.c.SetDeliveryLimit(100)
 	r.settle()
 	want := []string{"9-4", "7-1", "7-3", "2-0", "2-2"}
 	if got := k.bodies(); !slices.Equal(got, want) {
@@ -344,12 +344,12 @@ func TestCrashDropsLocksAndTheirTokens(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	before := k.got[0]
 	r.crash(5)
 	k = r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	if got, want := k.bodies(), []string{"a"}; !slices.Equal(got, want) {
 		t.Fatalf("after the crash: got %q, want %q", got, want)
@@ -370,13 +370,13 @@ func TestDeadLetterCarriesItsReasonAndMovesOnce(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 7, "bad")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	k.settle(Reject, k.got[0])
 	r.settle()
 	r.crash(9)
 	dead := r.attach(id, DeadLetter, queue.TakeOptions{})
-	dead.c.Allow(5)
+	dead.c.SetDeliveryLimit(5)
 	r.settle()
 	if got, want := dead.bodies(), []string{"bad"}; !slices.Equal(got, want) {
 		t.Fatalf("dead letters: got %q, want %q", got, want)
@@ -392,7 +392,7 @@ func TestDeadLetterCarriesItsReasonAndMovesOnce(t *testing.T) {
 		}
 	}
 	main := r.attach(id, Main, queue.TakeOptions{})
-	main.c.Allow(5)
+	main.c.SetDeliveryLimit(5)
 	r.settle()
 	if len(main.got) != 0 {
 		t.Fatalf("still in the queue: %q", main.bodies())
@@ -404,9 +404,9 @@ func TestPropertiesAreMergedOnAbandon(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 7, "a")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.settle()
-	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Verdict: Abandon,
+	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Disposition: Abandon,
 		Properties: []message.Change{{Name: "tries", Value: codec.Int(1)}}, Done: func([]error) {}}); err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +433,7 @@ func TestForgetfulDeliveryWaitsForItsRemoval(t *testing.T) {
 	r.send(id, 7, "a")
 	r.settle()
 	k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.step()
 	if len(k.got) != 0 {
 		t.Fatal("delivered before its removal was durable")
@@ -444,7 +444,7 @@ func TestForgetfulDeliveryWaitsForItsRemoval(t *testing.T) {
 	}
 	r.crash(2)
 	k = r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	if len(k.got) != 0 {
 		t.Fatal("a message taken for good came back")
@@ -457,7 +457,7 @@ func TestDrainAnswersAfterWhatThereIs(t *testing.T) {
 	r.send(id, 4, "a")
 	r.settle()
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(5)
+	k.c.SetDeliveryLimit(5)
 	k.c.Drain()
 	r.step()
 	if got := len(k.got); got != 1 || k.drained != 1 {
@@ -475,7 +475,7 @@ func TestExpiredLockReturnsTheMessage(t *testing.T) {
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(2)
+	k.c.SetDeliveryLimit(2)
 	r.settle()
 	if at, ok := r.s.NextDeadline(); !ok || at.After(r.now.Add(time.Minute)) {
 		t.Fatalf("next deadline %v, %v; want one within the lock", at, ok)
@@ -531,7 +531,7 @@ func TestManyCopiesAreAllOrNone(t *testing.T) {
 		t.Fatalf("got %v, want %v", got, queue.ErrFull)
 	}
 	k := r.attach(open, Main, queue.TakeOptions{})
-	k.c.Allow(1)
+	k.c.SetDeliveryLimit(1)
 	r.settle()
 	if len(k.got) != 0 {
 		t.Fatal("a refused message is in one of its queues")

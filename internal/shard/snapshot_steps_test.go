@@ -20,7 +20,7 @@ func TestSnapshotStepsAreBounded(t *testing.T) {
 		r.send(id, 4, fmt.Sprintf("%0500d", i))
 		r.settle()
 		if i%10 != 0 {
-			k.c.Allow(k.c.deliveredCount + 1)
+			k.c.SetDeliveryLimit(k.c.deliveredCount + 1)
 			r.settle()
 			k.settle(Complete, k.got[len(k.got)-1])
 		}

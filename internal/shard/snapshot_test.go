@@ -33,7 +33,7 @@ func TestSnapshotsKeepEverythingThroughCrashes(t *testing.T) {
 			r.step()
 		}
 		k := r.attach(id, Main, queue.TakeOptions{})
-		k.c.Allow(10)
+		k.c.SetDeliveryLimit(10)
 		r.settle()
 		if got := k.bodies(); !slices.Equal(got, want[:len(got)]) {
 			t.Fatalf("round %d: got %q, want %q", round, got, want[:len(got)])
@@ -50,7 +50,7 @@ func TestSnapshotsKeepEverythingThroughCrashes(t *testing.T) {
 		t.Fatal("no snapshot was taken; the test shows nothing")
 	}
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(10_000)
+	k.c.SetDeliveryLimit(10_000)
 	r.settle()
 	if got := k.bodies(); !slices.Equal(got, want) {
 		t.Fatalf("at the end: got %d messages, want %d", len(got), len(want))
@@ -69,7 +69,7 @@ func TestStoreIsSmallAgainWhenItsMessagesAreGone(t *testing.T) {
 	r.settle()
 	big := r.size()
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(2990)
+	k.c.SetDeliveryLimit(2990)
 	r.settle()
 	for some := range slices.Chunk(k.got, 100) {
 		k.settle(Complete, some...)
@@ -77,7 +77,7 @@ func TestStoreIsSmallAgainWhenItsMessagesAreGone(t *testing.T) {
 	r.settle()
 	for i := range 200 { // a little life lets the shard tidy up
 		r.send(id, 9, fmt.Sprint(i))
-		k.c.Allow(uint64(2991 + i))
+		k.c.SetDeliveryLimit(uint64(2991 + i))
 		r.settle()
 		k.settle(Complete, k.got[len(k.got)-1])
 		r.settle()
@@ -87,7 +87,7 @@ func TestStoreIsSmallAgainWhenItsMessagesAreGone(t *testing.T) {
 	}
 	r.crash(4)
 	k = r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(100)
+	k.c.SetDeliveryLimit(100)
 	r.settle()
 	if got := len(k.bodies()); got != 10 {
 		t.Fatalf("%d messages left, want 10", got)
@@ -127,7 +127,7 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 	}
 	r.settle()
 	old := r.attach(id, Main, queue.TakeOptions{})
-	old.c.Allow(10)
+	old.c.SetDeliveryLimit(10)
 	r.settle()
 	if len(old.got) != 10 {
 		t.Fatalf("%d messages taken, want 10", len(old.got))
@@ -155,7 +155,7 @@ func TestTruncationKeepsBodiesWhoseSettlementIsNotDurable(t *testing.T) {
 	}
 	r.crash(1)
 	k := r.attach(id, Main, queue.TakeOptions{MinLevel: 9})
-	k.c.Allow(10)
+	k.c.SetDeliveryLimit(10)
 	r.settle()
 	for _, body := range k.bodies() {
 		if body != big {
@@ -206,14 +206,14 @@ func TestIdleShardDoesNotHoldTheJournalBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := idle.Define(Definition{Name: "quiet"}, map[Part]queue.Config{Main: minute}, func(ID, error) {}); err != nil {
+	if err := idle.Define(Definition{Name: "quiet"}, map[SubQueue]queue.Config{Main: minute}, func(ID, error) {}); err != nil {
 		t.Fatal(err)
 	}
 	id := r.define("orders", minute)
 	k := r.attach(id, Main, queue.TakeOptions{})
 	for i := range 5000 {
 		r.send(id, 4, fmt.Sprintf("%0200d", i))
-		k.c.Allow(uint64(i + 1))
+		k.c.SetDeliveryLimit(uint64(i + 1))
 		r.settle()
 		k.settle(Complete, k.got[i])
 		idle.Step(r.now)
@@ -259,7 +259,7 @@ func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
 		t.Fatal("the disk never was full; the test shows nothing")
 	}
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(uint64(sent))
+	k.c.SetDeliveryLimit(uint64(sent))
 	r.settle()
 	for some := range slices.Chunk(k.got, 50) {
 		k.settle(Complete, some...)

@@ -16,19 +16,21 @@ func (tx *Tx) Now() time.Time { return tx.s.tx.Now() }
 
 func (tx *Tx) Visits() int { return tx.s.opts.VisitStep }
 
-func (tx *Tx) Apply(id ID, part Part, fn func(*queue.Queue, *queue.Effects) error) error {
+func (tx *Tx) Apply(id ID, part SubQueue, fn func(*queue.Queue, *queue.Effects) error) error {
 	return tx.s.Manual().Apply(QueueID{id, part}, fn)
 }
 
-func (tx *Tx) Inspect(id ID, part Part) (*queue.Queue, error) { return tx.s.inspect(QueueID{id, part}) }
+func (tx *Tx) Inspect(id ID, part SubQueue) (*queue.Queue, error) {
+	return tx.s.inspect(QueueID{id, part})
+}
 
-func (tx *Tx) Delivery(id ID, part Part, d queue.Delivery) (Delivery, error) {
+func (tx *Tx) Delivery(id ID, part SubQueue, d queue.Delivery) (Delivery, error) {
 	return tx.s.Manual().Delivery(QueueID{id, part}, d)
 }
 
 func (tx *Tx) Note(id ID, note []byte) error { return tx.s.note(id, note) }
 
-func (tx *Tx) Observe(id ID, part Part, o Observer) error {
+func (tx *Tx) Observe(id ID, part SubQueue, o Observer) error {
 	return tx.s.Manual().Observe(QueueID{id, part}, o)
 }
 
@@ -41,7 +43,7 @@ func (o testOp) begin(*Shard, *struct{}) work {
 
 func (s *Shard) Look(fn func(*Tx)) { fn(&Tx{s}) }
 
-func (s *Shard) Observe(id ID, part Part, o Observer) error {
+func (s *Shard) Observe(id ID, part SubQueue, o Observer) error {
 	return (&Tx{s}).Observe(id, part, o)
 }
 
@@ -58,11 +60,11 @@ func (s *Shard) PostInSteps(step func(*Tx) (bool, error), done func(error)) erro
 	return Post(s, testOp(step), func(_ struct{}, err error) { done(err) })
 }
 
-func (s *Shard) Define(def Definition, cfgs map[Part]queue.Config, done func(ID, error)) error {
+func (s *Shard) Define(def Definition, cfgs map[SubQueue]queue.Config, done func(ID, error)) error {
 	return Post(s, Define{def, cfgs}, done)
 }
 
-func (s *Shard) Redefine(id ID, meta []byte, cfgs map[Part]queue.Config, done func(error)) error {
+func (s *Shard) Redefine(id ID, meta []byte, cfgs map[SubQueue]queue.Config, done func(error)) error {
 	return Post(s, Configure{id, meta, cfgs}, func(_ struct{}, err error) { done(err) })
 }
 

@@ -62,7 +62,7 @@ func TestWriterNeverReads(t *testing.T) {
 	for name, do := range map[string]func(k *taker){
 		"receive and delete": func(*taker) {
 			f := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
-			f.c.Allow(1)
+			f.c.SetDeliveryLimit(1)
 			r.settle()
 			f.c.Detach()
 		},
@@ -75,7 +75,7 @@ func TestWriterNeverReads(t *testing.T) {
 	} {
 		send()
 		k := r.attach(id, Main, queue.TakeOptions{})
-		k.c.Allow(1)
+		k.c.SetDeliveryLimit(1)
 		r.settle()
 		do(k)
 		r.settle()
@@ -88,13 +88,13 @@ func TestWriterNeverReads(t *testing.T) {
 }
 
 // settleWith settles what the taker has with properties.
-func (k *taker) settleWith(v Verdict, set []message.Change) {
+func (k *taker) settleWith(v Disposition, set []message.Change) {
 	k.r.t.Helper()
 	var tokens []queue.Token
 	for _, d := range k.got {
 		tokens = append(tokens, d.Token)
 	}
-	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, Part: k.c.queue.part, Tokens: tokens, Verdict: v,
+	if err := k.r.s.Settle(&Settle{ID: k.c.queue.entity.ID, SubQueue: k.c.queue.part, Tokens: tokens, Disposition: v,
 		Properties: set, Done: func([]error) {}}); err != nil {
 		k.r.t.Fatalf("settle: %v", err)
 	}
@@ -118,7 +118,7 @@ func TestUnreadableBodyIsQuarantined(t *testing.T) {
 			d, _ := hq.q.Lookup(2)
 			g.damaged[journal.Position(d.Body.At)] = true
 			k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: forgetful})
-			k.c.Allow(10)
+			k.c.SetDeliveryLimit(10)
 			r.settle()
 			var got []string
 			for i := range k.got {
@@ -133,7 +133,7 @@ func TestUnreadableBodyIsQuarantined(t *testing.T) {
 			}
 			r.settle()
 			dead := r.attach(id, DeadLetter, queue.TakeOptions{})
-			dead.c.Allow(10)
+			dead.c.SetDeliveryLimit(10)
 			r.settle()
 			if len(dead.got) != 1 {
 				t.Fatalf("%d dead letters, want the damaged message", len(dead.got))
@@ -161,10 +161,10 @@ func TestSettlementWithPropertiesIsDoneInSteps(t *testing.T) {
 		r.settle()
 	}
 	k := r.attach(id, Main, queue.TakeOptions{})
-	k.c.Allow(n)
+	k.c.SetDeliveryLimit(n)
 	r.settle()
 	answered := false
-	x := &Settle{ID: id, Verdict: Defer, Properties: []message.Change{{Name: "note", Value: codec.Int(7)}},
+	x := &Settle{ID: id, Disposition: Defer, Properties: []message.Change{{Name: "note", Value: codec.Int(7)}},
 		Done: func(errs []error) { answered = errs == nil }}
 	for _, d := range k.got {
 		x.Tokens = append(x.Tokens, d.Token)

@@ -97,7 +97,7 @@ func (h *shardSim) define() {
 	cfg.Sessions = w.chance(4)
 	def := shard.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: meta, Sessions: cfg.Sessions}
 	dead := queue.Config{LockFor: cfg.LockFor}
-	cfgs := map[shard.Part]queue.Config{shard.Main: cfg, shard.DeadLetter: dead, shard.TransferDeadLetter: dead}
+	cfgs := map[shard.SubQueue]queue.Config{shard.Main: cfg, shard.DeadLetter: dead, shard.TransferDeadLetter: dead}
 	if w.chance(3) {
 		delete(cfgs, shard.TransferDeadLetter)
 	}
@@ -114,7 +114,7 @@ func (h *shardSim) define() {
 		}
 		e := &modelEntity{Definition: def, rules: r, admitter: newModelAdmitter(r)}
 		for part := range e.parts {
-			c := cfgs[shard.Part(part)]
+			c := cfgs[shard.SubQueue(part)]
 			c.Sessions = cfg.Sessions && part == 0
 			c.DeadLetterQueue = part != 0
 			e.parts[part] = newModelQueue(c, &h.now)
@@ -136,7 +136,7 @@ func (h *shardSim) redefine() {
 		}
 		h.follow(place{id: id}) // it may have switched to the settings before
 	}, func(o *op) error {
-		return shard.Post(h.s, shard.Configure{ID: id, Meta: meta, Configs: map[shard.Part]queue.Config{shard.Main: cfg}},
+		return shard.Post(h.s, shard.Configure{ID: id, Meta: meta, Configs: map[shard.SubQueue]queue.Config{shard.Main: cfg}},
 			func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
@@ -254,7 +254,7 @@ func (h *shardSim) attach() {
 			want = shard.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return h.s.Attach(shard.Attachment{ID: p.id, Part: p.part, Sink: c, Take: c.want, Recall: c.gives}, func(real *shard.Consumer, err error) {
+		return h.s.Attach(shard.Attachment{ID: p.id, SubQueue: p.part, Sink: c, Take: c.want, Recall: c.gives}, func(real *shard.Consumer, err error) {
 			c.c, got = real, err
 			h.open--
 		})
@@ -279,7 +279,7 @@ func (h *shardSim) attach() {
 func (h *shardSim) allowMore(c *consumer, n uint64) {
 	total := c.delivered + n
 	h.mark(c.drain) // the shard serves a drain before it allows more
-	if err := c.c.Allow(total); err != nil {
+	if err := c.c.SetDeliveryLimit(total); err != nil {
 		h.w.failf("allow: %v", err)
 	}
 	h.mark(func() {

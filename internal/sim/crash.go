@@ -94,7 +94,7 @@ func (w *world) survey(shards []*shardSim) []finding {
 		for _, d := range h.s.Definitions() {
 			spellEntity(&b, d)
 			for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
-				q, err := h.s.Manual().Queue(shard.QueueID{Entity: d.ID, Part: part})
+				q, err := h.s.Manual().Queue(shard.QueueID{Entity: d.ID, SubQueue: part})
 				if err != nil {
 					w.failf("inspect: %v", err)
 				}
@@ -113,7 +113,7 @@ func (h *shardSim) load() {
 	for _, d := range h.s.Definitions() {
 		e := &modelEntity{Definition: d, rules: h.w.policies[string(d.Meta)]}
 		for part := range e.parts {
-			e.parts[part] = h.loadQueue(place{d.ID, shard.Part(part)})
+			e.parts[part] = h.loadQueue(place{d.ID, shard.SubQueue(part)})
 		}
 		h.entities[d.ID] = e
 	}
@@ -224,18 +224,18 @@ func (h *shardSim) difference(r *shardSim) string {
 		for part, q := range e.parts {
 			g := got.parts[part]
 			if have, want := fmt.Sprintf("%+v", g.cfg), fmt.Sprintf("%+v", q.cfg); have != want {
-				fmt.Fprintf(&b, "%v: %s, model %s\n", place{e.ID, shard.Part(part)}, have, want)
+				fmt.Fprintf(&b, "%v: %s, model %s\n", place{e.ID, shard.SubQueue(part)}, have, want)
 			}
 			if !maps.Equal(g.states, q.states) {
-				fmt.Fprintf(&b, "%v: states %q, model %q\n", place{e.ID, shard.Part(part)}, g.states, q.states)
+				fmt.Fprintf(&b, "%v: states %q, model %q\n", place{e.ID, shard.SubQueue(part)}, g.states, q.states)
 			}
 			if g.last != q.last {
-				fmt.Fprintf(&b, "%v: last %d, model %d\n", place{e.ID, shard.Part(part)}, g.last, q.last)
+				fmt.Fprintf(&b, "%v: last %d, model %d\n", place{e.ID, shard.SubQueue(part)}, g.last, q.last)
 			}
 			if !slices.Equal(g.started, q.known()) {
-				fmt.Fprintf(&b, "%v: started %q, model %q\n", place{e.ID, shard.Part(part)}, g.started, q.known())
+				fmt.Fprintf(&b, "%v: started %q, model %q\n", place{e.ID, shard.SubQueue(part)}, g.started, q.known())
 			}
-			differ(&b, place{e.ID, shard.Part(part)}, g, q)
+			differ(&b, place{e.ID, shard.SubQueue(part)}, g, q)
 		}
 	}
 	for _, e := range r.sorted() {

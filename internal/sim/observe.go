@@ -31,8 +31,8 @@ func (o *observer) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]q
 	return o.h.sending.admit(o, now, q, as)
 }
 
-// Declined implements shard.Observer.
-func (o *observer) Declined(time.Time, []queue.Arrival) {
+// AdmitCanceled implements shard.Observer.
+func (o *observer) AdmitCanceled(time.Time, []queue.Arrival) {
 	d := o.h.entities[o.id].admitter
 	d.real.Refund(d.asks)
 }
@@ -173,7 +173,7 @@ func (o *observer) lock(now time.Time, m *modelMessage, d *queue.Delivery) {
 }
 
 // Settled implements shard.Observer.
-func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
+func (o *observer) Settled(now time.Time, v shard.Disposition, s queue.Settled) {
 	h, q := o.h, o.model()
 	m := q.find(s.Seq)
 	if m == nil || m.state != queue.Locked {
@@ -196,9 +196,9 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 	}
 }
 
-// Died implements shard.Observer: the message must be in the dead-letter queue
+// DeadLettered implements shard.Observer: the message must be in the dead-letter queue
 // of the same entity, with its reason.
-func (o *observer) Died(now time.Time, d *queue.DeadLetter) {
+func (o *observer) DeadLettered(now time.Time, d *queue.DeadLetter) {
 	h, q := o.h, o.model()
 	i := slices.IndexFunc(q.dead, func(x death) bool { return x.m.seq == d.Seq })
 	if i < 0 {

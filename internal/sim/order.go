@@ -194,7 +194,7 @@ func (q *modelQueue) paced() bool {
 func (q *modelQueue) clear(now time.Time, r *rules) bool {
 	return !slices.ContainsFunc(q.messages, func(m *modelMessage) bool {
 		return m.state == queue.Ready && (m.expired(now) ||
-			queue.Reclass{Level: m.level, Class: m.class, Key: m.key} != r.classOf(factsOf(m.body)))
+			queue.Classification{Level: m.level, Class: m.class, Key: m.key} != r.classOf(factsOf(m.body)))
 	})
 }
 

@@ -135,12 +135,12 @@ func (h *shardSim) answerRecall() {
 	h.recalls.open = h.recalls.open[1:]
 	if h.w.chance(3) {
 		h.w.event("post %d keep %v %v", h.number, a.place, a.Token)
-		if err := a.c.c.Keep([]queue.Token{a.Token}); err != nil {
+		if err := a.c.c.DeclineRecall([]queue.Token{a.Token}); err != nil {
 			h.w.failf("keep: %v", err)
 		}
 		return
 	}
-	x := &shard.Settle{ID: a.id, Part: a.part, Tokens: []queue.Token{a.Token}, Verdict: shard.Release}
+	x := &shard.Settle{ID: a.id, SubQueue: a.part, Tokens: []queue.Token{a.Token}, Disposition: shard.Release}
 	h.postSettle(fmt.Sprintf("give back %v %v", a.place, a.Token), x)
 	if !a.c.over {
 		h.allowMore(a.c, 1)

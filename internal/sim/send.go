@@ -56,7 +56,7 @@ func (h *shardSim) send() {
 		}
 	}
 	if t, ok := h.anyToken(); ok && w.chance(8) {
-		x.send.Settle = shard.Locked{ID: t.id, Part: t.part, Token: t.Token}
+		x.send.Settle = shard.Locked{ID: t.id, SubQueue: t.part, Token: t.Token}
 	}
 	for _, c := range x.send.Copies {
 		x.places = append(x.places, c.Arrival.Origin)
@@ -232,7 +232,7 @@ func (x *sendOp) after(o *op) {
 		e.Published += uint64(x.send.Published)
 	}
 	if l := x.send.Settle; l != (shard.Locked{}) {
-		if q := h.queue(place{l.ID, l.Part}); q != nil {
+		if q := h.queue(place{l.ID, l.SubQueue}); q != nil {
 			if m := q.holder(h.now, l.Token); m != nil {
 				q.remove(m)
 			}
@@ -269,18 +269,18 @@ func (h *shardSim) settle() {
 	if !ok {
 		return
 	}
-	x := &shard.Settle{ID: t.id, Part: t.part, Tokens: []queue.Token{t.Token}, Reason: "because", Description: "at length"}
+	x := &shard.Settle{ID: t.id, SubQueue: t.part, Tokens: []queue.Token{t.Token}, Reason: "because", Description: "at length"}
 	for range w.rng.IntN(4) {
 		if more, _ := h.anyToken(); more.place == t.place {
 			x.Tokens = append(x.Tokens, more.Token)
 		}
 	}
-	x.Verdict = []shard.Verdict{shard.Complete, shard.Complete, shard.Abandon, shard.Release, shard.Defer, shard.Reject}[w.rng.IntN(6)]
+	x.Disposition = []shard.Disposition{shard.Complete, shard.Complete, shard.Abandon, shard.Release, shard.Defer, shard.Reject}[w.rng.IntN(6)]
 	if w.chance(3) {
 		w.made++
 		x.Properties = []message.Change{{Name: "note", Value: codec.Int(int32(w.made))}}
 	}
-	h.postSettle(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Verdict), x)
+	h.postSettle(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Disposition), x)
 }
 
 // postSettle posts a settlement. One that changes bodies may have to wait for them,
@@ -293,7 +293,7 @@ func (h *shardSim) postSettle(name string, x *shard.Settle) {
 		h.settling = own
 	}, func(o *op) error {
 		own = o
-		if x.Verdict != shard.Complete && x.Verdict != shard.Release {
+		if x.Disposition != shard.Complete && x.Disposition != shard.Release {
 			o.set = x.Properties
 		}
 		x.Done = func(errs []error) {
@@ -304,7 +304,7 @@ func (h *shardSim) postSettle(name string, x *shard.Settle) {
 	}, func(o *op) {
 		h.settling = nil
 		for i, t := range x.Tokens {
-			key := taking{place{x.ID, x.Part}, t.Seq, t.Nonce}
+			key := taking{place{x.ID, x.SubQueue}, t.Seq, t.Nonce}
 			if len(o.set) > 0 && wants[i] == nil && !slices.Contains(o.settled, t) {
 				h.parked[key] = append(h.parked[key], o)
 			}
@@ -343,7 +343,7 @@ func (h *shardSim) edit(key taking, q *modelQueue, m *modelMessage, body queue.R
 // deleted.
 func (h *shardSim) parted(o *op, x *shard.Settle, errs, wants []error) {
 	for i, t := range x.Tokens {
-		key := taking{place{x.ID, x.Part}, t.Seq, t.Nonce}
+		key := taking{place{x.ID, x.SubQueue}, t.Seq, t.Nonce}
 		j := slices.Index(h.parked[key], o)
 		if j < 0 {
 			continue
@@ -379,7 +379,7 @@ func (h *shardSim) compareResults(o *op, errs, wants []error) {
 
 // expectResults computes the result for each token; the observer does the rest.
 func (h *shardSim) expectResults(x *shard.Settle, wants []error) {
-	q := h.queue(place{x.ID, x.Part})
+	q := h.queue(place{x.ID, x.SubQueue})
 	used := map[queue.Token]bool{}
 	for i, t := range x.Tokens {
 		if q == nil {
@@ -391,7 +391,7 @@ func (h *shardSim) expectResults(x *shard.Settle, wants []error) {
 		case m == nil || used[t]:
 			wants[i] = q.lost()
 			continue
-		case x.Verdict == shard.Reject && q.cfg.DeadLetterQueue:
+		case x.Disposition == shard.Reject && q.cfg.DeadLetterQueue:
 			wants[i] = queue.ErrNotAllowed
 			continue
 		}

@@ -26,7 +26,7 @@ func (h *shardSim) seek(c *consumer) {
 	}
 	o := &op{name: fmt.Sprint("seek ", c.place)}
 	w.event("post %d %s", h.number, o.name)
-	_, err := h.s.Seek(shard.Attachment{ID: c.id, Part: c.part, Sink: c, Take: c.want}, name,
+	_, err := h.s.AcceptSession(shard.Attachment{ID: c.id, SubQueue: c.part, Sink: c, Take: c.want}, name,
 		func(real *shard.Consumer, until time.Time, err error) {
 			settled = true
 			h.sessionGranted(c, real, name, until, err)

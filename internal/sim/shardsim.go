@@ -59,10 +59,10 @@ type modelEntity struct {
 // place names a queue.
 type place struct {
 	id   shard.ID
-	part shard.Part
+	part shard.SubQueue
 }
 
-func (p place) queue() shard.QueueID { return shard.QueueID{Entity: p.id, Part: p.part} }
+func (p place) queue() shard.QueueID { return shard.QueueID{Entity: p.id, SubQueue: p.part} }
 
 // token is a lock that some client believes to have.
 type token struct {
@@ -202,7 +202,7 @@ func (h *shardSim) step() {
 		h.ticked, h.stuck = true, false
 		for _, e := range h.sorted() {
 			for part, q := range e.parts {
-				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, shard.Part(part)}, m) })
+				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, shard.SubQueue(part)}, m) })
 			}
 		}
 	}
@@ -262,7 +262,7 @@ func (h *shardSim) compare() {
 	for _, e := range h.sorted() {
 		for part, q := range e.parts {
 			if q.touched || every {
-				h.compareQueue(place{e.ID, shard.Part(part)}, q)
+				h.compareQueue(place{e.ID, shard.SubQueue(part)}, q)
 			}
 		}
 	}

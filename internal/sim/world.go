@@ -329,7 +329,7 @@ func (h *shardSim) rested() {
 	}
 	for _, e := range h.sorted() {
 		for part, q := range e.parts {
-			h.askedBack(place{e.ID, shard.Part(part)}, q)
+			h.askedBack(place{e.ID, shard.SubQueue(part)}, q)
 		}
 	}
 	for _, c := range h.consumers {

@@ -228,22 +228,22 @@ func (b broker) settle() {
 		addr    string
 		outcome switchboard.Outcome
 	}{
-		{"plain", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Abandon, Properties: properties}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Abandon}}, // the second time: a dead letter
-		{"plain", switchboard.Outcome{Verdict: switchboard.Defer}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Release}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.DeadLetter, Reason: "refused", Description: "cannot be read", Properties: properties}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Abandon}},
-		{"fair", switchboard.Outcome{Verdict: switchboard.Defer, Properties: properties}},
-		{"fair", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"weighted", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"weighted", switchboard.Outcome{Verdict: switchboard.DeadLetter, Reason: "class"}},
-		{"finishing", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"aging", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"deadline", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"news/Subscriptions/all", switchboard.Outcome{Verdict: switchboard.DeadLetter, Reason: "topic"}},
-		{"news/Subscriptions/few", switchboard.Outcome{Verdict: switchboard.Defer}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Abandon, Properties: properties}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Abandon}}, // the second time: a dead letter
+		{"plain", switchboard.Outcome{Disposition: switchboard.Defer}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Release}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.DeadLetter, Reason: "refused", Description: "cannot be read", Properties: properties}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Abandon}},
+		{"fair", switchboard.Outcome{Disposition: switchboard.Defer, Properties: properties}},
+		{"fair", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"weighted", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"weighted", switchboard.Outcome{Disposition: switchboard.DeadLetter, Reason: "class"}},
+		{"finishing", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"aging", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"deadline", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"news/Subscriptions/all", switchboard.Outcome{Disposition: switchboard.DeadLetter, Reason: "topic"}},
+		{"news/Subscriptions/few", switchboard.Outcome{Disposition: switchboard.Defer}},
 	} {
 		b.settleOne(step.addr, step.outcome)
 	}

@@ -220,7 +220,7 @@ func (c *call) settle(v broker.Verdict) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Broker.Settle(c.Context(), c.entity, tokens, broker.Outcome{Verdict: v}); err != nil {
+	if err := c.Broker.Settle(c.Context(), c.entity, tokens, broker.Outcome{Disposition: v}); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusOK)

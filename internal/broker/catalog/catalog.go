@@ -207,7 +207,7 @@ func (c *Catalog) Entity(path string) *Entity {
 
 // Readable returns the entity and part of an address that can be received from, and
 // counts as use. Of a topic that is its dead letters.
-func (c *Catalog) Readable(addr string) (*Entity, shard.Part, error) {
+func (c *Catalog) Readable(addr string) (*Entity, shard.SubQueue, error) {
 	n, sub, err := c.Find(addr)
 	if err != nil {
 		return nil, 0, err
@@ -216,7 +216,7 @@ func (c *Catalog) Readable(addr string) (*Entity, shard.Part, error) {
 		return nil, 0, fmt.Errorf("%w: %q is a topic; receive from its subscriptions", ErrNotAllowed, n.Path)
 	}
 	n.Touch(c.clock.Now())
-	return n, shard.Part(sub), nil
+	return n, shard.SubQueue(sub), nil
 }
 
 // Entities returns all entities by path.

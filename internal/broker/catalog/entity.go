@@ -71,8 +71,8 @@ type Entity struct {
 func (n *Entity) Definition() *Definition { return n.def.Load() }
 
 // QueueID names one of the queues of the entity.
-func (n *Entity) QueueID(part shard.Part) shard.QueueID {
-	return shard.QueueID{Entity: n.ID, Part: part}
+func (n *Entity) QueueID(part shard.SubQueue) shard.QueueID {
+	return shard.QueueID{Entity: n.ID, SubQueue: part}
 }
 
 // Touch notes that the entity is in use.
@@ -114,7 +114,7 @@ func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*poli
 }
 
 // configs returns how the machines of the entity are set.
-func (d *Definition) configs() map[shard.Part]queue.Config {
+func (d *Definition) configs() map[shard.SubQueue]queue.Config {
 	q := d.Properties
 	lock := q.LockDuration.Std()
 	cfg := queue.Config{
@@ -138,7 +138,7 @@ func (d *Definition) configs() map[shard.Part]queue.Config {
 		cfg.DuplicateWindow = q.DuplicateDetectionHistoryTimeWindow.Std()
 	}
 	dead := queue.Config{LockFor: lock, DeadLetterQueue: true}
-	return map[shard.Part]queue.Config{
+	return map[shard.SubQueue]queue.Config{
 		shard.Main:               cfg,
 		shard.DeadLetter:         dead,
 		shard.TransferDeadLetter: dead,

@@ -70,6 +70,6 @@ func (c *Catalog) removeIdle(n *Entity, subs []*Entity, since time.Time) error {
 }
 
 // InSessions reports whether every message of the part belongs to a session.
-func (n *Entity) InSessions(part shard.Part) bool {
+func (n *Entity) InSessions(part shard.SubQueue) bool {
 	return part == shard.Main && n.Definition().Properties.RequiresSession
 }

@@ -251,7 +251,7 @@ type failure struct {
 
 // add gives a subscription a body. A subscription of sessions keeps a message
 // without one among its dead letters.
-func (w *routing) add(sub *Entity, part shard.Part, body int) {
+func (w *routing) add(sub *Entity, part shard.SubQueue, body int) {
 	def := sub.Definition()
 	a := def.Arrival(w.send.Bodies[body], w.hops)
 	if part == shard.Main && def.Properties.RequiresSession && !a.InSession {
@@ -267,7 +267,7 @@ func (w *routing) add(sub *Entity, part shard.Part, body int) {
 	}
 	a.NotBefore = time.Time{} // the topic has waited already
 	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
-	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.ID, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0, Revision: def.PolicyRevision})
+	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.ID, SubQueue: part, Body: body, Arrival: a, Numbered: w.origin != 0, Revision: def.PolicyRevision})
 }
 
 // shaped gives a subscription the copy that a rule's action makes.

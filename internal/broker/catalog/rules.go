@@ -192,7 +192,7 @@ func ruleIndex(rules []entity.Rule, name string) int {
 	return slices.IndexFunc(rules, func(r entity.Rule) bool { return entity.Key(r.Name) == name })
 }
 
-// Trial says what one rule would do with a message.
+// RuleMatch says what one rule would do with a message.
 type Trial struct {
 	Subscription string `json:"subscription"`
 	Rule         string `json:"rule"`
@@ -200,7 +200,7 @@ type Trial struct {
 	Why          string `json:"why"`
 }
 
-// TryRules says which subscriptions of a topic would take a message, and why.
+// MatchRules says which subscriptions of a topic would take a message, and why.
 func (c *Catalog) TryRules(ctx context.Context, topic string, m *message.Message) ([]Trial, error) {
 	t, err := c.kind(topic, KindTopic)
 	if err != nil {

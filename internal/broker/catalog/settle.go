@@ -8,10 +8,10 @@ import (
 	"github.com/triagemq/triagemq/internal/shard"
 )
 
-// Verdict is what a consumer decides about a message.
-type Verdict = shard.Verdict
+// Disposition is what a consumer decides about a message.
+type Disposition = shard.Disposition
 
-// The verdicts.
+// The dispositions.
 const (
 	Complete   = shard.Complete
 	Abandon    = shard.Abandon // failed: counts toward the dead letters
@@ -22,7 +22,7 @@ const (
 
 // Outcome settles a message.
 type Outcome struct {
-	Verdict     Verdict
+	Disposition Disposition
 	Reason      string // of a dead letter
 	Description string // of a dead letter
 	// Properties are merged into the application properties of a message that
@@ -33,7 +33,7 @@ type Outcome struct {
 // Settle decides about messages of one of the queues. It never blocks and does not keep
 // tokens; done gets nil if every token was good, else an error or nil for each. Without a
 // done nobody waits for it, and it may take a moment longer.
-func (n *Entity) Settle(part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
+func (n *Entity) Settle(part shard.SubQueue, tokens []queue.Token, o Outcome, done func([]error)) {
 	refuse := func(err error) {
 		if done == nil {
 			return // nobody waits: the locks run out
@@ -56,7 +56,7 @@ func (n *Entity) Settle(part shard.Part, tokens []queue.Token, o Outcome, done f
 	})
 	op := &x.Settle
 	*op = shard.Settle{
-		ID: n.ID, Part: part, Tokens: append(x.one[:0], tokens...), Verdict: o.Verdict,
+		ID: n.ID, SubQueue: part, Tokens: append(x.one[:0], tokens...), Disposition: o.Disposition,
 		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
 	}
 	if done != nil {

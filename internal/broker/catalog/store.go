@@ -11,7 +11,7 @@ import (
 type Stored struct {
 	Meta     []byte
 	Sessions bool // messages belong to sessions; decided when the entity is made
-	Configs  map[shard.Part]queue.Config
+	Configs  map[shard.SubQueue]queue.Config
 }
 
 // Store is where definitions are durable. What a method has done is durable when it

@@ -43,7 +43,7 @@ func (c *Config) switches() [6]struct {
 const (
 	moreEnd        = 0
 	moreSaturation = 1
-	moreWithin     = 2
+	moreLevelOrder = 2
 )
 
 // plain reports whether the first layout can represent the Config. It is then
@@ -75,7 +75,7 @@ func writeMore(out *machine.Effects, c Config) {
 		out.Fixed(int64(s.Oldest))
 	}
 	if w := c.Order.LevelOrder; w != ordering.Fifo {
-		out.Byte(moreWithin)
+		out.Byte(moreLevelOrder)
 		out.Byte(byte(w))
 	}
 	out.Byte(moreEnd)
@@ -167,7 +167,7 @@ func ReadSettings(r *machine.Reader, k Kind) Config {
 			return c
 		case moreSaturation:
 			c.Order.Saturation = ordering.Saturation{Waiting: int64(r.UpTo(math.MaxInt64)), Oldest: time.Duration(r.Fixed())}
-		case moreWithin:
+		case moreLevelOrder:
 			if c.Order.LevelOrder = ordering.LevelOrder(r.Byte()); c.Order.LevelOrder > ordering.FinishFirst {
 				r.Fail()
 			}

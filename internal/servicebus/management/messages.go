@@ -54,7 +54,7 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	if !ok {
 		return codec.Value{}, azure.BadArgument("disposition-status", "completed, abandoned, suspended or defered")
 	}
-	o := broker.Outcome{Verdict: verdict}
+	o := broker.Outcome{Disposition: verdict}
 	if reason := k.Text("deadletter-reason"); reason != nil {
 		o.Reason = *reason
 	}

@@ -72,12 +72,12 @@ type transfer struct {
 // source is a queue that is moved from.
 type source struct {
 	n    *catalog.Entity
-	part shard.Part
+	part shard.SubQueue
 }
 
 func (m *forwarder) start() {
 	// A shard that has stopped moves nothing.
-	_ = m.n.Shard.Attach(shard.Attachment{ID: m.n.ID, Part: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
+	_ = m.n.Shard.Attach(shard.Attachment{ID: m.n.ID, SubQueue: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
 		if err != nil {
 			return
 		}
@@ -169,7 +169,7 @@ func (m *forwarder) Run(context.Context) (jobs.Next, error) {
 // the lower of two would hold. To post one never blocks and never calls back.
 func (m *forwarder) allow() {
 	if m.c != nil && !m.stopped && m.retry == nil {
-		_ = m.c.Allow(m.done + m.window)
+		_ = m.c.SetDeliveryLimit(m.done + m.window)
 	}
 }
 
@@ -202,7 +202,7 @@ func (m *forwarder) refused(t queue.Token) {
 		m.retry = time.AfterFunc(m.delay, m.resume)
 		m.ms.waiting.Add(1)
 		if m.c != nil {
-			_ = m.c.Allow(m.done) // not more than it has
+			_ = m.c.SetDeliveryLimit(m.done) // not more than it has
 		}
 		// A change since the target was looked at has found nobody waiting. One
 		// from now on finds us, because waiting was counted before this.
@@ -248,7 +248,7 @@ func (m *forwarder) endWait() {
 
 // release puts a message back in its place, uncounted.
 func (m *forwarder) release(t queue.Token) {
-	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Verdict: catalog.Release}, func([]error) { m.next() })
+	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Disposition: catalog.Release}, func([]error) { m.next() })
 }
 
 // to returns the name of what the forwarder forwards to; empty is nothing.
@@ -323,7 +323,7 @@ func (m *forwarder) send(target *catalog.Entity, d *shard.Delivery, msg *message
 	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
 	moves := target.Shard == m.n.Shard
 	if moves {
-		o.Settle = shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token}
+		o.Settle = shard.Locked{ID: m.n.ID, SubQueue: m.part, Token: d.Token}
 	}
 	m.ms.catalog.Send(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
 		switch {
@@ -332,7 +332,7 @@ func (m *forwarder) send(target *catalog.Entity, d *shard.Delivery, msg *message
 		case moves:
 			m.moved()
 		default:
-			m.n.Settle(m.part, []queue.Token{d.Token}, catalog.Outcome{Verdict: catalog.Complete}, func([]error) { m.moved() })
+			m.n.Settle(m.part, []queue.Token{d.Token}, catalog.Outcome{Disposition: catalog.Complete}, func([]error) { m.moved() })
 		}
 	})
 }
@@ -394,8 +394,8 @@ func (m *forwarder) setAside(d *shard.Delivery, msg *message.Message, reason, de
 	}
 	err = m.n.Shard.Send(&shard.Send{
 		Bodies: []*message.Message{dead},
-		Copies: []shard.Copy{{ID: m.n.ID, Part: shard.TransferDeadLetter, Arrival: a}},
-		Settle: shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token},
+		Copies: []shard.Copy{{ID: m.n.ID, SubQueue: shard.TransferDeadLetter, Arrival: a}},
+		Settle: shard.Locked{ID: m.n.ID, SubQueue: m.part, Token: d.Token},
 		Done:   done,
 	})
 	if err != nil {

@@ -158,7 +158,7 @@ func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error 
 // classifiedMessage is a message and the class that a policy gives it.
 type classifiedMessage struct {
 	was  queue.Delivery
-	next queue.Reclass
+	next queue.Classification
 }
 
 func (j classifiedMessage) changes() bool {
@@ -195,7 +195,7 @@ func evaluate(c *catalog.Classifier, d *shard.Delivery) (classifiedMessage, erro
 		return classifiedMessage{}, err
 	}
 	v := c.Classify(m)
-	return classifiedMessage{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
+	return classifiedMessage{d.Delivery, queue.Classification{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
 }
 
 // sorter classifies the messages of a queue by one policy.
@@ -226,7 +226,7 @@ func (s *sorter) sort(ctx context.Context, ds []shard.Delivery) error {
 				}
 			}
 			was := ds[i].Delivery
-			j = classifiedMessage{was, queue.Reclass{Level: was.Level, Key: was.Key}}
+			j = classifiedMessage{was, queue.Classification{Level: was.Level, Key: was.Key}}
 		}
 		if j.changes() {
 			js = append(js, j)

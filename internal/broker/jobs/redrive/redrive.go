@@ -66,7 +66,7 @@ func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request
 	if err != nil {
 		return Result{}, err
 	}
-	part := shard.Part(sub)
+	part := shard.SubQueue(sub)
 	if part == shard.Main {
 		part = shard.DeadLetter
 	}
@@ -118,7 +118,7 @@ type operation struct {
 	b      Broker
 	log    *slog.Logger
 	n      *catalog.Entity
-	part   shard.Part
+	part   shard.SubQueue
 	target *catalog.Entity // nil is where they died
 	done   Result
 }
@@ -210,14 +210,14 @@ func (r *operation) send(c *chosen, done func(error)) {
 			done(nil)
 			return
 		}
-		r.n.Settle(r.part, token, catalog.Outcome{Verdict: catalog.Release}, func([]error) { done(err) })
+		r.n.Settle(r.part, token, catalog.Outcome{Disposition: catalog.Release}, func([]error) { done(err) })
 	}
 	m, err := message.ParseStored(c.msg.Edit(dropDeadLetterReason))
 	if err != nil {
 		finish(err)
 		return
 	}
-	here := shard.Locked{ID: r.n.ID, Part: r.part, Token: c.Token}
+	here := shard.Locked{ID: r.n.ID, SubQueue: r.part, Token: c.Token}
 	switch {
 	case r.target == nil:
 		r.back(c, m, here, finish)
@@ -229,7 +229,7 @@ func (r *operation) send(c *chosen, done func(error)) {
 				finish(err)
 				return
 			}
-			r.n.Settle(r.part, token, catalog.Outcome{Verdict: catalog.Complete}, func(errs []error) { done(errors.Join(errs...)) })
+			r.n.Settle(r.part, token, catalog.Outcome{Disposition: catalog.Complete}, func(errs []error) { done(errors.Join(errs...)) })
 		})
 	}
 }
@@ -244,7 +244,7 @@ func (r *operation) back(c *chosen, m *message.Message, here shard.Locked, done 
 	a.Origin, a.MessageID, a.NotBefore, a.OrderTime = c.Origin, "", time.Time{}, time.Time{}
 	err := r.n.Shard.Send(&shard.Send{
 		Bodies: []*message.Message{m},
-		Copies: []shard.Copy{{ID: r.n.ID, Part: shard.Main, Arrival: a, Revision: def.PolicyRevision}},
+		Copies: []shard.Copy{{ID: r.n.ID, SubQueue: shard.Main, Arrival: a, Revision: def.PolicyRevision}},
 		Settle: here,
 		Done: func(_ []queue.SeqNo, err error) {
 			if errors.Is(err, shard.ErrSuperseded) {
