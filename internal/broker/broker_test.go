@@ -210,7 +210,7 @@ func (r *rig) receive(addr string, n uint64, o ReceiverOptions) (*Receiver, *sin
 	if err != nil {
 		r.t.Fatalf("receive from %q: %v", addr, err)
 	}
-	rec.Allow(n)
+	rec.SetDeliveryLimit(n)
 	return rec, k
 }
 
@@ -556,7 +556,7 @@ func TestPauseSuspendsWithoutLosingAnything(t *testing.T) {
 	if err := r.Pause(t.Context(), "q", Pause{}); err != nil {
 		t.Fatal(err)
 	}
-	rec.Allow(1)
+	rec.SetDeliveryLimit(1)
 	if got := body(t, <-k.ds); got != "m" {
 		t.Fatalf("got %q", got)
 	}

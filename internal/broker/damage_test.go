@@ -117,7 +117,7 @@ func TestDamagedBodyIsAnIncidentOfItsMessage(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					from.Allow(10)
+					from.SetDeliveryLimit(10)
 					synctest.Wait()
 					return k
 				}

@@ -33,7 +33,7 @@ func TestExplainAStarvingMessage(t *testing.T) {
 		rec, k := r.receive("orders", 0, ReceiverOptions{})
 		for i := range uint64(60) { // one a second is worked off, and one a second comes
 			r.send("orders", msg("p", "plan", "paid"))
-			rec.Allow(i + 1)
+			rec.SetDeliveryLimit(i + 1)
 			r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
 			time.Sleep(time.Second)
 		}

@@ -497,7 +497,7 @@ func TestTryRulesEndsWithItsContext(t *testing.T) {
 	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.TryRules(ctx, "t", msg("x")); !errors.Is(err, context.Canceled) {
+	if _, err := r.MatchRules(ctx, "t", msg("x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

@@ -21,11 +21,11 @@ type (
 	// PolicyState is the policy of a queue or subscription as it stands.
 	PolicyState = catalog.PolicyState
 	// RuleMatch says what one rule would do with a message.
-	Trial = catalog.Trial
+	RuleMatch = catalog.RuleMatch
 	// Outcome settles a message.
 	Outcome = catalog.Outcome
 	// Disposition is what a consumer decides about a message.
-	Verdict = catalog.Disposition
+	Disposition = catalog.Disposition
 	// ThrottledError rejects a message for now, by class. It unwraps to ErrBusy.
 	ThrottledError = shard.ThrottledError
 )

@@ -27,7 +27,7 @@ func (r *rig) lender(addr string, n uint64, o ReceiverOptions) (*Receiver, *lend
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	rec.Allow(n)
+	rec.SetDeliveryLimit(n)
 	return rec, l
 }
 
@@ -61,7 +61,7 @@ func TestRecallMakesRoomForAHigherMessage(t *testing.T) {
 	// Whatever happens meanwhile, it is asked for once.
 	r.send("q", msg("l3", "Priority", "low"))
 	r.giveBack(rec, asked)
-	rec.Allow(5)
+	rec.SetDeliveryLimit(5)
 	if got := body(t, <-l.ds); got != "h0" {
 		t.Fatalf("next is %q, want h0", got)
 	}
@@ -122,14 +122,14 @@ func TestAnotherIsRecalledInPlaceOfOneThatWasStarted(t *testing.T) {
 		return asked
 	}
 	r.send("q", msg("h0", "Priority", "high"))
-	rec.Keep(wantAsked(ds[3])) // has been started
+	rec.DeclineRecall(wantAsked(ds[3])) // has been started
 	// Settled otherwise than by giving it back, it makes no room either.
 	r.settle(rec, Delivery{Delivery: queue.Delivery{Token: wantAsked(ds[2])[0]}}, Outcome{Disposition: Complete})
-	rec.Keep([]queue.Token{ds[0].Token}) // nobody asked for that
-	rec.Keep(wantAsked(ds[1]))
+	rec.DeclineRecall([]queue.Token{ds[0].Token}) // nobody asked for that
+	rec.DeclineRecall(wantAsked(ds[1]))
 	r.giveBack(rec, wantAsked(ds[0])) // the next level, when the lowest is used up
 	r.send("q", msg("n1"))
-	rec.Allow(5)
+	rec.SetDeliveryLimit(5)
 	if got := body(t, <-l.ds); got != "h0" {
 		t.Errorf("next is %q, want h0", got)
 	}

@@ -109,7 +109,7 @@ func (r *Receiver) SessionLock() queue.SessionLock { return r.c.SessionLock() }
 // SetDeliveryLimit lets the sink have messages up to the total-th since the receiver was
 // opened. It counts every delivery handed to the sink, so a caller that has seen n
 // of them and has room for c more says n+c, whatever is still on its way.
-func (r *Receiver) Allow(total uint64) {
+func (r *Receiver) SetDeliveryLimit(total uint64) {
 	// A shard that has stopped has told the sink so.
 	_ = r.c.SetDeliveryLimit(total)
 }
@@ -127,7 +127,7 @@ func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []erro
 
 // Keep answers a Recall of the sink: these messages have been started, so others
 // must make room.
-func (r *Receiver) Keep(tokens []queue.Token) { _ = r.c.DeclineRecall(tokens) }
+func (r *Receiver) DeclineRecall(tokens []queue.Token) { _ = r.c.DeclineRecall(tokens) }
 
 // Recycle takes back a slice of deliveries that the sink has no use for any more;
 // it may, and need not, be called for each.

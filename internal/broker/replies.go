@@ -88,7 +88,7 @@ func (rs *requests) find(to *catalog.Entity, by, id string) (request, bool) {
 
 // NoteDelivered says that a consumer of addr gets to see a message; by names its key, as in
 // SenderOptions. If the message asks for a reply, the broker remembers what it is worth.
-func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
+func (b *Broker) NoteDelivered(addr, by string, d *Delivery, m *message.Message) {
 	replyTo := m.ReplyTo()
 	if replyTo == "" {
 		return

@@ -39,7 +39,7 @@ func (r *rig) serve(addr string) Delivery {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.HandedOut(addr, "", &d, m)
+	r.NoteDelivered(addr, "", &d, m)
 	return d
 }
 

@@ -15,12 +15,12 @@ import (
 )
 
 // SourceSelection is how a receiver over several queues chooses among them.
-type Rule uint8
+type SourceSelection uint8
 
 // The selections.
 const (
 	// ByOrder serves the first queue, in the order given, that has a message.
-	ByOrder Rule = iota
+	ByOrder SourceSelection = iota
 	// ByLevel serves the queue whose next message, by its own discipline and of
 	// the levels that the receiver wants, has the highest level; among equals
 	// the first in the order given.
@@ -29,7 +29,7 @@ const (
 
 // MultiReceiverSink takes what a Set delivers. Its methods are called in order from the
 // set's own goroutine and must return at once.
-type SetSink interface {
+type MultiReceiverSink interface {
 	// Deliver hands over a message of the queue with that place in the set.
 	Deliver(source int, d Delivery)
 	// Drained answers Drain.
@@ -45,9 +45,9 @@ type SetSink interface {
 // Queues of one set may lie in different shards, so two of them can answer a wait
 // at the same moment. What is more than was asked for goes back to its place,
 // uncounted, before anybody has seen it.
-type Set struct {
-	sink    SetSink
-	rule    Rule
+type MultiReceiver struct {
+	sink    MultiReceiverSink
+	rule    SourceSelection
 	sources []*setSource
 
 	mu     sync.Mutex
@@ -72,7 +72,7 @@ type setEvent struct {
 
 // setSource is one queue of a set. It is a Sink.
 type setSource struct {
-	set   *Set
+	set   *MultiReceiver
 	index int
 	n     *catalog.Entity
 	part  shard.SubQueue
@@ -83,14 +83,14 @@ type setSource struct {
 // OpenSet attaches a receiver to queues or subscriptions, at least one, in order
 // of preference. Messages are locked; the options' Mode, sessions and Sink are not
 // for sets. It is given nothing before Allow.
-func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule Rule, o ReceiverOptions, sink SetSink) (*Set, error) {
+func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule SourceSelection, o ReceiverOptions, sink MultiReceiverSink) (*MultiReceiver, error) {
 	if len(addrs) == 0 {
 		return nil, fmt.Errorf("%w: a set needs at least one queue", ErrInvalid)
 	}
 	if o.Mode != PeekLock || o.Session != nil || o.NextSession {
 		return nil, fmt.Errorf("%w: a set locks messages and knows no sessions", ErrNotAllowed)
 	}
-	s := &Set{sink: sink, rule: rule, wake: make(chan struct{}, 1)}
+	s := &MultiReceiver{sink: sink, rule: rule, wake: make(chan struct{}, 1)}
 	for i, addr := range addrs {
 		src := &setSource{set: s, index: i}
 		o.Sink, o.probing = src, true
@@ -117,7 +117,7 @@ func (b *Broker) OpenSet(ctx context.Context, addrs []string, rule Rule, o Recei
 var errSetClosed = errors.New("broker: set closed")
 
 // SetDeliveryLimit lets the sink have messages up to the total-th since the set was opened.
-func (s *Set) Allow(total uint64) {
+func (s *MultiReceiver) SetDeliveryLimit(total uint64) {
 	s.mu.Lock()
 	s.limit = total
 	s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Set) Allow(total uint64) {
 
 // Drain has the sink given what there is and then told that it is Drained; what
 // was left of the allowance is void.
-func (s *Set) Drain() {
+func (s *MultiReceiver) Drain() {
 	s.mu.Lock()
 	s.drain = true
 	s.mu.Unlock()
@@ -134,14 +134,14 @@ func (s *Set) Drain() {
 }
 
 // draining reports whether the sink waits for the answer to Drain.
-func (s *Set) draining() bool {
+func (s *MultiReceiver) draining() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.drain
 }
 
 // drained answers Drain, if that was asked.
-func (s *Set) drained() bool {
+func (s *MultiReceiver) drained() bool {
 	s.mu.Lock()
 	asked := s.drain
 	if asked {
@@ -155,25 +155,25 @@ func (s *Set) drained() bool {
 }
 
 // Source returns the path of the queue with that place in the set.
-func (s *Set) Source(i int) string { return s.sources[i].n.Path }
+func (s *MultiReceiver) Source(i int) string { return s.sources[i].n.Path }
 
 // ID is that of the queue with that place in the set; see Address.
-func (s *Set) ID(i int) uint64 { return uint64(s.sources[i].n.ID) }
+func (s *MultiReceiver) ID(i int) uint64 { return uint64(s.sources[i].n.ID) }
 
 // Settle decides about a message of one of the set's queues.
-func (s *Set) Settle(source int, tokens []queue.Token, o Outcome, done func([]error)) {
+func (s *MultiReceiver) Settle(source int, tokens []queue.Token, o Outcome, done func([]error)) {
 	s.sources[source].rec.Settle(tokens, o, done)
 }
 
 // Close ends the set and waits for its goroutine. Message locks stay.
-func (s *Set) Close() {
+func (s *MultiReceiver) Close() {
 	s.cancel(errSetClosed)
 	s.done.Wait()
 }
 
 // finish gives back what came and was not looked at. What still comes goes back as
 // it does.
-func (s *Set) finish() {
+func (s *MultiReceiver) finish() {
 	s.mu.Lock()
 	events := s.events
 	s.events, s.over = nil, true
@@ -183,13 +183,13 @@ func (s *Set) finish() {
 	}
 }
 
-func (s *Set) closeSources() {
+func (s *MultiReceiver) closeSources() {
 	for _, src := range s.sources {
 		src.rec.Close()
 	}
 }
 
-func (s *Set) ring() {
+func (s *MultiReceiver) ring() {
 	select {
 	case s.wake <- struct{}{}:
 	default: // a look is due
@@ -205,7 +205,7 @@ func (src *setSource) Drained() { src.set.post(setEvent{source: src.index, drain
 // Ended implements Sink.
 func (src *setSource) Ended(err error) { src.set.post(setEvent{source: src.index, ended: err}) }
 
-func (s *Set) post(e setEvent) {
+func (s *MultiReceiver) post(e setEvent) {
 	s.mu.Lock()
 	over := s.over
 	if !over {
@@ -220,14 +220,14 @@ func (s *Set) post(e setEvent) {
 }
 
 // room is how many messages the sink takes now.
-func (s *Set) room() uint64 {
+func (s *MultiReceiver) room() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limit - min(s.given, s.limit)
 }
 
 // run serves the sink until ctx ends or a source does.
-func (s *Set) run(ctx context.Context) error {
+func (s *MultiReceiver) run(ctx context.Context) error {
 	for {
 		for s.room() == 0 && !s.drained() {
 			if _, err := s.next(ctx); err != nil {
@@ -251,7 +251,7 @@ func (s *Set) run(ctx context.Context) error {
 }
 
 // next waits for something to happen and hands over what came.
-func (s *Set) next(ctx context.Context) ([]setEvent, error) {
+func (s *MultiReceiver) next(ctx context.Context) ([]setEvent, error) {
 	select {
 	case <-s.wake:
 	case <-ctx.Done():
@@ -274,7 +274,7 @@ func (s *Set) next(ctx context.Context) ([]setEvent, error) {
 }
 
 // take gives the sink what it has room for and returns the rest to its place.
-func (s *Set) take(source int, ds []Delivery) {
+func (s *MultiReceiver) take(source int, ds []Delivery) {
 	src := s.sources[source]
 	src.seen += uint64(len(ds))
 	for i, d := range ds {
@@ -298,10 +298,10 @@ func (s *Set) take(source int, ds []Delivery) {
 
 // probe asks the queues one after the other, best first, for one message, and
 // reports whether one gave it.
-func (s *Set) probe(ctx context.Context) (bool, error) {
+func (s *MultiReceiver) probe(ctx context.Context) (bool, error) {
 	for _, src := range s.ranked(ctx) {
 		before := src.seen
-		src.rec.Allow(src.seen + 1)
+		src.rec.SetDeliveryLimit(src.seen + 1)
 		src.rec.Drain()
 		for drained := false; !drained; {
 			events, err := s.next(ctx)
@@ -318,7 +318,7 @@ func (s *Set) probe(ctx context.Context) (bool, error) {
 }
 
 // ranked returns the sources in the order in which the rule asks them.
-func (s *Set) ranked(ctx context.Context) []*setSource {
+func (s *MultiReceiver) ranked(ctx context.Context) []*setSource {
 	if s.rule == ByOrder {
 		return s.sources
 	}
@@ -338,11 +338,11 @@ func (s *Set) ranked(ctx context.Context) []*setSource {
 
 // wait stands at all queues at once until one of them gives a message, and then
 // stops standing at them.
-func (s *Set) wait(ctx context.Context) error {
+func (s *MultiReceiver) wait(ctx context.Context) error {
 	var before uint64
 	for _, src := range s.sources {
 		before += src.seen
-		src.rec.Allow(src.seen + 1)
+		src.rec.SetDeliveryLimit(src.seen + 1)
 	}
 	for s.room() > 0 && !s.draining() {
 		if _, err := s.next(ctx); err != nil {
@@ -357,7 +357,7 @@ func (s *Set) wait(ctx context.Context) error {
 		}
 	}
 	for _, src := range s.sources {
-		src.rec.Allow(src.seen)
+		src.rec.SetDeliveryLimit(src.seen)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestSetServesTheFirstQueueThatHasSomething(t *testing.T) {
 	}
 	defer s.Close()
 	for i := range 12 {
-		s.Allow(uint64(i + 1))
+		s.SetDeliveryLimit(uint64(i + 1))
 		got := <-k.ds
 		want := fmt.Sprint(names[i/3], i%3)
 		if b := body(t, got.d); b != want || got.source != i/3 {
@@ -56,7 +56,7 @@ func TestSetServesTheFirstQueueThatHasSomething(t *testing.T) {
 		}
 	}
 	// All are empty: the set waits at all of them and takes what comes.
-	s.Allow(13)
+	s.SetDeliveryLimit(13)
 	r.send("low", msg("late"))
 	if got := <-k.ds; body(t, got.d) != "late" {
 		t.Fatalf("got %q", body(t, got.d))
@@ -82,7 +82,7 @@ func TestSetByLevelServesTheBestMessageOfAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.Allow(3)
+	s.SetDeliveryLimit(3)
 	for _, want := range []string{"b high", "a normal", "a low"} {
 		if got := body(t, (<-k.ds).d); got != want {
 			t.Fatalf("got %q, want %q", got, want)
@@ -117,7 +117,7 @@ func TestSetDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.Allow(5)
+	s.SetDeliveryLimit(5)
 	s.Drain()
 	<-k.drained
 	if got := []string{body(t, (<-k.ds).d), body(t, (<-k.ds).d)}; !slices.Equal(got, []string{"u", "l"}) {
@@ -130,12 +130,12 @@ func TestSetDrains(t *testing.T) {
 	if len(k.ds) != 0 {
 		t.Errorf("%q came without an allowance", body(t, (<-k.ds).d))
 	}
-	s.Allow(3)
+	s.SetDeliveryLimit(3)
 	if got := body(t, (<-k.ds).d); got != "h" {
 		t.Errorf("got %q, want h", got)
 	}
 	// A wait that is called off ends at once.
-	s.Allow(4)
+	s.SetDeliveryLimit(4)
 	s.Drain()
 	<-k.drained
 	for _, name := range names {
@@ -167,7 +167,7 @@ func TestSetByLevelCountsWhatCanBeHandedOut(t *testing.T) {
 	}
 	defer s.Close()
 	for i, want := range []string{"b low", "a background"} {
-		s.Allow(uint64(i + 1))
+		s.SetDeliveryLimit(uint64(i + 1))
 		if got := body(t, (<-k.ds).d); got != want {
 			t.Errorf("message %d is %q, want %q", i, got, want)
 		}
@@ -184,7 +184,7 @@ func TestSetByLevelCountsWhatCanBeHandedOut(t *testing.T) {
 	}
 	defer by.Close()
 	for i, want := range []string{"b normal", "due", "rest"} {
-		by.Allow(uint64(i + 1))
+		by.SetDeliveryLimit(uint64(i + 1))
 		if got := body(t, (<-k.ds).d); got != want {
 			t.Errorf("message %d is %q, want %q", i, got, want)
 		}

@@ -210,7 +210,7 @@ func TestAskDramatiq232OrderIsDecidedAtHandOut(t *testing.T) {
 	defer rec.Close()
 	<-k.ds
 	r.send("q", msg("high", "Priority", "high"))
-	rec.Allow(2)
+	rec.SetDeliveryLimit(2)
 	if got := body(t, <-k.ds); got != "high" {
 		t.Errorf("next is %q, want the high one that came last", got)
 	}
@@ -330,7 +330,7 @@ func TestAskTriggerDev2617FairnessWithoutIdleWorkers(t *testing.T) {
 	<-k.ds
 	<-k.ds // nobody else waits: a may use every worker
 	r.send("q", msg("b", "tenant", "b"))
-	rec.Allow(3)
+	rec.SetDeliveryLimit(3)
 	if got := body(t, <-k.ds); got != "b" {
 		t.Errorf("next is %q; a has two in flight, so it is b's turn", got)
 	}

@@ -280,7 +280,7 @@ func TestDemandFollowsArrivalsAndService(t *testing.T) {
 				continue
 			}
 			r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
-			rec.Allow(i + 1)
+			rec.SetDeliveryLimit(i + 1)
 		}
 		d, err := r.Demand(t.Context(), "q", DemandOptions{})
 		if err != nil {

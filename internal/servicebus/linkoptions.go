@@ -20,7 +20,7 @@ const maxSources = 256
 type linkOptions struct {
 	any     bool     // there is one
 	sources []string // paths, in order of preference; none for a plain receiver
-	rule    broker.Rule
+	rule    broker.SourceSelection
 	recall  bool // it keeps messages that it has not started and gives them back
 	tell    bool // it wants to know the level and class of each message
 }

@@ -379,7 +379,7 @@ func (r *receiver) availableCredit() int64 {
 // allow lets the broker deliver as much as there is credit for.
 func (r *receiver) allow(from brokerReceiver) {
 	r.allowed = r.handled + uint64(r.availableCredit())
-	from.Allow(r.allowed)
+	from.SetDeliveryLimit(r.allowed)
 }
 
 // topUp raises the limit before the broker has used up this one.

@@ -18,7 +18,7 @@ import (
 // brokerReceiver is the broker's end of a receiver: one queue, or several as if they were
 // one.
 type brokerReceiver interface {
-	Allow(total uint64)
+	SetDeliveryLimit(total uint64)
 	Drain()
 	Close()
 }
@@ -40,7 +40,7 @@ func (r *receiver) Check() error {
 		switch from := r.brokerReceiver().(type) {
 		case *broker.Receiver:
 			id = from.ID()
-		case *broker.Set:
+		case *broker.MultiReceiver:
 			id = from.ID(i)
 		}
 		if id != 0 { // there is none while it is opened
@@ -88,7 +88,7 @@ func (r *receiver) settle(source int, tokens []queue.Token, o broker.Outcome, do
 	switch from := r.brokerReceiver().(type) {
 	case *broker.Receiver:
 		from.Settle(tokens, o, done)
-	case *broker.Set:
+	case *broker.MultiReceiver:
 		from.Settle(source, tokens, o, done)
 	}
 }
@@ -127,7 +127,7 @@ func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outco
 // source returns the path of the queue that a message of a set came from; empty
 // for a plain receiver.
 func (r *receiver) source(i int) string {
-	if set, ok := r.brokerReceiver().(*broker.Set); ok {
+	if set, ok := r.brokerReceiver().(*broker.MultiReceiver); ok {
 		return set.Source(i)
 	}
 	return ""

@@ -23,7 +23,7 @@ const (
 // settlement is one disposition of the peer on its way through the broker.
 type settlement struct {
 	ids     []uint32
-	verdict broker.Verdict
+	verdict broker.Disposition
 	errs    []error // beside ids; nil for none
 }
 

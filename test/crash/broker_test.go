@@ -103,7 +103,7 @@ func (n *node) drain(ctx context.Context) ([]found, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Allow(math.MaxInt32)
+		r.SetDeliveryLimit(math.MaxInt32)
 		r.Drain()
 		if err := <-s.done; err != nil {
 			return nil, err

@@ -121,7 +121,7 @@ func (n *node) receive(ctx context.Context, name string, room chan struct{}) err
 	if err != nil {
 		return err
 	}
-	r.Allow(credit)
+	r.SetDeliveryLimit(credit)
 	total := uint64(credit)
 	for ds := range sink.ds {
 		for i := range ds {
@@ -130,7 +130,7 @@ func (n *node) receive(ctx context.Context, name string, room chan struct{}) err
 			}
 		}
 		total += uint64(len(ds))
-		r.Allow(total)
+		r.SetDeliveryLimit(total)
 	}
 	return nil
 }

@@ -299,7 +299,7 @@ func (b broker) receiver(addr string, o switchboard.ReceiverOptions) (*switchboa
 	if err != nil {
 		b.t.Fatalf("receive from %q: %v", addr, err)
 	}
-	rec.Allow(1)
+	rec.SetDeliveryLimit(1)
 	return rec, k
 }
 
@@ -336,7 +336,7 @@ func (b broker) request() {
 	d := <-k.deliveries
 	m, err := d.Message()
 	b.must(err)
-	b.HandedOut("requests", "", &d, m)
+	b.NoteDelivered("requests", "", &d, m)
 	b.wait(3 * time.Second)
 	b.send("replies", draft("reply", 0, func(d *message.Draft) { d.CorrelationID = text("request-1") }), draft("unasked", 0))
 }

@@ -19,7 +19,7 @@ import (
 
 // verdicts by the words of update-disposition; "defered" is how the service
 // spells it.
-var verdicts = map[string]broker.Verdict{
+var verdicts = map[string]broker.Disposition{
 	"completed": broker.Complete,
 	"abandoned": broker.Abandon,
 	"suspended": broker.DeadLetter,
@@ -101,7 +101,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	}
 	k.OnLost(func() { broker.Return(ds) })
 	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.BrokerProperties {
-		k.broker.HandedOut(k.Entity(), k.Conn().Sending().Key, d, m)
+		k.broker.NoteDelivered(k.Entity(), k.Conn().Sending().Key, d, m)
 		s := StampOf(d, mode)
 		s.State = message.StateDeferred
 		return s
