@@ -33,7 +33,7 @@ type Sink = shard.Sink
 // Recaller is a Sink that can be asked for messages back.
 type Recaller = shard.Recaller
 
-// ReceiverOptions are the wishes of a receiver.
+// ReceiverOptions are the settings of a receiver.
 type ReceiverOptions struct {
 	Mode Mode
 	Name string // for listings

@@ -207,7 +207,7 @@ func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
 	}
 }
 
-func TestForgetfulTakerNeedsNoLock(t *testing.T) {
+func TestReceiveAndDeleteNeedsNoLock(t *testing.T) {
 	q := New(Config{}, 1)
 	send(t, q, epochStart, Arrival{Body: Ref{At: 1, Size: 5}}, 1)
 	var out Effects

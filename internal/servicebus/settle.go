@@ -22,9 +22,9 @@ const (
 
 // settlement is one disposition of the peer on its way through the broker.
 type settlement struct {
-	ids     []uint32
-	verdict broker.Disposition
-	errs    []error // beside ids; nil for none
+	ids         []uint32
+	disposition broker.Disposition
+	errs        []error // beside ids; nil for none
 }
 
 // maxTokens bounds the buffer that a link keeps for the tokens of a disposition.
@@ -68,7 +68,7 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 		}
 		return
 	}
-	s := &settlement{ids: make([]uint32, len(o.Deliveries)), verdict: outcome.Disposition}
+	s := &settlement{ids: make([]uint32, len(o.Deliveries)), disposition: outcome.Disposition}
 	for i, d := range o.Deliveries {
 		s.ids[i] = d.ID
 	}
@@ -96,7 +96,7 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 // failed.
 func (r *receiver) settled(s *settlement) {
 	success := frame.Accepted()
-	if s.verdict == broker.DeadLetter {
+	if s.disposition == broker.DeadLetter {
 		success = frame.Rejected(nil)
 	}
 	for i, id := range s.ids {
@@ -122,7 +122,7 @@ func outcomeCost(o *broker.Outcome, s *frame.State) int64 {
 	return int64(n)
 }
 
-// outcomeOf reads a delivery state as a verdict. It is not final while the peer
+// outcomeOf reads a delivery state as a disposition. It is not final while the peer
 // only reports progress.
 func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err error) {
 	switch s := o.State; s.Kind {

@@ -14,7 +14,7 @@ import (
 // at once and uncounted, whatever it waits for and however it was taken.
 func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 	want := []string{"a", "b", "c"}
-	for name, forgetful := range map[string]bool{"locked": false, "taken for good": true} {
+	for name, deletes := range map[string]bool{"locked": false, "taken for good": true} {
 		for when, wait := range map[string]func(r *rig){
 			"before the sync": func(*rig) {},
 			"after the sync":  (*rig).sync, // durable, and not handed over yet
@@ -22,7 +22,7 @@ func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 			t.Run(name+" "+when, func(t *testing.T) {
 				r := newRig(t, Options{})
 				id := r.define("orders", minute)
-				k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: forgetful})
+				k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: deletes})
 				k.c.SetDeliveryLimit(10)
 				for _, body := range want {
 					r.send(id, 4, body)

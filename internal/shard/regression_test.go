@@ -98,7 +98,7 @@ func TestNextSessionSaysUntilWhen(t *testing.T) {
 	}
 }
 
-func TestSeekersOfALevelDoNotHoldUpOthers(t *testing.T) {
+func TestSessionWaiterForALevelDoesNotBlockOthers(t *testing.T) {
 	r := newRig(t, Options{})
 	cfg := minute
 	cfg.Sessions = true

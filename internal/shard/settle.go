@@ -147,5 +147,5 @@ func (o *settling) one(s *Shard, hq *hostedQueue, t queue.Token) (queue.Settled,
 	case Reject:
 		return hq.q.Reject(s.tx.Now(), t, o.Reason, o.Description, s.out(hq))
 	}
-	return queue.Settled{}, errors.New("shard: unknown verdict")
+	return queue.Settled{}, errors.New("shard: unknown disposition")
 }

@@ -298,7 +298,7 @@ func TestOldMessageDoesNotWaitForTheSyncInProgress(t *testing.T) {
 	}
 }
 
-func TestVerdictIsAnsweredOnlyWhenDurable(t *testing.T) {
+func TestDispositionIsAnsweredOnlyWhenDurable(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)
 	r.send(id, 4, "a")
@@ -427,7 +427,7 @@ func TestPropertiesAreMergedOnAbandon(t *testing.T) {
 	}
 }
 
-func TestForgetfulDeliveryWaitsForItsRemoval(t *testing.T) {
+func TestReceiveAndDeleteWaitsForItsRemoval(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
 	id := r.define("orders", minute)
 	r.send(id, 7, "a")

@@ -105,7 +105,7 @@ func (k *taker) settleWith(v Disposition, set []message.Change) {
 // receive-and-delete as otherwise the message goes to the dead letters with the
 // reason, and everybody else is served.
 func TestUnreadableBodyIsQuarantined(t *testing.T) {
-	for name, forgetful := range map[string]bool{"locked": false, "taken for good": true} {
+	for name, deletes := range map[string]bool{"locked": false, "taken for good": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Options{CacheBytes: 1})
 			id := r.define("orders", minute)
@@ -117,7 +117,7 @@ func TestUnreadableBodyIsQuarantined(t *testing.T) {
 			hq, _ := r.s.hostedQueue(id, Main)
 			d, _ := hq.q.Lookup(2)
 			g.damaged[journal.Position(d.Body.At)] = true
-			k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: forgetful})
+			k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: deletes})
 			k.c.SetDeliveryLimit(10)
 			r.settle()
 			var got []string

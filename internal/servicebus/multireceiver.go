@@ -101,7 +101,7 @@ func (r *receiver) settleSet(tokens []queue.Token, sources []int, o broker.Outco
 	var left atomic.Int64
 	left.Store(int64(len(distinct)))
 	for _, source := range distinct {
-		part := &settlement{verdict: s.verdict}
+		part := &settlement{disposition: s.disposition}
 		var own []queue.Token
 		for i := range tokens {
 			if sources[i] == source {
