@@ -21,7 +21,7 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -47,9 +47,9 @@ func startWith(t testing.TB, disk vfs.FS, o wal.Options) *rig {
 	if err != nil {
 		t.Fatalf("open the journal: %v", err)
 	}
-	var shards []*shard.Shard
+	var shards []*queueserver.Shard
 	for i := range 2 {
-		s, err := shard.Open(context.Background(), w, journal.Shard(i), shard.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
+		s, err := queueserver.Open(context.Background(), w, journal.Shard(i), queueserver.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
 		if err != nil {
 			t.Fatalf("open shard %d: %v", i, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Explanation says why a message is where it is and when it should start.
@@ -74,7 +74,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 		return Explanation{}, err
 	}
 	def := n.Definition()
-	found, err := shard.Do(ctx, n.Shard, shard.Explain{Queue: n.QueueID(part), Seq: seq})
+	found, err := queueserver.Do(ctx, n.Shard, queueserver.Explain{Queue: n.QueueID(part), Seq: seq})
 	if err != nil {
 		return Explanation{}, err
 	}

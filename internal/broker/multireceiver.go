@@ -11,7 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // SourceSelection is how a receiver over several queues chooses among them.
@@ -75,7 +75,7 @@ type setSource struct {
 	set   *MultiReceiver
 	index int
 	n     *catalog.Entity
-	part  shard.SubQueue
+	part  queueserver.SubQueue
 	rec   *Receiver
 	seen  uint64 // owned by the set's goroutine; deliveries it has had
 }
@@ -326,7 +326,7 @@ func (s *MultiReceiver) ranked(ctx context.Context) []*setSource {
 	for i, src := range s.sources {
 		best[i] = -1
 		// A source that cannot be asked ranks last and says why when probed.
-		next, err := shard.Do(ctx, src.n.Shard, shard.NextLevel{Queue: src.n.QueueID(src.part), Take: src.rec.take})
+		next, err := queueserver.Do(ctx, src.n.Shard, queueserver.NextLevel{Queue: src.n.QueueID(src.part), Take: src.rec.take})
 		if err == nil && next.Found {
 			best[i] = int(next.Level)
 		}

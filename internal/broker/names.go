@@ -7,7 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // What of the catalog the wire knows by the broker's name.
@@ -27,7 +27,7 @@ type (
 	// Disposition is what a consumer decides about a message.
 	Disposition = catalog.Disposition
 	// ThrottledError rejects a message for now, by class. It unwraps to ErrBusy.
-	ThrottledError = shard.ThrottledError
+	ThrottledError = queueserver.ThrottledError
 )
 
 // The kinds.

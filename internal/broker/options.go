@@ -9,7 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Mode is how a receiver takes messages.
@@ -24,14 +24,14 @@ const (
 )
 
 // Delivery is a message handed to a receiver, or shown by a peek.
-type Delivery = shard.Delivery
+type Delivery = queueserver.Delivery
 
 // Sink is the receiving end of a link. Its methods are called in order, from the
 // broker's own goroutines, and must return at once.
-type Sink = shard.Sink
+type Sink = queueserver.Sink
 
 // Recaller is a Sink that can be asked for messages back.
-type Recaller = shard.Recaller
+type Recaller = queueserver.Recaller
 
 // ReceiverOptions are the settings of a receiver.
 type ReceiverOptions struct {
@@ -55,7 +55,7 @@ type ReceiverOptions struct {
 	// asked to: its Sink must be a Recaller.
 	Recall bool
 
-	probing bool // see shard.Attachment
+	probing bool // see queueserver.Attachment
 }
 
 // want resolves what a receiver asks for by name.

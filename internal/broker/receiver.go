@@ -10,15 +10,15 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Receiver takes messages from one queue or subscription, or from one of its
 // sessions.
 type Receiver struct {
 	n     *catalog.Entity
-	part  shard.SubQueue
-	c     *shard.Consumer
+	part  queueserver.SubQueue
+	c     *queueserver.Consumer
 	until time.Time // of the session lock when it was granted
 	take  queue.TakeOptions
 }
@@ -35,11 +35,11 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	switch {
 	case !def.Properties.Status.CanReceive():
 		return nil, fmt.Errorf("%w: %q hands out no messages", ErrDisabled, n.Path)
-	case part == shard.Main && def.Properties.ForwardTo != "":
+	case part == queueserver.Main && def.Properties.ForwardTo != "":
 		return nil, fmt.Errorf("%w: %q forwards its messages to %q", ErrNotAllowed, n.Path, def.Properties.ForwardTo)
-	case part == shard.Main && def.Properties.RequiresSession && !inSession:
+	case part == queueserver.Main && def.Properties.RequiresSession && !inSession:
 		return nil, fmt.Errorf("%w: It is not possible for an entity that requires sessions to create a non-sessionful message receiver", ErrNotAllowed)
-	case inSession && (part != shard.Main || !def.Properties.RequiresSession):
+	case inSession && (part != queueserver.Main || !def.Properties.RequiresSession):
 		return nil, fmt.Errorf("%w: It is not possible for an entity that does not require sessions to create a sessionful message receiver", ErrNotAllowed)
 	}
 	if o.Session != nil {
@@ -52,16 +52,16 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 		return nil, err
 	}
 	r := &Receiver{n: n, part: part, take: want}
-	a := shard.Attachment{ID: n.ID, SubQueue: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
+	a := queueserver.Attachment{ID: n.ID, SubQueue: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}
 	return r, r.attach(a)
 }
 
-func (r *Receiver) attach(a shard.Attachment) error {
+func (r *Receiver) attach(a queueserver.Attachment) error {
 	answer := make(chan error, 1)
-	err := r.n.Shard.Attach(a, func(c *shard.Consumer, err error) {
+	err := r.n.Shard.Attach(a, func(c *queueserver.Consumer, err error) {
 		r.c = c
 		answer <- err
 	})
@@ -73,9 +73,9 @@ func (r *Receiver) attach(a shard.Attachment) error {
 
 // seek waits for a session. If ctx ends first, the wait is called off; the shard
 // then answers in any case, and a session that was granted just before is kept.
-func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptions) error {
+func (r *Receiver) seek(ctx context.Context, a queueserver.Attachment, o ReceiverOptions) error {
 	answer := make(chan error, 1)
-	cancel, err := r.n.Shard.AcceptSession(a, o.Session, func(c *shard.Consumer, until time.Time, err error) {
+	cancel, err := r.n.Shard.AcceptSession(a, o.Session, func(c *queueserver.Consumer, until time.Time, err error) {
 		r.c, r.until = c, until
 		answer <- err
 	})
@@ -88,7 +88,7 @@ func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptio
 	case <-ctx.Done():
 		cancel()
 	}
-	if err := <-answer; errors.Is(err, shard.ErrAcceptCanceled) {
+	if err := <-answer; errors.Is(err, queueserver.ErrAcceptCanceled) {
 		return fmt.Errorf("%w: no session of %q became free", ErrTimeout, r.n.Path)
 	} else if err != nil {
 		return err

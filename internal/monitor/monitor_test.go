@@ -10,7 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -120,6 +120,6 @@ func BenchmarkMonitor(b *testing.B) {
 		}
 		m.Arrived(now, as)
 		m.Delivered(now, &d)
-		m.Settled(now, shard.Complete, s)
+		m.Settled(now, queueserver.Complete, s)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // admit has the gate of a queue decide about what is meant for it, and compares.
@@ -79,7 +79,7 @@ func (a *admitCheck) certain(q *modelQueue, batch []*modelMessage, evict []queue
 }
 
 // fresh leaves out what the queue will drop as a duplicate.
-func (x *sendOp) fresh(id shard.ID, q *modelQueue, ms []*modelMessage) (fresh []*modelMessage) {
+func (x *sendOp) fresh(id queueserver.ID, q *modelQueue, ms []*modelMessage) (fresh []*modelMessage) {
 	inBatch := map[string]bool{}
 	for _, c := range x.send.Copies {
 		if c.ID != id {

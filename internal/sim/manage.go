@@ -8,7 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // manage posts an operation on one queue that is not on the hot path. The model
@@ -43,7 +43,7 @@ func (h *shardSim) manage() {
 		return s.Inject(func() error {
 			q := h.queue(p)
 			if q == nil {
-				want = shard.ErrNoEntity
+				want = queueserver.ErrNoEntity
 			}
 			return s.Apply(p.queue(), func(real *queue.Queue, out *queue.Effects) error {
 				q.reorder(real)
@@ -59,7 +59,7 @@ func (h *shardSim) manage() {
 type managing struct {
 	h *shardSim
 	place
-	s     shard.Manual
+	s     queueserver.Manual
 	model *modelQueue
 	real  *queue.Queue
 	out   *queue.Effects

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-var _ shard.Recaller = (*consumer)(nil)
+var _ queueserver.Recaller = (*consumer)(nil)
 
 // recalls is what a shardSim knows of recalled messages.
 type recalls struct {
@@ -30,7 +30,7 @@ func newRecalls() recalls {
 	return recalls{lent: map[taking]*consumer{}, asked: map[taking]bool{}, why: map[place]map[queue.SeqNo]bool{}}
 }
 
-// Recall implements shard.Recaller: a better message must wait, and no other
+// Recall implements queueserver.Recaller: a better message must wait, and no other
 // consumer may have a lower one.
 func (c *consumer) Recall(tokens []queue.Token) {
 	h, q := c.h, c.h.queue(c.place)
@@ -140,7 +140,7 @@ func (h *shardSim) answerRecall() {
 		}
 		return
 	}
-	x := &shard.Settle{ID: a.id, SubQueue: a.part, Tokens: []queue.Token{a.Token}, Disposition: shard.Release}
+	x := &queueserver.Settle{ID: a.id, SubQueue: a.part, Tokens: []queue.Token{a.Token}, Disposition: queueserver.Release}
 	h.postSettle(fmt.Sprintf("give back %v %v", a.place, a.Token), x)
 	if !a.c.over {
 		h.allowMore(a.c, 1)

@@ -21,12 +21,12 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // options make snapshots frequent and their steps small.
-var options = shard.Options{SnapshotAfter: 1 << 20, SnapshotStep: 16}
+var options = queueserver.Options{SnapshotAfter: 1 << 20, SnapshotStep: 16}
 
 // ballast are two queues, one in each shard, for messages that come and go: they
 // leave segments in which little is needed, out of which snapshots move it.
