@@ -141,6 +141,7 @@ func (r *receiver) Unsent(ref uint64) {
 
 // giveBack returns what never left.
 func (r *receiver) giveBack() {
+	delete(r.c.unsent, r)
 	n := r.never
 	r.never = neverLeft{}
 	broker.Return(n.settled)

@@ -305,3 +305,27 @@ func TestUnsentReplyGivesItsMessagesBack(t *testing.T) {
 		}
 	})
 }
+
+// What a link has never sent is given back with it, and nothing of the link stays with
+// the connection, which may have many of them one after the other.
+func TestLinksThatEndUnsentAreForgotten(t *testing.T) {
+	for _, mode := range []frame.SenderSettleMode{frame.SenderSettled, frame.SenderUnsettled} {
+		t.Run(fmt.Sprint("mode ", mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t)
+				b.fill(t, 10)
+				p := b.raw(t, 2)
+				p.reads()
+				p.receive(mode, 10)
+				p.say(&frame.Detach{Closed: true})
+				synctest.Wait()
+				ls, kept := b.opened.last(), -1
+				ls.Do(func() { kept = len(ls.unsent) })
+				synctest.Wait()
+				if kept != 0 {
+					t.Errorf("%d links are kept that are gone", kept)
+				}
+			})
+		})
+	}
+}
