@@ -18,6 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // rawPeer is a client that decides about its windows, and about what it reads.
@@ -328,4 +329,48 @@ func TestLinksThatEndUnsentAreForgotten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A peer may settle a delivery of which it has got a part only. When the link ends before
+// the rest has left, the delivery is not given back a second time.
+func TestDeliverySettledBeforeItsEndHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		root := b.login(t, rootRule)
+		root.send("q", amqp.NewMessage(make([]byte, 100_000)), &amqp.Message{Value: "small"})
+		p := b.raw(t, 1)
+		p.reads()
+		p.say(&frame.Attach{
+			Name: "r", Handle: 0, Role: frame.Receiver,
+			Source: &frame.Source{Address: "q"}, Target: &frame.Target{},
+		})
+		synctest.Wait()
+		p.say(&frame.Flow{
+			HasNextIncomingID: true, IncomingWindow: 1, HasHandle: true,
+			HasDeliveryCount: true, LinkCredit: 2, HasLinkCredit: true,
+		})
+		if _, locked := b.counts(t); locked != 2 {
+			t.Fatalf("%d messages are locked, want both", locked)
+		}
+		// The link has had many deliveries unsettled at a time.
+		ls := b.opened.last()
+		ls.Do(func() {
+			for r := range ls.receivers {
+				var refs []uint64
+				for i := range maxSpareEntries {
+					refs = append(refs, r.locks.put(queue.Token{Seq: queue.SeqNo(i + 1)}))
+				}
+				for _, ref := range refs {
+					r.locks.take(ref)
+				}
+			}
+		})
+		p.say(&frame.Disposition{Role: frame.Receiver, First: 0, Last: 0, Settled: true, State: frame.Accepted()})
+		synctest.Wait()
+		p.say(&frame.Detach{Closed: true})
+		if active, locked := b.counts(t); active != 1 || locked != 0 {
+			t.Errorf("%d messages, %d of them locked, want the small one and none", active, locked)
+		}
+		b.uncounted(t)
+	})
 }

@@ -74,8 +74,9 @@ type Tracker interface {
 	// Unsent says that the transport has not taken a delivery that Link.Send
 	// took, or not to its end, and never will. It comes before Detached of the
 	// link, also from inside the App's own Link.Detach; for what was written out
-	// when the transport broke, after Closed and before Conn.Serve returns. It
-	// must not call back into the endpoint.
+	// when the transport broke, after Closed and before Conn.Serve returns. A peer
+	// may have settled what it has not got: then Disposition came before. It must
+	// not call back into the endpoint.
 	Unsent(l *Link, ref uint64)
 }
 
