@@ -30,8 +30,8 @@ type App interface {
 	// Room asks whether the App has room for a whole delivery of size bytes on l,
 	// before it is handed over. If not, the peer is paused: nothing more that it
 	// sends is looked at until [Conn.Resume], and then the App is asked about the
-	// same delivery again. Room that was given and is not followed by Transfer
-	// stays given for the next delivery: the peer broke a rule, or left.
+	// same delivery again. Room that was given and is not followed by Transfer is
+	// followed by Detached: the peer broke a rule, or left.
 	Room(l *Link, size int) bool
 
 	// Transfer hands over a whole delivery on a link on which we receive. The
