@@ -133,8 +133,9 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
 	c.unsynced = outbox.NewUnsynced(account, c.do, ec.Resume)
 	c.out = outbox.New(c.do, c.unsynced, func(e *Event) {
-		if f, ok := e.Value.(*forwarded); ok {
-			c.member.Release(f.charge)
+		if p, ok := e.Value.(*parting); ok { // for a dynamic node
+			c.member.Release(p.charge)
+			p.isLost()
 		}
 	})
 	c.pool.init(c)

@@ -307,6 +307,43 @@ func TestUnsentReplyGivesItsMessagesBack(t *testing.T) {
 	})
 }
 
+// So do those in a reply to a temporary node, whichever way its reader leaves, and in one
+// that is larger than the reader takes.
+func TestUnsentReplyToATemporaryNodeGivesItsMessagesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		o     amqp.ReceiverOptions
+		leave func(p *peerOf, r *amqp.Receiver)
+	}{
+		"detach":    {amqp.ReceiverOptions{Credit: -1}, func(p *peerOf, r *amqp.Receiver) { r.Close(p.ctx()) }},
+		"close":     {amqp.ReceiverOptions{Credit: -1}, func(p *peerOf, r *amqp.Receiver) { p.Close() }},
+		"too large": {amqp.ReceiverOptions{Credit: 10, MaxMessageSize: 100}, func(p *peerOf, r *amqp.Receiver) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t)
+				p, reader := b.login(t, rootRule), b.login(t, rootRule)
+				seqs := p.deferMessages(1, 10)
+				c.o.DynamicAddress = true
+				node := reader.receiver("", &c.o)
+				replyTo := node.Address()
+				if err := p.sender("q/$management").Send(p.ctx(), &amqp.Message{
+					Properties:            &amqp.MessageProperties{MessageID: "1", ReplyTo: &replyTo},
+					ApplicationProperties: map[string]any{"operation": "com.microsoft:receive-by-sequence-number"},
+					Value:                 map[string]any{"sequence-numbers": seqs, "receiver-settle-mode": uint32(0)},
+				}, nil); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				c.leave(reader, node)
+				synctest.Wait()
+				if rt, err := b.broker.Runtime(t.Context(), "q"); err != nil || rt.Deferred != 1 {
+					t.Fatalf("%d messages are deferred, %v, want the one that nobody got", rt.Deferred, err)
+				}
+			})
+		})
+	}
+}
+
 // What a link has never sent is given back with it, and nothing of the link stays with
 // the connection, which may have many of them one after the other.
 func TestLinksThatEndUnsentAreForgotten(t *testing.T) {
