@@ -61,8 +61,8 @@ func TestTokenWithFewerRightsThanTheRuleHasNowEndsLinks(t *testing.T) {
 	})
 }
 
-// A peer that was let in without a token has what its tokens give once it puts one; its
-// links as well.
+// A peer that was accepted without a token has what its tokens give once it puts one;
+// its links as well.
 func TestFirstTokenEndsLinksWithoutOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
