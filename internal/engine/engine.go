@@ -251,7 +251,7 @@ func (e *Engine) Step(now time.Time) {
 		return
 	}
 	e.apply()
-	if e.failed != nil || e.expired() { // since the step began
+	if e.failed != nil || e.silenced() { // since the step began
 		return
 	}
 	p := Permit{below: e.durable + 1, tail: e.tail}
@@ -265,11 +265,20 @@ func (e *Engine) Step(now time.Time) {
 // claimed the history then, so nothing is answered, released or accepted until the
 // journal has prolonged it, or has said that the claim is lost.
 func (e *Engine) expired() bool {
-	if !e.mail.leased.Load() {
+	if !e.mail.limited.Load() {
 		return false
 	}
 	st := e.mail.look()
-	return !st.Lease.IsZero() && st.Err == nil && !e.opts.Monotonic().Before(st.Lease)
+	return st.Err == nil && e.lost(st)
+}
+
+// silenced reports whether nothing may leave the engine, as far as the journal has told.
+// It is looked at before anything does, since a step may take longer than the lease.
+func (e *Engine) silenced() bool { return e.mail.limited.Load() && e.lost(e.mail.look()) }
+
+// lost reports whether another owner has the history, or may have it.
+func (e *Engine) lost(st journal.Status) bool {
+	return errors.Is(st.Err, ErrMoved) || !st.Lease.IsZero() && !e.opts.Monotonic().Before(st.Lease)
 }
 
 // releaseClaim ends the claim, so that a successor need not wait. Everything is durable.
@@ -370,27 +379,19 @@ func (e *Engine) observe(st journal.Status) {
 		e.failed = st.Err
 	}
 	e.full = st.Full
-	if st.Durable <= e.durable {
+	if e.lost(st) {
 		return
 	}
-	e.durable, e.heardAt = st.Durable, e.now
-	e.looked.quiet = false
-	n := 0
-	for n < len(e.waiting) && e.waiting[n].at <= e.durable {
-		c := &e.waiting[n]
-		for _, r := range c.replies {
-			r.give()
-		}
-		e.group.recycle(c.replies)
-		n++
+	more := st.Durable > e.durable
+	if more {
+		e.durable, e.heardAt = st.Durable, e.now
+		e.looked.quiet = false
 	}
-	if n > 0 {
-		rest := copy(e.waiting, e.waiting[n:])
-		clear(e.waiting[rest:])
-		e.waiting = e.waiting[:rest]
+	e.giveReplies() // some may have waited for the lease
+	if more {
+		e.snapshot.durable(e)
+		e.host.Durable(Permit{below: e.durable + 1})
 	}
-	e.snapshot.durable(e)
-	e.host.Durable(Permit{below: e.durable + 1})
 }
 
 // tick has the host tell the time to the machines whose deadline has come.
