@@ -102,6 +102,8 @@ type Engine struct {
 	work     sync.WaitGroup  // what runs beside the engine
 	ctx      context.Context // of that work
 	cancel   context.CancelFunc
+	readCtx  context.Context // of the part of it that reads bodies
+	endReads context.CancelFunc
 	counters counters
 
 	// groupLimit is how much a step gathers before it appends: a group must
@@ -153,6 +155,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if e.failed != nil {
 			e.stop(e.failed)
 			e.counters.moved.Store(errors.Is(e.failed, ErrMoved))
+			e.cancel() // nobody gets what it brings
 			e.work.Wait()
 			return fmt.Errorf("shard %d: %w", e.claim.Shard, e.failed)
 		}
@@ -167,16 +170,25 @@ func (e *Engine) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			err := e.drain(ctx)
 			e.stop(ErrStopped)
-			if errors.Is(err, ErrUnfinished) && !e.stuck { // the disk hangs, and with it the work
+			e.endReads()                // nobody gets what they bring
+			if err != nil && !e.stuck { // the disk hangs, and with it the work; or nobody needs it
 				e.cancel()
 			}
-			e.work.Wait()
+			e.finishWork(ctx)
 			if err == nil {
 				err = e.releaseClaim(ctx)
 			}
 			return err
 		}
 	}
+}
+
+// finishWork waits for the work beside the engine, until the deadline of ctx.
+func (e *Engine) finishWork(ctx context.Context) {
+	if at, ok := ctx.Deadline(); ok {
+		defer time.AfterFunc(time.Until(at), e.cancel).Stop()
+	}
+	e.work.Wait()
 }
 
 // drain takes nothing new, applies what was accepted, and waits until it is
@@ -291,10 +303,13 @@ func (e *Engine) releaseClaim(ctx context.Context) error {
 		defer cancel()
 	}
 	err := e.journal.Release(ctx, e.claim)
-	if err != nil && !errors.Is(err, ErrMoved) {
-		return fmt.Errorf("shard %d: release: %w", e.claim.Shard, err)
+	switch {
+	case err == nil, errors.Is(err, ErrMoved):
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("shard %d: %w: release: %w", e.claim.Shard, ErrUnfinished, err)
 	}
-	return nil
+	return fmt.Errorf("shard %d: release: %w", e.claim.Shard, err)
 }
 
 // apply is Step without the release. It ends early if there is no space for a group.
