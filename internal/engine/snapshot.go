@@ -276,7 +276,7 @@ func (e *Engine) fetchUpcoming() bool {
 		for i, ref := range refs {
 			reads[i] = ReadOf(ref)
 		}
-		e.journal.Read(e.ctx, reads)
+		e.journal.Read(e.readCtx, reads)
 		for i, ref := range refs {
 			// What cannot be read stays where it is: whoever asks for it is told.
 			if r := &reads[i]; r.Err == nil && len(r.Buf) > 0 {
