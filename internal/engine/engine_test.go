@@ -291,6 +291,23 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// TestEmptyEngineWaitsForTheJournal: without a history there is nothing to do before the
+// journal has said anything, which on a slow disk may take long.
+func TestEmptyEngineWaitsForTheJournal(t *testing.T) {
+	r := newRig(t, Options{})
+	for range 3 {
+		r.step()
+		if at, ok := r.e.NextDeadline(); ok && !at.After(r.now) {
+			t.Fatalf("it has something to do at %v, before now", at)
+		}
+	}
+	r.commit()
+	r.step()
+	if at, ok := r.e.NextDeadline(); !ok || at.Sub(r.now) != quietAfter {
+		t.Errorf("it looks again at %v, %t; want %v after the journal's word", at, ok, quietAfter)
+	}
+}
+
 // leasing is a journal whose claims hold until a time.
 type leasing struct {
 	journal.Journal
