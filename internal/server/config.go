@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -150,4 +151,15 @@ func (c Config) shard() queueserver.Options {
 		CacheBytes:    int(c.Storage.CacheSize),
 		SnapshotAfter: uint64(c.Storage.SnapshotAfter),
 	}
+}
+
+// webhookNetworks returns what was configured; Validate has checked it.
+func (c Config) webhookNetworks() []netip.Prefix {
+	var ps []netip.Prefix
+	for _, text := range c.Security.WebhookNetworks {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			ps = append(ps, p.Masked())
+		}
+	}
+	return ps
 }
