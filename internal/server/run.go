@@ -20,6 +20,7 @@ import (
 	"github.com/triagemq/triagemq/internal/lifecycle"
 	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/server/credentials"
 	"github.com/triagemq/triagemq/internal/server/webhook"
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
@@ -128,7 +129,7 @@ func (b *built) build(ctx context.Context) (err error) {
 	if !cfg.trusting() {
 		b.broker.RequireLongKeys()
 	}
-	rules, fresh, err := loadRules(cfg.FS, !cfg.trusting())
+	rules, fresh, err := credentials.LoadRules(cfg.FS, !cfg.trusting())
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (b *built) serve(ctx context.Context) error {
 		err := define(ctx, b.broker, b.cfg.Config, b.log)
 		if err == nil && b.newKey != nil {
 			// As late as can be: a start that fails shows no key, and must not keep one.
-			err = saveRules(b.cfg.FS, b.keys.kept)
+			err = credentials.SaveRules(b.cfg.FS, b.keys.kept)
 		}
 		defined <- err
 		if err != nil {
