@@ -113,6 +113,7 @@ var pkgRules = map[string]pkgRule{
 	"config":             {may: []string{"entity"}},
 	"apply":              {may: []string{"config", "entity"}, never: pure},
 	"server":             {may: []string{"*"}},
+	"server/connlimit":   {may: []string{"access"}, never: []string{"os", "net/http"}},
 	"server/webhook":     {may: []string{"broker"}, never: []string{"os"}},
 	"server/credentials": {may: []string{"access", "vfs"}, never: []string{"net/http"}},
 	"sim":                {may: []string{"*"}},

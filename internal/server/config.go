@@ -19,6 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/server/connlimit"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -100,7 +101,7 @@ func (c Config) Validate() error {
 		errs = append(errs, short)
 	}
 	for _, addr := range c.Listeners {
-		switch local, err := isLocal(addr); {
+		switch local, err := connlimit.IsLocal(addr); {
 		case err != nil || local:
 		case c.trusting():
 			errs = append(errs, fmt.Errorf("listen on %s: --dev accepts clients without a key and is for loopback only; "+
