@@ -18,8 +18,9 @@ import (
 type Receiver struct {
 	n     *catalog.Entity
 	part  queueserver.SubQueue
-	c     *queueserver.Consumer
-	until time.Time // of the session lock when it was granted
+	id    queueserver.ConsumerID
+	lock  queue.SessionLock // of the session it was granted
+	until time.Time         // of the session lock when it was granted
 	take  queue.TakeOptions
 }
 
@@ -52,7 +53,8 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 		return nil, err
 	}
 	r := &Receiver{n: n, part: part, take: want}
-	a := queueserver.Attachment{ID: n.ID, SubQueue: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
+	r.id = n.Shard.AddSink(o.Sink)
+	a := queueserver.Attachment{Consumer: r.id, ID: n.ID, SubQueue: part, Take: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}
@@ -61,11 +63,7 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 
 func (r *Receiver) attach(a queueserver.Attachment) error {
 	answer := make(chan error, 1)
-	err := r.n.Shard.Attach(a, func(c *queueserver.Consumer, err error) {
-		r.c = c
-		answer <- err
-	})
-	if err != nil {
+	if err := r.n.Shard.Attach(a, func(err error) { answer <- err }); err != nil {
 		return err
 	}
 	return <-answer
@@ -75,8 +73,8 @@ func (r *Receiver) attach(a queueserver.Attachment) error {
 // then answers in any case, and a session that was granted just before is kept.
 func (r *Receiver) seek(ctx context.Context, a queueserver.Attachment, o ReceiverOptions) error {
 	answer := make(chan error, 1)
-	cancel, err := r.n.Shard.AcceptSession(a, o.Session, func(c *queueserver.Consumer, until time.Time, err error) {
-		r.c, r.until = c, until
+	err := r.n.Shard.AcceptSession(a, o.Session, func(lock queue.SessionLock, until time.Time, err error) {
+		r.lock, r.until = lock, until
 		answer <- err
 	})
 	if err != nil {
@@ -86,7 +84,7 @@ func (r *Receiver) seek(ctx context.Context, a queueserver.Attachment, o Receive
 	case err := <-answer:
 		return err
 	case <-ctx.Done():
-		cancel()
+		_ = r.n.Shard.CancelAccept(r.id) // a shard that has stopped has answered
 	}
 	if err := <-answer; errors.Is(err, queueserver.ErrAcceptCanceled) {
 		return fmt.Errorf("%w: no session of %q became free", ErrTimeout, r.n.Path)
@@ -98,25 +96,25 @@ func (r *Receiver) seek(ctx context.Context, a queueserver.Attachment, o Receive
 
 // Session returns the session that the receiver has, and until when it was
 // granted.
-func (r *Receiver) Session() (id string, until time.Time) { return r.c.SessionLock().ID, r.until }
+func (r *Receiver) Session() (id string, until time.Time) { return r.lock.ID, r.until }
 
 // ID is that of the entity; see Address.
 func (r *Receiver) ID() uint64 { return uint64(r.n.ID) }
 
 // SessionLock is the lock of the session it was granted; zero without one.
-func (r *Receiver) SessionLock() queue.SessionLock { return r.c.SessionLock() }
+func (r *Receiver) SessionLock() queue.SessionLock { return r.lock }
 
 // SetDeliveryLimit lets the sink have messages up to the total-th since the receiver was
 // opened. It counts every delivery handed to the sink, so a caller that has seen n
 // of them and has room for c more says n+c, whatever is still on its way.
 func (r *Receiver) SetDeliveryLimit(total uint64) {
 	// A shard that has stopped has told the sink so.
-	_ = r.c.SetDeliveryLimit(total)
+	_ = r.n.Shard.SetDeliveryLimit(r.id, total)
 }
 
 // Drain has the sink given what there is and then told that it is Drained; what
 // was left of the allowance is void.
-func (r *Receiver) Drain() { _ = r.c.Drain() }
+func (r *Receiver) Drain() { _ = r.n.Shard.Drain(r.id) }
 
 // Settle decides about messages of the receiver's queue. It never blocks and does
 // not keep tokens; done gets nil if every token was good, else an error or nil for each. Without a done
@@ -127,14 +125,16 @@ func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []erro
 
 // Keep answers a Recall of the sink: these messages have been started, so others
 // must make room.
-func (r *Receiver) DeclineRecall(tokens []queue.Token) { _ = r.c.DeclineRecall(tokens) }
+func (r *Receiver) DeclineRecall(tokens []queue.Token) {
+	_ = r.n.Shard.DeclineRecall(r.id, tokens)
+}
 
 // Recycle takes back a slice of deliveries that the sink has no use for any more;
 // it may, and need not, be called for each.
-func (r *Receiver) Recycle(ds []Delivery) { r.c.Recycle(ds) }
+func (r *Receiver) Recycle(ds []Delivery) { r.n.Shard.Recycle(ds) }
 
 // Close ends the receiver. Its message locks stay, a session goes back.
 func (r *Receiver) Close() {
 	r.n.Touch(r.n.Shard.Clock().Now()) // it was in use until now
-	_ = r.c.Detach()
+	_ = r.n.Shard.Detach(r.id)
 }

@@ -10,55 +10,73 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// sessionWaiter is a receiver that waits for a free session.
+// sessionWaiter is a consumer that waits for a free session.
 type sessionWaiter struct {
-	a    Attachment
-	done func(*Consumer, time.Time, error)
-	over bool
+	a     Attachment
+	sink  Sink
+	queue *hostedQueue
+	done  SessionDone
 }
 
+// SessionDone gets the session that a consumer was granted, and until when it is locked.
+type SessionDone func(lock queue.SessionLock, until time.Time, err error)
+
 // AcceptSession attaches a consumer to a session: the named one, at once or not at all, or
-// the best free one as soon as there is one. cancel gives up; a session that was
-// granted meanwhile goes back.
-func (s *Shard) AcceptSession(a Attachment, name *string, done func(*Consumer, time.Time, error)) (cancel func(), err error) {
-	w := &sessionWaiter{a: a}
-	w.done = func(c *Consumer, until time.Time, err error) { w.over = true; done(c, until, err) }
-	err = s.push(&task{do: func(s *Shard) error {
+// the best free one as soon as there is one. CancelAccept ends the wait. done runs on the
+// shard's goroutine.
+func (s *Shard) AcceptSession(a Attachment, name *string, done SessionDone) error {
+	fail := func(err error) {
+		s.sinks.take(a.Consumer)
+		done(queue.SessionLock{}, time.Time{}, err)
+	}
+	err := s.push(&task{do: func(s *Shard) error {
 		hq, err := s.hostedQueue(a.ID, a.SubQueue)
 		if err != nil {
-			w.done(nil, time.Time{}, err)
+			fail(err)
 			return nil
 		}
 		if name == nil {
+			w := &sessionWaiter{a: a, sink: s.sinks.take(a.Consumer), queue: hq, done: done}
 			hq.sessionWaiters = append(hq.sessionWaiters, w)
+			s.sessionWaiters[a.Consumer] = w
 			s.touch(hq)
 			return nil
 		}
 		lock, until, err := hq.q.LockSession(s.tx.Now(), *name)
 		if err != nil {
-			w.done(nil, time.Time{}, err)
+			fail(err)
 			return nil
 		}
-		s.grantSession(hq, w, lock, until)
+		s.grantSession(&sessionWaiter{a: a, sink: s.sinks.take(a.Consumer), queue: hq, done: done}, lock, until)
 		return nil
-	}, onDropped: func(err error) { w.done(nil, time.Time{}, err) }})
-	cancel = func() {
-		// A shard that has stopped has nothing left to give up.
-		_ = s.push(&task{do: func(s *Shard) error {
-			if w.over {
-				return nil
-			}
-			if hq, err := s.hostedQueue(a.ID, a.SubQueue); err == nil {
-				hq.sessionWaiters = slices.DeleteFunc(hq.sessionWaiters, func(o *sessionWaiter) bool { return o == w })
-			}
-			w.done(nil, time.Time{}, ErrAcceptCanceled)
-			return nil
-		}})
+	}, onDropped: fail})
+	if err != nil {
+		s.sinks.take(a.Consumer)
 	}
-	return cancel, err
+	return err
 }
 
-// ErrAcceptCanceled answers a Seek that was called off.
+// CancelAccept ends the wait of a consumer for a session; AcceptSession then answers with
+// ErrAcceptCanceled. If the session was granted before, it does nothing.
+func (s *Shard) CancelAccept(id ConsumerID) error {
+	return s.push(&task{do: func(s *Shard) error {
+		w := s.sessionWaiters[id]
+		if w == nil {
+			return nil
+		}
+		w.queue.sessionWaiters = slices.DeleteFunc(w.queue.sessionWaiters, func(o *sessionWaiter) bool { return o == w })
+		s.refuseSession(w, ErrAcceptCanceled)
+		return nil
+	}})
+}
+
+// refuseSession tells a consumer that it does not get a session.
+func (s *Shard) refuseSession(w *sessionWaiter, err error) {
+	delete(s.sessionWaiters, w.a.Consumer)
+	w.done(queue.SessionLock{}, time.Time{}, err)
+}
+
+// ErrAcceptCanceled answers an AcceptSession that was canceled.
 var ErrAcceptCanceled = errors.New("queueserver: gave up waiting for a session")
 
 // grantSessions grants free sessions to waiting receivers in order of arrival. A
@@ -70,7 +88,7 @@ func (s *Shard) grantSessions(hq *hostedQueue) {
 		switch {
 		case ok:
 			hq.sessionWaiters = slices.Delete(hq.sessionWaiters, i, i+1)
-			s.grantSession(hq, w, lock, until)
+			s.grantSession(w, lock, until)
 		case w.a.Take.AllLevels():
 			return // no session is free
 		default:
@@ -79,18 +97,16 @@ func (s *Shard) grantSessions(hq *hostedQueue) {
 	}
 }
 
-// grantSession attaches a waiting receiver to the session that it got.
-func (s *Shard) grantSession(hq *hostedQueue, w *sessionWaiter, lock queue.SessionLock, until time.Time) {
-	want := w.a.Take
-	want.Session = lock
-	c := &Consumer{shard: s, queue: hq, sink: w.a.Sink, take: want}
-	hq.consumers = append(hq.consumers, c)
-	s.touch(hq)
-	w.done(c, until, nil)
+// grantSession attaches a consumer to the session that it got.
+func (s *Shard) grantSession(w *sessionWaiter, lock queue.SessionLock, until time.Time) {
+	delete(s.sessionWaiters, w.a.Consumer)
+	a := w.a
+	a.Take.Session = lock
+	a.Recall, a.Probing, a.Internal = false, false, false // not for sessions
+	s.attach(w.queue, w.sink, &a)
+	s.touch(w.queue)
+	w.done(lock, until, nil)
 }
-
-// SessionLock returns the session of a consumer that Seek attached.
-func (c *Consumer) SessionLock() queue.SessionLock { return c.take.Session }
 
 // checkSessions ends the consumers whose session lock ran out.
 func (hq *hostedQueue) checkSessions(s *Shard) {
@@ -102,7 +118,7 @@ func (hq *hostedQueue) checkSessions(s *Shard) {
 		s.withdraw(c)
 		hq.consumers = slices.Delete(hq.consumers, i, i+1)
 		i--
-		c.gone = true
+		s.ended(c)
 		if !c.leaving { // else it has asked for that
 			c.sink.Ended(queue.ErrSessionLockLost)
 		}

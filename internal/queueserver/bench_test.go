@@ -130,13 +130,13 @@ func (st *store) send(b *testing.B, s *Shard, id ID, m *message.Message, done fu
 
 func (st *store) receive(b *testing.B, s *Shard, id ID, window int, completed *atomic.Int64) {
 	k := &completer{s: s, id: id, window: window, completed: completed}
-	err := s.Attach(Attachment{ID: id, Sink: k}, func(c *Consumer, err error) {
+	k.c = s.AddSink(k)
+	err := s.Attach(Attachment{Consumer: k.c, ID: id}, func(err error) {
 		if err != nil {
 			b.Error(err)
 			return
 		}
-		k.c = c
-		c.SetDeliveryLimit(uint64(window))
+		s.SetDeliveryLimit(k.c, uint64(window))
 	})
 	if err != nil {
 		b.Error(err)
@@ -146,7 +146,7 @@ func (st *store) receive(b *testing.B, s *Shard, id ID, window int, completed *a
 // completer completes what it gets, as many at once as came at once.
 type completer struct {
 	s         *Shard
-	c         *Consumer
+	c         ConsumerID
 	id        ID
 	window    int
 	seen      atomic.Uint64
@@ -160,7 +160,7 @@ func (k *completer) Deliver(ds []Delivery) {
 	}
 	k.s.Settle(&Settle{ID: k.id, Tokens: tokens, Done: func(errs []error) {
 		k.completed.Add(int64(len(tokens)))
-		k.c.SetDeliveryLimit(k.seen.Add(uint64(len(tokens))) + uint64(k.window))
+		k.s.SetDeliveryLimit(k.c, k.seen.Add(uint64(len(tokens)))+uint64(k.window))
 	}})
 }
 

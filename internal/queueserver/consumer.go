@@ -4,6 +4,7 @@ package queueserver
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -14,7 +15,7 @@ import (
 // shard's goroutine, and must return at once.
 type Sink interface {
 	// Deliver hands over messages. The slice is the sink's to keep; it may give
-	// it back with Consumer.Recycle.
+	// it back with Shard.Recycle.
 	Deliver(ds []Delivery)
 	// Drained answers Drain: nothing more comes until the limit is raised.
 	Drained()
@@ -22,10 +23,9 @@ type Sink interface {
 	Ended(err error)
 }
 
-// Consumer takes messages from one queue as far as its limit allows. Its fields
-// are owned by the shard.
-type Consumer struct {
-	shard *Shard
+// consumer takes messages from one queue as far as its limit allows.
+type consumer struct {
+	id    ConsumerID
 	queue *hostedQueue
 	sink  Sink
 	take  queue.TakeOptions
@@ -58,106 +58,177 @@ type Consumer struct {
 	held      engine.Held[Delivery] // a mark is the end of a drain; if any waits, on Shard.consumersPending
 }
 
-// Attachment is what a consumer asks for.
+// ConsumerID names a consumer of a shard. No two consumers of a shard have the same; zero
+// is none.
+type ConsumerID uint64
+
+// Attachment is what a consumer asks for. It is plain data: the sink is registered
+// beside it, under the id of the consumer.
 type Attachment struct {
+	Consumer ConsumerID // of AddSink
 	ID       ID
 	SubQueue SubQueue
-	Sink     Sink
 	Take     queue.TakeOptions
-	// Recall says that the consumer gives back what it has not started, if it is
-	// asked to. Its Sink must be a Recaller.
+	// Recall says that the consumer releases what it has not started, if it is
+	// recalled. Its sink must be a Recaller.
 	Recall bool
-	// Probing is set by who only looks into the queue, again and again: its
-	// drains are not told to an IdleObserver.
+	// Probing says that the consumer only looks into the queue, again and again. An
+	// IdleObserver does not learn of its drains.
 	Probing bool
-	// Internal is set by what moves messages within the broker: it is no receiver.
+	// Internal says that the consumer moves messages within the broker. It does not
+	// count as a receiver.
 	Internal bool
 }
 
-// Attach adds a consumer; it is given nothing before Allow. done runs on the
+// sinks are the sinks that were added and not attached yet.
+type sinks struct {
+	mu    sync.Mutex
+	last  ConsumerID
+	added map[ConsumerID]Sink
+}
+
+// AddSink registers the sink of a consumer that is about to be attached, and returns the
+// id of the consumer. It may be called from any goroutine. A consumer whose attachment
+// fails does not exist any more.
+func (s *Shard) AddSink(sink Sink) ConsumerID {
+	s.sinks.mu.Lock()
+	defer s.sinks.mu.Unlock()
+	if s.sinks.added == nil {
+		s.sinks.added = make(map[ConsumerID]Sink)
+	}
+	s.sinks.last++
+	s.sinks.added[s.sinks.last] = sink
+	return s.sinks.last
+}
+
+// take removes a sink from those that are not attached.
+func (x *sinks) take(id ConsumerID) Sink {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	sink := x.added[id]
+	delete(x.added, id)
+	return sink
+}
+
+// Attach adds a consumer; nothing is delivered before SetDeliveryLimit. done runs on the
 // shard's goroutine.
-func (s *Shard) Attach(a Attachment, done func(*Consumer, error)) error {
-	return s.push(&task{do: func(s *Shard) error {
+func (s *Shard) Attach(a Attachment, done func(error)) error {
+	fail := func(err error) {
+		s.sinks.take(a.Consumer)
+		done(err)
+	}
+	err := s.push(&task{do: func(s *Shard) error {
 		hq, err := s.hostedQueue(a.ID, a.SubQueue)
 		if err != nil {
-			done(nil, err)
+			fail(err)
 			return nil
 		}
-		c := &Consumer{shard: s, queue: hq, sink: a.Sink, take: a.Take, probing: a.Probing, internal: a.Internal}
-		if a.Recall {
-			c.recaller, _ = a.Sink.(Recaller)
-		}
-		hq.consumers = append(hq.consumers, c)
-		done(c, nil)
+		s.attach(hq, s.sinks.take(a.Consumer), &a)
+		done(nil)
 		return nil
-	}, onDropped: func(err error) { done(nil, err) }})
+	}, onDropped: fail})
+	if err != nil {
+		s.sinks.take(a.Consumer)
+	}
+	return err
 }
 
-// SetDeliveryLimit lets the consumer have messages up to the total-th since it was attached.
-func (c *Consumer) SetDeliveryLimit(total uint64) error {
-	return c.shard.SubmitReserved(&allowance{c, total})
+// attach adds a consumer to those of a queue.
+func (s *Shard) attach(hq *hostedQueue, sink Sink, a *Attachment) {
+	c := &consumer{id: a.Consumer, queue: hq, sink: sink, take: a.Take, probing: a.Probing, internal: a.Internal}
+	if a.Recall {
+		c.recaller, _ = sink.(Recaller)
+	}
+	hq.consumers = append(hq.consumers, c)
+	s.consumers[c.id] = c
 }
 
-type allowance struct {
-	c     *Consumer
+// An operation that names a consumer which has ended does nothing.
+
+// SetDeliveryLimit lets a consumer have messages up to the total-th since it was
+// attached.
+func (s *Shard) SetDeliveryLimit(id ConsumerID, total uint64) error {
+	return s.SubmitReserved(&deliveryLimit{s, id, total})
+}
+
+type deliveryLimit struct {
+	s     *Shard
+	id    ConsumerID
 	total uint64
 }
 
 // Apply implements [engine.Command].
-func (a *allowance) Apply(*engine.Tx) {
-	c, s := a.c, a.c.shard
+func (o *deliveryLimit) Apply(*engine.Tx) {
+	s, c := o.s, o.s.consumers[o.id]
+	if c == nil {
+		return
+	}
 	if c.draining && !s.dispatchQueue(c.queue) { // the drain came first, and must not void this
 		s.touch(c.queue)
 	}
 	switch {
 	case c.leaving:
 	case c.draining: // it waits for bodies, or for the next step
-		c.next = &a.total
+		c.next = &o.total
 	default:
-		c.limit, c.void = a.total, false
+		c.limit, c.void = o.total, false
 		s.touch(c.queue)
 	}
 }
 
 // Fail implements [engine.Command].
-func (a *allowance) Fail(error) {}
+func (o *deliveryLimit) Fail(error) {}
 
-// Drain has the consumer given what there is and then told so; what is left of
-// its allowance is void.
-func (c *Consumer) Drain() error {
-	return c.shard.push(&task{do: func(s *Shard) error {
+// Drain delivers to a consumer what there is, up to its limit, and then calls Drained of
+// its sink. The rest of its limit is void.
+func (s *Shard) Drain(id ConsumerID) error {
+	return s.withConsumer(id, func(s *Shard, c *consumer) {
 		c.again = c.draining // the one before waits for bodies
 		c.draining = true
 		s.touch(c.queue)
-		return nil
-	}})
+	})
 }
 
-// Detach removes the consumer. What it was to be given and has not been handed to
-// its sink goes back at once, uncounted. Locks on what was delivered stay, except
-// that a session goes back, and its messages with it, uncounted.
-func (c *Consumer) Detach() error {
-	return c.shard.push(&task{do: func(s *Shard) error {
-		if c.gone || c.leaving {
-			return nil
+// Detach removes a consumer. Deliveries that its sink has not got are returned, and not
+// counted. Locks on what was delivered stay. A session is released: its messages are
+// returned, and not counted.
+func (s *Shard) Detach(id ConsumerID) error {
+	return s.withConsumer(id, func(s *Shard, c *consumer) {
+		if c.leaving {
+			return
 		}
 		if c.waits = s.holdBack(c); c.waits > 0 {
 			c.leaving, c.limit = true, 0
 			c.draining, c.again, c.next = false, false, nil
 			s.withdraw(c)
-			return nil
+			return
 		}
 		s.detach(c)
+	})
+}
+
+// withConsumer has do run on the shard's goroutine for a consumer, unless it has ended.
+func (s *Shard) withConsumer(id ConsumerID, do func(*Shard, *consumer)) error {
+	return s.push(&task{do: func(s *Shard) error {
+		if c := s.consumers[id]; c != nil {
+			do(s, c)
+		}
 		return nil
 	}})
 }
 
-func (s *Shard) detach(c *Consumer) {
+// ended removes a consumer from those that operations may name.
+func (s *Shard) ended(c *consumer) {
+	c.gone = true
+	delete(s.consumers, c.id)
+}
+
+func (s *Shard) detach(c *consumer) {
 	if c.gone {
 		return // its queue was dropped meanwhile
 	}
 	s.withdraw(c)
-	c.gone = true
+	s.ended(c)
 	c.queue.entity.used = s.tx.Now() // until now
 	if i := slices.Index(c.queue.consumers, c); i >= 0 {
 		c.queue.consumers = slices.Delete(c.queue.consumers, i, i+1)

@@ -84,7 +84,7 @@ func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 
 // drained ends a drain, and reports whether the consumer has been allowed more, or
 // drained again, while that waited for bodies.
-func (s *Shard) drained(c *Consumer) (more bool) {
+func (s *Shard) drained(c *consumer) (more bool) {
 	c.limit, c.void = c.deliveredCount, true
 	if o, ok := c.queue.observer.(IdleObserver); ok && c.deliveredCount == c.drained && !c.probing {
 		o.Idle(s.tx.Now())
@@ -103,7 +103,7 @@ func (s *Shard) drained(c *Consumer) (more bool) {
 }
 
 // dispatchOne takes one message for the consumer.
-func (s *Shard) dispatchOne(c *Consumer) bool {
+func (s *Shard) dispatchOne(c *consumer) bool {
 	if c.take.ReceiveAndDelete {
 		return s.dispatchForGood(c)
 	}
@@ -146,7 +146,7 @@ func (s *Shard) delivered(hq *hostedQueue, qd *queue.Delivery) {
 
 // queueDelivery queues a delivery behind those that already wait, until what it depends on is
 // durable (invariant 1).
-func (s *Shard) queueDelivery(c *Consumer, at journal.Position, d Delivery) {
+func (s *Shard) queueDelivery(c *consumer, at journal.Position, d Delivery) {
 	if !c.held.Buffered() && at <= s.tx.Durable() {
 		c.held.Reuse(s.deliverySlice(1))
 	}
@@ -160,7 +160,7 @@ func (s *Shard) queueDelivery(c *Consumer, at journal.Position, d Delivery) {
 }
 
 // markReady has the consumer looked at when the step ends.
-func (s *Shard) markReady(c *Consumer) {
+func (s *Shard) markReady(c *consumer) {
 	if n := len(s.consumersReady); n == 0 || s.consumersReady[n-1] != c {
 		s.consumersReady = append(s.consumersReady, c)
 	}
@@ -177,7 +177,7 @@ func (s *Shard) advance(p engine.Permit) {
 			s.markReady(c)
 		}
 	}
-	s.consumersPending = slices.DeleteFunc(s.consumersPending, func(c *Consumer) bool { return c.held.Waiting() == 0 })
+	s.consumersPending = slices.DeleteFunc(s.consumersPending, func(c *consumer) bool { return c.held.Waiting() == 0 })
 }
 
 // release gives the sinks what the step has for them.
@@ -190,7 +190,7 @@ func (s *Shard) release(p engine.Permit) {
 	s.consumersReady = s.consumersReady[:0]
 }
 
-func (s *Shard) handOver(c *Consumer, p engine.Permit) {
+func (s *Shard) handOver(c *consumer, p engine.Permit) {
 	if c.held.Ready() > 0 && !c.gone {
 		c.sink.Deliver(c.held.Release(p)) // the sink keeps it
 	}
@@ -204,10 +204,10 @@ func (s *Shard) deliverySlice(n int) []Delivery {
 	return make([]Delivery, 0, max(n, 8))
 }
 
-// Recycle takes back a slice that the consumer's sink was given and has no use for
-// any more. It may be called from any goroutine.
-func (c *Consumer) Recycle(ds []Delivery) {
+// Recycle takes back a slice that a sink got with Deliver and does not use any more. It
+// may be called from any goroutine.
+func (s *Shard) Recycle(ds []Delivery) {
 	clear(ds) // the messages must not live on in it
 	ds = ds[:0]
-	c.shard.spare.Put(&ds)
+	s.spare.Put(&ds)
 }

@@ -42,7 +42,7 @@ type recycler struct {
 func (k *recycler) Deliver(ds []Delivery) {
 	k.taker.Deliver(ds)
 	k.last = ds
-	k.c.Recycle(ds)
+	k.r.s.Recycle(ds)
 }
 
 // A slice that comes back is empty, so that it keeps no message alive, and what it
@@ -51,7 +51,8 @@ func TestRecycledSlicesAreClean(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("q", queue.Config{LockFor: time.Minute})
 	k := &recycler{taker: taker{r: r}}
-	if err := r.s.Attach(Attachment{ID: id, Sink: k}, func(c *Consumer, err error) { k.c = c }); err != nil {
+	consumer := r.s.AddSink(k)
+	if err := r.s.Attach(Attachment{Consumer: consumer, ID: id}, func(error) { k.c = r.s.consumers[consumer] }); err != nil {
 		t.Fatalf("attach: %v", err)
 	}
 	r.settle()

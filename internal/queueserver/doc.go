@@ -49,7 +49,7 @@
 //
 // # Concurrency
 //
-// The engine's goroutine owns every field of Shard but spare and lookups. Methods that
+// The engine's goroutine owns every field of Shard but spare, sinks and lookups. Methods that
 // post to the mailbox may be called from anywhere and never block; their callbacks, and
 // the methods of sinks and observers, run on the engine's goroutine and must return at
 // once. Delivery.Message and Read may wait for the disk.

@@ -34,7 +34,7 @@ type editing struct {
 	left  int      // of them that are not read yet
 	over  bool     // it was answered: its queue is gone
 	// holds are the consumers whose Detach waits for it.
-	holds []*Consumer
+	holds []*consumer
 }
 
 // advance settles as many messages as it has the bodies of.
@@ -199,7 +199,7 @@ func (e *editing) release(s *Shard) {
 // holdBack has the Detach of a consumer wait for the settlements that are parked
 // and concern its session, which would come to nothing if the session went back
 // first. It returns how many there are. Other locks outlive their consumer.
-func (s *Shard) holdBack(c *Consumer) (n int) {
+func (s *Shard) holdBack(c *consumer) (n int) {
 	if c.take.Session == (queue.SessionLock{}) {
 		return 0
 	}

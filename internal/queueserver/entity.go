@@ -64,7 +64,7 @@ type hostedQueue struct {
 	observer       Observer         // nil if nobody watches
 	monitor        Monitor          // the observer, if the shard made it; else nil
 	toMeasure      bool             // on Shard.measured.due
-	consumers      []*Consumer      // attached; served in turns
+	consumers      []*consumer      // attached; served in turns
 	turn           int              // of the consumer that is served next
 	sessionWaiters []*sessionWaiter // callers that wait for a free session
 	dirty          bool             // on Shard.dirty
@@ -76,7 +76,7 @@ type hostedQueue struct {
 	lastOutdated queue.SeqNo
 	// recalled are the ready messages for which something was asked back, each
 	// with what that is.
-	recalled recall.Requests[*Consumer]
+	recalled recall.Requests[ConsumerID]
 
 	// parked are settlements that wait for bodies.
 	parked []*editing
@@ -109,7 +109,7 @@ func (s *Shard) newEntity(def Definition) *entity {
 // end tells everyone who waits at the queue that it is over.
 func (hq *hostedQueue) end(err error) {
 	for _, c := range hq.consumers {
-		c.gone = true
+		hq.shard.ended(c)
 		c.held.Clear()
 		c.fetching = nil
 		if !c.leaving { // else it has asked for that
@@ -123,7 +123,7 @@ func (hq *hostedQueue) end(err error) {
 	}
 	hq.parked = nil
 	for _, w := range hq.sessionWaiters {
-		w.done(nil, time.Time{}, err)
+		hq.shard.refuseSession(w, err)
 	}
 	hq.sessionWaiters = nil
 }

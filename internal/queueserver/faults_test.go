@@ -121,16 +121,16 @@ func (g *game) command() {
 		}
 	case x < 8 && len(g.ks) < 4:
 		p := &player{taker: &taker{r: g.rig}}
-		a := Attachment{ID: g.id, Sink: p.taker, Take: queue.TakeOptions{ReceiveAndDelete: g.rnd.IntN(2) == 0}}
-		attached := func(c *Consumer, err error) {
+		a := Attachment{Consumer: g.s.AddSink(p.taker), ID: g.id, Take: queue.TakeOptions{ReceiveAndDelete: g.rnd.IntN(2) == 0}}
+		attached := func(err error) {
 			if err == nil {
-				p.c = c
+				p.c = g.s.consumers[a.Consumer]
 				g.ks = append(g.ks, p)
 			}
 		}
 		err := error(nil)
 		if g.sessions {
-			_, err = g.s.AcceptSession(a, nil, func(c *Consumer, _ time.Time, err error) { attached(c, err) })
+			err = g.s.AcceptSession(a, nil, func(_ queue.SessionLock, _ time.Time, err error) { attached(err) })
 		} else {
 			err = g.s.Attach(a, attached)
 		}

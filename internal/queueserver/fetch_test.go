@@ -131,9 +131,7 @@ func TestUndeliveredLocksThatRunOutDoNotCount(t *testing.T) {
 
 	sessions := r.define("sessions", queue.Config{LockFor: time.Second, MaxFailures: 1, Sessions: true})
 	s, name := &taker{r: r}, "s"
-	if _, err := r.s.AcceptSession(Attachment{ID: sessions, Sink: s}, &name, func(c *Consumer, _ time.Time, err error) { s.c = c }); err != nil {
-		t.Fatal(err)
-	}
+	r.accept(s, Attachment{ID: sessions}, &name, nil)
 	r.step()
 	s.c.SetDeliveryLimit(10)
 	if err := r.s.Send(&Send{
@@ -168,9 +166,7 @@ func inSessionWith(t *testing.T, r *rig, cfg queue.Config) (ID, *taker) {
 		t.Fatal(err)
 	}
 	k, name := &taker{r: r}, "s"
-	if _, err := r.s.AcceptSession(Attachment{ID: id, Sink: k}, &name, func(c *Consumer, _ time.Time, err error) { k.c = c }); err != nil {
-		t.Fatal(err)
-	}
+	r.accept(k, Attachment{ID: id}, &name, nil)
 	r.settle()
 	k.c.SetDeliveryLimit(10)
 	r.settle()
@@ -563,7 +559,7 @@ func TestStopReturnsWhatWasNotDelivered(t *testing.T) {
 	end := &ender{taker: &taker{r: r}, then: func() {
 		go func() { done <- r.wal.Run(log) }() // ends with stop, and is waited for
 	}}
-	if err := r.s.Attach(Attachment{ID: id, SubQueue: TransferDeadLetter, Sink: end}, func(c *Consumer, err error) { end.c = c }); err != nil {
+	if err := r.s.Attach(Attachment{Consumer: r.s.AddSink(end), ID: id, SubQueue: TransferDeadLetter}, func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.s.manual().Drain(t.Context()); err != nil {

@@ -30,7 +30,7 @@ const (
 )
 
 // dispatchForGood takes one message for a consumer that does not settle.
-func (s *Shard) dispatchForGood(c *Consumer) bool {
+func (s *Shard) dispatchForGood(c *consumer) bool {
 	if len(c.fetching) >= fetchWindow || c.fetchSize >= fetchWindowBytes {
 		return false // it goes on when those are read
 	}
@@ -63,7 +63,7 @@ func (s *Shard) dispatchForGood(c *Consumer) bool {
 func notInHand(queue.Ref) bool { return false }
 
 // handForGood hands over a message that was just removed, when that is durable.
-func (s *Shard) handForGood(c *Consumer, d Delivery) {
+func (s *Shard) handForGood(c *consumer, d Delivery) {
 	d.forGood = true
 	s.delivered(c.queue, &d.Delivery)
 	s.collectEffects(c.queue)
@@ -72,7 +72,7 @@ func (s *Shard) handForGood(c *Consumer, d Delivery) {
 
 // fetched implements fetchTaker: messages go on in the order in which they were
 // taken.
-func (c *Consumer) fetched(s *Shard, _ *fetch) {
+func (c *consumer) fetched(s *Shard, _ *fetch) {
 	for len(c.fetching) > 0 && c.fetching[0].done {
 		f := c.fetching[0]
 		c.fetching[0] = nil
@@ -89,7 +89,7 @@ func (c *Consumer) fetched(s *Shard, _ *fetch) {
 
 // finishFetch removes a message whose body was read, and reports whether it is on
 // its way to the consumer.
-func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
+func (s *Shard) finishFetch(c *consumer, f *fetch) bool {
 	hq := c.queue
 	now, ok := hq.q.Lookup(f.d.Seq)
 	if !ok || !hq.q.LockValid(s.tx.Now(), f.d.Token) {

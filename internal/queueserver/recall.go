@@ -30,18 +30,18 @@ func (hq *hostedQueue) levelsChanged() {
 // recall recalls a delivery if a better message waits for credit. For each message that
 // waits there is one request at a time. The next follows when the consumer declines.
 func (s *Shard) recall(hq *hostedQueue) {
-	if !slices.ContainsFunc(hq.consumers, func(c *Consumer) bool { return c.outstanding.Len() > 0 }) {
+	if !slices.ContainsFunc(hq.consumers, func(c *consumer) bool { return c.outstanding.Len() > 0 }) {
 		return
 	}
 	best, ok := hq.q.PeekNext(s.tx.Now(), queue.TakeOptions{})
 	if !ok {
 		return
 	}
-	if r := hq.recalled.Get(best.Seq); r != nil && !r.From.gone && (r.Released || hq.q.LockValid(s.tx.Now(), r.Token)) {
+	if r := hq.recalled.Get(best.Seq); r != nil && s.consumers[r.From] != nil && (r.Released || hq.q.LockValid(s.tx.Now(), r.Token)) {
 		return // the answer is on its way
 	}
 	choice := recall.Choice{Queue: hq.q, Now: s.tx.Now(), For: &best}
-	var from *Consumer
+	var from *consumer
 	for _, c := range hq.consumers {
 		if choice.Consider(&c.outstanding, &c.take) {
 			from = c
@@ -51,7 +51,7 @@ func (s *Shard) recall(hq *hostedQueue) {
 	if !ok {
 		return
 	}
-	hq.recalled.Set(best.Seq, recall.Request[*Consumer]{Token: token, From: from}, func(seq queue.SeqNo) bool {
+	hq.recalled.Set(best.Seq, recall.Request[ConsumerID]{Token: token, From: from.id}, func(seq queue.SeqNo) bool {
 		d, ok := hq.q.Lookup(seq)
 		return ok && d.State == queue.Ready
 	})
@@ -60,11 +60,10 @@ func (s *Shard) recall(hq *hostedQueue) {
 
 // DeclineRecall answers a Recall: the consumer has started these messages and goes on
 // with them. Others are recalled in their place, if there are any.
-func (c *Consumer) DeclineRecall(tokens []queue.Token) error {
-	return c.shard.push(&task{do: func(s *Shard) error {
-		if c.queue.recalled.Decline(c, tokens) {
+func (s *Shard) DeclineRecall(id ConsumerID, tokens []queue.Token) error {
+	return s.withConsumer(id, func(s *Shard, c *consumer) {
+		if c.queue.recalled.Decline(id, tokens) {
 			s.touch(c.queue)
 		}
-		return nil
-	}})
+	})
 }

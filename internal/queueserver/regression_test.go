@@ -77,14 +77,12 @@ func TestNextSessionSaysUntilWhen(t *testing.T) {
 	cfg.Sessions = true
 	id := r.define("orders", cfg)
 	var until time.Time
-	if _, err := r.s.AcceptSession(Attachment{ID: id, Sink: &taker{r: r}}, nil, func(_ *Consumer, at time.Time, err error) {
+	r.accept(&taker{r: r}, Attachment{ID: id}, nil, func(_ queue.SessionLock, at time.Time, err error) {
 		if err != nil {
-			t.Errorf("seek: %v", err)
+			t.Errorf("accept a session: %v", err)
 		}
 		until = at
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	if err := r.s.Send(&Send{
 		Bodies: []*message.Message{text("a")},
 		Copies: []Copy{{ID: id, Arrival: queue.Arrival{Session: "s", InSession: true}}},
@@ -105,14 +103,12 @@ func TestSessionWaiterForALevelDoesNotBlockOthers(t *testing.T) {
 	id := r.define("orders", cfg)
 	got := make(map[string]string)
 	seek := func(who string, w queue.TakeOptions) {
-		if _, err := r.s.AcceptSession(Attachment{ID: id, Sink: &taker{r: r}, Take: w}, nil, func(c *Consumer, _ time.Time, err error) {
+		r.accept(&taker{r: r}, Attachment{ID: id, Take: w}, nil, func(l queue.SessionLock, _ time.Time, err error) {
 			if err != nil {
-				t.Errorf("seek: %v", err)
+				t.Errorf("accept a session: %v", err)
 			}
-			got[who] = c.SessionLock().ID
-		}); err != nil {
-			t.Fatal(err)
-		}
+			got[who] = l.ID
+		})
 	}
 	send := func(session string, level queue.Level) {
 		if err := r.s.Send(&Send{

@@ -12,7 +12,7 @@ import (
 
 // withdraw takes back everything that a consumer was to be given and that has not
 // been handed to its sink.
-func (s *Shard) withdraw(c *Consumer) {
+func (s *Shard) withdraw(c *consumer) {
 	for _, f := range c.fetching {
 		s.unlock(c.queue, &f.d)
 	}
@@ -67,7 +67,7 @@ func (s *Shard) withdrawExpired(hq *hostedQueue) {
 
 // takenBack says that n deliveries do not come. Others may come instead, unless a drain
 // has voided that.
-func (c *Consumer) takenBack(n uint64) {
+func (c *consumer) takenBack(n uint64) {
 	c.deliveredCount -= n
 	c.drained = min(c.drained, c.deliveredCount)
 	if c.void {

@@ -223,12 +223,12 @@ func TestWallClockSetBackFreezesNothing(t *testing.T) {
 			store("after", queue.Arrival{TTL: time.Minute})
 			store("scheduled", queue.Arrival{NotBefore: r.s.Clock().Now().Add(time.Minute)})
 			box := new(inbox)
-			attached := make(chan *Consumer, 1)
-			err := r.s.Attach(Attachment{ID: id, Sink: box}, func(c *Consumer, err error) { attached <- c })
+			consumer, attached := r.s.AddSink(box), make(chan error, 1)
+			err := r.s.Attach(Attachment{Consumer: consumer, ID: id}, func(err error) { attached <- err })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := (<-attached).SetDeliveryLimit(100); err != nil {
+			if err := errors.Join(<-attached, r.s.SetDeliveryLimit(consumer, 100)); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

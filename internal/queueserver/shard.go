@@ -92,19 +92,23 @@ func (o Options) engine() engine.Options {
 	}
 }
 
-// Shard is the host of queues on one engine. All fields but spare and lookups are owned
-// by the engine's goroutine.
+// Shard is the host of queues on one engine. The engine's
+// goroutine owns all fields but spare, sinks and lookups.
 type Shard struct {
 	*engine.Engine
 	tx    *engine.Tx
 	opts  Options
 	spare sync.Pool // of *[]Delivery: slices for deliveries to sinks
+	sinks sinks
 
 	entities map[ID]*entity
 	nextID   ID
 
-	consumersPending []*Consumer    // with deliveries that wait for the disk
-	consumersReady   []*Consumer    // with deliveries for their sinks in this step
+	consumers      map[ConsumerID]*consumer      // attached to any queue
+	sessionWaiters map[ConsumerID]*sessionWaiter // of any queue
+
+	consumersPending []*consumer    // with deliveries that wait for the disk
+	consumersReady   []*consumer    // with deliveries for their sinks in this step
 	dirty            []*hostedQueue // queues to look at before the step ends
 	assignedSeqs     []*hostedQueue // queues that assigned numbers in this step
 	fenced           []*hostedQueue // queues to which messages returned in this step
@@ -154,9 +158,13 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 		tx:       tx,
 		opts:     opts,
 		entities: make(map[ID]*entity),
-		nextID:   1,
-		cache:    bodies.NewCache(opts.CacheBytes),
-		loadCtx:  context.WithoutCancel(ctx),
+
+		consumers:      make(map[ConsumerID]*consumer),
+		sessionWaiters: make(map[ConsumerID]*sessionWaiter),
+
+		nextID:  1,
+		cache:   bodies.NewCache(opts.CacheBytes),
+		loadCtx: context.WithoutCancel(ctx),
 	}
 	s.inHand = func(ref queue.Ref) bool { return s.cache.Get(ref) != nil }
 	s.alloc = s.deliverySlice

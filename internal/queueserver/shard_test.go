@@ -165,7 +165,7 @@ func (r *rig) send(id ID, level queue.Level, body string) *bool {
 // taker is a sink that remembers.
 type taker struct {
 	r       *rig
-	c       *Consumer
+	c       *consumer
 	got     []Delivery
 	drained int
 	ended   error
@@ -208,14 +208,38 @@ func (k *taker) bodies() []string {
 	return bs
 }
 
+// The operations on a consumer, which tests have at hand.
+
+func (c *consumer) SetDeliveryLimit(total uint64) error {
+	return c.queue.shard.SetDeliveryLimit(c.id, total)
+}
+func (c *consumer) Drain() error  { return c.queue.shard.Drain(c.id) }
+func (c *consumer) Detach() error { return c.queue.shard.Detach(c.id) }
+
+// accept has a taker wait for a session.
+func (r *rig) accept(k *taker, a Attachment, name *string, done SessionDone) {
+	r.t.Helper()
+	a.Consumer = r.s.AddSink(k)
+	err := r.s.AcceptSession(a, name, func(l queue.SessionLock, until time.Time, err error) {
+		k.c = r.s.consumers[a.Consumer]
+		if done != nil {
+			done(l, until, err)
+		}
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *rig) attach(id ID, part SubQueue, w queue.TakeOptions) *taker {
 	r.t.Helper()
 	k := &taker{r: r}
-	err := r.s.Attach(Attachment{ID: id, SubQueue: part, Sink: k, Take: w}, func(c *Consumer, err error) {
+	consumer := r.s.AddSink(k)
+	err := r.s.Attach(Attachment{Consumer: consumer, ID: id, SubQueue: part, Take: w}, func(err error) {
 		if err != nil {
 			r.t.Errorf("attach: %v", err)
 		}
-		k.c = c
+		k.c = r.s.consumers[consumer]
 	})
 	if err != nil {
 		r.t.Fatalf("attach: %v", err)

@@ -254,8 +254,11 @@ func (h *shardSim) attach() {
 			want = queueserver.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return h.s.Attach(queueserver.Attachment{ID: p.id, SubQueue: p.part, Sink: c, Take: c.want, Recall: c.gives}, func(real *queueserver.Consumer, err error) {
-			c.c, got = real, err
+		id := h.s.AddSink(c)
+		return h.s.Attach(queueserver.Attachment{Consumer: id, ID: p.id, SubQueue: p.part, Take: c.want, Recall: c.gives}, func(err error) {
+			if got = err; err == nil {
+				c.consumer = id
+			}
 			h.open--
 		})
 	}, func(o *op) {
@@ -269,7 +272,7 @@ func (h *shardSim) attach() {
 	})
 	n := uint64(w.rng.IntN(6))
 	h.mark(func() {
-		if c.c != nil {
+		if c.consumer != 0 {
 			h.allowMore(c, n)
 		}
 	})
@@ -279,7 +282,7 @@ func (h *shardSim) attach() {
 func (h *shardSim) allowMore(c *consumer, n uint64) {
 	total := c.delivered + n
 	h.mark(c.drain) // the shard serves a drain before it allows more
-	if err := c.c.SetDeliveryLimit(total); err != nil {
+	if err := h.s.SetDeliveryLimit(c.consumer, total); err != nil {
 		h.w.failf("allow: %v", err)
 	}
 	h.mark(func() {
@@ -291,7 +294,7 @@ func (h *shardSim) allowMore(c *consumer, n uint64) {
 func (h *shardSim) alive() *consumer {
 	var cs []*consumer
 	for _, c := range h.consumers {
-		if !c.over && c.c != nil && !slices.Contains(h.leaving, c) {
+		if !c.over && c.consumer != 0 && !slices.Contains(h.leaving, c) {
 			cs = append(cs, c)
 		}
 	}
@@ -309,7 +312,7 @@ func (h *shardSim) allow() {
 	if h.w.chance(6) {
 		h.w.event("post %d drain %v", h.number, c.place)
 		h.mark(func() { c.draining = true })
-		if err := c.c.Drain(); err != nil {
+		if err := h.s.Drain(c.consumer); err != nil {
 			h.w.failf("drain: %v", err)
 		}
 		return
@@ -324,7 +327,7 @@ func (h *shardSim) detach() {
 		return
 	}
 	h.w.event("post %d detach %v", h.number, c.place)
-	if err := c.c.Detach(); err != nil {
+	if err := h.s.Detach(c.consumer); err != nil {
 		h.w.failf("detach: %v", err)
 	}
 	h.mark(func() {

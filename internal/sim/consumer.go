@@ -20,8 +20,8 @@ import (
 type consumer struct {
 	h *shardSim
 	place
-	c    *queueserver.Consumer
-	want queue.TakeOptions
+	consumer queueserver.ConsumerID // zero until it is attached
+	want     queue.TakeOptions
 
 	delivered uint64
 	limit     uint64 // as the shard knows it

@@ -135,7 +135,7 @@ func (h *shardSim) answerRecall() {
 	h.recalls.open = h.recalls.open[1:]
 	if h.w.chance(3) {
 		h.w.event("post %d keep %v %v", h.number, a.place, a.Token)
-		if err := a.c.c.DeclineRecall([]queue.Token{a.Token}); err != nil {
+		if err := h.s.DeclineRecall(a.c.consumer, []queue.Token{a.Token}); err != nil {
 			h.w.failf("keep: %v", err)
 		}
 		return

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
@@ -26,10 +27,14 @@ func (h *shardSim) seek(c *consumer) {
 	}
 	o := &op{name: fmt.Sprint("seek ", c.place)}
 	w.event("post %d %s", h.number, o.name)
-	_, err := h.s.AcceptSession(queueserver.Attachment{ID: c.id, SubQueue: c.part, Sink: c, Take: c.want}, name,
-		func(real *queueserver.Consumer, until time.Time, err error) {
+	id := h.s.AddSink(c)
+	err := h.s.AcceptSession(queueserver.Attachment{Consumer: id, ID: c.id, SubQueue: c.part, Take: c.want}, name,
+		func(l queue.SessionLock, until time.Time, err error) {
 			settled = true
-			h.sessionGranted(c, real, name, until, err)
+			if err == nil {
+				c.consumer = id
+			}
+			h.sessionGranted(c, l, name, until, err)
 		})
 	if err != nil {
 		w.failf("seek: %v", err)
@@ -42,7 +47,7 @@ func (h *shardSim) seek(c *consumer) {
 }
 
 // sessionGranted checks the answer to seek.
-func (h *shardSim) sessionGranted(c *consumer, real *queueserver.Consumer, name *string, until time.Time, err error) {
+func (h *shardSim) sessionGranted(c *consumer, l queue.SessionLock, name *string, until time.Time, err error) {
 	w, q := h.w, h.queue(c.place)
 	err = plain(err)
 	w.event("seated %d %v %v", h.number, c.place, err)
@@ -54,8 +59,6 @@ func (h *shardSim) sessionGranted(c *consumer, real *queueserver.Consumer, name 
 		return
 	}
 	h.follow(c.place)
-	c.c = real
-	l := real.SessionLock()
 	c.want.Session = l
 	if q.held[l.ID].nonce != 0 {
 		w.failf("%v: session %q was granted twice", c.place, l.ID)

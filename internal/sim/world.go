@@ -334,7 +334,7 @@ func (h *shardSim) rested() {
 	}
 	for _, c := range h.consumers {
 		q := h.queue(c.place)
-		if c.over || c.c == nil || q == nil || c.delivered >= c.limit || q.cfg.ReceivePaused {
+		if c.over || c.consumer == 0 || q == nil || c.delivered >= c.limit || q.cfg.ReceivePaused {
 			continue
 		}
 		h.follow(c.place)

@@ -53,14 +53,14 @@ type forwarder struct {
 	source
 
 	mu      sync.Mutex
-	c       *queueserver.Consumer // guarded by mu; nil until attached
-	inbox   []transfer            // guarded by mu; at most as many as it has in hand
-	done    uint64                // guarded by mu; messages dealt with
-	window  uint64                // guarded by mu; messages it may have in hand
-	stopped bool                  // guarded by mu
-	retry   *time.Timer           // guarded by mu; not nil while it waits for its target
-	seen    uint64                // guarded by mu; changes of definitions when a target was last looked at
-	delay   time.Duration         // guarded by mu; how long it waited last
+	id      queueserver.ConsumerID // guarded by mu; zero until attached
+	inbox   []transfer             // guarded by mu; at most as many as it has in hand
+	done    uint64                 // guarded by mu; messages dealt with
+	window  uint64                 // guarded by mu; messages it may have in hand
+	stopped bool                   // guarded by mu
+	retry   *time.Timer            // guarded by mu; not nil while it waits for its target
+	seen    uint64                 // guarded by mu; changes of definitions when a target was last looked at
+	delay   time.Duration          // guarded by mu; how long it waited last
 }
 
 // transfer is a message that a worker has to deal with.
@@ -77,15 +77,16 @@ type source struct {
 
 func (m *forwarder) start() {
 	// A shard that has stopped moves nothing.
-	_ = m.n.Shard.Attach(queueserver.Attachment{ID: m.n.ID, SubQueue: m.part, Sink: m, Internal: true}, func(c *queueserver.Consumer, err error) {
+	id := m.n.Shard.AddSink(m)
+	_ = m.n.Shard.Attach(queueserver.Attachment{Consumer: id, ID: m.n.ID, SubQueue: m.part, Internal: true}, func(err error) {
 		if err != nil {
 			return
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.c = c
+		m.id = id
 		if m.stopped {
-			_ = c.Detach()
+			_ = m.n.Shard.Detach(id)
 			return
 		}
 		m.allow()
@@ -98,8 +99,8 @@ func (m *forwarder) stop() {
 	m.mu.Lock()
 	m.stopped = true
 	m.endWait()
-	if m.c != nil {
-		_ = m.c.Detach()
+	if m.id != 0 {
+		_ = m.n.Shard.Detach(m.id)
 	}
 	inbox := m.inbox
 	m.inbox = nil
@@ -168,8 +169,8 @@ func (m *forwarder) Run(context.Context) (jobs.Next, error) {
 // mu: allowances must reach the shard in the order in which they were computed, or
 // the lower of two would hold. To post one never blocks and never calls back.
 func (m *forwarder) allow() {
-	if m.c != nil && !m.stopped && m.retry == nil {
-		_ = m.c.SetDeliveryLimit(m.done + m.window)
+	if m.id != 0 && !m.stopped && m.retry == nil {
+		_ = m.n.Shard.SetDeliveryLimit(m.id, m.done+m.window)
 	}
 }
 
@@ -201,8 +202,8 @@ func (m *forwarder) refused(t queue.Token) {
 		m.delay = min(max(2*m.delay, minMoveRetry), maxMoveRetry)
 		m.retry = time.AfterFunc(m.delay, m.resume)
 		m.ms.waiting.Add(1)
-		if m.c != nil {
-			_ = m.c.SetDeliveryLimit(m.done) // not more than it has
+		if m.id != 0 {
+			_ = m.n.Shard.SetDeliveryLimit(m.id, m.done) // not more than it has
 		}
 		// A change since the target was looked at has found nobody waiting. One
 		// from now on finds us, because waiting was counted before this.
