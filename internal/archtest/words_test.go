@@ -122,6 +122,7 @@ var finished = []string{
 	"internal/message",
 	"internal/notify",
 	"internal/objective",
+	"internal/queueserver",
 	"internal/script",
 	"internal/server",
 	"internal/servicebus",

@@ -52,7 +52,7 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 	if err != nil || len(ds) == 0 {
 		return nil, err
 	}
-	return takeForGood(ctx, ds)
+	return removeLocked(ctx, ds)
 }
 
 // load reads as many of the messages as may be taken for good. The others go back.
@@ -78,12 +78,12 @@ func (o *Deferred) load(ds []Delivery) ([]Delivery, error) {
 	return loaded, nil
 }
 
-// takeForGood removes messages that are locked and loaded. If ctx ends first, they
+// removeLocked removes messages that are locked and loaded. If ctx ends first, they
 // are given back.
-func takeForGood(ctx context.Context, ds []Delivery) ([]Delivery, error) {
+func removeLocked(ctx context.Context, ds []Delivery) ([]Delivery, error) {
 	var decided atomic.Bool // by whoever is first: the answer, or the end of ctx
 	answer := make(chan []Delivery, 1)
-	err := queueserver.TakeForGood(ds, queue.Deferred, func(taken []Delivery, err error) {
+	err := queueserver.RemoveLocked(ds, queue.Deferred, func(taken []Delivery, err error) {
 		if decided.CompareAndSwap(false, true) {
 			answer <- taken
 		} else {

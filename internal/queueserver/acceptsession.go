@@ -108,7 +108,7 @@ func (s *Shard) grantSession(w *sessionWaiter, lock queue.SessionLock, until tim
 	w.done(lock, until, nil)
 }
 
-// checkSessions ends the consumers whose session lock ran out.
+// checkSessions ends the consumers whose session lock has expired.
 func (hq *hostedQueue) checkSessions(s *Shard) {
 	for i := 0; i < len(hq.consumers); i++ {
 		c := hq.consumers[i]
@@ -119,7 +119,7 @@ func (hq *hostedQueue) checkSessions(s *Shard) {
 		hq.consumers = slices.Delete(hq.consumers, i, i+1)
 		i--
 		s.ended(c)
-		if !c.leaving { // else it has asked for that
+		if !c.leaving { // else it was detached
 			c.sink.Ended(queue.ErrSessionLockLost)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 // Sink is where a consumer's messages go. Its methods are called in order, on the
 // shard's goroutine, and must return at once.
 type Sink interface {
-	// Deliver hands over messages. The slice is the sink's to keep; it may give
-	// it back with Shard.Recycle.
+	// Deliver delivers messages. The sink owns the slice, and may return it with
+	// Shard.Recycle.
 	Deliver(ds []Delivery)
-	// Drained answers Drain: nothing more comes until the limit is raised.
+	// Drained answers Drain: nothing more is delivered until the limit is raised.
 	Drained()
-	// Ended says that the consumer is over and why.
+	// Ended says that the consumer has ended, and why.
 	Ended(err error)
 }
 
@@ -31,12 +31,12 @@ type consumer struct {
 	take  queue.TakeOptions
 
 	limit          uint64 // messages it takes in all, since it was attached
-	deliveredCount uint64 // messages handed out to it
+	deliveredCount uint64 // messages taken for it
 	drained        uint64 // deliveredCount when it last drained
 	draining       bool
 	void           bool // a drain has voided the limit, and it was not set since
-	probing        bool // its drains are nobody's waits
-	internal       bool // it is no receiver
+	probing        bool // its drains do not count as waits
+	internal       bool // it does not count as a receiver
 	gone           bool
 
 	// next is the limit that holds when the drain under way is done; nil if the
@@ -49,7 +49,7 @@ type consumer struct {
 	leaving bool
 	waits   int
 
-	recaller    Recaller          // nil if it gives nothing back
+	recaller    Recaller          // nil if its deliveries are not recalled
 	outstanding recall.Deliveries // to a recaller
 
 	// What it has taken passes through these, in order.

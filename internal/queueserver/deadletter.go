@@ -22,13 +22,13 @@ type Damage struct {
 	Err      error
 }
 
-// OnDamage has fn told of every message that became a dead letter because its body
-// cannot be read. It is for the owner that has just opened the shard, before Run;
-// fn is called on the shard's goroutine and must return at once.
+// OnDamage has fn called for every message that became a dead letter because its body
+// cannot be read. The owner calls it after it has opened the shard and before Run. fn
+// runs on the shard's goroutine and must return at once.
 func (s *Shard) OnDamage(fn func(Damage)) { s.onDamage = fn }
 
-// quarantine makes a dead letter of a message whose body cannot be read, unless
-// somebody other than the holder of the token has it.
+// quarantine makes a dead letter of a message whose body cannot be read, unless it is
+// locked with another token.
 func (s *Shard) quarantine(hq *hostedQueue, seq queue.SeqNo, t queue.Token, cause error) error {
 	if hq.dropped() {
 		return queue.ErrNotFound

@@ -13,22 +13,22 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
-// Delivery is a message handed out, or shown.
+// Delivery is a message that was delivered or peeked.
 type Delivery struct {
 	queue.Delivery
 
 	msg     *message.Message // nil until loaded
 	from    *hostedQueue
-	forGood bool // it was taken for good: only Return brings it back
-	damaged bool // msg stands in for a body that cannot be read
+	removed bool // by ReceiveAndDelete: only Return brings it back
+	damaged bool // msg is a placeholder for a body that cannot be read
 }
 
 // Message returns the message itself. It may read the disk and wait for the shard,
 // so it must not be called from a Sink's methods. An error that wraps
-// queue.ErrNotFound means that the message is not there any more: drop the
+// queue.ErrNotFound means that the message does not exist any more: drop the
 // delivery. That includes a message whose body turns out to be unreadable: it has
-// become a dead letter. Of a dead letter that cannot be read a message is returned
-// that stands in for it; see Damaged.
+// become a dead letter. For a dead letter that cannot be read a placeholder is
+// returned; see Damaged.
 func (d *Delivery) Message() (*message.Message, error) {
 	if d.msg == nil {
 		m, damaged, err := d.from.load(d.Delivery)
@@ -43,11 +43,10 @@ func (d *Delivery) Message() (*message.Message, error) {
 // Loaded reports whether Message returns at once.
 func (d *Delivery) Loaded() bool { return d.msg != nil }
 
-// Unload lets go of the message, if it can be read again, so that a delivery that has to
-// wait holds no more than its place. What was taken for good is kept: nothing keeps it
-// on disk.
+// Unload releases the memory of the message, if it can be read again, for a delivery
+// that has to wait. A removed message is kept: the journal may have freed it.
 func (d *Delivery) Unload() {
-	if !d.forGood && !d.damaged {
+	if !d.removed && !d.damaged {
 		d.msg = nil
 	}
 }
@@ -56,7 +55,8 @@ func (d *Delivery) Unload() {
 // letter, because its body cannot be read. It may be shown, but not moved.
 func (d *Delivery) Damaged() bool { return d.damaged }
 
-// delivery dresses a machine's delivery with its body, or the way to it.
+// delivery returns a delivery of the machine with its body if that is cached, and else
+// with the queue to read it through.
 func (s *Shard) delivery(hq *hostedQueue, qd queue.Delivery) Delivery {
 	d := Delivery{Delivery: qd, from: hq}
 	if qd.Reason == (queue.Ref{}) { // else the reason has to be read
@@ -73,7 +73,7 @@ func (hq *hostedQueue) load(d queue.Delivery) (m *message.Message, damaged bool,
 		if !errors.Is(err, journal.ErrFreed) {
 			break
 		}
-		now, err := hq.ask(d.Seq)
+		now, err := hq.lookup(d.Seq)
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -88,8 +88,8 @@ func (hq *hostedQueue) load(d queue.Delivery) (m *message.Message, damaged bool,
 	return m, damaged, err
 }
 
-// ask returns what the shard knows of a message, from any goroutine but its own.
-func (hq *hostedQueue) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
+// lookup returns what the queue knows of a message, from any goroutine but its own.
+func (hq *hostedQueue) lookup(seq queue.SeqNo) (d queue.Delivery, err error) {
 	err = hq.shard.within(func(*Shard) error {
 		var ok bool
 		if d, ok = hq.q.Lookup(seq); !ok || hq.dropped() {
@@ -101,13 +101,14 @@ func (hq *hostedQueue) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
 }
 
 // unreadable deals with a body that cannot be read, from any goroutine but the
-// shard's: its message becomes a dead letter; a dead letter is stood in for.
+// shard's: its message becomes a dead letter; of a dead letter a placeholder is
+// returned.
 func (hq *hostedQueue) unreadable(d queue.Delivery, cause error) (*message.Message, bool, error) {
 	if hq.part != Main {
 		return bodies.Placeholder(nil), true, nil
 	}
 	err := hq.shard.within(func(s *Shard) error { return s.quarantine(hq, d.Seq, d.Token, cause) })
-	if err == nil || errors.Is(err, queue.ErrLocked) { // which is for its holder to find out
+	if err == nil || errors.Is(err, queue.ErrLocked) { // the receiver that has the lock finds out itself
 		err = queue.ErrNotFound
 	}
 	return nil, false, errors.Join(err, cause)
@@ -128,8 +129,9 @@ func (s *Shard) within(fn func(*Shard) error) error {
 	return <-answer
 }
 
-// read reads a message with its reason, from any goroutine. What cannot be read of
-// a dead letter is stood in for: damaged says so. ErrFreed may mean that it was moved.
+// read reads a message with its reason, from any goroutine. For a dead letter that
+// cannot be read it returns a placeholder, and damaged. ErrFreed may mean that the body
+// was moved.
 func (hq *hostedQueue) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
 	reads := bodies.AppendReads(make([]journal.Read, 0, 2), d)
 	hq.shard.Engine.Read(hq.shard.loadCtx, reads)

@@ -14,7 +14,7 @@ import (
 // at once and uncounted, whatever it waits for and however it was taken.
 func TestDetachReturnsWhatWasNotDelivered(t *testing.T) {
 	want := []string{"a", "b", "c"}
-	for name, deletes := range map[string]bool{"locked": false, "taken for good": true} {
+	for name, deletes := range map[string]bool{"locked": false, "received and deleted": true} {
 		for when, wait := range map[string]func(r *rig){
 			"before the sync": func(*rig) {},
 			"after the sync":  (*rig).sync, // durable, and not handed over yet
@@ -85,7 +85,7 @@ func TestNothingComesAfterADrain(t *testing.T) {
 }
 
 // Who waits for nothing but a group that is durable gets it also while the shard waits
-// for space: a message that was taken for good would be lost with it.
+// for space: a message that was received and deleted would be lost with it.
 func TestSafeMessagesAreHandedOutWithoutSpace(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)

@@ -10,9 +10,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// dispatch hands out messages in every queue in which something changed, as many as
-// one step may. The queues that are left have their turn in the next step, behind
-// those that had none in this one.
+// dispatch delivers messages of every queue in which something changed, up to
+// DispatchStep. The other queues follow in the next step, before those that were
+// dispatched in this one.
 func (s *Shard) dispatch() {
 	i, undone := 0, 0
 	for ; i < len(s.dirty) && s.dispatchLeft > 0 && !s.tx.Stuck(); i++ { // dispatching may make more queues dirty
@@ -46,9 +46,8 @@ func (s *Shard) schedule(hq *hostedQueue) {
 // messages that have expired, which they clear away.
 const clearings = 16
 
-// dispatchQueue gives messages to the consumers in turns until there is nothing to
-// give or nobody to give it to. It reports whether it has come to that, and not given
-// up for this step.
+// dispatchQueue delivers messages to the consumers in turns, until no message is ready
+// or no consumer has credit. It returns false if the step has to end before that.
 func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 	cleared := 0
 	for more := true; more; {
@@ -73,7 +72,7 @@ func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 		}
 		more = false
 		for _, c := range hq.consumers {
-			if c.draining && len(c.fetching) == 0 { // else there may be more to give
+			if c.draining && len(c.fetching) == 0 { // else there may be more to deliver
 				more = s.drained(c) || more
 			}
 		}
@@ -82,8 +81,8 @@ func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
 	return true
 }
 
-// drained ends a drain, and reports whether the consumer has been allowed more, or
-// drained again, while that waited for bodies.
+// drained ends a drain. It reports whether the consumer got a new limit, or another
+// drain, while this one waited for bodies.
 func (s *Shard) drained(c *consumer) (more bool) {
 	c.limit, c.void = c.deliveredCount, true
 	if o, ok := c.queue.observer.(IdleObserver); ok && c.deliveredCount == c.drained && !c.probing {
@@ -105,7 +104,7 @@ func (s *Shard) drained(c *consumer) (more bool) {
 // dispatchOne takes one message for the consumer.
 func (s *Shard) dispatchOne(c *consumer) bool {
 	if c.take.ReceiveAndDelete {
-		return s.dispatchForGood(c)
+		return s.dispatchAndDelete(c)
 	}
 	before := s.eff.Count()
 	qd, ok := c.queue.q.Take(s.tx.Now(), c.take, s.out(c.queue))
@@ -124,8 +123,8 @@ func (s *Shard) dispatchOne(c *consumer) bool {
 		// Its key is started by it, and stays so after a crash if it was seen. To
 		// have cleared away what had expired leaves records, too, and is as rare.
 	case qd.Failures > 0 || c.queue.part != Main:
-		// It may have changed and come back: failures tell, but for dead letters
-		// nobody counts them.
+		// It may have changed and come back. Failures show that, but those of dead
+		// letters are not counted.
 	default:
 		if arrival, ok := c.queue.arrivals.Position(qd.Seq, s.tx.Durable()); ok {
 			at = max(arrival, c.queue.fence)
@@ -136,7 +135,7 @@ func (s *Shard) dispatchOne(c *consumer) bool {
 	return true
 }
 
-// delivered tells the observer of a queue that a message was handed out.
+// delivered tells the observer of a queue that a message was delivered.
 func (s *Shard) delivered(hq *hostedQueue, qd *queue.Delivery) {
 	if hq.observer != nil {
 		s.seen = *qd
@@ -159,7 +158,7 @@ func (s *Shard) queueDelivery(c *consumer, at journal.Position, d Delivery) {
 	}
 }
 
-// markReady has the consumer looked at when the step ends.
+// markReady has the deliveries of the consumer released when the step ends.
 func (s *Shard) markReady(c *consumer) {
 	if n := len(s.consumersReady); n == 0 || s.consumersReady[n-1] != c {
 		s.consumersReady = append(s.consumersReady, c)
@@ -180,7 +179,7 @@ func (s *Shard) advance(p engine.Permit) {
 	s.consumersPending = slices.DeleteFunc(s.consumersPending, func(c *consumer) bool { return c.held.Waiting() == 0 })
 }
 
-// release gives the sinks what the step has for them.
+// release gives the sinks the deliveries of the step.
 func (s *Shard) release(p engine.Permit) {
 	s.advance(p)
 	for _, c := range s.consumersReady {

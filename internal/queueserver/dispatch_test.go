@@ -107,7 +107,7 @@ func TestMessageThatStartsItsKeyWaitsUntilThatIsDurable(t *testing.T) {
 // another queue does not wait for all of it; a drain ends after the last step (A3).
 func TestHandOutInSteps(t *testing.T) {
 	const messages, step = 1000, 100
-	r := newRig(t, Options{HandOutStep: step, SnapshotAfter: 1 << 30})
+	r := newRig(t, Options{DispatchStep: step, SnapshotAfter: 1 << 30})
 	many, few := r.define("many", minute), r.define("few", minute)
 	r.sendMany(many, messages)
 	r.sendMany(few, 3)
@@ -121,13 +121,13 @@ func TestHandOutInSteps(t *testing.T) {
 		before := len(greedy.got)
 		r.step()
 		if got := len(greedy.got) - before; got > step || got == 0 {
-			t.Fatalf("step %d handed out %d messages", n, got)
+			t.Fatalf("step %d delivered %d messages", n, got)
 		}
 		if n == 3 && len(modest.got) != 3 {
 			t.Fatalf("after %d steps the other receiver has %d messages", n, len(modest.got))
 		}
 		if at, due := r.s.NextDeadline(); len(greedy.got) < messages && (!due || at.After(r.now)) {
-			t.Fatalf("%d messages were handed out and nobody goes on", len(greedy.got))
+			t.Fatalf("%d messages were delivered and the rest is not", len(greedy.got))
 		}
 	}
 	r.step()

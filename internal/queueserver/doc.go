@@ -19,21 +19,21 @@
 // # Dispatch
 //
 // A queue in which something changed is dispatched when the step ends: its consumers
-// get messages in turns, each up to its limit. A step dispatches HandOutStep messages at
+// get messages in turns, each up to its limit. A step dispatches DispatchStep messages at
 // most; the rest waits for the next one.
 //
 //	Take ─────────────────────► held until durable ─► Sink.Deliver
-//	Take for good ─► fetching ─► remove ─► held ────► Sink.Deliver
+//	ReceiveAndDelete ─► fetching ─► remove ─► held ─► Sink.Deliver
 //
 // A delivery waits for the records it depends on. A message without failures depends on
 // its own arrival alone, so one that was stored long ago does not wait for the sync in
 // progress. The first message of a fair key that finishes what it started is the
 // exception: that the key was started must be durable, too.
 //
-// When a consumer goes, the deliveries that its sink has not got are returned, and not
-// counted. What the sink could not pass on is returned with Return. A message that was
-// taken for good and reached nobody is lost only by a crash, or by a stop while there is
-// no space for the record that it returned.
+// When a consumer is detached, the deliveries that its sink has not got are returned, and
+// not counted. The owner of the sink returns with Return what it could not pass on. With
+// ReceiveAndDelete a message that no receiver has got is lost only by a crash, or by a
+// stop while there is no space for the record that it returned.
 //
 // # Dead letters
 //
@@ -42,10 +42,10 @@
 //
 // # Bodies
 //
-// The engine's goroutine reads no bodies. What needs one that is not cached waits until
-// it was read in the background: a consumer that takes for good holds the message locked
-// meanwhile; a settlement with properties delays the detach of its session. A message
-// whose body cannot be read becomes a dead letter; everything else goes on.
+// The engine's goroutine reads no bodies. A body that is not cached is read in the
+// background. For a ReceiveAndDelete consumer the message is locked meanwhile. A
+// settlement with properties delays the detach of its session. A message whose body
+// cannot be read becomes a dead letter; other messages are not affected.
 //
 // # Concurrency
 //
@@ -57,8 +57,10 @@
 // # Invariants
 //
 //  1. A consumer's deliveries are released in the order in which they were taken.
-//  2. What was taken for a consumer is in its fetching or held until it is handed to the
+//  2. What was taken for a consumer is in its fetching or held until it is given to the
 //     sink or returned to the queue.
+//  3. An operation names a consumer by its id. Consumers that have ended are not in
+//     Shard.consumers, and operations that name them do nothing.
 //
 // The bytes of the records are described in docs/format/shard-records.md.
 //
@@ -70,7 +72,7 @@
 //	send.go, settle.go, edit.go      storing and settling messages, with new properties
 //	deadletter.go                    dead letters and their reasons
 //	consumer.go, acceptsession.go    attached consumers, sessions
-//	dispatch.go, forgood.go          deliveries to consumers
+//	dispatch.go, receivedelete.go    deliveries to consumers
 //	recall.go, return.go             deliveries that come back
 //	delivery.go, fetch.go            deliveries, and reading their bodies
 //	observer.go, monitor.go          admission and measurement

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoRoom answers a settlement with properties while the disk is full: each message
-// would need a new body. The locks are as they were. It unwraps to ErrDiskFull.
+// would need a new body. The locks do not change. It unwraps to ErrDiskFull.
 var ErrNoRoom = fmt.Errorf("%w: there is no room for messages with new properties", ErrDiskFull)
 
 // ErrUnreadable answers a settlement with properties of a message whose body cannot
@@ -24,7 +24,7 @@ var ErrUnreadable = errors.New("queueserver: message body is unreadable")
 
 // editing is a settlement that writes properties into its messages, each of which
 // gets a new body. It goes through the tokens in order; at the first whose body is
-// not in hand it is parked, until that and those of the next few tokens were read.
+// not in memory it is parked, until that and those of the next few tokens were read.
 // After editBytes it is parked as well, and goes on in a later step.
 type editing struct {
 	o     *settling
@@ -32,7 +32,7 @@ type editing struct {
 	next  int      // token to go on with
 	read  []*fetch // bodies of the tokens from next on, as far as they had to be read
 	left  int      // of them that are not read yet
-	over  bool     // it was answered: its queue is gone
+	over  bool     // it was answered: its queue was dropped
 	// holds are the consumers whose Detach waits for it.
 	holds []*consumer
 }
@@ -47,7 +47,7 @@ func (e *editing) advance(s *Shard) {
 			return
 		}
 		t := o.Tokens[e.next]
-		// What is refused leaves the message, and its lock, as it was.
+		// A refusal does not change the message and its lock.
 		if err := e.refusal(s, t); err != nil {
 			o.refuse(e.next, err)
 			continue
@@ -113,12 +113,12 @@ func (e *editing) refusal(s *Shard, t queue.Token) error {
 	q := e.queue.q
 	switch {
 	case !q.LockValid(s.tx.Now(), t):
-		_, err := q.Release(s.tx.Now(), t, s.out(e.queue)) // holds nothing, so this only says what is lost
+		_, err := q.Release(s.tx.Now(), t, s.out(e.queue)) // changes nothing: it returns what is lost
 		return err
 	case e.o.Disposition == Reject && q.Config().DeadLetterQueue:
 		return queue.ErrNotAllowed
 	case s.tx.Full():
-		return ErrNoRoom // a new body would take what is kept for those who free space
+		return ErrNoRoom // the reserve is for operations that free space
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ const editBytes = 1 << 20
 // errNotRead says that a body has to be read first.
 var errNotRead = errors.New("queueserver: body is not in memory")
 
-// body returns the message that a token holds, with its reason if it has one.
+// body returns the message that a token locks, with its reason if it has one.
 func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
 	d, _ := e.queue.q.Lookup(t.Seq)
 	if d.Reason == (queue.Ref{}) {
@@ -185,7 +185,7 @@ func (e *editing) fetched(s *Shard, _ *fetch) {
 	}
 }
 
-// release lets go of those who wait for the settlement.
+// release detaches the consumers whose Detach waits for the settlement.
 func (e *editing) release(s *Shard) {
 	e.queue.parked = slices.DeleteFunc(e.queue.parked, func(p *editing) bool { return p == e })
 	for _, c := range e.holds {
@@ -197,8 +197,7 @@ func (e *editing) release(s *Shard) {
 }
 
 // holdBack has the Detach of a consumer wait for the settlements that are parked
-// and concern its session, which would come to nothing if the session went back
-// first. It returns how many there are. Other locks outlive their consumer.
+// and concern its session: they would fail if the session were released first. It returns how many there are. Other locks outlive their consumer.
 func (s *Shard) holdBack(c *consumer) (n int) {
 	if c.take.Session == (queue.SessionLock{}) {
 		return 0

@@ -47,13 +47,13 @@ type entity struct {
 	Definition
 	parts [TransferDeadLetter + 1]*hostedQueue
 	units [TransferDeadLetter + 1]*engine.Unit // of the parts
-	// used is when it was last used in this life, as the operations tell.
+	// used is when an operation last used it since the shard was opened.
 	used time.Time
 	// counted is set while the step has yet to record Published.
 	counted bool
 }
 
-// hostedQueue is one queue machine and what the shard keeps beside it.
+// hostedQueue is one queue machine and the state of the shard for it.
 type hostedQueue struct {
 	shard  *Shard
 	unit   engine.Unit // number ID*parts + Part
@@ -61,7 +61,7 @@ type hostedQueue struct {
 	part   SubQueue
 	q      *queue.Queue
 
-	observer       Observer         // nil if nobody watches
+	observer       Observer         // nil is none
 	monitor        Monitor          // the observer, if the shard made it; else nil
 	toMeasure      bool             // on Shard.measured.due
 	consumers      []*consumer      // attached; served in turns
@@ -74,14 +74,14 @@ type hostedQueue struct {
 	// stored with the class of an earlier policy.
 	classified   int64
 	lastOutdated queue.SeqNo
-	// recalled are the ready messages for which something was asked back, each
-	// with what that is.
+	// recalled are the deliveries that were recalled, by the ready message for which
+	// that was done.
 	recalled recall.Requests[ConsumerID]
 
 	// parked are settlements that wait for bodies.
 	parked []*editing
-	// fence is what has to be durable before the queue hands out anything: the
-	// return of messages that were taken for good.
+	// fence is what has to be durable before the queue delivers anything: the return
+	// of messages that were removed.
 	fence  journal.Position
 	fenced bool // on Shard.fenced
 
@@ -106,13 +106,13 @@ func (s *Shard) newEntity(def Definition) *entity {
 	return e
 }
 
-// end tells everyone who waits at the queue that it is over.
+// end ends all consumers, settlements and session waiters of the queue.
 func (hq *hostedQueue) end(err error) {
 	for _, c := range hq.consumers {
 		hq.shard.ended(c)
 		c.held.Clear()
 		c.fetching = nil
-		if !c.leaving { // else it has asked for that
+		if !c.leaving { // else it was detached
 			c.sink.Ended(err)
 		}
 	}
@@ -128,8 +128,8 @@ func (hq *hostedQueue) end(err error) {
 	hq.sessionWaiters = nil
 }
 
-// dropped reports whether the entity was dropped, with everything in it. Whoever has
-// kept the queue must leave it alone then.
+// dropped reports whether the entity was dropped. An operation that has kept the queue
+// must not change it then.
 func (hq *hostedQueue) dropped() bool { return hq.shard.entities[hq.entity.ID] != hq.entity }
 
 // hostedQueue finds a queue by its entity and part.
@@ -150,8 +150,8 @@ func (s *Shard) sorted() []*entity {
 	return es
 }
 
-// touch makes the step look at the queue before it ends: there may be something
-// to hand out, or another deadline.
+// touch has the queue dispatched before the step ends: there may be something to
+// deliver, or another deadline.
 func (s *Shard) touch(hq *hostedQueue) {
 	if !hq.dirty {
 		hq.dirty = true

@@ -60,7 +60,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
+// ThrottledError rejects a message of a class for a time. It unwraps to ErrBusy.
 type ThrottledError struct {
 	Class      string // empty for messages in none
 	Reason     string
@@ -72,7 +72,7 @@ func (e *ThrottledError) Error() string {
 	if e.Class != "" {
 		who = fmt.Sprintf("class %q is", e.Class)
 	}
-	return fmt.Sprintf("broker: %s turned away for now: %s; retry after %.1fs", who, e.Reason, e.RetryAfter)
+	return fmt.Sprintf("broker: %s throttled: %s; retry after %.1fs", who, e.Reason, e.RetryAfter)
 }
 
 func (e *ThrottledError) Unwrap() error { return ErrBusy }

@@ -47,9 +47,9 @@ func (m *moody) Read(ctx context.Context, reads []journal.Read) {
 type fate struct {
 	acked    bool // stored for sure
 	asked    bool // to be completed: it may be gone
-	gone     bool // completed for sure, or handed to somebody who takes for good
-	transit  bool // taken for good, or just given back, when a crash came: it may be lost
-	returned bool // given back after it was taken for good: it may come again
+	gone     bool // completed for sure, or delivered with ReceiveAndDelete
+	transit  bool // received and deleted, or just returned, when a crash came: it may be lost
+	returned bool // returned after it was received and deleted: it may come again
 }
 
 // game plays commands, faults and crashes at random, and knows what may become of
@@ -207,7 +207,7 @@ func (g *game) crashNow(seed uint64) {
 	for _, e := range g.s.entities {
 		for _, c := range e.parts[Main].consumers {
 			c.held.Withdraw(func(d *Delivery) bool {
-				if f := g.all[g.bySeq[d.Seq]]; f != nil && d.forGood {
+				if f := g.all[g.bySeq[d.Seq]]; f != nil && d.removed {
 					f.transit = true
 				}
 				return false
@@ -224,7 +224,7 @@ func (g *game) crashNow(seed uint64) {
 	g.mood()
 }
 
-// stopNow stops the shard in good order, and opens it again. If there was space for
+// stopNow stops the shard cleanly, and opens it again. If there was space for
 // all, nothing is lost, not even what was on its way.
 func (g *game) stopNow(seed uint64) {
 	g.j.calm = g.rnd.IntN(2) == 0

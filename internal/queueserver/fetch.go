@@ -15,15 +15,15 @@ import (
 // What needs a body that is not in the cache has it read beside the shard: see
 // [engine.Fetch].
 
-// fetch is a body that is read for somebody.
+// fetch is a body that is read in the background.
 type fetch struct {
 	queue *hostedQueue
 	d     queue.Delivery // number, token, and where the body and the reason are
 	taker fetchTaker
 
 	msg     *message.Message
-	damaged bool  // msg stands in for a body that cannot be read
-	err     error // ErrFreed: the message is there, and its body is not
+	damaged bool  // msg is a placeholder
+	err     error // ErrFreed: the message exists, and its body does not
 	done    bool
 }
 

@@ -28,7 +28,7 @@ func (r *rig) sendAll(id ID, bodies ...string) {
 	r.settle()
 }
 
-// Bodies on the disk are read in the background; whoever takes for good gets the
+// Bodies on the disk are read in the background; a ReceiveAndDelete consumer gets the
 // messages in order, as many as there is room for, each after its removal.
 func TestBodiesAreFetchedInOrder(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1})
@@ -241,7 +241,7 @@ func TestDetachThatWaitsGivesNothingMore(t *testing.T) {
 	}
 }
 
-// A dead letter that cannot be read, taken for good and returned, is as damaged as
+// A dead letter that cannot be read, received, deleted and returned, is as damaged as
 // before: what stood in for it must not be taken for it.
 func TestReturnedStandInIsStillDamaged(t *testing.T) {
 	r := newRig(t, Options{})
@@ -389,7 +389,7 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 	}
 }
 
-// A dead letter has its reason also when it is taken for good, when properties are
+// A dead letter has its reason also when it is received and deleted, when properties are
 // merged into it, when its reason was moved, and after a restart; a reason that is
 // too long is cut.
 func TestReasonsBesideTheBody(t *testing.T) {
@@ -457,7 +457,7 @@ func TestReasonsBesideTheBody(t *testing.T) {
 	}
 }
 
-// Line A5: what was taken for good returns although its block was given up.
+// Line A5: what was received and deleted returns although its block was freed.
 func TestReturnAfterItsBlockIsGone(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 4 << 10})
 	id := r.define("orders", minute)

@@ -47,7 +47,7 @@ func (r *rig) fillDisk(id ID, levels int, size int) (stored int) {
 
 // A7: whatever waits when the disk is full, and in whatever order it is consumed,
 // one by one or after many failures: what is reserved is enough to consume all of
-// it, with crashes on the way, and then senders are let in again.
+// it, with crashes on the way, and then senders are admitted again.
 func TestFullDiskIsDrained(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -103,8 +103,8 @@ func TestFullDiskIsDrained(t *testing.T) {
 			if r.s.tx.Full() {
 				t.Fatalf("all is consumed, and the disk is full: %+v", r.wal.Stats())
 			}
-			if acked := r.send(id, 4, "let in again"); acked == nil {
-				t.Fatal("not let in")
+			if acked := r.send(id, 4, "admitted again"); acked == nil {
+				t.Fatal("not admitted")
 			}
 			r.settle()
 			t.Logf("%d messages, %d snapshots, of them %d on the full disk", stored, r.s.Snapshots(), r.s.Snapshots()-snapshots)

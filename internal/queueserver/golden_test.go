@@ -89,7 +89,7 @@ func (s *oldStore) Reserve(journal.Claim, uint64)                               
 func (s *oldStore) Usage(journal.Claim) journal.Usage                             { return journal.Usage{} }
 func (s *oldStore) Retained(journal.Claim) map[uint64]journal.RetainedBlock       { return nil }
 
-// Stores that earlier versions wrote are read for ever. The first has the reasons of
+// Stores that earlier versions wrote can always be read. The first has the reasons of
 // its dead letters in their bodies, the second beside them.
 func TestRecordsOfEarlierVersions(t *testing.T) {
 	files, err := filepath.Glob("testdata/records/*.hex")

@@ -123,10 +123,10 @@ func TestStepsAboutManyMessagesFitIntoGroups(t *testing.T) {
 		{name: "expire", dead: many, do: func(r *rig, _ ID) {
 			r.now = r.now.Add(2 * time.Hour)
 		}},
-		{name: "take for good", do: func(r *rig, id ID) {
+		{name: "receive and delete", do: func(r *rig, id ID) {
 			takeAll(r, id, queue.TakeOptions{ReceiveAndDelete: true})
 		}},
-		{name: "take for good and leave", ready: many, do: func(r *rig, id ID) {
+		{name: "receive, delete and detach", ready: many, do: func(r *rig, id ID) {
 			k := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 			k.c.SetDeliveryLimit(many)
 			r.step()

@@ -133,7 +133,7 @@ func (h *host) Moved(from []machine.Ref) {
 // BeginStep implements [engine.Host].
 func (h *host) BeginStep() {
 	s := h.shard()
-	s.dispatchLeft = s.opts.HandOutStep
+	s.dispatchLeft = s.opts.DispatchStep
 	if len(s.stranded) > 0 && !s.tx.Full() {
 		s.retryStranded()
 	}

@@ -53,7 +53,7 @@ func (l *lease) commit() {
 	l.r.s.manual().Report(st)
 }
 
-// After its lease a shard says nothing: it answers nobody and hands out nothing, also
+// After its lease a shard says nothing: it answers no caller and delivers nothing, also
 // what is durable, and goes on when the lease is prolonged.
 func TestNothingLeavesAfterTheLease(t *testing.T) {
 	r, l := leased(t)
@@ -69,7 +69,7 @@ func TestNothingLeavesAfterTheLease(t *testing.T) {
 		r.step()
 	}
 	if *acked || len(k.got) != 0 {
-		t.Fatalf("after the lease: answered %v, %d messages handed out", *acked, len(k.got))
+		t.Fatalf("after the lease: answered %v, %d messages delivered", *acked, len(k.got))
 	}
 	if at, due := r.s.NextDeadline(); due {
 		t.Errorf("after the lease it has something to do at %v", at)
@@ -79,11 +79,11 @@ func TestNothingLeavesAfterTheLease(t *testing.T) {
 	l.commit()
 	r.step()
 	if !*acked || len(k.got) != 1 {
-		t.Errorf("with a new lease: answered %v, %d messages handed out", *acked, len(k.got))
+		t.Errorf("with a new lease: answered %v, %d messages delivered", *acked, len(k.got))
 	}
 }
 
-// A lease that ends while a step is under way holds back what the step hands out, in
+// A lease that ends while a step is under way holds back what the step delivers, in
 // order.
 func TestLeaseEndsWithinAStep(t *testing.T) {
 	r, l := leased(t)
@@ -103,7 +103,7 @@ func TestLeaseEndsWithinAStep(t *testing.T) {
 	l.commit()
 	r.step()
 	if len(k.got) != 0 || ticks < 2 {
-		t.Fatalf("%d messages were handed out after the lease, %d looks at the clock", len(k.got), ticks)
+		t.Fatalf("%d messages were delivered after the lease, %d looks at the clock", len(k.got), ticks)
 	}
 	l.read = func() time.Time { return l.now }
 	k.c.SetDeliveryLimit(2)
@@ -167,7 +167,7 @@ func TestLostClaimEndsTheShard(t *testing.T) {
 	}
 }
 
-// A shard that stops in good order releases its claim.
+// A shard that stops cleanly releases its claim.
 func TestStopReleasesTheClaim(t *testing.T) {
 	r := newRig(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())

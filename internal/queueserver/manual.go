@@ -12,7 +12,7 @@ import (
 // machines directly, which nobody may do while Run is running.
 type Manual struct{ s *Shard }
 
-// Manual returns the shard for an owner who calls Step.
+// Manual returns the shard for an owner that calls Step.
 func (s *Shard) Manual() Manual { return Manual{s} }
 
 // Inject has fn run in its turn among the operations; done, which may be nil, gets its
@@ -58,7 +58,7 @@ func (m Manual) Delivery(id QueueID, qd queue.Delivery) (Delivery, error) {
 // Store appends a body that Apply is about to refer to.
 func (m Manual) Store(raw []byte) (queue.Ref, error) { return m.s.tx.StoreOne(raw) }
 
-// Note remembers bytes for an entity besides its definition; the last note counts,
+// Note stores bytes for an entity besides its definition; the last note counts,
 // and comes back in its Definition.
 func (m Manual) Note(id ID, note []byte) error { return m.s.note(id, note) }
 

@@ -12,13 +12,13 @@ import (
 )
 
 // NewMonitor makes the monitor of an entity from the meta bytes of its definition and
-// from its last note, which is nil for an entity that is new. No monitor is fine. It is
+// from its last note, which is nil for an entity that is new. It may return nil. It is
 // called from any goroutine.
 type NewMonitor func(name string, meta, note []byte) (Monitor, error)
 
 // Monitor is the Observer of a main queue that the shard makes itself, from the
 // definition of the entity, with Options.NewMonitor. It runs where the messages are,
-// so that who asks for measurements may be elsewhere.
+// so that the caller that asks for measurements may be in another process.
 type Monitor interface {
 	IdleObserver
 	// Count counts operations that do not show in what happens to messages.
@@ -34,7 +34,7 @@ type Monitor interface {
 	OnDue(fn func())
 	// Measure brings everything up to now and returns the states that have changed.
 	Measure(now time.Time, q *queue.Queue) []objective.Change
-	// Note returns what to remember, if there is something new and the last note is
+	// Note returns what to store, if there is something new and the last note is
 	// older than after.
 	Note(now time.Time, after time.Duration) (note []byte, ok bool)
 	// Report returns what was measured, as of the last Measure.
@@ -48,7 +48,7 @@ type MonitorReport struct {
 	Discipline string
 	Revision   int64
 	// Saturated says whether classes share the deliveries for the time being. It is
-	// nil if the policy does not know of it.
+	// nil if the policy has no such mode.
 	Saturated *bool
 	objective.Report
 }
@@ -109,7 +109,7 @@ func (hq *hostedQueue) measureLater() {
 	}
 }
 
-// count tells the monitor of a queue, if it has one, of operations.
+// count reports operations to the monitor of a queue, if it has one.
 func (hq *hostedQueue) count(now time.Time, o objective.Operation, n int) {
 	if hq.monitor != nil {
 		hq.monitor.Count(now, o, n)
@@ -159,15 +159,15 @@ func (o Measure) measure(s *Shard, hq *hostedQueue, r *[]Measured) {
 		*r = append(*r, Measured{hq.entity.ID, changes})
 	}
 	if note, ok := m.Note(s.tx.Now(), o.NoteAfter); ok {
-		_ = s.note(hq.entity.ID, note) // it is there
+		_ = s.note(hq.entity.ID, note) // the entity exists
 	}
 	if m.Due() {
 		hq.measureLater()
 	}
 }
 
-// Report replies with what was measured of entities. Those that are gone, or have no
-// monitor, are left out.
+// Report replies with what was measured of entities. Those that do not exist, or have
+// no monitor, are left out.
 type Report struct{ IDs []ID }
 
 // Reported is what was measured of one of them.

@@ -9,35 +9,35 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// Observer watches one queue: it may turn arrivals away, and it learns what
-// happens to messages. Its methods run on the shard's goroutine, before what they
-// tell of is durable.
+// Observer watches one queue: it may reject arrivals, and it learns what happens to
+// messages. Its methods run on the shard's goroutine, before what they report is
+// durable.
 type Observer interface {
 	// Admit decides about arrivals that the queue itself would store; there may
-	// be none, if all are duplicates. An error turns all of them away; otherwise
-	// the messages of evict, which must not be locked, make room for them.
+	// be none, if all are duplicates. An error rejects all of them. Otherwise the
+	// messages of evict, which must not be locked, are removed.
 	Admit(now time.Time, q *queue.Queue, as []queue.Arrival) (evict []queue.SeqNo, err error)
-	// AdmitCanceled tells that arrivals which Admit has just let in are not stored
-	// and evict nothing, because another queue or the disk has no room.
+	// AdmitCanceled says that arrivals which Admit has just admitted are not stored and
+	// evict nothing, because another queue or the disk is full.
 	AdmitCanceled(now time.Time, as []queue.Arrival)
-	// Arrived tells that messages were stored, the same that Admit let in.
+	// Arrived says that messages were stored, the same that Admit admitted.
 	Arrived(now time.Time, as []queue.Arrival)
-	// Delivered tells that a message was handed out; d is valid during the call.
+	// Delivered says that a message was delivered; d is valid during the call.
 	Delivered(now time.Time, d *queue.Delivery)
-	// Settled tells what a consumer decided.
+	// Settled says what a consumer decided.
 	Settled(now time.Time, v Disposition, s queue.Settled)
-	// DeadLettered tells that a message went to the dead letters, for whatever reason.
+	// DeadLettered says that a message became a dead letter, for any reason.
 	DeadLettered(now time.Time, d *queue.DeadLetter)
-	// Expired tells that a message outlived its use and is gone. One that becomes
-	// a dead letter for it is told of by DeadLettered.
+	// Expired says that a message has expired and was removed. For one that becomes a
+	// dead letter instead, DeadLettered is called.
 	Expired(now time.Time, e queue.Expired)
 }
 
-// IdleObserver is an Observer that also learns of waits that were in vain.
+// IdleObserver is an Observer that also learns of waits without a message.
 type IdleObserver interface {
 	Observer
-	// Idle tells that a consumer took back its allowance without having got
-	// anything for it.
+	// Idle says that a consumer was drained without having got a message since its
+	// last drain.
 	Idle(now time.Time)
 }
 
@@ -45,15 +45,15 @@ type IdleObserver interface {
 // way to a consumer.
 type TransitObserver interface {
 	Observer
-	// Held tells that a message is locked for a consumer that takes for good,
-	// until its body was read. Then it is Delivered, Returned, or DeadLettered.
+	// Held says that a message is locked for a ReceiveAndDelete consumer until its
+	// body was read. Then it is Delivered, Returned, or DeadLettered.
 	Held(now time.Time, d *queue.Delivery)
-	// Returned tells that a message which was Held or Delivered reached nobody
-	// and is back in its place.
+	// Returned says that no receiver has got a message which was Held or Delivered,
+	// and that it is ready again.
 	Returned(now time.Time, d *queue.Delivery)
 }
 
-// note remembers bytes for an entity besides its definition; the last note
+// note stores bytes for an entity besides its definition; the last note
 // counts, and comes back in its Definition.
 func (s *Shard) note(id ID, note []byte) error {
 	e, ok := s.entities[id]
@@ -72,14 +72,14 @@ func (s *Shard) recordNote(e *entity) {
 	s.eff.End()
 }
 
-// admission is what an observer has let into its queue.
+// admission is what an observer has admitted to its queue.
 type admission struct {
 	queue *hostedQueue
 	as    []queue.Arrival
-	evict []queue.SeqNo // what it gives up to make room
+	evict []queue.SeqNo // what is removed for it
 }
 
-// ask lets the observer of a queue decide about arrivals.
+// ask has the observer of a queue decide about arrivals.
 func (s *Shard) ask(hq *hostedQueue, as []queue.Arrival) error {
 	if hq.observer == nil {
 		return nil
@@ -91,18 +91,18 @@ func (s *Shard) ask(hq *hostedQueue, as []queue.Arrival) error {
 	return err
 }
 
-// decline tells observers that nothing comes of what they have let in.
+// decline tells observers that what they have admitted is not stored.
 func (s *Shard) decline() {
 	for _, a := range s.sending.admitted {
 		a.queue.observer.AdmitCanceled(s.tx.Now(), a.as)
 	}
 }
 
-// evict removes what makes room.
+// evict removes the messages that observers chose.
 func (s *Shard) evict() {
 	for _, a := range s.sending.admitted {
 		for _, seq := range a.evict {
-			// A message that is gone or was taken meanwhile makes room by itself.
+			// A message that was removed or taken meanwhile needs no removal.
 			_ = a.queue.q.Remove(s.tx.Now(), seq, s.out(a.queue))
 		}
 		if len(a.evict) > 0 {

@@ -29,7 +29,7 @@ type QueueID struct {
 // Request is an operation as a value; R is its reply.
 type Request[R any] interface {
 	// begin prepares the operation, on the goroutine of the caller. What it returns
-	// fills in the reply, which nobody reads before the last step.
+	// fills in the reply, which is not read before the last step.
 	begin(s *Shard, r *R) work
 }
 
@@ -54,7 +54,7 @@ func Do[Q Request[R], R any](ctx context.Context, s *Shard, q Q) (R, error) {
 		select {
 		case turn <- struct{}{}:
 		default:
-			return true, nil // nobody waits for it any more
+			return true, nil // its caller does not wait any more
 		}
 		done, err := run(s)
 		<-turn
@@ -73,7 +73,7 @@ func Do[Q Request[R], R any](ctx context.Context, s *Shard, q Q) (R, error) {
 	return *r, context.Cause(ctx)
 }
 
-// Finish is Do for an operation that is not called off half way: its caller waits
+// Finish is Do for an operation that is not canceled: its caller waits
 // until the shard has answered, or has stopped.
 func Finish[Q Request[R], R any](s *Shard, q Q) (R, error) {
 	type answer struct {
@@ -88,7 +88,7 @@ func Finish[Q Request[R], R any](s *Shard, q Q) (R, error) {
 	return a.reply, a.err
 }
 
-// Post is Do for those who cannot wait: done, which may be nil, gets what Do would
+// Post is Do for callers that cannot wait: done, which may be nil, gets what Do would
 // return, on the shard's goroutine.
 func Post[Q Request[R], R any](s *Shard, q Q, done func(R, error)) error {
 	r := new(R)

@@ -85,8 +85,8 @@ func (o Configure) begin(s *Shard, _ *struct{}) work {
 	})
 }
 
-// Drop removes entities with everything in them. Their receivers are told that the
-// first of them was deleted. The space that their bodies take is freed in steps.
+// Drop removes entities with everything in them. Their receivers end with an
+// error that names the first of them. The space that their bodies take is freed in steps.
 type Drop struct{ IDs []ID }
 
 func (o Drop) begin(*Shard, *struct{}) work {
@@ -169,7 +169,7 @@ func (o DropIdle) begin(_ *Shard, lastUse *time.Time) work {
 }
 
 // lastUse returns when an entity was last used, as its operations, messages and
-// consumers tell.
+// consumers show.
 func (x *IdleEntity) lastUse(s *Shard) time.Time {
 	e := s.entities[x.ID]
 	q := e.parts[Main].q

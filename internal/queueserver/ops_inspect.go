@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// Inspect tells what the queues of an entity hold.
+// Inspect counts what is in the queues of an entity.
 type Inspect struct{ ID ID }
 
 // Inspected answers Inspect.
@@ -49,7 +49,7 @@ func (hq *hostedQueue) receivers() (n int) {
 	return n
 }
 
-// Explain tells why a message is where it is. It looks at every message that waits.
+// Explain replies why a message is where it is. It looks at every message that waits.
 type Explain struct {
 	Queue QueueID
 	Seq   queue.SeqNo
@@ -92,14 +92,14 @@ func (o Explain) begin(_ *Shard, r *Explained) work {
 var ErrSuperseded = errors.New("queueserver: policy was replaced")
 
 // Reclassify gives messages of a main queue another level, class and key, as a policy
-// says. Messages that are gone are left out.
+// says. Messages that do not exist any more are ignored.
 type Reclassify struct {
 	ID       ID
 	Revision int64 // of the policy
 	Changes  []Reclassified
 }
 
-// Reclassified is one message and what it is to be.
+// Reclassified is one message and its new classification.
 type Reclassified struct {
 	Seq queue.SeqNo
 	To  queue.Classification
@@ -115,7 +115,7 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 			return ErrSuperseded
 		}
 		for _, c := range o.Changes {
-			_ = hq.q.Reclassify(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may be gone
+			_ = hq.q.Reclassify(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may not exist any more
 		}
 		hq.levelsChanged()
 		s.collectEffects(hq)

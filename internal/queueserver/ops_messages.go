@@ -24,7 +24,7 @@ type Peek struct {
 type Peeked struct {
 	Messages []Delivery
 	Next     queue.SeqNo // where to go on; zero if there are no more
-	Last     queue.SeqNo // highest number given out when it began
+	Last     queue.SeqNo // highest number assigned when it began
 }
 
 func (o Peek) begin(_ *Shard, r *Peeked) work {
@@ -51,7 +51,7 @@ func (o Peek) begin(_ *Shard, r *Peeked) work {
 	}
 }
 
-// NextLevel tells the level of the message that a receiver would get next.
+// NextLevel replies with the level of the message that a receiver would get next.
 type NextLevel struct {
 	Queue QueueID
 	Take  queue.TakeOptions
@@ -75,7 +75,7 @@ func (o NextLevel) begin(_ *Shard, r *NextLevelReply) work {
 	})
 }
 
-// LastNumber tells the highest number that a queue has given out.
+// LastNumber replies with the highest number that a queue has assigned.
 type LastNumber struct{ Queue QueueID }
 
 func (o LastNumber) begin(_ *Shard, r *queue.SeqNo) work {
@@ -88,7 +88,7 @@ func (o LastNumber) begin(_ *Shard, r *queue.SeqNo) work {
 	})
 }
 
-// Renew extends locks, all of them or none, and replies until when each holds.
+// Renew extends locks, all of them or none, and replies until when each is valid.
 type Renew struct {
 	Queue  QueueID
 	Tokens []queue.Token
@@ -126,8 +126,8 @@ func (o Renew) begin(_ *Shard, r *[]time.Time) work {
 }
 
 // CheckSessionLocks fails with queue.ErrSessionLockLost if one of the messages is in
-// a session of which Sessions has no lock that is valid. Messages that are gone are
-// not looked for. Without sessions in the queue it always succeeds.
+// a session of which Sessions has no lock that is valid. Messages that do not exist
+// any more are ignored. Without sessions in the queue it always succeeds.
 type CheckSessionLocks struct {
 	Queue    QueueID
 	Tokens   []queue.Token
@@ -244,7 +244,7 @@ func deferredNotFound(seq queue.SeqNo) error {
 }
 
 // LockMessages locks messages by their numbers, as many as can be, and replies with a
-// token for each: zero if that one cannot be had.
+// token for each: zero if that one cannot be locked.
 type LockMessages struct {
 	Queue QueueID
 	Seqs  []queue.SeqNo
@@ -285,8 +285,8 @@ func (o Purge) begin(_ *Shard, r *int) work {
 	}
 }
 
-// Remove removes single messages that are not locked. It replies nil if all are gone
-// now, else an error or nil for each.
+// Remove removes single messages that are not locked. It replies nil if all are
+// removed now, else an error or nil for each.
 type Remove struct {
 	Queue QueueID
 	Seqs  []queue.SeqNo

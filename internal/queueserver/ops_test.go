@@ -164,7 +164,7 @@ func fields(v reflect.Value, fn func(reflect.Value)) {
 	switch v.Type() {
 	case typeDelivery:
 		d := v.Addr().Interface().(*Delivery)
-		for _, f := range []any{&d.Delivery, &d.msg, &d.forGood, &d.damaged} {
+		for _, f := range []any{&d.Delivery, &d.msg, &d.removed, &d.damaged} {
 			fn(reflect.ValueOf(f).Elem())
 		}
 		return

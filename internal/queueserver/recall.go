@@ -10,13 +10,13 @@ import (
 )
 
 // Recaller is a Sink whose consumer keeps messages that it has not started. When a
-// message of a higher level is ready and nobody has room for it, the consumer is
-// asked for one of them.
+// message of a higher level is ready and no consumer has credit for it, one of them is
+// recalled.
 type Recaller interface {
 	Sink
-	// Recall asks for messages back. What the consumer has not started it
-	// releases, and makes room for as many; of the rest it says so with
-	// Consumer.Keep. A message may be asked for before it has been delivered.
+	// Recall recalls messages. The consumer releases those that it has not started, and
+	// raises its limit by as many. For the others it calls Shard.DeclineRecall. A
+	// message may be recalled before it has been delivered.
 	Recall(tokens []queue.Token)
 }
 

@@ -165,7 +165,7 @@ func TestConsumerIsToldNothingAfterItsEnd(t *testing.T) {
 	k := r.attach(id, Main, queue.TakeOptions{})
 	r.send(id, 4, "a")
 	k.c.SetDeliveryLimit(1)
-	r.step() // the message is handed out when it is durable, and the drain waits behind it
+	r.step() // the message is delivered when it is durable, and the drain waits behind it
 	k.c.Drain()
 	r.step()
 	if err := r.s.Drop([]ID{id}, func(error) {}); err != nil {
@@ -234,7 +234,7 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 	r.settle()
 	r.now = r.now.Add(2 * time.Hour)
 	r.step()
-	k.settle(Release, k.got[0]) // too late to be handed out again
+	k.settle(Release, k.got[0]) // too late to be delivered again
 	r.step()
 	r.send(other, 4, "b")
 	r.settle()
@@ -249,7 +249,7 @@ func TestExpiredMessagesAreRecordedForTheirOwnQueue(t *testing.T) {
 	}
 }
 
-// A journal that refuses a body for good ends the shard. Nothing of the step in which
+// A journal that refuses a body permanently ends the shard. Nothing of the step in which
 // that happened may reach the disk: it may be half of something.
 func TestStepThatBreaksOffWritesNothing(t *testing.T) {
 	r := newRig(t, Options{})
@@ -327,7 +327,7 @@ func (r *rig) trySend(m *message.Message, a queue.Arrival, ids ...ID) (err error
 }
 
 // A message that no block can hold is refused after everybody has let it in. What
-// should make room for it must stay.
+// would be evicted for it must stay.
 func TestRefusedMessageEvictsNothing(t *testing.T) {
 	r := newRig(t, Options{})
 	id := r.define("orders", minute)

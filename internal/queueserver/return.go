@@ -10,8 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// withdraw takes back everything that a consumer was to be given and that has not
-// been handed to its sink.
+// withdraw returns all deliveries to a consumer that its sink has not got.
 func (s *Shard) withdraw(c *consumer) {
 	for _, f := range c.fetching {
 		s.unlock(c.queue, &f.d)
@@ -26,28 +25,28 @@ func (s *Shard) withdraw(c *consumer) {
 	s.collectEffects(c.queue)
 }
 
-// takeBack puts a message back to its place that was handed out and reached nobody.
+// takeBack returns a delivery that no receiver has got.
 func (s *Shard) takeBack(d *Delivery) {
-	if d.forGood {
+	if d.removed {
 		s.restore(d, (*queue.Queue).Return)
 	} else {
 		s.unlock(d.from, &d.Delivery)
 	}
 }
 
-// unlock ends the lock of a message that reached nobody. A lock that is lost
-// already has brought it back by itself.
+// unlock ends the lock of a message that no receiver has got. If the lock is lost, the
+// message has returned already.
 func (s *Shard) unlock(hq *hostedQueue, d *queue.Delivery) {
 	if hq.q.Revoke(s.tx.Now(), d.Token) == nil {
 		s.returned(hq, d)
 	}
 }
 
-// withdrawExpired takes back what was to be delivered under locks that have run out, before
-// the machine ends them: nobody has failed what nobody has got.
+// withdrawExpired returns deliveries whose locks have expired and that no sink has got,
+// before the machine ends the locks: that would count as a failure.
 func (s *Shard) withdrawExpired(hq *hostedQueue) {
 	ranOut := func(d *Delivery) bool {
-		if d.forGood || d.from == nil || d.LockedUntil.After(s.tx.Now()) {
+		if d.removed || d.from == nil || d.LockedUntil.After(s.tx.Now()) {
 			return false
 		}
 		s.takeBack(d)
@@ -65,8 +64,8 @@ func (s *Shard) withdrawExpired(hq *hostedQueue) {
 	}
 }
 
-// takenBack says that n deliveries do not come. Others may come instead, unless a drain
-// has voided that.
+// takenBack notes that n deliveries were returned. Others may be delivered in their
+// place, unless a drain has voided the limit.
 func (c *consumer) takenBack(n uint64) {
 	c.deliveredCount -= n
 	c.drained = min(c.drained, c.deliveredCount)
@@ -75,17 +74,17 @@ func (c *consumer) takenBack(n uint64) {
 	}
 }
 
-// giveBack is a way in which a queue takes back what was removed from it.
+// giveBack is a method of a queue that restores a removed message.
 type giveBack func(*queue.Queue, time.Time, *queue.Delivery, *queue.Effects) error
 
-// stranded is a message that cannot return, because its block was given up and the
-// disk has no room for its body.
+// stranded is a removed message that cannot return: the journal has freed its block, and
+// the disk has no space for its body.
 type stranded struct {
 	d  Delivery
 	by giveBack
 }
 
-// retryStranded tries again.
+// retryStranded tries again to return them.
 func (s *Shard) retryStranded() {
 	again := s.stranded
 	s.stranded = nil
@@ -94,7 +93,8 @@ func (s *Shard) retryStranded() {
 	}
 }
 
-// restore undoes the removal of a message. Its body is where it was, unless that block was given up meanwhile.
+// restore undoes the removal of a message. Its body is where it was, unless the journal
+// has freed that block.
 func (s *Shard) restore(d *Delivery, by giveBack) {
 	hq, qd := d.from, d.Delivery
 	if hq.dropped() {
@@ -103,16 +103,16 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 	if !s.tx.Retained(qd.Body) || qd.Reason != (queue.Ref{}) && !s.tx.Retained(qd.Reason) {
 		ref, err := s.tx.StoreOne(d.msg.Bytes()) // with its reason, if it has one
 		if err != nil {
-			s.stranded = append(s.stranded, stranded{*d, by}) // until there is room
+			s.stranded = append(s.stranded, stranded{*d, by}) // until there is space
 			return
 		}
 		qd.Body, qd.Reason = ref, queue.Ref{}
 	}
 	if err := by(hq.q, s.tx.Now(), &qd, s.out(hq)); err != nil {
-		return // it is there
+		return // the queue has it
 	}
 	s.returned(hq, &qd)
-	// Who gets it next must not be the only one who knows that it returned.
+	// The next delivery must wait until the return is durable.
 	hq.fence = engine.Pending
 	if !hq.fenced {
 		hq.fenced = true
@@ -120,12 +120,12 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 	}
 	s.tx.MustCommit()
 	s.collectEffects(hq)
-	if qd.Reason == (queue.Ref{}) && !d.damaged { // what stands in for a body is not that body
+	if qd.Reason == (queue.Ref{}) && !d.damaged { // a placeholder is not the body
 		s.cache.Put(qd.Body, d.msg, 1)
 	}
 }
 
-// returned tells the observer of a queue that a message is back in its place.
+// returned tells the observer of a queue that a message is ready again.
 func (s *Shard) returned(hq *hostedQueue, d *queue.Delivery) {
 	if o, ok := hq.observer.(TransitObserver); ok {
 		s.seen = *d
@@ -133,16 +133,15 @@ func (s *Shard) returned(hq *hostedQueue, d *queue.Delivery) {
 	}
 }
 
-// Return gives deliveries back that did not reach anybody: nothing counts against
-// the messages, and those that were taken for good are in their place again. Each
-// delivery may be given back once. It never blocks.
+// Return returns deliveries that no receiver has got. They do not count as failed, and
+// removed messages are restored. Each delivery may be returned once. It never blocks.
 func Return(ds []Delivery) error { return post(ds, (*Shard).takeBack) }
 
-// ReturnFailed gives deliveries back that their consumer cannot take, ever: that
-// counts as a failed delivery. It never blocks.
+// ReturnFailed returns deliveries that their consumer can never take. They count as
+// failed. It never blocks.
 func ReturnFailed(ds []Delivery) error {
 	return post(ds, func(s *Shard, d *Delivery) {
-		if d.forGood {
+		if d.removed {
 			s.restore(d, (*queue.Queue).ReturnFailed)
 			return
 		}
@@ -150,11 +149,11 @@ func ReturnFailed(ds []Delivery) error {
 	})
 }
 
-// TakeForGood removes messages that the caller holds locked and has loaded; resting
-// is the state that they return to, if they are returned. done learns, on the
-// shard's goroutine and when it is durable, which of them are removed: all but those
-// whose lock was lost meanwhile. All are of one queue.
-func TakeForGood(ds []Delivery, resting queue.State, done func(taken []Delivery, err error)) error {
+// RemoveLocked removes messages of one queue that the caller has locked and loaded.
+// unlocked is the state that they have if they are returned. done gets those that are
+// removed, on the shard's goroutine and when that is durable. Messages whose lock was
+// lost are not among them.
+func RemoveLocked(ds []Delivery, unlocked queue.State, done func(taken []Delivery, err error)) error {
 	hq := ds[0].from
 	x := &Settle{ID: hq.entity.ID, SubQueue: hq.part, Disposition: Complete}
 	for i := range ds {
@@ -169,7 +168,7 @@ func TakeForGood(ds []Delivery, resting queue.State, done func(taken []Delivery,
 				continue
 			}
 			d := ds[i]
-			d.forGood, d.State, d.Token, d.LockedUntil = true, resting, queue.Token{}, time.Time{}
+			d.removed, d.State, d.Token, d.LockedUntil = true, unlocked, queue.Token{}, time.Time{}
 			taken = append(taken, d)
 		}
 		done(taken, failed)

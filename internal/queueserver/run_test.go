@@ -20,7 +20,7 @@ import (
 var errTold = errors.New("told to stop")
 
 // Line A12 of the hardening list: a shard that is told to stop waits for the disk
-// only as long as it may take.
+// up to its time limit.
 func TestDrainEndsAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
@@ -53,7 +53,7 @@ func TestDrainEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// With a disk that answers, a stop in good order leaves nobody in doubt.
+// With a disk that answers, a clean stop answers every caller.
 func TestDrainAnswersWhatWasAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
@@ -122,7 +122,7 @@ func TestStopWithoutSpace(t *testing.T) {
 	r.sendMany(id, 2)
 	k := r.attach(id, Main, queue.TakeOptions{})
 	k.c.SetDeliveryLimit(1)
-	forGood := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
+	deletes := r.attach(id, Main, queue.TakeOptions{ReceiveAndDelete: true})
 	r.settle()
 	c := &crammed{Journal: r.s.manual().Journal(), is: true}
 	r.s.manual().SetJournal(c)
@@ -130,7 +130,7 @@ func TestStopWithoutSpace(t *testing.T) {
 	if err := r.s.Settle(&Settle{ID: id, Tokens: []queue.Token{k.got[0].Token}, Done: func(es []error) { errs = es }}); err != nil {
 		t.Fatal(err)
 	}
-	forGood.c.SetDeliveryLimit(1)
+	deletes.c.SetDeliveryLimit(1)
 	r.step()
 	if !r.s.Stuck() {
 		t.Fatal("not stuck; the test shows nothing")
@@ -142,8 +142,8 @@ func TestStopWithoutSpace(t *testing.T) {
 	if len(errs) != 1 || !errors.Is(errs[0], ErrStopped) {
 		t.Errorf("the settlement was answered %v, want %v", errs, ErrStopped)
 	}
-	if len(forGood.got) != 0 || !errors.Is(forGood.ended, ErrStopped) {
-		t.Errorf("%d messages came, and the end: %v", len(forGood.got), forGood.ended)
+	if len(deletes.got) != 0 || !errors.Is(deletes.ended, ErrStopped) {
+		t.Errorf("%d messages came, and the end: %v", len(deletes.got), deletes.ended)
 	}
 	r.crash(0)
 	if n := r.counts(id); n != 2 {

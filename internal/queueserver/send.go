@@ -29,13 +29,12 @@ type Send struct {
 	// Settle, if not zero, completes a message of the shard in the same group:
 	// it moves instead of being copied.
 	Settle Locked
-	// Done learns the numbers, one for each copy that was not left out, when all
-	// is durable. A
-	// duplicate has number zero. It runs on the shard's goroutine, and seqs is
-	// valid during the call.
+	// Done gets the numbers, one for each copy that was not left out, when all is
+	// durable. A duplicate has number zero. It runs on the shard's goroutine, and seqs
+	// is valid during the call.
 	Done func(seqs []queue.SeqNo, err error)
 
-	// The shard's own: itself, the numbers for Done, and room for one.
+	// Set by the shard: itself, the numbers for Done, and space for one.
 	shard *Shard
 	seqs  []queue.SeqNo
 	one   [1]queue.SeqNo
@@ -81,7 +80,7 @@ func (o *sending) Apply(tx *engine.Tx) {
 		o.Done(nil, ErrDiskFull)
 		return
 	}
-	if tx.Delayed() { // which came first
+	if tx.Delayed() { // they came first
 		o.delay(tx)
 		return
 	}
@@ -96,7 +95,7 @@ func (o *sending) Apply(tx *engine.Tx) {
 	}
 }
 
-// delay keeps a send that the journal has no room for at the moment.
+// delay keeps a send for which the journal has no space at the moment.
 func (o *sending) delay(tx *engine.Tx) {
 	if !tx.Delay(o) {
 		o.Done(nil, ErrBusy)
@@ -168,7 +167,7 @@ func (o *sending) store(s *Shard) error {
 			to++
 		}
 		if err := s.enqueue(queues[from], o.Copies[from:to], o.seqs[from:to]); err != nil {
-			s.tx.Stop(err) // admit said yes: the machine contradicts itself
+			s.tx.Stop(err) // admit accepted it: the machine contradicts itself
 			return err
 		}
 		for i := from; i < to; i++ {
@@ -185,7 +184,7 @@ func (o *sending) store(s *Shard) error {
 }
 
 // fits refuses what would not fit into one group, before anything has changed, and
-// sees to it that the rest has room in the one that is open.
+// ensures that the rest fits into the open group.
 func (o *sending) fits(s *Shard) error {
 	const (
 		perCopy  = 96  // whatever its names
@@ -202,9 +201,9 @@ func (o *sending) fits(s *Shard) error {
 	return s.tx.Reserve(size)
 }
 
-// leaveOut removes the copies for queues that are gone. Who publishes chooses the
-// subscriptions before the shard has its turn; one that is dropped in between has
-// no claim to the message, and must not keep it from the others.
+// leaveOut removes the copies for queues that were dropped. The sender chooses the
+// subscriptions before the shard applies the send. One that is dropped in between gets no
+// copy, and must not keep the others from theirs.
 func (o *sending) leaveOut(s *Shard) error {
 	if _, ok := s.entities[o.Topic]; !ok {
 		return ErrNoEntity
@@ -254,7 +253,7 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 	return refs, nil
 }
 
-// forget drops what observers were asked about.
+// forget clears the arrivals that observers have decided about.
 func (x *scratch) forget() {
 	clear(x.arrivals)
 	x.arrivals = x.arrivals[:0]
@@ -298,8 +297,8 @@ func (o *sending) admit(s *Shard) ([]*hostedQueue, error) {
 	return queues, nil
 }
 
-// takes reports whether dead letters that somebody sends fit into what the queue of
-// the entity may hold. What becomes a dead letter in the queue always does.
+// takes reports whether dead letters that are sent fit into the size limit of the
+// entity. It does not apply to messages that become dead letters in the queue.
 func (hq *hostedQueue) takes(as []queue.Arrival) bool {
 	limit := hq.entity.parts[Main].q.Config().MaxBytes
 	size := hq.q.Footprint()
@@ -379,8 +378,8 @@ func (s *Shard) recordPublished() {
 	s.touched = s.touched[:0]
 }
 
-// settleMoved completes a message whose copy the same group has stored. A lock
-// that ran out meanwhile leaves a duplicate, which at-least-once allows.
+// settleMoved completes a message whose copy the same group has stored. A lock that has
+// expired meanwhile leaves a duplicate, which at-least-once allows.
 func (s *Shard) settleMoved(l Locked) {
 	hq, err := s.hostedQueue(l.ID, l.SubQueue)
 	if err != nil {

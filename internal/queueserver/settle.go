@@ -33,12 +33,12 @@ type Settle struct {
 	// Properties are merged into a message that is abandoned, deferred or
 	// rejected.
 	Properties []message.Change
-	// Done learns, when all is durable, nil if every token was good, else an
-	// error or nil for each. It runs on the shard's goroutine. Nil says that
-	// nobody waits: the settlement may then take a moment longer to the disk.
+	// Done gets, when all is durable, nil if every token was valid, else an
+	// error or nil for each. It runs on the shard's goroutine. Without Done no caller
+	// waits, and the settlement may be written a few milliseconds later.
 	Done func(errs []error)
 
-	// The shard's own: itself, and what to tell Done.
+	// Set by the shard: itself, and the errors for Done.
 	shard *Shard
 	errs  []error
 }
@@ -51,8 +51,8 @@ func (s *Shard) Settle(settle *Settle) error {
 
 type settling Settle
 
-// few is how many messages at most are settled, or given back, before what that wrote
-// is looked at by CommitIfFull.
+// few is how many messages at most are settled, or returned, between two calls of
+// CommitIfFull.
 const few = 64
 
 // Fail implements [engine.Command].

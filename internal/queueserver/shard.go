@@ -19,11 +19,11 @@ import (
 
 // Errors of operations.
 var (
-	// ErrNoEntity means that the entity was dropped, or never was.
+	// ErrNoEntity means that the entity was dropped, or never existed.
 	ErrNoEntity = errors.New("queueserver: no such entity")
 	// ErrBusy means that the mailbox is full.
 	ErrBusy = engine.ErrBusy
-	// ErrDiskFull means that the journal has no room for anything new.
+	// ErrDiskFull means that the journal has no space for anything new.
 	ErrDiskFull = engine.ErrDiskFull
 	// ErrTooLarge means that a message does not fit into the journal.
 	ErrTooLarge = engine.ErrTooLarge
@@ -32,8 +32,8 @@ var (
 	// ErrMoved means that another owner has claimed the shard's history, in this
 	// process or another. The shard has stopped; others are not affected.
 	ErrMoved = engine.ErrMoved
-	// ErrUnfinished is what Run returns if the disk took too long when it was
-	// told to stop. Nobody was told that what is missing is safe.
+	// ErrUnfinished is what Run returns if the disk took too long when it stopped. What
+	// is missing was not acknowledged.
 	ErrUnfinished = engine.ErrUnfinished
 )
 
@@ -52,15 +52,15 @@ type Options struct {
 	// SnapshotStep is how many messages one step of a snapshot visits; default
 	// 2,000.
 	SnapshotStep int
-	// HandOutStep is how many messages one step hands out to consumers; default
-	// 1,024. What waits in the mailbox has its turn between two steps.
-	HandOutStep int
+	// DispatchStep is how many messages one step delivers to consumers; default
+	// 1,024. The operations in the mailbox are applied between two steps.
+	DispatchStep int
 	// VisitStep is how many messages one step of an operation visits that is done
 	// in steps; default 1,000.
 	VisitStep int
 	// Go runs work of a shard beside its writer, which may wait for the disk:
-	// reading bodies, telling the journal what it may free. Default: on a goroutine
-	// that Run waits for. Who steps a shard by hand decides here when it runs.
+	// reading bodies, and freeing space in the journal. Default: on a goroutine that Run
+	// waits for. A caller that steps a shard by hand decides here when it runs.
 	Go func(s journal.Shard, work func())
 	// NewMonitor makes the monitor of each entity; nil is no monitors.
 	NewMonitor NewMonitor
@@ -74,7 +74,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
-	o.HandOutStep = cmp.Or(o.HandOutStep, 1024)
+	o.DispatchStep = cmp.Or(o.DispatchStep, 1024)
 	o.VisitStep = cmp.Or(o.VisitStep, 1000)
 	return o
 }
@@ -119,13 +119,13 @@ type Shard struct {
 	seen             queue.Delivery // passed to observers by reference, so that it costs no allocation
 	cache            *bodies.Cache
 	stranded         []stranded
-	onDamage         func(Damage) // nil if nobody wants to know
-	dispatchLeft     int          // messages that this step may still hand out
+	onDamage         func(Damage) // nil is none
+	dispatchLeft     int          // messages that this step may still deliver
 
-	inHand  func(queue.Ref) bool   // whether a body is in the cache
-	alloc   func(n int) []Delivery // deliverySlice
-	loadCtx context.Context        // of reads for callers that have none: it never ends
-	lookups atomic.Uint64          // of bodies that were moved
+	isCached func(queue.Ref) bool   // whether a body is in the cache
+	alloc    func(n int) []Delivery // deliverySlice
+	loadCtx  context.Context        // of reads for callers that have none: it never ends
+	lookups  atomic.Uint64          // of bodies that were moved
 }
 
 // Open claims a shard of the journal and replays its history. The caller then
@@ -166,12 +166,12 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 		cache:   bodies.NewCache(opts.CacheBytes),
 		loadCtx: context.WithoutCancel(ctx),
 	}
-	s.inHand = func(ref queue.Ref) bool { return s.cache.Get(ref) != nil }
+	s.isCached = func(ref queue.Ref) bool { return s.cache.Get(ref) != nil }
 	s.alloc = s.deliverySlice
 	return s
 }
 
-// dismiss ends all consumers; what they were not given yet goes back.
+// dismiss ends all consumers. Deliveries that their sinks have not got are returned.
 func (s *Shard) dismiss(err error) {
 	for _, e := range s.sorted() {
 		for _, hq := range e.parts {

@@ -471,7 +471,7 @@ func TestReceiveAndDeleteWaitsForItsRemoval(t *testing.T) {
 	k.c.SetDeliveryLimit(1)
 	r.settle()
 	if len(k.got) != 0 {
-		t.Fatal("a message taken for good came back")
+		t.Fatal("a message that was received and deleted came back")
 	}
 }
 

@@ -225,7 +225,7 @@ func TestIdleShardDoesNotHoldTheJournalBack(t *testing.T) {
 	}
 }
 
-// Consumers that drain a full disk make room for senders again.
+// Consumers that drain a full disk free space for senders.
 func TestFullDiskHasRoomAgainWhenItsMessagesAreGone(t *testing.T) {
 	disk := vfs.NewFault(vfs.NewMem())
 	w, err := wal.Open(disk, wal.Options{SegmentSize: 1 << 16})

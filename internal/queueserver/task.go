@@ -14,7 +14,7 @@ type task struct {
 	onDropped func(error)
 }
 
-// push posts a task, which is bounded by whoever waits for it.
+// push posts a task. The callers that wait for tasks bound how many there are.
 func (s *Shard) push(t *task) error {
 	t.s = s
 	return s.SubmitReserved(t)

@@ -105,7 +105,7 @@ func (k *taker) settleWith(v Disposition, set []message.Change) {
 // receive-and-delete as otherwise the message goes to the dead letters with the
 // reason, and everybody else is served.
 func TestUnreadableBodyIsQuarantined(t *testing.T) {
-	for name, deletes := range map[string]bool{"locked": false, "taken for good": true} {
+	for name, deletes := range map[string]bool{"locked": false, "received and deleted": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Options{CacheBytes: 1})
 			id := r.define("orders", minute)

@@ -12,16 +12,16 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
-// A consumer that takes messages for good gets one when its body is in hand and its
-// removal durable: a body that cannot be read must not go, and after a crash nobody
-// may get a second time what somebody has got.
+// A ReceiveAndDelete consumer gets a message when its body was read and its removal is
+// durable. A body that cannot be read must not be removed. After a crash no message that
+// a receiver has got may be delivered again.
 //
 //	body is cached      remove ────────────────────► held until durable ──► sink
 //	body is on disk     lock ──► fetching ──► remove ──► held until durable ──► sink
 //
-// Whatever is on this way when the consumer goes returns to its place: a lock is
-// released, a removal undone by a record of its own. Only a crash between the
-// removal and the sink loses the message, which is what at most once means.
+// When the consumer is detached, messages on this way are returned: a lock is released, a
+// removal undone by a record of its own. Only a crash between the removal and the sink
+// loses the message: delivery is at most once.
 
 // What a consumer may have in fetching at a time.
 const (
@@ -29,16 +29,16 @@ const (
 	fetchWindowBytes = 4 << 20
 )
 
-// dispatchForGood takes one message for a consumer that does not settle.
-func (s *Shard) dispatchForGood(c *consumer) bool {
+// dispatchAndDelete takes one message for a ReceiveAndDelete consumer.
+func (s *Shard) dispatchAndDelete(c *consumer) bool {
 	if len(c.fetching) >= fetchWindow || c.fetchSize >= fetchWindowBytes {
 		return false // it goes on when those are read
 	}
-	inHand := s.inHand
+	cached := s.isCached
 	if len(c.fetching) > 0 || c.queue.part != Main {
-		inHand = notInHand // it must not overtake; a dead letter may have a reason to be read
+		cached = notCached // the order must stay; a dead letter may have a reason to be read
 	}
-	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), c.take, inHand, s.out(c.queue))
+	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), c.take, cached, s.out(c.queue))
 	if !ok {
 		s.collectEffects(c.queue) // it may have cleared away what had expired
 		return false
@@ -55,16 +55,16 @@ func (s *Shard) dispatchForGood(c *consumer) bool {
 		s.collectEffects(c.queue)
 		return true
 	}
-	d := s.delivery(c.queue, qd) // before its last reference goes
-	s.handForGood(c, d)
+	d := s.delivery(c.queue, qd) // before its last reference is dropped
+	s.deliverRemoved(c, d)
 	return true
 }
 
-func notInHand(queue.Ref) bool { return false }
+func notCached(queue.Ref) bool { return false }
 
-// handForGood hands over a message that was just removed, when that is durable.
-func (s *Shard) handForGood(c *consumer, d Delivery) {
-	d.forGood = true
+// deliverRemoved delivers a message that was just removed, when that is durable.
+func (s *Shard) deliverRemoved(c *consumer, d Delivery) {
+	d.removed = true
 	s.delivered(c.queue, &d.Delivery)
 	s.collectEffects(c.queue)
 	s.queueDelivery(c, engine.Pending, d)
@@ -83,7 +83,7 @@ func (c *consumer) fetched(s *Shard, _ *fetch) {
 		}
 	}
 	if !c.gone {
-		s.touch(c.queue) // there may be room for more, and a drain to finish
+		s.touch(c.queue) // it may fetch more, and a drain may be done
 	}
 }
 
@@ -106,11 +106,11 @@ func (s *Shard) finishFetch(c *consumer, f *fetch) bool {
 		return false
 	}
 	d := Delivery{Delivery: f.d, msg: f.msg, from: hq, damaged: f.damaged}
-	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // there is no lock to show
+	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // it has no lock
 	d.Body, d.Reason = now.Body, now.Reason                                   // they may have been moved
 	if _, err := hq.q.Complete(s.tx.Now(), f.d.Token, s.out(hq)); err != nil {
 		return false
 	}
-	s.handForGood(c, d)
+	s.deliverRemoved(c, d)
 	return true
 }
