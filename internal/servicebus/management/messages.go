@@ -180,11 +180,12 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err := k.Conn().Unsynced().Take(ctx, charge); err != nil {
 		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
 	}
-	defer k.Conn().Unsynced().Release(charge)
+	release := func() { k.Conn().Unsynced().Release(charge) }
 	if err := k.Still(); err != nil { // it may have waited for that
+		release()
 		return codec.Value{}, err
 	}
-	seqs, err := k.broker.Schedule(ctx, k.Entity(), ms, k.Conn().Sending())
+	seqs, err := k.broker.ScheduleThen(ctx, k.Entity(), ms, k.Conn().Sending(), release)
 	if err != nil {
 		return codec.Value{}, err
 	}
