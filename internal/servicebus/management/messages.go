@@ -213,6 +213,9 @@ func batchDeleteMessages(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
+	if most == 0 || before.IsZero() { // both of which mean all of them to the broker
+		return codec.Value{}, nil
+	}
 	n, err := k.broker.DeleteMessages(ctx, k.Entity(), before, most)
 	if err != nil || n == 0 {
 		return codec.Value{}, err
