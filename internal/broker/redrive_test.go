@@ -20,7 +20,7 @@ func (r *rig) bury(addr string, n int) {
 	defer rec.Close()
 	for range n {
 		d := <-k.ds
-		err := r.Settle(r.t.Context(), addr, []queue.Token{d.Token}, Outcome{Verdict: DeadLetter, Reason: "bad", Description: "very"})
+		err := r.Settle(r.t.Context(), addr, []queue.Token{d.Token}, Outcome{Disposition: DeadLetter, Reason: "bad", Description: "very"})
 		if err != nil {
 			r.t.Fatalf("dead-letter: %v", err)
 		}

@@ -19,19 +19,19 @@ import (
 // Errors of commands. Their texts name the shard, which is what an operator knows.
 var (
 	// ErrBusy means that the mailbox is full.
-	ErrBusy = errors.New("shard: mailbox is full")
+	ErrBusy = errors.New("engine: mailbox is full")
 	// ErrDiskFull means that the journal has no space for anything new.
-	ErrDiskFull = errors.New("shard: disk is full")
+	ErrDiskFull = errors.New("engine: disk is full")
 	// ErrTooLarge means that something does not fit into the journal.
 	ErrTooLarge = journal.ErrTooLarge
 	// ErrStopped means that the engine has stopped and answers nothing more.
-	ErrStopped = errors.New("shard: stopped")
+	ErrStopped = errors.New("engine: stopped")
 	// ErrMoved means that another owner has claimed the history, in this
 	// process or another. The engine has stopped; others are not affected.
 	ErrMoved = journal.ErrFenced
 	// ErrUnfinished is what Run returns if the disk took too long when it was
 	// told to stop. Nobody was told that what is missing is durable.
-	ErrUnfinished = errors.New("shard: stopped before everything was durable")
+	ErrUnfinished = errors.New("engine: stopped before everything was durable")
 )
 
 // Options tune an engine; the zero value is useful.

@@ -148,8 +148,8 @@ func (r *receiver) giveBack() {
 	switch {
 	case len(n.tokens) == 0:
 	case len(n.sources) > 0:
-		r.settleSet(n.tokens, n.sources, broker.Outcome{Verdict: broker.Release}, &settlement{}, 0)
+		r.settleSet(n.tokens, n.sources, broker.Outcome{Disposition: broker.Release}, &settlement{}, 0)
 	default:
-		r.settle(0, n.tokens, broker.Outcome{Verdict: broker.Release}, ignore)
+		r.settle(0, n.tokens, broker.Outcome{Disposition: broker.Release}, ignore)
 	}
 }

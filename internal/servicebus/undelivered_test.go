@@ -218,7 +218,7 @@ func TestStashedDeliveriesGoBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from.Allow(2)
+		from.SetDeliveryLimit(2)
 		if active, _ := b.counts(t); active != 0 || len(k.ds) != 2 {
 			t.Fatalf("%d messages are left, %d came", active, len(k.ds))
 		}
