@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker/jobs/redrive"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
@@ -234,4 +235,44 @@ func TestRedriveEndsWithItsRight(t *testing.T) {
 	if got, err := r.Redrive(ctx, "q", Redrive{}); !errors.Is(err, revoked) || got.Moved != redrive.Window {
 		t.Errorf("Redrive = %+v, %v, want one window moved and then the error", got, err)
 	}
+}
+
+// A dead letter that goes to where duplicates are dropped may have an identifier that is
+// known there, perhaps from itself. It is moved all the same.
+func TestRedriveToDuplicateDetectionLosesNothing(t *testing.T) {
+	same := func(body string) *message.Message {
+		d := message.Draft{Body: []byte(body), MessageID: codec.String("same")}
+		return d.Message()
+	}
+	r := start(t)
+	r.queue(entity.Queue{Name: "from"})
+	at := map[string]string{"a": "a", "b": "b", "c": "c", "d": "d"} // in either shard
+	for name := range at {
+		r.queue(entity.Queue{Name: name, RequiresDuplicateDetection: true})
+	}
+	for _, name := range []string{"e", "f", "g", "h"} {
+		r.topic(entity.Topic{Name: name, RequiresDuplicateDetection: true}, entity.Subscription{Name: "s"})
+		at[name] = name + "/Subscriptions/s"
+	}
+	redrive := func(from, to string) {
+		t.Helper()
+		r.bury(from, 1)
+		if got, err := r.Redrive(t.Context(), from, Redrive{To: to}); err != nil || got != (Redriven{Moved: 1}) {
+			t.Fatalf("Redrive to %q = %+v, %v, want one moved", to, got, err)
+		}
+	}
+	for to, addr := range at {
+		r.send(to, same("known"))
+		rec, k := r.receive(addr, 1, ReceiverOptions{})
+		r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+		rec.Close()
+		r.send("from", same("redriven"))
+		redrive("from", to)
+		wantBodies(t, to, r.take(addr), "redriven")
+	}
+
+	r.queue(entity.Queue{Name: "q", RequiresDuplicateDetection: true})
+	r.send("q", same("itself"))
+	redrive("q", "q")
+	wantBodies(t, "q", r.take("q"), "itself")
 }

@@ -224,7 +224,7 @@ func (r *operation) send(c *chosen, done func(error)) {
 	case r.target.Shard == r.n.Shard:
 		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Settle: here, Held: true}, func(_ []queue.SeqNo, err error) { finish(err) })
 	default:
-		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) {
+		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Held: true}, func(_ []queue.SeqNo, err error) {
 			if err != nil {
 				finish(err)
 				return
