@@ -3,15 +3,19 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker/jobs/redrive"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // bury puts n messages into the dead letters of an address.
@@ -275,4 +279,48 @@ func TestRedriveToDuplicateDetectionLosesNothing(t *testing.T) {
 	r.send("q", same("itself"))
 	redrive("q", "q")
 	wantBodies(t, "q", r.take("q"), "itself")
+}
+
+// A redrive that is called off while the disk hangs keeps no dead letter locked.
+func TestRedriveThatIsCalledOffLetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewFault(vfs.NewMem())
+		r := startOn(t, disk)
+		r.queue(entity.Queue{Name: "q"})
+		r.send("q", msg("m"))
+		r.bury("q", 1)
+		const dead = "q/$DeadLetterQueue"
+
+		gate := make(chan struct{})
+		hang := func(*Delivery, *message.Message) bool { // from now on nothing becomes durable
+			disk.Before(func(op vfs.Op, _ string) error {
+				if op == vfs.OpSync {
+					<-gate
+				}
+				return nil
+			})
+			s, err := r.OpenSender("q", SenderOptions{})
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			s.Send([]*message.Message{msg("on its way")}, func(error) {})
+			synctest.Wait()
+			return true
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.Redrive(ctx, dead, Redrive{Match: hang}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Redrive: %v, want it called off", err)
+		}
+		close(gate)
+		synctest.Wait()
+		ds, err := r.Peek(t.Context(), dead, 0, 1, nil)
+		if err != nil || len(ds) != 1 {
+			t.Fatalf("%d dead letters, %v", len(ds), err)
+		}
+		if ds[0].State != queue.Ready {
+			t.Errorf("the dead letter is in state %v, want it free", ds[0].State)
+		}
+	})
 }

@@ -194,6 +194,10 @@ func (r *operation) lock(ctx context.Context, wanted []chosen) error {
 	}
 	tokens, err := shard.Do(ctx, r.n.Shard, o)
 	if err != nil {
+		// It may have been done, though nobody waited.
+		if tokens = slices.DeleteFunc(tokens, func(t queue.Token) bool { return t == queue.Token{} }); len(tokens) > 0 {
+			r.n.Settle(r.part, tokens, catalog.Outcome{Verdict: catalog.Release}, nil)
+		}
 		return err
 	}
 	for i := range wanted {
