@@ -284,7 +284,7 @@ func TestRedriveToDuplicateDetectionLosesNothing(t *testing.T) {
 // A redrive that is called off while the disk hangs keeps no dead letter locked.
 func TestRedriveThatIsCalledOffLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewFault(vfs.NewMem())
+		disk := &slowDisk{FS: vfs.NewMem()}
 		r := startOn(t, disk)
 		r.queue(entity.Queue{Name: "q"})
 		r.send("q", msg("m"))
@@ -293,12 +293,7 @@ func TestRedriveThatIsCalledOffLetsGo(t *testing.T) {
 
 		gate := make(chan struct{})
 		hang := func(*Delivery, *message.Message) bool { // from now on nothing becomes durable
-			disk.Before(func(op vfs.Op, _ string) error {
-				if op == vfs.OpSync {
-					<-gate
-				}
-				return nil
-			})
+			disk.syncs.Store(&gate)
 			s, err := r.OpenSender("q", SenderOptions{})
 			if err != nil {
 				t.Error(err)
@@ -313,6 +308,7 @@ func TestRedriveThatIsCalledOffLetsGo(t *testing.T) {
 		if _, err := r.Redrive(ctx, dead, Redrive{Match: hang}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Redrive: %v, want it called off", err)
 		}
+		disk.syncs.Store(nil)
 		close(gate)
 		synctest.Wait()
 		ds, err := r.Peek(t.Context(), dead, 0, 1, nil)
