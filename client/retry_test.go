@@ -60,7 +60,7 @@ func TestRetryNotAtAll(t *testing.T) {
 	}
 }
 
-func TestRetryStopsAtAVerdict(t *testing.T) {
+func TestRetryStopsAtADisposition(t *testing.T) {
 	tries := 0
 	err := idle(t, time.Minute).retry(t.Context(), func(*outage) error {
 		tries++

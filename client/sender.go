@@ -146,10 +146,10 @@ func (l *link) send(ctx context.Context, m *amqp.Message) error {
 	}
 }
 
-// failed notes that a link is gone, if that is what err says. A peer's verdict
+// failed notes that a link is gone, if that is what err says. A peer's disposition
 // on one message, or an impatient caller, does not harm the link.
 func (l *link) failed(ctx context.Context, err error) error {
-	if _, verdict := errors.AsType[*amqp.Error](err); verdict && !lost(err) {
+	if _, disposition := errors.AsType[*amqp.Error](err); disposition && !lost(err) {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -89,7 +89,7 @@ func (r *Receiver) Release(ctx context.Context, m *Received) error {
 	}})
 }
 
-// outcome is a verdict in the two forms that it has on the wire.
+// outcome is a disposition in the two forms that it has on the wire.
 type outcome struct {
 	onLink     func(context.Context, *Received) error
 	status     string         // of update-disposition

@@ -100,7 +100,7 @@ func TestErrorsNameNoPackages(t *testing.T) {
 	c.fails(cli.ExitFailed, `open sender to "none": entity not found: The messaging entity`, "send", "none", "--body", "x")
 }
 
-func TestReceiveVerdicts(t *testing.T) {
+func TestReceiveDispositions(t *testing.T) {
 	c := startCLI(t, "queues: [{name: q, maxDeliveryCount: 3}]")
 	c.do("send", "q", "--body", "a", "--body", "b")
 	c.want("a\nb\n", "receive", "q", "-n", "2", "--body-only", "--settle", "release")

@@ -134,6 +134,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[broker.Redriven]():   "Redriven",
 	reflect.TypeFor[broker.Transition](): "Shift",
 	reflect.TypeFor[broker.ClassLevel](): "Place",
+	reflect.TypeFor[broker.Boost]():      "Lifted",
+	reflect.TypeFor[broker.RuleMatch]():  "Trial",
 }
 
 // nameOf names a type in the document. Pages and entities are named after what

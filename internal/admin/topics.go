@@ -104,8 +104,8 @@ func (a *api) topicRoutes() []route {
 
 // Trials says what the rules of a topic would do with a message.
 type Trials struct {
-	Subscriptions []string       `json:"subscriptions"` // that would take it
-	Rules         []broker.Trial `json:"rules"`         // all of them
+	Subscriptions []string           `json:"subscriptions"` // that would take it
+	Rules         []broker.RuleMatch `json:"rules"`         // all of them
 }
 
 func tryTopic(c *call) (any, error) {
@@ -117,11 +117,11 @@ func tryTopic(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	trials, err := c.Broker.TryRules(c.Context(), c.PathValue("topic"), m)
+	trials, err := c.Broker.MatchRules(c.Context(), c.PathValue("topic"), m)
 	if err != nil {
 		return nil, err
 	}
-	answer := Trials{Subscriptions: []string{}, Rules: []broker.Trial{}}
+	answer := Trials{Subscriptions: []string{}, Rules: []broker.RuleMatch{}}
 	for _, t := range trials {
 		answer.Rules = append(answer.Rules, t)
 		n := len(answer.Subscriptions)

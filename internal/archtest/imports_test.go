@@ -67,29 +67,29 @@ var pkgRules = map[string]pkgRule{
 	"access":           {may: []string{"entity", "limits", "sas"}},
 	"engine":           {may: []string{"engine/retention", "machine", "journal", "clock", "notify"}, never: []string{"net", "os"}},
 	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
-	"shard":            {may: []string{"engine", "machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
-	"monitor":          {may: []string{"shard", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
+	"queueserver":      {may: []string{"engine", "machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+	"monitor":          {may: []string{"queueserver", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
-		may:   []string{"broker/*", "shard", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
+		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},
 	},
 
 	"broker/catalog": {
-		may:   []string{"shard", "queue", "filter", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
+		may:   []string{"queueserver", "queue", "filter", "policy", "ordering", "message", "amqp/codec", "entity", "clock", "limits"},
 		never: []string{"net", "os"},
 	},
 
 	"broker/jobs": {never: []string{"net", "os"}},
 	"broker/jobs/reclassify": {
-		may:   []string{"broker/catalog", "broker/jobs", "shard", "queue", "policy"},
+		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "policy"},
 		never: []string{"net", "os"},
 	},
 	"broker/jobs/redrive": {
-		may:   []string{"broker/catalog", "shard", "queue", "message", "entity"},
+		may:   []string{"broker/catalog", "queueserver", "queue", "message", "entity"},
 		never: []string{"net", "os"},
 	},
 	"broker/jobs/forward": {
-		may:   []string{"broker/catalog", "broker/jobs", "shard", "queue", "message", "amqp/codec", "entity"},
+		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "message", "amqp/codec", "entity"},
 		never: []string{"net", "os"},
 	},
 
@@ -119,7 +119,7 @@ var pkgRules = map[string]pkgRule{
 	"machine/machinetest": {may: []string{"machine"}},
 
 	// A broker without a wire, for tests.
-	"brokertest": {may: []string{"broker", "monitor", "shard", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
+	"brokertest": {may: []string{"broker", "monitor", "queueserver", "queue", "message", "entity", "journal", "journal/wal", "vfs"}},
 
 	// Callers with different rights, for the tests of access control.
 	"access/accesstest": {may: []string{"access", "entity"}},

@@ -175,17 +175,17 @@ func TestSourcesNoticeWhatIsForbidden(t *testing.T) {
 		path, text string
 		want       int
 	}{
-		{"internal/shard/a_test.go", sleep, 1},
-		{"internal/shard/a_test.go", bubble, 0},
-		{"internal/shard/a.go", sleep, 0},
+		{"internal/queueserver/a_test.go", sleep, 1},
+		{"internal/queueserver/a_test.go", bubble, 0},
+		{"internal/queueserver/a.go", sleep, 0},
 		{"internal/queue/a.go", clock, 1},
 		{"internal/queue/a.go", renamed, 1},
 		{"internal/queue/a.go", harmless, 0},
 		{"internal/queue/a_test.go", clock, 0},
 		{"internal/policy/sub/a.go", clock, 1},
-		{"internal/shard/a.go", clock, 0},
-		{"internal/shard/a.go", background, 1},
-		{"internal/shard/a_test.go", background, 0},
+		{"internal/queueserver/a.go", clock, 0},
+		{"internal/queueserver/a.go", background, 1},
+		{"internal/queueserver/a_test.go", background, 0},
 		{"cmd/triagemq/main.go", inMain, 0},
 		{"client/a.go", "package p\n", 1},
 		{"client/a.go", licence + "package\n", 1},

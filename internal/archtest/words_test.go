@@ -21,10 +21,11 @@ import (
 
 // oldWords are words of earlier names that must not return as a part of an
 // identifier. The comment is the word that is used now. A word is added when its
-// last use is renamed: still in use are verdict, forgetful, wishes and seeker.
+// last use is renamed.
 var oldWords = []string{
 	"eldest",     // oldest
 	"farewell",   // closeAndFlush
+	"forgetful",  // ReceiveAndDelete
 	"loan",       // Inherited
 	"overstayed", // ErrStopTimeout
 	"parcel",     // encodedMessage
@@ -33,6 +34,7 @@ var oldWords = []string{
 	"shelves",    // slabs
 	"stencil",    // messageTemplate
 	"unstand",    // unmarkReady
+	"verdict",    // Disposition, Classification
 }
 
 // oldNames are earlier identifiers that must not return, in this spelling. The

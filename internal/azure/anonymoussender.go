@@ -52,7 +52,7 @@ func (r *anonymousSender) accept(in *endpoint.Incoming) (Sender, []*message.Mess
 	}
 	to := ms[0].To()
 	if wire.IsDynamicNode(to) {
-		return nil, nil, r.c.svc.nodes.forward(to, ms)
+		return nil, nil, r.c.svc.nodes.forward(to, ms, nil)
 	}
 	s, err := r.sender(to)
 	if err != nil {

@@ -67,7 +67,7 @@ func (c *Conn) checkToken(r *request, audience string) error {
 	if op := r.property(names.Operation); op != names.PutToken {
 		return endpoint.Errorf(endpoint.CondNotImplemented, "Operation '%s' is not known on $cbs.", op)
 	}
-	c.grants.usesTokens = true
+	c.grants.useTokens()
 	body, _ := r.message.Value()
 	token, ok := body.Str()
 	if !ok {

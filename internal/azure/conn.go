@@ -58,6 +58,8 @@ type Conn struct {
 	cbs     struct{ requests, replies *endpoint.Link } // at most one of each
 	// unsynced is the memory of the peer's deliveries that wait for the broker.
 	unsynced *outbox.Unsynced
+	// asked is the link that unsynced was last asked for.
+	asked *endpoint.Link
 	// watched are the queues and topics whose changes we are notified of.
 	watched map[string]struct{}
 	// watchMost is how many of them there are when the next look is due at which
@@ -131,8 +133,9 @@ func newConn(ctx context.Context, s *Service, ec *endpoint.Conn, peer Peer) *Con
 	account := unsyncedAll.Child(unsyncedAll.Limit() / connectionShare)
 	c.unsynced = outbox.NewUnsynced(account, c.do, ec.Resume)
 	c.out = outbox.New(c.do, c.unsynced, func(e *Event) {
-		if f, ok := e.Value.(*forwarded); ok {
-			c.member.Release(f.charge)
+		if p, ok := e.Value.(*parting); ok { // for a dynamic node
+			c.member.Release(p.charge)
+			p.isLost()
 		}
 	})
 	c.pool.init(c)
@@ -309,6 +312,7 @@ func (c *app) Unsent(l *endpoint.Link, ref uint64) {
 // Room charges a delivery that the broker will be asked to store.
 func (c *app) Room(l *endpoint.Link, size int) bool {
 	if a, ok := l.Value.(*attachment); ok && a.stores {
+		c.asked = l
 		return c.unsynced.Room(size)
 	}
 	return true
@@ -340,6 +344,10 @@ func (c *app) Detached(l *endpoint.Link, err error) {
 	if a, ok := c.links[l]; ok {
 		delete(c.links, l)
 		a.node.Detached()
+	}
+	if c.asked == l {
+		c.asked = nil
+		c.unsynced.Cancel()
 	}
 	if err != nil {
 		c.log.Debug("link detached", "link", l.Name(), "err", err)

@@ -47,6 +47,7 @@ func (c *Conn) attachDynamicNode(l *endpoint.Link) error {
 	rand.Read(id[:]) // never fails, says its documentation
 	name := wire.DynamicPrefix + hex.EncodeToString(id[:])
 	t := &dynamicNode{name: name, replies: replies{c: c, link: l, node: name}}
+	t.replies.left = t.left
 	c.Attached(l, t)
 	c.svc.nodes.add(t)
 	source := *l.Remote().Source
@@ -76,39 +77,36 @@ func (ns *nodes) find(addr string) (*dynamicNode, error) {
 	return nil, endpoint.Errorf(endpoint.CondNotFound, "The temporary node '%s' does not exist any more.", addr)
 }
 
-// forward hands messages to the reader of a node, on its own connection.
-func (ns *nodes) forward(addr string, ms []*message.Message) error {
+// forward hands messages to the reader of a node, on its own connection. If it succeeds
+// and one of them never leaves, lost runs, unless it is nil.
+func (ns *nodes) forward(addr string, ms []*message.Message, lost func()) error {
 	t, err := ns.find(addr)
 	if err != nil {
 		return err
 	}
 	for _, m := range ms {
-		n := cost(m.Bytes())
+		if !t.takes(len(m.Bytes())) {
+			return endpoint.ErrTooLarge
+		}
+		n := int64(len(m.Bytes()) + dynamicNodeCost)
 		if t.waiting.Add(n) > limits.TemporaryNode || !t.c.member.TryTake(n) {
 			t.waiting.Add(-n)
 			return endpoint.Errorf(endpoint.CondResourceLimitExceeded, "The temporary node '%s' has too many messages waiting.", addr)
 		}
-		t.c.Post(Event{To: t, Value: &forwarded{m.Bytes(), n}})
+		t.c.Post(Event{To: t, Value: &parting{payload: m.Bytes(), lost: lost, charge: n}})
 	}
 	return nil
 }
 
-func cost(payload []byte) int64 { return int64(len(payload) + dynamicNodeCost) }
-
-// forwarded is a message for a dynamic node, on its way to the node's connection.
-type forwarded struct {
-	payload []byte
-	charge  int64
-}
-
 // Handle takes a message.
 func (t *dynamicNode) Handle(e *Event) {
-	f := e.Value.(*forwarded)
+	p := e.Value.(*parting)
 	if t.gone {
-		t.left(f.charge)
+		t.left(p.charge)
+		p.isLost()
 		return
 	}
-	t.backlog = append(t.backlog, parting{payload: f.payload})
+	t.backlog = append(t.backlog, *p)
 	t.Credit()
 }
 
@@ -118,24 +116,13 @@ func (t *dynamicNode) left(n int64) {
 	t.c.member.Release(n)
 }
 
-func (t *dynamicNode) Credit() {
-	before := t.backlog
-	t.replies.Credit()
-	for _, sent := range before[:len(before)-len(t.backlog)] {
-		t.left(cost(sent.payload))
-	}
-}
-
 func (t *dynamicNode) Check() error    { return t.c.grants.requireSome(access.Listen, "") }
 func (t *dynamicNode) Paths() []string { return nil }
 
 func (t *dynamicNode) Detached() {
 	t.c.svc.nodes.remove(t)
 	t.gone = true
-	for _, p := range t.backlog {
-		t.left(cost(p.payload))
-	}
-	t.backlog = nil
+	t.replies.Detached()
 }
 
 // toDynamicNode is a link on which the peer sends to a dynamic node, usually of
@@ -161,7 +148,7 @@ func (c *Conn) attachToDynamicNode(l *endpoint.Link) error {
 func (s *toDynamicNode) Transfer(in *endpoint.Incoming) {
 	ms, err := wire.Unpack(nil, in)
 	if err == nil {
-		err = s.c.svc.nodes.forward(s.addr, ms)
+		err = s.c.svc.nodes.forward(s.addr, ms, nil)
 	}
 	if err != nil {
 		s.link.Settle(in.Delivery, frame.Rejected(s.c.WireError(s.addr, err)))

@@ -96,10 +96,24 @@ func (g *grants) put(audience string, grant access.Grant) error {
 	g.byAudience[audience] = put{grant, id}
 	g.deadline = time.Time{}
 	g.schedule()
-	if again && !grant.Rights.Has(old.Rights) {
-		g.c.review() // links that stood on the others have nothing any more
+	if again {
+		now, _ := g.holds(&old.Grant) // its rule may have got more since
+		if !grant.Rights.Has(old.Rights | now.Rights) {
+			g.c.review() // links that stood on the others have nothing any more
+		}
 	}
 	return nil
+}
+
+// useTokens notes that the peer deals in tokens. What it had without one ends, also for
+// links that are there.
+func (g *grants) useTokens() {
+	if !g.usesTokens {
+		g.usesTokens = true
+		if g.anonymous != nil {
+			g.c.review()
+		}
+	}
 }
 
 // drop forgets what was put for an audience.

@@ -3,6 +3,8 @@
 package azure
 
 import (
+	"errors"
+
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
@@ -38,10 +40,11 @@ type replies struct {
 	backlog []parting // waiting for credit, oldest first
 	next    uint64    // makes delivery tags
 	done    func()
-	tokens  bool // of $cbs
-	// leaving are the replies that would be missed and that the transport has
-	// not taken yet, by their number.
-	leaving map[uint64]parting
+	left    func(charge int64) // gives a charge back; nil for one of the connection's own
+	tokens  bool               // of $cbs
+	// leaving has what runs if replies never leave that the transport has not taken
+	// yet, by their number.
+	leaving map[uint64]func()
 }
 
 // parting is a payload that waits to leave.
@@ -49,6 +52,13 @@ type parting struct {
 	payload []byte
 	lost    func() // runs if it never leaves; may be nil
 	charge  int64  // while it waits for credit
+}
+
+// isLost says that p never leaves.
+func (p *parting) isLost() {
+	if p.lost != nil {
+		p.lost()
+	}
 }
 
 // request is one request, with bytes of its own.
@@ -96,31 +106,46 @@ func (r *request) property(name string) string {
 // a request that it has forgotten.
 func (q *requests) answer(r *request, a reply) {
 	q.link.SettleNow(r.delivery, frame.Accepted())
-	payload := a.Encode(r.message)
 	q.c.mem.Release(r.charge)
 	r.charge = 0
-	if wire.IsDynamicNode(r.message.ReplyTo()) {
-		m, err := message.Parse(payload)
-		if err == nil {
-			// $cbs answers unauthenticated peers too, which may not send there.
-			err = q.c.grants.requireSome(access.Send, wire.PathOf(r.message.ReplyTo()))
-		}
-		if err == nil {
-			err = q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}) // its reader may have left
-		}
-		if err != nil && a.lost != nil {
-			a.lost()
-		}
-		return
-	}
-	if to := q.replyLink(r.message.ReplyTo()); to != nil {
-		to.send(parting{payload: payload, lost: a.lost})
-		return
-	}
-	q.c.log.Debug("no link for a reply", "node", q.node)
-	if a.lost != nil {
+	err := q.reply(r, a)
+	if err != nil && a.lost != nil {
 		a.lost()
 	}
+	if errors.Is(err, endpoint.ErrTooLarge) {
+		err = q.reply(r, q.c.failed(wire.ManagedEntity(q.node), err))
+	}
+	if err != nil { // its reader may have left
+		q.c.log.Debug("no link for a reply", "node", q.node, "err", err)
+	}
+}
+
+// errNoReplyLink is for the log.
+var errNoReplyLink = errors.New("azure: no such link")
+
+// reply sends a reply, or reports why it cannot.
+func (q *requests) reply(r *request, a reply) error {
+	payload := a.Encode(r.message)
+	if wire.IsDynamicNode(r.message.ReplyTo()) {
+		m, err := message.Parse(payload)
+		if err != nil {
+			return err
+		}
+		// $cbs answers unauthenticated peers too, which may not send there.
+		if err := q.c.grants.requireSome(access.Send, wire.PathOf(r.message.ReplyTo())); err != nil {
+			return err
+		}
+		return q.c.svc.nodes.forward(r.message.ReplyTo(), []*message.Message{m}, a.lost)
+	}
+	to := q.replyLink(r.message.ReplyTo())
+	switch {
+	case to == nil:
+		return errNoReplyLink
+	case !to.takes(len(payload)):
+		return endpoint.ErrTooLarge
+	}
+	to.send(parting{payload: payload, lost: a.lost})
+	return nil
 }
 
 // replyLink finds the link that replyTo means. SDKs name the target address of
@@ -159,6 +184,13 @@ func (to *replies) target() string {
 	return ""
 }
 
+// takes reports whether a message of size bytes is not too large for the peer. It may be
+// called from any goroutine.
+func (to *replies) takes(size int) bool {
+	most := to.link.Remote().MaxMessageSize
+	return most == 0 || uint64(size) <= most
+}
+
 // send sends a reply, settled, as all these receivers ask for. One that cannot leave at
 // once is charged; a peer that has too many of them waiting loses the link, or, if it
 // is that of its tokens, the oldest of them.
@@ -186,8 +218,18 @@ func (to *replies) send(p parting) {
 
 // drop forgets the oldest reply.
 func (to *replies) drop() {
-	to.c.mem.Release(to.backlog[0].charge)
+	to.giveBack(to.backlog[0].charge)
+	to.backlog[0] = parting{} // not to keep what has left
 	to.backlog = to.backlog[1:]
+}
+
+// giveBack gives the charge of a reply back that does not wait any more.
+func (to *replies) giveBack(n int64) {
+	if to.left != nil {
+		to.left(n)
+		return
+	}
+	to.c.mem.Release(n)
 }
 
 func (to *replies) Credit() {
@@ -196,9 +238,9 @@ func (to *replies) Credit() {
 		p := to.backlog[0]
 		if p.lost != nil {
 			if to.leaving == nil {
-				to.leaving = map[uint64]parting{}
+				to.leaving = map[uint64]func(){}
 			}
-			to.leaving[to.next] = p // before Send, which may tell at once
+			to.leaving[to.next] = p.lost // before Send, which may tell at once
 		}
 		o := endpoint.Outgoing{Tag: wire.Tag(to.next), Settled: true, Payload: p.payload, Ref: to.next}
 		if to.link.Send(o) != nil {
@@ -215,9 +257,9 @@ func (to *replies) Credit() {
 func (to *replies) Sent(ref uint64) { delete(to.leaving, ref) }
 
 func (to *replies) Unsent(ref uint64) {
-	if p, ok := to.leaving[ref]; ok {
+	if lost, ok := to.leaving[ref]; ok {
 		delete(to.leaving, ref)
-		p.lost()
+		lost()
 	}
 }
 
@@ -271,10 +313,8 @@ func (to *replies) Check() error {
 
 func (to *replies) Detached() {
 	for _, p := range to.backlog {
-		to.c.mem.Release(p.charge)
-		if p.lost != nil {
-			p.lost()
-		}
+		to.giveBack(p.charge)
+		p.isLost()
 	}
 	to.backlog = nil
 	if to.done != nil {

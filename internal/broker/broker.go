@@ -12,7 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/jobs/forward"
 	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
 	"github.com/triagemq/triagemq/internal/clock"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Broker is what the wire may ask for: the catalog of entities, and what becomes of
@@ -20,7 +20,7 @@ import (
 type Broker struct {
 	*catalog.Catalog
 
-	shards     []*shard.Shard
+	shards     []*queueserver.Shard
 	clock      *clock.Clock // the shards'
 	log        *slog.Logger
 	runner     *jobs.Runner
@@ -34,7 +34,7 @@ type Broker struct {
 
 // Open returns a broker over recovered shards. Run must be called for messages to
 // be moved on and idle entities deleted.
-func Open(shards []*shard.Shard, log *slog.Logger) (*Broker, error) {
+func Open(shards []*queueserver.Shard, log *slog.Logger) (*Broker, error) {
 	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
 	var err error
 	if b.Catalog, err = catalog.Open(shards, b.clock, log, (*entityObserver)(b)); err != nil {
@@ -86,7 +86,7 @@ func (b *Broker) JobStats() []jobs.Stat { return b.runner.Stats() }
 func (b *Broker) Now() time.Time { return b.clock.Now() }
 
 // clockOf returns the clock that the shards share.
-func clockOf(shards []*shard.Shard) *clock.Clock {
+func clockOf(shards []*queueserver.Shard) *clock.Clock {
 	if len(shards) == 0 {
 		return clock.New(nil)
 	}
@@ -94,8 +94,8 @@ func clockOf(shards []*shard.Shard) *clock.Clock {
 }
 
 // ShardStats returns what each shard did since the start.
-func (b *Broker) ShardStats() []shard.Stats {
-	stats := make([]shard.Stats, len(b.shards))
+func (b *Broker) ShardStats() []queueserver.Stats {
+	stats := make([]queueserver.Stats, len(b.shards))
 	for i, s := range b.shards {
 		stats[i] = s.Stats()
 	}

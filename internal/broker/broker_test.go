@@ -21,7 +21,7 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -47,9 +47,9 @@ func startWith(t testing.TB, disk vfs.FS, o wal.Options) *rig {
 	if err != nil {
 		t.Fatalf("open the journal: %v", err)
 	}
-	var shards []*shard.Shard
+	var shards []*queueserver.Shard
 	for i := range 2 {
-		s, err := shard.Open(context.Background(), w, journal.Shard(i), shard.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
+		s, err := queueserver.Open(context.Background(), w, journal.Shard(i), queueserver.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
 		if err != nil {
 			t.Fatalf("open shard %d: %v", i, err)
 		}
@@ -210,7 +210,7 @@ func (r *rig) receive(addr string, n uint64, o ReceiverOptions) (*Receiver, *sin
 	if err != nil {
 		r.t.Fatalf("receive from %q: %v", addr, err)
 	}
-	rec.Allow(n)
+	rec.SetDeliveryLimit(n)
 	return rec, k
 }
 
@@ -238,7 +238,7 @@ func (r *rig) take(addr string) []string {
 	for len(k.ds) > 0 {
 		d := <-k.ds
 		bodies = append(bodies, body(r.t, d))
-		r.settle(rec, d, Outcome{Verdict: Complete})
+		r.settle(rec, d, Outcome{Disposition: Complete})
 	}
 	return bodies
 }
@@ -389,7 +389,7 @@ func TestForwardedDeadLetterNamesItsSource(t *testing.T) {
 	r.queue(entity.Queue{Name: "orders", ForwardDeadLetteredMessagesTo: "graveyard"})
 	r.send("orders", msg("m"))
 	rec, k := r.receive("orders", 1, ReceiverOptions{})
-	r.settle(rec, <-k.ds, Outcome{Verdict: DeadLetter, Reason: "bad"})
+	r.settle(rec, <-k.ds, Outcome{Disposition: DeadLetter, Reason: "bad"})
 	_, graves := r.receive("graveyard", 1, ReceiverOptions{})
 	d := <-graves.ds
 	m, err := d.Message()
@@ -440,7 +440,7 @@ func TestErrors(t *testing.T) {
 	_, badName := r.CreateQueue(ctx, entity.Queue{Name: "a//b"})
 	_, badRule := r.CreateRule(ctx, "t", "s", sql("r", "x ="))
 	_, fixed := r.UpdateQueue(ctx, entity.Queue{Name: "q", RequiresSession: true})
-	for what, c := range map[string]struct{ got, want error }{
+	for what, c := range map[string]struct{ got, take error }{
 		"unknown queue":              {r.trySend("nothing", msg("x")), ErrNotFound},
 		"send to a subscription":     {r.trySend("t/Subscriptions/s", msg("x")), ErrNotAllowed},
 		"send to dead letters":       {r.trySend("q/$DeadLetterQueue", msg("x")), ErrNotAllowed},
@@ -459,8 +459,8 @@ func TestErrors(t *testing.T) {
 		"unknown token":              {r.Settle(ctx, "q", []queue.Token{{Seq: 1, Nonce: 1}}, Outcome{}), ErrLockLost},
 		"unknown scheduled message":  {r.CancelScheduled(ctx, "q", []queue.SeqNo{9}), ErrMessageNotFound},
 	} {
-		if !errors.Is(c.got, c.want) {
-			t.Errorf("%s: got %v, want %v", what, c.got, c.want)
+		if !errors.Is(c.got, c.take) {
+			t.Errorf("%s: got %v, want %v", what, c.got, c.take)
 		}
 	}
 }
@@ -513,7 +513,7 @@ func TestSessionIsExclusiveAndGoesBack(t *testing.T) {
 		if _, err := r.Renew(t.Context(), "q", tokens, held...); !errors.Is(err, ErrSessionLockLost) {
 			t.Errorf("renew with %v: %v, want %v", held, err, ErrSessionLockLost)
 		}
-		if err := r.Settle(t.Context(), "q", tokens[:1], Outcome{Verdict: Complete}, held...); !errors.Is(err, ErrSessionLockLost) {
+		if err := r.Settle(t.Context(), "q", tokens[:1], Outcome{Disposition: Complete}, held...); !errors.Is(err, ErrSessionLockLost) {
 			t.Errorf("settle with %v: %v, want %v", held, err, ErrSessionLockLost)
 		}
 	}
@@ -556,7 +556,7 @@ func TestPauseSuspendsWithoutLosingAnything(t *testing.T) {
 	if err := r.Pause(t.Context(), "q", Pause{}); err != nil {
 		t.Fatal(err)
 	}
-	rec.Allow(1)
+	rec.SetDeliveryLimit(1)
 	if got := body(t, <-k.ds); got != "m" {
 		t.Fatalf("got %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/objective"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // damages are messages that became dead letters because their bodies cannot be
@@ -20,8 +20,8 @@ type damages struct {
 	total atomic.Uint64
 
 	mu      sync.Mutex
-	pending []shard.Damage // guarded by mu; at most maxDamages
-	more    int            // guarded by mu; beyond them
+	pending []queueserver.Damage // guarded by mu; at most maxDamages
+	more    int                  // guarded by mu; beyond them
 }
 
 // maxDamages is how many are told one by one in a round.
@@ -32,7 +32,7 @@ const maxDamages = 100
 func (b *Broker) Unreadable() uint64 { return b.damages.total.Load() }
 
 // damaged notes what a shard has found. It is called on the shard's goroutine.
-func (b *Broker) damaged(d shard.Damage) {
+func (b *Broker) damaged(d queueserver.Damage) {
 	x := &b.damages
 	x.total.Add(1)
 	x.mu.Lock()

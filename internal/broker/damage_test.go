@@ -19,7 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -87,7 +87,7 @@ func TestDamagedBodyIsAnIncidentOfItsMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				disk := vfs.NewMem()
-				b, err := brokertest.Open(t.Context(), disk, shard.Options{CacheBytes: 1})
+				b, err := brokertest.Open(t.Context(), disk, queueserver.Options{CacheBytes: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,7 +117,7 @@ func TestDamagedBodyIsAnIncidentOfItsMessage(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					from.Allow(10)
+					from.SetDeliveryLimit(10)
 					synctest.Wait()
 					return k
 				}
@@ -144,8 +144,8 @@ func TestDamagedBodyIsAnIncidentOfItsMessage(t *testing.T) {
 					t.Fatalf("dead letter: %v, damaged %t", err, dead.ds[0].Damaged())
 				}
 				v, _ := m.Property(message.PropertyDeadLetterReason)
-				if got, _ := v.Str(); got != shard.ReasonUnreadable {
-					t.Errorf("reason %q, want %q", got, shard.ReasonUnreadable)
+				if got, _ := v.Str(); got != queueserver.ReasonUnreadable {
+					t.Errorf("reason %q, want %q", got, queueserver.ReasonUnreadable)
 				}
 				if v, _ := m.Property(message.PropertyDeadLetterDescription); strings.Contains(v.String(), ".seg") {
 					t.Errorf("the description names files: %v", v)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Deferred says how deferred messages are taken.
@@ -40,7 +40,7 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 			distinct = append(distinct, seq)
 		}
 	}
-	ds, err := shard.Do(ctx, n.Shard, shard.LockDeferred{Queue: n.QueueID(part), Seqs: distinct, Session: o.Session})
+	ds, err := queueserver.Do(ctx, n.Shard, queueserver.LockDeferred{Queue: n.QueueID(part), Seqs: distinct, Session: o.Session})
 	switch {
 	case err != nil:
 		Return(ds) // it may have been run, though nobody waited
@@ -83,7 +83,7 @@ func (o *Deferred) load(ds []Delivery) ([]Delivery, error) {
 func takeForGood(ctx context.Context, ds []Delivery) ([]Delivery, error) {
 	var decided atomic.Bool // by whoever is first: the answer, or the end of ctx
 	answer := make(chan []Delivery, 1)
-	err := shard.TakeForGood(ds, queue.Deferred, func(taken []Delivery, err error) {
+	err := queueserver.TakeForGood(ds, queue.Deferred, func(taken []Delivery, err error) {
 		if decided.CompareAndSwap(false, true) {
 			answer <- taken
 		} else {
@@ -109,9 +109,9 @@ func takeForGood(ctx context.Context, ds []Delivery) ([]Delivery, error) {
 // be given back once. It never blocks.
 func Return(ds []Delivery) {
 	// A shard that has stopped keeps no locks; what it has removed stays removed.
-	_ = shard.Return(ds)
+	_ = queueserver.Return(ds)
 }
 
 // ReturnFailed gives deliveries back that the receiver can never take, which counts
 // as a failed delivery. It never blocks.
-func ReturnFailed(ds []Delivery) { _ = shard.ReturnFailed(ds) }
+func ReturnFailed(ds []Delivery) { _ = queueserver.ReturnFailed(ds) }

@@ -43,7 +43,7 @@ func TestOneOfSeveralDeferredMessagesHasExpired(t *testing.T) {
 				r.send("q", draft.Message())
 				rec, k := r.receive("q", 3, options)
 				for range 3 {
-					r.settle(rec, <-k.ds, Outcome{Verdict: Defer})
+					r.settle(rec, <-k.ds, Outcome{Disposition: Defer})
 				}
 				time.Sleep(2 * time.Minute)
 				o := Deferred{Mode: c.mode, Session: rec.SessionLock()}
@@ -90,7 +90,7 @@ func TestDeferredOnceTooOftenWithProperties(t *testing.T) {
 			}
 			r.send("q", draft.Message())
 			rec, k := r.receive("q", 1, options)
-			r.settle(rec, <-k.ds, Outcome{Verdict: Defer, Properties: []message.Change{{Name: "why", Value: codec.String("busy")}}})
+			r.settle(rec, <-k.ds, Outcome{Disposition: Defer, Properties: []message.Change{{Name: "why", Value: codec.String("busy")}}})
 			rec.Close()
 			for _, when := range []string{"at once", "after a restart"} {
 				synctest.Wait()

@@ -6,7 +6,7 @@
 // # Promise
 //
 // An entity that Create returned is durable; so is a message whose Send called
-// back without an error, and a verdict whose Settle did. A message published to a
+// back without an error, and a disposition whose Settle did. A message published to a
 // topic is in all of its matching subscriptions or in none.
 //
 // What was delivered to a Sink and cannot be passed on is given back with Return:

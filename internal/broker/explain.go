@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Explanation says why a message is where it is and when it should start.
@@ -35,25 +35,25 @@ type Explanation struct {
 	Waited     float64     `json:"waited"`              // seconds
 	Failures   uint32      `json:"failures"`
 
-	Lifted *Lifted `json:"boostedBy,omitempty"` // its session goes as something better
+	Boost *Boost `json:"boostedBy,omitempty"` // its session goes as something better
 
 	Ahead   int     `json:"ahead"` // messages that go first
 	AheadBy []Ahead `json:"aheadBy"`
 
-	Held      string     `json:"blockedBy,omitempty"` // what keeps it from being handed out
-	HeldUntil *time.Time `json:"blockedUntil,omitempty"`
-	Consumers int        `json:"consumers"`
+	BlockedBy    string     `json:"blockedBy,omitempty"` // what keeps it from being handed out
+	BlockedUntil *time.Time `json:"blockedUntil,omitempty"`
+	Consumers    int        `json:"consumers"`
 
 	// Start is the estimate, in seconds from now; nil is that there is none.
 	// Arithmetic says how it was made, or why it could not be.
-	Start      *float64 `json:"start"`
-	Arithmetic string   `json:"calculation"`
+	Start       *float64 `json:"start"`
+	Calculation string   `json:"calculation"`
 
 	At time.Time `json:"at"`
 }
 
-// Lifted is what a session goes as, and by which of its messages.
-type Lifted struct {
+// Boost is the level at which a session is ranked, and the message that has it.
+type Boost struct {
 	By    queue.SeqNo `json:"by"`
 	Level queue.Level `json:"level"`
 	Rank  int         `json:"rank"` // effective level now
@@ -74,7 +74,7 @@ func (b *Broker) Explain(ctx context.Context, addr string, seq queue.SeqNo) (Exp
 		return Explanation{}, err
 	}
 	def := n.Definition()
-	found, err := shard.Do(ctx, n.Shard, shard.Explain{Queue: n.QueueID(part), Seq: seq})
+	found, err := queueserver.Do(ctx, n.Shard, queueserver.Explain{Queue: n.QueueID(part), Seq: seq})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -96,11 +96,11 @@ func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 	x.Class, x.Level, x.Rank, x.Failures = p.ClassName(uint8(pos.Class)), pos.Level, pos.Rank, pos.Failures
 	x.Discipline, x.Within, x.Saturated = p.Discipline.String(), p.LevelOrder.String(), pos.Saturated
 	x.EnqueuedAt, x.Waited = pos.EnqueuedAt, max(x.At.Sub(pos.EnqueuedAt), 0).Seconds()
-	if l := pos.Lift; l.Seq != 0 {
-		x.Lifted = &Lifted{By: l.Seq, Level: l.Level, Rank: l.Rank}
+	if l := pos.Boost; l.Seq != 0 {
+		x.Boost = &Boost{By: l.Seq, Level: l.Level, Rank: l.Rank}
 	}
-	if !pos.Since.IsZero() {
-		x.Since = &pos.Since
+	if !pos.OrderTime.IsZero() {
+		x.Since = &pos.OrderTime
 	}
 	x.AheadBy = []Ahead{}
 	for _, level := range slices.Backward(slices.Sorted(maps.Keys(pos.Ahead))) {
@@ -117,31 +117,31 @@ func (x *Explanation) setPosition(pos queue.Position, p *policy.Policy) {
 
 // setBlocked says what keeps the message from being handed out, if anything does.
 func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
-	switch pos.Held {
-	case queue.HeldByLock:
-		x.Held = "a consumer has it locked"
-	case queue.HeldBySchedule:
-		x.Held = "it is scheduled for later"
-	case queue.HeldByDeferral:
-		x.Held = "it was deferred and comes only to who asks for its number"
-	case queue.HeldByPause:
-		x.Held = "receiving is paused"
+	switch pos.BlockedBy {
+	case queue.BlockedByLock:
+		x.BlockedBy = "a consumer has it locked"
+	case queue.BlockedBySchedule:
+		x.BlockedBy = "it is scheduled for later"
+	case queue.BlockedByDeferral:
+		x.BlockedBy = "it was deferred and comes only to who asks for its number"
+	case queue.BlockedByPause:
+		x.BlockedBy = "receiving is paused"
 		if !def.Properties.Status.CanReceive() {
-			x.Held = fmt.Sprintf("the entity is disabled (status %s)", def.Properties.Status)
+			x.BlockedBy = fmt.Sprintf("the entity is disabled (status %s)", def.Properties.Status)
 		}
-	case queue.HeldBySession:
-		x.Held = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)
-	case queue.HeldByCap:
-		x.Held = fmt.Sprintf("its key %q has as many messages in flight as it may", pos.Key)
-	case queue.HeldByRate:
-		x.Held = fmt.Sprintf("its key %q was served as often as it may", pos.Key)
+	case queue.BlockedBySession:
+		x.BlockedBy = fmt.Sprintf("its session %q is locked by a consumer", pos.Session)
+	case queue.BlockedByCap:
+		x.BlockedBy = fmt.Sprintf("its key %q has as many messages in flight as it may", pos.Key)
+	case queue.BlockedByRate:
+		x.BlockedBy = fmt.Sprintf("its key %q was served as often as it may", pos.Key)
 	default:
 		if x.Consumers == 0 {
-			x.Held = "no consumer is attached"
+			x.BlockedBy = "no consumer is attached"
 		}
 	}
-	if !pos.Until.IsZero() {
-		x.HeldUntil = &pos.Until
+	if !pos.BlockedUntil.IsZero() {
+		x.BlockedUntil = &pos.BlockedUntil
 	}
 }
 
@@ -149,30 +149,30 @@ func (x *Explanation) setBlocked(pos queue.Position, def *catalog.Definition) {
 // at which messages were worked off lately.
 func (x *Explanation) estimate(pos queue.Position, rate float64) {
 	switch {
-	case pos.Held == queue.HeldByLock:
-		x.Arithmetic = "it has started already"
+	case pos.BlockedBy == queue.BlockedByLock:
+		x.Calculation = "it has started already"
 		return
-	case pos.Held == queue.HeldByDeferral, pos.Held == queue.HeldByPause:
-		x.Arithmetic = "unknown: " + x.Held
+	case pos.BlockedBy == queue.BlockedByDeferral, pos.BlockedBy == queue.BlockedByPause:
+		x.Calculation = "unknown: " + x.BlockedBy
 		return
-	case pos.Held == queue.HeldBySchedule && x.HeldUntil != nil:
-		s := max(x.HeldUntil.Sub(x.At), 0).Seconds()
+	case pos.BlockedBy == queue.BlockedBySchedule && x.BlockedUntil != nil:
+		s := max(x.BlockedUntil.Sub(x.At), 0).Seconds()
 		x.Start = &s
-		x.Arithmetic = fmt.Sprintf("at %s at the earliest, and then by its place", x.HeldUntil.Format(time.RFC3339))
+		x.Calculation = fmt.Sprintf("at %s at the earliest, and then by its place", x.BlockedUntil.Format(time.RFC3339))
 		return
 	case x.Consumers == 0:
-		x.Arithmetic = "unknown: no consumer is attached"
+		x.Calculation = "unknown: no consumer is attached"
 		return
 	case rate < 1e-3:
-		x.Arithmetic = "unknown: nothing was completed in the last minutes"
+		x.Calculation = "unknown: nothing was completed in the last minutes"
 		return
 	}
 	s := float64(x.Ahead) / rate
-	if x.HeldUntil != nil {
-		s = max(s, x.HeldUntil.Sub(x.At).Seconds())
+	if x.BlockedUntil != nil {
+		s = max(s, x.BlockedUntil.Sub(x.At).Seconds())
 	}
 	x.Start = &s
-	x.Arithmetic = fmt.Sprintf("%d ahead / %.3g completed per second = %s", x.Ahead, rate, brief(s))
+	x.Calculation = fmt.Sprintf("%d ahead / %.3g completed per second = %s", x.Ahead, rate, brief(s))
 }
 
 // Text reads like the answer of a colleague.
@@ -187,7 +187,7 @@ func (x Explanation) Text() string {
 	if x.Rank != int(x.Level) {
 		fmt.Fprintf(&b, "By waiting it has risen from level %d to %d.\n", x.Level, x.Rank)
 	}
-	if l := x.Lifted; l != nil {
+	if l := x.Boost; l != nil {
 		fmt.Fprintf(&b, "Its session goes as level %d, lifted by message %d.\n", l.Rank, l.By)
 	}
 	if x.Failures > 0 {
@@ -196,17 +196,17 @@ func (x Explanation) Text() string {
 	if x.State == "waiting" {
 		b.WriteString(x.aheadText())
 	}
-	if x.Held != "" {
-		fmt.Fprintf(&b, "What holds it: %s", x.Held)
-		if x.HeldUntil != nil {
-			fmt.Fprintf(&b, ", until %s", x.HeldUntil.Format(time.RFC3339))
+	if x.BlockedBy != "" {
+		fmt.Fprintf(&b, "What holds it: %s", x.BlockedBy)
+		if x.BlockedUntil != nil {
+			fmt.Fprintf(&b, ", until %s", x.BlockedUntil.Format(time.RFC3339))
 		}
 		b.WriteString(".\n")
 	}
 	if x.Start != nil {
-		fmt.Fprintf(&b, "It should start in about %s: %s.\n", brief(*x.Start), x.Arithmetic)
+		fmt.Fprintf(&b, "It should start in about %s: %s.\n", brief(*x.Start), x.Calculation)
 	} else if x.State != "locked" {
-		fmt.Fprintf(&b, "When it will start is %s.\n", x.Arithmetic)
+		fmt.Fprintf(&b, "When it will start is %s.\n", x.Calculation)
 	}
 	return b.String()
 }

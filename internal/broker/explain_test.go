@@ -33,8 +33,8 @@ func TestExplainAStarvingMessage(t *testing.T) {
 		rec, k := r.receive("orders", 0, ReceiverOptions{})
 		for i := range uint64(60) { // one a second is worked off, and one a second comes
 			r.send("orders", msg("p", "plan", "paid"))
-			rec.Allow(i + 1)
-			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+			rec.SetDeliveryLimit(i + 1)
+			r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
 			time.Sleep(time.Second)
 		}
 		r.send("orders", msg("p", "plan", "paid"), msg("p", "plan", "paid"), msg("p", "plan", "paid"))
@@ -65,11 +65,11 @@ func TestExplainWhatHoldsAMessage(t *testing.T) {
 	wantHeld := func(addr string, seq queue.SeqNo, held string) {
 		t.Helper()
 		x := r.explain(addr, seq)
-		if !strings.Contains(x.Held, held) || held == "" && x.Held != "" {
-			t.Errorf("message %d of %s: held by %q, want %q", seq, addr, x.Held, held)
+		if !strings.Contains(x.BlockedBy, held) || held == "" && x.BlockedBy != "" {
+			t.Errorf("message %d of %s: held by %q, want %q", seq, addr, x.BlockedBy, held)
 		}
-		if held != "" && !strings.Contains(x.Text(), "What holds it: "+x.Held) {
-			t.Errorf("%q is missing in\n%s", x.Held, x.Text())
+		if held != "" && !strings.Contains(x.Text(), "What holds it: "+x.BlockedBy) {
+			t.Errorf("%q is missing in\n%s", x.BlockedBy, x.Text())
 		}
 	}
 	r.send("q", msg("a", "tenant", "x"), msg("b", "tenant", "x"))
@@ -99,15 +99,15 @@ func TestExplainALiftedSession(t *testing.T) {
 	r.queue(entity.Queue{Name: "s", RequiresSession: true})
 	r.send("s", inSession("a", 2), inSession("b", 5), inSession("a", 8))
 	x := r.explain("s", 1)
-	if want := (Lifted{By: 3, Level: 8, Rank: 8}); x.Lifted == nil || *x.Lifted != want || x.Ahead != 0 {
-		t.Errorf("lifted %+v, %d ahead, want %+v and nothing", x.Lifted, x.Ahead, want)
+	if want := (Boost{By: 3, Level: 8, Rank: 8}); x.Boost == nil || *x.Boost != want || x.Ahead != 0 {
+		t.Errorf("lifted %+v, %d ahead, want %+v and nothing", x.Boost, x.Ahead, want)
 	}
 	if want := "Its session goes as level 8, lifted by message 3.\n"; !strings.Contains(x.Text(), want) {
 		t.Errorf("%q is missing in\n%s", want, x.Text())
 	}
 	for seq, ahead := range map[queue.SeqNo]queue.Level{2: 8, 3: 2} {
-		if x := r.explain("s", seq); x.Lifted != nil || x.Ahead != 1 || x.AheadBy[0].Level != ahead {
-			t.Errorf("message %d: lifted %+v, ahead %+v, want not lifted behind one of level %d", seq, x.Lifted, x.AheadBy, ahead)
+		if x := r.explain("s", seq); x.Boost != nil || x.Ahead != 1 || x.AheadBy[0].Level != ahead {
+			t.Errorf("message %d: lifted %+v, ahead %+v, want not lifted behind one of level %d", seq, x.Boost, x.AheadBy, ahead)
 		}
 	}
 	_, k := r.receive("s", 3, ReceiverOptions{NextSession: true})
@@ -135,7 +135,7 @@ func TestExplainAScheduledMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := r.explain("q", seqs[0])
-		if x.State != "scheduled" || x.Start == nil || *x.Start != 3600 || x.HeldUntil == nil {
+		if x.State != "scheduled" || x.Start == nil || *x.Start != 3600 || x.BlockedUntil == nil {
 			t.Errorf("got %+v", x)
 		}
 	})

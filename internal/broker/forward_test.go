@@ -17,7 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // loop defines a topic whose two subscriptions forward to a queue that forwards
@@ -49,7 +49,7 @@ func (r *rig) store(n *catalog.Entity, def catalog.Definition) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := shard.Finish(n.Shard, shard.Configure{ID: n.ID, Meta: meta}); err != nil {
+	if _, err := queueserver.Finish(n.Shard, queueserver.Configure{ID: n.ID, Meta: meta}); err != nil {
 		r.t.Fatal(err)
 	}
 }

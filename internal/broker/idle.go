@@ -11,7 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 const reapEvery = 10 * time.Second
@@ -53,7 +53,7 @@ func (b *Broker) expire(ctx context.Context, n *catalog.Entity, since time.Time)
 	switch {
 	case err == nil:
 		b.log.LogAttrs(ctx, slog.LevelInfo, "idle entity deleted", slog.String("entity", n.Path))
-	case errors.Is(err, shard.ErrInUse) || ctx.Err() != nil:
+	case errors.Is(err, queueserver.ErrInUse) || ctx.Err() != nil:
 		return nil
 	default:
 		b.log.LogAttrs(ctx, slog.LevelWarn, "idle entity not deleted",

@@ -208,10 +208,10 @@ func TestSettlementsThatWriteTooMuchAreRefused(t *testing.T) {
 		return message.Change{Name: "p", Value: codec.Binary(make([]byte, size))}
 	}
 	for name, o := range map[string]Outcome{
-		"one property":       {Verdict: Abandon, Properties: []message.Change{change(4 << 20)}},
-		"all properties":     {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10), change(30 << 10)}},
-		"times the messages": {Verdict: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10)}},
-		"reasons":            {Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)},
+		"one property":       {Disposition: Abandon, Properties: []message.Change{change(4 << 20)}},
+		"all properties":     {Disposition: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10), change(30 << 10)}},
+		"times the messages": {Disposition: Defer, Properties: []message.Change{change(30 << 10), change(30 << 10)}},
+		"reasons":            {Disposition: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)},
 	} {
 		if err := r.Settle(t.Context(), "q", tokens, o); !errors.Is(err, limits.ErrExceeded) || !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v, want %v", name, err, limits.ErrExceeded)
@@ -225,11 +225,11 @@ func TestSettlementsThatWriteTooMuchAreRefused(t *testing.T) {
 	if c := r.counts("q"); c.Locked != n || c.Dead != 0 || c.Deferred != 0 {
 		t.Errorf("after all that: %+v, want all messages locked", c)
 	}
-	long := Outcome{Verdict: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)}
+	long := Outcome{Disposition: DeadLetter, Reason: strings.Repeat("r", 33<<10), Description: strings.Repeat("d", 33<<10)}
 	if err := r.Settle(t.Context(), "q", tokens[:1], long); err != nil {
 		t.Errorf("a single message with a long reason: %v, want nil: it is cut", err)
 	}
-	if err := r.Settle(t.Context(), "q", tokens[1:], Outcome{Verdict: Complete}); err != nil {
+	if err := r.Settle(t.Context(), "q", tokens[1:], Outcome{Disposition: Complete}); err != nil {
 		t.Errorf("complete: %v, want nil", err)
 	}
 }
@@ -243,7 +243,7 @@ func TestMessageDoesNotGrowWithEachDelivery(t *testing.T) {
 	for i := range 3 {
 		d := <-k.ds
 		errs := make(chan []error, 1)
-		o := Outcome{Verdict: Abandon, Properties: []message.Change{{Name: fmt.Sprint(i), Value: codec.Binary(make([]byte, 30<<10))}}}
+		o := Outcome{Disposition: Abandon, Properties: []message.Change{{Name: fmt.Sprint(i), Value: codec.Binary(make([]byte, 30<<10))}}}
 		rec.Settle([]queue.Token{d.Token}, o, func(es []error) { errs <- es })
 		es := <-errs
 		if i < 2 && es != nil {
@@ -481,10 +481,10 @@ func TestDeadLetterDoesNotGrowWithEachDelivery(t *testing.T) {
 	d := message.Draft{Application: []message.Pair{large("a"), large("b")}}
 	r.send("q", d.Message())
 	rec, k := r.receive("q", 1, ReceiverOptions{})
-	r.settle(rec, <-k.ds, Outcome{Verdict: DeadLetter, Reason: strings.Repeat("r", 4096), Description: strings.Repeat("d", 4096)})
+	r.settle(rec, <-k.ds, Outcome{Disposition: DeadLetter, Reason: strings.Repeat("r", 4096), Description: strings.Repeat("d", 4096)})
 	dead, k := r.receive("q/$DeadLetterQueue", 10, ReceiverOptions{})
 	errs := make(chan []error, 1)
-	o := Outcome{Verdict: Abandon, Properties: []message.Change{{Name: "c", Value: codec.Binary(make([]byte, 30<<10))}}}
+	o := Outcome{Disposition: Abandon, Properties: []message.Change{{Name: "c", Value: codec.Binary(make([]byte, 30<<10))}}}
 	dead.Settle([]queue.Token{(<-k.ds).Token}, o, func(es []error) { errs <- es })
 	if es := <-errs; len(es) != 1 || !errors.Is(es[0], limits.ErrExceeded) {
 		t.Errorf("30 KiB more: %v, want %v", es, limits.ErrExceeded)
@@ -497,7 +497,7 @@ func TestTryRulesEndsWithItsContext(t *testing.T) {
 	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.TryRules(ctx, "t", msg("x")); !errors.Is(err, context.Canceled) {
+	if _, err := r.MatchRules(ctx, "t", msg("x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
@@ -521,7 +521,7 @@ func TestStoredMessagesBeyondTheLimitOfElementsStayReadable(t *testing.T) {
 	} else if !bytes.HasSuffix(back.Bytes(), m.Bytes()) {
 		t.Errorf("it is read as % x", back.Bytes())
 	}
-	r.settle(rec, d, Outcome{Verdict: DeadLetter, Reason: "old"})
+	r.settle(rec, d, Outcome{Disposition: DeadLetter, Reason: "old"})
 	if dead := r.deadOf("q"); len(dead) != 1 || !strings.Contains(dead[0], "old") {
 		t.Errorf("the dead letters are %q", dead)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Settle decides about messages by token alone, whoever received them. Where there are
@@ -25,7 +25,7 @@ func (b *Broker) Settle(ctx context.Context, addr string, tokens []queue.Token, 
 		return err
 	}
 	if n.InSessions(part) {
-		_, err := shard.Do(ctx, n.Shard, shard.CheckSessionLocks{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
+		_, err := queueserver.Do(ctx, n.Shard, queueserver.CheckSessionLocks{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (b *Broker) Renew(ctx context.Context, addr string, tokens []queue.Token, h
 	if err != nil {
 		return nil, err
 	}
-	until, err := shard.Do(ctx, n.Shard, shard.Renew{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
+	until, err := queueserver.Do(ctx, n.Shard, queueserver.Renew{Queue: n.QueueID(part), Tokens: tokens, Sessions: held})
 	return until, catalog.Translate(err)
 }
 
@@ -75,7 +75,7 @@ func (b *Broker) Peek(ctx context.Context, addr string, from queue.SeqNo, max in
 		return nil, err
 	}
 	n.Touch(b.clock.Now())
-	found, err := shard.Do(ctx, n.Shard, shard.Peek{Queue: n.QueueID(shard.Part(sub)), From: from, Max: max, Session: session})
+	found, err := queueserver.Do(ctx, n.Shard, queueserver.Peek{Queue: n.QueueID(queueserver.SubQueue(sub)), From: from, Max: max, Session: session})
 	return found.Messages, err
 }
 
@@ -87,7 +87,7 @@ func (b *Broker) RenewSession(ctx context.Context, addr string, lock queue.Sessi
 	if err != nil {
 		return time.Time{}, err
 	}
-	until, err := shard.Do(ctx, n.Shard, shard.RenewSession{Queue: n.QueueID(part), Lock: lock})
+	until, err := queueserver.Do(ctx, n.Shard, queueserver.RenewSession{Queue: n.QueueID(part), Lock: lock})
 	return until, catalog.Translate(err)
 }
 
@@ -114,7 +114,7 @@ func (b *Broker) SetSessionState(ctx context.Context, addr string, lock queue.Se
 	if err := limits.CheckBytes("session state", len(state), int(n.Definition().MaxMessage())); err != nil {
 		return catalog.Invalid(err)
 	}
-	_, err = shard.Do(ctx, n.Shard, shard.SetSessionState{Queue: n.QueueID(part), Lock: lock, State: state, Clear: state == nil})
+	_, err = queueserver.Do(ctx, n.Shard, queueserver.SetSessionState{Queue: n.QueueID(part), Lock: lock, State: state, Clear: state == nil})
 	return catalog.Translate(err)
 }
 
@@ -125,7 +125,7 @@ func (b *Broker) Sessions(ctx context.Context, addr string, since time.Time, ski
 	if err != nil {
 		return nil, err
 	}
-	ids, err := shard.Do(ctx, n.Shard, shard.ListSessions{Queue: n.QueueID(part), Since: since})
+	ids, err := queueserver.Do(ctx, n.Shard, queueserver.ListSessions{Queue: n.QueueID(part), Since: since})
 	if err != nil {
 		return nil, catalog.Translate(err)
 	}
@@ -143,7 +143,7 @@ func (b *Broker) DeleteMessages(ctx context.Context, addr string, before time.Ti
 	if err != nil {
 		return 0, err
 	}
-	gone, err := shard.Do(ctx, n.Shard, shard.Purge{Queue: n.QueueID(part), Before: before, Max: max})
+	gone, err := queueserver.Do(ctx, n.Shard, queueserver.Purge{Queue: n.QueueID(part), Before: before, Max: max})
 	return gone, catalog.Translate(err)
 }
 
@@ -184,7 +184,7 @@ func (b *Broker) removeMessages(ctx context.Context, addr string, seqs []queue.S
 	if err != nil {
 		return nil, err
 	}
-	errs, err = shard.Do(ctx, n.Shard, shard.Remove{Queue: n.QueueID(part), Seqs: seqs})
+	errs, err = queueserver.Do(ctx, n.Shard, queueserver.Remove{Queue: n.QueueID(part), Seqs: seqs})
 	return errs, catalog.Translate(err)
 }
 
@@ -202,7 +202,7 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	if n.Kind == KindTopic {
 		rt.Subscriptions = len(b.SubscriptionsOf(n))
 	}
-	found, err := shard.Do(ctx, n.Shard, shard.Inspect{ID: n.ID})
+	found, err := queueserver.Do(ctx, n.Shard, queueserver.Inspect{ID: n.ID})
 	rt.Receivers = found.Receivers
 	for part, c := range found.Counts {
 		rt.add(part, c)
@@ -214,15 +214,15 @@ func (b *Broker) Runtime(ctx context.Context, addr string) (Runtime, error) {
 	return rt, err
 }
 
-func (rt *Runtime) add(part shard.Part, c queue.Counts) {
+func (rt *Runtime) add(part queueserver.SubQueue, c queue.Counts) {
 	rt.Bytes += c.Bytes
 	switch part {
-	case shard.Main:
+	case queueserver.Main:
 		rt.Active = c.Ready + c.Locked
 		rt.Locked, rt.Deferred, rt.Scheduled = c.Locked, c.Deferred, c.Scheduled
-	case shard.DeadLetter:
+	case queueserver.DeadLetter:
 		rt.Dead = c.Total()
-	case shard.TransferDeadLetter:
+	case queueserver.TransferDeadLetter:
 		rt.TransferDead = c.Total()
 	}
 }

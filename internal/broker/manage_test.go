@@ -29,7 +29,7 @@ func TestCancelScheduledIsAllOrNothing(t *testing.T) {
 	}
 	for _, step := range []struct {
 		cancel []queue.SeqNo
-		want   error
+		take   error
 		left   int64
 	}{
 		{[]queue.SeqNo{seqs[0], 999}, ErrMessageNotFound, 3},
@@ -37,8 +37,8 @@ func TestCancelScheduledIsAllOrNothing(t *testing.T) {
 		{[]queue.SeqNo{seqs[0]}, ErrMessageNotFound, 2},
 		{[]queue.SeqNo{seqs[2], seqs[1], seqs[2], seqs[1]}, nil, 0},
 	} {
-		if err := r.CancelScheduled(t.Context(), "q", step.cancel); !errors.Is(err, step.want) {
-			t.Errorf("cancel %v: got %v, want %v", step.cancel, err, step.want)
+		if err := r.CancelScheduled(t.Context(), "q", step.cancel); !errors.Is(err, step.take) {
+			t.Errorf("cancel %v: got %v, want %v", step.cancel, err, step.take)
 		}
 		rt, err := r.Runtime(t.Context(), "q")
 		if err != nil || rt.Scheduled != step.left {

@@ -11,7 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/objective"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 const (
@@ -47,7 +47,7 @@ func (m measuring) Finish(ctx context.Context) {
 func (b *Broker) measure(ctx context.Context, every time.Duration) error {
 	var errs error
 	for _, s := range b.shards {
-		found, err := shard.Do(ctx, s, shard.Measure{NoteAfter: every})
+		found, err := queueserver.Do(ctx, s, queueserver.Measure{NoteAfter: every})
 		if err != nil { // it has stopped, or does not answer before ctx ends
 			errs = cmp.Or(errs, err)
 			continue
@@ -114,13 +114,13 @@ func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
 // reports returns what was measured of queues. One that is gone is left out, and so are
 // those of a shard that has stopped or does not answer before ctx ends.
 func (b *Broker) reports(ctx context.Context, ns []*catalog.Entity) []Objectives {
-	byShard := make(map[*shard.Shard][]*catalog.Entity)
+	byShard := make(map[*queueserver.Shard][]*catalog.Entity)
 	for _, n := range ns {
 		byShard[n.Shard] = append(byShard[n.Shard], n)
 	}
 	var all []Objectives
 	for _, s := range b.shards {
-		o, byID := shard.Report{}, make(map[shard.ID]*catalog.Entity)
+		o, byID := queueserver.Report{}, make(map[queueserver.ID]*catalog.Entity)
 		for _, n := range byShard[s] {
 			o.IDs = append(o.IDs, n.ID)
 			byID[n.ID] = n
@@ -128,7 +128,7 @@ func (b *Broker) reports(ctx context.Context, ns []*catalog.Entity) []Objectives
 		if len(o.IDs) == 0 {
 			continue
 		}
-		found, err := shard.Do(ctx, s, o)
+		found, err := queueserver.Do(ctx, s, o)
 		if err != nil {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // What of the catalog the wire knows by the broker's name.
@@ -20,14 +20,14 @@ type (
 	Pause = catalog.Pause
 	// PolicyState is the policy of a queue or subscription as it stands.
 	PolicyState = catalog.PolicyState
-	// Trial says what one rule would do with a message.
-	Trial = catalog.Trial
+	// RuleMatch says what one rule would do with a message.
+	RuleMatch = catalog.RuleMatch
 	// Outcome settles a message.
 	Outcome = catalog.Outcome
-	// Verdict is what a consumer decides about a message.
-	Verdict = catalog.Verdict
+	// Disposition is what a consumer decides about a message.
+	Disposition = catalog.Disposition
 	// ThrottledError rejects a message for now, by class. It unwraps to ErrBusy.
-	ThrottledError = shard.ThrottledError
+	ThrottledError = queueserver.ThrottledError
 )
 
 // The kinds.
@@ -37,7 +37,7 @@ const (
 	KindSubscription = catalog.KindSubscription
 )
 
-// The verdicts.
+// The dispositions.
 const (
 	Complete   = catalog.Complete
 	Abandon    = catalog.Abandon // failed: counts toward the dead letters

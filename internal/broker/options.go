@@ -9,7 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Mode is how a receiver takes messages.
@@ -24,16 +24,16 @@ const (
 )
 
 // Delivery is a message handed to a receiver, or shown by a peek.
-type Delivery = shard.Delivery
+type Delivery = queueserver.Delivery
 
 // Sink is the receiving end of a link. Its methods are called in order, from the
 // broker's own goroutines, and must return at once.
-type Sink = shard.Sink
+type Sink = queueserver.Sink
 
 // Recaller is a Sink that can be asked for messages back.
-type Recaller = shard.Recaller
+type Recaller = queueserver.Recaller
 
-// ReceiverOptions are the wishes of a receiver.
+// ReceiverOptions are the settings of a receiver.
 type ReceiverOptions struct {
 	Mode Mode
 	Name string // for listings
@@ -43,9 +43,9 @@ type ReceiverOptions struct {
 	// NextSession asks for the best free session instead.
 	NextSession bool
 	// MinLevel and MaxLevel restrict what the receiver is given; zero MaxLevel
-	// is no limit, unless Capped.
+	// is no limit, unless HasMaxLevel.
 	MinLevel, MaxLevel queue.Level
-	Capped             bool
+	HasMaxLevel        bool
 	// MinClass and MaxClass do the same by classes of the queue's policy, or by
 	// the names that levels have without one: they stand for the levels that
 	// these have when the receiver is opened.
@@ -55,12 +55,12 @@ type ReceiverOptions struct {
 	// asked to: its Sink must be a Recaller.
 	Recall bool
 
-	probing bool // see shard.Attachment
+	probing bool // see queueserver.Attachment
 }
 
 // want resolves what a receiver asks for by name.
-func (o *ReceiverOptions) want(p *policy.Policy) (queue.Want, error) {
-	w := queue.Want{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, Capped: o.Capped, Forgetful: o.Mode == ReceiveAndDelete}
+func (o *ReceiverOptions) take(p *policy.Policy) (queue.TakeOptions, error) {
+	w := queue.TakeOptions{MinLevel: o.MinLevel, MaxLevel: o.MaxLevel, HasMaxLevel: o.HasMaxLevel, ReceiveAndDelete: o.Mode == ReceiveAndDelete}
 	if o.MinClass != "" {
 		level, err := levelOf(p, o.MinClass)
 		if err != nil {
@@ -73,8 +73,8 @@ func (o *ReceiverOptions) want(p *policy.Policy) (queue.Want, error) {
 		if err != nil {
 			return w, err
 		}
-		if w.MaxLevel == 0 && !w.Capped || level < w.MaxLevel {
-			w.MaxLevel, w.Capped = level, true
+		if w.MaxLevel == 0 && !w.HasMaxLevel || level < w.MaxLevel {
+			w.MaxLevel, w.HasMaxLevel = level, true
 		}
 	}
 	return w, nil

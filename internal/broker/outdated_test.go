@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // A sender that classified its message by a policy that was replaced, and sends it
@@ -28,9 +28,9 @@ func TestOutdatedClassIsRefusedAfterReclassification(t *testing.T) {
 	send := func() error {
 		answer := make(chan error, 1)
 		m := msg("late")
-		err := n.Shard.Send(&shard.Send{
+		err := n.Shard.Send(&queueserver.Send{
 			Bodies: []*message.Message{m},
-			Copies: []shard.Copy{{ID: n.ID, Arrival: old.Arrival(m, 0), Revision: old.PolicyRevision}},
+			Copies: []queueserver.Copy{{ID: n.ID, Arrival: old.Arrival(m, 0), Revision: old.PolicyRevision}},
 			Done:   func(_ []queue.SeqNo, err error) { answer <- err },
 		})
 		if err != nil {
@@ -44,14 +44,14 @@ func TestOutdatedClassIsRefusedAfterReclassification(t *testing.T) {
 	if _, err := r.SetPolicy(t.Context(), "q", []byte(`{"classes": [{"name": "all", "level": 2}]}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := send(); !errors.Is(err, shard.ErrSuperseded) {
-		t.Errorf("by the policy before it: got %v, want %v", err, shard.ErrSuperseded)
+	if err := send(); !errors.Is(err, queueserver.ErrSuperseded) {
+		t.Errorf("by the policy before it: got %v, want %v", err, queueserver.ErrSuperseded)
 	}
 
 	// It was refused, not stored: no number from 2 on has to be examined.
 	end := func(examined queue.SeqNo) bool {
 		t.Helper()
-		reply, err := shard.Do(t.Context(), n.Shard, shard.EndReclassify{ID: n.ID, Revision: n.Definition().PolicyRevision, Examined: examined})
+		reply, err := queueserver.Do(t.Context(), n.Shard, queueserver.EndReclassify{ID: n.ID, Revision: n.Definition().PolicyRevision, Examined: examined})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // What of dry runs the wire knows by the broker's name.
@@ -46,7 +46,7 @@ func (b *Broker) SetPolicy(ctx context.Context, addr string, raw []byte) (Policy
 	if err := b.reclassifier.Wait(ctx, n); err != nil {
 		return PolicyState{}, err
 	}
-	if _, err := shard.Do(ctx, n.Shard, shard.AwaitOrder{ID: n.ID}); err != nil {
+	if _, err := queueserver.Do(ctx, n.Shard, queueserver.AwaitOrder{ID: n.ID}); err != nil {
 		return PolicyState{}, err
 	}
 	return catalog.PolicyStateOf(n, n.Definition()), nil

@@ -242,7 +242,7 @@ func TestRangeReceiversGetTheirClasses(t *testing.T) {
 		for len(k.ds) > 0 {
 			d := <-k.ds
 			got = append(got, body(t, d))
-			r.settle(rec, d, Outcome{Verdict: Release})
+			r.settle(rec, d, Outcome{Disposition: Release})
 		}
 		return got
 	}
@@ -251,7 +251,7 @@ func TestRangeReceiversGetTheirClasses(t *testing.T) {
 	wantBodies(t, "from trial on", all(ReceiverOptions{MinClass: "Trial"}), "p", "t")
 	wantBodies(t, "up to trial", all(ReceiverOptions{MaxClass: "trial"}), "t", "f")
 	wantBodies(t, "free alone", all(ReceiverOptions{MaxClass: "free"}), "f")
-	wantBodies(t, "up to level 0", all(ReceiverOptions{Capped: true}), "f")
+	wantBodies(t, "up to level 0", all(ReceiverOptions{HasMaxLevel: true}), "f")
 	wantBodies(t, "by level", all(ReceiverOptions{MinLevel: 5, MaxLevel: 7}), "t")
 	if _, err := r.OpenReceiver(t.Context(), "q", ReceiverOptions{MinClass: "nobody", Sink: newSink()}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("an unknown class: got %v, want %v", err, ErrInvalid)

@@ -52,7 +52,7 @@ func TestSendAndSettleKeepNoSlices(t *testing.T) {
 		got = append(got, body(t, d))
 		tokens[0] = d.Token
 		settled.Add(1)
-		rec.Settle(tokens, Outcome{Verdict: Complete}, func(errs []error) {
+		rec.Settle(tokens, Outcome{Disposition: Complete}, func(errs []error) {
 			if err := errors.Join(errs...); err != nil {
 				t.Errorf("settle: %v", err)
 			}

@@ -27,14 +27,14 @@ func (r *rig) lender(addr string, n uint64, o ReceiverOptions) (*Receiver, *lend
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	rec.Allow(n)
+	rec.SetDeliveryLimit(n)
 	return rec, l
 }
 
 func (r *rig) giveBack(rec *Receiver, tokens []queue.Token) {
 	r.t.Helper()
 	done := make(chan error, 1)
-	rec.Settle(tokens, Outcome{Verdict: Release}, func(errs []error) { done <- errors.Join(errs...) })
+	rec.Settle(tokens, Outcome{Disposition: Release}, func(errs []error) { done <- errors.Join(errs...) })
 	if err := <-done; err != nil {
 		r.t.Fatalf("release: %v", err)
 	}
@@ -61,7 +61,7 @@ func TestRecallMakesRoomForAHigherMessage(t *testing.T) {
 	// Whatever happens meanwhile, it is asked for once.
 	r.send("q", msg("l3", "Priority", "low"))
 	r.giveBack(rec, asked)
-	rec.Allow(5)
+	rec.SetDeliveryLimit(5)
 	if got := body(t, <-l.ds); got != "h0" {
 		t.Fatalf("next is %q, want h0", got)
 	}
@@ -122,14 +122,14 @@ func TestAnotherIsRecalledInPlaceOfOneThatWasStarted(t *testing.T) {
 		return asked
 	}
 	r.send("q", msg("h0", "Priority", "high"))
-	rec.Keep(wantAsked(ds[3])) // has been started
+	rec.DeclineRecall(wantAsked(ds[3])) // has been started
 	// Settled otherwise than by giving it back, it makes no room either.
-	r.settle(rec, Delivery{Delivery: queue.Delivery{Token: wantAsked(ds[2])[0]}}, Outcome{Verdict: Complete})
-	rec.Keep([]queue.Token{ds[0].Token}) // nobody asked for that
-	rec.Keep(wantAsked(ds[1]))
+	r.settle(rec, Delivery{Delivery: queue.Delivery{Token: wantAsked(ds[2])[0]}}, Outcome{Disposition: Complete})
+	rec.DeclineRecall([]queue.Token{ds[0].Token}) // nobody asked for that
+	rec.DeclineRecall(wantAsked(ds[1]))
 	r.giveBack(rec, wantAsked(ds[0])) // the next level, when the lowest is used up
 	r.send("q", msg("n1"))
-	rec.Allow(5)
+	rec.SetDeliveryLimit(5)
 	if got := body(t, <-l.ds); got != "h0" {
 		t.Errorf("next is %q, want h0", got)
 	}
@@ -186,7 +186,7 @@ func TestRecallGoesByTheNewPolicy(t *testing.T) {
 		if _, err := r.SetPolicy(t.Context(), "q", []byte(`{"classes": [{"name": "a", "level": 4, "when": "kind = 'a'"}]}`)); err != nil {
 			t.Fatal(err)
 		}
-		r.settle(other, older, Outcome{Verdict: Release})
+		r.settle(other, older, Outcome{Disposition: Release})
 		synctest.Wait()
 		if len(l.asked) != 0 {
 			t.Errorf("asked for %v, which is at the same level by now", <-l.asked)

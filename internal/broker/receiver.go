@@ -10,17 +10,17 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Receiver takes messages from one queue or subscription, or from one of its
 // sessions.
 type Receiver struct {
 	n     *catalog.Entity
-	part  shard.Part
-	c     *shard.Consumer
+	part  queueserver.SubQueue
+	c     *queueserver.Consumer
 	until time.Time // of the session lock when it was granted
-	want  queue.Want
+	take  queue.TakeOptions
 }
 
 // OpenReceiver attaches a receiver; it is given nothing before Allow. With
@@ -35,11 +35,11 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 	switch {
 	case !def.Properties.Status.CanReceive():
 		return nil, fmt.Errorf("%w: %q hands out no messages", ErrDisabled, n.Path)
-	case part == shard.Main && def.Properties.ForwardTo != "":
+	case part == queueserver.Main && def.Properties.ForwardTo != "":
 		return nil, fmt.Errorf("%w: %q forwards its messages to %q", ErrNotAllowed, n.Path, def.Properties.ForwardTo)
-	case part == shard.Main && def.Properties.RequiresSession && !inSession:
+	case part == queueserver.Main && def.Properties.RequiresSession && !inSession:
 		return nil, fmt.Errorf("%w: It is not possible for an entity that requires sessions to create a non-sessionful message receiver", ErrNotAllowed)
-	case inSession && (part != shard.Main || !def.Properties.RequiresSession):
+	case inSession && (part != queueserver.Main || !def.Properties.RequiresSession):
 		return nil, fmt.Errorf("%w: It is not possible for an entity that does not require sessions to create a sessionful message receiver", ErrNotAllowed)
 	}
 	if o.Session != nil {
@@ -47,21 +47,21 @@ func (b *Broker) OpenReceiver(ctx context.Context, addr string, o ReceiverOption
 			return nil, err
 		}
 	}
-	want, err := o.want(def.Classifier.Policy)
+	want, err := o.take(def.Classifier.Policy)
 	if err != nil {
 		return nil, err
 	}
-	r := &Receiver{n: n, part: part, want: want}
-	a := shard.Attachment{ID: n.ID, Part: part, Sink: o.Sink, Want: want, Recall: o.Recall, Probing: o.probing}
+	r := &Receiver{n: n, part: part, take: want}
+	a := queueserver.Attachment{ID: n.ID, SubQueue: part, Sink: o.Sink, Take: want, Recall: o.Recall, Probing: o.probing}
 	if inSession {
 		return r, r.seek(ctx, a, o)
 	}
 	return r, r.attach(a)
 }
 
-func (r *Receiver) attach(a shard.Attachment) error {
+func (r *Receiver) attach(a queueserver.Attachment) error {
 	answer := make(chan error, 1)
-	err := r.n.Shard.Attach(a, func(c *shard.Consumer, err error) {
+	err := r.n.Shard.Attach(a, func(c *queueserver.Consumer, err error) {
 		r.c = c
 		answer <- err
 	})
@@ -73,9 +73,9 @@ func (r *Receiver) attach(a shard.Attachment) error {
 
 // seek waits for a session. If ctx ends first, the wait is called off; the shard
 // then answers in any case, and a session that was granted just before is kept.
-func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptions) error {
+func (r *Receiver) seek(ctx context.Context, a queueserver.Attachment, o ReceiverOptions) error {
 	answer := make(chan error, 1)
-	cancel, err := r.n.Shard.Seek(a, o.Session, func(c *shard.Consumer, until time.Time, err error) {
+	cancel, err := r.n.Shard.AcceptSession(a, o.Session, func(c *queueserver.Consumer, until time.Time, err error) {
 		r.c, r.until = c, until
 		answer <- err
 	})
@@ -88,7 +88,7 @@ func (r *Receiver) seek(ctx context.Context, a shard.Attachment, o ReceiverOptio
 	case <-ctx.Done():
 		cancel()
 	}
-	if err := <-answer; errors.Is(err, shard.ErrGaveUp) {
+	if err := <-answer; errors.Is(err, queueserver.ErrAcceptCanceled) {
 		return fmt.Errorf("%w: no session of %q became free", ErrTimeout, r.n.Path)
 	} else if err != nil {
 		return err
@@ -106,12 +106,12 @@ func (r *Receiver) ID() uint64 { return uint64(r.n.ID) }
 // SessionLock is the lock of the session it was granted; zero without one.
 func (r *Receiver) SessionLock() queue.SessionLock { return r.c.SessionLock() }
 
-// Allow lets the sink have messages up to the total-th since the receiver was
+// SetDeliveryLimit lets the sink have messages up to the total-th since the receiver was
 // opened. It counts every delivery handed to the sink, so a caller that has seen n
 // of them and has room for c more says n+c, whatever is still on its way.
-func (r *Receiver) Allow(total uint64) {
+func (r *Receiver) SetDeliveryLimit(total uint64) {
 	// A shard that has stopped has told the sink so.
-	_ = r.c.Allow(total)
+	_ = r.c.SetDeliveryLimit(total)
 }
 
 // Drain has the sink given what there is and then told that it is Drained; what
@@ -127,7 +127,7 @@ func (r *Receiver) Settle(tokens []queue.Token, o Outcome, done func(errs []erro
 
 // Keep answers a Recall of the sink: these messages have been started, so others
 // must make room.
-func (r *Receiver) Keep(tokens []queue.Token) { _ = r.c.Keep(tokens) }
+func (r *Receiver) DeclineRecall(tokens []queue.Token) { _ = r.c.DeclineRecall(tokens) }
 
 // Recycle takes back a slice of deliveries that the sink has no use for any more;
 // it may, and need not, be called for each.

@@ -25,7 +25,7 @@ func (r *rig) bury(addr string, n int) {
 	defer rec.Close()
 	for range n {
 		d := <-k.ds
-		err := r.Settle(r.t.Context(), addr, []queue.Token{d.Token}, Outcome{Verdict: DeadLetter, Reason: "bad", Description: "very"})
+		err := r.Settle(r.t.Context(), addr, []queue.Token{d.Token}, Outcome{Disposition: DeadLetter, Reason: "bad", Description: "very"})
 		if err != nil {
 			r.t.Fatalf("dead-letter: %v", err)
 		}
@@ -268,7 +268,7 @@ func TestRedriveToDuplicateDetectionLosesNothing(t *testing.T) {
 	for to, addr := range at {
 		r.send(to, same("known"))
 		rec, k := r.receive(addr, 1, ReceiverOptions{})
-		r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+		r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
 		rec.Close()
 		r.send("from", same("redriven"))
 		redrive("from", to)

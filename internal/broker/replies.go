@@ -86,9 +86,9 @@ func (rs *requests) find(to *catalog.Entity, by, id string) (request, bool) {
 	return r, ok
 }
 
-// HandedOut says that a consumer of addr gets to see a message; by names its key, as in
+// NoteDelivered says that a consumer of addr gets to see a message; by names its key, as in
 // SenderOptions. If the message asks for a reply, the broker remembers what it is worth.
-func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
+func (b *Broker) NoteDelivered(addr, by string, d *Delivery, m *message.Message) {
 	replyTo := m.ReplyTo()
 	if replyTo == "" {
 		return
@@ -106,8 +106,8 @@ func (b *Broker) HandedOut(addr, by string, d *Delivery, m *message.Message) {
 		Level: uint8(d.Level), Since: d.EnqueuedAt,
 		Class: from.Definition().Classifier.Policy.ClassName(uint8(d.Class)),
 	}}
-	if !d.Since.IsZero() {
-		r.lent.Since = d.Since // it is a reply itself
+	if !d.OrderTime.IsZero() {
+		r.lent.Since = d.OrderTime // it is a reply itself
 	}
 	if catalog.Lifetime(m) > 0 {
 		r.until = d.ExpiresAt

@@ -39,7 +39,7 @@ func (r *rig) serve(addr string) Delivery {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.HandedOut(addr, "", &d, m)
+	r.NoteDelivered(addr, "", &d, m)
 	return d
 }
 
@@ -81,7 +81,7 @@ func TestReplyGoesAsItsRequest(t *testing.T) {
 				t.Errorf("message %d: level %d, enqueued %v, want %d now", i+1, ds[i].Level, ds[i].EnqueuedAt, level)
 			}
 		}
-		if got := ds[2].Since; !got.Equal(asked.Truncate(time.Millisecond)) {
+		if got := ds[2].OrderTime; !got.Equal(asked.Truncate(time.Millisecond)) {
 			t.Errorf("the age of the reply counts from %v, want %v", got, asked)
 		}
 		x := r.explain("replies", 3)
@@ -154,8 +154,8 @@ func TestReplyIsNotLifted(t *testing.T) {
 		t.Helper()
 		r.send(to, d.Message())
 		got, m := r.first(to)
-		if got.Level != want || !got.Since.IsZero() || m.HasInherited() {
-			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.Since, m.HasInherited(), want)
+		if got.Level != want || !got.OrderTime.IsZero() || m.HasInherited() {
+			t.Errorf("%s: level %d, since %v, claims %t, want %d", what, got.Level, got.OrderTime, m.HasInherited(), want)
 		}
 		r.take(to)
 	}
@@ -229,11 +229,11 @@ func TestReplyOutlivesNoRequest(t *testing.T) {
 		own.TTL = time.Hour
 		for _, tt := range []struct {
 			reply message.Draft
-			want  time.Duration // zero is as long as the queue lets it
+			take  time.Duration // zero is as long as the queue lets it
 		}{{answer("short"), 40 * time.Second}, {own, time.Hour}, {answer("endless"), 0}} {
 			r.send("replies", tt.reply.Message())
 			d, m := r.first("replies")
-			want := tt.want
+			want := tt.take
 			if left := d.ExpiresAt.Sub(d.EnqueuedAt); want > 0 && left.Round(time.Millisecond) != want {
 				t.Errorf("%s lives %v, want %v", body(t, d), left, want)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Sender puts messages into one queue or topic.
@@ -91,6 +91,6 @@ func (b *Broker) CancelScheduled(ctx context.Context, addr string, seqs []queue.
 		return err
 	}
 	n.Touch(b.clock.Now())
-	_, err = shard.Do(ctx, n.Shard, shard.CancelScheduled{Queue: n.QueueID(shard.Main), Seqs: seqs})
+	_, err = queueserver.Do(ctx, n.Shard, queueserver.CancelScheduled{Queue: n.QueueID(queueserver.Main), Seqs: seqs})
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/monitor"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -67,11 +67,11 @@ func benchBroker(b *testing.B, disk vfs.FS) *Broker {
 	if err != nil {
 		b.Fatalf("open the journal: %v", err)
 	}
-	s, err := shard.Open(context.Background(), w, 0, shard.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
+	s, err := queueserver.Open(context.Background(), w, 0, queueserver.Options{NewMonitor: monitor.New(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		b.Fatalf("open the shard: %v", err)
 	}
-	br, err := Open([]*shard.Shard{s}, slog.New(slog.DiscardHandler))
+	br, err := Open([]*queueserver.Shard{s}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatalf("open the broker: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // B2: while subscriptions are deleted, publishers are not refused, and the other
@@ -93,14 +93,14 @@ func TestDeletedTopicAcceptsNothing(t *testing.T) {
 }
 
 // strand puts messages among the dead letters of an entity.
-func (r *rig) strand(path string, part shard.Part, bodies ...string) {
+func (r *rig) strand(path string, part queueserver.SubQueue, bodies ...string) {
 	r.t.Helper()
 	n := r.Entity(path)
 	for _, b := range bodies {
 		done := make(chan error, 1)
-		err := n.Shard.Send(&shard.Send{
+		err := n.Shard.Send(&queueserver.Send{
 			Bodies: []*message.Message{msg(b)},
-			Copies: []shard.Copy{{ID: n.ID, Part: part, Arrival: queue.Arrival{Level: queue.DefaultLevel}}},
+			Copies: []queueserver.Copy{{ID: n.ID, SubQueue: part, Arrival: queue.Arrival{Level: queue.DefaultLevel}}},
 			Done:   func(_ []queue.SeqNo, err error) { done <- err },
 		})
 		if err == nil {
@@ -115,8 +115,8 @@ func (r *rig) strand(path string, part shard.Part, bodies ...string) {
 // B3: the dead letters of a topic are those of a queue in all that can be done with
 // them.
 func TestDeadLettersOfATopic(t *testing.T) {
-	for sub, part := range map[entity.SubQueue]shard.Part{
-		entity.DeadLetter: shard.DeadLetter, entity.TransferDeadLetter: shard.TransferDeadLetter,
+	for sub, part := range map[entity.SubQueue]queueserver.SubQueue{
+		entity.DeadLetter: queueserver.DeadLetter, entity.TransferDeadLetter: queueserver.TransferDeadLetter,
 	} {
 		t.Run(sub.String(), func(t *testing.T) {
 			r := start(t)
@@ -127,12 +127,12 @@ func TestDeadLettersOfATopic(t *testing.T) {
 
 			r.strand("t", part, "a", "b", "c", "d", "e")
 			rec, k := r.receive(addr, 2, ReceiverOptions{})
-			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
+			r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
 			d := <-k.ds
 			if _, err := r.Renew(ctx, addr, []queue.Token{d.Token}); err != nil {
 				t.Errorf("renew: %v", err)
 			}
-			if err := r.Settle(ctx, addr, []queue.Token{d.Token}, Outcome{Verdict: Defer}); err != nil {
+			if err := r.Settle(ctx, addr, []queue.Token{d.Token}, Outcome{Disposition: Defer}); err != nil {
 				t.Errorf("settle: %v", err)
 			}
 			rec.Close()
@@ -169,7 +169,7 @@ func TestDeadLettersOfATopic(t *testing.T) {
 func TestRedriveByTheNameOfATopic(t *testing.T) {
 	r := start(t)
 	r.topic(entity.Topic{Name: "t"}, entity.Subscription{Name: "s"})
-	r.strand("t", shard.DeadLetter, "a")
+	r.strand("t", queueserver.DeadLetter, "a")
 	if got, err := r.Redrive(t.Context(), "t", Redrive{}); err != nil || got.Moved != 1 {
 		t.Errorf("redrive: %+v, %v", got, err)
 	}

@@ -25,7 +25,7 @@ func (r *rig) one(addr string) string {
 	rec, k := r.receive(addr, 1, ReceiverOptions{})
 	defer rec.Close()
 	d := <-k.ds
-	r.settle(rec, d, Outcome{Verdict: Complete})
+	r.settle(rec, d, Outcome{Disposition: Complete})
 	return body(r.t, d)
 }
 
@@ -195,7 +195,7 @@ func TestAskRabbitMQ6804ReturnsKeepClassAndAge(t *testing.T) {
 	rec, k := r.receive("q", 3, ReceiverOptions{})
 	ds := []Delivery{<-k.ds, <-k.ds, <-k.ds} // p0 p1 f0
 	for _, i := range []int{2, 1, 0} {
-		r.settle(rec, ds[i], Outcome{Verdict: Abandon})
+		r.settle(rec, ds[i], Outcome{Disposition: Abandon})
 	}
 	rec.Close()
 	wantBodies(t, "order", r.take("q"), "p0", "p1", "f0", "f1")
@@ -210,7 +210,7 @@ func TestAskDramatiq232OrderIsDecidedAtHandOut(t *testing.T) {
 	defer rec.Close()
 	<-k.ds
 	r.send("q", msg("high", "Priority", "high"))
-	rec.Allow(2)
+	rec.SetDeliveryLimit(2)
 	if got := body(t, <-k.ds); got != "high" {
 		t.Errorf("next is %q, want the high one that came last", got)
 	}
@@ -242,7 +242,7 @@ func TestAskAsynq1079RetryKeepsItsPlace(t *testing.T) {
 	r.queue(entity.Queue{Name: "q"})
 	r.send("q", msg("a"), msg("b"), msg("c"))
 	rec, k := r.receive("q", 1, ReceiverOptions{})
-	r.settle(rec, <-k.ds, Outcome{Verdict: Abandon})
+	r.settle(rec, <-k.ds, Outcome{Disposition: Abandon})
 	rec.Close()
 	wantBodies(t, "order", r.take("q"), "a", "b", "c")
 }
@@ -330,7 +330,7 @@ func TestAskTriggerDev2617FairnessWithoutIdleWorkers(t *testing.T) {
 	<-k.ds
 	<-k.ds // nobody else waits: a may use every worker
 	r.send("q", msg("b", "tenant", "b"))
-	rec.Allow(3)
+	rec.SetDeliveryLimit(3)
 	if got := body(t, <-k.ds); got != "b" {
 		t.Errorf("next is %q; a has two in flight, so it is b's turn", got)
 	}
@@ -352,10 +352,10 @@ func TestAskAsynq542CapsPerKey(t *testing.T) {
 	}
 	slices.Sort(got)
 	wantBodies(t, "in flight", got, "m0", "m1", "r0")
-	if x := r.explain("q", 2); !strings.Contains(x.Held, "as many messages in flight as it may") {
-		t.Errorf("the second report is held by %q", x.Held)
+	if x := r.explain("q", 2); !strings.Contains(x.BlockedBy, "as many messages in flight as it may") {
+		t.Errorf("the second report is held by %q", x.BlockedBy)
 	}
-	r.settle(rec, report, Outcome{Verdict: Complete})
+	r.settle(rec, report, Outcome{Disposition: Complete})
 	if got := body(t, <-k.ds); got != "r1" {
 		t.Errorf("after the first report: %q, want r1", got)
 	}
@@ -371,7 +371,7 @@ func TestAskHatchet4483FinishWhatIsStartedBeforeStartingMore(t *testing.T) {
 	rec, k := r.receive("q", 1, ReceiverOptions{})
 	first := <-k.ds // a1 is at work, and sends its next step before it ends
 	r.send("q", step("a", "2"), step("a", "3"))
-	r.settle(rec, first, Outcome{Verdict: Complete})
+	r.settle(rec, first, Outcome{Disposition: Complete})
 	rec.Close()
 	if text := r.explain("q", 2).Text(); !strings.Contains(text, "(strict, finishFirst inside a level): 2 of step") {
 		t.Errorf("why b1 waits for a2 and a3 is not explained:\n%s", text)

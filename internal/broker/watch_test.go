@@ -166,7 +166,7 @@ func TestMeasurementsOfAClass(t *testing.T) {
 		rec, k := r.receive("q", 2, ReceiverOptions{})
 		d := <-k.ds
 		time.Sleep(2 * time.Second)
-		r.settle(rec, d, Outcome{Verdict: Complete})
+		r.settle(rec, d, Outcome{Disposition: Complete})
 		c := r.class("q", "all")
 		within := func(what string, got, want float64) {
 			t.Helper()
@@ -279,8 +279,8 @@ func TestDemandFollowsArrivalsAndService(t *testing.T) {
 			if i == 0 {
 				continue
 			}
-			r.settle(rec, <-k.ds, Outcome{Verdict: Complete})
-			rec.Allow(i + 1)
+			r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
+			rec.SetDeliveryLimit(i + 1)
 		}
 		d, err := r.Demand(t.Context(), "q", DemandOptions{})
 		if err != nil {
@@ -402,7 +402,7 @@ func TestExpiredAfterADeliveryKeepsThePromise(t *testing.T) {
 		})
 		r.send("q", msg("m"))
 		rec, k := r.receive("q", 1, ReceiverOptions{})
-		r.settle(rec, <-k.ds, Outcome{Verdict: Abandon})
+		r.settle(rec, <-k.ds, Outcome{Disposition: Abandon})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if c := r.class("q", "all"); c.Expired.Total != 1 || c.Objective.State != objective.Met {

@@ -14,7 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/monitor"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -45,7 +45,7 @@ func Start(t testing.TB) *broker.Broker {
 // StartOn runs a broker on a disk until the test ends.
 func StartOn(t testing.TB, disk vfs.FS) *broker.Broker {
 	t.Helper()
-	b, err := Open(t.Context(), disk, shard.Options{})
+	b, err := Open(t.Context(), disk, queueserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +59,15 @@ func StartOn(t testing.TB, disk vfs.FS) *broker.Broker {
 
 // Open recovers a broker from a disk, with small segments, and runs it until ctx
 // ends or it is stopped.
-func Open(ctx context.Context, disk vfs.FS, o shard.Options) (*Broker, error) {
+func Open(ctx context.Context, disk vfs.FS, o queueserver.Options) (*Broker, error) {
 	w, err := wal.Open(disk, wal.Options{SegmentSize: segmentSize})
 	if err != nil {
 		return nil, fmt.Errorf("open the journal: %w", err)
 	}
 	o.NewMonitor = monitor.New(slog.New(slog.DiscardHandler))
-	var all []*shard.Shard
+	var all []*queueserver.Shard
 	for i := range shards {
-		s, err := shard.Open(ctx, w, journal.Shard(i), o)
+		s, err := queueserver.Open(ctx, w, journal.Shard(i), o)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open shard %d: %w", i, err), w.Close())
 		}

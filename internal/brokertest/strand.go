@@ -14,7 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -28,7 +28,7 @@ func Strand(t testing.TB, topic string, bodies ...string) *vfs.Mem {
 	if err != nil {
 		t.Fatalf("open the journal: %v", err)
 	}
-	s, err := shard.Open(t.Context(), w, 0, shard.Options{})
+	s, err := queueserver.Open(t.Context(), w, 0, queueserver.Options{})
 	if err != nil {
 		t.Fatalf("open the shard: %v", err)
 	}
@@ -50,29 +50,29 @@ func Strand(t testing.TB, topic string, bodies ...string) *vfs.Mem {
 	return disk
 }
 
-func strand(s *shard.Shard, topic string, bodies []string) error {
+func strand(s *queueserver.Shard, topic string, bodies []string) error {
 	meta, err := json.Marshal(map[string]any{
 		"kind": "topic", "topic": entity.Topic{Name: topic}.WithDefaults(), "created": time.Now(), "updated": time.Now(),
 	})
 	if err != nil {
 		return err
 	}
-	dead := queue.Config{LockFor: time.Minute, IsDead: true}
-	id, err := shard.Finish(s, shard.Define{
-		Definition: shard.Definition{Name: topic, Meta: meta},
-		Configs: map[shard.Part]queue.Config{
-			shard.Main: {LockFor: time.Minute}, shard.DeadLetter: dead, shard.TransferDeadLetter: dead,
+	dead := queue.Config{LockFor: time.Minute, DeadLetterQueue: true}
+	id, err := queueserver.Finish(s, queueserver.Define{
+		Definition: queueserver.Definition{Name: topic, Meta: meta},
+		Configs: map[queueserver.SubQueue]queue.Config{
+			queueserver.Main: {LockFor: time.Minute}, queueserver.DeadLetter: dead, queueserver.TransferDeadLetter: dead,
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("define: %w", err)
 	}
 	answer := make(chan error, 1)
-	send := &shard.Send{Done: func(_ []queue.SeqNo, err error) { answer <- err }}
-	for _, part := range []shard.Part{shard.DeadLetter, shard.TransferDeadLetter} {
+	send := &queueserver.Send{Done: func(_ []queue.SeqNo, err error) { answer <- err }}
+	for _, part := range []queueserver.SubQueue{queueserver.DeadLetter, queueserver.TransferDeadLetter} {
 		for _, b := range bodies {
 			d := message.Draft{Body: []byte(b)}
-			send.Copies = append(send.Copies, shard.Copy{ID: id, Part: part, Body: len(send.Bodies), Arrival: queue.Arrival{Level: queue.DefaultLevel}})
+			send.Copies = append(send.Copies, queueserver.Copy{ID: id, SubQueue: part, Body: len(send.Bodies), Arrival: queue.Arrival{Level: queue.DefaultLevel}})
 			send.Bodies = append(send.Bodies, d.Message())
 		}
 	}

@@ -19,19 +19,19 @@ import (
 // Errors of commands. Their texts name the shard, which is what an operator knows.
 var (
 	// ErrBusy means that the mailbox is full.
-	ErrBusy = errors.New("shard: mailbox is full")
+	ErrBusy = errors.New("engine: mailbox is full")
 	// ErrDiskFull means that the journal has no space for anything new.
-	ErrDiskFull = errors.New("shard: disk is full")
+	ErrDiskFull = errors.New("engine: disk is full")
 	// ErrTooLarge means that something does not fit into the journal.
 	ErrTooLarge = journal.ErrTooLarge
 	// ErrStopped means that the engine has stopped and answers nothing more.
-	ErrStopped = errors.New("shard: stopped")
+	ErrStopped = errors.New("engine: stopped")
 	// ErrMoved means that another owner has claimed the history, in this
 	// process or another. The engine has stopped; others are not affected.
 	ErrMoved = journal.ErrFenced
 	// ErrUnfinished is what Run returns if the disk took too long when it was
 	// told to stop. Nobody was told that what is missing is durable.
-	ErrUnfinished = errors.New("shard: stopped before everything was durable")
+	ErrUnfinished = errors.New("engine: stopped before everything was durable")
 )
 
 // Options tune an engine; the zero value is useful.
@@ -102,6 +102,8 @@ type Engine struct {
 	work     sync.WaitGroup  // what runs beside the engine
 	ctx      context.Context // of that work
 	cancel   context.CancelFunc
+	readCtx  context.Context // of the part of it that reads bodies
+	endReads context.CancelFunc
 	counters counters
 
 	// groupLimit is how much a step gathers before it appends: a group must
@@ -153,6 +155,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if e.failed != nil {
 			e.stop(e.failed)
 			e.counters.moved.Store(errors.Is(e.failed, ErrMoved))
+			e.cancel() // nobody gets what it brings
 			e.work.Wait()
 			return fmt.Errorf("shard %d: %w", e.claim.Shard, e.failed)
 		}
@@ -167,16 +170,25 @@ func (e *Engine) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			err := e.drain(ctx)
 			e.stop(ErrStopped)
-			if errors.Is(err, ErrUnfinished) && !e.stuck { // the disk hangs, and with it the work
+			e.endReads()                // nobody gets what they bring
+			if err != nil && !e.stuck { // the disk hangs, and with it the work; or nobody needs it
 				e.cancel()
 			}
-			e.work.Wait()
+			e.finishWork(ctx)
 			if err == nil {
 				err = e.releaseClaim(ctx)
 			}
 			return err
 		}
 	}
+}
+
+// finishWork waits for the work beside the engine, until the deadline of ctx.
+func (e *Engine) finishWork(ctx context.Context) {
+	if at, ok := ctx.Deadline(); ok {
+		defer time.AfterFunc(time.Until(at), e.cancel).Stop()
+	}
+	e.work.Wait()
 }
 
 // drain takes nothing new, applies what was accepted, and waits until it is
@@ -251,7 +263,7 @@ func (e *Engine) Step(now time.Time) {
 		return
 	}
 	e.apply()
-	if e.failed != nil || e.expired() { // since the step began
+	if e.failed != nil || e.silenced() { // since the step began
 		return
 	}
 	p := Permit{below: e.durable + 1, tail: e.tail}
@@ -265,11 +277,20 @@ func (e *Engine) Step(now time.Time) {
 // claimed the history then, so nothing is answered, released or accepted until the
 // journal has prolonged it, or has said that the claim is lost.
 func (e *Engine) expired() bool {
-	if !e.mail.leased.Load() {
+	if !e.mail.limited.Load() {
 		return false
 	}
 	st := e.mail.look()
-	return !st.Lease.IsZero() && st.Err == nil && !e.opts.Monotonic().Before(st.Lease)
+	return st.Err == nil && e.lost(st)
+}
+
+// silenced reports whether nothing may leave the engine, as far as the journal has told.
+// It is looked at before anything does, since a step may take longer than the lease.
+func (e *Engine) silenced() bool { return e.mail.limited.Load() && e.lost(e.mail.look()) }
+
+// lost reports whether another owner has the history, or may have it.
+func (e *Engine) lost(st journal.Status) bool {
+	return errors.Is(st.Err, ErrMoved) || !st.Lease.IsZero() && !e.opts.Monotonic().Before(st.Lease)
 }
 
 // releaseClaim ends the claim, so that a successor need not wait. Everything is durable.
@@ -282,10 +303,13 @@ func (e *Engine) releaseClaim(ctx context.Context) error {
 		defer cancel()
 	}
 	err := e.journal.Release(ctx, e.claim)
-	if err != nil && !errors.Is(err, ErrMoved) {
-		return fmt.Errorf("shard %d: release: %w", e.claim.Shard, err)
+	switch {
+	case err == nil, errors.Is(err, ErrMoved):
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("shard %d: %w: release: %w", e.claim.Shard, ErrUnfinished, err)
 	}
-	return nil
+	return fmt.Errorf("shard %d: release: %w", e.claim.Shard, err)
 }
 
 // apply is Step without the release. It ends early if there is no space for a group.
@@ -370,27 +394,19 @@ func (e *Engine) observe(st journal.Status) {
 		e.failed = st.Err
 	}
 	e.full = st.Full
-	if st.Durable <= e.durable {
+	if e.lost(st) {
 		return
 	}
-	e.durable, e.heardAt = st.Durable, e.now
-	e.looked.quiet = false
-	n := 0
-	for n < len(e.waiting) && e.waiting[n].at <= e.durable {
-		c := &e.waiting[n]
-		for _, r := range c.replies {
-			r.give()
-		}
-		e.group.recycle(c.replies)
-		n++
+	more := st.Durable > e.durable
+	if more {
+		e.durable, e.heardAt = st.Durable, e.now
+		e.looked.quiet = false
 	}
-	if n > 0 {
-		rest := copy(e.waiting, e.waiting[n:])
-		clear(e.waiting[rest:])
-		e.waiting = e.waiting[:rest]
+	e.giveReplies() // some may have waited for the lease
+	if more {
+		e.snapshot.durable(e)
+		e.host.Durable(Permit{below: e.durable + 1})
 	}
-	e.snapshot.durable(e)
-	e.host.Durable(Permit{below: e.durable + 1})
 }
 
 // tick has the host tell the time to the machines whose deadline has come.

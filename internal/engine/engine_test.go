@@ -90,7 +90,7 @@ func randomCommand(t *testing.T, rnd *rand.Rand, h *counterHost) {
 		var body machine.Ref
 		if rnd.IntN(2) == 0 {
 			var err error
-			if body, err = h.tx.StoreOne(make([]byte, 1+rnd.IntN(3000))); err != nil {
+			if body, err = h.tx.StoreOne(make([]byte, 1+rnd.IntN(3000))); err != nil && !errors.Is(err, ErrDiskFull) {
 				t.Fatal(err)
 			}
 		}
@@ -291,6 +291,23 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// TestEmptyEngineWaitsForTheJournal: without a history there is nothing to do before the
+// journal has said anything, which on a slow disk may take long.
+func TestEmptyEngineWaitsForTheJournal(t *testing.T) {
+	r := newRig(t, Options{})
+	for range 3 {
+		r.step()
+		if at, ok := r.e.NextDeadline(); ok && !at.After(r.now) {
+			t.Fatalf("it has something to do at %v, before now", at)
+		}
+	}
+	r.commit()
+	r.step()
+	if at, ok := r.e.NextDeadline(); !ok || at.Sub(r.now) != quietAfter {
+		t.Errorf("it looks again at %v, %t; want %v after the journal's word", at, ok, quietAfter)
+	}
+}
+
 // leasing is a journal whose claims hold until a time.
 type leasing struct {
 	journal.Journal
@@ -352,6 +369,86 @@ func TestNothingLeavesWithoutTheLease(t *testing.T) {
 			}
 		}
 	})
+}
+
+// leasedRig is a rig whose claim is certain for a second, with a counter.
+func leasedRig(t *testing.T) (*rig, *leasing, uint64) {
+	r := newRig(t, Options{})
+	j := &leasing{until: time.Now().Add(time.Second)}
+	r.wrap = func(w journal.Journal) journal.Journal { j.Journal = w; return j }
+	r.crash(1)
+	return r, j, r.define()
+}
+
+// TestReplyWaitsForTheLease: a command that writes nothing is not answered if the lease
+// has ended while its step was under way, but when the lease is prolonged.
+func TestReplyWaitsForTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, j, _ := leasedRig(t)
+		answered := 0
+		r.do(func(*counterHost) { time.Sleep(2 * time.Second) }, func() { answered++ })
+		r.settle()
+		if answered != 0 {
+			t.Fatal("answered after the lease")
+		}
+		j.until = time.Now().Add(time.Second)
+		j.tell()
+		r.step()
+		if answered != 1 {
+			t.Fatalf("prolonged: %d answered, want 1", answered)
+		}
+	})
+}
+
+// TestNothingLeavesInTheStepThatLosesTheClaim: the journal says within a step that the
+// claim has ended, after the step has looked.
+func TestNothingLeavesInTheStepThatLosesTheClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, j, _ := leasedRig(t)
+		answered := false
+		r.do(func(h *counterHost) {
+			h.held.Hold(h.tx, 0, "old")
+			time.Sleep(2 * time.Second)
+			j.last.Err = journal.ErrFenced
+			j.tell()
+		}, func() { answered = true })
+		r.step()
+		if answered || len(r.h.seen) > 0 {
+			t.Errorf("without the claim: answered %t, seen %v", answered, r.h.seen)
+		}
+		r.e.Step(r.now)
+		if !errors.Is(r.e.Failed(), journal.ErrFenced) {
+			t.Errorf("failed with %v, want %v", r.e.Failed(), journal.ErrFenced)
+		}
+	})
+}
+
+// TestNothingLeavesWithTheLossOfTheClaim: the status that says that the claim has ended
+// may say, too, that more is durable. Whoever has the claim now acts on that.
+func TestNothingLeavesWithTheLossOfTheClaim(t *testing.T) {
+	r := newRig(t, Options{})
+	id := r.define()
+	var answer error
+	released := false
+	r.h.durable = func(Permit) { released = true }
+	err := r.e.Submit(&Func{
+		Do:   func(*Tx) error { r.h.add(id, 0, 1, machine.Ref{}); return nil },
+		Done: func(err error) { answer = err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.step()
+	if _, _, err := r.wal.Claim(t.Context(), 0); err != nil { // which makes it durable
+		t.Fatal(err)
+	}
+	r.commit()
+	if err := r.e.Run(t.Context()); !errors.Is(err, journal.ErrFenced) {
+		t.Fatalf("Run: %v, want %v", err, journal.ErrFenced)
+	}
+	if !errors.Is(answer, journal.ErrFenced) || released {
+		t.Errorf("answered %v, the host was given a permit: %t", answer, released)
+	}
 }
 
 // TestFencedEngineStops: another owner has claimed the shard. Nothing is answered but

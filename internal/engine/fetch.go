@@ -69,7 +69,7 @@ func (e *Engine) read(fs []Fetch) {
 		reads = f.AppendReads(reads)
 		ends[i] = len(reads)
 	}
-	e.journal.Read(e.ctx, reads)
+	e.journal.Read(e.readCtx, reads)
 	from := 0
 	for i, f := range fs {
 		f.Read(reads[from:ends[i]])

@@ -76,7 +76,7 @@ func (e *Engine) commit() {
 		}
 	}
 	e.host.Appended(e.tail)
-	if e.tail <= e.durable {
+	if e.tail <= e.durable && len(e.waiting) == 0 && !e.silenced() {
 		for _, r := range e.group.replies {
 			r.give()
 		}
@@ -84,6 +84,24 @@ func (e *Engine) commit() {
 		e.waiting = append(e.waiting, commit{e.tail, e.group.takeReplies()})
 	}
 	e.resetGroup()
+}
+
+// giveReplies gives the replies that wait for what is durable.
+func (e *Engine) giveReplies() {
+	n := 0
+	for n < len(e.waiting) && e.waiting[n].at <= e.durable {
+		c := &e.waiting[n]
+		for _, r := range c.replies {
+			r.give()
+		}
+		e.group.recycle(c.replies)
+		n++
+	}
+	if n > 0 {
+		rest := copy(e.waiting, e.waiting[n:])
+		clear(e.waiting[rest:])
+		e.waiting = e.waiting[:rest]
+	}
 }
 
 // failReplies answers what waits for the open group, which will never be appended.

@@ -18,7 +18,7 @@ type mailbox struct {
 	limit int
 	wake  notify.Signal
 
-	leased atomic.Bool // the status has a lease
+	limited atomic.Bool // the status has a lease or an error
 
 	mu     sync.Mutex
 	cs     []Command // guarded by mu
@@ -61,7 +61,7 @@ func (m *mailbox) report(st journal.Status) {
 	m.mu.Lock()
 	m.status = st
 	m.mu.Unlock()
-	m.leased.Store(!st.Lease.IsZero())
+	m.limited.Store(!st.Lease.IsZero() || st.Err != nil)
 	m.wake.Notify()
 }
 

@@ -75,6 +75,7 @@ func newEngine(ctx context.Context, j journal.Journal, claim journal.Claim, opts
 		e.opts.Go = func(_ journal.Shard, work func()) { e.work.Go(work) }
 	}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.readCtx, e.endReads = context.WithCancel(e.ctx)
 	e.tx.e = e
 	e.host = host(e, &e.tx)
 	e.eff = e.host.Effects()

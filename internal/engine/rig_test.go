@@ -24,7 +24,8 @@ type counterHost struct {
 	next  uint64 // part
 
 	held    Held[string]
-	seen    []string // what the outside has seen
+	seen    []string     // what the outside has seen
+	durable func(Permit) // told before what became durable is advanced; may be nil
 	stopped error
 }
 
@@ -114,7 +115,12 @@ func (h *counterHost) Serve()                    {}
 func (h *counterHost) Serving() bool             { return false }
 func (h *counterHost) Commit()                   {}
 func (h *counterHost) Appended(journal.Position) {}
-func (h *counterHost) Durable(p Permit)          { h.held.Advance(p, nil) }
+func (h *counterHost) Durable(p Permit) {
+	if h.durable != nil {
+		h.durable(p)
+	}
+	h.held.Advance(p, nil)
+}
 func (h *counterHost) Release(p Permit) {
 	h.held.Advance(p, nil)
 	h.seen = append(h.seen, h.held.Release(p)...)
@@ -177,6 +183,7 @@ type rig struct {
 	e          *Engine
 	h          *counterHost
 	now        time.Time
+	damaged    bool // there are bodies that cannot be read
 	background []func()
 }
 
@@ -208,7 +215,9 @@ func (r *rig) open() {
 	}
 	r.e = es[0]
 	r.check()
-	r.checkBodies()
+	if !r.damaged {
+		r.checkBodies()
+	}
 }
 
 // checkBodies reads every body that is referred to.

@@ -9,10 +9,10 @@ import (
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Measure implements shard.Monitor.
+// Measure implements queueserver.Monitor.
 func (m *Monitor) Measure(now time.Time, q *queue.Queue) []objective.Change {
 	m.changed = m.unnoted // what is not noted yet is measured again until it is
 	m.observe(q)
@@ -57,7 +57,7 @@ func (m *Monitor) observe(q *queue.Queue) {
 	}
 }
 
-// Note implements shard.Monitor.
+// Note implements queueserver.Monitor.
 func (m *Monitor) Note(now time.Time, after time.Duration) ([]byte, bool) {
 	if !m.unnoted || now.Sub(m.noted) < after {
 		return nil, false
@@ -66,12 +66,12 @@ func (m *Monitor) Note(now time.Time, after time.Duration) ([]byte, bool) {
 	return m.meter.Snapshot(), true
 }
 
-// Rate implements shard.Monitor.
+// Rate implements queueserver.Monitor.
 func (m *Monitor) Rate(now time.Time) float64 { return m.done.Estimate(now) }
 
-// Report implements shard.Monitor.
-func (m *Monitor) Report(now time.Time, q *queue.Queue) shard.MonitorReport {
-	r := shard.MonitorReport{Discipline: m.policy.Discipline.String(), Revision: m.policy.Revision, Report: m.meter.Report(now)}
+// Report implements queueserver.Monitor.
+func (m *Monitor) Report(now time.Time, q *queue.Queue) queueserver.MonitorReport {
+	r := queueserver.MonitorReport{Discipline: m.policy.Discipline.String(), Revision: m.policy.Revision, Report: m.meter.Report(now)}
 	if q.Config().Order.Saturation != (queue.Saturation{}) {
 		saturated := m.saturated
 		r.Saturated = &saturated

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Monitor admits messages to one queue and measures what becomes of them. It is owned
@@ -37,7 +37,7 @@ type Monitor struct {
 	noted   time.Time // when the last note was written
 }
 
-var _ shard.Monitor = (*Monitor)(nil)
+var _ queueserver.Monitor = (*Monitor)(nil)
 
 // definition is what a monitor has to know of the definition of an entity.
 type definition struct {
@@ -54,8 +54,8 @@ type definition struct {
 // New returns how a shard makes monitors: from the definition of an entity, in JSON,
 // and from what an earlier process noted. A topic has none. Measurements that cannot be
 // read are lost, and log says so.
-func New(log *slog.Logger) shard.NewMonitor {
-	return func(name string, meta, note []byte) (shard.Monitor, error) {
+func New(log *slog.Logger) queueserver.NewMonitor {
+	return func(name string, meta, note []byte) (queueserver.Monitor, error) {
 		var d definition
 		if err := json.Unmarshal(meta, &d); err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func newMonitor(p *policy.Policy) *Monitor {
 	}
 }
 
-// OnDue implements shard.Monitor.
+// OnDue implements queueserver.Monitor.
 func (m *Monitor) OnDue(fn func()) {
 	m.onDue = fn
 	if m.Due() {
@@ -100,15 +100,15 @@ func (m *Monitor) OnDue(fn func()) {
 	}
 }
 
-// Due implements shard.Monitor.
+// Due implements queueserver.Monitor.
 func (m *Monitor) Due() bool { return m.changed || m.timeDependent }
 
-// Revision implements shard.Monitor.
+// Revision implements queueserver.Monitor.
 func (m *Monitor) Revision() int64 { return m.policy.Revision }
 
-// Replace implements shard.Monitor. What was measured stays with the names of the
+// Replace implements queueserver.Monitor. What was measured stays with the names of the
 // classes.
-func (m *Monitor) Replace(next shard.Monitor) {
+func (m *Monitor) Replace(next queueserver.Monitor) {
 	p := next.(*Monitor).policy
 	if p.Revision == m.policy.Revision {
 		return // it is the same
@@ -150,7 +150,7 @@ func (m *Monitor) touch() {
 	}
 }
 
-// Admit implements shard.Observer.
+// Admit implements queueserver.Observer.
 func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
 	m.touch()
 	m.meter.Count(now, objective.Send, 1)
@@ -168,7 +168,7 @@ func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 	d := m.admitter.Admit(now, m.requests, depths{q, m.done.Estimate(now)})
 	if r := d.Refusal; r != nil {
 		m.meter.Refused(now, r.Number, len(as))
-		return nil, &shard.ThrottledError{Class: r.Class, Reason: r.Reason, RetryAfter: r.RetryAfter.Seconds()}
+		return nil, &queueserver.ThrottledError{Class: r.Class, Reason: r.Reason, RetryAfter: r.RetryAfter.Seconds()}
 	}
 	var seqs []queue.SeqNo
 	for _, e := range d.Evict {
@@ -179,9 +179,9 @@ func (m *Monitor) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]qu
 	return seqs, nil
 }
 
-// Declined implements shard.Observer: what was let in and is not stored has used
+// AdmitCanceled implements queueserver.Observer: what was let in and is not stored has used
 // up nothing.
-func (m *Monitor) Declined(time.Time, []queue.Arrival) {
+func (m *Monitor) AdmitCanceled(time.Time, []queue.Arrival) {
 	m.admitter.Refund(m.requests)
 	m.requests, m.evicted = m.requests[:0], m.evicted[:0]
 }
@@ -216,7 +216,7 @@ func depth(count, bytes int64) policy.Depth {
 	return policy.Depth{Count: count, Bytes: bytes + count*queue.MessageOverhead}
 }
 
-// Arrived implements shard.Observer.
+// Arrived implements queueserver.Observer.
 func (m *Monitor) Arrived(now time.Time, as []queue.Arrival) {
 	for _, e := range m.evicted {
 		m.meter.Evicted(now, e.Class, int(e.Count))
@@ -231,11 +231,11 @@ func (m *Monitor) Arrived(now time.Time, as []queue.Arrival) {
 	}
 }
 
-// Delivered implements shard.Observer.
+// Delivered implements queueserver.Observer.
 func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
 	m.touch()
 	m.meter.Count(now, objective.Receive, 1)
-	if d.First {
+	if d.FirstDelivery {
 		m.meter.Delivered(now, uint8(d.Class), d.EnqueuedAt)
 	}
 	if d.Token == (queue.Token{}) { // taken for good
@@ -244,41 +244,41 @@ func (m *Monitor) Delivered(now time.Time, d *queue.Delivery) {
 	}
 }
 
-// Settled implements shard.Observer.
-func (m *Monitor) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
+// Settled implements queueserver.Observer.
+func (m *Monitor) Settled(now time.Time, v queueserver.Disposition, s queue.Settled) {
 	m.touch()
 	m.meter.Count(now, objective.Settle, 1)
-	if v == shard.Complete {
+	if v == queueserver.Complete {
 		m.meter.Settled(now, uint8(s.Class), s.EnqueuedAt, s.LockedAt)
 		m.done.Add(now, 1)
 	}
 }
 
-// Died implements shard.Observer.
-func (m *Monitor) Died(now time.Time, d *queue.Dead) {
+// DeadLettered implements queueserver.Observer.
+func (m *Monitor) DeadLettered(now time.Time, d *queue.DeadLetter) {
 	m.touch()
 	m.meter.DeadLettered(now, uint8(d.Class))
 	if d.Reason == queue.ReasonExpired {
 		m.meter.Expired(now, uint8(d.Class))
 	}
-	if d.First {
+	if d.FirstDelivery {
 		m.meter.Undelivered(now, uint8(d.Class))
 	}
 }
 
-// Expired implements shard.Observer.
+// Expired implements queueserver.Observer.
 func (m *Monitor) Expired(now time.Time, e queue.Expired) {
 	m.touch()
 	m.meter.Expired(now, uint8(e.Class))
-	if e.First {
+	if e.FirstDelivery {
 		m.meter.Undelivered(now, uint8(e.Class))
 	}
 }
 
-// Idle implements shard.IdleObserver.
+// Idle implements queueserver.IdleObserver.
 func (m *Monitor) Idle(now time.Time) { m.Count(now, objective.EmptyWait, 1) }
 
-// Count implements shard.Monitor.
+// Count implements queueserver.Monitor.
 func (m *Monitor) Count(now time.Time, o objective.Operation, n int) {
 	m.touch()
 	m.meter.Count(now, o, n)

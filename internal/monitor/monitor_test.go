@@ -10,7 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -47,7 +47,7 @@ func TestOnlyQueuesInWhichSomethingHappensAreMeasured(t *testing.T) {
 		t.Error("a queue with a message that waits is not measured")
 	}
 	var out queue.Effects
-	d, ok := q.Take(now, queue.Want{Forgetful: true}, &out)
+	d, ok := q.Take(now, queue.TakeOptions{ReceiveAndDelete: true}, &out)
 	if !ok {
 		t.Fatal("nothing to take")
 	}
@@ -110,7 +110,7 @@ func BenchmarkMonitor(b *testing.B) {
 	now := time.Unix(1_700_000_000, 0)
 	q := queue.New(queue.Config{LockFor: time.Minute}, 1)
 	as := []queue.Arrival{{Level: 3, Class: 10, Body: queue.Ref{At: 1, Size: 256}}}
-	d := queue.Delivery{Token: queue.Token{Seq: 1, Nonce: 1}, Class: 10, First: true, EnqueuedAt: now}
+	d := queue.Delivery{Token: queue.Token{Seq: 1, Nonce: 1}, Class: 10, FirstDelivery: true, EnqueuedAt: now}
 	s := queue.Settled{Class: 10, EnqueuedAt: now, LockedAt: now}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -120,6 +120,6 @@ func BenchmarkMonitor(b *testing.B) {
 		}
 		m.Arrived(now, as)
 		m.Delivered(now, &d)
-		m.Settled(now, shard.Complete, s)
+		m.Settled(now, queueserver.Complete, s)
 	}
 }

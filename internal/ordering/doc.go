@@ -10,7 +10,7 @@
 //
 // # Format
 //
-// The numbers of Discipline and Within are on disk, in queue records. They never
+// The numbers of Discipline and LevelOrder are on disk, in queue records. They never
 // change.
 //
 // # Not here

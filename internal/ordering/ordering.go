@@ -24,8 +24,8 @@ const (
 	// Strict serves the highest level first, inside it the oldest, and switches to
 	// the shares of Weighted while the queue is saturated by Order.Saturation.
 	Strict Discipline = iota
-	// Aging raises a message by one level for every Order.Every it waited, up to
-	// Order.UpTo; among equals the oldest goes first.
+	// Aging raises a message by one level for every Order.AgingInterval it waited, up to
+	// Order.AgingMaxLevel; among equals the oldest goes first.
 	Aging
 	// Deadline serves the earliest enqueue time plus Order.Objective of its
 	// level first; a level without an objective comes after all that have one.
@@ -41,13 +41,13 @@ var Disciplines = []string{"strict", "aging", "deadline", "weighted"}
 // String returns the name of the discipline.
 func (d Discipline) String() string { return Disciplines[d] }
 
-// Within is the order inside a level.
-type Within uint8
+// LevelOrder is the order inside a level.
+type LevelOrder uint8
 
 // The orders inside a level. They are on disk and never change.
 const (
 	// Fifo serves the oldest first or, with fair keys, in round robin.
-	Fifo Within = iota
+	Fifo LevelOrder = iota
 	// Lifo serves the newest first. It is for levels that are not ranked by the age
 	// of what is in them: with Aging, Deadline, Saturation.Oldest or fair keys it
 	// is Fifo.
@@ -60,35 +60,35 @@ const (
 )
 
 // Withins are their names, as a policy spells them, by number.
-var Withins = []string{"fifo", "lifo", "finishFirst"}
+var LevelOrders = []string{"fifo", "lifo", "finishFirst"}
 
 // String returns the name of the order.
-func (w Within) String() string { return Withins[w] }
+func (w LevelOrder) String() string { return LevelOrders[w] }
 
 // Order says how the next message is chosen. The zero value is Strict.
 type Order struct {
-	Discipline Discipline
-	Every      time.Duration   // Aging: wait that raises by one level; zero raises never
-	UpTo       Level           // Aging: no message rises above it by waiting
-	Objective  []time.Duration // Deadline: by level; missing or zero is none
-	Weight     []uint32        // Weighted, and Strict when saturated: by level; missing or zero is one
-	Saturation Saturation      // Strict: when to switch to shares
+	Discipline    Discipline
+	AgingInterval time.Duration   // Aging: wait that raises by one level; zero raises never
+	AgingMaxLevel Level           // Aging: no message rises above it by waiting
+	Objective     []time.Duration // Deadline: by level; missing or zero is none
+	Weight        []uint32        // Weighted, and Strict when saturated: by level; missing or zero is one
+	Saturation    Saturation      // Strict: when to switch to shares
 
-	Within Within  // inside a level
-	Fair   bool    // inside a level the fair keys are served in round robin
-	Others Share   // Fair: of a key that Shares does not name
-	Shares []Share // Fair: of single keys
+	LevelOrder   LevelOrder // inside a level
+	Fair         bool       // inside a level the fair keys are served in round robin
+	DefaultShare Share      // Fair: of a key that Shares does not name
+	Shares       []Share    // Fair: of single keys
 }
 
 // Equal reports whether two orders are the same.
 func (o *Order) Equal(p *Order) bool {
-	return o.Discipline == p.Discipline && o.Every == p.Every && o.UpTo == p.UpTo &&
-		o.Saturation == p.Saturation && o.Within == p.Within && o.Fair == p.Fair && o.Others == p.Others &&
+	return o.Discipline == p.Discipline && o.AgingInterval == p.AgingInterval && o.AgingMaxLevel == p.AgingMaxLevel &&
+		o.Saturation == p.Saturation && o.LevelOrder == p.LevelOrder && o.Fair == p.Fair && o.DefaultShare == p.DefaultShare &&
 		slices.Equal(o.Objective, p.Objective) && slices.Equal(o.Weight, p.Weight) && slices.Equal(o.Shares, p.Shares)
 }
 
 // FinishesFirst reports whether fair keys that were started are served first.
-func (o *Order) FinishesFirst() bool { return o.Fair && o.Within == FinishFirst }
+func (o *Order) FinishesFirst() bool { return o.Fair && o.LevelOrder == FinishFirst }
 
 // Share is what a fair key may have.
 type Share struct {

@@ -13,10 +13,10 @@ import (
 // are one to the queue machine: the shortest of their objectives holds, and
 // their weights add up.
 func (p *Policy) Order() ordering.Order {
-	o := ordering.Order{Discipline: p.Discipline, Within: p.LevelOrder, Fair: p.FairKey != ""}
+	o := ordering.Order{Discipline: p.Discipline, LevelOrder: p.LevelOrder, Fair: p.FairKey != ""}
 	switch p.Discipline {
 	case ordering.Aging:
-		o.Every, o.UpTo = p.Aging.Interval, ordering.Level(p.Aging.MaxLevel)
+		o.AgingInterval, o.AgingMaxLevel = p.Aging.Interval, ordering.Level(p.Aging.MaxLevel)
 	case ordering.Deadline:
 		o.Objective = p.objectives()
 	case ordering.Weighted:
@@ -28,7 +28,7 @@ func (p *Policy) Order() ordering.Order {
 	if !o.Fair {
 		return o
 	}
-	o.Others = p.KeyDefaults.machine()
+	o.DefaultShare = p.KeyDefaults.machine()
 	for _, s := range p.Keys {
 		o.Shares = append(o.Shares, s.inherit(p.KeyDefaults).machine())
 	}

@@ -19,8 +19,8 @@ func TestOrder(t *testing.T) {
 	o := parse(t, shop).Order()
 	want := ordering.Order{
 		Discipline: ordering.Deadline, Objective: []time.Duration{2: 10 * time.Minute, 8: 10 * time.Second}, Fair: true,
-		Others: ordering.Share{Weight: 1, Cap: 5},
-		Shares: []ordering.Share{{Key: "contoso", Weight: 3, Cap: 10, Rate: .5, Burst: 30}},
+		DefaultShare: ordering.Share{Weight: 1, Cap: 5},
+		Shares:       []ordering.Share{{Key: "contoso", Weight: 3, Cap: 10, Rate: .5, Burst: 30}},
 	}
 	if !reflect.DeepEqual(o, want) {
 		t.Errorf("got  %+v\nwant %+v", o, want)
@@ -35,7 +35,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("objectives %v, want the shortest", got)
 	}
 	aging := parse(t, `{"discipline": "aging", "aging": {"interval": "1m", "maxLevel": "high"}}`).Order()
-	if !reflect.DeepEqual(aging, ordering.Order{Discipline: ordering.Aging, Every: time.Minute, UpTo: 7}) {
+	if !reflect.DeepEqual(aging, ordering.Order{Discipline: ordering.Aging, AgingInterval: time.Minute, AgingMaxLevel: 7}) {
 		t.Errorf("aging: %+v", aging)
 	}
 }
@@ -95,7 +95,7 @@ func play(t *testing.T, p *Policy, random *rand.Rand, passes func(first, later w
 				t.Fatal(err)
 			}
 			line = append(line, waiting{seqs[0], level, now})
-		} else if d, ok := q.Take(now, queue.Want{Forgetful: true}, &out); ok {
+		} else if d, ok := q.Take(now, queue.TakeOptions{ReceiveAndDelete: true}, &out); ok {
 			i := slices.IndexFunc(line, func(w waiting) bool { return w.seq == d.Seq })
 			for _, w := range line[:i] {
 				passed++
@@ -130,7 +130,7 @@ func TestWeightedBoundHolds(t *testing.T) {
 	}
 	served, since := make([]int, 4), make([]int, 4)
 	for range n {
-		d, _ := q.Take(noon, queue.Want{Forgetful: true}, &out)
+		d, _ := q.Take(noon, queue.TakeOptions{ReceiveAndDelete: true}, &out)
 		out.Reset()
 		for l := range weights {
 			if since[l]++; l == int(d.Level) {

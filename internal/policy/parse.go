@@ -61,7 +61,7 @@ func (r *reader) policy(v value, p *Policy) {
 		{"discipline", func(v value) { p.Discipline = ordering.Discipline(r.word(v, ordering.Disciplines)) }},
 		{"aging", func(v value) { r.agingRule(v, &p.Aging) }},
 		{"saturation", func(v value) { p.Saturation = r.saturation(v) }},
-		{"levelOrder", func(v value) { p.LevelOrder = ordering.Within(r.word(v, ordering.Withins)) }},
+		{"levelOrder", func(v value) { p.LevelOrder = ordering.LevelOrder(r.word(v, ordering.LevelOrders)) }},
 		{"fairKey", func(v value) { p.FairKey, p.fairKey = r.fairKey(v) }},
 		{"keys", func(v value) { r.keys(v, p) }},
 		{"keyDefaults", func(v value) { p.KeyDefaults = r.share(v, keyDefaults) }},

@@ -21,12 +21,12 @@ type Policy struct {
 	Discipline  ordering.Discipline
 	Aging       AgingRule // for the discipline of that name
 	Saturation  ordering.Saturation
-	LevelOrder  ordering.Within // the order inside a level
-	FairKey     string          // an expression; empty means that nobody takes turns
-	Keys        []Share         // of single fair keys
-	KeyDefaults Share           // of all other fair keys
-	Watermarks  Depth           // from which on the lowest are turned away; zero is none
-	Classes     []Class         // the first that takes a message has it
+	LevelOrder  ordering.LevelOrder // the order inside a level
+	FairKey     string              // an expression; empty means that nobody takes turns
+	Keys        []Share             // of single fair keys
+	KeyDefaults Share               // of all other fair keys
+	Watermarks  Depth               // from which on the lowest are turned away; zero is none
+	Classes     []Class             // the first that takes a message has it
 	Alerts      Alerts
 
 	fairKey *filter.Expr

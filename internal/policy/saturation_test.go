@@ -101,7 +101,7 @@ func TestSaturationBoundHolds(t *testing.T) {
 	for left := 3; left > 0; now = now.Add(time.Second) {
 		send(now, 9)
 		send(now, 7)
-		d, _ := q.Take(now, queue.Want{Forgetful: true}, &out)
+		d, _ := q.Take(now, queue.TakeOptions{ReceiveAndDelete: true}, &out)
 		out.Reset()
 		waited := now.Sub(noon)
 		if waited >= p.Saturation.Oldest {

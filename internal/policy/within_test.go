@@ -11,13 +11,13 @@ import (
 )
 
 func TestWithinIsPartOfTheOrder(t *testing.T) {
-	for text, want := range map[string]ordering.Within{
+	for text, want := range map[string]ordering.LevelOrder{
 		`{}`:                     ordering.Fifo,
 		`{"levelOrder": "fifo"}`: ordering.Fifo,
 		`{"levelOrder": "lifo"}`: ordering.Lifo,
 		`{"levelOrder": "finishFirst", "fairKey": "run"}`: ordering.FinishFirst,
 	} {
-		if got := parse(t, text).Order().Within; got != want {
+		if got := parse(t, text).Order().LevelOrder; got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}

@@ -62,8 +62,8 @@ func benchSession(b *testing.B, levels, waiting int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		enqueue()
-		l, _, _ := q.LockNextSession(now, Want{})
-		d, ok := q.Take(now, Want{Session: l}, &out)
+		l, _, _ := q.LockNextSession(now, TakeOptions{})
+		d, ok := q.Take(now, TakeOptions{Session: l}, &out)
 		if !ok {
 			b.Fatal("no message")
 		}

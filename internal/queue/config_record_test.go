@@ -32,7 +32,7 @@ func TestSettingsAreWrittenInTheOldestLayoutThatHasRoom(t *testing.T) {
 	saturable := plain
 	saturable.Order.Saturation = Saturation{Waiting: 1 << 40, Oldest: time.Hour}
 	finishing, both := plain, saturable
-	finishing.Order.Within, both.Order.Within = FinishFirst, Lifo
+	finishing.Order.LevelOrder, both.Order.LevelOrder = FinishFirst, Lifo
 	for _, tt := range []struct {
 		what           string
 		cfg            Config

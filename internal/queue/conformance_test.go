@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	var out Effects
 	var configured *Queue
 	now, locked := epochStart, []Token(nil)
-	cfg := Config{LockFor: time.Second, Duplicates: time.Minute, TTL: time.Hour, MaxFailures: 2, Order: Order{Within: FinishFirst}}
+	cfg := Config{LockFor: time.Second, DuplicateWindow: time.Minute, TTL: time.Hour, MaxFailures: 2, Order: Order{LevelOrder: FinishFirst}}
 	command := func(rnd *rand.Rand, m machine.Machine, body func(int) Ref) {
 		q := m.(*Queue)
 		if q != configured {
@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 		case n < 6:
-			if d, ok := q.Take(now, Want{}, &out); ok {
+			if d, ok := q.Take(now, TakeOptions{}, &out); ok {
 				locked = append(locked, d.Token)
 			}
 		case n < 8 && len(locked) > 0:
@@ -60,7 +60,7 @@ func TestConformance(t *testing.T) {
 		Out:     &out.Effects,
 		Command: command,
 		State: func(m machine.Machine) string {
-			d := m.(*Queue).Digest(now)
+			d := m.(*Queue).StateHash(now)
 			return fmt.Sprintf("%x", d[:8])
 		},
 		Item: 300,

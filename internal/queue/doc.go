@@ -7,7 +7,7 @@
 // # Promise
 //
 // Order is exact. Within a level, messages are delivered by order time, then by sequence
-// number, unless Order.Within says otherwise. The order time is the enqueue time; a reply
+// number, unless Order.LevelOrder says otherwise. The order time is the enqueue time; a reply
 // uses that of its request. The discipline chooses among the levels. A message that is
 // abandoned, released or whose lock expires returns to its old position. A session is
 // delivered in sequence order. A free session is ranked by its best message, so an urgent
@@ -23,7 +23,7 @@
 // # Assumptions
 //
 // The owner writes the records of a command, all or none, in the order of the commands.
-// It stores what is in Effects.Dead elsewhere in the same write, with the same body: the
+// It stores what is in Effects.DeadLettered elsewhere in the same write, with the same body: the
 // reason of a dead letter is stored beside it.
 //
 // The clock is clamped: if now is earlier than the latest time seen, the latest time is

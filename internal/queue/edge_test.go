@@ -17,7 +17,7 @@ import (
 func take(t *testing.T, q *Queue, now time.Time) Delivery {
 	t.Helper()
 	var out Effects
-	d, ok := q.Take(now, Want{}, &out)
+	d, ok := q.Take(now, TakeOptions{}, &out)
 	if !ok {
 		t.Fatal("nothing to take")
 	}
@@ -35,7 +35,7 @@ func TestLockThatRanOutIsLostBeforeTick(t *testing.T) {
 }
 
 func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
-	q := New(Config{MaxBytes: 10 + MessageOverhead, Duplicates: time.Hour}, 1)
+	q := New(Config{MaxBytes: 10 + MessageOverhead, DuplicateWindow: time.Hour}, 1)
 	var out Effects
 	seqs := make([]SeqNo, 1)
 	big, small := []Arrival{{MessageID: "x", Body: Ref{At: 1, Size: 11}}}, []Arrival{{MessageID: "x", Body: Ref{At: 2, Size: 10}}}
@@ -54,7 +54,7 @@ func TestRefusedMessageIsNoDuplicateLater(t *testing.T) {
 }
 
 func TestAdmitLeavesOutDuplicates(t *testing.T) {
-	q := New(Config{Duplicates: time.Hour}, 1)
+	q := New(Config{DuplicateWindow: time.Hour}, 1)
 	send(t, q, epochStart, Arrival{MessageID: "x"}, 1)
 	fresh, err := q.Admit(epochStart, []Arrival{{MessageID: "x"}, {MessageID: "y"}, {}, {MessageID: "y"}, {}})
 	if err != nil || len(fresh) != 3 || fresh[0].MessageID != "y" || fresh[1].MessageID != "" {
@@ -66,19 +66,19 @@ func TestExpiredMessageIsNotTakenByNumber(t *testing.T) {
 	q := New(Config{LockFor: time.Minute, DeadLetterExpired: true}, 1)
 	send(t, q, epochStart, Arrival{TTL: time.Second}, 1)
 	var out Effects
-	if _, err := q.TakeSeq(epochStart.Add(time.Second), 1, Want{}, &out); !errors.Is(err, ErrNotFound) {
+	if _, err := q.TakeSeq(epochStart.Add(time.Second), 1, TakeOptions{}, &out); !errors.Is(err, ErrNotFound) {
 		t.Errorf("take by number: %v, want %v", err, ErrNotFound)
 	}
-	if len(out.Dead) != 1 || out.Dead[0].Reason != ReasonExpired {
-		t.Errorf("dead letters %+v, want one that expired", out.Dead)
+	if len(out.DeadLettered) != 1 || out.DeadLettered[0].Reason != ReasonExpired {
+		t.Errorf("dead letters %+v, want one that expired", out.DeadLettered)
 	}
 }
 
 func TestConfigureKeepsWhatIsFixed(t *testing.T) {
-	q := New(Config{Sessions: true, IsDead: true}, 1)
+	q := New(Config{Sessions: true, DeadLetterQueue: true}, 1)
 	var out Effects
 	q.Configure(epochStart, Config{LockFor: time.Second}, &out)
-	if cfg := q.Config(); !cfg.Sessions || !cfg.IsDead || cfg.LockFor != time.Second {
+	if cfg := q.Config(); !cfg.Sessions || !cfg.DeadLetterQueue || cfg.LockFor != time.Second {
 		t.Errorf("got %+v, want the new lock duration and the old kind of queue", cfg)
 	}
 }
@@ -122,7 +122,7 @@ func TestLinesForgetWhoLeft(t *testing.T) {
 	var out Effects
 	send(t, q, epochStart, Arrival{}, 1000)
 	for range 10_000 { // away from the middle and back
-		d, err := q.TakeSeq(epochStart, 500, Want{}, &out)
+		d, err := q.TakeSeq(epochStart, 500, TakeOptions{}, &out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestQueueWithoutSessionsHasNoSessionLocks(t *testing.T) {
 	if _, _, err := q.LockSession(epochStart, "a"); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("lock session: %v, want %v", err, ErrNotAllowed)
 	}
-	if _, _, ok := q.LockNextSession(epochStart, Want{}); ok {
+	if _, _, ok := q.LockNextSession(epochStart, TakeOptions{}); ok {
 		t.Error("locked a session of a queue that has none")
 	}
 }
@@ -207,11 +207,11 @@ func TestLevelsAndClassesCountWhatIsReady(t *testing.T) {
 	}
 }
 
-func TestForgetfulTakerNeedsNoLock(t *testing.T) {
+func TestReceiveAndDeleteNeedsNoLock(t *testing.T) {
 	q := New(Config{}, 1)
 	send(t, q, epochStart, Arrival{Body: Ref{At: 1, Size: 5}}, 1)
 	var out Effects
-	d, ok := q.Take(epochStart, Want{Forgetful: true}, &out)
+	d, ok := q.Take(epochStart, TakeOptions{ReceiveAndDelete: true}, &out)
 	if !ok || d.State != Ready || d.Token != (Token{}) || !d.LockedUntil.IsZero() {
 		t.Errorf("took %+v, %t; want a ready message without a lock", d, ok)
 	}
@@ -248,7 +248,7 @@ func TestReturnBehindASnapshot(t *testing.T) {
 	out.Reset()
 	snap := q.Snapshot()
 	snap.Step(items(1), nil, &out.Effects)
-	d, _ := q.Take(epochStart, Want{Forgetful: true}, &out)
+	d, _ := q.Take(epochStart, TakeOptions{ReceiveAndDelete: true}, &out)
 	for written := out.Records(); written[len(written)-1][0] != record.KindEntries; written = out.Records() {
 		snap.Step(items(1), nil, &out.Effects)
 	}
@@ -266,7 +266,7 @@ func TestReturnBehindASnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if fresh.Digest(epochStart) != q.Digest(epochStart) {
+	if fresh.StateHash(epochStart) != q.StateHash(epochStart) {
 		t.Errorf("replay has %+v, want %+v", fresh.Counts(), q.Counts())
 	}
 }

@@ -10,14 +10,14 @@ import "github.com/triagemq/triagemq/internal/machine"
 // for use.
 type Effects struct {
 	machine.Effects
-	Dead    []Dead    // left for the dead letters, in order
-	Expired []Expired // left for good because their lives ended, in order
+	DeadLettered []DeadLetter // left for the dead letters, in order
+	Expired      []Expired    // left for good because their lives ended, in order
 }
 
 // ResetLeft forgets the messages that left.
 func (e *Effects) ResetLeft() {
-	clear(e.Dead) // lets go of their strings
-	e.Dead, e.Expired = e.Dead[:0], e.Expired[:0]
+	clear(e.DeadLettered) // lets go of their strings
+	e.DeadLettered, e.Expired = e.DeadLettered[:0], e.Expired[:0]
 }
 
 // Reset forgets everything and keeps the memory.

@@ -123,7 +123,7 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
 	}
 	if nb := entries.Nanos(a.NotBefore); nb > at {
 		it.State, it.NotBefore = Scheduled, nb
-	} else if since := entries.Nanos(a.Since); since != 0 && since < it.OrderTime {
+	} else if since := entries.Nanos(a.OrderTime); since != 0 && since < it.OrderTime {
 		it.ArrivalTime, it.OrderTime = it.OrderTime, since
 	}
 	if life := q.lifeOf(a); life > 0 {
@@ -141,7 +141,7 @@ func (q *Queue) itemFrom(a *Arrival, at, in int64) record.Item {
 // for ever.
 func (q *Queue) lifeOf(a *Arrival) time.Duration {
 	switch {
-	case q.core.Config.IsDead:
+	case q.core.Config.DeadLetterQueue:
 		return 0
 	case a.TTL == 0:
 		return q.core.Config.TTL

@@ -10,35 +10,35 @@ import (
 	"github.com/triagemq/triagemq/internal/queue/session"
 )
 
-// Hold is a reason why a message cannot be taken now.
-type Hold uint8
+// BlockReason is why a message cannot be delivered now.
+type BlockReason uint8
 
-// What holds a message.
+// The reasons.
 const (
-	HeldByNothing Hold = iota
-	HeldByLock
-	HeldBySchedule
-	HeldByDeferral
-	HeldByPause
-	HeldBySession // its session is locked
-	HeldByCap     // its fair key has as much in flight as it may
-	HeldByRate    // its fair key was served as often as it may
+	NotBlocked BlockReason = iota
+	BlockedByLock
+	BlockedBySchedule
+	BlockedByDeferral
+	BlockedByPause
+	BlockedBySession // its session is locked
+	BlockedByCap     // its fair key has as much in flight as it may
+	BlockedByRate    // its fair key was served as often as it may
 )
 
 // Position explains where a message stands.
 type Position struct {
 	Delivery
-	Rank  int           // effective level
-	Lift  Lift          // by which its session goes before its turn
-	Ahead map[Level]int // ready messages that go first, by level
-	Held  Hold
-	Until time.Time // when Held ends, if that is known
+	Rank         int           // effective level
+	Boost        Boost         // by which its session goes before its turn
+	Ahead        map[Level]int // ready messages that go first, by level
+	BlockedBy    BlockReason
+	BlockedUntil time.Time // when Held ends, if that is known
 
 	Saturated bool // levels have shares for the time being
 }
 
-// Lift is a message that lifts its whole session.
-type Lift struct {
+// Boost is a message by which its whole session is ranked higher.
+type Boost struct {
 	Seq   SeqNo // zero is that nothing does
 	Level Level
 	Rank  int // effective level, which is the session's
@@ -82,7 +82,7 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 	p := &x.Position
 	p.Delivery, p.Saturated, p.Ahead = q.delivery(x.Seq, e), saturated, x.ahead.ByLevel
 	p.Rank = q.core.Index.EffectiveLevel(e, at)
-	p.Held, p.Until = q.holdOf(e)
+	p.BlockedBy, p.BlockedUntil = q.blockReason(e)
 	switch {
 	case !e.Is(Ready):
 		p.Ahead = make(map[Level]int)
@@ -98,31 +98,31 @@ func (q *Queue) Explain(now time.Time, x *Explain, most int) (done bool, err err
 func (q *Queue) lifted(p *Position, e *entries.Entry, at int64) {
 	k, best := q.core.SessionOf(e).BestMessage(&q.core.Index, at)
 	if best.Level != e.Level || k.Seq > e.Seq { // an older one of its level is no news
-		p.Lift = Lift{k.Seq, best.Level, q.core.Index.EffectiveLevel(best, at)}
+		p.Boost = Boost{k.Seq, best.Level, q.core.Index.EffectiveLevel(best, at)}
 	}
 }
 
-// holdOf returns what keeps a message from being taken.
-func (q *Queue) holdOf(e *entries.Entry) (Hold, time.Time) {
+// blockReason returns what keeps a message from being taken.
+func (q *Queue) blockReason(e *entries.Entry) (BlockReason, time.Time) {
 	switch e.State() {
 	case Locked:
-		return HeldByLock, entries.Moment(q.lockedUntil(e.StateIndex))
+		return BlockedByLock, entries.Moment(q.lockedUntil(e.StateIndex))
 	case Scheduled:
-		return HeldBySchedule, entries.Moment(q.core.Schedule.All[e.StateIndex].At)
+		return BlockedBySchedule, entries.Moment(q.core.Schedule.All[e.StateIndex].At)
 	case Deferred:
-		return HeldByDeferral, time.Time{}
+		return BlockedByDeferral, time.Time{}
 	}
 	if q.core.Config.ReceivePaused {
-		return HeldByPause, time.Time{}
+		return BlockedByPause, time.Time{}
 	}
 	if s := q.core.SessionOf(e); q.core.Config.Sessions && s.Lock != 0 {
-		return HeldBySession, entries.Moment(q.core.Locks.All[s.Lock].Until)
+		return BlockedBySession, entries.Moment(q.core.Locks.All[s.Lock].Until)
 	}
 	switch atCap, until := q.core.Index.KeyLimit(e); {
 	case atCap:
-		return HeldByCap, time.Time{}
+		return BlockedByCap, time.Time{}
 	case until != 0:
-		return HeldByRate, entries.Moment(until)
+		return BlockedByRate, entries.Moment(until)
 	}
-	return HeldByNothing, time.Time{}
+	return NotBlocked, time.Time{}
 }

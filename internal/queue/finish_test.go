@@ -17,17 +17,19 @@ func TestStartedKeysSurviveAConfigurationInsideASnapshot(t *testing.T) {
 	changes := map[string]func(*Config){
 		"nothing":    func(*Config) {},
 		"the limit":  func(c *Config) { c.MaxFailures = 9 },
-		"the shares": func(c *Config) { c.Order.Others.Cap = 5 },
-		"aging":      func(c *Config) { c.Order.Discipline, c.Order.Every, c.Order.UpTo = Aging, time.Hour, 9 },
+		"the shares": func(c *Config) { c.Order.DefaultShare.Cap = 5 },
+		"aging": func(c *Config) {
+			c.Order.Discipline, c.Order.AgingInterval, c.Order.AgingMaxLevel = Aging, time.Hour, 9
+		},
 	}
 	for name, change := range changes {
 		for at := range 40 {
-			cfg := Config{LockFor: time.Hour, Order: Order{Fair: true, Within: FinishFirst}}
+			cfg := Config{LockFor: time.Hour, Order: Order{Fair: true, LevelOrder: FinishFirst}}
 			q := New(cfg, 1)
 			var out Effects
 			for i := range SeqNo(10) { // each key has two messages, one of which is taken
 				send(t, q, epochStart, Arrival{Key: fmt.Sprint("k", i)}, 2)
-				if _, err := q.TakeSeq(epochStart, 2*i+1, Want{Forgetful: true}, &out); err != nil {
+				if _, err := q.TakeSeq(epochStart, 2*i+1, TakeOptions{ReceiveAndDelete: true}, &out); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -33,7 +33,7 @@ func TestRecordsOfEarlierVersions(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if last {
-				if got := q.Digest(epochStart); hex.EncodeToString(got[:]) != want {
+				if got := q.StateHash(epochStart); hex.EncodeToString(got[:]) != want {
 					t.Errorf("%s: got %x, want %s", name, got, want)
 				}
 				break

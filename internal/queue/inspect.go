@@ -19,8 +19,8 @@ func (q *Queue) Lookup(seq SeqNo) (Delivery, bool) {
 	return q.delivery(seq, e), true
 }
 
-// First returns the message that Take would hand out next.
-func (q *Queue) First(now time.Time, w Want) (Delivery, bool) {
+// PeekNext returns the message that Take would hand out next.
+func (q *Queue) PeekNext(now time.Time, w TakeOptions) (Delivery, bool) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {
 		return Delivery{}, false
@@ -54,14 +54,14 @@ func (q *Queue) Started() []string {
 	return names
 }
 
-// Holds reports whether a token is valid.
-func (q *Queue) Holds(now time.Time, t Token) bool {
+// LockValid reports whether a token is valid.
+func (q *Queue) LockValid(now time.Time, t Token) bool {
 	_, err := q.lockedEntry(t, q.core.At(now))
 	return err == nil
 }
 
-// HeldLevel returns the level of the message that a token holds, if it is valid.
-func (q *Queue) HeldLevel(now time.Time, t Token) (Level, bool) {
+// LockedLevel returns the level of the message that a token holds, if it is valid.
+func (q *Queue) LockedLevel(now time.Time, t Token) (Level, bool) {
 	e, err := q.lockedEntry(t, q.core.At(now))
 	if err != nil {
 		return 0, false

@@ -20,7 +20,7 @@ func TestReadyCountsBytesByLevelAndClass(t *testing.T) {
 	if err := q.Enqueue(now, as, make([]SeqNo, 3), &out); err != nil {
 		t.Fatal(err)
 	}
-	d, _ := q.Take(now, Want{MaxLevel: 2}, &out) // message 1 does not wait any more
+	d, _ := q.Take(now, TakeOptions{MaxLevel: 2}, &out) // message 1 does not wait any more
 	check := func(when string, class1, bytes1, from3, bytes3 int64, oldest []SeqNo) {
 		t.Helper()
 		if n, b := q.ReadyOf(1); n != class1 || b != bytes1 {
@@ -42,7 +42,7 @@ func TestReadyCountsBytesByLevelAndClass(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("returned", 2, 40, 1, 20, []SeqNo{1, 3})
-	if err := q.Reclass(now, 3, Reclass{Level: 9, Class: 2}, &out); err != nil {
+	if err := q.Reclassify(now, 3, Classification{Level: 9, Class: 2}, &out); err != nil {
 		t.Fatal(err)
 	}
 	check("reclassified", 1, 10, 2, 50, []SeqNo{1})
@@ -55,10 +55,10 @@ func TestCappedTakerGetsNothingAboveLevelZero(t *testing.T) {
 	if err := q.Enqueue(now, []Arrival{{Level: 5}, {Level: 0}}, make([]SeqNo, 2), &out); err != nil {
 		t.Fatal(err)
 	}
-	if d, ok := q.Take(now, Want{Capped: true}, &out); !ok || d.Level != 0 {
+	if d, ok := q.Take(now, TakeOptions{HasMaxLevel: true}, &out); !ok || d.Level != 0 {
 		t.Errorf("took level %d, %t; want level 0", d.Level, ok)
 	}
-	if d, ok := q.Take(now, Want{Capped: true}, &out); ok {
+	if d, ok := q.Take(now, TakeOptions{HasMaxLevel: true}, &out); ok {
 		t.Errorf("took level %d too, want nothing", d.Level)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Far more messages than a chunk of the stack has room for, most of which leave from
 // the middle or come back to it.
 func TestLifoOfManyKeepsTheOrder(t *testing.T) {
-	q := New(Config{LockFor: time.Hour, Order: Order{Within: Lifo}}, 1)
+	q := New(Config{LockFor: time.Hour, Order: Order{LevelOrder: Lifo}}, 1)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var out Effects
 	var waiting []SeqNo // by number, which is by age
@@ -25,7 +25,7 @@ func TestLifoOfManyKeepsTheOrder(t *testing.T) {
 			last++
 			waiting = append(waiting, last)
 		case n < 7:
-			d, ok := q.Take(epochStart, Want{}, &out)
+			d, ok := q.Take(epochStart, TakeOptions{}, &out)
 			if !ok {
 				break
 			}

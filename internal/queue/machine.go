@@ -40,6 +40,6 @@ func (q *Queue) Refs(from machine.Cursor, b *machine.Budget, fn func(Ref)) (next
 // owner after a replay.
 func (q *Queue) Check() error { return q.core.Check() }
 
-// Digest hashes everything that a restart must restore, as of now. Two queues with the
+// StateHash hashes everything that a restart must restore, as of now. Two queues with the
 // same digest are the same except for their locks.
-func (q *Queue) Digest(now time.Time) [32]byte { return q.core.Digest(now) }
+func (q *Queue) StateHash(now time.Time) [32]byte { return q.core.StateHash(now) }

@@ -29,7 +29,7 @@ func (m *model) within(a, b *modelMessage) int {
 	switch o := m.cfg.Order; {
 	case o.FinishesFirst():
 		return cmp.Or(cmp.Compare(m.turn(a), m.turn(b)), oldest)
-	case o.Within == Lifo && !o.Fair && (o.Discipline == Weighted || o.Discipline == Strict && o.Saturation.Oldest == 0):
+	case o.LevelOrder == Lifo && !o.Fair && (o.Discipline == Weighted || o.Discipline == Strict && o.Saturation.Oldest == 0):
 		return -oldest
 	}
 	return oldest

@@ -89,7 +89,7 @@ func (m *model) insert(x *modelMessage) {
 func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
 	seqs := make([]SeqNo, len(as))
 	for i, a := range as {
-		if at, ok := m.seen[a.MessageID]; ok && m.cfg.Duplicates > 0 && now.Before(at.Add(m.cfg.Duplicates)) {
+		if at, ok := m.seen[a.MessageID]; ok && m.cfg.DuplicateWindow > 0 && now.Before(at.Add(m.cfg.DuplicateWindow)) {
 			continue
 		}
 		if a.MessageID != "" {
@@ -110,8 +110,8 @@ func (m *model) enqueue(now time.Time, as []Arrival) []SeqNo {
 		} else if x.ttl > 0 {
 			x.expires = now.Add(x.ttl)
 		}
-		if x.state == Ready && !a.Since.IsZero() && a.Since.Before(x.since) {
-			x.since = a.Since
+		if x.state == Ready && !a.OrderTime.IsZero() && a.OrderTime.Before(x.since) {
+			x.since = a.OrderTime
 		}
 		m.messages = append(m.messages, x)
 	}
@@ -222,10 +222,10 @@ func (m *model) before(a, b *modelMessage, now time.Time) bool {
 
 func (m *model) aged(x *modelMessage, now time.Time) int {
 	o, l := m.cfg.Order, int(x.a.Level)
-	if o.Every == 0 || l >= int(o.UpTo) {
+	if o.AgingInterval == 0 || l >= int(o.AgingMaxLevel) {
 		return l
 	}
-	return min(l+int(now.Sub(x.since)/o.Every), int(o.UpTo))
+	return min(l+int(now.Sub(x.since)/o.AgingInterval), int(o.AgingMaxLevel))
 }
 
 func (m *model) deadline(x *modelMessage) time.Time {
@@ -238,7 +238,7 @@ func (m *model) deadline(x *modelMessage) time.Time {
 // eligible reports whether the fair key of a message is below its cap.
 func (m *model) eligible(x *modelMessage) bool {
 	o := m.cfg.Order
-	return !o.Fair || o.Others.Cap == 0 || m.inFlight(x.a.Key) < int(o.Others.Cap)
+	return !o.Fair || o.DefaultShare.Cap == 0 || m.inFlight(x.a.Key) < int(o.DefaultShare.Cap)
 }
 
 func (m *model) inFlight(key string) (n int) {
@@ -264,7 +264,7 @@ func (m *model) choices(now time.Time, r levelRange, keep func(*modelMessage) bo
 	if best == nil {
 		return nil
 	}
-	if o := m.cfg.Order; o.FinishesFirst() || o.Within == Lifo && !o.Fair {
+	if o := m.cfg.Order; o.FinishesFirst() || o.LevelOrder == Lifo && !o.Fair {
 		return m.firsts(now, best.a.Level, may)
 	}
 	if !m.cfg.Order.Fair && m.cfg.Order.Discipline != Weighted {
@@ -296,7 +296,7 @@ func (m *model) choices(now time.Time, r levelRange, keep func(*modelMessage) bo
 
 // nextSessions returns the free sessions that may be next for w: the messages
 // that rank them.
-func (m *model) nextSessions(now time.Time, w Want) []*modelMessage {
+func (m *model) nextSessions(now time.Time, w TakeOptions) []*modelMessage {
 	return m.choices(now, levelRange{w.lowest(), w.highest()}, func(x *modelMessage) bool {
 		return m.ends[x.a.Session].IsZero() && m.oldest(x)
 	})

@@ -48,9 +48,9 @@ func (q *Queue) Remove(now time.Time, seq SeqNo, out *Effects) error {
 	return nil
 }
 
-// Reclass changes the level, class and fair key of a message in any state. It
+// Reclassify changes the level, class and fair key of a message in any state. It
 // keeps its number and age; a held one returns to its new place.
-func (q *Queue) Reclass(now time.Time, seq SeqNo, r Reclass, out *Effects) error {
+func (q *Queue) Reclassify(now time.Time, seq SeqNo, r Classification, out *Effects) error {
 	q.core.At(now)
 	e := q.core.Index.Entries.Get(seq)
 	if e == nil {

@@ -25,7 +25,7 @@ func send(t testing.TB, q *Queue, now time.Time, a Arrival, n int) {
 func serve(t testing.TB, q *Queue, now time.Time) Delivery {
 	t.Helper()
 	var out Effects
-	d, ok := q.Take(now, Want{}, &out)
+	d, ok := q.Take(now, TakeOptions{}, &out)
 	if !ok {
 		t.Fatal("nothing to take")
 	}
@@ -74,7 +74,7 @@ func TestWeightedLevelDoesNotSaveUpWhileItIsEmpty(t *testing.T) {
 
 func TestOneMessageBehindAFloodIsNext(t *testing.T) {
 	for d := Strict; d <= Weighted; d++ {
-		q := New(Config{LockFor: time.Minute, Order: Order{Discipline: d, Fair: true, Every: time.Second, UpTo: 9}}, 1)
+		q := New(Config{LockFor: time.Minute, Order: Order{Discipline: d, Fair: true, AgingInterval: time.Second, AgingMaxLevel: 9}}, 1)
 		send(t, q, epochStart, Arrival{Key: "flood"}, 100_000)
 		now := epochStart.Add(time.Minute)
 		serve(t, q, now)
@@ -113,7 +113,7 @@ func TestFairKeysShareWhatIsInFlight(t *testing.T) {
 	got := map[string]int{}
 	var out Effects
 	for range 30 { // none of them ever ends
-		d, _ := q.Take(epochStart, Want{}, &out)
+		d, _ := q.Take(epochStart, TakeOptions{}, &out)
 		got[d.Key]++
 	}
 	if got["a"] != 20 || got["b"] != 10 {
@@ -139,7 +139,7 @@ func TestSendingOneAtATimeIsNoAdvantage(t *testing.T) {
 }
 
 func TestFairKeysLeaveNothingBehind(t *testing.T) {
-	q := New(Config{LockFor: time.Minute, Order: Order{Fair: true, Others: Share{Rate: 1}}}, 1)
+	q := New(Config{LockFor: time.Minute, Order: Order{Fair: true, DefaultShare: Share{Rate: 1}}}, 1)
 	now := epochStart
 	for i := range 1000 {
 		send(t, q, now, Arrival{Key: fmt.Sprint("key", i)}, 1)
@@ -157,13 +157,13 @@ func TestFairKeysLeaveNothingBehind(t *testing.T) {
 }
 
 func TestRateLetsABurstThrough(t *testing.T) {
-	q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, Others: Share{Rate: 10, Burst: 5}}}, 1)
+	q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, DefaultShare: Share{Rate: 10, Burst: 5}}}, 1)
 	send(t, q, epochStart, Arrival{Key: "a"}, 1000)
 	var out Effects
 	got := 0
 	for now := epochStart; now.Before(epochStart.Add(10 * time.Second)); {
-		for q.HasReady(now, Want{}) {
-			if _, ok := q.Take(now, Want{}, &out); !ok {
+		for q.HasReady(now, TakeOptions{}) {
+			if _, ok := q.Take(now, TakeOptions{}, &out); !ok {
 				t.Fatal("ready, but nothing to take")
 			}
 			got++
@@ -191,13 +191,13 @@ func TestSlowPace(t *testing.T) {
 		{Share{Rate: 1e-300}, 365, 1},
 		{Share{Rate: 1 / day.Seconds(), Burst: 1 << 31}, 2, 1000},
 	} {
-		q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, Others: test.share}}, 1)
+		q := New(Config{LockFor: time.Hour, Order: Order{Fair: true, DefaultShare: test.share}}, 1)
 		send(t, q, epochStart, Arrival{Key: "a"}, 1000)
 		var out Effects
 		got, end := 0, epochStart.Add(time.Duration(test.days)*day)
 		for now := epochStart; now.Before(end); {
 			for {
-				if _, ok := q.Take(now, Want{Forgetful: true}, &out); !ok {
+				if _, ok := q.Take(now, TakeOptions{ReceiveAndDelete: true}, &out); !ok {
 					break
 				}
 				got++
@@ -220,16 +220,16 @@ func TestConfigureKeepsOrderAndCountsInFlight(t *testing.T) {
 	send(t, q, epochStart, Arrival{Key: "a"}, 5)
 	send(t, q, epochStart, Arrival{Key: "b"}, 5)
 	var out Effects
-	q.Take(epochStart, Want{}, &out)
+	q.Take(epochStart, TakeOptions{}, &out)
 	cfg := q.Config()
-	cfg.Order = Order{Fair: true, Others: Share{Cap: 1}}
+	cfg.Order = Order{Fair: true, DefaultShare: Share{Cap: 1}}
 	q.Configure(epochStart, cfg, &out)
 	for q.Reorder(3) {
 	}
-	if d, ok := q.Take(epochStart, Want{}, &out); !ok || d.Key != "b" {
+	if d, ok := q.Take(epochStart, TakeOptions{}, &out); !ok || d.Key != "b" {
 		t.Errorf("took %q, %t; a has one in flight already, want b", d.Key, ok)
 	}
-	if d, ok := q.Take(epochStart, Want{}, &out); ok {
+	if d, ok := q.Take(epochStart, TakeOptions{}, &out); ok {
 		t.Errorf("took %d although both keys are at their cap", d.Seq)
 	}
 	if err := q.Check(); err != nil {

@@ -30,11 +30,11 @@ func New(cfg Config, epoch uint32) *Queue {
 }
 
 // Configure changes the settings and logs them. Messages keep their level, age
-// and place; Sessions and IsDead stay as New had them. All of it holds at once, but
+// and place; Sessions and DeadLetterQueue stay as New had them. All of it holds at once, but
 // for the order, which may take some calls of Reorder.
 func (q *Queue) Configure(now time.Time, cfg Config, out *Effects) {
 	q.core.At(now)
-	cfg.Sessions, cfg.IsDead = q.core.Config.Sessions, q.core.Config.IsDead
+	cfg.Sessions, cfg.DeadLetterQueue = q.core.Config.Sessions, q.core.Config.DeadLetterQueue
 	q.core.Apply(cfg)
 	out.Begin(cfg.KindOf(record.KindConfig, record.KindSettings))
 	record.WriteSettings(&out.Effects, cfg)
@@ -72,22 +72,22 @@ func logRemoved(out *machine.Effects, seq SeqNo) {
 func (q *Queue) delivery(seq SeqNo, e *entries.Entry) Delivery {
 	g := &q.core.Index.Groups.All[e.Group]
 	d := Delivery{
-		Seq:        seq,
-		Origin:     e.Origin,
-		Body:       e.Body(),
-		Level:      e.Level,
-		Class:      e.Class,
-		State:      e.State(),
-		Failures:   e.Failures,
-		Hops:       e.Hops,
-		First:      e.Flags&entries.FlagDelivered == 0,
-		Session:    g.Session,
-		InSession:  g.InSession,
-		Key:        g.Key,
-		EnqueuedAt: entries.Moment(q.core.EnqueuedAt(seq, e)),
+		Seq:           seq,
+		Origin:        e.Origin,
+		Body:          e.Body(),
+		Level:         e.Level,
+		Class:         e.Class,
+		State:         e.State(),
+		Failures:      e.Failures,
+		Hops:          e.Hops,
+		FirstDelivery: e.Flags&entries.FlagDelivered == 0,
+		Session:       g.Session,
+		InSession:     g.InSession,
+		Key:           g.Key,
+		EnqueuedAt:    entries.Moment(q.core.EnqueuedAt(seq, e)),
 	}
 	if e.Flags&entries.FlagInherited != 0 {
-		d.Since = entries.Moment(e.OrderTime)
+		d.OrderTime = entries.Moment(e.OrderTime)
 	}
 	if e.Life != 0 {
 		d.ExpiresAt = entries.Moment(e.Expiry())

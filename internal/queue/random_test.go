@@ -85,7 +85,7 @@ func (p *player) absorb() {
 			delete(p.live, r)
 		}
 	}
-	for _, d := range p.out.Dead {
+	for _, d := range p.out.DeadLettered {
 		p.dead = append(p.dead, d.Seq)
 	}
 	p.out.Reset()
@@ -132,7 +132,7 @@ func (p *player) same(other *Queue, how string) {
 	if err := other.Check(); err != nil {
 		p.fatalf("%s: %v", how, err)
 	}
-	if p.q.Digest(p.now) != other.Digest(p.now) {
+	if p.q.StateHash(p.now) != other.StateHash(p.now) {
 		got, want := peekAll(other, p.now, nil), peekAll(p.q, p.now, nil)
 		for i := range min(len(got), len(want)) {
 			if got[i] != want[i] && (want[i].State != Locked || got[i].Seq != want[i].Seq) {
@@ -161,7 +161,7 @@ func (p *player) verifyPeek() {
 		if d.Seq != w.seq || d.State != w.state || d.Failures != w.failures || d.Level != w.a.Level ||
 			d.Body != w.a.Body || d.Reason != w.a.Reason || d.Session != w.a.Session || d.Key != w.a.Key || d.Origin != w.a.Origin ||
 			!d.NotBefore.Equal(w.notBefore) && w.state == Scheduled ||
-			w.state != Scheduled && (!d.EnqueuedAt.Equal(w.enqueued) || !w.since.Equal(w.enqueued) && !d.Since.Equal(w.since)) {
+			w.state != Scheduled && (!d.EnqueuedAt.Equal(w.enqueued) || !w.since.Equal(w.enqueued) && !d.OrderTime.Equal(w.since)) {
 			p.fatalf("peek: got %+v, want %+v", d, *w)
 		}
 	}
@@ -284,10 +284,10 @@ func TestReorderingAgreesWithTheModel(t *testing.T) {
 }
 
 func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
-	base := Config{LockFor: 10 * time.Second, MaxFailures: 3, Duplicates: 15 * time.Second, DeadLetterExpired: true}
+	base := Config{LockFor: 10 * time.Second, MaxFailures: 3, DuplicateWindow: 15 * time.Second, DeadLetterExpired: true}
 	base.Order = Order{
 		Objective: []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
-		Weight:    []uint32{1, 2, 3}, Every: 17 * time.Second, UpTo: 3, Others: Share{Cap: 4},
+		Weight:    []uint32{1, 2, 3}, AgingInterval: 17 * time.Second, AgingMaxLevel: 3, DefaultShare: Share{Cap: 4},
 	}
 	for _, d := range []struct {
 		name string
@@ -296,10 +296,10 @@ func TestRandomCommandsAgreeWithTheModel(t *testing.T) {
 		{"strict", func(*Order) {}},
 		{"crowded", func(o *Order) { o.Saturation = Saturation{Waiting: 8} }},
 		{"belated", func(o *Order) { o.Saturation = Saturation{Waiting: 30, Oldest: 15 * time.Second} }},
-		{"newest first", func(o *Order) { o.Within, o.Saturation = Lifo, Saturation{Waiting: 8} }},
-		{"weighted newest first", func(o *Order) { o.Discipline, o.Within = Weighted, Lifo }},
-		{"finish first", func(o *Order) { o.Within = FinishFirst }},
-		{"aging finish first", func(o *Order) { o.Discipline, o.Within = Aging, FinishFirst }},
+		{"newest first", func(o *Order) { o.LevelOrder, o.Saturation = Lifo, Saturation{Waiting: 8} }},
+		{"weighted newest first", func(o *Order) { o.Discipline, o.LevelOrder = Weighted, Lifo }},
+		{"finish first", func(o *Order) { o.LevelOrder = FinishFirst }},
+		{"aging finish first", func(o *Order) { o.Discipline, o.LevelOrder = Aging, FinishFirst }},
 		{"aging", func(o *Order) { o.Discipline = Aging }},
 		{"deadline", func(o *Order) { o.Discipline = Deadline }},
 		{"weighted", func(o *Order) { o.Discipline = Weighted }},

@@ -113,7 +113,7 @@ func BenchmarkDisciplines(b *testing.B) {
 }
 
 func benchOrder(d Discipline) Order {
-	o := Order{Discipline: d, Every: time.Minute, UpTo: 255, Weight: make([]uint32, 256)}
+	o := Order{Discipline: d, AgingInterval: time.Minute, AgingMaxLevel: 255, Weight: make([]uint32, 256)}
 	for l := range 256 {
 		o.Objective = append(o.Objective, time.Duration(256-l)*time.Second)
 		o.Weight[l] = uint32(l + 1)
@@ -178,7 +178,7 @@ func (c *cycler) fill(n int) {
 // cycle enqueues, takes and completes one message, with its records.
 func (c *cycler) cycle() {
 	c.enqueue()
-	d, ok := c.q.Take(c.now, Want{}, &c.out)
+	d, ok := c.q.Take(c.now, TakeOptions{}, &c.out)
 	if !ok {
 		c.b.Fatal("nothing to take")
 	}

@@ -27,11 +27,11 @@ func sample(cfg Config) [][]byte {
 	if err := q.Enqueue(now, arrivals, seqs, &out); err != nil {
 		panic(err)
 	}
-	l, _, _ := q.LockNextSession(now, Want{})
+	l, _, _ := q.LockNextSession(now, TakeOptions{})
 	for range 2 {
-		d, ok := q.Take(now, Want{Session: l}, &out)
+		d, ok := q.Take(now, TakeOptions{Session: l}, &out)
 		if !ok {
-			d, ok = q.Take(now, Want{}, &out)
+			d, ok = q.Take(now, TakeOptions{}, &out)
 		}
 		if !ok {
 			panic("nothing to take")
@@ -47,12 +47,12 @@ func sample(cfg Config) [][]byte {
 	if err := q.Enqueue(now, []Arrival{{Body: Ref{At: 6, Size: 10}, Level: 2, Session: "u", InSession: true, Reason: Ref{At: 7, Size: 3}}}, seqs[:1], &out); err != nil {
 		panic(err)
 	}
-	if d, ok := q.Take(now, Want{Session: u, Forgetful: true, MaxLevel: 2}, &out); !ok || q.Return(now, &d, &out) != nil {
+	if d, ok := q.Take(now, TakeOptions{Session: u, ReceiveAndDelete: true, MaxLevel: 2}, &out); !ok || q.Return(now, &d, &out) != nil {
 		panic("nothing to return")
 	}
 	q.ReleaseSession(now, u, &out)
 	q.SetSessionState(now, "s", Ref{At: 5, Size: 12}, &out)
-	_ = q.Reclass(now, 2, Reclass{Level: 3, Key: "m"}, &out)
+	_ = q.Reclassify(now, 2, Classification{Level: 3, Key: "m"}, &out)
 	for snap, done := q.Snapshot(), false; !done; {
 		done = snap.Step(items(2), nil, &out.Effects)
 	}
@@ -64,10 +64,10 @@ func sample(cfg Config) [][]byte {
 
 func sampleConfig() Config {
 	return Config{
-		LockFor: time.Minute, Sessions: true, Duplicates: time.Hour, TTL: time.Hour, MaxFailures: 5,
+		LockFor: time.Minute, Sessions: true, DuplicateWindow: time.Hour, TTL: time.Hour, MaxFailures: 5,
 		Order: Order{
-			Discipline: Deadline, Every: time.Second, UpTo: 9, Objective: []time.Duration{0, time.Second},
-			Weight: []uint32{1, 2}, Fair: true, Others: Share{Weight: 1}, Shares: []Share{{Key: "k", Weight: 3, Cap: 1, Rate: 2.5, Burst: 4}},
+			Discipline: Deadline, AgingInterval: time.Second, AgingMaxLevel: 9, Objective: []time.Duration{0, time.Second},
+			Weight: []uint32{1, 2}, Fair: true, DefaultShare: Share{Weight: 1}, Shares: []Share{{Key: "k", Weight: 3, Cap: 1, Rate: 2.5, Burst: 4}},
 		},
 	}
 }
@@ -165,7 +165,7 @@ func TestSecondSnapshotReplacesOneThatNeverEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !fresh.Restored() || fresh.Digest(epochStart) != q.Digest(epochStart) {
+	if !fresh.Restored() || fresh.StateHash(epochStart) != q.StateHash(epochStart) {
 		t.Errorf("got %+v, want %+v", peekAll(fresh, epochStart, nil), peekAll(q, epochStart, nil))
 	}
 	if got, want := len(replayed.Added)-len(replayed.Freed), 2; got != want {
@@ -213,7 +213,7 @@ func exercise(t *testing.T, q *Queue, now time.Time) {
 	for range 50 {
 		q.Tick(now, &out)
 		q.NextDeadline()
-		w := Want{}
+		w := TakeOptions{}
 		w.Session, _, _ = q.LockNextSession(now, w)
 		for range 5 {
 			if d, ok := q.Take(now, w, &out); ok {
@@ -248,7 +248,7 @@ func TestDeferredRecordsOfOlderProgramsCountNothing(t *testing.T) {
 	}
 	keep()
 	old := append(slices.Clone(log), []byte{byte(record.KindDeferred), 1})
-	d, _ := q.Take(now, Want{}, &out)
+	d, _ := q.Take(now, TakeOptions{}, &out)
 	if _, err := q.Defer(now, d.Token, &out); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (q *Queue) Return(now time.Time, d *Delivery, out *Effects) error {
 // ReturnFailed is Return of a message that its taker could not take, ever: it
 // counts a failed delivery, and at the limit the message becomes a dead letter.
 func (q *Queue) ReturnFailed(now time.Time, d *Delivery, out *Effects) error {
-	if q.core.Config.IsDead {
+	if q.core.Config.DeadLetterQueue {
 		return q.Return(now, d, out)
 	}
 	failed := *d
@@ -50,13 +50,13 @@ func (q *Queue) ReturnFailed(now time.Time, d *Delivery, out *Effects) error {
 	if q.core.Config.MaxFailures == 0 || failed.Failures < q.core.Config.MaxFailures {
 		return q.Return(now, &failed, out)
 	}
-	out.Dead = append(out.Dead, tooManyFailures(failed)) // it is gone from here already
+	out.DeadLettered = append(out.DeadLettered, tooManyFailures(failed)) // it is gone from here already
 	return nil
 }
 
 // tooManyFailures makes a dead letter of a message that has failed too often.
-func tooManyFailures(d Delivery) Dead {
-	return Dead{Delivery: d, Reason: ReasonDeliveries,
+func tooManyFailures(d Delivery) DeadLetter {
+	return DeadLetter{Delivery: d, Reason: ReasonDeliveries,
 		Description: fmt.Sprintf("Message could not be consumed after %d delivery attempts.", d.Failures)}
 }
 
@@ -72,8 +72,8 @@ func itemOfDelivery(d *Delivery) record.Item {
 		Class:     d.Class,
 		Hops:      d.Hops,
 	}
-	if !d.Since.IsZero() {
-		it.ArrivalTime, it.OrderTime = it.OrderTime, entries.Nanos(d.Since)
+	if !d.OrderTime.IsZero() {
+		it.ArrivalTime, it.OrderTime = it.OrderTime, entries.Nanos(d.OrderTime)
 	}
 	if !d.ExpiresAt.IsZero() {
 		var e entries.Entry
@@ -86,14 +86,14 @@ func itemOfDelivery(d *Delivery) record.Item {
 	return it
 }
 
-// Bury makes a message a dead letter whatever state it is in, unless somebody
+// DeadLetter makes a message a dead letter whatever state it is in, unless somebody
 // other than the holder of t has it: ErrLocked. ErrNotFound; a queue of dead
 // letters answers ErrNotAllowed.
-func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
+func (q *Queue) DeadLetter(now time.Time, seq SeqNo, t Token, reason, description string, out *Effects) error {
 	at := q.core.At(now)
 	e := q.core.Index.Entries.Get(seq)
 	switch {
-	case q.core.Config.IsDead:
+	case q.core.Config.DeadLetterQueue:
 		return ErrNotAllowed
 	case e == nil:
 		return ErrNotFound
@@ -104,7 +104,7 @@ func (q *Queue) Bury(now time.Time, seq SeqNo, t Token, reason, description stri
 		q.deadLetter(seq, e, reason, description, out)
 		return nil
 	}
-	out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description})
+	out.DeadLettered = append(out.DeadLettered, DeadLetter{Delivery: q.delivery(seq, e), Reason: reason, Description: description})
 	q.core.Remove(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)
 	return nil

@@ -40,7 +40,7 @@ func (q *Queue) LockSession(now time.Time, id string) (SessionLock, time.Time, e
 
 // LockNextSession locks the free session whose best message ranks best, among
 // the messages whose level w accepts. Who has a session gets all of it in order.
-func (q *Queue) LockNextSession(now time.Time, w Want) (SessionLock, time.Time, bool) {
+func (q *Queue) LockNextSession(now time.Time, w TakeOptions) (SessionLock, time.Time, bool) {
 	at := q.core.At(now)
 	if !q.core.Config.Sessions || q.core.Config.ReceivePaused {
 		return SessionLock{}, time.Time{}, false
@@ -76,8 +76,8 @@ func (q *Queue) RenewSession(now time.Time, l SessionLock) (time.Time, error) {
 	return entries.Moment(q.core.Locks.All[s.Lock].Until), nil
 }
 
-// HoldsSession reports whether l is still valid.
-func (q *Queue) HoldsSession(now time.Time, l SessionLock) bool {
+// SessionLockValid reports whether l is still valid.
+func (q *Queue) SessionLockValid(now time.Time, l SessionLock) bool {
 	return q.lockedSession(l, q.core.At(now)) != nil
 }
 

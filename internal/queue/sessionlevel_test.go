@@ -17,13 +17,13 @@ func TestLongSessionGoesByItsAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 * 16 {
-		if _, ok := q.Take(epochStart, Want{Session: long, Forgetful: true}, &out); !ok {
+		if _, ok := q.Take(epochStart, TakeOptions{Session: long, ReceiveAndDelete: true}, &out); !ok {
 			t.Fatal("nothing to take")
 		}
 	}
 	send(t, q, epochStart, Arrival{Session: "older", InSession: true, At: epochStart.Add(-time.Hour)}, 1)
 	q.ReleaseSession(epochStart, long, &out)
-	if l, _, _ := q.LockNextSession(epochStart, Want{}); l.ID != "older" {
+	if l, _, _ := q.LockNextSession(epochStart, TakeOptions{}); l.ID != "older" {
 		t.Errorf("next is session %q, want the older one", l.ID)
 	}
 }

@@ -81,7 +81,7 @@ func (q *Queue) Defer(now time.Time, t Token, out *Effects) (Settled, error) {
 	}
 	e.Flags |= entries.FlagDeferred
 	s := q.fail(t.Seq, e, out)
-	if s.Dead {
+	if s.DeadLettered {
 		return s, nil
 	}
 	out.Begin(record.KindDeferred)
@@ -97,7 +97,7 @@ func (q *Queue) Reject(now time.Time, t Token, reason, description string, out *
 	if err != nil {
 		return Settled{}, err
 	}
-	if q.core.Config.IsDead {
+	if q.core.Config.DeadLetterQueue {
 		return Settled{}, ErrNotAllowed
 	}
 	return q.deadLetter(t.Seq, e, reason, description, out), nil
@@ -185,7 +185,7 @@ func (q *Queue) requeue(seq SeqNo, e *entries.Entry) {
 
 // fail ends a delivery that did not succeed.
 func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
-	if q.core.Config.IsDead {
+	if q.core.Config.DeadLetterQueue {
 		s := q.unlock(seq, e)
 		q.requeue(seq, e)
 		return s
@@ -208,11 +208,11 @@ func (q *Queue) fail(seq SeqNo, e *entries.Entry, out *Effects) Settled {
 
 // deadLetter makes a locked message a dead letter.
 func (q *Queue) deadLetter(seq SeqNo, e *entries.Entry, reason, description string, out *Effects) Settled {
-	d := Dead{Delivery: q.delivery(seq, e), Reason: reason, Description: description}
+	d := DeadLetter{Delivery: q.delivery(seq, e), Reason: reason, Description: description}
 	d.LockedUntil = time.Time{}
 	s := q.unlock(seq, e)
-	s.Dead = true
-	out.Dead = append(out.Dead, d)
+	s.DeadLettered = true
+	out.DeadLettered = append(out.DeadLettered, d)
 	q.core.Free(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)
 	return s

@@ -27,7 +27,7 @@ func (p *player) flood(n int) {
 // leave them from the front, from the middle, and come back.
 func TestLongLinesAgreeWithTheModel(t *testing.T) {
 	base := Config{LockFor: 10 * time.Second, MaxFailures: 3}
-	base.Order = Order{Objective: []time.Duration{time.Minute, 30 * time.Second}, Every: 17 * time.Second, UpTo: 3}
+	base.Order = Order{Objective: []time.Duration{time.Minute, 30 * time.Second}, AgingInterval: 17 * time.Second, AgingMaxLevel: 3}
 	for _, d := range []Discipline{Strict, Aging, Deadline} {
 		t.Run(fmt.Sprintf("discipline=%d", d), func(t *testing.T) {
 			cfg := base
@@ -60,7 +60,7 @@ func TestStragglersOfALongLineTakeLittleMemory(t *testing.T) {
 	before := heapInUse()
 	send(t, q, epochStart, Arrival{}, sent)
 	for i := range sent {
-		d, _ := q.Take(epochStart, Want{}, &out)
+		d, _ := q.Take(epochStart, TakeOptions{}, &out)
 		settle := q.Complete
 		if i%40 == 0 {
 			settle = q.Defer
@@ -115,7 +115,7 @@ func TestNobodyHasNumberZero(t *testing.T) {
 	var out Effects
 	send(t, q, epochStart, Arrival{}, 2)
 	serve(t, q, epochStart) // leaves a free place behind
-	if d, err := q.TakeSeq(epochStart, 0, Want{}, &out); !errors.Is(err, ErrNotFound) {
+	if d, err := q.TakeSeq(epochStart, 0, TakeOptions{}, &out); !errors.Is(err, ErrNotFound) {
 		t.Errorf("took %+v, %v, want %v", d, err, ErrNotFound)
 	}
 }
@@ -131,7 +131,7 @@ func TestStragglersTakeLittleMemory(t *testing.T) {
 		if q.LevelCount(1) == 0 {
 			continue
 		}
-		d, _ := q.Take(epochStart, Want{MinLevel: 1}, &out)
+		d, _ := q.Take(epochStart, TakeOptions{MinLevel: 1}, &out)
 		if _, err := q.Complete(epochStart, d.Token, &out); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func visited(q *Queue, do func()) uint64 {
 // A pause visits nothing, however many messages wait (A9).
 func TestPauseVisitsNothing(t *testing.T) {
 	for name, order := range map[string]Order{
-		"plain": {}, "lifo": {Within: Lifo}, "fair": {Fair: true}, "finish": {Fair: true, Within: FinishFirst}, "weighted": benchOrder(Weighted),
+		"plain": {}, "lifo": {LevelOrder: Lifo}, "fair": {Fair: true}, "finish": {Fair: true, LevelOrder: FinishFirst}, "weighted": benchOrder(Weighted),
 	} {
 		for _, sessions := range []bool{false, true} {
 			q := crowd(t, Config{LockFor: time.Minute, Order: order, Sessions: sessions}, 50_000)
@@ -56,7 +56,7 @@ func TestPauseVisitsNothing(t *testing.T) {
 				if n > 0 {
 					t.Errorf("%s, sessions %t: a pause visited %d messages", name, sessions, n)
 				}
-				if q.HasReady(epochStart, Want{}) && (paused || sessions) {
+				if q.HasReady(epochStart, TakeOptions{}) && (paused || sessions) {
 					t.Errorf("paused %t, and something is ready", paused)
 				}
 			}
@@ -76,11 +76,11 @@ func TestPauseLeavesTheOrderAlone(t *testing.T) {
 		q.Configure(epochStart, cfg, &out)
 	}
 	t.Run("pace", func(t *testing.T) {
-		q := New(Config{LockFor: time.Minute, Order: Order{Fair: true, Others: Share{Rate: 1}}}, 1)
+		q := New(Config{LockFor: time.Minute, Order: Order{Fair: true, DefaultShare: Share{Rate: 1}}}, 1)
 		send(t, q, epochStart, Arrival{Key: "k"}, 2)
 		serve(t, q, epochStart)
 		pause(q)
-		if q.HasReady(epochStart, Want{}) {
+		if q.HasReady(epochStart, TakeOptions{}) {
 			t.Error("after a pause a key has its pace once more")
 		}
 	})
@@ -113,7 +113,7 @@ func TestPauseLeavesTheOrderAlone(t *testing.T) {
 // messages. Until the last of them the old order holds (A9).
 func TestReorderVisitsABoundedNumber(t *testing.T) {
 	const messages, step = 30_000, 500
-	orders := []Order{{}, {Fair: true}, {Fair: true, Within: FinishFirst}, {Discipline: Weighted}, {Fair: true, Others: Share{Cap: 3}}, {}}
+	orders := []Order{{}, {Fair: true}, {Fair: true, LevelOrder: FinishFirst}, {Discipline: Weighted}, {Fair: true, DefaultShare: Share{Cap: 3}}, {}}
 	for _, sessions := range []bool{false, true} {
 		q := crowd(t, Config{LockFor: time.Minute, Sessions: sessions}, messages)
 		var out Effects
@@ -128,7 +128,7 @@ func TestReorderVisitsABoundedNumber(t *testing.T) {
 				if n := visited(q, func() { more = q.Reorder(step) }); n > step+entries.SlabLen {
 					t.Fatalf("order %d: a step visited %d messages", i, n)
 				}
-				if d, ok := q.Take(epochStart, Want{}, &out); ok {
+				if d, ok := q.Take(epochStart, TakeOptions{}, &out); ok {
 					if _, err := q.Release(epochStart, d.Token, &out); err != nil {
 						t.Fatal(err)
 					}
@@ -154,21 +154,21 @@ func TestReorderVisitsABoundedNumber(t *testing.T) {
 func TestOtherDisciplineVisitsNothing(t *testing.T) {
 	q := crowd(t, Config{LockFor: time.Minute}, 20_000)
 	var out Effects
-	for _, o := range []Order{{Within: Lifo}, benchOrder(Aging), benchOrder(Weighted), {Within: Lifo, Saturation: Saturation{Waiting: 9}}, {}} {
+	for _, o := range []Order{{LevelOrder: Lifo}, benchOrder(Aging), benchOrder(Weighted), {LevelOrder: Lifo, Saturation: Saturation{Waiting: 9}}, {}} {
 		cfg := q.Config()
 		cfg.Order = o
 		if n := visited(q, func() { q.Configure(epochStart, cfg, &out) }); n > 0 || q.Reordering() {
-			t.Errorf("discipline %d, within %d: visited %d messages, more to do: %t", o.Discipline, o.Within, n, q.Reordering())
+			t.Errorf("discipline %d, within %d: visited %d messages, more to do: %t", o.Discipline, o.LevelOrder, n, q.Reordering())
 		}
 		if err := q.Check(); err != nil {
 			t.Error(err)
 		}
 		want := SeqNo(10) // the oldest of level 9
-		if o.Within == Lifo && o.Discipline == Strict {
+		if o.LevelOrder == Lifo && o.Discipline == Strict {
 			want = 20_000
 		}
-		if d, ok := q.First(epochStart, Want{MinLevel: 9, MaxLevel: 9}); !ok || d.Seq != want {
-			t.Errorf("discipline %d, within %d: first is %d, want %d", o.Discipline, o.Within, d.Seq, want)
+		if d, ok := q.PeekNext(epochStart, TakeOptions{MinLevel: 9, MaxLevel: 9}); !ok || d.Seq != want {
+			t.Errorf("discipline %d, within %d: first is %d, want %d", o.Discipline, o.LevelOrder, d.Seq, want)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 		}
 		var last Delivery
 		for range held {
-			last, _ = q.Take(epochStart, Want{Session: lock}, &out)
+			last, _ = q.Take(epochStart, TakeOptions{Session: lock}, &out)
 		}
 		now := epochStart
 		out.Reset()
@@ -321,7 +321,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 			if before = after; !more {
 				break
 			}
-			if _, _, ok := q.LockNextSession(now, Want{}); ok {
+			if _, _, ok := q.LockNextSession(now, TakeOptions{}); ok {
 				t.Fatalf("released %t: the session is free before all of it is back", released)
 			}
 			out.Reset()
@@ -332,7 +332,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 		if d, _ := q.Lookup(1); (d.Failures == 0) != released {
 			t.Errorf("released %t: %d failures", released, d.Failures)
 		}
-		if l, _, ok := q.LockNextSession(now, Want{}); !ok || l.ID != "s" {
+		if l, _, ok := q.LockNextSession(now, TakeOptions{}); !ok || l.ID != "s" {
 			t.Errorf("released %t: the session is not free", released)
 		}
 		if err := q.Check(); err != nil {
@@ -344,7 +344,7 @@ func TestSessionOfManyEndsInSteps(t *testing.T) {
 // A snapshot visits no more than it was told in a step, also where it finds little to
 // write (A9).
 func TestSnapshotVisitsABoundedNumber(t *testing.T) {
-	q := New(Config{LockFor: time.Minute, Sessions: true, Order: Order{Fair: true, Within: FinishFirst}}, 1)
+	q := New(Config{LockFor: time.Minute, Sessions: true, Order: Order{Fair: true, LevelOrder: FinishFirst}}, 1)
 	var out Effects
 	for i := range 5000 {
 		send(t, q, epochStart, Arrival{Session: fmt.Sprint(i), InSession: true, Key: fmt.Sprint(i)}, 1)

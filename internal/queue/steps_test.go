@@ -76,7 +76,7 @@ func (p *player) arrival() Arrival {
 		a.At, a.Origin, a.Hops = p.now.Add(-time.Duration(p.rnd.IntN(30000))*time.Millisecond), 77, 1
 	}
 	if p.rnd.IntN(5) == 0 {
-		a.Since = p.now.Add(-time.Duration(p.rnd.IntN(60000)) * time.Millisecond)
+		a.OrderTime = p.now.Add(-time.Duration(p.rnd.IntN(60000)) * time.Millisecond)
 	}
 	if a.NotBefore.IsZero() && p.rnd.IntN(4) == 0 {
 		a.Reason = p.body(20)
@@ -105,7 +105,7 @@ func (p *player) enqueue() {
 
 func (p *player) take() {
 	p.tick() // what came back after its end is ready until then
-	w := Want{Forgetful: p.rnd.IntN(8) == 0}
+	w := TakeOptions{ReceiveAndDelete: p.rnd.IntN(8) == 0}
 	var want []*modelMessage
 	if p.q.core.Config.Sessions {
 		for _, id := range slices.Sorted(maps.Keys(p.m.holders)) {
@@ -120,8 +120,8 @@ func (p *player) take() {
 		want = p.m.choices(p.now, levelRange{w.lowest(), w.highest()}, func(*modelMessage) bool { return true })
 	}
 	ready := p.q.HasReady(p.now, w)
-	hold := w.Forgetful && p.rnd.IntN(2) == 0
-	d, ok := p.q.TakeOrHold(p.now, w, func(Ref) bool { return !hold }, &p.out)
+	hold := w.ReceiveAndDelete && p.rnd.IntN(2) == 0
+	d, ok := p.q.TakeOrLock(p.now, w, func(Ref) bool { return !hold }, &p.out)
 	if ok != ready || ok != (len(want) > 0) {
 		p.fatalf("take %+v: %t, ready %t, want one of %d", w, ok, ready, len(want))
 	}
@@ -149,7 +149,7 @@ func (p *player) take() {
 }
 
 // levelsWanted is what a receiver of some range of levels, or of all, asks for.
-func (p *player) levelsWanted() (w Want) {
+func (p *player) levelsWanted() (w TakeOptions) {
 	if p.rnd.IntN(2) == 0 {
 		w.MinLevel = Level(p.rnd.IntN(3))
 		w.MaxLevel = w.MinLevel + Level(p.rnd.IntN(5))
@@ -158,13 +158,13 @@ func (p *player) levelsWanted() (w Want) {
 }
 
 // handed checks a delivery and follows it in the model.
-func (p *player) handed(d Delivery, want *modelMessage, w Want) {
+func (p *player) handed(d Delivery, want *modelMessage, w TakeOptions) {
 	p.note("handed out %d %v", d.Seq, d.Token)
 	if d.Seq != want.seq {
 		p.fatalf("handed out %d, want %d", d.Seq, want.seq)
 	}
 	p.m.hand(want)
-	if w.Forgetful {
+	if w.ReceiveAndDelete {
 		p.m.remove(d.Seq)
 		p.taken = append(p.taken, taken{d, want})
 		return
@@ -246,7 +246,7 @@ func (p *player) takeSeq() {
 		seq = x.seq
 	}
 	x := p.m.find(seq)
-	w := Want{}
+	w := TakeOptions{}
 	if x != nil {
 		w.Session = p.m.holders[x.a.Session]
 	}
@@ -304,12 +304,12 @@ func (p *player) bury() {
 		return
 	}
 	if x.state == Locked && p.rnd.IntN(2) == 0 {
-		if err := p.q.Bury(p.now, x.seq, Token{Seq: x.seq}, "why", "because", &p.out); !errors.Is(err, ErrLocked) {
+		if err := p.q.DeadLetter(p.now, x.seq, Token{Seq: x.seq}, "why", "because", &p.out); !errors.Is(err, ErrLocked) {
 			p.fatalf("bury %d, which somebody else holds: %v", x.seq, err)
 		}
 		return
 	}
-	if err := p.q.Bury(p.now, x.seq, x.token, "why", "because", &p.out); err != nil {
+	if err := p.q.DeadLetter(p.now, x.seq, x.token, "why", "because", &p.out); err != nil {
 		p.fatalf("bury %d: %v", x.seq, err)
 	}
 	p.m.dead = append(p.m.dead, x.seq)
@@ -346,7 +346,7 @@ func (p *player) remove() {
 func (p *player) reclass() {
 	if x := p.pick(State(p.rnd.IntN(4))); x != nil {
 		x.a.Level, x.a.Class, x.a.Key = Level(p.rnd.IntN(5)), Class(p.rnd.IntN(3)), fmt.Sprintf("k%d", p.rnd.IntN(3))
-		if err := p.q.Reclass(p.now, x.seq, Reclass{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
+		if err := p.q.Reclassify(p.now, x.seq, Classification{Level: x.a.Level, Class: x.a.Class, Key: x.a.Key}, &p.out); err != nil {
 			p.fatalf("reclass %d: %v", x.seq, err)
 		}
 	}
@@ -402,11 +402,11 @@ func (p *player) settleOrder() {
 func (p *player) order() Order {
 	pick := func(n int) int { return p.rnd.IntN(n) }
 	return Order{
-		Discipline: Discipline(pick(4)), Every: 17 * time.Second, UpTo: Level(2 + pick(2)),
+		Discipline: Discipline(pick(4)), AgingInterval: 17 * time.Second, AgingMaxLevel: Level(2 + pick(2)),
 		Objective:  []time.Duration{5 * time.Second, time.Minute, 30 * time.Second, 0, 20 * time.Second},
 		Weight:     []uint32{1, 2, 1 + uint32(pick(3))},
 		Saturation: []Saturation{{}, {Waiting: 8}, {Waiting: 30, Oldest: 15 * time.Second}}[pick(3)],
-		Within:     Within(pick(3)), Fair: pick(3) > 0, Others: Share{Cap: uint32(3 + pick(2))},
+		LevelOrder: LevelOrder(pick(3)), Fair: pick(3) > 0, DefaultShare: Share{Cap: uint32(3 + pick(2))},
 	}
 }
 

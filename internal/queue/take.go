@@ -16,22 +16,22 @@ import (
 const maxExpired = 64
 
 // Take hands out the best ready message that w accepts, locked unless w is
-// Forgetful. In a queue of sessions it is the oldest of w.Session. It gives up
+// ReceiveAndDelete. In a queue of sessions it is the oldest of w.Session. It gives up
 // after a bounded number of messages that turn out to have expired; Tick, which
 // is due then, removes the rest.
-func (q *Queue) Take(now time.Time, w Want, out *Effects) (Delivery, bool) {
+func (q *Queue) Take(now time.Time, w TakeOptions, out *Effects) (Delivery, bool) {
 	return q.take(now, w, nil, out)
 }
 
-// TakeOrHold is Take with w Forgetful, for an owner that must have a body in hand
+// TakeOrLock is Take with w ReceiveAndDelete, for an owner that must have a body in hand
 // before the message goes. If inHand denies that it has the body, the message is
 // locked without end instead: the Delivery has a token, and the owner completes,
 // releases or buries the message when it knows the body.
-func (q *Queue) TakeOrHold(now time.Time, w Want, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
+func (q *Queue) TakeOrLock(now time.Time, w TakeOptions, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
 	return q.take(now, w, inHand, out)
 }
 
-func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
+func (q *Queue) take(now time.Time, w TakeOptions, inHand func(Ref) bool, out *Effects) (Delivery, bool) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {
 		return Delivery{}, false
@@ -54,7 +54,7 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 			q.core.Index.Take(k, e)
 		}
 		hold := inHand != nil && !inHand(e.Body())
-		w.Forgetful = w.Forgetful && !hold
+		w.ReceiveAndDelete = w.ReceiveAndDelete && !hold
 		d := q.handOut(k.Seq, e, w, at, out)
 		if hold && !q.core.Config.Sessions { // a session bounds the locks in it
 			q.core.Locks.KeepForever(e.StateIndex)
@@ -65,7 +65,7 @@ func (q *Queue) take(now time.Time, w Want, inHand func(Ref) bool, out *Effects)
 }
 
 // best returns the message that Take would hand out.
-func (q *Queue) best(at int64, w Want) (entries.OrderKey, *entries.Entry, bool) {
+func (q *Queue) best(at int64, w TakeOptions) (entries.OrderKey, *entries.Entry, bool) {
 	var k entries.OrderKey
 	ok := false
 	if q.core.Config.Sessions {
@@ -82,12 +82,12 @@ func (q *Queue) best(at int64, w Want) (entries.OrderKey, *entries.Entry, bool) 
 }
 
 // AllLevels reports whether w accepts messages of every level.
-func (w *Want) AllLevels() bool { return w.lowest() == 0 && w.highest() == 255 }
+func (w *TakeOptions) AllLevels() bool { return w.lowest() == 0 && w.highest() == 255 }
 
-func (w *Want) lowest() Level { return w.MinLevel }
+func (w *TakeOptions) lowest() Level { return w.MinLevel }
 
-func (w *Want) highest() Level {
-	if w.MaxLevel == 0 && !w.Capped {
+func (w *TakeOptions) highest() Level {
+	if w.MaxLevel == 0 && !w.HasMaxLevel {
 		return 255
 	}
 	return w.MaxLevel
@@ -95,9 +95,9 @@ func (w *Want) highest() Level {
 
 // TakeSeq hands out the deferred or ready message seq: ErrNotFound, ErrLocked,
 // ErrReceivePaused, ErrSessionLockLost. One that has expired is not found, and gone
-// then: for a deferred message this is the moment. Of w only Session and Forgetful
+// then: for a deferred message this is the moment. Of w only Session and ReceiveAndDelete
 // count.
-func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Delivery, error) {
+func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w TakeOptions, out *Effects) (Delivery, error) {
 	at := q.core.At(now)
 	if q.core.Config.ReceivePaused {
 		return Delivery{}, ErrReceivePaused
@@ -131,7 +131,7 @@ func (q *Queue) TakeSeq(now time.Time, seq SeqNo, w Want, out *Effects) (Deliver
 // HasReady reports cheaply whether Take with w would find something. It may say
 // yes although what is ready has expired. Not only an arrival makes it true: a
 // settlement may bring a fair key below its cap, and Tick may open its rate.
-func (q *Queue) HasReady(now time.Time, w Want) bool {
+func (q *Queue) HasReady(now time.Time, w TakeOptions) bool {
 	if q.core.Config.ReceivePaused {
 		return false
 	}
@@ -143,9 +143,9 @@ func (q *Queue) HasReady(now time.Time, w Want) bool {
 }
 
 // handOut gives away a message that has left its place already.
-func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w Want, at int64, out *Effects) Delivery {
+func (q *Queue) handOut(seq SeqNo, e *entries.Entry, w TakeOptions, at int64, out *Effects) Delivery {
 	q.noteStarted(e, out)
-	if w.Forgetful {
+	if w.ReceiveAndDelete {
 		e.SetState(e.UnlockedState()) // there is no lock to show
 		d := q.delivery(seq, e)
 		e.SetState(Locked)
@@ -186,11 +186,11 @@ func (q *Queue) nonce() uint64 {
 
 // expire removes a ready or deferred message that has outlived its use.
 func (q *Queue) expire(seq SeqNo, e *entries.Entry, out *Effects) {
-	if q.core.Config.DeadLetterExpired && !q.core.Config.IsDead {
-		out.Dead = append(out.Dead, Dead{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
+	if q.core.Config.DeadLetterExpired && !q.core.Config.DeadLetterQueue {
+		out.DeadLettered = append(out.DeadLettered, DeadLetter{Delivery: q.delivery(seq, e), Reason: ReasonExpired,
 			Description: "The message expired and was dead lettered."})
 	} else {
-		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.Class, First: e.Flags&entries.FlagDelivered == 0})
+		out.Expired = append(out.Expired, Expired{Seq: seq, Class: e.Class, FirstDelivery: e.Flags&entries.FlagDelivered == 0})
 	}
 	q.core.Remove(seq, e, &out.Effects)
 	logRemoved(&out.Effects, seq)

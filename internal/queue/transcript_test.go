@@ -38,7 +38,7 @@ func (s *stage) run(c script.Command) string {
 	for _, rec := range s.out.Records() {
 		s.log = append(s.log, slices.Clone(rec))
 	}
-	for _, d := range s.out.Dead {
+	for _, d := range s.out.DeadLettered {
 		fmt.Fprintf(&reply, "dead letter %s: %s\n", s.name(d.Body), d.Reason)
 	}
 	s.out.Reset()
@@ -65,7 +65,7 @@ func (s *stage) command(c script.Command) string {
 	case "take":
 		return s.take(c)
 	case "take-number":
-		d, err := s.q.TakeSeq(s.now, SeqNo(c.WordInt(0)), Want{Session: s.locks[c.Text("session", "")]}, &s.out)
+		d, err := s.q.TakeSeq(s.now, SeqNo(c.WordInt(0)), TakeOptions{Session: s.locks[c.Text("session", "")]}, &s.out)
 		return s.delivered(d, err)
 	case "complete", "abandon", "release", "defer", "reject":
 		return s.settle(c)
@@ -77,8 +77,8 @@ func (s *stage) command(c script.Command) string {
 	case "remove":
 		return answer(s.q.Remove(s.now, SeqNo(c.WordInt(0)), &s.out))
 	case "reclass":
-		r := Reclass{Level: Level(c.Int("level", 4)), Key: c.Text("key", "")}
-		return answer(s.q.Reclass(s.now, SeqNo(c.WordInt(0)), r, &s.out))
+		r := Classification{Level: Level(c.Int("level", 4)), Key: c.Text("key", "")}
+		return answer(s.q.Reclassify(s.now, SeqNo(c.WordInt(0)), r, &s.out))
 	case "purge":
 		p := Purge{Max: c.Int("max", 0)}
 		for !s.q.Purge(s.now, &p, 2, &s.out) {
@@ -110,7 +110,7 @@ func (s *stage) sessionCommand(c script.Command) string {
 		}
 		return s.until(until, err)
 	case "next-session":
-		l, _, ok := s.q.LockNextSession(s.now, Want{MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0))})
+		l, _, ok := s.q.LockNextSession(s.now, TakeOptions{MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0))})
 		if !ok {
 			return "none\n"
 		}
@@ -147,11 +147,11 @@ func (s *stage) sessionCommand(c script.Command) string {
 
 func (s *stage) config(c script.Command) Config {
 	cfg := Config{
-		LockFor:     c.Duration("lock", 30*time.Second),
-		TTL:         c.Duration("ttl", 0),
-		MaxFailures: uint32(c.Int("failures", 0)),
-		Duplicates:  c.Duration("duplicates", 0),
-		MaxCount:    int64(c.Int("count", 0)),
+		LockFor:         c.Duration("lock", 30*time.Second),
+		TTL:             c.Duration("ttl", 0),
+		MaxFailures:     uint32(c.Int("failures", 0)),
+		DuplicateWindow: c.Duration("duplicates", 0),
+		MaxCount:        int64(c.Int("count", 0)),
 	}
 	for _, w := range c.Words {
 		switch w {
@@ -160,7 +160,7 @@ func (s *stage) config(c script.Command) Config {
 		case "dead-letter-expired":
 			cfg.DeadLetterExpired = true
 		case "dead":
-			cfg.IsDead = true
+			cfg.DeadLetterQueue = true
 		case "send-paused":
 			cfg.SendPaused = true
 		case "receive-paused":
@@ -168,11 +168,11 @@ func (s *stage) config(c script.Command) Config {
 		case "fair":
 			cfg.Order.Fair = true
 		case "finish":
-			cfg.Order.Within = FinishFirst
+			cfg.Order.LevelOrder = FinishFirst
 		case "lifo":
-			cfg.Order.Within = Lifo
+			cfg.Order.LevelOrder = Lifo
 		case "aging":
-			cfg.Order.Discipline, cfg.Order.Every, cfg.Order.UpTo = Aging, c.Duration("every", time.Minute), Level(c.Int("up-to", 9))
+			cfg.Order.Discipline, cfg.Order.AgingInterval, cfg.Order.AgingMaxLevel = Aging, c.Duration("every", time.Minute), Level(c.Int("up-to", 9))
 		case "deadline":
 			cfg.Order.Discipline = Deadline
 			cfg.Order.Objective = make([]time.Duration, 10)
@@ -189,7 +189,7 @@ func (s *stage) config(c script.Command) Config {
 			s.t.Fatalf("line %d: unknown setting %q", c.Line, w)
 		}
 	}
-	cfg.Order.Others = Share{Cap: uint32(c.Int("cap", 0)), Rate: float64(c.Int("rate", 0))}
+	cfg.Order.DefaultShare = Share{Cap: uint32(c.Int("cap", 0)), Rate: float64(c.Int("rate", 0))}
 	return cfg
 }
 
@@ -215,7 +215,7 @@ func (s *stage) send(c script.Command) string {
 			as[len(as)-1].NotBefore = s.now.Add(c.Duration("in", 0))
 		}
 		if c.Has("since") {
-			as[len(as)-1].Since = s.now.Add(-c.Duration("since", 0))
+			as[len(as)-1].OrderTime = s.now.Add(-c.Duration("since", 0))
 		}
 		if c.Has("age") {
 			as[len(as)-1].At = s.now.Add(-c.Duration("age", 0))
@@ -230,9 +230,9 @@ func (s *stage) send(c script.Command) string {
 
 func (s *stage) take(c script.Command) string {
 	var b strings.Builder
-	w := Want{
+	w := TakeOptions{
 		MinLevel: Level(c.Int("min", 0)), MaxLevel: Level(c.Int("max", 0)),
-		Session: s.locks[c.Text("session", "")], Forgetful: c.Has("forget"),
+		Session: s.locks[c.Text("session", "")], ReceiveAndDelete: c.Has("forget"),
 	}
 	for range c.Int("times", 1) {
 		d, ok := s.q.Take(s.now, w, &s.out)
@@ -301,8 +301,8 @@ func (s *stage) peek() string {
 	for _, d := range peekAll(s.q, s.now, nil) {
 		state := [...]string{"ready", "deferred", "scheduled", "locked"}[d.State]
 		fmt.Fprintf(&b, "%d %s level %d %s", d.Seq, s.name(d.Body), d.Level, state)
-		if !d.Since.IsZero() {
-			fmt.Fprintf(&b, ", %v old, as if %v", s.now.Sub(d.EnqueuedAt), s.now.Sub(d.Since))
+		if !d.OrderTime.IsZero() {
+			fmt.Fprintf(&b, ", %v old, as if %v", s.now.Sub(d.EnqueuedAt), s.now.Sub(d.OrderTime))
 		}
 		b.WriteByte('\n')
 	}
@@ -321,10 +321,10 @@ func (s *stage) explain(c script.Command) string {
 	}
 	held := [...]string{"nothing", "a lock", "its schedule", "its deferral", "a pause", "its session", "the cap of its key", "the rate of its key"}
 	lifted := ""
-	if p.Lift.Seq != 0 {
-		lifted = fmt.Sprintf("its session goes as %d, lifted by %d, ", p.Lift.Rank, p.Lift.Seq)
+	if p.Boost.Seq != 0 {
+		lifted = fmt.Sprintf("its session goes as %d, lifted by %d, ", p.Boost.Rank, p.Boost.Seq)
 	}
-	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, lifted, p.Ahead, held[p.Held])
+	return fmt.Sprintf("rank %d, %sahead %v, held by %s\n", p.Rank, lifted, p.Ahead, held[p.BlockedBy])
 }
 
 // crash replays the log into a new queue, as a restart does.

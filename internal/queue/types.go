@@ -34,8 +34,8 @@ const (
 type (
 	// Counts are the messages of a queue by state, and their bytes.
 	Counts = state.Counts
-	// Reclass is the new level, class and fair key of a message.
-	Reclass = state.Reclass
+	// Reclassify is the new level, class and fair key of a message.
+	Classification = state.Classification
 )
 
 // Config is what an operator decides about a queue.
@@ -49,8 +49,8 @@ type (
 	Class = ordering.Class
 	// Discipline is the rule by which the next message is chosen among the levels.
 	Discipline = ordering.Discipline
-	// Within is the order inside a level.
-	Within = ordering.Within
+	// LevelOrder is the order inside a level.
+	LevelOrder = ordering.LevelOrder
 	// Order says how the next message is chosen. The zero value is Strict.
 	Order = ordering.Order
 	// Share is what a fair key may have.
@@ -118,7 +118,7 @@ type Arrival struct {
 	Key       string        // fair key
 	TTL       time.Duration // zero is the queue's own
 	At        time.Time     // when it first arrived, if not now: a message that moves keeps its age
-	Since     time.Time     // from when its age counts, if from before it arrived: a reply goes as its request
+	OrderTime time.Time     // from when its age counts, if from before it arrived: a reply goes as its request
 	NotBefore time.Time     // zero, or past: at once
 	Origin    SeqNo         // its number in the entity it was first sent to, if not here
 	Failures  uint32        // failed deliveries it brings along
@@ -128,26 +128,26 @@ type Arrival struct {
 
 // Delivery is a message handed out, or looked at.
 type Delivery struct {
-	Token       Token // zero for a peek and for a message taken for good
-	Seq         SeqNo
-	Origin      SeqNo
-	Body        Ref
-	Level       Level
-	Class       Class
-	State       State
-	Deferred    bool   // if it is locked: it is deferred when the lock ends
-	Failures    uint32 // deliveries so far that failed, or ended by deferring
-	Hops        uint8
-	First       bool // never handed out before in this process's memory
-	InSession   bool
-	Session     string
-	Key         string
-	EnqueuedAt  time.Time
-	Since       time.Time // from when its age counts; zero is EnqueuedAt
-	LockedUntil time.Time
-	ExpiresAt   time.Time // zero is never
-	NotBefore   time.Time // of a scheduled message
-	Reason      Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
+	Token         Token // zero for a peek and for a message taken for good
+	Seq           SeqNo
+	Origin        SeqNo
+	Body          Ref
+	Level         Level
+	Class         Class
+	State         State
+	Deferred      bool   // if it is locked: it is deferred when the lock ends
+	Failures      uint32 // deliveries so far that failed, or ended by deferring
+	Hops          uint8
+	FirstDelivery bool // never handed out before in this process's memory
+	InSession     bool
+	Session       string
+	Key           string
+	EnqueuedAt    time.Time
+	OrderTime     time.Time // from when its age counts; zero is EnqueuedAt
+	LockedUntil   time.Time
+	ExpiresAt     time.Time // zero is never
+	NotBefore     time.Time // of a scheduled message
+	Reason        Ref       // of a dead letter: where its reason is kept beside the body; zero is nowhere
 }
 
 // TTL returns how long the message lives from EnqueuedAt on; zero is for ever.
@@ -160,19 +160,19 @@ func (d *Delivery) TTL() time.Duration {
 
 // Settled tells about a message that was settled, for measurement.
 type Settled struct {
-	Seq        SeqNo
-	Body       Ref
-	Level      Level
-	Class      Class
-	Failures   uint32
-	EnqueuedAt time.Time
-	LockedAt   time.Time
-	Dead       bool // it went to the dead letters
+	Seq          SeqNo
+	Body         Ref
+	Level        Level
+	Class        Class
+	Failures     uint32
+	EnqueuedAt   time.Time
+	LockedAt     time.Time
+	DeadLettered bool // it went to the dead letters
 }
 
-// Dead is a message that left the queue for its dead letters. The owner of both
+// DeadLetter is a message that left the queue for its dead letters. The owner of both
 // enqueues it there in the same group of records.
-type Dead struct {
+type DeadLetter struct {
 	Delivery
 	Reason      string
 	Description string
@@ -181,18 +181,18 @@ type Dead struct {
 // Expired tells about a message that outlived its use and is gone, not even a dead
 // letter, for measurement.
 type Expired struct {
-	Seq   SeqNo
-	Class Class
-	First bool // as in Delivery: it was never handed out
+	Seq           SeqNo
+	Class         Class
+	FirstDelivery bool // as in Delivery: it was never handed out
 }
 
-// Want narrows what a taker accepts.
-type Want struct {
-	Session   SessionLock // of a session receiver; zero otherwise
-	MinLevel  Level
-	MaxLevel  Level // zero is no limit, unless Capped
-	Capped    bool  // MaxLevel is a limit even if it is zero
-	Forgetful bool  // receive and delete: taken for good
+// TakeOptions are the conditions of a receiver on the next message.
+type TakeOptions struct {
+	Session          SessionLock // of a session receiver; zero otherwise
+	MinLevel         Level
+	MaxLevel         Level // zero is no limit, unless HasMaxLevel
+	HasMaxLevel      bool  // MaxLevel is a limit even if it is zero
+	ReceiveAndDelete bool  // receive and delete: taken for good
 }
 
 // SessionLock proves that its holder has a session. The zero value is none.

@@ -16,10 +16,10 @@ func sharedOrders(weights []uint32) map[string]Order {
 	}
 }
 
-func takeFrom(t testing.TB, q *Queue, w Want) Level {
+func takeFrom(t testing.TB, q *Queue, w TakeOptions) Level {
 	t.Helper()
 	var out Effects
-	w.Forgetful = true
+	w.ReceiveAndDelete = true
 	d, ok := q.Take(epochStart, w, &out)
 	if !ok {
 		t.Fatalf("nothing to take from %+v", w)
@@ -27,7 +27,7 @@ func takeFrom(t testing.TB, q *Queue, w Want) Level {
 	return d.Level
 }
 
-func only(l Level) Want { return Want{MinLevel: l, MaxLevel: l, Capped: true} }
+func only(l Level) TakeOptions { return TakeOptions{MinLevel: l, MaxLevel: l, HasMaxLevel: true} }
 
 // A receiver of one level takes thousands out of turn. Whoever comes then, and the
 // level itself, has its share from the first delivery on (B6).
@@ -44,7 +44,7 @@ func TestSharesHoldAfterARangeReceiver(t *testing.T) {
 			send(t, q, epochStart, Arrival{Level: 3}, 10_000) // and another
 			got := map[Level]int{}
 			for i := range 400 {
-				got[takeFrom(t, q, Want{})]++
+				got[takeFrom(t, q, TakeOptions{})]++
 				if i == 7 && len(got) != 4 {
 					t.Errorf("the first 8 deliveries were %v, want all four levels", got)
 				}
@@ -68,9 +68,9 @@ func TestEmptiedLevelOwesNothing(t *testing.T) {
 			for range 4000 {
 				takeFrom(t, q, only(5))
 			}
-			takeFrom(t, q, Want{})
+			takeFrom(t, q, TakeOptions{})
 			send(t, q, epochStart, Arrival{Level: 5}, 1)
-			for i := 1; takeFrom(t, q, Want{}) != 5; i++ {
+			for i := 1; takeFrom(t, q, TakeOptions{}) != 5; i++ {
 				if i == 3 {
 					t.Fatal("level 5 is not among the next three")
 				}
@@ -89,7 +89,7 @@ func TestSharesHoldInsideARange(t *testing.T) {
 			}
 			got := map[Level]int{}
 			for range 4000 {
-				got[takeFrom(t, q, Want{MinLevel: 4, MaxLevel: 5})]++
+				got[takeFrom(t, q, TakeOptions{MinLevel: 4, MaxLevel: 5})]++
 			}
 			if got[4] != 1000 || got[5] != 3000 {
 				t.Errorf("a range of weights 1 and 3 got %v, want 1000 and 3000", got)
@@ -110,12 +110,12 @@ func TestNoLevelWaitsLongerThanItsShare(t *testing.T) {
 		}
 		for name, order := range sharedOrders(weights) {
 			q := New(Config{LockFor: time.Minute, Order: order}, 1)
-			var wants []Want
+			var wants []TakeOptions
 			for range 1 + rnd.IntN(4) {
 				lo := Level(rnd.IntN(10))
-				wants = append(wants, Want{MinLevel: lo, MaxLevel: lo + Level(rnd.IntN(10-int(lo))), Capped: true})
+				wants = append(wants, TakeOptions{MinLevel: lo, MaxLevel: lo + Level(rnd.IntN(10-int(lo))), HasMaxLevel: true})
 			}
-			wants = append(wants, Want{})
+			wants = append(wants, TakeOptions{})
 			// passed[r][j][l] is how often receivers of range r got level l since j,
 			// which waits all the time, was served last.
 			passed := make([][10][10]int, len(wants))

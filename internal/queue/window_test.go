@@ -12,7 +12,7 @@ import (
 // again after each of the steps that a snapshot takes.
 func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
 	for at := range 8 {
-		q := New(Config{Duplicates: time.Minute}, 1)
+		q := New(Config{DuplicateWindow: time.Minute}, 1)
 		var out Effects
 		now := epochStart
 		enqueue := func(id string) {
@@ -30,7 +30,7 @@ func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
 		for step, done := 0, false; !done; step++ {
 			if step == at {
 				q.Configure(now, Config{}, &out)
-				q.Configure(now, Config{Duplicates: time.Minute}, &out)
+				q.Configure(now, Config{DuplicateWindow: time.Minute}, &out)
 				enqueue("new")
 			}
 			done = snap.Step(items(1), nil, &out.Effects)
@@ -42,7 +42,7 @@ func TestWindowSwitchedOffInsideASnapshot(t *testing.T) {
 				t.Fatalf("off before step %d: %v", at, err)
 			}
 		}
-		if got, want := again.Digest(now), q.Digest(now); got != want {
+		if got, want := again.StateHash(now), q.StateHash(now); got != want {
 			t.Errorf("off before step %d: the window remembers what it was told to forget", at)
 		}
 	}
@@ -64,19 +64,19 @@ func TestSessionThatEndsWithItsLastMessageOffersNothing(t *testing.T) {
 	now := epochStart
 	send(t, q, now, Arrival{Body: Ref{At: 1, Size: 5}, Session: "s", InSession: true}, 2)
 	var out Effects
-	lock, _, ok := q.LockNextSession(now, Want{})
+	lock, _, ok := q.LockNextSession(now, TakeOptions{})
 	if !ok {
 		t.Fatal("no session")
 	}
-	if _, err := q.TakeSeq(now, 2, Want{Session: lock}, &out); err != nil {
+	if _, err := q.TakeSeq(now, 2, TakeOptions{Session: lock}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := q.Take(now, Want{Session: lock}, &out); !ok {
+	if _, ok := q.Take(now, TakeOptions{Session: lock}, &out); !ok {
 		t.Fatal("no message")
 	}
 	q.Tick(now.Add(time.Hour), &out)
-	if len(out.Dead) != 2 || q.Counts() != (Counts{}) {
-		t.Errorf("dead %v, left %+v; want both messages dead", out.Dead, q.Counts())
+	if len(out.DeadLettered) != 2 || q.Counts() != (Counts{}) {
+		t.Errorf("dead %v, left %+v; want both messages dead", out.DeadLettered, q.Counts())
 	}
 	if err := q.Check(); err != nil {
 		t.Error(err)

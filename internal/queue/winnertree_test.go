@@ -61,7 +61,7 @@ func TestWeightedServesTheSameAsThePlainModel(t *testing.T) {
 			}
 			for range rnd.IntN(burst) {
 				want, got := model.next(), -1
-				if d, ok := q.Take(epochStart, Want{}, &out); ok {
+				if d, ok := q.Take(epochStart, TakeOptions{}, &out); ok {
 					got = int(d.Level)
 				}
 				if got != want {

@@ -17,7 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/journal/wal"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -145,8 +145,8 @@ func (c Config) wal() wal.Options {
 	return wal.Options{SegmentSize: uint64(c.Storage.SegmentSize)}
 }
 
-func (c Config) shard() shard.Options {
-	return shard.Options{
+func (c Config) shard() queueserver.Options {
+	return queueserver.Options{
 		CacheBytes:    int(c.Storage.CacheSize),
 		SnapshotAfter: uint64(c.Storage.SnapshotAfter),
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/limits"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 const (
@@ -81,7 +81,7 @@ func (f *frontend) readiness() string {
 	if f.disk != nil && f.disk().Full {
 		text = "degraded: the disk is full, senders are refused; receiving and settling go on\n"
 	}
-	if slices.ContainsFunc(f.broker.ShardStats(), func(st shard.Stats) bool { return st.Moved }) {
+	if slices.ContainsFunc(f.broker.ShardStats(), func(st queueserver.Stats) bool { return st.Moved }) {
 		text += "degraded: some entities have moved to another process; the others are served\n"
 	}
 	return cmp.Or(text, "ok\n")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -95,7 +95,7 @@ func TestShardThatMovedEndsAlone(t *testing.T) {
 	if _, _, err := b.wal.Claim(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, shard.ErrMoved) {
-		t.Errorf("after the last shard had moved the server ended with %v, want %v", err, shard.ErrMoved)
+	if err := <-done; !errors.Is(err, queueserver.ErrMoved) {
+		t.Errorf("after the last shard had moved the server ended with %v, want %v", err, queueserver.ErrMoved)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/lifecycle"
 	"github.com/triagemq/triagemq/internal/monitor"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/servicebus"
-	"github.com/triagemq/triagemq/internal/shard"
 )
 
 // ErrUnfinished means that the broker was asked to stop and something could not be
@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		log.Info("stopped")
 	}
-	if errors.Is(err, lifecycle.ErrStopTimeout) || errors.Is(err, shard.ErrUnfinished) {
+	if errors.Is(err, lifecycle.ErrStopTimeout) || errors.Is(err, queueserver.ErrUnfinished) {
 		err = fmt.Errorf("%w within %v: %w", ErrUnfinished, cfg.Grace.Std(), err)
 	}
 	return err
@@ -56,7 +56,7 @@ type built struct {
 	log    *slog.Logger
 	wal    *wal.WAL
 	clock  *clock.Clock
-	shards []*shard.Shard
+	shards []*queueserver.Shard
 	broker *broker.Broker
 	hooks  *webhooks
 	front  *frontend
@@ -204,12 +204,12 @@ func runJournal(s *lifecycle.Stack, j *wal.WAL) {
 	})
 }
 
-func openShards(ctx context.Context, j journal.Journal, n int, opts shard.Options) ([]*shard.Shard, error) {
+func openShards(ctx context.Context, j journal.Journal, n int, opts queueserver.Options) ([]*queueserver.Shard, error) {
 	numbers := make([]journal.Shard, n)
 	for i := range numbers {
 		numbers[i] = journal.Shard(i)
 	}
-	shards, err := shard.OpenAll(ctx, j, numbers, opts)
+	shards, err := queueserver.OpenAll(ctx, j, numbers, opts)
 	if err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}
@@ -219,7 +219,7 @@ func openShards(ctx context.Context, j journal.Journal, n int, opts shard.Option
 // runAll runs the shards as one layer. One that fails takes the others with it. One
 // whose history has another owner does not, unless it is the last: what it had is
 // served elsewhere.
-func runAll(shards []*shard.Shard, log *slog.Logger) func(context.Context) error {
+func runAll(shards []*queueserver.Shard, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
@@ -230,7 +230,7 @@ func runAll(shards []*shard.Shard, log *slog.Logger) func(context.Context) error
 		for i, s := range shards {
 			wg.Go(func() {
 				err := s.Run(ctx)
-				if errors.Is(err, shard.ErrMoved) {
+				if errors.Is(err, queueserver.ErrMoved) {
 					log.Error("another process has taken over a shard: its entities are not served here any more", "shard", i, "err", err)
 					if left.Add(-1) > 0 {
 						return

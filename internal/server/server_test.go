@@ -27,7 +27,7 @@ import (
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/lifecycle"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -550,7 +550,7 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 	case <-time.After(30 * time.Second): // thirty times the grace
 		t.Fatal("the broker does not stop")
 	}
-	if !errors.Is(err, ErrUnfinished) || !errors.Is(err, lifecycle.ErrStopTimeout) || !errors.Is(err, shard.ErrUnfinished) {
+	if !errors.Is(err, ErrUnfinished) || !errors.Is(err, lifecycle.ErrStopTimeout) || !errors.Is(err, queueserver.ErrUnfinished) {
 		t.Errorf("stopped with %v; want to be told of the journal that does not return, and of the shard's groups", err)
 	}
 	if err := <-sent; err == nil {

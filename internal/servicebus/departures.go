@@ -130,7 +130,7 @@ func (r *receiver) Sent(ref uint64) {
 func (r *receiver) Unsent(ref uint64) {
 	if r.mode == broker.ReceiveAndDelete {
 		r.never.settled = append(r.never.settled, r.departing.take(ref))
-	} else {
+	} else if r.locks.has(ref) {
 		if len(r.options.sources) > 0 {
 			r.never.sources = append(r.never.sources, r.locks.source(ref))
 		}
@@ -141,14 +141,15 @@ func (r *receiver) Unsent(ref uint64) {
 
 // giveBack returns what never left.
 func (r *receiver) giveBack() {
+	delete(r.c.unsent, r)
 	n := r.never
 	r.never = neverLeft{}
 	broker.Return(n.settled)
 	switch {
 	case len(n.tokens) == 0:
 	case len(n.sources) > 0:
-		r.settleSet(n.tokens, n.sources, broker.Outcome{Verdict: broker.Release}, &settlement{}, 0)
+		r.settleSet(n.tokens, n.sources, broker.Outcome{Disposition: broker.Release}, &settlement{}, 0)
 	default:
-		r.settle(0, n.tokens, broker.Outcome{Verdict: broker.Release}, ignore)
+		r.settle(0, n.tokens, broker.Outcome{Disposition: broker.Release}, ignore)
 	}
 }

@@ -63,6 +63,23 @@ func TestTemporaryNodeIsBounded(t *testing.T) {
 	t.Error("the node took everything")
 }
 
+// A message that is larger than the reader of a node takes is refused, and those behind
+// it arrive.
+func TestTemporaryNodeRefusesWhatItsReaderCannotTake(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	r := p.receiver("", &amqp.ReceiverOptions{DynamicAddress: true, Credit: 10, MaxMessageSize: 1000})
+	to := p.sender(r.Address())
+	err := to.Send(p.ctx(), amqp.NewMessage(make([]byte, 2000)), nil)
+	wantCondition(t, "a large message", err, "amqp:link:message-size-exceeded")
+	if err := to.Send(p.ctx(), &amqp.Message{Value: "small"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := r.Receive(p.ctx(), nil); err != nil || m.Value != "small" {
+		t.Errorf("got %v, %v, want the small one", m, err)
+	}
+}
+
 // A message to the anonymous terminus goes where its 'to' says.
 func TestRelay(t *testing.T) {
 	b := start(t)

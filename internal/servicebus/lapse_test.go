@@ -41,6 +41,41 @@ func TestTokenWithFewerRightsEndsLinks(t *testing.T) {
 	})
 }
 
+// So does a token in place of one whose rule has got more rights since it was put.
+func TestTokenWithFewerRightsThanTheRuleHasNowEndsLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		p := b.anonymous(t, b.keeper)
+		cbs := p.rpc("$cbs")
+		const audience = "sb://ns.example/q"
+		grown, other := listenRule, listenRule
+		other.Name, other.PrimaryKey = "other", "other key"
+		checkStatus(t, "put", cbs.put(grown, audience, hence(time.Hour)), 202)
+		grown.Rights = access.Send | access.Listen
+		b.keeper.Set(access.Rules{grown, other})
+		b.service.Review()
+		s := p.sender("q")
+		checkStatus(t, "put a lesser one", cbs.put(other, audience, hence(time.Hour)), 202)
+		synctest.Wait()
+		wantCondition(t, "sender whose token was replaced", s.Send(p.ctx(), &amqp.Message{Value: "x"}, nil), "amqp:unauthorized-access")
+	})
+}
+
+// A peer that was accepted without a token has what its tokens give once it puts one;
+// its links as well.
+func TestFirstTokenEndsLinksWithoutOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		p := b.anonymous(t, access.ForDevelopment(b.keeper))
+		s, r := p.sender("q"), p.receiver("q", peekLock())
+		checkStatus(t, "put", p.rpc("$cbs").put(listenRule, "sb://ns.example/q", hence(time.Hour)), 202)
+		synctest.Wait()
+		wantCondition(t, "sender with a token to listen", s.Send(p.ctx(), &amqp.Message{Value: "x"}, nil), "amqp:unauthorized-access")
+		b.login(t, sendRule).send("q", &amqp.Message{Value: "y"})
+		p.next(r)
+	})
+}
+
 // A connection that logged in with a certificate ends with it, as one would be refused
 // that comes then.
 func TestConnectionEndsWithItsCertificate(t *testing.T) {

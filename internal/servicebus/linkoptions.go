@@ -20,7 +20,7 @@ const maxSources = 256
 type linkOptions struct {
 	any     bool     // there is one
 	sources []string // paths, in order of preference; none for a plain receiver
-	rule    broker.Rule
+	rule    broker.SourceSelection
 	recall  bool // it keeps messages that it has not started and gives them back
 	tell    bool // it wants to know the level and class of each message
 }
@@ -41,7 +41,7 @@ func linkOptionsOf(properties []byte, o *broker.ReceiverOptions) (w linkOptions,
 		return true
 	}
 	level(names.MinLevel, &o.MinLevel)
-	o.Capped = level(names.MaxLevel, &o.MaxLevel)
+	o.HasMaxLevel = level(names.MaxLevel, &o.MaxLevel)
 	for key, to := range map[string]*string{names.MinClass: &o.MinClass, names.MaxClass: &o.MaxClass} {
 		if text, ok := wire.LookupText(properties, key); ok {
 			*to, w.any = string([]byte(text)), true // the attach's bytes are not ours

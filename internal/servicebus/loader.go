@@ -321,7 +321,7 @@ func (l *loader) encode(w *work) *loaded {
 			out.unreadable = append(out.unreadable, d.Token)
 			continue
 		}
-		l.c.broker.HandedOut(cmp.Or(source, w.to.path), l.c.Sending().Key, d, m)
+		l.c.broker.NoteDelivered(cmp.Or(source, w.to.path), l.c.Sending().Key, d, m)
 		from := len(out.buf)
 		rfc := d.Token.Bytes()
 		stamp := management.StampOf(d, w.to.mode)

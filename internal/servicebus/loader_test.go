@@ -33,7 +33,7 @@ func TestUnsentDeliveriesGoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.from.Store(new(brokerReceiver(from)))
-	from.Allow(3)
+	from.SetDeliveryLimit(3)
 	locked := func() (broker.Runtime, error) {
 		// The first question may be answered in the step that delivers or
 		// takes back, the second one comes after it.

@@ -37,8 +37,15 @@ func (t *lockTable) put(token queue.Token) (ref uint64) {
 	return uint64(len(t.tokens) - 1)
 }
 
+// has reports whether a delivery is there still: a peer may settle one of which it has
+// got a part only, and the link ends before the rest has left.
+func (t *lockTable) has(ref uint64) bool {
+	return ref < uint64(len(t.tokens)) && t.tokens[ref] != queue.Token{}
+}
+
 func (t *lockTable) take(ref uint64) queue.Token {
 	token := t.tokens[ref]
+	t.tokens[ref] = queue.Token{}
 	t.free = append(t.free, ref)
 	if len(t.free) == len(t.tokens) && len(t.free) > maxSpareEntries {
 		*t = lockTable{} // frees the memory of the many there once were

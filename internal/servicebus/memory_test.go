@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -15,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
+	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/wire"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -251,4 +253,63 @@ func TestLargeMessageInAReplyIsCharged(t *testing.T) {
 	r := p.rpc("large/$management")
 	r.manage("peek-message", map[string]any{"from-sequence-number": int64(0), "message-count": int32(10)}, 200)
 	b.wantNothingHeld(t, p)
+}
+
+// What a delivery is charged with before it is taken over comes back when it is refused
+// with its link, and when the link ends while it waits. Or connections that do nothing
+// any more would keep the memory that all senders share.
+func TestDeliveryThatIsNotTakenOverIsNotCharged(t *testing.T) {
+	attach := func(p *rawPeer) {
+		p.say(&frame.Attach{Name: "s", Role: frame.Sender, Source: &frame.Source{}, Target: &frame.Target{Address: "q"}})
+		synctest.Wait()
+	}
+	body := amqp.NewMessage(make([]byte, 10_000))
+	payload, err := body.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	transfer := func(p *rawPeer, f *frame.Transfer) {
+		b := append(f.Append(frame.AppendHeader(nil, frame.TypeAMQP, 0)), payload...)
+		frame.SetSize(b, 0)
+		p.write(b)
+		synctest.Wait()
+	}
+	t.Run("refused", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t)
+			p := b.raw(t, 100)
+			p.reads()
+			attach(p)
+			transfer(p, &frame.Transfer{HasDeliveryID: true, DeliveryTag: make([]byte, 33)}) // too long
+			if u := b.memory.Usage(); u.Unsynced != 0 {
+				t.Errorf("%d bytes are charged for a delivery that was refused", u.Unsynced)
+			}
+		})
+	})
+	t.Run("waiting", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t)
+			p := b.raw(t, 100)
+			p.reads()
+			attach(p)
+			account := b.opened.last().Unsynced()
+			account.Charge(account.Limit()) // the disk is slow
+			transfer(p, &frame.Transfer{HasDeliveryID: true, DeliveryTag: []byte("1")})
+			if u := b.memory.Usage(); u.Waiting != 1 {
+				t.Fatalf("%d charges wait, want that of the delivery", u.Waiting)
+			}
+			if err := b.broker.DeleteQueue(t.Context(), "q"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if u := b.memory.Usage(); u.Waiting != 0 {
+				t.Errorf("the peer is not read from because of a link that is gone")
+			}
+			account.Release(account.Limit())
+			synctest.Wait()
+			if u := b.memory.Usage(); u.Unsynced != 0 {
+				t.Errorf("%d bytes are charged for a delivery whose link is gone", u.Unsynced)
+			}
+		})
+	})
 }

@@ -102,7 +102,6 @@ func (c *links) Closed() {
 	for r := range c.unsent {
 		r.giveBack()
 	}
-	clear(c.unsent)
 	c.loader.release()
 }
 

@@ -102,7 +102,7 @@ func (n *recalls) Disposition(o *endpoint.Outcome) {
 	for _, d := range o.Deliveries {
 		n.open--
 		if tokens, ok := d.Value.([]queue.Token); ok && kept && from != nil {
-			from.Keep(tokens)
+			from.DeclineRecall(tokens)
 		}
 		n.link.SettleOut(d.ID, frame.Accepted())
 	}

@@ -341,10 +341,10 @@ func (r *receiver) sendLocked(l *loaded) {
 		}
 	}
 	if len(back) > 0 {
-		r.settle(l.source, back, broker.Outcome{Verdict: broker.Release}, ignore)
+		r.settle(l.source, back, broker.Outcome{Disposition: broker.Release}, ignore)
 	}
 	if len(failed) > 0 {
-		r.settle(l.source, failed, broker.Outcome{Verdict: broker.Abandon}, ignore)
+		r.settle(l.source, failed, broker.Outcome{Disposition: broker.Abandon}, ignore)
 	}
 }
 
@@ -379,7 +379,7 @@ func (r *receiver) availableCredit() int64 {
 // allow lets the broker deliver as much as there is credit for.
 func (r *receiver) allow(from brokerReceiver) {
 	r.allowed = r.handled + uint64(r.availableCredit())
-	from.Allow(r.allowed)
+	from.SetDeliveryLimit(r.allowed)
 }
 
 // topUp raises the limit before the broker has used up this one.

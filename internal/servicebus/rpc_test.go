@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/Azure/go-amqp"
+
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/message"
@@ -87,4 +89,28 @@ func TestRequestIsSettledBeforeItsReply(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reply that is larger than its receiver takes becomes an error, and those behind it
+// arrive.
+func TestReplyThatItsReceiverCannotTake(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	p.send("q", amqp.NewMessage(make([]byte, 5000)))
+	s := p.session()
+	send, err := s.NewSender(p.ctx(), "q/$management", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receive, err := s.NewReceiver(p.ctx(), "q/$management", &amqp.ReceiverOptions{
+		TargetAddress: "here", Credit: 10, MaxMessageSize: 2000, RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgmt := &rpc{p, send, receive, "here"}
+	peek := map[string]any{"from-sequence-number": int64(0), "message-count": int32(1)}
+	mgmt.manage("peek-message", peek, 400)
+	peek["from-sequence-number"] = int64(100)
+	mgmt.manage("peek-message", peek, 204)
 }

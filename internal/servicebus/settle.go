@@ -22,9 +22,9 @@ const (
 
 // settlement is one disposition of the peer on its way through the broker.
 type settlement struct {
-	ids     []uint32
-	verdict broker.Verdict
-	errs    []error // beside ids; nil for none
+	ids         []uint32
+	disposition broker.Disposition
+	errs        []error // beside ids; nil for none
 }
 
 // maxTokens bounds the buffer that a link keeps for the tokens of a disposition.
@@ -68,7 +68,7 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 		}
 		return
 	}
-	s := &settlement{ids: make([]uint32, len(o.Deliveries)), verdict: outcome.Verdict}
+	s := &settlement{ids: make([]uint32, len(o.Deliveries)), disposition: outcome.Disposition}
 	for i, d := range o.Deliveries {
 		s.ids[i] = d.ID
 	}
@@ -96,7 +96,7 @@ func (r *receiver) Disposition(o *endpoint.Outcome) {
 // failed.
 func (r *receiver) settled(s *settlement) {
 	success := frame.Accepted()
-	if s.verdict == broker.DeadLetter {
+	if s.disposition == broker.DeadLetter {
 		success = frame.Rejected(nil)
 	}
 	for i, id := range s.ids {
@@ -122,18 +122,18 @@ func outcomeCost(o *broker.Outcome, s *frame.State) int64 {
 	return int64(n)
 }
 
-// outcomeOf reads a delivery state as a verdict. It is not final while the peer
+// outcomeOf reads a delivery state as a disposition. It is not final while the peer
 // only reports progress.
 func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err error) {
 	switch s := o.State; s.Kind {
 	case frame.StateAccepted:
-		return broker.Outcome{Verdict: broker.Complete}, true, nil
+		return broker.Outcome{Disposition: broker.Complete}, true, nil
 	case frame.StateReleased:
-		return broker.Outcome{Verdict: broker.Release}, true, nil
+		return broker.Outcome{Disposition: broker.Release}, true, nil
 	case frame.StateModified:
-		outcome.Verdict = broker.Abandon
+		outcome.Disposition = broker.Abandon
 		if s.UndeliverableHere {
-			outcome.Verdict = broker.Defer
+			outcome.Disposition = broker.Defer
 		}
 		outcome.Properties = changesOf(s.Annotations)
 		return outcome, true, nil
@@ -141,18 +141,18 @@ func outcomeOf(o *endpoint.Outcome) (outcome broker.Outcome, final bool, err err
 		return deadLetterOf(s.Error), true, nil
 	case frame.StateNone:
 		// The peer forgot the delivery without a word: someone else may have it.
-		return broker.Outcome{Verdict: broker.Release}, o.Settled, nil
+		return broker.Outcome{Disposition: broker.Release}, o.Settled, nil
 	case frame.StateTransactional:
 		err = endpoint.Errorf(endpoint.CondNotImplemented, "Transactions are not supported by this broker yet.")
-		return broker.Outcome{Verdict: broker.Release}, true, err
+		return broker.Outcome{Disposition: broker.Release}, true, err
 	}
-	return broker.Outcome{Verdict: broker.Release}, o.Settled, nil
+	return broker.Outcome{Disposition: broker.Release}, o.Settled, nil
 }
 
 // deadLetterOf reads why a message is rejected. SDKs say it in the info of the
 // vendor's condition; of plain clients we take the error itself.
 func deadLetterOf(e *frame.Error) broker.Outcome {
-	o := broker.Outcome{Verdict: broker.DeadLetter}
+	o := broker.Outcome{Disposition: broker.DeadLetter}
 	if e == nil {
 		return o
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/queue"
 )
 
 // rawPeer is a client that decides about its windows, and about what it reads.
@@ -217,7 +218,7 @@ func TestStashedDeliveriesGoBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from.Allow(2)
+		from.SetDeliveryLimit(2)
 		if active, _ := b.counts(t); active != 0 || len(k.ds) != 2 {
 			t.Fatalf("%d messages are left, %d came", active, len(k.ds))
 		}
@@ -303,5 +304,110 @@ func TestUnsentReplyGivesItsMessagesBack(t *testing.T) {
 		if rt, err := b.broker.Runtime(t.Context(), "q"); err != nil || rt.Deferred != 1 {
 			t.Fatalf("%d messages are deferred, %v, want the one that nobody got", rt.Deferred, err)
 		}
+	})
+}
+
+// So do those in a reply to a temporary node, whichever way its reader leaves, and in one
+// that is larger than the reader takes.
+func TestUnsentReplyToATemporaryNodeGivesItsMessagesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		o     amqp.ReceiverOptions
+		leave func(p *peerOf, r *amqp.Receiver)
+	}{
+		"detach":    {amqp.ReceiverOptions{Credit: -1}, func(p *peerOf, r *amqp.Receiver) { r.Close(p.ctx()) }},
+		"close":     {amqp.ReceiverOptions{Credit: -1}, func(p *peerOf, r *amqp.Receiver) { p.Close() }},
+		"too large": {amqp.ReceiverOptions{Credit: 10, MaxMessageSize: 100}, func(p *peerOf, r *amqp.Receiver) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t)
+				p, reader := b.login(t, rootRule), b.login(t, rootRule)
+				seqs := p.deferMessages(1, 10)
+				c.o.DynamicAddress = true
+				node := reader.receiver("", &c.o)
+				replyTo := node.Address()
+				if err := p.sender("q/$management").Send(p.ctx(), &amqp.Message{
+					Properties:            &amqp.MessageProperties{MessageID: "1", ReplyTo: &replyTo},
+					ApplicationProperties: map[string]any{"operation": "com.microsoft:receive-by-sequence-number"},
+					Value:                 map[string]any{"sequence-numbers": seqs, "receiver-settle-mode": uint32(0)},
+				}, nil); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				c.leave(reader, node)
+				synctest.Wait()
+				if rt, err := b.broker.Runtime(t.Context(), "q"); err != nil || rt.Deferred != 1 {
+					t.Fatalf("%d messages are deferred, %v, want the one that nobody got", rt.Deferred, err)
+				}
+			})
+		})
+	}
+}
+
+// What a link has never sent is given back with it, and nothing of the link stays with
+// the connection, which may have many of them one after the other.
+func TestLinksThatEndUnsentAreForgotten(t *testing.T) {
+	for _, mode := range []frame.SenderSettleMode{frame.SenderSettled, frame.SenderUnsettled} {
+		t.Run(fmt.Sprint("mode ", mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := start(t)
+				b.fill(t, 10)
+				p := b.raw(t, 2)
+				p.reads()
+				p.receive(mode, 10)
+				p.say(&frame.Detach{Closed: true})
+				synctest.Wait()
+				ls, kept := b.opened.last(), -1
+				ls.Do(func() { kept = len(ls.unsent) })
+				synctest.Wait()
+				if kept != 0 {
+					t.Errorf("%d links are kept that are gone", kept)
+				}
+			})
+		})
+	}
+}
+
+// A peer may settle a delivery of which it has got a part only. When the link ends before
+// the rest has left, the delivery is not given back a second time.
+func TestDeliverySettledBeforeItsEndHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		root := b.login(t, rootRule)
+		root.send("q", amqp.NewMessage(make([]byte, 100_000)), &amqp.Message{Value: "small"})
+		p := b.raw(t, 1)
+		p.reads()
+		p.say(&frame.Attach{
+			Name: "r", Handle: 0, Role: frame.Receiver,
+			Source: &frame.Source{Address: "q"}, Target: &frame.Target{},
+		})
+		synctest.Wait()
+		p.say(&frame.Flow{
+			HasNextIncomingID: true, IncomingWindow: 1, HasHandle: true,
+			HasDeliveryCount: true, LinkCredit: 2, HasLinkCredit: true,
+		})
+		if _, locked := b.counts(t); locked != 2 {
+			t.Fatalf("%d messages are locked, want both", locked)
+		}
+		// The link has had many deliveries unsettled at a time.
+		ls := b.opened.last()
+		ls.Do(func() {
+			for r := range ls.receivers {
+				var refs []uint64
+				for i := range maxSpareEntries {
+					refs = append(refs, r.locks.put(queue.Token{Seq: queue.SeqNo(i + 1)}))
+				}
+				for _, ref := range refs {
+					r.locks.take(ref)
+				}
+			}
+		})
+		p.say(&frame.Disposition{Role: frame.Receiver, First: 0, Last: 0, Settled: true, State: frame.Accepted()})
+		synctest.Wait()
+		p.say(&frame.Detach{Closed: true})
+		if active, locked := b.counts(t); active != 1 || locked != 0 {
+			t.Errorf("%d messages, %d of them locked, want the small one and none", active, locked)
+		}
+		b.uncounted(t)
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // admit has the gate of a queue decide about what is meant for it, and compares.
@@ -23,7 +23,7 @@ func (x *sendOp) admit(o *observer, now time.Time, real *queue.Queue, as []queue
 			ms = append(ms, m)
 		}
 	}
-	if q.cfg.Duplicates > 0 {
+	if q.cfg.DuplicateWindow > 0 {
 		ms = x.fresh(o.id, q, ms)
 	}
 	want, refuse := d.decide(now, q, ms)
@@ -79,7 +79,7 @@ func (a *admitCheck) certain(q *modelQueue, batch []*modelMessage, evict []queue
 }
 
 // fresh leaves out what the queue will drop as a duplicate.
-func (x *sendOp) fresh(id shard.ID, q *modelQueue, ms []*modelMessage) (fresh []*modelMessage) {
+func (x *sendOp) fresh(id queueserver.ID, q *modelQueue, ms []*modelMessage) (fresh []*modelMessage) {
 	inBatch := map[string]bool{}
 	for _, c := range x.send.Copies {
 		if c.ID != id {

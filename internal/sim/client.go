@@ -12,7 +12,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // client does one thing that a client might do.
@@ -61,7 +61,7 @@ func (h *shardSim) anyEntity() *modelEntity {
 func (h *shardSim) anyPlace() place {
 	p := place{id: h.anyEntity().ID}
 	if h.w.chance(4) {
-		p.part = shard.DeadLetter
+		p.part = queueserver.DeadLetter
 	}
 	return p
 }
@@ -85,7 +85,7 @@ func (w *world) config(r *rules) queue.Config {
 		Order:             r.real.Order(),
 	}
 	if w.chance(3) {
-		cfg.Duplicates = window
+		cfg.DuplicateWindow = window
 	}
 	return cfg
 }
@@ -95,16 +95,16 @@ func (h *shardSim) define() {
 	r, meta := w.policy()
 	cfg := w.config(r)
 	cfg.Sessions = w.chance(4)
-	def := shard.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: meta, Sessions: cfg.Sessions}
+	def := queueserver.Definition{Name: fmt.Sprintf("entity-%d", w.made), Meta: meta, Sessions: cfg.Sessions}
 	dead := queue.Config{LockFor: cfg.LockFor}
-	cfgs := map[shard.Part]queue.Config{shard.Main: cfg, shard.DeadLetter: dead, shard.TransferDeadLetter: dead}
+	cfgs := map[queueserver.SubQueue]queue.Config{queueserver.Main: cfg, queueserver.DeadLetter: dead, queueserver.TransferDeadLetter: dead}
 	if w.chance(3) {
-		delete(cfgs, shard.TransferDeadLetter)
+		delete(cfgs, queueserver.TransferDeadLetter)
 	}
 	h.do("define "+def.Name, nil, func(o *op) error {
-		return shard.Post(h.s, shard.Define{Definition: def, Configs: cfgs}, func(_ shard.ID, err error) { h.answered(o, err) })
+		return queueserver.Post(h.s, queueserver.Define{Definition: def, Configs: cfgs}, func(_ queueserver.ID, err error) { h.answered(o, err) })
 	}, func(*op) {
-		i := slices.IndexFunc(h.s.Definitions(), func(d shard.Definition) bool { return d.Name == def.Name })
+		i := slices.IndexFunc(h.s.Definitions(), func(d queueserver.Definition) bool { return d.Name == def.Name })
 		if i < 0 {
 			w.failf("define %s: it is not there", def.Name)
 		}
@@ -114,9 +114,9 @@ func (h *shardSim) define() {
 		}
 		e := &modelEntity{Definition: def, rules: r, admitter: newModelAdmitter(r)}
 		for part := range e.parts {
-			c := cfgs[shard.Part(part)]
+			c := cfgs[queueserver.SubQueue(part)]
 			c.Sessions = cfg.Sessions && part == 0
-			c.IsDead = part != 0
+			c.DeadLetterQueue = part != 0
 			e.parts[part] = newModelQueue(c, &h.now)
 		}
 		h.entities[def.ID] = e
@@ -131,18 +131,18 @@ func (h *shardSim) redefine() {
 	var want error
 	h.do(fmt.Sprint("redefine ", id), func() {
 		if h.entities[id] == nil {
-			want = shard.ErrNoEntity
+			want = queueserver.ErrNoEntity
 			return
 		}
 		h.follow(place{id: id}) // it may have switched to the settings before
 	}, func(o *op) error {
-		return shard.Post(h.s, shard.Configure{ID: id, Meta: meta, Configs: map[shard.Part]queue.Config{shard.Main: cfg}},
+		return queueserver.Post(h.s, queueserver.Configure{ID: id, Meta: meta, Configs: map[queueserver.SubQueue]queue.Config{queueserver.Main: cfg}},
 			func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			e.Meta, e.rules = meta, r
 			e.admitter.replace(r)
-			e.parts[shard.Main].configure(cfg, h.version())
+			e.parts[queueserver.Main].configure(cfg, h.version())
 			h.follow(place{id: id})
 		}
 	})
@@ -154,7 +154,7 @@ var errDropped = errors.New("dropped")
 
 // plain returns errDropped for that reason, and any other error as it is.
 func plain(err error) error {
-	if errors.Is(err, shard.ErrNoEntity) && strings.HasSuffix(err.Error(), "was deleted") {
+	if errors.Is(err, queueserver.ErrNoEntity) && strings.HasSuffix(err.Error(), "was deleted") {
 		return errDropped
 	}
 	return err
@@ -165,10 +165,10 @@ func (h *shardSim) drop() {
 	var want error
 	h.do(fmt.Sprint("drop ", id), func() {
 		if h.entities[id] == nil {
-			want = shard.ErrNoEntity
+			want = queueserver.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return shard.Post(h.s, shard.Drop{IDs: []shard.ID{id}}, func(_ struct{}, err error) { h.expect(o, err, want) })
+		return queueserver.Post(h.s, queueserver.Drop{IDs: []queueserver.ID{id}}, func(_ struct{}, err error) { h.expect(o, err, want) })
 	}, func(*op) {
 		if e := h.entities[id]; e != nil {
 			h.dropped[id] = e
@@ -203,7 +203,7 @@ func (h *shardSim) expect(o *op, got, want error) {
 
 // excused reports whether an error is the disk's.
 func (h *shardSim) excused(err error) bool {
-	return err != nil && (h.s.Failed() != nil || h.w.full && errors.Is(err, shard.ErrDiskFull))
+	return err != nil && (h.s.Failed() != nil || h.w.full && errors.Is(err, queueserver.ErrDiskFull))
 }
 
 // body makes a message that no other is like.
@@ -237,11 +237,11 @@ func (h *shardSim) attach() {
 		}
 	}
 	c := &consumer{h: h, place: p}
-	c.want.Forgetful = w.chance(4)
+	c.want.ReceiveAndDelete = w.chance(4)
 	if w.chance(4) {
 		c.want.MinLevel = queue.Level(w.rng.IntN(4))
 		c.want.MaxLevel = c.want.MinLevel + queue.Level(w.rng.IntN(4))
-		c.want.Capped = w.chance(2)
+		c.want.HasMaxLevel = w.chance(2)
 	}
 	c.gives = w.chance(2) && !h.queue(p).cfg.Sessions
 	if h.queue(p).cfg.Sessions {
@@ -251,10 +251,10 @@ func (h *shardSim) attach() {
 	var want, got error
 	h.do(fmt.Sprint("attach ", p), func() {
 		if h.queue(p) == nil {
-			want = shard.ErrNoEntity
+			want = queueserver.ErrNoEntity
 		}
 	}, func(o *op) error {
-		return h.s.Attach(shard.Attachment{ID: p.id, Part: p.part, Sink: c, Want: c.want, Recall: c.gives}, func(real *shard.Consumer, err error) {
+		return h.s.Attach(queueserver.Attachment{ID: p.id, SubQueue: p.part, Sink: c, Take: c.want, Recall: c.gives}, func(real *queueserver.Consumer, err error) {
 			c.c, got = real, err
 			h.open--
 		})
@@ -279,7 +279,7 @@ func (h *shardSim) attach() {
 func (h *shardSim) allowMore(c *consumer, n uint64) {
 	total := c.delivered + n
 	h.mark(c.drain) // the shard serves a drain before it allows more
-	if err := c.c.Allow(total); err != nil {
+	if err := c.c.SetDeliveryLimit(total); err != nil {
 		h.w.failf("allow: %v", err)
 	}
 	h.mark(func() {
@@ -358,5 +358,5 @@ func (h *shardSim) depart() {
 func (h *shardSim) sessionLocked(p place, l queue.SessionLock) bool {
 	m := h.s.Manual()
 	real, err := m.Queue(p.queue())
-	return err == nil && real.HoldsSession(m.Now(), l)
+	return err == nil && real.SessionLockValid(m.Now(), l)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // consumer is a client that receives messages, and its sink.
 type consumer struct {
 	h *shardSim
 	place
-	c    *shard.Consumer
-	want queue.Want
+	c    *queueserver.Consumer
+	want queue.TakeOptions
 
 	delivered uint64
 	limit     uint64 // as the shard knows it
@@ -35,7 +35,7 @@ type consumer struct {
 	gives     bool // releases what is recalled
 }
 
-var _ shard.Sink = (*consumer)(nil)
+var _ queueserver.Sink = (*consumer)(nil)
 
 // may reports whether m may be the next delivery to this consumer.
 func (c *consumer) may(now time.Time, q *modelQueue, m *modelMessage) bool {
@@ -55,15 +55,17 @@ func (c *consumer) may(now time.Time, q *modelQueue, m *modelMessage) bool {
 }
 
 func (c *consumer) accepts(m *modelMessage) bool {
-	return m.level >= c.want.MinLevel && (c.want.MaxLevel == 0 && !c.want.Capped || m.level <= c.want.MaxLevel)
+	return m.level >= c.want.MinLevel && (c.want.MaxLevel == 0 && !c.want.HasMaxLevel || m.level <= c.want.MaxLevel)
 }
 
 // ranged reports whether the consumer wants only some levels.
-func (c *consumer) ranged() bool { return c.want.MinLevel > 0 || c.want.MaxLevel > 0 || c.want.Capped }
+func (c *consumer) ranged() bool {
+	return c.want.MinLevel > 0 || c.want.MaxLevel > 0 || c.want.HasMaxLevel
+}
 
-// Deliver implements shard.Sink. A client may act upon everything that is
+// Deliver implements queueserver.Sink. A client may act upon everything that is
 // delivered here: no crash may undo it.
-func (c *consumer) Deliver(ds []shard.Delivery) {
+func (c *consumer) Deliver(ds []queueserver.Delivery) {
 	w := c.h.w
 	if c.over || c.idle {
 		w.failf("%v: a consumer got %d messages when it was over or drained", c.place, len(ds))
@@ -85,7 +87,7 @@ func (c *consumer) Deliver(ds []shard.Delivery) {
 		}
 		c.h.noteReported(t.version)
 		c.h.unread = append(c.h.unread, unread{c.place, d, t.body, t.m})
-		if c.gives && !c.want.Forgetful {
+		if c.gives && !c.want.ReceiveAndDelete {
 			c.h.recalls.lent[key] = c
 		}
 		if d.Token != (queue.Token{}) {
@@ -94,7 +96,7 @@ func (c *consumer) Deliver(ds []shard.Delivery) {
 	}
 }
 
-// Drained implements shard.Sink.
+// Drained implements queueserver.Sink.
 func (c *consumer) Drained() {
 	c.h.w.event("drained %d %v", c.h.number, c.place)
 	if c.over {
@@ -114,7 +116,7 @@ func (c *consumer) drain() {
 	}
 }
 
-// Ended implements shard.Sink.
+// Ended implements queueserver.Sink.
 func (c *consumer) Ended(err error) {
 	c.h.w.event("ended %d %v %v", c.h.number, c.place, plain(err))
 	if c.over {
@@ -126,7 +128,7 @@ func (c *consumer) Ended(err error) {
 // unread is a delivery whose body its client has not read yet.
 type unread struct {
 	place
-	d    shard.Delivery
+	d    queueserver.Delivery
 	want *message.Message
 	m    *modelMessage
 }

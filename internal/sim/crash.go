@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -93,12 +93,12 @@ func (w *world) survey(shards []*shardSim) []finding {
 		var b bytes.Buffer
 		for _, d := range h.s.Definitions() {
 			spellEntity(&b, d)
-			for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
-				q, err := h.s.Manual().Queue(shard.QueueID{Entity: d.ID, Part: part})
+			for part := queueserver.Main; part <= queueserver.TransferDeadLetter; part++ {
+				q, err := h.s.Manual().Queue(queueserver.QueueID{Entity: d.ID, SubQueue: part})
 				if err != nil {
 					w.failf("inspect: %v", err)
 				}
-				s := q.Digest(time.Time{})
+				s := q.StateHash(time.Time{})
 				b.Write(s[:])
 			}
 		}
@@ -109,11 +109,11 @@ func (w *world) survey(shards []*shardSim) []finding {
 
 // load builds the model of a shard's contents, bodies included.
 func (h *shardSim) load() {
-	h.entities = make(map[shard.ID]*modelEntity)
+	h.entities = make(map[queueserver.ID]*modelEntity)
 	for _, d := range h.s.Definitions() {
 		e := &modelEntity{Definition: d, rules: h.w.policies[string(d.Meta)]}
 		for part := range e.parts {
-			e.parts[part] = h.loadQueue(place{d.ID, shard.Part(part)})
+			e.parts[part] = h.loadQueue(place{d.ID, queueserver.SubQueue(part)})
 		}
 		h.entities[d.ID] = e
 	}
@@ -170,7 +170,7 @@ func (h *shardSim) loadQueue(p place) *modelQueue {
 func (h *shardSim) adopt(f finding) {
 	old := h.dropped
 	maps.Copy(old, h.entities)
-	h.dropped = make(map[shard.ID]*modelEntity)
+	h.dropped = make(map[queueserver.ID]*modelEntity)
 	h.load()
 	for id, e := range h.entities {
 		e.admitter = newModelAdmitter(e.rules)
@@ -200,8 +200,8 @@ func (h *shardSim) adopt(f finding) {
 }
 
 // observe has the model watch the queues of an entity.
-func (h *shardSim) observe(id shard.ID) {
-	for part := shard.Main; part <= shard.TransferDeadLetter; part++ {
+func (h *shardSim) observe(id queueserver.ID) {
+	for part := queueserver.Main; part <= queueserver.TransferDeadLetter; part++ {
 		p := place{id, part}
 		if err := h.s.Manual().Observe(p.queue(), &observer{h, p}); err != nil {
 			h.w.failf("observe: %v", err)
@@ -224,18 +224,18 @@ func (h *shardSim) difference(r *shardSim) string {
 		for part, q := range e.parts {
 			g := got.parts[part]
 			if have, want := fmt.Sprintf("%+v", g.cfg), fmt.Sprintf("%+v", q.cfg); have != want {
-				fmt.Fprintf(&b, "%v: %s, model %s\n", place{e.ID, shard.Part(part)}, have, want)
+				fmt.Fprintf(&b, "%v: %s, model %s\n", place{e.ID, queueserver.SubQueue(part)}, have, want)
 			}
 			if !maps.Equal(g.states, q.states) {
-				fmt.Fprintf(&b, "%v: states %q, model %q\n", place{e.ID, shard.Part(part)}, g.states, q.states)
+				fmt.Fprintf(&b, "%v: states %q, model %q\n", place{e.ID, queueserver.SubQueue(part)}, g.states, q.states)
 			}
 			if g.last != q.last {
-				fmt.Fprintf(&b, "%v: last %d, model %d\n", place{e.ID, shard.Part(part)}, g.last, q.last)
+				fmt.Fprintf(&b, "%v: last %d, model %d\n", place{e.ID, queueserver.SubQueue(part)}, g.last, q.last)
 			}
 			if !slices.Equal(g.started, q.known()) {
-				fmt.Fprintf(&b, "%v: started %q, model %q\n", place{e.ID, shard.Part(part)}, g.started, q.known())
+				fmt.Fprintf(&b, "%v: started %q, model %q\n", place{e.ID, queueserver.SubQueue(part)}, g.started, q.known())
 			}
-			differ(&b, place{e.ID, shard.Part(part)}, g, q)
+			differ(&b, place{e.ID, queueserver.SubQueue(part)}, g, q)
 		}
 	}
 	for _, e := range r.sorted() {

@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // sum represents the state of a shard as a crash must leave it: without locks.
@@ -21,7 +21,7 @@ type sum = [sha256.Size]byte
 // The functions below spell a state out, the same way for the model and for what
 // a recovery found.
 
-func spellEntity(b *bytes.Buffer, d shard.Definition) {
+func spellEntity(b *bytes.Buffer, d queueserver.Definition) {
 	fmt.Fprintf(b, "entity %d %q %t published %d\n", d.ID, d.Name, d.Sessions, d.Published)
 	for _, raw := range [...][]byte{d.Meta, d.Note} {
 		b.Write(binary.AppendUvarint(b.AvailableBuffer(), uint64(len(raw))))

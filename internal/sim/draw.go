@@ -20,8 +20,8 @@ func (w *world) rules() *rules {
 	var want queue.Order
 	want.Discipline = discipline
 	if discipline == queue.Aging {
-		want.Every, want.UpTo = time.Duration(w.pick(1, 3, 20))*time.Second, queue.Level(w.pick(3, 5, 9, 255))
-		text = append(text, fmt.Sprintf(`"aging": {"every": %q, "upTo": %d}`, want.Every, want.UpTo))
+		want.AgingInterval, want.AgingMaxLevel = time.Duration(w.pick(1, 3, 20))*time.Second, queue.Level(w.pick(3, 5, 9, 255))
+		text = append(text, fmt.Sprintf(`"aging": {"every": %q, "upTo": %d}`, want.AgingInterval, want.AgingMaxLevel))
 	}
 	if discipline == queue.Strict && w.chance(2) {
 		text = append(text, w.saturation(&want))
@@ -116,10 +116,10 @@ func (w *world) within(o *queue.Order) (spelled []string) {
 	case !w.chance(2):
 		return nil
 	case o.Fair:
-		o.Within = queue.FinishFirst
+		o.LevelOrder = queue.FinishFirst
 		return []string{`"within": "finishFirst"`}
 	case !byAge:
-		o.Within = queue.Lifo
+		o.LevelOrder = queue.Lifo
 		return []string{`"within": "lifo"`}
 	}
 	return []string{`"within": "fifo"`}
@@ -130,7 +130,7 @@ func (w *world) fairness(r *rules, o *queue.Order) (spelled string) {
 	r.fair, o.Fair = true, true
 	text := []string{`"fairKey": "tenant"`}
 	others, sp := w.keyShare(keyShare{})
-	r.shares["*"], o.Others = others, others.machine("")
+	r.shares["*"], o.DefaultShare = others, others.machine("")
 	text = append(text, `"keyDefaults": {`+sp+`}`)
 	var ks []string
 	for i := range w.rng.IntN(3) {

@@ -20,7 +20,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -110,7 +110,7 @@ func (f *front) open(disk *vfs.Mem) *life {
 	if err != nil {
 		f.failf("open: %v", err)
 	}
-	shards, err := shard.OpenAll(f.ctx, j, []journal.Shard{0, 1}, shard.Options{
+	shards, err := queueserver.OpenAll(f.ctx, j, []journal.Shard{0, 1}, queueserver.Options{
 		Clock: clock.New(f.read), NewMonitor: monitor.New(slog.New(slog.DiscardHandler)),
 	})
 	if err != nil {

@@ -81,9 +81,9 @@ func (f *front) settle(l *lane) {
 		return
 	}
 	m := held[f.rng.IntN(len(held))]
-	v := []broker.Verdict{broker.Complete, broker.Complete, broker.Abandon, broker.Release}[f.rng.IntN(4)]
+	v := []broker.Disposition{broker.Complete, broker.Complete, broker.Abandon, broker.Release}[f.rng.IntN(4)]
 	f.event("settle %s %d %d", l.name, m.seq, v)
-	if err := f.life.Settle(f.ctx, l.name, []queue.Token{{Seq: m.seq, Nonce: m.nonce}}, broker.Outcome{Verdict: v}); err != nil {
+	if err := f.life.Settle(f.ctx, l.name, []queue.Token{{Seq: m.seq, Nonce: m.nonce}}, broker.Outcome{Disposition: v}); err != nil {
 		f.failf("%s: settle %d: %v", l.name, m.seq, err)
 	}
 	switch v {

@@ -18,8 +18,8 @@ func (f *front) waits(l *lane, accepts func(*modelMessage) bool) []*modelMessage
 // modelReceiver is a receiver over one queue or several.
 type modelReceiver struct {
 	f     *front
-	set   *broker.Set
-	rule  broker.Rule
+	set   *broker.MultiReceiver
+	rule  broker.SourceSelection
 	lanes []*lane
 	from  queue.Level
 	to    queue.Level // zero is any
@@ -52,7 +52,7 @@ func (k *modelReceiver) accepts(m *modelMessage) bool {
 // receive opens a receiver, or adds credit to the open one.
 func (f *front) receive() {
 	if f.receiver == nil {
-		k := &modelReceiver{f: f, rule: broker.Rule(f.rng.IntN(2))}
+		k := &modelReceiver{f: f, rule: broker.SourceSelection(f.rng.IntN(2))}
 		var names []string
 		for _, i := range f.rng.Perm(len(f.lanes))[:1+f.rng.IntN(len(f.lanes))] {
 			k.lanes = append(k.lanes, f.lanes[i])
@@ -74,7 +74,7 @@ func (f *front) receive() {
 	}
 	k := f.receiver
 	k.total += uint64(f.pick(1, 1, 2, 5))
-	k.set.Allow(k.total)
+	k.set.SetDeliveryLimit(k.total)
 }
 
 // leave closes the receiver.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // manage posts an operation on one queue that is not on the hot path. The model
@@ -43,7 +43,7 @@ func (h *shardSim) manage() {
 		return s.Inject(func() error {
 			q := h.queue(p)
 			if q == nil {
-				want = shard.ErrNoEntity
+				want = queueserver.ErrNoEntity
 			}
 			return s.Apply(p.queue(), func(real *queue.Queue, out *queue.Effects) error {
 				q.reorder(real)
@@ -59,7 +59,7 @@ func (h *shardSim) manage() {
 type managing struct {
 	h *shardSim
 	place
-	s     shard.Manual
+	s     queueserver.Manual
 	model *modelQueue
 	real  *queue.Queue
 	out   *queue.Effects
@@ -159,7 +159,7 @@ func (x *managing) cancel() error {
 }
 
 // takeable returns the error that a take by number must get.
-func (x *managing) takeable(m *modelMessage, w queue.Want) error {
+func (x *managing) takeable(m *modelMessage, w queue.TakeOptions) error {
 	q := x.model
 	held := q.held[w.Session.ID]
 	switch {
@@ -178,7 +178,7 @@ func (x *managing) takeable(m *modelMessage, w queue.Want) error {
 }
 
 func (x *managing) take() error {
-	seq, w := x.number(), queue.Want{Forgetful: x.h.w.chance(4)}
+	seq, w := x.number(), queue.TakeOptions{ReceiveAndDelete: x.h.w.chance(4)}
 	if c := x.h.alive(); c != nil && c.place == x.place {
 		w.Session = c.want.Session
 	}
@@ -204,7 +204,7 @@ func (x *managing) take() error {
 		x.failf("take %d: another body, or none: %v", seq, err)
 	}
 	x.model.hand(m)
-	if w.Forgetful {
+	if w.ReceiveAndDelete {
 		x.model.remove(m)
 		return nil
 	}

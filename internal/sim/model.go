@@ -185,22 +185,22 @@ func (q *modelQueue) joins(m *modelMessage) {
 
 // isDuplicate reports whether the window has seen the id.
 func (q *modelQueue) isDuplicate(now time.Time, id string) bool {
-	if q.cfg.Duplicates == 0 || id == "" {
+	if q.cfg.DuplicateWindow == 0 || id == "" {
 		return false
 	}
 	return slices.ContainsFunc(q.seen, func(s sighting) bool {
-		return s.id == id && s.forgotten == 0 && now.Before(s.at.Add(q.cfg.Duplicates))
+		return s.id == id && s.forgotten == 0 && now.Before(s.at.Add(q.cfg.DuplicateWindow))
 	})
 }
 
 // configure changes the settings.
 func (q *modelQueue) configure(cfg queue.Config, version int) {
 	q.change()
-	cfg.Sessions, cfg.IsDead = q.cfg.Sessions, q.cfg.IsDead
+	cfg.Sessions, cfg.DeadLetterQueue = q.cfg.Sessions, q.cfg.DeadLetterQueue
 	q.cfg = cfg
 	q.void = q.void || q.finishes() && !finishes(cfg.Order)
 	for i := range q.seen {
-		if cfg.Duplicates == 0 && q.seen[i].forgotten == 0 {
+		if cfg.DuplicateWindow == 0 && q.seen[i].forgotten == 0 {
 			q.seen[i].forgotten = version
 		}
 	}
@@ -248,7 +248,7 @@ func sameKeys(a, b queue.Order) bool {
 		return o.Discipline == queue.Aging || o.Discipline == queue.Deadline || o.Discipline == queue.Strict && o.Saturation.Oldest > 0
 	}
 	return a.Fair && b.Fair && finishes(a) == finishes(b) && aged(a) == aged(b) &&
-		a.Others == b.Others && slices.Equal(a.Shares, b.Shares)
+		a.DefaultShare == b.DefaultShare && slices.Equal(a.Shares, b.Shares)
 }
 
 // refusal returns the error that a batch must get.
@@ -262,7 +262,7 @@ func (q *modelQueue) refusal(now time.Time, as []queue.Arrival, bodies []*messag
 		if q.cfg.Sessions && !a.InSession {
 			return queue.ErrSessionRequired
 		}
-		if q.isDuplicate(now, a.MessageID) || q.cfg.Duplicates > 0 && inBatch[a.MessageID] {
+		if q.isDuplicate(now, a.MessageID) || q.cfg.DuplicateWindow > 0 && inBatch[a.MessageID] {
 			continue
 		}
 		inBatch[a.MessageID] = a.MessageID != ""
@@ -308,7 +308,7 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 		if q.isDuplicate(now, a.MessageID) {
 			continue
 		}
-		if q.cfg.Duplicates > 0 && a.MessageID != "" {
+		if q.cfg.DuplicateWindow > 0 && a.MessageID != "" {
 			q.seen = append(q.seen, sighting{id: a.MessageID, at: now, version: version})
 		}
 		m := &modelMessage{
@@ -321,8 +321,8 @@ func (q *modelQueue) enqueue(now time.Time, version int, as []queue.Arrival, bod
 		}
 		if a.NotBefore.After(now) {
 			m.state, m.notBefore = queue.Scheduled, a.NotBefore
-		} else if !a.Since.IsZero() && a.Since.Before(now) {
-			m.since = a.Since
+		} else if !a.OrderTime.IsZero() && a.OrderTime.Before(now) {
+			m.since = a.OrderTime
 		}
 		q.add(m)
 		seqs[i] = m.seq
@@ -374,7 +374,7 @@ func (q *modelQueue) rest(m *modelMessage) {
 
 // fail ends a delivery that did not succeed.
 func (q *modelQueue) fail(m *modelMessage, version int) {
-	if q.cfg.IsDead {
+	if q.cfg.DeadLetterQueue {
 		q.rest(m)
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // observer is called by the shard for every event of one queue, when it
@@ -18,26 +18,26 @@ type observer struct {
 	place
 }
 
-var _ shard.TransitObserver = (*observer)(nil)
+var _ queueserver.TransitObserver = (*observer)(nil)
 
 func (o *observer) model() *modelQueue { return o.h.queue(o.place) }
 
-// Admit implements shard.Observer.
+// Admit implements queueserver.Observer.
 func (o *observer) Admit(now time.Time, q *queue.Queue, as []queue.Arrival) ([]queue.SeqNo, error) {
 	o.model().catchUp(q)
-	if o.part != shard.Main {
+	if o.part != queueserver.Main {
 		return nil, nil
 	}
 	return o.h.sending.admit(o, now, q, as)
 }
 
-// Declined implements shard.Observer.
-func (o *observer) Declined(time.Time, []queue.Arrival) {
+// AdmitCanceled implements queueserver.Observer.
+func (o *observer) AdmitCanceled(time.Time, []queue.Arrival) {
 	d := o.h.entities[o.id].admitter
 	d.real.Refund(d.asks)
 }
 
-// Arrived implements shard.Observer.
+// Arrived implements queueserver.Observer.
 func (o *observer) Arrived(_ time.Time, as []queue.Arrival) { o.h.sending.arrived(o, as) }
 
 // taking identifies a delivery: a token is never used twice in one process, and
@@ -55,7 +55,7 @@ type take struct {
 	version int // that the delivery will report to its consumer
 }
 
-// Delivered implements shard.Observer: the choice is checked here, or was when
+// Delivered implements queueserver.Observer: the choice is checked here, or was when
 // the delivery became pending.
 func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
@@ -83,7 +83,7 @@ func (o *observer) Delivered(now time.Time, d *queue.Delivery) {
 	h.taken[taking{o.place, d.Seq, d.Token.Nonce}] = t
 }
 
-// Held implements shard.TransitObserver: the message is chosen, and is
+// Held implements queueserver.TransitObserver: the message is chosen, and is
 // delivered when its body was read. No lock time passes meanwhile.
 func (o *observer) Held(now time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
@@ -99,7 +99,7 @@ func (o *observer) Held(now time.Time, d *queue.Delivery) {
 	h.held[o.place][d.Seq] = m
 }
 
-// Returned implements shard.TransitObserver: no client has seen the message, so
+// Returned implements queueserver.TransitObserver: no client has seen the message, so
 // it is as it was before.
 func (o *observer) Returned(_ time.Time, d *queue.Delivery) {
 	h, q := o.h, o.model()
@@ -172,8 +172,8 @@ func (o *observer) lock(now time.Time, m *modelMessage, d *queue.Delivery) {
 	h.given[key] = true
 }
 
-// Settled implements shard.Observer.
-func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
+// Settled implements queueserver.Observer.
+func (o *observer) Settled(now time.Time, v queueserver.Disposition, s queue.Settled) {
 	h, q := o.h, o.model()
 	m := q.find(s.Seq)
 	if m == nil || m.state != queue.Locked {
@@ -182,23 +182,23 @@ func (o *observer) Settled(now time.Time, v shard.Verdict, s queue.Settled) {
 	h.w.event("settle %d %v %d %d", h.number, o.place, s.Seq, v)
 	h.edit(taking{o.place, s.Seq, m.nonce}, q, m, s.Body)
 	switch v {
-	case shard.Complete:
+	case queueserver.Complete:
 		q.remove(m)
-	case shard.Abandon:
+	case queueserver.Abandon:
 		q.fail(m, h.version())
-	case shard.Release:
+	case queueserver.Release:
 		q.rest(m)
-	case shard.Defer:
+	case queueserver.Defer:
 		m.deferred, m.changed = true, h.version()
 		q.fail(m, h.version())
-	case shard.Reject:
+	case queueserver.Reject:
 		q.die(m, "because")
 	}
 }
 
-// Died implements shard.Observer: the message must be in the dead-letter queue
+// DeadLettered implements queueserver.Observer: the message must be in the dead-letter queue
 // of the same entity, with its reason.
-func (o *observer) Died(now time.Time, d *queue.Dead) {
+func (o *observer) DeadLettered(now time.Time, d *queue.DeadLetter) {
 	h, q := o.h, o.model()
 	i := slices.IndexFunc(q.dead, func(x death) bool { return x.m.seq == d.Seq })
 	if i < 0 {
@@ -219,7 +219,7 @@ func (o *observer) Died(now time.Time, d *queue.Dead) {
 	dead.state, dead.deferred, dead.nonce, dead.life = queue.Ready, false, 0, 0
 	dead.changed = h.version()
 	dead.explain(d.Reason, d.Description)
-	h.queue(place{o.id, shard.DeadLetter}).add(&dead)
+	h.queue(place{o.id, queueserver.DeadLetter}).add(&dead)
 }
 
 // edited returns a message with properties merged into it.
@@ -231,10 +231,10 @@ func edited(m *message.Message, set []message.Change) *message.Message {
 	return out
 }
 
-// Expired implements shard.Observer.
+// Expired implements queueserver.Observer.
 func (o *observer) Expired(now time.Time, e queue.Expired) {
 	q := o.model()
-	if m := q.find(e.Seq); m != nil && (!m.expirable(now) || q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+	if m := q.find(e.Seq); m != nil && (!m.expirable(now) || q.cfg.DeadLetterExpired && !q.cfg.DeadLetterQueue) {
 		o.h.w.failf("%v: message %d was removed as expired", o.place, e.Seq)
 	}
 }

@@ -60,10 +60,10 @@ func (q *modelQueue) before(now time.Time, a, b *modelMessage) bool {
 // aged is the level to which waiting has lifted a message.
 func (q *modelQueue) aged(now time.Time, m *modelMessage) int {
 	l, o := int(m.level), q.order
-	if l >= int(o.UpTo) {
+	if l >= int(o.AgingMaxLevel) {
 		return l
 	}
-	return min(l+int(now.Sub(m.since)/o.Every), int(o.UpTo))
+	return min(l+int(now.Sub(m.since)/o.AgingInterval), int(o.AgingMaxLevel))
 }
 
 // due is when a message must have started; what has no objective never must.
@@ -141,7 +141,7 @@ func (q *modelQueue) share(key string) queue.Share {
 			return s
 		}
 	}
-	return q.order.Others
+	return q.order.DefaultShare
 }
 
 func (q *modelQueue) inFlight(key string) (n uint32) {
@@ -186,7 +186,7 @@ func (q *modelQueue) book(now time.Time, key string) {
 // paced reports whether some key has a pace.
 func (q *modelQueue) paced() bool {
 	o := q.order
-	return o.Fair && (o.Others.Rate > 0 || slices.ContainsFunc(o.Shares, func(s queue.Share) bool { return s.Rate > 0 }))
+	return o.Fair && (o.DefaultShare.Rate > 0 || slices.ContainsFunc(o.Shares, func(s queue.Share) bool { return s.Rate > 0 }))
 }
 
 // clear reports whether the ready messages and their levels are certain:
@@ -194,7 +194,7 @@ func (q *modelQueue) paced() bool {
 func (q *modelQueue) clear(now time.Time, r *rules) bool {
 	return !slices.ContainsFunc(q.messages, func(m *modelMessage) bool {
 		return m.state == queue.Ready && (m.expired(now) ||
-			queue.Reclass{Level: m.level, Class: m.class, Key: m.key} != r.classOf(factsOf(m.body)))
+			queue.Classification{Level: m.level, Class: m.class, Key: m.key} != r.classOf(factsOf(m.body)))
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // purge posts a purge, which is done in steps. After each of them the state is one
@@ -26,7 +26,7 @@ func (h *shardSim) purge() {
 	s := h.s.Manual()
 	err := s.InjectInSteps(func() (done bool, err error) {
 		if h.queue(p) == nil {
-			want = shard.ErrNoEntity
+			want = queueserver.ErrNoEntity
 		}
 		err = s.Apply(p.queue(), func(real *queue.Queue, out *queue.Effects) error {
 			if steps++; steps == 1 {

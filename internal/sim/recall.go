@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-var _ shard.Recaller = (*consumer)(nil)
+var _ queueserver.Recaller = (*consumer)(nil)
 
 // recalls is what a shardSim knows of recalled messages.
 type recalls struct {
@@ -30,7 +30,7 @@ func newRecalls() recalls {
 	return recalls{lent: map[taking]*consumer{}, asked: map[taking]bool{}, why: map[place]map[queue.SeqNo]bool{}}
 }
 
-// Recall implements shard.Recaller: a better message must wait, and no other
+// Recall implements queueserver.Recaller: a better message must wait, and no other
 // consumer may have a lower one.
 func (c *consumer) Recall(tokens []queue.Token) {
 	h, q := c.h, c.h.queue(c.place)
@@ -41,7 +41,7 @@ func (c *consumer) Recall(tokens []queue.Token) {
 		key := taking{c.place, t.Seq, t.Nonce}
 		m := q.holder(h.now, t)
 		switch {
-		case c.over || !c.gives || c.want.Forgetful:
+		case c.over || !c.gives || c.want.ReceiveAndDelete:
 			h.w.failf("%v: message %d was recalled from a consumer that releases nothing", c.place, t.Seq)
 		case m == nil:
 			h.w.failf("%v: message %d was recalled and is not locked", c.place, t.Seq)
@@ -135,12 +135,12 @@ func (h *shardSim) answerRecall() {
 	h.recalls.open = h.recalls.open[1:]
 	if h.w.chance(3) {
 		h.w.event("post %d keep %v %v", h.number, a.place, a.Token)
-		if err := a.c.c.Keep([]queue.Token{a.Token}); err != nil {
+		if err := a.c.c.DeclineRecall([]queue.Token{a.Token}); err != nil {
 			h.w.failf("keep: %v", err)
 		}
 		return
 	}
-	x := &shard.Settle{ID: a.id, Part: a.part, Tokens: []queue.Token{a.Token}, Verdict: shard.Release}
+	x := &queueserver.Settle{ID: a.id, SubQueue: a.part, Tokens: []queue.Token{a.Token}, Disposition: queueserver.Release}
 	h.postSettle(fmt.Sprintf("give back %v %v", a.place, a.Token), x)
 	if !a.c.over {
 		h.allowMore(a.c, 1)

@@ -21,7 +21,7 @@ func (w *world) policy() (*rules, []byte) {
 // reclass sets any level, class and key of a message.
 func (x *managing) reclass() error {
 	w := x.h.w
-	return x.change(x.number(), queue.Reclass{
+	return x.change(x.number(), queue.Classification{
 		Level: queue.Level(w.rng.IntN(10)), Class: queue.Class(w.rng.IntN(4)), Key: []string{"", "t0", "t1"}[w.rng.IntN(3)],
 	})
 }
@@ -49,8 +49,8 @@ func (x *managing) classify() error {
 }
 
 // change has a message reclassified: nothing else about it changes.
-func (x *managing) change(seq queue.SeqNo, to queue.Reclass) error {
-	err := x.real.Reclass(x.s.Now(), seq, to, x.out)
+func (x *managing) change(seq queue.SeqNo, to queue.Classification) error {
+	err := x.real.Reclassify(x.s.Now(), seq, to, x.out)
 	m := x.model.find(seq)
 	if (m == nil) != errors.Is(err, queue.ErrNotFound) {
 		x.failf("reclass %d: %v", seq, err)

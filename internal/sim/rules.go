@@ -114,10 +114,10 @@ func factsOf(m *message.Message) (f facts) {
 
 // classify returns a message's classification in the model, and checks that the
 // real policy returns the same.
-func (w *world) classify(r *rules, m *message.Message) queue.Reclass {
+func (w *world) classify(r *rules, m *message.Message) queue.Classification {
 	want := r.classOf(factsOf(m))
 	v := r.real.Classify(&filter.Envelope{Message: m})
-	got := queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}
+	got := queue.Classification{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}
 	if got != want {
 		w.failf("policy %s: message %+v is classified as %+v, want %+v", r.text, factsOf(m), got, want)
 	}
@@ -126,7 +126,7 @@ func (w *world) classify(r *rules, m *message.Message) queue.Reclass {
 
 // classOf returns the classification of a message: the first class whose
 // condition matches.
-func (r *rules) classOf(f facts) (v queue.Reclass) {
+func (r *rules) classOf(f facts) (v queue.Classification) {
 	v.Level = f.level
 	if r.fair {
 		v.Key = f.tenant

@@ -12,13 +12,13 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // sendOp is a send on its way.
 type sendOp struct {
 	h       *shardSim
-	send    shard.Send
+	send    queueserver.Send
 	places  []queue.SeqNo // what Origin was before the topic counted
 	want    error
 	refused error
@@ -45,7 +45,7 @@ func (h *shardSim) send() {
 	}
 	for _, id := range h.targets() {
 		for i := range x.send.Bodies {
-			x.send.Copies = append(x.send.Copies, shard.Copy{ID: id, Body: i, Arrival: w.arrival(h.entities[id], x.send.Bodies[i])})
+			x.send.Copies = append(x.send.Copies, queueserver.Copy{ID: id, Body: i, Arrival: w.arrival(h.entities[id], x.send.Bodies[i])})
 		}
 	}
 	if w.chance(6) {
@@ -56,7 +56,7 @@ func (h *shardSim) send() {
 		}
 	}
 	if t, ok := h.anyToken(); ok && w.chance(8) {
-		x.send.Settle = shard.Locked{ID: t.id, Part: t.part, Token: t.Token}
+		x.send.Settle = queueserver.Locked{ID: t.id, SubQueue: t.part, Token: t.Token}
 	}
 	for _, c := range x.send.Copies {
 		x.places = append(x.places, c.Arrival.Origin)
@@ -68,10 +68,10 @@ func (h *shardSim) send() {
 }
 
 // targets chooses the queues of a send, by number, none that is crowded.
-func (h *shardSim) targets() []shard.ID {
-	var ids []shard.ID
+func (h *shardSim) targets() []queueserver.ID {
+	var ids []queueserver.ID
 	for _, e := range h.sorted() {
-		if len(e.parts[shard.Main].messages) < 100 && (len(ids) == 0 || h.w.chance(4)) {
+		if len(e.parts[queueserver.Main].messages) < 100 && (len(ids) == 0 || h.w.chance(4)) {
 			ids = append(ids, e.ID)
 		}
 	}
@@ -98,7 +98,7 @@ func (w *world) arrival(e *modelEntity, m *message.Message) queue.Arrival {
 		a.NotBefore = w.now.Add(time.Duration(w.rng.IntN(30_000)-3000) * time.Millisecond)
 	}
 	if w.chance(8) { // a reply
-		a.Since = w.now.Add(-time.Duration(w.rng.IntN(30_000)) * time.Millisecond)
+		a.OrderTime = w.now.Add(-time.Duration(w.rng.IntN(30_000)) * time.Millisecond)
 	}
 	return a
 }
@@ -132,7 +132,7 @@ func (x *sendOp) before() {
 	published := x.send.Published > 0
 	if published {
 		if h.entities[x.send.Topic] == nil {
-			x.want = shard.ErrNoEntity
+			x.want = queueserver.ErrNoEntity
 			return
 		}
 		x.leaveOut()
@@ -143,7 +143,7 @@ func (x *sendOp) before() {
 		case q == nil && published:
 			return nil
 		case q == nil:
-			return shard.ErrNoEntity
+			return queueserver.ErrNoEntity
 		}
 		var as []queue.Arrival
 		for _, c := range x.send.Copies[from:to] {
@@ -231,8 +231,8 @@ func (x *sendOp) after(o *op) {
 	if e := h.entities[x.send.Topic]; x.send.Published > 0 && e != nil {
 		e.Published += uint64(x.send.Published)
 	}
-	if l := x.send.Settle; l != (shard.Locked{}) {
-		if q := h.queue(place{l.ID, l.Part}); q != nil {
+	if l := x.send.Settle; l != (queueserver.Locked{}) {
+		if q := h.queue(place{l.ID, l.SubQueue}); q != nil {
 			if m := q.holder(h.now, l.Token); m != nil {
 				q.remove(m)
 			}
@@ -269,23 +269,23 @@ func (h *shardSim) settle() {
 	if !ok {
 		return
 	}
-	x := &shard.Settle{ID: t.id, Part: t.part, Tokens: []queue.Token{t.Token}, Reason: "because", Description: "at length"}
+	x := &queueserver.Settle{ID: t.id, SubQueue: t.part, Tokens: []queue.Token{t.Token}, Reason: "because", Description: "at length"}
 	for range w.rng.IntN(4) {
 		if more, _ := h.anyToken(); more.place == t.place {
 			x.Tokens = append(x.Tokens, more.Token)
 		}
 	}
-	x.Verdict = []shard.Verdict{shard.Complete, shard.Complete, shard.Abandon, shard.Release, shard.Defer, shard.Reject}[w.rng.IntN(6)]
+	x.Disposition = []queueserver.Disposition{queueserver.Complete, queueserver.Complete, queueserver.Abandon, queueserver.Release, queueserver.Defer, queueserver.Reject}[w.rng.IntN(6)]
 	if w.chance(3) {
 		w.made++
 		x.Properties = []message.Change{{Name: "note", Value: codec.Int(int32(w.made))}}
 	}
-	h.postSettle(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Verdict), x)
+	h.postSettle(fmt.Sprintf("settle %v %v with %d", t.place, x.Tokens, x.Disposition), x)
 }
 
 // postSettle posts a settlement. One that changes bodies may have to wait for them,
 // and is then applied in the midst of other things.
-func (h *shardSim) postSettle(name string, x *shard.Settle) {
+func (h *shardSim) postSettle(name string, x *queueserver.Settle) {
 	wants := make([]error, len(x.Tokens))
 	var own *op
 	h.do(name, func() {
@@ -293,7 +293,7 @@ func (h *shardSim) postSettle(name string, x *shard.Settle) {
 		h.settling = own
 	}, func(o *op) error {
 		own = o
-		if x.Verdict != shard.Complete && x.Verdict != shard.Release {
+		if x.Disposition != queueserver.Complete && x.Disposition != queueserver.Release {
 			o.set = x.Properties
 		}
 		x.Done = func(errs []error) {
@@ -304,7 +304,7 @@ func (h *shardSim) postSettle(name string, x *shard.Settle) {
 	}, func(o *op) {
 		h.settling = nil
 		for i, t := range x.Tokens {
-			key := taking{place{x.ID, x.Part}, t.Seq, t.Nonce}
+			key := taking{place{x.ID, x.SubQueue}, t.Seq, t.Nonce}
 			if len(o.set) > 0 && wants[i] == nil && !slices.Contains(o.settled, t) {
 				h.parked[key] = append(h.parked[key], o)
 			}
@@ -341,9 +341,9 @@ func (h *shardSim) edit(key taking, q *modelQueue, m *modelMessage, body queue.R
 // parted handles a settlement that had to wait and was not applied: the lock
 // was lost while the body was read, or the disk is full, or the queue was
 // deleted.
-func (h *shardSim) parted(o *op, x *shard.Settle, errs, wants []error) {
+func (h *shardSim) parted(o *op, x *queueserver.Settle, errs, wants []error) {
 	for i, t := range x.Tokens {
-		key := taking{place{x.ID, x.Part}, t.Seq, t.Nonce}
+		key := taking{place{x.ID, x.SubQueue}, t.Seq, t.Nonce}
 		j := slices.Index(h.parked[key], o)
 		if j < 0 {
 			continue
@@ -378,12 +378,12 @@ func (h *shardSim) compareResults(o *op, errs, wants []error) {
 }
 
 // expectResults computes the result for each token; the observer does the rest.
-func (h *shardSim) expectResults(x *shard.Settle, wants []error) {
-	q := h.queue(place{x.ID, x.Part})
+func (h *shardSim) expectResults(x *queueserver.Settle, wants []error) {
+	q := h.queue(place{x.ID, x.SubQueue})
 	used := map[queue.Token]bool{}
 	for i, t := range x.Tokens {
 		if q == nil {
-			wants[i] = shard.ErrNoEntity
+			wants[i] = queueserver.ErrNoEntity
 			continue
 		}
 		m := q.holder(h.now, t)
@@ -391,7 +391,7 @@ func (h *shardSim) expectResults(x *shard.Settle, wants []error) {
 		case m == nil || used[t]:
 			wants[i] = q.lost()
 			continue
-		case x.Verdict == shard.Reject && q.cfg.IsDead:
+		case x.Disposition == queueserver.Reject && q.cfg.DeadLetterQueue:
 			wants[i] = queue.ErrNotAllowed
 			continue
 		}

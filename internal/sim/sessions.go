@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // seek attaches to a session: a named one, or the best there is.
@@ -26,8 +26,8 @@ func (h *shardSim) seek(c *consumer) {
 	}
 	o := &op{name: fmt.Sprint("seek ", c.place)}
 	w.event("post %d %s", h.number, o.name)
-	_, err := h.s.Seek(shard.Attachment{ID: c.id, Part: c.part, Sink: c, Want: c.want}, name,
-		func(real *shard.Consumer, until time.Time, err error) {
+	_, err := h.s.AcceptSession(queueserver.Attachment{ID: c.id, SubQueue: c.part, Sink: c, Take: c.want}, name,
+		func(real *queueserver.Consumer, until time.Time, err error) {
 			settled = true
 			h.sessionGranted(c, real, name, until, err)
 		})
@@ -42,7 +42,7 @@ func (h *shardSim) seek(c *consumer) {
 }
 
 // sessionGranted checks the answer to seek.
-func (h *shardSim) sessionGranted(c *consumer, real *shard.Consumer, name *string, until time.Time, err error) {
+func (h *shardSim) sessionGranted(c *consumer, real *queueserver.Consumer, name *string, until time.Time, err error) {
 	w, q := h.w, h.queue(c.place)
 	err = plain(err)
 	w.event("seated %d %v %v", h.number, c.place, err)

@@ -10,20 +10,20 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // shardSim is one shard, the model of it, and the clients that use it.
 type shardSim struct {
 	w      *world
 	number journal.Shard
-	s      *shard.Shard
+	s      *queueserver.Shard
 
-	entities map[shard.ID]*modelEntity
-	dropped  map[shard.ID]*modelEntity // in this life: a crash may bring them back
-	now      time.Time                 // of the shard: never decreases within one process
-	ticked   bool                      // in this step what is due was done
-	stuck    bool                      // the step before has not reached the timers that are due
+	entities map[queueserver.ID]*modelEntity
+	dropped  map[queueserver.ID]*modelEntity // in this life: a crash may bring them back
+	now      time.Time                       // of the shard: never decreases within one process
+	ticked   bool                            // in this step what is due was done
+	stuck    bool                            // the step before has not reached the timers that are due
 
 	// versions are the states since the start of this process, one after each
 	// operation and one at the end of each step. A crash leaves one of them, not
@@ -50,7 +50,7 @@ type shardSim struct {
 
 // modelEntity is an entity of the model.
 type modelEntity struct {
-	shard.Definition
+	queueserver.Definition
 	parts    [3]*modelQueue
 	rules    *rules
 	admitter *modelAdmitter
@@ -58,11 +58,13 @@ type modelEntity struct {
 
 // place names a queue.
 type place struct {
-	id   shard.ID
-	part shard.Part
+	id   queueserver.ID
+	part queueserver.SubQueue
 }
 
-func (p place) queue() shard.QueueID { return shard.QueueID{Entity: p.id, Part: p.part} }
+func (p place) queue() queueserver.QueueID {
+	return queueserver.QueueID{Entity: p.id, SubQueue: p.part}
+}
 
 // token is a lock that some client believes to have.
 type token struct {
@@ -71,8 +73,8 @@ type token struct {
 }
 
 func newShardSim(w *world, n journal.Shard) *shardSim {
-	h := &shardSim{w: w, number: n, entities: make(map[shard.ID]*modelEntity),
-		dropped: make(map[shard.ID]*modelEntity), given: make(map[taking]bool)}
+	h := &shardSim{w: w, number: n, entities: make(map[queueserver.ID]*modelEntity),
+		dropped: make(map[queueserver.ID]*modelEntity), given: make(map[taking]bool)}
 	h.begin()
 	h.addVersion()
 	return h
@@ -202,7 +204,7 @@ func (h *shardSim) step() {
 		h.ticked, h.stuck = true, false
 		for _, e := range h.sorted() {
 			for part, q := range e.parts {
-				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, shard.Part(part)}, m) })
+				q.tick(h.now, h.version(), func(m *modelMessage) bool { return h.arrived(place{e.ID, queueserver.SubQueue(part)}, m) })
 			}
 		}
 	}
@@ -262,7 +264,7 @@ func (h *shardSim) compare() {
 	for _, e := range h.sorted() {
 		for part, q := range e.parts {
 			if q.touched || every {
-				h.compareQueue(place{e.ID, shard.Part(part)}, q)
+				h.compareQueue(place{e.ID, queueserver.SubQueue(part)}, q)
 			}
 		}
 	}
@@ -286,7 +288,7 @@ func (h *shardSim) compareQueue(p place, q *modelQueue) {
 	for _, m := range slices.Clone(q.messages) {
 		d, ok := real.Lookup(m.seq)
 		if m.expired(h.now) {
-			if !ok && !(q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+			if !ok && !(q.cfg.DeadLetterExpired && !q.cfg.DeadLetterQueue) {
 				q.remove(m)
 			} else if at, due := real.NextDeadline(); !due || at.After(h.now) {
 				h.w.failf("%v: message %d expired at %v and no timer will remove it", p, m.seq, m.expires())
@@ -341,10 +343,10 @@ func expected(m *modelMessage) view {
 
 // since is from when the age of a message counts.
 func since(d queue.Delivery) time.Time {
-	if d.Since.IsZero() {
+	if d.OrderTime.IsZero() {
 		return d.EnqueuedAt
 	}
-	return d.Since
+	return d.OrderTime
 }
 
 func nano(t time.Time) int64 {

@@ -15,7 +15,7 @@ import (
 // finishes reports whether keys that were started go first.
 func (q *modelQueue) finishes() bool { return finishes(q.order) }
 
-func finishes(o queue.Order) bool { return o.Fair && o.Within == queue.FinishFirst }
+func finishes(o queue.Order) bool { return o.Fair && o.LevelOrder == queue.FinishFirst }
 
 // hand records that a message is delivered, and reports whether its key is
 // started by that.
@@ -61,7 +61,7 @@ func (q *modelQueue) inside(a, b *modelMessage) int {
 	switch {
 	case q.finishes():
 		return cmp.Or(cmp.Compare(q.turn(a), q.turn(b)), ages(a, b))
-	case q.order.Within == queue.Lifo:
+	case q.order.LevelOrder == queue.Lifo:
 		return ages(b, a)
 	}
 	return ages(a, b)
@@ -71,7 +71,7 @@ func (q *modelQueue) inside(a, b *modelMessage) int {
 // keys are left.
 func (q *modelQueue) catchUp(real *queue.Queue) {
 	for _, m := range slices.Clone(q.messages) {
-		if _, ok := real.Lookup(m.seq); !ok && m.expired(*q.now) && !(q.cfg.DeadLetterExpired && !q.cfg.IsDead) {
+		if _, ok := real.Lookup(m.seq); !ok && m.expired(*q.now) && !(q.cfg.DeadLetterExpired && !q.cfg.DeadLetterQueue) {
 			q.remove(m)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -54,7 +54,7 @@ type options struct {
 	segment uint64
 	disk    int64 // its size; zero has no end
 	shards  int
-	shard   shard.Options
+	shard   queueserver.Options
 }
 
 // Result contains statistics of a run.
@@ -107,7 +107,7 @@ func Run(ctx context.Context, seed uint64, turns int, trace io.Writer) (r Result
 	w.opts = options{
 		segment: uint64(w.pick(16, 32, 64)) << 10,
 		shards:  w.pick(1, 1, 1, 2, 2, 2, 2, 3, 3, 5, 8, 64),
-		shard: shard.Options{
+		shard: queueserver.Options{
 			CacheBytes:    w.pick(1, 2<<10, 64<<10),
 			SnapshotAfter: uint64(w.pick(1, 2, 4, 16)) << 10,
 			SnapshotStep:  w.pick(1, 7, 150),
@@ -171,7 +171,7 @@ func (w *world) start(disk *vfs.Mem) {
 }
 
 // open recovers a store.
-func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
+func (w *world) open(disk vfs.FS) (*wal.WAL, []*queueserver.Shard, error) {
 	j, err := wal.Open(disk, wal.Options{SegmentSize: w.opts.segment})
 	if err != nil {
 		return nil, nil, err
@@ -185,7 +185,7 @@ func (w *world) open(disk vfs.FS) (*wal.WAL, []*shard.Shard, error) {
 		h := w.shards[n]
 		h.background = append(h.background, f)
 	}
-	shards, err := shard.OpenAll(w.ctx, j, numbers, opts)
+	shards, err := queueserver.OpenAll(w.ctx, j, numbers, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -329,7 +329,7 @@ func (h *shardSim) rested() {
 	}
 	for _, e := range h.sorted() {
 		for part, q := range e.parts {
-			h.askedBack(place{e.ID, shard.Part(part)}, q)
+			h.askedBack(place{e.ID, queueserver.SubQueue(part)}, q)
 		}
 	}
 	for _, c := range h.consumers {

@@ -14,7 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -39,7 +39,7 @@ type node struct{ *brokertest.Broker }
 // open starts a broker on a disk and makes its queues. Small segments and
 // frequent snapshots make a kill likely to hit them.
 func open(ctx context.Context, disk vfs.FS) (*node, error) {
-	b, err := brokertest.Open(ctx, disk, shard.Options{CacheBytes: 16 << 10, SnapshotAfter: 128 << 10, SnapshotStep: 100})
+	b, err := brokertest.Open(ctx, disk, queueserver.Options{CacheBytes: 16 << 10, SnapshotAfter: 128 << 10, SnapshotStep: 100})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (n *node) drain(ctx context.Context) ([]found, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Allow(math.MaxInt32)
+		r.SetDeliveryLimit(math.MaxInt32)
 		r.Drain()
 		if err := <-s.done; err != nil {
 			return nil, err

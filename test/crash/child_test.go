@@ -121,7 +121,7 @@ func (n *node) receive(ctx context.Context, name string, room chan struct{}) err
 	if err != nil {
 		return err
 	}
-	r.Allow(credit)
+	r.SetDeliveryLimit(credit)
 	total := uint64(credit)
 	for ds := range sink.ds {
 		for i := range ds {
@@ -130,7 +130,7 @@ func (n *node) receive(ctx context.Context, name string, room chan struct{}) err
 			}
 		}
 		total += uint64(len(ds))
-		r.Allow(total)
+		r.SetDeliveryLimit(total)
 	}
 	return nil
 }
@@ -144,11 +144,11 @@ func (n *node) work(r *broker.Receiver, name string, d *broker.Delivery, room ch
 	case 0:
 		return nil // the lock runs out, or the process does
 	case 1, 2, 3, 4:
-		r.Settle([]queue.Token{d.Token}, broker.Outcome{Verdict: broker.Abandon}, func([]error) {})
+		r.Settle([]queue.Token{d.Token}, broker.Outcome{Disposition: broker.Abandon}, func([]error) {})
 		return nil
 	}
 	say(saysTrying, f.id)
-	r.Settle([]queue.Token{d.Token}, broker.Outcome{Verdict: broker.Complete}, func(errs []error) {
+	r.Settle([]queue.Token{d.Token}, broker.Outcome{Disposition: broker.Complete}, func(errs []error) {
 		if errs == nil {
 			say(saysCompleted, f.id)
 			select {

@@ -113,7 +113,7 @@ func (b broker) message(d *switchboard.Delivery) string {
 		{"failures", d.Failures, d.Failures != 0},
 		{"hops", d.Hops, d.Hops != 0},
 		{"enqueued", stamp(d.EnqueuedAt), true},
-		{"age from", stamp(d.Since), !d.Since.IsZero()},
+		{"age from", stamp(d.OrderTime), !d.OrderTime.IsZero()},
 		{"expires", stamp(d.ExpiresAt), !d.ExpiresAt.IsZero()},
 		{"scheduled for", stamp(d.NotBefore), !d.NotBefore.IsZero()},
 		{"id", m.MessageIDString(), m.MessageIDString() != ""},
@@ -235,7 +235,7 @@ func (b broker) session(w *strings.Builder, path string, o switchboard.ReceiverO
 	if err != nil {
 		b.t.Fatalf("state of session %q: %v", id, err)
 	}
-	rec.Allow(1000)
+	rec.SetDeliveryLimit(1000)
 	fmt.Fprintf(w, "  %s, session %q, state %q: %s\n", path, id, data, k.drain(rec))
 	return true
 }
@@ -250,6 +250,6 @@ func (b broker) drain(path string, o switchboard.ReceiverOptions) string {
 		b.t.Fatalf("receive from %q: %v", path, err)
 	}
 	defer rec.Close()
-	rec.Allow(1000)
+	rec.SetDeliveryLimit(1000)
 	return k.drain(rec)
 }

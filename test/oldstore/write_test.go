@@ -21,12 +21,12 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // options make snapshots frequent and their steps small.
-var options = shard.Options{SnapshotAfter: 1 << 20, SnapshotStep: 16}
+var options = queueserver.Options{SnapshotAfter: 1 << 20, SnapshotStep: 16}
 
 // ballast are two queues, one in each shard, for messages that come and go: they
 // leave segments in which little is needed, out of which snapshots move it.
@@ -228,22 +228,22 @@ func (b broker) settle() {
 		addr    string
 		outcome switchboard.Outcome
 	}{
-		{"plain", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Abandon, Properties: properties}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Abandon}}, // the second time: a dead letter
-		{"plain", switchboard.Outcome{Verdict: switchboard.Defer}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Release}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.DeadLetter, Reason: "refused", Description: "cannot be read", Properties: properties}},
-		{"plain", switchboard.Outcome{Verdict: switchboard.Abandon}},
-		{"fair", switchboard.Outcome{Verdict: switchboard.Defer, Properties: properties}},
-		{"fair", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"weighted", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"weighted", switchboard.Outcome{Verdict: switchboard.DeadLetter, Reason: "class"}},
-		{"finishing", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"aging", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"deadline", switchboard.Outcome{Verdict: switchboard.Complete}},
-		{"news/Subscriptions/all", switchboard.Outcome{Verdict: switchboard.DeadLetter, Reason: "topic"}},
-		{"news/Subscriptions/few", switchboard.Outcome{Verdict: switchboard.Defer}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Abandon, Properties: properties}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Abandon}}, // the second time: a dead letter
+		{"plain", switchboard.Outcome{Disposition: switchboard.Defer}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Release}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.DeadLetter, Reason: "refused", Description: "cannot be read", Properties: properties}},
+		{"plain", switchboard.Outcome{Disposition: switchboard.Abandon}},
+		{"fair", switchboard.Outcome{Disposition: switchboard.Defer, Properties: properties}},
+		{"fair", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"weighted", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"weighted", switchboard.Outcome{Disposition: switchboard.DeadLetter, Reason: "class"}},
+		{"finishing", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"aging", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"deadline", switchboard.Outcome{Disposition: switchboard.Complete}},
+		{"news/Subscriptions/all", switchboard.Outcome{Disposition: switchboard.DeadLetter, Reason: "topic"}},
+		{"news/Subscriptions/few", switchboard.Outcome{Disposition: switchboard.Defer}},
 	} {
 		b.settleOne(step.addr, step.outcome)
 	}
@@ -299,7 +299,7 @@ func (b broker) receiver(addr string, o switchboard.ReceiverOptions) (*switchboa
 	if err != nil {
 		b.t.Fatalf("receive from %q: %v", addr, err)
 	}
-	rec.Allow(1)
+	rec.SetDeliveryLimit(1)
 	return rec, k
 }
 
@@ -336,7 +336,7 @@ func (b broker) request() {
 	d := <-k.deliveries
 	m, err := d.Message()
 	b.must(err)
-	b.HandedOut("requests", "", &d, m)
+	b.NoteDelivered("requests", "", &d, m)
 	b.wait(3 * time.Second)
 	b.send("replies", draft("reply", 0, func(d *message.Draft) { d.CorrelationID = text("request-1") }), draft("unasked", 0))
 }

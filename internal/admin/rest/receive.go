@@ -83,14 +83,14 @@ func (c *call) receive(mode broker.Mode) error {
 	if err != nil {
 		return err
 	}
-	c.Broker.HandedOut(c.entity, c.grant.Holder(), d, m)
+	c.Broker.NoteDelivered(c.entity, c.grant.Holder(), d, m)
 	return c.answer(d, m)
 }
 
 // await waits for a message. When the time is up it drains, so that a message
 // that is just on its way is not left behind under a lock.
 func (c *call) await(from *broker.Receiver, h *hand, wait time.Duration) (*broker.Delivery, error) {
-	from.Allow(1)
+	from.SetDeliveryLimit(1)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -215,12 +215,12 @@ func (c *call) token() ([]queue.Token, error) {
 }
 
 // settle completes or unlocks a message.
-func (c *call) settle(v broker.Verdict) error {
+func (c *call) settle(v broker.Disposition) error {
 	tokens, err := c.token()
 	if err != nil {
 		return err
 	}
-	if err := c.Broker.Settle(c.Context(), c.entity, tokens, broker.Outcome{Verdict: v}); err != nil {
+	if err := c.Broker.Settle(c.Context(), c.entity, tokens, broker.Outcome{Disposition: v}); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusOK)

@@ -30,8 +30,8 @@ type App interface {
 	// Room asks whether the App has room for a whole delivery of size bytes on l,
 	// before it is handed over. If not, the peer is paused: nothing more that it
 	// sends is looked at until [Conn.Resume], and then the App is asked about the
-	// same delivery again. Room that was given and is not followed by Transfer
-	// stays given for the next delivery: the peer broke a rule, or left.
+	// same delivery again. Room that was given and is not followed by Transfer is
+	// followed by Detached: the peer broke a rule, or left.
 	Room(l *Link, size int) bool
 
 	// Transfer hands over a whole delivery on a link on which we receive. The
@@ -74,8 +74,9 @@ type Tracker interface {
 	// Unsent says that the transport has not taken a delivery that Link.Send
 	// took, or not to its end, and never will. It comes before Detached of the
 	// link, also from inside the App's own Link.Detach; for what was written out
-	// when the transport broke, after Closed and before Conn.Serve returns. It
-	// must not call back into the endpoint.
+	// when the transport broke, after Closed and before Conn.Serve returns. A peer
+	// may have settled what it has not got: then Disposition came before. It must
+	// not call back into the endpoint.
 	Unsent(l *Link, ref uint64)
 }
 

@@ -68,6 +68,7 @@ var shared = []Condition{
 	{access.ErrRefused, endpoint.CondUnauthorizedAccess, StatusUnauthorized, "InvalidAudience: Tokens of this type are not accepted here."},
 
 	{limits.ErrExceeded, names.ArgumentError, StatusBadRequest, ""},
+	{endpoint.ErrTooLarge, endpoint.CondMessageSizeExceeded, StatusBadRequest, "The message is larger than its receiver accepts."},
 	{message.ErrSize, endpoint.CondMessageSizeExceeded, StatusBadRequest, "The message is larger than '{entity}' accepts."},
 	{message.ErrSection, endpoint.CondDecodeError, StatusBadRequest, ""},
 	{message.ErrOrder, endpoint.CondDecodeError, StatusBadRequest, ""},

@@ -18,6 +18,7 @@ type Unsynced struct {
 
 	given    int64  // charged for the delivery that comes next
 	withdraw func() // ends the wait for memory; nil while there is none
+	waits    uint64 // counts those waits, and their ends before there was memory
 	answered int64  // charges of what was answered in this pass of the outbox
 }
 
@@ -46,8 +47,13 @@ func (u *Unsynced) Room(size int) bool {
 		u.given = n
 		return true
 	}
+	u.waits++
+	wait := u.waits
 	taken, withdraw := u.account.TakeOrWait(n, func() {
 		u.do(func() {
+			if u.waits != wait {
+				return // withdrawn meanwhile
+			}
 			u.given, u.withdraw = n, nil
 			u.resume()
 		})
@@ -78,11 +84,23 @@ func (u *Unsynced) settle() {
 	u.account.Release(n)
 }
 
+// Cancel gives back what was charged for the delivery that Room was asked about last, or
+// ends the wait for it: it does not come any more. A peer that waited is read from again.
+func (u *Unsynced) Cancel() {
+	if u.withdraw != nil {
+		u.Close()
+		u.resume()
+		return
+	}
+	u.account.Release(u.Take())
+}
+
 // Close gives back what no delivery will use.
 func (u *Unsynced) Close() {
 	if u.withdraw != nil {
 		u.withdraw()
 		u.withdraw = nil
+		u.waits++
 	}
 	u.account.Release(u.Take())
 }

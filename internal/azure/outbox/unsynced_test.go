@@ -89,4 +89,33 @@ func TestUnsyncedCharges(t *testing.T) {
 		todo = nil // a connection that is over runs nothing
 		used("closed while it waits", 0)
 	}
+
+	// Cancelled in the same places, and asked about another delivery since.
+	for _, late := range []bool{false, true} {
+		c := newConn()
+		c.account.TryTake(c.account.Limit())
+		if c.Room(1000) {
+			t.Fatal("room in a full account")
+		}
+		if late {
+			c.account.Release(c.account.Limit())
+		}
+		resumed = 0
+		c.Cancel()
+		if !late {
+			c.account.Release(c.account.Limit())
+		}
+		if resumed != 1 {
+			t.Errorf("resumed %d times when there was nothing to wait for", resumed)
+		}
+		if !c.Room(500) {
+			t.Error("no room for the next delivery")
+		}
+		run()
+		if got := root.Used(); got != broker.Unsynced(500) {
+			t.Errorf("%d bytes are charged for the next delivery, want %d", got, broker.Unsynced(500))
+		}
+		c.Cancel()
+		used("cancelled", 0)
+	}
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/policy"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Catalog knows every entity of a namespace.
 type Catalog struct {
-	shards   []*shard.Shard
+	shards   []*queueserver.Shard
 	store    Store
 	clock    *clock.Clock
 	log      *slog.Logger
@@ -52,7 +52,7 @@ type Observer interface {
 }
 
 // Open returns the catalog of what the shards hold.
-func Open(shards []*shard.Shard, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
+func Open(shards []*queueserver.Shard, clock *clock.Clock, log *slog.Logger, o Observer) (*Catalog, error) {
 	c := &Catalog{
 		shards: shards, store: shardStore{}, clock: clock, log: log, observer: o,
 		admin: make(chan struct{}, 1), nodes: make(map[string]*Entity),
@@ -75,9 +75,9 @@ func Open(shards []*shard.Shard, clock *clock.Clock, log *slog.Logger, o Observe
 
 // recoverShard takes over the definitions of one shard. Topics come before their
 // subscriptions, whose properties follow from them in part.
-func (c *Catalog) recoverShard(s *shard.Shard) error {
+func (c *Catalog) recoverShard(s *queueserver.Shard) error {
 	type found struct {
-		shard.Definition
+		queueserver.Definition
 		def *Definition
 	}
 	var all []found
@@ -117,7 +117,7 @@ func (c *Catalog) recoverShard(s *shard.Shard) error {
 func order(k Kind) int { return slices.Index([]Kind{KindQueue, KindTopic, KindSubscription}, k) }
 
 // shardFor returns the shard for an entity: that of its queue's or topic's name.
-func (c *Catalog) shardFor(name string) *shard.Shard {
+func (c *Catalog) shardFor(name string) *queueserver.Shard {
 	h := fnv.New32a()
 	h.Write([]byte(entity.Key(name)))
 	return c.shards[h.Sum32()%uint32(len(c.shards))]
@@ -207,7 +207,7 @@ func (c *Catalog) Entity(path string) *Entity {
 
 // Readable returns the entity and part of an address that can be received from, and
 // counts as use. Of a topic that is its dead letters.
-func (c *Catalog) Readable(addr string) (*Entity, shard.Part, error) {
+func (c *Catalog) Readable(addr string) (*Entity, queueserver.SubQueue, error) {
 	n, sub, err := c.Find(addr)
 	if err != nil {
 		return nil, 0, err
@@ -216,7 +216,7 @@ func (c *Catalog) Readable(addr string) (*Entity, shard.Part, error) {
 		return nil, 0, fmt.Errorf("%w: %q is a topic; receive from its subscriptions", ErrNotAllowed, n.Path)
 	}
 	n.Touch(c.clock.Now())
-	return n, shard.Part(sub), nil
+	return n, queueserver.SubQueue(sub), nil
 }
 
 // Entities returns all entities by path.
@@ -368,7 +368,7 @@ func Invalid(err error) error {
 }
 
 // ByID returns an entity by its number, nil if it is gone.
-func (c *Catalog) ByID(s *shard.Shard, id shard.ID) *Entity {
+func (c *Catalog) ByID(s *queueserver.Shard, id queueserver.ID) *Entity {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, n := range c.nodes {

@@ -19,7 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -38,11 +38,11 @@ func start(t testing.TB) testCatalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := shard.Open(t.Context(), w, 0, shard.Options{})
+	s, err := queueserver.Open(t.Context(), w, 0, queueserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Open([]*shard.Shard{s}, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
+	c, err := Open([]*queueserver.Shard{s}, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +107,9 @@ func TestSubscriptionDeletedBetweenRoutingAndStoring(t *testing.T) {
 	c.send(t, topic, withProperty("x", "a"))
 	c.send(t, topic, withProperty("x", "b"))
 	stays := c.Entity("t/Subscriptions/stays")
-	got, err := shard.Do(t.Context(), stays.Shard, shard.Inspect{ID: stays.ID})
-	if err != nil || got.Counts[shard.Main].Ready != 2 {
-		t.Errorf("the other subscription has %+v, %v; want two messages", got.Counts[shard.Main], err)
+	got, err := queueserver.Do(t.Context(), stays.Shard, queueserver.Inspect{ID: stays.ID})
+	if err != nil || got.Counts[queueserver.Main].Ready != 2 {
+		t.Errorf("the other subscription has %+v, %v; want two messages", got.Counts[queueserver.Main], err)
 	}
 }
 
@@ -228,7 +228,7 @@ func BenchmarkRoute(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			topic := c.Entity(name)
-			send := sendRequest{Send: shard.Send{Bodies: []*message.Message{m}}}
+			send := sendRequest{Send: queueserver.Send{Bodies: []*message.Message{m}}}
 			b.ReportAllocs()
 			for b.Loop() {
 				send.Copies = send.Copies[:0]

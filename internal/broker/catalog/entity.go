@@ -11,7 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Kind is what an entity is.
@@ -57,9 +57,9 @@ type Definition struct {
 // Entity is a queue, topic or subscription. Only its definition changes.
 type Entity struct {
 	Kind  Kind
-	Path  string       // as its creator spelled it
-	Shard *shard.Shard // where its messages are
-	ID    shard.ID
+	Path  string             // as its creator spelled it
+	Shard *queueserver.Shard // where its messages are
+	ID    queueserver.ID
 	Topic *Entity // of a subscription
 
 	def      atomic.Pointer[Definition]
@@ -71,8 +71,8 @@ type Entity struct {
 func (n *Entity) Definition() *Definition { return n.def.Load() }
 
 // QueueID names one of the queues of the entity.
-func (n *Entity) QueueID(part shard.Part) shard.QueueID {
-	return shard.QueueID{Entity: n.ID, Part: part}
+func (n *Entity) QueueID(part queueserver.SubQueue) queueserver.QueueID {
+	return queueserver.QueueID{Entity: n.ID, SubQueue: part}
 }
 
 // Touch notes that the entity is in use.
@@ -114,7 +114,7 @@ func (d *Definition) derive(topic, before *Definition, parse func([]byte) (*poli
 }
 
 // configs returns how the machines of the entity are set.
-func (d *Definition) configs() map[shard.Part]queue.Config {
+func (d *Definition) configs() map[queueserver.SubQueue]queue.Config {
 	q := d.Properties
 	lock := q.LockDuration.Std()
 	cfg := queue.Config{
@@ -135,13 +135,13 @@ func (d *Definition) configs() map[shard.Part]queue.Config {
 		cfg.TTL = q.DefaultMessageTimeToLive.Std()
 	}
 	if q.RequiresDuplicateDetection {
-		cfg.Duplicates = q.DuplicateDetectionHistoryTimeWindow.Std()
+		cfg.DuplicateWindow = q.DuplicateDetectionHistoryTimeWindow.Std()
 	}
-	dead := queue.Config{LockFor: lock, IsDead: true}
-	return map[shard.Part]queue.Config{
-		shard.Main:               cfg,
-		shard.DeadLetter:         dead,
-		shard.TransferDeadLetter: dead,
+	dead := queue.Config{LockFor: lock, DeadLetterQueue: true}
+	return map[queueserver.SubQueue]queue.Config{
+		queueserver.Main:               cfg,
+		queueserver.DeadLetter:         dead,
+		queueserver.TransferDeadLetter: dead,
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Errors of naming.
 var (
 	// ErrNotFound means that no entity has that name.
-	ErrNotFound = shard.ErrNoEntity
+	ErrNotFound = queueserver.ErrNoEntity
 	// ErrExists means that an entity of that name exists already.
 	ErrExists = errors.New("broker: entity already exists")
 	// ErrInvalid means that a definition or an argument cannot be accepted; the
@@ -34,7 +34,7 @@ var (
 	// ErrQuota means that the entity holds as much as it may.
 	ErrQuota = queue.ErrFull
 	// ErrDiskFull means that the store has no room; consumers can go on.
-	ErrDiskFull = shard.ErrDiskFull
+	ErrDiskFull = queueserver.ErrDiskFull
 	// ErrSessionRequired means that the entity takes only messages of a session.
 	ErrSessionRequired = queue.ErrSessionRequired
 )
@@ -52,10 +52,10 @@ var (
 	ErrMessageNotFound = queue.ErrNotFound
 	// ErrNoRoom means that properties cannot be merged into a message while the
 	// disk is full. The lock holds; it is an ErrDiskFull.
-	ErrNoRoom = shard.ErrNoRoom
+	ErrNoRoom = queueserver.ErrNoRoom
 	// ErrUnreadable means that the body of a message cannot be read; it is among
 	// the dead letters.
-	ErrUnreadable = shard.ErrUnreadable
+	ErrUnreadable = queueserver.ErrUnreadable
 	// ErrTimeout means that nothing came in time.
 	ErrTimeout = errors.New("broker: timeout")
 )
@@ -63,22 +63,22 @@ var (
 // Errors of the moment: the same call may succeed later.
 var (
 	// ErrBusy means that the broker has more work queued than it accepts.
-	ErrBusy = shard.ErrBusy
+	ErrBusy = queueserver.ErrBusy
 	// ErrMoved means that another owner has claimed the history that has the
 	// entity. This broker does not serve it any more, and goes on with others.
-	ErrMoved = shard.ErrMoved
+	ErrMoved = queueserver.ErrMoved
 	// ErrStopping means that the broker is going down.
-	ErrStopping = shard.ErrStopped
+	ErrStopping = queueserver.ErrStopped
 )
 
 // ThrottledError turns a message away for now, by class. It unwraps to ErrBusy.
-type ThrottledError = shard.ThrottledError
+type ThrottledError = queueserver.ThrottledError
 
 // Translate turns what a machine says about being paused into the broker's word
 // for it.
 func Translate(err error) error {
 	switch {
-	case errors.Is(err, shard.ErrTooLarge):
+	case errors.Is(err, queueserver.ErrTooLarge):
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case errors.Is(err, limits.ErrExceeded):
 		return Invalid(err)

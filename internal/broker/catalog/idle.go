@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/entity"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Outlived reports whether an entity was last used, if it was since a time, longer
@@ -29,13 +29,13 @@ func (n *Entity) used(since time.Time) time.Time {
 }
 
 // DeleteIdle deletes an entity that has outlived its use, unless it turns out to be in
-// use after all, which is shard.ErrInUse. That is decided where its messages are, in the
+// use after all, which is queueserver.ErrInUse. That is decided where its messages are, in the
 // same step: a send that comes before the deletion has counted as use, one that comes
 // after is told that there is no such entity.
 func (c *Catalog) DeleteIdle(ctx context.Context, n *Entity, since time.Time) error {
 	return c.Change(ctx, func() error {
 		if c.Entity(n.Path) != n {
-			return shard.ErrInUse // somebody was faster
+			return queueserver.ErrInUse // somebody was faster
 		}
 		var subs []*Entity
 		if n.Kind == KindTopic {
@@ -50,15 +50,15 @@ func (c *Catalog) DeleteIdle(ctx context.Context, n *Entity, since time.Time) er
 }
 
 // removeIdle drops an entity and its subscriptions, unless one of them is in use,
-// which is shard.ErrInUse: then it is looked at again when it may have outlived that.
+// which is queueserver.ErrInUse: then it is looked at again when it may have outlived that.
 func (c *Catalog) removeIdle(n *Entity, subs []*Entity, since time.Time) error {
 	accessed, ns := n.accessed.Load(), append([]*Entity{n}, subs...)
-	o := shard.DropIdle{LastUse: since, Limit: n.Definition().Properties.AutoDeleteOnIdle.Std()}
+	o := queueserver.DropIdle{LastUse: since, Limit: n.Definition().Properties.AutoDeleteOnIdle.Std()}
 	for _, at := range ns {
 		o.LastUse = at.used(o.LastUse)
-		o.Entities = append(o.Entities, shard.IdleEntity{ID: at.ID, Topic: at.Kind == KindTopic, Arrivals: at.Kind == KindQueue})
+		o.Entities = append(o.Entities, queueserver.IdleEntity{ID: at.ID, Topic: at.Kind == KindTopic, Arrivals: at.Kind == KindQueue})
 	}
-	last, err := shard.Finish(n.Shard, o)
+	last, err := queueserver.Finish(n.Shard, o)
 	if err != nil {
 		if last.After(n.used(since)) {
 			n.accessed.CompareAndSwap(accessed, last.UnixMilli()) // unless it is used at this moment
@@ -70,6 +70,6 @@ func (c *Catalog) removeIdle(n *Entity, subs []*Entity, since time.Time) error {
 }
 
 // InSessions reports whether every message of the part belongs to a session.
-func (n *Entity) InSessions(part shard.Part) bool {
-	return part == shard.Main && n.Definition().Properties.RequiresSession
+func (n *Entity) InSessions(part queueserver.SubQueue) bool {
+	return part == queueserver.Main && n.Definition().Properties.RequiresSession
 }

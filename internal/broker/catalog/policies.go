@@ -14,7 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Classifier says by one policy which class and level messages have. It may be used by any
@@ -178,12 +178,12 @@ func (c *Catalog) ClassName(addr string, class queue.Class) string {
 }
 
 // MarkClassified notes that the messages of a queue are classified by its policy;
-// shard.ErrSuperseded if that is another one by now.
+// queueserver.ErrSuperseded if that is another one by now.
 func (c *Catalog) MarkClassified(ctx context.Context, n *Entity, classifier *Classifier) error {
 	return c.Change(ctx, func() error {
 		def := *n.Definition()
 		if def.Classifier != classifier {
-			return shard.ErrSuperseded
+			return queueserver.ErrSuperseded
 		}
 		def.Classified = def.PolicyRevision
 		meta, err := def.encode()

@@ -18,7 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // routes are the rules of a topic's subscriptions, compiled. They are immutable:
@@ -223,7 +223,7 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 			w.shaped(sub, ro, view)
 		case served[word]&bit == 0:
 			served[word] |= bit
-			w.add(sub, shard.Main, w.source)
+			w.add(sub, queueserver.Main, w.source)
 		}
 	})
 	w.deadLetter()
@@ -231,7 +231,7 @@ func (c *Catalog) route(topic *Entity, p *sendRequest, i int, now time.Time, o *
 
 // routing is one message on its way into subscriptions.
 type routing struct {
-	send   *shard.Send
+	send   *queueserver.Send
 	out    *fanOut
 	source int // of send.Bodies
 	hops   uint8
@@ -251,15 +251,15 @@ type failure struct {
 
 // add gives a subscription a body. A subscription of sessions keeps a message
 // without one among its dead letters.
-func (w *routing) add(sub *Entity, part shard.Part, body int) {
+func (w *routing) add(sub *Entity, part queueserver.SubQueue, body int) {
 	def := sub.Definition()
 	a := def.Arrival(w.send.Bodies[body], w.hops)
-	if part == shard.Main && def.Properties.RequiresSession && !a.InSession {
+	if part == queueserver.Main && def.Properties.RequiresSession && !a.InSession {
 		w.dead(sub, reasonNoSession, "")
 		return
 	}
 	if err := checkNames(&a); err != nil { // a rule or the subscription's policy made it so
-		if part == shard.Main {
+		if part == queueserver.Main {
 			w.dead(sub, reasonNames, Text(err))
 			return
 		}
@@ -267,7 +267,7 @@ func (w *routing) add(sub *Entity, part shard.Part, body int) {
 	}
 	a.NotBefore = time.Time{} // the topic has waited already
 	a.Origin = cmp.Or(w.origin, queue.SeqNo(w.source+1))
-	w.send.Copies = append(w.send.Copies, shard.Copy{ID: sub.ID, Part: part, Body: body, Arrival: a, Numbered: w.origin != 0, Revision: def.PolicyRevision})
+	w.send.Copies = append(w.send.Copies, queueserver.Copy{ID: sub.ID, SubQueue: part, Body: body, Arrival: a, Numbered: w.origin != 0, Revision: def.PolicyRevision})
 }
 
 // shaped gives a subscription the copy that a rule's action makes.
@@ -290,7 +290,7 @@ func (w *routing) shaped(sub *Entity, ro *route, view *filter.Envelope) {
 		return
 	}
 	w.send.Bodies = append(w.send.Bodies, made)
-	w.add(sub, shard.Main, len(w.send.Bodies)-1)
+	w.add(sub, queueserver.Main, len(w.send.Bodies)-1)
 }
 
 // dead notes that the message goes to the dead letters of a subscription: once,
@@ -331,7 +331,7 @@ func (w *routing) deadLetter() {
 			bodies[why] = body
 			w.send.Bodies = append(w.send.Bodies, Edited(w.send.Bodies[w.source], DeadLetterEdit(f.reason, f.description)))
 		}
-		w.add(f.sub, shard.DeadLetter, body)
+		w.add(f.sub, queueserver.DeadLetter, body)
 	}
 }
 

@@ -192,23 +192,23 @@ func ruleIndex(rules []entity.Rule, name string) int {
 	return slices.IndexFunc(rules, func(r entity.Rule) bool { return entity.Key(r.Name) == name })
 }
 
-// Trial says what one rule would do with a message.
-type Trial struct {
+// RuleMatch says what one rule would do with a message.
+type RuleMatch struct {
 	Subscription string `json:"subscription"`
 	Rule         string `json:"rule"`
 	Matched      bool   `json:"matched"`
 	Why          string `json:"why"`
 }
 
-// TryRules says which subscriptions of a topic would take a message, and why.
-func (c *Catalog) TryRules(ctx context.Context, topic string, m *message.Message) ([]Trial, error) {
+// MatchRules says which subscriptions of a topic would take a message, and why.
+func (c *Catalog) MatchRules(ctx context.Context, topic string, m *message.Message) ([]RuleMatch, error) {
 	t, err := c.kind(topic, KindTopic)
 	if err != nil {
 		return nil, err
 	}
 	view := &filter.Envelope{Message: m, IDs: newID}
 	view.BrokerProperties.EnqueuedTime = c.clock.Now()
-	var trials []Trial
+	var trials []RuleMatch
 	for _, n := range c.SubscriptionsOf(t) {
 		s := n.Definition().Subscription
 		for _, r := range s.Rules {
@@ -224,7 +224,7 @@ func (c *Catalog) TryRules(ctx context.Context, topic string, m *message.Message
 			if err != nil {
 				why = Text(err)
 			}
-			trials = append(trials, Trial{Subscription: s.Name, Rule: r.Name, Matched: matched, Why: why})
+			trials = append(trials, RuleMatch{Subscription: s.Name, Rule: r.Name, Matched: matched, Why: why})
 		}
 	}
 	return trials, nil

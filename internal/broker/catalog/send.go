@@ -12,14 +12,14 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/ordering"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // sendRequest is a batch on its way into a shard. There is one for every message, so they
 // are used again: a request belongs to the shard from when it was sent until the shard
 // calls Done, which is the last it does with it.
 type sendRequest struct {
-	shard.Send
+	queueserver.Send
 	c    *Catalog
 	n    *Entity
 	o    SendOptions
@@ -28,7 +28,7 @@ type sendRequest struct {
 
 	// Room for what a single message needs.
 	body [1]*message.Message
-	copy [1]shard.Copy
+	copy [1]queueserver.Copy
 }
 
 // newSend returns a request for a batch, which stays the caller's.
@@ -42,7 +42,7 @@ func (c *Catalog) newSend(batch []*message.Message, done func([]queue.SeqNo, err
 	p.Bodies = append(p.body[:0], batch...)
 	p.Copies = p.copy[:0]
 	if len(batch) > 1 {
-		p.Copies = make([]shard.Copy, 0, len(batch))
+		p.Copies = make([]queueserver.Copy, 0, len(batch))
 	}
 	return p
 }
@@ -51,7 +51,7 @@ func (c *Catalog) newSend(batch []*message.Message, done func([]queue.SeqNo, err
 // policy which was replaced meanwhile is sent once more: by now the definitions have the
 // new one.
 func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
-	if errors.Is(err, shard.ErrSuperseded) {
+	if errors.Is(err, queueserver.ErrSuperseded) {
 		n, o, done, batch := p.n, p.o, p.done, slices.Clone(p.Bodies[:p.out.source])
 		p.free()
 		p.c.Send(n, batch, o, done)
@@ -63,8 +63,8 @@ func (p *sendRequest) answer(seqs []queue.SeqNo, err error) {
 
 // free keeps the request for another batch.
 func (p *sendRequest) free() {
-	p.Send = shard.Send{Done: p.Done}
-	p.n, p.o, p.done, p.body, p.copy = nil, SendOptions{}, nil, [1]*message.Message{}, [1]shard.Copy{}
+	p.Send = queueserver.Send{Done: p.Done}
+	p.n, p.o, p.done, p.body, p.copy = nil, SendOptions{}, nil, [1]*message.Message{}, [1]queueserver.Copy{}
 	p.c.sends.Put(p)
 }
 
@@ -81,7 +81,7 @@ func (d *Definition) MaxMessage() int64 {
 type SendOptions struct {
 	// Settle, if not zero, is the message of the same shard that the batch
 	// replaces.
-	Settle shard.Locked
+	Settle queueserver.Locked
 	// Hops is how often the messages were forwarded before.
 	Hops uint8
 	// Origin is the number that a forwarded message was first given; zero is none.
@@ -98,7 +98,7 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 	now := c.clock.Now()
 	n.Touch(now)
 	err := def.sendable()
-	if own := o.Settle != (shard.Locked{}) && o.Settle.ID == n.ID; err == nil && !own {
+	if own := o.Settle != (queueserver.Locked{}) && o.Settle.ID == n.ID; err == nil && !own {
 		err = def.fits(batch) // what a topic has held fitted when it came
 	}
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 		if o.Held {
 			a.MessageID, a.NotBefore = "", time.Time{}
 		}
-		p.Copies = append(p.Copies, shard.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
+		p.Copies = append(p.Copies, queueserver.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
 	}
 	if err := n.Shard.Send(&p.Send); err != nil {
 		p.answer(nil, err)
@@ -180,7 +180,7 @@ func (d *Definition) Arrival(m *message.Message, hops uint8) queue.Arrival {
 	}
 	a.Session, a.InSession = m.SessionID()
 	if lent, ok := m.Inherited(); ok && d.Classifier.Policy.LevelOrder != ordering.Lifo { // there age is no merit
-		a.Since = lent.Since
+		a.OrderTime = lent.Since
 	}
 	if d.Properties.RequiresDuplicateDetection {
 		a.MessageID = m.MessageIDString()

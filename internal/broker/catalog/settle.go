@@ -5,24 +5,24 @@ package catalog
 import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Verdict is what a consumer decides about a message.
-type Verdict = shard.Verdict
+// Disposition is what a consumer decides about a message.
+type Disposition = queueserver.Disposition
 
-// The verdicts.
+// The dispositions.
 const (
-	Complete   = shard.Complete
-	Abandon    = shard.Abandon // failed: counts toward the dead letters
-	Release    = shard.Release // not started: does not count
-	Defer      = shard.Defer
-	DeadLetter = shard.Reject
+	Complete   = queueserver.Complete
+	Abandon    = queueserver.Abandon // failed: counts toward the dead letters
+	Release    = queueserver.Release // not started: does not count
+	Defer      = queueserver.Defer
+	DeadLetter = queueserver.Reject
 )
 
 // Outcome settles a message.
 type Outcome struct {
-	Verdict     Verdict
+	Disposition Disposition
 	Reason      string // of a dead letter
 	Description string // of a dead letter
 	// Properties are merged into the application properties of a message that
@@ -33,7 +33,7 @@ type Outcome struct {
 // Settle decides about messages of one of the queues. It never blocks and does not keep
 // tokens; done gets nil if every token was good, else an error or nil for each. Without a
 // done nobody waits for it, and it may take a moment longer.
-func (n *Entity) Settle(part shard.Part, tokens []queue.Token, o Outcome, done func([]error)) {
+func (n *Entity) Settle(part queueserver.SubQueue, tokens []queue.Token, o Outcome, done func([]error)) {
 	refuse := func(err error) {
 		if done == nil {
 			return // nobody waits: the locks run out
@@ -51,12 +51,12 @@ func (n *Entity) Settle(part shard.Part, tokens []queue.Token, o Outcome, done f
 		}
 	}
 	x := new(struct {
-		shard.Settle
+		queueserver.Settle
 		one [1]queue.Token // room for a single token
 	})
 	op := &x.Settle
-	*op = shard.Settle{
-		ID: n.ID, Part: part, Tokens: append(x.one[:0], tokens...), Verdict: o.Verdict,
+	*op = queueserver.Settle{
+		ID: n.ID, SubQueue: part, Tokens: append(x.one[:0], tokens...), Disposition: o.Disposition,
 		Reason: o.Reason, Description: o.Description, Properties: o.Properties,
 	}
 	if done != nil {

@@ -4,22 +4,22 @@ package catalog
 
 import (
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Stored is a definition as a Store keeps it, and how the queues of the entity are set.
 type Stored struct {
 	Meta     []byte
 	Sessions bool // messages belong to sessions; decided when the entity is made
-	Configs  map[shard.Part]queue.Config
+	Configs  map[queueserver.SubQueue]queue.Config
 }
 
 // Store is where definitions are durable. What a method has done is durable when it
 // returns.
 type Store interface {
 	// Load returns the definitions that a shard had when it was opened.
-	Load(s *shard.Shard) []shard.Definition
-	Create(n *Entity, def Stored) (shard.ID, error)
+	Load(s *queueserver.Shard) []queueserver.Definition
+	Create(n *Entity, def Stored) (queueserver.ID, error)
 	Update(n *Entity, def Stored) error
 	// Delete removes entities of one shard, with their messages.
 	Delete(ns ...*Entity) error
@@ -29,25 +29,25 @@ type Store interface {
 // change means for the queues.
 type shardStore struct{}
 
-func (shardStore) Load(s *shard.Shard) []shard.Definition { return s.Definitions() }
+func (shardStore) Load(s *queueserver.Shard) []queueserver.Definition { return s.Definitions() }
 
-func (shardStore) Create(n *Entity, def Stored) (shard.ID, error) {
-	return shard.Finish(n.Shard, shard.Define{
-		Definition: shard.Definition{Name: n.Path, Meta: def.Meta, Sessions: def.Sessions},
+func (shardStore) Create(n *Entity, def Stored) (queueserver.ID, error) {
+	return queueserver.Finish(n.Shard, queueserver.Define{
+		Definition: queueserver.Definition{Name: n.Path, Meta: def.Meta, Sessions: def.Sessions},
 		Configs:    def.Configs,
 	})
 }
 
 func (shardStore) Update(n *Entity, def Stored) error {
-	_, err := shard.Finish(n.Shard, shard.Configure{ID: n.ID, Meta: def.Meta, Configs: def.Configs})
+	_, err := queueserver.Finish(n.Shard, queueserver.Configure{ID: n.ID, Meta: def.Meta, Configs: def.Configs})
 	return err
 }
 
 func (shardStore) Delete(ns ...*Entity) error {
-	o := shard.Drop{}
+	o := queueserver.Drop{}
 	for _, n := range ns {
 		o.IDs = append(o.IDs, n.ID)
 	}
-	_, err := shard.Finish(ns[0].Shard, o)
+	_, err := queueserver.Finish(ns[0].Shard, o)
 	return err
 }

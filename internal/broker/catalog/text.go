@@ -50,8 +50,8 @@ func isPackage(text string) bool {
 		return false
 	}
 	switch name {
-	case "access", "broker", "caller", "codec", "endpoint", "entity", "filter", "frame", "journal", "limits",
-		"message", "objective", "policy", "queue", "servicebus", "shard", "wal":
+	case "access", "broker", "caller", "codec", "endpoint", "engine", "entity", "filter", "frame", "journal", "limits",
+		"message", "objective", "policy", "queue", "queueserver", "servicebus", "wal":
 		return true
 	}
 	return false

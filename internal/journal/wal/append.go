@@ -48,7 +48,7 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 			return err
 		}
 		if use == journal.Ordinary {
-			return w.placeSenders(need)
+			return w.placeSenders(c, need)
 		}
 		if w.fit(need) {
 			return nil
@@ -64,7 +64,7 @@ func (w *WAL) place(c journal.Claim, use journal.Use, need uint64) error {
 
 // placeSenders is place for a group that is refused instead of waiting. Without Run
 // there is nobody else to make a segment, so it is made here.
-func (w *WAL) placeSenders(need uint64) error {
+func (w *WAL) placeSenders(c journal.Claim, need uint64) error {
 	for tried := false; ; tried = true {
 		err := w.admits(need)
 		if err == nil && !w.fit(need) {
@@ -77,7 +77,7 @@ func (w *WAL) placeSenders(need uint64) error {
 		err = w.refillPool()
 		w.mu.Lock()
 		if err == nil {
-			err = w.usable()
+			_, err = w.owner(c) // the claim may have ended meanwhile
 		}
 		if err != nil {
 			return err

@@ -502,6 +502,32 @@ func TestSendersDoNotWaitForASegment(t *testing.T) {
 	}
 }
 
+// A claim may end while a sender that found no segment ready makes one. Nothing is
+// written under it then.
+func TestClaimEndsWhileASegmentIsMade(t *testing.T) {
+	fault := vfs.NewFault(vfs.NewMem())
+	w := open(t, fault)
+	c, _ := claim(t, w, 1)
+	commit(t, w)
+	released := false
+	fault.Before(func(op vfs.Op, _ string) error {
+		if op != vfs.OpCreate || released {
+			return nil
+		}
+		released = true
+		return w.Release(ctx, c) // everything is durable: it does not touch the disk
+	})
+	var err error
+	for err == nil && !released {
+		if _, err = sendOne(w, c, numbered(600)); err == nil && !released {
+			err = w.flush()
+		}
+	}
+	if !errors.Is(err, journal.ErrFenced) {
+		t.Fatalf("send with a claim that has ended meanwhile: %v, want %v", err, journal.ErrFenced)
+	}
+}
+
 // Where overwriting takes space, too, a commit may find none. It waits.
 func TestCommitWithoutSpaceIsNotFinal(t *testing.T) {
 	fault := vfs.NewFault(vfs.NewMem())

@@ -66,7 +66,7 @@ func (l *SeqList) reset() {
 	*l = SeqList{few: few}
 }
 
-// First returns the first message; the list is not empty.
+// PeekNext returns the first message; the list is not empty.
 func (l *SeqList) First() SeqNo {
 	if l.many == nil {
 		return l.few[0]

@@ -106,7 +106,7 @@ func (l *SortedList) Add(s *Store, k OrderKey, e *Entry) {
 	l.tail = k
 }
 
-// First returns the first message.
+// PeekNext returns the first message.
 func (l *SortedList) First(s *Store) (k OrderKey, ok bool) {
 	if l.list.Len() > 0 {
 		k, ok = s.keyOf(l.list.First(), byOrderTime), true

@@ -26,7 +26,7 @@ const InSession = ^uint32(0)
 // Ring is a list of locks, linked through their prev and next.
 type Ring struct{ head, tail uint32 }
 
-// First returns the slot of the first lock; zero if there is none.
+// PeekNext returns the slot of the first lock; zero if there is none.
 func (r *Ring) First() uint32 { return r.head }
 
 // expiryList is the locks that were taken for the same time: taken later, or
@@ -178,7 +178,7 @@ func (ls *LockTable) unlink(r *Ring, slot uint32) {
 	}
 }
 
-// First returns the lock that ends first, and when; zero if there is none.
+// PeekNext returns the lock that ends first, and when; zero if there is none.
 func (ls *LockTable) First() (slot uint32, until int64) {
 	until = entries.Never
 	for i := range ls.lists {

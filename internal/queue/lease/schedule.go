@@ -46,7 +46,7 @@ func (s *Schedule) Remove(slot uint32) {
 	s.free = append(s.free, slot)
 }
 
-// First returns the next message due, and when; never if there is none.
+// PeekNext returns the next message due, and when; never if there is none.
 func (s *Schedule) First() (entries.SeqNo, int64) {
 	if len(s.order) == 0 {
 		return 0, entries.Never

@@ -13,7 +13,7 @@ import (
 func newPicker(o ordering.Order) picker {
 	switch o.Discipline {
 	case ordering.Aging:
-		return newWinnerTree(&aging{every: int64(o.Every), upTo: o.UpTo})
+		return newWinnerTree(&aging{every: int64(o.AgingInterval), upTo: o.AgingMaxLevel})
 	case ordering.Deadline:
 		return newWinnerTree(&deadline{objective: o.Objective})
 	case ordering.Weighted:

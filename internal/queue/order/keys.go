@@ -53,7 +53,7 @@ func (a wake) before(b wake) bool { return a.at < b.at || a.at == b.at && a.key 
 
 // configure prepares for an order.
 func (ks *keyTable) configure(o ordering.Order) {
-	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]ordering.Share, len(o.Shares)), others: o.Others}
+	*ks = keyTable{byName: map[string]uint32{"": 0}, shares: make(map[string]ordering.Share, len(o.Shares)), others: o.DefaultShare}
 	for _, s := range o.Shares {
 		ks.shares[s.Key] = s
 	}

@@ -52,7 +52,7 @@ func fits(o, p *ordering.Order) bool {
 		return o.Fair == p.Fair
 	}
 	return o.FinishesFirst() == p.FinishesFirst() && newPicker(*o).aged() == newPicker(*p).aged() &&
-		o.Others == p.Others && slices.Equal(o.Shares, p.Shares)
+		o.DefaultShare == p.DefaultShare && slices.Equal(o.Shares, p.Shares)
 }
 
 // ChangeOrder makes the order of the settings hold: at once if the index serves it

@@ -19,7 +19,7 @@ func (x *Index) newLane(l ordering.Level) lane {
 
 // arrange tells a lane which end of it goes first.
 func (x *Index) arrange(p *plainLane) {
-	p.newest = x.order.Within == ordering.Lifo && !x.levels.picker.aged()
+	p.newest = x.order.LevelOrder == ordering.Lifo && !x.levels.picker.aged()
 	p.runs = !p.newest && !x.sessionQueue
 	p.known = false
 }

@@ -11,18 +11,18 @@ import (
 // Config is what an operator decides about a queue. The zero value is an open,
 // strict queue without limits whose locks last no time at all: set LockFor.
 type Config struct {
-	LockFor     time.Duration // how long a lock lasts without renewal
-	TTL         time.Duration // upper bound of the time to live; zero is no bound
-	MaxFailures uint32        // failed deliveries that make a dead letter; zero is never
-	Duplicates  time.Duration // window of duplicate detection; zero is off
-	MaxBytes    int64         // of Footprint; zero is no limit
-	MaxCount    int64         // of all messages; zero is no limit
+	LockFor         time.Duration // how long a lock lasts without renewal
+	TTL             time.Duration // upper bound of the time to live; zero is no bound
+	MaxFailures     uint32        // failed deliveries that make a dead letter; zero is never
+	DuplicateWindow time.Duration // window of duplicate detection; zero is off
+	MaxBytes        int64         // of Footprint; zero is no limit
+	MaxCount        int64         // of all messages; zero is no limit
 
 	Sessions          bool // every message has a session; fixed by New
 	DeadLetterExpired bool // a message that outlives its TTL is a dead letter
 	SendPaused        bool // Enqueue refuses
 	ReceivePaused     bool // Take finds nothing
-	IsDead            bool // a queue of dead letters: no failure counts, no expiry; fixed by New
+	DeadLetterQueue   bool // a queue of dead letters: no failure counts, no expiry; fixed by New
 
 	Order ordering.Order
 }

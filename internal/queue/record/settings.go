@@ -34,7 +34,7 @@ func (c *Config) switches() [6]struct {
 		{cfgDeadLetterExpired, &c.DeadLetterExpired},
 		{cfgSendPaused, &c.SendPaused},
 		{cfgReceivePaused, &c.ReceivePaused},
-		{cfgIsDead, &c.IsDead},
+		{cfgIsDead, &c.DeadLetterQueue},
 		{cfgFair, &c.Order.Fair},
 	}
 }
@@ -43,13 +43,13 @@ func (c *Config) switches() [6]struct {
 const (
 	moreEnd        = 0
 	moreSaturation = 1
-	moreWithin     = 2
+	moreLevelOrder = 2
 )
 
 // plain reports whether the first layout can represent the Config. It is then
 // written in that layout, which an older program can read.
 func (c *Config) plain() bool {
-	return c.Order.Saturation == ordering.Saturation{} && c.Order.Within == ordering.Fifo
+	return c.Order.Saturation == ordering.Saturation{} && c.Order.LevelOrder == ordering.Fifo
 }
 
 // KindOf returns the kind of a record that contains c: plain, if that layout suffices.
@@ -74,8 +74,8 @@ func writeMore(out *machine.Effects, c Config) {
 		out.Uint(uint64(s.Waiting))
 		out.Fixed(int64(s.Oldest))
 	}
-	if w := c.Order.Within; w != ordering.Fifo {
-		out.Byte(moreWithin)
+	if w := c.Order.LevelOrder; w != ordering.Fifo {
+		out.Byte(moreLevelOrder)
 		out.Byte(byte(w))
 	}
 	out.Byte(moreEnd)
@@ -91,15 +91,15 @@ func writeConfig(out *machine.Effects, c Config) {
 	out.Byte(bits)
 	out.Fixed(int64(c.LockFor))
 	out.Fixed(int64(c.TTL))
-	out.Fixed(int64(c.Duplicates))
+	out.Fixed(int64(c.DuplicateWindow))
 	out.Uint(uint64(c.MaxFailures))
 	out.Uint(uint64(c.MaxBytes))
 	out.Uint(uint64(c.MaxCount))
 
 	o := &c.Order
 	out.Byte(byte(o.Discipline))
-	out.Fixed(int64(o.Every))
-	out.Byte(byte(o.UpTo))
+	out.Fixed(int64(o.AgingInterval))
+	out.Byte(byte(o.AgingMaxLevel))
 	out.Uint(uint64(len(o.Objective)))
 	for _, d := range o.Objective {
 		out.Fixed(int64(d))
@@ -108,7 +108,7 @@ func writeConfig(out *machine.Effects, c Config) {
 	for _, w := range o.Weight {
 		out.Uint(uint64(w))
 	}
-	writeShare(out, o.Others)
+	writeShare(out, o.DefaultShare)
 	out.Uint(uint64(len(o.Shares)))
 	for _, s := range o.Shares {
 		writeShare(out, s)
@@ -130,22 +130,22 @@ func readConfig(r *machine.Reader) (c Config) {
 	}
 	c.LockFor = time.Duration(r.Fixed())
 	c.TTL = time.Duration(r.Fixed())
-	c.Duplicates = time.Duration(r.Fixed())
+	c.DuplicateWindow = time.Duration(r.Fixed())
 	c.MaxFailures = r.Uint32()
 	c.MaxBytes = int64(r.UpTo(math.MaxInt64))
 	c.MaxCount = int64(r.UpTo(math.MaxInt64))
 
 	o := &c.Order
 	o.Discipline = ordering.Discipline(r.Byte())
-	o.Every = time.Duration(r.Fixed())
-	o.UpTo = ordering.Level(r.Byte())
+	o.AgingInterval = time.Duration(r.Fixed())
+	o.AgingMaxLevel = ordering.Level(r.Byte())
 	for n := r.UpTo(256); n > 0 && !r.Bad(); n-- {
 		o.Objective = append(o.Objective, time.Duration(r.Fixed()))
 	}
 	for n := r.UpTo(256); n > 0 && !r.Bad(); n-- {
 		o.Weight = append(o.Weight, r.Uint32())
 	}
-	o.Others = readShare(r)
+	o.DefaultShare = readShare(r)
 	for n := r.Uint(); n > 0 && !r.Bad(); n-- {
 		o.Shares = append(o.Shares, readShare(r))
 	}
@@ -167,8 +167,8 @@ func ReadSettings(r *machine.Reader, k Kind) Config {
 			return c
 		case moreSaturation:
 			c.Order.Saturation = ordering.Saturation{Waiting: int64(r.UpTo(math.MaxInt64)), Oldest: time.Duration(r.Fixed())}
-		case moreWithin:
-			if c.Order.Within = ordering.Within(r.Byte()); c.Order.Within > ordering.FinishFirst {
+		case moreLevelOrder:
+			if c.Order.LevelOrder = ordering.LevelOrder(r.Byte()); c.Order.LevelOrder > ordering.FinishFirst {
 				r.Fail()
 			}
 		default:

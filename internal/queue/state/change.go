@@ -180,15 +180,15 @@ func (q *Core) Renumber(old, seq entries.SeqNo, it *record.Item, out *machine.Ef
 	q.Remove(old, q.Index.Entries.Get(old), out)
 }
 
-// Reclass is the new level, class and fair key of a message.
-type Reclass struct {
+// Reclassify is the new level, class and fair key of a message.
+type Classification struct {
 	Level ordering.Level
 	Class ordering.Class
 	Key   string
 }
 
 // Reclassify changes the level, class and fair key of a message in any state.
-func (q *Core) Reclassify(seq entries.SeqNo, e *entries.Entry, r Reclass) {
+func (q *Core) Reclassify(seq entries.SeqNo, e *entries.Entry, r Classification) {
 	ready, held := e.Is(entries.Ready), e.Is(entries.Locked)
 	if ready {
 		q.UnmarkReady(seq, e, entries.Deferred)

@@ -68,7 +68,7 @@ func (q *Core) Apply(cfg record.Config) {
 	same := q.Config.Order.Equal(&cfg.Order)
 	q.Config = cfg
 	q.Locks.Configure(cfg.LockFor)
-	q.Window.Configure(cfg.Duplicates)
+	q.Window.Configure(cfg.DuplicateWindow)
 	switch {
 	case same:
 	case q.restore.inSnapshot:

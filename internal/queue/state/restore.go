@@ -153,14 +153,14 @@ func (q *Core) replayChange(k record.Kind, r *machine.Reader, out *machine.Effec
 	seq := record.ReadSeq(r)
 	var failures uint32
 	var body machine.Ref
-	var class Reclass
+	var class Classification
 	switch k {
 	case record.KindFailed:
 		failures = r.Uint32()
 	case record.KindRewrite:
 		body = r.Ref()
 	case record.KindReclassify:
-		class = Reclass{Level: ordering.Level(r.Byte()), Class: ordering.Class(r.Byte()), Key: r.String()}
+		class = Classification{Level: ordering.Level(r.Byte()), Class: ordering.Class(r.Byte()), Key: r.String()}
 	}
 	if r.Bad() || q.notYetRestored(seq) {
 		return nil
@@ -207,9 +207,9 @@ func (q *Core) replayConfig(k record.Kind, r *machine.Reader) {
 	if r.Bad() {
 		return
 	}
-	cfg.Sessions, cfg.IsDead = q.Config.Sessions, q.Config.IsDead
+	cfg.Sessions, cfg.DeadLetterQueue = q.Config.Sessions, q.Config.DeadLetterQueue
 	q.Apply(cfg)
-	if cfg.Duplicates == 0 {
+	if cfg.DuplicateWindow == 0 {
 		q.restore.seen = nil // the window is empty, and ids of the snapshot must not refill it
 	}
 	for q.Reordering() {

@@ -271,9 +271,9 @@ func (q *Core) snapStarted(c cursor, b *machine.Budget, out *machine.Effects) cu
 	return c
 }
 
-// Digest hashes everything that a restart must restore, as of now. Two queues with the
+// StateHash hashes everything that a restart must restore, as of now. Two queues with the
 // same digest are the same except for their locks.
-func (q *Core) Digest(now time.Time) [32]byte {
+func (q *Core) StateHash(now time.Time) [32]byte {
 	var out machine.Effects
 	out.Uint(uint64(q.Index.Entries.Last))
 	out.Fixed(q.LastIn)

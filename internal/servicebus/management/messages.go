@@ -17,9 +17,9 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// verdicts by the words of update-disposition; "defered" is how the service
+// dispositions by the words of update-disposition; "defered" is how the service
 // spells it.
-var verdicts = map[string]broker.Verdict{
+var dispositions = map[string]broker.Disposition{
 	"completed": broker.Complete,
 	"abandoned": broker.Abandon,
 	"suspended": broker.DeadLetter,
@@ -50,11 +50,11 @@ func updateDisposition(ctx context.Context, k *call) (codec.Value, error) {
 	if err != nil {
 		return codec.Value{}, err
 	}
-	verdict, ok := verdicts[word]
+	disposition, ok := dispositions[word]
 	if !ok {
 		return codec.Value{}, azure.BadArgument("disposition-status", "completed, abandoned, suspended or defered")
 	}
-	o := broker.Outcome{Verdict: verdict}
+	o := broker.Outcome{Disposition: disposition}
 	if reason := k.Text("deadletter-reason"); reason != nil {
 		o.Reason = *reason
 	}
@@ -101,7 +101,7 @@ func receiveBySequenceNumber(ctx context.Context, k *call) (codec.Value, error) 
 	}
 	k.OnLost(func() { broker.Return(ds) })
 	return k.messagesOf(ds, math.MaxInt, func(d *broker.Delivery, m *message.Message) message.BrokerProperties {
-		k.broker.HandedOut(k.Entity(), k.Conn().Sending().Key, d, m)
+		k.broker.NoteDelivered(k.Entity(), k.Conn().Sending().Key, d, m)
 		s := StampOf(d, mode)
 		s.State = message.StateDeferred
 		return s

@@ -16,7 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 const (
@@ -53,31 +53,31 @@ type forwarder struct {
 	source
 
 	mu      sync.Mutex
-	c       *shard.Consumer // guarded by mu; nil until attached
-	inbox   []transfer      // guarded by mu; at most as many as it has in hand
-	done    uint64          // guarded by mu; messages dealt with
-	window  uint64          // guarded by mu; messages it may have in hand
-	stopped bool            // guarded by mu
-	retry   *time.Timer     // guarded by mu; not nil while it waits for its target
-	seen    uint64          // guarded by mu; changes of definitions when a target was last looked at
-	delay   time.Duration   // guarded by mu; how long it waited last
+	c       *queueserver.Consumer // guarded by mu; nil until attached
+	inbox   []transfer            // guarded by mu; at most as many as it has in hand
+	done    uint64                // guarded by mu; messages dealt with
+	window  uint64                // guarded by mu; messages it may have in hand
+	stopped bool                  // guarded by mu
+	retry   *time.Timer           // guarded by mu; not nil while it waits for its target
+	seen    uint64                // guarded by mu; changes of definitions when a target was last looked at
+	delay   time.Duration         // guarded by mu; how long it waited last
 }
 
 // transfer is a message that a worker has to deal with.
 type transfer struct {
-	shard.Delivery
+	queueserver.Delivery
 	failure error // why it can never be forwarded; nil is not known
 }
 
 // source is a queue that is moved from.
 type source struct {
 	n    *catalog.Entity
-	part shard.Part
+	part queueserver.SubQueue
 }
 
 func (m *forwarder) start() {
 	// A shard that has stopped moves nothing.
-	_ = m.n.Shard.Attach(shard.Attachment{ID: m.n.ID, Part: m.part, Sink: m, Internal: true}, func(c *shard.Consumer, err error) {
+	_ = m.n.Shard.Attach(queueserver.Attachment{ID: m.n.ID, SubQueue: m.part, Sink: m, Internal: true}, func(c *queueserver.Consumer, err error) {
 		if err != nil {
 			return
 		}
@@ -109,7 +109,7 @@ func (m *forwarder) stop() {
 }
 
 // Deliver implements Sink.
-func (m *forwarder) Deliver(ds []shard.Delivery) {
+func (m *forwarder) Deliver(ds []queueserver.Delivery) {
 	ts := make([]transfer, len(ds))
 	for i := range ds {
 		ts[i].Delivery = ds[i]
@@ -173,7 +173,7 @@ func (m *forwarder) Run(context.Context) (jobs.Next, error) {
 // the lower of two would hold. To post one never blocks and never calls back.
 func (m *forwarder) allow() {
 	if m.c != nil && !m.stopped && m.retry == nil {
-		_ = m.c.Allow(m.done + m.window)
+		_ = m.c.SetDeliveryLimit(m.done + m.window)
 	}
 }
 
@@ -206,7 +206,7 @@ func (m *forwarder) refused(t queue.Token) {
 		m.retry = time.AfterFunc(m.delay, m.resume)
 		m.ms.waiting.Add(1)
 		if m.c != nil {
-			_ = m.c.Allow(m.done) // not more than it has
+			_ = m.c.SetDeliveryLimit(m.done) // not more than it has
 		}
 		// A change since the target was looked at has found nobody waiting. One
 		// from now on finds us, because waiting was counted before this.
@@ -252,7 +252,7 @@ func (m *forwarder) endWait() {
 
 // release puts a message back in its place, uncounted.
 func (m *forwarder) release(t queue.Token) {
-	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Verdict: catalog.Release}, func([]error) { m.next() })
+	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Disposition: catalog.Release}, func([]error) { m.next() })
 }
 
 func (m *forwarder) releaseAll(ts []transfer) {
@@ -264,7 +264,7 @@ func (m *forwarder) releaseAll(ts []transfer) {
 // to returns the name of what the forwarder forwards to; empty is nothing.
 func (m *forwarder) to() string {
 	q := &m.n.Definition().Properties
-	if m.part == shard.DeadLetter {
+	if m.part == queueserver.DeadLetter {
 		return q.ForwardDeadLetteredMessagesTo
 	}
 	return q.ForwardTo
@@ -312,7 +312,7 @@ func (m *forwarder) move(t *transfer) {
 		m.release(d.Token)
 		return
 	}
-	if m.part == shard.DeadLetter {
+	if m.part == queueserver.DeadLetter {
 		msg = sourced(msg, entity.Path{Entity: m.n.Path}.String())
 	}
 	if d.Hops >= maxHops {
@@ -329,11 +329,11 @@ func (m *forwarder) move(t *transfer) {
 
 // send stores the message at its target. In the same shard that and its removal
 // here are one group; otherwise it is removed when it is safe there.
-func (m *forwarder) send(target *catalog.Entity, d *shard.Delivery, msg *message.Message, hops uint8) {
+func (m *forwarder) send(target *catalog.Entity, d *queueserver.Delivery, msg *message.Message, hops uint8) {
 	o := catalog.SendOptions{Hops: hops, Origin: m.origin(d), Held: target == m.n}
 	moves := target.Shard == m.n.Shard
 	if moves {
-		o.Settle = shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token}
+		o.Settle = queueserver.Locked{ID: m.n.ID, SubQueue: m.part, Token: d.Token}
 	}
 	m.ms.catalog.Send(target, []*message.Message{msg}, o, func(_ []queue.SeqNo, err error) {
 		switch {
@@ -342,7 +342,7 @@ func (m *forwarder) send(target *catalog.Entity, d *shard.Delivery, msg *message
 		case moves:
 			m.moved()
 		default:
-			m.n.Settle(m.part, []queue.Token{d.Token}, catalog.Outcome{Verdict: catalog.Complete}, func([]error) { m.moved() })
+			m.n.Settle(m.part, []queue.Token{d.Token}, catalog.Outcome{Disposition: catalog.Complete}, func([]error) { m.moved() })
 		}
 	})
 }
@@ -350,11 +350,11 @@ func (m *forwarder) send(target *catalog.Entity, d *shard.Delivery, msg *message
 // origin returns the number that a message was first given: here, or where it was
 // forwarded or published before. Of a dead letter only the latter is known, and what
 // a topic held is numbered when that publishes it.
-func (m *forwarder) origin(d *shard.Delivery) queue.SeqNo {
+func (m *forwarder) origin(d *queueserver.Delivery) queue.SeqNo {
 	switch {
 	case m.n.Kind == catalog.KindTopic && d.Hops == 0:
 		return 0
-	case m.n.Kind != catalog.KindTopic && m.part == shard.Main:
+	case m.n.Kind != catalog.KindTopic && m.part == queueserver.Main:
 		return cmp.Or(d.Origin, d.Seq)
 	}
 	return d.Origin
@@ -362,7 +362,7 @@ func (m *forwarder) origin(d *shard.Delivery) queue.SeqNo {
 
 // failed decides what becomes of a message that its target does not take. It may
 // run on the goroutine of a shard, so it leaves the work to a worker.
-func (m *forwarder) failed(d *shard.Delivery, err error) {
+func (m *forwarder) failed(d *queueserver.Delivery, err error) {
 	throttled, ok := errors.AsType[*catalog.ThrottledError](err)
 	switch {
 	case errors.Is(err, catalog.ErrStopping):
@@ -383,16 +383,16 @@ func (m *forwarder) failed(d *shard.Delivery, err error) {
 // a target that does not exist dead letters can wait where they are.
 func (m *forwarder) final(err error) bool {
 	return errors.Is(err, catalog.ErrTooLarge) || errors.Is(err, catalog.ErrSessionRequired) ||
-		m.part == shard.Main && (errors.Is(err, catalog.ErrNotFound) || errors.Is(err, catalog.ErrNotAllowed))
+		m.part == queueserver.Main && (errors.Is(err, catalog.ErrNotFound) || errors.Is(err, catalog.ErrNotAllowed))
 }
 
 // setAside moves a message that cannot be forwarded to the transfer dead letters.
-func (m *forwarder) setAside(d *shard.Delivery, msg *message.Message, reason, description string) {
+func (m *forwarder) setAside(d *queueserver.Delivery, msg *message.Message, reason, description string) {
 	dead, err := message.ParseStored(msg.Edit(catalog.DeadLetterEdit(reason, description)))
 	if err != nil {
 		dead = msg
 	}
-	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, Since: d.Since, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
+	a := queue.Arrival{Level: d.Level, Class: d.Class, At: d.EnqueuedAt, OrderTime: d.OrderTime, Origin: d.Origin, Failures: d.Failures, Hops: d.Hops}
 	a.Session, a.InSession = d.Session, d.InSession
 	done := func(_ []queue.SeqNo, err error) {
 		switch {
@@ -402,10 +402,10 @@ func (m *forwarder) setAside(d *shard.Delivery, msg *message.Message, reason, de
 			m.refused(d.Token)
 		}
 	}
-	err = m.n.Shard.Send(&shard.Send{
+	err = m.n.Shard.Send(&queueserver.Send{
 		Bodies: []*message.Message{dead},
-		Copies: []shard.Copy{{ID: m.n.ID, Part: shard.TransferDeadLetter, Arrival: a}},
-		Settle: shard.Locked{ID: m.n.ID, Part: m.part, Token: d.Token},
+		Copies: []queueserver.Copy{{ID: m.n.ID, SubQueue: queueserver.TransferDeadLetter, Arrival: a}},
+		Settle: queueserver.Locked{ID: m.n.ID, SubQueue: m.part, Token: d.Token},
 		Done:   done,
 	})
 	if err != nil {

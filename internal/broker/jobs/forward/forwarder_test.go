@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -32,11 +32,11 @@ func start(t *testing.T) (*catalog.Catalog, *jobs.Runner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := shard.Open(t.Context(), w, 0, shard.Options{})
+	s, err := queueserver.Open(t.Context(), w, 0, queueserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := catalog.Open([]*shard.Shard{s}, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
+	c, err := catalog.Open([]*queueserver.Shard{s}, s.Clock(), slog.New(slog.DiscardHandler), nobody{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +67,9 @@ func start(t *testing.T) (*catalog.Catalog, *jobs.Runner) {
 // against it: a delivery that was under way, or a message that its target has refused
 // for good.
 func TestStoppedForwarderGivesBackWhatStillComes(t *testing.T) {
-	for name, give := range map[string]func(*forwarder, shard.Delivery){
-		"delivered":        func(m *forwarder, d shard.Delivery) { m.Deliver([]shard.Delivery{d}) },
-		"refused for good": func(m *forwarder, d shard.Delivery) { m.failed(&d, catalog.ErrTooLarge) },
+	for name, give := range map[string]func(*forwarder, queueserver.Delivery){
+		"delivered":        func(m *forwarder, d queueserver.Delivery) { m.Deliver([]queueserver.Delivery{d}) },
+		"refused for good": func(m *forwarder, d queueserver.Delivery) { m.failed(&d, catalog.ErrTooLarge) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -84,18 +84,18 @@ func TestStoppedForwarderGivesBackWhatStillComes(t *testing.T) {
 				if err := <-sent; err != nil {
 					t.Fatal(err)
 				}
-				tokens, err := shard.Do(t.Context(), n.Shard, shard.LockMessages{Queue: n.QueueID(shard.Main), Seqs: []queue.SeqNo{1}})
+				tokens, err := queueserver.Do(t.Context(), n.Shard, queueserver.LockMessages{Queue: n.QueueID(queueserver.Main), Seqs: []queue.SeqNo{1}})
 				if err != nil {
 					t.Fatal(err)
 				}
 
-				m := &forwarder{ms: New(c, runner), source: source{n, shard.Main}, window: Window}
+				m := &forwarder{ms: New(c, runner), source: source{n, queueserver.Main}, window: Window}
 				m.job = runner.Add(m)
 				m.stop()
-				give(m, shard.Delivery{Delivery: queue.Delivery{Seq: 1, Token: tokens[0]}})
+				give(m, queueserver.Delivery{Delivery: queue.Delivery{Seq: 1, Token: tokens[0]}})
 				synctest.Wait()
 
-				got, err := shard.Do(t.Context(), n.Shard, shard.Peek{Queue: n.QueueID(shard.Main), Max: 1})
+				got, err := queueserver.Do(t.Context(), n.Shard, queueserver.Peek{Queue: n.QueueID(queueserver.Main), Max: 1})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 const (
@@ -58,14 +58,14 @@ func New(c Catalog, runner *jobs.Runner) *Forwarders {
 // Watch starts and stops the forwarders of an entity as its definition asks.
 func (ms *Forwarders) Watch(n *catalog.Entity) {
 	def := n.Definition()
-	ms.set(source{n, shard.Main}, n.Kind == catalog.KindTopic || def.Properties.ForwardTo != "")
-	ms.set(source{n, shard.DeadLetter}, def.Properties.ForwardDeadLetteredMessagesTo != "")
+	ms.set(source{n, queueserver.Main}, n.Kind == catalog.KindTopic || def.Properties.ForwardTo != "")
+	ms.set(source{n, queueserver.DeadLetter}, def.Properties.ForwardDeadLetteredMessagesTo != "")
 }
 
 // Unwatch stops the forwarders of an entity that is gone.
 func (ms *Forwarders) Unwatch(n *catalog.Entity) {
-	ms.set(source{n, shard.Main}, false)
-	ms.set(source{n, shard.DeadLetter}, false)
+	ms.set(source{n, queueserver.Main}, false)
+	ms.set(source{n, queueserver.DeadLetter}, false)
 }
 
 func (ms *Forwarders) set(src source, wanted bool) {

@@ -11,7 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/policy"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Transition is how many messages would change from one class and level to another.
@@ -49,7 +49,7 @@ func Preview(ctx context.Context, n *catalog.Entity, p *policy.Policy) (DryRun, 
 	r := DryRun{Entity: n.Path, Changes: policy.Diff(old, p)}
 	r.Warnings, r.Consequences = def.Advice(p)
 	counts := make(map[[2]ClassLevel]int64)
-	_, err := walk(ctx, n, 0, func(ctx context.Context, ds []shard.Delivery) error {
+	_, err := walk(ctx, n, 0, func(ctx context.Context, ds []queueserver.Delivery) error {
 		for i := range ds {
 			j, err := evaluate(next, &ds[i])
 			switch {

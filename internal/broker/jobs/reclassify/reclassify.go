@@ -13,7 +13,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Chunk is how many messages are looked at between two operations of
@@ -82,7 +82,7 @@ func (r *Reclassifier) Run(ctx context.Context) (jobs.Next, error) {
 		return jobs.Next{}, nil
 	}
 	err := r.reclassify(ctx, n)
-	if errors.Is(err, shard.ErrSuperseded) {
+	if errors.Is(err, queueserver.ErrSuperseded) {
 		return jobs.Again(), nil // a newer policy is in line, with its callers
 	}
 	r.answer(n, err)
@@ -153,7 +153,7 @@ func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error 
 			mark = next
 			continue
 		}
-		end, err := shard.Do(ctx, n.Shard, shard.EndReclassify{ID: n.ID, Revision: def.PolicyRevision, Examined: next})
+		end, err := queueserver.Do(ctx, n.Shard, queueserver.EndReclassify{ID: n.ID, Revision: def.PolicyRevision, Examined: next})
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error 
 // classifiedMessage is a message and the class that a policy gives it.
 type classifiedMessage struct {
 	was  queue.Delivery
-	next queue.Reclass
+	next queue.Classification
 }
 
 func (j classifiedMessage) changes() bool {
@@ -178,9 +178,9 @@ func (j classifiedMessage) changes() bool {
 
 // walk shows every message from a number on, in all states, to fn, by chunks. It
 // returns the number of the first that came after it had begun.
-func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(context.Context, []shard.Delivery) error) (mark queue.SeqNo, err error) {
+func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(context.Context, []queueserver.Delivery) error) (mark queue.SeqNo, err error) {
 	for first := true; ; first = false {
-		found, err := shard.Do(ctx, n.Shard, shard.Peek{Queue: n.QueueID(shard.Main), From: from, Max: Chunk, Chunk: true})
+		found, err := queueserver.Do(ctx, n.Shard, queueserver.Peek{Queue: n.QueueID(queueserver.Main), From: from, Max: Chunk, Chunk: true})
 		if err != nil {
 			return mark, err
 		}
@@ -200,13 +200,13 @@ func walk(ctx context.Context, n *catalog.Entity, from queue.SeqNo, fn func(cont
 }
 
 // evaluate classifies a stored message by a policy.
-func evaluate(c *catalog.Classifier, d *shard.Delivery) (classifiedMessage, error) {
+func evaluate(c *catalog.Classifier, d *queueserver.Delivery) (classifiedMessage, error) {
 	m, err := d.Message()
 	if err != nil {
 		return classifiedMessage{}, err
 	}
 	v := c.Classify(m)
-	return classifiedMessage{d.Delivery, queue.Reclass{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
+	return classifiedMessage{d.Delivery, queue.Classification{Level: queue.Level(v.Level), Class: queue.Class(v.Class), Key: v.Key}}, nil
 }
 
 // sorter classifies the messages of a queue by one policy.
@@ -224,7 +224,7 @@ type sorter struct {
 // by then, or has changed hands, is not looked for. One that cannot be read must not
 // hold up the others: it keeps its level, and leaves its class, which is a number in
 // a policy that no longer holds.
-func (s *sorter) sort(ctx context.Context, ds []shard.Delivery) error {
+func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery) error {
 	var js []classifiedMessage
 	scheduled := make(map[queue.SeqNo]bool)
 	for i := range ds {
@@ -244,7 +244,7 @@ func (s *sorter) sort(ctx context.Context, ds []shard.Delivery) error {
 				}
 			}
 			was := ds[i].Delivery
-			j = classifiedMessage{was, queue.Reclass{Level: was.Level, Key: was.Key}}
+			j = classifiedMessage{was, queue.Classification{Level: was.Level, Key: was.Key}}
 		}
 		if j.changes() {
 			js = append(js, j)
@@ -253,11 +253,11 @@ func (s *sorter) sort(ctx context.Context, ds []shard.Delivery) error {
 	if len(js) == 0 {
 		return nil
 	}
-	o := shard.Reclassify{ID: s.n.ID, Revision: s.classifier.Policy.Revision}
+	o := queueserver.Reclassify{ID: s.n.ID, Revision: s.classifier.Policy.Revision}
 	for _, j := range js {
-		o.Changes = append(o.Changes, shard.Reclassified{Seq: j.was.Seq, To: j.next})
+		o.Changes = append(o.Changes, queueserver.Reclassified{Seq: j.was.Seq, To: j.next})
 	}
-	gone, err := shard.Do(ctx, s.n.Shard, o)
+	gone, err := queueserver.Do(ctx, s.n.Shard, o)
 	s.renumbered = s.renumbered || slices.ContainsFunc(gone, func(seq queue.SeqNo) bool { return scheduled[seq] })
 	return err
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -80,13 +80,13 @@ func start(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := shard.Open(t.Context(), w, 0, shard.Options{CacheBytes: 1, NewMonitor: monitor.New(log)})
+	s, err := queueserver.Open(t.Context(), w, 0, queueserver.Options{CacheBytes: 1, NewMonitor: monitor.New(log)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t}
 	s.Engine.Manual().SetJournal(watched{w, r})
-	if r.Catalog, err = catalog.Open([]*shard.Shard{s}, s.Clock(), log, r); err != nil {
+	if r.Catalog, err = catalog.Open([]*queueserver.Shard{s}, s.Clock(), log, r); err != nil {
 		t.Fatal(err)
 	}
 	r.r = New(r, jobs.New(), log)
@@ -124,9 +124,9 @@ func (r *rig) policy(level int) {
 func (r *rig) send(by *catalog.Definition, m *message.Message) {
 	r.t.Helper()
 	sent := make(chan error, 1)
-	err := r.n.Shard.Send(&shard.Send{
+	err := r.n.Shard.Send(&queueserver.Send{
 		Bodies: []*message.Message{m},
-		Copies: []shard.Copy{{ID: r.n.ID, Arrival: by.Arrival(m, 0), Revision: by.PolicyRevision}},
+		Copies: []queueserver.Copy{{ID: r.n.ID, Arrival: by.Arrival(m, 0), Revision: by.PolicyRevision}},
 		Done:   func(_ []queue.SeqNo, err error) { sent <- err },
 	})
 	if err == nil {
@@ -159,7 +159,7 @@ func (r *rig) run() {
 // wantLevels checks the levels of all messages, by number.
 func (r *rig) wantLevels(want ...queue.Level) {
 	r.t.Helper()
-	found, err := shard.Do(r.t.Context(), r.n.Shard, shard.Peek{Queue: r.n.QueueID(shard.Main), Max: 100})
+	found, err := queueserver.Do(r.t.Context(), r.n.Shard, queueserver.Peek{Queue: r.n.QueueID(queueserver.Main), Max: 100})
 	if err != nil {
 		r.t.Fatal(err)
 	}

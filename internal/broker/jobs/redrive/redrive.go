@@ -14,7 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
-	"github.com/triagemq/triagemq/internal/shard"
+	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 // Window is how many dead letters are on their way at a time.
@@ -36,14 +36,14 @@ type Request struct {
 	Max int
 	// Match chooses among them; nil takes all. It may be called from the
 	// goroutine of the caller only.
-	Match func(*shard.Delivery, *message.Message) bool
+	Match func(*queueserver.Delivery, *message.Message) bool
 }
 
 // Broker is what a redrive needs of the broker.
 type Broker interface {
 	Find(addr string) (*catalog.Entity, entity.SubQueue, error)
 	Writable(addr string) (*catalog.Entity, error)
-	Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]shard.Delivery, error)
+	Peek(ctx context.Context, addr string, from queue.SeqNo, max int, session *string) ([]queueserver.Delivery, error)
 	Send(n *catalog.Entity, batch []*message.Message, o catalog.SendOptions, done func([]queue.SeqNo, error))
 }
 
@@ -66,9 +66,9 @@ func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request
 	if err != nil {
 		return Result{}, err
 	}
-	part := shard.Part(sub)
-	if part == shard.Main {
-		part = shard.DeadLetter
+	part := queueserver.SubQueue(sub)
+	if part == queueserver.Main {
+		part = queueserver.DeadLetter
 	}
 	source := entity.Path{Entity: n.Path, SubQueue: entity.SubQueue(part)}.String()
 	d := operation{Request: r, b: b, log: log, n: n, part: part}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request
 			return d.done, err
 		}
 		ds, err := b.Peek(ctx, source, from, window, nil)
-		ds = slices.DeleteFunc(ds, func(x shard.Delivery) bool { return x.Seq > d.Until })
+		ds = slices.DeleteFunc(ds, func(x queueserver.Delivery) bool { return x.Seq > d.Until })
 		if err != nil || len(ds) == 0 {
 			return d.done, err
 		}
@@ -109,7 +109,7 @@ func Run(ctx context.Context, b Broker, log *slog.Logger, addr string, r Request
 
 // last returns the highest number that a dead letter was ever given.
 func (r *operation) last(ctx context.Context) (queue.SeqNo, error) {
-	return shard.Do(ctx, r.n.Shard, shard.LastNumber{Queue: r.n.QueueID(r.part)})
+	return queueserver.Do(ctx, r.n.Shard, queueserver.LastNumber{Queue: r.n.QueueID(r.part)})
 }
 
 // operation is a redrive under way.
@@ -118,19 +118,19 @@ type operation struct {
 	b      Broker
 	log    *slog.Logger
 	n      *catalog.Entity
-	part   shard.Part
+	part   queueserver.SubQueue
 	target *catalog.Entity // nil is where they died
 	done   Result
 }
 
 // chosen is a dead letter that is to be moved.
 type chosen struct {
-	shard.Delivery
+	queueserver.Delivery
 	msg *message.Message
 }
 
 // move moves those of ds that are wanted, and returns when all of it is durable.
-func (r *operation) move(ctx context.Context, ds []shard.Delivery) error {
+func (r *operation) move(ctx context.Context, ds []queueserver.Delivery) error {
 	var wanted []chosen
 	for i := range ds {
 		if err := ctx.Err(); err != nil {
@@ -188,15 +188,15 @@ func (r *operation) destination() string {
 // lock takes the messages, so that nobody else does while they move. One that
 // cannot be had stays without a token.
 func (r *operation) lock(ctx context.Context, wanted []chosen) error {
-	o := shard.LockMessages{Queue: r.n.QueueID(r.part)}
+	o := queueserver.LockMessages{Queue: r.n.QueueID(r.part)}
 	for i := range wanted {
 		o.Seqs = append(o.Seqs, wanted[i].Seq)
 	}
-	tokens, err := shard.Do(ctx, r.n.Shard, o)
+	tokens, err := queueserver.Do(ctx, r.n.Shard, o)
 	if err != nil {
 		// It may have been done, though nobody waited.
 		if tokens = slices.DeleteFunc(tokens, func(t queue.Token) bool { return t == queue.Token{} }); len(tokens) > 0 {
-			r.n.Settle(r.part, tokens, catalog.Outcome{Verdict: catalog.Release}, nil)
+			r.n.Settle(r.part, tokens, catalog.Outcome{Disposition: catalog.Release}, nil)
 		}
 		return err
 	}
@@ -214,14 +214,14 @@ func (r *operation) send(c *chosen, done func(error)) {
 			done(nil)
 			return
 		}
-		r.n.Settle(r.part, token, catalog.Outcome{Verdict: catalog.Release}, func([]error) { done(err) })
+		r.n.Settle(r.part, token, catalog.Outcome{Disposition: catalog.Release}, func([]error) { done(err) })
 	}
 	m, err := message.ParseStored(c.msg.Edit(dropDeadLetterReason))
 	if err != nil {
 		finish(err)
 		return
 	}
-	here := shard.Locked{ID: r.n.ID, Part: r.part, Token: c.Token}
+	here := queueserver.Locked{ID: r.n.ID, SubQueue: r.part, Token: c.Token}
 	switch {
 	case r.target == nil:
 		r.back(c, m, here, finish)
@@ -233,7 +233,7 @@ func (r *operation) send(c *chosen, done func(error)) {
 				finish(err)
 				return
 			}
-			r.n.Settle(r.part, token, catalog.Outcome{Verdict: catalog.Complete}, func(errs []error) { done(errors.Join(errs...)) })
+			r.n.Settle(r.part, token, catalog.Outcome{Disposition: catalog.Complete}, func(errs []error) { done(errors.Join(errs...)) })
 		})
 	}
 }
@@ -242,16 +242,16 @@ func (r *operation) send(c *chosen, done func(error)) {
 // its time already, and begins to age anew. The policy that holds now says what it
 // is worth: the class that it has as a dead letter is a number in the one under
 // which it died.
-func (r *operation) back(c *chosen, m *message.Message, here shard.Locked, done func(error)) {
+func (r *operation) back(c *chosen, m *message.Message, here queueserver.Locked, done func(error)) {
 	def := r.n.Definition()
 	a := def.Arrival(m, 0)
-	a.Origin, a.MessageID, a.NotBefore, a.Since = c.Origin, "", time.Time{}, time.Time{}
-	err := r.n.Shard.Send(&shard.Send{
+	a.Origin, a.MessageID, a.NotBefore, a.OrderTime = c.Origin, "", time.Time{}, time.Time{}
+	err := r.n.Shard.Send(&queueserver.Send{
 		Bodies: []*message.Message{m},
-		Copies: []shard.Copy{{ID: r.n.ID, Part: shard.Main, Arrival: a, Revision: def.PolicyRevision}},
+		Copies: []queueserver.Copy{{ID: r.n.ID, SubQueue: queueserver.Main, Arrival: a, Revision: def.PolicyRevision}},
 		Settle: here,
 		Done: func(_ []queue.SeqNo, err error) {
-			if errors.Is(err, shard.ErrSuperseded) {
+			if errors.Is(err, queueserver.ErrSuperseded) {
 				r.back(c, m, here, done) // by the new policy
 				return
 			}

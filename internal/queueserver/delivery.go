@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Delivery is a message handed out, or shown.
+type Delivery struct {
+	queue.Delivery
+
+	msg     *message.Message // nil until loaded
+	from    *hostedQueue
+	forGood bool // it was taken for good: only Return brings it back
+	damaged bool // msg stands in for a body that cannot be read
+}
+
+// Message returns the message itself. It may read the disk and wait for the shard,
+// so it must not be called from a Sink's methods. An error that wraps
+// queue.ErrNotFound means that the message is not there any more: drop the
+// delivery. That includes a message whose body turns out to be unreadable: it has
+// become a dead letter. Of a dead letter that cannot be read a message is returned
+// that stands in for it; see Damaged.
+func (d *Delivery) Message() (*message.Message, error) {
+	if d.msg == nil {
+		m, damaged, err := d.from.load(d.Delivery)
+		if err != nil {
+			return nil, err
+		}
+		d.msg, d.damaged = m, damaged
+	}
+	return d.msg, nil
+}
+
+// Loaded reports whether Message returns at once.
+func (d *Delivery) Loaded() bool { return d.msg != nil }
+
+// Unload lets go of the message, if it can be read again, so that a delivery that has to
+// wait holds no more than its place. What was taken for good is kept: nothing keeps it
+// on disk.
+func (d *Delivery) Unload() {
+	if !d.forGood && !d.damaged {
+		d.msg = nil
+	}
+}
+
+// Damaged reports whether what Message returned has only the reason of a dead
+// letter, because its body cannot be read. It may be shown, but not moved.
+func (d *Delivery) Damaged() bool { return d.damaged }
+
+// delivery dresses a machine's delivery with its body, or the way to it.
+func (s *Shard) delivery(hq *hostedQueue, qd queue.Delivery) Delivery {
+	d := Delivery{Delivery: qd, from: hq}
+	if qd.Reason == (queue.Ref{}) { // else the reason has to be read
+		d.msg = s.cache.get(qd.Body)
+	}
+	return d
+}
+
+// load reads a message from any goroutine but the shard's. A body that was moved
+// meanwhile is looked for again through its number.
+func (hq *hostedQueue) load(d queue.Delivery) (m *message.Message, damaged bool, err error) {
+	for {
+		m, damaged, err = hq.read(&d)
+		if !errors.Is(err, journal.ErrFreed) {
+			break
+		}
+		now, err := hq.ask(d.Seq)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case now.Body == d.Body && now.Reason == d.Reason:
+			return hq.unreadable(d, journal.ErrFreed)
+		}
+		d.Body, d.Reason = now.Body, now.Reason
+	}
+	if err != nil && !errors.Is(err, journal.ErrClosed) {
+		return hq.unreadable(d, err)
+	}
+	return m, damaged, err
+}
+
+// ask returns what the shard knows of a message, from any goroutine but its own.
+func (hq *hostedQueue) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
+	err = hq.shard.within(func(*Shard) error {
+		var ok bool
+		if d, ok = hq.q.Lookup(seq); !ok || hq.dropped() {
+			return queue.ErrNotFound
+		}
+		return nil
+	})
+	return d, err
+}
+
+// unreadable deals with a body that cannot be read, from any goroutine but the
+// shard's: its message becomes a dead letter; a dead letter is stood in for.
+func (hq *hostedQueue) unreadable(d queue.Delivery, cause error) (*message.Message, bool, error) {
+	if hq.part != Main {
+		return standIn(nil), true, nil
+	}
+	err := hq.shard.within(func(s *Shard) error { return s.quarantine(hq, d.Seq, d.Token, cause) })
+	if err == nil || errors.Is(err, queue.ErrLocked) { // which is for its holder to find out
+		err = queue.ErrNotFound
+	}
+	return nil, false, errors.Join(err, cause)
+}
+
+// within runs fn on the shard's goroutine and returns its error at once: what fn
+// writes need not be durable. It is called from any other goroutine.
+func (s *Shard) within(fn func(*Shard) error) error {
+	answer := make(chan error, 1)
+	err := s.push(&task{
+		do:        func(s *Shard) error { answer <- fn(s); return nil },
+		onDropped: func(err error) { answer <- err },
+	})
+	if err != nil {
+		return err
+	}
+	s.lookups.Add(1)
+	return <-answer
+}
+
+// read reads a message with its reason, from any goroutine. What cannot be read of
+// a dead letter is stood in for: damaged says so. ErrFreed may mean that it was moved.
+func (hq *hostedQueue) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
+	reads := appendReads(make([]journal.Read, 0, 2), d)
+	hq.shard.Engine.Read(hq.shard.loadCtx, reads)
+	return hq.parse(d, reads)
+}
+
+// appendReads adds what has to be read of a message to reads: its body, and its
+// reason if it has one.
+func appendReads(reads []journal.Read, d *queue.Delivery) []journal.Read {
+	reads = append(reads, engine.ReadOf(d.Body))
+	if d.Reason != (queue.Ref{}) {
+		reads = append(reads, engine.ReadOf(d.Reason))
+	}
+	return reads
+}
+
+// parse makes a message of what was read for it.
+func (hq *hostedQueue) parse(d *queue.Delivery, reads []journal.Read) (m *message.Message, damaged bool, err error) {
+	m, err = parseBody(&reads[0])
+	var reason *message.Message
+	if len(reads) > 1 {
+		var why error
+		reason, why = parseBody(&reads[1])
+		if errors.Is(why, journal.ErrFreed) || errors.Is(why, journal.ErrClosed) {
+			return nil, false, why
+		}
+	}
+	switch {
+	case err == nil && reason != nil:
+		m, err = withReason(m, reason)
+		return m, false, err
+	case err == nil, errors.Is(err, journal.ErrFreed), errors.Is(err, journal.ErrClosed), hq.part == Main:
+		return m, false, err
+	}
+	return standIn(reason), true, nil
+}
+
+// Read returns a body that the caller knows the place of, such as the state of a
+// session. It may read the disk; journal.ErrFreed says that it was moved or dropped.
+func (s *Shard) Read(ctx context.Context, ref queue.Ref) (*message.Message, error) {
+	reads := []journal.Read{engine.ReadOf(ref)}
+	s.Engine.Read(ctx, reads)
+	return parseBody(&reads[0])
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// dispatch hands out messages in every queue in which something changed, as many as
+// one step may. The queues that are left have their turn in the next step, behind
+// those that had none in this one.
+func (s *Shard) dispatch() {
+	i, undone := 0, 0
+	for ; i < len(s.dirty) && s.dispatchLeft > 0 && !s.tx.Stuck(); i++ { // dispatching may make more queues dirty
+		hq := s.dirty[i]
+		s.grantSessions(hq)
+		if !s.dispatchQueue(hq) {
+			s.dirty[undone] = hq
+			undone++
+			continue
+		}
+		hq.dirty = false
+		s.schedule(hq)
+	}
+	s.dirty = append(s.dirty, s.dirty[:undone]...)
+	left := copy(s.dirty, s.dirty[i:])
+	for _, hq := range s.dirty[:left] {
+		s.schedule(hq) // what falls due does so before it is dispatched
+	}
+	clear(s.dirty[left:])
+	s.dirty = s.dirty[:left]
+}
+
+// schedule notes when the queue has something to do by itself.
+func (s *Shard) schedule(hq *hostedQueue) {
+	if _, ok := s.entities[hq.entity.ID]; ok {
+		s.tx.Schedule(&hq.unit)
+	}
+}
+
+// clearings is how many consumers of a queue may find, in one step, nothing but
+// messages that have expired, which they clear away.
+const clearings = 16
+
+// dispatchQueue gives messages to the consumers in turns until there is nothing to
+// give or nobody to give it to. It reports whether it has come to that, and not given
+// up for this step.
+func (s *Shard) dispatchQueue(hq *hostedQueue) (done bool) {
+	cleared := 0
+	for more := true; more; {
+		refused := 0 // consumers in a row that got nothing
+		for refused < len(hq.consumers) {
+			if s.tx.CommitIfFull(); s.tx.Stuck() || s.dispatchLeft == 0 || cleared >= clearings {
+				return false
+			}
+			hq.turn %= len(hq.consumers)
+			c := hq.consumers[hq.turn]
+			hq.turn++
+			written := s.eff.Count()
+			if c.deliveredCount < c.limit && s.dispatchOne(c) {
+				s.dispatchLeft--
+				refused = 0
+				continue
+			}
+			refused++
+			if s.eff.Count() > written {
+				cleared++
+			}
+		}
+		more = false
+		for _, c := range hq.consumers {
+			if c.draining && len(c.fetching) == 0 { // else there may be more to give
+				more = s.drained(c) || more
+			}
+		}
+	}
+	s.recall(hq)
+	return true
+}
+
+// drained ends a drain, and reports whether the consumer has been allowed more, or
+// drained again, while that waited for bodies.
+func (s *Shard) drained(c *Consumer) (more bool) {
+	c.limit, c.void = c.deliveredCount, true
+	if o, ok := c.queue.observer.(IdleObserver); ok && c.deliveredCount == c.drained && !c.probing {
+		o.Idle(s.tx.Now())
+	}
+	c.drained = c.deliveredCount
+	if c.held.Waiting() == 0 {
+		s.consumersPending = append(s.consumersPending, c)
+	}
+	c.held.Mark(s.tx)
+	more = c.next != nil || c.again
+	if c.next != nil {
+		c.limit, c.void, c.next = *c.next, false, nil
+	}
+	c.draining, c.again = c.again, false
+	return more
+}
+
+// dispatchOne takes one message for the consumer.
+func (s *Shard) dispatchOne(c *Consumer) bool {
+	if c.take.ReceiveAndDelete {
+		return s.dispatchForGood(c)
+	}
+	before := s.eff.Count()
+	qd, ok := c.queue.q.Take(s.tx.Now(), c.take, s.out(c.queue))
+	if !ok {
+		s.collectEffects(c.queue) // it may have cleared away what had expired
+		return false
+	}
+	c.deliveredCount++
+	if c.recaller != nil {
+		c.addOutstanding(s, &qd)
+	}
+	s.delivered(c.queue, &qd)
+	d, at := s.delivery(c.queue, qd), engine.Pending
+	switch {
+	case s.eff.Count() > before:
+		// Its key is started by it, and stays so after a crash if it was seen. To
+		// have cleared away what had expired leaves records, too, and is as rare.
+	case qd.Failures > 0 || c.queue.part != Main:
+		// It may have changed and come back: failures tell, but for dead letters
+		// nobody counts them.
+	default:
+		at = max(c.queue.arrived(qd.Seq, s.tx.Durable()), c.queue.fence)
+	}
+	s.collectEffects(c.queue)
+	s.queueDelivery(c, at, d)
+	return true
+}
+
+// delivered tells the observer of a queue that a message was handed out.
+func (s *Shard) delivered(hq *hostedQueue, qd *queue.Delivery) {
+	if hq.observer != nil {
+		s.seen = *qd
+		hq.observer.Delivered(s.tx.Now(), &s.seen)
+	}
+}
+
+// queueDelivery queues a delivery behind those that already wait, until what it depends on is
+// durable (invariant 1).
+func (s *Shard) queueDelivery(c *Consumer, at journal.Position, d Delivery) {
+	if !c.held.Buffered() && at <= s.tx.Durable() {
+		c.held.Reuse(s.deliverySlice(1))
+	}
+	waiting := c.held.Waiting()
+	switch {
+	case c.held.Hold(s.tx, at, d):
+		s.markReady(c)
+	case waiting == 0:
+		s.consumersPending = append(s.consumersPending, c)
+	}
+}
+
+// markReady has the consumer looked at when the step ends.
+func (s *Shard) markReady(c *Consumer) {
+	if n := len(s.consumersReady); n == 0 || s.consumersReady[n-1] != c {
+		s.consumersReady = append(s.consumersReady, c)
+	}
+}
+
+// advance makes ready what has become durable.
+func (s *Shard) advance(p engine.Permit) {
+	for _, c := range s.consumersPending {
+		for c.held.Advance(p, s.alloc) {
+			s.handOver(c, p)
+			c.sink.Drained()
+		}
+		if c.held.Ready() > 0 {
+			s.markReady(c)
+		}
+	}
+	s.consumersPending = slices.DeleteFunc(s.consumersPending, func(c *Consumer) bool { return c.held.Waiting() == 0 })
+}
+
+// release gives the sinks what the step has for them.
+func (s *Shard) release(p engine.Permit) {
+	s.advance(p)
+	for _, c := range s.consumersReady {
+		s.handOver(c, p)
+	}
+	clear(s.consumersReady)
+	s.consumersReady = s.consumersReady[:0]
+}
+
+func (s *Shard) handOver(c *Consumer, p engine.Permit) {
+	if c.held.Ready() > 0 && !c.gone {
+		c.sink.Deliver(c.held.Release(p)) // the sink keeps it
+	}
+}
+
+// deliverySlice returns an empty slice for n deliveries, a recycled one if there is one.
+func (s *Shard) deliverySlice(n int) []Delivery {
+	if old, ok := s.spare.Get().(*[]Delivery); ok && cap(*old) >= n {
+		return *old
+	}
+	return make([]Delivery, 0, max(n, 8))
+}
+
+// Recycle takes back a slice that the consumer's sink was given and has no use for
+// any more. It may be called from any goroutine.
+func (c *Consumer) Recycle(ds []Delivery) {
+	clear(ds) // the messages must not live on in it
+	ds = ds[:0]
+	c.shard.spare.Put(&ds)
+}

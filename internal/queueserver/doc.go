@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queueserver hosts queues on an engine.
+//
+// A shard is a number of entities, each of them a few queues (its messages, its dead
+// letters), with the consumers attached to them. It turns operations into commands of
+// the queue machines, and gives what the machines decide to consumers and observers.
+// Package engine, which drives the shard as its host, does the rest: it takes the
+// operations from a mailbox, makes the machines' records durable, releases the replies,
+// keeps the timer, and writes and replays snapshots.
+//
+//	broker ── Send, Settle, Do, Attach ──► mailbox ─► engine.Engine
+//	                                                      │ Host: Tick, Serve, Release …
+//	           Sink, Observer ◄──────────────────────── Shard
+//	                                                      │ Enqueue, Take, Complete …
+//	                                                      ▼
+//	                              entity ─► hostedQueue ─► queue.Queue
+//
+// # Dispatch
+//
+// A queue in which something changed is dispatched when the step ends: its consumers
+// get messages in turns, each up to its limit. A step dispatches HandOutStep messages at
+// most; the rest waits for the next one.
+//
+//	Take ─────────────────────► held until durable ─► Sink.Deliver
+//	Take for good ─► fetching ─► remove ─► held ────► Sink.Deliver
+//
+// A delivery waits for the records it depends on. A message without failures depends on
+// its own arrival alone, so one that was stored long ago does not wait for the sync in
+// progress. The first message of a fair key that finishes what it started is the
+// exception: that the key was started must be durable, too.
+//
+// When a consumer goes, the deliveries that its sink has not got are returned, and not
+// counted. What the sink could not pass on is returned with Return. A message that was
+// taken for good and reached nobody is lost only by a crash, or by a stop while there is
+// no space for the record that it returned.
+//
+// # Dead letters
+//
+// A dead letter keeps the body it had. Its reason is a small body of its own, and the
+// two are merged when the message is read.
+//
+// # Bodies
+//
+// The engine's goroutine reads no bodies. What needs one that is not cached waits until
+// it was read in the background: a consumer that takes for good holds the message locked
+// meanwhile; a settlement with properties delays the detach of its session. A message
+// whose body cannot be read becomes a dead letter; everything else goes on.
+//
+// # Concurrency
+//
+// The engine's goroutine owns every field of Shard but spare and lookups. Methods that
+// post to the mailbox may be called from anywhere and never block; their callbacks, and
+// the methods of sinks and observers, run on the engine's goroutine and must return at
+// once. Delivery.Message and Read may wait for the disk.
+//
+// # Invariants
+//
+//  1. A consumer's deliveries are released in the order in which they were taken.
+//  2. What was taken for a consumer is in its fetching or held until it is handed to the
+//     sink or returned to the queue.
+//
+// The bytes of the records are described in docs/format/shard-records.md.
+//
+// # Files
+//
+//	shard.go, host.go, task.go       a shard, as its owner and as its engine see it
+//	entity.go, arrivals.go           entities, their queues, which messages are durable
+//	record.go                        the shard's own records
+//	send.go, settle.go, edit.go      storing and settling messages, with new properties
+//	deadletter.go                    dead letters and their reasons
+//	consumer.go, acceptsession.go    attached consumers, sessions
+//	dispatch.go, forgood.go          deliveries to consumers
+//	recall.go, return.go             deliveries that come back
+//	delivery.go, fetch.go, cache.go  bodies
+//	observer.go, monitor.go          admission and measurement
+//	ops.go, ops_*.go, errors.go      operations as values
+//	reorder.go                       messages that change their order
+//	inspect.go, manual.go            for operators, simulators and tests
+//
+// # Not here
+//
+// Names, rules and rights are the broker's. Bytes on the wire are the endpoint's. The
+// order of messages is the queue's.
+package queueserver

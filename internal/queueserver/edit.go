@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// ErrNoRoom answers a settlement with properties while the disk is full: each message
+// would need a new body. The locks are as they were. It unwraps to ErrDiskFull.
+var ErrNoRoom = fmt.Errorf("%w: there is no room for messages with new properties", ErrDiskFull)
+
+// ErrUnreadable answers a settlement with properties of a message whose body cannot
+// be read. The message has become a dead letter, if it was not one already.
+var ErrUnreadable = errors.New("queueserver: message body is unreadable")
+
+// editing is a settlement that writes properties into its messages, each of which
+// gets a new body. It goes through the tokens in order; at the first whose body is
+// not in hand it is parked, until that and those of the next few tokens were read.
+// After editBytes it is parked as well, and goes on in a later step.
+type editing struct {
+	o     *settling
+	queue *hostedQueue
+	next  int      // token to go on with
+	read  []*fetch // bodies of the tokens from next on, as far as they had to be read
+	left  int      // of them that are not read yet
+	over  bool     // it was answered: its queue is gone
+	// holds are the consumers whose Detach waits for it.
+	holds []*Consumer
+}
+
+// advance settles as many messages as it has the bodies of.
+func (e *editing) advance(s *Shard) {
+	o, hq, size := e.o, e.queue, 0
+	for ; e.next < len(o.Tokens); e.next++ {
+		if size >= editBytes {
+			s.collectEffects(hq)
+			e.pause(s, size)
+			return
+		}
+		t := o.Tokens[e.next]
+		// What is refused leaves the message, and its lock, as it was.
+		if err := e.refusal(s, t); err != nil {
+			o.refuse(e.next, err)
+			continue
+		}
+		m, err := e.body(s, t)
+		switch {
+		case errors.Is(err, errNotRead):
+			s.collectEffects(hq)
+			e.park(s)
+			return
+		case err != nil:
+			o.refuse(e.next, err)
+			continue
+		}
+		raw, err := e.edited(m)
+		if err != nil {
+			o.refuse(e.next, err)
+			continue
+		}
+		size += len(raw)
+		ref, err := s.tx.StoreOne(raw)
+		switch {
+		case err == nil:
+			err = hq.q.Rewrite(s.tx.Now(), t, ref, s.out(hq))
+		case errors.Is(err, ErrDiskFull):
+			err = ErrNoRoom
+		}
+		if err != nil {
+			o.refuse(e.next, err)
+			continue
+		}
+		o.settle(s, hq, e.next, t)
+		if e.next%few == few-1 {
+			s.collectEffects(hq)
+			s.tx.CommitIfFull()
+		}
+	}
+	o.finish(s, hq)
+	e.release(s)
+}
+
+// edited returns a message with the properties. One that grows beyond a limit by them
+// is refused, or a consumer could make a message grow with each delivery. It may have
+// been beyond before: by the reason of a dead letter, or in an earlier version.
+func (e *editing) edited(m *message.Message) ([]byte, error) {
+	raw := m.Edit(message.Edit{Properties: e.o.Properties})
+	out, err := message.ParseStored(raw) // Edit has checked what is new
+	if err != nil {
+		return nil, err
+	}
+	if err := out.CheckLimits(); err != nil && len(raw) > m.Size() {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// pause has the settlement go on in a later step, when the size bytes that this one
+// wrote are durable.
+func (e *editing) pause(s *Shard, size int) {
+	e.keep()
+	s.tx.Later(s.inSteps(func(s *Shard) (bool, error) {
+		if !e.over {
+			e.advance(s)
+		}
+		return true, nil
+	}, nil), size)
+}
+
+// keep adds the settlement to those that are parked at its queue.
+func (e *editing) keep() {
+	if !slices.Contains(e.queue.parked, e) {
+		e.queue.parked = append(e.queue.parked, e)
+	}
+}
+
+// refusal returns why a message cannot be settled like this.
+func (e *editing) refusal(s *Shard, t queue.Token) error {
+	q := e.queue.q
+	switch {
+	case !q.LockValid(s.tx.Now(), t):
+		_, err := q.Release(s.tx.Now(), t, s.out(e.queue)) // holds nothing, so this only says what is lost
+		return err
+	case e.o.Disposition == Reject && q.Config().DeadLetterQueue:
+		return queue.ErrNotAllowed
+	case s.tx.Full():
+		return ErrNoRoom // a new body would take what is kept for those who free space
+	}
+	return nil
+}
+
+// editBytes is about how much one step of such a settlement writes.
+const editBytes = 1 << 20
+
+// errNotRead says that a body has to be read first.
+var errNotRead = errors.New("queueserver: body is not in memory")
+
+// body returns the message that a token holds, with its reason if it has one.
+func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
+	d, _ := e.queue.q.Lookup(t.Seq)
+	if d.Reason == (queue.Ref{}) {
+		if m := s.cache.get(d.Body); m != nil {
+			return m, nil
+		}
+	}
+	i := slices.IndexFunc(e.read, func(f *fetch) bool { return f.d.Token == t })
+	if i < 0 {
+		return nil, errNotRead
+	}
+	switch f := e.read[i]; {
+	case errors.Is(f.err, journal.ErrClosed):
+		return nil, f.err
+	case f.err != nil && e.queue.part == Main:
+		if err := s.quarantine(e.queue, t.Seq, t, f.err); err != nil {
+			return nil, err
+		}
+		return nil, ErrUnreadable
+	case f.err != nil || f.damaged:
+		return nil, ErrUnreadable
+	default:
+		return f.msg, nil
+	}
+}
+
+// park has the bodies of the next tokens read, a bounded number of them.
+func (e *editing) park(s *Shard) {
+	e.read = e.read[:0]
+	size := 0
+	for _, t := range e.o.Tokens[e.next:] {
+		if len(e.read) == engine.FetchCount || size >= engine.FetchBytes {
+			break
+		}
+		d, ok := e.queue.q.Lookup(t.Seq)
+		if !ok || !e.queue.q.LockValid(s.tx.Now(), t) {
+			continue
+		}
+		d.Token = t
+		f := &fetch{queue: e.queue, d: d, taker: e}
+		e.read = append(e.read, f)
+		size += int(d.Body.Size)
+		s.tx.Fetch(f)
+	}
+	e.left = len(e.read)
+	e.keep()
+}
+
+// fetched implements fetchTaker.
+func (e *editing) fetched(s *Shard, _ *fetch) {
+	if e.left--; e.left == 0 && !e.over {
+		e.advance(s)
+	}
+}
+
+// release lets go of those who wait for the settlement.
+func (e *editing) release(s *Shard) {
+	e.queue.parked = slices.DeleteFunc(e.queue.parked, func(p *editing) bool { return p == e })
+	for _, c := range e.holds {
+		if c.waits--; c.waits == 0 {
+			s.detach(c)
+		}
+	}
+	e.holds = nil
+}
+
+// holdBack has the Detach of a consumer wait for the settlements that are parked
+// and concern its session, which would come to nothing if the session went back
+// first. It returns how many there are. Other locks outlive their consumer.
+func (s *Shard) holdBack(c *Consumer) (n int) {
+	if c.take.Session == (queue.SessionLock{}) {
+		return 0
+	}
+	for _, e := range c.queue.parked {
+		if slices.ContainsFunc(e.o.Tokens[e.next:], func(t queue.Token) bool {
+			d, ok := c.queue.q.Lookup(t.Seq)
+			return ok && d.InSession && d.Session == c.take.Session.ID
+		}) {
+			e.holds = append(e.holds, c)
+			n++
+		}
+	}
+	return n
+}

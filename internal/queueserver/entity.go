@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// ID numbers an entity within its shard; it is never used twice.
+type ID uint32
+
+// SubQueue is one of the queues an entity consists of.
+type SubQueue uint8
+
+// The sub-queues. They are on disk and never change.
+const (
+	Main SubQueue = iota
+	DeadLetter
+	TransferDeadLetter
+	parts = 4 // unit numbers reserved for each entity
+)
+
+// Definition is an entity as the shard's owner sees it: the meta bytes are the
+// owner's own and come back unread.
+type Definition struct {
+	ID   ID
+	Name string
+	Meta []byte
+	// Sessions says that every message of the main queue belongs to one.
+	Sessions bool
+	// Published is how many messages a topic has seen.
+	Published uint64
+	// Note is what the owner noted of it last.
+	Note []byte
+}
+
+// entity is one entity and its queues.
+type entity struct {
+	Definition
+	parts [TransferDeadLetter + 1]*hostedQueue
+	units [TransferDeadLetter + 1]*engine.Unit // of the parts
+	// used is when it was last used in this life, as the operations tell.
+	used time.Time
+	// counted is set while the step has yet to record Published.
+	counted bool
+}
+
+// hostedQueue is one queue machine and what the shard keeps beside it.
+type hostedQueue struct {
+	shard  *Shard
+	unit   engine.Unit // number ID*parts + Part
+	entity *entity
+	part   SubQueue
+	q      *queue.Queue
+
+	observer       Observer         // nil if nobody watches
+	monitor        Monitor          // the observer, if the shard made it; else nil
+	toMeasure      bool             // on Shard.measured.due
+	consumers      []*Consumer      // attached; served in turns
+	turn           int              // of the consumer that is served next
+	sessionWaiters []*sessionWaiter // callers that wait for a free session
+	dirty          bool             // on Shard.dirty
+	reordering     bool             // an operation puts its messages into another order
+	// classified is the revision of the policy by which all messages are classified,
+	// as EndReclassify said; lastOutdated is the highest number of a message that was
+	// stored with the class of an earlier policy.
+	classified   int64
+	lastOutdated queue.SeqNo
+	// recalled are the ready messages for which something was asked back, each
+	// with what that is.
+	recalled map[queue.SeqNo]*recallRequest
+
+	// parked are settlements that wait for bodies.
+	parked []*editing
+	// fence is what has to be durable before the queue hands out anything: the
+	// return of messages that were taken for good.
+	fence  journal.Position
+	fenced bool // on Shard.fenced
+
+	lastSeq         queue.SeqNo // highest number assigned
+	durableSeq      queue.SeqNo // highest number whose arrival is known to be durable
+	pendingArrivals []arrivals  // those after it, as far as they are appended; ascending
+	assignedSeqs    bool        // on Shard.assignedSeqs
+}
+
+func (s *Shard) newEntity(def Definition) *entity {
+	e := &entity{Definition: def}
+	for p := range e.parts {
+		q := queue.New(queue.Config{
+			Sessions:        def.Sessions && SubQueue(p) == Main,
+			DeadLetterQueue: SubQueue(p) != Main,
+		}, s.tx.Epoch())
+		hq := &hostedQueue{shard: s, entity: e, part: SubQueue(p), q: q}
+		hq.unit = engine.Unit{ID: uint64(def.ID)*parts + uint64(p), Machine: q, Owner: hq}
+		e.parts[p], e.units[p] = hq, &hq.unit
+	}
+	e.resize()
+	s.entities[def.ID] = e
+	s.nextID = max(s.nextID, def.ID+1)
+	return e
+}
+
+// end tells everyone who waits at the queue that it is over.
+func (hq *hostedQueue) end(err error) {
+	for _, c := range hq.consumers {
+		c.gone = true
+		c.held.Clear()
+		c.fetching = nil
+		if !c.leaving { // else it has asked for that
+			c.sink.Ended(err)
+		}
+	}
+	hq.consumers = nil
+	for _, e := range hq.parked {
+		e.over = true
+		e.o.Fail(err)
+	}
+	hq.parked = nil
+	for _, w := range hq.sessionWaiters {
+		w.done(nil, time.Time{}, err)
+	}
+	hq.sessionWaiters = nil
+}
+
+// dropped reports whether the entity was dropped, with everything in it. Whoever has
+// kept the queue must leave it alone then.
+func (hq *hostedQueue) dropped() bool { return hq.shard.entities[hq.entity.ID] != hq.entity }
+
+// hostedQueue finds a queue by its entity and part.
+func (s *Shard) hostedQueue(id ID, part SubQueue) (*hostedQueue, error) {
+	e, ok := s.entities[id]
+	if !ok || int(part) >= len(e.parts) {
+		return nil, ErrNoEntity
+	}
+	return e.parts[part], nil
+}
+
+// sorted returns the entities in the order of their numbers.
+func (s *Shard) sorted() []*entity {
+	es := make([]*entity, 0, len(s.entities))
+	for _, id := range slices.Sorted(maps.Keys(s.entities)) {
+		es = append(es, s.entities[id])
+	}
+	return es
+}
+
+// touch makes the step look at the queue before it ends: there may be something
+// to hand out, or another deadline.
+func (s *Shard) touch(hq *hostedQueue) {
+	if !hq.dirty {
+		hq.dirty = true
+		s.dirty = append(s.dirty, hq)
+	}
+}
+
+// collectEffects acts on what a machine just did: it counts bodies, and stores dead
+// letters in the same group. The machine's records are in that group already.
+func (s *Shard) collectEffects(hq *hostedQueue) {
+	for _, ref := range s.tx.Collect(&hq.unit) {
+		s.cache.drop(ref)
+	}
+	if hq.observer != nil {
+		for _, e := range s.eff.Expired {
+			hq.observer.Expired(s.tx.Now(), e)
+		}
+	}
+	var dead []queue.DeadLetter
+	if len(s.eff.DeadLettered) > 0 {
+		dead = slices.Clone(s.eff.DeadLettered)
+	}
+	s.eff.ResetLeft()
+	s.touch(hq)
+	if hq.observer != nil {
+		for i := range dead {
+			hq.observer.DeadLettered(s.tx.Now(), &dead[i])
+		}
+	}
+	s.deadLetterAll(hq, dead)
+}
+
+// resize says how much of a snapshot the entity itself takes. The first of its queues
+// counts it.
+func (e *entity) resize() {
+	e.units[Main].Overhead = 32 + uint64(len(e.Name)+len(e.Meta)+len(e.Note))
+}
+
+// definable reports whether the records of a definition fit into a group, together
+// with what an open one may have: up to a quarter. The configuration of its queues
+// repeats what its policy says.
+func (s *Shard) definable(meta []byte) bool { return 2*len(meta) <= s.tx.MaxRecord() }
+
+func (s *Shard) configure(hq *hostedQueue, cfg queue.Config) {
+	hq.q.Configure(s.tx.Now(), cfg, s.out(hq))
+	s.collectEffects(hq)
+	s.reorder(hq)
+}
+
+// Definitions lists the entities, as recovery found them. It is for the owner
+// that has just opened the shard, before Run.
+func (s *Shard) Definitions() []Definition {
+	defs := make([]Definition, 0, len(s.entities))
+	for _, e := range s.sorted() {
+		defs = append(defs, e.Definition)
+	}
+	return defs
+}
+
+// noteAssigned notes that the queue assigned numbers up to seq in this step.
+func (s *Shard) noteAssigned(hq *hostedQueue, seq queue.SeqNo) {
+	if seq <= hq.lastSeq {
+		return
+	}
+	if hq.lastSeq = seq; !hq.assignedSeqs {
+		hq.assignedSeqs = true
+		s.assignedSeqs = append(s.assignedSeqs, hq)
+		s.tx.MustCommit()
+	}
+}

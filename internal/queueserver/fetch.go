@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"errors"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// What needs a body that is not in the cache has it read beside the shard: see
+// [engine.Fetch].
+
+// fetch is a body that is read for somebody.
+type fetch struct {
+	queue *hostedQueue
+	d     queue.Delivery // number, token, and where the body and the reason are
+	taker fetchTaker
+
+	msg     *message.Message
+	damaged bool  // msg stands in for a body that cannot be read
+	err     error // ErrFreed: the message is there, and its body is not
+	done    bool
+}
+
+// fetchTaker is told, on the shard's goroutine, that a body was read, or why not.
+type fetchTaker interface{ fetched(s *Shard, f *fetch) }
+
+// Size implements [engine.Fetch].
+func (f *fetch) Size() int { return int(f.d.Body.Size) }
+
+// AppendReads implements [engine.Fetch].
+func (f *fetch) AppendReads(reads []journal.Read) []journal.Read { return appendReads(reads, &f.d) }
+
+// Read implements [engine.Fetch].
+func (f *fetch) Read(reads []journal.Read) {
+	f.msg, f.damaged, f.err = f.queue.parse(&f.d, reads)
+}
+
+// Fetched implements [engine.Fetch].
+func (f *fetch) Fetched(tx *engine.Tx) {
+	if errors.Is(f.err, journal.ErrFreed) && f.relocate() {
+		tx.Fetch(f)
+		return
+	}
+	f.done = true
+	f.taker.fetched(f.queue.shard, f)
+}
+
+// relocate looks up where a body is that was not where it had been, and reports
+// whether that is another place.
+func (f *fetch) relocate() bool {
+	d, ok := f.queue.q.Lookup(f.d.Seq)
+	if !ok || d.Body == f.d.Body && d.Reason == f.d.Reason {
+		return false
+	}
+	f.d.Body, f.d.Reason = d.Body, d.Reason
+	return true
+}

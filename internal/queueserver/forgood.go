@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"errors"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// A consumer that takes messages for good gets one when its body is in hand and its
+// removal durable: a body that cannot be read must not go, and after a crash nobody
+// may get a second time what somebody has got.
+//
+//	body is cached      remove ────────────────────► held until durable ──► sink
+//	body is on disk     lock ──► fetching ──► remove ──► held until durable ──► sink
+//
+// Whatever is on this way when the consumer goes returns to its place: a lock is
+// released, a removal undone by a record of its own. Only a crash between the
+// removal and the sink loses the message, which is what at most once means.
+
+// What a consumer may have in fetching at a time.
+const (
+	fetchWindow      = 64
+	fetchWindowBytes = 4 << 20
+)
+
+// dispatchForGood takes one message for a consumer that does not settle.
+func (s *Shard) dispatchForGood(c *Consumer) bool {
+	if len(c.fetching) >= fetchWindow || c.fetchSize >= fetchWindowBytes {
+		return false // it goes on when those are read
+	}
+	inHand := s.inHand
+	if len(c.fetching) > 0 || c.queue.part != Main {
+		inHand = notInHand // it must not overtake; a dead letter may have a reason to be read
+	}
+	qd, ok := c.queue.q.TakeOrLock(s.tx.Now(), c.take, inHand, s.out(c.queue))
+	if !ok {
+		s.collectEffects(c.queue) // it may have cleared away what had expired
+		return false
+	}
+	c.deliveredCount++
+	if qd.Token != (queue.Token{}) {
+		c.fetching = append(c.fetching, &fetch{queue: c.queue, d: qd, taker: c})
+		c.fetchSize += int(qd.Body.Size)
+		s.tx.Fetch(c.fetching[len(c.fetching)-1])
+		if o, ok := c.queue.observer.(TransitObserver); ok {
+			s.seen = qd
+			o.Held(s.tx.Now(), &s.seen)
+		}
+		s.collectEffects(c.queue)
+		return true
+	}
+	d := s.delivery(c.queue, qd) // before its last reference goes
+	s.handForGood(c, d)
+	return true
+}
+
+func notInHand(queue.Ref) bool { return false }
+
+// handForGood hands over a message that was just removed, when that is durable.
+func (s *Shard) handForGood(c *Consumer, d Delivery) {
+	d.forGood = true
+	s.delivered(c.queue, &d.Delivery)
+	s.collectEffects(c.queue)
+	s.queueDelivery(c, engine.Pending, d)
+}
+
+// fetched implements fetchTaker: messages go on in the order in which they were
+// taken.
+func (c *Consumer) fetched(s *Shard, _ *fetch) {
+	for len(c.fetching) > 0 && c.fetching[0].done {
+		f := c.fetching[0]
+		c.fetching[0] = nil
+		c.fetching = c.fetching[1:]
+		c.fetchSize -= int(f.d.Body.Size)
+		if !s.finishFetch(c, f) {
+			c.deliveredCount-- // it takes another one instead
+		}
+	}
+	if !c.gone {
+		s.touch(c.queue) // there may be room for more, and a drain to finish
+	}
+}
+
+// finishFetch removes a message whose body was read, and reports whether it is on
+// its way to the consumer.
+func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
+	hq := c.queue
+	now, ok := hq.q.Lookup(f.d.Seq)
+	if !ok || !hq.q.LockValid(s.tx.Now(), f.d.Token) {
+		s.unlock(hq, &f.d) // its session has ended, perhaps just now
+		return false
+	}
+	if f.err != nil && hq.part != Main && !errors.Is(f.err, journal.ErrClosed) {
+		f.msg, f.damaged, f.err = standIn(nil), true, nil
+	}
+	if f.err != nil {
+		if errors.Is(f.err, journal.ErrClosed) || s.quarantine(hq, f.d.Seq, f.d.Token, f.err) != nil {
+			s.unlock(hq, &f.d)
+		}
+		return false
+	}
+	d := Delivery{Delivery: f.d, msg: f.msg, from: hq, damaged: f.damaged}
+	d.Token, d.LockedUntil, d.State = queue.Token{}, time.Time{}, queue.Ready // there is no lock to show
+	d.Body, d.Reason = now.Body, now.Reason                                   // they may have been moved
+	if _, err := hq.q.Complete(s.tx.Now(), f.d.Token, s.out(hq)); err != nil {
+		return false
+	}
+	s.handForGood(c, d)
+	return true
+}

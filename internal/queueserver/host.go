@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/machine"
+)
+
+// host is a shard as its engine sees it. Its parts are the entities, by their numbers.
+type host Shard
+
+func (h *host) shard() *Shard { return (*Shard)(h) }
+
+// Effects implements [engine.Host].
+func (h *host) Effects() *machine.Effects { return &h.eff.Effects }
+
+// Replay implements [engine.Host].
+func (h *host) Replay(kind byte, in *machine.Reader, r *engine.Recovery) error {
+	s := h.shard()
+	id := ID(in.Uint())
+	e := s.entities[id]
+	switch kind {
+	case kindDefine:
+		def := readDefinition(in, id)
+		if in.Bad() {
+			return errRecord
+		}
+		for _, u := range s.newEntity(def).units {
+			r.Add(u)
+		}
+	case kindRedefine:
+		if e == nil && !r.Partial() {
+			return fmt.Errorf("%w: entity %d is not defined", journal.ErrCorrupt, id)
+		}
+		if e != nil {
+			e.Meta = append([]byte(nil), in.Bytes()...)
+			e.resize()
+		}
+	case kindDrop:
+		if e != nil {
+			delete(s.entities, id)
+			r.Drop(e.units[:])
+		}
+	case kindPublished:
+		if e != nil {
+			e.Published = in.Uint()
+		}
+	case kindNote:
+		if e != nil {
+			e.Note = append([]byte(nil), in.Bytes()...)
+			e.resize()
+		}
+	default:
+		return fmt.Errorf("%w: unknown kind %d", errRecord, kind)
+	}
+	return nil
+}
+
+// ReplayPart implements [engine.Host].
+func (h *host) ReplayPart(in *machine.Reader, r *engine.Recovery) error {
+	id, published := ID(in.Uint()), in.Uint()
+	def := readDefinition(in, id)
+	def.Published = published
+	if in.Bad() {
+		return errRecord
+	}
+	for _, u := range h.shard().newEntity(def).units {
+		r.AddPart(u)
+	}
+	return nil
+}
+
+// ReplayMark implements [engine.Host].
+func (h *host) ReplayMark(mark uint64) { h.nextID = max(h.nextID, ID(mark)) }
+
+// Recovered implements [engine.Host].
+func (h *host) Recovered() error {
+	s := h.shard()
+	for _, e := range s.sorted() {
+		for _, hq := range e.parts {
+			s.touch(hq)
+			hq.lastSeq = hq.q.Last()
+			hq.durableSeq = hq.lastSeq
+		}
+	}
+	return s.monitorAll()
+}
+
+// Parts implements [engine.Host].
+func (h *host) Parts() []uint64 {
+	ids := make([]uint64, 0, len(h.entities))
+	for _, id := range slices.Sorted(maps.Keys(h.entities)) {
+		ids = append(ids, uint64(id))
+	}
+	return ids
+}
+
+// Mark implements [engine.Host]: the number of the next entity.
+func (h *host) Mark() uint64 { return uint64(h.nextID) }
+
+// Units implements [engine.Host].
+func (h *host) Units(part uint64) []*engine.Unit {
+	if e, ok := h.entities[ID(part)]; ok {
+		return e.units[:]
+	}
+	return nil
+}
+
+// WritePart implements [engine.Host].
+func (h *host) WritePart(part uint64) {
+	s, e := h.shard(), h.entities[ID(part)]
+	s.eff.Uint(uint64(e.ID))
+	s.eff.Uint(e.Published)
+	s.recordDefinition(e)
+	s.eff.End()
+	if len(e.Note) > 0 {
+		s.recordNote(e)
+	}
+}
+
+// Moved implements [engine.Host].
+func (h *host) Moved(from []machine.Ref) {
+	for _, ref := range from {
+		h.cache.drop(ref)
+	}
+}
+
+// BeginStep implements [engine.Host].
+func (h *host) BeginStep() {
+	s := h.shard()
+	s.dispatchLeft = s.opts.HandOutStep
+	if len(s.stranded) > 0 && !s.tx.Full() {
+		s.retryStranded()
+	}
+}
+
+// Tick implements [engine.Host].
+func (h *host) Tick(u *engine.Unit) {
+	s, hq := h.shard(), u.Owner.(*hostedQueue)
+	s.withdrawExpired(hq)
+	hq.q.Tick(s.tx.Now(), s.out(hq))
+	s.collectEffects(hq)
+	hq.checkSessions(s)
+}
+
+// Serve implements [engine.Host].
+func (h *host) Serve() { h.shard().dispatch() }
+
+// Serving implements [engine.Host].
+func (h *host) Serving() bool { return len(h.dirty) > 0 }
+
+// Commit implements [engine.Host].
+func (h *host) Commit() { h.shard().recordPublished() }
+
+// Appended implements [engine.Host].
+func (h *host) Appended(at journal.Position) { h.shard().recordArrivals(at) }
+
+// Durable implements [engine.Host].
+func (h *host) Durable(p engine.Permit) { h.shard().advance(p) }
+
+// Release implements [engine.Host].
+func (h *host) Release(p engine.Permit) { h.shard().release(p) }
+
+// Drain implements [engine.Host].
+func (h *host) Drain() { h.shard().dismiss(ErrStopped) }
+
+// Stopped implements [engine.Host].
+func (h *host) Stopped(err error) {
+	for _, e := range h.shard().sorted() {
+		for _, hq := range e.parts {
+			hq.end(err)
+		}
+	}
+}

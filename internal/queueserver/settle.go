@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"errors"
+
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Disposition is what a consumer decides about a message.
+type Disposition uint8
+
+// The dispositions.
+const (
+	Complete Disposition = iota
+	Abandon              // failed: counts toward the dead letters
+	Release              // not started: does not count
+	Defer
+	Reject // to the dead letters
+)
+
+// Settle decides about messages of one queue.
+type Settle struct {
+	ID          ID
+	SubQueue    SubQueue
+	Tokens      []queue.Token
+	Disposition Disposition
+	// Reason and Description are written into a rejected message.
+	Reason, Description string
+	// Properties are merged into a message that is abandoned, deferred or
+	// rejected.
+	Properties []message.Change
+	// Done learns, when all is durable, nil if every token was good, else an
+	// error or nil for each. It runs on the shard's goroutine. Nil says that
+	// nobody waits: the settlement may then take a moment longer to the disk.
+	Done func(errs []error)
+
+	// The shard's own: itself, and what to tell Done.
+	shard *Shard
+	errs  []error
+}
+
+// Settle posts a Settle; it never blocks.
+func (s *Shard) Settle(settle *Settle) error {
+	settle.shard = s
+	return s.SubmitReserved((*settling)(settle))
+}
+
+type settling Settle
+
+// few is how many messages at most are settled, or given back, before what that wrote
+// is looked at by CommitIfFull.
+const few = 64
+
+// Fail implements [engine.Command].
+func (o *settling) Fail(err error) {
+	if o.Done == nil {
+		return
+	}
+	errs := make([]error, len(o.Tokens))
+	for i := range errs {
+		errs[i] = err
+	}
+	o.Done(errs)
+}
+
+// Apply implements [engine.Command].
+func (o *settling) Apply(*engine.Tx) {
+	s := o.shard
+	hq, err := s.hostedQueue(o.ID, o.SubQueue)
+	if err != nil {
+		o.Fail(err)
+		return
+	}
+	if o.edits() {
+		e := &editing{o: o, queue: hq}
+		e.advance(s)
+		return
+	}
+	for i, t := range o.Tokens {
+		o.settle(s, hq, i, t)
+		if i%few == few-1 { // each is settled by itself: many need not be one group
+			s.collectEffects(hq)
+			s.tx.CommitIfFull()
+		}
+	}
+	o.finish(s, hq)
+}
+
+// edits reports whether the settlement changes what is in the messages.
+func (o *settling) edits() bool {
+	return len(o.Properties) > 0 && (o.Disposition == Abandon || o.Disposition == Defer || o.Disposition == Reject)
+}
+
+// settle decides about the i-th message.
+func (o *settling) settle(s *Shard, hq *hostedQueue, i int, t queue.Token) {
+	m, err := o.one(s, hq, t)
+	if err != nil {
+		o.refuse(i, err)
+		return
+	}
+	if o.Disposition == Release {
+		hq.noteReleased(t)
+	}
+	if hq.observer != nil {
+		hq.observer.Settled(s.tx.Now(), o.Disposition, m)
+	}
+}
+
+func (o *settling) refuse(i int, err error) {
+	if o.errs == nil {
+		o.errs = make([]error, len(o.Tokens))
+	}
+	o.errs[i] = err
+}
+
+// finish takes over what was settled, and answers when that is durable.
+func (o *settling) finish(s *Shard, hq *hostedQueue) {
+	s.collectEffects(hq)
+	if o.Done != nil {
+		s.tx.Reply(o, nil)
+	}
+}
+
+// Reply implements [engine.Replier].
+func (o *settling) Reply(err error) {
+	if err != nil {
+		o.Fail(err)
+		return
+	}
+	o.Done(o.errs)
+}
+
+func (o *settling) one(s *Shard, hq *hostedQueue, t queue.Token) (queue.Settled, error) {
+	switch o.Disposition {
+	case Complete:
+		return hq.q.Complete(s.tx.Now(), t, s.out(hq))
+	case Abandon:
+		return hq.q.Abandon(s.tx.Now(), t, s.out(hq))
+	case Release:
+		return hq.q.Release(s.tx.Now(), t, s.out(hq))
+	case Defer:
+		return hq.q.Defer(s.tx.Now(), t, s.out(hq))
+	case Reject:
+		return hq.q.Reject(s.tx.Now(), t, o.Reason, o.Description, s.out(hq))
+	}
+	return queue.Settled{}, errors.New("queueserver: unknown disposition")
+}

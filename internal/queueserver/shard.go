@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queueserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/clock"
+	"github.com/triagemq/triagemq/internal/engine"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Errors of operations.
+var (
+	// ErrNoEntity means that the entity was dropped, or never was.
+	ErrNoEntity = errors.New("queueserver: no such entity")
+	// ErrBusy means that the mailbox is full.
+	ErrBusy = engine.ErrBusy
+	// ErrDiskFull means that the journal has no room for anything new.
+	ErrDiskFull = engine.ErrDiskFull
+	// ErrTooLarge means that a message does not fit into the journal.
+	ErrTooLarge = engine.ErrTooLarge
+	// ErrStopped means that the shard has stopped and answers nothing more.
+	ErrStopped = engine.ErrStopped
+	// ErrMoved means that another owner has claimed the shard's history, in this
+	// process or another. The shard has stopped; others are not affected.
+	ErrMoved = engine.ErrMoved
+	// ErrUnfinished is what Run returns if the disk took too long when it was
+	// told to stop. Nobody was told that what is missing is safe.
+	ErrUnfinished = engine.ErrUnfinished
+)
+
+// Stats counts what a shard did since it was opened.
+type Stats = engine.Stats
+
+// Options tune a shard; the zero value is useful.
+type Options struct {
+	// Mailbox is how many operations may wait; default 65,536.
+	Mailbox int
+	// CacheBytes bounds the bodies kept in memory; default 64 MiB.
+	CacheBytes int
+	// SnapshotAfter is how many bytes a shard writes at least between two
+	// snapshots; default 64 MiB.
+	SnapshotAfter uint64
+	// SnapshotStep is how many messages one step of a snapshot visits; default
+	// 2,000.
+	SnapshotStep int
+	// HandOutStep is how many messages one step hands out to consumers; default
+	// 1,024. What waits in the mailbox has its turn between two steps.
+	HandOutStep int
+	// VisitStep is how many messages one step of an operation visits that is done
+	// in steps; default 1,000.
+	VisitStep int
+	// Go runs work of a shard beside its writer, which may wait for the disk:
+	// reading bodies, telling the journal what it may free. Default: on a goroutine
+	// that Run waits for. Who steps a shard by hand decides here when it runs.
+	Go func(s journal.Shard, work func())
+	// NewMonitor makes the monitor of each entity; nil is no monitors.
+	NewMonitor NewMonitor
+	// Clock is the time by which Run decides about messages; nil is one over
+	// the clocks of the system. All shards of a broker should share one.
+	Clock *clock.Clock
+	// Monotonic is the clock by which a lease of the journal ends; default
+	// time.Now.
+	Monotonic func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	o.CacheBytes = cmp.Or(o.CacheBytes, 64<<20)
+	o.HandOutStep = cmp.Or(o.HandOutStep, 1024)
+	o.VisitStep = cmp.Or(o.VisitStep, 1000)
+	return o
+}
+
+// engine returns those of the options that the engine takes.
+func (o Options) engine() engine.Options {
+	return engine.Options{
+		Mailbox:       o.Mailbox,
+		SnapshotAfter: o.SnapshotAfter,
+		SnapshotStep:  o.SnapshotStep,
+		VisitStep:     o.VisitStep,
+		Go:            o.Go,
+		Clock:         o.Clock,
+		Monotonic:     o.Monotonic,
+	}
+}
+
+// Shard is the host of queues on one engine. All fields but spare and lookups are owned
+// by the engine's goroutine.
+type Shard struct {
+	*engine.Engine
+	tx    *engine.Tx
+	opts  Options
+	spare sync.Pool // of *[]Delivery: slices for deliveries to sinks
+
+	entities map[ID]*entity
+	nextID   ID
+
+	consumersPending []*Consumer    // with deliveries that wait for the disk
+	consumersReady   []*Consumer    // with deliveries for their sinks in this step
+	dirty            []*hostedQueue // queues to look at before the step ends
+	assignedSeqs     []*hostedQueue // queues that assigned numbers in this step
+	fenced           []*hostedQueue // queues to which messages returned in this step
+	touched          []*entity      // entities with a published count to record
+	measured         measured
+	eff              queue.Effects
+	sending          scratch        // of one send
+	seen             queue.Delivery // passed to observers by reference, so that it costs no allocation
+	cache            *cache
+	stranded         []stranded
+	onDamage         func(Damage) // nil if nobody wants to know
+	dispatchLeft     int          // messages that this step may still hand out
+
+	inHand  func(queue.Ref) bool   // whether a body is in the cache
+	alloc   func(n int) []Delivery // deliverySlice
+	loadCtx context.Context        // of reads for callers that have none: it never ends
+	lookups atomic.Uint64          // of bodies that were moved
+}
+
+// Open claims a shard of the journal and replays its history. The caller then
+// calls Run, or Step by hand.
+func Open(ctx context.Context, j journal.Journal, number journal.Shard, opts Options) (*Shard, error) {
+	shards, err := OpenAll(ctx, j, []journal.Shard{number}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return shards[0], nil
+}
+
+// OpenAll opens several shards in one pass over the journal, unless ctx ends before.
+func OpenAll(ctx context.Context, j journal.Journal, numbers []journal.Shard, opts Options) ([]*Shard, error) {
+	var shards []*Shard
+	_, err := engine.Open(ctx, j, numbers, opts.engine(), func(e *engine.Engine, tx *engine.Tx) engine.Host {
+		s := newShard(ctx, e, tx, opts.withDefaults())
+		shards = append(shards, s)
+		return (*host)(s)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return shards, nil
+}
+
+func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options) *Shard {
+	s := &Shard{
+		Engine:   e,
+		tx:       tx,
+		opts:     opts,
+		entities: make(map[ID]*entity),
+		nextID:   1,
+		cache:    newCache(opts.CacheBytes),
+		loadCtx:  context.WithoutCancel(ctx),
+	}
+	s.inHand = func(ref queue.Ref) bool { return s.cache.get(ref) != nil }
+	s.alloc = s.deliverySlice
+	return s
+}
+
+// dismiss ends all consumers; what they were not given yet goes back.
+func (s *Shard) dismiss(err error) {
+	for _, e := range s.sorted() {
+		for _, hq := range e.parts {
+			for _, c := range hq.consumers {
+				s.withdraw(c)
+			}
+			hq.end(err)
+		}
+	}
+}
