@@ -107,7 +107,7 @@ type Engine struct {
 	counters counters
 
 	// groupLimit is how much a step gathers before it appends: a group must
-	// fit into a block.
+	// fit into a segment.
 	groupLimit int
 	tail       journal.Position // of the last record appended
 	durable    journal.Position // up to which everything is durable

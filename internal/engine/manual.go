@@ -22,7 +22,7 @@ type View struct {
 	Delayed      int              // commands that wait until the journal is not busy
 	Dropping     int              // drops whose bodies are not all freed
 	Live         uint64           // bytes of bodies that are referred to
-	Kept         uint64           // bytes in the blocks that are kept
+	Kept         uint64           // bytes in the segments that are kept
 	Own          uint64           // bytes of records, those of snapshots not counted
 	ForSnapshots uint64           // bytes of those, and of bodies that were moved
 	Snapshotting bool             // a snapshot is being written

@@ -90,7 +90,7 @@ func (tx *Tx) Store(use journal.Use, raws [][]byte, refs []machine.Ref) error {
 // StoreOne is Store of one essential body.
 func (tx *Tx) StoreOne(raw []byte) (machine.Ref, error) { return tx.e.storeOne(raw) }
 
-// Retained reports whether a body that nobody refers to is still where it was: its block
+// Retained reports whether a body that nobody refers to is still where it was: its segment
 // was not given up.
 func (tx *Tx) Retained(ref machine.Ref) bool { return tx.e.live.Retains(ref) }
 

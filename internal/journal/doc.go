@@ -21,7 +21,7 @@
 // # Assumptions
 //
 // Owners release nothing that depends on a record before it is Durable, nor after
-// their lease, and keep only blocks that they have not given up before.
+// their lease, and keep only segments that they have not given up before.
 //
 // # Concurrency
 //

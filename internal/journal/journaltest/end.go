@@ -148,7 +148,7 @@ func contextEndsCalls(t *testing.T, s Store) {
 // contextEndsReplay: whoever does not want to start any more need not read it all.
 func contextEndsReplay(t *testing.T, s Store) {
 	o, _ := claim(t, s.Open(t), 1)
-	all := o.fill(t, o.Block(o.add(t, "first")[0].at)+2)
+	all := o.fill(t, o.Segment(o.add(t, "first")[0].at)+2)
 	s.Settle(t)
 	reason := errors.New("the caller has gone")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -87,7 +87,7 @@ func (w *WAL) placeSenders(c journal.Claim, need uint64) error {
 
 // largest returns the bytes that a group of frames may take.
 func (w *WAL) largest() uint64 {
-	return w.block - format.HeaderSize - 2*format.BatchHeader - format.Alignment
+	return w.segmentSize - format.HeaderSize - 2*format.BatchHeader - format.Alignment
 }
 
 // fit makes the active segment one with space for need bytes and reports

@@ -13,7 +13,7 @@ const (
 	// at most.
 	markEvery = time.Second
 	// markBytes is how large a manifest may be that is written so often. Larger
-	// ones, of stores with very many blocks, are written as many times less often.
+	// ones, of stores with very many segments, are written as many times less often.
 	markBytes = 64 << 10
 )
 

@@ -160,7 +160,7 @@ func (w *WAL) fill(p *store.Spare) error {
 	for off := uint64(0); off < p.Size; off += store.ZeroStep {
 		w.mu.Lock()
 		s := &w.pool
-		kept := max(s.target, s.spared) + p.Usable(w.block) // what is not ready, or not for senders
+		kept := max(s.target, s.spared) + p.Usable(w.segmentSize) // what is not ready, or not for senders
 		have := w.available()
 		used := w.log.appended - appended
 		hurry := s.lack > 0 || s.waiting > 0 || w.stopping.Load() || used > 0 && have < kept+steps*used
@@ -183,7 +183,7 @@ func (w *WAL) format(p *store.Spare) (bool, error) {
 	number := w.log.active.Number + uint64(len(w.pool.ready)) + 1
 	w.mu.Unlock()
 
-	s, err := p.Format(w.fs, number, w.block)
+	s, err := p.Format(w.fs, number, w.segmentSize)
 	if passes(err) && p.Name != store.SegmentName(number) {
 		w.returnSpare(p)
 		return false, nil
@@ -203,7 +203,7 @@ func (w *WAL) format(p *store.Spare) (bool, error) {
 // the end, unless there was merely no space.
 func (w *WAL) lost(p *store.Spare, err error) error {
 	w.mu.Lock()
-	w.pool.held -= p.Usable(w.block)
+	w.pool.held -= p.Usable(w.segmentSize)
 	w.pool.spent = true
 	w.review()
 	w.mu.Unlock()
@@ -258,7 +258,7 @@ func (w *WAL) allocate(size, least uint64, b budget) (*store.Spare, error) {
 		p, err := store.AllocateSpare(w.fs, store.ReserveName(w.spareID.Add(1)), size)
 		if err == nil {
 			w.mu.Lock()
-			s.held += p.Usable(w.block)
+			s.held += p.Usable(w.segmentSize)
 			s.spent, s.tooLarge, s.backoff, s.skip = false, 0, 0, 0
 			w.review()
 			w.mu.Unlock()
@@ -319,7 +319,7 @@ func (w *WAL) merge(size uint64) (*store.Spare, error) {
 func (w *WAL) give(spares []*store.Spare) error {
 	w.mu.Lock()
 	for _, p := range spares {
-		w.pool.held -= p.Usable(w.block)
+		w.pool.held -= p.Usable(w.segmentSize)
 	}
 	w.review()
 	w.mu.Unlock()

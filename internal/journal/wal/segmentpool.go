@@ -80,7 +80,7 @@ func (w *WAL) capacity() uint64 {
 }
 
 // least returns the size below which a segment is not worth making.
-func (w *WAL) least() uint64 { return min(w.block, store.FirstCapacity) }
+func (w *WAL) least() uint64 { return min(w.segmentSize, store.FirstCapacity) }
 
 // keepable reports whether a file of size bytes is worth keeping as a spare; mu
 // is held. One that is too small would stop the growth, but is good enough for
@@ -105,11 +105,11 @@ func (w *WAL) firstSegment(number uint64) (*store.Segment, error) {
 	if err := store.Zero(p.File, 0, p.Size); err != nil {
 		return nil, errors.Join(err, p.File.Close())
 	}
-	s, err := p.Format(w.fs, number, w.block)
+	s, err := p.Format(w.fs, number, w.segmentSize)
 	if err != nil {
 		return nil, errors.Join(err, p.File.Close())
 	}
-	w.pool.held -= p.Usable(w.block)
+	w.pool.held -= p.Usable(w.segmentSize)
 	w.pool.newest = s.Head.Capacity
 	return s, nil
 }

@@ -42,7 +42,7 @@ const (
 // include the header of a batch.
 func (w *WAL) segmentFor(need uint64) uint64 {
 	need += format.HeaderSize + format.BatchHeader + format.Alignment
-	return min(w.block, (need+511)&^511)
+	return min(w.segmentSize, (need+511)&^511)
 }
 
 // look asks the system how much of the disk is free, and how large it is.
@@ -55,9 +55,9 @@ func (w *WAL) look() {
 	defer w.mu.Unlock()
 	s := &w.pool
 	s.free, s.margin = free, min(maxMargin, total/marginShare)
-	s.limit = min(w.block, max(store.FirstCapacity, total/segmentShare&^(64<<10-1)))
+	s.limit = min(w.segmentSize, max(store.FirstCapacity, total/segmentShare&^(64<<10-1)))
 	// On a full disk the base is also what owners move bodies into, out of segments
-	// that are mostly dead. They may use half of it, and move no more than half of a
+	// that are mostly garbage. They may use half of it, and move no more than half of a
 	// segment: so it is as large as any of them. A store of few segments can wait
 	// with that until the disk has little left.
 	s.base = min(baseReserve, total/baseShare)
@@ -68,7 +68,7 @@ func (w *WAL) look() {
 			}
 		}
 	}
-	s.base = min(s.base, store.Usable(w.block))
+	s.base = min(s.base, store.Usable(w.segmentSize))
 	s.setTarget()
 }
 

@@ -826,7 +826,7 @@ func TestTruncateWithoutSpaceForNames(t *testing.T) {
 	w := open(t, fault)
 	c, _ := claim(t, w, 1)
 	var at journal.Position
-	for c.Block(at) < 6 {
+	for c.Segment(at) < 6 {
 		at = appendOne(t, w, c, numbered(600))
 		commit(t, w)
 	}
@@ -927,7 +927,7 @@ func TestSegmentIsFreedWhileItIsEnlarged(t *testing.T) {
 	done := false
 	disk.before = func(string) {
 		var at journal.Position
-		for n := other.Block(appendOne(t, w, other, "x")) + 2; other.Block(at) < n; { // one for each that is ready
+		for n := other.Segment(appendOne(t, w, other, "x")) + 2; other.Segment(at) < n; { // one for each that is ready
 			at = appendOne(t, w, other, record)
 		}
 		for _, c := range []journal.Claim{c, other} {
@@ -961,7 +961,7 @@ func wantCounted(t *testing.T, w *WAL) {
 		held += s.FreeAfter(format.HeaderSize)
 	}
 	for _, p := range w.pool.spares {
-		spared += p.Usable(w.block)
+		spared += p.Usable(w.segmentSize)
 	}
 	if held += spared; held != w.pool.held || spared != w.pool.spared {
 		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.pool.held, w.pool.spared)

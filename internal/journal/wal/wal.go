@@ -19,7 +19,7 @@ import (
 
 // Options are the settings of a WAL; the zero value is ready to use.
 type Options struct {
-	// SegmentSize is the block of the journal, in bytes; default 64 MiB. A
+	// SegmentSize is the size of a segment, in bytes; default 64 MiB. A
 	// store keeps the size it was made with. On a small disk the files are
 	// smaller than that.
 	SegmentSize uint64
@@ -35,9 +35,9 @@ var ErrFull = journal.ErrFull
 
 // WAL is a journal on one disk.
 type WAL struct {
-	fs    vfs.FS
-	lock  io.Closer
-	block uint64 // the segment size; fixed
+	fs          vfs.FS
+	lock        io.Closer
+	segmentSize uint64 // fixed
 
 	unsynced uint64 // bytes that may wait for the disk; fixed
 

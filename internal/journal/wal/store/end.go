@@ -44,9 +44,9 @@ type LogEnd struct {
 }
 
 // Before reports whether the log ends before at.
-func (e LogEnd) Before(at journal.Position, block, from uint64) bool {
+func (e LogEnd) Before(at journal.Position, segmentSize, from uint64) bool {
 	if e.Seg == nil {
-		return journal.Position(from*block+format.HeaderSize) < at
+		return journal.Position(from*segmentSize+format.HeaderSize) < at
 	}
 	return e.Seg.Position(e.Off) < at
 }
