@@ -25,7 +25,7 @@
 //	                    step n                              │   step n+1
 //
 // Everything between two appends is one group: after a crash all of it is there or
-// nothing. A group that nobody waits for may wait 5 ms for company.
+// nothing. A group without an acknowledgement may wait 5 ms to share a sync.
 //
 // # Nothing is observable before it is durable
 //
@@ -60,7 +60,7 @@
 //
 // Bodies of senders are refused when only reserved space is left. Groups may use the
 // reserve. When that is used up the engine is stuck: the open group stays as it is, no
-// command is applied and nobody is told anything, until there is space.
+// command is applied and no reply is sent, until there is space.
 //
 // # Concurrency
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/triagemq/triagemq/internal/machine"
 )
 
-// TestSnapshotAfterALostSegment: a segment with live bodies is lost, and a repair has given it
-// up. The machines still refer to bodies in it, which nobody can read. That must not keep
+// TestSnapshotAfterALostSegment: a segment with live bodies is lost, and a repair has dropped
+// it. The machines still refer to bodies in it, which cannot be read. That must not keep
 // the engine from its next snapshot.
 func TestSnapshotAfterALostSegment(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 1 << 40})
@@ -65,7 +65,7 @@ func TestSnapshotAfterALostSegment(t *testing.T) {
 	if r.e.Read(t.Context(), read); !errors.Is(read[0].Err, journal.ErrFreed) {
 		t.Errorf("a body in the segment that is lost: %v, want %v", read[0].Err, journal.ErrFreed)
 	}
-	// When nobody refers to it any more, nothing is left of it.
+	// When nothing refers to it any more, nothing is left of it.
 	for i := range 8 {
 		put(i)
 	}

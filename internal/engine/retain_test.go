@@ -5,7 +5,7 @@ package engine
 import "testing"
 
 // A snapshot that moves no bodies leaves some in segments before its beginning. The
-// journal must be told to keep those segments: at once and after a crash every body that
+// journal must keep those segments: at once and after a crash every body that
 // is referred to can be read.
 func TestTruncateKeepsSegmentsWithLiveBodies(t *testing.T) {
 	r := newRig(t, Options{SnapshotAfter: 1 << 40})

@@ -50,8 +50,8 @@ type snapshotter struct {
 		freed, own uint64
 	} // of the one before, to which an abandoned one goes back
 
-	truncating bool            // the journal is being told
-	retain     *journal.Retain // what it could not be told yet, because the disk is full
+	truncating bool            // a call to Truncate is running
+	retain     *journal.Retain // of a Truncate that failed, because the disk is full
 }
 
 func (n *snapshotter) active() bool { return n.busy && n.end == 0 }
@@ -86,7 +86,7 @@ func (e *Engine) maintain() {
 			e.abandonSnapshot()
 			return
 		}
-		// It was to move as much as there was room for then.
+		// It was to move as much as there was space for then.
 		log := e.journal.Usage(e.claim)
 		still := e.compactSegments(log, e.journal.Retained(e.claim))
 		maps.DeleteFunc(n.compact, func(b uint64, _ bool) bool { return !still[b] })
@@ -278,7 +278,7 @@ func (e *Engine) fetchUpcoming() bool {
 		}
 		e.journal.Read(e.readCtx, reads)
 		for i, ref := range refs {
-			// What cannot be read stays where it is: whoever asks for it is told.
+			// What cannot be read stays where it is: a read of it gets the error.
 			if r := &reads[i]; r.Err == nil && len(r.Buf) > 0 {
 				read[ref] = r.Buf
 			}
@@ -315,7 +315,7 @@ func (e *Engine) move(ref machine.Ref) (machine.Ref, bool) {
 	}
 	to, err := e.storeOne(raw[1:])
 	if err != nil {
-		n.compact = nil // no room to move anything to
+		n.compact = nil // no space to move anything to
 		return ref, false
 	}
 	e.written.Snapshots += uint64(len(raw))
@@ -368,8 +368,8 @@ func (e *Engine) truncated(keep journal.Retain, err error) {
 }
 
 // forgetLost leaves out the segments that the journal does not have, and reports whether
-// there are any. Bodies in them are lost, and a repair has given them up: whoever asks for
-// one is told.
+// there are any. Bodies in them are lost, and a repair has dropped them: a read of
+// one gets the error.
 func (e *Engine) forgetLost(keep *journal.Retain) bool {
 	there := e.journal.Retained(e.claim)
 	before := len(keep.Segments)

@@ -137,7 +137,7 @@ func (k RetainedSegment) Share() uint64 { return k.Size / uint64(k.By) }
 type Read struct {
 	At Position
 	// Buf is what the record is appended to. It belongs to the journal during the
-	// call, and for good if the call ended with its context.
+	// call, and permanently if the call ended with its context.
 	Buf []byte
 	// Err is why there is no record: ErrFreed if it was freed, ErrCorrupt if its
 	// checksum fails, what ended the context.
@@ -175,8 +175,8 @@ type Journal interface {
 	Truncate(ctx context.Context, c Claim, r Retain) error
 
 	// Release ends a claim: from the call on it writes nothing. When it returns
-	// without error everything that was appended is durable, and whoever claims
-	// the shard next need not wait for a lease to end.
+	// without error everything that was appended is durable, and the next
+	// claim of the shard need not wait for a lease to end.
 	Release(ctx context.Context, c Claim) error
 
 	// Reserve says how many bytes of essential groups the owner may need at once, which is

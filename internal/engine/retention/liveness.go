@@ -136,8 +136,8 @@ func (l *Liveness) Sparse(tail journal.Position, budget uint64, kept map[uint64]
 // set free before the segment of end, and how many it moves. There are two views of
 // it, of which the larger counts: what this shard has written to segments in which
 // nothing of it is alive, which others may need still, but not for its sake; and the
-// segments that are kept because of it, whoever has written them: all of those that
-// nobody else keeps, and its share of the others if it gives them up.
+// segments that are kept because of it, no matter which shard has written them: all of those that no
+// other shard keeps, and its share of the others if it drops them.
 func (l *Liveness) Gain(end journal.Position, kept map[uint64]journal.RetainedSegment, compact map[uint64]bool) (freed, moved uint64) {
 	current := l.claim.Segment(end)
 	var own, held uint64

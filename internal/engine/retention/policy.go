@@ -73,7 +73,7 @@ func (u State) ShouldSnapshot() bool {
 // ReservedSnapshots is how many snapshots fit into what is reserved.
 const ReservedSnapshots = 2
 
-// Spare returns how many bytes there are that nobody has reserved. A shard may move
+// Spare returns how many bytes no claim has reserved. A shard may move
 // bodies into half of them, since consumers need some meanwhile, and of that its part,
 // since all shards that keep old segments may do so at once. If they took more, none could
 // finish its snapshot, nor could a consumer settle, and nothing would ever be freed.

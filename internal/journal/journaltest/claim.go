@@ -113,7 +113,7 @@ func segmentsAreFreed(t *testing.T, s Store) {
 	}
 	o.fill(t, o.Segment(last.at)+8)
 	for _, e := range all {
-		// Freed "now or later": the record is there or it is gone, and never
+		// Freed "now or later": the record is there or it was freed, and never
 		// anything else.
 		got, err := journal.ReadOne(t.Context(), j, e.at, nil)
 		if err != nil && !errors.Is(err, journal.ErrFreed) || err == nil && string(got) != e.payload {
@@ -147,7 +147,7 @@ func keepGoneIsRefused(t *testing.T, s Store) {
 	o.fill(t, o.Segment(last.at)+8)
 	keep := journal.Retain{From: last.at, Segments: []uint64{o.Segment(first.at)}}
 	if err := o.j.Truncate(t.Context(), o.Claim, keep); !errors.Is(err, journal.ErrFreed) {
-		t.Errorf("keep a segment that is gone: %v, want %v", err, journal.ErrFreed)
+		t.Errorf("keep a segment that was freed: %v, want %v", err, journal.ErrFreed)
 	}
 	if err := o.j.Truncate(t.Context(), o.Claim, journal.Retain{From: first.at}); err == nil {
 		t.Error("keep from a place before the last one: no error")

@@ -11,7 +11,7 @@ import (
 // Store is where journals under test keep their records.
 type Store interface {
 	// Open opens the journal and sets it going. The one opened before, if any,
-	// is stopped first, in good order.
+	// is stopped first, cleanly.
 	Open(t *testing.T) journal.Journal
 	// Settle returns when everything appended so far is durable and watchers
 	// have been told.
@@ -31,10 +31,10 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"records of any size", recordsOfAnySize},
 		{"read appends to dst", readAppends},
 		{"many records are read, each with its bytes or its error", readMany},
-		{"unknown positions are gone", unknownIsGone},
+		{"unknown positions are freed", unknownIsGone},
 		{"shards do not see each other", shardsAreSeparate},
 		{"a later claim fences the earlier", claimFences},
-		{"the owner of a claim that has ended is told, and no other", fencedIsTold},
+		{"the owner of a claim that has ended is notified, and no other", fencedIsTold},
 		{"a released claim writes nothing", releasedWritesNothing},
 		{"the status is known from the claim on", statusIsKnown},
 		{"a context ends each call that waits", contextEndsCalls},
@@ -42,11 +42,11 @@ func Run(t *testing.T, make func(t *testing.T) Store) {
 		{"a new claim sees what the old one appended", claimSeesPending},
 		{"epochs grow by one, across restarts", epochsGrow},
 		{"several shards are claimed in one pass", oneScan},
-		{"replay starts where it was told to keep", replayStartsAtFrom},
+		{"replay starts at Retain.From", replayStartsAtFrom},
 		{"kept segments can be read", keptSegmentsCanBeRead},
 		{"segments not kept are freed", segmentsAreFreed},
 		{"truncation survives a restart", truncationSurvives},
-		{"keeping what is gone is refused", keepGoneIsRefused},
+		{"keeping what was freed is refused", keepGoneIsRefused},
 		{"watchers learn what is durable", watchersLearn},
 		{"a group larger than a segment is refused", groupTooLarge},
 		{"an empty group is nothing", emptyGroup},

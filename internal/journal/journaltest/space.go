@@ -73,21 +73,21 @@ func (o owner) sendUntilFull(t *testing.T, s Store) {
 	t.Fatal("the disk is filled, and senders are never refused")
 }
 
-// wantLetIn sends, which may take a moment but must not be refused for good.
+// wantLetIn sends, which may take a moment but must not be refused permanently.
 func (o owner) wantLetIn(t *testing.T, s Store) {
 	t.Helper()
-	_, err := o.send("let in again")
+	_, err := o.send("admitted again")
 	for begin := time.Now(); errors.Is(err, journal.ErrBusy) && time.Since(begin) < patience; {
 		s.Settle(t)
 		runtime.Gosched()
-		_, err = o.send("let in again")
+		_, err = o.send("admitted again")
 	}
 	if err != nil {
-		t.Fatalf("send to a disk that has room again: %v", err)
+		t.Fatalf("send to a disk that has space again: %v", err)
 	}
 }
 
-// statuses are what a watcher was told.
+// statuses are what a watcher got.
 type statuses struct {
 	mu  sync.Mutex
 	all []journal.Status // guarded by mu
@@ -237,7 +237,7 @@ func busySendersAreRefused(t *testing.T, s Store) {
 		_, err = o.send(payload)
 	}
 	if !errors.Is(err, journal.ErrBusy) {
-		t.Errorf("after %d sends that nobody has synced: %v, want %v", sent, err, journal.ErrBusy)
+		t.Errorf("after %d sends that are not synced: %v, want %v", sent, err, journal.ErrBusy)
 	}
 	resume()
 	status.wait(t, s, "the disk has caught up", func(st journal.Status) bool { return !st.Full && !st.Busy })
@@ -292,7 +292,7 @@ func emptyMovesOn(t *testing.T, s Store) {
 	}
 	busy.fill(t, busy.Segment(last.at)+8)
 	if _, err := journal.ReadOne(t.Context(), j, all[0].at, nil); !errors.Is(err, journal.ErrFreed) {
-		t.Errorf("the first record, which nobody keeps: %v, want %v", err, journal.ErrFreed)
+		t.Errorf("the first record, which no shard keeps: %v, want %v", err, journal.ErrFreed)
 	}
 	s.Settle(t)
 	_, got := claim(t, s.Open(t), 2)

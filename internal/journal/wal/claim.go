@@ -236,8 +236,8 @@ func (w *WAL) truncate(c journal.Claim, r journal.Retain) error {
 	return w.free(m)
 }
 
-// checkRetain refuses to retain what is not there: a store that is told to do so
-// would not open again. mu is held.
+// checkRetain refuses to retain what is not there: a store whose manifest lists
+// it would not open again. mu is held.
 func (w *WAL) checkRetain(s *shard, r journal.Retain) error {
 	if r.From < s.From || r.From > w.log.synced {
 		return fmt.Errorf("wal: retain from %d: not between %d and %d", r.From, s.From, w.log.synced)

@@ -297,8 +297,8 @@ func (h *history) rebuild(disk *vfs.Mem) error {
 	return h.check(disk)
 }
 
-// leftOut reports whether the log lacks the last manifest, as it may if the disk was
-// full when that was written.
+// leftOut reports whether the log lacks the last manifest, which happens if the disk
+// was full when that was written.
 func leftOut(disk *vfs.Mem) bool {
 	found, err := store.ReadCopies(disk)
 	if err != nil {

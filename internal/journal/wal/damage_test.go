@@ -112,7 +112,7 @@ func TestRepairKeepsWhatIsWholeAtTheEnd(t *testing.T) {
 	}
 }
 
-// A file that is cut while it is in use is damaged, and what was in it not gone.
+// A file that is cut while it is in use is damaged, and its records are not reported as freed.
 func TestReadOfFileThatWasCut(t *testing.T) {
 	disk := vfs.NewMem()
 	w := open(t, disk)

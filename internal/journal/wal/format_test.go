@@ -139,7 +139,7 @@ func FuzzRecovery(f *testing.F) {
 		defer w.Close()
 		_, got, err := replayed(w, 1)
 		if err == nil && verified == nil && len(got) < 20 {
-			t.Fatalf("%d of 20 records, and nobody complains", len(got))
+			t.Fatalf("%d of 20 records, and no error", len(got))
 		}
 		for i, rec := range got {
 			if string(rec.Payload) != numbered(i) {

@@ -58,7 +58,7 @@ func makeGolden(t *testing.T, fsys vfs.FS) {
 }
 
 // TestGoldenStore reads stores that earlier versions, and this one, wrote. They
-// must be readable for ever; a new version adds its own directory and leaves the
+// must stay readable; a new version adds its own directory and leaves the
 // others alone.
 func TestGoldenStore(t *testing.T) {
 	if *update {

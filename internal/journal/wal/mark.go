@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// markEvery is how often the manifest is told how far the log has been synced,
+	// markEvery is how often the manifest records how far the log has been synced,
 	// at most.
 	markEvery = time.Second
 	// markBytes is how large a manifest may be that is written so often. Larger

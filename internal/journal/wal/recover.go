@@ -15,7 +15,7 @@ import (
 )
 
 // Open recovers the store in the root of fsys, or makes a new one. A batch that
-// a crash left unfinished is cut off: nobody was told of it. Damage to anything
+// a crash left unfinished is cut off: it was never reported as durable. Damage to anything
 // that was synced is refused, with a DamageError that says where. Of the log
 // only the last segment is read here; Claim reads the rest.
 func Open(fsys vfs.FS, opts Options) (*WAL, error) {
@@ -167,8 +167,8 @@ func (w *WAL) openSegments(m *format.Manifest, files store.Listing) (store.LogEn
 
 // checkNext refuses a store whose log goes on in a segment that is lost. A segment
 // is sealed only when the one behind it is there, name and all, and that one is
-// never given up before it has a batch. So if it is not there, nobody knows how
-// much was in it. The first segment, likewise, is there before the first claim
+// never dropped before it has a batch. So if it is missing, an unknown number of
+// records is lost. The first segment, likewise, is there before the first claim
 // and before any other.
 func (w *WAL) checkNext(m *format.Manifest, end store.LogEnd, from uint64) error {
 	next := from

@@ -89,7 +89,7 @@ func (w *WAL) serve(need uint64) (bool, error) {
 	defer w.mu.Unlock()
 	if s.lack <= need {
 		if s.lack > 0 && !ok && (s.tooLarge == 0 || s.lack < s.tooLarge) {
-			s.tooLarge = s.lack // it was told to wait, and is told no when it comes back
+			s.tooLarge = s.lack // it got ErrBusy, and gets ErrFull when it retries
 		}
 		s.lack = 0
 	}
@@ -188,7 +188,7 @@ func (w *WAL) format(p *store.Spare) (bool, error) {
 		w.returnSpare(p)
 		return false, nil
 	}
-	if err != nil { // also if it was renamed and nobody knows whether that lasts
+	if err != nil { // also if it was renamed and the new name may not be durable
 		return false, w.fail(errors.Join(err, p.File.Close()))
 	}
 	w.mu.Lock()
@@ -199,7 +199,7 @@ func (w *WAL) format(p *store.Spare) (bool, error) {
 	return true, nil
 }
 
-// lost closes a file of which nobody knows any more what is in it. Its error is
+// lost closes a file whose contents are unknown. Its error is
 // the end, unless there was merely no space.
 func (w *WAL) lost(p *store.Spare, err error) error {
 	w.mu.Lock()

@@ -18,7 +18,7 @@ const (
 	// spareTarget is how many freed files are kept to be used again, beside the
 	// reserve.
 	spareTarget = 2
-	// idlePool is how much of a store that nobody uses may be ready.
+	// idlePool is how much of an idle store may be ready.
 	idlePool = 24 << 20
 	// maxSkip is how often at most the disk is looked at, but not tried, after it
 	// refused what it said it had.
@@ -114,7 +114,7 @@ func (w *WAL) firstSegment(number uint64) (*store.Segment, error) {
 	return s, nil
 }
 
-// fillReserve makes the base of the reserve, before anybody is let in. It takes a few
+// fillReserve makes the base of the reserve, before senders are admitted. It takes a few
 // milliseconds; what would take longer is left to refillPool.
 func (w *WAL) fillReserve() error {
 	for {

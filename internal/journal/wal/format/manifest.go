@@ -90,7 +90,7 @@ func WithHead(body []byte) []byte {
 }
 
 // SumManifest is CRC-32C, started from the version, so that a manifest of a
-// version that is not known can be told from a damaged one. Version 1 started
+// version that is not known can be distinguished from a damaged one. Version 1 started
 // from zero.
 func SumManifest(version int, body []byte) uint32 {
 	if version == 1 {

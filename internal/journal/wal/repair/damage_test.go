@@ -17,7 +17,7 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// stored is a store that was closed in good order, and what is in it.
+// stored is a store that was closed cleanly, and what is in it.
 type stored struct {
 	disk    *vfs.Mem
 	records map[journal.Position]string // every one that is needed
@@ -335,7 +335,7 @@ func TestRepairOfWholeFiles(t *testing.T) {
 				t.Errorf("open and claim: %v, want %v", err, journal.ErrCorrupt)
 			}
 			if _, err := Repair(disk, 0); err == nil {
-				t.Error("repair without being told what it may do: no error")
+				t.Error("repair without a mode: no error")
 			}
 			done, err := Repair(disk, DropDamaged)
 			if err != nil {

@@ -127,8 +127,8 @@ func TestOneManifestIsEnough(t *testing.T) {
 	}
 }
 
-// A13: with both files of the manifest lost the store does not open, as nobody
-// knows what happened to it; repair finds the manifest in the log, and nothing is
+// A13: with both files of the manifest lost the store does not open, as what
+// happened to it is not known; repair finds the manifest in the log, and nothing is
 // lost.
 func TestLostManifestIsFoundInTheLog(t *testing.T) {
 	for what, made := range map[string]stored{"closed": makeStored(t), "killed": makeKilled(t)} {

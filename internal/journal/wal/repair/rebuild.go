@@ -111,7 +111,7 @@ func (sc *scan) fromLog() *format.Manifest {
 	return m
 }
 
-// guess makes a manifest for a log that holds none, because nobody claimed a shard
+// guess makes a manifest for a log that holds none, because no shard was claimed
 // since version 1. Where the shards wanted to start is lost. It can be no earlier
 // than the segment from which on none is missing, so that is where they start, and
 // all that lie before it are kept.

@@ -24,7 +24,7 @@ type Dropped struct {
 	File   string
 	Offset uint64
 	// First and Records say which records are lost, by their number; none if
-	// only bookkeeping was. Which shards they were of nobody knows any more.
+	// only bookkeeping was. Their shards are not known any more.
 	First   uint64
 	Records uint64
 	Reason  error
@@ -50,7 +50,7 @@ type Result struct {
 // a crash in the middle of it.
 func Repair(fsys vfs.FS, mode Mode) (done Result, err error) {
 	if mode != DropDamaged {
-		return Result{}, errors.New("wal: repair drops data, and was not told that it may")
+		return Result{}, errors.New("repair: drops data; pass DropDamaged to allow it")
 	}
 	st, err := inspect(fsys)
 	if st != nil {

@@ -141,7 +141,7 @@ type patch struct {
 	firstLost uint64
 }
 
-// fill puts a tombstone from the end of the patch up to at, which stands for the
+// fill puts a tombstone from the end of the patch up to at, which represents the
 // records up to number.
 func (p *patch) fill(at int, number uint64) error {
 	size := at - len(p.buf)
