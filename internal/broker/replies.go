@@ -141,7 +141,7 @@ func (b *Broker) answered(n *catalog.Entity, by string, m *message.Message) (req
 	if id.IsNull() {
 		return request{}, false
 	}
-	if _, asks := policy.Asks(m); asks {
+	if _, asks := policy.RequestedLevel(m); asks {
 		return request{}, false
 	}
 	return b.requests.find(n, by, id.String())

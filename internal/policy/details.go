@@ -9,7 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// unclassified says what becomes of messages that no class takes.
+// unclassified explains the level of messages that no class matches.
 func (p *Policy) unclassified() []string {
 	if len(p.Classes) == 0 || p.catchesAll() {
 		return nil
@@ -29,7 +29,7 @@ func (p *Policy) unclassified() []string {
 	return []string{text + "."}
 }
 
-// turns says how the fair keys take turns.
+// turns explains the round robin of the fair keys.
 func (p *Policy) turns() []string {
 	if p.FairKey == "" || p.LevelOrder == ordering.FinishFirst {
 		return nil
@@ -45,18 +45,18 @@ func (p *Policy) turns() []string {
 	return append(t, p.limits()...)
 }
 
-// limits says what keys may have at most.
+// limits lists the limits of the keys.
 func (p *Policy) limits() []string {
 	var t sentences
-	tell := func(s Share, who string) {
+	describe := func(s Share, who string) {
 		if p.LevelOrder == ordering.FinishFirst {
-			s.Weight = 0 // there are no turns
+			s.Weight = 0 // weights have no effect
 		}
 		t.add(s.limits(who)...)
 	}
-	tell(p.KeyDefaults, "every key")
+	describe(p.KeyDefaults, "every key")
 	for _, s := range p.Keys {
-		tell(s.inherit(p.KeyDefaults), fmt.Sprintf("key %q", s.Key))
+		describe(s.inherit(p.KeyDefaults), fmt.Sprintf("key %q", s.Key))
 	}
 	return t
 }
@@ -81,7 +81,7 @@ func (s Share) limits(who string) []string {
 	return []string{who + " " + list(parts) + "."}
 }
 
-// overflowing says which classes are rejected when, and which first.
+// overflowing explains which classes are rejected when, and which first.
 func (p *Policy) overflowing() []string {
 	var t sentences
 	for _, c := range p.byLevel() {
@@ -142,7 +142,7 @@ func (p *Policy) distinctLevels() []string {
 	return groups
 }
 
-// promises says what is promised and what a lost consumer does to it.
+// promises lists the objectives, and how a lost consumer affects them.
 func (p *Policy) promises(lock time.Duration) []string {
 	var t sentences
 	for _, c := range p.byLevel() {

@@ -28,10 +28,10 @@ func TestSaturationIsPartOfTheOrder(t *testing.T) {
 	}
 	idle := parse(t, strings.Replace(crowded, `{"saturation"`, `{"discipline": "weighted", "saturation"`, 1))
 	if got := idle.Order().Saturation; got != (ordering.Saturation{}) {
-		t.Errorf("under weighted the machine is told %+v", got)
+		t.Errorf("under weighted the order is %+v", got)
 	}
-	if told := strings.Join(idle.Consequences(0), "\n"); !strings.Contains(told, "saturation is given, but counts only under the discipline strict.") {
-		t.Errorf("told of saturation under weighted:\n%s", told)
+	if text := strings.Join(idle.Consequences(0), "\n"); !strings.Contains(text, "saturation is given, but counts only under the discipline strict.") {
+		t.Errorf("saturation under weighted:\n%s", text)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// Warnings returns what is allowed but probably not meant, in the order of the
-// fields. lock is how long a consumer of the queue may hold a message.
+// Warnings returns what is allowed but probably a mistake, in the order of the fields.
+// lock is the lock duration of the queue.
 func (p *Policy) Warnings(lock time.Duration) Faults {
 	var w Faults
 	if p.Discipline == ordering.Aging {
@@ -36,7 +36,7 @@ func (p *Policy) Warnings(lock time.Duration) Faults {
 	return w
 }
 
-// warnCap warns of classes that nobody can rise to.
+// warnCap warns of classes that aging cannot reach.
 func (p *Policy) warnCap(w *Faults) {
 	for i, c := range p.Classes {
 		if !c.LevelFromMessage && c.Level > p.Aging.MaxLevel {
@@ -83,7 +83,7 @@ func (p *Policy) warnShadow(w *Faults, i int) {
 	}
 }
 
-// warnLevel warns of classes that the discipline cannot tell apart.
+// warnLevel warns of classes that the discipline does not distinguish.
 func (p *Policy) warnLevel(w *Faults, i int) {
 	if p.Discipline != ordering.Deadline && !p.weighs() {
 		return

@@ -8,8 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/ordering"
 )
 
-// fitting refuses an order inside the levels that another part of the policy cannot
-// do with.
+// fitting rejects an order inside the levels that contradicts another setting.
 func (r *reader) fitting(v value, p *Policy) {
 	within, _ := v.child("levelOrder")
 	switch {
@@ -25,7 +24,7 @@ func (r *reader) fitting(v value, p *Policy) {
 	}
 }
 
-// describeLevelOrder says how a message is chosen inside a level, where that is not by age.
+// describeLevelOrder explains how a message is chosen inside a level, if not by age.
 func (p *Policy) describeLevelOrder() []string {
 	switch p.LevelOrder {
 	case ordering.Lifo:
