@@ -19,7 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// Alert tells that the state of an objective, of an expected rate, or of a queue that
+// Alert says that the state of an objective, of an expected rate, or of a queue that
 // may be saturated, has changed, or that messages could not be read.
 type Alert struct {
 	At      time.Time         `json:"at"`
@@ -30,11 +30,11 @@ type Alert struct {
 	To      objective.State   `json:"to"`
 	Why     string            `json:"why"`
 
-	// Hook is whom the policy wants to be told.
+	// Hook is where the policy has alerts sent.
 	Hook policy.Alerts `json:"-"`
 }
 
-// alerts are on their way from the shards to whoever wants to know.
+// alerts queues alerts from the shards for the hooks.
 type alerts struct {
 	b   *Broker
 	job *jobs.Handle
@@ -42,11 +42,11 @@ type alerts struct {
 	mu      sync.Mutex
 	hooks   []func(Alert) // guarded by mu
 	pending []Alert       // guarded by mu; at most maxAlerts
-	lost    int           // guarded by mu; that did not fit
+	lost    int           // guarded by mu; dropped because pending was full
 }
 
-// maxAlerts is how many alerts may wait to be told. States change rarely; so many
-// come only if nobody listens.
+// maxAlerts bounds the pending alerts. States change rarely, so the bound is reached only
+// if a hook blocks.
 const maxAlerts = 4096
 
 func newAlerts(b *Broker) *alerts {
@@ -55,7 +55,7 @@ func newAlerts(b *Broker) *alerts {
 	return a
 }
 
-// OnAlert has fn told of every alert, one at a time. It runs in the job of alerts and
+// OnAlert has fn called with every alert, one at a time. It runs in the job of alerts and
 // must not block.
 func (b *Broker) OnAlert(fn func(Alert)) {
 	b.alerts.mu.Lock()
@@ -63,7 +63,8 @@ func (b *Broker) OnAlert(fn func(Alert)) {
 	b.alerts.hooks = append(b.alerts.hooks, fn)
 }
 
-// raise hands over what has changed in a queue; nil is one that is gone. It never blocks.
+// raise queues the changes of a queue as alerts; nil is a queue that was deleted. It never
+// blocks.
 func (b *Broker) raise(n *catalog.Entity, changes []objective.Change) {
 	if n == nil || len(changes) == 0 {
 		return
@@ -78,13 +79,13 @@ func (b *Broker) raise(n *catalog.Entity, changes []objective.Change) {
 	b.alert(as...)
 }
 
-// alert hands over alerts. It never blocks.
+// alert queues alerts. It never blocks.
 func (b *Broker) alert(as ...Alert) {
 	a := b.alerts
 	a.mu.Lock()
-	room := min(len(as), maxAlerts-len(a.pending))
-	a.pending = append(a.pending, as[:room]...)
-	a.lost += len(as) - room
+	fit := min(len(as), maxAlerts-len(a.pending))
+	a.pending = append(a.pending, as[:fit]...)
+	a.lost += len(as) - fit
 	a.mu.Unlock()
 	a.job.Wake()
 }
@@ -92,7 +93,7 @@ func (b *Broker) alert(as ...Alert) {
 // Name implements jobs.Job.
 func (a *alerts) Name() string { return "alerts" }
 
-// Run implements jobs.Job: it tells of the alerts that wait.
+// Run implements jobs.Job: it sends the pending alerts.
 func (a *alerts) Run(ctx context.Context) (jobs.Next, error) {
 	a.mu.Lock()
 	pending, hooks, lost := a.pending, a.hooks, a.lost
@@ -106,7 +107,7 @@ func (a *alerts) Run(ctx context.Context) (jobs.Next, error) {
 	for _, x := range pending {
 		a.b.log.LogAttrs(ctx, x.level(), "objective changed", slog.String("entity", x.Entity), slog.String("class", x.Class),
 			slog.String("subject", string(x.Subject)), slog.String("from", x.From.String()), slog.String("to", x.To.String()),
-			slog.String("why", x.Why))
+			slog.String("reason", x.Why))
 		a.b.publish(ctx, x)
 		for _, fn := range hooks {
 			fn(x)
@@ -115,7 +116,7 @@ func (a *alerts) Run(ctx context.Context) (jobs.Next, error) {
 	return jobs.Next{}, err
 }
 
-// level is that of the log line: a promise that is broken is for someone to act.
+// level is that of the log line: an objective that is missed needs action.
 func (a Alert) level() slog.Level {
 	switch a.To {
 	case objective.Missed:
@@ -126,7 +127,7 @@ func (a Alert) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// priority of an alert as a message: bad news first.
+// priority is that of an alert as a message: bad news first.
 func (a Alert) priority() string {
 	switch a.To {
 	case objective.Missed:
@@ -146,11 +147,11 @@ func (a Alert) Body() []byte {
 	return body
 }
 
-// publish sends an alert to those who have subscribed.
+// publish sends an alert to the subscriptions of the topic of alerts.
 func (b *Broker) publish(ctx context.Context, a Alert) {
 	topic := b.Entity(AlertsTopic)
 	if topic == nil {
-		return // nobody has
+		return // there is no subscription
 	}
 	d := message.Draft{Body: a.Body()}
 	for name, value := range map[string]string{

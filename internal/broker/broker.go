@@ -15,8 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// Broker is what the wire may ask for: the catalog of entities, and what becomes of
-// their messages.
+// Broker has the catalog of entities and the operations on their messages.
 type Broker struct {
 	*catalog.Catalog
 
@@ -32,8 +31,8 @@ type Broker struct {
 	requests     *requests
 }
 
-// Open returns a broker over recovered shards. Run must be called for messages to
-// be moved on and idle entities deleted.
+// Open returns a broker over recovered shards. Run must be called to forward messages
+// and to delete idle entities.
 func Open(shards []*queueserver.Shard, log *slog.Logger) (*Broker, error) {
 	b := &Broker{shards: shards, clock: clockOf(shards), log: log, runner: jobs.New(), requests: newRequests()}
 	var err error
@@ -49,7 +48,7 @@ func Open(shards []*queueserver.Shard, log *slog.Logger) (*Broker, error) {
 	return b, nil
 }
 
-// entityObserver has the broker follow changes of entities.
+// entityObserver notifies the broker of changes of entities.
 type entityObserver Broker
 
 // Changed implements catalog.Observer.
@@ -64,13 +63,13 @@ func (b *entityObserver) Changed(n *catalog.Entity) {
 // Removed implements catalog.Observer.
 func (b *entityObserver) Removed(n *catalog.Entity) { b.forwarders.Unwatch(n) }
 
-// Run moves messages on, measures, classifies anew what a changed policy asks for,
-// and deletes idle entities, until ctx ends.
+// Run runs the background jobs until ctx ends: forwarding, measuring, reclassification
+// after a change of a policy, and idle deletion.
 func (b *Broker) Run(ctx context.Context) error {
 	for _, n := range b.Entities() {
 		b.forwarders.Watch(n)
 		if def := n.Definition(); def.Classified != def.PolicyRevision {
-			b.reclassifier.Add(n) // the last process did not get to the end of it
+			b.reclassifier.Add(n) // the last process did not finish it
 		}
 	}
 	b.runner.Add(newIdleDeletion(b)).WakeAfter(reapEvery)
@@ -82,7 +81,7 @@ func (b *Broker) Run(ctx context.Context) error {
 // JobStats returns the figures of the background jobs.
 func (b *Broker) JobStats() []jobs.Stat { return b.runner.Stats() }
 
-// Now returns the time by which the broker decides about messages.
+// Now returns the time of the clock that the shards share.
 func (b *Broker) Now() time.Time { return b.clock.Now() }
 
 // clockOf returns the clock that the shards share.
@@ -93,7 +92,7 @@ func clockOf(shards []*queueserver.Shard) *clock.Clock {
 	return shards[0].Clock()
 }
 
-// ShardStats returns what each shard did since the start.
+// ShardStats returns the figures of each shard since the start.
 func (b *Broker) ShardStats() []queueserver.Stats {
 	stats := make([]queueserver.Stats, len(b.shards))
 	for i, s := range b.shards {

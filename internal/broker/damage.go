@@ -14,8 +14,8 @@ import (
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
-// damages are messages that became dead letters because their bodies cannot be
-// read, on their way from the shards to the operator.
+// damages queues the messages that became dead letters because their bodies cannot be
+// read, from the shards for the log and the alerts.
 type damages struct {
 	total atomic.Uint64
 
@@ -24,14 +24,14 @@ type damages struct {
 	more    int                  // guarded by mu; beyond them
 }
 
-// maxDamages is how many are told one by one in a round.
+// maxDamages is how many are logged one by one in a round.
 const maxDamages = 100
 
 // Unreadable returns how many messages became dead letters, since the start, because
 // their bodies could not be read.
 func (b *Broker) Unreadable() uint64 { return b.damages.total.Load() }
 
-// damaged notes what a shard has found. It is called on the shard's goroutine.
+// damaged queues a message that a shard has found. It is called on the shard's goroutine.
 func (b *Broker) damaged(d queueserver.Damage) {
 	x := &b.damages
 	x.total.Add(1)
@@ -44,9 +44,9 @@ func (b *Broker) damaged(d queueserver.Damage) {
 	}
 }
 
-// tellDamages writes to the log what was found since the last round, and raises one
-// alert for each entity.
-func (b *Broker) tellDamages(ctx context.Context) {
+// reportDamages logs the messages that were found since the last round, and raises one alert
+// for each entity.
+func (b *Broker) reportDamages(ctx context.Context) {
 	x := &b.damages
 	x.mu.Lock()
 	pending, more := x.pending, x.more

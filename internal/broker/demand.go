@@ -8,7 +8,7 @@ import (
 	"github.com/triagemq/triagemq/internal/objective"
 )
 
-// DemandOptions are the limits within which workers may be asked for.
+// DemandOptions are the limits of the number of workers.
 type DemandOptions struct {
 	Headroom float64 // zero is objective.DefaultHeadroom; negative is none
 	Floor    int
@@ -33,7 +33,7 @@ func (b *Broker) Demand(ctx context.Context, addr string, o DemandOptions) (Dema
 	return r.Demand(o), nil
 }
 
-// Demand returns how many workers it takes to keep what was promised.
+// Demand returns how many workers are needed to meet the objectives.
 func (r Objectives) Demand(o DemandOptions) Demand {
 	in := objective.DemandInput{
 		Headroom: o.Headroom, Floor: o.Floor, Ceiling: o.Ceiling,

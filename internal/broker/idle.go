@@ -16,9 +16,9 @@ import (
 
 const reapEvery = 10 * time.Second
 
-// idleDeletion is the job that deletes entities which nobody has used for as long as
-// they allow. What happened before this process started is not known, so the start counts
-// as use. So does a step of the clock: how long ago something was used is not known then.
+// idleDeletion is the job that deletes entities which were not used for their auto-delete
+// time. What happened before this process started is not known, so the start counts as
+// use. So does a step of the clock: the time since the last use is not known then.
 type idleDeletion struct {
 	b       *Broker
 	since   time.Time
@@ -47,7 +47,7 @@ func (d *idleDeletion) Run(ctx context.Context) (jobs.Next, error) {
 	return jobs.After(reapEvery), errs
 }
 
-// expire deletes an entity that has outlived its use.
+// expire deletes an entity that was not used for its auto-delete time.
 func (b *Broker) expire(ctx context.Context, n *catalog.Entity, since time.Time) error {
 	err := b.DeleteIdle(ctx, n, since)
 	switch {

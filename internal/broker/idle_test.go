@@ -24,7 +24,7 @@ func (r *rig) exists(addr string) bool {
 	return err == nil
 }
 
-// wantIdle checks that an entity is there for as long as it may be, counted from
+// wantIdle checks that an entity exists for its auto-delete time, counted from
 // now, and gone soon after. It sleeps as its bubble does.
 func (r *rig) wantIdle(addr string, sleep func(time.Duration)) {
 	r.t.Helper()
@@ -101,7 +101,7 @@ func TestTopicIsInUseWithItsSubscriptions(t *testing.T) {
 	}
 }
 
-// B4: a topic whose subscription forwards has a reader for ever.
+// B4: a topic whose subscription forwards always has a reader.
 func TestTopicThatFeedsAForwardIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t)

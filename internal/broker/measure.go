@@ -21,9 +21,8 @@ const (
 	lastNote = 5 * time.Second
 )
 
-// measuring is the job that measures the queues in which something happens, raises
-// alerts, and notes now and then what was measured, so that a restart forgets little and
-// a stop nothing.
+// measuring is the job that measures the queues with events, raises alerts, and stores the
+// measurements at intervals, so that a restart loses little and a stop nothing.
 type measuring struct{ b *Broker }
 
 // Name implements jobs.Job.
@@ -31,7 +30,7 @@ func (m measuring) Name() string { return "measure" }
 
 // Run implements jobs.Job.
 func (m measuring) Run(ctx context.Context) (jobs.Next, error) {
-	m.b.tellDamages(ctx)
+	m.b.reportDamages(ctx)
 	return jobs.After(measureEvery), m.b.measure(ctx, noteEvery)
 }
 
@@ -39,11 +38,11 @@ func (m measuring) Run(ctx context.Context) (jobs.Next, error) {
 func (m measuring) Finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastNote)
 	defer cancel()
-	m.b.tellDamages(ctx)
-	_ = m.b.measure(ctx, 0) // a shard that has stopped notes nothing
+	m.b.reportDamages(ctx)
+	_ = m.b.measure(ctx, 0) // a shard that has stopped stores nothing
 }
 
-// measure measures every queue that needs it. Notes older than that are written anew.
+// measure measures every queue that is due. Measurements older than every are stored.
 func (b *Broker) measure(ctx context.Context, every time.Duration) error {
 	var errs error
 	for _, s := range b.shards {
@@ -59,21 +58,21 @@ func (b *Broker) measure(ctx context.Context, every time.Duration) error {
 	return errs
 }
 
-// Objectives is what was measured of a queue or subscription, and how what is
-// promised of it stands.
+// Objectives has the measurements of a queue or subscription, and the state of its
+// objectives.
 type Objectives struct {
 	Entity     string `json:"entity"`
 	Discipline string `json:"discipline"`
 	Revision   int64  `json:"policyRevision"`
 	Locked     int64  `json:"locked"`
 	Consumers  int    `json:"consumers"`
-	// Saturated says whether classes share the deliveries for the time being. It is
-	// missing if the policy does not know of it.
+	// Saturated says whether levels are served by weight at present. It is missing if the
+	// policy has no saturation.
 	Saturated *bool `json:"saturated,omitempty"`
 	objective.Report
 }
 
-// Objectives returns what was measured of a queue or subscription.
+// Objectives returns the measurements of a queue or subscription.
 func (b *Broker) Objectives(ctx context.Context, addr string) (Objectives, error) {
 	n, err := b.PolicyEntity(addr)
 	if err != nil {
@@ -89,8 +88,7 @@ func (b *Broker) Objectives(ctx context.Context, addr string) (Objectives, error
 	return all[0], nil
 }
 
-// AllObjectives returns what was measured of all queues and subscriptions, by
-// path.
+// AllObjectives returns the measurements of all queues and subscriptions, by path.
 func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
 	var ns []*catalog.Entity
 	for _, n := range b.Entities() {
@@ -111,8 +109,8 @@ func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
 	return all
 }
 
-// reports returns what was measured of queues. One that is gone is left out, and so are
-// those of a shard that has stopped or does not answer before ctx ends.
+// reports returns the measurements of queues. A deleted one is left out, and so are those
+// of a shard that has stopped or does not answer before ctx ends.
 func (b *Broker) reports(ctx context.Context, ns []*catalog.Entity) []Objectives {
 	byShard := make(map[*queueserver.Shard][]*catalog.Entity)
 	for _, n := range ns {

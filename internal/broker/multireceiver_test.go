@@ -151,7 +151,7 @@ func TestSetDrains(t *testing.T) {
 	}
 }
 
-// By level counts what a queue would hand out: not what the receiver does not want,
+// By level counts what a queue would deliver: not what the receiver does not want,
 // nor what stands behind something else by the discipline of its queue.
 func TestSetByLevelCountsWhatCanBeHandedOut(t *testing.T) {
 	r := start(t)
