@@ -228,7 +228,7 @@ func TestSetThatEndsGivesBackWhatWaits(t *testing.T) {
 	s.mu.Lock() // both at once, the end first
 	s.events = append(s.events, setEvent{source: 0, ended: ErrNotFound}, setEvent{source: 1, ds: []Delivery{d}})
 	s.mu.Unlock()
-	s.ring()
+	s.notify()
 	if err := <-s.sink.(*setSink).ended; err == nil {
 		t.Fatal("it ended without a reason")
 	}
