@@ -9,7 +9,10 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/broker/jobs/alerts"
 	"github.com/triagemq/triagemq/internal/broker/jobs/forward"
+	"github.com/triagemq/triagemq/internal/broker/jobs/idle"
+	"github.com/triagemq/triagemq/internal/broker/jobs/measure"
 	"github.com/triagemq/triagemq/internal/broker/jobs/reclassify"
 	"github.com/triagemq/triagemq/internal/clock"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -26,8 +29,8 @@ type Broker struct {
 	forwarders *forward.Forwarders
 
 	reclassifier *reclassify.Reclassifier
-	alerts       *alerts
-	damages      damages
+	alerts       *alerts.Alerts
+	measuring    *measure.Measuring
 	requests     *requests
 }
 
@@ -41,9 +44,10 @@ func Open(shards []*queueserver.Shard, log *slog.Logger) (*Broker, error) {
 	}
 	b.forwarders = forward.New(b.Catalog, b.runner)
 	b.reclassifier = reclassify.New(b.Catalog, b.runner, log)
-	b.alerts = newAlerts(b)
+	b.alerts = alerts.New(b.Catalog, b.runner, log)
+	b.measuring = measure.New(b.Catalog, shards, b.alerts)
 	for _, s := range shards {
-		s.OnDamage(b.damaged)
+		s.OnDamage(b.alerts.Damaged)
 	}
 	return b, nil
 }
@@ -72,8 +76,8 @@ func (b *Broker) Run(ctx context.Context) error {
 			b.reclassifier.Add(n) // the last process did not finish it
 		}
 	}
-	b.runner.Add(newIdleDeletion(b)).WakeAfter(reapEvery)
-	b.runner.Add(measuring{b}).WakeAfter(measureEvery)
+	b.runner.Add(idle.New(b.Catalog, b.clock, b.log)).WakeAfter(idle.Every)
+	b.runner.Add(b.measuring).WakeAfter(measure.Every)
 	b.runner.Run(ctx)
 	return nil
 }

@@ -18,5 +18,5 @@
 //
 // # Not here
 //
-// What the jobs do: the packages below this one, and package broker.
+// What the jobs do: the packages below this one.
 package jobs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package alerts
 
 import (
 	"context"
@@ -34,10 +34,19 @@ type Alert struct {
 	Hook policy.Alerts `json:"-"`
 }
 
-// alerts queues alerts from the shards for the hooks.
-type alerts struct {
-	b   *Broker
-	job *jobs.Handle
+// Catalog is what alerts need of the catalog of entities.
+type Catalog interface {
+	Entity(path string) *catalog.Entity
+	Send(n *catalog.Entity, batch []*message.Message, o catalog.SendOptions, done func([]queue.SeqNo, error))
+}
+
+// Alerts queues alerts from the shards. Its job logs them, publishes them to the topic of
+// alerts and calls the hooks.
+type Alerts struct {
+	catalog Catalog
+	log     *slog.Logger
+	job     *jobs.Handle
+	damages damages
 
 	mu      sync.Mutex
 	hooks   []func(Alert) // guarded by mu
@@ -49,23 +58,24 @@ type alerts struct {
 // if a hook blocks.
 const maxAlerts = 4096
 
-func newAlerts(b *Broker) *alerts {
-	a := &alerts{b: b}
-	a.job = b.runner.Add(a)
+// New returns alerts without hooks; runner runs the job.
+func New(c Catalog, runner *jobs.Runner, log *slog.Logger) *Alerts {
+	a := &Alerts{catalog: c, log: log}
+	a.job = runner.Add(a)
 	return a
 }
 
 // OnAlert has fn called with every alert, one at a time. It runs in the job of alerts and
 // must not block.
-func (b *Broker) OnAlert(fn func(Alert)) {
-	b.alerts.mu.Lock()
-	defer b.alerts.mu.Unlock()
-	b.alerts.hooks = append(b.alerts.hooks, fn)
+func (a *Alerts) OnAlert(fn func(Alert)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hooks = append(a.hooks, fn)
 }
 
-// raise queues the changes of a queue as alerts; nil is a queue that was deleted. It never
+// Raise queues the changes of a queue as alerts; nil is a queue that was deleted. It never
 // blocks.
-func (b *Broker) raise(n *catalog.Entity, changes []objective.Change) {
+func (a *Alerts) Raise(n *catalog.Entity, changes []objective.Change) {
 	if n == nil || len(changes) == 0 {
 		return
 	}
@@ -76,12 +86,11 @@ func (b *Broker) raise(n *catalog.Entity, changes []objective.Change) {
 			At: c.At.UTC(), Entity: n.Path, Class: c.Name, Subject: c.Subject, From: c.From, To: c.To, Why: c.Why, Hook: hook,
 		})
 	}
-	b.alert(as...)
+	a.add(as...)
 }
 
-// alert queues alerts. It never blocks.
-func (b *Broker) alert(as ...Alert) {
-	a := b.alerts
+// add queues alerts. It never blocks.
+func (a *Alerts) add(as ...Alert) {
 	a.mu.Lock()
 	fit := min(len(as), maxAlerts-len(a.pending))
 	a.pending = append(a.pending, as[:fit]...)
@@ -91,10 +100,10 @@ func (b *Broker) alert(as ...Alert) {
 }
 
 // Name implements jobs.Job.
-func (a *alerts) Name() string { return "alerts" }
+func (a *Alerts) Name() string { return "alerts" }
 
 // Run implements jobs.Job: it sends the pending alerts.
-func (a *alerts) Run(ctx context.Context) (jobs.Next, error) {
+func (a *Alerts) Run(ctx context.Context) (jobs.Next, error) {
 	a.mu.Lock()
 	pending, hooks, lost := a.pending, a.hooks, a.lost
 	a.pending, a.lost = nil, 0
@@ -102,13 +111,13 @@ func (a *alerts) Run(ctx context.Context) (jobs.Next, error) {
 	var err error
 	if lost > 0 {
 		err = fmt.Errorf("%d alerts lost", lost)
-		a.b.log.LogAttrs(ctx, slog.LevelError, "alerts lost: too many at once", slog.Int("count", lost))
+		a.log.LogAttrs(ctx, slog.LevelError, "alerts lost: too many at once", slog.Int("count", lost))
 	}
 	for _, x := range pending {
-		a.b.log.LogAttrs(ctx, x.level(), "objective changed", slog.String("entity", x.Entity), slog.String("class", x.Class),
+		a.log.LogAttrs(ctx, x.level(), "objective changed", slog.String("entity", x.Entity), slog.String("class", x.Class),
 			slog.String("subject", string(x.Subject)), slog.String("from", x.From.String()), slog.String("to", x.To.String()),
 			slog.String("reason", x.Why))
-		a.b.publish(ctx, x)
+		a.publish(ctx, x)
 		for _, fn := range hooks {
 			fn(x)
 		}
@@ -142,27 +151,27 @@ func (a Alert) priority() string {
 func (a Alert) Body() []byte {
 	body, err := json.Marshal(a)
 	if err != nil {
-		panic("broker: an alert is not JSON: " + err.Error()) // it has only text and time
+		panic("alerts: an alert is not JSON: " + err.Error()) // it has only text and time
 	}
 	return body
 }
 
 // publish sends an alert to the subscriptions of the topic of alerts.
-func (b *Broker) publish(ctx context.Context, a Alert) {
-	topic := b.Entity(AlertsTopic)
+func (a *Alerts) publish(ctx context.Context, x Alert) {
+	topic := a.catalog.Entity(catalog.AlertsTopic)
 	if topic == nil {
 		return // there is no subscription
 	}
-	d := message.Draft{Body: a.Body()}
+	d := message.Draft{Body: x.Body()}
 	for name, value := range map[string]string{
-		"entity": a.Entity, "class": a.Class, "subject": string(a.Subject),
-		"from": a.From.String(), "to": a.To.String(), policy.PriorityProperty: a.priority(),
+		"entity": x.Entity, "class": x.Class, "subject": string(x.Subject),
+		"from": x.From.String(), "to": x.To.String(), policy.PriorityProperty: x.priority(),
 	} {
 		d.Application = append(d.Application, message.Pair{Name: name, Value: codec.String(value)})
 	}
-	b.Catalog.Send(topic, []*message.Message{d.Message()}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) {
+	a.catalog.Send(topic, []*message.Message{d.Message()}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) {
 		if err != nil && ctx.Err() == nil {
-			b.log.LogAttrs(ctx, slog.LevelWarn, "alert not published", slog.String("entity", a.Entity), slog.Any("err", err))
+			a.log.LogAttrs(ctx, slog.LevelWarn, "alert not published", slog.String("entity", x.Entity), slog.Any("err", err))
 		}
 	})
 }

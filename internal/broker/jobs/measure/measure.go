@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package broker
+package measure
 
 import (
 	"cmp"
@@ -10,49 +10,68 @@ import (
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
 	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/broker/jobs/alerts"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queueserver"
 )
 
 const (
-	measureEvery = time.Second
-	noteEvery    = 30 * time.Second
-	// lastNote is how long a stop waits for the measurements to be written.
-	lastNote = 5 * time.Second
+	// Every is how often queues are measured.
+	Every = time.Second
+	// storeEvery is how often the measurements of a queue are stored.
+	storeEvery = 30 * time.Second
+	// lastStore is how long a stop waits for the measurements to be written.
+	lastStore = 5 * time.Second
 )
 
-// measuring is the job that measures the queues with events, raises alerts, and stores the
+// Catalog is what measuring needs of the catalog of entities.
+type Catalog interface {
+	Entities() []*catalog.Entity
+	ByID(s *queueserver.Shard, id queueserver.ID) *catalog.Entity
+	PolicyEntity(addr string) (*catalog.Entity, error)
+}
+
+// Measuring is the job that measures the queues with events, raises alerts, and stores the
 // measurements at intervals, so that a restart loses little and a stop nothing.
-type measuring struct{ b *Broker }
+type Measuring struct {
+	catalog Catalog
+	shards  []*queueserver.Shard
+	alerts  *alerts.Alerts
+}
+
+// New returns the job, which raises alerts in as.
+func New(c Catalog, shards []*queueserver.Shard, as *alerts.Alerts) *Measuring {
+	return &Measuring{c, shards, as}
+}
 
 // Name implements jobs.Job.
-func (m measuring) Name() string { return "measure" }
+func (m *Measuring) Name() string { return "measure" }
 
 // Run implements jobs.Job.
-func (m measuring) Run(ctx context.Context) (jobs.Next, error) {
-	m.b.reportDamages(ctx)
-	return jobs.After(measureEvery), m.b.measure(ctx, noteEvery)
+func (m *Measuring) Run(ctx context.Context) (jobs.Next, error) {
+	m.alerts.ReportDamages(ctx)
+	return jobs.After(Every), m.measure(ctx, storeEvery)
 }
 
 // Finish implements jobs.Finisher.
-func (m measuring) Finish(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lastNote)
+func (m *Measuring) Finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastStore)
 	defer cancel()
-	m.b.reportDamages(ctx)
-	_ = m.b.measure(ctx, 0) // a shard that has stopped stores nothing
+	m.alerts.ReportDamages(ctx)
+	_ = m.measure(ctx, 0) // a shard that has stopped stores nothing
 }
 
 // measure measures every queue that is due. Measurements older than every are stored.
-func (b *Broker) measure(ctx context.Context, every time.Duration) error {
+func (m *Measuring) measure(ctx context.Context, every time.Duration) error {
 	var errs error
-	for _, s := range b.shards {
+	for _, s := range m.shards {
 		found, err := queueserver.Do(ctx, s, queueserver.Measure{NoteAfter: every})
 		if err != nil { // it has stopped, or does not answer before ctx ends
 			errs = cmp.Or(errs, err)
 			continue
 		}
 		for _, x := range found {
-			b.raise(b.ByID(s, x.ID), x.Changes)
+			m.alerts.Raise(m.catalog.ByID(s, x.ID), x.Changes)
 		}
 	}
 	return errs
@@ -73,31 +92,31 @@ type Objectives struct {
 }
 
 // Objectives returns the measurements of a queue or subscription.
-func (b *Broker) Objectives(ctx context.Context, addr string) (Objectives, error) {
-	n, err := b.PolicyEntity(addr)
+func (m *Measuring) Objectives(ctx context.Context, addr string) (Objectives, error) {
+	n, err := m.catalog.PolicyEntity(addr)
 	if err != nil {
 		return Objectives{}, err
 	}
-	all := b.reports(ctx, []*catalog.Entity{n})
+	all := m.reports(ctx, []*catalog.Entity{n})
 	if len(all) == 0 {
 		if err := ctx.Err(); err != nil {
 			return Objectives{}, context.Cause(ctx)
 		}
-		return Objectives{}, fmt.Errorf("%w: %q", ErrNotFound, n.Path)
+		return Objectives{}, fmt.Errorf("%w: %q", catalog.ErrNotFound, n.Path)
 	}
 	return all[0], nil
 }
 
-// AllObjectives returns the measurements of all queues and subscriptions, by path.
-func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
+// All returns the measurements of all queues and subscriptions, by path.
+func (m *Measuring) All(ctx context.Context) []Objectives {
 	var ns []*catalog.Entity
-	for _, n := range b.Entities() {
-		if n.Kind != KindTopic {
+	for _, n := range m.catalog.Entities() {
+		if n.Kind != catalog.KindTopic {
 			ns = append(ns, n)
 		}
 	}
 	byPath := make(map[string]Objectives, len(ns))
-	for _, o := range b.reports(ctx, ns) {
+	for _, o := range m.reports(ctx, ns) {
 		byPath[o.Entity] = o
 	}
 	all := make([]Objectives, 0, len(ns))
@@ -111,13 +130,13 @@ func (b *Broker) AllObjectives(ctx context.Context) []Objectives {
 
 // reports returns the measurements of queues. A deleted one is left out, and so are those
 // of a shard that has stopped or does not answer before ctx ends.
-func (b *Broker) reports(ctx context.Context, ns []*catalog.Entity) []Objectives {
+func (m *Measuring) reports(ctx context.Context, ns []*catalog.Entity) []Objectives {
 	byShard := make(map[*queueserver.Shard][]*catalog.Entity)
 	for _, n := range ns {
 		byShard[n.Shard] = append(byShard[n.Shard], n)
 	}
 	var all []Objectives
-	for _, s := range b.shards {
+	for _, s := range m.shards {
 		o, byID := queueserver.Report{}, make(map[queueserver.ID]*catalog.Entity)
 		for _, n := range byShard[s] {
 			o.IDs = append(o.IDs, n.ID)
@@ -132,7 +151,7 @@ func (b *Broker) reports(ctx context.Context, ns []*catalog.Entity) []Objectives
 		}
 		for _, r := range found {
 			n := byID[r.ID]
-			b.raise(n, r.Changes)
+			m.alerts.Raise(n, r.Changes)
 			all = append(all, Objectives{
 				Entity: n.Path, Discipline: r.Discipline, Revision: r.Revision, Locked: r.Locked, Consumers: r.Consumers,
 				Saturated: r.Saturated, Report: r.Report,
