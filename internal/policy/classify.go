@@ -138,7 +138,7 @@ func (p *Policy) Why(e *filter.Envelope) string {
 	case c == nil:
 		fmt.Fprintf(&b, "level %d, because %s", v.Level, reason(e.Message))
 	case c.LevelFromMessage:
-		fmt.Fprintf(&b, "; the class has no level of its own, so it has level %d, because %s", v.Level, reason(e.Message))
+		fmt.Fprintf(&b, "; the class has no fixed level, so it has level %d, because %s", v.Level, reason(e.Message))
 	case v.Level != c.Level:
 		fmt.Fprintf(&b, "; the class has level %d, but this one has %d, because %s", c.Level, v.Level, reason(e.Message))
 	default:

@@ -100,7 +100,7 @@ func (p *Policy) idle() []string {
 // waitBound states what bounds the wait of a message of a class.
 func (p *Policy) waitBound(c *Class) []string {
 	if c.LevelFromMessage {
-		return []string{fmt.Sprintf("class %s: each message has the level that it asks for.", c.Name)}
+		return []string{fmt.Sprintf("class %s: each message has its own level.", c.Name)}
 	}
 	switch p.Discipline {
 	case ordering.Aging:
@@ -117,7 +117,7 @@ func (p *Policy) waitBound(c *Class) []string {
 	if above == "" {
 		return []string{fmt.Sprintf("class %s (level %d): served before all other classes.", c.Name, c.Level)}
 	}
-	return []string{fmt.Sprintf("class %s (level %d): served only when nothing of %s waits; while they keep coming it waits for ever.", c.Name, c.Level, above)}
+	return []string{fmt.Sprintf("class %s (level %d): served only when no message of %s is ready; it starves while they keep arriving.", c.Name, c.Level, above)}
 }
 
 // waitBoundAging states the bound. A message of level L is raised to a level H above it
@@ -134,7 +134,7 @@ func (p *Policy) waitBoundAging(c *Class) []string {
 	}
 	switch {
 	case c.Level >= p.Aging.MaxLevel:
-		t.addf("%s: stands at or above the cap from the start and does not rise.", name)
+		t.addf("%s: is at or above the maximum level of aging and is not raised.", name)
 	case len(passed) == 0:
 		t.addf("%s: rises to level %d in %v; no other class that comes later goes ahead of it.", name, p.Aging.MaxLevel, brief(p.rise(c.Level, p.Aging.MaxLevel)))
 	default:
@@ -163,7 +163,7 @@ func (p *Policy) waitBoundDeadline(c *Class) []string {
 		if above == "" {
 			return []string{fmt.Sprintf("class %s (level %d): has no objective, and neither has any other; the highest level goes first.", c.Name, c.Level)}
 		}
-		return []string{fmt.Sprintf("class %s (level %d): has no objective; served only when nothing of %s waits; while they keep coming it waits for ever.", c.Name, c.Level, above)}
+		return []string{fmt.Sprintf("class %s (level %d): has no objective; served only when no message of %s is ready; it starves while they keep arriving.", c.Name, c.Level, above)}
 	}
 	var passed []string
 	for _, o := range p.byLevel() {

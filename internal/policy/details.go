@@ -35,7 +35,7 @@ func (p *Policy) turns() []string {
 		return nil
 	}
 	var t sentences
-	t.addf("inside a level the values of %s take turns, by weight, whoever has least in flight first; messages without one are one value.", p.FairKey)
+	t.addf("inside a level the values of %s take turns, by weight, the one with the fewest messages in flight first; messages without one are one value.", p.FairKey)
 	switch {
 	case p.saturable() && p.Saturation.Oldest > 0:
 		t.addf("a message whose key is at a limit makes nothing saturated; whose turn it is inside a level is up to the keys, so what is said above of a message holds for its level.")
@@ -70,10 +70,10 @@ func (s Share) limits(who string) []string {
 		parts = append(parts, fmt.Sprintf("has at most %d messages in flight", s.Concurrency))
 	}
 	if s.DeliveryRate != (Rate{}) {
-		parts = append(parts, fmt.Sprintf("is handed out at most %v", s.DeliveryRate))
+		parts = append(parts, fmt.Sprintf("is delivered at most %v", s.DeliveryRate))
 	}
 	if s.Rate != (Rate{}) {
-		parts = append(parts, fmt.Sprintf("may send at most %v; more is turned away", s.Rate))
+		parts = append(parts, fmt.Sprintf("may send at most %v; more is rejected", s.Rate))
 	}
 	if len(parts) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (p *Policy) overflowing() []string {
 	var t sentences
 	for _, c := range p.byLevel() {
 		if c.Rate != (Rate{}) {
-			t.addf("class %s: more than %v is turned away.", c.Name, c.Rate)
+			t.addf("class %s: more than %v is rejected.", c.Name, c.Rate)
 		}
 		if c.MaxMessages > 0 || c.MaxBytes > 0 {
 			t.addf("class %s: with %s waiting, %s.", c.Name, Depth{c.MaxMessages, c.MaxBytes}, c.Overflow.sentence())
@@ -95,13 +95,13 @@ func (p *Policy) overflowing() []string {
 	if p.Watermarks == (Depth{}) {
 		return t
 	}
-	t.addf("with %s waiting in the queue, the lowest level is turned away first: a message is refused only if so much waits at its level and above.", p.Watermarks)
+	t.addf("with %s ready in the queue, the lowest level is rejected first: a message is rejected only if so many are ready at its level and above.", p.Watermarks)
 	levels := p.distinctLevels()
 	if len(levels) > 1 {
-		t.addf("the order in which they are turned away: %s.", list(levels))
+		t.addf("the order in which they are rejected: %s.", list(levels))
 	}
 	if evicted := p.names(func(c *Class) bool { return c.Overflow == Evict }); evicted != "" {
-		t.addf("the oldest waiting messages of %s are evicted to make room for higher ones and for newer ones of their own.", evicted)
+		t.addf("the oldest waiting messages of %s are evicted for higher ones and for newer ones of their own.", evicted)
 	}
 	return t
 }
@@ -110,7 +110,7 @@ func (s Overflow) sentence() string {
 	if s == Evict {
 		return "the oldest of it is evicted for each new one"
 	}
-	return "new ones are turned away"
+	return "new ones are rejected"
 }
 
 // String returns the limits that are set.

@@ -249,7 +249,7 @@ func (r *reader) rate(v value) Rate {
 	}
 	rate, err := ParseRate(text)
 	if err == nil && rate.Count <= 0 {
-		err = fmt.Errorf("%q lets nothing through", text)
+		err = fmt.Errorf("rate %q must be greater than zero", text)
 	}
 	if err != nil {
 		r.faultf(v, "%v", err)

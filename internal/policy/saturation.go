@@ -26,7 +26,7 @@ func (r *reader) saturation(v value) (s ordering.Saturation) {
 		}},
 	})
 	if o, _ := v.any.(map[string]any); v.isObject() && len(o) == 0 {
-		r.faultf(v, "says neither how many may be waiting nor how long the oldest")
+		r.faultf(v, "needs waiting, oldest or both")
 	}
 	return s
 }
@@ -72,9 +72,9 @@ func (p *Policy) waitBoundSaturable(c *Class) []string {
 		t.addf("class %s (level %d): served before all other classes; when saturated %s.", c.Name, c.Level, p.portion(c))
 		return t
 	}
-	t.addf("class %s (level %d): served only when nothing of %s waits; when saturated %s.", c.Name, c.Level, above, p.portion(c))
+	t.addf("class %s (level %d): served only when no message of %s is ready; when saturated %s.", c.Name, c.Level, above, p.portion(c))
 	if p.Saturation.Oldest == 0 {
-		t.addf("class %s (level %d): while fewer than %d messages wait and those of %s keep coming, there is no bound.",
+		t.addf("class %s (level %d): while fewer than %d messages are ready and those of %s keep arriving, there is no bound.",
 			c.Name, c.Level, p.Saturation.Waiting, above)
 		return t
 	}
