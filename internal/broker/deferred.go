@@ -17,8 +17,8 @@ type Deferred struct {
 	Mode Mode
 	// Session is the caller's lock of the session that they are in; zero is none.
 	Session queue.SessionLock
-	// MaxBytes is the limit of the sizes of the messages together that ReceiveAndDelete
-	// takes, unless it is a single one; zero is no limit. The others stay deferred.
+	// MaxBytes is the limit of the sizes of the messages together, unless it is a single
+	// one; zero is no limit. The others stay deferred.
 	MaxBytes int
 }
 
@@ -44,13 +44,26 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 		Return(ds) // it may have run after ctx ended
 		return nil, catalog.Translate(err)
 	case o.Mode == PeekLock:
-		return ds, nil
+		return o.fit(ds), nil
 	}
 	ds, err = o.load(ds)
 	if err != nil || len(ds) == 0 {
 		return nil, err
 	}
 	return removeLoaded(ctx, ds)
+}
+
+// fit returns as many of the messages as MaxBytes allows. The others are released.
+func (o *Deferred) fit(ds []Delivery) []Delivery {
+	size := 0
+	for i := range ds {
+		size += int(ds[i].Body.Size)
+		if i > 0 && o.MaxBytes > 0 && size > o.MaxBytes {
+			Return(ds[i:])
+			return ds[:i]
+		}
+	}
+	return ds
 }
 
 // load reads as many of the messages as MaxBytes allows. The others are released.

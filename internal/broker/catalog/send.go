@@ -85,8 +85,8 @@ type SendOptions struct {
 	Hops uint8
 	// Origin is the first sequence number of a forwarded message; zero is none.
 	Origin queue.SeqNo
-	// Held says that a topic publishes the messages at once: they are due, and they are no
-	// duplicates.
+	// Held says that the messages were stored before, are due, and are no duplicates: a
+	// queue accepts them at once, and a topic publishes them at once.
 	Held bool
 }
 
@@ -128,6 +128,9 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 			return
 		}
 		a.Origin = o.Origin
+		if o.Held {
+			a.MessageID, a.NotBefore = "", time.Time{}
+		}
 		p.Copies = append(p.Copies, queueserver.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
 	}
 	if err := n.Shard.Send(&p.Send); err != nil {

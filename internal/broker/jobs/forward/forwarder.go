@@ -104,9 +104,7 @@ func (m *forwarder) stop() {
 	m.inbox = nil
 	m.mu.Unlock()
 	m.job.Stop()
-	for i := range inbox {
-		m.release(inbox[i].Token)
-	}
+	m.releaseAll(inbox)
 }
 
 // Deliver implements Sink.
@@ -118,9 +116,15 @@ func (m *forwarder) Deliver(ds []queueserver.Delivery) {
 	m.put(ts)
 }
 
-// put queues messages for the job.
+// put queues messages for the job. A forwarder that was stopped has none: they are
+// released.
 func (m *forwarder) put(ts []transfer) {
 	m.mu.Lock()
+	if m.stopped {
+		m.mu.Unlock()
+		m.releaseAll(ts)
+		return
+	}
 	if m.inbox == nil {
 		m.inbox = ts
 	} else {
@@ -248,6 +252,12 @@ func (m *forwarder) endWait() {
 // release requeues a message with its delivery count unchanged.
 func (m *forwarder) release(t queue.Token) {
 	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Disposition: catalog.Release}, func([]error) { m.next() })
+}
+
+func (m *forwarder) releaseAll(ts []transfer) {
+	for i := range ts {
+		m.release(ts[i].Token)
+	}
 }
 
 // to returns the name of the target; empty is none.
