@@ -26,7 +26,7 @@ func TestWithinIsPartOfTheOrder(t *testing.T) {
 func TestWithinFaults(t *testing.T) {
 	for _, tt := range []struct{ policy, want string }{
 		{`{"levelOrder": "random"}`, `levelOrder: "random" is not one of fifo, lifo, finishFirst`},
-		{`{"levelOrder": "finishFirst"}`, "levelOrder: there is no fairKey"},
+		{`{"levelOrder": "finishFirst"}`, "levelOrder: finishFirst needs a fairKey"},
 		{`{"levelOrder": "lifo", "fairKey": "tenant"}`, "levelOrder: lifo cannot be combined with fairKey"},
 		{`{"levelOrder": "lifo", "discipline": "aging", "aging": {"interval": "1m", "maxLevel": 9}}`, "levelOrder: under aging the oldest is served first"},
 		{`{"levelOrder": "lifo", "discipline": "deadline"}`, "levelOrder: under deadline the oldest is served first"},
