@@ -68,7 +68,7 @@ func start(t *testing.T) (*catalog.Catalog, *jobs.Runner) {
 // permanently.
 func TestStoppedForwarderGivesBackWhatStillComes(t *testing.T) {
 	for name, give := range map[string]func(*forwarder, queueserver.Delivery){
-		"delivered":        func(m *forwarder, d queueserver.Delivery) { m.Deliver([]queueserver.Delivery{d}) },
+		"delivered":           func(m *forwarder, d queueserver.Delivery) { m.Deliver([]queueserver.Delivery{d}) },
 		"refused permanently": func(m *forwarder, d queueserver.Delivery) { m.failed(&d, catalog.ErrTooLarge) },
 	} {
 		t.Run(name, func(t *testing.T) {
