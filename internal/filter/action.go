@@ -175,19 +175,19 @@ func (a *Action) Apply(v View) ([]Change, error) {
 
 func (s statement) apply(o *overlay, steps *int) (Change, error) {
 	if s.expr == nil {
-		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil
+		return Change{Name: s.name, Value: MakeNull(), Remove: true}, nil
 	}
 	v, err := s.expr.eval(o, steps)
 	if err != nil {
 		return Change{}, err
 	}
 	switch {
-	case v.kind == Opaque:
+	case v.Kind() == Opaque:
 		return Change{}, s.refuse("its type cannot be copied")
 	case s.name.System != NotSystem:
 		return s.applySystem(v)
 	case !v.known():
-		return Change{Name: s.name, Value: NullValue()}, nil
+		return Change{Name: s.name, Value: MakeNull()}, nil
 	}
 	if existing := o.User(s.name.User); existing != nil {
 		v = v.as(*existing)
@@ -198,7 +198,7 @@ func (s statement) apply(o *overlay, steps *int) (Change, error) {
 // applySystem converts to the type of the property. Null clears it.
 func (s statement) applySystem(v Value) (Change, error) {
 	if !v.known() {
-		return Change{Name: s.name, Value: NullValue(), Remove: true}, nil
+		return Change{Name: s.name, Value: MakeNull(), Remove: true}, nil
 	}
 	c, ok := convert(v, s.name.System.kind())
 	if !ok {
@@ -219,7 +219,7 @@ type overlay struct {
 }
 
 // size is about how many bytes a change adds to a message.
-func (c *Change) size() int { return len(c.Name.User) + len(c.Value.text) }
+func (c *Change) size() int { return len(c.Name.User) + len(c.Value.Str()) }
 
 func (o *overlay) find(name Name) int {
 	return slices.IndexFunc(o.changes, func(c Change) bool { return c.Name.same(name) })

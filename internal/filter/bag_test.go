@@ -33,7 +33,7 @@ func (b *bag) System(name SystemName) *Value {
 		return &v
 	}
 	if name.Settable() {
-		v := NullValue()
+		v := MakeNull()
 		return &v
 	}
 	return nil
@@ -50,24 +50,24 @@ var noon = time.Date(2030, time.January, 31, 12, 0, 0, 0, time.UTC)
 func sample() *bag {
 	return &bag{
 		user: map[string]Value{
-			"Priority": StringValue("High"), "name": StringValue("O'Neil"), "empty": StringValue(""),
-			"n": IntValue(5).WithWidth(Int32), "big": UintValue(1<<63 + 5).WithWidth(Uint64), "d": DoubleValue(2.5), "minus": IntValue(-7),
-			"yes": BoolValue(true), "no": BoolValue(false), "nothing": NullValue(),
-			"sent": TimeValue(noon), "due": TimeValue(noon.Add(time.Hour)), "took": DurationValue(90 * time.Second),
-			"id": UUIDValue([16]byte{1, 2}), "map": OpaqueValue(), "bytes": BinaryValue("\x01\x02"),
-			"AND": IntValue(1), "two words": IntValue(2), "a]b": IntValue(3), `a"b`: IntValue(4), "größe": IntValue(6),
-			"sys": IntValue(8), "p": IntValue(9), "path": StringValue("orders/eu/100%_sure"),
+			"Priority": MakeString("High"), "name": MakeString("O'Neil"), "empty": MakeString(""),
+			"n": MakeInt(5).WithWidth(Int32), "big": MakeUint(1<<63 + 5).WithWidth(Uint64), "d": MakeDouble(2.5), "minus": MakeInt(-7),
+			"yes": MakeBool(true), "no": MakeBool(false), "nothing": MakeNull(),
+			"sent": MakeTime(noon), "due": MakeTime(noon.Add(time.Hour)), "took": MakeDuration(90 * time.Second),
+			"id": MakeUUID([16]byte{1, 2}), "map": MakeOpaque(), "bytes": MakeBinary("\x01\x02"),
+			"AND": MakeInt(1), "two words": MakeInt(2), "a]b": MakeInt(3), `a"b`: MakeInt(4), "größe": MakeInt(6),
+			"sys": MakeInt(8), "p": MakeInt(9), "path": MakeString("orders/eu/100%_sure"),
 		},
 		system: map[SystemName]Value{
-			MessageID: StringValue("m-1"), Subject: StringValue("order.created"), SequenceNumber: IntValue(42),
-			EnqueuedTimeUTC: TimeValue(noon), DeliveryCount: IntValue(0),
+			MessageID: MakeString("m-1"), Subject: MakeString("order.created"), SequenceNumber: MakeInt(42),
+			EnqueuedTimeUTC: MakeTime(noon), DeliveryCount: MakeInt(0),
 		},
 	}
 }
 
 var sampleParams = Params{
-	"@limit": IntValue(5), "span": DurationValue(time.Hour), "@when": TimeValue(noon), "@Text": StringValue("High"),
-	"@flag": BoolValue(true), "@rate": DoubleValue(0.5), "@none": NullValue(),
+	"@limit": MakeInt(5), "span": MakeDuration(time.Hour), "@when": MakeTime(noon), "@Text": MakeString("High"),
+	"@flag": MakeBool(true), "@rate": MakeDouble(0.5), "@none": MakeNull(),
 }
 
 func parse(t testing.TB, sql string) *Expr {

@@ -55,9 +55,9 @@ func BenchmarkCorrelationRules(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			rules := make([]Filter, n)
 			for i := range rules {
-				rules[i] = &Correlation{Subject: "order.created", Properties: map[string]Value{"tenant": StringValue(fmt.Sprint("tenant-", i))}}
+				rules[i] = &Correlation{Subject: "order.created", Properties: map[string]Value{"tenant": MakeString(fmt.Sprint("tenant-", i))}}
 			}
-			rules[n/2].(*Correlation).Properties["tenant"] = StringValue("contoso")
+			rules[n/2].(*Correlation).Properties["tenant"] = MakeString("contoso")
 			benchmarkSet(b, rules)
 		})
 	}

@@ -55,7 +55,7 @@ func checkNamed(n *node) *kindError {
 	if arg.op != opConst && arg.op != opParam {
 		return nil
 	}
-	if _, ok := scoped(arg.val.text); !ok {
+	if _, ok := scoped(arg.val.Str()); !ok {
 		return &kindError{arg, arg.describe(), "a system property, such as 'sys.Label'"}
 	}
 	return nil
@@ -68,12 +68,12 @@ func checkLike(n *node) *kindError {
 	pat, esc := n.kids[1], (*node)(nil)
 	if len(n.kids) > 2 {
 		esc = n.kids[2]
-		if esc.constant() && esc.val.kind == String && !oneRune(esc.val.text) {
+		if esc.constant() && esc.val.Kind() == String && !oneRune(esc.val.Str()) {
 			return &kindError{esc, esc.describe(), "a string of one character"}
 		}
 	}
 	if pat.constant() && (esc == nil || esc.constant()) {
-		if _, ok := compilePattern(pat.val.text, escapeOf(esc)); !ok {
+		if _, ok := compilePattern(pat.val.Str(), escapeOf(esc)); !ok {
 			return &kindError{pat, pat.describe(), "a pattern that does not end in its escape character"}
 		}
 	}
@@ -84,7 +84,7 @@ func escapeOf(n *node) string {
 	if n == nil {
 		return ""
 	}
-	return n.val.text
+	return n.val.Str()
 }
 
 // constant reports whether n is written down, as opposed to computed.
@@ -114,7 +114,7 @@ func wantKind(n *node, want string, kinds ...Kind) *kindError {
 func (n *node) kind() Kind {
 	switch n.op {
 	case opConst, opParam:
-		return n.val.kind
+		return n.val.Kind()
 	case opNewID:
 		return UUID
 	case opProperty, opNamed, opNegate, opPlus, opAdd, opSub, opMul, opDiv, opMod:
@@ -127,7 +127,7 @@ func (n *node) kind() Kind {
 // describe names n in an error message.
 func (n *node) describe() string {
 	if n.constant() && n.val.known() {
-		return n.val.kind.String() + " " + shorten(n.String())
+		return n.val.Kind().String() + " " + shorten(n.String())
 	}
 	if n.kind() == Bool {
 		return "condition " + shorten(n.String())

@@ -4,6 +4,7 @@ package filter
 
 import (
 	"cmp"
+	"hash/maphash"
 	"math"
 	"strings"
 )
@@ -104,9 +105,9 @@ func wholeValue(f float64) (Value, bool) {
 	case f != math.Floor(f) || f < math.MinInt64 || f >= 1<<64:
 		return Value{}, false
 	case f < 1<<63:
-		return IntValue(int64(f)), true
+		return MakeInt(int64(f)), true
 	default:
-		return UintValue(uint64(f)), true
+		return MakeUint(uint64(f)), true
 	}
 }
 
@@ -129,35 +130,14 @@ func (v Value) key() (k Value, ok bool) {
 	}
 }
 
-// ternary is a truth value. The numbers make AND the smaller and OR the larger.
-type ternary uint8
-
-const (
-	no ternary = iota
-	maybe
-	yes
-)
-
-var ternaryNames = [...]string{"false", "unknown", "true"}
-
-// String returns true, false or unknown.
-func (v ternary) String() string { return ternaryNames[v] }
-
-func (v ternary) not() ternary { return yes - v }
-
-func ternaryOf(b bool) ternary {
-	if b {
-		return yes
+// hash adds a key to the hash h. Kinds are not part of it.
+func (v *Value) hash(seed maphash.Seed, h uint64) uint64 {
+	h ^= v.bits ^ v.low<<1
+	if v.text != "" {
+		h ^= maphash.String(seed, v.text)
 	}
-	return no
-}
-
-// value returns the ternary as a value of the language.
-func (v ternary) value() Value {
-	if v == maybe {
-		return Value{}
-	}
-	return BoolValue(v == yes)
+	h *= 0x9e3779b97f4a7c15 // odd, so that no information is lost
+	return h ^ h>>29
 }
 
 // equal is compare for = and <>, which need not know which string is the greater.
@@ -169,19 +149,4 @@ func equal(a, b *Value) order {
 		return same
 	}
 	return apart
-}
-
-// compareResult turns an order into the result of the comparison o.
-func compareResult(o op, got order) ternary { return compareResults[o-opEqual][got-less] }
-
-// compareResults has a row for each comparison, in the order of the operators,
-// and in it a ternary for each order.
-var compareResults = [...][5]ternary{
-	//                  less same greater apart unlike
-	opEqual - opEqual:        {no, yes, no, no, maybe}, //nolint:staticcheck // zero, spelt like the others
-	opNotEqual - opEqual:     {yes, no, yes, yes, maybe},
-	opLess - opEqual:         {yes, no, no, no, maybe},
-	opLessEqual - opEqual:    {yes, yes, no, no, maybe},
-	opGreater - opEqual:      {no, no, yes, no, maybe},
-	opGreaterEqual - opEqual: {no, yes, yes, no, maybe},
 }

@@ -18,10 +18,10 @@ func convert(v Value, kind Kind) (Value, bool) {
 	}
 	switch kind {
 	case String:
-		return StringValue(v.Text()), true
+		return MakeString(v.Text()), true
 	case Double:
 		if v.kind == Int {
-			return DoubleValue(v.float()), true
+			return MakeDouble(v.float()), true
 		}
 	case Int:
 		if v.kind == Double {
@@ -45,17 +45,17 @@ func fromText(text string, kind Kind) (Value, bool) {
 	case Double:
 		var f float64
 		f, err = strconv.ParseFloat(text, 64)
-		v = DoubleValue(f)
+		v = MakeDouble(f)
 	case Bool:
 		var b bool
 		b, err = strconv.ParseBool(strings.ToLower(text))
-		v = BoolValue(b)
+		v = MakeBool(b)
 	case Time:
 		v, err = parseTime(text)
 	case Duration:
 		var ticks int64
 		ticks, err = parseDuration(text)
-		v = TicksValue(ticks)
+		v = MakeTicks(ticks)
 	case UUID:
 		v, err = parseUUID(text)
 	default:

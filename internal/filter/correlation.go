@@ -91,7 +91,7 @@ func (c *Correlation) fields(dst []equality) []equality {
 		{SessionID, c.SessionID}, {ReplyToSessionID, c.ReplyToSessionID},
 	} {
 		if f.want != "" {
-			dst = append(dst, equality{Name{System: f.name}, StringValue(f.want)})
+			dst = append(dst, equality{Name{System: f.name}, MakeString(f.want)})
 		}
 	}
 	return dst

@@ -216,11 +216,11 @@ func (e *Envelope) fromSender(name SystemName) Value {
 	case ScheduledEnqueueTimeUTC:
 		return e.annotation(message.AnnotationScheduledEnqueueTime)
 	case TimeToLive:
-		return TicksValue(e.ttl())
+		return MakeTicks(e.ttl())
 	case ForcePersistence:
-		return BoolValue(e.Message.Header().Durable)
+		return MakeBool(e.Message.Header().Durable)
 	default:
-		return NullValue()
+		return MakeNull()
 	}
 }
 
@@ -253,11 +253,11 @@ func (e *Envelope) annotation(name string) Value {
 func (e *Envelope) ttl() int64 {
 	if end := e.Message.AbsoluteExpiry(); !end.IsZero() {
 		if from := e.Message.CreationTime(); !from.IsZero() {
-			return int64(TimeValue(end).bits) - int64(TimeValue(from).bits)
+			return MakeTime(end).Ticks() - MakeTime(from).Ticks()
 		}
 	}
 	if h := e.Message.Header(); h.TTLSet {
-		return int64(h.TTL / nanosPerTick)
+		return MakeDuration(h.TTL).Ticks()
 	}
 	return forever
 }
@@ -267,28 +267,28 @@ func (e *Envelope) stamped(name SystemName) (Value, bool) {
 	s := &e.BrokerProperties
 	switch name {
 	case SequenceNumber:
-		return IntValue(s.SequenceNumber), s.SequenceNumber != 0
+		return MakeInt(s.SequenceNumber), s.SequenceNumber != 0
 	case EnqueuedSequenceNumber:
-		return IntValue(s.EnqueuedSequenceNumber), s.EnqueuedSequenceNumber != 0
+		return MakeInt(s.EnqueuedSequenceNumber), s.EnqueuedSequenceNumber != 0
 	case EnqueuedTimeUTC:
-		return TimeValue(s.EnqueuedTime), !s.EnqueuedTime.IsZero()
+		return MakeTime(s.EnqueuedTime), !s.EnqueuedTime.IsZero()
 	case ExpiresAtUTC:
 		return e.expiresAt()
 	case LockedUntilUTC:
-		return TimeValue(s.LockedUntil), !s.LockedUntil.IsZero()
+		return MakeTime(s.LockedUntil), !s.LockedUntil.IsZero()
 	case LockToken:
-		return UUIDValue(s.LockToken), s.HasLock
+		return MakeUUID(s.LockToken), s.HasLock
 	case Size:
-		return IntValue(int64(e.Message.Size())), true
+		return MakeInt(int64(e.Message.Size())), true
 	case DeliveryCount:
-		return IntValue(int64(s.DeliveryCount)), true
+		return MakeInt(int64(s.DeliveryCount)), true
 	case State: // counts from zero, which is active
-		return IntValue(int64(max(s.State, message.StateActive) - message.StateActive)), true
+		return MakeInt(int64(max(s.State, message.StateActive) - message.StateActive)), true
 	case DeadLetterSource:
 		if s.DeadLetterSource == "" {
-			return NullValue(), true
+			return MakeNull(), true
 		}
-		return StringValue(s.DeadLetterSource), true
+		return MakeString(s.DeadLetterSource), true
 	default:
 		return Value{}, false
 	}
@@ -296,14 +296,14 @@ func (e *Envelope) stamped(name SystemName) (Value, bool) {
 
 func (e *Envelope) expiresAt() (Value, bool) {
 	if !e.ExpiresAt.IsZero() {
-		return TimeValue(e.ExpiresAt), true
+		return MakeTime(e.ExpiresAt), true
 	}
 	if e.BrokerProperties.EnqueuedTime.IsZero() {
 		return Value{}, false
 	}
-	from, ttl := TimeValue(e.BrokerProperties.EnqueuedTime), TicksValue(e.ttl())
-	at, _ := arithmetic(opAdd, &from, &ttl)
-	if end := TimeValue(endOfTime); compare(&at, &end) != less {
+	from, ttl := MakeTime(e.BrokerProperties.EnqueuedTime), MakeTicks(e.ttl())
+	at := Add(&from, &ttl)
+	if end := MakeTime(endOfTime); compare(&at, &end) != less {
 		return end, true
 	}
 	return at, true

@@ -62,19 +62,19 @@ func (e *env) raw(n *node) *Value {
 		return e.slot(e.number(n), &n.name)
 	}
 	arg := e.value(n.kids[0])
-	if arg.kind != String {
+	if arg.Kind() != String {
 		return &absent
 	}
-	if !e.afford(n, stepsPerLookup+scanned*(len(arg.text)/bytesPerStep)) {
+	if !e.afford(n, stepsPerLookup+scanned*(len(arg.Str())/bytesPerStep)) {
 		return &absent
 	}
-	name, ok := scoped(arg.text)
+	name, ok := scoped(arg.Str())
 	if !ok {
-		e.fail(n, "there is no system property "+shorten(arg.text))
+		e.fail(n, "there is no system property "+shorten(arg.Str()))
 		return &absent
 	}
 	v := e.fetch(&name, cached)
-	if name.System != NotSystem && v.kind == Unknown {
+	if name.System != NotSystem && v.Kind() == Unknown {
 		e.noValue(n)
 	}
 	return v
@@ -98,7 +98,7 @@ func (e *env) operandRef(n *node) *Value {
 		return n.held
 	}
 	v := e.slot(e.number(n), &n.name)
-	if v.kind == Unknown && n.name.System != NotSystem {
+	if v.Kind() == Unknown && n.name.System != NotSystem {
 		e.noValue(n)
 	}
 	return v
@@ -121,20 +121,20 @@ func (e *env) value(n *node) Value {
 		if e.afford(n, stepsPerID) && !ok {
 			e.fail(n, "there is no source of new ids here")
 		}
-		return UUIDValue(id)
+		return MakeUUID(id)
 	case opNegate:
-		return negate(e.value(n.kids[0]))
+		return Negate(e.value(n.kids[0]))
 	case opPlus:
-		if v := e.value(n.kids[0]); v.isNumber() || v.kind == Duration {
+		if v := e.value(n.kids[0]); v.isNumber() || v.Kind() == Duration {
 			return v
 		}
 		return Value{}
 	case opAdd, opSub, opMul, opDiv, opMod:
 		a, b := e.value(n.kids[0]), e.value(n.kids[1])
-		if a.text != "" && !e.afford(n, len(a.text)+len(b.text)) {
+		if a.Str() != "" && !e.afford(n, len(a.Str())+len(b.Str())) {
 			return Value{}
 		}
-		v, ok := arithmetic(n.op, &a, &b)
+		v, ok := apply(n.op, &a, &b)
 		if !ok {
 			e.fail(n, "division by zero")
 		}
@@ -201,7 +201,7 @@ func (e *env) compare(n *node) ternary {
 	if a == nil || b == nil {
 		return e.compareComputed(n)
 	}
-	if a.kind == String && b.kind == String {
+	if a.Kind() == String && b.Kind() == String {
 		return e.compareTexts(n, a, b)
 	}
 	return compareResult(n.op, compare(a, b))
@@ -209,16 +209,16 @@ func (e *env) compare(n *node) ternary {
 
 // compareTexts is compare for two strings, which may be long.
 func (e *env) compareTexts(n *node, a, b *Value) ternary {
-	if len(a.text) > shortText && !e.affordText(n, a, b) {
+	if len(a.Str()) > shortText && !e.affordText(n, a, b) {
 		return maybe
 	}
 	switch n.op {
 	case opEqual:
-		return ternaryOf(a.text == b.text)
+		return ternaryOf(a.Str() == b.Str())
 	case opNotEqual:
-		return ternaryOf(a.text != b.text)
+		return ternaryOf(a.Str() != b.Str())
 	}
-	return compareResult(n.op, order(strings.Compare(a.text, b.text)))
+	return compareResult(n.op, order(strings.Compare(a.Str(), b.Str())))
 }
 
 // compareComputed is compare for operands that have to be computed. It is a
@@ -226,18 +226,34 @@ func (e *env) compareTexts(n *node, a, b *Value) ternary {
 // comparison.
 func (e *env) compareComputed(n *node) ternary {
 	x, y := e.value(n.kids[0]), e.value(n.kids[1])
-	if x.kind == String && y.kind == String {
+	if x.Kind() == String && y.Kind() == String {
 		return e.compareTexts(n, &x, &y)
 	}
 	return compareResult(n.op, compare(&x, &y))
 }
 
+// apply applies an operator to two values; false means a division by zero.
+func apply(o op, a, b *Value) (Value, bool) {
+	switch o {
+	case opAdd:
+		return Add(a, b), true
+	case opSub:
+		return Sub(a, b), true
+	case opMul:
+		return Mul(a, b), true
+	case opDiv:
+		return Div(a, b)
+	default:
+		return Mod(a, b)
+	}
+}
+
 // truth reads a value as a condition.
 func truth(v Value) ternary {
-	if v.kind != Bool {
+	if v.Kind() != Bool {
 		return maybe
 	}
-	return ternaryOf(v.bits == 1)
+	return ternaryOf(v.Bool())
 }
 
 // isNull is about absence, so a system property without a value is no failure.
@@ -245,7 +261,8 @@ func (e *env) isNull(n *node) bool {
 	if n.op == opProperty {
 		return !e.raw(n).known()
 	}
-	return !e.value(n).known()
+	v := e.value(n)
+	return !v.known()
 }
 
 // exists is true for a user property that is there, be it null. The sender's
@@ -255,7 +272,7 @@ func (e *env) exists(n *node) bool {
 	if n.op == opProperty && n.name.System != NotSystem {
 		return v.known()
 	}
-	return v.kind != Unknown
+	return v.Kind() != Unknown
 }
 
 // in compares the first kid with the others. Only an unknown left side makes the
@@ -266,7 +283,7 @@ func (e *env) in(n *node) ternary {
 		v := e.value(n.kids[0])
 		left = &v
 	}
-	if !left.known() || len(left.text) > shortText && !e.affordList(n, left) {
+	if !left.known() || len(left.Str()) > shortText && !e.affordList(n, left) {
 		return maybe
 	}
 	return ternaryOf(e.among(n, left) != n.negated)
@@ -301,10 +318,10 @@ func (e *env) matches(n *node) ternary {
 		left = &v
 	}
 	if n.like != nil {
-		if left.kind != String {
+		if left.Kind() != String {
 			return maybe
 		}
-		got := e.match(left.text, n.like)
+		got := e.match(left.Str(), n.like)
 		if e.steps < 0 {
 			e.fail(n, tooManySteps)
 		}
@@ -313,15 +330,15 @@ func (e *env) matches(n *node) ternary {
 	pat, escape := e.value(n.kids[1]), none
 	if len(n.kids) > 2 {
 		esc := e.value(n.kids[2])
-		if esc.kind != String || !oneRune(esc.text) {
+		if esc.Kind() != String || !oneRune(esc.Str()) {
 			return maybe
 		}
-		escape = escapeRune(esc.text)
+		escape = escapeRune(esc.Str())
 	}
-	if left.kind != String || pat.kind != String || !e.afford(n, len(pat.text)) {
+	if left.Kind() != String || pat.Kind() != String || !e.afford(n, len(pat.Str())) {
 		return maybe
 	}
-	got := !endsInEscape(pat.text, escape) && e.like(left.text, pieces{text: pat.text, escape: escape})
+	got := !endsInEscape(pat.Str(), escape) && e.like(left.Str(), pieces{text: pat.Str(), escape: escape})
 	if e.steps < 0 {
 		e.fail(n, tooManySteps)
 	}

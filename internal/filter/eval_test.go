@@ -115,12 +115,12 @@ func TestEvaluationErrors(t *testing.T) {
 
 func TestParseValueTakesAnyType(t *testing.T) {
 	for sql, want := range map[string]Value{
-		"Priority":              StringValue("High"),
-		"n + 1":                 IntValue(6),
-		"Priority + '/' + name": StringValue("High/O'Neil"),
-		"n > 1":                 BoolValue(true),
+		"Priority":              MakeString("High"),
+		"n + 1":                 MakeInt(6),
+		"Priority + '/' + name": MakeString("High/O'Neil"),
+		"n > 1":                 MakeBool(true),
 		"missing":               {},
-		"newid()":               UUIDValue([16]byte{15: 1}),
+		"newid()":               MakeUUID([16]byte{15: 1}),
 	} {
 		x, err := ParseValue(sql, nil)
 		if err != nil {
@@ -138,7 +138,7 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 	bad := 0
 	set := Compile([]Filter{
 		True, parse(t, "amount > 10 AND weight < 3"), parse(t, "Priority = 'High' AND sys.Label LIKE 'o%'"),
-		&Correlation{Subject: "order.created", Properties: map[string]Value{"amount": IntValue(250)}},
+		&Correlation{Subject: "order.created", Properties: map[string]Value{"amount": MakeInt(250)}},
 	})
 	hits := 0
 	hit := func(int, error) { hits++ }

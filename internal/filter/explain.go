@@ -100,13 +100,13 @@ func (x *Expr) reason(e *env, n *node) string {
 
 // describe formats the value of a property.
 func describe(v Value) string {
-	switch v.kind {
+	switch v.Kind() {
 	case Unknown:
 		return "not set"
 	case Null:
 		return "null"
 	case String:
-		return StringValue(shorten(v.text)).String()
+		return MakeString(shorten(v.Str())).String()
 	case Binary, Opaque:
 		return "of a type that cannot be compared"
 	default:

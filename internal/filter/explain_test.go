@@ -47,7 +47,7 @@ func TestExplainOtherFilters(t *testing.T) {
 		{&Correlation{}, "an empty filter matches nothing"},
 		{&Correlation{Subject: "x", To: "y"}, "sys.Label = 'x' was false: sys.Label is 'order.created'"},
 		{&Correlation{To: "y"}, "sys.To = 'y' was unknown: sys.To is null"},
-		{&Correlation{Subject: "order.created", Properties: map[string]Value{"n": IntValue(5)}},
+		{&Correlation{Subject: "order.created", Properties: map[string]Value{"n": MakeInt(5)}},
 			"sys.Label = 'order.created' was true: sys.Label is 'order.created'; n = 5 was true: n is 5"},
 	} {
 		if got := tt.f.Explain(sample()).String(); got != tt.want {

@@ -107,8 +107,8 @@ func (p *preparation) slotOf(name Name) int {
 
 // resolve records the property that property('constant') names, for Names.
 func (p *preparation) resolve(n *node) {
-	if arg := n.kids[0].val; arg.kind == String {
-		if name, ok := scoped(arg.text); ok {
+	if arg := n.kids[0].val; arg.Kind() == String {
+		if name, ok := scoped(arg.Str()); ok {
 			p.slotOf(name)
 		}
 	}
@@ -136,7 +136,7 @@ func constantSet(kids []*node) map[Value]struct{} {
 
 func prepareLike(n *node) {
 	for _, kid := range n.kids[1:] {
-		if !kid.constant() || kid.val.kind != String {
+		if !kid.constant() || kid.val.Kind() != String {
 			return
 		}
 	}
@@ -144,7 +144,7 @@ func prepareLike(n *node) {
 	if len(n.kids) > 2 {
 		esc = n.kids[2]
 	}
-	if p, ok := compilePattern(n.kids[1].val.text, escapeOf(esc)); ok {
+	if p, ok := compilePattern(n.kids[1].val.Str(), escapeOf(esc)); ok {
 		n.like = &p
 	}
 }

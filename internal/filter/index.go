@@ -34,32 +34,22 @@ func newIndex(slots []int) *index {
 func (ix *index) add(e entry) {
 	h := ix.start
 	for _, v := range e.want {
-		h = ix.mix(h, v)
-		ix.longest = max(ix.longest, len(v.text))
+		h = v.hash(ix.seed, h)
+		ix.longest = max(ix.longest, len(v.Str()))
 	}
 	ix.buckets[h] = append(ix.buckets[h], e)
 }
 
-// mix adds a key to a hash. Kinds are not part of the hash: entry.agrees
-// distinguishes keys that differ only in kind.
-func (ix *index) mix(h uint64, key Value) uint64 {
-	h ^= key.bits ^ key.low<<1
-	if key.text != "" {
-		h ^= maphash.String(ix.seed, key.text)
-	}
-	h *= 0x9e3779b97f4a7c15 // odd, so that no information is lost
-	return h ^ h>>29
-}
-
-// find returns the rules that may want the message, judging by the hash alone.
+// find returns the rules that may want the message, judging by the hash alone,
+// which does not distinguish keys that differ only in kind.
 func (ix *index) find(e *env, names []Name) []entry {
 	h := ix.start
 	for _, slot := range ix.slots {
 		key, ok := e.slot(slot, &names[slot]).key()
-		if !ok || len(key.text) > ix.longest { // cannot match: skip the hash
+		if !ok || len(key.Str()) > ix.longest { // cannot match: skip the hash
 			return nil
 		}
-		h = ix.mix(h, key)
+		h = key.hash(ix.seed, h)
 	}
 	return ix.buckets[h]
 }

@@ -190,14 +190,14 @@ func (l *lexer) number() (token, *SyntaxError) {
 		if err != nil || u > math.MaxInt64+1 {
 			return token{}, l.fail(t.pos, "number "+shorten(t.raw), "an integer of 64 bits")
 		}
-		t.val = UintValue(u)
+		t.val = MakeUint(u)
 		return t, nil
 	}
 	f, err := strconv.ParseFloat(t.raw, 64)
 	if err != nil {
 		return token{}, l.fail(t.pos, "number "+shorten(t.raw), "a number in the range of a double")
 	}
-	t.val = DoubleValue(f)
+	t.val = MakeDouble(f)
 	return t, nil
 }
 

@@ -15,7 +15,7 @@ func (p *parser) operand(floor int) (*node, *SyntaxError) {
 		}
 		n.op, n.val = opConst, t.val
 	case tokString:
-		n.op, n.val = opConst, StringValue(t.text)
+		n.op, n.val = opConst, MakeString(t.text)
 	case tokParam:
 		v, ok := p.params.lookup(t.text)
 		if !ok {
@@ -27,9 +27,9 @@ func (p *parser) operand(floor int) (*node, *SyntaxError) {
 	case tokKeyword:
 		switch t.text {
 		case "TRUE", "FALSE":
-			n.op, n.val = opConst, BoolValue(t.text == "TRUE")
+			n.op, n.val = opConst, MakeBool(t.text == "TRUE")
 		case "NULL":
-			n.op, n.val = opConst, NullValue()
+			n.op, n.val = opConst, MakeNull()
 		case "EXISTS":
 			return p.exists()
 		default:

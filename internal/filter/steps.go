@@ -55,7 +55,7 @@ func (e *env) afford(n *node, steps int) bool {
 // affordText is afford for the comparison of two texts, which may differ only at
 // the end of the shorter.
 func (e *env) affordText(n *node, a, b *Value) bool {
-	return e.afford(n, min(len(a.text), len(b.text))/bytesPerStep)
+	return e.afford(n, min(len(a.Str()), len(b.Str()))/bytesPerStep)
 }
 
 // chargeLookup charges the steps of the lookup of a property that is not
@@ -73,5 +73,5 @@ func (e *env) affordList(n *node, left *Value) bool {
 	if n.set == nil {
 		times = len(n.kids) - 1
 	}
-	return e.afford(n, times*(len(left.text)/bytesPerStep))
+	return e.afford(n, times*(len(left.Str())/bytesPerStep))
 }

@@ -64,14 +64,14 @@ func (v *Value) read(from codec.Value) {
 // only write strings.
 func (v *Value) readField(from codec.Value) {
 	if from.IsNull() {
-		*v = NullValue()
+		*v = MakeNull()
 		return
 	}
 	text, ok := from.Str()
 	if !ok {
 		text = from.String()
 	}
-	*v = StringValue(text)
+	*v = MakeString(text)
 }
 
 // fromOther reads the types that are rare in properties.
@@ -82,17 +82,17 @@ func fromOther(v codec.Value) Value {
 		return charValue(c)
 	case codec.KindTimestamp:
 		t, _ := v.Time()
-		return MilliValue(t.UnixMilli())
+		return MakeMilli(t.UnixMilli())
 	case codec.KindUUID:
 		id, _ := v.UUID()
-		return UUIDValue(id)
+		return MakeUUID(id)
 	case codec.KindBinary:
 		b, _ := v.Bytes()
-		return BinaryValue(unsafe.String(unsafe.SliceData(b), len(b))) // messages never change
+		return MakeBinary(unsafe.String(unsafe.SliceData(b), len(b))) // messages never change
 	case codec.KindDescribed:
 		return fromDescribed(v)
 	default:
-		return OpaqueValue()
+		return MakeOpaque()
 	}
 }
 
@@ -106,9 +106,9 @@ var wireWidth = [...]Width{
 // charValue returns a string of one character, of ASCII without allocating.
 func charValue(c rune) Value {
 	if c >= 0 && int(c) < len(ascii) {
-		return StringValue(ascii[c : c+1])
+		return MakeString(ascii[c : c+1])
 	}
-	return StringValue(string(c))
+	return MakeString(string(c))
 }
 
 var ascii = func() string {
@@ -125,13 +125,13 @@ func fromDescribed(v codec.Value) Value {
 	ticks, isInt := inner.Int()
 	switch {
 	case name == descTimeSpan && isInt:
-		return TicksValue(ticks)
+		return MakeTicks(ticks)
 	case name == descDateTimeOffset && isInt:
 		return Value{kind: Time, bits: uint64(ticks - ticksAtEpoch)}
 	case name == descURI && inner.Kind() == codec.KindString:
 		return FromWire(inner)
 	default:
-		return OpaqueValue()
+		return MakeOpaque()
 	}
 }
 

@@ -173,7 +173,7 @@ func Parse(raw json.RawMessage) (codec.Value, error) {
 	case time.Time:
 		return codec.Timestamp(x), nil
 	case time.Duration:
-		return filter.ToWire(filter.DurationValue(x)), nil
+		return filter.ToWire(filter.MakeDuration(x)), nil
 	}
 	return codec.Value{}, nil
 }
