@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -45,15 +46,15 @@ func fullDraft() message.Draft {
 func TestEnvelopeReadsEveryType(t *testing.T) {
 	d := fullDraft()
 	e := &Envelope{Message: d.Message()}
-	for name, want := range map[string]Value{
-		"bool": MakeBool(true), "ubyte": MakeInt(200).WithWidth(Uint8), "ushort": MakeInt(60000).WithWidth(Uint16),
-		"uint": MakeInt(4e9).WithWidth(Uint32), "ulong": MakeUint(math.MaxUint64).WithWidth(Uint64), "byte": MakeInt(-5).WithWidth(Int8),
-		"short": MakeInt(-300).WithWidth(Int16), "int": MakeInt(-70000).WithWidth(Int32), "long": MakeInt(-5e12),
-		"float": MakeDouble(1.5).WithWidth(Float32), "double": MakeDouble(0.1), "char": MakeString("x"), "wide": MakeString("ß"),
-		"time": MakeTime(noon), "uuid": MakeUUID([16]byte{1}), "binary": MakeBinary("\x01\x02"), "string": MakeString("s"),
-		"symbol": MakeString("sy"), "null": MakeNull(), "span": MakeDuration(90 * time.Second), "offset": MakeTime(time.Unix(1, 0)),
-		"uri": MakeString("http://x/"), "odd": MakeOpaque(),
-		"Case": MakeInt(1).WithWidth(Int32), "case": MakeInt(2).WithWidth(Int32), "CASE": MakeInt(1).WithWidth(Int32),
+	for name, want := range map[string]value.Value{
+		"bool": value.MakeBool(true), "ubyte": value.MakeInt(200).WithWidth(value.Uint8), "ushort": value.MakeInt(60000).WithWidth(value.Uint16),
+		"uint": value.MakeInt(4e9).WithWidth(value.Uint32), "ulong": value.MakeUint(math.MaxUint64).WithWidth(value.Uint64), "byte": value.MakeInt(-5).WithWidth(value.Int8),
+		"short": value.MakeInt(-300).WithWidth(value.Int16), "int": value.MakeInt(-70000).WithWidth(value.Int32), "long": value.MakeInt(-5e12),
+		"float": value.MakeDouble(1.5).WithWidth(value.Float32), "double": value.MakeDouble(0.1), "char": value.MakeString("x"), "wide": value.MakeString("ß"),
+		"time": value.MakeTime(noon), "uuid": value.MakeUUID([16]byte{1}), "binary": value.MakeBinary("\x01\x02"), "string": value.MakeString("s"),
+		"symbol": value.MakeString("sy"), "null": value.MakeNull(), "span": value.MakeDuration(90 * time.Second), "offset": value.MakeTime(time.Unix(1, 0)),
+		"uri": value.MakeString("http://x/"), "odd": value.MakeOpaque(),
+		"Case": value.MakeInt(1).WithWidth(value.Int32), "case": value.MakeInt(2).WithWidth(value.Int32), "CASE": value.MakeInt(1).WithWidth(value.Int32),
 	} {
 		if got := e.User(name); got == nil || *got != want {
 			t.Errorf("property %s is %v, want %v", name, got, want)
@@ -65,11 +66,11 @@ func TestEnvelopeReadsEveryType(t *testing.T) {
 	// A value that can be written is read back unchanged; a char is read back as a
 	// string.
 	for _, p := range d.Application {
-		v := FromWire(p.Value)
+		v := value.FromWire(p.Value)
 		if p.Name == "odd" || p.Name == "wide" || p.Name == "char" {
 			continue
 		}
-		if back := FromWire(ToWire(v)); back != v {
+		if back := value.FromWire(value.ToWire(v)); back != v {
 			t.Errorf("%s: %v was written and read back as %v", p.Name, v, back)
 		}
 	}
@@ -84,14 +85,14 @@ func TestEnvelopeSystemProperties(t *testing.T) {
 			LockToken: [16]byte{9}, DeliveryCount: 2, State: message.StateDeferred, DeadLetterSource: "dlq",
 		},
 	}
-	want := map[SystemName]Value{
-		MessageID: MakeString("m-1"), CorrelationID: MakeString("ab000000-0000-0000-0000-000000000000"), To: MakeString("to"),
-		Subject: MakeString("label"), ReplyTo: MakeString("reply"), ContentType: MakeString("text/plain"), SessionID: MakeString("s"),
-		ReplyToSessionID: MakeString("rs"), PartitionKey: MakeString("pk"), ViaPartitionKey: MakeString("via"),
-		ScheduledEnqueueTimeUTC: MakeTime(noon), TimeToLive: MakeDuration(time.Minute), ForcePersistence: MakeBool(true),
-		SequenceNumber: MakeInt(7), EnqueuedSequenceNumber: MakeInt(3), EnqueuedTimeUTC: MakeTime(noon),
-		LockedUntilUTC: MakeTime(noon.Add(time.Minute)), LockToken: MakeUUID([16]byte{9}), DeliveryCount: MakeInt(2), State: MakeInt(1),
-		DeadLetterSource: MakeString("dlq"), ExpiresAtUTC: MakeTime(noon.Add(time.Minute)), Size: MakeInt(int64(e.Message.Size())),
+	want := map[SystemName]value.Value{
+		MessageID: value.MakeString("m-1"), CorrelationID: value.MakeString("ab000000-0000-0000-0000-000000000000"), To: value.MakeString("to"),
+		Subject: value.MakeString("label"), ReplyTo: value.MakeString("reply"), ContentType: value.MakeString("text/plain"), SessionID: value.MakeString("s"),
+		ReplyToSessionID: value.MakeString("rs"), PartitionKey: value.MakeString("pk"), ViaPartitionKey: value.MakeString("via"),
+		ScheduledEnqueueTimeUTC: value.MakeTime(noon), TimeToLive: value.MakeDuration(time.Minute), ForcePersistence: value.MakeBool(true),
+		SequenceNumber: value.MakeInt(7), EnqueuedSequenceNumber: value.MakeInt(3), EnqueuedTimeUTC: value.MakeTime(noon),
+		LockedUntilUTC: value.MakeTime(noon.Add(time.Minute)), LockToken: value.MakeUUID([16]byte{9}), DeliveryCount: value.MakeInt(2), State: value.MakeInt(1),
+		DeadLetterSource: value.MakeString("dlq"), ExpiresAtUTC: value.MakeTime(noon.Add(time.Minute)), Size: value.MakeInt(int64(e.Message.Size())),
 	}
 	for n := MessageID; n < systemNames; n++ {
 		if got := e.System(n); got == nil || *got != want[n] {
@@ -196,7 +197,7 @@ func TestEditKeepsWireTypes(t *testing.T) {
 func TestEditLongTimeToLive(t *testing.T) {
 	d := message.Draft{CreationTime: noon}
 	m := d.Message()
-	year := MakeTicks(365 * 86400 * 10_000_000)
+	year := value.MakeTicks(365 * 86400 * 10_000_000)
 	copied, err := message.Parse(m.Edit(Edit(m, []Change{{Name: Name{System: TimeToLive}, Value: year}})))
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +213,7 @@ func TestForgottenMessageLeavesNothing(t *testing.T) {
 		t.Fatal("the message was not read")
 	}
 	e.Forget()
-	if e.Message != nil || e.read != nil || e.system[Subject] != (Value{}) {
+	if e.Message != nil || e.read != nil || e.system[Subject] != (value.Value{}) {
 		t.Errorf("kept %+v", e)
 	}
 	for _, p := range e.props[:cap(e.props)] {

@@ -2,14 +2,18 @@
 
 package filter
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/triagemq/triagemq/internal/filter/value"
+)
 
 // Params are the values of the @names of an expression. The key may be written
 // with or without the @.
-type Params map[string]Value
+type Params map[string]value.Value
 
 // lookup finds name, which has no @, ignoring case when no key is spelled so.
-func (p Params) lookup(name string) (Value, bool) {
+func (p Params) lookup(name string) (value.Value, bool) {
 	if v, ok := p["@"+name]; ok {
 		return v, true
 	}
@@ -18,7 +22,7 @@ func (p Params) lookup(name string) (Value, bool) {
 	}
 	// Keys that differ only in case would make the answer depend on the order of
 	// the map; the smallest spelling wins.
-	found, best := Value{}, ""
+	found, best := value.Value{}, ""
 	for key, v := range p {
 		if k := strings.TrimPrefix(key, "@"); strings.EqualFold(k, name) && (best == "" || key < best) {
 			found, best = v, key

@@ -2,6 +2,8 @@
 
 package filter
 
+import "github.com/triagemq/triagemq/internal/filter/value"
+
 // ternary is a truth value. The numbers make AND the smaller and OR the larger.
 type ternary uint8
 
@@ -26,15 +28,15 @@ func ternaryOf(b bool) ternary {
 }
 
 // value returns the ternary as a value of the language.
-func (v ternary) value() Value {
+func (v ternary) value() value.Value {
 	if v == maybe {
-		return Value{}
+		return value.Value{}
 	}
-	return MakeBool(v == yes)
+	return value.MakeBool(v == yes)
 }
 
 // compareResult turns an order into the result of the comparison o.
-func compareResult(o op, got order) ternary { return compareResults[o-opEqual][got-less] }
+func compareResult(o op, got value.Order) ternary { return compareResults[o-opEqual][got-value.Less] }
 
 // compareResults has a row for each comparison, in the order of the operators,
 // and in it a ternary for each order.

@@ -10,7 +10,7 @@ import (
 
 // fitting refuses an order inside the levels that another part of the policy cannot
 // do with.
-func (r *reader) fitting(v value, p *Policy) {
+func (r *reader) fitting(v node, p *Policy) {
 	within, _ := v.child("levelOrder")
 	switch {
 	case p.LevelOrder == ordering.FinishFirst && p.FairKey == "":

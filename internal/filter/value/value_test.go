@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"math"
@@ -75,16 +75,16 @@ func TestKeyAgreesWithEquality(t *testing.T) {
 	}
 	for _, a := range values {
 		for _, b := range values {
-			ka, okA := a.key()
-			kb, okB := b.key()
+			ka, okA := a.Key()
+			kb, okB := b.Key()
 			want := okA && okB && ka == kb
-			if got := compare(&a, &b) == same; got != want {
+			if got := Compare(&a, &b) == Same; got != want {
 				t.Errorf("%v %v = %v %v is %v, but their keys are equal: %v", a.Kind(), a, b.Kind(), b, got, want)
 			}
-			if got := equal(&a, &b) == same; got != want {
+			if got := Equal(&a, &b) == Same; got != want {
 				t.Errorf("equal(%v, %v) is %v, want %v", a, b, got, want)
 			}
-			if compare(&a, &b) != compare(&b, &a).reversed() {
+			if Compare(&a, &b) != Compare(&b, &a).reversed() {
 				t.Errorf("%v and %v compare differently from the other side", a, b)
 			}
 		}

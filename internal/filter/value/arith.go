@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"math"
@@ -46,13 +46,13 @@ func always(o operator, a, b *Value) Value {
 
 // arithmetic applies o. It reports false for a division of integers by zero.
 func arithmetic(o operator, a, b *Value) (Value, bool) {
-	if !a.known() || !b.known() {
+	if !a.Known() || !b.Known() {
 		return Value{}, true
 	}
 	switch {
 	case a.kind == Int && b.kind == Int && !a.big && !b.big:
 		return integers(o, int64(a.bits), int64(b.bits))
-	case a.isNumber() && b.isNumber():
+	case a.IsNumber() && b.IsNumber():
 		return doubles(o, a.float(), b.float()), true
 	case a.kind == String && b.kind == String && o == add:
 		return MakeString(a.text + b.text), true
@@ -63,7 +63,8 @@ func arithmetic(o operator, a, b *Value) (Value, bool) {
 	}
 }
 
-func (v *Value) isNumber() bool { return v.kind == Int || v.kind == Double }
+// IsNumber reports an Int or a Double.
+func (v *Value) IsNumber() bool { return v.kind == Int || v.kind == Double }
 
 func (v Value) isSpan() bool { return v.kind == Time || v.kind == Duration }
 
@@ -165,9 +166,9 @@ func spans(o operator, a, b Value) (Value, bool) {
 		return retype(o, a, b, Duration)
 	case o == div && a.kind == Duration && b.kind == Duration:
 		return MakeDouble(float64(int64(a.bits)) / float64(int64(b.bits))), true
-	case o == mul && a.isNumber():
+	case o == mul && a.IsNumber():
 		return scale(o, b, a)
-	case (o == mul || o == div) && b.isNumber():
+	case (o == mul || o == div) && b.IsNumber():
 		return scale(o, a, b)
 	default:
 		return Value{}, true

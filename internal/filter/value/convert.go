@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"math"
@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// convert returns v as a value of that kind, if there is an obvious one.
-func convert(v Value, kind Kind) (Value, bool) {
+// Convert returns v as a value of that kind, if there is an obvious one.
+func Convert(v Value, kind Kind) (Value, bool) {
 	switch {
 	case v.kind == kind:
 		return v, true
-	case !v.known() || v.kind == Opaque || v.kind == Binary:
+	case !v.Known() || v.kind == Opaque || v.kind == Binary:
 		return Value{}, false
 	}
 	switch kind {
@@ -64,14 +64,14 @@ func fromText(text string, kind Kind) (Value, bool) {
 	return v, err == nil
 }
 
-// as returns v with the type of an existing property where v can have it, so
+// As returns v with the type of an existing property where v can have it, so
 // that SET n = n + 1 does not turn an AMQP int into a long, or a number into a
 // string; otherwise v itself.
-func (v Value) as(existing Value) Value {
-	if !existing.known() {
+func (v Value) As(existing Value) Value {
+	if !existing.Known() {
 		return v
 	}
-	c, ok := convert(v, existing.kind)
+	c, ok := Convert(v, existing.kind)
 	if !ok {
 		return v
 	}

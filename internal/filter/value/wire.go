@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"math"
@@ -24,14 +24,14 @@ const ticksAtEpoch = 621_355_968_000_000_000
 // FromWire returns an AMQP value as the language sees it. Strings share the bytes
 // of v.
 func FromWire(v codec.Value) (to Value) {
-	to.read(v)
+	to.Read(v)
 	return to
 }
 
-// read sets v, which must be zero, to the AMQP value from. It works in place
+// Read sets v, which must be zero, to the AMQP value from. It works in place
 // because copying values is most of the cost of reading the properties of a
 // message.
-func (v *Value) read(from codec.Value) {
+func (v *Value) Read(from codec.Value) {
 	switch kind := from.Kind(); kind {
 	case codec.KindNull:
 		v.kind = Null
@@ -59,10 +59,10 @@ func (v *Value) read(from codec.Value) {
 	}
 }
 
-// readField sets v to a field of the properties section as text: ids of other
+// ReadField sets v to a field of the properties section as text: ids of other
 // types are converted to text, because expressions and correlation filters can
 // only write strings.
-func (v *Value) readField(from codec.Value) {
+func (v *Value) ReadField(from codec.Value) {
 	if from.IsNull() {
 		*v = MakeNull()
 		return

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"cmp"
@@ -9,20 +9,21 @@ import (
 	"strings"
 )
 
-// order is the outcome of comparing two values.
-type order int8
+// Order is the outcome of comparing two values.
+type Order int8
 
+// The orders. The first three are the results of cmp.Compare.
 const (
-	less    order = -1
-	same    order = 0
-	greater order = 1
-	apart   order = 2 // not the same, and neither is the greater: NaN, booleans, ids
-	unlike  order = 3 // not comparable: types differ, or one is unknown or null
+	Less    Order = -1
+	Same    Order = 0
+	greater Order = 1
+	apart   Order = 2 // not the same, and neither is the greater: NaN, booleans, ids
+	unlike  Order = 3 // not comparable: types differ, or one is unknown or null
 )
 
-// compare orders two values. Numbers of all types compare by their exact value:
+// Compare orders two values. Numbers of all types compare by their exact value:
 // no rounding makes unlike numbers equal.
-func compare(a, b *Value) order {
+func Compare(a, b *Value) Order {
 	if a.kind != b.kind {
 		switch {
 		case a.kind == Int && b.kind == Double:
@@ -35,16 +36,16 @@ func compare(a, b *Value) order {
 	}
 	switch a.kind {
 	case String:
-		return order(strings.Compare(a.text, b.text))
+		return Order(strings.Compare(a.text, b.text))
 	case Int:
 		return compareInts(a, b)
 	case Double:
 		return compareDoubles(a.Double(), b.Double())
 	case Time, Duration:
-		return order(cmp.Compare(int64(a.bits), int64(b.bits)))
+		return Order(cmp.Compare(int64(a.bits), int64(b.bits)))
 	case Bool, UUID, Binary:
 		if a.bits == b.bits && a.low == b.low && a.text == b.text {
-			return same
+			return Same
 		}
 		return apart
 	default:
@@ -52,51 +53,51 @@ func compare(a, b *Value) order {
 	}
 }
 
-func (o order) reversed() order {
-	if o == less || o == greater {
+func (o Order) reversed() Order {
+	if o == Less || o == greater {
 		return -o
 	}
 	return o
 }
 
-func compareInts(a, b *Value) order {
+func compareInts(a, b *Value) Order {
 	if a.big || b.big { // a big one is above every other
 		switch {
 		case !b.big:
 			return greater
 		case !a.big:
-			return less
+			return Less
 		}
-		return order(cmp.Compare(a.bits, b.bits))
+		return Order(cmp.Compare(a.bits, b.bits))
 	}
-	return order(cmp.Compare(int64(a.bits), int64(b.bits)))
+	return Order(cmp.Compare(int64(a.bits), int64(b.bits)))
 }
 
-func compareDoubles(a, b float64) order {
+func compareDoubles(a, b float64) Order {
 	if a != a || b != b {
 		return apart
 	}
-	return order(cmp.Compare(a, b))
+	return Order(cmp.Compare(a, b))
 }
 
-func compareIntDouble(a *Value, f float64) order {
+func compareIntDouble(a *Value, f float64) Order {
 	if f != f {
 		return apart
 	}
 	whole, ok := wholeValue(math.Floor(f))
 	if !ok { // f is beyond every integer
 		if f > 0 {
-			return less
+			return Less
 		}
 		return greater
 	}
-	if o := compareInts(a, &whole); o != same {
+	if o := compareInts(a, &whole); o != Same {
 		return o
 	}
 	if math.Floor(f) < f {
-		return less
+		return Less
 	}
-	return same
+	return Same
 }
 
 // wholeValue returns f as an integer, if it is one in the range of Int.
@@ -111,9 +112,9 @@ func wholeValue(f float64) (Value, bool) {
 	}
 }
 
-// key returns v in the canonical form that all values equal to it share, for
+// Key returns v in the canonical form that all values equal to it share, for
 // use in hash tables; ok is false when v equals nothing, not even itself.
-func (v Value) key() (k Value, ok bool) {
+func (v Value) Key() (k Value, ok bool) {
 	v.width = Widest
 	switch v.kind {
 	case Unknown, Null, Opaque:
@@ -130,8 +131,8 @@ func (v Value) key() (k Value, ok bool) {
 	}
 }
 
-// hash adds a key to the hash h. Kinds are not part of it.
-func (v *Value) hash(seed maphash.Seed, h uint64) uint64 {
+// Hash adds a key to the hash h. Kinds are not part of it.
+func (v *Value) Hash(seed maphash.Seed, h uint64) uint64 {
 	h ^= v.bits ^ v.low<<1
 	if v.text != "" {
 		h ^= maphash.String(seed, v.text)
@@ -140,13 +141,13 @@ func (v *Value) hash(seed maphash.Seed, h uint64) uint64 {
 	return h ^ h>>29
 }
 
-// equal is compare for = and <>, which need not know which string is the greater.
-func equal(a, b *Value) order {
+// Equal is [Compare] for = and <>, which need not know which string is the greater.
+func Equal(a, b *Value) Order {
 	if a.kind != String || b.kind != String {
-		return compare(a, b)
+		return Compare(a, b)
 	}
 	if a.text == b.text {
-		return same
+		return Same
 	}
 	return apart
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package filter
+package value
 
 import (
 	"encoding/hex"
@@ -207,8 +207,8 @@ func (v Value) UUID() (id [16]byte) {
 	return id
 }
 
-// known reports whether operators have something to work on.
-func (v *Value) known() bool { return v.kind > Null }
+// Known reports whether operators have something to work on.
+func (v *Value) Known() bool { return v.kind > Null }
 
 // String returns v as the language spells it, where it has a literal for it.
 func (v Value) String() string {
