@@ -183,6 +183,7 @@ type rig struct {
 	e          *Engine
 	h          *counterHost
 	now        time.Time
+	damaged    bool // there are bodies that cannot be read
 	background []func()
 }
 
@@ -214,7 +215,9 @@ func (r *rig) open() {
 	}
 	r.e = es[0]
 	r.check()
-	r.checkBodies()
+	if !r.damaged {
+		r.checkBodies()
+	}
 }
 
 // checkBodies reads every body that is referred to.

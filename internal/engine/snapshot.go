@@ -360,7 +360,22 @@ func (e *Engine) truncated(keep journal.Retain, err error) {
 	case errors.Is(err, journal.ErrFull):
 		n.retain = &keep
 		e.retryAt = e.now.Add(retryFull)
+	case errors.Is(err, journal.ErrFreed) && e.forgetLost(&keep):
+		e.truncate(keep)
 	default:
 		e.failed = fmt.Errorf("truncate: %w", err)
 	}
+}
+
+// forgetLost leaves out the blocks that the journal does not have, and reports whether
+// there are any. Bodies in them are lost, and a repair has given them up: whoever asks for
+// one is told.
+func (e *Engine) forgetLost(keep *journal.Retain) bool {
+	there := e.journal.Retained(e.claim)
+	before := len(keep.Blocks)
+	keep.Blocks = slices.DeleteFunc(slices.Clone(keep.Blocks), func(b uint64) bool {
+		_, ok := there[b]
+		return !ok
+	})
+	return len(keep.Blocks) < before
 }

@@ -102,7 +102,7 @@ func (e *Engine) resize(u *Unit) {
 // quietAt returns when the log, if nobody writes to it before, has been quiet for
 // long enough to look once more whether a snapshot is worth its while.
 func (e *Engine) quietAt() (time.Time, bool) {
-	if e.snapshot.busy || e.looked.quiet && e.looked.at >= e.durable {
+	if e.snapshot.busy || max(e.durable, e.tail) == 0 || e.looked.quiet && e.looked.at >= e.durable {
 		return time.Time{}, false
 	}
 	return e.heardAt.Add(quietAfter), true

@@ -43,6 +43,8 @@ func Run(t *testing.T, s Subject, seeds int) {
 			for cut := 0; cut <= s.Commands; cut += max(1, s.Commands/20) {
 				r := &run{Subject: s, t: t, seed: seed}
 				r.snapshotAt(cut)
+				r = &run{Subject: s, t: t, seed: seed}
+				r.abandonedAt(cut)
 			}
 		})
 	}
@@ -196,6 +198,38 @@ func (r *run) snapshotAt(cut int) {
 		r.command()
 	}
 	r.replay(r.log[began:], what+" and commands")
+}
+
+// abandonedAt checks that a snapshot that was given up, or cut short by a crash, is no
+// more than new places of bodies for those who know what was before it. Commands may
+// come before the first piece of the next one: that shows what they did.
+func (r *run) abandonedAt(cut int) {
+	r.start()
+	for n := 0; n < cut || len(r.log) == 0; n++ { // its first record is a command's
+		r.command()
+	}
+	what := fmt.Sprintf("snapshot given up after command %d", cut)
+	snap := r.m.Snapshot()
+	for range 1 + r.rnd.IntN(8) {
+		if r.step(snap, what) {
+			break
+		}
+		r.command()
+	}
+	r.replay(r.log, what)
+	snap = r.m.Snapshot()
+	for range r.rnd.IntN(3) {
+		r.command()
+	}
+	began := len(r.log)
+	for done, n := false, 0; !done; n++ {
+		if n > 0 && n < r.Commands && r.rnd.IntN(2) > 0 {
+			r.command()
+		}
+		done = r.step(snap, what+", then another")
+	}
+	r.replay(r.log[began:], what+", from another on")
+	r.replay(r.log, what+", and another")
 }
 
 // step writes one piece and checks that it stays in its budget and moves only bodies

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/machine"
+)
+
+// TestSnapshotAfterALostBlock: a block with live bodies is lost, and a repair has given it
+// up. The machines still refer to bodies in it, which nobody can read. That must not keep
+// the engine from its next snapshot.
+func TestSnapshotAfterALostBlock(t *testing.T) {
+	r := newRig(t, Options{SnapshotAfter: 1 << 40})
+	id := r.define()
+	put := func(i int) {
+		r.do(func(h *counterHost) {
+			body, err := h.tx.StoreOne(make([]byte, 6<<10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.add(id, i, 1, body)
+		}, nil)
+		r.settle()
+	}
+	for i := range 8 {
+		put(i)
+	}
+	lost := r.e.live.BlockOf(r.h.counter(id).bodies[0])
+	for r.e.claim.Block(r.e.tail) < lost+4 {
+		put(7)
+	}
+	r.e.Manual().BeginSnapshot()
+	r.settle()
+	want := r.h.state()
+
+	disk := r.disk.CrashClone(1)
+	if err := disk.Remove(fmt.Sprintf("%010d.seg", lost)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wal.Repair(disk, wal.DropDamaged); err != nil {
+		t.Fatal(err)
+	}
+	r.disk, r.damaged = disk, true
+	r.open()
+	if got := r.h.state(); got != want {
+		t.Fatalf("recovered\n%swant\n%s", got, want)
+	}
+	for range 2 {
+		r.e.Manual().BeginSnapshot()
+		r.settle() // fails if the engine does
+		r.check()
+		want = r.h.state()
+		r.crash(2)
+		if got := r.h.state(); got != want {
+			t.Fatalf("recovered\n%swant\n%s", got, want)
+		}
+	}
+	read := []journal.Read{ReadOf(r.h.counter(id).bodies[0])}
+	if r.e.Read(t.Context(), read); !errors.Is(read[0].Err, journal.ErrFreed) {
+		t.Errorf("a body in the block that is lost: %v, want %v", read[0].Err, journal.ErrFreed)
+	}
+	// When nobody refers to it any more, nothing is left of it.
+	for i := range 8 {
+		put(i)
+	}
+	r.check()
+	machine.AllRefs(r.h.units[id].Machine, func(ref machine.Ref) {
+		if r.e.live.BlockOf(ref) == lost {
+			t.Errorf("%v is still referred to", ref)
+		}
+	})
+}
