@@ -18,7 +18,7 @@ const (
 	// spareTarget is how many freed files are kept to be used again, beside the
 	// reserve.
 	spareTarget = 2
-	// idlePool is how much of a store that nobody uses may be ready.
+	// idlePool is how much of an idle store may be ready.
 	idlePool = 24 << 20
 	// maxSkip is how often at most the disk is looked at, but not tried, after it
 	// refused what it said it had.
@@ -80,7 +80,7 @@ func (w *WAL) capacity() uint64 {
 }
 
 // least returns the size below which a segment is not worth making.
-func (w *WAL) least() uint64 { return min(w.block, store.FirstCapacity) }
+func (w *WAL) least() uint64 { return min(w.segmentSize, store.FirstCapacity) }
 
 // keepable reports whether a file of size bytes is worth keeping as a spare; mu
 // is held. One that is too small would stop the growth, but is good enough for
@@ -105,16 +105,16 @@ func (w *WAL) firstSegment(number uint64) (*store.Segment, error) {
 	if err := store.Zero(p.File, 0, p.Size); err != nil {
 		return nil, errors.Join(err, p.File.Close())
 	}
-	s, err := p.Format(w.fs, number, w.block)
+	s, err := p.Format(w.fs, number, w.segmentSize)
 	if err != nil {
 		return nil, errors.Join(err, p.File.Close())
 	}
-	w.pool.held -= p.Usable(w.block)
+	w.pool.held -= p.Usable(w.segmentSize)
 	w.pool.newest = s.Head.Capacity
 	return s, nil
 }
 
-// fillReserve makes the base of the reserve, before anybody is let in. It takes a few
+// fillReserve makes the base of the reserve, before senders are admitted. It takes a few
 // milliseconds; what would take longer is left to refillPool.
 func (w *WAL) fillReserve() error {
 	for {

@@ -31,7 +31,7 @@ import (
 //   - Otherwise it is the end. A batch that a crash has torn was never reported as
 //     durable, and is cut off. Old bytes have another seed and never pass for a batch.
 //
-// What cannot be told apart: damage to the very last batches, those that were synced
+// What cannot be distinguished: damage to the very last batches, those that were synced
 // after the manifest was last written (at most about a second) and have nothing behind
 // them, looks like a torn batch. A stop, which Close appends, and the manifest that it
 // writes leave no such doubt after a clean stop.
@@ -44,9 +44,9 @@ type LogEnd struct {
 }
 
 // Before reports whether the log ends before at.
-func (e LogEnd) Before(at journal.Position, block, from uint64) bool {
+func (e LogEnd) Before(at journal.Position, segmentSize, from uint64) bool {
 	if e.Seg == nil {
-		return journal.Position(from*block+format.HeaderSize) < at
+		return journal.Position(from*segmentSize+format.HeaderSize) < at
 	}
 	return e.Seg.Position(e.Off) < at
 }
