@@ -90,6 +90,18 @@ var pkgRules = map[string]pkgRule{
 	},
 
 	"broker/jobs": {never: []string{"net", "os"}},
+	"broker/jobs/alerts": {
+		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "message", "amqp/codec", "objective", "policy"},
+		never: []string{"net", "os"},
+	},
+	"broker/jobs/idle": {
+		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "clock"},
+		never: []string{"net", "os"},
+	},
+	"broker/jobs/measure": {
+		may:   []string{"broker/catalog", "broker/jobs", "broker/jobs/alerts", "queueserver", "objective"},
+		never: []string{"net", "os"},
+	},
 	"broker/jobs/reclassify": {
 		may:   []string{"broker/catalog", "broker/jobs", "queueserver", "queue", "policy"},
 		never: []string{"net", "os"},

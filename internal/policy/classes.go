@@ -10,8 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/limits"
 )
 
-// maxName is how long the name of a class may be: it becomes a label of metrics
-// and a word in errors.
+// maxName is the length limit of a class name: it is a label of metrics and part of
+// errors.
 const maxName = 64
 
 func (r *reader) classes(v node, p *Policy) {
@@ -57,7 +57,7 @@ func (r *reader) class(v node) (c Class) {
 func (r *reader) className(v node) string {
 	name := r.text(v)
 	if _, isText := v.any.(string); !isText {
-		return "" // a fault is noted
+		return "" // the fault is recorded
 	}
 	bad := strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "$") {
@@ -66,7 +66,7 @@ func (r *reader) className(v node) string {
 	return name
 }
 
-// condition reads SQL. Only blanks are as good as none: the class takes all.
+// condition reads SQL. Blanks are the same as no condition: the class matches all.
 func (r *reader) condition(v node) (string, *filter.Expr) {
 	text := r.text(v)
 	if strings.TrimSpace(text) == "" {
@@ -82,7 +82,7 @@ func (r *reader) condition(v node) (string, *filter.Expr) {
 	return text, x
 }
 
-// checkSQL refuses a text that is longer than SQL may be.
+// checkSQL rejects a text that is longer than the limit of SQL.
 func (r *reader) checkSQL(text string) error {
 	if r.stored {
 		return nil
@@ -90,8 +90,8 @@ func (r *reader) checkSQL(text string) error {
 	return limits.CheckText("SQL", text, limits.SQL)
 }
 
-// sqlProblem returns what is wrong with SQL: the place in it, then the words. That
-// it is SQL says the path.
+// sqlProblem returns what is wrong with SQL: the position in it, then the text. The path
+// of the fault shows that it is SQL.
 func sqlProblem(err error) string { return strings.TrimPrefix(err.Error(), "filter: ") }
 
 func (r *reader) objective(v node) (o Objective) {

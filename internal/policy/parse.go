@@ -24,8 +24,8 @@ func Parse(raw []byte) (*Policy, error) {
 	return r.parse(raw)
 }
 
-// ParseStored is Parse for a policy that was accepted before: it may be larger than
-// the limits are now.
+// ParseStored is Parse for a policy that was accepted before: it may exceed the present
+// limits.
 func ParseStored(raw []byte) (*Policy, error) {
 	r := reader{stored: true}
 	return r.parse(raw)
@@ -94,7 +94,7 @@ func (r *reader) agingRule(v node, l *AgingRule) {
 	})
 }
 
-// bounded rejects aging that never raises a message, or has no end.
+// bounded rejects aging that never raises a message, or has no maximum.
 func (r *reader) bounded(v node, p *Policy) {
 	if p.Discipline != ordering.Aging {
 		return
@@ -157,7 +157,7 @@ func (r *reader) keys(v node, p *Policy) {
 	})
 }
 
-// shareKind tells the share of one key from that of all others.
+// shareKind distinguishes the share of one key from the default share.
 type shareKind uint8
 
 const (

@@ -18,17 +18,17 @@ import (
 // maxInteger is the largest number that every JSON implementation keeps exact.
 const maxInteger = 1<<53 - 1
 
-// longest is the longest time that a policy may speak of.
+// longest is the longest time that a policy may contain.
 const longest = 366 * 24 * time.Hour
 
-// reader turns a tree of JSON into a policy. It reads on after a fault, so that
-// all come to light at once.
+// reader converts a tree of JSON into a policy. It continues after a fault, so that all
+// are reported at once.
 type reader struct {
 	faults Faults
-	stored bool // it was accepted before, and limits are not looked at
+	stored bool // it was accepted before, and limits are not checked
 }
 
-// node is a part of the tree and its place in it.
+// node is a part of the tree and its path.
 type node struct {
 	path string
 	any
@@ -48,8 +48,8 @@ func (v node) isObject() bool {
 	return ok
 }
 
-// earlierNames are what fields were called in policies that are stored, by their
-// names now. They are read without end.
+// earlierNames are the former names of fields in stored policies, by their present names.
+// They stay readable.
 var earlierNames = map[string]string{
 	"levelOrder":   "within",
 	"interval":     "every",
@@ -62,11 +62,11 @@ var earlierNames = map[string]string{
 	"target":       "share",
 }
 
-// earlierWords are values that changed their names likewise.
+// earlierWords are former spellings of values.
 var earlierWords = map[string]string{"refuse": "reject"}
 
-// child returns a field of an object, if it is there and not null, with the path
-// that it was written with.
+// child returns a field of an object, if it is there and not null, with the path that it
+// was written with.
 func (v node) child(name string) (node, bool) {
 	o, _ := v.any.(map[string]any)
 	c, ok := o[name]
@@ -118,7 +118,7 @@ func (r *reader) object(v node, known fields) {
 	}
 }
 
-// suggestion names the field that was probably meant, else all there are.
+// suggestion names the most similar field, else all fields.
 func (fs fields) suggestion(name string) string {
 	var names []string
 	for _, f := range fs {
@@ -154,8 +154,8 @@ func (r *reader) text(v node) string {
 	return s
 }
 
-// scalar returns a string or a number as it was written. The file's own language
-// reads 30 and 30s as different kinds, and people do not care.
+// scalar returns a string or a number as it was written. YAML reads 30 and 30s as
+// different types; a policy accepts both.
 func (r *reader) scalar(v node, what string) (string, bool) {
 	switch s := v.any.(type) {
 	case string:
@@ -167,7 +167,7 @@ func (r *reader) scalar(v node, what string) (string, bool) {
 	return "", false
 }
 
-// word returns the place of a word in a list of them.
+// word returns the index of a word in a list.
 func (r *reader) word(v node, words []string) int {
 	text := r.text(v)
 	i := slices.Index(words, text)
@@ -210,14 +210,14 @@ func (r *reader) integer(v node, least, most int64) int64 {
 	return n
 }
 
-// weight refuses zero: a class that is never served wants no class at all, and
-// zero in our own fields means that none is given.
+// weight rejects zero: a class that is never served is useless, and a zero field means
+// unset.
 func (r *reader) weight(v node) uint32 { return uint32(r.integer(v, 1, 1e6)) }
 
 func (r *reader) duration(v node) time.Duration {
 	text, ok := r.scalar(v, "a duration such as 30s, 5m or 1h30m")
 	if !ok {
-		return 1 // a fault is enough; no second one about zero
+		return 1 // avoids a second fault about zero
 	}
 	d, err := entity.ParseDuration(text)
 	if err == nil && d.Std() > longest {
@@ -249,7 +249,7 @@ func (r *reader) rate(v node) Rate {
 	}
 	rate, err := ParseRate(text)
 	if err == nil && rate.Count <= 0 {
-		err = fmt.Errorf("%q lets nothing through", text)
+		err = fmt.Errorf("rate %q must be greater than zero", text)
 	}
 	if err != nil {
 		r.faultf(v, "%v", err)
@@ -286,14 +286,14 @@ func (r *reader) size(v node) int64 {
 	return 0
 }
 
-// keyText returns a fair key as the expression will give it: a number may be
-// written as one.
+// keyText returns a fair key as the expression returns it: a number may be written as
+// one.
 func (r *reader) keyText(v node) string {
 	s, _ := r.scalar(v, "text")
 	return s
 }
 
-// address checks an address roughly: its use will tell the rest.
+// address checks the syntax of an address; it is resolved when it is used.
 func (r *reader) address(v node) string {
 	s := r.text(v)
 	_, rest, ok := strings.Cut(s, "://")
