@@ -15,6 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
@@ -176,7 +177,7 @@ func parameters(values map[string]entity.Value) (filter.Params, error) {
 	}
 	params := make(filter.Params, len(values))
 	for name, v := range values {
-		fv, err := filter.ParseTyped(v.Type(), v.String())
+		fv, err := value.ParseTyped(v.Type(), v.String())
 		if err != nil {
 			return nil, fmt.Errorf("parameter %q: %w", name, err)
 		}
