@@ -280,13 +280,13 @@ func (e *Engine) expired() bool {
 	if !e.mail.limited.Load() {
 		return false
 	}
-	st := e.mail.look()
+	st := e.mail.lastStatus()
 	return st.Err == nil && e.lost(st)
 }
 
 // silenced reports whether nothing may leave the engine, according to the last status of the journal.
 // It is looked at before anything does, since a step may take longer than the lease.
-func (e *Engine) silenced() bool { return e.mail.limited.Load() && e.lost(e.mail.look()) }
+func (e *Engine) silenced() bool { return e.mail.limited.Load() && e.lost(e.mail.lastStatus()) }
 
 // lost reports whether another owner has the history, or may have it.
 func (e *Engine) lost(st journal.Status) bool {
@@ -376,7 +376,7 @@ func (e *Engine) NextDeadline() (time.Time, bool) {
 	if e.snapshot.retain != nil {
 		sooner(e.retryAt)
 	}
-	if len(e.delayed) > 0 && !e.mail.look().Busy { // else a status ends it
+	if len(e.delayed) > 0 && !e.mail.lastStatus().Busy { // else a status ends it
 		sooner(e.delayedUntil)
 	}
 	if t, quiet := e.quietAt(); quiet {

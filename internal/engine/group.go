@@ -118,7 +118,7 @@ const retryFull = 200 * time.Millisecond
 
 // retry appends the group that found no space, and reports whether it could.
 func (e *Engine) retry() bool {
-	e.observe(e.mail.look())
+	e.observe(e.mail.lastStatus())
 	e.stuck = false
 	e.commit()
 	if !e.stuck && e.snapshot.end == Pending {

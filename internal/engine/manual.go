@@ -65,7 +65,7 @@ func (m Manual) SetGo(run func(s journal.Shard, work func())) { m.e.opts.Go = ru
 func (m Manual) Report(st journal.Status) { m.e.mail.report(st) }
 
 // Observe takes the last status, which a step does first.
-func (m Manual) Observe() { m.e.observe(m.e.mail.look()) }
+func (m Manual) Observe() { m.e.observe(m.e.mail.lastStatus()) }
 
 // Wake is when there is something to do for a step.
 func (m Manual) Wake() <-chan struct{} { return m.e.mail.wake }

@@ -14,13 +14,13 @@ import (
 // errors.
 const maxName = 64
 
-func (r *reader) classes(v value, p *Policy) {
+func (r *reader) classes(v node, p *Policy) {
 	first := map[string]string{} // path by name
-	r.list(v, func(v value) {
+	r.list(v, func(v node) {
 		c := r.class(v)
 		name := strings.ToLower(c.Name)
 		if earlier, ok := first[name]; ok && name != "" {
-			r.faultf(value{join(v.path, "name"), nil}, "%q is the name of %s already", c.Name, earlier)
+			r.faultf(node{join(v.path, "name"), nil}, "%q is the name of %s already", c.Name, earlier)
 		} else {
 			first[name] = v.path
 		}
@@ -31,30 +31,30 @@ func (r *reader) classes(v value, p *Policy) {
 	}
 }
 
-func (r *reader) class(v value) (c Class) {
+func (r *reader) class(v node) (c Class) {
 	c.LevelFromMessage = true
 	r.object(v, fields{
-		{"name", func(v value) { c.Name = r.className(v) }},
-		{"level", func(v value) {
+		{"name", func(v node) { c.Name = r.className(v) }},
+		{"level", func(v node) {
 			l, ok := r.level(v)
 			c.Level, c.LevelFromMessage = l, !ok
 		}},
-		{"when", func(v value) { c.When, c.when = r.condition(v) }},
-		{"objective", func(v value) { c.Objective = r.objective(v) }},
-		{"weight", func(v value) { c.Weight = r.weight(v) }},
-		{"rate", func(v value) { c.Rate = r.rate(v) }},
-		{"maxMessages", func(v value) { c.MaxMessages = r.integer(v, 1, maxInteger) }},
-		{"maxBytes", func(v value) { c.MaxBytes = r.size(v) }},
-		{"overflow", func(v value) { c.Overflow = Overflow(r.word(v, overflows)) }},
-		{"expectedRate", func(v value) { c.ExpectedRate = r.rate(v) }},
+		{"when", func(v node) { c.When, c.when = r.condition(v) }},
+		{"objective", func(v node) { c.Objective = r.objective(v) }},
+		{"weight", func(v node) { c.Weight = r.weight(v) }},
+		{"rate", func(v node) { c.Rate = r.rate(v) }},
+		{"maxMessages", func(v node) { c.MaxMessages = r.integer(v, 1, maxInteger) }},
+		{"maxBytes", func(v node) { c.MaxBytes = r.size(v) }},
+		{"overflow", func(v node) { c.Overflow = Overflow(r.word(v, overflows)) }},
+		{"expectedRate", func(v node) { c.ExpectedRate = r.rate(v) }},
 	})
 	if _, ok := v.child("name"); !ok && v.isObject() {
-		r.faultf(value{join(v.path, "name"), nil}, "missing")
+		r.faultf(node{join(v.path, "name"), nil}, "missing")
 	}
 	return c
 }
 
-func (r *reader) className(v value) string {
+func (r *reader) className(v node) string {
 	name := r.text(v)
 	if _, isText := v.any.(string); !isText {
 		return "" // the fault is recorded
@@ -67,7 +67,7 @@ func (r *reader) className(v value) string {
 }
 
 // condition reads SQL. Blanks are the same as no condition: the class matches all.
-func (r *reader) condition(v value) (string, *filter.Expr) {
+func (r *reader) condition(v node) (string, *filter.Expr) {
 	text := r.text(v)
 	if strings.TrimSpace(text) == "" {
 		return "", nil
@@ -94,22 +94,22 @@ func (r *reader) checkSQL(text string) error {
 // of the fault shows that it is SQL.
 func sqlProblem(err error) string { return strings.TrimPrefix(err.Error(), "filter: ") }
 
-func (r *reader) objective(v value) (o Objective) {
+func (r *reader) objective(v node) (o Objective) {
 	o.Target = DefaultTarget
 	r.object(v, fields{
-		{"wait", func(v value) {
+		{"wait", func(v node) {
 			if o.Wait = r.duration(v); o.Wait <= 0 {
 				r.faultf(v, "must be longer than zero")
 			}
 		}},
-		{"target", func(v value) {
+		{"target", func(v node) {
 			if o.Target = r.number(v); o.Target <= 0 || o.Target >= 1 {
 				r.faultf(v, "%v is outside 0..1: a share of 1 would leave no message to be late", o.Target)
 			}
 		}},
 	})
 	if _, ok := v.child("wait"); !ok && v.isObject() {
-		r.faultf(value{join(v.path, "wait"), nil}, "missing")
+		r.faultf(node{join(v.path, "wait"), nil}, "missing")
 	}
 	return o
 }

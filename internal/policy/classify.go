@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/filter/value"
 	"github.com/triagemq/triagemq/internal/message"
 )
 
@@ -53,11 +54,11 @@ func (p *Policy) UnknownPriority(m *message.Message, v Classification) bool {
 	if c := p.class(v.Class); c != nil && c.when != nil {
 		return false // the condition may have used the value
 	}
-	value, ok := m.Property(PriorityProperty)
-	if !ok || value.IsNull() {
+	asked, ok := m.Property(PriorityProperty)
+	if !ok || asked.IsNull() {
 		return false
 	}
-	_, ok = levelOf(value)
+	_, ok = levelOf(asked)
 	return !ok
 }
 
@@ -107,9 +108,9 @@ func (p *Policy) keyOf(e *filter.Envelope) string {
 		return ""
 	}
 	switch v.Kind() {
-	case filter.Unknown, filter.Null, filter.Opaque:
+	case value.Unknown, value.Null, value.Opaque:
 		return ""
-	case filter.String, filter.Binary:
+	case value.String, value.Binary:
 		return strings.Clone(v.Str()) // the key may be used longer than the message's buffer
 	default:
 		return v.Text()

@@ -16,10 +16,10 @@ func (p *Policy) saturable() bool {
 // weighs reports whether the weights of classes count, always or when saturated.
 func (p *Policy) weighs() bool { return p.Discipline == ordering.Weighted || p.saturable() }
 
-func (r *reader) saturation(v value) (s ordering.Saturation) {
+func (r *reader) saturation(v node) (s ordering.Saturation) {
 	r.object(v, fields{
-		{"waiting", func(v value) { s.Waiting = r.integer(v, 1, maxInteger) }},
-		{"oldest", func(v value) {
+		{"waiting", func(v node) { s.Waiting = r.integer(v, 1, maxInteger) }},
+		{"oldest", func(v node) {
 			if s.Oldest = r.duration(v); s.Oldest <= 0 {
 				r.faultf(v, "must be longer than zero")
 			}

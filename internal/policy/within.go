@@ -9,7 +9,7 @@ import (
 )
 
 // fitting rejects an order inside the levels that contradicts another setting.
-func (r *reader) fitting(v value, p *Policy) {
+func (r *reader) fitting(v node, p *Policy) {
 	within, _ := v.child("levelOrder")
 	switch {
 	case p.LevelOrder == ordering.FinishFirst && p.FairKey == "":

@@ -120,7 +120,7 @@ func (w *WAL) advance() {
 	s := &w.pool
 	next := s.ready[0]
 	s.ready = s.ready[1:]
-	s.held -= next.FreeAfter(format.HeaderSize)
+	s.prepared -= next.FreeAfter(format.HeaderSize)
 	s.largest = [2]uint64{0, s.largest[0]}
 	w.segs[next.Number] = next
 	w.log.active, w.log.off, w.log.sealed = next, format.HeaderSize, false

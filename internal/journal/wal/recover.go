@@ -67,7 +67,7 @@ func (w *WAL) recover(segmentSize uint64) error {
 		}
 	}
 	w.segmentSize = m.SegmentSize
-	w.look()
+	w.measureDisk()
 	for n, s := range m.Shards {
 		w.shards[n] = &shard{number: n, ShardManifest: *s}
 	}

@@ -13,7 +13,7 @@ import (
 // refillPool fills the pool up to its target, and removes what is much too much. A
 // full disk is not an error; it is what the status says.
 func (w *WAL) refillPool() error {
-	w.look()
+	w.measureDisk()
 	w.mu.Lock()
 	s := &w.pool
 	s.skip = max(0, s.skip-1)
@@ -203,7 +203,7 @@ func (w *WAL) format(p *store.Spare) (bool, error) {
 // the end, unless there was merely no space.
 func (w *WAL) lost(p *store.Spare, err error) error {
 	w.mu.Lock()
-	w.pool.held -= p.Usable(w.segmentSize)
+	w.pool.prepared -= p.Usable(w.segmentSize)
 	w.pool.spent = true
 	w.review()
 	w.mu.Unlock()
@@ -243,7 +243,7 @@ func (s *segmentPool) within(b budget) uint64 {
 // at least of least; nil says that there is no space. The disk is asked first: it
 // costs others dear to find every last byte taken, even if only for a moment.
 func (w *WAL) allocate(size, least uint64, b budget) (*store.Spare, error) {
-	w.look()
+	w.measureDisk()
 	w.mu.Lock()
 	s := &w.pool
 	free := s.within(b)
@@ -258,7 +258,7 @@ func (w *WAL) allocate(size, least uint64, b budget) (*store.Spare, error) {
 		p, err := store.AllocateSpare(w.fs, store.ReserveName(w.spareID.Add(1)), size)
 		if err == nil {
 			w.mu.Lock()
-			s.held += p.Usable(w.segmentSize)
+			s.prepared += p.Usable(w.segmentSize)
 			s.spent, s.tooLarge, s.backoff, s.skip = false, 0, 0, 0
 			w.review()
 			w.mu.Unlock()
@@ -319,7 +319,7 @@ func (w *WAL) merge(size uint64) (*store.Spare, error) {
 func (w *WAL) give(spares []*store.Spare) error {
 	w.mu.Lock()
 	for _, p := range spares {
-		w.pool.held -= p.Usable(w.segmentSize)
+		w.pool.prepared -= p.Usable(w.segmentSize)
 	}
 	w.review()
 	w.mu.Unlock()

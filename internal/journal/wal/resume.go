@@ -131,7 +131,7 @@ func (w *WAL) reclaim(last uint64) error {
 			return err
 		}
 		w.pool.ready = append(w.pool.ready, again)
-		w.pool.held += again.FreeAfter(format.HeaderSize)
+		w.pool.prepared += again.FreeAfter(format.HeaderSize)
 	}
 	return nil
 }

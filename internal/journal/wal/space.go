@@ -45,8 +45,8 @@ func (w *WAL) segmentFor(need uint64) uint64 {
 	return min(w.segmentSize, (need+511)&^511)
 }
 
-// look asks the system how much of the disk is free, and how large it is.
-func (w *WAL) look() {
+// measureDisk asks the system how much of the disk is free, and how large it is.
+func (w *WAL) measureDisk() {
 	total, free := uint64(math.MaxInt64), uint64(math.MaxInt64)
 	if s, err := w.fs.Space(); err == nil && s.Total > 0 { // else it shows when a file is made
 		total, free = uint64(s.Total), uint64(s.Free)
@@ -81,7 +81,7 @@ func (s *segmentPool) setTarget() { s.target = s.base + s.reserved + s.reserved/
 func (s *segmentPool) spendable() uint64 { return s.free - min(s.free, s.margin) }
 
 // available returns the bytes that groups can still have; mu is held.
-func (w *WAL) available() uint64 { return w.log.free() + w.pool.held }
+func (w *WAL) available() uint64 { return w.log.free() + w.pool.prepared }
 
 // free returns what is left of the active segment; mu is held.
 func (t *tail) free() uint64 {

@@ -956,15 +956,15 @@ func wantCounted(t *testing.T, w *WAL) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var held, spared uint64
+	var prepared, spared uint64
 	for _, s := range w.pool.ready {
-		held += s.FreeAfter(format.HeaderSize)
+		prepared += s.FreeAfter(format.HeaderSize)
 	}
 	for _, p := range w.pool.spares {
 		spared += p.Usable(w.segmentSize)
 	}
-	if held += spared; held != w.pool.held || spared != w.pool.spared {
-		t.Errorf("%d bytes are held, %d of them in spares; counted are %d and %d", held, spared, w.pool.held, w.pool.spared)
+	if prepared += spared; prepared != w.pool.prepared || spared != w.pool.spared {
+		t.Errorf("%d bytes are prepared, %d of them in spares; counted are %d and %d", prepared, spared, w.pool.prepared, w.pool.spared)
 	}
 }
 

@@ -14,7 +14,7 @@ func (w *WAL) putSpare(p *store.Spare) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.pool
-	s.held += p.Usable(w.segmentSize)
+	s.prepared += p.Usable(w.segmentSize)
 	s.spared += p.Usable(w.segmentSize)
 	s.spares = append(s.spares, p)
 	s.tooLarge, s.skip = 0, 0

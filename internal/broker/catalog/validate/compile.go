@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/filter"
+	"github.com/triagemq/triagemq/internal/filter/value"
 )
 
 // Filter compiles the filter of a rule.
@@ -45,7 +46,7 @@ func parameters(values map[string]entity.Value) (filter.Params, error) {
 	}
 	params := make(filter.Params, len(values))
 	for name, v := range values {
-		fv, err := filter.ParseTyped(v.Type(), v.String())
+		fv, err := value.ParseTyped(v.Type(), v.String())
 		if err != nil {
 			return nil, fmt.Errorf("parameter %q: %w", name, err)
 		}

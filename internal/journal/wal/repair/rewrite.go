@@ -186,8 +186,8 @@ type foundFrame struct {
 }
 
 // findFrames finds the whole frames in b, which lies at off, numbered from first
-// up to next as far as these are known. Only numbers that could be are looked at
-// closely, so that garbage costs little.
+// up to next as far as these are known. Only frames with possible numbers are
+// decoded, so that garbage costs little.
 func findFrames(b []byte, seed uint32, off, first, next uint64) []foundFrame {
 	var found []foundFrame
 	expect := first

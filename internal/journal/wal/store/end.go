@@ -20,7 +20,7 @@ import (
 //	damage       │ batch │ what was a batch │ old bytes, and the manifest's Synced is here ▲
 //	next file    │ batch │ seal │           the next segment has no batch at its beginning
 //
-// The evidence, in the order in which it is looked for:
+// The evidence, in the order in which it is examined:
 //
 //   - A batch behind the bytes (findBatchAfter). A batch is written only when the one
 //     before it has been synced, so they were one: damage.
@@ -52,7 +52,7 @@ func (e LogEnd) Before(at journal.Position, segmentSize, from uint64) bool {
 }
 
 // FindEnd finds the end of the log among the segments from a number on. Only the
-// segment that holds it is read, and the one behind if that must be looked at
+// segment that holds it is read, and the one behind if that must be searched
 // for the remains of a damaged batch.
 func FindEnd(segs map[uint64]*Segment, from uint64) (LogEnd, error) {
 	n := from
