@@ -50,6 +50,7 @@ func (s *Shard) AcceptSession(a Attachment, name *string, done func(*Consumer, t
 			}
 			if hq, err := s.hostedQueue(a.ID, a.SubQueue); err == nil {
 				hq.sessionWaiters = slices.DeleteFunc(hq.sessionWaiters, func(o *sessionWaiter) bool { return o == w })
+				hq.entity.used = s.tx.Now() // until now
 			}
 			w.done(nil, time.Time{}, ErrAcceptCanceled)
 			return nil
