@@ -110,10 +110,13 @@ var pkgRules = map[string]pkgRule{
 	},
 
 	// Assembly.
-	"config": {may: []string{"entity"}},
-	"apply":  {may: []string{"config", "entity"}, never: pure},
-	"server": {may: []string{"*"}},
-	"sim":    {may: []string{"*"}},
+	"config":             {may: []string{"entity"}},
+	"apply":              {may: []string{"config", "entity"}, never: pure},
+	"server":             {may: []string{"*"}},
+	"server/connlimit":   {may: []string{"access"}, never: []string{"os", "net/http"}},
+	"server/webhook":     {may: []string{"broker"}, never: []string{"os"}},
+	"server/credentials": {may: []string{"access", "vfs"}, never: []string{"net/http"}},
+	"sim":                {may: []string{"*"}},
 
 	// A suite that every state machine passes.
 	"machine/machinetest": {may: []string{"machine"}},
@@ -129,7 +132,7 @@ var pkgRules = map[string]pkgRule{
 	"cli":          {may: []string{"client", "config", "entity", "access", "sas", "filter", "policy", "load"}},
 	"cli/entities": {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},
 	"cli/messages": {may: []string{"cli", "client", "entity", "policy"}},
-	"cli/host":     {may: []string{"cli", "server", "config", "entity", "access", "policy", "journal", "journal/wal", "vfs", "load"}},
+	"cli/host":     {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*", "notify", "sas"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},

@@ -116,7 +116,7 @@ func (f *frontend) authorityFor(r *http.Request) access.Authority {
 	peer := r.Context().Value(connKey{}).(*handed).RemoteAddr()
 	for _, name := range forwarded {
 		if r.Header.Get(name) != "" {
-			return noting{f.strict, f.refusals, peer}
+			return f.refusals.Watch(f.strict, peer)
 		}
 	}
 	return f.authority(peer)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/triagemq/triagemq/internal/config"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/server/connlimit"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -99,7 +101,7 @@ func (c Config) Validate() error {
 		errs = append(errs, short)
 	}
 	for _, addr := range c.Listeners {
-		switch local, err := isLocal(addr); {
+		switch local, err := connlimit.IsLocal(addr); {
 		case err != nil || local:
 		case c.trusting():
 			errs = append(errs, fmt.Errorf("listen on %s: --dev accepts clients without a key and is for loopback only; "+
@@ -150,4 +152,15 @@ func (c Config) shard() queueserver.Options {
 		CacheBytes:    int(c.Storage.CacheSize),
 		SnapshotAfter: uint64(c.Storage.SnapshotAfter),
 	}
+}
+
+// webhookNetworks returns what was configured; Validate has checked it.
+func (c Config) webhookNetworks() []netip.Prefix {
+	var ps []netip.Prefix
+	for _, text := range c.Security.WebhookNetworks {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			ps = append(ps, p.Masked())
+		}
+	}
+	return ps
 }

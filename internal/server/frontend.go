@@ -22,6 +22,7 @@ import (
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/limits"
+	"github.com/triagemq/triagemq/internal/server/connlimit"
 )
 
 // frontend is the top layer: listeners, connections and what serves them.
@@ -34,9 +35,9 @@ type frontend struct {
 	listeners []net.Listener
 	tls       atomic.Pointer[tls.Config] // nil without a certificate; for connections to come
 	ca        string
-	limiter   *connLimiter
+	limiter   *connlimit.Limiter
 	memory    *budget.Process
-	refusals  *refusals
+	refusals  *connlimit.Refusals
 	disk      func() admin.Disk
 	broker    *broker.Broker
 	handler   http.Handler // of requests that are not ours
@@ -49,15 +50,15 @@ type frontend struct {
 
 // listen opens the sockets. Nothing is accepted before run.
 func listen(cfg Config, service *azure.Service, parts Parts, segments func() int, log *slog.Logger) (*frontend, error) {
-	files := maxFiles()
+	files := connlimit.MaxFiles()
 	limit := func() int {
 		if s := parts.Memory.Unauthenticated(); s.Limit()-s.Used() < unauthenticatedReserve {
 			return 0 // for each that comes, an unauthenticated connection is closed
 		}
-		return connectionLimit(cfg.Limits.MaxConnections, files, segments())
+		return connlimit.Connections(cfg.Limits.MaxConnections, files, segments())
 	}
 	f := &frontend{cfg: cfg, log: log, service: service, strict: parts.Keeper, local: parts.Keeper,
-		limiter: newConnLimiter(limit, maxUnauthenticated(cfg.MaxUnauthenticated, parts.Memory)), memory: parts.Memory, refusals: newRefusals(log), disk: parts.Disk, broker: parts.Broker, web: newHandoff()}
+		limiter: connlimit.New(limit, maxUnauthenticated(cfg.MaxUnauthenticated, parts.Memory)), memory: parts.Memory, refusals: connlimit.NewRefusals(log), disk: parts.Disk, broker: parts.Broker, web: newHandoff()}
 	if n := limit(); n < cfg.Limits.MaxConnections {
 		log.Warn("too few file descriptors for limits.maxConnections: raise the limit of open files",
 			"descriptors", files, "connections", n, "wanted", cfg.Limits.MaxConnections)
@@ -115,10 +116,10 @@ func (f *frontend) openOne(addr string) error {
 
 // authority returns who decides about a peer at addr.
 func (f *frontend) authority(addr net.Addr) access.Authority {
-	if isLoopback(addr) {
-		return noting{f.local, f.refusals, addr}
+	if connlimit.IsLoopback(addr) {
+		return f.refusals.Watch(f.local, addr)
 	}
-	return noting{f.strict, f.refusals, addr}
+	return f.refusals.Watch(f.strict, addr)
 }
 
 func (f *frontend) close() {
@@ -165,7 +166,7 @@ func (f *frontend) run(ctx context.Context) error {
 		accepting.Go(func() { f.accept(serve, l) })
 	}
 	<-ctx.Done()
-	f.log.Info("stopping", "cause", context.Cause(ctx), "connections", f.limiter.connections(), "grace", f.cfg.Grace.Std())
+	f.log.Info("stopping", "cause", context.Cause(ctx), "connections", f.limiter.Open(), "grace", f.cfg.Grace.Std())
 	f.close()
 	accepting.Wait()
 	stop(context.Cause(ctx))
@@ -228,7 +229,7 @@ func (f *frontend) accept(ctx context.Context, l net.Listener) {
 			f.log.Info("connections are accepted again", "address", l.Addr().String())
 		}
 		// Here, so that connections are counted in the order they came.
-		t, ok := f.limiter.enter(nc)
+		t, ok := f.limiter.Enter(nc)
 		if !ok {
 			f.crowded(nc)
 			continue
@@ -243,7 +244,7 @@ func (f *frontend) crowded(nc net.Conn) {
 	now := time.Now()
 	if last := f.saidCrowded.Load(); last == nil || now.Sub(*last) >= every {
 		f.saidCrowded.Store(&now)
-		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.limiter.maxOpen())
+		f.log.Warn("too many connections", "peer", nc.RemoteAddr().String(), "limit", f.limiter.Max())
 	}
 	nc.Close()
 }
@@ -260,8 +261,8 @@ func (f *frontend) handshakeFailed(nc net.Conn, err error) {
 }
 
 // greet finds out what a connection speaks and has it served.
-func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connSlot) {
-	defer t.leave()
+func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connlimit.Slot) {
+	defer t.Leave()
 	defer nc.Close()
 	// TLS waits for five seconds to say goodbye, whatever deadline there is.
 	defer context.AfterFunc(ctx, func() {
@@ -286,7 +287,7 @@ func (f *frontend) greet(ctx context.Context, nc net.Conn, t *connSlot) {
 }
 
 // serveHTTP serves a connection that speaks HTTP, or WebSocket, to its end.
-func (f *frontend) serveHTTP(v *acceptedConn, t *connSlot) {
+func (f *frontend) serveHTTP(v *acceptedConn, t *connlimit.Slot) {
 	c := &handed{acceptedConn: v, slot: t, firstBytes: f.cfg.FirstBytes, unread: f.cfg.writeTimeout()}
 	defer c.held.leave()
 	if !c.held.enter(f.memory) {
@@ -363,13 +364,13 @@ func (v *acceptedConn) CloseWrite() error { return closeWrite(v.Conn) }
 
 // plainTextAllowed reports whether anything but a health check may pass on v.
 func (f *frontend) plainTextAllowed(v *acceptedConn) bool {
-	return v.encrypted || f.cfg.plainText() || isLoopback(v.RemoteAddr())
+	return v.encrypted || f.cfg.plainText() || connlimit.IsLoopback(v.RemoteAddr())
 }
 
 // serveAMQP serves an AMQP connection to its end.
-func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connSlot, peer azure.Peer) {
+func (f *frontend) serveAMQP(ctx context.Context, nc net.Conn, t *connlimit.Slot, peer azure.Peer) {
 	ec := endpoint.NewConn(nc, f.cfg.endpoint())
-	peer.OnAuthenticated = t.setAuthenticated
+	peer.OnAuthenticated = t.SetAuthenticated
 	if err := f.service.Serve(ctx, ec, peer); err != nil {
 		f.log.Debug("connection ended", "peer", nc.RemoteAddr().String(), "err", err)
 	}

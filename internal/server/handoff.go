@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/triagemq/triagemq/internal/server/connlimit"
 )
 
 // handoff is a net.Listener whose connections were accepted by someone else: the
@@ -57,7 +59,7 @@ func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 // makes us hold is charged: see memory.go.
 type handed struct {
 	*acceptedConn
-	slot       *connSlot
+	slot       *connlimit.Slot
 	once       sync.Once
 	done       chan struct{}
 	firstBytes time.Duration // how long an unauthenticated peer may take to send or read something
@@ -71,7 +73,7 @@ const writePiece = 16 << 10
 
 // SetReadDeadline gives unauthenticated peers no more than their time.
 func (c *handed) SetReadDeadline(at time.Time) error {
-	if !c.slot.isAuthenticated() {
+	if !c.slot.IsAuthenticated() {
 		if most := time.Now().Add(c.firstBytes); at.IsZero() || at.After(most) {
 			at = most
 		}
@@ -91,7 +93,7 @@ func (c *handed) Read(b []byte) (int, error) {
 // Write writes as long as the peer reads.
 func (c *handed) Write(b []byte) (written int, err error) {
 	// Answers to unauthenticated peers are short, or the same for all of them.
-	if len(b) > writePiece && !c.tunnel.Load() && c.slot.isAuthenticated() {
+	if len(b) > writePiece && !c.tunnel.Load() && c.slot.IsAuthenticated() {
 		defer c.held.output(int64(len(b)))()
 	}
 	for first := true; err == nil && (first || len(b) > 0); first = false {
@@ -110,7 +112,7 @@ func (c *handed) Write(b []byte) (written int, err error) {
 }
 
 func (c *handed) patience() time.Duration {
-	if c.slot.isAuthenticated() {
+	if c.slot.IsAuthenticated() {
 		return c.unread
 	}
 	return c.firstBytes

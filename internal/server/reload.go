@@ -10,6 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/server/credentials"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -67,7 +68,7 @@ func (b *built) reload(files config.TLS) {
 	} else {
 		for _, r := range b.keys.configured {
 			if len(b.keys.kept.Named(r.Name)) > 0 {
-				b.log.Warn("the configuration has a rule in place of the one in "+rulesFile, "key", r.Name)
+				b.log.Warn("the configuration has a rule in place of the one in "+credentials.RulesFile, "key", r.Name)
 			}
 		}
 		b.log.Info("the keys were read again", "rules", len(b.keys.all()))
@@ -95,7 +96,7 @@ func (k *keys) all() access.Rules { return k.kept.With(k.configured) }
 // reload reads the rules that are kept in the store again, and puts them and those of
 // the configuration into force. If they cannot be read, only the latter may change.
 func (k *keys) reload() error {
-	kept, err := readRules(k.fs)
+	kept, err := credentials.ReadRules(k.fs)
 	switch {
 	case err == nil:
 		k.kept = kept

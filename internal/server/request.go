@@ -63,10 +63,10 @@ func (f *frontend) begin(w http.ResponseWriter, r *http.Request, conn *handed) *
 // known says who sent the request. It is refused if the key has used up its memory,
 // before an answer is made for it.
 func (x *request) known(g access.Grant) error {
-	if !x.conn.slot.isAuthenticated() {
+	if !x.conn.slot.IsAuthenticated() {
 		x.front.log.Debug("client connected", "peer", x.conn.RemoteAddr().String(), "key", g.Holder(), "client", x.client)
 	}
-	x.conn.slot.setAuthenticated()
+	x.conn.slot.SetAuthenticated()
 	x.conn.held.prove(g.Holder())
 	if x.identified {
 		return nil

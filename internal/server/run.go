@@ -20,6 +20,8 @@ import (
 	"github.com/triagemq/triagemq/internal/lifecycle"
 	"github.com/triagemq/triagemq/internal/monitor"
 	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/server/credentials"
+	"github.com/triagemq/triagemq/internal/server/webhook"
 	"github.com/triagemq/triagemq/internal/servicebus"
 )
 
@@ -58,7 +60,7 @@ type built struct {
 	clock  *clock.Clock
 	shards []*queueserver.Shard
 	broker *broker.Broker
-	hooks  *webhooks
+	hooks  *webhook.Sender
 	front  *frontend
 	review func()       // has connections look at their rights
 	newKey *access.Rule // nil unless this is the first start that needs one
@@ -127,13 +129,13 @@ func (b *built) build(ctx context.Context) (err error) {
 	if !cfg.trusting() {
 		b.broker.RequireLongKeys()
 	}
-	rules, fresh, err := loadRules(cfg.FS, !cfg.trusting())
+	rules, fresh, err := credentials.LoadRules(cfg.FS, !cfg.trusting())
 	if err != nil {
 		return err
 	}
 	b.newKey = fresh
-	b.hooks = newWebhooks(log, cfg.webhookNetworks())
-	b.broker.OnAlert(b.hooks.notify)
+	b.hooks = webhook.New(log, cfg.webhookNetworks())
+	b.broker.OnAlert(b.hooks.Notify)
 	b.keys = keys{fs: cfg.FS, kept: rules, configured: access.OfEntity(cfg.Security.Rules)}
 	keeper := access.NewRuleAuthority(b.keys.all(), entityRules(b.broker))
 	b.keys.keeper = keeper
@@ -155,14 +157,14 @@ func (b *built) serve(ctx context.Context) error {
 	runJournal(s, b.wal)
 	s.Go("shards", runAll(b.shards, b.log))
 	s.Go("clock", watchClock(b.clock, b.review, b.log))
-	s.Go("webhooks", b.hooks.run)
+	s.Go("webhooks", b.hooks.Run)
 	s.Go("broker", b.broker.Run)
 	defined, up := make(chan error, 1), make(chan struct{})
 	s.Go("entities", func(ctx context.Context) error {
 		err := define(ctx, b.broker, b.cfg.Config, b.log)
 		if err == nil && b.newKey != nil {
 			// As late as can be: a start that fails shows no key, and must not keep one.
-			err = saveRules(b.cfg.FS, b.keys.kept)
+			err = credentials.SaveRules(b.cfg.FS, b.keys.kept)
 		}
 		defined <- err
 		if err != nil {

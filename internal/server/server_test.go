@@ -28,6 +28,7 @@ import (
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/lifecycle"
 	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/server/credentials"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -94,7 +95,7 @@ func (r *running) ctx() context.Context {
 // tlsConfig trusts the server's development CA.
 func (r *running) tlsConfig() *tls.Config {
 	r.t.Helper()
-	pem, err := readFile(r.fs, r.up.CA)
+	pem, err := credentials.ReadFile(r.fs, r.up.CA)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -604,7 +605,7 @@ func TestStopWhileEntitiesAreDefined(t *testing.T) {
 	first := sync.OnceFunc(func() { close(hangs) })
 	disk.Before(func(op vfs.Op, name string) error {
 		// The access rules are written when the store is open.
-		opened = opened || op == vfs.OpRename && strings.HasPrefix(name, rulesFile)
+		opened = opened || op == vfs.OpRename && strings.HasPrefix(name, credentials.RulesFile)
 		if op == vfs.OpSync && opened {
 			first()
 			<-released

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/server/connlimit"
 )
 
 // stalling is a connection of which so many bytes are read, and no more.
@@ -98,8 +99,8 @@ func TestStopDespiteASilentConnection(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		f := &frontend{cfg: Config{FirstBytes: 5 * time.Second}, log: slog.New(slog.DiscardHandler),
-			limiter: newConnLimiter(func() int { return 10 }, 10)}
-		ticket, _ := f.limiter.enter(ours)
+			limiter: connlimit.New(func() int { return 10 }, 10)}
+		ticket, _ := f.limiter.Enter(ours)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began := time.Now()

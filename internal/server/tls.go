@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/config"
+	"github.com/triagemq/triagemq/internal/server/credentials"
 )
 
 // prepareTLS loads the certificate that was named, or in development makes one.
@@ -21,7 +22,7 @@ func (f *frontend) prepareTLS() error {
 	}
 	f.tls.Store(loaded)
 	if loaded != nil && f.cfg.TLS.CertFile == "" {
-		f.ca = caFile
+		f.ca = credentials.CAFile
 	}
 	return nil
 }
@@ -49,7 +50,7 @@ func (f *frontend) loadTLS(files config.TLS) (*tls.Config, error) {
 		cert = &pair
 	case f.cfg.Security.Dev:
 		ports, chosen := f.ports()
-		made, err := devCertificate(f.cfg.FS, ports, chosen, time.Now())
+		made, err := credentials.DevCertificate(f.cfg.FS, ports, chosen, time.Now())
 		if err != nil {
 			return nil, err
 		}

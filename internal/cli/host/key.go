@@ -15,7 +15,7 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/cli"
 	"github.com/triagemq/triagemq/internal/config"
-	"github.com/triagemq/triagemq/internal/server"
+	"github.com/triagemq/triagemq/internal/server/credentials"
 )
 
 func KeyCommand(s cli.Streams) *cobra.Command {
@@ -51,8 +51,8 @@ func (st *store) open() (err error) {
 
 // keys returns the rules that the broker made.
 func (st *store) keys() (access.Rules, error) {
-	rules, err := server.Keys(st.cfg.Data)
-	if errors.Is(err, server.ErrNoKeys) {
+	rules, err := credentials.Keys(st.cfg.Data)
+	if errors.Is(err, credentials.ErrNoKeys) {
 		return nil, cli.WithAdvice(err,
 			"the first start of `triagemq serve` without --dev makes one; is it the right --data?")
 	}
@@ -74,7 +74,7 @@ func keyShowCommand(s cli.Streams) *cobra.Command {
 				return err
 			}
 			kept, err := st.keys()
-			if err != nil && (!errors.Is(err, server.ErrNoKeys) || len(st.configured()) == 0) {
+			if err != nil && (!errors.Is(err, credentials.ErrNoKeys) || len(st.configured()) == 0) {
 				return err
 			}
 			rules := kept.With(st.configured())
@@ -161,7 +161,7 @@ func (st *store) rotate(w io.Writer, name string, change func(access.Rule) acces
 	if _, err := st.keys(); err != nil {
 		return err
 	}
-	r, err := server.ChangeKey(st.cfg.Data, name, change)
+	r, err := credentials.ChangeKey(st.cfg.Data, name, change)
 	if err != nil {
 		return err
 	}

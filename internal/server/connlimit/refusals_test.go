@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package connlimit
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // may fill the log, or memory.
 func TestRefusalsAreBounded(t *testing.T) {
 	var log bytes.Buffer
-	r := newRefusals(slog.New(slog.NewTextHandler(&log, nil)))
+	r := NewRefusals(slog.New(slog.NewTextHandler(&log, nil)))
 	peer := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7}
 	now := time.Unix(1e9, 0)
 	lines := func() int { n := strings.Count(log.String(), "login refused"); log.Reset(); return n }
@@ -42,7 +42,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "key=shop") || !strings.Contains(text, "untold=901") {
 		t.Errorf("a minute later: %s", text)
 	}
-	if got := fmt.Sprint(r.total()); got != "map[expired:1 malformed:1000 other:0 signature:10]" {
+	if got := fmt.Sprint(r.Total()); got != "map[expired:1 malformed:1000 other:0 signature:10]" {
 		t.Errorf("counted %s", got)
 	}
 }

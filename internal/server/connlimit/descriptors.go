@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package connlimit
 
 import "math"
 
-// connectionLimit returns how many connections there may be: what was configured,
+// Connections returns how many connections there may be: what was configured,
 // or less if the process has too few descriptors. Each connection is one; the
 // store has one for each of its segments, needs more when it makes the next, and
 // must never find that connections have taken the last.
 //
 // files is how many descriptors the process may have, segments how many of them
 // the store uses now.
-func connectionLimit(configured, files, segments int) int {
+func Connections(configured, files, segments int) int {
 	if files == math.MaxInt {
 		return configured
 	}

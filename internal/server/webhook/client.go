@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package webhook
 
 import (
 	"errors"
@@ -26,14 +26,14 @@ func isDenied(err error) bool {
 	return ok
 }
 
-// webhookClient returns a client for addresses that a client has chosen: one that
+// newClient returns a client for addresses that a client has chosen: one that
 // may manage one queue must not make the broker talk to what only the broker can
 // reach. The address is checked when the connection is made, after its name was
 // looked up, so that it does not help to change what the name means; redirects are
 // not followed; and there is no proxy that would be asked instead.
-func webhookClient(networks []netip.Prefix) *http.Client {
+func newClient(networks []netip.Prefix) *http.Client {
 	dialer := &net.Dialer{
-		Timeout: webhookTimeout,
+		Timeout: postTimeout,
 		Control: func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil {
@@ -47,12 +47,12 @@ func webhookClient(networks []netip.Prefix) *http.Client {
 		},
 	}
 	return &http.Client{
-		Timeout: webhookTimeout,
+		Timeout: postTimeout,
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
-			MaxIdleConns:           webhookPosts,
+			MaxIdleConns:           maxPosts,
 			IdleConnTimeout:        30 * time.Second,
-			MaxResponseHeaderBytes: webhookAnswer,
+			MaxResponseHeaderBytes: maxAnswer,
 			DisableCompression:     true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -93,15 +93,4 @@ func isPublic(ip netip.Addr) bool {
 		return false
 	}
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) })
-}
-
-// webhookNetworks returns what was configured; Validate has checked it.
-func (c Config) webhookNetworks() []netip.Prefix {
-	var ps []netip.Prefix
-	for _, text := range c.Security.WebhookNetworks {
-		if p, err := netip.ParsePrefix(text); err == nil {
-			ps = append(ps, p.Masked())
-		}
-	}
-	return ps
 }

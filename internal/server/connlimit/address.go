@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package connlimit
 
 import (
 	"net"
 	"net/netip"
 )
 
-// isLocal reports whether an address to listen on is reached from this machine
+// IsLocal reports whether an address to listen on is reached from this machine
 // only. A name counts as such only if it is localhost.
-func isLocal(addr string) (bool, error) {
+func IsLocal(addr string) (bool, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return false, err
@@ -30,5 +30,5 @@ func ipOf(addr net.Addr) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// isLoopback reports whether a peer is on this machine.
-func isLoopback(addr net.Addr) bool { return ipOf(addr).IsLoopback() }
+// IsLoopback reports whether a peer is on this machine.
+func IsLoopback(addr net.Addr) bool { return ipOf(addr).IsLoopback() }

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package server
+package credentials
 
 import (
 	"errors"
@@ -23,10 +23,10 @@ func TestChangeKey(t *testing.T) {
 		t.Errorf("without keys: %v, want %v", err, ErrNoKeys)
 	}
 	root := access.NewRule(access.RootRule, access.All)
-	if err := saveRules(vfs.OS(dir), access.Rules{root}); err != nil {
+	if err := SaveRules(vfs.OS(dir), access.Rules{root}); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, rulesFile)
+	file := filepath.Join(dir, RulesFile)
 	const broker = 12345
 	if os.Getuid() == 0 {
 		if err := os.Chown(file, broker, broker); err != nil {

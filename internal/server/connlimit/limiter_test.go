@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package connlimit
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"math"
 	"net"
-	"strings"
-	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // from is a connection from an address that records whether it was closed.
@@ -26,11 +20,11 @@ func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.ip)
 func (f *from) Close() error         { f.closed = true; return nil }
 
 // entering lets connections in and fails the test if one is not.
-func entering(t *testing.T, g *connLimiter) func(ip string) (*from, *connSlot) {
-	return func(ip string) (*from, *connSlot) {
+func entering(t *testing.T, g *Limiter) func(ip string) (*from, *Slot) {
+	return func(ip string) (*from, *Slot) {
 		t.Helper()
 		c := &from{ip: ip}
-		x, ok := g.enter(c)
+		x, ok := g.Enter(c)
 		if !ok {
 			t.Fatalf("%s was not accepted", ip)
 		}
@@ -41,7 +35,7 @@ func entering(t *testing.T, g *connLimiter) func(ip string) (*from, *connSlot) {
 // Number 8 of the list of doors: when there are too many unauthenticated peers, the oldest of the
 // network with the most of them goes, and never who has just come.
 func TestGate(t *testing.T) {
-	g := newConnLimiter(func() int { return 100 }, 3)
+	g := New(func() int { return 100 }, 3)
 	enter := entering(t, g)
 	first, _ := enter("10.0.0.1")
 	second, secondTicket := enter("::ffff:10.0.0.1") // the same address, written otherwise
@@ -51,8 +45,8 @@ func TestGate(t *testing.T) {
 		t.Errorf("closed: first %v, second %v, third %v, elsewhere %v; want the first alone",
 			first.closed, second.closed, third.closed, elsewhere.closed)
 	}
-	secondTicket.setAuthenticated()
-	thirdTicket.setAuthenticated()
+	secondTicket.SetAuthenticated()
+	thirdTicket.SetAuthenticated()
 	for range 3 {
 		enter("10.0.0.3")
 	}
@@ -66,7 +60,7 @@ func TestGate(t *testing.T) {
 
 // Number 8: who can choose among 2^64 addresses is counted once.
 func TestGateCountsNetworksOfIPv6(t *testing.T) {
-	g := newConnLimiter(func() int { return 100 }, 10)
+	g := New(func() int { return 100 }, 10)
 	enter := entering(t, g)
 	victim, _ := enter("2001:db8:0:1::1")
 	for i := range 100 {
@@ -84,7 +78,7 @@ func TestGateCountsNetworksOfIPv6(t *testing.T) {
 // that say eight bytes. A connection that comes then stays until as many others have come, also
 // from one of those addresses.
 func TestGateKeepsWhoLogsIn(t *testing.T) {
-	g := newConnLimiter(func() int { return 10_000 }, 768)
+	g := New(func() int { return 10_000 }, 768)
 	enter := entering(t, g)
 	crowd := func(n int) {
 		for i := range n {
@@ -98,7 +92,7 @@ func TestGateKeepsWhoLogsIn(t *testing.T) {
 		if c.closed {
 			t.Fatalf("client %d was shut out before it could log in", i)
 		}
-		x.setAuthenticated()
+		x.SetAuthenticated()
 		crowd(1000)
 		if c.closed {
 			t.Fatalf("client %d was shut out after it had logged in", i)
@@ -110,7 +104,7 @@ func TestGateKeepsWhoLogsIn(t *testing.T) {
 // descriptors there are. Unauthenticated peers give way to who comes; who is known does not.
 func TestFullGate(t *testing.T) {
 	limit := 4
-	g := newConnLimiter(func() int { return limit }, 100)
+	g := New(func() int { return limit }, 100)
 	enter := entering(t, g)
 	alone, aloneTicket := enter("10.0.0.1")
 	oldest, oldestTicket := enter("10.0.0.2")
@@ -123,17 +117,17 @@ func TestFullGate(t *testing.T) {
 	if g.open != 4 {
 		t.Errorf("%d connections count, want 4", g.open)
 	}
-	oldestTicket.setAuthenticated() // too late
-	oldestTicket.leave()
+	oldestTicket.SetAuthenticated() // too late
+	oldestTicket.Leave()
 	if g.open != 4 {
 		t.Errorf("after the one that was shut out has left, %d count, want 4", g.open)
 	}
-	for _, x := range []*connSlot{third, aloneTicket, second} {
-		x.setAuthenticated()
+	for _, x := range []*Slot{third, aloneTicket, second} {
+		x.SetAuthenticated()
 	}
 	_, last := enter("10.0.0.4") // in place of the last unauthenticated peer
-	last.setAuthenticated()
-	if _, ok := g.enter(&from{ip: "10.0.0.5"}); ok {
+	last.SetAuthenticated()
+	if _, ok := g.Enter(&from{ip: "10.0.0.5"}); ok {
 		t.Error("more than the limit were accepted")
 	}
 	limit = 5
@@ -151,58 +145,8 @@ func TestConnectionLimit(t *testing.T) {
 		{10_000, 32, 4, 12},
 		{10_000, 1024, 2000, 1},
 	} {
-		if got := connectionLimit(tt.configured, tt.files, tt.segments); got != tt.want {
+		if got := Connections(tt.configured, tt.files, tt.segments); got != tt.want {
 			t.Errorf("%d wanted, %d descriptors, %d segments: %d connections, want %d", tt.configured, tt.files, tt.segments, got, tt.want)
 		}
 	}
-}
-
-// starved is a listener that has no descriptor for a while.
-type starved struct {
-	net.Listener
-	fail  int
-	conns chan net.Conn
-}
-
-func (s *starved) Addr() net.Addr { return &net.TCPAddr{} }
-func (s *starved) Accept() (net.Conn, error) {
-	if s.fail > 0 {
-		s.fail--
-		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
-	}
-	c, ok := <-s.conns
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-// Line A11: accepting goes on when there are descriptors again, and a long lack of
-// them is told once.
-func TestAcceptSurvivesALackOfDescriptors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		f := &frontend{log: slog.New(slog.NewTextHandler(&log, nil)), limiter: newConnLimiter(func() int { return 0 }, 1)}
-		l := &starved{fail: 100, conns: make(chan net.Conn, 2)}
-		done := make(chan struct{})
-		began := time.Now()
-		go func() { defer close(done); f.accept(t.Context(), l) }()
-		first, second := &from{ip: "10.0.0.1"}, &from{ip: "10.0.0.1"}
-		l.conns <- first
-		l.conns <- second
-		close(l.conns)
-		<-done
-		if !first.closed || !second.closed {
-			t.Error("connections behind the lack of descriptors were not looked at")
-		}
-		if took := time.Since(began); took > 100*time.Second {
-			t.Errorf("accepting came back after %v", took)
-		}
-		text := log.String()
-		for what, want := range map[string]int{"cannot accept": 1, "accepted again": 1, "too many connections": 1} {
-			if got := strings.Count(text, what); got != want {
-				t.Errorf("the log says %q %d times, want %d", what, got, want)
-			}
-		}
-	})
 }

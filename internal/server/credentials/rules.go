@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package credentials
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// rulesFile holds the access rules of the namespace, keys in clear. The store's
+// RulesFile holds the access rules of the namespace, keys in clear. The store's
 // files are readable by their owner alone.
-const rulesFile = "namespace.json"
+const RulesFile = "namespace.json"
 
-// loadRules reads the access rules. At the first start there are none: a root
-// rule with random keys is made, which saveRules has to keep. If no key is needed,
+// LoadRules reads the access rules. At the first start there are none: a root
+// rule with random keys is made, which SaveRules has to keep. If no key is needed,
 // that is left to the first start that needs one.
-func loadRules(fsys vfs.FS, needed bool) (rules access.Rules, fresh *access.Rule, err error) {
-	rules, err = readRules(fsys)
+func LoadRules(fsys vfs.FS, needed bool) (rules access.Rules, fresh *access.Rule, err error) {
+	rules, err = ReadRules(fsys)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return rules, nil, err
 	}
@@ -32,32 +32,32 @@ func loadRules(fsys vfs.FS, needed bool) (rules access.Rules, fresh *access.Rule
 	return access.Rules{root}, &root, nil
 }
 
-// readRules reads the access rules; fs.ErrNotExist means that none were made yet.
-func readRules(fsys vfs.FS) (access.Rules, error) {
-	b, err := readFile(fsys, rulesFile)
+// ReadRules reads the access rules; fs.ErrNotExist means that none were made yet.
+func ReadRules(fsys vfs.FS) (access.Rules, error) {
+	b, err := ReadFile(fsys, RulesFile)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", rulesFile, err)
+		return nil, fmt.Errorf("read %s: %w", RulesFile, err)
 	}
 	rules, err := access.Decode(b)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", rulesFile, err)
+		return nil, fmt.Errorf("read %s: %w", RulesFile, err)
 	}
 	return rules, nil
 }
 
-// saveRules keeps the access rules.
-func saveRules(fsys vfs.FS, rules access.Rules) error {
+// SaveRules keeps the access rules.
+func SaveRules(fsys vfs.FS, rules access.Rules) error {
 	b, err := rules.Encode()
 	if err != nil {
 		return err
 	}
-	if err := writeFile(fsys, rulesFile, b); err != nil {
-		return fmt.Errorf("write %s: %w", rulesFile, err)
+	if err := writeFile(fsys, RulesFile, b); err != nil {
+		return fmt.Errorf("write %s: %w", RulesFile, err)
 	}
 	return nil
 }
 
-func readFile(fsys vfs.FS, name string) ([]byte, error) {
+func ReadFile(fsys vfs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package webhook
 
 import (
 	"bytes"
@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	webhookQueue   = 64   // alerts of one target that wait; the oldest are dropped and logged
-	webhookTargets = 1024 // that have alerts waiting; those of others are dropped and logged
-	webhookPosts   = 32   // under way at a time
-	webhookTimeout = 10 * time.Second
-	webhookTries   = 6 // with waits of 1, 2, 4, 8 and 16 s between them
-	webhookWait    = time.Second
-	webhookAnswer  = 16 << 10 // bytes that are read of an answer, and of its header
+	maxWaiting  = 64   // alerts of one target that wait; the oldest are dropped and logged
+	maxTargets  = 1024 // that have alerts waiting; those of others are dropped and logged
+	maxPosts    = 32   // under way at a time
+	postTimeout = 10 * time.Second
+	maxTries    = 6 // with waits of 1, 2, 4, 8 and 16 s between them
+	firstWait   = time.Second
+	maxAnswer   = 16 << 10 // bytes that are read of an answer, and of its header
 )
 
 // Headers of a webhook. The signature is the HMAC-SHA256, under the policy's
@@ -38,38 +38,38 @@ const (
 	headerSignature = "X-TriageMQ-Signature"
 )
 
-// hookTarget is whom alerts are sent to one after the other: the webhook of one
+// target is whom alerts are sent to one after the other: the webhook of one
 // entity. Entities that name the same webhook do not wait for each other.
-type hookTarget struct{ entity, address string }
+type target struct{ entity, address string }
 
-// webhooks sends alerts to where policies want them. Each target has a queue and a
+// Sender sends alerts to where policies want them. Each target has a queue and a
 // goroutine of its own while there is something to send to it, so that one that is
 // slow delays no other.
-type webhooks struct {
+type Sender struct {
 	log    *slog.Logger
 	client *http.Client
 	wait   time.Duration // before the second try; doubled before each other
 
-	posts chan struct{}   // its capacity bounds the posts under way
-	begun chan hookTarget // targets that need a goroutine; its capacity is enough for all of them
+	posts chan struct{} // its capacity bounds the posts under way
+	begun chan target   // targets that need a goroutine; its capacity is enough for all of them
 
 	mu      sync.Mutex
-	waiting map[hookTarget][]broker.Alert // guarded by mu; a target that is in it has a goroutine, or will have
+	waiting map[target][]broker.Alert // guarded by mu; a target that is in it has a goroutine, or will have
 }
 
-// newWebhooks returns webhooks that reach the public Internet and the networks given.
-func newWebhooks(log *slog.Logger, networks []netip.Prefix) *webhooks {
-	return &webhooks{
-		log: log, client: webhookClient(networks), wait: webhookWait,
-		posts:   make(chan struct{}, webhookPosts),
-		begun:   make(chan hookTarget, webhookTargets),
-		waiting: map[hookTarget][]broker.Alert{},
+// New returns a sender that reaches the public Internet and the networks given.
+func New(log *slog.Logger, networks []netip.Prefix) *Sender {
+	return &Sender{
+		log: log, client: newClient(networks), wait: firstWait,
+		posts:   make(chan struct{}, maxPosts),
+		begun:   make(chan target, maxTargets),
+		waiting: map[target][]broker.Alert{},
 	}
 }
 
-// notify takes an alert if its policy has a webhook. It is called by shards
+// Notify takes an alert if its policy has a webhook. It is called by shards
 // and never waits.
-func (h *webhooks) notify(a broker.Alert) {
+func (h *Sender) Notify(a broker.Alert) {
 	if a.Hook.Webhook == "" {
 		return
 	}
@@ -80,15 +80,15 @@ func (h *webhooks) notify(a broker.Alert) {
 
 // add queues an alert and returns the one that is dropped for it, nil for none. Of one
 // target the latest say the most.
-func (h *webhooks) add(a broker.Alert) (lost *broker.Alert) {
+func (h *Sender) add(a broker.Alert) (lost *broker.Alert) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	to := hookTarget{a.Entity, a.Hook.Webhook}
+	to := target{a.Entity, a.Hook.Webhook}
 	queue, running := h.waiting[to]
 	switch {
-	case !running && len(h.waiting) >= webhookTargets:
+	case !running && len(h.waiting) >= maxTargets:
 		return &a
-	case len(queue) >= webhookQueue:
+	case len(queue) >= maxWaiting:
 		lost = &queue[0]
 		queue = append([]broker.Alert(nil), queue[1:]...)
 	}
@@ -101,7 +101,7 @@ func (h *webhooks) add(a broker.Alert) (lost *broker.Alert) {
 
 // next returns the next alert of a target; false means that there is none, and that
 // the target is over.
-func (h *webhooks) next(to hookTarget) (broker.Alert, bool) {
+func (h *Sender) next(to target) (broker.Alert, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	queue := h.waiting[to]
@@ -113,8 +113,8 @@ func (h *webhooks) next(to hookTarget) (broker.Alert, bool) {
 	return queue[0], true
 }
 
-// run sends alerts until ctx ends.
-func (h *webhooks) run(ctx context.Context) error {
+// Run sends alerts until ctx ends.
+func (h *Sender) Run(ctx context.Context) error {
 	var targets sync.WaitGroup
 	defer targets.Wait()
 	for {
@@ -128,7 +128,7 @@ func (h *webhooks) run(ctx context.Context) error {
 }
 
 // serve sends the alerts of one target, until none are left.
-func (h *webhooks) serve(ctx context.Context, to hookTarget) {
+func (h *Sender) serve(ctx context.Context, to target) {
 	for ctx.Err() == nil {
 		a, ok := h.next(to)
 		if !ok {
@@ -141,11 +141,11 @@ func (h *webhooks) serve(ctx context.Context, to hookTarget) {
 }
 
 // deliver tries until the alert is taken, refused permanently, or tried often enough.
-func (h *webhooks) deliver(ctx context.Context, a broker.Alert) error {
+func (h *Sender) deliver(ctx context.Context, a broker.Alert) error {
 	wait := h.wait
 	for try := 1; ; try++ {
 		again, err := h.post(ctx, a)
-		if err == nil || !again || try == webhookTries {
+		if err == nil || !again || try == maxTries {
 			return err
 		}
 		timer := time.NewTimer(wait)
@@ -160,7 +160,7 @@ func (h *webhooks) deliver(ctx context.Context, a broker.Alert) error {
 }
 
 // post sends an alert once and reports whether it may help to try again.
-func (h *webhooks) post(ctx context.Context, a broker.Alert) (again bool, err error) {
+func (h *Sender) post(ctx context.Context, a broker.Alert) (again bool, err error) {
 	select {
 	case h.posts <- struct{}{}:
 		defer func() { <-h.posts }()
@@ -183,7 +183,7 @@ func (h *webhooks) post(ctx context.Context, a broker.Alert) (again bool, err er
 		return !isDenied(err), err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, webhookAnswer) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // so that the connection can be used again
 	switch {
 	case resp.StatusCode < 300:
 		return false, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package connlimit
 
 import (
 	"net"
@@ -10,25 +10,25 @@ import (
 	"sync/atomic"
 )
 
-// connLimiter bounds the number of connections. Above a limit it closes one whose peer
+// Limiter bounds the number of connections. Above a limit it closes one whose peer
 // has not authenticated itself: the oldest one of the network that has the most of
 // them. The oldest one has had the longest time to authenticate, and the new one is
 // never closed. So a client that logs in gets through, however many others do not,
 // even from the same address.
-type connLimiter struct {
+type Limiter struct {
 	maxOpen            func() int // of all connections, as things are now
 	maxUnauthenticated int        // of all networks
 
 	mu              sync.Mutex
-	open            int                          // guarded by mu
-	arrived         uint64                       // connections so far; guarded by mu
-	count           int                          // of unauthenticated peers; guarded by mu
-	unauthenticated map[netip.Prefix][]*connSlot // guarded by mu; oldest first
+	open            int                      // guarded by mu
+	arrived         uint64                   // connections so far; guarded by mu
+	count           int                      // of unauthenticated peers; guarded by mu
+	unauthenticated map[netip.Prefix][]*Slot // guarded by mu; oldest first
 }
 
-// connSlot is one connection that was accepted.
-type connSlot struct {
-	limiter       *connLimiter
+// Slot is one connection that was accepted.
+type Slot struct {
+	limiter       *Limiter
 	from          netip.Prefix
 	nc            net.Conn
 	number        uint64 // in the order of arrival; guarded by limiter.mu
@@ -36,8 +36,8 @@ type connSlot struct {
 	authenticated atomic.Bool
 }
 
-func newConnLimiter(maxOpen func() int, maxUnauthenticated int) *connLimiter {
-	return &connLimiter{maxOpen: maxOpen, maxUnauthenticated: max(maxUnauthenticated, 1), unauthenticated: map[netip.Prefix][]*connSlot{}}
+func New(maxOpen func() int, maxUnauthenticated int) *Limiter {
+	return &Limiter{maxOpen: maxOpen, maxUnauthenticated: max(maxUnauthenticated, 1), unauthenticated: map[netip.Prefix][]*Slot{}}
 }
 
 // networkOf returns the network that an address is counted with: an IPv4 address by
@@ -52,10 +52,10 @@ func networkOf(ip netip.Addr) netip.Prefix {
 	return p
 }
 
-// enter accepts a connection; false means that there are too many, all of them
+// Enter accepts a connection; false means that there are too many, all of them
 // authenticated.
-func (g *connLimiter) enter(nc net.Conn) (*connSlot, bool) {
-	t := &connSlot{limiter: g, from: networkOf(ipOf(nc.RemoteAddr())), nc: nc}
+func (g *Limiter) Enter(nc net.Conn) (*Slot, bool) {
+	t := &Slot{limiter: g, from: networkOf(ipOf(nc.RemoteAddr())), nc: nc}
 	evicted, ok := g.add(t, g.maxOpen())
 	if evicted != nil {
 		evicted.nc.Close() // its goroutine sees that and leaves
@@ -63,7 +63,7 @@ func (g *connLimiter) enter(nc net.Conn) (*connSlot, bool) {
 	return t, ok
 }
 
-func (g *connLimiter) add(t *connSlot, maxOpen int) (evicted *connSlot, ok bool) {
+func (g *Limiter) add(t *Slot, maxOpen int) (evicted *Slot, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open >= maxOpen || g.count >= g.maxUnauthenticated {
@@ -81,8 +81,8 @@ func (g *connLimiter) add(t *connSlot, maxOpen int) (evicted *connSlot, ok bool)
 }
 
 // evictionCandidate returns which unauthenticated peer goes first, nil if there is none; mu is held.
-func (g *connLimiter) evictionCandidate() *connSlot {
-	var most []*connSlot
+func (g *Limiter) evictionCandidate() *Slot {
+	var most []*Slot
 	for _, all := range g.unauthenticated {
 		if len(all) > len(most) || len(all) == len(most) && all[0].number < most[0].number {
 			most = all
@@ -96,14 +96,14 @@ func (g *connLimiter) evictionCandidate() *connSlot {
 
 // evict stops counting a connection; mu is held. Its goroutine may take a
 // moment to leave, but its descriptor is as good as free.
-func (g *connLimiter) evict(t *connSlot) {
+func (g *Limiter) evict(t *Slot) {
 	g.removeUnauthenticated(t)
 	g.open--
 	t.evicted = true
 }
 
-// setAuthenticated says that the peer has authenticated itself.
-func (t *connSlot) setAuthenticated() {
+// SetAuthenticated says that the peer has authenticated itself.
+func (t *Slot) SetAuthenticated() {
 	if t.authenticated.Swap(true) {
 		return
 	}
@@ -112,18 +112,21 @@ func (t *connSlot) setAuthenticated() {
 	t.limiter.removeUnauthenticated(t)
 }
 
-// connections returns how many there are.
-func (g *connLimiter) connections() int {
+// Open returns how many there are.
+func (g *Limiter) Open() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-// isAuthenticated reports whether the peer has.
-func (t *connSlot) isAuthenticated() bool { return t.authenticated.Load() }
+// Max returns how many there may be.
+func (g *Limiter) Max() int { return g.maxOpen() }
 
-// leave says that the connection is over.
-func (t *connSlot) leave() {
+// IsAuthenticated reports whether the peer has.
+func (t *Slot) IsAuthenticated() bool { return t.authenticated.Load() }
+
+// Leave says that the connection is over.
+func (t *Slot) Leave() {
 	t.limiter.mu.Lock()
 	defer t.limiter.mu.Unlock()
 	if t.evicted {
@@ -134,7 +137,7 @@ func (t *connSlot) leave() {
 }
 
 // removeUnauthenticated removes t from the unauthenticated peers, if it is one; mu is held.
-func (g *connLimiter) removeUnauthenticated(t *connSlot) {
+func (g *Limiter) removeUnauthenticated(t *Slot) {
 	all := g.unauthenticated[t.from]
 	at := slices.Index(all, t)
 	if at < 0 {

@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package credentials
 
 import (
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/Azure/go-amqp"
-
-	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 func TestDevelopmentCertificate(t *testing.T) {
 	fsys := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	first, err := devCertificate(fsys, nil, nil, now)
+	first, err := DevCertificate(fsys, nil, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pem, err := readFile(fsys, caFile)
+	pem, err := ReadFile(fsys, CAFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +31,11 @@ func TestDevelopmentCertificate(t *testing.T) {
 		}
 	}
 
-	again, err := devCertificate(fsys, nil, nil, now.Add(24*time.Hour))
+	again, err := DevCertificate(fsys, nil, nil, now.Add(24*time.Hour))
 	if err != nil || !again.Leaf.Equal(first.Leaf) {
 		t.Errorf("a day later there is another certificate, %v", err)
 	}
-	later, err := devCertificate(fsys, nil, nil, now.Add(certLife-time.Hour))
+	later, err := DevCertificate(fsys, nil, nil, now.Add(certLife-time.Hour))
 	if err != nil || later.Leaf.Equal(first.Leaf) {
 		t.Errorf("a certificate about to end was kept, %v", err)
 	}
@@ -53,7 +46,7 @@ func TestDevelopmentCertificateNamesThePorts(t *testing.T) {
 	fsys := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	made := func(ports ...string) *x509.Certificate {
-		cert, err := devCertificate(fsys, ports, nil, now)
+		cert, err := DevCertificate(fsys, ports, nil, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,26 +69,12 @@ func TestDevelopmentCertificateNamesThePorts(t *testing.T) {
 	}
 }
 
-// A port that the system chooses is another one at each start. Clients that trust the CA
-// must not have to trust another one each time, nor does the certificate grow without limit.
-func TestDevelopmentCertificateOutlivesPortsOfTheSystem(t *testing.T) {
-	r := run(t, nil)
-	first, err := readFile(r.fs, caFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
-	again := run(t, func(c *Config) { c.FS = r.fs })
-	if got, err := readFile(r.fs, caFile); err != nil || string(got) != string(first) {
-		t.Errorf("started again, from %s to %s, it has another CA, %v", r.addr, again.addr, err)
-	}
-
+// A certificate names the ports of earlier starts, but does not grow without limit.
+func TestDevelopmentCertificateNamesFewOldPorts(t *testing.T) {
 	fsys := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for port := range 300 {
-		cert, err := devCertificate(fsys, []string{strconv.Itoa(10000 + port)}, nil, now)
+		cert, err := DevCertificate(fsys, []string{strconv.Itoa(10000 + port)}, nil, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +91,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 	later := now.Add(certLife - time.Hour)
 	for n := 1; ; n++ {
 		disk := vfs.NewMem()
-		if _, err := devCertificate(disk, nil, nil, now); err != nil {
+		if _, err := DevCertificate(disk, nil, nil, now); err != nil {
 			t.Fatal(err)
 		}
 		// Everything from the nth call on fails, as it would for a process that
@@ -127,7 +106,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := devCertificate(power, nil, nil, later)
+		_, err := DevCertificate(power, nil, nil, later)
 		if calls < n {
 			if err != nil || n < 10 {
 				t.Fatalf("renewal makes %d calls that write: %v", calls, err)
@@ -136,18 +115,18 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 		}
 		for seed := range uint64(8) {
 			after := disk.CrashClone(seed)
-			cert, err := devCertificate(after, nil, nil, later)
+			cert, err := DevCertificate(after, nil, nil, later)
 			if err != nil {
 				t.Fatalf("start after a crash at call %d: %v", n, err)
 			}
-			pem, err := readFile(after, caFile)
+			pem, err := ReadFile(after, CAFile)
 			if err != nil {
 				t.Fatal(err)
 			}
 			pool := x509.NewCertPool()
 			pool.AppendCertsFromPEM(pem)
 			if _, err := cert.Leaf.Verify(x509.VerifyOptions{DNSName: "localhost", Roots: pool, CurrentTime: later}); err != nil {
-				t.Errorf("after a crash at call %d clients that trust %s refuse the certificate: %v", n, caFile, err)
+				t.Errorf("after a crash at call %d clients that trust %s refuse the certificate: %v", n, CAFile, err)
 			}
 		}
 	}
@@ -157,7 +136,7 @@ func TestCrashWhileTheCertificateIsRenewed(t *testing.T) {
 func TestUnreadableCertificateIsKept(t *testing.T) {
 	disk := vfs.NewMem()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := devCertificate(disk, nil, nil, now); err != nil {
+	if _, err := DevCertificate(disk, nil, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	broken, input := vfs.NewFault(disk), errors.New("input/output error")
@@ -167,47 +146,10 @@ func TestUnreadableCertificateIsKept(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := devCertificate(broken, nil, nil, now); !errors.Is(err, input) {
+	if _, err := DevCertificate(broken, nil, nil, now); !errors.Is(err, input) {
 		t.Errorf("with a disk that cannot be read: %v, want %v", err, input)
 	}
 	if n := broken.Calls(vfs.OpCreate); n > 0 {
 		t.Errorf("%d files were made", n)
-	}
-}
-
-// A client certificate takes the place of a key: its name is that of a rule.
-func TestClientCertificate(t *testing.T) {
-	ca, caKey, err := newCertificate(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "clients"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}, time.Now(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	caPath := filepath.Join(t.TempDir(), "clients.pem")
-	if err := os.WriteFile(caPath, encodePEM("CERTIFICATE", ca.Raw), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := run(t, func(c *Config) {
-		c.TLS.ClientCAFile = caPath
-		c.Security.Rules = entity.AuthorizationRules{{KeyName: "worker", Rights: []entity.Right{entity.Send, entity.Listen}, PrimaryKey: "unused"}}
-	})
-	client := func(name string) *tls.Config {
-		leaf, key, err := newCertificate(&x509.Certificate{
-			Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		}, time.Now(), ca, caKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := r.tlsConfig()
-		cfg.Certificates = []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}
-		return cfg
-	}
-	external := func() *amqp.ConnOptions { return &amqp.ConnOptions{SASLType: amqp.SASLTypeExternal("")} }
-	r.roundTrip(tls.Client(r.dial(), client("worker")), external())
-	if _, err := amqp.NewConn(r.ctx(), tls.Client(r.dial(), client("stranger")), external()); err == nil {
-		t.Error("a certificate without a rule got in")
-	}
-	if _, err := amqp.NewConn(r.ctx(), tls.Client(r.dial(), r.tlsConfig()), external()); err == nil {
-		t.Error("EXTERNAL without a certificate got in")
 	}
 }

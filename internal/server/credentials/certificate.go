@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package credentials
 
 import (
 	"crypto/ecdsa"
@@ -21,11 +21,11 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// Files of the development certificate. A client that trusts caFile needs nothing
+// Files of the development certificate. A client that trusts CAFile needs nothing
 // else.
 const (
 	tlsDir   = "tls"
-	caFile   = tlsDir + "/ca.pem"
+	CAFile   = tlsDir + "/ca.pem"
 	certFile = tlsDir + "/cert.pem"
 	keyFile  = tlsDir + "/key.pem"
 )
@@ -39,7 +39,7 @@ const (
 	maxOldNames = 100
 )
 
-// devCertificate returns the certificate for localhost, made at the first start
+// DevCertificate returns the certificate for localhost, made at the first start
 // together with a CA whose key is thrown away: it can never sign anything else.
 //
 // The set is three files, and a crash may leave some of an old set with some of a
@@ -53,7 +53,7 @@ const (
 // certificate, for the old ports as well, signed by a new CA. A port that the system chose
 // is no reason for that, as it does so at each start: it is named if a certificate has to
 // be made.
-func devCertificate(fsys vfs.FS, ports, chosen []string, now time.Time) (*tls.Certificate, error) {
+func DevCertificate(fsys vfs.FS, ports, chosen []string, now time.Time) (*tls.Certificate, error) {
 	names := certificateNames(ports)
 	cert, err := loadCertificate(fsys)
 	if err == nil && now.Before(cert.Leaf.NotAfter.Add(-renewBefore)) && len(missing(cert.Leaf.DNSNames, names)) == 0 {
@@ -93,15 +93,15 @@ func missing(have, want []string) []string {
 
 // errMismatch means that the files of a certificate were all read but do not
 // belong together.
-var errMismatch = errors.New("server: certificate, key and CA do not match")
+var errMismatch = errors.New("credentials: certificate, key and CA do not match")
 
 // loadCertificate reads the set of files and checks that the key is that of the
 // certificate, and that the CA signed it.
 func loadCertificate(fsys vfs.FS) (*tls.Certificate, error) {
 	var files [3][]byte
-	for i, name := range []string{certFile, keyFile, caFile} {
+	for i, name := range []string{certFile, keyFile, CAFile} {
 		var err error
-		if files[i], err = readFile(fsys, name); err != nil {
+		if files[i], err = ReadFile(fsys, name); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +151,7 @@ func makeCertificate(fsys vfs.FS, names []string, now time.Time) error {
 		name string
 		b    []byte
 	}{
-		{caFile, caPEM},
+		{CAFile, caPEM},
 		{keyFile, encodePEM("PRIVATE KEY", key)},
 		{certFile, append(encodePEM("CERTIFICATE", leaf.Raw), caPEM...)},
 	} {

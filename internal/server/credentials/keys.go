@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package credentials
 
 import (
 	"errors"
@@ -17,12 +17,12 @@ import (
 )
 
 // ErrNoKeys means that no broker has made keys in a data directory yet.
-var ErrNoKeys = errors.New("server: no key was made yet")
+var ErrNoKeys = errors.New("credentials: no key was made yet")
 
 // Keys returns the rules of the namespace that are kept in a data directory. A broker
 // may run on it.
 func Keys(data string) (access.Rules, error) {
-	rules, err := readRules(vfs.OS(data))
+	rules, err := ReadRules(vfs.OS(data))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w in %s", ErrNoKeys, data)
 	}
@@ -51,14 +51,14 @@ func ChangeKey(data, name string, change func(access.Rule) access.Rule) (_ acces
 		for _, r := range rules {
 			names = append(names, r.Name)
 		}
-		return access.Rule{}, fmt.Errorf("no rule %q is kept in %s; there is %s", name, filepath.Join(data, rulesFile), strings.Join(names, ", "))
+		return access.Rule{}, fmt.Errorf("no rule %q is kept in %s; there is %s", name, filepath.Join(data, RulesFile), strings.Join(names, ", "))
 	}
 	rules[at] = change(rules[at])
 	return rules[at], replaceRules(data, rules)
 }
 
 // rulesLock is locked by who changes the rules: two at a time would each make a key, and
-// one of them would be lost. It is not rulesFile, of which each change makes a new one: who
+// one of them would be lost. It is not RulesFile, of which each change makes a new one: who
 // waits would lock the old one.
 const rulesLock = "namespace.lock"
 
@@ -68,7 +68,7 @@ func lockRules(data string) (io.Closer, error) {
 		return nil, err
 	}
 	if f, err := os.OpenFile(filepath.Join(data, rulesLock), os.O_RDWR, 0); err == nil {
-		_ = keepOwner(f, filepath.Join(data, rulesFile)) // else only this user can do it again
+		_ = keepOwner(f, filepath.Join(data, RulesFile)) // else only this user can do it again
 		f.Close()
 	}
 	return lock, nil
@@ -82,7 +82,7 @@ func replaceRules(data string, rules access.Rules) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(data, rulesFile)
+	name := filepath.Join(data, RulesFile)
 	// There is one name for it, so that what a change leaves that is killed goes with
 	// the next one: it has keys in it that are in use.
 	if err := os.Remove(name + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {

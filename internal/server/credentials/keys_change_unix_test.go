@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package server
+package credentials
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ import (
 func TestKeysAreChangedOneAtATime(t *testing.T) {
 	dir := t.TempDir()
 	root := access.NewRule(access.RootRule, access.All)
-	if err := saveRules(vfs.OS(dir), access.Rules{root}); err != nil {
+	if err := SaveRules(vfs.OS(dir), access.Rules{root}); err != nil {
 		t.Fatal(err)
 	}
 	const workers, times = 16, 200
@@ -66,10 +66,10 @@ func TestKeysAreChangedOneAtATime(t *testing.T) {
 // start again otherwise.
 func TestChangeKeyKeepsTheMode(t *testing.T) {
 	dir := t.TempDir()
-	if err := saveRules(vfs.OS(dir), access.Rules{access.NewRule(access.RootRule, access.All)}); err != nil {
+	if err := SaveRules(vfs.OS(dir), access.Rules{access.NewRule(access.RootRule, access.All)}); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, rulesFile)
+	file := filepath.Join(dir, RulesFile)
 	if err := os.Chmod(file, 0o660); err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func groupOf(info os.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Gid
 // takes it away.
 func TestChangeKeyAfterOneThatWasKilled(t *testing.T) {
 	dir := t.TempDir()
-	if err := saveRules(vfs.OS(dir), access.Rules{access.NewRule(access.RootRule, access.All)}); err != nil {
+	if err := SaveRules(vfs.OS(dir), access.Rules{access.NewRule(access.RootRule, access.All)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, rulesFile+".new"), []byte("half of"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, RulesFile+".new"), []byte("half of"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r, err := ChangeKey(dir, access.RootRule, access.Rule.Rotate)
@@ -111,7 +111,7 @@ func TestChangeKeyAfterOneThatWasKilled(t *testing.T) {
 	if got, err := Keys(dir); err != nil || len(got) != 1 || got[0] != r {
 		t.Errorf("Keys = %+v, %v, want %+v", got, err, r)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, rulesFile+".*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, RulesFile+".*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

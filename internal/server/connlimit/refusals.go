@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package connlimit
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"github.com/triagemq/triagemq/internal/access"
 )
 
-// refusals counts the logins and tokens that were refused, and writes them to the log:
+// Refusals counts the logins and tokens that were refused, and writes them to the log:
 // one line in a minute for each network and name of a key, and so many lines in all,
 // because unauthenticated peers decide how often they try.
-type refusals struct {
+type Refusals struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
@@ -47,8 +47,8 @@ const (
 	reasonOther     = "other"
 )
 
-func newRefusals(log *slog.Logger) *refusals {
-	return &refusals{log: log, told: map[refused]struct{}{},
+func NewRefusals(log *slog.Logger) *Refusals {
+	return &Refusals{log: log, told: map[refused]struct{}{},
 		counts: map[string]uint64{reasonSignature: 0, reasonExpired: 0, reasonMalformed: 0, reasonOther: 0}}
 }
 
@@ -66,7 +66,7 @@ func reasonOf(err error) string {
 
 // note counts a refusal, and writes it to the log if that was not done lately. key is
 // the name that the peer gave for its key.
-func (r *refusals) note(now time.Time, peer net.Addr, key string, err error) {
+func (r *Refusals) note(now time.Time, peer net.Addr, key string, err error) {
 	if len(key) > shownKeyName {
 		key = key[:shownKeyName] + "…"
 	}
@@ -81,7 +81,7 @@ func (r *refusals) note(now time.Time, peer net.Addr, key string, err error) {
 	r.log.Info("login refused", attrs...)
 }
 
-func (r *refusals) count(now time.Time, who refused, reason string) (untold int, tell bool) {
+func (r *Refusals) count(now time.Time, who refused, reason string) (untold int, tell bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts[reason]++
@@ -98,8 +98,8 @@ func (r *refusals) count(now time.Time, who refused, reason string) (untold int,
 	return untold, true
 }
 
-// total returns how many there were since the start, by reason.
-func (r *refusals) total() map[string]uint64 {
+// Total returns how many there were since the start, by reason.
+func (r *Refusals) Total() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make(map[string]uint64, len(r.counts))
@@ -109,15 +109,20 @@ func (r *refusals) total() map[string]uint64 {
 	return all
 }
 
-// noting is an Authority for one peer that notes whom it refuses.
-type noting struct {
+// Authority is an [access.Authority] for one peer that records what it refuses.
+type Authority struct {
 	access.Authority
-	refusals *refusals
+	refusals *Refusals
 	peer     net.Addr
 }
 
+// Watch returns an authority that records in r what it refuses to a peer.
+func (r *Refusals) Watch(a access.Authority, peer net.Addr) Authority {
+	return Authority{a, r, peer}
+}
+
 // Verify implements access.Authority.
-func (n noting) Verify(token string, now time.Time) (access.Grant, error) {
+func (n Authority) Verify(token string, now time.Time) (access.Grant, error) {
 	g, err := n.Authority.Verify(token, now)
 	if err != nil {
 		n.Refused(access.RuleOf(token), err)
@@ -126,7 +131,7 @@ func (n noting) Verify(token string, now time.Time) (access.Grant, error) {
 }
 
 // VerifyJWT implements access.Authority.
-func (n noting) VerifyJWT(token string, now time.Time) (access.Grant, error) {
+func (n Authority) VerifyJWT(token string, now time.Time) (access.Grant, error) {
 	g, err := n.Authority.VerifyJWT(token, now)
 	if err != nil {
 		n.Refused("(bearer token)", err)
@@ -135,7 +140,7 @@ func (n noting) VerifyJWT(token string, now time.Time) (access.Grant, error) {
 }
 
 // Login implements access.Authority.
-func (n noting) Login(rule, key string) (access.Grant, error) {
+func (n Authority) Login(rule, key string) (access.Grant, error) {
 	g, err := n.Authority.Login(rule, key)
 	if err != nil {
 		n.Refused(rule, err)
@@ -144,7 +149,7 @@ func (n noting) Login(rule, key string) (access.Grant, error) {
 }
 
 // Certificate implements access.Authority.
-func (n noting) Certificate(name string) (access.Grant, error) {
+func (n Authority) Certificate(name string) (access.Grant, error) {
 	g, err := n.Authority.Certificate(name)
 	if err != nil {
 		n.Refused(name, err)
@@ -153,4 +158,4 @@ func (n noting) Certificate(name string) (access.Grant, error) {
 }
 
 // Refused notes a refusal that the Authority has not seen.
-func (n noting) Refused(rule string, err error) { n.refusals.note(time.Now(), n.peer, rule, err) }
+func (n Authority) Refused(rule string, err error) { n.refusals.note(time.Now(), n.peer, rule, err) }

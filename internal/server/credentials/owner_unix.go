@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package server
+package credentials
 
 import (
 	"errors"
