@@ -67,8 +67,14 @@ var pkgRules = map[string]pkgRule{
 	"access":           {may: []string{"entity", "limits", "sas"}},
 	"engine":           {may: []string{"engine/retention", "machine", "journal", "clock", "notify"}, never: []string{"net", "os"}},
 	"engine/retention": {may: []string{"machine", "journal"}, never: pure},
-	"queueserver":      {may: []string{"engine", "machine", "queue", "stream", "objective", "message", "amqp/codec", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
-	"monitor":          {may: []string{"queueserver", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
+	"queueserver":      {may: []string{"queueserver/*", "engine", "machine", "queue", "stream", "objective", "message", "journal", "clock", "invariant", "notify"}, never: []string{"net", "os"}},
+
+	// Parts of a shard that only compute.
+	"queueserver/bodies":   {may: []string{"engine", "queue", "message", "amqp/codec", "journal"}, never: []string{"net", "os", "sync", "time", "context"}},
+	"queueserver/arrivals": {may: []string{"queue", "journal"}, never: pure},
+	"queueserver/recall":   {may: []string{"queue"}, never: pure},
+
+	"monitor": {may: []string{"queueserver", "queue", "policy", "objective"}, never: []string{"net", "os", "sync", "context"}},
 	"broker": {
 		may:   []string{"broker/*", "queueserver", "queue", "stream", "filter", "policy", "ordering", "objective", "message", "amqp/codec", "entity", "access", "journal", "clock", "limits", "notify"},
 		never: []string{"net", "os"},

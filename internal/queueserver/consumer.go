@@ -7,6 +7,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/recall"
 )
 
 // Sink is where a consumer's messages go. Its methods are called in order, on the
@@ -48,10 +49,8 @@ type Consumer struct {
 	leaving bool
 	waits   int
 
-	recaller    Recaller      // nil if it gives nothing back
-	outstanding []outstanding // what it was handed out, and perhaps has settled
-	lowestLevel queue.Level   // no level in outstanding is below it
-	pruneAt     int           // length of outstanding at which settled ones are forgotten
+	recaller    Recaller          // nil if it gives nothing back
+	outstanding recall.Deliveries // to a recaller
 
 	// What it has taken passes through these, in order.
 	fetching  []*fetch              // locked until the body is read; of a ReceiveAndDelete one

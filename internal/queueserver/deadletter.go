@@ -5,22 +5,13 @@ package queueserver
 import (
 	"fmt"
 
-	"github.com/triagemq/triagemq/internal/amqp/codec"
-	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
-// ReasonUnreadable is the reason of a dead letter whose body cannot be read, and
-// the name of a property of the message that stands in for it.
-const ReasonUnreadable = "MessageUnreadable"
-
-// describeUnreadable is what goes with it. The cause may name files, and is told to
-// the operator alone.
-const describeUnreadable = "The body of the message could not be read from the disk of the broker. Its log says why."
-
-// maxReason is how many characters of a reason, and of its description, are kept,
-// as in Service Bus: what a full disk can bear.
-const maxReason = 4096
+// ReasonUnreadable is the reason of a dead letter whose body cannot be read, and the
+// name of a property of its placeholder.
+const ReasonUnreadable = bodies.ReasonUnreadable
 
 // Damage is a body that cannot be read.
 type Damage struct {
@@ -42,7 +33,7 @@ func (s *Shard) quarantine(hq *hostedQueue, seq queue.SeqNo, t queue.Token, caus
 	if hq.dropped() {
 		return queue.ErrNotFound
 	}
-	if err := hq.q.DeadLetter(s.tx.Now(), seq, t, ReasonUnreadable, describeUnreadable, s.out(hq)); err != nil {
+	if err := hq.q.DeadLetter(s.tx.Now(), seq, t, ReasonUnreadable, bodies.DescribeUnreadable, s.out(hq)); err != nil {
 		return err
 	}
 	s.collectEffects(hq)
@@ -84,64 +75,16 @@ func (s *Shard) deadLetter(from *hostedQueue, d *queue.DeadLetter, why queue.Ref
 	s.collectEffects(to)
 }
 
-// reason stores why messages are dead letters. If there is no room even for that,
+// reason stores why messages are dead letters. If there is no space even for that,
 // they are dead letters without a reason.
 func (s *Shard) reason(reason, description string) queue.Ref {
-	if reason == "" && description == "" {
+	raw := bodies.Reason(reason, description)
+	if raw == nil {
 		return queue.Ref{}
 	}
-	var d message.Draft
-	for _, p := range []struct{ name, text string }{
-		{message.PropertyDeadLetterReason, reason}, {message.PropertyDeadLetterDescription, description},
-	} {
-		if p.text != "" {
-			d.Application = append(d.Application, message.Pair{Name: p.name, Value: codec.String(clip(p.text))})
-		}
-	}
-	ref, err := s.tx.StoreOne(d.Encode(nil))
+	ref, err := s.tx.StoreOne(raw)
 	if err != nil {
 		return queue.Ref{}
 	}
 	return ref
-}
-
-// clip returns at most maxReason characters of a text.
-func clip(text string) string {
-	if len(text) <= maxReason {
-		return text
-	}
-	n := 0
-	for i := range text {
-		if n == maxReason {
-			return text[:i]
-		}
-		n++
-	}
-	return text
-}
-
-// withReason returns a dead letter with its reason among its properties.
-func withReason(m, reason *message.Message) (*message.Message, error) {
-	var set []message.Change
-	for name, v := range reason.Properties() {
-		set = append(set, message.Change{Name: name, Value: v})
-	}
-	return message.ParseStored(m.Edit(message.Edit{Properties: set}))
-}
-
-// standIn returns a message that is shown in place of one that cannot be read: it
-// has the reason, if that is known, and an empty body. A property tells it from a
-// message that is empty.
-func standIn(reason *message.Message) *message.Message {
-	d := message.Draft{Body: []byte{}, Application: []message.Pair{{Name: ReasonUnreadable, Value: codec.Bool(true)}}}
-	if reason == nil {
-		d.Application = append(d.Application,
-			message.Pair{Name: message.PropertyDeadLetterReason, Value: codec.String(ReasonUnreadable)},
-			message.Pair{Name: message.PropertyDeadLetterDescription, Value: codec.String(describeUnreadable)})
-		return d.Message()
-	}
-	for name, v := range reason.Properties() {
-		d.Application = append(d.Application, message.Pair{Name: name, Value: v})
-	}
-	return d.Message()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // Delivery is a message handed out, or shown.
@@ -59,7 +60,7 @@ func (d *Delivery) Damaged() bool { return d.damaged }
 func (s *Shard) delivery(hq *hostedQueue, qd queue.Delivery) Delivery {
 	d := Delivery{Delivery: qd, from: hq}
 	if qd.Reason == (queue.Ref{}) { // else the reason has to be read
-		d.msg = s.cache.get(qd.Body)
+		d.msg = s.cache.Get(qd.Body)
 	}
 	return d
 }
@@ -103,7 +104,7 @@ func (hq *hostedQueue) ask(seq queue.SeqNo) (d queue.Delivery, err error) {
 // shard's: its message becomes a dead letter; a dead letter is stood in for.
 func (hq *hostedQueue) unreadable(d queue.Delivery, cause error) (*message.Message, bool, error) {
 	if hq.part != Main {
-		return standIn(nil), true, nil
+		return bodies.Placeholder(nil), true, nil
 	}
 	err := hq.shard.within(func(s *Shard) error { return s.quarantine(hq, d.Seq, d.Token, cause) })
 	if err == nil || errors.Is(err, queue.ErrLocked) { // which is for its holder to find out
@@ -130,40 +131,9 @@ func (s *Shard) within(fn func(*Shard) error) error {
 // read reads a message with its reason, from any goroutine. What cannot be read of
 // a dead letter is stood in for: damaged says so. ErrFreed may mean that it was moved.
 func (hq *hostedQueue) read(d *queue.Delivery) (m *message.Message, damaged bool, err error) {
-	reads := appendReads(make([]journal.Read, 0, 2), d)
+	reads := bodies.AppendReads(make([]journal.Read, 0, 2), d)
 	hq.shard.Engine.Read(hq.shard.loadCtx, reads)
-	return hq.parse(d, reads)
-}
-
-// appendReads adds what has to be read of a message to reads: its body, and its
-// reason if it has one.
-func appendReads(reads []journal.Read, d *queue.Delivery) []journal.Read {
-	reads = append(reads, engine.ReadOf(d.Body))
-	if d.Reason != (queue.Ref{}) {
-		reads = append(reads, engine.ReadOf(d.Reason))
-	}
-	return reads
-}
-
-// parse makes a message of what was read for it.
-func (hq *hostedQueue) parse(d *queue.Delivery, reads []journal.Read) (m *message.Message, damaged bool, err error) {
-	m, err = parseBody(&reads[0])
-	var reason *message.Message
-	if len(reads) > 1 {
-		var why error
-		reason, why = parseBody(&reads[1])
-		if errors.Is(why, journal.ErrFreed) || errors.Is(why, journal.ErrClosed) {
-			return nil, false, why
-		}
-	}
-	switch {
-	case err == nil && reason != nil:
-		m, err = withReason(m, reason)
-		return m, false, err
-	case err == nil, errors.Is(err, journal.ErrFreed), errors.Is(err, journal.ErrClosed), hq.part == Main:
-		return m, false, err
-	}
-	return standIn(reason), true, nil
+	return bodies.Parse(reads, hq.part != Main)
 }
 
 // Read returns a body that the caller knows the place of, such as the state of a
@@ -171,5 +141,5 @@ func (hq *hostedQueue) parse(d *queue.Delivery, reads []journal.Read) (m *messag
 func (s *Shard) Read(ctx context.Context, ref queue.Ref) (*message.Message, error) {
 	reads := []journal.Read{engine.ReadOf(ref)}
 	s.Engine.Read(ctx, reads)
-	return parseBody(&reads[0])
+	return bodies.ParseOne(&reads[0])
 }

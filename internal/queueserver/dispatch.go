@@ -115,7 +115,7 @@ func (s *Shard) dispatchOne(c *Consumer) bool {
 	}
 	c.deliveredCount++
 	if c.recaller != nil {
-		c.addOutstanding(s, &qd)
+		c.outstanding.Add(c.queue.q, s.tx.Now(), &qd)
 	}
 	s.delivered(c.queue, &qd)
 	d, at := s.delivery(c.queue, qd), engine.Pending
@@ -127,7 +127,9 @@ func (s *Shard) dispatchOne(c *Consumer) bool {
 		// It may have changed and come back: failures tell, but for dead letters
 		// nobody counts them.
 	default:
-		at = max(c.queue.arrived(qd.Seq, s.tx.Durable()), c.queue.fence)
+		if arrival, ok := c.queue.arrivals.Position(qd.Seq, s.tx.Durable()); ok {
+			at = max(arrival, c.queue.fence)
+		}
 	}
 	s.collectEffects(c.queue)
 	s.queueDelivery(c, at, d)

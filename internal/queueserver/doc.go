@@ -65,14 +65,14 @@
 // # Files
 //
 //	shard.go, host.go, task.go       a shard, as its owner and as its engine see it
-//	entity.go, arrivals.go           entities, their queues, which messages are durable
+//	entity.go                        entities and their queues
 //	record.go                        the shard's own records
 //	send.go, settle.go, edit.go      storing and settling messages, with new properties
 //	deadletter.go                    dead letters and their reasons
 //	consumer.go, acceptsession.go    attached consumers, sessions
 //	dispatch.go, forgood.go          deliveries to consumers
 //	recall.go, return.go             deliveries that come back
-//	delivery.go, fetch.go, cache.go  bodies
+//	delivery.go, fetch.go            deliveries, and reading their bodies
 //	observer.go, monitor.go          admission and measurement
 //	ops.go, ops_*.go, errors.go      operations as values
 //	reorder.go                       messages that change their order

@@ -11,6 +11,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // ErrNoRoom answers a settlement with properties while the disk is full: each message
@@ -61,7 +62,7 @@ func (e *editing) advance(s *Shard) {
 			o.refuse(e.next, err)
 			continue
 		}
-		raw, err := e.edited(m)
+		raw, err := bodies.Edit(m, o.Properties)
 		if err != nil {
 			o.refuse(e.next, err)
 			continue
@@ -86,21 +87,6 @@ func (e *editing) advance(s *Shard) {
 	}
 	o.finish(s, hq)
 	e.release(s)
-}
-
-// edited returns a message with the properties. One that grows beyond a limit by them
-// is refused, or a consumer could make a message grow with each delivery. It may have
-// been beyond before: by the reason of a dead letter, or in an earlier version.
-func (e *editing) edited(m *message.Message) ([]byte, error) {
-	raw := m.Edit(message.Edit{Properties: e.o.Properties})
-	out, err := message.ParseStored(raw) // Edit has checked what is new
-	if err != nil {
-		return nil, err
-	}
-	if err := out.CheckLimits(); err != nil && len(raw) > m.Size() {
-		return nil, err
-	}
-	return raw, nil
 }
 
 // pause has the settlement go on in a later step, when the size bytes that this one
@@ -147,7 +133,7 @@ var errNotRead = errors.New("queueserver: body is not in memory")
 func (e *editing) body(s *Shard, t queue.Token) (*message.Message, error) {
 	d, _ := e.queue.q.Lookup(t.Seq)
 	if d.Reason == (queue.Ref{}) {
-		if m := s.cache.get(d.Body); m != nil {
+		if m := s.cache.Get(d.Body); m != nil {
 			return m, nil
 		}
 	}

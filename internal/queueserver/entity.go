@@ -10,6 +10,8 @@ import (
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/arrivals"
+	"github.com/triagemq/triagemq/internal/queueserver/recall"
 )
 
 // ID numbers an entity within its shard; it is never used twice.
@@ -74,7 +76,7 @@ type hostedQueue struct {
 	lastOutdated queue.SeqNo
 	// recalled are the ready messages for which something was asked back, each
 	// with what that is.
-	recalled map[queue.SeqNo]*recallRequest
+	recalled recall.Requests[*Consumer]
 
 	// parked are settlements that wait for bodies.
 	parked []*editing
@@ -83,10 +85,8 @@ type hostedQueue struct {
 	fence  journal.Position
 	fenced bool // on Shard.fenced
 
-	lastSeq         queue.SeqNo // highest number assigned
-	durableSeq      queue.SeqNo // highest number whose arrival is known to be durable
-	pendingArrivals []arrivals  // those after it, as far as they are appended; ascending
-	assignedSeqs    bool        // on Shard.assignedSeqs
+	arrivals     arrivals.Tracker
+	assignedSeqs bool // on Shard.assignedSeqs
 }
 
 func (s *Shard) newEntity(def Definition) *entity {
@@ -163,7 +163,7 @@ func (s *Shard) touch(hq *hostedQueue) {
 // letters in the same group. The machine's records are in that group already.
 func (s *Shard) collectEffects(hq *hostedQueue) {
 	for _, ref := range s.tx.Collect(&hq.unit) {
-		s.cache.drop(ref)
+		s.cache.Drop(ref)
 	}
 	if hq.observer != nil {
 		for _, e := range s.eff.Expired {
@@ -213,12 +213,23 @@ func (s *Shard) Definitions() []Definition {
 
 // noteAssigned notes that the queue assigned numbers up to seq in this step.
 func (s *Shard) noteAssigned(hq *hostedQueue, seq queue.SeqNo) {
-	if seq <= hq.lastSeq {
-		return
-	}
-	if hq.lastSeq = seq; !hq.assignedSeqs {
+	if hq.arrivals.Assigned(seq) && !hq.assignedSeqs {
 		hq.assignedSeqs = true
 		s.assignedSeqs = append(s.assignedSeqs, hq)
 		s.tx.MustCommit()
 	}
+}
+
+// recordArrivals notes where the journal has the messages whose numbers were assigned
+// since the last commit, and those that were returned.
+func (s *Shard) recordArrivals(at journal.Position) {
+	for _, hq := range s.assignedSeqs {
+		hq.assignedSeqs = false
+		hq.arrivals.Appended(at, s.tx.Durable())
+	}
+	s.assignedSeqs = s.assignedSeqs[:0]
+	for _, hq := range s.fenced {
+		hq.fence, hq.fenced = at, false
+	}
+	s.fenced = s.fenced[:0]
 }

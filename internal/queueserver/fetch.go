@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // What needs a body that is not in the cache has it read beside the shard: see
@@ -33,11 +34,13 @@ type fetchTaker interface{ fetched(s *Shard, f *fetch) }
 func (f *fetch) Size() int { return int(f.d.Body.Size) }
 
 // AppendReads implements [engine.Fetch].
-func (f *fetch) AppendReads(reads []journal.Read) []journal.Read { return appendReads(reads, &f.d) }
+func (f *fetch) AppendReads(reads []journal.Read) []journal.Read {
+	return bodies.AppendReads(reads, &f.d)
+}
 
 // Read implements [engine.Fetch].
 func (f *fetch) Read(reads []journal.Read) {
-	f.msg, f.damaged, f.err = f.queue.parse(&f.d, reads)
+	f.msg, f.damaged, f.err = bodies.Parse(reads, f.queue.part != Main)
 }
 
 // Fetched implements [engine.Fetch].

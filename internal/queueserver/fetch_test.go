@@ -16,6 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // sendAll stores messages with the given bodies.
@@ -398,7 +399,7 @@ func TestFullDiskRefusesNewBodiesAndKeepsDeadLetters(t *testing.T) {
 func TestReasonsBesideTheBody(t *testing.T) {
 	r := newRig(t, Options{CacheBytes: 1, SnapshotAfter: 4 << 10, SnapshotStep: 3})
 	id := r.define("orders", minute)
-	long := strings.Repeat("é", maxReason+10)
+	long := strings.Repeat("é", bodies.MaxReason+10)
 	for i := range 30 {
 		r.send(id, 4, fmt.Sprint(i))
 	}
@@ -419,8 +420,8 @@ func TestReasonsBesideTheBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, _ := m.Property(message.PropertyDeadLetterDescription)
-		if s, _ := text.Str(); len([]rune(s)) != maxReason {
-			t.Errorf("a description of %d characters, want %d", len([]rune(s)), maxReason)
+		if s, _ := text.Str(); len([]rune(s)) != bodies.MaxReason {
+			t.Errorf("a description of %d characters, want %d", len([]rune(s)), bodies.MaxReason)
 		}
 		v, _ := m.Property(message.PropertyDeadLetterReason)
 		s, _ := v.Str()

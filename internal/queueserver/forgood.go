@@ -9,6 +9,7 @@ import (
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // A consumer that takes messages for good gets one when its body is in hand and its
@@ -96,7 +97,7 @@ func (s *Shard) finishFetch(c *Consumer, f *fetch) bool {
 		return false
 	}
 	if f.err != nil && hq.part != Main && !errors.Is(f.err, journal.ErrClosed) {
-		f.msg, f.damaged, f.err = standIn(nil), true, nil
+		f.msg, f.damaged, f.err = bodies.Placeholder(nil), true, nil
 	}
 	if f.err != nil {
 		if errors.Is(f.err, journal.ErrClosed) || s.quarantine(hq, f.d.Seq, f.d.Token, f.err) != nil {

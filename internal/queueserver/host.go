@@ -85,8 +85,7 @@ func (h *host) Recovered() error {
 	for _, e := range s.sorted() {
 		for _, hq := range e.parts {
 			s.touch(hq)
-			hq.lastSeq = hq.q.Last()
-			hq.durableSeq = hq.lastSeq
+			hq.arrivals.Recovered(hq.q.Last())
 		}
 	}
 	return s.monitorAll()
@@ -127,7 +126,7 @@ func (h *host) WritePart(part uint64) {
 // Moved implements [engine.Host].
 func (h *host) Moved(from []machine.Ref) {
 	for _, ref := range from {
-		h.cache.drop(ref)
+		h.cache.Drop(ref)
 	}
 }
 

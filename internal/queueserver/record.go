@@ -4,12 +4,8 @@ package queueserver
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/triagemq/triagemq/internal/engine"
-	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/machine"
-	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
@@ -51,17 +47,4 @@ func (s *Shard) recordDefinition(e *entity) {
 // readDefinition is the inverse of recordDefinition.
 func readDefinition(r *machine.Reader, id ID) Definition {
 	return Definition{ID: id, Sessions: r.Byte()&1 != 0, Name: r.String(), Meta: append([]byte(nil), r.Bytes()...)}
-}
-
-// parseBody returns the message that was read.
-func parseBody(r *journal.Read) (*message.Message, error) {
-	raw, err := engine.Body(r)
-	if err != nil {
-		return nil, err
-	}
-	m, err := message.ParseStored(raw)
-	if err != nil {
-		return nil, fmt.Errorf("parse body at %d: %w", r.At, err)
-	}
-	return m, nil
 }

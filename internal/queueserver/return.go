@@ -121,7 +121,7 @@ func (s *Shard) restore(d *Delivery, by giveBack) {
 	s.tx.MustCommit()
 	s.collectEffects(hq)
 	if qd.Reason == (queue.Ref{}) && !d.damaged { // what stands in for a body is not that body
-		s.cache.put(qd.Body, d.msg, 1)
+		s.cache.Put(qd.Body, d.msg, 1)
 	}
 }
 

@@ -249,7 +249,7 @@ func (o *sending) keep(s *Shard) ([]queue.Ref, error) {
 		}
 		n--
 		refs[i] = refs[n]
-		s.cache.put(refs[i], o.Bodies[i], uses[i])
+		s.cache.Put(refs[i], o.Bodies[i], uses[i])
 	}
 	return refs, nil
 }

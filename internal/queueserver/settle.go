@@ -103,7 +103,7 @@ func (o *settling) settle(s *Shard, hq *hostedQueue, i int, t queue.Token) {
 		return
 	}
 	if o.Disposition == Release {
-		hq.noteReleased(t)
+		hq.recalled.Released(t)
 	}
 	if hq.observer != nil {
 		hq.observer.Settled(s.tx.Now(), o.Disposition, m)

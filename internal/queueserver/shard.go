@@ -14,6 +14,7 @@ import (
 	"github.com/triagemq/triagemq/internal/engine"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver/bodies"
 )
 
 // Errors of operations.
@@ -112,7 +113,7 @@ type Shard struct {
 	eff              queue.Effects
 	sending          scratch        // of one send
 	seen             queue.Delivery // passed to observers by reference, so that it costs no allocation
-	cache            *cache
+	cache            *bodies.Cache
 	stranded         []stranded
 	onDamage         func(Damage) // nil if nobody wants to know
 	dispatchLeft     int          // messages that this step may still hand out
@@ -154,10 +155,10 @@ func newShard(ctx context.Context, e *engine.Engine, tx *engine.Tx, opts Options
 		opts:     opts,
 		entities: make(map[ID]*entity),
 		nextID:   1,
-		cache:    newCache(opts.CacheBytes),
+		cache:    bodies.NewCache(opts.CacheBytes),
 		loadCtx:  context.WithoutCancel(ctx),
 	}
-	s.inHand = func(ref queue.Ref) bool { return s.cache.get(ref) != nil }
+	s.inHand = func(ref queue.Ref) bool { return s.cache.Get(ref) != nil }
 	s.alloc = s.deliverySlice
 	return s
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queueserver
+package bodies
 
 import (
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 )
 
-// cache keeps recent bodies in memory, up to a number of bytes and of bodies.
-// Messages mostly leave soon after they came; a backlog lives on disk.
+// Cache keeps recent bodies in memory, up to a number of bytes and of bodies.
+// Most messages are delivered soon after they arrive; a backlog is read from disk.
 //
-// It is a table in which each position has one place, and a newcomer takes the
-// place of whoever is there: a map of as many bodies as fit into the bytes cost
-// more, to keep and to collect, than reading the few that are pushed out.
-type cache struct {
+// It is a table in which each position has one place. A new body replaces the one
+// in its place. A map of as many bodies costs more, to keep and to collect, than
+// reading the few bodies that are replaced.
+type Cache struct {
 	limit int
 	size  int      // bytes of the bodies in places
 	place []cached // made by the first put
@@ -29,18 +29,19 @@ type cached struct {
 // cacheBits is how many bits choose a place: 32,768 of them.
 const cacheBits = 15
 
-func newCache(limit int) *cache { return &cache{limit: limit} }
+// NewCache returns an empty cache that keeps up to limit bytes.
+func NewCache(limit int) *Cache { return &Cache{limit: limit} }
 
 // of returns the place of a position. The factor, an odd one near the golden
 // ratio of 64 bits, spreads positions that differ by much the same.
-func (c *cache) of(at uint64) *cached {
+func (c *Cache) of(at uint64) *cached {
 	return &c.place[at*0x9E3779B97F4A7C15>>(64-cacheBits)]
 }
 
-// put adds a body that refs queues refer to.
-func (c *cache) put(ref queue.Ref, m *message.Message, refs int) {
+// Put adds a body that refs queues refer to.
+func (c *Cache) Put(ref queue.Ref, m *message.Message, refs int) {
 	if int(ref.Size) > c.limit/8 {
-		return // one large body must not push out all others
+		return // one large body must not replace all others
 	}
 	if c.place == nil {
 		c.place = make([]cached, 1<<cacheBits)
@@ -54,15 +55,15 @@ func (c *cache) put(ref queue.Ref, m *message.Message, refs int) {
 }
 
 // free empties a place.
-func (c *cache) free(p *cached) {
+func (c *Cache) free(p *cached) {
 	if p.msg != nil {
 		c.size -= p.msg.Size()
 		*p = cached{}
 	}
 }
 
-// find returns the place of a body, nil if it is not here.
-func (c *cache) find(ref queue.Ref) *cached {
+// find returns the place of a body, nil if it is not cached.
+func (c *Cache) find(ref queue.Ref) *cached {
 	if c.place == nil {
 		return nil
 	}
@@ -72,16 +73,16 @@ func (c *cache) find(ref queue.Ref) *cached {
 	return nil
 }
 
-// get returns a body, nil if it is not here.
-func (c *cache) get(ref queue.Ref) *message.Message {
+// Get returns a body, nil if it is not cached.
+func (c *Cache) Get(ref queue.Ref) *message.Message {
 	if p := c.find(ref); p != nil {
 		return p.msg
 	}
 	return nil
 }
 
-// drop tells that one reference is gone; with the last one the body goes.
-func (c *cache) drop(ref queue.Ref) {
+// Drop removes one reference to a body, and the body with the last one.
+func (c *Cache) Drop(ref queue.Ref) {
 	p := c.find(ref)
 	if p == nil {
 		return

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recall
+
+import (
+	"slices"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/queue"
+)
+
+// Queue is what the choice depends on; [queue.Queue] has it.
+type Queue interface {
+	// LockedLevel returns the level of a message, and whether its lock is valid.
+	LockedLevel(now time.Time, t queue.Token) (queue.Level, bool)
+	// Precedes reports whether a ready message comes before one that is locked.
+	Precedes(now time.Time, seq queue.SeqNo, t queue.Token) bool
+}
+
+// Deliveries are the deliveries to one consumer that it may not have settled yet.
+type Deliveries struct {
+	ds      []delivery
+	lowest  queue.Level // no level in ds is below it
+	pruneAt int         // length of ds at which settled deliveries are removed
+}
+
+type delivery struct {
+	token    queue.Token
+	level    queue.Level // when it was delivered, or last looked up
+	recalled bool
+}
+
+// minPrune is the lowest number of deliveries at which Add looks for settled ones.
+const minPrune = 64
+
+// Len returns how many deliveries may not be settled yet.
+func (o *Deliveries) Len() int { return len(o.ds) }
+
+// Add adds a delivery.
+func (o *Deliveries) Add(q Queue, now time.Time, d *queue.Delivery) {
+	if len(o.ds) >= max(o.pruneAt, minPrune) {
+		o.prune(q, now)
+		o.pruneAt = 2 * len(o.ds)
+	}
+	if len(o.ds) == 0 || d.Level < o.lowest {
+		o.lowest = d.Level
+	}
+	o.ds = append(o.ds, delivery{token: d.Token, level: d.Level})
+}
+
+// LevelsChanged says that messages may have other levels than when they were delivered.
+func (o *Deliveries) LevelsChanged() { o.lowest = 0 } // so that Choice looks them up
+
+// prune removes settled deliveries, and updates the level of the others.
+func (o *Deliveries) prune(q Queue, now time.Time) {
+	kept := o.ds[:0]
+	o.lowest = 255
+	for _, d := range o.ds {
+		level, locked := q.LockedLevel(now, d.token)
+		if !locked {
+			continue
+		}
+		d.level = level
+		o.lowest = min(o.lowest, level)
+		kept = append(kept, d)
+	}
+	o.ds = kept
+}
+
+// Choice is the choice of a delivery to recall for a ready message. The consumers are
+// considered one after the other.
+type Choice struct {
+	Queue Queue
+	Now   time.Time
+	For   *queue.Delivery
+
+	chosen *delivery
+}
+
+// Consider compares the deliveries of a consumer with the choice so far. It reports
+// whether one of them is the choice now.
+func (c *Choice) Consider(o *Deliveries, take *queue.TakeOptions) (better bool) {
+	if len(o.ds) == 0 || c.For.Level <= o.lowest || !accepts(take, c.For.Level) {
+		return false
+	}
+	o.prune(c.Queue, c.Now)
+	for i := range slices.Backward(o.ds) {
+		d := &o.ds[i]
+		if !d.recalled && d.level < c.For.Level && (c.chosen == nil || d.level < c.chosen.level) && c.Queue.Precedes(c.Now, c.For.Seq, d.token) {
+			c.chosen, better = d, true
+		}
+	}
+	return better
+}
+
+// Recall returns the choice, which is not chosen again. It returns false if there is
+// none.
+func (c *Choice) Recall() (queue.Token, bool) {
+	if c.chosen == nil {
+		return queue.Token{}, false
+	}
+	c.chosen.recalled = true
+	return c.chosen.token, true
+}
+
+// accepts reports whether a consumer takes messages of a level.
+func accepts(w *queue.TakeOptions, l queue.Level) bool {
+	return l >= w.MinLevel && (l <= w.MaxLevel || w.MaxLevel == 0 && !w.HasMaxLevel)
+}
