@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/admin/atom"
 	"github.com/triagemq/triagemq/internal/admin/caller"
+	"github.com/triagemq/triagemq/internal/admin/metrics"
 	"github.com/triagemq/triagemq/internal/admin/rest"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -37,23 +38,13 @@ type Parts struct {
 	// reports whether there was space for it; nil is no limit.
 	ChargeMemory func(*http.Request, int64) bool
 	// Disk returns the state of the store's disk; nil is none.
-	Disk func() Disk
+	Disk func() metrics.Disk
 	// Refusals returns how many logins and tokens were rejected, by reason; nil is
 	// none.
 	Refusals func() map[string]uint64
 	// Site answers GET requests for paths that no API knows: the dashboard. Nil
 	// is none.
 	Site http.Handler
-}
-
-// Disk is the disk space of the store, in bytes.
-type Disk struct {
-	Free      int64  // on the disk; negative if it is not known
-	Available uint64 // that the store has already made its own, and not yet used
-	Reserved  uint64 // of those, the bytes that sends may not use
-	Unsynced  uint64 // that wait to be written
-	Full      bool   // sends are rejected because only reserved space is left
-	Busy      bool   // sends are rejected because too much waits to be written
 }
 
 // Connection is a client that is connected by AMQP.
@@ -93,8 +84,9 @@ func New(p Parts) http.Handler {
 		p.ChargeMemory = func(*http.Request, int64) bool { return true }
 	}
 	return &router{
-		api:     newAPI(p, time.Now()),
-		metrics: newMetrics(p),
+		api: newAPI(p, time.Now()),
+		metrics: metrics.New(metrics.Sources{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Memory: p.Memory, Disk: p.Disk, Refusals: p.Refusals,
+			Connections: func(ctx context.Context) int { return len(p.Connections(ctx)) }}),
 		atom: atom.New(atom.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log,
 			Namespace: p.Namespace, Encrypted: p.Encrypted, Started: time.Now()}),
 		rest: rest.New(rest.Parts{Broker: p.Broker, Callers: p.Callers, Log: p.Log, Encrypted: p.Encrypted, Unsynced: p.Unsynced, ChargeMemory: p.ChargeMemory}),

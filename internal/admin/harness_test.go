@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
+	"github.com/triagemq/triagemq/internal/admin/metrics"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -62,7 +63,9 @@ func startOn(t testing.TB, b *broker.Broker, wrap func(*access.RuleAuthority) ac
 		Memory: func() budget.Usage {
 			return budget.Usage{Limit: 900, Used: 60, Unauthenticated: 10, Known: 20, Unsynced: 30, Waiting: 2}
 		},
-		Disk: func() Disk { return Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true} }})
+		Disk: func() metrics.Disk {
+			return metrics.Disk{Free: 5000, Available: 700, Reserved: 300, Unsynced: 20, Full: true}
+		}})
 	r := &rig{t: t, b: b, authority: authority, handler: h, api: h.(*router).api.(*api)}
 	if err := json.Unmarshal(r.api.document, &r.doc); err != nil {
 		t.Fatalf("the document: %v", err)

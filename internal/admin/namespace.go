@@ -10,7 +10,6 @@ import (
 
 	"github.com/triagemq/triagemq/internal/access"
 	"github.com/triagemq/triagemq/internal/broker"
-	"github.com/triagemq/triagemq/internal/entity"
 )
 
 // Namespace is the broker as a whole.
@@ -55,15 +54,15 @@ func (a *api) namespaceRoutes() []route {
 
 func namespace(c *call) (any, error) {
 	n := Namespace{Name: c.Namespace, StartedAt: c.started.UTC()}
-	for addr := range addresses(c.Broker) {
-		rt, err := c.Broker.Runtime(c.Context(), addr.path)
+	for path, kind := range c.Broker.Paths() {
+		rt, err := c.Broker.Runtime(c.Context(), path)
 		if errors.Is(err, broker.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		switch addr.kind {
+		switch kind {
 		case broker.KindQueue:
 			n.Queues++
 		case broker.KindTopic:
@@ -85,36 +84,4 @@ func add(sum *broker.Counts, c broker.Counts) {
 	sum.Transfer += c.Transfer
 	sum.TransferDead += c.TransferDead
 	sum.Bytes += c.Bytes
-}
-
-// located is an entity and what it is.
-type located struct {
-	path string
-	kind broker.Kind
-}
-
-// addresses yields every entity: queues, then topics, each with its
-// subscriptions.
-func addresses(b *broker.Broker) func(yield func(located) bool) {
-	return func(yield func(located) bool) {
-		for _, q := range b.Queues() {
-			if !yield(located{q.Name, broker.KindQueue}) {
-				return
-			}
-		}
-		for _, t := range b.Topics() {
-			if !yield(located{t.Name, broker.KindTopic}) {
-				return
-			}
-			subs, err := b.Subscriptions(t.Name)
-			if err != nil {
-				continue // deleted meanwhile
-			}
-			for _, s := range subs {
-				if !yield(located{entity.SubscriptionPath(t.Name, s.Name), broker.KindSubscription}) {
-					return
-				}
-			}
-		}
-	}
 }

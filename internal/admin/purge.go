@@ -35,6 +35,9 @@ func purge(c *call, addr string) (any, error) {
 		if before, err = time.Parse(time.RFC3339, text); err != nil {
 			return nil, problem.Bad("before is %q, not a time such as 2026-01-31T12:00:00Z.", text)
 		}
+		if before.IsZero() {
+			return Removed{}, nil // to the broker it would mean all
+		}
 	}
 	most, err := c.number("max", 0, 1<<30)
 	if err != nil {

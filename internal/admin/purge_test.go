@@ -41,6 +41,7 @@ func TestPurgeRemovesWhatIsChosen(t *testing.T) {
 	purge("from=591&max=3", Removed{Removed: 3})
 	purge("from=591", Removed{Removed: 7})
 	purge("filter=n+%3C+20&before=2001-01-01T00:00:00Z", Removed{})
+	purge("before=0001-01-01T00:00:00Z", Removed{}) // the zero time, which is not the same as none
 	purge("filter=n+%3C+20", Removed{Removed: 5})
 	purge("filter=missing+%3D+1", Removed{})
 	if c := r.counts("q"); c.Active != 571 || c.Locked != 1 {

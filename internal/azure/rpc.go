@@ -233,6 +233,12 @@ func (to *replies) giveBack(n int64) {
 }
 
 func (to *replies) Credit() {
+	to.sendBacklog()
+	to.link.DrainDone() // what waits still has no credit
+}
+
+// sendBacklog sends what waits, as far as there is credit.
+func (to *replies) sendBacklog() {
 	for len(to.backlog) > 0 {
 		to.next++
 		p := to.backlog[0]
@@ -250,7 +256,6 @@ func (to *replies) Credit() {
 		to.drop()
 	}
 	to.backlog = nil
-	to.link.DrainDone()
 }
 
 // sent and unsent implement tracked.

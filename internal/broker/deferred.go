@@ -18,8 +18,8 @@ type Deferred struct {
 	// Session is the lock that the caller has on the session they are in; zero is
 	// none.
 	Session queue.SessionLock
-	// MaxBytes is how large the messages may be together that ReceiveAndDelete
-	// takes, unless it is a single one; zero is no limit. The others stay deferred.
+	// MaxBytes is how large the messages may be together, unless it is a single one;
+	// zero is no limit. The others stay deferred.
 	MaxBytes int
 }
 
@@ -46,13 +46,26 @@ func (b *Broker) ReceiveDeferred(ctx context.Context, addr string, seqs []queue.
 		Return(ds) // it may have been run, though nobody waited
 		return nil, catalog.Translate(err)
 	case o.Mode == PeekLock:
-		return ds, nil
+		return o.fit(ds), nil
 	}
 	ds, err = o.load(ds)
 	if err != nil || len(ds) == 0 {
 		return nil, err
 	}
 	return takeForGood(ctx, ds)
+}
+
+// fit returns as many of the messages as may be taken. The others go back.
+func (o *Deferred) fit(ds []Delivery) []Delivery {
+	size := 0
+	for i := range ds {
+		size += int(ds[i].Body.Size)
+		if i > 0 && o.MaxBytes > 0 && size > o.MaxBytes {
+			Return(ds[i:])
+			return ds[:i]
+		}
+	}
+	return ds
 }
 
 // load reads as many of the messages as may be taken for good. The others go back.

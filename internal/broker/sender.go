@@ -60,11 +60,18 @@ func (s *Sender) Close() {}
 
 // Schedule stores messages that carry a scheduled time and returns their numbers.
 func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Message, o SenderOptions) ([]queue.SeqNo, error) {
+	return b.ScheduleThen(ctx, addr, batch, o, func() {})
+}
+
+// ScheduleThen is Schedule for a caller that has to know when the batch is durable or
+// refused: then it calls over, once, which may be after it has returned because ctx ended.
+func (b *Broker) ScheduleThen(ctx context.Context, addr string, batch []*message.Message, o SenderOptions, over func()) ([]queue.SeqNo, error) {
 	n, err := b.Writable(addr)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = catalog.CheckBatch(batch)
 	}
-	if err := catalog.CheckBatch(batch); err != nil {
+	if err != nil {
+		over()
 		return nil, err
 	}
 	type answer struct {
@@ -73,6 +80,7 @@ func (b *Broker) Schedule(ctx context.Context, addr string, batch []*message.Mes
 	}
 	got := make(chan answer, 1)
 	b.Catalog.Send(n, b.prepare(n, o, batch), catalog.SendOptions{}, func(seqs []queue.SeqNo, err error) {
+		over()
 		got <- answer{append([]queue.SeqNo(nil), seqs...), err}
 	})
 	select {

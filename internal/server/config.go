@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
-	"github.com/triagemq/triagemq/internal/admin"
+	"github.com/triagemq/triagemq/internal/admin/metrics"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/budget"
@@ -67,7 +67,7 @@ type Parts struct {
 	// comes from: in development, peers on this machine need no key.
 	Authority func(*http.Request) access.Authority
 	// Disk reports how much space the store has.
-	Disk func() admin.Disk
+	Disk func() metrics.Disk
 }
 
 // Ready tells what came up.

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/triagemq/triagemq/internal/admin"
+	"github.com/triagemq/triagemq/internal/admin/metrics"
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -40,10 +40,10 @@ func (d *disk) tell(full bool) {
 
 // diskStats returns what the metrics tell about the disk. What is free is asked
 // for each time: others use the disk, too.
-func diskStats(j *wal.WAL, fsys vfs.FS) func() admin.Disk {
-	return func() admin.Disk {
+func diskStats(j *wal.WAL, fsys vfs.FS) func() metrics.Disk {
+	return func() metrics.Disk {
 		s := j.Stats()
-		d := admin.Disk{Free: -1, Available: s.Available, Reserved: s.Reserved, Unsynced: s.Unsynced, Full: s.Full, Busy: s.Busy}
+		d := metrics.Disk{Free: -1, Available: s.Available, Reserved: s.Reserved, Unsynced: s.Unsynced, Full: s.Full, Busy: s.Busy}
 		if space, err := fsys.Space(); err == nil {
 			d.Free = space.Free
 		}

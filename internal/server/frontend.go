@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/access"
-	"github.com/triagemq/triagemq/internal/admin"
+	"github.com/triagemq/triagemq/internal/admin/metrics"
 	"github.com/triagemq/triagemq/internal/amqp/endpoint"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/broker"
@@ -38,7 +38,7 @@ type frontend struct {
 	limiter   *connlimit.Limiter
 	memory    *budget.Process
 	refusals  *connlimit.Refusals
-	disk      func() admin.Disk
+	disk      func() metrics.Disk
 	broker    *broker.Broker
 	handler   http.Handler // of requests that are not ours
 	web       *handoff

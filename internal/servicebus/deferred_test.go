@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/Azure/go-amqp"
+
+	"github.com/triagemq/triagemq/internal/limits"
 )
 
 // deferMessages sends messages of a size to q and defers them.
@@ -41,37 +43,42 @@ func TestDeferredNumberGivenTwiceIsNotLost(t *testing.T) {
 	}
 }
 
-// Line A16: what does not fit into the reply of a receive-and-delete by number stays
-// where it is.
+// Line A16: what does not fit into the reply of a receive by number stays where it is,
+// whether messages are deleted or locked.
 func TestDeferredBeyondTheReplyStayDeferred(t *testing.T) {
-	b := start(t)
-	p := b.login(t, rootRule)
-	const n, size = 40, 250_000 // ten million bytes
-	seqs := p.deferMessages(n, size)
-	mgmt := p.rpc("q/$management")
-	seen := map[int64]bool{}
-	for len(seqs) > 0 {
-		get := map[string]any{"sequence-numbers": seqs, "receiver-settle-mode": uint32(0)}
-		got := entries(t, mgmt.manage("receive-by-sequence-number", get, 200), "messages")
-		for _, e := range got {
-			m := unmarshal(t, e["message"])
-			if len(m.GetData()) != size {
-				t.Fatalf("a body of %d bytes, want %d", len(m.GetData()), size)
+	for _, mode := range []uint32{0, 1} {
+		b := start(t)
+		p := b.login(t, rootRule)
+		const n, size = 40, 250_000 // ten million bytes
+		seqs := p.deferMessages(n, size)
+		mgmt := p.rpc("q/$management")
+		seen := map[int64]bool{}
+		for len(seqs) > 0 {
+			get := map[string]any{"sequence-numbers": seqs, "receiver-settle-mode": mode}
+			got := entries(t, mgmt.manage("receive-by-sequence-number", get, 200), "messages")
+			if len(got)*size > limits.ReplyBytes {
+				t.Errorf("mode %d: a reply of %d bytes, the limit is %d", mode, len(got)*size, limits.ReplyBytes)
 			}
-			seen[m.Annotations["x-opt-sequence-number"].(int64)] = true
-		}
-		var rest []int64
-		for _, seq := range seqs {
-			if !seen[seq] {
-				rest = append(rest, seq)
+			for _, e := range got {
+				m := unmarshal(t, e["message"])
+				if len(m.GetData()) != size {
+					t.Fatalf("a body of %d bytes, want %d", len(m.GetData()), size)
+				}
+				seen[m.Annotations["x-opt-sequence-number"].(int64)] = true
 			}
+			var rest []int64
+			for _, seq := range seqs {
+				if !seen[seq] {
+					rest = append(rest, seq)
+				}
+			}
+			if len(rest) == len(seqs) {
+				t.Fatalf("%d messages are left and none comes", len(rest))
+			}
+			seqs = rest
 		}
-		if len(rest) == len(seqs) {
-			t.Fatalf("%d messages are left and none comes", len(rest))
+		if len(seen) != n {
+			t.Fatalf("got %d messages, want %d", len(seen), n)
 		}
-		seqs = rest
-	}
-	if len(seen) != n {
-		t.Fatalf("got %d messages, want %d", len(seen), n)
 	}
 }

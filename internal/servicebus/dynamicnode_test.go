@@ -80,6 +80,24 @@ func TestTemporaryNodeRefusesWhatItsReaderCannotTake(t *testing.T) {
 	}
 }
 
+// A reader that drains is answered also when more waits for it than it gave credit for.
+func TestDrainOfATemporaryNodeThatHoldsMore(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	r := p.receiver("", &amqp.ReceiverOptions{DynamicAddress: true, Credit: -1})
+	to := p.sender(r.Address())
+	for range 3 {
+		if err := to.Send(p.ctx(), &amqp.Message{Value: "x"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.next(r)
+	if err := r.DrainCredit(p.ctx(), nil); err != nil {
+		t.Fatalf("drain: %v", err)
+	}
+	p.next(r)
+}
+
 // A message to the anonymous terminus goes where its 'to' says.
 func TestRelay(t *testing.T) {
 	b := start(t)

@@ -183,6 +183,27 @@ func TestBatchDelete(t *testing.T) {
 	mgmt.manage("batch-delete-messages", body, 204)
 }
 
+// A request to delete no message, or those from before the beginning of time, deletes
+// none.
+func TestDeletingNothing(t *testing.T) {
+	b := start(t)
+	p := b.login(t, rootRule)
+	p.send("q", &amqp.Message{Value: 1})
+	mgmt := p.rpc("q/$management")
+	for _, body := range []map[string]any{
+		{"message-count": int32(0), "enqueued-time-utc": time.Now().Add(time.Minute)},
+		{"message-count": int32(10), "enqueued-time-utc": time.Time{}},
+	} {
+		if reply := mgmt.call("com.microsoft:batch-delete-messages", body, nil); reply.ApplicationProperties["statusCode"] != int32(204) {
+			t.Errorf("%v: %v", body, reply.ApplicationProperties)
+		}
+		p.send("q", &amqp.Message{Value: 1})
+	}
+	if rt, err := b.broker.Runtime(t.Context(), "q"); err != nil || rt.Active != 3 {
+		t.Errorf("q holds %d messages, %v, want 3", rt.Active, err)
+	}
+}
+
 func TestRuleOperations(t *testing.T) {
 	b := start(t)
 	p := b.login(t, rootRule)

@@ -19,10 +19,12 @@ import (
 	"github.com/triagemq/triagemq/internal/amqp/frame"
 	"github.com/triagemq/triagemq/internal/azure"
 	"github.com/triagemq/triagemq/internal/azure/wire"
+	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/budget"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/limits"
 	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // limited gives the clients of a bench so much memory.
@@ -311,5 +313,44 @@ func TestDeliveryThatIsNotTakenOverIsNotCharged(t *testing.T) {
 				t.Errorf("%d bytes are charged for a delivery whose link is gone", u.Unsynced)
 			}
 		})
+	})
+}
+
+// Messages that were scheduled are charged until they are durable, also if the client does
+// not wait for so long.
+func TestScheduledMessagesAreChargedUntilTheyAreDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewFault(vfs.NewMem())
+		b := serving(brokertest.StartOn(t, disk))
+		if _, err := b.broker.CreateQueue(t.Context(), entity.Queue{Name: "q"}); err != nil {
+			t.Fatal(err)
+		}
+		p := b.login(t, rootRule)
+		mgmt := p.rpc("q/$management")
+		again := make(chan struct{})
+		disk.Before(func(op vfs.Op, _ string) error {
+			if op == vfs.OpSync {
+				<-again // the disk hangs
+			}
+			return nil
+		})
+		raw, err := (&amqp.Message{
+			Annotations: amqp.Annotations{"x-opt-scheduled-enqueue-time": hence(time.Hour)},
+			Data:        [][]byte{make([]byte, 10_000)},
+		}).MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply := mgmt.call("com.microsoft:schedule-message", map[string]any{"messages": []any{map[string]any{"message": raw}}},
+			map[string]any{"com.microsoft:server-timeout": uint32(1000)})
+		checkStatus(t, "schedule", reply, 408)
+		if u := b.memory.Usage(); u.Unsynced < 20_000 {
+			t.Errorf("%d bytes are charged for what waits for the disk", u.Unsynced)
+		}
+		close(again)
+		synctest.Wait()
+		if u := b.memory.Usage(); u.Unsynced != 0 {
+			t.Errorf("%d bytes are charged for what is on disk", u.Unsynced)
+		}
 	})
 }

@@ -85,7 +85,7 @@ func (n *recalls) Credit() {
 		silent := n.link.Remote().SenderSettleMode == frame.SenderSettled || n.open >= maxRecalls
 		o := endpoint.Outgoing{Tag: wire.Tag(n.next), Settled: silent, Payload: encodeRecall(n.waiting[0]), Value: n.waiting[0]}
 		if n.link.Send(o) != nil {
-			return
+			break
 		}
 		if !silent {
 			n.open++

@@ -180,11 +180,12 @@ func scheduleMessage(ctx context.Context, k *call) (codec.Value, error) {
 	if err := k.Conn().Unsynced().Take(ctx, charge); err != nil {
 		return codec.Value{}, fmt.Errorf("%w: too much waits for the disk", broker.ErrBusy)
 	}
-	defer k.Conn().Unsynced().Release(charge)
+	release := func() { k.Conn().Unsynced().Release(charge) }
 	if err := k.Still(); err != nil { // it may have waited for that
+		release()
 		return codec.Value{}, err
 	}
-	seqs, err := k.broker.Schedule(ctx, k.Entity(), ms, k.Conn().Sending())
+	seqs, err := k.broker.ScheduleThen(ctx, k.Entity(), ms, k.Conn().Sending(), release)
 	if err != nil {
 		return codec.Value{}, err
 	}
@@ -211,6 +212,9 @@ func batchDeleteMessages(ctx context.Context, k *call) (codec.Value, error) {
 	before, err := k.Time("enqueued-time-utc")
 	if err != nil {
 		return codec.Value{}, err
+	}
+	if most == 0 || before.IsZero() { // both of which mean all of them to the broker
+		return codec.Value{}, nil
 	}
 	n, err := k.broker.DeleteMessages(ctx, k.Entity(), before, most)
 	if err != nil || n == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admin
+package metrics
 
 import (
 	"context"
@@ -38,7 +38,7 @@ var (
 
 // classCollector collects the measurements of classes, for one scrape.
 type classCollector struct {
-	Parts
+	Sources
 	ctx context.Context // of the request that scrapes
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admin
+package metrics
 
 import (
 	"strconv"
@@ -20,7 +20,7 @@ var (
 )
 
 // shardCollector collects metrics of the shards. It is a prometheus.Collector.
-type shardCollector struct{ Parts }
+type shardCollector struct{ Sources }
 
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(to chan<- *prometheus.Desc) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admin
+package metrics
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/triagemq/triagemq/internal/admin/caller"
 	"github.com/triagemq/triagemq/internal/admin/problem"
 	"github.com/triagemq/triagemq/internal/broker"
+	"github.com/triagemq/triagemq/internal/budget"
 )
 
 const (
@@ -26,9 +27,24 @@ const (
 	maxSeries = 50_000
 )
 
-// newMetrics returns the handler of /metrics. Metrics are collected for each
-// request.
-func newMetrics(p Parts) http.Handler {
+// Sources is what is measured. Broker, Callers, Connections and Log are required.
+type Sources struct {
+	Broker  *broker.Broker
+	Callers caller.Authorities
+	Log     *slog.Logger
+	// Connections returns how many clients are connected by AMQP.
+	Connections func(context.Context) int
+	// Memory returns the memory that peers use; nil is none.
+	Memory func() budget.Usage
+	// Disk returns the state of the store's disk; nil is none.
+	Disk func() Disk
+	// Refusals returns how many logins and tokens were rejected, by reason; nil is
+	// none.
+	Refusals func() map[string]uint64
+}
+
+// New returns the handler of /metrics. Metrics are collected for each request.
+func New(p Sources) http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	opts := promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn)}
@@ -43,7 +59,7 @@ func newMetrics(p Parts) http.Handler {
 		}
 		// A collector gets no context, so each scrape has its own collector.
 		scrape := prometheus.NewRegistry()
-		scrape.MustRegister(&collector{Parts: p, ctx: r.Context()}, &classCollector{Parts: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p})
+		scrape.MustRegister(&collector{Sources: p, ctx: r.Context()}, &classCollector{Sources: p, ctx: r.Context()}, &shardCollector{p}, &jobCollector{p})
 		if p.Memory != nil {
 			scrape.MustRegister(memoryCollector{p.Memory})
 		}
@@ -104,7 +120,7 @@ var (
 
 // collector reads the broker for one scrape. It is a prometheus.Collector.
 type collector struct {
-	Parts
+	Sources
 	ctx context.Context // of the request that scrapes
 }
 
@@ -123,22 +139,22 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	now := c.Broker.Now()
 	kinds := map[broker.Kind]int{broker.KindQueue: 0, broker.KindTopic: 0, broker.KindSubscription: 0}
 	series, omitted := 0, 0
-	for addr := range addresses(c.Broker) {
-		kinds[addr.kind]++
+	for path, kind := range c.Broker.Paths() {
+		kinds[kind]++
 		if series >= maxSeries {
 			omitted++
 			continue
 		}
-		rt, err := c.Broker.Runtime(c.ctx, addr.path)
+		rt, err := c.Broker.Runtime(c.ctx, path)
 		if errors.Is(err, broker.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			c.Log.Warn("cannot collect metrics", "entity", addr.path, "err", err)
+			c.Log.Warn("cannot collect metrics", "entity", path, "err", err)
 			return
 		}
 		series += len(gauges) + 1 + 2*len(rt.Levels)
-		tell(to, addr, rt, now)
+		entityMetrics(to, path, kind, rt, now)
 	}
 	set := func(d *prometheus.Desc, n int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
@@ -147,21 +163,22 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		set(entityCount, n, string(kind))
 	}
 	set(omittedCount, omitted)
-	set(connected, len(c.Connections(c.ctx)))
+	set(connected, c.Connections(c.ctx))
 	to <- prometheus.MustNewConstMetric(unreadable, prometheus.CounterValue, float64(c.Broker.Unreadable()))
 }
 
-func tell(to chan<- prometheus.Metric, addr located, rt broker.Runtime, now time.Time) {
-	kind := string(addr.kind)
+// entityMetrics sends what one entity has.
+func entityMetrics(to chan<- prometheus.Metric, path string, k broker.Kind, rt broker.Runtime, now time.Time) {
+	kind := string(k)
 	for _, g := range gauges {
-		to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.of(rt)), addr.path, kind)
+		to <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.of(rt)), path, kind)
 	}
-	to <- prometheus.MustNewConstMetric(unknownPriority, prometheus.CounterValue, float64(rt.UnknownPriorities), addr.path, kind)
+	to <- prometheus.MustNewConstMetric(unknownPriority, prometheus.CounterValue, float64(rt.UnknownPriorities), path, kind)
 	for _, l := range rt.Levels {
 		level := strconv.Itoa(int(l.Level))
-		to <- prometheus.MustNewConstMetric(levelReady, prometheus.GaugeValue, float64(l.Ready), addr.path, kind, level)
+		to <- prometheus.MustNewConstMetric(levelReady, prometheus.GaugeValue, float64(l.Ready), path, kind, level)
 		if !l.Oldest.IsZero() {
-			to <- prometheus.MustNewConstMetric(levelOldest, prometheus.GaugeValue, now.Sub(l.Oldest).Seconds(), addr.path, kind, level)
+			to <- prometheus.MustNewConstMetric(levelOldest, prometheus.GaugeValue, now.Sub(l.Oldest).Seconds(), path, kind, level)
 		}
 	}
 }

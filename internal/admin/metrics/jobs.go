@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admin
+package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
@@ -14,7 +14,7 @@ var (
 )
 
 // jobCollector tells how the background jobs are doing. It is a prometheus.Collector.
-type jobCollector struct{ Parts }
+type jobCollector struct{ Sources }
 
 // Describe tells the names.
 func (c *jobCollector) Describe(to chan<- *prometheus.Desc) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admin
+package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
@@ -25,6 +25,16 @@ var (
 		newDiskGauge("busy", "1 while sends are rejected because too much waits to be written.", func(d Disk) float64 { return oneIf(d.Busy) }),
 	}
 )
+
+// Disk is the disk space of the store, in bytes.
+type Disk struct {
+	Free      int64  // on the disk; negative if it is not known
+	Available uint64 // that the store has already made its own, and not yet used
+	Reserved  uint64 // of those, the bytes that sends may not use
+	Unsynced  uint64 // that wait to be written
+	Full      bool   // sends are rejected because only reserved space is left
+	Busy      bool   // sends are rejected because too much waits to be written
+}
 
 func oneIf(v bool) float64 {
 	if v {
