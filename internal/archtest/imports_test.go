@@ -43,6 +43,7 @@ var pkgRules = map[string]pkgRule{
 	"journal":            {may: []string{"vfs", "invariant", "notify", "journal", "journal/*"}, never: []string{"net", "os"}},
 	"journal/wal/format": {may: []string{"journal"}, never: pure}, // bytes only
 	"journal/wal/store":  {may: []string{"journal", "journal/wal/format", "vfs"}, never: []string{"net", "os", "context", "time"}},
+	"journal/wal/repair": {may: []string{"journal", "journal/wal/format", "journal/wal/store", "vfs"}, never: []string{"net", "os", "context", "time"}},
 
 	// The state.
 	"message": {may: []string{"amqp/codec", "amqp/names", "limits"}},
@@ -138,7 +139,7 @@ var pkgRules = map[string]pkgRule{
 	"cli":          {may: []string{"client", "config", "entity", "access", "sas", "filter", "policy", "load"}},
 	"cli/entities": {may: []string{"cli", "client", "config", "apply", "entity", "policy", "server"}},
 	"cli/messages": {may: []string{"cli", "client", "entity", "policy"}},
-	"cli/host":     {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal", "vfs", "load"}},
+	"cli/host":     {may: []string{"cli", "server", "server/credentials", "config", "entity", "access", "policy", "journal", "journal/wal/repair", "vfs", "load"}},
 	"client":       {may: []string{"amqp/*", "notify", "sas"}},
 	"worker":       {may: []string{"client"}},
 	"processor":    {may: []string{"client"}},

@@ -16,7 +16,7 @@ import (
 	"github.com/triagemq/triagemq/internal/brokertest"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/objective"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -153,7 +153,7 @@ func TestDamagedBodyIsAnIncidentOfItsMessage(t *testing.T) {
 				if err := b.Stop(); err != nil {
 					t.Fatal(err)
 				}
-				if r, err := wal.Verify(disk); !errors.Is(err, journal.ErrCorrupt) || len(r.Problems) == 0 {
+				if r, err := repair.Verify(disk); !errors.Is(err, journal.ErrCorrupt) || len(r.Problems) == 0 {
 					t.Errorf("verify: %v, %v, want it to find the damage", r.Problems, err)
 				}
 			})

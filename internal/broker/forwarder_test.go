@@ -194,10 +194,10 @@ func TestForwardThatIsTakenAwayGivesBack(t *testing.T) {
 	})
 }
 
-// slowDisk is a disk whose reads wait while gate is set.
+// slowDisk is a disk whose reads wait while gate is set, and whose syncs while syncs is.
 type slowDisk struct {
 	vfs.FS
-	gate atomic.Pointer[chan struct{}]
+	gate, syncs atomic.Pointer[chan struct{}]
 }
 
 func (d *slowDisk) Create(name string) (vfs.File, error) { return d.file(d.FS.Create(name)) }
@@ -220,6 +220,13 @@ func (f slowFile) ReadAt(b []byte, off int64) (int, error) {
 		<-*gate
 	}
 	return f.File.ReadAt(b, off)
+}
+
+func (f slowFile) Sync() error {
+	if gate := f.disk.syncs.Load(); gate != nil {
+		<-*gate
+	}
+	return f.File.Sync()
 }
 
 // B9: a forward that takes long keeps no other waiting.

@@ -3,14 +3,19 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/triagemq/triagemq/internal/amqp/codec"
 	"github.com/triagemq/triagemq/internal/broker/jobs/redrive"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/vfs"
 )
 
 // bury puts n messages into the dead letters of an address.
@@ -234,4 +239,84 @@ func TestRedriveEndsWithItsRight(t *testing.T) {
 	if got, err := r.Redrive(ctx, "q", Redrive{}); !errors.Is(err, revoked) || got.Moved != redrive.Window {
 		t.Errorf("Redrive = %+v, %v, want one window moved and then the error", got, err)
 	}
+}
+
+// A dead letter that goes to where duplicates are dropped may have an identifier that is
+// known there, perhaps from itself. It is moved all the same.
+func TestRedriveToDuplicateDetectionLosesNothing(t *testing.T) {
+	same := func(body string) *message.Message {
+		d := message.Draft{Body: []byte(body), MessageID: codec.String("same")}
+		return d.Message()
+	}
+	r := start(t)
+	r.queue(entity.Queue{Name: "from"})
+	at := map[string]string{"a": "a", "b": "b", "c": "c", "d": "d"} // in either shard
+	for name := range at {
+		r.queue(entity.Queue{Name: name, RequiresDuplicateDetection: true})
+	}
+	for _, name := range []string{"e", "f", "g", "h"} {
+		r.topic(entity.Topic{Name: name, RequiresDuplicateDetection: true}, entity.Subscription{Name: "s"})
+		at[name] = name + "/Subscriptions/s"
+	}
+	redrive := func(from, to string) {
+		t.Helper()
+		r.bury(from, 1)
+		if got, err := r.Redrive(t.Context(), from, Redrive{To: to}); err != nil || got != (Redriven{Moved: 1}) {
+			t.Fatalf("Redrive to %q = %+v, %v, want one moved", to, got, err)
+		}
+	}
+	for to, addr := range at {
+		r.send(to, same("known"))
+		rec, k := r.receive(addr, 1, ReceiverOptions{})
+		r.settle(rec, <-k.ds, Outcome{Disposition: Complete})
+		rec.Close()
+		r.send("from", same("redriven"))
+		redrive("from", to)
+		wantBodies(t, to, r.take(addr), "redriven")
+	}
+
+	r.queue(entity.Queue{Name: "q", RequiresDuplicateDetection: true})
+	r.send("q", same("itself"))
+	redrive("q", "q")
+	wantBodies(t, "q", r.take("q"), "itself")
+}
+
+// A redrive that is called off while the disk hangs keeps no dead letter locked.
+func TestRedriveThatIsCalledOffLetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &slowDisk{FS: vfs.NewMem()}
+		r := startOn(t, disk)
+		r.queue(entity.Queue{Name: "q"})
+		r.send("q", msg("m"))
+		r.bury("q", 1)
+		const dead = "q/$DeadLetterQueue"
+
+		gate := make(chan struct{})
+		hang := func(*Delivery, *message.Message) bool { // from now on nothing becomes durable
+			disk.syncs.Store(&gate)
+			s, err := r.OpenSender("q", SenderOptions{})
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			s.Send([]*message.Message{msg("on its way")}, func(error) {})
+			synctest.Wait()
+			return true
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.Redrive(ctx, dead, Redrive{Match: hang}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Redrive: %v, want it called off", err)
+		}
+		disk.syncs.Store(nil)
+		close(gate)
+		synctest.Wait()
+		ds, err := r.Peek(t.Context(), dead, 0, 1, nil)
+		if err != nil || len(ds) != 1 {
+			t.Fatalf("%d dead letters, %v", len(ds), err)
+		}
+		if ds[0].State != queue.Ready {
+			t.Errorf("the dead letter is in state %v, want it free", ds[0].State)
+		}
+	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/machine"
 )
 
@@ -46,7 +46,7 @@ func TestSnapshotAfterALostBlock(t *testing.T) {
 	if err := disk.Remove(fmt.Sprintf("%010d.seg", lost)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := wal.Repair(disk, wal.DropDamaged); err != nil {
+	if _, err := repair.Repair(disk, repair.DropDamaged); err != nil {
 		t.Fatal(err)
 	}
 	r.disk, r.damaged = disk, true

@@ -92,7 +92,7 @@ func (o Explain) begin(_ *Shard, r *Explained) work {
 var ErrSuperseded = errors.New("queueserver: policy was replaced")
 
 // Reclassify gives messages of a main queue another level, class and key, as a policy
-// says. Messages that are gone are left out.
+// says. It replies with the numbers of those that are gone, and are left out.
 type Reclassify struct {
 	ID       ID
 	Revision int64 // of the policy
@@ -105,7 +105,7 @@ type Reclassified struct {
 	To  queue.Classification
 }
 
-func (o Reclassify) begin(*Shard, *struct{}) work {
+func (o Reclassify) begin(_ *Shard, gone *[]queue.SeqNo) work {
 	return once(func(s *Shard) error {
 		hq, err := s.hostedQueue(o.ID, Main)
 		if err != nil {
@@ -115,7 +115,9 @@ func (o Reclassify) begin(*Shard, *struct{}) work {
 			return ErrSuperseded
 		}
 		for _, c := range o.Changes {
-			_ = hq.q.Reclassify(s.tx.Now(), c.Seq, c.To, s.out(hq)) // it may be gone
+			if hq.q.Reclassify(s.tx.Now(), c.Seq, c.To, s.out(hq)) != nil {
+				*gone = append(*gone, c.Seq)
+			}
 		}
 		hq.levelsChanged()
 		s.collectEffects(hq)

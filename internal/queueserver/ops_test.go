@@ -44,7 +44,7 @@ var operations = []struct{ request, reply any }{
 	{DropIdle{}, time.Time{}},
 	{Inspect{}, Inspected{}},
 	{Explain{}, Explained{}},
-	{Reclassify{}, struct{}{}},
+	{Reclassify{}, []queue.SeqNo{}},
 	{EndReclassify{}, ReclassifyEnd{}},
 	{AwaitOrder{}, struct{}{}},
 	{Measure{}, []Measured{}},

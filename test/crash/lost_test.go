@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/broker"
-	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -73,7 +73,7 @@ func TestLostManifestLosesNoMessage(t *testing.T) {
 	if _, started, err := drainAll(t.Context(), killed); err == nil || started {
 		t.Fatalf("a broker started without a manifest: %v", err)
 	}
-	done, err := wal.Repair(killed, wal.DropDamaged)
+	done, err := repair.Repair(killed, repair.DropDamaged)
 	if err != nil || len(done.Dropped) > 0 {
 		t.Fatalf("repair: %+v, %v, want nothing dropped", done, err)
 	}

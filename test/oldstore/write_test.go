@@ -18,7 +18,7 @@ import (
 	switchboard "github.com/triagemq/triagemq/internal/broker"
 	"github.com/triagemq/triagemq/internal/entity"
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/message"
 	"github.com/triagemq/triagemq/internal/queue"
 	"github.com/triagemq/triagemq/internal/queueserver"
@@ -383,7 +383,7 @@ func snapshotsOf(t testing.TB, disk *vfs.Mem) map[journal.Shard]*snapshots {
 	const begin, piece, end, body = 7, 9, 10, 1 // docs/format/shard-records.md
 	found := make(map[journal.Shard]*snapshots)
 	seen := make(map[[sha256.Size]byte]bool)
-	for e, err := range wal.Dump(disk) {
+	for e, err := range repair.Dump(disk) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,8 +86,8 @@ type SendOptions struct {
 	Hops uint8
 	// Origin is the number that a forwarded message was first given; zero is none.
 	Origin queue.SeqNo
-	// Held says that a topic need not hold the messages: their time has come,
-	// and they are no duplicates.
+	// Held says that the messages have waited for their time already and are no
+	// duplicates: a queue takes them at once, and a topic need not hold them.
 	Held bool
 }
 
@@ -129,6 +129,9 @@ func (c *Catalog) Send(n *Entity, batch []*message.Message, o SendOptions, done 
 			return
 		}
 		a.Origin = o.Origin
+		if o.Held {
+			a.MessageID, a.NotBefore = "", time.Time{}
+		}
 		p.Copies = append(p.Copies, queueserver.Copy{ID: n.ID, Body: i, Arrival: a, Numbered: true, Revision: def.PolicyRevision})
 	}
 	if err := n.Shard.Send(&p.Send); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/cli"
 	"github.com/triagemq/triagemq/internal/journal"
-	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -64,7 +64,7 @@ directory is not a store.`,
 		RunE:  func(*cobra.Command, []string) error { return f.dump(s.Out) },
 	}
 	dump.Flags().IntVar(&f.shard, "shard", -1, "only records of this shard")
-	repair := &cobra.Command{
+	repairCmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Restore metadata and remove damaged records, so that the store can be opened",
 		Long: `Restore what can be restored, such as a lost manifest, which the log has a copy of.
@@ -73,8 +73,8 @@ of the directory first.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.repair(s.Out) },
 	}
-	repair.Flags().BoolVar(&f.dropDamaged, "drop-damaged", false, "confirm that damaged records are removed")
-	cmd.AddCommand(verify, dump, repair)
+	repairCmd.Flags().BoolVar(&f.dropDamaged, "drop-damaged", false, "confirm that damaged records are removed")
+	cmd.AddCommand(verify, dump, repairCmd)
 	return cmd
 }
 
@@ -88,7 +88,7 @@ func (f *journalFlags) open() (vfs.FS, error) {
 		return nil, unavailableError{fmt.Errorf("%s is not a directory", f.data)}
 	}
 	disk := vfs.OS(f.data)
-	if found, err := wal.Exists(disk); err != nil || !found { // before its lock is made in a place that is none
+	if found, err := repair.Exists(disk); err != nil || !found { // before its lock is made in a place that is none
 		return nil, unavailableError{errors.Join(fmt.Errorf("%s holds no store", f.data), err)}
 	}
 	return disk, nil
@@ -113,7 +113,7 @@ type problemJSON struct {
 }
 
 func problemOf(err error) problemJSON {
-	if d, ok := errors.AsType[*wal.DamageError](err); ok {
+	if d, ok := errors.AsType[*repair.DamageError](err); ok {
 		return problemJSON{d.File, d.Offset, d.Err.Error()}
 	}
 	return problemJSON{Reason: err.Error()}
@@ -132,7 +132,7 @@ func (f *journalFlags) verify(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := wal.Verify(disk)
+	r, err := repair.Verify(disk)
 	if err != nil && !errors.Is(err, journal.ErrCorrupt) {
 		return f.problem(err)
 	}
@@ -179,7 +179,7 @@ func (f *journalFlags) dump(out io.Writer) error {
 		fmt.Fprintf(out, layout, "POSITION", "SHARD", "EPOCH", "NUMBER", "BYTES", "RECORD", "ABOUT")
 	}
 	damaged := 0
-	for e, err := range wal.Dump(disk) {
+	for e, err := range repair.Dump(disk) {
 		switch {
 		case errors.Is(err, journal.ErrCorrupt):
 			damaged++
@@ -235,7 +235,7 @@ func (f *journalFlags) repair(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	done, err := wal.Repair(disk, wal.DropDamaged)
+	done, err := repair.Repair(disk, repair.DropDamaged)
 	if err != nil {
 		return f.problem(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -86,7 +87,7 @@ func TestManyAppenders(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Verify(disk)
+	r, err := repair.Verify(disk)
 	if err != nil || r.Records != appendersCount*rounds {
 		t.Fatalf("verify: %d records, %v, want %d", r.Records, err, appendersCount*rounds)
 	}

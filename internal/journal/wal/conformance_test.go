@@ -10,6 +10,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/journaltest"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -45,7 +46,7 @@ func (s *stepped) Open(t *testing.T) journal.Journal {
 		if err := s.w.Close(); err != nil {
 			t.Fatalf("close: %v", err)
 		}
-		if _, err := Verify(s.fs); err != nil {
+		if _, err := repair.Verify(s.fs); err != nil {
 			t.Fatalf("verify: %v", err)
 		}
 	}

@@ -3,14 +3,12 @@
 package wal
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
-	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -62,42 +60,6 @@ func TestManifestNeedsNoFreeSpace(t *testing.T) {
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A manifest of a later version is not damage, and nothing that repair may touch.
-func TestManifestOfALaterVersion(t *testing.T) {
-	s := makeStored(t)
-	found, err := store.ReadCopies(s.disk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, _, err := found.Best()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	later := append([]byte(nil), b...)
-	later[len("triagemq-journal ")] = '3'
-	if _, err := format.DecodeManifest(format.ManifestName, later); !errors.Is(err, journal.ErrCorrupt) {
-		t.Errorf("with another digit: %v, want %v", err, journal.ErrCorrupt)
-	}
-	_, body, _ := bytes.Cut(b, []byte{'\n'})
-	later = fmt.Appendf(nil, format.ManifestFormat, 3, format.SumManifest(3, body), len(body))
-	later = append(later, body...)
-	if _, err := format.DecodeManifest(format.ManifestName, later); err == nil || errors.Is(err, journal.ErrCorrupt) {
-		t.Errorf("with the checksum of version 3: %v, want another error than %v", err, journal.ErrCorrupt)
-	}
-	for _, name := range store.CopyNames {
-		if err := store.Install(s.disk, name, later); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Repair(s.disk, DropDamaged); err == nil || errors.Is(err, journal.ErrCorrupt) {
-		t.Errorf("repair: %v, want it to leave the store alone", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -285,7 +286,7 @@ func (h *history) rebuild(disk *vfs.Mem) error {
 			return err
 		}
 	}
-	done, err := Repair(disk, DropDamaged)
+	done, err := repair.Repair(disk, repair.DropDamaged)
 	if err != nil {
 		return err
 	}
@@ -307,19 +308,15 @@ func leftOut(disk *vfs.Mem) bool {
 	if err != nil || m == nil {
 		return false
 	}
-	files, err := store.List(disk)
-	if err != nil {
-		return false
-	}
-	sc := scan{shards: make(map[journal.Shard]*format.ShardManifest)}
-	for _, n := range files.Segments {
-		if seg, err := store.OpenSegment(disk, n, 0); err == nil {
-			if err := errors.Join(sc.add(seg), seg.File.Close()); err != nil {
+	var logged *format.Manifest // the last one in the log
+	for e, err := range repair.Dump(disk) {
+		if err == nil && e.Manifest {
+			if logged, err = format.DecodeManifest(e.File, e.Payload); err != nil {
 				return false
 			}
 		}
 	}
-	return sc.logged == nil || sc.logged.Generation < m.Generation && !reflect.DeepEqual(sc.logged.Shards, m.Shards)
+	return logged == nil || logged.Generation < m.Generation && !reflect.DeepEqual(logged.Shards, m.Shards)
 }
 
 // crashRecovery opens the store and crashes at a random call of that.
@@ -355,7 +352,7 @@ func (h *history) check(disk *vfs.Mem) error {
 		return fmt.Errorf("the manifest is lost: %w", err)
 	}
 	if h.claimed {
-		if _, err := Verify(disk); err != nil {
+		if _, err := repair.Verify(disk); err != nil {
 			return fmt.Errorf("a crash is taken for damage: %w", err)
 		}
 	}
@@ -512,7 +509,7 @@ func TestCrashWhileSegmentsChangeSize(t *testing.T) {
 					points++
 					disk := mem.CrashClone(uint64(points))
 					disk.SetSize(1 << 41)
-					if _, err := Verify(disk); err != nil {
+					if _, err := repair.Verify(disk); err != nil {
 						t.Errorf("crash %d before %s: %v", points, op, err)
 					}
 					w, err := Open(disk, Options{})

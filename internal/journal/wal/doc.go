@@ -10,7 +10,7 @@
 //     shards, while the sync before was under way. There are no timers.
 //   - A batch that a crash left unfinished is cut off. Anything else that is not
 //     as it was written is damage: Open, Claim and Read refuse it with a
-//     [DamageError] that says where, and [Verify] and [Repair] deal with it.
+//     [format.DamageError] that says where. Package repair removes it.
 //   - A full disk is found when a segment is made, never in the middle of a
 //     batch, and is never the end: what was refused may be tried again. Truncate
 //     needs no space. A process without a free file descriptor is treated alike.
@@ -21,7 +21,7 @@
 //   - A store that nobody has used for a few seconds keeps 32 MiB beside its records and
 //     the reserve.
 //   - The manifest is there three times: in two files, either of which is enough,
-//     and in the log, where [Repair] finds it.
+//     and in the log, where package repair finds it.
 //
 // # Assumptions
 //

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
@@ -286,7 +287,7 @@ func TestOneProcessAtATime(t *testing.T) {
 		if _, err := Open(fsys, Options{}); !errors.Is(err, vfs.ErrLocked) {
 			t.Errorf("%s: second open: %v, want %v", name, err, vfs.ErrLocked)
 		}
-		if _, err := Verify(fsys); !errors.Is(err, vfs.ErrLocked) {
+		if _, err := repair.Verify(fsys); !errors.Is(err, vfs.ErrLocked) {
 			t.Errorf("%s: verify of a running store: %v, want %v", name, err, vfs.ErrLocked)
 		}
 	}

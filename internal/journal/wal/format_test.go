@@ -9,6 +9,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -117,17 +118,17 @@ func FuzzRecovery(f *testing.F) {
 		if err := file.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		for range Dump(disk) {
+		for range repair.Dump(disk) {
 			continue
 		}
 		repaired := disk.CrashClone(0)
-		if _, err := Repair(repaired, DropDamaged); err != nil {
+		if _, err := repair.Repair(repaired, repair.DropDamaged); err != nil {
 			t.Fatalf("repair: %v", err)
 		}
-		if _, err := Verify(repaired); err != nil {
+		if _, err := repair.Verify(repaired); err != nil {
 			t.Fatalf("verify after the repair: %v", err)
 		}
-		_, verified := Verify(disk)
+		_, verified := repair.Verify(disk)
 		w, err := Open(disk, Options{})
 		if err != nil {
 			if verified == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -73,12 +74,12 @@ func TestGoldenStore(t *testing.T) {
 	for _, dir := range goldenDirs {
 		t.Run(dir, func(t *testing.T) {
 			disk := loadGolden(t, dir)
-			r, err := Verify(disk)
+			r, err := repair.Verify(disk)
 			if err != nil || len(r.Notes) > 0 {
 				t.Fatalf("verify: %v, %v", err, r.Notes)
 			}
 			kept := 0
-			for e, err := range Dump(disk) {
+			for e, err := range repair.Dump(disk) {
 				if err != nil {
 					t.Fatalf("dump: %v", err)
 				}
@@ -93,7 +94,7 @@ func TestGoldenStore(t *testing.T) {
 				t.Errorf("dump shows %d records of the shard, verify %d in all", kept, r.Records)
 			}
 			// It has the current version now, and is read once more.
-			if r, err := Verify(disk); err != nil || len(r.Notes) > 0 {
+			if r, err := repair.Verify(disk); err != nil || len(r.Notes) > 0 {
 				t.Errorf("verify after a start: %v, %v", err, r.Notes)
 			}
 			if found, err := store.ReadCopies(disk); err != nil || found.Manifests[0].Version != format.ManifestVersion || found.Manifests[1].Version != format.ManifestVersion {
@@ -204,14 +205,14 @@ func TestGoldenStoreCrashesWhileItIsOpened(t *testing.T) {
 func TestRepairOfVersion1WithoutManifest(t *testing.T) {
 	disk := loadGolden(t, goldenDirs[0])
 	remove(t, disk, format.ManifestName)
-	done, err := Repair(disk, DropDamaged)
+	done, err := repair.Repair(disk, repair.DropDamaged)
 	if err != nil {
 		t.Fatalf("repair: %v", err)
 	}
 	if len(done.Dropped) != 1 || done.Dropped[0].File != format.ManifestName {
 		t.Errorf("repair: %+v, want only the manifest to be dropped", done)
 	}
-	if _, err := Verify(disk); err != nil {
+	if _, err := repair.Verify(disk); err != nil {
 		t.Fatalf("verify after the repair: %v", err)
 	}
 	w := open(t, disk)
@@ -228,36 +229,47 @@ func TestRepairOfSoundVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := inspect(disk)
+	segs := make(map[uint64]*store.Segment)
+	for _, n := range files.Segments {
+		if segs[n], err = store.OpenSegment(disk, n, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end, err := store.FindEnd(segs, files.Segments[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(st.scanAll(), st.close()); err != nil {
-		t.Fatal(err)
-	}
-	last := st.segments[st.last]
 	for _, n := range files.Segments {
-		if n > last.number {
+		if n > end.Seg.Number {
 			remove(t, disk, store.SegmentName(n))
 		}
 	}
-	if !last.sealed {
-		seg, err := store.OpenSegment(disk, last.number, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := seal(seg, last.end, last.next); err != nil {
+	if !end.Sealed {
+		var b [format.BatchHeader]byte
+		seal := format.BatchHead{Kind: format.KindSeal, Length: format.BatchHeader, First: end.Number, Synced: end.Seg.Position(end.Off)}
+		seal.Encode(b[:], end.Seg.Seed, end.Off)
+		if _, err := end.Seg.File.WriteAt(b[:], int64(end.Off)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Verify(disk); err != nil {
+	if _, err := repair.Verify(disk); err != nil {
 		t.Fatalf("verify: %v", err)
 	}
-	if done, err := Repair(disk, DropDamaged); err != nil || len(done.Dropped)+len(done.Restored) > 0 {
+	if done, err := repair.Repair(disk, repair.DropDamaged); err != nil || len(done.Dropped)+len(done.Restored) > 0 {
 		t.Errorf("repair: %+v, %v, want nothing done", done, err)
 	}
 	if err := wantGolden(disk); err != nil {
 		t.Error(err)
+	}
+}
+
+func remove(t *testing.T, disk *vfs.Mem, name string) {
+	t.Helper()
+	if err := disk.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := disk.SyncDir("."); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -291,7 +303,7 @@ func TestForeignSegmentIsFoundOut(t *testing.T) {
 	if _, err := to.WriteAt(b[:], 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Verify(ours); !errors.Is(err, format.ErrNumber) {
+	if _, err := repair.Verify(ours); !errors.Is(err, format.ErrNumber) {
 		t.Errorf("verify: %v, want %v", err, format.ErrNumber)
 	}
 	w := open(t, ours)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -39,7 +40,7 @@ func TestZeroedLastPageIsDamage(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(killed); err != nil {
+		if _, err := repair.Verify(killed); err != nil {
 			t.Fatalf("verify before any damage: %v", err)
 		}
 
@@ -54,17 +55,17 @@ func TestZeroedLastPageIsDamage(t *testing.T) {
 		if err := file.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(killed); !errors.Is(err, format.ErrShort) {
+		if _, err := repair.Verify(killed); !errors.Is(err, format.ErrShort) {
 			t.Errorf("verify: %v, want %v", err, format.ErrShort)
 		}
 		if _, err := Open(killed, Options{}); !errors.Is(err, format.ErrShort) || !errors.Is(err, journal.ErrCorrupt) {
 			t.Errorf("open: %v, want %v", err, format.ErrShort)
 		}
-		done, err := Repair(killed, DropDamaged)
+		done, err := repair.Repair(killed, repair.DropDamaged)
 		if err != nil || len(done.Dropped) == 0 {
 			t.Errorf("repair: %+v, %v, want it to say that the end is lost", done, err)
 		}
-		if _, err := Verify(killed); err != nil {
+		if _, err := repair.Verify(killed); err != nil {
 			t.Errorf("verify after the repair: %v", err)
 		}
 	})

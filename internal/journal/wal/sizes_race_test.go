@@ -8,7 +8,6 @@ package wal
 // detector has little to find: with it there are fewer.
 const (
 	crashPoints = 2_000
-	flips       = 300
 	restarts    = 30
 	resizes     = 9
 )

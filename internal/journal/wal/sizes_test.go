@@ -7,8 +7,6 @@ package wal
 const (
 	// crashPoints is how many disks, each left by another crash, must be recovered.
 	crashPoints = 12_000
-	// flips is how many bits are flipped, one after another.
-	flips = 2000
 	// restarts is how many disks run full through several lives.
 	restarts = 200
 	// resizes is how many of the calls that change the size of segments crash: one

@@ -12,6 +12,7 @@ import (
 
 	"github.com/triagemq/triagemq/internal/journal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
+	"github.com/triagemq/triagemq/internal/journal/wal/repair"
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
@@ -231,7 +232,7 @@ func TestRestartOnAFullDisk(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(disk); err != nil {
+		if _, err := repair.Verify(disk); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -665,7 +666,7 @@ func TestIdleStoreIsSmall(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(disk); err != nil {
+		if _, err := repair.Verify(disk); err != nil {
 			t.Error(err)
 		}
 	})

@@ -33,9 +33,6 @@ const defaultSegmentSize = 64 << 20
 // ErrFull is the journal's word for a full disk.
 var ErrFull = journal.ErrFull
 
-// DamageError says where stored bytes are not what was written.
-type DamageError = format.DamageError
-
 // WAL is a journal on one disk.
 type WAL struct {
 	fs    vfs.FS

@@ -105,9 +105,7 @@ func (m *forwarder) stop() {
 	m.inbox = nil
 	m.mu.Unlock()
 	m.job.Stop()
-	for i := range inbox {
-		m.release(inbox[i].Token)
-	}
+	m.releaseAll(inbox)
 }
 
 // Deliver implements Sink.
@@ -119,9 +117,15 @@ func (m *forwarder) Deliver(ds []queueserver.Delivery) {
 	m.put(ts)
 }
 
-// put has a worker deal with messages.
+// put has a worker deal with messages. A forwarder that was stopped has none: they go
+// back.
 func (m *forwarder) put(ts []transfer) {
 	m.mu.Lock()
+	if m.stopped {
+		m.mu.Unlock()
+		m.releaseAll(ts)
+		return
+	}
 	if m.inbox == nil {
 		m.inbox = ts
 	} else {
@@ -249,6 +253,12 @@ func (m *forwarder) endWait() {
 // release puts a message back in its place, uncounted.
 func (m *forwarder) release(t queue.Token) {
 	m.n.Settle(m.part, []queue.Token{t}, catalog.Outcome{Disposition: catalog.Release}, func([]error) { m.next() })
+}
+
+func (m *forwarder) releaseAll(ts []transfer) {
+	for i := range ts {
+		m.release(ts[i].Token)
+	}
 }
 
 // to returns the name of what the forwarder forwards to; empty is nothing.

@@ -12,7 +12,7 @@
 //  1. What is left to do is durable: a definition has the revision by which its messages
 //     were last classified, and that is written when all of them are.
 //  2. A message that came while a pass ran, classified by the old policy, is examined in
-//     another pass.
+//     another pass; so is a scheduled one that got another number meanwhile.
 //  3. A message that cannot be read keeps its level, has no class, and holds up no other.
 //
 // # Concurrency

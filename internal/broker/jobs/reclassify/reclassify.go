@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/triagemq/triagemq/internal/broker/catalog"
@@ -118,10 +119,15 @@ func (r *Reclassifier) Finish(context.Context) {
 	}
 }
 
+// answer tells those who wait for a queue what became of it. If that is nothing but the
+// end of a policy that was replaced meanwhile, they wait for the next, which is in line.
 func (r *Reclassifier) answer(n *catalog.Entity, err error) {
 	r.mu.Lock()
-	callers := r.callers[n]
-	delete(r.callers, n)
+	var callers []chan error
+	if def := n.Definition(); err != nil || def.Classified == def.PolicyRevision {
+		callers = r.callers[n]
+		delete(r.callers, n)
+	}
 	r.mu.Unlock()
 	for _, c := range callers {
 		c <- err
@@ -138,9 +144,14 @@ func (r *Reclassifier) reclassify(ctx context.Context, n *catalog.Entity) error 
 	// the last of them: what came since a pass began is examined in another one.
 	s := sorter{n: n, classifier: def.Classifier}
 	for mark, again := queue.SeqNo(0), true; again; {
+		s.renumbered = false
 		next, err := walk(ctx, n, mark, s.sort)
 		if err != nil {
 			return err
+		}
+		if s.renumbered {
+			mark = next
+			continue
 		}
 		end, err := queueserver.Do(ctx, n.Shard, queueserver.EndReclassify{ID: n.ID, Revision: def.PolicyRevision, Examined: next})
 		if err != nil {
@@ -204,6 +215,9 @@ type sorter struct {
 	classifier *catalog.Classifier
 	unread     int   // messages that could not be read
 	err        error // of the first of them
+	// renumbered says that a scheduled message was gone before it was classified. Its
+	// time may have come, and it has then a number that the pass may not have reached.
+	renumbered bool
 }
 
 // sort classifies a chunk. Messages are read outside of the shard; one that is gone
@@ -212,7 +226,9 @@ type sorter struct {
 // a policy that no longer holds.
 func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery) error {
 	var js []classifiedMessage
+	scheduled := make(map[queue.SeqNo]bool)
 	for i := range ds {
+		scheduled[ds[i].Seq] = ds[i].State == queue.Scheduled
 		j, err := evaluate(s.classifier, &ds[i])
 		switch {
 		case ctx.Err() != nil:
@@ -220,7 +236,9 @@ func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery) error {
 		case errors.Is(err, catalog.ErrStopping):
 			return err
 		case err != nil:
-			if !errors.Is(err, catalog.ErrMessageNotFound) {
+			if errors.Is(err, catalog.ErrMessageNotFound) {
+				s.renumbered = s.renumbered || ds[i].State == queue.Scheduled
+			} else {
 				if s.unread++; s.unread == 1 {
 					s.err = fmt.Errorf("read message %d: %w", ds[i].Seq, err)
 				}
@@ -239,6 +257,7 @@ func (s *sorter) sort(ctx context.Context, ds []queueserver.Delivery) error {
 	for _, j := range js {
 		o.Changes = append(o.Changes, queueserver.Reclassified{Seq: j.was.Seq, To: j.next})
 	}
-	_, err := queueserver.Do(ctx, s.n.Shard, o)
+	gone, err := queueserver.Do(ctx, s.n.Shard, o)
+	s.renumbered = s.renumbered || slices.ContainsFunc(gone, func(seq queue.SeqNo) bool { return scheduled[seq] })
 	return err
 }

@@ -194,6 +194,10 @@ func (r *operation) lock(ctx context.Context, wanted []chosen) error {
 	}
 	tokens, err := queueserver.Do(ctx, r.n.Shard, o)
 	if err != nil {
+		// It may have been done, though nobody waited.
+		if tokens = slices.DeleteFunc(tokens, func(t queue.Token) bool { return t == queue.Token{} }); len(tokens) > 0 {
+			r.n.Settle(r.part, tokens, catalog.Outcome{Disposition: catalog.Release}, nil)
+		}
 		return err
 	}
 	for i := range wanted {
@@ -224,7 +228,7 @@ func (r *operation) send(c *chosen, done func(error)) {
 	case r.target.Shard == r.n.Shard:
 		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Settle: here, Held: true}, func(_ []queue.SeqNo, err error) { finish(err) })
 	default:
-		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{}, func(_ []queue.SeqNo, err error) {
+		r.b.Send(r.target, []*message.Message{m}, catalog.SendOptions{Held: true}, func(_ []queue.SeqNo, err error) {
 			if err != nil {
 				finish(err)
 				return

@@ -88,3 +88,12 @@ func FuzzDecodeManifest(f *testing.F) {
 		}
 	})
 }
+
+// A segment that says that it has a number for which there are no addresses is
+// damaged.
+func TestSegmentNumberWithoutAddresses(t *testing.T) {
+	h := SegmentHead{Number: 1 << 60, Block: 64 << 20, Capacity: 4096}
+	if got, err := DecodeSegmentHead(h.Encode()); err == nil {
+		t.Errorf("decoded %+v", got)
+	}
+}

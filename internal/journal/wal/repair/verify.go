@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package repair
 
 import (
 	"errors"
@@ -12,6 +12,9 @@ import (
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
 )
+
+// DamageError says where stored bytes are not what was written.
+type DamageError = format.DamageError
 
 // Report is what Verify found.
 type Report struct {

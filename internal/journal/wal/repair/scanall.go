@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package repair
 
 import (
 	"errors"

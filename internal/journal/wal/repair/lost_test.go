@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package repair
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
 	"github.com/triagemq/triagemq/internal/journal/wal/format"
 	"github.com/triagemq/triagemq/internal/journal/wal/store"
 	"github.com/triagemq/triagemq/internal/vfs"
@@ -20,12 +22,12 @@ import (
 func makeKilled(t testing.TB) stored {
 	t.Helper()
 	s := stored{disk: vfs.NewMem(), records: make(map[journal.Position]string)}
-	w, err := Open(s.disk, Options{SegmentSize: 16 << 10})
+	w, err := wal.Open(s.disk, wal.Options{SegmentSize: 16 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ := claim(t, w, 1)
-	other, _ := claim(t, w, 2)
+	c := claim(t, w, 1)
+	other := claim(t, w, 2)
 	var at journal.Position
 	fill := func(upTo uint64) {
 		for i := 0; c.Block(at) < upTo; i++ {
@@ -108,7 +110,7 @@ func TestOneManifestIsEnough(t *testing.T) {
 					if err != nil || len(r.Notes) != 1 {
 						t.Errorf("verify: %v, %v, want a note and no damage", err, r.Notes)
 					}
-					w, err := Open(disk, Options{})
+					w, err := wal.Open(disk, wal.Options{})
 					if err != nil {
 						t.Fatalf("open: %v", err)
 					}
@@ -136,7 +138,7 @@ func TestLostManifestIsFoundInTheLog(t *testing.T) {
 				for _, name := range store.CopyNames {
 					lose(t, disk, name)
 				}
-				if _, err := Open(disk, Options{}); !errors.Is(err, journal.ErrCorrupt) {
+				if _, err := wal.Open(disk, wal.Options{}); !errors.Is(err, journal.ErrCorrupt) {
 					t.Fatalf("open: %v, want %v", err, journal.ErrCorrupt)
 				}
 				if _, err := Verify(disk); !errors.Is(err, journal.ErrCorrupt) {
@@ -163,11 +165,11 @@ func TestLostManifestIsFoundInTheLog(t *testing.T) {
 func TestLostEndOfTheLogIsDamage(t *testing.T) {
 	fresh := func() *vfs.Mem {
 		disk := vfs.NewMem()
-		w, err := Open(disk, Options{SegmentSize: 16 << 10})
+		w, err := wal.Open(disk, wal.Options{SegmentSize: 16 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, _ := claim(t, w, 1)
+		c := claim(t, w, 1)
 		appendOne(t, w, c, "the only one")
 		commit(t, w)
 		return disk.CrashClone(0)
@@ -195,7 +197,7 @@ func TestLostEndOfTheLogIsDamage(t *testing.T) {
 			for _, n := range tt.lost {
 				remove(t, disk, store.SegmentName(n))
 			}
-			_, err := Open(disk, Options{})
+			_, err := wal.Open(disk, wal.Options{})
 			damage, ok := errors.AsType[*format.DamageError](err)
 			if !ok || damage.File != store.SegmentName(tt.lost[0]) {
 				t.Errorf("open: %v, want %s to be missed", err, store.SegmentName(tt.lost[0]))
@@ -211,7 +213,7 @@ func TestLostEndOfTheLogIsDamage(t *testing.T) {
 				t.Errorf("verify after the repair: %v", err)
 			}
 			w := open(t, disk)
-			c, _ := claim(t, w, 1)
+			c := claim(t, w, 1)
 			appendOne(t, w, c, "goes on")
 			commit(t, w)
 		})
@@ -231,5 +233,41 @@ func TestLostEmptySegmentIsNoDamage(t *testing.T) {
 			t.Errorf("without %v: verify: %v", lost, err)
 		}
 		killed.wantAll(t, disk)
+	}
+}
+
+// A manifest of a later version is not damage, and nothing that repair may touch.
+func TestManifestOfALaterVersion(t *testing.T) {
+	s := makeStored(t)
+	found, err := store.ReadCopies(s.disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := found.Best()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := append([]byte(nil), b...)
+	later[len("triagemq-journal ")] = '3'
+	if _, err := format.DecodeManifest(format.ManifestName, later); !errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("with another digit: %v, want %v", err, journal.ErrCorrupt)
+	}
+	_, body, _ := bytes.Cut(b, []byte{'\n'})
+	later = fmt.Appendf(nil, format.ManifestFormat, 3, format.SumManifest(3, body), len(body))
+	later = append(later, body...)
+	if _, err := format.DecodeManifest(format.ManifestName, later); err == nil || errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("with the checksum of version 3: %v, want another error than %v", err, journal.ErrCorrupt)
+	}
+	for _, name := range store.CopyNames {
+		if err := store.Install(s.disk, name, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Repair(s.disk, DropDamaged); err == nil || errors.Is(err, journal.ErrCorrupt) {
+		t.Errorf("repair: %v, want it to leave the store alone", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package wal
+package repair
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 	"github.com/triagemq/triagemq/internal/vfs"
 )
 
-// RepairMode says what Repair may do. The zero value is nothing.
-type RepairMode int
+// Mode says what Repair may do. The zero value is nothing.
+type Mode int
 
 // DropDamaged lets Repair give up what is damaged, so that the rest can be used.
-const DropDamaged RepairMode = 1
+const DropDamaged Mode = 1
 
 // Dropped is something that Repair gave up.
 type Dropped struct {
@@ -37,8 +37,8 @@ type Restored struct {
 	Reason error
 }
 
-// Repairs is what Repair did.
-type Repairs struct {
+// Result is what Repair did.
+type Result struct {
 	Restored []Restored
 	Dropped  []Dropped
 }
@@ -48,9 +48,9 @@ type Repairs struct {
 // manifest that is lost is made again from the log, which holds a copy of it. It
 // reports what it did, nothing if the store was sound. It may be run again after
 // a crash in the middle of it.
-func Repair(fsys vfs.FS, mode RepairMode) (done Repairs, err error) {
+func Repair(fsys vfs.FS, mode Mode) (done Result, err error) {
 	if mode != DropDamaged {
-		return Repairs{}, errors.New("wal: repair drops data, and was not told that it may")
+		return Result{}, errors.New("wal: repair drops data, and was not told that it may")
 	}
 	st, err := inspect(fsys)
 	if st != nil {
@@ -75,7 +75,7 @@ func Repair(fsys vfs.FS, mode RepairMode) (done Repairs, err error) {
 // repairer is a store being repaired.
 type repairer struct {
 	*offline
-	done Repairs
+	done Result
 }
 
 func (r *repairer) drop(d Dropped) { r.done.Dropped = append(r.done.Dropped, d) }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reclassify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/triagemq/triagemq/internal/amqp/codec"
+	"github.com/triagemq/triagemq/internal/broker/catalog"
+	"github.com/triagemq/triagemq/internal/broker/jobs"
+	"github.com/triagemq/triagemq/internal/entity"
+	"github.com/triagemq/triagemq/internal/journal"
+	"github.com/triagemq/triagemq/internal/journal/wal"
+	"github.com/triagemq/triagemq/internal/message"
+	"github.com/triagemq/triagemq/internal/monitor"
+	"github.com/triagemq/triagemq/internal/queue"
+	"github.com/triagemq/triagemq/internal/queueserver"
+	"github.com/triagemq/triagemq/internal/vfs"
+)
+
+// rig is a reclassifier that the test runs by hand, over one queue. No body is cached, so
+// that the reclassifier reads each from the journal.
+type rig struct {
+	*catalog.Catalog
+	t *testing.T
+	r *Reclassifier
+	n *catalog.Entity
+	// reading is called before the next body is read, once: between the moment at
+	// which a message was found and the one at which it is reclassified.
+	reading func()
+	// marked is called when the end of a reclassification is durable, once.
+	marked func()
+}
+
+// Changed implements catalog.Observer.
+func (r *rig) Changed(n *catalog.Entity) {
+	if def := n.Definition(); r.r != nil && def.Classified != def.PolicyRevision {
+		r.r.Add(n)
+	}
+}
+
+// Removed implements catalog.Observer.
+func (r *rig) Removed(*catalog.Entity) {}
+
+// MarkClassified implements Catalog.
+func (r *rig) MarkClassified(ctx context.Context, n *catalog.Entity, by *catalog.Classifier) error {
+	err := r.Catalog.MarkClassified(ctx, n, by)
+	if fn := r.marked; fn != nil {
+		r.marked = nil
+		fn()
+	}
+	return err
+}
+
+// watched is a journal that tells of reads.
+type watched struct {
+	journal.Journal
+	r *rig
+}
+
+func (w watched) Read(ctx context.Context, reads []journal.Read) {
+	if fn := w.r.reading; fn != nil {
+		w.r.reading = nil
+		fn()
+	}
+	w.Journal.Read(ctx, reads)
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	w, err := wal.Open(vfs.NewMem(), wal.Options{SegmentSize: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := queueserver.Open(t.Context(), w, 0, queueserver.Options{CacheBytes: 1, NewMonitor: monitor.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t}
+	s.Engine.Manual().SetJournal(watched{w, r})
+	if r.Catalog, err = catalog.Open([]*queueserver.Shard{s}, s.Clock(), log, r); err != nil {
+		t.Fatal(err)
+	}
+	r.r = New(r, jobs.New(), log)
+	upper, stopUpper := context.WithCancel(context.WithoutCancel(t.Context()))
+	lower, stopLower := context.WithCancel(context.WithoutCancel(t.Context()))
+	var up, low sync.WaitGroup
+	up.Go(func() { s.Run(upper) })
+	low.Go(func() { w.Run(lower) })
+	t.Cleanup(func() {
+		stopUpper()
+		up.Wait()
+		stopLower()
+		low.Wait()
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := r.CreateQueue(t.Context(), entity.Queue{Name: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	r.n = r.Entity("q")
+	return r
+}
+
+// policy gives the queue a policy by which every message has a level.
+func (r *rig) policy(level int) {
+	r.t.Helper()
+	raw := fmt.Appendf(nil, `{"classes": [{"name": "all", "level": %d}]}`, level)
+	if _, err := r.ReplacePolicy(r.t.Context(), "q", raw); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// send stores a message that was classified by a definition, which may be an old one.
+func (r *rig) send(by *catalog.Definition, m *message.Message) {
+	r.t.Helper()
+	sent := make(chan error, 1)
+	err := r.n.Shard.Send(&queueserver.Send{
+		Bodies: []*message.Message{m},
+		Copies: []queueserver.Copy{{ID: r.n.ID, Arrival: by.Arrival(m, 0), Revision: by.PolicyRevision}},
+		Done:   func(_ []queue.SeqNo, err error) { sent <- err },
+	})
+	if err == nil {
+		err = <-sent
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func text(body string) *message.Message {
+	d := message.Draft{Body: []byte(body)}
+	return d.Message()
+}
+
+// run runs the job until it has nothing to do.
+func (r *rig) run() {
+	r.t.Helper()
+	for {
+		next, err := r.r.Run(r.t.Context())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if next == (jobs.Next{}) {
+			return
+		}
+	}
+}
+
+// wantLevels checks the levels of all messages, by number.
+func (r *rig) wantLevels(want ...queue.Level) {
+	r.t.Helper()
+	found, err := queueserver.Do(r.t.Context(), r.n.Shard, queueserver.Peek{Queue: r.n.QueueID(queueserver.Main), Max: 100})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var got []queue.Level
+	for _, d := range found.Messages {
+		got = append(got, d.Level)
+	}
+	if !slices.Equal(got, want) {
+		r.t.Errorf("levels %v, want %v", got, want)
+	}
+	if def := r.n.Definition(); def.Classified != def.PolicyRevision {
+		r.t.Errorf("classified by revision %d of %d", def.Classified, def.PolicyRevision)
+	}
+}
+
+// A sender that had loaded the old policy stores a message behind what a pass looks at.
+func TestMessageOfTheOldPolicyHasAnotherPass(t *testing.T) {
+	r := start(t)
+	r.policy(8)
+	r.run()
+	old := r.n.Definition()
+	r.send(old, text("before"))
+	r.policy(2)
+	r.reading = func() { r.send(old, text("late")) }
+	r.run()
+	r.wantLevels(2, 2)
+}
+
+// The policy is replaced once more while messages are reclassified by it.
+func TestPolicyReplacedInTheMiddleOfAPass(t *testing.T) {
+	r := start(t)
+	r.policy(8)
+	r.run()
+	old := r.n.Definition()
+	r.send(old, text("before"))
+	r.policy(2)
+	r.reading = func() {
+		r.send(old, text("late"))
+		r.policy(5)
+		r.send(old, text("later"))
+	}
+	r.run()
+	r.wantLevels(5, 5, 5)
+}
+
+// A scheduled message gets another number when its time comes: it must not escape by that.
+func TestScheduledMessageActivatedInTheMiddleOfAPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.policy(8)
+		r.run()
+		d := message.Draft{Body: []byte("m"), Annotations: []message.Pair{{
+			Name: message.AnnotationScheduledEnqueueTime, Value: codec.Timestamp(time.Now().Add(time.Minute))}}}
+		r.send(r.n.Definition(), d.Message())
+		r.policy(2)
+		r.reading = func() {
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+		}
+		r.run()
+		r.wantLevels(2)
+	})
+}
+
+// Whoever waits for a policy is not told of the end of the one before it.
+func TestWaitIsForTheLastPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t)
+		r.send(r.n.Definition(), text("m"))
+		r.policy(2)
+		done := make(chan error, 1)
+		r.marked = func() {
+			r.policy(5)
+			go func() { done <- r.r.Wait(t.Context(), r.n) }()
+			synctest.Wait()
+		}
+		if _, err := r.r.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("Wait returned %v, and the messages have the class of the policy before", err)
+		default:
+		}
+		r.run()
+		r.wantLevels(5)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package repair
+
+// flips is how many bits are flipped, one after another; with the race detector fewer.
+const flips = 300
