@@ -32,6 +32,9 @@ func TestSnapshotAfterALostBlock(t *testing.T) {
 		put(i)
 	}
 	lost := r.e.live.BlockOf(r.h.counter(id).bodies[0])
+	for i := 1; i < 8; i++ {
+		put(i) // most of that block is dead
+	}
 	for r.e.claim.Block(r.e.tail) < lost+4 {
 		put(7)
 	}
@@ -55,6 +58,9 @@ func TestSnapshotAfterALostBlock(t *testing.T) {
 		r.e.Manual().BeginSnapshot()
 		r.settle() // fails if the engine does
 		r.check()
+		if r.e.live.Sparse(r.e.tail, 1<<40, nil)[lost] {
+			t.Error("the next snapshot is to move bodies out of a block that is lost")
+		}
 		want = r.h.state()
 		r.crash(2)
 		if got := r.h.state(); got != want {

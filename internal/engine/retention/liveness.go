@@ -75,6 +75,14 @@ func (l *Liveness) Free(ref machine.Ref) {
 	l.Freed += uint64(ref.Size)
 }
 
+// Lose says that a block is not there any more, although bodies in it are referred to:
+// nothing is gained by giving it up, and nothing can be moved out of it.
+func (l *Liveness) Lose(block uint64) {
+	u := l.at(block)
+	l.Written -= u.Written
+	u.Written = 0
+}
+
 // Keep returns the blocks before the one of from that hold live bodies, and
 // forgets the others.
 func (l *Liveness) Keep(from journal.Position) []uint64 {
